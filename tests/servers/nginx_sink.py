@@ -1,0 +1,116 @@
+"""nginx as an S3 that stores nothing: takes bodies, echoes checksums, answers multipart. For measuring the client."""
+
+from .base import Server, free_ports
+from .nginx_count import nginx_head, start_nginx
+
+REPLY = '<?xml version="1.0" encoding="UTF-8"?>\n<{0} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{1}</{0}>'
+
+CREATED = REPLY.format("InitiateMultipartUploadResult", "<Bucket>b</Bucket><Key>k</Key><UploadId>%s</UploadId>")
+COMPLETED = REPLY.format(
+    "CompleteMultipartUploadResult", '<Bucket>b</Bucket><Key>k</Key><ETag>"%s-1"</ETag>%s'
+)
+LISTED = REPLY.format("ListBucketResult", "<Name>b</Name><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated>")
+
+LUA = """\
+local method, args = ngx.req.get_method(), ngx.req.get_uri_args()
+local etag = "9e107d9d372bb6826bd81d3542a419d6"
+local function reply(status, body)
+	ngx.status = status
+	ngx.header["x-amz-request-id"] = ngx.var.request_id
+	ngx.header["Content-Length"] = #body
+	if #body > 0 then ngx.header["Content-Type"] = "application/xml" end
+	ngx.print(body)
+	return ngx.exit(ngx.HTTP_OK)
+end
+local function checksums()
+	local found = {}
+	for name, value in pairs(ngx.req.get_headers()) do
+		if name:sub(1, 15) == "x-amz-checksum-" then found[name] = value end
+	end
+	return found
+end
+if method == "PUT" then
+	local sent = checksums()
+	if MD5 then
+		ngx.req.read_body()
+		etag = ngx.md5(ngx.req.get_body_data() or "")
+	else
+		local socket = ngx.req.socket()
+		while socket and socket:receiveany(262144) do end
+	end
+	for name, value in pairs(sent) do ngx.header[name] = value end
+	ngx.header["ETag"] = '"' .. etag .. '"'
+	return reply(200, "")
+end
+ngx.req.read_body()
+if method == "POST" and args.uploads then return reply(200, ([[CREATED]]):format(ngx.var.request_id)) end
+if method == "POST" and args.uploadId then
+	local elements = ""
+	for name, value in pairs(checksums()) do
+		local element = name:sub(16):upper()
+		if name ~= "x-amz-checksum-type" then
+			elements = elements .. ("<Checksum%s>%s</Checksum%s>"):format(element, value, element)
+		end
+	end
+	return reply(200, ([[COMPLETED]]):format(etag, elements))
+end
+if method == "DELETE" then return reply(204, "") end
+if method == "GET" then return reply(200, [[LISTED]]) end
+return reply(404, "")
+"""
+
+CONFIGURATION = """\
+{head}
+worker_processes {workers};
+events {{ worker_connections 8000; multi_accept on; }}
+http {{
+	access_log off;
+	keepalive_requests 100000000;
+	keepalive_timeout 600s;
+	tcp_nodelay on;
+	client_max_body_size 0;
+	client_body_buffer_size 64m;
+	client_body_temp_path {folder}/tmp;
+	proxy_temp_path {folder}/tmp;
+	fastcgi_temp_path {folder}/tmp;
+	uwsgi_temp_path {folder}/tmp;
+	scgi_temp_path {folder}/tmp;
+	large_client_header_buffers 4 16k;
+	merge_slashes off;
+	lua_package_path "/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua;;";
+	server {{
+		listen 127.0.0.1:{port} backlog=1024 reuseport;
+		listen 127.0.0.1:{tls_port} ssl backlog=1024 reuseport;
+		ssl_certificate {cert};
+		ssl_certificate_key {key};
+		location / {{ content_by_lua_file {folder}/sink.lua; }}
+	}}
+}}
+"""
+
+
+class NginxSink(Server):
+    """md5: the etag is the body's MD5 (bodies up to 64 MiB); else the body is dropped as it comes and the etag is constant."""
+
+    def __init__(self, folder=None, md5=False, workers=1):
+        super().__init__(folder)
+        self.md5, self.workers = md5, workers
+
+    def launch(self):
+        port, tls_port = free_ports(2)
+        cert, key = self.make_certificate()
+        self.endpoint, self.tls_endpoint = f"http://127.0.0.1:{port}", f"https://127.0.0.1:{tls_port}"
+        lua = LUA.replace("CREATED", CREATED).replace("COMPLETED", COMPLETED).replace("LISTED", LISTED)
+        (self.folder / "sink.lua").write_text(lua.replace("MD5", "true" if self.md5 else "false"))
+        start_nginx(
+            self,
+            CONFIGURATION.format(
+                head=nginx_head(self.folder),
+                folder=self.folder,
+                workers=self.workers,
+                port=port,
+                tls_port=tls_port,
+                cert=cert,
+                key=key,
+            ),
+        )

@@ -1,0 +1,151 @@
+"""Ceph RADOS Gateway: monitor, one OSD and the gateway as plain processes."""
+
+import random
+import signal
+import uuid
+
+from .base import Server, answers, free_ports
+
+CONFIGURATION = """\
+[global]
+fsid = {fsid}
+mon host = v2:127.0.0.1:{mon_port}
+public addr = 127.0.0.1
+cluster addr = 127.0.0.1
+ms bind ipv6 = false
+ms bind msgr1 = false
+ms bind port min = {osd_ports}
+ms bind port max = {osd_ports_end}
+auth cluster required = none
+auth service required = none
+auth client required = none
+run dir = {folder}/run
+admin socket = {folder}/run/$name.asok
+pid file = {folder}/run/$name.pid
+log file = {folder}/log/$name.log
+crash dir = {folder}/run
+err to stderr = true
+osd pool default size = 1
+osd pool default min size = 1
+osd pool default pg num = 4
+osd pool default pgp num = 4
+osd pool default pg autoscale mode = off
+osd crush chooseleaf type = 0
+mon max pg per osd = 2000
+mon allow pool size one = true
+mon warn on pool no redundancy = false
+osd enable op tracker = false
+throttler perf counter = false
+debug default = 0/0
+{quiet}
+[mon]
+mon data = {folder}/mon
+mon cluster log file = {folder}/log/cluster.log
+mon initial members = a
+mon data avail warn = 1
+mon data avail crit = 1
+paxos propose interval = 0.02
+paxos min wait = 0.01
+[osd]
+osd data = {folder}/osd
+osd objectstore = {store}
+osd class update on start = false
+memstore device bytes = {capacity}
+bluestore block size = {capacity}
+osd memory target = 939524096
+[client.rgw.a]
+ms mon client mode = crc
+rgw data = {folder}/rgw
+rgw frontends = beast endpoint=127.0.0.1:{port} ssl_endpoint=127.0.0.1:{tls_port} \
+ssl_certificate={folder}/tls.pem request_timeout_ms={idle_ms}
+rgw dns name = s3.localhost
+rgw max concurrent requests = {max_requests}
+rgw thread pool size = 64
+rgw num rados handles = 1
+rgw override bucket index max shards = 1
+rgw dynamic resharding = false
+rgw run sync thread = false
+rgw enable usage log = false
+rgw enable ops log = false
+rgw enable lc threads = false
+rgw enable quota threads = false
+rgw gc obj min wait = 1
+rgw gc processor period = 2
+"""
+
+SUBSYSTEMS = "ms osd objecter rados bluestore bdev bluefs rocksdb monc auth mon paxos throttle finisher context tp asok"
+
+
+class Rgw(Server):
+    """store: memstore (fast, in memory) or bluestore (on disk). max_requests: above it 503 SlowDown.
+    idle_ms: when an idle connection is closed."""
+
+    stop_signal = signal.SIGKILL  # asked politely it takes seconds; what it holds is thrown away
+
+    def __init__(self, folder=None, store="memstore", max_requests=1024, idle_ms=65000, capacity=16 << 30):
+        super().__init__(folder)
+        self.options = {"store": store, "max_requests": max_requests, "idle_ms": idle_ms, "capacity": capacity}
+
+    def launch(self):
+        for name in ("mon", "osd", "log", "run", "rgw"):
+            (self.folder / name).mkdir(exist_ok=True)
+        cert, key = self.make_certificate()
+        (self.folder / "tls.pem").write_text(cert.read_text() + key.read_text())
+        port, tls_port, mon_port = free_ports(3)
+        osd_ports = random.randrange(20000, 31000)
+        fsid = uuid.uuid4()
+        self.conf = self.folder / "ceph.conf"
+        self.conf.write_text(
+            CONFIGURATION.format(
+                **self.options,
+                fsid=fsid,
+                folder=self.folder,
+                port=port,
+                tls_port=tls_port,
+                mon_port=mon_port,
+                osd_ports=osd_ports,
+                osd_ports_end=osd_ports + 400,
+                quiet="\n".join(f"debug {name} = 0/0" for name in SUBSYSTEMS.split()),
+            )
+        )
+        self.endpoint, self.tls_endpoint = f"http://127.0.0.1:{port}", f"https://127.0.0.1:{tls_port}"
+        self.start_cluster(fsid, mon_port)
+        self.create_user()
+        self.start_gateway()
+
+    def start_cluster(self, fsid, mon_port):
+        conf, monmap = self.conf, self.folder / "monmap"
+        self.run(
+            ["monmaptool", "--create", "--clobber", "--fsid", fsid, "--addv", "a", f"[v2:127.0.0.1:{mon_port}]", monmap]
+        )
+        self.run(["ceph-mon", "-c", conf, "--mkfs", "-i", "a", "--monmap", monmap])
+        self.spawn("mon", ["ceph-mon", "-c", conf, "-i", "a", "-f"])
+        osd = uuid.uuid4()
+        self.run(["ceph", "-c", conf, "--connect-timeout", "20", "osd", "new", osd, "0"])
+        self.run(["ceph-osd", "-c", conf, "-i", "0", "--mkfs", "--osd-uuid", osd])
+        self.spawn("osd", ["ceph-osd", "-c", conf, "-i", "0", "-f"])
+
+    def create_user(self):
+        """Before the gateway starts, since it reads the zone and its storage classes then."""
+        admin = ["radosgw-admin", "-c", self.conf, "-n", "client.rgw.a"]
+        self.run(
+            admin
+            + ["user", "create", "--uid=s3once", "--display-name=s3once", "--max-buckets=100000"]
+            + [f"--access-key={self.access_key}", f"--secret={self.secret_key}"]
+        )
+        for storage_class in ("STANDARD_IA", "GLACIER"):
+            place = ["--placement-id", "default-placement", "--storage-class", storage_class]
+            self.run(admin + ["zonegroup", "placement", "add", "--rgw-zonegroup", "default"] + place)
+            pool = ["--data-pool", "default.rgw.buckets.data"]
+            self.run(admin + ["zone", "placement", "add", "--rgw-zone", "default"] + place + pool)
+
+    def start_gateway(self):
+        """Starts the gateway (again): the data is in the OSD and outlives it."""
+        self.spawn("rgw", ["radosgw", "-c", self.conf, "-n", "client.rgw.a", "-f"])
+        self.wait_until(lambda: answers(self.endpoint))
+
+    def kill_gateway(self):
+        """kill -9 of the gateway alone: an outage until start_gateway()."""
+        gateway = self.processes.pop("rgw")
+        gateway.send_signal(signal.SIGKILL)
+        gateway.wait()
