@@ -1,0 +1,58 @@
+/* An item: named, typed attributes, as DynamoDB has them; and conditions and changes on it. Shared by both mark stores. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum value_type { VALUE_STRING = 'S', VALUE_NUMBER = 'N', VALUE_BYTES = 'B', VALUE_OTHER = '?' };
+
+/* One attribute. Strings and numbers (decimal text) are NUL-terminated; bytes are raw, n of them; OTHER is the attribute's JSON text,
+ * kept so that it can be written back. */
+struct attribute {
+	char *name;
+	char *value;
+	size_t n; /* bytes of value without the NUL */
+	enum value_type type;
+};
+struct item {
+	struct attribute *attributes;
+	size_t count;
+};
+
+void item_clear(struct item *item); /* frees all; a zeroed item is empty */
+bool item_is_empty(const struct item *item);
+/* Sets or replaces. 0 or -ENOMEM. */
+int item_set(struct item *item, const char *name, enum value_type type, const void *value, size_t n);
+int item_set_string(struct item *item, const char *name, const char *value);
+int item_set_number(struct item *item, const char *name, int64_t value);
+void item_unset(struct item *item, const char *name);
+const struct attribute *item_find(const struct item *item, const char *name);
+/* The value of a string attribute, or NULL if it is absent or of another type. Borrowed. */
+const char *item_string(const struct item *item, const char *name);
+/* 0, -ENOENT if absent, -EINVAL if it is not a number that int64_t holds exactly. */
+int item_number(const struct item *item, const char *name, int64_t *ret);
+
+/* A condition on one attribute; several are ANDed. An item that is not there has no attributes. */
+enum condition_test { CONDITION_ABSENT, CONDITION_PRESENT, CONDITION_EQUALS };
+struct condition {
+	const char *name;
+	enum condition_test test;
+	enum value_type type; /* of EQUALS: STRING or NUMBER */
+	const char *value;
+};
+bool item_satisfies(const struct item *item, const struct condition *conditions, size_t n);
+
+/* A change to one attribute: set, or removed if value is NULL. */
+struct change {
+	const char *name;
+	enum value_type type; /* STRING or NUMBER */
+	const char *value;
+};
+/* 0 or -ENOMEM; then the item may be half changed. */
+int item_apply(struct item *item, const struct change *changes, size_t n);
+
+/* DynamoDB's JSON: {"name":{"S":"text"},…}. to_json returns a new reference or NULL (out of memory); from_json fills a zeroed
+ * item and returns 0, -EBADMSG or -ENOMEM. */
+json_t *item_to_json(const struct item *item);
+int item_from_json(const json_t *json, struct item *ret);

@@ -1,0 +1,19 @@
+/* Messages to stderr: one line each, written with one write(2), never raw bytes of others (escape them first). */
+#pragma once
+#include <stdbool.h>
+
+enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+
+/* Lines above this level are dropped. Default LOG_WARNING. Set before threads start. */
+void log_set_level(enum log_level level);
+bool log_wants(enum log_level level);
+
+/* Where lines go instead of stderr; the line ends without newline. NULL restores stderr. Called from any thread, one at a time. */
+typedef void log_sink(void *arg, enum log_level level, const char *line);
+void log_set_sink(log_sink *sink, void *arg);
+
+/* One message, printf style, without newline. Safe from any thread. */
+void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,0 +1,46 @@
+/* A growing string with a mandatory cap. Errors stick: add as much as you like, ask once at the end. */
+#pragma once
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct text {
+	char *data; /* NUL-terminated once anything was added; NULL before */
+	size_t len; /* bytes without the NUL */
+	size_t cap; /* bytes allocated */
+	size_t max; /* len never exceeds this */
+	int error;  /* 0, -ENOMEM, or -EMSGSIZE when the cap was hit; nothing is added after it */
+};
+
+/* An empty text of at most max bytes. Owns nothing until something is added. */
+#define TEXT(max_bytes) ((struct text){.max = (max_bytes)})
+
+/* Frees the memory and empties the text; it can be used again. */
+void text_clear(struct text *t);
+/* As text_clear, but overwrites the bytes first: for secrets. */
+void text_wipe(struct text *t);
+/* Empties the text, keeps its memory, forgets the error. */
+void text_reset(struct text *t);
+
+void text_add(struct text *t, const char *s);
+void text_add_bytes(struct text *t, const void *bytes, size_t n);
+void text_add_char(struct text *t, char c);
+void text_addf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_addfv(struct text *t, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
+
+/* Adds bytes so that a terminal or a log line shows them and is never steered by them: valid UTF-8 stays, control
+ * characters (C0, C1, DEL, bidi controls) and invalid bytes become \xNN or \n, \t; a backslash becomes \\. */
+void text_add_escaped(struct text *t, const char *bytes, size_t n);
+
+/* The string so far, "" if empty: never NULL. Valid until the next change. */
+const char *text_string(const struct text *t);
+
+/* Whether n bytes are well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms). */
+bool utf8_valid(const char *bytes, size_t n);
+
+/* Writes n bytes as 2n lower-case hex digits and a NUL. */
+void hex_encode(const unsigned char *bytes, size_t n, char *ret_hex);
+/* Standard base64 with padding; ret must hold 4 * ((n + 2) / 3) + 1 bytes. */
+void base64_encode(const unsigned char *bytes, size_t n, char *ret);
+/* Decodes; returns the number of bytes, or -EINVAL. ret must hold 3 * (strlen(s) / 4) bytes. */
+int base64_decode(const char *s, unsigned char *ret);

@@ -1,0 +1,23 @@
+/* The settings of a mark store: made once by `init` (DynamoDB) or on first use (SQLite), read by every run. */
+#pragma once
+#include "marks/store.h"
+
+#define SHARDS_DEFAULT 16
+#define SHARDS_MAX     1024
+#define LAYOUT_VERSION 1
+
+struct store_settings {
+	char table_id[33]; /* random, once per store: names it in the metadata of objects */
+	unsigned shards;   /* fixed for the life of the store */
+};
+
+/* Reads the settings item; writes it first if it is absent and `create` (then with `shards`). Refuses another layout version.
+ * OUTCOME_ABSENT: the store was never set up. */
+enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards, struct store_settings *ret,
+	struct problem *ret_problem);
+
+/* `s3once init`: creates the table, waits until it is ACTIVE (at most timeout_ms), turns TTL on for "expires", writes the settings; safe to run
+ * again and by several at once. Refuses a table of another shape. *ret_ttl is false, with OK, on a server without TTL. */
+struct table_setup { const char *table; unsigned shards; uint64_t timeout_ms; };
+enum outcome table_create(const struct aws_settings *aws, struct http_shared *http, const struct table_setup *setup,
+	struct store_settings *ret, bool *ret_created, bool *ret_ttl, struct problem *ret_problem);
