@@ -11,10 +11,12 @@
 
 /* How long and for whom a request may go on. Zero: until its retries are used up. */
 struct call_limits {
-	uint64_t deadline_ns;       /* clock_boot_ns() by which everything, retries included, has ended; 0: none */
-	bool (*abandon)(void *arg); /* true: end it now (stop, lease lost). Called from this thread, also while waiting to retry. May be NULL */
+	uint64_t deadline_ns; /* clock_boot_ns() by which everything, retries included, has ended;
+				 0: none */
+	bool (*abandon)(void *arg); /* true: end it now (stop, lease lost). Called from this thread,
+				       also while waiting to retry. May be NULL */
 	void *abandon_arg;
-	unsigned attempts;          /* 0: as the settings say */
+	unsigned attempts; /* 0: as the settings say */
 };
 
 /* Requests by kind, counted as they are sent (each attempt). Lock-free. */
@@ -23,19 +25,22 @@ struct call_counts {
 	atomic_ulong count[CALL_KINDS_MAX];
 };
 
-/* A service at an endpoint, shared by all threads: settings, learned region, clock offset, retry quota, counters. */
+/* A service at an endpoint, shared by all threads: settings, learned region, clock offset, retry
+ * quota, counters. */
 struct service;
 struct service_options {
 	const struct aws_settings *settings; /* borrowed until service_free */
 	struct http_shared *http;            /* borrowed until service_free */
 	bool is_s3;                          /* else DynamoDB */
-	const char *const *kinds;            /* names of the operations, indexed by call.kind, NULL-terminated; static */
+	const char *const
+		*kinds; /* names of the operations, indexed by call.kind, NULL-terminated; static */
 };
 int service_new(const struct service_options *options, struct service **ret);
 void service_free(struct service *service);
 /* The name of kind i, NULL past the end, and how often it was sent so far. */
 const char *service_kind(const struct service *service, size_t i, unsigned long *ret_count);
-/* The server's time now, by the Date of its replies and elapsed time since; our own wall clock before the first reply. Seconds. */
+/* The server's time now, by the Date of its replies and elapsed time since; our own wall clock
+ * before the first reply. Seconds. */
 int64_t service_time_s(const struct service *service);
 /* The region in force (learned or set), copied. */
 void service_region(const struct service *service, char *ret, size_t size);
@@ -45,28 +50,35 @@ struct service_conn;
 int service_conn_new(struct service *service, struct service_conn **ret);
 void service_conn_free(struct service_conn *conn);
 
-struct call_header { const char *name, *value; }; /* name in lower case */
+struct call_header {
+	const char *name, *value;
+}; /* name in lower case */
 struct call {
-	unsigned kind;               /* index into service_options.kinds */
+	unsigned kind; /* index into service_options.kinds */
 	const char *method;
-	const char *bucket_host;     /* put before the endpoint's host with a dot (virtual-host style), or NULL */
-	const char *path;            /* encoded, begins with '/' */
-	const char *query;           /* encoded and sorted, "" for none */
-	const struct call_header *headers; /* beyond host, x-amz-date, x-amz-content-sha256, x-amz-security-token, authorization */
+	const char *bucket_host; /* put before the endpoint's host with a dot (virtual-host style),
+				    or NULL */
+	const char *path;        /* encoded, begins with '/' */
+	const char *query;       /* encoded and sorted, "" for none */
+	const struct call_header *headers; /* beyond host, x-amz-date, x-amz-content-sha256,
+					      x-amz-security-token, authorization */
 	size_t n_headers;
 	struct http_body body;
-	const char *payload_hash;    /* 64 hex digits, SIGV4_UNSIGNED, or NULL: computed from body.memory */
+	const char *payload_hash; /* 64 hex digits, SIGV4_UNSIGNED, or NULL: computed from
+				     body.memory */
 	bool is_write;
-	size_t reply_max_bytes;      /* 0: 1 MiB */
+	size_t reply_max_bytes; /* 0: 1 MiB */
 	struct call_limits limits;
-	/* Reads the error code and message out of a reply that may carry one (any status: S3 answers 200 with an <Error>).
-	 * Returns 1 with both set if it carries an error, 0 if it does not, -EBADMSG if it cannot be understood. */
-	int (*read_error)(const struct http_reply *reply, char ret_code[static 64], char ret_message[static 256],
-		char ret_region[static 64]);
+	/* Reads the error code and message out of a reply that may carry one (any status: S3
+	 * answers 200 with an <Error>). Returns 1 with both set if it carries an error, 0 if it
+	 * does not, -EBADMSG if it cannot be understood. */
+	int (*read_error)(const struct http_reply *reply, char ret_code[static 64],
+		char ret_message[static 256], char ret_region[static 64]);
 };
 
-/* Performs the call, again as often as classify() and the limits allow; the identical request but for date and signature.
- * *ret_reply is the last reply (zeroed if there was none); the caller clears it with http_reply_clear. *ret_retried, if not
- * NULL, says whether an earlier attempt may have been applied. ret_problem is set whenever the outcome is not OK. */
-enum outcome call_perform(struct service_conn *conn, const struct call *call, struct http_reply *ret_reply,
-	bool *ret_retried, struct problem *ret_problem);
+/* Performs the call, again as often as classify() and the limits allow; the identical request but
+ * for date and signature. *ret_reply is the last reply (zeroed if there was none); the caller
+ * clears it with http_reply_clear. *ret_retried, if not NULL, says whether an earlier attempt may
+ * have been applied. ret_problem is set whenever the outcome is not OK. */
+enum outcome call_perform(struct service_conn *conn, const struct call *call,
+	struct http_reply *ret_reply, bool *ret_retried, struct problem *ret_problem);

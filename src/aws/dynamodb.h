@@ -1,11 +1,13 @@
-/* The DynamoDB calls a mark store needs, each one request (with its retries). Source: Amazon DynamoDB API Reference. Every
- * attribute goes by an expression attribute name, so reserved words are never met. */
+/* The DynamoDB calls a mark store needs, each one request (with its retries). Source: Amazon
+ * DynamoDB API Reference. Every attribute goes by an expression attribute name, so reserved words
+ * are never met. */
 #pragma once
 #include "aws/call.h"
 #include "aws/item.h"
 
 struct dynamodb;
-int dynamodb_open(const struct aws_settings *settings, struct http_shared *http, struct dynamodb **ret);
+int dynamodb_open(
+	const struct aws_settings *settings, struct http_shared *http, struct dynamodb **ret);
 void dynamodb_close(struct dynamodb *db);
 struct service *dynamodb_service(struct dynamodb *db); /* borrowed: counters, clock */
 
@@ -13,50 +15,72 @@ struct dynamodb_conn;
 int dynamodb_conn_new(struct dynamodb *db, struct dynamodb_conn **ret);
 void dynamodb_conn_free(struct dynamodb_conn *conn);
 
-/* A table and its key attributes; sk_name NULL if it has no sort key. All strings borrowed for each call. */
-struct table { const char *name, *pk_name, *sk_name; };
-struct item_key { const char *pk, *sk; }; /* string keys; sk NULL if the table has none */
+/* A table and its key attributes; sk_name NULL if it has no sort key. All strings borrowed for each
+ * call. */
+struct table {
+	const char *name, *pk_name, *sk_name;
+};
+struct item_key {
+	const char *pk, *sk;
+}; /* string keys; sk NULL if the table has none */
 
-/* PutItem. Key attributes are added to the item by this call. REFUSED fills *ret_present (zeroed by the caller) with the item as it is,
- * by ReturnValuesOnConditionCheckFailure=ALL_OLD or, from a server without it, by a consistent GetItem: an empty item then says that it
- * is gone by now. */
-enum outcome dynamodb_put(struct dynamodb_conn *conn, const struct table *table, struct item_key key, const struct item *item,
-	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
+/* PutItem. Key attributes are added to the item by this call. REFUSED fills *ret_present (zeroed by
+ * the caller) with the item as it is, by ReturnValuesOnConditionCheckFailure=ALL_OLD or, from a
+ * server without it, by a consistent GetItem: an empty item then says that it is gone by now. */
+enum outcome dynamodb_put(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, const struct item *item, const struct condition *conditions,
+	size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
 	struct problem *ret_problem);
-/* UpdateItem; never creates the item: pk must be present is always among the conditions. REFUSED as above. */
-enum outcome dynamodb_update(struct dynamodb_conn *conn, const struct table *table, struct item_key key,
-	const struct change *changes, size_t n_changes, const struct condition *conditions, size_t n_conditions,
+/* UpdateItem; never creates the item: pk must be present is always among the conditions. REFUSED as
+ * above. */
+enum outcome dynamodb_update(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, const struct change *changes, size_t n_changes,
+	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem);
+enum outcome dynamodb_delete(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, const struct condition *conditions, size_t n_conditions,
 	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem);
-enum outcome dynamodb_delete(struct dynamodb_conn *conn, const struct table *table, struct item_key key,
-	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
-	struct problem *ret_problem);
 /* GetItem; ABSENT if there is none. */
-enum outcome dynamodb_get(struct dynamodb_conn *conn, const struct table *table, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
+enum outcome dynamodb_get(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, bool consistent, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem);
 
-/* What a reading call hands out, one item at a time; sk is the item's sort key; the item is borrowed. Nonzero ends it: OUTCOME_LOCAL. */
+/* What a reading call hands out, one item at a time; sk is the item's sort key; the item is
+ * borrowed. Nonzero ends it: OUTCOME_LOCAL. */
 typedef int item_visitor(void *arg, const char *pk, const char *sk, const struct item *item);
 
-/* BatchGetItem, eventually consistent, 100 keys a request, unprocessed keys asked for again. Missing items are not visited; no order. */
-enum outcome dynamodb_get_many(struct dynamodb_conn *conn, const struct table *table, const struct item_key *keys, size_t n,
-	const struct call_limits *limits, item_visitor *each, void *arg, struct problem *ret_problem);
+/* BatchGetItem, eventually consistent, 100 keys a request, unprocessed keys asked for again.
+ * Missing items are not visited; no order. */
+enum outcome dynamodb_get_many(struct dynamodb_conn *conn, const struct table *table,
+	const struct item_key *keys, size_t n, const struct call_limits *limits, item_visitor *each,
+	void *arg, struct problem *ret_problem);
 
-/* One page of a Query in sort key order: sk >= from (NULL: from the first; exclusive if after), sk <= to (NULL: to the last), at most
- * `most` items (0: as many as a page holds). *ret_more says whether there may be items after the last one visited. */
-struct dynamodb_range { const char *pk, *from; bool after; const char *to; unsigned most; bool consistent; };
-enum outcome dynamodb_query(struct dynamodb_conn *conn, const struct table *table, const struct dynamodb_range *range,
-	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more, struct problem *ret_problem);
+/* One page of a Query in sort key order: sk >= from (NULL: from the first; exclusive if after), sk
+ * <= to (NULL: to the last), at most `most` items (0: as many as a page holds). *ret_more says
+ * whether there may be items after the last one visited. */
+struct dynamodb_range {
+	const char *pk, *from;
+	bool after;
+	const char *to;
+	unsigned most;
+	bool consistent;
+};
+enum outcome dynamodb_query(struct dynamodb_conn *conn, const struct table *table,
+	const struct dynamodb_range *range, const struct call_limits *limits, item_visitor *each,
+	void *arg, bool *ret_more, struct problem *ret_problem);
 
-/* On demand (PAY_PER_REQUEST) with string keys. REFUSED if the table exists already (ResourceInUseException). */
-enum outcome dynamodb_create_table(struct dynamodb_conn *conn, const struct table *table, const struct call_limits *limits,
-	struct problem *ret_problem);
+/* On demand (PAY_PER_REQUEST) with string keys. REFUSED if the table exists already
+ * (ResourceInUseException). */
+enum outcome dynamodb_create_table(struct dynamodb_conn *conn, const struct table *table,
+	const struct call_limits *limits, struct problem *ret_problem);
 struct dynamodb_shape {
-	char status[32];           /* "ACTIVE", "CREATING", … */
-	char pk_name[256], sk_name[256], pk_type, sk_type; /* sk_name "" if there is none; types 'S', 'N', 'B' */
+	char status[32]; /* "ACTIVE", "CREATING", … */
+	char pk_name[256], sk_name[256], pk_type,
+		sk_type; /* sk_name "" if there is none; types 'S', 'N', 'B' */
 };
 /* ABSENT if there is no such table. */
-enum outcome dynamodb_describe_table(struct dynamodb_conn *conn, const char *table, const struct call_limits *limits,
-	struct dynamodb_shape *ret, struct problem *ret_problem);
+enum outcome dynamodb_describe_table(struct dynamodb_conn *conn, const char *table,
+	const struct call_limits *limits, struct dynamodb_shape *ret, struct problem *ret_problem);
 /* Turns TTL on for an attribute; OK if it was on; UNSUPPORTED from a server without TTL. */
-enum outcome dynamodb_enable_ttl(struct dynamodb_conn *conn, const char *table, const char *attribute,
-	const struct call_limits *limits, struct problem *ret_problem);
+enum outcome dynamodb_enable_ttl(struct dynamodb_conn *conn, const char *table,
+	const char *attribute, const struct call_limits *limits, struct problem *ret_problem);

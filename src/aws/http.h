@@ -6,16 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Call once before the first thread starts (curl_global_init, SIGPIPE ignored); returns 0 or -errno. Idempotent. */
+/* Call once before the first thread starts (curl_global_init, SIGPIPE ignored); returns 0 or
+ * -errno. Idempotent. */
 int http_global_init(void);
 
-/* What all handles of a process share: DNS answers and TLS sessions, never connections. Thread-safe. */
+/* What all handles of a process share: DNS answers and TLS sessions, never connections.
+ * Thread-safe. */
 struct http_shared;
 struct http_options {
-	const char *ca_bundle;        /* PEM file, or NULL for the system's; borrowed for the call */
-	uint64_t connect_timeout_ms;  /* 0: 10 s */
-	uint64_t stall_timeout_ms;    /* no byte either way for so long ends a request; 0: 30 s */
-	size_t upload_buffer_bytes;   /* curl's send buffer for bodies read from files; 0: 64 KiB */
+	const char *ca_bundle;       /* PEM file, or NULL for the system's; borrowed for the call */
+	uint64_t connect_timeout_ms; /* 0: 10 s */
+	uint64_t stall_timeout_ms;   /* no byte either way for so long ends a request; 0: 30 s */
+	size_t upload_buffer_bytes;  /* curl's send buffer for bodies read from files; 0: 64 KiB */
 };
 int http_shared_new(const struct http_options *options, struct http_shared **ret);
 void http_shared_free(struct http_shared *shared); /* after every handle */
@@ -29,7 +31,8 @@ void http_free(struct http *http);
 struct http_body {
 	uint64_t bytes;
 	const void *memory; /* borrowed for the call; NULL if read is used or bytes is 0 */
-	/* Puts up to n (> 0) bytes into buf; returns how many, or -errno, which ends the request unsent. */
+	/* Puts up to n (> 0) bytes into buf; returns how many, or -errno, which ends the request
+	 * unsent. */
 	long (*read)(void *arg, void *buf, size_t n);
 	/* Goes back to byte `offset`; 0 or -errno. */
 	int (*rewind)(void *arg, uint64_t offset);
@@ -42,29 +45,32 @@ struct http_request {
 	const char *const *headers; /* "Name: value" lines; borrowed for the call */
 	size_t n_headers;
 	struct http_body body;
-	uint64_t deadline_ns;       /* clock_boot_ns() by which it has ended; 0: none */
+	uint64_t deadline_ns; /* clock_boot_ns() by which it has ended; 0: none */
 	/* Asked about once a second and at every progress; true ends the request. May be NULL. */
 	bool (*abandon)(void *arg);
 	void *abandon_arg;
-	size_t reply_max_bytes;     /* a longer reply body ends the request with -EMSGSIZE */
+	size_t reply_max_bytes; /* a longer reply body ends the request with -EMSGSIZE */
 };
 
 #define HTTP_HEADERS_MAX 64 /* kept; more are ignored */
 struct http_reply {
 	int status;
-	struct text body;                                        /* owned */
-	struct { char *name, *value; } headers[HTTP_HEADERS_MAX]; /* owned; names in lower case, values trimmed */
+	struct text body; /* owned */
+	struct {
+		char *name, *value;
+	} headers[HTTP_HEADERS_MAX]; /* owned; names in lower case, values trimmed */
 	size_t n_headers;
-	uint64_t sent_bytes;                                     /* body bytes handed to the network, for accounting */
+	uint64_t sent_bytes; /* body bytes handed to the network, for accounting */
 };
 void http_reply_clear(struct http_reply *reply);
 /* The value of the first header of this lower-case name, or NULL. Borrowed. */
 const char *http_reply_header(const struct http_reply *reply, const char *name);
 
-/* Sends one request and reads the whole reply. Returns 0 when there is a reply of whatever status, else why there is none:
- * -ECANCELED abandoned or deadline passed, -ETIMEDOUT stalled, -EMSGSIZE reply too long, -ENOENT name not resolved,
- * -ECONNREFUSED not connected, -EPROTO certificate or TLS refused, -EIO body read failed (see the body's own errno),
- * -ECONNRESET anything else on the wire. Except for -ENOENT, -ECONNREFUSED and -EPROTO it may have been applied.
- * ret_problem gets a sentence. ret_reply must be zeroed or cleared; it is cleared by the caller in any case. */
-int http_perform(struct http *http, const struct http_request *request, struct http_reply *ret_reply,
-	struct problem *ret_problem);
+/* Sends one request and reads the whole reply. Returns 0 when there is a reply of whatever status,
+ * else why there is none: -ECANCELED abandoned or deadline passed, -ETIMEDOUT stalled, -EMSGSIZE
+ * reply too long, -ENOENT name not resolved, -ECONNREFUSED not connected, -EPROTO certificate or
+ * TLS refused, -EIO body read failed (see the body's own errno), -ECONNRESET anything else on the
+ * wire. Except for -ENOENT, -ECONNREFUSED and -EPROTO it may have been applied. ret_problem gets a
+ * sentence. ret_reply must be zeroed or cleared; it is cleared by the caller in any case. */
+int http_perform(struct http *http, const struct http_request *request,
+	struct http_reply *ret_reply, struct problem *ret_problem);

@@ -1,4 +1,5 @@
-/* An item: named, typed attributes, as DynamoDB has them; and conditions and changes on it. Shared by both mark stores. */
+/* An item: named, typed attributes, as DynamoDB has them; and conditions and changes on it. Shared
+ * by both mark stores. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -7,8 +8,8 @@
 
 enum value_type { VALUE_STRING = 'S', VALUE_NUMBER = 'N', VALUE_BYTES = 'B', VALUE_OTHER = '?' };
 
-/* One attribute. Strings and numbers (decimal text) are NUL-terminated; bytes are raw, n of them; OTHER is the attribute's JSON text,
- * kept so that it can be written back. */
+/* One attribute. Strings and numbers (decimal text) are NUL-terminated; bytes are raw, n of them;
+ * OTHER is the attribute's JSON text, kept so that it can be written back. */
 struct attribute {
 	char *name;
 	char *value;
@@ -23,7 +24,8 @@ struct item {
 void item_clear(struct item *item); /* frees all; a zeroed item is empty */
 bool item_is_empty(const struct item *item);
 /* Sets or replaces. 0 or -ENOMEM. */
-int item_set(struct item *item, const char *name, enum value_type type, const void *value, size_t n);
+int item_set(
+	struct item *item, const char *name, enum value_type type, const void *value, size_t n);
 int item_set_string(struct item *item, const char *name, const char *value);
 int item_set_number(struct item *item, const char *name, int64_t value);
 void item_unset(struct item *item, const char *name);
@@ -52,7 +54,7 @@ struct change {
 /* 0 or -ENOMEM; then the item may be half changed. */
 int item_apply(struct item *item, const struct change *changes, size_t n);
 
-/* DynamoDB's JSON: {"name":{"S":"text"},…}. to_json returns a new reference or NULL (out of memory); from_json fills a zeroed
- * item and returns 0, -EBADMSG or -ENOMEM. */
+/* DynamoDB's JSON: {"name":{"S":"text"},…}. to_json returns a new reference or NULL (out of
+ * memory); from_json fills a zeroed item and returns 0, -EBADMSG or -ENOMEM. */
 json_t *item_to_json(const struct item *item);
 int item_from_json(const json_t *json, struct item *ret);

@@ -8,7 +8,8 @@
 enum retry_class {
 	RETRY_NONE,        /* decided: return the outcome */
 	RETRY_TRANSIENT,   /* 500, 502, 503, 504, RequestTimeout, no reply */
-	RETRY_THROTTLE,    /* SlowDown, 429, ThrottlingException, ProvisionedThroughputExceededException, RequestLimitExceeded, … */
+	RETRY_THROTTLE,    /* SlowDown, 429, ThrottlingException,
+			      ProvisionedThroughputExceededException, RequestLimitExceeded, … */
 	RETRY_CLOCK,       /* RequestTimeTooSkewed: correct the clock by the reply's Date, once */
 	RETRY_CREDENTIALS, /* ExpiredToken, …: load the credentials again, once */
 	RETRY_REGION,      /* 301/307/400 that names another region: sign for that one, once */
@@ -16,12 +17,13 @@ enum retry_class {
 
 /* An attempt as classify() sees it. */
 struct attempt {
-	int error;        /* 0 if there is a reply, else http_perform's -errno */
+	int error; /* 0 if there is a reply, else http_perform's -errno */
 	int status;
-	const char *code; /* the error code in the reply, "" if none */
-	bool is_s3;       /* else DynamoDB */
-	bool is_write;    /* may change something */
-	bool body_is_unreadable; /* a 200 whose body should be XML or JSON and is not, or whose crc32 is wrong */
+	const char *code;        /* the error code in the reply, "" if none */
+	bool is_s3;              /* else DynamoDB */
+	bool is_write;           /* may change something */
+	bool body_is_unreadable; /* a 200 whose body should be XML or JSON and is not, or whose
+				    crc32 is wrong */
 };
 
 struct verdict {
@@ -31,13 +33,18 @@ struct verdict {
 /* The one place that decides. Tested as a table. */
 struct verdict classify(const struct attempt *attempt);
 
-/* Full jitter: uniform in [0, min(cap, base * 2^attempt)], in ms; attempt counts from 0. base 50 ms (DynamoDB 25), throttled 1 s;
- * cap 20 s. retry_after_ms, if not 0, is the least (at most 60 s of it). */
-uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt, uint64_t retry_after_ms);
+/* Full jitter: uniform in [0, min(cap, base * 2^attempt)], in ms; attempt counts from 0. base 50 ms
+ * (DynamoDB 25), throttled 1 s; cap 20 s. retry_after_ms, if not 0, is the least (at most 60 s of
+ * it). */
+uint64_t retry_backoff_ms(
+	enum retry_class retry, bool is_s3, unsigned attempt, uint64_t retry_after_ms);
 
-/* The quota shared by all threads of a process: 500 tokens, a transient retry costs 14, a throttled one 5, a success gives 1
- * back (a successful retry what it cost). Thread-safe. An empty quota does not fail a request: its retries wait at the cap. */
-struct retry_quota { _Atomic int tokens; };
+/* The quota shared by all threads of a process: 500 tokens, a transient retry costs 14, a throttled
+ * one 5, a success gives 1 back (a successful retry what it cost). Thread-safe. An empty quota does
+ * not fail a request: its retries wait at the cap. */
+struct retry_quota {
+	_Atomic int tokens;
+};
 void retry_quota_init(struct retry_quota *quota);
 /* Takes what a retry of this class costs; false if the quota is empty. */
 bool retry_quota_take(struct retry_quota *quota, enum retry_class retry);

@@ -1,49 +1,55 @@
-/* The S3 calls an uploader needs, each one request (with its retries). Source: Amazon S3 API Reference. */
+/* The S3 calls an uploader needs, each one request (with its retries). Source: Amazon S3 API
+ * Reference. */
 #pragma once
 #include "aws/call.h"
 #include "base/checksum.h"
 
 /* A bucket at an endpoint, shared by all threads. */
 struct s3;
-int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket, struct s3 **ret);
+int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
+	struct s3 **ret);
 void s3_close(struct s3 *s3);
 struct service *s3_service(struct s3 *s3); /* borrowed: counters, clock */
 
-/* What a run learns about a server, or knows of AWS from the start. Lock-free; several threads may learn the same. */
+/* What a run learns about a server, or knows of AWS from the start. Lock-free; several threads may
+ * learn the same. */
 enum s3_ability {
-	S3_ECHOES_CHECKSUM,  /* replies to writes carry x-amz-checksum-*: no MD5 is needed for proof */
-	S3_PUT_CONDITION,    /* If-None-Match on PutObject is honoured: no HEAD is needed before */
+	S3_ECHOES_CHECKSUM, /* replies to writes carry x-amz-checksum-*: no MD5 is needed for proof
+			     */
+	S3_PUT_CONDITION,   /* If-None-Match on PutObject is honoured: no HEAD is needed before */
 	S3_COMPLETE_CONDITION,
-	S3_IF_MATCH,         /* If-Match on PutObject and Complete is honoured as RFC 9110 writes it */
+	S3_IF_MATCH, /* If-Match on PutObject and Complete is honoured as RFC 9110 writes it */
 	S3_ABILITIES
 };
 enum s3_known { S3_UNKNOWN, S3_YES, S3_NO };
 enum s3_known s3_knows(const struct s3 *s3, enum s3_ability ability);
 void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes);
-/* Which digests to compute of what is to be sent now: CRC32C always, SHA-256 over plain HTTP, MD5 unless the server is known to echo. */
+/* Which digests to compute of what is to be sent now: CRC32C always, SHA-256 over plain HTTP, MD5
+ * unless the server is known to echo. */
 unsigned s3_wanted_digests(const struct s3 *s3);
 
 struct s3_conn;
 int s3_conn_new(struct s3 *s3, struct s3_conn **ret);
 void s3_conn_free(struct s3_conn *conn);
 
-/* Our own marks on an object: user metadata x-amz-meta-s3once-{table,claim,part} and x-amz-meta-mtime (seconds with fraction, as
- * rclone reads and writes it). */
+/* Our own marks on an object: user metadata x-amz-meta-s3once-{table,claim,part} and
+ * x-amz-meta-mtime (seconds with fraction, as rclone reads and writes it). */
 #define S3_ID_MAX 64
 struct s3_meta {
 	char table[S3_ID_MAX + 1]; /* id of the mark store that the claim is in; "": not ours */
 	char claim[S3_ID_MAX + 1];
 	int64_t mtime_ns;
-	uint64_t part_bytes;       /* of a multipart upload, else 0 */
+	uint64_t part_bytes; /* of a multipart upload, else 0 */
 };
 
 #define S3_ETAG_MAX 128
 #define S3_SUM_MAX  32
 struct s3_object {
 	uint64_t size;
-	char etag[S3_ETAG_MAX + 1];  /* without quotes, "" if the reply has none */
-	char crc32c[S3_SUM_MAX + 1]; /* base64 as the server gave it, perhaps "…-N" (composite), "" if none */
-	struct s3_meta meta;         /* of HEAD only */
+	char etag[S3_ETAG_MAX + 1]; /* without quotes, "" if the reply has none */
+	char crc32c[S3_SUM_MAX +
+		    1]; /* base64 as the server gave it, perhaps "…-N" (composite), "" if none */
+	struct s3_meta meta; /* of HEAD only */
 };
 
 /* At most one of the two; NULL/false for none. */
@@ -54,17 +60,19 @@ struct s3_condition {
 
 struct s3_put {
 	const char *key;
-	const struct http_body *body;  /* read twice or more: its bytes must match sums each time */
-	const struct sums *sums;       /* CRC32C goes out as x-amz-checksum-crc32c, MD5 (if there) as Content-MD5, SHA-256 as payload hash */
+	const struct http_body *body; /* read twice or more: its bytes must match sums each time */
+	const struct sums *sums;      /* CRC32C goes out as x-amz-checksum-crc32c, MD5 (if there) as
+					 Content-MD5, SHA-256 as payload hash */
 	struct s3_condition condition;
 	struct s3_meta meta;
 	struct call_limits limits;
 };
-enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret, struct problem *ret_problem);
+enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret,
+	struct problem *ret_problem);
 
 /* HEAD with x-amz-checksum-mode: ENABLED. */
-enum outcome s3_head_object(struct s3_conn *conn, const char *key, const struct call_limits *limits, struct s3_object *ret,
-	struct problem *ret_problem);
+enum outcome s3_head_object(struct s3_conn *conn, const char *key, const struct call_limits *limits,
+	struct s3_object *ret, struct problem *ret_problem);
 
 /* *ret_upload_id is the caller's to free. Asks for a full-object CRC32C. */
 enum outcome s3_create_upload(struct s3_conn *conn, const char *key, const struct s3_meta *meta,
@@ -84,30 +92,39 @@ struct s3_part {
 	char etag[S3_ETAG_MAX + 1];
 	char crc32c[S3_SUM_MAX + 1]; /* "" if the server keeps none */
 };
-enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put, struct s3_part *ret, struct problem *ret_problem);
+enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
+	struct s3_part *ret, struct problem *ret_problem);
 
-/* All parts, in order of number, page by page; `each` returning nonzero ends it with OUTCOME_LOCAL. */
-enum outcome s3_list_parts(struct s3_conn *conn, const char *key, const char *upload_id, const struct call_limits *limits,
-	int (*each)(void *arg, const struct s3_part *part), void *arg, struct problem *ret_problem);
+/* All parts, in order of number, page by page; `each` returning nonzero ends it with OUTCOME_LOCAL.
+ */
+enum outcome s3_list_parts(struct s3_conn *conn, const char *key, const char *upload_id,
+	const struct call_limits *limits, int (*each)(void *arg, const struct s3_part *part),
+	void *arg, struct problem *ret_problem);
 
 struct s3_complete {
 	const char *key, *upload_id;
 	const struct s3_part *parts; /* in order of number */
 	size_t n_parts;
-	uint64_t size;               /* of the whole object, sent as x-amz-mp-object-size */
-	uint32_t crc32c;             /* of the whole object, sent as x-amz-checksum-crc32c (full object) */
+	uint64_t size;   /* of the whole object, sent as x-amz-mp-object-size */
+	uint32_t crc32c; /* of the whole object, sent as x-amz-checksum-crc32c (full object) */
 	struct s3_condition condition;
 	struct call_limits limits;
 };
 /* A 200 with an <Error> body is that error. An empty ETag in the reply leaves ret->etag "". */
-enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *complete, struct s3_object *ret,
-	struct problem *ret_problem);
-/* OK also when there is no such upload any more (OUTCOME_NO_UPLOAD is returned as such: it is up to the caller). */
-enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *upload_id, const struct call_limits *limits,
-	struct problem *ret_problem);
+enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *complete,
+	struct s3_object *ret, struct problem *ret_problem);
+/* OK also when there is no such upload any more (OUTCOME_NO_UPLOAD is returned as such: it is up to
+ * the caller). */
+enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *upload_id,
+	const struct call_limits *limits, struct problem *ret_problem);
 
-struct s3_upload { const char *key, *upload_id; int64_t initiated_s; }; /* borrowed during the call of each */
-enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix, const struct call_limits *limits,
-	int (*each)(void *arg, const struct s3_upload *upload), void *arg, struct problem *ret_problem);
+struct s3_upload {
+	const char *key, *upload_id;
+	int64_t initiated_s;
+}; /* borrowed during the call of each */
+enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
+	const struct call_limits *limits, int (*each)(void *arg, const struct s3_upload *upload),
+	void *arg, struct problem *ret_problem);
 /* HEAD of the bucket: OK, ABSENT, DENIED, SETUP. */
-enum outcome s3_head_bucket(struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
+enum outcome s3_head_bucket(
+	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);

@@ -1,4 +1,5 @@
-/* Where to talk to and as whom: options, environment and profile resolved into one immutable struct. */
+/* Where to talk to and as whom: options, environment and profile resolved into one immutable
+ * struct. */
 #pragma once
 #include "aws/credentials.h"
 #include "base/problem.h"
@@ -9,29 +10,35 @@
 struct aws_options {
 	const char *profile, *region, *endpoint_url, *dynamodb_endpoint_url, *ca_bundle;
 	unsigned retries;            /* attempts after the first; 0: the default (8) */
-	uint64_t request_timeout_ms; /* of requests without a body; with one, plus the body at 64 KiB/s; 0: 60 s */
+	uint64_t request_timeout_ms; /* of requests without a body; with one, plus the body at 64
+					KiB/s; 0: 60 s */
 };
 
 struct aws_settings {
-	char *region;            /* never NULL; "us-east-1" if nothing says otherwise */
-	bool region_is_default;  /* nothing named it: a wrong-region reply teaches it */
-	char *s3_endpoint;       /* "https://s3.eu-west-1.amazonaws.com" or the custom URL, without a trailing slash */
-	bool s3_is_aws;          /* not a custom URL */
-	bool path_style;         /* else BUCKET.host; custom endpoints default to path style; profile "s3 = addressing_style" */
+	char *region;           /* never NULL; "us-east-1" if nothing says otherwise */
+	bool region_is_default; /* nothing named it: a wrong-region reply teaches it */
+	char *s3_endpoint;      /* "https://s3.eu-west-1.amazonaws.com" or the custom URL, without a
+				   trailing slash */
+	bool s3_is_aws;         /* not a custom URL */
+	bool path_style; /* else BUCKET.host; custom endpoints default to path style; profile "s3 =
+			    addressing_style" */
 	char *dynamodb_endpoint;
 	bool dynamodb_is_aws;
-	char *partition;         /* "aws", "aws-cn", "aws-us-gov"; for custom endpoints "" */
-	char *ca_bundle;         /* or NULL */
-	unsigned attempts;       /* >= 1 */
+	char *partition;   /* "aws", "aws-cn", "aws-us-gov"; for custom endpoints "" */
+	char *ca_bundle;   /* or NULL */
+	unsigned attempts; /* >= 1 */
 	uint64_t request_timeout_ms;
 	struct credentials_chain *credentials; /* owned */
 };
 
-/* Precedence: option, environment (AWS_REGION, AWS_DEFAULT_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL_DYNAMODB,
- * AWS_ENDPOINT_URL, AWS_CA_BUNDLE, AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE), profile. A profile that was asked for and
- * does not exist is an error. Returns 0, or -EINVAL/-ENOENT with a sentence. */
-int aws_settings_resolve(const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem);
+/* Precedence: option, environment (AWS_REGION, AWS_DEFAULT_REGION, AWS_PROFILE,
+ * AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, AWS_CA_BUNDLE, AWS_CONFIG_FILE,
+ * AWS_SHARED_CREDENTIALS_FILE), profile. A profile that was asked for and does not exist is an
+ * error. Returns 0, or -EINVAL/-ENOENT with a sentence. */
+int aws_settings_resolve(
+	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem);
 void aws_settings_free(struct aws_settings *settings);
 
-/* "aws", or the custom S3 endpoint's host:port: the first word of a mark's partition key. Borrowed from settings or static. */
+/* "aws", or the custom S3 endpoint's host:port: the first word of a mark's partition key. Borrowed
+ * from settings or static. */
 const char *aws_settings_service(const struct aws_settings *settings);

@@ -1,5 +1,5 @@
-/* AWS Signature Version 4, pure. Source: "Create a signed AWS API request" (IAM User Guide) and "Authenticating Requests:
- * Using the Authorization Header" (Amazon S3 API Reference). */
+/* AWS Signature Version 4, pure. Source: "Create a signed AWS API request" (IAM User Guide) and
+ * "Authenticating Requests: Using the Authorization Header" (Amazon S3 API Reference). */
 #pragma once
 #include "aws/credentials.h"
 #include "base/text.h"
@@ -9,7 +9,8 @@
 #define SIGV4_UNSIGNED   "UNSIGNED-PAYLOAD"
 #define SIGV4_EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-/* The signing key of one day, region and service, kept between requests. Zero it to start; not thread-safe; wipe at the end. */
+/* The signing key of one day, region and service, kept between requests. Zero it to start; not
+ * thread-safe; wipe at the end. */
 struct sigv4_cache {
 	char scope[128];
 	char secret_id[132];
@@ -17,25 +18,30 @@ struct sigv4_cache {
 };
 void sigv4_cache_wipe(struct sigv4_cache *cache);
 
-struct sigv4_header { const char *name, *value; }; /* name in lower case */
+struct sigv4_header {
+	const char *name, *value;
+}; /* name in lower case */
 
 struct sigv4_request {
 	const char *method;
 	const char *path;  /* as sent, URI-encoded once */
-	const char *query; /* as sent: encoded, sorted by name then value, "k=" for a bare key; "" for none */
-	const struct sigv4_header *headers; /* all that are signed, host and x-amz-* among them; any order */
-	size_t n_headers;                   /* at most SIGV4_HEADERS_MAX */
-	const char *payload_hash;           /* 64 hex digits or SIGV4_UNSIGNED */
-	const char *region, *service;       /* service "s3" or "dynamodb" */
-	int64_t wall_s;                     /* seconds since the epoch */
+	const char *query; /* as sent: encoded, sorted by name then value, "k=" for a bare key; ""
+			      for none */
+	const struct sigv4_header
+		*headers;         /* all that are signed, host and x-amz-* among them; any order */
+	size_t n_headers;         /* at most SIGV4_HEADERS_MAX */
+	const char *payload_hash; /* 64 hex digits or SIGV4_UNSIGNED */
+	const char *region, *service; /* service "s3" or "dynamodb" */
+	int64_t wall_s;               /* seconds since the epoch */
 };
 #define SIGV4_HEADERS_MAX 48
 
-/* Writes the value of the Authorization header such that, sent with exactly these headers, this is a correctly signed request.
- * The caller puts x-amz-date (clock_format_amz of wall_s), x-amz-content-sha256 and x-amz-security-token among the headers.
- * Returns 0, -E2BIG for too many headers, or ret's own error. */
-int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials, const struct sigv4_request *request,
-	struct text *ret_authorization);
+/* Writes the value of the Authorization header such that, sent with exactly these headers, this is
+ * a correctly signed request. The caller puts x-amz-date (clock_format_amz of wall_s),
+ * x-amz-content-sha256 and x-amz-security-token among the headers. Returns 0, -E2BIG for too many
+ * headers, or ret's own error. */
+int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
+	const struct sigv4_request *request, struct text *ret_authorization);
 
 /* Adds s with all but A-Z a-z 0-9 - . _ ~ as %XX; '/' is kept if keep_slash. */
 void uri_encode(struct text *ret, const char *s, size_t n, int keep_slash);

@@ -15,7 +15,8 @@ struct sums {
 	unsigned char sha256[32];
 };
 
-/* A running computation. Owns OpenSSL contexts between init and clear; finish may be called once. */
+/* A running computation. Owns OpenSSL contexts between init and clear; finish may be called once.
+ */
 struct digest {
 	struct sums sums;
 	void *md5;    /* EVP_MD_CTX or NULL */

@@ -1,4 +1,5 @@
-/* Time. Ownership is decided by clock_boot_ns() alone; the wall clock is for signatures and for people. */
+/* Time. Ownership is decided by clock_boot_ns() alone; the wall clock is for signatures and for
+ * people. */
 #pragma once
 #include <stdint.h>
 
@@ -9,14 +10,16 @@
 uint64_t clock_boot_ns(void);
 /* CLOCK_REALTIME in ns since the epoch. */
 int64_t clock_wall_ns(void);
-/* Identity of this boot (Linux: /proc/sys/kernel/random/boot_id), "" where unknown. ret is always terminated. */
+/* Identity of this boot (Linux: /proc/sys/kernel/random/boot_id), "" where unknown. ret is always
+ * terminated. */
 void clock_boot_id(char ret_id[static 37]);
 
 /* An HTTP date (RFC 9110, all three forms) as seconds since the epoch, or -EINVAL. Pure. */
 int64_t clock_parse_http_date(const char *s);
 /* "20261121T075628Z", as SigV4 wants it. Pure. */
 void clock_format_amz(int64_t wall_s, char ret[static 17]);
-/* An ISO 8601 UTC time ("2026-11-21T07:56:28Z", fraction and +00:00 allowed) as seconds since the epoch, or -EINVAL. Pure. */
+/* An ISO 8601 UTC time ("2026-11-21T07:56:28Z", fraction and +00:00 allowed) as seconds since the
+ * epoch, or -EINVAL. Pure. */
 int64_t clock_parse_iso(const char *s);
 /* "2026-11-21T07:56:28Z" for people. Pure. */
 void clock_format_iso(int64_t wall_s, char ret[static 21]);

@@ -1,4 +1,5 @@
-/* Messages to stderr: one line each, written with one write(2), never raw bytes of others (escape them first). */
+/* Messages to stderr: one line each, written with one write(2), never raw bytes of others (escape
+ * them first). */
 #pragma once
 #include <stdbool.h>
 
@@ -8,7 +9,8 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 void log_set_level(enum log_level level);
 bool log_wants(enum log_level level);
 
-/* Where lines go instead of stderr; the line ends without newline. NULL restores stderr. Called from any thread, one at a time. */
+/* Where lines go instead of stderr; the line ends without newline. NULL restores stderr. Called
+ * from any thread, one at a time. */
 typedef void log_sink(void *arg, enum log_level level, const char *line);
 void log_set_sink(log_sink *sink, void *arg);
 

@@ -2,17 +2,21 @@
 #pragma once
 #include <stddef.h>
 
-/* Fixed sizes and no ownership, so that it can be copied and kept. Texts are already escaped for a terminal. */
+/* Fixed sizes and no ownership, so that it can be copied and kept. Texts are already escaped for a
+ * terminal. */
 struct problem {
 	char code[64];       /* the cloud's own error code ("AccessDenied"), or "" */
 	char request_id[96]; /* of the reply, or "" */
 	int status;          /* HTTP status, or 0 */
-	char text[400];      /* a sentence without full stop: what happened and, where known, the remedy */
+	char text[400]; /* a sentence without full stop: what happened and, where known, the remedy
+			 */
 };
 
-/* Sets the sentence, printf style, and empties the rest. What does not fit is cut at a character. p may be NULL. */
+/* Sets the sentence, printf style, and empties the rest. What does not fit is cut at a character. p
+ * may be NULL. */
 void problem_set(struct problem *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Puts "words: " before the sentence that is there. */
-void problem_prefix(struct problem *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void problem_prefix(struct problem *p, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* "sentence (Code, request id X)" into ret; only what is known. Always terminated. */
 void problem_format(const struct problem *p, char *ret, size_t size);

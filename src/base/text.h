@@ -1,4 +1,5 @@
-/* A growing string with a mandatory cap. Errors stick: add as much as you like, ask once at the end. */
+/* A growing string with a mandatory cap. Errors stick: add as much as you like, ask once at the
+ * end. */
 #pragma once
 #include <stdarg.h>
 #include <stdbool.h>
@@ -26,10 +27,12 @@ void text_add(struct text *t, const char *s);
 void text_add_bytes(struct text *t, const void *bytes, size_t n);
 void text_add_char(struct text *t, char c);
 void text_addf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void text_addfv(struct text *t, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
+void text_addfv(struct text *t, const char *format, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 
-/* Adds bytes so that a terminal or a log line shows them and is never steered by them: valid UTF-8 stays, control
- * characters (C0, C1, DEL, bidi controls) and invalid bytes become \xNN or \n, \t; a backslash becomes \\. */
+/* Adds bytes so that a terminal or a log line shows them and is never steered by them: valid UTF-8
+ * stays, control characters (C0, C1, DEL, bidi controls) and invalid bytes become \xNN or \n, \t; a
+ * backslash becomes \\. */
 void text_add_escaped(struct text *t, const char *bytes, size_t n);
 
 /* The string so far, "" if empty: never NULL. Valid until the next change. */

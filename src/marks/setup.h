@@ -1,4 +1,5 @@
-/* The settings of a mark store: made once by `init` (DynamoDB) or on first use (SQLite), read by every run. */
+/* The settings of a mark store: made once by `init` (DynamoDB) or on first use (SQLite), read by
+ * every run. */
 #pragma once
 #include "marks/store.h"
 
@@ -11,13 +12,19 @@ struct store_settings {
 	unsigned shards;   /* fixed for the life of the store */
 };
 
-/* Reads the settings item; writes it first if it is absent and `create` (then with `shards`). Refuses another layout version.
- * OUTCOME_ABSENT: the store was never set up. */
-enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards, struct store_settings *ret,
-	struct problem *ret_problem);
+/* Reads the settings item; writes it first if it is absent and `create` (then with `shards`).
+ * Refuses another layout version. OUTCOME_ABSENT: the store was never set up. */
+enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
+	struct store_settings *ret, struct problem *ret_problem);
 
-/* `s3once init`: creates the table, waits until it is ACTIVE (at most timeout_ms), turns TTL on for "expires", writes the settings; safe to run
- * again and by several at once. Refuses a table of another shape. *ret_ttl is false, with OK, on a server without TTL. */
-struct table_setup { const char *table; unsigned shards; uint64_t timeout_ms; };
-enum outcome table_create(const struct aws_settings *aws, struct http_shared *http, const struct table_setup *setup,
-	struct store_settings *ret, bool *ret_created, bool *ret_ttl, struct problem *ret_problem);
+/* `s3once init`: creates the table, waits until it is ACTIVE (at most timeout_ms), turns TTL on for
+ * "expires", writes the settings; safe to run again and by several at once. Refuses a table of
+ * another shape. *ret_ttl is false, with OK, on a server without TTL. */
+struct table_setup {
+	const char *table;
+	unsigned shards;
+	uint64_t timeout_ms;
+};
+enum outcome table_create(const struct aws_settings *aws, struct http_shared *http,
+	const struct table_setup *setup, struct store_settings *ret, bool *ret_created,
+	bool *ret_ttl, struct problem *ret_problem);

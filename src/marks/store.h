@@ -1,8 +1,10 @@
-/* The conditional item store that marks, sessions and locks stand on. Two implementations, one conformance suite.
+/* The conditional item store that marks, sessions and locks stand on. Two implementations, one
+ * conformance suite.
  *
- * Every operation is one atomic step on one item. A condition that is not met answers OUTCOME_REFUSED with the item as it is, because it may
- * have been our own earlier try that changed it: the caller recognises its own unique values. An ambiguous outcome (outcome_is_ambiguous)
- * may be repeated identically. Keys are compared as bytes (memcmp). */
+ * Every operation is one atomic step on one item. A condition that is not met answers
+ * OUTCOME_REFUSED with the item as it is, because it may have been our own earlier try that changed
+ * it: the caller recognises its own unique values. An ambiguous outcome (outcome_is_ambiguous) may
+ * be repeated identically. Keys are compared as bytes (memcmp). */
 #pragma once
 #include "aws/dynamodb.h"
 
@@ -12,41 +14,57 @@ struct store_conn; /* one thread's own way in; not thread-safe */
 struct store_ops {
 	int (*conn_new)(struct store *store, struct store_conn **ret);
 	void (*conn_free)(struct store_conn *conn);
-	enum outcome (*put)(struct store_conn *conn, struct item_key key, const struct item *item, const struct condition *conditions,
-		size_t n_conditions, const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem);
-	enum outcome (*update)(struct store_conn *conn, struct item_key key, const struct change *changes, size_t n_changes,
-		const struct condition *conditions, size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
+	enum outcome (*put)(struct store_conn *conn, struct item_key key, const struct item *item,
+		const struct condition *conditions, size_t n_conditions,
+		const struct call_limits *limits, struct item *ret_present,
 		struct problem *ret_problem);
-	enum outcome (*remove)(struct store_conn *conn, struct item_key key, const struct condition *conditions, size_t n_conditions,
-		const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem);
-	enum outcome (*get)(struct store_conn *conn, struct item_key key, bool consistent, const struct call_limits *limits,
-		struct item *ret, struct problem *ret_problem);
-	enum outcome (*get_many)(struct store_conn *conn, const struct item_key *keys, size_t n, const struct call_limits *limits,
-		item_visitor *each, void *arg, struct problem *ret_problem);
-	enum outcome (*query)(struct store_conn *conn, const struct dynamodb_range *range, const struct call_limits *limits,
-		item_visitor *each, void *arg, bool *ret_more, struct problem *ret_problem);
-	int64_t (*time_s)(const struct store *store); /* the store's own time: never this host's clock where it has another */
-	const char *(*kind)(const struct store *store, size_t i, unsigned long *ret_count); /* requests by kind, as service_kind */
+	enum outcome (*update)(struct store_conn *conn, struct item_key key,
+		const struct change *changes, size_t n_changes, const struct condition *conditions,
+		size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
+		struct problem *ret_problem);
+	enum outcome (*remove)(struct store_conn *conn, struct item_key key,
+		const struct condition *conditions, size_t n_conditions,
+		const struct call_limits *limits, struct item *ret_present,
+		struct problem *ret_problem);
+	enum outcome (*get)(struct store_conn *conn, struct item_key key, bool consistent,
+		const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
+	enum outcome (*get_many)(struct store_conn *conn, const struct item_key *keys, size_t n,
+		const struct call_limits *limits, item_visitor *each, void *arg,
+		struct problem *ret_problem);
+	enum outcome (*query)(struct store_conn *conn, const struct dynamodb_range *range,
+		const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+		struct problem *ret_problem);
+	int64_t (*time_s)(const struct store *store); /* the store's own time: never this host's
+							 clock where it has another */
+	const char *(*kind)(const struct store *store, size_t i,
+		unsigned long *ret_count); /* requests by kind, as service_kind */
 	void (*close)(struct store *store);
 };
-struct store { const struct store_ops *ops; };
-struct store_conn { struct store *store; };
+struct store {
+	const struct store_ops *ops;
+};
+struct store_conn {
+	struct store *store;
+};
 
-/* The operations, semantics as in dynamodb.h: put replaces the whole item, update never creates one. Conditions may be NULL with n 0. */
+/* The operations, semantics as in dynamodb.h: put replaces the whole item, update never creates
+ * one. Conditions may be NULL with n 0. */
 int store_conn_new(struct store *store, struct store_conn **ret);
 void store_conn_free(struct store_conn *conn); /* NULL is fine */
 void store_close(struct store *store);         /* after every connection; NULL is fine */
 int64_t store_time_s(const struct store *store);
 
 /* Many hosts. The table exists already (see setup.h). limits and retries as of dynamodb.h. */
-int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http, const char *table, struct store **ret,
-	struct problem *ret_problem);
+int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,
+	const char *table, struct store **ret, struct problem *ret_problem);
 /* The names of our own table's keys, for a DynamoDB call below the store. */
 struct table store_dynamodb_table(const char *name);
 
-/* One host: an SQLite file (WAL, synchronous=FULL), made with its directory if need be (0700, 0600 whatever the umask). Refused with a
- * sentence: a symlink, a foreign owner, group- or world-writable, a network file system, a file that is no mark store, of a newer layout,
- * damaged, locked for longer than 30 s. path ":memory:" is for tests. */
+/* One host: an SQLite file (WAL, synchronous=FULL), made with its directory if need be (0700, 0600
+ * whatever the umask). Refused with a sentence: a symlink, a foreign owner, group- or
+ * world-writable, a network file system, a file that is no mark store, of a newer layout, damaged,
+ * locked for longer than 30 s. path ":memory:" is for tests. */
 int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_problem);
-/* $STATE_DIRECTORY/marks.db, else $XDG_STATE_HOME/s3once/marks.db, else ~/.local/state/s3once/marks.db. The caller frees it. */
+/* $STATE_DIRECTORY/marks.db, else $XDG_STATE_HOME/s3once/marks.db, else
+ * ~/.local/state/s3once/marks.db. The caller frees it. */
 int store_sqlite_default_path(char **ret);

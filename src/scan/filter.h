@@ -1,0 +1,19 @@
+/* --exclude and --include, as rules in order. Pure. */
+#pragma once
+#include <stdbool.h>
+
+/* '*' and '?' stop at '/', '**' crosses it, [a-z] and [!a-z] are classes, '\' takes the next
+ * character as it is. No '/' in the pattern (but a trailing one): it matches the base name
+ * anywhere. A leading '/' anchors at the source; a pattern with another '/' matches the whole
+ * relative path or its tail after any '/'. A trailing '/' matches directories only, with all that
+ * is in them. The last match wins. If the first rule is an include, all else is excluded; else
+ * included. */
+struct filter;
+int filter_new(struct filter **ret); /* 0 or -ENOMEM */
+void filter_free(struct filter *filter);
+/* 0, -ENOMEM, or -EINVAL for a pattern that is empty or has an unclosed '['. */
+int filter_add(struct filter *filter, bool include, const char *pattern);
+/* Whether a file at this path relative to its source is to be uploaded. */
+bool filter_wants_file(const struct filter *filter, const char *relative);
+/* Whether a directory may be skipped whole: no file below it can be wanted. */
+bool filter_prunes(const struct filter *filter, const char *relative_directory);

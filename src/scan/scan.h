@@ -1,0 +1,81 @@
+/* The files to upload: a stream in byte order of their keys, read with memory bounded by the
+ * largest directory. */
+#pragma once
+#include "base/problem.h"
+#include "scan/filter.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define KEY_BYTES_MAX 1024
+
+struct scan_options {
+	const char *const *sources; /* directories (their contents go below the prefix) or files
+				       (PREFIX/basename) */
+	size_t n_sources;
+	const char *prefix; /* byte for byte; one '/' is put between unless it is empty or ends in
+			       one */
+	const char *as; /* the whole key for exactly one SOURCE file, or NULL; prefix is then not
+			   used */
+	const char *
+		files_from; /* a file of paths relative to the one SOURCE, "-" for stdin, or NULL */
+	bool nul_separated; /* of files_from; else lines */
+	struct filter *filter; /* borrowed; NULL: everything */
+	bool follow;           /* symlinks are followed, loops found; else skipped and counted */
+	uint64_t min_age_s;    /* files written less than this ago are left alone */
+	int64_t now_wall_ns;   /* the time that min_age_s is measured from */
+};
+
+enum scan_kind {
+	SCAN_FILE,    /* to be uploaded */
+	SCAN_PROBLEM, /* something that was asked for and cannot be: an error, the run exits 1 */
+	SCAN_LINK,    /* a symlink that is not followed */
+	SCAN_YOUNG,   /* left alone because of min_age_s */
+};
+
+/* Valid until the next scan_next() of the same scan. */
+struct scan_entry {
+	enum scan_kind kind;
+	const char *key;  /* of FILE; else what it would be, or "" */
+	const char *path; /* as a person would name it: SOURCE/relative; raw bytes, escape before
+			     showing */
+	size_t source;    /* index into sources */
+	const char *relative; /* to the source's directory; "" never */
+	uint64_t size;
+	int64_t mtime_ns, ctime_ns;
+	dev_t dev;
+	ino_t ino;
+	struct problem problem; /* of PROBLEM */
+};
+
+/* Opens every source. A missing or unreadable SOURCE is not an error here but a PROBLEM entry of
+ * the stream. Returns 0, -EINVAL for options that contradict each other (sentence), -ENOMEM.
+ * options and what they point to are borrowed until scan_close. */
+struct scan;
+int scan_open(const struct scan_options *options, struct scan **ret, struct problem *ret_problem);
+/* 1 and the next entry, 0 at the end, -errno if the scan cannot go on (sentence in ret_problem).
+ * Files come in strictly increasing key order over all sources; two files for one key come as a
+ * PROBLEM each, neither as FILE. Links and problems come where they are met. */
+int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem);
+void scan_close(struct scan *scan);
+
+/* The directory a source is below, as its marks name it: the absolute path without links. Borrowed.
+ */
+const char *scan_source_path(const struct scan *scan, size_t source);
+
+/* A file as it was when it was looked at: equal iff nothing changed. */
+struct file_state {
+	uint64_t size;
+	int64_t mtime_ns, ctime_ns;
+	dev_t dev;
+	ino_t ino;
+};
+bool file_state_equal(const struct file_state *a, const struct file_state *b);
+int file_state_of(int fd, struct file_state *ret); /* fstat; 0 or -errno */
+
+/* Opens source/relative for reading, never through a symlink below the source (unless follow) and
+ * never outside of it, without blocking; it is a regular file, else -ELOOP, -EXDEV, -EINVAL.
+ * Returns the descriptor (close it) and its state. Thread-safe. */
+int scan_open_file(
+	const struct scan *scan, size_t source, const char *relative, struct file_state *ret_state);
