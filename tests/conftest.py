@@ -1,0 +1,111 @@
+"""Fixtures for every test that runs the built program.
+
+Servers are started on demand, once per pytest run, and shared by all xdist workers. What a test asks for is what
+the program sees: with `bucket` it finds that S3 server, with `table` it keeps its marks there. Other servers than
+the first are chosen by @pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True), likewise "dynamodb".
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.servers.nginx_count import NginxCount
+from tests.system.harness import S3, DynamoDB, Program, SharedServers, fresh_name
+
+
+def pytest_configure(config):
+    shared = getattr(config, "workerinput", {}).get("servers")
+    if shared:
+        config.servers = SharedServers(Path(shared), os.getppid())
+    else:
+        config.servers = SharedServers(Path(tempfile.mkdtemp(prefix="s3once-tests-")), os.getpid())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput["servers"] = str(node.config.servers.folder)
+
+
+def pytest_unconfigure(config):
+    if not hasattr(config, "workerinput"):
+        config.servers.stop()
+
+
+@pytest.fixture(scope="session")
+def rgw(pytestconfig):
+    return S3(pytestconfig.servers.get("rgw"))
+
+
+@pytest.fixture(scope="session")
+def swift(pytestconfig):
+    return S3(pytestconfig.servers.get("swift"))
+
+
+@pytest.fixture(scope="session")
+def dynoxide(pytestconfig):
+    if os.uname().machine != "x86_64":
+        pytest.skip("dynoxide exists for x86_64 only")
+    return DynamoDB(pytestconfig.servers.get("dynoxide"))
+
+
+@pytest.fixture(scope="session")
+def dynalite(pytestconfig):
+    return DynamoDB(pytestconfig.servers.get("dynalite"))
+
+
+@pytest.fixture
+def s3(request):
+    return request.getfixturevalue(getattr(request, "param", "rgw"))
+
+
+@pytest.fixture
+def dynamodb(request):
+    first = "dynoxide" if os.uname().machine == "x86_64" else "dynalite"
+    return request.getfixturevalue(getattr(request, "param", first))
+
+
+@pytest.fixture
+def bucket(s3):
+    """A fresh bucket on s3, emptied and removed afterwards."""
+    name = fresh_name("bucket")
+    s3.client.create_bucket(Bucket=name)
+    yield name
+    s3.remove_bucket(name)
+
+
+@pytest.fixture
+def table():
+    """The name of a table that does not exist yet: `s3once init` makes it."""
+    return fresh_name("table")
+
+
+@pytest.fixture
+def s3_proxy(s3):
+    """nginx between the program and s3 that counts requests: see NginxCount.requests()."""
+    with NginxCount(s3) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def dynamodb_proxy(dynamodb):
+    """The same between the program and dynamodb."""
+    with NginxCount(dynamodb) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def s3once(request, tmp_path):
+    """Runs the program with what the test's other fixtures stand for: see Program."""
+
+    def asked_for(*names):
+        return next((request.getfixturevalue(name) for name in names if name in request.fixturenames), None)
+
+    table_name = asked_for("table")
+    dynamodb_server = asked_for("dynamodb_proxy", "dynamodb")
+    if table_name and not dynamodb_server:
+        dynamodb_server = request.getfixturevalue("dynamodb")
+    program = Program(tmp_path, asked_for("s3_proxy", "s3"), dynamodb_server, table_name)
+    yield program
+    program.kill_all()
