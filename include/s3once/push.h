@@ -1,0 +1,181 @@
+/* s3once: upload files to S3 exactly once.
+ *
+ * One run is one struct s3once_push: configure, run, read the summary, free. Strings are UTF-8 or
+ * raw file names, NUL-terminated. Unless said otherwise a function may be called from any thread,
+ * one at a time per object. */
+#ifndef S3ONCE_PUSH_H
+#define S3ONCE_PUSH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define S3ONCE_PUBLIC __attribute__((visibility("default")))
+
+/* What to do with a file that was uploaded before and has changed since. */
+enum s3once_if_changed {
+	S3ONCE_CHANGED_FAIL = 0, /* report it; the run ends with S3ONCE_EXIT_FILES */
+	S3ONCE_CHANGED_REPLACE,  /* upload it, replacing the version that this program uploaded */
+	S3ONCE_CHANGED_SKIP,     /* leave the uploaded version; count it as skipped */
+};
+
+/* How a run ended; the values are the exit codes of the command line. */
+enum s3once_exit {
+	S3ONCE_EXIT_OK = 0,    /* every file is in S3, proven */
+	S3ONCE_EXIT_FILES = 1, /* some files failed, changed or were refused; the others are done */
+	S3ONCE_EXIT_USAGE = 2, /* the options make no sense */
+	S3ONCE_EXIT_SETUP = 3, /* credentials, configuration, bucket, table or service */
+	S3ONCE_EXIT_HELD = 4,  /* other uploaders still hold files (only without `wait`) */
+	S3ONCE_EXIT_FENCED = 5, /* this run lost its lease to another uploader and stopped */
+	S3ONCE_EXIT_STOPPED =
+		128, /* s3once_push_stop() was called; the command line adds the signal */
+};
+
+/* One --exclude or --include, in order. */
+struct s3once_rule {
+	int include; /* 0: exclude */
+	const char *pattern;
+};
+
+enum s3once_event_type {
+	S3ONCE_EVENT_START,    /* the run begins: key is the prefix, text names the marks */
+	S3ONCE_EVENT_WARNING,  /* text; nothing was lost */
+	S3ONCE_EVENT_UPLOADED, /* path, key, bytes: sent, proven and marked done by this run */
+	S3ONCE_EVENT_ADOPTED, /* path, key, bytes: S3 already held exactly this content; marked done
+			       */
+	S3ONCE_EVENT_REFRESHED, /* path, key: same content as marked, another mtime; the mark was
+				   brought up to date */
+	S3ONCE_EVENT_SKIPPED,   /* path, key: done before (only with `report_skipped`) */
+	S3ONCE_EVENT_PLANNED,   /* path, key, bytes: would be uploaded (dry run) */
+	S3ONCE_EVENT_LINK,      /* path: a symlink, not followed (only with `report_skipped`) */
+	S3ONCE_EVENT_YOUNG,     /* path: younger than min_age, left for the next run (only with
+				   `report_skipped`) */
+	S3ONCE_EVENT_CHANGED,   /* path, key, text: changed since it was uploaded; not replaced */
+	S3ONCE_EVENT_HELD,      /* path, key, text: held by another uploader; waiting, or given up
+				   without `wait` */
+	S3ONCE_EVENT_FAILED,    /* path, key (or ""), text, code, request_id: not uploaded */
+	S3ONCE_EVENT_RETRY,    /* path, key, text: starting this file again (it changed while it was
+				  read, …) */
+	S3ONCE_EVENT_PROGRESS, /* counts: every progress_interval_ms */
+	S3ONCE_EVENT_FATAL,    /* text, code, request_id: the whole run ends because of this */
+	S3ONCE_EVENT_SUMMARY,  /* counts: the last event of every run */
+};
+
+/* Counters of a run, as far as it got. Files: found = uploaded + adopted + refreshed + skipped +
+ * changed + failed + held + young + links once the run has ended by itself. */
+struct s3once_counts {
+	uint64_t found; /* directory entries that are or should be a file */
+	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, young, links;
+	uint64_t planned;        /* dry run only */
+	uint64_t bytes_uploaded; /* content of uploaded files */
+	uint64_t bytes_sent;     /* bodies handed to the network, repeated ones included */
+	uint64_t bytes_found;    /* content of all files found so far */
+	uint64_t bytes_settled;  /* content of the files that need nothing more */
+	unsigned in_flight;      /* files under way now */
+	int scan_complete;       /* whether found and bytes_found are final */
+	double seconds;          /* since the run began */
+	uint64_t claims_refused; /* claims that another uploader had made first */
+};
+
+/* One thing that happened. All strings are valid only during the callback and never NULL; path and
+ * key are raw bytes (escape them before they reach a terminal), text, code and request_id are
+ * already safe to print. */
+struct s3once_event {
+	enum s3once_event_type type;
+	const char *path;       /* the local file, as a person would name it */
+	const char *key;        /* the S3 key */
+	uint64_t bytes;         /* size of the file */
+	const char *text;       /* a sentence without full stop: what happened and what to do */
+	const char *code;       /* the service's error code, or "" */
+	const char *request_id; /* the service's request id, or "" */
+	const struct s3once_counts *counts; /* of PROGRESS and SUMMARY; else NULL */
+};
+
+/* Called from threads of the run, one call at a time. It must not block for long and must not call
+ * s3once_push_free(). */
+typedef void s3once_callback(void *arg, const struct s3once_event *event);
+
+/* Everything a run needs. Zero it, set what you need; zero means the default. All pointers are
+ * borrowed until s3once_push_free(). */
+struct s3once_options {
+	/* What and where to. */
+	const char *const *sources; /* files or directories; at least one */
+	size_t n_sources;
+	const char *bucket; /* required */
+	const char *prefix; /* "" or NULL: none */
+	const char *as;     /* whole key for exactly one source file; NULL: PREFIX/basename */
+	const char
+		*files_from; /* list of paths relative to the one source; "-": stdin; NULL: none */
+	int nul_separated;   /* files_from is separated by NUL, not by newline */
+	const struct s3once_rule *rules;
+	size_t n_rules;
+	int follow;         /* follow symlinks */
+	uint64_t min_age_s; /* leave younger files for the next run */
+
+	/* How. */
+	enum s3once_if_changed if_changed;
+	int no_wait;           /* do not wait for files that other uploaders hold */
+	int dry_run;           /* change nothing, neither in S3 nor in the marks */
+	unsigned concurrency;  /* requests at once; 0: 64, at most 1,000 */
+	uint64_t memory_bytes; /* for buffers and bodies; 0: 32 MiB */
+	uint64_t part_bytes;   /* size of a part, and of the largest file sent whole; 0: 16 MiB; at
+				  least 5 MiB; grows for huge files */
+	unsigned attempts;     /* at each request, the first one counted; 0: 9 */
+	uint64_t request_timeout_ms; /* 0: 60 s, plus the time the body takes at 64 KiB/s */
+	uint64_t grace_ms;           /* to finish what is under way after a stop; 0: 10 s */
+	int trust_conditions; /* the server is known to honour If-None-Match: no HEAD before each
+				 upload (always so for AWS) */
+
+	/* Marks and lease. */
+	const char *marks;     /* "dynamodb:TABLE", "sqlite:PATH", "local"; NULL: "local" */
+	uint64_t lease_ms;     /* 0: 30 s */
+	uint64_t heartbeat_ms; /* 0: a fifth of the lease */
+
+	/* Access: NULL leaves it to the environment and the profile. */
+	const char *endpoint_url, *dynamodb_endpoint_url, *region, *profile, *ca_bundle;
+
+	/* Being told. */
+	s3once_callback *callback; /* NULL: nobody listens */
+	void *callback_arg;
+	int report_skipped;            /* also SKIPPED, LINK and YOUNG events */
+	uint64_t progress_interval_ms; /* 0: no PROGRESS events */
+};
+
+struct s3once_push;
+
+/* Checks the options. Returns 0 and a new run; -EINVAL with a sentence in ret_text (size bytes,
+ * always terminated); -ENOMEM. Nothing is sent. */
+S3ONCE_PUBLIC int s3once_push_new(const struct s3once_options *options, struct s3once_push **ret,
+	char *ret_text, size_t size);
+
+/* Uploads. Returns when the run has ended, with how; once per object. Before its first thread it
+ * sets UV_THREADPOOL_SIZE and ignores SIGPIPE for the process. No other thread of the process may
+ * fork while it runs, unless it execs at once. */
+S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
+
+/* Asks a run to end: nothing new is begun, what is under way may finish within the grace, then it
+ * is abandoned; upload ids are kept and the session is released. Callable from any thread and from
+ * a signal handler; a second call ends the grace. */
+S3ONCE_PUBLIC void s3once_push_stop(struct s3once_push *push);
+
+/* Requests by kind, as sent: the name of kind i ("PutObject", "UpdateItem", …) and its count; NULL
+ * past the last. Static string. After run. */
+S3ONCE_PUBLIC const char *s3once_push_requests(
+	const struct s3once_push *push, size_t i, uint64_t *ret_count);
+
+/* The final counts; valid until free. After run. */
+S3ONCE_PUBLIC const struct s3once_counts *s3once_push_counts(const struct s3once_push *push);
+
+/* After run has returned, or instead of it. NULL is fine. */
+S3ONCE_PUBLIC void s3once_push_free(struct s3once_push *push);
+
+/* "0.1.0". Static. */
+S3ONCE_PUBLIC const char *s3once_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,118 @@
+/* The mark of one file: the rules of docs/protocol.md ("One file") about the mark, and nothing
+ * else. */
+#pragma once
+#include "base/random.h"
+#include "marks/setup.h"
+#include "marks/store.h"
+
+#define SUM_MAX 40 /* "crc32c:" and base64 */
+
+/* A version of a file: what was read, or what a done mark says was sent and proven. */
+struct version {
+	uint64_t size;
+	int64_t mtime_ns;
+	char sum[SUM_MAX + 1];      /* "crc32c:…" of the whole content; "" if not (yet) read */
+	char etag[S3_ETAG_MAX + 1]; /* of the object, without quotes; "" if unknown */
+};
+
+enum mark_state {
+	MARK_ABSENT,
+	MARK_CLAIMED,
+	MARK_DONE,
+	MARK_FAILED,
+	MARK_UNREADABLE /* a row of a later layout: held, never stale */
+};
+const char *mark_state_name(enum mark_state state);
+
+/* A mark as it was seen. Owns its strings; zero is an absent one. */
+struct mark {
+	enum mark_state state;
+	char session[ID_CHARS + 1], claim[ID_CHARS + 1];
+	bool has_done; /* a version was done once; `done` is the last one */
+	struct version done;
+	char *upload_id;      /* of a claim or failure: an open multipart upload, or NULL */
+	uint64_t part_bytes;  /* of that upload */
+	uint64_t upload_size; /* of the file that upload was begun for, and its mtime */
+	int64_t upload_mtime_ns;
+	char *source; /* "host:directory" that wrote the mark last, or NULL */
+	int64_t tries;
+	char *error;  /* why it failed, or NULL */
+	int64_t at_s; /* store time of the last change */
+};
+void mark_clear(struct mark *mark);
+/* 0, -ENOMEM; an item that is not understood becomes MARK_UNREADABLE. */
+int mark_from_item(const struct item *item, struct mark *ret);
+
+/* The partition and the shard of a key: "<service>/<bucket>#<shard>". Pure. */
+struct mark_space {
+	char service[256]; /* aws_settings_service() */
+	char bucket[256];
+	struct store_settings settings;
+};
+#define PARTITION_MAX 544
+unsigned mark_shard(const char *key,
+	unsigned shards); /* stable for ever: FNV-1a 64 of the key's bytes, mod shards */
+void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX]);
+
+/* What a mark says about a file of this size and mtime, before its content was looked at. Pure. */
+enum mark_says {
+	SAYS_FREE,    /* absent, or failed: claim it, or take it over */
+	SAYS_DONE,    /* this very version is done */
+	SAYS_COMPARE, /* done with the same size and another mtime: compare the content with
+			 done.sum */
+	SAYS_CHANGED, /* another version is done */
+	SAYS_CLAIMED, /* somebody's; whether it is stale is the session's question */
+};
+enum mark_says mark_says(const struct mark *mark, uint64_t size, int64_t mtime_ns);
+
+/* One key of one store through one connection, for the calls below. Borrowed. */
+struct mark_ref {
+	struct store_conn *conn;
+	const struct mark_space *space;
+	const char *key;
+	const char *session; /* ours */
+	const char *source;  /* "host:directory" */
+	struct call_limits limits;
+};
+
+/* A claim of ours: the fence of every later write. */
+struct claim {
+	char id[ID_CHARS + 1];
+	bool taken_over; /* `before` was there: its upload id and last done version are kept in the
+			    mark */
+	struct mark before; /* owned */
+};
+void claim_clear(struct claim *claim);
+
+/* All of these write the same bytes again when a reply was lost, and recognise their own write in a
+ * refusal. */
+
+/* Step 3, absent: put if absent under a new claim id. OK: ours. REFUSED: *ret_seen is the mark as
+ * it is. */
+enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct mark *ret_seen,
+	struct problem *ret_problem);
+/* Step 3, take over: update if state, session and claim are exactly as in *seen (which moves into
+ * ret->before on OK). REFUSED: as above. */
+enum outcome mark_take(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
+	struct mark *ret_seen, struct problem *ret_problem);
+/* Step 5: the upload id, if the one there is `before` ("" or NULL: none). The file's size and mtime
+ * go with it. REFUSED: we are fenced. */
+struct upload_record {
+	const char *upload_id, *before;
+	uint64_t part_bytes, size;
+	int64_t mtime_ns;
+};
+enum outcome mark_record_upload(const struct mark_ref *ref, const struct claim *claim,
+	const struct upload_record *record, struct problem *ret_problem);
+/* Step 6. OK also if this very version is done by whomever. REFUSED: we are fenced; *ret_seen is
+ * the mark. */
+enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
+	const struct version *version, struct mark *ret_seen, struct problem *ret_problem);
+/* Step 7. OK also if the mark is no longer ours (someone else cares for it then). */
+enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
+	struct problem *ret_problem);
+/* Step 2: a done mark, exactly as seen, gets the file's present mtime. REFUSED: it moved on. */
+enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, int64_t mtime_ns,
+	struct problem *ret_problem);
+/* A consistent look at one mark; an absent one is OK and MARK_ABSENT. */
+enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct problem *ret_problem);

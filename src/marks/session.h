@@ -1,0 +1,55 @@
+/* The session of a run: one lease, whatever it has in flight; and the judgement whether another's
+ * is over. */
+#pragma once
+#include "base/random.h"
+#include "marks/store.h"
+
+struct session_options {
+	struct store *store; /* borrowed until session_close */
+	uint64_t lease_ns, heartbeat_ns;
+	const char *observations; /* file that keeps what was seen of other sessions, or NULL: not
+				     kept; borrowed */
+};
+
+/* Nothing is written yet: the row comes with the first claim. */
+struct session;
+int session_new(const struct session_options *options, struct session **ret);
+/* Its id, from the start. Borrowed. */
+const char *session_id(const struct session *session);
+
+/* Writes the row unless it is there, and starts the heartbeats (a thread and a connection of their
+ * own). Thread-safe; the first caller does it, the others wait. */
+enum outcome session_begin(
+	struct session *session, struct store_conn *conn, struct problem *ret_problem);
+
+/* The clock_boot_ns() at which our lease ends unless another heartbeat succeeds: counted from
+ * before the last successful one was sent. Lock-free. */
+uint64_t session_lease_ends_ns(const struct session *session);
+/* Whether something new may be begun: at least half a lease is left. Waits (until the lease is over
+ * at most) for a heartbeat if not. */
+bool session_may_begin(struct session *session);
+/* The row says that somebody ended this session, or the lease ran out unrenewed: stop at once.
+ * Lock-free. */
+bool session_is_fenced(const struct session *session);
+/* Why, a sentence; "" if it is not. Borrowed until session_close. */
+const char *session_fence_reason(const struct session *session);
+
+/* Whether another session is over: 1 (then its row is ended and it is fenced), 0 not yet
+ * (*ret_again_ns: when to ask next, clock_boot_ns()), or -EIO with a sentence. Thread-safe; asks
+ * the store at most once per session and half second. Our own id: 0. */
+int session_is_over(struct session *session, struct store_conn *conn, const char *id,
+	uint64_t *ret_again_ns, struct problem *ret_problem);
+
+/* What is known of a session, for `status`. ABSENT: swept. */
+struct session_info {
+	char owner[320]; /* "host pid 123" */
+	bool is_open;
+	int64_t started_s, expires_s;
+	uint64_t lease_ns;
+};
+enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
+	struct problem *ret_problem);
+
+/* Ends the row (if it was written and is still ours), stops the heartbeats, keeps the observations,
+ * frees. Bounded: at most a few seconds. */
+void session_close(struct session *session, struct store_conn *conn);
