@@ -1,6 +1,7 @@
 /* The mark of one file: the rules of docs/protocol.md ("One file") about the mark, and nothing
  * else. */
 #pragma once
+#include "aws/s3.h"
 #include "base/random.h"
 #include "marks/setup.h"
 #include "marks/store.h"
