@@ -1,0 +1,144 @@
+"""The steps of ./check, in order, each single test counted. Started by ./check, which installs what this needs."""
+
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+LOGS = REPOSITORY / "build" / "logs"
+FAST, FULL = "--fast" in sys.argv, "--full" in sys.argv
+LIMIT = 4 * 3600 if FULL else 1500
+JOBS = os.environ.get("S3ONCE_JOBS") or str(min(4, (os.cpu_count() or 1) + 1))
+
+passed, failed, skipped = [], [], []
+
+
+def note(name, ok):
+    (passed if ok else failed).append(name)
+    if not ok:
+        print(f"FAILED {name}", flush=True)
+
+
+def run(argv, log=None, **environment):
+    """The exit code of a command, bounded in time; its output goes to a log that is shown if it fails."""
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    argv = [str(arg) for arg in argv]
+    try:
+        if not log:
+            return subprocess.run(argv, cwd=REPOSITORY, env=env, stdin=subprocess.DEVNULL, timeout=LIMIT).returncode
+        with open(log, "ab") as writes:
+            out = {"stdin": subprocess.DEVNULL, "stdout": writes, "stderr": writes}
+            code = subprocess.run(argv, cwd=REPOSITORY, env=env, timeout=LIMIT, **out).returncode
+    except subprocess.TimeoutExpired:
+        print(f"{argv[0]} took longer than {LIMIT} s")
+        return 124
+    except OSError as error:
+        print(f"{argv[0]}: {error.strerror}")
+        return 127
+    if code:
+        print(log.read_text(errors="replace")[-6000:], flush=True)
+    return code
+
+
+def count(title, report, code):
+    """Notes every test of a junit report; an exit code that its tests do not explain is a failure of its own."""
+    failures = len(failed)
+    if report.exists():
+        for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+            name = f"{title}: {case.get('classname') or ''} {case.get('name')}"
+            if case.find("failure") is not None or case.find("error") is not None:
+                note(name, False)
+            elif case.find("skipped") is not None:
+                skipped.append(name)
+            else:
+                note(name, True)
+    if code and len(failed) == failures:
+        note(f"{title} (exit code {code})", False)
+
+
+# --- kinds of steps
+
+
+def build(name, compiler, *options):
+    """A counted build in build/NAME, where every warning is an error."""
+    folder, log = REPOSITORY / "build" / name, LOGS / f"build-{name}.log"
+    again = ["--reconfigure"] if (folder / "build.ninja").exists() else []
+    log.unlink(missing_ok=True)
+    code = run(["meson", "setup", *again, folder, "--werror", *options], log, CC=compiler)
+    code = code or run(["ninja", "-j2", "-C", folder], log)
+    note(f"build {name}", code == 0)
+
+
+def unit_tests(name):
+    folder = REPOSITORY / "build" / name
+    report = folder / "meson-logs" / "testlog.junit.xml"
+    report.unlink(missing_ok=True)
+    code = run(["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", "--num-processes", "2"])
+    count(f"unit tests ({name})", report, code)
+
+
+def pytest(name, marker, wrap=""):
+    """Tests of the program in build/NAME; marker chooses them."""
+    title = f"{marker or 'all'} tests ({name})"
+    report = LOGS / f"pytest-{name}-{marker.replace(' ', '-') or 'all'}.xml"
+    report.unlink(missing_ok=True)
+    argv = ["/usr/bin/python3", "-m", "pytest", "-q", "tests", "-n", JOBS, "-m", marker, "--junit-xml", report]
+    environment = {"S3ONCE_BUILD": f"build/{name}", "S3ONCE_WRAP": wrap, "S3ONCE_FULL": "1" if FULL else "0"}
+    code = run(argv + ["-o", "junit_family=xunit1"], **environment)
+    count(title, report, 0 if code == 5 else code)  # 5: nothing is marked so
+
+
+def clang_format():
+    sources = [path for room in ("src", "include", "tests") for path in (REPOSITORY / room).rglob("*.[ch]")]
+    if sources:
+        note("clang-format", run(["clang-format", "--dry-run", "-Werror", *sources], LOGS / "clang-format.log") == 0)
+
+
+def executables(folder):
+    """Each executable file of a folder is one test."""
+    for path in sorted((REPOSITORY / "tests" / folder).glob("*")):
+        if path.is_file() and os.access(path, os.X_OK):
+            note(f"{folder}/{path.name}", run([path]) == 0)
+
+
+# --- the table: title, in --fast too, what is done
+
+VALGRIND = "valgrind -q --leak-check=full --show-leak-kinds=definite,indirect,possible --error-exitcode=99"
+STEPS = [
+    ("build: gcc, ASan + UBSan", True, lambda: build("check", "gcc", "-Dbuildtype=debug", "-Db_sanitize=address,undefined")),
+    ("source: format", True, clang_format),
+    ("source: shape", True, lambda: executables("shape")),
+    ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),
+    ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=debugoptimized")),
+    ("build: release", False, lambda: build("release", "gcc", "-Dbuildtype=release")),
+    ("build: TSan", False, lambda: build("tsan", "gcc", "-Dbuildtype=debugoptimized", "-Db_sanitize=thread")),
+    ("unit tests: TSan", False, lambda: unit_tests("tsan")),
+    ("model of the protocol", False, lambda: executables("model")),
+    ("system tests: ASan + UBSan", True, lambda: pytest("check", "" if FULL else "not full")),
+    ("system tests: TSan", False, lambda: pytest("tsan", "threaded")),
+    ("system tests: valgrind", False, lambda: pytest("release", "smoke", VALGRIND)),
+]
+
+
+def main():
+    LOGS.mkdir(parents=True, exist_ok=True)
+    for title, is_fast, step in STEPS:
+        if FAST and not is_fast:
+            continue
+        begun, before = time.monotonic(), (len(passed), len(failed))
+        print(f"\n== {title}", flush=True)
+        step()
+        counts = f"{len(passed) - before[0]} passed, {len(failed) - before[1]} failed"
+        print(f"== {title}: {counts}, {time.monotonic() - begun:.0f} s", flush=True)
+    print()
+    for kind, names in (("skipped", skipped), ("FAILED", failed)):
+        for name in names:
+            print(f"{kind} {name}")
+    print(f"{len(passed)} passed, {len(failed)} failed")
+    sys.exit(1 if failed or not passed else 0)
+
+
+main()
