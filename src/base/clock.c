@@ -1,0 +1,121 @@
+#include "base/clock.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t clock_boot_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+int64_t clock_wall_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * (int64_t)NS_PER_S + ts.tv_nsec;
+}
+
+void clock_boot_id(char ret_id[static 37])
+{
+	ret_id[0] = 0;
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = read(fd, ret_id, 36);
+	ret_id[n == 36 ? 36 : 0] = 0;
+	close(fd);
+}
+
+/* Not strptime: month names must not depend on the locale. Month from 0, or -1. */
+static int month_of(const char *name)
+{
+	static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+	for (int i = 0; i < 12 && strlen(name) == 3; i++)
+		if (memcmp(names + 3 * i, name, 3) == 0)
+			return i;
+	return -1;
+}
+
+/* The time of these fields, which must be a date that exists, or -EINVAL. */
+static int64_t time_of(const struct tm *fields)
+{
+	struct tm tm = *fields;
+	if (tm.tm_year < 70 || tm.tm_mon < 0 || tm.tm_mon > 11 || tm.tm_mday < 1 ||
+		tm.tm_hour < 0 || tm.tm_hour > 23 || tm.tm_min < 0 || tm.tm_min > 59 ||
+		tm.tm_sec < 0 || tm.tm_sec > 60)
+		return -EINVAL;
+	time_t t = timegm(&tm);
+	/* timegm carries the 31st of a short month over; a leap second may be carried. */
+	return tm.tm_mon == fields->tm_mon || fields->tm_sec == 60 ? (int64_t)t : -EINVAL;
+}
+
+int64_t clock_parse_http_date(const char *s)
+{
+	struct tm tm = {0};
+	char month[4] = "", zone[4] = "";
+	int end = 0;
+	const char *comma = strchr(s, ',');
+	if (comma && sscanf(comma, ", %2d %3s %4d %2d:%2d:%2d %3s%n", &tm.tm_mday, month,
+			     &tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone, &end) == 7) {
+		tm.tm_year -= 1900;
+	} else if (comma &&
+		   sscanf(comma, ", %2d-%3[A-Za-z]-%2d %2d:%2d:%2d %3s%n", &tm.tm_mday, month,
+			   &tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone, &end) == 7) {
+		tm.tm_year += tm.tm_year < 70 ? 100 : 0;
+	} else if (!comma && sscanf(s, "%*3[A-Za-z] %3s %2d %2d:%2d:%2d %4d%n", month, &tm.tm_mday,
+				     &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &tm.tm_year, &end) == 6) {
+		tm.tm_year -= 1900;
+	} else {
+		return -EINVAL;
+	}
+	if ((comma && strcmp(zone, "GMT") != 0) || (comma ? comma : s)[end])
+		return -EINVAL;
+	tm.tm_mon = month_of(month);
+	return time_of(&tm);
+}
+
+int64_t clock_parse_iso(const char *s)
+{
+	struct tm tm = {0};
+	int end = 0;
+	if (sscanf(s, "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+		    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &end) != 6)
+		return -EINVAL;
+	s += end;
+	if (*s == '.') {
+		size_t digits = strspn(s + 1, "0123456789");
+		if (!digits)
+			return -EINVAL;
+		s += 1 + digits;
+	}
+	if (strcmp(s, "Z") != 0 && strcmp(s, "+00:00") != 0 && strcmp(s, "+0000") != 0)
+		return -EINVAL;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	return time_of(&tm);
+}
+
+static void format(int64_t wall_s, const char *pattern, char *ret, size_t size)
+{
+	time_t t = (time_t)wall_s;
+	struct tm tm = {0};
+	/* Only a year of four digits fits; none other can be meant. */
+	if (!gmtime_r(&t, &tm) || tm.tm_year < -900 || tm.tm_year > 8099)
+		tm = (struct tm){.tm_year = 70, .tm_mday = 1};
+	strftime(ret, size, pattern, &tm);
+}
+
+void clock_format_amz(int64_t wall_s, char ret[static 17])
+{
+	format(wall_s, "%Y%m%dT%H%M%SZ", ret, 17);
+}
+
+void clock_format_iso(int64_t wall_s, char ret[static 21])
+{
+	format(wall_s, "%Y-%m-%dT%H:%M:%SZ", ret, 21);
+}

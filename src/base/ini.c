@@ -1,0 +1,226 @@
+#include "base/ini.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define FILE_MAX_BYTES (1U << 20)
+
+/* All strings lie in ini.text. A section's own entry has no key; a sub-key has a parent. */
+struct entry {
+	const char *section, *parent, *key;
+	char *value;
+};
+struct ini {
+	char *text; /* the file, cut into strings in place */
+	size_t size;
+	struct entry *entries;
+	size_t n, cap;
+};
+
+void ini_free(struct ini *ini)
+{
+	if (!ini)
+		return;
+	if (ini->text)
+		OPENSSL_cleanse(ini->text, ini->size); /* secret keys */
+	free(ini->text);
+	free(ini->entries);
+	free(ini);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
+}
+
+static char *trim(char *s)
+{
+	while (is_blank(*s))
+		s++;
+	size_t n = strlen(s);
+	while (n && is_blank(s[n - 1]))
+		s[--n] = 0;
+	return s;
+}
+
+static int add(struct ini *ini, struct entry entry)
+{
+	if (ini->n == ini->cap) {
+		size_t cap = ini->cap ? 2 * ini->cap : 32;
+		struct entry *entries = realloc(ini->entries, cap * sizeof *entries);
+		if (!entries)
+			return -ENOMEM;
+		ini->entries = entries;
+		ini->cap = cap;
+	}
+	ini->entries[ini->n++] = entry;
+	return 0;
+}
+
+/* [profile "my name"] and [profile  my name] are the section "profile my name". */
+static int read_section(struct ini *ini, char *line)
+{
+	char *end = strrchr(line, ']');
+	if (!end)
+		return -EBADMSG;
+	*end = 0;
+	char *name = trim(line + 1), *to = name;
+	for (char *from = name; *from; from++)
+		if (is_blank(*from) && to > name && to[-1] == ' ')
+			continue;
+		else if (*from != '"' && *from != '\'')
+			*to++ = is_blank(*from) ? ' ' : *from;
+	*to = 0;
+	name = trim(name);
+	return *name ? add(ini, (struct entry){.section = name}) : -EBADMSG;
+}
+
+/* "key = value" or "key: value", without a comment that begins after a space. */
+static int read_pair(struct ini *ini, const char *section, const char *parent, char *line)
+{
+	char *value = strpbrk(line, "=:");
+	if (!value || value == line)
+		return -EBADMSG;
+	*value++ = 0;
+	for (char *at = value; (at = strpbrk(at, "#;")); at++)
+		if (at > value && is_blank(at[-1])) {
+			*at = 0;
+			break;
+		}
+	return add(ini, (struct entry){section, parent, trim(line), trim(value)});
+}
+
+/* An indented line after a key: a sub-key of one without value, else more of its value, which ends
+ * earlier in the same buffer. */
+static int read_indented(struct ini *ini, char *line)
+{
+	const struct entry *last = &ini->entries[ini->n - 1];
+	if (last->parent || !*last->value)
+		return read_pair(ini, last->section, last->parent ? last->parent : last->key, line);
+	char *end = last->value + strlen(last->value);
+	*end = '\n';
+	memmove(end + 1, line, strlen(line) + 1);
+	return 0;
+}
+
+static int read_line(struct ini *ini, char *line)
+{
+	bool indented = is_blank(*line);
+	line = trim(line);
+	if (!*line || *line == '#' || *line == ';')
+		return 0;
+	const struct entry *last = ini->n ? &ini->entries[ini->n - 1] : NULL;
+	if (indented && last && last->key)
+		return read_indented(ini, line);
+	if (*line == '[')
+		return read_section(ini, line);
+	return last ? read_pair(ini, last->section, NULL, line) : -EBADMSG;
+}
+
+/* Takes text, which has size bytes and a NUL after them. */
+static int parse(char *text, size_t size, struct ini **ret, int *ret_line)
+{
+	struct ini *ini = calloc(1, sizeof *ini);
+	if (!ini) {
+		OPENSSL_cleanse(text, size);
+		free(text);
+		return -ENOMEM;
+	}
+	ini->text = text;
+	ini->size = size;
+	int line_number = 1;
+	int error = 0;
+	char *next = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? text + 3 : text;
+	for (; next && !error; line_number += !error) {
+		char *line = next, *end = memchr(line, '\n', size - (size_t)(line - text));
+		char *stop = end ? end : text + size;
+		next = end ? end + 1 : NULL;
+		*stop = 0;
+		error = strlen(line) == (size_t)(stop - line) ? read_line(ini, line) : -EBADMSG;
+	}
+	if (error) {
+		ini_free(ini);
+		if (error == -EBADMSG && ret_line)
+			*ret_line = line_number;
+		return error;
+	}
+	*ret = ini;
+	return 0;
+}
+
+int ini_parse(const char *bytes, size_t n, struct ini **ret, int *ret_line)
+{
+	if (n > FILE_MAX_BYTES)
+		return -EFBIG;
+	char *text = malloc(n + 1);
+	if (!text)
+		return -ENOMEM;
+	if (n)
+		memcpy(text, bytes, n);
+	text[n] = 0;
+	return parse(text, n, ret, ret_line);
+}
+
+/* The number of bytes, at most size, or -errno. */
+static ssize_t read_all(int fd, char *buf, size_t size)
+{
+	size_t n = 0;
+	while (n < size) {
+		ssize_t got = read(fd, buf + n, size - n);
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		if (got == 0)
+			break;
+		n += got > 0 ? (size_t)got : 0;
+	}
+	return (ssize_t)n;
+}
+
+int ini_load(const char *path, struct ini **ret, int *ret_line)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	char *text = malloc(FILE_MAX_BYTES + 2);
+	ssize_t n = text ? read_all(fd, text, FILE_MAX_BYTES + 1) : -ENOMEM;
+	close(fd);
+	if (n < 0 || n > FILE_MAX_BYTES) {
+		free(text);
+		return n < 0 ? (int)n : -EFBIG;
+	}
+	text[n] = 0;
+	return parse(text, (size_t)n, ret, ret_line);
+}
+
+/* Whether the entry is asked for as name: "key", or "parent.key". */
+static bool is_named(const struct entry *entry, const char *name)
+{
+	if (!entry->key)
+		return false;
+	size_t n = entry->parent ? strlen(entry->parent) : 0;
+	if (entry->parent && (strncasecmp(name, entry->parent, n) != 0 || name[n++] != '.'))
+		return false;
+	return strcasecmp(name + n, entry->key) == 0;
+}
+
+const char *ini_get(const struct ini *ini, const char *section, const char *key)
+{
+	for (size_t i = ini->n; i-- > 0;)
+		if (strcmp(ini->entries[i].section, section) == 0 &&
+			is_named(&ini->entries[i], key))
+			return ini->entries[i].value;
+	return NULL;
+}
+
+bool ini_has_section(const struct ini *ini, const char *section)
+{
+	for (size_t i = 0; i < ini->n; i++)
+		if (!ini->entries[i].key && strcmp(ini->entries[i].section, section) == 0)
+			return true;
+	return false;
+}

@@ -1,0 +1,79 @@
+#include "base/log.h"
+#include "base/text.h"
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 8192
+
+static enum log_level max_level = LOG_WARNING;
+static struct {
+	pthread_mutex_t mutex;
+	log_sink *sink;
+	void *arg;
+} locked = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+void log_set_level(enum log_level level)
+{
+	max_level = level;
+}
+
+bool log_wants(enum log_level level)
+{
+	return level <= max_level;
+}
+
+void log_set_sink(log_sink *sink, void *arg)
+{
+	pthread_mutex_lock(&locked.mutex);
+	locked.sink = sink;
+	locked.arg = arg;
+	pthread_mutex_unlock(&locked.mutex);
+}
+
+static void write_line(enum log_level level, const char *message)
+{
+	static const char *const names[] = {"error", "warning", "info", "debug"};
+	char line[LINE_MAX_BYTES + 32];
+	int n = snprintf(line, sizeof line, "s3once: %s: %s\n", names[level], message);
+	size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+	/* Nobody can be told that stderr is gone. */
+	ssize_t written = write(STDERR_FILENO, line, len);
+	(void)written;
+}
+
+__attribute__((format(printf, 2, 0))) static void emit(
+	enum log_level level, const char *format, va_list ap)
+{
+	if (!log_wants(level))
+		return;
+	char message[LINE_MAX_BYTES];
+	int n = vsnprintf(message, sizeof message, format, ap);
+	if (n < 0)
+		return;
+	if ((size_t)n >= sizeof message)
+		memcpy(message + sizeof message - 4, "...", 4);
+	for (char *at = message; (at = strchr(at, '\n'));)
+		*at = ' ';
+	pthread_mutex_lock(&locked.mutex);
+	if (locked.sink)
+		locked.sink(locked.arg, level, message);
+	else
+		write_line(level, message);
+	pthread_mutex_unlock(&locked.mutex);
+}
+
+#define DEFINE_LOG(name, level)                                                                    \
+	void name(const char *format, ...)                                                         \
+	{                                                                                          \
+		va_list ap;                                                                        \
+		va_start(ap, format);                                                              \
+		emit(level, format, ap);                                                           \
+		va_end(ap);                                                                        \
+	}
+DEFINE_LOG(log_error, LOG_ERROR)
+DEFINE_LOG(log_warning, LOG_WARNING)
+DEFINE_LOG(log_info, LOG_INFO)
+DEFINE_LOG(log_debug, LOG_DEBUG)

@@ -1,0 +1,68 @@
+#include "base/problem.h"
+#include "base/text.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Cuts what snprintf left at the last whole character. */
+static void end_at_character(char *s)
+{
+	size_t n = strlen(s);
+	for (int i = 0; i < 3 && n && !utf8_valid(s, n); i++)
+		s[--n] = 0;
+}
+
+void problem_set(struct problem *p, const char *format, ...)
+{
+	if (!p)
+		return;
+	struct problem fresh = {0};
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(fresh.text, sizeof fresh.text, format, ap);
+	va_end(ap);
+	end_at_character(fresh.text);
+	*p = fresh;
+}
+
+void problem_prefix(struct problem *p, const char *format, ...)
+{
+	if (!p)
+		return;
+	char words[sizeof p->text], all[2 * sizeof p->text + 2];
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(words, sizeof words, format, ap);
+	va_end(ap);
+	end_at_character(words);
+	int n = snprintf(all, sizeof all, "%s: %s", words, p->text);
+	size_t keep = (size_t)n < sizeof p->text ? (size_t)n : sizeof p->text - 1;
+	memcpy(p->text, all, keep);
+	p->text[keep] = 0;
+	end_at_character(p->text);
+}
+
+void problem_format(const struct problem *p, char *ret, size_t size)
+{
+	if (!size)
+		return;
+	struct text t = TEXT(1024);
+	text_add(&t, p->text[0] ? p->text : "unknown error");
+	const char *before = " (";
+	if (p->code[0]) {
+		text_addf(&t, "%s%s", before, p->code);
+		before = ", ";
+	}
+	if (p->status && !p->code[0]) {
+		text_addf(&t, "%sHTTP status %d", before, p->status);
+		before = ", ";
+	}
+	if (p->request_id[0]) {
+		text_addf(&t, "%srequest id %s", before, p->request_id);
+		before = ", ";
+	}
+	text_add(&t, before[0] == ',' ? ")" : "");
+	snprintf(ret, size, "%s", text_string(&t));
+	end_at_character(ret);
+	text_clear(&t);
+}

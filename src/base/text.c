@@ -1,0 +1,226 @@
+#include "base/text.h"
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void text_clear(struct text *t)
+{
+	free(t->data);
+	*t = TEXT(t->max);
+}
+
+void text_wipe(struct text *t)
+{
+	if (t->data)
+		OPENSSL_cleanse(t->data, t->cap);
+	text_clear(t);
+}
+
+void text_reset(struct text *t)
+{
+	t->len = 0;
+	t->error = 0;
+	if (t->data)
+		t->data[0] = 0;
+}
+
+/* Makes room for n more bytes and the NUL. Not by realloc: it would leave copies of secrets behind
+ * that text_wipe cannot reach. */
+static bool reserve(struct text *t, size_t n)
+{
+	if (t->error)
+		return false;
+	if (n > t->max - t->len) {
+		t->error = -EMSGSIZE;
+		return false;
+	}
+	if (t->len + n < t->cap)
+		return true;
+	size_t cap = t->cap ? t->cap : 64;
+	while (cap <= t->len + n)
+		cap = cap > SIZE_MAX / 2 ? t->len + n + 1 : cap * 2;
+	char *data = malloc(cap);
+	if (!data) {
+		t->error = -ENOMEM;
+		return false;
+	}
+	if (t->data) {
+		memcpy(data, t->data, t->len);
+		OPENSSL_cleanse(t->data, t->cap);
+		free(t->data);
+	}
+	data[t->len] = 0;
+	t->data = data;
+	t->cap = cap;
+	return true;
+}
+
+void text_add_bytes(struct text *t, const void *bytes, size_t n)
+{
+	if (!reserve(t, n))
+		return;
+	if (n)
+		memcpy(t->data + t->len, bytes, n);
+	t->len += n;
+	t->data[t->len] = 0;
+}
+
+void text_add(struct text *t, const char *s)
+{
+	text_add_bytes(t, s, strlen(s));
+}
+
+void text_add_char(struct text *t, char c)
+{
+	text_add_bytes(t, &c, 1);
+}
+
+void text_addf(struct text *t, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	text_addfv(t, format, ap);
+	va_end(ap);
+}
+
+void text_addfv(struct text *t, const char *format, va_list ap)
+{
+	va_list again;
+	va_copy(again, ap);
+	int n = vsnprintf(NULL, 0, format, ap);
+	if (n < 0 && !t->error)
+		t->error = -EMSGSIZE;
+	if (n >= 0 && reserve(t, (size_t)n)) {
+		vsnprintf(t->data + t->len, (size_t)n + 1, format, again);
+		t->len += (size_t)n;
+	}
+	va_end(again);
+}
+
+const char *text_string(const struct text *t)
+{
+	return t->data ? t->data : "";
+}
+
+/* The length of the well-formed UTF-8 sequence at s, 0 if there is none, and its code point. */
+static size_t utf8_next(const unsigned char *s, size_t n, uint32_t *ret_code)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t len = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : 4;
+	if ((len == 4 && s[0] >> 3 != 30) || len > n)
+		return 0;
+	uint32_t code = len == 1 ? s[0] : s[0] & (0xFFU >> (len + 1));
+	for (size_t i = 1; i < len; i++) {
+		if (s[i] >> 6 != 2)
+			return 0;
+		code = code << 6 | (s[i] & 0x3F);
+	}
+	if (code < least[len] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
+		return 0;
+	*ret_code = code;
+	return len;
+}
+
+bool utf8_valid(const char *bytes, size_t n)
+{
+	const unsigned char *s = (const unsigned char *)bytes;
+	uint32_t code;
+	for (size_t i = 0, len; i < n; i += len) {
+		len = utf8_next(s + i, n - i, &code);
+		if (!len)
+			return false;
+	}
+	return true;
+}
+
+/* Whether a terminal would act on it instead of showing it: C0, DEL, C1, line and paragraph
+ * separators, and what changes the direction of the text. */
+static bool is_control(uint32_t code)
+{
+	return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x061C || code == 0x200E ||
+	       code == 0x200F || (code >= 0x2028 && code <= 0x202E) ||
+	       (code >= 0x2066 && code <= 0x2069);
+}
+
+static void add_escaped_bytes(struct text *t, const unsigned char *s, size_t n)
+{
+	if (s[0] == '\n')
+		text_add(t, "\\n");
+	else if (s[0] == '\t')
+		text_add(t, "\\t");
+	else
+		for (size_t i = 0; i < n; i++)
+			text_addf(t, "\\x%02x", s[i]);
+}
+
+void text_add_escaped(struct text *t, const char *bytes, size_t n)
+{
+	const unsigned char *s = (const unsigned char *)bytes;
+	for (size_t i = 0, len; i < n; i += len) {
+		uint32_t code = 0;
+		len = utf8_next(s + i, n - i, &code);
+		if (!len || is_control(code)) {
+			len = len ? len : 1;
+			add_escaped_bytes(t, s + i, len);
+		} else if (code == '\\') {
+			text_add(t, "\\\\");
+		} else {
+			text_add_bytes(t, s + i, len);
+		}
+	}
+}
+
+void hex_encode(const unsigned char *bytes, size_t n, char *ret_hex)
+{
+	static const char digits[] = "0123456789abcdef";
+	for (size_t i = 0; i < n; i++) {
+		ret_hex[2 * i] = digits[bytes[i] >> 4];
+		ret_hex[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	ret_hex[2 * n] = 0;
+}
+
+static const char base64_digits[] =
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void base64_encode(const unsigned char *bytes, size_t n, char *ret)
+{
+	for (size_t i = 0; i < n; i += 3) {
+		size_t rest = n - i;
+		uint32_t v = (uint32_t)bytes[i] << 16;
+		v |= rest > 1 ? (uint32_t)bytes[i + 1] << 8 : 0;
+		v |= rest > 2 ? (uint32_t)bytes[i + 2] : 0;
+		*ret++ = base64_digits[v >> 18];
+		*ret++ = base64_digits[v >> 12 & 63];
+		*ret++ = rest > 1 ? base64_digits[v >> 6 & 63] : '=';
+		*ret++ = rest > 2 ? base64_digits[v & 63] : '=';
+	}
+	*ret = 0;
+}
+
+int base64_decode(const char *s, unsigned char *ret)
+{
+	size_t len = strlen(s);
+	if (len % 4 || len > INT32_MAX)
+		return -EINVAL;
+	size_t pad = len && s[len - 1] == '=' ? (s[len - 2] == '=' ? 2 : 1) : 0;
+	size_t n = 0;
+	for (size_t i = 0; i < len; i += 4) {
+		uint32_t v = 0;
+		for (size_t j = i; j < i + 4; j++) {
+			const char *digit = j < len - pad ? strchr(base64_digits, s[j]) : NULL;
+			if (!digit && j < len - pad)
+				return -EINVAL;
+			v = v << 6 | (digit ? (uint32_t)(digit - base64_digits) : 0);
+		}
+		size_t bytes = i + 4 < len ? 3 : 3 - pad;
+		if (v & ((1U << (8 * (3 - bytes))) - 1))
+			return -EINVAL; /* bits that no encoder writes */
+		for (size_t j = 0; j < bytes; j++)
+			ret[n++] = (unsigned char)(v >> (16 - 8 * j));
+	}
+	return (int)n;
+}
