@@ -100,22 +100,24 @@ int64_t clock_parse_iso(const char *s)
 	return time_of(&tm);
 }
 
-static void format(int64_t wall_s, const char *pattern, char *ret, size_t size)
+/* Only a year of four digits can be written; no other can be meant. */
+static struct tm fields_of(int64_t wall_s)
 {
 	time_t t = (time_t)wall_s;
 	struct tm tm = {0};
-	/* Only a year of four digits fits; none other can be meant. */
 	if (!gmtime_r(&t, &tm) || tm.tm_year < -900 || tm.tm_year > 8099)
-		tm = (struct tm){.tm_year = 70, .tm_mday = 1};
-	strftime(ret, size, pattern, &tm);
+		return (struct tm){.tm_year = 70, .tm_mday = 1};
+	return tm;
 }
 
 void clock_format_amz(int64_t wall_s, char ret[static 17])
 {
-	format(wall_s, "%Y%m%dT%H%M%SZ", ret, 17);
+	struct tm tm = fields_of(wall_s);
+	strftime(ret, 17, "%Y%m%dT%H%M%SZ", &tm);
 }
 
 void clock_format_iso(int64_t wall_s, char ret[static 21])
 {
-	format(wall_s, "%Y-%m-%dT%H:%M:%SZ", ret, 21);
+	struct tm tm = fields_of(wall_s);
+	strftime(ret, 21, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
