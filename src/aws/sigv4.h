@@ -13,7 +13,7 @@
  * thread-safe; wipe at the end. */
 struct sigv4_cache {
 	char scope[128];
-	char secret_id[132];
+	char secret_id[132]; /* the secret it was derived from */
 	unsigned char key[32];
 };
 void sigv4_cache_wipe(struct sigv4_cache *cache);
@@ -39,7 +39,7 @@ struct sigv4_request {
 /* Writes the value of the Authorization header such that, sent with exactly these headers, this is
  * a correctly signed request. The caller puts x-amz-date (clock_format_amz of wall_s),
  * x-amz-content-sha256 and x-amz-security-token among the headers. Returns 0, -E2BIG for too many
- * headers, or ret's own error. */
+ * headers, -EINVAL for a region or service that is too long, or -ENOMEM, -EMSGSIZE. */
 int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request, struct text *ret_authorization);
 

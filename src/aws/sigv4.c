@@ -1,0 +1,188 @@
+#include "aws/sigv4.h"
+#include "base/clock.h"
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ALGORITHM           "AWS4-HMAC-SHA256"
+#define CANONICAL_MAX_BYTES (128U << 10)
+#define HASH_BYTES          SHA256_DIGEST_LENGTH
+
+void sigv4_cache_wipe(struct sigv4_cache *cache)
+{
+	OPENSSL_cleanse(cache, sizeof *cache);
+}
+
+void uri_encode(struct text *ret, const char *s, size_t n, int keep_slash)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	size_t plain = 0; /* the run of characters that stay begins here */
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)s[i];
+		if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+			c == '-' || c == '.' || c == '_' || c == '~' || (c == '/' && keep_slash))
+			continue;
+		text_add_bytes(ret, s + plain, i - plain);
+		text_add_bytes(ret, (char[3]){'%', digits[c >> 4], digits[c & 15]}, 3);
+		plain = i + 1;
+	}
+	text_add_bytes(ret, s + plain, n - plain);
+}
+
+static int hmac(const void *key, size_t key_bytes, const char *message,
+	unsigned char ret[static HASH_BYTES])
+{
+	unsigned n;
+	return HMAC(EVP_sha256(), key, (int)key_bytes, (const unsigned char *)message,
+		       strlen(message), ret, &n)
+		       ? 0
+		       : -ENOMEM;
+}
+
+/* Makes cache.key the signing key for this day, region, service and secret. */
+static int derive_key(struct sigv4_cache *cache, const struct credentials *credentials,
+	const struct sigv4_request *request, const char *date)
+{
+	char scope[sizeof cache->scope], day[9];
+	snprintf(day, sizeof day, "%.8s", date);
+	int n = snprintf(scope, sizeof scope, "%s/%s/%s/aws4_request", day, request->region,
+		request->service);
+	if (n < 0 || (size_t)n >= sizeof scope)
+		return -EINVAL;
+	if (strcmp(scope, cache->scope) == 0 && strcmp(cache->secret_id, credentials->secret) == 0)
+		return 0;
+	char first[sizeof credentials->secret + 4];
+	int first_bytes = snprintf(first, sizeof first, "AWS4%s", credentials->secret);
+	int error = hmac(first, (size_t)first_bytes, day, cache->key);
+	OPENSSL_cleanse(first, sizeof first);
+	const char *const steps[] = {request->region, request->service, "aws4_request"};
+	for (size_t i = 0; i < 3 && !error; i++) {
+		unsigned char key[HASH_BYTES];
+		memcpy(key, cache->key, sizeof key);
+		error = hmac(key, sizeof key, steps[i], cache->key);
+		OPENSSL_cleanse(key, sizeof key);
+	}
+	memcpy(cache->scope, error ? "" : scope, error ? 1 : sizeof scope);
+	memcpy(cache->secret_id, credentials->secret, sizeof cache->secret_id);
+	return error;
+}
+
+static void sort_headers(const struct sigv4_request *request, const struct sigv4_header **ret)
+{
+	for (size_t i = 0; i < request->n_headers; i++) {
+		const struct sigv4_header *header = &request->headers[i];
+		size_t at = i;
+		for (; at && strcmp(ret[at - 1]->name, header->name) > 0; at--)
+			ret[at] = ret[at - 1];
+		ret[at] = header;
+	}
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* The value without space around it, and one space for each run inside. */
+static void add_value(struct text *t, const char *value)
+{
+	const char *word = value;
+	for (bool first = true;; first = false) {
+		while (is_space(*word))
+			word++;
+		if (!*word)
+			return;
+		const char *end = word;
+		while (*end && !is_space(*end))
+			end++;
+		if (!first)
+			text_add_char(t, ' ');
+		text_add_bytes(t, word, (size_t)(end - word));
+		word = end;
+	}
+}
+
+/* "a;b;c": each name once. */
+static void add_names(struct text *t, const struct sigv4_header *const *sorted, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (i && strcmp(sorted[i]->name, sorted[i - 1]->name) == 0)
+			continue;
+		if (i)
+			text_add_char(t, ';');
+		text_add(t, sorted[i]->name);
+	}
+}
+
+static void add_headers(struct text *t, const struct sigv4_header *const *sorted, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (i && strcmp(sorted[i]->name, sorted[i - 1]->name) == 0) {
+			t->len--; /* the newline: one line, values joined by a comma */
+			text_add_char(t, ',');
+		} else {
+			text_add(t, sorted[i]->name);
+			text_add_char(t, ':');
+		}
+		add_value(t, sorted[i]->value);
+		text_add_char(t, '\n');
+	}
+}
+
+static int hash_canonical_request(const struct sigv4_request *request,
+	const struct sigv4_header *const *sorted, char ret_hex[static 2 * HASH_BYTES + 1])
+{
+	struct text t = TEXT(CANONICAL_MAX_BYTES);
+	text_add(&t, request->method);
+	text_add_char(&t, '\n');
+	text_add(&t, request->path);
+	text_add_char(&t, '\n');
+	text_add(&t, request->query);
+	text_add_char(&t, '\n');
+	add_headers(&t, sorted, request->n_headers);
+	text_add_char(&t, '\n');
+	add_names(&t, sorted, request->n_headers);
+	text_add_char(&t, '\n');
+	text_add(&t, request->payload_hash);
+	unsigned char hash[HASH_BYTES];
+	if (!t.error)
+		SHA256((const unsigned char *)t.data, t.len, hash);
+	int error = t.error;
+	text_wipe(&t); /* holds the session token */
+	if (!error)
+		hex_encode(hash, sizeof hash, ret_hex);
+	return error;
+}
+
+int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
+	const struct sigv4_request *request, struct text *ret_authorization)
+{
+	if (request->n_headers > SIGV4_HEADERS_MAX)
+		return -E2BIG;
+	char date[17], hex[2 * HASH_BYTES + 1];
+	clock_format_amz(request->wall_s, date);
+	int error = derive_key(cache, credentials, request, date);
+	const struct sigv4_header *sorted[SIGV4_HEADERS_MAX];
+	sort_headers(request, sorted);
+	if (!error)
+		error = hash_canonical_request(request, sorted, hex);
+	if (error)
+		return error;
+	char to_sign[sizeof ALGORITHM + sizeof date + sizeof cache->scope + sizeof hex];
+	snprintf(to_sign, sizeof to_sign, ALGORITHM "\n%s\n%s\n%s", date, cache->scope, hex);
+	unsigned char signature[HASH_BYTES];
+	error = hmac(cache->key, sizeof cache->key, to_sign, signature);
+	if (error)
+		return error;
+	hex_encode(signature, sizeof signature, hex);
+	text_addf(ret_authorization,
+		ALGORITHM " Credential=%s/%s, SignedHeaders=", credentials->access_key,
+		cache->scope);
+	add_names(ret_authorization, sorted, request->n_headers);
+	text_addf(ret_authorization, ", Signature=%s", hex);
+	return ret_authorization->error;
+}
