@@ -50,7 +50,8 @@ struct scan_entry {
 };
 
 /* Opens every source. A missing or unreadable SOURCE is not an error here but a PROBLEM entry of
- * the stream. Returns 0, -EINVAL for options that contradict each other (sentence), -ENOMEM.
+ * the stream. Returns 0, -EINVAL for options that contradict each other, another -errno for a
+ * files_from that cannot be read, -ENOMEM, -EMFILE; always with a sentence.
  * options and what they point to are borrowed until scan_close. */
 struct scan;
 int scan_open(const struct scan_options *options, struct scan **ret, struct problem *ret_problem);

@@ -1,0 +1,111 @@
+#include "scan/look.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int64_t to_ns(struct timespec t)
+{
+	int64_t ns;
+	if (__builtin_mul_overflow((int64_t)t.tv_sec, INT64_C(1000000000), &ns) ||
+		__builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
+		return t.tv_sec < 0 ? INT64_MIN : INT64_MAX;
+	return ns;
+}
+
+static void state_from(const struct stat *st, struct file_state *ret)
+{
+	*ret = (struct file_state){
+		.size = (uint64_t)st->st_size,
+		.mtime_ns = to_ns(st->st_mtim),
+		.ctime_ns = to_ns(st->st_ctim),
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+	};
+}
+
+int file_state_of(int fd, struct file_state *ret)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	state_from(&st, ret);
+	return 0;
+}
+
+bool file_state_equal(const struct file_state *a, const struct file_state *b)
+{
+	return a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns &&
+	       a->dev == b->dev && a->ino == b->ino;
+}
+
+static bool is_young(int64_t mtime_ns, const struct scan_options *options)
+{
+	if (options->min_age_s == 0)
+		return false;
+	int64_t age_ns, oldest_ns;
+	return __builtin_mul_overflow(options->min_age_s, UINT64_C(1000000000), &age_ns) ||
+	       __builtin_sub_overflow(options->now_wall_ns, age_ns, &oldest_ns) ||
+	       mtime_ns > oldest_ns;
+}
+
+static const char *what_else(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFSOCK:
+		return "is a socket, not a file; exclude it";
+	case S_IFIFO:
+		return "is a named pipe, not a file; exclude it";
+	case S_IFCHR:
+	case S_IFBLK:
+		return "is a device, not a file; exclude it";
+	case S_IFDIR:
+		return "is a directory, not a file";
+	default:
+		return "is not a regular file; exclude it";
+	}
+}
+
+void look_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret)
+{
+	struct file_state state;
+	state_from(st, &state);
+	ret->size = state.size;
+	ret->mtime_ns = state.mtime_ns;
+	ret->ctime_ns = state.ctime_ns;
+	ret->dev = state.dev;
+	ret->ino = state.ino;
+	if (S_ISLNK(st->st_mode)) {
+		ret->kind = SCAN_LINK;
+	} else if (!S_ISREG(st->st_mode)) {
+		ret->kind = SCAN_PROBLEM;
+		problem_set(&ret->problem, "%s", what_else(st->st_mode));
+	} else {
+		ret->kind = is_young(state.mtime_ns, options) ? SCAN_YOUNG : SCAN_FILE;
+	}
+}
+
+static void refuse(int fd, const char *name, int error, const char *absent, struct scan_entry *ret)
+{
+	struct stat st;
+	ret->kind = SCAN_PROBLEM;
+	if (error == ELOOP)
+		problem_set(&ret->problem, "is a link that leads in a circle; exclude it");
+	else if (error != ENOENT)
+		problem_set(&ret->problem, "cannot be looked at: %s", strerror(error));
+	else if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+		problem_set(&ret->problem, "is a link that leads nowhere; mend or exclude it");
+	else
+		problem_set(&ret->problem, "%s", absent);
+}
+
+void look_at(int directory_fd, const char *name, const struct scan_options *options,
+	const char *absent, struct scan_entry *ret)
+{
+	struct stat st;
+	int flags = options->follow ? 0 : AT_SYMLINK_NOFOLLOW;
+	if (fstatat(directory_fd, name, &st, flags) < 0)
+		refuse(directory_fd, name, errno, absent, ret);
+	else
+		look_judge(&st, options, ret);
+}

@@ -1,0 +1,28 @@
+/* A compact list of names: one block of bytes and four bytes a name. What a million names cost is
+ * what the scan costs. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zero-initialised is empty. */
+struct names {
+	char *bytes; /* per name: a tag, the name, NUL */
+	size_t len, cap;
+	uint32_t *at; /* where each name's tag is in bytes */
+	size_t n, at_cap;
+};
+
+#define NAMES_DIRECTORY 'd' /* the tag that makes a name sort as "name/" */
+
+void names_clear(struct names *names);
+/* Adds len bytes, which hold no NUL. 0, -ENOMEM, or -EOVERFLOW at 4 GiB of names. */
+int names_add(struct names *names, char tag, const char *name, size_t len);
+/* Sorts by bytes; a directory compares as "name/", so that walking in this order yields whole
+ * paths in byte order. */
+void names_sort(struct names *names);
+/* Of a sorted list: drops repeated names. */
+void names_unique(struct names *names);
+/* Borrowed until the list changes; i < n. */
+const char *names_get(const struct names *names, size_t i);
+char names_tag(const struct names *names, size_t i);

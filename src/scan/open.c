@@ -1,0 +1,112 @@
+#include "scan/open.h"
+#include "base/problem.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#endif
+
+#ifndef O_PATH
+#define O_PATH O_RDONLY
+#endif
+
+static bool leads_out(const char *path)
+{
+	if (*path == '/')
+		return true;
+	for (const char *p = path; p; p = strchr(p, '/')) {
+		p += *p == '/';
+		if (p[0] == '.' && p[1] == '.' && (p[2] == '/' || p[2] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* One component. A symlink is ELOOP, whatever O_DIRECTORY would have made of it. */
+static int open_component(int fd, const char *name, int flags)
+{
+	int opened = openat(fd, name, flags | O_NOFOLLOW | O_CLOEXEC);
+	if (opened >= 0)
+		return opened;
+	int error = errno;
+	struct stat st;
+	if (error == ENOTDIR && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		S_ISLNK(st.st_mode))
+		return -ELOOP;
+	return -error;
+}
+
+int open_beneath_by_components(int directory_fd, const char *relative, int flags)
+{
+	char path[PATH_MAX];
+	size_t len = strlen(relative);
+	if (len == 0)
+		return -ENOENT;
+	if (len >= sizeof(path))
+		return -ENAMETOOLONG;
+	if (leads_out(relative))
+		return -EXDEV;
+	memcpy(path, relative, len + 1);
+
+	int fd = directory_fd;
+	char *name = path;
+	for (char *slash; (slash = strchr(name, '/')); name = slash + 1) {
+		*slash = '\0';
+		int next = open_component(fd, *name ? name : ".", O_PATH | O_DIRECTORY);
+		if (fd != directory_fd)
+			close(fd);
+		if (next < 0)
+			return next;
+		fd = next;
+	}
+	int opened = open_component(fd, *name ? name : ".", flags);
+	if (fd != directory_fd)
+		close(fd);
+	return opened;
+}
+
+int open_beneath(int directory_fd, const char *relative, int flags)
+{
+#ifdef SYS_openat2
+	struct open_how how = {
+		.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	if (leads_out(relative))
+		return -EXDEV;
+	long fd = syscall(SYS_openat2, directory_fd, relative, &how, sizeof(how));
+	if (fd >= 0)
+		return (int)fd;
+	/* An old kernel says ENOSYS, an old sandbox EPERM; EAGAIN is a race with a rename. */
+	if (errno != ENOSYS && errno != EPERM && errno != EAGAIN)
+		return -errno;
+#endif
+	return open_beneath_by_components(directory_fd, relative, flags);
+}
+
+int open_below(int directory_fd, const char *relative, int flags, bool follow)
+{
+	if (!follow)
+		return open_beneath(directory_fd, relative, flags);
+	int fd = openat(directory_fd, relative, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+bool open_out_of_resources(int error, struct problem *ret_problem)
+{
+	if (error == -ENOMEM)
+		problem_set(ret_problem, "out of memory while the files were listed");
+	else if (error == -EMFILE || error == -ENFILE)
+		problem_set(ret_problem,
+			"out of file descriptors while the files were listed (%s); raise the limit "
+			"with ulimit -n or LimitNOFILE=, or lower --concurrency",
+			strerror(-error));
+	else
+		return false;
+	return true;
+}

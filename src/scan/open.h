@@ -1,0 +1,17 @@
+/* Opening below a directory without being led out of it. */
+#pragma once
+#include <stdbool.h>
+
+/* openat() of a relative path below the directory, with O_CLOEXEC and O_NOFOLLOW added, never
+ * through a symlink and never out of the directory: by openat2(2) where the kernel has it, else
+ * component by component. flags hold no O_CREAT. Returns the descriptor, or -ELOOP for a symlink
+ * anywhere in the path, -EXDEV for an absolute path or "..", or another -errno. Thread-safe. */
+int open_beneath(int directory_fd, const char *relative, int flags);
+/* The second way of open_beneath, by itself. */
+int open_beneath_by_components(int directory_fd, const char *relative, int flags);
+/* As open_beneath, but links are followed wherever they lead when follow is set. */
+int open_below(int directory_fd, const char *relative, int flags, bool follow);
+/* Whether -errno says that this process ran out of descriptors or memory: no fault of the file, so
+ * nothing can go on. Then the sentence is in ret_problem. */
+struct problem;
+bool open_out_of_resources(int error, struct problem *ret_problem);

@@ -1,0 +1,128 @@
+#include "scan/scan.h"
+#include "scan/key.h"
+#include "scan/merge.h"
+#include "scan/open.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct scan {
+	struct scan_options options;
+	struct source *sources;
+	size_t n; /* open sources */
+	struct merge merge;
+	bool started;
+};
+
+static int refuse(struct problem *ret_problem, const char *sentence)
+{
+	problem_set(ret_problem, "%s", sentence);
+	return -EINVAL;
+}
+
+static int check_options(const struct scan_options *options, struct problem *ret_problem)
+{
+	if (options->n_sources == 0)
+		return refuse(ret_problem, "no SOURCE is given");
+	if (options->as && options->files_from)
+		return refuse(ret_problem, "--as is for one file, --files-from for a directory");
+	if (options->as && options->n_sources != 1)
+		return refuse(ret_problem, "--as names the key of exactly one SOURCE file");
+	if (options->files_from && options->n_sources != 1)
+		return refuse(ret_problem, "--files-from needs exactly one SOURCE directory");
+	const char *fixed = options->as ? options->as : options->prefix;
+	if (!options->as && *fixed == '\0')
+		return 0;
+	if (!key_valid(fixed, strlen(fixed), ret_problem)) {
+		problem_prefix(ret_problem, options->as ? "--as" : "the prefix");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int scan_open(const struct scan_options *options, struct scan **ret, struct problem *ret_problem)
+{
+	int r = check_options(options, ret_problem);
+	if (r < 0)
+		return r;
+	struct scan *scan = calloc(1, sizeof(*scan));
+	if (!scan)
+		return -ENOMEM;
+	scan->options = *options;
+	scan->sources = calloc(options->n_sources, sizeof(*scan->sources));
+	r = scan->sources ? 0 : -ENOMEM;
+	for (size_t i = 0; r == 0 && i < options->n_sources; i++) {
+		r = source_open(&scan->sources[i], &scan->options, i, ret_problem);
+		scan->n += r == 0;
+	}
+	if (r < 0) {
+		open_out_of_resources(r, ret_problem);
+		scan_close(scan);
+		return r;
+	}
+	*ret = scan;
+	return 0;
+}
+
+void scan_close(struct scan *scan)
+{
+	if (!scan)
+		return;
+	merge_clear(&scan->merge);
+	for (size_t i = 0; i < scan->n; i++)
+		source_close(&scan->sources[i]);
+	free(scan->sources);
+	free(scan);
+}
+
+int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem)
+{
+	if (!scan->started) {
+		int r = merge_init(&scan->merge, scan->sources, scan->n, ret_problem);
+		if (r < 0) {
+			merge_clear(&scan->merge);
+			return r;
+		}
+		scan->started = true;
+	}
+	return merge_next(&scan->merge, ret, ret_problem);
+}
+
+const char *scan_source_path(const struct scan *scan, size_t source)
+{
+	const char *directory = scan->sources[source].directory;
+	return directory ? directory : scan->options.sources[source];
+}
+
+static int open_in(const struct scan *scan, const struct source *source, const char *relative)
+{
+	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	if (source->directory_fd >= 0)
+		return open_below(source->directory_fd, relative, flags, scan->options.follow);
+	/* No descriptor is kept for each SOURCE file: there may be many thousands. */
+	int directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (directory_fd < 0)
+		return -errno;
+	int fd = open_beneath(directory_fd, relative, flags);
+	close(directory_fd);
+	return fd;
+}
+
+int scan_open_file(
+	const struct scan *scan, size_t source, const char *relative, struct file_state *ret_state)
+{
+	int fd = open_in(scan, &scan->sources[source], relative);
+	if (fd < 0)
+		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
+	struct stat st;
+	int r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+	if (r == 0)
+		r = file_state_of(fd, ret_state);
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}

@@ -1,0 +1,193 @@
+#include "scan/source.h"
+#include "scan/files_from.h"
+#include "scan/key.h"
+#include "scan/look.h"
+#include "scan/open.h"
+#include "scan/walk.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_BYTES_MAX (256 * 1024) /* a SOURCE and a relative path always fit */
+
+static const char *given(const struct source *source)
+{
+	return source->options->sources[source->index];
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static int contradiction(struct problem *ret_problem, const char *sentence)
+{
+	problem_set(ret_problem, "%s", sentence);
+	return -EINVAL;
+}
+
+static int open_tree(struct source *source, struct problem *ret_problem)
+{
+	const struct scan_options *options = source->options;
+	if (options->as)
+		return contradiction(ret_problem,
+			"--as names the key of one file, and the SOURCE is a directory");
+	source->directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (source->directory_fd < 0) {
+		source->error = -errno;
+		return open_out_of_resources(source->error, ret_problem) ? source->error : 0;
+	}
+	if (options->files_from)
+		return files_from_open(source->directory_fd, options, &source->list, ret_problem);
+	return walk_open(source->directory_fd, options, &source->walk);
+}
+
+/* directory holds the path of the file; cuts it in two. */
+static int open_file(struct source *source, struct problem *ret_problem)
+{
+	if (source->options->files_from)
+		return contradiction(ret_problem,
+			"--files-from lists paths below a directory, and the SOURCE is a file");
+	char *slash = strrchr(source->directory, '/');
+	source->file = strdup(slash + 1);
+	if (!source->file)
+		return -ENOMEM;
+	slash[slash == source->directory] = '\0';
+	return 0;
+}
+
+static void add_bases(struct source *source)
+{
+	const struct scan_options *options = source->options;
+	source->key = TEXT(PATH_BYTES_MAX);
+	source->path = TEXT(PATH_BYTES_MAX);
+	if (!options->as)
+		key_add_base(&source->key, options->prefix);
+	source->key_base_bytes = source->key.len;
+	text_add(&source->path, given(source));
+	if (source->path.len && source->path.data[source->path.len - 1] != '/')
+		text_add_char(&source->path, '/');
+	source->path_base_bytes = source->path.len;
+}
+
+static int open_kind(struct source *source, struct problem *ret_problem)
+{
+	struct stat st;
+	source->directory = realpath(given(source), NULL);
+	if (!source->directory) {
+		source->error = -errno;
+		return source->error == -ENOMEM ? -ENOMEM : 0;
+	}
+	if (stat(source->directory, &st) == 0 && S_ISDIR(st.st_mode))
+		return open_tree(source, ret_problem);
+	return open_file(source, ret_problem);
+}
+
+int source_open(struct source *source, const struct scan_options *options, size_t index,
+	struct problem *ret_problem)
+{
+	*source = (struct source){.options = options, .index = index, .directory_fd = -1};
+	add_bases(source);
+	int r = source->key.error ? source->key.error : source->path.error;
+	if (r == 0)
+		r = open_kind(source, ret_problem);
+	if (r < 0) {
+		open_out_of_resources(r, ret_problem);
+		source_close(source);
+	}
+	return r;
+}
+
+void source_close(struct source *source)
+{
+	walk_close(source->walk);
+	files_from_close(source->list);
+	if (source->directory_fd >= 0)
+		close(source->directory_fd);
+	free(source->directory);
+	free(source->file);
+	text_clear(&source->key);
+	text_clear(&source->path);
+}
+
+/* The SOURCE itself is the entry: a file, or what it should have been. */
+static int next_itself(struct source *source)
+{
+	struct scan_entry *head = &source->head;
+	if (source->ended)
+		return 0;
+	source->ended = true;
+	head->relative = source->file ? source->file : ".";
+	struct stat st;
+	if (source->error == 0 && stat(given(source), &st) < 0)
+		source->error = -errno;
+	if (source->error == -ENOENT) {
+		head->kind = SCAN_PROBLEM;
+		problem_set(&head->problem, "does not exist");
+	} else if (source->error) {
+		head->kind = SCAN_PROBLEM;
+		problem_set(&head->problem, "cannot be reached: %s", strerror(-source->error));
+	} else if (filter_wants_file(source->options->filter, base_name(given(source)))) {
+		look_judge(&st, source->options, head);
+	} else {
+		return 0;
+	}
+	return 1;
+}
+
+static void name_tree_entry(struct source *source)
+{
+	const char *relative = source->head.relative;
+	bool itself = strcmp(relative, ".") == 0;
+	source->key.len = source->key_base_bytes;
+	source->path.len = *relative == '/' ? 0 : source->path_base_bytes;
+	text_add(&source->key, itself ? "" : relative);
+	text_add(&source->path, itself ? "" : relative);
+}
+
+static void name_itself(struct source *source)
+{
+	const char *as = source->options->as;
+	source->key.len = source->key_base_bytes;
+	source->path.len = 0;
+	text_add(&source->key, as ? as : base_name(given(source)));
+	text_add(&source->path, given(source));
+}
+
+/* Of the head: makes key and path whole, and a PROBLEM of what cannot be a key. */
+static int name_head(struct source *source, struct problem *ret_problem)
+{
+	struct scan_entry *head = &source->head;
+	if (source->directory_fd >= 0)
+		name_tree_entry(source);
+	else
+		name_itself(source);
+	if (source->key.error || source->path.error) {
+		problem_set(ret_problem, "out of memory while the files were listed");
+		return -ENOMEM;
+	}
+	head->key = text_string(&source->key);
+	head->path = text_string(&source->path);
+	head->source = source->index;
+	if ((head->kind == SCAN_FILE || head->kind == SCAN_YOUNG) &&
+		!key_valid(head->key, source->key.len, &head->problem))
+		head->kind = SCAN_PROBLEM;
+	return 1;
+}
+
+int source_next(struct source *source, struct problem *ret_problem)
+{
+	source->collides = false;
+	int r;
+	if (source->walk)
+		r = walk_next(source->walk, &source->head, ret_problem);
+	else if (source->list)
+		r = files_from_next(source->list, &source->head, ret_problem);
+	else
+		r = next_itself(source);
+	return r > 0 ? name_head(source, ret_problem) : r;
+}

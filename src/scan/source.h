@@ -1,0 +1,31 @@
+/* One SOURCE: where it is, and its stream of entries. */
+#pragma once
+#include "base/text.h"
+#include "scan/scan.h"
+
+struct source {
+	const struct scan_options *options; /* borrowed, as long as the source is open */
+	size_t index;
+	char *directory;  /* absolute path without links of the directory that relative paths are
+			     below; NULL if the SOURCE could not be reached */
+	int directory_fd; /* of a SOURCE directory, else -1 */
+	int error;        /* -errno with which the SOURCE could not be reached, or 0 */
+	struct walk *walk;
+	struct files_from *list;
+	char *file;            /* base name in directory, of a SOURCE file */
+	struct text key, path; /* of the head */
+	size_t key_base_bytes; /* what stands before every relative path */
+	size_t path_base_bytes;
+	bool ended;
+	bool collides; /* the head's key is another file's as well; head.problem says which */
+	struct scan_entry head; /* the entry that source_next moved to */
+};
+
+/* Opens options->sources[index]. One that cannot be reached is open, and a PROBLEM comes. 0, or
+ * -errno with a sentence, then there is nothing to close. */
+int source_open(struct source *source, const struct scan_options *options, size_t index,
+	struct problem *ret_problem);
+/* Moves to the next entry, whose key and path are whole. 1, 0 at the end, or -errno with a
+ * sentence. */
+int source_next(struct source *source, struct problem *ret_problem);
+void source_close(struct source *source);

@@ -1,0 +1,257 @@
+#include "scan/walk.h"
+#include "base/text.h"
+#include "scan/listing.h"
+#include "scan/look.h"
+#include "scan/open.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_BYTES_MAX                                                                             \
+	(64 * 1024) /* above what the kernel opens, so that it is the one to say no */
+
+/* A directory on the way down. */
+struct frame {
+	struct names names;
+	size_t next;     /* the next name to look at */
+	size_t path_len; /* of the directory in walk.path; 0 for the top */
+	dev_t dev;
+	ino_t ino;
+};
+
+struct walk {
+	int directory_fd; /* borrowed */
+	const struct scan_options *options;
+	struct frame *frames;
+	size_t n_frames, cap_frames;
+	bool started;
+	int fd;           /* the last frame's directory, or -1 while it is closed */
+	struct text path; /* relative path of the last entry */
+};
+
+int walk_open(int directory_fd, const struct scan_options *options, struct walk **ret)
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+	if (!walk)
+		return -ENOMEM;
+	walk->directory_fd = directory_fd;
+	walk->options = options;
+	walk->fd = -1;
+	walk->path = TEXT(PATH_BYTES_MAX);
+	*ret = walk;
+	return 0;
+}
+
+static void close_directory(struct walk *walk)
+{
+	if (walk->fd >= 0)
+		close(walk->fd);
+	walk->fd = -1;
+}
+
+static void leave(struct walk *walk)
+{
+	names_clear(&walk->frames[--walk->n_frames].names);
+	close_directory(walk);
+}
+
+void walk_close(struct walk *walk)
+{
+	if (!walk)
+		return;
+	while (walk->n_frames)
+		leave(walk);
+	free(walk->frames);
+	text_clear(&walk->path);
+	free(walk);
+}
+
+static struct frame *last_frame(struct walk *walk)
+{
+	return &walk->frames[walk->n_frames - 1];
+}
+
+static int push_frame(struct walk *walk, const struct stat *st)
+{
+	if (walk->n_frames == walk->cap_frames) {
+		size_t cap = 2 * walk->cap_frames + 16;
+		struct frame *frames = realloc(walk->frames, cap * sizeof(*frames));
+		if (!frames)
+			return -ENOMEM;
+		walk->frames = frames;
+		walk->cap_frames = cap;
+	}
+	size_t path_len = walk->n_frames ? walk->path.len : 0;
+	walk->frames[walk->n_frames++] =
+		(struct frame){.path_len = path_len, .dev = st->st_dev, .ino = st->st_ino};
+	return 0;
+}
+
+static bool is_ancestor(const struct walk *walk, const struct stat *st)
+{
+	for (size_t i = 0; i < walk->n_frames; i++)
+		if (walk->frames[i].ino == st->st_ino && walk->frames[i].dev == st->st_dev)
+			return true;
+	return false;
+}
+
+static int open_directory(const struct walk *walk, const char *relative)
+{
+	return open_below(walk->directory_fd, relative, O_RDONLY | O_DIRECTORY | O_NONBLOCK,
+		walk->options->follow);
+}
+
+/* Opens the directory at walk.path, lists it and makes it the last frame. 0 or -errno; -EDEADLK for
+ * a directory that is its own ancestor. */
+static int enter(struct walk *walk)
+{
+	int fd = open_directory(walk, text_string(&walk->path));
+	if (fd < 0)
+		return fd;
+	close_directory(walk);
+	walk->fd = fd;
+	struct stat st;
+	struct names names = {0};
+	int r = fstat(fd, &st) < 0 ? -errno : is_ancestor(walk, &st) ? -EDEADLK : 0;
+	if (r == 0)
+		r = listing_read(fd, walk->options->follow, &names);
+	if (r == 0)
+		r = push_frame(walk, &st);
+	if (r < 0) {
+		names_clear(&names);
+		close_directory(walk);
+		return r;
+	}
+	last_frame(walk)->names = names;
+	return 0;
+}
+
+static void directory_problem(int error, struct problem *ret)
+{
+	switch (error) {
+	case -ENOENT:
+		problem_set(ret, "vanished while the tree was read; run again");
+		break;
+	case -ELOOP:
+	case -ENOTDIR:
+	case -ESTALE:
+		problem_set(ret, "was replaced while the tree was read; run again");
+		break;
+	case -EDEADLK:
+		problem_set(ret, "leads back to a directory that it lies in; exclude it");
+		break;
+	case -EACCES:
+	case -EPERM:
+		problem_set(ret,
+			"cannot be listed: %s; run as a user who may read it, or exclude it",
+			strerror(-error));
+		break;
+	default:
+		problem_set(ret, "cannot be listed: %s", strerror(-error));
+	}
+}
+
+/* Enters the directory at walk.path. 0, or 1 and a PROBLEM, or -errno when nothing can go on. */
+static int try_enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
+{
+	int r = enter(walk);
+	if (r == 0)
+		return 0;
+	if (open_out_of_resources(r, ret_problem))
+		return r;
+	ret->kind = SCAN_PROBLEM;
+	directory_problem(r, &ret->problem);
+	return 1;
+}
+
+/* Opens the last frame's directory again after something below it was read; it is the same one, or
+ * -ESTALE. */
+static int reopen(struct walk *walk)
+{
+	const struct frame *frame = last_frame(walk);
+	char *end = walk->path.data + frame->path_len;
+	char kept = *end;
+	*end = '\0';
+	int fd = open_directory(walk, frame->path_len ? walk->path.data : ".");
+	*end = kept;
+	if (fd < 0)
+		return fd;
+	walk->fd = fd;
+	struct stat st;
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r == 0 && (st.st_dev != frame->dev || st.st_ino != frame->ino))
+		r = -ESTALE;
+	if (r < 0)
+		close_directory(walk);
+	return r;
+}
+
+static int look(
+	struct walk *walk, const char *name, struct scan_entry *ret, struct problem *ret_problem)
+{
+	int r = walk->fd < 0 ? reopen(walk) : 0;
+	if (r == 0) {
+		look_at(walk->fd, name, walk->options, "vanished while the tree was read", ret);
+		return 1;
+	}
+	if (open_out_of_resources(r, ret_problem))
+		return r;
+	ret->kind = SCAN_PROBLEM;
+	directory_problem(r, &ret->problem);
+	problem_prefix(&ret->problem, "the directory it lies in");
+	return 1;
+}
+
+/* One name of the last frame. 1 and an entry, 0 if there is none for it, or -errno. */
+static int visit(struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
+{
+	const struct frame *frame = last_frame(walk);
+	const char *name = names_get(&frame->names, i);
+	char tag = names_tag(&frame->names, i);
+	walk->path.len = frame->path_len;
+	if (frame->path_len)
+		text_add_char(&walk->path, '/');
+	text_add(&walk->path, name);
+	if (walk->path.error) {
+		open_out_of_resources(-ENOMEM, ret_problem);
+		return -ENOMEM;
+	}
+	const char *path = text_string(&walk->path);
+	if (tag == NAMES_DIRECTORY)
+		return filter_prunes(walk->options->filter, path)
+			       ? 0
+			       : try_enter(walk, ret, ret_problem);
+	if (!filter_wants_file(walk->options->filter, path))
+		return 0;
+	if (tag != LISTING_LINK || walk->options->follow)
+		return look(walk, name, ret, ret_problem);
+	ret->kind = SCAN_LINK;
+	return 1;
+}
+
+static int start(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
+{
+	walk->started = true;
+	text_add(&walk->path, ".");
+	if (open_out_of_resources(walk->path.error, ret_problem))
+		return walk->path.error;
+	return try_enter(walk, ret, ret_problem);
+}
+
+int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
+{
+	int r = walk->started ? 0 : start(walk, ret, ret_problem);
+	while (r == 0 && walk->n_frames) {
+		struct frame *frame = last_frame(walk);
+		if (frame->next == frame->names.n)
+			leave(walk);
+		else
+			r = visit(walk, frame->next++, ret, ret_problem);
+	}
+	if (r > 0)
+		ret->relative = text_string(&walk->path);
+	return r;
+}
