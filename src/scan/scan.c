@@ -49,8 +49,10 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 	if (r < 0)
 		return r;
 	struct scan *scan = calloc(1, sizeof(*scan));
-	if (!scan)
+	if (!scan) {
+		open_out_of_resources(-ENOMEM, ret_problem);
 		return -ENOMEM;
+	}
 	scan->options = *options;
 	scan->sources = calloc(options->n_sources, sizeof(*scan->sources));
 	r = scan->sources ? 0 : -ENOMEM;
