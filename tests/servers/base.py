@@ -12,6 +12,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+import uuid
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
@@ -92,6 +93,7 @@ class Server:
         self.folder = Path(tempfile.mkdtemp(prefix="s3once-server-") if folder is None else folder).resolve()
         self.processes = {}
         self.endpoint = self.tls_endpoint = self.ca = None
+        self.log_read_to = 0
 
     def launch(self):
         """Chooses ports, starts the processes and returns when the server answers; else ServerError."""
@@ -184,6 +186,23 @@ class Server:
     def log_tails(self):
         logs = sorted(self.folder.rglob("*.log"))
         return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-2000:]}" for log in logs)
+
+    def new_log_lines(self, log, seconds=20):
+        """The lines of a request log since the last call. Complete: a request of our own is the end to wait for."""
+        mark = f"/?end={uuid.uuid4().hex}"
+        answers(self.endpoint + mark)
+        deadline = time.monotonic() + seconds
+        while True:
+            with open(log, "rb") as file:
+                file.seek(self.log_read_to)
+                text = file.read()
+            if mark.encode() in text and text.endswith(b"\n"):
+                break
+            if time.monotonic() > deadline:
+                raise ServerError(f"{log} does not show our own request after {seconds} s")
+            time.sleep(0.01)
+        self.log_read_to += len(text)
+        return [line for line in text.decode(errors="replace").splitlines() if mark not in line]
 
     def stop_processes(self):
         for process in self.processes.values():

@@ -3,10 +3,6 @@
 import json
 import os
 import signal
-import time
-import urllib.error
-import urllib.request
-import uuid
 
 from .base import Server, answers, free_ports, program
 
@@ -84,7 +80,6 @@ class NginxCount(Server):
         super().__init__(folder)
         self.upstream = upstream
         self.access_key, self.secret_key, self.region = upstream.access_key, upstream.secret_key, upstream.region
-        self.read_to = 0
 
     def launch(self):
         port, tls_port = free_ports(2)
@@ -104,28 +99,12 @@ class NginxCount(Server):
         )
         self.requests()
 
-    def requests(self, seconds=20):
+    def requests(self):
         """The requests that ended since the last call, in order, as dictionaries.
 
         body_bytes is what was really received of the body, also of a request that was cut off (status 499 or 400).
         """
-        mark = f"/{uuid.uuid4().hex}"
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            opener.open(self.endpoint + mark, timeout=seconds).close()
-        except urllib.error.HTTPError:
-            pass
-        deadline = time.monotonic() + seconds
-        while True:
-            with open(self.folder / "requests.jsonl") as log:
-                log.seek(self.read_to)
-                lines = log.read()
-            if mark in lines and lines.endswith("\n"):
-                break
-            assert time.monotonic() < deadline, "nginx did not log a request of our own"
-            time.sleep(0.01)
-        self.read_to += len(lines.encode())
-        requests = [json.loads(line) for line in lines.splitlines() if mark not in line]
+        requests = [json.loads(line) for line in self.new_log_lines(self.folder / "requests.jsonl")]
         for request in requests:
             request["body_bytes"] = max(0, request["read_bytes"] - int(request["head_bytes"] or 0))
         return requests

@@ -1,6 +1,7 @@
 """Ceph RADOS Gateway: monitor, one OSD and the gateway as plain processes."""
 
 import random
+import re
 import signal
 import uuid
 
@@ -71,20 +72,25 @@ rgw enable lc threads = false
 rgw enable quota threads = false
 rgw gc obj min wait = 1
 rgw gc processor period = 2
+debug rgw = {log_level}
+debug rgw access = {log_level}
 """
+
+ACCESS = re.compile(r'beast: .*?\] "(?P<method>[A-Z]+) (?P<uri>\S+) HTTP/[\d.]+" (?P<status>\d+) (?P<bytes>\d+) ')
 
 SUBSYSTEMS = "ms osd objecter rados bluestore bdev bluefs rocksdb monc auth mon paxos throttle finisher context tp asok"
 
 
 class Rgw(Server):
     """store: memstore (fast, in memory) or bluestore (on disk). max_requests: above it 503 SlowDown.
-    idle_ms: when an idle connection is closed."""
+    idle_ms: when an idle connection is closed. access_log: keep a line of each request, see requests()."""
 
     stop_signal = signal.SIGKILL  # asked politely it takes seconds; what it holds is thrown away
 
-    def __init__(self, folder=None, store="memstore", max_requests=1024, idle_ms=65000, capacity=16 << 30):
+    def __init__(self, folder=None, store="memstore", max_requests=1024, idle_ms=65000, capacity=16 << 30, access_log=False):
         super().__init__(folder)
         self.options = {"store": store, "max_requests": max_requests, "idle_ms": idle_ms, "capacity": capacity}
+        self.options["log_level"] = "1/1" if access_log else "0/0"
 
     def launch(self):
         for name in ("mon", "osd", "log", "run", "rgw"):
@@ -149,3 +155,13 @@ class Rgw(Server):
         gateway = self.processes.pop("rgw")
         gateway.send_signal(signal.SIGKILL)
         gateway.wait()
+
+    def requests(self):
+        """The requests answered since the last call, with access_log: dictionaries of method, uri, status, bytes."""
+        found = map(ACCESS.search, self.new_log_lines(self.folder / "log" / "client.rgw.a.log"))
+        numbers = ("status", "bytes")
+        return [
+            {name: int(value) if name in numbers else value for name, value in line.groupdict().items()}
+            for line in found
+            if line
+        ]

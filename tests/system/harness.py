@@ -215,7 +215,7 @@ def expected_objects(root, prefix=""):
         prefix + str((Path(folder) / name).relative_to(root)): Path(folder) / name
         for folder, _, names in os.walk(root)
         for name in names
-        if not (Path(folder) / name).is_symlink()
+        if (Path(folder) / name).is_file() and not (Path(folder) / name).is_symlink()
     }
 
 
