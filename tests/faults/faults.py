@@ -1,0 +1,338 @@
+"""What can go wrong with one request. Each fault is an async function of an Exchange and its Rule that calls fire() when it
+has really happened. Functions that take parameters return the fault."""
+
+import asyncio
+import os
+import re
+import signal
+import time
+
+from tests.faults.http1 import Headers, Request
+from tests.faults.replies import error_reply
+from tests.faults.sigv4 import sign
+
+
+def named(name):
+    def give(fault):
+        fault.name = name
+        return fault
+
+    return give
+
+
+# --- the network
+
+
+async def refuse(x, rule):
+    """Reset before the body was read."""
+    x.reset()
+    x.fire(rule)
+
+
+def outage(seconds):
+    @named(f"outage({seconds})")
+    async def fault(x, rule):
+        x.reset()
+        x.fire(rule)
+        x.proxy.later(x.proxy.outage(seconds))
+
+    return fault
+
+
+async def drop_request(x, rule):
+    """Read whole, never forwarded."""
+    await x.body()
+    x.reset()
+    x.fire(rule)
+
+
+async def drop_reply(x, rule):
+    """Applied, the answer lost."""
+    await x.forward()
+    x.reset()
+    x.fire(rule)
+
+
+async def hang(x, rule):
+    """Read whole, never forwarded, never answered: until the client goes away."""
+    await x.body()
+    x.fire(rule)
+    await wait_for_client(x, rule)
+    x.reset()
+
+
+async def hang_applied(x, rule):
+    await x.forward()
+    x.fire(rule)
+    await wait_for_client(x, rule)
+    x.reset()
+
+
+async def wait_for_client(x, rule, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not x.reader.at_eof() and not rule.released.is_set() and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
+
+
+def delay_reply(seconds):
+    @named(f"delay_reply({seconds})")
+    async def fault(x, rule):
+        reply = await x.forward()
+        x.fire(rule)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not rule.released.is_set():
+            await asyncio.sleep(0.02)
+        await x.answer(reply)
+
+    return fault
+
+
+def late_request(seconds):
+    """Cut off at once, and yet it arrives, so much later."""
+
+    @named(f"late_request({seconds})")
+    async def fault(x, rule):
+        await x.body()
+        x.reset()
+        x.fire(rule)
+        x.record.late = True
+        x.proxy.later(forward_later(x, seconds))
+
+    return fault
+
+
+async def forward_later(x, seconds):
+    await asyncio.sleep(seconds)
+    await x.forward()
+
+
+async def duplicate(x, rule):
+    """Sent twice; the client gets the second answer, as when its library sent it again in silence."""
+    await x.body()
+    await x.forward()
+    x.fire(rule)
+    await x.answer(await x.forward())
+
+
+def late_duplicate(seconds):
+    """Answered as usual; a copy arrives so much later."""
+
+    @named(f"late_duplicate({seconds})")
+    async def fault(x, rule):
+        await x.body()
+        reply = await x.forward()
+        x.record.late = True
+        x.proxy.later(forward_later(x, seconds))
+        x.fire(rule)
+        await x.answer(reply)
+
+    return fault
+
+
+async def cut_request(x, rule):
+    """Reset in the middle of the request's body, on both sides."""
+    if x.request.length < 2:
+        return await x.proxy.pass_on(x)  # nothing to cut: does not fire
+    if x.whole is None:
+        await x.forward_cut()
+    x.reset()
+    x.fire(rule)
+
+
+async def cut_reply(x, rule):
+    """Reset in the middle of the reply: of its body, or of its head if it has none."""
+    data = (await x.forward()).encode()
+    head = data.index(b"\r\n\r\n") + 4
+    await x.write(data[: (head + len(data)) // 2 if len(data) > head else head // 2])
+    await asyncio.sleep(0.02)
+    x.reset()
+    x.fire(rule)
+
+
+async def truncate_reply(x, rule):
+    """Half of the body, which its length says is all; a reply without a body loses its headers instead."""
+    reply = await x.forward()
+    if reply.body:
+        reply.body = reply.body[: len(reply.body) // 2]
+        reply.headers.pop("x-amz-crc32", None)
+    else:
+        reply.headers.clear()
+    x.fire(rule)
+    await x.answer(reply)
+
+
+async def garble_reply(x, rule):
+    """Bytes that are no answer at all."""
+    reply = await x.forward()
+    if reply.body:
+        reply.body = bytes(byte ^ 0x55 for byte in reply.body)
+        reply.headers.pop("x-amz-crc32", None)
+        x.fire(rule)
+        await x.answer(reply)
+    else:
+        x.fire(rule)
+        await x.write(b"HTP/\x00\xff 2OO garbage\r\n\r\n")
+        x.is_closed = True
+
+
+def trickle_reply(seconds):
+    """The reply byte by byte."""
+
+    @named(f"trickle_reply({seconds})")
+    async def fault(x, rule):
+        reply = await x.forward()
+        data = reply.encode()
+        x.fire(rule)
+        for at in range(len(data)):
+            await x.write(data[at : at + 1])
+            await asyncio.sleep(seconds / len(data))
+        x.record.answered = reply.status
+
+    return fault
+
+
+# --- answers the server never gave
+
+
+def answer(status, code, applied=False):
+    """This error instead of the server's answer; applied: after the server has done it."""
+
+    @named(f"{status} {code}{' (applied)' if applied else ''}")
+    async def fault(x, rule):
+        if applied:
+            await x.forward()
+        else:
+            await x.body()
+        reply = error_reply(x.proxy.service, status, code)
+        if x.request.method == "HEAD":
+            reply.body = b""
+        x.fire(rule)
+        await x.answer(reply)
+
+    return fault
+
+
+async def wrong_etag(x, rule):
+    """A success with an etag that is not the object's."""
+    reply = await x.forward()
+    wrong = "0123456789abcdef0123456789abcdef"
+    if reply.headers.get("etag"):
+        reply.headers["etag"] = f'"{wrong}"'
+        x.fire(rule)
+    elif b"<ETag>" in reply.body:
+        reply.body = re.sub(rb"<ETag>[^<]*</ETag>", f"<ETag>&quot;{wrong}-2&quot;</ETag>".encode(), reply.body)
+        x.fire(rule)
+    await x.answer(reply)
+
+
+async def wrong_checksum(x, rule):
+    """A success whose checksum of what arrived (of the reply itself from DynamoDB) is another."""
+    reply = await x.forward()
+    if x.proxy.service == "dynamodb":
+        reply.headers["x-amz-crc32"] = "305419896"
+    else:
+        reply.headers["x-amz-checksum-crc32c"] = "EjRWeA=="
+    x.fire(rule)
+    await x.answer(reply)
+
+
+async def upload_gone(x, rule):
+    """The multipart upload is aborted behind the client's back, then the request goes on: a real NoSuchUpload."""
+    await x.body()
+    headers = Headers({"host": x.request.headers["host"]})
+    abort = Request("DELETE", f"{x.request.path}?uploadId={upload_id(x.request)}", headers)
+    sign(abort, x.proxy.access_key, x.proxy.secret_key, x.proxy.region, "s3")
+    gone = await x.proxy.send(abort, b"")
+    if gone.status < 300:
+        x.fire(rule)
+    await x.proxy.pass_on(x)
+
+
+def upload_id(request):
+    return next(word.partition("=")[2] for word in request.query.split("&") if word.startswith("uploadId="))
+
+
+# --- the client itself
+
+
+async def pid_of(x):
+    if x.record.pid is None:
+        raise AssertionError("whose request this is could not be found")
+    return x.record.pid
+
+
+async def kill_before(x, rule):
+    """kill -9 of the client when the request has been read; it is never forwarded."""
+    await x.body()
+    os.kill(await pid_of(x), signal.SIGKILL)
+    x.reset()
+    x.fire(rule)
+
+
+async def kill_inside(x, rule):
+    """kill -9 in the middle of the body."""
+    if x.whole is not None or x.request.length < 2:
+        return await x.proxy.pass_on(x)
+    await x.forward_cut()
+    os.kill(await pid_of(x), signal.SIGKILL)
+    x.reset()
+    x.fire(rule)
+
+
+async def kill_after(x, rule):
+    """kill -9 when the server has done it, before the client hears of it."""
+    await x.forward()
+    os.kill(await pid_of(x), signal.SIGKILL)
+    x.reset()
+    x.fire(rule)
+
+
+def kill_late(seconds):
+    """kill -9 before, and the request arrives nevertheless, so much later."""
+
+    @named(f"kill_late({seconds})")
+    async def fault(x, rule):
+        await x.body()
+        os.kill(await pid_of(x), signal.SIGKILL)
+        x.reset()
+        x.fire(rule)
+        x.record.late = True
+        x.proxy.later(forward_later(x, seconds))
+
+    return fault
+
+
+async def stop_before(x, rule):
+    """SIGSTOP when the request has been read; it waits until rule.released, then goes on. The test sends SIGCONT."""
+    await x.body()
+    os.kill(await pid_of(x), signal.SIGSTOP)
+    x.fire(rule)
+    await x.hold(rule)
+    await x.proxy.pass_on(x)
+
+
+async def stop_inside(x, rule):
+    """SIGSTOP in the middle of the body. What the client has not sent yet comes after SIGCONT."""
+    if x.whole is not None or x.request.length < 2:
+        return await x.proxy.pass_on(x)
+    os.kill(await pid_of(x), signal.SIGSTOP)
+    x.fire(rule)
+    await x.hold(rule)
+    await x.proxy.pass_on(x)
+
+
+async def stop_after(x, rule):
+    """SIGSTOP when the server has done it; the answer waits for the client."""
+    reply = await x.forward()
+    os.kill(await pid_of(x), signal.SIGSTOP)
+    x.fire(rule)
+    await x.hold(rule)
+    await x.answer(reply)
+
+
+async def hold_request(x, rule):
+    """The request waits in the network until rule.released."""
+    await x.body()
+    x.fire(rule)
+    await x.hold(rule)
+    await x.proxy.pass_on(x)
