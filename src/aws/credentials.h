@@ -26,8 +26,7 @@ struct credentials_provider {
 
 struct credentials_options {
 	const char *profile;      /* the profile's name; borrowed for the call */
-	bool profile_is_explicit; /* given by option or AWS_PROFILE: then the environment's keys do
-				     not come before it when by option */
+	bool profile_is_explicit; /* given by option: then the environment's keys do not count */
 	const char *credentials_path; /* ~/.aws/credentials unless AWS_SHARED_CREDENTIALS_FILE;
 					 borrowed */
 	const char *config_path;

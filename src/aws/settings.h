@@ -39,6 +39,6 @@ int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem);
 void aws_settings_free(struct aws_settings *settings);
 
-/* "aws", or the custom S3 endpoint's host:port: the first word of a mark's partition key. Borrowed
- * from settings or static. */
+/* The AWS partition ("aws", "aws-cn"), or the custom S3 endpoint's host:port, with its base path if
+ * it has one: the first word of a mark's partition key. Borrowed from settings. */
 const char *aws_settings_service(const struct aws_settings *settings);

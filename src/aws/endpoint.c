@@ -1,0 +1,162 @@
+#include "aws/endpoint.h"
+#include "base/text.h"
+#include <arpa/inet.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The first prefix that fits counts. Source: botocore's endpoints.json. */
+static const struct partition {
+	const char *region_prefix, *name, *suffix;
+} partitions[] = {
+	{"cn-", "aws-cn", "amazonaws.com.cn"},
+	{"us-gov-", "aws-us-gov", "amazonaws.com"},
+	{"us-iso-", "aws-iso", "c2s.ic.gov"},
+	{"us-isob-", "aws-iso-b", "sc2s.sgov.gov"},
+	{"eu-isoe-", "aws-iso-e", "cloud.adc-e.uk"},
+	{"us-isof-", "aws-iso-f", "csp.hci.ic.gov"},
+	{"eusc-", "aws-eusc", "amazonaws.eu"},
+	{"", "aws", "amazonaws.com"},
+};
+
+static const struct partition *partition_of(const char *region)
+{
+	const struct partition *p = partitions;
+	while (strncmp(region, p->region_prefix, strlen(p->region_prefix)) != 0)
+		p++;
+	return p;
+}
+
+const char *endpoint_partition(const char *region)
+{
+	return partition_of(region)->name;
+}
+
+#define LOWER_ALNUM "abcdefghijklmnopqrstuvwxyz0123456789"
+
+int endpoint_aws_url(const char *service, const char *region, char *ret, size_t size)
+{
+	size_t n = strlen(region);
+	if (n == 0 || n > 63 || region[strspn(region, LOWER_ALNUM "-")] || region[0] == '-' ||
+		region[n - 1] == '-')
+		return -EINVAL;
+	int length = snprintf(
+		ret, size, "https://%s.%s.%s", service, region, partition_of(region)->suffix);
+	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
+}
+
+static const char *why_not(CURLU *url, CURLUcode code)
+{
+	char *part = NULL;
+	if (code == CURLUE_UNSUPPORTED_SCHEME || code == CURLUE_BAD_SCHEME)
+		return "it must begin with http:// or https://";
+	if (code)
+		return "it is not a URL like https://HOST:PORT";
+	const char *why = NULL;
+	if (curl_url_get(url, CURLUPART_SCHEME, &part, 0) == CURLUE_OK &&
+		strcmp(part, "http") != 0 && strcmp(part, "https") != 0)
+		why = "it must begin with http:// or https://";
+	curl_free(part);
+	static const struct {
+		CURLUPart part;
+		const char *why;
+	} unwanted[] = {
+		{CURLUPART_USER, "it must not carry a user name"},
+		{CURLUPART_PASSWORD, "it must not carry a password"},
+		{CURLUPART_QUERY, "it must not carry a query"},
+		{CURLUPART_FRAGMENT, "it must not carry a fragment"},
+	};
+	for (size_t i = 0; !why && i < sizeof(unwanted) / sizeof(*unwanted); i++) {
+		part = NULL;
+		if (curl_url_get(url, unwanted[i].part, &part, 0) == CURLUE_OK)
+			why = unwanted[i].why;
+		curl_free(part);
+	}
+	return why;
+}
+
+/* A default port is left out, as it is in the Host header that is signed. */
+static int rebuild(CURLU *url, char **ret)
+{
+	char *scheme = NULL, *host = NULL, *port = NULL, *path = NULL;
+	struct text text = TEXT(4096);
+	int error = -EINVAL;
+	if (curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+		curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK && host[0] &&
+		curl_url_get(url, CURLUPART_PATH, &path, 0) == CURLUE_OK) {
+		for (char *c = host; *c; c++)
+			*c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+		text_addf(&text, "%s://%s", scheme, host);
+		if (curl_url_get(url, CURLUPART_PORT, &port, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
+			text_addf(&text, ":%s", port);
+		text_add(&text, path);
+		while (text.len && text.data[text.len - 1] == '/')
+			text.data[--text.len] = '\0';
+		*ret = strdup(text_string(&text));
+		error = text.error || !*ret ? -ENOMEM : 0;
+	}
+	text_clear(&text);
+	curl_free(scheme);
+	curl_free(host);
+	curl_free(port);
+	curl_free(path);
+	return error;
+}
+
+int endpoint_parse_url(const char *url, char **ret, const char **ret_why)
+{
+	for (const char *c = url; *c; c++)
+		if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f) {
+			*ret_why = "it has a character that no URL has";
+			return -EINVAL;
+		}
+	if (strstr(url, ":///")) { /* curl would take the path for the host */
+		*ret_why = "it has no host";
+		return -EINVAL;
+	}
+	CURLU *parsed = curl_url();
+	if (!parsed)
+		return -ENOMEM;
+	CURLUcode code = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+	const char *why = why_not(parsed, code);
+	int error = why ? -EINVAL : rebuild(parsed, ret);
+	curl_url_cleanup(parsed);
+	if (error == -EINVAL)
+		*ret_why = why ? why : "it has no host";
+	return error;
+}
+
+static bool is_ip_address(const char *s)
+{
+	struct in_addr v4;
+	return s[0] == '[' || inet_pton(AF_INET, s, &v4) == 1;
+}
+
+/* The host of the endpoint is an address, so there are no names below it. */
+static bool is_numeric(const char *endpoint)
+{
+	const char *host = strstr(endpoint, "://") + 3;
+	char name[64];
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(host, ":/"), host);
+	return host[0] == '[' || is_ip_address(name);
+}
+
+static bool is_dns_name(const char *bucket)
+{
+	size_t n = strlen(bucket);
+	if (n < 3 || n > 63 || bucket[strspn(bucket, LOWER_ALNUM "-.")])
+		return false;
+	if (bucket[0] == '-' || bucket[0] == '.' || bucket[n - 1] == '-' || bucket[n - 1] == '.')
+		return false;
+	return !strstr(bucket, "..") && !strstr(bucket, ".-") && !strstr(bucket, "-.") &&
+	       !is_ip_address(bucket);
+}
+
+bool endpoint_bucket_in_host(const char *endpoint, const char *bucket, bool path_style)
+{
+	if (path_style || !is_dns_name(bucket) || is_numeric(endpoint))
+		return false;
+	return strncmp(endpoint, "https:", 6) != 0 || !strchr(bucket, '.');
+}

@@ -1,0 +1,64 @@
+#include "aws/profile.h"
+#include "base/quote.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static int load_file(const char *path, struct ini **ret, struct problem *ret_problem)
+{
+	int line = 0;
+	int error = path ? ini_load(path, ret, &line) : -ENOENT;
+	if (error == 0 || error == -ENOENT || error == -ENOTDIR)
+		return 0;
+	if (error == -EBADMSG)
+		problem_set(ret_problem,
+			"%s, line %d, is not understood: mend it, or name another "
+			"file",
+			quote(path).text, line);
+	else
+		problem_set(ret_problem, "cannot read %s: %s", quote(path).text, strerror(-error));
+	return error == -ENOMEM ? error : -EINVAL;
+}
+
+int profile_load(const char *name, const char *config_path, const char *credentials_path,
+	struct profile *ret, struct problem *ret_problem)
+{
+	struct profile profile = {.name = name};
+	const char *prefix = strcmp(name, "default") == 0 ? "" : "profile ";
+	int length = snprintf(profile.section, sizeof(profile.section), "%s%s", prefix, name);
+	if (length < 0 || (size_t)length >= sizeof(profile.section)) {
+		problem_set(ret_problem, "the profile's name is too long: %s", quote(name).text);
+		return -EINVAL;
+	}
+	int error = load_file(config_path, &profile.config, ret_problem);
+	if (error == 0)
+		error = load_file(credentials_path, &profile.credentials, ret_problem);
+	if (error < 0)
+		profile_clear(&profile);
+	else
+		*ret = profile;
+	return error;
+}
+
+void profile_clear(struct profile *profile)
+{
+	ini_free(profile->config);
+	ini_free(profile->credentials);
+	*profile = (struct profile){0};
+}
+
+bool profile_exists(const struct profile *profile)
+{
+	return (profile->config && ini_has_section(profile->config, profile->section)) ||
+	       (profile->credentials && ini_has_section(profile->credentials, profile->name));
+}
+
+const char *profile_get(const struct profile *profile, const char *key)
+{
+	const char *value = NULL;
+	if (profile->credentials)
+		value = ini_get(profile->credentials, profile->name, key);
+	if (!value && profile->config)
+		value = ini_get(profile->config, profile->section, key);
+	return value && *value ? value : NULL;
+}

@@ -1,0 +1,10 @@
+/* Modification times in object metadata as rclone writes them: seconds with a fraction. Pure. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#define S3_MTIME_CHARS 24
+/* "1637000000.123456789", without trailing zeros. */
+void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS]);
+/* The reverse, digits beyond nanoseconds ignored; 0 for what is no such time. */
+int64_t s3_parse_mtime(const char *s);

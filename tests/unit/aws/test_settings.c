@@ -1,0 +1,254 @@
+#include "../check.h"
+#include "aws/settings.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char home[] = "/tmp/s3once-settings-XXXXXX";
+
+static void write_file(const char *name, const char *content)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "%s/.aws/%s", home, name);
+	FILE *file = fopen(path, "w");
+	CHECK(file && fputs(content, file) >= 0 && fclose(file) == 0);
+}
+
+static void fresh_environment(void)
+{
+	clearenv();
+	setenv("HOME", home, 1);
+	write_file("config",
+		"[default]\nregion = eu-north-1\n"
+		"[profile work]\nregion = eu-west-1\nendpoint_url = http://work:1/base/\n"
+		"s3 =\n  addressing_style = virtual\n"
+		"[profile odd]\ns3 =\n  addressing_style = round\n"
+		"[profile half]\naws_access_key_id = AKIAHALF\n");
+	write_file("credentials",
+		"[default]\naws_access_key_id = AKIADEFAULT\naws_secret_access_key = s1\n"
+		"[work]\naws_access_key_id = AKIAWORK\naws_secret_access_key = s2\n"
+		"aws_session_token = token2\n");
+}
+
+static struct aws_settings *resolve(const struct aws_options *options)
+{
+	struct aws_settings *settings = NULL;
+	struct problem problem = {0};
+	CHECK_INT(aws_settings_resolve(options, &settings, &problem), 0);
+	CHECK_STRING(problem.text, "");
+	return settings;
+}
+
+static void check_defaults(void)
+{
+	fresh_environment();
+	setenv("HOME", "/nowhere", 1);
+	struct aws_settings *settings = resolve(&(struct aws_options){0});
+	CHECK_STRING(settings->region, "us-east-1");
+	CHECK(settings->region_is_default);
+	CHECK_STRING(settings->s3_endpoint, "https://s3.us-east-1.amazonaws.com");
+	CHECK_STRING(settings->dynamodb_endpoint, "https://dynamodb.us-east-1.amazonaws.com");
+	CHECK(settings->s3_is_aws && settings->dynamodb_is_aws && !settings->path_style);
+	CHECK_STRING(settings->partition, "aws");
+	CHECK_STRING(aws_settings_service(settings), "aws");
+	CHECK_INT(settings->attempts, 9);
+	CHECK_INT(settings->request_timeout_ms, 60000);
+	CHECK(settings->ca_bundle == NULL);
+	aws_settings_free(settings);
+}
+
+static void check_region_of(const struct aws_options *options, const char *want)
+{
+	struct aws_settings *settings = resolve(options);
+	CHECK_STRING(settings->region, want);
+	CHECK(!settings->region_is_default);
+	aws_settings_free(settings);
+}
+
+static void check_region_precedence(void)
+{
+	fresh_environment();
+	check_region_of(&(struct aws_options){0}, "eu-north-1");
+	check_region_of(&(struct aws_options){.profile = "work"}, "eu-west-1");
+	setenv("AWS_PROFILE", "work", 1);
+	check_region_of(&(struct aws_options){0}, "eu-west-1");
+	check_region_of(&(struct aws_options){.profile = "default"}, "eu-north-1");
+	setenv("AWS_DEFAULT_REGION", "ap-south-1", 1);
+	check_region_of(&(struct aws_options){0}, "ap-south-1");
+	setenv("AWS_REGION", "cn-north-1", 1);
+	check_region_of(&(struct aws_options){0}, "cn-north-1");
+	check_region_of(&(struct aws_options){.region = "us-west-2"}, "us-west-2");
+}
+
+static void check_endpoints_are(
+	const struct aws_options *options, const char *s3, const char *dynamodb)
+{
+	struct aws_settings *settings = resolve(options);
+	CHECK_STRING(settings->s3_endpoint, s3);
+	CHECK_STRING(settings->dynamodb_endpoint, dynamodb);
+	aws_settings_free(settings);
+}
+
+static void check_endpoint_precedence(void)
+{
+	const char *aws = "https://dynamodb.eu-north-1.amazonaws.com";
+	fresh_environment();
+	check_endpoints_are(&(struct aws_options){.endpoint_url = "http://o:1"}, "http://o:1", aws);
+	check_endpoints_are(&(struct aws_options){.profile = "work"}, "http://work:1/base",
+		"http://work:1/base");
+	setenv("AWS_ENDPOINT_URL", "http://all:2/", 1);
+	check_endpoints_are(
+		&(struct aws_options){.profile = "work"}, "http://all:2", "http://all:2");
+	setenv("AWS_ENDPOINT_URL_S3", "http://s3:3", 1);
+	check_endpoints_are(&(struct aws_options){0}, "http://s3:3", "http://all:2");
+	setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://db:4", 1);
+	check_endpoints_are(&(struct aws_options){0}, "http://s3:3", "http://db:4");
+	check_endpoints_are(&(struct aws_options){.endpoint_url = "http://o:1",
+				    .dynamodb_endpoint_url = "http://o:2"},
+		"http://o:1", "http://o:2");
+}
+
+static void check_custom_endpoint(void)
+{
+	fresh_environment();
+	struct aws_settings *settings =
+		resolve(&(struct aws_options){.endpoint_url = "http://127.0.0.1:9000"});
+	CHECK(!settings->s3_is_aws && settings->dynamodb_is_aws && settings->path_style);
+	CHECK_STRING(settings->partition, "");
+	CHECK_STRING(aws_settings_service(settings), "127.0.0.1:9000");
+	aws_settings_free(settings);
+	settings = resolve(&(struct aws_options){.profile = "work", .retries = 2});
+	CHECK(!settings->path_style);
+	CHECK_INT(settings->attempts, 3);
+	CHECK_STRING(aws_settings_service(settings), "work:1/base");
+	aws_settings_free(settings);
+	settings = resolve(&(struct aws_options){.region = "cn-north-1"});
+	CHECK_STRING(aws_settings_service(settings), "aws-cn");
+	aws_settings_free(settings);
+}
+
+static void check_refused(const struct aws_options *options, int error, const char *named)
+{
+	struct aws_settings *settings = NULL;
+	struct problem problem = {0};
+	CHECK_INT(aws_settings_resolve(options, &settings, &problem), error);
+	CHECK(settings == NULL);
+	if (!CHECK(strstr(problem.text, named) != NULL))
+		fprintf(stderr, "\t%s does not name %s\n", problem.text, named);
+}
+
+static void check_errors(void)
+{
+	fresh_environment();
+	check_refused(&(struct aws_options){.profile = "gone"}, -ENOENT, "profile gone in /tmp/");
+	check_refused(&(struct aws_options){.profile = "g\x1b[2J"}, -ENOENT, "g\\x1b[2J");
+	check_refused(&(struct aws_options){.profile = "odd"}, -EINVAL, "round");
+	check_refused(&(struct aws_options){.region = "EU"}, -EINVAL, "EU is no region");
+	check_refused(&(struct aws_options){.endpoint_url = "ftp://h"}, -EINVAL, "ftp://h");
+	check_refused(&(struct aws_options){.endpoint_url = "http://u:p@h"}, -EINVAL, "user name");
+	setenv("AWS_PROFILE", "gone", 1);
+	check_refused(&(struct aws_options){0}, -ENOENT, "gone");
+	fresh_environment();
+	write_file("config", "[default]\nthis is no setting\n");
+	check_refused(&(struct aws_options){0}, -EINVAL, "config, line 2");
+	setenv("AWS_CONFIG_FILE", "/tmp", 1);
+	check_refused(&(struct aws_options){0}, -EINVAL, "cannot read /tmp");
+}
+
+static void check_credentials(const struct aws_options *options, const char *access_key,
+	const char *token, const char *sentence)
+{
+	struct aws_settings *settings = resolve(options);
+	struct credentials credentials = {0};
+	struct problem problem = {0};
+	unsigned generation = 0;
+	int error = credentials_get(settings->credentials, &credentials, &generation, &problem);
+	CHECK_INT(error == 0, access_key != NULL);
+	CHECK_STRING(credentials.access_key, access_key ? access_key : "");
+	CHECK_STRING(credentials.session_token, token);
+	if (!access_key && !CHECK(strstr(problem.text, sentence) != NULL))
+		fprintf(stderr, "\t%s does not say %s\n", problem.text, sentence);
+	credentials_wipe(&credentials);
+	aws_settings_free(settings);
+}
+
+static void check_credentials_chain(void)
+{
+	fresh_environment();
+	check_credentials(&(struct aws_options){0}, "AKIADEFAULT", NULL, NULL);
+	check_credentials(&(struct aws_options){.profile = "work"}, "AKIAWORK", "token2", NULL);
+	check_credentials(&(struct aws_options){.profile = "half"}, NULL, NULL,
+		"profile half has aws_access_key_id");
+}
+
+static void check_credentials_environment(void)
+{
+	fresh_environment();
+	setenv("AWS_ACCESS_KEY_ID", "AKIAENV", 1);
+	check_credentials(&(struct aws_options){0}, NULL, NULL, "AWS_SECRET_ACCESS_KEY is not");
+	setenv("AWS_SECRET_ACCESS_KEY", "s3", 1);
+	check_credentials(&(struct aws_options){0}, "AKIAENV", NULL, NULL);
+	setenv("AWS_SESSION_TOKEN", "token3", 1);
+	check_credentials(&(struct aws_options){0}, "AKIAENV", "token3", NULL);
+	setenv("AWS_PROFILE", "work", 1);
+	check_credentials(&(struct aws_options){0}, "AKIAENV", "token3", NULL);
+	check_credentials(&(struct aws_options){.profile = "work"}, "AKIAWORK", "token2", NULL);
+	setenv("AWS_ACCESS_KEY_ID", "AKIA\r\nX: y", 1);
+	check_credentials(&(struct aws_options){0}, NULL, NULL, "environment are malformed");
+	fresh_environment();
+	write_file("credentials", "");
+	check_credentials(&(struct aws_options){0}, NULL, NULL,
+		"no credentials: AWS_ACCESS_KEY_ID is not set; profile default has no ");
+}
+
+/* Refused ones are read again once; they help only if they are others now. */
+static void check_refused_credentials(void)
+{
+	fresh_environment();
+	struct aws_settings *settings = resolve(&(struct aws_options){0});
+	struct credentials credentials = {0};
+	unsigned generation = 0, later = 0;
+	CHECK_INT(credentials_get(settings->credentials, &credentials, &generation, NULL), 0);
+	credentials_wipe(&credentials);
+	CHECK(!credentials_refused(settings->credentials, generation));
+	CHECK_INT(credentials_generation(settings->credentials), generation);
+	write_file("credentials",
+		"[default]\naws_access_key_id = AKIANEW\naws_secret_access_key = s1\n");
+	CHECK(credentials_refused(settings->credentials, generation));
+	CHECK(credentials_refused(settings->credentials, generation));
+	CHECK_INT(credentials_get(settings->credentials, &credentials, &later, NULL), 0);
+	CHECK_STRING(credentials.access_key, "AKIANEW");
+	credentials_wipe(&credentials);
+	CHECK(later != generation);
+	write_file("credentials", "");
+	struct problem problem = {0};
+	CHECK(credentials_refused(settings->credentials, later));
+	CHECK_INT(credentials_get(settings->credentials, &credentials, &later, &problem), -ENODATA);
+	CHECK(strstr(problem.text, "no credentials") != NULL);
+	aws_settings_free(settings);
+}
+
+int main(void)
+{
+	char folder[64];
+	CHECK(mkdtemp(home) != NULL);
+	snprintf(folder, sizeof(folder), "%s/.aws", home);
+	CHECK_INT(mkdir(folder, 0700), 0);
+	check_defaults();
+	check_region_precedence();
+	check_endpoint_precedence();
+	check_custom_endpoint();
+	check_errors();
+	check_credentials_chain();
+	check_credentials_environment();
+	check_refused_credentials();
+	char path[128];
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, i ? "config" : "credentials");
+		unlink(path);
+	}
+	rmdir(folder);
+	rmdir(home);
+	return check_result();
+}
