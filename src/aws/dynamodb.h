@@ -24,7 +24,8 @@ struct item_key {
 	const char *pk, *sk;
 }; /* string keys; sk NULL if the table has none */
 
-/* PutItem. Key attributes are added to the item by this call. REFUSED fills *ret_present (zeroed by
+/* PutItem. Key attributes are added to the item by this call, and every item that comes back has
+ * them among its attributes. REFUSED fills *ret_present (zeroed by
  * the caller) with the item as it is, by ReturnValuesOnConditionCheckFailure=ALL_OLD or, from a
  * server without it, by a consistent GetItem: an empty item then says that it is gone by now. */
 enum outcome dynamodb_put(struct dynamodb_conn *conn, const struct table *table,

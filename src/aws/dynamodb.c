@@ -1,0 +1,244 @@
+#include "aws/dynamodb.h"
+#include "aws/dynamodb_request.h"
+#include "aws/item_json.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What a conditional write asks for. Names and values are #c0 and :c0 of the conditions, #u0 and
+ * :u0 of the changes. */
+struct expression {
+	const char *must_exist; /* the partition key's name, or NULL */
+	const struct change *changes;
+	size_t n_changes;
+	const struct condition *conditions;
+	size_t n_conditions;
+};
+
+static void add_conditions(struct text *body, const struct expression *e)
+{
+	if (!e->must_exist && e->n_conditions == 0)
+		return;
+	dynamodb_member(body, "ConditionExpression");
+	text_add(body, e->must_exist ? "\"attribute_exists(#k)" : "\"");
+	for (size_t i = 0; i < e->n_conditions; i++) {
+		text_add(body, i || e->must_exist ? " AND " : "");
+		if (e->conditions[i].test == CONDITION_EQUALS)
+			text_addf(body, "#c%zu = :c%zu", i, i);
+		else
+			text_addf(body, "attribute_%sexists(#c%zu)",
+				e->conditions[i].test == CONDITION_ABSENT ? "not_" : "", i);
+	}
+	text_add_char(body, '"');
+	dynamodb_member(body, "ReturnValuesOnConditionCheckFailure");
+	text_add(body, "\"ALL_OLD\"");
+}
+
+static void add_clause(struct text *body, const struct expression *e, bool sets)
+{
+	const char *before = sets ? "SET " : " REMOVE ";
+	for (size_t i = 0; i < e->n_changes; i++) {
+		if ((e->changes[i].value != NULL) != sets)
+			continue;
+		text_addf(body, sets ? "%s#u%zu = :u%zu" : "%s#u%zu", before, i, i);
+		before = ", ";
+	}
+}
+
+static void add_changes(struct text *body, const struct expression *e)
+{
+	if (e->n_changes == 0)
+		return;
+	dynamodb_member(body, "UpdateExpression");
+	text_add_char(body, '"');
+	add_clause(body, e, true);
+	add_clause(body, e, false);
+	text_add_char(body, '"');
+}
+
+static void add_name(struct text *body, const char *kind, size_t i, const char *name)
+{
+	text_add(body, body->data && body->data[body->len - 1] == '{' ? "" : ",");
+	text_addf(body, "\"#%s%zu\":", kind, i);
+	json_add_string(body, name, strlen(name));
+}
+
+static void add_names(struct text *body, const struct expression *e)
+{
+	if (!e->must_exist && e->n_conditions + e->n_changes == 0)
+		return;
+	dynamodb_member(body, "ExpressionAttributeNames");
+	text_add_char(body, '{');
+	if (e->must_exist) {
+		dynamodb_member(body, "#k");
+		json_add_string(body, e->must_exist, strlen(e->must_exist));
+	}
+	for (size_t i = 0; i < e->n_conditions; i++)
+		add_name(body, "c", i, e->conditions[i].name);
+	for (size_t i = 0; i < e->n_changes; i++)
+		add_name(body, "u", i, e->changes[i].name);
+	text_add_char(body, '}');
+}
+
+/* DynamoDB refuses an empty object here. */
+static void add_value(
+	struct text *body, bool *begun, const char *name, enum value_type type, const char *value)
+{
+	if (!*begun) {
+		dynamodb_member(body, "ExpressionAttributeValues");
+		text_add_char(body, '{');
+	}
+	*begun = true;
+	dynamodb_member(body, name);
+	item_add_value(body, type, value, strlen(value));
+}
+
+static void add_values(struct text *body, const struct expression *e)
+{
+	bool begun = false;
+	char name[24];
+	for (size_t i = 0; i < e->n_conditions; i++) {
+		const struct condition *c = &e->conditions[i];
+		snprintf(name, sizeof(name), ":c%zu", i);
+		if (c->test == CONDITION_EQUALS)
+			add_value(body, &begun, name, c->type, c->value);
+	}
+	for (size_t i = 0; i < e->n_changes; i++) {
+		snprintf(name, sizeof(name), ":u%zu", i);
+		if (e->changes[i].value)
+			add_value(body, &begun, name, e->changes[i].type, e->changes[i].value);
+	}
+	text_add(body, begun ? "}" : "");
+}
+
+static void add_expression(struct text *body, const struct expression *e)
+{
+	add_changes(body, e);
+	add_conditions(body, e);
+	add_names(body, e);
+	add_values(body, e);
+}
+
+/* The item as a refusal carries it. One that carries none may come from a server without ALL_OLD,
+ * so it is read; since a refusal may hide an earlier try of ours that was applied, an outcome that
+ * says "not applied" is none here. */
+static enum outcome find_present(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, const json_t *reply, const struct call_limits *limits,
+	struct item *ret, struct problem *ret_problem)
+{
+	const json_t *item = json_object_get(reply, "Item");
+	if (item) {
+		int error = item_from_json(item, ret);
+		return error < 0 ? dynamodb_not_understood(error, ret_problem) : OUTCOME_REFUSED;
+	}
+	struct problem problem = {0};
+	enum outcome outcome = dynamodb_get(conn, table, key, true, limits, ret, &problem);
+	if (outcome == OUTCOME_OK || outcome == OUTCOME_ABSENT)
+		return OUTCOME_REFUSED;
+	*ret_problem = problem;
+	return outcome == OUTCOME_THROTTLED ? OUTCOME_TRANSIENT : outcome;
+}
+
+struct write {
+	enum dynamodb_kind kind;
+	const struct table *table;
+	struct item_key key;
+	const struct call_limits *limits;
+};
+
+/* Sends the conditional write whose body was begun. */
+static enum outcome perform_write(struct dynamodb_conn *conn, const struct write *write,
+	const struct expression *expression, struct item *ret_present, struct problem *ret_problem)
+{
+	struct problem problem = {0};
+	json_t *reply;
+	add_expression(&conn->body, expression);
+	enum outcome outcome = dynamodb_perform(conn, write->kind, write->limits, &reply, &problem);
+	if (outcome == OUTCOME_REFUSED && ret_present)
+		outcome = find_present(conn, write->table, write->key, reply, write->limits,
+			ret_present, &problem);
+	json_decref(reply);
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = problem;
+	return outcome;
+}
+
+enum outcome dynamodb_put(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, const struct item *item, const struct condition *conditions,
+	size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
+{
+	struct text *body = dynamodb_begin(conn, table->name);
+	dynamodb_member(body, "Item");
+	dynamodb_add_key(body, table, key);
+	if (!body->error)
+		body->data[--body->len] = '\0'; /* the brace: more members follow */
+	for (size_t i = 0; i < item->count; i++) {
+		const char *name = item->attributes[i].name;
+		if (strcmp(name, table->pk_name) == 0 ||
+			(table->sk_name && strcmp(name, table->sk_name) == 0))
+			continue;
+		text_add_char(body, ',');
+		item_add_attribute(body, &item->attributes[i]);
+	}
+	text_add_char(body, '}');
+	const struct expression expression = {
+		.conditions = conditions, .n_conditions = n_conditions};
+	const struct write write = {DYNAMODB_PUT, table, key, limits};
+	return perform_write(conn, &write, &expression, ret_present, ret_problem);
+}
+
+enum outcome dynamodb_update(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, const struct change *changes, size_t n_changes,
+	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem)
+{
+	struct text *body = dynamodb_begin(conn, table->name);
+	dynamodb_member(body, "Key");
+	dynamodb_add_key(body, table, key);
+	const struct expression expression = {.must_exist = table->pk_name,
+		.changes = changes,
+		.n_changes = n_changes,
+		.conditions = conditions,
+		.n_conditions = n_conditions};
+	const struct write write = {DYNAMODB_UPDATE, table, key, limits};
+	return perform_write(conn, &write, &expression, ret_present, ret_problem);
+}
+
+enum outcome dynamodb_delete(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, const struct condition *conditions, size_t n_conditions,
+	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem)
+{
+	struct text *body = dynamodb_begin(conn, table->name);
+	dynamodb_member(body, "Key");
+	dynamodb_add_key(body, table, key);
+	const struct expression expression = {
+		.conditions = conditions, .n_conditions = n_conditions};
+	const struct write write = {DYNAMODB_DELETE, table, key, limits};
+	return perform_write(conn, &write, &expression, ret_present, ret_problem);
+}
+
+enum outcome dynamodb_get(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, bool consistent, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	struct problem problem = {0};
+	json_t *reply;
+	struct text *body = dynamodb_begin(conn, table->name);
+	dynamodb_member(body, "Key");
+	dynamodb_add_key(body, table, key);
+	dynamodb_member(body, "ConsistentRead");
+	text_add(body, consistent ? "true" : "false");
+	enum outcome outcome = dynamodb_perform(conn, DYNAMODB_GET, limits, &reply, &problem);
+	if (outcome == OUTCOME_OK) {
+		const json_t *item = json_object_get(reply, "Item");
+		int error = item ? item_from_json(item, ret) : 0;
+		if (!item)
+			outcome = OUTCOME_ABSENT;
+		else if (error < 0)
+			outcome = dynamodb_not_understood(error, &problem);
+	}
+	json_decref(reply);
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = problem;
+	return outcome;
+}

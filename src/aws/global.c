@@ -1,0 +1,11 @@
+#include "aws/global.h"
+#include "aws/http.h"
+#include <jansson.h>
+#include <libxml/parser.h>
+
+int aws_global_init(void)
+{
+	xmlInitParser();
+	json_object_seed(0);
+	return http_global_init();
+}

@@ -1,0 +1,142 @@
+#include "aws/s3_reply.h"
+#include "aws/s3_request.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A page of 1,000 rows with keys of 1,024 bytes, each byte as %XX. */
+#define LIST_REPLY_MAX_BYTES (8 << 20)
+
+/* Keeps a visitor's own end apart from a reply that is not understood. */
+struct part_visit {
+	int (*each)(void *arg, const struct s3_part *part);
+	void *arg;
+	bool ended;
+};
+
+static int visit_part(void *arg, const struct s3_part *part)
+{
+	struct part_visit *visit = arg;
+	visit->ended = visit->each(visit->arg, part) != 0;
+	return visit->ended ? -ECANCELED : 0;
+}
+
+/* One page; *marker moves on, 0 after the last. */
+static enum outcome list_parts_page(struct s3_request *request, struct part_visit *visit,
+	unsigned *marker, struct problem *ret_problem)
+{
+	struct http_reply reply = {0};
+	enum outcome outcome = s3_request_perform(request, &reply, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		unsigned next;
+		int error = s3_reply_parts(
+			text_string(&reply.body), reply.body.len, visit_part, visit, &next);
+		if (visit->ended)
+			outcome = OUTCOME_LOCAL;
+		else if (error < 0 || (next && next <= *marker))
+			outcome = s3_not_understood(error, ret_problem);
+		else
+			*marker = next;
+	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+enum outcome s3_list_parts(struct s3_conn *conn, const char *key, const char *upload_id,
+	const struct call_limits *limits, int (*each)(void *arg, const struct s3_part *part),
+	void *arg, struct problem *ret_problem)
+{
+	struct part_visit visit = {.each = each, .arg = arg};
+	enum outcome outcome;
+	unsigned marker = 0;
+	do {
+		struct s3_request request;
+		char number[16];
+		snprintf(number, sizeof(number), "%u", marker);
+		s3_request_begin(&request, conn, S3_LIST_PARTS, "GET", key, limits);
+		if (marker)
+			s3_request_query(&request, "part-number-marker", number);
+		s3_request_query(&request, "uploadId", upload_id);
+		request.call.read_error = s3_reply_error_or_xml;
+		request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
+		outcome = list_parts_page(&request, &visit, &marker, ret_problem);
+	} while (outcome == OUTCOME_OK && marker);
+	return outcome;
+}
+
+struct upload_visit {
+	int (*each)(void *arg, const struct s3_upload *upload);
+	void *arg;
+	bool ended;
+};
+
+static int visit_upload(void *arg, const struct s3_upload *upload)
+{
+	struct upload_visit *visit = arg;
+	visit->ended = visit->each(visit->arg, upload) != 0;
+	return visit->ended ? -ECANCELED : 0;
+}
+
+/* Where the next page begins; both NULL at the first and after the last. */
+struct upload_marker {
+	char *key, *id;
+};
+
+static void marker_clear(struct upload_marker *marker)
+{
+	free(marker->key);
+	free(marker->id);
+	*marker = (struct upload_marker){0};
+}
+
+static bool is_same_place(const struct upload_marker *a, const struct upload_marker *b)
+{
+	return a->key && b->key && strcmp(a->key, b->key) == 0 && strcmp(a->id, b->id) == 0;
+}
+
+static enum outcome list_uploads_page(struct s3_request *request, struct upload_visit *visit,
+	struct upload_marker *marker, struct problem *ret_problem)
+{
+	struct http_reply reply = {0};
+	enum outcome outcome = s3_request_perform(request, &reply, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		struct upload_marker next = {0};
+		int error = s3_reply_uploads(text_string(&reply.body), reply.body.len, visit_upload,
+			visit, &next.key, &next.id);
+		if (visit->ended)
+			outcome = OUTCOME_LOCAL;
+		else if (error < 0 || is_same_place(marker, &next))
+			outcome = s3_not_understood(error, ret_problem);
+		marker_clear(marker);
+		*marker = next;
+	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
+	const struct call_limits *limits, int (*each)(void *arg, const struct s3_upload *upload),
+	void *arg, struct problem *ret_problem)
+{
+	struct upload_visit visit = {.each = each, .arg = arg};
+	struct upload_marker marker = {0};
+	enum outcome outcome;
+	do {
+		struct s3_request request;
+		s3_request_begin(&request, conn, S3_LIST_UPLOADS, "GET", NULL, limits);
+		s3_request_query(&request, "encoding-type", "url");
+		if (marker.key)
+			s3_request_query(&request, "key-marker", marker.key);
+		if (prefix && *prefix)
+			s3_request_query(&request, "prefix", prefix);
+		if (marker.id && *marker.id)
+			s3_request_query(&request, "upload-id-marker", marker.id);
+		s3_request_query(&request, "uploads", "");
+		request.call.read_error = s3_reply_error_or_xml;
+		request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
+		outcome = list_uploads_page(&request, &visit, &marker, ret_problem);
+	} while (outcome == OUTCOME_OK && marker.key);
+	marker_clear(&marker);
+	return outcome;
+}

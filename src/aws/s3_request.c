@@ -1,0 +1,146 @@
+#include "aws/s3_request.h"
+#include "aws/s3_meta.h"
+#include "aws/s3_reply.h"
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct call_limits no_limits;
+
+void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_kind kind,
+	const char *method, const char *key, const struct call_limits *limits)
+{
+	const struct s3 *s3 = conn->s3;
+	*request = (struct s3_request){
+		.conn = conn,
+		.call = {.kind = kind,
+			.method = method,
+			.bucket_host = s3->bucket_host,
+			.payload_hash = SIGV4_EMPTY_HASH,
+			.is_write = method[0] == 'P' || method[0] == 'D',
+			.limits = limits ? *limits : no_limits,
+			.read_error = s3_reply_error},
+	};
+	text_reset(&conn->path);
+	text_reset(&conn->query);
+	text_reset(&conn->body);
+	text_add_char(&conn->path, '/');
+	if (!s3->bucket_host) {
+		uri_encode(&conn->path, s3->bucket, strlen(s3->bucket), 0);
+		if (key)
+			text_add_char(&conn->path, '/');
+	}
+	if (key)
+		uri_encode(&conn->path, key, strlen(key), 1);
+}
+
+void s3_request_query(struct s3_request *request, const char *name, const char *value)
+{
+	struct text *query = &request->conn->query;
+	text_add(query, query->len ? "&" : "");
+	text_add(query, name);
+	text_add_char(query, '=');
+	uri_encode(query, value, strlen(value), 0);
+}
+
+void s3_request_header(struct s3_request *request, const char *name, const char *value)
+{
+	assert(request->call.n_headers < sizeof(request->headers) / sizeof(*request->headers));
+	request->headers[request->call.n_headers++] = (struct call_header){name, value};
+}
+
+/* Over TLS nobody can change the body, so the CRC is enough and SHA-256's time is saved. */
+static const char *payload_hash(struct s3_request *request, const struct sums *sums)
+{
+	if (request->conn->s3->is_tls || !(sums->kinds & DIGEST_SHA256))
+		return SIGV4_UNSIGNED;
+	hex_encode(sums->sha256, sizeof(sums->sha256), request->sha256);
+	return request->sha256;
+}
+
+void s3_request_body(
+	struct s3_request *request, const struct http_body *body, const struct sums *sums)
+{
+	request->call.body = *body;
+	request->call.payload_hash = payload_hash(request, sums);
+	if (sums->kinds & DIGEST_CRC32C) {
+		crc32c_to_base64(sums->crc32c, request->crc32c);
+		s3_request_header(request, "x-amz-checksum-crc32c", request->crc32c);
+	}
+	if (sums->kinds & DIGEST_MD5) {
+		base64_encode(sums->md5, sizeof(sums->md5), request->md5);
+		s3_request_header(request, "content-md5", request->md5);
+	}
+}
+
+void s3_request_condition(struct s3_request *request, const struct s3_condition *condition)
+{
+	if (condition->if_none_match) {
+		s3_request_header(request, "if-none-match", "*");
+	} else if (condition->if_match) {
+		snprintf(request->if_match, sizeof(request->if_match), "\"%s\"",
+			condition->if_match);
+		s3_request_header(request, "if-match", request->if_match);
+	}
+}
+
+void s3_request_meta(struct s3_request *request, const struct s3_meta *meta)
+{
+	if (meta->mtime_ns) {
+		s3_format_mtime(meta->mtime_ns, request->mtime);
+		s3_request_header(request, "x-amz-meta-mtime", request->mtime);
+	}
+	if (!meta->table[0])
+		return;
+	s3_request_header(request, "x-amz-meta-s3once-table", meta->table);
+	s3_request_header(request, "x-amz-meta-s3once-claim", meta->claim);
+	if (meta->part_bytes) {
+		snprintf(request->part_bytes, sizeof(request->part_bytes), "%" PRIu64,
+			meta->part_bytes);
+		s3_request_header(request, "x-amz-meta-s3once-part", request->part_bytes);
+	}
+}
+
+enum outcome s3_request_perform(
+	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem)
+{
+	struct s3_conn *conn = request->conn;
+	if (conn->path.error || conn->query.error || conn->body.error) {
+		problem_set(ret_problem, "the request would be too long, or memory ran out");
+		return OUTCOME_LOCAL;
+	}
+	request->call.path = text_string(&conn->path);
+	request->call.query = text_string(&conn->query);
+	request->call.headers = request->headers;
+	return call_perform(conn->service, &request->call, ret_reply, NULL, ret_problem);
+}
+
+void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
+	const struct s3_condition *condition, enum outcome outcome, int status)
+{
+	if (!condition->if_none_match)
+		return;
+	if (outcome == OUTCOME_REFUSED)
+		s3_learn(s3, ability, true);
+	else if (outcome == OUTCOME_UNSUPPORTED && status == 501)
+		s3_learn(s3, ability, false);
+}
+
+void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size)
+{
+	const char *value = http_reply_header(reply, name);
+	if (!value || snprintf(ret, size, "%s", value) >= (int)size)
+		ret[0] = '\0';
+}
+
+enum outcome s3_not_understood(int error, struct problem *ret_problem)
+{
+	if (error == -ENOMEM) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	problem_set(ret_problem, "the server's reply is not what S3 answers to this request");
+	return OUTCOME_LOST;
+}

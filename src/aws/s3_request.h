@@ -1,0 +1,64 @@
+/* How an S3 request is put together: for s3.c and s3_multipart.c only. */
+#pragma once
+#include "aws/s3.h"
+#include "aws/sigv4.h"
+#include <stdatomic.h>
+
+enum s3_kind {
+	S3_PUT_OBJECT,
+	S3_HEAD_OBJECT,
+	S3_CREATE_UPLOAD,
+	S3_UPLOAD_PART,
+	S3_LIST_PARTS,
+	S3_COMPLETE_UPLOAD,
+	S3_ABORT_UPLOAD,
+	S3_LIST_UPLOADS,
+	S3_HEAD_BUCKET,
+};
+
+struct s3 {
+	struct service *service;
+	const char *bucket_host; /* the bucket, or NULL in path style */
+	char *bucket;
+	bool is_tls;
+	atomic_int known[S3_ABILITIES]; /* enum s3_known */
+};
+
+struct s3_conn {
+	struct s3 *s3;
+	struct service_conn *service;
+	struct text path, query, body; /* of the request under way */
+};
+
+/* A request being made; its texts are the connection's, so one at a time. */
+struct s3_request {
+	struct s3_conn *conn;
+	struct call call;
+	struct call_header headers[16];
+	char crc32c[CRC32C_BASE64_CHARS + 1];
+	char md5[25], sha256[65], if_match[S3_ETAG_MAX + 3];
+	char mtime[32], part_bytes[24], size[24];
+};
+
+/* A bodiless request on the key, or on the bucket if key is NULL. method is static; limits may be
+ * NULL. */
+void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_kind kind,
+	const char *method, const char *key, const struct call_limits *limits);
+/* Call in the order of names. */
+void s3_request_query(struct s3_request *request, const char *name, const char *value);
+/* name and value are borrowed until it was performed. */
+void s3_request_header(struct s3_request *request, const char *name, const char *value);
+void s3_request_body(
+	struct s3_request *request, const struct http_body *body, const struct sums *sums);
+void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
+void s3_request_meta(struct s3_request *request, const struct s3_meta *meta);
+/* Learns from the outcome whether `ability` is what this server honours If-None-Match with. */
+enum outcome s3_request_perform(
+	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);
+void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
+	const struct s3_condition *condition, enum outcome outcome, int status);
+/* The header's value, or "" where it is missing or does not fit. */
+void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
+/* The outcome of a reply that was whole XML, but not the one expected (error: of s3_reply_*): what
+ * the request did is unknown. */
+enum outcome s3_not_understood(int error, struct problem *ret_problem);
