@@ -32,7 +32,7 @@ struct http_body {
 	uint64_t bytes;
 	const void *memory; /* borrowed for the call; NULL if read is used or bytes is 0 */
 	/* Puts up to n (> 0) bytes into buf; returns how many, or -errno, which ends the request
-	 * unsent. */
+	 * unsent. 0 before `bytes` bytes ends it too; it is not asked for more than those. */
 	long (*read)(void *arg, void *buf, size_t n);
 	/* Goes back to byte `offset`; 0 or -errno. */
 	int (*rewind)(void *arg, uint64_t offset);
@@ -50,27 +50,27 @@ struct http_request {
 	bool (*abandon)(void *arg);
 	void *abandon_arg;
 	size_t reply_max_bytes; /* a longer reply body ends the request with -EMSGSIZE */
+	bool new_connection;    /* do not reuse the last one: after an error, meet another server */
 };
 
 #define HTTP_HEADERS_MAX 64 /* kept; more are ignored */
 struct http_reply {
 	int status;
-	struct text body; /* owned */
-	struct {
-		char *name, *value;
-	} headers[HTTP_HEADERS_MAX]; /* owned; names in lower case, values trimmed */
+	struct text body;    /* owned */
+	struct text headers; /* owned; "name\0value\0" each: read it by http_reply_header */
 	size_t n_headers;
 	uint64_t sent_bytes; /* body bytes handed to the network, for accounting */
 };
 void http_reply_clear(struct http_reply *reply);
-/* The value of the first header of this lower-case name, or NULL. Borrowed. */
+/* The value (trimmed) of the first header of this lower-case name, or NULL. Borrowed. */
 const char *http_reply_header(const struct http_reply *reply, const char *name);
 
 /* Sends one request and reads the whole reply. Returns 0 when there is a reply of whatever status,
  * else why there is none: -ECANCELED abandoned or deadline passed, -ETIMEDOUT stalled, -EMSGSIZE
  * reply too long, -ENOENT name not resolved, -ECONNREFUSED not connected, -EPROTO certificate or
- * TLS refused, -EIO body read failed (see the body's own errno), -ECONNRESET anything else on the
- * wire. Except for -ENOENT, -ECONNREFUSED and -EPROTO it may have been applied. ret_problem gets a
- * sentence. ret_reply must be zeroed or cleared; it is cleared by the caller in any case. */
+ * TLS refused, -EINVAL the URL is none, -EIO body read failed or ended early, -ENOMEM, -ECONNRESET
+ * anything else on the wire. After -ENOENT, -ECONNREFUSED, -EPROTO, -EINVAL and -EIO it was not
+ * applied; else it may have been. ret_problem gets a sentence. *ret_reply is zeroed, or one of
+ * before, which is emptied first and keeps its memory; it is cleared by the caller in any case. */
 int http_perform(struct http *http, const struct http_request *request,
 	struct http_reply *ret_reply, struct problem *ret_problem);
