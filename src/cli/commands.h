@@ -1,0 +1,7 @@
+/* One function per command: takes its own argv (argv[0] is the command's name) and returns the exit
+ * code. */
+#pragma once
+
+int push_main(int argc, char **argv);
+int init_main(int argc, char **argv);
+int status_main(int argc, char **argv);

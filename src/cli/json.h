@@ -1,0 +1,24 @@
+/* The events of --json, as docs/json.md describes them: one JSON object a line. Pure but for the
+ * time, which each event carries. */
+#pragma once
+#include "s3once/push.h"
+#include <jansson.h>
+#include <stdbool.h>
+
+/* An event's object: "v", "event" and "time". A new reference, or NULL if out of memory. */
+json_t *json_event(const char *name);
+/* Sets "name" to bytes that may be anything: if they are not UTF-8, "name" holds them escaped for
+ * reading and "name_bytes" as base64. */
+void json_set_bytes(json_t *object, const char *name, const char *bytes);
+/* The line without newline; takes the reference. The caller frees it; NULL if out of memory. */
+char *json_line(json_t *object);
+
+/* The object of an event of a run; NULL for SUMMARY, which is json_summary()'s. */
+struct json_run {
+	const char *bucket, *prefix;
+	bool dry_run;
+	bool marks_shared; /* several hosts may use these marks */
+};
+json_t *json_of_event(const struct json_run *run, const struct s3once_event *event);
+/* The last object of a run that has ended. */
+json_t *json_summary(const struct json_run *run, const struct s3once_push *push, int exit_code);

@@ -1,0 +1,76 @@
+#include "base/quote.h"
+#include "cli/commands.h"
+#include "cli/nearest.h"
+#include "cli/process.h"
+#include "s3once/push.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *description;
+} commands[] = {
+	{"push", push_main, "upload files to S3, each exactly once"},
+	{"status", status_main, "what the marks say of a bucket, a prefix or a key"},
+	{"init", init_main, "set up the table that keeps the marks of many hosts"},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_usage(FILE *stream)
+{
+	fprintf(stream, "Usage: s3once COMMAND [OPTIONS] ...\n\n");
+	for (int i = 0; i < COMMANDS; i++)
+		fprintf(stream, "  %-8s %s\n", commands[i].name, commands[i].description);
+	fprintf(stream, "\n"
+			"  s3once COMMAND --help   the options of a command\n"
+			"  s3once --version        the version\n"
+			"\n"
+			"Example: s3once push /srv/photos s3://my-bucket/photos\n");
+}
+
+static int unknown_command(const char *given)
+{
+	const char *names[COMMANDS];
+	for (int i = 0; i < COMMANDS; i++)
+		names[i] = commands[i].name;
+	const char *nearest = nearest_name(given, names, COMMANDS);
+	fprintf(stderr, "s3once: error: unknown %s '%s'; ", *given == '-' ? "option" : "command",
+		quote(given).text);
+	if (nearest)
+		fprintf(stderr, "did you mean %s?\n", nearest);
+	else
+		fprintf(stderr, "see s3once --help\n");
+	return S3ONCE_EXIT_USAGE;
+}
+
+static int dispatch(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_usage(stderr);
+		return S3ONCE_EXIT_USAGE;
+	}
+	for (int i = 0; i < COMMANDS; i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		print_usage(stdout);
+	else if (strcmp(argv[1], "--version") == 0)
+		printf("s3once %s\n", s3once_version());
+	else
+		return unknown_command(argv[1]);
+	return S3ONCE_EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+	process_prepare();
+	int code = dispatch(argc, argv);
+	if ((fflush(stdout) != 0 || ferror(stdout)) && code == S3ONCE_EXIT_OK) {
+		fprintf(stderr, "s3once: error: cannot write to standard output: %s\n",
+			strerror(errno));
+		code = S3ONCE_EXIT_FILES;
+	}
+	return code;
+}

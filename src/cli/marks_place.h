@@ -1,0 +1,35 @@
+/* Where marks are, as people name it, opened for the commands that look at a store or set it up. */
+#pragma once
+#include "cli/access.h"
+#include "marks/mark.h"
+#include "marks/store.h"
+
+struct marks_place {
+	bool is_dynamodb;
+	const char *table; /* of dynamodb:TABLE; borrowed */
+	char *path;        /* of sqlite:PATH and local; owned */
+};
+
+/* Reads "dynamodb:TABLE", "sqlite:PATH" or "local". 0, -EINVAL with a sentence, or -errno with one
+ * if there is no place for local marks. */
+int marks_place_parse(const char *spec, struct marks_place *ret, struct problem *ret_problem);
+void marks_place_clear(struct marks_place *place);
+
+/* A way to the services of a command that is not push. */
+struct services {
+	struct aws_settings *aws;
+	struct http_shared *http;
+};
+/* 0, or -errno with a sentence. Clear it in any case. */
+int services_open(const struct access *access, struct services *ret, struct problem *ret_problem);
+void services_close(struct services *services);
+
+/* An open store. Close it in any case, before its services. */
+struct open_marks {
+	struct store *store;
+	struct store_conn *conn;
+};
+/* 0, or -errno with a sentence. An SQLite file is made if need be. */
+int marks_open(const struct marks_place *place, const struct services *services,
+	struct open_marks *ret, struct problem *ret_problem);
+void marks_close(struct open_marks *marks);

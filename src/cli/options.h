@@ -1,0 +1,68 @@
+/* The options of a command, declared once: what is parsed, what --help prints, what contradicts
+ * what. */
+#pragma once
+#include "base/problem.h"
+#include "s3once/push.h"
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* What an option is, by what it does to the field at `offset`. */
+enum option_type {
+	OPTION_FLAG,     /* int: 1 */
+	OPTION_COUNT,    /* unsigned: one more each time */
+	OPTION_STRING,   /* const char *: the value, not empty; borrowed from argv */
+	OPTION_CHOICE,   /* int: the index of the value in `choices` */
+	OPTION_NUMBER,   /* unsigned */
+	OPTION_SIZE,     /* uint64_t, bytes */
+	OPTION_DURATION, /* uint64_t, milliseconds */
+	OPTION_EXCLUDE,  /* struct option_rules: one more, in order with OPTION_INCLUDE */
+	OPTION_INCLUDE,
+	OPTION_HELP, /* no field: ends the parsing */
+};
+
+struct option_rules {
+	struct s3once_rule *rules; /* owned: free it */
+	size_t n;
+};
+
+struct option {
+	const char *name; /* without the dashes; NULL ends a list */
+	char letter;      /* 0: none; only of those without a value */
+	enum option_type type;
+	size_t offset;              /* of its field in the group's values */
+	const char *argument;       /* what stands for the value in --help; NULL if there is none */
+	const char *help;           /* lines of at most 52 characters */
+	uint64_t least, most;       /* of NUMBER, SIZE and DURATION, inclusive; most 0: no bound */
+	const char *const *choices; /* NULL-terminated */
+};
+
+struct option_group {
+	const char *title; /* NULL: goes on under the one before */
+	const struct option *options;
+	void *values; /* that the offsets count from; not needed for --help alone */
+};
+
+/* Two options that are never given together, and why not. */
+struct option_conflict {
+	const char *a, *b; /* NULL a ends a list */
+	const char *why;   /* a clause */
+};
+
+struct command {
+	const char *name;
+	const char *operands; /* "SOURCE... s3://BUCKET[/PREFIX]" */
+	const char *about;    /* a paragraph of whole lines */
+	const struct option_group *groups;
+	size_t n_groups;
+	const struct option_conflict *conflicts; /* NULL: none */
+	const char *examples;                    /* whole lines */
+};
+
+/* Reads argv[1…] into the groups' values and moves the operands, in order, to argv[0…]; options and
+ * operands may be mixed, "--" ends the options. Returns the number of operands, -ECANCELED if
+ * --help was asked for, or -EINVAL with a sentence. */
+int options_parse(
+	const struct command *command, int argc, char **argv, struct problem *ret_problem);
+/* What --help prints. */
+void options_help(const struct command *command, FILE *stream);

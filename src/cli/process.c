@@ -1,0 +1,32 @@
+#include "cli/process.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* A file that is opened later must not become standard output. */
+static void open_standard_descriptors(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+			abort();
+}
+
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+void process_prepare(void)
+{
+	open_standard_descriptors();
+	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+	raise_descriptor_limit();
+	signal(SIGPIPE, SIG_IGN);
+}

@@ -1,0 +1,80 @@
+#include "cli/progress.h"
+#include "cli/human.h"
+
+/* Rates forget what is older than about this. */
+#define MEMORY_S 4.0
+
+uint64_t progress_settled(const struct s3once_counts *c)
+{
+	return c->uploaded + c->adopted + c->refreshed + c->skipped + c->changed + c->failed +
+	       c->held + c->young + c->links + c->planned;
+}
+
+static double smooth(double rate, uint64_t before, uint64_t now, double seconds)
+{
+	double weight = seconds < MEMORY_S ? seconds / MEMORY_S : 1;
+	double latest = now > before ? (double)(now - before) / seconds : 0;
+	return rate > 0 ? rate + weight * (latest - rate) : latest;
+}
+
+static void take_in(struct progress *p, const struct s3once_counts *counts)
+{
+	double seconds = counts->seconds - p->seconds;
+	uint64_t files = progress_settled(counts);
+	if (seconds <= 0)
+		return;
+	p->files_rate = smooth(p->files_rate, p->files, files, seconds);
+	p->bytes_rate = smooth(p->bytes_rate, p->bytes, counts->bytes_settled, seconds);
+	p->sent_rate = smooth(p->sent_rate, p->sent, counts->bytes_sent, seconds);
+	p->seconds = counts->seconds;
+	p->files = files;
+	p->bytes = counts->bytes_settled;
+	p->sent = counts->bytes_sent;
+}
+
+/* Whichever takes longer, the files or their bytes; negative if nobody knows. */
+static double seconds_left(const struct progress *p, const struct s3once_counts *counts)
+{
+	uint64_t files = counts->found - p->files, bytes = counts->bytes_found - p->bytes;
+	if (!counts->scan_complete || counts->seconds < 1 || counts->found < p->files ||
+		counts->bytes_found < p->bytes)
+		return -1;
+	double by_files = p->files_rate > 0 ? (double)files / p->files_rate : -1;
+	double by_bytes = p->bytes_rate > 0 ? (double)bytes / p->bytes_rate : -1;
+	double left = by_files > by_bytes ? by_files : by_bytes;
+	return left < 100 * 3600 ? left : -1;
+}
+
+void progress_line(struct progress *p, const struct s3once_counts *counts, unsigned columns,
+	struct text *ret_line)
+{
+	take_in(p, counts);
+	text_reset(ret_line);
+	human_count(ret_line, p->files);
+	text_add(ret_line, " of ");
+	human_count(ret_line, counts->found);
+	text_add(ret_line, counts->scan_complete ? " files, " : "+ files, ");
+	human_bytes(ret_line, p->bytes);
+	text_add(ret_line, " of ");
+	human_bytes(ret_line, counts->bytes_found);
+	text_add(ret_line, ", ");
+	human_bytes(ret_line, (uint64_t)p->sent_rate);
+	text_add(ret_line, "/s");
+	double left = seconds_left(p, counts);
+	if (left >= 0) {
+		text_add(ret_line, ", ");
+		if (left < 59)
+			text_addf(ret_line, "%u s", (unsigned)left + 1);
+		else
+			human_seconds(ret_line, left);
+		text_add(ret_line, " left");
+	}
+	text_addf(ret_line, ", %u in flight", counts->in_flight);
+	if (counts->failed) {
+		text_add(ret_line, ", ");
+		human_count(ret_line, counts->failed);
+		text_add(ret_line, " failed");
+	}
+	if (ret_line->len > columns)
+		ret_line->data[ret_line->len = columns] = 0;
+}

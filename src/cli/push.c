@@ -1,0 +1,159 @@
+/* `s3once push`: the command line of include/s3once/push.h, and nothing else of the library. */
+#include "s3once/push.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/push_options.h"
+#include "cli/report.h"
+#include "cli/signals.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DRAW_INTERVAL_MS 200
+#define JSON_INTERVAL_MS 1000
+
+struct push_view {
+	struct output output;
+	struct report report;
+	struct json_run json;
+	bool is_json, draws;
+	struct progress progress;
+	struct text line;
+	double json_progress_s; /* when progress was last told as JSON */
+};
+
+static void write_json(struct push_view *view, json_t *object)
+{
+	char *line = json_line(object);
+	if (line)
+		output_result(&view->output, line);
+	else
+		output_say(&view->output, "error: an event is lost: out of memory");
+	free(line);
+}
+
+static void tell_progress(struct push_view *view, const struct s3once_event *event)
+{
+	if (view->draws) {
+		progress_line(&view->progress, event->counts, output_columns() - 1, &view->line);
+		output_draw(&view->output, text_string(&view->line));
+	}
+	double since = event->counts->seconds - view->json_progress_s;
+	if (view->is_json && since * 1000 >= JSON_INTERVAL_MS - DRAW_INTERVAL_MS / 2) {
+		view->json_progress_s = event->counts->seconds;
+		write_json(view, json_of_event(&view->json, event));
+	}
+}
+
+static void on_event(void *arg, const struct s3once_event *event)
+{
+	struct push_view *view = arg;
+	if (event->type == S3ONCE_EVENT_PROGRESS) {
+		tell_progress(view, event);
+		return;
+	}
+	report_event(&view->report, event);
+	if (view->is_json && event->type != S3ONCE_EVENT_SUMMARY)
+		write_json(view, json_of_event(&view->json, event));
+}
+
+static void view_init(struct push_view *view, const struct push_options *options)
+{
+	const char *marks = options->run.marks;
+	*view = (struct push_view){
+		.is_json = options->json,
+		.draws = output_can_draw() && !options->no_progress && !options->quiet,
+		.line = TEXT(1024),
+		.json = {.bucket = options->run.bucket,
+			.prefix = options->run.prefix,
+			.dry_run = options->run.dry_run,
+			.marks_shared = marks && strncmp(marks, "dynamodb:", 9) == 0},
+		.report = {.output = &view->output,
+			.bucket = options->run.bucket,
+			.prefix = options->run.prefix,
+			.verbose = options->verbose,
+			.quiet = options->quiet,
+			.only_stderr = options->json,
+			.dry_run = options->run.dry_run,
+			.skip_changed = options->run.if_changed == S3ONCE_CHANGED_SKIP,
+			.no_wait = options->run.no_wait,
+			.marks_by_default = options->marks_by_default},
+	};
+	output_init(&view->output);
+	enum log_level level = options->quiet ? LOG_ERROR : LOG_WARNING;
+	log_set_level(options->verbose >= 3 ? LOG_DEBUG : options->verbose == 2 ? LOG_INFO : level);
+}
+
+static uint64_t progress_interval_ms(
+	const struct push_view *view, const struct push_options *options)
+{
+	if (view->draws)
+		return DRAW_INTERVAL_MS;
+	return view->is_json && !options->no_progress ? JSON_INTERVAL_MS : 0;
+}
+
+/* The exit code of a run that ended so; a signal counts only if it cut the run short. */
+static int exit_code_of(enum s3once_exit ended, int signal)
+{
+	return ended == S3ONCE_EXIT_STOPPED ? 128 + signal : (int)ended;
+}
+
+static int run(struct push_view *view, struct s3once_push *push, bool quiet)
+{
+	static const char message[] =
+		"\ns3once: stopping; what is under way may still finish (a second signal ends it)\n";
+	signals_stop_run(push, quiet ? "" : message);
+	enum s3once_exit ended = s3once_push_run(push);
+	int code = exit_code_of(ended, signals_ignore_run());
+	output_draw(&view->output, "");
+	report_summary(&view->report, s3once_push_counts(push), code);
+	if (view->is_json)
+		write_json(view, json_summary(&view->json, push, code));
+	return code;
+}
+
+static int push_with(struct push_options *options)
+{
+	struct push_view view;
+	struct s3once_push *push;
+	char sentence[512];
+	view_init(&view, options);
+	options->run.callback = on_event;
+	options->run.callback_arg = &view;
+	options->run.progress_interval_ms = progress_interval_ms(&view, options);
+	int code = S3ONCE_EXIT_USAGE;
+	int r = s3once_push_new(&options->run, &push, sentence, sizeof sentence);
+	if (r == -EINVAL) {
+		output_say(&view.output, "push: %s", sentence);
+	} else if (r < 0) {
+		output_say(&view.output, "error: out of memory");
+		code = S3ONCE_EXIT_SETUP;
+	} else {
+		code = run(&view, push, options->quiet);
+		s3once_push_free(push);
+	}
+	if (output_finish(&view.output) < 0 && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD))
+		code = S3ONCE_EXIT_FILES;
+	text_clear(&view.line);
+	return code;
+}
+
+int push_main(int argc, char **argv)
+{
+	struct push_options options;
+	struct problem problem;
+	int code = S3ONCE_EXIT_OK;
+	int r = push_options_parse(argc, argv, &options, &problem);
+	if (r == -ECANCELED) {
+		push_options_help();
+	} else if (r < 0) {
+		log_error("push: %s", problem.text);
+		code = S3ONCE_EXIT_USAGE;
+	} else {
+		code = push_with(&options);
+	}
+	push_options_clear(&options);
+	return code;
+}

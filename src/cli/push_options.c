@@ -1,0 +1,324 @@
+#include "cli/push_options.h"
+#include "base/text.h"
+#include "scan/key.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUN(field) offsetof(struct push_options, run.field)
+#define OWN(field) offsetof(struct push_options, field)
+
+static const char *const if_changed_names[] = {
+	[S3ONCE_CHANGED_FAIL] = "fail",
+	[S3ONCE_CHANGED_REPLACE] = "replace",
+	[S3ONCE_CHANGED_SKIP] = "skip",
+	NULL,
+};
+
+static const struct option what_options[] = {
+	{.name = "as",
+		.type = OPTION_STRING,
+		.offset = RUN(as),
+		.argument = "KEY",
+		.help = "the whole key, for a SOURCE that is one file"},
+	{.name = "files-from",
+		.type = OPTION_STRING,
+		.offset = RUN(files_from),
+		.argument = "FILE",
+		.help = "only the files listed in FILE (-: standard input),\n"
+			"one a line, relative to the one SOURCE"},
+	{.name = "null",
+		.letter = '0',
+		.type = OPTION_FLAG,
+		.offset = RUN(nul_separated),
+		.help = "--files-from is separated by NUL, not by newline"},
+	{.name = "exclude",
+		.type = OPTION_EXCLUDE,
+		.offset = OWN(rules),
+		.argument = "PATTERN",
+		.help = "leave out what matches; * stops at /, ** does not;\n"
+			"of several rules the last that matches wins"},
+	{.name = "include",
+		.type = OPTION_INCLUDE,
+		.offset = OWN(rules),
+		.argument = "PATTERN",
+		.help = "take what matches; as the first rule: nothing else"},
+	{.name = "min-age",
+		.type = OPTION_DURATION,
+		.offset = OWN(min_age_ms),
+		.argument = "DUR",
+		.help = "leave files for the next run that were written less\nthan this ago"},
+	{.name = "follow",
+		.type = OPTION_FLAG,
+		.offset = RUN(follow),
+		.help = "follow symlinks [they are skipped and counted]"},
+	{NULL},
+};
+
+static const struct option how_options[] = {
+	{.name = "if-changed",
+		.type = OPTION_CHOICE,
+		.offset = RUN(if_changed),
+		.argument = "fail|replace|skip",
+		.help = "what to do with a file that was uploaded before and\n"
+			"has changed since [fail]",
+		.choices = if_changed_names},
+	{.name = "wait",
+		.type = OPTION_FLAG,
+		.offset = OWN(wait),
+		.help = "wait for files that other uploaders hold [default]"},
+	{.name = "no-wait",
+		.type = OPTION_FLAG,
+		.offset = RUN(no_wait),
+		.help = "leave them to the others, and exit with 4"},
+	{.name = "dry-run",
+		.letter = 'n',
+		.type = OPTION_FLAG,
+		.offset = RUN(dry_run),
+		.help = "change nothing, print what would be uploaded"},
+	{.name = "trust-conditions",
+		.type = OPTION_FLAG,
+		.offset = RUN(trust_conditions),
+		.help = "this server is known to honour If-None-Match, as\n"
+			"AWS does: saves a HEAD before each upload"},
+	{NULL},
+};
+
+static const struct option lease_options[] = {
+	{.name = "lease",
+		.type = OPTION_DURATION,
+		.offset = RUN(lease_ms),
+		.argument = "DUR",
+		.help = "other hosts take over this long after the last sign\nof life [30s]",
+		.least = 1000,
+		.most = 24 * 3600 * 1000},
+	{.name = "heartbeat",
+		.type = OPTION_DURATION,
+		.offset = RUN(heartbeat_ms),
+		.argument = "DUR",
+		.help = "time between signs of life, at most half the lease\n[a fifth of it]",
+		.least = 100,
+		.most = 12 * 3600 * 1000},
+	{NULL},
+};
+
+static const struct option effort_options[] = {
+	{.name = "retries",
+		.type = OPTION_NUMBER,
+		.offset = OWN(retries),
+		.argument = "N",
+		.help = "of a request that failed [8]",
+		.most = 100},
+	{.name = "grace",
+		.type = OPTION_DURATION,
+		.offset = OWN(grace_ms),
+		.argument = "DUR",
+		.help = "to finish what is under way after a signal [10s]",
+		.most = 24 * 3600 * 1000},
+	{.name = "concurrency",
+		.type = OPTION_NUMBER,
+		.offset = RUN(concurrency),
+		.argument = "N",
+		.help = "requests at once [64]",
+		.least = 1,
+		.most = 1000},
+	{.name = "memory",
+		.type = OPTION_SIZE,
+		.offset = RUN(memory_bytes),
+		.argument = "SIZE",
+		.help = "for buffers and bodies [32MiB]",
+		.least = 1 << 20,
+		.most = 1ULL << 40},
+	{.name = "part-size",
+		.type = OPTION_SIZE,
+		.offset = RUN(part_bytes),
+		.argument = "SIZE",
+		.help = "of parts, and of the largest file sent whole [16MiB];\n"
+			"grows where a file would need over 10,000 parts",
+		.least = 5 << 20,
+		.most = 5ULL << 30},
+	{NULL},
+};
+
+static const struct option output_options[] = {
+	{.name = "json",
+		.type = OPTION_FLAG,
+		.offset = OWN(json),
+		.help = "one event a line on standard output, as JSON"},
+	{.name = "verbose",
+		.letter = 'v',
+		.type = OPTION_COUNT,
+		.offset = OWN(verbose),
+		.help = "name each file that is uploaded, and each symlink;\n"
+			"-vv: also files done before; -vvv: also requests"},
+	{.name = "quiet",
+		.letter = 'q',
+		.type = OPTION_FLAG,
+		.offset = OWN(quiet),
+		.help = "errors only"},
+	{.name = "no-progress",
+		.type = OPTION_FLAG,
+		.offset = OWN(no_progress),
+		.help = "no progress"},
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	{NULL},
+};
+
+static const struct option_conflict conflicts[] = {
+	{"wait", "no-wait", "choose one"},
+	{"quiet", "verbose", "choose one"},
+	{"as", "files-from", "--as names the key of exactly one file"},
+	{"as", "exclude", "--as names the key of exactly one file"},
+	{"as", "include", "--as names the key of exactly one file"},
+	{NULL},
+};
+
+enum { GROUPS = 8 };
+
+/* Fills the groups with the fields of *options, which may be NULL for --help. */
+static struct command push_command(
+	struct option_group groups[static GROUPS], struct push_options *options)
+{
+	struct access *access = options ? &options->access : NULL;
+	const struct option_group filled[GROUPS] = {
+		{"What to upload", what_options, options},
+		{"How", how_options, options},
+		{"Marks and lease", access_marks_options, access},
+		{NULL, lease_options, options},
+		{"Services", access_s3_options, access},
+		{NULL, access_options, access},
+		{"Effort", effort_options, options},
+		{"Output", output_options, options},
+	};
+	memcpy(groups, filled, sizeof filled);
+	return (struct command){
+		.name = "push",
+		.operands = "SOURCE... s3://BUCKET[/PREFIX]",
+		.about =
+			"Uploads each file exactly once. What is in a SOURCE directory goes below PREFIX, a\n"
+			"SOURCE file becomes PREFIX/NAME. What was uploaded before is not sent again.\n"
+			"DUR is a number with ms, s, m, h or d; SIZE one with KiB, MiB or GiB.\n",
+		.groups = groups,
+		.n_groups = GROUPS,
+		.conflicts = conflicts,
+		.examples =
+			"  s3once push /srv/photos s3://my-bucket/photos\n"
+			"  s3once push --exclude '*.tmp' --min-age 1m logs s3://my-bucket/logs\n"
+			"  s3once push --marks dynamodb:s3once /data s3://my-bucket   (on any number of hosts)\n"
+			"\n"
+			"Exit codes: 0 all files are in S3, proven; 1 some are not; 2 usage; 3 setup\n"
+			"(credentials, bucket, table, service); 4 others hold files; 5 lost the lease;\n"
+			"129, 130, 143 stopped by a signal. More: man s3once-push\n",
+	};
+}
+
+static int refuse(struct problem *problem, const char *sentence)
+{
+	problem_set(problem, "%s", sentence);
+	return -EINVAL;
+}
+
+static int check_operands(struct push_options *o, int n, char **operands, struct problem *problem)
+{
+	if (n == 0)
+		return refuse(problem, "nothing to do: name a SOURCE and s3://BUCKET");
+	if (url_parse(operands[n - 1], &o->url, problem) < 0) {
+		if (!url_is_s3(operands[n - 1]))
+			problem_prefix(problem, "the last argument says where to");
+		return -EINVAL;
+	}
+	if (n == 1)
+		return refuse(problem, "nothing to upload: name a SOURCE before s3://BUCKET");
+	for (int i = 0; i < n - 1; i++) {
+		if (!*operands[i])
+			return refuse(problem, "a SOURCE is empty");
+		if (strncmp(operands[i], "s3://", 5) == 0)
+			return refuse(problem, "a SOURCE is on this host, and only the last "
+					       "argument is s3://BUCKET[/PREFIX]");
+	}
+	o->run.sources = (const char *const *)operands;
+	o->run.n_sources = (size_t)n - 1;
+	o->run.bucket = o->url.bucket;
+	o->run.prefix = o->url.key;
+	return 0;
+}
+
+static int check_as(const struct push_options *o, struct problem *problem)
+{
+	if (!o->run.as)
+		return 0;
+	if (o->run.n_sources > 1)
+		return refuse(problem, "--as names the key of one file, so there is one SOURCE");
+	if (*o->run.prefix)
+		return refuse(problem,
+			"--as names the whole key, so the URL is s3://BUCKET without PREFIX");
+	if (key_valid(o->run.as, strlen(o->run.as), problem))
+		return 0;
+	problem_prefix(problem, "--as");
+	return -EINVAL;
+}
+
+/* What one option demands of another. */
+static int check_together(const struct push_options *o, struct problem *problem)
+{
+	uint64_t lease_ms = o->run.lease_ms ? o->run.lease_ms : 30000;
+	if (o->run.nul_separated && !o->run.files_from)
+		return refuse(problem, "--null says how --files-from is separated: give both");
+	if (o->run.files_from && o->run.n_sources > 1)
+		return refuse(
+			problem, "--files-from is relative to one SOURCE, and there are several");
+	if (o->run.heartbeat_ms > lease_ms / 2)
+		return refuse(problem,
+			"--heartbeat is more than half of --lease: one lost heartbeat "
+			"would lose the lease");
+	return check_as(o, problem);
+}
+
+/* What the library counts in another way than people do. */
+static void translate(struct push_options *o)
+{
+	const struct access *access = &o->access;
+	o->run.rules = o->rules.rules;
+	o->run.n_rules = o->rules.n;
+	o->run.min_age_s = (o->min_age_ms + 999) / 1000;
+	o->run.grace_ms = o->grace_ms ? o->grace_ms : 1;
+	o->run.attempts = o->retries + 1;
+	o->run.marks = access_marks(access);
+	o->run.request_timeout_ms = access->request_timeout_ms;
+	o->run.endpoint_url = access->endpoint_url;
+	o->run.dynamodb_endpoint_url = access->dynamodb_endpoint_url;
+	o->run.region = access->region;
+	o->run.profile = access->profile;
+	o->run.ca_bundle = access->ca_bundle;
+	o->run.report_skipped = o->verbose > 0;
+	o->marks_by_default = !o->run.marks;
+}
+
+int push_options_parse(int argc, char **argv, struct push_options *ret, struct problem *ret_problem)
+{
+	*ret = (struct push_options){.retries = 8, .grace_ms = 10000};
+	struct option_group groups[GROUPS];
+	struct command command = push_command(groups, ret);
+	int n = options_parse(&command, argc, argv, ret_problem);
+	if (n < 0)
+		return n;
+	int r = check_operands(ret, n, argv, ret_problem);
+	if (r == 0)
+		r = check_together(ret, ret_problem);
+	if (r == 0)
+		translate(ret);
+	return r;
+}
+
+void push_options_clear(struct push_options *options)
+{
+	free(options->rules.rules);
+	options->rules = (struct option_rules){0};
+}
+
+void push_options_help(void)
+{
+	struct option_group groups[GROUPS];
+	struct command command = push_command(groups, NULL);
+	options_help(&command, stdout);
+}

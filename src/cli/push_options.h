@@ -1,0 +1,23 @@
+/* The options of `s3once push`. */
+#pragma once
+#include "cli/access.h"
+#include "cli/options.h"
+#include "cli/url.h"
+
+struct push_options {
+	struct s3once_options run; /* what the library is told; borrows from here and from argv */
+	struct access access;
+	struct option_rules rules;
+	struct s3_url url;
+	uint64_t min_age_ms, grace_ms;
+	unsigned retries, verbose;
+	int wait, json, quiet, no_progress;
+	bool marks_by_default; /* nobody chose the marks */
+};
+
+/* Reads the command line; argv is rearranged and stays borrowed. Returns 0, -ECANCELED if --help
+ * was asked for, or -EINVAL with a sentence. Clear it in any case. */
+int push_options_parse(
+	int argc, char **argv, struct push_options *ret, struct problem *ret_problem);
+void push_options_clear(struct push_options *options);
+void push_options_help(void);

@@ -1,0 +1,235 @@
+#include "cli/report.h"
+#include "base/text.h"
+#include "cli/human.h"
+#include "cli/progress.h"
+#include <string.h>
+
+#define LINE_BYTES_MAX (32U << 10)
+
+static const char marks_note[] = "these marks are this host's only; name a table that all hosts "
+				 "share with --marks dynamodb:TABLE";
+
+/* How each kind of event is told. */
+static const struct {
+	const char *words; /* before the path */
+	unsigned verbose;  /* told from this many -v on */
+	bool is_error;     /* on stderr, even when quiet */
+} tellings[] = {
+	[S3ONCE_EVENT_UPLOADED] = {"uploaded", 1, false},
+	[S3ONCE_EVENT_ADOPTED] = {"was there already", 1, false},
+	[S3ONCE_EVENT_REFRESHED] = {"same content, new time", 1, false},
+	[S3ONCE_EVENT_SKIPPED] = {"done before", 2, false},
+	[S3ONCE_EVENT_PLANNED] = {"would upload", 0, false},
+	[S3ONCE_EVENT_LINK] = {"skipped symlink", 1, false},
+	[S3ONCE_EVENT_YOUNG] = {"left for the next run, too young", 1, false},
+	[S3ONCE_EVENT_CHANGED] = {"", 0, true},
+	[S3ONCE_EVENT_HELD] = {"", 0, true},
+	[S3ONCE_EVENT_FAILED] = {"", 0, true},
+	[S3ONCE_EVENT_RETRY] = {"again", 1, false},
+};
+
+static void add_bytes(struct text *t, const char *bytes)
+{
+	text_add_escaped(t, bytes, strlen(bytes));
+}
+
+/* "sentence (Code, request id X)", of what is known. */
+static void add_sentence(struct text *t, const struct s3once_event *event)
+{
+	text_add(t, event->text);
+	if (*event->code)
+		text_addf(t, " (%s", event->code);
+	if (*event->request_id)
+		text_addf(t, "%srequest id %s", *event->code ? ", " : " (", event->request_id);
+	if (*event->code || *event->request_id)
+		text_add_char(t, ')');
+}
+
+/* "PATH -> s3://BUCKET/KEY (SIZE): sentence", of what the event has. */
+static void add_file(struct text *t, const struct report *report, const struct s3once_event *event)
+{
+	add_bytes(t, event->path);
+	if (*event->key) {
+		text_addf(t, " -> s3://%s/", report->bucket);
+		add_bytes(t, event->key);
+	}
+	if (event->type == S3ONCE_EVENT_UPLOADED || event->type == S3ONCE_EVENT_PLANNED) {
+		text_add(t, " (");
+		human_bytes(t, event->bytes);
+		text_add_char(t, ')');
+	}
+	if (*event->text) {
+		text_add(t, ": ");
+		add_sentence(t, event);
+	}
+}
+
+static void tell_error(struct report *report, const struct s3once_event *event)
+{
+	struct text t = TEXT(LINE_BYTES_MAX);
+	text_add(&t, "error: ");
+	if (*event->path) {
+		add_bytes(&t, event->path);
+		text_add(&t, ": ");
+	}
+	add_sentence(&t, event);
+	output_say(report->output, "%s", text_string(&t));
+	text_clear(&t);
+}
+
+static void tell_file(struct report *report, const struct s3once_event *event)
+{
+	struct text t = TEXT(LINE_BYTES_MAX);
+	text_addf(&t, "%s ", tellings[event->type].words);
+	add_file(&t, report, event);
+	output_result(report->output, text_string(&t));
+	text_clear(&t);
+}
+
+/* Held by somebody else: no error while the run waits for it. */
+static void tell_waiting(struct report *report, const struct s3once_event *event)
+{
+	struct text t = TEXT(LINE_BYTES_MAX);
+	add_file(&t, report, event);
+	if (report->verbose && !report->quiet)
+		output_say(report->output, "waiting: %s", text_string(&t));
+	text_clear(&t);
+}
+
+static void tell_start(struct report *report, const struct s3once_event *event)
+{
+	if (report->quiet)
+		return;
+	if (report->marks_by_default)
+		output_say(report->output, "marks: %s; %s", event->text, marks_note);
+	else if (report->verbose)
+		output_say(report->output, "marks: %s", event->text);
+}
+
+static void tell_about_file(struct report *report, const struct s3once_event *event)
+{
+	if (event->type == S3ONCE_EVENT_PLANNED)
+		report->planned_bytes += event->bytes;
+	if (event->type == S3ONCE_EVENT_HELD && !report->no_wait)
+		tell_waiting(report, event);
+	else if (tellings[event->type].is_error &&
+		 !(event->type == S3ONCE_EVENT_CHANGED && report->skip_changed))
+		tell_error(report, event);
+	else if (report->verbose >= tellings[event->type].verbose && !report->only_stderr &&
+		 !report->quiet)
+		tell_file(report, event);
+}
+
+void report_event(struct report *report, const struct s3once_event *event)
+{
+	switch (event->type) {
+	case S3ONCE_EVENT_START:
+		tell_start(report, event);
+		break;
+	case S3ONCE_EVENT_WARNING:
+		if (!report->quiet)
+			output_say(report->output, "warning: %s", event->text);
+		break;
+	case S3ONCE_EVENT_FATAL:
+		tell_error(report, event);
+		break;
+	case S3ONCE_EVENT_PROGRESS:
+	case S3ONCE_EVENT_SUMMARY:
+		break;
+	default:
+		tell_about_file(report, event);
+	}
+}
+
+static void add_target(struct text *t, const struct report *report)
+{
+	text_addf(t, "s3://%s", report->bucket);
+	if (*report->prefix)
+		text_add_char(t, '/');
+	add_bytes(t, report->prefix);
+}
+
+/* What the run comes down to. */
+static void add_verdict(
+	struct text *t, const struct report *report, const struct s3once_counts *c, int exit_code)
+{
+	uint64_t there = c->uploaded + c->adopted + c->refreshed + c->skipped;
+	uint64_t wanted = c->found - c->links - c->young;
+	if (report->dry_run) {
+		text_add(t, "dry run: would upload ");
+		human_files(t, c->planned);
+		text_add(t, " (");
+		human_bytes(t, report->planned_bytes);
+		text_add(t, ") to ");
+	} else if (!c->found && exit_code == 0) {
+		text_add(t, "found no files for ");
+	} else {
+		if (there == wanted && c->scan_complete && exit_code == 0)
+			text_add(t, wanted == 1 ? "" : "all ");
+		human_count(t, there);
+		if (there != wanted) {
+			text_add(t, " of ");
+			human_count(t, wanted);
+		}
+		text_add(t, wanted == 1 ? " file is in " : " files are in ");
+	}
+	add_target(t, report);
+	if (!c->scan_complete)
+		text_add(t, "; the run ended before it had seen all files");
+}
+
+static void add_uploaded(struct text *t, const struct s3once_counts *c)
+{
+	text_add(t, "uploaded ");
+	human_count(t, c->uploaded);
+	text_add(t, " (");
+	human_bytes(t, c->bytes_uploaded);
+	text_add(t, ") in ");
+	human_seconds(t, c->seconds);
+	if (c->seconds > 0.5 && c->bytes_uploaded) {
+		text_add(t, ", ");
+		human_bytes(t, (uint64_t)((double)c->bytes_uploaded / c->seconds));
+		text_add(t, "/s");
+	}
+}
+
+static void add_counts(struct text *t, const struct report *report, const struct s3once_counts *c)
+{
+	const struct {
+		const char *words;
+		uint64_t n;
+	} counts[] = {
+		{"done before", c->skipped},
+		{"already there", c->adopted},
+		{"same content with a new time", c->refreshed},
+		{"changed and not replaced", c->changed},
+		{"failed", c->failed},
+		{"held by others", c->held},
+		{"too young", c->young},
+		{"symlinks skipped", c->links},
+	};
+	if (!report->dry_run)
+		add_uploaded(t, c);
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+		if (!counts[i].n)
+			continue;
+		text_addf(t, "%s%s ", t->len ? "; " : "", counts[i].words);
+		human_count(t, counts[i].n);
+	}
+}
+
+void report_summary(struct report *report, const struct s3once_counts *counts, int exit_code)
+{
+	struct text t = TEXT(LINE_BYTES_MAX);
+	if (report->quiet || report->only_stderr)
+		return;
+	add_verdict(&t, report, counts, exit_code);
+	output_result(report->output, text_string(&t));
+	text_reset(&t);
+	add_counts(&t, report, counts);
+	if (t.len)
+		output_result(report->output, text_string(&t));
+	if (report->marks_by_default)
+		output_result(report->output, marks_note);
+	text_clear(&t);
+}

@@ -1,0 +1,23 @@
+/* A run told to people: lines for what happened to files, and the summary. */
+#pragma once
+#include "cli/output.h"
+#include "s3once/push.h"
+#include <stdint.h>
+
+struct report {
+	struct output *output; /* borrowed */
+	const char *bucket, *prefix;
+	unsigned verbose;
+	bool quiet;       /* errors only */
+	bool only_stderr; /* stdout belongs to --json */
+	bool dry_run;
+	bool skip_changed;      /* --if-changed=skip: a changed file is no error */
+	bool no_wait;           /* a file that is held is given up */
+	bool marks_by_default;  /* nobody chose the marks: say whose they are */
+	uint64_t planned_bytes; /* counted here; zero it to start */
+};
+
+/* Any event but PROGRESS and SUMMARY. */
+void report_event(struct report *report, const struct s3once_event *event);
+/* The last lines, unless quiet or only_stderr. */
+void report_summary(struct report *report, const struct s3once_counts *counts, int exit_code);

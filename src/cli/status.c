@@ -1,0 +1,233 @@
+/* `s3once status`: reads the marks, changes nothing. */
+#include "cli/status.h"
+#include "base/log.h"
+#include "base/quote.h"
+#include "cli/access.h"
+#include "cli/commands.h"
+#include "cli/marks_place.h"
+#include "cli/url.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SESSIONS_MAX 1000
+
+struct status_options {
+	struct access access;
+	unsigned verbose;
+	int json;
+};
+
+static const struct option output_options[] = {
+	{.name = "json",
+		.type = OPTION_FLAG,
+		.offset = offsetof(struct status_options, json),
+		.help = "one event a line on standard output, as JSON"},
+	{.name = "verbose",
+		.letter = 'v',
+		.type = OPTION_COUNT,
+		.offset = offsetof(struct status_options, verbose),
+		.help = "list all failed files, not only the first ten"},
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	{NULL},
+};
+
+enum { GROUPS = 4 };
+
+static struct command status_command(
+	struct option_group groups[static GROUPS], struct status_options *options)
+{
+	struct access *access = &options->access;
+	const struct option_group filled[GROUPS] = {
+		{"Marks", access_marks_options, access},
+		{"Services", access_s3_options, access},
+		{NULL, access_options, access},
+		{"Output", output_options, options},
+	};
+	memcpy(groups, filled, sizeof filled);
+	return (struct command){
+		.name = "status",
+		.operands = "[s3://BUCKET[/KEY-OR-PREFIX]]",
+		.about =
+			"Says what the marks hold: of a bucket or a prefix how many files are done, claimed\n"
+			"and failed, and whose claims they are; of one key its whole story; without a\n"
+			"bucket, what kind of store it is. Changes nothing and never asks S3.\n",
+		.groups = groups,
+		.n_groups = GROUPS,
+		.examples =
+			"  s3once status s3://my-bucket/photos\n"
+			"  s3once status --marks dynamodb:s3once s3://my-bucket/photos/2024/a.jpg\n"
+			"\n"
+			"Exit codes: 0 told; 2 usage; 3 the marks cannot be read. More: man s3once-status\n",
+	};
+}
+
+static int fail(int code, const struct problem *problem)
+{
+	char sentence[700];
+	problem_format(problem, sentence, sizeof sentence);
+	log_error("status: %s", sentence);
+	return code;
+}
+
+static int tell_unfinished(void *arg, const char *key, const struct mark *mark)
+{
+	status_tell_unfinished(arg, key, mark);
+	return 0;
+}
+
+static enum outcome tell_prefix(struct status_view *view, struct store_conn *conn,
+	const char *prefix, struct problem *ret_problem)
+{
+	struct status_session *sessions = calloc(SESSIONS_MAX, sizeof *sessions);
+	struct status_counts counts;
+	size_t n;
+	if (!sessions) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	enum outcome o = status_of_prefix(conn, view->space, prefix, &counts, tell_unfinished, view,
+		sessions, SESSIONS_MAX, &n, ret_problem);
+	if (o == OUTCOME_OK)
+		status_tell_counts(view, prefix, &counts, sessions, n);
+	free(sessions);
+	return o;
+}
+
+/* OK also if the key has no mark: then *ret_found is false. */
+static enum outcome tell_key(struct status_view *view, struct store_conn *conn, const char *key,
+	bool *ret_found, struct problem *ret_problem)
+{
+	const struct mark_ref ref = {
+		.conn = conn, .space = view->space, .key = key, .session = "", .source = ""};
+	struct mark mark = {0};
+	struct session_info session;
+	bool known = false;
+	enum outcome o = mark_get(&ref, &mark, ret_problem);
+	if (o == OUTCOME_OK && mark.state == MARK_CLAIMED) {
+		o = session_describe(conn, mark.session, &session, ret_problem);
+		known = o == OUTCOME_OK;
+		o = o == OUTCOME_ABSENT ? OUTCOME_OK : o;
+	}
+	*ret_found = o == OUTCOME_OK && mark.state != MARK_ABSENT;
+	if (*ret_found)
+		status_tell_mark(view, key, &mark, known ? &session : NULL);
+	mark_clear(&mark);
+	return o;
+}
+
+/* A prefix as push makes it: "logs" stands for "logs/". */
+static enum outcome tell_below(struct status_view *view, struct store_conn *conn, const char *key,
+	struct problem *ret_problem)
+{
+	struct text prefix = TEXT(2048);
+	text_add(&prefix, key);
+	if (*key && key[strlen(key) - 1] != '/')
+		text_add_char(&prefix, '/');
+	enum outcome o = tell_prefix(view, conn, text_string(&prefix), ret_problem);
+	text_clear(&prefix);
+	return o;
+}
+
+static enum outcome tell_all(struct status_view *view, struct store_conn *conn,
+	const struct s3_url *url, struct problem *ret_problem)
+{
+	bool found = false;
+	enum outcome o = OUTCOME_OK;
+	status_tell_store(view, url != NULL);
+	if (url && *url->key)
+		o = tell_key(view, conn, url->key, &found, ret_problem);
+	if (url && o == OUTCOME_OK && !found)
+		o = tell_below(view, conn, url->key, ret_problem);
+	return o;
+}
+
+/* Opening an SQLite file makes it, and asking must not. */
+static bool is_there(const struct marks_place *place, struct problem *ret_problem)
+{
+	if (place->is_dynamodb || access(place->path, F_OK) == 0 || errno != ENOENT)
+		return true;
+	problem_set(ret_problem,
+		"there are no marks at %s yet: push makes them, or name others with --marks",
+		quote(place->path).text);
+	return false;
+}
+
+static bool load_settings(struct open_marks *marks, const char *name, struct store_settings *ret,
+	struct problem *ret_problem)
+{
+	enum outcome o = settings_load(marks->conn, false, 0, ret, ret_problem);
+	if (o == OUTCOME_ABSENT)
+		problem_set(
+			ret_problem, "%s is not set up: run s3once init --marks %s", name, name);
+	return o == OUTCOME_OK;
+}
+
+static int status_of(const struct status_options *options, const struct marks_place *place,
+	const struct s3_url *url)
+{
+	struct output output;
+	struct services services = {0};
+	struct open_marks marks = {0};
+	struct mark_space space = {0};
+	struct problem problem = {0};
+	struct text name = TEXT(8192);
+	text_add(&name, place->is_dynamodb ? "dynamodb:" : "sqlite:");
+	const char *where = place->is_dynamodb ? place->table : place->path;
+	text_add_escaped(&name, where, strlen(where));
+	struct status_view view = {
+		&output, text_string(&name), &space, options->json, options->verbose, 0};
+	bool ok = is_there(place, &problem) &&
+		  services_open(&options->access, &services, &problem) == 0 &&
+		  marks_open(place, &services, &marks, &problem) == 0 &&
+		  load_settings(&marks, view.marks, &space.settings, &problem);
+	output_init(&output);
+	if (ok) {
+		snprintf(space.service, sizeof space.service, "%s",
+			aws_settings_service(services.aws));
+		snprintf(space.bucket, sizeof space.bucket, "%s", url ? url->bucket : "");
+		ok = tell_all(&view, marks.conn, url, &problem) == OUTCOME_OK;
+	}
+	int code = output_finish(&output) < 0 ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
+	if (!ok)
+		code = fail(S3ONCE_EXIT_SETUP, &problem);
+	marks_close(&marks);
+	services_close(&services);
+	text_clear(&name);
+	return code;
+}
+
+/* Reads the operand and the place. 0, or the exit code with a sentence. */
+static int understand(const struct status_options *options, int n, char **operands,
+	struct s3_url *ret_url, struct marks_place *ret_place, struct problem *ret_problem)
+{
+	const char *spec = access_marks(&options->access);
+	if (n > 1)
+		problem_set(ret_problem, "'%s': one s3://BUCKET[/KEY-OR-PREFIX] at a time",
+			quote(operands[1]).text);
+	if (n > 1 || (n == 1 && url_parse(operands[0], ret_url, ret_problem) < 0))
+		return S3ONCE_EXIT_USAGE;
+	int r = marks_place_parse(spec ? spec : "local", ret_place, ret_problem);
+	return r == 0 ? 0 : r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
+}
+
+int status_main(int argc, char **argv)
+{
+	struct status_options options = {0};
+	struct option_group groups[GROUPS];
+	struct command command = status_command(groups, &options);
+	struct problem problem = {0};
+	struct marks_place place = {0};
+	struct s3_url url;
+	int n = options_parse(&command, argc, argv, &problem);
+	if (n == -ECANCELED) {
+		options_help(&command, stdout);
+		return S3ONCE_EXIT_OK;
+	}
+	int code =
+		n < 0 ? S3ONCE_EXIT_USAGE : understand(&options, n, argv, &url, &place, &problem);
+	code = code ? fail(code, &problem) : status_of(&options, &place, n == 1 ? &url : NULL);
+	marks_place_clear(&place);
+	return code;
+}

@@ -1,0 +1,25 @@
+/* What `s3once status` found out, told to people or as JSON. */
+#pragma once
+#include "cli/output.h"
+#include "marks/mark.h"
+#include "upload/status.h"
+
+struct status_view {
+	struct output *output;
+	const char *marks; /* "dynamodb:TABLE" or "sqlite:PATH" */
+	const struct mark_space *space;
+	bool json;
+	unsigned verbose;
+	uint64_t failed_told; /* failed marks that were listed; zero it to start */
+};
+
+/* The store itself: the first thing told. */
+void status_tell_store(struct status_view *view, bool has_bucket);
+/* One mark's whole story. The session is NULL unless it claims the mark and its row is there. */
+void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
+	const struct session_info *session);
+/* One of the marks below a prefix that are not done. */
+void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark);
+/* What is below a prefix, after its unfinished marks. */
+void status_tell_counts(struct status_view *view, const char *prefix,
+	const struct status_counts *counts, const struct status_session *sessions, size_t n);

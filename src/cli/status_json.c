@@ -1,0 +1,92 @@
+#include "cli/status_json.h"
+#include "base/clock.h"
+
+static void set_number(json_t *object, const char *name, uint64_t value)
+{
+	json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+/* Seconds since the epoch as ISO 8601, null if unknown. */
+static void set_time(json_t *object, const char *name, int64_t s)
+{
+	char time[21];
+	if (s > 0)
+		clock_format_iso(s, time);
+	json_object_set_new(object, name, s > 0 ? json_string(time) : json_null());
+}
+
+static void set_optional(json_t *object, const char *name, const char *value)
+{
+	if (value)
+		json_set_bytes(object, name, value);
+	else
+		json_object_set_new(object, name, json_null());
+}
+
+json_t *status_json_store(const char *marks, const struct store_settings *settings)
+{
+	json_t *object = json_event("store");
+	json_set_bytes(object, "marks", marks);
+	json_set_bytes(object, "table_id", settings->table_id);
+	set_number(object, "shards", settings->shards);
+	return object;
+}
+
+static json_t *version(const struct version *done)
+{
+	json_t *object = json_object();
+	set_number(object, "bytes", done->size);
+	json_object_set_new(object, "mtime_ns", json_integer(done->mtime_ns));
+	json_set_bytes(object, "sum", done->sum);
+	json_set_bytes(object, "etag", done->etag);
+	return object;
+}
+
+json_t *status_json_mark(
+	const char *bucket, const char *key, const struct mark *mark, const char *outlook)
+{
+	json_t *object = json_event("mark");
+	json_set_bytes(object, "bucket", bucket);
+	json_set_bytes(object, "key", key);
+	json_set_bytes(object, "state", mark_state_name(mark->state));
+	json_set_bytes(object, "session", mark->session);
+	json_set_bytes(object, "claim", mark->claim);
+	set_optional(object, "source", mark->source);
+	json_object_set_new(object, "tries", json_integer(mark->tries));
+	set_optional(object, "error", mark->error);
+	set_time(object, "since", mark->at_s);
+	set_optional(object, "upload_id", mark->upload_id);
+	json_object_set_new(object, "done", mark->has_done ? version(&mark->done) : json_null());
+	if (outlook)
+		json_set_bytes(object, "outlook", outlook);
+	return object;
+}
+
+json_t *status_json_session(const struct status_session *session)
+{
+	json_t *object = json_event("session");
+	json_set_bytes(object, "session", session->id);
+	set_number(object, "claims", session->claims);
+	json_object_set_new(object, "known", json_boolean(session->known));
+	set_optional(object, "owner", session->known ? session->info.owner : NULL);
+	json_object_set_new(object, "open", json_boolean(session->known && session->info.is_open));
+	set_time(object, "started", session->known ? session->info.started_s : 0);
+	set_time(object, "expires", session->known ? session->info.expires_s : 0);
+	set_number(object, "lease_ms", session->known ? session->info.lease_ns / NS_PER_MS : 0);
+	return object;
+}
+
+json_t *status_json_counts(
+	const struct mark_space *space, const char *prefix, const struct status_counts *counts)
+{
+	json_t *object = json_event("status");
+	json_set_bytes(object, "service", space->service);
+	json_set_bytes(object, "bucket", space->bucket);
+	json_set_bytes(object, "prefix", prefix);
+	set_number(object, "done", counts->done);
+	set_number(object, "claimed", counts->claimed);
+	set_number(object, "failed", counts->failed);
+	set_number(object, "unreadable", counts->unreadable);
+	set_number(object, "bytes", counts->bytes_done);
+	return object;
+}

@@ -1,0 +1,178 @@
+#include "base/clock.h"
+#include "base/quote.h"
+#include "base/text.h"
+#include "cli/human.h"
+#include "cli/status.h"
+#include "cli/status_json.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LISTED_MAX 10
+
+__attribute__((format(printf, 2, 3))) static void tell(
+	struct status_view *view, const char *format, ...)
+{
+	struct text t = TEXT(32U << 10);
+	va_list ap;
+	va_start(ap, format);
+	text_addfv(&t, format, ap);
+	va_end(ap);
+	output_result(view->output, text_string(&t));
+	text_clear(&t);
+}
+
+/* What may be longer than quote() shows. */
+static void tell_escaped(struct status_view *view, const char *before, const char *key)
+{
+	struct text t = TEXT(32U << 10);
+	text_add(&t, before);
+	text_add_escaped(&t, key, strlen(key));
+	output_result(view->output, text_string(&t));
+	text_clear(&t);
+}
+
+static void tell_json(struct status_view *view, json_t *object)
+{
+	char *line = json_line(object);
+	output_result(view->output, line ? line : "");
+	free(line);
+}
+
+/* Seconds since the epoch as people read them; by value. */
+struct moment {
+	char text[24];
+};
+
+static struct moment moment(int64_t s)
+{
+	struct moment m = {"an unknown time"};
+	if (s > 0)
+		clock_format_iso(s, m.text);
+	return m;
+}
+
+void status_tell_store(struct status_view *view, bool has_bucket)
+{
+	const struct store_settings *settings = &view->space->settings;
+	if (view->json) {
+		tell_json(view, status_json_store(view->marks, settings));
+		return;
+	}
+	tell(view, "marks: %s, %u shards, id %s", view->marks, settings->shards,
+		settings->table_id);
+	if (!has_bucket)
+		tell(view, "name a bucket to see what they hold: s3once status s3://BUCKET");
+}
+
+static void tell_version(struct status_view *view, const struct version *version)
+{
+	struct text size = TEXT(64);
+	human_bytes(&size, version->size);
+	tell(view, "  version   %s (%" PRIu64 " bytes), modified %s", text_string(&size),
+		version->size, moment(version->mtime_ns / (int64_t)NS_PER_S).text);
+	tell(view, "            %s, etag %s", quote(version->sum).text, quote(version->etag).text);
+	text_clear(&size);
+}
+
+static void tell_claim(
+	struct status_view *view, const struct mark *mark, const struct session_info *session)
+{
+	if (session)
+		tell(view, "  by        %s, %s, begun %s", quote(session->owner).text,
+			session->is_open ? "still open" : "ended", moment(session->started_s).text);
+	else if (mark->state == MARK_CLAIMED)
+		tell(view, "  by        an uploader that ended long ago");
+	tell(view, "  fence     session %s, claim %s", quote(mark->session).text,
+		quote(mark->claim).text);
+}
+
+void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
+	const struct session_info *session)
+{
+	char outlook[400];
+	status_outlook(mark, session, outlook, sizeof outlook);
+	if (view->json) {
+		tell_json(view, status_json_mark(view->space->bucket, key, mark, outlook));
+		return;
+	}
+	tell(view, "bucket %s", view->space->bucket);
+	tell_escaped(view, "key    ", key);
+	tell(view, "  state     %s since %s, tries %" PRId64, mark_state_name(mark->state),
+		moment(mark->at_s).text, mark->tries);
+	if (mark->error)
+		tell_escaped(view, "  why       ", mark->error);
+	tell_claim(view, mark, session);
+	if (mark->source)
+		tell(view, "  source    %s", quote(mark->source).text);
+	if (mark->has_done)
+		tell_version(view, &mark->done);
+	if (mark->upload_id)
+		tell(view, "  upload    %s", quote(mark->upload_id).text);
+	tell(view, "  next run  %s", outlook);
+}
+
+void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark)
+{
+	if (view->json) {
+		tell_json(view, status_json_mark(view->space->bucket, key, mark, NULL));
+		return;
+	}
+	if (mark->state != MARK_FAILED || (view->failed_told >= LISTED_MAX && !view->verbose))
+		return;
+	view->failed_told++;
+	tell_escaped(view, "failed: ", key);
+	tell_escaped(view, "        ", mark->error ? mark->error : "no reason kept");
+}
+
+static void tell_session(struct status_view *view, const struct status_session *session)
+{
+	struct text claims = TEXT(64);
+	human_files(&claims, session->claims);
+	if (session->known)
+		tell(view, "claimed: %s by %s, %s, begun %s", text_string(&claims),
+			quote(session->info.owner).text,
+			session->info.is_open ? "still open" : "ended",
+			moment(session->info.started_s).text);
+	else
+		tell(view, "claimed: %s by an uploader that ended long ago", text_string(&claims));
+	text_clear(&claims);
+}
+
+static void tell_counts(
+	struct status_view *view, const char *prefix, const struct status_counts *counts)
+{
+	struct text t = TEXT(4096);
+	text_addf(&t, "s3://%s/%s at %s: done ", view->space->bucket, quote(prefix).text,
+		quote(view->space->service).text);
+	human_files(&t, counts->done);
+	text_add(&t, " (");
+	human_bytes(&t, counts->bytes_done);
+	text_add(&t, "), claimed ");
+	human_count(&t, counts->claimed);
+	text_add(&t, ", failed ");
+	human_count(&t, counts->failed);
+	if (counts->unreadable) {
+		text_add(&t, ", of a later version of s3once ");
+		human_count(&t, counts->unreadable);
+	}
+	tell(view, "%s", text_string(&t));
+	text_clear(&t);
+}
+
+void status_tell_counts(struct status_view *view, const char *prefix,
+	const struct status_counts *counts, const struct status_session *sessions, size_t n)
+{
+	if (view->json) {
+		for (size_t i = 0; i < n; i++)
+			tell_json(view, status_json_session(&sessions[i]));
+		tell_json(view, status_json_counts(view->space, prefix, counts));
+		return;
+	}
+	if (counts->failed > view->failed_told)
+		tell(view, "and %" PRIu64 " failed files more: -v lists them all",
+			counts->failed - view->failed_told);
+	for (size_t i = 0; i < n; i++)
+		tell_session(view, &sessions[i]);
+	tell_counts(view, prefix, counts);
+}

@@ -1,0 +1,18 @@
+/* s3://BUCKET[/KEY]. Pure. Source: "General purpose bucket naming rules" and "Naming Amazon S3
+ * objects" (Amazon S3 User Guide). */
+#pragma once
+#include "base/problem.h"
+#include <stdbool.h>
+
+#define BUCKET_MAX 63
+
+struct s3_url {
+	char bucket[BUCKET_MAX + 1];
+	const char *key; /* what follows the '/', byte for byte, "" if nothing; borrowed from the
+			    argument */
+};
+
+/* Whether s begins as an S3 URL, right or wrong. */
+bool url_is_s3(const char *s);
+/* 0, or -EINVAL with a sentence that quotes s. */
+int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem);

@@ -1,0 +1,172 @@
+#include "upload/status.h"
+#include "scan/scan.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One pass over all marks below a prefix. */
+struct walk {
+	const char *prefix;
+	struct status_counts counts;
+	int (*each)(void *arg, const char *key, const struct mark *mark);
+	void *arg;
+	struct status_session *sessions;
+	size_t n_sessions, max_sessions;
+	char last[KEY_BYTES_MAX + 1]; /* the last key that was seen in this shard */
+	int stopped;                  /* what ended the walk: nonzero of each, or -errno */
+};
+
+static void count_session(struct walk *walk, const char *id)
+{
+	for (size_t i = 0; i < walk->n_sessions; i++)
+		if (strcmp(walk->sessions[i].id, id) == 0) {
+			walk->sessions[i].claims++;
+			return;
+		}
+	if (walk->n_sessions == walk->max_sessions)
+		return;
+	struct status_session *session = &walk->sessions[walk->n_sessions++];
+	*session = (struct status_session){.claims = 1};
+	snprintf(session->id, sizeof session->id, "%s", id);
+}
+
+static void count_mark(struct walk *walk, const struct mark *mark)
+{
+	switch (mark->state) {
+	case MARK_DONE:
+		walk->counts.done++;
+		walk->counts.bytes_done += mark->done.size;
+		break;
+	case MARK_CLAIMED:
+		walk->counts.claimed++;
+		count_session(walk, mark->session);
+		break;
+	case MARK_FAILED:
+		walk->counts.failed++;
+		break;
+	case MARK_UNREADABLE:
+	case MARK_ABSENT:
+		walk->counts.unreadable++;
+	}
+}
+
+static int visit(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct walk *walk = arg;
+	struct mark mark = {0};
+	snprintf(walk->last, sizeof walk->last, "%s", sk);
+	walk->stopped = mark_from_item(item, &mark);
+	if (walk->stopped == 0) {
+		count_mark(walk, &mark);
+		if (walk->each && mark.state != MARK_DONE)
+			walk->stopped = walk->each(walk->arg, sk, &mark);
+	}
+	mark_clear(&mark);
+	return walk->stopped;
+}
+
+/* The largest key below a prefix: no key is longer, and no character is greater than U+10FFFF. */
+static void last_key_below(const char *prefix, char ret[static KEY_BYTES_MAX + 1])
+{
+	size_t n = strlen(prefix);
+	memcpy(ret, prefix, n);
+	for (; n + 4 <= KEY_BYTES_MAX; n += 4)
+		memcpy(ret + n, "\xF4\x8F\xBF\xBF", 4);
+	ret[n] = 0;
+}
+
+static enum outcome walk_shard(struct walk *walk, struct store_conn *conn, const char *partition,
+	struct problem *ret_problem)
+{
+	const struct call_limits limits = {0};
+	char to[KEY_BYTES_MAX + 1];
+	last_key_below(walk->prefix, to);
+	struct dynamodb_range range = {
+		.pk = partition, .from = *walk->prefix ? walk->prefix : NULL, .to = to};
+	bool more = true;
+	while (more) {
+		enum outcome o = conn->store->ops->query(
+			conn, &range, &limits, visit, walk, &more, ret_problem);
+		if (o != OUTCOME_OK)
+			return o;
+		range.from = walk->last;
+		range.after = true;
+	}
+	return OUTCOME_OK;
+}
+
+static enum outcome describe_sessions(
+	struct walk *walk, struct store_conn *conn, struct problem *ret_problem)
+{
+	for (size_t i = 0; i < walk->n_sessions; i++) {
+		struct status_session *session = &walk->sessions[i];
+		enum outcome o = session_describe(conn, session->id, &session->info, ret_problem);
+		session->known = o == OUTCOME_OK;
+		if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
+			return o;
+	}
+	return OUTCOME_OK;
+}
+
+enum outcome status_of_prefix(struct store_conn *conn, const struct mark_space *space,
+	const char *prefix, struct status_counts *ret_counts,
+	int (*each)(void *arg, const char *key, const struct mark *mark), void *arg,
+	struct status_session *ret_sessions, size_t max, size_t *ret_n, struct problem *ret_problem)
+{
+	struct walk walk = {.prefix = prefix,
+		.each = each,
+		.arg = arg,
+		.sessions = ret_sessions,
+		.max_sessions = max};
+	enum outcome o = OUTCOME_OK;
+	for (unsigned shard = 0; shard < space->settings.shards && o == OUTCOME_OK; shard++) {
+		char partition[PARTITION_MAX];
+		mark_partition(space, shard, partition);
+		o = walk_shard(&walk, conn, partition, ret_problem);
+	}
+	if (walk.stopped < 0)
+		problem_set(ret_problem, "the marks cannot be read: %s", strerror(-walk.stopped));
+	if (o == OUTCOME_OK)
+		o = describe_sessions(&walk, conn, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	*ret_counts = walk.counts;
+	*ret_n = walk.n_sessions;
+	return OUTCOME_OK;
+}
+
+static const char *outlook_of_claim(const struct session_info *session)
+{
+	if (!session || !session->is_open)
+		return "its uploader has ended, so the next run takes it over at once";
+	return "the next run waits until its uploader is done, or takes it over once that one has "
+	       "shown no sign of life for a whole lease (at once if it ran on the same host and "
+	       "is gone)";
+}
+
+void status_outlook(
+	const struct mark *mark, const struct session_info *session, char *ret, size_t size)
+{
+	const char *outlook = "";
+	switch (mark->state) {
+	case MARK_ABSENT:
+		outlook = "the next run uploads it";
+		break;
+	case MARK_DONE:
+		outlook = "the next run skips it, unless the file has changed by then";
+		break;
+	case MARK_FAILED:
+		outlook = mark->upload_id ? "the next run tries again, and sends only the parts "
+					    "that are missing if the file is the same"
+					  : "the next run tries again";
+		break;
+	case MARK_CLAIMED:
+		outlook = outlook_of_claim(session);
+		break;
+	case MARK_UNREADABLE:
+		outlook = "a later version of s3once wrote this mark: the next run of this version "
+			  "leaves it alone";
+	}
+	snprintf(ret, size, "%s", outlook);
+}

@@ -1,0 +1,43 @@
+#include "../check.h"
+#include "cli/human.h"
+
+static void check_number(void (*show)(struct text *, uint64_t), uint64_t n, const char *want)
+{
+	struct text t = TEXT(64);
+	show(&t, n);
+	CHECK_STRING(text_string(&t), want);
+	text_clear(&t);
+}
+
+static void check_seconds(double seconds, const char *want)
+{
+	struct text t = TEXT(64);
+	human_seconds(&t, seconds);
+	CHECK_STRING(text_string(&t), want);
+	text_clear(&t);
+}
+
+int main(void)
+{
+	check_number(human_count, 0, "0");
+	check_number(human_count, 999, "999");
+	check_number(human_count, 1000, "1,000");
+	check_number(human_count, 1002003, "1,002,003");
+	check_number(human_count, UINT64_MAX, "18,446,744,073,709,551,615");
+	check_number(human_bytes, 0, "0 B");
+	check_number(human_bytes, 1023, "1023 B");
+	check_number(human_bytes, 1024, "1.0 KiB");
+	check_number(human_bytes, (1 << 20) - 1, "1.0 MiB");
+	check_number(human_bytes, 3ULL << 30, "3.0 GiB");
+	check_number(human_bytes, UINT64_MAX, "16.0 EiB");
+	check_number(human_files, 1, "1 file");
+	check_number(human_files, 1204, "1,204 files");
+	check_seconds(0.04, "0.0 s");
+	check_seconds(9.94, "9.9 s");
+	check_seconds(9.96, "10 s");
+	check_seconds(59.4, "59 s");
+	check_seconds(59.6, "1:00");
+	check_seconds(3599.4, "59:59");
+	check_seconds(3661, "1:01:01");
+	return check_result();
+}

@@ -1,0 +1,175 @@
+#include "../check.h"
+#include "cli/nearest.h"
+#include "cli/options.h"
+#include <errno.h>
+#include <stdlib.h>
+
+struct values {
+	int flag, choice;
+	unsigned count, number;
+	const char *string;
+	uint64_t size, duration;
+	struct option_rules rules;
+};
+
+static const char *const colours[] = {"red", "green", NULL};
+static const struct option options[] = {
+	{"flag", 'f', OPTION_FLAG, offsetof(struct values, flag), NULL, "a flag"},
+	{"count", 'c', OPTION_COUNT, offsetof(struct values, count), NULL, "counts"},
+	{"string", 0, OPTION_STRING, offsetof(struct values, string), "WORD", "a word"},
+	{"choice", 0, OPTION_CHOICE, offsetof(struct values, choice), "red|green", "a\ncolour", 0,
+		0, colours},
+	{"number", 0, OPTION_NUMBER, offsetof(struct values, number), "N", "a number", 1, 10},
+	{"size", 0, OPTION_SIZE, offsetof(struct values, size), "SIZE", "a size", 5 << 20, 0},
+	{"duration", 0, OPTION_DURATION, offsetof(struct values, duration), "DUR", "a duration",
+		100, 60000},
+	{"exclude", 0, OPTION_EXCLUDE, offsetof(struct values, rules), "P", "out"},
+	{"include", 0, OPTION_INCLUDE, offsetof(struct values, rules), "P", "in"},
+	{"help", 'h', OPTION_HELP, 0, NULL, "help"},
+	{NULL},
+};
+static const struct option_conflict conflicts[] = {{"flag", "count", "choose one"}, {NULL}};
+
+/* What options_parse says of these words; operands are joined by '|'. */
+struct parsed {
+	int r;
+	struct values values;
+	struct problem problem;
+	char operands[200];
+};
+
+static struct parsed parse(const char *const *words)
+{
+	struct parsed p = {0};
+	char *argv[16] = {(char[]){"cmd"}};
+	int argc = 1;
+	for (; words[argc - 1]; argc++)
+		argv[argc] = strdup(words[argc - 1]);
+	char *owned[16];
+	memcpy(owned, argv, sizeof owned);
+	const struct option_group group = {"Group", options, &p.values};
+	const struct command command = {
+		.name = "cmd", .groups = &group, .n_groups = 1, .conflicts = conflicts};
+	p.r = options_parse(&command, argc, argv, &p.problem);
+	for (int i = 0; i < p.r; i++) {
+		strcat(p.operands, i ? "|" : "");
+		strcat(p.operands, argv[i]);
+	}
+	for (int i = 1; i < argc; i++)
+		if (p.values.string != owned[i])
+			free(owned[i]); /* a string that was kept leaks no later than this test */
+	free(p.values.rules.rules);
+	return p;
+}
+#define PARSE(...) parse((const char *const[]){__VA_ARGS__, NULL})
+
+static void check_accepted(void)
+{
+	struct parsed p = PARSE("a", "-f", "--number=7", "b", "--", "--flag", "-");
+	CHECK_INT(p.r, 4);
+	CHECK_STRING(p.operands, "a|b|--flag|-");
+	CHECK_INT(p.values.flag, 1);
+	CHECK_INT(p.values.number, 7);
+	p = PARSE("--size", "8MiB", "--duration=30s", "--choice", "green", "-cc", "--count", "-");
+	CHECK_INT(p.values.size, 8 << 20);
+	CHECK_INT(p.values.duration, 30000);
+	CHECK_INT(p.values.choice, 1);
+	CHECK_INT(p.values.count, 3);
+	CHECK_STRING(p.operands, "-");
+	p = PARSE("--string=", "x");
+	CHECK_INT(p.r, -EINVAL);
+	p = PARSE("--string", "--flag");
+	CHECK_INT(p.r, 0);
+	CHECK_STRING(p.values.string, "--flag");
+	CHECK_INT(p.values.flag, 0);
+	free((void *)(uintptr_t)p.values.string);
+	p = PARSE("--number=7", "--number=8");
+	CHECK_INT(p.values.number, 8);
+	CHECK_INT(PARSE("--help").r, -ECANCELED);
+	CHECK_INT(PARSE("-fh").r, -ECANCELED);
+}
+
+static void check_rules_keep_their_order(void)
+{
+	struct values values = {0};
+	char *argv[] = {(char[]){"cmd"}, (char[]){"--exclude"}, (char[]){"a"},
+		(char[]){"--include=b"}, (char[]){"--exclude=c"}};
+	const struct option_group group = {"Group", options, &values};
+	const struct command command = {.name = "cmd", .groups = &group, .n_groups = 1};
+	struct problem problem;
+	CHECK_INT(options_parse(&command, 5, argv, &problem), 0);
+	if (CHECK_INT(values.rules.n, 3)) {
+		CHECK_STRING(values.rules.rules[0].pattern, "a");
+		CHECK_INT(values.rules.rules[0].include, 0);
+		CHECK_STRING(values.rules.rules[1].pattern, "b");
+		CHECK_INT(values.rules.rules[1].include, 1);
+		CHECK_STRING(values.rules.rules[2].pattern, "c");
+	}
+	free(values.rules.rules);
+}
+
+static void check_refused(void)
+{
+	static const struct {
+		const char *words[4];
+		const char *says;
+	} rows[] = {
+		{{"--flagg"}, "unknown option '--flagg'; did you mean --flag?"},
+		{{"--flagg=1"}, "unknown option '--flagg'; did you mean --flag?"},
+		{{"--dur"}, "unknown option '--dur'; did you mean --duration?"},
+		{{"--xyzzy"}, "unknown option '--xyzzy'; see s3once cmd --help"},
+		{{"-x"}, "unknown option '-x'; see s3once cmd --help"},
+		{{"-fx"}, "unknown option '-fx'; see s3once cmd --help"},
+		{{"--\x1b[31m"}, "unknown option '--\\x1b[31m'; see s3once cmd --help"},
+		{{"--flag=1"}, "--flag takes no value"},
+		{{"--number"}, "--number needs a value: --number N"},
+		{{"--number", "x"}, "--number: 'x' is not a whole number"},
+		{{"--number", "0"}, "--number: '0' is too small: at least 1"},
+		{{"--number=11"}, "--number: '11' is too large: at most 10"},
+		{{"--size=1MiB"}, "--size: '1MiB' is too small: at least 5MiB"},
+		{{"--duration=99ms"}, "--duration: '99ms' is too small: at least 100ms"},
+		{{"--duration=61s"}, "--duration: '61s' is too large: at most 1m"},
+		{{"--choice=blue"}, "--choice: 'blue' is not one of red|green"},
+		{{"--string", ""}, "--string: the value is empty"},
+		{{"-f", "-c"}, "--flag and --count contradict each other: choose one"},
+		{{"--count", "--flag"}, "--flag and --count contradict each other: choose one"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct parsed p = parse(rows[i].words);
+		CHECK_INT(p.r, -EINVAL);
+		CHECK_STRING(p.problem.text, rows[i].says);
+	}
+}
+
+static void check_help(void)
+{
+	char page[4096] = "";
+	FILE *stream = fmemopen(page, sizeof page - 1, "w");
+	const struct option_group groups[] = {{"Group", options, NULL}};
+	const struct command command = {.name = "cmd",
+		.operands = "FILE",
+		.about = "About.\n",
+		.groups = groups,
+		.n_groups = 1,
+		.examples = "  one\n"};
+	options_help(&command, stream);
+	fclose(stream);
+	CHECK(strstr(page, "Usage: s3once cmd [OPTIONS] FILE\n\nAbout.\n\nGroup:\n"));
+	CHECK(strstr(page, "\n  -f, --flag              a flag\n"));
+	CHECK(strstr(page, "\n      --choice red|green  a\n                          colour\n"));
+	CHECK(strstr(page, "\n\nExamples:\n  one\n"));
+}
+
+int main(void)
+{
+	check_accepted();
+	check_rules_keep_their_order();
+	check_refused();
+	check_help();
+	static const char *const names[] = {"push", "init", "status"};
+	CHECK_STRING(nearest_name("psuh", names, 3), "push");
+	CHECK_STRING(nearest_name("sta", names, 3), "status");
+	CHECK_STRING(nearest_name("upload", names, 3), NULL);
+	CHECK_STRING(nearest_name("", names, 3), NULL);
+	return check_result();
+}

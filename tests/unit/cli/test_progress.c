@@ -1,0 +1,42 @@
+#include "../check.h"
+#include "cli/progress.h"
+
+static void check_line(struct progress *progress, const struct s3once_counts *counts,
+	unsigned columns, const char *want)
+{
+	struct text line = TEXT(1024);
+	progress_line(progress, counts, columns, &line);
+	CHECK_STRING(text_string(&line), want);
+	text_clear(&line);
+}
+
+int main(void)
+{
+	struct progress progress = {0};
+	struct s3once_counts counts = {0};
+	check_line(&progress, &counts, 80, "0 of 0+ files, 0 B of 0 B, 0 B/s, 0 in flight");
+	counts = (struct s3once_counts){.found = 2000,
+		.uploaded = 500,
+		.skipped = 500,
+		.bytes_found = 2 << 20,
+		.bytes_settled = 1 << 20,
+		.bytes_sent = 1 << 20,
+		.in_flight = 64,
+		.seconds = 2};
+	check_line(&progress, &counts, 80,
+		"1,000 of 2,000+ files, 1.0 MiB of 2.0 MiB, 512.0 KiB/s, 64 in flight");
+	counts.seconds = 4;
+	counts.scan_complete = 1;
+	counts.uploaded = 1400;
+	counts.failed = 2;
+	counts.bytes_sent = counts.bytes_settled = 3 << 19;
+	check_line(&progress, &counts, 120,
+		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB, 384.0 KiB/s, 2 s left, 64 in flight, 2 failed");
+	check_line(&progress, &counts, 20, "1,902 of 2,000 files");
+	/* More was settled than was found: no time left is made up. */
+	counts.bytes_settled = 5 << 20;
+	counts.seconds = 5;
+	check_line(&progress, &counts, 42, "1,902 of 2,000 files, 5.0 MiB of 2.0 MiB, ");
+	CHECK_INT(progress_settled(&counts), 1902);
+	return check_result();
+}

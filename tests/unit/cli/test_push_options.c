@@ -1,0 +1,103 @@
+#include "../check.h"
+#include "cli/push_options.h"
+#include <errno.h>
+#include <stdlib.h>
+
+/* Splits a command line at its spaces and parses it. The words live until the next call. */
+static int parse(const char *line, struct push_options *ret, struct problem *ret_problem)
+{
+	static char words[512];
+	char *argv[32] = {(char[]){"push"}}, *rest = words;
+	int argc = 1;
+	snprintf(words, sizeof words, "%s", line);
+	for (char *word; (word = strsep(&rest, " "));)
+		argv[argc++] = word;
+	return push_options_parse(argc, argv, ret, ret_problem);
+}
+
+static void check_defaults(void)
+{
+	struct push_options o;
+	struct problem problem;
+	CHECK_INT(parse("dir s3://bucket/p", &o, &problem), 0);
+	CHECK_INT(o.run.n_sources, 1);
+	CHECK_STRING(o.run.bucket, "bucket");
+	CHECK_STRING(o.run.prefix, "p");
+	CHECK_INT(o.run.attempts, 9);
+	CHECK_INT(o.run.grace_ms, 10000);
+	CHECK_INT(o.run.if_changed, S3ONCE_CHANGED_FAIL);
+	CHECK(!o.run.marks && o.marks_by_default && !o.run.report_skipped);
+	push_options_clear(&o);
+}
+
+static void check_translated(void)
+{
+	struct push_options o;
+	struct problem problem;
+	CHECK_INT(
+		parse("--retries 0 --grace 0s --min-age 1500ms --if-changed=skip -v --exclude a -n "
+		      "--marks sqlite:m --no-wait --lease 4s --heartbeat 2s -- a b s3://bucket",
+			&o, &problem),
+		0);
+	CHECK_INT(o.run.n_sources, 2);
+	CHECK_INT(o.run.attempts, 1);
+	CHECK_INT(o.run.grace_ms, 1);
+	CHECK_INT(o.run.min_age_s, 2);
+	CHECK_INT(o.run.if_changed, S3ONCE_CHANGED_SKIP);
+	CHECK_INT(o.run.n_rules, 1);
+	CHECK_STRING(o.run.marks, "sqlite:m");
+	CHECK(o.run.dry_run && o.run.no_wait && o.run.report_skipped && !o.marks_by_default);
+	push_options_clear(&o);
+	setenv("S3ONCE_MARKS", "dynamodb:table", 1);
+	CHECK_INT(parse("a s3://bucket", &o, &problem), 0);
+	CHECK_STRING(o.run.marks, "dynamodb:table");
+	setenv("S3ONCE_MARKS", "", 1);
+	CHECK_INT(parse("a s3://bucket", &o, &problem), 0);
+	CHECK(!o.run.marks && o.marks_by_default);
+}
+
+static void check_refused(void)
+{
+	static const struct {
+		const char *line, *says;
+	} rows[] = {
+		{"--json", "nothing to do"},
+		{"s3://bucket", "nothing to upload"},
+		{"a b", "the last argument says where to: 'b'"},
+		{"a s3://Bad", "'s3://Bad': a bucket's name"},
+		{"s3://one s3://two", "a SOURCE is on this host"},
+		{" s3://bucket", "a SOURCE is empty"},
+		{"--as k a b s3://bucket", "--as names the key of one file"},
+		{"--as k a s3://bucket/p", "without PREFIX"},
+		{"--as \xFF a s3://bucket", "--as: the name is not UTF-8"},
+		{"--as k --files-from f a s3://bucket", "contradict"},
+		{"--as k --exclude x a s3://bucket", "contradict"},
+		{"-0 a s3://bucket", "--files-from"},
+		{"--files-from f a b s3://bucket", "one SOURCE"},
+		{"--heartbeat 16s a s3://bucket", "half of --lease"},
+		{"--lease 4s --heartbeat 2001ms a s3://bucket", "half of --lease"},
+		{"--wait --no-wait a s3://bucket", "contradict"},
+		{"-q -v a s3://bucket", "contradict"},
+		{"--lease 0s a s3://bucket", "too small"},
+		{"--request-timeout 0s a s3://bucket", "too small"},
+		{"--concurrency 0 a s3://bucket", "too small"},
+		{"--part-size 1M a s3://bucket", "too small: at least 5MiB"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct push_options o;
+		struct problem problem = {0};
+		CHECK_INT(parse(rows[i].line, &o, &problem), -EINVAL);
+		if (!CHECK(strstr(problem.text, rows[i].says)))
+			fprintf(stderr, "\t%s: %s\n", rows[i].line, problem.text);
+		push_options_clear(&o);
+	}
+}
+
+int main(void)
+{
+	unsetenv("S3ONCE_MARKS");
+	check_defaults();
+	check_translated();
+	check_refused();
+	return check_result();
+}

@@ -1,0 +1,26 @@
+#include "../check.h"
+#include "upload/status.h"
+
+static void check_outlook(
+	const struct mark *mark, const struct session_info *session, const char *says)
+{
+	char outlook[400];
+	status_outlook(mark, session, outlook, sizeof outlook);
+	if (!CHECK(strstr(outlook, says)))
+		fprintf(stderr, "\t%s\n", outlook);
+}
+
+int main(void)
+{
+	const struct session_info open = {.is_open = true}, ended = {.is_open = false};
+	check_outlook(&(struct mark){.state = MARK_ABSENT}, NULL, "uploads it");
+	check_outlook(&(struct mark){.state = MARK_DONE}, NULL, "skips it");
+	check_outlook(&(struct mark){.state = MARK_FAILED}, NULL, "tries again");
+	check_outlook(&(struct mark){.state = MARK_FAILED, .upload_id = (char[]){"u"}}, NULL,
+		"only the parts");
+	check_outlook(&(struct mark){.state = MARK_CLAIMED}, NULL, "at once");
+	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &ended, "takes it over at once");
+	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &open, "waits");
+	check_outlook(&(struct mark){.state = MARK_UNREADABLE}, NULL, "leaves it alone");
+	return check_result();
+}
