@@ -1,22 +1,31 @@
 /* What the store knows of a rising sequence of keys, read before claiming at the least cost:
  * queries of the shards merged with the sorted scan, or batches of single reads where few of the
- * marks in between are asked for. */
+ * marks in between are asked for. Eventually consistent: a claim decides. */
 #pragma once
 #include "marks/mark.h"
 
+/* Of a mark, what is needed to tell whether there is anything to do. */
+struct known_mark {
+	enum mark_state state;
+	uint64_t size; /* of the version done, if state is done */
+	int64_t mtime_ns;
+	char session[ID_CHARS + 1]; /* if it is claimed */
+};
+/* Whether this very version is done. */
+bool known_is_done(const struct known_mark *mark, uint64_t size, int64_t mtime_ns);
+
+/* conn and space are borrowed until known_free. Memory: at most a page of marks a shard. */
 struct known;
 int known_new(struct store_conn *conn, const struct mark_space *space,
 	const struct call_limits *limits, struct known **ret);
 void known_free(struct known *known);
 
-/* The marks of n keys (rising, and above all asked before): ret[i] is filled, or absent. `last`
- * says that no more keys will come, which lets a short list be read in one batch. The caller clears
- * the marks. */
+/* The marks of n keys, rising, and above all that were asked before. `last` says that no more will
+ * come, which lets a short list be read in one batch. */
 enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool last,
-	struct mark *ret, struct problem *ret_problem);
+	struct known_mark *ret, struct problem *ret_problem);
 
-/* Reads any keys again, in one or a few batches, no matter their order: what did others take
- * meanwhile? */
+/* The marks of n rising keys, in batches of single reads: what did others take meanwhile? */
 enum outcome known_again(struct store_conn *conn, const struct mark_space *space,
-	const char *const *keys, size_t n, const struct call_limits *limits, struct mark *ret,
+	const char *const *keys, size_t n, const struct call_limits *limits, struct known_mark *ret,
 	struct problem *ret_problem);

@@ -7,8 +7,11 @@
 struct session_options {
 	struct store *store; /* borrowed until session_close */
 	uint64_t lease_ns, heartbeat_ns;
-	const char *observations; /* file that keeps what was seen of other sessions, or NULL: not
-				     kept; borrowed */
+	const char *observations; /* file that keeps what was seen of others, or NULL: not kept;
+				     copied */
+	bool (*abandon)(
+		void *arg); /* true ends what a call below waits for; called from any thread */
+	void *abandon_arg;
 };
 
 /* Nothing is written yet: the row comes with the first claim. */
@@ -25,11 +28,12 @@ enum outcome session_begin(
 /* The clock_boot_ns() at which our lease ends unless another heartbeat succeeds: counted from
  * before the last successful one was sent. Lock-free. */
 uint64_t session_lease_ends_ns(const struct session *session);
-/* Whether something new may be begun: at least half a lease is left. Waits (until the lease is over
- * at most) for a heartbeat if not. */
-bool session_may_begin(struct session *session);
-/* The row says that somebody ended this session, or the lease ran out unrenewed: stop at once.
- * Lock-free. */
+/* Waits until something new may be begun: at least half a lease is left. False if the session is
+ * fenced, or abandon() (asked every 100 ms) says so. */
+bool session_may_begin(struct session *session, bool (*abandon)(void *arg), void *arg);
+/* Somebody ended this session's row: stop at once. A lease that ran out without that (the store was
+ * out of reach) is not fenced; it ends what is visible by its deadline and may recover. Lock-free.
+ */
 bool session_is_fenced(const struct session *session);
 /* Why, a sentence; "" if it is not. Borrowed until session_close. */
 const char *session_fence_reason(const struct session *session);

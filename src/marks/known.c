@@ -1,0 +1,223 @@
+#include "marks/known.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH 100 /* keys of a BatchGetItem */
+
+/* A mark in a page costs 1/20 of a single read. Below this share of wanted marks, single reads are
+ * cheaper. */
+#define WORTH_ONE_IN     20
+#define ROWS_TO_JUDGE_BY 2000
+
+struct row {
+	char *key; /* owned */
+	struct known_mark mark;
+};
+
+/* Where the query of a shard stands: rows[at..n) are the rest of its page, all above the last key
+ * asked for. */
+struct shard {
+	struct row *rows;
+	size_t n, at, cap;
+	bool started, more;
+};
+
+struct known {
+	struct store_conn *conn;
+	const struct mark_space *space;
+	struct call_limits limits;
+	size_t rows_read, rows_wanted;
+	bool sparse; /* single reads from here on */
+	struct shard shards[];
+};
+
+bool known_is_done(const struct known_mark *mark, uint64_t size, int64_t mtime_ns)
+{
+	return mark->state == MARK_DONE && mark->size == size && mark->mtime_ns == mtime_ns;
+}
+
+static int condense(const struct item *item, struct known_mark *ret)
+{
+	struct mark mark;
+	int error = mark_from_item(item, &mark);
+	if (error)
+		return error;
+	*ret = (struct known_mark){.state = mark.state};
+	if (mark.state == MARK_DONE) {
+		ret->size = mark.done.size;
+		ret->mtime_ns = mark.done.mtime_ns;
+	}
+	memcpy(ret->session, mark.session, sizeof ret->session);
+	mark_clear(&mark);
+	return 0;
+}
+
+int known_new(struct store_conn *conn, const struct mark_space *space,
+	const struct call_limits *limits, struct known **ret)
+{
+	struct known *known =
+		calloc(1, sizeof *known + space->settings.shards * sizeof *known->shards);
+	if (!known)
+		return -ENOMEM;
+	known->conn = conn;
+	known->space = space;
+	known->limits = *limits;
+	*ret = known;
+	return 0;
+}
+
+static void empty(struct shard *shard)
+{
+	for (size_t i = 0; i < shard->n; i++)
+		free(shard->rows[i].key);
+	shard->n = shard->at = 0;
+}
+
+void known_free(struct known *known)
+{
+	if (!known)
+		return;
+	for (unsigned i = 0; i < known->space->settings.shards; i++) {
+		empty(&known->shards[i]);
+		free(known->shards[i].rows);
+	}
+	free(known);
+}
+
+static int add_row(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct shard *shard = arg;
+	(void)pk;
+	if (shard->n == shard->cap) {
+		size_t cap = shard->cap ? 2 * shard->cap : 64;
+		struct row *rows = realloc(shard->rows, cap * sizeof *rows);
+		if (!rows)
+			return -ENOMEM;
+		shard->rows = rows;
+		shard->cap = cap;
+	}
+	struct row *row = &shard->rows[shard->n];
+	int error = condense(item, &row->mark);
+	if (error)
+		return error;
+	row->key = strdup(sk);
+	if (!row->key)
+		return -ENOMEM;
+	shard->n++;
+	return 0;
+}
+
+/* The next page of a shard, from a key on: marks below it are of no interest any more. */
+static enum outcome load(struct known *known, unsigned number, const char *key, const char *to,
+	struct problem *ret_problem)
+{
+	struct shard *shard = &known->shards[number];
+	char partition[PARTITION_MAX];
+	mark_partition(known->space, number, partition);
+	const struct dynamodb_range range = {.pk = partition, .from = key, .to = to};
+	empty(shard);
+	enum outcome o = known->conn->store->ops->query(
+		known->conn, &range, &known->limits, add_row, shard, &shard->more, ret_problem);
+	shard->started = true;
+	known->rows_read += shard->n;
+	return o;
+}
+
+static enum outcome find(struct known *known, const char *key, const char *to,
+	struct known_mark *ret, struct problem *ret_problem)
+{
+	unsigned number = mark_shard(key, known->space->settings.shards);
+	struct shard *shard = &known->shards[number];
+	*ret = (struct known_mark){0};
+	int order = -1;
+	for (;;) {
+		while (shard->at < shard->n &&
+			(order = strcmp(shard->rows[shard->at].key, key)) < 0)
+			shard->at++;
+		if (shard->at < shard->n || (shard->started && !shard->more))
+			break;
+		enum outcome o = load(known, number, key, to, ret_problem);
+		if (o != OUTCOME_OK)
+			return o;
+	}
+	if (shard->at < shard->n && order == 0) {
+		*ret = shard->rows[shard->at].mark;
+		known->rows_wanted++;
+	}
+	return OUTCOME_OK;
+}
+
+enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool last,
+	struct known_mark *ret, struct problem *ret_problem)
+{
+	if (!n)
+		return OUTCOME_OK;
+	const bool few = last && n <= BATCH && !known->rows_read;
+	if (known->sparse || few)
+		return known_again(
+			known->conn, known->space, keys, n, &known->limits, ret, ret_problem);
+	for (size_t i = 0; i < n; i++) {
+		enum outcome o =
+			find(known, keys[i], last ? keys[n - 1] : NULL, &ret[i], ret_problem);
+		if (o != OUTCOME_OK)
+			return o;
+	}
+	known->sparse = known->rows_read >= ROWS_TO_JUDGE_BY &&
+			known->rows_wanted * WORTH_ONE_IN < known->rows_read;
+	return OUTCOME_OK;
+}
+
+struct batch {
+	const char *const *keys; /* rising */
+	size_t n;
+	struct known_mark *ret;
+};
+
+static int compare_key(const void *key, const void *element)
+{
+	return strcmp(key, *(const char *const *)element);
+}
+
+static int found(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct batch *batch = arg;
+	(void)pk;
+	const char *const *at =
+		bsearch(sk, batch->keys, batch->n, sizeof *batch->keys, compare_key);
+	return at ? condense(item, &batch->ret[at - batch->keys]) : 0;
+}
+
+static enum outcome read_batch(struct store_conn *conn, const struct mark_space *space,
+	struct batch *batch, const struct call_limits *limits, struct problem *ret_problem)
+{
+	struct item_key keys[BATCH];
+	char(*partitions)[PARTITION_MAX] = malloc(batch->n * sizeof *partitions);
+	if (!partitions) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	for (size_t i = 0; i < batch->n; i++) {
+		unsigned shard = mark_shard(batch->keys[i], space->settings.shards);
+		mark_partition(space, shard, partitions[i]);
+		keys[i] = (struct item_key){partitions[i], batch->keys[i]};
+		batch->ret[i] = (struct known_mark){0};
+	}
+	enum outcome o =
+		conn->store->ops->get_many(conn, keys, batch->n, limits, found, batch, ret_problem);
+	free(partitions);
+	return o;
+}
+
+enum outcome known_again(struct store_conn *conn, const struct mark_space *space,
+	const char *const *keys, size_t n, const struct call_limits *limits, struct known_mark *ret,
+	struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_OK;
+	for (size_t at = 0; o == OUTCOME_OK && at < n; at += BATCH) {
+		struct batch batch = {keys + at, n - at < BATCH ? n - at : BATCH, ret + at};
+		o = read_batch(conn, space, &batch, limits, ret_problem);
+	}
+	return o;
+}

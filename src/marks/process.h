@@ -1,0 +1,18 @@
+/* Who this process is, so that another on the same host can tell at once whether it is gone. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct process {
+	char host[256]; /* host name */
+	char boot[37];  /* boot id, "" where unknown: then nobody is known to be on the same host */
+	char pid_space[64]; /* the pid namespace, "" where unknown */
+	pid_t pid;
+	uint64_t start; /* since boot, in clock ticks; 0 where unknown */
+};
+
+void process_self(struct process *ret);
+/* Whether `other` ran on this host, boot and pid namespace and surely runs no more: no such pid, or
+ * the pid is another process by its start time. Never by a missing /proc entry. */
+bool process_is_gone(const struct process *self, const struct process *other);
