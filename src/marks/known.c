@@ -28,7 +28,8 @@ struct known {
 	struct store_conn *conn;
 	const struct mark_space *space;
 	struct call_limits limits;
-	size_t rows_read, rows_wanted;
+	size_t rows_passed, rows_wanted; /* by the cursors, so far */
+	bool asked;
 	bool sparse; /* single reads from here on */
 	struct shard shards[];
 };
@@ -121,7 +122,8 @@ static enum outcome load(struct known *known, unsigned number, const char *key, 
 	enum outcome o = known->conn->store->ops->query(
 		known->conn, &range, &known->limits, add_row, shard, &shard->more, ret_problem);
 	shard->started = true;
-	known->rows_read += shard->n;
+	if (!shard->n)
+		shard->more = false;
 	return o;
 }
 
@@ -135,7 +137,7 @@ static enum outcome find(struct known *known, const char *key, const char *to,
 	for (;;) {
 		while (shard->at < shard->n &&
 			(order = strcmp(shard->rows[shard->at].key, key)) < 0)
-			shard->at++;
+			shard->at++, known->rows_passed++;
 		if (shard->at < shard->n || (shard->started && !shard->more))
 			break;
 		enum outcome o = load(known, number, key, to, ret_problem);
@@ -154,7 +156,8 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 {
 	if (!n)
 		return OUTCOME_OK;
-	const bool few = last && n <= BATCH && !known->rows_read;
+	const bool few = last && n <= BATCH && !known->asked;
+	known->asked = true;
 	if (known->sparse || few)
 		return known_again(
 			known->conn, known->space, keys, n, &known->limits, ret, ret_problem);
@@ -164,8 +167,8 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 		if (o != OUTCOME_OK)
 			return o;
 	}
-	known->sparse = known->rows_read >= ROWS_TO_JUDGE_BY &&
-			known->rows_wanted * WORTH_ONE_IN < known->rows_read;
+	known->sparse = known->rows_passed >= ROWS_TO_JUDGE_BY &&
+			known->rows_wanted * WORTH_ONE_IN < known->rows_passed;
 	return OUTCOME_OK;
 }
 

@@ -1,0 +1,75 @@
+#include "upload/body.h"
+#include <errno.h>
+#include <unistd.h>
+
+/* As pread(2), but goes on after signals; 0 bytes where some were expected is a file cut short. */
+static ssize_t read_at(int fd, void *buffer, size_t n, uint64_t offset)
+{
+	ssize_t got;
+	do
+		got = pread(fd, buffer, n, (off_t)offset);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got == 0 && n ? -ESTALE : got;
+}
+
+int body_digest(struct digest *digest, unsigned kinds, const struct range *range, void *buffer,
+	size_t buffer_bytes, bool (*abandon)(void *arg), void *arg, struct sums *ret_sums)
+{
+	int error = digest_restart(digest, kinds);
+	for (uint64_t at = 0; !error && at < range->bytes;) {
+		uint64_t left = range->bytes - at;
+		ssize_t got = read_at(range->fd, buffer, left < buffer_bytes ? (size_t)left : buffer_bytes,
+			range->offset + at);
+		if (got < 0)
+			return (int)got;
+		if (abandon && abandon(arg))
+			return -ECANCELED;
+		digest_update(digest, buffer, (size_t)got);
+		at += (uint64_t)got;
+	}
+	if (!error)
+		digest_finish(digest, ret_sums);
+	return error;
+}
+
+int body_unchanged(int fd, const struct file_state *state)
+{
+	struct file_state now;
+	int error = file_state_of(fd, &now);
+	return error ? error : file_state_equal(&now, state) ? 0 : -ESTALE;
+}
+
+static long stream_read(void *arg, void *buffer, size_t n)
+{
+	struct body *body = arg;
+	uint64_t left = body->range.bytes - body->at;
+	ssize_t got = read_at(body->range.fd, buffer, left < n ? (size_t)left : n,
+		body->range.offset + body->at);
+	if (got >= 0 && (uint64_t)got == left) {
+		int error = body_unchanged(body->range.fd, &body->state);
+		if (error)
+			got = error;
+	}
+	if (got < 0)
+		body->error = (int)got;
+	else
+		body->at += (uint64_t)got;
+	return got;
+}
+
+static int stream_rewind(void *arg, uint64_t offset)
+{
+	struct body *body = arg;
+	body->at = offset;
+	return 0;
+}
+
+struct http_body body_stream(struct body *body)
+{
+	return (struct http_body){
+		.bytes = body->range.bytes,
+		.read = stream_read,
+		.rewind = stream_rewind,
+		.arg = body,
+	};
+}

@@ -1,0 +1,29 @@
+/* Reading a file so that no version but the one that was opened ever becomes visible. */
+#pragma once
+#include "aws/http.h"
+#include "base/checksum.h"
+#include "scan/scan.h"
+
+/* A range of an open file. */
+struct range {
+	int fd;
+	uint64_t offset, bytes;
+};
+
+/* Reads the range through buffer and computes `kinds` of it. Returns 0, -ESTALE if the file is shorter than that by now, -ECANCELED if abandon()
+ * says so (may be NULL), or the error of the reading. */
+int body_digest(struct digest *digest, unsigned kinds, const struct range *range, void *buffer, size_t buffer_bytes,
+	bool (*abandon)(void *arg), void *arg, struct sums *ret_sums);
+
+/* A range being sent. Its last bytes are handed over only if the file is still in `state`: else the request ends unfinished and `error` is
+ * -ESTALE. Borrowed by the http_body until the request has ended. */
+struct body {
+	struct range range;
+	struct file_state state;
+	uint64_t at; /* sent so far */
+	int error;   /* why reading ended the request, or 0 */
+};
+struct http_body body_stream(struct body *body);
+
+/* Whether an open file is still as it was: 0, -ESTALE, or the error of fstat. */
+int body_unchanged(int fd, const struct file_state *state);

@@ -1,0 +1,23 @@
+/* How a file is cut into parts. Pure. Limits: Amazon S3 User Guide, "Multipart upload limits". */
+#pragma once
+#include <stdint.h>
+
+#define PART_BYTES_DEFAULT (16ULL << 20)
+#define PART_BYTES_MIN     (5ULL << 20)
+#define PART_BYTES_MAX     (5ULL << 30)
+#define PARTS_MAX          10000U
+#define OBJECT_BYTES_MAX   (PARTS_MAX * PART_BYTES_MAX)
+
+struct plan {
+	uint64_t part_bytes; /* of all parts but the last */
+	unsigned n_parts;    /* 0: one PutObject */
+};
+
+/* A file that fits one part of `wanted` bytes is sent whole; else the parts grow, in whole MiB, until PARTS_MAX do. Returns 0, or -EFBIG for a
+ * file that no S3 object can hold. */
+int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret);
+/* The plan of an upload that was begun with this part size. -EINVAL if it cannot be. */
+int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret);
+/* Where part `index` (from 0) begins, and how long it is. */
+uint64_t plan_offset(const struct plan *plan, unsigned index);
+uint64_t plan_bytes(const struct plan *plan, uint64_t size, unsigned index);

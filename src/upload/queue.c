@@ -1,0 +1,337 @@
+#include "upload/queue.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Marks read less than this ago need no second look. */
+#define FRESH_NS NS_PER_S
+
+struct queue {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed; /* for workers */
+	pthread_cond_t room;    /* for the scan */
+	struct {
+		struct block **blocks;
+		size_t n_blocks, cap_blocks;
+		size_t n_files; /* in blocks and ready */
+		struct candidate *ready, **ready_end;
+		size_t n_ready;
+		struct parts *parts;
+		size_t busy;    /* jobs handed out and not done */
+		bool checking;  /* one worker is reading a block again */
+		bool flowing, complete, closed;
+		unsigned serial;
+	} locked;
+};
+
+int queue_new(struct queue **ret)
+{
+	struct queue *queue = calloc(1, sizeof *queue);
+	if (!queue)
+		return -ENOMEM;
+	pthread_mutex_init(&queue->mutex, NULL);
+	pthread_cond_init(&queue->room, NULL);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&queue->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	queue->locked.ready_end = &queue->locked.ready;
+	*ret = queue;
+	return 0;
+}
+
+void queue_free(struct queue *queue)
+{
+	if (!queue)
+		return;
+	for (size_t i = 0; i < queue->locked.n_blocks; i++) {
+		for (size_t j = 0; j < queue->locked.blocks[i]->n; j++)
+			free(queue->locked.blocks[i]->files[j]);
+		free(queue->locked.blocks[i]);
+	}
+	for (struct candidate *file = queue->locked.ready, *next; file; file = next) {
+		next = file->next;
+		free(file);
+	}
+	free(queue->locked.blocks);
+	pthread_cond_destroy(&queue->changed);
+	pthread_cond_destroy(&queue->room);
+	pthread_mutex_destroy(&queue->mutex);
+	free(queue);
+}
+
+static void *must(void *memory)
+{
+	if (!memory)
+		abort(); /* a few kilobytes: there is no run to save */
+	return memory;
+}
+
+static void add_block(struct queue *queue, struct candidate *const *files, size_t n,
+	uint64_t not_before_ns, uint64_t read_ns)
+{
+	if (queue->locked.n_blocks == queue->locked.cap_blocks) {
+		queue->locked.cap_blocks = 2 * queue->locked.cap_blocks + 16;
+		queue->locked.blocks = must(realloc(queue->locked.blocks,
+			queue->locked.cap_blocks * sizeof *queue->locked.blocks));
+	}
+	struct block *block = must(calloc(1, sizeof *block));
+	memcpy(block->files, files, n * sizeof *files);
+	block->n = n;
+	block->not_before_ns = not_before_ns;
+	block->read_ns = read_ns;
+	queue->locked.serial++;
+	for (size_t i = 0; i < n; i++)
+		block->files[i]->block = queue->locked.serial;
+	queue->locked.blocks[queue->locked.n_blocks++] = block;
+	queue->locked.n_files += n;
+}
+
+static void add_ready(struct queue *queue, struct candidate *file)
+{
+	file->next = NULL;
+	*queue->locked.ready_end = file;
+	queue->locked.ready_end = &file->next;
+	queue->locked.n_ready++;
+	queue->locked.n_files++;
+}
+
+/* Any block that is due, chosen at random; NULL if there is none, and then *ret_wait_ns is how long the earliest needs. */
+static struct block *take_block(struct queue *queue, uint64_t *ret_wait_ns)
+{
+	const size_t n = queue->locked.n_blocks;
+	const uint64_t now = clock_boot_ns();
+	const size_t first = (size_t)random_below(n);
+	for (size_t i = 0; i < n; i++) {
+		size_t at = (first + i) % n;
+		struct block *block = queue->locked.blocks[at];
+		if (block->not_before_ns > now) {
+			uint64_t wait = block->not_before_ns - now;
+			*ret_wait_ns = wait < *ret_wait_ns ? wait : *ret_wait_ns;
+			continue;
+		}
+		queue->locked.blocks[at] = queue->locked.blocks[n - 1];
+		queue->locked.n_blocks--;
+		queue->locked.n_files -= block->n;
+		return block;
+	}
+	return NULL;
+}
+
+/* Few are ready: opens another block. True if *ret is now a job to read it again. */
+static bool open_block(struct queue *queue, struct job *ret, uint64_t *ret_wait_ns)
+{
+	while (!queue->locked.checking && queue->locked.n_ready < BLOCK_FILES / 2) {
+		struct block *block = take_block(queue, ret_wait_ns);
+		if (!block)
+			return false;
+		if (clock_boot_ns() - block->read_ns >= FRESH_NS) {
+			queue->locked.checking = true;
+			*ret = (struct job){.kind = JOB_CHECK, .block = block};
+			return true;
+		}
+		for (size_t i = 0; i < block->n; i++)
+			add_ready(queue, block->files[i]);
+		free(block);
+	}
+	return false;
+}
+
+static bool take_part(struct queue *queue, struct job *ret)
+{
+	struct parts *parts = queue->locked.parts;
+	if (!parts)
+		return false;
+	*ret = (struct job){.kind = JOB_PART, .parts = parts, .index = parts->next_index++};
+	parts->under_way++;
+	if (parts->next_index == parts->end_index)
+		queue->locked.parts = parts->next;
+	return true;
+}
+
+static bool take_file(struct queue *queue, struct job *ret)
+{
+	struct candidate *file = queue->locked.ready;
+	if (!file)
+		return false;
+	queue->locked.ready = file->next;
+	if (!file->next)
+		queue->locked.ready_end = &queue->locked.ready;
+	queue->locked.n_ready--;
+	queue->locked.n_files--;
+	*ret = (struct job){.kind = JOB_FILE, .file = file};
+	return true;
+}
+
+static bool is_ended(const struct queue *queue)
+{
+	return queue->locked.closed ||
+		(queue->locked.complete && !queue->locked.n_files && !queue->locked.parts &&
+			!queue->locked.busy);
+}
+
+static void wait_changed(struct queue *queue, uint64_t ns)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	ns += (uint64_t)until.tv_nsec;
+	until.tv_sec += (time_t)(ns / NS_PER_S);
+	until.tv_nsec = (long)(ns % NS_PER_S);
+	pthread_cond_timedwait(&queue->changed, &queue->mutex, &until);
+}
+
+bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns)
+{
+	pthread_mutex_lock(&queue->mutex);
+	while (!queue->locked.closed && queue->locked.n_files + n > QUEUE_FILES) {
+		queue->locked.flowing = true;
+		pthread_cond_broadcast(&queue->changed);
+		pthread_cond_wait(&queue->room, &queue->mutex);
+	}
+	const bool open = !queue->locked.closed;
+	if (open) {
+		add_block(queue, files, n, 0, read_ns);
+		if (queue->locked.flowing)
+			pthread_cond_broadcast(&queue->changed);
+	}
+	pthread_mutex_unlock(&queue->mutex);
+	return open;
+}
+
+void queue_flow(struct queue *queue)
+{
+	pthread_mutex_lock(&queue->mutex);
+	queue->locked.flowing = true;
+	pthread_cond_broadcast(&queue->changed);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_complete(struct queue *queue)
+{
+	pthread_mutex_lock(&queue->mutex);
+	queue->locked.flowing = queue->locked.complete = true;
+	pthread_cond_broadcast(&queue->changed);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_take(struct queue *queue, struct job *ret)
+{
+	*ret = (struct job){.kind = JOB_END};
+	pthread_mutex_lock(&queue->mutex);
+	while (!is_ended(queue)) {
+		uint64_t wait_ns = NS_PER_S / 5;
+		if (queue->locked.flowing &&
+			(take_part(queue, ret) || open_block(queue, ret, &wait_ns) ||
+				take_file(queue, ret))) {
+			queue->locked.busy++;
+			pthread_cond_signal(&queue->room);
+			break;
+		}
+		wait_changed(queue, wait_ns);
+	}
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_done(struct queue *queue)
+{
+	pthread_mutex_lock(&queue->mutex);
+	queue->locked.busy--;
+	if (is_ended(queue))
+		pthread_cond_broadcast(&queue->changed);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)
+{
+	pthread_mutex_lock(&queue->mutex);
+	for (size_t i = 0; i < n; i++)
+		add_ready(queue, files[i]);
+	queue->locked.checking = false;
+	pthread_cond_broadcast(&queue->changed);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_later(struct queue *queue, struct candidate *const *files, size_t n,
+	uint64_t not_before_ns)
+{
+	if (!n)
+		return;
+	pthread_mutex_lock(&queue->mutex);
+	add_block(queue, files, n, not_before_ns, 0);
+	pthread_cond_signal(&queue->changed);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_contested(struct queue *queue, unsigned serial)
+{
+	struct candidate *back[BLOCK_FILES];
+	size_t n = 0;
+	pthread_mutex_lock(&queue->mutex);
+	struct candidate **at = &queue->locked.ready;
+	while (*at && n < BLOCK_FILES) {
+		struct candidate *file = *at;
+		if (file->block != serial) {
+			at = &file->next;
+			continue;
+		}
+		*at = file->next;
+		back[n++] = file;
+	}
+	for (at = &queue->locked.ready; *at; at = &(*at)->next)
+		;
+	queue->locked.ready_end = at;
+	queue->locked.n_ready -= n;
+	queue->locked.n_files -= n;
+	if (n)
+		add_block(queue, back, n, 0, 0);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n)
+{
+	*parts = (struct parts){.end_index = n};
+	pthread_mutex_lock(&queue->mutex);
+	struct parts **at = &queue->locked.parts;
+	while (*at) /* the oldest first */
+		at = &(*at)->next;
+	*at = parts;
+	pthread_cond_broadcast(&queue->changed);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up)
+{
+	pthread_mutex_lock(&queue->mutex);
+	parts->under_way--;
+	if (give_up && parts->next_index < parts->end_index) {
+		struct parts **at = &queue->locked.parts;
+		while (*at != parts)
+			at = &(*at)->next;
+		*at = parts->next;
+		parts->next_index = parts->end_index;
+	}
+	bool last = parts->next_index == parts->end_index && !parts->under_way;
+	pthread_mutex_unlock(&queue->mutex);
+	return last;
+}
+
+void queue_close(struct queue *queue)
+{
+	pthread_mutex_lock(&queue->mutex);
+	queue->locked.closed = true;
+	pthread_cond_broadcast(&queue->changed);
+	pthread_cond_broadcast(&queue->room);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+struct parts *queue_leftover(struct queue *queue)
+{
+	struct parts *parts = queue->locked.parts;
+	if (parts)
+		queue->locked.parts = parts->next;
+	return parts;
+}

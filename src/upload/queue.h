@@ -1,0 +1,77 @@
+/* The bounded queue between the scan and the workers. Candidates travel in blocks: a block is read again before its files are begun (what did
+ * other uploaders take meanwhile?), and each process goes through the blocks it has in an order of its own, so that many uploaders over one tree
+ * do not fight for the same files. Parts of open uploads go before new files. Thread-safe. */
+#pragma once
+#include "marks/known.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define BLOCK_FILES 50
+#define QUEUE_FILES 8192 /* candidates held at once; the scan waits for room */
+
+/* A file that may have to be sent. Owns its strings. */
+struct candidate {
+	struct candidate *next;
+	char *key, *path, *relative; /* all in one allocation with the struct */
+	size_t source;
+	uint64_t size;
+	int64_t mtime_ns;
+	struct known_mark known;
+	unsigned block;   /* serial number of the block it came in */
+	bool said_held;   /* that another uploader holds it was told once */
+};
+
+/* Some candidates in key order. */
+struct block {
+	struct candidate *files[BLOCK_FILES];
+	size_t n;
+	uint64_t not_before_ns; /* clock_boot_ns() from which it may be taken */
+	uint64_t read_ns;       /* when its marks were read */
+};
+
+/* The parts of an open upload still to hand out: embedded in the upload. */
+struct parts {
+	struct parts *next;
+	unsigned next_index, end_index; /* [next, end) are still to hand out */
+	unsigned under_way;
+};
+
+enum job_kind { JOB_END, JOB_FILE, JOB_CHECK, JOB_PART };
+struct job {
+	enum job_kind kind;
+	struct candidate *file; /* FILE: now the worker's */
+	struct block *block;    /* CHECK: now the worker's; read its marks again and sort the files with queue_ready and queue_later */
+	struct parts *parts;    /* PART */
+	unsigned index;
+};
+
+struct queue;
+int queue_new(struct queue **ret);
+/* Frees what is left in it; parts must be gone (queue_leftover). */
+void queue_free(struct queue *queue);
+
+/* The scan's side. queue_add takes the candidates and waits for room; false (nothing taken) once the queue is closed. */
+bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns);
+void queue_flow(struct queue *queue);     /* workers may begin: enough is there to choose from */
+void queue_complete(struct queue *queue); /* nothing more will be added by the scan */
+
+/* The worker's side. Waits for the next job; JOB_END when all is done or the queue is closed. Each job but END is ended by one queue_done. */
+void queue_take(struct queue *queue, struct job *ret);
+void queue_done(struct queue *queue);
+/* Files that may be begun now, in this order. Takes them. */
+void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
+/* Files to look at again from a time on (clock_boot_ns()). Takes them. */
+void queue_later(struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
+/* Another uploader is in this block too: what is ready of it goes back, to be read again last. */
+void queue_contested(struct queue *queue, unsigned block);
+/* Hands out the parts [0, n) of an upload from now on. */
+void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);
+/* A part has ended; `give_up`: hand out no more of this upload. True for exactly one caller: nothing of it is under way or to come any more. */
+bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up);
+
+/* No new jobs from here on; all waiting ones return. */
+void queue_close(struct queue *queue);
+/* After the last worker has ended: uploads that were never handed out to the end, one a call; NULL at the end. */
+struct parts *queue_leftover(struct queue *queue);

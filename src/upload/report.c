@@ -1,0 +1,170 @@
+#include "upload/report.h"
+#include "base/clock.h"
+#include <string.h>
+
+void report_init(struct report *report, const struct s3once_options *options)
+{
+	*report = (struct report){
+		.callback = options->callback,
+		.callback_arg = options->callback_arg,
+		.skipped_too = options->report_skipped != 0,
+		.start_ns = clock_boot_ns(),
+	};
+	pthread_mutex_init(&report->locked.mutex, NULL);
+}
+
+void report_clear(struct report *report)
+{
+	pthread_mutex_destroy(&report->locked.mutex);
+}
+
+/* The counter of an event that settles a file; NULL for all others. */
+static uint64_t *counter(struct s3once_counts *c, enum s3once_event_type type)
+{
+	switch (type) {
+	case S3ONCE_EVENT_UPLOADED:
+		return &c->uploaded;
+	case S3ONCE_EVENT_ADOPTED:
+		return &c->adopted;
+	case S3ONCE_EVENT_REFRESHED:
+		return &c->refreshed;
+	case S3ONCE_EVENT_SKIPPED:
+		return &c->skipped;
+	case S3ONCE_EVENT_PLANNED:
+		return &c->planned;
+	case S3ONCE_EVENT_LINK:
+		return &c->links;
+	case S3ONCE_EVENT_YOUNG:
+		return &c->young;
+	case S3ONCE_EVENT_CHANGED:
+		return &c->changed;
+	case S3ONCE_EVENT_FAILED:
+		return &c->failed;
+	default:
+		return NULL;
+	}
+}
+
+static bool is_quiet(const struct report *report, enum s3once_event_type type)
+{
+	return !report->skipped_too &&
+		(type == S3ONCE_EVENT_SKIPPED || type == S3ONCE_EVENT_LINK ||
+			type == S3ONCE_EVENT_YOUNG);
+}
+
+/* The caller holds the mutex. */
+static void tell(struct report *report, struct s3once_event *event)
+{
+	if (!report->callback || is_quiet(report, event->type))
+		return;
+	event->path = event->path ? event->path : "";
+	event->key = event->key ? event->key : "";
+	event->text = event->text ? event->text : "";
+	event->code = event->code ? event->code : "";
+	event->request_id = event->request_id ? event->request_id : "";
+	report->callback(report->callback_arg, event);
+}
+
+static void add_problem(struct s3once_event *event, const struct problem *problem)
+{
+	if (!problem)
+		return;
+	event->text = problem->text;
+	event->code = problem->code;
+	event->request_id = problem->request_id;
+}
+
+void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
+	const struct problem *problem)
+{
+	struct s3once_event event = {
+		.type = type, .path = file->path, .key = file->key, .bytes = file->bytes};
+	add_problem(&event, problem);
+	pthread_mutex_lock(&report->locked.mutex);
+	struct s3once_counts *c = &report->locked.counts;
+	uint64_t *count = counter(c, type);
+	if (count) {
+		++*count;
+		if (type != S3ONCE_EVENT_FAILED && type != S3ONCE_EVENT_CHANGED)
+			c->bytes_settled += file->bytes;
+	}
+	if (type == S3ONCE_EVENT_UPLOADED)
+		c->bytes_uploaded += file->bytes;
+	tell(report, &event);
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_held(struct report *report, const struct report_file *file, const struct problem *problem,
+	bool given_up)
+{
+	struct s3once_event event = {
+		.type = S3ONCE_EVENT_HELD, .path = file->path, .key = file->key, .bytes = file->bytes};
+	add_problem(&event, problem);
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.held += given_up;
+	tell(report, &event);
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_run(struct report *report, enum s3once_event_type type, const struct problem *problem)
+{
+	struct s3once_event event = {.type = type};
+	add_problem(&event, problem);
+	pthread_mutex_lock(&report->locked.mutex);
+	tell(report, &event);
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_counts(struct report *report, enum s3once_event_type type)
+{
+	const struct s3once_counts counts = report_get(report);
+	struct s3once_event event = {.type = type, .counts = &counts};
+	pthread_mutex_lock(&report->locked.mutex);
+	tell(report, &event);
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_found(struct report *report, uint64_t files, uint64_t bytes)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.found += files;
+	report->locked.counts.bytes_found += bytes;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_scan_complete(struct report *report)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.scan_complete = 1;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_sent(struct report *report, uint64_t bytes)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.bytes_sent += bytes;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_in_flight(struct report *report, int change)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.in_flight += (unsigned)change;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_claim_refused(struct report *report)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.claims_refused++;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+struct s3once_counts report_get(struct report *report)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	struct s3once_counts counts = report->locked.counts;
+	pthread_mutex_unlock(&report->locked.mutex);
+	counts.seconds = (double)(clock_boot_ns() - report->start_ns) / (double)NS_PER_S;
+	return counts;
+}

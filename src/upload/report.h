@@ -1,0 +1,43 @@
+/* Events and counters of a run: the one way by which anything is said or counted. Thread-safe. */
+#pragma once
+#include "base/problem.h"
+#include "s3once/push.h"
+#include <pthread.h>
+#include <stdbool.h>
+
+struct report {
+	s3once_callback *callback; /* may be NULL */
+	void *callback_arg;
+	bool skipped_too; /* SKIPPED, LINK and YOUNG events are wanted */
+	uint64_t start_ns;
+	struct {
+		pthread_mutex_t mutex; /* also serialises the callback */
+		struct s3once_counts counts;
+	} locked;
+};
+
+void report_init(struct report *report, const struct s3once_options *options);
+void report_clear(struct report *report);
+
+/* What a file event is about. Strings NULL for none; borrowed for the call. */
+struct report_file {
+	const char *path, *key;
+	uint64_t bytes;
+};
+/* A file's fate, or news of it: counts it and tells it. problem may be NULL. */
+void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file, const struct problem *problem);
+/* A file that another uploader holds: waited for, or given up and counted. */
+void report_held(struct report *report, const struct report_file *file, const struct problem *problem, bool given_up);
+/* Something about the run: START, WARNING, FATAL. */
+void report_run(struct report *report, enum s3once_event_type type, const struct problem *problem);
+/* PROGRESS or SUMMARY. */
+void report_counts(struct report *report, enum s3once_event_type type);
+
+/* Adds to a counter that no event carries. */
+void report_found(struct report *report, uint64_t files, uint64_t bytes);
+void report_scan_complete(struct report *report);
+void report_sent(struct report *report, uint64_t bytes);
+void report_in_flight(struct report *report, int change);
+void report_claim_refused(struct report *report);
+
+struct s3once_counts report_get(struct report *report);
