@@ -12,14 +12,19 @@ static ssize_t read_at(int fd, void *buffer, size_t n, uint64_t offset)
 	return got < 0 ? -errno : got == 0 && n ? -ESTALE : got;
 }
 
+long body_read(const struct range *range, void *buffer, size_t n)
+{
+	return read_at(range->fd, buffer, n, range->offset);
+}
+
 int body_digest(struct digest *digest, unsigned kinds, const struct range *range, void *buffer,
 	size_t buffer_bytes, bool (*abandon)(void *arg), void *arg, struct sums *ret_sums)
 {
 	int error = digest_restart(digest, kinds);
 	for (uint64_t at = 0; !error && at < range->bytes;) {
 		uint64_t left = range->bytes - at;
-		ssize_t got = read_at(range->fd, buffer, left < buffer_bytes ? (size_t)left : buffer_bytes,
-			range->offset + at);
+		ssize_t got = read_at(range->fd, buffer,
+			left < buffer_bytes ? (size_t)left : buffer_bytes, range->offset + at);
 		if (got < 0)
 			return (int)got;
 		if (abandon && abandon(arg))
@@ -43,8 +48,8 @@ static long stream_read(void *arg, void *buffer, size_t n)
 {
 	struct body *body = arg;
 	uint64_t left = body->range.bytes - body->at;
-	ssize_t got = read_at(body->range.fd, buffer, left < n ? (size_t)left : n,
-		body->range.offset + body->at);
+	ssize_t got = read_at(
+		body->range.fd, buffer, left < n ? (size_t)left : n, body->range.offset + body->at);
 	if (got >= 0 && (uint64_t)got == left) {
 		int error = body_unchanged(body->range.fd, &body->state);
 		if (error)

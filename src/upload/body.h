@@ -10,13 +10,19 @@ struct range {
 	uint64_t offset, bytes;
 };
 
-/* Reads the range through buffer and computes `kinds` of it. Returns 0, -ESTALE if the file is shorter than that by now, -ECANCELED if abandon()
- * says so (may be NULL), or the error of the reading. */
-int body_digest(struct digest *digest, unsigned kinds, const struct range *range, void *buffer, size_t buffer_bytes,
-	bool (*abandon)(void *arg), void *arg, struct sums *ret_sums);
+/* Reads the range through buffer and computes `kinds` of it. Returns 0, -ESTALE if the file is
+ * shorter than that by now, -ECANCELED if abandon() says so (may be NULL), or the error of the
+ * reading. */
+int body_digest(struct digest *digest, unsigned kinds, const struct range *range, void *buffer,
+	size_t buffer_bytes, bool (*abandon)(void *arg), void *arg, struct sums *ret_sums);
 
-/* A range being sent. Its last bytes are handed over only if the file is still in `state`: else the request ends unfinished and `error` is
- * -ESTALE. Borrowed by the http_body until the request has ended. */
+/* Reads up to n bytes at the beginning of the range: how many, or -errno; -ESTALE where the file
+ * has ended before. */
+long body_read(const struct range *range, void *buffer, size_t n);
+
+/* A range being sent. Its last bytes are handed over only if the file is still in `state`: else the
+ * request ends unfinished and `error` is -ESTALE. Borrowed by the http_body until the request has
+ * ended. */
 struct body {
 	struct range range;
 	struct file_state state;

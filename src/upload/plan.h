@@ -13,8 +13,8 @@ struct plan {
 	unsigned n_parts;    /* 0: one PutObject */
 };
 
-/* A file that fits one part of `wanted` bytes is sent whole; else the parts grow, in whole MiB, until PARTS_MAX do. Returns 0, or -EFBIG for a
- * file that no S3 object can hold. */
+/* A file that fits one part of `wanted` bytes is sent whole; else the parts grow, in whole MiB,
+ * until PARTS_MAX do. Returns 0, or -EFBIG for a file that no S3 object can hold. */
 int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret);
 /* The plan of an upload that was begun with this part size. -EINVAL if it cannot be. */
 int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret);

@@ -72,7 +72,8 @@ static enum proof by_composite_crc(const struct sums *parts, size_t n, const cha
 	for (size_t i = 0; i < n; i++) {
 		const uint32_t part = parts[i].crc32c;
 		const unsigned char bytes[] = {(unsigned char)(part >> 24),
-			(unsigned char)(part >> 16), (unsigned char)(part >> 8), (unsigned char)part};
+			(unsigned char)(part >> 16), (unsigned char)(part >> 8),
+			(unsigned char)part};
 		crc = crc32c(crc, bytes, sizeof bytes);
 	}
 	char ours[CRC32C_BASE64_CHARS + 1];
@@ -100,7 +101,8 @@ static enum proof by_composite_md5(const struct sums *parts, size_t n, const cha
 	return !all ? PROOF_MISSING : strncasecmp(hex, etag, 32) ? PROOF_NO : PROOF_YES;
 }
 
-enum proof proof_parts(const struct sums *parts, size_t n, const struct s3_object *object, bool size_known)
+enum proof proof_parts(
+	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < n; i++)

@@ -9,11 +9,14 @@ enum proof {
 	PROOF_MISSING, /* nothing there to compare with */
 };
 
-/* An object sent whole, against the sums of its content. `size_known`: the object's size was told (by HEAD). */
+/* An object sent whole, against the sums of its content. `size_known`: the object's size was told
+ * (by HEAD). */
 enum proof proof_whole(const struct sums *sums, const struct s3_object *object, bool size_known);
 
-/* An object sent in parts, against the sums of each part in order. The whole CRC is combined from them; MD5 is used if all parts have it. */
-enum proof proof_parts(const struct sums *parts, size_t n, const struct s3_object *object, bool size_known);
+/* An object sent in parts, against the sums of each part in order. The whole CRC is combined from
+ * them; MD5 is used if all parts have it. */
+enum proof proof_parts(
+	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known);
 
 /* One part, against what UploadPart answered or ListParts shows. */
 enum proof proof_part(const struct sums *sums, const struct s3_part *part);

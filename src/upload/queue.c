@@ -20,12 +20,20 @@ struct queue {
 		struct candidate *ready, **ready_end;
 		size_t n_ready;
 		struct parts *parts;
-		size_t busy;    /* jobs handed out and not done */
-		bool checking;  /* one worker is reading a block again */
+		size_t busy;   /* jobs handed out and not done */
+		bool checking; /* one worker is reading a block again */
 		bool flowing, complete, closed;
 		unsigned serial;
 	} locked;
 };
+
+bool candidate_was_just_seen_held(struct candidate *candidate)
+{
+	const uint64_t now = clock_boot_ns();
+	if (!candidate->held_since_ns)
+		candidate->held_since_ns = now;
+	return now - candidate->held_since_ns < 5 * NS_PER_S;
+}
 
 int queue_new(struct queue **ret)
 {
@@ -100,7 +108,8 @@ static void add_ready(struct queue *queue, struct candidate *file)
 	queue->locked.n_files++;
 }
 
-/* Any block that is due, chosen at random; NULL if there is none, and then *ret_wait_ns is how long the earliest needs. */
+/* Any block that is due, chosen at random; NULL if there is none, and then *ret_wait_ns is how long
+ * the earliest needs. */
 static struct block *take_block(struct queue *queue, uint64_t *ret_wait_ns)
 {
 	const size_t n = queue->locked.n_blocks;
@@ -169,9 +178,8 @@ static bool take_file(struct queue *queue, struct job *ret)
 
 static bool is_ended(const struct queue *queue)
 {
-	return queue->locked.closed ||
-		(queue->locked.complete && !queue->locked.n_files && !queue->locked.parts &&
-			!queue->locked.busy);
+	return queue->locked.closed || (queue->locked.complete && !queue->locked.n_files &&
+					       !queue->locked.parts && !queue->locked.busy);
 }
 
 static void wait_changed(struct queue *queue, uint64_t ns)
@@ -255,8 +263,8 @@ void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)
 	pthread_mutex_unlock(&queue->mutex);
 }
 
-void queue_later(struct queue *queue, struct candidate *const *files, size_t n,
-	uint64_t not_before_ns)
+void queue_later(
+	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns)
 {
 	if (!n)
 		return;

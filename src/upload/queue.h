@@ -1,6 +1,7 @@
-/* The bounded queue between the scan and the workers. Candidates travel in blocks: a block is read again before its files are begun (what did
- * other uploaders take meanwhile?), and each process goes through the blocks it has in an order of its own, so that many uploaders over one tree
- * do not fight for the same files. Parts of open uploads go before new files. Thread-safe. */
+/* The bounded queue between the scan and the workers. Candidates travel in blocks: a block is read
+ * again before its files are begun (what did other uploaders take meanwhile?), and each process
+ * goes through the blocks it has in an order of its own, so that many uploaders over one tree do
+ * not fight for the same files. Parts of open uploads go before new files. Thread-safe. */
 #pragma once
 #include "marks/known.h"
 #include <stdbool.h>
@@ -19,9 +20,13 @@ struct candidate {
 	uint64_t size;
 	int64_t mtime_ns;
 	struct known_mark known;
-	unsigned block;   /* serial number of the block it came in */
-	bool said_held;   /* that another uploader holds it was told once */
+	unsigned block;         /* serial number of the block it came in */
+	uint64_t held_since_ns; /* another uploader was first seen to hold it; 0: never */
+	bool said_held;         /* and that was told once */
 };
+/* Many are held for a moment where several uploaders share a tree: that is no news before five
+ * seconds. Notes the first time. */
+bool candidate_was_just_seen_held(struct candidate *candidate);
 
 /* Some candidates in key order. */
 struct block {
@@ -42,7 +47,8 @@ enum job_kind { JOB_END, JOB_FILE, JOB_CHECK, JOB_PART };
 struct job {
 	enum job_kind kind;
 	struct candidate *file; /* FILE: now the worker's */
-	struct block *block;    /* CHECK: now the worker's; read its marks again and sort the files with queue_ready and queue_later */
+	struct block *block;    /* CHECK: now the worker's; read its marks again and sort the files
+				   with queue_ready and queue_later */
 	struct parts *parts;    /* PART */
 	unsigned index;
 };
@@ -52,26 +58,31 @@ int queue_new(struct queue **ret);
 /* Frees what is left in it; parts must be gone (queue_leftover). */
 void queue_free(struct queue *queue);
 
-/* The scan's side. queue_add takes the candidates and waits for room; false (nothing taken) once the queue is closed. */
+/* The scan's side. queue_add takes the candidates and waits for room; false (nothing taken) once
+ * the queue is closed. */
 bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns);
 void queue_flow(struct queue *queue);     /* workers may begin: enough is there to choose from */
 void queue_complete(struct queue *queue); /* nothing more will be added by the scan */
 
-/* The worker's side. Waits for the next job; JOB_END when all is done or the queue is closed. Each job but END is ended by one queue_done. */
+/* The worker's side. Waits for the next job; JOB_END when all is done or the queue is closed. Each
+ * job but END is ended by one queue_done. */
 void queue_take(struct queue *queue, struct job *ret);
 void queue_done(struct queue *queue);
 /* Files that may be begun now, in this order. Takes them. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
 /* Files to look at again from a time on (clock_boot_ns()). Takes them. */
-void queue_later(struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
+void queue_later(
+	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
 /* Another uploader is in this block too: what is ready of it goes back, to be read again last. */
 void queue_contested(struct queue *queue, unsigned block);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);
-/* A part has ended; `give_up`: hand out no more of this upload. True for exactly one caller: nothing of it is under way or to come any more. */
+/* A part has ended; `give_up`: hand out no more of this upload. True for exactly one caller:
+ * nothing of it is under way or to come any more. */
 bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up);
 
 /* No new jobs from here on; all waiting ones return. */
 void queue_close(struct queue *queue);
-/* After the last worker has ended: uploads that were never handed out to the end, one a call; NULL at the end. */
+/* After the last worker has ended: uploads that were never handed out to the end, one a call; NULL
+ * at the end. */
 struct parts *queue_leftover(struct queue *queue);

@@ -47,9 +47,8 @@ static uint64_t *counter(struct s3once_counts *c, enum s3once_event_type type)
 
 static bool is_quiet(const struct report *report, enum s3once_event_type type)
 {
-	return !report->skipped_too &&
-		(type == S3ONCE_EVENT_SKIPPED || type == S3ONCE_EVENT_LINK ||
-			type == S3ONCE_EVENT_YOUNG);
+	return !report->skipped_too && (type == S3ONCE_EVENT_SKIPPED || type == S3ONCE_EVENT_LINK ||
+					       type == S3ONCE_EVENT_YOUNG);
 }
 
 /* The caller holds the mutex. */
@@ -94,11 +93,13 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 	pthread_mutex_unlock(&report->locked.mutex);
 }
 
-void report_held(struct report *report, const struct report_file *file, const struct problem *problem,
-	bool given_up)
+void report_held(struct report *report, const struct report_file *file,
+	const struct problem *problem, bool given_up)
 {
-	struct s3once_event event = {
-		.type = S3ONCE_EVENT_HELD, .path = file->path, .key = file->key, .bytes = file->bytes};
+	struct s3once_event event = {.type = S3ONCE_EVENT_HELD,
+		.path = file->path,
+		.key = file->key,
+		.bytes = file->bytes};
 	add_problem(&event, problem);
 	pthread_mutex_lock(&report->locked.mutex);
 	report->locked.counts.held += given_up;

@@ -25,9 +25,11 @@ struct report_file {
 	uint64_t bytes;
 };
 /* A file's fate, or news of it: counts it and tells it. problem may be NULL. */
-void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file, const struct problem *problem);
+void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
+	const struct problem *problem);
 /* A file that another uploader holds: waited for, or given up and counted. */
-void report_held(struct report *report, const struct report_file *file, const struct problem *problem, bool given_up);
+void report_held(struct report *report, const struct report_file *file,
+	const struct problem *problem, bool given_up);
 /* Something about the run: START, WARNING, FATAL. */
 void report_run(struct report *report, enum s3once_event_type type, const struct problem *problem);
 /* PROGRESS or SUMMARY. */

@@ -1,0 +1,184 @@
+#include "upload/feed.h"
+#include "base/clock.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK 1000
+
+/* Chosen among at least this long, so that uploaders that begin together do not all begin with the
+ * first file. */
+#define FLOW_AFTER_NS (200 * NS_PER_MS)
+
+struct feed {
+	struct run *run;
+	struct store_conn *conn;
+	struct known *known;
+	struct candidate *chunk[CHUNK];
+	struct known_mark marks[CHUNK];
+	size_t n;
+	uint64_t begun_ns, links;
+	bool flowing;
+};
+
+static struct candidate *candidate_new(const struct scan_entry *entry)
+{
+	const size_t key = strlen(entry->key) + 1, path = strlen(entry->path) + 1,
+		     relative = strlen(entry->relative) + 1;
+	struct candidate *file = malloc(sizeof *file + key + path + relative);
+	if (!file)
+		return NULL;
+	*file = (struct candidate){
+		.source = entry->source, .size = entry->size, .mtime_ns = entry->mtime_ns};
+	file->key = memcpy(file + 1, entry->key, key);
+	file->path = memcpy(file->key + key, entry->path, path);
+	file->relative = memcpy(file->path + path, entry->relative, relative);
+	return file;
+}
+
+static void settle_skipped(struct feed *feed, struct candidate *file)
+{
+	const struct report_file about = {file->path, file->key, file->size};
+	report_file(&feed->run->report, S3ONCE_EVENT_SKIPPED, &about, NULL);
+	free(file);
+}
+
+/* Hands the chunk on, without the files that are done. False: the run is over. */
+static bool hand_on(struct feed *feed, bool last)
+{
+	const char *keys[CHUNK];
+	struct known_mark *marks = feed->marks;
+	struct problem problem = {0};
+	for (size_t i = 0; i < feed->n; i++)
+		keys[i] = feed->chunk[i]->key;
+	enum outcome o = known_read(feed->known, keys, feed->n, last, marks, &problem);
+	const uint64_t read_ns = clock_boot_ns();
+	if (o != OUTCOME_OK) {
+		if (!run_is_over(feed->run))
+			run_fail(feed->run, &problem);
+		return false;
+	}
+	struct candidate *block[BLOCK_FILES];
+	size_t n = 0, kept = 0;
+	bool open = true;
+	for (size_t i = 0; i < feed->n; i++) {
+		struct candidate *file = feed->chunk[i];
+		if (known_is_done(&marks[i], file->size, file->mtime_ns)) {
+			settle_skipped(feed, file);
+		} else {
+			file->known = marks[i];
+			feed->chunk[kept++] = file;
+		}
+	}
+	feed->n = kept;
+	for (size_t i = 0; open && i < kept; i++) {
+		block[n++] = feed->chunk[i];
+		if (n < BLOCK_FILES && i + 1 < kept)
+			continue;
+		open = queue_add(feed->run->queue, block, n, read_ns);
+		if (open)
+			memset(&feed->chunk[i + 1 - n], 0, n * sizeof *feed->chunk);
+		n = 0;
+	}
+	for (size_t i = 0; i < kept; i++)
+		free(feed->chunk[i]); /* NULL where it was taken */
+	feed->n = 0;
+	return open;
+}
+
+static void tell(struct feed *feed, const struct scan_entry *entry)
+{
+	static const enum s3once_event_type types[] = {
+		[SCAN_PROBLEM] = S3ONCE_EVENT_FAILED,
+		[SCAN_LINK] = S3ONCE_EVENT_LINK,
+		[SCAN_YOUNG] = S3ONCE_EVENT_YOUNG,
+	};
+	const struct report_file about = {entry->path, entry->key, entry->size};
+	report_found(&feed->run->report, 1, 0);
+	report_file(&feed->run->report, types[entry->kind], &about,
+		entry->kind == SCAN_PROBLEM ? &entry->problem : NULL);
+}
+
+/* Lets the workers begin once there is a choice, or what there is has waited long enough. */
+static void maybe_flow(struct feed *feed)
+{
+	if (feed->flowing || clock_boot_ns() - feed->begun_ns < FLOW_AFTER_NS)
+		return;
+	feed->flowing = true;
+	queue_flow(feed->run->queue);
+}
+
+/* The next entry into the chunk. 1 go on, 0 the scan has ended, -1 it cannot go on. */
+static int gather(struct feed *feed)
+{
+	struct scan_entry entry;
+	struct problem problem = {0};
+	int got = scan_next(feed->run->scan, &entry, &problem);
+	if (got < 0)
+		run_fail(feed->run, &problem);
+	if (got <= 0)
+		return got < 0 ? -1 : 0;
+	if (entry.kind != SCAN_FILE) {
+		tell(feed, &entry);
+		return 1;
+	}
+	struct candidate *file = candidate_new(&entry);
+	if (!file) {
+		problem_set(&problem, "out of memory while reading the tree");
+		run_fail(feed->run, &problem);
+		return -1;
+	}
+	report_found(&feed->run->report, 1, entry.size);
+	feed->chunk[feed->n++] = file;
+	return 1;
+}
+
+static bool feed_all(struct feed *feed)
+{
+	uint64_t chunk_begun_ns = clock_boot_ns();
+	for (;;) {
+		if (run_is_over(feed->run) || atomic_load(&feed->run->stop))
+			return false;
+		int got = gather(feed);
+		if (got < 0)
+			return false;
+		if (got == 0)
+			return hand_on(feed, true);
+		/* A slow file system must not keep what was found. */
+		const bool late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
+		if (feed->n < CHUNK && !(late && feed->n))
+			continue;
+		if (!hand_on(feed, false))
+			return false;
+		maybe_flow(feed);
+		chunk_begun_ns = clock_boot_ns();
+	}
+}
+
+bool feed_run(struct run *run)
+{
+	struct feed *feed = calloc(1, sizeof *feed);
+	struct problem problem = {0};
+	bool whole = false;
+	const struct call_limits limits = run_limits(run);
+	if (feed && !store_conn_new(run->store, &feed->conn) &&
+		!known_new(feed->conn, &run->space, &limits, &feed->known)) {
+		feed->run = run;
+		feed->begun_ns = clock_boot_ns();
+		whole = feed_all(feed);
+	} else {
+		problem_set(&problem,
+			"out of memory or descriptors; lower --concurrency or raise ulimit -n");
+		run_fail(run, &problem);
+	}
+	if (feed) {
+		for (size_t i = 0; i < feed->n; i++)
+			free(feed->chunk[i]);
+		known_free(feed->known);
+		store_conn_free(feed->conn);
+	}
+	free(feed);
+	if (whole)
+		report_scan_complete(&run->report);
+	queue_complete(run->queue);
+	return whole;
+}

@@ -1,0 +1,7 @@
+/* The scan's thread: files in key order, joined with what the marks say, into the queue. */
+#pragma once
+#include "upload/run.h"
+
+/* Runs to the end of the scan, or until the queue is closed; ends with queue_complete. Returns
+ * whether the whole scan was read. */
+bool feed_run(struct run *run);

@@ -1,0 +1,87 @@
+#include "upload/run.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+bool run_is_over(void *arg)
+{
+	struct run *run = arg;
+	if (session_is_fenced(run->session))
+		run_fence(run, session_fence_reason(run->session));
+	return atomic_load(&run->stop) > 1 || atomic_load(&run->fenced) ||
+	       atomic_load(&run->failed_setup);
+}
+
+bool run_may_not_show(void *arg)
+{
+	struct run *run = arg;
+	return run_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);
+}
+
+struct call_limits run_limits(struct run *run)
+{
+	return (struct call_limits){.abandon = run_is_over, .abandon_arg = run};
+}
+
+struct call_limits run_visible_limits(struct run *run)
+{
+	return (struct call_limits){.abandon = run_may_not_show, .abandon_arg = run};
+}
+
+void run_fail(struct run *run, const struct problem *problem)
+{
+	if (atomic_exchange(&run->failed_setup, true))
+		return;
+	report_run(&run->report, S3ONCE_EVENT_FATAL, problem);
+	queue_close(run->queue);
+}
+
+void run_fence(struct run *run, const char *why)
+{
+	if (atomic_exchange(&run->fenced, true))
+		return;
+	struct problem problem;
+	problem_set(&problem,
+		"stopped, because %s; what was under way is left to the other uploader, "
+		"run again for the rest",
+		why);
+	report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
+	queue_close(run->queue);
+}
+
+/* Without s3:ListBucket HeadBucket answers 403: that says nothing about the uploads. */
+static bool bucket_is_there(struct run *run, struct problem *problem)
+{
+	struct s3_conn *conn;
+	if (s3_conn_new(run->s3, &conn)) {
+		problem_set(problem, "out of memory or descriptors");
+		return false;
+	}
+	const struct call_limits limits = run_limits(run);
+	enum outcome o = s3_head_bucket(conn, &limits, problem);
+	s3_conn_free(conn);
+	if (o == OUTCOME_ABSENT)
+		problem_set(problem,
+			"there is no bucket %s at %s; create it, or check its name and the region",
+			run->options.bucket, run->aws->s3_endpoint);
+	else if (o == OUTCOME_DENIED)
+		log_info("HeadBucket is refused (s3:ListBucket is missing): going on without");
+	return o == OUTCOME_OK || o == OUTCOME_DENIED ||
+	       (o != OUTCOME_ABSENT && o != OUTCOME_SETUP);
+}
+
+bool run_begin(struct run *run, struct store_conn *marks)
+{
+	struct problem problem = {0};
+	pthread_mutex_lock(&run->locked.mutex);
+	if (!run->locked.begun && !run_is_over(run)) {
+		bool good =
+			bucket_is_there(run, &problem) &&
+			(run->dry || session_begin(run->session, marks, &problem) == OUTCOME_OK);
+		if (!good && !run_is_over(run))
+			run_fail(run, &problem);
+		run->locked.begun = good;
+	}
+	bool begun = run->locked.begun;
+	pthread_mutex_unlock(&run->locked.mutex);
+	return begun;
+}

@@ -1,0 +1,50 @@
+/* One run of the uploader: what its threads share. */
+#pragma once
+#include "aws/s3.h"
+#include "marks/mark.h"
+#include "marks/session.h"
+#include "scan/scan.h"
+#include "upload/queue.h"
+#include "upload/report.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct run {
+	struct s3once_options
+		options; /* defaults filled in; what it points to is borrowed from the caller */
+	char text_bucket[256];
+	struct filter *filter;
+	struct aws_settings *aws;
+	struct http_shared *http;
+	struct s3 *s3;
+	struct store *store;
+	struct mark_space space;
+	struct session *session;
+	struct scan *scan;
+	struct queue *queue;
+	struct report report;
+	char **sources_of_marks; /* "host:directory" of each source */
+	atomic_int stop;         /* 0; 1: begin nothing new; 2: end what is under way */
+	atomic_bool fenced, failed_setup, dry;
+	struct {
+		pthread_mutex_t mutex;
+		bool begun; /* bucket looked at, session row written */
+	} locked;
+};
+
+/* For call_limits.abandon; arg is the run. Whether everything is to end at once. */
+bool run_is_over(void *run);
+/* The same, or our lease has run out: for requests that make something visible. It asks at every
+ * progress, so that a heartbeat in between gives a long transfer more time. */
+bool run_may_not_show(void *run);
+struct call_limits run_limits(struct run *run);         /* abandon = run_is_over */
+struct call_limits run_visible_limits(struct run *run); /* abandon = run_may_not_show */
+
+/* The whole run ends because of this: told once, exit 3. */
+void run_fail(struct run *run, const struct problem *problem);
+/* We lost the lease: told once, exit 5. */
+void run_fence(struct run *run, const char *why);
+
+/* Once a run, before its first claim: the bucket is there, the session's row is written.
+ * Thread-safe. False: the run ends. */
+bool run_begin(struct run *run, struct store_conn *marks);

@@ -1,0 +1,118 @@
+/* Step 5 for a small file: one PutObject. */
+#include "base/clock.h"
+#include "upload/body.h"
+#include "upload/proof.h"
+#include "upload/worker.h"
+#include <errno.h>
+
+#define CONFLICTS_MAX 20
+
+/* Reads the file once: its sums, and its bytes too if they fit the buffer. The file is unchanged
+ * after the last byte. */
+static int read_whole(struct worker *worker, struct file *file, struct body *ret_stream,
+	struct http_body *ret_body)
+{
+	const struct range range = {file->fd, 0, file->state.size};
+	const unsigned kinds = s3_wanted_digests(worker->run->s3);
+	int error = body_digest(&worker->digest, kinds, &range, worker->buffer,
+		worker->buffer_bytes, run_is_over, worker->run, &file->sums);
+	if (!error)
+		error = body_unchanged(file->fd, &file->state);
+	file->summed = !error;
+	*ret_stream = (struct body){.range = range, .state = file->state};
+	*ret_body = body_stream(ret_stream);
+	return error;
+}
+
+/* A file that fits the buffer was read in one piece: then that is the body. */
+static int read_into_buffer(struct worker *worker, struct file *file, struct http_body *ret_body)
+{
+	uint64_t got = 0;
+	while (got < file->state.size) {
+		struct range rest = {file->fd, got, file->state.size - got};
+		long n = body_read(&rest, (char *)worker->buffer + got, rest.bytes);
+		if (n < 0)
+			return (int)n;
+		got += (uint64_t)n;
+	}
+	int error = digest_restart(&worker->digest, s3_wanted_digests(worker->run->s3));
+	if (error)
+		return error;
+	digest_update(&worker->digest, worker->buffer, file->state.size);
+	digest_finish(&worker->digest, &file->sums);
+	file->summed = true;
+	*ret_body = (struct http_body){.bytes = file->state.size, .memory = worker->buffer};
+	return body_unchanged(file->fd, &file->state);
+}
+
+/* The reply proves it, or a HEAD does. */
+static enum step prove(struct worker *worker, struct file *file, const struct s3_object *reply)
+{
+	struct problem problem;
+	switch (proof_whole(&file->sums, reply, false)) {
+	case PROOF_YES:
+		return file_done(worker, file, reply->etag, S3ONCE_EVENT_UPLOADED);
+	case PROOF_NO:
+		problem_set(&problem,
+			"S3 stored other bytes than were sent (its checksum %s%s is not theirs)",
+			reply->crc32c, *reply->crc32c ? "" : reply->etag);
+		return file_fail(worker, file, &problem);
+	case PROOF_MISSING:
+		break;
+	}
+	return file_prove_by_head(worker, file);
+}
+
+static enum step after_put(struct worker *worker, struct file *file, const struct s3_put *put,
+	enum outcome o, const struct s3_object *reply, const struct problem *problem)
+{
+	const bool conditional = put->condition.if_none_match || put->condition.if_match;
+	switch (o) {
+	case OUTCOME_OK:
+		return prove(worker, file, reply);
+	case OUTCOME_REFUSED: /* it exists, perhaps by a request of ours whose reply was lost */
+		return look_after_refusal(worker, file, &put->condition);
+	case OUTCOME_UNSUPPORTED:
+		if (conditional && !file->unconditional) {
+			file->unconditional = true; /* looked at right before instead */
+			return STEP_AGAIN;
+		}
+		break;
+	default:
+		break;
+	}
+	return file_outcome(worker, file, o, problem);
+}
+
+enum step send_whole(struct worker *worker, struct file *file)
+{
+	struct body stream = {0};
+	struct http_body body;
+	int error = file->state.size <= worker->buffer_bytes
+			    ? read_into_buffer(worker, file, &body)
+			    : read_whole(worker, file, &stream, &body);
+	if (error)
+		return file_read_error(worker, file, error);
+	if (file_needs_look(worker, file, S3_PUT_CONDITION)) {
+		enum step step = look_at_object(worker, file);
+		if (step != STEP_NEXT)
+			return step;
+	}
+	struct s3_put put = {
+		.key = file->candidate->key,
+		.body = &body,
+		.sums = &file->sums,
+		.condition = file_condition(worker, file),
+		.meta = file_meta(worker, file),
+		.limits = run_visible_limits(worker->run),
+	};
+	struct s3_object reply = {0};
+	struct problem problem = {0};
+	enum outcome o = OUTCOME_CONFLICT;
+	for (unsigned i = 0; o == OUTCOME_CONFLICT && i < CONFLICTS_MAX; i++)
+		o = s3_put_object(worker->s3, &put, &reply, &problem);
+	report_sent(&worker->run->report, file->state.size);
+	if (stream.error)
+		return file_read_error(worker, file, stream.error);
+	return after_put(worker, file, &put, o, &reply, &problem);
+}
