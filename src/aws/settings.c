@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRIES_DEFAULT            8
+#define ATTEMPTS_DEFAULT 9
 #define REQUEST_TIMEOUT_DEFAULT_MS 60000
 
 /* What one resolving stands on. */
@@ -165,7 +165,7 @@ static int set_rest(struct aws_settings *settings, const struct sources *sources
 		first_of(variable("AWS_CA_BUNDLE"), profile_get(&sources->profile, "ca_bundle")));
 	if (ca_bundle && !(settings->ca_bundle = strdup(ca_bundle)))
 		return -ENOMEM;
-	settings->attempts = 1 + (options->retries ? options->retries : RETRIES_DEFAULT);
+	settings->attempts = options->attempts ? options->attempts : ATTEMPTS_DEFAULT;
 	settings->request_timeout_ms = options->request_timeout_ms ? options->request_timeout_ms
 								   : REQUEST_TIMEOUT_DEFAULT_MS;
 	const struct credentials_options credentials = {

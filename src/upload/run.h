@@ -2,6 +2,7 @@
 #pragma once
 #include "aws/s3.h"
 #include "marks/mark.h"
+#include "marks/process.h"
 #include "marks/session.h"
 #include "scan/scan.h"
 #include "upload/queue.h"

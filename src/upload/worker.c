@@ -239,6 +239,8 @@ static enum step go_on(struct worker *worker, struct file *file)
 			step = claim_file(worker, file);
 		if (step == STEP_NEXT && file->must_look)
 			step = look_at_object(worker, file);
+		if (step == STEP_NEXT && !file->plan.n_parts) /* it was large once */
+			step = parts_abort(worker, file);
 		if (step == STEP_NEXT)
 			step = file->plan.n_parts ? parts_begin(worker, file)
 						  : send_whole(worker, file);

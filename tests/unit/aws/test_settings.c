@@ -118,7 +118,7 @@ static void check_custom_endpoint(void)
 	CHECK_STRING(settings->partition, "");
 	CHECK_STRING(aws_settings_service(settings), "127.0.0.1:9000");
 	aws_settings_free(settings);
-	settings = resolve(&(struct aws_options){.profile = "work", .retries = 2});
+	settings = resolve(&(struct aws_options){.profile = "work", .attempts = 3});
 	CHECK(!settings->path_style);
 	CHECK_INT(settings->attempts, 3);
 	CHECK_STRING(aws_settings_service(settings), "work:1/base");

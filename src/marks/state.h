@@ -1,0 +1,8 @@
+/* Where this host keeps what is its own: $STATE_DIRECTORY, else $XDG_STATE_HOME/s3once, else
+ * ~/.local/state/s3once. */
+#pragma once
+#include <stddef.h>
+
+/* The path of a file in it; the directory is made (0700) if need be. 0, -ENOENT if the environment
+ * names no place, -ENAMETOOLONG, or the error of making it. */
+int state_file(const char *name, char *ret, size_t size);

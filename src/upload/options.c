@@ -1,0 +1,77 @@
+#include "upload/options.h"
+#include "upload/plan.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+static void default_to(uint64_t *value, uint64_t otherwise)
+{
+	if (!*value)
+		*value = otherwise;
+}
+
+static bool marks_are_known(const char *marks)
+{
+	return !strcmp(marks, "local") || (!strncmp(marks, "sqlite:", 7) && marks[7]) ||
+	       (!strncmp(marks, "dynamodb:", 9) && marks[9]);
+}
+
+static const char *contradiction(const struct s3once_options *o)
+{
+	if (!o->n_sources || !o->sources)
+		return "nothing to do: no source was given";
+	if (!o->bucket || !*o->bucket)
+		return "no bucket was given";
+	if (!marks_are_known(o->marks))
+		return "marks are dynamodb:TABLE, sqlite:PATH or local";
+	if (o->concurrency > CONCURRENCY_MAX)
+		return "at most 1,000 requests at once";
+	if (o->part_bytes < PART_BYTES_MIN || o->part_bytes > PART_BYTES_MAX)
+		return "a part has from 5 MiB to 5 GiB";
+	if (o->heartbeat_ms > o->lease_ms / 2)
+		return "a lease must be at least twice as long as the heartbeat";
+	if (o->lease_ms < 1000 || o->lease_ms > 24ULL * 3600 * 1000)
+		return "a lease lasts from one second to one day";
+	return NULL;
+}
+
+int options_complete(
+	const struct s3once_options *given, struct s3once_options *ret, struct problem *ret_problem)
+{
+	*ret = *given;
+	ret->prefix = given->prefix ? given->prefix : "";
+	ret->marks = given->marks ? given->marks : "local";
+	ret->concurrency = given->concurrency ? given->concurrency : 64;
+	ret->attempts = given->attempts ? given->attempts : 9;
+	default_to(&ret->memory_bytes, 32ULL << 20);
+	default_to(&ret->part_bytes, PART_BYTES_DEFAULT);
+	default_to(&ret->request_timeout_ms, 60 * 1000);
+	default_to(&ret->grace_ms, 10 * 1000);
+	default_to(&ret->lease_ms, 30 * 1000);
+	default_to(&ret->heartbeat_ms, ret->lease_ms / 5);
+	const char *sentence = contradiction(ret);
+	if (sentence)
+		problem_set(ret_problem, "%s", sentence);
+	return sentence ? -EINVAL : 0;
+}
+
+int options_filter(
+	const struct s3once_options *given, struct filter **ret, struct problem *ret_problem)
+{
+	struct filter *filter = NULL;
+	*ret = NULL;
+	if (!given->n_rules)
+		return 0;
+	int error = filter_new(&filter);
+	for (size_t i = 0; !error && i < given->n_rules; i++) {
+		error = filter_add(filter, given->rules[i].include != 0, given->rules[i].pattern);
+		if (error == -EINVAL)
+			problem_set(ret_problem, "the pattern \"%s\" is empty or has an unclosed [",
+				given->rules[i].pattern);
+	}
+	if (error)
+		filter_free(filter);
+	else
+		*ret = filter;
+	return error;
+}

@@ -1,0 +1,15 @@
+/* The options of a run: defaults, limits, contradictions. Pure. */
+#pragma once
+#include "base/problem.h"
+#include "s3once/push.h"
+#include "scan/filter.h"
+
+#define CONCURRENCY_MAX 1000
+
+/* Copies the options with every default filled in. 0, or -EINVAL with a sentence. */
+int options_complete(const struct s3once_options *given, struct s3once_options *ret,
+	struct problem *ret_problem);
+/* The rules as a filter, NULL for none. 0, -ENOMEM, or -EINVAL with a sentence. The caller frees
+ * it. */
+int options_filter(
+	const struct s3once_options *given, struct filter **ret, struct problem *ret_problem);
