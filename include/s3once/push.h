@@ -166,8 +166,8 @@ S3ONCE_PUBLIC void s3once_push_stop(struct s3once_push *push);
 S3ONCE_PUBLIC const char *s3once_push_requests(
 	const struct s3once_push *push, size_t i, uint64_t *ret_count);
 
-/* The counts so far; final after run. */
-S3ONCE_PUBLIC struct s3once_counts s3once_push_counts(struct s3once_push *push);
+/* The final counts; valid until free. After run. */
+S3ONCE_PUBLIC const struct s3once_counts *s3once_push_counts(const struct s3once_push *push);
 
 /* After run has returned, or instead of it. NULL is fine. */
 S3ONCE_PUBLIC void s3once_push_free(struct s3once_push *push);

@@ -61,7 +61,7 @@ static enum step compare(
 		return step;
 	}
 	struct plan plan;
-	struct sums *sums;
+	struct sums *sums = NULL;
 	*ret = PROOF_MISSING;
 	if (plan_of(worker, file, object, parts, &plan))
 		return STEP_NEXT;

@@ -29,6 +29,7 @@ struct s3once_push {
 	size_t buffer_bytes;
 	bool whole; /* the scan came to its end */
 	bool set_up;
+	struct s3once_counts counts; /* final, after the run */
 	/* The loop of s3once_push_run; the handles are closed when the last work has ended. */
 	uv_loop_t loop;
 	uv_async_t stopped;
@@ -353,6 +354,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		session_close(run->session, push->conn);
 	run->session = NULL;
 	enum s3once_exit exit = verdict(push);
+	push->counts = report_get(&run->report);
 	report_counts(&run->report, S3ONCE_EVENT_SUMMARY);
 	return exit;
 }
@@ -372,9 +374,9 @@ found:
 	return name;
 }
 
-struct s3once_counts s3once_push_counts(struct s3once_push *push)
+const struct s3once_counts *s3once_push_counts(const struct s3once_push *push)
 {
-	return report_get(&push->run.report);
+	return &push->counts;
 }
 
 void s3once_push_free(struct s3once_push *push)
