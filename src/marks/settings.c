@@ -1,0 +1,119 @@
+#include "base/random.h"
+#include "marks/setup.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(sizeof((struct store_settings *)0)->table_id == ID_CHARS + 1, "an id fits");
+
+static const struct item_key settings_key = {"settings", "-"};
+static const struct call_limits no_limits;
+
+static enum outcome damaged(struct problem *ret_problem)
+{
+	problem_set(ret_problem,
+		"the settings item of the mark store (pk \"settings\", sk \"-\") is damaged: it needs "
+		"a string id of %d characters, and the numbers layout and shards (1 to %d)",
+		ID_CHARS, SHARDS_MAX);
+	return OUTCOME_SETUP;
+}
+
+static enum outcome understand(
+	const struct item *item, struct store_settings *ret, struct problem *ret_problem)
+{
+	const char *id = item_string(item, "id");
+	int64_t layout, shards;
+
+	if (item_number(item, "layout", &layout) < 0)
+		return damaged(ret_problem);
+	if (layout != LAYOUT_VERSION) {
+		problem_set(ret_problem,
+			"the mark store has layout %" PRId64
+			" and this s3once knows layout %d: use the "
+			"version that set it up, or a store of its own",
+			layout, LAYOUT_VERSION);
+		return OUTCOME_SETUP;
+	}
+	if (!id || strlen(id) != ID_CHARS || item_number(item, "shards", &shards) < 0 ||
+		shards < 1 || shards > SHARDS_MAX)
+		return damaged(ret_problem);
+	snprintf(ret->table_id, sizeof ret->table_id, "%s", id);
+	ret->shards = (unsigned)shards;
+	return OUTCOME_OK;
+}
+
+static int fresh_item(unsigned shards, struct item *ret)
+{
+	char id[ID_CHARS + 1];
+
+	random_id(id);
+	int r = item_set_string(ret, "id", id);
+	if (!r)
+		r = item_set_number(ret, "layout", LAYOUT_VERSION);
+	if (!r)
+		r = item_set_number(ret, "shards", shards);
+	return r;
+}
+
+/* Whoever comes second is shown what the first one wrote, and uses that. */
+static enum outcome write_unless_there(struct store_conn *conn, const struct item *fresh,
+	struct store_settings *ret, struct problem *ret_problem)
+{
+	const struct condition absent = {.name = "pk", .test = CONDITION_ABSENT};
+	struct item present = {0};
+	enum outcome outcome = conn->store->ops->put(
+		conn, settings_key, fresh, &absent, 1, &no_limits, &present, ret_problem);
+
+	if (outcome == OUTCOME_OK)
+		outcome = understand(fresh, ret, ret_problem);
+	else if (outcome == OUTCOME_REFUSED)
+		outcome = understand(&present, ret, ret_problem);
+	item_clear(&present);
+	return outcome;
+}
+
+static enum outcome make(struct store_conn *conn, unsigned shards, struct store_settings *ret,
+	struct problem *ret_problem)
+{
+	struct item fresh = {0};
+	enum outcome outcome = OUTCOME_INVALID;
+
+	if (shards < 1 || shards > SHARDS_MAX)
+		problem_set(ret_problem, "%u shards: give 1 to %d", shards, SHARDS_MAX);
+	else if (fresh_item(shards, &fresh) == 0)
+		outcome = write_unless_there(conn, &fresh, ret, ret_problem);
+	else
+		outcome = OUTCOME_LOCAL;
+	if (outcome == OUTCOME_LOCAL)
+		problem_set(ret_problem, "out of memory");
+	item_clear(&fresh);
+	return outcome;
+}
+
+static bool is_table_missing(enum outcome outcome, const struct problem *problem)
+{
+	return outcome == OUTCOME_SETUP && !strcmp(problem->code, "ResourceNotFoundException");
+}
+
+static enum outcome never_set_up(struct problem *ret_problem)
+{
+	problem_set(ret_problem, "the mark store was never set up: run s3once init");
+	return OUTCOME_ABSENT;
+}
+
+enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
+	struct store_settings *ret, struct problem *ret_problem)
+{
+	struct item item = {0};
+	enum outcome outcome =
+		conn->store->ops->get(conn, settings_key, true, &no_limits, &item, ret_problem);
+
+	if (outcome == OUTCOME_OK)
+		outcome = understand(&item, ret, ret_problem);
+	else if (outcome == OUTCOME_ABSENT && create)
+		outcome = make(conn, shards, ret, ret_problem);
+	else if (outcome == OUTCOME_ABSENT || is_table_missing(outcome, ret_problem))
+		outcome = never_set_up(ret_problem);
+	item_clear(&item);
+	return outcome;
+}
