@@ -1,0 +1,255 @@
+#include "base/clock.h"
+#include "base/random.h"
+#include "store_cases.h"
+
+static struct item everything(void)
+{
+	static const char bytes[] = "\0\1\2\377 bytes \0";
+	static const char *const strings[][2] = {
+		{"empty", ""},
+		{"state", "claimed"},
+		{"quotes", "\"double\" 'single' \\back/slash"},
+		{"control", "\x01\x02\t\r\n\x1f\x7f"},
+		{"composed", "caf\xc3\xa9"},
+		{"decomposed", "cafe\xcc\x81"},
+		{"astral", "\xf0\x9f\x97\x84 \xe2\x80\xae"},
+		{"json", "{\"S\":\"not an attribute\"}"},
+		{"a name with spaces, \"quotes\" and \xc3\xa9", "x"},
+	};
+	struct item item = {0};
+
+	for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
+		CHECK(item_set_string(&item, strings[i][0], strings[i][1]) == 0);
+	CHECK(item_set(&item, "bytes", VALUE_BYTES, bytes, sizeof bytes) == 0);
+	CHECK(item_set_number(&item, "most", INT64_MAX) == 0);
+	CHECK(item_set_number(&item, "least", INT64_MIN) == 0);
+	CHECK(item_set_number(&item, "mtime", 1795000000123456789) == 0);
+	CHECK(item_set(&item, "list", VALUE_OTHER, "{\"L\":[{\"S\":\"a\"},{\"BOOL\":true}]}", 31) ==
+		0);
+	return item;
+}
+
+static void put_absent_once(struct scene *scene)
+{
+	struct item item = everything(), other = item_of("state", "other"), present = {0};
+
+	CHECK_OUTCOME(put_absent(scene, "k", &item, &present), OUTCOME_OK);
+	CHECK(item_is_empty(&present));
+	CHECK_OUTCOME(put_absent(scene, "k", &other, &present), OUTCOME_REFUSED);
+	CHECK(same_item(&present, &item));
+	CHECK_STRING(item_string(&present, "pk"), scene->pk);
+	CHECK_STRING(item_string(&present, "sk"), "k");
+	item_clear(&present);
+	CHECK_OUTCOME(get_item(scene, "k", &present), OUTCOME_OK);
+	CHECK(same_item(&present, &item));
+	item_clear(&present);
+	item_clear(&item);
+	item_clear(&other);
+}
+
+static void resend_recognised(struct scene *scene)
+{
+	char id[ID_CHARS + 1];
+
+	random_id(id);
+	struct item item = item_of("claim", id), present = {0};
+	CHECK_OUTCOME(put_absent(scene, "k", &item, &present), OUTCOME_OK);
+	CHECK_OUTCOME(put_absent(scene, "k", &item, &present), OUTCOME_REFUSED);
+	CHECK_STRING(item_string(&present, "claim"), id);
+	item_clear(&present);
+	item_clear(&item);
+}
+
+static void put_replaces_all(struct scene *scene)
+{
+	struct item first = item_of("first", "1"), second = item_of("second", "2"), present = {0};
+
+	CHECK_OUTCOME(put_if(scene, "k", &first, NULL, 0, &present), OUTCOME_OK);
+	CHECK_OUTCOME(put_if(scene, "k", &second, NULL, 0, &present), OUTCOME_OK);
+	CHECK(item_is_empty(&present));
+	CHECK_OUTCOME(get_item(scene, "k", &present), OUTCOME_OK);
+	CHECK(same_item(&present, &second));
+	item_clear(&present);
+	item_clear(&first);
+	item_clear(&second);
+}
+
+/* Against the item {state: "claimed", tries: 7, empty: ""}. */
+static const struct {
+	struct condition conditions[2];
+	size_t n;
+	bool holds;
+} tests[] = {
+	{{{"state", CONDITION_EQUALS, VALUE_STRING, "claimed"}}, 1, true},
+	{{{"state", CONDITION_EQUALS, VALUE_STRING, "claime"}}, 1, false},
+	{{{"state", CONDITION_EQUALS, VALUE_STRING, "Claimed"}}, 1, false},
+	{{{"state", CONDITION_EQUALS, VALUE_NUMBER, "7"}}, 1, false},
+	{{{"tries", CONDITION_EQUALS, VALUE_NUMBER, "7"}}, 1, true},
+	{{{"tries", CONDITION_EQUALS, VALUE_NUMBER, "8"}}, 1, false},
+	{{{"tries", CONDITION_EQUALS, VALUE_STRING, "7"}}, 1, false},
+	{{{"empty", CONDITION_EQUALS, VALUE_STRING, ""}}, 1, true},
+	{{{"nothing", CONDITION_EQUALS, VALUE_STRING, ""}}, 1, false},
+	{{{"state", CONDITION_PRESENT}}, 1, true},
+	{{{"nothing", CONDITION_PRESENT}}, 1, false},
+	{{{"state", CONDITION_ABSENT}}, 1, false},
+	{{{"nothing", CONDITION_ABSENT}}, 1, true},
+	{{{"pk", CONDITION_ABSENT}}, 1, false},
+	{{{"pk", CONDITION_PRESENT}}, 1, true},
+	{{{"state", CONDITION_EQUALS, VALUE_STRING, "claimed"}, {"nothing", CONDITION_ABSENT}}, 2,
+		true},
+	{{{"state", CONDITION_EQUALS, VALUE_STRING, "claimed"},
+		 {"tries", CONDITION_EQUALS, VALUE_NUMBER, "8"}},
+		2, false},
+};
+
+static struct item tested_item(void)
+{
+	struct item item = item_of("state", "claimed");
+
+	CHECK(item_set_number(&item, "tries", 7) == 0);
+	CHECK(item_set_string(&item, "empty", "") == 0);
+	return item;
+}
+
+enum operation { PUT, UPDATE, REMOVE };
+
+static enum outcome operate(
+	struct scene *scene, enum operation operation, size_t test, struct item *ret_present)
+{
+	const struct store_ops *ops = scene->store->ops;
+	const struct change change = {"state", VALUE_STRING, "done"};
+	const struct condition *conditions = tests[test].conditions;
+	size_t n = tests[test].n;
+	struct item item = item_of("state", "put");
+	struct problem problem = {0};
+	enum outcome o;
+
+	if (operation == PUT)
+		o = ops->put(scene->conn, key_of(scene, "k"), &item, conditions, n, &no_limits,
+			ret_present, &problem);
+	else if (operation == UPDATE)
+		o = ops->update(scene->conn, key_of(scene, "k"), &change, 1, conditions, n,
+			&no_limits, ret_present, &problem);
+	else
+		o = ops->remove(scene->conn, key_of(scene, "k"), conditions, n, &no_limits,
+			ret_present, &problem);
+	item_clear(&item);
+	return o;
+}
+
+static void every_test(struct scene *scene)
+{
+	struct item item = tested_item();
+
+	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+		for (enum operation o = PUT; o <= REMOVE; o++) {
+			bool holds = tests[i].holds;
+			struct item present = {0}, after = {0};
+
+			CHECK_OUTCOME(put_if(scene, "k", &item, NULL, 0, &present), OUTCOME_OK);
+			bool ok = CHECK_OUTCOME(operate(scene, o, i, &present),
+				holds ? OUTCOME_OK : OUTCOME_REFUSED);
+			ok &= CHECK(holds ? item_is_empty(&present) : same_item(&present, &item));
+			enum outcome found = get_item(scene, "k", &after);
+			ok &= CHECK(holds ? !same_item(&after, &item) : same_item(&after, &item));
+			ok &= CHECK_OUTCOME(
+				found, holds && o == REMOVE ? OUTCOME_ABSENT : OUTCOME_OK);
+			if (!ok)
+				fprintf(stderr, "\tin test %zu, operation %u\n", i, o);
+			item_clear(&present);
+			item_clear(&after);
+		}
+	}
+	item_clear(&item);
+}
+
+static void missing_item(struct scene *scene)
+{
+	const struct store_ops *ops = scene->store->ops;
+	const struct change change = {"state", VALUE_STRING, "done"};
+	const struct condition absent = {"state", CONDITION_ABSENT};
+	const struct condition present_test = {"state", CONDITION_PRESENT};
+	struct item present = {0};
+	struct problem problem = {0};
+	struct item_key key = key_of(scene, "k");
+
+	CHECK_OUTCOME(
+		ops->update(scene->conn, key, &change, 1, NULL, 0, &no_limits, &present, &problem),
+		OUTCOME_REFUSED);
+	CHECK_OUTCOME(ops->update(scene->conn, key, &change, 1, &absent, 1, &no_limits, &present,
+			      &problem),
+		OUTCOME_REFUSED);
+	CHECK_OUTCOME(
+		ops->remove(scene->conn, key, &present_test, 1, &no_limits, &present, &problem),
+		OUTCOME_REFUSED);
+	CHECK_OUTCOME(
+		ops->remove(scene->conn, key, NULL, 0, &no_limits, &present, &problem), OUTCOME_OK);
+	CHECK_OUTCOME(get_item(scene, "k", &present), OUTCOME_ABSENT);
+	CHECK(item_is_empty(&present));
+}
+
+static void changes_apply(struct scene *scene)
+{
+	const struct change changes[] = {
+		{"state", VALUE_STRING, "done"},
+		{"tries", VALUE_NUMBER, "9223372036854775807"},
+		{"size", VALUE_NUMBER, "0"},
+		{"empty", VALUE_STRING, NULL},
+		{"nothing", VALUE_STRING, NULL},
+	};
+	struct item item = tested_item(), want = item_of("state", "done"), got = {0};
+	struct problem problem = {0};
+
+	CHECK(item_set_number(&item, "kept", -1) == 0 && item_set_number(&want, "kept", -1) == 0);
+	CHECK(item_set_number(&want, "tries", INT64_MAX) == 0);
+	CHECK(item_set_number(&want, "size", 0) == 0);
+	CHECK_OUTCOME(put_absent(scene, "k", &item, &got), OUTCOME_OK);
+	CHECK_OUTCOME(scene->store->ops->update(scene->conn, key_of(scene, "k"), changes, 5, NULL,
+			      0, &no_limits, &got, &problem),
+		OUTCOME_OK);
+	CHECK(item_is_empty(&got));
+	CHECK_OUTCOME(get_item(scene, "k", &got), OUTCOME_OK);
+	CHECK(same_item(&got, &want));
+	item_clear(&got);
+	item_clear(&item);
+	item_clear(&want);
+}
+
+static bool always(void *arg)
+{
+	(*(unsigned *)arg)++;
+	return true;
+}
+
+static void limits_hold(struct scene *scene)
+{
+	const struct store_ops *ops = scene->store->ops;
+	unsigned asked = 0;
+	const struct call_limits over = {.deadline_ns = clock_boot_ns()},
+				 stopped = {.abandon = always, .abandon_arg = &asked};
+	struct item item = item_of("state", "late"), got = {0};
+	struct problem problem = {0};
+
+	CHECK_OUTCOME(
+		ops->put(scene->conn, key_of(scene, "a"), &item, NULL, 0, &over, &got, &problem),
+		OUTCOME_ABANDONED);
+	CHECK(problem.text[0]);
+	CHECK_OUTCOME(get_item(scene, "a", &got), OUTCOME_ABSENT);
+	CHECK_OUTCOME(
+		ops->put(scene->conn, key_of(scene, "b"), &item, NULL, 0, &stopped, &got, &problem),
+		OUTCOME_ABANDONED);
+	CHECK(asked > 0);
+	CHECK_OUTCOME(get_item(scene, "b", &got), OUTCOME_ABSENT);
+	item_clear(&item);
+}
+
+const struct store_case condition_cases[] = {
+	{"put_absent_once", put_absent_once},
+	{"resend_recognised", resend_recognised},
+	{"put_replaces_all", put_replaces_all},
+	{"every_test", every_test},
+	{"missing_item", missing_item},
+	{"changes_apply", changes_apply},
+	{"limits_hold", limits_hold},
+	{0},
+};

@@ -1,0 +1,192 @@
+/* One table of cases for every mark store: store_conformance sqlite:PATH | dynamodb:TABLE [CASE]...
+ * Without arguments: SQLite in memory, then in a fresh folder. DynamoDB's endpoint and keys come
+ * from the environment; the table is made if it is not there. */
+#include "aws/http.h"
+#include "aws/settings.h"
+#include "base/random.h"
+#include "marks/setup.h"
+#include "sqlite_scratch.h"
+#include "store_cases.h"
+
+const struct call_limits no_limits;
+static struct problem last_problem;
+
+struct item_key key_of(const struct scene *scene, const char *sk)
+{
+	return (struct item_key){scene->pk, sk};
+}
+
+enum outcome put_if(struct scene *scene, const char *sk, const struct item *item,
+	const struct condition *conditions, size_t n, struct item *ret_present)
+{
+	return scene->store->ops->put(scene->conn, key_of(scene, sk), item, conditions, n,
+		&no_limits, ret_present, &last_problem);
+}
+
+enum outcome put_absent(
+	struct scene *scene, const char *sk, const struct item *item, struct item *ret_present)
+{
+	const struct condition absent = {.name = "pk", .test = CONDITION_ABSENT};
+
+	return put_if(scene, sk, item, &absent, 1, ret_present);
+}
+
+enum outcome get_item(struct scene *scene, const char *sk, struct item *ret)
+{
+	return scene->store->ops->get(
+		scene->conn, key_of(scene, sk), true, &no_limits, ret, &last_problem);
+}
+
+struct item item_of(const char *name, const char *value)
+{
+	struct item item = {0};
+
+	CHECK(item_set_string(&item, name, value) == 0);
+	return item;
+}
+
+static bool is_key(const char *name)
+{
+	return !strcmp(name, "pk") || !strcmp(name, "sk");
+}
+
+static bool has_all(const struct item *item, const struct item *of)
+{
+	for (size_t i = 0; i < of->count; i++) {
+		const struct attribute *want = &of->attributes[i];
+		const struct attribute *got = item_find(item, want->name);
+		if (is_key(want->name))
+			continue;
+		if (!got || got->type != want->type || got->n != want->n ||
+			memcmp(got->value, want->value, want->n))
+			return false;
+	}
+	return true;
+}
+
+bool same_item(const struct item *a, const struct item *b)
+{
+	return has_all(a, b) && has_all(b, a);
+}
+
+bool check_outcome(enum outcome got, enum outcome want, const char *file, int line)
+{
+	if (check_strings(outcome_name(got), outcome_name(want), file, line, "outcome"))
+		return true;
+	fprintf(stderr, "\t%s\n", last_problem.text);
+	return false;
+}
+
+static bool is_wanted(const char *name, char **wanted)
+{
+	if (!*wanted)
+		return true;
+	while (*wanted && strcmp(*wanted, name))
+		wanted++;
+	return *wanted;
+}
+
+static void run_cases(struct store *store, const struct store_case *cases, char **wanted)
+{
+	for (; cases->name; cases++) {
+		struct scene scene = {.store = store};
+		unsigned failed = check_failed;
+		char id[ID_CHARS + 1];
+
+		if (!is_wanted(cases->name, wanted))
+			continue;
+		random_id(id);
+		snprintf(scene.pk, sizeof scene.pk, "case#%s", id);
+		last_problem = (struct problem){0};
+		if (!CHECK(store_conn_new(store, &scene.conn) == 0))
+			return;
+		cases->run(&scene);
+		store_conn_free(scene.conn);
+		printf("%s %s\n", failed == check_failed ? "ok" : "FAILED", cases->name);
+	}
+}
+
+static int run(struct store *store, char **wanted)
+{
+	run_cases(store, condition_cases, wanted);
+	run_cases(store, reading_cases, wanted);
+	run_cases(store, thread_cases, wanted);
+	return check_result();
+}
+
+static int run_sqlite(const char *path, char **wanted)
+{
+	struct store *store;
+	struct problem problem = {0};
+
+	if (store_sqlite_open(path, &store, &problem) < 0) {
+		fprintf(stderr, "%s\n", problem.text);
+		return 1;
+	}
+	int status = run(store, wanted);
+	store_close(store);
+	return status;
+}
+
+static int run_table(const struct aws_settings *settings, struct http_shared *http,
+	const char *table, char **wanted)
+{
+	const struct table_setup setup = {table, SHARDS_DEFAULT, 60000};
+	struct store_settings found;
+	struct problem problem = {0};
+	struct store *store;
+	bool created, ttl;
+
+	if (table_create(settings, http, &setup, &found, &created, &ttl, &problem) ||
+		store_dynamodb_open(settings, http, table, &store, &problem) < 0) {
+		fprintf(stderr, "%s\n", problem.text);
+		return 1;
+	}
+	printf("table %s: created %d, ttl %d, id %s, shards %u\n", table, created, ttl,
+		found.table_id, found.shards);
+	int status = run(store, wanted);
+	store_close(store);
+	return status;
+}
+
+static int run_dynamodb(const char *table, char **wanted)
+{
+	struct aws_settings *settings = NULL;
+	struct http_shared *http = NULL;
+	struct problem problem = {0};
+	int status = 1;
+
+	if (http_global_init() < 0 ||
+		aws_settings_resolve(&(struct aws_options){0}, &settings, &problem) < 0 ||
+		http_shared_new(&(struct http_options){0}, &http) < 0)
+		fprintf(stderr, "cannot begin: %s\n", problem.text);
+	else
+		status = run_table(settings, http, table, wanted);
+	http_shared_free(http);
+	aws_settings_free(settings);
+	return status;
+}
+
+static int run_both_sqlite(char **wanted)
+{
+	scratch_make();
+	int status = run_sqlite(":memory:", wanted) | run_sqlite("marks.db", wanted);
+	scratch_remove();
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static char *all[] = {NULL};
+	char **wanted = argc > 2 ? argv + 2 : all;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc < 2)
+		return run_both_sqlite(all);
+	if (!strncmp(argv[1], "sqlite:", 7))
+		return run_sqlite(argv[1] + 7, wanted);
+	if (!strncmp(argv[1], "dynamodb:", 9))
+		return run_dynamodb(argv[1] + 9, wanted);
+	fprintf(stderr, "usage: store_conformance [sqlite:PATH | dynamodb:TABLE [CASE]...]\n");
+	return 2;
+}
