@@ -1,4 +1,5 @@
 #include "scan/glob.h"
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -111,7 +112,8 @@ static bool retry_take_more(struct retry *retry, bool crosses)
 }
 
 /* Two places to retry from are enough: what an earlier star could take instead, a later one of the
- * same kind can take as well, and '**' can take what '*' can. */
+ * same kind can take as well, and '**' can take what '*' can. With prefix: whether a path that goes
+ * on behind this one may match. */
 static bool match(const char *pattern, const char *path, bool prefix)
 {
 	struct retry star = {0}, star_star = {0};
@@ -161,8 +163,11 @@ bool glob_matches(const char *pattern, const char *path)
 
 bool glob_may_match_below(const char *pattern, const char *directory)
 {
-	/* match() looks at nothing behind the path, so what follows it may be the '/'. */
-	if (*directory == '\0')
+	char path[PATH_MAX + 1];
+	size_t len = strlen(directory);
+	if (len == 0 || len >= PATH_MAX)
 		return true;
-	return match(pattern, directory, true);
+	memcpy(path, directory, len);
+	memcpy(path + len, "/", 2);
+	return match(pattern, path, true);
 }

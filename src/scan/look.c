@@ -60,7 +60,7 @@ static const char *what_else(mode_t mode)
 	case S_IFBLK:
 		return "is a device, not a file; exclude it";
 	case S_IFDIR:
-		return "is a directory, not a file";
+		return "is a directory, not a file; list the files in it";
 	default:
 		return "is not a regular file; exclude it";
 	}

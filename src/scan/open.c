@@ -82,8 +82,9 @@ int open_beneath(int directory_fd, const char *relative, int flags)
 	long fd = syscall(SYS_openat2, directory_fd, relative, &how, sizeof(how));
 	if (fd >= 0)
 		return (int)fd;
-	/* An old kernel says ENOSYS, an old sandbox EPERM; EAGAIN is a race with a rename. */
-	if (errno != ENOSYS && errno != EPERM && errno != EAGAIN)
+	/* An old kernel says ENOSYS, an old sandbox EPERM; EAGAIN is a race with a rename; behind
+	 * ENOTDIR may be a link. */
+	if (errno != ENOSYS && errno != EPERM && errno != EAGAIN && errno != ENOTDIR)
 		return -errno;
 #endif
 	return open_beneath_by_components(directory_fd, relative, flags);

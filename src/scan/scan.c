@@ -102,6 +102,8 @@ const char *scan_source_path(const struct scan *scan, size_t source)
 static int open_in(const struct scan *scan, const struct source *source, const char *relative)
 {
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	if (source->error)
+		return source->error;
 	if (source->directory_fd >= 0)
 		return open_below(source->directory_fd, relative, flags, scan->options.follow);
 	/* No descriptor is kept for each SOURCE file: there may be many thousands. */

@@ -1,0 +1,274 @@
+#include "../check.h"
+#include "scan/filter.h"
+#include "scan/glob.h"
+#include <errno.h>
+
+#define RULES_MAX 4
+
+/* Rules as on a command line: "+pattern" includes, "-pattern" excludes. */
+static struct filter *make_filter(const char *const rules[RULES_MAX])
+{
+	struct filter *filter;
+	if (!CHECK_INT(filter_new(&filter), 0))
+		return NULL;
+	for (size_t i = 0; i < RULES_MAX && rules[i]; i++)
+		CHECK_INT(filter_add(filter, rules[i][0] == '+', rules[i] + 1), 0);
+	return filter;
+}
+
+static void test_files(void)
+{
+	static const struct {
+		const char *rules[RULES_MAX];
+		const char *path;
+		bool want;
+	} rows[] = {
+		{{NULL}, "a", true},
+		/* base names anywhere */
+		{{"-*.tmp"}, "a.tmp", false},
+		{{"-*.tmp"}, "x/y/a.tmp", false},
+		{{"-*.tmp"}, "a.tmp.log", true},
+		{{"-*.tmp"}, "a.tmp/log", true},
+		{{"-a"}, "a", false},
+		{{"-a"}, "b/a", false},
+		{{"-a"}, "a/b", true},
+		{{"-a?c"}, "abc", false},
+		{{"-a?c"}, "ac", true},
+		{{"-a?c"},
+			"a\xc3\xa4"
+			"c",
+			false},
+		{{"-a?c"},
+			"a\xff"
+			"c",
+			false},
+		{{"-*"}, "x/y", false},
+		{{"-**"}, "x/y", false},
+		{{"-.*"}, "x/.hidden", false},
+		{{"-.*"}, "x/a.b", true},
+		/* a leading slash anchors */
+		{{"-/a"}, "a", false},
+		{{"-/a"}, "b/a", true},
+		{{"-/*"}, "a", false},
+		{{"-/*"}, "a/b", true},
+		{{"-/**"}, "a/b", false},
+		{{"-/a/*.log"}, "a/x.log", false},
+		{{"-/a/*.log"}, "a/b/x.log", true},
+		{{"-/a/**.log"}, "a/b/x.log", false},
+		{{"-/a/*.log"}, "b/a/x.log", true},
+		/* another slash: the whole path or its tail */
+		{{"-a/b"}, "a/b", false},
+		{{"-a/b"}, "x/a/b", false},
+		{{"-a/b"}, "xa/b", true},
+		{{"-a/b"}, "a/b/c", true},
+		{{"-a/?/c"}, "a/b/c", false},
+		{{"-a?b/c"}, "a/b/c", true},
+		/* two stars cross */
+		{{"-a/**"}, "a/b/c", false},
+		{{"-a/**"}, "x/a/b", false},
+		{{"-a/**"}, "ab/c", true},
+		{{"-a/**"}, "a", true},
+		{{"-a/**/z"}, "a/z", false},
+		{{"-a/**/z"}, "a/b/c/z", false},
+		{{"-a/**/z"}, "a/bz", true},
+		{{"-**/z"}, "z", false},
+		{{"-**/z"}, "a/b/z", false},
+		{{"-a**z"}, "x/abz", false},
+		{{"-/a**z"}, "a/b/z", false},
+		{{"-/**/b*/c"}, "a/bx/d/by/c", false},
+		/* a trailing slash: a directory with all that is in it */
+		{{"-a/"}, "a", true},
+		{{"-a/"}, "a/b", false},
+		{{"-a/"}, "x/a/b/c", false},
+		{{"-/a/"}, "x/a/b", true},
+		{{"-/a/"}, "a/b/c", false},
+		{{"-a/b/"}, "x/a/b/c", false},
+		{{"-a/b/"}, "a/b", true},
+		{{"-*.d/"}, "x/init.d/s", false},
+		{{"-.*/"}, ".git/config", false},
+		{{"-.*/"}, ".profile", true},
+		{{"-**/"}, "a/b", false},
+		{{"-**/"}, "a", true},
+		/* classes and escapes */
+		{{"-[abc]"}, "b", false},
+		{{"-[a-c]x"}, "cx", false},
+		{{"-[a-c]x"}, "dx", true},
+		{{"-[!a-c]x"}, "dx", false},
+		{{"-[!a-c]x"}, "ax", true},
+		{{"-[]]"}, "]", false},
+		{{"-[!]]"}, "]", true},
+		{{"-[a-]"}, "-", false},
+		{{"-[\\]]"}, "]", false},
+		{{"-[\xc3\xa0-\xc3\xb6]"}, "\xc3\xa4", false},
+		{{"-/a[/]b"}, "a/b", true},
+		{{"-/a[!x]b"}, "a/b", true},
+		{{"-\\*"}, "*", false},
+		{{"-\\*"}, "a", true},
+		{{"-\\[a]"}, "[a]", false},
+		{{"-a\\"}, "a\\", false},
+		{{"-\\\\"}, "\\", false},
+		/* the last match wins */
+		{{"-*.log", "+keep.log"}, "x/keep.log", true},
+		{{"-*.log", "+keep.log"}, "x/other.log", false},
+		{{"-*.log", "+keep.log", "-/x/"}, "x/keep.log", false},
+		{{"-logs/", "+/logs/keep"}, "logs/keep", true},
+		{{"-logs/", "+/logs/keep"}, "logs/lose", false},
+		/* an include first: all else is excluded */
+		{{"+*.log"}, "a.log", true},
+		{{"+*.log"}, "a.txt", false},
+		{{"+*.log", "-debug.log"}, "x/debug.log", false},
+		{{"+*.log", "-debug.log"}, "x/info.log", true},
+		{{"+/a/"}, "a/b/c", true},
+		{{"+/a/"}, "b", false},
+		/* stars that would take a naive matcher for ever */
+		{{"-*a*a*a*a*a*a*a*a*b"}, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+			true},
+		{{"-/**a/**a/**a/**a/**b"}, "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a", true},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct filter *filter = make_filter(rows[i].rules);
+		if (!CHECK_INT(filter_wants_file(filter, rows[i].path), rows[i].want))
+			fprintf(stderr, "\trow %zu: %s %s\n", i, rows[i].rules[0], rows[i].path);
+		filter_free(filter);
+	}
+}
+
+static void test_prunes(void)
+{
+	static const struct {
+		const char *rules[RULES_MAX];
+		const char *directory;
+		bool want;
+	} rows[] = {
+		{{NULL}, "a", false},
+		{{"-a/"}, "a", true},
+		{{"-a/"}, "x/a", true},
+		{{"-a/"}, "b", false},
+		{{"-/a/"}, "x/a", false},
+		{{"-a/**"}, "a", true},
+		{{"-a/*"}, "a", false},
+		{{"-*"}, "a", true},
+		{{"-**"}, "a", true},
+		{{"-/**"}, "a", true},
+		{{"-/*"}, "a", false},
+		{{"-*.log"}, "a.log", false},
+		{{"-a/", "+keep"}, "a", false},
+		{{"-a/", "+/a/keep"}, "a", false},
+		{{"-a/", "+/b/keep"}, "a", true},
+		{{"-a/", "+b/keep"}, "a", false},
+		{{"-a/", "+/a/", "-a/"}, "a", true},
+		{{"+/a/"}, "a", false},
+		{{"+/a/"}, "a/b/c", false},
+		{{"+/a/"}, "b", true},
+		{{"+/a/b/*.log"}, "a", false},
+		{{"+/a/b/*.log"}, "a/b", false},
+		{{"+/a/b/*.log"}, "a/c", true},
+		{{"+*.log"}, "a", false},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct filter *filter = make_filter(rows[i].rules);
+		if (!CHECK_INT(filter_prunes(filter, rows[i].directory), rows[i].want))
+			fprintf(stderr, "\trow %zu: %s %s\n", i, rows[i].rules[0],
+				rows[i].directory);
+		filter_free(filter);
+	}
+}
+
+static void test_malformed(void)
+{
+	static const char *const patterns[] = {
+		"", "/", "//", "[", "a[", "a[]", "[!]", "x/[a-", "[a\\]", "[!"};
+	struct filter *filter = make_filter((const char *const[RULES_MAX]){NULL});
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++)
+		if (!CHECK_INT(filter_add(filter, true, patterns[i]), -EINVAL))
+			fprintf(stderr, "\t%s\n", patterns[i]);
+	CHECK(filter_wants_file(filter, "a"));
+	CHECK(filter_wants_file(NULL, "a") && !filter_prunes(NULL, "a"));
+	filter_free(filter);
+	filter_free(NULL);
+}
+
+/* What glob_matches() promises, by trying everything. */
+static bool tries_all(const char *start, const char *p, const char *s)
+{
+	if (*p == '\0')
+		return *s == '\0';
+	if (*p != '*') {
+		bool same = *s != '\0' && (*p == '?' ? *s != '/' : *p == *s);
+		return same && tries_all(start, p + 1, s + 1);
+	}
+	const char *behind = p + strspn(p, "*");
+	bool crosses = behind - p > 1;
+	bool components = crosses && (p == start || p[-1] == '/') && *behind == '/';
+	for (const char *t = s;; t++) {
+		bool here = !components || t == s || t[-1] == '/';
+		if (here && tries_all(start, behind + components, t))
+			return true;
+		if (*t == '\0' || (*t == '/' && !crosses))
+			return false;
+	}
+}
+
+static uint32_t random_state = 1;
+
+static void random_string(const char *alphabet, size_t max, char *ret)
+{
+	size_t n = 0;
+	do {
+		random_state = random_state * 1664525U + 1013904223U;
+		ret[n++] = alphabet[(random_state >> 16) % strlen(alphabet)];
+	} while (n < max && (random_state >> 28) != 0);
+	ret[n] = '\0';
+}
+
+static void test_against_reference(void)
+{
+	size_t matched = 0;
+	for (int i = 0; i < 200000; i++) {
+		char pattern[16], path[12];
+		random_string("ab/**?", 10, pattern);
+		random_string("aab/", 9, path);
+		bool want = tries_all(pattern, pattern, path);
+		matched += want;
+		if (!CHECK_INT(glob_matches(pattern, path), want))
+			fprintf(stderr, "\t%s %s\n", pattern, path);
+	}
+	CHECK(matched > 1000);
+}
+
+static void test_prunes_nothing_wanted(void)
+{
+	size_t pruned = 0;
+	for (int i = 0; i < 100000; i++) {
+		char patterns[3][12], rules[3][16], directory[8], path[32], name[8];
+		struct filter *filter;
+		CHECK_INT(filter_new(&filter), 0);
+		for (int k = 0; k < 3; k++) {
+			random_string("ab/**", 6, patterns[k]);
+			random_string("+-", 1, rules[k]);
+			int r = filter_add(filter, rules[k][0] == '+', patterns[k]);
+			CHECK(r == 0 || r == -EINVAL);
+		}
+		random_string("ab", 2, directory);
+		random_string("ab/ab", 5, name);
+		snprintf(path, sizeof(path), "%s/%s", directory, name);
+		if (filter_prunes(filter, directory)) {
+			pruned++;
+			if (!CHECK(!filter_wants_file(filter, path)))
+				fprintf(stderr, "\t%c%s %c%s %c%s %s\n", rules[0][0], patterns[0],
+					rules[1][0], patterns[1], rules[2][0], patterns[2], path);
+		}
+		filter_free(filter);
+	}
+	CHECK(pruned > 1000);
+}
+
+int main(void)
+{
+	test_files();
+	test_prunes();
+	test_malformed();
+	test_against_reference();
+	test_prunes_nothing_wanted();
+	return check_result();
+}
