@@ -1,0 +1,90 @@
+/* Reading a file: a version that is no longer the one opened never gets through. */
+#include "../check.h"
+#include "upload/body.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/s3once-body-XXXXXX";
+
+static int make(const char *content, struct file_state *ret)
+{
+	strcpy(path, "/tmp/s3once-body-XXXXXX");
+	int fd = mkstemp(path);
+	CHECK(write(fd, content, strlen(content)) == (ssize_t)strlen(content));
+	CHECK_INT(file_state_of(fd, ret), 0);
+	return fd;
+}
+
+static long read_all(struct body *body, char *ret, size_t chunk)
+{
+	const struct http_body http = body_stream(body);
+	size_t at = 0;
+	while (at < http.bytes) {
+		size_t n = http.bytes - at < chunk ? http.bytes - at : chunk;
+		long got = http.read(http.arg, ret + at, n);
+		if (got < 0)
+			return got;
+		at += (size_t)got;
+	}
+	return (long)at;
+}
+
+static void test_unchanged(void)
+{
+	struct file_state state;
+	char got[32];
+	int fd = make("hello world", &state);
+	struct body body = {.range = {fd, 6, 5}, .state = state};
+	CHECK_INT(read_all(&body, got, 2), 5);
+	CHECK(!memcmp(got, "world", 5));
+	const struct http_body http = body_stream(&body);
+	CHECK_INT(http.rewind(http.arg, 0), 0);
+	CHECK_INT(read_all(&body, got, 5), 5);
+	close(fd);
+	unlink(path);
+}
+
+/* Written to after the first byte was sent: the last byte is not handed over. */
+static void test_changed(void)
+{
+	struct file_state state;
+	char got[32];
+	int fd = make("hello world", &state);
+	struct body body = {.range = {fd, 0, 11}, .state = state};
+	const struct http_body http = body_stream(&body);
+	CHECK_INT(http.read(http.arg, got, 5), 5);
+	CHECK(pwrite(fd, "W", 1, 6) == 1);
+	CHECK_INT(http.read(http.arg, got, 6), -ESTALE);
+	CHECK_INT(body.error, -ESTALE);
+	CHECK_INT(body_unchanged(fd, &state), -ESTALE);
+	close(fd);
+	unlink(path);
+}
+
+static void test_replaced_and_cut(void)
+{
+	struct file_state state;
+	char got[32];
+	struct sums sums;
+	struct digest digest;
+	int fd = make("hello world", &state);
+	unlink(path); /* as a rename over it does: the open file lives on, but is another than the
+			 name's */
+	CHECK_INT(body_unchanged(fd, &state), -ESTALE);
+	CHECK_INT(ftruncate(fd, 4), 0);
+	digest_init(&digest, DIGEST_CRC32C);
+	const struct range range = {fd, 0, 11};
+	CHECK_INT(body_digest(&digest, DIGEST_CRC32C, &range, got, 3, NULL, NULL, &sums), -ESTALE);
+	digest_clear(&digest);
+	close(fd);
+}
+
+int main(void)
+{
+	test_unchanged();
+	test_changed();
+	test_replaced_and_cut();
+	return check_result();
+}

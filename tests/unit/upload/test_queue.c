@@ -1,0 +1,201 @@
+/* The queue: order, bounds, blocks read again, parts before files, the end. */
+#include "../check.h"
+#include "base/clock.h"
+#include "upload/queue.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+static struct candidate *candidate(unsigned n)
+{
+	struct candidate *c = calloc(1, sizeof *c);
+	c->size = n;
+	return c;
+}
+
+static void add(struct queue *queue, unsigned from, size_t n, uint64_t read_ns)
+{
+	struct candidate *files[BLOCK_FILES];
+	for (unsigned i = 0; i < n; i++)
+		files[i] = candidate(from + i);
+	CHECK(queue_add(queue, files, n, read_ns));
+}
+
+/* A fresh block comes out as its files, in order; then it ends. */
+static void test_files(void)
+{
+	struct queue *queue;
+	struct job job;
+	CHECK_INT(queue_new(&queue), 0);
+	add(queue, 0, 3, clock_boot_ns());
+	queue_complete(queue);
+	for (unsigned i = 0; i < 3; i++) {
+		queue_take(queue, &job);
+		CHECK_INT(job.kind, JOB_FILE);
+		CHECK_INT((int64_t)job.file->size, i);
+		free(job.file);
+		queue_done(queue);
+	}
+	queue_take(queue, &job);
+	CHECK_INT(job.kind, JOB_END);
+	queue_free(queue);
+}
+
+/* A stale block is handed out to be read again; what is put off comes back. */
+static void test_check_and_later(void)
+{
+	struct queue *queue;
+	struct job job;
+	CHECK_INT(queue_new(&queue), 0);
+	add(queue, 0, 2, 0);
+	queue_complete(queue);
+	queue_take(queue, &job);
+	CHECK_INT(job.kind, JOB_CHECK);
+	CHECK_INT((int64_t)job.block->n, 2);
+	struct candidate *ready = job.block->files[0], *later = job.block->files[1];
+	const uint64_t due = clock_boot_ns() + 50 * NS_PER_MS;
+	queue_later(queue, &later, 1, due);
+	queue_ready(queue, &ready, 1);
+	free(job.block);
+	queue_done(queue);
+	queue_take(queue, &job);
+	CHECK_INT(job.kind, JOB_FILE);
+	CHECK_INT((int64_t)job.file->size, 0);
+	free(job.file);
+	queue_done(queue);
+	queue_take(queue, &job);
+	CHECK_INT(job.kind, JOB_CHECK);
+	CHECK(clock_boot_ns() >= due);
+	CHECK_INT((int64_t)job.block->files[0]->size, 1);
+	free(job.block->files[0]);
+	free(job.block);
+	queue_ready(queue, NULL, 0);
+	queue_done(queue);
+	queue_take(queue, &job);
+	CHECK_INT(job.kind, JOB_END);
+	queue_free(queue);
+}
+
+static void test_contested(void)
+{
+	struct queue *queue;
+	struct job job;
+	CHECK_INT(queue_new(&queue), 0);
+	add(queue, 0, 10, clock_boot_ns());
+	queue_complete(queue);
+	queue_take(queue, &job);
+	const unsigned block = job.file->block;
+	free(job.file);
+	queue_contested(queue, block);
+	queue_done(queue);
+	queue_take(queue, &job);
+	CHECK_INT(job.kind, JOB_CHECK);
+	CHECK_INT((int64_t)job.block->n, 9);
+	for (size_t i = 0; i < job.block->n; i++)
+		free(job.block->files[i]);
+	free(job.block);
+	queue_ready(queue, NULL, 0);
+	queue_done(queue);
+	queue_free(queue);
+}
+
+/* Parts go first, the oldest upload's before the next one's; exactly one caller is told that it was
+ * the last. */
+static void test_parts(void)
+{
+	struct queue *queue;
+	struct job job;
+	struct parts one, two;
+	CHECK_INT(queue_new(&queue), 0);
+	add(queue, 0, 1, clock_boot_ns());
+	queue_complete(queue);
+	queue_open_parts(queue, &one, 2);
+	queue_open_parts(queue, &two, 3);
+	for (unsigned i = 0; i < 2; i++) {
+		queue_take(queue, &job);
+		CHECK_INT(job.kind, JOB_PART);
+		CHECK(job.parts == &one);
+		CHECK_INT(job.index, i);
+	}
+	CHECK(!queue_part_ended(queue, &one, false));
+	CHECK(queue_part_ended(queue, &one, false));
+	queue_take(queue, &job);
+	CHECK(job.parts == &two);
+	CHECK(queue_part_ended(queue, &two, true)); /* gives up: the others are not handed out */
+	queue_take(queue, &job);
+	CHECK_INT(job.kind, JOB_FILE);
+	free(job.file);
+	queue_free(queue);
+}
+
+static void test_close_leaves_parts(void)
+{
+	struct queue *queue;
+	struct job job;
+	struct parts parts;
+	CHECK_INT(queue_new(&queue), 0);
+	queue_flow(queue);
+	queue_open_parts(queue, &parts, 3);
+	queue_take(queue, &job);
+	queue_close(queue);
+	CHECK(!queue_part_ended(queue, &parts, false));
+	queue_done(queue);
+	queue_take(queue, &job);
+	CHECK_INT(job.kind, JOB_END);
+	CHECK(queue_leftover(queue) == &parts);
+	CHECK(queue_leftover(queue) == NULL);
+	queue_free(queue);
+}
+
+#define MANY 20000
+
+static void *worker(void *arg)
+{
+	struct queue *queue = arg;
+	size_t taken = 0;
+	for (;;) {
+		struct job job;
+		queue_take(queue, &job);
+		if (job.kind == JOB_END)
+			return (void *)taken;
+		if (job.kind == JOB_CHECK) {
+			queue_ready(queue, job.block->files, job.block->n);
+			free(job.block);
+		} else {
+			free(job.file);
+			taken++;
+		}
+		queue_done(queue);
+	}
+}
+
+/* More files than the queue holds, several workers: each file is taken once, and all end. */
+static void test_threads(void)
+{
+	struct queue *queue;
+	pthread_t threads[4];
+	size_t taken = 0;
+	CHECK_INT(queue_new(&queue), 0);
+	for (size_t i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, worker, queue);
+	for (unsigned i = 0; i < MANY; i += BLOCK_FILES)
+		add(queue, i, BLOCK_FILES, i % 3 ? clock_boot_ns() : 0);
+	queue_complete(queue);
+	for (size_t i = 0; i < 4; i++) {
+		void *n;
+		pthread_join(threads[i], &n);
+		taken += (size_t)n;
+	}
+	CHECK_INT((int64_t)taken, MANY);
+	queue_free(queue);
+}
+
+int main(void)
+{
+	test_files();
+	test_check_and_later();
+	test_contested();
+	test_parts();
+	test_close_leaves_parts();
+	test_threads();
+	return check_result();
+}
