@@ -21,11 +21,11 @@ int state_file(const char *name, char *ret, size_t size)
 {
 	const char *directory = getenv("STATE_DIRECTORY");
 	const char *below = "";
-	if (!directory || !*directory) {
+	if (!directory || *directory != '/') {
 		directory = getenv("XDG_STATE_HOME");
 		below = "/s3once";
 	}
-	if (!directory || !*directory) {
+	if (!directory || *directory != '/') { /* XDG: a relative path is none */
 		directory = getenv("HOME");
 		below = "/.local/state/s3once";
 	}

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "base/text.h"
+#include "marks/state.h"
 #include "marks/store.h"
 #include "marks/store_sqlite_file.h"
 #include "marks/store_sqlite_queue.h"
@@ -24,7 +25,7 @@ struct sqlite_store {
 	struct store store;
 	sqlite3 *db;
 	char *name;
-	struct queue *queue;
+	struct sqlite_queue *queue;
 	atomic_ulong counts[ITEMS_KINDS];
 };
 
@@ -115,7 +116,7 @@ static enum outcome perform(struct store_conn *conn, const struct items_op *op,
 	ticket->op = *op;
 	ticket->op.rows = TEXT(ROWS_BYTES);
 	atomic_fetch_add_explicit(&store->counts[op->kind], 1, memory_order_relaxed);
-	queue_perform(store->queue, ticket, limits);
+	sqlite_queue_perform(store->queue, ticket, limits);
 	enum outcome outcome = ticket->op.outcome;
 	if (ret_problem && outcome != OUTCOME_OK) {
 		if (outcome == OUTCOME_REFUSED || outcome == OUTCOME_ABSENT)
@@ -243,7 +244,7 @@ static void close_store(struct store *store)
 {
 	struct sqlite_store *sqlite = store_of(store);
 
-	queue_free(sqlite->queue);
+	sqlite_queue_free(sqlite->queue);
 	sqlite3_close(sqlite->db);
 	free(sqlite->name);
 	free(sqlite);
@@ -274,7 +275,7 @@ int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_
 	store->store.ops = &sqlite_ops;
 	int r = sqlite_file_open(path, &store->db, &store->name, ret_problem);
 	if (!r)
-		r = queue_new(store->db, store->name, &store->queue, ret_problem);
+		r = sqlite_queue_new(store->db, store->name, &store->queue, ret_problem);
 	if (r)
 		close_store(&store->store);
 	else
@@ -282,22 +283,12 @@ int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_
 	return r;
 }
 
-static int join_path(const char *folder, size_t n, const char *rest, char **ret)
-{
-	return asprintf(ret, "%.*s/%s", (int)n, folder, rest) < 0 ? -ENOMEM : 0;
-}
-
 int store_sqlite_default_path(char **ret)
 {
-	const char *state = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME");
-	const char *home = getenv("HOME");
-
-	/* systemd gives a list when a unit has several; XDG says that a relative path is none. */
-	if (state && *state)
-		return join_path(state, strcspn(state, ":"), "marks.db", ret);
-	if (xdg && *xdg == '/')
-		return join_path(xdg, strlen(xdg), "s3once/marks.db", ret);
-	if (home && *home)
-		return join_path(home, strlen(home), ".local/state/s3once/marks.db", ret);
-	return -ENOENT;
+	char path[4096];
+	int error = state_file("marks.db", path, sizeof path);
+	if (error)
+		return error;
+	*ret = strdup(path);
+	return *ret ? 0 : -ENOMEM;
 }

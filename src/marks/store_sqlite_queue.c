@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-struct queue {
+struct sqlite_queue {
 	sqlite3 *db;
 	const char *name;
 	struct items *items;
@@ -28,7 +28,7 @@ static bool is_write(const struct ticket *ticket)
 	return ticket->op.kind <= ITEMS_DELETE;
 }
 
-static void link_locked(struct queue *queue, struct ticket *ticket)
+static void link_locked(struct sqlite_queue *queue, struct ticket *ticket)
 {
 	ticket->queued.state = TICKET_QUEUED;
 	ticket->queued.next = NULL;
@@ -41,7 +41,7 @@ static void link_locked(struct queue *queue, struct ticket *ticket)
 	queue->locked.writes += is_write(ticket);
 }
 
-static void unlink_locked(struct queue *queue, struct ticket *ticket)
+static void unlink_locked(struct sqlite_queue *queue, struct ticket *ticket)
 {
 	struct ticket *next = ticket->queued.next, *previous = ticket->queued.previous;
 
@@ -67,7 +67,7 @@ static bool is_chosen(const struct ticket *ticket, enum choice choice, uint64_t 
 }
 
 /* Moves the chosen ones to a list of their own, in order, linked by queued.next. */
-static struct ticket *take(struct queue *queue, enum choice choice)
+static struct ticket *take(struct sqlite_queue *queue, enum choice choice)
 {
 	struct ticket *list = NULL, **end = &list, *next;
 	uint64_t now_ns = clock_boot_ns();
@@ -95,7 +95,7 @@ static void answer_all(struct ticket *list)
 	}
 }
 
-static void fail_all(struct queue *queue, struct ticket *list, int rc)
+static void fail_all(struct sqlite_queue *queue, struct ticket *list, int rc)
 {
 	for (struct ticket *t = list; t; t = t->queued.next) {
 		text_clear(&t->op.rows);
@@ -104,7 +104,7 @@ static void fail_all(struct queue *queue, struct ticket *list, int rc)
 	answer_all(list);
 }
 
-static void put_back(struct queue *queue, struct ticket *list)
+static void put_back(struct sqlite_queue *queue, struct ticket *list)
 {
 	pthread_mutex_lock(&queue->mutex);
 	for (struct ticket *next; list; list = next) {
@@ -115,7 +115,7 @@ static void put_back(struct queue *queue, struct ticket *list)
 }
 
 /* The end of a list of tickets that met an SQLite result. Returns whether the file was locked. */
-static bool settle(struct queue *queue, struct ticket *list, int rc)
+static bool settle(struct sqlite_queue *queue, struct ticket *list, int rc)
 {
 	bool locked = (rc & 0xff) == SQLITE_BUSY;
 
@@ -129,7 +129,7 @@ static bool settle(struct queue *queue, struct ticket *list, int rc)
 }
 
 /* Outside of a write transaction, so that a read never shows what is not committed yet. */
-static bool perform_reads(struct queue *queue)
+static bool perform_reads(struct sqlite_queue *queue)
 {
 	bool locked = false;
 
@@ -142,7 +142,7 @@ static bool perform_reads(struct queue *queue)
 }
 
 /* The queue is emptied only after the file's lock was had: until then each may be withdrawn. */
-static bool perform_writes(struct queue *queue)
+static bool perform_writes(struct sqlite_queue *queue)
 {
 	int rc = items_begin(queue->items);
 
@@ -159,7 +159,7 @@ static bool perform_writes(struct queue *queue)
 }
 
 /* Returns false when there is nothing more to do, ever. */
-static bool wait_for_work(struct queue *queue, bool *ret_has_writes)
+static bool wait_for_work(struct sqlite_queue *queue, bool *ret_has_writes)
 {
 	pthread_mutex_lock(&queue->mutex);
 	while (!queue->locked.first && !queue->locked.closing)
@@ -171,7 +171,7 @@ static bool wait_for_work(struct queue *queue, bool *ret_has_writes)
 }
 
 /* Another process has the file: those that waited too long are told, the rest wait a moment. */
-static void wait_for_file(struct queue *queue)
+static void wait_for_file(struct sqlite_queue *queue)
 {
 	fail_all(queue, take(queue, OVERDUE), SQLITE_BUSY);
 	uint64_t ns = NS_PER_MS / 2 + random_below(3 * NS_PER_MS);
@@ -179,7 +179,7 @@ static void wait_for_file(struct queue *queue)
 }
 
 /* Only housekeeping: when the file is locked, the next run does it. */
-static void sweep(struct queue *queue)
+static void sweep(struct sqlite_queue *queue)
 {
 	int rc = items_sweep(queue->items, clock_wall_ns() / (int64_t)NS_PER_S);
 
@@ -189,7 +189,7 @@ static void sweep(struct queue *queue)
 
 static void *run(void *arg)
 {
-	struct queue *queue = arg;
+	struct sqlite_queue *queue = arg;
 	bool has_writes;
 
 	sweep(queue);
@@ -204,7 +204,7 @@ static void *run(void *arg)
 }
 
 /* Signals are the main thread's. */
-static int start(struct queue *queue)
+static int start(struct sqlite_queue *queue)
 {
 	sigset_t all, before;
 
@@ -215,7 +215,7 @@ static int start(struct queue *queue)
 	return -r;
 }
 
-static int fill(struct queue *queue, struct problem *ret_problem)
+static int fill(struct sqlite_queue *queue, struct problem *ret_problem)
 {
 	int rc = items_new(queue->db, &queue->items);
 
@@ -234,9 +234,10 @@ static int fill(struct queue *queue, struct problem *ret_problem)
 	return r;
 }
 
-int queue_new(sqlite3 *db, const char *name, struct queue **ret, struct problem *ret_problem)
+int sqlite_queue_new(
+	sqlite3 *db, const char *name, struct sqlite_queue **ret, struct problem *ret_problem)
 {
-	struct queue *queue = calloc(1, sizeof *queue);
+	struct sqlite_queue *queue = calloc(1, sizeof *queue);
 	int r = -ENOMEM;
 
 	if (queue) {
@@ -254,7 +255,7 @@ int queue_new(sqlite3 *db, const char *name, struct queue **ret, struct problem 
 	return r;
 }
 
-void queue_free(struct queue *queue)
+void sqlite_queue_free(struct sqlite_queue *queue)
 {
 	if (!queue)
 		return;
@@ -269,7 +270,7 @@ void queue_free(struct queue *queue)
 	free(queue);
 }
 
-static void submit(struct queue *queue, struct ticket *ticket)
+static void submit(struct sqlite_queue *queue, struct ticket *ticket)
 {
 	ticket_reset(ticket);
 	pthread_mutex_lock(&queue->mutex);
@@ -280,7 +281,7 @@ static void submit(struct queue *queue, struct ticket *ticket)
 	pthread_mutex_unlock(&queue->mutex);
 }
 
-static bool withdraw(struct queue *queue, struct ticket *ticket)
+static bool withdraw(struct sqlite_queue *queue, struct ticket *ticket)
 {
 	pthread_mutex_lock(&queue->mutex);
 	bool queued = ticket->queued.state == TICKET_QUEUED;
@@ -290,13 +291,14 @@ static bool withdraw(struct queue *queue, struct ticket *ticket)
 	return queued;
 }
 
-static void give_up(struct queue *queue, struct items_op *op)
+static void give_up(struct sqlite_queue *queue, struct items_op *op)
 {
 	op->outcome = OUTCOME_ABANDONED;
 	problem_set(&op->problem, "%s: stopped before the mark store had answered", queue->name);
 }
 
-void queue_perform(struct queue *queue, struct ticket *ticket, const struct call_limits *limits)
+void sqlite_queue_perform(
+	struct sqlite_queue *queue, struct ticket *ticket, const struct call_limits *limits)
 {
 	static const struct call_limits none;
 
