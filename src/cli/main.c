@@ -1,7 +1,7 @@
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/nearest.h"
-#include "cli/process.h"
+#include "cli/startup.h"
 #include "s3once/push.h"
 #include <errno.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	process_prepare();
+	startup_prepare();
 	int code = dispatch(argc, argv);
 	if ((fflush(stdout) != 0 || ferror(stdout)) && code == S3ONCE_EXIT_OK) {
 		fprintf(stderr, "s3once: error: cannot write to standard output: %s\n",

@@ -1,4 +1,5 @@
 #include "cli/marks_place.h"
+#include "aws/global.h"
 #include "aws/http.h"
 #include "base/quote.h"
 #include <errno.h>
@@ -67,9 +68,9 @@ int services_open(const struct access *access, struct services *ret, struct prob
 		.request_timeout_ms = access->request_timeout_ms,
 	};
 	*ret = (struct services){0};
-	int r = http_global_init();
+	int r = aws_global_init();
 	if (r < 0) {
-		problem_set(ret_problem, "HTTP cannot be set up: %s", strerror(-r));
+		problem_set(ret_problem, "the libraries cannot be set up: %s", strerror(-r));
 		return r;
 	}
 	r = aws_settings_resolve(&options, &ret->aws, ret_problem);

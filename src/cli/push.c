@@ -3,9 +3,9 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/output.h"
+#include "cli/people.h"
 #include "cli/progress.h"
 #include "cli/push_options.h"
-#include "cli/report.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 struct push_view {
 	struct output output;
-	struct report report;
+	struct people people;
 	struct json_run json;
 	bool is_json, draws;
 	struct progress progress;
@@ -54,7 +54,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 		tell_progress(view, event);
 		return;
 	}
-	report_event(&view->report, event);
+	people_event(&view->people, event);
 	if (view->is_json && event->type != S3ONCE_EVENT_SUMMARY)
 		write_json(view, json_of_event(&view->json, event));
 }
@@ -70,7 +70,7 @@ static void view_init(struct push_view *view, const struct push_options *options
 			.prefix = options->run.prefix,
 			.dry_run = options->run.dry_run,
 			.marks_shared = marks && strncmp(marks, "dynamodb:", 9) == 0},
-		.report = {.output = &view->output,
+		.people = {.output = &view->output,
 			.bucket = options->run.bucket,
 			.prefix = options->run.prefix,
 			.verbose = options->verbose,
@@ -108,7 +108,7 @@ static int run(struct push_view *view, struct s3once_push *push, bool quiet)
 	enum s3once_exit ended = s3once_push_run(push);
 	int code = exit_code_of(ended, signals_ignore_run());
 	output_draw(&view->output, "");
-	report_summary(&view->report, s3once_push_counts(push), code);
+	people_summary(&view->people, s3once_push_counts(push), code);
 	if (view->is_json)
 		write_json(view, json_summary(&view->json, push, code));
 	return code;

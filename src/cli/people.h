@@ -4,7 +4,7 @@
 #include "s3once/push.h"
 #include <stdint.h>
 
-struct report {
+struct people {
 	struct output *output; /* borrowed */
 	const char *bucket, *prefix;
 	unsigned verbose;
@@ -18,6 +18,6 @@ struct report {
 };
 
 /* Any event but PROGRESS and SUMMARY. */
-void report_event(struct report *report, const struct s3once_event *event);
+void people_event(struct people *people, const struct s3once_event *event);
 /* The last lines, unless quiet or only_stderr. */
-void report_summary(struct report *report, const struct s3once_counts *counts, int exit_code);
+void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code);

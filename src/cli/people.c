@@ -1,4 +1,4 @@
-#include "cli/report.h"
+#include "cli/people.h"
 #include "base/text.h"
 #include "cli/human.h"
 #include "cli/progress.h"
@@ -6,8 +6,8 @@
 
 #define LINE_BYTES_MAX (32U << 10)
 
-static const char marks_note[] = "these marks are this host's only; name a table that all hosts "
-				 "share with --marks dynamodb:TABLE";
+static const char marks_note[] =
+	"marks are this host's only; --marks dynamodb:TABLE shares them between hosts";
 
 /* How each kind of event is told. */
 static const struct {
@@ -46,11 +46,11 @@ static void add_sentence(struct text *t, const struct s3once_event *event)
 }
 
 /* "PATH -> s3://BUCKET/KEY (SIZE): sentence", of what the event has. */
-static void add_file(struct text *t, const struct report *report, const struct s3once_event *event)
+static void add_file(struct text *t, const struct people *people, const struct s3once_event *event)
 {
 	add_bytes(t, event->path);
 	if (*event->key) {
-		text_addf(t, " -> s3://%s/", report->bucket);
+		text_addf(t, " -> s3://%s/", people->bucket);
 		add_bytes(t, event->key);
 	}
 	if (event->type == S3ONCE_EVENT_UPLOADED || event->type == S3ONCE_EVENT_PLANNED) {
@@ -64,7 +64,7 @@ static void add_file(struct text *t, const struct report *report, const struct s
 	}
 }
 
-static void tell_error(struct report *report, const struct s3once_event *event)
+static void tell_error(struct people *people, const struct s3once_event *event)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
 	text_add(&t, "error: ");
@@ -73,93 +73,93 @@ static void tell_error(struct report *report, const struct s3once_event *event)
 		text_add(&t, ": ");
 	}
 	add_sentence(&t, event);
-	output_say(report->output, "%s", text_string(&t));
+	output_say(people->output, "%s", text_string(&t));
 	text_clear(&t);
 }
 
-static void tell_file(struct report *report, const struct s3once_event *event)
+static void tell_file(struct people *people, const struct s3once_event *event)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
 	text_addf(&t, "%s ", tellings[event->type].words);
-	add_file(&t, report, event);
-	output_result(report->output, text_string(&t));
+	add_file(&t, people, event);
+	output_result(people->output, text_string(&t));
 	text_clear(&t);
 }
 
 /* Held by somebody else: no error while the run waits for it. */
-static void tell_waiting(struct report *report, const struct s3once_event *event)
+static void tell_waiting(struct people *people, const struct s3once_event *event)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
-	add_file(&t, report, event);
-	if (report->verbose && !report->quiet)
-		output_say(report->output, "waiting: %s", text_string(&t));
+	add_file(&t, people, event);
+	if (people->verbose && !people->quiet)
+		output_say(people->output, "waiting: %s", text_string(&t));
 	text_clear(&t);
 }
 
-static void tell_start(struct report *report, const struct s3once_event *event)
+static void tell_start(struct people *people, const struct s3once_event *event)
 {
-	if (report->quiet)
+	if (people->quiet)
 		return;
-	if (report->marks_by_default)
-		output_say(report->output, "marks: %s; %s", event->text, marks_note);
-	else if (report->verbose)
-		output_say(report->output, "marks: %s", event->text);
+	if (people->marks_by_default)
+		output_say(people->output, "%s", marks_note);
+	else if (people->verbose)
+		output_say(people->output, "marks: %s", event->text);
 }
 
-static void tell_about_file(struct report *report, const struct s3once_event *event)
+static void tell_about_file(struct people *people, const struct s3once_event *event)
 {
 	if (event->type == S3ONCE_EVENT_PLANNED)
-		report->planned_bytes += event->bytes;
-	if (event->type == S3ONCE_EVENT_HELD && !report->no_wait)
-		tell_waiting(report, event);
+		people->planned_bytes += event->bytes;
+	if (event->type == S3ONCE_EVENT_HELD && !people->no_wait)
+		tell_waiting(people, event);
 	else if (tellings[event->type].is_error &&
-		 !(event->type == S3ONCE_EVENT_CHANGED && report->skip_changed))
-		tell_error(report, event);
-	else if (report->verbose >= tellings[event->type].verbose && !report->only_stderr &&
-		 !report->quiet)
-		tell_file(report, event);
+		 !(event->type == S3ONCE_EVENT_CHANGED && people->skip_changed))
+		tell_error(people, event);
+	else if (people->verbose >= tellings[event->type].verbose && !people->only_stderr &&
+		 !people->quiet)
+		tell_file(people, event);
 }
 
-void report_event(struct report *report, const struct s3once_event *event)
+void people_event(struct people *people, const struct s3once_event *event)
 {
 	switch (event->type) {
 	case S3ONCE_EVENT_START:
-		tell_start(report, event);
+		tell_start(people, event);
 		break;
 	case S3ONCE_EVENT_WARNING:
-		if (!report->quiet)
-			output_say(report->output, "warning: %s", event->text);
+		if (!people->quiet)
+			output_say(people->output, "warning: %s", event->text);
 		break;
 	case S3ONCE_EVENT_FATAL:
-		tell_error(report, event);
+		tell_error(people, event);
 		break;
 	case S3ONCE_EVENT_PROGRESS:
 	case S3ONCE_EVENT_SUMMARY:
 		break;
 	default:
-		tell_about_file(report, event);
+		tell_about_file(people, event);
 	}
 }
 
-static void add_target(struct text *t, const struct report *report)
+static void add_target(struct text *t, const struct people *people)
 {
-	text_addf(t, "s3://%s", report->bucket);
-	if (*report->prefix)
+	text_addf(t, "s3://%s", people->bucket);
+	if (*people->prefix)
 		text_add_char(t, '/');
-	add_bytes(t, report->prefix);
+	add_bytes(t, people->prefix);
 }
 
 /* What the run comes down to. */
 static void add_verdict(
-	struct text *t, const struct report *report, const struct s3once_counts *c, int exit_code)
+	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
 {
 	uint64_t there = c->uploaded + c->adopted + c->refreshed + c->skipped;
 	uint64_t wanted = c->found - c->links - c->young;
-	if (report->dry_run) {
+	if (people->dry_run) {
 		text_add(t, "dry run: would upload ");
 		human_files(t, c->planned);
 		text_add(t, " (");
-		human_bytes(t, report->planned_bytes);
+		human_bytes(t, people->planned_bytes);
 		text_add(t, ") to ");
 	} else if (!c->found && exit_code == 0) {
 		text_add(t, "found no files for ");
@@ -173,7 +173,9 @@ static void add_verdict(
 		}
 		text_add(t, wanted == 1 ? " file is in " : " files are in ");
 	}
-	add_target(t, report);
+	add_target(t, people);
+	if (people->skip_changed && c->skipped)
+		text_add(t, "; files changed since are left as they are there (--if-changed=skip)");
 	if (!c->scan_complete)
 		text_add(t, "; the run ended before it had seen all files");
 }
@@ -193,7 +195,7 @@ static void add_uploaded(struct text *t, const struct s3once_counts *c)
 	}
 }
 
-static void add_counts(struct text *t, const struct report *report, const struct s3once_counts *c)
+static void add_counts(struct text *t, const struct people *people, const struct s3once_counts *c)
 {
 	const struct {
 		const char *words;
@@ -208,7 +210,7 @@ static void add_counts(struct text *t, const struct report *report, const struct
 		{"too young", c->young},
 		{"symlinks skipped", c->links},
 	};
-	if (!report->dry_run)
+	if (!people->dry_run)
 		add_uploaded(t, c);
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
 		if (!counts[i].n)
@@ -218,18 +220,18 @@ static void add_counts(struct text *t, const struct report *report, const struct
 	}
 }
 
-void report_summary(struct report *report, const struct s3once_counts *counts, int exit_code)
+void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
-	if (report->quiet || report->only_stderr)
+	if (people->quiet || people->only_stderr)
 		return;
-	add_verdict(&t, report, counts, exit_code);
-	output_result(report->output, text_string(&t));
+	add_verdict(&t, people, counts, exit_code);
+	output_result(people->output, text_string(&t));
 	text_reset(&t);
-	add_counts(&t, report, counts);
+	add_counts(&t, people, counts);
 	if (t.len)
-		output_result(report->output, text_string(&t));
-	if (report->marks_by_default)
-		output_result(report->output, marks_note);
+		output_result(people->output, text_string(&t));
+	if (people->marks_by_default)
+		output_result(people->output, marks_note);
 	text_clear(&t);
 }

@@ -3,4 +3,4 @@
 
 /* No core dumps (they would hold secrets), standard descriptors that are closed lead to /dev/null,
  * as many descriptors as the hard limit allows, SIGPIPE ignored. Call first in main, once. */
-void process_prepare(void);
+void startup_prepare(void);

@@ -1,4 +1,4 @@
-#include "cli/process.h"
+#include "cli/startup.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ static void raise_descriptor_limit(void)
 	}
 }
 
-void process_prepare(void)
+void startup_prepare(void)
 {
 	open_standard_descriptors();
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
