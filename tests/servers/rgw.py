@@ -4,6 +4,7 @@ import random
 import re
 import signal
 import uuid
+from pathlib import Path
 
 from .base import Server, answers, free_ports
 
@@ -51,6 +52,7 @@ paxos min wait = 0.01
 osd data = {folder}/osd
 osd objectstore = {store}
 osd class update on start = false
+osd class dir = {classes}
 memstore device bytes = {capacity}
 bluestore block size = {capacity}
 osd memory target = 939524096
@@ -111,6 +113,7 @@ class Rgw(Server):
                 mon_port=mon_port,
                 osd_ports=osd_ports,
                 osd_ports_end=osd_ports + 400,
+                classes=next(Path("/usr/lib").glob("*/rados-classes"), ""),  # newer packages have a relative default
                 quiet="\n".join(f"debug {name} = 0/0" for name in SUBSYSTEMS.split()),
             )
         )
