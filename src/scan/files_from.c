@@ -59,7 +59,11 @@ static int end_line(struct files_from *list, struct line *line)
 {
 	if (line->len == 0)
 		return 0;
-	char tag = line->too_long ? TAG_TOO_LONG : normalise(line) ? TAG_PATH : TAG_OUTSIDE;
+	char tag = TAG_PATH;
+	if (line->too_long)
+		tag = TAG_TOO_LONG;
+	else if (!normalise(line))
+		tag = TAG_OUTSIDE;
 	int r = names_add(&list->paths, tag, line->bytes, line->len);
 	line->len = 0;
 	line->too_long = false;

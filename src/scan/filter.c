@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,35 +57,24 @@ static int rule_init(struct rule *rule, bool include, const char *pattern)
 		return -EINVAL;
 	bool inner_slash = memchr(body, '/', len) != NULL;
 	bool base_name = !anchored && !inner_slash;
-	char *copy = malloc(len + 4);
-	if (!copy)
+	const char *lead = !anchored && inner_slash ? "**/" : "";
+	*rule = (struct rule){include, directory, base_name, NULL};
+	if (asprintf(&rule->pattern, "%s%.*s", lead, (int)len, body) < 0)
 		return -ENOMEM;
-	size_t at = 0;
-	if (!anchored && inner_slash) {
-		memcpy(copy, "**/", 3);
-		at = 3;
-	}
-	memcpy(copy + at, body, len);
-	copy[at + len] = '\0';
-	*rule = (struct rule){include, directory, base_name, copy};
 	return 0;
 }
 
 int filter_add(struct filter *filter, bool include, const char *pattern)
 {
+	if (!glob_valid(pattern))
+		return -EINVAL;
 	struct rule *rules = realloc(filter->rules, (filter->n + 1) * sizeof(*rules));
 	if (!rules)
 		return -ENOMEM;
 	filter->rules = rules;
 	int r = rule_init(&rules[filter->n], include, pattern);
-	if (r < 0)
-		return r;
-	if (!glob_valid(rules[filter->n].pattern)) {
-		free(rules[filter->n].pattern);
-		return -EINVAL;
-	}
-	filter->n++;
-	return 0;
+	filter->n += r == 0;
+	return r;
 }
 
 static bool matches_path(const struct rule *rule, const char *path)

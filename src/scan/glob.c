@@ -69,7 +69,7 @@ static bool step(const char **pattern, const char **path)
 	const char *p = *pattern;
 	const char *s = *path;
 	uint32_t c = next_character(&s);
-	bool same;
+	bool same = false;
 	if (*p == '?') {
 		same = c != '/';
 		p++;
@@ -168,6 +168,7 @@ bool glob_may_match_below(const char *pattern, const char *directory)
 	if (len == 0 || len >= PATH_MAX)
 		return true;
 	memcpy(path, directory, len);
-	memcpy(path + len, "/", 2);
+	path[len] = '/';
+	path[len + 1] = '\0';
 	return match(pattern, path, true);
 }

@@ -9,14 +9,15 @@
 static char tag_by_stat(int fd, const char *name, bool follow)
 {
 	struct stat st;
-	if (fstatat(fd, name, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0) {
-		/* Dangling, or gone again: looking at the entry itself says which. */
-		bool link = fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-		return link ? LISTING_LINK : LISTING_OTHER;
-	}
+	if (follow && fstatat(fd, name, &st, 0) == 0 && S_ISDIR(st.st_mode))
+		return NAMES_DIRECTORY;
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return LISTING_OTHER; /* gone again: looking at the entry itself will say so */
 	if (S_ISDIR(st.st_mode))
 		return NAMES_DIRECTORY;
-	return S_ISLNK(st.st_mode) ? LISTING_LINK : LISTING_OTHER;
+	if (S_ISLNK(st.st_mode))
+		return LISTING_LINK;
+	return LISTING_OTHER;
 }
 
 static char tag_of(int fd, const struct dirent *entry, bool follow)

@@ -43,7 +43,7 @@ static void sink(struct merge *merge, size_t i)
 
 int merge_init(struct merge *merge, struct source *sources, size_t n, struct problem *ret_problem)
 {
-	*merge = (struct merge){.heap = calloc(n, sizeof(*merge->heap))};
+	*merge = (struct merge){.heap = calloc(n, sizeof(struct source *))};
 	if (!merge->heap) {
 		problem_set(ret_problem, "out of memory while the files were listed");
 		return -ENOMEM;
@@ -69,7 +69,7 @@ void merge_clear(struct merge *merge)
 /* A name for a sentence: escaped, a long one without its middle. */
 static void add_short(struct text *text, const char *name)
 {
-	struct text shown = TEXT(1024 * 1024);
+	struct text shown = TEXT(1024UL * 1024);
 	text_add_escaped(&shown, name, strlen(name));
 	const char *s = text_string(&shown);
 	size_t head = shown.len, tail = shown.len;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PATH_BYTES_MAX (256 * 1024) /* a SOURCE and a relative path always fit */
+#define PATH_BYTES_MAX (256UL * 1024) /* a SOURCE and a relative path always fit */
 
 static const char *given(const struct source *source)
 {

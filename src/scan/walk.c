@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define PATH_BYTES_MAX                                                                             \
-	(64 * 1024) /* above what the kernel opens, so that it is the one to say no */
+	(64UL * 1024) /* above what the kernel opens, so that it is the one to say no */
 
 /* A directory on the way down. */
 struct frame {
