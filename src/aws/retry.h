@@ -10,8 +10,10 @@ enum retry_class {
 	RETRY_TRANSIENT,   /* 500, 502, 503, 504, RequestTimeout, no reply */
 	RETRY_THROTTLE,    /* SlowDown, 429, ThrottlingException,
 			      ProvisionedThroughputExceededException, RequestLimitExceeded, … */
-	RETRY_CLOCK,       /* RequestTimeTooSkewed: correct the clock by the reply's Date, once */
-	RETRY_CREDENTIALS, /* ExpiredToken, …: load the credentials again, once */
+	RETRY_CLOCK,       /* RequestTimeTooSkewed, a signature refused while the clocks disagree:
+			      correct ours by the reply's Date, once */
+	RETRY_CREDENTIALS, /* ExpiredToken, InvalidAccessKeyId, …: load the credentials again, once
+			    */
 	RETRY_REGION,      /* 301/307/400 that names another region: sign for that one, once */
 };
 
@@ -22,8 +24,10 @@ struct attempt {
 	const char *code;        /* the error code in the reply, "" if none */
 	bool is_s3;              /* else DynamoDB */
 	bool is_write;           /* may change something */
-	bool body_is_unreadable; /* a 200 whose body should be XML or JSON and is not, or whose
+	bool body_is_unreadable; /* a 2xx whose body should be XML or JSON and is not, or whose
 				    crc32 is wrong */
+	bool names_other_region; /* the reply names a region, and not the one it was signed for */
+	bool clock_is_off; /* the reply's Date and the time it was signed at are minutes apart */
 };
 
 struct verdict {
@@ -36,16 +40,19 @@ struct verdict classify(const struct attempt *attempt);
 /* Full jitter: uniform in [0, min(cap, base * 2^attempt)], in ms; attempt counts from 0. base 50 ms
  * (DynamoDB 25), throttled 1 s; cap 20 s. retry_after_ms, if not 0, is the least (at most 60 s of
  * it). */
+#define RETRY_CAP_MS 20000
 uint64_t retry_backoff_ms(
 	enum retry_class retry, bool is_s3, unsigned attempt, uint64_t retry_after_ms);
 
 /* The quota shared by all threads of a process: 500 tokens, a transient retry costs 14, a throttled
- * one 5, a success gives 1 back (a successful retry what it cost). Thread-safe. An empty quota does
+ * one 5, a success gives 1 back (a successful retry what it cost). Lock-free. An empty quota does
  * not fail a request: its retries wait at the cap. */
 struct retry_quota {
 	_Atomic int tokens;
 };
 void retry_quota_init(struct retry_quota *quota);
-/* Takes what a retry of this class costs; false if the quota is empty. */
+/* What a retry of this class costs. */
+unsigned retry_cost(enum retry_class retry);
+/* Takes that; false, and nothing taken, if there is less. */
 bool retry_quota_take(struct retry_quota *quota, enum retry_class retry);
 void retry_quota_refill(struct retry_quota *quota, unsigned tokens);

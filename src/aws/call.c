@@ -1,0 +1,251 @@
+#include "aws/call.h"
+#include "aws/call_problem.h"
+#include "aws/call_request.h"
+#include "aws/service.h"
+#include "aws/wait.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLY_MAX_BYTES (1U << 20)
+#define SLOWEST_BYTES_S (64U << 10)
+#define CLOCK_IS_OFF_S  240 /* DynamoDB allows 5 minutes, S3 15 */
+
+/* A call in progress. */
+struct run {
+	struct service_conn *conn;
+	const struct call *call;
+	struct http_reply *reply;
+	struct problem problem;
+	unsigned attempts;   /* sent so far, but for those that only corrected something */
+	unsigned waits;      /* so far */
+	unsigned cost;       /* tokens the last wait took */
+	bool was_abandoned;  /* the caller said so */
+	bool new_connection; /* for the next attempt */
+	bool corrected_clock, corrected_credentials, corrected_region;
+	bool maybe_applied;       /* by an attempt before the last one */
+	int64_t signed_s, date_s; /* of the last attempt; date_s -1 if its reply has none */
+	char code[64], message[256], region[64]; /* of the last reply */
+};
+
+static bool on_abandon(void *arg)
+{
+	struct run *run = arg;
+	const struct call_limits *limits = &run->call->limits;
+	run->was_abandoned = run->was_abandoned || limits->abandon(limits->abandon_arg);
+	return run->was_abandoned;
+}
+
+static bool must_end(struct run *run)
+{
+	const struct call_limits *limits = &run->call->limits;
+	return (limits->abandon && on_abandon(run)) ||
+	       (limits->deadline_ns && clock_boot_ns() >= limits->deadline_ns);
+}
+
+/* The end of one attempt: what a slow but living connection needs, and never after the call's. */
+static uint64_t attempt_deadline_ns(const struct run *run)
+{
+	const struct call *call = run->call;
+	uint64_t ms = run->conn->service->options.settings->request_timeout_ms +
+		      call->body.bytes * 1000 / SLOWEST_BYTES_S;
+	uint64_t end_ns = clock_boot_ns() + ms * NS_PER_MS, last_ns = call->limits.deadline_ns;
+	return last_ns && last_ns < end_ns ? last_ns : end_ns;
+}
+
+static int send_once(struct run *run, const struct call_request *built)
+{
+	const struct call *call = run->call;
+	struct http_request request = {.method = call->method,
+		.url = text_string(&run->conn->url),
+		.headers = built->headers,
+		.n_headers = built->n_headers,
+		.body = call->body,
+		.deadline_ns = attempt_deadline_ns(run),
+		.abandon = call->limits.abandon ? on_abandon : NULL,
+		.abandon_arg = run,
+		.reply_max_bytes = call->reply_max_bytes ? call->reply_max_bytes : REPLY_MAX_BYTES,
+		.new_connection = run->new_connection};
+	if (call->body.read && call->body.rewind(call->body.arg, 0)) {
+		problem_set(&run->problem, "the data to send could not be read again");
+		return -EIO;
+	}
+	atomic_fetch_add_explicit(
+		&run->conn->service->counts.count[call->kind], 1, memory_order_relaxed);
+	int error = http_perform(run->conn->http, &request, run->reply, &run->problem);
+	/* Only the attempt's own deadline has passed: the next one may do better. */
+	return error == -ECANCELED && !must_end(run) ? -ETIMEDOUT : error;
+}
+
+static struct verdict judge(struct run *run, int error)
+{
+	struct service *service = run->conn->service;
+	struct attempt attempt = {.error = error,
+		.code = run->code,
+		.is_s3 = service->options.is_s3,
+		.is_write = run->call->is_write};
+	run->code[0] = run->message[0] = run->region[0] = 0;
+	run->date_s = -1;
+	if (error)
+		return classify(&attempt);
+	const char *date = http_reply_header(run->reply, "date");
+	run->date_s = date ? clock_parse_http_date(date) : -1;
+	if (run->date_s >= 0)
+		service_saw_date(service, run->date_s);
+	attempt.status = run->reply->status;
+	int has_error = run->call->read_error(run->reply, run->code, run->message, run->region);
+	bool is_success = attempt.status >= 200 && attempt.status < 300;
+	attempt.body_is_unreadable = is_success && has_error && !run->code[0];
+	attempt.names_other_region =
+		service_is_region(run->region) && strcmp(run->region, run->conn->region) != 0;
+	attempt.clock_is_off =
+		run->date_s >= 0 && llabs(run->date_s - run->signed_s) >= CLOCK_IS_OFF_S;
+	struct verdict verdict = classify(&attempt);
+	struct refusal refusal = {run->reply, run->code, run->message, run->region, attempt.is_s3,
+		attempt.body_is_unreadable};
+	if (verdict.outcome != OUTCOME_OK)
+		call_explain(&refusal, &run->problem);
+	return verdict;
+}
+
+/* One attempt. An outcome without a request is a verdict too. */
+static struct verdict try_once(struct run *run)
+{
+	struct call_request built = {0};
+	if (must_end(run)) {
+		problem_set(&run->problem, "it was given up before it was sent");
+		return (struct verdict){RETRY_NONE, OUTCOME_ABANDONED};
+	}
+	enum outcome outcome = service_conn_refresh(run->conn, &run->problem);
+	if (outcome != OUTCOME_OK)
+		return (struct verdict){RETRY_NONE, outcome};
+	int error = call_request_build(run->conn, run->call, &built);
+	if (error) {
+		problem_set(&run->problem, error == -ENOMEM
+						   ? "out of memory"
+						   : "the request cannot be written: a header "
+						     "or the address is not valid");
+		return (struct verdict){
+			RETRY_NONE, error == -ENOMEM ? OUTCOME_LOCAL : OUTCOME_INVALID};
+	}
+	run->signed_s = built.signed_s;
+	error = send_once(run, &built);
+	run->new_connection = !error && run->reply->status >= 500;
+	struct verdict verdict = judge(run, error);
+	if (error)
+		http_reply_clear(run->reply);
+	return verdict;
+}
+
+/* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. */
+static uint64_t retry_after_ms(const struct run *run)
+{
+	const char *ms = http_reply_header(run->reply, "x-amz-retry-after");
+	const char *s = http_reply_header(run->reply, "retry-after");
+	if (ms && ms[0] >= '0' && ms[0] <= '9')
+		return strtoull(ms, NULL, 10);
+	if (!s)
+		return 0;
+	if (s[0] >= '0' && s[0] <= '9') {
+		uint64_t seconds = strtoull(s, NULL, 10);
+		return seconds < 1000000 ? seconds * 1000 : 1000000000;
+	}
+	int64_t at = clock_parse_http_date(s);
+	return at > run->date_s && run->date_s >= 0 ? (uint64_t)(at - run->date_s) * 1000 : 0;
+}
+
+/* Waits before the next attempt; OUTCOME_OK or OUTCOME_ABANDONED. */
+static enum outcome back_off(struct run *run, enum retry_class retry)
+{
+	struct service *service = run->conn->service;
+	const struct call_limits *limits = &run->call->limits;
+	uint64_t least_ms = retry_after_ms(run);
+	uint64_t ms = retry_backoff_ms(retry, service->options.is_s3, run->waits++, least_ms);
+	run->cost = retry_cost(retry);
+	if (!retry_quota_take(&service->quota, retry)) {
+		run->cost = 0;
+		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
+	}
+	/* Half of what is left, so that the last attempts are made in time. */
+	uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
+	uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
+	if (end_ns && ms > half_ms)
+		ms = least_ms > half_ms ? ms : half_ms;
+	log_debug("%s: %s; again in %llu ms", service->options.kinds[run->call->kind],
+		run->problem.text, (unsigned long long)ms);
+	enum outcome outcome = wait_within(limits, ms, NULL);
+	if (outcome != OUTCOME_OK)
+		problem_prefix(&run->problem, "given up before the next attempt");
+	return outcome;
+}
+
+/* Mends what the reply complained of, once each; false if that is not possible. */
+static bool correct(struct run *run, enum retry_class retry)
+{
+	struct service_conn *conn = run->conn;
+	struct service *service = conn->service;
+	switch (retry) {
+	case RETRY_CLOCK:
+		if (run->corrected_clock || run->date_s < 0)
+			return false;
+		service_correct_clock(service, run->date_s);
+		return run->corrected_clock = true;
+	case RETRY_CREDENTIALS:
+		if (run->corrected_credentials ||
+			!credentials_refused(service->options.settings->credentials,
+				conn->credentials_generation))
+			return false;
+		conn->has_credentials = false;
+		return run->corrected_credentials = true;
+	case RETRY_REGION:
+		if (run->corrected_region || service_learn_region(service, run->region))
+			return false;
+		return run->corrected_region = true;
+	default:
+		return false;
+	}
+}
+
+/* Whether to try again; if not, *outcome is what to return. Waits where it must. */
+static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outcome)
+{
+	const struct call_limits *limits = &run->call->limits;
+	unsigned most = limits->attempts ? limits->attempts
+					 : run->conn->service->options.settings->attempts;
+	*outcome = verdict.outcome;
+	if (verdict.retry != RETRY_TRANSIENT && verdict.retry != RETRY_THROTTLE)
+		return correct(run, verdict.retry);
+	if (++run->attempts >= most)
+		return false;
+	enum outcome waited = back_off(run, verdict.retry);
+	if (waited != OUTCOME_OK)
+		*outcome = waited;
+	else if (run->call->is_write && verdict.retry == RETRY_TRANSIENT)
+		run->maybe_applied = run->maybe_applied || outcome_is_ambiguous(verdict.outcome);
+	return waited == OUTCOME_OK;
+}
+
+enum outcome call_perform(struct service_conn *conn, const struct call *call,
+	struct http_reply *ret_reply, bool *ret_retried, struct problem *ret_problem)
+{
+	struct run run = {.conn = conn, .call = call, .reply = ret_reply};
+	enum outcome outcome;
+	struct verdict verdict;
+	do
+		verdict = try_once(&run);
+	while (verdict.outcome != OUTCOME_OK && goes_on(&run, verdict, &outcome));
+	if (verdict.outcome == OUTCOME_OK) {
+		outcome = OUTCOME_OK;
+		retry_quota_refill(&conn->service->quota, run.cost + 1);
+	} else if (run.attempts > 1) {
+		problem_prefix(&run.problem, "after %u attempts", run.attempts);
+	}
+	if (ret_retried)
+		*ret_retried = run.maybe_applied;
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = run.problem;
+	return outcome;
+}

@@ -1,0 +1,177 @@
+#include "aws/service.h"
+#include "aws/endpoint.h"
+#include "base/clock.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define URL_MAX_BYTES   (16U << 10)
+#define LINES_MAX_BYTES (64U << 10)
+
+static bool is_aws(const struct service *service)
+{
+	const struct aws_settings *settings = service->options.settings;
+	return service->options.is_s3 ? settings->s3_is_aws : settings->dynamodb_is_aws;
+}
+
+int service_new(const struct service_options *options, struct service **ret)
+{
+	const struct aws_settings *settings = options->settings;
+	struct service *service = calloc(1, sizeof *service);
+	if (!service)
+		return -ENOMEM;
+	service->options = *options;
+	retry_quota_init(&service->quota);
+	atomic_init(&service->server_at_boot_ms, NO_TIME);
+	atomic_init(&service->region_generation, 1);
+	const char *endpoint = options->is_s3 ? settings->s3_endpoint : settings->dynamodb_endpoint;
+	if (strlen(endpoint) > ENDPOINT_MAX || strlen(settings->region) > REGION_MAX) {
+		free(service);
+		return -EINVAL;
+	}
+	pthread_mutex_init(&service->mutex, NULL);
+	strcpy(service->locked.endpoint, endpoint);
+	strcpy(service->locked.region, settings->region);
+	*ret = service;
+	return 0;
+}
+
+void service_free(struct service *service)
+{
+	if (!service)
+		return;
+	pthread_mutex_destroy(&service->mutex);
+	free(service);
+}
+
+const char *service_kind(const struct service *service, size_t i, unsigned long *ret_count)
+{
+	for (size_t j = 0; j <= i; j++)
+		if (j == CALL_KINDS_MAX || !service->options.kinds[j])
+			return NULL;
+	*ret_count = atomic_load(&service->counts.count[i]);
+	return service->options.kinds[i];
+}
+
+int64_t service_wall_s(const struct service *service)
+{
+	return clock_wall_ns() / (int64_t)NS_PER_S + atomic_load(&service->clock_offset_s);
+}
+
+static int64_t boot_ms(void)
+{
+	return (int64_t)(clock_boot_ns() / NS_PER_MS);
+}
+
+int64_t service_time_s(const struct service *service)
+{
+	int64_t at_boot_ms = atomic_load(&service->server_at_boot_ms);
+	if (at_boot_ms == NO_TIME)
+		return clock_wall_ns() / (int64_t)NS_PER_S;
+	return (at_boot_ms + boot_ms()) / 1000;
+}
+
+void service_saw_date(struct service *service, int64_t date_s)
+{
+	atomic_store(&service->server_at_boot_ms, date_s * 1000 - boot_ms());
+}
+
+void service_correct_clock(struct service *service, int64_t date_s)
+{
+	atomic_store(&service->clock_offset_s, date_s - clock_wall_ns() / (int64_t)NS_PER_S);
+}
+
+void service_region(const struct service *service, char *ret, size_t size)
+{
+	pthread_mutex_t *mutex = (pthread_mutex_t *)(uintptr_t)&service->mutex;
+	pthread_mutex_lock(mutex);
+	snprintf(ret, size, "%s", service->locked.region);
+	pthread_mutex_unlock(mutex);
+}
+
+bool service_is_region(const char *region)
+{
+	size_t n = strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-");
+	return n >= 1 && n <= REGION_MAX && !region[n];
+}
+
+int service_learn_region(struct service *service, const char *region)
+{
+	char endpoint[ENDPOINT_MAX + 1] = "";
+	const char *name = service->options.is_s3 ? "s3" : "dynamodb";
+	if (!service_is_region(region) ||
+		(is_aws(service) && endpoint_aws_url(name, region, endpoint, sizeof endpoint) < 0))
+		return -EINVAL;
+	pthread_mutex_lock(&service->mutex);
+	if (strcmp(service->locked.region, region) != 0) {
+		strcpy(service->locked.region, region);
+		if (endpoint[0])
+			strcpy(service->locked.endpoint, endpoint);
+		atomic_fetch_add(&service->region_generation, 1);
+	}
+	pthread_mutex_unlock(&service->mutex);
+	return 0;
+}
+
+int service_conn_new(struct service *service, struct service_conn **ret)
+{
+	struct service_conn *conn = calloc(1, sizeof *conn);
+	if (!conn)
+		return -ENOMEM;
+	int error = http_new(service->options.http, &conn->http);
+	if (error) {
+		free(conn);
+		return error;
+	}
+	conn->service = service;
+	conn->url = TEXT(URL_MAX_BYTES);
+	conn->lines = conn->authorization = TEXT(LINES_MAX_BYTES);
+	*ret = conn;
+	return 0;
+}
+
+void service_conn_free(struct service_conn *conn)
+{
+	if (!conn)
+		return;
+	http_free(conn->http);
+	sigv4_cache_wipe(&conn->signing);
+	credentials_wipe(&conn->credentials);
+	text_clear(&conn->url);
+	text_wipe(&conn->lines);
+	text_wipe(&conn->authorization);
+	free(conn);
+}
+
+static void refresh_region(struct service_conn *conn)
+{
+	struct service *service = conn->service;
+	if (atomic_load(&service->region_generation) == conn->region_generation)
+		return;
+	pthread_mutex_lock(&service->mutex);
+	strcpy(conn->region, service->locked.region);
+	strcpy(conn->endpoint, service->locked.endpoint);
+	conn->region_generation = atomic_load(&service->region_generation);
+	pthread_mutex_unlock(&service->mutex);
+}
+
+enum outcome service_conn_refresh(struct service_conn *conn, struct problem *ret_problem)
+{
+	struct credentials_chain *chain = conn->service->options.settings->credentials;
+	const struct credentials *mine = &conn->credentials;
+	refresh_region(conn);
+	bool has_expired =
+		mine->expires_s && clock_wall_ns() / (int64_t)NS_PER_S >= mine->expires_s;
+	if (conn->has_credentials && !has_expired &&
+		credentials_generation(chain) == conn->credentials_generation)
+		return OUTCOME_OK;
+	struct credentials fresh = {0};
+	int error = credentials_get(chain, &fresh, &conn->credentials_generation, ret_problem);
+	if (error)
+		return error == -ENOMEM ? OUTCOME_LOCAL : OUTCOME_SETUP;
+	credentials_wipe(&conn->credentials);
+	conn->credentials = fresh;
+	conn->has_credentials = true;
+	return OUTCOME_OK;
+}

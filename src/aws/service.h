@@ -1,0 +1,56 @@
+/* A service and a thread's connection to it: what the attempts of all calls share. Internal to
+ * call.c and call_request.c. */
+#pragma once
+#include "aws/call.h"
+#include "aws/credentials.h"
+#include "aws/retry.h"
+#include "aws/sigv4.h"
+#include "base/text.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define REGION_MAX   63
+#define ENDPOINT_MAX 511
+
+struct service {
+	struct service_options options;
+	struct call_counts counts;
+	struct retry_quota quota;
+	_Atomic int64_t clock_offset_s;    /* added to our wall clock to sign */
+	_Atomic int64_t server_at_boot_ms; /* the server's time less clock_boot_ns(), or NO_TIME */
+	atomic_uint region_generation;     /* counts changes of what is locked */
+	pthread_mutex_t mutex;
+	struct {
+		char region[REGION_MAX + 1];
+		char endpoint[ENDPOINT_MAX + 1];
+	} locked;
+};
+#define NO_TIME INT64_MIN
+
+struct service_conn {
+	struct service *service;
+	struct http *http;
+	struct sigv4_cache signing;
+	struct credentials credentials;
+	unsigned credentials_generation; /* of the copy above */
+	bool has_credentials;
+	unsigned region_generation; /* of the two copies below */
+	char region[REGION_MAX + 1];
+	char endpoint[ENDPOINT_MAX + 1];
+	struct text url, lines, authorization; /* of the attempt; kept for their memory */
+};
+
+/* Makes the copies of credentials and region the ones in force. OUTCOME_OK, SETUP or LOCAL. */
+enum outcome service_conn_refresh(struct service_conn *conn, struct problem *ret_problem);
+
+/* Our wall clock, corrected. */
+int64_t service_wall_s(const struct service *service);
+/* Remembers the server's time, seen just now. */
+void service_saw_date(struct service *service, int64_t date_s);
+/* Corrects the clock that signs. */
+void service_correct_clock(struct service *service, int64_t date_s);
+
+/* Whether it can be a region's name: [a-z0-9-], 1 to REGION_MAX. */
+bool service_is_region(const char *region);
+/* Signs for this region from now on and, at AWS, talks to its endpoint. 0 or -EINVAL. */
+int service_learn_region(struct service *service, const char *region);

@@ -1,0 +1,195 @@
+#include "../check.h"
+#include "aws/retry.h"
+#include <errno.h>
+
+struct row {
+	struct attempt attempt;
+	enum retry_class retry;
+	enum outcome outcome;
+};
+
+#define S3(status_, code_)  .status = status_, .code = code_, .is_s3 = true
+#define DDB(status_, code_) .status = status_, .code = code_
+
+static const struct row rows[] = {
+	{{S3(200, "")}, RETRY_NONE, OUTCOME_OK},
+	{{S3(204, ""), .is_write = true}, RETRY_NONE, OUTCOME_OK},
+	{{DDB(200, "")}, RETRY_NONE, OUTCOME_OK},
+	{{S3(200, "InternalError"), .is_write = true}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{S3(200, "NoSuchUpload"), .is_write = true}, RETRY_NONE, OUTCOME_NO_UPLOAD},
+	{{S3(200, "NeverHeardOf"), .is_write = true}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+
+	{{S3(412, "PreconditionFailed")}, RETRY_NONE, OUTCOME_REFUSED},
+	{{S3(412, "")}, RETRY_NONE, OUTCOME_REFUSED},
+	{{DDB(400, "ConditionalCheckFailedException")}, RETRY_NONE, OUTCOME_REFUSED},
+	{{DDB(400, "ResourceInUseException")}, RETRY_NONE, OUTCOME_REFUSED},
+	{{S3(409, "ConditionalRequestConflict")}, RETRY_NONE, OUTCOME_CONFLICT},
+	{{S3(409, "")}, RETRY_NONE, OUTCOME_CONFLICT},
+	{{S3(409, "OperationAborted")}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{S3(404, "NoSuchKey")}, RETRY_NONE, OUTCOME_ABSENT},
+	{{S3(404, "")}, RETRY_NONE, OUTCOME_ABSENT},
+	{{S3(404, ""), .is_write = true}, RETRY_NONE, OUTCOME_SETUP},
+	{{S3(404, "NoSuchUpload")}, RETRY_NONE, OUTCOME_NO_UPLOAD},
+	{{S3(404, "NoSuchBucket")}, RETRY_NONE, OUTCOME_SETUP},
+	{{DDB(400, "ResourceNotFoundException")}, RETRY_NONE, OUTCOME_SETUP},
+	{{DDB(404, "")}, RETRY_NONE, OUTCOME_SETUP},
+	{{S3(400, "InvalidPart")}, RETRY_NONE, OUTCOME_BAD_PART},
+	{{S3(400, "InvalidPartOrder")}, RETRY_NONE, OUTCOME_BAD_PART},
+	{{S3(400, "EntityTooSmall")}, RETRY_NONE, OUTCOME_BAD_PART},
+	{{S3(501, "NotImplemented")}, RETRY_NONE, OUTCOME_UNSUPPORTED},
+	{{S3(501, "")}, RETRY_NONE, OUTCOME_UNSUPPORTED},
+	{{S3(405, "MethodNotAllowed")}, RETRY_NONE, OUTCOME_UNSUPPORTED},
+	{{DDB(400, "UnknownOperationException")}, RETRY_NONE, OUTCOME_UNSUPPORTED},
+	{{S3(400, "BadDigest"), .is_write = true}, RETRY_TRANSIENT, OUTCOME_BAD_DIGEST},
+	{{S3(400, "XAmzContentSHA256Mismatch"), .is_write = true}, RETRY_TRANSIENT,
+		OUTCOME_BAD_DIGEST},
+	{{S3(400, "EntityTooLarge")}, RETRY_NONE, OUTCOME_INVALID},
+	{{S3(400, "KeyTooLongError")}, RETRY_NONE, OUTCOME_INVALID},
+	{{S3(400, "InvalidArgument")}, RETRY_NONE, OUTCOME_INVALID},
+	{{DDB(400, "ValidationException")}, RETRY_NONE, OUTCOME_INVALID},
+	{{DDB(400, "ItemCollectionSizeLimitExceededException")}, RETRY_NONE, OUTCOME_INVALID},
+	{{S3(413, "")}, RETRY_NONE, OUTCOME_INVALID},
+
+	{{S3(403, "AccessDenied")}, RETRY_NONE, OUTCOME_DENIED},
+	{{S3(403, "")}, RETRY_NONE, OUTCOME_DENIED},
+	{{DDB(400, "AccessDeniedException")}, RETRY_NONE, OUTCOME_DENIED},
+	{{S3(403, "InvalidAccessKeyId")}, RETRY_CREDENTIALS, OUTCOME_SETUP},
+	{{DDB(400, "UnrecognizedClientException")}, RETRY_CREDENTIALS, OUTCOME_SETUP},
+	{{S3(403, "SignatureDoesNotMatch")}, RETRY_NONE, OUTCOME_SETUP},
+	{{DDB(400, "InvalidSignatureException")}, RETRY_NONE, OUTCOME_SETUP},
+	{{S3(400, "ExpiredToken")}, RETRY_CREDENTIALS, OUTCOME_SETUP},
+	{{S3(400, "")}, RETRY_CREDENTIALS, OUTCOME_INVALID},
+	{{DDB(400, "")}, RETRY_NONE, OUTCOME_INVALID},
+	{{DDB(400, "ExpiredTokenException")}, RETRY_CREDENTIALS, OUTCOME_SETUP},
+	{{S3(401, "")}, RETRY_NONE, OUTCOME_SETUP},
+	{{S3(407, "")}, RETRY_NONE, OUTCOME_SETUP},
+
+	{{S3(403, "RequestTimeTooSkewed")}, RETRY_CLOCK, OUTCOME_SETUP},
+	{{S3(403, "SignatureDoesNotMatch"), .clock_is_off = true}, RETRY_CLOCK, OUTCOME_SETUP},
+	{{S3(403, ""), .clock_is_off = true}, RETRY_CLOCK, OUTCOME_SETUP},
+	{{S3(403, "AccessDenied"), .clock_is_off = true}, RETRY_NONE, OUTCOME_DENIED},
+	{{DDB(400, "InvalidSignatureException"), .clock_is_off = true}, RETRY_CLOCK, OUTCOME_SETUP},
+	{{S3(200, ""), .clock_is_off = true}, RETRY_NONE, OUTCOME_OK},
+	{{S3(412, ""), .clock_is_off = true}, RETRY_NONE, OUTCOME_REFUSED},
+
+	{{S3(301, "PermanentRedirect"), .names_other_region = true}, RETRY_REGION, OUTCOME_SETUP},
+	{{S3(301, ""), .names_other_region = true}, RETRY_REGION, OUTCOME_SETUP},
+	{{S3(307, "TemporaryRedirect"), .names_other_region = true}, RETRY_REGION, OUTCOME_SETUP},
+	{{S3(400, "AuthorizationHeaderMalformed"), .names_other_region = true}, RETRY_REGION,
+		OUTCOME_SETUP},
+	{{S3(400, ""), .names_other_region = true}, RETRY_REGION, OUTCOME_SETUP},
+	{{S3(403, "AccessDenied"), .names_other_region = true}, RETRY_NONE, OUTCOME_DENIED},
+	{{S3(404, "NoSuchBucket"), .names_other_region = true}, RETRY_NONE, OUTCOME_SETUP},
+	{{S3(200, ""), .names_other_region = true}, RETRY_NONE, OUTCOME_OK},
+	{{S3(301, "PermanentRedirect")}, RETRY_NONE, OUTCOME_SETUP},
+	{{S3(302, "")}, RETRY_NONE, OUTCOME_SETUP},
+	{{S3(307, "")}, RETRY_TRANSIENT, OUTCOME_SETUP},
+	{{S3(400, "AuthorizationHeaderMalformed")}, RETRY_NONE, OUTCOME_SETUP},
+
+	{{S3(503, "SlowDown"), .is_write = true}, RETRY_THROTTLE, OUTCOME_THROTTLED},
+	{{S3(503, "")}, RETRY_THROTTLE, OUTCOME_THROTTLED},
+	{{S3(503, ""), .is_write = true}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{S3(429, "")}, RETRY_THROTTLE, OUTCOME_THROTTLED},
+	{{DDB(400, "ThrottlingException")}, RETRY_THROTTLE, OUTCOME_THROTTLED},
+	{{DDB(400, "ProvisionedThroughputExceededException")}, RETRY_THROTTLE, OUTCOME_THROTTLED},
+	{{DDB(400, "RequestLimitExceeded")}, RETRY_THROTTLE, OUTCOME_THROTTLED},
+	{{DDB(400, "TransactionConflictException")}, RETRY_THROTTLE, OUTCOME_THROTTLED},
+	{{S3(500, "InternalError")}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{S3(500, "")}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{S3(502, "")}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{S3(504, "")}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{DDB(500, "InternalServerError")}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{DDB(503, "")}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{S3(400, "RequestTimeout")}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{S3(408, "")}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+
+	{{S3(200, ""), .body_is_unreadable = true, .is_write = true}, RETRY_NONE, OUTCOME_LOST},
+	{{S3(200, ""), .body_is_unreadable = true}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{DDB(200, ""), .body_is_unreadable = true, .is_write = true}, RETRY_TRANSIENT,
+		OUTCOME_LOST},
+	{{DDB(200, ""), .body_is_unreadable = true}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+
+	{{.error = -ECONNRESET, .code = "", .is_write = true}, RETRY_TRANSIENT, OUTCOME_LOST},
+	{{.error = -ECONNRESET, .code = ""}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{.error = -ETIMEDOUT, .code = "", .is_write = true}, RETRY_TRANSIENT, OUTCOME_LOST},
+	{{.error = -EMSGSIZE, .code = "", .is_write = true}, RETRY_NONE, OUTCOME_LOST},
+	{{.error = -ENOENT, .code = "", .is_write = true}, RETRY_TRANSIENT, OUTCOME_SETUP},
+	{{.error = -ECONNREFUSED, .code = "", .is_write = true}, RETRY_TRANSIENT, OUTCOME_SETUP},
+	{{.error = -EPROTO, .code = "", .is_write = true}, RETRY_TRANSIENT, OUTCOME_SETUP},
+	{{.error = -EINVAL, .code = ""}, RETRY_NONE, OUTCOME_SETUP},
+	{{.error = -ECANCELED, .code = "", .is_write = true}, RETRY_NONE, OUTCOME_ABANDONED},
+	{{.error = -EIO, .code = "", .is_write = true}, RETRY_NONE, OUTCOME_LOCAL},
+	{{.error = -ENOMEM, .code = ""}, RETRY_NONE, OUTCOME_LOCAL},
+};
+
+static void test_classify(void)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct verdict verdict = classify(&rows[i].attempt);
+		if (!CHECK_INT(verdict.retry, rows[i].retry) ||
+			!CHECK_STRING(outcome_name(verdict.outcome), outcome_name(rows[i].outcome)))
+			fprintf(stderr, "\trow %zu: %d %s\n", i, rows[i].attempt.status,
+				rows[i].attempt.code);
+	}
+}
+
+static void test_backoff(void)
+{
+	static const struct {
+		enum retry_class retry;
+		bool is_s3;
+		unsigned attempt;
+		uint64_t after, least, most;
+	} cases[] = {
+		{RETRY_TRANSIENT, true, 0, 0, 0, 50},
+		{RETRY_TRANSIENT, false, 0, 0, 0, 25},
+		{RETRY_TRANSIENT, true, 3, 0, 0, 400},
+		{RETRY_TRANSIENT, true, 1000, 0, 0, 20000},
+		{RETRY_THROTTLE, true, 0, 0, 0, 1000},
+		{RETRY_THROTTLE, false, 5, 0, 0, 20000},
+		{RETRY_TRANSIENT, true, 0, 3000, 3000, 3000},
+		{RETRY_THROTTLE, true, 0, 1000000, 60000, 60000},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint64_t least = UINT64_MAX, most = 0;
+		for (int n = 0; n < 1000; n++) {
+			uint64_t ms = retry_backoff_ms(
+				cases[i].retry, cases[i].is_s3, cases[i].attempt, cases[i].after);
+			least = ms < least ? ms : least;
+			most = ms > most ? ms : most;
+		}
+		CHECK(least >= cases[i].least && most <= cases[i].most);
+		/* All of it is used: 1000 draws miss the outer tenths with probability 1e-45. */
+		uint64_t tenth = (cases[i].most - cases[i].least) / 10;
+		CHECK(least <= cases[i].least + tenth && most >= cases[i].most - tenth);
+	}
+}
+
+static void test_quota(void)
+{
+	struct retry_quota quota;
+	retry_quota_init(&quota);
+	int taken = 0;
+	while (taken < 1000 && retry_quota_take(&quota, RETRY_TRANSIENT))
+		taken++;
+	CHECK_INT(taken, 35); /* 35 * 14 = 490 */
+	CHECK(retry_quota_take(&quota, RETRY_THROTTLE));
+	CHECK(retry_quota_take(&quota, RETRY_THROTTLE));
+	CHECK(!retry_quota_take(&quota, RETRY_THROTTLE));
+	retry_quota_refill(&quota, 14);
+	CHECK(retry_quota_take(&quota, RETRY_TRANSIENT));
+	retry_quota_refill(&quota, 100000);
+	CHECK_INT(quota.tokens, 500);
+	CHECK(retry_quota_take(&quota, RETRY_NONE));
+	CHECK_INT(quota.tokens, 500);
+}
+
+int main(void)
+{
+	test_classify();
+	test_backoff();
+	test_quota();
+	CHECK(outcome_is_ambiguous(OUTCOME_LOST));
+	CHECK(!outcome_is_ambiguous(OUTCOME_THROTTLED));
+	return check_result();
+}
