@@ -1,0 +1,531 @@
+"""The command line: what is refused and with which words, exit codes, streams and signals."""
+
+import os
+import pty
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from tests.servers.base import free_ports
+from tests.system.harness import MIB, S3, fresh_name, make_tree, wait_until
+
+COMMANDS = ["push", "status", "init"]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return make_tree(tmp_path / "tree", {"a.txt": b"a", "sub/b.txt": b"bb"})
+
+
+# --- usage: exit 2, one sentence, nothing done
+
+USAGE = [
+    ("", "Usage: s3once COMMAND"),
+    ("psuh a s3://bucket", "unknown command 'psuh'; did you mean push?"),
+    ("frobnicate", "unknown command 'frobnicate'; see s3once --help"),
+    ("--frobnicate", "unknown option '--frobnicate'; see s3once --help"),
+    ("push", "nothing to do: name a SOURCE and s3://BUCKET"),
+    ("push s3://bucket", "nothing to upload: name a SOURCE before s3://BUCKET"),
+    ("push tree", "the last argument says where to: 'tree': an S3 URL is written s3://BUCKET"),
+    ("push tree other", "the last argument says where to: 'other'"),
+    ("push s3://bucket tree", "the last argument says where to: 'tree'"),
+    ("push s3://bucket/p s3://other", "a SOURCE is on this host"),
+    ("push '' s3://bucket", "a SOURCE is empty"),
+    ("push tree s3:/bucket", "'s3:/bucket': an S3 URL is written"),
+    ("push tree S3://bucket", "'S3://bucket': an S3 URL is written"),
+    ("push tree s3://", "'s3://': a bucket's name has 3 to 63 characters"),
+    ("push tree s3://Bucket", "lower-case letters, digits, dots and hyphens"),
+    ("push tree s3://my_bucket/p", "lower-case letters, digits, dots and hyphens"),
+    ("push tree s3://1.2.3.4", "must not look like an IP address"),
+    ("push tree $'s3://bucket/a\\x01b'", "U+0001"),
+    ("push tree $'s3://bucket/\\x1b[31m'", "'s3://bucket/\\x1b[31m'"),
+    ("push --frob tree s3://bucket", "unknown option '--frob'; see s3once push --help"),
+    ("push --exlude x tree s3://bucket", "unknown option '--exlude'; did you mean --exclude?"),
+    ("push -x tree s3://bucket", "unknown option '-x'"),
+    ("push --delete tree s3://bucket", "unknown option '--delete'"),
+    ("push tree s3://bucket --as", "--as needs a value: --as KEY"),
+    ("push --follow=yes tree s3://bucket", "--follow takes no value"),
+    ("push --min-age 5 tree s3://bucket", "--min-age: '5' is not a duration"),
+    ("push --min-age 5w tree s3://bucket", "--min-age: '5w' is not a duration"),
+    ("push --min-age -5s tree s3://bucket", "--min-age: '-5s' is not a duration"),
+    ("push --min-age 99999999999999999999d tree s3://bucket", "is too large"),
+    ("push --memory 1MB tree s3://bucket", "--memory: '1MB' is not a size"),
+    ("push --memory 1KiB tree s3://bucket", "--memory: '1KiB' is too small: at least 1MiB"),
+    ("push --part-size 1MiB tree s3://bucket", "--part-size: '1MiB' is too small: at least 5MiB"),
+    ("push --part-size 6GiB tree s3://bucket", "--part-size: '6GiB' is too large: at most 5GiB"),
+    ("push --concurrency 0 tree s3://bucket", "--concurrency: '0' is too small: at least 1"),
+    ("push --concurrency 1001 tree s3://bucket", "--concurrency: '1001' is too large: at most 1000"),
+    ("push --concurrency many tree s3://bucket", "--concurrency: 'many' is not a whole number"),
+    ("push --retries -1 tree s3://bucket", "--retries: '-1' is not a whole number"),
+    ("push --lease 10ms tree s3://bucket", "--lease: '10ms' is too small: at least 1s"),
+    ("push --heartbeat 20s tree s3://bucket", "--heartbeat is more than half of --lease"),
+    ("push --lease 4s --heartbeat 3s tree s3://bucket", "--heartbeat is more than half of --lease"),
+    ("push --request-timeout 0s tree s3://bucket", "--request-timeout: '0s' is too small"),
+    ("push --if-changed=maybe tree s3://bucket", "--if-changed: 'maybe' is not one of fail|replace|skip"),
+    ("push --profile '' tree s3://bucket", "--profile: the value is empty"),
+    ("push --wait --no-wait tree s3://bucket", "--wait and --no-wait contradict each other"),
+    ("push -qv tree s3://bucket", "--quiet and --verbose contradict each other"),
+    ("push --as k tree other s3://bucket", "--as names the key of one file, so there is one SOURCE"),
+    ("push --as k tree/a.txt s3://bucket/p", "--as names the whole key"),
+    ("push --as k --include x tree s3://bucket", "--as and --include contradict each other"),
+    ("push --as k --files-from l tree s3://bucket", "--as and --files-from contradict each other"),
+    ("push -0 tree s3://bucket", "--null says how --files-from is separated"),
+    ("push --files-from l tree other s3://bucket", "--files-from is relative to one SOURCE"),
+    ("push --exclude '' tree s3://bucket", "is empty or has an unclosed ["),
+    ("push --exclude 'a[' tree s3://bucket", "is empty or has an unclosed ["),
+    ("push --marks sqlite: tree s3://bucket", "sqlite:PATH"),
+    ("push --marks table tree s3://bucket", "dynamodb:TABLE"),
+    ("status s3://a1 s3://b1", "'s3://b1': one s3://BUCKET[/KEY-OR-PREFIX] at a time"),
+    ("status bucket", "'bucket': an S3 URL is written"),
+    ("status --marks dynamodb:a s3://bucket", "'dynamodb:a': a table's name has 3 to 255 characters"),
+    ("status --shards 3", "unknown option '--shards'"),
+    ("init", "nothing to set up: say where with --marks dynamodb:TABLE or S3ONCE_MARKS"),
+    ("init table", "'table': init takes no arguments, only options"),
+    ("init --marks table", "'table': marks are in dynamodb:TABLE, sqlite:PATH or local"),
+    ("init --marks dynamodb:t/t", "has only letters, digits"),
+    ("init --marks local --shards 0", "--shards: '0' is too small: at least 1"),
+    ("init --marks local --shards 1025", "--shards: '1025' is too large: at most 1024"),
+]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("line, sentence", USAGE)
+def test_usage_errors_are_explained(s3once, tree, line, sentence):
+    words = re.sub(r"\$'([^']*)'", lambda m: shlex.quote(m[1].encode().decode("unicode_escape")), line)
+    run = s3once(*shlex.split(words))
+    assert (run.code, run.out) == (2, "")
+    assert sentence in run.err
+    assert line == "" or re.fullmatch(r"s3once: .*\n", run.err), "one line"
+    assert "\x1b" not in run.err
+    assert not list(s3once.state.iterdir())
+
+
+def test_hostile_arguments_do_no_harm(s3once):
+    run = s3once("push", "--" + "x" * 100_000, "a", "s3://bucket")
+    assert run.code == 2 and len(run.err) < 1000
+    run = s3once("push", b"--\xff\xfe=\n", "a", "s3://bucket")
+    assert run.code == 2 and "\\xff\\xfe" in run.err
+    run = s3once("push", "a", "s3://bucket/" + "k" * 5000)
+    assert run.code == 2 and "5000" in run.err
+
+
+# --- help and version
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["-h"], *([command, "--help"] for command in COMMANDS), ["push", "-vh"]])
+def test_help_goes_to_standard_output(s3once, argv):
+    run = s3once(*argv)
+    assert (run.code, run.err) == (0, "")
+    assert run.out.startswith("Usage: s3once ")
+    assert max(map(len, run.out.splitlines())) <= 90
+
+
+def test_version(s3once):
+    run = s3once("--version")
+    assert (run.code, run.err) == (0, "")
+    assert re.fullmatch(r"s3once \d+\.\d+\.\d+\n", run.out)
+
+
+# --- standard streams
+
+
+def raw(s3once, *argv, before="", **how):
+    """Runs the program by a shell that may redirect its streams; returns (code, stderr)."""
+    line = f'exec "$0" "$@" {before}'
+    argv = ["sh", "-c", line, str(s3once.binary()), *map(str, argv)]
+    run = subprocess.run(argv, env=s3once.environment, stderr=subprocess.PIPE, timeout=60, cwd=s3once.folder, **how)
+    return run.returncode, run.stderr.decode()
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["push", "--help"]])
+def test_unwritable_output_is_noticed(s3once, argv):
+    code, err = raw(s3once, *argv, before=">/dev/full")
+    assert code == 1
+    assert "cannot write to standard output: No space left on device" in err
+
+
+@pytest.mark.parametrize("options", [[], ["-v"], ["--json"]])
+def test_push_to_unwritable_output_uploads_and_exits_1(s3once, s3, bucket, tree, options):
+    code, err = raw(s3once, "push", *options, tree, f"s3://{bucket}", before=">/dev/full")
+    assert code == 1
+    assert err.count("cannot write to standard output: No space left on device") == 1
+    s3.assert_same(tree, bucket)
+
+
+def test_push_into_a_closed_pipe_uploads_and_exits_1(s3once, s3, bucket, tree):
+    reads, writes = os.pipe()
+    os.close(reads)
+    code, err = raw(s3once, "push", "--json", tree, f"s3://{bucket}", stdout=writes)
+    os.close(writes)
+    assert code == 1
+    assert "cannot write to standard output: Broken pipe" in err
+    s3.assert_same(tree, bucket)
+
+
+def test_closed_streams_are_no_danger(s3once, s3, bucket, tree):
+    assert raw(s3once, "push", tree, f"s3://{bucket}", before="<&- >&- 2>&-") == (0, "")
+    s3.assert_same(tree, bucket)
+
+
+# --- what people see
+
+
+def test_summary_and_marks_note(s3once, s3, bucket, tree):
+    run = s3once("push", tree, f"s3://{bucket}/p")
+    assert run.code == 0
+    assert f"all 2 files are in s3://{bucket}/p\nuploaded 2 (3 B) in " in run.out
+    assert "this host's only" in run.out.splitlines()[-1]
+    assert re.fullmatch(r"s3once: marks are this host's only; .*\n", run.err)
+    run = s3once("push", tree, f"s3://{bucket}/p")
+    assert f"all 2 files are in s3://{bucket}/p\nuploaded 0 (0 B) in " in run.out
+    assert "done before 2" in run.out
+
+
+def test_no_marks_note_when_marks_were_chosen(s3once, s3, bucket, tree):
+    run = s3once("push", "--marks", "local", tree, f"s3://{bucket}")
+    assert (run.code, run.err) == (0, "")
+    assert "host" not in run.out
+
+
+def test_quiet_says_nothing_unless_something_failed(s3once, s3, bucket, tree):
+    run = s3once("push", "-q", tree, f"s3://{bucket}")
+    assert (run.code, run.out, run.err) == (0, "", "")
+    run = s3once("push", "-q", tree, "missing", f"s3://{bucket}")
+    assert (run.code, run.out) == (1, "")
+    assert run.err == "s3once: error: missing: does not exist\n"
+
+
+def test_verbose_names_files_and_links(s3once, s3, bucket, tree):
+    (tree / "link").symlink_to("a.txt")
+    run = s3once("push", "-v", tree, f"s3://{bucket}/p")
+    assert run.code == 0
+    assert f"uploaded {tree}/a.txt -> s3://{bucket}/p/a.txt (1 B)\n" in run.out
+    assert f"skipped symlink {tree}/link" in run.out
+    assert "symlinks skipped 1" in run.out
+    assert "done before" not in s3once("push", "-v", tree, f"s3://{bucket}/p").out.split("\nall ")[0]
+    assert f"done before {tree}/a.txt" in s3once("push", "-vv", tree, f"s3://{bucket}/p").out
+
+
+def test_dry_run_says_what_would_be_uploaded(s3once, s3, bucket, tree):
+    run = s3once("push", "-n", tree, f"s3://{bucket}/p")
+    assert run.code == 0
+    assert f"would upload {tree}/a.txt -> s3://{bucket}/p/a.txt (1 B)\n" in run.out
+    assert f"dry run: would upload 2 files (3 B) to s3://{bucket}/p\n" in run.out
+    assert s3.objects(bucket) == {}
+
+
+def test_names_never_steer_the_terminal(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "hostile", {b"ok\x1b[31m\xc2\x9b.txt": b"x", b"bad\x1b]0;x\x07\xff": b"x"})
+    run = s3once("push", "-v", tree, f"s3://{bucket}")
+    assert run.code == 1
+    assert "bad\\x1b]0;x\\x07\\xff: the name is not UTF-8" in run.err
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", run.out + run.err)
+
+
+def test_progress_is_drawn_on_a_terminal_only(s3once, s3, bucket, tmp_path):
+    big = tmp_path / "big"
+    big.mkdir()
+    for i in range(3):
+        with open(big / f"{i}", "wb") as file:
+            file.truncate(100 * MIB)
+    master, terminal = pty.openpty()
+    argv = [str(s3once.binary()), "push", str(big), f"s3://{bucket}"]
+    popen = subprocess.Popen(
+        argv, env={**s3once.environment, "TERM": "xterm"}, stdout=subprocess.PIPE, stderr=terminal, cwd=tmp_path
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while piece := os.read(master, 65536):
+            shown += piece
+    except OSError:
+        pass  # the terminal is gone: the program has ended
+    out = popen.communicate(timeout=60)[0]
+    os.close(master)
+    assert popen.returncode == 0 and b"all 3 files are in" in out
+    lines = shown.split(b"\r\x1b[K")
+    assert any(re.fullmatch(rb"\d of 3\+? files, [\d.]+ [KMG]?i?B of .* in flight.*", line) for line in lines), shown
+    assert all(len(line) < 80 for line in lines[1:])
+    assert shown.endswith(b"\r\x1b[K")
+    assert b"\x1b" not in out
+
+
+# --- signals, and files that others hold
+
+
+class Holder:
+    """An uploader that is stopped in the middle of a file, and so holds it for as long as the lease lasts."""
+
+    def __init__(self, s3once, s3, bucket, folder):
+        self.s3once, self.url = s3once, f"s3://{bucket}/held"
+        self.tree = folder / "held"
+        self.tree.mkdir()
+        with open(self.tree / "big", "wb") as file:
+            file.truncate(400 * MIB)
+        self.running = s3once.start("push", "--concurrency", "1", self.tree, self.url)
+        wait_until(lambda: s3.uploads(bucket), 30, "an upload")
+        os.kill(self.running.pid, signal.SIGSTOP)
+        assert not s3.objects(bucket), "stopped too late"
+
+    def start(self, *options):
+        return self.s3once.start("push", *options, self.tree, self.url)
+
+
+@pytest.fixture
+def holder(s3once, s3, bucket, tmp_path):
+    return Holder(s3once, s3, bucket, tmp_path)
+
+
+@pytest.mark.parametrize("sig, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_signal_stops_a_run_in_good_order(holder, sig, code):
+    running = holder.start("--json")
+    wait_until(lambda: '"held"' in running.output()[0], 30, "the wait for the holder")
+    os.kill(running.pid, sig)
+    run = running.wait(15)
+    assert run.code == code
+    assert run.events[-1]["event"] == "summary" and run.events[-1]["exit"] == code
+    assert "s3once: stopping" in run.err
+
+
+def test_ignored_signal_stays_ignored(holder):
+    argv = ["sh", "-c", 'trap "" HUP; exec "$0" "$@"', str(holder.s3once.binary())]
+    argv += ["push", "-v", str(holder.tree), holder.url]
+    popen = subprocess.Popen(argv, env=holder.s3once.environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    while b"waiting" not in popen.stderr.readline():
+        assert popen.poll() is None
+    popen.send_signal(signal.SIGHUP)
+    popen.send_signal(signal.SIGINT)
+    popen.communicate(timeout=15)
+    assert popen.returncode == 130
+
+
+def test_no_wait_leaves_held_files_and_exits_4(holder):
+    run = holder.start("--no-wait").wait(15)
+    assert run.code == 4
+    assert f"{holder.tree}/big: " in run.err
+    assert "0 of 1 file is in" in run.out and "held by others 1" in run.out
+
+
+def test_worse_exit_codes_win_over_4(holder, tmp_path):
+    run = holder.s3once("push", "--no-wait", holder.tree, tmp_path / "missing", holder.url, timeout=15)
+    assert run.code == 1
+
+
+def test_status_names_who_holds_a_file(holder, bucket):
+    run = holder.s3once("status", f"s3://{bucket}/held/big")
+    assert run.code == 0
+    for words in ("state     claimed since 20", "still open", "fence     session ", "next run  the next run waits"):
+        assert words in run.out
+    run = holder.s3once("status", f"s3://{bucket}")
+    assert "claimed: 1 file by " in run.out and "done 0 files (0 B), claimed 1, failed 0" in run.out
+
+
+# --- exit 3: once for the run, before the first file
+
+
+def setup_errors():
+    nothing = f"http://127.0.0.1:{free_ports(1)[0]}"
+    wrong = {"AWS_ACCESS_KEY_ID": "AKIAWRONGWRONGWRONG", "AWS_SECRET_ACCESS_KEY": "wrong"}
+    none = dict.fromkeys(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
+    return {
+        "no credentials": (none, [], "credentials"),
+        "half of the credentials": ({"AWS_SECRET_ACCESS_KEY": None}, [], "credentials|AWS_SECRET_ACCESS_KEY"),
+        "unknown key": (wrong, [], r"\((InvalidAccessKeyId|SignatureDoesNotMatch).*request id"),
+        "wrong secret": ({"AWS_SECRET_ACCESS_KEY": "wrong"}, [], r"\(SignatureDoesNotMatch, request id"),
+        "no such profile": ({}, ["--profile", "nobody"], "nobody"),
+        "refused": ({}, ["--endpoint-url", nothing], nothing.removeprefix("http://")),
+        "unresolvable": ({}, ["--endpoint-url", "http://no-such-host.invalid"], "no-such-host.invalid"),
+        "malformed endpoint": ({}, ["--endpoint-url", "ftp://host"], "ftp://host"),
+        "no such certificates": ({}, ["--ca-bundle", "/nonexistent.pem"], "/nonexistent.pem"),
+    }
+
+
+SETUP_ERRORS = setup_errors()
+
+
+def assert_setup_error(run, pattern):
+    errors = [line for line in run.err.splitlines() if line.startswith("s3once: error: ")]
+    assert run.code == 3, run
+    assert len(errors) == 1, run
+    assert re.search(pattern, errors[0]), run
+
+
+@pytest.mark.parametrize("case", SETUP_ERRORS)
+def test_setup_error_ends_the_run_at_once(s3once, s3, bucket, tree, case):
+    env, options, pattern = SETUP_ERRORS[case]
+    run = s3once("push", "--retries", "1", *options, tree, f"s3://{bucket}", env=env)
+    assert_setup_error(run, pattern)
+    assert s3.objects(bucket) == {}
+
+
+def test_no_such_bucket(s3once, s3, tree):
+    missing = fresh_name("missing")
+    run = s3once("push", tree, f"s3://{missing}")
+    assert_setup_error(run, missing)
+
+
+def test_untrusted_certificate(s3once, s3, bucket, tree):
+    run = s3once("push", "--retries", "1", "--endpoint-url", s3.tls_endpoint, tree, f"s3://{bucket}")
+    assert_setup_error(run, "certificate")
+    run = s3once("push", "--endpoint-url", s3.tls_endpoint, "--ca-bundle", s3.ca, tree, f"s3://{bucket}")
+    assert run.code == 0, run
+    s3.assert_same(tree, bucket)
+
+
+def test_another_users_bucket(s3once, s3, bucket, tree):
+    s3.client.put_bucket_policy(
+        Bucket=bucket,
+        Policy='{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Principal":"*","Action":"s3:PutObject",'
+        f'"Resource":"arn:aws:s3:::{bucket}/*"}}]}}',
+    )
+    run = s3once("push", tree, f"s3://{bucket}")
+    assert run.code in (1, 3), run
+    assert re.search(r"\(AccessDenied, request id ", run.err)
+    assert s3.objects(bucket) == {}
+
+
+def test_no_such_table(s3once, s3, dynamodb, bucket, table, tree):
+    run = s3once("push", tree, f"s3://{bucket}")
+    assert_setup_error(run, table)
+    assert "s3once init" in run.err
+    assert s3.objects(bucket) == {}
+
+
+def make_table(dynamodb, name, *keys):
+    dynamodb.client.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, ("HASH", "RANGE"))],
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
+    )
+
+
+@pytest.mark.parametrize("keys", [["id"], ["pk"], ["sk", "pk"]])
+def test_table_of_another_shape(s3once, s3, dynamodb, bucket, table, tree, keys):
+    make_table(dynamodb, table, *keys)
+    run = s3once("push", tree, f"s3://{bucket}")
+    assert_setup_error(run, table)
+    run = s3once("init")
+    assert_setup_error(run, table)
+    assert dynamodb.items(table) == []
+
+
+def test_table_that_was_never_set_up(s3once, s3, dynamodb, bucket, table, tree):
+    make_table(dynamodb, table, "pk", "sk")
+    for argv in (["push", tree, f"s3://{bucket}"], ["status", f"s3://{bucket}"]):
+        assert_setup_error(s3once(*argv), f"{table}.*s3once init --marks dynamodb:{table}")
+
+
+def test_dynamodb_endpoint_that_is_not_there(s3once, s3, bucket, tree):
+    nothing = f"http://127.0.0.1:{free_ports(1)[0]}"
+    options = ["--retries", "1", "--marks", "dynamodb:marks", "--dynamodb-endpoint-url", nothing]
+    run = s3once("push", *options, tree, f"s3://{bucket}")
+    assert_setup_error(run, nothing.removeprefix("http://"))
+
+
+LOCAL_MARKS = {
+    "no home": ({"HOME": None, "XDG_STATE_HOME": None}, "local", "HOME"),
+    "a directory": ({}, "sqlite:.", "."),
+    "no database": ({}, "sqlite:tree/a.txt", "a.txt"),
+    "no such folder's parent is a file": ({}, "sqlite:tree/a.txt/marks.db", "a.txt"),
+}
+
+
+@pytest.mark.parametrize("case", LOCAL_MARKS)
+def test_local_marks_that_cannot_be(s3once, s3, bucket, tree, case):
+    env, marks, words = LOCAL_MARKS[case]
+    before = (tree / "a.txt").read_bytes()
+    run = s3once("push", "--marks", marks, tree, f"s3://{bucket}", env=env)
+    assert_setup_error(run, re.escape(words))
+    assert (tree / "a.txt").read_bytes() == before
+    assert s3.objects(bucket) == {}
+
+
+def test_setup_error_as_json(s3once, s3, tree):
+    run = s3once("push", "--json", tree, f"s3://{fresh_name('missing')}")
+    assert run.code == 3
+    fatal, summary = run.events[-2:]
+    assert fatal["event"] == "fatal" and fatal["code"] == "NoSuchBucket" and fatal["request_id"]
+    assert summary["event"] == "summary" and summary["exit"] == 3
+
+
+def test_wrong_credentials_of_another_user_are_never_shown(s3once, s3, bucket, tree):
+    secret = "zH9secretsecretsecret"
+    for options in ([], ["-vvv"], ["--json", "-vvv"]):
+        run = s3once("push", "--retries", "1", *options, tree, f"s3://{bucket}", env={"AWS_SECRET_ACCESS_KEY": secret})
+        assert run.code == 3 and secret not in run.out + run.err
+
+
+# --- exit 1: the others go on
+
+
+def test_missing_and_unreadable_sources(s3once, s3, bucket, tree, tmp_path):
+    other = make_tree(tmp_path / "other", {"ok": b"ok", "secret": b"s", "closed/file": b"f"})
+    (other / "secret").chmod(0)
+    (other / "closed").chmod(0)
+    for path in (tmp_path, s3once.home, s3once.state, tree, other):
+        path.chmod(0o755)
+    run = s3once("push", tree, "missing", other, f"s3://{bucket}/p", unprivileged=True)
+    (other / "closed").chmod(0o755)
+    assert run.code == 1, run
+    assert "s3once: error: missing: does not exist" in run.err
+    assert re.search(r"other/secret: .*Permission denied", run.err)
+    assert re.search(r"other/closed: .*Permission denied", run.err)
+    assert set(s3.objects(bucket)) == {"p/a.txt", "p/sub/b.txt", "p/ok"}
+    assert "3 of 6 files are in" in run.out and "failed 3" in run.out
+
+
+def test_only_links(s3once, s3, bucket, tmp_path):
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "l").symlink_to("/etc/hostname")
+    run = s3once("push", "links", f"s3://{bucket}")
+    assert run.code == 1
+    assert "--follow" in run.err
+
+
+def test_empty_folder_is_fine(s3once, s3, bucket, tmp_path):
+    (tmp_path / "empty").mkdir()
+    run = s3once("push", "empty", f"s3://{bucket}/p")
+    assert run.code == 0
+    assert f"found no files for s3://{bucket}/p" in run.out
+
+
+def test_object_with_other_content_is_kept(s3once, s3, bucket, tree):
+    s3.client.put_object(Bucket=bucket, Key="p/a.txt", Body=b"somebody else's")
+    run = s3once("push", tree, f"s3://{bucket}/p")
+    assert run.code == 1
+    assert f"s3once: error: {tree}/a.txt: " in run.err
+    assert s3.get(bucket, "p/a.txt") == b"somebody else's"
+    assert s3.get(bucket, "p/sub/b.txt") == b"bb"
+
+
+# --- --as, --files-from and their likes, through the command line
+
+
+def test_as_names_the_key(s3once, s3, bucket, tree):
+    assert s3once("push", "--as", "x//y z", tree / "a.txt", f"s3://{bucket}").code == 0
+    assert list(s3.objects(bucket)) == ["x//y z"]
+
+
+@pytest.mark.parametrize("options, given", [(["--files-from", "-"], b"sub/b.txt\n"), (["-0", "--files-from=-"], b"sub/b.txt\0")])
+def test_files_from_standard_input(s3once, s3, bucket, tree, options, given):
+    run = s3once("push", *options, tree, f"s3://{bucket}", stdin=given)
+    assert run.code == 0, run
+    assert list(s3.objects(bucket)) == ["sub/b.txt"]
+
+
+def test_order_of_filters_counts(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "filtered", {"a.log": b"1", "b.log": b"2", "c.txt": b"3"})
+    assert s3once("push", "--exclude", "*.log", "--include=a.log", tree, f"s3://{bucket}").code == 0
+    assert set(s3.objects(bucket)) == {"a.log", "c.txt"}
+
+
+def test_options_after_operands_and_double_dash(s3once, s3, bucket, tmp_path):
+    make_tree(tmp_path, {"-dash/f": b"x"})
+    assert s3once("push", "-q", "--", "-dash", f"s3://{bucket}").code == 0
+    assert set(s3.objects(bucket)) == {"f"}
+    assert s3once("push", "./-dash", f"s3://{bucket}/q", "-q").code == 0

@@ -1,0 +1,83 @@
+"""--help, the man pages and what the program accepts are one and the same."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.system.harness import BUILD, REPOSITORY
+
+MAN = REPOSITORY / "docs" / "man"
+COMMANDS = ["push", "status", "init"]
+
+
+def options_of_help(text):
+    return set(re.findall(r"^ {2,6}(?:-\w, )?--([a-z0-9-]+)", text, re.M)), set(re.findall(r"^  -(\w), --", text, re.M))
+
+
+def options_of_man(text):
+    """Options that have an entry of their own: a line that begins with one."""
+    lines = [line for line in text.splitlines() if re.match(r"\*-", line)]
+    return (
+        {name for line in lines for name in re.findall(r"\*--([a-z0-9-]+)\*", line)},
+        {letter for line in lines for letter in re.findall(r"\*-(\w)\*", line)},
+    )
+
+
+def man(command):
+    return (MAN / f"s3once-{command}.1.scd").read_text()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_and_man_name_the_same_options(s3once, command):
+    of_help = options_of_help(s3once(command, "--help").out)
+    assert len(of_help[0]) > 5
+    assert options_of_man(man(command)) == of_help
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_exists(s3once, command):
+    """An option that is known is never 'unknown': after a wrong option nothing else is complained about."""
+    names, letters = options_of_help(s3once(command, "--help").out)
+    for option in [f"--{name}" for name in names] + [f"-{letter}" for letter in letters]:
+        run = s3once(command, option)
+        assert "unknown option" not in run.err, option
+    assert "unknown option '--no-such-option'" in s3once(command, "--no-such-option").err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_values_are_named_alike(s3once, command):
+    text = re.sub(r"[*_]", "", man(command))
+    for name, value in re.findall(r"--([a-z-]+) (\S+)(?=\s\s|\n)", s3once(command, "--help").out.split("\nExamples:")[0]):
+        assert f"--{name} {value}\n" in text, f"--{name} {value}"
+
+
+def test_usage_lists_every_command(s3once):
+    usage = s3once("--help").out
+    overview = (MAN / "s3once.1.scd").read_text()
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} ", usage, re.M)
+        assert f"\n*{command}*\n" in overview and f"*s3once-{command}*(1)" in overview
+
+
+def test_every_exit_code_is_documented(s3once):
+    for page in ("s3once", "s3once-push"):
+        status = (MAN / f"{page}.1.scd").read_text().split("# EXIT STATUS")[1].split("\n# ")[0]
+        assert re.findall(r"^\*([\d*, ]+)\*$", status, re.M) == ["0", "1", "2", "3", "4", "5", "129*, *130*, *143"]
+    help_text = s3once("push", "--help").out.split("Exit codes:")[1]
+    assert set(re.findall(r"\b\d+\b", help_text)) == {"0", "1", "2", "3", "4", "5", "129", "130", "143"}
+    header = (REPOSITORY / "include" / "s3once" / "push.h").read_text()
+    assert re.findall(r"S3ONCE_EXIT_\w+ =\s*(\d+)", header) == ["0", "1", "2", "3", "4", "5", "128"]
+    for command in ("status", "init"):
+        codes = set(re.findall(r"^\*(\d)\*$", man(command).split("# EXIT STATUS")[1], re.M))
+        assert codes == {"0", "1", "2", "3"}
+
+
+@pytest.mark.parametrize("page", ["s3once", *(f"s3once-{command}" for command in COMMANDS)])
+def test_man_pages_are_built(page):
+    if not shutil.which("scdoc"):
+        pytest.fail("scdoc is not installed: run tests/setup/install test")
+    built = (BUILD / "docs" / "man" / f"{page}.1").read_bytes()
+    assert built == subprocess.run(["scdoc"], input=(MAN / f"{page}.1.scd").read_bytes(), capture_output=True, check=True).stdout
+    assert b".TH" in built

@@ -1,0 +1,160 @@
+"""`s3once status` and `s3once init` on both kinds of marks."""
+
+import json
+import re
+import sqlite3
+
+import pytest
+
+from tests.system.harness import fresh_name, make_tree
+from tests.system.test_cli import assert_setup_error
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return make_tree(tmp_path / "tree", {"a.txt": b"a", "sub/b.txt": b"bb", "sub/c.txt": b"ccc"})
+
+
+@pytest.fixture(params=["local", "dynamodb"])
+def marks(request, s3once):
+    """A program with marks of either kind, set up."""
+    if request.param == "local":
+        return "local"
+    name = fresh_name("table")
+    s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = request.getfixturevalue("dynamodb").endpoint
+    s3once.environment["S3ONCE_MARKS"] = f"dynamodb:{name}"
+    assert s3once("init").code == 0
+    return f"dynamodb:{name}"
+
+
+# --- status
+
+
+def test_counts_below_a_prefix(s3once, s3, bucket, tree, marks):
+    s3.client.put_object(Bucket=bucket, Key="p/a.txt", Body=b"somebody else's")
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 1
+    host = s3.endpoint.removeprefix("http://")
+    run = s3once("status", f"s3://{bucket}")
+    assert run.code == 0 and run.err == ""
+    assert f"s3://{bucket}/ at {host}: done 2 files (5 B), claimed 0, failed 1" in run.out
+    assert "failed: p/a.txt\n" in run.out
+    assert "done 2 files" in s3once("status", f"s3://{bucket}/p/sub").out
+    assert "done 2 files" in s3once("status", f"s3://{bucket}/p/sub/").out
+    assert "done 0 files" in s3once("status", f"s3://{bucket}/p/su").out
+    assert "done 0 files" in s3once("status", f"s3://{bucket}-x").out
+
+
+def test_story_of_a_key(s3once, s3, bucket, tree, marks):
+    s3.client.put_object(Bucket=bucket, Key="p/a.txt", Body=b"somebody else's")
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 1
+    run = s3once("status", f"s3://{bucket}/p/sub/b.txt")
+    assert run.code == 0
+    for words in (
+        "state     done since 20",
+        "fence     session ",
+        f":{tree}",
+        "version   2 B (2 bytes), modified 20",
+        "next run  the next run skips it",
+    ):
+        assert words in run.out, run
+    assert re.search(r"by .* pid \d+.*, ended", run.out) or "by        " not in run.out
+    run = s3once("status", f"s3://{bucket}/p/a.txt")
+    assert "state     failed since 20" in run.out and "why       " in run.out and "tries again" in run.out
+
+
+def test_status_as_json(s3once, s3, bucket, tree, marks):
+    s3.client.put_object(Bucket=bucket, Key="a.txt", Body=b"somebody else's")
+    assert s3once("push", tree, f"s3://{bucket}").code == 1
+    store, mark, status = s3once("status", "--json", f"s3://{bucket}").events
+    assert store["event"] == "store" and store["shards"] == 16 and re.fullmatch("[0-9a-f]{32}", store["table_id"])
+    assert store["marks"] == (marks if marks != "local" else f"sqlite:{s3once.state}/s3once/marks.db")
+    assert (mark["event"], mark["key"], mark["state"], mark["done"]) == ("mark", "a.txt", "failed", None)
+    assert (status["done"], status["failed"], status["bytes"]) == (2, 1, 5)
+    mark = s3once("status", "--json", f"s3://{bucket}/sub/c.txt").events[-1]
+    assert mark["done"]["bytes"] == 3 and mark["done"]["mtime_ns"] == (tree / "sub/c.txt").stat().st_mtime_ns
+    assert mark["outlook"].startswith("the next run skips it")
+
+
+def test_without_a_bucket_the_store_is_described(s3once, s3, bucket, tree, marks):
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    run = s3once("status")
+    assert run.code == 0
+    assert re.search(r"marks: (dynamodb:|sqlite:/).*, 16 shards, id [0-9a-f]{32}\n", run.out)
+    assert "name a bucket" in run.out
+
+
+def test_many_failures_are_no_wall_of_text(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "many", {f"f{i:02}": b"x" for i in range(15)})
+    for i in range(15):
+        s3.client.put_object(Bucket=bucket, Key=f"f{i:02}", Body=b"other")
+    assert s3once("push", tree, f"s3://{bucket}").code == 1
+    run = s3once("status", f"s3://{bucket}")
+    assert run.out.count("failed: f") == 10 and "and 5 failed files more: -v lists them all" in run.out
+    assert s3once("status", "-v", f"s3://{bucket}").out.count("failed: f") == 15
+
+
+def test_status_never_asks_s3_and_needs_no_credentials_for_local_marks(s3once, s3_proxy, bucket, tree):
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    before = len(s3_proxy.requests())
+    none = dict.fromkeys(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
+    assert "done 3 files" in s3once("status", f"s3://{bucket}", env=none).out
+    assert len(s3_proxy.requests()) == before
+
+
+def test_status_makes_no_marks(s3once):
+    run = s3once("status", "s3://bucket")
+    assert_setup_error(run, "there are no marks at .*/marks.db yet")
+    assert not list(s3once.state.iterdir())
+
+
+def test_status_of_no_table(s3once, dynamodb, table):
+    assert_setup_error(s3once("status", "s3://bucket"), table)
+
+
+# --- init
+
+
+@pytest.mark.parametrize("dynamodb", ["dynoxide", "dynalite"], indirect=True)
+def test_init_makes_a_table_once(s3once, dynamodb, table):
+    run = s3once("init")
+    assert run.code == 0, run
+    has_ttl = "time to live on 'expires'" in run.out
+    assert run.out.startswith(f"table {table} is created and ready: 16 shards")
+    assert has_ttl or "this server has no time to live" in run.err
+    shape = dynamodb.client.describe_table(TableName=table)["Table"]
+    assert shape["KeySchema"] == [
+        {"AttributeName": "pk", "KeyType": "HASH"},
+        {"AttributeName": "sk", "KeyType": "RANGE"},
+    ]
+    if has_ttl:
+        ttl = dynamodb.client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+        assert (ttl["TimeToLiveStatus"], ttl["AttributeName"]) == ("ENABLED", "expires")
+    settings = dynamodb.items(table)
+    assert len(settings) == 1 and settings[0]["pk"] == "settings"
+    again = s3once("init")
+    assert again.code == 0 and again.out.startswith(f"table {table} is ready: 16 shards")
+    assert dynamodb.items(table) == settings
+
+
+def test_init_with_shards(s3once, dynamodb, table):
+    assert "4 shards" in s3once("init", "--shards", "4").out
+    assert "4 shards" in s3once("init").out
+    run = s3once("init", "--shards", "8")
+    assert_setup_error(run, f"{table} has 4 shards, for its life")
+
+
+def test_several_inits_at_once_agree(s3once, dynamodb, table):
+    runs = [running.wait() for running in [s3once.start("init") for _ in range(4)]]
+    assert [run.code for run in runs] == [0] * 4, runs
+    assert len(dynamodb.items(table)) == 1
+
+
+def test_init_of_local_marks(s3once, tmp_path):
+    run = s3once("init", "--marks", "local")
+    path = s3once.state / "s3once" / "marks.db"
+    assert (run.code, run.out) == (0, f"{path} is ready; marks of one host need nothing else\n")
+    assert path.stat().st_mode & 0o777 == 0o600
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert s3once("init", "--marks", f"sqlite:{tmp_path}/m.db").code == 0
+    assert json.loads(s3once("status", "--json", "--marks", f"sqlite:{tmp_path}/m.db").out)["shards"] == 16

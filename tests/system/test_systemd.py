@@ -1,0 +1,135 @@
+"""The units: understood by systemd, closed to what they do not need, and their very command works."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+from tests.system.harness import REPOSITORY, make_tree
+
+UNITS = REPOSITORY / "systemd"
+
+
+def setting(unit, name):
+    return re.findall(rf"^{name}=(.*)$", (UNITS / unit).read_text(), re.M)
+
+
+def analyze(*argv):
+    run = subprocess.run(["systemd-analyze", *map(str, argv)], capture_output=True, text=True, timeout=60)
+    return run.returncode, run.stdout + run.stderr
+
+
+@pytest.fixture
+def installed(s3once, tmp_path):
+    """The units as instance NAME, with the program where systemd would find it."""
+    program = tmp_path / "s3once"
+    program.symlink_to(s3once.binary())
+    for name in ("service", "timer"):
+        text = (UNITS / f"s3once@.{name}").read_text()
+        assert "man:" in text
+        text = re.sub(r"^Documentation=.*\n", "", text, flags=re.M)  # the pages are not installed here
+        (tmp_path / f"s3once@.{name}").write_text(text.replace("ExecStart=s3once ", f"ExecStart={program} "))
+        (tmp_path / f"s3once@photos.{name}").symlink_to(f"s3once@.{name}")
+    return tmp_path
+
+
+def test_systemd_understands_the_units(installed):
+    for name in ("service", "timer"):
+        code, said = analyze("verify", "--man=no", installed / f"s3once@photos.{name}")
+        assert (code, said) == (0, "")
+
+
+def test_the_service_is_closed(installed):
+    code, said = analyze("security", "--offline=true", "--threshold=20", installed / "s3once@photos.service")
+    assert code == 0, said
+    assert float(re.search(r"exposure level.*: ([\d.]+)", said)[1]) <= 2.0
+
+
+def test_it_runs_nightly():
+    assert setting("s3once@.timer", "OnCalendar") == ["*-*-* 02:00:00"]
+    assert setting("s3once@.timer", "Persistent") == ["yes"]
+    code, said = analyze("calendar", *setting("s3once@.timer", "OnCalendar"))
+    assert code == 0, said
+
+
+def environment_of(text):
+    """An EnvironmentFile as systemd reads it."""
+    lines = [line for line in text.splitlines() if line and not line.startswith(("#", ";"))]
+    return dict(line.split("=", 1) for line in lines)
+
+
+def command_of(line, environment):
+    """An ExecStart line as systemd expands it: $NAME alone becomes words, ${NAME} stays one word."""
+    words = []
+    for word in shlex.split(line):
+        if alone := re.fullmatch(r"\$(\w+)", word):
+            words += environment.get(alone[1], "").split()
+        else:
+            words.append(re.sub(r"\$\{(\w+)\}", lambda m: environment.get(m[1], ""), word))
+    return words
+
+
+def uncommented(text):
+    """The example with everything in it that is commented out."""
+    return re.sub(r"^#(?=[A-Z0-9_]+=)", "", text, flags=re.M)
+
+
+def test_the_example_is_what_the_unit_reads():
+    example = environment_of(uncommented((REPOSITORY / "config" / "example.env").read_text()))
+    (line,) = setting("s3once@.service", "ExecStart")
+    asked_for = set(re.findall(r"\$\{?(\w+)", line))
+    assert asked_for <= set(example)
+    known = asked_for | {"S3ONCE_MARKS"}
+    assert all(name in known or name.startswith("AWS_") for name in example)
+    assert command_of(line, example) == (
+        "s3once push --min-age 5m --exclude *.tmp -- /srv/photos s3://my-bucket/photos".split()
+    )
+
+
+def test_the_command_uploads(s3once, s3, bucket, tmp_path):
+    """The ExecStart line, under an environment as the unit's and nothing else, marks in the state directory."""
+    tree = make_tree(tmp_path / "source with spaces", {"a": b"a", "b.tmp": b"b"})
+    state = tmp_path / "lib" / "private" / "s3once"
+    state.mkdir(parents=True, mode=0o700)
+    (tmp_path / "lib" / "s3once").symlink_to("private/s3once")  # as DynamicUser= does
+    example = environment_of((REPOSITORY / "config" / "example.env").read_text())
+    example |= {
+        "S3ONCE_OPTIONS": "--exclude *.tmp --json",
+        "S3ONCE_SOURCE": str(tree),
+        "S3ONCE_TARGET": f"s3://{bucket}/p",
+        "AWS_ACCESS_KEY_ID": s3.access_key,
+        "AWS_SECRET_ACCESS_KEY": s3.secret_key,
+        "AWS_ENDPOINT_URL_S3": s3.endpoint,
+    }
+    (line,) = setting("s3once@.service", "ExecStart")
+    program, *argv = command_of(line, example)
+    assert program == "s3once"
+    bare = dict.fromkeys(s3once.environment) | {
+        name: value for name, value in s3once.environment.items() if name.endswith("SAN_OPTIONS")
+    }
+    unit = {"PATH": "/usr/bin", "LANG": "C.UTF-8", "HOME": "/", "STATE_DIRECTORY": str(tmp_path / "lib" / "s3once")}
+    for uploaded in (1, 0):
+        run = s3once(*argv, env=bare | unit | example, cwd="/")
+        assert run.code == 0, run
+        assert run.events[-1]["uploaded"] == uploaded
+    assert set(s3.objects(bucket)) == {"p/a"}
+    assert (state / "marks.db").exists()
+
+
+def test_stopping_the_service_is_no_failure():
+    assert setting("s3once@.service", "SuccessExitStatus") == ["143"]
+    (seconds,) = setting("s3once@.service", "TimeoutStopSec")
+    assert int(seconds) > 10, "longer than the grace"
+
+
+def test_the_units_are_installed(s3once, tmp_path):
+    build = s3once.binary().parents[2] if s3once.binary().parent.name == "cli" else s3once.binary().parent
+    argv = ["meson", "install", "-C", str(build), "--no-rebuild", "--quiet", "--destdir", str(tmp_path / "root")]
+    subprocess.run(argv, check=True, capture_output=True, timeout=120)
+    installed = {path.name for path in (tmp_path / "root").rglob("*") if path.is_file()}
+    assert {"s3once", "s3once@.service", "s3once@.timer", "example.env"} <= installed
+    assert not shutil.which("scdoc") or {"s3once.1", "s3once-push.1", "s3once-status.1", "s3once-init.1"} <= installed
+    assert os.access(next(path for path in (tmp_path / "root").rglob("bin/s3once")), os.X_OK)
