@@ -179,6 +179,7 @@ struct query {
 	item_visitor *each;
 	void *arg;
 	size_t visited;
+	bool is_cut;
 };
 
 static int visit_wanted(void *arg, const char *pk, const char *sk, const struct item *item)
@@ -187,6 +188,10 @@ static int visit_wanted(void *arg, const char *pk, const char *sk, const struct 
 	const struct dynamodb_range *range = query->range;
 	if (has_unwanted_first(range) && strcmp(sk, range->from) == 0)
 		return 0;
+	if (range->most && query->visited == range->most) {
+		query->is_cut = true; /* one more was asked for, in case the first is not wanted */
+		return 0;
+	}
 	query->visited++;
 	return query->each(query->arg, pk, sk, item);
 }
@@ -239,7 +244,7 @@ enum outcome dynamodb_query(struct dynamodb_conn *conn, const struct table *tabl
 		outcome = query_page(conn, &query, limits, &start, &problem);
 	while (outcome == OUTCOME_OK && start && query.visited == 0);
 	if (outcome == OUTCOME_OK)
-		*ret_more = start != NULL;
+		*ret_more = start || query.is_cut;
 	else if (ret_problem)
 		*ret_problem = problem;
 	free(start);
