@@ -4,11 +4,11 @@ from .base import Server, ServerError, answers, free_ports, npm_package, program
 
 
 class Dynalite(Server):
-    """create_ms: how long a new table stays in CREATING. data: a folder that keeps the data; in memory without it."""
+    """create_ms: how long a new table stays in CREATING, delete_ms: a deleted one in DELETING. data: a folder that keeps the data; in memory without it."""
 
-    def __init__(self, folder=None, create_ms=0, data=None):
+    def __init__(self, folder=None, create_ms=0, delete_ms=0, data=None):
         super().__init__(folder)
-        self.create_ms, self.data = create_ms, data
+        self.create_ms, self.delete_ms, self.data = create_ms, delete_ms, data
 
     def launch(self):
         package = npm_package("dynalite")
@@ -17,6 +17,6 @@ class Dynalite(Server):
         (port,) = free_ports(1)
         self.endpoint = f"http://127.0.0.1:{port}"
         argv = [program("node"), package / "cli.js", "--host", "127.0.0.1", "--port", port]
-        argv += ["--createTableMs", self.create_ms, "--deleteTableMs", 0]
+        argv += ["--createTableMs", self.create_ms, "--deleteTableMs", self.delete_ms]
         self.spawn("dynalite", argv + (["--path", self.data] if self.data else []))
         self.wait_until(lambda: answers(self.endpoint), 20)

@@ -122,7 +122,7 @@ static const struct {
 	{{.from = "a.a", .to = "a/a"}, "a.txt", false},
 	{{.from = "a.a", .after = true, .to = "a/a"}, "a.txt", false},
 	{{.to = "a"}, "A a", false},
-	{{.from = "\xf0"}, "\xf0\x90\x80\x80", false},
+	{{.from = "\xef\xbf\xbf"}, "\xf0\x90\x80\x80", false},
 	{{.from = "\xf0\x90\x80\x80", .after = true}, "", false},
 	{{.from = "b", .to = "c"}, "", false},
 	{{.from = "a/b", .to = "a/b"}, "a/b", false},

@@ -189,6 +189,58 @@ static void locked(void)
 	close_it(&opened);
 }
 
+/* What each put of a hurried thread came to. */
+struct hurried {
+	struct store *store;
+	unsigned index;
+	enum outcome outcomes[KEYS];
+};
+
+static void *hurry(void *arg)
+{
+	struct hurried *hurried = arg;
+	struct opened opened = {.store = hurried->store};
+	char sk[32];
+
+	for (unsigned i = 0; i < KEYS; i++) {
+		uint64_t in_ns = random_below(NS_PER_MS);
+		const struct call_limits limits = {.deadline_ns = clock_boot_ns() + in_ns};
+		if (store_conn_new(opened.store, &opened.conn) < 0)
+			break;
+		snprintf(sk, sizeof sk, "%u/%u", hurried->index, i);
+		hurried->outcomes[i] = put_within(&opened, "hurried", sk, &limits);
+		store_conn_free(opened.conn);
+	}
+	return NULL;
+}
+
+/* However short the time: what was abandoned is not there, what was answered is. */
+static void abandoned_is_not_applied(void)
+{
+	static struct hurried hurried[THREADS];
+	pthread_t threads[THREADS];
+	struct opened opened;
+	unsigned counts[2] = {0};
+	char sk[32];
+
+	CHECK_INT(open_at("hurried.db", &opened), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		hurried[i] = (struct hurried){.store = opened.store, .index = i};
+		CHECK(pthread_create(&threads[i], NULL, hurry, &hurried[i]) == 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < THREADS * KEYS; i++) {
+		bool ok = hurried[i / KEYS].outcomes[i % KEYS] == OUTCOME_OK;
+		snprintf(sk, sizeof sk, "%u/%u", i / KEYS, i % KEYS);
+		CHECK_INT(get_one(&opened, "hurried", sk), ok ? OUTCOME_OK : OUTCOME_ABSENT);
+		CHECK(ok || hurried[i / KEYS].outcomes[i % KEYS] == OUTCOME_ABANDONED);
+		counts[ok]++;
+	}
+	CHECK(counts[0] > 0 && counts[1] > 0);
+	close_it(&opened);
+}
+
 /* A store that is closed while its file is locked does not wait for the file. */
 static void close_while_locked(void)
 {
@@ -214,6 +266,7 @@ int main(void)
 	several_processes();
 	killed();
 	locked();
+	abandoned_is_not_applied();
 	close_while_locked();
 	scratch_remove();
 	return check_result();
