@@ -166,11 +166,11 @@ static void own_partition(struct scene *scene)
 	forget(&seen);
 }
 
-#define PAGED 2500
+#define PAGED 700
 
-static void put_kilobyte(struct scene *scene, size_t i)
+static void put_large(struct scene *scene, size_t i)
 {
-	char sk[16], filler[1001];
+	char sk[16], filler[4001];
 	struct item item = {0}, present = {0};
 
 	snprintf(sk, sizeof sk, "%05zu", i);
@@ -189,7 +189,7 @@ static void pages(struct scene *scene)
 	bool more = true;
 
 	for (size_t i = 0; i < PAGED; i++)
-		put_kilobyte(scene, i * 7 % PAGED);
+		put_large(scene, i * 7 % PAGED);
 	while (more && count++ < 10) {
 		size_t before = seen->n;
 		if (!CHECK_OUTCOME(query(scene, &range, seen, &more), OUTCOME_OK))
