@@ -145,7 +145,7 @@ enum mark_says mark_says(const struct mark *mark, uint64_t size, int64_t mtime_n
 		return SAYS_CHANGED;
 	if (mark->done.mtime_ns == mtime_ns)
 		return SAYS_DONE;
-	return *mark->done.sum ? SAYS_COMPARE : SAYS_CHANGED;
+	return SAYS_COMPARE;
 }
 
 /* A list of changes with room for the decimal text of its numbers. */

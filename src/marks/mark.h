@@ -59,8 +59,7 @@ void mark_partition(const struct mark_space *space, unsigned shard, char ret[sta
 enum mark_says {
 	SAYS_FREE,    /* absent, or failed: claim it, or take it over */
 	SAYS_DONE,    /* this very version is done */
-	SAYS_COMPARE, /* done with the same size and another mtime: compare the content with
-			 done.sum */
+	SAYS_COMPARE, /* done with the same size and another mtime: compare the content */
 	SAYS_CHANGED, /* another version is done */
 	SAYS_CLAIMED, /* somebody's; whether it is stale is the session's question */
 };

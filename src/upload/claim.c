@@ -1,7 +1,9 @@
 /* Steps 2 and 3: whether there is anything to do for a file, and the claim. */
 #include "base/clock.h"
 #include "base/text.h"
+#include "upload/proof.h"
 #include "upload/worker.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,15 +82,26 @@ static enum step look_again(struct worker *worker, struct file *file)
 	return o == OUTCOME_OK ? STEP_AGAIN : file_outcome(worker, file, o, &problem);
 }
 
+/* Whether the content is what the mark says was done: by its checksum, else by an etag that is an
+ * MD5. */
+static bool is_what_was_done(const struct file *file)
+{
+	const struct version *done = &file->seen.done;
+	const char *crc = !strncmp(done->sum, "crc32c:", 7) ? done->sum + 7 : "";
+	struct s3_object object = {.size = done->size};
+	snprintf(object.crc32c, sizeof object.crc32c, "%s", crc);
+	snprintf(object.etag, sizeof object.etag, "%s", done->etag);
+	return proof_whole(&file->sums, &object, true) == PROOF_YES;
+}
+
 /* Done with the same size and another mtime: the content decides. */
 static enum step compare(struct worker *worker, struct file *file)
 {
-	enum step step = file_sum(worker, file, DIGEST_CRC32C);
+	const unsigned kinds = DIGEST_CRC32C | (*file->seen.done.sum ? 0 : DIGEST_MD5);
+	enum step step = file_sum(worker, file, kinds);
 	if (step != STEP_NEXT)
 		return step;
-	char sum[SUM_MAX + 1] = "crc32c:";
-	crc32c_to_base64(file->sums.crc32c, sum + strlen(sum));
-	if (strcmp(sum, file->seen.done.sum))
+	if (!is_what_was_done(file))
 		return changed(worker, file);
 	if (worker->run->dry)
 		return settle(worker, file, S3ONCE_EVENT_SKIPPED);

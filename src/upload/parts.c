@@ -336,7 +336,7 @@ static enum step complete(struct worker *worker, struct upload *upload)
 		.n_parts = file->plan.n_parts,
 		.size = file->state.size,
 		.crc32c = proof_combined_crc(upload->sums, file->plan.n_parts),
-		.condition = file_condition(worker, file),
+		.condition = file_condition(worker, file, S3_COMPLETE_CONDITION),
 		.limits = run_visible_limits(worker->run),
 	};
 	struct s3_object reply = {0};

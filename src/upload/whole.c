@@ -102,7 +102,7 @@ enum step send_whole(struct worker *worker, struct file *file)
 		.key = file->candidate->key,
 		.body = &body,
 		.sums = &file->sums,
-		.condition = file_condition(worker, file),
+		.condition = file_condition(worker, file, S3_PUT_CONDITION),
 		.meta = file_meta(worker, file),
 		.limits = run_visible_limits(worker->run),
 	};

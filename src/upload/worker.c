@@ -38,15 +38,16 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 	return meta;
 }
 
-struct s3_condition file_condition(const struct worker *worker, const struct file *file)
+struct s3_condition file_condition(
+	const struct worker *worker, const struct file *file, enum s3_ability ability)
 {
 	struct s3_condition condition = {0};
-	if (file->unconditional)
+	const bool replaces = *file->replaces.etag != 0;
+	if (file->unconditional ||
+		s3_knows(worker->run->s3, replaces ? S3_IF_MATCH : ability) == S3_NO)
 		return condition;
-	if (!*file->replaces.etag)
-		condition.if_none_match = true;
-	else if (s3_knows(worker->run->s3, S3_IF_MATCH) != S3_NO)
-		condition.if_match = file->replaces.etag;
+	condition.if_none_match = !replaces;
+	condition.if_match = replaces ? file->replaces.etag : NULL;
 	return condition;
 }
 

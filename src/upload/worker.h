@@ -79,8 +79,10 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);
 struct report_file file_about(const struct file *file);
 /* The metadata that our objects carry. */
 struct s3_meta file_meta(const struct worker *worker, const struct file *file);
-/* The condition for making the object visible. */
-struct s3_condition file_condition(const struct worker *worker, const struct file *file);
+/* The condition for making the object visible; `ability` is the one that If-None-Match needs here.
+ */
+struct s3_condition file_condition(
+	const struct worker *worker, const struct file *file, enum s3_ability ability);
 /* The server may ignore that condition: HEAD right before. */
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
 
