@@ -1,0 +1,226 @@
+/* The rules of a mark on a real store, and on one whose wire sends every write twice, as libcurl
+ * does when a reused connection drops: each refusal is then the echo of our own write. */
+#include "../check.h"
+#include "marks/mark.h"
+#include <stdlib.h>
+
+/* A store that forwards to another and performs every write twice, answering the second. */
+struct echo_conn {
+	struct store_conn conn;
+	struct store_conn *inner;
+};
+
+static enum outcome put_twice(struct store_conn *conn, struct item_key key, const struct item *item,
+	const struct condition *conditions, size_t n, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem)
+{
+	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
+	inner->store->ops->put(inner, key, item, conditions, n, limits, ret_present, ret_problem);
+	item_clear(ret_present);
+	return inner->store->ops->put(
+		inner, key, item, conditions, n, limits, ret_present, ret_problem);
+}
+
+static enum outcome update_twice(struct store_conn *conn, struct item_key key,
+	const struct change *changes, size_t n_changes, const struct condition *conditions,
+	size_t n, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
+{
+	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
+	inner->store->ops->update(
+		inner, key, changes, n_changes, conditions, n, limits, ret_present, ret_problem);
+	item_clear(ret_present);
+	return inner->store->ops->update(
+		inner, key, changes, n_changes, conditions, n, limits, ret_present, ret_problem);
+}
+
+static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
+	return inner->store->ops->get(inner, key, consistent, limits, ret, ret_problem);
+}
+
+static int64_t time_s(const struct store *store)
+{
+	(void)store;
+	return 1000;
+}
+
+static const struct store_ops echo_ops = {
+	.put = put_twice, .update = update_twice, .get = get, .time_s = time_s};
+static struct store echo_store = {&echo_ops};
+
+static const struct mark_space space = {
+	.service = "aws", .bucket = "b", .settings = {.table_id = "t", .shards = 16}};
+static const char ours[] = "11111111111111111111111111111111",
+		  theirs[] = "22222222222222222222222222222222";
+static const struct version version = {
+	.size = 5, .mtime_ns = 7, .sum = "crc32c:AAAAAA==", .etag = "e"};
+
+static struct mark_ref ref_of(struct store_conn *conn, const char *session)
+{
+	return (struct mark_ref){.conn = conn,
+		.space = &space,
+		.key = "a/b",
+		.session = session,
+		.source = "host:/dir"};
+}
+
+static struct mark present(const struct mark_ref *ref)
+{
+	struct mark mark;
+	struct problem problem;
+	CHECK_INT(mark_get(ref, &mark, &problem), OUTCOME_OK);
+	return mark;
+}
+
+/* From absent to done, and what another session may do at each point. */
+static void test_life(struct store_conn *conn)
+{
+	const struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
+	struct claim claim = {0}, second = {0};
+	struct mark seen = {0};
+	struct problem problem;
+	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&b, &second, &seen, &problem), OUTCOME_REFUSED);
+	CHECK_INT(seen.state, MARK_CLAIMED);
+	CHECK_STRING(seen.session, ours);
+	CHECK_STRING(seen.source, "host:/dir");
+	CHECK_INT(mark_says(&seen, 5, 7), SAYS_CLAIMED);
+
+	const struct upload_record record = {
+		.upload_id = "up", .part_bytes = 8, .size = 5, .mtime_ns = 7};
+	CHECK_INT(mark_record_upload(&a, &claim, &record, &problem), OUTCOME_OK);
+	CHECK_INT(mark_record_upload(&b, &claim, &record, &problem), OUTCOME_REFUSED);
+	mark_clear(&seen);
+	seen = present(&a);
+	CHECK_STRING(seen.upload_id, "up");
+
+	/* Taken over: the upload id stays, the first owner is fenced. */
+	CHECK_INT(mark_take(&b, &seen, &second, &seen, &problem), OUTCOME_OK);
+	CHECK_STRING(second.before.upload_id, "up");
+	CHECK_INT((int64_t)second.before.part_bytes, 8);
+	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_REFUSED);
+	mark_clear(&seen);
+	CHECK_INT(mark_fail(&a, &claim, "late", &problem), OUTCOME_OK); /* and changes nothing */
+	seen = present(&a);
+	CHECK_INT(seen.state, MARK_CLAIMED);
+	CHECK_STRING(seen.session, theirs);
+	mark_clear(&seen);
+
+	CHECK_INT(mark_done(&b, &second, &version, &seen, &problem), OUTCOME_OK);
+	/* The same version done by whomever is fine; another is not. */
+	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_OK);
+	struct version other = version;
+	other.size = 6;
+	CHECK_INT(mark_done(&a, &claim, &other, &seen, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_says(&seen, 5, 7), SAYS_DONE);
+	CHECK_INT(mark_says(&seen, 5, 8), SAYS_COMPARE);
+	CHECK_INT(mark_says(&seen, 6, 7), SAYS_CHANGED);
+	CHECK(!seen.upload_id);
+	CHECK_INT(mark_refresh(&a, &seen, 8, &problem), OUTCOME_OK);
+	CHECK_INT(mark_refresh(&a, &seen, 9, &problem), OUTCOME_REFUSED);
+	claim_clear(&claim);
+	claim_clear(&second);
+	mark_clear(&seen);
+}
+
+/* Became done after it was seen claimed: session and claim are the same, the state is not. */
+static void test_take_needs_the_state(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
+	a.key = b.key = "state";
+	struct claim claim = {0}, second = {0};
+	struct mark seen = {0}, image = {0};
+	struct problem problem;
+	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	seen = present(&b);
+	CHECK_INT(mark_done(&a, &claim, &version, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_REFUSED);
+	CHECK_INT(image.state, MARK_DONE);
+	claim_clear(&claim);
+	mark_clear(&seen);
+	mark_clear(&image);
+}
+
+static void test_failed_is_free(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
+	a.key = b.key = "failed";
+	struct claim claim = {0}, second = {0};
+	struct mark seen = {0};
+	struct problem problem;
+	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_fail(&a, &claim, "no luck", &problem), OUTCOME_OK);
+	seen = present(&a);
+	CHECK_INT(mark_says(&seen, 1, 1), SAYS_FREE);
+	CHECK_STRING(seen.error, "no luck");
+	CHECK_INT(mark_take(&b, &seen, &second, &seen, &problem), OUTCOME_OK);
+	seen = present(&a);
+	CHECK(!seen.error);
+	CHECK_INT(seen.tries, 2);
+	claim_clear(&claim);
+	claim_clear(&second);
+	mark_clear(&seen);
+}
+
+/* A row of a later layout is held, never stale. */
+static void test_unreadable(void)
+{
+	struct item item = {0};
+	struct mark mark;
+	item_set_string(&item, "state", "resting");
+	CHECK_INT(mark_from_item(&item, &mark), 0);
+	CHECK_INT(mark_says(&mark, 1, 1), SAYS_CLAIMED);
+	item_set_string(&item, "state", "done"); /* without a version */
+	CHECK_INT(mark_from_item(&item, &mark), 0);
+	CHECK_INT(mark.state, MARK_UNREADABLE);
+	item_set_string(&item, "size", "5"); /* of another type */
+	CHECK_INT(mark_from_item(&item, &mark), 0);
+	CHECK_INT(mark.state, MARK_UNREADABLE);
+	item_clear(&item);
+	CHECK_INT(mark_from_item(&item, &mark), 0);
+	CHECK_INT(mark.state, MARK_ABSENT);
+}
+
+/* Stable for ever: these numbers are in the tables of users. FNV-1a 64 by an independent
+ * computation. */
+static void test_shards(void)
+{
+	CHECK_INT(mark_shard("", 16), 0xcbf29ce484222325ULL % 16);
+	CHECK_INT(mark_shard("a", 16), 0xaf63dc4c8601ec8cULL % 16);
+	CHECK_INT(mark_shard("foobar", 16), 0x85944171f73967e8ULL % 16);
+	CHECK_INT(mark_shard("foobar", 7), 0x85944171f73967e8ULL % 7);
+	char partition[PARTITION_MAX];
+	mark_partition(&space, 3, partition);
+	CHECK_STRING(partition, "aws/b#3");
+}
+
+static void on_store(bool echo)
+{
+	struct store *store;
+	struct store_conn *conn;
+	struct problem problem = {0};
+	if (!CHECK(!store_sqlite_open(":memory:", &store, &problem))) {
+		fprintf(stderr, "%s\n", problem.text);
+		return;
+	}
+	CHECK_INT(store_conn_new(store, &conn), 0);
+	struct echo_conn echoing = {{&echo_store}, conn};
+	struct store_conn *used = echo ? &echoing.conn : conn;
+	test_life(used);
+	test_take_needs_the_state(used);
+	test_failed_is_free(used);
+	store_conn_free(conn);
+	store_close(store);
+}
+
+int main(void)
+{
+	test_unreadable();
+	test_shards();
+	on_store(false);
+	on_store(true);
+	return check_result();
+}
