@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ATTEMPTS_DEFAULT 9
+#define ATTEMPTS_DEFAULT           9
 #define REQUEST_TIMEOUT_DEFAULT_MS 60000
 
 /* What one resolving stands on. */

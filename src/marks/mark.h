@@ -92,7 +92,8 @@ void claim_clear(struct claim *claim);
 enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct mark *ret_seen,
 	struct problem *ret_problem);
 /* Step 3, take over: update if state, session and claim are exactly as in *seen (which moves into
- * ret->before on OK). REFUSED: as above. */
+ * ret->before on OK). REFUSED: as above;
+ * ret_seen is another struct than seen. */
 enum outcome mark_take(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem);
 /* Step 5: the upload id, if the one there is `before` ("" or NULL: none). The file's size and mtime

@@ -80,7 +80,7 @@ static void test_life(struct store_conn *conn)
 {
 	const struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
 	struct claim claim = {0}, second = {0};
-	struct mark seen = {0};
+	struct mark seen = {0}, image = {0};
 	struct problem problem;
 	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
 	CHECK_INT(mark_claim(&b, &second, &seen, &problem), OUTCOME_REFUSED);
@@ -98,7 +98,7 @@ static void test_life(struct store_conn *conn)
 	CHECK_STRING(seen.upload_id, "up");
 
 	/* Taken over: the upload id stays, the first owner is fenced. */
-	CHECK_INT(mark_take(&b, &seen, &second, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_OK);
 	CHECK_STRING(second.before.upload_id, "up");
 	CHECK_INT((int64_t)second.before.part_bytes, 8);
 	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_REFUSED);
@@ -149,14 +149,14 @@ static void test_failed_is_free(struct store_conn *conn)
 	struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
 	a.key = b.key = "failed";
 	struct claim claim = {0}, second = {0};
-	struct mark seen = {0};
+	struct mark seen = {0}, image = {0};
 	struct problem problem;
 	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
 	CHECK_INT(mark_fail(&a, &claim, "no luck", &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(mark_says(&seen, 1, 1), SAYS_FREE);
 	CHECK_STRING(seen.error, "no luck");
-	CHECK_INT(mark_take(&b, &seen, &second, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK(!seen.error);
 	CHECK_INT(seen.tries, 2);
