@@ -132,7 +132,8 @@ static inline bool script_start(
 	struct script_server *server, const struct script_step *steps, size_t n)
 {
 	*server = (struct script_server){.connection = -1};
-	memcpy(server->steps, steps, n * sizeof *steps);
+	for (size_t i = 0; i < n; i++)
+		server->steps[i] = steps[i];
 	struct sockaddr_in address = {
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof address;

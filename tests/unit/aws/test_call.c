@@ -1,0 +1,534 @@
+#include "aws/call.h"
+#include "aws/call_request.h"
+#include "aws/s3_reply.h"
+#include "base/clock.h"
+#include "script_server.h"
+#include <errno.h>
+
+#define OK_REPLY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+#define S3_ERROR(status, headers, code)                                                            \
+	"HTTP/1.1 " status " X\r\nx-amz-request-id: REQ1\r\n" headers                              \
+	"Connection: close\r\n\r\n<Error><Code>" code "</Code><Message>why</Message></Error>"
+
+static const char *const kinds[] = {"PutObject", "HeadObject", NULL};
+
+/* A service over a scripted server, and one connection to it. */
+struct fixture {
+	struct script_server server;
+	struct aws_settings settings;
+	struct http_shared *http;
+	struct service *service;
+	struct service_conn *conn;
+};
+
+static void set_key(const char *key, const char *token)
+{
+	setenv("AWS_ACCESS_KEY_ID", key, 1);
+	setenv("AWS_SECRET_ACCESS_KEY", "secret/+=", 1);
+	if (token)
+		setenv("AWS_SESSION_TOKEN", token, 1);
+	else
+		unsetenv("AWS_SESSION_TOKEN");
+}
+
+static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
+{
+	*f = (struct fixture){0};
+	set_key("AKIDEXAMPLE", NULL);
+	if (!script_start(&f->server, steps, n))
+		return false;
+	f->settings = (struct aws_settings){.region = strdup("us-east-1"),
+		.s3_endpoint = f->server.url,
+		.dynamodb_endpoint = f->server.url,
+		.attempts = 4,
+		.request_timeout_ms = 5000};
+	struct credentials_options credentials = {.profile = "default",
+		.credentials_path = "/nonexistent/credentials",
+		.config_path = "/nonexistent/config"};
+	struct http_options http = {.connect_timeout_ms = 2000};
+	struct service_options options = {.settings = &f->settings, .is_s3 = true, .kinds = kinds};
+	CHECK_INT(credentials_chain_new(&credentials, &f->settings.credentials), 0);
+	CHECK_INT(http_shared_new(&http, &f->http), 0);
+	options.http = f->http;
+	CHECK_INT(service_new(&options, &f->service), 0);
+	return CHECK_INT(service_conn_new(f->service, &f->conn), 0);
+}
+
+static void end(struct fixture *f)
+{
+	service_conn_free(f->conn);
+	service_free(f->service);
+	http_shared_free(f->http);
+	credentials_chain_free(f->settings.credentials);
+	free(f->settings.region);
+	script_clear(&f->server);
+}
+
+static const struct call_header headers[] = {
+	{"if-none-match", "*"}, {"x-amz-meta-mtime", "1.5"}, {"x-amz-meta-empty", ""}};
+
+static struct call put_call(void)
+{
+	return (struct call){.method = "PUT",
+		.path = "/b/a%20b/../%C3%BC",
+		.query = "partNumber=1&uploadId=x~",
+		.headers = headers,
+		.n_headers = 3,
+		.body = {.bytes = 4, .memory = "body"},
+		.is_write = true,
+		.read_error = s3_reply_error};
+}
+
+static struct call get_call(void)
+{
+	return (struct call){.kind = 1,
+		.method = "GET",
+		.path = "/b/k",
+		.query = "",
+		.payload_hash = SIGV4_EMPTY_HASH,
+		.read_error = s3_reply_error};
+}
+
+struct result {
+	enum outcome outcome;
+	struct problem problem;
+	bool retried;
+	int status;
+	uint64_t took_ms;
+};
+
+static struct result run(struct fixture *f, struct call call)
+{
+	struct result result = {0};
+	struct http_reply reply = {0};
+	uint64_t start_ns = clock_boot_ns();
+	result.outcome = call_perform(f->conn, &call, &reply, &result.retried, &result.problem);
+	result.took_ms = (clock_boot_ns() - start_ns) / NS_PER_MS;
+	result.status = reply.status;
+	http_reply_clear(&reply);
+	return result;
+}
+
+/* The value of a header line as it was sent, or NULL; copied into ret. */
+static const char *sent_header(
+	const struct script_request *request, const char *name, char *ret, size_t size)
+{
+	char line[100];
+	snprintf(line, sizeof line, "\r\n%s:", name);
+	const char *at = request->head ? strcasestr(request->head, line) : NULL;
+	if (!at)
+		return NULL;
+	at += strlen(line);
+	at += strspn(at, " ");
+	snprintf(ret, size, "%.*s", (int)strcspn(at, "\r"), at);
+	return ret;
+}
+
+/* Signs again what the server received, and compares. */
+static bool is_signed(const struct script_request *request, const char *key, const char *region)
+{
+	char values[16][600], names[300], method[16], target[300], *word, *rest;
+	struct sigv4_header signed_headers[16];
+	size_t n = 0;
+	char authorization[600] = "", date[40] = "", hash[80] = "";
+	if (!CHECK(sent_header(request, "authorization", authorization, sizeof authorization)) ||
+		!CHECK(sent_header(request, "x-amz-date", date, sizeof date)) ||
+		!CHECK(sent_header(request, "x-amz-content-sha256", hash, sizeof hash)))
+		return false;
+	const char *at = strstr(authorization, "SignedHeaders=");
+	snprintf(names, sizeof names, "%.*s", (int)strcspn(at + 14, ","), at + 14);
+	for (rest = names; (word = strsep(&rest, ";")) && n < 16; n++) {
+		CHECK(sent_header(request, word, values[n], sizeof values[n]));
+		signed_headers[n] = (struct sigv4_header){word, values[n]};
+	}
+	sscanf(request->head, "%15s %299s", method, target);
+	char *query = strchr(target, '?');
+	if (query)
+		*query++ = 0;
+	char iso[21];
+	snprintf(iso, sizeof iso, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", date, date + 4, date + 6,
+		date + 9, date + 11, date + 13);
+	struct sigv4_request again = {method, target, query ? query : "", signed_headers, n, hash,
+		region, "s3", clock_parse_iso(iso)};
+	struct credentials credentials = {.secret = "secret/+="};
+	snprintf(credentials.access_key, sizeof credentials.access_key, "%s", key);
+	struct sigv4_cache cache = {0};
+	struct text want = TEXT(2000);
+	CHECK_INT(sigv4_sign(&cache, &credentials, &again, &want), 0);
+	bool same = CHECK_STRING(authorization, text_string(&want));
+	text_clear(&want);
+	return same;
+}
+
+struct source {
+	size_t at;
+	unsigned rewinds;
+};
+
+static long source_read(void *arg, void *buf, size_t n)
+{
+	struct source *source = arg;
+	n = n < 10 - source->at ? n : 10 - source->at;
+	memcpy(buf, &"0123456789"[source->at], n);
+	source->at += n;
+	return (long)n;
+}
+
+static int source_rewind(void *arg, uint64_t offset)
+{
+	struct source *source = arg;
+	source->at = offset;
+	source->rewinds++;
+	return 0;
+}
+
+/* Whatever happened before, each attempt is the same request but for date and signature. */
+static void test_same_request(void)
+{
+	struct script_step steps[] = {{NULL, .close = true},
+		{S3_ERROR("500", "", "InternalError"), .close = true},
+		{S3_ERROR("200", "", "InternalError"), .close = true},
+		{"garbage\r\n\r\n", .close = true}, {OK_REPLY}};
+	struct fixture f;
+	if (!begin(&f, steps, 5))
+		return;
+	struct source source = {0};
+	struct call call = put_call();
+	call.limits.attempts = 5;
+	call.payload_hash = SIGV4_UNSIGNED;
+	call.body = (struct http_body){
+		.bytes = 10, .read = source_read, .rewind = source_rewind, .arg = &source};
+	struct result result = run(&f, call);
+	script_stop(&f.server);
+	CHECK_INT(result.outcome, OUTCOME_OK);
+	CHECK(result.retried);
+	CHECK_INT(f.server.n_requests, 5);
+	for (size_t i = 0; i < f.server.n_requests; i++) {
+		const struct script_request *request = &f.server.requests[i];
+		char value[100];
+		CHECK(strncmp(request->head,
+			      "PUT /b/a%20b/../%C3%BC?partNumber=1&uploadId=x~ HTTP/1.1\r\n",
+			      58) == 0);
+		CHECK_STRING(request->body, "0123456789");
+		CHECK_STRING(sent_header(request, "if-none-match", value, sizeof value), "*");
+		CHECK_STRING(sent_header(request, "x-amz-meta-empty", value, sizeof value), "");
+		CHECK_STRING(sent_header(request, "host", value, sizeof value), f.server.url + 7);
+		CHECK(is_signed(request, "AKIDEXAMPLE", "us-east-1"));
+	}
+	unsigned long count = 0;
+	CHECK_STRING(service_kind(f.service, 0, &count), "PutObject");
+	CHECK_INT(count, 5);
+	CHECK_STRING(service_kind(f.service, 1, &count), "HeadObject");
+	CHECK_INT(count, 0);
+	CHECK_STRING(service_kind(f.service, 2, &count), NULL);
+	CHECK_STRING(service_kind(f.service, 3, &count), NULL);
+	end(&f);
+}
+
+static void test_throttled(void)
+{
+	struct script_step steps[] = {{S3_ERROR("503", "", "SlowDown"), .close = true}, {OK_REPLY},
+		{"HTTP/1.1 503 X\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"}, {OK_REPLY},
+		{"HTTP/1.1 500 X\r\nx-amz-retry-after: 300\r\nContent-Length: 0\r\n\r\n"},
+		{OK_REPLY}};
+	struct fixture f;
+	if (!begin(&f, steps, 6))
+		return;
+	struct result result = run(&f, put_call());
+	CHECK_INT(result.outcome, OUTCOME_OK);
+	CHECK(!result.retried);
+	CHECK_INT(result.status, 200);
+	result = run(&f, get_call());
+	CHECK_INT(result.outcome, OUTCOME_OK);
+	CHECK(result.took_ms >= 1000 && result.took_ms < 4000);
+	result = run(&f, get_call());
+	CHECK_INT(result.outcome, OUTCOME_OK);
+	CHECK(result.took_ms >= 300 && result.took_ms < 2000);
+	script_stop(&f.server);
+	/* After a server's error, another connection, perhaps to another server. */
+	CHECK(f.server.requests[5].connection > f.server.requests[4].connection);
+	end(&f);
+}
+
+static void test_used_up(void)
+{
+	struct script_step steps[] = {{S3_ERROR("500", "", "InternalError"), .close = true},
+		{S3_ERROR("503", "", "SlowDown"), .close = true},
+		{S3_ERROR("403", "", "AccessDenied"), .close = true},
+		{S3_ERROR("403", "", "Weird\x1b[31m"), .close = true}};
+	struct fixture f;
+	if (!begin(&f, steps, 4))
+		return;
+	struct call call = put_call();
+	call.limits.attempts = 2;
+	struct result result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_THROTTLED);
+	CHECK(result.retried); /* the 500 may have been applied */
+	CHECK_STRING(result.problem.text, "after 2 attempts: the server asks to slow down");
+	CHECK_STRING(result.problem.code, "SlowDown");
+	CHECK_STRING(result.problem.request_id, "REQ1");
+	CHECK_INT(result.problem.status, 503);
+	result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_DENIED);
+	CHECK_STRING(result.problem.text, "S3 says: why");
+	CHECK_INT(result.status, 403);
+	result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_DENIED);
+	CHECK(!strchr(result.problem.code, '\x1b') && !strchr(result.problem.text, '\x1b'));
+	script_stop(&f.server);
+	end(&f);
+}
+
+static void test_clock(void)
+{
+	char skewed[500], fine[200];
+	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	time_t server_s = (time_t)now_s + 3600;
+	char date[64];
+	strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime(&server_s));
+	snprintf(skewed, sizeof skewed, "HTTP/1.1 403 X\r\nDate: %s\r\nContent-Length: 0\r\n\r\n",
+		date);
+	snprintf(
+		fine, sizeof fine, "HTTP/1.1 200 X\r\nDate: %s\r\nContent-Length: 0\r\n\r\n", date);
+	struct script_step steps[] = {{skewed}, {fine}, {fine},
+		{S3_ERROR("403", "", "RequestTimeTooSkewed"), .close = true}};
+	struct fixture f;
+	if (!begin(&f, steps, 4))
+		return;
+	CHECK(llabs(service_time_s(f.service) - now_s) <= 5);
+	CHECK_INT(run(&f, get_call()).outcome, OUTCOME_OK);
+	CHECK_INT(run(&f, get_call()).outcome, OUTCOME_OK);
+	CHECK(llabs(service_time_s(f.service) - server_s) <= 5);
+	struct result result = run(&f, get_call()); /* no Date: nothing to correct by */
+	CHECK_INT(result.outcome, OUTCOME_SETUP);
+	CHECK(strstr(result.problem.text, "clocks"));
+	script_stop(&f.server);
+	CHECK_INT(f.server.n_requests, 4);
+	char ours[17], theirs[17], sent[40] = "";
+	clock_format_amz(now_s, ours);
+	clock_format_amz(server_s, theirs);
+	for (size_t i = 0; i < 4; i++) {
+		sent_header(&f.server.requests[i], "x-amz-date", sent, sizeof sent);
+		/* Equal down to the hour; the minute may have turned over. */
+		CHECK(strncmp(sent, i ? theirs : ours, 8) == 0);
+		CHECK_INT(strncmp(sent, ours, 11) == 0, i == 0);
+		CHECK(is_signed(&f.server.requests[i], "AKIDEXAMPLE", "us-east-1"));
+	}
+	end(&f);
+}
+
+static void test_region(void)
+{
+	struct script_step steps[] = {
+		{"HTTP/1.1 301 X\r\nx-amz-bucket-region: eu-west-3\r\n"
+		 "Location: http://elsewhere.invalid/\r\nContent-Length: 0\r\n\r\n"},
+		{OK_REPLY}, {OK_REPLY},
+		{"HTTP/1.1 301 X\r\nx-amz-bucket-region: evil.example/\r\n"
+		 "Location: http://elsewhere.invalid/\r\nContent-Length: 0\r\n\r\n"}};
+	struct fixture f;
+	if (!begin(&f, steps, 4))
+		return;
+	char region[64];
+	service_region(f.service, region, sizeof region);
+	CHECK_STRING(region, "us-east-1");
+	CHECK_INT(run(&f, get_call()).outcome, OUTCOME_OK);
+	CHECK_INT(run(&f, get_call()).outcome, OUTCOME_OK);
+	CHECK_INT(run(&f, get_call()).outcome, OUTCOME_SETUP);
+	service_region(f.service, region, sizeof region);
+	CHECK_STRING(region, "eu-west-3");
+	script_stop(&f.server);
+	CHECK_INT(f.server.n_requests, 4);
+	for (size_t i = 0; i < 4; i++)
+		CHECK(is_signed(
+			&f.server.requests[i], "AKIDEXAMPLE", i ? "eu-west-3" : "us-east-1"));
+
+	/* At AWS the host moves with the region. */
+	struct problem p;
+	f.settings.s3_is_aws = true;
+	CHECK_INT(service_learn_region(f.service, "cn-north-1"), 0);
+	CHECK_INT(service_learn_region(f.service, "a/b"), -EINVAL);
+	CHECK_INT(service_conn_refresh(f.conn, &p), OUTCOME_OK);
+	CHECK_STRING(f.conn->endpoint, "https://s3.cn-north-1.amazonaws.com.cn");
+	CHECK_STRING(f.conn->region, "cn-north-1");
+	end(&f);
+}
+
+/* The renewed credentials appear while the refusal is being read. */
+static int renew(const struct http_reply *reply, char ret_code[static 64],
+	char ret_message[static 256], char ret_region[static 64])
+{
+	if (reply->status != 200)
+		set_key("AKIDRENEWED", "token2");
+	return s3_reply_error(reply, ret_code, ret_message, ret_region);
+}
+
+static void test_credentials(void)
+{
+	struct script_step steps[] = {{S3_ERROR("400", "", "ExpiredToken"), .close = true},
+		{OK_REPLY}, {S3_ERROR("400", "", "ExpiredToken"), .close = true}};
+	struct fixture f;
+	if (!begin(&f, steps, 3))
+		return;
+	struct call call = get_call();
+	call.read_error = renew;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_OK);
+	struct result result = run(&f, get_call()); /* the same again: no use */
+	CHECK_INT(result.outcome, OUTCOME_SETUP);
+	CHECK_STRING(result.problem.text, "the credentials have expired: renew them");
+	script_stop(&f.server);
+	CHECK_INT(f.server.n_requests, 3);
+	char token[40];
+	CHECK(is_signed(&f.server.requests[0], "AKIDEXAMPLE", "us-east-1"));
+	CHECK(!sent_header(&f.server.requests[0], "x-amz-security-token", token, sizeof token));
+	CHECK(is_signed(&f.server.requests[1], "AKIDRENEWED", "us-east-1"));
+	CHECK_STRING(
+		sent_header(&f.server.requests[1], "x-amz-security-token", token, sizeof token),
+		"token2");
+	end(&f);
+}
+
+static bool after_200_ms(void *arg)
+{
+	return clock_boot_ns() >= *(uint64_t *)arg + 200 * NS_PER_MS;
+}
+
+static void test_limits(void)
+{
+	struct script_step steps[] = {{NULL}, {OK_REPLY}, {NULL},
+		{"HTTP/1.1 503 X\r\nRetry-After: 50\r\nx-amz-request-id: R\r\nContent-Length: "
+		 "0\r\n\r\n"},
+		{"HTTP/1.1 503 X\r\nRetry-After: 50\r\nContent-Length: 0\r\n\r\n"}};
+	struct fixture f;
+	if (!begin(&f, steps, 5))
+		return;
+	/* The attempt's own deadline: tried again. */
+	f.settings.request_timeout_ms = 100;
+	struct call call = put_call();
+	struct result result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_OK);
+	CHECK(result.retried);
+	f.settings.request_timeout_ms = 5000;
+	/* The call's: not. */
+	call.limits.deadline_ns = clock_boot_ns() + 100 * NS_PER_MS;
+	result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
+	CHECK(result.took_ms >= 100 && result.took_ms < 2000);
+	result = run(&f, call); /* it has passed: nothing is sent */
+	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
+	CHECK_STRING(result.problem.text, "it was given up before it was sent");
+	/* Stopped while waiting. */
+	uint64_t start_ns = clock_boot_ns();
+	call.limits = (struct call_limits){.abandon = after_200_ms, .abandon_arg = &start_ns};
+	result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
+	CHECK(result.took_ms >= 200 && result.took_ms < 2000);
+	CHECK(strstr(result.problem.text, "given up before the next attempt: "));
+	CHECK_STRING(result.problem.request_id, "R");
+	/* A wait that the deadline does not allow is not begun. */
+	call.limits = (struct call_limits){.deadline_ns = clock_boot_ns() + 10 * NS_PER_S};
+	result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
+	CHECK(result.took_ms < 5000);
+	script_stop(&f.server);
+	CHECK_INT(f.server.n_requests, 5);
+	end(&f);
+}
+
+static void test_no_use(void)
+{
+	struct script_step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n0123456789ab"},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<Err"}, {OK_REPLY}};
+	struct fixture f;
+	if (!begin(&f, steps, 3))
+		return;
+	struct call call = put_call();
+	call.reply_max_bytes = 10;
+	struct result result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_LOST);
+	CHECK_INT(result.status, 0);
+	call.read_error = s3_reply_error_or_xml;
+	result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_LOST);
+	CHECK(strstr(result.problem.text, "is not what S3 answers"));
+	struct call_header bad = {"x-amz-meta-x", "a\r\nx-evil: 1"};
+	call.headers = &bad;
+	call.n_headers = 1;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_INVALID);
+	script_stop(&f.server);
+	CHECK_INT(f.server.n_requests, 2);
+
+	call = get_call();
+	call.limits.attempts = 2;
+	result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_SETUP);
+	CHECK(strncmp(result.problem.text, "after 2 attempts: no connection to 127.0.0.1:", 45) ==
+		0);
+	CHECK(!result.retried);
+	unsetenv("AWS_ACCESS_KEY_ID");
+	struct service_conn *other;
+	credentials_chain_free(f.settings.credentials);
+	struct credentials_options none = {.profile = "default",
+		.credentials_path = "/nonexistent/credentials",
+		.config_path = "/nonexistent/config"};
+	CHECK_INT(credentials_chain_new(&none, &f.settings.credentials), 0);
+	CHECK_INT(service_conn_new(f.service, &other), 0);
+	service_conn_free(f.conn);
+	f.conn = other;
+	result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_SETUP);
+	CHECK(strncmp(result.problem.text, "no credentials: ", 16) == 0);
+	end(&f);
+}
+
+/* Addresses that no loopback server can have. */
+static void test_address(void)
+{
+	static const struct {
+		const char *endpoint, *bucket, *url, *host;
+	} rows[] = {
+		{"https://s3.eu-west-1.amazonaws.com", "bucket",
+			"https://bucket.s3.eu-west-1.amazonaws.com/k?x=",
+			"bucket.s3.eu-west-1.amazonaws.com"},
+		{"http://[::1]:9000/base", NULL, "http://[::1]:9000/base/k?x=", "[::1]:9000"},
+	};
+	struct fixture f;
+	if (!begin(&f, NULL, 0))
+		return;
+	struct problem p;
+	CHECK_INT(service_conn_refresh(f.conn, &p), OUTCOME_OK);
+	for (size_t i = 0; i < 2; i++) {
+		struct call call = get_call();
+		struct call_request built = {0};
+		char host[100];
+		call.path = "/k";
+		call.query = "x=";
+		call.bucket_host = rows[i].bucket;
+		snprintf(f.conn->endpoint, sizeof f.conn->endpoint, "%s", rows[i].endpoint);
+		CHECK_INT(call_request_build(f.conn, &call, &built), 0);
+		CHECK_STRING(text_string(&f.conn->url), rows[i].url);
+		snprintf(host, sizeof host, "host: %s", rows[i].host);
+		CHECK_STRING(built.headers[0], host);
+	}
+	script_stop(&f.server);
+	end(&f);
+}
+
+int main(void)
+{
+	static const char *const unwanted[] = {"http_proxy", "all_proxy", "ALL_PROXY",
+		"AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"};
+	for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++)
+		unsetenv(unwanted[i]);
+	setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
+	CHECK_INT(http_global_init(), 0);
+	test_same_request();
+	test_throttled();
+	test_used_up();
+	test_clock();
+	test_region();
+	test_credentials();
+	test_limits();
+	test_no_use();
+	test_address();
+	return check_result();
+}
