@@ -160,7 +160,9 @@ static bool load_settings(struct open_marks *marks, const char *name, struct sto
 	enum outcome o = settings_load(marks->conn, false, 0, ret, ret_problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(
-			ret_problem, "%s is not set up: run s3once init --marks %s", name, name);
+			ret_problem, "%s was never set up: run s3once init --marks %s", name, name);
+	else if (o != OUTCOME_OK)
+		problem_prefix(ret_problem, "%s", name);
 	return o == OUTCOME_OK;
 }
 

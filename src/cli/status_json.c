@@ -56,7 +56,8 @@ json_t *status_json_mark(
 	set_optional(object, "error", mark->error);
 	set_time(object, "since", mark->at_s);
 	set_optional(object, "upload_id", mark->upload_id);
-	json_object_set_new(object, "done", mark->has_done ? version(&mark->done) : json_null());
+	json_object_set_new(
+		object, "last_done", mark->has_done ? version(&mark->done) : json_null());
 	if (outlook)
 		json_set_bytes(object, "outlook", outlook);
 	return object;

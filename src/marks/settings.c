@@ -95,6 +95,19 @@ static bool is_table_missing(enum outcome outcome, const struct problem *problem
 	return outcome == OUTCOME_SETUP && !strcmp(problem->code, "ResourceNotFoundException");
 }
 
+/* DynamoDB answers so when the key is not made of the attributes that the table has for it. */
+static bool is_other_shape(enum outcome outcome, const struct problem *problem)
+{
+	return outcome != OUTCOME_OK && !strcmp(problem->code, "ValidationException");
+}
+
+static void explain_shape(struct problem *ret_problem)
+{
+	snprintf(ret_problem->text, sizeof ret_problem->text,
+		"its keys are not the strings pk and sk, so it is no table of s3once: give another "
+		"name");
+}
+
 static enum outcome never_set_up(struct problem *ret_problem)
 {
 	problem_set(ret_problem, "the mark store was never set up: run s3once init");
@@ -114,6 +127,8 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 		outcome = make(conn, shards, ret, ret_problem);
 	else if (outcome == OUTCOME_ABSENT || is_table_missing(outcome, ret_problem))
 		outcome = never_set_up(ret_problem);
+	else if (is_other_shape(outcome, ret_problem))
+		explain_shape(ret_problem);
 	item_clear(&item);
 	return outcome;
 }

@@ -119,6 +119,8 @@ static int check_file(int folder, const char *base, const char *name, struct pro
 	else if (st.st_mode & 022)
 		problem_set(ret_problem, "%s: others can write to it (mode %04o): chmod go-w it",
 			name, (unsigned)st.st_mode & 07777);
+	else if (st.st_size == 1) /* SQLite would take it for an empty one and write over it */
+		problem_set(ret_problem, "%s: is not an SQLite file: give another path", name);
 	else
 		return 0;
 	return -EPERM;

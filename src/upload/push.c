@@ -74,6 +74,8 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "the table %s was never set up; run: s3once init --marks %s",
 			marks + 9, marks);
+	else if (o != OUTCOME_OK && !sqlite)
+		problem_prefix(problem, "table %s", marks + 9);
 	return o == OUTCOME_OK;
 }
 
