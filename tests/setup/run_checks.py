@@ -97,6 +97,12 @@ def clang_format():
         note("clang-format", run(["clang-format", "--dry-run", "-Werror", *sources], LOGS / "clang-format.log") == 0)
 
 
+def models():
+    report = LOGS / "model.xml"
+    report.unlink(missing_ok=True)
+    count("models", report, run([REPOSITORY / "tests" / "model" / "check", *(["--full"] if FULL else [])]))
+
+
 def executables(folder):
     """Each executable file of a folder is one test."""
     for path in sorted((REPOSITORY / "tests" / folder).glob("*")):
@@ -116,7 +122,7 @@ STEPS = [
     ("build: release", False, lambda: build("release", "gcc", "-Dbuildtype=release")),
     ("build: TSan", False, lambda: build("tsan", "gcc", "-Dbuildtype=debugoptimized", "-Db_sanitize=thread")),
     ("unit tests: TSan", False, lambda: unit_tests("tsan")),
-    ("model of the protocol", False, lambda: executables("model")),
+    ("model of the protocol", False, models),
     ("system tests: ASan + UBSan", True, lambda: pytest("check", "" if FULL else "not full")),
     ("system tests: TSan", False, lambda: pytest("tsan", "threaded")),
     ("system tests: valgrind", False, lambda: pytest("release", "smoke", VALGRIND)),
