@@ -60,7 +60,7 @@ osd memory target = 939524096
 ms mon client mode = crc
 rgw data = {folder}/rgw
 rgw frontends = beast endpoint=127.0.0.1:{port} ssl_endpoint=127.0.0.1:{tls_port} \
-ssl_certificate={folder}/tls.pem request_timeout_ms={idle_ms}
+ssl_certificate={folder}/tls.pem request_timeout_ms={idle_ms} tcp_nodelay=1
 rgw dns name = s3.localhost
 rgw max concurrent requests = {max_requests}
 rgw thread pool size = 64

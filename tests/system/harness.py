@@ -177,10 +177,9 @@ class Program:
         return self.start(*args, **how).wait(timeout)
 
     def binary(self):
-        for path in (BUILD / "s3once", BUILD / "src" / "cli" / "s3once"):
-            if path.is_file():
-                return path
-        raise AssertionError(f"no program in {BUILD}: build it, or set S3ONCE_BUILD")
+        path = BUILD / "src" / "cli" / "s3once"
+        assert path.is_file(), f"no program at {path}: build it, or set S3ONCE_BUILD"
+        return path
 
     def kill_all(self):
         for running in self.running:
