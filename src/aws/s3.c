@@ -38,7 +38,8 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
 	if (endpoint_bucket_in_host(settings->s3_endpoint, bucket, settings->path_style))
 		s3->bucket_host = s3->bucket;
-	for (int i = 0; settings->s3_is_aws && i < S3_ABILITIES; i++)
+	s3->is_aws = settings->s3_is_aws;
+	for (int i = 0; s3->is_aws && i < S3_ABILITIES; i++)
 		s3_learn(s3, (enum s3_ability)i, true);
 	*ret = s3;
 	return 0;

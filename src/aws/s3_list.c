@@ -62,57 +62,77 @@ enum outcome s3_list_parts(struct s3_conn *conn, const char *key, const char *up
 		request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
 		outcome = list_parts_page(&request, &visit, &marker, ret_problem);
 	} while (outcome == OUTCOME_OK && marker);
-	return outcome;
+	return s3_upload_outcome(outcome);
+}
+
+/* Where a page begins: after this upload; key NULL at the first. */
+struct place {
+	char *key, *id; /* owned */
+};
+
+static void place_clear(struct place *place)
+{
+	free(place->key);
+	free(place->id);
+	*place = (struct place){0};
+}
+
+static bool is_same_place(const struct place *a, const struct place *b)
+{
+	return a->key && b->key && strcmp(a->key, b->key) == 0 && strcmp(a->id, b->id) == 0;
 }
 
 struct upload_visit {
 	int (*each)(void *arg, const struct s3_upload *upload);
 	void *arg;
 	bool ended;
+	struct place last;
 };
 
 static int visit_upload(void *arg, const struct s3_upload *upload)
 {
 	struct upload_visit *visit = arg;
+	place_clear(&visit->last);
+	visit->last = (struct place){strdup(upload->key), strdup(upload->upload_id)};
+	if (!visit->last.key || !visit->last.id)
+		return -ENOMEM;
 	visit->ended = visit->each(visit->arg, upload) != 0;
 	return visit->ended ? -ECANCELED : 0;
 }
 
-/* Where the next page begins; both NULL at the first and after the last. */
-struct upload_marker {
-	char *key, *id;
-};
-
-static void marker_clear(struct upload_marker *marker)
-{
-	free(marker->key);
-	free(marker->id);
-	*marker = (struct upload_marker){0};
-}
-
-static bool is_same_place(const struct upload_marker *a, const struct upload_marker *b)
-{
-	return a->key && b->key && strcmp(a->key, b->key) == 0 && strcmp(a->id, b->id) == 0;
-}
-
 static enum outcome list_uploads_page(struct s3_request *request, struct upload_visit *visit,
-	struct upload_marker *marker, struct problem *ret_problem)
+	bool *ret_more, struct problem *ret_problem)
 {
 	struct http_reply reply = {0};
 	enum outcome outcome = s3_request_perform(request, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
-		struct upload_marker next = {0};
-		int error = s3_reply_uploads(text_string(&reply.body), reply.body.len, visit_upload,
-			visit, &next.key, &next.id);
+		int error = s3_reply_uploads(
+			text_string(&reply.body), reply.body.len, visit_upload, visit, ret_more);
 		if (visit->ended)
 			outcome = OUTCOME_LOCAL;
-		else if (error < 0 || is_same_place(marker, &next))
+		else if (error < 0)
 			outcome = s3_not_understood(error, ret_problem);
-		marker_clear(marker);
-		*marker = next;
 	}
 	http_reply_clear(&reply);
 	return outcome;
+}
+
+/* Elsewhere than at AWS encoding-type is not asked for: Ceph encodes without saying so. */
+static void begin_list_uploads(struct s3_request *request, struct s3_conn *conn, const char *prefix,
+	const struct call_limits *limits, const struct place *after)
+{
+	s3_request_begin(request, conn, S3_LIST_UPLOADS, "GET", NULL, limits);
+	if (conn->s3->is_aws)
+		s3_request_query(request, "encoding-type", "url");
+	if (after->key)
+		s3_request_query(request, "key-marker", after->key);
+	if (prefix && *prefix)
+		s3_request_query(request, "prefix", prefix);
+	if (after->key)
+		s3_request_query(request, "upload-id-marker", after->id);
+	s3_request_query(request, "uploads", "");
+	request->call.read_error = s3_reply_error_or_xml;
+	request->call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
 }
 
 enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
@@ -120,23 +140,18 @@ enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 	void *arg, struct problem *ret_problem)
 {
 	struct upload_visit visit = {.each = each, .arg = arg};
-	struct upload_marker marker = {0};
 	enum outcome outcome;
+	bool more = false;
 	do {
 		struct s3_request request;
-		s3_request_begin(&request, conn, S3_LIST_UPLOADS, "GET", NULL, limits);
-		s3_request_query(&request, "encoding-type", "url");
-		if (marker.key)
-			s3_request_query(&request, "key-marker", marker.key);
-		if (prefix && *prefix)
-			s3_request_query(&request, "prefix", prefix);
-		if (marker.id && *marker.id)
-			s3_request_query(&request, "upload-id-marker", marker.id);
-		s3_request_query(&request, "uploads", "");
-		request.call.read_error = s3_reply_error_or_xml;
-		request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
-		outcome = list_uploads_page(&request, &visit, &marker, ret_problem);
-	} while (outcome == OUTCOME_OK && marker.key);
-	marker_clear(&marker);
+		struct place after = visit.last;
+		visit.last = (struct place){0};
+		begin_list_uploads(&request, conn, prefix, limits, &after);
+		outcome = list_uploads_page(&request, &visit, &more, ret_problem);
+		if (outcome == OUTCOME_OK && more && is_same_place(&after, &visit.last))
+			outcome = s3_not_understood(-EBADMSG, ret_problem);
+		place_clear(&after);
+	} while (outcome == OUTCOME_OK && more);
+	place_clear(&visit.last);
 	return outcome;
 }

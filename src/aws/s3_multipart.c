@@ -48,7 +48,7 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 			s3_learn(conn->s3, S3_ECHOES_CHECKSUM, ret->crc32c[0] != '\0');
 	}
 	http_reply_clear(&reply);
-	return outcome;
+	return s3_upload_outcome(outcome);
 }
 
 static void add_xml_text(struct text *ret, const char *s)
@@ -121,7 +121,7 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 			*ret = object;
 	}
 	http_reply_clear(&reply);
-	return outcome;
+	return s3_upload_outcome(outcome);
 }
 
 enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *upload_id,
@@ -133,5 +133,5 @@ enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *
 	s3_request_query(&request, "uploadId", upload_id);
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	http_reply_clear(&reply);
-	return outcome;
+	return s3_upload_outcome(outcome);
 }

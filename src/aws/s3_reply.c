@@ -271,29 +271,8 @@ static int visit_upload(const xmlNode *node, bool is_encoded,
 	return error;
 }
 
-static int next_uploads(const xmlNode *root, bool is_encoded, char **ret_key, char **ret_id)
-{
-	if (!is_truncated(root)) {
-		*ret_key = *ret_id = NULL;
-		return 0;
-	}
-	if (!child(root, "NextKeyMarker"))
-		return -EBADMSG;
-	char *key = decoded(child_text(root, "NextKeyMarker"), is_encoded);
-	char *id = strdup(child_text(root, "NextUploadIdMarker"));
-	if (!key || !id) {
-		free(key);
-		free(id);
-		return -ENOMEM;
-	}
-	*ret_key = key;
-	*ret_id = id;
-	return 0;
-}
-
 int s3_reply_uploads(const char *xml, size_t n,
-	int (*each)(void *arg, const struct s3_upload *upload), void *arg, char **ret_next_key,
-	char **ret_next_id)
+	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more)
 {
 	xmlDoc *document;
 	const xmlNode *root;
@@ -301,11 +280,17 @@ int s3_reply_uploads(const char *xml, size_t n,
 	if (error < 0)
 		return error;
 	bool is_encoded = strcmp(child_text(root, "EncodingType"), "url") == 0;
-	for (const xmlNode *node = root->children; node && !error; node = node->next)
-		if (is_element(node, "Upload"))
-			error = visit_upload(node, is_encoded, each, arg);
+	size_t count = 0;
+	for (const xmlNode *node = root->children; node && !error; node = node->next) {
+		if (!is_element(node, "Upload"))
+			continue;
+		error = visit_upload(node, is_encoded, each, arg);
+		count++;
+	}
+	if (!error && is_truncated(root) && count == 0)
+		error = -EBADMSG;
 	if (!error)
-		error = next_uploads(root, is_encoded, ret_next_key, ret_next_id);
+		*ret_more = is_truncated(root);
 	xmlFreeDoc(document);
 	return error;
 }

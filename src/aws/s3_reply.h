@@ -27,11 +27,11 @@ int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret);
 int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struct s3_part *part),
 	void *arg, unsigned *ret_next);
 
-/* <ListMultipartUploadsResult>, the same. *ret_next_key and *ret_next_id are the caller's to free,
- * NULL after the last page. */
+/* <ListMultipartUploadsResult>, the same, with keys decoded where the reply says they are encoded.
+ * *ret_more: there is a page after this one, which begins after the last upload of it (servers
+ * disagree about what NextKeyMarker holds). */
 int s3_reply_uploads(const char *xml, size_t n,
-	int (*each)(void *arg, const struct s3_upload *upload), void *arg, char **ret_next_key,
-	char **ret_next_id);
+	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more);
 
 /* An ETag as a header or an element carries it, without its quotes (and W/). ret becomes "" if it
  * does not fit. */

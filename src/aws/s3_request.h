@@ -20,7 +20,7 @@ struct s3 {
 	struct service *service;
 	const char *bucket_host; /* the bucket, or NULL in path style */
 	char *bucket;
-	bool is_tls;
+	bool is_tls, is_aws;
 	atomic_int known[S3_ABILITIES]; /* enum s3_known */
 };
 
@@ -57,6 +57,8 @@ enum outcome s3_request_perform(
 	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);
 void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 	const struct s3_condition *condition, enum outcome outcome, int status);
+/* Some servers answer NoSuchKey where an upload is not there. */
+enum outcome s3_upload_outcome(enum outcome outcome);
 /* The header's value, or "" where it is missing or does not fit. */
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
 /* The outcome of a reply that was whole XML, but not the one expected (error: of s3_reply_*): what

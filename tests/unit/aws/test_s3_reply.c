@@ -227,28 +227,23 @@ static void check_uploads(void)
 	"<Upload><Key>" key "</Key><UploadId>" id                                                  \
 	"</UploadId><Initiated>2026-11-21T07:56:28.000Z</Initiated></Upload>"
 	static const char page[] = "<ListMultipartUploadsResult><EncodingType>url</EncodingType>"
-				   "<NextKeyMarker>a%2Bb+%C3%A4</NextKeyMarker>"
-				   "<NextUploadIdMarker>u2</NextUploadIdMarker>"
-				   "<IsTruncated>true</IsTruncated>" UPLOAD("a%2Bb+c", "u1")
+				   "<IsTruncated>true</IsTruncated>" UPLOAD("a%2Bb+c%C3%A4", "u1")
 					   UPLOAD("%zz%00%", "u2") "</ListMultipartUploadsResult>";
 	static const char last[] = "<ListMultipartUploadsResult>" UPLOAD(
 		"a%2B+", "u3") "<IsTruncated>false</IsTruncated></ListMultipartUploadsResult>";
 	struct seen seen = {0};
-	char *key = NULL, *id = NULL;
-	CHECK_INT(s3_reply_uploads(page, strlen(page), see_upload, &seen, &key, &id), 0);
-	CHECK_STRING(key, "a+b \xc3\xa4");
-	CHECK_STRING(id, "u2");
-	free(key);
-	free(id);
-	CHECK_INT(s3_reply_uploads(last, strlen(last), see_upload, &seen, &key, &id), 0);
-	CHECK(key == NULL && id == NULL);
+	bool more = false;
+	CHECK_INT(s3_reply_uploads(page, strlen(page), see_upload, &seen, &more), 0);
+	CHECK(more);
+	CHECK_INT(s3_reply_uploads(last, strlen(last), see_upload, &seen, &more), 0);
+	CHECK(!more);
 	CHECK_INT(seen.count, 3);
-	CHECK_STRING(seen.keys, "a+b c|%zz%00%|a%2B+|");
+	CHECK_STRING(seen.keys, "a+b c\xc3\xa4|%zz%00%|a%2B+|");
 	CHECK_STRING(seen.ids, "u1|u2|u3|");
 	CHECK_INT(seen.initiated_s, 1795247788);
 	static const char bad[] = "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated>"
 				  "</ListMultipartUploadsResult>";
-	CHECK_INT(s3_reply_uploads(bad, strlen(bad), see_upload, &seen, &key, &id), -EBADMSG);
+	CHECK_INT(s3_reply_uploads(bad, strlen(bad), see_upload, &seen, &more), -EBADMSG);
 }
 
 static void check_etags(void)

@@ -1,0 +1,155 @@
+#include "aws_probe.h"
+#include <stdlib.h>
+#include <string.h>
+
+static struct item_key key_of(const struct probe *probe)
+{
+	return (struct item_key){
+		probe_argument(probe, 0), probe->table.sk_name ? probe_argument(probe, 1) : NULL};
+}
+
+static enum outcome with_item(
+	struct probe *probe, enum outcome outcome, enum outcome when, struct item *item)
+{
+	if (outcome == when)
+		probe_set(probe, "item", item_to_json(item));
+	item_clear(item);
+	return outcome;
+}
+
+static enum outcome db_put(struct probe *probe, struct dynamodb_conn *conn)
+{
+	struct item item = {0}, present = {0};
+	json_t *json = json_loads(probe_argument(probe, 2), 0, NULL);
+	if (item_from_json(json, &item) < 0)
+		probe_die("that is no item");
+	json_decref(json);
+	enum outcome outcome = dynamodb_put(conn, &probe->table, key_of(probe), &item,
+		probe->conditions, probe->n_conditions, &probe->limits, &present, &probe->problem);
+	item_clear(&item);
+	return with_item(probe, outcome, OUTCOME_REFUSED, &present);
+}
+
+static enum outcome db_update(struct probe *probe, struct dynamodb_conn *conn)
+{
+	struct item present = {0};
+	enum outcome outcome = dynamodb_update(conn, &probe->table, key_of(probe), probe->changes,
+		probe->n_changes, probe->conditions, probe->n_conditions, &probe->limits, &present,
+		&probe->problem);
+	return with_item(probe, outcome, OUTCOME_REFUSED, &present);
+}
+
+static enum outcome db_delete(struct probe *probe, struct dynamodb_conn *conn)
+{
+	struct item present = {0};
+	enum outcome outcome = dynamodb_delete(conn, &probe->table, key_of(probe),
+		probe->conditions, probe->n_conditions, &probe->limits, &present, &probe->problem);
+	return with_item(probe, outcome, OUTCOME_REFUSED, &present);
+}
+
+static enum outcome db_get(struct probe *probe, struct dynamodb_conn *conn)
+{
+	struct item item = {0};
+	enum outcome outcome = dynamodb_get(conn, &probe->table, key_of(probe), !probe->weak,
+		&probe->limits, &item, &probe->problem);
+	return with_item(probe, outcome, OUTCOME_OK, &item);
+}
+
+static int take_item(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	probe_append(arg, "items", json_pack("[s s? i]", pk, sk, (int)item->count));
+	return probe_wants_end(arg, "items");
+}
+
+/* many PK SK... */
+static enum outcome db_many(struct probe *probe, struct dynamodb_conn *conn)
+{
+	size_t n = (size_t)probe->n_arguments - 1;
+	struct item_key *keys = calloc(n, sizeof(*keys));
+	for (size_t i = 0; i < n; i++)
+		keys[i] = (struct item_key){probe->arguments[0], probe->arguments[i + 1]};
+	enum outcome outcome = dynamodb_get_many(
+		conn, &probe->table, keys, n, &probe->limits, take_item, probe, &probe->problem);
+	free(keys);
+	return outcome;
+}
+
+static enum outcome db_query(struct probe *probe, struct dynamodb_conn *conn)
+{
+	const struct dynamodb_range range = {.pk = probe_argument(probe, 0),
+		.from = probe->from,
+		.after = probe->after,
+		.to = probe->to,
+		.most = probe->most,
+		.consistent = !probe->weak};
+	bool more = false;
+	enum outcome outcome = dynamodb_query(conn, &probe->table, &range, &probe->limits,
+		take_item, probe, &more, &probe->problem);
+	if (outcome == OUTCOME_OK)
+		probe_set(probe, "more", json_boolean(more));
+	return outcome;
+}
+
+static enum outcome db_create(struct probe *probe, struct dynamodb_conn *conn)
+{
+	return dynamodb_create_table(conn, &probe->table, &probe->limits, &probe->problem);
+}
+
+static enum outcome db_describe(struct probe *probe, struct dynamodb_conn *conn)
+{
+	struct dynamodb_shape shape;
+	enum outcome outcome = dynamodb_describe_table(
+		conn, probe->table.name, &probe->limits, &shape, &probe->problem);
+	if (outcome == OUTCOME_OK)
+		probe_set(probe, "shape",
+			json_pack("[s s s s# s#]", shape.status, shape.pk_name, shape.sk_name,
+				&shape.pk_type, 1, &shape.sk_type, shape.sk_type ? 1 : 0));
+	return outcome;
+}
+
+static enum outcome db_ttl(struct probe *probe, struct dynamodb_conn *conn)
+{
+	return dynamodb_enable_ttl(
+		conn, probe->table.name, probe_argument(probe, 0), &probe->limits, &probe->problem);
+}
+
+static const struct {
+	const char *name;
+	enum outcome (*run)(struct probe *probe, struct dynamodb_conn *conn);
+} commands[] = {
+	{"put", db_put},
+	{"update", db_update},
+	{"delete", db_delete},
+	{"get", db_get},
+	{"many", db_many},
+	{"query", db_query},
+	{"create", db_create},
+	{"describe", db_describe},
+	{"ttl", db_ttl},
+};
+
+static size_t find_command(const char *name)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return i;
+	probe_die("no such command");
+}
+
+void probe_dynamodb(struct probe *probe, const struct aws_settings *settings,
+	struct http_shared *http, char **words)
+{
+	struct dynamodb *db;
+	struct dynamodb_conn *conn;
+	size_t command = find_command(words[2]);
+	probe->table.name = words[1];
+	if (dynamodb_open(settings, http, &db) < 0 || dynamodb_conn_new(db, &conn) < 0)
+		probe_die("cannot open dynamodb");
+	for (unsigned i = 0; i < probe->repeat; i++) {
+		probe->result = json_object();
+		enum outcome outcome = commands[command].run(probe, conn);
+		probe_print(probe, outcome, dynamodb_service(db));
+	}
+	dynamodb_conn_free(conn);
+	dynamodb_close(db);
+}
