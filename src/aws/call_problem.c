@@ -55,7 +55,8 @@ static void set_sentence(const struct refusal *refusal, struct problem *ret)
 			problem_set(ret, "%s", sentences[i].sentence);
 			return;
 		}
-	if (strcmp(code, "AuthorizationHeaderMalformed") == 0 || (status >= 300 && status < 400))
+	bool is_redirect = status == 301 || status == 302 || status == 307 || status == 308;
+	if (is_redirect || strcmp(code, "AuthorizationHeaderMalformed") == 0)
 		set_region_sentence(refusal->region, ret);
 	else if (refusal->body_is_unreadable)
 		problem_set(ret,

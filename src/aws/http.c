@@ -36,7 +36,8 @@ struct exchange {
 	uint64_t active_ns;              /* when a byte last went either way */
 	curl_off_t uploaded, downloaded; /* then */
 	bool headers_ended;
-	int error; /* why a callback ended it, or 0 */
+	bool is_resent; /* an earlier connection took the request, perhaps all of it */
+	int error;      /* why a callback ended it, or 0 */
 };
 
 static void init_once(void)
@@ -135,7 +136,7 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	n = size * n < rest ? size * n : (size_t)rest;
 	long got = body->read(body->arg, buf, n);
 	if (got <= 0 || (size_t)got > n) {
-		exchange->error = -EIO;
+		exchange->error = exchange->is_resent ? -ECONNRESET : -EIO;
 		return CURL_READFUNC_ABORT;
 	}
 	exchange->body_at += (uint64_t)got;
@@ -148,8 +149,9 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 	const struct http_body *body = &exchange->request->body;
 	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > body->bytes)
 		return CURL_SEEKFUNC_FAIL;
+	exchange->is_resent = true;
 	if (body->rewind(body->arg, (uint64_t)offset)) {
-		exchange->error = -EIO;
+		exchange->error = -ECONNRESET;
 		return CURL_SEEKFUNC_FAIL;
 	}
 	exchange->body_at = (uint64_t)offset;

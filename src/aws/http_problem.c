@@ -14,8 +14,6 @@ static int error_of(const struct http_failure *failure)
 		if (failure->is_late)
 			return -ECANCELED;
 		break;
-	case CURLE_SEND_FAIL_REWIND:
-		return -EIO;
 	default:
 		break;
 	}
@@ -29,7 +27,6 @@ static int error_of(const struct http_failure *failure)
 		return -ENOENT;
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CACERT_BADFILE:
-	case CURLE_SSL_CONNECT_ERROR:
 	case CURLE_SSL_CERTPROBLEM:
 	case CURLE_SSL_CIPHER:
 	case CURLE_SSL_ENGINE_NOTFOUND:
@@ -41,6 +38,7 @@ static int error_of(const struct http_failure *failure)
 		return -EINVAL;
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_OPERATION_TIMEDOUT:
+	case CURLE_SSL_CONNECT_ERROR: /* a server that is about to stop or start does this too */
 		return -ECONNREFUSED;
 	default:
 		return -ECONNRESET;
@@ -94,6 +92,10 @@ static void explain(const struct http_failure *failure, int error, const char *h
 			host);
 		break;
 	case -ECONNREFUSED:
+		if (failure->code == CURLE_SSL_CONNECT_ERROR) {
+			explain_tls(failure, host, detail, p);
+			break;
+		}
 		problem_set(p,
 			"no connection to %s%s: check the endpoint and that the server runs and "
 			"can be reached",

@@ -118,8 +118,8 @@ static struct verdict without_reply(const struct attempt *attempt)
 		return (struct verdict){RETRY_NONE, OUTCOME_ABANDONED};
 	case -ENOENT:
 	case -ECONNREFUSED:
-	case -EPROTO:
 		return (struct verdict){RETRY_TRANSIENT, OUTCOME_SETUP};
+	case -EPROTO:
 	case -EINVAL:
 		return (struct verdict){RETRY_NONE, OUTCOME_SETUP};
 	case -EIO:

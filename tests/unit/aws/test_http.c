@@ -32,14 +32,15 @@ struct source {
 	const char *bytes;
 	size_t at, n;
 	unsigned rewinds;
-	int error;
+	int error;        /* of every read */
+	int rewind_error; /* of reads after a rewind */
 };
 
 static long source_read(void *arg, void *buf, size_t n)
 {
 	struct source *source = arg;
-	if (source->error)
-		return source->error;
+	if (source->error || (source->rewinds && source->rewind_error))
+		return source->error ? source->error : source->rewind_error;
 	n = n < source->n - source->at ? n : source->n - source->at;
 	memcpy(buf, source->bytes + source->at, n);
 	source->at += n;
@@ -202,6 +203,28 @@ static void test_silent_resend(void)
 	CHECK_INT(server.n_requests, 3);
 	CHECK_STRING(server.requests[1].body, "again");
 	CHECK_STRING(server.requests[2].body, "again");
+	CHECK_INT(source.rewinds, 1);
+	script_clear(&server);
+}
+
+/* As above, but the body cannot be read again: the first sending may have been applied. */
+static void test_resend_unreadable(void)
+{
+	struct script_step steps[] = {{OK_REPLY}, {NULL, .close = true}, {OK_REPLY}};
+	struct script_server server;
+	if (!script_start(&server, steps, 3))
+		return;
+	struct http_reply reply = {0};
+	struct source source = {.bytes = "again", .n = 5, .rewind_error = -EIO};
+	CHECK_INT(perform((struct http_request){.url = server.url}, &reply, NULL), 0);
+	CHECK_INT(perform(
+			  (struct http_request){
+				  .method = "PUT", .url = server.url, .body = body_of(&source, 5)},
+			  &reply, NULL),
+		-ECONNRESET);
+	http_reply_clear(&reply);
+	script_stop(&server);
+	CHECK_INT(server.n_requests, 2);
 	CHECK_INT(source.rewinds, 1);
 	script_clear(&server);
 }
@@ -407,6 +430,7 @@ int main(void)
 	test_requests();
 	test_large_bodies();
 	test_silent_resend();
+	test_resend_unreadable();
 	test_resend_without_server();
 	test_body_errors();
 	test_limits();
