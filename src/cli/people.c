@@ -49,7 +49,7 @@ static void add_sentence(struct text *t, const struct s3once_event *event)
 static void add_file(struct text *t, const struct people *people, const struct s3once_event *event)
 {
 	add_bytes(t, event->path);
-	if (*event->key) {
+	if (*event->key && event->type != S3ONCE_EVENT_LINK && event->type != S3ONCE_EVENT_YOUNG) {
 		text_addf(t, " -> s3://%s/", people->bucket);
 		add_bytes(t, event->key);
 	}
@@ -171,7 +171,11 @@ static void add_verdict(
 			text_add(t, " of ");
 			human_count(t, wanted);
 		}
-		text_add(t, wanted == 1 ? " file is in " : " files are in ");
+		if (there == wanted && exit_code == 0)
+			text_add(t, wanted == 1 ? " file is in " : " files are in ");
+		else
+			text_add(t, wanted == 1 ? " file is proven to be in "
+						: " files are proven to be in ");
 	}
 	add_target(t, people);
 	if (people->skip_changed && c->skipped)

@@ -96,8 +96,9 @@ void status_tell_mark(struct status_view *view, const char *key, const struct ma
 		tell_json(view, status_json_mark(view->space->bucket, key, mark, outlook));
 		return;
 	}
-	tell(view, "bucket %s", view->space->bucket);
-	tell_escaped(view, "key    ", key);
+	char before[sizeof view->space->bucket + 8];
+	snprintf(before, sizeof before, "s3://%s/", view->space->bucket);
+	tell_escaped(view, before, key);
 	tell(view, "  state     %s since %s, tries %" PRId64, mark_state_name(mark->state),
 		moment(mark->at_s).text, mark->tries);
 	if (mark->error)

@@ -81,7 +81,7 @@ static bool bucket_is_there(struct run *run, struct problem *problem)
 		problem_set(problem,
 			"there is no bucket %s at %s; create it, or check its name and the region",
 			run->options.bucket, run->aws->s3_endpoint);
-	else if (o == OUTCOME_SETUP)
+	else if (o == OUTCOME_SETUP && problem->code[0])
 		problem_prefix(
 			problem, "bucket %s at %s", run->options.bucket, run->aws->s3_endpoint);
 	else if (o == OUTCOME_DENIED)

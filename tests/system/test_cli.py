@@ -307,7 +307,7 @@ def test_no_wait_leaves_held_files_and_exits_4(holder):
     run = holder.start("--no-wait").wait(15)
     assert run.code == 4
     assert f"{holder.tree}/big: " in run.err
-    assert "0 of 1 file is in" in run.out and "held by others 1" in run.out
+    assert "0 of 1 file is proven to be in" in run.out and "held by others 1" in run.out
 
 
 def test_worse_exit_codes_win_over_4(holder, tmp_path):
@@ -480,7 +480,7 @@ def test_missing_and_unreadable_sources(s3once, s3, bucket, tree, tmp_path):
     assert re.search(r"other/secret: .*Permission denied", run.err)
     assert re.search(r"other/closed: .*Permission denied", run.err)
     assert set(s3.objects(bucket)) == {"p/a.txt", "p/sub/b.txt", "p/ok"}
-    assert "3 of 6 files are in" in run.out and "failed 3" in run.out
+    assert "3 of 6 files are proven to be in" in run.out and "failed 3" in run.out
 
 
 def test_only_links(s3once, s3, bucket, tmp_path):
