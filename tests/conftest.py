@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.proxy import Proxy
 from tests.servers.nginx_count import NginxCount
 from tests.system.harness import S3, DynamoDB, Program, SharedServers, fresh_name
+from tests.system.pushing import DynamoDBMarks, SqliteMarks
 
 
 def pytest_configure(config):
@@ -96,6 +98,14 @@ def dynamodb_proxy(dynamodb):
 
 
 @pytest.fixture
+def s3_wire(s3):
+    """The wire proxy between the program and s3, for holding and breaking requests."""
+    with Proxy(s3, "s3") as proxy:
+        yield proxy
+        assert not proxy.failures
+
+
+@pytest.fixture
 def s3once(request, tmp_path):
     """Runs the program with what the test's other fixtures stand for: see Program."""
 
@@ -106,6 +116,23 @@ def s3once(request, tmp_path):
     dynamodb_server = asked_for("dynamodb_proxy", "dynamodb")
     if table_name and not dynamodb_server:
         dynamodb_server = request.getfixturevalue("dynamodb")
-    program = Program(tmp_path, asked_for("s3_proxy", "s3"), dynamodb_server, table_name)
+    program = Program(tmp_path, asked_for("s3_wire", "s3_proxy", "s3"), dynamodb_server, table_name)
     yield program
     program.kill_all()
+
+
+@pytest.fixture
+def marks(request, s3once):
+    """Marks that are ready for a first push: in DynamoDB behind a counting proxy, or with
+    @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True) also in this host's file."""
+    if getattr(request, "param", "dynamodb") == "sqlite":
+        yield SqliteMarks(s3once.state / "s3once" / "marks.db")
+        return
+    dynamodb, table = request.getfixturevalue("dynamodb"), request.getfixturevalue("table")
+    with NginxCount(dynamodb) as proxy:
+        s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = proxy.endpoint
+        s3once.environment["S3ONCE_MARKS"] = f"dynamodb:{table}"
+        run = s3once("init")
+        assert run.code == 0, run
+        proxy.requests()
+        yield DynamoDBMarks(dynamodb, table, proxy)

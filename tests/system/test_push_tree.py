@@ -1,0 +1,71 @@
+"""A tree with hard names and sizes reaches S3 byte for byte, and a second run sends nothing."""
+
+import pytest
+
+from tests.system.harness import FULL, MIB, expected_objects, make_tree
+from tests.system.pushing import SHARDS, assert_done, counts, hard_tree, summary, told, visible_writes
+
+MANY = 10_000 if FULL else 1_000
+FEW = 1_000 if FULL else 110
+
+
+@pytest.mark.parametrize(
+    "s3, marks, prefix, count",
+    [
+        ("rgw", "dynamodb", "p", MANY),
+        ("rgw", "dynamodb", "p//", FEW),
+        ("rgw", "sqlite", "", MANY),
+        ("swift", "dynamodb", "", FEW),
+        ("swift", "sqlite", "p//", FEW),
+    ],
+    indirect=["s3", "marks"],
+)
+def test_tree(s3once, s3, s3_proxy, bucket, marks, tmp_path, prefix, count):
+    biggest = 300 * MIB if FULL and count == MANY else 17 * MIB
+    tree = make_tree(tmp_path / "tree", hard_tree(count, 5 * MIB, biggest=biggest))
+    command = ("push", tree, f"s3://{bucket}/{prefix}", "--json", "--part-size", "5MiB")
+
+    run = s3once(*command, timeout=600)
+    assert run.code == 0, run
+    assert counts(run) == {"uploaded": count}
+    s3.assert_same(tree, bucket, prefix)
+    assert_done(marks, expected_objects(tree, prefix))
+    writes = visible_writes(s3_proxy.requests())
+    assert writes.keys() == expected_objects(tree, prefix).keys() and set(writes.values()) == {1}
+    assert not s3.uploads(bucket)
+
+    marks.requests()
+    again = s3once(*command, timeout=600)
+    assert again.code == 0 and counts(again) == {"skipped": count}, again
+    assert not s3_proxy.requests()
+    assert marks.requests() <= 3 * SHARDS + 10
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_defaults(s3once, s3, bucket, marks, tmp_path):
+    """Without any option, threshold and part size are 16 MiB."""
+    tree = make_tree(tmp_path / "tree", {"a/empty": 0, "a/small": 5, "one": 16 * MIB, "two": 16 * MIB + 1})
+    run = s3once("push", tree, f"s3://{bucket}/p", timeout=120)
+    assert run.code == 0 and "4 files" in run.out, run
+    s3.assert_same(tree, bucket, "p")
+    assert {key for key, row in s3.objects(bucket).items() if row.etag.endswith("-2")} == {"p/two"}
+
+
+def test_marks_of_this_host_are_said_to_be(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 1})
+    run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+    assert run.code == 0 and "this host" in run.err, run
+    assert told(run, "start")[0]["marks_shared"] is False and summary(run)["marks_shared"] is False
+
+
+def test_one_new_among_many(s3once, s3, s3_proxy, bucket, marks, tmp_path):
+    """What is done costs next to nothing: neither at S3 nor at the store."""
+    tree = make_tree(tmp_path / "tree", {f"{n % 3}/{n:05}": 3 for n in range(1200)})
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    make_tree(tree, {"1/new": 4})
+    s3_proxy.requests(), marks.requests()
+    run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+    assert counts(run) == {"uploaded": 1, "skipped": 1200}, run
+    assert visible_writes(s3_proxy.requests()) == {"p/1/new": 1}
+    assert marks.requests() <= 3 * SHARDS + 10
