@@ -27,7 +27,8 @@ static enum outcome list_parts_page(struct s3_request *request, struct part_visi
 	unsigned *marker, struct problem *ret_problem)
 {
 	struct http_reply reply = {0};
-	enum outcome outcome = s3_request_perform(request, &reply, ret_problem);
+	enum outcome outcome =
+		s3_outcome_of_upload(s3_request_perform(request, &reply, ret_problem));
 	if (outcome == OUTCOME_OK) {
 		unsigned next;
 		int error = s3_reply_parts(

@@ -36,7 +36,8 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 	s3_request_query(&request, "partNumber", number);
 	s3_request_query(&request, "uploadId", put->upload_id);
 	s3_request_body(&request, put->body, put->sums);
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	enum outcome outcome =
+		s3_outcome_of_upload(s3_request_perform(&request, &reply, ret_problem));
 	if (outcome == OUTCOME_OK) {
 		const char *etag = http_reply_header(&reply, "etag");
 		*ret = (struct s3_part){.part_number = put->part_number, .size = put->body->bytes};
@@ -131,7 +132,8 @@ enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *
 	struct http_reply reply = {0};
 	s3_request_begin(&request, conn, S3_ABORT_UPLOAD, "DELETE", key, limits);
 	s3_request_query(&request, "uploadId", upload_id);
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	enum outcome outcome =
+		s3_outcome_of_upload(s3_request_perform(&request, &reply, ret_problem));
 	http_reply_clear(&reply);
 	return s3_upload_outcome(outcome);
 }

@@ -140,6 +140,11 @@ void s3_copy_header(const struct http_reply *reply, const char *name, char *ret,
 		ret[0] = '\0';
 }
 
+enum outcome s3_outcome_of_upload(enum outcome outcome)
+{
+	return outcome == OUTCOME_ABSENT ? OUTCOME_NO_UPLOAD : outcome;
+}
+
 enum outcome s3_not_understood(int error, struct problem *ret_problem)
 {
 	if (error == -ENOMEM) {

@@ -55,6 +55,9 @@ void s3_request_meta(struct s3_request *request, const struct s3_meta *meta);
 /* Learns from the outcome whether `ability` is what this server honours If-None-Match with. */
 enum outcome s3_request_perform(
 	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);
+/* Of a request on an upload id: some servers answer NoSuchKey where S3 says NoSuchUpload (Ceph's
+ * gateway does for ListParts). */
+enum outcome s3_outcome_of_upload(enum outcome outcome);
 void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 	const struct s3_condition *condition, enum outcome outcome, int status);
 /* Some servers answer NoSuchKey where an upload is not there. */

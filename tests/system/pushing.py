@@ -131,14 +131,8 @@ def visible_writes(requests):
     return Counter(key_of(request) for request in requests if is_visible_write(request) and request["status"] < 300)
 
 
-def parts_sent(requests):
-    """[(part number, bytes of body received)] of all UploadPart requests, also those that failed."""
-    found = []
-    for request in requests:
-        query = dict(word.partition("=")[::2] for word in urlsplit(request["uri"]).query.split("&"))
-        if request["method"] == "PUT" and "partNumber" in query:
-            found.append((int(query["partNumber"]), request["body_bytes"]))
-    return found
+# Kinds of the wire proxy's records that do so.
+VISIBLE_WRITES = ("PutObject", "CompleteMultipartUpload", "DeleteObject", "DeleteObjects")
 
 
 # --- trees

@@ -1,0 +1,141 @@
+"""kill -9 at any moment of a large file: the next run sends what is missing, and waits for nothing."""
+
+import random
+import signal
+
+import pytest
+
+from tests.faults import faults
+from tests.system.harness import FULL, GIB, MIB, expected_objects, make_tree
+from tests.system.pushing import VISIBLE_WRITES, assert_done, counts, marks_of, sessions_of
+
+PART = (16 if FULL else 5) * MIB
+SIZE = (GIB if FULL else 80 * MIB) + 12345
+PARTS = -(-SIZE // PART)
+CONNECTIONS = 4
+MOMENTS = 20 if FULL else 6
+KILLS = (faults.kill_before, faults.kill_inside, faults.kill_after)
+
+
+def moments(seed=2):
+    """(which request of the run, how) spread over a whole run and seeded within each slice: HeadBucket, HeadObject and
+    Create come first, then the parts, at last a HeadObject, Complete, and a HeadObject for the proof."""
+    chosen = random.Random(seed)
+    slices = [(PARTS + 6) * at / MOMENTS for at in range(MOMENTS + 1)]
+    return [
+        pytest.param(nth, kill, id=f"{kill.__name__}-{nth}")
+        for nth, kill in ((1 + int(chosen.uniform(*ends)), chosen.choice(KILLS)) for ends in zip(slices, slices[1:]))
+    ]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    return make_tree(tmp_path_factory.mktemp("large") / "tree", {"folder/large": SIZE})
+
+
+class Killed:
+    """A push that is killed at the nth request (of a kind), and what S3 held then."""
+
+    def __init__(self, s3once, s3, wire, bucket, command, kill, nth, kind=None):
+        async def at_this_request(x, rule):
+            await (kill if kill is not faults.kill_inside or x.request.length > 1 else faults.kill_after)(x, rule)
+
+        wire.history.clear()
+        rule = wire.add(at_this_request, kind, nth=nth)
+        run = s3once.start(*command)
+        self.code = run.popen.wait(300)
+        wire.settle()
+        assert rule.fired and self.code == -signal.SIGKILL, "it ended before the moment came"
+        wire.clear()
+        self.received = parts_received(wire)
+        wire.history.clear()
+        self.there = {part for parts in s3.uploads(bucket).values() for part in parts}
+        self.visible = set(s3.objects(bucket))
+
+
+def parts_received(wire):
+    """[(part number, bytes of its body received)]"""
+    return [(each.operation.part, each.body_bytes) for each in wire.history if each.kind == "UploadPart"]
+
+
+def push(tree, bucket):
+    # A lease that, if it were waited for, would be waited for until the test gives up.
+    options = ("--part-size", f"{PART // MIB}MiB", "--concurrency", str(CONNECTIONS), "--lease", "1h", "--json")
+    return ("push", tree, f"s3://{bucket}/p", *options)
+
+
+def bytes_of(parts):
+    return sum(size for _, size in parts)
+
+
+def assert_whole(s3, bucket, marks, tree):
+    s3.assert_same(tree, bucket, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+    assert not s3.uploads(bucket)
+
+
+@pytest.mark.parametrize("nth, kill", moments())
+@pytest.mark.parametrize("marks", ["dynamodb"] if not FULL else ["dynamodb", "sqlite"], indirect=True)
+def test_killed_once(s3once, s3, s3_wire, bucket, marks, tree, nth, kill):
+    killed = Killed(s3once, s3, s3_wire, bucket, push(tree, bucket), kill, nth)
+    run = s3once(*push(tree, bucket), timeout=600)
+    assert run.code == 0, run
+    sent = parts_received(s3_wire)
+    missing = 0 if killed.visible else SIZE - bytes_of(killed.there)
+    assert bytes_of(sent) <= missing + CONNECTIONS * PART
+    assert not {number for number, _ in killed.there} & {number for number, _ in sent}, "S3 had these parts"
+    assert_whole(s3, bucket, marks, tree)
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_killed_again_and_again(s3once, s3, s3_wire, bucket, marks, tree):
+    """Each run gets a little further than the one before it."""
+    kills = 3
+    received = 0
+    for _ in range(kills):
+        killed = Killed(s3once, s3, s3_wire, bucket, push(tree, bucket), faults.kill_after, 2, "UploadPart")
+        assert killed.there and not killed.visible
+        received += bytes_of(killed.received)
+    assert len(marks_of(marks)["p/folder/large"]["upload"]) > 1 and len(s3.uploads(bucket)) == 1
+    run = s3once(*push(tree, bucket), timeout=600)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    received += bytes_of(parts_received(s3_wire))
+    assert received <= SIZE + kills * CONNECTIONS * PART
+    assert_whole(s3, bucket, marks, tree)
+    assert {session["state"] for session in sessions_of(marks)} == {"ended"}
+
+
+def test_file_changed_since_it_was_killed(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """Parts of the earlier version are of no use: that upload is aborted and another begun."""
+    tree = make_tree(tmp_path / "tree", {"large": 31 * MIB})
+    killed = Killed(s3once, s3, s3_wire, bucket, push(tree, bucket), faults.kill_after, 2, "UploadPart")
+    assert killed.there
+    make_tree(tree, {"large": 31 * MIB - 1})
+    run = s3once(*push(tree, bucket))
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    assert {number for number, _ in parts_received(s3_wire)} == set(range(1, -(-31 * MIB // PART) + 1))
+    assert_whole(s3, bucket, marks, tree)
+
+
+def test_upload_aborted_by_someone_else(s3once, s3, s3_wire, bucket, marks, tree):
+    """As a lifecycle rule does: begun again from the first part."""
+    killed = Killed(s3once, s3, s3_wire, bucket, push(tree, bucket), faults.kill_after, 4, "UploadPart")
+    assert killed.there
+    for key, upload in s3.uploads(bucket):
+        s3.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
+    run = s3once(*push(tree, bucket))
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    assert_whole(s3, bucket, marks, tree)
+
+
+def test_many_small_files(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """What S3 has is not sent again."""
+    tree = make_tree(tmp_path / "tree", {f"{n % 7}/{n}": 100 + n for n in range(300)})
+    command = ("push", tree, f"s3://{bucket}/p", "--concurrency", "8", "--lease", "1h", "--json")
+    killed = Killed(s3once, s3, s3_wire, bucket, command, faults.kill_before, 150, "PutObject")
+    assert 0 < len(killed.visible) < 300
+    run = s3once(*command)
+    assert run.code == 0 and counts(run, "failed", "held") == {}, run
+    again = [each.operation.key for each in s3_wire.history if each.kind in VISIBLE_WRITES]
+    assert not set(again) & killed.visible and len(again) == 300 - len(killed.visible)
+    assert_whole(s3, bucket, marks, tree)
