@@ -89,18 +89,28 @@ static int read_number(sqlite3 *db, const char *sql, int *ret)
 	return rc == SQLITE_ROW ? SQLITE_OK : rc == SQLITE_DONE ? SQLITE_INTERNAL : rc;
 }
 
+static void roll_back(sqlite3 *db)
+{
+	if (!sqlite3_get_autocommit(db))
+		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+}
+
 struct identity {
 	int application, layout, tables;
 };
 
+/* In one transaction, since another process may be making the tables. */
 static int identify(sqlite3 *db, struct identity *ret)
 {
-	int rc = read_number(db, "PRAGMA application_id", &ret->application);
+	int rc = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
 
+	if (!rc)
+		rc = read_number(db, "PRAGMA application_id", &ret->application);
 	if (!rc)
 		rc = read_number(db, "PRAGMA user_version", &ret->layout);
 	if (!rc)
 		rc = read_number(db, "SELECT count(*) FROM sqlite_schema", &ret->tables);
+	roll_back(db);
 	return rc;
 }
 
@@ -114,33 +124,43 @@ static bool is_blank(const struct identity *identity)
 	return !identity->application && !identity->layout && !identity->tables;
 }
 
+/* clang-format off */
 static const char create_sql[] =
 	"BEGIN IMMEDIATE;"
 	"CREATE TABLE IF NOT EXISTS items(pk TEXT NOT NULL, sk TEXT NOT NULL, doc TEXT NOT NULL,"
 	" PRIMARY KEY(pk, sk)) WITHOUT ROWID;"
 	"PRAGMA application_id = " TO_STRING(APPLICATION_ID) ";"
-							     "PRAGMA user_version = " TO_STRING(
-								     LAYOUT) ";"
-									     "COMMIT";
+	"PRAGMA user_version = " TO_STRING(LAYOUT) ";"
+	"COMMIT";
+/* clang-format on */
 
-/* Safe to run again after SQLITE_BUSY at any of its steps. Nothing is written to a file that is not
- * ours or blank. */
-static int prepare(sqlite3 *db, struct identity *ret)
+static const char settings_sql[] =
+	"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+	"PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000";
+
+struct preparation {
+	sqlite3 *db;
+	struct identity identity;
+};
+
+/* Nothing is written to a file that is not ours or blank. */
+static int prepare(void *arg)
 {
-	int rc = identify(db, ret);
+	struct preparation *preparation = arg;
+	sqlite3 *db = preparation->db;
+	struct identity *identity = &preparation->identity;
+	int rc = identify(db, identity);
 
-	if (rc || (!is_ours(ret) && !is_blank(ret)) || ret->layout > LAYOUT)
+	if (rc || (!is_ours(identity) && !is_blank(identity)) || identity->layout > LAYOUT)
 		return rc;
-	if ((rc = sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL)))
-		return rc;
-	if (is_blank(ret)) {
+	rc = sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+	if (!rc && is_blank(identity)) {
 		rc = sqlite3_exec(db, create_sql, NULL, NULL, NULL);
-		if (rc && !sqlite3_get_autocommit(db))
-			sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+		roll_back(db);
 		if (!rc)
-			rc = identify(db, ret);
+			rc = identify(db, identity);
 	}
-	return rc;
+	return rc ? rc : sqlite3_exec(db, settings_sql, NULL, NULL, NULL);
 }
 
 static void nap(void)
@@ -150,40 +170,33 @@ static void nap(void)
 	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
 }
 
-/* The change to WAL and a file that another process is just closing answer SQLITE_BUSY without
- * asking a busy handler, so the waiting is done here. */
-static int prepare_patiently(sqlite3 *db, struct identity *ret)
+int sqlite_patiently(int (*attempt)(void *arg), void *arg)
 {
 	uint64_t deadline = clock_boot_ns() + SQLITE_LOCKED_MAX_S * NS_PER_S;
 	int rc;
 
-	while (((rc = prepare(db, ret)) & 0xff) == SQLITE_BUSY && clock_boot_ns() < deadline)
+	while (((rc = attempt(arg)) & 0xff) == SQLITE_BUSY && clock_boot_ns() < deadline)
 		nap();
 	return rc;
 }
 
-static const char settings_sql[] =
-	"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
-	"PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000";
-
 static int configure(sqlite3 *db, const char *name, struct problem *ret_problem)
 {
-	struct identity identity = {0};
-	int rc = prepare_patiently(db, &identity);
+	struct preparation preparation = {.db = db};
+	const struct identity *identity = &preparation.identity;
+	int rc = sqlite_patiently(prepare, &preparation);
 
-	if (!rc && !is_ours(&identity)) {
+	if (!rc && !is_ours(identity)) {
 		problem_set(ret_problem,
 			"%s: is an SQLite file of another program: give another path", name);
 		return -EBADMSG;
 	}
-	if (!rc && identity.layout > LAYOUT) {
+	if (!rc && identity->layout > LAYOUT) {
 		problem_set(ret_problem,
 			"%s: was made by a newer s3once (layout %d, this one knows %d): use that one",
-			name, identity.layout, LAYOUT);
+			name, identity->layout, LAYOUT);
 		return -EBADMSG;
 	}
-	if (!rc)
-		rc = sqlite3_exec(db, settings_sql, NULL, NULL, NULL);
 	if (!rc && sqlite3_db_readonly(db, "main") == 1)
 		rc = SQLITE_READONLY;
 	if (!rc)

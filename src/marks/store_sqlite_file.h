@@ -14,3 +14,8 @@ int sqlite_file_open(const char *path, sqlite3 **ret, char **ret_name, struct pr
 /* The sentence and outcome for an SQLite result code other than OK on this file: SETUP, or LOCAL
  * when out of memory. */
 enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct problem *ret_problem);
+
+/* Repeats the attempt (an SQLite result code) while it answers SQLITE_BUSY, for 30 s at most. Not
+ * SQLite's busy handler, since the change to WAL, a log that is being recovered and a file that
+ * another process is just closing answer SQLITE_BUSY without asking one. */
+int sqlite_patiently(int (*attempt)(void *arg), void *arg);

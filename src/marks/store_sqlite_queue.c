@@ -62,7 +62,7 @@ enum choice { READS, WRITES, OVERDUE };
 static bool is_chosen(const struct ticket *ticket, enum choice choice, uint64_t now_ns)
 {
 	if (choice == OVERDUE)
-		return now_ns - ticket->queued.since_ns >= SQLITE_LOCKED_MAX_S * NS_PER_S;
+		return now_ns >= ticket->queued.since_ns + SQLITE_LOCKED_MAX_S * NS_PER_S;
 	return is_write(ticket) == (choice == WRITES);
 }
 
@@ -215,9 +215,16 @@ static int start(struct sqlite_queue *queue)
 	return -r;
 }
 
+static int prepare(void *arg)
+{
+	struct sqlite_queue *queue = arg;
+
+	return items_new(queue->db, &queue->items);
+}
+
 static int fill(struct sqlite_queue *queue, struct problem *ret_problem)
 {
-	int rc = items_new(queue->db, &queue->items);
+	int rc = sqlite_patiently(prepare, queue);
 
 	if (rc) {
 		enum outcome o = sqlite_failure(queue->db, rc, queue->name, ret_problem);

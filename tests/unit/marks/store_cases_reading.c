@@ -189,7 +189,7 @@ static void pages(struct scene *scene)
 	bool more = true;
 
 	for (size_t i = 0; i < PAGED; i++)
-		put_large(scene, i * 7 % PAGED);
+		put_large(scene, i * 11 % PAGED);
 	while (more && count++ < 10) {
 		size_t before = seen->n;
 		if (!CHECK_OUTCOME(query(scene, &range, seen, &more), OUTCOME_OK))

@@ -34,6 +34,7 @@ static sqlite3 *locker(const char *path, const char *sql)
 	sqlite3 *db;
 
 	CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+	sqlite3_busy_timeout(db, 10000);
 	CHECK_INT(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
 	CHECK(chmod(path, 0600) == 0);
 	return db;

@@ -144,6 +144,7 @@ static sqlite3 *lock_file(const char *path)
 	sqlite3 *db;
 
 	CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+	sqlite3_busy_timeout(db, 10000);
 	CHECK_INT(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
 	return db;
 }
