@@ -26,6 +26,7 @@ struct run {
 	bool was_abandoned;  /* the caller said so */
 	bool new_connection; /* for the next attempt */
 	bool corrected_clock, corrected_credentials, corrected_region;
+	bool repeated_digest;
 	bool maybe_applied;       /* by an attempt before the last one */
 	int64_t signed_s, date_s; /* of the last attempt; date_s -1 if its reply has none */
 	char code[64], message[256], region[64]; /* of the last reply */
@@ -216,10 +217,11 @@ static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outco
 	unsigned most = limits->attempts ? limits->attempts
 					 : run->conn->service->options.settings->attempts;
 	*outcome = verdict.outcome;
-	if (verdict.retry != RETRY_TRANSIENT && verdict.retry != RETRY_THROTTLE)
+	if (!retry_cost(verdict.retry))
 		return correct(run, verdict.retry);
-	if (++run->attempts >= most)
+	if (++run->attempts >= most || (verdict.retry == RETRY_DIGEST && run->repeated_digest))
 		return false;
+	run->repeated_digest = run->repeated_digest || verdict.retry == RETRY_DIGEST;
 	enum outcome waited = back_off(run, verdict.retry);
 	if (waited != OUTCOME_OK)
 		*outcome = waited;

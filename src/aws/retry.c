@@ -29,11 +29,10 @@ static const struct {
 	{"MethodNotAllowed", {RETRY_NONE, OUTCOME_UNSUPPORTED}},
 	{"UnknownOperationException", {RETRY_NONE, OUTCOME_UNSUPPORTED}},
 
-	/* Perhaps the wire turned a bit over. */
-	{"BadDigest", {RETRY_TRANSIENT, OUTCOME_BAD_DIGEST}},
-	{"InvalidDigest", {RETRY_TRANSIENT, OUTCOME_BAD_DIGEST}},
-	{"XAmzContentSHA256Mismatch", {RETRY_TRANSIENT, OUTCOME_BAD_DIGEST}},
-	{"XAmzContentChecksumMismatch", {RETRY_TRANSIENT, OUTCOME_BAD_DIGEST}},
+	{"BadDigest", {RETRY_DIGEST, OUTCOME_BAD_DIGEST}},
+	{"InvalidDigest", {RETRY_DIGEST, OUTCOME_BAD_DIGEST}},
+	{"XAmzContentSHA256Mismatch", {RETRY_DIGEST, OUTCOME_BAD_DIGEST}},
+	{"XAmzContentChecksumMismatch", {RETRY_DIGEST, OUTCOME_BAD_DIGEST}},
 
 	{"AccessDenied", {RETRY_NONE, OUTCOME_DENIED}},
 	{"AccessDeniedException", {RETRY_NONE, OUTCOME_DENIED}},
@@ -222,7 +221,15 @@ void retry_quota_init(struct retry_quota *quota)
 
 unsigned retry_cost(enum retry_class retry)
 {
-	return retry == RETRY_TRANSIENT ? 14 : retry == RETRY_THROTTLE ? 5 : 0;
+	switch (retry) {
+	case RETRY_TRANSIENT:
+	case RETRY_DIGEST:
+		return 14;
+	case RETRY_THROTTLE:
+		return 5;
+	default:
+		return 0;
+	}
 }
 
 bool retry_quota_take(struct retry_quota *quota, enum retry_class retry)

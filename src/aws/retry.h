@@ -10,6 +10,8 @@ enum retry_class {
 	RETRY_TRANSIENT,   /* 500, 502, 503, 504, RequestTimeout, no reply */
 	RETRY_THROTTLE,    /* SlowDown, 429, ThrottlingException,
 			      ProvisionedThroughputExceededException, RequestLimitExceeded, … */
+	RETRY_DIGEST,      /* BadDigest: the wire may have turned a bit over, or the file changed:
+			      again as if transient, once */
 	RETRY_CLOCK,       /* RequestTimeTooSkewed, a signature refused while the clocks disagree:
 			      correct ours by the reply's Date, once */
 	RETRY_CREDENTIALS, /* ExpiredToken, InvalidAccessKeyId, …: load the credentials again, once
@@ -44,9 +46,9 @@ struct verdict classify(const struct attempt *attempt);
 uint64_t retry_backoff_ms(
 	enum retry_class retry, bool is_s3, unsigned attempt, uint64_t retry_after_ms);
 
-/* The quota shared by all threads of a process: 500 tokens, a transient retry costs 14, a throttled
- * one 5, a success gives 1 back (a successful retry what it cost). Lock-free. An empty quota does
- * not fail a request: its retries wait at the cap. */
+/* The quota shared by all threads of a process: 500 tokens, a transient (or digest) retry costs 14,
+ * a throttled one 5, a success gives 1 back (a successful retry what it cost). Lock-free. An empty
+ * quota does not fail a request: its retries wait at the cap. */
 struct retry_quota {
 	_Atomic int tokens;
 };

@@ -255,9 +255,11 @@ static void test_used_up(void)
 	struct script_step steps[] = {{S3_ERROR("500", "", "InternalError"), .close = true},
 		{S3_ERROR("503", "", "SlowDown"), .close = true},
 		{S3_ERROR("403", "", "AccessDenied"), .close = true},
-		{S3_ERROR("403", "", "Weird\x1b[31m"), .close = true}};
+		{S3_ERROR("403", "", "Weird\x1b[31m"), .close = true},
+		{S3_ERROR("400", "", "BadDigest"), .close = true},
+		{S3_ERROR("400", "", "BadDigest"), .close = true}};
 	struct fixture f;
-	if (!begin(&f, steps, 4))
+	if (!begin(&f, steps, 6))
 		return;
 	struct call call = put_call();
 	call.limits.attempts = 2;
@@ -275,6 +277,8 @@ static void test_used_up(void)
 	result = run(&f, call);
 	CHECK_INT(result.outcome, OUTCOME_DENIED);
 	CHECK(!strchr(result.problem.code, '\x1b') && !strchr(result.problem.text, '\x1b'));
+	call.limits.attempts = 9; /* a file that changed is not sent nine times */
+	CHECK_INT(run(&f, call).outcome, OUTCOME_BAD_DIGEST);
 	script_stop(&f.server);
 	end(&f);
 }
