@@ -6,9 +6,9 @@
 
 /* Of a mark, what is needed to tell whether there is anything to do. */
 struct known_mark {
-	enum mark_state state;
 	uint64_t size; /* of the version done, if state is done */
 	int64_t mtime_ns;
+	enum mark_state state;
 	char session[ID_CHARS + 1]; /* if it is claimed */
 };
 /* Whether this very version is done. */

@@ -76,7 +76,7 @@ static bool hand_on(struct feed *feed, bool last)
 			continue;
 		open = queue_add(feed->run->queue, block, n, read_ns);
 		if (open)
-			memset(&feed->chunk[i + 1 - n], 0, n * sizeof *feed->chunk);
+			memset(&feed->chunk[i + 1 - n], 0, n * sizeof(struct candidate *));
 		n = 0;
 	}
 	for (size_t i = 0; i < kept; i++)

@@ -84,11 +84,11 @@ static void add_block(struct queue *queue, struct candidate *const *files, size_
 {
 	if (queue->locked.n_blocks == queue->locked.cap_blocks) {
 		queue->locked.cap_blocks = 2 * queue->locked.cap_blocks + 16;
-		queue->locked.blocks = must(realloc(queue->locked.blocks,
-			queue->locked.cap_blocks * sizeof *queue->locked.blocks));
+		queue->locked.blocks = must(realloc(
+			queue->locked.blocks, queue->locked.cap_blocks * sizeof(struct block *)));
 	}
 	struct block *block = must(calloc(1, sizeof *block));
-	memcpy(block->files, files, n * sizeof *files);
+	memcpy(block->files, files, n * sizeof(struct candidate *));
 	block->n = n;
 	block->not_before_ns = not_before_ns;
 	block->read_ns = read_ns;
