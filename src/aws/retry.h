@@ -26,7 +26,7 @@ struct attempt {
 	const char *code;        /* the error code in the reply, "" if none */
 	bool is_s3;              /* else DynamoDB */
 	bool is_write;           /* may change something */
-	bool body_is_unreadable; /* a 2xx whose body should be XML or JSON and is not, or whose
+	bool body_is_unreadable; /* a 2xx whose body should be XML or JSON and is not, or any whose
 				    crc32 is wrong */
 	bool names_other_region; /* the reply names a region, and not the one it was signed for */
 	bool clock_is_off; /* the reply's Date and the time it was signed at are minutes apart */
