@@ -164,7 +164,7 @@ enum step look_at_object(struct worker *worker, struct file *file)
 		problem_prefix(&problem,
 			"whether the object is there already cannot be seen: allow s3:GetObject and "
 			"s3:ListBucket");
-		return file_fail(worker, file, &problem);
+		return file_outcome(worker, file, o, &problem);
 	default:
 		return file_outcome(worker, file, o, &problem);
 	}
@@ -200,7 +200,7 @@ enum step file_prove_by_head(struct worker *worker, struct file *file)
 		s3_head_object(worker->s3, file->candidate->key, &limits, &object, &problem);
 	if (o == OUTCOME_DENIED) {
 		problem_prefix(&problem, "uploaded, but it cannot be proven without s3:GetObject");
-		return file_fail(worker, file, &problem);
+		return file_outcome(worker, file, o, &problem);
 	}
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 		return file_outcome(worker, file, o, &problem);

@@ -9,6 +9,8 @@
 #include "upload/run.h"
 #include "upload/worker.h"
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,6 +263,7 @@ void s3once_push_stop(struct s3once_push *push)
 		uv_async_send(&push->stopped);
 }
 
+/* Signals are the main thread's: the pool's threads are born with all of them blocked. */
 static int start_works(struct s3once_push *push)
 {
 	const unsigned n = push->run.options.concurrency + 1;
@@ -268,11 +271,15 @@ static int start_works(struct s3once_push *push)
 	if (!push->works)
 		return -ENOMEM;
 	push->n_works = n;
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (unsigned i = 0; i < n; i++) {
 		push->works[i].push = push;
 		push->works[i].request.data = &push->works[i];
 		uv_queue_work(&push->loop, &push->works[i].request, work, after_work);
 	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return 0;
 }
 
