@@ -4,9 +4,11 @@ import os
 import pty
 import re
 import shlex
-import shutil
 import signal
+import socket
+import sqlite3
 import subprocess
+import tempfile
 
 import pytest
 
@@ -303,6 +305,31 @@ def test_ignored_signal_stays_ignored(holder):
     assert popen.returncode == 130
 
 
+@pytest.fixture
+def silent_server():
+    """An endpoint that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_grace_ends_what_does_not_end(s3once, silent_server, tree):
+    options = ["--grace", "1s", "--endpoint-url", silent_server]
+    running = s3once.start("push", *options, tree, "s3://bucket")
+    wait_until(lambda: "host's only" in running.output()[1], 30, "the start")
+    os.kill(running.pid, signal.SIGTERM)
+    assert running.wait(10).code == 143
+
+
+def test_second_signal_ends_the_grace(s3once, silent_server, tree):
+    options = ["--grace", "5m", "--endpoint-url", silent_server]
+    running = s3once.start("push", *options, tree, "s3://bucket")
+    wait_until(lambda: "host's only" in running.output()[1], 30, "the start")
+    os.kill(running.pid, signal.SIGTERM)
+    wait_until(lambda: "stopping" in running.output()[1], 10, "the first signal")
+    os.kill(running.pid, signal.SIGINT)
+    assert running.wait(10).code == 143, "the first signal counts"
+
+
 def test_no_wait_leaves_held_files_and_exits_4(holder):
     run = holder.start("--no-wait").wait(15)
     assert run.code == 4
@@ -449,6 +476,28 @@ def test_local_marks_that_cannot_be(s3once, s3, bucket, tree, case):
     assert s3.objects(bucket) == {}
 
 
+def test_local_marks_of_another_program(s3once, tree):
+    with sqlite3.connect(s3once.folder / "theirs.db") as database:
+        database.execute("CREATE TABLE songs(name)")
+    run = s3once("push", "--marks", "sqlite:theirs.db", tree, "s3://bucket")
+    assert_setup_error(run, "theirs.db: is an SQLite file of another program")
+
+
+def test_damaged_local_marks(s3once, s3, bucket, tree):
+    marks = s3once.folder / "marks.db"
+    assert s3once("push", "--marks", f"sqlite:{marks}", tree, f"s3://{bucket}").code == 0
+    size = marks.stat().st_size
+    marks.write_bytes(marks.read_bytes()[:100] + b"\xff" * (size - 100))
+    assert_setup_error(s3once("push", "--marks", f"sqlite:{marks}", tree, f"s3://{bucket}"), "marks.db")
+
+
+def test_out_of_descriptors(s3once, s3, bucket, tree):
+    argv = ["sh", "-c", 'ulimit -n 12; exec "$0" "$@"', str(s3once.binary()), "push", tree, f"s3://{bucket}"]
+    run = subprocess.run(argv, env=s3once.environment, capture_output=True, text=True, timeout=60, cwd=s3once.folder)
+    assert run.returncode == 3, run
+    assert "descriptors" in run.stderr or "Too many open files" in run.stderr
+
+
 def test_setup_error_as_json(s3once, s3, tree):
     run = s3once("push", "--json", tree, f"s3://{fresh_name('missing')}")
     assert run.code == 3
@@ -481,6 +530,52 @@ def test_missing_and_unreadable_sources(s3once, s3, bucket, tree, tmp_path):
     assert re.search(r"other/closed: .*Permission denied", run.err)
     assert set(s3.objects(bucket)) == {"p/a.txt", "p/sub/b.txt", "p/ok"}
     assert "3 of 6 files are proven to be in" in run.out and "failed 3" in run.out
+
+
+BAD_FILES = {
+    "not UTF-8": ({b"bad\xff": b"x"}, r"/bad\\xff: .*not UTF-8"),
+    "not in XML": ({"bell\x07": b"x"}, r"/bell\\x07: .*U\+0007"),
+    "key too long": ({"d" * 200 + "/" + "e" * 200 + "/" + "f" * 200 + "/" + "g" * 200 + "/" + "h" * 230: b"x"}, "1,?024"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_names_that_cannot_be_keys(s3once, s3, bucket, tree, case):
+    files, pattern = BAD_FILES[case]
+    make_tree(tree, files)
+    run = s3once("push", tree, f"s3://{bucket}/p")
+    assert run.code == 1, run
+    assert re.search(rf"^s3once: error: .*{pattern}", run.err, re.M), run
+    assert set(s3.objects(bucket)) == {"p/a.txt", "p/sub/b.txt"}
+
+
+def test_two_files_for_one_key(s3once, s3, bucket, tree, tmp_path):
+    other = make_tree(tmp_path / "other", {"a.txt": b"another", "c": b"c"})
+    run = s3once("push", tree, other, f"s3://{bucket}/p")
+    assert run.code == 1, run
+    assert f"error: {tree}/a.txt: " in run.err and f"error: {other}/a.txt: " in run.err
+    assert set(s3.objects(bucket)) == {"p/sub/b.txt", "p/c"}
+
+
+def test_file_over_the_limit(s3once, s3, bucket):
+    """No object is larger than 10,000 parts of 5 GiB. Only a file system in memory has such (sparse) files."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        make_tree(folder, {"small": b"s"})
+        with open(f"{folder}/huge", "wb") as file:
+            file.truncate(49 << 40)
+        run = s3once("push", folder, f"s3://{bucket}/p")
+        assert run.code == 1, run
+        assert re.search(rf"error: {folder}/huge: .*[TG]iB", run.err), run
+    assert set(s3.objects(bucket)) == {"p/small"}
+    assert s3.uploads(bucket) == {}
+
+
+def test_special_files_are_reported(s3once, s3, bucket, tree):
+    os.mkfifo(tree / "pipe")
+    run = s3once("push", tree, f"s3://{bucket}")
+    assert run.code == 1
+    assert f"error: {tree}/pipe: is a " in run.err
+    assert set(s3.objects(bucket)) == {"a.txt", "sub/b.txt"}
 
 
 def test_only_links(s3once, s3, bucket, tmp_path):
