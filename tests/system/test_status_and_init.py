@@ -44,6 +44,7 @@ def test_counts_below_a_prefix(s3once, s3, bucket, tree, marks):
     assert "done 0 files" in s3once("status", f"s3://{bucket}-x").out
 
 
+@pytest.mark.smoke
 def test_story_of_a_key(s3once, s3, bucket, tree, marks):
     s3.client.put_object(Bucket=bucket, Key="p/a.txt", Body=b"somebody else's")
     assert s3once("push", tree, f"s3://{bucket}/p").code == 1
