@@ -326,6 +326,26 @@ def test_over_tls(s3, bucket, probe, file):
     assert list(s3.objects(bucket)) == ["key"]
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_bucket_in_the_host_name(s3, bucket, probe, file, tmp_path, scheme):
+    """Virtual-host style; curl itself finds *.localhost, and the certificate is for *.s3.localhost."""
+    config = tmp_path / "config"
+    config.write_text("[default]\ns3 =\n  addressing_style = virtual\n")
+    endpoint = s3.endpoint if scheme == "http" else s3.tls_endpoint
+    env = {
+        "AWS_ENDPOINT_URL_S3": endpoint.replace("127.0.0.1", "s3.localhost"),
+        "AWS_CONFIG_FILE": config,
+        "AWS_CA_BUNDLE": s3.ca,
+    }
+    for number, key in enumerate(HARD_KEYS):
+        assert probe("put", key, file(b"%d" % number), env=env)["outcome"] == "ok", key
+    assert {key: found.etag for key, found in s3.objects(bucket).items()} == {
+        key: md5(b"%d" % number) for number, key in enumerate(HARD_KEYS)
+    }
+    assert probe("bucket", env=env)["outcome"] == "ok"
+    assert "uploads" not in probe("uploads", env=env)
+
+
 # --- DynamoDB
 
 
