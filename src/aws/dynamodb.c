@@ -1,6 +1,5 @@
 #include "aws/dynamodb.h"
 #include "aws/dynamodb_request.h"
-#include "aws/item_json.h"
 #include <stdio.h>
 #include <string.h>
 

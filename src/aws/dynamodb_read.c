@@ -1,6 +1,5 @@
 #include "aws/dynamodb.h"
 #include "aws/dynamodb_request.h"
-#include "aws/item_json.h"
 #include "aws/retry.h"
 #include "aws/wait.h"
 #include <errno.h>

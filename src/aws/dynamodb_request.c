@@ -1,5 +1,4 @@
 #include "aws/dynamodb_request.h"
-#include "aws/item_json.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

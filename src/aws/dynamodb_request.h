@@ -1,6 +1,7 @@
 /* How a DynamoDB request is written and its reply read: for dynamodb*.c only. */
 #pragma once
 #include "aws/dynamodb.h"
+#include "aws/item_json.h"
 
 enum dynamodb_kind {
 	DYNAMODB_PUT,

@@ -1,7 +1,6 @@
 /* An item: named, typed attributes, as DynamoDB has them; and conditions and changes on it. Shared
  * by both mark stores. */
 #pragma once
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,8 +52,3 @@ struct change {
 };
 /* 0 or -ENOMEM; then the item may be half changed. */
 int item_apply(struct item *item, const struct change *changes, size_t n);
-
-/* DynamoDB's JSON: {"name":{"S":"text"},…}. to_json returns a new reference or NULL (out of
- * memory); from_json fills a zeroed item and returns 0, -EBADMSG or -ENOMEM. */
-json_t *item_to_json(const struct item *item);
-int item_from_json(const json_t *json, struct item *ret);

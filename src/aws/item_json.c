@@ -55,28 +55,6 @@ void item_add_attribute(struct text *ret, const struct attribute *attribute)
 	item_add_value(ret, attribute->type, attribute->value, attribute->n);
 }
 
-static json_t *value_to_json(const struct attribute *attribute)
-{
-	struct text text = TEXT(16 << 20);
-	item_add_value(&text, attribute->type, attribute->value, attribute->n);
-	json_t *value = text.error ? NULL : json_loadb(text.data, text.len, JSON_ALLOW_NUL, NULL);
-	text_clear(&text);
-	return value;
-}
-
-json_t *item_to_json(const struct item *item)
-{
-	json_t *object = json_object();
-	for (size_t i = 0; object && i < item->count; i++) {
-		const struct attribute *attribute = &item->attributes[i];
-		if (json_object_set_new(object, attribute->name, value_to_json(attribute)) < 0) {
-			json_decref(object);
-			return NULL;
-		}
-	}
-	return object;
-}
-
 static int set_bytes(struct item *ret, const char *name, const char *base64)
 {
 	unsigned char *bytes = malloc(3 * (strlen(base64) / 4) + 1);

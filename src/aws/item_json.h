@@ -1,8 +1,9 @@
-/* Items as the text of DynamoDB's JSON, written straight into a request: several times cheaper than
- * a tree. */
+/* Items as DynamoDB's JSON: {"name":{"S":"text"},…}. Written as text, straight into a request,
+ * which costs a fraction of a tree; read from the tree of a reply. */
 #pragma once
 #include "aws/item.h"
 #include "base/text.h"
+#include <jansson.h>
 
 /* Adds n bytes as a JSON string with its quotes. */
 void json_add_string(struct text *ret, const char *s, size_t n);
@@ -10,3 +11,6 @@ void json_add_string(struct text *ret, const char *s, size_t n);
 void item_add_value(struct text *ret, enum value_type type, const char *value, size_t n);
 /* Adds "name":{"S":"text"}. */
 void item_add_attribute(struct text *ret, const struct attribute *attribute);
+
+/* Fills a zeroed item; 0, -EBADMSG or -ENOMEM. */
+int item_from_json(const json_t *json, struct item *ret);

@@ -9,7 +9,7 @@
 /* From the command line; NULL or 0 where not given. Borrowed for the call. */
 struct aws_options {
 	const char *profile, *region, *endpoint_url, *dynamodb_endpoint_url, *ca_bundle;
-	unsigned attempts;           /* at each request, the first one counted; 0: the default (9) */
+	unsigned attempts; /* at each request, the first one counted; 0: the default (9) */
 	uint64_t request_timeout_ms; /* of requests without a body; with one, plus the body at 64
 					KiB/s; 0: 60 s */
 };

@@ -1,3 +1,4 @@
+#include "aws/item_json.h"
 #include "aws_probe.h"
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,19 @@ static struct item_key key_of(const struct probe *probe)
 {
 	return (struct item_key){
 		probe_argument(probe, 0), probe->table.sk_name ? probe_argument(probe, 1) : NULL};
+}
+
+static json_t *item_to_json(const struct item *item)
+{
+	struct text text = TEXT(1 << 20);
+	for (size_t i = 0; i < item->count; i++) {
+		text_add(&text, i ? "," : "{");
+		item_add_attribute(&text, &item->attributes[i]);
+	}
+	text_add(&text, item->count ? "}" : "{}");
+	json_t *json = json_loadb(text_string(&text), text.len, JSON_ALLOW_NUL, NULL);
+	text_clear(&text);
+	return json;
 }
 
 static enum outcome with_item(
