@@ -116,7 +116,8 @@ class Program:
     run = s3once.start("push", …)                                                     gives a Running
 
     env: added to (None: taken away from) the clean environment. cwd: where it runs, by default the test's folder.
-    stdin: bytes. unprivileged: without root's power to open what permissions forbid.
+    stdin: bytes. unprivileged: without root's power to open what permissions forbid. after: a FIFO; it begins when
+    somebody has opened that for writing.
     """
 
     def __init__(self, folder, s3=None, dynamodb=None, table=None):
@@ -148,11 +149,13 @@ class Program:
         if table:
             self.environment["S3ONCE_MARKS"] = f"dynamodb:{table}"
 
-    def start(self, *args, env=None, cwd=None, stdin=b"", unprivileged=False):
+    def start(self, *args, env=None, cwd=None, stdin=b"", unprivileged=False, after=None):
         argv = [os.fspath(arg) if isinstance(arg, Path) else arg for arg in args]
         argv = [*WRAP, str(self.binary()), *argv]
         if unprivileged and os.geteuid() == 0:
             argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--", *argv]
+        if after:
+            argv = ["/bin/sh", "-c", ': <"$0" && exec "$@"', str(after), *argv]
         environment = {**self.environment, **(env or {})}
         self.runs += 1
         out, err = self.folder / f"run{self.runs}.out", self.folder / f"run{self.runs}.err"

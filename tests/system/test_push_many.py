@@ -1,0 +1,164 @@
+"""Several uploaders over the same files: each file is sent by one of them, and all of them end well."""
+
+import os
+import time
+
+import pytest
+
+from tests.faults import faults
+from tests.faults.proxy import Proxy
+from tests.system.harness import MIB, expected_objects, make_tree, wait_until
+from tests.system.pushing import assert_done, counts, is_visible_write, key_of, marks_of, sessions_of, summary, told
+from tests.system.pushing import visible_writes
+
+FILES = 2000
+
+
+class Barrier:
+    """Starts programs that all begin at once."""
+
+    def __init__(self, folder):
+        self.path = folder / "barrier"
+        os.mkfifo(self.path)
+
+    def release(self, running):
+        """The writer stays until the last of them has come through: who opens later begins at once."""
+        gate = os.open(self.path, os.O_RDWR)
+        wait_until(lambda: all(self.is_through(run) for run in running), 60, "the programs to begin")
+        os.close(gate)
+
+    def is_through(self, run):
+        try:
+            return run.popen.poll() is not None or b"barrier" not in open(f"/proc/{run.pid}/cmdline", "rb").read()
+        except ProcessLookupError:
+            return True
+
+
+def race(s3once, tmp_path, processes, command, timeout=300):
+    """The Results of so many processes that were released together."""
+    barrier = Barrier(tmp_path)
+    running = [s3once.start(*command, after=barrier.path) for _ in range(processes)]
+    barrier.release(running)
+    return [run.wait(timeout) for run in running]
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_four_processes_share_a_tree(s3once, s3, s3_proxy, bucket, marks, tmp_path, record_property):
+    tree = make_tree(tmp_path / "tree", {f"{n % 40:02}/{n:04}": 1024 + n for n in range(FILES)})
+    runs = race(s3once, tmp_path, 4, ("push", tree, f"s3://{bucket}/p", "--json"))
+    for run in runs:
+        assert run.code == 0 and counts(run, "uploaded", "failed", "held", "adopted").keys() == {"uploaded"}, run
+    requests = [request for request in s3_proxy.requests() if is_visible_write(request)]
+    written = visible_writes(requests)
+    assert len(requests) == FILES, "a file was sent more than once"
+    assert written.keys() == expected_objects(tree, "p").keys() and set(written.values()) == {1}
+    assert sum(summary(run)["uploaded"] for run in runs) == FILES
+    refused = sum(summary(run)["claims_refused"] for run in runs) / FILES
+    figures = {"failed claims per file": round(refused, 3), "files each": [summary(run)["uploaded"] for run in runs]}
+    record_property("figures", str(figures))
+    print(marks.kind, figures)
+    assert refused < 0.5
+    s3.assert_same(tree, bucket, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+    assert {session["state"] for session in sessions_of(marks)} == {"ended"}
+
+
+@pytest.mark.threaded
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_two_processes_and_parts(s3once, s3, s3_proxy, bucket, marks, tmp_path):
+    """Large files between small ones, two uploaders, all parts once."""
+    files = {f"small/{n:03}": 10 * n for n in range(150)} | {"large/a": 21 * MIB, "large/b": 11 * MIB, "z": 6 * MIB}
+    tree = make_tree(tmp_path / "tree", files)
+    options = ("--part-size", "5MiB", "--concurrency", "6", "--json")
+    runs = race(s3once, tmp_path, 2, ("push", tree, f"s3://{bucket}/p", *options))
+    assert [run.code for run in runs] == [0, 0], runs
+    requests = s3_proxy.requests()
+    assert set(visible_writes(requests).values()) == {1}
+    parts = [request["uri"] for request in requests if "partNumber=" in request["uri"]]
+    assert len(parts) == len(set(parts)) == 5 + 3 + 2
+    assert sum("?uploads" in request["uri"] for request in requests) == 3
+    s3.assert_same(tree, bucket, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+
+
+@pytest.fixture
+def held(s3once, s3_wire, bucket, marks, tmp_path):
+    """A run whose large file is sent but for Complete, which waits: (it, rule to release, command)."""
+    tree = make_tree(tmp_path / "tree", {"large": 11 * MIB})
+    command = ("push", tree, f"s3://{bucket}/p", "--part-size", "5MiB", "--concurrency", "2", "--json")
+    rule = s3_wire.add(faults.hold_request, "CompleteMultipartUpload")
+    first = s3once.start(*command)
+    assert rule.reached.wait(60), first.output()
+    return first, rule, command
+
+
+def wait_until_waiting(run):
+    """A file that another uploader holds is news after five seconds."""
+    wait_until(lambda: '"event":"held"' in run.output()[0], 60, "the word that it waits")
+    assert run.popen.poll() is None
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_one_waits_for_the_other(s3once, s3, s3_wire, bucket, marks, held, tmp_path):
+    first, rule, command = held
+    before = len(s3_wire.history)
+    second = s3once.start(*command)
+    wait_until_waiting(second)
+    session = marks_of(marks)["p/large"]["session"]
+    rule.released.set()
+    assert counts(first.wait()) == {"uploaded": 1}
+    run = second.wait()
+    assert run.code == 0 and counts(run) == {"skipped": 1}, run
+    assert session in told(run, "held")[0]["text"]
+    assert not [each.kind for each in s3_wire.history[before:] if each.kind not in ("HeadObject", "HeadBucket")]
+    s3.assert_same(tmp_path / "tree", bucket, "p")
+    assert_done(marks, expected_objects(tmp_path / "tree", "p"))
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_one_does_not_wait(s3once, s3, bucket, marks, held, tmp_path):
+    first, rule, command = held
+    make_tree(tmp_path / "tree", {"other": 5})
+    run = s3once(*command, "--no-wait")
+    assert run.code == 4 and counts(run) == {"uploaded": 1, "held": 1}, run
+    assert "--no-wait" in told(run, "held")[0]["text"]
+    rule.released.set()
+    assert first.wait().code == 0
+    assert s3once(*command, "--no-wait").code == 0
+    s3.assert_same(tmp_path / "tree", bucket, "p")
+
+
+def test_the_other_is_killed_while_one_waits(s3once, s3, s3_wire, bucket, marks, held, tmp_path):
+    """On the same host that is seen at once, not after a lease."""
+    first, rule, command = held
+    second = s3once.start(*command, "--lease", "1h")
+    wait_until_waiting(second)
+    first.kill()
+    first.popen.wait()
+    begun = time.monotonic()
+    run = second.wait()
+    assert run.code == 0 and time.monotonic() - begun < 20, run
+    rule.released.set()
+    s3_wire.settle()
+    assert sum(each.kind == "UploadPart" for each in s3_wire.history) == 3, "parts that S3 has were sent again"
+    s3.assert_same(tmp_path / "tree", bucket, "p")
+    assert_done(marks, expected_objects(tmp_path / "tree", "p"))
+
+
+def test_each_waits_for_the_other(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """Two runs that hold one large file each, and want both: neither sends the other's."""
+    tree = make_tree(tmp_path / "tree", {"a": 11 * MIB, "b": 11 * MIB})
+    rules = [s3_wire.add(faults.hold_request, "CompleteMultipartUpload", key=f"p/{name}") for name in "ab"]
+    options = ("--part-size", "5MiB", "--concurrency", "2", "--json")
+    first = s3once.start("push", tree / "a", f"s3://{bucket}/p", *options)
+    second = s3once.start("push", tree / "b", f"s3://{bucket}/p", *options)
+    assert all(rule.reached.wait(60) for rule in rules)
+    both = [s3once.start("push", tree, f"s3://{bucket}/p", *options) for _ in range(2)]
+    for run in both:
+        wait_until_waiting(run)
+    for rule in rules:
+        rule.released.set()
+    assert [run.wait().code for run in (first, second, *both)] == [0, 0, 0, 0]
+    kinds = [each.kind for each in s3_wire.history]
+    assert kinds.count("UploadPart") == 6 and kinds.count("CompleteMultipartUpload") == 2
+    s3.assert_same(tree, bucket, "p")
