@@ -68,6 +68,9 @@ static enum step compare(
 	enum step step = sum_parts(worker, file, &plan, DIGEST_CRC32C | DIGEST_MD5, &sums);
 	if (step == STEP_NEXT) {
 		*ret = proof_parts(sums, plan.n_parts, object, true);
+		/* A guessed part size that does not fit says nothing of the content. */
+		if (*ret == PROOF_NO && plan.part_bytes != object->meta.part_bytes)
+			*ret = PROOF_MISSING;
 		file->sums = (struct sums){.kinds = DIGEST_CRC32C,
 			.bytes = file->state.size,
 			.crc32c = proof_combined_crc(sums, plan.n_parts)};

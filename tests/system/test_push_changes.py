@@ -1,0 +1,404 @@
+"""Files that change under the uploader and objects that were there before: nothing torn, nothing overwritten in silence."""
+
+import os
+import time
+
+import pytest
+from boto3.s3.transfer import TransferConfig
+
+from tests.faults import faults
+from tests.faults.proxy import Proxy
+from tests.system.harness import MIB, S3, content, expected_objects, make_tree
+from tests.system.pushing import VISIBLE_WRITES, assert_done, counts, marks_of, told
+
+LARGE = 24 * MIB  # more than sockets hold: the rest is read only once the proxy reads
+WAYS = {"PutObject": "25MiB", "UploadPart": "5MiB"}
+
+
+async def hold_unread(x, rule):
+    """The client has begun to send, and waits with most of the body unread from its file."""
+    x.fire(rule)
+    await x.hold(rule)
+    await x.proxy.pass_on(x)
+
+
+def shown(wire, since=0):
+    """Requests that made something visible, or took it away."""
+    return [each for each in wire.history[since:] if each.kind in VISIBLE_WRITES and each.took_effect]
+
+
+# --- while it is read
+
+
+def grows(path):
+    with open(path, "ab") as file:
+        file.write(content("more", 6 * MIB))
+
+
+def shrinks(path):
+    os.truncate(path, MIB)
+
+
+def is_emptied(path):
+    os.truncate(path, 0)
+
+
+def is_replaced(path):
+    other = make_tree(path.parent.parent, {"other": LARGE}) / "other"
+    other.rename(path)
+
+
+def is_rewritten(path):
+    with open(path, "r+b") as file:
+        file.seek(LARGE // 2)
+        file.write(content("rewritten", LARGE // 2))
+
+
+def is_rewritten_and_its_time_put_back(path):
+    before = path.stat()
+    is_rewritten(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "change", [grows, shrinks, is_emptied, is_replaced, is_rewritten, is_rewritten_and_its_time_put_back]
+)
+def test_file_that(s3once, s3, s3_wire, bucket, marks, tmp_path, change, way):
+    tree = make_tree(tmp_path / "tree", {"file": LARGE})
+    rule = s3_wire.add(hold_unread, way, nth=1 if way == "PutObject" else 2)
+    command = ("push", tree, f"s3://{bucket}/p", "--part-size", WAYS[way], "--concurrency", "2", "--json")
+    run = s3once.start(*command)
+    assert rule.reached.wait(60), run.output()
+    change(tree / "file")
+    rule.released.set()
+    run = run.wait()
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    assert "changed while it was read" in told(run, "retry")[0]["text"]
+    assert len(shown(s3_wire)) == 1, "an object of torn content was visible for a while"
+    s3.assert_same(tree, bucket, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+    assert not s3.uploads(bucket)
+
+
+def becomes_a_link(path):
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+
+
+def becomes_a_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "change, reason", [(os.unlink, "vanished"), (becomes_a_link, "symbolic link"), (becomes_a_pipe, "no regular file")]
+)
+def test_file_that_goes_away(s3once, s3, s3_wire, bucket, marks, tmp_path, change, reason, way):
+    tree = make_tree(tmp_path / "tree", {"file": LARGE, "other": 10})
+    rule = s3_wire.add(hold_unread, way, key="p/file")
+    command = ("push", tree, f"s3://{bucket}/p", "--part-size", WAYS[way], "--concurrency", "2", "--json")
+    run = s3once.start(*command)
+    assert rule.reached.wait(60), run.output()
+    change(tree / "file")
+    rule.released.set()
+    run = run.wait()
+    assert run.code == 1 and counts(run) == {"uploaded": 1, "failed": 1}, run
+    assert reason in told(run, "failed")[0]["text"] and told(run, "failed")[0]["path"] == str(tree / "file")
+    assert reason in run.err
+    assert s3.objects(bucket).keys() == {"p/other"} and len(shown(s3_wire)) == 1
+    states = {key: mark["state"] for key, mark in marks_of(marks).items()}
+    assert states == {"p/file": "failed", "p/other": "done"} and reason in marks_of(marks)["p/file"]["error"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_file_that_never_stops_changing(s3once, s3, s3_wire, bucket, marks, tmp_path, way):
+    tree = make_tree(tmp_path / "tree", {"log": LARGE})
+
+    async def write_on(x, rule):
+        with open(tree / "log", "ab") as file:
+            file.write(b"one more line\n")
+        await x.proxy.pass_on(x)
+
+    s3_wire.add(write_on, way, times=None)
+    command = ("push", tree, f"s3://{bucket}/p", "--part-size", WAYS[way].replace("25", "30"), "--concurrency", "2", "--json")
+    run = s3once(*command)
+    assert run.code == 1 and counts(run) == {"failed": 1}, run
+    assert "--min-age" in told(run, "failed")[0]["text"]
+    assert not s3.objects(bucket) and not shown(s3_wire)
+    s3_wire.clear()
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    s3.assert_same(tree, bucket, "p")
+    assert not s3.uploads(bucket)
+
+
+def test_file_that_changed_after_the_scan(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """Nothing of it was read yet: what counts is what it is when it is opened."""
+    tree = make_tree(tmp_path / "tree", {"file": 10, "gone": 10, "folder/file": 10})
+    make_tree(tmp_path / "secret", {"file": b"secret"})
+    rule = s3_wire.add(hold_unread, "HeadBucket")
+    run = s3once.start("push", tree, f"s3://{bucket}/p", "--concurrency", "1", "--json")
+    assert rule.reached.wait(60), run.output()
+    # One of them is open already. The folder's is asked for after it in any case but one.
+    make_tree(tree, {"file": 11})
+    (tree / "folder").rename(tmp_path / "folder")
+    (tree / "folder").symlink_to(tmp_path / "secret")
+    (tree / "gone").unlink()
+    rule.released.set()
+    run = run.wait()
+    assert run.code == 1 and not any(b"secret" in s3.get(bucket, key) for key in s3.objects(bucket)), run
+    assert counts(run, "failed")["failed"] >= 1
+    for key, row in s3.objects(bucket).items():
+        assert row.size == marks_of(marks)[key]["size"]
+    assert "p/file" not in s3.objects(bucket) or s3.get(bucket, "p/file") == (tree / "file").read_bytes()
+
+
+# --- objects that were there before
+
+
+@pytest.fixture
+def server(request, s3once):
+    """(S3, Proxy between it and the program): rgw, swift, or rgw behind a proxy that honours conditions as AWS does."""
+    name = request.param
+    s3 = request.getfixturevalue("swift" if name == "swift" else "rgw")
+    with Proxy(s3, "s3", behaves="aws" if name == "aws" else None) as wire:
+        s3once.environment.update(
+            AWS_ENDPOINT_URL_S3=wire.endpoint, AWS_ACCESS_KEY_ID=s3.access_key, AWS_SECRET_ACCESS_KEY=s3.secret_key
+        )
+        yield s3, wire
+        assert not wire.failures
+
+
+@pytest.fixture
+def place(server):
+    """A bucket on it."""
+    s3, _ = server
+    name = f"place-{os.urandom(6).hex()}"
+    s3.client.create_bucket(Bucket=name)
+    yield name
+    s3.remove_bucket(name)
+
+
+EVERYWHERE = pytest.mark.parametrize("server", ["rgw", "swift", "aws"], indirect=True)
+FIVE = ("--part-size", "5MiB")
+
+
+def in_parts(mebibytes):
+    def put(s3, bucket, key, path):
+        size = mebibytes * MIB
+        config = TransferConfig(multipart_threshold=size, multipart_chunksize=size)
+        s3.client.upload_file(str(path), bucket, key, Config=config)
+
+    return put
+
+
+def whole(s3, bucket, key, path):
+    s3.client.put_object(Bucket=bucket, Key=key, Body=path.read_bytes())
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(
+    "size, put",
+    [(0, whole), (1000, whole), (11 * MIB, whole), (11 * MIB, in_parts(5)), (11 * MIB, in_parts(8))],
+    ids=["empty", "small", "large at once", "parts like ours", "parts of 8 MiB"],
+)
+def test_object_that_is_there(s3once, server, place, marks, tmp_path, size, put):
+    s3, wire = server
+    tree = make_tree(tmp_path / "tree", {"same": size, "new": 7})
+    put(s3, place, "p/same", tree / "same")
+    before = s3.objects(place)
+    run = s3once("push", tree, f"s3://{place}/p", *FIVE, "--json")
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "adopted": 1}, run
+    assert s3.objects(place)["p/same"] == before["p/same"]
+    assert [each.operation.key for each in shown(wire)] == ["p/new"]
+    assert not [each for each in wire.history if each.kind == "UploadPart"]
+    assert_done(marks, expected_objects(tree, "p"))
+    s3.assert_same(tree, place, "p")
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(
+    "size, there, put, reason",
+    [
+        (1000, 1000, whole, "other content"),
+        (1000, 999, whole, "other content"),
+        (11 * MIB, 11 * MIB, whole, "other content"),
+        (11 * MIB, 12 * MIB, in_parts(5), "other content"),
+        (11 * MIB, 11 * MIB, in_parts(5), "shows whether"),
+        (7 * MIB, 0, whole, "other content"),
+    ],
+    ids=["same size", "other size", "large at once", "parts of other size", "parts", "empty"],
+)
+def test_object_of_other_content(s3once, server, place, marks, tmp_path, size, there, put, reason):
+    s3, wire = server
+    tree = make_tree(tmp_path / "tree", {"file": size, "new": 7})
+    foreign = make_tree(tmp_path, {"foreign": there}) / "foreign"
+    put(s3, place, "p/file", foreign)
+    for _ in range(2):
+        since = len(wire.history)
+        run = s3once("push", tree, f"s3://{place}/p", *FIVE, "--if-changed=replace", "--json")
+        assert run.code == 1 and counts(run, "failed") == {"failed": 1}, run
+        assert reason in told(run, "failed")[0]["text"] and told(run, "failed")[0]["key"] == "p/file"
+        assert "p/file" not in [each.operation.key for each in shown(wire, since)]
+        assert s3.get(place, "p/file") == foreign.read_bytes()
+        assert {key: mark["state"] for key, mark in marks_of(marks).items()} == {"p/file": "failed", "p/new": "done"}
+    s3.client.delete_object(Bucket=place, Key="p/file")
+    run = s3once("push", tree, f"s3://{place}/p", *FIVE, "--json")
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "skipped": 1}, run
+    s3.assert_same(tree, place, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+    assert not s3.uploads(place)
+
+
+def test_object_that_nothing_can_be_said_of(s3once, s3, bucket, marks, tmp_path):
+    """Parts of a size that cannot be guessed: not adopted, not replaced."""
+    tree = make_tree(tmp_path / "tree", {"file": 13 * MIB})
+    in_parts(6)(s3, bucket, "p/file", tree / "file")
+    before = s3.objects(bucket)
+    run = s3once("push", tree, f"s3://{bucket}/p", *FIVE, "--json")
+    assert run.code == 1 and "shows whether" in told(run, "failed")[0]["text"], run
+    assert s3.objects(bucket) == before and marks_of(marks)["p/file"]["state"] == "failed"
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("size", [1000, 7 * MIB])
+def test_object_that_comes_at_the_last_moment(request, s3once, server, place, marks, tmp_path, size):
+    """After the uploader looked. Where the server honours conditions nothing is overwritten."""
+    s3, wire = server
+    server_name = request.node.callspec.params["server"]
+    tree = make_tree(tmp_path / "tree", {"file": size})
+    visible = "PutObject" if size < MIB else "CompleteMultipartUpload"
+
+    async def come_first(x, rule):
+        await x.body()
+        theirs = {"Bucket": place, "Key": "p/file", "Body": b"theirs"}
+        await wire.loop.run_in_executor(None, lambda: S3(wire.info()).client.put_object(**theirs))
+        x.fire(rule)
+        await x.proxy.pass_on(x)
+
+    rule = wire.add(come_first, visible, where=lambda record: record.operation.key == "p/file")
+    run = s3once("push", tree, f"s3://{place}/p", *FIVE, "--json")
+    honoured = {"aws": True, "swift": size > MIB, "rgw": size < MIB}[server_name]
+    assert rule.fired
+    if honoured:
+        assert run.code == 1 and "other content" in told(run, "failed")[0]["text"], run
+        assert s3.get(place, "p/file") == b"theirs"
+    else:
+        assert run.code in (0, 1), run
+
+
+# --- done, and changed since
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("old, new", [(1000, 1001), (1000, 1000), (1000, 6 * MIB), (6 * MIB, 1000), (11 * MIB, 11 * MIB)])
+def test_file_that_changed_since_it_was_done(s3once, server, place, marks, tmp_path, old, new):
+    s3, wire = server
+    tree = make_tree(tmp_path / "tree", {"file": content("old", old)})
+    command = ("push", tree, f"s3://{place}/p", *FIVE, "--json")
+    assert s3once(*command).code == 0
+    before = marks_of(marks)
+    make_tree(tree, {"file": content("new", new)})
+    since = len(wire.history)
+    for choice in ((), ("--if-changed=fail",)):
+        run = s3once(*command, *choice)
+        assert run.code == 1 and counts(run) == {"refused": 1}, run
+        text = told(run, "refused")[0]["text"]
+        assert "--if-changed=replace" in text and "--if-changed=skip" in text
+    run = s3once(*command, "--if-changed=skip")
+    assert run.code == 0 and counts(run) == {"skipped": 1}, run
+    assert {each.kind for each in wire.history[since:]} <= {"HeadBucket"} and marks_of(marks) == before
+    assert s3.get(place, "p/file") == content("old", old)
+
+    run = s3once(*command, "--if-changed=replace")
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    assert len(shown(wire, since)) == 1
+    s3.assert_same(tree, place, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+    assert counts(s3once(*command)) == {"skipped": 1}
+    assert not s3.uploads(place)
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("size", [1000, 7 * MIB])
+def test_replacing_what_someone_else_has_replaced(s3once, server, place, marks, tmp_path, size):
+    s3, wire = server
+    tree = make_tree(tmp_path / "tree", {"file": 100})
+    command = ("push", tree, f"s3://{place}/p", *FIVE, "--if-changed=replace", "--json")
+    assert s3once(*command).code == 0
+    through = S3(wire.info())
+    through.client.put_object(Bucket=place, Key="p/file", Body=b"theirs")
+    make_tree(tree, {"file": size})
+    run = s3once(*command)
+    assert run.code == 1 and "other content" in told(run, "failed")[0]["text"], run
+    assert s3.get(place, "p/file") == b"theirs"
+    assert not [key for key, _ in s3.uploads(place)]
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("size", [1000, 7 * MIB])
+def test_replacing_what_was_deleted(s3once, server, place, marks, tmp_path, size):
+    s3, wire = server
+    tree = make_tree(tmp_path / "tree", {"file": 100, "first": 3})
+    command = ("push", tree, f"s3://{place}/p", *FIVE, "--if-changed=replace", "--concurrency", "1", "--json")
+    assert s3once(*command).code == 0
+    s3.client.delete_object(Bucket=place, Key="p/file")
+    make_tree(tree, {"file": size, "first": 4})
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 2}, run
+    s3.assert_same(tree, place, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+@pytest.mark.parametrize("size", [0, 1000, 7 * MIB])
+def test_another_time_and_the_same_content(s3once, s3, s3_wire, bucket, marks, tmp_path, size):
+    tree = make_tree(tmp_path / "tree", {"file": size})
+    command = ("push", tree, f"s3://{bucket}/p", *FIVE, "--json")
+    assert s3once(*command).code == 0
+    before = marks_of(marks)["p/file"]
+    os.utime(tree / "file", ns=(0, 1_234_567_890_123_456_789))
+    since = len(s3_wire.history)
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"refreshed": 1}, run
+    assert {each.kind for each in s3_wire.history[since:]} <= {"HeadBucket"}
+    assert marks_of(marks)["p/file"]["mtime"] == 1_234_567_890_123_456_789
+    assert marks_of(marks)["p/file"]["etag"] == before["etag"]
+    since = len(s3_wire.history)
+    assert counts(s3once(*command)) == {"skipped": 1} and len(s3_wire.history) == since
+
+
+def test_what_size_and_time_do_not_show_is_not_seen(s3once, bucket, marks, tmp_path):
+    """As documented: other content with the same size and time, and an object deleted after it was done."""
+    tree = make_tree(tmp_path / "tree", {"file": b"old", "deleted": b"x"})
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    before = (tree / "file").stat()
+    (tree / "file").write_bytes(b"new")
+    os.utime(tree / "file", ns=(before.st_atime_ns, before.st_mtime_ns))
+    run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+    assert run.code == 0 and counts(run) == {"skipped": 2}, run
+
+
+def test_object_deleted_after_it_was_done(s3once, s3, s3_proxy, bucket, marks, tmp_path):
+    """The mark says done; that is believed."""
+    tree = make_tree(tmp_path / "tree", {"file": 10})
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    s3.client.delete_object(Bucket=bucket, Key="p/file")
+    s3_proxy.requests()
+    run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+    assert run.code == 0 and counts(run) == {"skipped": 1}, run
+    assert not s3_proxy.requests() and not s3.objects(bucket)
+
+
+def test_time_goes_by_between_runs(s3once, s3, bucket, marks, tmp_path):
+    """A file appended to after each run is a changed one each time, and --if-changed=replace follows it."""
+    tree = make_tree(tmp_path / "tree", {"log": b""})
+    for line in range(4):
+        with open(tree / "log", "a") as file:
+            file.write(f"line {line}\n")
+        run = s3once("push", tree, f"s3://{bucket}/p", "--if-changed=replace", "--json")
+        assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+        assert s3.get(bucket, "p/log") == (tree / "log").read_bytes()
+    assert marks_of(marks)["p/log"]["tries"] >= 1 and time.time() - int(marks_of(marks)["p/log"]["at"]) < 600
