@@ -1,5 +1,6 @@
 /* How fast an SQLite mark store is: store_bench PATH [CONNECTIONS [SECONDS]]. Each connection
- * claims a new key (put if absent) and marks it done (update if the claim is ours), as push does.
+ * claims the keys of a window in order (put if absent) and marks each done (update if the claim is
+ * ours), as push does.
  * Then all of it is read back by queries. */
 #include "base/clock.h"
 #include "base/random.h"
@@ -61,14 +62,16 @@ static bool claim_and_done(struct store_conn *conn, struct item_key key, const c
 static void *work(void *arg)
 {
 	struct store_conn *conn;
-	char claim[ID_CHARS + 1], sk[128];
+	char claim[ID_CHARS + 1], window[ID_CHARS + 1], sk[128];
+	unsigned i = 0;
 
 	if (store_conn_new(store, &conn) < 0)
 		return NULL;
+	random_id(window);
 	while (clock_boot_ns() < stop_ns) {
 		random_id(claim);
-		snprintf(sk, sizeof sk, "logs/2026/11/21/%.8s/application-%s.log.gz", claim,
-			claim + 8);
+		snprintf(
+			sk, sizeof sk, "logs/2026/11/21/%.8s/application-%06u.log.gz", window, i++);
 		if (!claim_and_done(conn, (struct item_key){"aws/bucket#0", sk}, claim)) {
 			atomic_fetch_add(&failures, 1);
 			break;
