@@ -5,16 +5,27 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int make_parents(char *path)
+/* The mode is set again because the umask may have taken bits. */
+static int make_folder(const char *path)
 {
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = 0;
-		int error = mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+	if (mkdir(path, 0700))
+		return errno == EEXIST ? 0 : -errno;
+	return chmod(path, 0700) ? -errno : 0;
+}
+
+int state_make_folders(const char *path)
+{
+	char *copy = strdup(path);
+	int r = copy ? 0 : -ENOMEM;
+	char *slash = copy && *copy ? strchr(copy + 1, '/') : NULL;
+
+	for (; slash && !r; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		r = make_folder(copy);
 		*slash = '/';
-		if (error)
-			return error;
 	}
-	return 0;
+	free(copy);
+	return r;
 }
 
 int state_file(const char *name, char *ret, size_t size)
@@ -34,5 +45,5 @@ int state_file(const char *name, char *ret, size_t size)
 	/* systemd separates several by colons: the first is ours. */
 	int n = snprintf(
 		ret, size, "%.*s%s/%s", (int)strcspn(directory, ":"), directory, below, name);
-	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : make_parents(ret);
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : state_make_folders(ret);
 }

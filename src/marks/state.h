@@ -6,3 +6,7 @@
 /* The path of a file in it; the directory is made (0700) if need be. 0, -ENOENT if the environment
  * names no place, -ENAMETOOLONG, or the error of making it. */
 int state_file(const char *name, char *ret, size_t size);
+
+/* Makes every folder above the last slash of a path where it is missing, 0700 whatever the umask. 0
+ * or -errno. */
+int state_make_folders(const char *path);

@@ -1,4 +1,5 @@
 #include "marks/store_sqlite_path.h"
+#include "marks/state.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,26 +36,6 @@ bool sqlite_path_is_remote(unsigned long type)
 		if (remote_types[i] == type)
 			return true;
 	return false;
-}
-
-/* Makes one folder of a path; the mode is set again because the umask may have taken bits. */
-static int make_folder(const char *path)
-{
-	if (mkdir(path, 0700) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	return chmod(path, 0700) < 0 ? -errno : 0;
-}
-
-static int make_folders(char *path)
-{
-	int r = 0;
-
-	for (char *end = strchr(path + 1, '/'); end && !r; end = strchr(end + 1, '/')) {
-		*end = '\0';
-		r = make_folder(path);
-		*end = '/';
-	}
-	return r ? r : make_folder(path);
 }
 
 /* Others who can write here could put a write-ahead log beside the file, or swap the file. */
@@ -138,20 +119,17 @@ static int real_path(const char *folder, const char *base, char **ret)
 	return n < 0 ? -ENOMEM : 0;
 }
 
-static int secure(char *folder, const char *base, const char *name, char **ret_path,
+static int secure(const char *folder, const char *base, const char *name, char **ret_path,
 	struct problem *ret_problem)
 {
-	int r = make_folders(folder);
-	int fd = r ? -1 : open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (!r && fd < 0)
-		r = -errno;
-	if (r) {
-		problem_set(ret_problem, "%s: its folder cannot be made or opened: %s", name,
-			strerror(-r));
-		return r;
+	if (fd < 0) {
+		int e = errno;
+		problem_set(ret_problem, "%s: its folder cannot be opened: %s", name, strerror(e));
+		return -e;
 	}
-	r = check_folder(fd, name, ret_problem);
+	int r = check_folder(fd, name, ret_problem);
 	if (!r)
 		r = check_file(fd, base, name, ret_problem);
 	close(fd);
@@ -174,6 +152,8 @@ int sqlite_path_secure(
 	int r = -EINVAL;
 	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
 		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
+	else if ((r = state_make_folders(path)))
+		problem_set(ret_problem, "%s: its folder cannot be made: %s", name, strerror(-r));
 	else
 		r = secure(folder, base, name, ret_path, ret_problem);
 	free(folder);

@@ -245,26 +245,40 @@ static void remote_file_systems(void)
 		CHECK(!sqlite_path_is_remote(local[i]));
 }
 
+/* "~" in front stands for the scratch folder; the answer's folder is there afterwards, 0700. */
+static const char *in_scratch(const char *path, char ret[static 200])
+{
+	snprintf(ret, 200, "%s%s", *path == '~' ? scratch : "", path + (*path == '~'));
+	return ret;
+}
+
 static void check_default(const char *state, const char *xdg, const char *home, const char *want)
 {
-	char *path = NULL;
+	char values[4][200], *path = NULL;
 
-	setenv("STATE_DIRECTORY", state, 1);
-	setenv("XDG_STATE_HOME", xdg, 1);
-	setenv("HOME", home, 1);
+	setenv("STATE_DIRECTORY", in_scratch(state, values[0]), 1);
+	setenv("XDG_STATE_HOME", in_scratch(xdg, values[1]), 1);
+	setenv("HOME", in_scratch(home, values[2]), 1);
 	CHECK_INT(store_sqlite_default_path(&path), want ? 0 : -ENOENT);
-	CHECK_STRING(path, want);
+	CHECK_STRING(path, want ? in_scratch(want, values[3]) : NULL);
+	if (path) {
+		*strrchr(path, '/') = '\0';
+		CHECK_INT(mode_of(path), 0700);
+	}
 	free(path);
 }
 
 static void default_path(void)
 {
-	check_default("/var/lib/s3once", "/x", "/home/u", "/var/lib/s3once/marks.db");
-	check_default("/var/lib/a:/var/lib/b", "/x", "/home/u", "/var/lib/a/marks.db");
-	check_default("", "/x", "/home/u", "/x/s3once/marks.db");
-	check_default("", "relative", "/home/u", "/home/u/.local/state/s3once/marks.db");
-	check_default("", "", "/home/u", "/home/u/.local/state/s3once/marks.db");
+	mode_t before = umask(0277);
+
+	check_default("~/lib/s3once", "~/xdg", "~/home", "~/lib/s3once/marks.db");
+	check_default("~/lib/a:/var/lib/b", "~/xdg", "~/home", "~/lib/a/marks.db");
+	check_default("", "~/xdg", "~/home", "~/xdg/s3once/marks.db");
+	check_default("", "relative", "~/home", "~/home/.local/state/s3once/marks.db");
+	check_default("", "", "~/other", "~/other/.local/state/s3once/marks.db");
 	check_default("", "", "", NULL);
+	umask(before);
 }
 
 int main(void)
