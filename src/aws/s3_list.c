@@ -63,7 +63,7 @@ enum outcome s3_list_parts(struct s3_conn *conn, const char *key, const char *up
 		request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
 		outcome = list_parts_page(&request, &visit, &marker, ret_problem);
 	} while (outcome == OUTCOME_OK && marker);
-	return s3_upload_outcome(outcome);
+	return outcome;
 }
 
 /* Where a page begins: after this upload; key NULL at the first. */

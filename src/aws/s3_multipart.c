@@ -49,7 +49,7 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 			s3_learn(conn->s3, S3_ECHOES_CHECKSUM, ret->crc32c[0] != '\0');
 	}
 	http_reply_clear(&reply);
-	return s3_upload_outcome(outcome);
+	return outcome;
 }
 
 static void add_xml_text(struct text *ret, const char *s)
@@ -110,7 +110,8 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 	struct s3_request request;
 	struct http_reply reply = {0};
 	begin_complete(&request, conn, complete);
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	enum outcome outcome =
+		s3_outcome_of_upload(s3_request_perform(&request, &reply, ret_problem));
 	s3_learn_condition(
 		conn->s3, S3_COMPLETE_CONDITION, &complete->condition, outcome, reply.status);
 	if (outcome == OUTCOME_OK) {
@@ -122,7 +123,7 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 			*ret = object;
 	}
 	http_reply_clear(&reply);
-	return s3_upload_outcome(outcome);
+	return outcome;
 }
 
 enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *upload_id,
@@ -135,5 +136,5 @@ enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *
 	enum outcome outcome =
 		s3_outcome_of_upload(s3_request_perform(&request, &reply, ret_problem));
 	http_reply_clear(&reply);
-	return s3_upload_outcome(outcome);
+	return outcome;
 }

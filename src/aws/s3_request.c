@@ -128,11 +128,6 @@ void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 		s3_learn(s3, ability, false);
 }
 
-enum outcome s3_upload_outcome(enum outcome outcome)
-{
-	return outcome == OUTCOME_ABSENT ? OUTCOME_NO_UPLOAD : outcome;
-}
-
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size)
 {
 	const char *value = http_reply_header(reply, name);

@@ -52,16 +52,16 @@ void s3_request_body(
 	struct s3_request *request, const struct http_body *body, const struct sums *sums);
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
 void s3_request_meta(struct s3_request *request, const struct s3_meta *meta);
-/* Learns from the outcome whether `ability` is what this server honours If-None-Match with. */
+/* ret_reply is zeroed before and cleared after by the caller. */
 enum outcome s3_request_perform(
 	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);
 /* Of a request on an upload id: some servers answer NoSuchKey where S3 says NoSuchUpload (Ceph's
  * gateway does for ListParts). */
 enum outcome s3_outcome_of_upload(enum outcome outcome);
+/* Learns from the outcome whether If-None-Match is honoured: `ability` is that of PutObject or of
+ * Complete. */
 void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 	const struct s3_condition *condition, enum outcome outcome, int status);
-/* Some servers answer NoSuchKey where an upload is not there. */
-enum outcome s3_upload_outcome(enum outcome outcome);
 /* The header's value, or "" where it is missing or does not fit. */
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
 /* The outcome of a reply that was whole XML, but not the one expected (error: of s3_reply_*): what
