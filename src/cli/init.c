@@ -44,7 +44,7 @@ static struct command init_command(
 		{"What to set up", access_marks_options, access},
 		{NULL, init_own_options, options},
 		{"Services", access_options, access},
-		{"Output", init_help_options, NULL},
+		{"Output", init_help_options, options},
 	};
 	memcpy(groups, filled, sizeof filled);
 	return (struct command){

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <uv.h>
 
 static const struct {
 	const char *name;
@@ -67,6 +68,8 @@ int main(int argc, char **argv)
 {
 	startup_prepare();
 	int code = dispatch(argc, argv);
+	/* Threads of the pool keep state of OpenSSL and libxml2 until they end. */
+	uv_library_shutdown();
 	if ((fflush(stdout) != 0 || ferror(stdout)) && code == S3ONCE_EXIT_OK) {
 		fprintf(stderr, "s3once: error: cannot write to standard output: %s\n",
 			strerror(errno));

@@ -37,8 +37,7 @@ static bool find(const struct command *command, bool (*each)(const struct option
 			assert(index < OPTIONS_MAX);
 			if (!each(o, arg))
 				continue;
-			char *values = group->values;
-			*ret = (struct match){o, values ? values + o->offset : NULL, index};
+			*ret = (struct match){o, (char *)group->values + o->offset, index};
 			return true;
 		}
 	}
@@ -208,9 +207,9 @@ static int parse_letters(struct parse *p, const char *given)
 {
 	for (const char *letter = given + 1; *letter; letter++) {
 		struct match match;
-		if (!find(p->command, has_letter, letter, &match))
+		if (!find(p->command, has_letter, letter, &match) || takes_value(match.option))
 			return unknown_option(p, given);
-		int r = set_value(&match, NULL, p->problem);
+		int r = set_value(&match, "", p->problem);
 		if (r < 0)
 			return r;
 		p->given |= 1ULL << match.index;

@@ -40,7 +40,7 @@ struct option {
 struct option_group {
 	const char *title; /* NULL: goes on under the one before */
 	const struct option *options;
-	void *values; /* that the offsets count from; not needed for --help alone */
+	void *values; /* that the offsets count from; NULL is enough for --help alone */
 };
 
 /* Two options that are never given together, and why not. */

@@ -13,6 +13,7 @@
 
 #define DRAW_INTERVAL_MS 200
 #define JSON_INTERVAL_MS 1000
+#define JSON_INTERVAL_S  0.9 /* a little less: ticks are not exact */
 
 struct push_view {
 	struct output output;
@@ -41,7 +42,7 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 		output_draw(&view->output, text_string(&view->line));
 	}
 	double since = event->counts->seconds - view->json_progress_s;
-	if (view->is_json && since * 1000 >= JSON_INTERVAL_MS - DRAW_INTERVAL_MS / 2) {
+	if (view->is_json && since >= JSON_INTERVAL_S) {
 		view->json_progress_s = event->counts->seconds;
 		write_json(view, json_of_event(&view->json, event));
 	}
