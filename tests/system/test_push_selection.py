@@ -1,0 +1,207 @@
+"""Which files a push takes, and under which keys."""
+
+import os
+import time
+
+import pytest
+
+from tests.system.harness import make_tree
+from tests.system.pushing import assert_done, counts, marks_of, summary, told, visible_writes
+
+NAMES = ["a.log", "a.txt", "b/a.log", "b/c/d.txt", "b/c/keep.log", "b.d/x", "tmp/x", "tmp/deep/y.txt", "other/tmp/z"]
+
+
+def keys_after(s3once, s3, bucket, *arguments, code=0, prefix="p", **how):
+    """What is in the bucket after a push with these options and sources."""
+    run = s3once("push", *arguments, f"s3://{bucket}/{prefix}", "--json", **how)
+    assert run.code == code, run
+    return set(s3.objects(bucket))
+
+
+@pytest.mark.parametrize(
+    "rules, left",
+    [
+        (["--exclude", "*.log"], {"a.txt", "b/c/d.txt", "b.d/x", "tmp/x", "tmp/deep/y.txt", "other/tmp/z"}),
+        (["--exclude", "/a.*"], set(NAMES) - {"a.log", "a.txt"}),
+        (["--exclude", "tmp/"], set(NAMES) - {"tmp/x", "tmp/deep/y.txt", "other/tmp/z"}),
+        (["--exclude", "/tmp/"], set(NAMES) - {"tmp/x", "tmp/deep/y.txt"}),
+        (["--exclude", "/b/*"], set(NAMES) - {"b/a.log"}),
+        (["--exclude", "/b/**"], set(NAMES) - {"b/a.log", "b/c/d.txt", "b/c/keep.log"}),
+        (["--exclude", "/b/*.log"], set(NAMES) - {"b/a.log"}),
+        (["--exclude", "/b/**.log"], set(NAMES) - {"b/a.log", "b/c/keep.log"}),
+        (["--include", "*.txt"], {"a.txt", "b/c/d.txt", "tmp/deep/y.txt"}),
+        (["--exclude", "*.log", "--include", "keep.log"], set(NAMES) - {"a.log", "b/a.log"}),
+        (["--include", "*.log", "--exclude", "keep.log"], {"a.log", "b/a.log"}),
+        (["--exclude", "no such name"], set(NAMES)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_filters(s3once, s3, bucket, tmp_path, rules, left):
+    tree = make_tree(tmp_path / "tree", dict.fromkeys(NAMES, 3))
+    assert keys_after(s3once, s3, bucket, *rules, tree) == {f"p/{name}" for name in left}
+
+
+def test_pruned_folder_is_not_read(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 1, "secret/b": 1})
+    (tree / "secret").chmod(0)
+    try:
+        how = {"unprivileged": True}
+        (tmp_path / "tree").chmod(0o755)
+        assert keys_after(s3once, s3, bucket, "--exclude", "secret/", tree, **how) == {"p/a"}
+        run = s3once("push", tree, f"s3://{bucket}/p", "--json", **how)
+        assert run.code == 1 and "secret" in told(run, "failed")[0]["path"], run
+    finally:
+        (tree / "secret").chmod(0o755)
+
+
+def test_min_age(s3once, s3, bucket, marks, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"old": 3, "young": 4})
+    os.utime(tree / "old", (0, time.time() - 3600))
+    command = ("push", tree, f"s3://{bucket}/p", "--min-age", "30m", "--json")
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1}, run
+    assert set(s3.objects(bucket)) == {"p/old"} == set(marks_of(marks))
+    os.utime(tree / "young", (0, time.time() - 3600))
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "skipped": 1}, run
+    assert_done(marks, {"p/old": tree / "old", "p/young": tree / "young"})
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_dry_run_changes_nothing(s3once, s3, s3_proxy, bucket, marks, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"done": 3, "touched": 3, "changed": 3})
+    command = ("push", tree, f"s3://{bucket}/p", "--json")
+    assert s3once(*command).code == 0
+    before, objects = marks.items(), s3.objects(bucket)
+    s3_proxy.requests()
+    os.utime(tree / "touched", (0, 1))
+    make_tree(tree, {"changed": 4, "new": 5, "large": 17 << 20})
+    run = s3once(*command, "--dry-run")
+    assert run.code == 1 and {"planned": 2, "refused": 1}.items() <= counts(run).items(), run
+    assert {event["key"] for event in told(run, "planned")} == {"p/new", "p/large"}
+    run = s3once(*command, "--dry-run", "--if-changed=replace")
+    assert run.code == 0 and counts(run)["planned"] == 3, run
+    assert {request["method"] for request in s3_proxy.requests()} <= {"HEAD"}
+    assert marks.items() == before and s3.objects(bucket) == objects and not s3.uploads(bucket)
+
+
+@pytest.mark.smoke
+def test_links(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"file": 3, "folder/file": 4})
+    make_tree(tmp_path / "outside", {"x": 5})
+    (tree / "to-file").symlink_to("file")
+    (tree / "to-folder").symlink_to(tmp_path / "outside")
+    (tree / "folder" / "loop").symlink_to("..")
+    (tree / "broken").symlink_to("nowhere")
+    run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+    assert run.code == 0 and counts(run) == {"uploaded": 2, "links": 4}, run
+    run = s3once("push", "--follow", tree, f"s3://{bucket}/f", "--json")
+    assert run.code == 1 and {event["path"] for event in told(run, "failed")} == {
+        str(tree / "broken"),
+        str(tree / "folder" / "loop"),
+    }, run
+    followed = {"f/file", "f/folder/file", "f/to-file", "f/to-folder/x"}
+    assert set(s3.objects(bucket, "f/")) == followed
+    assert s3.get(bucket, "f/to-folder/x") == (tmp_path / "outside" / "x").read_bytes()
+
+
+def test_source_that_is_a_link_is_followed(s3once, s3, bucket, tmp_path):
+    make_tree(tmp_path / "tree", {"file": 3})
+    (tmp_path / "link").symlink_to("tree")
+    (tmp_path / "name").symlink_to("tree/file")
+    assert keys_after(s3once, s3, bucket, tmp_path / "link", tmp_path / "name") == {"p/file", "p/name"}
+
+
+def test_only_links(s3once, s3, bucket, tmp_path):
+    tree = tmp_path / "tree"
+    (tree / "folder").mkdir(parents=True)
+    (tree / "folder" / "link").symlink_to("/etc/hostname")
+    run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+    assert run.code == 1 and counts(run) == {"links": 1} and "--follow" in run.err, run
+    assert not s3.objects(bucket)
+
+
+@pytest.mark.parametrize(
+    "slash, prefix, key",
+    [("", "p", "p/x"), ("/", "p", "p/x"), ("", "p/", "p/x"), ("", "p//", "p//x"), ("", "", "x"), ("/.", "p", "p/x")],
+)
+def test_keys_of_a_folder(s3once, s3, bucket, tmp_path, slash, prefix, key):
+    tree = make_tree(tmp_path / "tree", {"x": 3})
+    assert keys_after(s3once, s3, bucket, f"{tree}{slash}", prefix=prefix) == {key}
+
+
+def test_keys_of_files(s3once, s3, bucket, marks, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a/x": 3, "b/y": 4})
+    assert keys_after(s3once, s3, bucket, tree / "a" / "x", "b/y", cwd=tree) == {"p/x", "p/y"}
+    run = s3once("push", tree / "a" / "x", "--as", "p/ex act%2Fly//this", f"s3://{bucket}", "--json")
+    assert run.code == 0 and s3.get(bucket, "p/ex act%2Fly//this") == (tree / "a" / "x").read_bytes(), run
+    assert set(marks_of(marks)) == {"p/x", "p/y", "p/ex act%2Fly//this"}
+    run = s3once("push", tree / "a", "--as", "key", f"s3://{bucket}", "--json")
+    assert run.code not in (0, 1) and "key" not in s3.objects(bucket), run
+
+
+@pytest.mark.parametrize(
+    "given, separator, options",
+    [("\n", "\n", ()), ("\0", "\0", ("-0",)), ("\0", "", ("--null",))],
+    ids=["lines", "NUL", "NUL without the last"],
+)
+def test_files_from(s3once, s3, s3_proxy, bucket, marks, tmp_path, given, separator, options):
+    names = ["b/two", "a", "ab c", "-x", "b/ö"] + (["new\nline"] if given == "\0" else [])
+    tree = make_tree(tmp_path / "tree", dict.fromkeys(names + ["not this"], 3))
+    wanted = [name for name in names if "\n" not in name]
+    text = given.join(wanted) + separator
+    (tmp_path / "list").write_text(text)
+    run = s3once("push", tree, f"s3://{bucket}/p", "--files-from", tmp_path / "list", *options, "--json")
+    assert run.code == 0 and counts(run) == {"uploaded": len(wanted)}, run
+    assert set(s3.objects(bucket)) == {f"p/{name}" for name in wanted}
+    assert visible_writes(s3_proxy.requests()).total() == len(wanted)
+    run = s3once("push", tree, f"s3://{bucket}/p", "--files-from", "-", *options, "--json", stdin=text.encode())
+    assert run.code == 0 and counts(run) == {"skipped": len(wanted)}, run
+
+
+def test_files_from_that_are_not_there(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 3, "folder/b": 3})
+    make_tree(tmp_path, {"outside": b"secret"})
+    given = b"a\ngone\n../outside\nfolder/../../outside\n"
+    run = s3once("push", tree, f"s3://{bucket}/p", "--files-from", "-", "--json", stdin=given)
+    assert run.code == 1 and counts(run)["uploaded"] == 1 and counts(run)["failed"] == 3, run
+    assert set(s3.objects(bucket)) == {"p/a"}
+
+
+@pytest.mark.smoke
+def test_sources_are_merged(s3once, s3, bucket, marks, tmp_path):
+    """Two files for one key are both refused, whatever order they are named in; the rest goes up."""
+    one = make_tree(tmp_path / "one", {"a": 3, "same": 4, "d/x": 5, "d-e": 6})
+    two = make_tree(tmp_path / "two", {"b": 7, "same": 8, "d/y": 9})
+    three = make_tree(tmp_path, {"c": 10}) / "c"
+    for sources in ((one, two, three), (three, two, one)):
+        run = s3once("push", *sources, f"s3://{bucket}/p", "--json")
+        failed = told(run, "failed")
+        assert run.code == 1 and {event["path"] for event in failed} == {str(one / "same"), str(two / "same")}, run
+        assert {event["key"] for event in failed} == {"p/same"}
+    expected = {"p/a": one / "a", "p/b": two / "b", "p/c": three, "p/d/x": one / "d/x", "p/d/y": two / "d/y", "p/d-e": one / "d-e"}
+    assert {key: s3.get(bucket, key) for key in s3.objects(bucket)} == {
+        key: path.read_bytes() for key, path in expected.items()
+    }
+    assert_done(marks, expected)
+
+
+def test_sum_of_all_fates(s3once, s3, bucket, marks, tmp_path):
+    """Every entry of a tree is accounted for."""
+    tree = make_tree(tmp_path / "tree", {"done": 3, "touched": 3, "changed": 3})
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    s3.client.put_object(Bucket=bucket, Key="p/there", Body=b"there")
+    s3.client.put_object(Bucket=bucket, Key="p/foreign", Body=b"foreign")
+    make_tree(tree, {"changed": 4, "new": 5, "there": b"there", "foreign": b"other", b"\xff": 2})
+    make_tree(tree, {"young": 1})
+    for path in tree.rglob("*"):
+        if path.name != "young" and path.name != "done":
+            os.utime(path, (0, time.time() - 3600 + path.stat().st_mtime % 1))
+    os.utime(tree / "done", ns=(0, int(marks_of(marks)["p/done"]["mtime"])))
+    (tree / "link").symlink_to("new")
+    os.mkfifo(tree / "pipe")
+    run = s3once("push", tree, f"s3://{bucket}/p", "--json", "-vv")
+    fates = {"uploaded": 1, "adopted": 1, "refreshed": 1, "skipped": 1, "refused": 1, "failed": 3, "links": 1}
+    assert run.code == 1 and counts(run) == fates | {"uploaded": 2}, run
+    assert summary(run)["files"] == 10 == sum(counts(run).values())
+    assert {event["path"] for event in told(run, "failed")} >= {str(tree / "foreign"), str(tree / "pipe")}
