@@ -87,11 +87,7 @@ static int unknown_option(struct parse *p, const char *given)
 
 static int add_rule(struct option_rules *rules, bool include, const char *pattern)
 {
-	struct s3once_rule *more = reallocarray(rules->rules, rules->n + 1, sizeof *more);
-	if (!more)
-		return -ENOMEM;
-	more[rules->n++] = (struct s3once_rule){.include = include, .pattern = pattern};
-	rules->rules = more;
+	rules->rules[rules->n++] = (struct s3once_rule){.include = include, .pattern = pattern};
 	return 0;
 }
 
@@ -176,6 +172,20 @@ static int set_value(const struct match *match, const char *value, struct proble
 	return -EINVAL;
 }
 
+/* The value that comes with an option that takes one: after its '=', or the next word. */
+static int find_value(struct parse *p, const struct option *option, const char **value)
+{
+	if (*value)
+		return 0;
+	if (p->at == p->argc) {
+		problem_set(p->problem, "--%s needs a value: --%s %s", option->name, option->name,
+			option->argument);
+		return -EINVAL;
+	}
+	*value = p->argv[p->at++];
+	return 0;
+}
+
 static int parse_long(struct parse *p, const char *given)
 {
 	struct name name = {given + 2, strcspn(given + 2, "=")};
@@ -188,15 +198,9 @@ static int parse_long(struct parse *p, const char *given)
 		problem_set(p->problem, "--%s takes no value", option->name);
 		return -EINVAL;
 	}
-	if (takes_value(option) && !value) {
-		if (p->at == p->argc) {
-			problem_set(p->problem, "--%s needs a value: --%s %s", option->name,
-				option->name, option->argument);
-			return -EINVAL;
-		}
-		value = p->argv[p->at++];
-	}
-	int r = set_value(&match, value, p->problem);
+	if (takes_value(option) && find_value(p, option, &value) < 0)
+		return -EINVAL;
+	int r = set_value(&match, value ? value : "", p->problem);
 	if (r == -EINVAL)
 		problem_prefix(p->problem, "--%s", option->name);
 	p->given |= 1ULL << match.index;

@@ -22,7 +22,7 @@ enum option_type {
 };
 
 struct option_rules {
-	struct s3once_rule *rules; /* owned: free it */
+	struct s3once_rule *rules; /* the caller's, with room for one of each word of argv */
 	size_t n;
 };
 

@@ -299,6 +299,9 @@ int push_options_parse(int argc, char **argv, struct push_options *ret, struct p
 	*ret = (struct push_options){.retries = 8, .grace_ms = 10000};
 	struct option_group groups[GROUPS];
 	struct command command = push_command(groups, ret);
+	ret->rules.rules = calloc((size_t)argc, sizeof *ret->rules.rules);
+	if (!ret->rules.rules)
+		return refuse(ret_problem, "out of memory");
 	int n = options_parse(&command, argc, argv, ret_problem);
 	if (n < 0)
 		return n;

@@ -40,7 +40,8 @@ struct parsed {
 
 static struct parsed parse(const char *const *words)
 {
-	struct parsed p = {0};
+	struct s3once_rule rules[16];
+	struct parsed p = {.values.rules.rules = rules};
 	char *argv[16] = {(char[]){"cmd"}};
 	int argc = 1;
 	for (; words[argc - 1]; argc++)
@@ -58,7 +59,7 @@ static struct parsed parse(const char *const *words)
 	for (int i = 1; i < argc; i++)
 		if (p.values.string != owned[i])
 			free(owned[i]); /* a string that was kept leaks no later than this test */
-	free(p.values.rules.rules);
+	p.values.rules.rules = NULL;
 	return p;
 }
 #define PARSE(...) parse((const char *const[]){__VA_ARGS__, NULL})
@@ -91,7 +92,8 @@ static void check_accepted(void)
 
 static void check_rules_keep_their_order(void)
 {
-	struct values values = {0};
+	struct s3once_rule rules[5];
+	struct values values = {.rules.rules = rules};
 	char *argv[] = {(char[]){"cmd"}, (char[]){"--exclude"}, (char[]){"a"},
 		(char[]){"--include=b"}, (char[]){"--exclude=c"}};
 	const struct option_group group = {"Group", options, &values};
@@ -105,7 +107,6 @@ static void check_rules_keep_their_order(void)
 		CHECK_INT(values.rules.rules[1].include, 1);
 		CHECK_STRING(values.rules.rules[2].pattern, "c");
 	}
-	free(values.rules.rules);
 }
 
 static void check_refused(void)

@@ -51,9 +51,11 @@ static void check_translated(void)
 	setenv("S3ONCE_MARKS", "dynamodb:table", 1);
 	CHECK_INT(parse("a s3://bucket", &o, &problem), 0);
 	CHECK_STRING(o.run.marks, "dynamodb:table");
+	push_options_clear(&o);
 	setenv("S3ONCE_MARKS", "", 1);
 	CHECK_INT(parse("a s3://bucket", &o, &problem), 0);
 	CHECK(!o.run.marks && o.marks_by_default);
+	push_options_clear(&o);
 }
 
 static void check_refused(void)
