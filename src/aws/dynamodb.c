@@ -6,7 +6,9 @@
 /* What a conditional write asks for. Names and values are #c0 and :c0 of the conditions, #u0 and
  * :u0 of the changes. */
 struct expression {
-	const char *must_exist; /* the partition key's name, or NULL */
+	const char *pk_name; /* for the two below */
+	bool must_exist, may_be_absent;
+	const char *count; /* an attribute to add one to, or NULL */
 	const struct change *changes;
 	size_t n_changes;
 	const struct condition *conditions;
@@ -15,19 +17,23 @@ struct expression {
 
 static void add_conditions(struct text *body, const struct expression *e)
 {
-	if (!e->must_exist && e->n_conditions == 0)
+	const bool first = !e->must_exist;
+	if (first && e->n_conditions == 0 && !e->may_be_absent)
 		return;
 	dynamodb_member(body, "ConditionExpression");
-	text_add(body, e->must_exist ? "\"attribute_exists(#k)" : "\"");
+	text_add_char(body, '"');
+	if (e->may_be_absent)
+		text_addf(body, "attribute_not_exists(#k)%s", e->n_conditions ? " OR (" : "");
+	text_add(body, e->must_exist ? "attribute_exists(#k)" : "");
 	for (size_t i = 0; i < e->n_conditions; i++) {
-		text_add(body, i || e->must_exist ? " AND " : "");
+		text_add(body, i || !first ? " AND " : "");
 		if (e->conditions[i].test == CONDITION_EQUALS)
 			text_addf(body, "#c%zu = :c%zu", i, i);
 		else
 			text_addf(body, "attribute_%sexists(#c%zu)",
 				e->conditions[i].test == CONDITION_ABSENT ? "not_" : "", i);
 	}
-	text_add_char(body, '"');
+	text_add(body, e->may_be_absent && e->n_conditions ? ")\"" : "\"");
 	dynamodb_member(body, "ReturnValuesOnConditionCheckFailure");
 	text_add(body, "\"ALL_OLD\"");
 }
@@ -45,13 +51,13 @@ static void add_clause(struct text *body, const struct expression *e, bool sets)
 
 static void add_changes(struct text *body, const struct expression *e)
 {
-	if (e->n_changes == 0)
+	if (e->n_changes == 0 && !e->count)
 		return;
 	dynamodb_member(body, "UpdateExpression");
 	text_add_char(body, '"');
 	add_clause(body, e, true);
 	add_clause(body, e, false);
-	text_add_char(body, '"');
+	text_add(body, e->count ? " ADD #n :n\"" : "\"");
 }
 
 static void add_name(struct text *body, const char *kind, size_t i, const char *name)
@@ -63,13 +69,18 @@ static void add_name(struct text *body, const char *kind, size_t i, const char *
 
 static void add_names(struct text *body, const struct expression *e)
 {
-	if (!e->must_exist && e->n_conditions + e->n_changes == 0)
+	const bool names_key = e->must_exist || e->may_be_absent;
+	if (!names_key && !e->count && e->n_conditions + e->n_changes == 0)
 		return;
 	dynamodb_member(body, "ExpressionAttributeNames");
 	text_add_char(body, '{');
-	if (e->must_exist) {
+	if (names_key) {
 		dynamodb_member(body, "#k");
-		json_add_string(body, e->must_exist, strlen(e->must_exist));
+		json_add_string(body, e->pk_name, strlen(e->pk_name));
+	}
+	if (e->count) {
+		dynamodb_member(body, "#n");
+		json_add_string(body, e->count, strlen(e->count));
 	}
 	for (size_t i = 0; i < e->n_conditions; i++)
 		add_name(body, "c", i, e->conditions[i].name);
@@ -79,8 +90,8 @@ static void add_names(struct text *body, const struct expression *e)
 }
 
 /* DynamoDB refuses an empty object here. */
-static void add_value(
-	struct text *body, bool *begun, const char *name, enum value_type type, const char *value)
+static void add_value(struct text *body, bool *begun, const char *name, enum value_type type,
+	const char *value, size_t n)
 {
 	if (!*begun) {
 		dynamodb_member(body, "ExpressionAttributeValues");
@@ -88,7 +99,7 @@ static void add_value(
 	}
 	*begun = true;
 	dynamodb_member(body, name);
-	item_add_value(body, type, value, strlen(value));
+	item_add_value(body, type, value, n);
 }
 
 static void add_values(struct text *body, const struct expression *e)
@@ -99,13 +110,16 @@ static void add_values(struct text *body, const struct expression *e)
 		const struct condition *c = &e->conditions[i];
 		snprintf(name, sizeof(name), ":c%zu", i);
 		if (c->test == CONDITION_EQUALS)
-			add_value(body, &begun, name, c->type, c->value);
+			add_value(body, &begun, name, c->type, c->value, strlen(c->value));
 	}
 	for (size_t i = 0; i < e->n_changes; i++) {
 		snprintf(name, sizeof(name), ":u%zu", i);
 		if (e->changes[i].value)
-			add_value(body, &begun, name, e->changes[i].type, e->changes[i].value);
+			add_value(body, &begun, name, e->changes[i].type, e->changes[i].value,
+				change_bytes(&e->changes[i]));
 	}
+	if (e->count)
+		add_value(body, &begun, ":n", VALUE_NUMBER, "1", 1);
 	text_add(body, begun ? "}" : "");
 }
 
@@ -144,14 +158,21 @@ struct write {
 	const struct call_limits *limits;
 };
 
-/* Sends the conditional write whose body was begun. */
+/* Sends the conditional write whose body was begun. ret_new, if not NULL, gets the Attributes of a
+ * reply that is OK. */
 static enum outcome perform_write(struct dynamodb_conn *conn, const struct write *write,
-	const struct expression *expression, struct item *ret_present, struct problem *ret_problem)
+	const struct expression *expression, struct item *ret_present, struct item *ret_new,
+	struct problem *ret_problem)
 {
 	struct problem problem = {0};
 	json_t *reply;
 	add_expression(&conn->body, expression);
 	enum outcome outcome = dynamodb_perform(conn, write->kind, write->limits, &reply, &problem);
+	if (outcome == OUTCOME_OK && ret_new) {
+		int error = item_from_json(json_object_get(reply, "Attributes"), ret_new);
+		if (error < 0)
+			outcome = dynamodb_not_understood(error, &problem);
+	}
 	if (outcome == OUTCOME_REFUSED && ret_present)
 		outcome = find_present(conn, write->table, write->key, reply, write->limits,
 			ret_present, &problem);
@@ -183,7 +204,7 @@ enum outcome dynamodb_put(struct dynamodb_conn *conn, const struct table *table,
 	const struct expression expression = {
 		.conditions = conditions, .n_conditions = n_conditions};
 	const struct write write = {DYNAMODB_PUT, table, key, limits};
-	return perform_write(conn, &write, &expression, ret_present, ret_problem);
+	return perform_write(conn, &write, &expression, ret_present, NULL, ret_problem);
 }
 
 enum outcome dynamodb_update(struct dynamodb_conn *conn, const struct table *table,
@@ -194,13 +215,37 @@ enum outcome dynamodb_update(struct dynamodb_conn *conn, const struct table *tab
 	struct text *body = dynamodb_begin(conn, table->name);
 	dynamodb_member(body, "Key");
 	dynamodb_add_key(body, table, key);
-	const struct expression expression = {.must_exist = table->pk_name,
+	const struct expression expression = {.pk_name = table->pk_name,
+		.must_exist = true,
 		.changes = changes,
 		.n_changes = n_changes,
 		.conditions = conditions,
 		.n_conditions = n_conditions};
 	const struct write write = {DYNAMODB_UPDATE, table, key, limits};
-	return perform_write(conn, &write, &expression, ret_present, ret_problem);
+	return perform_write(conn, &write, &expression, ret_present, NULL, ret_problem);
+}
+
+enum outcome dynamodb_take(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, const struct taking *taking, const struct call_limits *limits,
+	struct item *ret, struct problem *ret_problem)
+{
+	struct text *body = dynamodb_begin(conn, table->name);
+	dynamodb_member(body, "Key");
+	dynamodb_add_key(body, table, key);
+	dynamodb_member(body, "ReturnValues");
+	text_add(body, "\"ALL_NEW\"");
+	const struct expression expression = {.pk_name = table->pk_name,
+		.must_exist = !taking->or_absent,
+		/* without a condition anything may be there: no need to ask */
+		.may_be_absent = taking->or_absent &&
+				 (taking->n_conditions || !taking->count || taking->n_changes),
+		.count = taking->count,
+		.changes = taking->changes,
+		.n_changes = taking->n_changes,
+		.conditions = taking->conditions,
+		.n_conditions = taking->n_conditions};
+	const struct write write = {DYNAMODB_UPDATE, table, key, limits};
+	return perform_write(conn, &write, &expression, ret, ret, ret_problem);
 }
 
 enum outcome dynamodb_delete(struct dynamodb_conn *conn, const struct table *table,
@@ -213,7 +258,7 @@ enum outcome dynamodb_delete(struct dynamodb_conn *conn, const struct table *tab
 	const struct expression expression = {
 		.conditions = conditions, .n_conditions = n_conditions};
 	const struct write write = {DYNAMODB_DELETE, table, key, limits};
-	return perform_write(conn, &write, &expression, ret_present, ret_problem);
+	return perform_write(conn, &write, &expression, ret_present, NULL, ret_problem);
 }
 
 enum outcome dynamodb_get(struct dynamodb_conn *conn, const struct table *table,

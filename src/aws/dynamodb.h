@@ -19,10 +19,11 @@ void dynamodb_conn_free(struct dynamodb_conn *conn);
  * call. */
 struct table {
 	const char *name, *pk_name, *sk_name;
+	bool sk_is_number; /* else a string */
 };
 struct item_key {
 	const char *pk, *sk;
-}; /* string keys; sk NULL if the table has none */
+}; /* sk NULL if the table has none; a number is decimal text */
 
 /* PutItem. Key attributes are added to the item by this call, and every item that comes back has
  * them among its attributes. REFUSED fills *ret_present (zeroed by
@@ -38,6 +39,20 @@ enum outcome dynamodb_update(struct dynamodb_conn *conn, const struct table *tab
 	struct item_key key, const struct change *changes, size_t n_changes,
 	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
 	struct item *ret_present, struct problem *ret_problem);
+/* An update that may create the item, and count. */
+struct taking {
+	const struct change *changes;
+	size_t n_changes;
+	const struct condition *conditions; /* on an item that is there */
+	size_t n_conditions;
+	bool or_absent;    /* an item that is not there is created */
+	const char *count; /* a number attribute that grows by one (absent: from 0), or NULL */
+};
+/* Applies it in one step. OK: *ret (zeroed by the caller) is the item as it is now; REFUSED: as it
+ * is, as above. */
+enum outcome dynamodb_take(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, const struct taking *taking, const struct call_limits *limits,
+	struct item *ret, struct problem *ret_problem);
 enum outcome dynamodb_delete(struct dynamodb_conn *conn, const struct table *table,
 	struct item_key key, const struct condition *conditions, size_t n_conditions,
 	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem);
@@ -70,10 +85,20 @@ enum outcome dynamodb_query(struct dynamodb_conn *conn, const struct table *tabl
 	const struct dynamodb_range *range, const struct call_limits *limits, item_visitor *each,
 	void *arg, bool *ret_more, struct problem *ret_problem);
 
-/* On demand (PAY_PER_REQUEST) with string keys. REFUSED if the table exists already
- * (ResourceInUseException). */
+/* Every item of the table, page by page, consistently; no order. */
+enum outcome dynamodb_scan(struct dynamodb_conn *conn, const struct table *table,
+	const struct call_limits *limits, item_visitor *each, void *arg,
+	struct problem *ret_problem);
+
+/* How a new table is paid for and labelled; zeroed: on demand (PAY_PER_REQUEST), no tags. */
+struct table_terms {
+	uint64_t read_units, write_units; /* provisioned, if either is not 0 */
+	const char *const *tags;          /* name, value, …, NULL; or NULL */
+};
+/* REFUSED if the table exists already (ResourceInUseException). terms may be NULL. */
 enum outcome dynamodb_create_table(struct dynamodb_conn *conn, const struct table *table,
-	const struct call_limits *limits, struct problem *ret_problem);
+	const struct table_terms *terms, const struct call_limits *limits,
+	struct problem *ret_problem);
 struct dynamodb_shape {
 	char status[32]; /* "ACTIVE", "CREATING", … */
 	char pk_name[256], sk_name[256], pk_type,

@@ -195,20 +195,18 @@ static int visit_wanted(void *arg, const char *pk, const char *sk, const struct 
 	return query->each(query->arg, pk, sk, item);
 }
 
-/* One request; *start is replaced by where the next one begins, NULL after the last. */
-static enum outcome query_page(struct dynamodb_conn *conn, struct query *query,
-	const struct call_limits *limits, char **start, struct problem *ret_problem)
+/* Hands out the items of a reply and drops it; *start is replaced by where the next request begins,
+ * NULL after the last. */
+static enum outcome take_page(const struct query *query, enum outcome outcome, json_t *reply,
+	item_visitor *each, void *arg, char **start, struct problem *ret_problem)
 {
-	json_t *reply;
-	add_query(dynamodb_begin(conn, query->table->name), query->table, query->range, *start);
-	enum outcome outcome = dynamodb_perform(conn, DYNAMODB_QUERY, limits, &reply, ret_problem);
 	free(*start);
 	*start = NULL;
 	const json_t *items = json_object_get(reply, "Items");
 	const json_t *last = json_object_get(reply, "LastEvaluatedKey");
 	for (size_t i = 0; i < json_array_size(items) && outcome == OUTCOME_OK; i++)
 		outcome = dynamodb_visit(
-			query->table, json_array_get(items, i), visit_wanted, query, ret_problem);
+			query->table, json_array_get(items, i), each, arg, ret_problem);
 	if (outcome == OUTCOME_OK && json_is_object(last)) {
 		*start = json_dumps(last, JSON_COMPACT);
 		if (!*start)
@@ -216,6 +214,15 @@ static enum outcome query_page(struct dynamodb_conn *conn, struct query *query,
 	}
 	json_decref(reply);
 	return outcome;
+}
+
+static enum outcome query_page(struct dynamodb_conn *conn, struct query *query,
+	const struct call_limits *limits, char **start, struct problem *ret_problem)
+{
+	json_t *reply;
+	add_query(dynamodb_begin(conn, query->table->name), query->table, query->range, *start);
+	enum outcome outcome = dynamodb_perform(conn, DYNAMODB_QUERY, limits, &reply, ret_problem);
+	return take_page(query, outcome, reply, visit_wanted, query, start, ret_problem);
 }
 
 /* DynamoDB refuses a range whose ends are the wrong way round. */
@@ -245,6 +252,39 @@ enum outcome dynamodb_query(struct dynamodb_conn *conn, const struct table *tabl
 	if (outcome == OUTCOME_OK)
 		*ret_more = start || query.is_cut;
 	else if (ret_problem)
+		*ret_problem = problem;
+	free(start);
+	return outcome;
+}
+
+/* One request of a scan; *start as of query_page. */
+static enum outcome scan_page(struct dynamodb_conn *conn, struct query *query,
+	const struct call_limits *limits, char **start, struct problem *ret_problem)
+{
+	json_t *reply;
+	struct text *body = dynamodb_begin(conn, query->table->name);
+	dynamodb_member(body, "ConsistentRead");
+	text_add(body, "true");
+	if (*start) {
+		dynamodb_member(body, "ExclusiveStartKey");
+		text_add(body, *start);
+	}
+	enum outcome outcome = dynamodb_perform(conn, DYNAMODB_SCAN, limits, &reply, ret_problem);
+	return take_page(query, outcome, reply, query->each, query->arg, start, ret_problem);
+}
+
+enum outcome dynamodb_scan(struct dynamodb_conn *conn, const struct table *table,
+	const struct call_limits *limits, item_visitor *each, void *arg,
+	struct problem *ret_problem)
+{
+	struct query query = {.table = table, .each = each, .arg = arg};
+	struct problem problem = {0};
+	char *start = NULL;
+	enum outcome outcome;
+	do
+		outcome = scan_page(conn, &query, limits, &start, &problem);
+	while (outcome == OUTCOME_OK && start);
+	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;
 	free(start);
 	return outcome;

@@ -12,6 +12,7 @@ static const char *const kinds[] = {
 	[DYNAMODB_GET] = "GetItem",
 	[DYNAMODB_GET_MANY] = "BatchGetItem",
 	[DYNAMODB_QUERY] = "Query",
+	[DYNAMODB_SCAN] = "Scan",
 	[DYNAMODB_CREATE_TABLE] = "CreateTable",
 	[DYNAMODB_DESCRIBE_TABLE] = "DescribeTable",
 	[DYNAMODB_ENABLE_TTL] = "UpdateTimeToLive",
@@ -104,7 +105,8 @@ void dynamodb_add_key(struct text *body, const struct table *table, struct item_
 	item_add_value(body, VALUE_STRING, key.pk, strlen(key.pk));
 	if (table->sk_name) {
 		dynamodb_member(body, table->sk_name);
-		item_add_value(body, VALUE_STRING, key.sk, strlen(key.sk));
+		item_add_value(body, table->sk_is_number ? VALUE_NUMBER : VALUE_STRING, key.sk,
+			strlen(key.sk));
 	}
 	text_add_char(body, '}');
 }
@@ -215,7 +217,8 @@ enum outcome dynamodb_visit(const struct table *table, const json_t *json, item_
 	struct item item = {0};
 	int error = item_from_json(json, &item);
 	const char *pk = item_string(&item, table->pk_name);
-	const char *sk = table->sk_name ? item_string(&item, table->sk_name) : NULL;
+	const struct attribute *range = table->sk_name ? item_find(&item, table->sk_name) : NULL;
+	const char *sk = range ? range->value : NULL;
 	if (error == 0 && (!pk || (table->sk_name && !sk)))
 		error = -EBADMSG;
 	enum outcome outcome = OUTCOME_OK;

@@ -1,5 +1,6 @@
 #include "aws/dynamodb_request.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,14 +14,39 @@ static void add_attribute_of_key(
 	text_addf(body, "\"%s\"}", value);
 }
 
-static void add_table(struct text *body, const struct table *table)
+static void add_terms(struct text *body, const struct table_terms *terms)
 {
-	text_add(body, ",\"BillingMode\":\"PAY_PER_REQUEST\",\"AttributeDefinitions\":[");
+	const bool provisioned = terms->read_units || terms->write_units;
+	text_addf(body, ",\"BillingMode\":\"%s\"", provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
+	if (provisioned)
+		text_addf(body,
+			",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":%" PRIu64
+			",\"WriteCapacityUnits\":%" PRIu64 "}",
+			terms->read_units ? terms->read_units : 1,
+			terms->write_units ? terms->write_units : 1);
+	if (!terms->tags || !*terms->tags)
+		return;
+	text_add(body, ",\"Tags\":[");
+	for (const char *const *tag = terms->tags; tag[0] && tag[1]; tag += 2) {
+		text_add(body, tag == terms->tags ? "{\"Key\":" : ",{\"Key\":");
+		json_add_string(body, tag[0], strlen(tag[0]));
+		text_add(body, ",\"Value\":");
+		json_add_string(body, tag[1], strlen(tag[1]));
+		text_add_char(body, '}');
+	}
+	text_add_char(body, ']');
+}
+
+static void add_table(struct text *body, const struct table *table, const struct table_terms *terms)
+{
+	add_terms(body, terms);
+	text_add(body, ",\"AttributeDefinitions\":[");
 	if (body->error)
 		return;
 	add_attribute_of_key(body, table->pk_name, "AttributeType", "S");
 	if (table->sk_name)
-		add_attribute_of_key(body, table->sk_name, "AttributeType", "S");
+		add_attribute_of_key(
+			body, table->sk_name, "AttributeType", table->sk_is_number ? "N" : "S");
 	text_add(body, "],\"KeySchema\":[");
 	add_attribute_of_key(body, table->pk_name, "KeyType", "HASH");
 	if (table->sk_name)
@@ -29,11 +55,13 @@ static void add_table(struct text *body, const struct table *table)
 }
 
 enum outcome dynamodb_create_table(struct dynamodb_conn *conn, const struct table *table,
-	const struct call_limits *limits, struct problem *ret_problem)
+	const struct table_terms *terms, const struct call_limits *limits,
+	struct problem *ret_problem)
 {
+	static const struct table_terms on_demand;
 	struct problem problem = {0};
 	json_t *reply;
-	add_table(dynamodb_begin(conn, table->name), table);
+	add_table(dynamodb_begin(conn, table->name), table, terms ? terms : &on_demand);
 	enum outcome outcome =
 		dynamodb_perform(conn, DYNAMODB_CREATE_TABLE, limits, &reply, &problem);
 	json_decref(reply);

@@ -159,6 +159,11 @@ bool item_satisfies(const struct item *item, const struct condition *conditions,
 	return true;
 }
 
+size_t change_bytes(const struct change *change)
+{
+	return change->type == VALUE_BYTES ? change->n : strlen(change->value);
+}
+
 int item_apply(struct item *item, const struct change *changes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -166,7 +171,7 @@ int item_apply(struct item *item, const struct change *changes, size_t n)
 		if (!change->value)
 			item_unset(item, change->name);
 		else if (item_set(item, change->name, change->type, change->value,
-				 strlen(change->value)) < 0)
+				 change_bytes(change)) < 0)
 			return -ENOMEM;
 	}
 	return 0;

@@ -47,8 +47,10 @@ bool item_satisfies(const struct item *item, const struct condition *conditions,
 /* A change to one attribute: set, or removed if value is NULL. */
 struct change {
 	const char *name;
-	enum value_type type; /* STRING or NUMBER */
+	enum value_type type; /* STRING, NUMBER or BYTES */
 	const char *value;
+	size_t n; /* bytes of a BYTES value; else unused */
 };
+size_t change_bytes(const struct change *change); /* of its value */
 /* 0 or -ENOMEM; then the item may be half changed. */
 int item_apply(struct item *item, const struct change *changes, size_t n);

@@ -11,8 +11,9 @@
 struct creation {
 	struct dynamodb_conn *db;
 	struct table table;
+	const struct table_making *making;
 	struct call_limits limits;
-	uint64_t timeout_ms, nap_ms;
+	uint64_t nap_ms;
 	bool created;
 };
 
@@ -28,17 +29,21 @@ static enum outcome check_shape(const struct creation *creation, const struct dy
 	struct problem *ret_problem)
 {
 	const struct table *table = &creation->table;
-	char hash[160], range[160];
+	const char *sk_name = table->sk_name ? table->sk_name : "";
+	const char sk_type = !table->sk_name ? '\0' : table->sk_is_number ? 'N' : 'S';
+	char hash[160], range[160], needed[160];
 
 	if (!strcmp(shape->pk_name, table->pk_name) && shape->pk_type == 'S' &&
-		!strcmp(shape->sk_name, table->sk_name) && shape->sk_type == 'S')
+		!strcmp(shape->sk_name, sk_name) && shape->sk_type == sk_type)
 		return OUTCOME_OK;
 	format_key(hash, sizeof hash, shape->pk_name, shape->pk_type, "partition key");
 	format_key(range, sizeof range, shape->sk_name, shape->sk_type, "sort key");
+	format_key(needed, sizeof needed, sk_name, sk_type, "sort key");
 	problem_set(ret_problem,
-		"table %s is not one for marks: it has %s and %s, marks need partition key \"%s\" (S) "
-		"and sort key \"%s\" (S); give another table name",
-		table->name, hash, range, table->pk_name, table->sk_name);
+		"table %s is not one for %s: it has %s and %s, %s need partition key \"%s\" (S) "
+		"and %s; give another table name",
+		table->name, creation->making->what, hash, range, creation->making->what,
+		table->pk_name, needed);
 	return OUTCOME_SETUP;
 }
 
@@ -51,7 +56,7 @@ static enum outcome wait_while(
 	if (outcome != OUTCOME_OK) {
 		problem_set(ret_problem, "table %s is still %s after %llu s: run init again later",
 			creation->table.name, status,
-			(unsigned long long)creation->timeout_ms / 1000);
+			(unsigned long long)creation->making->timeout_ms / 1000);
 		return OUTCOME_SETUP;
 	}
 	creation->nap_ms = creation->nap_ms * 2 < NAP_MOST_MS ? creation->nap_ms * 2 : NAP_MOST_MS;
@@ -81,8 +86,8 @@ static enum outcome judge(struct creation *creation, const struct dynamodb_shape
 /* REFUSED: another one makes it, or a table just made is not shown yet. */
 static enum outcome create(struct creation *creation, struct problem *ret_problem)
 {
-	enum outcome outcome = dynamodb_create_table(
-		creation->db, &creation->table, &creation->limits, ret_problem);
+	enum outcome outcome = dynamodb_create_table(creation->db, &creation->table,
+		&creation->making->terms, &creation->limits, ret_problem);
 
 	if (outcome == OUTCOME_OK)
 		creation->created = true;
@@ -111,11 +116,41 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 static enum outcome enable_ttl(
 	struct creation *creation, bool *ret_ttl, struct problem *ret_problem)
 {
-	enum outcome outcome = dynamodb_enable_ttl(
-		creation->db, creation->table.name, "expires", &creation->limits, ret_problem);
+	enum outcome outcome = dynamodb_enable_ttl(creation->db, creation->table.name,
+		creation->making->ttl_name, &creation->limits, ret_problem);
 
 	*ret_ttl = outcome == OUTCOME_OK;
 	return outcome == OUTCOME_UNSUPPORTED ? OUTCOME_OK : outcome;
+}
+
+enum outcome table_make(const struct aws_settings *aws, struct http_shared *http,
+	const struct table_making *making, bool *ret_created, bool *ret_ttl,
+	struct problem *ret_problem)
+{
+	struct creation creation = {
+		.table = making->table,
+		.making = making,
+		.limits = {.deadline_ns = clock_boot_ns() + making->timeout_ms * NS_PER_MS},
+		.nap_ms = NAP_FIRST_MS,
+	};
+	struct dynamodb *db = NULL;
+	enum outcome outcome = OUTCOME_LOCAL;
+	int r = dynamodb_open(aws, http, &db);
+
+	if (!r)
+		r = dynamodb_conn_new(db, &creation.db);
+	if (r)
+		problem_set(ret_problem, "table %s: %s", making->table.name, strerror(-r));
+	else
+		outcome = make_ready(&creation, ret_problem);
+	*ret_ttl = false;
+	if (outcome == OUTCOME_OK && making->ttl_name)
+		outcome = enable_ttl(&creation, ret_ttl, ret_problem);
+	if (outcome == OUTCOME_OK)
+		*ret_created = creation.created;
+	dynamodb_conn_free(creation.db);
+	dynamodb_close(db);
+	return outcome;
 }
 
 static enum outcome write_settings(const struct aws_settings *aws, struct http_shared *http,
@@ -141,29 +176,13 @@ enum outcome table_create(const struct aws_settings *aws, struct http_shared *ht
 	const struct table_setup *setup, struct store_settings *ret, bool *ret_created,
 	bool *ret_ttl, struct problem *ret_problem)
 {
-	struct creation creation = {
+	const struct table_making making = {
 		.table = store_dynamodb_table(setup->table),
-		.limits = {.deadline_ns = clock_boot_ns() + setup->timeout_ms * NS_PER_MS},
+		.what = "marks",
+		.ttl_name = "expires",
 		.timeout_ms = setup->timeout_ms,
-		.nap_ms = NAP_FIRST_MS,
 	};
-	struct dynamodb *db = NULL;
-	enum outcome outcome = OUTCOME_LOCAL;
-	int r = dynamodb_open(aws, http, &db);
+	enum outcome outcome = table_make(aws, http, &making, ret_created, ret_ttl, ret_problem);
 
-	if (!r)
-		r = dynamodb_conn_new(db, &creation.db);
-	if (r)
-		problem_set(ret_problem, "table %s: %s", setup->table, strerror(-r));
-	else
-		outcome = make_ready(&creation, ret_problem);
-	if (outcome == OUTCOME_OK)
-		outcome = write_settings(aws, http, setup, ret, ret_problem);
-	if (outcome == OUTCOME_OK)
-		outcome = enable_ttl(&creation, ret_ttl, ret_problem);
-	if (outcome == OUTCOME_OK)
-		*ret_created = creation.created;
-	dynamodb_conn_free(creation.db);
-	dynamodb_close(db);
-	return outcome;
+	return outcome == OUTCOME_OK ? write_settings(aws, http, setup, ret, ret_problem) : outcome;
 }

@@ -22,6 +22,9 @@ struct store_ops {
 		const struct change *changes, size_t n_changes, const struct condition *conditions,
 		size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
 		struct problem *ret_problem);
+	enum outcome (*take)(struct store_conn *conn, struct item_key key,
+		const struct taking *taking, const struct call_limits *limits, struct item *ret,
+		struct problem *ret_problem);
 	enum outcome (*remove)(struct store_conn *conn, struct item_key key,
 		const struct condition *conditions, size_t n_conditions,
 		const struct call_limits *limits, struct item *ret_present,
@@ -34,6 +37,10 @@ struct store_ops {
 	enum outcome (*query)(struct store_conn *conn, const struct dynamodb_range *range,
 		const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
 		struct problem *ret_problem);
+	/* Every item, of tables that are the caller's alone; NULL where there are none such: query.
+	 */
+	enum outcome (*scan)(struct store_conn *conn, const struct call_limits *limits,
+		item_visitor *each, void *arg, struct problem *ret_problem);
 	int64_t (*time_s)(const struct store *store); /* the store's own time: never this host's
 							 clock where it has another */
 	const char *(*kind)(const struct store *store, size_t i,
@@ -48,7 +55,7 @@ struct store_conn {
 };
 
 /* The operations, semantics as in dynamodb.h: put replaces the whole item, update never creates
- * one. Conditions may be NULL with n 0. */
+ * one, take may. Conditions may be NULL with n 0. */
 int store_conn_new(struct store *store, struct store_conn **ret);
 void store_conn_free(struct store_conn *conn); /* NULL is fine */
 void store_close(struct store *store);         /* after every connection; NULL is fine */
@@ -57,6 +64,9 @@ int64_t store_time_s(const struct store *store);
 /* Many hosts. The table exists already (see setup.h). limits and retries as of dynamodb.h. */
 int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,
 	const char *table, struct store **ret, struct problem *ret_problem);
+/* The same with other keys; the table's strings are copied. */
+int store_dynamodb_open_table(const struct aws_settings *settings, struct http_shared *http,
+	const struct table *table, struct store **ret, struct problem *ret_problem);
 /* The names of our own table's keys, for a DynamoDB call below the store. */
 struct table store_dynamodb_table(const char *name);
 

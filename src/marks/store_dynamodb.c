@@ -6,7 +6,7 @@
 struct dynamodb_store {
 	struct store store;
 	struct dynamodb *db;
-	char *name;
+	char *name, *pk_name, *sk_name;
 	struct table table;
 };
 
@@ -69,6 +69,13 @@ static enum outcome update(struct store_conn *conn, struct item_key key,
 		conditions, n_conditions, limits, ret_present, ret_problem);
 }
 
+static enum outcome take(struct store_conn *conn, struct item_key key, const struct taking *taking,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	return dynamodb_take(
+		conn_of(conn)->db, conn_of(conn)->table, key, taking, limits, ret, ret_problem);
+}
+
 static enum outcome remove_item(struct store_conn *conn, struct item_key key,
 	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
 	struct item *ret_present, struct problem *ret_problem)
@@ -100,6 +107,13 @@ static enum outcome query(struct store_conn *conn, const struct dynamodb_range *
 		ret_more, ret_problem);
 }
 
+static enum outcome scan(struct store_conn *conn, const struct call_limits *limits,
+	item_visitor *each, void *arg, struct problem *ret_problem)
+{
+	return dynamodb_scan(
+		conn_of(conn)->db, conn_of(conn)->table, limits, each, arg, ret_problem);
+}
+
 static int64_t time_s(const struct store *store)
 {
 	return service_time_s(dynamodb_service(store_of(store)->db));
@@ -116,6 +130,8 @@ static void close_store(struct store *store)
 
 	dynamodb_close(own->db);
 	free(own->name);
+	free(own->pk_name);
+	free(own->sk_name);
 	free(own);
 }
 
@@ -124,31 +140,47 @@ static const struct store_ops dynamodb_ops = {
 	.conn_free = conn_free,
 	.put = put,
 	.update = update,
+	.take = take,
 	.remove = remove_item,
 	.get = get,
 	.get_many = get_many,
 	.query = query,
+	.scan = scan,
 	.time_s = time_s,
 	.kind = kind,
 	.close = close_store,
 };
 
+int store_dynamodb_open_table(const struct aws_settings *settings, struct http_shared *http,
+	const struct table *table, struct store **ret, struct problem *ret_problem)
+{
+	struct dynamodb_store *store = calloc(1, sizeof *store);
+	int r = -ENOMEM;
+
+	if (store) {
+		store->store.ops = &dynamodb_ops;
+		store->name = strdup(table->name);
+		store->pk_name = strdup(table->pk_name);
+		store->sk_name = table->sk_name ? strdup(table->sk_name) : NULL;
+		store->table = (struct table){
+			store->name, store->pk_name, store->sk_name, table->sk_is_number};
+		if (store->name && store->pk_name && !store->sk_name == !table->sk_name)
+			r = dynamodb_open(settings, http, &store->db);
+	}
+	if (!r) {
+		*ret = &store->store;
+		return 0;
+	}
+	problem_set(ret_problem, "table %s: %s", table->name, strerror(-r));
+	if (store)
+		close_store(&store->store);
+	return r;
+}
+
 int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,
 	const char *table, struct store **ret, struct problem *ret_problem)
 {
-	struct dynamodb_store *store = calloc(1, sizeof *store);
-	char *name = strdup(table);
-	int r = store && name ? dynamodb_open(settings, http, &store->db) : -ENOMEM;
+	const struct table ours = store_dynamodb_table(table);
 
-	if (r) {
-		problem_set(ret_problem, "table %s: %s", table, strerror(-r));
-		free(store);
-		free(name);
-		return r;
-	}
-	store->store.ops = &dynamodb_ops;
-	store->name = name;
-	store->table = store_dynamodb_table(name);
-	*ret = &store->store;
-	return 0;
+	return store_dynamodb_open_table(settings, http, &ours, ret, ret_problem);
 }

@@ -15,6 +15,7 @@
 static const char *const kinds[ITEMS_KINDS] = {
 	[ITEMS_PUT] = "Put",
 	[ITEMS_UPDATE] = "Update",
+	[ITEMS_TAKE] = "Take",
 	[ITEMS_DELETE] = "Delete",
 	[ITEMS_GET] = "Get",
 	[ITEMS_GET_MANY] = "BatchGet",
@@ -177,6 +178,14 @@ static enum outcome update(struct store_conn *conn, struct item_key key,
 	return perform_single(conn, &op, limits, ret_present, ret_problem);
 }
 
+static enum outcome take(struct store_conn *conn, struct item_key key, const struct taking *taking,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	struct items_op op = {.kind = ITEMS_TAKE, .key = key, .taking = taking};
+
+	return perform_single(conn, &op, limits, ret, ret_problem);
+}
+
 static enum outcome remove_item(struct store_conn *conn, struct item_key key,
 	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
 	struct item *ret_present, struct problem *ret_problem)
@@ -255,6 +264,7 @@ static const struct store_ops sqlite_ops = {
 	.conn_free = conn_free,
 	.put = put,
 	.update = update,
+	.take = take,
 	.remove = remove_item,
 	.get = get,
 	.get_many = get_many,

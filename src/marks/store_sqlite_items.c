@@ -1,4 +1,5 @@
 #include "marks/store_sqlite_items.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,6 +217,47 @@ static int write_op(struct items *items, struct items_op *op, struct item *prese
 	}
 }
 
+static int count_up(struct item *item, const char *name)
+{
+	int64_t n = 0;
+
+	if (item_number(item, name, &n) == -EINVAL)
+		return -EBADMSG;
+	return item_set_number(item, name, n + 1);
+}
+
+/* Leaves the row as it then is in op->rows. */
+static int take(struct items *items, struct items_op *op)
+{
+	const struct taking *taking = op->taking;
+	bool found;
+	int rc = find(items, op, op->key, &found);
+	struct item item = {0};
+	char *doc = NULL;
+	int r = !rc && found ? doc_decode(op->key, found_doc(op), &item) : 0;
+	bool may = found ? item_satisfies(&item, taking->conditions, taking->n_conditions)
+			 : taking->or_absent;
+
+	op->outcome = may ? OUTCOME_OK : OUTCOME_REFUSED;
+	if (!r && !rc && may) {
+		r = item_apply(&item, taking->changes, taking->n_changes);
+		if (!r && taking->count)
+			r = count_up(&item, taking->count);
+		if (!r)
+			r = doc_encode(&item, &doc);
+		if (!r)
+			rc = upsert(items, op, doc);
+		text_reset(&op->rows);
+		if (!r && !rc)
+			rc = add_row(op, op->key.pk, op->key.sk, doc);
+	}
+	if (r)
+		fail(op, r);
+	free(doc);
+	item_clear(&item);
+	return rc;
+}
+
 /* Leaves the present row in op->rows if the conditions do not hold, else nothing. */
 static int write_if(struct items *items, struct items_op *op)
 {
@@ -254,6 +296,9 @@ int items_apply(struct items *items, struct items_op *op)
 		break;
 	case ITEMS_QUERY:
 		rc = query(items, op);
+		break;
+	case ITEMS_TAKE:
+		rc = take(items, op);
 		break;
 	default:
 		rc = write_if(items, op);

@@ -5,8 +5,16 @@
 #include "marks/store_sqlite_doc.h"
 #include <sqlite3.h>
 
-enum items_kind { ITEMS_PUT, ITEMS_UPDATE, ITEMS_DELETE, ITEMS_GET, ITEMS_GET_MANY, ITEMS_QUERY };
-#define ITEMS_KINDS 6
+enum items_kind {
+	ITEMS_PUT,
+	ITEMS_UPDATE,
+	ITEMS_TAKE,
+	ITEMS_DELETE,
+	ITEMS_GET,
+	ITEMS_GET_MANY,
+	ITEMS_QUERY
+};
+#define ITEMS_KINDS 7
 #define ITEMS_BATCH 100               /* keys of one GET_MANY at most */
 #define ITEMS_PAGE  ((size_t)1 << 20) /* bytes at which a QUERY ends, as DynamoDB's */
 
@@ -15,6 +23,7 @@ struct items_op {
 	enum items_kind kind;
 	struct item_key key;          /* PUT, UPDATE, DELETE, GET */
 	const char *doc;              /* PUT */
+	const struct taking *taking;  /* TAKE: instead of changes and conditions */
 	const struct change *changes; /* UPDATE */
 	size_t n_changes;
 	const struct condition *conditions;
@@ -25,8 +34,8 @@ struct items_op {
 
 	enum outcome outcome;
 	struct problem problem; /* set unless the outcome is OK, ABSENT or REFUSED */
-	struct text rows; /* owned: what was found, or what is present when REFUSED: for each row
-			     pk, sk, doc, each with its NUL */
+	struct text rows; /* owned: what was found, or what is present when REFUSED or taken: for
+			     each row pk, sk, doc, each with its NUL */
 	bool more;        /* QUERY */
 };
 

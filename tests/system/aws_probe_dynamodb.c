@@ -106,7 +106,7 @@ static enum outcome db_query(struct probe *probe, struct dynamodb_conn *conn)
 
 static enum outcome db_create(struct probe *probe, struct dynamodb_conn *conn)
 {
-	return dynamodb_create_table(conn, &probe->table, &probe->limits, &probe->problem);
+	return dynamodb_create_table(conn, &probe->table, NULL, &probe->limits, &probe->problem);
 }
 
 static enum outcome db_describe(struct probe *probe, struct dynamodb_conn *conn)

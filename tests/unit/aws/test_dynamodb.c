@@ -285,7 +285,8 @@ static void test_tables(void)
 	const struct table other = {"t", "k\"", NULL};
 	if (!begin(&f, steps, 5))
 		return;
-	CHECK_INT(dynamodb_create_table(f.conn, &other, NULL, &f.aws.problem), OUTCOME_REFUSED);
+	CHECK_INT(
+		dynamodb_create_table(f.conn, &other, NULL, NULL, &f.aws.problem), OUTCOME_REFUSED);
 	CHECK_INT(dynamodb_describe_table(f.conn, "t", NULL, &shape, &f.aws.problem), OUTCOME_LOST);
 	CHECK_INT(
 		dynamodb_describe_table(f.conn, "t", NULL, &shape, &f.aws.problem), OUTCOME_ABSENT);

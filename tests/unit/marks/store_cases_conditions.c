@@ -243,6 +243,74 @@ static void limits_hold(struct scene *scene)
 	item_clear(&item);
 }
 
+static enum outcome take(
+	struct scene *scene, const char *sk, const struct taking *taking, struct item *ret)
+{
+	struct problem problem = {0};
+	item_clear(ret);
+	return scene->conn->store->ops->take(
+		scene->conn, key_of(scene, sk), taking, &no_limits, ret, &problem);
+}
+
+/* One step that creates, or changes what meets the conditions; and counts. */
+static void take_creates_or_changes(struct scene *scene)
+{
+	const struct condition free = {"released", CONDITION_EQUALS, VALUE_STRING, "1"};
+	const struct change held[] = {{"version", VALUE_STRING, "a"},
+		{"data", VALUE_BYTES, "x\0y", 3}, {"released", VALUE_STRING, NULL}};
+	const struct change release = {"released", VALUE_STRING, "1"};
+	const struct taking taking = {.changes = held,
+		.n_changes = 3,
+		.conditions = &free,
+		.n_conditions = 1,
+		.or_absent = true,
+		.count = "token"};
+	struct item item = {0};
+	int64_t token = 0;
+	struct problem problem = {0};
+
+	CHECK_OUTCOME(take(scene, "k", &taking, &item), OUTCOME_OK);
+	CHECK(item_number(&item, "token", &token) == 0 && token == 1);
+	CHECK_STRING(item_string(&item, "version"), "a");
+	CHECK_OUTCOME(take(scene, "k", &taking, &item), OUTCOME_REFUSED);
+	CHECK_STRING(item_string(&item, "version"), "a");
+	CHECK_OUTCOME(scene->conn->store->ops->update(scene->conn, key_of(scene, "k"), &release, 1,
+			      NULL, 0, &no_limits, NULL, &problem),
+		OUTCOME_OK);
+	CHECK_OUTCOME(take(scene, "k", &taking, &item), OUTCOME_OK);
+	CHECK(item_number(&item, "token", &token) == 0 && token == 2);
+	CHECK(!item_find(&item, "released"));
+	CHECK(item_find(&item, "data") && item_find(&item, "data")->n == 3);
+	item_clear(&item);
+}
+
+static void take_never_creates_unless_asked(struct scene *scene)
+{
+	const struct change change = {"version", VALUE_STRING, "a"};
+	const struct condition as_seen = {"version", CONDITION_EQUALS, VALUE_STRING, "a"};
+	const struct taking taking = {
+		.changes = &change, .n_changes = 1, .conditions = &as_seen, .n_conditions = 1};
+	struct item item = {0};
+
+	CHECK_OUTCOME(take(scene, "k", &taking, &item), OUTCOME_REFUSED);
+	CHECK(item_is_empty(&item));
+	CHECK_OUTCOME(get_item(scene, "k", &item), OUTCOME_ABSENT);
+	item_clear(&item);
+}
+
+static void take_counts_alone(struct scene *scene)
+{
+	const struct taking counting = {.or_absent = true, .count = "token"};
+	struct item item = {0};
+	int64_t token = 0;
+
+	for (int64_t i = 1; i <= 3; i++) {
+		CHECK_OUTCOME(take(scene, "k", &counting, &item), OUTCOME_OK);
+		CHECK(item_number(&item, "token", &token) == 0 && token == i);
+	}
+	item_clear(&item);
+}
+
 const struct store_case condition_cases[] = {
 	{"put_absent_once", put_absent_once},
 	{"resend_recognised", resend_recognised},
@@ -251,5 +319,8 @@ const struct store_case condition_cases[] = {
 	{"missing_item", missing_item},
 	{"changes_apply", changes_apply},
 	{"limits_hold", limits_hold},
+	{"take_creates_or_changes", take_creates_or_changes},
+	{"take_never_creates_unless_asked", take_never_creates_unless_asked},
+	{"take_counts_alone", take_counts_alone},
 	{0},
 };
