@@ -110,7 +110,7 @@ static void tell_about_file(struct people *people, const struct s3once_event *ev
 {
 	if (event->type == S3ONCE_EVENT_PLANNED)
 		people->planned_bytes += event->bytes;
-	if (event->type == S3ONCE_EVENT_HELD && !people->no_wait)
+	if (event->type == S3ONCE_EVENT_HELD && !people->gives_up_held)
 		tell_waiting(people, event);
 	else if (tellings[event->type].is_error &&
 		 !(event->type == S3ONCE_EVENT_CHANGED && people->skip_changed))

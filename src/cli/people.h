@@ -12,7 +12,7 @@ struct people {
 	bool only_stderr; /* stdout belongs to --json */
 	bool dry_run;
 	bool skip_changed;      /* --if-changed=skip: a changed file is no error */
-	bool no_wait;           /* a file that is held is given up */
+	bool gives_up_held;     /* a file that is held is given up */
 	bool marks_by_default;  /* nobody chose the marks: say whose they are */
 	uint64_t planned_bytes; /* counted here; zero it to start */
 };

@@ -79,7 +79,7 @@ static void view_init(struct push_view *view, const struct push_options *options
 			.only_stderr = options->json,
 			.dry_run = options->run.dry_run,
 			.skip_changed = options->run.if_changed == S3ONCE_CHANGED_SKIP,
-			.no_wait = options->run.no_wait,
+			.gives_up_held = options->run.no_wait || options->run.dry_run,
 			.marks_by_default = options->marks_by_default},
 	};
 	output_init(&view->output);
@@ -101,11 +101,17 @@ static int exit_code_of(enum s3once_exit ended, int signal)
 	return ended == S3ONCE_EXIT_STOPPED ? 128 + signal : (int)ended;
 }
 
-static int run(struct push_view *view, struct s3once_push *push, bool quiet)
+/* What the first signal is answered with: on a terminal after the line of progress. */
+static const char *stop_message(const struct push_view *view)
 {
 	static const char message[] =
 		"\ns3once: stopping; what is under way may still finish (a second signal ends it)\n";
-	signals_stop_run(push, quiet ? "" : message);
+	return view->people.quiet ? "" : view->draws ? message : message + 1;
+}
+
+static int run(struct push_view *view, struct s3once_push *push)
+{
+	signals_stop_run(push, stop_message(view));
 	enum s3once_exit ended = s3once_push_run(push);
 	int code = exit_code_of(ended, signals_ignore_run());
 	output_draw(&view->output, "");
@@ -132,7 +138,7 @@ static int push_with(struct push_options *options)
 		output_say(&view.output, "error: out of memory");
 		code = S3ONCE_EXIT_SETUP;
 	} else {
-		code = run(&view, push, options->quiet);
+		code = run(&view, push);
 		s3once_push_free(push);
 	}
 	if (output_finish(&view.output) < 0 && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD))

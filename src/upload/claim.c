@@ -1,5 +1,6 @@
 /* Steps 2 and 3: whether there is anything to do for a file, and the claim. */
 #include "base/clock.h"
+#include "base/quote.h"
 #include "base/text.h"
 #include "upload/proof.h"
 #include "upload/worker.h"
@@ -19,7 +20,7 @@ static enum step held(struct worker *worker, struct file *file, uint64_t again_n
 	struct text shown = TEXT(300);
 	text_add_escaped(&shown, source, strlen(source));
 	problem_set(&problem, "held by another uploader (session %s, from %s)%s",
-		file->seen.session, text_string(&shown),
+		quote(file->seen.session).text, text_string(&shown),
 		run->options.no_wait ? "; run again, or without --no-wait" : "");
 	text_clear(&shown);
 	if (run->options.no_wait || run->dry) {

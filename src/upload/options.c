@@ -1,4 +1,5 @@
 #include "upload/options.h"
+#include "base/quote.h"
 #include "upload/plan.h"
 #include <errno.h>
 #include <stdbool.h>
@@ -67,7 +68,7 @@ int options_filter(
 		error = filter_add(filter, given->rules[i].include != 0, given->rules[i].pattern);
 		if (error == -EINVAL)
 			problem_set(ret_problem, "the pattern \"%s\" is empty or has an unclosed [",
-				given->rules[i].pattern);
+				quote(given->rules[i].pattern).text);
 	}
 	if (error)
 		filter_free(filter);

@@ -3,6 +3,7 @@
 #include "aws/global.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "marks/state.h"
 #include "upload/feed.h"
 #include "upload/options.h"
@@ -75,9 +76,9 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		settings_load(push->conn, sqlite, SHARDS_DEFAULT, &run->space.settings, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "the table %s was never set up; run: s3once init --marks %s",
-			marks + 9, marks);
+			quote(marks + 9).text, quote(marks).text);
 	else if (o != OUTCOME_OK && !sqlite)
-		problem_prefix(problem, "table %s", marks + 9);
+		problem_prefix(problem, "table %s", quote(marks + 9).text);
 	return o == OUTCOME_OK;
 }
 
@@ -342,7 +343,7 @@ static void tell_start(struct s3once_push *push)
 {
 	struct problem problem;
 	const char *marks = push->run.options.marks;
-	problem_set(&problem, "%s", marks);
+	problem_set(&problem, "%s", quote(marks).text);
 	report_run(&push->run.report, S3ONCE_EVENT_START, &problem);
 }
 

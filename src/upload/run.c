@@ -1,6 +1,7 @@
 #include "upload/run.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/quote.h"
 
 bool run_is_over(void *arg)
 {
@@ -80,10 +81,10 @@ static bool bucket_is_there(struct run *run, struct problem *problem)
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem,
 			"there is no bucket %s at %s; create it, or check its name and the region",
-			run->options.bucket, run->aws->s3_endpoint);
+			run->options.bucket, quote(run->aws->s3_endpoint).text);
 	else if (o == OUTCOME_SETUP && problem->code[0])
-		problem_prefix(
-			problem, "bucket %s at %s", run->options.bucket, run->aws->s3_endpoint);
+		problem_prefix(problem, "bucket %s at %s", run->options.bucket,
+			quote(run->aws->s3_endpoint).text);
 	else if (o == OUTCOME_DENIED)
 		log_info("HeadBucket is refused (s3:ListBucket is missing): going on without");
 	return o == OUTCOME_OK || o == OUTCOME_DENIED ||

@@ -114,6 +114,30 @@ def test_hostile_arguments_do_no_harm(s3once):
     assert run.code == 2 and "5000" in run.err
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--exclude", "\x1b[31m["],
+        ["--marks", "\x1b[31m"],
+        ["--marks", "dynamodb:\x1b[31m"],
+        ["--marks", "sqlite:\x1b[31m/\n/x"],
+        ["--profile", "\x1b[31m"],
+        ["--region", "\x1b[31m"],
+        ["--endpoint-url", "http://\x1b[31m"],
+        ["--endpoint-url", "\x1b[31m"],
+        ["--ca-bundle", "\x1b[31m", "--endpoint-url", "https://127.0.0.1:9"],
+        ["--as", "\x1b[31m"],
+        ["--files-from", "\x1b[31m"],
+    ],
+    ids=" ".join,
+)
+def test_what_was_given_never_steers_the_terminal(s3once, tree, options):
+    run = s3once("push", "--retries", "0", *options, tree, "s3://bucket")
+    assert run.code in (1, 2, 3), run
+    assert "\x1b" not in run.err + run.out, run
+    assert len(run.err.splitlines()) <= 2, run
+
+
 # --- help and version
 
 
@@ -284,6 +308,15 @@ class Holder:
 @pytest.fixture
 def holder(s3once, s3, bucket, tmp_path):
     return Holder(s3once, s3, bucket, tmp_path)
+
+
+def test_limits_of_the_process(holder):
+    """No core dump can hold a secret, and as many descriptors as are allowed."""
+    with open(f"/proc/{holder.running.pid}/limits") as file:
+        limits = file.read()
+    assert re.search(r"^Max core file size +0 +0 ", limits, re.M)
+    soft, hard = re.search(r"^Max open files +(\d+) +(\d+)", limits, re.M).groups()
+    assert soft == hard
 
 
 @pytest.mark.threaded
