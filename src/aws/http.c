@@ -169,9 +169,8 @@ static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, 
 		exchange->active_ns = now_ns;
 	exchange->uploaded = uploaded;
 	exchange->downloaded = downloaded;
-	if (request->abandon && request->abandon(request->abandon_arg))
-		exchange->error = -ECANCELED;
-	else if (request->deadline_ns && now_ns >= request->deadline_ns)
+	if ((request->abandon && request->abandon(request->abandon_arg)) ||
+		(request->deadline_ns && now_ns >= request->deadline_ns))
 		exchange->error = -ECANCELED;
 	else if (now_ns - exchange->active_ns >= exchange->http->shared->stall_timeout_ns)
 		exchange->error = -ETIMEDOUT;

@@ -16,7 +16,7 @@ static void refuse_document_type(
 
 static int read_document(const char *xml, size_t n, xmlDoc **ret)
 {
-	while (n && memchr(" \t\r\n", *xml, 4)) {
+	while (n && (*xml == ' ' || *xml == '\t' || *xml == '\r' || *xml == '\n')) {
 		xml++;
 		n--;
 	}

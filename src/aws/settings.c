@@ -57,6 +57,7 @@ static int sources_load(
 		aws_file("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials",
 			&ret->credentials_path) < 0)
 		return -ENOMEM;
+	/* What ret holds is freed by sources_clear. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 	int error = profile_load(first_of(named, "default"), ret->config_path,
 		ret->credentials_path, &ret->profile, ret_problem);
 	if (error < 0)

@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -54,25 +55,30 @@ static int64_t time_of(const struct tm *fields)
 	return tm.tm_mon == fields->tm_mon || fields->tm_sec == 60 ? (int64_t)t : -EINVAL;
 }
 
+/* Of a year with two digits or four; two mean 1970 to 2069. */
+static int years_since_1900(int year)
+{
+	return year >= 100 ? year - 1900 : year < 70 ? year + 100 : year;
+}
+
 int64_t clock_parse_http_date(const char *s)
 {
 	struct tm tm = {0};
 	char month[4] = "", zone[4] = "";
 	int end = 0;
 	const char *comma = strchr(s, ',');
-	if (comma && sscanf(comma, ", %2d %3s %4d %2d:%2d:%2d %3s%n", &tm.tm_mday, month,
-			     &tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone, &end) == 7) {
-		tm.tm_year -= 1900;
-	} else if (comma &&
-		   sscanf(comma, ", %2d-%3[A-Za-z]-%2d %2d:%2d:%2d %3s%n", &tm.tm_mday, month,
-			   &tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone, &end) == 7) {
-		tm.tm_year += tm.tm_year < 70 ? 100 : 0;
-	} else if (!comma && sscanf(s, "%*3[A-Za-z] %3s %2d %2d:%2d:%2d %4d%n", month, &tm.tm_mday,
-				     &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &tm.tm_year, &end) == 6) {
-		tm.tm_year -= 1900;
-	} else {
+	const bool parsed =
+		comma ? sscanf(comma, ", %2d %3s %4d %2d:%2d:%2d %3s%n", &tm.tm_mday, month,
+				&tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone,
+				&end) == 7 ||
+				sscanf(comma, ", %2d-%3[A-Za-z]-%2d %2d:%2d:%2d %3s%n", &tm.tm_mday,
+					month, &tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec,
+					zone, &end) == 7
+		      : sscanf(s, "%*3[A-Za-z] %3s %2d %2d:%2d:%2d %4d%n", month, &tm.tm_mday,
+				&tm.tm_hour, &tm.tm_min, &tm.tm_sec, &tm.tm_year, &end) == 6;
+	if (!parsed)
 		return -EINVAL;
-	}
+	tm.tm_year = years_since_1900(tm.tm_year);
 	if ((comma && strcmp(zone, "GMT") != 0) || (comma ? comma : s)[end])
 		return -EINVAL;
 	tm.tm_mon = month_of(month);
