@@ -13,6 +13,7 @@ struct process {
 };
 
 void process_self(struct process *ret);
-/* Whether `other` ran on this host, boot and pid namespace and surely runs no more: no such pid, or
- * the pid is another process by its start time. Never by a missing /proc entry. */
+/* Whether `other` ran on this host, boot and pid namespace and surely runs no more: no such pid, a
+ * process that has ended and was not waited for by its parent (as in a container without an init),
+ * or another process by its start time. Never by a missing /proc entry. */
 bool process_is_gone(const struct process *self, const struct process *other);

@@ -1,6 +1,7 @@
 """Several uploaders over the same files: each file is sent by one of them, and all of them end well."""
 
 import os
+import signal
 import time
 
 import pytest
@@ -128,13 +129,15 @@ def test_one_does_not_wait(s3once, s3, bucket, marks, held, tmp_path):
     s3.assert_same(tmp_path / "tree", bucket, "p")
 
 
-def test_the_other_is_killed_while_one_waits(s3once, s3, s3_wire, bucket, marks, held, tmp_path):
-    """On the same host that is seen at once, not after a lease."""
+@pytest.mark.parametrize("waited_for", [True, False])
+def test_the_other_is_killed_while_one_waits(s3once, s3, s3_wire, bucket, marks, held, tmp_path, waited_for):
+    """On the same host that is seen at once, not after a lease; also where its parent does not wait for it."""
     first, rule, command = held
     second = s3once.start(*command, "--lease", "1h")
     wait_until_waiting(second)
-    first.kill()
-    first.popen.wait()
+    os.kill(first.pid, signal.SIGKILL)
+    if waited_for:
+        first.popen.wait()
     begun = time.monotonic()
     run = second.wait()
     assert run.code == 0 and time.monotonic() - begun < 20, run
