@@ -88,7 +88,7 @@ void s3_request_condition(struct s3_request *request, const struct s3_condition 
 
 void s3_request_meta(struct s3_request *request, const struct s3_meta *meta)
 {
-	if (meta->mtime_ns) {
+	if (meta->table[0] || meta->mtime_ns) {
 		s3_format_mtime(meta->mtime_ns, request->mtime);
 		s3_request_header(request, "x-amz-meta-mtime", request->mtime);
 	}

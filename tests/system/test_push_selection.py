@@ -123,7 +123,8 @@ def test_only_links(s3once, s3, bucket, tmp_path):
 
 @pytest.mark.parametrize(
     "slash, prefix, key",
-    [("", "p", "p/x"), ("/", "p", "p/x"), ("", "p/", "p/x"), ("", "p//", "p//x"), ("", "", "x"), ("/.", "p", "p/x")],
+    [("", "p", "p/x"), ("/", "p", "p/x"), ("", "p/", "p/x"), ("", "p//", "p//x"), ("", "", "x"), ("/.", "p", "p/x")]
+    + [("", odd, f"{odd}/x") for odd in ("/p", "a/../b", "./c", "..", "p ", "%2F", "a+b", "é")],
 )
 def test_keys_of_a_folder(s3once, s3, bucket, tmp_path, slash, prefix, key):
     tree = make_tree(tmp_path / "tree", {"x": 3})
@@ -184,6 +185,21 @@ def test_sources_are_merged(s3once, s3, bucket, marks, tmp_path):
         key: path.read_bytes() for key, path in expected.items()
     }
     assert_done(marks, expected)
+
+
+def test_times(s3once, s3, bucket, marks, tmp_path):
+    """Before 1970, 1970 itself, and after the year 2262, where nanoseconds no longer fit: a second run knows them all."""
+    times = {"0": 0, "-1.5": -1_500_000_000, "-0.000000001": -1, "1.25": 1_250_000_000, "9223372036.854775807": 13_600_000_000 * 10**9}
+    tree = make_tree(tmp_path / "tree", {name: len(name) for name in times})
+    for name, ns in times.items():
+        os.utime(tree / name, ns=(0, ns))
+    command = ("push", tree, f"s3://{bucket}/p", "--json")
+    assert counts(s3once(*command)) == {"uploaded": 5}
+    assert {key: row.metadata["mtime"] for key, row in s3.objects(bucket, metadata=True).items()} == {
+        f"p/{name}": name for name in times
+    }
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"skipped": 5}, run
 
 
 def test_sum_of_all_fates(s3once, s3, bucket, marks, tmp_path):
