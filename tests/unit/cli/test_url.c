@@ -45,11 +45,12 @@ static void check_row(size_t i)
 	struct problem problem = {0};
 	int r = url_parse(rows[i].url, &url, &problem);
 	bool ok = CHECK_INT(r, rows[i].bucket ? 0 : -EINVAL);
-	if (rows[i].bucket)
-		ok = CHECK_STRING(url.bucket, rows[i].bucket) & CHECK_STRING(url.key, rows[i].key) &
-		     ok;
-	else
-		ok = CHECK(strstr(problem.text, rows[i].says)) & ok;
+	if (rows[i].bucket) {
+		ok = CHECK_STRING(url.bucket, rows[i].bucket) && ok;
+		ok = CHECK_STRING(url.key, rows[i].key) && ok;
+	} else {
+		ok = CHECK(strstr(problem.text, rows[i].says)) && ok;
+	}
 	if (!ok)
 		fprintf(stderr, "\turl '%s': %s\n", rows[i].url, problem.text);
 }
