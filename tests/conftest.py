@@ -124,11 +124,13 @@ def s3once(request, tmp_path):
 @pytest.fixture
 def marks(request, s3once):
     """Marks that are ready for a first push: in DynamoDB behind a counting proxy, or with
-    @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True) also in this host's file."""
-    if getattr(request, "param", "dynamodb") == "sqlite":
+    @pytest.mark.parametrize("marks", ["dynamodb", "sqlite", "dynalite"], indirect=True) also in this host's file and on
+    the other server."""
+    place = getattr(request, "param", "dynamodb")
+    if place == "sqlite":
         yield SqliteMarks(s3once.state / "s3once" / "marks.db")
         return
-    dynamodb, table = request.getfixturevalue("dynamodb"), request.getfixturevalue("table")
+    dynamodb, table = request.getfixturevalue(place), request.getfixturevalue("table")
     with NginxCount(dynamodb) as proxy:
         s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = proxy.endpoint
         s3once.environment["S3ONCE_MARKS"] = f"dynamodb:{table}"

@@ -65,7 +65,7 @@ def test_four_processes_share_a_tree(s3once, s3, s3_proxy, bucket, marks, tmp_pa
 
 
 @pytest.mark.threaded
-@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite", "dynalite"], indirect=True)
 def test_two_processes_and_parts(s3once, s3, s3_proxy, bucket, marks, tmp_path):
     """Large files between small ones, two uploaders, all parts once."""
     files = {f"small/{n:03}": 10 * n for n in range(150)} | {"large/a": 21 * MIB, "large/b": 11 * MIB, "z": 6 * MIB}
@@ -165,3 +165,66 @@ def test_each_waits_for_the_other(s3once, s3, s3_wire, bucket, marks, tmp_path):
     kinds = [each.kind for each in s3_wire.history]
     assert kinds.count("UploadPart") == 6 and kinds.count("CompleteMultipartUpload") == 2
     s3.assert_same(tree, bucket, "p")
+
+
+# --- uploaders of another host
+
+
+@pytest.fixture
+def died_elsewhere(s3once, s3_wire, bucket, marks, tmp_path):
+    """A run as of another host that was killed while it sent its only file: (lease in seconds, command of the next)."""
+    tree = make_tree(tmp_path / "tree", {"file": 1000})
+    command = ("push", tree, f"s3://{bucket}/p", "--json")
+    rule = s3_wire.add(faults.hang, "PutObject")
+    run = s3once.start(*command, "--lease", "4s", elsewhere=True)
+    wait_until(lambda: rule.fired, 60, "its request")
+    run.kill()
+    run.popen.wait()
+    s3_wire.settle()
+    return 4, command
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_died_on_another_host(s3once, s3, bucket, marks, died_elsewhere, tmp_path):
+    """Nobody can see that: after a whole lease without a sign of life its file is taken over, and not before."""
+    lease, command = died_elsewhere
+    run = s3once(*command, timeout=60)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    assert lease <= run.seconds < lease + 8
+    s3.assert_same(tmp_path / "tree", bucket, "p")
+    assert_done(marks, expected_objects(tmp_path / "tree", "p"))
+    assert {session["state"] for session in sessions_of(marks)} == {"ended"}
+
+
+def test_runs_that_do_not_wait_get_there_too(s3once, s3, bucket, marks, died_elsewhere):
+    """What a run has seen of others is kept for the next one."""
+    lease, command = died_elsewhere
+    begun = time.monotonic()
+    codes = [4]
+    while codes[-1] == 4 and time.monotonic() < begun + 60:
+        codes.append(s3once(*command, "--no-wait").code)
+    assert codes[-1] == 0 and codes[1] == 4
+    assert lease <= time.monotonic() - begun < lease + 8
+    assert s3.objects(bucket).keys() == {"p/file"}
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_suspended_for_longer_than_its_lease(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """Another takes over; when it wakes up it sees that, and leaves everything as it is."""
+    tree = make_tree(tmp_path / "tree", {"a": 11 * MIB, "b": 1000})
+    command = ("push", tree, f"s3://{bucket}/p", "--part-size", "5MiB", "--concurrency", "2", "--json")
+    rule = s3_wire.add(faults.hold_request, "UploadPart", nth=3)
+    first = s3once.start(*command, "--lease", "2s")
+    assert rule.reached.wait(60), first.output()
+    os.kill(first.pid, signal.SIGSTOP)
+    run = s3once(*command, timeout=60)
+    assert run.code == 0 and run.seconds >= 2, run
+    objects, before = s3.objects(bucket, metadata=True), marks_of(marks)
+    rule.released.set()
+    os.kill(first.pid, signal.SIGCONT)
+    fenced = first.wait(30)
+    s3_wire.settle()
+    assert fenced.code == 5 and "another uploader" in fenced.err, fenced
+    assert s3.objects(bucket, metadata=True) == objects and marks_of(marks) == before
+    s3.assert_same(tree, bucket, "p")
+    assert_done(marks, expected_objects(tree, "p"))

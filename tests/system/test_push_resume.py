@@ -87,7 +87,9 @@ def test_killed_once(s3once, s3, s3_wire, bucket, marks, tree, nth, kill):
     assert_whole(s3, bucket, marks, tree)
 
 
-@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "s3, marks", [("rgw", "dynamodb"), ("rgw", "sqlite"), ("swift", "dynamodb")], indirect=True
+)
 def test_killed_again_and_again(s3once, s3, s3_wire, bucket, marks, tree):
     """Each run gets a little further than the one before it."""
     kills = 3

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.servers.nginx_count import NginxCount
 from tests.system.harness import FULL, MIB, expected_objects, make_tree
 from tests.system.pushing import SHARDS, assert_done, counts, hard_tree, summary, told, visible_writes
 
@@ -50,6 +51,18 @@ def test_defaults(s3once, s3, bucket, marks, tmp_path):
     assert run.code == 0 and "4 files" in run.out, run
     s3.assert_same(tree, bucket, "p")
     assert {key for key, row in s3.objects(bucket).items() if row.etag.endswith("-2")} == {"p/two"}
+
+
+@pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
+def test_over_tls(s3once, s3, marks, bucket, tmp_path):
+    with NginxCount(s3) as proxy:
+        tree = make_tree(tmp_path / "tree", {"empty": 0, "small": 5, "sp ace+%": 100, "large": 11 * MIB})
+        access = ("--endpoint-url", proxy.tls_endpoint, "--ca-bundle", proxy.ca)
+        run = s3once("push", tree, f"s3://{bucket}/p", *access, "--part-size", "5MiB", "--json")
+        assert run.code == 0 and counts(run) == {"uploaded": 4}, run
+        assert len(proxy.requests()) > 4
+    s3.assert_same(tree, bucket, "p")
+    assert_done(marks, expected_objects(tree, "p"))
 
 
 def test_marks_of_this_host_are_said_to_be(s3once, s3, bucket, tmp_path):
