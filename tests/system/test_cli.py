@@ -288,9 +288,13 @@ def test_progress_is_drawn_on_a_terminal_only(s3once, s3, bucket, tmp_path):
 
 
 class Holder:
-    """An uploader that is stopped in the middle of a file, and so holds it for as long as the lease lasts."""
+    """An uploader that is stopped in the middle of a file, and so holds it for as long as the lease lasts.
+
+    Its marks are in DynamoDB: stopped in the middle of a write to SQLite it would hold the whole file locked.
+    """
 
     def __init__(self, s3once, s3, bucket, folder):
+        assert s3once("init").code == 0
         self.s3once, self.url = s3once, f"s3://{bucket}/held"
         self.tree = folder / "held"
         self.tree.mkdir()
@@ -306,7 +310,7 @@ class Holder:
 
 
 @pytest.fixture
-def holder(s3once, s3, bucket, tmp_path):
+def holder(s3once, s3, table, bucket, tmp_path):
     return Holder(s3once, s3, bucket, tmp_path)
 
 
