@@ -1,19 +1,8 @@
-/* Where marks are, as people name it, opened for the commands that look at a store or set it up. */
+/* The marks, opened for the commands that look at a store or set it up. */
 #pragma once
 #include "cli/access.h"
 #include "marks/mark.h"
-#include "marks/store.h"
-
-struct marks_place {
-	bool is_dynamodb;
-	const char *table; /* of dynamodb:TABLE; borrowed */
-	char *path;        /* of sqlite:PATH and local; owned */
-};
-
-/* Reads "dynamodb:TABLE", "sqlite:PATH" or "local". 0, -EINVAL with a sentence, or -errno with one
- * if there is no place for local marks. */
-int marks_place_parse(const char *spec, struct marks_place *ret, struct problem *ret_problem);
-void marks_place_clear(struct marks_place *place);
+#include "marks/place.h"
 
 /* A way to the services of a command that is not push. */
 struct services {

@@ -1,5 +1,6 @@
 #include "upload/options.h"
 #include "base/quote.h"
+#include "marks/place.h"
 #include "upload/plan.h"
 #include <errno.h>
 #include <stdbool.h>
@@ -11,20 +12,12 @@ static void default_to(uint64_t *value, uint64_t otherwise)
 		*value = otherwise;
 }
 
-static bool marks_are_known(const char *marks)
-{
-	return !strcmp(marks, "local") || (!strncmp(marks, "sqlite:", 7) && marks[7]) ||
-	       (!strncmp(marks, "dynamodb:", 9) && marks[9]);
-}
-
 static const char *contradiction(const struct s3once_options *o)
 {
 	if (!o->n_sources || !o->sources)
 		return "nothing to do: no source was given";
 	if (!o->bucket || !*o->bucket)
 		return "no bucket was given";
-	if (!marks_are_known(o->marks))
-		return "marks are dynamodb:TABLE, sqlite:PATH or local";
 	if (o->concurrency > CONCURRENCY_MAX)
 		return "at most 1,000 requests at once";
 	if (o->part_bytes < PART_BYTES_MIN || o->part_bytes > PART_BYTES_MAX)
@@ -53,6 +46,10 @@ int options_complete(
 	const char *sentence = contradiction(ret);
 	if (sentence)
 		problem_set(ret_problem, "%s", sentence);
+	struct marks_place place = {0};
+	if (!sentence && marks_place_parse(ret->marks, &place, ret_problem) == -EINVAL)
+		sentence = ret_problem->text;
+	marks_place_clear(&place);
 	return sentence ? -EINVAL : 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "marks/place.h"
 #include "marks/state.h"
 #include "upload/feed.h"
 #include "upload/options.h"
@@ -51,34 +52,23 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 {
 	struct run *run = &push->run;
 	const char *marks = run->options.marks;
-	const bool sqlite = strncmp(marks, "dynamodb:", 9) != 0;
-	int error;
-	if (sqlite) {
-		char *path = NULL;
-		error = !strncmp(marks, "sqlite:", 7)
-				? (path = strdup(marks + 7), path ? 0 : -ENOMEM)
-				: store_sqlite_default_path(&path);
-		if (error)
-			problem_set(problem,
-				"no place for the marks: set HOME, XDG_STATE_HOME or STATE_DIRECTORY, "
-				"or give --marks sqlite:PATH");
-		else
-			error = store_sqlite_open(path, &run->store, problem);
-		free(path);
-	} else {
-		error = store_dynamodb_open(run->aws, run->http, marks + 9, &run->store, problem);
-	}
+	struct marks_place place;
+	int error = marks_place_parse(marks, &place, problem);
+	if (!error)
+		error = marks_place_open(&place, run->aws, run->http, &run->store, problem);
 	if (!error)
 		error = store_conn_new(run->store, &push->conn);
+	const bool is_dynamodb = place.is_dynamodb;
+	marks_place_clear(&place);
 	if (error)
 		return false;
-	enum outcome o =
-		settings_load(push->conn, sqlite, SHARDS_DEFAULT, &run->space.settings, problem);
+	enum outcome o = settings_load(
+		push->conn, !is_dynamodb, SHARDS_DEFAULT, &run->space.settings, problem);
 	if (o == OUTCOME_ABSENT)
-		problem_set(problem, "the table %s was never set up; run: s3once init --marks %s",
-			quote(marks + 9).text, quote(marks).text);
-	else if (o != OUTCOME_OK && !sqlite)
-		problem_prefix(problem, "table %s", quote(marks + 9).text);
+		problem_set(problem, "%s was never set up; run: s3once init --marks %s",
+			quote(marks).text, quote(marks).text);
+	else if (o != OUTCOME_OK && is_dynamodb)
+		problem_prefix(problem, "%s", quote(marks).text);
 	return o == OUTCOME_OK;
 }
 

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/marks_place.h"
+#include "marks/place.h"
 #include <errno.h>
 #include <stdlib.h>
 
