@@ -120,7 +120,7 @@ static struct verdict try_once(struct run *run)
 		problem_set(&run->problem, "it was given up before it was sent");
 		return (struct verdict){RETRY_NONE, OUTCOME_ABANDONED};
 	}
-	enum outcome outcome = service_conn_refresh(run->conn, &run->problem);
+	enum outcome outcome = service_conn_refresh(run->conn, &run->call->limits, &run->problem);
 	if (outcome != OUTCOME_OK)
 		return (struct verdict){RETRY_NONE, outcome};
 	int error = call_request_build(run->conn, run->call, &built);
@@ -184,11 +184,11 @@ static enum outcome back_off(struct run *run, enum retry_class retry)
 }
 
 /* Mends what the reply complained of, once each; false if that is not possible. */
-static bool correct(struct run *run, enum retry_class retry)
+static bool correct(struct run *run, struct verdict verdict)
 {
 	struct service_conn *conn = run->conn;
 	struct service *service = conn->service;
-	switch (retry) {
+	switch (verdict.retry) {
 	case RETRY_CLOCK:
 		if (run->corrected_clock || run->date_s < 0)
 			return false;
@@ -197,7 +197,8 @@ static bool correct(struct run *run, enum retry_class retry)
 	case RETRY_CREDENTIALS:
 		if (run->corrected_credentials ||
 			!credentials_refused(service->options.settings->credentials,
-				conn->credentials_generation))
+				conn->credentials_generation, verdict.outcome == OUTCOME_SETUP,
+				&run->call->limits))
 			return false;
 		conn->has_credentials = false;
 		return run->corrected_credentials = true;
@@ -218,7 +219,7 @@ static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outco
 					 : run->conn->service->options.settings->attempts;
 	*outcome = verdict.outcome;
 	if (!retry_cost(verdict.retry))
-		return correct(run, verdict.retry);
+		return correct(run, verdict);
 	if (++run->attempts >= most || (verdict.retry == RETRY_DIGEST && run->repeated_digest))
 		return false;
 	run->repeated_digest = run->repeated_digest || verdict.retry == RETRY_DIGEST;
@@ -242,6 +243,7 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	if (verdict.outcome == OUTCOME_OK) {
 		outcome = OUTCOME_OK;
 		retry_quota_refill(&conn->service->quota, run.cost + 1);
+		credentials_accepted(conn->service->options.settings->credentials);
 	} else if (run.attempts > 1) {
 		problem_prefix(&run.problem, "after %u attempts", run.attempts);
 	}

@@ -1,72 +1,14 @@
 #include "aws/credentials.h"
-#include "aws/credentials_provider.h"
+#include "aws/call.h"
+#include "aws/credentials_chain.h"
 #include "base/clock.h"
-#include "base/quote.h"
-#include "base/text.h"
+#include "base/log.h"
 #include <errno.h>
-#include <openssl/crypto.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* AWS's order. */
-static const struct {
-	int (*make)(const struct credentials_options *options, struct credentials_provider *ret);
-	bool is_environment;
-} makers[] = {
-	{credentials_env_new, true},
-	{credentials_profile_new, false},
-};
-#define PROVIDERS_MAX (sizeof(makers) / sizeof(*makers))
-
-struct credentials_chain {
-	struct credentials_provider providers[PROVIDERS_MAX];
-	size_t n_providers;
-	atomic_uint generation; /* written under the mutex */
-	pthread_mutex_t mutex;
-	struct {
-		struct credentials current;
-		bool loaded;
-	} locked;
-};
-
-void credentials_wipe(struct credentials *c)
-{
-	if (c->session_token)
-		OPENSSL_cleanse(c->session_token, strlen(c->session_token));
-	free(c->session_token);
-	OPENSSL_cleanse(c, sizeof(*c));
-}
-
-static bool is_printable(const char *s)
-{
-	for (; *s; s++)
-		if (*s <= ' ' || *s >= 0x7f)
-			return false;
-	return true;
-}
-
-int credentials_set(struct credentials *ret, const char *access_key, const char *secret,
-	const char *session_token, const char *where, struct problem *ret_problem)
-{
-	struct credentials set = {0};
-	if (!*access_key || strlen(access_key) >= sizeof(set.access_key) ||
-		strlen(secret) >= sizeof(set.secret) || !is_printable(access_key) ||
-		(session_token && !is_printable(session_token))) {
-		problem_set(ret_problem, "the credentials of the %s are malformed", where);
-		return -EINVAL;
-	}
-	strcpy(set.access_key, access_key);
-	strcpy(set.secret, secret);
-	if (session_token && !(set.session_token = strdup(session_token))) {
-		credentials_wipe(&set);
-		return -ENOMEM;
-	}
-	*ret = set;
-	return 0;
-}
+#define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
+#define SLICE_MS            100 /* how late the end of a wait may be noticed */
 
 static int copy(const struct credentials *from, struct credentials *ret)
 {
@@ -79,29 +21,23 @@ static int copy(const struct credentials *from, struct credentials *ret)
 	return 0;
 }
 
-static bool same(const struct credentials *a, const struct credentials *b)
-{
-	const char *token_a = a->session_token ? a->session_token : "";
-	const char *token_b = b->session_token ? b->session_token : "";
-	return strcmp(a->access_key, b->access_key) == 0 && strcmp(a->secret, b->secret) == 0 &&
-	       strcmp(token_a, token_b) == 0;
-}
-
 int credentials_chain_new(const struct credentials_options *options, struct credentials_chain **ret)
 {
 	struct credentials_chain *chain = calloc(1, sizeof(*chain));
-	if (!chain)
+	if (!chain || credentials_loader_init(&chain->loader, options) < 0) {
+		free(chain);
 		return -ENOMEM;
-	pthread_mutex_init(&chain->mutex, NULL);
-	for (size_t i = 0; i < PROVIDERS_MAX; i++) {
-		if (makers[i].is_environment && options->profile_is_explicit)
-			continue;
-		if (makers[i].make(options, &chain->providers[chain->n_providers]) < 0) {
-			credentials_chain_free(chain);
-			return -ENOMEM;
-		}
-		chain->n_providers++;
 	}
+	uint64_t patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_DEFAULT_MS;
+	chain->patience_ns = patience_ms * NS_PER_MS;
+	chain->provider = -1;
+	chain->locked.next_ns = UINT64_MAX;
+	pthread_condattr_t attributes;
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&chain->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	pthread_mutex_init(&chain->mutex, NULL);
 	*ret = chain;
 	return 0;
 }
@@ -110,67 +46,121 @@ void credentials_chain_free(struct credentials_chain *chain)
 {
 	if (!chain)
 		return;
-	for (size_t i = 0; i < chain->n_providers; i++)
-		chain->providers[i].free(chain->providers[i].self);
+	atomic_store(&chain->loader.stopped, true);
+	pthread_mutex_lock(&chain->mutex);
+	chain->locked.stopping = true;
+	pthread_cond_broadcast(&chain->changed);
+	pthread_mutex_unlock(&chain->mutex);
+	if (chain->locked.keeper_runs)
+		pthread_join(chain->keeper, NULL);
+	credentials_loader_clear(&chain->loader);
 	credentials_wipe(&chain->locked.current);
+	pthread_cond_destroy(&chain->changed);
 	pthread_mutex_destroy(&chain->mutex);
 	free(chain);
 }
 
-/* The first provider that has any; the sentence of none says where all of them looked. */
-static int load(
-	struct credentials_chain *chain, struct credentials *ret, struct problem *ret_problem)
+static bool must_end(const struct call_limits *limits)
 {
-	struct text looked = TEXT(1024);
-	int error = -ENODATA;
-	for (size_t i = 0; i < chain->n_providers && error == -ENODATA; i++) {
-		const struct credentials_provider *provider = &chain->providers[i];
-		struct problem problem = {0};
-		error = provider->load(provider->self, ret, &problem);
-		if (error == -ENODATA)
-			text_addf(&looked, "%s%s", i ? "; " : "", problem.text);
-		else if (error < 0 && ret_problem)
-			*ret_problem = problem;
+	return limits && ((limits->abandon && limits->abandon(limits->abandon_arg)) ||
+				 (limits->deadline_ns && clock_boot_ns() >= limits->deadline_ns));
+}
+
+/* Waits until load number `number` has ended; false if the limits end the wait before. */
+static bool await_load_locked(
+	struct credentials_chain *chain, unsigned number, const struct call_limits *limits)
+{
+	while ((int)(chain->locked.ended - number) < 0) {
+		if (must_end(limits))
+			return false;
+		credentials_wait_locked(chain, SLICE_MS);
 	}
-	if (error == -ENODATA)
-		problem_set(ret_problem, "no credentials: %s", text_string(&looked));
-	else if (error == -ENOMEM)
-		problem_set(ret_problem, "out of memory");
-	text_clear(&looked);
-	return error;
+	return true;
 }
 
-static bool is_expired(const struct credentials *c)
+/* Asks for a load that begins from now on; returns its number. */
+static unsigned want_load_locked(struct credentials_chain *chain)
 {
-	return c->expires_s && clock_wall_ns() / (int64_t)NS_PER_S >= c->expires_s;
+	chain->locked.wanted = true;
+	pthread_cond_broadcast(&chain->changed);
+	return chain->locked.begun + 1;
 }
 
-static int refresh_locked(struct credentials_chain *chain, struct problem *ret_problem)
+static void say_paused_locked(struct credentials_chain *chain)
 {
-	struct credentials fresh = {0};
-	int error = load(chain, &fresh, ret_problem);
-	if (error < 0)
-		return error;
-	if (!chain->locked.loaded || !same(&fresh, &chain->locked.current))
-		atomic_fetch_add(&chain->generation, 1);
-	credentials_wipe(&chain->locked.current);
-	chain->locked.current = fresh;
-	chain->locked.loaded = true;
+	if (chain->locked.said_paused)
+		return;
+	chain->locked.said_paused = true;
+	log_warning("paused: the credentials are no longer valid and cannot be renewed: %s; "
+		    "waiting up to %llu s for others",
+		chain->locked.error ? chain->locked.problem.text
+				    : "the server refuses them, and there are no others yet",
+		(unsigned long long)(chain->patience_ns / NS_PER_S));
+}
+
+/* The pause: until there are usable ones, or the patience or the limits have ended. */
+static int await_usable_locked(struct credentials_chain *chain, const struct call_limits *limits,
+	struct problem *ret_problem)
+{
+	if (!chain->locked.paused_ns)
+		chain->locked.paused_ns = clock_boot_ns();
+	if (!chain->locked.wanted && chain->locked.begun == chain->locked.ended &&
+		!chain->locked.failures)
+		want_load_locked(chain);
+	while (!credentials_usable_locked(chain)) {
+		bool failed = chain->locked.failures > 0;
+		if (failed)
+			say_paused_locked(chain);
+		if (failed && clock_boot_ns() - chain->locked.paused_ns >= chain->patience_ns) {
+			*ret_problem = chain->locked.problem;
+			if (!chain->locked.error)
+				problem_set(ret_problem, "the server refuses the credentials");
+			problem_prefix(ret_problem, "no valid credentials for %llu s",
+				(unsigned long long)(chain->patience_ns / NS_PER_S));
+			return chain->locked.error ? chain->locked.error : -EKEYEXPIRED;
+		}
+		if (must_end(limits)) {
+			problem_set(ret_problem, "it was given up before there were credentials");
+			return -ECANCELED;
+		}
+		credentials_wait_locked(chain, SLICE_MS);
+	}
 	return 0;
 }
 
-int credentials_get(struct credentials_chain *chain, struct credentials *ret,
-	unsigned *ret_generation, struct problem *ret_problem)
+/* Until the load that this call asks for has ended. */
+static int await_first_locked(struct credentials_chain *chain, const struct call_limits *limits,
+	struct problem *ret_problem)
 {
+	unsigned number = chain->locked.begun > chain->locked.ended ? chain->locked.begun
+								    : want_load_locked(chain);
+	if (!await_load_locked(chain, number, limits)) {
+		problem_set(ret_problem, "it was given up before there were credentials");
+		return -ECANCELED;
+	}
+	*ret_problem = chain->locked.problem;
+	return chain->locked.error;
+}
+
+int credentials_get(struct credentials_chain *chain, const struct call_limits *limits,
+	struct credentials *ret, unsigned *ret_generation, struct problem *ret_problem)
+{
+	struct problem problem = {0};
 	pthread_mutex_lock(&chain->mutex);
-	int error = 0;
-	if (!chain->locked.loaded || is_expired(&chain->locked.current))
-		error = refresh_locked(chain, ret_problem);
+	int error = credentials_keeper_start_locked(chain);
+	if (error)
+		problem_set(&problem, "out of memory or threads");
+	else if (!credentials_usable_locked(chain))
+		error = chain->locked.loaded && atomic_load(&chain->accepted)
+				? await_usable_locked(chain, limits, &problem)
+				: await_first_locked(chain, limits, &problem);
 	if (error == 0) {
 		error = copy(&chain->locked.current, ret);
 		*ret_generation = atomic_load(&chain->generation);
 	}
 	pthread_mutex_unlock(&chain->mutex);
+	if (error && ret_problem)
+		*ret_problem = problem;
 	return error;
 }
 
@@ -179,16 +169,36 @@ unsigned credentials_generation(const struct credentials_chain *chain)
 	return atomic_load(&chain->generation);
 }
 
-bool credentials_refused(struct credentials_chain *chain, unsigned generation)
+void credentials_accepted(struct credentials_chain *chain)
 {
+	if (!atomic_load_explicit(&chain->accepted, memory_order_relaxed))
+		atomic_store(&chain->accepted, true);
+}
+
+static bool load_refused_locked(struct credentials_chain *chain, unsigned generation, bool is_sure,
+	const struct call_limits *limits)
+{
+	if (!await_load_locked(chain, want_load_locked(chain), limits))
+		return true; /* whoever asks next is told that it was given up */
+	if (atomic_load(&chain->generation) != generation || chain->locked.is_refused)
+		return true;
+	bool others_may_come =
+		chain->locked.error ||
+		(atomic_load(&chain->accepted) && !credentials_provider_is_fixed(chain->provider));
+	bool is_over = is_sure && others_may_come;
+	if (is_over)
+		credentials_unusable_locked(chain);
+	return is_over;
+}
+
+bool credentials_refused(struct credentials_chain *chain, unsigned generation, bool is_sure,
+	const struct call_limits *limits)
+{
+	bool is_worth_it = true;
 	pthread_mutex_lock(&chain->mutex);
-	bool others_exist = atomic_load(&chain->generation) != generation;
-	if (!others_exist && refresh_locked(chain, NULL) < 0) {
-		/* The next get loads again and has the sentence. */
-		chain->locked.loaded = false;
-		others_exist = true;
-	}
-	others_exist = others_exist || atomic_load(&chain->generation) != generation;
+	bool is_news = atomic_load(&chain->generation) == generation && !chain->locked.is_refused;
+	if (is_news && chain->locked.keeper_runs)
+		is_worth_it = load_refused_locked(chain, generation, is_sure, limits);
 	pthread_mutex_unlock(&chain->mutex);
-	return others_exist;
+	return is_worth_it;
 }

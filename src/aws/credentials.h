@@ -1,5 +1,5 @@
-/* Credentials and where they come from. A provider is one file, credentials_NAME.c, behind one
- * small interface. */
+/* Credentials: where they come from, and that there are always valid ones. A provider is one file,
+ * credentials_NAME.c, behind credentials_provider.h. */
 #pragma once
 #include "base/problem.h"
 #include <stdbool.h>
@@ -14,38 +14,42 @@ struct credentials {
 };
 void credentials_wipe(struct credentials *c); /* overwrites, frees the token, zeroes */
 
-/* A provider yields credentials or says it has none. */
-struct credentials_provider {
-	const char *name; /* "environment", "profile", … for messages */
-	/* 0 and *ret filled; -ENODATA: not configured here, ask the next one; else -errno with
-	 * ret_problem a sentence. */
-	int (*load)(void *self, struct credentials *ret, struct problem *ret_problem);
-	void (*free)(void *self);
-	void *self;
-};
-
+/* Borrowed for the call. NULL where there is none. */
 struct credentials_options {
-	const char *profile;      /* the profile's name; borrowed for the call */
+	const char *profile;      /* the profile's name; NULL: "default" */
 	bool profile_is_explicit; /* given by option: then the environment's keys do not count */
-	const char *credentials_path; /* ~/.aws/credentials unless AWS_SHARED_CREDENTIALS_FILE;
-					 borrowed */
+	const char *credentials_path; /* ~/.aws/credentials unless AWS_SHARED_CREDENTIALS_FILE */
 	const char *config_path;
+	const char *sts_endpoint; /* base URL of STS; NULL: roles cannot be assumed */
+	const char *sts_region;   /* that its requests are signed for */
+	const char *ca_bundle;    /* for https, as http_options has it */
+	uint64_t patience_ms;     /* how long credentials_get waits for a renewal; 0: 5 minutes */
 };
 
-/* The chain in AWS's order. Thread-safe; one for the process. */
+/* The chain in AWS's order. Thread-safe; one for the process. Its own thread, started by the first
+ * get, loads: ahead of the expiry, when the profile's files change, and when a server refuses what
+ * is in force. Who signs goes on with what is in force meanwhile. Only the provider that yielded
+ * the first ones is asked for later ones: a run never changes whom it works for. */
 struct credentials_chain;
 int credentials_chain_new(
 	const struct credentials_options *options, struct credentials_chain **ret);
-void credentials_chain_free(struct credentials_chain *chain);
+void credentials_chain_free(struct credentials_chain *chain); /* ends a load that is under way */
 
-/* The credentials in force, copied into *ret (wipe it). Loads on first use, again after they
- * expired or were refused. *ret_generation counts loads: a caller keeps its copy until the
- * generation moves. Returns 0 or -errno with a sentence. */
-int credentials_get(struct credentials_chain *chain, struct credentials *ret,
-	unsigned *ret_generation, struct problem *ret_problem);
+/* The credentials in force, copied into *ret (wipe it). *ret_generation counts changes: a caller
+ * keeps its copy until the generation moves or it expires. The first load is waited for, and if it
+ * fails so does this. Later, while the only ones have expired or are refused, waits for a renewal,
+ * says so once, and fails when that has taken patience_ms. Returns 0; -ECANCELED when the limits
+ * (may be NULL) end the wait; else -errno of the load, each with a sentence. */
+struct call_limits;
+int credentials_get(struct credentials_chain *chain, const struct call_limits *limits,
+	struct credentials *ret, unsigned *ret_generation, struct problem *ret_problem);
 /* The present generation, lock-free. */
 unsigned credentials_generation(const struct credentials_chain *chain);
-/* A server refused those of this generation as expired or invalid: load them again before the next
- * use. Returns true if it is worth trying again (the next load may yield others), false if they
- * were already re-read once and came back the same. */
-bool credentials_refused(struct credentials_chain *chain, unsigned generation);
+/* A server took them. Lock-free. From now on a refusal means that they ran out. */
+void credentials_accepted(struct credentials_chain *chain);
+/* A server refused those of this generation: loads them again, waits for that within the limits,
+ * and returns whether it is worth trying again after another get. If the load brings the same ones,
+ * that is so only if the server was sure (it said that they expired or are not known) and had taken
+ * them before, and others can come (not from the environment): then that get waits for them. */
+bool credentials_refused(struct credentials_chain *chain, unsigned generation, bool is_sure,
+	const struct call_limits *limits);

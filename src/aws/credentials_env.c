@@ -1,17 +1,11 @@
 #include "aws/credentials_provider.h"
 #include <errno.h>
-#include <stdlib.h>
 
-static const char *variable(const char *name)
+int credentials_env(
+	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
-	const char *value = getenv(name);
-	return value && *value ? value : NULL;
-}
-
-static int load(void *self, struct credentials *ret, struct problem *ret_problem)
-{
-	const char *access_key = variable("AWS_ACCESS_KEY_ID");
-	const char *secret = variable("AWS_SECRET_ACCESS_KEY");
+	const char *access_key = credentials_variable("AWS_ACCESS_KEY_ID");
+	const char *secret = credentials_variable("AWS_SECRET_ACCESS_KEY");
 	if (!access_key) {
 		problem_set(ret_problem, "AWS_ACCESS_KEY_ID is not set");
 		return -ENODATA;
@@ -21,16 +15,6 @@ static int load(void *self, struct credentials *ret, struct problem *ret_problem
 					 "not: set both or neither");
 		return -EINVAL;
 	}
-	return credentials_set(
-		ret, access_key, secret, variable("AWS_SESSION_TOKEN"), "environment", ret_problem);
-}
-
-static void release(void *self)
-{
-}
-
-int credentials_env_new(const struct credentials_options *options, struct credentials_provider *ret)
-{
-	*ret = (struct credentials_provider){.name = "environment", .load = load, .free = release};
-	return 0;
+	return credentials_set(ret, access_key, secret, credentials_variable("AWS_SESSION_TOKEN"),
+		"environment", ret_problem);
 }

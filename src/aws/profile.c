@@ -53,12 +53,16 @@ bool profile_exists(const struct profile *profile)
 	       (profile->credentials && ini_has_section(profile->credentials, profile->name));
 }
 
+const char *profile_get_of(const struct profile *profile, bool of_credentials_file, const char *key)
+{
+	const struct ini *ini = of_credentials_file ? profile->credentials : profile->config;
+	const char *section = of_credentials_file ? profile->name : profile->section;
+	const char *value = ini ? ini_get(ini, section, key) : NULL;
+	return value && *value ? value : NULL;
+}
+
 const char *profile_get(const struct profile *profile, const char *key)
 {
-	const char *value = NULL;
-	if (profile->credentials)
-		value = ini_get(profile->credentials, profile->name, key);
-	if (!value && profile->config)
-		value = ini_get(profile->config, profile->section, key);
-	return value && *value ? value : NULL;
+	const char *value = profile_get_of(profile, true, key);
+	return value ? value : profile_get_of(profile, false, key);
 }

@@ -21,3 +21,6 @@ bool profile_exists(const struct profile *profile);
 /* The value of a key, the credentials file's before the config file's; NULL if neither has it or it
  * is empty. Borrowed until profile_clear. "s3.addressing_style" for a sub-key. */
 const char *profile_get(const struct profile *profile, const char *key);
+/* The same of one file alone: the credentials file, else the config file. */
+const char *profile_get_of(
+	const struct profile *profile, bool of_credentials_file, const char *key);

@@ -156,7 +156,8 @@ static void refresh_region(struct service_conn *conn)
 	pthread_mutex_unlock(&service->mutex);
 }
 
-enum outcome service_conn_refresh(struct service_conn *conn, struct problem *ret_problem)
+enum outcome service_conn_refresh(
+	struct service_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct credentials_chain *chain = conn->service->options.settings->credentials;
 	const struct credentials *mine = &conn->credentials;
@@ -167,7 +168,10 @@ enum outcome service_conn_refresh(struct service_conn *conn, struct problem *ret
 		credentials_generation(chain) == conn->credentials_generation)
 		return OUTCOME_OK;
 	struct credentials fresh = {0};
-	int error = credentials_get(chain, &fresh, &conn->credentials_generation, ret_problem);
+	int error =
+		credentials_get(chain, limits, &fresh, &conn->credentials_generation, ret_problem);
+	if (error == -ECANCELED)
+		return OUTCOME_ABANDONED;
 	if (error)
 		return error == -ENOMEM ? OUTCOME_LOCAL : OUTCOME_SETUP;
 	credentials_wipe(&conn->credentials);

@@ -40,8 +40,10 @@ struct service_conn {
 	struct text url, lines, authorization; /* of the attempt; kept for their memory */
 };
 
-/* Makes the copies of credentials and region the ones in force. OUTCOME_OK, SETUP or LOCAL. */
-enum outcome service_conn_refresh(struct service_conn *conn, struct problem *ret_problem);
+/* Makes the copies of credentials and region the ones in force; waits for credentials within the
+ * limits. OUTCOME_OK, SETUP, ABANDONED or LOCAL. */
+enum outcome service_conn_refresh(
+	struct service_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 
 /* Our wall clock, corrected. */
 int64_t service_wall_s(const struct service *service);

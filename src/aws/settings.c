@@ -9,6 +9,7 @@
 
 #define ATTEMPTS_DEFAULT           9
 #define REQUEST_TIMEOUT_DEFAULT_MS 60000
+#define PATIENCE_TIMEOUTS          5 /* requests that may time out while credentials are awaited */
 
 /* What one resolving stands on. */
 struct sources {
@@ -142,6 +143,40 @@ static int set_endpoints(
 	return settings->partition ? 0 : -ENOMEM;
 }
 
+/* With "legacy" the older regions share the one endpoint of all. Source: "AWS STS Regional
+ * endpoints" of the AWS SDKs and Tools Reference Guide. */
+static bool uses_global_sts(const struct sources *sources, const char *region)
+{
+	static const char *const older[] = {"ap-northeast-1", "ap-south-1", "ap-southeast-1",
+		"ap-southeast-2", "ca-central-1", "eu-central-1", "eu-north-1", "eu-west-1",
+		"eu-west-2", "eu-west-3", "sa-east-1", "us-east-1", "us-east-2", "us-west-1",
+		"us-west-2"};
+	const char *mode = first_of(variable("AWS_STS_REGIONAL_ENDPOINTS"),
+		profile_get(&sources->profile, "sts_regional_endpoints"));
+	bool is_older = false;
+	for (size_t i = 0; i < sizeof(older) / sizeof(*older); i++)
+		is_older = is_older || strcmp(older[i], region) == 0;
+	return mode && strcmp(mode, "legacy") == 0 && is_older;
+}
+
+static int set_sts(
+	struct aws_settings *settings, const struct sources *sources, struct problem *ret_problem)
+{
+	const struct endpoint_choice sts = {"sts", NULL, "AWS_ENDPOINT_URL_STS"};
+	bool is_aws = false;
+	int error = choose_endpoint(
+		sources, &sts, settings->region, &settings->sts_endpoint, &is_aws, ret_problem);
+	bool is_global = error == 0 && is_aws && uses_global_sts(sources, settings->region);
+	if (is_global) {
+		free(settings->sts_endpoint);
+		settings->sts_endpoint = strdup("https://sts.amazonaws.com");
+	}
+	settings->sts_region = strdup(is_global ? "us-east-1" : settings->region);
+	if (error == 0 && (!settings->sts_endpoint || !settings->sts_region))
+		error = -ENOMEM;
+	return error;
+}
+
 static int set_style(
 	struct aws_settings *settings, const struct sources *sources, struct problem *ret_problem)
 {
@@ -174,6 +209,10 @@ static int set_rest(struct aws_settings *settings, const struct sources *sources
 		.profile_is_explicit = options->profile != NULL,
 		.credentials_path = sources->credentials_path,
 		.config_path = sources->config_path,
+		.sts_endpoint = settings->sts_endpoint,
+		.sts_region = settings->sts_region,
+		.ca_bundle = settings->ca_bundle,
+		.patience_ms = PATIENCE_TIMEOUTS * settings->request_timeout_ms,
 	};
 	return credentials_chain_new(&credentials, &settings->credentials);
 }
@@ -188,6 +227,8 @@ int aws_settings_resolve(
 		error = set_region(settings, &sources, ret_problem);
 	if (error == 0)
 		error = set_endpoints(settings, &sources, ret_problem);
+	if (error == 0)
+		error = set_sts(settings, &sources, ret_problem);
 	if (error == 0)
 		error = set_style(settings, &sources, ret_problem);
 	if (error == 0)
@@ -209,6 +250,8 @@ void aws_settings_free(struct aws_settings *settings)
 	free(settings->region);
 	free(settings->s3_endpoint);
 	free(settings->dynamodb_endpoint);
+	free(settings->sts_endpoint);
+	free(settings->sts_region);
 	free(settings->partition);
 	free(settings->ca_bundle);
 	credentials_chain_free(settings->credentials);

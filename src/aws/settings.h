@@ -24,17 +24,19 @@ struct aws_settings {
 			    addressing_style" */
 	char *dynamodb_endpoint;
 	bool dynamodb_is_aws;
-	char *partition;   /* "aws", "aws-cn", "aws-us-gov"; for custom endpoints "" */
-	char *ca_bundle;   /* or NULL */
-	unsigned attempts; /* >= 1 */
+	char *sts_endpoint; /* where roles are assumed */
+	char *sts_region;   /* that such requests are signed for */
+	char *partition;    /* "aws", "aws-cn", "aws-us-gov"; for custom endpoints "" */
+	char *ca_bundle;    /* or NULL */
+	unsigned attempts;  /* >= 1 */
 	uint64_t request_timeout_ms;
 	struct credentials_chain *credentials; /* owned */
 };
 
 /* Precedence: option, environment (AWS_REGION, AWS_DEFAULT_REGION, AWS_PROFILE,
- * AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, AWS_CA_BUNDLE, AWS_CONFIG_FILE,
- * AWS_SHARED_CREDENTIALS_FILE), profile. A profile that was asked for and does not exist is an
- * error. Returns 0, or -EINVAL/-ENOENT with a sentence. */
+ * AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL,
+ * AWS_CA_BUNDLE, AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE), profile. A profile that was asked
+ * for and does not exist is an error. Returns 0, or -EINVAL/-ENOENT with a sentence. */
 int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem);
 void aws_settings_free(struct aws_settings *settings);

@@ -351,7 +351,7 @@ static void test_region(void)
 	f.settings.s3_is_aws = true;
 	CHECK_INT(service_learn_region(f.service, "cn-north-1"), 0);
 	CHECK_INT(service_learn_region(f.service, "a/b"), -EINVAL);
-	CHECK_INT(service_conn_refresh(f.conn, &p), OUTCOME_OK);
+	CHECK_INT(service_conn_refresh(f.conn, NULL, &p), OUTCOME_OK);
 	CHECK_STRING(f.conn->endpoint, "https://s3.cn-north-1.amazonaws.com.cn");
 	CHECK_STRING(f.conn->region, "cn-north-1");
 	end(&f);
@@ -499,7 +499,7 @@ static void test_address(void)
 	if (!begin(&f, NULL, 0))
 		return;
 	struct problem p;
-	CHECK_INT(service_conn_refresh(f.conn, &p), OUTCOME_OK);
+	CHECK_INT(service_conn_refresh(f.conn, NULL, &p), OUTCOME_OK);
 	for (size_t i = 0; i < 2; i++) {
 		struct call call = get_call();
 		struct call_request built = {0};

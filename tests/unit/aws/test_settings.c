@@ -1,5 +1,8 @@
 #include "../check.h"
+#include "aws/call.h"
 #include "aws/settings.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -163,7 +166,8 @@ static void check_credentials(const struct aws_options *options, const char *acc
 	struct credentials credentials = {0};
 	struct problem problem = {0};
 	unsigned generation = 0;
-	int error = credentials_get(settings->credentials, &credentials, &generation, &problem);
+	int error =
+		credentials_get(settings->credentials, NULL, &credentials, &generation, &problem);
 	CHECK_INT(error == 0, access_key != NULL);
 	CHECK_STRING(credentials.access_key, access_key ? access_key : "");
 	CHECK_STRING(credentials.session_token, token);
@@ -209,24 +213,68 @@ static void check_refused_credentials(void)
 	struct aws_settings *settings = resolve(&(struct aws_options){0});
 	struct credentials credentials = {0};
 	unsigned generation = 0, later = 0;
-	CHECK_INT(credentials_get(settings->credentials, &credentials, &generation, NULL), 0);
+	CHECK_INT(credentials_get(settings->credentials, NULL, &credentials, &generation, NULL), 0);
 	credentials_wipe(&credentials);
-	CHECK(!credentials_refused(settings->credentials, generation));
+	CHECK(!credentials_refused(settings->credentials, generation, true, NULL));
 	CHECK_INT(credentials_generation(settings->credentials), generation);
 	write_file("credentials",
 		"[default]\naws_access_key_id = AKIANEW\naws_secret_access_key = s1\n");
-	CHECK(credentials_refused(settings->credentials, generation));
-	CHECK(credentials_refused(settings->credentials, generation));
-	CHECK_INT(credentials_get(settings->credentials, &credentials, &later, NULL), 0);
+	CHECK(credentials_refused(settings->credentials, generation, true, NULL));
+	CHECK(credentials_refused(settings->credentials, generation, true, NULL));
+	CHECK_INT(credentials_get(settings->credentials, NULL, &credentials, &later, NULL), 0);
 	CHECK_STRING(credentials.access_key, "AKIANEW");
 	credentials_wipe(&credentials);
 	CHECK(later != generation);
 	write_file("credentials", "");
 	struct problem problem = {0};
-	CHECK(credentials_refused(settings->credentials, later));
-	CHECK_INT(credentials_get(settings->credentials, &credentials, &later, &problem), -ENODATA);
+	CHECK(credentials_refused(settings->credentials, later, true, NULL));
+	CHECK_INT(credentials_get(settings->credentials, NULL, &credentials, &later, &problem),
+		-ENODATA);
 	CHECK(strstr(problem.text, "no credentials") != NULL);
 	aws_settings_free(settings);
+}
+
+static void on_log(void *arg, enum log_level level, const char *line)
+{
+	if (level <= LOG_WARNING && strstr(line, "paused: the credentials"))
+		++*(unsigned *)arg;
+}
+
+/* Those that a server had taken are waited for when it refuses them, as long as the patience lasts.
+ */
+static void check_pause(void)
+{
+	fresh_environment();
+	char path[128];
+	snprintf(path, sizeof(path), "%s/.aws/credentials", home);
+	const struct credentials_options options = {.credentials_path = path, .patience_ms = 1500};
+	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 100 * NS_PER_MS};
+	struct credentials_chain *chain;
+	struct credentials credentials = {0};
+	struct problem problem = {0};
+	unsigned generation = 0, later = 0, said = 0;
+	log_set_sink(on_log, &said);
+	CHECK_INT(credentials_chain_new(&options, &chain), 0);
+	CHECK_INT(credentials_get(chain, NULL, &credentials, &generation, &problem), 0);
+	credentials_wipe(&credentials);
+	credentials_accepted(chain);
+	CHECK(!credentials_refused(chain, generation, false, NULL));
+	CHECK(credentials_refused(chain, generation, true, NULL));
+	CHECK_INT(credentials_get(chain, &limits, &credentials, &later, &problem), -ECANCELED);
+	CHECK_INT(credentials_get(chain, NULL, &credentials, &later, &problem), -EKEYEXPIRED);
+	CHECK_STRING(
+		problem.text, "no valid credentials for 1 s: the server refuses the credentials");
+	write_file("credentials",
+		"[default]\naws_access_key_id = AKIANEW\naws_secret_access_key = s1\n");
+	int error = -EKEYEXPIRED;
+	for (uint64_t end_ns = clock_boot_ns() + 20 * NS_PER_S; error && clock_boot_ns() < end_ns;)
+		error = credentials_get(chain, NULL, &credentials, &later, &problem);
+	CHECK_INT(error, 0);
+	CHECK_STRING(credentials.access_key, "AKIANEW");
+	credentials_wipe(&credentials);
+	CHECK_INT(said, 1);
+	credentials_chain_free(chain);
+	log_set_sink(NULL, NULL);
 }
 
 int main(void)
@@ -243,6 +291,7 @@ int main(void)
 	check_credentials_chain();
 	check_credentials_environment();
 	check_refused_credentials();
+	check_pause();
 	char path[128];
 	for (int i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, i ? "config" : "credentials");

@@ -1,0 +1,21 @@
+/* The ways in which a profile yields credentials, one file each. */
+#pragma once
+#include "aws/credentials_provider.h"
+#include "aws/profile.h"
+
+/* A profile that is being loaded. */
+struct profile_source {
+	struct credentials_loader *loader;
+	struct profile profile;
+	const struct profile_source *parent; /* that names it as its source_profile, or NULL */
+};
+
+/* -ENODATA without a sentence: the profile does not say this way. Else as credentials_load. */
+typedef int profile_way(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem);
+/* credential_process. */
+profile_way credentials_process;
+
+/* All ways of the profile of this name, in AWS's order. */
+int credentials_profile_named(struct credentials_loader *loader, const char *name,
+	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem);

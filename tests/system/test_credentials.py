@@ -1,0 +1,285 @@
+"""Every way to credentials, from nothing but its environment or files to objects in S3, and runs that outlive them. Who
+hands out keys is a fake (fakes_*.py); what they are good for is checked at the real server's door (fakes_keys.py)."""
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from tests.faults import faults
+from tests.system.fakes_keys import Keys
+from tests.system.harness import MIB, make_tree, wait_until
+
+NOTHING = dict.fromkeys(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
+LARGE = ["--part-size", "5MiB", "--concurrency", "2"]
+
+
+@pytest.fixture
+def keys(s3_wire):
+    keys = Keys()
+    s3_wire.add(keys.gate, times=None)
+    return keys
+
+
+@pytest.fixture
+def aws(s3once):
+    """~/.aws"""
+    folder = s3once.home / ".aws"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return make_tree(tmp_path / "tree", {"small": 100, "folder/large": 12 * MIB})
+
+
+@pytest.fixture
+def uploads(s3once, s3, bucket, tree, keys):
+    """uploads(env) pushes as who has only these variables, and checks objects and whose keys they were."""
+
+    def check(source, env=None, *options):
+        run = s3once("push", *LARGE, *options, tree, f"s3://{bucket}/p", env={**NOTHING, **(env or {})})
+        assert run.code == 0, run
+        s3.assert_same(tree, bucket, "p")
+        assert set(keys.used()) == {source}
+        no_secrets(run, keys)
+        return run
+
+    return check
+
+
+def no_secrets(run, keys):
+    for key in keys.all.values():
+        assert key.secret not in run.out + run.err and key.token not in run.out + run.err
+
+
+def file_of(key, profile="default"):
+    return (
+        f"[{profile}]\naws_access_key_id = {key.access_key}\naws_secret_access_key = {key.secret}\n"
+        f"aws_session_token = {key.token}\n"
+    )
+
+
+def put(path, text, mode=0o600):
+    """As tools that renew credentials do it: never half a file."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.write_text(text)
+    fresh.chmod(mode)
+    fresh.rename(path)
+
+
+# --- environment and files
+
+
+def test_environment(uploads, keys):
+    key = keys.issue("environment")
+    uploads(
+        "environment",
+        {"AWS_ACCESS_KEY_ID": key.access_key, "AWS_SECRET_ACCESS_KEY": key.secret, "AWS_SESSION_TOKEN": key.token},
+    )
+
+
+def test_credentials_file(uploads, keys, aws):
+    put(aws / "credentials", file_of(keys.issue("file")))
+    uploads("file")
+
+
+def test_config_file(uploads, keys, aws):
+    put(aws / "config", file_of(keys.issue("file"), "profile work"))
+    uploads("file", {"AWS_PROFILE": "work"})
+
+
+def test_the_run_goes_on_with_a_file_that_changes_in_the_middle(s3once, s3, bucket, keys, aws, s3_wire, tree):
+    """Before the old ones end: found by looking at the file, without a refused request."""
+    old, new = keys.issue("old"), keys.issue("new")
+    put(aws / "credentials", file_of(old))
+    held = s3_wire.rules[0]
+    s3_wire.rules = []
+    stop = s3_wire.add(faults.hold_request, "UploadPart", nth=2)
+    stop.fault = hold_then(keys)
+    s3_wire.rules = [stop, held]
+    run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=NOTHING)
+    assert stop.reached.wait(30)
+    put(aws / "credentials", file_of(new))
+    time_of_look = time.monotonic() + 4  # the file is looked at every 2 s
+    wait_until(lambda: time.monotonic() > time_of_look, what="a look at the file")
+    stop.released.set()
+    result = run.wait()
+    assert result.code == 0, result
+    s3.assert_same(tree, bucket, "p")
+    assert "UploadPart" in old.uses and new.uses
+    assert all(record.answered < 400 or record.answered == 404 for record in s3_wire.history), s3_wire.history
+
+
+def hold_then(keys):
+    async def hold(x, rule):
+        await x.body()
+        await x.hold(rule)
+        await keys.gate(x, rule)
+
+    return hold
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after a while"])
+def test_expired_in_the_middle_and_renewed_in_the_file(s3once, s3, bucket, keys, aws, s3_wire, tree, late):
+    """The server says ExpiredToken in the middle of a multipart upload: the file is read again; if there is nothing new
+    in it yet, the run pauses."""
+    old, new = keys.issue("old"), keys.issue("new")
+    put(aws / "credentials", file_of(old))
+    gate = s3_wire.rules[0]
+
+    async def expire(x, rule):
+        old.expires = 0
+        if not late:
+            put(aws / "credentials", file_of(new))
+        await keys.gate(x, rule)
+
+    s3_wire.rules = []
+    expired = s3_wire.add(expire, "UploadPart", nth=2)
+    s3_wire.rules = [expired, gate]
+    run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=NOTHING)
+    if late:
+        wait_until(lambda: "paused: the credentials" in run.output()[1], what="the pause")
+        put(aws / "credentials", file_of(new))
+    result = run.wait()
+    assert result.code == 0, result
+    assert result.err.count("paused: the credentials") == late
+    s3.assert_same(tree, bucket, "p")
+    assert "UploadPart" in new.uses
+    no_secrets(result, keys)
+
+
+def test_a_pause_that_lasts_too_long_ends_the_run(s3once, s3, bucket, keys, aws, s3_wire, tmp_path):
+    """Not every file fails: the run ends, having said it once."""
+    tree = make_tree(tmp_path / "many", {str(i): 10 for i in range(50)})
+    key = keys.issue("old")
+    put(aws / "credentials", file_of(key))
+    gate = s3_wire.rules[0]
+
+    async def expire(x, rule):
+        key.expires = 0
+        await keys.gate(x, rule)
+
+    s3_wire.rules = []
+    expired = s3_wire.add(expire, "PutObject", nth=20)
+    s3_wire.rules = [expired, gate]
+    run = s3once("push", "--request-timeout", "1s", tree, f"s3://{bucket}", env=NOTHING, timeout=60)
+    assert run.code == 3, run
+    assert run.err.count("paused: the credentials") == 1
+    assert run.err.count("error:") == 1 and "no valid credentials for 5 s" in run.err, run
+    assert 0 < len(s3.objects(bucket)) < 50
+
+
+# --- credential_process
+
+
+def helper(tmp_path, text, name="helper"):
+    path = tmp_path / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_process(uploads, keys, aws, tmp_path):
+    (tmp_path / "a folder").mkdir()
+    answer = json.dumps({"Version": 1, **keys.issue("process").as_json("SessionToken")})
+    path = helper(tmp_path / "a folder", f'[ "$#" = 2 ] && [ "$2" = \'$HOME *\' ] && echo \'{answer}\'')
+    put(aws / "config", f"[default]\ncredential_process = '{path}' --for '$HOME *'\n")
+    uploads("process")
+
+
+def test_process_is_run_again_before_its_credentials_expire(s3once, s3, bucket, keys, aws, tmp_path, s3_wire, tree):
+    """One file of many parts, slowly, with credentials of four seconds: no request is refused."""
+    made = tmp_path / "answers"
+    made.mkdir()
+    path = helper(tmp_path, f'n=$(ls {made}/*.used 2>/dev/null | wc -l); mv {made}/$n {made}/$n.used && cat {made}/$n.used')
+    put(aws / "config", f"[default]\ncredential_process = {path}\n")
+
+    def issue(n):
+        put(made / str(n), json.dumps({"Version": 1, **keys.issue(f"process {n}", 4).as_json("SessionToken")}))
+
+    issue(0)
+    s3_wire.latency = 0.7
+    make_tree(tree, {"folder/large": 60 * MIB})
+    run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=NOTHING)
+    n = 0
+    while run.popen.poll() is None:
+        if (made / f"{n}.used").exists():
+            n += 1
+            issue(n)
+        time.sleep(0.02)
+    result = run.wait()
+    assert result.code == 0 and "paused" not in result.err, result
+    s3.assert_same(tree, bucket, "p")
+    users = [key for key in keys.all.values() if "UploadPart" in key.uses]
+    assert len(users) >= 2
+    assert all(record.answered < 400 or record.answered == 404 for record in s3_wire.history)
+
+
+def test_process_that_fails_for_a_while(s3once, s3, bucket, keys, aws, tmp_path, s3_wire, tree):
+    """Its credentials expire meanwhile: the run pauses, says so once, and goes on."""
+    answer, flag = tmp_path / "answer", tmp_path / "fail"
+    put(answer, json.dumps({"Version": 1, **keys.issue("first", 3).as_json("SessionToken")}))
+    path = helper(tmp_path, f'[ ! -e {flag} ] || {{ echo "login is over" >&2; exit 7; }}; cat {answer}; touch {flag}')
+    put(aws / "config", f"[default]\ncredential_process = {path}\n")
+    (first,) = keys.all.values()
+    gate = s3_wire.rules[0]
+
+    async def until_it_expires(x, rule):
+        while time.time() < first.expires:
+            await asyncio.sleep(0.02)
+        await keys.gate(x, rule)
+
+    s3_wire.rules = []
+    late = s3_wire.add(until_it_expires, "UploadPart", nth=2)
+    s3_wire.rules = [late, gate]
+    run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=NOTHING)
+    wait_until(lambda: "paused: the credentials" in run.output()[1], what="the pause")
+    put(answer, json.dumps({"Version": 1, **keys.issue("second").as_json("SessionToken")}))
+    flag.unlink()
+    result = run.wait()
+    assert result.code == 0, result
+    assert result.err.count("paused: the credentials") == 1 and result.err.count("cannot be renewed: ") <= 2
+    assert "ended with status 7 and said: login is over" in result.err
+    s3.assert_same(tree, bucket, "p")
+    assert keys.used() == ["first", "second"]
+    no_secrets(result, keys)
+
+
+@pytest.mark.parametrize(
+    "script, says",
+    [
+        ("echo no", "it printed something else than a JSON object"),
+        ("exit 0", "it printed something else than a JSON object"),
+        ('echo \'{"Version": 2}\'', "it printed a Version other than 1"),
+        ('echo \'{"Version": 1, "AccessKeyId": "A"}\'', "has no SecretAccessKey"),
+        (
+            'echo \'{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "topsecret", "Expiration": "soon"}\'',
+            "has an Expiration that is no time: soon",
+        ),
+        (
+            'echo \'{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "topsecret", '
+            '"Expiration": "2020-01-01T00:00:00Z"}\'',
+            "expired at 2020-01-01T00:00:00Z",
+        ),
+        ("yes topsecret", "it printed more than 65536 bytes"),
+        ("printf 'bad \\033[31m day\\nmore' >&2; exit 3", r"it ended with status 3 and said: bad \x1b[31m day"),
+        ("kill -9 $$", "it was ended by signal 9"),
+    ],
+)
+def test_process_that_cannot_say_them(s3once, bucket, aws, tmp_path, tree, script, says):
+    put(aws / "config", f"[default]\ncredential_process = {helper(tmp_path, script)}\n")
+    run = s3once("push", tree, f"s3://{bucket}", env=NOTHING, timeout=20)
+    assert run.code == 3, run
+    assert says in run.err and "topsecret" not in run.err, run
+
+
+@pytest.mark.parametrize(
+    "line, says", [("/no/such/helper x", "cannot be run: No such file"), ("helper 'x", "a quotation does not end")]
+)
+def test_process_that_cannot_be_run(s3once, bucket, aws, tree, line, says):
+    put(aws / "config", f"[default]\ncredential_process = {line}\n")
+    run = s3once("push", tree, f"s3://{bucket}", env=NOTHING, timeout=20)
+    assert run.code == 3 and says in run.err, run
