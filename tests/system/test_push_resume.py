@@ -18,13 +18,13 @@ KILLS = (faults.kill_before, faults.kill_inside, faults.kill_after)
 
 
 def moments(seed=2):
-    """(which request of the run, how) spread over a whole run and seeded within each slice: HeadBucket, HeadObject and
-    Create come first, then the parts, at last a HeadObject, Complete, and a HeadObject for the proof."""
+    """(which request of the run, how, store) spread over a whole run and seeded within each slice: HeadBucket, HeadObject
+    and Create come first, then the parts, at last a HeadObject, Complete, and a HeadObject for the proof."""
     chosen = random.Random(seed)
     slices = [(PARTS + 6) * at / MOMENTS for at in range(MOMENTS + 1)]
     return [
-        pytest.param(nth, kill, id=f"{kill.__name__}-{nth}")
-        for nth, kill in ((1 + int(chosen.uniform(*ends)), chosen.choice(KILLS)) for ends in zip(slices, slices[1:]))
+        (1 + int(chosen.uniform(*ends)), chosen.choice(KILLS), store)
+        for *ends, store in zip(slices, slices[1:], MOMENTS * ("dynamodb", "sqlite"))
     ]
 
 
@@ -74,8 +74,7 @@ def assert_whole(s3, bucket, marks, tree):
     assert not s3.uploads(bucket)
 
 
-@pytest.mark.parametrize("nth, kill", moments())
-@pytest.mark.parametrize("marks", ["dynamodb"] if not FULL else ["dynamodb", "sqlite"], indirect=True)
+@pytest.mark.parametrize("nth, kill, marks", moments(), indirect=["marks"])
 def test_killed_once(s3once, s3, s3_wire, bucket, marks, tree, nth, kill):
     killed = Killed(s3once, s3, s3_wire, bucket, push(tree, bucket), kill, nth)
     run = s3once(*push(tree, bucket), timeout=600)
