@@ -44,11 +44,14 @@ def run(argv, log=None, **environment):
 
 
 def count(title, report, code):
-    """Notes every test of a junit report; an exit code that its tests do not explain is a failure of its own."""
+    """Notes every test of a junit report and prints the figures it recorded; an exit code that its tests do not explain
+    is a failure of its own."""
     failures = len(failed)
     if report.exists():
         for case in xml.etree.ElementTree.parse(report).iter("testcase"):
             name = f"{title}: {case.get('classname') or ''} {case.get('name')}"
+            for figures in case.iterfind(".//property[@name='figures']"):
+                print(f"{case.get('name')}: {figures.get('value')}")
             if case.find("failure") is not None or case.find("error") is not None:
                 note(name, False)
             elif case.find("skipped") is not None:
