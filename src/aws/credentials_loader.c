@@ -13,6 +13,8 @@ static const struct {
 } providers[] = {
 	{credentials_env, true},
 	{credentials_profile, false},
+	{credentials_container, false},
+	{credentials_imds, false},
 };
 #define PROVIDERS ((int)(sizeof(providers) / sizeof(*providers)))
 

@@ -23,6 +23,10 @@ typedef int credentials_load(
 credentials_load credentials_env;
 /* The profile, in whichever way it yields them; its files are read at each load. */
 credentials_load credentials_profile;
+/* AWS_CONTAINER_CREDENTIALS_*: the agent of ECS, of EKS Pod Identity, and their like. */
+credentials_load credentials_container;
+/* The role of the EC2 instance, from its metadata service. */
+credentials_load credentials_imds;
 
 /* What all providers do with what they found: *ret gets copies. access_key and secret must be
  * there, session_token may be NULL. 0; -ENOMEM; -EINVAL with a sentence that says what is wrong

@@ -286,6 +286,7 @@ static CURLcode transfer(
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
 	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, request->new_connection ? 1L : 0L);
+	curl_easy_setopt(curl, CURLOPT_NOPROXY, request->no_proxy ? "*" : NULL);
 	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, exchange);
 	curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);

@@ -50,6 +50,7 @@ struct http_request {
 	bool (*abandon)(void *arg);
 	void *abandon_arg;
 	size_t reply_max_bytes; /* a longer reply body ends the request with -EMSGSIZE */
+	bool no_proxy;          /* straight to the host, whatever the environment says */
 	bool new_connection;    /* do not reuse the last one: after an error, meet another server */
 };
 

@@ -3,12 +3,14 @@ hands out keys is a fake (fakes_*.py); what they are good for is checked at the 
 
 import asyncio
 import json
+import socket
 import time
 
 import pytest
 
 from tests.faults import faults
 from tests.system.fakes_keys import Keys
+from tests.system.fakes_metadata import Agent, Imds
 from tests.system.harness import MIB, make_tree, wait_until
 
 NOTHING = dict.fromkeys(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
@@ -283,3 +285,167 @@ def test_process_that_cannot_be_run(s3once, bucket, aws, tree, line, says):
     put(aws / "config", f"[default]\ncredential_process = {line}\n")
     run = s3once("push", tree, f"s3://{bucket}", env=NOTHING, timeout=20)
     assert run.code == 3 and says in run.err, run
+
+
+# --- containers
+
+
+def test_container(uploads, keys):
+    with Agent(keys) as agent:
+        uploads("container", {"AWS_CONTAINER_CREDENTIALS_FULL_URI": agent.endpoint + agent.path})
+        assert len(agent.requests) == 1
+
+
+def test_container_token(uploads, keys):
+    with Agent(keys, token="Basic c2VjcmV0") as agent:
+        uploads(
+            "container",
+            {
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI": agent.endpoint.replace("127.0.0.1", "localhost") + agent.path,
+                "AWS_CONTAINER_AUTHORIZATION_TOKEN": agent.token,
+            },
+        )
+
+
+def test_eks_pod_identity(s3once, s3, bucket, keys, s3_wire, tree, tmp_path):
+    """The token is a file, which is written anew from time to time: it is read at each load."""
+    token = tmp_path / "eks-pod-identity-token"
+    put(token, "first.token\n")
+    with Agent(keys, path="/v1/credentials", token="first.token", seconds=4) as agent:
+        env = {
+            **NOTHING,
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI": agent.endpoint + agent.path,
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": str(token),
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN": "not this one",
+        }
+        s3_wire.latency = 0.7
+        make_tree(tree, {"folder/large": 60 * MIB})
+        run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=env)
+        wait_until(lambda: agent.requests, what="the first load")
+        agent.token = "second.token"
+        put(token, "second.token\n")
+        result = run.wait()
+        assert result.code == 0 and "paused" not in result.err, result
+        assert [headers["authorization"] for _, _, headers in agent.requests][:2] == ["first.token", "second.token"]
+    s3.assert_same(tree, bucket, "p")
+    assert len(keys.used()) >= 2
+
+
+@pytest.mark.parametrize(
+    "uri", ["http://198.51.100.7/creds", "http://169.254.170.3/creds", "http://127.0.0.1.example.org/", "ftp://localhost/"]
+)
+def test_container_only_of_hosts_that_can_be_trusted(s3once, bucket, tree, uri):
+    run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, "AWS_CONTAINER_CREDENTIALS_FULL_URI": uri}, timeout=20)
+    assert run.code == 3 and "it must be https, or on a loopback address" in run.err, run
+
+
+@pytest.mark.parametrize("token", ["a\r\nx-evil: 1", "a\nb\n"])
+def test_container_token_of_several_lines_is_refused(s3once, bucket, tree, keys, token, tmp_path):
+    put(tmp_path / "token", token)
+    with Agent(keys, token="a") as agent:
+        env = {
+            **NOTHING,
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI": agent.endpoint + agent.path,
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": str(tmp_path / "token"),
+        }
+        run = s3once("push", tree, f"s3://{bucket}", env=env, timeout=20)
+        assert run.code == 3 and "it has several lines" in run.err and not agent.requests, run
+
+
+def test_container_that_refuses(s3once, bucket, tree, keys):
+    with Agent(keys, token="secret") as agent:
+        env = {**NOTHING, "AWS_CONTAINER_CREDENTIALS_FULL_URI": agent.endpoint + agent.path}
+        run = s3once("push", tree, f"s3://{bucket}", env=env, timeout=20)
+    assert run.code == 3 and "it answers with status 401" in run.err, run
+
+
+# --- EC2
+
+
+def metadata(imds, **more):
+    return {"AWS_EC2_METADATA_DISABLED": None, "AWS_EC2_METADATA_SERVICE_ENDPOINT": imds.endpoint + "/", **more}
+
+
+def test_imds(uploads, keys):
+    with Imds(keys) as imds:
+        uploads("imds", metadata(imds))
+        assert [(method, path) for method, path, _ in imds.requests] == [
+            ("PUT", "/latest/api/token"),
+            ("GET", "/latest/meta-data/iam/security-credentials/"),
+            ("GET", "/latest/meta-data/iam/security-credentials/uploader"),
+        ]
+
+
+def test_imds_named_in_the_profile(uploads, keys, aws):
+    with Imds(keys) as imds:
+        put(aws / "config", f"[default]\nec2_metadata_service_endpoint = {imds.endpoint}\n")
+        uploads("imds", {"AWS_EC2_METADATA_DISABLED": "false"})
+
+
+def test_imds_and_containers_without_the_proxy(s3once, bucket, tree, keys):
+    """What belongs to this host is never asked for through a proxy. (S3 itself is: so the run ends there.)"""
+    dead = {"http_proxy": "http://127.0.0.1:9"}
+    with Imds(keys) as imds, Agent(keys) as agent:
+        run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **dead, **metadata(imds)}, timeout=60)
+        assert run.code == 3 and len(imds.requests) == 3, run
+        uri = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": agent.endpoint + agent.path}
+        run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **dead, **uri}, timeout=60)
+        assert run.code == 3 and len(agent.requests) == 1, run
+
+
+def test_imds_is_renewed_and_outlives_an_outage(s3once, s3, bucket, keys, s3_wire, tree):
+    with Imds(keys, seconds=4) as imds:
+        s3_wire.latency = 0.7
+        make_tree(tree, {"folder/large": 60 * MIB})
+        run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env={**NOTHING, **metadata(imds)})
+        wait_until(lambda: len(imds.requests) >= 3, what="the first load")
+        imds.failing = 503
+        wait_until(lambda: "paused: the credentials" in run.output()[1], what="the pause")
+        imds.failing = None
+        result = run.wait()
+    assert result.code == 0 and result.err.count("paused: the credentials") == 1, result
+    s3.assert_same(tree, bucket, "p")
+    assert len(keys.used()) >= 2
+
+
+def test_imds_version_1_only_if_asked_for(uploads, s3once, bucket, tree, keys):
+    with Imds(keys, version=1) as imds:
+        run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **metadata(imds)}, timeout=20)
+        assert run.code == 3 and "it gives no token (status 404)" in run.err, run
+        assert len(imds.requests) == 1
+        uploads("imds", metadata(imds, AWS_EC2_METADATA_V1_DISABLED="false"))
+
+
+def test_imds_disabled_is_not_asked(s3once, bucket, tree, keys):
+    with Imds(keys) as imds:
+        env = {**NOTHING, **metadata(imds), "AWS_EC2_METADATA_DISABLED": "True"}
+        run = s3once("push", tree, f"s3://{bucket}", env=env)
+        assert run.code == 3 and not imds.requests and "AWS_EC2_METADATA_DISABLED is set" in run.err, run
+
+
+@pytest.mark.parametrize(
+    "how, says",
+    [
+        ({"role": None}, "the instance has no role"),
+        ({"answer": (200, {"Code": "AssumeRoleUnauthorizedAccess"})}, "it answers AssumeRoleUnauthorizedAccess"),
+        ({"answer": (200, "<html>")}, "its reply is not understood"),
+        ({"role": "a role"}, "it does not name the role"),
+    ],
+)
+def test_imds_without_credentials(s3once, bucket, tree, keys, how, says):
+    with Imds(keys, **how) as imds:
+        run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **metadata(imds)}, timeout=20)
+    assert run.code == 3 and says in run.err, run
+
+
+def test_imds_that_never_answers_costs_a_second(s3once, bucket, tree):
+    """On a laptop the address leads nowhere; in a container the reply to the token's request may be lost."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        env = {
+            **NOTHING,
+            "AWS_EC2_METADATA_DISABLED": None,
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://127.0.0.1:{silent.getsockname()[1]}",
+        }
+        run = s3once("push", tree, f"s3://{bucket}", env=env)
+    assert run.code == 3 and "no credentials: AWS_ACCESS_KEY_ID is not set" in run.err, run
+    assert 0.9 < run.seconds < 3

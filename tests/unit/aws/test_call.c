@@ -469,6 +469,7 @@ static void test_no_use(void)
 		0);
 	CHECK(!result.retried);
 	unsetenv("AWS_ACCESS_KEY_ID");
+	setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
 	struct service_conn *other;
 	credentials_chain_free(f.settings.credentials);
 	struct credentials_options none = {.profile = "default",

@@ -21,6 +21,7 @@ static void write_file(const char *name, const char *content)
 static void fresh_environment(void)
 {
 	clearenv();
+	setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
 	setenv("HOME", home, 1);
 	write_file("config",
 		"[default]\nregion = eu-north-1\n"
