@@ -64,6 +64,20 @@ def test_four_processes_share_a_tree(s3once, s3, s3_proxy, bucket, marks, tmp_pa
     assert {session["state"] for session in sessions_of(marks)} == {"ended"}
 
 
+def test_four_processes_replace_what_has_changed(s3once, s3, s3_proxy, bucket, marks, tmp_path):
+    names = [f"{n % 20}/{n}" for n in range(300)]
+    tree = make_tree(tmp_path / "tree", dict.fromkeys(names, 100))
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    make_tree(tree, dict.fromkeys(names, 101))
+    s3_proxy.requests()
+    runs = race(s3once, tmp_path, 4, ("push", tree, f"s3://{bucket}/p", "--if-changed=replace", "--json"))
+    assert [run.code for run in runs] == [0] * 4, runs
+    written = visible_writes(s3_proxy.requests())
+    assert len(written) == 300 and set(written.values()) == {1}
+    s3.assert_same(tree, bucket, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+
+
 @pytest.mark.threaded
 @pytest.mark.parametrize("marks", ["dynamodb", "sqlite", "dynalite"], indirect=True)
 def test_two_processes_and_parts(s3once, s3, s3_proxy, bucket, marks, tmp_path):

@@ -129,6 +129,29 @@ def test_upload_aborted_by_someone_else(s3once, s3, s3_wire, bucket, marks, tree
     assert_whole(s3, bucket, marks, tree)
 
 
+@pytest.mark.parametrize("size, kind", [(11 * MIB, "UploadPart"), (1000, "PutObject")])
+@pytest.mark.parametrize("kill", [faults.kill_before, faults.kill_after])
+def test_killed_while_it_replaced(s3once, s3, s3_wire, bucket, marks, tmp_path, size, kind, kill):
+    """The next run was not asked to replace: what is in S3 stays, be it the earlier version or the one just sent."""
+    tree = make_tree(tmp_path / "tree", {"file": size})
+    earlier = (tree / "file").read_bytes()
+    assert s3once(*push(tree, bucket)).code == 0
+    make_tree(tree, {"file": size + 1})
+    was_sent = kind == "PutObject" and kill is faults.kill_after
+    # The first PutObject names the earlier object's etag in a way that this server refuses.
+    command = (*push(tree, bucket), "--if-changed=replace")
+    Killed(s3once, s3, s3_wire, bucket, command, kill, 2 if was_sent else 1, kind)
+    run = s3once(*push(tree, bucket))
+    if was_sent:
+        assert run.code == 0 and counts(run) == {"adopted": 1}, run
+    else:
+        assert run.code == 1 and counts(run) == {"refused": 1}, run
+        assert s3.get(bucket, "p/file") == earlier and not s3.uploads(bucket)
+        assert marks_of(marks)["p/file"]["state"] == "done" and marks_of(marks)["p/file"]["size"] == size
+        assert s3once(*push(tree, bucket), "--if-changed=replace").code == 0
+    assert_whole(s3, bucket, marks, tree)
+
+
 def test_many_small_files(s3once, s3, s3_wire, bucket, marks, tmp_path):
     """What S3 has is not sent again."""
     tree = make_tree(tmp_path / "tree", {f"{n % 7}/{n}": 100 + n for n in range(300)})

@@ -72,6 +72,20 @@ def test_marks_of_this_host_are_said_to_be(s3once, s3, bucket, tmp_path):
     assert told(run, "start")[0]["marks_shared"] is False and summary(run)["marks_shared"] is False
 
 
+@pytest.mark.parametrize("size", [10])
+def test_longest_key(s3once, s3, marks, bucket, tmp_path, size):
+    """1,024 bytes are a key, one more is an error of that file."""
+    longest = "/".join(["x" * 250] * 4) + "/" + "y" * (1024 - len("p/") - 4 * 251)
+    tree = make_tree(tmp_path / "tree", {longest: size, longest + "y": 1, "other": 2})
+    run = s3once("push", tree, f"s3://{bucket}/p", "--part-size", "5MiB", "--json")
+    # Ceph's gateway answers Complete of such a key with less than a reply: then the object is looked at.
+    assert run.code == 1 and counts(run, "failed") == {"failed": 1} and len(s3.objects(bucket)) == 2, run
+    assert "1025 bytes" in told(run, "failed")[0]["text"]
+    (tree / (longest + "y")).unlink()
+    s3.assert_same(tree, bucket, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+
+
 def test_one_new_among_many(s3once, s3, s3_proxy, bucket, marks, tmp_path):
     """What is done costs next to nothing: neither at S3 nor at the store."""
     tree = make_tree(tmp_path / "tree", {f"{n % 3}/{n:05}": 3 for n in range(1200)})
