@@ -218,7 +218,8 @@ enum outcome dynamodb_visit(const struct table *table, const json_t *json, item_
 	int error = item_from_json(json, &item);
 	const char *pk = item_string(&item, table->pk_name);
 	const struct attribute *range = table->sk_name ? item_find(&item, table->sk_name) : NULL;
-	const char *sk = range ? range->value : NULL;
+	const enum value_type type = table->sk_is_number ? VALUE_NUMBER : VALUE_STRING;
+	const char *sk = range && range->type == type ? range->value : NULL;
 	if (error == 0 && (!pk || (table->sk_name && !sk)))
 		error = -EBADMSG;
 	enum outcome outcome = OUTCOME_OK;

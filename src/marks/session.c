@@ -17,6 +17,7 @@ struct session {
 	struct session_options options;
 	struct process self;
 	char id[ID_CHARS + 1], pk[PK_MAX];
+	struct leases *leases;
 	struct lease *lease;
 	char observations[4096]; /* "" if not kept */
 	struct {
@@ -31,6 +32,40 @@ static void session_pk(const char *id, char ret[static PK_MAX])
 	snprintf(ret, PK_MAX, "session#%s", id);
 }
 
+static enum outcome renew(void *arg, struct store_conn *conn, const struct lease_try *try,
+	struct item *ret_row, struct problem *ret_problem)
+{
+	const struct session *session = arg;
+	char expires[24];
+	snprintf(expires, sizeof expires, "%lld",
+		(long long)(store_time_s(session->options.store) + LEASE_KEEP_S));
+	const struct change changes[] = {
+		{"version", VALUE_STRING, try->next}, {"expires", VALUE_NUMBER, expires}};
+	const struct condition ours[] = {{"version", CONDITION_EQUALS, VALUE_STRING, try->version},
+		{"state", CONDITION_EQUALS, VALUE_STRING, "open"}};
+	return conn->store->ops->update(conn, (struct item_key){session->pk, "-"}, changes, 2, ours,
+		2, try->limits, ret_row, ret_problem);
+}
+
+static const char *whose(void *arg, const struct item *row, char ret_why[static LEASE_TEXT_MAX],
+	char ret_owner[static LEASE_TEXT_MAX])
+{
+	const char *state = item_string(row, "state"), *version = item_string(row, "version");
+	const bool is_open = state && !strcmp(state, "open");
+	const char *why =
+		"the row of this session holds a version that is not ours: a copy of this "
+		"process (a cloned machine?) renews it";
+	if (item_is_empty(row))
+		why = "the row of this session was deleted";
+	else if (!is_open)
+		why = "another uploader ended this session: its lease had run out";
+	snprintf(ret_why, LEASE_TEXT_MAX, "%s", why);
+	*ret_owner = 0;
+	return is_open ? version : NULL;
+}
+
+static const struct lease_ops lease_ops = {.renew = renew, .whose = whose};
+
 int session_new(const struct session_options *options, struct session **ret)
 {
 	struct session *session = calloc(1, sizeof *session);
@@ -44,13 +79,16 @@ int session_new(const struct session_options *options, struct session **ret)
 		snprintf(session->observations, sizeof session->observations, "%s",
 			options->observations);
 	const struct lease_options lease = {
-		.store = options->store,
-		.pk = session->pk,
+		.ops = &lease_ops,
+		.arg = session,
 		.lease_ns = options->lease_ns,
 		.heartbeat_ns = options->heartbeat_ns,
 	};
-	int error = lease_new(&lease, &session->lease);
+	int error = leases_new(options->store, 1, &session->leases);
+	if (!error)
+		error = lease_new(session->leases, &lease, &session->lease);
 	if (error) {
+		leases_free(session->leases);
 		free(session);
 		return error;
 	}
@@ -309,7 +347,8 @@ static void end_own(struct session *session, struct store_conn *conn)
 void session_close(struct session *session, struct store_conn *conn)
 {
 	const bool lost = lease_is_lost(session->lease);
-	lease_stop(session->lease);
+	lease_free(session->lease);
+	leases_free(session->leases);
 	if (session->locked.begun && !lost && conn)
 		end_own(session, conn);
 	if (*session->observations)
