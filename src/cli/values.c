@@ -90,6 +90,10 @@ int value_number(const char *s, uint64_t *ret, struct problem *ret_problem)
 
 int value_duration(const char *s, uint64_t *ret_ms, struct problem *ret_problem)
 {
+	if (!strcmp(s, "0")) { /* of whatever unit */
+		*ret_ms = 0;
+		return 0;
+	}
 	return number_with_unit(s, duration_units,
 		"is not a duration: write a whole number and one of ms, s, m, h, d, as in 30s",
 		ret_ms, ret_problem);

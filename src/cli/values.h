@@ -7,7 +7,7 @@
 
 /* Decimal digits and nothing else. */
 int value_number(const char *s, uint64_t *ret, struct problem *ret_problem);
-/* A whole number with one of ms, s, m, h, d; in milliseconds. */
+/* A whole number with one of ms, s, m, h, d, or 0; in milliseconds. */
 int value_duration(const char *s, uint64_t *ret_ms, struct problem *ret_problem);
 /* A whole number of bytes, or of KiB, MiB, GiB, TiB (also K, M, G, T: powers of 1,024 always). */
 int value_size(const char *s, uint64_t *ret_bytes, struct problem *ret_problem);

@@ -56,6 +56,18 @@ def test_example_uploads(installed, flags, s3, bucket, s3once, tmp_path):
     assert again.returncode == 0 and "0 of 2 files" in again.stdout
 
 
+def test_example_locks(installed, flags, s3once, tmp_path):
+    example = ROOT / "tests" / "library" / "lock.c"
+    output_of(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", example, "-o", tmp_path / "lock", *flags])
+    (library,) = installed.rglob("libs3once.so.0")
+    environment = {**s3once.environment, "LD_LIBRARY_PATH": str(library.parent)}
+    argv = [tmp_path / "lock", f"sqlite:{tmp_path}/locks.db", "k"]
+    for token in (1, 2):
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"token {token}, enough left\n"
+
+
 @pytest.mark.parametrize("compiler, standard", [("cc", "c11"), ("c++", "c++17")])
 def test_headers_stand_alone(installed, compiler, standard, tmp_path):
     headers = sorted(installed.rglob("include/s3once/*.h"))

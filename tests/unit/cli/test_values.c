@@ -28,6 +28,7 @@ static const struct row rows[] = {
 	{value_duration, "2h", true, 7200000},
 	{value_duration, "1d", true, 86400000},
 	{value_duration, "0s", true, 0},
+	{value_duration, "0", true, 0},
 	{value_duration, "30", false, 0},
 	{value_duration, "30S", false, 0},
 	{value_duration, "30 s", false, 0},

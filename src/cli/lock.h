@@ -1,0 +1,44 @@
+/* What the commands of `s3once lock` share: options, the client, exit codes, what is told. */
+#pragma once
+#include "cli/access.h"
+#include "s3once/lock.h"
+#include <jansson.h>
+
+struct lock_options {
+	struct access access;
+	const char *place, *key_name, *sort_name, *sort_key, *owner, *prefix, *if_version;
+	const char *ttl_name;
+	int dialect, release_by, tokens, json; /* the first three as in s3once/lock.h */
+	uint64_t wait_ms, lease_ms, for_ms, kill_after_ms;
+	unsigned slots, read_units, write_units;
+};
+
+/* One command of `s3once lock`. */
+struct lock_command {
+	const char *name; /* "run" */
+	const char *operands, *about, *examples, *description;
+	const struct option *groups[3]; /* of struct lock_options, what is about the lock; NULL
+					   ends */
+	int least, most;                /* operands; most -1: any */
+	int (*run)(const struct lock_options *options, int n, char **operands);
+};
+extern const struct lock_command lock_run_command, lock_acquire_command, lock_renew_command,
+	lock_release_command, lock_status_command, lock_list_command, lock_break_command,
+	lock_init_command;
+
+extern const struct option lock_place_options[], lock_key_options[], lock_wait_options[],
+	lock_output_options[];
+
+/* The client that the options describe; `manual`: without heartbeats. An exit code: 0, or one that
+ * was explained on stderr. */
+int lock_open(const struct lock_options *options, int manual, struct s3once_locks **ret);
+struct s3once_lock_request lock_request(const struct lock_options *options, const char *key);
+
+/* The exit code of what a library call returned; explains it on stderr if it is not 0. */
+int lock_exit(int r, const struct s3once_lock_error *error);
+/* Prints an object as a line of standard output; takes the reference. */
+void lock_print(json_t *object);
+
+/* `s3once lock child PARENT COMMAND…`, which only `lock run` starts: becomes the command in such a
+ * way that it ends with its parent. Returns only if that fails. */
+int lock_child_main(int argc, char **argv);

@@ -1,0 +1,331 @@
+/* `s3once lock run`: a command that runs while a lock is held, and never longer. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/json.h"
+#include "cli/lock.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KILL_AFTER_MS   5000
+#define RELEASE_MOST_MS 10000
+#define STOPPED(signal) (128 + (signal))
+
+extern char **environ;
+
+static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+
+struct run {
+	const struct lock_options *options;
+	const char *key;
+	char **command;
+	struct s3once_locks *locks;
+	struct s3once_lock *lock;
+	struct s3once_lock_error error;
+	int acquired;    /* what s3once_lock_acquire returned */
+	int acquired_fd; /* an eventfd: it has */
+	int signals;     /* a signalfd */
+	sigset_t before; /* the mask of the command */
+	pid_t child;
+	int status;  /* of the command, once child is 0 */
+	int hold[2]; /* a pipe that nobody writes to: its end says that the lock is lost */
+	bool lost;
+	uint64_t kill_ns; /* when the command is killed; 0: not yet */
+};
+
+static void *acquire(void *arg)
+{
+	struct run *run = arg;
+	const struct s3once_lock_request request = lock_request(run->options, run->key);
+	run->acquired = s3once_lock_acquire(run->locks, &request, &run->lock, &run->error);
+	eventfd_write(run->acquired_fd, 1);
+	return NULL;
+}
+
+static int read_signal(const struct run *run)
+{
+	struct signalfd_siginfo info;
+	return read(run->signals, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+}
+
+static bool ends_a_wait(int signal)
+{
+	return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
+}
+
+/* Waits for the lock on a thread, so that a signal can end the wait. The exit code. */
+static int wait_for_lock(struct run *run)
+{
+	pthread_t thread;
+	int signal = 0;
+	run->acquired_fd = eventfd(0, EFD_CLOEXEC);
+	if (run->acquired_fd < 0 || pthread_create(&thread, NULL, acquire, run)) {
+		log_error("lock run: no thread to wait with");
+		return S3ONCE_EXIT_SETUP;
+	}
+	struct pollfd fds[] = {
+		{.fd = run->acquired_fd, .events = POLLIN}, {.fd = run->signals, .events = POLLIN}};
+	while (poll(fds, 2, -1) < 0 || !fds[0].revents) {
+		const int got = fds[1].revents ? read_signal(run) : 0;
+		if (ends_a_wait(got)) {
+			signal = got;
+			s3once_locks_close(run->locks, 0, RELEASE_MOST_MS, NULL);
+		}
+	}
+	pthread_join(thread, NULL);
+	close(run->acquired_fd);
+	return signal ? STOPPED(signal) : lock_exit(run->acquired, &run->error);
+}
+
+/* The environment with three more; the strings live in `ours`. */
+static char **make_environment(const struct run *run, char ours[3][1200])
+{
+	size_t n = 0;
+	while (environ[n])
+		n++;
+	char **made = calloc(n + 4, sizeof *made);
+	if (!made)
+		return NULL;
+	snprintf(ours[0], 1200, "S3ONCE_LOCK_KEY=%s", s3once_lock_key(run->lock));
+	snprintf(ours[1], 1200, "S3ONCE_LOCK_TOKEN=%llu",
+		(unsigned long long)s3once_lock_token(run->lock));
+	snprintf(ours[2], 1200, "S3ONCE_LOCK_FD=%d", run->hold[0]);
+	size_t at = 0;
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(environ[i], "S3ONCE_LOCK_", 12) != 0)
+			made[at++] = environ[i];
+	for (int i = 0; i < 3; i++)
+		made[at++] = ours[i];
+	return made;
+}
+
+static int spawn(struct run *run, char **argv, char **environment)
+{
+	posix_spawnattr_t attributes;
+	posix_spawn_file_actions_t actions;
+	sigset_t restored;
+	sigemptyset(&restored);
+	sigaddset(&restored, SIGPIPE);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes,
+		POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setpgroup(&attributes, 0);
+	posix_spawnattr_setsigmask(&attributes, &run->before);
+	posix_spawnattr_setsigdefault(&attributes, &restored);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, run->hold[0], run->hold[0]);
+	int error = posix_spawn(
+		&run->child, "/proc/self/exe", &actions, &attributes, argv, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	return error;
+}
+
+static int start(struct run *run)
+{
+	char ours[3][1200], parent[16];
+	size_t n = 0;
+	while (run->command[n])
+		n++;
+	char **argv = calloc(n + 5, sizeof *argv);
+	if (!argv || pipe2(run->hold, O_CLOEXEC) < 0) {
+		free(argv);
+		return errno;
+	}
+	char **environment = make_environment(run, ours);
+	snprintf(parent, sizeof parent, "%d", (int)getpid());
+	argv[0] = (char[]){"s3once"};
+	argv[1] = (char[]){"lock"};
+	argv[2] = (char[]){"child"};
+	argv[3] = parent;
+	memcpy(argv + 4, run->command, n * sizeof *argv);
+	int error = environment ? spawn(run, argv, environment) : ENOMEM;
+	close(run->hold[0]);
+	free(environment);
+	free(argv);
+	return error;
+}
+
+static void tell(const struct run *run, const char *event, const char *text)
+{
+	if (!run->options->json)
+		return;
+	json_t *object = json_event(event);
+	json_set_bytes(object, "key", run->key);
+	json_set_bytes(object, "text", text);
+	lock_print(object);
+}
+
+/* The command must not go on: asked first, killed after a while. */
+static void on_event(void *arg, const struct s3once_lock_event *event)
+{
+	static const char *const names[] = {
+		[S3ONCE_LOCK_SUSPECT] = "suspect",
+		[S3ONCE_LOCK_RECOVERED] = "recovered",
+		[S3ONCE_LOCK_LOST] = "lost",
+		[S3ONCE_LOCK_EXPIRED] = "expired",
+		[S3ONCE_LOCK_OUTAGE] = "outage",
+	};
+	struct run *run = arg;
+	struct text text = TEXT(1000);
+	text_add_escaped(&text, event->text, strlen(event->text));
+	if (*event->owner) {
+		text_add(&text, "; the holder is now ");
+		text_add_escaped(&text, event->owner, strlen(event->owner));
+	}
+	log_warning("lock run: %s: %s", names[event->type], text_string(&text));
+	tell(run, names[event->type], text_string(&text));
+	text_clear(&text);
+	const bool over = event->type == S3ONCE_LOCK_LOST || event->type == S3ONCE_LOCK_EXPIRED;
+	if (!over || run->lost)
+		return;
+	run->lost = true;
+	close(run->hold[1]);
+	run->hold[1] = -1;
+	if (run->child > 0)
+		kill(-run->child, SIGTERM), kill(-run->child, SIGCONT);
+	const uint64_t ms =
+		run->options->kill_after_ms ? run->options->kill_after_ms : KILL_AFTER_MS;
+	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
+}
+
+static void on_signal(struct run *run, int signal)
+{
+	if (signal == SIGCHLD) {
+		if (run->child > 0 && waitpid(run->child, &run->status, WNOHANG) == run->child) {
+			if (run->lost)
+				kill(-run->child, SIGKILL); /* what it has left behind */
+			run->child = 0;
+		}
+	} else if (run->child > 0) {
+		kill(-run->child, signal);
+	}
+}
+
+static int left_ms(const struct run *run)
+{
+	if (!run->kill_ns)
+		return -1;
+	const uint64_t now_ns = clock_boot_ns();
+	return now_ns >= run->kill_ns ? 0 : (int)((run->kill_ns - now_ns) / NS_PER_MS) + 1;
+}
+
+static void watch(struct run *run)
+{
+	struct pollfd fds[] = {{.fd = run->signals, .events = POLLIN},
+		{.fd = s3once_locks_event_fd(run->locks), .events = POLLIN}};
+	while (run->child > 0) {
+		int n = poll(fds, 2, left_ms(run));
+		if (run->kill_ns && clock_boot_ns() >= run->kill_ns) {
+			kill(-run->child, SIGKILL);
+			run->kill_ns += NS_PER_S;
+		}
+		if (n > 0 && fds[1].revents)
+			s3once_locks_next_event(run->locks, on_event, run);
+		if (n > 0 && fds[0].revents)
+			on_signal(run, read_signal(run));
+	}
+}
+
+static void give_terminal_back(void)
+{
+	void (*before)(int) = signal(SIGTTOU, SIG_IGN);
+	if (isatty(STDIN_FILENO))
+		tcsetpgrp(STDIN_FILENO, getpgrp());
+	signal(SIGTTOU, before);
+}
+
+/* After the command: what it said, unless the lock was lost while it ran. */
+static int finish(struct run *run)
+{
+	while (s3once_locks_next_event(run->locks, on_event, run) == 1)
+		;
+	give_terminal_back();
+	int r = s3once_lock_release(run->lock, &run->error);
+	if (r == -ESTALE || run->lost) {
+		if (!run->lost)
+			log_error("lock run: %s", run->error.text);
+		return S3ONCE_EXIT_FENCED;
+	}
+	if (r)
+		log_warning("lock run: not released, it runs out by itself: %s", run->error.text);
+	return WIFEXITED(run->status) ? WEXITSTATUS(run->status) : STOPPED(WTERMSIG(run->status));
+}
+
+static int hold(struct run *run)
+{
+	int code = wait_for_lock(run);
+	if (code)
+		return code;
+	tell(run, "acquired", "");
+	int error = start(run);
+	if (error) {
+		log_error("lock run: cannot start a process: %s", strerror(error));
+		s3once_lock_release(run->lock, &run->error);
+		return S3ONCE_EXIT_SETUP;
+	}
+	watch(run);
+	return finish(run);
+}
+
+static int run_command(const struct lock_options *options, int n, char **operands)
+{
+	struct run run = {
+		.options = options, .key = operands[0], .command = operands + 1, .hold = {-1, -1}};
+	sigset_t taken;
+	sigemptyset(&taken);
+	sigaddset(&taken, SIGCHLD);
+	for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+		sigaddset(&taken, forwarded[i]);
+	signal(SIGCHLD, SIG_DFL);
+	sigprocmask(SIG_BLOCK, &taken, &run.before);
+	run.signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+	int code = run.signals < 0 ? S3ONCE_EXIT_SETUP : lock_open(options, 0, &run.locks);
+	if (!code)
+		code = hold(&run);
+	s3once_locks_free(run.locks);
+	return code;
+}
+
+#define FIELD(name) offsetof(struct lock_options, name)
+static const struct option own[] = {
+	{.name = "kill-after",
+		.type = OPTION_DURATION,
+		.offset = FIELD(kill_after_ms),
+		.argument = "DUR",
+		.help = "from SIGTERM, when the lock is lost, to SIGKILL [5s]",
+		.least = 1},
+	{NULL},
+};
+
+const struct lock_command lock_run_command = {
+	.name = "run",
+	.description = "run a command while holding a lock",
+	.operands = "KEY -- COMMAND...",
+	.about =
+		"Waits for the lock, runs the command, releases the lock; exits as the command did.\n"
+		"If the lock is lost, the command is terminated. It finds in its environment\n"
+		"S3ONCE_LOCK_KEY, S3ONCE_LOCK_TOKEN (the fencing token) and S3ONCE_LOCK_FD, a\n"
+		"descriptor that reads end of file once the lock is lost.\n",
+	.examples =
+		"  s3once lock run nightly -- backup --all\n"
+		"  s3once lock run --locks dynamodb:locks --wait 10m deploy -- ./deploy.sh\n"
+		"\n"
+		"Exit codes: the command's own (128 + N: ended by signal N; 126, 127: it cannot be\n"
+		"started); 2 usage; 3 service; 4 held by another; 5 lost. More: man s3once-lock\n",
+	.groups = {lock_wait_options, lock_key_options, own},
+	.least = 2,
+	.most = -1,
+	.run = run_command,
+};

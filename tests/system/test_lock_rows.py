@@ -1,0 +1,260 @@
+"""Lock rows of every dialect: exactly what its client writes, and what its client wrote is honoured."""
+
+import threading
+import time
+
+import pytest
+
+from tests.system.locking import Foreign, Table
+
+DIALECTS = ["java", "go", "python", "dlm"]
+SERVERS = pytest.mark.parametrize("dynamodb", ["dynoxide", "dynalite"], indirect=True)
+
+
+@pytest.fixture(params=DIALECTS)
+def locks(request, dynamodb, s3once, table):
+    return Table(dynamodb, s3once, table, request.param)
+
+
+def acquire(s3once, locks, key="k", lease="20s", wait="0", **how):
+    return s3once("lock", "acquire", *locks.extra, "--owner", "me", "--lease", lease, "--wait", wait, key, **how)
+
+
+def check_held(row, dialect, lease):
+    """Exactly the attributes and types of the dialect. Returns the version."""
+    versions = {"python": "record_version_number", "dlm": "release_code"}
+    version = row.get(versions.get(dialect, "recordVersionNumber"), {}).get("S")
+    assert version
+    now = time.time()
+    if dialect == "java":
+        expected = {"ownerName": {"S": "me"}, "leaseDuration": {"S": str(lease * 1000)}, "recordVersionNumber": {"S": version}}
+    elif dialect == "go":
+        expected = {"ownerName": {"S": "me"}, "leaseDuration": {"S": f"{lease}s"}, "recordVersionNumber": {"S": version}}
+    elif dialect == "python":
+        expiry = row["expiry_time"]["N"]
+        assert expiry.isdigit() and now + 3500 < int(expiry) < now + 3700
+        expected = {
+            "owner_name": {"S": "me"},
+            "lease_duration": {"N": str(lease)},
+            "record_version_number": {"S": version},
+            "expiry_time": {"N": expiry},
+        }
+    else:
+        expires = row["expires"]["N"]
+        assert len(version) == 32 and expires.isdigit() and abs(int(expires) - now - lease) < 5
+        expected = {"release_code": {"S": version}, "expires": {"N": expires}}
+    assert row == expected
+    return version
+
+
+@SERVERS
+def test_rows_byte_for_byte(s3once, locks):
+    """At acquire, heartbeat, release, and after a release again."""
+    run = acquire(s3once, locks)
+    assert run.code == 0, run
+    handle = run.out.strip()
+    first = check_held(locks.row("k"), locks.dialect, 20)
+    assert s3once("lock", "renew", *locks.extra, handle).code == 0
+    second = check_held(locks.row("k"), locks.dialect, 20)
+    assert (first == second) == (locks.dialect == "dlm")
+    assert s3once("lock", "release", *locks.extra, handle).code == 0
+    row = locks.row("k")
+    if locks.dialect == "go":
+        assert row == {
+            "ownerName": {"S": "me"},
+            "leaseDuration": {"S": "0"},
+            "recordVersionNumber": {"S": second},
+            "isReleased": {"S": "1"},
+        }
+    else:
+        assert row is None
+    assert acquire(s3once, locks).code == 0
+    check_held(locks.row("k"), locks.dialect, 20)
+
+
+def test_take_over_of_a_dead_owner(s3once, locks):
+    """Its row, unchanged for its lease (dlm: expired), becomes ours: exactly our attributes."""
+    dead = Foreign(locks, lease=2)
+    assert dead.try_acquire("k")
+    begun = time.monotonic()
+    assert acquire(s3once, locks).code == 4
+    run = acquire(s3once, locks, wait="20s")
+    assert run.code == 0, run
+    assert time.monotonic() - begun > (0.5 if locks.dialect == "dlm" else 1.9)
+    check_held(locks.row("k"), locks.dialect, 20)
+    assert not dead.release("k")
+
+
+def test_a_live_owner_is_never_taken_over(s3once, locks):
+    holder = Foreign(locks, lease=1 if locks.dialect != "dlm" else 3)
+    assert holder.try_acquire("k")
+    stop = threading.Event()
+
+    def beat():
+        while not stop.wait(0.2):
+            locks.put("k", holder.attributes())
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    try:
+        run = acquire(s3once, locks, wait="3s")
+        assert run.code == 4, run
+        assert "held by" in run.err
+        if locks.dialect != "dlm":
+            assert holder.owner in run.err
+    finally:
+        stop.set()
+        thread.join()
+    assert holder.release("k")
+    assert acquire(s3once, locks).code == 0
+
+
+def test_released_rows_of_others_are_free(s3once, dynamodb, table):
+    """Whatever their lease says: java and go write what the other cannot read."""
+    locks = Table(dynamodb, s3once, table, "java")
+    for key, lease in (("a", {"S": "20s"}), ("b", {"S": "what"}), ("c", {"N": "7"}), ("d", {"S": "20000"})):
+        locks.put(key, {"ownerName": {"S": "x"}, "leaseDuration": lease, "isReleased": {"S": "1"}})
+        assert acquire(s3once, locks, key).code == 0
+        check_held(locks.row(key), "java", 20)
+
+
+V, OWNER = {"recordVersionNumber": {"S": "v"}}, {"ownerName": {"S": "x"}}
+MALFORMED = {
+    "java": [
+        {},
+        {**OWNER, **V},
+        {**OWNER, **V, "leaseDuration": {"N": "1"}},
+        {**OWNER, **V, "leaseDuration": {"S": "1 "}},
+        {**OWNER, **V, "leaseDuration": {"S": "-1"}},
+        {**OWNER, **V, "leaseDuration": {"S": "0"}},
+        {**OWNER, "leaseDuration": {"S": "1"}},
+        {**V, "leaseDuration": {"S": "1"}},
+        {**OWNER, **V, "leaseDuration": {"S": "1"}, "isReleased": {"BOOL": True}},
+        {**OWNER, **V, "leaseDuration": {"S": "1"}, "isReleased": {"S": "0"}},
+    ],
+    "go": [
+        {},
+        {**OWNER, **V},
+        {**OWNER, **V, "leaseDuration": {"S": "1"}},
+        {**OWNER, **V, "leaseDuration": {"S": "1d"}},
+        {**OWNER, **V, "leaseDuration": {"S": "-1s"}},
+        {**OWNER, **V, "leaseDuration": {"S": ""}},
+        {**OWNER, "leaseDuration": {"S": "1ms"}},
+        {**V, "leaseDuration": {"S": "1ms"}},
+        {**OWNER, **V, "leaseDuration": {"S": "1ms"}, "isReleased": {"N": "1"}},
+        {**OWNER, "recordVersionNumber": {"N": "1"}, "leaseDuration": {"S": "1ms"}},
+    ],
+    "python": [
+        {},
+        {"owner_name": {"S": "x"}},
+        {"lease_duration": {"S": "1"}},
+        {"lease_duration": {"N": "-1"}},
+        {"lease_duration": {"N": "0"}},
+        {"lease_duration": {"N": "0.5"}},
+        {"record_version_number": {"N": "1"}},
+        {"owner_name": {"N": "1"}},
+        {"expiry_time": {"S": "1"}},
+        {"expiry_time": {"N": "-1"}},
+    ],
+    "dlm": [
+        {},
+        {"release_code": {"S": "c"}},
+        {"expires": {"N": "1"}},
+        {"release_code": {"N": "1"}, "expires": {"N": "1"}},
+        {"release_code": {"S": "c"}, "expires": {"S": "1"}},
+        {"release_code": {"S": "c"}, "expires": {"N": "-1"}},
+        {"release_code": {"S": "c"}, "expires": {"N": "1.5"}},
+        {"release_code": {"S": "c"}, "expires": {"NULL": True}},
+        {"release_code": {"S": "c"}, "expires": {"N": "0"}},
+        {"release_code": {"B": b"c"}, "expires": {"N": "1"}},
+    ],
+}
+WHOLE = {
+    "owner_name": {"S": "x"},
+    "lease_duration": {"N": "1"},
+    "record_version_number": {"S": "v"},
+    "expiry_time": {"N": "1795224516"},
+}
+
+
+def test_what_cannot_be_read_is_held(s3once, locks):
+    """Ten ways to be damaged: none is ever stale, status says what is wrong, nothing is changed."""
+    rows = MALFORMED[locks.dialect]
+    if locks.dialect == "python":
+        rows = [{} if not row else {**WHOLE, **row} for row in rows]
+        rows[1] = {"owner_name": {"S": "x"}}
+    for at, row in enumerate(rows):
+        locks.put(f"k{at}", row)
+    running = [
+        s3once.start("lock", "acquire", *locks.extra, "--lease", "20s", "--wait", "1500ms", f"k{at}") for at in range(len(rows))
+    ]
+    for at, run in enumerate(running):
+        result = run.wait(60)
+        assert result.code == 4 and "cannot be understood" in result.err, (rows[at], result)
+        assert locks.row(f"k{at}") == rows[at]
+    run = s3once("lock", "list", *locks.extra, "--json")
+    assert run.code == 0 and len(run.events) == 10
+    assert all(event["held"] and not event["understood"] and event["why"] for event in run.events)
+
+
+@pytest.mark.parametrize("rounds", [8])
+def test_with_a_foreign_client_at_the_same_time(s3once, locks, tmp_path, rounds):
+    """A second implementation of the dialect's rules and ours take turns: never both at once."""
+    journal = tmp_path / "journal"
+    journal.touch()
+    script = f'echo begin >>{journal}; sleep 0.1; echo end >>{journal}'
+    argv = ["lock", "run", *locks.extra, "--lease", "4s", "--wait", "60s", "shared", "--", "sh", "-c", script]
+    failures = []
+
+    def foreign():
+        try:
+            client = Foreign(locks, lease=4)
+            for _ in range(rounds):
+                client.acquire("shared", 60)
+                with open(journal, "a") as file:
+                    file.write("begin\n")
+                    file.flush()
+                    time.sleep(0.1)
+                    file.write("end\n")
+                assert client.release("shared")
+                time.sleep(0.05)
+        except BaseException as failure:
+            failures.append(failure)
+            raise
+
+    thread = threading.Thread(target=foreign)
+    thread.start()
+    for _ in range(rounds):
+        run = s3once(*argv)
+        assert run.code == 0, run
+    thread.join(120)
+    assert not failures and not thread.is_alive()
+    assert journal.read_text().split() == ["begin", "end"] * (2 * rounds)
+
+
+def test_slots_of_dlm(s3once, dynamodb, table):
+    locks = Table(dynamodb, s3once, table, "dlm")
+    taken = [s3once("lock", "acquire", *locks.extra, "--slots", "2", "--lease", "20s", "--wait", "0", "k") for _ in range(3)]
+    assert sorted(run.code for run in taken) == [0, 0, 4]
+    assert locks.row("k", 0) and locks.row("k", 1) and not locks.row("k", 2)
+    assert "wall clock" in taken[0].err
+
+
+def test_tokens_grow_over_deletes_and_foreign_writers(s3once, locks):
+    """Each holder's token is greater, whatever becomes of the row in between."""
+    tokens = []
+    for between in ("nothing", "delete", "foreign", "nothing"):
+        run = s3once("lock", "acquire", *locks.extra, "--json", "--lease", "20s", "--wait", "0", "k")
+        assert run.code == 0, run
+        tokens.append(run.events[-1]["token"])
+        handle = run.events[-1]["handle"]
+        if between == "delete":
+            locks.delete("k")
+            assert s3once("lock", "release", *locks.extra, handle).code == 5
+        else:
+            assert s3once("lock", "release", *locks.extra, handle).code == 0
+        if between == "foreign":
+            client = Foreign(locks)
+            client.acquire("k")
+            client.release("k")
+    assert tokens == [1, 2, 3, 4]
