@@ -281,6 +281,7 @@ static int hold(struct run *run)
 
 static int run_command(const struct lock_options *options, int n, char **operands)
 {
+	operands[n] = NULL; /* an argv has room for that */
 	struct run run = {
 		.options = options, .key = operands[0], .command = operands + 1, .hold = {-1, -1}};
 	sigset_t taken;
