@@ -42,6 +42,8 @@ static int month_of(const char *name)
 	return -1;
 }
 
+#define LAST_YEAR 8099 /* since 1900: years have four digits */
+
 /* The time of these fields, which must be a date that exists, or -EINVAL. */
 static int64_t time_of(const struct tm *fields)
 {
@@ -51,8 +53,10 @@ static int64_t time_of(const struct tm *fields)
 		tm.tm_sec < 0 || tm.tm_sec > 60)
 		return -EINVAL;
 	time_t t = timegm(&tm);
-	/* timegm carries the 31st of a short month over; a leap second may be carried. */
-	return tm.tm_mon == fields->tm_mon || fields->tm_sec == 60 ? (int64_t)t : -EINVAL;
+	/* timegm carries the 31st of a short month over; a leap second may be carried, but not into
+	 * a year that cannot be written. */
+	bool exists = tm.tm_mon == fields->tm_mon || fields->tm_sec == 60;
+	return exists && tm.tm_year <= LAST_YEAR ? (int64_t)t : -EINVAL;
 }
 
 /* Of a year with two digits or four; two mean 1970 to 2069. */
@@ -111,7 +115,7 @@ static struct tm fields_of(int64_t wall_s)
 {
 	time_t t = (time_t)wall_s;
 	struct tm tm = {0};
-	if (!gmtime_r(&t, &tm) || tm.tm_year < -900 || tm.tm_year > 8099)
+	if (!gmtime_r(&t, &tm) || tm.tm_year < -900 || tm.tm_year > LAST_YEAR)
 		return (struct tm){.tm_year = 70, .tm_mday = 1};
 	return tm;
 }
