@@ -95,7 +95,7 @@ static enum mark_state take_state(const struct item *item)
 
 static bool take_fields(const struct item *item, struct mark *mark)
 {
-	mark->has_done = item_find(item, "size") != NULL;
+	mark->has_done = item_find(item, "size") && item_find(item, "mtime");
 	return take_text(item, "session", mark->session, sizeof mark->session) &&
 	       take_text(item, "claim", mark->claim, sizeof mark->claim) &&
 	       take_text(item, "sum", mark->done.sum, sizeof mark->done.sum) &&
