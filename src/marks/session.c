@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PK_MAX (sizeof "session#" + ID_CHARS)
+#define LEASE_MAX_MS (INT64_MAX / (int64_t)NS_PER_MS) /* what its ns can hold */
+#define PK_MAX       (sizeof "session#" + ID_CHARS)
 
 struct session {
 	struct session_options options;
@@ -249,7 +250,7 @@ static int judge(struct session *session, struct store_conn *conn, struct observ
 	if (state && !strcmp(state, "ended"))
 		return 1;
 	if (!state || strcmp(state, "open") || !version || strlen(version) > ID_CHARS ||
-		lease_ms <= 0)
+		lease_ms <= 0 || lease_ms > LEASE_MAX_MS)
 		return 0; /* not understood: held, never stale */
 	struct process other;
 	process_of(row, &other);
