@@ -1,0 +1,68 @@
+/* --exclude and --include: the last rule that matches decides, as if each were alone; and a
+ * directory that is pruned holds nothing that is wanted. Lines: "+PATTERN" and "-PATTERN" are
+ * rules, all others paths. */
+#include "fuzz.h"
+#include "scan/filter.h"
+#include "scan/glob.h"
+#include <errno.h>
+#include <limits.h>
+
+#define RULES_MAX 64
+
+struct rules {
+	struct filter *all;
+	struct filter *alone[RULES_MAX]; /* each as an include: it wants what the rule matches */
+	bool include[RULES_MAX];
+	size_t n;
+};
+
+static void add(struct rules *rules, bool include, const char *pattern)
+{
+	int error = filter_add(rules->all, include, pattern);
+	const char *body = pattern + (*pattern == '/');
+	bool empty = !*body || strcmp(body, "/") == 0;
+	ENSURE(error == (glob_valid(pattern) && !empty ? 0 : -EINVAL));
+	if (error)
+		return;
+	rules->include[rules->n] = include;
+	ENSURE(filter_new(&rules->alone[rules->n]) == 0);
+	ENSURE(filter_add(rules->alone[rules->n++], true, pattern) == 0);
+}
+
+static bool expected(const struct rules *rules, const char *path)
+{
+	for (size_t i = rules->n; i-- > 0;)
+		if (filter_wants_file(rules->alone[i], path))
+			return rules->include[i];
+	return rules->n == 0 || !rules->include[0];
+}
+
+static void ask(const struct rules *rules, const char *path)
+{
+	char directory[PATH_MAX];
+	bool wanted = filter_wants_file(rules->all, path);
+	ENSURE(wanted == expected(rules, path));
+	for (const char *slash = path; wanted && (slash = strchr(slash, '/')); slash++) {
+		snprintf(directory, sizeof(directory), "%.*s", (int)(slash - path), path);
+		ENSURE(!filter_prunes(rules->all, directory));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size > 2000)
+		return 0;
+	char *text = fuzz_string(data, size), *lines = text;
+	struct rules rules = {0};
+	ENSURE(filter_new(&rules.all) == 0);
+	for (char *line; (line = strsep(&lines, "\n"));)
+		if ((*line == '+' || *line == '-') && rules.n < RULES_MAX)
+			add(&rules, *line == '+', line + 1);
+		else if (*line && *line != '/')
+			ask(&rules, line);
+	for (size_t i = 0; i < rules.n; i++)
+		filter_free(rules.alone[i]);
+	filter_free(rules.all);
+	free(text);
+	return 0;
+}

@@ -1,0 +1,94 @@
+/* Items as DynamoDB's JSON: what is read is written so that it reads the same, in a request and in
+ * the embedded store's rows; and an item of a reply is handed out only with its keys. */
+#include "aws/dynamodb_request.h"
+#include "fuzz.h"
+#include "marks/store_sqlite_doc.h"
+#include <errno.h>
+
+static void ensure_same(const struct item *a, const struct item *b)
+{
+	ENSURE(a->count == b->count);
+	for (size_t i = 0; i < a->count; i++) {
+		const struct attribute *x = &a->attributes[i], *y = item_find(b, x->name);
+		ENSURE(y && x->type == y->type && x->n == y->n);
+		ENSURE(memcmp(x->value, y->value, x->n + 1) == 0 && x->value[x->n] == '\0');
+	}
+}
+
+static void through_json(const struct item *item)
+{
+	struct text text = TEXT(64U << 20);
+	text_add_char(&text, '{');
+	for (size_t i = 0; i < item->count; i++) {
+		text_add(&text, i ? "," : "");
+		item_add_attribute(&text, &item->attributes[i]);
+	}
+	text_add_char(&text, '}');
+	json_t *json = json_loadb(text.data, text.len, JSON_ALLOW_NUL, NULL);
+	struct item again = {0};
+	ENSURE(json && item_from_json(json, &again) == 0);
+	ensure_same(item, &again);
+	item_clear(&again);
+	json_decref(json);
+	text_clear(&text);
+}
+
+/* Takes over the item's keys, which a row keeps beside its text. */
+static void through_row(struct item *item)
+{
+	char *doc = NULL;
+	struct item again = {0};
+	ENSURE(item_set_string(item, "pk", "p") == 0 && item_set_string(item, "sk", "s") == 0);
+	int error = doc_encode(item, &doc);
+	ENSURE(error == 0 || error == -EMSGSIZE);
+	if (error)
+		return;
+	ENSURE(strlen(doc) <= DOC_BYTES);
+	ENSURE(doc_decode((struct item_key){"p", "s"}, doc, &again) == 0);
+	ensure_same(item, &again);
+	item_clear(&again);
+	free(doc);
+}
+
+static void read_numbers(struct item *item)
+{
+	int64_t number, again;
+	for (size_t i = 0; i < item->count; i++) {
+		const char *name = item->attributes[i].name;
+		if (item_number(item, name, &number) < 0)
+			continue;
+		const enum value_type type = item->attributes[i].type;
+		ENSURE(type == VALUE_NUMBER);
+		ENSURE(item_set_number(item, name, number) == 0);
+		ENSURE(item_number(item, name, &again) == 0 && again == number);
+	}
+}
+
+static int see(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	ENSURE(pk && pk == item_string(item, "pk"));
+	ENSURE(sk == item_find(item, "sk")->value);
+	*(bool *)arg = true;
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct table table = {.name = "t", .pk_name = "pk", .sk_name = "sk"};
+	json_t *json = json_loadb((const char *)data, size, JSON_ALLOW_NUL, NULL);
+	struct problem problem = {0};
+	struct item item = {0};
+	bool seen = false;
+	enum outcome outcome = dynamodb_visit(&table, json, see, &seen, &problem);
+	ENSURE(outcome == (seen ? OUTCOME_OK : OUTCOME_LOST) && !seen == !!problem.text[0]);
+	if (item_from_json(json, &item) == 0) {
+		through_json(&item);
+		read_numbers(&item);
+		through_row(&item);
+	} else {
+		ENSURE(!seen && item_is_empty(&item));
+	}
+	item_clear(&item);
+	json_decref(json);
+	return 0;
+}

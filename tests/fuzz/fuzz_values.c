@@ -1,0 +1,39 @@
+/* Values of options: a number is the number that was written, and shown it reads the same. */
+#include "cli/values.h"
+#include "fuzz.h"
+#include <ctype.h>
+#include <errno.h>
+
+typedef int reader(const char *s, uint64_t *ret, struct problem *ret_problem);
+typedef void shower(struct text *t, uint64_t n);
+
+static void read_value(const char *s, reader *read_it, shower *show, uint64_t largest_unit)
+{
+	uint64_t n = 0, again = 0;
+	struct problem problem = {0};
+	if (read_it(s, &n, &problem) < 0) {
+		ENSURE(problem.text[0] && n == 0);
+		return;
+	}
+	ENSURE(isdigit((unsigned char)*s));
+	errno = 0;
+	uint64_t digits = strtoull(s, NULL, 10);
+	ENSURE(errno == 0 && (digits ? n % digits == 0 && n / digits <= largest_unit : n == 0));
+	if (!show)
+		return;
+	struct text text = TEXT(64);
+	show(&text, n);
+	ENSURE(text.error == 0 && read_it(text_string(&text), &again, &problem) == 0);
+	ENSURE(again == n);
+	text_clear(&text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *s = fuzz_string(data, size);
+	read_value(s, value_number, NULL, 1);
+	read_value(s, value_duration, value_show_duration, 24 * 3600 * 1000);
+	read_value(s, value_size, value_show_size, 1ULL << 40);
+	free(s);
+	return 0;
+}
