@@ -2,14 +2,13 @@
  * Reference Guide. */
 #include "aws/credentials_http.h"
 #include "aws/credentials_json.h"
+#include "aws/secret_file.h"
 #include "base/quote.h"
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #define ECS_AGENT       "http://169.254.170.2"
 #define TIMEOUT_MS      2000
@@ -73,22 +72,13 @@ static int find_url(struct text *ret, struct problem *ret_problem)
 	return -EINVAL;
 }
 
-/* The file's content up to its end of line; it is written anew from time to time. */
+/* It is written anew from time to time. */
 static int read_token_file(const char *path, struct text *ret, struct problem *ret_problem)
 {
-	char buf[4096];
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	ssize_t n = fd < 0 ? -1 : 0;
-	while (fd >= 0 && !ret->error && (n = read(fd, buf, sizeof(buf))) > 0)
-		text_add_bytes(ret, buf, (size_t)n);
-	int error = n < 0 ? -errno : ret->error;
-	if (fd >= 0)
-		close(fd);
-	while (ret->len && (ret->data[ret->len - 1] == '\n' || ret->data[ret->len - 1] == '\r'))
-		ret->data[--ret->len] = 0;
+	int error = secret_file_read(path, ret);
 	if (error)
-		problem_set(ret_problem, TOKEN_FILE ": cannot read %s: %s", quote(path).text,
-			strerror(-error));
+		problem_set(ret_problem, TOKEN_FILE ": cannot read a token from %s: %s",
+			quote(path).text, strerror(-error));
 	return error == -ENODATA ? -EIO : error;
 }
 

@@ -34,8 +34,17 @@ static int keys_of_config_file(
 	return take_keys(source, false, ret, ret_problem);
 }
 
+int credentials_profile_keys(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	int error = take_keys(source, true, ret, ret_problem);
+	return error == -ENODATA ? take_keys(source, false, ret, ret_problem) : error;
+}
+
 /* In botocore's order. */
 static profile_way *const ways[] = {
+	credentials_role,
+	credentials_web_identity,
 	keys_of_credentials_file,
 	credentials_process,
 	keys_of_config_file,

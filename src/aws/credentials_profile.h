@@ -13,6 +13,12 @@ struct profile_source {
 /* -ENODATA without a sentence: the profile does not say this way. Else as credentials_load. */
 typedef int profile_way(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem);
+/* role_arn with source_profile or credential_source: STS AssumeRole. */
+profile_way credentials_role;
+/* web_identity_token_file and role_arn, or the environment's: STS AssumeRoleWithWebIdentity. */
+profile_way credentials_web_identity;
+/* Keys that stand in the profile itself. */
+profile_way credentials_profile_keys;
 /* credential_process. */
 profile_way credentials_process;
 

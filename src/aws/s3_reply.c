@@ -1,4 +1,5 @@
 #include "aws/s3_reply.h"
+#include "aws/xml_document.h"
 #include "base/clock.h"
 #include <errno.h>
 #include <libxml/parser.h>
@@ -6,39 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* S3 has no document types: who sends one wants entities expanded. */
-static void refuse_document_type(
-	void *context, const xmlChar *name, const xmlChar *external_id, const xmlChar *system_id)
-{
-	xmlStopParser(context);
-}
-
-static int read_document(const char *xml, size_t n, xmlDoc **ret)
-{
-	while (n && (*xml == ' ' || *xml == '\t' || *xml == '\r' || *xml == '\n')) {
-		xml++;
-		n--;
-	}
-	if (n == 0 || n > INT_MAX)
-		return -EBADMSG;
-	xmlParserCtxt *parser = xmlNewParserCtxt();
-	if (!parser)
-		return -ENOMEM;
-	parser->sax->internalSubset = refuse_document_type;
-	xmlDoc *document = xmlCtxtReadMemory(parser, xml, (int)n, NULL, NULL,
-		XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA |
-			XML_PARSE_COMPACT);
-	int error = parser->errNo == XML_ERR_NO_MEMORY ? -ENOMEM : -EBADMSG;
-	bool whole = document && parser->wellFormed && xmlDocGetRootElement(document);
-	xmlFreeParserCtxt(parser);
-	if (!whole) {
-		xmlFreeDoc(document);
-		return error;
-	}
-	*ret = document;
-	return 0;
-}
 
 static bool is_element(const xmlNode *node, const char *name)
 {
@@ -109,7 +77,7 @@ static int read_error(const struct http_reply *reply, bool xml_expected, char re
 	set_region(ret_region, http_reply_header(reply, "x-amz-bucket-region"));
 	bool must = xml_expected && reply->status >= 200 && reply->status < 300;
 	xmlDoc *document;
-	int error = read_document(text_string(&reply->body), reply->body.len, &document);
+	int error = xml_document_read(text_string(&reply->body), reply->body.len, &document);
 	if (error < 0)
 		return must || error == -ENOMEM ? error : 0;
 	const xmlNode *root = xmlDocGetRootElement(document);
@@ -141,7 +109,7 @@ static int read_root(
 	const char *xml, size_t n, const char *name, xmlDoc **ret_document, const xmlNode **ret)
 {
 	xmlDoc *document;
-	int error = read_document(xml, n, &document);
+	int error = xml_document_read(xml, n, &document);
 	if (error < 0)
 		return error;
 	const xmlNode *root = xmlDocGetRootElement(document);

@@ -11,6 +11,7 @@ import pytest
 from tests.faults import faults
 from tests.system.fakes_keys import Keys
 from tests.system.fakes_metadata import Agent, Imds
+from tests.system.fakes_sts import ROLE, Sts
 from tests.system.harness import MIB, make_tree, wait_until
 
 NOTHING = dict.fromkeys(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
@@ -449,3 +450,164 @@ def test_imds_that_never_answers_costs_a_second(s3once, bucket, tree):
         run = s3once("push", tree, f"s3://{bucket}", env=env)
     assert run.code == 3 and "no credentials: AWS_ACCESS_KEY_ID is not set" in run.err, run
     assert 0.9 < run.seconds < 3
+
+
+# --- roles
+
+BASE = "[base]\naws_access_key_id = AKIABASE\naws_secret_access_key = baseSecret\n"
+KNOWN = {"AKIABASE": ("baseSecret", "base")}
+
+
+def sts_env(sts, **more):
+    return {"AWS_ENDPOINT_URL_STS": sts.endpoint, **more}
+
+
+def test_role_of_a_source_profile(uploads, keys, aws):
+    wanted = {"ExternalId": "a+b/c =d", "RoleSessionName": "nightly@host", "DurationSeconds": "1800"}
+    put(aws / "credentials", BASE)
+    put(
+        aws / "config",
+        f"[profile work]\nrole_arn = {ROLE}up\nsource_profile = base\nexternal_id = a+b/c =d\n"
+        "role_session_name = nightly@host\nduration_seconds = 1800\n",
+    )
+    with Sts(keys, {"up": wanted}, KNOWN) as sts:
+        uploads("up", sts_env(sts, AWS_PROFILE="work", AWS_REGION="eu-west-1"))
+        assert sts.assumed == [("up", "base", wanted)]
+        assert "/eu-west-1/sts/aws4_request" in sts.requests[0][2]["authorization"]
+
+
+def test_chain_of_roles(uploads, keys, aws):
+    put(
+        aws / "config",
+        f"[default]\nrole_arn = {ROLE}c\nsource_profile = b\n[profile b]\nrole_arn = {ROLE}b\nsource_profile = a\n"
+        f"[profile a]\nrole_arn = {ROLE}a\nsource_profile = base\n[profile base]\nregion = us-east-1\n",
+    )
+    put(aws / "credentials", BASE)
+    with Sts(keys, {"a": {}, "b": {}, "c": {}}, KNOWN) as sts:
+        uploads("c", sts_env(sts))
+        assert [assumed[:2] for assumed in sts.assumed] == [("a", "base"), ("b", "a"), ("c", "b")]
+        assert all(parameters["RoleSessionName"].startswith("s3once-") for _, _, parameters in sts.assumed)
+
+
+def test_role_of_a_profile_that_is_its_own_source(uploads, keys, aws):
+    put(aws / "config", f"[profile base]\nrole_arn = {ROLE}up\nsource_profile = base\n")
+    put(aws / "credentials", BASE)
+    with Sts(keys, {"up": {}}, KNOWN) as sts:
+        uploads("up", sts_env(sts, AWS_PROFILE="base"))
+
+
+@pytest.mark.parametrize("kind", ["Environment", "EcsContainer", "Ec2InstanceMetadata"])
+def test_role_of_a_credential_source(uploads, keys, aws, kind):
+    put(aws / "config", f"[default]\nrole_arn = {ROLE}up\ncredential_source = {kind}\n")
+    with Sts(keys, {"up": {}}, KNOWN) as sts, Imds(keys) as imds, Agent(keys) as agent:
+        env = {
+            "Environment": {"AWS_ACCESS_KEY_ID": "AKIABASE", "AWS_SECRET_ACCESS_KEY": "baseSecret"},
+            "EcsContainer": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": agent.endpoint + agent.path},
+            "Ec2InstanceMetadata": metadata(imds),
+        }[kind]
+        # As an option, since keys of the environment come before a profile that nobody named.
+        uploads("up", sts_env(sts, **env), "--profile", "default")
+        assert sts.assumed[0][1] in ("base", "container", "imds")
+
+
+def test_role_is_assumed_again_before_it_ends(s3once, s3, bucket, keys, aws, s3_wire, tree):
+    put(aws / "credentials", BASE)
+    put(aws / "config", f"[profile work]\nrole_arn = {ROLE}up\nsource_profile = base\n")
+    s3_wire.latency = 0.7
+    make_tree(tree, {"folder/large": 60 * MIB})
+    with Sts(keys, {"up": {}}, KNOWN, seconds=4) as sts:
+        env = {**NOTHING, **sts_env(sts, AWS_PROFILE="work")}
+        result = s3once("push", *LARGE, tree, f"s3://{bucket}/p", env=env)
+    assert result.code == 0 and "paused" not in result.err, result
+    s3.assert_same(tree, bucket, "p")
+    assert len(keys.used()) >= 2
+
+
+@pytest.mark.parametrize(
+    "config, says",
+    [
+        (f"role_arn = {ROLE}no\nsource_profile = base", r"AccessDenied, request id r-2"),
+        (f"role_arn = {ROLE}up\nsource_profile = wrong", r"SignatureDoesNotMatch, request id r-2"),
+        (f"role_arn = {ROLE}up", "one of source_profile and credential_source, not neither"),
+        (f"role_arn = {ROLE}up\nsource_profile = base\ncredential_source = Environment", "not both"),
+        (f"role_arn = {ROLE}up\nsource_profile = default", "it is its own source_profile and has no keys"),
+        (f"role_arn = {ROLE}up\nsource_profile = loop", "source_profile default leads back to itself"),
+        (f"role_arn = {ROLE}up\nsource_profile = nobody", "profile nobody has no credentials in"),
+        (f"role_arn = {ROLE}up\ncredential_source = Moon", "credential_source is Moon: it must be"),
+        (f"role_arn = {ROLE}up\ncredential_source = Environment", "AWS_ACCESS_KEY_ID is not set"),
+        (f"role_arn = {ROLE}up\nsource_profile = base\nmfa_serial = x", "mfa_serial asks for a code"),
+        (f"role_arn = {ROLE}up\nsource_profile = base\nduration_seconds = long", "duration_seconds is no number"),
+    ],
+)
+def test_role_that_cannot_be_assumed(s3once, bucket, keys, aws, tree, config, says):
+    put(aws / "credentials", BASE + "[wrong]\naws_access_key_id = AKIABASE\naws_secret_access_key = other\n")
+    put(aws / "config", f"[default]\n{config}\n[profile loop]\nrole_arn = {ROLE}x\nsource_profile = default\n")
+    with Sts(keys, {"up": {}}, KNOWN) as sts:
+        run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **sts_env(sts)}, timeout=20)
+    assert run.code == 3 and says in run.err and "baseSecret" not in run.err, run
+
+
+def test_sts_out_of_order_for_a_moment(uploads, keys, aws):
+    """A first load that fails is tried again a little; it does not end the run."""
+    put(aws / "credentials", BASE)
+    put(aws / "config", f"[profile work]\nrole_arn = {ROLE}up\nsource_profile = base\n")
+
+    class Flaky(Sts):
+        def reply(self, *request):
+            return super().reply(*request) if len(self.requests) > 2 else (503, "")
+
+    with Flaky(keys, {"up": {}}, KNOWN) as sts:
+        uploads("up", sts_env(sts, AWS_PROFILE="work"))
+
+
+# --- web identity
+
+
+def test_web_identity_of_the_environment(s3once, s3, bucket, keys, s3_wire, tree, tmp_path):
+    """As in EKS. The token's file is written anew; each assumption takes the one that is there."""
+    token = tmp_path / "token"
+    put(token, "eyJ.one.+/=\n")
+    s3_wire.latency = 0.7
+    make_tree(tree, {"folder/large": 60 * MIB})
+    with Sts(keys, {"pod": {"RoleSessionName": "pod-1"}}, web_tokens=["eyJ.one.+/="], seconds=4) as sts:
+        env = sts_env(
+            sts, AWS_WEB_IDENTITY_TOKEN_FILE=str(token), AWS_ROLE_ARN=ROLE + "pod", AWS_ROLE_SESSION_NAME="pod-1"
+        )
+        run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env={**NOTHING, **env})
+        wait_until(lambda: sts.assumed, what="the first assumption")
+        sts.web_tokens = ["eyJ.two"]
+        put(token, "eyJ.two")
+        result = run.wait()
+    assert result.code == 0 and "paused" not in result.err, result
+    s3.assert_same(tree, bucket, "p")
+    assert len(keys.used()) >= 2 and "eyJ" not in result.out + result.err
+
+
+def test_web_identity_of_a_profile_as_source_of_a_role(uploads, keys, aws, tmp_path):
+    put(tmp_path / "token", "eyJ.one")
+    put(
+        aws / "config",
+        f"[default]\nrole_arn = {ROLE}up\nsource_profile = pod\n"
+        f"[profile pod]\nrole_arn = {ROLE}pod\nweb_identity_token_file = {tmp_path / 'token'}\n",
+    )
+    with Sts(keys, {"pod": {}, "up": {}}, web_tokens=["eyJ.one"]) as sts:
+        uploads("up", sts_env(sts))
+        assert [assumed[:2] for assumed in sts.assumed] == [("pod", "web identity"), ("up", "pod")]
+
+
+@pytest.mark.parametrize(
+    "token, role, says",
+    [
+        ("eyJ.wrong", "pod", "InvalidIdentityToken, request id r-2"),
+        (None, "pod", "cannot read a token from"),
+        ("eyJ.one", None, "neither AWS_ROLE_ARN nor role_arn"),
+        ("x" * 30000, "pod", "cannot read a token from"),
+    ],
+)
+def test_web_identity_that_is_refused(s3once, bucket, keys, tree, tmp_path, token, role, says):
+    if token:
+        put(tmp_path / "token", token)
+    with Sts(keys, {"pod": {}}, web_tokens=["eyJ.one"]) as sts:
+        env = sts_env(sts, AWS_WEB_IDENTITY_TOKEN_FILE=str(tmp_path / "token"), AWS_ROLE_ARN=role and ROLE + role)
+        run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **env}, timeout=20)
+    assert run.code == 3 and says in run.err and "eyJ" not in run.err, run
