@@ -1,5 +1,7 @@
 """nginx as an S3 that stores nothing: takes bodies, echoes checksums, answers multipart. For measuring the client."""
 
+import urllib.request
+
 from .base import Server, free_ports
 from .nginx_count import nginx_head, start_nginx
 
@@ -14,6 +16,13 @@ LISTED = REPLY.format("ListBucketResult", "<Name>b</Name><KeyCount>0</KeyCount><
 LUA = """\
 local method, args = ngx.req.get_method(), ngx.req.get_uri_args()
 local etag = "9e107d9d372bb6826bd81d3542a419d6"
+local counts = ngx.shared.counts
+if ngx.var.uri == "/counts" then
+	local lines = {}
+	for _, name in ipairs(counts:get_keys(0)) do lines[#lines + 1] = name .. " " .. counts:get(name) end
+	return ngx.say(table.concat(lines, " "))
+end
+counts:incr(method, 1, 0)
 local function reply(status, body)
 	ngx.status = status
 	ngx.header["x-amz-request-id"] = ngx.var.request_id
@@ -29,6 +38,9 @@ local function checksums()
 	end
 	return found
 end
+-- Else nginx itself would answer them, with 304 for If-None-Match: * since the reply has an etag.
+ngx.req.clear_header("If-None-Match")
+ngx.req.clear_header("If-Match")
 if method == "PUT" then
 	local sent = checksums()
 	if MD5 then
@@ -55,6 +67,7 @@ if method == "POST" and args.uploadId then
 	return reply(200, ([[COMPLETED]]):format(etag, elements))
 end
 if method == "DELETE" then return reply(204, "") end
+if method == "HEAD" and not ngx.var.uri:find("^/[^/]+/.") then return reply(200, "") end -- a bucket
 if method == "GET" then return reply(200, [[LISTED]]) end
 return reply(404, "")
 """
@@ -76,6 +89,7 @@ http {{
 	uwsgi_temp_path {folder}/tmp;
 	scgi_temp_path {folder}/tmp;
 	large_client_header_buffers 4 16k;
+	lua_shared_dict counts 64k;
 	merge_slashes off;
 	lua_package_path "/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua;;";
 	server {{
@@ -114,3 +128,10 @@ class NginxSink(Server):
                 key=key,
             ),
         )
+
+    def counts(self):
+        """How many requests came so far, by method."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(self.endpoint + "/counts", timeout=10) as reply:
+            words = reply.read().decode().split()
+        return {method: int(count) for method, count in zip(words[::2], words[1::2])}
