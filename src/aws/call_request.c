@@ -1,7 +1,6 @@
 #include "aws/call_request.h"
 #include "base/clock.h"
 #include <errno.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,13 +45,6 @@ static int build_url(struct service_conn *conn, const struct call *call, struct 
 		text_add(url, call->query);
 	}
 	return ret_host->error ? ret_host->error : url->error;
-}
-
-static void hash_body(const struct http_body *body, char ret[static 65])
-{
-	unsigned char hash[SHA256_DIGEST_LENGTH];
-	SHA256(body->memory ? body->memory : (const unsigned char *)"", (size_t)body->bytes, hash);
-	hex_encode(hash, sizeof hash, ret);
 }
 
 /* "name: value" lines, one after the other in conn->lines, and the pointers to them. */
@@ -111,9 +103,10 @@ int call_request_build(struct service_conn *conn, const struct call *call, struc
 		return -EINVAL;
 	ret->signed_s = service_wall_s(conn->service);
 	clock_format_amz(ret->signed_s, date);
-	if (!call->payload_hash)
-		hash_body(&call->body, ret->payload_hash);
 	int error = build_url(conn, call, &host, &path_at);
+	if (!error && !call->payload_hash)
+		error = sigv4_sha256(&conn->signing, call->body.memory ? call->body.memory : "",
+			(size_t)call->body.bytes, ret->payload_hash);
 	headers[n++] = (struct sigv4_header){"host", text_string(&host)};
 	headers[n++] = (struct sigv4_header){"x-amz-date", date};
 	if (conn->service->options.is_s3)

@@ -1,6 +1,5 @@
 #include "aws/dynamodb.h"
 #include "aws/dynamodb_request.h"
-#include <stdio.h>
 #include <string.h>
 
 /* What a conditional write asks for. Names and values are #c0 and :c0 of the conditions, #u0 and
@@ -15,6 +14,32 @@ struct expression {
 	size_t n_conditions;
 };
 
+/* "#c7", ":u12": what stands for a name or a value. Not printed: it is most of what is written. */
+struct placeholder {
+	char text[24];
+};
+
+static struct placeholder placeholder(char sigil, char kind, size_t i)
+{
+	struct placeholder ret;
+	char *at = ret.text + sizeof ret.text - 1;
+	*at = 0;
+	do
+		*--at = (char)('0' + i % 10);
+	while (i /= 10);
+	*--at = kind;
+	*--at = sigil;
+	memmove(ret.text, at, strlen(at) + 1);
+	return ret;
+}
+
+static void add_equals(struct text *body, char kind, size_t i)
+{
+	text_add(body, placeholder('#', kind, i).text);
+	text_add(body, " = ");
+	text_add(body, placeholder(':', kind, i).text);
+}
+
 static void add_conditions(struct text *body, const struct expression *e)
 {
 	const bool first = !e->must_exist;
@@ -27,11 +52,14 @@ static void add_conditions(struct text *body, const struct expression *e)
 	text_add(body, e->must_exist ? "attribute_exists(#k)" : "");
 	for (size_t i = 0; i < e->n_conditions; i++) {
 		text_add(body, i || !first ? " AND " : "");
-		if (e->conditions[i].test == CONDITION_EQUALS)
-			text_addf(body, "#c%zu = :c%zu", i, i);
-		else
-			text_addf(body, "attribute_%sexists(#c%zu)",
-				e->conditions[i].test == CONDITION_ABSENT ? "not_" : "", i);
+		if (e->conditions[i].test == CONDITION_EQUALS) {
+			add_equals(body, 'c', i);
+			continue;
+		}
+		const bool absent = e->conditions[i].test == CONDITION_ABSENT;
+		text_add(body, absent ? "attribute_not_exists(" : "attribute_exists(");
+		text_add(body, placeholder('#', 'c', i).text);
+		text_add_char(body, ')');
 	}
 	text_add(body, e->may_be_absent && e->n_conditions ? ")\"" : "\"");
 	dynamodb_member(body, "ReturnValuesOnConditionCheckFailure");
@@ -44,8 +72,12 @@ static void add_clause(struct text *body, const struct expression *e, bool sets)
 	for (size_t i = 0; i < e->n_changes; i++) {
 		if ((e->changes[i].value != NULL) != sets)
 			continue;
-		text_addf(body, sets ? "%s#u%zu = :u%zu" : "%s#u%zu", before, i, i);
+		text_add(body, before);
 		before = ", ";
+		if (sets)
+			add_equals(body, 'u', i);
+		else
+			text_add(body, placeholder('#', 'u', i).text);
 	}
 }
 
@@ -60,10 +92,9 @@ static void add_changes(struct text *body, const struct expression *e)
 	text_add(body, e->count ? " ADD #n :n\"" : "\"");
 }
 
-static void add_name(struct text *body, const char *kind, size_t i, const char *name)
+static void add_name(struct text *body, char kind, size_t i, const char *name)
 {
-	text_add(body, body->data && body->data[body->len - 1] == '{' ? "" : ",");
-	text_addf(body, "\"#%s%zu\":", kind, i);
+	dynamodb_member(body, placeholder('#', kind, i).text);
 	json_add_string(body, name, strlen(name));
 }
 
@@ -83,9 +114,9 @@ static void add_names(struct text *body, const struct expression *e)
 		json_add_string(body, e->count, strlen(e->count));
 	}
 	for (size_t i = 0; i < e->n_conditions; i++)
-		add_name(body, "c", i, e->conditions[i].name);
+		add_name(body, 'c', i, e->conditions[i].name);
 	for (size_t i = 0; i < e->n_changes; i++)
-		add_name(body, "u", i, e->changes[i].name);
+		add_name(body, 'u', i, e->changes[i].name);
 	text_add_char(body, '}');
 }
 
@@ -105,18 +136,17 @@ static void add_value(struct text *body, bool *begun, const char *name, enum val
 static void add_values(struct text *body, const struct expression *e)
 {
 	bool begun = false;
-	char name[24];
 	for (size_t i = 0; i < e->n_conditions; i++) {
 		const struct condition *c = &e->conditions[i];
-		snprintf(name, sizeof(name), ":c%zu", i);
 		if (c->test == CONDITION_EQUALS)
-			add_value(body, &begun, name, c->type, c->value, strlen(c->value));
+			add_value(body, &begun, placeholder(':', 'c', i).text, c->type, c->value,
+				strlen(c->value));
 	}
 	for (size_t i = 0; i < e->n_changes; i++) {
-		snprintf(name, sizeof(name), ":u%zu", i);
-		if (e->changes[i].value)
-			add_value(body, &begun, name, e->changes[i].type, e->changes[i].value,
-				change_bytes(&e->changes[i]));
+		const struct change *change = &e->changes[i];
+		if (change->value)
+			add_value(body, &begun, placeholder(':', 'u', i).text, change->type,
+				change->value, change_bytes(change));
 	}
 	if (e->count)
 		add_value(body, &begun, ":n", VALUE_NUMBER, "1", 1);

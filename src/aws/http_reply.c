@@ -2,7 +2,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define HEADERS_MAX_BYTES (64U << 10)
+#define HEADERS_MAX_BYTES   (64U << 10)
+#define HEADERS_USUAL_BYTES 1000
 
 void http_reply_drop_headers(struct http_reply *reply)
 {
@@ -16,6 +17,7 @@ void http_reply_begin(struct http_reply *reply, size_t max_bytes)
 	http_reply_drop_headers(reply);
 	reply->body.max = max_bytes;
 	reply->headers.max = HEADERS_MAX_BYTES;
+	text_reserve(&reply->headers, HEADERS_USUAL_BYTES);
 	reply->status = 0;
 	reply->sent_bytes = 0;
 }

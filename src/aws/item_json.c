@@ -40,7 +40,7 @@ void item_add_value(struct text *ret, enum value_type type, const char *value, s
 		text_add_bytes(ret, value, n);
 		return;
 	}
-	text_addf(ret, "{\"%c\":", type);
+	text_add_bytes(ret, (char[]){'{', '"', (char)type, '"', ':'}, 5);
 	if (type == VALUE_BYTES)
 		add_base64(ret, value, n);
 	else

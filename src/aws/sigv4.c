@@ -1,9 +1,10 @@
 #include "aws/sigv4.h"
 #include "base/clock.h"
 #include <errno.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/params.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,9 @@
 
 void sigv4_cache_wipe(struct sigv4_cache *cache)
 {
+	EVP_MAC_CTX_free(cache->mac);
+	EVP_MD_CTX_free(cache->sha256);
+	text_wipe(&cache->canonical);
 	OPENSSL_cleanse(cache, sizeof *cache);
 }
 
@@ -33,6 +37,22 @@ void uri_encode(struct text *ret, const char *s, size_t n, int keep_slash)
 	text_add_bytes(ret, s + plain, n - plain);
 }
 
+int sigv4_sha256(struct sigv4_cache *cache, const void *bytes, size_t n, char ret_hex[static 65])
+{
+	unsigned char hash[HASH_BYTES];
+	const EVP_MD *kind = NULL; /* the one it has */
+	if (!cache->sha256) {
+		cache->sha256 = EVP_MD_CTX_new();
+		kind = EVP_sha256();
+	}
+	if (!cache->sha256 || !EVP_DigestInit_ex2(cache->sha256, kind, NULL) ||
+		!EVP_DigestUpdate(cache->sha256, bytes, n) ||
+		!EVP_DigestFinal_ex(cache->sha256, hash, NULL))
+		return -ENOMEM;
+	hex_encode(hash, sizeof hash, ret_hex);
+	return 0;
+}
+
 static int hmac(const void *key, size_t key_bytes, const char *message,
 	unsigned char ret[static HASH_BYTES])
 {
@@ -43,7 +63,34 @@ static int hmac(const void *key, size_t key_bytes, const char *message,
 		       : -ENOMEM;
 }
 
-/* Makes cache.key the signing key for this day, region, service and secret. */
+/* Makes the key that of cache.mac. */
+static int set_key(struct sigv4_cache *cache, const unsigned char key[static HASH_BYTES])
+{
+	const OSSL_PARAM params[] = {
+		OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char[]){"SHA256"}, 0),
+		OSSL_PARAM_construct_end()};
+	if (!cache->mac) {
+		EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+		cache->mac = EVP_MAC_CTX_new(mac);
+		EVP_MAC_free(mac);
+	}
+	return cache->mac && EVP_MAC_init(cache->mac, key, HASH_BYTES, params) ? 0 : -ENOMEM;
+}
+
+static int sign_string(
+	struct sigv4_cache *cache, const char *s, char ret_hex[static 2 * HASH_BYTES + 1])
+{
+	unsigned char signature[HASH_BYTES];
+	size_t n;
+	if (!EVP_MAC_init(cache->mac, NULL, 0, NULL) || /* from the start, with the same key */
+		!EVP_MAC_update(cache->mac, (const unsigned char *)s, strlen(s)) ||
+		!EVP_MAC_final(cache->mac, signature, &n, sizeof signature))
+		return -ENOMEM;
+	hex_encode(signature, sizeof signature, ret_hex);
+	return 0;
+}
+
+/* Makes cache.mac that of the signing key for this day, region, service and secret. */
 static int derive_key(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request, const char *date)
 {
@@ -57,15 +104,19 @@ static int derive_key(struct sigv4_cache *cache, const struct credentials *crede
 		return 0;
 	char first[sizeof credentials->secret + 4];
 	int first_bytes = snprintf(first, sizeof first, "AWS4%s", credentials->secret);
-	int error = hmac(first, (size_t)first_bytes, day, cache->key);
+	unsigned char key[HASH_BYTES];
+	int error = hmac(first, (size_t)first_bytes, day, key);
 	OPENSSL_cleanse(first, sizeof first);
 	const char *const steps[] = {request->region, request->service, "aws4_request"};
 	for (size_t i = 0; i < 3 && !error; i++) {
-		unsigned char key[HASH_BYTES];
-		memcpy(key, cache->key, sizeof key);
-		error = hmac(key, sizeof key, steps[i], cache->key);
-		OPENSSL_cleanse(key, sizeof key);
+		unsigned char next[HASH_BYTES];
+		error = hmac(key, sizeof key, steps[i], next);
+		memcpy(key, next, sizeof key);
+		OPENSSL_cleanse(next, sizeof next);
 	}
+	if (!error)
+		error = set_key(cache, key);
+	OPENSSL_cleanse(key, sizeof key);
 	memcpy(cache->scope, error ? "" : scope, error ? 1 : sizeof scope);
 	memcpy(cache->secret_id, credentials->secret, sizeof cache->secret_id);
 	return error;
@@ -133,29 +184,24 @@ static void add_headers(struct text *t, const struct sigv4_header *const *sorted
 	}
 }
 
-static int hash_canonical_request(const struct sigv4_request *request,
+static int hash_canonical_request(struct sigv4_cache *cache, const struct sigv4_request *request,
 	const struct sigv4_header *const *sorted, char ret_hex[static 2 * HASH_BYTES + 1])
 {
-	struct text t = TEXT(CANONICAL_MAX_BYTES);
-	text_add(&t, request->method);
-	text_add_char(&t, '\n');
-	text_add(&t, request->path);
-	text_add_char(&t, '\n');
-	text_add(&t, request->query);
-	text_add_char(&t, '\n');
-	add_headers(&t, sorted, request->n_headers);
-	text_add_char(&t, '\n');
-	add_names(&t, sorted, request->n_headers);
-	text_add_char(&t, '\n');
-	text_add(&t, request->payload_hash);
-	unsigned char hash[HASH_BYTES];
-	if (!t.error)
-		SHA256((const unsigned char *)t.data, t.len, hash);
-	int error = t.error;
-	text_wipe(&t); /* holds the session token */
-	if (!error)
-		hex_encode(hash, sizeof hash, ret_hex);
-	return error;
+	struct text *t = &cache->canonical;
+	text_reset(t);
+	t->max = CANONICAL_MAX_BYTES;
+	text_add(t, request->method);
+	text_add_char(t, '\n');
+	text_add(t, request->path);
+	text_add_char(t, '\n');
+	text_add(t, request->query);
+	text_add_char(t, '\n');
+	add_headers(t, sorted, request->n_headers);
+	text_add_char(t, '\n');
+	add_names(t, sorted, request->n_headers);
+	text_add_char(t, '\n');
+	text_add(t, request->payload_hash);
+	return t->error ? t->error : sigv4_sha256(cache, t->data, t->len, ret_hex);
 }
 
 int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
@@ -169,16 +215,14 @@ int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_header *sorted[SIGV4_HEADERS_MAX];
 	sort_headers(request, sorted);
 	if (!error)
-		error = hash_canonical_request(request, sorted, hex);
+		error = hash_canonical_request(cache, request, sorted, hex);
 	if (error)
 		return error;
 	char to_sign[sizeof ALGORITHM + sizeof date + sizeof cache->scope + sizeof hex];
 	snprintf(to_sign, sizeof to_sign, ALGORITHM "\n%s\n%s\n%s", date, cache->scope, hex);
-	unsigned char signature[HASH_BYTES];
-	error = hmac(cache->key, sizeof cache->key, to_sign, signature);
+	error = sign_string(cache, to_sign, hex);
 	if (error)
 		return error;
-	hex_encode(signature, sizeof signature, hex);
 	text_addf(ret_authorization,
 		ALGORITHM " Credential=%s/%s, SignedHeaders=", credentials->access_key,
 		cache->scope);

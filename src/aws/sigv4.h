@@ -3,20 +3,26 @@
 #pragma once
 #include "aws/credentials.h"
 #include "base/text.h"
+#include <openssl/evp.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define SIGV4_UNSIGNED   "UNSIGNED-PAYLOAD"
 #define SIGV4_EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-/* The signing key of one day, region and service, kept between requests. Zero it to start; not
- * thread-safe; wipe at the end. */
+/* The signing key of one day, region and service, and what else is worth keeping between requests.
+ * Zero it to start; not thread-safe; wipe at the end. */
 struct sigv4_cache {
 	char scope[128];
-	char secret_id[132]; /* the secret it was derived from */
-	unsigned char key[32];
+	char secret_id[132];   /* the secret it was derived from */
+	EVP_MAC_CTX *mac;      /* HMAC-SHA256 with that key */
+	EVP_MD_CTX *sha256;    /* made once, since OpenSSL takes long to find an algorithm */
+	struct text canonical; /* kept for its memory */
 };
 void sigv4_cache_wipe(struct sigv4_cache *cache);
+
+/* The SHA-256 of n bytes in hex; 0 or -ENOMEM. */
+int sigv4_sha256(struct sigv4_cache *cache, const void *bytes, size_t n, char ret_hex[static 65]);
 
 struct sigv4_header {
 	const char *name, *value;

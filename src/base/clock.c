@@ -65,12 +65,40 @@ static int years_since_1900(int year)
 	return year >= 100 ? year - 1900 : year < 70 ? year + 100 : year;
 }
 
+static int two_digits(const char *s)
+{
+	return (s[0] - '0') * 10 + s[1] - '0';
+}
+
+/* "Sun, 06 Nov 1994 08:49:37 GMT", as every server writes it today: without sscanf, since each
+ * reply has one. */
+static bool parse_fixed_date(const char *s, struct tm *ret)
+{
+	static const char form[] = "aaa, 00 aaa 0000 00:00:00 GMT";
+	if (strlen(s) != sizeof form - 1)
+		return false;
+	for (size_t i = 0; form[i]; i++) {
+		bool is_digit = s[i] >= '0' && s[i] <= '9';
+		if (form[i] == '0' ? !is_digit : form[i] != 'a' && form[i] != s[i])
+			return false;
+	}
+	*ret = (struct tm){.tm_mday = two_digits(s + 5),
+		.tm_mon = month_of((char[]){s[8], s[9], s[10], 0}),
+		.tm_year = two_digits(s + 12) * 100 + two_digits(s + 14) - 1900,
+		.tm_hour = two_digits(s + 17),
+		.tm_min = two_digits(s + 20),
+		.tm_sec = two_digits(s + 23)};
+	return true;
+}
+
 int64_t clock_parse_http_date(const char *s)
 {
 	struct tm tm = {0};
 	char month[4] = "", zone[4] = "";
 	int end = 0;
 	const char *comma = strchr(s, ',');
+	if (parse_fixed_date(s, &tm))
+		return time_of(&tm);
 	const bool parsed =
 		comma ? sscanf(comma, ", %2d %3s %4d %2d:%2d:%2d %3s%n", &tm.tm_mday, month,
 				&tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone,

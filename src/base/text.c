@@ -58,6 +58,11 @@ static bool reserve(struct text *t, size_t n)
 	return true;
 }
 
+void text_reserve(struct text *t, size_t n)
+{
+	reserve(t, n);
+}
+
 void text_add_bytes(struct text *t, const void *bytes, size_t n)
 {
 	if (!reserve(t, n))
@@ -86,17 +91,22 @@ void text_addf(struct text *t, const char *format, ...)
 	va_end(ap);
 }
 
+/* Written where it will stay; again only if there was no room, which is rare. */
 void text_addfv(struct text *t, const char *format, va_list ap)
 {
 	va_list again;
 	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, format, ap);
+	size_t room = t->error ? 0 : t->cap - t->len;
+	int n = vsnprintf(room ? t->data + t->len : NULL, room, format, ap);
 	if (n < 0 && !t->error)
 		t->error = -EMSGSIZE;
 	if (n >= 0 && reserve(t, (size_t)n)) {
-		vsnprintf(t->data + t->len, (size_t)n + 1, format, again);
+		if ((size_t)n >= room)
+			vsnprintf(t->data + t->len, (size_t)n + 1, format, again);
 		t->len += (size_t)n;
 	}
+	if (t->data)
+		t->data[t->len] = 0;
 	va_end(again);
 }
 

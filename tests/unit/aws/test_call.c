@@ -157,6 +157,7 @@ static bool is_signed(const struct script_request *request, const char *key, con
 	CHECK_INT(sigv4_sign(&cache, &credentials, &again, &want), 0);
 	bool same = CHECK_STRING(authorization, text_string(&want));
 	text_clear(&want);
+	sigv4_cache_wipe(&cache);
 	return same;
 }
 

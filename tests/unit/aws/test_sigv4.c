@@ -187,6 +187,7 @@ static void test_limits(void)
 	request.region = "r";
 	CHECK_INT(sigv4_sign(&cache, &credentials, &request, &got), -EMSGSIZE);
 	text_clear(&got);
+	sigv4_cache_wipe(&cache);
 }
 
 static void test_uri_encode(void)
