@@ -310,10 +310,11 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 	return o;
 }
 
-enum outcome mark_record_upload(const struct mark_ref *ref, const struct claim *claim,
+enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	const struct upload_record *record, struct problem *ret_problem)
 {
 	struct changes c = {0};
+	claim->has_upload = true;
 	set_text(&c, "upload", record->upload_id);
 	set_number(&c, "part", (int64_t)record->part_bytes);
 	set_number(&c, "upload_size", (int64_t)record->size);
@@ -346,8 +347,9 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	set_text(&c, "sum", version->sum);
 	set_text(&c, "etag", version->etag);
 	set_number(&c, "at", now_s(ref));
-	unset_upload(&c);
-	unset(&c, "error");
+	/* A claim has no error, and only some have an upload: half of the request's length. */
+	if (claim->taken_over || claim->has_upload)
+		unset_upload(&c);
 	const struct condition fence[] = {equals("state", state_names[MARK_CLAIMED]),
 		equals("session", ref->session), equals("claim", claim->id)};
 	enum outcome o = update(ref, &c, fence, 3, ret_seen, ret_problem);

@@ -81,6 +81,7 @@ struct claim {
 	bool taken_over; /* `before` was there: its upload id and last done version are kept in the
 			    mark */
 	struct mark before; /* owned */
+	bool has_upload;    /* an upload was recorded under this claim, or may have been */
 };
 void claim_clear(struct claim *claim);
 
@@ -103,7 +104,7 @@ struct upload_record {
 	uint64_t part_bytes, size;
 	int64_t mtime_ns;
 };
-enum outcome mark_record_upload(const struct mark_ref *ref, const struct claim *claim,
+enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	const struct upload_record *record, struct problem *ret_problem);
 /* Step 6. OK also if this very version is done by whomever. REFUSED: we are fenced; *ret_seen is
  * the mark. */
