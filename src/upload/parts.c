@@ -201,6 +201,22 @@ static enum outcome failed_reading(int error, int *ret_read_error, struct proble
 	return error == -ECANCELED ? OUTCOME_ABANDONED : OUTCOME_LOCAL;
 }
 
+/* The server did not say what it has but for an etag, which may be the MD5 of the bytes that were
+ * sent: those whose CRC is known. */
+static int add_md5(struct worker *worker, const struct range *range, struct sums *sums)
+{
+	struct sums again;
+	int error = body_digest(&worker->digest, DIGEST_CRC32C | DIGEST_MD5, range, worker->buffer,
+		worker->buffer_bytes, run_is_over, worker->run, &again);
+	if (!error && again.crc32c != sums->crc32c)
+		error = -ESTALE;
+	if (error)
+		return error;
+	memcpy(sums->md5, again.md5, sizeof sums->md5);
+	sums->kinds |= DIGEST_MD5;
+	return 0;
+}
+
 static enum outcome put_part(struct worker *worker, struct upload *upload, unsigned index,
 	const struct range *range, int *ret_read_error, struct problem *problem)
 {
@@ -220,6 +236,11 @@ static enum outcome put_part(struct worker *worker, struct upload *upload, unsig
 	report_sent(&worker->run->report, range->bytes);
 	if (stream.error)
 		return failed_reading(stream.error, ret_read_error, problem);
+	if (o == OUTCOME_OK && !*part.crc32c && !(put.sums->kinds & DIGEST_MD5)) {
+		int error = add_md5(worker, range, &upload->sums[index]);
+		if (error)
+			return failed_reading(error, ret_read_error, problem);
+	}
 	if (o == OUTCOME_OK && proof_part(&upload->sums[index], &part) == PROOF_NO) {
 		problem_set(problem, "S3 stored other bytes of part %u than were sent", index + 1);
 		return OUTCOME_BAD_DIGEST;
@@ -237,6 +258,9 @@ static enum outcome send_part(struct worker *worker, struct upload *upload, unsi
 	const struct range range = {file->fd, plan_offset(&file->plan, index),
 		plan_bytes(&file->plan, file->state.size, index)};
 	unsigned kinds = s3_wanted_digests(worker->run->s3);
+	/* Many first parts are sent before the first reply tells whether MD5 is needed. */
+	if (s3_knows(worker->run->s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
+		kinds &= ~(unsigned)DIGEST_MD5;
 	const bool there = upload->done[index].part_number != 0;
 	if (there && !*upload->done[index].crc32c)
 		kinds |= DIGEST_MD5;
