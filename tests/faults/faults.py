@@ -255,7 +255,7 @@ def upload_id(request):
 # --- the client itself
 
 
-async def pid_of(x):
+def pid_of(x):
     if x.record.pid is None:
         raise AssertionError("whose request this is could not be found")
     return x.record.pid
@@ -264,9 +264,10 @@ async def pid_of(x):
 async def kill_before(x, rule):
     """kill -9 of the client when the request has been read; it is never forwarded."""
     await x.body()
-    os.kill(await pid_of(x), signal.SIGKILL)
-    x.reset()
+    pid = pid_of(x)
     x.fire(rule)
+    os.kill(pid, signal.SIGKILL)
+    x.reset()
 
 
 async def kill_inside(x, rule):
@@ -274,17 +275,19 @@ async def kill_inside(x, rule):
     if x.whole is not None or x.request.length < 2:
         return await x.proxy.pass_on(x)
     await x.forward_cut()
-    os.kill(await pid_of(x), signal.SIGKILL)
-    x.reset()
+    pid = pid_of(x)
     x.fire(rule)
+    os.kill(pid, signal.SIGKILL)
+    x.reset()
 
 
 async def kill_after(x, rule):
     """kill -9 when the server has done it, before the client hears of it."""
     await x.forward()
-    os.kill(await pid_of(x), signal.SIGKILL)
-    x.reset()
+    pid = pid_of(x)
     x.fire(rule)
+    os.kill(pid, signal.SIGKILL)
+    x.reset()
 
 
 def kill_late(seconds):
@@ -293,9 +296,10 @@ def kill_late(seconds):
     @named(f"kill_late({seconds})")
     async def fault(x, rule):
         await x.body()
-        os.kill(await pid_of(x), signal.SIGKILL)
-        x.reset()
+        pid = pid_of(x)
         x.fire(rule)
+        os.kill(pid, signal.SIGKILL)
+        x.reset()
         x.record.late = True
         x.proxy.later(forward_later(x, seconds))
 
@@ -305,7 +309,7 @@ def kill_late(seconds):
 async def stop_before(x, rule):
     """SIGSTOP when the request has been read; it waits until rule.released, then goes on. The test sends SIGCONT."""
     await x.body()
-    os.kill(await pid_of(x), signal.SIGSTOP)
+    os.kill(pid_of(x), signal.SIGSTOP)
     x.fire(rule)
     await x.hold(rule)
     await x.proxy.pass_on(x)
@@ -315,7 +319,7 @@ async def stop_inside(x, rule):
     """SIGSTOP in the middle of the body. What the client has not sent yet comes after SIGCONT."""
     if x.whole is not None or x.request.length < 2:
         return await x.proxy.pass_on(x)
-    os.kill(await pid_of(x), signal.SIGSTOP)
+    os.kill(pid_of(x), signal.SIGSTOP)
     x.fire(rule)
     await x.hold(rule)
     await x.proxy.pass_on(x)
@@ -324,7 +328,7 @@ async def stop_inside(x, rule):
 async def stop_after(x, rule):
     """SIGSTOP when the server has done it; the answer waits for the client."""
     reply = await x.forward()
-    os.kill(await pid_of(x), signal.SIGSTOP)
+    os.kill(pid_of(x), signal.SIGSTOP)
     x.fire(rule)
     await x.hold(rule)
     await x.answer(reply)

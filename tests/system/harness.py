@@ -118,7 +118,7 @@ class Program:
     env: added to (None: taken away from) the clean environment. cwd: where it runs, by default the test's folder.
     stdin: bytes. unprivileged: without root's power to open what permissions forbid. after: a FIFO; it begins when
     somebody has opened that for writing. elsewhere: in a pid namespace of its own, so that others cannot see whether it
-    lives, as if it ran on another host.
+    lives, as if it ran on another host. wrap: a command that runs it.
     """
 
     def __init__(self, folder, s3=None, dynamodb=None, table=None):
@@ -150,9 +150,9 @@ class Program:
         if table:
             self.environment["S3ONCE_MARKS"] = f"dynamodb:{table}"
 
-    def start(self, *args, env=None, cwd=None, stdin=b"", unprivileged=False, after=None, elsewhere=False):
+    def start(self, *args, env=None, cwd=None, stdin=b"", unprivileged=False, after=None, elsewhere=False, wrap=()):
         argv = [os.fspath(arg) if isinstance(arg, Path) else arg for arg in args]
-        argv = [*WRAP, str(self.binary()), *argv]
+        argv = [*wrap, *WRAP, str(self.binary()), *argv]
         if unprivileged and os.geteuid() == 0:
             argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--", *argv]
         if elsewhere:

@@ -1,0 +1,89 @@
+/* Loaded into the program by LD_PRELOAD to make this host misbehave:
+ * S3ONCE_TEST_BOOTTIME=FILE: CLOCK_BOOTTIME alone is ahead by the seconds that FILE holds now (an
+ * int64_t), as after a suspend. S3ONCE_TEST_READ=eio|short|zero, S3ONCE_TEST_READ_PATH=TEXT,
+ * S3ONCE_TEST_READ_FROM=N: from the Nth pread on (from 1), of files with TEXT in their path, fails
+ * with EIO, gives at most 3 bytes fewer than half, or says that the file has ended. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+
+static const volatile int64_t *ahead_s;
+static atomic_uint reads;
+
+__attribute__((constructor)) static void begin(void)
+{
+	const char *path = getenv("S3ONCE_TEST_BOOTTIME");
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return;
+	void *map = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
+	ahead_s = map == MAP_FAILED ? NULL : map;
+	close(fd);
+}
+
+PUBLIC int clock_gettime(clockid_t id, struct timespec *ret)
+{
+	static int (*real)(clockid_t, struct timespec *);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+	int r = real(id, ret);
+	if (!r && id == CLOCK_BOOTTIME && ahead_s)
+		ret->tv_sec += (time_t)*ahead_s;
+	return r;
+}
+
+static bool is_chosen(int fd)
+{
+	const char *text = getenv("S3ONCE_TEST_READ_PATH"), *from = getenv("S3ONCE_TEST_READ_FROM");
+	char link[64], path[4096];
+	if (!text)
+		return false;
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(link, path, sizeof path - 1);
+	if (n < 0)
+		return false;
+	path[n] = 0;
+	return strstr(path, text) && ++reads >= (unsigned)(from ? atoi(from) : 1);
+}
+
+static ssize_t misread(
+	ssize_t (*real)(int, void *, size_t, off_t), int fd, void *buf, size_t n, off_t offset)
+{
+	const char *how = getenv("S3ONCE_TEST_READ");
+	if (!how || !is_chosen(fd))
+		return real(fd, buf, n, offset);
+	if (!strcmp(how, "eio")) {
+		errno = EIO;
+		return -1;
+	}
+	if (!strcmp(how, "zero"))
+		return 0;
+	return real(fd, buf, n > 8 ? n / 2 - 3 : 1, offset);
+}
+
+PUBLIC ssize_t pread(int fd, void *buf, size_t n, off_t offset)
+{
+	static ssize_t (*real)(int, void *, size_t, off_t);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "pread");
+	return misread(real, fd, buf, n, offset);
+}
+
+PUBLIC ssize_t pread64(int fd, void *buf, size_t n, off_t offset)
+{
+	static ssize_t (*real)(int, void *, size_t, off_t);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "pread64");
+	return misread(real, fd, buf, n, offset);
+}

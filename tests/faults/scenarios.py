@@ -1,0 +1,130 @@
+"""The scenarios that faults are thrown at: what is there before, and the runs during which the fault happens."""
+
+from dataclasses import dataclass, field
+
+from tests.faults import faults
+from tests.faults.stage import PART, Stage
+from tests.system.harness import MIB
+
+LARGE = 2 * PART + 2 * MIB  # three parts
+
+
+@dataclass
+class Scenario:
+    """prepare(stage): files, and runs before. runs: processes at once. expect: exit code once all is well."""
+
+    name: str
+    prepare: object
+    options: list = field(default_factory=list)
+    runs: int = 1
+    store: str = "dynamodb"
+    expect: int = 0
+    latency: float = 0
+    only: tuple = ()  # kinds of operations; empty: all but heartbeats
+
+    def stage(self, folder, arena, **how):
+        return Stage(folder, arena, store=self.store, latency=self.latency, **how)
+
+    def play(self, stage):
+        """The Results of the runs that the fault may hit."""
+        running = [stage.start(*self.options) for _ in range(self.runs)]
+        return [stage.ended(one) for one in running]
+
+
+def one_small(stage):
+    stage.write("a", 1000)
+
+
+def one_large(stage):
+    stage.write("large", LARGE)
+
+
+def small_and_large(stage):
+    stage.write("a", 1000)
+    stage.write("large", LARGE)
+
+
+def interrupted(stage):
+    """Killed when the second part had arrived."""
+    one_large(stage)
+    kill(stage, stage.s3, faults.kill_after, "UploadPart", 2)
+
+
+def killed_before_sending(stage):
+    one_small(stage)
+    kill(stage, stage.s3, faults.kill_before, "PutObject", 1)
+
+
+def killed_before_done(stage):
+    one_small(stage)
+    kill(stage, stage.dynamodb, faults.kill_before, "UpdateItem:done", 1)
+
+
+def dead_elsewhere(stage):
+    """Killed before sending, in a namespace of process ids of its own: only its lease tells that it is dead."""
+    one_small(stage)
+    kill(stage, stage.s3, faults.kill_before, "PutObject", 1, elsewhere=True)
+
+
+def kill(stage, proxy, fault, kind, nth, **how):
+    rule = proxy.add(fault, kind, nth=nth)
+    result = stage.push(**how)
+    killed = (1, -9) if how else (-9,)  # unshare of util-linux 2.38 does not pass the signal on
+    assert result.code in killed and rule.fired == 1, result
+    proxy.clear()
+
+
+def changed_small(stage):
+    one_small(stage)
+    assert stage.push().code == 0
+    stage.write("a", 2000)
+
+
+def changed_large(stage):
+    one_large(stage)
+    assert stage.push().code == 0
+    stage.write("large", LARGE + 1)
+
+
+def touched(stage):
+    """Another mtime, the same content."""
+    path = stage.write("a", 1000)
+    assert stage.push().code == 0
+    stage.write("a", path.read_bytes())
+
+
+def exists_otherwise(stage):
+    stage.write("a", 1000)
+    stage.put_foreign("a", b"somebody else's")
+
+
+def exists_alike(stage):
+    path = stage.write("a", 1000)
+    stage.arena.s3.client.put_object(Bucket=stage.arena.bucket, Key=stage.key("a"), Body=path.read_bytes())
+
+
+def some_files(stage):
+    for name in "abc":
+        stage.write(name, 1000)
+    stage.write("large", LARGE)
+
+
+REPLACE = ["--if-changed", "replace"]
+HEARTBEATS = ("UpdateItem:heartbeat",)
+
+SCENARIOS = [
+    Scenario("one small file", one_small),
+    Scenario("multipart file", one_large),
+    Scenario("resume", interrupted),
+    Scenario("take-over before sending", killed_before_sending),
+    Scenario("take-over before done", killed_before_done),
+    Scenario("take-over by lease", dead_elsewhere),
+    Scenario("changed file", changed_small, REPLACE),
+    Scenario("changed multipart file", changed_large, REPLACE),
+    Scenario("touched file", touched),
+    Scenario("object exists, other content", exists_otherwise, expect=1),
+    Scenario("object exists, same content", exists_alike),
+    Scenario("two uploaders", some_files, runs=2),
+    Scenario("heartbeats", one_large, latency=0.25, only=HEARTBEATS),
+    Scenario("SQLite store", small_and_large, store="sqlite"),
+]

@@ -1,0 +1,155 @@
+"""Where a case of faults is played: a tree of its own, proxies of its own before shared servers, runs that are all checked."""
+
+import os
+import signal
+from pathlib import Path
+
+from boto3.dynamodb.types import TypeDeserializer
+
+from tests.faults.checker import Checker, Violation, sqlite_marks
+from tests.faults.proxy import Proxy
+from tests.system.harness import MIB, Program, content, fresh_name
+
+SHARDS = 16  # what init makes unless told otherwise
+LEASE = 2  # seconds, of every case
+PART = 5 * MIB
+QUICK = ["--lease", f"{LEASE}s", "--part-size", "5MiB", "--no-progress", "--concurrency", "2", "--request-timeout", "1s"]
+
+
+class Stage:
+    """store: "dynamodb" or "sqlite". behaves, close_each, tls, latency: see Proxy. Use it with `with`."""
+
+    def __init__(self, folder, arena, store="dynamodb", behaves=None, close_each=False, tls=False, latency=0, honours=True):
+        self.folder, self.arena, self.store = Path(folder), arena, store
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.prefix = fresh_name("p")
+        self.tree = self.folder / "tree"
+        self.tree.mkdir()
+        how = {"close_each": close_each, "tls": tls, "latency": latency}
+        self.s3 = Proxy(arena.s3, "s3", self.folder / "s3-proxy", behaves=behaves, **how)
+        self.dynamodb = Proxy(arena.dynamodb, "dynamodb", self.folder / "dynamodb-proxy", **how)
+        self.checker = Checker(arena.s3, arena.bucket, lambda: (self.s3.history, self.dynamodb.history), honours)
+        self.runs = []
+
+    def __enter__(self):
+        self.s3.start()
+        self.dynamodb.start()
+        table = self.arena.table if self.store == "dynamodb" else None
+        self.program = Program(self.folder, self.s3, self.dynamodb, table)
+        if self.store == "sqlite":
+            self.marks_file = self.folder / "state" / "marks.db"
+            self.program.environment["S3ONCE_MARKS"] = f"sqlite:{self.marks_file}"
+        if self.s3.ca:
+            self.program.environment["AWS_CA_BUNDLE"] = str(self.both_certificates())
+        return self
+
+    def __exit__(self, *_):
+        self.program.kill_all()
+        self.s3.stop()
+        self.dynamodb.stop()
+
+    def both_certificates(self):
+        path = self.folder / "ca.pem"
+        path.write_bytes(self.s3.ca.read_bytes() + self.dynamodb.ca.read_bytes())
+        return path
+
+    # Files and objects.
+
+    def key(self, name):
+        return f"{self.prefix}/{name}"
+
+    def write(self, name, body):
+        """Makes or replaces a file; body may be a size. Every version is noted for the checker."""
+        path = self.tree / name
+        body = content(f"{name} {len(self.checker.versions[self.key(name)])}", body) if isinstance(body, int) else body
+        path.write_bytes(body)
+        self.checker.note_version(self.key(name), body, path.stat().st_mtime_ns)
+        return path
+
+    def put_foreign(self, name, body):
+        self.arena.s3.client.put_object(Bucket=self.arena.bucket, Key=self.key(name), Body=body)
+        self.checker.note_foreign(self.key(name), body)
+
+    def marks(self):
+        if self.store == "sqlite":
+            return sqlite_marks(self.marks_file)
+        return self.arena.marks(f"127.0.0.1:{self.s3.port}", self.prefix)
+
+    # Runs.
+
+    def start(self, *options, source=None, elsewhere=False, **how):
+        target = f"s3://{self.arena.bucket}/{self.prefix}"
+        if elsewhere:  # a process id of its own says nothing here: only its lease tells that it lives
+            how["wrap"] = ["unshare", "--pid", "--fork"]
+        return self.program.start("push", *QUICK, *options, source or self.tree, target, **how)
+
+    def ended(self, running, timeout=60):
+        """The Result of a run, its exit code checked."""
+        result = running.wait(timeout)
+        self.runs.append(result)
+        self.checker.check_exit(result, self.prefix + "/", self.marks() if result.code == 0 else {})
+        return result
+
+    def push(self, *options, timeout=60, **how):
+        return self.ended(self.start(*options, **how), timeout)
+
+    def settle(self):
+        """Everything that was still under way has arrived."""
+        self.s3.settle()
+        self.dynamodb.settle()
+
+    def finish(self, *options, expect=0):
+        """No more faults: a clean run, what was late arrives, one more run that sends nothing; then every check."""
+        self.s3.clear()
+        self.dynamodb.clear()
+        result = self.push(*options)
+        if result.code != expect:
+            raise Violation(f"the clean run should exit {expect}: {result!r}")
+        self.settle()
+        before = len(self.s3.history)
+        again = self.push(*options)
+        if again.code != expect:
+            raise Violation(f"the run after it should exit {expect}: {again!r}")
+        sent = [record.kind for record in self.s3.history[before:] if record.kind not in ("HeadObject", "HeadBucket")]
+        if sent:
+            raise Violation(f"everything was done, and {sent} was sent: {again!r}")
+        self.checker.check_history()
+        for proxy in (self.s3, self.dynamodb):
+            if proxy.failures:
+                raise AssertionError(f"the wire proxy failed: {proxy.failures}")
+
+
+def cont(running):
+    os.killpg(running.pid, signal.SIGCONT)
+
+
+class Arena:
+    """Shared by the cases of one worker: an S3 server with a bucket, a DynamoDB server with a table."""
+
+    def __init__(self, s3, dynamodb, folder):
+        self.s3, self.dynamodb = s3, dynamodb
+        self.bucket, self.table = fresh_name("bucket"), fresh_name("table")
+        s3.client.create_bucket(Bucket=self.bucket)
+        init = Program(folder, s3, dynamodb, self.table)("init")
+        assert init.code == 0, init
+
+    def marks(self, service, prefix):
+        """key → mark below a prefix, for runs that saw S3 at `service`. The table holds the marks of many cases."""
+        found, plain = {}, TypeDeserializer().deserialize
+        for shard in range(SHARDS):
+            reply = self.dynamodb.client.query(
+                TableName=self.table,
+                ConsistentRead=True,
+                KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)",
+                ExpressionAttributeValues={
+                    ":pk": {"S": f"{service}/{self.bucket}#{shard}"},
+                    ":prefix": {"S": prefix + "/"},
+                },
+            )
+            assert "LastEvaluatedKey" not in reply
+            for item in reply["Items"]:
+                found[item["sk"]["S"]] = {name: plain(value) for name, value in item.items()}
+        return found
+
+    def close(self):
+        self.s3.remove_bucket(self.bucket)
