@@ -166,8 +166,12 @@ static enum step create(struct worker *worker, struct file *file)
 	const struct call_limits limits = run_limits(worker->run);
 	enum outcome o = s3_create_upload(
 		worker->s3, file->candidate->key, &meta, &limits, &upload_id, &problem);
-	return o == OUTCOME_OK ? record(worker, file, upload_id)
-			       : file_outcome(worker, file, o, &problem);
+	if (o == OUTCOME_OK)
+		return record(worker, file, upload_id);
+	/* No reply that can be read: an upload nobody knows of costs storage only. */
+	if (o == OUTCOME_LOST && ++file->restarts <= FILE_RESTARTS_MAX)
+		return STEP_AGAIN;
+	return file_outcome(worker, file, o, &problem);
 }
 
 enum step parts_begin(struct worker *worker, struct file *file)
@@ -326,6 +330,11 @@ static enum step after_complete(struct worker *worker, struct upload *upload,
 		return look_after_refusal(worker, file, condition);
 	case OUTCOME_NO_UPLOAD:
 		return upload_is_gone(worker, file);
+	case OUTCOME_LOST: /* it may have worked */
+		file->must_look = true;
+		if (++file->restarts <= FILE_RESTARTS_MAX)
+			return STEP_AGAIN;
+		break;
 	case OUTCOME_BAD_PART: /* what the server has is listed and compared again */
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_AGAIN;

@@ -202,16 +202,21 @@ class Checker:
                 seen.add(name)
 
     def check_parts_once(self, records):
-        """A part that S3 holds, and whose sender heard so or has died since, is not sent again."""
-        held = {}
+        """A part is not sent again by whom has heard that S3 holds it: by its reply, or by ListParts."""
+        held, listed = {}, {}
         for record in records:
+            upload = record.operation.upload
+            if record.kind == "ListParts":
+                listed[record.pid, upload] = record.begun
             if record.kind != "UploadPart":
                 continue
-            name = (record.operation.upload, record.operation.part, record.crc32c)
+            name = (upload, record.operation.part, record.crc32c)
             before = held.get(name)
-            heard = before and (before.answered == 200 and not before.fired or before.pid != record.pid)
-            overlap = before and (before.ended is None or before.ended > record.begun)
-            hold(not heard or overlap, f"{record.operation.key}: part {record.operation.part} was sent again")
+            if before and before.pid == record.pid:
+                known = before.answered == 200 and not before.fired and before.ended < record.begun
+            else:
+                known = before and before.took_effect < listed.get((record.pid, upload), record.begun)
+            hold(not known, f"{record.operation.key}: part {record.operation.part} was sent again")
             if record.took_effect:
                 held[name] = record
 

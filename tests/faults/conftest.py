@@ -1,6 +1,7 @@
 """An arena per worker; what the matrix counted, printed at the end."""
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from tests.faults.stage import Arena
 from tests.system.harness import REPOSITORY
 
-COUNTS = REPOSITORY / "build" / "logs" / "faults.jsonl"
+COUNTS = REPOSITORY / os.environ.get("S3ONCE_COUNTS", "build/logs/faults.jsonl")
 
 
 def pytest_configure(config):
@@ -28,6 +29,9 @@ def pytest_terminal_summary(terminalreporter, config):
     if hasattr(config, "workerinput") or not COUNTS.exists():
         return
     cases = [json.loads(line) for line in COUNTS.read_text().splitlines()]
+    for figure in (case["figure"] for case in cases if "figure" in case):
+        terminalreporter.write_line(figure)
+    cases = [case for case in cases if "suite" in case]
     for suite, ran in sorted(Counter(case["suite"] for case in cases).items()):
         passed = sum(case["passed"] for case in cases if case["suite"] == suite)
         terminalreporter.write_line(f"{suite}: {ran} cases of faults, {passed} passed")
@@ -47,3 +51,9 @@ def arenas(request, tmp_path_factory):
     yield arena
     for one in made.values():
         one.close()
+
+
+def note_figure(text):
+    """A measurement, printed at the end."""
+    with open(COUNTS, "a") as log:
+        log.write(json.dumps({"figure": text}) + "\n")

@@ -47,7 +47,7 @@ def small_and_large(stage):
 def interrupted(stage):
     """Killed when the second part had arrived."""
     one_large(stage)
-    kill(stage, stage.s3, faults.kill_after, "UploadPart", 2)
+    kill(stage, stage.s3, faults.kill_after, "UploadPart", 2, concurrency=1)
 
 
 def killed_before_sending(stage):
@@ -66,10 +66,10 @@ def dead_elsewhere(stage):
     kill(stage, stage.s3, faults.kill_before, "PutObject", 1, elsewhere=True)
 
 
-def kill(stage, proxy, fault, kind, nth, **how):
+def kill(stage, proxy, fault, kind, nth, elsewhere=False, **how):
     rule = proxy.add(fault, kind, nth=nth)
-    result = stage.push(**how)
-    killed = (1, -9) if how else (-9,)  # unshare of util-linux 2.38 does not pass the signal on
+    result = stage.push(elsewhere=elsewhere, **how)
+    killed = (1, -9) if elsewhere else (-9,)  # unshare of util-linux 2.38 does not pass the signal on
     assert result.code in killed and rule.fired == 1, result
     proxy.clear()
 

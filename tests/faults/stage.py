@@ -13,7 +13,7 @@ from tests.system.harness import MIB, Program, content, fresh_name
 SHARDS = 16  # what init makes unless told otherwise
 LEASE = 2  # seconds, of every case
 PART = 5 * MIB
-QUICK = ["--lease", f"{LEASE}s", "--part-size", "5MiB", "--no-progress", "--concurrency", "2", "--request-timeout", "1s"]
+QUICK = ["--lease", f"{LEASE}s", "--part-size", "5MiB", "--no-progress", "--request-timeout", "1s"]
 
 
 class Stage:
@@ -77,11 +77,11 @@ class Stage:
 
     # Runs.
 
-    def start(self, *options, source=None, elsewhere=False, **how):
+    def start(self, *options, source=None, elsewhere=False, concurrency=2, **how):
         target = f"s3://{self.arena.bucket}/{self.prefix}"
         if elsewhere:  # a process id of its own says nothing here: only its lease tells that it lives
             how["wrap"] = ["unshare", "--pid", "--fork"]
-        return self.program.start("push", *QUICK, *options, source or self.tree, target, **how)
+        return self.program.start("push", *QUICK, "--concurrency", str(concurrency), *options, source or self.tree, target, **how)
 
     def ended(self, running, timeout=60):
         """The Result of a run, its exit code checked."""

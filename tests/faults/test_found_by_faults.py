@@ -1,0 +1,22 @@
+"""What the matrix and the other tests of this folder found, each as the least that shows it."""
+
+import pytest
+
+from tests.faults import faults
+from tests.faults.scenarios import LARGE
+from tests.faults.stage import Stage
+
+
+@pytest.fixture
+def stage(arenas, tmp_path):
+    with Stage(tmp_path / "stage", arenas()) as stage:
+        yield stage
+        stage.finish()
+
+
+@pytest.mark.parametrize("kind", ["CreateMultipartUpload", "CompleteMultipartUpload"])
+def test_an_answer_that_cannot_be_read_fails_no_file(stage, kind):
+    stage.write("large", LARGE)
+    rule = stage.s3.add(faults.garble_reply, kind)
+    assert stage.push().code == 0
+    assert rule.fired == 1
