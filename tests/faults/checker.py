@@ -7,6 +7,7 @@ A Checker is told every content a file has ever had (note_version) and every obj
 import json
 import sqlite3
 from collections import defaultdict
+from contextlib import closing
 from dataclasses import dataclass
 
 from tests.faults.checksums import base64_of, crc32c
@@ -223,7 +224,7 @@ class Checker:
 
 def sqlite_marks(path):
     """key → mark, as harness.DynamoDB.marks() gives them, of an embedded store."""
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
         rows = database.execute("SELECT pk, sk, doc FROM items").fetchall()
     marks = {}
     for pk, sk, doc in rows:

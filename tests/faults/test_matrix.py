@@ -21,8 +21,7 @@ PART_OF = 4  # without --full every so manyth operation is cut
 RETRIES = 3  # where two processes race an operation may not come up: so often it is tried again
 
 VISIBLE = "PutObject|CompleteMultipartUpload"
-WITH_BODY = "PutObject|UploadPart|PutItem.*|UpdateItem.*|GetItem.*|Query|BatchGetItem"
-WITH_REPLY = "(?!HeadObject|HeadBucket|AbortMultipartUpload).*"
+NO_HEAD = "(?!Head).*"
 
 
 @dataclass
@@ -73,9 +72,10 @@ FAULTS = [
     Fault(answer(503, "SlowDown"), "s3"),
     Fault(answer(503, "ServiceUnavailable", applied=True), "s3"),
     Fault(answer(429, "TooManyRequests"), "s3"),
-    Fault(answer(400, "RequestTimeout"), "s3"),
+    Fault(answer(400, "RequestTimeout"), "s3", NO_HEAD),  # a reply to HEAD has no body to say why
     Fault(answer(403, "ExpiredToken"), "s3", codes=ANY),
-    Fault(answer(403, "RequestTimeTooSkewed"), "s3"),
+    Fault(answer(403, "RequestTimeTooSkewed"), "s3", NO_HEAD),
+    Fault(answer(400, "Bad Request"), "s3", "HeadObject|HeadBucket", codes=ANY),
     Fault(answer(403, "AccessDenied"), "s3", codes=ANY),
     Fault(answer(400, "BadDigest"), "s3", "PutObject|UploadPart", codes=(0, 1)),
     Fault(answer(409, "ConditionalRequestConflict"), "s3", VISIBLE),

@@ -1,0 +1,32 @@
+"""Libraries loaded into the program that make its host misbehave: our own preload.c, and libfaketime."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.system.harness import BUILD, REPOSITORY
+
+ASAN = "verify_asan_link_order=0"  # ours does not disturb it
+
+
+def build_preload(folder):
+    """Compiles preload.c: the path of the library."""
+    path = Path(folder) / "preload.so"
+    source = REPOSITORY / "tests" / "faults" / "preload.c"
+    argv = ["cc", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path, source, "-ldl"]
+    subprocess.run(argv, check=True, timeout=60)
+    return path
+
+
+def preloaded(program, library, **variables):
+    """The environment for a run with that library."""
+    asan = program.environment["ASAN_OPTIONS"] + ":" + ASAN
+    return {"LD_PRELOAD": str(library), "ASAN_OPTIONS": asan, **{name: str(value) for name, value in variables.items()}}
+
+
+def faketime():
+    """The library of libfaketime; it does not stand sanitizers."""
+    if b"__asan_init" in (BUILD / "src" / "cli" / "s3once").read_bytes():
+        pytest.skip("libfaketime does not run with AddressSanitizer: the release build is tested")
+    return next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))

@@ -1,0 +1,180 @@
+"""This host fails: disks that are full or broken, files cut short, descriptors and memory used up. A sentence and an exit code."""
+
+import os
+import subprocess
+
+import pytest
+
+from tests.faults import faults
+from tests.faults.http1 import Headers, Reply
+from tests.faults.preloads import build_preload, preloaded
+from tests.faults.scenarios import LARGE
+from tests.faults.stage import Stage
+from tests.system.harness import MIB
+
+
+@pytest.fixture
+def make_stage(arenas, tmp_path):
+    made = []
+
+    def make(**how):
+        stage = Stage(tmp_path / f"stage{len(made)}", arenas(), **how)
+        made.append(stage)
+        return stage.__enter__()
+
+    yield make
+    for stage in made:
+        stage.__exit__()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 1 MiB, and a function that fills it up to so many bytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", disk], check=True)
+
+    def fill(leave=0):
+        free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+        with open(disk / "filler", "wb", buffering=0) as filler:
+            try:
+                filler.write(bytes(max(0, free - leave)))
+            except OSError:
+                assert not leave  # the program has taken what was left
+
+    def empty():
+        (disk / "filler").unlink()
+
+    yield disk, fill, empty
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_full_disk_under_the_marks_from_the_start(make_stage, small_disk):
+    disk, fill, empty = small_disk
+    stage = make_stage(store="sqlite")
+    stage.write("a", 1000)
+    stage.marks_file = disk / "marks.db"
+    stage.program.environment["S3ONCE_MARKS"] = f"sqlite:{stage.marks_file}"
+    fill()
+    result = stage.push()
+    assert result.code == 3 and "marks.db" in result.err, result
+    empty()
+    stage.finish()
+
+
+@pytest.mark.parametrize("leave", [0, 4096, 20000])
+def test_full_disk_under_the_marks_in_the_middle(make_stage, small_disk, leave):
+    disk, fill, empty = small_disk
+    stage = make_stage(store="sqlite")
+    for n in range(40):
+        stage.write(f"f{n}", 100)
+    stage.marks_file = disk / "marks.db"
+    stage.program.environment["S3ONCE_MARKS"] = f"sqlite:{stage.marks_file}"
+    rule = stage.s3.add(faults.hold_request, "PutObject", nth=3)
+    running = stage.start("--request-timeout", "30s")
+    assert rule.reached.wait(30), running.result(None)
+    fill(leave)
+    rule.released.set()
+    result = stage.ended(running)
+    assert result.code in (1, 3) and "marks.db" in result.err, result
+    empty()
+    stage.finish()
+
+
+def test_full_disk_under_the_state_directory(make_stage, small_disk):
+    """What was seen of other sessions cannot be kept: the next run waits anew, nothing else."""
+    disk, fill, empty = small_disk
+    stage = make_stage()
+    stage.write("a", 1000)
+    stage.program.environment["XDG_STATE_HOME"] = str(disk)
+    fill()
+    result = stage.push()
+    assert result.code in (0, 3), result  # 0 is checked to be true
+    empty()
+    stage.finish()
+
+
+@pytest.mark.parametrize("name, size", [("faulty", 1000), ("faulty", LARGE)], ids=["small", "large"])
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+@pytest.mark.parametrize("how", ["eio", "short", "zero"])
+def test_bad_reads(make_stage, tmp_path, how, nth, name, size):
+    stage = make_stage()
+    stage.write(name, size)
+    stage.write("sound", 1000)
+    env = preloaded(
+        stage.program,
+        build_preload(tmp_path),
+        S3ONCE_TEST_READ=how,
+        S3ONCE_TEST_READ_PATH=f"tree/{name}",
+        S3ONCE_TEST_READ_FROM=nth,
+    )
+    result = stage.push(env=env)
+    objects = stage.arena.s3.objects(stage.arena.bucket, stage.prefix)
+    assert stage.key("sound") in objects
+    if how == "short" or result.code == 0:  # 0: all was read before it broke, which is checked
+        assert result.code == 0, result
+    else:
+        assert result.code == 1 and name in result.err, result
+        assert stage.key(name) not in objects
+    stage.finish()
+
+
+@pytest.mark.parametrize("kind", ["UploadPart", "CreateMultipartUpload", "HeadObject"])
+@pytest.mark.parametrize("left", [0, 10, LARGE - 1])
+def test_file_cut_short_under_way(make_stage, kind, left):
+    stage = make_stage()
+    path = stage.write("a", LARGE)
+    rule = stage.s3.add(faults.hold_request, kind)
+    running = stage.start("--request-timeout", "30s")
+    assert rule.reached.wait(30), running.result(None)
+    stage.write("a", path.read_bytes()[:left])
+    rule.released.set()
+    result = stage.ended(running)
+    assert result.code == 0, result
+    stage.finish()
+
+
+@pytest.mark.parametrize("limit", [*range(4, 40, 3), 48, 64])
+def test_out_of_descriptors(make_stage, limit):
+    """Whatever the limit: done, or a sentence."""
+    stage = make_stage()
+    stage.write("a", 1000)
+    stage.write("large", LARGE)
+    result = stage.push(wrap=["prlimit", f"--nofile={limit}"], concurrency=8)
+    assert result.code in (0, 1, 3, 127) and (result.code == 0 or result.err), result
+    stage.finish()
+
+
+def huge(body):
+    """A success whose body is endless, or nests without end."""
+
+    async def fault(x, rule):
+        await x.forward()
+        x.fire(rule)
+        await x.answer(Reply(200, Headers({"content-type": "application/xml"}), body))
+
+    return fault
+
+
+HUGE = {
+    "long": b"<?xml version='1.0'?><R>" + b"<ETag>x</ETag>" * (4 * MIB) + b"</R>",
+    "deep": b"<?xml version='1.0'?>" + b"<a>" * MIB,
+    "entities": b"<!DOCTYPE a [" + b"".join(b"<!ENTITY e%d '%s'>" % (n + 1, b"&e%d;" % n * 10) for n in range(9)) + b"]><a>&e9;</a>",
+    "one name": b"<" + b"a" * 8 * MIB + b">",
+    "JSON": b'{"Item":' + b"[" * 8 * MIB,
+}
+
+
+@pytest.mark.parametrize("memory", [None, 200 * MIB], ids=["", "little memory"])
+@pytest.mark.parametrize("body", HUGE.values(), ids=HUGE)
+@pytest.mark.parametrize("service, kind", [("s3", "CreateMultipartUpload"), ("s3", "CompleteMultipartUpload"), ("dynamodb", "BatchGetItem"), ("dynamodb", "UpdateItem:upload")])
+def test_huge_reply(make_stage, service, kind, body, memory):
+    stage = make_stage()
+    stage.write("large", LARGE)
+    proxy = stage.s3 if service == "s3" else stage.dynamodb
+    rule = proxy.add(huge(body), kind, times=None)
+    wrap = ["prlimit", f"--data={memory}"] if memory else []
+    result = stage.push("--retries", "2", wrap=wrap)
+    assert rule.fired, result
+    assert result.code in (0, 1, 3) and (result.code == 0 or result.err), result
+    stage.finish()
