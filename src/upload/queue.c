@@ -79,7 +79,8 @@ static void *must(void *memory)
 	return memory;
 }
 
-static void add_block(struct queue *queue, struct candidate *const *files, size_t n,
+/* A block to be taken some time. Returns it for what else is to be said of it. */
+static struct block *add_block(struct queue *queue, struct candidate *const *files, size_t n,
 	uint64_t not_before_ns, uint64_t read_ns)
 {
 	if (queue->locked.n_blocks == queue->locked.cap_blocks) {
@@ -97,6 +98,7 @@ static void add_block(struct queue *queue, struct candidate *const *files, size_
 		block->files[i]->block = queue->locked.serial;
 	queue->locked.blocks[queue->locked.n_blocks++] = block;
 	queue->locked.n_files += n;
+	return block;
 }
 
 static void add_ready(struct queue *queue, struct candidate *file)
@@ -108,27 +110,31 @@ static void add_ready(struct queue *queue, struct candidate *file)
 	queue->locked.n_files++;
 }
 
-/* Any block that is due, chosen at random; NULL if there is none, and then *ret_wait_ns is how long
- * the earliest needs. */
+/* Any block that is due, chosen at random, one that nobody else is in before one that is shared;
+ * NULL if there is none, and then *ret_wait_ns is how long the earliest needs. */
 static struct block *take_block(struct queue *queue, uint64_t *ret_wait_ns)
 {
 	const size_t n = queue->locked.n_blocks;
 	const uint64_t now = clock_boot_ns();
 	const size_t first = (size_t)random_below(n);
-	for (size_t i = 0; i < n; i++) {
+	size_t chosen = n;
+	for (size_t i = 0; i < n && (chosen == n || queue->locked.blocks[chosen]->shared); i++) {
 		size_t at = (first + i) % n;
-		struct block *block = queue->locked.blocks[at];
+		const struct block *block = queue->locked.blocks[at];
 		if (block->not_before_ns > now) {
 			uint64_t wait = block->not_before_ns - now;
 			*ret_wait_ns = wait < *ret_wait_ns ? wait : *ret_wait_ns;
-			continue;
+		} else if (chosen == n || !block->shared) {
+			chosen = at;
 		}
-		queue->locked.blocks[at] = queue->locked.blocks[n - 1];
-		queue->locked.n_blocks--;
-		queue->locked.n_files -= block->n;
-		return block;
 	}
-	return NULL;
+	if (chosen == n)
+		return NULL;
+	struct block *block = queue->locked.blocks[chosen];
+	queue->locked.blocks[chosen] = queue->locked.blocks[n - 1];
+	queue->locked.n_blocks--;
+	queue->locked.n_files -= block->n;
+	return block;
 }
 
 /* Few are ready: opens another block. True if *ret is now a job to read it again. */
@@ -274,6 +280,15 @@ void queue_later(
 	pthread_mutex_unlock(&queue->mutex);
 }
 
+void queue_shared(struct queue *queue, struct candidate *const *files, size_t n)
+{
+	if (!n)
+		return;
+	pthread_mutex_lock(&queue->mutex);
+	add_block(queue, files, n, 0, 0)->shared = true;
+	pthread_mutex_unlock(&queue->mutex);
+}
+
 void queue_contested(struct queue *queue, unsigned serial)
 {
 	struct candidate *back[BLOCK_FILES];
@@ -295,7 +310,7 @@ void queue_contested(struct queue *queue, unsigned serial)
 	queue->locked.n_ready -= n;
 	queue->locked.n_files -= n;
 	if (n)
-		add_block(queue, back, n, 0, 0);
+		add_block(queue, back, n, 0, 0)->shared = true;
 	pthread_mutex_unlock(&queue->mutex);
 }
 

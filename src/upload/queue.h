@@ -34,6 +34,7 @@ struct block {
 	size_t n;
 	uint64_t not_before_ns; /* clock_boot_ns() from which it may be taken */
 	uint64_t read_ns;       /* when its marks were read */
+	bool shared;            /* another uploader was seen at work in it: taken last */
 };
 
 /* The parts of an open upload still to hand out: embedded in the upload. */
@@ -73,7 +74,9 @@ void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
 /* Files to look at again from a time on (clock_boot_ns()). Takes them. */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
-/* Another uploader is in this block too: what is ready of it goes back, to be read again last. */
+/* Files of a block that another uploader is at work in: to be read again last. Takes them. */
+void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);
+/* Another uploader turned out to be in this block too: what is ready of it goes back, shared. */
 void queue_contested(struct queue *queue, unsigned block);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);

@@ -1,6 +1,7 @@
 #include "upload/worker.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "upload/body.h"
 #include <errno.h>
@@ -309,6 +310,16 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 		       run->session, worker->marks, c->known.session, ret_again_ns, &problem) == 0;
 }
 
+/* Begins a shared block anywhere but where the others may just be. */
+static void rotate(struct candidate **files, size_t n)
+{
+	struct candidate *copy[BLOCK_FILES];
+	const size_t first = (size_t)random_below(n);
+	memcpy(copy, files, n * sizeof *files);
+	for (size_t i = 0; i < n; i++)
+		files[i] = copy[(first + i) % n];
+}
+
 /* What others have taken meanwhile: done is skipped, what somebody alive holds waits, the rest may
  * be begun. */
 static void sort_block(struct worker *worker, struct block *block, const struct known_mark *known)
@@ -333,6 +344,12 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 		}
 	}
 	queue_later(run->queue, later, n_later, again_ns);
+	if (n_later && !block->shared) { /* as long as there are others, away from who is in it */
+		queue_shared(run->queue, ready, n_ready);
+		n_ready = 0;
+	} else if (block->shared) {
+		rotate(ready, n_ready);
+	}
 	queue_ready(run->queue, ready, n_ready);
 }
 
