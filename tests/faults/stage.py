@@ -79,8 +79,8 @@ class Stage:
 
     def start(self, *options, source=None, elsewhere=False, concurrency=2, **how):
         target = f"s3://{self.arena.bucket}/{self.prefix}"
-        if elsewhere:  # a process id of its own says nothing here: only its lease tells that it lives
-            how["wrap"] = ["unshare", "--pid", "--fork"]
+        if elsewhere:  # only its lease tells that it lives
+            how["elsewhere"] = True
         return self.program.start("push", *QUICK, "--concurrency", str(concurrency), *options, source or self.tree, target, **how)
 
     def ended(self, running, timeout=60):
