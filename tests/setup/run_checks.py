@@ -10,7 +10,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 LOGS = REPOSITORY / "build" / "logs"
 FAST, FULL = "--fast" in sys.argv, "--full" in sys.argv
-LIMIT = 4 * 3600 if FULL else 1500
+SOAK = sys.argv[sys.argv.index("--soak") + 1] if "--soak" in sys.argv else None  # minutes
+LIMIT = 8 * 3600 if FULL or SOAK else 1500
 JOBS = os.environ.get("S3ONCE_JOBS") or str(min(4, (os.cpu_count() or 1) + 1))
 
 passed, failed, skipped = [], [], []
@@ -83,12 +84,12 @@ def unit_tests(name):
     count(f"unit tests ({name})", report, code)
 
 
-def pytest(name, marker, wrap=""):
-    """Tests of the program in build/NAME; marker chooses them."""
-    title = f"{marker or 'all'} tests ({name})"
-    report = LOGS / f"pytest-{name}-{marker.replace(' ', '-') or 'all'}.xml"
+def pytest(name, marker, wrap="", where=("tests", "--ignore=tests/faults")):
+    """Tests of the program in build/NAME; marker chooses them, where the files."""
+    title = f"{marker or 'all'} tests in {where[0]} ({name})"
+    report = LOGS / f"pytest-{name}-{where[0].replace('/', '-')}-{marker.replace(' ', '-') or 'all'}.xml"
     report.unlink(missing_ok=True)
-    argv = ["/usr/bin/python3", "-m", "pytest", "-q", "tests", "-n", JOBS, "-m", marker, "--junit-xml", report]
+    argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-n", JOBS, "-m", marker, "--junit-xml", report, *where]
     environment = {"S3ONCE_BUILD": f"build/{name}", "S3ONCE_WRAP": wrap, "S3ONCE_FULL": "1" if FULL else "0"}
     code = run(argv + ["-o", "junit_family=xunit1"], **environment)
     count(title, report, 0 if code == 5 else code)  # 5: nothing is marked so
@@ -98,6 +99,10 @@ def clang_format():
     sources = [path for room in ("src", "include", "tests") for path in (REPOSITORY / room).rglob("*.[ch]")]
     if sources:
         note("clang-format", run(["clang-format", "--dry-run", "-Werror", *sources], LOGS / "clang-format.log") == 0)
+
+
+def soak():
+    note("soak", run(["/usr/bin/python3", "-m", "tests.faults.soak", SOAK], S3ONCE_BUILD="build/check") == 0)
 
 
 def models():
@@ -116,6 +121,7 @@ def executables(folder):
 # --- the table: title, in --fast too, what is done
 
 VALGRIND = "valgrind -q --leak-check=full --show-leak-kinds=definite,indirect,possible --error-exitcode=99"
+CLOCKS, MANY = "tests/faults/test_clocks.py", "tests/faults/test_many_uploaders.py"  # without sanitizers; alone
 STEPS = [
     ("build: gcc, ASan + UBSan", True, lambda: build("check", "gcc", "-Dbuildtype=debug", "-Db_sanitize=address,undefined")),
     ("source: format", True, clang_format),
@@ -127,14 +133,20 @@ STEPS = [
     ("unit tests: TSan", False, lambda: unit_tests("tsan")),
     ("model of the protocol", False, models),
     ("system tests: ASan + UBSan", True, lambda: pytest("check", "" if FULL else "not full")),
+    ("faults: ASan + UBSan", False, lambda: pytest("check", "", where=("tests/faults", f"--ignore={CLOCKS}", f"--ignore={MANY}"))),
+    ("faults: clocks", False, lambda: pytest("release", "", where=(CLOCKS,))),
+    ("faults: many uploaders", False, lambda: pytest("release", "", where=(MANY, "-n0"))),
     ("system tests: TSan", False, lambda: pytest("tsan", "threaded")),
     ("system tests: valgrind", False, lambda: pytest("release", "smoke", VALGRIND)),
 ]
 
 
+SOAKED = [STEPS[0], ("soak", False, soak)]
+
+
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
-    for title, is_fast, step in STEPS:
+    for title, is_fast, step in SOAKED if SOAK else STEPS:
         if FAST and not is_fast:
             continue
         begun, before = time.monotonic(), (len(passed), len(failed))
