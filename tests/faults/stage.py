@@ -28,6 +28,7 @@ class Stage:
         how = {"close_each": close_each, "tls": tls, "latency": latency}
         self.s3 = Proxy(arena.s3, "s3", self.folder / "s3-proxy", behaves=behaves, **how)
         self.dynamodb = Proxy(arena.dynamodb, "dynamodb", self.folder / "dynamodb-proxy", **how)
+        self.dynamodb.access_key, self.dynamodb.secret_key = self.s3.access_key, self.s3.secret_key  # the program has one pair
         self.checker = Checker(arena.s3, arena.bucket, lambda: (self.s3.history, self.dynamodb.history), honours)
         self.runs = []
 
