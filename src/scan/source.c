@@ -68,10 +68,6 @@ static void add_bases(struct source *source)
 	if (!options->as)
 		key_add_base(&source->key, options->prefix);
 	source->key_base_bytes = source->key.len;
-	text_add(&source->path, given(source));
-	if (source->path.len && source->path.data[source->path.len - 1] != '/')
-		text_add_char(&source->path, '/');
-	source->path_base_bytes = source->path.len;
 }
 
 static int open_kind(struct source *source, struct problem *ret_problem)
@@ -139,12 +135,21 @@ static int next_itself(struct source *source)
 	return 1;
 }
 
+static void add_path_base(struct source *source)
+{
+	text_add(&source->path, given(source));
+	if (source->path.len && source->path.data[source->path.len - 1] != '/')
+		text_add_char(&source->path, '/');
+}
+
 static void name_tree_entry(struct source *source)
 {
 	const char *relative = source->head.relative;
 	bool itself = strcmp(relative, ".") == 0;
 	source->key.len = source->key_base_bytes;
-	source->path.len = *relative == '/' ? 0 : source->path_base_bytes;
+	text_reset(&source->path);
+	if (*relative != '/') /* a list may hold what cannot be below the SOURCE */
+		add_path_base(source);
 	text_add(&source->key, itself ? "" : relative);
 	text_add(&source->path, itself ? "" : relative);
 }

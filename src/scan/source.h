@@ -15,7 +15,6 @@ struct source {
 	char *file;            /* base name in directory, of a SOURCE file */
 	struct text key, path; /* of the head */
 	size_t key_base_bytes; /* what stands before every relative path */
-	size_t path_base_bytes;
 	bool ended;
 	bool collides; /* the head's key is another file's as well; head.problem says which */
 	struct scan_entry head; /* the entry that source_next moved to */

@@ -169,6 +169,14 @@ def test_files_from_that_are_not_there(s3once, s3, bucket, tmp_path):
     assert set(s3.objects(bucket)) == {"p/a"}
 
 
+def test_files_from_are_named_one_by_one(s3once, s3, bucket, tmp_path):
+    """A path that leads out is shown as it is, and the next one below the SOURCE again."""
+    tree = make_tree(tmp_path / "tree", {"a": 3, "long/name": 3})
+    run = s3once("push", "tree", f"s3://{bucket}", "--files-from", "-", "--json", stdin=b"/etc/passwd\na\nlong/name\n", cwd=tmp_path)
+    assert run.code == 1 and [event["path"] for event in told(run, "failed")] == ["/etc/passwd"], run
+    assert {event["path"] for event in told(run, "uploaded")} == {"tree/a", "tree/long/name"}, run
+
+
 @pytest.mark.smoke
 def test_sources_are_merged(s3once, s3, bucket, marks, tmp_path):
     """Two files for one key are both refused, whatever order they are named in; the rest goes up."""
