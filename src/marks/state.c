@@ -40,7 +40,7 @@ int state_file(const char *name, char *ret, size_t size)
 		directory = getenv("HOME");
 		below = "/.local/state/s3once";
 	}
-	if (!directory || !*directory)
+	if (!directory || *directory != '/') /* each folder it ran in would have marks of its own */
 		return -ENOENT;
 	/* systemd separates several by colons: the first is ours. */
 	int n = snprintf(

@@ -278,6 +278,7 @@ static void default_path(void)
 	check_default("", "relative", "~/home", "~/home/.local/state/s3once/marks.db");
 	check_default("", "", "~/other", "~/other/.local/state/s3once/marks.db");
 	check_default("", "", "", NULL);
+	check_default("", "", "relative", NULL);
 	umask(before);
 }
 
