@@ -6,11 +6,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* A file that is opened later must not become standard output. */
+/* A file that is opened later must not become standard output; and standard input that is not there
+ * is no empty list of files: reading it fails. */
 static void open_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR) != fd)
 			abort();
 }
 
@@ -29,4 +31,5 @@ void startup_prepare(void)
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	raise_descriptor_limit();
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 }
