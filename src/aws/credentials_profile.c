@@ -45,6 +45,7 @@ int credentials_profile_keys(
 static profile_way *const ways[] = {
 	credentials_role,
 	credentials_web_identity,
+	credentials_sso,
 	keys_of_credentials_file,
 	credentials_process,
 	keys_of_config_file,

@@ -17,6 +17,8 @@ typedef int profile_way(
 profile_way credentials_role;
 /* web_identity_token_file and role_arn, or the environment's: STS AssumeRoleWithWebIdentity. */
 profile_way credentials_web_identity;
+/* sso_account_id, sso_role_name and sso_session, or the older keys: IAM Identity Center. */
+profile_way credentials_sso;
 /* Keys that stand in the profile itself. */
 profile_way credentials_profile_keys;
 /* credential_process. */

@@ -11,6 +11,7 @@ import pytest
 from tests.faults import faults
 from tests.system.fakes_keys import Keys
 from tests.system.fakes_metadata import Agent, Imds
+from tests.system.fakes_sso import Sso, cache_file, utc
 from tests.system.fakes_sts import ROLE, Sts
 from tests.system.harness import MIB, make_tree, wait_until
 
@@ -611,3 +612,75 @@ def test_web_identity_that_is_refused(s3once, bucket, keys, tree, tmp_path, toke
         env = sts_env(sts, AWS_WEB_IDENTITY_TOKEN_FILE=str(tmp_path / "token"), AWS_ROLE_ARN=role and ROLE + role)
         run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **env}, timeout=20)
     assert run.code == 3 and says in run.err and "eyJ" not in run.err, run
+
+
+# --- SSO
+
+START = "https://example.awsapps.com/start"
+SSO_ROLE = "sso_account_id = 123456789012\nsso_role_name = Up+load er\n"
+SSO_PLACE = f"sso_start_url = {START}\nsso_region = us-east-1\n"
+SESSION = f"[default]\nsso_session = corp\n{SSO_ROLE}[sso-session corp]\n{SSO_PLACE}"
+LEGACY = f"[default]\n{SSO_ROLE}{SSO_PLACE}"
+
+
+def sso_env(sso):
+    return {"AWS_ENDPOINT_URL_SSO": sso.endpoint, "AWS_ENDPOINT_URL_SSO_OIDC": sso.endpoint}
+
+
+def login(aws, name, seconds, end="Z", **more):
+    put(cache_file(aws, name), json.dumps({"accessToken": "access-1", "expiresAt": utc(seconds, end), "x": 1, **more}))
+
+
+@pytest.mark.parametrize("config, name, end", [(LEGACY, START, "UTC"), (SESSION, "corp", "Z")], ids=["legacy", "session"])
+def test_sso(uploads, keys, aws, config, name, end):
+    put(aws / "config", config)
+    login(aws, name, 3600, end)
+    with Sso(keys, ["access-1"]) as sso:
+        uploads("sso", sso_env(sso))
+        assert len(sso.requests) == 1
+
+
+@pytest.mark.parametrize("seconds", [-10, 600], ids=["expired", "soon"])
+def test_sso_token_is_renewed(uploads, keys, aws, seconds):
+    """And written where others find it."""
+    put(aws / "config", SESSION)
+    client = {"clientId": "id", "clientSecret": "cs", "registrationExpiresAt": utc(86400), "refreshToken": "refresh-1"}
+    login(aws, "corp", seconds, **client)
+    with Sso(keys, refresh="refresh-1") as sso:
+        run = uploads("sso", sso_env(sso))
+    path = cache_file(aws, "corp")
+    token = json.loads(path.read_text())
+    assert (token["accessToken"], token["refreshToken"], token["x"]) == ("access-2", "refresh-2", 1)
+    assert token["expiresAt"] > utc(28000) and path.stat().st_mode & 0o777 == 0o600
+    assert list(path.parent.iterdir()) == [path]
+    assert "access-" not in run.out + run.err and "refresh-" not in run.out + run.err
+
+
+def test_sso_role_is_asked_for_again(s3once, s3, bucket, keys, aws, s3_wire, tree):
+    put(aws / "config", SESSION)
+    login(aws, "corp", 3600)
+    s3_wire.latency = 0.7
+    make_tree(tree, {"folder/large": 60 * MIB})
+    with Sso(keys, ["access-1"], seconds=4) as sso:
+        run = s3once("push", *LARGE, tree, f"s3://{bucket}/p", env={**NOTHING, **sso_env(sso)})
+    assert run.code == 0 and "paused" not in run.err, run
+    s3.assert_same(tree, bucket, "p")
+    assert len(keys.used()) >= 2
+
+
+@pytest.mark.parametrize(
+    "config, seconds, says",
+    [
+        (SESSION, None, "there is no SSO token: log in with `aws sso login`"),
+        (SESSION, -10, "the SSO token has expired: log in"),
+        (SESSION, 3600, "the SSO token is refused: log in"),
+        (SESSION.replace("[sso-session corp]", "[sso-session other]"), 3600, "it needs sso_account_id, sso_role_name"),
+    ],
+)
+def test_sso_without_a_login(s3once, bucket, keys, aws, tree, config, seconds, says):
+    put(aws / "config", config)
+    if seconds:
+        login(aws, "corp", seconds)
+    with Sso(keys) as sso:
+        run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **sso_env(sso)}, timeout=20)
+    assert run.code == 3 and says in run.err, run
