@@ -54,7 +54,7 @@ static void read_region(const char *s)
 	char *again = NULL;
 	const char *why = NULL;
 	ENSURE(endpoint_parse_url(url, &again, &why) == 0 && strcmp(url, again) == 0);
-	ENSURE(strstr(url, s) == url + strlen("https://s3."));
+	ENSURE(strncmp(url + strlen("https://s3."), s, strlen(s)) == 0);
 	int error = endpoint_aws_url("s3", s, small, sizeof(small));
 	ENSURE(error == (strlen(url) < sizeof(small) ? 0 : -ENAMETOOLONG));
 	free(again);
