@@ -47,6 +47,13 @@ int endpoint_aws_url(const char *service, const char *region, char *ret, size_t 
 	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
 }
 
+static bool is_graphic(const char *s)
+{
+	while ((unsigned char)*s > ' ' && (unsigned char)*s < 0x7f)
+		s++;
+	return !*s;
+}
+
 static const char *why_not(CURLU *url, CURLUcode code)
 {
 	char *part = NULL;
@@ -58,6 +65,10 @@ static const char *why_not(CURLU *url, CURLUcode code)
 	if (curl_url_get(url, CURLUPART_SCHEME, &part, 0) == CURLUE_OK &&
 		strcmp(part, "http") != 0 && strcmp(part, "https") != 0)
 		why = "it must begin with http:// or https://";
+	curl_free(part);
+	part = NULL;
+	if (!why && curl_url_get(url, CURLUPART_HOST, &part, 0) == CURLUE_OK && !is_graphic(part))
+		why = "its host has a character that no host has"; /* %XX, which curl decodes */
 	curl_free(part);
 	static const struct {
 		CURLUPart part;
@@ -107,11 +118,10 @@ static int rebuild(CURLU *url, char **ret)
 
 int endpoint_parse_url(const char *url, char **ret, const char **ret_why)
 {
-	for (const char *c = url; *c; c++)
-		if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f) {
-			*ret_why = "it has a character that no URL has";
-			return -EINVAL;
-		}
+	if (!is_graphic(url)) {
+		*ret_why = "it has a character that no URL has";
+		return -EINVAL;
+	}
 	if (strstr(url, ":///")) { /* curl would take the path for the host */
 		*ret_why = "it has no host";
 		return -EINVAL;
