@@ -4,7 +4,7 @@
 #include <time.h>
 
 #define REPLY_MAX_BYTES (256U << 10)
-#define PAUSE_MS        200 /* before the second attempt; then twice that, … */
+#define PAUSE_MS        200U /* before the second attempt; then twice that, … */
 #define SLICE_MS        50
 
 static int prepare(struct credentials_loader *loader)
