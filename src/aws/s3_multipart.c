@@ -110,8 +110,9 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 	struct s3_request request;
 	struct http_reply reply = {0};
 	begin_complete(&request, conn, complete);
-	enum outcome outcome =
-		s3_outcome_of_upload(s3_request_perform(&request, &reply, ret_problem));
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	if (!complete->condition.if_match) /* else it may be the object that is not there */
+		outcome = s3_outcome_of_upload(outcome);
 	s3_learn_condition(
 		conn->s3, S3_COMPLETE_CONDITION, &complete->condition, outcome, reply.status);
 	if (outcome == OUTCOME_OK) {

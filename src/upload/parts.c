@@ -328,6 +328,10 @@ static enum step after_complete(struct worker *worker, struct upload *upload,
 		return prove(worker, upload, reply);
 	case OUTCOME_REFUSED:
 		return look_after_refusal(worker, file, condition);
+	case OUTCOME_ABSENT: /* what If-Match names was deleted meanwhile */
+		if (condition->if_match)
+			return look_after_refusal(worker, file, condition);
+		break;
 	case OUTCOME_NO_UPLOAD:
 		return upload_is_gone(worker, file);
 	case OUTCOME_LOST: /* it may have worked */

@@ -72,6 +72,10 @@ static enum step after_put(struct worker *worker, struct file *file, const struc
 		return prove(worker, file, reply);
 	case OUTCOME_REFUSED: /* it exists, perhaps by a request of ours whose reply was lost */
 		return look_after_refusal(worker, file, &put->condition);
+	case OUTCOME_ABSENT: /* what If-Match names was deleted meanwhile */
+		if (put->condition.if_match)
+			return look_after_refusal(worker, file, &put->condition);
+		break;
 	case OUTCOME_UNSUPPORTED:
 		if (conditional && !file->unconditional) {
 			file->unconditional = true; /* looked at right before instead */

@@ -352,6 +352,31 @@ def test_replacing_what_was_deleted(s3once, server, place, marks, tmp_path, size
     assert_done(marks, expected_objects(tree, "p"))
 
 
+@EVERYWHERE
+@pytest.mark.parametrize("size", [1000, 7 * MIB])
+def test_deleted_at_the_last_moment(s3once, server, place, marks, tmp_path, size):
+    """What is to be replaced goes away after the uploader looked: then there is nothing to replace."""
+    s3, wire = server
+    tree = make_tree(tmp_path / "tree", {"file": 100})
+    command = ("push", tree, f"s3://{place}/p", *FIVE, "--if-changed=replace", "--json")
+    assert s3once(*command).code == 0
+
+    async def delete_first(x, rule):
+        await x.body()
+        gone = {"Bucket": place, "Key": "p/file"}
+        await wire.loop.run_in_executor(None, lambda: s3.client.delete_object(**gone))
+        x.fire(rule)
+        await x.proxy.pass_on(x)
+
+    make_tree(tree, {"file": size})
+    rule = wire.add(delete_first, "PutObject" if size < MIB else "CompleteMultipartUpload")
+    run = s3once(*command)
+    assert rule.fired and run.code == 0 and counts(run) == {"uploaded": 1}, run
+    s3.assert_same(tree, place, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+    assert not s3.uploads(place)
+
+
 @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
 @pytest.mark.parametrize("size", [0, 1000, 7 * MIB])
 def test_another_time_and_the_same_content(s3once, s3, s3_wire, bucket, marks, tmp_path, size):
