@@ -6,6 +6,7 @@ the first are chosen by @pytest.mark.parametrize("s3", ["rgw", "swift"], indirec
 """
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from tests.system.pushing import DynamoDBMarks, SqliteMarks
 
 
 def pytest_configure(config):
+    # A shell that starts tests in the background may have them ignore SIGINT; the programs under test must not inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     shared = getattr(config, "workerinput", {}).get("servers")
     if shared:
         config.servers = SharedServers(Path(shared), os.getppid())

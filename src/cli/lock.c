@@ -13,7 +13,7 @@
 static const struct lock_command *const commands[] = {&lock_run_command, &lock_acquire_command,
 	&lock_renew_command, &lock_release_command, &lock_status_command, &lock_list_command,
 	&lock_break_command, &lock_init_command};
-enum { COMMANDS = sizeof commands / sizeof *commands, GROUPS = 6 };
+enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 6 };
 
 static void print_usage(FILE *stream)
 {

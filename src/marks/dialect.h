@@ -9,12 +9,12 @@ struct dialect {
 	const char *name;              /* "java" */
 	const char *pk_name, *sk_name; /* of the table's keys, unless its owner says otherwise */
 	const char *sk_default;        /* the sort key of a lock that names none; NULL: "" */
-	bool sk_is_slot;               /* the sort key is the slot's number */
 	const char *owner, *version, *lease;
 	const char *released, *data, *expires;
+	uint64_t expires_after_s; /* least time from a write to `expires` */
+	bool sk_is_slot;          /* the sort key is the slot's number */
 	bool version_is_fixed;    /* stays from acquiring to releasing */
 	bool by_wall_clock;       /* `expires` decides, not whether the version changes */
-	uint64_t expires_after_s; /* least time from a write to `expires` */
 };
 const struct dialect *dialect_of(enum s3once_lock_dialect kind); /* NULL: there is no such */
 /* 0 or -EINVAL. */

@@ -155,8 +155,10 @@ static void attend_locked(struct leases *leases, struct lease *lease, uint64_t n
 static void wait_for_due_locked(struct leases *leases, uint64_t now_ns)
 {
 	uint64_t wait_ns = 200 * NS_PER_MS;
-	if (leases->locked.n && leases->locked.heap[1]->locked.next_ns < now_ns + wait_ns)
-		wait_ns = leases->locked.heap[1]->locked.next_ns - now_ns;
+	const struct lease *first =
+		leases->locked.n && leases->locked.heap ? leases->locked.heap[1] : NULL;
+	if (first && first->locked.next_ns < now_ns + wait_ns)
+		wait_ns = first->locked.next_ns > now_ns ? first->locked.next_ns - now_ns : 0;
 	struct timespec until;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	uint64_t ns = (uint64_t)until.tv_nsec + wait_ns;

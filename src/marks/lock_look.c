@@ -63,7 +63,7 @@ static uint64_t patience_ns(const struct s3once_locks *locks)
 int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sort_key,
 	s3once_lock_visitor *visitor, void *arg, struct s3once_lock_error *ret)
 {
-	struct lock_key row_key;
+	struct lock_key row_key = {0};
 	struct item item = {0};
 	struct problem problem = {0};
 	int r = find_key(locks, key, sort_key, &row_key, ret);
@@ -106,8 +106,9 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	const char *sort = sk ? sk : "";
 	snprintf(key, sizeof key, "%s", pk);
 	if (listing->locks->is_sqlite) {
-		snprintf(key, sizeof key, "%s", sk);
-		sort = strchr(sk, 1) ? strchr(sk, 1) + 1 : "";
+		snprintf(key, sizeof key, "%s", sort);
+		const char *separator = strchr(sort, 1);
+		sort = separator ? separator + 1 : "";
 		key[strcspn(key, "\x01")] = 0;
 	} else if (!strncmp(pk, COUNTER_PREFIX, strlen(COUNTER_PREFIX))) {
 		return 0;

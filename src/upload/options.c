@@ -47,7 +47,9 @@ int options_complete(
 	if (sentence)
 		problem_set(ret_problem, "%s", sentence);
 	struct marks_place place = {0};
-	if (!sentence && marks_place_parse(ret->marks, &place, ret_problem) == -EINVAL)
+	/* The place of local marks is looked for when they are opened. */
+	if (!sentence && strcmp(ret->marks, "local") &&
+		marks_place_parse(ret->marks, &place, ret_problem) == -EINVAL)
 		sentence = ret_problem->text;
 	marks_place_clear(&place);
 	return sentence ? -EINVAL : 0;

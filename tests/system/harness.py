@@ -156,7 +156,8 @@ class Program:
         if unprivileged and os.geteuid() == 0:
             argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--", *argv]
         if elsewhere:
-            argv = ["unshare", "--user", "--map-current-user", "--pid", "--fork", "--kill-child", *argv]
+            user = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]  # a changed root has no namespaces of users
+            argv = ["unshare", *user, "--pid", "--fork", "--kill-child", *argv]
         if after:
             argv = ["/bin/sh", "-c", ': <"$0" && exec "$@"', str(after), *argv]
         environment = {**self.environment, **(env or {})}
