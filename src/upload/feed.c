@@ -98,6 +98,15 @@ static void tell(struct feed *feed, const struct scan_entry *entry)
 		entry->kind == SCAN_PROBLEM ? &entry->problem : NULL);
 }
 
+static void refuse_own_file(const struct run *run, struct scan_entry *entry)
+{
+	if (entry->kind != SCAN_FILE || !own_files_hold(&run->own_files, entry->dev, entry->ino))
+		return;
+	entry->kind = SCAN_PROBLEM;
+	problem_set(&entry->problem,
+		"holds the marks of this run; exclude it, or keep them elsewhere by --marks");
+}
+
 /* Lets the workers begin once there is a choice, or what there is has waited long enough. */
 static void maybe_flow(struct feed *feed)
 {
@@ -117,6 +126,7 @@ static int gather(struct feed *feed)
 		run_fail(feed->run, &problem);
 	if (got <= 0)
 		return got < 0 ? -1 : 0;
+	refuse_own_file(feed->run, &entry);
 	if (entry.kind != SCAN_FILE) {
 		tell(feed, &entry);
 		return 1;

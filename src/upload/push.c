@@ -59,11 +59,15 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	if (!error)
 		error = store_conn_new(run->store, &push->conn);
 	const bool is_dynamodb = place.is_dynamodb;
-	marks_place_clear(&place);
-	if (error)
+	if (error) {
+		marks_place_clear(&place);
 		return false;
+	}
 	enum outcome o = settings_load(
 		push->conn, !is_dynamodb, SHARDS_DEFAULT, &run->space.settings, problem);
+	if (!is_dynamodb)
+		own_files_find(place.path, &run->own_files);
+	marks_place_clear(&place);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up; run: s3once init --marks %s",
 			quote(marks).text, quote(marks).text);

@@ -5,6 +5,7 @@
 #include "marks/process.h"
 #include "marks/session.h"
 #include "scan/scan.h"
+#include "upload/own_files.h"
 #include "upload/queue.h"
 #include "upload/report.h"
 #include <pthread.h>
@@ -20,6 +21,7 @@ struct run {
 	struct s3 *s3;
 	struct store *store;
 	struct mark_space space;
+	struct own_files own_files;
 	struct session *session;
 	struct scan *scan;
 	struct queue *queue;

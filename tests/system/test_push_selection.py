@@ -177,6 +177,24 @@ def test_files_from_are_named_one_by_one(s3once, s3, bucket, tmp_path):
     assert {event["path"] for event in told(run, "uploaded")} == {"tree/a", "tree/long/name"}, run
 
 
+def test_marks_that_lie_in_the_tree(s3once, s3, bucket, tmp_path):
+    """They are refused unopened: closing them would drop SQLite's locks, and another run would damage them."""
+    tree = make_tree(tmp_path / "tree", {"a": 3, "state/other": 3})
+    (tree / "state").chmod(0o700)
+    place = f"--marks=sqlite:{tree}/state/m.db"
+    for _ in range(2):
+        run = s3once("push", place, tree, f"s3://{bucket}", "--json")
+        failed = told(run, "failed")
+        assert run.code == 1 and {event["key"] for event in failed} == {f"state/m.db{end}" for end in ("", "-wal", "-shm")}, run
+        assert all("holds the marks of this run; exclude it" in event["text"] for event in failed)
+    os.link(tree / "state" / "m.db", tree / "b")
+    run = s3once("push", place, tree, f"s3://{bucket}", "--exclude", "m.db*", "--json")
+    assert run.code == 1 and [event["key"] for event in told(run, "failed")] == ["b"], run
+    (tree / "b").unlink()
+    assert s3once("push", place, tree, f"s3://{bucket}", "--exclude", "m.db*").code == 0
+    assert set(s3.objects(bucket)) == {"a", "state/other"}
+
+
 @pytest.mark.smoke
 def test_sources_are_merged(s3once, s3, bucket, marks, tmp_path):
     """Two files for one key are both refused, whatever order they are named in; the rest goes up."""
