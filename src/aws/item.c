@@ -153,7 +153,8 @@ bool item_satisfies(const struct item *item, const struct condition *conditions,
 		const struct attribute *found = find(item, conditions[i].name);
 		if (conditions[i].test == CONDITION_ABSENT ? found != NULL : found == NULL)
 			return false;
-		if (conditions[i].test == CONDITION_EQUALS && !equals(found, &conditions[i]))
+		if (conditions[i].test == CONDITION_EQUALS &&
+			(!found || !equals(found, &conditions[i])))
 			return false;
 	}
 	return true;
