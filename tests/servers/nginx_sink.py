@@ -1,4 +1,7 @@
-"""nginx as an S3 that stores nothing: takes bodies, echoes checksums, answers multipart. For measuring the client."""
+"""nginx as an S3 that stores nothing: takes bodies, echoes checksums, answers multipart. For measuring the client.
+
+It answers as if everything had arrived: with the checksum it was sent, and with the Content-MD5 it was sent as the etag.
+"""
 
 import urllib.request
 
@@ -50,6 +53,8 @@ if method == "PUT" then
 		local socket = ngx.req.socket()
 		while socket and socket:receiveany(262144) do end
 	end
+	local md5 = ngx.decode_base64(ngx.var.http_content_md5 or "")
+	if md5 and #md5 == 16 then etag = md5:gsub(".", function(c) return ("%02x"):format(c:byte()) end) end
 	for name, value in pairs(sent) do ngx.header[name] = value end
 	ngx.header["ETag"] = '"' .. etag .. '"'
 	return reply(200, "")

@@ -1,0 +1,1 @@
+"""Benchmarks: what an upload costs the client, ours and others' in turn, and what a rerun costs."""

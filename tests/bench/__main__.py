@@ -1,0 +1,70 @@
+"""python3 -m tests.bench [OPTIONS] uploads|rerun|scan|marks
+
+uploads   what an upload costs the client: each case by each client in turn, run after run, so that whatever else the
+          machine does meets all of them alike. Prints a table in Markdown.
+rerun     a tree of a million finished files pushed again: requests (counted by a proxy), memory, time
+scan      the same tree scanned, nothing else
+marks     claims and marks a second in SQLite, with as many connections as a run has workers
+
+CPU is user + system time of the whole process; of several runs the one that used least (others' work on the machine
+can only add to it). Nothing here passes or fails by its figures.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.servers.base import ServerError
+
+from . import million, uploads
+from .measure import BenchError, run
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+
+
+def marks(options):
+    folder = options.dir / "marks"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    log = options.dir / "log"
+    run([options.build / "tests" / "unit" / "marks" / "store_bench", folder / "marks.db", "64"], {}, log)
+    print(log.read_text(), end="")
+
+
+def parse():
+    what = {"uploads": uploads.main, "rerun": million.rerun, "scan": million.scan, "marks": marks}
+    parser = argparse.ArgumentParser(
+        prog="python3 -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=what)
+    parser.add_argument("--build", type=Path, default=REPOSITORY / "build" / "release", help="the build to measure")
+    parser.add_argument("--dir", type=Path, help="where files and marks are made (default: a temporary folder, removed)")
+    parser.add_argument("--runs", type=int, default=3, help="of each client in each case [3]")
+    parser.add_argument("--cases", default="small,medium,large", help="[small,medium,large]")
+    parser.add_argument("--transports", default="http,tls", help="[http,tls]")
+    parser.add_argument("--clients", default="s3once,curl,rclone,s5cmd", help="also aws; what is not on PATH is left out")
+    parser.add_argument("--files", type=int, default=1000000, help="of rerun and scan [1000000]")
+    options = parser.parse_args()
+    options.main = what[options.what]
+    return options
+
+
+def main():
+    options = parse()
+    options.build = options.build.resolve()
+    temporary = None
+    if not options.dir:
+        temporary = tempfile.TemporaryDirectory(prefix="s3once-bench-")
+        options.dir = Path(temporary.name)
+    options.dir = options.dir.resolve()
+    options.dir.mkdir(parents=True, exist_ok=True)
+    try:
+        options.main(options)
+    except (BenchError, ServerError) as error:
+        sys.exit(f"tests.bench: {error}")
+    finally:
+        if temporary:
+            temporary.cleanup()
+
+
+main()

@@ -1,0 +1,129 @@
+"""The programs that are compared: how each is told to upload a tree to the sink.
+
+All of them upload with as many requests at once as s3once does by default (curl: one after the other), and none of them
+asks for anything the sink cannot answer. What they do for it differs: curl signs nothing, computes no checksum and asks
+nobody whether a file was uploaded before; the others sign and send checksums; only s3once claims each file first, proves
+it by the reply, and marks it done.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+BUCKET = "bench"
+CONCURRENCY = "64"
+
+
+@dataclass
+class Setting:
+    """Where a run goes. transport: "http" or "tls"."""
+
+    sink: object
+    dynamodb: object
+    transport: str
+    folder: Path
+
+    @property
+    def endpoint(self):
+        return self.sink.endpoint if self.transport == "http" else self.sink.tls_endpoint
+
+    def environment(self):
+        """What every client gets, and nothing of ours: proxies and other certificates would change what is measured."""
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder / "home"),
+            "AWS_ACCESS_KEY_ID": self.sink.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.sink.secret_key,
+            "AWS_REGION": self.sink.region,
+            "AWS_DEFAULT_REGION": self.sink.region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CA_BUNDLE": str(self.sink.ca),
+        }
+
+
+class S3once:
+    """marks: "dynamodb" (a table of its own for each run) or "sqlite" (a new file for each run)."""
+
+    def __init__(self, program, marks):
+        self.program, self.marks = program, marks
+        self.name = f"s3once, {'DynamoDB' if marks == 'dynamodb' else 'SQLite'} marks"
+
+    def prepare(self, setting, tree):
+        """What a run needs that is not part of the run: (argv, environment)."""
+        environment = setting.environment()
+        if self.marks == "dynamodb":
+            environment["AWS_ENDPOINT_URL_DYNAMODB"] = setting.dynamodb.endpoint
+            where = f"dynamodb:bench-{uuid.uuid4().hex}"
+            argv = [self.program, "init", "--marks", where]
+            subprocess.run(argv, env=environment, check=True, stdout=subprocess.DEVNULL)
+        else:
+            folder = setting.folder / "marks" / uuid.uuid4().hex
+            folder.mkdir(parents=True, mode=0o700)
+            where = f"sqlite:{folder / 'marks.db'}"
+        argv = [self.program, "push", "--no-progress", "--marks", where, "--endpoint-url", setting.endpoint]
+        return argv + ["--trust-conditions", tree, f"s3://{BUCKET}"], environment
+
+
+class Rclone:
+    """Without the HEAD after each upload, since the sink keeps nothing that a HEAD could find."""
+
+    name = "rclone copy"
+
+    def prepare(self, setting, tree):
+        environment = setting.environment()
+        environment.update(
+            RCLONE_CONFIG_SINK_TYPE="s3",
+            RCLONE_CONFIG_SINK_PROVIDER="Other",
+            RCLONE_CONFIG_SINK_ENV_AUTH="true",
+            RCLONE_CONFIG_SINK_ENDPOINT=setting.endpoint,
+            RCLONE_CONFIG_SINK_REGION=setting.sink.region,
+            RCLONE_S3_NO_HEAD="true",
+            RCLONE_S3_NO_CHECK_BUCKET="true",
+        )
+        del environment["AWS_CA_BUNDLE"]  # the SDK in it would refuse to start with rclone's own HTTP client
+        argv = ["rclone", "copy", "--config", setting.folder / "rclone.conf", "--ca-cert", setting.sink.ca]
+        argv += ["--transfers", CONCURRENCY, "--checkers", CONCURRENCY, "--s3-upload-cutoff", "16Mi"]
+        return argv + ["--s3-chunk-size", "16Mi", tree, f"sink:{BUCKET}"], environment
+
+
+class Awscli:
+    """With its own defaults: 10 requests at once; more do not help it."""
+
+    name = "aws s3 cp"
+
+    def prepare(self, setting, tree):
+        argv = ["aws", "--endpoint-url", setting.endpoint, "s3", "cp", "--recursive", "--only-show-errors"]
+        return argv + [tree, f"s3://{BUCKET}"], setting.environment()
+
+
+class S5cmd:
+    name = "s5cmd cp"
+
+    def prepare(self, setting, tree):
+        argv = ["s5cmd", "--endpoint-url", setting.endpoint, "--numworkers", CONCURRENCY]
+        return argv + ["cp", f"{tree}/", f"s3://{BUCKET}/"], setting.environment()
+
+
+class Curl:
+    """The floor: one process, one connection, a PUT a file, and nothing else."""
+
+    name = "curl -T"
+
+    def prepare(self, setting, tree):
+        config = setting.folder / "curl.conf"
+        with open(config, "w") as writes:
+            for path in sorted(path for path in tree.rglob("*") if path.is_file()):
+                url = f"{setting.endpoint}/{BUCKET}/{path.relative_to(tree)}"
+                writes.write(f"upload-file = {json.dumps(str(path))}\nurl = {json.dumps(url)}\noutput = /dev/null\n")
+        argv = ["curl", "--silent", "--show-error", "--fail", "--cacert", setting.sink.ca, "--config", config]
+        return argv, setting.environment()
+
+
+def others():
+    """Name → client, of those that are on PATH."""
+    known = {"curl": Curl, "rclone": Rclone, "s5cmd": S5cmd, "aws": Awscli}
+    return {name: client() for name, client in known.items() if shutil.which(name)}
