@@ -1,6 +1,7 @@
 #include "aws/http.h"
 #include "aws/http_problem.h"
 #include "aws/http_reply.h"
+#include "aws/http_trust.h"
 #include "base/clock.h"
 #include <curl/curl.h>
 #include <errno.h>
@@ -16,7 +17,8 @@
 struct http_shared {
 	CURLSH *share;
 	pthread_mutex_t locks[CURL_LOCK_DATA_LAST];
-	char *ca_bundle;
+	char *ca_bundle; /* or NULL */
+	struct http_trust *trust;
 	uint64_t connect_timeout_ms, stall_timeout_ns;
 	size_t upload_buffer_bytes;
 };
@@ -79,7 +81,8 @@ int http_shared_new(const struct http_options *options, struct http_shared **ret
 	shared->share = curl_share_init();
 	if (options->ca_bundle)
 		shared->ca_bundle = strdup(options->ca_bundle);
-	if (!shared->share || (options->ca_bundle && !shared->ca_bundle)) {
+	if (!shared->share || (options->ca_bundle && !shared->ca_bundle) ||
+		http_trust_new(options->ca_bundle, &shared->trust)) {
 		http_shared_free(shared);
 		return -ENOMEM;
 	}
@@ -99,6 +102,7 @@ void http_shared_free(struct http_shared *shared)
 	curl_share_cleanup(shared->share);
 	for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++)
 		pthread_mutex_destroy(&shared->locks[i]);
+	http_trust_free(shared->trust);
 	free(shared->ca_bundle);
 	free(shared);
 }
@@ -198,9 +202,7 @@ static void set_up(struct http *http)
 	curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, 5L);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)shared->connect_timeout_ms);
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)shared->upload_buffer_bytes);
-	curl_easy_setopt(curl, CURLOPT_CA_CACHE_TIMEOUT, 86400L);
-	if (shared->ca_bundle)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, shared->ca_bundle);
+	http_trust_apply(shared->trust, curl);
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);

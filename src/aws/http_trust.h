@@ -1,0 +1,14 @@
+/* The certificates that a server's is checked against: read once, at the first connection that
+ * needs them, for all handles. curl alone would read and keep them for each handle: 30 ms and 1 MB
+ * with a system's usual list. */
+#pragma once
+#include <curl/curl.h>
+
+struct http_trust;
+/* ca_bundle: PEM file, or NULL for the system's; copied. 0 or -ENOMEM. */
+int http_trust_new(const char *ca_bundle, struct http_trust **ret);
+void http_trust_free(struct http_trust *trust); /* after every handle */
+
+/* Makes this handle use them. They are read in its first handshake, which ends with
+ * CURLE_SSL_CACERT_BADFILE if that fails. Thread-safe. */
+void http_trust_apply(struct http_trust *trust, CURL *curl);
