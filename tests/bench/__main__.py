@@ -38,11 +38,11 @@ def parse():
     )
     parser.add_argument("what", choices=what)
     parser.add_argument("--build", type=Path, default=REPOSITORY / "build" / "release", help="the build to measure")
-    parser.add_argument("--dir", type=Path, help="where files and marks are made (default: a temporary folder, removed)")
+    parser.add_argument("--dir", type=Path, help="where files and marks are made [a temporary folder, removed]")
     parser.add_argument("--runs", type=int, default=3, help="of each client in each case [3]")
     parser.add_argument("--cases", default="small,medium,large", help="[small,medium,large]")
     parser.add_argument("--transports", default="http,tls", help="[http,tls]")
-    parser.add_argument("--clients", default="s3once,curl,rclone,s5cmd", help="also aws; what is not on PATH is left out")
+    parser.add_argument("--clients", default="s3once,curl,rclone,s5cmd", help="those on PATH, of these and aws")
     parser.add_argument("--files", type=int, default=1000000, help="of rerun and scan [1000000]")
     options = parser.parse_args()
     options.main = what[options.what]

@@ -1,20 +1,21 @@
 """The programs that are compared: how each is told to upload a tree to the sink.
 
-All of them upload with as many requests at once as s3once does by default (curl: one after the other), and none of them
-asks for anything the sink cannot answer. What they do for it differs: curl signs nothing, computes no checksum and asks
-nobody whether a file was uploaded before; the others sign and send checksums; only s3once claims each file first, proves
-it by the reply, and marks it done.
+All upload with as many requests at once as s3once does by default (curl: one after the other), and none asks for what
+the sink cannot answer. What they do for it differs: curl signs nothing and computes no checksum; the others sign and send
+checksums; only s3once claims each file first, proves it by the reply, and marks it done.
 """
 
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 BUCKET = "bench"
+SYSTEM_CA = "/etc/ssl/certs/ca-certificates.crt"
 CONCURRENCY = "64"
 
 
@@ -31,6 +32,15 @@ class Setting:
     def endpoint(self):
         return self.sink.endpoint if self.transport == "http" else self.sink.tls_endpoint
 
+    @property
+    def ca(self):
+        """The sink's certificate and, where there are any, all that this host trusts: reading those costs, too."""
+        bundle = self.folder / "ca.pem"
+        system = ssl.get_default_verify_paths().openssl_cafile
+        known = next((path for path in (Path(SYSTEM_CA), Path(system)) if path.is_file()), None)
+        bundle.write_text((known.read_text() if known else "") + Path(self.sink.ca).read_text())
+        return bundle
+
     def environment(self):
         """What every client gets, and nothing of ours: proxies and other certificates would change what is measured."""
         return {
@@ -41,7 +51,7 @@ class Setting:
             "AWS_REGION": self.sink.region,
             "AWS_DEFAULT_REGION": self.sink.region,
             "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_CA_BUNDLE": str(self.sink.ca),
+            "AWS_CA_BUNDLE": str(self.ca),
         }
 
 
@@ -85,7 +95,7 @@ class Rclone:
             RCLONE_S3_NO_CHECK_BUCKET="true",
         )
         del environment["AWS_CA_BUNDLE"]  # the SDK in it would refuse to start with rclone's own HTTP client
-        argv = ["rclone", "copy", "--config", setting.folder / "rclone.conf", "--ca-cert", setting.sink.ca]
+        argv = ["rclone", "copy", "--config", setting.folder / "rclone.conf", "--ca-cert", setting.ca]
         argv += ["--transfers", CONCURRENCY, "--checkers", CONCURRENCY, "--s3-upload-cutoff", "16Mi"]
         return argv + ["--s3-chunk-size", "16Mi", tree, f"sink:{BUCKET}"], environment
 
@@ -119,7 +129,7 @@ class Curl:
             for path in sorted(path for path in tree.rglob("*") if path.is_file()):
                 url = f"{setting.endpoint}/{BUCKET}/{path.relative_to(tree)}"
                 writes.write(f"upload-file = {json.dumps(str(path))}\nurl = {json.dumps(url)}\noutput = /dev/null\n")
-        argv = ["curl", "--silent", "--show-error", "--fail", "--cacert", setting.sink.ca, "--config", config]
+        argv = ["curl", "--silent", "--show-error", "--fail", "--cacert", setting.ca, "--config", config]
         return argv, setting.environment()
 
 

@@ -118,7 +118,8 @@ def one_store(options, tree, setting, kind, counted):
     where = argv[argv.index("--marks") + 1]
     status = [client.program, "status", "--json", "--marks", where, "--endpoint-url", setting.endpoint]
     if kind == "sqlite":
-        subprocess.run([client.program, "init", "--marks", where], env=environment, check=True, stdout=subprocess.DEVNULL)
+        init = [client.program, "init", "--marks", where]
+        subprocess.run(init, env=environment, check=True, stdout=subprocess.DEVNULL)
     shards = shards_of([*status, f"s3://{BUCKET}/none"], environment)
     all_rows = rows(options, f"{urlsplit(setting.endpoint).netloc}/{BUCKET}", shards)
     print(f"writing {options.files:,} marks, {kind} …", file=sys.stderr, flush=True)
