@@ -315,7 +315,7 @@ static void rotate(struct candidate **files, size_t n)
 {
 	struct candidate *copy[BLOCK_FILES];
 	const size_t first = (size_t)random_below(n);
-	memcpy(copy, files, n * sizeof *files);
+	memcpy(copy, files, n * sizeof(struct candidate *));
 	for (size_t i = 0; i < n; i++)
 		files[i] = copy[(first + i) % n];
 }
