@@ -65,7 +65,7 @@ enum s3once_lock_tokens {
 
 /* What went wrong. Fixed sizes, no ownership. */
 struct s3once_lock_error {
-	char text[400];      /* a sentence without full stop */
+	char text[1000];     /* a sentence without full stop */
 	char code[64];       /* of the service ("AccessDeniedException"), or "" */
 	char request_id[96]; /* of the service, or "" */
 	char holder[256];    /* -EBUSY, -ESTALE: who has the lock, as far as its row says */

@@ -46,7 +46,7 @@ void problem_format(const struct problem *p, char *ret, size_t size)
 {
 	if (!size)
 		return;
-	struct text t = TEXT(1024);
+	struct text t = TEXT(PROBLEM_SENTENCE_MAX);
 	text_add(&t, p->text[0] ? p->text : "unknown error");
 	const char *before = " (";
 	if (p->code[0]) {

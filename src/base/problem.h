@@ -8,9 +8,11 @@ struct problem {
 	char code[64];       /* the cloud's own error code ("AccessDenied"), or "" */
 	char request_id[96]; /* of the reply, or "" */
 	int status;          /* HTTP status, or 0 */
-	char text[400]; /* a sentence without full stop: what happened and, where known, the remedy
-			 */
+	char text[1000];     /* a sentence without full stop: what happened and, where known, the
+				remedy; room for the paths of every source of credentials */
 };
+
+#define PROBLEM_SENTENCE_MAX 1200 /* bytes that problem_format needs at most */
 
 /* Sets the sentence, printf style, and empties the rest. What does not fit is cut at a character. p
  * may be NULL. */

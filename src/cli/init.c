@@ -1,5 +1,6 @@
 /* `s3once init`: sets up where marks are kept. */
 #include "base/log.h"
+#include "base/problem.h"
 #include "base/quote.h"
 #include "cli/access.h"
 #include "cli/commands.h"
@@ -66,7 +67,7 @@ static struct command init_command(
 
 static int fail(int code, const struct problem *problem)
 {
-	char sentence[700];
+	char sentence[PROBLEM_SENTENCE_MAX];
 	problem_format(problem, sentence, sizeof sentence);
 	log_error("init: %s", sentence);
 	return code;

@@ -1,6 +1,7 @@
 /* `s3once lock`: finds the command, reads its options, opens the client. */
 #include "cli/lock.h"
 #include "base/log.h"
+#include "base/problem.h"
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -142,7 +143,7 @@ int lock_exit(int r, const struct s3once_lock_error *error)
 {
 	if (!r)
 		return S3ONCE_EXIT_OK;
-	char sentence[700];
+	char sentence[PROBLEM_SENTENCE_MAX];
 	snprintf(sentence, sizeof sentence, "%s%s%s%s%s%s", error->text, *error->code ? " (" : "",
 		error->code, *error->code && *error->request_id ? ", request id " : "",
 		*error->code ? error->request_id : "", *error->code ? ")" : "");

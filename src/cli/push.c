@@ -125,7 +125,7 @@ static int push_with(struct push_options *options)
 {
 	struct push_view view;
 	struct s3once_push *push;
-	char sentence[512];
+	char sentence[1200];
 	view_init(&view, options);
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;

@@ -1,6 +1,7 @@
 /* `s3once status`: reads the marks, changes nothing. */
 #include "cli/status.h"
 #include "base/log.h"
+#include "base/problem.h"
 #include "base/quote.h"
 #include "cli/access.h"
 #include "cli/commands.h"
@@ -65,7 +66,7 @@ static struct command status_command(
 
 static int fail(int code, const struct problem *problem)
 {
-	char sentence[700];
+	char sentence[PROBLEM_SENTENCE_MAX];
 	problem_format(problem, sentence, sizeof sentence);
 	log_error("status: %s", sentence);
 	return code;
