@@ -38,8 +38,8 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 {
 	const struct session *session = arg;
 	char expires[24];
-	snprintf(expires, sizeof expires, "%lld",
-		(long long)(store_time_s(session->options.store) + LEASE_KEEP_S));
+	snprintf(expires, sizeof expires, "%" PRId64,
+		store_time_s(session->options.store) + LEASE_KEEP_S);
 	const struct change changes[] = {
 		{"version", VALUE_STRING, try->next}, {"expires", VALUE_NUMBER, expires}};
 	const struct condition ours[] = {{"version", CONDITION_EQUALS, VALUE_STRING, try->version},
