@@ -4,7 +4,7 @@
 #include "base/quote.h"
 #include "cli/access.h"
 #include "cli/commands.h"
-#include "cli/marks_place.h"
+#include "cli/open_marks.h"
 #include "cli/options.h"
 #include "marks/setup.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "cli/people.h"
 #include "base/text.h"
-#include "cli/human.h"
-#include "cli/progress.h"
+#include "cli/human_figures.h"
+#include "cli/progress_line.h"
 #include <string.h>
 
 #define LINE_BYTES_MAX (32U << 10)

@@ -4,7 +4,7 @@
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/people.h"
-#include "cli/progress.h"
+#include "cli/progress_line.h"
 #include "cli/push_options.h"
 #include "cli/signals.h"
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "base/quote.h"
 #include "cli/access.h"
 #include "cli/commands.h"
-#include "cli/marks_place.h"
+#include "cli/open_marks.h"
 #include "cli/url.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "cli/human.h"
+#include "cli/human_figures.h"
 #include "cli/status.h"
 #include "cli/status_json.h"
 #include <inttypes.h>

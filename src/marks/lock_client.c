@@ -4,7 +4,7 @@
 #include "base/quote.h"
 #include "marks/process.h"
 #include "marks/setup.h"
-#include "marks/state.h"
+#include "marks/state_folder.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* A client of locks and its handles, shared by lock*.c: lock_client.c opens and closes,
  * lock_acquire.c acquires, lock.c is what a holder does, lock_row.c each request on a row,
- * lock_events.c tells, lock_look.c reads, lock_text.c passes a lock on. */
+ * lock_events.c tells, lock_info.c reads, lock_text.c passes a lock on. */
 #pragma once
 #include "aws/settings.h"
 #include "marks/dialect.h"

@@ -1,6 +1,6 @@
 #include "base/clock.h"
 #include "base/text.h"
-#include "marks/state.h"
+#include "marks/state_folder.h"
 #include "marks/store.h"
 #include "marks/store_sqlite_file.h"
 #include "marks/store_sqlite_queue.h"

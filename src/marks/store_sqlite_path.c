@@ -1,5 +1,5 @@
 #include "marks/store_sqlite_path.h"
-#include "marks/state.h"
+#include "marks/state_folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

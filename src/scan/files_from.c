@@ -1,6 +1,6 @@
 #include "scan/files_from.h"
 #include "base/text.h"
-#include "scan/look.h"
+#include "scan/file_kind.h"
 #include "scan/names.h"
 #include "scan/open.h"
 #include <errno.h>

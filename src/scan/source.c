@@ -1,7 +1,7 @@
 #include "scan/source.h"
+#include "scan/file_kind.h"
 #include "scan/files_from.h"
 #include "scan/key.h"
-#include "scan/look.h"
 #include "scan/open.h"
 #include "scan/walk.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "scan/walk.h"
 #include "base/text.h"
+#include "scan/file_kind.h"
 #include "scan/listing.h"
-#include "scan/look.h"
 #include "scan/open.h"
 #include <errno.h>
 #include <fcntl.h>

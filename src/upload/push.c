@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "marks/place.h"
-#include "marks/state.h"
+#include "marks/state_folder.h"
 #include "upload/feed.h"
 #include "upload/options.h"
 #include "upload/run.h"

@@ -1,4 +1,4 @@
-#include "scan/look.h"
+#include "scan/file_kind.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "cli/marks_place.h"
+#include "cli/open_marks.h"
 #include "aws/global.h"
 #include "aws/http.h"
 #include <string.h>

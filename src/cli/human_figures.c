@@ -1,4 +1,4 @@
-#include "cli/human.h"
+#include "cli/human_figures.h"
 #include <inttypes.h>
 
 void human_count(struct text *t, uint64_t n)

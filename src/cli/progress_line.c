@@ -1,5 +1,5 @@
-#include "cli/progress.h"
-#include "cli/human.h"
+#include "cli/progress_line.h"
+#include "cli/human_figures.h"
 
 /* Rates forget what is older than about this. */
 #define MEMORY_S 4.0

@@ -1,4 +1,4 @@
-#include "marks/state.h"
+#include "marks/state_folder.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/human.h"
+#include "cli/human_figures.h"
 
 static void check_number(void (*show)(struct text *, uint64_t), uint64_t n, const char *want)
 {
