@@ -149,7 +149,7 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 	pthread_mutex_lock(&chain->mutex);
 	int error = credentials_keeper_start_locked(chain);
 	if (error)
-		problem_set(&problem, "out of memory or threads");
+		problem_set(&problem, PROBLEM_NO_THREAD);
 	else if (!credentials_usable_locked(chain))
 		error = chain->locked.loaded && atomic_load(&chain->accepted)
 				? await_usable_locked(chain, limits, &problem)

@@ -12,6 +12,13 @@ struct problem {
 				remedy; room for the paths of every source of credentials */
 };
 
+/* What the host refuses a process, with the remedy. */
+#define PROBLEM_NO_DESCRIPTORS                                                                     \
+	"out of memory or descriptors: lower --concurrency, or raise ulimit -n and -v"
+#define PROBLEM_NO_THREAD                                                                           \
+	"cannot start a thread: raise ulimit -u and -v, or the container's limit of processes and " \
+	"memory"
+
 #define PROBLEM_SENTENCE_MAX 1200 /* bytes that problem_format needs at most */
 
 /* Sets the sentence, printf style, and empties the rest. What does not fit is cut at a character. p

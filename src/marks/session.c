@@ -159,7 +159,7 @@ static enum outcome write_row(
 	item_clear(&row);
 	item_clear(&present);
 	if (o == OUTCOME_OK && lease_start(session->lease, version, sent_ns)) {
-		problem_set(ret_problem, "cannot start the thread that renews the lease");
+		problem_set(ret_problem, PROBLEM_NO_THREAD);
 		o = OUTCOME_SETUP;
 	}
 	return o;

@@ -250,7 +250,7 @@ int sqlite_queue_new(
 	if (queue) {
 		queue->db = db;
 		queue->name = name;
-		problem_set(ret_problem, "%s: out of memory or threads", name);
+		problem_set(ret_problem, "%s: " PROBLEM_NO_THREAD, name);
 		r = fill(queue, ret_problem);
 	}
 	if (r && queue) {

@@ -176,8 +176,7 @@ bool feed_run(struct run *run)
 		feed->begun_ns = clock_boot_ns();
 		whole = feed_all(feed);
 	} else {
-		problem_set(&problem,
-			"out of memory or descriptors; lower --concurrency or raise ulimit -n");
+		problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
 		run_fail(run, &problem);
 	}
 	if (feed) {

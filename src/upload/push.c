@@ -9,6 +9,7 @@
 #include "upload/feed.h"
 #include "upload/options.h"
 #include "upload/run.h"
+#include "upload/threads.h"
 #include "upload/worker.h"
 #include <errno.h>
 #include <pthread.h>
@@ -91,7 +92,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		options.observations = observations;
 	if (!session_new(&options, &run->session))
 		return true;
-	problem_set(problem, "out of memory or descriptors");
+	problem_set(problem, PROBLEM_NO_DESCRIPTORS);
 	return false;
 }
 
@@ -206,8 +207,7 @@ static void work(uv_work_t *request)
 	}
 	if (worker_new(run, self->push->buffer_bytes, &worker)) {
 		struct problem problem;
-		problem_set(&problem,
-			"out of memory or descriptors; lower --concurrency or raise ulimit -n");
+		problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
 		run_fail(run, &problem);
 		return;
 	}
@@ -258,6 +258,16 @@ void s3once_push_stop(struct s3once_push *push)
 		uv_async_send(&push->stopped);
 }
 
+static void out_of_threads(struct s3once_push *push, unsigned n_can, unsigned n)
+{
+	struct problem problem;
+	problem_set(&problem,
+		"only %u of %u threads can be started: lower --concurrency, or raise ulimit -u and -v "
+		"or the container's limit of processes",
+		n_can, n);
+	run_fail(&push->run, &problem);
+}
+
 /* Signals are the main thread's: the pool's threads are born with all of them blocked. */
 static int start_works(struct s3once_push *push)
 {
@@ -265,17 +275,20 @@ static int start_works(struct s3once_push *push)
 	push->works = calloc(n, sizeof *push->works);
 	if (!push->works)
 		return -ENOMEM;
-	push->n_works = n;
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	for (unsigned i = 0; i < n; i++) {
+	const unsigned n_can = threads_try(n);
+	push->n_works = n_can < n ? 0 : n;
+	for (unsigned i = 0; i < push->n_works; i++) {
 		push->works[i].push = push;
 		push->works[i].request.data = &push->works[i];
 		uv_queue_work(&push->loop, &push->works[i].request, work, after_work);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return 0;
+	if (n_can < n)
+		out_of_threads(push, n_can, n);
+	return n_can < n ? -EAGAIN : 0;
 }
 
 /* The pool is made at its first use, with as many threads as there are bodies: each of them blocks
@@ -290,9 +303,12 @@ static void size_pool(const struct s3once_push *push)
 static bool loop(struct s3once_push *push)
 {
 	size_pool(push);
-	if (uv_loop_init(&push->loop))
+	if (!threads_loop_has_descriptors() || uv_loop_init(&push->loop))
 		return false;
-	uv_async_init(&push->loop, &push->stopped, on_stop);
+	if (uv_async_init(&push->loop, &push->stopped, on_stop)) {
+		uv_loop_close(&push->loop);
+		return false;
+	}
 	uv_timer_init(&push->loop, &push->progress);
 	uv_timer_init(&push->loop, &push->grace);
 	push->stopped.data = push->progress.data = push->grace.data = push;
@@ -348,7 +364,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	if (set_up(push)) {
 		tell_start(push);
 		if (!loop(push)) {
-			problem_set(&problem, "out of memory or descriptors");
+			problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
 			run_fail(run, &problem);
 		}
 		for (struct parts *parts; (parts = queue_leftover(run->queue));)

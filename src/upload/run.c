@@ -70,7 +70,7 @@ static bool bucket_is_there(struct run *run, struct problem *problem)
 {
 	struct s3_conn *conn;
 	if (s3_conn_new(run->s3, &conn)) {
-		problem_set(problem, "out of memory or descriptors");
+		problem_set(problem, PROBLEM_NO_DESCRIPTORS);
 		return false;
 	}
 	const struct call_limits limits = run_limits(run);

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import random
 import re
 import shlex
 import signal
@@ -533,11 +534,38 @@ def test_damaged_local_marks(s3once, s3, bucket, tree):
     assert_setup_error(s3once("push", "--marks", f"sqlite:{marks}", tree, f"s3://{bucket}"), "marks.db")
 
 
-def test_out_of_descriptors(s3once, s3, bucket, tree):
-    argv = ["sh", "-c", 'ulimit -n 12; exec "$0" "$@"', str(s3once.binary()), "push", tree, f"s3://{bucket}"]
-    run = subprocess.run(argv, env=s3once.environment, capture_output=True, text=True, timeout=60, cwd=s3once.folder)
+def limited(s3once, limits, *argv, wrap=()):
+    argv = [*wrap, "bash", "-c", f'{limits}; exec "$0" "$@"', str(s3once.binary()), *map(str, argv)]
+    environment = {**s3once.environment, "ASAN_OPTIONS": s3once.environment["ASAN_OPTIONS"] + ":detect_leaks=0"}
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, cwd=s3once.folder)
+
+
+@pytest.mark.parametrize("limit", range(5, 13))
+def test_out_of_descriptors(s3once, s3, bucket, tree, limit):
+    run = limited(s3once, f"ulimit -n {limit}", "push", "--concurrency", "64", tree, f"s3://{bucket}")
     assert run.returncode == 3, run
     assert "descriptors" in run.stderr or "Too many open files" in run.stderr
+
+
+OUT_OF_THREADS = r"s3once: error: only \d+ of 65 threads can be started: lower --concurrency, or raise ulimit -u and -v"
+
+
+def test_out_of_address_space_for_threads(s3once, s3, bucket, tree):
+    if re.search(rb"__[at]san_init", s3once.binary().read_bytes()):
+        pytest.skip("a sanitizer needs more address space than the limit leaves")
+    run = limited(s3once, "ulimit -v 400000", "push", "--concurrency", "64", tree, f"s3://{bucket}")
+    assert run.returncode == 3 and re.search(OUT_OF_THREADS, run.stderr), run
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 30])
+def test_out_of_processes(s3once, s3, bucket, tree, limit):
+    """The limit counts a user's threads, and root's never: another user, who may read our files."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to become a user who runs nothing else")
+    user, dac = str(random.randrange(10**8, 10**9)), "+dac_override,+dac_read_search"
+    wrap = ["setpriv", "--reuid", user, "--clear-groups", "--inh-caps", dac, "--ambient-caps", dac, "--bounding-set", f"-all,{dac}"]
+    run = limited(s3once, f"ulimit -u {limit}", "push", "--concurrency", "64", tree, f"s3://{bucket}", wrap=wrap)
+    assert run.returncode == 3 and re.search(OUT_OF_THREADS if limit == 30 else r"thread.*ulimit -u", run.stderr), run
 
 
 def test_setup_error_as_json(s3once, s3, tree):
