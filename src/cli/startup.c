@@ -1,8 +1,10 @@
 #include "cli/startup.h"
+#include "s3once/push.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,8 +14,13 @@ static void open_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
-			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR) != fd)
-			abort();
+			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR) != fd) {
+			dprintf(STDERR_FILENO,
+				"s3once: error: standard input, output or error is closed, and "
+				"/dev/null cannot stand for it: %s\n",
+				strerror(errno));
+			_exit(S3ONCE_EXIT_SETUP);
+		}
 }
 
 static void raise_descriptor_limit(void)

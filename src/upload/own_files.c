@@ -1,21 +1,45 @@
 #include "upload/own_files.h"
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
-void own_files_find(const char *sqlite_path, struct own_files *ret)
+static void find(struct own_files *ret)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};
-	*ret = (struct own_files){0};
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
 		char path[PATH_MAX + 8];
 		struct stat st;
-		snprintf(path, sizeof path, "%s%s", sqlite_path, suffixes[i]);
+		snprintf(path, sizeof path, "%s%s", ret->path, suffixes[i]);
 		if (stat(path, &st) < 0)
 			continue;
 		ret->files[ret->n].dev = st.st_dev;
 		ret->files[ret->n++].ino = st.st_ino;
 	}
+}
+
+void own_files_find(char *sqlite_path, struct own_files *ret)
+{
+	*ret = (struct own_files){.path = sqlite_path};
+	find(ret);
+}
+
+void own_files_clear(struct own_files *own)
+{
+	free(own->path);
+	*own = (struct own_files){0};
+}
+
+bool own_files_are_there(const struct own_files *own)
+{
+	struct own_files now = {.path = own->path};
+	if (!own->path)
+		return true;
+	find(&now);
+	for (size_t i = 0; i < own->n; i++)
+		if (!own_files_hold(&now, own->files[i].dev, own->files[i].ino))
+			return false;
+	return true;
 }
 
 bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino)

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 struct own_files {
+	char *path; /* of the SQLite file; NULL: none */
 	struct {
 		dev_t dev;
 		ino_t ino;
@@ -14,6 +15,10 @@ struct own_files {
 	size_t n;
 };
 
-/* Those of an SQLite file that is open: itself, its log and its index, as far as they are there. */
-void own_files_find(const char *sqlite_path, struct own_files *ret);
+/* Those of an SQLite file that is open: itself, its log and its index, as far as they are there. It
+ * takes the path. */
+void own_files_find(char *sqlite_path, struct own_files *ret);
+void own_files_clear(struct own_files *own);
+/* Whether they are still what the path leads to: otherwise nobody finds the marks that were set. */
+bool own_files_are_there(const struct own_files *own);
 bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino);

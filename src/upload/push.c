@@ -66,8 +66,10 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	}
 	enum outcome o = settings_load(
 		push->conn, !is_dynamodb, SHARDS_DEFAULT, &run->space.settings, problem);
-	if (!is_dynamodb)
+	if (!is_dynamodb) {
 		own_files_find(place.path, &run->own_files);
+		place.path = NULL;
+	}
 	marks_place_clear(&place);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up; run: s3once init --marks %s",
@@ -357,6 +359,18 @@ static void tell_start(struct s3once_push *push)
 	report_run(&push->run.report, S3ONCE_EVENT_START, &problem);
 }
 
+static void look_for_marks(struct s3once_push *push)
+{
+	struct problem problem;
+	if (own_files_are_there(&push->run.own_files))
+		return;
+	problem_set(&problem,
+		"%s: was removed or replaced while this run had it open, so that what it marked is "
+		"may be lost: run again, which compares files without a mark with what S3 holds",
+		quote(push->run.own_files.path).text);
+	run_fail(&push->run, &problem);
+}
+
 enum s3once_exit s3once_push_run(struct s3once_push *push)
 {
 	struct run *run = &push->run;
@@ -373,6 +387,8 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;
+	if (push->set_up)
+		look_for_marks(push);
 	enum s3once_exit exit = verdict(push);
 	push->counts = report_get(&run->report);
 	report_counts(&run->report, S3ONCE_EVENT_SUMMARY);
@@ -419,6 +435,7 @@ void s3once_push_free(struct s3once_push *push)
 	filter_free(run->filter);
 	report_clear(&run->report);
 	pthread_mutex_destroy(&run->locked.mutex);
+	own_files_clear(&run->own_files);
 	free(push->works);
 	free(push);
 }

@@ -72,35 +72,6 @@ void queue_free(struct queue *queue)
 	free(queue);
 }
 
-static void *must(void *memory)
-{
-	if (!memory)
-		abort(); /* a few kilobytes: there is no run to save */
-	return memory;
-}
-
-/* A block to be taken some time. Returns it for what else is to be said of it. */
-static struct block *add_block(struct queue *queue, struct candidate *const *files, size_t n,
-	uint64_t not_before_ns, uint64_t read_ns)
-{
-	if (queue->locked.n_blocks == queue->locked.cap_blocks) {
-		queue->locked.cap_blocks = 2 * queue->locked.cap_blocks + 16;
-		queue->locked.blocks = must(realloc(
-			queue->locked.blocks, queue->locked.cap_blocks * sizeof(struct block *)));
-	}
-	struct block *block = must(calloc(1, sizeof *block));
-	memcpy(block->files, files, n * sizeof(struct candidate *));
-	block->n = n;
-	block->not_before_ns = not_before_ns;
-	block->read_ns = read_ns;
-	queue->locked.serial++;
-	for (size_t i = 0; i < n; i++)
-		block->files[i]->block = queue->locked.serial;
-	queue->locked.blocks[queue->locked.n_blocks++] = block;
-	queue->locked.n_files += n;
-	return block;
-}
-
 static void add_ready(struct queue *queue, struct candidate *file)
 {
 	file->next = NULL;
@@ -108,6 +79,39 @@ static void add_ready(struct queue *queue, struct candidate *file)
 	queue->locked.ready_end = &file->next;
 	queue->locked.n_ready++;
 	queue->locked.n_files++;
+}
+
+static struct block *new_block(struct queue *queue)
+{
+	const size_t cap = 2 * queue->locked.cap_blocks + 16;
+	if (queue->locked.n_blocks == queue->locked.cap_blocks) {
+		struct block **blocks = realloc(queue->locked.blocks, cap * sizeof *blocks);
+		if (!blocks)
+			return NULL;
+		queue->locked.blocks = blocks;
+		queue->locked.cap_blocks = cap;
+	}
+	return malloc(sizeof(struct block));
+}
+
+/* Files to be taken some time, as `how` says; without memory for that, at the next chance. */
+static void add_block(
+	struct queue *queue, struct candidate *const *files, size_t n, const struct block *how)
+{
+	struct block *block = new_block(queue);
+	queue->locked.serial++;
+	for (size_t i = 0; i < n; i++) {
+		files[i]->block = queue->locked.serial;
+		if (!block)
+			add_ready(queue, files[i]);
+	}
+	if (!block)
+		return;
+	*block = *how;
+	memcpy(block->files, files, n * sizeof *files);
+	block->n = n;
+	queue->locked.blocks[queue->locked.n_blocks++] = block;
+	queue->locked.n_files += n;
 }
 
 /* Any block that is due, chosen at random, one that nobody else is in before one that is shared;
@@ -208,7 +212,7 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 	}
 	const bool open = !queue->locked.closed;
 	if (open) {
-		add_block(queue, files, n, 0, read_ns);
+		add_block(queue, files, n, &(struct block){.read_ns = read_ns});
 		if (queue->locked.flowing)
 			pthread_cond_broadcast(&queue->changed);
 	}
@@ -275,7 +279,7 @@ void queue_later(
 	if (!n)
 		return;
 	pthread_mutex_lock(&queue->mutex);
-	add_block(queue, files, n, not_before_ns, 0);
+	add_block(queue, files, n, &(struct block){.not_before_ns = not_before_ns});
 	pthread_cond_signal(&queue->changed);
 	pthread_mutex_unlock(&queue->mutex);
 }
@@ -285,7 +289,7 @@ void queue_shared(struct queue *queue, struct candidate *const *files, size_t n)
 	if (!n)
 		return;
 	pthread_mutex_lock(&queue->mutex);
-	add_block(queue, files, n, 0, 0)->shared = true;
+	add_block(queue, files, n, &(struct block){.shared = true});
 	pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -310,7 +314,7 @@ void queue_contested(struct queue *queue, unsigned serial)
 	queue->locked.n_ready -= n;
 	queue->locked.n_files -= n;
 	if (n)
-		add_block(queue, back, n, 0, 0)->shared = true;
+		add_block(queue, back, n, &(struct block){.shared = true});
 	pthread_mutex_unlock(&queue->mutex);
 }
 

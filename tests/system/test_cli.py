@@ -10,9 +10,11 @@ import socket
 import sqlite3
 import subprocess
 import tempfile
+from pathlib import Path
 
 import pytest
 
+from tests.faults import faults
 from tests.servers.base import free_ports
 from tests.system.harness import MIB, S3, fresh_name, make_tree, wait_until
 
@@ -195,6 +197,20 @@ def test_push_into_a_closed_pipe_uploads_and_exits_1(s3once, s3, bucket, tree):
 def test_closed_streams_are_no_danger(s3once, s3, bucket, tree):
     assert raw(s3once, "push", tree, f"s3://{bucket}", before="<&- >&- 2>&-") == (0, "")
     s3.assert_same(tree, bucket)
+
+
+def test_closed_streams_without_dev_null(s3once, tree):
+    wrap = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@" <&-', "sh"]
+    if subprocess.run([*wrap, "true"], capture_output=True).returncode:
+        pytest.skip("needs the right to mount, to have no /dev/null")
+    run = s3once("push", tree, "s3://bucket", wrap=wrap)
+    assert (run.code, run.out) == (3, "") and "s3once: error: standard input, output or error is closed" in run.err
+
+
+def test_closed_standard_input_is_no_empty_list(s3once, s3, bucket, tree):
+    code, err = raw(s3once, "push", "--files-from", "-", tree, f"s3://{bucket}", before="<&-")
+    assert code == 3
+    assert "s3once: error: the list (stdin) cannot be read: Bad file descriptor\n" in err
 
 
 # --- what people see
@@ -502,7 +518,9 @@ def test_dynamodb_endpoint_that_is_not_there(s3once, s3, bucket, tree):
 
 
 LOCAL_MARKS = {
-    "no home": ({"HOME": None, "XDG_STATE_HOME": None}, "local", "HOME"),
+    "no home": ({"HOME": None, "XDG_STATE_HOME": None}, "local", "set HOME"),
+    "a relative home": ({"HOME": "tree", "XDG_STATE_HOME": None}, "local", "set HOME"),
+    "a home that is no folder": ({"HOME": "/dev/null", "XDG_STATE_HOME": None}, "local", "Not a directory"),
     "a directory": ({}, "sqlite:.", "."),
     "no database": ({}, "sqlite:tree/a.txt", "a.txt"),
     "no such folder's parent is a file": ({}, "sqlite:tree/a.txt/marks.db", "a.txt"),
@@ -532,6 +550,23 @@ def test_damaged_local_marks(s3once, s3, bucket, tree):
     size = marks.stat().st_size
     marks.write_bytes(marks.read_bytes()[:100] + b"\xff" * (size - 100))
     assert_setup_error(s3once("push", "--marks", f"sqlite:{marks}", tree, f"s3://{bucket}"), "marks.db")
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "only the log removed"])
+def test_local_marks_that_go_away_meanwhile(s3once, s3, s3_wire, bucket, tree, how):
+    rule = s3_wire.add(faults.hold_request, "PutObject")
+    running = s3once.start("push", tree, f"s3://{bucket}")
+    assert rule.reached.wait(30), running.output()
+    marks = s3once.state / "s3once" / "marks.db"
+    for end in ["-wal"] if "only" in how else ["", "-wal", "-shm"]:
+        Path(f"{marks}{end}").unlink()
+    if how == "replaced":
+        marks.touch(0o600)
+    rule.released.set()
+    run = running.wait()
+    assert_setup_error(run, "marks.db: was removed or replaced while this run")
+    run = s3once("push", "--json", tree, f"s3://{bucket}")
+    assert run.code == 0 and run.events[-1]["adopted"] + run.events[-1]["skipped"] == 2, run
 
 
 def limited(s3once, limits, *argv, wrap=()):
@@ -566,6 +601,12 @@ def test_out_of_processes(s3once, s3, bucket, tree, limit):
     wrap = ["setpriv", "--reuid", user, "--clear-groups", "--inh-caps", dac, "--ambient-caps", dac, "--bounding-set", f"-all,{dac}"]
     run = limited(s3once, f"ulimit -u {limit}", "push", "--concurrency", "64", tree, f"s3://{bucket}", wrap=wrap)
     assert run.returncode == 3 and re.search(OUT_OF_THREADS if limit == 30 else r"thread.*ulimit -u", run.stderr), run
+
+
+def test_file_size_limit_is_an_error_like_any_other(s3once, s3, bucket, tree):
+    run = limited(s3once, "ulimit -f 1", "push", f"--marks=sqlite:{s3once.folder}/m.db", tree, f"s3://{bucket}")
+    assert run.returncode == 3, run
+    assert "s3once: error: " in run.stderr and "m.db" in run.stderr
 
 
 def test_setup_error_as_json(s3once, s3, tree):
