@@ -7,7 +7,9 @@ scan      the same tree scanned, nothing else
 marks     claims and marks a second in SQLite, with as many connections as a run has workers
 
 CPU is user + system time of the whole process; of several runs the one that used least (others' work on the machine
-can only add to it). Nothing here passes or fails by its figures.
+can only add to it). Over TLS, S3 and DynamoDB are both reached by TLS. Requests are what the servers counted. "sink
+busy" is the CPU time of the S3 server to the wall time: below 100 % it kept nobody waiting. Nothing here passes or fails
+by its figures.
 """
 
 import argparse

@@ -21,24 +21,28 @@ CONCURRENCY = "64"
 
 @dataclass
 class Setting:
-    """Where a run goes. transport: "http" or "tls"."""
+    """Where a run goes: sink for S3, store for DynamoDB (a proxy that counts). transport, of both: "http" or "tls"."""
 
     sink: object
-    dynamodb: object
+    store: object
     transport: str
     folder: Path
 
+    def over(self, server):
+        return server.endpoint if self.transport == "http" else server.tls_endpoint
+
     @property
     def endpoint(self):
-        return self.sink.endpoint if self.transport == "http" else self.sink.tls_endpoint
+        return self.over(self.sink)
 
     @property
     def ca(self):
-        """The sink's certificate and, where there are any, all that this host trusts: reading those costs, too."""
+        """The servers' certificates and, where there are any, all that this host trusts: reading those costs, too."""
         bundle = self.folder / "ca.pem"
         system = ssl.get_default_verify_paths().openssl_cafile
         known = next((path for path in (Path(SYSTEM_CA), Path(system)) if path.is_file()), None)
-        bundle.write_text((known.read_text() if known else "") + Path(self.sink.ca).read_text())
+        trusted = ([known] if known else []) + [Path(server.ca) for server in (self.sink, self.store)]
+        bundle.write_text("\n".join(file.read_text() for file in trusted))
         return bundle
 
     def environment(self):
@@ -66,7 +70,7 @@ class S3once:
         """What a run needs that is not part of the run: (argv, environment)."""
         environment = setting.environment()
         if self.marks == "dynamodb":
-            environment["AWS_ENDPOINT_URL_DYNAMODB"] = setting.dynamodb.endpoint
+            environment["AWS_ENDPOINT_URL_DYNAMODB"] = setting.over(setting.store)
             where = f"dynamodb:bench-{uuid.uuid4().hex}"
             argv = [self.program, "init", "--marks", where]
             subprocess.run(argv, env=environment, check=True, stdout=subprocess.DEVNULL)

@@ -5,10 +5,11 @@ import statistics
 import sys
 
 from tests.servers.dynoxide import Dynoxide
+from tests.servers.nginx_count import NginxCount
 from tests.servers.nginx_sink import NginxSink
 
 from .clients import Curl, S3once, Setting, others
-from .measure import run
+from .measure import cpu_seconds, run
 from .trees import CASES, MIB
 
 
@@ -25,9 +26,12 @@ def clients(options):
 
 def once(client, setting, tree):
     argv, environment = client.prepare(setting, tree)
-    before = sum(setting.sink.counts().values())
+    setting.store.requests()
+    before, sink = sum(setting.sink.counts().values()), cpu_seconds(setting.sink)
     cost = run(argv, environment, setting.folder / "log")
-    cost.requests = sum(setting.sink.counts().values()) - before
+    cost.sink = cpu_seconds(setting.sink) - sink
+    cost.to_s3 = sum(setting.sink.counts().values()) - before
+    cost.to_store = len(setting.store.requests())
     shutil.rmtree(setting.folder / "marks", ignore_errors=True)
     return cost
 
@@ -56,23 +60,28 @@ def rows(case, transport, costs):
         median = statistics.median(cost.cpu for cost in runs)
         wall = statistics.median(cost.wall for cost in runs)
         memory = max(cost.memory for cost in runs)
+        busy = max(cost.sink / cost.wall for cost in runs)
         yield (
             f"| {case.name} | {transport.upper()} | {client.name} | {cpu_of(cpu, case)} | {ratio} "
-            f"| {cpu_of(median, case)} | {wall:.1f} s | {memory / MIB:.0f} MiB | {max(c.requests for c in runs):,} |"
+            f"| {cpu_of(median, case)} | {wall:.1f} s | {memory / MIB:.0f} MiB | {max(c.to_s3 for c in runs):,} "
+            f"| {max(c.to_store for c in runs):,} | {busy:.0%} |"
         )
 
 
+COLUMNS = ["files", "over", "client", "CPU a file, least", "to curl's", "median", "wall", "peak memory"]
+COLUMNS += ["requests to S3", "to DynamoDB", "sink busy"]
+
+
 def main(options):
-    print("| files | over | client | CPU a file, least | to curl's | median | wall | peak memory | requests to S3 |")
-    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    print(f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|", flush=True)
     (options.dir / "home").mkdir(exist_ok=True)
     (options.dir / "rclone.conf").touch()
-    with NginxSink() as sink, Dynoxide() as dynamodb:
+    with NginxSink() as sink, Dynoxide() as dynamodb, NginxCount(dynamodb) as store:
         for name in options.cases.split(","):
             case = CASES[name]
             tree = case.make(options.dir)
             for transport in options.transports.split(","):
-                setting = Setting(sink, dynamodb, transport, options.dir)
+                setting = Setting(sink, store, transport, options.dir)
                 for row in rows(case, transport, measure(options, case, setting, tree)):
                     print(row, flush=True)
             shutil.rmtree(tree)
