@@ -123,7 +123,8 @@ struct s3once_options {
 	uint64_t memory_bytes; /* for buffers and bodies; 0: 32 MiB */
 	uint64_t part_bytes;   /* size of a part, and of the largest file sent whole; 0: 16 MiB; at
 				  least 5 MiB; grows for huge files */
-	unsigned attempts;     /* at each request, the first one counted; 0: 9 */
+	unsigned attempts;     /* at each request, the first one counted; 0: as
+				  AWS_MAX_ATTEMPTS or the profile says, else 9 */
 	uint64_t request_timeout_ms; /* 0: 60 s, plus the time the body takes at 64 KiB/s */
 	uint64_t grace_ms;           /* to finish what is under way after a stop; 0: 10 s */
 	int trust_conditions; /* the server is known to honour If-None-Match: no HEAD before each

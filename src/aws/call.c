@@ -100,8 +100,8 @@ static struct verdict judge(struct run *run, int error)
 	int has_error = run->call->read_error(run->reply, run->code, run->message, run->region);
 	bool is_success = attempt.status >= 200 && attempt.status < 300;
 	attempt.body_is_unreadable = has_error < 0 || (is_success && has_error && !run->code[0]);
-	attempt.names_other_region =
-		service_is_region(run->region) && strcmp(run->region, run->conn->region) != 0;
+	attempt.names_other_region = service_is_region(run->region) &&
+				     strcmp(run->region, run->conn->endpoint.region) != 0;
 	attempt.clock_is_off =
 		run->date_s >= 0 && llabs(run->date_s - run->signed_s) >= CLOCK_IS_OFF_S;
 	struct verdict verdict = classify(&attempt);

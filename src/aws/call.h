@@ -32,10 +32,13 @@ struct service_options {
 	const struct aws_settings *settings; /* borrowed until service_free */
 	struct http_shared *http;            /* borrowed until service_free */
 	bool is_s3;                          /* else DynamoDB */
+	const char *bucket; /* of S3: the bucket that all calls are about; borrowed likewise */
 	const char *const
 		*kinds; /* names of the operations, indexed by call.kind, NULL-terminated; static */
 };
-int service_new(const struct service_options *options, struct service **ret);
+/* 0; -ENOMEM; -EINVAL if there is no way to that bucket; with a sentence. */
+int service_new(
+	const struct service_options *options, struct service **ret, struct problem *ret_problem);
 void service_free(struct service *service);
 /* The name of kind i, NULL past the end, and how often it was sent so far. */
 const char *service_kind(const struct service *service, size_t i, unsigned long *ret_count);
@@ -56,10 +59,8 @@ struct call_header {
 struct call {
 	unsigned kind; /* index into service_options.kinds */
 	const char *method;
-	const char *bucket_host; /* put before the endpoint's host with a dot (virtual-host style),
-				    or NULL */
-	const char *path;        /* encoded, begins with '/' */
-	const char *query;       /* encoded and sorted, "" for none */
+	const char *path;                  /* encoded, begins with '/'; "": the bucket itself */
+	const char *query;                 /* encoded and sorted, "" for none */
 	const struct call_header *headers; /* beyond host, x-amz-date, x-amz-content-sha256,
 					      x-amz-security-token, authorization */
 	size_t n_headers;

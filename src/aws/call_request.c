@@ -21,25 +21,21 @@ static int split_endpoint(const char *endpoint, struct address *ret)
 	return 0;
 }
 
-/* The URL into conn->url, such that its path begins at *ret_path_at, and the host, which may have
- * the bucket before it, into ret_host. */
+/* The URL into conn->url, such that its path begins at *ret_path_at, and the host into ret_host. */
 static int build_url(struct service_conn *conn, const struct call *call, struct text *ret_host,
 	size_t *ret_path_at)
 {
 	struct address address;
 	struct text *url = &conn->url;
-	int error = split_endpoint(conn->endpoint, &address);
+	int error = split_endpoint(conn->endpoint.url, &address);
 	if (error)
 		return error;
-	if (call->bucket_host)
-		text_addf(ret_host, "%s.", call->bucket_host);
 	text_add_bytes(ret_host, address.host, address.host_bytes);
 	text_reset(url);
-	text_add_bytes(url, conn->endpoint, address.scheme_bytes);
-	text_add_bytes(url, text_string(ret_host), ret_host->len);
+	text_add_bytes(url, conn->endpoint.url, address.scheme_bytes + address.host_bytes);
 	*ret_path_at = url->len;
 	text_add(url, address.base);
-	text_add(url, call->path);
+	text_add(url, call->path[0] || address.base[0] ? call->path : "/");
 	if (call->query[0]) {
 		text_add_char(url, '?');
 		text_add(url, call->query);
@@ -81,8 +77,8 @@ static int sign(struct service_conn *conn, const struct call *call, const char *
 		.headers = headers,
 		.n_headers = n,
 		.payload_hash = call->payload_hash ? call->payload_hash : ret->payload_hash,
-		.region = conn->region,
-		.service = conn->service->options.is_s3 ? "s3" : "dynamodb",
+		.region = conn->endpoint.region,
+		.service = conn->endpoint.signing_name,
 		.wall_s = ret->signed_s};
 	text_reset(line);
 	text_add(line, "authorization: ");
@@ -95,7 +91,7 @@ static int sign(struct service_conn *conn, const struct call *call, const char *
 
 int call_request_build(struct service_conn *conn, const struct call *call, struct call_request *ret)
 {
-	struct text host = TEXT(ENDPOINT_MAX + 256);
+	struct text host = TEXT(ENDPOINT_MAX);
 	struct sigv4_header headers[SIGV4_HEADERS_MAX];
 	char date[17];
 	size_t n = 0, path_at = 0;

@@ -32,7 +32,7 @@ int dynamodb_open(
 		return -ENOMEM;
 	const struct service_options options = {
 		.settings = settings, .http = http, .is_s3 = false, .kinds = kinds};
-	int error = service_new(&options, &db->service);
+	int error = service_new(&options, &db->service, NULL);
 	if (error < 0) {
 		free(db);
 		return error;

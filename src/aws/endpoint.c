@@ -1,24 +1,26 @@
 #include "aws/endpoint.h"
+#include "aws/endpoint_arn.h"
+#include "aws/sigv4.h"
+#include "base/quote.h"
 #include "base/text.h"
 #include <arpa/inet.h>
-#include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* The first prefix that fits counts. Source: botocore's endpoints.json. */
+/* The first prefix that fits counts. Source: botocore's partitions.json. */
 static const struct partition {
 	const char *region_prefix, *name, *suffix;
+	const char *dualstack_suffix; /* NULL: it has none */
 } partitions[] = {
-	{"cn-", "aws-cn", "amazonaws.com.cn"},
-	{"us-gov-", "aws-us-gov", "amazonaws.com"},
-	{"us-iso-", "aws-iso", "c2s.ic.gov"},
-	{"us-isob-", "aws-iso-b", "sc2s.sgov.gov"},
-	{"eu-isoe-", "aws-iso-e", "cloud.adc-e.uk"},
-	{"us-isof-", "aws-iso-f", "csp.hci.ic.gov"},
-	{"eusc-", "aws-eusc", "amazonaws.eu"},
-	{"", "aws", "amazonaws.com"},
+	{"cn-", "aws-cn", "amazonaws.com.cn", "api.amazonwebservices.com.cn"},
+	{"us-gov-", "aws-us-gov", "amazonaws.com", "api.aws"},
+	{"us-iso-", "aws-iso", "c2s.ic.gov", NULL},
+	{"us-isob-", "aws-iso-b", "sc2s.sgov.gov", NULL},
+	{"eu-isoe-", "aws-iso-e", "cloud.adc-e.uk", NULL},
+	{"us-isof-", "aws-iso-f", "csp.hci.ic.gov", NULL},
+	{"eusc-", "aws-eusc", "amazonaws.eu", "api.amazonwebservices.eu"},
+	{"", "aws", "amazonaws.com", "api.aws"},
 };
 
 static const struct partition *partition_of(const char *region)
@@ -36,106 +38,11 @@ const char *endpoint_partition(const char *region)
 
 #define LOWER_ALNUM "abcdefghijklmnopqrstuvwxyz0123456789"
 
-int endpoint_aws_url(const char *service, const char *region, char *ret, size_t size)
+static bool is_region(const char *s)
 {
-	size_t n = strlen(region);
-	if (n == 0 || n > 63 || region[strspn(region, LOWER_ALNUM "-")] || region[0] == '-' ||
-		region[n - 1] == '-')
-		return -EINVAL;
-	int length = snprintf(
-		ret, size, "https://%s.%s.%s", service, region, partition_of(region)->suffix);
-	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
-}
-
-static bool is_graphic(const char *s)
-{
-	while ((unsigned char)*s > ' ' && (unsigned char)*s < 0x7f)
-		s++;
-	return !*s;
-}
-
-static const char *why_not(CURLU *url, CURLUcode code)
-{
-	char *part = NULL;
-	if (code == CURLUE_UNSUPPORTED_SCHEME || code == CURLUE_BAD_SCHEME)
-		return "it must begin with http:// or https://";
-	if (code)
-		return "it is not a URL like https://HOST:PORT";
-	const char *why = NULL;
-	if (curl_url_get(url, CURLUPART_SCHEME, &part, 0) == CURLUE_OK &&
-		strcmp(part, "http") != 0 && strcmp(part, "https") != 0)
-		why = "it must begin with http:// or https://";
-	curl_free(part);
-	part = NULL;
-	if (!why && curl_url_get(url, CURLUPART_HOST, &part, 0) == CURLUE_OK && !is_graphic(part))
-		why = "its host has a character that no host has"; /* %XX, which curl decodes */
-	curl_free(part);
-	static const struct {
-		CURLUPart part;
-		const char *why;
-	} unwanted[] = {
-		{CURLUPART_USER, "it must not carry a user name"},
-		{CURLUPART_PASSWORD, "it must not carry a password"},
-		{CURLUPART_QUERY, "it must not carry a query"},
-		{CURLUPART_FRAGMENT, "it must not carry a fragment"},
-	};
-	for (size_t i = 0; !why && i < sizeof(unwanted) / sizeof(*unwanted); i++) {
-		part = NULL;
-		if (curl_url_get(url, unwanted[i].part, &part, 0) == CURLUE_OK)
-			why = unwanted[i].why;
-		curl_free(part);
-	}
-	return why;
-}
-
-/* A default port is left out, as it is in the Host header that is signed. */
-static int rebuild(CURLU *url, char **ret)
-{
-	char *scheme = NULL, *host = NULL, *port = NULL, *path = NULL;
-	struct text text = TEXT(4096);
-	int error = -EINVAL;
-	if (curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-		curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK && host[0] &&
-		curl_url_get(url, CURLUPART_PATH, &path, 0) == CURLUE_OK) {
-		for (char *c = host; *c; c++)
-			*c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
-		text_addf(&text, "%s://%s", scheme, host);
-		if (curl_url_get(url, CURLUPART_PORT, &port, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
-			text_addf(&text, ":%s", port);
-		text_add(&text, path);
-		while (text.len && text.data[text.len - 1] == '/')
-			text.data[--text.len] = '\0';
-		*ret = strdup(text_string(&text));
-		error = text.error || !*ret ? -ENOMEM : 0;
-	}
-	text_clear(&text);
-	curl_free(scheme);
-	curl_free(host);
-	curl_free(port);
-	curl_free(path);
-	return error;
-}
-
-int endpoint_parse_url(const char *url, char **ret, const char **ret_why)
-{
-	if (!is_graphic(url)) {
-		*ret_why = "it has a character that no URL has";
-		return -EINVAL;
-	}
-	if (strstr(url, ":///")) { /* curl would take the path for the host */
-		*ret_why = "it has no host";
-		return -EINVAL;
-	}
-	CURLU *parsed = curl_url();
-	if (!parsed)
-		return -ENOMEM;
-	CURLUcode code = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
-	const char *why = why_not(parsed, code);
-	int error = why ? -EINVAL : rebuild(parsed, ret);
-	curl_url_cleanup(parsed);
-	if (error == -EINVAL)
-		*ret_why = why ? why : "it has no host";
-	return error;
+	size_t n = strlen(s);
+	return n >= 1 && n <= REGION_MAX && !s[strspn(s, LOWER_ALNUM "-")] && s[0] != '-' &&
+	       s[n - 1] != '-';
 }
 
 static bool is_ip_address(const char *s)
@@ -150,23 +57,235 @@ static bool is_numeric(const char *endpoint)
 	const char *host = strstr(endpoint, "://") + 3;
 	char name[64];
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(host, ":/"), host);
-	return host[0] == '[' || is_ip_address(name);
+	return is_ip_address(host) || is_ip_address(name);
 }
 
-static bool is_dns_name(const char *bucket)
+/* Whether it can stand before a host: certificates match no name with another dot. */
+static bool is_host_name(const char *bucket)
 {
 	size_t n = strlen(bucket);
-	if (n < 3 || n > 63 || bucket[strspn(bucket, LOWER_ALNUM "-.")])
-		return false;
-	if (bucket[0] == '-' || bucket[0] == '.' || bucket[n - 1] == '-' || bucket[n - 1] == '.')
-		return false;
-	return !strstr(bucket, "..") && !strstr(bucket, ".-") && !strstr(bucket, "-.") &&
-	       !is_ip_address(bucket);
+	return n >= 3 && n <= 63 && !bucket[strspn(bucket, LOWER_ALNUM "-")] && bucket[0] != '-' &&
+	       bucket[n - 1] != '-';
 }
 
-bool endpoint_bucket_in_host(const char *endpoint, const char *bucket, bool path_style)
+static int refuse(struct problem *problem, const char *sentence)
 {
-	if (path_style || !is_dns_name(bucket) || is_numeric(endpoint))
+	problem_set(problem, "%s", sentence);
+	return -EINVAL;
+}
+
+/* "https://" and one or two words before the custom host, or before none. */
+static void add_below_custom(struct text *url, const char *custom, const char *before)
+{
+	size_t scheme_bytes = (size_t)(strstr(custom, "://") + 3 - custom);
+	text_add_bytes(url, custom, scheme_bytes);
+	text_addf(url, "%s.%s", before, custom + scheme_bytes);
+}
+
+/* "s3-fips.dualstack.eu-west-1.amazonaws.com"; the region of all is not written. */
+static void add_s3_host(
+	struct text *url, const char *first, const char *region, const struct endpoint_terms *terms)
+{
+	bool is_global = strcmp(region, "aws-global") == 0;
+	text_add(url, first);
+	text_add(url, terms->fips ? "-fips" : terms->accelerate ? "-accelerate" : "");
+	text_add(url, terms->s3_dualstack ? ".dualstack" : "");
+	if (!terms->accelerate && (!is_global || terms->fips || terms->s3_dualstack))
+		text_addf(url, ".%s", is_global ? "us-east-1" : region);
+	text_addf(url, ".%s", partition_of(region)->suffix);
+}
+
+static int access_point(const struct endpoint_question *question, struct text *url,
+	struct endpoint *ret, struct problem *ret_problem)
+{
+	const struct endpoint_terms *terms = &question->terms;
+	struct endpoint_arn arn;
+	if (endpoint_arn_parse(question->bucket, &arn, ret_problem) < 0)
+		return -EINVAL;
+	const char *partition = partition_of(question->region)->name;
+	if (strcmp(partition, partition_of(arn.region)->name) != 0) {
+		problem_set(ret_problem, "the access point is in another partition than %s: %s",
+			quote(question->region).text, quote(question->bucket).text);
+		return -EINVAL;
+	}
+	if (terms->keep_region && strcmp(arn.region, question->region) != 0)
+		return refuse(ret_problem,
+			"the access point is in another region, and s3_use_arn_region is false");
+	if (terms->accelerate)
+		return refuse(ret_problem, "access points have no S3 Transfer Acceleration");
+	if (arn.is_lambda && terms->s3_dualstack && !question->custom)
+		return refuse(ret_problem, "S3 Object Lambda has no dualstack endpoint");
+	char name[sizeof(arn.name) + sizeof(arn.account)];
+	snprintf(name, sizeof(name), "%s-%s", arn.name, arn.account);
+	if (question->custom && is_numeric(question->custom))
+		return refuse(ret_problem,
+			"an access point is a name below the endpoint's, and that is an address");
+	if (question->custom) {
+		add_below_custom(url, question->custom, name);
+	} else {
+		text_addf(url, "https://%s.", name);
+		add_s3_host(url, arn.is_lambda ? "s3-object-lambda" : "s3-accesspoint", arn.region,
+			terms);
+	}
+	strcpy(ret->region, arn.region);
+	ret->signing_name = arn.is_lambda ? "s3-object-lambda" : "s3";
+	return 0;
+}
+
+/* The buckets that are not where the others are. Source: their names' suffixes. */
+static int check_suffix(const char *bucket, struct problem *ret_problem)
+{
+	static const struct {
+		const char *suffix, *why;
+	} rows[] = {
+		{"--op-s3", "S3 on Outposts is not supported: its buckets are not in the region"},
+		{"--x-s3", "directory buckets (S3 Express One Zone) are not supported: they need "
+			   "sessions of their own"},
+	};
+	size_t n = strlen(bucket);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		size_t m = strlen(rows[i].suffix);
+		if (n > m && strcmp(bucket + n - m, rows[i].suffix) == 0)
+			return refuse(ret_problem, rows[i].why);
+	}
+	return 0;
+}
+
+static void add_path(struct text *url, const char *bucket)
+{
+	text_add_char(url, '/');
+	uri_encode(url, bucket, strlen(bucket), 0);
+}
+
+static int custom_bucket(
+	const struct endpoint_question *question, struct text *url, struct problem *ret_problem)
+{
+	const char *custom = question->custom, *bucket = question->bucket;
+	if (question->terms.accelerate)
+		return refuse(ret_problem,
+			"S3 Transfer Acceleration is AWS's alone: it excludes an endpoint URL");
+	bool wants_host = question->terms.style == STYLE_VIRTUAL && !is_numeric(custom);
+	if (wants_host && is_host_name(bucket)) {
+		add_below_custom(url, custom, bucket);
+	} else {
+		text_add(url, custom);
+		add_path(url, bucket);
+	}
+	return 0;
+}
+
+static int aws_bucket(
+	const struct endpoint_question *question, struct text *url, struct problem *ret_problem)
+{
+	const struct endpoint_terms *terms = &question->terms;
+	bool in_host =
+		is_host_name(question->bucket) && (terms->style != STYLE_PATH || terms->accelerate);
+	if (terms->accelerate && terms->fips)
+		return refuse(ret_problem, "S3 Transfer Acceleration has no FIPS endpoint");
+	if (terms->accelerate && !in_host)
+		return refuse(ret_problem, "S3 Transfer Acceleration needs a bucket whose name is "
+					   "a host name without dots");
+	if (terms->accelerate && strcmp(partition_of(question->region)->name, "aws-cn") == 0)
+		return refuse(ret_problem, "S3 Transfer Acceleration is not in China");
+	if (terms->fips && !in_host)
+		return refuse(ret_problem,
+			"S3's FIPS endpoints take a bucket in the host name alone: "
+			"no path style, and no dots in its name");
+	text_add(url, "https://");
+	if (in_host)
+		text_addf(url, "%s.", question->bucket);
+	add_s3_host(url, "s3", question->region, terms);
+	if (!in_host)
+		add_path(url, question->bucket);
+	return 0;
+}
+
+static int s3_url(const struct endpoint_question *question, struct text *url, struct endpoint *ret,
+	struct problem *ret_problem)
+{
+	const struct endpoint_terms *terms = &question->terms;
+	if (strcmp(question->region, "aws-global") == 0)
+		strcpy(ret->region, "us-east-1");
+	if (terms->fips && !question->custom &&
+		strcmp(partition_of(question->region)->name, "aws-cn") == 0)
+		return refuse(ret_problem, "S3 has no FIPS endpoints in China");
+	if (!question->bucket) {
+		struct endpoint_terms plain = *terms;
+		plain.accelerate = false;
+		text_add(url, question->custom ? question->custom : "https://");
+		if (!question->custom)
+			add_s3_host(url, "s3", question->region, &plain);
+		return 0;
+	}
+	if (strncmp(question->bucket, "arn:", 4) == 0)
+		return access_point(question, url, ret, ret_problem);
+	if (check_suffix(question->bucket, ret_problem) < 0)
+		return -EINVAL;
+	return (question->custom ? custom_bucket : aws_bucket)(question, url, ret_problem);
+}
+
+/* Source: "AWS STS Regional endpoints" (AWS SDKs and Tools Reference Guide). */
+static bool shares_sts(const struct endpoint_question *question)
+{
+	static const char *const older[] = {"ap-northeast-1", "ap-south-1", "ap-southeast-1",
+		"ap-southeast-2", "aws-global", "ca-central-1", "eu-central-1", "eu-north-1",
+		"eu-west-1", "eu-west-2", "eu-west-3", "sa-east-1", "us-east-1", "us-east-2",
+		"us-west-1", "us-west-2"};
+	const struct endpoint_terms *terms = &question->terms;
+	if (strcmp(question->service, "sts") != 0 || !terms->sts_global || terms->fips ||
+		terms->dualstack)
 		return false;
-	return strncmp(endpoint, "https:", 6) != 0 || !strchr(bucket, '.');
+	for (size_t i = 0; i < sizeof(older) / sizeof(*older); i++)
+		if (strcmp(older[i], question->region) == 0)
+			return true;
+	return false;
+}
+
+static int other_url(const struct endpoint_question *question, struct text *url,
+	struct endpoint *ret, struct problem *ret_problem)
+{
+	const struct partition *partition = partition_of(question->region);
+	const struct endpoint_terms *terms = &question->terms;
+	if (question->custom) {
+		text_add(url, question->custom);
+	} else if (shares_sts(question)) {
+		text_add(url, "https://sts.amazonaws.com");
+		strcpy(ret->region, "us-east-1");
+	} else if (terms->dualstack && !partition->dualstack_suffix) {
+		problem_set(ret_problem, "there are no dualstack endpoints in %s", partition->name);
+		return -EINVAL;
+	} else {
+		/* In GovCloud the ordinary endpoints are FIPS endpoints. */
+		bool is_named = terms->fips &&
+				(terms->dualstack || strcmp(partition->name, "aws-us-gov") != 0);
+		text_addf(url, "https://%s%s.%s.%s", question->service, is_named ? "-fips" : "",
+			question->region,
+			terms->dualstack ? partition->dualstack_suffix : partition->suffix);
+	}
+	return 0;
+}
+
+int endpoint_resolve(
+	const struct endpoint_question *question, struct endpoint *ret, struct problem *ret_problem)
+{
+	struct endpoint found = {.signing_name = question->service};
+	struct text url = TEXT(ENDPOINT_MAX);
+	if (!is_region(question->region)) {
+		problem_set(ret_problem, "%s is no region: name one like eu-west-1",
+			quote(question->region).text);
+		return -EINVAL;
+	}
+	strcpy(found.region, question->region);
+	bool is_s3 = strcmp(question->service, "s3") == 0;
+	int error = (is_s3 ? s3_url : other_url)(question, &url, &found, ret_problem);
+	if (error == 0 && url.error) {
+		problem_set(ret_problem, "the endpoint's URL is too long, or memory ran out");
+		error = -EINVAL;
+	}
+	if (error == 0) {
+		strcpy(found.url, text_string(&url));
+		*ret = found;
+	}
+	text_clear(&url);
+	return error;
 }

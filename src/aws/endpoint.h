@@ -1,22 +1,55 @@
-/* Where a service listens and how a bucket is addressed there. Pure. Source: "Amazon S3 endpoints
- * and quotas", "Bucket naming rules" and "Virtual hosting of buckets" (Amazon S3 User Guide). */
+/* Where a service listens, for which region and name its requests are signed, and how a bucket is
+ * addressed there. Pure. Source: "Amazon S3 endpoints and quotas", "Bucket naming rules", "Virtual
+ * hosting of buckets" and "Referencing access points" (Amazon S3 User Guide), "Dual-stack and FIPS
+ * endpoints" (AWS SDKs and Tools Reference Guide), and the rules that botocore carries. */
 #pragma once
+#include "base/problem.h"
 #include <stdbool.h>
 #include <stddef.h>
 
+#define REGION_MAX   63
+#define ENDPOINT_MAX 767 /* a custom URL of 511 and a bucket */
+
+enum endpoint_style {
+	STYLE_AUTO,    /* virtual host at AWS, path at a custom endpoint */
+	STYLE_VIRTUAL, /* wherever the name allows it */
+	STYLE_PATH,
+};
+
+/* What the settings say of all endpoints. */
+struct endpoint_terms {
+	bool fips, dualstack; /* both without effect on a custom endpoint */
+	bool s3_dualstack;    /* of S3 instead of dualstack */
+	bool accelerate;      /* S3 Transfer Acceleration */
+	bool keep_region;     /* an access point must be in our own region */
+	bool sts_global;      /* the older regions share the one STS endpoint */
+	enum endpoint_style style;
+};
+
+struct endpoint_question {
+	const char *service; /* "s3", "dynamodb", "sts", or the host's first words of another one */
+	const char *region;
+	const char *custom; /* a URL that endpoint_parse_url made, or NULL: AWS */
+	const char *bucket; /* of S3: a name, an alias or an access point's ARN; NULL: none */
+	struct endpoint_terms terms;
+};
+
+struct endpoint {
+	char url[ENDPOINT_MAX + 1];  /* without trailing slash; the bucket is in it, as host or as
+					path */
+	char region[REGION_MAX + 1]; /* that is signed for */
+	const char *signing_name;    /* static, or the question's service */
+};
+
+/* 0, or -EINVAL with a sentence: no region, a bucket that cannot be reached so (S3 on Outposts,
+ * directory buckets, multi-region access points), or terms that exclude each other. */
+int endpoint_resolve(const struct endpoint_question *question, struct endpoint *ret,
+	struct problem *ret_problem);
+
 /* The partition a region belongs to: "aws", "aws-cn", "aws-us-gov", "aws-iso", … Static. */
 const char *endpoint_partition(const char *region);
-
-/* "https://SERVICE.REGION.amazonaws.com", with the partition's own suffix. 0; -EINVAL if the region
- * cannot be part of a host name; -ENAMETOOLONG if ret is too small. */
-int endpoint_aws_url(const char *service, const char *region, char *ret, size_t size);
 
 /* A custom endpoint as it is used: scheme and host in lower case, no default port, a base path
  * without trailing slash, nothing else. 0, or -EINVAL with *ret_why a static phrase ("it has no
  * host"). *ret is the caller's to free. */
 int endpoint_parse_url(const char *url, char **ret, const char **ret_why);
-
-/* Whether the bucket goes into the host name: not in path style, not where its name is no DNS
- * label, not before an IP address, and not with a dot over https, where no certificate would match.
- * endpoint is one that endpoint_parse_url made. */
-bool endpoint_bucket_in_host(const char *endpoint, const char *bucket, bool path_style);

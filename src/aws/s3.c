@@ -1,5 +1,4 @@
 #include "aws/s3.h"
-#include "aws/endpoint.h"
 #include "aws/s3_meta.h"
 #include "aws/s3_reply.h"
 #include "aws/s3_request.h"
@@ -22,25 +21,31 @@ static const char *const kinds[] = {
 };
 
 int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
-	struct s3 **ret)
+	struct s3 **ret, struct problem *ret_problem)
 {
 	struct s3 *s3 = calloc(1, sizeof(*s3));
-	if (!s3)
+	if (!s3 || !(s3->bucket = strdup(bucket))) {
+		problem_set(ret_problem, "out of memory");
+		free(s3);
 		return -ENOMEM;
-	s3->bucket = strdup(bucket);
-	const struct service_options options = {
-		.settings = settings, .http = http, .is_s3 = true, .kinds = kinds};
-	int error = s3->bucket ? service_new(&options, &s3->service) : -ENOMEM;
+	}
+	const struct service_options options = {.settings = settings,
+		.http = http,
+		.is_s3 = true,
+		.bucket = s3->bucket,
+		.kinds = kinds};
+	int error = service_new(&options, &s3->service, ret_problem);
 	if (error < 0) {
 		s3_close(s3);
 		return error;
 	}
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
-	if (endpoint_bucket_in_host(settings->s3_endpoint, bucket, settings->path_style))
-		s3->bucket_host = s3->bucket;
+	s3->signs_payload = settings->signs_payload;
+	s3->checksum_when_required = settings->checksum_when_required;
 	s3->is_aws = settings->s3_is_aws;
 	for (int i = 0; s3->is_aws && i < S3_ABILITIES; i++)
-		s3_learn(s3, (enum s3_ability)i, true);
+		if (i != S3_ECHOES_CHECKSUM || !s3->checksum_when_required)
+			s3_learn(s3, (enum s3_ability)i, true);
 	*ret = s3;
 	return 0;
 }
@@ -72,7 +77,7 @@ void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes)
 unsigned s3_wanted_digests(const struct s3 *s3)
 {
 	unsigned kinds_wanted = DIGEST_CRC32C;
-	if (!s3->is_tls)
+	if (!s3->is_tls || s3->signs_payload)
 		kinds_wanted |= DIGEST_SHA256;
 	if (s3_knows(s3, S3_ECHOES_CHECKSUM) != S3_YES)
 		kinds_wanted |= DIGEST_MD5;

@@ -6,8 +6,10 @@
 
 /* A bucket at an endpoint, shared by all threads. */
 struct s3;
+/* bucket may be an access point's alias or ARN. 0, -ENOMEM, or -EINVAL if there is no way to it;
+ * with a sentence. */
 int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
-	struct s3 **ret);
+	struct s3 **ret, struct problem *ret_problem);
 void s3_close(struct s3 *s3);
 struct service *s3_service(struct s3 *s3); /* borrowed: counters, clock */
 

@@ -10,8 +10,10 @@ enum outcome s3_create_upload(struct s3_conn *conn, const char *key, const struc
 	struct http_reply reply = {0};
 	s3_request_begin(&request, conn, S3_CREATE_UPLOAD, "POST", key, limits);
 	s3_request_query(&request, "uploads", "");
-	s3_request_header(&request, "x-amz-checksum-algorithm", "CRC32C");
-	s3_request_header(&request, "x-amz-checksum-type", "FULL_OBJECT");
+	if (!conn->s3->checksum_when_required) {
+		s3_request_header(&request, "x-amz-checksum-algorithm", "CRC32C");
+		s3_request_header(&request, "x-amz-checksum-type", "FULL_OBJECT");
+	}
 	s3_request_meta(&request, meta);
 	request.call.read_error = s3_reply_error_or_xml;
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
@@ -97,9 +99,11 @@ static void begin_complete(
 	request->call.read_error = s3_reply_error_or_xml;
 	s3_request_header(request, "content-type", "application/xml");
 	s3_request_condition(request, &complete->condition);
-	crc32c_to_base64(complete->crc32c, request->crc32c);
-	s3_request_header(request, "x-amz-checksum-crc32c", request->crc32c);
-	s3_request_header(request, "x-amz-checksum-type", "FULL_OBJECT");
+	if (!conn->s3->checksum_when_required) {
+		crc32c_to_base64(complete->crc32c, request->crc32c);
+		s3_request_header(request, "x-amz-checksum-crc32c", request->crc32c);
+		s3_request_header(request, "x-amz-checksum-type", "FULL_OBJECT");
+	}
 	snprintf(request->size, sizeof(request->size), "%" PRIu64, complete->size);
 	s3_request_header(request, "x-amz-mp-object-size", request->size);
 }

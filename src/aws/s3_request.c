@@ -12,12 +12,10 @@ static const struct call_limits no_limits;
 void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_kind kind,
 	const char *method, const char *key, const struct call_limits *limits)
 {
-	const struct s3 *s3 = conn->s3;
 	*request = (struct s3_request){
 		.conn = conn,
 		.call = {.kind = kind,
 			.method = method,
-			.bucket_host = s3->bucket_host,
 			.payload_hash = SIGV4_EMPTY_HASH,
 			.is_write = method[0] == 'P' || method[0] == 'D',
 			.limits = limits ? *limits : no_limits,
@@ -26,14 +24,10 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 	text_reset(&conn->path);
 	text_reset(&conn->query);
 	text_reset(&conn->body);
-	text_add_char(&conn->path, '/');
-	if (!s3->bucket_host) {
-		uri_encode(&conn->path, s3->bucket, strlen(s3->bucket), 0);
-		if (key)
-			text_add_char(&conn->path, '/');
-	}
-	if (key)
+	if (key) {
+		text_add_char(&conn->path, '/');
 		uri_encode(&conn->path, key, strlen(key), 1);
+	}
 }
 
 void s3_request_query(struct s3_request *request, const char *name, const char *value)
@@ -54,7 +48,8 @@ void s3_request_header(struct s3_request *request, const char *name, const char 
 /* Over TLS nobody can change the body, so the CRC is enough and SHA-256's time is saved. */
 static const char *payload_hash(struct s3_request *request, const struct sums *sums)
 {
-	if (request->conn->s3->is_tls || !(sums->kinds & DIGEST_SHA256))
+	const struct s3 *s3 = request->conn->s3;
+	if ((s3->is_tls && !s3->signs_payload) || !(sums->kinds & DIGEST_SHA256))
 		return SIGV4_UNSIGNED;
 	hex_encode(sums->sha256, sizeof(sums->sha256), request->sha256);
 	return request->sha256;
@@ -65,7 +60,7 @@ void s3_request_body(
 {
 	request->call.body = *body;
 	request->call.payload_hash = payload_hash(request, sums);
-	if (sums->kinds & DIGEST_CRC32C) {
+	if (sums->kinds & DIGEST_CRC32C && !request->conn->s3->checksum_when_required) {
 		crc32c_to_base64(sums->crc32c, request->crc32c);
 		s3_request_header(request, "x-amz-checksum-crc32c", request->crc32c);
 	}
@@ -103,6 +98,28 @@ void s3_request_meta(struct s3_request *request, const struct s3_meta *meta)
 	}
 }
 
+/* After a redirect that names no region: the answer to the bucket's HEAD does, and call_perform
+ * learns it from there. Whether another region is in force since. */
+static bool finds_region(const struct s3_request *request)
+{
+	struct service_conn *conn = request->conn->service;
+	struct service *service = request->conn->s3->service;
+	const struct call head = {.kind = S3_HEAD_BUCKET,
+		.method = "HEAD",
+		.path = "",
+		.query = "",
+		.payload_hash = SIGV4_EMPTY_HASH,
+		.limits = request->call.limits,
+		.read_error = s3_reply_error};
+	char before[REGION_MAX + 1], after[REGION_MAX + 1];
+	struct http_reply reply = {0};
+	service_region(service, before, sizeof(before));
+	call_perform(conn, &head, &reply, NULL, NULL);
+	http_reply_clear(&reply);
+	service_region(service, after, sizeof(after));
+	return strcmp(before, after) != 0;
+}
+
 enum outcome s3_request_perform(
 	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem)
 {
@@ -114,7 +131,14 @@ enum outcome s3_request_perform(
 	request->call.path = text_string(&conn->path);
 	request->call.query = text_string(&conn->query);
 	request->call.headers = request->headers;
-	return call_perform(conn->service, &request->call, ret_reply, NULL, ret_problem);
+	struct problem problem = {0};
+	enum outcome outcome =
+		call_perform(conn->service, &request->call, ret_reply, NULL, &problem);
+	if (outcome == OUTCOME_SETUP && ret_reply->status == 301 && finds_region(request))
+		outcome = call_perform(conn->service, &request->call, ret_reply, NULL, &problem);
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = problem;
+	return outcome;
 }
 
 void s3_learn_condition(struct s3 *s3, enum s3_ability ability,

@@ -18,10 +18,10 @@ enum s3_kind {
 
 struct s3 {
 	struct service *service;
-	const char *bucket_host; /* the bucket, or NULL in path style */
 	char *bucket;
 	bool is_tls, is_aws;
-	atomic_int known[S3_ABILITIES]; /* enum s3_known */
+	bool signs_payload, checksum_when_required; /* as the settings say */
+	atomic_int known[S3_ABILITIES];             /* enum s3_known */
 };
 
 struct s3_conn {

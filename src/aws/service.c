@@ -9,30 +9,33 @@
 #define URL_MAX_BYTES   (16U << 10)
 #define LINES_MAX_BYTES (64U << 10)
 
-static bool is_aws(const struct service *service)
-{
-	const struct aws_settings *settings = service->options.settings;
-	return service->options.is_s3 ? settings->s3_is_aws : settings->dynamodb_is_aws;
-}
-
-int service_new(const struct service_options *options, struct service **ret)
+int service_new(
+	const struct service_options *options, struct service **ret, struct problem *ret_problem)
 {
 	const struct aws_settings *settings = options->settings;
 	struct service *service = calloc(1, sizeof *service);
-	if (!service)
+	if (!service) {
+		problem_set(ret_problem, "out of memory");
 		return -ENOMEM;
+	}
+	bool is_s3 = options->is_s3,
+	     is_aws = is_s3 ? settings->s3_is_aws : settings->dynamodb_is_aws;
+	const char *url = is_s3 ? settings->s3_endpoint : settings->dynamodb_endpoint;
 	service->options = *options;
+	service->question = (struct endpoint_question){.service = is_s3 ? "s3" : "dynamodb",
+		.region = settings->region,
+		.custom = is_aws ? NULL : url,
+		.bucket = options->bucket,
+		.terms = settings->terms};
+	int error = endpoint_resolve(&service->question, &service->locked.endpoint, ret_problem);
+	if (error < 0) {
+		free(service);
+		return error;
+	}
 	retry_quota_init(&service->quota);
 	atomic_init(&service->server_at_boot_ms, NO_TIME);
 	atomic_init(&service->region_generation, 1);
-	const char *endpoint = options->is_s3 ? settings->s3_endpoint : settings->dynamodb_endpoint;
-	if (strlen(endpoint) > ENDPOINT_MAX || strlen(settings->region) > REGION_MAX) {
-		free(service);
-		return -EINVAL;
-	}
 	pthread_mutex_init(&service->mutex, NULL);
-	strcpy(service->locked.endpoint, endpoint);
-	strcpy(service->locked.region, settings->region);
 	*ret = service;
 	return 0;
 }
@@ -86,7 +89,7 @@ void service_region(const struct service *service, char *ret, size_t size)
 {
 	pthread_mutex_t *mutex = (pthread_mutex_t *)(uintptr_t)&service->mutex;
 	pthread_mutex_lock(mutex);
-	snprintf(ret, size, "%s", service->locked.region);
+	snprintf(ret, size, "%s", service->locked.endpoint.region);
 	pthread_mutex_unlock(mutex);
 }
 
@@ -98,16 +101,15 @@ bool service_is_region(const char *region)
 
 int service_learn_region(struct service *service, const char *region)
 {
-	char endpoint[ENDPOINT_MAX + 1] = "";
-	const char *name = service->options.is_s3 ? "s3" : "dynamodb";
-	if (!service_is_region(region) ||
-		(is_aws(service) && endpoint_aws_url(name, region, endpoint, sizeof endpoint) < 0))
+	struct endpoint_question question = service->question;
+	struct endpoint endpoint;
+	question.region = region;
+	if (!service_is_region(region) || endpoint_resolve(&question, &endpoint, NULL) < 0 ||
+		strcmp(endpoint.region, region) != 0)
 		return -EINVAL;
 	pthread_mutex_lock(&service->mutex);
-	if (strcmp(service->locked.region, region) != 0) {
-		strcpy(service->locked.region, region);
-		if (endpoint[0])
-			strcpy(service->locked.endpoint, endpoint);
+	if (strcmp(service->locked.endpoint.region, region) != 0) {
+		service->locked.endpoint = endpoint;
 		atomic_fetch_add(&service->region_generation, 1);
 	}
 	pthread_mutex_unlock(&service->mutex);
@@ -150,8 +152,7 @@ static void refresh_region(struct service_conn *conn)
 	if (atomic_load(&service->region_generation) == conn->region_generation)
 		return;
 	pthread_mutex_lock(&service->mutex);
-	strcpy(conn->region, service->locked.region);
-	strcpy(conn->endpoint, service->locked.endpoint);
+	conn->endpoint = service->locked.endpoint;
 	conn->region_generation = atomic_load(&service->region_generation);
 	pthread_mutex_unlock(&service->mutex);
 }

@@ -3,26 +3,24 @@
 #pragma once
 #include "aws/call.h"
 #include "aws/credentials.h"
+#include "aws/endpoint.h"
 #include "aws/retry.h"
 #include "aws/sigv4.h"
 #include "base/text.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define REGION_MAX   63
-#define ENDPOINT_MAX 511
-
 struct service {
 	struct service_options options;
 	struct call_counts counts;
+	struct endpoint_question question; /* but for the region; its strings are the options' */
 	struct retry_quota quota;
 	_Atomic int64_t clock_offset_s;    /* added to our wall clock to sign */
 	_Atomic int64_t server_at_boot_ms; /* the server's time less clock_boot_ns(), or NO_TIME */
 	atomic_uint region_generation;     /* counts changes of what is locked */
 	pthread_mutex_t mutex;
 	struct {
-		char region[REGION_MAX + 1];
-		char endpoint[ENDPOINT_MAX + 1];
+		struct endpoint endpoint;
 	} locked;
 };
 #define NO_TIME INT64_MIN
@@ -34,9 +32,8 @@ struct service_conn {
 	struct credentials credentials;
 	unsigned credentials_generation; /* of the copy above */
 	bool has_credentials;
-	unsigned region_generation; /* of the two copies below */
-	char region[REGION_MAX + 1];
-	char endpoint[ENDPOINT_MAX + 1];
+	unsigned region_generation; /* of the copy below */
+	struct endpoint endpoint;
 	struct text url, lines, authorization; /* of the attempt; kept for their memory */
 };
 
@@ -54,5 +51,6 @@ void service_correct_clock(struct service *service, int64_t date_s);
 
 /* Whether it can be a region's name: [a-z0-9-], 1 to REGION_MAX. */
 bool service_is_region(const char *region);
-/* Signs for this region from now on and, at AWS, talks to its endpoint. 0 or -EINVAL. */
+/* Signs for this region from now on and, at AWS, talks to its endpoint. 0, or -EINVAL: that cannot
+ * be. */
 int service_learn_region(struct service *service, const char *region);

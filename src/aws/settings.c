@@ -1,141 +1,170 @@
 #include "aws/settings.h"
-#include "aws/endpoint.h"
-#include "aws/profile.h"
 #include "base/quote.h"
-#include "base/text.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ATTEMPTS_DEFAULT           9
+#define ATTEMPTS_MOST              1000
 #define REQUEST_TIMEOUT_DEFAULT_MS 60000
 #define PATIENCE_TIMEOUTS          5 /* requests that may time out while credentials are awaited */
 
 /* What one resolving stands on. */
 struct sources {
 	const struct aws_options *options;
-	struct profile profile;
-	char *config_path, *credentials_path; /* owned; NULL without HOME */
-	bool profile_asked_for;
+	struct config config;
+	struct problem *problem;
 };
 
-static const char *variable(const char *name)
-{
-	const char *value = getenv(name);
-	return value && *value ? value : NULL;
-}
+static const struct config_key region_key = {.name = "region",
+	.option = "--region",
+	.variable = {"AWS_REGION", "AWS_DEFAULT_REGION"},
+	.key = {"region"},
+	.standard = "us-east-1"};
+static const struct config_key ca_bundle_key = {.name = "ca_bundle",
+	.option = "--ca-bundle",
+	.variable = {"AWS_CA_BUNDLE"},
+	.key = {"ca_bundle"},
+	.standard = "the system's"};
+static const struct config_key attempts_key = {.name = "max_attempts",
+	.option = "--retries",
+	.variable = {"AWS_MAX_ATTEMPTS"},
+	.key = {"max_attempts"},
+	.standard = "9"};
+static const struct config_key sts_key = {.name = "sts_regional_endpoints",
+	.variable = {"AWS_STS_REGIONAL_ENDPOINTS"},
+	.key = {"sts_regional_endpoints"},
+	.standard = "regional"};
+static const struct config_key style_key = {
+	.name = "s3.addressing_style", .key = {"s3.addressing_style"}, .standard = "auto"};
+static const struct config_key checksum_key = {.name = "request_checksum_calculation",
+	.variable = {"AWS_REQUEST_CHECKSUM_CALCULATION"},
+	.key = {"request_checksum_calculation"},
+	.standard = "when_supported"};
+static const struct config_key dualstack_key = {.name = "use_dualstack_endpoint",
+	.variable = {"AWS_USE_DUALSTACK_ENDPOINT"},
+	.key = {"use_dualstack_endpoint"},
+	.standard = "false"};
+static const struct config_key s3_dualstack_key = {
+	.name = "s3.use_dualstack_endpoint", .key = {"s3.use_dualstack_endpoint"}};
+static const struct config_key fips_key = {.name = "use_fips_endpoint",
+	.variable = {"AWS_USE_FIPS_ENDPOINT"},
+	.key = {"use_fips_endpoint"},
+	.standard = "false"};
+static const struct config_key accelerate_key = {.name = "s3.use_accelerate_endpoint",
+	.key = {"s3.use_accelerate_endpoint"},
+	.standard = "false"};
+static const struct config_key arn_region_key = {.name = "s3_use_arn_region",
+	.variable = {"AWS_S3_USE_ARN_REGION"},
+	.key = {"s3_use_arn_region", "s3.use_arn_region"},
+	.standard = "true"};
+static const struct config_key payload_key = {.name = "s3.payload_signing_enabled",
+	.key = {"s3.payload_signing_enabled"},
+	.standard = "false"};
 
-static const char *first_of(const char *a, const char *b)
+static int set_region(struct aws_settings *settings, const struct sources *sources)
 {
-	return a ? a : b;
-}
-
-/* The path in the variable, or the file in ~/.aws; "~/" is HOME in both. 0 or -ENOMEM; *ret stays
- * NULL if there is no HOME to find it in. */
-static int aws_file(const char *variable_name, const char *standard, char **ret)
-{
-	const char *path = first_of(variable(variable_name), standard);
-	const char *home = variable("HOME");
-	if (strncmp(path, "~/", 2) == 0 && !home)
-		return 0;
-	struct text text = TEXT(4096);
-	if (strncmp(path, "~/", 2) == 0)
-		text_addf(&text, "%s%s", home, path + 1);
-	else
-		text_add(&text, path);
-	*ret = text.error ? NULL : strdup(text_string(&text));
-	text_clear(&text);
-	return *ret ? 0 : -ENOMEM;
-}
-
-static int sources_load(
-	const struct aws_options *options, struct sources *ret, struct problem *ret_problem)
-{
-	const char *named = first_of(options->profile, variable("AWS_PROFILE"));
-	ret->options = options;
-	ret->profile_asked_for = named != NULL;
-	if (aws_file("AWS_CONFIG_FILE", "~/.aws/config", &ret->config_path) < 0 ||
-		aws_file("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials",
-			&ret->credentials_path) < 0)
-		return -ENOMEM;
-	/* What ret holds is freed by sources_clear. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-	int error = profile_load(first_of(named, "default"), ret->config_path,
-		ret->credentials_path, &ret->profile, ret_problem);
-	if (error < 0)
-		return error;
-	if (ret->profile_asked_for && !profile_exists(&ret->profile)) {
-		problem_set(ret_problem, "there is no profile %s in %s or %s", quote(named).text,
-			quote(first_of(ret->config_path, "~/.aws/config")).text,
-			quote(first_of(ret->credentials_path, "~/.aws/credentials")).text);
-		return -ENOENT;
-	}
-	return 0;
-}
-
-static void sources_clear(struct sources *sources)
-{
-	profile_clear(&sources->profile);
-	free(sources->config_path);
-	free(sources->credentials_path);
-}
-
-static int set_region(
-	struct aws_settings *settings, const struct sources *sources, struct problem *ret_problem)
-{
-	const char *region = first_of(sources->options->region,
-		first_of(
-			variable("AWS_REGION"), first_of(variable("AWS_DEFAULT_REGION"),
-							profile_get(&sources->profile, "region"))));
+	int error = 0;
+	const char *region =
+		config_look(&sources->config, &region_key, sources->options->region, &error);
 	settings->region_is_default = !region;
-	char url[256];
-	if (region && endpoint_aws_url("s3", region, url, sizeof(url)) < 0) {
-		problem_set(ret_problem, "%s is no region: name one like eu-west-1",
-			quote(region).text);
-		return -EINVAL;
-	}
-	settings->region = strdup(first_of(region, "us-east-1"));
-	return settings->region ? 0 : -ENOMEM;
+	settings->region = strdup(region ? region : region_key.standard);
+	return error < 0 || !settings->region ? -ENOMEM : 0;
 }
 
-struct endpoint_choice {
-	const char *service, *option, *variable_name;
-};
-
-/* The service's own URL before the one for all services. */
-static int choose_endpoint(const struct sources *sources, const struct endpoint_choice *choice,
-	const char *region, char **ret, bool *ret_is_aws, struct problem *ret_problem)
+static int set_terms(struct aws_settings *settings, const struct sources *sources)
 {
-	const char *url = first_of(
-		choice->option, first_of(variable(choice->variable_name),
-					first_of(variable("AWS_ENDPOINT_URL"),
-						profile_get(&sources->profile, "endpoint_url"))));
-	*ret_is_aws = !url;
-	if (!url) {
-		char aws[256];
-		int error = endpoint_aws_url(choice->service, region, aws, sizeof(aws));
-		*ret = error < 0 ? NULL : strdup(aws);
-		return error < 0 ? error : *ret ? 0 : -ENOMEM;
-	}
-	const char *why = NULL;
-	int error = endpoint_parse_url(url, ret, &why);
-	if (error == -EINVAL)
-		problem_set(ret_problem, "the endpoint URL %s cannot be used: %s", quote(url).text,
-			why);
+	const struct config *config = &sources->config;
+	struct endpoint_terms *terms = &settings->terms;
+	static const char *const styles[] = {"auto", "virtual", "path", NULL};
+	static const char *const sts[] = {"regional", "legacy", NULL};
+	bool uses_arn_region = true;
+	int style = STYLE_AUTO, sts_mode = 0;
+	int error = config_look_bool(config, &dualstack_key, &terms->dualstack, sources->problem);
+	terms->s3_dualstack = terms->dualstack;
+	const struct {
+		const struct config_key *key;
+		bool *field;
+	} flags[] = {
+		{&s3_dualstack_key, &terms->s3_dualstack},
+		{&fips_key, &terms->fips},
+		{&accelerate_key, &terms->accelerate},
+		{&arn_region_key, &uses_arn_region},
+		{&payload_key, &settings->signs_payload},
+	};
+	for (size_t i = 0; error == 0 && i < sizeof(flags) / sizeof(*flags); i++)
+		error = config_look_bool(config, flags[i].key, flags[i].field, sources->problem);
+	if (error == 0)
+		error = config_look_word(config, &style_key, styles, &style, sources->problem);
+	if (error == 0)
+		error = config_look_word(config, &sts_key, sts, &sts_mode, sources->problem);
+	terms->keep_region = !uses_arn_region;
+	terms->style = (enum endpoint_style)style;
+	terms->sts_global = sts_mode == 1;
 	return error;
 }
 
-static int set_endpoints(
-	struct aws_settings *settings, const struct sources *sources, struct problem *ret_problem)
+/* A service's URL and the region that is signed for; either ret may be NULL. */
+struct wanted {
+	struct config_url url;
+	const char *given; /* by option */
+	char **ret_url, **ret_region;
+	bool *ret_is_aws;
+};
+
+static int set_endpoint(const struct aws_settings *settings, const struct sources *sources,
+	const struct wanted *wanted)
 {
-	const struct endpoint_choice s3 = {
-		"s3", sources->options->endpoint_url, "AWS_ENDPOINT_URL_S3"};
-	const struct endpoint_choice dynamodb = {
-		"dynamodb", sources->options->dynamodb_endpoint_url, "AWS_ENDPOINT_URL_DYNAMODB"};
-	int error = choose_endpoint(sources, &s3, settings->region, &settings->s3_endpoint,
-		&settings->s3_is_aws, ret_problem);
-	if (error == 0)
-		error = choose_endpoint(sources, &dynamodb, settings->region,
-			&settings->dynamodb_endpoint, &settings->dynamodb_is_aws, ret_problem);
+	int error = 0;
+	const char *why = NULL;
+	char *custom = NULL;
+	const char *url = config_look_url(&sources->config, &wanted->url, wanted->given, &error);
+	if (error == 0 && url)
+		error = endpoint_parse_url(url, &custom, &why);
+	if (error == -EINVAL)
+		problem_set(sources->problem, "the endpoint URL %s cannot be used: %s",
+			quote(url).text, why);
+	if (error < 0)
+		return error;
+	const struct endpoint_question question = {.service = wanted->url.service,
+		.region = settings->region,
+		.custom = custom,
+		.terms = settings->terms};
+	struct endpoint endpoint;
+	error = endpoint_resolve(&question, &endpoint, sources->problem);
+	free(custom);
+	if (error < 0)
+		return error;
+	if (!url && config_rows_add(sources->config.found, wanted->url.row, endpoint.url, "AWS"))
+		return -ENOMEM;
+	if (wanted->ret_is_aws)
+		*wanted->ret_is_aws = !url;
+	*wanted->ret_url = strdup(endpoint.url);
+	if (wanted->ret_region)
+		*wanted->ret_region = strdup(endpoint.region);
+	return !*wanted->ret_url || (wanted->ret_region && !*wanted->ret_region) ? -ENOMEM : 0;
+}
+
+static int set_endpoints(struct aws_settings *settings, const struct sources *sources)
+{
+	const struct wanted services[] = {
+		{.url = {"s3_endpoint", "s3", "AWS_ENDPOINT_URL_S3", "--endpoint-url"},
+			.given = sources->options->endpoint_url,
+			.ret_url = &settings->s3_endpoint,
+			.ret_is_aws = &settings->s3_is_aws},
+		{.url = {"dynamodb_endpoint", "dynamodb", "AWS_ENDPOINT_URL_DYNAMODB",
+			 "--dynamodb-endpoint-url"},
+			.given = sources->options->dynamodb_endpoint_url,
+			.ret_url = &settings->dynamodb_endpoint,
+			.ret_is_aws = &settings->dynamodb_is_aws},
+		{.url = {"sts_endpoint", "sts", "AWS_ENDPOINT_URL_STS", NULL},
+			.ret_url = &settings->sts_endpoint,
+			.ret_region = &settings->sts_region},
+	};
+	int error = 0;
+	for (size_t i = 0; error == 0 && i < sizeof(services) / sizeof(*services); i++)
+		error = set_endpoint(settings, sources, &services[i]);
 	if (error < 0)
 		return error;
 	settings->partition =
@@ -143,72 +172,43 @@ static int set_endpoints(
 	return settings->partition ? 0 : -ENOMEM;
 }
 
-/* With "legacy" the older regions share the one endpoint of all. Source: "AWS STS Regional
- * endpoints" of the AWS SDKs and Tools Reference Guide. */
-static bool uses_global_sts(const struct sources *sources, const char *region)
+static int set_attempts(struct aws_settings *settings, const struct sources *sources)
 {
-	static const char *const older[] = {"ap-northeast-1", "ap-south-1", "ap-southeast-1",
-		"ap-southeast-2", "ca-central-1", "eu-central-1", "eu-north-1", "eu-west-1",
-		"eu-west-2", "eu-west-3", "sa-east-1", "us-east-1", "us-east-2", "us-west-1",
-		"us-west-2"};
-	const char *mode = first_of(variable("AWS_STS_REGIONAL_ENDPOINTS"),
-		profile_get(&sources->profile, "sts_regional_endpoints"));
-	bool is_older = false;
-	for (size_t i = 0; i < sizeof(older) / sizeof(*older); i++)
-		is_older = is_older || strcmp(older[i], region) == 0;
-	return mode && strcmp(mode, "legacy") == 0 && is_older;
-}
-
-static int set_sts(
-	struct aws_settings *settings, const struct sources *sources, struct problem *ret_problem)
-{
-	const struct endpoint_choice sts = {"sts", NULL, "AWS_ENDPOINT_URL_STS"};
-	bool is_aws = false;
-	int error = choose_endpoint(
-		sources, &sts, settings->region, &settings->sts_endpoint, &is_aws, ret_problem);
-	bool is_global = error == 0 && is_aws && uses_global_sts(sources, settings->region);
-	if (is_global) {
-		free(settings->sts_endpoint);
-		settings->sts_endpoint = strdup("https://sts.amazonaws.com");
-	}
-	settings->sts_region = strdup(is_global ? "us-east-1" : settings->region);
-	if (error == 0 && (!settings->sts_endpoint || !settings->sts_region))
-		error = -ENOMEM;
+	settings->attempts = ATTEMPTS_DEFAULT;
+	if (!sources->options->attempts)
+		return config_look_number(&sources->config, &attempts_key, ATTEMPTS_MOST,
+			&settings->attempts, sources->problem);
+	char given[16];
+	int error = 0;
+	settings->attempts = sources->options->attempts;
+	snprintf(given, sizeof(given), "%u", settings->attempts);
+	config_look(&sources->config, &attempts_key, given, &error);
 	return error;
-}
-
-static int set_style(
-	struct aws_settings *settings, const struct sources *sources, struct problem *ret_problem)
-{
-	const char *style = profile_get(&sources->profile, "s3.addressing_style");
-	settings->path_style = !settings->s3_is_aws;
-	if (!style || strcmp(style, "auto") == 0)
-		return 0;
-	settings->path_style = strcmp(style, "path") == 0;
-	if (settings->path_style || strcmp(style, "virtual") == 0)
-		return 0;
-	problem_set(ret_problem,
-		"profile %s: addressing_style is %s; it must be path, virtual or "
-		"auto",
-		quote(sources->profile.name).text, quote(style).text);
-	return -EINVAL;
 }
 
 static int set_rest(struct aws_settings *settings, const struct sources *sources)
 {
+	static const char *const modes[] = {"when_supported", "when_required", NULL};
 	const struct aws_options *options = sources->options;
-	const char *ca_bundle = first_of(options->ca_bundle,
-		first_of(variable("AWS_CA_BUNDLE"), profile_get(&sources->profile, "ca_bundle")));
-	if (ca_bundle && !(settings->ca_bundle = strdup(ca_bundle)))
+	int error = 0, mode = 0;
+	const char *ca_bundle =
+		config_look(&sources->config, &ca_bundle_key, options->ca_bundle, &error);
+	if (error < 0 || (ca_bundle && !(settings->ca_bundle = strdup(ca_bundle))))
 		return -ENOMEM;
-	settings->attempts = options->attempts ? options->attempts : ATTEMPTS_DEFAULT;
+	error = config_look_word(&sources->config, &checksum_key, modes, &mode, sources->problem);
+	settings->checksum_when_required = mode == 1;
 	settings->request_timeout_ms = options->request_timeout_ms ? options->request_timeout_ms
 								   : REQUEST_TIMEOUT_DEFAULT_MS;
+	return error;
+}
+
+static int set_credentials(struct aws_settings *settings, const struct sources *sources)
+{
 	const struct credentials_options credentials = {
-		.profile = sources->profile.name,
-		.profile_is_explicit = options->profile != NULL,
-		.credentials_path = sources->credentials_path,
-		.config_path = sources->config_path,
+		.profile = sources->config.profile_name,
+		.profile_is_explicit = sources->options->profile != NULL,
+		.credentials_path = sources->config.credentials_path,
+		.config_path = sources->config.config_path,
 		.sts_endpoint = settings->sts_endpoint,
 		.sts_region = settings->sts_region,
 		.ca_bundle = settings->ca_bundle,
@@ -220,20 +220,16 @@ static int set_rest(struct aws_settings *settings, const struct sources *sources
 int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem)
 {
-	struct sources sources = {0};
+	static int (*const steps[])(struct aws_settings *, const struct sources *) = {
+		set_region, set_terms, set_endpoints, set_attempts, set_rest, set_credentials};
+	struct sources sources = {.options = options, .problem = ret_problem};
 	struct aws_settings *settings = calloc(1, sizeof(*settings));
-	int error = settings ? sources_load(options, &sources, ret_problem) : -ENOMEM;
-	if (error == 0)
-		error = set_region(settings, &sources, ret_problem);
-	if (error == 0)
-		error = set_endpoints(settings, &sources, ret_problem);
-	if (error == 0)
-		error = set_sts(settings, &sources, ret_problem);
-	if (error == 0)
-		error = set_style(settings, &sources, ret_problem);
-	if (error == 0)
-		error = set_rest(settings, &sources);
-	sources_clear(&sources);
+	int error = settings ? config_load(options->profile, &settings->found, &sources.config,
+				       ret_problem)
+			     : -ENOMEM;
+	for (size_t i = 0; error == 0 && i < sizeof(steps) / sizeof(*steps); i++)
+		error = steps[i](settings, &sources);
+	config_clear(&sources.config);
 	if (error == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
 	if (error < 0)
@@ -254,6 +250,7 @@ void aws_settings_free(struct aws_settings *settings)
 	free(settings->sts_region);
 	free(settings->partition);
 	free(settings->ca_bundle);
+	config_rows_clear(&settings->found);
 	credentials_chain_free(settings->credentials);
 	free(settings);
 }

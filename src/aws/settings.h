@@ -1,7 +1,9 @@
 /* Where to talk to and as whom: options, environment and profile resolved into one immutable
  * struct. */
 #pragma once
+#include "aws/config.h"
 #include "aws/credentials.h"
+#include "aws/endpoint.h"
 #include "base/problem.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,23 +22,24 @@ struct aws_settings {
 	char *s3_endpoint;      /* "https://s3.eu-west-1.amazonaws.com" or the custom URL, without a
 				   trailing slash */
 	bool s3_is_aws;         /* not a custom URL */
-	bool path_style; /* else BUCKET.host; custom endpoints default to path style; profile "s3 =
-			    addressing_style" */
 	char *dynamodb_endpoint;
 	bool dynamodb_is_aws;
 	char *sts_endpoint; /* where roles are assumed */
 	char *sts_region;   /* that such requests are signed for */
 	char *partition;    /* "aws", "aws-cn", "aws-us-gov"; for custom endpoints "" */
-	char *ca_bundle;    /* or NULL */
-	unsigned attempts;  /* >= 1 */
+	struct endpoint_terms terms;
+	bool checksum_when_required; /* x-amz-checksum-* only where S3 demands one */
+	bool signs_payload;          /* the SHA-256 of bodies is signed over TLS too */
+	char *ca_bundle;             /* or NULL */
+	unsigned attempts;           /* >= 1 */
 	uint64_t request_timeout_ms;
 	struct credentials_chain *credentials; /* owned */
+	struct config_rows found;              /* each setting's value and where it is from */
 };
 
-/* Precedence: option, environment (AWS_REGION, AWS_DEFAULT_REGION, AWS_PROFILE,
- * AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL,
- * AWS_CA_BUNDLE, AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE), profile. A profile that was asked
- * for and does not exist is an error. Returns 0, or -EINVAL/-ENOENT with a sentence. */
+/* Precedence: option, environment, profile; config.h says how, settings.c lists the names. A
+ * profile that was asked for and does not exist is an error. Returns 0, or -EINVAL/-ENOENT with a
+ * sentence. */
 int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem);
 void aws_settings_free(struct aws_settings *settings);

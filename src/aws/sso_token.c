@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define FILE_MAX_BYTES (64U << 10)
@@ -24,15 +25,18 @@
 int sso_url(const char *service, const char *region, const char *variable, const char *path,
 	struct text *ret, struct problem *ret_problem)
 {
-	char aws[256];
-	const char *url = credentials_variable(variable);
-	if (!url)
+	const struct endpoint_question question = {.service = service, .region = region};
+	struct endpoint endpoint;
+	const char *ignores = credentials_variable("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
+	bool counts = !ignores || strcasecmp(ignores, "true") != 0;
+	const char *url = counts ? credentials_variable(variable) : NULL;
+	if (!url && counts)
 		url = credentials_variable("AWS_ENDPOINT_URL");
-	if (!url && endpoint_aws_url(service, region, aws, sizeof(aws)) < 0) {
-		problem_set(ret_problem, "sso_region is no region: %s", quote(region).text);
+	if (!url && endpoint_resolve(&question, &endpoint, ret_problem) < 0) {
+		problem_prefix(ret_problem, "sso_region");
 		return -EINVAL;
 	}
-	text_addf(ret, "%s%s", url ? url : aws, path);
+	text_addf(ret, "%s%s", url ? url : endpoint.url, path);
 	return ret->error ? -EINVAL : 0;
 }
 

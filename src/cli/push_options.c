@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "scan/key.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +108,7 @@ static const struct option effort_options[] = {
 		.type = OPTION_NUMBER,
 		.offset = OWN(retries),
 		.argument = "N",
-		.help = "of a request that failed [8]",
+		.help = "of a request that failed\n[8, or AWS_MAX_ATTEMPTS less one]",
 		.most = 100},
 	{.name = "grace",
 		.type = OPTION_DURATION,
@@ -282,7 +283,7 @@ static void translate(struct push_options *o)
 	o->run.n_rules = o->rules.n;
 	o->run.min_age_s = (o->min_age_ms + 999) / 1000;
 	o->run.grace_ms = o->grace_ms ? o->grace_ms : 1;
-	o->run.attempts = o->retries + 1;
+	o->run.attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
 	o->run.marks = access_marks(access);
 	o->run.request_timeout_ms = access->request_timeout_ms;
 	o->run.endpoint_url = access->endpoint_url;
@@ -296,7 +297,7 @@ static void translate(struct push_options *o)
 
 int push_options_parse(int argc, char **argv, struct push_options *ret, struct problem *ret_problem)
 {
-	*ret = (struct push_options){.retries = 8, .grace_ms = 10000};
+	*ret = (struct push_options){.retries = UINT_MAX, .grace_ms = 10000};
 	struct option_group groups[GROUPS];
 	struct command command = push_command(groups, ret);
 	ret->rules.rules = calloc((size_t)argc, sizeof *ret->rules.rules);

@@ -1,4 +1,5 @@
 #include "cli/url.h"
+#include "aws/endpoint_arn.h"
 #include "base/quote.h"
 #include "scan/key.h"
 #include <arpa/inet.h>
@@ -37,16 +38,40 @@ static const char *bucket_fault(const char *name, size_t n)
 	return NULL;
 }
 
+/* The bytes of an ARN at the beginning of s: five fields, what it is of, and that one's name. */
+static size_t arn_length(const char *s)
+{
+	size_t n = 0;
+	for (int colons = 0; s[n] && colons < 5; n++)
+		colons += s[n] == ':';
+	n += strcspn(s + n, ":/");
+	n += s[n] != '\0';
+	return n + strcspn(s + n, "/");
+}
+
+static int read_arn(const char *s, size_t n, struct s3_url *ret, struct problem *ret_problem)
+{
+	struct endpoint_arn arn;
+	if (n > ARN_MAX)
+		return refuse(ret_problem, s, "this is no ARN of an access point");
+	memcpy(ret->bucket, s, n);
+	ret->bucket[n] = 0;
+	return endpoint_arn_parse(ret->bucket, &arn, ret_problem);
+}
+
 int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem)
 {
 	if (strncmp(s, "s3://", 5) != 0)
 		return refuse(
 			ret_problem, s, "an S3 URL is written s3://BUCKET or s3://BUCKET/PREFIX");
 	const char *bucket = s + 5;
-	size_t n = strcspn(bucket, "/");
-	const char *fault = bucket_fault(bucket, n);
+	bool is_arn = strncmp(bucket, "arn:", 4) == 0;
+	size_t n = is_arn ? arn_length(bucket) : strcspn(bucket, "/");
+	const char *fault = is_arn ? NULL : bucket_fault(bucket, n);
 	if (fault)
 		return refuse(ret_problem, s, fault);
+	if (is_arn && read_arn(bucket, n, ret, ret_problem) < 0)
+		return -EINVAL;
 	const char *key = bucket[n] ? bucket + n + 1 : bucket + n;
 	struct problem fault_of_key;
 	if (*key && !key_valid(key, strlen(key), &fault_of_key))

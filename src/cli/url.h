@@ -1,13 +1,15 @@
-/* s3://BUCKET[/KEY]. Pure. Source: "General purpose bucket naming rules" and "Naming Amazon S3
- * objects" (Amazon S3 User Guide). */
+/* s3://BUCKET[/KEY]; BUCKET may be the ARN of an access point. Pure. Source: "General purpose
+ * bucket naming rules", "Naming Amazon S3 objects" and "Referencing access points" (Amazon S3 User
+ * Guide). */
 #pragma once
 #include "base/problem.h"
 #include <stdbool.h>
 
 #define BUCKET_MAX 63
+#define ARN_MAX    255
 
 struct s3_url {
-	char bucket[BUCKET_MAX + 1];
+	char bucket[ARN_MAX + 1];
 	const char *key; /* what follows the '/', byte for byte, "" if nothing; borrowed from the
 			    argument */
 };

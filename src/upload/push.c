@@ -115,11 +115,12 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 		return false;
 	const struct http_options http = {
 		.ca_bundle = run->aws->ca_bundle, .upload_buffer_bytes = push->buffer_bytes};
-	if (http_shared_new(&http, &run->http) ||
-		s3_open(run->aws, run->http, o->bucket, &run->s3)) {
+	if (http_shared_new(&http, &run->http)) {
 		problem_set(problem, "out of memory");
 		return false;
 	}
+	if (s3_open(run->aws, run->http, o->bucket, &run->s3, problem))
+		return false;
 	snprintf(run->space.service, sizeof run->space.service, "%s",
 		aws_settings_service(run->aws));
 	snprintf(run->space.bucket, sizeof run->space.bucket, "%s", o->bucket);

@@ -19,11 +19,12 @@ static void read_s3(const char *s)
 	ENSURE(asprintf(&written, "s3://%s/%s", url.bucket, url.key) > 0);
 	ENSURE(url_parse(written, &again, &problem) == 0);
 	ENSURE(strcmp(url.bucket, again.bucket) == 0 && strcmp(url.key, again.key) == 0);
-	bool in_host =
-		endpoint_bucket_in_host("https://s3.eu-west-1.amazonaws.com", url.bucket, false);
-	ENSURE(!in_host || !strchr(url.bucket, '.'));
-	ENSURE(!endpoint_bucket_in_host("https://127.0.0.1:9", url.bucket, false));
 	free(written);
+	struct endpoint_question question = {
+		.service = "s3", .region = "eu-west-1", .bucket = url.bucket};
+	struct endpoint endpoint;
+	if (endpoint_resolve(&question, &endpoint, &problem) == 0)
+		ENSURE(strstr(endpoint.url, url.bucket) || strncmp(url.bucket, "arn:", 4) == 0);
 }
 
 static void read_endpoint(const char *s)
@@ -47,17 +48,38 @@ static void read_endpoint(const char *s)
 
 static void read_region(const char *s)
 {
-	char url[256], small[32];
-	ENSURE(endpoint_partition(s));
-	if (endpoint_aws_url("s3", s, url, sizeof(url)) < 0)
-		return;
+	struct endpoint_question question = {.service = "sts", .region = s};
+	struct endpoint endpoint = {0};
+	struct problem problem = {0};
 	char *again = NULL;
 	const char *why = NULL;
-	ENSURE(endpoint_parse_url(url, &again, &why) == 0 && strcmp(url, again) == 0);
-	ENSURE(strncmp(url + strlen("https://s3."), s, strlen(s)) == 0);
-	int error = endpoint_aws_url("s3", s, small, sizeof(small));
-	ENSURE(error == (strlen(url) < sizeof(small) ? 0 : -ENAMETOOLONG));
+	ENSURE(endpoint_partition(s));
+	if (endpoint_resolve(&question, &endpoint, &problem) < 0) {
+		ENSURE(problem.text[0] && !endpoint.url[0]);
+		return;
+	}
+	ENSURE(endpoint_parse_url(endpoint.url, &again, &why) == 0);
+	ENSURE(strcmp(endpoint.url, again) == 0 && strcmp(endpoint.region, s) == 0);
+	ENSURE(strncmp(endpoint.url + strlen("https://sts."), s, strlen(s)) == 0);
 	free(again);
+}
+
+/* Any bytes as a bucket: a sentence, or a URL that is one. */
+static void read_bucket(const char *s)
+{
+	for (int style = STYLE_AUTO; style <= STYLE_PATH; style++) {
+		struct endpoint_question question = {.service = "s3",
+			.region = "eu-west-1",
+			.bucket = s,
+			.terms.style = (enum endpoint_style)style};
+		struct endpoint endpoint;
+		struct problem problem = {0};
+		if (endpoint_resolve(&question, &endpoint, &problem) == 0)
+			ENSURE(strncmp(endpoint.url, "https://", 8) == 0 &&
+				!strpbrk(endpoint.url, " \r\n\t?#@"));
+		else
+			ENSURE(problem.text[0]);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -66,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_s3(s);
 	read_endpoint(s);
 	read_region(s);
+	read_bucket(s);
 	free(s);
 	return 0;
 }

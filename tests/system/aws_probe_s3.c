@@ -224,7 +224,7 @@ void probe_s3(struct probe *probe, const struct aws_settings *settings, struct h
 	struct s3 *s3;
 	struct s3_conn *conn;
 	size_t command = find_command(words[2]);
-	if (s3_open(settings, http, words[1], &s3) < 0 || s3_conn_new(s3, &conn) < 0)
+	if (s3_open(settings, http, words[1], &s3, NULL) < 0 || s3_conn_new(s3, &conn) < 0)
 		probe_die("cannot open s3");
 	for (unsigned i = 0; i < probe->repeat; i++) {
 		probe->result = json_object();

@@ -27,7 +27,6 @@ static inline bool script_aws_start(
 		return false;
 	aws->settings = (struct aws_settings){.region = region,
 		.s3_endpoint = aws->server.url,
-		.path_style = true,
 		.dynamodb_endpoint = aws->server.url,
 		.attempts = 1,
 		.request_timeout_ms = 5000};

@@ -50,7 +50,7 @@ static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
 	CHECK_INT(credentials_chain_new(&credentials, &f->settings.credentials), 0);
 	CHECK_INT(http_shared_new(&http, &f->http), 0);
 	options.http = f->http;
-	CHECK_INT(service_new(&options, &f->service), 0);
+	CHECK_INT(service_new(&options, &f->service, NULL), 0);
 	return CHECK_INT(service_conn_new(f->service, &f->conn), 0);
 }
 
@@ -349,12 +349,12 @@ static void test_region(void)
 
 	/* At AWS the host moves with the region. */
 	struct problem p;
-	f.settings.s3_is_aws = true;
+	f.service->question.custom = NULL;
 	CHECK_INT(service_learn_region(f.service, "cn-north-1"), 0);
 	CHECK_INT(service_learn_region(f.service, "a/b"), -EINVAL);
 	CHECK_INT(service_conn_refresh(f.conn, NULL, &p), OUTCOME_OK);
-	CHECK_STRING(f.conn->endpoint, "https://s3.cn-north-1.amazonaws.com.cn");
-	CHECK_STRING(f.conn->region, "cn-north-1");
+	CHECK_STRING(f.conn->endpoint.url, "https://s3.cn-north-1.amazonaws.com.cn");
+	CHECK_STRING(f.conn->endpoint.region, "cn-north-1");
 	end(&f);
 }
 
@@ -490,26 +490,28 @@ static void test_no_use(void)
 static void test_address(void)
 {
 	static const struct {
-		const char *endpoint, *bucket, *url, *host;
+		const char *endpoint, *path, *url, *host;
 	} rows[] = {
-		{"https://s3.eu-west-1.amazonaws.com", "bucket",
-			"https://bucket.s3.eu-west-1.amazonaws.com/k?x=",
-			"bucket.s3.eu-west-1.amazonaws.com"},
-		{"http://[::1]:9000/base", NULL, "http://[::1]:9000/base/k?x=", "[::1]:9000"},
+		{"https://b.s3.eu-west-1.amazonaws.com", "/k",
+			"https://b.s3.eu-west-1.amazonaws.com/k?x=",
+			"b.s3.eu-west-1.amazonaws.com"},
+		{"https://b.s3.eu-west-1.amazonaws.com", "",
+			"https://b.s3.eu-west-1.amazonaws.com/?x=", "b.s3.eu-west-1.amazonaws.com"},
+		{"http://[::1]:9000/base", "/k", "http://[::1]:9000/base/k?x=", "[::1]:9000"},
+		{"http://[::1]:9000/base", "", "http://[::1]:9000/base?x=", "[::1]:9000"},
 	};
 	struct fixture f;
 	if (!begin(&f, NULL, 0))
 		return;
 	struct problem p;
 	CHECK_INT(service_conn_refresh(f.conn, NULL, &p), OUTCOME_OK);
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 4; i++) {
 		struct call call = get_call();
 		struct call_request built = {0};
 		char host[100];
-		call.path = "/k";
+		call.path = rows[i].path;
 		call.query = "x=";
-		call.bucket_host = rows[i].bucket;
-		snprintf(f.conn->endpoint, sizeof f.conn->endpoint, "%s", rows[i].endpoint);
+		strcpy(f.conn->endpoint.url, rows[i].endpoint);
 		CHECK_INT(call_request_build(f.conn, &call, &built), 0);
 		CHECK_STRING(text_string(&f.conn->url), rows[i].url);
 		snprintf(host, sizeof host, "host: %s", rows[i].host);

@@ -1,6 +1,7 @@
 /* S3 as no server here answers: what is learned of one, and replies that must not be believed. How
  * real servers answer is shown by tests/system/test_aws_layer.py. */
 #include "aws/s3.h"
+#include "aws/service.h"
 #include "script_aws.h"
 
 struct fixture {
@@ -13,7 +14,7 @@ static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
 {
 	*f = (struct fixture){0};
 	return script_aws_start(&f->aws, steps, n) &&
-	       CHECK_INT(s3_open(&f->aws.settings, f->aws.http, "b", &f->s3), 0) &&
+	       CHECK_INT(s3_open(&f->aws.settings, f->aws.http, "b", &f->s3, NULL), 0) &&
 	       CHECK_INT(s3_conn_new(f->s3, &f->conn), 0);
 }
 
@@ -289,7 +290,8 @@ static void test_aws(void)
 	if (!script_aws_start(&f.aws, steps, 2))
 		return;
 	f.aws.settings.s3_is_aws = true;
-	CHECK_INT(s3_open(&f.aws.settings, f.aws.http, "b", &f.s3), 0);
+	CHECK_INT(s3_open(&f.aws.settings, f.aws.http, "b", &f.s3, NULL), 0);
+	strcpy(s3_service(f.s3)->locked.endpoint.url, f.aws.server.url);
 	CHECK_INT(s3_conn_new(f.s3, &f.conn), 0);
 	for (int ability = 0; ability < S3_ABILITIES; ability++)
 		CHECK_INT(s3_knows(f.s3, (enum s3_ability)ability), S3_YES);
@@ -297,9 +299,39 @@ static void test_aws(void)
 	CHECK_INT(s3_list_uploads(f.conn, NULL, NULL, count_upload, &count, &f.aws.problem),
 		OUTCOME_OK);
 	script_stop(&f.aws.server);
-	CHECK(script_is_to(&f.aws.server.requests[0], "GET /b?encoding-type=url&uploads="));
+	CHECK(script_is_to(&f.aws.server.requests[0], "GET /?encoding-type=url&uploads="));
 	CHECK(script_is_to(&f.aws.server.requests[1],
-		"GET /b?encoding-type=url&key-marker=a%20bA&upload-id-marker=u&uploads="));
+		"GET /?encoding-type=url&key-marker=a%20bA&upload-id-marker=u&uploads="));
+	end(&f);
+}
+
+/* The redirect of a PUT names no region; the bucket's HEAD does. */
+static void test_region_by_head(void)
+{
+	static const char named[] = "x-amz-bucket-region: eu-west-3\r\nContent-Length: 0\r\n";
+	char redirect[200];
+	snprintf(redirect, sizeof redirect, "HTTP/1.1 301 X\r\n%s\r\n", named);
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("301", "", "<Error><Code>PermanentRedirect</Code></Error>"),
+			.close = true},
+		{redirect, .close = true},
+		{SCRIPT_REPLY("200", "Content-Length: 0\r\n", ""), .close = true},
+		{SCRIPT_REPLY("200", "ETag: \"e\"\r\n", ""), .close = true}};
+	static const char *const methods[] = {"PUT /b/", "HEAD /b ", "HEAD /b ", "PUT /b/"};
+	struct fixture f;
+	struct s3_object object;
+	if (!begin(&f, steps, 4))
+		return;
+	CHECK_INT(put(&f, (struct s3_condition){0}, &object), OUTCOME_OK);
+	script_stop(&f.aws.server);
+	CHECK_INT(f.aws.server.n_requests, 4);
+	for (size_t i = 0; i < 4; i++) {
+		const struct script_request *request = &f.aws.server.requests[i];
+		const char *region = i < 2 ? "/us-east-1/s3/" : "/eu-west-3/s3/";
+		const char *sent = script_sent(request, "authorization");
+		CHECK(sent && strstr(sent, region));
+		CHECK(strncmp(request->head, methods[i], strlen(methods[i])) == 0);
+	}
 	end(&f);
 }
 
@@ -340,6 +372,7 @@ int main(void)
 	test_head();
 	test_lists_that_stand_still();
 	test_aws();
+	test_region_by_head();
 	test_missing_upload();
 	return check_result();
 }

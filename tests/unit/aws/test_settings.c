@@ -53,7 +53,8 @@ static void check_defaults(void)
 	CHECK(settings->region_is_default);
 	CHECK_STRING(settings->s3_endpoint, "https://s3.us-east-1.amazonaws.com");
 	CHECK_STRING(settings->dynamodb_endpoint, "https://dynamodb.us-east-1.amazonaws.com");
-	CHECK(settings->s3_is_aws && settings->dynamodb_is_aws && !settings->path_style);
+	CHECK(settings->s3_is_aws && settings->dynamodb_is_aws &&
+		settings->terms.style == STYLE_AUTO);
 	CHECK_STRING(settings->partition, "aws");
 	CHECK_STRING(aws_settings_service(settings), "aws");
 	CHECK_INT(settings->attempts, 9);
@@ -113,17 +114,65 @@ static void check_endpoint_precedence(void)
 		"http://o:1", "http://o:2");
 }
 
+static void check_services(void)
+{
+	const char *aws = "https://dynamodb.us-east-1.amazonaws.com";
+	fresh_environment();
+	write_file("config",
+		"[default]\nservices = lab\nendpoint_url = http://all:1\n"
+		"[profile one]\nservices = lab\nignore_configured_endpoint_urls = TRUE\n"
+		"[services lab]\ns3 =\n  endpoint_url = http://lab:2\n");
+	check_endpoints_are(&(struct aws_options){0}, "http://lab:2", "http://all:1");
+	setenv("AWS_ENDPOINT_URL", "http://env:3", 1);
+	check_endpoints_are(&(struct aws_options){0}, "http://env:3", "http://env:3");
+	check_endpoints_are(&(struct aws_options){.profile = "one", .endpoint_url = "http://o:1"},
+		"http://o:1", aws);
+	setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true", 1);
+	check_endpoints_are(&(struct aws_options){0}, "https://s3.us-east-1.amazonaws.com", aws);
+}
+
+static void check_terms(void)
+{
+	fresh_environment();
+	setenv("AWS_USE_DUALSTACK_ENDPOINT", "true", 1);
+	setenv("AWS_USE_FIPS_ENDPOINT", "True", 1);
+	setenv("AWS_MAX_ATTEMPTS", "5", 1);
+	setenv("AWS_STS_REGIONAL_ENDPOINTS", "legacy", 1);
+	setenv("AWS_S3_USE_ARN_REGION", "false", 1);
+	setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required", 1);
+	write_file("config",
+		"[default]\nmax_attempts = 7\n"
+		"s3 =\n  use_dualstack_endpoint = false\n  payload_signing_enabled = true\n"
+		"[profile fast]\nregion = eu-west-1\nuse_fips_endpoint = false\n"
+		"max_attempts = 4\ns3 =\n  use_accelerate_endpoint = true\n");
+	struct aws_settings *settings = resolve(&(struct aws_options){0});
+	const struct endpoint_terms *terms = &settings->terms;
+	CHECK(terms->dualstack && !terms->s3_dualstack && terms->fips && terms->keep_region);
+	CHECK(terms->sts_global && settings->signs_payload && settings->checksum_when_required);
+	CHECK_INT(settings->attempts, 5);
+	CHECK_STRING(settings->s3_endpoint, "https://s3-fips.us-east-1.amazonaws.com");
+	CHECK_STRING(settings->dynamodb_endpoint, "https://dynamodb-fips.us-east-1.api.aws");
+	aws_settings_free(settings);
+	clearenv();
+	setenv("HOME", home, 1);
+	settings = resolve(&(struct aws_options){.profile = "fast"});
+	CHECK(settings->terms.accelerate && !settings->terms.fips && !settings->terms.keep_region);
+	CHECK(!settings->signs_payload && !settings->checksum_when_required);
+	CHECK_INT(settings->attempts, 4);
+	aws_settings_free(settings);
+}
+
 static void check_custom_endpoint(void)
 {
 	fresh_environment();
 	struct aws_settings *settings =
 		resolve(&(struct aws_options){.endpoint_url = "http://127.0.0.1:9000"});
-	CHECK(!settings->s3_is_aws && settings->dynamodb_is_aws && settings->path_style);
+	CHECK(!settings->s3_is_aws && settings->dynamodb_is_aws);
 	CHECK_STRING(settings->partition, "");
 	CHECK_STRING(aws_settings_service(settings), "127.0.0.1:9000");
 	aws_settings_free(settings);
 	settings = resolve(&(struct aws_options){.profile = "work", .attempts = 3});
-	CHECK(!settings->path_style);
+	CHECK_INT(settings->terms.style, STYLE_VIRTUAL);
 	CHECK_INT(settings->attempts, 3);
 	CHECK_STRING(aws_settings_service(settings), "work:1/base");
 	aws_settings_free(settings);
@@ -151,6 +200,16 @@ static void check_errors(void)
 	check_refused(&(struct aws_options){.region = "EU"}, -EINVAL, "EU is no region");
 	check_refused(&(struct aws_options){.endpoint_url = "ftp://h"}, -EINVAL, "ftp://h");
 	check_refused(&(struct aws_options){.endpoint_url = "http://u:p@h"}, -EINVAL, "user name");
+	setenv("AWS_USE_FIPS_ENDPOINT", "yes", 1);
+	check_refused(&(struct aws_options){0}, -EINVAL,
+		"AWS_USE_FIPS_ENDPOINT is yes: it must be false or true");
+	unsetenv("AWS_USE_FIPS_ENDPOINT");
+	setenv("AWS_MAX_ATTEMPTS", "0", 1);
+	check_refused(&(struct aws_options){0}, -EINVAL, "a whole number from 1 to 1000");
+	unsetenv("AWS_MAX_ATTEMPTS");
+	setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "never", 1);
+	check_refused(&(struct aws_options){0}, -EINVAL, "when_supported or when_required");
+	unsetenv("AWS_REQUEST_CHECKSUM_CALCULATION");
 	setenv("AWS_PROFILE", "gone", 1);
 	check_refused(&(struct aws_options){0}, -ENOENT, "gone");
 	fresh_environment();
@@ -287,6 +346,8 @@ int main(void)
 	check_defaults();
 	check_region_precedence();
 	check_endpoint_precedence();
+	check_services();
+	check_terms();
 	check_custom_endpoint();
 	check_errors();
 	check_credentials_chain();

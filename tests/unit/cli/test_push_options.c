@@ -23,7 +23,7 @@ static void check_defaults(void)
 	CHECK_INT(o.run.n_sources, 1);
 	CHECK_STRING(o.run.bucket, "bucket");
 	CHECK_STRING(o.run.prefix, "p");
-	CHECK_INT(o.run.attempts, 9);
+	CHECK_INT(o.run.attempts, 0);
 	CHECK_INT(o.run.grace_ms, 10000);
 	CHECK_INT(o.run.if_changed, S3ONCE_CHANGED_FAIL);
 	CHECK(!o.run.marks && o.marks_by_default && !o.run.report_skipped);

@@ -1,0 +1,264 @@
+#include "aws/config.h"
+#include "base/quote.h"
+#include "base/text.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *variable(const char *name)
+{
+	const char *value = name ? getenv(name) : NULL;
+	return value && *value ? value : NULL;
+}
+
+void config_rows_clear(struct config_rows *rows)
+{
+	for (size_t i = 0; i < rows->n; i++) {
+		free(rows->rows[i].value);
+		free(rows->rows[i].from);
+	}
+	rows->n = 0;
+}
+
+int config_rows_add(struct config_rows *rows, const char *name, const char *value, const char *from)
+{
+	if (rows->n == CONFIG_ROWS_MAX)
+		return -ENOMEM;
+	struct config_row row = {.name = name, .value = strdup(value), .from = strdup(from)};
+	if (!row.value || !row.from) {
+		free(row.value);
+		free(row.from);
+		return -ENOMEM;
+	}
+	rows->rows[rows->n++] = row;
+	return 0;
+}
+
+/* The path in the variable, or the file in ~/.aws; "~/" is HOME in both. 0 or -ENOMEM; *ret stays
+ * NULL if there is no HOME to find it in. */
+static int aws_file(struct config_rows *rows, const struct config_key *key, char **ret)
+{
+	const char *given = variable(key->variable[0]);
+	const char *path = given ? given : key->standard, *home = variable("HOME");
+	if (strncmp(path, "~/", 2) == 0 && !home)
+		return 0;
+	struct text text = TEXT(4096);
+	if (strncmp(path, "~/", 2) == 0)
+		text_addf(&text, "%s%s", home, path + 1);
+	else
+		text_add(&text, path);
+	*ret = text.error ? NULL : strdup(text_string(&text));
+	text_clear(&text);
+	return *ret ? config_rows_add(rows, key->name, *ret, given ? key->variable[0] : "default")
+		    : -ENOMEM;
+}
+
+static int read_files(struct config *config, struct problem *ret_problem)
+{
+	static const struct config_key files[] = {
+		{.name = "config_file",
+			.variable = {"AWS_CONFIG_FILE"},
+			.standard = "~/.aws/config"},
+		{.name = "credentials_file",
+			.variable = {"AWS_SHARED_CREDENTIALS_FILE"},
+			.standard = "~/.aws/credentials"},
+	};
+	if (aws_file(config->found, &files[0], &config->config_path) < 0 ||
+		aws_file(config->found, &files[1], &config->credentials_path) < 0)
+		return -ENOMEM;
+	return profile_load(config->profile_name, config->config_path, config->credentials_path,
+		&config->profile, ret_problem);
+}
+
+static const char *shown(const char *path, const char *standard)
+{
+	return path ? path : standard;
+}
+
+int config_load(const char *profile, struct config_rows *rows, struct config *ret,
+	struct problem *ret_problem)
+{
+	const char *named = profile ? profile : variable("AWS_PROFILE");
+	static const struct config_key ignore = {.name = "ignore_configured_endpoint_urls",
+		.variable = {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"},
+		.key = {"ignore_configured_endpoint_urls"},
+		.standard = "false"};
+	*ret = (struct config){.profile_name = named ? named : "default", .found = rows};
+	int error = config_rows_add(rows, "profile", ret->profile_name,
+		profile ? "--profile"
+		: named ? "AWS_PROFILE"
+			: "default");
+	if (error == 0)
+		error = read_files(ret, ret_problem);
+	if (error == 0 && named && !profile_exists(&ret->profile)) {
+		problem_set(ret_problem, "there is no profile %s in %s or %s", quote(named).text,
+			quote(shown(ret->config_path, "~/.aws/config")).text,
+			quote(shown(ret->credentials_path, "~/.aws/credentials")).text);
+		error = -ENOENT;
+	}
+	if (error == 0)
+		error = config_look_bool(ret, &ignore, &ret->ignores_urls, ret_problem);
+	return error;
+}
+
+void config_clear(struct config *config)
+{
+	profile_clear(&config->profile);
+	free(config->config_path);
+	free(config->credentials_path);
+}
+
+/* What was found, and where, as a person would say it. */
+struct found {
+	const char *value; /* or NULL */
+	struct text from;
+};
+
+static void found_in_file(
+	struct found *found, const struct config *config, bool of_credentials, const char *key)
+{
+	const struct profile *profile = &config->profile;
+	found->value = profile_get_of(profile, of_credentials, key);
+	if (found->value)
+		text_addf(&found->from, "%s of [%s] in %s", key,
+			of_credentials ? profile->name : profile->section,
+			of_credentials ? config->credentials_path : config->config_path);
+}
+
+static struct found find(
+	const struct config *config, const struct config_key *key, const char *given)
+{
+	struct found found = {.value = given, .from = TEXT(4096)};
+	if (given)
+		text_add(&found.from, key->option);
+	for (size_t i = 0; i < 2 && !found.value; i++) {
+		found.value = variable(key->variable[i]);
+		if (found.value)
+			text_add(&found.from, key->variable[i]);
+	}
+	for (size_t i = 0; i < 2 && key->key[i] && !found.value; i++) {
+		found_in_file(&found, config, true, key->key[i]);
+		if (!found.value)
+			found_in_file(&found, config, false, key->key[i]);
+	}
+	return found;
+}
+
+/* Writes it down and clears it. */
+static int note(
+	const struct config *config, const char *name, struct found *found, const char *standard)
+{
+	const char *value = found->value ? found->value : standard;
+	int error = found->from.error;
+	if (error == 0 && value)
+		error = config_rows_add(config->found, name, value,
+			found->value ? text_string(&found->from) : "default");
+	text_clear(&found->from);
+	return error ? -ENOMEM : 0;
+}
+
+const char *config_look(const struct config *config, const struct config_key *key,
+	const char *given, int *ret_error)
+{
+	struct found found = find(config, key, given);
+	if (note(config, key->name, &found, key->standard) < 0)
+		*ret_error = -ENOMEM;
+	return found.value;
+}
+
+static void say_wrong(const struct config *config, const struct config_key *key, const char *value,
+	const char *want, struct problem *ret_problem)
+{
+	struct found found = find(config, key, NULL);
+	problem_set(ret_problem, "%s is %s: it must be %s", quote(text_string(&found.from)).text,
+		quote(value).text, want);
+	text_clear(&found.from);
+}
+
+int config_look_word(const struct config *config, const struct config_key *key,
+	const char *const *words, int *ret, struct problem *ret_problem)
+{
+	int error = 0;
+	const char *value = config_look(config, key, NULL, &error);
+	if (error < 0 || !value)
+		return error;
+	struct text want = TEXT(256);
+	for (int i = 0; words[i]; i++) {
+		if (strcasecmp(words[i], value) == 0) {
+			*ret = i;
+			text_clear(&want);
+			return 0;
+		}
+		text_addf(&want, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+	}
+	say_wrong(config, key, value, text_string(&want), ret_problem);
+	text_clear(&want);
+	return -EINVAL;
+}
+
+int config_look_bool(const struct config *config, const struct config_key *key, bool *ret,
+	struct problem *ret_problem)
+{
+	static const char *const words[] = {"false", "true", NULL};
+	int word = *ret;
+	int error = config_look_word(config, key, words, &word, ret_problem);
+	*ret = word;
+	return error;
+}
+
+int config_look_number(const struct config *config, const struct config_key *key, unsigned most,
+	unsigned *ret, struct problem *ret_problem)
+{
+	int error = 0;
+	const char *value = config_look(config, key, NULL, &error);
+	if (error < 0 || !value)
+		return error;
+	unsigned long number = strlen(value) < 10 ? strtoul(value, NULL, 10) : 0;
+	if (value[strspn(value, "0123456789")] || number < 1 || number > most) {
+		char want[64];
+		snprintf(want, sizeof(want), "a whole number from 1 to %u", most);
+		say_wrong(config, key, value, want, ret_problem);
+		return -EINVAL;
+	}
+	*ret = (unsigned)number;
+	return 0;
+}
+
+/* Of the service in [services NAME], which the profile names. */
+static void found_in_services(struct found *found, const struct config *config, const char *service)
+{
+	const char *name = profile_get_of(&config->profile, false, "services");
+	char section[256], key[64];
+	if (!name ||
+		snprintf(section, sizeof(section), "services %s", name) >= (int)sizeof(section))
+		return;
+	snprintf(key, sizeof(key), "%s.endpoint_url", service);
+	const char *value = ini_get(config->profile.config, section, key);
+	found->value = value && *value ? value : NULL;
+	if (found->value)
+		text_addf(&found->from, "%s of [%s] in %s", key, section, config->config_path);
+}
+
+const char *config_look_url(const struct config *config, const struct config_url *url,
+	const char *given, int *ret_error)
+{
+	const struct config_key variables = {
+		.option = url->option, .variable = {url->variable, "AWS_ENDPOINT_URL"}};
+	struct found found = {.value = given, .from = TEXT(4096)};
+	if (given)
+		text_add(&found.from, url->option);
+	else if (!config->ignores_urls)
+		found = find(config, &variables, NULL);
+	if (!found.value && !config->ignores_urls)
+		found_in_services(&found, config, url->service);
+	if (!found.value && !config->ignores_urls) {
+		found_in_file(&found, config, true, "endpoint_url");
+		if (!found.value)
+			found_in_file(&found, config, false, "endpoint_url");
+	}
+	if (note(config, url->row, &found, NULL) < 0)
+		*ret_error = -ENOMEM;
+	return found.value;
+}

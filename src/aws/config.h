@@ -1,0 +1,71 @@
+/* Settings as AWS's tools have them: each from an option, else a variable of the environment, else
+ * the profile in AWS's two files, and where that was. Source: "Settings reference" and "Service-
+ * specific endpoints" (AWS SDKs and Tools Reference Guide). */
+#pragma once
+#include "aws/profile.h"
+
+/* A value that was found, kept for `s3once config`. */
+struct config_row {
+	const char *name; /* static */
+	char *value,
+		*from; /* owned; from: "AWS_REGION", "region of [default] in /root/.aws/config" */
+};
+#define CONFIG_ROWS_MAX 32
+struct config_rows {
+	struct config_row rows[CONFIG_ROWS_MAX];
+	size_t n;
+};
+void config_rows_clear(struct config_rows *rows);
+/* Adds a row; 0 or -ENOMEM. Copies value and from. */
+int config_rows_add(
+	struct config_rows *rows, const char *name, const char *value, const char *from);
+
+struct config {
+	struct profile profile;
+	const char *profile_name;             /* borrowed from the option or the environment */
+	char *config_path, *credentials_path; /* owned; NULL without HOME */
+	bool ignores_urls;         /* AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: only options count */
+	struct config_rows *found; /* where each look is written down */
+};
+
+/* Reads the files. profile is that of the option, or NULL; rows is borrowed until config_clear. 0;
+ * -ENOENT for a profile that was asked for and is not there, -EINVAL and -ENOMEM, with a sentence.
+ * config_clear in any case. */
+int config_load(const char *profile, struct config_rows *rows, struct config *ret,
+	struct problem *ret_problem);
+void config_clear(struct config *config);
+
+/* Where to look for a setting. */
+struct config_key {
+	const char *name;
+	const char *option;      /* "--region"; NULL: there is none */
+	const char *variable[2]; /* the first that is set counts; NULL: none */
+	const char *key[2];      /* of the profile; "s3.addressing_style" is a sub-key */
+	const char *standard;    /* shown where nothing says otherwise */
+};
+
+/* The value, or NULL: nothing says it. given is the option's, or NULL. Borrowed until config_clear.
+ * *ret_error is set to -ENOMEM if it cannot be written down. */
+const char *config_look(const struct config *config, const struct config_key *key,
+	const char *given, int *ret_error);
+
+/* The same for what is one of a few words, "true" and "false" for instance; *ret is its index,
+ * untouched if nothing says it. 0, -ENOMEM, or -EINVAL with a sentence that names the place. */
+int config_look_word(const struct config *config, const struct config_key *key,
+	const char *const *words, int *ret, struct problem *ret_problem);
+/* A number from 1 to most. */
+int config_look_number(const struct config *config, const struct config_key *key, unsigned most,
+	unsigned *ret, struct problem *ret_problem);
+int config_look_bool(const struct config *config, const struct config_key *key, bool *ret,
+	struct problem *ret_problem);
+
+/* A service's endpoint: the option, AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, endpoint_url of the
+ * service in the profile's `services` section, endpoint_url of the profile; or NULL. */
+struct config_url {
+	const char *row;      /* the row's name */
+	const char *service;  /* "s3" */
+	const char *variable; /* "AWS_ENDPOINT_URL_S3" */
+	const char *option;
+};
+const char *config_look_url(const struct config *config, const struct config_url *url,
+	const char *given, int *ret_error);
