@@ -140,8 +140,8 @@ class Demonstration:
     def show_the_promise(self):
         source = self.work / "tree"
         source.mkdir()
-        for number in range(200):
-            (source / f"small-{number:03}").write_bytes(os.urandom(4096))
+        for number in range(2000):
+            (source / f"small-{number:04}").write_bytes(os.urandom(4096))
         for size in (256, 1024, 4096):
             big = source / f"big-{size}-MiB"
             with open(big, "wb") as file:
