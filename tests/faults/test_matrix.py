@@ -18,7 +18,7 @@ from tests.faults.stage import LEASE
 from tests.system.harness import FULL
 
 PART_OF = 4  # without --full every so manyth operation is cut
-RETRIES = 3  # where two processes race an operation may not come up: so often it is tried again
+RETRIES = 3  # in a scenario that races an operation may not come up: so often it is tried again
 
 VISIBLE = "PutObject|CompleteMultipartUpload"
 NO_HEAD = "(?!Head).*"
@@ -114,7 +114,7 @@ def operations(scenario, place, arenas, folder, known={}):
     """[(service, kind, index)] of a run without faults, each worker finds out once; of runs that race, what all have."""
     name = (scenario.name, place)
     if name not in known:
-        recordings = [record(scenario, place, arenas, folder / f"recorded{n}") for n in range(3 if scenario.runs > 1 else 1)]
+        recordings = [record(scenario, place, arenas, folder / f"recorded{n}") for n in range(3 if scenario.races else 1)]
         known[name] = [one for one in recordings[0] if all(one in other for other in recordings)]
     return known[name]
 
@@ -198,7 +198,7 @@ def test_cut_anywhere(place, scenario, fault, arenas, tmp_path):
         service, kind, index = operation
         if not fault.fits(service, kind) or not (FULL or one_of(PART_OF, place, scenario.name, fault.name, operation)):
             continue
-        for attempt in range(RETRIES if scenario.runs > 1 or scenario.only else 1):
+        for attempt in range(RETRIES if scenario.races else 1):
             folder = tmp_path / f"{number}-{attempt}"
             wrong = case(scenario, place, arenas, folder, fault, operation)
             if wrong != "the fault did not fire":
