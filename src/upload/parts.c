@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define CONFLICTS_MAX 20
+#define AMBIGUOUS_MAX 2 /* each was tried as often as any request */
 
 /* Its parts, while workers send them. The file is untouched until the last of them has ended. */
 struct upload {
@@ -334,9 +335,11 @@ static enum step after_complete(struct worker *worker, struct upload *upload,
 		break;
 	case OUTCOME_NO_UPLOAD:
 		return upload_is_gone(worker, file);
-	case OUTCOME_LOST: /* it may have worked */
+	case OUTCOME_LOST: /* it may have worked; or the upload is gone and this server has no word
+			      for it (RGW: 500) */
+	case OUTCOME_TRANSIENT:
 		file->must_look = true;
-		if (++file->restarts <= FILE_RESTARTS_MAX)
+		if (++file->restarts <= AMBIGUOUS_MAX)
 			return STEP_AGAIN;
 		break;
 	case OUTCOME_BAD_PART: /* what the server has is listed and compared again */

@@ -20,3 +20,11 @@ def test_an_answer_that_cannot_be_read_fails_no_file(stage, kind):
     rule = stage.s3.add(faults.garble_reply, kind)
     assert stage.push().code == 0
     assert rule.fired == 1
+
+
+def test_an_upload_that_vanishes_before_complete_is_begun_again(stage):
+    """RGW answers Complete of an aborted upload with 500, for ever."""
+    stage.write("large", LARGE)
+    rule = stage.s3.add(faults.upload_gone, "CompleteMultipartUpload")
+    assert stage.push("--retries", "2").code == 0
+    assert rule.fired == 1
