@@ -12,16 +12,19 @@ LARGE = 2 * PART + 2 * MIB  # three parts
 @dataclass
 class Scenario:
     """prepare(stage): files, and runs before. runs: processes at once. expect: exit code once all is well.
-    races: how many requests of a kind there are differs from run to run."""
+    s3: the kinds of requests to S3 that may be cut. whole: those that each run begins with are cut, too. races: how many
+    requests of a kind there are differs from run to run."""
 
     name: str
     prepare: object
+    s3: tuple
     options: list = field(default_factory=list)
     runs: int = 1
     store: str = "dynamodb"
     expect: int = 0
     latency: float = 0
     only: tuple = ()  # kinds of operations; empty: all but heartbeats
+    whole: bool = False
     races: bool = False
 
     def stage(self, folder, arena, **how):
@@ -113,20 +116,25 @@ def some_files(stage):
 
 REPLACE = ["--if-changed", "replace"]
 HEARTBEATS = ("UpdateItem:heartbeat",)
+LOOK = ("HeadObject",)
+PUT = ("HeadObject", "PutObject")
+COMPLETE = ("HeadObject", "UploadPart", "CompleteMultipartUpload")
+RESUME = ("ListParts", *COMPLETE)
+BOTH = ("PutObject", *COMPLETE)
 
 SCENARIOS = [
-    Scenario("one small file", one_small),
-    Scenario("multipart file", one_large),
-    Scenario("resume", interrupted),
-    Scenario("take-over before sending", killed_before_sending),
-    Scenario("take-over before done", killed_before_done),
-    Scenario("take-over by lease", dead_elsewhere, races=True),
-    Scenario("changed file", changed_small, REPLACE),
-    Scenario("changed multipart file", changed_large, REPLACE),
-    Scenario("touched file", touched),
-    Scenario("object exists, other content", exists_otherwise, expect=1),
-    Scenario("object exists, same content", exists_alike),
-    Scenario("two uploaders", some_files, runs=2, races=True),
-    Scenario("heartbeats", one_large, latency=0.25, only=HEARTBEATS, races=True),
-    Scenario("SQLite store", small_and_large, store="sqlite"),
+    Scenario("one small file", one_small, PUT, whole=True),
+    Scenario("multipart file", one_large, COMPLETE),
+    Scenario("resume", interrupted, RESUME, whole=True),
+    Scenario("take-over before sending", killed_before_sending, PUT),
+    Scenario("take-over before done", killed_before_done, LOOK),
+    Scenario("take-over by lease", dead_elsewhere, PUT, races=True),
+    Scenario("changed file", changed_small, PUT, REPLACE),
+    Scenario("changed multipart file", changed_large, COMPLETE, REPLACE),
+    Scenario("touched file", touched, ()),
+    Scenario("object exists, other content", exists_otherwise, LOOK, expect=1),
+    Scenario("object exists, same content", exists_alike, LOOK),
+    Scenario("two uploaders", some_files, BOTH, runs=2, whole=True, races=True),
+    Scenario("heartbeats", one_large, (), latency=0.25, only=HEARTBEATS, races=True),
+    Scenario("SQLite store", small_and_large, BOTH, store="sqlite", whole=True),
 ]

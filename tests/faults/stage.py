@@ -10,7 +10,7 @@ from tests.faults.checker import Checker, Violation, sqlite_marks
 from tests.faults.proxy import Proxy
 from tests.system.harness import MIB, Program, content, fresh_name
 
-SHARDS = 16  # what init makes unless told otherwise
+SHARDS = 2
 LEASE = 2  # seconds, of every case
 PART = 5 * MIB
 QUICK = ["--lease", f"{LEASE}s", "--part-size", "5MiB", "--no-progress", "--request-timeout", "1s"]
@@ -131,7 +131,7 @@ class Arena:
         self.s3, self.dynamodb = s3, dynamodb
         self.bucket, self.table = fresh_name("bucket"), fresh_name("table")
         s3.client.create_bucket(Bucket=self.bucket)
-        init = Program(folder, s3, dynamodb, self.table)("init")
+        init = Program(folder, s3, dynamodb, self.table)("init", "--shards", str(SHARDS))
         assert init.code == 0, init
 
     def marks(self, service, prefix):

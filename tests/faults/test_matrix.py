@@ -1,11 +1,19 @@
 """The cut-anywhere matrix: every scenario × every operation of its run × every fault, then a clean rerun and every check.
 
-A case whose fault did not fire is a failure. ./check plays a part of it that touches every scenario, operation and fault;
-./check --full plays all. The counts are printed at the end.
+A case whose fault did not fire is a failure. ./check plays a part of it: each fault at each of the first three places in
+some scenarios, each scenario as often as the others, with one operation each. ./check --full plays all of it there but for
+what would only be repeated:
+- of operations that come often in a run, the first two and the last are cut;
+- the operations that every run begins with are cut in some scenarios only (Scenario.whole);
+- of answers that the program takes for the same thing each comes up, but one at a time, in turn (Fault.like).
+The other places differ in little: a part is enough there. The counts are printed at the end.
 """
 
+import fcntl
+import json
 import re
 import zlib
+from collections import Counter
 from dataclasses import dataclass
 
 import pytest
@@ -17,21 +25,23 @@ from tests.faults.scenarios import SCENARIOS
 from tests.faults.stage import LEASE
 from tests.system.harness import FULL
 
-PART_OF = 4  # without --full every so manyth operation is cut
 RETRIES = 3  # in a scenario that races an operation may not come up: so often it is tried again
 
+BEGINNING = ("HeadBucket", "GetItem:settings", "PutItem:session")
 VISIBLE = "PutObject|CompleteMultipartUpload"
 NO_HEAD = "(?!Head).*"
 
 
 @dataclass
 class Fault:
-    """fault; service: where it makes sense; kinds: a pattern of operations; codes: exit codes that are right for the run."""
+    """fault; service: where it makes sense; kinds: a pattern of operations; codes: exit codes that are right for the run;
+    like: the name of a group whose faults are one to the program."""
 
     fault: object
     service: str = "both"
     kinds: str = ".*"
     codes: tuple = (0,)
+    like: str = None
 
     @property
     def name(self):
@@ -67,16 +77,16 @@ FAULTS = [
     Fault(faults.kill_after, codes=KILLED),
     Fault(faults.kill_late(0.1), codes=KILLED),
     Fault(faults.kill_late(LEASE + 0.5), codes=KILLED),
-    Fault(answer(500, "InternalError"), "s3"),
-    Fault(answer(500, "InternalError", applied=True), "s3"),
-    Fault(answer(503, "SlowDown"), "s3"),
-    Fault(answer(503, "ServiceUnavailable", applied=True), "s3"),
-    Fault(answer(429, "TooManyRequests"), "s3"),
+    Fault(answer(500, "InternalError"), "s3", like="busy"),
+    Fault(answer(500, "InternalError", applied=True), "s3", like="applied"),
+    Fault(answer(503, "SlowDown"), "s3", like="busy"),
+    Fault(answer(503, "ServiceUnavailable", applied=True), "s3", like="applied"),
+    Fault(answer(429, "TooManyRequests"), "s3", like="busy"),
     Fault(answer(400, "RequestTimeout"), "s3", NO_HEAD),  # a reply to HEAD has no body to say why
-    Fault(answer(403, "ExpiredToken"), "s3", codes=ANY),
+    Fault(answer(403, "ExpiredToken"), "s3", codes=ANY, like="refused"),
     Fault(answer(403, "RequestTimeTooSkewed"), "s3", NO_HEAD),
     Fault(answer(400, "Bad Request"), "s3", "HeadObject|HeadBucket", codes=ANY),
-    Fault(answer(403, "AccessDenied"), "s3", codes=ANY),
+    Fault(answer(403, "AccessDenied"), "s3", codes=ANY, like="refused"),
     Fault(answer(400, "BadDigest"), "s3", "PutObject|UploadPart", codes=(0, 1)),
     Fault(answer(409, "ConditionalRequestConflict"), "s3", VISIBLE),
     Fault(answer(412, "PreconditionFailed"), "s3", VISIBLE, codes=(0, 1)),
@@ -86,15 +96,15 @@ FAULTS = [
     Fault(faults.upload_gone, "s3", "UploadPart|CompleteMultipartUpload|ListParts"),
     Fault(faults.wrong_etag, "s3", "PutObject|UploadPart|CompleteMultipartUpload", codes=(0, 1)),
     Fault(faults.wrong_checksum, "s3", "PutObject|UploadPart", codes=(0, 1)),
-    Fault(answer(500, "InternalServerError"), "dynamodb"),
+    Fault(answer(500, "InternalServerError"), "dynamodb", like="throttle"),
     Fault(answer(500, "InternalServerError", applied=True), "dynamodb"),
-    Fault(answer(503, "ServiceUnavailable"), "dynamodb"),
-    Fault(answer(400, "ProvisionedThroughputExceededException"), "dynamodb"),
-    Fault(answer(400, "ThrottlingException"), "dynamodb"),
-    Fault(answer(400, "RequestLimitExceeded"), "dynamodb"),
-    Fault(answer(400, "TransactionConflictException"), "dynamodb"),
-    Fault(answer(400, "ExpiredTokenException"), "dynamodb", codes=ANY),
-    Fault(answer(400, "InvalidSignatureException"), "dynamodb", codes=ANY),
+    Fault(answer(503, "ServiceUnavailable"), "dynamodb", like="throttle"),
+    Fault(answer(400, "ProvisionedThroughputExceededException"), "dynamodb", like="throttle"),
+    Fault(answer(400, "ThrottlingException"), "dynamodb", like="throttle"),
+    Fault(answer(400, "RequestLimitExceeded"), "dynamodb", like="throttle"),
+    Fault(answer(400, "TransactionConflictException"), "dynamodb", like="throttle"),
+    Fault(answer(400, "ExpiredTokenException"), "dynamodb", codes=ANY, like="signature"),
+    Fault(answer(400, "InvalidSignatureException"), "dynamodb", codes=ANY, like="signature"),
     Fault(faults.wrong_checksum, "dynamodb"),
 ]
 
@@ -110,13 +120,27 @@ PLACES = {
 }
 
 
-def operations(scenario, place, arenas, folder, known={}):
-    """[(service, kind, index)] of a run without faults, each worker finds out once; of runs that race, what all have."""
-    name = (scenario.name, place)
-    if name not in known:
-        recordings = [record(scenario, place, arenas, folder / f"recorded{n}") for n in range(3 if scenario.races else 1)]
-        known[name] = [one for one in recordings[0] if all(one in other for other in recordings)]
-    return known[name]
+def operations(scenario, place, arenas, folder, shared):
+    """[[service, kind, index]] of a run without faults, found out once for all workers; of runs that race, what all have."""
+    known = shared / f"{place}-{scenario.name}.operations"
+    with open(known, "a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        text = file.read()
+        if not text:
+            recordings = [record(scenario, place, arenas, folder / f"recorded{n}") for n in range(3 if scenario.races else 1)]
+            text = json.dumps(worth_cutting(scenario, [one for one in recordings[0] if all(one in r for r in recordings)]))
+            file.write(text)
+        return json.loads(text)
+
+
+def worth_cutting(scenario, found):
+    times = Counter(kind for _, kind, _ in found)
+    return [
+        (service, kind, index)
+        for service, kind, index in found
+        if (index <= 2 or index == times[kind]) and (scenario.whole or kind not in BEGINNING)
+    ]
 
 
 def record(scenario, place, arenas, folder):
@@ -178,33 +202,64 @@ def story(stage):
     )
 
 
-def one_of(parts, *words):
-    return zlib.crc32(repr(words).encode()) % parts == 0
+def lot(*words):
+    """A number that is always the same for these words and looks random."""
+    return zlib.crc32(repr(words).encode())
+
+
+def touches(fault, scenario):
+    kinds = [("s3", kind) for kind in scenario.s3] + [("dynamodb", "any")] * (scenario.store == "dynamodb")
+    return any(fault.fits(*kind) for kind in kinds)
+
+
+def part(place, scenarios_each, every=1):
+    """(scenario, [fault]): faults in so many scenarios each, always in those that had the fewest so far."""
+    played = Counter()
+    for fault in FAULTS[lot(place) % every :: every]:
+        touched = [scenario for scenario in SCENARIOS if touches(fault, scenario)]
+        touched.sort(key=lambda scenario: (played[scenario.name], lot(place, fault.name, scenario.name)))
+        for scenario in touched[:scenarios_each]:
+            played[scenario.name] += 1
+            yield scenario, [fault]
+
+
+def whole():
+    """(scenario, [faults of which one is due at each operation]): all there is."""
+    groups = {}
+    for fault in FAULTS:
+        groups.setdefault(fault.like or fault.name, []).append(fault)
+    for scenario in SCENARIOS:
+        for group in groups.values():
+            if touches(group[0], scenario):
+                yield scenario, group
 
 
 def chosen():
-    """What is played: (place, scenario, fault). Places beyond the first three differ in little: a part of theirs is enough."""
     for at, place in enumerate(PLACES):
-        for scenario in SCENARIOS:
-            for fault in FAULTS:
-                if one_of((1 if at < 3 else 7) if FULL else (9 if at < 3 else 36), place, scenario.name, fault.name):
-                    yield pytest.param(place, scenario, fault, id=f"{place}-{scenario.name}-{fault.name}")
+        is_first = at < 3
+        for scenario, group in whole() if FULL and is_first else part(place, 2 if is_first else 1, 1 if is_first or FULL else 4):
+            name = group[0].like or group[0].name if len(group) > 1 else group[0].name
+            yield pytest.param(place, scenario, group, FULL and is_first, id=f"{place}-{scenario.name}-{name}")
 
 
-@pytest.mark.parametrize("place, scenario, fault", chosen())
-def test_cut_anywhere(place, scenario, fault, arenas, tmp_path):
+def due(place, scenario, group, is_whole, found):
+    """[(fault, operation)] that are played."""
+    pairs = [(group[lot(place, scenario.name, one) % len(group)], one) for one in found if group[0].fits(*one[:2])]
+    return pairs if is_whole else sorted(pairs, key=lambda pair: lot(place, scenario.name, pair[0].name, pair[1]))[:1]
+
+
+@pytest.mark.parametrize("place, scenario, group, is_whole", chosen())
+def test_cut_anywhere(place, scenario, group, is_whole, arenas, tmp_path, pytestconfig):
     failures = []
-    for number, operation in enumerate(operations(scenario, place, arenas, tmp_path)):
-        service, kind, index = operation
-        if not fault.fits(service, kind) or not (FULL or one_of(PART_OF, place, scenario.name, fault.name, operation)):
-            continue
+    pairs = due(place, scenario, group, is_whole, operations(scenario, place, arenas, tmp_path, pytestconfig.servers.folder))
+    assert pairs, "no operation to cut: Scenario.s3 is wrong"
+    for number, (fault, operation) in enumerate(pairs):
         for attempt in range(RETRIES if scenario.races else 1):
-            folder = tmp_path / f"{number}-{attempt}"
-            wrong = case(scenario, place, arenas, folder, fault, operation)
+            wrong = case(scenario, place, arenas, tmp_path / f"{number}-{attempt}", fault, operation)
             if wrong != "the fault did not fire":
                 break
-        name = {"server": place, "scenario": scenario.name, "fault": fault.name, "operation": f"{kind} {index}"}
-        note_case(suite="matrix", passed=not wrong, **name)
+        name = f"{operation[1]} {operation[2]}"
+        note_case(suite="matrix", passed=not wrong, server=place, scenario=scenario.name, fault=fault.name, operation=name)
         if wrong:
-            failures.append(f"{kind} {index}: {wrong}")
+            failures.append(f"{fault.name} at {name}: {wrong}")
     assert not failures, "\n\n".join(failures)
