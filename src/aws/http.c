@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #define REQUEST_HEADERS_MAX 64
 #define EXPECT_MIN_BYTES    (1U << 20)
@@ -27,6 +28,7 @@ struct http {
 	struct http_shared *shared;
 	CURL *curl;
 	char error_text[CURL_ERROR_SIZE];
+	int socket_error; /* -errno why there was no socket for the last request, or 0 */
 };
 
 /* One http_perform, as curl's callbacks see it. */
@@ -181,6 +183,16 @@ static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, 
 	return exchange->error != 0;
 }
 
+/* As curl's own, but children do not inherit it, and why there is none is kept. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct http *http = arg;
+	int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	if (fd < 0)
+		http->socket_error = -errno;
+	return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
 /* What every request has in common. */
 static void set_up(struct http *http)
 {
@@ -202,6 +214,8 @@ static void set_up(struct http *http)
 	curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, 5L);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)shared->connect_timeout_ms);
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)shared->upload_buffer_bytes);
+	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
 	http_trust_apply(shared->trust, curl);
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
@@ -296,6 +310,7 @@ static CURLcode transfer(
 	curl_easy_setopt(curl, CURLOPT_SEEKDATA, exchange);
 	set_body(curl, request->method, &request->body);
 	exchange->http->error_text[0] = 0;
+	exchange->http->socket_error = 0;
 	return curl_easy_perform(curl);
 }
 
@@ -334,6 +349,7 @@ int http_perform(struct http *http, const struct http_request *request,
 		.url = request->url,
 		.detail = http->error_text,
 		.ca_bundle = http->shared->ca_bundle,
+		.socket_error = http->socket_error,
 		.was_sent = request_bytes > 0,
 		.is_late = end_ns && clock_boot_ns() >= end_ns};
 	return http_explain(&failure, ret_problem);

@@ -96,6 +96,13 @@ static void explain(const struct http_failure *failure, int error, const char *h
 			explain_tls(failure, host, detail, p);
 			break;
 		}
+		if (failure->socket_error == -EMFILE || failure->socket_error == -ENFILE) {
+			problem_set(p,
+				"no file descriptor was left for a connection to %s: raise the "
+				"limit (ulimit -n) or lower --concurrency",
+				host);
+			break;
+		}
 		problem_set(p,
 			"no connection to %s%s: check the endpoint and that the server runs and "
 			"can be reached",
