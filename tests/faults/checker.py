@@ -43,7 +43,7 @@ class Checker:
         self.honours_conditions = honours_conditions
         self.versions = defaultdict(list)  # key → [Version], the last one is what the file is
         self.foreign = {}  # key → body
-        self.gone = set()  # keys whose uploads a fault aborted
+        self.paused = set()  # ids of processes that were stopped for a while
 
     def note_version(self, key, body, mtime_ns):
         self.versions[key].append(Version(body, mtime_ns))
@@ -206,18 +206,25 @@ class Checker:
                 seen.add(name)
 
     def check_parts_once(self, records):
-        """A part is not sent again by whom has heard that S3 holds it: by its reply, or by ListParts."""
-        held, listed = {}, {}
+        """A part is not sent again by whom has heard that S3 holds it: by its reply, or by ListParts. Who was stopped while
+        the reply came may have heard nothing: the deadline had passed when it woke."""
+        held, listed, begun = {}, {}, set()
+        paused = {record.pid for record in records if record.fired and record.fault.startswith("stop")} | self.paused
         for record in records:
             upload = record.operation.upload
             if record.kind == "ListParts":
                 listed[record.pid, upload] = record.begun
+            if record.kind == "UpdateItem:upload":
+                begun.add((record.pid, record.operation.sets["upload"]))
             if record.kind != "UploadPart":
                 continue
             name = (upload, record.operation.part, record.crc32c)
             before = held.get(name)
             if before and before.pid == record.pid:
                 known = before.answered == 200 and not before.fired and before.ended < record.begun
+                known = known and record.pid not in paused
+            elif (record.pid, upload) in begun:  # what others have sent since they took over it has not heard of
+                known = False
             else:
                 known = before and before.took_effect < listed.get((record.pid, upload), record.begun)
             hold(not known, f"{record.operation.key}: part {record.operation.part} was sent again")

@@ -62,6 +62,16 @@ class Record:
         """When the server first said yes, None if it never did."""
         return next((when for when, status in self.applied if status < 300), None)
 
+    def line(self, start):
+        """To be read; its times count from start."""
+        applied = ", ".join(f"{status} at {when - start:.3f}" for when, status in self.applied)
+        ended = f"{self.ended - start:.3f}" if self.ended else "never"
+        return (
+            f"{self.begun - start:7.3f} {self.pid} {self.kind} {self.operation.key or ''} part {self.operation.part} "
+            f"{self.body_bytes} B {self.operation.conditions or ''} -> [{applied}] {self.answered} ended {ended}"
+            f" {self.fault or ''}{' FIRED' if self.fired else ''} {self.refused or ''}"
+        )
+
 
 @dataclass
 class Rule:

@@ -13,8 +13,9 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
+from tests.faults.proxy import descendants
 from tests.faults.stage import LEASE, PART, Arena, Stage
-from tests.faults.test_matrix import FAULTS, story
+from tests.faults.test_matrix import FAULTS
 from tests.servers.dynoxide import Dynoxide
 from tests.servers.rgw import Rgw
 from tests.system.harness import S3, DynamoDB
@@ -82,6 +83,7 @@ class Round:
             self.note(one)
 
     def pause(self, one):
+        self.stage.checker.paused.update([one.pid, *descendants(one.pid)])
         one.kill(signal.SIGSTOP)
         time.sleep(self.dice.uniform(0, 1.5 * LEASE))
         one.kill(signal.SIGCONT)
@@ -104,9 +106,6 @@ def play_round(arena, folder, dice, total):
         try:
             one.play()
             stage.finish(*REPLACE)
-        except Exception:
-            (folder / "story").write_text(story(stage))
-            raise
         finally:
             total.update(one.counts)
             records = stage.s3.history + stage.dynamodb.history

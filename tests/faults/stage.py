@@ -44,7 +44,9 @@ class Stage:
             self.program.environment["AWS_CA_BUNDLE"] = str(self.both_certificates())
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind=None, *_):
+        if kind:
+            self.tell()
         self.program.kill_all()
         self.s3.stop()
         self.dynamodb.stop()
@@ -53,6 +55,13 @@ class Stage:
         path = self.folder / "ca.pem"
         path.write_bytes(self.s3.ca.read_bytes() + self.dynamodb.ca.read_bytes())
         return path
+
+    def tell(self):
+        """Keeps the history of the wire as a text, and prints its end."""
+        path, records = self.folder / "story", sorted(self.s3.history + self.dynamodb.history, key=lambda record: record.begun)
+        lines = [record.line(records[0].begun) for record in records]
+        path.write_text("\n".join(lines))
+        print("\n".join([f"all of this is in {path}:", *lines[-80:]]))
 
     # Files and objects.
 

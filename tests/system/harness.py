@@ -93,14 +93,23 @@ class Running:
         if self.popen.poll() is None:
             os.killpg(self.pid, sig)
 
+    def has_ended(self, seconds):
+        """Waits for it so long at most, and not in steps of 50 ms as Popen.wait() does."""
+        if self.popen.returncode is not None:
+            return True
+        process = os.pidfd_open(self.pid)
+        try:
+            return bool(select.select([process], [], [], seconds)[0])
+        finally:
+            os.close(process)
+
     def wait(self, timeout=60):
         """The Result. A crash or sanitizer report is an AssertionError; so is a run that does not end (it is killed)."""
-        try:
-            code = self.popen.wait(timeout * (10 if "valgrind" in WRAP else 1))
-        except subprocess.TimeoutExpired:
+        if not self.has_ended(timeout * (10 if "valgrind" in WRAP else 1)):
             self.kill()
             self.popen.wait()
-            raise AssertionError(f"not ended after {timeout} s: {self.result(None)!r}") from None
+            raise AssertionError(f"not ended after {timeout} s: {self.result(None)!r}")
+        code = self.popen.wait()
         result = self.result(code)
         assert code not in CRASHES, f"crashed: {result!r}"
         return result
