@@ -33,11 +33,16 @@ static struct placeholder placeholder(char sigil, char kind, size_t i)
 	return ret;
 }
 
-static void add_equals(struct text *body, char kind, size_t i)
+static void add_comparison(struct text *body, char kind, size_t i, const char *operator)
 {
 	text_add(body, placeholder('#', kind, i).text);
-	text_add(body, " = ");
+	text_add(body, operator);
 	text_add(body, placeholder(':', kind, i).text);
+}
+
+static bool has_value(enum condition_test test)
+{
+	return test == CONDITION_EQUALS || test == CONDITION_AT_MOST;
 }
 
 static void add_conditions(struct text *body, const struct expression *e)
@@ -52,11 +57,12 @@ static void add_conditions(struct text *body, const struct expression *e)
 	text_add(body, e->must_exist ? "attribute_exists(#k)" : "");
 	for (size_t i = 0; i < e->n_conditions; i++) {
 		text_add(body, i || !first ? " AND " : "");
-		if (e->conditions[i].test == CONDITION_EQUALS) {
-			add_equals(body, 'c', i);
+		const enum condition_test test = e->conditions[i].test;
+		if (has_value(test)) {
+			add_comparison(body, 'c', i, test == CONDITION_EQUALS ? " = " : " <= ");
 			continue;
 		}
-		const bool absent = e->conditions[i].test == CONDITION_ABSENT;
+		const bool absent = test == CONDITION_ABSENT;
 		text_add(body, absent ? "attribute_not_exists(" : "attribute_exists(");
 		text_add(body, placeholder('#', 'c', i).text);
 		text_add_char(body, ')');
@@ -75,7 +81,7 @@ static void add_clause(struct text *body, const struct expression *e, bool sets)
 		text_add(body, before);
 		before = ", ";
 		if (sets)
-			add_equals(body, 'u', i);
+			add_comparison(body, 'u', i, " = ");
 		else
 			text_add(body, placeholder('#', 'u', i).text);
 	}
@@ -138,7 +144,7 @@ static void add_values(struct text *body, const struct expression *e)
 	bool begun = false;
 	for (size_t i = 0; i < e->n_conditions; i++) {
 		const struct condition *c = &e->conditions[i];
-		if (c->test == CONDITION_EQUALS)
+		if (has_value(c->test))
 			add_value(body, &begun, placeholder(':', 'c', i).text, c->type, c->value,
 				strlen(c->value));
 	}

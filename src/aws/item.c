@@ -147,6 +147,13 @@ static bool equals(const struct attribute *attribute, const struct condition *co
 	return attribute->n == n && memcmp(attribute->value, condition->value, n) == 0;
 }
 
+static bool is_at_most(const struct attribute *attribute, const struct condition *condition)
+{
+	int64_t a, b;
+	return attribute->type == VALUE_NUMBER && parse_number(attribute->value, &a) == 0 &&
+	       parse_number(condition->value, &b) == 0 && a <= b;
+}
+
 bool item_satisfies(const struct item *item, const struct condition *conditions, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -155,6 +162,9 @@ bool item_satisfies(const struct item *item, const struct condition *conditions,
 			return false;
 		if (conditions[i].test == CONDITION_EQUALS &&
 			(!found || !equals(found, &conditions[i])))
+			return false;
+		if (conditions[i].test == CONDITION_AT_MOST &&
+			(!found || !is_at_most(found, &conditions[i])))
 			return false;
 	}
 	return true;

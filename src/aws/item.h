@@ -35,11 +35,11 @@ const char *item_string(const struct item *item, const char *name);
 int item_number(const struct item *item, const char *name, int64_t *ret);
 
 /* A condition on one attribute; several are ANDed. An item that is not there has no attributes. */
-enum condition_test { CONDITION_ABSENT, CONDITION_PRESENT, CONDITION_EQUALS };
+enum condition_test { CONDITION_ABSENT, CONDITION_PRESENT, CONDITION_EQUALS, CONDITION_AT_MOST };
 struct condition {
 	const char *name;
 	enum condition_test test;
-	enum value_type type; /* of EQUALS: STRING or NUMBER */
+	enum value_type type; /* of EQUALS: STRING or NUMBER; of AT_MOST: NUMBER */
 	const char *value;
 };
 bool item_satisfies(const struct item *item, const struct condition *conditions, size_t n);

@@ -33,6 +33,7 @@ static const struct dialect dialects[] = {
 		.sk_is_slot = true,
 		.version = "release_code",
 		.expires = "expires",
+		.expires_more_s = 2,
 		.version_is_fixed = true,
 		.by_wall_clock = true},
 };
@@ -161,7 +162,7 @@ static int set_lease(const struct dialect *dialect, uint64_t ms, struct item *re
 
 int dialect_renew(const struct dialect *dialect, const struct lock_write *write, struct item *ret)
 {
-	int64_t after = seconds_up(write->lease_ms);
+	int64_t after = seconds_up(write->lease_ms) + (int64_t)dialect->expires_more_s;
 	if (after < (int64_t)dialect->expires_after_s)
 		after = (int64_t)dialect->expires_after_s;
 	int error = set_lease(dialect, write->lease_ms, ret);

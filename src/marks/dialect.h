@@ -12,6 +12,8 @@ struct dialect {
 	const char *owner, *version, *lease;
 	const char *released, *data, *expires;
 	uint64_t expires_after_s; /* least time from a write to `expires` */
+	uint64_t expires_more_s;  /* than the lease: the store's time is read to a second, and up to
+				     two behind */
 	bool sk_is_slot;          /* the sort key is the slot's number */
 	bool version_is_fixed;    /* stays from acquiring to releasing */
 	bool by_wall_clock;       /* `expires` decides, not whether the version changes */

@@ -139,7 +139,9 @@ int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	pthread_mutex_lock(&lock->locks->mutex);
 	const bool last = lock->count <= 1;
-	if (!last)
+	if (last)
+		atomic_store(&lock->given_up, true); /* nobody acquires it once more from here on */
+	else
 		lock->count--;
 	pthread_mutex_unlock(&lock->locks->mutex);
 	if (!last)

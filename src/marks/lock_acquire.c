@@ -78,9 +78,9 @@ static int settle(struct acquisition *a, struct s3once_lock *lock, const char *v
 	struct problem problem = {0};
 	enum outcome o = OUTCOME_OK;
 	lock->token = row.token;
-	if (a->locks->tokens == S3ONCE_LOCK_TOKENS_COUNTER)
+	if (lock->tokens == S3ONCE_LOCK_TOKENS_COUNTER)
 		o = lock_row_count(a->conn, lock, &limits, &lock->token, &problem);
-	else if (a->locks->tokens == S3ONCE_LOCK_TOKENS_NONE)
+	else if (lock->tokens == S3ONCE_LOCK_TOKENS_NONE)
 		lock->token = 0;
 	if (o != OUTCOME_OK)
 		return fail(a, &problem);
@@ -103,6 +103,10 @@ static int take(struct acquisition *a, unsigned slot, const char *seen, struct i
 		lock_new(a->locks, a->request->key, a->sort, slot, id, a->lease_ns);
 	if (!lock)
 		return lock_error(a->error, -ENOMEM, "out of memory");
+	/* Rows of several slots would each count for themselves. */
+	lock->tokens = a->locks->tokens == S3ONCE_LOCK_TOKENS_ROW && a->request->slots > 1
+			       ? S3ONCE_LOCK_TOKENS_COUNTER
+			       : a->locks->tokens;
 	const struct lease_options versions = {
 		.id = lock->id, .version_is_fixed = a->locks->dialect->version_is_fixed};
 	lease_version(&versions, version);
@@ -207,6 +211,21 @@ static uint64_t deadline_of(const struct s3once_lock_request *request)
 		       : now_ns + request->wait_ms * NS_PER_MS;
 }
 
+/* The handle that this client holds the lock by already, once more; or NULL. */
+static struct s3once_lock *again(const struct acquisition *a)
+{
+	struct s3once_locks *locks = a->locks;
+	pthread_mutex_lock(&locks->mutex);
+	struct s3once_lock *lock = locks->locked.first;
+	while (lock && (strcmp(lock->key, a->request->key) || strcmp(lock->sort, a->sort) ||
+			       atomic_load(&lock->given_up) || !s3once_lock_remaining_ms(lock)))
+		lock = lock->next;
+	if (lock)
+		lock->count++;
+	pthread_mutex_unlock(&locks->mutex);
+	return lock;
+}
+
 static int acquire(struct acquisition *a)
 {
 	const uint64_t deadline_ns = deadline_of(a->request);
@@ -214,28 +233,19 @@ static int acquire(struct acquisition *a)
 	if (!a->conn)
 		return lock_error(a->error, -ENOMEM, "out of memory or descriptors");
 	int r = try_all(a, true);
-	for (unsigned round = 0; r == -EBUSY && clock_boot_ns() < deadline_ns; round++) {
+	for (unsigned round = 0; r == -EBUSY; round++) {
+		/* Meanwhile another thread of this client may have got it. */
+		a->lock = a->request->reentrant ? again(a) : NULL;
+		if (a->lock)
+			r = 0;
+		if (a->lock || clock_boot_ns() >= deadline_ns)
+			break;
 		r = nap(a, round, deadline_ns);
 		if (!r)
 			r = try_all(a, false);
 	}
 	lock_conn_put(a->locks, a->conn);
 	return r;
-}
-
-/* The handle that this client holds the lock by already, once more; or NULL. */
-static struct s3once_lock *again(
-	struct s3once_locks *locks, const struct s3once_lock_request *request, const char *sort)
-{
-	pthread_mutex_lock(&locks->mutex);
-	struct s3once_lock *lock = locks->locked.first;
-	while (lock && (strcmp(lock->key, request->key) || strcmp(lock->sort, sort) ||
-			       atomic_load(&lock->given_up) || !s3once_lock_remaining_ms(lock)))
-		lock = lock->next;
-	if (lock)
-		lock->count++;
-	pthread_mutex_unlock(&locks->mutex);
-	return lock;
 }
 
 static int check(const struct s3once_locks *locks, const struct s3once_lock_request *request,
@@ -279,12 +289,10 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 	int r = check(locks, request, ret);
 	if (r)
 		return r;
-	struct s3once_lock *held = request->reentrant ? again(locks, request, a.sort) : NULL;
-	if (!held) {
+	a.lock = request->reentrant ? again(&a) : NULL;
+	if (!a.lock)
 		r = acquire(&a);
-		held = a.lock;
-	}
 	if (!r)
-		*ret_lock = held;
+		*ret_lock = a.lock;
 	return r;
 }

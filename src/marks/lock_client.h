@@ -10,9 +10,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define LOCK_KEY_MAX 1000 /* bytes of a key, and of a sort key */
-#define LOCK_CONNS   16   /* idle connections that are kept */
-#define LOCK_BEATS   32   /* heartbeats at once, at most */
+#define LOCK_KEY_MAX        1000            /* bytes of a key, and of a sort key */
+#define LOCK_COUNTER_PREFIX "s3once-token:" /* of the keys of token counters in tables */
+#define LOCK_CONNS          16              /* idle connections that are kept */
+#define LOCK_BEATS          32              /* heartbeats at once, at most */
 
 struct lock_events {
 	pthread_mutex_t mutex;
@@ -68,6 +69,7 @@ struct s3once_lock {
 	struct lease *lease;
 	atomic_bool given_up; /* released, or about to be */
 	bool settled;         /* nothing of it is left in the table that a release could change */
+	enum s3once_lock_tokens tokens;
 	uint64_t token;
 	void *data; /* or NULL */
 	size_t data_bytes;

@@ -50,6 +50,11 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 	if (locks->is_sqlite && strchr(key, 1))
 		return lock_error(
 			ret, -EINVAL, "'%s': no byte 1 in the keys of a file", quote(key).text);
+	if (!locks->is_sqlite && !strncmp(key, LOCK_COUNTER_PREFIX, strlen(LOCK_COUNTER_PREFIX)))
+		return lock_error(ret, -EINVAL,
+			"'%s': keys that begin with " LOCK_COUNTER_PREFIX
+			" are those of token counters",
+			quote(key).text);
 	const bool takes_sort =
 		locks->is_sqlite || (locks->table.sk_name && !locks->dialect->sk_is_slot);
 	if (has_sort && !takes_sort)

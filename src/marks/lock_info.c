@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COUNTER_PREFIX "s3once-token:"
-
 static struct s3once_lock_info info_of(
 	const struct lock_row *row, const char *key, const char *sort, uint64_t unchanged_ns)
 {
@@ -110,7 +108,7 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 		const char *separator = strchr(sort, 1);
 		sort = separator ? separator + 1 : "";
 		key[strcspn(key, "\x01")] = 0;
-	} else if (!strncmp(pk, COUNTER_PREFIX, strlen(COUNTER_PREFIX))) {
+	} else if (!strncmp(pk, LOCK_COUNTER_PREFIX, strlen(LOCK_COUNTER_PREFIX))) {
 		return 0;
 	}
 	if (strncmp(key, listing->prefix, strlen(listing->prefix)))

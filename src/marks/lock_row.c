@@ -32,7 +32,7 @@ void lock_counter_of(
 	const struct s3once_locks *locks, const char *key, const char *sort, struct lock_key *ret)
 {
 	char counter[LOCK_KEY_MAX + 20];
-	snprintf(counter, sizeof counter, "s3once-token:%s", key);
+	snprintf(counter, sizeof counter, LOCK_COUNTER_PREFIX "%s", key);
 	lock_key_of(locks, locks->is_sqlite ? key : counter, sort, 0, ret);
 	if (locks->is_sqlite)
 		snprintf(ret->pk, sizeof ret->pk, "lock-token");
@@ -85,6 +85,8 @@ enum outcome lock_row_take(struct store_conn *conn, const struct lock_take *take
 	const struct dialect *dialect = locks->dialect;
 	struct item set = {0};
 	struct change changes[CHANGES_MAX];
+	char now[24];
+	snprintf(now, sizeof now, "%lld", (long long)store_time_s(locks->store));
 	if (set_all(take, &set)) {
 		item_clear(&set);
 		return out_of_memory(ret_problem);
@@ -92,16 +94,18 @@ enum outcome lock_row_take(struct store_conn *conn, const struct lock_take *take
 	size_t n = changes_of(&set, changes);
 	if (dialect->released)
 		changes[n++] = (struct change){dialect->released, VALUE_STRING, NULL, 0};
-	const struct condition as_seen = {
-		dialect->version, CONDITION_EQUALS, VALUE_STRING, take->seen};
+	/* Of a version that stays, its holder may have moved the end since we looked. */
+	const struct condition as_seen[] = {
+		{dialect->version, CONDITION_EQUALS, VALUE_STRING, take->seen},
+		{dialect->expires, CONDITION_AT_MOST, VALUE_NUMBER, now}};
 	const struct condition is_free = {dialect->released, CONDITION_EQUALS, VALUE_STRING, "1"};
 	const struct taking taking = {
 		.changes = changes,
 		.n_changes = n,
-		.conditions = take->seen ? &as_seen : &is_free,
-		.n_conditions = take->seen || dialect->released,
+		.conditions = take->seen ? as_seen : &is_free,
+		.n_conditions = take->seen ? 1 + dialect->by_wall_clock : dialect->released != NULL,
 		.or_absent = !take->seen,
-		.count = locks->tokens == S3ONCE_LOCK_TOKENS_ROW ? DIALECT_TOKEN : NULL,
+		.count = take->lock->tokens == S3ONCE_LOCK_TOKENS_ROW ? DIALECT_TOKEN : NULL,
 	};
 	struct lock_key key;
 	lock_key_of(locks, take->lock->key, take->lock->sort, take->lock->slot, &key);
@@ -177,6 +181,12 @@ enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *gi
 
 /* The heartbeat of a handle. */
 
+static const char *item_text(const struct item *item, const char *name)
+{
+	const struct attribute *found = name ? item_find(item, name) : NULL;
+	return found ? found->value : NULL;
+}
+
 static enum outcome renew(void *arg, struct store_conn *conn, const struct lease_try *try,
 	struct item *ret_row, struct problem *ret_problem)
 {
@@ -196,13 +206,19 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	size_t n = changes_of(&set, changes);
 	for (size_t i = 0; i < try->n_changes; i++)
 		changes[n++] = try->changes[i];
+	/* Where the version stays, one that comes late must not bring the end nearer. */
+	const char *expires = item_text(&set, locks->dialect->expires);
 	const struct condition ours[] = {
 		{locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, try->version},
-		{locks->dialect->released, CONDITION_ABSENT, VALUE_STRING, NULL}};
+		expires && locks->dialect->version_is_fixed
+			? (struct condition){locks->dialect->expires, CONDITION_AT_MOST,
+				  VALUE_NUMBER, expires}
+			: (struct condition){
+				  locks->dialect->released, CONDITION_ABSENT, VALUE_STRING, NULL}};
 	struct lock_key key;
 	lock_key_of(locks, lock->key, lock->sort, lock->slot, &key);
 	enum outcome o = conn->store->ops->update(conn, key.key, changes, n, ours,
-		locks->dialect->released ? 2 : 1, try->limits, ret_row, ret_problem);
+		ours[1].name ? 2 : 1, try->limits, ret_row, ret_problem);
 	item_clear(&set);
 	return o;
 }

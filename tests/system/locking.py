@@ -1,10 +1,13 @@
 """What tests of locks share: tables of each dialect, and a second implementation of each dialect's rules (boto3)."""
 
+import subprocess
 import time
 import uuid
 from decimal import Decimal
 
 from botocore.exceptions import ClientError
+
+from tests.system.harness import BUILD, wait_until
 
 KEYS = {
     "java": ("key", None),
@@ -32,15 +35,21 @@ def go_ms(text):
 
 
 class Table:
-    """A table of locks and what its rows look like, read by boto3."""
+    """A table of locks and what its rows look like, read by boto3. dialect: "java", …; "java sorted" has a sort key."""
 
-    def __init__(self, dynamodb, s3once, name, dialect):
-        self.client, self.name, self.dialect = dynamodb.client, name, dialect
-        self.pk, self.sk = KEYS[dialect]
+    def __init__(self, dynamodb, s3once, name, dialect, *terms):
+        self.client, self.name = dynamodb.client, name
+        self.dialect, _, is_sorted = dialect.partition(" ")
+        self.pk, self.sk = KEYS[self.dialect]
+        self.extra = ["--dialect", self.dialect]  # of every command
+        self.of_key = []  # of those that name a key
+        if is_sorted:
+            self.sk = "range"
+            self.extra += ["--sort-name", "range"]
+            self.of_key = ["--sort-key", "-"]
         s3once.environment["S3ONCE_LOCKS"] = f"dynamodb:{name}"
-        run = s3once("lock", "init", "--dialect", dialect)
+        run = s3once("lock", "init", *self.extra, *terms)
         assert run.code == 0 and "created just now" in run.out, run
-        self.extra = ["--dialect", dialect]
 
     def key(self, key, slot=0):
         found = {self.pk: {"S": key}}
@@ -60,11 +69,20 @@ class Table:
         self.client.delete_item(TableName=self.name, Key=self.key(key, slot), **condition)
 
 
+EXISTS = {
+    "java": "attribute_exists(#pk)",
+    "go": "attribute_exists(#pk)",
+    "python": "attribute_exists(#pk) AND attribute_exists(#sk)",
+}
+NAMES = {"python": ("owner_name", "record_version_number"), "dlm": (None, "release_code")}
+
+
 class Foreign:
-    """A client of the dialect's own library, as far as its rules go: each condition as that library writes it."""
+    """A client of the dialect's own library, as far as its rules go: each write and condition as that library has it."""
 
     def __init__(self, table, lease=2, owner=None):
         self.table, self.lease, self.owner = table, lease, owner or f"foreign-{uuid.uuid4().hex[:8]}"
+        self.owner_name, self.version_name = NAMES.get(table.dialect, ("ownerName", "recordVersionNumber"))
         self.version = None
         self.seen = {}  # key: (version, when first seen)
 
@@ -91,9 +109,6 @@ class Foreign:
             "dlm": {"release_code": {"S": self.version}, "expires": {"N": str(now + self.lease)}},
         }[self.table.dialect]
 
-    def version_name(self):
-        return {"python": "record_version_number", "dlm": "release_code"}.get(self.table.dialect, "recordVersionNumber")
-
     def lease_ms(self, row):
         return {
             "java": lambda: int(row["leaseDuration"]["S"]),
@@ -101,34 +116,57 @@ class Foreign:
             "python": lambda: int(row["lease_duration"]["N"]) * 1000,
         }[self.table.dialect]()
 
-    def put(self, key, expression, **values):
+    def write(self, call, key, condition, values, **more):
+        """One conditional write; False if it was refused."""
+        names = {"#pk": self.table.pk, "#sk": self.table.sk, "#rvn": self.version_name, "#on": self.owner_name, "#ir": "isReleased"}
+        more["ConditionExpression"] = condition
+        text = condition + more.get("UpdateExpression", "")
+        more["ExpressionAttributeNames"] = {name: value for name, value in names.items() if name in text} | more.get(
+            "ExpressionAttributeNames", {}
+        )
+        if values:
+            more["ExpressionAttributeValues"] = {f":{name}": value for name, value in values.items()}
+        if not more["ExpressionAttributeNames"]:
+            del more["ExpressionAttributeNames"]
         try:
-            self.table.put(
-                key,
-                self.attributes(),
-                ConditionExpression=expression,
-                **({"ExpressionAttributeValues": {f":{name}": value for name, value in values.items()}} if values else {}),
-            )
+            call(TableName=self.table.name, **more)
         except ClientError as error:
             assert error.response["Error"]["Code"] == "ConditionalCheckFailedException", error
             return False
         return True
 
+    def put(self, key, condition, **values):
+        return self.write(self.table.client.put_item, key, condition, values, Item={**self.table.key(key), **self.attributes()})
+
+    def absent(self):
+        if self.table.dialect == "python":
+            return "NOT(attribute_exists(#pk) AND attribute_exists(#sk))"
+        return "attribute_not_exists(#pk)" + (" AND attribute_not_exists(#sk)" if self.table.sk else "")
+
+    def ours(self):
+        """Of heartbeats and releases."""
+        text = f"{EXISTS[self.table.dialect]} AND #rvn = :rvn"
+        return text if self.table.dialect == "python" else f"{text} AND #on = :on"
+
     def try_acquire(self, key):
         """One look and, where its rules allow it, one write."""
-        if self.table.dialect == "dlm":
+        dialect = self.table.dialect
+        if dialect == "dlm":
             return self.put(key, "attribute_not_exists(resource_id) OR expires <= :now", now={"N": str(int(time.time()))})
-        row, name = self.table.row(key), self.version_name()
+        row, one = self.table.row(key), {"S": "1"}
+        is_released = dialect != "python" and row and row.get("isReleased") == one
+        if dialect == "go" and (row is None or is_released):
+            return self.put(key, "attribute_not_exists(#pk) OR (attribute_exists(#pk) AND #ir = :one)", one=one)
         if row is None:
-            return self.put(key, f"attribute_not_exists({name})")
-        if self.table.dialect != "python" and row.get("isReleased") == {"S": "1"}:
-            return self.put(key, "isReleased = :one", one={"S": "1"})
-        version = row[name]["S"]
+            return self.put(key, self.absent())
+        if is_released:
+            return self.put(key, "attribute_exists(#pk) AND #ir = :one AND #rvn = :rvn", one=one, rvn=row[self.version_name])
+        version = row[self.version_name]["S"]
         if self.seen.get(key, (None,))[0] != version:
             self.seen[key] = (version, time.monotonic())
         if time.monotonic() - self.seen[key][1] < self.lease_ms(row) / 1000:
             return False
-        return self.put(key, f"{name} = :seen", seen={"S": version})
+        return self.put(key, f"{EXISTS[dialect]} AND #rvn = :rvn", rvn={"S": version})
 
     def acquire(self, key, seconds=30):
         deadline = time.monotonic() + seconds
@@ -136,22 +174,77 @@ class Foreign:
             assert time.monotonic() < deadline, f"{self.table.dialect}: {key} never came free: {self.table.row(key)}"
             time.sleep(0.02)
 
+    def values(self):
+        return {"rvn": {"S": self.version}} | ({"on": {"S": self.owner}} if ":on" in self.ours() else {})
+
+    def heartbeat(self, key):
+        """True if it is still ours."""
+        if self.table.dialect == "dlm":
+            return self.table.row(key) is not None  # that library has none
+        values, condition = self.values(), self.ours()
+        fresh = self.attributes()
+        changed = [name for name in fresh if name not in (self.owner_name, "owner_name")]
+        return self.write(
+            self.table.client.update_item,
+            key,
+            condition,
+            values | {f"u{at}": fresh[name] for at, name in enumerate(changed)},
+            Key=self.table.key(key),
+            UpdateExpression="SET " + ", ".join(f"#u{at} = :u{at}" for at in range(len(changed))),
+            ExpressionAttributeNames={f"#u{at}": name for at, name in enumerate(changed)},
+        )
+
     def release(self, key):
         """True if it was still ours."""
-        values = {":seen": {"S": self.version}}
-        condition = {"ConditionExpression": f"{self.version_name()} = :seen", "ExpressionAttributeValues": values}
-        try:
-            if self.table.dialect == "go":
-                self.table.client.update_item(
-                    TableName=self.table.name,
-                    Key=self.table.key(key),
-                    UpdateExpression="SET isReleased = :one",
-                    ConditionExpression=condition["ConditionExpression"],
-                    ExpressionAttributeValues={**values, ":one": {"S": "1"}},
-                )
-            else:
-                self.table.delete(key, **condition)
-        except ClientError as error:
-            assert error.response["Error"]["Code"] == "ConditionalCheckFailedException", error
-            return False
-        return True
+        client, row = self.table.client, {"Key": self.table.key(key)}
+        if self.table.dialect == "dlm":
+            return self.write(client.delete_item, key, "release_code = :code", {"code": {"S": self.version}}, **row)
+        if self.table.dialect == "go":
+            values = self.values() | {"one": {"S": "1"}}
+            return self.write(client.update_item, key, self.ours(), values, UpdateExpression="SET #ir = :one", **row)
+        return self.write(client.delete_item, key, self.ours(), self.values(), **row)
+
+
+class Probe:
+    """lock_probe.c: a client of the library whose calls are lines; each goes on by itself."""
+
+    def __init__(self, s3once, folder, lease_ms=4000, place=None):
+        self.out = folder / f"probe-{uuid.uuid4().hex[:8]}"
+        argv = [BUILD / "tests" / "system" / "lock_probe", place or s3once.environment["S3ONCE_LOCKS"], str(lease_ms)]
+        with open(self.out, "w") as out:
+            self.popen = subprocess.Popen(argv, env=s3once.environment, stdin=subprocess.PIPE, stdout=out, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        if failure[0]:
+            self.popen.kill()
+        self.popen.stdin.close()
+        assert self.popen.wait(60) == 0 or failure[0]
+
+    def begin(self, line):
+        self.popen.stdin.write(line + "\n")
+        self.popen.stdin.flush()
+
+    def lines(self, start):
+        return [line for line in self.out.read_text().split("\n")[:-1] if line.startswith(start)]
+
+    def answer(self, line, seconds=30):
+        """(result, ms, text) of the last call like this, once there is one."""
+        start = " ".join(line.split()[:2]) + " "
+        found = wait_until(lambda: self.lines(start), seconds, f"the answer to {line!r}")[-1].split(" ", 4)
+        return int(found[2]), int(found[3]), found[4]
+
+    def call(self, line, seconds=30):
+        count = len(self.lines(" ".join(line.split()[:2]) + " "))
+        self.begin(line)
+        wait_until(lambda: len(self.lines(" ".join(line.split()[:2]) + " ")) > count, seconds, f"the answer to {line!r}")
+        return self.answer(line)
+
+    def events(self, key):
+        """The types of those that came, in order."""
+        return [line.split(" ")[1] for line in self.lines("event ") if line.split(" ")[2] == key]
+
+    def await_event(self, name, key, seconds=20):
+        wait_until(lambda: name in self.events(key), seconds, f"{name} of {key}")

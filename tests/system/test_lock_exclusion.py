@@ -1,69 +1,132 @@
-"""Mutual exclusion as an invariant: many processes, few keys, a wire that loses, delays and doubles, and kills."""
+"""Mutual exclusion as an invariant: many processes, few keys, a wire that loses, delays and doubles, kills and stops.
 
-import os
+Each process writes down from when to when it was surely the holder (lock_holder.c). Of one key these times never overlap,
+and the tokens grow with them.
+"""
+
 import random
 import signal
-import threading
+import subprocess
 import time
 
 import pytest
 
 from tests.faults import faults
 from tests.faults.proxy import Proxy
-from tests.system.harness import FULL
+from tests.system.harness import BUILD, FULL
+from tests.system.locking import Table
 
-PROCESSES, TIMES, KEYS = (16, 200, 8) if FULL else (8, 6, 2)
-OVERLAP = 66
+PROCESSES, TIMES, KEYS, SECONDS = (16, 200, 8, 600) if FULL else (8, 6, 2, 4)
+PATIENCE = 1200 if FULL else 90
 
 
 @pytest.fixture
 def wire(dynamodb, s3once, table):
+    Table(dynamodb, s3once, table, "java")
     with Proxy(dynamodb, "dynamodb", keep=False) as proxy:
-        s3once.environment["S3ONCE_LOCKS"] = f"dynamodb:{table}"
-        s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = proxy.endpoint
-        assert s3once("lock", "init").code == 0
-        for fault in (faults.drop_reply, faults.drop_request, faults.duplicate, faults.delay_reply(0.5), faults.hang_applied):
-            proxy.add(fault, probability=0.02, times=None)
+        for fault in (faults.drop_reply, faults.drop_request, faults.duplicate, faults.late_duplicate(0.3), faults.delay_reply(0.5), faults.hang, faults.hang_applied):
+            proxy.add(fault, probability=0.015, times=None)
         yield proxy
         proxy.clear()
         assert not proxy.failures
 
 
-def work(s3once, tmp_path, seed, failures):
-    """Takes locks again and again; now and then the holder is killed. Inside, flock(1) tells an overlap."""
-    chance = random.Random(seed)
-    done = 0
-    deadline = time.monotonic() + (1800 if FULL else 150)
-    while done < TIMES:
-        key = f"key{chance.randrange(KEYS)}"
-        inside = f"echo $S3ONCE_LOCK_TOKEN >>{tmp_path}/{key}.history; sleep 0.03"
-        command = ["flock", "-n", "-E", str(OVERLAP), f"{tmp_path}/{key}.flock", "sh", "-c", inside]
-        run = s3once.start("lock", "run", "--lease", "3s", "--wait", "100s", key, "--", *command)
-        if chance.random() < 0.1:
-            time.sleep(chance.random() * 0.2)
-            os.kill(run.pid, signal.SIGKILL)
-            run.popen.wait()
-            continue
-        code = run.wait(120).code
-        if code not in (0, 3, 5) or time.monotonic() > deadline:
-            failures.append((key, code, run.output()))
-            return
-        done += code == 0
+class Holder:
+    """One process, started anew after each kill until it has held a lock often and long enough."""
+
+    def __init__(self, wire, s3once, table, folder, seed):
+        self.argv = [BUILD / "tests" / "system" / "lock_holder", f"dynamodb:{table}", str(KEYS)]
+        self.environment = {**s3once.environment, "AWS_ENDPOINT_URL_DYNAMODB": wire.endpoint}
+        self.history, self.seed = folder / f"history{seed}", seed
+        self.history.touch()
+        self.until = time.monotonic() + SECONDS
+        self.stopped_until = None
+        self.start()
+
+    def done(self):
+        return self.history.read_text().count(" 0\n")
+
+    def start(self):
+        left = [max(0, TIMES - self.done()), max(0, int(self.until - time.monotonic())), self.seed]
+        with open(self.history, "a") as out, open(self.history.with_suffix(".err"), "a") as err:
+            self.popen = subprocess.Popen([*self.argv, *map(str, left)], env=self.environment, stdout=out, stderr=err)
+        self.seed += 1000
+
+    def kill(self):
+        self.popen.kill()
+        self.popen.wait()
+        self.start()
+
+    def stop(self, seconds):
+        self.popen.send_signal(signal.SIGSTOP)
+        self.stopped_until = time.monotonic() + seconds
+
+    def attend(self):
+        """True while it runs."""
+        if self.stopped_until and time.monotonic() >= self.stopped_until:
+            self.popen.send_signal(signal.SIGCONT)
+            self.stopped_until = None
+        code = self.popen.poll()
+        assert code in (None, 0), (code, self.history.with_suffix(".err").read_text())
+        return code is None
 
 
-def test_never_two_at_once_tokens_grow_everybody_gets_in(s3once, wire, tmp_path):
-    failures = []
-    threads = [threading.Thread(target=work, args=(s3once, tmp_path, seed, failures)) for seed in range(PROCESSES)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(2400 if FULL else 200)
-    assert not any(thread.is_alive() for thread in threads)
-    assert not failures
+def disturb(holders, chance):
+    """A kill or a stop, some of them for longer than the lease, of somebody now and then."""
+    holder = chance.choice(holders)
+    if holder.stopped_until or holder.popen.poll() is not None:
+        return
+    if chance.random() < 0.4:
+        holder.kill()
+    else:
+        holder.stop(chance.choice((0.2, 1, 4)))
+
+
+def spans(holders):
+    """key → [(from, until, token)] by the time each was first held."""
+    found = {}
+    for holder in holders:
+        for line in holder.history.read_text().splitlines():
+            key, *numbers = line.split(" ")
+            token, begin, until = map(int, numbers)
+            held = found.setdefault(key, {}).setdefault(token, [])
+            held.append((holder, begin, until))
+    result = {}
+    for key, tokens in found.items():
+        for token, lines in tokens.items():
+            assert len({holder for holder, _, _ in lines}) == 1, (key, token)
+            given_up = [begin for _, begin, until in lines if until == 0]
+            held = [(begin, until) for _, begin, until in lines if until]
+            if held:
+                until = min([max(until for _, until in held), *given_up])
+                result.setdefault(key, []).append((held[0][0], until, token))
+    return {key: sorted(list_) for key, list_ in result.items()}
+
+
+def test_never_two_at_once_tokens_grow_everybody_gets_in(s3once, dynamodb, wire, table, tmp_path):
+    chance = random.Random(6)
+    holders = [Holder(wire, s3once, table, tmp_path, seed) for seed in range(PROCESSES)]
+    disturbed = 0
+    try:
+        deadline = time.monotonic() + PATIENCE
+        next_time = time.monotonic() + 0.5
+        while sum(holder.attend() for holder in holders):
+            assert time.monotonic() < deadline, [holder.done() for holder in holders]
+            if time.monotonic() >= next_time and disturbed < (SECONDS if FULL else 5):
+                disturb(holders, chance)
+                disturbed += 1
+                next_time = time.monotonic() + 0.8
+            time.sleep(0.02)
+    finally:
+        for holder in holders:
+            holder.popen.kill()
+            holder.popen.wait()
     total = 0
-    for path in tmp_path.glob("*.history"):
-        tokens = [int(line) for line in path.read_text().split()]
-        assert tokens == sorted(set(tokens)), path
-        total += len(tokens)
-    assert total >= PROCESSES * TIMES
-    assert sum(rule.fired for rule in wire.rules) > 5
+    for key, list_ in spans(holders).items():
+        for (_, until, token), (begin, _, later) in zip(list_, list_[1:]):
+            assert until <= begin, f"{key}: token {token} was held until {until}, {later} from {begin}"
+            assert token < later, f"{key}: {later} came after {token}"
+        total += len(list_)
+    assert all(holder.done() >= TIMES for holder in holders) and total >= PROCESSES * TIMES
+    assert sum(rule.fired for rule in wire.rules) > 5 and disturbed >= 5
+    print(f"{total} acquisitions by {PROCESSES} processes, {sum(rule.fired for rule in wire.rules)} faults, {disturbed} kills and stops")

@@ -5,9 +5,11 @@ import time
 
 import pytest
 
-from tests.system.locking import Foreign, Table
+from tests.system.harness import wait_until
+from tests.system.locking import Foreign, Probe, Table
 
 DIALECTS = ["java", "go", "python", "dlm"]
+EVERY = pytest.mark.parametrize("locks", [*DIALECTS, "java sorted", "go sorted"], indirect=True)
 SERVERS = pytest.mark.parametrize("dynamodb", ["dynoxide", "dynalite"], indirect=True)
 
 
@@ -17,7 +19,7 @@ def locks(request, dynamodb, s3once, table):
 
 
 def acquire(s3once, locks, key="k", lease="20s", wait="0", **how):
-    return s3once("lock", "acquire", *locks.extra, "--owner", "me", "--lease", lease, "--wait", wait, key, **how)
+    return s3once("lock", "acquire", *locks.extra, *locks.of_key, "--owner", "me", "--lease", lease, "--wait", wait, key, **how)
 
 
 def check_held(row, dialect, lease):
@@ -48,8 +50,9 @@ def check_held(row, dialect, lease):
 
 
 @SERVERS
+@EVERY
 def test_rows_byte_for_byte(s3once, locks):
-    """At acquire, heartbeat, release, and after a release again."""
+    """At acquire, renewal, release, and after a release again."""
     run = acquire(s3once, locks)
     assert run.code == 0, run
     handle = run.out.strip()
@@ -72,6 +75,33 @@ def test_rows_byte_for_byte(s3once, locks):
     check_held(locks.row("k"), locks.dialect, 20)
 
 
+@EVERY
+def test_rows_of_heartbeats(s3once, locks):
+    """Those that lock run sends by itself change what the dialect says and nothing else."""
+    run = s3once.start("lock", "run", *locks.extra, *locks.of_key, "--owner", "me", "--lease", "2s", "k", "--", "sleep", "1.5")
+    first = wait_until(lambda: locks.row("k"), 10, "the row")
+    wait_until(lambda: locks.row("k") != first, 10, "a heartbeat")
+    changed = locks.row("k")
+    assert changed is not None
+    check_held(changed, locks.dialect, 2)
+    assert run.wait().code == 0
+
+
+def test_data_and_attributes_are_the_rows_own(s3once, dynamodb, table, tmp_path):
+    """data is bytes; it stays over heartbeats, is replaced and deleted."""
+    locks = Table(dynamodb, s3once, table, "java")
+    with Probe(s3once, tmp_path, 20000) as probe:
+        assert probe.call("acquire 0 k 0 hello")[0] == 0
+        row = locks.row("k")
+        assert row.pop("data") == {"B": b"hello"} and row.pop("ownerName") == {"S": "probe"}
+        assert set(row) == {"leaseDuration", "recordVersionNumber"}
+        assert probe.call("heartbeat 0 x")[0] == 0 and locks.row("k")["data"] == {"B": b"hello"}
+        assert probe.call("data 0 other")[0] == 0 and locks.row("k")["data"] == {"B": b"other"}
+        assert probe.call("data 0")[0] == 0 and "data" not in locks.row("k")
+        assert probe.call("release 0")[0] == 0
+
+
+@EVERY
 def test_take_over_of_a_dead_owner(s3once, locks):
     """Its row, unchanged for its lease (dlm: expired), becomes ours: exactly our attributes."""
     dead = Foreign(locks, lease=2)
@@ -92,7 +122,10 @@ def test_a_live_owner_is_never_taken_over(s3once, locks):
 
     def beat():
         while not stop.wait(0.2):
-            locks.put("k", holder.attributes())
+            if locks.dialect == "dlm":
+                locks.put("k", holder.attributes())  # a program that acquires what it has, again and again
+            else:
+                assert holder.heartbeat("k")
 
     thread = threading.Thread(target=beat)
     thread.start()
@@ -197,13 +230,14 @@ def test_what_cannot_be_read_is_held(s3once, locks):
     assert all(event["held"] and not event["understood"] and event["why"] for event in run.events)
 
 
+@EVERY
 @pytest.mark.parametrize("rounds", [8])
 def test_with_a_foreign_client_at_the_same_time(s3once, locks, tmp_path, rounds):
     """A second implementation of the dialect's rules and ours take turns: never both at once."""
     journal = tmp_path / "journal"
     journal.touch()
     script = f'echo begin >>{journal}; sleep 0.1; echo end >>{journal}'
-    argv = ["lock", "run", *locks.extra, "--lease", "4s", "--wait", "60s", "shared", "--", "sh", "-c", script]
+    argv = ["lock", "run", *locks.extra, *locks.of_key, "--lease", "4s", "--wait", "60s", "shared", "--", "sh", "-c", script]
     failures = []
 
     def foreign():
@@ -230,6 +264,69 @@ def test_with_a_foreign_client_at_the_same_time(s3once, locks, tmp_path, rounds)
     thread.join(120)
     assert not failures and not thread.is_alive()
     assert journal.read_text().split() == ["begin", "end"] * (2 * rounds)
+
+
+def shape_of(dynamodb, table):
+    """(keys, read and write units, billing mode) as the server says."""
+    found = dynamodb.client.describe_table(TableName=table)["Table"]
+    types = {definition["AttributeName"]: definition["AttributeType"] for definition in found["AttributeDefinitions"]}
+    keys = [(key["AttributeName"], key["KeyType"], types[key["AttributeName"]]) for key in found["KeySchema"]]
+    units = found.get("ProvisionedThroughput", {})
+    mode = found.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
+    return keys, (units.get("ReadCapacityUnits"), units.get("WriteCapacityUnits")), mode
+
+
+@SERVERS
+def test_tables_are_made_with_the_keys_of_the_dialect(s3once, dynamodb, locks):
+    """On demand unless units are said; a second init is fine, and one with other keys is not."""
+    keys, _, mode = shape_of(dynamodb, locks.name)
+    sort = {"python": [("sort_key", "RANGE", "S")], "dlm": [("concurrency_id", "RANGE", "N")]}.get(locks.dialect, [])
+    assert keys == [(locks.pk, "HASH", "S"), *sort] and mode == "PAY_PER_REQUEST"
+    again = s3once("lock", "init", *locks.extra)
+    assert again.code == 0 and "created" not in again.out
+    other = s3once("lock", "init", "--dialect", "go", "--key-name", "another")
+    assert other.code == 3 and "another" in other.err, other
+
+
+@SERVERS
+def test_a_table_with_units_and_tags(request, s3once, dynamodb, table):
+    """Provisioned as said; tags as the server's own call shows them (dynalite keeps none)."""
+    locks = Table(dynamodb, s3once, table, "go sorted", "--read-units", "3", "--write-units", "7", "team=storage", "é=a=b")
+    assert s3once("lock", "init", "--dialect", "go", "tag").code == 2
+    keys, units, mode = shape_of(dynamodb, locks.name)
+    assert keys == [("key", "HASH", "S"), ("range", "RANGE", "S")] and units == (3, 7) and mode == "PROVISIONED"
+    if request.node.callspec.params["dynamodb"] == "dynalite":
+        return
+    arn = dynamodb.client.describe_table(TableName=table)["Table"]["TableArn"]
+    tags = dynamodb.client.list_tags_of_resource(ResourceArn=arn)["Tags"]
+    assert sorted((tag["Key"], tag["Value"]) for tag in tags) == [("team", "storage"), ("é", "a=b")]
+
+
+def test_sort_keys_are_locks_of_their_own(s3once, dynamodb, table):
+    locks = Table(dynamodb, s3once, table, "java sorted")
+    tokens = []
+    for sort in ("a", "b", "a"):
+        run = s3once("lock", "acquire", *locks.extra, "--sort-key", sort, "--lease", "20s", "--wait", "0", "--json", "k")
+        tokens.append(run.events[0]["token"] if run.code == 0 else run.code)
+    assert tokens == [1, 1, 4]
+    assert s3once("lock", "acquire", *locks.extra, "--lease", "20s", "k").code == 2  # which one?
+    status = s3once("lock", "status", *locks.extra, "--sort-key", "b", "--json", "k")
+    assert status.code == 4 and status.events[0]["sort_key"] == "b"
+    assert {event["sort_key"] for event in s3once("lock", "list", *locks.extra, "--json").events} == {"a", "b"}
+    version = status.events[0]["version"]
+    assert s3once("lock", "break", *locks.extra, "--sort-key", "a", "--if-version", version, "k").code == 4
+    assert s3once("lock", "break", *locks.extra, "--sort-key", "b", "--if-version", version, "k").code == 0
+
+
+def test_the_end_of_a_dlm_row_never_comes_nearer(s3once, dynamodb, table):
+    """Its version stays: a heartbeat that comes late must not shorten it."""
+    locks = Table(dynamodb, s3once, table, "dlm")
+    handle = acquire(s3once, locks, lease="20s").out.strip()
+    late = str(int(locks.row("k")["expires"]["N"]) + 1000)
+    locks.put("k", {**locks.row("k"), "expires": {"N": late}})
+    assert s3once("lock", "renew", *locks.extra, handle).code == 0
+    assert locks.row("k")["expires"] == {"N": late}
+    assert s3once("lock", "release", *locks.extra, handle).code == 0 and locks.row("k") is None
 
 
 def test_slots_of_dlm(s3once, dynamodb, table):

@@ -83,6 +83,10 @@ static void check_conditions(void)
 		{{"size", CONDITION_EQUALS, VALUE_NUMBER, "07"}, true, false},
 		{{"size", CONDITION_EQUALS, VALUE_NUMBER, "8"}, false, false},
 		{{"size", CONDITION_EQUALS, VALUE_STRING, "7"}, false, false},
+		{{"size", CONDITION_AT_MOST, VALUE_NUMBER, "7"}, true, false},
+		{{"size", CONDITION_AT_MOST, VALUE_NUMBER, "10"}, true, false},
+		{{"size", CONDITION_AT_MOST, VALUE_NUMBER, "6"}, false, false},
+		{{"state", CONDITION_AT_MOST, VALUE_NUMBER, "7"}, false, false},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		CHECK_INT(item_satisfies(&item, &rows[i].condition, 1), rows[i].holds);
