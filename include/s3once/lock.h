@@ -133,9 +133,10 @@ struct s3once_locks;
  * blocked; ignores SIGPIPE for the process. */
 S3ONCE_PUBLIC int s3once_locks_open(const struct s3once_locks_options *options,
 	struct s3once_locks **ret_locks, struct s3once_lock_error *ret);
-/* Ends every wait and every heartbeat, and releases all locks; with `keep` they are left to run
- * out, or to be resumed. At most about timeout_ms; what could not be released by then runs out.
- * Callable again, also to release what a first call kept. -EIO if a lock could not be released. */
+/* Ends every wait, and releases all locks, several at once; with `keep` only their heartbeats end:
+ * they run out, or are resumed. At most about timeout_ms; what could not be released by then runs
+ * out. Callable again, also to release what a first call kept; by one thread at a time, and no
+ * handle is freed meanwhile. -EIO if a lock could not be released. */
 S3ONCE_PUBLIC int s3once_locks_close(
 	struct s3once_locks *locks, int keep, uint64_t timeout_ms, struct s3once_lock_error *ret);
 /* Closes (keeping) if that was not done, and frees the client with all its handles. Once, when no
@@ -171,7 +172,7 @@ struct s3once_lock_attribute {
 
 /* What to acquire. Zero it, set the key. */
 struct s3once_lock_request {
-	const char *key;      /* 1 to 1,000 bytes */
+	const char *key; /* 1 to 1,000 bytes; of a table, none that begins with "s3once-token:" */
 	const char *sort_key; /* NULL: none (python: "-") */
 	uint64_t wait_ms;     /* for the lock to come free; 0: try once; UINT64_MAX: for ever */
 	uint64_t lease_ms;    /* 0: the client's */
@@ -180,7 +181,9 @@ struct s3once_lock_request {
 	size_t data_bytes;
 	const struct s3once_lock_attribute *attributes; /* more of them, also written */
 	size_t n_attributes;
-	unsigned slots; /* how many may hold it at once; 0: 1. All users of a key say the same */
+	unsigned slots; /* how many may hold it at once, up to 1,000; 0: 1. All users of a key say
+			   the same. The row of slot N > 0 is that of "KEY#N" (dlm: of the number);
+			   their tokens are from one counter */
 	int reentrant;  /* if this client holds it already: the same handle, once more */
 };
 /* Acquires. Waits by looking again after a random pause that grows to poll_ms, and when the
@@ -192,7 +195,8 @@ S3ONCE_PUBLIC int s3once_lock_acquire(struct s3once_locks *locks,
  * more, whatever is returned. -ESTALE: it had been lost. -EIO: it is not known to be released, and
  * runs out; may be called again. */
 S3ONCE_PUBLIC int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret);
-/* Ends the heartbeats and frees the handle; does not release. NULL is fine. */
+/* Ends the heartbeats and frees the handle; does not release. Once, when no other call on it is
+ * under way; of a lock acquired several times when the last one is done with it. NULL is fine. */
 S3ONCE_PUBLIC void s3once_lock_free(struct s3once_lock *lock);
 
 /* How long the lock is surely held from now on, in ms; 0 if it is lost, expired or released.

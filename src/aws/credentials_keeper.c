@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include <signal.h>
+#include "base/thread.h"
 #include <string.h>
 #include <sys/stat.h>
 
@@ -173,11 +173,7 @@ int credentials_keeper_start_locked(struct credentials_chain *chain)
 {
 	if (chain->locked.keeper_runs)
 		return 0;
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&chain->keeper, NULL, keep, chain);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int error = thread_start(&chain->keeper, keep, chain);
 	chain->locked.keeper_runs = error == 0;
-	return -error;
+	return error;
 }

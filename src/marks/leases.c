@@ -1,8 +1,8 @@
 #include "marks/leases.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -51,16 +51,6 @@ void leases_free(struct leases *leases)
 	pthread_mutex_destroy(&leases->mutex);
 	free(leases->locked.heap);
 	free(leases);
-}
-
-static int start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
-{
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(thread, NULL, run, arg);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -error;
 }
 
 static void tell_outcome_locked(struct lease *lease, enum outcome o, const struct problem *problem)
@@ -130,7 +120,7 @@ static void queue_locked(struct leases *leases, struct lease *lease)
 		waiting++;
 	const unsigned n = leases->locked.workers;
 	if (waiting > leases->locked.idle && n < leases->workers_most &&
-		!start_thread(&leases->locked.worker[n], work, leases))
+		!thread_start(&leases->locked.worker[n], work, leases))
 		leases->locked.workers++;
 	pthread_cond_signal(&leases->work);
 }
@@ -190,7 +180,7 @@ int leases_run_locked(struct leases *leases)
 {
 	if (leases->locked.keeping)
 		return 0;
-	int error = start_thread(&leases->locked.keeper, keep, leases);
+	int error = thread_start(&leases->locked.keeper, keep, leases);
 	leases->locked.keeping = !error;
 	return error;
 }

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/quote.h"
 #include "marks/lock_client.h"
 #include <errno.h>
 #include <stdio.h>
@@ -107,7 +108,7 @@ int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_l
 	atomic_store(&lock->given_up, true);
 	lease_stop(lock->lease);
 	if (lease_is_lost(lock->lease)) {
-		lock->settled = true;
+		atomic_store(&lock->settled, true);
 		lock_error(ret, -ESTALE, "the lock was lost: %s", lease_loss(lock->lease));
 		return -ESTALE;
 	}
@@ -123,14 +124,14 @@ int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_l
 	int r = 0;
 	if (o == OUTCOME_REFUSED) {
 		struct lock_row row = dialect_read(lock->locks->dialect, &present);
-		lock_held(ret, -ESTALE, &row);
-		r = lock_error(ret, -ESTALE, "the lock was lost: its row is another's");
+		r = lock_error(ret, -ESTALE, "the lock was lost: its row is another's%s%s",
+			*row.owner ? ", " : "", quote(row.owner).text);
 		if (ret)
 			snprintf(ret->holder, sizeof ret->holder, "%s", row.owner);
 	} else if (o != OUTCOME_OK) {
 		r = lock_failed(ret, -EIO, &problem);
 	}
-	lock->settled = r != -EIO;
+	atomic_store(&lock->settled, r != -EIO);
 	item_clear(&present);
 	return r;
 }
@@ -146,7 +147,7 @@ int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
 	pthread_mutex_unlock(&lock->locks->mutex);
 	if (!last)
 		return 0;
-	if (lock->settled)
+	if (atomic_load(&lock->settled))
 		return lock_error(ret, -ESTALE, "the lock was released, or lost, before");
 	return lock_give_up(lock, clock_boot_ns() + RELEASE_MOST_NS, ret);
 }

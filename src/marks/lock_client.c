@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define DAY_MS       (24ULL * 3600 * 1000)
 #define OWNER_MAX    200
 #define INIT_MOST_MS (5ULL * 60 * 1000)
 
@@ -49,7 +48,7 @@ static const char *fill_times(struct s3once_locks *locks, const struct s3once_lo
 	const uint64_t lease = o->lease_ms ? o->lease_ms : 20000;
 	const uint64_t heartbeat = o->heartbeat_ms ? o->heartbeat_ms : lease / 4;
 	const uint64_t suspect = o->suspect_ms ? o->suspect_ms : lease / 2;
-	if (lease < 1000 || lease > DAY_MS)
+	if (lease < 1000 || lease > LOCK_DAY_MS)
 		return "a lease is at least 1s and at most a day";
 	if (heartbeat > lease / 2)
 		return "a heartbeat comes at least twice in a lease";
@@ -218,26 +217,6 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 	}
 	*ret_locks = locks;
 	return 0;
-}
-
-int s3once_locks_close(
-	struct s3once_locks *locks, int keep, uint64_t timeout_ms, struct s3once_lock_error *ret)
-{
-	const uint64_t deadline_ns = clock_boot_ns() + timeout_ms * NS_PER_MS;
-	int error = 0;
-	pthread_mutex_lock(&locks->mutex);
-	atomic_store(&locks->closed, true);
-	pthread_cond_broadcast(&locks->closing);
-	struct s3once_lock *first = locks->locked.first;
-	pthread_mutex_unlock(&locks->mutex);
-	/* Handles are freed by their user alone, who is not doing so now. */
-	for (struct s3once_lock *lock = first; lock; lock = lock->next) {
-		lease_stop(lock->lease);
-		int r = keep || lock->settled ? 0 : lock_give_up(lock, deadline_ns, ret);
-		if (r && r != -ESTALE)
-			error = r;
-	}
-	return error;
 }
 
 void s3once_locks_free(struct s3once_locks *locks)

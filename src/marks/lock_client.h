@@ -1,4 +1,4 @@
-/* A client of locks and its handles, shared by lock*.c: lock_client.c opens and closes,
+/* A client of locks and its handles, shared by lock*.c: lock_client.c opens, lock_close.c closes,
  * lock_acquire.c acquires, lock.c is what a holder does, lock_row.c each request on a row,
  * lock_events.c tells, lock_info.c reads, lock_text.c passes a lock on. */
 #pragma once
@@ -10,10 +10,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define LOCK_KEY_MAX        1000            /* bytes of a key, and of a sort key */
-#define LOCK_COUNTER_PREFIX "s3once-token:" /* of the keys of token counters in tables */
-#define LOCK_CONNS          16              /* idle connections that are kept */
-#define LOCK_BEATS          32              /* heartbeats at once, at most */
+#define LOCK_KEY_MAX        1000                  /* bytes of a key, and of a sort key */
+#define LOCK_COUNTER_PREFIX "s3once-token:"       /* of the keys of token counters in tables */
+#define LOCK_DAY_MS         (24ULL * 3600 * 1000) /* the longest lease */
+#define LOCK_CONNS          16                    /* idle connections that are kept */
+#define LOCK_BEATS          32                    /* heartbeats at once, at most */
 
 struct lock_events {
 	pthread_mutex_t mutex;
@@ -68,7 +69,7 @@ struct s3once_lock {
 	unsigned slot;
 	struct lease *lease;
 	atomic_bool given_up; /* released, or about to be */
-	bool settled;         /* nothing of it is left in the table that a release could change */
+	atomic_bool settled;  /* nothing of it is left in the table that a release could change */
 	enum s3once_lock_tokens tokens;
 	uint64_t token;
 	void *data; /* or NULL */

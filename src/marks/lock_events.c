@@ -1,7 +1,7 @@
 #include "base/log.h"
+#include "base/thread.h"
 #include "marks/lock_client.h"
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,14 +103,10 @@ int lock_events_init(struct lock_events *events, s3once_lock_callback *callback,
 		events->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		return events->fd < 0 ? -errno : 0;
 	}
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&events->thread, NULL, tell_all, events);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int error = thread_start(&events->thread, tell_all, events);
 	if (error)
 		events->callback = NULL;
-	return -error;
+	return error;
 }
 
 void lock_events_clear(struct lock_events *events)

@@ -2,9 +2,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "marks/store_sqlite_file.h"
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -203,18 +203,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are the main thread's. */
-static int start(struct sqlite_queue *queue)
-{
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = pthread_create(&queue->thread, NULL, run, queue);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
-}
-
 static int prepare(void *arg)
 {
 	struct sqlite_queue *queue = arg;
@@ -234,7 +222,7 @@ static int fill(struct sqlite_queue *queue, struct problem *ret_problem)
 	if (r)
 		return r;
 	r = -pthread_mutex_init(&queue->mutex, NULL);
-	if (!r && (r = start(queue)))
+	if (!r && (r = thread_start(&queue->thread, run, queue)))
 		pthread_mutex_destroy(&queue->mutex);
 	if (r)
 		pthread_cond_destroy(&queue->work);

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 class Operation:
     """kind: "PutObject", "UpdateItem:done", … The rest where it applies.
 
-    bucket, key, upload, part: of S3. table, pk, sk: of DynamoDB; key is sk for a mark. session, claim: whose request it is.
+    bucket, key, upload, part: of S3. table, pk, sk: of DynamoDB; key is sk for a mark, the key of a lock. session, claim: whose request it is.
     sets: attributes it writes. conditions: header or attribute → value (None: must be absent, "*": must be present).
     """
 
@@ -93,7 +93,7 @@ def of_dynamodb(request, body):
         known = {"attribute_not_exists": None, "attribute_exists": "*"}
         operation.conditions[attribute] = known[function] if function else plain(values.get(right))
     row = call.get("Key") or call.get("Item") or {}
-    operation.pk, operation.key = plain(row.get("pk")), plain(row.get("sk"))
+    operation.pk, operation.key = plain(row.get("pk")), plain(row.get("sk", row.get("key")))
     if name == "PutItem":
         operation.sets = {attribute: plain(value) for attribute, value in row.items() if attribute not in ("pk", "sk")}
     elif name == "UpdateItem":

@@ -1,6 +1,6 @@
 /* Loaded into the program by LD_PRELOAD to make this host misbehave:
  * S3ONCE_TEST_BOOTTIME=FILE: CLOCK_BOOTTIME alone is ahead by the seconds that FILE holds now (an
- * int64_t), as after a suspend. S3ONCE_TEST_READ=eio|short|zero, S3ONCE_TEST_READ_PATH=TEXT,
+ * int64_t), as after a suspend. S3ONCE_TEST_REALTIME=FILE: the same of CLOCK_REALTIME, as after a step. S3ONCE_TEST_READ=eio|short|zero, S3ONCE_TEST_READ_PATH=TEXT,
  * S3ONCE_TEST_READ_FROM=N: from the Nth pread on (from 1), of files with TEXT in their path, fails
  * with EIO, gives at most 3 bytes fewer than half, or says that the file has ended. */
 #include <dlfcn.h>
@@ -18,18 +18,23 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-static const volatile int64_t *ahead_s;
+static const volatile int64_t *boot_ahead_s, *real_ahead_s;
 static atomic_uint reads;
+
+static const volatile int64_t *map_seconds(const char *path)
+{
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return NULL;
+	void *map = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	return map == MAP_FAILED ? NULL : map;
+}
 
 __attribute__((constructor)) static void begin(void)
 {
-	const char *path = getenv("S3ONCE_TEST_BOOTTIME");
-	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	if (fd < 0)
-		return;
-	void *map = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
-	ahead_s = map == MAP_FAILED ? NULL : map;
-	close(fd);
+	boot_ahead_s = map_seconds(getenv("S3ONCE_TEST_BOOTTIME"));
+	real_ahead_s = map_seconds(getenv("S3ONCE_TEST_REALTIME"));
 }
 
 PUBLIC int clock_gettime(clockid_t id, struct timespec *ret)
@@ -38,8 +43,10 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *ret)
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
 	int r = real(id, ret);
-	if (!r && id == CLOCK_BOOTTIME && ahead_s)
-		ret->tv_sec += (time_t)*ahead_s;
+	if (!r && id == CLOCK_BOOTTIME && boot_ahead_s)
+		ret->tv_sec += (time_t)*boot_ahead_s;
+	if (!r && id == CLOCK_REALTIME && real_ahead_s)
+		ret->tv_sec += (time_t)*real_ahead_s;
 	return r;
 }
 

@@ -5,14 +5,19 @@ DeleteItem (or, by mark, UpdateItem): `PHASES` finds the request of each by what
 """
 
 import os
+import re
 import signal
+import struct
+import threading
+import time
 
 import pytest
 
 from tests.faults import faults
+from tests.faults.preloads import build_preload, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import wait_until
-from tests.system.locking import Foreign, Table
+from tests.system.locking import Foreign, Probe, Table
 
 
 @pytest.fixture
@@ -45,9 +50,21 @@ def add(wire, fault, phase, **how):
     return wire.add(fault, kind, where=where, **how)
 
 
-def run_through(s3once, *options, seconds="2.5"):
+def run_through(s3once, *options, script="sleep 2.5", **how):
     """A run with a heartbeat or more (the lease is 4 s)."""
-    return s3once("lock", "run", "--lease", "4s", "--wait", "0", "--json", *options, "k", "--", "sleep", seconds, timeout=60)
+    command = ["sh", "-c", script]
+    return s3once("lock", "run", "--lease", "4s", "--wait", "0", "--json", *options, "k", "--", *command, timeout=60, **how)
+
+
+def begin_stuck(wire, probe, phase):
+    """Two locks in one client: a is held, and each request of this phase for b hangs."""
+    assert probe.call("acquire 0 a 0")[0] == 0
+    if phase != "acquire":
+        assert probe.call("acquire 1 b 0")[0] == 0
+    rule = add(wire, faults.hang, phase, key="b", times=None)
+    if phase != "heartbeat":
+        probe.begin({"acquire": "acquire 1 b 0", "release": "release 1"}[phase])
+    wait_until(lambda: rule.fired, 20, "the call that hangs")
 
 
 @EVERY_PHASE
@@ -89,7 +106,7 @@ def test_trap_3_a_crash_frees_the_lock_for_the_next(s3once, wire, locks, phase):
 
 
 def test_trap_4_waiting_sleeps_between_looks(s3once, wire, locks):
-    """A few reads with random pauses, no writes, whatever the wall clock says."""
+    """A few reads with random pauses, no writes."""
     holder = Foreign(locks, lease=60)
     assert holder.try_acquire("k")
     since = len(wire.history)
@@ -99,22 +116,73 @@ def test_trap_4_waiting_sleeps_between_looks(s3once, wire, locks):
     assert kinds[0] == "UpdateItem" and set(kinds[1:]) == {"GetItem"} and 3 <= len(kinds) <= 20
 
 
-def test_trap_4_the_wall_clock_decides_nothing(s3once, locks):
-    """No time is written that a clock could judge by."""
-    held = s3once("lock", "acquire", "--lease", "20s", "--json", "k").events[0]
-    assert set(locks.row("k")) == {"ownerName", "leaseDuration", "recordVersionNumber"}
-    assert s3once("lock", "release", held["handle"]).code == 0
+@EVERY_PHASE
+def test_trap_4_what_is_throttled_is_sent_again_after_a_pause(s3once, wire, locks, phase):
+    """Two seconds of refusals are a few requests, not hundreds; then it goes on."""
+    rule = add(wire, faults.answer(400, "ThrottlingException"), phase, times=None)
+    threading.Thread(target=lambda: (wait_until(lambda: rule.fired, 20, "the fault"), time.sleep(1.5), wire.clear())).start()
+    run = run_through(s3once)
+    assert run.code == 0 and 2 <= rule.fired <= 20, (rule.fired, run)
+
+
+@EVERY_PHASE
+@pytest.mark.parametrize("hours", [1, -1])
+def test_trap_4_a_step_of_the_wall_clock_decides_nothing(s3once, wire, locks, tmp_path, phase, hours):
+    """The holder's clock steps while it acquires, renews or releases: nothing is lost, nothing taken early, no time is written."""
+    clock = tmp_path / "clock"
+    clock.write_bytes(struct.pack("q", 0))
+
+    async def step(x, rule):
+        clock.write_bytes(struct.pack("q", hours * 3600))
+        x.fire(rule)
+        await x.proxy.pass_on(x)
+
+    rule = add(wire, step, phase)
+    environment = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_REALTIME=clock)
+    found = []
+
+    def look():
+        wait_until(lambda: locks.row("k"), 20, "the row")
+        found.extend([set(locks.row("k")), s3once("lock", "acquire", "--lease", "4s", "--wait", "1s", "k", env=environment).code])
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    run = run_through(s3once, env=environment)
+    thread.join(30)
+    assert rule.fired == 1 and run.code == 0, run
+    assert [event["event"] for event in run.events] == ["acquired"]
+    assert found == [{"ownerName", "leaseDuration", "recordVersionNumber"}, 4]
 
 
 def test_trap_5_heartbeats_resume_after_suspicion(s3once, wire, locks):
     """Three hang; the next gets through; the lock was never lost, and is kept afterwards."""
     rule = add(wire, faults.hang, "heartbeat", times=3)
-    run = run_through(s3once, seconds="8")
+    run = run_through(s3once, script="sleep 8")
     assert rule.fired == 3 and run.code == 0, run
     events = [event["event"] for event in run.events]
     assert events.count("suspect") == events.count("recovered") <= 1 and "lost" not in events
     late = [record for record in wire.history if PHASES["heartbeat"][1](record) and not record.fault]
     assert len(late) >= 2
+
+
+@EVERY_PHASE
+def test_trap_5_danger_is_told_while_another_call_hangs(s3once, wire, locks, tmp_path, phase):
+    """And heartbeats go on after it: a is suspect, then recovered, whatever becomes of b."""
+    with Probe(s3once, tmp_path, 3000) as probe:
+        begin_stuck(wire, probe, phase)
+        refusing = add(wire, faults.refuse, "heartbeat", key="a", times=None)
+        probe.await_event("suspect", "a")
+        wire.rules = [rule for rule in wire.rules if rule is not refusing]
+        probe.await_event("recovered", "a")
+        assert probe.events("a") == ["suspect", "recovered"]
+        wire.clear()
+
+
+@EVERY_PHASE
+def test_trap_5_the_commands_own_failure_is_not_swallowed(s3once, wire, locks, phase):
+    rule = add(wire, faults.drop_reply, phase)
+    run = run_through(s3once, script="sleep 1.5; exit 7")
+    assert rule.fired == 1 and run.code == 7, run
 
 
 def test_trap_5_a_stale_handle_changes_nothing_of_a_newer_one(s3once, wire, locks):
@@ -134,6 +202,19 @@ def test_trap_6_one_hung_call_delays_nothing_for_long(s3once, wire, locks, phase
     run = run_through(s3once)
     assert rule.fired == 1 and run.code == 0, run
     assert run.seconds < 15 and "lost" not in run.err
+
+
+@EVERY_PHASE
+def test_trap_6_one_hung_call_stalls_no_other_lock(s3once, wire, locks, tmp_path, phase):
+    """The other lock is renewed as usual: always more than half of its lease is left."""
+    with Probe(s3once, tmp_path, 2000) as probe:
+        begin_stuck(wire, probe, phase)
+        until = time.monotonic() + 2.5
+        while time.monotonic() < until:
+            assert probe.call("left 0")[0] > 1000
+            time.sleep(0.1)
+        assert not probe.events("a")
+        wire.clear()
 
 
 def test_trap_6_data_written_before_a_release_is_not_lost(s3once, wire, dynamodb, locks):
@@ -167,6 +248,37 @@ def test_trap_7_suspicion_is_told_even_if_the_lease_is_already_over(s3once, wire
     assert locks.row("k")["ownerName"] == {"S": "other"}
 
 
+@EVERY_PHASE
+def test_trap_7_closing_waits_for_nobody(s3once, wire, locks, tmp_path, phase):
+    """While a call for b hangs: a is kept, then released; the close ends in time; a second one says the same."""
+    with Probe(s3once, tmp_path, 2000) as probe:
+        begin_stuck(wire, probe, phase)
+        time.sleep(0.5)
+        result, ms, _ = probe.call("close 0 2000")
+        assert result == (-5 if phase == "release" else 0) and ms < 4000
+        assert locks.row("a") is None and not probe.events("a")
+        wire.clear()
+        assert probe.call("close 0 2000")[0] == 0
+        assert locks.row("b") is None
+
+
+def test_trap_7_losing_races_does_not_lengthen_the_wait(s3once, wire, locks):
+    """The row changes all the time: the wait ends when it was to end."""
+    holder, stop = Foreign(locks, lease=1), threading.Event()
+    assert holder.try_acquire("k")
+
+    def beat():
+        while not stop.wait(0.02):
+            holder.heartbeat("k")
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    run = s3once("lock", "acquire", "--lease", "4s", "--wait", "1500ms", "k")
+    stop.set()
+    thread.join()
+    assert run.code == 4 and 1.4 < run.seconds < 3.5, run
+
+
 def test_trap_8_a_foreign_lease_is_never_guessed(s3once, locks):
     """20s in a java table is 20 s; a bare number in a go table is held; "0" with isReleased is free."""
     row = {"ownerName": {"S": "x"}, "recordVersionNumber": {"S": "v"}, "leaseDuration": {"S": "1s"}}
@@ -179,18 +291,40 @@ def test_trap_8_a_foreign_lease_is_never_guessed(s3once, locks):
     assert s3once("lock", "acquire", "--dialect", "go", "--lease", "4s", "--wait", "0", "k").code == 0
 
 
+FOREIGN = {"ownerName": {"S": "x"}, "recordVersionNumber": {"S": "v"}, "leaseDuration": {"S": "1h30m"}, "more": {"S": "!"}}
+
+
+@EVERY_PHASE
+@pytest.mark.parametrize("lease", [{"S": "1h30m"}, {"N": "1"}, {"S": "what"}])
+def test_trap_8_a_row_of_another_library_is_left_alone(s3once, wire, locks, phase, lease):
+    """One that came instead of ours, readable or not: seen by the next request, said who it is, not changed."""
+    row = {**FOREIGN, "leaseDuration": lease}
+
+    async def replace(x, rule):
+        locks.put("k", row)
+        x.fire(rule)
+        await x.proxy.pass_on(x)
+
+    rule = add(wire, replace, phase)
+    run = run_through(s3once)
+    assert rule.fired == 1 and run.code == (4 if phase == "acquire" else 5), run
+    assert re.search(r"\bx\b", run.err) and locks.row("k") == row
+
+
 def test_trap_9_no_time_to_live_in_a_go_table(s3once, dynamodb, table):
     s3once.environment["S3ONCE_LOCKS"] = f"dynamodb:{table}"
     run = s3once("lock", "init", "--dialect", "go", "--ttl", "expires")
     assert run.code == 2 and "copies unknown attributes" in run.err, run
 
 
-def test_trap_9_nothing_is_written_that_a_go_client_would_copy(s3once, dynamodb, table):
+@EVERY_PHASE
+def test_trap_9_nothing_is_written_that_a_go_client_would_copy(s3once, dynamodb, table, phase):
     go = Table(dynamodb, s3once, table, "go")
-    handle = s3once("lock", "acquire", "--dialect", "go", "--lease", "20s", "k").out.strip()
     names = {"ownerName", "leaseDuration", "recordVersionNumber"}
+    handle = s3once("lock", "acquire", "--dialect", "go", "--lease", "20s", "k").out.strip()
+    if phase == "heartbeat":
+        assert s3once("lock", "renew", "--dialect", "go", handle).code == 0
+    elif phase == "release":
+        assert s3once("lock", "release", "--dialect", "go", handle).code == 0
+        names.add("isReleased")
     assert set(go.row("k")) == names
-    s3once("lock", "renew", "--dialect", "go", handle)
-    assert set(go.row("k")) == names
-    s3once("lock", "release", "--dialect", "go", handle)
-    assert set(go.row("k")) == names | {"isReleased"}
