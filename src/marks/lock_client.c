@@ -223,6 +223,7 @@ void s3once_locks_free(struct s3once_locks *locks)
 {
 	if (!locks)
 		return;
+	lock_events_stop(&locks->events);
 	s3once_locks_close(locks, 1, 0, NULL);
 	while (locks->locked.first)
 		s3once_lock_free(locks->locked.first);

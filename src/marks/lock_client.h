@@ -30,7 +30,8 @@ struct lock_events {
 };
 int lock_events_init(
 	struct lock_events *events, s3once_lock_callback *callback, void *callback_arg);
-void lock_events_clear(struct lock_events *events);
+void lock_events_stop(struct lock_events *events);  /* no callback from here on */
+void lock_events_clear(struct lock_events *events); /* after it was stopped */
 /* lease_ops.tell of a struct s3once_lock. */
 void lock_events_tell(void *lock, enum lease_event event, const char *text, const char *owner);
 /* No event that waits points to this handle any more. */

@@ -109,7 +109,7 @@ int lock_events_init(struct lock_events *events, s3once_lock_callback *callback,
 	return error;
 }
 
-void lock_events_clear(struct lock_events *events)
+void lock_events_stop(struct lock_events *events)
 {
 	pthread_mutex_lock(&events->mutex);
 	events->locked.stopping = true;
@@ -117,6 +117,11 @@ void lock_events_clear(struct lock_events *events)
 	pthread_mutex_unlock(&events->mutex);
 	if (events->callback)
 		pthread_join(events->thread, NULL);
+	events->callback = NULL;
+}
+
+void lock_events_clear(struct lock_events *events)
+{
 	for (struct lock_event *e; (e = pop_locked(events));)
 		free(e);
 	if (events->fd >= 0)

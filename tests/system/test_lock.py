@@ -215,6 +215,20 @@ def test_help_and_man_name_the_same_options(s3once):
     assert of_man == of_help
 
 
+def test_the_tests_that_the_docs_name_exist():
+    table = (REPOSITORY / "docs" / "locks.md").read_text().split("## What others do")[1].split("## What it costs")[0]
+    rows = [row for row in table.split("\n") if row.startswith("| ") and "shown by" not in row]
+    assert len(rows) == 19
+    for row in rows:
+        cell = row.split("|")[-2]
+        named = re.findall(r"([\w/]+\.(?:py|c))((?:,? `test_\w+`)+)", cell)
+        assert named, row
+        for path, tests in named:
+            text = (REPOSITORY / "tests" / path).read_text()
+            for test in re.findall(r"test_\w+", tests):
+                assert re.search(rf"\b{test}\(", text), (path, test)
+
+
 def test_every_public_function_is_in_the_man_page_or_said_to_be_in_the_header():
     page = (REPOSITORY / "docs" / "man" / "s3once_lock.3.scd").read_text()
     header = (REPOSITORY / "include" / "s3once" / "lock.h").read_text()
