@@ -1,6 +1,8 @@
 /* Loaded into the program by LD_PRELOAD to make this host misbehave:
  * S3ONCE_TEST_BOOTTIME=FILE: CLOCK_BOOTTIME alone is ahead by the seconds that FILE holds now (an
- * int64_t), as after a suspend. S3ONCE_TEST_REALTIME=FILE: the same of CLOCK_REALTIME, as after a step. S3ONCE_TEST_READ=eio|short|zero, S3ONCE_TEST_READ_PATH=TEXT,
+ * int64_t), as after a suspend.
+ * S3ONCE_TEST_REALTIME=FILE: the same of CLOCK_REALTIME, as after a step.
+ * S3ONCE_TEST_READ=eio|short|zero, S3ONCE_TEST_READ_PATH=TEXT,
  * S3ONCE_TEST_READ_FROM=N: from the Nth pread on (from 1), of files with TEXT in their path, fails
  * with EIO, gives at most 3 bytes fewer than half, or says that the file has ended. */
 #include <dlfcn.h>
