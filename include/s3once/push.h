@@ -40,6 +40,14 @@ struct s3once_rule {
 	const char *pattern;
 };
 
+/* One setting of how objects are stored, by the name of the option of the command line without its
+ * dashes ("storage-class", "metadata", "sse-c-key-file", …; s3once-push(1), OBJECTS), and its
+ * value.
+ */
+struct s3once_setting {
+	const char *name, *value;
+};
+
 enum s3once_event_type {
 	S3ONCE_EVENT_START,    /* the run begins: key is the prefix, text names the marks */
 	S3ONCE_EVENT_WARNING,  /* text; nothing was lost */
@@ -114,6 +122,16 @@ struct s3once_options {
 	size_t n_rules;
 	int follow;         /* follow symlinks */
 	uint64_t min_age_s; /* leave younger files for the next run */
+
+	/* How objects are stored: by settings for all of them, by a file that has settings for
+	 * patterns too (man page, RULES; the settings here replace those of the file), and by their
+	 * type. A file that was uploaded before is not uploaded again because of them. */
+	const struct s3once_setting *settings;
+	size_t n_settings;
+	const char *rules_file;  /* NULL: none */
+	const char *media_types; /* a file like /etc/mime.types: content types by extension */
+	const char *expected_bucket_owner; /* the account's 12 digits; NULL: any */
+	int requester_pays;                /* we pay for requests to another's bucket */
 
 	/* How. */
 	enum s3once_if_changed if_changed;

@@ -12,7 +12,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#define REQUEST_HEADERS_MAX 64
+#define REQUEST_HEADERS_MAX 100
 #define EXPECT_MIN_BYTES    (1U << 20)
 
 struct http_shared {

@@ -64,6 +64,12 @@ struct service *s3_service(struct s3 *s3)
 	return s3->service;
 }
 
+void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays)
+{
+	s3->expected_owner = expected_owner;
+	s3->requester_pays = requester_pays;
+}
+
 enum s3_known s3_knows(const struct s3 *s3, enum s3_ability ability)
 {
 	return (enum s3_known)atomic_load_explicit(&s3->known[ability], memory_order_relaxed);
@@ -124,6 +130,7 @@ static void read_sums(const struct http_reply *reply, struct s3_object *ret)
 	const char *etag = http_reply_header(reply, "etag");
 	s3_strip_etag(etag ? etag : "", ret->etag);
 	s3_copy_header(reply, "x-amz-checksum-crc32c", ret->crc32c, sizeof(ret->crc32c));
+	ret->etag_is_opaque = s3_reply_etag_is_opaque(reply);
 }
 
 enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret,
@@ -131,10 +138,11 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 {
 	struct s3_request request;
 	struct http_reply reply = {0};
-	s3_request_begin(&request, conn, S3_PUT_OBJECT, "PUT", put->key, &put->limits);
+	s3_request_begin(&request, conn, S3_PUT_OBJECT, "PUT", put->target.key, &put->limits);
 	s3_request_body(&request, put->body, put->sums);
 	s3_request_condition(&request, &put->condition);
 	s3_request_meta(&request, &put->meta);
+	s3_request_target(&request, &put->target);
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	s3_learn_condition(conn->s3, S3_PUT_CONDITION, &put->condition, outcome, reply.status);
 	if (outcome == OUTCOME_OK) {
@@ -167,13 +175,14 @@ static void read_meta(const struct http_reply *reply, struct s3_meta *ret)
 	ret->part_bytes = header_number(reply, "x-amz-meta-s3once-part", &found);
 }
 
-enum outcome s3_head_object(struct s3_conn *conn, const char *key, const struct call_limits *limits,
-	struct s3_object *ret, struct problem *ret_problem)
+enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
+	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem)
 {
 	struct s3_request request;
 	struct http_reply reply = {0};
-	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", key, limits);
+	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
 	s3_request_header(&request, "x-amz-checksum-mode", "ENABLED");
+	s3_request_target(&request, target);
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		bool found;

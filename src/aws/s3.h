@@ -2,6 +2,7 @@
  * Reference. */
 #pragma once
 #include "aws/call.h"
+#include "aws/s3_headers.h"
 #include "base/checksum.h"
 
 /* A bucket at an endpoint, shared by all threads. */
@@ -12,6 +13,9 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 	struct s3 **ret, struct problem *ret_problem);
 void s3_close(struct s3 *s3);
 struct service *s3_service(struct s3 *s3); /* borrowed: counters, clock */
+/* Before the first request, for all of them: the account that the bucket must belong to (12 digits,
+ * borrowed until s3_close; NULL: any), and whether we pay for requests to another's bucket. */
+void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays);
 
 /* What a run learns about a server, or knows of AWS from the start. Lock-free; several threads may
  * learn the same. */
@@ -44,6 +48,13 @@ struct s3_meta {
 	uint64_t part_bytes; /* of a multipart upload, else 0 */
 };
 
+/* An object that is or is to be: its key, and how it is stored. Borrowed during the call. */
+struct s3_target {
+	const char *key;
+	const struct s3_headers *headers; /* prepared; NULL: as the server does by itself */
+	const char *content_type;         /* where the headers name none; or NULL */
+};
+
 #define S3_ETAG_MAX 128
 #define S3_SUM_MAX  32
 struct s3_object {
@@ -51,6 +62,7 @@ struct s3_object {
 	char etag[S3_ETAG_MAX + 1]; /* without quotes, "" if the reply has none */
 	char crc32c[S3_SUM_MAX +
 		    1]; /* base64 as the server gave it, perhaps "…-N" (composite), "" if none */
+	bool etag_is_opaque; /* it is encrypted such that its etag is no MD5 (SSE-KMS, SSE-C) */
 	struct s3_meta meta; /* of HEAD only */
 };
 
@@ -61,7 +73,7 @@ struct s3_condition {
 };
 
 struct s3_put {
-	const char *key;
+	struct s3_target target;
 	const struct http_body *body; /* read twice or more: its bytes must match sums each time */
 	const struct sums *sums;      /* CRC32C goes out as x-amz-checksum-crc32c, MD5 (if there) as
 					 Content-MD5, SHA-256 as payload hash */
@@ -73,15 +85,17 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	struct problem *ret_problem);
 
 /* HEAD with x-amz-checksum-mode: ENABLED. */
-enum outcome s3_head_object(struct s3_conn *conn, const char *key, const struct call_limits *limits,
-	struct s3_object *ret, struct problem *ret_problem);
+enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
+	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem);
 
 /* *ret_upload_id is the caller's to free. Asks for a full-object CRC32C. */
-enum outcome s3_create_upload(struct s3_conn *conn, const char *key, const struct s3_meta *meta,
-	const struct call_limits *limits, char **ret_upload_id, struct problem *ret_problem);
+enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_target *target,
+	const struct s3_meta *meta, const struct call_limits *limits, char **ret_upload_id,
+	struct problem *ret_problem);
 
 struct s3_part_put {
-	const char *key, *upload_id;
+	struct s3_target target;
+	const char *upload_id;
 	unsigned part_number; /* from 1 */
 	const struct http_body *body;
 	const struct sums *sums;
@@ -93,18 +107,20 @@ struct s3_part {
 	uint64_t size;
 	char etag[S3_ETAG_MAX + 1];
 	char crc32c[S3_SUM_MAX + 1]; /* "" if the server keeps none */
+	bool etag_is_opaque;         /* as of an object; of the reply to UploadPart only */
 };
 enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 	struct s3_part *ret, struct problem *ret_problem);
 
 /* All parts, in order of number, page by page; `each` returning nonzero ends it with OUTCOME_LOCAL.
  */
-enum outcome s3_list_parts(struct s3_conn *conn, const char *key, const char *upload_id,
-	const struct call_limits *limits, int (*each)(void *arg, const struct s3_part *part),
-	void *arg, struct problem *ret_problem);
+enum outcome s3_list_parts(struct s3_conn *conn, const struct s3_target *target,
+	const char *upload_id, const struct call_limits *limits,
+	int (*each)(void *arg, const struct s3_part *part), void *arg, struct problem *ret_problem);
 
 struct s3_complete {
-	const char *key, *upload_id;
+	struct s3_target target;
+	const char *upload_id;
 	const struct s3_part *parts; /* in order of number */
 	size_t n_parts;
 	uint64_t size;   /* of the whole object, sent as x-amz-mp-object-size */

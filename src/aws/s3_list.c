@@ -44,9 +44,9 @@ static enum outcome list_parts_page(struct s3_request *request, struct part_visi
 	return outcome;
 }
 
-enum outcome s3_list_parts(struct s3_conn *conn, const char *key, const char *upload_id,
-	const struct call_limits *limits, int (*each)(void *arg, const struct s3_part *part),
-	void *arg, struct problem *ret_problem)
+enum outcome s3_list_parts(struct s3_conn *conn, const struct s3_target *target,
+	const char *upload_id, const struct call_limits *limits,
+	int (*each)(void *arg, const struct s3_part *part), void *arg, struct problem *ret_problem)
 {
 	struct part_visit visit = {.each = each, .arg = arg};
 	enum outcome outcome;
@@ -55,10 +55,11 @@ enum outcome s3_list_parts(struct s3_conn *conn, const char *key, const char *up
 		struct s3_request request;
 		char number[16];
 		snprintf(number, sizeof(number), "%u", marker);
-		s3_request_begin(&request, conn, S3_LIST_PARTS, "GET", key, limits);
+		s3_request_begin(&request, conn, S3_LIST_PARTS, "GET", target->key, limits);
 		if (marker)
 			s3_request_query(&request, "part-number-marker", number);
 		s3_request_query(&request, "uploadId", upload_id);
+		s3_request_target(&request, target);
 		request.call.read_error = s3_reply_error_or_xml;
 		request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
 		outcome = list_parts_page(&request, &visit, &marker, ret_problem);

@@ -3,18 +3,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum outcome s3_create_upload(struct s3_conn *conn, const char *key, const struct s3_meta *meta,
-	const struct call_limits *limits, char **ret_upload_id, struct problem *ret_problem)
+enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_target *target,
+	const struct s3_meta *meta, const struct call_limits *limits, char **ret_upload_id,
+	struct problem *ret_problem)
 {
 	struct s3_request request;
 	struct http_reply reply = {0};
-	s3_request_begin(&request, conn, S3_CREATE_UPLOAD, "POST", key, limits);
+	s3_request_begin(&request, conn, S3_CREATE_UPLOAD, "POST", target->key, limits);
 	s3_request_query(&request, "uploads", "");
 	if (!conn->s3->checksum_when_required) {
 		s3_request_header(&request, "x-amz-checksum-algorithm", "CRC32C");
 		s3_request_header(&request, "x-amz-checksum-type", "FULL_OBJECT");
 	}
 	s3_request_meta(&request, meta);
+	s3_request_target(&request, target);
 	request.call.read_error = s3_reply_error_or_xml;
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
@@ -34,16 +36,18 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 	struct http_reply reply = {0};
 	char number[16];
 	snprintf(number, sizeof(number), "%u", put->part_number);
-	s3_request_begin(&request, conn, S3_UPLOAD_PART, "PUT", put->key, &put->limits);
+	s3_request_begin(&request, conn, S3_UPLOAD_PART, "PUT", put->target.key, &put->limits);
 	s3_request_query(&request, "partNumber", number);
 	s3_request_query(&request, "uploadId", put->upload_id);
 	s3_request_body(&request, put->body, put->sums);
+	s3_request_target(&request, &put->target);
 	enum outcome outcome =
 		s3_outcome_of_upload(s3_request_perform(&request, &reply, ret_problem));
 	if (outcome == OUTCOME_OK) {
 		const char *etag = http_reply_header(&reply, "etag");
 		*ret = (struct s3_part){.part_number = put->part_number, .size = put->body->bytes};
 		s3_strip_etag(etag ? etag : "", ret->etag);
+		ret->etag_is_opaque = s3_reply_etag_is_opaque(&reply);
 		s3_copy_header(&reply, "x-amz-checksum-crc32c", ret->crc32c, sizeof(ret->crc32c));
 		/* So that a run of large files alone is spared MD5 as well. */
 		if (put->sums->kinds & DIGEST_CRC32C &&
@@ -90,7 +94,7 @@ static void begin_complete(
 	struct s3_request *request, struct s3_conn *conn, const struct s3_complete *complete)
 {
 	s3_request_begin(
-		request, conn, S3_COMPLETE_UPLOAD, "POST", complete->key, &complete->limits);
+		request, conn, S3_COMPLETE_UPLOAD, "POST", complete->target.key, &complete->limits);
 	s3_request_query(request, "uploadId", complete->upload_id);
 	add_part_list(&conn->body, complete);
 	request->call.body =
@@ -99,6 +103,7 @@ static void begin_complete(
 	request->call.read_error = s3_reply_error_or_xml;
 	s3_request_header(request, "content-type", "application/xml");
 	s3_request_condition(request, &complete->condition);
+	s3_request_target(request, &complete->target);
 	if (!conn->s3->checksum_when_required) {
 		crc32c_to_base64(complete->crc32c, request->crc32c);
 		s3_request_header(request, "x-amz-checksum-crc32c", request->crc32c);
@@ -120,7 +125,8 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 	s3_learn_condition(
 		conn->s3, S3_COMPLETE_CONDITION, &complete->condition, outcome, reply.status);
 	if (outcome == OUTCOME_OK) {
-		struct s3_object object = {.size = complete->size};
+		struct s3_object object = {
+			.size = complete->size, .etag_is_opaque = s3_reply_etag_is_opaque(&reply)};
 		int error = s3_reply_complete(text_string(&reply.body), reply.body.len, &object);
 		if (error < 0)
 			outcome = s3_not_understood(error, ret_problem);

@@ -12,6 +12,7 @@ static const struct call_limits no_limits;
 void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_kind kind,
 	const char *method, const char *key, const struct call_limits *limits)
 {
+	const struct s3 *s3 = conn->s3;
 	*request = (struct s3_request){
 		.conn = conn,
 		.call = {.kind = kind,
@@ -28,6 +29,10 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 		text_add_char(&conn->path, '/');
 		uri_encode(&conn->path, key, strlen(key), 1);
 	}
+	if (s3->expected_owner)
+		s3_request_header(request, "x-amz-expected-bucket-owner", s3->expected_owner);
+	if (s3->requester_pays && kind != S3_HEAD_BUCKET)
+		s3_request_header(request, "x-amz-request-payer", "requester");
 }
 
 void s3_request_query(struct s3_request *request, const char *name, const char *value)
@@ -79,6 +84,20 @@ void s3_request_condition(struct s3_request *request, const struct s3_condition 
 			condition->if_match);
 		s3_request_header(request, "if-match", request->if_match);
 	}
+}
+
+void s3_request_target(struct s3_request *request, const struct s3_target *target)
+{
+	const unsigned kind = request->call.kind;
+	const bool stores = kind == S3_PUT_OBJECT || kind == S3_CREATE_UPLOAD;
+	const struct call_header *headers;
+	const size_t n = s3_headers_of(
+		target->headers, stores ? S3_HEADERS_STORE : S3_HEADERS_ACCESS, &headers);
+	for (size_t i = 0; i < n; i++)
+		s3_request_header(request, headers[i].name, headers[i].value);
+	if (stores && target->content_type &&
+		!(target->headers && s3_headers_have_type(target->headers)))
+		s3_request_header(request, "content-type", target->content_type);
 }
 
 void s3_request_meta(struct s3_request *request, const struct s3_meta *meta)
@@ -150,6 +169,13 @@ void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 		s3_learn(s3, ability, true);
 	else if (outcome == OUTCOME_UNSUPPORTED && status == 501)
 		s3_learn(s3, ability, false);
+}
+
+bool s3_reply_etag_is_opaque(const struct http_reply *reply)
+{
+	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");
+	return (sse && strncmp(sse, "aws:kms", 7) == 0) ||
+	       http_reply_header(reply, "x-amz-server-side-encryption-customer-algorithm");
 }
 
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size)

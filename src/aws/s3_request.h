@@ -20,6 +20,8 @@ struct s3 {
 	struct service *service;
 	char *bucket;
 	bool is_tls, is_aws;
+	const char *expected_owner;
+	bool requester_pays;
 	bool signs_payload, checksum_when_required; /* as the settings say */
 	atomic_int known[S3_ABILITIES];             /* enum s3_known */
 };
@@ -30,11 +32,14 @@ struct s3_conn {
 	struct text path, query, body; /* of the request under way */
 };
 
+/* Ours (at most 16), and an object's settings. */
+#define S3_REQUEST_HEADERS_MAX 80
+
 /* A request being made; its texts are the connection's, so one at a time. */
 struct s3_request {
 	struct s3_conn *conn;
 	struct call call;
-	struct call_header headers[16];
+	struct call_header headers[S3_REQUEST_HEADERS_MAX];
 	char crc32c[CRC32C_BASE64_CHARS + 1];
 	char md5[25], sha256[65], if_match[S3_ETAG_MAX + 3];
 	char mtime[32], part_bytes[24], size[24];
@@ -51,6 +56,8 @@ void s3_request_header(struct s3_request *request, const char *name, const char 
 void s3_request_body(
 	struct s3_request *request, const struct http_body *body, const struct sums *sums);
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
+/* The settings of the object that go with this kind of request. */
+void s3_request_target(struct s3_request *request, const struct s3_target *target);
 void s3_request_meta(struct s3_request *request, const struct s3_meta *meta);
 /* ret_reply is zeroed before and cleared after by the caller. */
 enum outcome s3_request_perform(
@@ -62,6 +69,8 @@ enum outcome s3_outcome_of_upload(enum outcome outcome);
  * Complete. */
 void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 	const struct s3_condition *condition, enum outcome outcome, int status);
+/* Whether the reply says that the object's etag is no MD5: Amazon S3 API Reference, "Object". */
+bool s3_reply_etag_is_opaque(const struct http_reply *reply);
 /* The header's value, or "" where it is missing or does not fit. */
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
 /* The outcome of a reply that was whole XML, but not the one expected (error: of s3_reply_*): what

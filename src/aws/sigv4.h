@@ -40,7 +40,7 @@ struct sigv4_request {
 	const char *region, *service; /* service "s3" or "dynamodb" */
 	int64_t wall_s;               /* seconds since the epoch */
 };
-#define SIGV4_HEADERS_MAX 48
+#define SIGV4_HEADERS_MAX 96
 
 /* Writes the value of the Authorization header such that, sent with exactly these headers, this is
  * a correctly signed request. The caller puts x-amz-date (clock_format_amz of wall_s),

@@ -32,12 +32,15 @@ void clock_boot_id(char ret_id[static 37])
 	close(fd);
 }
 
-/* Not strptime: month names must not depend on the locale. Month from 0, or -1. */
+/* Not strptime or strftime: names must not depend on the locale. */
+static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+static const char weekdays[] = "SunMonTueWedThuFriSat";
+
+/* Month from 0, or -1. */
 static int month_of(const char *name)
 {
-	static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 	for (int i = 0; i < 12 && strlen(name) == 3; i++)
-		if (memcmp(names + 3 * i, name, 3) == 0)
+		if (memcmp(months + 3 * i, name, 3) == 0)
 			return i;
 	return -1;
 }
@@ -146,6 +149,17 @@ static struct tm fields_of(int64_t wall_s)
 	if (!gmtime_r(&t, &tm) || tm.tm_year < -900 || tm.tm_year > LAST_YEAR)
 		return (struct tm){.tm_year = 70, .tm_mday = 1};
 	return tm;
+}
+
+void clock_format_http_date(int64_t wall_s, char ret[static CLOCK_HTTP_DATE_CHARS])
+{
+	struct tm tm = fields_of(wall_s);
+	strcpy(ret, "aaa, dd aaa ");
+	memcpy(ret, weekdays + 3 * tm.tm_wday, 3);
+	strftime(ret + 5, 3, "%d", &tm);
+	ret[7] = ' ';
+	memcpy(ret + 8, months + 3 * tm.tm_mon, 3);
+	strftime(ret + 12, CLOCK_HTTP_DATE_CHARS - 12, "%Y %H:%M:%S GMT", &tm);
 }
 
 void clock_format_amz(int64_t wall_s, char ret[static 17])

@@ -16,6 +16,9 @@ void clock_boot_id(char ret_id[static 37]);
 
 /* An HTTP date (RFC 9110, all three forms) as seconds since the epoch, or -EINVAL. Pure. */
 int64_t clock_parse_http_date(const char *s);
+#define CLOCK_HTTP_DATE_CHARS 30
+/* "Sun, 06 Nov 1994 08:49:37 GMT". Pure. */
+void clock_format_http_date(int64_t wall_s, char ret[static CLOCK_HTTP_DATE_CHARS]);
 /* "20261121T075628Z", as SigV4 wants it. Pure. */
 void clock_format_amz(int64_t wall_s, char ret[static 17]);
 /* An ISO 8601 UTC time ("2026-11-21T07:56:28Z", fraction and +00:00 allowed) as seconds since the

@@ -10,15 +10,10 @@
 
 #define FILE_MAX_BYTES (1U << 20)
 
-/* All strings lie in ini.text. A section's own entry has no key; a sub-key has a parent. */
-struct entry {
-	const char *section, *parent, *key;
-	char *value;
-};
 struct ini {
-	char *text; /* the file, cut into strings in place */
+	char *text; /* the file, cut into strings in place: all strings of the entries lie in it */
 	size_t size;
-	struct entry *entries;
+	struct ini_entry *entries;
 	size_t n, cap;
 };
 
@@ -48,11 +43,11 @@ static char *trim(char *s)
 	return s;
 }
 
-static int add(struct ini *ini, struct entry entry)
+static int add(struct ini *ini, struct ini_entry entry)
 {
 	if (ini->n == ini->cap) {
 		size_t cap = ini->cap ? 2 * ini->cap : 32;
-		struct entry *entries = realloc(ini->entries, cap * sizeof *entries);
+		struct ini_entry *entries = realloc(ini->entries, cap * sizeof *entries);
 		if (!entries)
 			return -ENOMEM;
 		ini->entries = entries;
@@ -77,7 +72,7 @@ static int read_section(struct ini *ini, char *line)
 			*to++ = is_blank(*from) ? ' ' : *from;
 	*to = 0;
 	name = trim(name);
-	return *name ? add(ini, (struct entry){.section = name}) : -EBADMSG;
+	return *name ? add(ini, (struct ini_entry){.section = name}) : -EBADMSG;
 }
 
 /* "key = value" or "key: value", without a comment that begins after a space. */
@@ -92,14 +87,14 @@ static int read_pair(struct ini *ini, const char *section, const char *parent, c
 			*at = 0;
 			break;
 		}
-	return add(ini, (struct entry){section, parent, trim(line), trim(value)});
+	return add(ini, (struct ini_entry){section, parent, trim(line), trim(value)});
 }
 
 /* An indented line after a key: a sub-key of one without value, else more of its value, which ends
  * earlier in the same buffer. */
 static int read_indented(struct ini *ini, char *line)
 {
-	const struct entry *last = &ini->entries[ini->n - 1];
+	const struct ini_entry *last = &ini->entries[ini->n - 1];
 	if (last->parent || !*last->value)
 		return read_pair(ini, last->section, last->parent ? last->parent : last->key, line);
 	char *end = last->value + strlen(last->value);
@@ -114,7 +109,7 @@ static int read_line(struct ini *ini, char *line)
 	line = trim(line);
 	if (!*line || *line == '#' || *line == ';')
 		return 0;
-	const struct entry *last = ini->n ? &ini->entries[ini->n - 1] : NULL;
+	const struct ini_entry *last = ini->n ? &ini->entries[ini->n - 1] : NULL;
 	if (indented && last && last->key)
 		return read_indented(ini, line);
 	if (*line == '[')
@@ -198,7 +193,7 @@ int ini_load(const char *path, struct ini **ret, int *ret_line)
 }
 
 /* Whether the entry is asked for as name: "key", or "parent.key". */
-static bool is_named(const struct entry *entry, const char *name)
+static bool is_named(const struct ini_entry *entry, const char *name)
 {
 	if (!entry->key)
 		return false;
@@ -223,4 +218,13 @@ bool ini_has_section(const struct ini *ini, const char *section)
 		if (!ini->entries[i].key && strcmp(ini->entries[i].section, section) == 0)
 			return true;
 	return false;
+}
+
+int ini_each(
+	const struct ini *ini, int (*each)(void *arg, const struct ini_entry *entry), void *arg)
+{
+	int ended = 0;
+	for (size_t i = 0; i < ini->n && !ended; i++)
+		ended = each(arg, &ini->entries[i]);
+	return ended;
 }

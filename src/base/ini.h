@@ -23,5 +23,15 @@ void ini_free(struct ini *ini);
  * folding inner spaces and dropping quotes ([profile "a b"] is "profile a b"); keys without regard
  * to case. */
 const char *ini_get(const struct ini *ini, const char *section, const char *key);
+/* A line of the file. Borrowed until ini_free; lines of one section have the same section pointer,
+ * and a section that comes again has another. */
+struct ini_entry {
+	const char *section, *parent,
+		*key; /* key NULL: the section's own line; parent: of a sub-key */
+	char *value;
+};
+/* Every line in order; nonzero from `each` ends it and is returned. */
+int ini_each(
+	const struct ini *ini, int (*each)(void *arg, const struct ini_entry *entry), void *arg);
 /* Whether [section] stands in the file. */
 bool ini_has_section(const struct ini *ini, const char *section);

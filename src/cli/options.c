@@ -91,6 +91,17 @@ static int add_rule(struct option_rules *rules, bool include, const char *patter
 	return 0;
 }
 
+static int add_setting(struct option_settings *settings, const char *name, const char *value,
+	struct problem *ret_problem)
+{
+	if (!*value) {
+		problem_set(ret_problem, "the value is empty");
+		return -EINVAL;
+	}
+	settings->settings[settings->n++] = (struct s3once_setting){.name = name, .value = value};
+	return 0;
+}
+
 static int set_choice(
 	const struct option *option, int *field, const char *value, struct problem *ret_problem)
 {
@@ -168,6 +179,8 @@ static int set_value(const struct match *match, const char *value, struct proble
 	case OPTION_EXCLUDE:
 	case OPTION_INCLUDE:
 		return add_rule(match->field, match->option->type == OPTION_INCLUDE, value);
+	case OPTION_SETTING:
+		return add_setting(match->field, match->option->name, value, ret_problem);
 	}
 	return -EINVAL;
 }

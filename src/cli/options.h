@@ -18,11 +18,17 @@ enum option_type {
 	OPTION_DURATION, /* uint64_t, milliseconds */
 	OPTION_EXCLUDE,  /* struct option_rules: one more, in order with OPTION_INCLUDE */
 	OPTION_INCLUDE,
-	OPTION_HELP, /* no field: ends the parsing */
+	OPTION_SETTING, /* struct option_settings: one more, by the option's name */
+	OPTION_HELP,    /* no field: ends the parsing */
 };
 
 struct option_rules {
 	struct s3once_rule *rules; /* the caller's, with room for one of each word of argv */
+	size_t n;
+};
+
+struct option_settings {
+	struct s3once_setting *settings; /* the caller's, with room for one of each word of argv */
 	size_t n;
 };
 

@@ -56,6 +56,67 @@ static const struct option what_options[] = {
 	{NULL},
 };
 
+static const char *const payers[] = {"owner", "requester", NULL};
+
+#define SETTING(setting_name, setting_argument, setting_help)                                      \
+	{                                                                                          \
+		.name = (setting_name), .type = OPTION_SETTING, .offset = OWN(settings),           \
+		.argument = (setting_argument), .help = (setting_help)                             \
+	}
+
+static const struct option object_options[] = {
+	SETTING("storage-class", "CLASS", "STANDARD_IA, GLACIER, … or one of the server's own"),
+	SETTING("acl", "ACL", "private, public-read, bucket-owner-full-control, …"),
+	SETTING("grant", "WHAT=TYPE=WHO",
+		"read, readacl, writeacl or full to id=USER, uri=GROUP\n"
+		"or emailaddress=ADDRESS; may be repeated"),
+	SETTING("tag", "KEY=VALUE", "may be repeated, up to ten times"),
+	SETTING("metadata", "KEY=VALUE", "may be repeated"),
+	SETTING("content-type", "TYPE", "such as text/plain; see also --media-types"),
+	SETTING("content-encoding", "CODING", "such as gzip"),
+	SETTING("content-language", "TAG", "such as de"),
+	SETTING("content-disposition", "TEXT", "such as attachment"),
+	SETTING("cache-control", "TEXT", "such as max-age=3600"),
+	SETTING("expires", "TIME", "such as 2030-12-31T23:59:59Z, UTC"),
+	SETTING("website-redirect", "PLACE", "of a bucket that is a website: /KEY or a URL"),
+	SETTING("sse", "KIND",
+		"encryption by the server: AES256, aws:kms or\n"
+		"aws:kms:dsse"),
+	SETTING("sse-kms-key-id", "ID", "the key of aws:kms"),
+	SETTING("sse-kms-context", "JSON", "its encryption context, an object of strings"),
+	SETTING("sse-bucket-key", "true|false", "whether a key of the bucket saves calls of KMS"),
+	SETTING("sse-c-key-file", "FILE",
+		"encryption with the key in FILE: 32 bytes, or their\n"
+		"base64"),
+	SETTING("object-lock-mode", "MODE", "GOVERNANCE or COMPLIANCE"),
+	SETTING("object-lock-retain-until-date", "TIME",
+		"until when objects cannot be deleted, UTC"),
+	SETTING("object-lock-legal-hold", "ON|OFF", "whether objects cannot be deleted at all"),
+	{.name = "media-types",
+		.type = OPTION_STRING,
+		.offset = RUN(media_types),
+		.argument = "FILE",
+		.help = "content types by extension, such as /etc/mime.types"},
+	{.name = "rules",
+		.type = OPTION_STRING,
+		.offset = RUN(rules_file),
+		.argument = "FILE",
+		.help = "these options for files that match a pattern, as in\n"
+			"config/rules.example; those given here win"},
+	{.name = "expected-bucket-owner",
+		.type = OPTION_STRING,
+		.offset = RUN(expected_bucket_owner),
+		.argument = "ACCOUNT",
+		.help = "refuse a bucket that is not this account's"},
+	{.name = "request-payer",
+		.type = OPTION_CHOICE,
+		.offset = OWN(pays),
+		.argument = "owner|requester",
+		.help = "who pays for requests [owner]",
+		.choices = payers},
+	{NULL},
+};
+
 static const struct option how_options[] = {
 	{.name = "if-changed",
 		.type = OPTION_CHOICE,
@@ -174,7 +235,7 @@ static const struct option_conflict conflicts[] = {
 	{NULL},
 };
 
-enum { GROUPS = 8 };
+enum { GROUPS = 9 };
 
 /* Fills the groups with the fields of *options, which may be NULL for --help. */
 static struct command push_command(
@@ -184,6 +245,7 @@ static struct command push_command(
 	const struct option_group filled[GROUPS] = {
 		{"What to upload", what_options, options},
 		{"How", how_options, options},
+		{"Objects", object_options, options},
 		{"Marks and lease", access_marks_options, access},
 		{NULL, lease_options, options},
 		{"Services", access_s3_options, access},
@@ -281,6 +343,9 @@ static void translate(struct push_options *o)
 	const struct access *access = &o->access;
 	o->run.rules = o->rules.rules;
 	o->run.n_rules = o->rules.n;
+	o->run.settings = o->settings.settings;
+	o->run.n_settings = o->settings.n;
+	o->run.requester_pays = o->pays;
 	o->run.min_age_s = (o->min_age_ms + 999) / 1000;
 	o->run.grace_ms = o->grace_ms ? o->grace_ms : 1;
 	o->run.attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
@@ -301,7 +366,8 @@ int push_options_parse(int argc, char **argv, struct push_options *ret, struct p
 	struct option_group groups[GROUPS];
 	struct command command = push_command(groups, ret);
 	ret->rules.rules = calloc((size_t)argc, sizeof *ret->rules.rules);
-	if (!ret->rules.rules)
+	ret->settings.settings = calloc((size_t)argc, sizeof *ret->settings.settings);
+	if (!ret->rules.rules || !ret->settings.settings)
 		return refuse(ret_problem, "out of memory");
 	int n = options_parse(&command, argc, argv, ret_problem);
 	if (n < 0)
@@ -317,7 +383,9 @@ int push_options_parse(int argc, char **argv, struct push_options *ret, struct p
 void push_options_clear(struct push_options *options)
 {
 	free(options->rules.rules);
+	free(options->settings.settings);
 	options->rules = (struct option_rules){0};
+	options->settings = (struct option_settings){0};
 }
 
 void push_options_help(void)

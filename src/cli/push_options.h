@@ -8,9 +8,11 @@ struct push_options {
 	struct s3once_options run; /* what the library is told; borrows from here and from argv */
 	struct access access;
 	struct option_rules rules;
+	struct option_settings settings;
 	struct s3_url url;
 	uint64_t min_age_ms, grace_ms;
 	unsigned retries, verbose;
+	int pays; /* index of "requester" */
 	int wait, json, quiet, no_progress;
 	bool marks_by_default; /* nobody chose the marks */
 };

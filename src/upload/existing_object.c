@@ -156,8 +156,7 @@ enum step look_at_object(struct worker *worker, struct file *file)
 	struct s3_object object = {0};
 	struct problem problem = {0};
 	const struct call_limits limits = run_limits(worker->run);
-	enum outcome o =
-		s3_head_object(worker->s3, file->candidate->key, &limits, &object, &problem);
+	enum outcome o = s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
 	switch (o) {
 	case OUTCOME_OK:
 		return judge(worker, file, &object);
@@ -167,6 +166,11 @@ enum step look_at_object(struct worker *worker, struct file *file)
 		problem_prefix(&problem,
 			"whether the object is there already cannot be seen: allow s3:GetObject and "
 			"s3:ListBucket");
+		return file_outcome(worker, file, o, &problem);
+	case OUTCOME_INVALID:
+		if (file->target.headers && s3_headers_have_key(file->target.headers))
+			problem_prefix(&problem,
+				"the object that is there is not encrypted with this sse-c-key-file");
 		return file_outcome(worker, file, o, &problem);
 	default:
 		return file_outcome(worker, file, o, &problem);
@@ -199,8 +203,7 @@ enum step file_prove_by_head(struct worker *worker, struct file *file)
 	struct problem problem = {0};
 	const struct call_limits limits = run_limits(worker->run);
 	enum proof proof = PROOF_MISSING;
-	enum outcome o =
-		s3_head_object(worker->s3, file->candidate->key, &limits, &object, &problem);
+	enum outcome o = s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
 	if (o == OUTCOME_DENIED) {
 		problem_prefix(&problem, "uploaded, but it cannot be proven without s3:GetObject");
 		return file_outcome(worker, file, o, &problem);

@@ -26,6 +26,9 @@ static const char *contradiction(const struct s3once_options *o)
 		return "a lease must be at least twice as long as the heartbeat";
 	if (o->lease_ms < 1000 || o->lease_ms > 24ULL * 3600 * 1000)
 		return "a lease lasts from one second to one day";
+	const char *owner = o->expected_bucket_owner;
+	if (owner && (strlen(owner) != 12 || owner[strspn(owner, "0123456789")]))
+		return "the expected bucket owner is an account number of 12 digits";
 	return NULL;
 }
 

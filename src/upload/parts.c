@@ -111,8 +111,8 @@ static enum step resume(struct worker *worker, struct file *file, struct upload 
 {
 	struct problem problem = {0};
 	const struct call_limits limits = run_limits(worker->run);
-	enum outcome o = s3_list_parts(worker->s3, file->candidate->key, file->upload_id, &limits,
-		note_part, upload, &problem);
+	enum outcome o = s3_list_parts(
+		worker->s3, &file->target, file->upload_id, &limits, note_part, upload, &problem);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
 	return o == OUTCOME_NO_UPLOAD ? upload_is_gone(worker, file)
@@ -165,8 +165,8 @@ static enum step create(struct worker *worker, struct file *file)
 		return step;
 	const struct s3_meta meta = file_meta(worker, file);
 	const struct call_limits limits = run_limits(worker->run);
-	enum outcome o = s3_create_upload(
-		worker->s3, file->candidate->key, &meta, &limits, &upload_id, &problem);
+	enum outcome o =
+		s3_create_upload(worker->s3, &file->target, &meta, &limits, &upload_id, &problem);
 	if (o == OUTCOME_OK)
 		return record(worker, file, upload_id);
 	/* No reply that can be read: an upload nobody knows of costs storage only. */
@@ -229,7 +229,7 @@ static enum outcome put_part(struct worker *worker, struct upload *upload, unsig
 	struct body stream = {.range = *range, .state = file->state};
 	const struct http_body body = body_stream(&stream);
 	const struct s3_part_put put = {
-		.key = file->candidate->key,
+		.target = file->target,
 		.upload_id = file->upload_id,
 		.part_number = index + 1,
 		.body = &body,
@@ -303,7 +303,7 @@ static enum step prove(struct worker *worker, struct upload *upload, const struc
 	if (proof != PROOF_YES || !*object.etag) {
 		const struct call_limits limits = run_limits(worker->run);
 		struct problem problem = {0};
-		if (s3_head_object(worker->s3, file->candidate->key, &limits, &object, &problem) ==
+		if (s3_head_object(worker->s3, &file->target, &limits, &object, &problem) ==
 			OUTCOME_OK)
 			proof = proof_parts(upload->sums, n, &object, true);
 	}
@@ -370,7 +370,7 @@ static enum step complete(struct worker *worker, struct upload *upload)
 	if (error)
 		return file_read_error(worker, file, error);
 	const struct s3_complete call = {
-		.key = file->candidate->key,
+		.target = file->target,
 		.upload_id = file->upload_id,
 		.parts = upload->done,
 		.n_parts = file->plan.n_parts,

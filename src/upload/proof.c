@@ -20,14 +20,14 @@ unsigned proof_etag_parts(const char *etag)
 	return *end || end == dash + 1 || n > 10000 ? 0 : (unsigned)n;
 }
 
-/* Compares the MD5 that an etag is with ours. */
-static enum proof by_md5(const struct sums *sums, const char *etag)
+/* Compares the MD5 that an etag is with ours. One that is opaque may be it, too. */
+static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaque)
 {
 	if (!is_md5(etag) || !(sums->kinds & DIGEST_MD5))
 		return PROOF_MISSING;
 	char hex[33];
 	hex_encode(sums->md5, sizeof sums->md5, hex);
-	return strcasecmp(hex, etag) ? PROOF_NO : PROOF_YES;
+	return !strcasecmp(hex, etag) ? PROOF_YES : is_opaque ? PROOF_MISSING : PROOF_NO;
 }
 
 static enum proof by_crc(uint32_t crc, const char *told)
@@ -43,7 +43,7 @@ enum proof proof_whole(const struct sums *sums, const struct s3_object *object, 
 	if (size_known && object->size != sums->bytes)
 		return PROOF_NO;
 	enum proof proof = by_crc(sums->crc32c, object->crc32c);
-	return proof == PROOF_MISSING ? by_md5(sums, object->etag) : proof;
+	return proof == PROOF_MISSING ? by_md5(sums, object->etag, object->etag_is_opaque) : proof;
 }
 
 enum proof proof_part(const struct sums *sums, const struct s3_part *part)
@@ -51,7 +51,7 @@ enum proof proof_part(const struct sums *sums, const struct s3_part *part)
 	if (part->size != sums->bytes)
 		return PROOF_NO;
 	enum proof proof = by_crc(sums->crc32c, part->crc32c);
-	return proof == PROOF_MISSING ? by_md5(sums, part->etag) : proof;
+	return proof == PROOF_MISSING ? by_md5(sums, part->etag, part->etag_is_opaque) : proof;
 }
 
 uint32_t proof_combined_crc(const struct sums *parts, size_t n)
@@ -81,8 +81,10 @@ static enum proof by_composite_crc(const struct sums *parts, size_t n, const cha
 	return strncmp(ours, told, CRC32C_BASE64_CHARS) ? PROOF_NO : PROOF_YES;
 }
 
-static enum proof by_composite_md5(const struct sums *parts, size_t n, const char *etag)
+static enum proof by_composite_md5(
+	const struct sums *parts, size_t n, const struct s3_object *object)
 {
+	const char *etag = object->etag;
 	if (proof_etag_parts(etag) != n)
 		return PROOF_MISSING;
 	struct digest digest;
@@ -98,7 +100,11 @@ static enum proof by_composite_md5(const struct sums *parts, size_t n, const cha
 	digest_clear(&digest);
 	char hex[33];
 	hex_encode(sums.md5, sizeof sums.md5, hex);
-	return !all ? PROOF_MISSING : strncasecmp(hex, etag, 32) ? PROOF_NO : PROOF_YES;
+	if (!all)
+		return PROOF_MISSING;
+	if (strncasecmp(hex, etag, 32) == 0)
+		return PROOF_YES;
+	return object->etag_is_opaque ? PROOF_MISSING : PROOF_NO;
 }
 
 enum proof proof_parts(
@@ -113,6 +119,6 @@ enum proof proof_parts(
 	if (proof == PROOF_MISSING)
 		proof = by_composite_crc(parts, n, object->crc32c);
 	if (proof == PROOF_MISSING)
-		proof = by_composite_md5(parts, n, object->etag);
+		proof = by_composite_md5(parts, n, object);
 	return proof;
 }

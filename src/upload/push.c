@@ -121,6 +121,14 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 	}
 	if (s3_open(run->aws, run->http, o->bucket, &run->s3, problem))
 		return false;
+	if (object_rules_have_key(run->rules) && strncmp(run->aws->s3_endpoint, "https:", 6)) {
+		problem_set(problem,
+			"sse-c-key-file sends the key with each request, so the endpoint must be https, "
+			"and it is %s",
+			quote(run->aws->s3_endpoint).text);
+		return false;
+	}
+	s3_set_terms(run->s3, o->expected_bucket_owner, o->requester_pays != 0);
 	snprintf(run->space.service, sizeof run->space.service, "%s",
 		aws_settings_service(run->aws));
 	snprintf(run->space.bucket, sizeof run->space.bucket, "%s", o->bucket);
@@ -183,8 +191,11 @@ int s3once_push_new(
 	int error = options_complete(options, &run->options, &problem);
 	if (!error)
 		error = options_filter(options, &run->filter, &problem);
+	if (!error)
+		error = object_rules_new(options, &run->rules, &problem);
 	if (error) {
 		snprintf(ret_text, size, "%s", problem.text);
+		filter_free(run->filter);
 		free(push);
 		return error;
 	}
@@ -434,6 +445,7 @@ void s3once_push_free(struct s3once_push *push)
 	http_shared_free(run->http);
 	aws_settings_free(run->aws);
 	filter_free(run->filter);
+	object_rules_free(run->rules);
 	report_clear(&run->report);
 	pthread_mutex_destroy(&run->locked.mutex);
 	own_files_clear(&run->own_files);

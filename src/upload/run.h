@@ -5,6 +5,7 @@
 #include "marks/process.h"
 #include "marks/session.h"
 #include "scan/scan.h"
+#include "upload/object_rules.h"
 #include "upload/own_files.h"
 #include "upload/queue.h"
 #include "upload/report.h"
@@ -16,6 +17,7 @@ struct run {
 		options; /* defaults filled in; what it points to is borrowed from the caller */
 	char text_bucket[256];
 	struct filter *filter;
+	struct object_rules *rules;
 	struct aws_settings *aws;
 	struct http_shared *http;
 	struct s3 *s3;

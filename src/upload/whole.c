@@ -103,7 +103,7 @@ enum step send_whole(struct worker *worker, struct file *file)
 			return step;
 	}
 	struct s3_put put = {
-		.key = file->candidate->key,
+		.target = file->target,
 		.body = &body,
 		.sums = &file->sums,
 		.condition = file_condition(worker, file, S3_PUT_CONDITION),

@@ -272,6 +272,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		return;
 	}
 	file->candidate = candidate;
+	file->target = object_rules_target(run->rules, candidate->key, candidate->relative);
 	file->fd = -1;
 	enum step step = open_file(worker, file);
 	if (step == STEP_NEXT && candidate->known.state != MARK_ABSENT) {

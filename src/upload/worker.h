@@ -20,6 +20,7 @@ struct worker {
 /* The file under way. Whoever holds the pointer is the only one to touch it. */
 struct file {
 	struct candidate *candidate; /* owned */
+	struct s3_target target;     /* its key, and how it is to be stored */
 	int fd;                      /* -1: not open */
 	struct file_state state;     /* of the version being sent */
 	struct plan plan;

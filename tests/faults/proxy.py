@@ -39,6 +39,7 @@ class Record:
     number: int  # from 1, over everything
     index: int  # from 1, among its kind
     operation: operations.Operation
+    headers: dict  # as they came, names in lower case
     begun: float
     reused: bool  # not the first request of its connection
     pid: int = None  # of the client
@@ -408,7 +409,7 @@ class Proxy(Server):
     async def handle(self, connection, request, pid, reused):
         """Returns whether the connection is over."""
         exchange = Exchange(self, connection, request, None)
-        record = Record(0, 0, None, time.monotonic(), reused, pid)
+        record = Record(0, 0, None, dict(request.headers), time.monotonic(), reused, pid)
         exchange.record = record
         if self.service == "s3":
             record.operation = operations.of_s3(request)

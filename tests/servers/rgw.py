@@ -8,6 +8,8 @@ from pathlib import Path
 
 from .base import Server, answers, free_ports
 
+KMS_KEY = "key-of-tests"  # the id of the one key that aws:kms knows
+
 CONFIGURATION = """\
 [global]
 fsid = {fsid}
@@ -62,6 +64,9 @@ rgw data = {folder}/rgw
 rgw frontends = beast endpoint=127.0.0.1:{port} ssl_endpoint=127.0.0.1:{tls_port} \
 ssl_certificate={folder}/tls.pem request_timeout_ms={idle_ms} tcp_nodelay=1
 rgw dns name = s3.localhost
+rgw crypt require ssl = false
+rgw crypt s3 kms backend = testing
+rgw crypt s3 kms encryption keys = {KMS_KEY}=c2VjcmV0IGZvciB0ZXN0cywgYW5kIGZvciB0aGVtLi4=
 rgw max concurrent requests = {max_requests}
 rgw thread pool size = 64
 rgw num rados handles = 1
@@ -106,6 +111,7 @@ class Rgw(Server):
         self.conf.write_text(
             CONFIGURATION.format(
                 **self.options,
+                KMS_KEY=KMS_KEY,
                 fsid=fsid,
                 folder=self.folder,
                 port=port,

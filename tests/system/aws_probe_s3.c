@@ -57,6 +57,11 @@ static void load(
 			.arg = content};
 }
 
+static struct s3_target target_of(struct probe *probe)
+{
+	return (struct s3_target){.key = probe_argument(probe, 0)};
+}
+
 static void set_object(struct probe *probe, const struct s3_object *object)
 {
 	probe_set(probe, "size", json_integer((json_int_t)object->size));
@@ -73,7 +78,7 @@ static enum outcome s3_put(struct probe *probe, struct s3_conn *conn, struct s3 
 	struct content content;
 	struct s3_object object;
 	load(&content, probe_argument(probe, 1), s3_wanted_digests(s3), probe);
-	const struct s3_put put = {.key = probe_argument(probe, 0),
+	const struct s3_put put = {.target = target_of(probe),
 		.body = &content.body,
 		.sums = &content.sums,
 		.condition = probe->condition,
@@ -90,8 +95,9 @@ static enum outcome s3_put(struct probe *probe, struct s3_conn *conn, struct s3 
 static enum outcome s3_head(struct probe *probe, struct s3_conn *conn, struct s3 *s3)
 {
 	struct s3_object object;
-	enum outcome outcome = s3_head_object(
-		conn, probe_argument(probe, 0), &probe->limits, &object, &probe->problem);
+	const struct s3_target target = target_of(probe);
+	enum outcome outcome =
+		s3_head_object(conn, &target, &probe->limits, &object, &probe->problem);
 	if (outcome == OUTCOME_OK)
 		set_object(probe, &object);
 	return outcome;
@@ -100,8 +106,9 @@ static enum outcome s3_head(struct probe *probe, struct s3_conn *conn, struct s3
 static enum outcome s3_create(struct probe *probe, struct s3_conn *conn, struct s3 *s3)
 {
 	char *id = NULL;
-	enum outcome outcome = s3_create_upload(
-		conn, probe_argument(probe, 0), &probe->meta, &probe->limits, &id, &probe->problem);
+	const struct s3_target target = target_of(probe);
+	enum outcome outcome =
+		s3_create_upload(conn, &target, &probe->meta, &probe->limits, &id, &probe->problem);
 	if (outcome == OUTCOME_OK)
 		probe_set(probe, "upload_id", json_string(id));
 	free(id);
@@ -119,7 +126,7 @@ static enum outcome s3_part(struct probe *probe, struct s3_conn *conn, struct s3
 	struct content content;
 	struct s3_part part;
 	load(&content, probe_argument(probe, 3), s3_wanted_digests(s3), probe);
-	const struct s3_part_put put = {.key = probe_argument(probe, 0),
+	const struct s3_part_put put = {.target = target_of(probe),
 		.upload_id = probe_argument(probe, 1),
 		.part_number = (unsigned)atoi(probe_argument(probe, 2)),
 		.body = &content.body,
@@ -140,8 +147,9 @@ static int take_part(void *arg, const struct s3_part *part)
 
 static enum outcome s3_parts(struct probe *probe, struct s3_conn *conn, struct s3 *s3)
 {
-	return s3_list_parts(conn, probe_argument(probe, 0), probe_argument(probe, 1),
-		&probe->limits, take_part, probe, &probe->problem);
+	const struct s3_target target = target_of(probe);
+	return s3_list_parts(conn, &target, probe_argument(probe, 1), &probe->limits, take_part,
+		probe, &probe->problem);
 }
 
 /* complete KEY UPLOAD-ID FILE NUMBER:ETAG... */
@@ -151,7 +159,7 @@ static enum outcome s3_complete(struct probe *probe, struct s3_conn *conn, struc
 	struct s3_object object;
 	struct s3_part *parts = calloc((size_t)probe->n_arguments, sizeof(*parts));
 	load(&content, probe_argument(probe, 2), DIGEST_CRC32C, probe);
-	struct s3_complete complete = {.key = probe_argument(probe, 0),
+	struct s3_complete complete = {.target = target_of(probe),
 		.upload_id = probe_argument(probe, 1),
 		.parts = parts,
 		.size = content.n,

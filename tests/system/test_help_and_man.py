@@ -9,7 +9,7 @@ import pytest
 from tests.system.harness import BUILD, REPOSITORY
 
 MAN = REPOSITORY / "docs" / "man"
-COMMANDS = ["push", "status", "init", "config"]
+COMMANDS = ["push", "status", "init"]
 
 
 def options_of_help(text):
@@ -69,7 +69,7 @@ def test_every_exit_code_is_documented(s3once):
     assert set(re.findall(r"\b\d+\b", help_text)) == {"0", "1", "2", "3", "4", "5", "129", "130", "143"}
     header = (REPOSITORY / "include" / "s3once" / "push.h").read_text()
     assert re.findall(r"S3ONCE_EXIT_\w+ =\s*(\d+)", header) == ["0", "1", "2", "3", "4", "5", "128"]
-    for command in ("status", "init", "config"):
+    for command in ("status", "init"):
         codes = set(re.findall(r"^\*(\d)\*$", man(command).split("# EXIT STATUS")[1], re.M))
         assert codes == {"0", "1", "2", "3"}
 

@@ -3,6 +3,8 @@
 #include "aws/s3.h"
 #include "aws/service.h"
 #include "script_aws.h"
+#include <stdlib.h>
+#include <unistd.h>
 
 struct fixture {
 	struct script_aws aws;
@@ -25,6 +27,7 @@ static void end(struct fixture *f)
 	script_aws_end(&f->aws);
 }
 
+static const struct s3_target k = {.key = "k"};
 static const struct http_body body = {.bytes = 9, .memory = "123456789"};
 
 static struct sums sums_of(unsigned kinds)
@@ -41,7 +44,7 @@ static struct sums sums_of(unsigned kinds)
 static enum outcome put(struct fixture *f, struct s3_condition condition, struct s3_object *ret)
 {
 	struct sums sums = sums_of(s3_wanted_digests(f->s3));
-	const struct s3_put put = {.key = "a b/\xc3\xa4",
+	const struct s3_put put = {.target = {.key = "a b/\xc3\xa4"},
 		.body = &body,
 		.sums = &sums,
 		.condition = condition,
@@ -118,7 +121,7 @@ static enum outcome complete(struct fixture *f, struct s3_object *ret)
 	static const struct s3_part parts[] = {
 		{.part_number = 1, .etag = "e1", .crc32c = "AAAAAA=="},
 		{.part_number = 3, .etag = "<&>"}};
-	const struct s3_complete complete = {.key = "k",
+	const struct s3_complete complete = {.target = k,
 		.upload_id = "u/+",
 		.parts = parts,
 		.n_parts = 2,
@@ -187,7 +190,7 @@ static void test_create(void)
 	if (!begin(&f, steps, 2))
 		return;
 	for (int i = 0; i < 2; i++)
-		CHECK_INT(s3_create_upload(f.conn, "k", &meta, NULL, &id, &f.aws.problem),
+		CHECK_INT(s3_create_upload(f.conn, &k, &meta, NULL, &id, &f.aws.problem),
 			OUTCOME_LOST);
 	CHECK(id == NULL);
 	script_stop(&f.aws.server);
@@ -215,13 +218,13 @@ static void test_head(void)
 	struct s3_object object = {0};
 	if (!begin(&f, steps, 4))
 		return;
-	CHECK_INT(s3_head_object(f.conn, "k", NULL, &object, &f.aws.problem), OUTCOME_OK);
+	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_OK);
 	CHECK(object.size == UINT64_MAX);
 	CHECK_STRING(object.crc32c, "4waSgw==-3");
 	CHECK_STRING(object.meta.table, ""); /* too long to be ours */
-	CHECK_INT(s3_head_object(f.conn, "k", NULL, &object, &f.aws.problem), OUTCOME_LOST);
-	CHECK_INT(s3_head_object(f.conn, "k", NULL, &object, &f.aws.problem), OUTCOME_ABSENT);
-	CHECK_INT(s3_head_object(f.conn, "k", NULL, &object, &f.aws.problem), OUTCOME_DENIED);
+	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_LOST);
+	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_ABSENT);
+	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_DENIED);
 	script_stop(&f.aws.server);
 	CHECK(script_is_to(&f.aws.server.requests[0], "HEAD /b/k"));
 	CHECK_STRING(script_sent(&f.aws.server.requests[0], "x-amz-checksum-mode"), "ENABLED");
@@ -260,7 +263,7 @@ static void test_lists_that_stand_still(void)
 	unsigned count = 0;
 	if (!begin(&f, steps, 4))
 		return;
-	CHECK_INT(s3_list_parts(f.conn, "k", "u", NULL, count_part, &count, &f.aws.problem),
+	CHECK_INT(s3_list_parts(f.conn, &k, "u", NULL, count_part, &count, &f.aws.problem),
 		OUTCOME_LOST);
 	CHECK_INT(count, 2);
 	CHECK_INT(s3_list_uploads(f.conn, "p/", NULL, count_upload, &count, &f.aws.problem),
@@ -349,9 +352,9 @@ static void test_missing_upload(void)
 		return;
 	struct sums sums = sums_of(DIGEST_CRC32C);
 	const struct s3_part_put put_part = {
-		.key = "k", .upload_id = "u", .part_number = 12, .body = &body, .sums = &sums};
+		.target = k, .upload_id = "u", .part_number = 12, .body = &body, .sums = &sums};
 	CHECK_INT(s3_upload_part(f.conn, &put_part, &part, &f.aws.problem), OUTCOME_NO_UPLOAD);
-	CHECK_INT(s3_list_parts(f.conn, "k", "u", NULL, count_part, &count, &f.aws.problem),
+	CHECK_INT(s3_list_parts(f.conn, &k, "u", NULL, count_part, &count, &f.aws.problem),
 		OUTCOME_NO_UPLOAD);
 	CHECK_INT(complete(&f, &object), OUTCOME_NO_UPLOAD);
 	CHECK_INT(s3_abort_upload(f.conn, "k", "u", NULL, &f.aws.problem), OUTCOME_NO_UPLOAD);
@@ -363,8 +366,73 @@ static void test_missing_upload(void)
 	end(&f);
 }
 
+/* A key of the caller's own goes with whatever reads or writes what it encrypts, and nowhere else.
+ */
+static void test_customer_key(void)
+{
+	static const char part[] = SCRIPT_REPLY("200",
+		"ETag: \"0123456789abcdef0123456789abcdef\"\r\n"
+		"x-amz-server-side-encryption-customer-algorithm: AES256\r\n",
+		"");
+	static const char parts[] = SCRIPT_REPLY("200", "", "<ListPartsResult/>");
+	static const char done[] = SCRIPT_REPLY("200", "x-amz-server-side-encryption: aws:kms\r\n",
+		"<CompleteMultipartUploadResult/>");
+	static const char gone[] = SCRIPT_REPLY("204", "", "");
+	const struct script_step steps[] = {{part, .close = true}, {parts, .close = true},
+		{done, .close = true}, {gone, .close = true}};
+	char path[] = "/tmp/s3once-key-XXXXXX";
+	struct fixture f;
+	struct s3_target target = {.key = "k"};
+	struct s3_headers *headers = NULL;
+	struct s3_part ret_part;
+	struct s3_object object;
+	unsigned count = 0;
+	int fd = mkstemp(path);
+	CHECK_INT(write(fd, "12345678901234567890123456789012", 32), 32);
+	close(fd);
+	CHECK_INT(s3_headers_new(&headers), 0);
+	CHECK_INT(s3_headers_set(headers, "sse-c-key-file", path, NULL), 0);
+	CHECK_INT(s3_headers_set(headers, "storage-class", "GLACIER", NULL), 0);
+	CHECK_INT(s3_headers_prepare(headers, NULL), 0);
+	unlink(path);
+	target.headers = headers;
+	if (begin(&f, steps, 4)) {
+		struct sums sums = sums_of(DIGEST_CRC32C);
+		const struct s3_part_put put_part = {.target = target,
+			.upload_id = "u",
+			.part_number = 1,
+			.body = &body,
+			.sums = &sums};
+		const struct s3_complete complete = {.target = target, .upload_id = "u"};
+		CHECK_INT(s3_upload_part(f.conn, &put_part, &ret_part, &f.aws.problem), OUTCOME_OK);
+		CHECK(ret_part.etag_is_opaque);
+		CHECK_INT(s3_list_parts(
+				  f.conn, &target, "u", NULL, count_part, &count, &f.aws.problem),
+			OUTCOME_OK);
+		CHECK_INT(
+			s3_complete_upload(f.conn, &complete, &object, &f.aws.problem), OUTCOME_OK);
+		CHECK(object.etag_is_opaque);
+		CHECK_INT(s3_abort_upload(f.conn, "k", "u", NULL, &f.aws.problem), OUTCOME_OK);
+		script_stop(&f.aws.server);
+		for (int i = 0; i < 4; i++) {
+			const struct script_request *request = &f.aws.server.requests[i];
+#define CUSTOMER "x-amz-server-side-encryption-customer-"
+			CHECK_STRING(script_sent(request, CUSTOMER "algorithm"),
+				i < 3 ? "AES256" : NULL);
+			CHECK_STRING(script_sent(request, CUSTOMER "key"),
+				i < 3 ? "MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=" : NULL);
+			CHECK_STRING(script_sent(request, CUSTOMER "key-md5"),
+				i < 3 ? "dnF5x6K/8ZZRzpfSlMMM+w==" : NULL);
+			CHECK_STRING(script_sent(request, "x-amz-storage-class"), NULL);
+		}
+		end(&f);
+	}
+	s3_headers_free(headers);
+}
+
 int main(void)
 {
+	test_customer_key();
 	test_echo_is_learned();
 	test_conditions_are_learned();
 	test_complete();

@@ -32,6 +32,9 @@ static const struct {
 		PROOF_YES},
 	{{.etag = HELLO_MD5}, DIGEST_CRC32C, false, PROOF_MISSING},
 	{{.etag = "00000000000000000000000000000000"}, DIGEST_MD5, false, PROOF_NO},
+	{{.etag = "00000000000000000000000000000000", .etag_is_opaque = true}, DIGEST_MD5, false,
+		PROOF_MISSING},
+	{{.etag = HELLO_MD5, .etag_is_opaque = true}, DIGEST_MD5, false, PROOF_YES},
 	{{.etag = "not-an-md5"}, DIGEST_MD5, false, PROOF_MISSING},
 	{{.etag = ""}, DIGEST_CRC32C | DIGEST_MD5, false, PROOF_MISSING},
 	{{.crc32c = HELLO_CRC, .size = 5}, DIGEST_CRC32C, true, PROOF_YES},
@@ -55,6 +58,8 @@ static void test_parts(void)
 	digest_clear(&digest);
 	hex_encode(etag.md5, 16, hex);
 	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_NO);
+	by_etag.etag_is_opaque = true;
+	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_MISSING);
 	snprintf(by_etag.etag, sizeof by_etag.etag, "%s-2", hex);
 	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_YES);
 	CHECK_INT(proof_parts(parts, 1, &by_etag, false), PROOF_MISSING);
@@ -74,6 +79,8 @@ static void test_part(void)
 	const struct s3_part shorter = {.size = 4, .etag = HELLO_MD5};
 	CHECK_INT(proof_part(&sums, &same), PROOF_YES);
 	CHECK_INT(proof_part(&sums, &other), PROOF_NO);
+	const struct s3_part opaque = {.size = 5, .etag = "0f", .etag_is_opaque = true};
+	CHECK_INT(proof_part(&sums, &opaque), PROOF_MISSING);
 	CHECK_INT(proof_part(&sums, &shorter), PROOF_NO);
 }
 

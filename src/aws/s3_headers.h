@@ -1,0 +1,36 @@
+/* How an object is to be stored, as request headers: settings by the names they have on the command
+ * line ("storage-class", "metadata", …), each checked as it is set, then prepared once for any
+ * number of requests of any thread. Source: PutObject and CreateMultipartUpload (Amazon S3 API
+ * Reference). */
+#pragma once
+#include "aws/call.h"
+
+/* Settings as they are collected, and the headers they were prepared to. May hold a key. */
+struct s3_headers;
+int s3_headers_new(struct s3_headers **ret); /* 0 or -ENOMEM */
+/* Overwrites what it frees. NULL is fine. */
+void s3_headers_free(struct s3_headers *headers);
+
+/* Whether there is a setting of this name. */
+bool s3_headers_knows(const char *name);
+/* Sets one; what was set before under this name is replaced, but "tag" and "metadata" only for the
+ * same key, and "grant" adds. "" takes back all of that name. 0, -ENOMEM, or -EINVAL with a
+ * sentence for an unknown name or a wrong value. */
+int s3_headers_set(struct s3_headers *headers, const char *name, const char *value,
+	struct problem *ret_problem);
+/* Once, after the last set. 0, -ENOMEM, or -EINVAL with a sentence where settings contradict each
+ * other or S3's limits. */
+int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem);
+
+/* Which requests a header goes with. */
+enum s3_header_scope {
+	S3_HEADERS_STORE,  /* PutObject, CreateMultipartUpload: all */
+	S3_HEADERS_ACCESS, /* whatever reads or writes what is encrypted with the caller's key: that
+			      key */
+};
+/* How many, and the array, borrowed from the prepared headers. NULL headers: none. */
+size_t s3_headers_of(const struct s3_headers *headers, enum s3_header_scope scope,
+	const struct call_header **ret);
+/* Whether a content type was set; whether a key of the caller's own was (SSE-C). */
+bool s3_headers_have_type(const struct s3_headers *headers);
+bool s3_headers_have_key(const struct s3_headers *headers);

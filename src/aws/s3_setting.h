@@ -1,0 +1,28 @@
+/* The settings of an object one by one: their names, and what values they take. For s3_headers.c
+ * only. */
+#pragma once
+#include "base/problem.h"
+#include "base/text.h"
+
+/* In which header a value ends. */
+enum s3_setting_kind {
+	S3_SETTING_ONE,      /* `header` = the value */
+	S3_SETTING_METADATA, /* x-amz-meta-KEY = the value */
+	S3_SETTING_TAG,      /* all of them in `header` */
+	S3_SETTING_GRANT,    /* those of one permission in one header */
+	S3_SETTING_CUSTOMER_KEY,
+};
+
+struct s3_setting {
+	const char *name;
+	enum s3_setting_kind kind;
+	const char *header;
+	/* Writes the header's value, and of METADATA and GRANT its name, of TAG the encoded key. 0,
+	 * or -EINVAL with a sentence; errors of memory stay in the texts. */
+	int (*read)(const struct s3_setting *setting, const char *value, struct text *ret_name,
+		struct text *ret_value, struct problem *ret_problem);
+	const char *const *choices; /* all values there are, NULL-terminated; NULL: many more */
+};
+
+/* NULL if there is none of this name. Static. */
+const struct s3_setting *s3_setting_find(const char *name);

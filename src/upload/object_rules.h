@@ -1,0 +1,19 @@
+/* Which settings each object is stored with: those for every file and, on top of them, those of the
+ * last rule whose pattern matches the file; the command line's replace both. Immutable once made,
+ * so any number of threads may ask. */
+#pragma once
+#include "aws/s3.h"
+#include "s3once/push.h"
+
+struct object_rules;
+/* Reads options->settings, ->rules_file and ->media_types. 0, -ENOMEM, or -EINVAL with a sentence.
+ */
+int object_rules_new(const struct s3once_options *options, struct object_rules **ret,
+	struct problem *ret_problem);
+/* Overwrites what may be a key. NULL is fine. */
+void object_rules_free(struct object_rules *rules);
+/* The object of a file at this path relative to its source. Borrows key and the rules. */
+struct s3_target object_rules_target(
+	const struct object_rules *rules, const char *key, const char *relative);
+/* Whether some objects are encrypted with a key of the caller's own. */
+bool object_rules_have_key(const struct object_rules *rules);
