@@ -129,7 +129,7 @@ def test_upload_aborted_by_someone_else(s3once, s3, s3_wire, bucket, marks, tree
     assert_whole(s3, bucket, marks, tree)
 
 
-@pytest.mark.parametrize("size, kind", [(11 * MIB, "UploadPart"), (1000, "PutObject")])
+@pytest.mark.parametrize("size, kind", [(2 * PART + MIB, "UploadPart"), (1000, "PutObject")])
 @pytest.mark.parametrize("kill", [faults.kill_before, faults.kill_after])
 def test_killed_while_it_replaced(s3once, s3, s3_wire, bucket, marks, tmp_path, size, kind, kill):
     """The next run was not asked to replace: what is in S3 stays, be it the earlier version or the one just sent."""
