@@ -151,7 +151,7 @@ static enum step judge(struct worker *worker, struct file *file, const struct s3
 	return file_fail(worker, file, &problem);
 }
 
-enum step look_at_object(struct worker *worker, struct file *file)
+static enum step look(struct worker *worker, struct file *file, bool must)
 {
 	struct s3_object object = {0};
 	struct problem problem = {0};
@@ -163,6 +163,8 @@ enum step look_at_object(struct worker *worker, struct file *file)
 	case OUTCOME_ABSENT:
 		return nothing_there(file);
 	case OUTCOME_DENIED:
+		if (!must)
+			return STEP_NEXT;
 		problem_prefix(&problem,
 			"whether the object is there already cannot be seen: allow s3:GetObject and "
 			"s3:ListBucket");
@@ -175,6 +177,16 @@ enum step look_at_object(struct worker *worker, struct file *file)
 	default:
 		return file_outcome(worker, file, o, &problem);
 	}
+}
+
+enum step look_at_object(struct worker *worker, struct file *file)
+{
+	return look(worker, file, true);
+}
+
+enum step look_ahead(struct worker *worker, struct file *file)
+{
+	return look(worker, file, file_needs_look(worker, file, S3_COMPLETE_CONDITION));
 }
 
 enum step look_after_refusal(

@@ -160,7 +160,7 @@ static enum step create(struct worker *worker, struct file *file)
 	char *upload_id = NULL;
 	enum step step = parts_abort(worker, file);
 	if (step == STEP_NEXT) /* before gigabytes are sent: is something there already? */
-		step = look_at_object(worker, file);
+		step = look_ahead(worker, file);
 	if (step != STEP_NEXT)
 		return step;
 	const struct s3_meta meta = file_meta(worker, file);

@@ -56,6 +56,9 @@ enum step claim_file(struct worker *worker, struct file *file);
 /* Step 4: what does S3 hold under the key? NEXT: nothing (or exactly the version to be replaced):
  * send. Content that is the file's own is adopted. */
 enum step look_at_object(struct worker *worker, struct file *file);
+/* The same before much is sent, only to save that: NEXT also where we may not look, but the server
+ * is known to refuse what we must not replace. */
+enum step look_ahead(struct worker *worker, struct file *file);
 /* The same after a condition was refused. NEXT never: AGAIN if the way is free now. */
 enum step look_after_refusal(
 	struct worker *worker, struct file *file, const struct s3_condition *condition);

@@ -1,0 +1,150 @@
+"""config/iam: the policies allow what the program sends and nothing else; the templates make the table that it wants."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from tests.faults import faults
+from tests.faults.proxy import Proxy
+from tests.system.harness import MIB, REPOSITORY, make_tree
+
+IAM = REPOSITORY / "config" / "iam"
+UPLOADS = {"upload", "upload-verify"}
+
+# What the program can send → the action that allows it, and the policies that have it (Service Authorization Reference).
+OPERATIONS = {
+    "PutObject": ("s3:PutObject", UPLOADS),
+    "CreateMultipartUpload": ("s3:PutObject", UPLOADS),
+    "UploadPart": ("s3:PutObject", UPLOADS),
+    "CompleteMultipartUpload": ("s3:PutObject", UPLOADS),
+    "AbortMultipartUpload": ("s3:AbortMultipartUpload", UPLOADS),
+    "ListParts": ("s3:ListMultipartUploadParts", UPLOADS),
+    "HeadObject": ("s3:GetObject", {"upload-verify"}),
+    "HeadBucket": ("s3:ListBucket", {"upload-verify"}),
+    "ListMultipartUploads": ("s3:ListBucketMultipartUploads", {"upload-verify"}),
+    "BatchGetItem": ("dynamodb:BatchGetItem", UPLOADS),
+    "Query": ("dynamodb:Query", UPLOADS | {"lock"}),
+    "GetItem": ("dynamodb:GetItem", UPLOADS | {"lock", "init"}),
+    "PutItem": ("dynamodb:PutItem", UPLOADS | {"init"}),
+    "UpdateItem": ("dynamodb:UpdateItem", UPLOADS | {"lock"}),
+    "DeleteItem": ("dynamodb:DeleteItem", {"lock"}),
+    "Scan": ("dynamodb:Scan", {"lock"}),
+    "CreateTable": ("dynamodb:CreateTable", {"init"}),
+    "DescribeTable": ("dynamodb:DescribeTable", {"init"}),
+    "UpdateTimeToLive": ("dynamodb:UpdateTimeToLive", {"init"}),
+}
+# About the bucket; all others are about its objects.
+OF_BUCKET = {"s3:ListBucket", "s3:ListBucketMultipartUploads"}
+
+
+def policies():
+    found = {path.stem: json.loads(path.read_text()) for path in IAM.glob("*.json") if path.name != "table.tf.json"}
+    return {name: policy["Statement"] for name, policy in found.items() if policy["Version"] == "2012-10-17"}
+
+
+def test_policies_allow_what_is_sent():
+    kinds = [re.findall(r'^\t\[\w+\] = "(\w+)",', (REPOSITORY / "src" / "aws" / name).read_text(), re.M)
+             for name in ("s3.c", "dynamodb_request.c")]  # fmt: skip
+    assert set(sum(kinds, [])) == OPERATIONS.keys()
+    assert policies().keys() == set.union(*(names for _, names in OPERATIONS.values()))
+    for name, statements in policies().items():
+        allowed = [action for statement in statements for action in statement["Action"]]
+        assert sorted(allowed) == sorted({action for action, names in OPERATIONS.values() if name in names}), name
+
+
+def test_policies_name_the_right_resources():
+    for name, statements in policies().items():
+        for statement in statements:
+            assert statement["Effect"] == "Allow" and isinstance(statement["Resource"], str)
+            for action in statement["Action"]:
+                if action.startswith("dynamodb:"):
+                    expected = "arn:aws:dynamodb:*:*:table/s3once" + ("-locks" if name == "lock" else "")
+                else:
+                    expected = "arn:aws:s3:::my-bucket" + ("" if action in OF_BUCKET else "/*")
+                assert statement["Resource"] == expected, (name, action)
+
+
+def test_permissions_are_explained():
+    text = (REPOSITORY / "docs" / "permissions.md").read_text()
+    for action, _ in OPERATIONS.values():
+        assert f"`{action}`" in text, action
+    for name in policies():
+        assert f"(../config/iam/{name}.json)" in text, name
+
+
+def sent(proxies):
+    """The kinds of requests since the last call."""
+    kinds = {record.kind.partition(":")[0] for proxy in proxies for record in proxy.history}
+    for proxy in proxies:
+        proxy.history.clear()
+    return kinds
+
+
+@pytest.fixture
+def wires(s3once, s3, dynamodb, table):
+    """Wire proxies before both services; S3 honours conditions and echoes checksums, as AWS does."""
+    with Proxy(s3, "s3", behaves="aws") as s3_wire, Proxy(dynamodb, "dynamodb") as dynamodb_wire:
+        dynamodb_wire.access_key, dynamodb_wire.secret_key = s3.access_key, s3.secret_key
+        endpoints = {"AWS_ENDPOINT_URL_S3": s3_wire.endpoint, "AWS_ENDPOINT_URL_DYNAMODB": dynamodb_wire.endpoint}
+        s3once.environment |= endpoints
+        yield s3_wire, dynamodb_wire
+
+
+def test_each_command_sends_what_its_policy_allows(s3once, s3, wires, bucket, table, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"small": 1, "large": 5 * MIB + 1})
+    url = f"s3://{bucket}"
+    locks = ["--locks", f"dynamodb:{table}-locks"]
+    expected = [
+        ("init", ["init"]),
+        ("upload-verify", ["push", "--part-size", "5MiB", tree, url]),
+        ("upload", ["status", url]),
+        ("init", ["lock", "init", *locks]),
+        ("lock", ["lock", "run", *locks, "k", "--", "true"]),
+        ("lock", ["lock", "list", *locks]),
+    ]
+    for policy, command in expected:
+        run = s3once(*command)
+        assert run.code == 0, run
+        kinds = sent(wires)
+        assert kinds and all(policy in OPERATIONS[kind][1] for kind in kinds), (command, kinds)
+
+
+def test_upload_only_is_enough(s3once, s3, wires, bucket, tmp_path):
+    """Whatever the policy lacks is refused as AWS does; all is uploaded, large files too."""
+    assert s3once("init").code == 0
+    s3_wire, _ = wires
+    denied = [s3_wire.add(faults.answer(403, "AccessDenied"), kind, times=None) for kind, (_, names) in OPERATIONS.items()
+              if "upload" not in names and kind[:4] in ("Head", "List")]  # fmt: skip
+    tree = make_tree(tmp_path / "tree", {"small": 1, "large": 5 * MIB + 1})
+    run = s3once("push", "--part-size", "5MiB", "--trust-conditions", tree, f"s3://{bucket}")
+    assert run.code == 0, run
+    assert sum(rule.fired for rule in denied) >= 2
+    s3.assert_same(tree, bucket)
+
+
+def test_templates_make_the_table(s3once, dynamodb, table):
+    """Of both the same table, which init takes as it is."""
+    cloudformation = yaml.safe_load((IAM / "table.cloudformation.yaml").read_text())["Resources"]["Marks"]
+    assert cloudformation["Type"] == "AWS::DynamoDB::Table"
+    wanted = cloudformation["Properties"]
+    terraform = json.loads((IAM / "table.tf.json").read_text())["resource"]["aws_dynamodb_table"]["s3once"]
+    names = ("TableName", "BillingMode", "AttributeDefinitions", "KeySchema", "TimeToLiveSpecification")
+    same = {
+        "TableName": terraform["name"],
+        "BillingMode": terraform["billing_mode"],
+        "AttributeDefinitions": [{"AttributeName": a["name"], "AttributeType": a["type"]} for a in terraform["attribute"]],
+        "KeySchema": [
+            {"AttributeName": terraform["hash_key"], "KeyType": "HASH"},
+            {"AttributeName": terraform["range_key"], "KeyType": "RANGE"},
+        ],
+        "TimeToLiveSpecification": {"AttributeName": terraform["ttl"]["attribute_name"], "Enabled": terraform["ttl"]["enabled"]},
+    }
+    assert same == {name: wanted[name] for name in names}
+    ttl = wanted["TimeToLiveSpecification"]
+    dynamodb.client.create_table(**{**{name: wanted[name] for name in names[:4]}, "TableName": table})
+    dynamodb.client.update_time_to_live(TableName=table, TimeToLiveSpecification=ttl)
+    run = s3once("init")
+    assert run.code == 0 and f"table {table} is ready" in run.out and "time to live" in run.out, run
+    assert "created" not in run.out
