@@ -130,8 +130,11 @@ def one_store(options, tree, setting, kind, counted):
     counted.requests()
     before = setting.sink.counts()
     for _ in range(options.runs):
-        cost = run(argv, environment, options.dir / "log")
-        to_store = f"{len(counted.requests())}" if kind == "dynamodb" else "none"
+        cost = run([*argv, "--json"], environment, options.dir / "log")
+        summary = json.loads((options.dir / "log").read_text().splitlines()[-1])
+        if summary["skipped"] != options.files:
+            raise BenchError(f"{summary['skipped']} of {options.files} files were skipped: the marks are not as written")
+        to_store = len(counted.requests()) if kind == "dynamodb" else sum(summary["requests"].values())
         to_s3 = sum(setting.sink.counts().values()) - sum(before.values())
         before = setting.sink.counts()
         print(f"| {client.name} | {cost.cpu:.1f} s | {cost.wall:.1f} s | {cost.memory / MIB:.0f} MiB ", end="")
