@@ -10,8 +10,8 @@ static const struct {
 	{"NoSuchBucket", "the bucket does not exist: create it or check its name and the endpoint"},
 	{"InvalidBucketName", "this cannot be the name of a bucket: check it"},
 	{"ResourceNotFoundException",
-		"the table does not exist: make it with `s3once init`, or check its name and the "
-		"region"},
+		"the table does not exist: make it with `s3once init` (for locks `s3once lock init`), or "
+		"check its name and the region"},
 	{"InvalidAccessKeyId",
 		"the access key is not known to the server: check the credentials and the endpoint"},
 	{"InvalidClientTokenId",

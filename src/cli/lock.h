@@ -3,6 +3,8 @@
 #include "cli/access.h"
 #include "s3once/lock.h"
 #include <jansson.h>
+#include <signal.h>
+#include <sys/types.h>
 
 struct lock_options {
 	struct access access;
@@ -39,6 +41,11 @@ int lock_exit(int r, const struct s3once_lock_error *error);
 /* Prints an object as a line of standard output; takes the reference. */
 void lock_print(json_t *object);
 
+/* Starts a command, in a process group of its own and with this signal mask, that finds the lock in
+ * its environment. *ret_hold is the end of a pipe: once it is closed, the command's descriptor
+ * reads end of file. 0 or -errno. */
+int lock_child_start(char **command, const struct s3once_lock *lock, const sigset_t *mask,
+	pid_t *ret_pid, int *ret_hold);
 /* `s3once lock child PARENT COMMAND…`, which only `lock run` starts: becomes the command in such a
  * way that it ends with its parent. Returns only if that fails. */
 int lock_child_main(int argc, char **argv);

@@ -44,6 +44,11 @@ static int acquire(const struct lock_options *options, int n, char **operands)
 		code = lock_exit(s3once_lock_acquire(locks, &request, &lock, &error), &error);
 	if (!code)
 		tell_held(options, lock);
+	if (!code && (fflush(stdout) || ferror(stdout))) {
+		log_error("lock acquire: the handle cannot be printed: the lock is released again");
+		s3once_lock_release(lock, NULL);
+		code = S3ONCE_EXIT_SETUP;
+	}
 	s3once_locks_free(locks);
 	return code;
 }

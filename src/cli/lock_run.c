@@ -5,11 +5,9 @@
 #include "cli/json.h"
 #include "cli/lock.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +19,6 @@
 #define KILL_AFTER_MS   5000
 #define RELEASE_MOST_MS 10000
 #define STOPPED(signal) (128 + (signal))
-
-extern char **environ;
 
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 
@@ -38,8 +34,8 @@ struct run {
 	int signals;     /* a signalfd */
 	sigset_t before; /* the mask of the command */
 	pid_t child;
-	int status;  /* of the command, once child is 0 */
-	int hold[2]; /* a pipe that nobody writes to: its end says that the lock is lost */
+	int status; /* of the command, once child is 0 */
+	int hold;   /* of a pipe that nobody writes to: its end says that the lock is lost */
 	bool lost;
 	uint64_t kill_ns; /* when the command is killed; 0: not yet */
 };
@@ -88,75 +84,6 @@ static int wait_for_lock(struct run *run)
 	return signal ? STOPPED(signal) : lock_exit(run->acquired, &run->error);
 }
 
-/* The environment with three more; the strings live in `ours`. */
-static char **make_environment(const struct run *run, char ours[3][1200])
-{
-	size_t n = 0;
-	while (environ[n])
-		n++;
-	char **made = calloc(n + 4, sizeof *made);
-	if (!made)
-		return NULL;
-	snprintf(ours[0], 1200, "S3ONCE_LOCK_KEY=%s", s3once_lock_key(run->lock));
-	snprintf(ours[1], 1200, "S3ONCE_LOCK_TOKEN=%llu",
-		(unsigned long long)s3once_lock_token(run->lock));
-	snprintf(ours[2], 1200, "S3ONCE_LOCK_FD=%d", run->hold[0]);
-	size_t at = 0;
-	for (size_t i = 0; i < n; i++)
-		if (strncmp(environ[i], "S3ONCE_LOCK_", 12) != 0)
-			made[at++] = environ[i];
-	for (int i = 0; i < 3; i++)
-		made[at++] = ours[i];
-	return made;
-}
-
-static int spawn(struct run *run, char **argv, char **environment)
-{
-	posix_spawnattr_t attributes;
-	posix_spawn_file_actions_t actions;
-	sigset_t restored;
-	sigemptyset(&restored);
-	sigaddset(&restored, SIGPIPE);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes,
-		POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	posix_spawnattr_setpgroup(&attributes, 0);
-	posix_spawnattr_setsigmask(&attributes, &run->before);
-	posix_spawnattr_setsigdefault(&attributes, &restored);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, run->hold[0], run->hold[0]);
-	int error = posix_spawn(
-		&run->child, "/proc/self/exe", &actions, &attributes, argv, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	return error;
-}
-
-static int start(struct run *run)
-{
-	char ours[3][1200], parent[16];
-	size_t n = 0;
-	while (run->command[n])
-		n++;
-	char **argv = calloc(n + 5, sizeof *argv);
-	if (!argv || pipe2(run->hold, O_CLOEXEC) < 0) {
-		free(argv);
-		return errno;
-	}
-	char **environment = make_environment(run, ours);
-	snprintf(parent, sizeof parent, "%d", (int)getpid());
-	argv[0] = (char[]){"s3once"};
-	argv[1] = (char[]){"lock"};
-	argv[2] = (char[]){"child"};
-	argv[3] = parent;
-	memcpy(argv + 4, run->command, n * sizeof *argv);
-	int error = environment ? spawn(run, argv, environment) : ENOMEM;
-	close(run->hold[0]);
-	free(environment);
-	free(argv);
-	return error;
-}
-
 static void tell(const struct run *run, const char *event, const char *text)
 {
 	if (!run->options->json)
@@ -191,8 +118,8 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	if (!over || run->lost)
 		return;
 	run->lost = true;
-	close(run->hold[1]);
-	run->hold[1] = -1;
+	close(run->hold);
+	run->hold = -1;
 	if (run->child > 0)
 		kill(-run->child, SIGTERM), kill(-run->child, SIGCONT);
 	const uint64_t ms =
@@ -200,17 +127,46 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
 }
 
+static void take_terminal(pid_t group)
+{
+	void (*before)(int) = signal(SIGTTOU, SIG_IGN);
+	tcsetpgrp(STDIN_FILENO, group);
+	signal(SIGTTOU, before);
+}
+
+/* Stopped from the terminal: so are we, for the shell to see. Heartbeats stop as well. Afterwards
+ * the command goes on only if the lock is still held: else it is told so first. */
+static void stop_with_command(const struct run *run)
+{
+	if (tcgetpgrp(STDIN_FILENO) != run->child)
+		return;
+	take_terminal(getpgrp());
+	kill(getpid(), SIGSTOP);
+	if (tcgetpgrp(STDIN_FILENO) == getpgrp())
+		take_terminal(run->child);
+	if (s3once_lock_remaining_ms(run->lock))
+		kill(-run->child, SIGCONT);
+}
+
+static void on_child(struct run *run)
+{
+	if (run->child <= 0 || waitpid(run->child, &run->status, WNOHANG | WUNTRACED) != run->child)
+		return;
+	if (WIFSTOPPED(run->status)) {
+		stop_with_command(run);
+		return;
+	}
+	if (run->lost)
+		kill(-run->child, SIGKILL); /* what it has left behind */
+	run->child = 0;
+}
+
 static void on_signal(struct run *run, int signal)
 {
-	if (signal == SIGCHLD) {
-		if (run->child > 0 && waitpid(run->child, &run->status, WNOHANG) == run->child) {
-			if (run->lost)
-				kill(-run->child, SIGKILL); /* what it has left behind */
-			run->child = 0;
-		}
-	} else if (run->child > 0) {
+	if (signal == SIGCHLD)
+		on_child(run);
+	else if (run->child > 0)
 		kill(-run->child, signal);
-	}
 }
 
 static int left_ms(const struct run *run)
@@ -238,20 +194,13 @@ static void watch(struct run *run)
 	}
 }
 
-static void give_terminal_back(void)
-{
-	void (*before)(int) = signal(SIGTTOU, SIG_IGN);
-	if (isatty(STDIN_FILENO))
-		tcsetpgrp(STDIN_FILENO, getpgrp());
-	signal(SIGTTOU, before);
-}
-
 /* After the command: what it said, unless the lock was lost while it ran. */
 static int finish(struct run *run)
 {
 	while (s3once_locks_next_event(run->locks, on_event, run) == 1)
 		;
-	give_terminal_back();
+	if (isatty(STDIN_FILENO))
+		take_terminal(getpgrp());
 	int r = s3once_lock_release(run->lock, &run->error);
 	if (r == -ESTALE || run->lost) {
 		if (!run->lost)
@@ -269,9 +218,10 @@ static int hold(struct run *run)
 	if (code)
 		return code;
 	tell(run, "acquired", "");
-	int error = start(run);
+	int error =
+		lock_child_start(run->command, run->lock, &run->before, &run->child, &run->hold);
 	if (error) {
-		log_error("lock run: cannot start a process: %s", strerror(error));
+		log_error("lock run: cannot start a process: %s", strerror(-error));
 		s3once_lock_release(run->lock, &run->error);
 		return S3ONCE_EXIT_SETUP;
 	}
@@ -281,9 +231,15 @@ static int hold(struct run *run)
 
 static int run_command(const struct lock_options *options, int n, char **operands)
 {
+	const int first =
+		strcmp(operands[1], "--") ? 1 : 2; /* a key after "--" has one of its own */
+	if (first == n) {
+		log_error("lock run: no command after --");
+		return S3ONCE_EXIT_USAGE;
+	}
 	operands[n] = NULL; /* an argv has room for that */
 	struct run run = {
-		.options = options, .key = operands[0], .command = operands + 1, .hold = {-1, -1}};
+		.options = options, .key = operands[0], .command = operands + first, .hold = -1};
 	sigset_t taken;
 	sigemptyset(&taken);
 	sigaddset(&taken, SIGCHLD);

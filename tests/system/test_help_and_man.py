@@ -9,7 +9,14 @@ import pytest
 from tests.system.harness import BUILD, REPOSITORY
 
 MAN = REPOSITORY / "docs" / "man"
-COMMANDS = ["push", "status", "init"]
+COMMANDS = ["push", "status", "init", "lock"]
+LOCK = ["run", "acquire", "renew", "release", "status", "list", "break", "init"]
+
+
+def helps(s3once, command):
+    """[(words that run it, its --help)]: those of `lock` share a man page."""
+    words = [["lock", name] for name in LOCK] if command == "lock" else [[command]]
+    return [(argv, s3once(*argv, "--help").out) for argv in words]
 
 
 def options_of_help(text):
@@ -31,26 +38,30 @@ def man(command):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_and_man_name_the_same_options(s3once, command):
-    of_help = options_of_help(s3once(command, "--help").out)
-    assert len(of_help[0]) > 5
-    assert options_of_man(man(command)) == of_help
+    found = [options_of_help(text) for _, text in helps(s3once, command)]
+    assert all(len(names) > 5 for names, _ in found)
+    assert options_of_man(man(command)) == tuple(set().union(*kind) for kind in zip(*found))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_exists(s3once, command):
     """An option that is known is never 'unknown': after a wrong option nothing else is complained about."""
-    names, letters = options_of_help(s3once(command, "--help").out)
-    for option in [f"--{name}" for name in names] + [f"-{letter}" for letter in letters]:
-        run = s3once(command, option)
+    owners = {}
+    for argv, text in helps(s3once, command):
+        names, letters = options_of_help(text)
+        owners |= {option: argv for option in [f"--{name}" for name in names] + [f"-{letter}" for letter in letters]}
+    for option, argv in owners.items():
+        run = s3once(*argv, option)
         assert "unknown option" not in run.err, option
-    assert "unknown option '--no-such-option'" in s3once(command, "--no-such-option").err
+    assert "unknown option '--no-such-option'" in s3once(*argv, "--no-such-option").err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_values_are_named_alike(s3once, command):
     text = re.sub(r"[*_]", "", man(command))
-    for name, value in re.findall(r"--([a-z-]+) (\S+)(?=\s\s|\n)", s3once(command, "--help").out.split("\nExamples:")[0]):
-        assert f"--{name} {value}\n" in text, f"--{name} {value}"
+    for _, help_text in helps(s3once, command):
+        for name, value in re.findall(r"--([a-z-]+) (\S+)(?=\s\s|\n)", help_text.split("\nExample")[0]):
+            assert f"--{name} {value}\n" in text, f"--{name} {value}"
 
 
 def test_usage_lists_every_command(s3once):
@@ -59,6 +70,9 @@ def test_usage_lists_every_command(s3once):
     for command in COMMANDS:
         assert re.search(rf"^  {command} ", usage, re.M)
         assert f"\n*{command}*\n" in overview and f"*s3once-{command}*(1)" in overview
+    usage, page = s3once("lock", "--help").out, man("lock")
+    for command in LOCK:
+        assert re.search(rf"^  {command} ", usage, re.M) and f"*s3once lock {command}*" in page
 
 
 def test_every_exit_code_is_documented(s3once):
@@ -72,12 +86,20 @@ def test_every_exit_code_is_documented(s3once):
     for command in ("status", "init"):
         codes = set(re.findall(r"^\*(\d)\*$", man(command).split("# EXIT STATUS")[1], re.M))
         assert codes == {"0", "1", "2", "3"}
+    of_lock = {code for _, text in helps(s3once, "lock") for code in re.findall(r"\b(\d) \w", text.split("Exit codes:")[1])}
+    assert of_lock == set(re.findall(r"^\*(\d)\*$", man("lock").split("# EXIT STATUS")[1], re.M)) == {"0", "2", "3", "4", "5"}
 
 
-@pytest.mark.parametrize("page", ["s3once", *(f"s3once-{command}" for command in COMMANDS)])
+@pytest.mark.parametrize("page", ["s3once.1", *(f"s3once-{command}.1" for command in COMMANDS), "s3once_lock.3"])
 def test_man_pages_are_built(page):
     if not shutil.which("scdoc"):
         pytest.fail("scdoc is not installed: run tests/setup/install test")
-    built = (BUILD / "docs" / "man" / f"{page}.1").read_bytes()
-    assert built == subprocess.run(["scdoc"], input=(MAN / f"{page}.1.scd").read_bytes(), capture_output=True, check=True).stdout
+    built = (BUILD / "docs" / "man" / page).read_bytes()
+    assert built == subprocess.run(["scdoc"], input=(MAN / f"{page}.scd").read_bytes(), capture_output=True, check=True).stdout
     assert b".TH" in built
+
+
+def test_the_library_page_names_what_the_header_has():
+    page = (MAN / "s3once_lock.3.scd").read_text()
+    header = (REPOSITORY / "include" / "s3once" / "lock.h").read_text()
+    assert set(re.findall(r"\bs3once_locks?_\w*[a-z]", page)) <= set(re.findall(r"\bs3once_locks?_\w*[a-z]", header))

@@ -1,18 +1,20 @@
 """`s3once lock`: what a shell sees of it, on both DynamoDB servers and in a file."""
 
 import os
+import pty
 import re
+import shlex
 import signal
+import struct
 import subprocess
 import time
 
 import pytest
 
 from tests.faults import faults
+from tests.faults.preloads import build_preload, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import REPOSITORY, wait_until
-
-COMMANDS = ["run", "acquire", "renew", "release", "status", "list", "break", "init"]
 
 
 @pytest.fixture(params=["sqlite", "dynoxide", "dynalite"])
@@ -68,6 +70,22 @@ def test_life_of_a_lock(s3once, place):
     assert s3once("lock", "status", "k").code == 0
 
 
+@pytest.mark.smoke
+@pytest.mark.threaded
+def test_every_command_once(s3once, dynamodb, table):
+    s3once.environment["S3ONCE_LOCKS"] = f"dynamodb:{table}"
+    assert s3once("lock", "init").code == 0
+    handle = s3once("lock", "acquire", "--lease", "5m", "k").out.strip()
+    assert s3once("lock", "renew", handle).code == 0
+    (event,) = s3once("lock", "status", "--json", "k").events
+    assert s3once("lock", "acquire", "--lease", "5m", "--wait", "0", "k").code == 4
+    assert s3once("lock", "release", handle).code == 0
+    handle = s3once("lock", "acquire", "--lease", "5m", "--slots", "2", "k").out.strip()
+    assert len(s3once("lock", "list", "--json").events) == 1
+    assert s3once("lock", "break", "--if-version", event["version"], "k").code in (0, 4)
+    assert s3once("lock", "release", handle).code == 0
+
+
 def test_break_only_the_holder_that_is_meant(s3once, place):
     handle = s3once("lock", "acquire", "--lease", "1m", "k").out.strip()
     (event,) = s3once("lock", "status", "--json", "k").events
@@ -103,7 +121,7 @@ def test_usage(s3once, local):
                  ["acquire", "--lease", "1m", "--release-by", "delete", "--tokens", "row", "k"]):
         run = s3once("lock", *argv)
         assert run.code == 2 and run.err, run
-    assert s3once("lock", "status", "--locks", "dynamodb:nowhere", "k").code == 3
+    assert s3once("lock", "status", "--locks", "dynamodb:nowhere", "k", env={"AWS_MAX_ATTEMPTS": "1"}).code == 3
 
 
 def test_one_command_at_a_time(s3once, place, tmp_path):
@@ -197,22 +215,82 @@ def test_an_outage_shorter_than_the_lease_is_survived(s3once, wire, tmp_path):
     assert [event["event"] for event in result.events if event["event"] != "outage"] == ["acquired", "suspect", "recovered"]
 
 
-def options_of(text):
-    return set(re.findall(r"^ {2,6}(?:-\w, )?--([a-z0-9-]+)", text, re.M))
+def test_a_table_deleted_under_way_ends_the_command(s3once, dynamodb, wire, table, tmp_path):
+    """The lock can be shown to nobody: ended when the lease is over, not before, and never exit 0."""
+    run, command = start_holder(s3once, tmp_path, "--lease", "2s")
+    dynamodb.client.delete_table(TableName=table)
+    result = run.wait(30)
+    assert result.code == 5 and "table does not exist" in result.err, result
+    assert is_gone(command)
+    assert s3once("lock", "status", "k").code == 3
+    assert s3once("lock", "acquire", "--lease", "2s", "--wait", "1s", "k").code == 3
 
 
-def test_help_and_man_name_the_same_options(s3once):
-    page = (REPOSITORY / "docs" / "man" / "s3once-lock.1.scd").read_text()
-    of_man = {name for line in page.splitlines() if line.startswith("*-") for name in re.findall(r"\*--([a-z0-9-]+)\*", line)}
-    of_help = set()
-    usage = s3once("lock", "--help").out
-    for command in COMMANDS:
-        names = options_of(s3once("lock", command, "--help").out)
-        assert len(names) > 5 and re.search(rf"^  {command} ", usage, re.M) and f"*s3once lock {command}*" in page
-        for name in names:
-            assert "unknown option" not in s3once("lock", command, f"--{name}").err
-        of_help |= names
-    assert of_man == of_help
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_suspended_holder_ends_its_command(s3once, local, tmp_path, taken):
+    """CLOCK_BOOTTIME alone jumps, as after a suspend: the lease has run out, whether or not another has the lock by now."""
+    clock = tmp_path / "clock"
+    clock.write_bytes(struct.pack("q", 0))
+    environment = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_BOOTTIME=clock)
+    run = s3once.start("lock", "run", "--lease", "20s", "--json", "k", "--", "sleep", "60", env=environment)
+    wait_until(lambda: "acquired" in run.output()[0], 20, "the lock")
+    if taken:
+        (event,) = s3once("lock", "status", "--json", "k").events
+        assert s3once("lock", "break", "--if-version", event["version"], "k").code == 0
+    clock.write_bytes(struct.pack("q", 3600))
+    result = run.wait(20)
+    assert result.code == 5 and result.seconds < 15, result
+    kinds = [event["event"] for event in result.events]
+    assert kinds.count("suspect") == 1 and kinds.count("lost") <= 1 and kinds.count("expired") <= 1
+    assert ("lost" in kinds and taken) or "expired" in kinds
+
+
+def test_descriptors_that_are_closed_stay_so(s3once, local):
+    """Whichever of the three is closed, the command's descriptor of the lock is none of them."""
+    command = shlex.join([str(s3once.binary()), "lock", "run", "k", "--", "sh", "-c", "test $S3ONCE_LOCK_FD -gt 2; exit $?"])
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        assert subprocess.run(["sh", "-c", f"{command} {closed}"], env=s3once.environment, timeout=60).returncode == 0
+
+
+def test_a_handle_that_cannot_be_printed_is_no_lock(s3once, local):
+    command = shlex.join([str(s3once.binary()), "lock", "acquire", "--lease", "1m", "k"])
+    for more in ("", " --json"):
+        done = subprocess.run(["sh", "-c", f"{command}{more} >/dev/full"], env=s3once.environment, capture_output=True, timeout=60)
+        assert done.returncode == 3 and b"released again" in done.stderr
+        assert s3once("lock", "status", "k").code == 0
+
+
+def test_a_key_may_begin_with_a_dash(s3once, local):
+    run = s3once("lock", "run", "--", "-k", "--", "sh", "-c", 'echo "$S3ONCE_LOCK_KEY"')
+    assert (run.code, run.out) == (0, "-k\n")
+    assert s3once("lock", "run", "--", "-k", "--").code == 2
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def test_stopped_from_the_terminal_and_continued(s3once, local, tmp_path):
+    """Ctrl-Z stops the command and lock run, so that a shell sees it; continued they go on, on the terminal, and end."""
+    argv = [str(s3once.binary()), "lock", "run", "k", "--", "sh", "-c", f"echo $$ >{tmp_path}/pid; read line; exit 9"]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(argv[0], argv, s3once.environment)
+    try:
+        wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), 20, "the command")
+        command = int((tmp_path / "pid").read_text())
+        wait_until(lambda: os.tcgetpgrp(terminal) == command, 10, "the terminal")
+        os.write(terminal, b"\x1a")
+        wait_until(lambda: state_of(pid) == "T" and state_of(command) == "T", 10, "both to stop")
+        os.kill(pid, signal.SIGCONT)
+        wait_until(lambda: state_of(command) == "S" and os.tcgetpgrp(terminal) == command, 10, "both to go on")
+        os.write(terminal, b"\n")
+        ended = wait_until(lambda: (found := os.waitpid(pid, os.WNOHANG))[0] and found, 20, "the end")
+        assert os.waitstatus_to_exitcode(ended[1]) == 9
+    finally:
+        os.close(terminal)
+    assert s3once("lock", "status", "k").code == 0
 
 
 def test_the_tests_that_the_docs_name_exist():
@@ -227,12 +305,3 @@ def test_the_tests_that_the_docs_name_exist():
             text = (REPOSITORY / "tests" / path).read_text()
             for test in re.findall(r"test_\w+", tests):
                 assert re.search(rf"\b{test}\(", text), (path, test)
-
-
-def test_every_public_function_is_in_the_man_page_or_said_to_be_in_the_header():
-    page = (REPOSITORY / "docs" / "man" / "s3once_lock.3.scd").read_text()
-    header = (REPOSITORY / "include" / "s3once" / "lock.h").read_text()
-    functions = set(re.findall(r"^S3ONCE_PUBLIC[^;(]*?\b(s3once_\w+)\(", header, re.M))
-    assert set(re.findall(r"\b(s3once_locks?_\w*[a-z])", page)) <= functions | set(re.findall(r"\b(s3once_locks?_\w+)", header))
-    built = subprocess.run(["scdoc"], input=page.encode(), capture_output=True)
-    assert built.returncode == 0, built.stderr

@@ -103,6 +103,7 @@ def spans(holders):
     return {key: sorted(list_) for key, list_ in result.items()}
 
 
+@pytest.mark.threaded
 def test_never_two_at_once_tokens_grow_everybody_gets_in(s3once, dynamodb, wire, table, tmp_path):
     chance = random.Random(6)
     holders = [Holder(wire, s3once, table, tmp_path, seed) for seed in range(PROCESSES)]

@@ -165,6 +165,7 @@ def test_trap_5_heartbeats_resume_after_suspicion(s3once, wire, locks):
     assert len(late) >= 2
 
 
+@pytest.mark.threaded
 @EVERY_PHASE
 def test_trap_5_danger_is_told_while_another_call_hangs(s3once, wire, locks, tmp_path, phase):
     """And heartbeats go on after it: a is suspect, then recovered, whatever becomes of b."""
@@ -248,6 +249,7 @@ def test_trap_7_suspicion_is_told_even_if_the_lease_is_already_over(s3once, wire
     assert locks.row("k")["ownerName"] == {"S": "other"}
 
 
+@pytest.mark.threaded
 @EVERY_PHASE
 def test_trap_7_closing_waits_for_nobody(s3once, wire, locks, tmp_path, phase):
     """While a call for b hangs: a is kept, then released; the close ends in time; a second one says the same."""
