@@ -11,6 +11,7 @@ struct credentials {
 	char secret[132];
 	char *session_token; /* NULL if none */
 	int64_t expires_s;   /* wall clock, 0: never */
+	const char *from;    /* what yielded them: "environment", "SSO", …; static */
 };
 void credentials_wipe(struct credentials *c); /* overwrites, frees the token, zeroes */
 

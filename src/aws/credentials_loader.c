@@ -9,12 +9,13 @@
  * Guide, and botocore's where that leaves it open. */
 static const struct {
 	credentials_load *load;
+	const char *name;
 	bool is_environment;
 } providers[] = {
-	{credentials_env, true},
-	{credentials_profile, false},
-	{credentials_container, false},
-	{credentials_imds, false},
+	{credentials_env, "environment", true},
+	{credentials_profile, "profile", false},
+	{credentials_container, "container's agent", false},
+	{credentials_imds, "instance metadata", false},
 };
 #define PROVIDERS ((int)(sizeof(providers) / sizeof(*providers)))
 
@@ -103,6 +104,8 @@ int credentials_loader_load(struct credentials_loader *loader, int *provider,
 		return error;
 	}
 	*ret = found;
+	if (!ret->from)
+		ret->from = providers[i - 1].name;
 	*provider = i - 1;
 	return 0;
 }

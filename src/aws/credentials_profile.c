@@ -42,13 +42,16 @@ int credentials_profile_keys(
 }
 
 /* In botocore's order. */
-static profile_way *const ways[] = {
-	credentials_role,
-	credentials_web_identity,
-	credentials_sso,
-	keys_of_credentials_file,
-	credentials_process,
-	keys_of_config_file,
+static const struct {
+	profile_way *load;
+	const char *name;
+} ways[] = {
+	{credentials_role, "role of the profile"},
+	{credentials_web_identity, "web identity"},
+	{credentials_sso, "SSO"},
+	{keys_of_credentials_file, "credentials file"},
+	{credentials_process, "credential_process"},
+	{keys_of_config_file, "config file"},
 };
 
 static const char *shown(const char *path)
@@ -65,8 +68,11 @@ int credentials_profile_named(struct credentials_loader *loader, const char *nam
 	if (error < 0)
 		return error;
 	error = -ENODATA;
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways) && error == -ENODATA; i++)
-		error = ways[i](&source, ret, ret_problem);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways) && error == -ENODATA; i++) {
+		error = ways[i].load(&source, ret, ret_problem);
+		if (error == 0)
+			ret->from = ways[i].name;
+	}
 	profile_clear(&source.profile);
 	if (error == -ENODATA)
 		problem_set(ret_problem, "profile %s has no credentials in %s or %s",

@@ -16,6 +16,7 @@ static const struct {
 	{"push", push_main, "upload files to S3, each exactly once"},
 	{"status", status_main, "what the marks say of a bucket, a prefix or a key"},
 	{"init", init_main, "set up the table that keeps the marks of many hosts"},
+	{"config", config_main, "the settings in force, and where each is from"},
 	{"lock", lock_main, "locks with leases, for many hosts"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -9,7 +9,7 @@ import pytest
 from tests.system.harness import BUILD, REPOSITORY
 
 MAN = REPOSITORY / "docs" / "man"
-COMMANDS = ["push", "status", "init", "lock"]
+COMMANDS = ["push", "status", "init", "config", "lock"]
 LOCK = ["run", "acquire", "renew", "release", "status", "list", "break", "init"]
 
 
@@ -83,7 +83,7 @@ def test_every_exit_code_is_documented(s3once):
     assert set(re.findall(r"\b\d+\b", help_text)) == {"0", "1", "2", "3", "4", "5", "129", "130", "143"}
     header = (REPOSITORY / "include" / "s3once" / "push.h").read_text()
     assert re.findall(r"S3ONCE_EXIT_\w+ =\s*(\d+)", header) == ["0", "1", "2", "3", "4", "5", "128"]
-    for command in ("status", "init"):
+    for command in ("status", "init", "config"):
         codes = set(re.findall(r"^\*(\d)\*$", man(command).split("# EXIT STATUS")[1], re.M))
         assert codes == {"0", "1", "2", "3"}
     of_lock = {code for _, text in helps(s3once, "lock") for code in re.findall(r"\b(\d) \w", text.split("Exit codes:")[1])}

@@ -1,0 +1,215 @@
+/* `s3once config`: the settings in force and where each has its value from; secrets masked. */
+#include "aws/settings.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/quote.h"
+#include "cli/access.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/open_marks.h"
+#include "cli/output.h"
+#include "cli/values.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct config_options {
+	struct access access;
+	int json;
+};
+
+static const struct option output_options[] = {
+	{.name = "json",
+		.type = OPTION_FLAG,
+		.offset = offsetof(struct config_options, json),
+		.help = "one setting a line on standard output, as JSON"},
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	{NULL},
+};
+
+enum { GROUPS = 4 };
+
+static struct command config_command(
+	struct option_group groups[static GROUPS], struct config_options *options)
+{
+	struct access *access = &options->access;
+	const struct option_group filled[GROUPS] = {
+		{"Marks", access_marks_options, access},
+		{"Services", access_s3_options, access},
+		{NULL, access_options, access},
+		{"Output", output_options, options},
+	};
+	memcpy(groups, filled, sizeof filled);
+	return (struct command){
+		.name = "config",
+		.operands = "",
+		.about =
+			"Prints each setting that is in force with these options, this environment and\n"
+			"these files, and where its value is from. Loads the credentials, shows none.\n",
+		.groups = groups,
+		.n_groups = GROUPS,
+		.examples =
+			"  s3once config\n"
+			"  s3once config --profile work --json\n"
+			"\n"
+			"Exit codes: 0 told; 2 usage; 3 a setting is wrong, or there are no credentials.\n"
+			"More: man s3once-config\n",
+	};
+}
+
+static int fail(int code, const struct problem *problem)
+{
+	char sentence[PROBLEM_SENTENCE_MAX];
+	problem_format(problem, sentence, sizeof sentence);
+	log_error("config: %s", sentence);
+	return code;
+}
+
+static void tell(struct output *output, bool is_json, const struct config_row *row)
+{
+	struct text line = TEXT(1 << 16);
+	if (is_json) {
+		json_t *object = json_event("setting");
+		json_object_set_new(object, "name", json_string(row->name));
+		json_set_bytes(object, "value", row->value);
+		json_set_bytes(object, "from", row->from);
+		char *text = json_line(object);
+		text_add(&line, text ? text : "");
+		free(text);
+	} else {
+		text_addf(&line, "%-32s ", row->name);
+		size_t before = line.len;
+		text_add_escaped(&line, row->value, strlen(row->value));
+		size_t width = line.len - before;
+		text_addf(&line, "%*s ", width < 40 ? (int)(40 - width) : 0, "");
+		text_add_escaped(&line, row->from, strlen(row->from));
+	}
+	output_result(output, text_string(&line));
+	text_clear(&line);
+}
+
+/* A proxy's URL with what may be a password left out. */
+static int add_proxy(struct config_rows *rows, const char *row, const char *variable)
+{
+	const char *value = getenv(variable);
+	if (!value || !*value)
+		return 0;
+	const char *host = strrchr(value, '@'), *scheme = strstr(value, "://");
+	struct text shown = TEXT(4096);
+	if (host) {
+		text_add_bytes(&shown, value, scheme ? (size_t)(scheme + 3 - value) : 0);
+		text_addf(&shown, "****%s", host);
+	} else {
+		text_add(&shown, value);
+	}
+	int error = shown.error;
+	if (error == 0)
+		error = config_rows_add(rows, row, text_string(&shown), variable);
+	text_clear(&shown);
+	return error ? -ENOMEM : 1;
+}
+
+/* As libcurl looks for them: the first that is set. */
+static int add_proxies(struct config_rows *rows)
+{
+	static const struct {
+		const char *row, *variables[4];
+	} proxies[] = {
+		{"proxy_of_https", {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}},
+		{"proxy_of_http", {"http_proxy", "all_proxy", "ALL_PROXY"}},
+		{"no_proxy", {"no_proxy", "NO_PROXY"}},
+	};
+	for (size_t i = 0; i < sizeof proxies / sizeof *proxies; i++) {
+		int added = 0;
+		for (size_t j = 0; j < 4 && proxies[i].variables[j] && !added; j++)
+			added = add_proxy(rows, proxies[i].row, proxies[i].variables[j]);
+		if (added < 0)
+			return added;
+	}
+	return 0;
+}
+
+static int add_access(struct config_rows *rows, const struct access *access, uint64_t timeout_ms)
+{
+	const char *marks = access_marks(access);
+	struct text timeout = TEXT(64);
+	value_show_duration(&timeout, timeout_ms);
+	int error = config_rows_add(rows, "request_timeout", text_string(&timeout),
+		access->request_timeout_ms ? "--request-timeout" : "default");
+	text_clear(&timeout);
+	if (error == 0)
+		error = config_rows_add(rows, "marks", marks ? marks : "local",
+			access->marks ? "--marks"
+			: marks       ? "S3ONCE_MARKS"
+				      : "default");
+	return error;
+}
+
+static int add_credentials(
+	struct config_rows *rows, struct credentials_chain *chain, struct problem *ret_problem)
+{
+	struct credentials credentials = {0};
+	unsigned generation;
+	int error = credentials_get(chain, NULL, &credentials, &generation, ret_problem);
+	if (error < 0)
+		return error;
+	char key[32] = "****************", until[21];
+	size_t n = strlen(credentials.access_key);
+	memcpy(key + 16, credentials.access_key + (n > 8 ? n - 4 : n), n > 8 ? 5 : 1);
+	error = config_rows_add(rows, "access_key", key, credentials.from);
+	if (error == 0)
+		error = config_rows_add(rows, "secret_key", "****************", credentials.from);
+	if (error == 0 && credentials.session_token)
+		error = config_rows_add(
+			rows, "session_token", "****************", credentials.from);
+	if (error == 0 && credentials.expires_s) {
+		clock_format_iso(credentials.expires_s, until);
+		error = config_rows_add(rows, "credentials_expire", until, credentials.from);
+	}
+	credentials_wipe(&credentials);
+	if (error < 0)
+		problem_set(ret_problem, "out of memory");
+	return error;
+}
+
+/* All but the credentials is told even if there are none. */
+static int config_of(const struct config_options *options)
+{
+	struct output output;
+	struct services services = {0};
+	struct problem problem = {0};
+	int error = services_open(&options->access, &services, &problem);
+	output_init(&output);
+	if (error == 0) {
+		struct config_rows *rows = &services.aws->found;
+		error = add_access(rows, &options->access, services.aws->request_timeout_ms);
+		if (error == 0)
+			error = add_proxies(rows);
+		if (error < 0)
+			problem_set(&problem, "out of memory");
+		else
+			error = add_credentials(rows, services.aws->credentials, &problem);
+		for (size_t i = 0; i < rows->n; i++)
+			tell(&output, options->json, &rows->rows[i]);
+	}
+	int code = output_finish(&output) < 0 ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
+	services_close(&services);
+	return error < 0 ? fail(S3ONCE_EXIT_SETUP, &problem) : code;
+}
+
+int config_main(int argc, char **argv)
+{
+	struct config_options options = {0};
+	struct option_group groups[GROUPS];
+	struct command command = config_command(groups, &options);
+	struct problem problem = {0};
+	int n = options_parse(&command, argc, argv, &problem);
+	if (n == -ECANCELED) {
+		options_help(&command, stdout);
+		return S3ONCE_EXIT_OK;
+	}
+	if (n > 0)
+		problem_set(&problem, "'%s': config takes no arguments, only options",
+			quote(argv[0]).text);
+	return n ? fail(S3ONCE_EXIT_USAGE, &problem) : config_of(&options);
+}

@@ -1,0 +1,148 @@
+"""`s3once config`: which setting counts, and where it is said to be from. The rows follow AWS's documentation, which each group names."""
+
+import json
+
+import pytest
+
+KEY, SECRET = "AKIAVERYSECRETID", "wJalrXUtnFEMIsecret"
+AWS_S3, AWS_DB = "https://s3.us-east-1.amazonaws.com", "https://dynamodb.us-east-1.amazonaws.com"
+LAB = """\
+[default]
+services = lab
+endpoint_url = http://profile:1
+[profile bare]
+services = lab
+[profile deaf]
+services = lab
+ignore_configured_endpoint_urls = true
+[profile lost]
+services = none-such
+endpoint_url = http://profile:1
+[services lab]
+s3 =
+  endpoint_url = http://lab-s3:2
+dynamodb =
+  endpoint_url = http://lab-db:3
+"""
+ALL = {"AWS_ENDPOINT_URL": "http://all:4"}
+S3_ONE = {"AWS_ENDPOINT_URL_S3": "http://env-s3:5"}
+
+# What to set, the config file, the options → values by name.
+ROWS = [
+    # "Service-specific endpoints" (AWS SDKs and Tools Reference Guide)
+    ({}, "", [], {"s3_endpoint": AWS_S3, "dynamodb_endpoint": AWS_DB}),
+    (ALL, "", [], {"s3_endpoint": "http://all:4", "dynamodb_endpoint": "http://all:4", "sts_endpoint": "http://all:4"}),
+    (S3_ONE, "", [], {"s3_endpoint": "http://env-s3:5", "dynamodb_endpoint": AWS_DB}),
+    ({**ALL, **S3_ONE}, "", [], {"s3_endpoint": "http://env-s3:5", "dynamodb_endpoint": "http://all:4"}),
+    ({"AWS_ENDPOINT_URL_DYNAMODB": "http://d:1"}, LAB, [], {"s3_endpoint": "http://lab-s3:2", "dynamodb_endpoint": "http://d:1"}),
+    ({}, LAB, [], {"s3_endpoint": "http://lab-s3:2", "dynamodb_endpoint": "http://lab-db:3", "sts_endpoint": "http://profile:1"}),
+    (ALL, LAB, [], {"s3_endpoint": "http://all:4", "dynamodb_endpoint": "http://all:4"}),
+    (S3_ONE, LAB, [], {"s3_endpoint": "http://env-s3:5", "dynamodb_endpoint": "http://lab-db:3"}),
+    ({}, LAB, ["--endpoint-url", "http://o:6"], {"s3_endpoint": "http://o:6", "dynamodb_endpoint": "http://lab-db:3"}),
+    (ALL, "", ["--dynamodb-endpoint-url", "http://o:6"], {"s3_endpoint": "http://all:4", "dynamodb_endpoint": "http://o:6"}),
+    ({"AWS_PROFILE": "bare"}, LAB, [], {"s3_endpoint": "http://lab-s3:2", "sts_endpoint": "https://sts.us-east-1.amazonaws.com"}),
+    ({"AWS_PROFILE": "lost"}, LAB, [], {"s3_endpoint": "http://profile:1"}),
+    ({"AWS_PROFILE": "deaf"}, LAB, [], {"s3_endpoint": AWS_S3, "dynamodb_endpoint": AWS_DB}),
+    ({"AWS_PROFILE": "deaf", **ALL}, LAB, [], {"s3_endpoint": AWS_S3}),
+    ({"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true", **ALL}, LAB, [], {"s3_endpoint": AWS_S3, "dynamodb_endpoint": AWS_DB}),
+    ({"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, LAB, ["--endpoint-url", "http://o:6"], {"s3_endpoint": "http://o:6"}),
+    ({"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false", "AWS_PROFILE": "deaf"}, LAB, [], {"s3_endpoint": "http://lab-s3:2"}),
+    # "Data Integrity Protections for Amazon S3" (the same guide)
+    ({}, "", [], {"request_checksum_calculation": "when_supported"}),
+    ({"AWS_REQUEST_CHECKSUM_CALCULATION": "WHEN_REQUIRED"}, "", [], {"request_checksum_calculation": "WHEN_REQUIRED"}),
+    ({}, "[default]\nrequest_checksum_calculation = when_required\n", [], {"request_checksum_calculation": "when_required"}),
+    # "Retry behavior", "AWS Region", "Dual-stack and FIPS endpoints", "AWS STS Regional endpoints" (the same guide)
+    ({"AWS_MAX_ATTEMPTS": "4"}, "[default]\nmax_attempts = 5\n", [], {"max_attempts": "4"}),
+    ({}, "[default]\nmax_attempts = 5\n", [], {"max_attempts": "5"}),
+    ({"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-2"}, "", [], {"region": "eu-west-1"}),
+    ({"AWS_DEFAULT_REGION": "eu-west-2"}, "[default]\nregion=eu-west-3\n", [], {"region": "eu-west-2"}),
+    ({"AWS_REGION": "eu-west-1"}, "", ["--region", "cn-north-1"], {"s3_endpoint": "https://s3.cn-north-1.amazonaws.com.cn"}),
+    ({"AWS_USE_FIPS_ENDPOINT": "true"}, "", [], {"s3_endpoint": "https://s3-fips.us-east-1.amazonaws.com"}),
+    ({"AWS_USE_FIPS_ENDPOINT": "false"}, "[default]\nuse_fips_endpoint = true\n", [], {"s3_endpoint": AWS_S3}),
+    ({"AWS_USE_DUALSTACK_ENDPOINT": "true"}, "", [], {"dynamodb_endpoint": "https://dynamodb.us-east-1.api.aws"}),
+    ({}, "[default]\ns3 =\n  use_dualstack_endpoint = true\n", [], {"s3_endpoint": "https://s3.dualstack.us-east-1.amazonaws.com"}),
+    ({}, "[default]\ns3 =\n  use_dualstack_endpoint = true\n", [], {"dynamodb_endpoint": AWS_DB}),
+    ({"AWS_STS_REGIONAL_ENDPOINTS": "legacy"}, "", [], {"sts_endpoint": "https://sts.amazonaws.com"}),
+    ({}, "[default]\nsts_regional_endpoints = legacy\n", [], {"sts_endpoint": "https://sts.amazonaws.com"}),
+]
+
+
+@pytest.fixture
+def config(s3once, tmp_path):
+    """config(env, file, *options) gives (run, {name: (value, from)})."""
+    path = tmp_path / "config"
+    s3once.environment.update({"AWS_CONFIG_FILE": str(path), "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET})
+    for name in ("AWS_ENDPOINT_URL", "AWS_REGION"):
+        s3once.environment[name] = None
+
+    def run(env, file, *options):
+        path.write_text(file)
+        done = s3once("config", "--json", *options, env=env)
+        return done, {event["name"]: (event["value"], event["from"]) for event in done.events}
+
+    run.path = path
+    return run
+
+
+def test_which_setting_counts(config):
+    for env, file, options, expected in ROWS:
+        run, found = config(env, file, *options)
+        assert run.code == 0, run
+        assert {name: found[name][0] for name in expected} == expected, (env, file, options)
+
+
+def test_where_each_is_from(config, s3once):
+    file = "[default]\nregion = eu-west-1\nservices = lab\n[services lab]\ns3 =\n  endpoint_url = http://lab:2\n"
+    _, found = config({"AWS_MAX_ATTEMPTS": "4"}, file, "--dynamodb-endpoint-url", "http://o:1", "--request-timeout", "5s")
+    assert found["region"] == ("eu-west-1", f"region of [default] in {config.path}")
+    assert found["s3_endpoint"] == ("http://lab:2", f"s3.endpoint_url of [services lab] in {config.path}")
+    assert found["dynamodb_endpoint"] == ("http://o:1", "--dynamodb-endpoint-url")
+    assert found["sts_endpoint"] == ("https://sts.eu-west-1.amazonaws.com", "AWS")
+    assert found["max_attempts"] == ("4", "AWS_MAX_ATTEMPTS")
+    assert found["request_timeout"] == ("5s", "--request-timeout")
+    assert found["marks"] == ("local", "default") and found["profile"] == ("default", "default")
+    assert found["config_file"] == (str(config.path), "AWS_CONFIG_FILE")
+    text = s3once("config").out.splitlines()
+    assert [line.split()[0] for line in text][:2] == ["profile", "config_file"]
+
+
+def test_secrets_are_masked(config, s3once):
+    env = {"AWS_SESSION_TOKEN": "sessionsecret", "HTTPS_PROXY": "http://me:proxysecret@proxy:3128", "NO_PROXY": "localhost"}
+    run, found = config(env, "")
+    assert found["access_key"] == ("*" * 16 + KEY[-4:], "environment")
+    assert found["secret_key"][0] == found["session_token"][0] == "*" * 16
+    assert found["proxy_of_https"] == ("http://****@proxy:3128", "HTTPS_PROXY") and found["no_proxy"][0] == "localhost"
+    for text in (run.out, s3once("config", env=env).out):
+        for secret in (KEY, SECRET, "sessionsecret", "proxysecret"):
+            assert secret not in text
+
+
+def test_credentials_of_a_profile(config):
+    env = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
+    keys = {"Version": 1, "AccessKeyId": KEY, "SecretAccessKey": SECRET, "Expiration": "2099-01-01T00:00:00Z"}
+    run, found = config(env, f"[default]\ncredential_process = echo '{json.dumps(keys)}'\n")
+    assert run.code == 0 and found["access_key"][1] == "credential_process", run
+    assert found["credentials_expire"][0] == "2099-01-01T00:00:00Z"
+
+
+def test_without_credentials_the_rest_is_told(config):
+    run, found = config({"AWS_ACCESS_KEY_ID": None}, "")
+    assert run.code == 3 and "no credentials" in run.err, run
+    assert found["s3_endpoint"] == (AWS_S3, "AWS") and "access_key" not in found
+
+
+@pytest.mark.parametrize(
+    ("env", "file", "sentence"),
+    [
+        ({"AWS_USE_FIPS_ENDPOINT": "1"}, "", "AWS_USE_FIPS_ENDPOINT is 1: it must be false or true"),
+        ({}, "[default]\nmax_attempts = many\n", "max_attempts of [default] in "),
+        ({}, "[default]\ns3 =\n  addressing_style = diagonal\n", "it must be auto, virtual or path"),
+        ({"AWS_ENDPOINT_URL_S3": "ftp://h"}, "", "ftp://h cannot be used"),
+        ({"AWS_REGION": "Frankfurt"}, "", "Frankfurt is no region"),
+        ({"AWS_USE_DUALSTACK_ENDPOINT": "true", "AWS_REGION": "us-iso-east-1"}, "", "no dualstack endpoints in aws-iso"),
+        ({"AWS_USE_FIPS_ENDPOINT": "true", "AWS_REGION": "cn-north-1"}, "", "no FIPS endpoints in China"),
+    ],
+)
+def test_wrong_values_are_refused(config, env, file, sentence):
+    run, _ = config(env, file)
+    assert run.code == 3 and sentence in run.err, run
