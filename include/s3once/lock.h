@@ -213,6 +213,10 @@ S3ONCE_PUBLIC unsigned s3once_lock_slot(const struct s3once_lock *lock); /* from
 /* The row's data as acquired or last set; NULL if there is none. Borrowed until set or freed. */
 S3ONCE_PUBLIC const void *s3once_lock_data(const struct s3once_lock *lock, size_t *ret_bytes);
 
+/* One more attribute of the row as it was acquired, written by this holder or left by one before;
+ * NULL if there is none, or if it is no string. Borrowed until s3once_lock_free(). */
+S3ONCE_PUBLIC const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name);
+
 /* Renews now. */
 S3ONCE_PUBLIC int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret);
 /* Makes sure that at least `ms` are left: renews if there is less; for longer than its lease the
@@ -245,6 +249,8 @@ struct s3once_lock_info {
 	int64_t expires_s;    /* of the row, seconds since the epoch, or 0 */
 	const void *data;
 	size_t data_bytes;
+	const struct s3once_lock_attribute *attributes; /* more of them: those that are strings */
+	size_t n_attributes;
 };
 typedef int s3once_lock_visitor(void *arg, const struct s3once_lock_info *info);
 /* Looks at one row, consistently; its visitor is called once. -ENOENT: nobody holds it and no row

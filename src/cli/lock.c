@@ -126,7 +126,7 @@ int lock_open(const struct lock_options *options, int manual, struct s3once_lock
 		log_warning(
 			"dlm locks end by the wall clock: a host whose clock is ahead takes them "
 			"early, one whose clock is behind waits too long");
-	return lock_exit(r, &error);
+	return lock_exit(options, r, &error);
 }
 
 struct s3once_lock_request lock_request(const struct lock_options *options, const char *key)
@@ -139,16 +139,11 @@ struct s3once_lock_request lock_request(const struct lock_options *options, cons
 	};
 }
 
-int lock_exit(int r, const struct s3once_lock_error *error)
+static int exit_code(int r)
 {
-	if (!r)
-		return S3ONCE_EXIT_OK;
-	char sentence[PROBLEM_SENTENCE_MAX];
-	snprintf(sentence, sizeof sentence, "%s%s%s%s%s%s", error->text, *error->code ? " (" : "",
-		error->code, *error->code && *error->request_id ? ", request id " : "",
-		*error->code ? error->request_id : "", *error->code ? ")" : "");
-	log_error("lock: %s", sentence);
 	switch (r) {
+	case 0:
+		return S3ONCE_EXIT_OK;
 	case -EINVAL:
 		return S3ONCE_EXIT_USAGE;
 	case -EBUSY:
@@ -159,6 +154,32 @@ int lock_exit(int r, const struct s3once_lock_error *error)
 	default:
 		return S3ONCE_EXIT_SETUP;
 	}
+}
+
+static void print_failure(int code, const struct s3once_lock_error *error)
+{
+	json_t *object = json_event("failed");
+	json_object_set_new(object, "exit", json_integer(code));
+	json_set_bytes(object, "text", error->text);
+	json_set_bytes(object, "code", error->code);
+	json_set_bytes(object, "request_id", error->request_id);
+	json_set_bytes(object, "holder", error->holder);
+	lock_print(object);
+}
+
+int lock_exit(const struct lock_options *options, int r, const struct s3once_lock_error *error)
+{
+	const int code = exit_code(r);
+	if (!r)
+		return code;
+	char sentence[PROBLEM_SENTENCE_MAX];
+	snprintf(sentence, sizeof sentence, "%s%s%s%s%s%s", error->text, *error->code ? " (" : "",
+		error->code, *error->code && *error->request_id ? ", request id " : "",
+		*error->code ? error->request_id : "", *error->code ? ")" : "");
+	log_error("lock: %s", sentence);
+	if (options->json && code != S3ONCE_EXIT_USAGE)
+		print_failure(code, error);
+	return code;
 }
 
 void lock_print(json_t *object)

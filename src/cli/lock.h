@@ -36,8 +36,9 @@ extern const struct option lock_place_options[], lock_key_options[], lock_wait_o
 int lock_open(const struct lock_options *options, int manual, struct s3once_locks **ret);
 struct s3once_lock_request lock_request(const struct lock_options *options, const char *key);
 
-/* The exit code of what a library call returned; explains it on stderr if it is not 0. */
-int lock_exit(int r, const struct s3once_lock_error *error);
+/* The exit code of what a library call returned; if it is not 0, explains it on stderr and, with
+ * --json, in an event. */
+int lock_exit(const struct lock_options *options, int r, const struct s3once_lock_error *error);
 /* Prints an object as a line of standard output; takes the reference. */
 void lock_print(json_t *object);
 

@@ -8,11 +8,21 @@
 #include "cli/values.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct view {
 	bool json, held;
 };
+
+static void set_data(json_t *object, const struct s3once_lock_info *info)
+{
+	char *text = info->data ? malloc(4 * ((info->data_bytes + 2) / 3) + 1) : NULL;
+	if (text)
+		base64_encode(info->data, info->data_bytes, text);
+	json_object_set_new(object, "data", text ? json_string(text) : json_null());
+	free(text);
+}
 
 static void print_json(const struct s3once_lock_info *info)
 {
@@ -28,6 +38,11 @@ static void print_json(const struct s3once_lock_info *info)
 	json_object_set_new(object, "expires", json_integer((json_int_t)info->expires_s));
 	json_object_set_new(object, "understood", json_boolean(info->understood));
 	json_set_bytes(object, "why", info->why);
+	json_t *attributes = json_object();
+	for (size_t i = 0; i < info->n_attributes; i++)
+		json_set_bytes(attributes, info->attributes[i].name, info->attributes[i].value);
+	json_object_set_new(object, "attributes", attributes);
+	set_data(object, info);
 	lock_print(object);
 }
 
@@ -85,7 +100,9 @@ static int status(const struct lock_options *options, int n, char **operands)
 				.why = ""};
 			r = show(&view, &absent);
 		}
-		code = r ? lock_exit(r, &error) : view.held ? S3ONCE_EXIT_HELD : S3ONCE_EXIT_OK;
+		code = r           ? lock_exit(options, r, &error)
+		       : view.held ? S3ONCE_EXIT_HELD
+				   : S3ONCE_EXIT_OK;
 	}
 	s3once_locks_free(locks);
 	return code;
@@ -100,7 +117,7 @@ static int list(const struct lock_options *options, int n, char **operands)
 	(void)operands;
 	int code = lock_open(options, 1, &locks);
 	if (!code)
-		code = lock_exit(
+		code = lock_exit(options,
 			s3once_lock_list(locks, options->prefix, show, &view, &error), &error);
 	s3once_locks_free(locks);
 	return code;
@@ -119,8 +136,9 @@ static int break_lock(const struct lock_options *options, int n, char **operands
 	}
 	int code = lock_open(options, 1, &locks);
 	if (!code)
-		code = lock_exit(s3once_lock_break(locks, operands[0], options->sort_key,
-					 options->if_version, &error),
+		code = lock_exit(options,
+			s3once_lock_break(
+				locks, operands[0], options->sort_key, options->if_version, &error),
 			&error);
 	if (!code && options->json) {
 		json_t *object = json_event("broken");
@@ -157,7 +175,8 @@ static int init(const struct lock_options *options, int n, char **operands)
 		.tags = tags};
 	int code = lock_open(options, 1, &locks);
 	if (!code)
-		code = lock_exit(s3once_locks_init(locks, &table, &created, &error), &error);
+		code = lock_exit(
+			options, s3once_locks_init(locks, &table, &created, &error), &error);
 	if (!code && *error.text)
 		log_warning("lock init: %s", error.text);
 	if (!code && options->json) {

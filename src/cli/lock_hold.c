@@ -41,7 +41,8 @@ static int acquire(const struct lock_options *options, int n, char **operands)
 	}
 	int code = lock_open(options, 1, &locks);
 	if (!code)
-		code = lock_exit(s3once_lock_acquire(locks, &request, &lock, &error), &error);
+		code = lock_exit(
+			options, s3once_lock_acquire(locks, &request, &lock, &error), &error);
 	if (!code)
 		tell_held(options, lock);
 	if (!code && (fflush(stdout) || ferror(stdout))) {
@@ -60,7 +61,8 @@ static int resume(const struct lock_options *options, const char *handle,
 	struct s3once_lock_error error = {0};
 	int code = lock_open(options, 1, ret_locks);
 	if (!code)
-		code = lock_exit(s3once_lock_resume(*ret_locks, handle, ret, &error), &error);
+		code = lock_exit(
+			options, s3once_lock_resume(*ret_locks, handle, ret, &error), &error);
 	return code;
 }
 
@@ -72,9 +74,10 @@ static int renew(const struct lock_options *options, int n, char **operands)
 	(void)n;
 	int code = resume(options, operands[0], &locks, &lock);
 	if (!code && options->for_ms)
-		code = lock_exit(s3once_lock_ensure(lock, options->for_ms, &error), &error);
+		code = lock_exit(
+			options, s3once_lock_ensure(lock, options->for_ms, &error), &error);
 	else if (!code)
-		code = lock_exit(s3once_lock_heartbeat(lock, &error), &error);
+		code = lock_exit(options, s3once_lock_heartbeat(lock, &error), &error);
 	if (!code)
 		tell_held(options, lock);
 	s3once_locks_free(locks);
@@ -89,7 +92,7 @@ static int release(const struct lock_options *options, int n, char **operands)
 	(void)n;
 	int code = resume(options, operands[0], &locks, &lock);
 	if (!code)
-		code = lock_exit(s3once_lock_release(lock, &error), &error);
+		code = lock_exit(options, s3once_lock_release(lock, &error), &error);
 	if (!code && options->json) {
 		json_t *object = json_event("released");
 		json_set_bytes(object, "key", s3once_lock_key(lock));

@@ -81,7 +81,7 @@ static int wait_for_lock(struct run *run)
 	}
 	pthread_join(thread, NULL);
 	close(run->acquired_fd);
-	return signal ? STOPPED(signal) : lock_exit(run->acquired, &run->error);
+	return signal ? STOPPED(signal) : lock_exit(run->options, run->acquired, &run->error);
 }
 
 static void tell(const struct run *run, const char *event, const char *text)
@@ -203,8 +203,10 @@ static int finish(struct run *run)
 		take_terminal(getpgrp());
 	int r = s3once_lock_release(run->lock, &run->error);
 	if (r == -ESTALE || run->lost) {
-		if (!run->lost)
+		if (!run->lost) {
 			log_error("lock run: %s", run->error.text);
+			tell(run, "lost", run->error.text);
+		}
 		return S3ONCE_EXIT_FENCED;
 	}
 	if (r)

@@ -54,6 +54,16 @@ int dialect_by_name(const char *name, enum s3once_lock_dialect *ret)
 	return -EINVAL;
 }
 
+bool dialect_owns(const struct dialect *d, const char *name)
+{
+	const char *const own[] = {
+		d->owner, d->version, d->lease, d->released, d->data, d->expires, DIALECT_TOKEN};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (own[i] && !strcmp(own[i], name))
+			return true;
+	return false;
+}
+
 static const char *string_or_empty(const struct item *item, const char *name)
 {
 	const char *value = name ? item_string(item, name) : NULL;

@@ -22,6 +22,9 @@ const struct dialect *dialect_of(enum s3once_lock_dialect kind); /* NULL: there 
 /* 0 or -EINVAL. */
 int dialect_by_name(const char *name, enum s3once_lock_dialect *ret);
 
+/* Whether an attribute of this name is the lock's own: of the dialect, or the token. */
+bool dialect_owns(const struct dialect *dialect, const char *name);
+
 #define DIALECT_TOKEN "fencingToken" /* ours: a number, in rows that carry it and in counters */
 
 enum row_state {

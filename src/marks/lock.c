@@ -71,6 +71,7 @@ void s3once_lock_free(struct s3once_lock *lock)
 	lock_events_forget(&lock->locks->events, lock);
 	lease_free(lock->lease);
 	free(lock->data);
+	item_clear(&lock->row);
 	free(lock);
 }
 
@@ -85,6 +86,29 @@ int lock_keep_data(struct s3once_lock *lock, const void *data, size_t bytes)
 	lock->data = copy;
 	lock->data_bytes = bytes;
 	return 0;
+}
+
+int lock_keep_row(struct s3once_lock *lock, struct item *item)
+{
+	const struct lock_row row = dialect_read(lock->locks->dialect, item);
+	if (row.data && lock_keep_data(lock, row.data->value, row.data->n))
+		return -ENOMEM;
+	item_clear(&lock->row);
+	lock->row = *item;
+	*item = (struct item){0};
+	return 0;
+}
+
+bool lock_owns(const struct s3once_locks *locks, const char *name)
+{
+	const char *sk = locks->is_sqlite ? "sk" : locks->table.sk_name;
+	return dialect_owns(locks->dialect, name) ||
+	       !strcmp(name, locks->is_sqlite ? "pk" : locks->pk_name) || (sk && !strcmp(name, sk));
+}
+
+const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name)
+{
+	return lock_owns(lock->locks, name) ? NULL : item_string(&lock->row, name);
 }
 
 /* Others may have it: what is said of a handle that is of no use any more. */

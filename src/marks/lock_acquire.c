@@ -71,7 +71,7 @@ static void undo(struct acquisition *a, const struct s3once_lock *lock, const ch
 
 /* The row is ours: token, data, heartbeats. */
 static int settle(struct acquisition *a, struct s3once_lock *lock, const char *version,
-	uint64_t sent_ns, const struct item *item)
+	uint64_t sent_ns, struct item *item)
 {
 	const struct call_limits limits = lock_limits(a->locks, sent_ns + a->lease_ns);
 	const struct lock_row row = dialect_read(a->locks->dialect, item);
@@ -86,7 +86,7 @@ static int settle(struct acquisition *a, struct s3once_lock *lock, const char *v
 		return fail(a, &problem);
 	if (clock_boot_ns() >= sent_ns + a->lease_ns)
 		return lock_error(a->error, -EIO, "acquiring took longer than the lease");
-	if (row.data && lock_keep_data(lock, row.data->value, row.data->n))
+	if (lock_keep_row(lock, item))
 		return lock_error(a->error, -ENOMEM, "out of memory");
 	if (lease_start(lock->lease, version, sent_ns))
 		return lock_error(a->error, -ENOMEM, "no thread for the heartbeats");
@@ -251,10 +251,6 @@ static int acquire(struct acquisition *a)
 static int check(const struct s3once_locks *locks, const struct s3once_lock_request *request,
 	struct s3once_lock_error *ret)
 {
-	static const char *const ours[] = {"fencingToken", "isReleased"};
-	const struct dialect *d = locks->dialect;
-	const char *const theirs[] = {d->owner, d->version, d->lease, d->data, d->expires,
-		locks->pk_name, locks->table.sk_name, ours[0], ours[1]};
 	int r = lock_key_check(locks, request->key, request->sort_key, ret);
 	if (r)
 		return r;
@@ -262,15 +258,14 @@ static int check(const struct s3once_locks *locks, const struct s3once_lock_requ
 		return lock_error(ret, -EINVAL, "a lease is at least 1s and at most a day");
 	if (request->slots > SLOTS_MAX)
 		return lock_error(ret, -EINVAL, "at most %d slots", SLOTS_MAX);
-	if (request->data && !d->data)
+	if (request->data && !locks->dialect->data)
 		return lock_error(ret, -EINVAL, "the rows of this dialect have no data");
 	if (request->n_attributes > 20)
 		return lock_error(ret, -EINVAL, "at most 20 attributes");
 	for (size_t i = 0; i < request->n_attributes; i++)
-		for (size_t k = 0; k < sizeof theirs / sizeof *theirs; k++)
-			if (theirs[k] && !strcmp(theirs[k], request->attributes[i].name))
-				return lock_error(ret, -EINVAL,
-					"the attribute %.200s is the lock's own", theirs[k]);
+		if (lock_owns(locks, request->attributes[i].name))
+			return lock_error(ret, -EINVAL, "the attribute %.200s is the lock's own",
+				request->attributes[i].name);
 	return atomic_load(&locks->closed) ? lock_error(ret, -ECANCELED, "the client was closed")
 					   : 0;
 }

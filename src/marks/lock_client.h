@@ -73,6 +73,7 @@ struct s3once_lock {
 	atomic_bool settled;  /* nothing of it is left in the table that a release could change */
 	enum s3once_lock_tokens tokens;
 	uint64_t token;
+	struct item row;
 	void *data; /* or NULL */
 	size_t data_bytes;
 	unsigned count; /* times it was acquired; by the client's mutex */
@@ -112,6 +113,10 @@ int lock_link(struct s3once_lock *lock, struct s3once_lock_error *ret);
 /* Releases its row, if it is still ours; as s3once_lock_release says. */
 int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret);
 int lock_keep_data(struct s3once_lock *lock, const void *data, size_t bytes);
+/* The handle keeps the row that it was acquired as, and its data; takes the item. 0 or -ENOMEM. */
+int lock_keep_row(struct s3once_lock *lock, struct item *item);
+/* Whether an attribute of this name cannot be one more of a row. */
+bool lock_owns(const struct s3once_locks *locks, const char *name);
 
 /* Each request on a row. */
 struct lock_take {

@@ -5,6 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#define EXTRAS_MAX 64
+
+static size_t extras_of(const struct s3once_locks *locks, const struct item *item,
+	struct s3once_lock_attribute ret[static EXTRAS_MAX])
+{
+	size_t n = 0;
+	for (size_t i = 0; i < item->count && n < EXTRAS_MAX; i++) {
+		const struct attribute *a = &item->attributes[i];
+		if (a->type == VALUE_STRING && !lock_owns(locks, a->name))
+			ret[n++] = (struct s3once_lock_attribute){a->name, a->value};
+	}
+	return n;
+}
+
 static struct s3once_lock_info info_of(
 	const struct lock_row *row, const char *key, const char *sort, uint64_t unchanged_ns)
 {
@@ -77,8 +91,11 @@ int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sor
 		uint64_t unchanged_ns = 0;
 		if (row.state == ROW_HELD)
 			unchanged_ns = lock_observe(locks, row_key.key, row.version, now_ns);
-		const struct s3once_lock_info info =
+		struct s3once_lock_attribute extras[EXTRAS_MAX];
+		struct s3once_lock_info info =
 			info_of(&row, key, sort_or_default(locks, sort_key), unchanged_ns);
+		info.attributes = extras;
+		info.n_attributes = extras_of(locks, &item, extras);
 		r = visitor(arg, &info);
 	} else if (o == OUTCOME_ABSENT) {
 		r = lock_error(ret, -ENOENT, "there is no such lock");
@@ -114,7 +131,10 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	if (strncmp(key, listing->prefix, strlen(listing->prefix)))
 		return 0;
 	const struct lock_row row = dialect_read(listing->locks->dialect, item);
-	const struct s3once_lock_info info = info_of(&row, key, sort, 0);
+	struct s3once_lock_attribute extras[EXTRAS_MAX];
+	struct s3once_lock_info info = info_of(&row, key, sort, 0);
+	info.attributes = extras;
+	info.n_attributes = extras_of(listing->locks, item, extras);
 	listing->r = listing->visitor(listing->arg, &info);
 	return listing->r;
 }

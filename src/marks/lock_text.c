@@ -103,6 +103,8 @@ static int find_version(struct s3once_lock *lock, char ret_version[static LEASE_
 		r = lock_error(ret, -ESTALE, "the lock was released");
 	else
 		r = lock_held(ret, -ESTALE, &row);
+	if (!r && lock_keep_row(lock, &item))
+		r = lock_error(ret, -ENOMEM, "out of memory");
 	item_clear(&item);
 	return r;
 }

@@ -50,6 +50,7 @@ def shapes(section):
 
 PUSH_FIELDS, PUSH_TYPES = shapes("push")
 STATUS_FIELDS, STATUS_TYPES = shapes("status")
+LOCK_FIELDS, LOCK_TYPES = shapes("lock")
 
 
 def check(event, fields, types):
@@ -101,7 +102,8 @@ def test_the_document_was_understood():
     assert {"files", "refused", "bytes", "scan_complete", "seconds"} <= set(COUNTS)
     assert len(PUSH_FIELDS) == 16 and len(STATUS_FIELDS) == 4
     assert {"requests", "exit", "files"} <= PUSH_FIELDS["summary"]
-    for fields, types in ((PUSH_FIELDS, PUSH_TYPES), (STATUS_FIELDS, STATUS_TYPES)):
+    assert len(LOCK_FIELDS) == 12
+    for fields, types in ((PUSH_FIELDS, PUSH_TYPES), (STATUS_FIELDS, STATUS_TYPES), (LOCK_FIELDS, LOCK_TYPES)):
         missing = {name for of_event in fields.values() for name in of_event} - set(types) - set(COUNTS)
         assert not missing
 
@@ -238,3 +240,32 @@ def test_status(s3once, s3, table, bucket, tmp_path):
             claimed = [e for e in only(run.events, "mark") if e["state"] == "claimed"]
             assert [(e["key"], e["session"]) for e in claimed] == [("big", session["session"])]
     assert seen == set(STATUS_FIELDS)
+
+
+def test_locks(s3once, tmp_path):
+    """Every event of `lock`, but for those of an outage, which look the same."""
+    s3once.environment["S3ONCE_LOCKS"] = f"sqlite:{tmp_path}/locks.db"
+    seen = []
+
+    def lock(*argv, code=0):
+        run = s3once("lock", argv[0], "--json", *argv[1:])
+        assert run.code == code, run
+        for event in run.events:
+            check(event, LOCK_FIELDS, LOCK_TYPES)
+            seen.append(event["event"])
+        return run.events[-1]
+
+    lock("init")
+    handle = lock("acquire", "--lease", "1m", "--owner", "me", "k")["handle"]
+    failed = lock("acquire", "--lease", "1m", "--wait", "0", "k", code=4)
+    assert (failed["holder"], failed["exit"]) == ("me", 4) and "held by me" in failed["text"]
+    version = lock("status", "k", code=4)["version"]
+    assert lock("list")["version"] == version
+    handle = lock("renew", handle)["handle"]
+    lock("release", handle)
+    assert lock("release", handle, code=5)["exit"] == 5
+    assert not lock("status", "k")["held"]
+    lock("acquire", "--lease", "1m", "k")
+    lock("break", "--if-version", lock("status", "k", code=4)["version"], "k")
+    lock("run", "k", "--", "true")
+    assert set(LOCK_FIELDS) - set(seen) == {"suspect", "recovered", "expired", "lost", "outage"}

@@ -72,7 +72,14 @@ static void test_one_at_a_time(void)
 	s3once_locks_free(b);
 }
 
-/* Data left by the last holder is handed over, replaced, deleted. */
+static int note_color(void *arg, const struct s3once_lock_info *info)
+{
+	if (CHECK_INT(info->n_attributes, 1) && CHECK_STRING(info->attributes->name, "color"))
+		snprintf(arg, 20, "%s", info->attributes->value);
+	return 0;
+}
+
+/* Data and more attributes left by the last holder are handed over; data is replaced, deleted. */
 static void test_data(void)
 {
 	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
@@ -85,18 +92,25 @@ static void test_data(void)
 		.attributes = &more,
 		.n_attributes = 1};
 	size_t n;
+	char color[20] = "";
 	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), 0);
 	CHECK(!memcmp(s3once_lock_data(lock, &n), "a\0b", 3) && n == 3);
 	CHECK_INT(s3once_lock_set_data(lock, "new", 3, &error), 0);
 	CHECK_INT(s3once_lock_release(lock, &error), 0);
 	s3once_lock_free(lock);
 	request.data = NULL;
+	request.n_attributes = 0;
 	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), 0);
 	CHECK(s3once_lock_data(lock, &n) && n == 3 &&
 		!memcmp(s3once_lock_data(lock, &n), "new", 3));
+	CHECK_STRING(s3once_lock_extra(lock, "color"), "red");
+	CHECK(!s3once_lock_extra(lock, "ownerName") && !s3once_lock_extra(lock, "taste"));
+	CHECK_INT(s3once_lock_get(a, "d", NULL, note_color, color, &error), 0);
+	CHECK_STRING(color, "red");
 	CHECK_INT(s3once_lock_set_data(lock, NULL, 0, &error), 0);
 	CHECK(!s3once_lock_data(lock, &n));
 	request.attributes = &own;
+	request.n_attributes = 1;
 	struct s3once_lock *none;
 	CHECK_INT(s3once_lock_acquire(a, &request, &none, &error), -EINVAL);
 	s3once_locks_free(a);
