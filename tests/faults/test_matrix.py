@@ -216,7 +216,7 @@ def whole():
     """(scenario, [faults of which one is due at each operation]): all there is."""
     groups = {}
     for fault in FAULTS:
-        groups.setdefault(fault.like or fault.name, []).append(fault)
+        groups.setdefault(fault.like or (fault.service, fault.name), []).append(fault)
     for scenario in SCENARIOS:
         for group in groups.values():
             if touches(group[0], scenario):
