@@ -20,7 +20,8 @@
 #define RELEASE_MOST_MS 10000
 #define STOPPED(signal) (128 + (signal))
 
-static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+static const int forwarded[] = {
+	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
 struct run {
 	const struct lock_options *options;
@@ -134,8 +135,7 @@ static void take_terminal(pid_t group)
 	signal(SIGTTOU, before);
 }
 
-/* Stopped from the terminal: so are we, for the shell to see. Heartbeats stop as well. Afterwards
- * the command goes on only if the lock is still held: else it is told so first. */
+/* Stopped from the terminal: so are we, for the shell to see. Heartbeats stop as well. */
 static void stop_with_command(const struct run *run)
 {
 	if (tcgetpgrp(STDIN_FILENO) != run->child)
@@ -144,8 +144,6 @@ static void stop_with_command(const struct run *run)
 	kill(getpid(), SIGSTOP);
 	if (tcgetpgrp(STDIN_FILENO) == getpgrp())
 		take_terminal(run->child);
-	if (s3once_lock_remaining_ms(run->lock))
-		kill(-run->child, SIGCONT);
 }
 
 static void on_child(struct run *run)
@@ -165,8 +163,8 @@ static void on_signal(struct run *run, int signal)
 {
 	if (signal == SIGCHLD)
 		on_child(run);
-	else if (run->child > 0)
-		kill(-run->child, signal);
+	else if (run->child > 0 && (signal != SIGCONT || s3once_lock_remaining_ms(run->lock)))
+		kill(-run->child, signal); /* of a lost lock it goes on only to be terminated */
 }
 
 static int left_ms(const struct run *run)

@@ -204,8 +204,13 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	const struct lock_row row = dialect_read(locks->dialect, &present);
 	if (o == OUTCOME_REFUSED && row.state != ROW_FREE) {
 		lock_held(ret, -EAGAIN, &row);
-		r = lock_error(ret, -EAGAIN, "the row has another version now: %s",
-			quote(row.version).text);
+		if (*row.version)
+			r = lock_error(ret, -EAGAIN, "the row has another version now: %s",
+				quote(row.version).text);
+		else
+			r = lock_error(ret, -EAGAIN,
+				"the row has no version by which its holder could be meant: if nobody "
+				"holds it, delete it in the table");
 	} else if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
 		r = lock_failed(ret, -EIO, &problem);
 	}

@@ -157,6 +157,18 @@ def test_signals_are_forwarded(s3once, local, tmp_path):
     assert s3once("lock", "status", "k").code == 0
 
 
+def test_a_stop_is_forwarded_and_the_lock_kept(s3once, local, tmp_path):
+    """SIGTSTP stops the command and not the heartbeats; SIGCONT lets it go on."""
+    run, command = start_holder(s3once, tmp_path, "--lease", "1s", script="while :; do sleep 0.05; done")
+    os.kill(run.pid, signal.SIGTSTP)
+    wait_until(lambda: state_of(command) == "T", 10, "the stop")
+    assert s3once("lock", "acquire", "--lease", "2s", "--wait", "1500ms", "k").code == 4
+    os.kill(run.pid, signal.SIGCONT)
+    wait_until(lambda: state_of(command) != "T", 10, "the command to go on")
+    os.kill(run.pid, signal.SIGTERM)
+    assert run.wait().code == 128 + signal.SIGTERM
+
+
 def test_a_signal_ends_the_wait(s3once, local, tmp_path):
     holder, _ = start_holder(s3once, tmp_path)
     waiting = s3once.start("lock", "run", "k", "--", "true")
