@@ -51,6 +51,8 @@ static int find_key(const struct s3once_locks *locks, const char *key, const cha
 	struct lock_key *ret_key, struct s3once_lock_error *ret)
 {
 	unsigned slot = 0;
+	if (atomic_load(&locks->closed))
+		return lock_error(ret, -ECANCELED, "the client was closed");
 	if (locks->dialect->sk_is_slot && sort) {
 		if (!*sort || sort[strspn(sort, "0123456789")] || strlen(sort) > 3)
 			return lock_error(ret, -EINVAL,
@@ -174,6 +176,8 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 {
 	struct listing listing = {locks, prefix ? prefix : "", visitor, arg, 0};
 	struct problem problem = {0};
+	if (atomic_load(&locks->closed))
+		return lock_error(ret, -ECANCELED, "the client was closed");
 	struct store_conn *conn = lock_conn_get(locks);
 	if (!conn)
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");

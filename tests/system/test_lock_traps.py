@@ -80,6 +80,15 @@ def test_trap_1_write_applied_reply_lost(s3once, wire, locks, phase, fault):
     assert locks.row("k") is None
 
 
+@pytest.mark.parametrize("fault", [faults.drop_reply, faults.duplicate, faults.garble_reply, faults.hang_applied])
+def test_trap_1_release_by_mark_applied_reply_lost(s3once, wire, locks, fault):
+    rule = wire.add(fault, "UpdateItem", where=lambda record: record.operation.sets.get("isReleased"))
+    run = run_through(s3once, "--release-by", "mark", script="true")
+    assert rule.fired == 1 and run.code == 0, run
+    assert locks.row("k")["isReleased"] == {"S": "1"}
+    assert run_through(s3once, "--release-by", "mark", script="true").code == 0
+
+
 @EVERY_PHASE
 @pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
 def test_trap_2_an_error_is_never_taken_for_locked(s3once, wire, locks, phase, code):

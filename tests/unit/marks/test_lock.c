@@ -67,6 +67,9 @@ static void test_one_at_a_time(void)
 	CHECK_INT(s3once_locks_close(b, 0, 1000, &error), 0);
 	CHECK_INT(s3once_locks_close(b, 0, 1000, &error), 0);
 	CHECK_INT(acquire(b, "k", 0, &other, &error), -ECANCELED);
+	CHECK_INT(s3once_lock_get(b, "k", NULL, NULL, NULL, &error), -ECANCELED);
+	CHECK_INT(s3once_lock_list(b, NULL, NULL, NULL, &error), -ECANCELED);
+	CHECK_INT(s3once_lock_break(b, "k", NULL, "v", &error), -ECANCELED);
 	CHECK_INT(acquire(a, "k", 0, &lock, &error), 0);
 	s3once_locks_free(a);
 	s3once_locks_free(b);
