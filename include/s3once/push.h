@@ -138,7 +138,7 @@ struct s3once_options {
 	int no_wait;           /* do not wait for files that other uploaders hold */
 	int dry_run;           /* change nothing, neither in S3 nor in the marks */
 	unsigned concurrency;  /* requests at once; 0: 64, at most 1,000 */
-	uint64_t memory_bytes; /* for buffers and bodies; 0: 32 MiB */
+	uint64_t memory_bytes; /* for buffers and bodies; 0: 24 MiB */
 	uint64_t part_bytes;   /* size of a part, and of the largest file sent whole; 0: 16 MiB; at
 				  least 5 MiB; grows for huge files */
 	unsigned attempts;     /* at each request, the first one counted; 0: as

@@ -39,7 +39,7 @@ int options_complete(
 	ret->prefix = given->prefix ? given->prefix : "";
 	ret->marks = given->marks ? given->marks : "local";
 	ret->concurrency = given->concurrency ? given->concurrency : 64;
-	default_to(&ret->memory_bytes, 32ULL << 20);
+	default_to(&ret->memory_bytes, 24ULL << 20);
 	default_to(&ret->part_bytes, PART_BYTES_DEFAULT);
 	default_to(&ret->request_timeout_ms, 60 * 1000);
 	default_to(&ret->grace_ms, 10 * 1000);
