@@ -65,11 +65,11 @@ enum s3once_event_type {
 	S3ONCE_EVENT_HELD,      /* path, key, text: held by another uploader; waiting, or given up
 				   without `wait` */
 	S3ONCE_EVENT_FAILED,    /* path, key (or ""), text, code, request_id: not uploaded */
-	S3ONCE_EVENT_RETRY,    /* path, key, text: starting this file again (it changed while it was
-				  read, …) */
-	S3ONCE_EVENT_PROGRESS, /* counts: every progress_interval_ms */
-	S3ONCE_EVENT_FATAL,    /* text, code, request_id: the whole run ends because of this */
-	S3ONCE_EVENT_SUMMARY,  /* counts: the last event of every run */
+	S3ONCE_EVENT_RETRY,     /* path, key, text, code, request_id: starting this file again (it
+				      changed while it was read), or later (the server failed, …) */
+	S3ONCE_EVENT_PROGRESS,  /* counts: every progress_interval_ms */
+	S3ONCE_EVENT_FATAL,     /* text, code, request_id: the whole run ends because of this */
+	S3ONCE_EVENT_SUMMARY,   /* counts: the last event of every run */
 };
 
 /* Counters of a run, as far as it got. Files: found = uploaded + adopted + refreshed + skipped +
@@ -142,7 +142,12 @@ struct s3once_options {
 	uint64_t part_bytes;   /* size of a part, and of the largest file sent whole; 0: 16 MiB; at
 				  least 5 MiB; grows for huge files */
 	unsigned attempts;     /* at each request, the first one counted; 0: as
-				  AWS_MAX_ATTEMPTS or the profile says, else 9 */
+				  AWS_MAX_ATTEMPTS or the profile says, else 9. Throttling is no
+				  attempt as long as the service accepts anything */
+	uint64_t give_up_after_ms;   /* how long a file whose requests were throttled, lost or
+					answered   with server errors is tried again, at the end of the
+					run, after it   failed first, and how long nothing but
+					throttling is waited out; 0:   5 min */
 	uint64_t request_timeout_ms; /* 0: 60 s, plus the time the body takes at 64 KiB/s */
 	uint64_t grace_ms;           /* to finish what is under way after a stop; 0: 10 s */
 	int trust_conditions; /* the server is known to honour If-None-Match: no HEAD before each

@@ -20,11 +20,12 @@ struct run {
 	const struct call *call;
 	struct http_reply *reply;
 	struct problem problem;
-	unsigned attempts;   /* sent so far, but for those that only corrected something */
-	unsigned waits;      /* so far */
-	unsigned cost;       /* tokens the last wait took */
-	bool was_abandoned;  /* the caller said so */
-	bool new_connection; /* for the next attempt */
+	unsigned attempts;            /* sent so far, but for those that only corrected something */
+	unsigned waits;               /* so far, as far as the next one is to be longer */
+	uint64_t began_ns, waited_ns; /* the call; its last wait */
+	unsigned cost;                /* tokens the last wait took */
+	bool was_abandoned;           /* the caller said so */
+	bool new_connection;          /* for the next attempt */
 	bool corrected_clock, corrected_credentials, corrected_region;
 	bool repeated_digest;
 	bool maybe_applied;       /* by an attempt before the last one */
@@ -112,17 +113,9 @@ static struct verdict judge(struct run *run, int error)
 	return verdict;
 }
 
-/* One attempt. An outcome without a request is a verdict too. */
-static struct verdict try_once(struct run *run)
+static struct verdict send_signed(struct run *run)
 {
 	struct call_request built = {0};
-	if (must_end(run)) {
-		problem_set(&run->problem, "it was given up before it was sent");
-		return (struct verdict){RETRY_NONE, OUTCOME_ABANDONED};
-	}
-	enum outcome outcome = service_conn_refresh(run->conn, &run->call->limits, &run->problem);
-	if (outcome != OUTCOME_OK)
-		return (struct verdict){RETRY_NONE, outcome};
 	int error = call_request_build(run->conn, run->call, &built);
 	if (error) {
 		problem_set(&run->problem, error == -ENOMEM
@@ -139,6 +132,30 @@ static struct verdict try_once(struct run *run)
 	if (error)
 		http_reply_clear(run->reply);
 	return verdict;
+}
+
+/* One attempt. An outcome without a request is a verdict too. */
+static struct verdict try_once(struct run *run)
+{
+	struct pace *pace = &run->conn->service->pace;
+	const struct call_limits *limits = &run->call->limits;
+	unsigned ticket;
+	if (!must_end(run)) {
+		enum outcome outcome = service_conn_refresh(run->conn, limits, &run->problem);
+		if (outcome != OUTCOME_OK)
+			return (struct verdict){RETRY_NONE, outcome};
+		if (pace_enter(pace, limits, &ticket)) {
+			struct verdict verdict = send_signed(run);
+			const int status = run->reply->status;
+			pace_leave(pace, ticket,
+				verdict.retry == RETRY_THROTTLE ? PACE_THROTTLED
+				: status && status < 500        ? PACE_ACCEPTED
+								: PACE_OTHER);
+			return verdict;
+		}
+	}
+	problem_set(&run->problem, "it was given up before it was sent");
+	return (struct verdict){RETRY_NONE, OUTCOME_ABANDONED};
 }
 
 /* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. */
@@ -164,9 +181,16 @@ static enum outcome back_off(struct run *run, enum retry_class retry)
 	struct service *service = run->conn->service;
 	const struct call_limits *limits = &run->call->limits;
 	uint64_t least_ms = retry_after_ms(run);
-	uint64_t ms = retry_backoff_ms(retry, service->options.is_s3, run->waits++, least_ms);
-	run->cost = retry_cost(retry);
-	if (!retry_quota_take(&service->quota, retry)) {
+	const bool is_throttled = retry == RETRY_THROTTLE;
+	/* Throttled, but others are served: the pace has been lowered, longer waits would only
+	 * starve this one. */
+	if (!is_throttled || pace_success_ns(&service->pace) < run->waited_ns)
+		run->waits++;
+	uint64_t ms = retry_backoff_ms(
+		retry, service->options.is_s3, run->waits ? run->waits - 1 : 0, least_ms);
+	run->waited_ns = clock_boot_ns();
+	run->cost = is_throttled ? 0 : retry_cost(retry);
+	if (!is_throttled && !retry_quota_take(&service->quota, retry)) {
 		run->cost = 0;
 		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
 	}
@@ -211,6 +235,14 @@ static bool correct(struct run *run, struct verdict verdict)
 	}
 }
 
+/* Whether throttling is waited out still. */
+static bool is_patient(struct run *run)
+{
+	const uint64_t success_ns = pace_success_ns(&run->conn->service->pace);
+	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
+	return clock_boot_ns() - since_ns < run->call->limits.patience_ms * NS_PER_MS;
+}
+
 /* Whether to try again; if not, *outcome is what to return. Waits where it must. */
 static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outcome)
 {
@@ -220,7 +252,8 @@ static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outco
 	*outcome = verdict.outcome;
 	if (!retry_cost(verdict.retry))
 		return correct(run, verdict);
-	if (++run->attempts >= most || (verdict.retry == RETRY_DIGEST && run->repeated_digest))
+	run->attempts += verdict.retry != RETRY_THROTTLE || !is_patient(run);
+	if (run->attempts >= most || (verdict.retry == RETRY_DIGEST && run->repeated_digest))
 		return false;
 	run->repeated_digest = run->repeated_digest || verdict.retry == RETRY_DIGEST;
 	enum outcome waited = back_off(run, verdict.retry);
@@ -234,7 +267,8 @@ static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outco
 enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	struct http_reply *ret_reply, bool *ret_retried, struct problem *ret_problem)
 {
-	struct run run = {.conn = conn, .call = call, .reply = ret_reply};
+	struct run run = {
+		.conn = conn, .call = call, .reply = ret_reply, .began_ns = clock_boot_ns()};
 	enum outcome outcome;
 	struct verdict verdict;
 	do

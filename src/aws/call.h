@@ -16,7 +16,10 @@ struct call_limits {
 	bool (*abandon)(void *arg); /* true: end it now (stop, lease lost). Called from this thread,
 				       also while waiting to retry. May be NULL */
 	void *abandon_arg;
-	unsigned attempts; /* 0: as the settings say */
+	unsigned attempts;    /* 0: as the settings say */
+	uint64_t patience_ms; /* throttling does not count as an attempt for so long after the call
+				 began or after the service last accepted any request, whichever is
+				 later; 0: it counts */
 };
 
 /* Requests by kind, counted as they are sent (each attempt). Lock-free. */

@@ -16,7 +16,6 @@ static const char *const kinds[] = {
 	[DYNAMODB_CREATE_TABLE] = "CreateTable",
 	[DYNAMODB_DESCRIBE_TABLE] = "DescribeTable",
 	[DYNAMODB_ENABLE_TTL] = "UpdateTimeToLive",
-	[DYNAMODB_DESCRIBE_TTL] = "DescribeTimeToLive",
 	NULL,
 };
 

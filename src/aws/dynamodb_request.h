@@ -14,7 +14,6 @@ enum dynamodb_kind {
 	DYNAMODB_CREATE_TABLE,
 	DYNAMODB_DESCRIBE_TABLE,
 	DYNAMODB_ENABLE_TTL,
-	DYNAMODB_DESCRIBE_TTL,
 };
 
 struct dynamodb {

@@ -47,8 +47,9 @@ uint64_t retry_backoff_ms(
 	enum retry_class retry, bool is_s3, unsigned attempt, uint64_t retry_after_ms);
 
 /* The quota shared by all threads of a process: 500 tokens, a transient (or digest) retry costs 14,
- * a throttled one 5, a success gives 1 back (a successful retry what it cost). Lock-free. An empty
- * quota does not fail a request: its retries wait at the cap. */
+ * a success gives 1 back (a successful retry what it cost). Lock-free. An empty quota does not fail
+ * a request: its retries wait at the cap. A throttled retry would cost 5, but is answered by the pace
+ * (pace.h) and takes none. */
 struct retry_quota {
 	_Atomic int tokens;
 };

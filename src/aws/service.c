@@ -36,6 +36,7 @@ int service_new(
 	atomic_init(&service->server_at_boot_ms, NO_TIME);
 	atomic_init(&service->region_generation, 1);
 	pthread_mutex_init(&service->mutex, NULL);
+	pace_init(&service->pace);
 	*ret = service;
 	return 0;
 }
@@ -45,6 +46,7 @@ void service_free(struct service *service)
 	if (!service)
 		return;
 	pthread_mutex_destroy(&service->mutex);
+	pace_destroy(&service->pace);
 	free(service);
 }
 

@@ -4,6 +4,7 @@
 #include "aws/call.h"
 #include "aws/credentials.h"
 #include "aws/endpoint.h"
+#include "aws/pace.h"
 #include "aws/retry.h"
 #include "aws/sigv4.h"
 #include "base/text.h"
@@ -15,6 +16,7 @@ struct service {
 	struct call_counts counts;
 	struct endpoint_question question; /* but for the region; its strings are the options' */
 	struct retry_quota quota;
+	struct pace pace;
 	_Atomic int64_t clock_offset_s;    /* added to our wall clock to sign */
 	_Atomic int64_t server_at_boot_ms; /* the server's time less clock_boot_ns(), or NO_TIME */
 	atomic_uint region_generation;     /* counts changes of what is locked */

@@ -171,6 +171,14 @@ static const struct option effort_options[] = {
 		.argument = "N",
 		.help = "of a request that failed\n[8, or AWS_MAX_ATTEMPTS less one]",
 		.most = 100},
+	{.name = "give-up-after",
+		.type = OPTION_DURATION,
+		.offset = OWN(give_up_after_ms),
+		.argument = "DUR",
+		.help = "how long a file is tried again, at the end of the run,\n"
+			"that failed by throttling, server errors or lost\n"
+			"connections [5m]",
+		.most = 7ULL * 24 * 3600 * 1000},
 	{.name = "grace",
 		.type = OPTION_DURATION,
 		.offset = OWN(grace_ms),
@@ -348,6 +356,7 @@ static void translate(struct push_options *o)
 	o->run.requester_pays = o->pays;
 	o->run.min_age_s = (o->min_age_ms + 999) / 1000;
 	o->run.grace_ms = o->grace_ms ? o->grace_ms : 1;
+	o->run.give_up_after_ms = o->give_up_after_ms ? o->give_up_after_ms : 1;
 	o->run.attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
 	o->run.marks = access_marks(access);
 	o->run.request_timeout_ms = access->request_timeout_ms;
@@ -362,7 +371,8 @@ static void translate(struct push_options *o)
 
 int push_options_parse(int argc, char **argv, struct push_options *ret, struct problem *ret_problem)
 {
-	*ret = (struct push_options){.retries = UINT_MAX, .grace_ms = 10000};
+	*ret = (struct push_options){
+		.retries = UINT_MAX, .grace_ms = 10000, .give_up_after_ms = 5 * 60 * 1000};
 	struct option_group groups[GROUPS];
 	struct command command = push_command(groups, ret);
 	ret->rules.rules = calloc((size_t)argc, sizeof *ret->rules.rules);

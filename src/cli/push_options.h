@@ -10,7 +10,7 @@ struct push_options {
 	struct option_rules rules;
 	struct option_settings settings;
 	struct s3_url url;
-	uint64_t min_age_ms, grace_ms;
+	uint64_t min_age_ms, grace_ms, give_up_after_ms;
 	unsigned retries, verbose;
 	int pays; /* index of "requester" */
 	int wait, json, quiet, no_progress;

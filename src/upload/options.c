@@ -43,6 +43,7 @@ int options_complete(
 	default_to(&ret->part_bytes, PART_BYTES_DEFAULT);
 	default_to(&ret->request_timeout_ms, 60 * 1000);
 	default_to(&ret->grace_ms, 10 * 1000);
+	default_to(&ret->give_up_after_ms, 5 * 60 * 1000);
 	default_to(&ret->lease_ms, 30 * 1000);
 	default_to(&ret->heartbeat_ms, ret->lease_ms / 5);
 	const char *sentence = contradiction(ret);

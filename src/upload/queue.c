@@ -85,7 +85,7 @@ static struct block *new_block(struct queue *queue)
 {
 	const size_t cap = 2 * queue->locked.cap_blocks + 16;
 	if (queue->locked.n_blocks == queue->locked.cap_blocks) {
-		struct block **blocks = realloc(queue->locked.blocks, cap * sizeof *blocks);
+		struct block **blocks = realloc(queue->locked.blocks, cap * sizeof(struct block *));
 		if (!blocks)
 			return NULL;
 		queue->locked.blocks = blocks;
@@ -108,7 +108,7 @@ static void add_block(
 	if (!block)
 		return;
 	*block = *how;
-	memcpy(block->files, files, n * sizeof *files);
+	memcpy(block->files, files, n * sizeof(struct candidate *));
 	block->n = n;
 	queue->locked.blocks[queue->locked.n_blocks++] = block;
 	queue->locked.n_files += n;
@@ -122,13 +122,13 @@ static struct block *take_block(struct queue *queue, uint64_t *ret_wait_ns)
 	const uint64_t now = clock_boot_ns();
 	const size_t first = (size_t)random_below(n);
 	size_t chosen = n;
-	for (size_t i = 0; i < n && (chosen == n || queue->locked.blocks[chosen]->shared); i++) {
+	for (size_t i = 0; i < n && (chosen == n || queue->locked.blocks[chosen]->last); i++) {
 		size_t at = (first + i) % n;
 		const struct block *block = queue->locked.blocks[at];
 		if (block->not_before_ns > now) {
 			uint64_t wait = block->not_before_ns - now;
 			*ret_wait_ns = wait < *ret_wait_ns ? wait : *ret_wait_ns;
-		} else if (chosen == n || !block->shared) {
+		} else if (chosen == n || !block->last) {
 			chosen = at;
 		}
 	}
@@ -284,12 +284,20 @@ void queue_later(
 	pthread_mutex_unlock(&queue->mutex);
 }
 
+void queue_again(struct queue *queue, struct candidate *file, uint64_t not_before_ns)
+{
+	pthread_mutex_lock(&queue->mutex);
+	add_block(queue, &file, 1, &(struct block){.not_before_ns = not_before_ns, .last = true});
+	pthread_cond_signal(&queue->changed);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	if (!n)
 		return;
 	pthread_mutex_lock(&queue->mutex);
-	add_block(queue, files, n, &(struct block){.shared = true});
+	add_block(queue, files, n, &(struct block){.last = true});
 	pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -314,7 +322,7 @@ void queue_contested(struct queue *queue, unsigned serial)
 	queue->locked.n_ready -= n;
 	queue->locked.n_files -= n;
 	if (n)
-		add_block(queue, back, n, &(struct block){.shared = true});
+		add_block(queue, back, n, &(struct block){.last = true});
 	pthread_mutex_unlock(&queue->mutex);
 }
 

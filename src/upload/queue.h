@@ -20,9 +20,11 @@ struct candidate {
 	uint64_t size;
 	int64_t mtime_ns;
 	struct known_mark known;
-	unsigned block;         /* serial number of the block it came in */
-	uint64_t held_since_ns; /* another uploader was first seen to hold it; 0: never */
-	bool said_held;         /* and that was told once */
+	unsigned block;           /* serial number of the block it came in */
+	uint64_t failed_since_ns; /* it could not be sent, for a reason that may pass; 0: never */
+	unsigned failures;        /* how often */
+	uint64_t held_since_ns;   /* another uploader was first seen to hold it; 0: never */
+	bool said_held;           /* and that was told once */
 };
 /* Many are held for a moment where several uploaders share a tree: that is no news before five
  * seconds. Notes the first time. */
@@ -34,7 +36,7 @@ struct block {
 	size_t n;
 	uint64_t not_before_ns; /* clock_boot_ns() from which it may be taken */
 	uint64_t read_ns;       /* when its marks were read */
-	bool shared;            /* another uploader was seen at work in it: taken last */
+	bool last; /* another uploader was seen at work in it, or it failed: taken last */
 };
 
 /* The parts of an open upload still to hand out: embedded in the upload. */
@@ -74,6 +76,8 @@ void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
 /* Files to look at again from a time on (clock_boot_ns()). Takes them. */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
+/* A file to begin once more, after all others if there are any, from a time on. Takes it. */
+void queue_again(struct queue *queue, struct candidate *file, uint64_t not_before_ns);
 /* Files of a block that another uploader is at work in: to be read again last. Takes them. */
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);
 /* Another uploader turned out to be in this block too: what is ready of it goes back, shared. */

@@ -20,12 +20,16 @@ bool run_may_not_show(void *arg)
 
 struct call_limits run_limits(struct run *run)
 {
-	return (struct call_limits){.abandon = run_is_over, .abandon_arg = run};
+	return (struct call_limits){.abandon = run_is_over,
+		.abandon_arg = run,
+		.patience_ms = run->options.give_up_after_ms};
 }
 
 struct call_limits run_visible_limits(struct run *run)
 {
-	return (struct call_limits){.abandon = run_may_not_show, .abandon_arg = run};
+	return (struct call_limits){.abandon = run_may_not_show,
+		.abandon_arg = run,
+		.patience_ms = run->options.give_up_after_ms};
 }
 
 void run_fail(struct run *run, const struct problem *problem)

@@ -169,6 +169,37 @@ enum step file_later(struct worker *worker, struct file *file, uint64_t not_befo
 	return STEP_LATER;
 }
 
+#define AGAIN_FIRST_NS NS_PER_S
+#define AGAIN_MOST_NS  (30 * NS_PER_S)
+
+/* What may pass by itself: the file is begun once more when the others are through, with a pause
+ * that grows, until it was tried for long enough. Its claim stays ours. */
+static enum step try_again(struct worker *worker, struct file *file, const struct problem *problem)
+{
+	struct candidate *c = file->candidate;
+	const struct report_file about = file_about(file);
+	const uint64_t now = clock_boot_ns();
+	struct problem said = *problem;
+	if (!c->failed_since_ns)
+		c->failed_since_ns = now;
+	const uint64_t tried_ms = (now - c->failed_since_ns) / NS_PER_MS;
+	if (tried_ms >= worker->run->options.give_up_after_ms) {
+		if (c->failures)
+			problem_prefix(
+				&said, "given up after it was tried %u times", c->failures + 1);
+		return file_fail(worker, file, &said);
+	}
+	uint64_t pause_ns = AGAIN_FIRST_NS << (c->failures < 5 ? c->failures : 5);
+	c->failures++;
+	problem_prefix(&said, "tried again later");
+	report_file(&worker->run->report, S3ONCE_EVENT_RETRY, &about, &said);
+	c->known.state = MARK_CLAIMED; /* so that the mark is read first */
+	queue_again(
+		worker->run->queue, c, now + (pause_ns < AGAIN_MOST_NS ? pause_ns : AGAIN_MOST_NS));
+	file->candidate = NULL;
+	return STEP_LATER;
+}
+
 /* Nothing was ever allowed: it is the set-up that is wrong, not this file. */
 static bool denies_all(struct worker *worker)
 {
@@ -190,6 +221,11 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	case OUTCOME_SETUP:
 		run_fail(run, problem);
 		return STEP_OVER;
+	case OUTCOME_CONFLICT:
+	case OUTCOME_LOST:
+	case OUTCOME_TRANSIENT:
+	case OUTCOME_THROTTLED:
+		return try_again(worker, file, problem);
 	case OUTCOME_ABANDONED: /* our lease ran out for a while; the claim is judged anew once it
 				   is back */
 		return file_later(worker, file, clock_boot_ns() + NS_PER_S / 2);
@@ -345,10 +381,10 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 		}
 	}
 	queue_later(run->queue, later, n_later, again_ns);
-	if (n_later && !block->shared) { /* as long as there are others, away from who is in it */
+	if (n_later && !block->last) { /* as long as there are others, away from who is in it */
 		queue_shared(run->queue, ready, n_ready);
 		n_ready = 0;
-	} else if (block->shared) {
+	} else if (block->last) {
 		rotate(ready, n_ready);
 	}
 	queue_ready(run->queue, ready, n_ready);

@@ -8,8 +8,7 @@ import subprocess
 import threading
 from urllib.parse import urlsplit
 
-ENDPOINTS = ["s3.us-east-1.amazonaws.com", "s3.eu-west-1.amazonaws.com", "s3.localhost"]
-NAMES = ",".join(f"DNS:{name},DNS:*.{name}" for name in ENDPOINTS)
+NAMES = "DNS:*.amazonaws.com,DNS:*.s3.us-east-1.amazonaws.com,DNS:*.s3.eu-west-1.amazonaws.com,DNS:s3.us-east-1.amazonaws.com,DNS:s3.eu-west-1.amazonaws.com"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

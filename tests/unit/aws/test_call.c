@@ -284,6 +284,26 @@ static void test_used_up(void)
 	end(&f);
 }
 
+/* With patience throttling is no attempt, without it is one. */
+static void test_patience(void)
+{
+#define SLOW S3_ERROR("503", "", "SlowDown")
+	struct script_step steps[] = {{SLOW, .close = true}, {SLOW, .close = true}, {OK_REPLY},
+		{SLOW, .close = true}, {SLOW, .close = true}};
+	struct fixture f;
+	if (!begin(&f, steps, 5))
+		return;
+	struct call call = put_call();
+	call.limits.attempts = 1;
+	call.limits.patience_ms = 60000;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_OK);
+	call.limits.patience_ms = 0;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_THROTTLED);
+	script_stop(&f.server);
+	CHECK_INT(f.server.n_requests, 4);
+	end(&f);
+}
+
 static void test_clock(void)
 {
 	char skewed[500], fine[200];
@@ -532,6 +552,7 @@ int main(void)
 	test_same_request();
 	test_throttled();
 	test_used_up();
+	test_patience();
 	test_clock();
 	test_region();
 	test_credentials();

@@ -75,6 +75,33 @@ static void test_check_and_later(void)
 	queue_free(queue);
 }
 
+/* A file that failed is begun again after those that did not, though it is due. */
+static void test_again(void)
+{
+	struct queue *queue;
+	struct job job;
+	CHECK_INT(queue_new(&queue), 0);
+	add(queue, 7, 1, clock_boot_ns());
+	queue_complete(queue);
+	queue_take(queue, &job);
+	queue_again(queue, job.file, clock_boot_ns());
+	queue_done(queue);
+	for (unsigned i = 0; i < 3; i++)
+		add(queue, i, 1, 0);
+	for (int i = 0; i < 4; i++) {
+		queue_take(queue, &job);
+		CHECK_INT(job.kind, JOB_CHECK);
+		CHECK(((int64_t)job.block->files[0]->size == 7) == (i == 3));
+		free(job.block->files[0]);
+		free(job.block);
+		queue_ready(queue, NULL, 0);
+		queue_done(queue);
+	}
+	queue_take(queue, &job);
+	CHECK_INT(job.kind, JOB_END);
+	queue_free(queue);
+}
+
 static void test_contested(void)
 {
 	struct queue *queue;
@@ -193,6 +220,7 @@ int main(void)
 {
 	test_files();
 	test_check_and_later();
+	test_again();
 	test_contested();
 	test_parts();
 	test_close_leaves_parts();

@@ -1,0 +1,94 @@
+#include "aws/pace.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include <time.h>
+
+#define CUT      0.7
+#define CALM_NS  (2 * NS_PER_S) /* without throttling: the limit doubles each round */
+#define SLICE_NS (100 * NS_PER_MS)
+
+void pace_init(struct pace *pace)
+{
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&pace->room, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	pthread_mutex_init(&pace->mutex, NULL);
+	pace->locked.limit = PACE_FREE;
+}
+
+void pace_destroy(struct pace *pace)
+{
+	pthread_cond_destroy(&pace->room);
+	pthread_mutex_destroy(&pace->mutex);
+}
+
+/* A moment at most, so that an abandon is noticed. */
+static void wait_for_room(struct pace *pace)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	uint64_t ns = (uint64_t)until.tv_nsec + SLICE_NS;
+	until.tv_sec += (time_t)(ns / NS_PER_S);
+	until.tv_nsec = (long)(ns % NS_PER_S);
+	pthread_cond_timedwait(&pace->room, &pace->mutex, &until);
+}
+
+bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_ticket)
+{
+	bool abandoned = false;
+	pthread_mutex_lock(&pace->mutex);
+	while (!abandoned && !limits->deadline_ns &&
+		pace->locked.in_flight + 1 > pace->locked.limit) {
+		wait_for_room(pace);
+		pthread_mutex_unlock(&pace->mutex); /* abandon() may take its time */
+		abandoned = limits->abandon && limits->abandon(limits->abandon_arg);
+		pthread_mutex_lock(&pace->mutex);
+	}
+	pace->locked.in_flight += !abandoned;
+	*ret_ticket = pace->locked.cuts;
+	pthread_mutex_unlock(&pace->mutex);
+	return !abandoned;
+}
+
+static void lower(struct pace *pace, uint64_t now_ns)
+{
+	const double most = pace->locked.in_flight + 1;
+	const double from = pace->locked.limit < most ? pace->locked.limit : most;
+	pace->locked.limit = from * CUT > 1 ? from * CUT : 1;
+	pace->locked.cuts++;
+	pace->locked.cut_ns = now_ns;
+	log_info("throttled: %.0f requests at once", pace->locked.limit);
+}
+
+static void heighten(struct pace *pace, uint64_t now_ns)
+{
+	const bool calm = now_ns - pace->locked.cut_ns >= CALM_NS;
+	pace->locked.success_ns = now_ns;
+	if (pace->locked.limit >= PACE_FREE)
+		return;
+	pace->locked.limit += calm ? 1 : 1 / pace->locked.limit;
+	pthread_cond_signal(&pace->room); /* beyond the one that this request leaves */
+}
+
+void pace_leave(struct pace *pace, unsigned ticket, enum pace_result result)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	pthread_mutex_lock(&pace->mutex);
+	pace->locked.in_flight--;
+	if (result == PACE_ACCEPTED)
+		heighten(pace, now_ns);
+	else if (result == PACE_THROTTLED && ticket == pace->locked.cuts)
+		lower(pace, now_ns);
+	pthread_cond_signal(&pace->room);
+	pthread_mutex_unlock(&pace->mutex);
+}
+
+uint64_t pace_success_ns(struct pace *pace)
+{
+	pthread_mutex_lock(&pace->mutex);
+	const uint64_t ns = pace->locked.success_ns;
+	pthread_mutex_unlock(&pace->mutex);
+	return ns;
+}

@@ -1,0 +1,88 @@
+"""Throttled at random, by S3 and DynamoDB both, no file fails: fewer requests are sent at once, and more again afterwards."""
+
+import time
+
+import pytest
+
+from tests.faults import faults
+from tests.faults.conftest import note_figure
+from tests.faults.stage import Stage
+from tests.system.harness import FULL
+
+FILES = 5000 if FULL else 300
+SLOW_DOWN = {"s3": faults.answer(503, "SlowDown"), "dynamodb": faults.answer(400, "ThrottlingException")}
+
+
+@pytest.fixture
+def stage(arenas, tmp_path):
+    with Stage(tmp_path / "stage", arenas()) as stage:
+        yield stage
+        stage.finish("--give-up-after", "1m")
+
+
+def most_at_once(records):
+    """The most requests that were under way together."""
+    edges = sorted([(record.begun, 1) for record in records] + [(record.ended, -1) for record in records])
+    most = now = 0
+    for _, step in edges:
+        now += step
+        most = max(most, now)
+    return most
+
+
+def line(name, records):
+    seconds = max(record.ended for record in records) - min(record.begun for record in records)
+    rate = len(records) / seconds
+    refused = sum(record.fired for record in records)
+    at_once = most_at_once(records)
+    note_figure(f"{name:34}{len(records):8} requests{refused:7} throttled{rate:8.0f}/s{at_once:5} at once")
+    return rate, at_once
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.5])
+def test_no_file_fails(stage, chance):
+    """The first third is served, the second throttled, the last served again."""
+    for number in range(FILES):
+        stage.write(f"f{number}", 10)
+    proxies = {"s3": stage.s3, "dynamodb": stage.dynamodb}
+    first, last = FILES * 2 // 3, FILES * 4 // 3
+    rules = [
+        proxy.add(SLOW_DOWN[name], times=None, probability=chance, where=lambda record: first < record.number <= last)
+        for name, proxy in proxies.items()
+    ]
+    for rule in rules:  # heartbeats have their own patience, and a lease of two seconds is none
+        in_time, rule.where = rule.where, lambda record, in_time=rule.where: in_time(record) and "session" not in record.kind
+    begun = time.monotonic()
+    result = stage.push("--give-up-after", "1m", "--lease", "30s", "--request-timeout", "20s", "--json", concurrency=32, timeout=900)
+    assert result.code == 0 and result.events[-1]["uploaded"] == FILES, result
+    note_figure(f"{FILES} files, {chance:.0%} of the requests throttled in between: {time.monotonic() - begun:.1f} s")
+    for (name, proxy), rule in zip(proxies.items(), rules):
+        assert rule.fired > chance * (last - first) / 2
+        thirds = [proxy.history[:first], proxy.history[first:last], proxy.history[last:]]
+        rates, at_once = zip(*[line(f"  {name}, {when}", third) for when, third in zip(("before", "throttled", "after"), thirds)])
+        if name == "s3":  # the other has to wait for it
+            assert at_once[1] <= at_once[0] * 0.7 and at_once[2] > at_once[1], at_once
+            # At 10 % a server of this machine is as fast with few requests at once.
+            assert chance < 0.5 or rates[1] < min(rates[0], rates[2]), rates
+
+
+@pytest.mark.parametrize("service", ["s3", "dynamodb"])
+def test_what_fails_is_tried_again_at_the_end(stage, service):
+    """A service that only throttles or fails for a while costs time and no file."""
+    for number in range(10):
+        stage.write(f"f{number}", 10)
+    kind = {"s3": "PutObject", "dynamodb": "UpdateItem:done"}[service]
+    rule = {"s3": stage.s3, "dynamodb": stage.dynamodb}[service].add(faults.answer(500, "InternalError"), kind, times=12)
+    result = stage.push("--give-up-after", "1m", "--retries", "1", "--json", concurrency=4)
+    assert result.code == 0 and rule.fired == 12, result
+    again = [event for event in result.events if event["event"] == "retry"]
+    assert again and all("tried again later" in event["text"] for event in again)
+
+
+def test_giving_up(stage):
+    stage.write("f", 10)
+    rule = stage.s3.add(faults.answer(503, "SlowDown"), "PutObject", times=None)
+    begun = time.monotonic()
+    result = stage.push("--give-up-after", "1500ms", "--retries", "0")
+    assert result.code == 1 and "slow down" in result.err and rule.fired >= 2, result
+    assert time.monotonic() - begun > 1.5
