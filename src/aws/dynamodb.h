@@ -110,3 +110,7 @@ enum outcome dynamodb_describe_table(struct dynamodb_conn *conn, const char *tab
 /* Turns TTL on for an attribute; OK if it was on; UNSUPPORTED from a server without TTL. */
 enum outcome dynamodb_enable_ttl(struct dynamodb_conn *conn, const char *table,
 	const char *attribute, const struct call_limits *limits, struct problem *ret_problem);
+/* Whether TTL is on for that attribute; UNSUPPORTED as above. */
+enum outcome dynamodb_describe_ttl(struct dynamodb_conn *conn, const char *table,
+	const char *attribute, const struct call_limits *limits, bool *ret_on,
+	struct problem *ret_problem);

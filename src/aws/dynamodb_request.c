@@ -16,6 +16,7 @@ static const char *const kinds[] = {
 	[DYNAMODB_CREATE_TABLE] = "CreateTable",
 	[DYNAMODB_DESCRIBE_TABLE] = "DescribeTable",
 	[DYNAMODB_ENABLE_TTL] = "UpdateTimeToLive",
+	[DYNAMODB_DESCRIBE_TTL] = "DescribeTimeToLive",
 	NULL,
 };
 

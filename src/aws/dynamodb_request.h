@@ -14,6 +14,7 @@ enum dynamodb_kind {
 	DYNAMODB_CREATE_TABLE,
 	DYNAMODB_DESCRIBE_TABLE,
 	DYNAMODB_ENABLE_TTL,
+	DYNAMODB_DESCRIBE_TTL,
 };
 
 struct dynamodb {

@@ -148,3 +148,24 @@ enum outcome dynamodb_enable_ttl(struct dynamodb_conn *conn, const char *table,
 		*ret_problem = problem;
 	return outcome;
 }
+
+enum outcome dynamodb_describe_ttl(struct dynamodb_conn *conn, const char *table,
+	const char *attribute, const struct call_limits *limits, bool *ret_on,
+	struct problem *ret_problem)
+{
+	struct problem problem = {0};
+	json_t *reply;
+	dynamodb_begin(conn, table);
+	enum outcome outcome =
+		dynamodb_perform(conn, DYNAMODB_DESCRIBE_TTL, limits, &reply, &problem);
+	if (outcome == OUTCOME_OK) {
+		const json_t *ttl = json_object_get(reply, "TimeToLiveDescription");
+		const char *status = string_of(ttl, "TimeToLiveStatus");
+		bool is_on = strcmp(status, "ENABLED") == 0 || strcmp(status, "ENABLING") == 0;
+		*ret_on = is_on && strcmp(string_of(ttl, "AttributeName"), attribute) == 0;
+	}
+	json_decref(reply);
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = problem;
+	return outcome;
+}

@@ -17,6 +17,8 @@ static const char *const kinds[] = {
 	[S3_ABORT_UPLOAD] = "AbortMultipartUpload",
 	[S3_LIST_UPLOADS] = "ListMultipartUploads",
 	[S3_HEAD_BUCKET] = "HeadBucket",
+	[S3_DELETE_OBJECT] = "DeleteObject",
+	[S3_GET_LIFECYCLE] = "GetBucketLifecycleConfiguration",
 	NULL,
 };
 

@@ -262,3 +262,39 @@ int s3_reply_uploads(const char *xml, size_t n,
 	xmlFreeDoc(document);
 	return error;
 }
+
+/* A rule for tagged objects or sizes is none for uploads; its prefix is its own, or its filter's.
+ */
+static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
+{
+	const xmlNode *filter = child(rule, "Filter"), *abort = NULL;
+	const char *begins = child_text(filter ? filter : rule, "Prefix");
+	uint64_t days = 0;
+	bool is_all = !filter || !filter->children || child(filter, "Prefix");
+	abort = child(rule, "AbortIncompleteMultipartUpload");
+	if (!abort || !is_all || strcmp(child_text(rule, "Status"), "Enabled") != 0 ||
+		strncmp(prefix, begins, strlen(begins)) != 0 ||
+		child_number(abort, "DaysAfterInitiation", 100000, &days) < 0)
+		return 0;
+	return (unsigned)days;
+}
+
+int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned *ret_days)
+{
+	xmlDoc *document;
+	unsigned fewest = 0;
+	int error = xml_document_read(xml, n, &document);
+	if (error < 0)
+		return error;
+	const xmlNode *root = xmlDocGetRootElement(document);
+	error = is_element(root, "LifecycleConfiguration") ? 0 : -EBADMSG;
+	for (const xmlNode *node = root->children; error == 0 && node; node = node->next) {
+		unsigned days = is_element(node, "Rule") ? abort_days_of(node, prefix) : 0;
+		if (days && (!fewest || days < fewest))
+			fewest = days;
+	}
+	xmlFreeDoc(document);
+	if (error == 0)
+		*ret_days = fewest;
+	return error;
+}

@@ -33,6 +33,10 @@ int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struc
 int s3_reply_uploads(const char *xml, size_t n,
 	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more);
 
+/* <LifecycleConfiguration>: the fewest days after which an enabled rule aborts unfinished uploads
+ * of all keys below prefix; 0: none does. */
+int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned *ret_days);
+
 /* An ETag as a header or an element carries it, without its quotes (and W/). ret becomes "" if it
  * does not fit. */
 void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1]);

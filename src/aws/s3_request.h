@@ -14,6 +14,8 @@ enum s3_kind {
 	S3_ABORT_UPLOAD,
 	S3_LIST_UPLOADS,
 	S3_HEAD_BUCKET,
+	S3_DELETE_OBJECT,
+	S3_GET_LIFECYCLE,
 };
 
 struct s3 {

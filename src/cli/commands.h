@@ -6,4 +6,5 @@ int push_main(int argc, char **argv);
 int init_main(int argc, char **argv);
 int status_main(int argc, char **argv);
 int config_main(int argc, char **argv);
+int doctor_main(int argc, char **argv);
 int lock_main(int argc, char **argv);

@@ -17,6 +17,7 @@ static const struct {
 	{"status", status_main, "what the marks say of a bucket, a prefix or a key"},
 	{"init", init_main, "set up the table that keeps the marks of many hosts"},
 	{"config", config_main, "the settings in force, and where each is from"},
+	{"doctor", doctor_main, "whether all is in order, and what the server really does"},
 	{"lock", lock_main, "locks with leases, for many hosts"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

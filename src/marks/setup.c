@@ -25,10 +25,9 @@ static void format_key(char *ret, size_t size, const char *name, char type, cons
 		snprintf(ret, size, "no %s", kind);
 }
 
-static enum outcome check_shape(const struct creation *creation, const struct dynamodb_shape *shape,
-	struct problem *ret_problem)
+enum outcome table_check_shape(const struct table *table, const char *what,
+	const struct dynamodb_shape *shape, struct problem *ret_problem)
 {
-	const struct table *table = &creation->table;
 	const char *sk_name = table->sk_name ? table->sk_name : "";
 	const char sk_type = !table->sk_name ? '\0' : table->sk_is_number ? 'N' : 'S';
 	char hash[160], range[160], needed[160];
@@ -42,8 +41,7 @@ static enum outcome check_shape(const struct creation *creation, const struct dy
 	problem_set(ret_problem,
 		"table %s is not one for %s: it has %s and %s, %s need partition key \"%s\" (S) "
 		"and %s; give another table name",
-		table->name, creation->making->what, hash, range, creation->making->what,
-		table->pk_name, needed);
+		table->name, what, hash, range, what, table->pk_name, needed);
 	return OUTCOME_SETUP;
 }
 
@@ -71,7 +69,8 @@ static enum outcome judge(struct creation *creation, const struct dynamodb_shape
 	enum outcome outcome = OUTCOME_OK;
 
 	if (strcmp(status, "DELETING"))
-		outcome = check_shape(creation, shape, ret_problem);
+		outcome = table_check_shape(
+			&creation->table, creation->making->what, shape, ret_problem);
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	*ret_ready = !strcmp(status, "ACTIVE") || !strcmp(status, "UPDATING");

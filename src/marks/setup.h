@@ -17,6 +17,10 @@ struct store_settings {
 enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
 	struct store_settings *ret, struct problem *ret_problem);
 
+/* OK, or SETUP with a sentence: this is not the shape of a table for `what`. */
+enum outcome table_check_shape(const struct table *table, const char *what,
+	const struct dynamodb_shape *shape, struct problem *ret_problem);
+
 /* Creates a table unless it is there, waits until it is ACTIVE (at most timeout_ms), turns TTL on;
  * safe to run again and by several at once. Refuses a table with other keys. *ret_ttl is false,
  * with OK, if none was asked for or on a server without TTL. */

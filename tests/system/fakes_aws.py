@@ -8,7 +8,8 @@ import subprocess
 import threading
 from urllib.parse import urlsplit
 
-NAMES = "DNS:*.amazonaws.com,DNS:*.s3.us-east-1.amazonaws.com,DNS:*.s3.eu-west-1.amazonaws.com,DNS:s3.us-east-1.amazonaws.com,DNS:s3.eu-west-1.amazonaws.com"
+ENDPOINTS = ["s3.us-east-1.amazonaws.com", "s3.eu-west-1.amazonaws.com", "s3.localhost"]
+NAMES = ",".join(f"DNS:{name},DNS:*.{name}" for name in ENDPOINTS)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

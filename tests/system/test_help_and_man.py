@@ -9,7 +9,7 @@ import pytest
 from tests.system.harness import BUILD, REPOSITORY
 
 MAN = REPOSITORY / "docs" / "man"
-COMMANDS = ["push", "status", "init", "config", "lock"]
+COMMANDS = ["push", "status", "init", "config", "doctor", "lock"]
 LOCK = ["run", "acquire", "renew", "release", "status", "list", "break", "init"]
 
 
@@ -86,6 +86,7 @@ def test_every_exit_code_is_documented(s3once):
     for command in ("status", "init", "config"):
         codes = set(re.findall(r"^\*(\d)\*$", man(command).split("# EXIT STATUS")[1], re.M))
         assert codes == {"0", "1", "2", "3"}
+    assert set(re.findall(r"^\*(\d)\*$", man("doctor").split("# EXIT STATUS")[1], re.M)) == {"0", "1", "2"}
     of_lock = {code for _, text in helps(s3once, "lock") for code in re.findall(r"\b(\d) \w", text.split("Exit codes:")[1])}
     assert of_lock == set(re.findall(r"^\*(\d)\*$", man("lock").split("# EXIT STATUS")[1], re.M)) == {"0", "2", "3", "4", "5"}
 

@@ -292,6 +292,45 @@ static void check_mtime(void)
 		CHECK_INT(s3_parse_mtime(bad[i]), 0);
 }
 
+#define RULE(status, where, abort) "<Rule><Status>" status "</Status>" where abort "</Rule>"
+#define ABORT(days)                                                                                \
+	"<AbortIncompleteMultipartUpload><DaysAfterInitiation>" days                               \
+	"</DaysAfterInitiation></AbortIncompleteMultipartUpload>"
+
+static void check_abort_days(void)
+{
+	static const struct {
+		const char *rules;
+		unsigned days; /* of keys below "logs/web/" */
+	} rows[] = {
+		{"", 0},
+		{RULE("Enabled", "<Filter/>", ABORT("7")), 7},
+		{RULE("Enabled", "<Filter><Prefix></Prefix></Filter>", ABORT("7")), 7},
+		{RULE("Enabled", "<Filter><Prefix>logs/</Prefix></Filter>", ABORT("3")), 3},
+		{RULE("Enabled", "<Prefix>logs/</Prefix>", ABORT("3")), 3},
+		{RULE("Enabled", "<Prefix>logs/web/a</Prefix>", ABORT("3")), 0},
+		{RULE("Enabled", "<Prefix>other/</Prefix>", ABORT("3")), 0},
+		{RULE("Disabled", "<Filter/>", ABORT("7")), 0},
+		{RULE("Enabled", "<Filter/>", "<Expiration><Days>3</Days></Expiration>"), 0},
+		{RULE("Enabled", "<Filter><Tag><Key>a</Key></Tag></Filter>", ABORT("7")), 0},
+		{RULE("Enabled", "<Filter/>", ABORT("7")) RULE("Enabled", "<Filter/>", ABORT("2")),
+			2},
+		{RULE("Enabled", "<Filter/>", ABORT("soon")), 0},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		char xml[1024];
+		unsigned days = 99;
+		snprintf(xml, sizeof(xml), "<LifecycleConfiguration>%s</LifecycleConfiguration>",
+			rows[i].rules);
+		CHECK_INT(s3_reply_abort_days(xml, strlen(xml), "logs/web/", &days), 0);
+		if (!CHECK_INT(days, rows[i].days))
+			fprintf(stderr, "\tof %s\n", rows[i].rules);
+	}
+	unsigned days = 99;
+	CHECK_INT(s3_reply_abort_days("<Other/>", 8, "", &days), -EBADMSG);
+	CHECK_INT(days, 99);
+}
+
 int main(void)
 {
 	check_errors();
@@ -304,5 +343,6 @@ int main(void)
 	check_uploads();
 	check_etags();
 	check_mtime();
+	check_abort_days();
 	return check_result();
 }

@@ -1,0 +1,215 @@
+"""`s3once doctor` tells the truth about what servers support, over plain HTTP and TLS, path and virtual-host style."""
+
+import json
+
+import pytest
+
+from tests.faults.proxy import Proxy
+from tests.system.fakes_aws import Aws
+from tests.system.harness import fresh_name, make_tree
+
+# What each server does, as facts that other tests of this folder rely on: check → finding and words.
+RGW = {
+    "put": ("ok", ""),
+    "proof": ("ok", ""),
+    "checksums": ("warning", "ignored by this server; Content-MD5 is verified"),
+    "conditional put": ("ok", "honoured"),
+    "conditional replace": ("warning", "not read as RFC 9110 writes it"),
+    "list parts": ("ok", ""),
+    "multipart": ("ok", ""),
+    "conditional complete": ("warning", "ignored"),
+    "abort": ("ok", ""),
+    "lifecycle rule": ("warning", "nothing aborts uploads"),
+}
+SWIFT = {
+    "put": ("ok", ""),
+    "proof": ("ok", ""),
+    "checksums": ("warning", "ignored by this server; Content-MD5 is verified"),
+    "conditional put": ("warning", "refused"),
+    "conditional replace": ("warning", "refused"),
+    "list parts": ("ok", ""),
+    "multipart": ("ok", ""),
+    "conditional complete": ("ok", "honoured"),
+    "abort": ("ok", ""),
+    "lifecycle rule": ("warning", "shows none"),
+}
+
+
+@pytest.fixture
+def doctor(s3once):
+    """doctor(*args, env={…}) gives (run, {check: (finding, text)})."""
+
+    def run(*args, **how):
+        done = s3once("doctor", "--json", *args, **how)
+        return done, {event["check"]: (event["finding"], event["text"]) for event in done.events}
+
+    return run
+
+
+@pytest.fixture(params=["http", "https"])
+def reached(request, s3, s3once, tmp_path):
+    """The environment in which s3 is at s3.localhost, with or without TLS; Swift's TLS is a proxy's, as it is deployed."""
+    endpoint = (s3.endpoint if request.param == "http" else s3.tls_endpoint or "").replace("127.0.0.1", "s3.localhost")
+    if endpoint:
+        yield {"AWS_ENDPOINT_URL_S3": endpoint, "AWS_CA_BUNDLE": s3.ca}
+        return
+    with Aws(tmp_path, s3.endpoint, "localhost", None) as front:
+        yield {"AWS_ENDPOINT_URL_S3": "https://s3.localhost", "AWS_CA_BUNDLE": str(front.ca), "HTTPS_PROXY": front.url}
+
+
+def style(tmp_path, name):
+    path = tmp_path / "config"
+    path.write_text(f"[default]\ns3 =\n  addressing_style = {name}\n")
+    return {"AWS_CONFIG_FILE": str(path)}
+
+
+@pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
+@pytest.mark.parametrize("addressing", ["path", "virtual"])
+def test_truth_and_uploads(doctor, s3once, s3, bucket, reached, tmp_path, addressing):
+    env = {**reached, **style(tmp_path, addressing)}
+    run, found = doctor(f"s3://{bucket}/some/prefix", env=env)
+    assert run.code == 0, run
+    for check, (finding, words) in (SWIFT if ":" in s3.access_key else RGW).items():
+        assert found[check][0] == finding and words in found[check][1], (check, found[check])
+    assert found["S3 endpoint"][0] == ("ok" if reached["AWS_ENDPOINT_URL_S3"].startswith("https") else "warning")
+    assert found["bucket"][0] == found["clock"][0] == found["credentials"][0] == "ok"
+    assert "clean-up" not in found and not s3.objects(bucket) and not s3.uploads(bucket)
+    tree = make_tree(tmp_path / "tree", {"a": 10, "sub/b": 5 << 20 | 1, "c d": 0})
+    push = s3once("push", "--part-size", "5MiB", tree, f"s3://{bucket}/p", env=env)
+    assert push.code == 0, push
+    s3.assert_same(tree, bucket, "p")
+
+
+def test_lines_for_people(s3once, s3, bucket):
+    run = s3once("doctor", f"s3://{bucket}")
+    assert run.code == 0, run
+    assert "\nok       put                   PutObject works\n" in run.out
+    assert "\nwarning  conditional complete  If-None-Match is ignored" in run.out
+
+
+def test_lifecycle_rule(doctor, s3, bucket):
+    rule = {"ID": "a", "Status": "Enabled", "Filter": {"Prefix": "logs/"}, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 3}}
+    s3.client.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": [rule]})
+    assert doctor(f"s3://{bucket}/logs/web")[1]["lifecycle rule"] == ("ok", "unfinished uploads are aborted after 3 days")
+    assert doctor(f"s3://{bucket}/other")[1]["lifecycle rule"][0] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("behaves", "finding", "words"), [("aws", "ok", "honoured"), ("ignores", "warning", "ignored"), ("refuses", "warning", "refused")]
+)
+def test_conditions_as_other_servers_have_them(doctor, s3, bucket, behaves, finding, words):
+    with Proxy(s3, "s3", behaves=behaves) as proxy:
+        run, found = doctor(f"s3://{bucket}", env={"AWS_ENDPOINT_URL_S3": proxy.endpoint})
+    assert run.code == 0, run
+    for check in ("conditional put", "conditional replace", "conditional complete"):
+        assert found[check][0] == finding and words in found[check][1], (check, found[check])
+    if behaves == "aws":
+        assert found["checksums"] == ("ok", "x-amz-checksum-crc32c is verified and kept by the server")
+
+
+@pytest.mark.parametrize(
+    ("denied", "check", "finding"),
+    [
+        ("s3:PutObject", "put", "failure"),
+        ("s3:GetObject", "proof", "warning"),
+        ("s3:ListMultipartUploadParts", "list parts", "failure"),
+        ("s3:AbortMultipartUpload", "abort", "warning"),
+        ("s3:DeleteObject", "clean-up", "warning"),
+        ("s3:GetLifecycleConfiguration", "lifecycle rule", "warning"),
+        ("s3:ListBucket", "bucket", "ok"),
+    ],
+)
+def test_missing_permission_is_named(doctor, s3, bucket, denied, check, finding):
+    resource = [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]
+    statement = {"Effect": "Deny", "Principal": "*", "Action": denied, "Resource": resource}
+    s3.client.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+    run, found = doctor(f"s3://{bucket}")
+    s3.client.delete_bucket_policy(Bucket=bucket)
+    assert found[check][0] == finding and denied in found[check][1], run
+    assert run.code == (1 if finding == "failure" else 0), run
+
+
+# --- failures
+
+
+def test_no_such_bucket(doctor, s3):
+    run, found = doctor(f"s3://{fresh_name('none')}")
+    assert run.code == 1 and found["bucket"][0] == "failure" and "create it" in found["bucket"][1], run
+    assert "put" not in found
+
+
+def test_nobody_listens(doctor):
+    run, found = doctor("s3://my-bucket", env={"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"})
+    assert run.code == 1 and "127.0.0.1" in found["bucket"][1], run
+
+
+def test_wrong_keys(doctor, s3, bucket):
+    run, found = doctor(f"s3://{bucket}", env={"AWS_SECRET_ACCESS_KEY": "wrong"})
+    assert run.code == 1 and found["bucket"][0] == "failure", run
+    assert "secret key" in found["bucket"][1] and "SignatureDoesNotMatch" in found["bucket"][1]
+
+
+def test_untrusted_certificate(doctor, s3, bucket):
+    run, found = doctor(f"s3://{bucket}", env={"AWS_ENDPOINT_URL_S3": s3.tls_endpoint})
+    assert run.code == 1 and "certificate" in found["bucket"][1], run
+
+
+def test_no_credentials_and_wrong_settings(doctor, s3):
+    env = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
+    run, found = doctor(env=env)
+    assert run.code == 1 and found["credentials"][0] == "failure" and found["region"] == ("ok", "us-east-1 (AWS_REGION)"), run
+    run, found = doctor(env={"AWS_USE_FIPS_ENDPOINT": "maybe"})
+    assert run.code == 1 and "AWS_USE_FIPS_ENDPOINT is maybe" in found["configuration"][1], run
+
+
+def test_credentials_that_end_soon_and_no_region(doctor, s3, tmp_path):
+    keys = {"Version": 1, "AccessKeyId": "AKIAX", "SecretAccessKey": "s", "Expiration": "2026-01-01T00:00:00Z"}
+    config = tmp_path / "config"
+    config.write_text(f"[default]\ncredential_process = echo '{json.dumps(keys)}'\n")
+    env = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_REGION": None, "AWS_CONFIG_FILE": str(config)}
+    env["AWS_ENDPOINT_URL"] = env["AWS_ENDPOINT_URL_S3"] = None
+    run, found = doctor(env=env)
+    assert run.code == 1 and "expired at 2026-01-01" in found["credentials"][1], run
+    assert found["region"][0] == "warning" and "set AWS_REGION" in found["region"][1]
+
+
+def test_few_descriptors(doctor, s3):
+    run, found = doctor(wrap=["prlimit", "--nofile=100:100"])
+    assert run.code == 0 and found["file descriptors"][0] == "warning" and "ulimit" in found["file descriptors"][1], run
+
+
+# --- marks
+
+
+def test_local_marks(doctor, s3once, s3, bucket, tmp_path):
+    run, found = doctor()
+    assert run.code == 0 and found["marks"][0] == "ok" and "push makes it" in found["marks"][1], run
+    assert not (s3once.state / "s3once" / "marks.db").exists()
+    assert s3once("push", make_tree(tmp_path / "tree", {"a": 1}), f"s3://{bucket}").code == 0
+    assert "for this host" in doctor()[1]["marks"][1]
+
+
+@pytest.mark.parametrize("dynamodb", ["dynoxide", "dynalite"], indirect=True)
+def test_table(doctor, s3once, s3, dynamodb, table):
+    run, found = doctor()
+    assert run.code == 1 and found["table"][0] == "failure" and "s3once init" in found["table"][1], run
+    assert s3once("init").code == 0
+    before = dynamodb.items(table)
+    run, found = doctor()
+    assert run.code == 0 and found["table"][0] == found["table access"][0] == found["marks"][0] == "ok", run
+    status, reply = dynamodb.call("DescribeTimeToLive", TableName=table)
+    has_ttl = status == 200 and reply["TimeToLiveDescription"]["TimeToLiveStatus"] == "ENABLED"
+    assert found["time to live"][0] == ("ok" if has_ttl else "warning"), found["time to live"]
+    assert dynamodb.items(table) == before
+
+
+def test_table_of_another_shape(doctor, s3, dynamodb, table):
+    dynamodb.client.create_table(
+        TableName=table,
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    run, found = doctor()
+    assert run.code == 1 and found["table"][0] == "failure" and "another table name" in found["table"][1], run
+    dynamodb.client.delete_table(TableName=table)
