@@ -93,8 +93,8 @@ struct s3once_lock_event {
 	const char *text;  /* a sentence without full stop */
 	const char *owner; /* the new owner, "" if unknown */
 };
-/* Called from a thread of the client, one call at a time, and never after s3once_locks_free() has
- * begun. It may call anything but s3once_locks_free(). */
+/* Called from a thread of the client, one call at a time; s3once_locks_free() waits for one that is
+ * under way, and no other begins then. It may call anything but s3once_locks_free(). */
 typedef void s3once_lock_callback(void *arg, const struct s3once_lock_event *event);
 
 /* Zero it, set what you need. */
