@@ -6,12 +6,13 @@
 #include "base/clock.h"
 #include "s3once/lock.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct s3once_locks *locks;
-static struct s3once_lock *held[10];
+static _Atomic(struct s3once_lock *) held[10];
 
 static void on_event(void *arg, const struct s3once_lock_event *event)
 {
@@ -41,12 +42,16 @@ static int acquire(const struct line *line, struct s3once_lock_error *error)
 		.data_bytes = strlen(line->data),
 		.reentrant = 1,
 	};
-	return s3once_lock_acquire(locks, &request, &held[line->n], error);
+	struct s3once_lock *lock;
+	int r = s3once_lock_acquire(locks, &request, &lock, error);
+	if (!r)
+		atomic_store(&held[line->n], lock);
+	return r;
 }
 
 static int perform(const struct line *line, struct s3once_lock_error *error)
 {
-	struct s3once_lock *lock = held[line->n];
+	struct s3once_lock *lock = atomic_load(&held[line->n]);
 	if (!strcmp(line->command, "acquire"))
 		return acquire(line, error);
 	if (!strcmp(line->command, "close"))
