@@ -10,18 +10,17 @@ attributes); `history` holds a Record for each request, in the order they came.
 """
 
 import asyncio
-import os
 import random
 import ssl
 import threading
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.faults import operations, sigv4
 from tests.faults.aws_like import AwsLike
 from tests.faults.checksums import BodyDigests
+from tests.faults.clients import client_pid
 from tests.faults.http1 import Malformed, read_chunked, read_reply, read_request, reset
 from tests.faults.replies import error_reply
 from tests.servers.base import Server
@@ -488,38 +487,3 @@ class Proxy(Server):
         else:
             writer.close()
         return reply
-
-
-def client_pid(writer):
-    """The process at the other end of a connection on this machine: a descendant of ours, or None."""
-    port = writer.get_extra_info("peername")[1]
-    local = writer.get_extra_info("sockname")[1]
-    wanted = f"0100007F:{port:04X} 0100007F:{local:04X} "
-    with open("/proc/net/tcp") as table:
-        inode = next((line.split()[9] for line in table if wanted in line), None)
-    if not inode or inode == "0":
-        return None
-    name = f"socket:[{inode}]"
-    for pid in descendants(os.getpid()):
-        folder = f"/proc/{pid}/fd"
-        try:
-            if any(os.readlink(f"{folder}/{fd}") == name for fd in os.listdir(folder)):
-                return pid
-        except OSError:
-            continue
-    return None
-
-
-def descendants(pid):
-    """Children first, then theirs."""
-    level = [pid]
-    while level:
-        below = []
-        for parent in level:
-            try:
-                for task in os.listdir(f"/proc/{parent}/task"):
-                    below += [int(word) for word in Path(f"/proc/{parent}/task/{task}/children").read_text().split()]
-            except OSError:
-                continue
-        yield from below
-        level = below

@@ -13,7 +13,7 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from tests.faults.proxy import descendants
+from tests.faults.clients import descendants
 from tests.faults.stage import LEASE, PART, Arena, Stage
 from tests.faults.test_matrix import FAULTS
 from tests.servers.dynoxide import Dynoxide

@@ -50,6 +50,7 @@ class Stage:
         self.program.kill_all()
         self.s3.stop()
         self.dynamodb.stop()
+        self.arena.s3.empty(self.arena.bucket, self.prefix + "/")  # servers keep what they have in memory
 
     def both_certificates(self):
         path = self.folder / "ca.pem"

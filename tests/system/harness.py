@@ -376,12 +376,15 @@ class S3(Service):
             wrong = [key for key, bad in zip(expected, pool.map(differs, expected)) if bad]
         assert not wrong, f"other content: {wrong[:10]}"
 
-    def remove_bucket(self, bucket):
-        for key, upload in self.uploads(bucket):
+    def empty(self, bucket, prefix=""):
+        for key, upload in self.uploads(bucket, prefix):
             self.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
-        keys = [{"Key": key} for key in self.objects(bucket)]
+        keys = [{"Key": key} for key in self.objects(bucket, prefix)]
         for at in range(0, len(keys), 1000):
             self.client.delete_objects(Bucket=bucket, Delete={"Objects": keys[at : at + 1000], "Quiet": True})
+
+    def remove_bucket(self, bucket):
+        self.empty(bucket)
         try:
             self.client.delete_bucket(Bucket=bucket)
         except ClientError:
