@@ -134,6 +134,14 @@ static struct verdict send_signed(struct run *run)
 	return verdict;
 }
 
+static enum pace_result pace_result_of(const struct run *run, struct verdict verdict)
+{
+	const int status = run->reply->status;
+	if (verdict.retry != RETRY_THROTTLE)
+		return status && status < 500 ? PACE_ACCEPTED : PACE_OTHER;
+	return run->conn->service->options.settings->keeps_pace ? PACE_OTHER : PACE_THROTTLED;
+}
+
 /* One attempt. An outcome without a request is a verdict too. */
 static struct verdict try_once(struct run *run)
 {
@@ -146,11 +154,7 @@ static struct verdict try_once(struct run *run)
 			return (struct verdict){RETRY_NONE, outcome};
 		if (pace_enter(pace, limits, &ticket)) {
 			struct verdict verdict = send_signed(run);
-			const int status = run->reply->status;
-			pace_leave(pace, ticket,
-				verdict.retry == RETRY_THROTTLE ? PACE_THROTTLED
-				: status && status < 500        ? PACE_ACCEPTED
-								: PACE_OTHER);
+			pace_leave(pace, ticket, pace_result_of(run, verdict));
 			return verdict;
 		}
 	}

@@ -32,6 +32,10 @@ static const struct config_key attempts_key = {.name = "max_attempts",
 	.variable = {"AWS_MAX_ATTEMPTS"},
 	.key = {"max_attempts"},
 	.standard = "9"};
+static const struct config_key retry_mode_key = {.name = "retry_mode",
+	.variable = {"AWS_RETRY_MODE"},
+	.key = {"retry_mode"},
+	.standard = "adaptive"};
 static const struct config_key sts_key = {.name = "sts_regional_endpoints",
 	.variable = {"AWS_STS_REGIONAL_ENDPOINTS"},
 	.key = {"sts_regional_endpoints"},
@@ -172,6 +176,17 @@ static int set_endpoints(struct aws_settings *settings, const struct sources *so
 	return settings->partition ? 0 : -ENOMEM;
 }
 
+/* "legacy" is botocore's own, "standard" with other figures. */
+static int set_retry_mode(struct aws_settings *settings, const struct sources *sources)
+{
+	static const char *const modes[] = {"legacy", "standard", "adaptive", NULL};
+	int mode = 2;
+	int error =
+		config_look_word(&sources->config, &retry_mode_key, modes, &mode, sources->problem);
+	settings->keeps_pace = mode != 2;
+	return error;
+}
+
 static int set_attempts(struct aws_settings *settings, const struct sources *sources)
 {
 	settings->attempts = ATTEMPTS_DEFAULT;
@@ -220,8 +235,8 @@ static int set_credentials(struct aws_settings *settings, const struct sources *
 int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem)
 {
-	static int (*const steps[])(struct aws_settings *, const struct sources *) = {
-		set_region, set_terms, set_endpoints, set_attempts, set_rest, set_credentials};
+	static int (*const steps[])(struct aws_settings *, const struct sources *) = {set_region,
+		set_terms, set_endpoints, set_retry_mode, set_attempts, set_rest, set_credentials};
 	struct sources sources = {.options = options, .problem = ret_problem};
 	struct aws_settings *settings = calloc(1, sizeof(*settings));
 	int error = settings ? config_load(options->profile, &settings->found, &sources.config,

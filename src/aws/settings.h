@@ -32,6 +32,7 @@ struct aws_settings {
 	bool signs_payload;          /* the SHA-256 of bodies is signed over TLS too */
 	char *ca_bundle;             /* or NULL */
 	unsigned attempts;           /* >= 1 */
+	bool keeps_pace;             /* as many requests at once while a service throttles */
 	uint64_t request_timeout_ms;
 	struct credentials_chain *credentials; /* owned */
 	struct config_rows found;              /* each setting's value and where it is from */

@@ -54,6 +54,9 @@ ROWS = [
     # "Retry behavior", "AWS Region", "Dual-stack and FIPS endpoints", "AWS STS Regional endpoints" (the same guide)
     ({"AWS_MAX_ATTEMPTS": "4"}, "[default]\nmax_attempts = 5\n", [], {"max_attempts": "4"}),
     ({}, "[default]\nmax_attempts = 5\n", [], {"max_attempts": "5"}),
+    ({}, "", [], {"retry_mode": "adaptive"}),
+    ({"AWS_RETRY_MODE": "standard"}, "[default]\nretry_mode = adaptive\n", [], {"retry_mode": "standard"}),
+    ({}, "[default]\nretry_mode = legacy\n", [], {"retry_mode": "legacy"}),
     ({"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-2"}, "", [], {"region": "eu-west-1"}),
     ({"AWS_DEFAULT_REGION": "eu-west-2"}, "[default]\nregion=eu-west-3\n", [], {"region": "eu-west-2"}),
     ({"AWS_REGION": "eu-west-1"}, "", ["--region", "cn-north-1"], {"s3_endpoint": "https://s3.cn-north-1.amazonaws.com.cn"}),
@@ -135,6 +138,7 @@ def test_without_credentials_the_rest_is_told(config):
     ("env", "file", "sentence"),
     [
         ({"AWS_USE_FIPS_ENDPOINT": "1"}, "", "AWS_USE_FIPS_ENDPOINT is 1: it must be false or true"),
+        ({"AWS_RETRY_MODE": "eager"}, "", "AWS_RETRY_MODE is eager: it must be legacy, standard or adaptive"),
         ({}, "[default]\nmax_attempts = many\n", "max_attempts of [default] in "),
         ({}, "[default]\ns3 =\n  addressing_style = diagonal\n", "it must be auto, virtual or path"),
         ({"AWS_ENDPOINT_URL_S3": "ftp://h"}, "", "ftp://h cannot be used"),

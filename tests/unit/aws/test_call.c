@@ -251,6 +251,23 @@ static void test_throttled(void)
 	end(&f);
 }
 
+/* In mode "standard" a throttled service is asked for as much at once as before. */
+static void test_retry_mode(void)
+{
+	for (int keeps_pace = 0; keeps_pace < 2; keeps_pace++) {
+		struct script_step steps[] = {
+			{S3_ERROR("503", "", "SlowDown"), .close = true}, {OK_REPLY}};
+		struct fixture f;
+		if (!begin(&f, steps, 2))
+			return;
+		f.settings.keeps_pace = keeps_pace;
+		CHECK_INT(run(&f, get_call()).outcome, OUTCOME_OK);
+		CHECK_INT(f.service->pace.locked.cuts, !keeps_pace);
+		script_stop(&f.server);
+		end(&f);
+	}
+}
+
 static void test_used_up(void)
 {
 	struct script_step steps[] = {{S3_ERROR("500", "", "InternalError"), .close = true},
@@ -551,6 +568,7 @@ int main(void)
 	CHECK_INT(http_global_init(), 0);
 	test_same_request();
 	test_throttled();
+	test_retry_mode();
 	test_used_up();
 	test_patience();
 	test_clock();
