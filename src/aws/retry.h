@@ -48,8 +48,8 @@ uint64_t retry_backoff_ms(
 
 /* The quota shared by all threads of a process: 500 tokens, a transient (or digest) retry costs 14,
  * a success gives 1 back (a successful retry what it cost). Lock-free. An empty quota does not fail
- * a request: its retries wait at the cap. A throttled retry would cost 5, but is answered by the pace
- * (pace.h) and takes none. */
+ * a request: its retries wait at the cap. A throttled retry would cost 5, but is answered by the
+ * pace (pace.h) and takes none. */
 struct retry_quota {
 	_Atomic int tokens;
 };
