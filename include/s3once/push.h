@@ -56,7 +56,8 @@ enum s3once_event_type {
 			       */
 	S3ONCE_EVENT_REFRESHED, /* path, key: same content as marked, another mtime; the mark was
 				   brought up to date */
-	S3ONCE_EVENT_SKIPPED,   /* path, key: done before (only with `report_skipped`) */
+	S3ONCE_EVENT_SKIPPED,   /* path, key: done before (only with `report_skipped`); with a text:
+				   changed since, and kept (always) */
 	S3ONCE_EVENT_PLANNED,   /* path, key, bytes: would be uploaded (dry run) */
 	S3ONCE_EVENT_LINK,      /* path: a symlink, not followed (only with `report_skipped`) */
 	S3ONCE_EVENT_YOUNG,     /* path: younger than min_age, left for the next run (only with
@@ -136,7 +137,8 @@ struct s3once_options {
 	/* How. */
 	enum s3once_if_changed if_changed;
 	int no_wait;           /* do not wait for files that other uploaders hold */
-	int dry_run;           /* change nothing, neither in S3 nor in the marks */
+	int dry_run;           /* change nothing, neither in S3 nor in the marks nor in this host's
+				  folders */
 	unsigned concurrency;  /* requests at once; 0: 64, at most 1,000 */
 	uint64_t memory_bytes; /* for buffers and bodies; 0: 24 MiB */
 	uint64_t part_bytes;   /* size of a part, and of the largest file sent whole; 0: 16 MiB; at
@@ -170,8 +172,8 @@ struct s3once_options {
 
 struct s3once_push;
 
-/* Checks the options. Returns 0 and a new run; -EINVAL with a sentence in ret_text (size bytes,
- * always terminated); -ENOMEM. Nothing is sent. */
+/* Checks the options and opens the sources. Returns 0 and a new run; -EINVAL with a sentence in
+ * ret_text (size bytes, always terminated); -ENOMEM. Nothing is sent. */
 S3ONCE_PUBLIC int s3once_push_new(const struct s3once_options *options, struct s3once_push **ret,
 	char *ret_text, size_t size);
 

@@ -5,14 +5,16 @@
 #include "aws/wait.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "base/random.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLY_MAX_BYTES (1U << 20)
-#define SLOWEST_BYTES_S (64U << 10)
-#define CLOCK_IS_OFF_S  240 /* DynamoDB allows 5 minutes, S3 15 */
+#define REPLY_MAX_BYTES       (1U << 20)
+#define SLOWEST_BYTES_S       (64U << 10)
+#define UNKNOWN_NAME_ATTEMPTS 3   /* of a service that has never answered */
+#define CLOCK_IS_OFF_S        240 /* DynamoDB allows 5 minutes, S3 15 */
 
 /* A call in progress. */
 struct run {
@@ -26,6 +28,7 @@ struct run {
 	unsigned cost;                /* tokens the last wait took */
 	bool was_abandoned;           /* the caller said so */
 	bool new_connection;          /* for the next attempt */
+	bool name_is_unknown;         /* in the last attempt: a slip of the pen, or no network */
 	bool corrected_clock, corrected_credentials, corrected_region;
 	bool repeated_digest;
 	bool maybe_applied;       /* by an attempt before the last one */
@@ -110,6 +113,10 @@ static struct verdict judge(struct run *run, int error)
 		attempt.body_is_unreadable};
 	if (verdict.outcome != OUTCOME_OK)
 		call_explain(&refusal, &run->problem);
+	if (run->call->subject &&
+		(verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_DENIED))
+		problem_prefix(&run->problem, "%s %s at %s", attempt.is_s3 ? "bucket" : "table",
+			quote(run->call->subject).text, quote(run->conn->endpoint.url).text);
 	return verdict;
 }
 
@@ -127,6 +134,7 @@ static struct verdict send_signed(struct run *run)
 	}
 	run->signed_s = built.signed_s;
 	error = send_once(run, &built);
+	run->name_is_unknown = error == -ENOENT;
 	run->new_connection = !error && run->reply->status >= 500;
 	struct verdict verdict = judge(run, error);
 	if (error)
@@ -253,6 +261,9 @@ static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outco
 	const struct call_limits *limits = &run->call->limits;
 	unsigned most = limits->attempts ? limits->attempts
 					 : run->conn->service->options.settings->attempts;
+	if (run->name_is_unknown && most > UNKNOWN_NAME_ATTEMPTS &&
+		!service_has_answered(run->conn->service))
+		most = UNKNOWN_NAME_ATTEMPTS;
 	*outcome = verdict.outcome;
 	if (!retry_cost(verdict.retry))
 		return correct(run, verdict);

@@ -60,7 +60,8 @@ struct call_header {
 	const char *name, *value;
 }; /* name in lower case */
 struct call {
-	unsigned kind; /* index into service_options.kinds */
+	unsigned kind;       /* index into service_options.kinds */
+	const char *subject; /* the bucket or table, named where it or its rights are the matter */
 	const char *method;
 	const char *path;                  /* encoded, begins with '/'; "": the bucket itself */
 	const char *query;                 /* encoded and sorted, "" for none */

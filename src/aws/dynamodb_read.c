@@ -75,7 +75,7 @@ static enum outcome get_batch(struct dynamodb_conn *conn, struct batch *batch,
 	unsigned idle_rounds = 0;
 	do {
 		json_t *reply;
-		struct text *body = dynamodb_begin(conn, NULL);
+		struct text *body = dynamodb_begin_bare(conn, batch->table->name);
 		dynamodb_member(body, "RequestItems");
 		if (batch->unprocessed)
 			text_add(body, batch->unprocessed);

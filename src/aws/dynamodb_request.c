@@ -87,15 +87,19 @@ void dynamodb_member(struct text *body, const char *name)
 	text_add_char(body, ':');
 }
 
+struct text *dynamodb_begin_bare(struct dynamodb_conn *conn, const char *table)
+{
+	conn->table = table;
+	text_reset(&conn->body);
+	text_add_char(&conn->body, '{');
+	return &conn->body;
+}
+
 struct text *dynamodb_begin(struct dynamodb_conn *conn, const char *table)
 {
-	struct text *body = &conn->body;
-	text_reset(body);
-	text_add_char(body, '{');
-	if (table) {
-		dynamodb_member(body, "TableName");
-		json_add_string(body, table, strlen(table));
-	}
+	struct text *body = dynamodb_begin_bare(conn, table);
+	dynamodb_member(body, "TableName");
+	json_add_string(body, table, strlen(table));
 	return body;
 }
 
@@ -174,6 +178,7 @@ static enum outcome send(struct dynamodb_conn *conn, enum dynamodb_kind kind,
 		{"content-type", "application/x-amz-json-1.0"}, {"x-amz-target", target}};
 	struct call call = {
 		.kind = kind,
+		.subject = conn->table,
 		.method = "POST",
 		.path = "/",
 		.query = "",

@@ -22,11 +22,15 @@ struct dynamodb {
 };
 struct dynamodb_conn {
 	struct service_conn *service;
-	struct text body; /* of the request under way */
+	struct text body;  /* of the request under way */
+	const char *table; /* that it is about */
 };
 
-/* Begins the body with {"TableName":"…"; members are added with dynamodb_member. */
+/* Begins the body with {"TableName":"…" (borrowed until it is performed); members are added with
+ * dynamodb_member. */
 struct text *dynamodb_begin(struct dynamodb_conn *conn, const char *table);
+/* The same with { alone, for requests that name the table elsewhere. */
+struct text *dynamodb_begin_bare(struct dynamodb_conn *conn, const char *table);
 /* Adds ,"name": (or without comma as the first of its object). */
 void dynamodb_member(struct text *body, const char *name);
 /* Adds {"pk":{"S":"…"},"sk":{"S":"…"}}. */

@@ -8,8 +8,8 @@ static int error_of(const struct http_failure *failure)
 	if (failure->error)
 		return failure->error;
 	switch (failure->code) {
-	case CURLE_OUT_OF_MEMORY:
-		return -ENOMEM;
+	case CURLE_OUT_OF_MEMORY: /* so does curl call a header line of 100 KB */
+		return failure->was_sent ? -EMSGSIZE : -ENOMEM;
 	case CURLE_OPERATION_TIMEDOUT:
 		if (failure->is_late)
 			return -ECANCELED;
@@ -124,7 +124,9 @@ static void explain(const struct http_failure *failure, int error, const char *h
 		problem_set(p, "the transfer with %s stalled", host);
 		break;
 	case -EMSGSIZE:
-		problem_set(p, "the reply of %s is longer than any reply should be", host);
+		problem_set(p,
+			"the reply of %s is longer than any reply should be, or there is no memory for it: check the endpoint",
+			host);
 		break;
 	case -EIO:
 		problem_set(p, "the data for %s could not be read", host);

@@ -191,12 +191,10 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 		struct s3_object object = {.size = header_number(&reply, "content-length", &found)};
 		read_sums(&reply, &object);
 		read_meta(&reply, &object.meta);
-		if (found) {
+		if (found && object.etag[0])
 			*ret = object;
-		} else {
-			problem_set(ret_problem, "the server did not say how long the object is");
-			outcome = OUTCOME_LOST;
-		}
+		else
+			outcome = s3_not_understood(-EBADMSG, ret_problem);
 	}
 	http_reply_clear(&reply);
 	return outcome;

@@ -16,6 +16,7 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 	*request = (struct s3_request){
 		.conn = conn,
 		.call = {.kind = kind,
+			.subject = s3->bucket,
 			.method = method,
 			.payload_hash = SIGV4_EMPTY_HASH,
 			.is_write = method[0] == 'P' || method[0] == 'D',
@@ -196,6 +197,7 @@ enum outcome s3_not_understood(int error, struct problem *ret_problem)
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
-	problem_set(ret_problem, "the server's reply is not what S3 answers to this request");
+	problem_set(ret_problem,
+		"the server's reply is not what S3 answers to this request: check the endpoint");
 	return OUTCOME_LOST;
 }

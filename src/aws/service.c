@@ -82,6 +82,11 @@ void service_saw_date(struct service *service, int64_t date_s)
 	atomic_store(&service->server_at_boot_ms, date_s * 1000 - boot_ms());
 }
 
+bool service_has_answered(const struct service *service)
+{
+	return atomic_load(&service->server_at_boot_ms) != NO_TIME;
+}
+
 void service_correct_clock(struct service *service, int64_t date_s)
 {
 	atomic_store(&service->clock_offset_s, date_s - clock_wall_ns() / (int64_t)NS_PER_S);

@@ -48,6 +48,8 @@ enum outcome service_conn_refresh(
 int64_t service_wall_s(const struct service *service);
 /* Remembers the server's time, seen just now. */
 void service_saw_date(struct service *service, int64_t date_s);
+/* Whether it ever answered. */
+bool service_has_answered(const struct service *service);
 /* Corrects the clock that signs. */
 void service_correct_clock(struct service *service, int64_t date_s);
 

@@ -16,7 +16,7 @@ static const struct {
 	[S3ONCE_EVENT_UPLOADED] = {"uploaded", PATH | KEY | BYTES},
 	[S3ONCE_EVENT_ADOPTED] = {"adopted", PATH | KEY | BYTES},
 	[S3ONCE_EVENT_REFRESHED] = {"refreshed", PATH | KEY},
-	[S3ONCE_EVENT_SKIPPED] = {"skipped", PATH | KEY},
+	[S3ONCE_EVENT_SKIPPED] = {"skipped", PATH | KEY | TEXT_},
 	[S3ONCE_EVENT_PLANNED] = {"planned", PATH | KEY | BYTES},
 	[S3ONCE_EVENT_LINK] = {"link", PATH},
 	[S3ONCE_EVENT_YOUNG] = {"young", PATH},

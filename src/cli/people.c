@@ -18,7 +18,7 @@ static const struct {
 	[S3ONCE_EVENT_UPLOADED] = {"uploaded", 1, false},
 	[S3ONCE_EVENT_ADOPTED] = {"was there already", 1, false},
 	[S3ONCE_EVENT_REFRESHED] = {"same content, new time", 1, false},
-	[S3ONCE_EVENT_SKIPPED] = {"done before", 2, false},
+	[S3ONCE_EVENT_SKIPPED] = {"done before", 2, false}, /* of a file that changed: always */
 	[S3ONCE_EVENT_PLANNED] = {"would upload", 0, false},
 	[S3ONCE_EVENT_LINK] = {"skipped symlink", 1, false},
 	[S3ONCE_EVENT_YOUNG] = {"left for the next run, too young", 1, false},
@@ -106,6 +106,12 @@ static void tell_start(struct people *people, const struct s3once_event *event)
 		output_say(people->output, "marks: %s", event->text);
 }
 
+/* Skipped although it changed. */
+static bool is_kept(const struct s3once_event *event)
+{
+	return event->type == S3ONCE_EVENT_SKIPPED && *event->text;
+}
+
 static void tell_about_file(struct people *people, const struct s3once_event *event)
 {
 	if (event->type == S3ONCE_EVENT_PLANNED)
@@ -115,8 +121,8 @@ static void tell_about_file(struct people *people, const struct s3once_event *ev
 	else if (tellings[event->type].is_error &&
 		 !(event->type == S3ONCE_EVENT_CHANGED && people->skip_changed))
 		tell_error(people, event);
-	else if (people->verbose >= tellings[event->type].verbose && !people->only_stderr &&
-		 !people->quiet)
+	else if ((people->verbose >= tellings[event->type].verbose || is_kept(event)) &&
+		 !people->only_stderr && !people->quiet)
 		tell_file(people, event);
 }
 

@@ -133,7 +133,7 @@ static int push_with(struct push_options *options)
 	int code = S3ONCE_EXIT_USAGE;
 	int r = s3once_push_new(&options->run, &push, sentence, sizeof sentence);
 	if (r == -EINVAL) {
-		output_say(&view.output, "push: %s", sentence);
+		output_say(&view.output, "error: push: %s", sentence);
 	} else if (r < 0) {
 		output_say(&view.output, "error: out of memory");
 		code = S3ONCE_EXIT_SETUP;

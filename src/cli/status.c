@@ -162,7 +162,7 @@ static bool load_settings(struct open_marks *marks, const char *name, struct sto
 	if (o == OUTCOME_ABSENT)
 		problem_set(
 			ret_problem, "%s was never set up: run s3once init --marks %s", name, name);
-	else if (o != OUTCOME_OK)
+	else if (o != OUTCOME_OK && !strstr(ret_problem->text, strchr(name, ':') + 1))
 		problem_prefix(ret_problem, "%s", name);
 	return o == OUTCOME_OK;
 }

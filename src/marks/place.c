@@ -49,7 +49,9 @@ int marks_place_parse(const char *spec, struct marks_place *ret, struct problem 
 			explain_no_place(r, ret_problem);
 		return r;
 	}
-	if (!table && (!path || !*path))
+	if (path && strcmp(path, STORE_SQLITE_NOWHERE) == 0)
+		fault = "marks in memory are lost at once: name a file";
+	else if (!table && (!path || !*path))
 		fault = "marks are in dynamodb:TABLE, sqlite:PATH or local";
 	if (fault) {
 		problem_set(ret_problem, "'%s': %s", quote(spec).text, fault);

@@ -352,7 +352,7 @@ void session_close(struct session *session, struct store_conn *conn)
 	leases_free(session->leases);
 	if (session->locked.begun && !lost && conn)
 		end_own(session, conn);
-	if (*session->observations)
+	if (*session->observations && session->locked.begun)
 		observer_save(&session->locked.observer, session->observations);
 	pthread_mutex_destroy(&session->locked.mutex);
 	free(session);

@@ -28,7 +28,7 @@ int state_make_folders(const char *path)
 	return r;
 }
 
-int state_file(const char *name, char *ret, size_t size)
+int state_path(const char *name, char *ret, size_t size)
 {
 	const char *directory = getenv("STATE_DIRECTORY");
 	const char *below = "";
@@ -45,5 +45,11 @@ int state_file(const char *name, char *ret, size_t size)
 	/* systemd separates several by colons: the first is ours. */
 	int n = snprintf(
 		ret, size, "%.*s%s/%s", (int)strcspn(directory, ":"), directory, below, name);
-	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : state_make_folders(ret);
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+int state_file(const char *name, char *ret, size_t size)
+{
+	int error = state_path(name, ret, size);
+	return error ? error : state_make_folders(ret);
 }

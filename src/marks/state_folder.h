@@ -3,8 +3,9 @@
 #pragma once
 #include <stddef.h>
 
-/* The path of a file in it; the directory is made (0700) if need be. 0, -ENOENT if the environment
- * names no place, -ENAMETOOLONG, or the error of making it. */
+/* The path of a file in it. 0, -ENOENT if the environment names no place, or -ENAMETOOLONG. */
+int state_path(const char *name, char *ret, size_t size);
+/* The same; the directory is made (0700) if need be. Also the error of making it. */
 int state_file(const char *name, char *ret, size_t size);
 
 /* Makes every folder above the last slash of a path where it is missing, 0700 whatever the umask. 0

@@ -296,7 +296,7 @@ int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_
 int store_sqlite_default_path(char **ret)
 {
 	char path[4096];
-	int error = state_file("marks.db", path, sizeof path);
+	int error = state_path("marks.db", path, sizeof path);
 	if (error)
 		return error;
 	*ret = strdup(path);

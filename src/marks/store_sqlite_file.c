@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "marks/store.h"
 #include "marks/store_sqlite_path.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -229,7 +230,7 @@ int sqlite_file_open(const char *path, sqlite3 **ret, char **ret_name, struct pr
 	char *name = shown_name(path), *real = NULL;
 	int r = name ? 0 : -ENOMEM;
 
-	if (!r && strcmp(path, ":memory:"))
+	if (!r && strcmp(path, STORE_SQLITE_NOWHERE))
 		r = sqlite_path_secure(path, name, &real, ret_problem);
 	if (!r)
 		r = open_path(real ? real : path, name, ret, ret_problem);

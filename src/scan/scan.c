@@ -1,4 +1,5 @@
 #include "scan/scan.h"
+#include "base/quote.h"
 #include "scan/key.h"
 #include "scan/merge.h"
 #include "scan/open.h"
@@ -43,6 +44,33 @@ static int check_options(const struct scan_options *options, struct problem *ret
 	return 0;
 }
 
+static int compare(const void *a, const void *b)
+{
+	return source_compare(*(const struct source *const *)a, *(const struct source *const *)b);
+}
+
+/* Else every file of it would be two for one key. */
+static int refuse_repeated(const struct scan *scan, struct problem *ret_problem)
+{
+	const struct source **sorted = calloc(scan->n, sizeof(struct source *));
+	int r = sorted ? 0 : -ENOMEM;
+	for (size_t i = 0; !r && i < scan->n; i++)
+		sorted[i] = &scan->sources[i];
+	if (!r)
+		qsort(sorted, scan->n, sizeof(struct source *), compare);
+	for (size_t i = 1; !r && i < scan->n; i++) {
+		const char *const *given = scan->options.sources;
+		if (!sorted[i]->directory || source_compare(sorted[i - 1], sorted[i]))
+			continue;
+		problem_set(ret_problem, "the SOURCEs %s and %s are the same: name it once",
+			quote(given[sorted[i - 1]->index]).text,
+			quote(given[sorted[i]->index]).text);
+		r = -EINVAL;
+	}
+	free(sorted);
+	return r;
+}
+
 int scan_open(const struct scan_options *options, struct scan **ret, struct problem *ret_problem)
 {
 	int r = check_options(options, ret_problem);
@@ -60,6 +88,8 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 		r = source_open(&scan->sources[i], &scan->options, i, ret_problem);
 		scan->n += r == 0;
 	}
+	if (r == 0)
+		r = refuse_repeated(scan, ret_problem);
 	if (r < 0) {
 		open_out_of_resources(r, ret_problem);
 		scan_close(scan);

@@ -27,4 +27,6 @@ int source_open(struct source *source, const struct scan_options *options, size_
 /* Moves to the next entry, whose key and path are whole. 1, 0 at the end, or -errno with a
  * sentence. */
 int source_next(struct source *source, struct problem *ret_problem);
+/* Orders sources by what decides their keys: 0 if they are the same. */
+int source_compare(const struct source *a, const struct source *b);
 void source_close(struct source *source);

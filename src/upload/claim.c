@@ -34,6 +34,16 @@ static enum step held(struct worker *worker, struct file *file, uint64_t again_n
 	return file_later(worker, file, again_ns);
 }
 
+/* Other content than was uploaded, which stays as it is: never in silence. */
+static enum step keep(struct worker *worker, struct file *file)
+{
+	const struct report_file about = file_about(file);
+	struct problem problem;
+	problem_set(&problem, "changed since it was uploaded; S3 keeps the earlier version");
+	report_file(&worker->run->report, S3ONCE_EVENT_SKIPPED, &about, &problem);
+	return STEP_SETTLED;
+}
+
 static enum step settle(struct worker *worker, struct file *file, enum s3once_event_type event)
 {
 	const struct report_file about = file_about(file);
@@ -50,7 +60,7 @@ static enum step changed(struct worker *worker, struct file *file)
 		file->replaces = file->seen.done;
 		return STEP_NEXT;
 	case S3ONCE_CHANGED_SKIP:
-		return settle(worker, file, S3ONCE_EVENT_SKIPPED);
+		return keep(worker, file);
 	case S3ONCE_CHANGED_FAIL:
 		break;
 	}

@@ -169,8 +169,10 @@ static enum step look(struct worker *worker, struct file *file, bool must)
 			"whether the object is there already cannot be seen: allow s3:GetObject and "
 			"s3:ListBucket");
 		return file_outcome(worker, file, o, &problem);
-	case OUTCOME_INVALID:
-		if (file->target.headers && s3_headers_have_key(file->target.headers))
+	case OUTCOME_INVALID: /* so does HEAD say that credentials have expired */
+		if (run_ask_why(worker->run, worker->s3, &problem))
+			o = OUTCOME_SETUP;
+		else if (file->target.headers && s3_headers_have_key(file->target.headers))
 			problem_prefix(&problem,
 				"the object that is there is not encrypted with this sse-c-key-file");
 		return file_outcome(worker, file, o, &problem);

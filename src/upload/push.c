@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #define WORKER_BUFFER_MIN (16U << 10)
@@ -34,6 +35,7 @@ struct s3once_push {
 	size_t buffer_bytes;
 	bool whole; /* the scan came to its end */
 	bool set_up;
+	struct problem scan_problem; /* why there is no run.scan */
 	struct s3once_counts counts; /* final, after the run */
 	/* The loop of s3once_push_run; the handles are closed when the last work has ended. */
 	uv_loop_t loop;
@@ -49,17 +51,30 @@ const char *s3once_version(void)
 	return S3ONCE_VERSION;
 }
 
+/* What a dry run that finds no marks looks into instead of making some. */
+static int place_without_traces(struct marks_place *place)
+{
+	if (place->is_dynamodb || !access(place->path, F_OK) || errno != ENOENT)
+		return 0;
+	free(place->path);
+	place->path = strdup(STORE_SQLITE_NOWHERE);
+	return place->path ? 0 : -ENOMEM;
+}
+
 static bool open_marks(struct s3once_push *push, struct problem *problem)
 {
 	struct run *run = &push->run;
 	const char *marks = run->options.marks;
 	struct marks_place place;
 	int error = marks_place_parse(marks, &place, problem);
+	if (!error && run->dry)
+		error = place_without_traces(&place);
 	if (!error)
 		error = marks_place_open(&place, run->aws, run->http, &run->store, problem);
 	if (!error)
 		error = store_conn_new(run->store, &push->conn);
 	const bool is_dynamodb = place.is_dynamodb;
+	const char *table = place.table; /* within marks */
 	if (error) {
 		marks_place_clear(&place);
 		return false;
@@ -74,7 +89,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up; run: s3once init --marks %s",
 			quote(marks).text, quote(marks).text);
-	else if (o != OUTCOME_OK && is_dynamodb)
+	else if (o != OUTCOME_OK && table && !strstr(problem->text, table))
 		problem_prefix(problem, "%s", quote(marks).text);
 	return o == OUTCOME_OK;
 }
@@ -90,7 +105,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		.abandon = run_is_over,
 		.abandon_arg = run,
 	};
-	if (!state_file("sessions", observations, sizeof observations))
+	if (!(run->dry ? state_path : state_file)("sessions", observations, sizeof observations))
 		options.observations = observations;
 	if (!session_new(&options, &run->session))
 		return true;
@@ -135,9 +150,35 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 	return true;
 }
 
-static bool open_scan(struct s3once_push *push, struct problem *problem)
+static bool set_up(struct s3once_push *push)
 {
-	struct run *run = &push->run;
+	struct problem problem = push->scan_problem;
+	push->set_up = push->run.scan && !queue_new(&push->run.queue) && !aws_global_init() &&
+		       open_s3(push, &problem) && open_marks(push, &problem) &&
+		       open_session(push, &problem);
+	if (!push->set_up) {
+		atomic_store(&push->run.failed_setup, true);
+		report_run(&push->run.report, S3ONCE_EVENT_FATAL, &problem);
+	}
+	return push->set_up;
+}
+
+static int name_sources(struct run *run)
+{
+	struct process self;
+	process_self(&self);
+	run->sources_of_marks = calloc(run->options.n_sources, sizeof *run->sources_of_marks);
+	for (size_t i = 0; run->sources_of_marks && i < run->options.n_sources; i++)
+		if (asprintf(&run->sources_of_marks[i], "%s:%.400s", self.host,
+			    scan_source_path(run->scan, i)) < 0) {
+			run->sources_of_marks[i] = NULL;
+			return -ENOMEM;
+		}
+	return run->sources_of_marks ? 0 : -ENOMEM;
+}
+
+static int open_scan(struct run *run, struct problem *problem)
+{
 	const struct s3once_options *o = &run->options;
 	const struct scan_options options = {
 		.sources = o->sources,
@@ -151,33 +192,13 @@ static bool open_scan(struct s3once_push *push, struct problem *problem)
 		.min_age_s = o->min_age_s,
 		.now_wall_ns = clock_wall_ns(),
 	};
-	struct process self;
-	if (scan_open(&options, &run->scan, problem))
-		return false;
-	process_self(&self);
-	run->sources_of_marks = calloc(o->n_sources, sizeof *run->sources_of_marks);
-	for (size_t i = 0; run->sources_of_marks && i < o->n_sources; i++)
-		if (asprintf(&run->sources_of_marks[i], "%s:%.400s", self.host,
-			    scan_source_path(run->scan, i)) < 0)
-			run->sources_of_marks[i] = NULL;
-	for (size_t i = 0; run->sources_of_marks && i < o->n_sources; i++)
-		if (!run->sources_of_marks[i])
-			return false;
-	return run->sources_of_marks && !queue_new(&run->queue);
-}
-
-static bool set_up(struct s3once_push *push)
-{
-	struct problem problem = {0};
-	problem_set(&problem, "out of memory");
-	push->set_up = !aws_global_init() && open_s3(push, &problem) &&
-		       open_marks(push, &problem) && open_session(push, &problem) &&
-		       open_scan(push, &problem);
-	if (!push->set_up) {
-		atomic_store(&push->run.failed_setup, true);
-		report_run(&push->run.report, S3ONCE_EVENT_FATAL, &problem);
+	problem_set(problem, "out of memory");
+	int error = scan_open(&options, &run->scan, problem);
+	if (!error && name_sources(run)) {
+		scan_close(run->scan);
+		run->scan = NULL;
 	}
-	return push->set_up;
+	return error;
 }
 
 int s3once_push_new(
@@ -206,6 +227,12 @@ int s3once_push_new(
 	push->buffer_bytes = each < WORKER_BUFFER_MIN   ? WORKER_BUFFER_MIN
 			     : each > WORKER_BUFFER_MAX ? WORKER_BUFFER_MAX
 							: (size_t)each;
+	/* What is no contradiction is an error of the run. */
+	if (open_scan(run, &push->scan_problem) == -EINVAL) {
+		snprintf(ret_text, size, "%s", push->scan_problem.text);
+		s3once_push_free(push);
+		return -EINVAL;
+	}
 	*ret = push;
 	return 0;
 }
@@ -377,7 +404,7 @@ static void look_for_marks(struct s3once_push *push)
 	if (own_files_are_there(&push->run.own_files))
 		return;
 	problem_set(&problem,
-		"%s: was removed or replaced while this run had it open, so that what it marked is "
+		"%s: was removed or replaced while this run had it open, so that what it marked "
 		"may be lost: run again, which compares files without a mark with what S3 holds",
 		quote(push->run.own_files.path).text);
 	run_fail(&push->run, &problem);

@@ -45,16 +45,17 @@ static uint64_t *counter(struct s3once_counts *c, enum s3once_event_type type)
 	}
 }
 
-static bool is_quiet(const struct report *report, enum s3once_event_type type)
+static bool is_quiet(const struct report *report, const struct s3once_event *event)
 {
-	return !report->skipped_too && (type == S3ONCE_EVENT_SKIPPED || type == S3ONCE_EVENT_LINK ||
-					       type == S3ONCE_EVENT_YOUNG);
+	return !report->skipped_too &&
+	       ((event->type == S3ONCE_EVENT_SKIPPED && !event->text) ||
+		       event->type == S3ONCE_EVENT_LINK || event->type == S3ONCE_EVENT_YOUNG);
 }
 
 /* The caller holds the mutex. */
 static void tell(struct report *report, struct s3once_event *event)
 {
-	if (!report->callback || is_quiet(report, event->type))
+	if (!report->callback || is_quiet(report, event))
 		return;
 	event->path = event->path ? event->path : "";
 	event->key = event->key ? event->key : "";

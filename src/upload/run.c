@@ -58,12 +58,11 @@ static int stop_at_first(void *arg, const struct s3_upload *upload)
 	return 1;
 }
 
-/* A HEAD has no body to give a reason in. Asked otherwise, the server names it: a missing bucket,
- * wrong or expired credentials. True if it did. */
-static bool ask_why(struct s3_conn *conn, const struct call_limits *limits, struct problem *problem)
+bool run_ask_why(struct run *run, struct s3_conn *conn, struct problem *problem)
 {
 	struct problem why = {0};
-	enum outcome o = s3_list_uploads(conn, "", limits, stop_at_first, NULL, &why);
+	const struct call_limits limits = run_limits(run);
+	enum outcome o = s3_list_uploads(conn, "", &limits, stop_at_first, NULL, &why);
 	if (o == OUTCOME_SETUP)
 		*problem = why;
 	return o == OUTCOME_SETUP;
@@ -79,16 +78,14 @@ static bool bucket_is_there(struct run *run, struct problem *problem)
 	}
 	const struct call_limits limits = run_limits(run);
 	enum outcome o = s3_head_bucket(conn, &limits, problem);
-	if ((o == OUTCOME_ABSENT || o == OUTCOME_DENIED) && ask_why(conn, &limits, problem))
+	if ((o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID) &&
+		run_ask_why(run, conn, problem))
 		o = OUTCOME_SETUP;
 	s3_conn_free(conn);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem,
 			"there is no bucket %s at %s; create it, or check its name and the region",
 			run->options.bucket, quote(run->aws->s3_endpoint).text);
-	else if (o == OUTCOME_SETUP && problem->code[0])
-		problem_prefix(problem, "bucket %s at %s", run->options.bucket,
-			quote(run->aws->s3_endpoint).text);
 	else if (o == OUTCOME_DENIED)
 		log_info("HeadBucket is refused (s3:ListBucket is missing): going on without");
 	return o == OUTCOME_OK || o == OUTCOME_DENIED ||

@@ -50,6 +50,9 @@ void run_fail(struct run *run, const struct problem *problem);
 /* We lost the lease: told once, exit 5. */
 void run_fence(struct run *run, const char *why);
 
+/* A HEAD has no body to give a reason in. Asked otherwise, the server names it: a missing bucket,
+ * wrong or expired credentials. True with the sentence if it did: the run cannot go on. */
+bool run_ask_why(struct run *run, struct s3_conn *conn, struct problem *problem);
 /* Once a run, before its first claim: the bucket is there, the session's row is written.
  * Thread-safe. False: the run ends. */
 bool run_begin(struct run *run, struct store_conn *marks);

@@ -4,7 +4,8 @@
  * S3ONCE_TEST_REALTIME=FILE: the same of CLOCK_REALTIME, as after a step.
  * S3ONCE_TEST_READ=eio|short|zero, S3ONCE_TEST_READ_PATH=TEXT,
  * S3ONCE_TEST_READ_FROM=N: from the Nth pread on (from 1), of files with TEXT in their path, fails
- * with EIO, gives at most 3 bytes fewer than half, or says that the file has ended. */
+ * with EIO, gives at most 3 bytes fewer than half, or says that the file has ended.
+ * S3ONCE_TEST_FSTATFS=NUMBER: every file system says that it is of this type. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,6 +51,38 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *ret)
 		ret->tv_sec += (time_t)*boot_ahead_s;
 	if (!r && id == CLOCK_REALTIME && real_ahead_s)
 		ret->tv_sec += (time_t)*real_ahead_s;
+	return r;
+}
+
+static int claim_type(int r, unsigned *type)
+{
+	const char *claimed = getenv("S3ONCE_TEST_FSTATFS");
+	if (!r && claimed)
+		*type = (unsigned)strtoul(claimed, NULL, 0);
+	return r;
+}
+
+PUBLIC int fstatfs(int fd, struct statfs *ret)
+{
+	static int (*real)(int, struct statfs *);
+	unsigned type = 0;
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "fstatfs");
+	int r = claim_type(real(fd, ret), &type);
+	if (type)
+		ret->f_type = (__fsword_t)type;
+	return r;
+}
+
+PUBLIC int fstatfs64(int fd, struct statfs64 *ret)
+{
+	static int (*real)(int, struct statfs64 *);
+	unsigned type = 0;
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "fstatfs64");
+	int r = claim_type(real(fd, ret), &type);
+	if (type)
+		ret->f_type = (__fsword_t)type;
 	return r;
 }
 

@@ -245,7 +245,7 @@ static void remote_file_systems(void)
 		CHECK(!sqlite_path_is_remote(local[i]));
 }
 
-/* "~" in front stands for the scratch folder; the answer's folder is there afterwards, 0700. */
+/* "~" in front stands for the scratch folder; opening makes the answer's folder, 0700. */
 static const char *in_scratch(const char *path, char ret[static 200])
 {
 	snprintf(ret, 200, "%s%s", *path == '~' ? scratch : "", path + (*path == '~'));
@@ -262,6 +262,11 @@ static void check_default(const char *state, const char *xdg, const char *home, 
 	CHECK_INT(store_sqlite_default_path(&path), want ? 0 : -ENOENT);
 	CHECK_STRING(path, want ? in_scratch(want, values[3]) : NULL);
 	if (path) {
+		struct store *store = NULL;
+		struct problem problem;
+		CHECK(access(path, F_OK) < 0);
+		CHECK_INT(store_sqlite_open(path, &store, &problem), 0);
+		store_close(store);
 		*strrchr(path, '/') = '\0';
 		CHECK_INT(mode_of(path), 0700);
 	}
