@@ -2,7 +2,7 @@
  * call.c and call_request.c. */
 #pragma once
 #include "aws/call.h"
-#include "aws/credentials.h"
+#include "aws/credentials/credentials.h"
 #include "aws/endpoint.h"
 #include "aws/pace.h"
 #include "aws/retry.h"

@@ -2,7 +2,7 @@
  * struct. */
 #pragma once
 #include "aws/config.h"
-#include "aws/credentials.h"
+#include "aws/credentials/credentials.h"
 #include "aws/endpoint.h"
 #include "base/problem.h"
 #include <stdbool.h>

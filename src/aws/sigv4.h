@@ -1,7 +1,7 @@
 /* AWS Signature Version 4, pure. Source: "Create a signed AWS API request" (IAM User Guide) and
  * "Authenticating Requests: Using the Authorization Header" (Amazon S3 API Reference). */
 #pragma once
-#include "aws/credentials.h"
+#include "aws/credentials/credentials.h"
 #include "base/text.h"
 #include <openssl/evp.h>
 #include <stddef.h>

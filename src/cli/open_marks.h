@@ -2,7 +2,7 @@
 #pragma once
 #include "cli/access.h"
 #include "marks/mark.h"
-#include "marks/place.h"
+#include "store/place.h"
 
 /* A way to the services of a command that is not push. */
 struct services {

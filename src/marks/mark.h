@@ -4,7 +4,7 @@
 #include "aws/s3.h"
 #include "base/random.h"
 #include "marks/setup.h"
-#include "marks/store.h"
+#include "store/store.h"
 
 #define SUM_MAX 40 /* "crc32c:" and base64 */
 

@@ -1,9 +1,9 @@
 #include "marks/session.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "marks/lease.h"
-#include "marks/observer.h"
-#include "marks/process.h"
+#include "lease/lease.h"
+#include "lease/observer.h"
+#include "lease/process.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>

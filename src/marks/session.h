@@ -2,7 +2,7 @@
  * is over. */
 #pragma once
 #include "base/random.h"
-#include "marks/store.h"
+#include "store/store.h"
 
 struct session_options {
 	struct store *store; /* borrowed until session_close */

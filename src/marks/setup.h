@@ -1,7 +1,8 @@
 /* The settings of a mark store: made once by `init` (DynamoDB) or on first use (SQLite), read by
  * every run. */
 #pragma once
-#include "marks/store.h"
+#include "store/store.h"
+#include "store/table.h"
 
 #define SHARDS_DEFAULT 16
 #define SHARDS_MAX     1024
@@ -16,24 +17,6 @@ struct store_settings {
  * Refuses another layout version. OUTCOME_ABSENT: the store was never set up. */
 enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
 	struct store_settings *ret, struct problem *ret_problem);
-
-/* OK, or SETUP with a sentence: this is not the shape of a table for `what`. */
-enum outcome table_check_shape(const struct table *table, const char *what,
-	const struct dynamodb_shape *shape, struct problem *ret_problem);
-
-/* Creates a table unless it is there, waits until it is ACTIVE (at most timeout_ms), turns TTL on;
- * safe to run again and by several at once. Refuses a table with other keys. *ret_ttl is false,
- * with OK, if none was asked for or on a server without TTL. */
-struct table_making {
-	struct table table;
-	struct table_terms terms;
-	const char *what;     /* the table is for ("marks"), for sentences */
-	const char *ttl_name; /* or NULL */
-	uint64_t timeout_ms;
-};
-enum outcome table_make(const struct aws_settings *aws, struct http_shared *http,
-	const struct table_making *making, bool *ret_created, bool *ret_ttl,
-	struct problem *ret_problem);
 
 /* `s3once init`: creates the table, waits until it is ACTIVE (at most timeout_ms), turns TTL on for
  * "expires", writes the settings; safe to run again and by several at once. Refuses a table of

@@ -1,6 +1,6 @@
 #include "upload/options.h"
 #include "base/quote.h"
-#include "marks/place.h"
+#include "store/place.h"
 #include "upload/plan.h"
 #include <errno.h>
 #include <stdbool.h>

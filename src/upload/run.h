@@ -1,8 +1,8 @@
 /* One run of the uploader: what its threads share. */
 #pragma once
 #include "aws/s3.h"
+#include "lease/process.h"
 #include "marks/mark.h"
-#include "marks/process.h"
 #include "marks/session.h"
 #include "scan/scan.h"
 #include "upload/object_rules.h"

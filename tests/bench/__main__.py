@@ -29,7 +29,7 @@ def marks(options):
     folder = options.dir / "marks"
     folder.mkdir(mode=0o700, exist_ok=True)
     log = options.dir / "log"
-    run([options.build / "tests" / "unit" / "marks" / "store_bench", folder / "marks.db", "64"], {}, log)
+    run([options.build / "tests" / "unit" / "store" / "store_bench", folder / "marks.db", "64"], {}, log)
     print(log.read_text(), end="")
 
 

@@ -4,7 +4,7 @@
  * Then all of it is read back by queries. */
 #include "base/clock.h"
 #include "base/random.h"
-#include "marks/store.h"
+#include "store/store.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * the embedded store's rows; and an item of a reply is handed out only with its keys. */
 #include "aws/dynamodb_request.h"
 #include "fuzz.h"
-#include "marks/store_sqlite_doc.h"
+#include "store/store_sqlite_doc.h"
 #include <errno.h>
 
 static void ensure_same(const struct item *a, const struct item *b)

@@ -2,7 +2,7 @@
  * a time only if that time is certain, and else held for good. What is written is read again. */
 #include "aws/item_json.h"
 #include "fuzz.h"
-#include "marks/dialect.h"
+#include "lock/dialect.h"
 #include <errno.h>
 
 static bool says(const struct item *row, const char *name, const char *value)

@@ -3,8 +3,8 @@
 #include "aws/item_json.h"
 #include "base/clock.h"
 #include "fuzz.h"
+#include "lease/process.h"
 #include "marks/mark.h"
-#include "marks/process.h"
 #include "marks/session.h"
 
 /* A store that holds one row, under every key. */

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from tests.servers.dynalite import Dynalite
 from tests.system.harness import BUILD, CRASHES, WRAP, DynamoDB
 
-CONFORMANCE = BUILD / "tests" / "unit" / "marks" / "store_conformance"
+CONFORMANCE = BUILD / "tests" / "unit" / "store" / "store_conformance"
 QUICK = "counts_and_time"  # a case that asks little, where only set-up is of interest
 SERVERS = pytest.mark.parametrize("dynamodb", ["dynoxide", "dynalite"], indirect=True)
 

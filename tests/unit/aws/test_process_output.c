@@ -1,4 +1,4 @@
-#include "aws/process_output.h"
+#include "aws/credentials/process_output.h"
 #include "base/clock.h"
 #include "check.h"
 #include <errno.h>

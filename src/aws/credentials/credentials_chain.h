@@ -1,0 +1,49 @@
+/* The chain's insides: what credentials.c (who asks) and credentials_keeper.c (who loads) share. */
+#pragma once
+#include "aws/credentials/credentials_loader.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* What shows that a file was written. */
+struct stamp {
+	int64_t mtime_ns, size;
+	uint64_t inode;
+};
+
+struct credentials_chain {
+	uint64_t patience_ns;
+	atomic_uint generation; /* written under the mutex */
+	atomic_bool accepted;
+	pthread_t keeper;
+	/* The keeper's own, written while it loads. */
+	struct credentials_loader loader;
+	int provider;           /* that yielded the first ones, or -1 */
+	struct stamp stamps[2]; /* of the profile's files at the last load */
+	pthread_mutex_t mutex;
+	pthread_cond_t changed; /* anything that is locked */
+	struct {
+		struct credentials current;
+		bool loaded;     /* current is there */
+		bool is_refused; /* and no server takes it */
+		bool keeper_runs, stopping;
+		bool wanted;            /* a load, now */
+		unsigned begun, ended;  /* loads */
+		unsigned failures;      /* of loads, since the last good one */
+		int error;              /* of the last load */
+		struct problem problem; /* and its sentence */
+		uint64_t next_ns;       /* clock_boot_ns() of the next load, UINT64_MAX: none */
+		uint64_t paused_ns;     /* since when there are none that can be used, or 0 */
+		bool said_late, said_paused;
+	} locked;
+};
+
+/* Functions that need the mutex end in _locked. */
+
+/* Starts the thread that loads, if it does not run yet. 0 or -errno. */
+int credentials_keeper_start_locked(struct credentials_chain *chain);
+/* Whether what is in force can be used. */
+bool credentials_usable_locked(const struct credentials_chain *chain);
+/* Nothing but the same again was found for what the server refuses: no longer to be used. */
+void credentials_unusable_locked(struct credentials_chain *chain);
+/* Waits for a change, at most ms. */
+void credentials_wait_locked(struct credentials_chain *chain, uint64_t ms);

@@ -1,0 +1,77 @@
+#include "aws/credentials/credentials_http.h"
+#include "base/clock.h"
+#include <errno.h>
+#include <time.h>
+
+#define REPLY_MAX_BYTES (256U << 10)
+#define PAUSE_MS        200U /* before the second attempt; then twice that, … */
+#define SLICE_MS        50
+
+static int prepare(struct credentials_loader *loader)
+{
+	const struct http_options options = {.ca_bundle = loader->ca_bundle};
+	int error = loader->shared ? 0 : http_shared_new(&options, &loader->shared);
+	if (error == 0 && !loader->http)
+		error = http_new(loader->shared, &loader->http);
+	return error;
+}
+
+static bool is_stopped(void *arg)
+{
+	return atomic_load((atomic_bool *)arg);
+}
+
+static int attempt(struct credentials_loader *loader, const struct credentials_request *request,
+	bool is_again, struct http_reply *ret, struct problem *ret_problem)
+{
+	const struct text *body = request->body;
+	const struct http_request sent = {.method = request->method,
+		.url = request->url,
+		.headers = request->headers,
+		.n_headers = request->n_headers,
+		.body = {.bytes = body ? body->len : 0, .memory = body ? body->data : NULL},
+		.deadline_ns = clock_boot_ns() + request->timeout_ms * NS_PER_MS,
+		.abandon = is_stopped,
+		.abandon_arg = &loader->stopped,
+		.reply_max_bytes = REPLY_MAX_BYTES,
+		.no_proxy = request->no_proxy,
+		.new_connection = is_again};
+	int error = http_perform(loader->http, &sent, ret, ret_problem);
+	/* Only the attempt's own time has passed. */
+	return error == -ECANCELED && !is_stopped(&loader->stopped) ? -ETIMEDOUT : error;
+}
+
+static bool is_worth_another(int error, const struct http_reply *reply)
+{
+	if (error == 0)
+		return reply->status == 429 || reply->status >= 500;
+	return error != -ECANCELED && error != -ENOMEM && error != -EINVAL && error != -EPROTO;
+}
+
+static void pause_ms(const struct credentials_loader *loader, unsigned ms)
+{
+	for (unsigned done = 0; done < ms && !atomic_load(&loader->stopped); done += SLICE_MS)
+		nanosleep(&(struct timespec){.tv_nsec = SLICE_MS * (long)NS_PER_MS}, NULL);
+}
+
+int credentials_http(struct credentials_loader *loader, const struct credentials_request *request,
+	struct http_reply *ret, struct problem *ret_problem)
+{
+	int error = prepare(loader);
+	if (error) {
+		problem_set(ret_problem, "out of memory");
+		return -ENOMEM;
+	}
+	for (unsigned i = 0;; i++) {
+		error = attempt(loader, request, i > 0, ret, ret_problem);
+		if (i + 1 >= request->attempts || !is_worth_another(error, ret))
+			return error;
+		pause_ms(loader, PAUSE_MS << i);
+	}
+}
+
+void credentials_reply_clear(struct http_reply *reply)
+{
+	text_wipe(&reply->body);
+	http_reply_clear(reply);
+}

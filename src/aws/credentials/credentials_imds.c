@@ -1,0 +1,240 @@
+/* The role of an EC2 instance, by its metadata service, version 2: a token first. Source: "Use
+ * IMDS" and "IMDS credential provider" of AWS's guides. */
+#include "aws/credentials/credentials_http.h"
+#include "aws/credentials/credentials_json.h"
+#include "aws/credentials/credentials_profile.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define TTL_S          21600
+#define EXTENSION_S    600
+#define ROLE_MAX_BYTES 256
+
+struct service {
+	struct credentials_loader *loader;
+	char url[300];     /* without a slash at its end */
+	struct text token; /* the header line; empty: version 1 */
+	uint64_t timeout_ms;
+	unsigned attempts;
+	bool v1_is_asked_for;
+};
+
+/* The environment's before the profile's. Borrowed from both. */
+static const char *setting(
+	const struct profile *profile, const char *variable_name, const char *key)
+{
+	const char *value = credentials_variable(variable_name);
+	return value ? value : profile_get(profile, key);
+}
+
+static unsigned long number(const char *value, unsigned long most)
+{
+	unsigned long n = value ? strtoul(value, NULL, 10) : 1;
+	return n < 1 ? 1 : n > most ? most : n;
+}
+
+static int set_url(
+	struct service *service, const struct profile *profile, struct problem *ret_problem)
+{
+	const char *url = setting(
+		profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT", "ec2_metadata_service_endpoint");
+	const char *mode = setting(profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+		"ec2_metadata_service_endpoint_mode");
+	bool is_v6 = mode && strcasecmp(mode, "ipv6") == 0;
+	if (mode && !is_v6 && strcasecmp(mode, "ipv4") != 0) {
+		problem_set(ret_problem,
+			"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE is %s: it must be IPv4 or IPv6",
+			quote(mode).text);
+		return -EINVAL;
+	}
+	if (!url)
+		url = is_v6 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
+	size_t n = strlen(url);
+	if (n >= sizeof(service->url)) {
+		problem_set(ret_problem, "AWS_EC2_METADATA_SERVICE_ENDPOINT is too long");
+		return -EINVAL;
+	}
+	strcpy(service->url, url);
+	while (n && service->url[n - 1] == '/')
+		service->url[--n] = 0;
+	return 0;
+}
+
+static int configure(struct service *service, struct problem *ret_problem)
+{
+	struct credentials_loader *loader = service->loader;
+	struct profile profile;
+	int error = profile_load(loader->profile, loader->config_path, loader->credentials_path,
+		&profile, ret_problem);
+	if (error)
+		return error;
+	const char *v1_disabled =
+		setting(&profile, "AWS_EC2_METADATA_V1_DISABLED", "ec2_metadata_v1_disabled");
+	service->v1_is_asked_for = v1_disabled && strcasecmp(v1_disabled, "false") == 0;
+	service->timeout_ms = 1000 * number(setting(&profile, "AWS_METADATA_SERVICE_TIMEOUT",
+						    "metadata_service_timeout"),
+					     60);
+	service->attempts = (unsigned)number(setting(&profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
+						     "metadata_service_num_attempts"),
+		10);
+	error = set_url(service, &profile, ret_problem);
+	profile_clear(&profile);
+	return error;
+}
+
+static int request(struct service *service, const char *method, const char *path,
+	const char *header, struct http_reply *ret, struct problem *ret_problem)
+{
+	struct text url = TEXT(1024);
+	text_addf(&url, "%s%s", service->url, path);
+	const struct credentials_request request = {.method = method,
+		.url = text_string(&url),
+		.headers = &header,
+		.n_headers = *header ? 1 : 0,
+		.timeout_ms = service->timeout_ms,
+		.attempts = service->attempts,
+		.no_proxy = true};
+	int error =
+		url.error ? -EINVAL : credentials_http(service->loader, &request, ret, ret_problem);
+	text_clear(&url);
+	return error;
+}
+
+/* A line of printable characters. */
+static bool is_word(const struct text *text, size_t most)
+{
+	for (size_t i = 0; i < text->len; i++)
+		if (text->data[i] <= ' ' || text->data[i] >= 127)
+			return false;
+	return text->len > 0 && text->len <= most;
+}
+
+static int get_token(struct service *service, struct problem *ret_problem)
+{
+	char ttl[60];
+	struct http_reply reply = {0};
+	snprintf(ttl, sizeof(ttl), "X-aws-ec2-metadata-token-ttl-seconds: %d", TTL_S);
+	int error = request(service, "PUT", "/latest/api/token", ttl, &reply, ret_problem);
+	if (error == 0 && reply.status == 200 && is_word(&reply.body, 1024)) {
+		text_addf(&service->token, "X-aws-ec2-metadata-token: %s", reply.body.data);
+	} else if (error == 0) {
+		problem_set(ret_problem, "it gives no token (status %d)", reply.status);
+		/* Other clouds have something else at this address. */
+		error = reply.status == 429 || reply.status >= 500 ? -EACCES : -ENODATA;
+	}
+	credentials_reply_clear(&reply);
+	return error;
+}
+
+/* The first line of the list: an instance has one role. */
+static int get_role(struct service *service, struct text *ret, struct problem *ret_problem)
+{
+	struct http_reply reply = {0};
+	int error = request(service, "GET", "/latest/meta-data/iam/security-credentials/",
+		text_string(&service->token), &reply, ret_problem);
+	if (error == 0 && reply.status == 200) {
+		const char *list = text_string(&reply.body);
+		text_add_bytes(ret, list, strcspn(list, "\r\n"));
+	}
+	if (error == 0 && (reply.status == 404 || (reply.status == 200 && !ret->len))) {
+		problem_set(ret_problem, "the instance has no role");
+		error = -ENODATA;
+	} else if (error == 0 && (reply.status != 200 || !is_word(ret, ROLE_MAX_BYTES))) {
+		problem_set(ret_problem, "it does not name the role (status %d)", reply.status);
+		error = -EACCES;
+	}
+	credentials_reply_clear(&reply);
+	return error;
+}
+
+/* While its own sources are out of order the service hands out the last ones again; they are taken
+ * past their time, as AWS asks of its SDKs. */
+static void extend(struct credentials *c)
+{
+	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	if (c->expires_s && c->expires_s <= now_s)
+		c->expires_s = now_s + EXTENSION_S;
+}
+
+static int read_role(
+	const struct http_reply *reply, struct credentials *ret, struct problem *ret_problem)
+{
+	json_t *object = json_load_secret(text_string(&reply->body), reply->body.len);
+	const char *code = object ? json_word(object, "Code") : NULL;
+	int error = -EBADMSG;
+	if (reply->status != 200 || !object)
+		problem_set(ret_problem, "its reply is not understood (status %d)", reply->status);
+	else if (code && strcmp(code, "Success") != 0)
+		problem_set(ret_problem, "it answers %s", quote(code).text);
+	else
+		error = credentials_from_json(
+			object, "Token", "metadata service", ret, ret_problem);
+	json_free_secret(object);
+	if (error == 0)
+		extend(ret);
+	return error;
+}
+
+static int get_credentials(struct service *service, const char *role, struct credentials *ret,
+	struct problem *ret_problem)
+{
+	struct text path = TEXT(512);
+	struct http_reply reply = {0};
+	text_addf(&path, "/latest/meta-data/iam/security-credentials/%s", role);
+	int error = request(service, "GET", text_string(&path), text_string(&service->token),
+		&reply, ret_problem);
+	if (error == 0)
+		error = read_role(&reply, ret, ret_problem);
+	text_clear(&path);
+	credentials_reply_clear(&reply);
+	return error;
+}
+
+/* Away from EC2 nobody answers; in a container that is one hop too far, only the token's answer is
+ * lost. */
+static bool is_nobody(int error)
+{
+	return error == -ETIMEDOUT || error == -ECONNREFUSED || error == -ENOENT ||
+	       error == -ECONNRESET;
+}
+
+static int ask(struct service *service, struct credentials *ret, struct problem *ret_problem)
+{
+	struct text role = TEXT(ROLE_MAX_BYTES + 1);
+	int error = get_token(service, ret_problem);
+	if (error && error != -ECANCELED && service->v1_is_asked_for)
+		error = 0;
+	if (error == 0)
+		error = get_role(service, &role, ret_problem);
+	if (error == 0)
+		error = get_credentials(service, text_string(&role), ret, ret_problem);
+	if (is_nobody(error)) {
+		problem_set(ret_problem, "nobody answers%s",
+			error == -ETIMEDOUT ? " (in a container its hop limit must be 2)" : "");
+		error = -ENODATA;
+	}
+	if (error)
+		problem_prefix(ret_problem, "EC2 metadata at %s", quote(service->url).text);
+	text_clear(&role);
+	return error;
+}
+
+int credentials_imds(
+	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
+{
+	struct service service = {.loader = loader, .token = TEXT(1100)};
+	const char *disabled = credentials_variable("AWS_EC2_METADATA_DISABLED");
+	if (disabled && strcasecmp(disabled, "true") == 0) {
+		problem_set(ret_problem, "AWS_EC2_METADATA_DISABLED is set");
+		return -ENODATA;
+	}
+	int error = configure(&service, ret_problem);
+	if (error == 0)
+		error = ask(&service, ret, ret_problem);
+	text_wipe(&service.token);
+	return error;
+}

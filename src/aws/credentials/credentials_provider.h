@@ -1,0 +1,37 @@
+/* Between the chain (credentials.c) and its providers. */
+#pragma once
+#include "aws/credentials/credentials.h"
+#include "aws/http.h"
+#include <stdatomic.h>
+
+/* What the providers share. Used by one thread at a time, but for `stopped`. */
+struct credentials_loader {
+	char *profile; /* never NULL */
+	bool profile_is_explicit;
+	char *credentials_path, *config_path, *sts_endpoint, *sts_region, *ca_bundle; /* or NULL */
+	struct http_shared *shared; /* both made by the first request */
+	struct http *http;
+	atomic_bool stopped; /* end the load that is under way: nobody wants it any more */
+};
+
+/* A provider. 0 and *ret filled; -ENODATA: not configured here, ask the next one (an empty sentence
+ * has nothing to add to where it was looked); else -errno. ret_problem, not NULL, gets the sentence
+ * of whatever is not 0. */
+typedef int credentials_load(
+	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem);
+/* AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN. */
+credentials_load credentials_env;
+/* The profile, in whichever way it yields them; its files are read at each load. */
+credentials_load credentials_profile;
+/* AWS_CONTAINER_CREDENTIALS_*: the agent of ECS, of EKS Pod Identity, and their like. */
+credentials_load credentials_container;
+/* The role of the EC2 instance, from its metadata service. */
+credentials_load credentials_imds;
+
+/* What all providers do with what they found: *ret gets copies. access_key and secret must be
+ * there, session_token may be NULL. 0; -ENOMEM; -EINVAL with a sentence that says what is wrong
+ * with those of `where`. */
+int credentials_set(struct credentials *ret, const char *access_key, const char *secret,
+	const char *session_token, const char *where, struct problem *ret_problem);
+/* The variable's value; NULL if it is not set or empty. */
+const char *credentials_variable(const char *name);

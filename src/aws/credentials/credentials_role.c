@@ -1,0 +1,129 @@
+/* A profile that assumes a role. Source: "Assume role credential provider" of the AWS SDKs and
+ * Tools Reference Guide. */
+#include "aws/credentials/credentials_profile.h"
+#include "aws/credentials/sts.h"
+#include "base/quote.h"
+#include <errno.h>
+#include <string.h>
+
+/* What -ENODATA would let the next provider hide is an error here: the profile asked for it. */
+static int from_source(const struct profile_source *source, const char *name,
+	struct credentials *ret, struct problem *ret_problem)
+{
+	static const struct {
+		const char *name;
+		credentials_load *load;
+	} kinds[] = {
+		{"Environment", credentials_env},
+		{"EcsContainer", credentials_container},
+		{"Ec2InstanceMetadata", credentials_imds},
+	};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (strcmp(kinds[i].name, name) == 0) {
+			int error = kinds[i].load(source->loader, ret, ret_problem);
+			if (error)
+				problem_prefix(ret_problem, "credential_source %s", name);
+			return error == -ENODATA ? -ENOENT : error;
+		}
+	problem_set(ret_problem,
+		"credential_source is %s: it must be Environment, EcsContainer or "
+		"Ec2InstanceMetadata",
+		quote(name).text);
+	return -EINVAL;
+}
+
+/* A profile may name itself for its own keys; any other way back is a circle. */
+static int from_profile(const struct profile_source *source, const char *name,
+	struct credentials *ret, struct problem *ret_problem)
+{
+	if (strcmp(name, source->profile.name) == 0) {
+		int error = credentials_profile_keys(source, ret, ret_problem);
+		if (error == -ENODATA)
+			problem_set(ret_problem, "it is its own source_profile and has no keys");
+		return error == -ENODATA ? -ENOENT : error;
+	}
+	for (const struct profile_source *up = source; up; up = up->parent)
+		if (strcmp(up->profile.name, name) == 0) {
+			problem_set(ret_problem, "source_profile %s leads back to itself",
+				quote(name).text);
+			return -ELOOP;
+		}
+	int error = credentials_profile_named(source->loader, name, source, ret, ret_problem);
+	if (error == -ENODATA)
+		problem_prefix(ret_problem, "source_profile");
+	return error == -ENODATA ? -ENOENT : error;
+}
+
+static int load_source(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	const char *profile = profile_get(&source->profile, "source_profile");
+	const char *kind = profile_get(&source->profile, "credential_source");
+	if (!profile == !kind) {
+		problem_set(ret_problem,
+			"role_arn needs one of source_profile and credential_source, not %s",
+			kind ? "both" : "neither");
+		return -EINVAL;
+	}
+	return profile ? from_profile(source, profile, ret, ret_problem)
+		       : from_source(source, kind, ret, ret_problem);
+}
+
+static int check(const struct profile *profile, struct problem *ret_problem)
+{
+	const char *seconds = profile_get(profile, "duration_seconds");
+	if (profile_get(profile, "mfa_serial")) {
+		problem_set(ret_problem,
+			"mfa_serial asks for a code, and a run without people cannot give one: use "
+			"a profile without, or keys of a session that was begun with a code");
+		return -EINVAL;
+	}
+	if (seconds && seconds[strspn(seconds, "0123456789")]) {
+		problem_set(ret_problem, "duration_seconds is no number: %s", quote(seconds).text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int assume(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	const struct profile *profile = &source->profile;
+	struct credentials by = {0};
+	char made_up[32];
+	int error = check(profile, ret_problem);
+	if (error == 0)
+		error = load_source(source, &by, ret_problem);
+	if (error)
+		return error;
+	const char *name = profile_get(profile, "role_session_name");
+	sts_session_name(made_up);
+	const struct sts_parameter parameters[] = {
+		{"RoleArn", profile_get(profile, "role_arn")},
+		{"RoleSessionName", name ? name : made_up},
+		{"ExternalId", profile_get(profile, "external_id")},
+		{"DurationSeconds", profile_get(profile, "duration_seconds")},
+	};
+	const struct sts_request request = {"AssumeRole", parameters, 4, &by};
+	error = sts_assume(source->loader, &request, ret, ret_problem);
+	credentials_wipe(&by);
+	if (error)
+		problem_prefix(ret_problem, "role %s", quote(parameters[0].value).text);
+	return error;
+}
+
+int credentials_role(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	const struct profile *profile = &source->profile;
+	bool is_role = profile_get(profile, "role_arn") &&
+		       !profile_get(profile, "web_identity_token_file");
+	/* As somebody's source, a profile's own keys come before its role. */
+	bool has_keys = profile_get(profile, "aws_access_key_id") != NULL;
+	if (!is_role || (source->parent && has_keys))
+		return -ENODATA;
+	int error = assume(source, ret, ret_problem);
+	if (error)
+		problem_prefix(ret_problem, "profile %s", quote(profile->name).text);
+	return error;
+}

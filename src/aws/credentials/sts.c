@@ -1,0 +1,224 @@
+#include "aws/credentials/sts.h"
+#include "aws/credentials/credentials_http.h"
+#include "aws/sigv4.h"
+#include "aws/xml_document.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BODY_MAX_BYTES (64U << 10) /* a web identity's token has up to 20,000 characters */
+#define TIMEOUT_MS     20000
+#define ATTEMPTS       3
+#define CLOCK_IS_OFF_S 240
+
+#define CONTENT_TYPE "application/x-www-form-urlencoded; charset=utf-8"
+
+/* One request as it is sent. All texts are wiped: they carry tokens. */
+struct message {
+	struct text url, body, authorization, token;
+	char host[300], date[40];
+};
+
+static void add_parameter(struct text *body, const char *name, const char *value)
+{
+	text_addf(body, "%s%s=", body->len ? "&" : "", name);
+	uri_encode(body, value, strlen(value), 0);
+}
+
+static int write_message(const struct credentials_loader *loader, const struct sts_request *request,
+	struct message *message)
+{
+	const char *host = loader->sts_endpoint ? strstr(loader->sts_endpoint, "://") : NULL;
+	if (!host || !loader->sts_region)
+		return -EINVAL;
+	host += 3;
+	snprintf(message->host, sizeof(message->host), "%.*s", (int)strcspn(host, "/"), host);
+	text_addf(&message->url, "%s/", loader->sts_endpoint);
+	add_parameter(&message->body, "Action", request->action);
+	add_parameter(&message->body, "Version", "2011-06-15");
+	for (size_t i = 0; i < request->n_parameters; i++)
+		if (request->parameters[i].value)
+			add_parameter(&message->body, request->parameters[i].name,
+				request->parameters[i].value);
+	return message->url.error ? message->url.error : message->body.error;
+}
+
+static int sign(const struct credentials_loader *loader, const struct credentials *credentials,
+	int64_t time_s, struct message *message)
+{
+	struct sigv4_cache cache = {0};
+	char date[17], hash[65];
+	unsigned char digest[SHA256_DIGEST_LENGTH];
+	clock_format_amz(time_s, date);
+	SHA256((const unsigned char *)message->body.data, message->body.len, digest);
+	hex_encode(digest, sizeof(digest), hash);
+	const char *path = strchr(strstr(message->url.data, "://") + 3, '/');
+	const struct sigv4_header headers[] = {{"content-type", CONTENT_TYPE},
+		{"host", message->host}, {"x-amz-date", date},
+		{"x-amz-security-token", credentials->session_token}};
+	const struct sigv4_request request = {.method = "POST",
+		.path = path,
+		.query = "",
+		.headers = headers,
+		.n_headers = credentials->session_token ? 4 : 3,
+		.payload_hash = hash,
+		.region = loader->sts_region,
+		.service = "sts",
+		.wall_s = time_s};
+	snprintf(message->date, sizeof(message->date), "X-Amz-Date: %s", date);
+	text_reset(&message->authorization);
+	text_add(&message->authorization, "Authorization: ");
+	text_reset(&message->token);
+	if (credentials->session_token)
+		text_addf(&message->token, "X-Amz-Security-Token: %s", credentials->session_token);
+	int error = sigv4_sign(&cache, credentials, &request, &message->authorization);
+	sigv4_cache_wipe(&cache);
+	return error ? error : message->token.error;
+}
+
+static int send_message(struct credentials_loader *loader, bool is_signed,
+	const struct message *message, struct http_reply *reply, struct problem *ret_problem)
+{
+	const char *headers[] = {"Content-Type: " CONTENT_TYPE, message->date,
+		text_string(&message->authorization), text_string(&message->token)};
+	const struct credentials_request request = {.method = "POST",
+		.url = message->url.data,
+		.headers = headers,
+		.n_headers = !is_signed           ? 1
+			     : message->token.len ? 4
+						  : 3,
+		.body = &message->body,
+		.timeout_ms = TIMEOUT_MS,
+		.attempts = ATTEMPTS};
+	return credentials_http(loader, &request, reply, ret_problem);
+}
+
+/* The text of the first element of this name below node, "" if there is none. Borrowed. */
+static const char *find_text(const xmlNode *node, const char *name)
+{
+	for (const xmlNode *at = node->children; at; at = at->next) {
+		if (at->type != XML_ELEMENT_NODE)
+			continue;
+		const xmlNode *text = at->children;
+		if (strcmp((const char *)at->name, name) == 0)
+			return text && text->type == XML_TEXT_NODE ? (const char *)text->content
+								   : "";
+		const char *found = find_text(at, name);
+		if (*found)
+			return found;
+	}
+	return "";
+}
+
+static int take(const xmlNode *root, struct credentials *ret, struct problem *ret_problem)
+{
+	const char *secret = find_text(root, "SecretAccessKey");
+	const char *token = find_text(root, "SessionToken");
+	int64_t expires_s = clock_parse_iso(find_text(root, "Expiration"));
+	if (!*secret || !*token || expires_s < 0) {
+		problem_set(ret_problem, "the reply has no credentials");
+		return -EBADMSG;
+	}
+	int error = credentials_set(
+		ret, find_text(root, "AccessKeyId"), secret, token, "role", ret_problem);
+	if (error == 0)
+		ret->expires_s = expires_s;
+	return error;
+}
+
+static void explain(const xmlNode *root, int status, struct problem *ret_problem)
+{
+	const char *message = find_text(root, "Message");
+	if (*message)
+		problem_set(ret_problem, "STS says: %s", quote(message).text);
+	else
+		problem_set(ret_problem, "STS answers with status %d", status);
+	ret_problem->status = status;
+	snprintf(ret_problem->code, sizeof(ret_problem->code), "%.63s",
+		quote(find_text(root, "Code")).text);
+	snprintf(ret_problem->request_id, sizeof(ret_problem->request_id), "%.95s",
+		quote(find_text(root, "RequestId")).text);
+}
+
+static int read_reply(
+	const struct http_reply *reply, struct credentials *ret, struct problem *ret_problem)
+{
+	xmlDoc *document;
+	int error = xml_document_read(text_string(&reply->body), reply->body.len, &document);
+	if (error == -EBADMSG)
+		problem_set(ret_problem,
+			"the reply with status %d is not what STS answers: check the endpoint",
+			reply->status);
+	if (error)
+		return error;
+	const xmlNode *root = xmlDocGetRootElement(document);
+	if (reply->status == 200) {
+		error = take(root, ret, ret_problem);
+		const char *secret = find_text(root, "SecretAccessKey");
+		OPENSSL_cleanse((char *)(uintptr_t)secret, strlen(secret));
+	} else {
+		explain(root, reply->status, ret_problem);
+		error = -EACCES;
+	}
+	xmlFreeDoc(document);
+	return error;
+}
+
+/* The server's time if its clock and ours disagree, else -1. */
+static int64_t other_time(const struct http_reply *reply, int64_t signed_s)
+{
+	const char *date = http_reply_header(reply, "date");
+	int64_t date_s = date && reply->status >= 400 ? clock_parse_http_date(date) : -1;
+	return date_s >= 0 && llabs(date_s - signed_s) >= CLOCK_IS_OFF_S ? date_s : -1;
+}
+
+static int ask(struct credentials_loader *loader, const struct sts_request *request,
+	struct message *message, struct http_reply *reply, struct problem *ret_problem)
+{
+	int64_t time_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	int error = 0;
+	for (int i = 0; i < 2 && time_s >= 0 && !error; i++) {
+		if (request->signed_by)
+			error = sign(loader, request->signed_by, time_s, message);
+		if (error)
+			problem_set(ret_problem, "the request cannot be signed");
+		else
+			error = send_message(
+				loader, request->signed_by != NULL, message, reply, ret_problem);
+		time_s = error ? -1 : other_time(reply, time_s);
+	}
+	return error;
+}
+
+int sts_assume(struct credentials_loader *loader, const struct sts_request *request,
+	struct credentials *ret, struct problem *ret_problem)
+{
+	struct message message = {.url = TEXT(1024),
+		.body = TEXT(BODY_MAX_BYTES),
+		.authorization = TEXT(4096),
+		.token = TEXT(16U << 10)};
+	struct http_reply reply = {0};
+	int error = write_message(loader, request, &message);
+	if (error)
+		problem_set(ret_problem, "the request to STS cannot be written");
+	else
+		error = ask(loader, request, &message, &reply, ret_problem);
+	if (error == 0)
+		error = read_reply(&reply, ret, ret_problem);
+	text_clear(&message.url);
+	text_wipe(&message.body);
+	text_wipe(&message.authorization);
+	text_wipe(&message.token);
+	credentials_reply_clear(&reply);
+	return error == -ENODATA ? -EIO : error;
+}
+
+void sts_session_name(char ret[static 32])
+{
+	snprintf(ret, 32, "s3once-%lld", (long long)(clock_wall_ns() / (int64_t)NS_PER_S));
+}

@@ -1,0 +1,311 @@
+#include "lease/lease.h"
+#include "base/clock.h"
+#include "lease/leases.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRY_LEAST_NS (NS_PER_S / 2)
+#define SPREAD_FROM  8 /* leases from which on their first heartbeats are spread */
+
+int lease_new(struct leases *leases, const struct lease_options *options, struct lease **ret)
+{
+	struct lease *lease = calloc(1, sizeof *lease);
+	if (!lease)
+		return -ENOMEM;
+	lease->keeper = leases;
+	lease->options = *options;
+	atomic_store(&lease->lease_ns, options->lease_ns);
+	*ret = lease;
+	return 0;
+}
+
+uint64_t lease_ends_ns(const struct lease *lease)
+{
+	return atomic_load(&lease->ends_ns);
+}
+
+uint64_t lease_length_ns(const struct lease *lease)
+{
+	return atomic_load(&lease->lease_ns);
+}
+
+bool lease_is_lost(const struct lease *lease)
+{
+	return atomic_load(&lease->lost);
+}
+
+const char *lease_loss(const struct lease *lease)
+{
+	return lease_is_lost(lease) ? lease->loss : "";
+}
+
+const char *lease_new_owner(const struct lease *lease)
+{
+	return lease_is_lost(lease) ? lease->owner : "";
+}
+
+const char *lease_row_version(const struct lease *lease, const char **ret_or)
+{
+	*ret_or = lease->pending;
+	return lease->version;
+}
+
+void lease_version(const struct lease_options *options, char ret[static LEASE_VERSION_MAX])
+{
+	char random[ID_CHARS + 1];
+	random_id(random);
+	if (options->version_is_fixed)
+		snprintf(ret, LEASE_VERSION_MAX, "%s", options->id);
+	else if (options->id)
+		snprintf(ret, LEASE_VERSION_MAX, "%s.%.16s", options->id, random);
+	else
+		snprintf(ret, LEASE_VERSION_MAX, "%s", random);
+}
+
+void lease_tell_locked(
+	struct lease *lease, enum lease_event event, const char *text, const char *owner)
+{
+	if (lease->options.ops->tell && !atomic_load(&lease->stopping))
+		lease->options.ops->tell(lease->options.arg, event, text, owner);
+}
+
+/* The row is ours with the pending version, which was sent at sent_ns. */
+static void renewed(struct lease *lease, uint64_t sent_ns)
+{
+	struct leases *leases = lease->keeper;
+	memcpy(lease->version, lease->pending, sizeof lease->version);
+	*lease->pending = 0;
+	lease->failures = 0;
+	pthread_mutex_lock(&leases->mutex);
+	atomic_store(&lease->lease_ns, lease->pending_lease_ns);
+	atomic_store(&lease->ends_ns, sent_ns + lease->pending_lease_ns);
+	if (lease->locked.suspected)
+		lease_tell_locked(lease, LEASE_RECOVERED, "the lease is renewed", "");
+	lease->locked.suspected = lease->locked.expired = false;
+	pthread_cond_broadcast(&leases->changed);
+	pthread_mutex_unlock(&leases->mutex);
+}
+
+static void lose(struct lease *lease, const char *why, const char *owner)
+{
+	pthread_mutex_lock(&lease->keeper->mutex);
+	snprintf(lease->loss, sizeof lease->loss, "%s", why);
+	snprintf(lease->owner, sizeof lease->owner, "%s", owner);
+	atomic_store(&lease->lost, true);
+	lease_tell_locked(lease, LEASE_LOST, why, owner);
+	pthread_cond_broadcast(&lease->keeper->changed);
+	pthread_mutex_unlock(&lease->keeper->mutex);
+}
+
+/* The row as it is refuses our version: it is ours all the same if it holds one that we sent. */
+static enum outcome look_at(struct lease *lease, const struct item *row)
+{
+	char why[LEASE_TEXT_MAX] = "", owner[LEASE_TEXT_MAX] = "";
+	const char *version = lease->options.ops->whose(lease->options.arg, row, why, owner);
+	if (version && !strcmp(version, lease->pending)) {
+		renewed(lease, lease->pending_sent_ns);
+		return OUTCOME_OK;
+	}
+	if (version && !strcmp(version, lease->version))
+		return OUTCOME_TRANSIENT; /* it changed between the refusal and the look */
+	lose(lease, why, owner);
+	return OUTCOME_REFUSED;
+}
+
+static bool is_over(void *arg)
+{
+	return atomic_load(&((struct lease *)arg)->stopping);
+}
+
+/* Short at first, so that one that hangs is sent anew long before the lease is in danger; longer
+ * for a store that is slow. */
+static uint64_t patience_ns(const struct lease *lease)
+{
+	const uint64_t lease_ns = lease_length_ns(lease);
+	uint64_t ns = lease->failures < 2 ? lease_ns / 10 : lease_ns / 4;
+	if (ns < TRY_LEAST_NS)
+		ns = TRY_LEAST_NS;
+	return ns < lease_ns / 2 ? ns : lease_ns / 2;
+}
+
+/* An unclear answer leaves `pending`: the next try first asks what became of it, by sending the
+ * identical change again. */
+static enum outcome try_once(struct lease *lease, struct store_conn *conn,
+	const struct lease_more *more, const struct call_limits *caller,
+	struct problem *ret_problem)
+{
+	const uint64_t sent_ns = clock_boot_ns();
+	if (!*lease->pending) {
+		lease_version(&lease->options, lease->pending);
+		lease->pending_sent_ns = sent_ns;
+		lease->pending_lease_ns =
+			more && more->lease_ns ? more->lease_ns : lease_length_ns(lease);
+	}
+	struct call_limits limits = {
+		.deadline_ns = sent_ns + patience_ns(lease),
+		.abandon = is_over,
+		.abandon_arg = lease,
+		.attempts = 2,
+	};
+	if (caller && caller->deadline_ns && caller->deadline_ns < limits.deadline_ns)
+		limits.deadline_ns = caller->deadline_ns;
+	const struct lease_try try = {
+		.version = lease->version,
+		.next = lease->pending,
+		.lease_ns = lease->pending_lease_ns,
+		.changes = more ? more->changes : NULL,
+		.n_changes = more ? more->n_changes : 0,
+		.limits = &limits,
+	};
+	struct item row = {0};
+	enum outcome o =
+		lease->options.ops->renew(lease->options.arg, conn, &try, &row, ret_problem);
+	if (o == OUTCOME_OK) /* the old version was still there when this very call was applied */
+		renewed(lease, sent_ns);
+	else if (o == OUTCOME_REFUSED)
+		o = look_at(lease, &row);
+	item_clear(&row);
+	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
+		lease->failures++;
+	return o;
+}
+
+enum outcome lease_beat(struct lease *lease, struct store_conn *conn, const struct lease_more *more,
+	const struct call_limits *limits, struct problem *ret_problem)
+{
+	const bool has_pending = *lease->pending;
+	enum outcome o = try_once(lease, conn, has_pending ? NULL : more, limits, ret_problem);
+	if (has_pending && more && o == OUTCOME_OK)
+		o = try_once(lease, conn, more, limits, ret_problem);
+	return o;
+}
+
+void lease_schedule_locked(struct lease *lease)
+{
+	const uint64_t period = lease->options.heartbeat_ns;
+	if (!*lease->pending)
+		lease->locked.due_ns = lease_ends_ns(lease) - lease_length_ns(lease) + period;
+	else
+		lease->locked.due_ns = clock_boot_ns() + period / 8;
+	leases_place_locked(lease->keeper, lease);
+}
+
+/* Many that start together do not beat together. */
+static uint64_t first_due_ns(const struct lease *lease, uint64_t sent_ns)
+{
+	const uint64_t period = lease->options.heartbeat_ns;
+	if (lease->keeper->locked.count < SPREAD_FROM)
+		return sent_ns + period;
+	return sent_ns + random_below(period);
+}
+
+int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
+{
+	struct leases *leases = lease->keeper;
+	pthread_mutex_lock(&leases->mutex);
+	int error = leases_reserve_locked(leases);
+	if (!error)
+		error = leases_run_locked(leases);
+	if (!error) {
+		leases->locked.count++;
+		snprintf(lease->version, sizeof lease->version, "%s", version);
+		if (sent_ns)
+			atomic_store(&lease->ends_ns, sent_ns + lease->options.lease_ns);
+		lease->locked.beats = lease->options.heartbeat_ns && sent_ns;
+		lease->locked.due_ns = first_due_ns(lease, sent_ns);
+		leases_place_locked(leases, lease);
+	}
+	pthread_mutex_unlock(&leases->mutex);
+	return error;
+}
+
+static void wait_100_ms_locked(struct leases *leases)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	uint64_t ns = (uint64_t)until.tv_nsec + 100 * NS_PER_MS;
+	until.tv_sec += (time_t)(ns / NS_PER_S);
+	until.tv_nsec = (long)(ns % NS_PER_S);
+	pthread_cond_timedwait(&leases->changed, &leases->mutex, &until);
+}
+
+/* Makes the lease busy for this thread; false if it is lost or stopping. */
+static bool occupy(struct lease *lease)
+{
+	struct leases *leases = lease->keeper;
+	pthread_mutex_lock(&leases->mutex);
+	while (lease->locked.busy && !is_over(lease))
+		wait_100_ms_locked(leases);
+	const bool ok = !lease_is_lost(lease) && !is_over(lease);
+	lease->locked.busy |= ok;
+	pthread_mutex_unlock(&leases->mutex);
+	return ok;
+}
+
+enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
+	const struct lease_more *more, const struct call_limits *limits,
+	struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_TRANSIENT;
+	if (!occupy(lease))
+		return OUTCOME_REFUSED;
+	for (int i = 0; i < 3 && o != OUTCOME_OK && o != OUTCOME_REFUSED; i++)
+		o = lease_beat(lease, conn, more, limits, ret_problem);
+	pthread_mutex_lock(&lease->keeper->mutex);
+	lease->locked.busy = false;
+	lease->locked.beats = lease->options.heartbeat_ns != 0;
+	lease_schedule_locked(lease);
+	pthread_cond_broadcast(&lease->keeper->changed);
+	pthread_mutex_unlock(&lease->keeper->mutex);
+	return o;
+}
+
+bool lease_await(struct lease *lease, uint64_t need_ns, bool (*abandon)(void *arg), void *arg)
+{
+	while (clock_boot_ns() + need_ns > lease_ends_ns(lease)) {
+		if (lease_is_lost(lease) || (abandon && abandon(arg)))
+			return false;
+		pthread_mutex_lock(&lease->keeper->mutex);
+		wait_100_ms_locked(lease->keeper);
+		pthread_mutex_unlock(&lease->keeper->mutex);
+	}
+	return !lease_is_lost(lease);
+}
+
+/* Takes it out of the queue, if no thread has it yet. */
+static void unqueue_locked(struct leases *leases, struct lease *lease)
+{
+	struct lease *before = NULL, *l = leases->locked.first;
+	for (; l && l != lease; l = l->locked.then)
+		before = l;
+	if (!l)
+		return;
+	*(before ? &before->locked.then : &leases->locked.first) = lease->locked.then;
+	if (leases->locked.last == lease)
+		leases->locked.last = before;
+	lease->locked.busy = false;
+}
+
+void lease_stop(struct lease *lease)
+{
+	struct leases *leases = lease->keeper;
+	pthread_mutex_lock(&leases->mutex);
+	const bool first = !atomic_exchange(&lease->stopping, true);
+	unqueue_locked(leases, lease);
+	while (lease->locked.busy)
+		wait_100_ms_locked(leases);
+	leases_remove_locked(leases, lease);
+	if (first && *lease->version)
+		leases->locked.count--;
+	pthread_mutex_unlock(&leases->mutex);
+}
+
+void lease_free(struct lease *lease)
+{
+	if (!lease)
+		return;
+	lease_stop(lease);
+	free(lease);
+}

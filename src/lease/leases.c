@@ -1,0 +1,186 @@
+#include "lease/leases.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+int leases_new(struct store *store, unsigned workers_most, struct leases **ret)
+{
+	struct leases *leases = calloc(1, sizeof *leases);
+	if (!leases)
+		return -ENOMEM;
+	leases->store = store;
+	leases->workers_most = workers_most < LEASE_WORKERS_MAX ? workers_most : LEASE_WORKERS_MAX;
+	pthread_mutex_init(&leases->mutex, NULL);
+	cond_init(&leases->due);
+	cond_init(&leases->work);
+	cond_init(&leases->changed);
+	*ret = leases;
+	return 0;
+}
+
+void leases_free(struct leases *leases)
+{
+	if (!leases)
+		return;
+	pthread_mutex_lock(&leases->mutex);
+	leases->locked.stopping = true;
+	pthread_cond_broadcast(&leases->due);
+	pthread_cond_broadcast(&leases->work);
+	pthread_mutex_unlock(&leases->mutex);
+	/* The keeper starts the workers: once it has ended their number stands. */
+	if (leases->locked.keeping)
+		pthread_join(leases->locked.keeper, NULL);
+	for (unsigned i = 0; i < leases->locked.workers; i++)
+		pthread_join(leases->locked.worker[i], NULL);
+	pthread_cond_destroy(&leases->due);
+	pthread_cond_destroy(&leases->work);
+	pthread_cond_destroy(&leases->changed);
+	pthread_mutex_destroy(&leases->mutex);
+	free(leases->locked.heap);
+	free(leases);
+}
+
+static void tell_outcome_locked(struct lease *lease, enum outcome o, const struct problem *problem)
+{
+	struct leases *leases = lease->keeper;
+	if (o == OUTCOME_OK || o == OUTCOME_REFUSED) {
+		leases->locked.failures = 0;
+		leases->locked.outage = false;
+	} else if (!atomic_load(&lease->stopping)) {
+		log_info("heartbeat: %s", problem->text);
+		if (++leases->locked.failures >= 2 && !leases->locked.outage) {
+			leases->locked.outage = true;
+			lease_tell_locked(lease, LEASE_OUTAGE, problem->text, "");
+		}
+	}
+}
+
+static struct lease *take_work_locked(struct leases *leases)
+{
+	leases->locked.idle++;
+	while (!leases->locked.first && !leases->locked.stopping)
+		pthread_cond_wait(&leases->work, &leases->mutex);
+	leases->locked.idle--;
+	struct lease *lease = leases->locked.stopping ? NULL : leases->locked.first;
+	if (lease)
+		leases->locked.first = lease->locked.then;
+	return lease;
+}
+
+static void *work(void *arg)
+{
+	struct leases *leases = arg;
+	struct store_conn *conn = NULL;
+	struct lease *lease;
+	pthread_mutex_lock(&leases->mutex);
+	while ((lease = take_work_locked(leases))) {
+		pthread_mutex_unlock(&leases->mutex);
+		struct problem problem = {0};
+		enum outcome o = OUTCOME_LOCAL;
+		if (!conn && store_conn_new(leases->store, &conn))
+			problem_set(&problem, "no connection for a heartbeat: out of memory");
+		else if (!atomic_load(&lease->stopping))
+			o = lease_beat(lease, conn, NULL, NULL, &problem);
+		pthread_mutex_lock(&leases->mutex);
+		tell_outcome_locked(lease, o, &problem);
+		lease->locked.busy = false;
+		lease_schedule_locked(lease);
+		pthread_cond_broadcast(&leases->changed);
+	}
+	pthread_mutex_unlock(&leases->mutex);
+	store_conn_free(conn);
+	return NULL;
+}
+
+/* Queues a heartbeat; a thread more if all others have something to do. */
+static void queue_locked(struct leases *leases, struct lease *lease)
+{
+	size_t waiting = 1;
+	lease->locked.busy = true;
+	lease->locked.then = NULL;
+	if (leases->locked.first)
+		leases->locked.last->locked.then = lease;
+	else
+		leases->locked.first = lease;
+	leases->locked.last = lease;
+	for (struct lease *l = leases->locked.first; l != lease; l = l->locked.then)
+		waiting++;
+	const unsigned n = leases->locked.workers;
+	if (waiting > leases->locked.idle && n < leases->workers_most &&
+		!thread_start(&leases->locked.worker[n], work, leases))
+		leases->locked.workers++;
+	pthread_cond_signal(&leases->work);
+}
+
+static void attend_locked(struct leases *leases, struct lease *lease, uint64_t now_ns)
+{
+	const uint64_t ends = atomic_load(&lease->ends_ns);
+	if (!lease->locked.suspected && ends && now_ns + lease->options.suspect_ns >= ends) {
+		lease->locked.suspected = true;
+		lease_tell_locked(lease, LEASE_SUSPECT, "the lease was not renewed in time", "");
+	}
+	if (!lease->locked.expired && ends && now_ns >= ends) {
+		lease->locked.expired = true;
+		lease_tell_locked(lease, LEASE_EXPIRED, "the lease has run out", "");
+	}
+	if (lease->locked.beats && !lease->locked.busy && lease->locked.due_ns <= now_ns)
+		queue_locked(leases, lease);
+	leases_place_locked(leases, lease);
+}
+
+/* In slices: the wait's clock stops while the host is suspended, the leases do not. */
+static void wait_for_due_locked(struct leases *leases, uint64_t now_ns)
+{
+	uint64_t wait_ns = 200 * NS_PER_MS;
+	const struct lease *first =
+		leases->locked.n && leases->locked.heap ? leases->locked.heap[1] : NULL;
+	if (first && first->locked.next_ns < now_ns + wait_ns)
+		wait_ns = first->locked.next_ns > now_ns ? first->locked.next_ns - now_ns : 0;
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	uint64_t ns = (uint64_t)until.tv_nsec + wait_ns;
+	until.tv_sec += (time_t)(ns / NS_PER_S);
+	until.tv_nsec = (long)(ns % NS_PER_S);
+	if (leases->locked.n)
+		pthread_cond_timedwait(&leases->due, &leases->mutex, &until);
+	else
+		pthread_cond_wait(&leases->due, &leases->mutex);
+}
+
+static void *keep(void *arg)
+{
+	struct leases *leases = arg;
+	pthread_mutex_lock(&leases->mutex);
+	while (!leases->locked.stopping) {
+		const uint64_t now_ns = clock_boot_ns();
+		struct lease *lease = leases->locked.n ? leases->locked.heap[1] : NULL;
+		if (lease && lease->locked.next_ns <= now_ns)
+			attend_locked(leases, lease, now_ns);
+		else
+			wait_for_due_locked(leases, now_ns);
+	}
+	pthread_mutex_unlock(&leases->mutex);
+	return NULL;
+}
+
+int leases_run_locked(struct leases *leases)
+{
+	if (leases->locked.keeping)
+		return 0;
+	int error = thread_start(&leases->locked.keeper, keep, leases);
+	leases->locked.keeping = !error;
+	return error;
+}

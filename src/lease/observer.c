@@ -1,0 +1,89 @@
+#include "lease/observer.h"
+#include "base/clock.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct observation *observer_of(struct observer *observer, const char *session)
+{
+	struct observation *oldest = &observer->list[0];
+	for (unsigned i = 0; i < observer->n; i++) {
+		struct observation *o = &observer->list[i];
+		if (!strcmp(o->session, session))
+			return o;
+		if (o->asked_ns < oldest->asked_ns)
+			oldest = o;
+	}
+	struct observation *o =
+		observer->n < OBSERVATIONS_MAX ? &observer->list[observer->n++] : oldest;
+	*o = (struct observation){0};
+	snprintf(o->session, sizeof o->session, "%s", session);
+	return o;
+}
+
+uint64_t observer_note(struct observation *o, const char *version, uint64_t now_ns)
+{
+	if (strcmp(o->version, version)) {
+		snprintf(o->version, sizeof o->version, "%s", version);
+		o->since_ns = now_ns;
+	}
+	return now_ns - o->since_ns;
+}
+
+/* Boot and time namespace: only within both is one boot clock the same clock. */
+static void clock_identity(char ret[static 128])
+{
+	char boot[37], space[64];
+	clock_boot_id(boot);
+	ssize_t n = readlink("/proc/self/ns/time", space, sizeof space - 1);
+	space[n > 0 ? n : 0] = 0;
+	snprintf(ret, 128, "%s %s", *boot ? boot : "?", *space ? space : "?");
+}
+
+void observer_load(struct observer *observer, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!file)
+		return;
+	struct stat st;
+	char mine[128], line[256];
+	clock_identity(mine);
+	const uint64_t now = clock_boot_ns();
+	bool ours = !fstat(fd, &st) && st.st_uid == geteuid() && *mine != '?' &&
+		    fgets(line, sizeof line, file) && !strncmp(line, mine, strlen(mine)) &&
+		    line[strlen(mine)] == '\n';
+	while (ours && observer->n < OBSERVATIONS_MAX && fgets(line, sizeof line, file)) {
+		struct observation o = {0};
+		if (sscanf(line, "%32[0-9a-f] %32[0-9a-f] %" SCNu64, o.session, o.version,
+			    &o.since_ns) == 3 &&
+			o.since_ns <= now)
+			observer->list[observer->n++] = o;
+	}
+	fclose(file);
+}
+
+void observer_save(const struct observer *observer, const char *path)
+{
+	char mine[128], temporary[4200];
+	clock_identity(mine);
+	if ((size_t)snprintf(temporary, sizeof temporary, "%s.%d", path, (int)getpid()) >=
+		sizeof temporary)
+		return;
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!file)
+		return;
+	fprintf(file, "%s\n", mine);
+	for (unsigned i = 0; i < observer->n; i++) {
+		const struct observation *o = &observer->list[i];
+		if (!o->over && *o->version)
+			fprintf(file, "%s %s %" PRIu64 "\n", o->session, o->version, o->since_ns);
+	}
+	bool whole = !ferror(file);
+	if (fclose(file) || !whole || rename(temporary, path))
+		unlink(temporary);
+}

@@ -1,0 +1,206 @@
+#include "lock/dialect.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct dialect dialects[] = {
+	[S3ONCE_LOCK_JAVA] = {.name = "java",
+		.pk_name = "key",
+		.owner = "ownerName",
+		.version = "recordVersionNumber",
+		.lease = "leaseDuration",
+		.released = "isReleased",
+		.data = "data"},
+	[S3ONCE_LOCK_GO] = {.name = "go",
+		.pk_name = "key",
+		.owner = "ownerName",
+		.version = "recordVersionNumber",
+		.lease = "leaseDuration",
+		.released = "isReleased",
+		.data = "data"},
+	[S3ONCE_LOCK_PYTHON] = {.name = "python",
+		.pk_name = "lock_key",
+		.sk_name = "sort_key",
+		.sk_default = "-",
+		.owner = "owner_name",
+		.version = "record_version_number",
+		.lease = "lease_duration",
+		.expires = "expiry_time",
+		.expires_after_s = 3600},
+	[S3ONCE_LOCK_DLM] = {.name = "dlm",
+		.pk_name = "resource_id",
+		.sk_name = "concurrency_id",
+		.sk_is_slot = true,
+		.version = "release_code",
+		.expires = "expires",
+		.expires_more_s = 2,
+		.version_is_fixed = true,
+		.by_wall_clock = true},
+};
+enum { DIALECTS = sizeof dialects / sizeof *dialects };
+
+const struct dialect *dialect_of(enum s3once_lock_dialect kind)
+{
+	return (unsigned)kind < DIALECTS ? &dialects[kind] : NULL;
+}
+
+int dialect_by_name(const char *name, enum s3once_lock_dialect *ret)
+{
+	for (unsigned i = 0; i < DIALECTS; i++)
+		if (!strcmp(name, dialects[i].name)) {
+			*ret = (enum s3once_lock_dialect)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+bool dialect_owns(const struct dialect *d, const char *name)
+{
+	const char *const own[] = {
+		d->owner, d->version, d->lease, d->released, d->data, d->expires, DIALECT_TOKEN};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (own[i] && !strcmp(own[i], name))
+			return true;
+	return false;
+}
+
+static const char *string_or_empty(const struct item *item, const char *name)
+{
+	const char *value = name ? item_string(item, name) : NULL;
+	return value ? value : "";
+}
+
+/* Reading. A lease counts only if its unit is certain: java's bare number is ms because its client
+ * writes no other, Go's carries its unit, python's is a number of seconds. */
+
+#define LEASE_MOST_MS (100ULL * 365 * 24 * 3600 * 1000)
+
+static bool read_bare_ms(const char *s, uint64_t *ret_ms)
+{
+	uint64_t ms = 0;
+	for (const char *p = s; *p; p++) {
+		if (*p < '0' || *p > '9' || ms > LEASE_MOST_MS)
+			return false;
+		ms = ms * 10 + (uint64_t)(*p - '0');
+	}
+	*ret_ms = ms;
+	return *s && ms <= LEASE_MOST_MS;
+}
+
+static bool read_lease(const struct dialect *dialect, const struct item *item, uint64_t *ret_ms)
+{
+	int64_t s;
+	if (dialect == &dialects[S3ONCE_LOCK_PYTHON]) {
+		if (item_number(item, dialect->lease, &s) || s <= 0 ||
+			(uint64_t)s > LEASE_MOST_MS / 1000)
+			return false;
+		*ret_ms = (uint64_t)s * 1000;
+		return true;
+	}
+	const char *text = item_string(item, dialect->lease);
+	if (!text)
+		return false;
+	bool ok = !go_duration_parse(text, ret_ms) ||
+		  (dialect == &dialects[S3ONCE_LOCK_JAVA] && read_bare_ms(text, ret_ms));
+	return ok && *ret_ms > 0;
+}
+
+static const char *fault_of(
+	const struct dialect *dialect, const struct item *item, struct lock_row *row)
+{
+	if (dialect->released && item_find(item, dialect->released))
+		return "it is neither released nor held: isReleased is there and not the string 1";
+	if (dialect->owner && !item_string(item, dialect->owner))
+		return "it names no owner";
+	if (!*row->version)
+		return "it has no version";
+	if (dialect->lease && !read_lease(dialect, item, &row->lease_ms))
+		return "its lease cannot be read";
+	if (dialect->expires &&
+		(item_number(item, dialect->expires, &row->expires_s) || row->expires_s <= 0))
+		return "its expiry time cannot be read";
+	return NULL;
+}
+
+struct lock_row dialect_read(const struct dialect *dialect, const struct item *item)
+{
+	int64_t token = 0;
+	struct lock_row row = {
+		.state = ROW_HELD,
+		.owner = string_or_empty(item, dialect->owner),
+		.version = string_or_empty(item, dialect->version),
+		.data = dialect->data ? item_find(item, dialect->data) : NULL,
+		.why = "",
+	};
+	if (!item_number(item, DIALECT_TOKEN, &token) && token > 0)
+		row.token = (uint64_t)token;
+	if (row.data && row.data->type != VALUE_BYTES && row.data->type != VALUE_STRING)
+		row.data = NULL;
+	if (!strcmp(string_or_empty(item, dialect->released), "1")) {
+		row.state = ROW_FREE; /* whatever else it says: nothing is asked of it */
+		return row;
+	}
+	const char *fault = fault_of(dialect, item, &row);
+	if (fault) {
+		row.state = ROW_UNREADABLE;
+		row.lease_ms = 0;
+		row.why = fault;
+	}
+	return row;
+}
+
+/* Writing. */
+
+static int64_t seconds_up(uint64_t ms)
+{
+	return (int64_t)((ms + 999) / 1000);
+}
+
+static int set_lease(const struct dialect *dialect, uint64_t ms, struct item *ret)
+{
+	char text[40];
+	if (!dialect->lease)
+		return 0;
+	if (dialect == &dialects[S3ONCE_LOCK_PYTHON])
+		return item_set_number(ret, dialect->lease, seconds_up(ms));
+	if (dialect == &dialects[S3ONCE_LOCK_GO])
+		go_duration(ms, text);
+	else
+		snprintf(text, sizeof text, "%llu", (unsigned long long)ms);
+	return item_set_string(ret, dialect->lease, text);
+}
+
+int dialect_renew(const struct dialect *dialect, const struct lock_write *write, struct item *ret)
+{
+	int64_t after = seconds_up(write->lease_ms) + (int64_t)dialect->expires_more_s;
+	if (after < (int64_t)dialect->expires_after_s)
+		after = (int64_t)dialect->expires_after_s;
+	int error = set_lease(dialect, write->lease_ms, ret);
+	if (!error)
+		error = item_set_string(ret, dialect->version, write->version);
+	if (!error && dialect->expires)
+		error = item_set_number(ret, dialect->expires, write->now_s + after);
+	return error;
+}
+
+int dialect_acquire(const struct dialect *dialect, const struct lock_write *write, struct item *ret)
+{
+	if (write->data && !dialect->data)
+		return -EINVAL;
+	int error = dialect->owner ? item_set_string(ret, dialect->owner, write->owner) : 0;
+	if (!error)
+		error = dialect_renew(dialect, write, ret);
+	if (!error && write->data)
+		error = item_set(ret, dialect->data, VALUE_BYTES, write->data, write->data_bytes);
+	return error;
+}
+
+/* "0" is a lease that every one of these clients can read: java and go read it before they look at
+ * isReleased, and would stumble over the other's. */
+int dialect_release(const struct dialect *dialect, struct item *ret)
+{
+	if (!dialect->released)
+		return -EINVAL;
+	int error = item_set_string(ret, dialect->released, "1");
+	return error ? error : item_set_string(ret, dialect->lease, "0");
+}

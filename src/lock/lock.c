@@ -1,0 +1,268 @@
+#include "base/clock.h"
+#include "base/quote.h"
+#include "lock/lock_client.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RELEASE_MOST_NS (10 * NS_PER_S)
+
+static void unlink_locked(struct s3once_lock *lock)
+{
+	struct s3once_lock **at = &lock->locks->locked.first;
+	while (*at && *at != lock)
+		at = &(*at)->next;
+	if (*at)
+		*at = lock->next;
+}
+
+struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const char *sort,
+	unsigned slot, const char *id, uint64_t lease_ns)
+{
+	struct s3once_lock *lock = calloc(1, sizeof *lock);
+	if (!lock)
+		return NULL;
+	lock->locks = locks;
+	lock->slot = slot;
+	lock->count = 1;
+	snprintf(lock->id, sizeof lock->id, "%s", id);
+	snprintf(lock->key, sizeof lock->key, "%s", key);
+	snprintf(lock->sort, sizeof lock->sort, "%s", sort);
+	snprintf(lock->owner, sizeof lock->owner, "%s", locks->owner);
+	const bool usual = lease_ns == locks->lease_ns;
+	const struct lease_options options = {
+		.ops = &lock_lease_ops,
+		.arg = lock,
+		.id = lock->id,
+		.version_is_fixed = locks->dialect->version_is_fixed,
+		.lease_ns = lease_ns,
+		.heartbeat_ns = usual || !locks->heartbeat_ns ? locks->heartbeat_ns : lease_ns / 4,
+		.suspect_ns = usual ? locks->suspect_ns : lease_ns / 2,
+	};
+	if (lease_new(locks->leases, &options, &lock->lease)) {
+		free(lock);
+		return NULL;
+	}
+	return lock;
+}
+
+int lock_link(struct s3once_lock *lock, struct s3once_lock_error *ret)
+{
+	struct s3once_locks *locks = lock->locks;
+	pthread_mutex_lock(&locks->mutex);
+	const bool closed = atomic_load(&locks->closed);
+	if (!closed) {
+		lock->next = locks->locked.first;
+		locks->locked.first = lock;
+	}
+	pthread_mutex_unlock(&locks->mutex);
+	return closed ? lock_error(ret, -ECANCELED, "the client was closed") : 0;
+}
+
+void s3once_lock_free(struct s3once_lock *lock)
+{
+	if (!lock)
+		return;
+	lease_stop(lock->lease);
+	pthread_mutex_lock(&lock->locks->mutex);
+	unlink_locked(lock);
+	pthread_mutex_unlock(&lock->locks->mutex);
+	lock_events_forget(&lock->locks->events, lock);
+	lease_free(lock->lease);
+	free(lock->data);
+	item_clear(&lock->row);
+	free(lock);
+}
+
+int lock_keep_data(struct s3once_lock *lock, const void *data, size_t bytes)
+{
+	void *copy = data ? malloc(bytes + 1) : NULL;
+	if (data && !copy)
+		return -ENOMEM;
+	if (data)
+		memcpy(copy, data, bytes);
+	free(lock->data);
+	lock->data = copy;
+	lock->data_bytes = bytes;
+	return 0;
+}
+
+int lock_keep_row(struct s3once_lock *lock, struct item *item)
+{
+	const struct lock_row row = dialect_read(lock->locks->dialect, item);
+	if (row.data && lock_keep_data(lock, row.data->value, row.data->n))
+		return -ENOMEM;
+	item_clear(&lock->row);
+	lock->row = *item;
+	*item = (struct item){0};
+	return 0;
+}
+
+bool lock_owns(const struct s3once_locks *locks, const char *name)
+{
+	const char *sk = locks->is_sqlite ? "sk" : locks->table.sk_name;
+	return dialect_owns(locks->dialect, name) ||
+	       !strcmp(name, locks->is_sqlite ? "pk" : locks->pk_name) || (sk && !strcmp(name, sk));
+}
+
+const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name)
+{
+	return lock_owns(lock->locks, name) ? NULL : item_string(&lock->row, name);
+}
+
+/* Others may have it: what is said of a handle that is of no use any more. */
+static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
+{
+	if (atomic_load(&lock->given_up))
+		return lock_error(ret, -ESTALE, "the lock was released");
+	if (!lease_is_lost(lock->lease))
+		return lock_error(ret, -ESTALE, "the client was closed");
+	lock_error(ret, -ESTALE, "the lock is lost: %s", lease_loss(lock->lease));
+	if (ret)
+		snprintf(ret->holder, sizeof ret->holder, "%s", lease_new_owner(lock->lease));
+	return -ESTALE;
+}
+
+int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
+{
+	struct lock_key key;
+	struct item present = {0};
+	struct problem problem = {0};
+	atomic_store(&lock->given_up, true);
+	lease_stop(lock->lease);
+	if (lease_is_lost(lock->lease)) {
+		atomic_store(&lock->settled, true);
+		lock_error(ret, -ESTALE, "the lock was lost: %s", lease_loss(lock->lease));
+		return -ESTALE;
+	}
+	struct store_conn *conn = lock_conn_get(lock->locks);
+	if (!conn)
+		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
+	lock_key_of(lock->locks, lock->key, lock->sort, lock->slot, &key);
+	struct lock_giving giving = {.locks = lock->locks, .key = key.key, .id = lock->id};
+	giving.version = lease_row_version(lock->lease, &giving.or_version);
+	const struct call_limits limits = {.deadline_ns = deadline_ns};
+	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
+	lock_conn_put(lock->locks, conn);
+	int r = 0;
+	if (o == OUTCOME_REFUSED) {
+		struct lock_row row = dialect_read(lock->locks->dialect, &present);
+		r = lock_error(ret, -ESTALE, "the lock was lost: its row is another's%s%s",
+			*row.owner ? ", " : "", quote(row.owner).text);
+		if (ret)
+			snprintf(ret->holder, sizeof ret->holder, "%s", row.owner);
+	} else if (o != OUTCOME_OK) {
+		r = lock_failed(ret, -EIO, &problem);
+	}
+	atomic_store(&lock->settled, r != -EIO);
+	item_clear(&present);
+	return r;
+}
+
+int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
+{
+	pthread_mutex_lock(&lock->locks->mutex);
+	const bool last = lock->count <= 1;
+	if (last)
+		atomic_store(&lock->given_up, true); /* nobody acquires it once more from here on */
+	else
+		lock->count--;
+	pthread_mutex_unlock(&lock->locks->mutex);
+	if (!last)
+		return 0;
+	if (atomic_load(&lock->settled))
+		return lock_error(ret, -ESTALE, "the lock was released, or lost, before");
+	return lock_give_up(lock, clock_boot_ns() + RELEASE_MOST_NS, ret);
+}
+
+uint64_t s3once_lock_remaining_ms(const struct s3once_lock *lock)
+{
+	const uint64_t now_ns = clock_boot_ns(), ends_ns = lease_ends_ns(lock->lease);
+	if (lease_is_lost(lock->lease) || atomic_load(&lock->given_up) || ends_ns <= now_ns)
+		return 0;
+	return (ends_ns - now_ns) / NS_PER_MS;
+}
+
+int s3once_lock_is_lost(const struct s3once_lock *lock)
+{
+	return lease_is_lost(lock->lease);
+}
+
+uint64_t s3once_lock_token(const struct s3once_lock *lock)
+{
+	return lock->token;
+}
+
+const char *s3once_lock_key(const struct s3once_lock *lock)
+{
+	return lock->key;
+}
+
+const char *s3once_lock_owner(const struct s3once_lock *lock)
+{
+	return lock->owner;
+}
+
+unsigned s3once_lock_slot(const struct s3once_lock *lock)
+{
+	return lock->slot;
+}
+
+const void *s3once_lock_data(const struct s3once_lock *lock, size_t *ret_bytes)
+{
+	*ret_bytes = lock->data ? lock->data_bytes : 0;
+	return lock->data;
+}
+
+static int renew(
+	struct s3once_lock *lock, const struct lease_more *more, struct s3once_lock_error *ret)
+{
+	struct problem problem = {0};
+	struct s3once_locks *locks = lock->locks;
+	if (atomic_load(&lock->given_up) || lease_is_lost(lock->lease))
+		return stale(lock, ret);
+	struct store_conn *conn = lock_conn_get(locks);
+	if (!conn)
+		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
+	const struct call_limits limits =
+		lock_limits(locks, clock_boot_ns() + lease_length_ns(lock->lease) / 2);
+	enum outcome o = lease_renew(lock->lease, conn, more, &limits, &problem);
+	lock_conn_put(locks, conn);
+	if (o == OUTCOME_OK)
+		return 0;
+	return o == OUTCOME_REFUSED ? stale(lock, ret) : lock_failed(ret, -EIO, &problem);
+}
+
+int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret)
+{
+	return renew(lock, NULL, ret);
+}
+
+int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock_error *ret)
+{
+	if (s3once_lock_remaining_ms(lock) >= ms)
+		return 0;
+	if (ms > 86400000)
+		return lock_error(ret, -EINVAL, "a lease is at most a day");
+	/* With what the request itself may take. */
+	const bool longer = ms * NS_PER_MS > lease_length_ns(lock->lease) * 9 / 10;
+	const struct lease_more more = {.lease_ns = longer ? (ms + ms / 8 + 1000) * NS_PER_MS : 0};
+	int r = renew(lock, &more, ret);
+	if (!r && s3once_lock_remaining_ms(lock) < ms)
+		r = lock_error(ret, -EIO, "the service is too slow to ensure so much");
+	return r;
+}
+
+int s3once_lock_set_data(
+	struct s3once_lock *lock, const void *data, size_t bytes, struct s3once_lock_error *ret)
+{
+	const struct change change = {lock->locks->dialect->data, VALUE_BYTES, data, bytes};
+	const struct lease_more more = {.changes = &change, .n_changes = 1};
+	if (!change.name)
+		return lock_error(ret, -EINVAL, "the rows of this dialect have no data");
+	int r = renew(lock, &more, ret);
+	if (!r && lock_keep_data(lock, data, bytes))
+		return lock_error(ret, -ENOMEM, "out of memory; the row has the data");
+	return r;
+}

@@ -1,0 +1,293 @@
+#include "base/clock.h"
+#include "lock/lock_client.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SLOTS_MAX    1000
+#define FIRST_NAP_MS 25
+
+/* One call of s3once_lock_acquire under way. */
+struct acquisition {
+	struct s3once_locks *locks;
+	const struct s3once_lock_request *request;
+	const char *sort;
+	uint64_t lease_ns;
+	struct store_conn *conn;
+	uint64_t stale_ns;        /* when the first row that was seen will be stale; 0: unknown */
+	struct s3once_lock *lock; /* what came of it */
+	struct s3once_lock_error *error;
+};
+
+/* What a row that refused us allows. -EBUSY: nothing yet. */
+enum next { NEXT_BUSY, NEXT_TAKE_FREE, NEXT_TAKE_OVER };
+
+static enum next judge(struct acquisition *a, struct item_key key, const struct item *item,
+	struct lock_row *ret_row)
+{
+	struct s3once_locks *locks = a->locks;
+	const uint64_t now_ns = clock_boot_ns(); /* after the reply */
+	*ret_row = dialect_read(locks->dialect, item);
+	if (item_is_empty(item) || ret_row->state == ROW_FREE)
+		return NEXT_TAKE_FREE;
+	if (ret_row->state == ROW_UNREADABLE)
+		return NEXT_BUSY;
+	if (locks->dialect->by_wall_clock)
+		return ret_row->expires_s <= store_time_s(locks->store) ? NEXT_TAKE_OVER
+									: NEXT_BUSY;
+	const uint64_t unchanged_ns = lock_observe(locks, key, ret_row->version, now_ns);
+	const uint64_t lease_ns = ret_row->lease_ms * NS_PER_MS;
+	if (unchanged_ns >= lease_ns)
+		return NEXT_TAKE_OVER;
+	const uint64_t stale_ns = now_ns + lease_ns - unchanged_ns;
+	if (!a->stale_ns || stale_ns < a->stale_ns)
+		a->stale_ns = stale_ns;
+	return NEXT_BUSY;
+}
+
+/* An outcome that is neither OK nor REFUSED. */
+static int fail(struct acquisition *a, const struct problem *problem)
+{
+	if (atomic_load(&a->locks->closed))
+		return lock_error(a->error, -ECANCELED, "the client was closed");
+	return lock_failed(a->error, -EIO, problem);
+}
+
+/* Best effort: gives back what may be ours, so that nobody waits for it to run out. */
+static void undo(struct acquisition *a, const struct s3once_lock *lock, const char *version)
+{
+	struct lock_key key;
+	struct item present = {0};
+	struct problem problem;
+	lock_key_of(a->locks, lock->key, lock->sort, lock->slot, &key);
+	const struct lock_giving giving = {a->locks, key.key, version, "", lock->id};
+	const struct call_limits limits = {
+		.deadline_ns = clock_boot_ns() + 2 * NS_PER_S, .attempts = 2};
+	lock_row_give(a->conn, &giving, &limits, &present, &problem);
+	item_clear(&present);
+}
+
+/* The row is ours: token, data, heartbeats. */
+static int settle(struct acquisition *a, struct s3once_lock *lock, const char *version,
+	uint64_t sent_ns, struct item *item)
+{
+	const struct call_limits limits = lock_limits(a->locks, sent_ns + a->lease_ns);
+	const struct lock_row row = dialect_read(a->locks->dialect, item);
+	struct problem problem = {0};
+	enum outcome o = OUTCOME_OK;
+	lock->token = row.token;
+	if (lock->tokens == S3ONCE_LOCK_TOKENS_COUNTER)
+		o = lock_row_count(a->conn, lock, &limits, &lock->token, &problem);
+	else if (lock->tokens == S3ONCE_LOCK_TOKENS_NONE)
+		lock->token = 0;
+	if (o != OUTCOME_OK)
+		return fail(a, &problem);
+	if (clock_boot_ns() >= sent_ns + a->lease_ns)
+		return lock_error(a->error, -EIO, "acquiring took longer than the lease");
+	if (lock_keep_row(lock, item))
+		return lock_error(a->error, -ENOMEM, "out of memory");
+	if (lease_start(lock->lease, version, sent_ns))
+		return lock_error(a->error, -ENOMEM, "no thread for the heartbeats");
+	return lock_link(lock, a->error);
+}
+
+/* One write for a slot. 0: ours. -EBUSY: refused, and *ret_item is what is there. */
+static int take(struct acquisition *a, unsigned slot, const char *seen, struct item *ret_item)
+{
+	char id[ID_CHARS + 1], version[LEASE_VERSION_MAX];
+	struct problem problem = {0};
+	random_id(id);
+	struct s3once_lock *lock =
+		lock_new(a->locks, a->request->key, a->sort, slot, id, a->lease_ns);
+	if (!lock)
+		return lock_error(a->error, -ENOMEM, "out of memory");
+	/* Rows of several slots would each count for themselves. */
+	lock->tokens = a->locks->tokens == S3ONCE_LOCK_TOKENS_ROW && a->request->slots > 1
+			       ? S3ONCE_LOCK_TOKENS_COUNTER
+			       : a->locks->tokens;
+	const struct lease_options versions = {
+		.id = lock->id, .version_is_fixed = a->locks->dialect->version_is_fixed};
+	lease_version(&versions, version);
+	const uint64_t sent_ns = clock_boot_ns();
+	const struct call_limits limits = lock_limits(a->locks, sent_ns + a->lease_ns);
+	const struct lock_take how = {lock, a->request, version, seen};
+	item_clear(ret_item);
+	enum outcome o = lock_row_take(a->conn, &how, &limits, ret_item, &problem);
+	int r = o == OUTCOME_OK        ? settle(a, lock, version, sent_ns, ret_item)
+		: o == OUTCOME_REFUSED ? -EBUSY
+				       : fail(a, &problem);
+	if (r)
+		lease_stop(lock->lease);
+	if (r && r != -EBUSY && (o == OUTCOME_OK || outcome_is_ambiguous(o)))
+		undo(a, lock, version);
+	if (r)
+		s3once_lock_free(lock);
+	else
+		a->lock = lock;
+	return r;
+}
+
+/* One slot: writes if that may succeed by what *item (read before, or empty with `blind`) says, and
+ * once more if the answer shows that it may now. */
+static int try_slot(struct acquisition *a, unsigned slot, bool blind)
+{
+	struct lock_key key;
+	struct item item = {0};
+	struct lock_row row = {.owner = "", .why = ""};
+	struct problem problem = {0};
+	enum next next = NEXT_TAKE_FREE;
+	int r = -EBUSY;
+	lock_key_of(a->locks, a->request->key, a->sort, slot, &key);
+	if (!blind) {
+		const struct call_limits limits =
+			lock_limits(a->locks, clock_boot_ns() + a->lease_ns);
+		enum outcome o =
+			a->conn->store->ops->get(a->conn, key.key, true, &limits, &item, &problem);
+		if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
+			r = fail(a, &problem);
+		next = judge(a, key.key, &item, &row);
+	}
+	for (int i = 0; i < 3 && r == -EBUSY && next != NEXT_BUSY; i++) {
+		char seen[1024];
+		snprintf(seen, sizeof seen, "%s", row.version ? row.version : "");
+		r = take(a, slot, next == NEXT_TAKE_OVER ? seen : NULL, &item);
+		if (r == -EBUSY)
+			next = judge(a, key.key, &item, &row);
+	}
+	if (r == -EBUSY)
+		lock_held(a->error, r, &row);
+	else if (!r)
+		lock_unobserve(a->locks, key.key);
+	item_clear(&item);
+	return r;
+}
+
+static int try_all(struct acquisition *a, bool blind)
+{
+	const unsigned n = a->request->slots ? a->request->slots : 1;
+	const unsigned first = (unsigned)random_below(n);
+	int r = -EBUSY;
+	a->stale_ns = 0;
+	for (unsigned i = 0; i < n && r == -EBUSY; i++)
+		r = try_slot(a, (first + i) % n, blind);
+	return r;
+}
+
+/* A random pause that grows, no longer than until the deadline, or until a row is stale. */
+static int nap(struct acquisition *a, unsigned round, uint64_t deadline_ns)
+{
+	struct s3once_locks *locks = a->locks;
+	const uint64_t now_ns = clock_boot_ns();
+	uint64_t most_ms = round < 10 ? (uint64_t)FIRST_NAP_MS << round : locks->poll_ms;
+	if (most_ms > locks->poll_ms)
+		most_ms = locks->poll_ms;
+	uint64_t ns = (most_ms / 4 + random_below(most_ms * 3 / 4 + 1)) * NS_PER_MS + NS_PER_MS;
+	if (a->stale_ns && a->stale_ns < now_ns + ns)
+		ns = a->stale_ns > now_ns ? a->stale_ns - now_ns + NS_PER_MS : NS_PER_MS;
+	if (deadline_ns < now_ns + ns)
+		ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	ns += (uint64_t)until.tv_nsec;
+	until.tv_sec += (time_t)(ns / NS_PER_S);
+	until.tv_nsec = (long)(ns % NS_PER_S);
+	pthread_mutex_lock(&locks->mutex);
+	while (!atomic_load(&locks->closed) &&
+		pthread_cond_timedwait(&locks->closing, &locks->mutex, &until) != ETIMEDOUT)
+		;
+	pthread_mutex_unlock(&locks->mutex);
+	return atomic_load(&locks->closed)
+		       ? lock_error(a->error, -ECANCELED, "the client was closed")
+		       : 0;
+}
+
+static uint64_t deadline_of(const struct s3once_lock_request *request)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	return request->wait_ms > (UINT64_MAX - now_ns) / NS_PER_MS
+		       ? UINT64_MAX
+		       : now_ns + request->wait_ms * NS_PER_MS;
+}
+
+/* The handle that this client holds the lock by already, once more; or NULL. */
+static struct s3once_lock *again(const struct acquisition *a)
+{
+	struct s3once_locks *locks = a->locks;
+	pthread_mutex_lock(&locks->mutex);
+	struct s3once_lock *lock = locks->locked.first;
+	while (lock && (strcmp(lock->key, a->request->key) || strcmp(lock->sort, a->sort) ||
+			       atomic_load(&lock->given_up) || !s3once_lock_remaining_ms(lock)))
+		lock = lock->next;
+	if (lock)
+		lock->count++;
+	pthread_mutex_unlock(&locks->mutex);
+	return lock;
+}
+
+static int acquire(struct acquisition *a)
+{
+	const uint64_t deadline_ns = deadline_of(a->request);
+	a->conn = lock_conn_get(a->locks);
+	if (!a->conn)
+		return lock_error(a->error, -ENOMEM, "out of memory or descriptors");
+	int r = try_all(a, true);
+	for (unsigned round = 0; r == -EBUSY; round++) {
+		/* Meanwhile another thread of this client may have got it. */
+		a->lock = a->request->reentrant ? again(a) : NULL;
+		if (a->lock)
+			r = 0;
+		if (a->lock || clock_boot_ns() >= deadline_ns)
+			break;
+		r = nap(a, round, deadline_ns);
+		if (!r)
+			r = try_all(a, false);
+	}
+	lock_conn_put(a->locks, a->conn);
+	return r;
+}
+
+static int check(const struct s3once_locks *locks, const struct s3once_lock_request *request,
+	struct s3once_lock_error *ret)
+{
+	int r = lock_key_check(locks, request->key, request->sort_key, ret);
+	if (r)
+		return r;
+	if (request->lease_ms && (request->lease_ms < 1000 || request->lease_ms > 86400000))
+		return lock_error(ret, -EINVAL, "a lease is at least 1s and at most a day");
+	if (request->slots > SLOTS_MAX)
+		return lock_error(ret, -EINVAL, "at most %d slots", SLOTS_MAX);
+	if (request->data && !locks->dialect->data)
+		return lock_error(ret, -EINVAL, "the rows of this dialect have no data");
+	if (request->n_attributes > 20)
+		return lock_error(ret, -EINVAL, "at most 20 attributes");
+	for (size_t i = 0; i < request->n_attributes; i++)
+		if (lock_owns(locks, request->attributes[i].name))
+			return lock_error(ret, -EINVAL, "the attribute %.200s is the lock's own",
+				request->attributes[i].name);
+	return atomic_load(&locks->closed) ? lock_error(ret, -ECANCELED, "the client was closed")
+					   : 0;
+}
+
+int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_request *request,
+	struct s3once_lock **ret_lock, struct s3once_lock_error *ret)
+{
+	const char *sort = request->sort_key ? request->sort_key : locks->dialect->sk_default;
+	struct acquisition a = {
+		.locks = locks,
+		.request = request,
+		.sort = sort ? sort : "",
+		.lease_ns = request->lease_ms ? request->lease_ms * NS_PER_MS : locks->lease_ns,
+		.error = ret,
+	};
+	int r = check(locks, request, ret);
+	if (r)
+		return r;
+	a.lock = request->reentrant ? again(&a) : NULL;
+	if (!a.lock)
+		r = acquire(&a);
+	if (!r)
+		*ret_lock = a.lock;
+	return r;
+}

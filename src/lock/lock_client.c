@@ -1,0 +1,305 @@
+#include "lock/lock_client.h"
+#include "aws/global.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include "lease/process.h"
+#include "store/state_folder.h"
+#include "store/table.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define OWNER_MAX    200
+#define INIT_MOST_MS (5ULL * 60 * 1000)
+
+static bool fill_names(struct s3once_locks *locks, const struct s3once_locks_options *o)
+{
+	const struct dialect *dialect = locks->dialect;
+	const char *pk = o->key_name ? o->key_name : dialect->pk_name;
+	const char *sk = o->sort_name ? o->sort_name : dialect->sk_name;
+	if (!*pk || strlen(pk) > 255 || (sk && (!*sk || strlen(sk) > 255)))
+		return false;
+	snprintf(locks->pk_name, sizeof locks->pk_name, "%s", pk);
+	snprintf(locks->sk_name, sizeof locks->sk_name, "%s", sk ? sk : "");
+	locks->table = (struct table){.name = locks->table_name,
+		.pk_name = locks->pk_name,
+		.sk_name = sk ? locks->sk_name : NULL,
+		.sk_is_number = dialect->sk_is_slot};
+	return true;
+}
+
+static void fill_owner(struct s3once_locks *locks, const char *owner)
+{
+	struct process self;
+	char id[ID_CHARS + 1];
+	process_self(&self);
+	random_id(id);
+	if (owner)
+		snprintf(locks->owner, sizeof locks->owner, "%s", owner);
+	else
+		snprintf(locks->owner, sizeof locks->owner, "%.120s pid %d %.8s", self.host,
+			(int)self.pid, id);
+}
+
+static const char *fill_times(struct s3once_locks *locks, const struct s3once_locks_options *o)
+{
+	const uint64_t lease = o->lease_ms ? o->lease_ms : 20000;
+	const uint64_t heartbeat = o->heartbeat_ms ? o->heartbeat_ms : lease / 4;
+	const uint64_t suspect = o->suspect_ms ? o->suspect_ms : lease / 2;
+	if (lease < 1000 || lease > LOCK_DAY_MS)
+		return "a lease is at least 1s and at most a day";
+	if (heartbeat > lease / 2)
+		return "a heartbeat comes at least twice in a lease";
+	if (suspect > lease)
+		return "a lease cannot be suspect for longer than it is";
+	locks->lease_ns = lease * NS_PER_MS;
+	locks->heartbeat_ns = o->manual ? 0 : heartbeat * NS_PER_MS;
+	locks->suspect_ns = suspect * NS_PER_MS;
+	locks->poll_ms = o->poll_ms ? o->poll_ms : 1000;
+	return NULL;
+}
+
+static const char *fill_modes(struct s3once_locks *locks, const struct s3once_locks_options *o)
+{
+	const bool marks_by_default = locks->is_sqlite || o->dialect == S3ONCE_LOCK_GO;
+	locks->by_mark = o->release_by == S3ONCE_LOCK_BY_MARK ||
+			 (o->release_by == S3ONCE_LOCK_BY_DEFAULT && marks_by_default);
+	locks->tokens = o->tokens;
+	if (o->tokens == S3ONCE_LOCK_TOKENS_DEFAULT)
+		locks->tokens = locks->is_sqlite && locks->by_mark ? S3ONCE_LOCK_TOKENS_ROW
+								   : S3ONCE_LOCK_TOKENS_COUNTER;
+	if (locks->by_mark && !locks->dialect->released)
+		return "this dialect releases by delete only";
+	if (locks->tokens == S3ONCE_LOCK_TOKENS_ROW && !locks->by_mark)
+		return "tokens in the row need rows that stay: release by mark";
+	if ((unsigned)o->tokens > S3ONCE_LOCK_TOKENS_NONE ||
+		(unsigned)o->release_by > S3ONCE_LOCK_BY_MARK)
+		return "there is no such way to release, or to make tokens";
+	return NULL;
+}
+
+static int understand(struct s3once_locks *locks, const struct s3once_locks_options *o,
+	struct s3once_lock_error *ret)
+{
+	const char *place = o->place ? o->place : "local";
+	const bool is_table = !strncmp(place, "dynamodb:", 9);
+	const char *fault = NULL;
+	locks->dialect = dialect_of(o->dialect);
+	locks->is_sqlite = !is_table;
+	if (!locks->dialect)
+		return lock_error(ret, -EINVAL, "there is no dialect %d", (int)o->dialect);
+	if (is_table ? !place[9] || strlen(place + 9) > 255
+		     : strncmp(place, "sqlite:", 7) && strcmp(place, "local"))
+		return lock_error(ret, -EINVAL,
+			"'%s': locks are in dynamodb:TABLE, sqlite:PATH or local",
+			quote(place).text);
+	if (!is_table && o->dialect != S3ONCE_LOCK_JAVA)
+		return lock_error(ret, -EINVAL, "a file has no other users: no dialect but java");
+	if (is_table)
+		snprintf(locks->table_name, sizeof locks->table_name, "%s", place + 9);
+	if (o->owner && (!*o->owner || strlen(o->owner) > OWNER_MAX))
+		return lock_error(ret, -EINVAL, "an owner has 1 to %d bytes", OWNER_MAX);
+	if (!fill_names(locks, o))
+		return lock_error(ret, -EINVAL, "a key attribute's name has 1 to 255 bytes");
+	fill_owner(locks, o->owner);
+	fault = fill_times(locks, o);
+	if (!fault)
+		fault = fill_modes(locks, o);
+	return fault ? lock_error(ret, -EINVAL, "%s", fault) : 0;
+}
+
+static int make_directory(struct s3once_locks *locks, const char *observations)
+{
+	if (!observations)
+		return 0;
+	char *path = locks->observations;
+	const size_t size = sizeof locks->observations;
+	if (!*observations && state_file("locks", path, size))
+		*path = 0; /* no place: the next run only waits longer */
+	else if (*observations && (size_t)snprintf(path, size, "%s", observations) >= size)
+		return -ENAMETOOLONG;
+	if (*path && mkdir(path, 0700) && errno != EEXIST)
+		*path = 0;
+	return 0;
+}
+
+static int open_store(
+	struct s3once_locks *locks, const struct s3once_locks_options *o, struct problem *problem)
+{
+	const char *place = o->place ? o->place : "local";
+	if (locks->is_sqlite) {
+		char *path = NULL;
+		int error = *place == 's' ? (path = strdup(place + 7), path ? 0 : -ENOMEM)
+					  : store_sqlite_default_path(&path);
+		if (error)
+			problem_set(problem,
+				"there is no place for local locks: set HOME, XDG_STATE_HOME or "
+				"STATE_DIRECTORY");
+		else
+			error = store_sqlite_open(path, &locks->store, problem);
+		free(path);
+		return error;
+	}
+	const struct aws_options aws = {
+		.profile = o->profile,
+		.region = o->region,
+		.dynamodb_endpoint_url = o->dynamodb_endpoint_url,
+		.ca_bundle = o->ca_bundle,
+		.request_timeout_ms = o->request_timeout_ms ? o->request_timeout_ms
+							    : locks->lease_ns / NS_PER_MS / 4,
+	};
+	int error = aws_settings_resolve(&aws, &locks->aws, problem);
+	if (!error)
+		error = http_shared_new(
+			&(struct http_options){.ca_bundle = locks->aws->ca_bundle}, &locks->http);
+	return error ? error
+		     : store_dynamodb_open_table(
+			       locks->aws, locks->http, &locks->table, &locks->store, problem);
+}
+
+/* What s3once_locks_open has made so far, but for the events. */
+static void destroy(struct s3once_locks *locks)
+{
+	leases_free(locks->leases);
+	for (unsigned i = 0; i < locks->locked.n_idle; i++)
+		store_conn_free(locks->locked.idle[i]);
+	store_close(locks->store);
+	http_shared_free(locks->http);
+	aws_settings_free(locks->aws);
+	pthread_cond_destroy(&locks->closing);
+	pthread_mutex_destroy(&locks->mutex);
+	free(locks);
+}
+
+static struct s3once_locks *new_client(void)
+{
+	struct s3once_locks *locks = calloc(1, sizeof *locks);
+	if (!locks)
+		return NULL;
+	pthread_mutex_init(&locks->mutex, NULL);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&locks->closing, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	return locks;
+}
+
+int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_locks **ret_locks,
+	struct s3once_lock_error *ret)
+{
+	struct problem problem = {0};
+	struct s3once_locks *locks = new_client();
+	if (!locks)
+		return lock_error(ret, -ENOMEM, "out of memory");
+	int error = understand(locks, options, ret);
+	if (error) {
+		destroy(locks);
+		return error;
+	}
+	error = make_directory(locks, options->observations);
+	if (!error)
+		error = aws_global_init();
+	if (!error)
+		error = open_store(locks, options, &problem);
+	if (!error)
+		error = leases_new(locks->store, LOCK_BEATS, &locks->leases);
+	if (!error)
+		error = lock_events_init(&locks->events, options->callback, options->callback_arg);
+	if (error) {
+		if (!problem.text[0])
+			problem_set(&problem, "the locks cannot be opened: %s", strerror(-error));
+		destroy(locks);
+		return lock_failed(
+			ret, error == -ENOMEM || error == -EINVAL ? error : -EIO, &problem);
+	}
+	*ret_locks = locks;
+	return 0;
+}
+
+void s3once_locks_free(struct s3once_locks *locks)
+{
+	if (!locks)
+		return;
+	lock_events_stop(&locks->events);
+	s3once_locks_close(locks, 1, 0, NULL);
+	while (locks->locked.first)
+		s3once_lock_free(locks->locked.first);
+	lock_events_clear(&locks->events);
+	destroy(locks);
+}
+
+int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_table *table,
+	int *ret_created, struct s3once_lock_error *ret)
+{
+	bool created = false, ttl = false;
+	struct problem problem = {0};
+	if (ret)
+		*ret = (struct s3once_lock_error){0};
+	*ret_created = 0;
+	if (locks->is_sqlite)
+		return 0;
+	if (table->ttl_name && locks->dialect == dialect_of(S3ONCE_LOCK_GO))
+		return lock_error(ret, -EINVAL,
+			"no time to live in a go table: its client copies unknown attributes to new "
+			"rows without refreshing them");
+	const struct table_making making = {
+		.table = locks->table,
+		.terms = {.read_units = table->read_units,
+			.write_units = table->write_units,
+			.tags = table->tags},
+		.what = "these locks",
+		.ttl_name = table->ttl_name,
+		.timeout_ms = table->timeout_ms ? table->timeout_ms : INIT_MOST_MS,
+	};
+	if (table_make(locks->aws, locks->http, &making, &created, &ttl, &problem) != OUTCOME_OK)
+		return lock_failed(ret, -EIO, &problem);
+	*ret_created = created;
+	if (table->ttl_name && !ttl)
+		lock_error(ret, 0, "this server has no time to live");
+	return 0;
+}
+
+const char *s3once_locks_requests(const struct s3once_locks *locks, size_t i, uint64_t *ret_count)
+{
+	unsigned long count = 0;
+	const char *name = locks->store->ops->kind(locks->store, i, &count);
+	*ret_count = count;
+	return name;
+}
+
+struct store_conn *lock_conn_get(struct s3once_locks *locks)
+{
+	struct store_conn *conn = NULL;
+	pthread_mutex_lock(&locks->mutex);
+	if (locks->locked.n_idle)
+		conn = locks->locked.idle[--locks->locked.n_idle];
+	pthread_mutex_unlock(&locks->mutex);
+	if (!conn && store_conn_new(locks->store, &conn))
+		return NULL;
+	return conn;
+}
+
+void lock_conn_put(struct s3once_locks *locks, struct store_conn *conn)
+{
+	pthread_mutex_lock(&locks->mutex);
+	const bool keep = locks->locked.n_idle < LOCK_CONNS;
+	if (keep)
+		locks->locked.idle[locks->locked.n_idle++] = conn;
+	pthread_mutex_unlock(&locks->mutex);
+	if (!keep)
+		store_conn_free(conn);
+}
+
+static bool is_closed(void *arg)
+{
+	return atomic_load(&((struct s3once_locks *)arg)->closed);
+}
+
+struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns)
+{
+	return (struct call_limits){
+		.deadline_ns = deadline_ns, .abandon = is_closed, .abandon_arg = locks};
+}

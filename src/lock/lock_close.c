@@ -1,0 +1,92 @@
+#include "base/clock.h"
+#include "base/thread.h"
+#include "lock/lock_client.h"
+#include <errno.h>
+#include <string.h>
+
+#define CLOSE_THREADS 16
+#define LEAST_NS      (NS_PER_S / 2) /* for one release of the first round */
+
+/* A round of releases, several at once, so that none that hangs delays the others for long. */
+struct round {
+	uint64_t deadline_ns, each_ns; /* each_ns: the most for one */
+	pthread_mutex_t mutex;
+	struct {
+		struct s3once_lock *next;
+		int result;
+		struct s3once_lock_error error;
+	} locked;
+};
+
+static struct s3once_lock *take(struct round *round)
+{
+	pthread_mutex_lock(&round->mutex);
+	struct s3once_lock *lock = round->locked.next;
+	while (lock && atomic_load(&lock->settled))
+		lock = lock->next;
+	round->locked.next = lock ? lock->next : NULL;
+	pthread_mutex_unlock(&round->mutex);
+	return lock;
+}
+
+static void *give_up_all(void *arg)
+{
+	struct round *round = arg;
+	struct s3once_lock *lock;
+	while ((lock = take(round))) {
+		struct s3once_lock_error error = {0};
+		uint64_t until_ns = clock_boot_ns() + round->each_ns;
+		if (until_ns > round->deadline_ns)
+			until_ns = round->deadline_ns;
+		int r = lock_give_up(lock, until_ns, &error);
+		if (!r || r == -ESTALE)
+			continue;
+		pthread_mutex_lock(&round->mutex);
+		round->locked.result = r;
+		round->locked.error = error;
+		pthread_mutex_unlock(&round->mutex);
+	}
+	return NULL;
+}
+
+static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t each_ns,
+	struct s3once_lock_error *ret)
+{
+	struct round round = {.deadline_ns = deadline_ns, .each_ns = each_ns};
+	pthread_t threads[CLOSE_THREADS];
+	unsigned n = 0;
+	round.locked.next = first;
+	pthread_mutex_init(&round.mutex, NULL);
+	for (struct s3once_lock *lock = first; lock && n < CLOSE_THREADS; lock = lock->next)
+		if (lock->next && !thread_start(&threads[n], give_up_all, &round))
+			n++;
+	give_up_all(&round);
+	while (n)
+		pthread_join(threads[--n], NULL);
+	pthread_mutex_destroy(&round.mutex);
+	if (round.locked.result && ret)
+		*ret = round.locked.error;
+	return round.locked.result;
+}
+
+int s3once_locks_close(
+	struct s3once_locks *locks, int keep, uint64_t timeout_ms, struct s3once_lock_error *ret)
+{
+	const uint64_t most_ns =
+		timeout_ms < LOCK_DAY_MS ? timeout_ms * NS_PER_MS : LOCK_DAY_MS * NS_PER_MS;
+	const uint64_t deadline_ns = clock_boot_ns() + most_ns;
+	pthread_mutex_lock(&locks->mutex);
+	atomic_store(&locks->closed, true);
+	pthread_cond_broadcast(&locks->closing);
+	struct s3once_lock *first = locks->locked.first;
+	pthread_mutex_unlock(&locks->mutex);
+	/* Handles are freed by their user alone, who is not doing so now. */
+	if (keep) {
+		for (struct s3once_lock *lock = first; lock; lock = lock->next)
+			lease_stop(lock->lease);
+		return 0;
+	}
+	const uint64_t each_ns = most_ns / 16 > LEAST_NS ? most_ns / 16 : LEAST_NS;
+	int r = run_round(first, deadline_ns, each_ns, ret);
+	return r && clock_boot_ns() < deadline_ns ? run_round(first, deadline_ns, most_ns, ret) : r;
+}

@@ -1,0 +1,155 @@
+#include "base/log.h"
+#include "base/thread.h"
+#include "lock/lock_client.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct lock_event {
+	struct lock_event *next;
+	enum s3once_lock_event_type type;
+	struct s3once_lock *lock;
+	char key[LOCK_KEY_MAX + 1], sort[LOCK_KEY_MAX + 1];
+	char text[LEASE_TEXT_MAX], owner[LEASE_TEXT_MAX];
+};
+
+static const enum s3once_lock_event_type types[] = {
+	[LEASE_SUSPECT] = S3ONCE_LOCK_SUSPECT,
+	[LEASE_RECOVERED] = S3ONCE_LOCK_RECOVERED,
+	[LEASE_EXPIRED] = S3ONCE_LOCK_EXPIRED,
+	[LEASE_LOST] = S3ONCE_LOCK_LOST,
+	[LEASE_OUTAGE] = S3ONCE_LOCK_OUTAGE,
+};
+
+void lock_events_tell(void *arg, enum lease_event event, const char *text, const char *owner)
+{
+	struct s3once_lock *lock = arg;
+	struct lock_events *events = &lock->locks->events;
+	struct lock_event *e = calloc(1, sizeof *e);
+	if (!e) {
+		log_error("lock %.100s: %s (and no memory to tell of it)", lock->key, text);
+		return;
+	}
+	e->type = types[event];
+	if (event != LEASE_OUTAGE) {
+		e->lock = lock;
+		memcpy(e->key, lock->key, sizeof e->key);
+		memcpy(e->sort, lock->sort, sizeof e->sort);
+	}
+	snprintf(e->text, sizeof e->text, "%s", text);
+	snprintf(e->owner, sizeof e->owner, "%s", owner);
+	pthread_mutex_lock(&events->mutex);
+	*(events->locked.first ? &events->locked.last->next : &events->locked.first) = e;
+	events->locked.last = e;
+	if (events->fd >= 0)
+		eventfd_write(events->fd, 1);
+	pthread_cond_signal(&events->came);
+	pthread_mutex_unlock(&events->mutex);
+}
+
+static struct lock_event *pop_locked(struct lock_events *events)
+{
+	struct lock_event *e = events->locked.first;
+	if (e)
+		events->locked.first = e->next;
+	eventfd_t n;
+	if (events->fd >= 0 && e && !events->locked.first)
+		eventfd_read(events->fd, &n);
+	return e;
+}
+
+static void hand_out(struct lock_event *e, s3once_lock_callback *callback, void *arg)
+{
+	const struct s3once_lock_event event = {
+		.type = e->type,
+		.lock = e->lock,
+		.key = e->key,
+		.sort_key = e->sort,
+		.text = e->text,
+		.owner = e->owner,
+	};
+	callback(arg, &event);
+	free(e);
+}
+
+static void *tell_all(void *arg)
+{
+	struct lock_events *events = arg;
+	pthread_mutex_lock(&events->mutex);
+	while (!events->locked.stopping) {
+		struct lock_event *e = pop_locked(events);
+		if (!e) {
+			pthread_cond_wait(&events->came, &events->mutex);
+			continue;
+		}
+		pthread_mutex_unlock(&events->mutex);
+		hand_out(e, events->callback, events->callback_arg);
+		pthread_mutex_lock(&events->mutex);
+	}
+	pthread_mutex_unlock(&events->mutex);
+	return NULL;
+}
+
+int lock_events_init(struct lock_events *events, s3once_lock_callback *callback, void *callback_arg)
+{
+	*events =
+		(struct lock_events){.fd = -1, .callback = callback, .callback_arg = callback_arg};
+	pthread_mutex_init(&events->mutex, NULL);
+	pthread_cond_init(&events->came, NULL);
+	if (!callback) {
+		events->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		return events->fd < 0 ? -errno : 0;
+	}
+	int error = thread_start(&events->thread, tell_all, events);
+	if (error)
+		events->callback = NULL;
+	return error;
+}
+
+void lock_events_stop(struct lock_events *events)
+{
+	pthread_mutex_lock(&events->mutex);
+	events->locked.stopping = true;
+	pthread_cond_signal(&events->came);
+	pthread_mutex_unlock(&events->mutex);
+	if (events->callback)
+		pthread_join(events->thread, NULL);
+	events->callback = NULL;
+}
+
+void lock_events_clear(struct lock_events *events)
+{
+	for (struct lock_event *e; (e = pop_locked(events));)
+		free(e);
+	if (events->fd >= 0)
+		close(events->fd);
+	pthread_cond_destroy(&events->came);
+	pthread_mutex_destroy(&events->mutex);
+}
+
+void lock_events_forget(struct lock_events *events, const struct s3once_lock *lock)
+{
+	pthread_mutex_lock(&events->mutex);
+	for (struct lock_event *e = events->locked.first; e; e = e->next)
+		if (e->lock == lock)
+			e->lock = NULL;
+	pthread_mutex_unlock(&events->mutex);
+}
+
+int s3once_locks_event_fd(const struct s3once_locks *locks)
+{
+	return locks->events.fd;
+}
+
+int s3once_locks_next_event(struct s3once_locks *locks, s3once_lock_callback *callback, void *arg)
+{
+	pthread_mutex_lock(&locks->events.mutex);
+	struct lock_event *e = pop_locked(&locks->events);
+	pthread_mutex_unlock(&locks->events.mutex);
+	if (e)
+		hand_out(e, callback, arg);
+	return e != NULL;
+}

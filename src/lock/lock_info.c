@@ -1,0 +1,223 @@
+#include "base/clock.h"
+#include "base/quote.h"
+#include "lock/lock_client.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXTRAS_MAX 64
+
+static size_t extras_of(const struct s3once_locks *locks, const struct item *item,
+	struct s3once_lock_attribute ret[static EXTRAS_MAX])
+{
+	size_t n = 0;
+	for (size_t i = 0; i < item->count && n < EXTRAS_MAX; i++) {
+		const struct attribute *a = &item->attributes[i];
+		if (a->type == VALUE_STRING && !lock_owns(locks, a->name))
+			ret[n++] = (struct s3once_lock_attribute){a->name, a->value};
+	}
+	return n;
+}
+
+static struct s3once_lock_info info_of(
+	const struct lock_row *row, const char *key, const char *sort, uint64_t unchanged_ns)
+{
+	return (struct s3once_lock_info){
+		.key = key,
+		.sort_key = sort,
+		.owner = row->owner,
+		.version = row->version,
+		.held = row->state != ROW_FREE,
+		.understood = row->state != ROW_UNREADABLE,
+		.why = row->why,
+		.lease_ms = row->state == ROW_HELD ? row->lease_ms : 0,
+		.unchanged_ms = unchanged_ns / NS_PER_MS,
+		.token = row->token,
+		.expires_s = row->expires_s,
+		.data = row->data ? row->data->value : NULL,
+		.data_bytes = row->data ? row->data->n : 0,
+	};
+}
+
+static const char *sort_or_default(const struct s3once_locks *locks, const char *sort)
+{
+	if (sort)
+		return sort;
+	return locks->dialect->sk_default ? locks->dialect->sk_default : "";
+}
+
+/* A dlm row by its slot, which its user gives as sort key; all others by theirs. */
+static int find_key(const struct s3once_locks *locks, const char *key, const char *sort,
+	struct lock_key *ret_key, struct s3once_lock_error *ret)
+{
+	unsigned slot = 0;
+	if (atomic_load(&locks->closed))
+		return lock_error(ret, -ECANCELED, "the client was closed");
+	if (locks->dialect->sk_is_slot && sort) {
+		if (!*sort || sort[strspn(sort, "0123456789")] || strlen(sort) > 3)
+			return lock_error(ret, -EINVAL,
+				"'%s': the sort key of a dlm lock is its slot, 0 to 999",
+				quote(sort).text);
+		for (const char *p = sort; *p; p++)
+			slot = slot * 10 + (unsigned)(*p - '0');
+		sort = NULL;
+	}
+	int r = lock_key_check(locks, key, sort, ret);
+	if (!r)
+		lock_key_of(locks, key, sort_or_default(locks, sort), slot, ret_key);
+	return r;
+}
+
+static uint64_t patience_ns(const struct s3once_locks *locks)
+{
+	return clock_boot_ns() +
+	       (locks->lease_ns > 10 * NS_PER_S ? locks->lease_ns : 10 * NS_PER_S);
+}
+
+int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sort_key,
+	s3once_lock_visitor *visitor, void *arg, struct s3once_lock_error *ret)
+{
+	struct lock_key row_key = {0};
+	struct item item = {0};
+	struct problem problem = {0};
+	int r = find_key(locks, key, sort_key, &row_key, ret);
+	struct store_conn *conn = r ? NULL : lock_conn_get(locks);
+	if (!conn)
+		return r ? r : lock_error(ret, -ENOMEM, "out of memory or descriptors");
+	const struct call_limits limits = lock_limits(locks, patience_ns(locks));
+	enum outcome o = conn->store->ops->get(conn, row_key.key, true, &limits, &item, &problem);
+	const uint64_t now_ns = clock_boot_ns(); /* after the reply */
+	lock_conn_put(locks, conn);
+	if (o == OUTCOME_OK) {
+		const struct lock_row row = dialect_read(locks->dialect, &item);
+		uint64_t unchanged_ns = 0;
+		if (row.state == ROW_HELD)
+			unchanged_ns = lock_observe(locks, row_key.key, row.version, now_ns);
+		struct s3once_lock_attribute extras[EXTRAS_MAX];
+		struct s3once_lock_info info =
+			info_of(&row, key, sort_or_default(locks, sort_key), unchanged_ns);
+		info.attributes = extras;
+		info.n_attributes = extras_of(locks, &item, extras);
+		r = visitor(arg, &info);
+	} else if (o == OUTCOME_ABSENT) {
+		r = lock_error(ret, -ENOENT, "there is no such lock");
+	} else {
+		r = lock_failed(ret, -EIO, &problem);
+	}
+	item_clear(&item);
+	return r;
+}
+
+struct listing {
+	const struct s3once_locks *locks;
+	const char *prefix;
+	s3once_lock_visitor *visitor;
+	void *arg;
+	int r;
+};
+
+static int list_row(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct listing *listing = arg;
+	char key[2 * LOCK_KEY_MAX + 40];
+	const char *sort = sk ? sk : "";
+	snprintf(key, sizeof key, "%s", pk);
+	if (listing->locks->is_sqlite) {
+		snprintf(key, sizeof key, "%s", sort);
+		const char *separator = strchr(sort, 1);
+		sort = separator ? separator + 1 : "";
+		key[strcspn(key, "\x01")] = 0;
+	} else if (!strncmp(pk, LOCK_COUNTER_PREFIX, strlen(LOCK_COUNTER_PREFIX))) {
+		return 0;
+	}
+	if (strncmp(key, listing->prefix, strlen(listing->prefix)))
+		return 0;
+	const struct lock_row row = dialect_read(listing->locks->dialect, item);
+	struct s3once_lock_attribute extras[EXTRAS_MAX];
+	struct s3once_lock_info info = info_of(&row, key, sort, 0);
+	info.attributes = extras;
+	info.n_attributes = extras_of(listing->locks, item, extras);
+	listing->r = listing->visitor(listing->arg, &info);
+	return listing->r;
+}
+
+/* A page of a file's locks begins after the last row of the one before. */
+struct page {
+	struct listing *listing;
+	char after[2 * LOCK_KEY_MAX + 40];
+};
+
+static int page_row(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct page *page = arg;
+	snprintf(page->after, sizeof page->after, "%s", sk);
+	return list_row(page->listing, pk, sk, item);
+}
+
+static enum outcome list_file(struct store_conn *conn, struct listing *listing,
+	const struct call_limits *limits, struct problem *problem)
+{
+	struct page page = {.listing = listing};
+	bool more = true;
+	enum outcome o = OUTCOME_OK;
+	snprintf(page.after, sizeof page.after, "%s", listing->prefix);
+	for (bool first = true; more && o == OUTCOME_OK; first = false) {
+		char from[sizeof page.after];
+		memcpy(from, page.after, sizeof from);
+		const struct dynamodb_range range = {
+			.pk = "lock", .from = from, .after = !first, .consistent = true};
+		o = conn->store->ops->query(conn, &range, limits, page_row, &page, &more, problem);
+	}
+	return o;
+}
+
+int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock_visitor *visitor,
+	void *arg, struct s3once_lock_error *ret)
+{
+	struct listing listing = {locks, prefix ? prefix : "", visitor, arg, 0};
+	struct problem problem = {0};
+	if (atomic_load(&locks->closed))
+		return lock_error(ret, -ECANCELED, "the client was closed");
+	struct store_conn *conn = lock_conn_get(locks);
+	if (!conn)
+		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
+	const struct call_limits limits = lock_limits(locks, 0);
+	enum outcome o = locks->is_sqlite ? list_file(conn, &listing, &limits, &problem)
+					  : conn->store->ops->scan(
+						    conn, &limits, list_row, &listing, &problem);
+	lock_conn_put(locks, conn);
+	if (listing.r)
+		return listing.r;
+	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
+}
+
+int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *sort_key,
+	const char *if_version, struct s3once_lock_error *ret)
+{
+	struct lock_key row_key;
+	struct item present = {0};
+	struct problem problem = {0};
+	int r = find_key(locks, key, sort_key, &row_key, ret);
+	struct store_conn *conn = r ? NULL : lock_conn_get(locks);
+	if (!conn)
+		return r ? r : lock_error(ret, -ENOMEM, "out of memory or descriptors");
+	const struct lock_giving giving = {locks, row_key.key, if_version, "", NULL};
+	const struct call_limits limits = lock_limits(locks, patience_ns(locks));
+	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
+	lock_conn_put(locks, conn);
+	const struct lock_row row = dialect_read(locks->dialect, &present);
+	if (o == OUTCOME_REFUSED && row.state != ROW_FREE) {
+		lock_held(ret, -EAGAIN, &row);
+		if (*row.version)
+			r = lock_error(ret, -EAGAIN, "the row has another version now: %s",
+				quote(row.version).text);
+		else
+			r = lock_error(ret, -EAGAIN,
+				"the row has no version by which its holder could be meant: if nobody "
+				"holds it, delete it in the table");
+	} else if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
+		r = lock_failed(ret, -EIO, &problem);
+	}
+	item_clear(&present);
+	return r;
+}

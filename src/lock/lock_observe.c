@@ -1,0 +1,90 @@
+#include "base/checksum.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "lock/lock_client.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A name that an observation can have for anything: half a SHA-256. Of n strings, each with its
+ * end. */
+static void name_of(const char *const *strings, size_t n, char ret[static ID_CHARS + 1])
+{
+	struct digest digest;
+	struct sums sums;
+	*ret = 0;
+	if (digest_init(&digest, DIGEST_SHA256))
+		return;
+	for (size_t i = 0; i < n; i++)
+		digest_update(&digest, strings[i], strlen(strings[i]) + 1);
+	digest_finish(&digest, &sums);
+	digest_clear(&digest);
+	hex_encode(sums.sha256, ID_CHARS / 2, ret);
+}
+
+static void row_name(
+	const struct s3once_locks *locks, struct item_key key, char ret[static ID_CHARS + 1])
+{
+	const char *const words[] = {locks->table_name,
+		locks->aws ? locks->aws->dynamodb_endpoint : "", key.pk, key.sk ? key.sk : ""};
+	name_of(words, sizeof words / sizeof *words, ret);
+}
+
+/* One file a row, so that processes never write over what another has seen of a different one. */
+static void file_of(const struct s3once_locks *locks, const char *row, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s/%s", locks->observations, row);
+}
+
+static void load(const struct s3once_locks *locks, struct observation *seen)
+{
+	char path[4200];
+	struct observer kept = {0};
+	file_of(locks, seen->session, path, sizeof path);
+	observer_load(&kept, path);
+	if (kept.n && !strcmp(kept.list[0].session, seen->session))
+		*seen = kept.list[0];
+}
+
+static void save(const struct s3once_locks *locks, const struct observation *seen)
+{
+	char path[4200];
+	struct observer kept = {.n = 1};
+	file_of(locks, seen->session, path, sizeof path);
+	kept.list[0] = *seen;
+	observer_save(&kept, path);
+}
+
+uint64_t lock_observe(
+	struct s3once_locks *locks, struct item_key key, const char *version, uint64_t now_ns)
+{
+	char row[ID_CHARS + 1], now[ID_CHARS + 1];
+	row_name(locks, key, row);
+	name_of(&version, 1, now);
+	if (!*row || !*now)
+		return 0;
+	pthread_mutex_lock(&locks->mutex);
+	struct observation *seen = observer_of(&locks->locked.observer, row);
+	if (!*seen->version && *locks->observations)
+		load(locks, seen);
+	const bool is_new = strcmp(seen->version, now) != 0;
+	const uint64_t unchanged_ns = observer_note(seen, now, now_ns);
+	seen->asked_ns = now_ns;
+	if (is_new && *locks->observations)
+		save(locks, seen);
+	pthread_mutex_unlock(&locks->mutex);
+	return unchanged_ns;
+}
+
+void lock_unobserve(struct s3once_locks *locks, struct item_key key)
+{
+	char row[ID_CHARS + 1], path[4200];
+	row_name(locks, key, row);
+	pthread_mutex_lock(&locks->mutex);
+	*observer_of(&locks->locked.observer, row)->version = 0;
+	pthread_mutex_unlock(&locks->mutex);
+	if (*locks->observations && *row) {
+		file_of(locks, row, path, sizeof path);
+		unlink(path);
+	}
+}

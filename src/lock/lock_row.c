@@ -1,0 +1,245 @@
+#include "base/clock.h"
+#include "lock/lock_client.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CHANGES_MAX 40
+
+void lock_key_of(const struct s3once_locks *locks, const char *key, const char *sort, unsigned slot,
+	struct lock_key *ret)
+{
+	char number[16] = "";
+	const bool slot_in_key = slot && !locks->dialect->sk_is_slot;
+	if (slot_in_key)
+		snprintf(number, sizeof number, "#%u", slot);
+	if (locks->is_sqlite) {
+		snprintf(ret->pk, sizeof ret->pk, "lock");
+		snprintf(ret->sk, sizeof ret->sk, "%s%s%s%s", key, number, *sort ? "\x01" : "",
+			sort);
+	} else {
+		snprintf(ret->pk, sizeof ret->pk, "%s%s", key, number);
+		if (locks->dialect->sk_is_slot)
+			snprintf(ret->sk, sizeof ret->sk, "%u", slot);
+		else
+			snprintf(ret->sk, sizeof ret->sk, "%s", sort);
+	}
+	const bool has_sk = locks->is_sqlite || locks->table.sk_name;
+	ret->key = (struct item_key){ret->pk, has_sk ? ret->sk : NULL};
+}
+
+void lock_counter_of(
+	const struct s3once_locks *locks, const char *key, const char *sort, struct lock_key *ret)
+{
+	char counter[LOCK_KEY_MAX + 20];
+	snprintf(counter, sizeof counter, LOCK_COUNTER_PREFIX "%s", key);
+	lock_key_of(locks, locks->is_sqlite ? key : counter, sort, 0, ret);
+	if (locks->is_sqlite)
+		snprintf(ret->pk, sizeof ret->pk, "lock-token");
+}
+
+bool lock_version_is_of(const char *version, const char *id)
+{
+	const size_t n = strlen(id);
+	return !strncmp(version, id, n) && (version[n] == '.' || !version[n]);
+}
+
+/* A dialect's attributes as changes. */
+static size_t changes_of(const struct item *item, struct change *ret)
+{
+	for (size_t i = 0; i < item->count; i++)
+		ret[i] = (struct change){item->attributes[i].name, item->attributes[i].type,
+			item->attributes[i].value, item->attributes[i].n};
+	return item->count;
+}
+
+static enum outcome out_of_memory(struct problem *ret_problem)
+{
+	problem_set(ret_problem, "out of memory");
+	return OUTCOME_LOCAL;
+}
+
+static int set_all(const struct lock_take *take, struct item *ret)
+{
+	const struct s3once_lock *lock = take->lock;
+	const struct s3once_lock_request *request = take->request;
+	const struct lock_write write = {
+		.owner = lock->owner,
+		.version = take->version,
+		.lease_ms = lease_length_ns(lock->lease) / NS_PER_MS,
+		.now_s = store_time_s(lock->locks->store),
+		.data = request->data,
+		.data_bytes = request->data_bytes,
+	};
+	int error = dialect_acquire(lock->locks->dialect, &write, ret);
+	for (size_t i = 0; i < request->n_attributes && !error; i++)
+		error = item_set_string(
+			ret, request->attributes[i].name, request->attributes[i].value);
+	return error;
+}
+
+enum outcome lock_row_take(struct store_conn *conn, const struct lock_take *take,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	const struct s3once_locks *locks = take->lock->locks;
+	const struct dialect *dialect = locks->dialect;
+	struct item set = {0};
+	struct change changes[CHANGES_MAX];
+	char now[24];
+	snprintf(now, sizeof now, "%lld", (long long)store_time_s(locks->store));
+	if (set_all(take, &set)) {
+		item_clear(&set);
+		return out_of_memory(ret_problem);
+	}
+	size_t n = changes_of(&set, changes);
+	if (dialect->released)
+		changes[n++] = (struct change){dialect->released, VALUE_STRING, NULL, 0};
+	/* Of a version that stays, its holder may have moved the end since we looked. */
+	const struct condition as_seen[] = {
+		{dialect->version, CONDITION_EQUALS, VALUE_STRING, take->seen},
+		{dialect->expires, CONDITION_AT_MOST, VALUE_NUMBER, now}};
+	const struct condition is_free = {dialect->released, CONDITION_EQUALS, VALUE_STRING, "1"};
+	const struct taking taking = {
+		.changes = changes,
+		.n_changes = n,
+		.conditions = take->seen ? as_seen : &is_free,
+		.n_conditions = take->seen ? 1 + dialect->by_wall_clock : dialect->released != NULL,
+		.or_absent = !take->seen,
+		.count = take->lock->tokens == S3ONCE_LOCK_TOKENS_ROW ? DIALECT_TOKEN : NULL,
+	};
+	struct lock_key key;
+	lock_key_of(locks, take->lock->key, take->lock->sort, take->lock->slot, &key);
+	enum outcome o = conn->store->ops->take(conn, key.key, &taking, limits, ret, ret_problem);
+	const char *version = item_string(ret, dialect->version);
+	if (o == OUTCOME_REFUSED && version && !strcmp(version, take->version))
+		o = OUTCOME_OK; /* our own write, whose reply was lost */
+	item_clear(&set);
+	return o;
+}
+
+enum outcome lock_row_count(struct store_conn *conn, const struct s3once_lock *lock,
+	const struct call_limits *limits, uint64_t *ret_token, struct problem *ret_problem)
+{
+	const struct taking counting = {.or_absent = true, .count = DIALECT_TOKEN};
+	struct lock_key key;
+	struct item item = {0};
+	int64_t token = 0;
+	lock_counter_of(lock->locks, lock->key, lock->sort, &key);
+	/* Sent again after a lost reply it counts twice: a number is left out, none is given twice.
+	 */
+	enum outcome o =
+		conn->store->ops->take(conn, key.key, &counting, limits, &item, ret_problem);
+	if (o == OUTCOME_OK && (item_number(&item, DIALECT_TOKEN, &token) || token <= 0)) {
+		problem_set(ret_problem, "the token counter beside the lock is damaged");
+		o = OUTCOME_SETUP;
+	}
+	if (o == OUTCOME_OK)
+		*ret_token = (uint64_t)token;
+	item_clear(&item);
+	return o;
+}
+
+static enum outcome give_version(struct store_conn *conn, const struct lock_giving *giving,
+	const char *version, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
+{
+	const struct s3once_locks *locks = giving->locks;
+	const struct condition as_seen = {
+		locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, version};
+	if (!locks->by_mark)
+		return conn->store->ops->remove(
+			conn, giving->key, &as_seen, 1, limits, ret_present, ret_problem);
+	struct item set = {0};
+	struct change changes[CHANGES_MAX];
+	if (dialect_release(locks->dialect, &set)) {
+		item_clear(&set);
+		return out_of_memory(ret_problem);
+	}
+	enum outcome o = conn->store->ops->update(conn, giving->key, changes,
+		changes_of(&set, changes), &as_seen, 1, limits, ret_present, ret_problem);
+	item_clear(&set);
+	return o;
+}
+
+enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *giving,
+	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem)
+{
+	enum outcome o =
+		give_version(conn, giving, giving->version, limits, ret_present, ret_problem);
+	if (o != OUTCOME_REFUSED)
+		return o;
+	/* Gone, or free with our version: an earlier try of ours did it. */
+	struct lock_row row = dialect_read(giving->locks->dialect, ret_present);
+	if (item_is_empty(ret_present) || (row.state == ROW_FREE && giving->id &&
+						  lock_version_is_of(row.version, giving->id)))
+		return OUTCOME_OK;
+	if (!*giving->or_version || strcmp(row.version, giving->or_version))
+		return o;
+	item_clear(ret_present);
+	return give_version(conn, giving, giving->or_version, limits, ret_present, ret_problem);
+}
+
+/* The heartbeat of a handle. */
+
+static const char *item_text(const struct item *item, const char *name)
+{
+	const struct attribute *found = name ? item_find(item, name) : NULL;
+	return found ? found->value : NULL;
+}
+
+static enum outcome renew(void *arg, struct store_conn *conn, const struct lease_try *try,
+	struct item *ret_row, struct problem *ret_problem)
+{
+	const struct s3once_lock *lock = arg;
+	const struct s3once_locks *locks = lock->locks;
+	const struct lock_write write = {
+		.version = try->next,
+		.lease_ms = try->lease_ns / NS_PER_MS,
+		.now_s = store_time_s(locks->store),
+	};
+	struct item set = {0};
+	struct change changes[CHANGES_MAX];
+	if (dialect_renew(locks->dialect, &write, &set)) {
+		item_clear(&set);
+		return out_of_memory(ret_problem);
+	}
+	size_t n = changes_of(&set, changes);
+	for (size_t i = 0; i < try->n_changes; i++)
+		changes[n++] = try->changes[i];
+	/* Where the version stays, one that comes late must not bring the end nearer. */
+	const char *expires = item_text(&set, locks->dialect->expires);
+	const struct condition ours[] = {
+		{locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, try->version},
+		expires && locks->dialect->version_is_fixed
+			? (struct condition){locks->dialect->expires, CONDITION_AT_MOST,
+				  VALUE_NUMBER, expires}
+			: (struct condition){
+				  locks->dialect->released, CONDITION_ABSENT, VALUE_STRING, NULL}};
+	struct lock_key key;
+	lock_key_of(locks, lock->key, lock->sort, lock->slot, &key);
+	enum outcome o = conn->store->ops->update(conn, key.key, changes, n, ours,
+		ours[1].name ? 2 : 1, try->limits, ret_row, ret_problem);
+	item_clear(&set);
+	return o;
+}
+
+static const char *whose(void *arg, const struct item *item, char ret_why[static LEASE_TEXT_MAX],
+	char ret_owner[static LEASE_TEXT_MAX])
+{
+	const struct s3once_lock *lock = arg;
+	const struct lock_row row = dialect_read(lock->locks->dialect, item);
+	const bool ours = lock_version_is_of(row.version, lock->id) && row.state != ROW_FREE;
+	const char *why = "another took it over: its row had not changed for a whole lease";
+	if (item_is_empty(item))
+		why = "its row was deleted";
+	else if (row.state == ROW_FREE)
+		why = "another released it";
+	else if (ours)
+		why = "another process goes on with this lock";
+	else
+		snprintf(ret_owner, LEASE_TEXT_MAX, "%s", row.owner);
+	snprintf(ret_why, LEASE_TEXT_MAX, "%s", why);
+	return ours ? row.version : NULL;
+}
+
+const struct lease_ops lock_lease_ops = {.renew = renew, .whose = whose, .tell = lock_events_tell};

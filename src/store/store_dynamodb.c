@@ -1,0 +1,186 @@
+#include "store/store.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dynamodb_store {
+	struct store store;
+	struct dynamodb *db;
+	char *name, *pk_name, *sk_name;
+	struct table table;
+};
+
+struct dynamodb_store_conn {
+	struct store_conn conn;
+	struct dynamodb_conn *db;
+	const struct table *table;
+};
+
+struct table store_dynamodb_table(const char *name)
+{
+	return (struct table){.name = name, .pk_name = "pk", .sk_name = "sk"};
+}
+
+static struct dynamodb_store *store_of(const struct store *store)
+{
+	return (struct dynamodb_store *)(uintptr_t)store;
+}
+
+static struct dynamodb_store_conn *conn_of(struct store_conn *conn)
+{
+	return (struct dynamodb_store_conn *)conn;
+}
+
+static int conn_new(struct store *store, struct store_conn **ret)
+{
+	struct dynamodb_store_conn *conn = calloc(1, sizeof *conn);
+	int r = conn ? dynamodb_conn_new(store_of(store)->db, &conn->db) : -ENOMEM;
+
+	if (r) {
+		free(conn);
+		return r;
+	}
+	conn->conn.store = store;
+	conn->table = &store_of(store)->table;
+	*ret = &conn->conn;
+	return 0;
+}
+
+static void conn_free(struct store_conn *conn)
+{
+	dynamodb_conn_free(conn_of(conn)->db);
+	free(conn);
+}
+
+static enum outcome put(struct store_conn *conn, struct item_key key, const struct item *item,
+	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem)
+{
+	return dynamodb_put(conn_of(conn)->db, conn_of(conn)->table, key, item, conditions,
+		n_conditions, limits, ret_present, ret_problem);
+}
+
+static enum outcome update(struct store_conn *conn, struct item_key key,
+	const struct change *changes, size_t n_changes, const struct condition *conditions,
+	size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
+{
+	return dynamodb_update(conn_of(conn)->db, conn_of(conn)->table, key, changes, n_changes,
+		conditions, n_conditions, limits, ret_present, ret_problem);
+}
+
+static enum outcome take(struct store_conn *conn, struct item_key key, const struct taking *taking,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	return dynamodb_take(
+		conn_of(conn)->db, conn_of(conn)->table, key, taking, limits, ret, ret_problem);
+}
+
+static enum outcome remove_item(struct store_conn *conn, struct item_key key,
+	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem)
+{
+	return dynamodb_delete(conn_of(conn)->db, conn_of(conn)->table, key, conditions,
+		n_conditions, limits, ret_present, ret_problem);
+}
+
+static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	return dynamodb_get(
+		conn_of(conn)->db, conn_of(conn)->table, key, consistent, limits, ret, ret_problem);
+}
+
+static enum outcome get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
+	const struct call_limits *limits, item_visitor *each, void *arg,
+	struct problem *ret_problem)
+{
+	return dynamodb_get_many(
+		conn_of(conn)->db, conn_of(conn)->table, keys, n, limits, each, arg, ret_problem);
+}
+
+static enum outcome query(struct store_conn *conn, const struct dynamodb_range *range,
+	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
+{
+	return dynamodb_query(conn_of(conn)->db, conn_of(conn)->table, range, limits, each, arg,
+		ret_more, ret_problem);
+}
+
+static enum outcome scan(struct store_conn *conn, const struct call_limits *limits,
+	item_visitor *each, void *arg, struct problem *ret_problem)
+{
+	return dynamodb_scan(
+		conn_of(conn)->db, conn_of(conn)->table, limits, each, arg, ret_problem);
+}
+
+static int64_t time_s(const struct store *store)
+{
+	return service_time_s(dynamodb_service(store_of(store)->db));
+}
+
+static const char *kind(const struct store *store, size_t i, unsigned long *ret_count)
+{
+	return service_kind(dynamodb_service(store_of(store)->db), i, ret_count);
+}
+
+static void close_store(struct store *store)
+{
+	struct dynamodb_store *own = store_of(store);
+
+	dynamodb_close(own->db);
+	free(own->name);
+	free(own->pk_name);
+	free(own->sk_name);
+	free(own);
+}
+
+static const struct store_ops dynamodb_ops = {
+	.conn_new = conn_new,
+	.conn_free = conn_free,
+	.put = put,
+	.update = update,
+	.take = take,
+	.remove = remove_item,
+	.get = get,
+	.get_many = get_many,
+	.query = query,
+	.scan = scan,
+	.time_s = time_s,
+	.kind = kind,
+	.close = close_store,
+};
+
+int store_dynamodb_open_table(const struct aws_settings *settings, struct http_shared *http,
+	const struct table *table, struct store **ret, struct problem *ret_problem)
+{
+	struct dynamodb_store *store = calloc(1, sizeof *store);
+	int r = -ENOMEM;
+
+	if (store) {
+		store->store.ops = &dynamodb_ops;
+		store->name = strdup(table->name);
+		store->pk_name = strdup(table->pk_name);
+		store->sk_name = table->sk_name ? strdup(table->sk_name) : NULL;
+		store->table = (struct table){
+			store->name, store->pk_name, store->sk_name, table->sk_is_number};
+		if (store->name && store->pk_name && !store->sk_name == !table->sk_name)
+			r = dynamodb_open(settings, http, &store->db);
+	}
+	if (!r) {
+		*ret = &store->store;
+		return 0;
+	}
+	problem_set(ret_problem, "table %s: %s", table->name, strerror(-r));
+	if (store)
+		close_store(&store->store);
+	return r;
+}
+
+int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,
+	const char *table, struct store **ret, struct problem *ret_problem)
+{
+	const struct table ours = store_dynamodb_table(table);
+
+	return store_dynamodb_open_table(settings, http, &ours, ret, ret_problem);
+}

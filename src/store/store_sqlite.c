@@ -1,0 +1,304 @@
+#include "base/clock.h"
+#include "base/text.h"
+#include "store/state_folder.h"
+#include "store/store.h"
+#include "store/store_sqlite_file.h"
+#include "store/store_sqlite_queue.h"
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_BYTES (ITEMS_BATCH * (DOC_BYTES + 4096))
+
+static const char *const kinds[ITEMS_KINDS] = {
+	[ITEMS_PUT] = "Put",
+	[ITEMS_UPDATE] = "Update",
+	[ITEMS_TAKE] = "Take",
+	[ITEMS_DELETE] = "Delete",
+	[ITEMS_GET] = "Get",
+	[ITEMS_GET_MANY] = "BatchGet",
+	[ITEMS_QUERY] = "Query",
+};
+
+struct sqlite_store {
+	struct store store;
+	sqlite3 *db;
+	char *name;
+	struct sqlite_queue *queue;
+	atomic_ulong counts[ITEMS_KINDS];
+};
+
+struct sqlite_conn {
+	struct store_conn conn;
+	struct ticket ticket;
+};
+
+static struct sqlite_store *store_of(const struct store *store)
+{
+	return (struct sqlite_store *)(uintptr_t)store;
+}
+
+static struct ticket *ticket_of(struct store_conn *conn)
+{
+	return &((struct sqlite_conn *)conn)->ticket;
+}
+
+static int conn_new(struct store *store, struct store_conn **ret)
+{
+	struct sqlite_conn *conn = calloc(1, sizeof *conn);
+	int r = conn ? ticket_init(&conn->ticket) : -ENOMEM;
+
+	if (r) {
+		free(conn);
+		return r;
+	}
+	conn->conn.store = store;
+	*ret = &conn->conn;
+	return 0;
+}
+
+static void conn_free(struct store_conn *conn)
+{
+	ticket_clear(ticket_of(conn));
+	free(conn);
+}
+
+struct row {
+	struct item_key key;
+	const char *doc;
+};
+
+static struct row row_at(const char *pk)
+{
+	const char *sk = pk + strlen(pk) + 1;
+
+	return (struct row){{pk, sk}, sk + strlen(sk) + 1};
+}
+
+static enum outcome decode_row(struct row row, struct item *ret, struct problem *ret_problem)
+{
+	int r = doc_decode(row.key, row.doc, ret);
+
+	return r ? doc_failure(row.key, r, ret_problem) : OUTCOME_OK;
+}
+
+/* Hands the rows of an op out and frees them. The visitor may use the connection. */
+static enum outcome visit(
+	struct items_op *op, item_visitor *each, void *arg, struct problem *ret_problem)
+{
+	struct text rows = op->rows;
+	enum outcome outcome = OUTCOME_OK;
+	struct row row;
+
+	op->rows = TEXT(0);
+	for (size_t at = 0; at < rows.len && outcome == OUTCOME_OK;
+		at = (size_t)(row.doc - rows.data) + strlen(row.doc) + 1) {
+		struct item item = {0};
+		row = row_at(rows.data + at);
+		outcome = decode_row(row, &item, ret_problem);
+		if (outcome == OUTCOME_OK && each(arg, row.key.pk, row.key.sk, &item)) {
+			problem_set(ret_problem, "reading the marks was ended half-way");
+			outcome = OUTCOME_LOCAL;
+		}
+		item_clear(&item);
+	}
+	text_clear(&rows);
+	return outcome;
+}
+
+static enum outcome perform(struct store_conn *conn, const struct items_op *op,
+	const struct call_limits *limits, struct problem *ret_problem)
+{
+	struct sqlite_store *store = store_of(conn->store);
+	struct ticket *ticket = ticket_of(conn);
+
+	ticket->op = *op;
+	ticket->op.rows = TEXT(ROWS_BYTES);
+	atomic_fetch_add_explicit(&store->counts[op->kind], 1, memory_order_relaxed);
+	sqlite_queue_perform(store->queue, ticket, limits);
+	enum outcome outcome = ticket->op.outcome;
+	if (ret_problem && outcome != OUTCOME_OK) {
+		if (outcome == OUTCOME_REFUSED || outcome == OUTCOME_ABSENT)
+			problem_set(ret_problem, "%s: %s", store->name, outcome_name(outcome));
+		else
+			*ret_problem = ticket->op.problem;
+	}
+	return outcome;
+}
+
+/* The ops that answer with at most one item. */
+static enum outcome perform_single(struct store_conn *conn, const struct items_op *op,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	enum outcome outcome = perform(conn, op, limits, ret_problem);
+	struct text *rows = &ticket_of(conn)->op.rows;
+
+	if (rows->len && ret) {
+		enum outcome decoded = decode_row(row_at(rows->data), ret, ret_problem);
+		if (decoded != OUTCOME_OK)
+			outcome = decoded;
+	}
+	text_clear(rows);
+	return outcome;
+}
+
+static enum outcome put(struct store_conn *conn, struct item_key key, const struct item *item,
+	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem)
+{
+	char *doc = NULL;
+	int r = doc_encode(item, &doc);
+
+	if (r)
+		return doc_failure(key, r, ret_problem);
+	struct items_op op = {.kind = ITEMS_PUT,
+		.key = key,
+		.doc = doc,
+		.conditions = conditions,
+		.n_conditions = n_conditions};
+	enum outcome outcome = perform_single(conn, &op, limits, ret_present, ret_problem);
+	free(doc);
+	return outcome;
+}
+
+static enum outcome update(struct store_conn *conn, struct item_key key,
+	const struct change *changes, size_t n_changes, const struct condition *conditions,
+	size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
+{
+	struct items_op op = {.kind = ITEMS_UPDATE,
+		.key = key,
+		.changes = changes,
+		.n_changes = n_changes,
+		.conditions = conditions,
+		.n_conditions = n_conditions};
+
+	return perform_single(conn, &op, limits, ret_present, ret_problem);
+}
+
+static enum outcome take(struct store_conn *conn, struct item_key key, const struct taking *taking,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	struct items_op op = {.kind = ITEMS_TAKE, .key = key, .taking = taking};
+
+	return perform_single(conn, &op, limits, ret, ret_problem);
+}
+
+static enum outcome remove_item(struct store_conn *conn, struct item_key key,
+	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem)
+{
+	struct items_op op = {.kind = ITEMS_DELETE,
+		.key = key,
+		.conditions = conditions,
+		.n_conditions = n_conditions};
+
+	return perform_single(conn, &op, limits, ret_present, ret_problem);
+}
+
+static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	struct items_op op = {.kind = ITEMS_GET, .key = key};
+
+	return perform_single(conn, &op, limits, ret, ret_problem);
+}
+
+static enum outcome get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
+	const struct call_limits *limits, item_visitor *each, void *arg,
+	struct problem *ret_problem)
+{
+	enum outcome outcome = OUTCOME_OK;
+
+	for (size_t done = 0; done < n && outcome == OUTCOME_OK; done += ITEMS_BATCH) {
+		size_t batch = n - done < ITEMS_BATCH ? n - done : ITEMS_BATCH;
+		struct items_op op = {.kind = ITEMS_GET_MANY, .keys = keys + done, .n_keys = batch};
+		outcome = perform(conn, &op, limits, ret_problem);
+		if (outcome == OUTCOME_OK)
+			outcome = visit(&ticket_of(conn)->op, each, arg, ret_problem);
+	}
+	return outcome;
+}
+
+static enum outcome query(struct store_conn *conn, const struct dynamodb_range *range,
+	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
+{
+	struct items_op op = {.kind = ITEMS_QUERY, .range = range};
+	enum outcome outcome = perform(conn, &op, limits, ret_problem);
+
+	if (outcome == OUTCOME_OK) {
+		*ret_more = ticket_of(conn)->op.more;
+		outcome = visit(&ticket_of(conn)->op, each, arg, ret_problem);
+	}
+	return outcome;
+}
+
+static int64_t time_s(const struct store *store)
+{
+	return clock_wall_ns() / (int64_t)NS_PER_S;
+}
+
+static const char *kind(const struct store *store, size_t i, unsigned long *ret_count)
+{
+	if (i >= ITEMS_KINDS)
+		return NULL;
+	*ret_count = atomic_load_explicit(&store_of(store)->counts[i], memory_order_relaxed);
+	return kinds[i];
+}
+
+static void close_store(struct store *store)
+{
+	struct sqlite_store *sqlite = store_of(store);
+
+	sqlite_queue_free(sqlite->queue);
+	sqlite3_close(sqlite->db);
+	free(sqlite->name);
+	free(sqlite);
+}
+
+static const struct store_ops sqlite_ops = {
+	.conn_new = conn_new,
+	.conn_free = conn_free,
+	.put = put,
+	.update = update,
+	.take = take,
+	.remove = remove_item,
+	.get = get,
+	.get_many = get_many,
+	.query = query,
+	.time_s = time_s,
+	.kind = kind,
+	.close = close_store,
+};
+
+int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_problem)
+{
+	struct sqlite_store *store = calloc(1, sizeof *store);
+
+	if (!store) {
+		problem_set(ret_problem, "out of memory");
+		return -ENOMEM;
+	}
+	store->store.ops = &sqlite_ops;
+	int r = sqlite_file_open(path, &store->db, &store->name, ret_problem);
+	if (!r)
+		r = sqlite_queue_new(store->db, store->name, &store->queue, ret_problem);
+	if (r)
+		close_store(&store->store);
+	else
+		*ret = &store->store;
+	return r;
+}
+
+int store_sqlite_default_path(char **ret)
+{
+	char path[4096];
+	int error = state_path("marks.db", path, sizeof path);
+	if (error)
+		return error;
+	*ret = strdup(path);
+	return *ret ? 0 : -ENOMEM;
+}

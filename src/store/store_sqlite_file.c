@@ -1,0 +1,245 @@
+#include "store/store_sqlite_file.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "store/store.h"
+#include "store/store_sqlite_path.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define APPLICATION_ID 0x73336f6e /* "s3on" */
+#define LAYOUT         1
+#define NAME_MAX_BYTES 160
+#define TO_STRING_(x)  #x
+#define TO_STRING(x)   TO_STRING_(x)
+
+static char *shown_name(const char *path)
+{
+	struct text shown = TEXT(4 * NAME_MAX_BYTES + 4);
+	size_t n = strlen(path), skip = n > NAME_MAX_BYTES ? n - NAME_MAX_BYTES : 0;
+
+	if (skip)
+		text_add(&shown, "...");
+	while (skip && ((unsigned char)path[skip] & 0xc0) == 0x80)
+		skip++;
+	text_add_escaped(&shown, path + skip, n - skip);
+	return shown.error ? (text_clear(&shown), NULL) : shown.data;
+}
+
+enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct problem *ret_problem)
+{
+	int e = db ? sqlite3_system_errno(db) : 0;
+	const char *because = e ? strerror(e) : sqlite3_errstr(rc);
+
+	switch (rc & 0xff) {
+	case SQLITE_NOMEM:
+		problem_set(ret_problem, "%s: out of memory", name);
+		return OUTCOME_LOCAL;
+	case SQLITE_FULL:
+		problem_set(
+			ret_problem, "%s: the file system is full: make room and run again", name);
+		break;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		problem_set(ret_problem,
+			"%s: another process kept it locked for %d s: end that (fuser shows it) and run "
+			"again",
+			name, SQLITE_LOCKED_MAX_S);
+		break;
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+		problem_set(ret_problem,
+			"%s: cannot be written: check its mode and how its file system is mounted",
+			name);
+		break;
+	case SQLITE_NOTADB:
+		problem_set(ret_problem, "%s: is not an SQLite file: give another path", name);
+		break;
+	case SQLITE_CORRUPT:
+		problem_set(ret_problem,
+			"%s: is damaged (%s): restore it or move it away; without marks the next run "
+			"compares each file with what S3 holds",
+			name, sqlite3_errstr(rc));
+		break;
+	case SQLITE_IOERR:
+		problem_set(ret_problem, "%s: I/O error (%s): check the disk", name, because);
+		break;
+	case SQLITE_CANTOPEN:
+		problem_set(ret_problem, "%s: cannot be opened (%s): check its folder and rights",
+			name, because);
+		break;
+	default:
+		problem_set(ret_problem, "%s: SQLite: %s", name, sqlite3_errstr(rc));
+	}
+	return OUTCOME_SETUP;
+}
+
+static int read_number(sqlite3 *db, const char *sql, int *ret)
+{
+	sqlite3_stmt *statement;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+
+	if (rc)
+		return rc;
+	rc = sqlite3_step(statement);
+	if (rc == SQLITE_ROW)
+		*ret = sqlite3_column_int(statement, 0);
+	sqlite3_finalize(statement);
+	return rc == SQLITE_ROW ? SQLITE_OK : rc == SQLITE_DONE ? SQLITE_INTERNAL : rc;
+}
+
+static void roll_back(sqlite3 *db)
+{
+	if (!sqlite3_get_autocommit(db))
+		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+struct identity {
+	int application, layout, tables;
+};
+
+/* In one transaction, since another process may be making the tables. */
+static int identify(sqlite3 *db, struct identity *ret)
+{
+	int rc = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
+
+	if (!rc)
+		rc = read_number(db, "PRAGMA application_id", &ret->application);
+	if (!rc)
+		rc = read_number(db, "PRAGMA user_version", &ret->layout);
+	if (!rc)
+		rc = read_number(db, "SELECT count(*) FROM sqlite_schema", &ret->tables);
+	roll_back(db);
+	return rc;
+}
+
+static bool is_ours(const struct identity *identity)
+{
+	return identity->application == APPLICATION_ID;
+}
+
+static bool is_blank(const struct identity *identity)
+{
+	return !identity->application && !identity->layout && !identity->tables;
+}
+
+/* clang-format off */
+static const char create_sql[] =
+	"BEGIN IMMEDIATE;"
+	"CREATE TABLE IF NOT EXISTS items(pk TEXT NOT NULL, sk TEXT NOT NULL, doc TEXT NOT NULL,"
+	" PRIMARY KEY(pk, sk)) WITHOUT ROWID;"
+	"PRAGMA application_id = " TO_STRING(APPLICATION_ID) ";"
+	"PRAGMA user_version = " TO_STRING(LAYOUT) ";"
+	"COMMIT";
+/* clang-format on */
+
+static const char settings_sql[] =
+	"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+	"PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000";
+
+struct preparation {
+	sqlite3 *db;
+	struct identity identity;
+};
+
+/* Nothing is written to a file that is not ours or blank. */
+static int prepare(void *arg)
+{
+	struct preparation *preparation = arg;
+	sqlite3 *db = preparation->db;
+	struct identity *identity = &preparation->identity;
+	int rc = identify(db, identity);
+
+	if (rc || (!is_ours(identity) && !is_blank(identity)) || identity->layout > LAYOUT)
+		return rc;
+	rc = sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+	if (!rc && is_blank(identity)) {
+		rc = sqlite3_exec(db, create_sql, NULL, NULL, NULL);
+		roll_back(db);
+		if (!rc)
+			rc = identify(db, identity);
+	}
+	return rc ? rc : sqlite3_exec(db, settings_sql, NULL, NULL, NULL);
+}
+
+static void nap(void)
+{
+	uint64_t ns = NS_PER_MS + random_below(10 * NS_PER_MS);
+
+	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
+int sqlite_patiently(int (*attempt)(void *arg), void *arg)
+{
+	uint64_t deadline = clock_boot_ns() + SQLITE_LOCKED_MAX_S * NS_PER_S;
+	int rc;
+
+	while (((rc = attempt(arg)) & 0xff) == SQLITE_BUSY && clock_boot_ns() < deadline)
+		nap();
+	return rc;
+}
+
+static int configure(sqlite3 *db, const char *name, struct problem *ret_problem)
+{
+	struct preparation preparation = {.db = db};
+	const struct identity *identity = &preparation.identity;
+	int rc = sqlite_patiently(prepare, &preparation);
+
+	if (!rc && !is_ours(identity)) {
+		problem_set(ret_problem,
+			"%s: is an SQLite file of another program: give another path", name);
+		return -EBADMSG;
+	}
+	if (!rc && identity->layout > LAYOUT) {
+		problem_set(ret_problem,
+			"%s: was made by a newer s3once (layout %d, this one knows %d): use that one",
+			name, identity->layout, LAYOUT);
+		return -EBADMSG;
+	}
+	if (!rc && sqlite3_db_readonly(db, "main") == 1)
+		rc = SQLITE_READONLY;
+	if (!rc)
+		return 0;
+	return sqlite_failure(db, rc, name, ret_problem) == OUTCOME_LOCAL ? -ENOMEM : -EIO;
+}
+
+static int open_path(const char *path, const char *name, sqlite3 **ret, struct problem *ret_problem)
+{
+	sqlite3 *db = NULL;
+	int rc = sqlite3_open_v2(path, &db,
+		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX |
+			SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE,
+		NULL);
+	int r = -EIO;
+
+	if (rc)
+		sqlite_failure(db, rc, name, ret_problem);
+	else
+		r = configure(db, name, ret_problem);
+	if (r)
+		sqlite3_close(db);
+	else
+		*ret = db;
+	return r;
+}
+
+int sqlite_file_open(const char *path, sqlite3 **ret, char **ret_name, struct problem *ret_problem)
+{
+	char *name = shown_name(path), *real = NULL;
+	int r = name ? 0 : -ENOMEM;
+
+	if (!r && strcmp(path, STORE_SQLITE_NOWHERE))
+		r = sqlite_path_secure(path, name, &real, ret_problem);
+	if (!r)
+		r = open_path(real ? real : path, name, ret, ret_problem);
+	if (r == -ENOMEM)
+		problem_set(ret_problem, "out of memory");
+	free(real);
+	if (r)
+		free(name);
+	else
+		*ret_name = name;
+	return r;
+}

@@ -1,0 +1,307 @@
+#include "store/store_sqlite_items.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum statement { BEGIN, COMMIT, ROLLBACK, SELECT, UPSERT, DELETE, RANGE, SWEEP, STATEMENTS };
+
+static const char *const sql[STATEMENTS] = {
+	[BEGIN] = "BEGIN IMMEDIATE",
+	[COMMIT] = "COMMIT",
+	[ROLLBACK] = "ROLLBACK",
+	[SELECT] = "SELECT doc FROM items WHERE pk = ?1 AND sk = ?2",
+	[UPSERT] = "INSERT INTO items(pk, sk, doc) VALUES(?1, ?2, ?3)"
+		   " ON CONFLICT(pk, sk) DO UPDATE SET doc = excluded.doc",
+	[DELETE] = "DELETE FROM items WHERE pk = ?1 AND sk = ?2",
+	[RANGE] = "SELECT sk, doc FROM items WHERE pk = ?1 AND sk >= ?2 ORDER BY sk",
+	[SWEEP] = "DELETE FROM items WHERE pk >= 'session#' AND pk < 'session$'"
+		  " AND CASE WHEN json_valid(doc)"
+		  " THEN CAST(json_extract(doc, '$.expires.N') AS INTEGER) < ?1 ELSE 0 END",
+};
+
+struct items {
+	sqlite3 *db;
+	sqlite3_stmt *statements[STATEMENTS];
+};
+
+int items_new(sqlite3 *db, struct items **ret)
+{
+	struct items *items = calloc(1, sizeof *items);
+	int rc = items ? SQLITE_OK : SQLITE_NOMEM;
+
+	if (items)
+		items->db = db;
+	for (int i = 0; i < STATEMENTS && !rc; i++)
+		rc = sqlite3_prepare_v3(
+			db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &items->statements[i], NULL);
+	if (rc)
+		items_free(items);
+	else
+		*ret = items;
+	return rc;
+}
+
+void items_free(struct items *items)
+{
+	if (!items)
+		return;
+	for (int i = 0; i < STATEMENTS; i++)
+		sqlite3_finalize(items->statements[i]);
+	free(items);
+}
+
+/* Runs a statement that yields no rows. */
+static int run(struct items *items, enum statement which)
+{
+	sqlite3_step(items->statements[which]);
+	return sqlite3_reset(items->statements[which]);
+}
+
+static sqlite3_stmt *bound(struct items *items, enum statement which, struct item_key key)
+{
+	sqlite3_stmt *statement = items->statements[which];
+
+	sqlite3_bind_text(statement, 1, key.pk, -1, SQLITE_STATIC);
+	sqlite3_bind_text(statement, 2, key.sk, -1, SQLITE_STATIC);
+	return statement;
+}
+
+int items_begin(struct items *items)
+{
+	return run(items, BEGIN);
+}
+
+int items_commit(struct items *items)
+{
+	return run(items, COMMIT);
+}
+
+void items_rollback(struct items *items)
+{
+	if (!sqlite3_get_autocommit(items->db))
+		run(items, ROLLBACK);
+}
+
+int items_sweep(struct items *items, int64_t now_s)
+{
+	sqlite3_bind_int64(items->statements[SWEEP], 1, now_s);
+	return run(items, SWEEP);
+}
+
+static void fail(struct items_op *op, int r)
+{
+	op->outcome = doc_failure(op->key, r, &op->problem);
+}
+
+static int add_row(struct items_op *op, const char *pk, const char *sk, const char *doc)
+{
+	text_add_bytes(&op->rows, pk, strlen(pk) + 1);
+	text_add_bytes(&op->rows, sk, strlen(sk) + 1);
+	text_add_bytes(&op->rows, doc, strlen(doc) + 1);
+	return op->rows.error ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+/* Finds one row and adds it to the op's rows. */
+static int find(struct items *items, struct items_op *op, struct item_key key, bool *ret_found)
+{
+	sqlite3_stmt *select = bound(items, SELECT, key);
+	bool found = sqlite3_step(select) == SQLITE_ROW;
+	int rc = SQLITE_OK;
+
+	if (found) {
+		const char *doc = (const char *)sqlite3_column_text(select, 0);
+		rc = doc ? add_row(op, key.pk, key.sk, doc) : SQLITE_NOMEM;
+	}
+	int reset = sqlite3_reset(select);
+	*ret_found = found;
+	return rc ? rc : reset;
+}
+
+static const char *found_doc(const struct items_op *op)
+{
+	const char *sk = op->rows.data + strlen(op->rows.data) + 1;
+
+	return sk + strlen(sk) + 1;
+}
+
+static int get(struct items *items, struct items_op *op)
+{
+	bool found;
+	int rc = find(items, op, op->key, &found);
+
+	op->outcome = found ? OUTCOME_OK : OUTCOME_ABSENT;
+	return rc;
+}
+
+static int get_many(struct items *items, struct items_op *op)
+{
+	bool found;
+	int rc = SQLITE_OK;
+
+	for (size_t i = 0; i < op->n_keys && !rc; i++)
+		rc = find(items, op, op->keys[i], &found);
+	op->outcome = OUTCOME_OK;
+	return rc;
+}
+
+static int query_rows(sqlite3_stmt *select, struct items_op *op)
+{
+	const struct dynamodb_range *range = op->range;
+	unsigned count = 0;
+
+	while (sqlite3_step(select) == SQLITE_ROW) {
+		const char *sk = (const char *)sqlite3_column_text(select, 0);
+		const char *doc = (const char *)sqlite3_column_text(select, 1);
+
+		if (!sk || !doc)
+			return SQLITE_NOMEM;
+		if (range->after && range->from && !strcmp(sk, range->from))
+			continue;
+		if (range->to && strcmp(sk, range->to) > 0)
+			break;
+		op->more = (range->most && count == range->most) || op->rows.len >= ITEMS_PAGE;
+		if (op->more)
+			break;
+		int rc = add_row(op, range->pk, sk, doc);
+		if (rc)
+			return rc;
+		count++;
+	}
+	return SQLITE_OK;
+}
+
+static int query(struct items *items, struct items_op *op)
+{
+	const char *from = op->range->from ? op->range->from : "";
+	sqlite3_stmt *select = bound(items, RANGE, (struct item_key){op->range->pk, from});
+	int rc = query_rows(select, op);
+	int reset = sqlite3_reset(select);
+
+	op->outcome = OUTCOME_OK;
+	return rc ? rc : reset;
+}
+
+static int upsert(struct items *items, const struct items_op *op, const char *doc)
+{
+	bound(items, UPSERT, op->key);
+	sqlite3_bind_text(items->statements[UPSERT], 3, doc, -1, SQLITE_STATIC);
+	return run(items, UPSERT);
+}
+
+static int write_changed(struct items *items, struct items_op *op, struct item *present)
+{
+	char *doc = NULL;
+	int r = item_apply(present, op->changes, op->n_changes);
+	int rc = SQLITE_OK;
+
+	if (!r)
+		r = doc_encode(present, &doc);
+	if (r)
+		fail(op, r);
+	else
+		rc = upsert(items, op, doc);
+	free(doc);
+	return rc;
+}
+
+static int write_op(struct items *items, struct items_op *op, struct item *present)
+{
+	switch (op->kind) {
+	case ITEMS_PUT:
+		return upsert(items, op, op->doc);
+	case ITEMS_UPDATE:
+		return write_changed(items, op, present);
+	default:
+		bound(items, DELETE, op->key);
+		return run(items, DELETE);
+	}
+}
+
+static int count_up(struct item *item, const char *name)
+{
+	int64_t n = 0;
+
+	if (item_number(item, name, &n) == -EINVAL)
+		return -EBADMSG;
+	return item_set_number(item, name, n + 1);
+}
+
+/* Leaves the row as it then is in op->rows. */
+static int take(struct items *items, struct items_op *op)
+{
+	const struct taking *taking = op->taking;
+	bool found;
+	int rc = find(items, op, op->key, &found);
+	struct item item = {0};
+	char *doc = NULL;
+	int r = !rc && found ? doc_decode(op->key, found_doc(op), &item) : 0;
+	bool may = found ? item_satisfies(&item, taking->conditions, taking->n_conditions)
+			 : taking->or_absent;
+
+	op->outcome = may ? OUTCOME_OK : OUTCOME_REFUSED;
+	if (!r && !rc && may) {
+		r = item_apply(&item, taking->changes, taking->n_changes);
+		if (!r && taking->count)
+			r = count_up(&item, taking->count);
+		if (!r)
+			r = doc_encode(&item, &doc);
+		if (!r)
+			rc = upsert(items, op, doc);
+		text_reset(&op->rows);
+		if (!r && !rc)
+			rc = add_row(op, op->key.pk, op->key.sk, doc);
+	}
+	if (r)
+		fail(op, r);
+	free(doc);
+	item_clear(&item);
+	return rc;
+}
+
+/* Leaves the present row in op->rows if the conditions do not hold, else nothing. */
+static int write_if(struct items *items, struct items_op *op)
+{
+	bool found = false;
+	bool look = op->n_conditions || op->kind == ITEMS_UPDATE;
+	int rc = look ? find(items, op, op->key, &found) : SQLITE_OK;
+	struct item present = {0};
+	int r = !rc && found ? doc_decode(op->key, found_doc(op), &present) : 0;
+
+	op->outcome = OUTCOME_OK;
+	if (r)
+		fail(op, r);
+	else if (!rc && ((op->kind == ITEMS_UPDATE && !found) ||
+				!item_satisfies(&present, op->conditions, op->n_conditions)))
+		op->outcome = OUTCOME_REFUSED;
+	else if (!rc)
+		rc = write_op(items, op, &present);
+	if (op->outcome != OUTCOME_REFUSED)
+		text_clear(&op->rows);
+	item_clear(&present);
+	return rc;
+}
+
+int items_apply(struct items *items, struct items_op *op)
+{
+	int rc;
+
+	op->more = false;
+	text_reset(&op->rows);
+	switch (op->kind) {
+	case ITEMS_GET:
+		rc = get(items, op);
+		break;
+	case ITEMS_GET_MANY:
+		rc = get_many(items, op);
+		break;
+	case ITEMS_QUERY:
+		rc = query(items, op);
+		break;
+	case ITEMS_TAKE:
+		rc = take(items, op);
+		break;
+	default:
+		rc = write_if(items, op);
+	}
+	return rc;
+}

@@ -1,0 +1,161 @@
+#include "store/store_sqlite_path.h"
+#include "store/state_folder.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* Includes cluster file systems. FUSE is not here: it may be the network (sshfs) or a local disk
+ * (ntfs-3g, encfs), and its type does not say which. */
+static const unsigned long remote_types[] = {
+	0x6969,     /* NFS */
+	0x517b,     /* SMB */
+	0xff534d42, /* CIFS */
+	0xfe534d42, /* SMB2 */
+	0x564c,     /* NCP */
+	0x01021997, /* 9P */
+	0x00c36400, /* Ceph */
+	0x5346414f, /* OpenAFS */
+	0x6b414653, /* kAFS */
+	0x73757245, /* Coda */
+	0x0bd00bd0, /* Lustre */
+	0x01161970, /* GFS2 */
+	0x7461636f, /* OCFS2 */
+	0x47504653, /* GPFS */
+	0x19830326, /* BeeGFS */
+	0xaad7aaea, /* PanFS */
+};
+
+bool sqlite_path_is_remote(unsigned long type)
+{
+	for (size_t i = 0; i < sizeof remote_types / sizeof *remote_types; i++)
+		if (remote_types[i] == type)
+			return true;
+	return false;
+}
+
+/* Others who can write here could put a write-ahead log beside the file, or swap the file. */
+static int check_folder(int fd, const char *name, struct problem *ret_problem)
+{
+	struct stat st;
+	struct statfs fs;
+
+	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0) {
+		int e = errno;
+		problem_set(ret_problem, "%s: %s", name, strerror(e));
+		return -e;
+	}
+	if (st.st_uid != geteuid() && st.st_uid != 0)
+		problem_set(ret_problem,
+			"%s: its folder belongs to another user (uid %u): keep the marks in a folder of "
+			"your own",
+			name, (unsigned)st.st_uid);
+	else if (st.st_mode & 022)
+		problem_set(ret_problem,
+			"%s: others can write to its folder (mode %04o): use a folder of your own, or "
+			"chmod go-w it",
+			name, (unsigned)st.st_mode & 07777);
+	else if (sqlite_path_is_remote((unsigned long)fs.f_type & 0xffffffff))
+		problem_set(ret_problem,
+			"%s: is on a network file system, where SQLite's locks cannot be relied on: use a "
+			"local folder, or a DynamoDB table (--marks dynamodb:TABLE)",
+			name);
+	else
+		return 0;
+	return -EPERM;
+}
+
+/* Made by mknod and looked at by fstatat, never opened here: closing a descriptor of our own would
+ * drop the POSIX locks of every SQLite connection that this process has on the file. */
+static int make_file(int folder, const char *base)
+{
+	if (mknodat(folder, base, S_IFREG | 0600, 0) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return fchmodat(folder, base, 0600, 0) < 0 ? -errno : 0;
+}
+
+static int check_file(int folder, const char *base, const char *name, struct problem *ret_problem)
+{
+	struct stat st;
+	int r = make_file(folder, base);
+
+	if (!r && fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		r = -errno;
+	if (r) {
+		problem_set(ret_problem, "%s: cannot be made: %s", name, strerror(-r));
+		return r;
+	}
+	if (S_ISLNK(st.st_mode))
+		problem_set(ret_problem, "%s: is a symbolic link: give the file itself", name);
+	else if (!S_ISREG(st.st_mode))
+		problem_set(ret_problem, "%s: is not a regular file: give another path", name);
+	else if (st.st_uid != geteuid())
+		problem_set(ret_problem,
+			"%s: belongs to another user (uid %u): run as that user, or give another path",
+			name, (unsigned)st.st_uid);
+	else if (st.st_mode & 022)
+		problem_set(ret_problem, "%s: others can write to it (mode %04o): chmod go-w it",
+			name, (unsigned)st.st_mode & 07777);
+	else if (st.st_size == 1) /* SQLite would take it for an empty one and write over it */
+		problem_set(ret_problem, "%s: is not an SQLite file: give another path", name);
+	else
+		return 0;
+	return -EPERM;
+}
+
+/* The path without symlinks, as SQLITE_OPEN_NOFOLLOW wants it; the caller frees it. */
+static int real_path(const char *folder, const char *base, char **ret)
+{
+	char *real = realpath(folder, NULL);
+
+	if (!real)
+		return -errno;
+	int n = asprintf(ret, "%s/%s", strcmp(real, "/") ? real : "", base);
+	free(real);
+	return n < 0 ? -ENOMEM : 0;
+}
+
+static int secure(const char *folder, const char *base, const char *name, char **ret_path,
+	struct problem *ret_problem)
+{
+	int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0) {
+		int e = errno;
+		problem_set(ret_problem, "%s: its folder cannot be opened: %s", name, strerror(e));
+		return -e;
+	}
+	int r = check_folder(fd, name, ret_problem);
+	if (!r)
+		r = check_file(fd, base, name, ret_problem);
+	close(fd);
+	if (!r && (r = real_path(folder, base, ret_path)))
+		problem_set(ret_problem, "%s: %s", name, strerror(-r));
+	return r;
+}
+
+int sqlite_path_secure(
+	const char *path, const char *name, char **ret_path, struct problem *ret_problem)
+{
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? slash + 1 : path;
+	char *folder = slash == path ? strdup("/")
+		       : slash       ? strndup(path, (size_t)(slash - path))
+				     : strdup(".");
+
+	if (!folder)
+		return -ENOMEM;
+	int r = -EINVAL;
+	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
+		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
+	else if ((r = state_make_folders(path)))
+		problem_set(ret_problem, "%s: its folder cannot be made: %s", name, strerror(-r));
+	else
+		r = secure(folder, base, name, ret_path, ret_problem);
+	free(folder);
+	return r;
+}

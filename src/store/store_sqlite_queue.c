@@ -1,0 +1,313 @@
+#include "store/store_sqlite_queue.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/thread.h"
+#include "store/store_sqlite_file.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct sqlite_queue {
+	sqlite3 *db;
+	const char *name;
+	struct items *items;
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t work;
+	struct {
+		struct ticket *first, *last;
+		size_t writes; /* how many of the queued are writes */
+		bool closing;
+	} locked;
+};
+
+static bool is_write(const struct ticket *ticket)
+{
+	return ticket->op.kind <= ITEMS_DELETE;
+}
+
+static void link_locked(struct sqlite_queue *queue, struct ticket *ticket)
+{
+	ticket->queued.state = TICKET_QUEUED;
+	ticket->queued.next = NULL;
+	ticket->queued.previous = queue->locked.last;
+	if (queue->locked.last)
+		queue->locked.last->queued.next = ticket;
+	else
+		queue->locked.first = ticket;
+	queue->locked.last = ticket;
+	queue->locked.writes += is_write(ticket);
+}
+
+static void unlink_locked(struct sqlite_queue *queue, struct ticket *ticket)
+{
+	struct ticket *next = ticket->queued.next, *previous = ticket->queued.previous;
+
+	if (next)
+		next->queued.previous = previous;
+	else
+		queue->locked.last = previous;
+	if (previous)
+		previous->queued.next = next;
+	else
+		queue->locked.first = next;
+	queue->locked.writes -= is_write(ticket);
+}
+
+/* Which tickets to take off the queue. */
+enum choice { READS, WRITES, OVERDUE };
+
+static bool is_chosen(const struct ticket *ticket, enum choice choice, uint64_t now_ns)
+{
+	if (choice == OVERDUE)
+		return now_ns >= ticket->queued.since_ns + SQLITE_LOCKED_MAX_S * NS_PER_S;
+	return is_write(ticket) == (choice == WRITES);
+}
+
+/* Moves the chosen ones to a list of their own, in order, linked by queued.next. */
+static struct ticket *take(struct sqlite_queue *queue, enum choice choice)
+{
+	struct ticket *list = NULL, **end = &list, *next;
+	uint64_t now_ns = clock_boot_ns();
+
+	pthread_mutex_lock(&queue->mutex);
+	for (struct ticket *t = queue->locked.first; t; t = next) {
+		next = t->queued.next;
+		if (!is_chosen(t, choice, now_ns))
+			continue;
+		unlink_locked(queue, t);
+		t->queued.state = TICKET_TAKEN;
+		t->queued.next = NULL;
+		*end = t;
+		end = &t->queued.next;
+	}
+	pthread_mutex_unlock(&queue->mutex);
+	return list;
+}
+
+static void answer_all(struct ticket *list)
+{
+	for (struct ticket *next; list; list = next) {
+		next = list->queued.next;
+		ticket_answer(list);
+	}
+}
+
+static void fail_all(struct sqlite_queue *queue, struct ticket *list, int rc)
+{
+	for (struct ticket *t = list; t; t = t->queued.next) {
+		text_clear(&t->op.rows);
+		t->op.outcome = sqlite_failure(queue->db, rc, queue->name, &t->op.problem);
+	}
+	answer_all(list);
+}
+
+static void put_back(struct sqlite_queue *queue, struct ticket *list)
+{
+	pthread_mutex_lock(&queue->mutex);
+	for (struct ticket *next; list; list = next) {
+		next = list->queued.next;
+		link_locked(queue, list);
+	}
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+/* The end of a list of tickets that met an SQLite result. Returns whether the file was locked. */
+static bool settle(struct sqlite_queue *queue, struct ticket *list, int rc)
+{
+	bool locked = (rc & 0xff) == SQLITE_BUSY;
+
+	if (locked)
+		put_back(queue, list);
+	else if (rc)
+		fail_all(queue, list, rc);
+	else
+		answer_all(list);
+	return locked;
+}
+
+/* Outside of a write transaction, so that a read never shows what is not committed yet. */
+static bool perform_reads(struct sqlite_queue *queue)
+{
+	bool locked = false;
+
+	for (struct ticket *next, *t = take(queue, READS); t; t = next) {
+		next = t->queued.next;
+		t->queued.next = NULL;
+		locked |= settle(queue, t, items_apply(queue->items, &t->op));
+	}
+	return locked;
+}
+
+/* The queue is emptied only after the file's lock was had: until then each may be withdrawn. */
+static bool perform_writes(struct sqlite_queue *queue)
+{
+	int rc = items_begin(queue->items);
+
+	if ((rc & 0xff) == SQLITE_BUSY)
+		return true;
+	struct ticket *list = take(queue, WRITES);
+	for (struct ticket *t = list; t && !rc; t = t->queued.next)
+		rc = items_apply(queue->items, &t->op);
+	if (!rc)
+		rc = items_commit(queue->items);
+	if (rc)
+		items_rollback(queue->items);
+	return settle(queue, list, rc);
+}
+
+/* Returns false when there is nothing more to do, ever. */
+static bool wait_for_work(struct sqlite_queue *queue, bool *ret_has_writes)
+{
+	pthread_mutex_lock(&queue->mutex);
+	while (!queue->locked.first && !queue->locked.closing)
+		pthread_cond_wait(&queue->work, &queue->mutex);
+	bool more = queue->locked.first != NULL;
+	*ret_has_writes = queue->locked.writes;
+	pthread_mutex_unlock(&queue->mutex);
+	return more;
+}
+
+/* Another process has the file: those that waited too long are told, the rest wait a moment. */
+static void wait_for_file(struct sqlite_queue *queue)
+{
+	fail_all(queue, take(queue, OVERDUE), SQLITE_BUSY);
+	uint64_t ns = NS_PER_MS / 2 + random_below(3 * NS_PER_MS);
+	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
+/* Only housekeeping: when the file is locked, the next run does it. */
+static void sweep(struct sqlite_queue *queue)
+{
+	int rc = items_sweep(queue->items, clock_wall_ns() / (int64_t)NS_PER_S);
+
+	if (rc)
+		log_debug("%s: old sessions not swept: %s", queue->name, sqlite3_errstr(rc));
+}
+
+static void *run(void *arg)
+{
+	struct sqlite_queue *queue = arg;
+	bool has_writes;
+
+	sweep(queue);
+	while (wait_for_work(queue, &has_writes)) {
+		bool locked = perform_reads(queue);
+		if (has_writes)
+			locked |= perform_writes(queue);
+		if (locked)
+			wait_for_file(queue);
+	}
+	return NULL;
+}
+
+static int prepare(void *arg)
+{
+	struct sqlite_queue *queue = arg;
+
+	return items_new(queue->db, &queue->items);
+}
+
+static int fill(struct sqlite_queue *queue, struct problem *ret_problem)
+{
+	int rc = sqlite_patiently(prepare, queue);
+
+	if (rc) {
+		enum outcome o = sqlite_failure(queue->db, rc, queue->name, ret_problem);
+		return o == OUTCOME_LOCAL ? -ENOMEM : -EIO;
+	}
+	int r = -pthread_cond_init(&queue->work, NULL);
+	if (r)
+		return r;
+	r = -pthread_mutex_init(&queue->mutex, NULL);
+	if (!r && (r = thread_start(&queue->thread, run, queue)))
+		pthread_mutex_destroy(&queue->mutex);
+	if (r)
+		pthread_cond_destroy(&queue->work);
+	return r;
+}
+
+int sqlite_queue_new(
+	sqlite3 *db, const char *name, struct sqlite_queue **ret, struct problem *ret_problem)
+{
+	struct sqlite_queue *queue = calloc(1, sizeof *queue);
+	int r = -ENOMEM;
+
+	if (queue) {
+		queue->db = db;
+		queue->name = name;
+		problem_set(ret_problem, "%s: " PROBLEM_NO_THREAD, name);
+		r = fill(queue, ret_problem);
+	}
+	if (r && queue) {
+		items_free(queue->items);
+		free(queue);
+	} else if (!r) {
+		*ret = queue;
+	}
+	return r;
+}
+
+void sqlite_queue_free(struct sqlite_queue *queue)
+{
+	if (!queue)
+		return;
+	pthread_mutex_lock(&queue->mutex);
+	queue->locked.closing = true;
+	pthread_cond_signal(&queue->work);
+	pthread_mutex_unlock(&queue->mutex);
+	pthread_join(queue->thread, NULL);
+	items_free(queue->items);
+	pthread_cond_destroy(&queue->work);
+	pthread_mutex_destroy(&queue->mutex);
+	free(queue);
+}
+
+static void submit(struct sqlite_queue *queue, struct ticket *ticket)
+{
+	ticket_reset(ticket);
+	pthread_mutex_lock(&queue->mutex);
+	ticket->queued.since_ns = clock_boot_ns();
+	if (!queue->locked.first)
+		pthread_cond_signal(&queue->work);
+	link_locked(queue, ticket);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+static bool withdraw(struct sqlite_queue *queue, struct ticket *ticket)
+{
+	pthread_mutex_lock(&queue->mutex);
+	bool queued = ticket->queued.state == TICKET_QUEUED;
+	if (queued)
+		unlink_locked(queue, ticket);
+	pthread_mutex_unlock(&queue->mutex);
+	return queued;
+}
+
+static void give_up(struct sqlite_queue *queue, struct items_op *op)
+{
+	op->outcome = OUTCOME_ABANDONED;
+	problem_set(&op->problem, "%s: stopped before the mark store had answered", queue->name);
+}
+
+void sqlite_queue_perform(
+	struct sqlite_queue *queue, struct ticket *ticket, const struct call_limits *limits)
+{
+	static const struct call_limits none;
+
+	if (!limits)
+		limits = &none;
+	if (limits_are_over(limits)) {
+		give_up(queue, &ticket->op);
+		return;
+	}
+	submit(queue, ticket);
+	while (!ticket_wait(ticket, limits)) {
+		if (limits_are_over(limits) && withdraw(queue, ticket)) {
+			give_up(queue, &ticket->op);
+			return;
+		}
+	}
+}

@@ -1,0 +1,329 @@
+/* Locks on a real store of one host: acquiring, waiting, losing, giving up, and what is told. */
+#include "../check.h"
+#include "../store/sqlite_scratch.h"
+#include "base/clock.h"
+#include "s3once/lock.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+static struct s3once_locks *open_locks(const struct s3once_locks_options *more)
+{
+	struct s3once_locks_options options = *more;
+	struct s3once_lock_error error = {0};
+	struct s3once_locks *locks = NULL;
+	if (!options.place)
+		options.place = "sqlite:locks.db";
+	if (!CHECK_INT(s3once_locks_open(&options, &locks, &error), 0))
+		fprintf(stderr, "\t%s\n", error.text);
+	return locks;
+}
+
+static int acquire(struct s3once_locks *locks, const char *key, uint64_t wait_ms,
+	struct s3once_lock **ret, struct s3once_lock_error *error)
+{
+	const struct s3once_lock_request request = {.key = key, .wait_ms = wait_ms};
+	int r = s3once_lock_acquire(locks, &request, ret, error);
+	if (r && r != -EBUSY && r != -ECANCELED)
+		fprintf(stderr, "\t%s: %s\n", key, error->text);
+	return r;
+}
+
+/* Waits for an event and hands it on; false after 10 s. */
+static bool next_event(struct s3once_locks *locks, s3once_lock_callback *callback, void *arg)
+{
+	struct pollfd fd = {.fd = s3once_locks_event_fd(locks), .events = POLLIN};
+	return poll(&fd, 1, 10000) == 1 && s3once_locks_next_event(locks, callback, arg) == 1;
+}
+
+static void keep_event(void *arg, const struct s3once_lock_event *event)
+{
+	struct s3once_lock_event *kept = arg;
+	*kept = *event;
+}
+
+static void test_one_at_a_time(void)
+{
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){.owner = "anna"});
+	struct s3once_locks *b = open_locks(&(struct s3once_locks_options){.owner = "bob"});
+	struct s3once_lock *lock = NULL, *other = NULL;
+	struct s3once_lock_error error = {0};
+	CHECK_INT(acquire(a, "k", 0, &lock, &error), 0);
+	CHECK_INT(s3once_lock_token(lock), 1);
+	CHECK(s3once_lock_remaining_ms(lock) > 15000);
+	CHECK_INT(acquire(b, "k", 0, &other, &error), -EBUSY);
+	CHECK_STRING(error.holder, "anna");
+	CHECK_INT(acquire(b, "k", 100, &other, &error), -EBUSY);
+	CHECK_INT(s3once_lock_release(lock, &error), 0);
+	CHECK_INT(s3once_lock_remaining_ms(lock), 0);
+	CHECK_INT(s3once_lock_release(lock, &error), -ESTALE);
+	CHECK_INT(acquire(b, "k", 0, &other, &error), 0);
+	CHECK_INT(s3once_lock_token(other), 2);
+	s3once_lock_free(lock);
+	/* A stale handle's end changes nothing for the newer one. */
+	CHECK(s3once_lock_remaining_ms(other) > 15000);
+	CHECK_INT(s3once_lock_heartbeat(other, &error), 0);
+	CHECK_INT(s3once_locks_close(b, 0, 1000, &error), 0);
+	CHECK_INT(s3once_locks_close(b, 0, 1000, &error), 0);
+	CHECK_INT(acquire(b, "k", 0, &other, &error), -ECANCELED);
+	CHECK_INT(s3once_lock_get(b, "k", NULL, NULL, NULL, &error), -ECANCELED);
+	CHECK_INT(s3once_lock_list(b, NULL, NULL, NULL, &error), -ECANCELED);
+	CHECK_INT(s3once_lock_break(b, "k", NULL, "v", &error), -ECANCELED);
+	CHECK_INT(acquire(a, "k", 0, &lock, &error), 0);
+	s3once_locks_free(a);
+	s3once_locks_free(b);
+}
+
+static int note_color(void *arg, const struct s3once_lock_info *info)
+{
+	if (CHECK_INT(info->n_attributes, 1) && CHECK_STRING(info->attributes->name, "color"))
+		snprintf(arg, 20, "%s", info->attributes->value);
+	return 0;
+}
+
+/* Data and more attributes left by the last holder are handed over; data is replaced, deleted. */
+static void test_data(void)
+{
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
+	struct s3once_lock *lock = NULL;
+	struct s3once_lock_error error = {0};
+	const struct s3once_lock_attribute more = {"color", "red"}, own = {"ownerName", "x"};
+	struct s3once_lock_request request = {.key = "d",
+		.data = "a\0b",
+		.data_bytes = 3,
+		.attributes = &more,
+		.n_attributes = 1};
+	size_t n;
+	char color[20] = "";
+	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), 0);
+	CHECK(!memcmp(s3once_lock_data(lock, &n), "a\0b", 3) && n == 3);
+	CHECK_INT(s3once_lock_set_data(lock, "new", 3, &error), 0);
+	CHECK_INT(s3once_lock_release(lock, &error), 0);
+	s3once_lock_free(lock);
+	request.data = NULL;
+	request.n_attributes = 0;
+	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), 0);
+	CHECK(s3once_lock_data(lock, &n) && n == 3 &&
+		!memcmp(s3once_lock_data(lock, &n), "new", 3));
+	CHECK_STRING(s3once_lock_extra(lock, "color"), "red");
+	CHECK(!s3once_lock_extra(lock, "ownerName") && !s3once_lock_extra(lock, "taste"));
+	CHECK_INT(s3once_lock_get(a, "d", NULL, note_color, color, &error), 0);
+	CHECK_STRING(color, "red");
+	CHECK_INT(s3once_lock_set_data(lock, NULL, 0, &error), 0);
+	CHECK(!s3once_lock_data(lock, &n));
+	request.attributes = &own;
+	request.n_attributes = 1;
+	struct s3once_lock *none;
+	CHECK_INT(s3once_lock_acquire(a, &request, &none, &error), -EINVAL);
+	s3once_locks_free(a);
+}
+
+static void test_reentrant_and_slots(void)
+{
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
+	struct s3once_lock *lock = NULL, *same = NULL, *slots[3];
+	struct s3once_lock_error error = {0};
+	struct s3once_lock_request request = {.key = "r", .reentrant = 1};
+	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), 0);
+	CHECK_INT(s3once_lock_acquire(a, &request, &same, &error), 0);
+	CHECK(lock == same);
+	CHECK_INT(s3once_lock_release(lock, &error), 0);
+	CHECK(s3once_lock_remaining_ms(lock) > 0);
+	CHECK_INT(s3once_lock_release(lock, &error), 0);
+	CHECK_INT(s3once_lock_remaining_ms(lock), 0);
+	request = (struct s3once_lock_request){.key = "s", .slots = 2};
+	CHECK_INT(s3once_lock_acquire(a, &request, &slots[0], &error), 0);
+	CHECK_INT(s3once_lock_acquire(a, &request, &slots[1], &error), 0);
+	CHECK(s3once_lock_slot(slots[0]) != s3once_lock_slot(slots[1]));
+	CHECK_INT(s3once_lock_acquire(a, &request, &slots[2], &error), -EBUSY);
+	CHECK_INT(s3once_lock_release(slots[0], &error), 0);
+	CHECK_INT(s3once_lock_acquire(a, &request, &slots[2], &error), 0);
+	s3once_locks_free(a);
+}
+
+/* Without heartbeats: suspect, expired; taken by another after a lease; then lost, and by whom. */
+static void test_events(void)
+{
+	struct s3once_locks *a =
+		open_locks(&(struct s3once_locks_options){.lease_ms = 1000, .manual = 1});
+	struct s3once_locks *b = open_locks(&(struct s3once_locks_options){.owner = "bob"});
+	struct s3once_lock *lock = NULL, *other = NULL;
+	struct s3once_lock_error error = {0};
+	struct s3once_lock_event event;
+	CHECK_INT(acquire(a, "e", 0, &lock, &error), 0);
+	CHECK(next_event(a, keep_event, &event) && event.type == S3ONCE_LOCK_SUSPECT);
+	CHECK(event.lock == lock);
+	CHECK_INT(s3once_lock_ensure(lock, 800, &error), 0);
+	CHECK(next_event(a, keep_event, &event) && event.type == S3ONCE_LOCK_RECOVERED);
+	const uint64_t begun = clock_boot_ns();
+	CHECK_INT(acquire(b, "e", 20000, &other, &error), 0);
+	CHECK(clock_boot_ns() - begun >= NS_PER_S);
+	CHECK_INT(s3once_lock_remaining_ms(lock), 0);
+	CHECK_INT(s3once_lock_token(other), 2);
+	CHECK_INT(s3once_lock_heartbeat(lock, &error), -ESTALE);
+	CHECK_STRING(error.holder, "bob");
+	CHECK(next_event(a, keep_event, &event) && event.type == S3ONCE_LOCK_SUSPECT);
+	CHECK(next_event(a, keep_event, &event) && event.type == S3ONCE_LOCK_EXPIRED);
+	CHECK(next_event(a, keep_event, &event) && event.type == S3ONCE_LOCK_LOST);
+	CHECK_INT(s3once_locks_next_event(a, keep_event, &event), 0);
+	CHECK_INT(s3once_lock_release(lock, &error), -ESTALE);
+	s3once_locks_free(a);
+	s3once_locks_free(b);
+}
+
+/* A lease longer than the client's, by ensure; heartbeats keep it. */
+static void test_ensure(void)
+{
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){.lease_ms = 1000});
+	struct s3once_lock *lock = NULL;
+	struct s3once_lock_error error = {0};
+	CHECK_INT(acquire(a, "long", 0, &lock, &error), 0);
+	CHECK_INT(s3once_lock_ensure(lock, 60000, &error), 0);
+	CHECK(s3once_lock_remaining_ms(lock) >= 60000);
+	CHECK_INT(s3once_lock_heartbeat(lock, &error), 0);
+	CHECK(s3once_lock_remaining_ms(lock) >= 60000);
+	s3once_locks_free(a);
+}
+
+/* What one process acquired, others renew and release; a dead one's lock is taken over by programs
+ * that each look once. */
+static void test_handles_and_observations(void)
+{
+	const struct s3once_locks_options options = {
+		.lease_ms = 1000, .manual = 1, .observations = "seen"};
+	struct s3once_locks *a = open_locks(&options), *b = open_locks(&options);
+	struct s3once_lock *lock = NULL, *same = NULL;
+	struct s3once_lock_error error = {0};
+	char handle[3200];
+	CHECK_INT(acquire(a, "h", 0, &lock, &error), 0);
+	CHECK_INT(s3once_lock_handle(lock, handle, 10), -ENOSPC);
+	CHECK_INT(s3once_lock_handle(lock, handle, sizeof handle), 0);
+	s3once_locks_free(a);
+	CHECK_INT(s3once_lock_resume(b, handle, &same, &error), 0);
+	CHECK_INT(s3once_lock_remaining_ms(same), 0);
+	CHECK_INT(s3once_lock_heartbeat(same, &error), 0);
+	CHECK(s3once_lock_remaining_ms(same) > 0);
+	CHECK_INT(s3once_lock_token(same), 1);
+	s3once_locks_free(b);
+	int r = -EBUSY;
+	const uint64_t deadline = clock_boot_ns() + 20 * NS_PER_S;
+	while (r == -EBUSY && clock_boot_ns() < deadline) {
+		b = open_locks(&options);
+		r = acquire(b, "h", 0, &lock, &error);
+		if (!r)
+			CHECK_INT(s3once_lock_token(lock), 2);
+		s3once_locks_free(b);
+		poll(NULL, 0, 50);
+	}
+	CHECK_INT(r, 0);
+	b = open_locks(&options);
+	CHECK_INT(s3once_lock_resume(b, handle, &same, &error), -ESTALE);
+	CHECK_INT(s3once_lock_resume(b, "nonsense", &same, &error), -EINVAL);
+	CHECK_INT(s3once_lock_resume(b, "", &same, &error), -EINVAL);
+	s3once_locks_free(b);
+}
+
+struct found {
+	unsigned n;
+	char version[100];
+	int held;
+};
+
+static int note(void *arg, const struct s3once_lock_info *info)
+{
+	struct found *found = arg;
+	found->n++;
+	found->held = info->held;
+	snprintf(found->version, sizeof found->version, "%s", info->version);
+	return 0;
+}
+
+static void test_look_and_break(void)
+{
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
+	struct s3once_lock *lock = NULL;
+	struct s3once_lock_error error = {0};
+	struct found found = {0};
+	CHECK_INT(s3once_lock_get(a, "list/none", NULL, note, &found, &error), -ENOENT);
+	CHECK_INT(acquire(a, "list/1", 0, &lock, &error), 0);
+	CHECK_INT(acquire(a, "list/2", 0, &lock, &error), 0);
+	CHECK_INT(s3once_lock_list(a, "list/", note, &found, &error), 0);
+	CHECK_INT(found.n, 2);
+	CHECK_INT(s3once_lock_get(a, "list/2", NULL, note, &found, &error), 0);
+	CHECK(found.held);
+	CHECK_INT(s3once_lock_break(a, "list/2", NULL, "other", &error), -EAGAIN);
+	CHECK_INT(s3once_lock_break(a, "list/2", NULL, found.version, &error), 0);
+	CHECK_INT(s3once_lock_get(a, "list/2", NULL, note, &found, &error), 0);
+	CHECK(!found.held);
+	CHECK_INT(s3once_lock_heartbeat(lock, &error), -ESTALE);
+	s3once_locks_free(a);
+}
+
+static const struct {
+	struct s3once_locks_options options;
+} refused[] = {
+	{{.place = "nowhere"}},
+	{{.place = "dynamodb:"}},
+	{{.place = "sqlite:x", .dialect = S3ONCE_LOCK_GO}},
+	{{.place = "dynamodb:abc", .dialect = (enum s3once_lock_dialect)9}},
+	{{.place = "dynamodb:abc", .lease_ms = 10}},
+	{{.place = "dynamodb:abc", .lease_ms = 2000, .heartbeat_ms = 1500}},
+	{{.place = "dynamodb:abc", .owner = ""}},
+	{{.place = "dynamodb:abc",
+		.dialect = S3ONCE_LOCK_PYTHON,
+		.release_by = S3ONCE_LOCK_BY_MARK}},
+	{{.place = "dynamodb:abc", .tokens = S3ONCE_LOCK_TOKENS_ROW}},
+};
+
+static void test_refused(void)
+{
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		struct s3once_locks *locks;
+		struct s3once_lock_error error = {0};
+		CHECK_INT(s3once_locks_open(&refused[i].options, &locks, &error), -EINVAL);
+		CHECK(*error.text);
+	}
+}
+
+static void *wait_for_ever(void *arg)
+{
+	struct s3once_lock *lock;
+	struct s3once_lock_error error;
+	return (void *)(intptr_t)acquire(arg, "w", UINT64_MAX, &lock, &error);
+}
+
+/* Closing ends a wait that has no end of its own. */
+static void test_close_ends_waits(void)
+{
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
+	struct s3once_locks *b = open_locks(&(struct s3once_locks_options){0});
+	struct s3once_lock *lock = NULL;
+	struct s3once_lock_error error = {0};
+	pthread_t thread;
+	void *r;
+	CHECK_INT(acquire(a, "w", 0, &lock, &error), 0);
+	CHECK(!pthread_create(&thread, NULL, wait_for_ever, b));
+	poll(NULL, 0, 100);
+	CHECK_INT(s3once_locks_close(b, 0, 1000, &error), 0);
+	pthread_join(thread, &r);
+	CHECK_INT((intptr_t)r, -ECANCELED);
+	s3once_locks_free(b);
+	s3once_locks_free(a);
+}
+
+int main(void)
+{
+	scratch_make();
+	test_one_at_a_time();
+	test_data();
+	test_reentrant_and_slots();
+	test_events();
+	test_ensure();
+	test_handles_and_observations();
+	test_look_and_break();
+	test_refused();
+	test_close_ends_waits();
+	scratch_remove();
+	return check_result();
+}
