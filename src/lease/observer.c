@@ -30,7 +30,8 @@ uint64_t observer_note(struct observation *o, const char *version, uint64_t now_
 		snprintf(o->version, sizeof o->version, "%s", version);
 		o->since_ns = now_ns;
 	}
-	return now_ns - o->since_ns;
+	/* Another process may have kept what it saw after our now. */
+	return now_ns > o->since_ns ? now_ns - o->since_ns : 0;
 }
 
 /* Boot and time namespace: only within both is one boot clock the same clock. */

@@ -2,6 +2,7 @@
 #include "../check.h"
 #include "../store/sqlite_scratch.h"
 #include "base/clock.h"
+#include "lease/observer.h"
 #include "s3once/lock.h"
 #include <errno.h>
 #include <poll.h>
@@ -224,6 +225,16 @@ static void test_handles_and_observations(void)
 	s3once_locks_free(b);
 }
 
+/* Another process saw the version after we did, and has kept that before we looked. */
+static void test_seen_by_another_just_now(void)
+{
+	struct observation seen = {.version = "v", .since_ns = 100};
+	CHECK_INT(observer_note(&seen, "v", 99), 0);
+	CHECK_INT(observer_note(&seen, "v", 100), 0);
+	CHECK_INT(observer_note(&seen, "v", 130), 30);
+	CHECK_INT(observer_note(&seen, "w", 131), 0);
+}
+
 struct found {
 	unsigned n;
 	char version[100];
@@ -321,6 +332,7 @@ int main(void)
 	test_events();
 	test_ensure();
 	test_handles_and_observations();
+	test_seen_by_another_just_now();
 	test_look_and_break();
 	test_refused();
 	test_close_ends_waits();
