@@ -89,6 +89,13 @@ static enum step open_file(struct worker *worker, struct file *file)
 		file->fd = -1;
 		return file_read_error(worker, file, -error);
 	}
+	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
+		!body_unchanged(file->fd, &file->state)) {
+		problem_set(&problem,
+			"says that it is empty and has content, as files of the kernel do (/proc, "
+			"/sys): copy it to a file, or exclude it");
+		return file_fail(worker, file, &problem);
+	}
 	if (!plan_upload(file->state.size, worker->run->options.part_bytes, &file->plan))
 		return STEP_NEXT;
 	problem_set(&problem, "larger than the largest object S3 can hold; split it or exclude it");

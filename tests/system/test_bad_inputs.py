@@ -274,6 +274,13 @@ def test_changed_files_that_are_kept_are_named(s3once, s3, bucket, tree):
     assert counts(run) == {"skipped": 2}
 
 
+def test_files_that_hide_their_size(s3once, s3, bucket, tree):
+    """They must not become empty objects."""
+    run = s3once("push", tree, "/proc/cpuinfo", f"s3://{bucket}")
+    assert_ends_once(run, "/proc/cpuinfo: says that it is empty and has content", code=1)
+    assert set(s3.objects(bucket)) == {"a.txt", "sub/b.txt"}
+
+
 # --- exit 2: what no run can make sense of
 
 
