@@ -39,7 +39,7 @@ BY_QUERY = {
     ("GET", "list-type"): "ListObjectsV2",
     ("POST", "delete"): "DeleteObjects",
     ("GET", "location"): "GetBucketLocation",
-    ("GET", "lifecycle"): "GetBucketLifecycle",
+    ("GET", "lifecycle"): "GetBucketLifecycleConfiguration",
 }
 OBJECT = {"PUT": "PutObject", "GET": "GetObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}
 BUCKET = {"PUT": "CreateBucket", "GET": "ListObjects", "HEAD": "HeadBucket", "DELETE": "DeleteBucket"}

@@ -29,14 +29,19 @@ OPERATIONS = {
     "GetItem": ("dynamodb:GetItem", UPLOADS | {"lock", "init"}),
     "PutItem": ("dynamodb:PutItem", UPLOADS | {"init"}),
     "UpdateItem": ("dynamodb:UpdateItem", UPLOADS | {"lock"}),
-    "DeleteItem": ("dynamodb:DeleteItem", {"lock"}),
+    "DeleteItem": ("dynamodb:DeleteItem", {"lock", "doctor"}),
     "Scan": ("dynamodb:Scan", {"lock"}),
     "CreateTable": ("dynamodb:CreateTable", {"init"}),
-    "DescribeTable": ("dynamodb:DescribeTable", {"init"}),
+    "DescribeTable": ("dynamodb:DescribeTable", {"init", "doctor"}),
     "UpdateTimeToLive": ("dynamodb:UpdateTimeToLive", {"init"}),
+    "DeleteObject": ("s3:DeleteObject", {"doctor"}),
+    "GetBucketLifecycleConfiguration": ("s3:GetLifecycleConfiguration", {"doctor"}),
+    "DescribeTimeToLive": ("dynamodb:DescribeTimeToLive", {"doctor"}),
 }
 # About the bucket; all others are about its objects.
-OF_BUCKET = {"s3:ListBucket", "s3:ListBucketMultipartUploads"}
+OF_BUCKET = {"s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration"}
+# Probes only, wherever the prefix is.
+OF_PROBES = {"s3:DeleteObject"}
 
 
 def policies():
@@ -63,6 +68,7 @@ def test_policies_name_the_right_resources():
                     expected = "arn:aws:dynamodb:*:*:table/s3once" + ("-locks" if name == "lock" else "")
                 else:
                     expected = "arn:aws:s3:::my-bucket" + ("" if action in OF_BUCKET else "/*")
+                    expected += ".s3once-doctor-*" if action in OF_PROBES else ""
                 assert statement["Resource"] == expected, (name, action)
 
 
@@ -97,18 +103,19 @@ def test_each_command_sends_what_its_policy_allows(s3once, s3, wires, bucket, ta
     url = f"s3://{bucket}"
     locks = ["--locks", f"dynamodb:{table}-locks"]
     expected = [
-        ("init", ["init"]),
-        ("upload-verify", ["push", "--part-size", "5MiB", tree, url]),
-        ("upload", ["status", url]),
-        ("init", ["lock", "init", *locks]),
-        ("lock", ["lock", "run", *locks, "k", "--", "true"]),
-        ("lock", ["lock", "list", *locks]),
+        ({"init"}, ["init"]),
+        ({"upload-verify", "doctor"}, ["doctor", f"{url}/prefix"]),
+        ({"upload-verify"}, ["push", "--part-size", "5MiB", tree, url]),
+        ({"upload"}, ["status", url]),
+        ({"init"}, ["lock", "init", *locks]),
+        ({"lock"}, ["lock", "run", *locks, "k", "--", "true"]),
+        ({"lock"}, ["lock", "list", *locks]),
     ]
-    for policy, command in expected:
+    for names, command in expected:
         run = s3once(*command)
         assert run.code == 0, run
         kinds = sent(wires)
-        assert kinds and all(policy in OPERATIONS[kind][1] for kind in kinds), (command, kinds)
+        assert kinds and all(names & OPERATIONS[kind][1] for kind in kinds), (command, kinds)
 
 
 def test_upload_only_is_enough(s3once, s3, wires, bucket, tmp_path):
