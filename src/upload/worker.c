@@ -207,8 +207,8 @@ static enum step try_again(struct worker *worker, struct file *file, const struc
 	return STEP_LATER;
 }
 
-/* Nothing was ever allowed: it is the set-up that is wrong, not this file. */
-static bool denies_all(struct worker *worker)
+/* It is the set-up that is wrong then, not this file. */
+static bool nothing_worked_yet(struct worker *worker)
 {
 	const struct s3once_counts counts = report_get(&worker->run->report);
 	return !counts.uploaded && !counts.adopted;
@@ -222,15 +222,19 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 		return STEP_OVER;
 	switch (outcome) {
 	case OUTCOME_DENIED:
-		if (!denies_all(worker))
+		if (!nothing_worked_yet(worker))
 			break;
 		/* fall through */
 	case OUTCOME_SETUP:
 		run_fail(run, problem);
 		return STEP_OVER;
-	case OUTCOME_CONFLICT:
 	case OUTCOME_LOST:
 	case OUTCOME_TRANSIENT:
+		/* What never answered as S3 does will not begin to. */
+		if (nothing_worked_yet(worker) && (outcome == OUTCOME_LOST || !problem->status))
+			break;
+		/* fall through */
+	case OUTCOME_CONFLICT:
 	case OUTCOME_THROTTLED:
 		return try_again(worker, file, problem);
 	case OUTCOME_ABANDONED: /* our lease ran out for a while; the claim is judged anew once it

