@@ -1,7 +1,7 @@
 #include "upload/options.h"
 #include "base/quote.h"
 #include "store/place.h"
-#include "upload/plan.h"
+#include "upload/parts_plan.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>

@@ -246,6 +246,13 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	return file_fail(worker, file, problem);
 }
 
+enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
+{
+	const struct report_file about = file_about(file);
+	report_file(&worker->run->report, event, &about, NULL);
+	return STEP_SETTLED;
+}
+
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version)
 {
 	struct mark seen = {0};

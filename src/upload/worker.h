@@ -3,7 +3,7 @@
  * worker.c calls them in a straight line. */
 #pragma once
 #include "base/checksum.h"
-#include "upload/plan.h"
+#include "upload/parts_plan.h"
 #include "upload/run.h"
 
 struct worker {
@@ -53,6 +53,10 @@ enum step {
 
 /* Steps 2 and 3: judge the mark, claim it or take it over. NEXT: claimed. */
 enum step claim_file(struct worker *worker, struct file *file);
+/* Done with other content: what to do is the user's choice. NEXT: replace it. */
+enum step changed_file(struct worker *worker, struct file *file);
+/* Done with the same size and another mtime: the content decides. Like changed_file, or SETTLED. */
+enum step touched_file(struct worker *worker, struct file *file);
 /* Step 4: what does S3 hold under the key? NEXT: nothing (or exactly the version to be replaced):
  * send. Content that is the file's own is adopted. */
 enum step look_at_object(struct worker *worker, struct file *file);
@@ -99,6 +103,8 @@ enum step file_changed(struct worker *worker, struct file *file);
 /* Step 6, once proven: marks this version done and reports the event. */
 enum step file_done(
 	struct worker *worker, struct file *file, const char *etag, enum s3once_event_type event);
+/* Nothing is left to do: reports the event. SETTLED. */
+enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
 /* Writes a done mark; NEXT if it stands. */
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);
 /* Step 7: the file cannot be uploaded; its mark, if it is ours, says why. */

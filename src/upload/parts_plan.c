@@ -1,4 +1,4 @@
-#include "upload/plan.h"
+#include "upload/parts_plan.h"
 #include <errno.h>
 
 #define MIB (1ULL << 20)

@@ -1,0 +1,88 @@
+/* Step 2 for a file that was uploaded before and may be another now. */
+#include "base/text.h"
+#include "upload/proof.h"
+#include "upload/worker.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Other content than was uploaded, which stays as it is: never in silence. */
+static enum step keep(struct worker *worker, struct file *file)
+{
+	const struct report_file about = file_about(file);
+	struct problem problem;
+	problem_set(&problem, "changed since it was uploaded; S3 keeps the earlier version");
+	report_file(&worker->run->report, S3ONCE_EVENT_SKIPPED, &about, &problem);
+	return STEP_SETTLED;
+}
+
+enum step changed_file(struct worker *worker, struct file *file)
+{
+	const struct report_file about = file_about(file);
+	switch (worker->run->options.if_changed) {
+	case S3ONCE_CHANGED_REPLACE:
+		file->replaces = file->seen.done;
+		return STEP_NEXT;
+	case S3ONCE_CHANGED_SKIP:
+		return keep(worker, file);
+	case S3ONCE_CHANGED_FAIL:
+		break;
+	}
+	struct problem problem;
+	struct text sources = TEXT(700);
+	const char *here = worker->run->sources_of_marks[file->candidate->source];
+	const char *there = file->seen.source ? file->seen.source : "";
+	if (*there && strcmp(here, there)) {
+		text_add(&sources, "; it came from ");
+		text_add_escaped(&sources, there, strlen(there));
+		text_add(&sources, ", this is ");
+		text_add_escaped(&sources, here, strlen(here));
+		text_add(&sources, ": give each source a prefix of its own");
+	}
+	problem_set(&problem,
+		"changed since it was uploaded; --if-changed=replace uploads it again, "
+		"--if-changed=skip keeps what is in S3%s",
+		text_string(&sources));
+	text_clear(&sources);
+	report_file(&worker->run->report, S3ONCE_EVENT_CHANGED, &about, &problem);
+	return STEP_SETTLED;
+}
+
+static enum step look_again(struct worker *worker, struct file *file)
+{
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	struct problem problem = {0};
+	mark_clear(&file->seen);
+	enum outcome o = mark_get(&ref, &file->seen, &problem);
+	return o == OUTCOME_OK ? STEP_AGAIN : file_outcome(worker, file, o, &problem);
+}
+
+/* Whether the content is what the mark says was done: by its checksum, else by an etag that is an
+ * MD5. */
+static bool is_what_was_done(const struct file *file)
+{
+	const struct version *done = &file->seen.done;
+	const char *crc = !strncmp(done->sum, "crc32c:", 7) ? done->sum + 7 : "";
+	struct s3_object object = {.size = done->size};
+	snprintf(object.crc32c, sizeof object.crc32c, "%s", crc);
+	snprintf(object.etag, sizeof object.etag, "%s", done->etag);
+	return proof_whole(&file->sums, &object, true) == PROOF_YES;
+}
+
+enum step touched_file(struct worker *worker, struct file *file)
+{
+	const unsigned kinds = DIGEST_CRC32C | (*file->seen.done.sum ? 0 : DIGEST_MD5);
+	enum step step = file_sum(worker, file, kinds);
+	if (step != STEP_NEXT)
+		return step;
+	if (!is_what_was_done(file))
+		return changed_file(worker, file);
+	if (worker->run->dry)
+		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
+	struct problem problem = {0};
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	enum outcome o = mark_refresh(&ref, &file->seen, file->state.mtime_ns, &problem);
+	if (o == OUTCOME_OK)
+		return file_settle(worker, file, S3ONCE_EVENT_REFRESHED);
+	return o == OUTCOME_REFUSED ? look_again(worker, file)
+				    : file_outcome(worker, file, o, &problem);
+}
