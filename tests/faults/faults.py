@@ -265,6 +265,20 @@ def send_signal(x, rule, sig):
         pass
 
 
+async def stop(x, rule, seconds=10):
+    """SIGSTOP to the client, and waits until it has: another process's signal takes its time to arrive."""
+    send_signal(x, rule, signal.SIGSTOP)
+    deadline = time.monotonic() + seconds
+    while x.record.pid is not None and time.monotonic() < deadline:
+        try:
+            with open(f"/proc/{x.record.pid}/stat") as stat:
+                if stat.read().rsplit(")", 1)[1].split()[0] in "TtZX":
+                    return
+        except FileNotFoundError:
+            return
+        await asyncio.sleep(0.001)
+
+
 async def kill_before(x, rule):
     """kill -9 of the client when the request has been read; it is never forwarded."""
     await x.body()
@@ -305,7 +319,7 @@ def kill_late(seconds):
 async def stop_before(x, rule):
     """SIGSTOP when the request has been read; it waits until rule.released, then goes on. The test sends SIGCONT."""
     await x.body()
-    send_signal(x, rule, signal.SIGSTOP)
+    await stop(x, rule)
     await x.hold(rule)
     await x.proxy.pass_on(x)
 
@@ -314,7 +328,7 @@ async def stop_inside(x, rule):
     """SIGSTOP in the middle of the body. What the client has not sent yet comes after SIGCONT."""
     if x.whole is not None or x.request.length < 2:
         return await x.proxy.pass_on(x)
-    send_signal(x, rule, signal.SIGSTOP)
+    await stop(x, rule)
     await x.hold(rule)
     await x.proxy.pass_on(x)
 
@@ -322,7 +336,7 @@ async def stop_inside(x, rule):
 async def stop_after(x, rule):
     """SIGSTOP when the server has done it; the answer waits for the client."""
     reply = await x.forward()
-    send_signal(x, rule, signal.SIGSTOP)
+    await stop(x, rule)
     await x.hold(rule)
     await x.answer(reply)
 
