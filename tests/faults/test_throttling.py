@@ -38,24 +38,36 @@ def line(name, records):
     return at_once
 
 
-@pytest.mark.parametrize("chance", [0.1, 0.5])
-def test_no_file_fails(stage, chance):
-    """The first third is served, the second throttled, the last served again."""
-    for number in range(FILES):
+def push_throttled(stage, files, chance, first, last):
+    """Pushes so many files, with that part of the requests from the first to the last throttled. The rules, by proxy."""
+    for number in range(files):
         stage.write(f"f{number}", 10)
+
+    def where(record):  # heartbeats have their own patience, and a lease of two seconds is none
+        return first < record.number <= last and "session" not in record.kind
+
     proxies = {"s3": stage.s3, "dynamodb": stage.dynamodb}
-    first, last = FILES * 2 // 3, FILES * 4 // 3
-    rules = [
-        proxy.add(SLOW_DOWN[name], times=None, probability=chance, where=lambda record: first < record.number <= last)
-        for name, proxy in proxies.items()
-    ]
-    for rule in rules:  # heartbeats have their own patience, and a lease of two seconds is none
-        in_time, rule.where = rule.where, lambda record, in_time=rule.where: in_time(record) and "session" not in record.kind
+    rules = {name: proxy.add(SLOW_DOWN[name], times=None, probability=chance, where=where) for name, proxy in proxies.items()}
     begun = time.monotonic()
-    result = stage.push("--give-up-after", "1m", "--lease", "30s", "--request-timeout", "20s", "--json", concurrency=32, timeout=900)
-    assert result.code == 0 and result.events[-1]["uploaded"] == FILES, result
-    note_figure(f"{FILES} files, {chance:.0%} of the requests throttled in between: {time.monotonic() - begun:.1f} s")
-    for (name, proxy), rule in zip(proxies.items(), rules):
+    result = stage.push("--give-up-after", "1m", "--lease", "30s", "--request-timeout", "20s", "--json", concurrency=32, timeout=1800)
+    assert result.code == 0 and result.events[-1]["uploaded"] == files, result
+    when = "all along" if last == float("inf") else "in between"
+    note_figure(f"{files} files, {chance:.0%} of the requests throttled {when}: {time.monotonic() - begun:.1f} s")
+    return [(name, proxies[name], rules[name]) for name in proxies]
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.5])
+def test_throttled_all_along(stage, chance):
+    files = FILES if FULL else 50
+    for _, _, rule in push_throttled(stage, files, chance, 0, float("inf")):
+        assert rule.fired > chance * files / 3
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.5])
+def test_slower_and_faster_again(stage, chance):
+    """The first third is served, the second throttled, the last served again."""
+    first, last = FILES * 2 // 3, FILES * 4 // 3
+    for name, proxy, rule in push_throttled(stage, FILES, chance, first, last):
         assert rule.fired > chance * (last - first) / 2
         thirds = [proxy.history[:first], proxy.history[first:last], proxy.history[last:]]
         at_once = [line(f"  {name}, {when}", third) for when, third in zip(("before", "throttled", "after"), thirds)]
