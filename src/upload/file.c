@@ -1,0 +1,70 @@
+#include "upload/worker.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
+{
+	return (struct mark_ref){
+		.conn = worker->marks,
+		.space = &worker->run->space,
+		.key = file->candidate->key,
+		.session = session_id(worker->run->session),
+		.source = worker->run->sources_of_marks[file->candidate->source],
+		.limits = run_limits(worker->run),
+	};
+}
+
+struct report_file file_about(const struct file *file)
+{
+	const struct candidate *c = file->candidate;
+	return (struct report_file){c->path, c->key, file->fd >= 0 ? file->state.size : c->size};
+}
+
+struct s3_meta file_meta(const struct worker *worker, const struct file *file)
+{
+	struct s3_meta meta = {
+		.mtime_ns = file->state.mtime_ns,
+		.part_bytes = file->plan.n_parts ? file->plan.part_bytes : 0,
+	};
+	snprintf(meta.table, sizeof meta.table, "%s", worker->run->space.settings.table_id);
+	snprintf(meta.claim, sizeof meta.claim, "%s", file->claim.id);
+	return meta;
+}
+
+struct s3_condition file_condition(
+	const struct worker *worker, const struct file *file, enum s3_ability ability)
+{
+	struct s3_condition condition = {0};
+	const bool replaces = *file->replaces.etag != 0;
+	if (file->unconditional ||
+		s3_knows(worker->run->s3, replaces ? S3_IF_MATCH : ability) == S3_NO)
+		return condition;
+	condition.if_none_match = !replaces;
+	condition.if_match = replaces ? file->replaces.etag : NULL;
+	return condition;
+}
+
+bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability)
+{
+	if (file->must_look || file->unconditional)
+		return true;
+	if (*file->replaces.etag)
+		ability = S3_IF_MATCH;
+	else if (worker->run->options.trust_conditions)
+		return false;
+	return s3_knows(worker->run->s3, ability) != S3_YES;
+}
+
+void file_free(struct file *file)
+{
+	if (!file)
+		return;
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->candidate);
+	mark_clear(&file->seen);
+	claim_clear(&file->claim);
+	free(file->upload_id);
+	free(file);
+}

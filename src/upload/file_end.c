@@ -1,0 +1,135 @@
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "upload/worker.h"
+#include <stdio.h>
+#include <string.h>
+
+enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem)
+{
+	const struct report_file about = file_about(file);
+	if (file->claimed) {
+		struct mark_ref ref = file_mark_ref(worker, file);
+		struct problem second = {0};
+		if (mark_fail(&ref, &file->claim, problem->text, &second) != OUTCOME_OK)
+			log_info("the mark could not be set to failed: %s", second.text);
+	}
+	report_file(&worker->run->report, S3ONCE_EVENT_FAILED, &about, problem);
+	return STEP_SETTLED;
+}
+
+enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns)
+{
+	file->candidate->known.state = MARK_CLAIMED; /* so that the mark is read first */
+	queue_later(worker->run->queue, &file->candidate, 1, not_before_ns);
+	file->candidate = NULL;
+	return STEP_LATER;
+}
+
+#define AGAIN_FIRST_NS NS_PER_S
+#define AGAIN_MOST_NS  (30 * NS_PER_S)
+
+/* What may pass by itself: the file is begun once more when the others are through, with a pause
+ * that grows, until it was tried for long enough. Its claim stays ours. */
+static enum step try_again(struct worker *worker, struct file *file, const struct problem *problem)
+{
+	struct candidate *c = file->candidate;
+	const struct report_file about = file_about(file);
+	const uint64_t now = clock_boot_ns();
+	struct problem said = *problem;
+	if (!c->failed_since_ns)
+		c->failed_since_ns = now;
+	const uint64_t tried_ms = (now - c->failed_since_ns) / NS_PER_MS;
+	if (tried_ms >= worker->run->options.give_up_after_ms) {
+		if (c->failures)
+			problem_prefix(
+				&said, "given up after it was tried %u times", c->failures + 1);
+		return file_fail(worker, file, &said);
+	}
+	uint64_t pause_ns = AGAIN_FIRST_NS << (c->failures < 5 ? c->failures : 5);
+	c->failures++;
+	problem_prefix(&said, "tried again later");
+	report_file(&worker->run->report, S3ONCE_EVENT_RETRY, &about, &said);
+	c->known.state = MARK_CLAIMED; /* so that the mark is read first */
+	queue_again(
+		worker->run->queue, c, now + (pause_ns < AGAIN_MOST_NS ? pause_ns : AGAIN_MOST_NS));
+	file->candidate = NULL;
+	return STEP_LATER;
+}
+
+/* It is the set-up that is wrong then, not this file. */
+static bool nothing_worked_yet(struct worker *worker)
+{
+	const struct s3once_counts counts = report_get(&worker->run->report);
+	return !counts.uploaded && !counts.adopted;
+}
+
+enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+	const struct problem *problem)
+{
+	struct run *run = worker->run;
+	if (run_is_over(run))
+		return STEP_OVER;
+	switch (outcome) {
+	case OUTCOME_DENIED:
+		if (!nothing_worked_yet(worker))
+			break;
+		/* fall through */
+	case OUTCOME_SETUP:
+		run_fail(run, problem);
+		return STEP_OVER;
+	case OUTCOME_LOST:
+	case OUTCOME_TRANSIENT:
+		/* What never answered as S3 does will not begin to. */
+		if (nothing_worked_yet(worker) && (outcome == OUTCOME_LOST || !problem->status))
+			break;
+		/* fall through */
+	case OUTCOME_CONFLICT:
+	case OUTCOME_THROTTLED:
+		return try_again(worker, file, problem);
+	case OUTCOME_ABANDONED: /* our lease ran out for a while; the claim is judged anew once it
+				   is back */
+		return file_later(worker, file, clock_boot_ns() + NS_PER_S / 2);
+	default:
+		break;
+	}
+	return file_fail(worker, file, problem);
+}
+
+enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
+{
+	const struct report_file about = file_about(file);
+	report_file(&worker->run->report, event, &about, NULL);
+	return STEP_SETTLED;
+}
+
+enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version)
+{
+	struct mark seen = {0};
+	struct problem problem = {0};
+	struct mark_ref ref = file_mark_ref(worker, file);
+	ref.limits = run_visible_limits(worker->run);
+	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
+	mark_clear(&seen);
+	if (o == OUTCOME_OK)
+		return STEP_NEXT;
+	if (o != OUTCOME_REFUSED)
+		return file_outcome(worker, file, o, &problem);
+	run_fence(worker->run, "another uploader took over a file of this run");
+	return STEP_OVER;
+}
+
+enum step file_done(
+	struct worker *worker, struct file *file, const char *etag, enum s3once_event_type event)
+{
+	struct version version = {.size = file->state.size, .mtime_ns = file->state.mtime_ns};
+	snprintf(version.sum, sizeof version.sum, "crc32c:");
+	crc32c_to_base64(file->sums.crc32c, version.sum + strlen(version.sum));
+	snprintf(version.etag, sizeof version.etag, "%s", etag);
+	enum step step = file_mark_done(worker, file, &version);
+	if (step != STEP_NEXT)
+		return step;
+	const struct report_file about = file_about(file);
+	report_file(&worker->run->report, event, &about, NULL);
+	return STEP_SETTLED;
+}

@@ -1,0 +1,97 @@
+#include "upload/body.h"
+#include "upload/worker.h"
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum step file_open(struct worker *worker, struct file *file)
+{
+	struct candidate *c = file->candidate;
+	struct problem problem;
+	if (file->fd >= 0)
+		close(file->fd);
+	file->summed = false;
+	file->fd = scan_open_file(worker->run->scan, c->source, c->relative, &file->state);
+	if (file->fd < 0) {
+		int error = -file->fd;
+		file->fd = -1;
+		return file_read_error(worker, file, -error);
+	}
+	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
+		!body_unchanged(file->fd, &file->state)) {
+		problem_set(&problem,
+			"says that it is empty and has content, as files of the kernel do (/proc, "
+			"/sys): copy it to a file, or exclude it");
+		return file_fail(worker, file, &problem);
+	}
+	if (!plan_upload(file->state.size, worker->run->options.part_bytes, &file->plan))
+		return STEP_NEXT;
+	problem_set(&problem, "larger than the largest object S3 can hold; split it or exclude it");
+	return file_fail(worker, file, &problem);
+}
+
+enum step file_sum(struct worker *worker, struct file *file, unsigned kinds)
+{
+	if (file->summed && (file->sums.kinds & kinds) == kinds)
+		return STEP_NEXT;
+	const struct range range = {file->fd, 0, file->state.size};
+	int error = body_digest(&worker->digest, kinds, &range, worker->buffer,
+		worker->buffer_bytes, run_is_over, worker->run, &file->sums);
+	if (!error)
+		error = body_unchanged(file->fd, &file->state);
+	file->summed = !error;
+	return error ? file_read_error(worker, file, error) : STEP_NEXT;
+}
+
+enum step file_changed(struct worker *worker, struct file *file)
+{
+	struct problem problem;
+	const struct report_file about = file_about(file);
+	if (++file->restarts > FILE_RESTARTS_MAX) {
+		problem_set(&problem,
+			"changes faster than it can be read; --min-age leaves files alone "
+			"that were written a moment ago");
+		return file_fail(worker, file, &problem);
+	}
+	problem_set(&problem, "changed while it was read, starting again with what it is now");
+	report_file(&worker->run->report, S3ONCE_EVENT_RETRY, &about, &problem);
+	enum step step = file_open(worker, file);
+	return step == STEP_NEXT ? STEP_AGAIN : step;
+}
+
+enum step file_read_error(struct worker *worker, struct file *file, int error)
+{
+	struct problem problem;
+	switch (error) {
+	case -ESTALE:
+		return file_changed(worker, file);
+	case -ECANCELED:
+		return STEP_OVER;
+	case -ENOENT:
+	case -ENOTDIR:
+		problem_set(&problem, "vanished while the upload was under way");
+		break;
+	case -EACCES:
+	case -EPERM:
+		problem_set(&problem, "cannot be read: %s; give this user access, or exclude it",
+			strerror(-error));
+		break;
+	case -ELOOP:
+	case -EXDEV:
+		problem_set(&problem,
+			"became a symbolic link, or lies behind one, since it was scanned; not followed");
+		break;
+	case -EINVAL:
+		problem_set(&problem, "is no regular file any more");
+		break;
+	case -EMFILE:
+	case -ENFILE:
+		problem_set(&problem,
+			"out of file descriptors; raise ulimit -n or lower --concurrency");
+		run_fail(worker->run, &problem);
+		return STEP_OVER;
+	default:
+		problem_set(&problem, "cannot be read: %s", strerror(-error));
+	}
+	return file_fail(worker, file, &problem);
+}

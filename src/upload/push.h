@@ -1,0 +1,35 @@
+/* What is behind include/s3once/push.h: one run, and the loop of the main thread around it. */
+#pragma once
+#include "s3once/push.h"
+#include "upload/run.h"
+#include <uv.h>
+
+/* One body of the pool. */
+struct work {
+	uv_work_t request;
+	struct s3once_push *push;
+};
+
+struct s3once_push {
+	struct run run;
+	struct store_conn *conn; /* the main thread's */
+	size_t buffer_bytes;
+	bool whole; /* the scan came to its end */
+	bool set_up;
+	struct problem scan_problem; /* why there is no run.scan */
+	struct s3once_counts counts; /* final, after the run */
+	/* The loop of s3once_push_run; the handles are closed when the last work has ended. */
+	uv_loop_t loop;
+	uv_async_t stopped;
+	uv_timer_t progress, grace;
+	struct work *works;
+	unsigned n_works; /* still running */
+	atomic_bool looping;
+};
+
+/* Opens what a run needs: services, marks, session, in this order. False: told, the run ends. Main
+ * thread. */
+bool push_set_up(struct s3once_push *push);
+/* Scan and workers from beginning to end, in libuv's pool. False: they could not all be started.
+ * Main thread. */
+bool push_loop(struct s3once_push *push);

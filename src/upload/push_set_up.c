@@ -1,0 +1,123 @@
+#include "aws/global.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include "store/place.h"
+#include "store/state_folder.h"
+#include "upload/push.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a dry run that finds no marks looks into instead of making some. */
+static int place_without_traces(struct marks_place *place)
+{
+	if (place->is_dynamodb || !access(place->path, F_OK) || errno != ENOENT)
+		return 0;
+	free(place->path);
+	place->path = strdup(STORE_SQLITE_NOWHERE);
+	return place->path ? 0 : -ENOMEM;
+}
+
+static bool open_marks(struct s3once_push *push, struct problem *problem)
+{
+	struct run *run = &push->run;
+	const char *marks = run->options.marks;
+	struct marks_place place;
+	int error = marks_place_parse(marks, &place, problem);
+	if (!error && run->dry)
+		error = place_without_traces(&place);
+	if (!error)
+		error = marks_place_open(&place, run->aws, run->http, &run->store, problem);
+	if (!error)
+		error = store_conn_new(run->store, &push->conn);
+	const bool is_dynamodb = place.is_dynamodb;
+	const char *table = place.table; /* within marks */
+	if (error) {
+		marks_place_clear(&place);
+		return false;
+	}
+	enum outcome o = settings_load(
+		push->conn, !is_dynamodb, SHARDS_DEFAULT, &run->space.settings, problem);
+	if (!is_dynamodb) {
+		own_files_find(place.path, &run->own_files);
+		place.path = NULL;
+	}
+	marks_place_clear(&place);
+	if (o == OUTCOME_ABSENT)
+		problem_set(problem, "%s was never set up; run: s3once init --marks %s",
+			quote(marks).text, quote(marks).text);
+	else if (o != OUTCOME_OK && table && !strstr(problem->text, table))
+		problem_prefix(problem, "%s", quote(marks).text);
+	return o == OUTCOME_OK;
+}
+
+static bool open_session(struct s3once_push *push, struct problem *problem)
+{
+	struct run *run = &push->run;
+	char observations[4096];
+	struct session_options options = {
+		.store = run->store,
+		.lease_ns = run->options.lease_ms * NS_PER_MS,
+		.heartbeat_ns = run->options.heartbeat_ms * NS_PER_MS,
+		.abandon = run_is_over,
+		.abandon_arg = run,
+	};
+	if (!(run->dry ? state_path : state_file)("sessions", observations, sizeof observations))
+		options.observations = observations;
+	if (!session_new(&options, &run->session))
+		return true;
+	problem_set(problem, PROBLEM_NO_DESCRIPTORS);
+	return false;
+}
+
+static bool open_s3(struct s3once_push *push, struct problem *problem)
+{
+	struct run *run = &push->run;
+	const struct s3once_options *o = &run->options;
+	const struct aws_options aws = {
+		.profile = o->profile,
+		.region = o->region,
+		.endpoint_url = o->endpoint_url,
+		.dynamodb_endpoint_url = o->dynamodb_endpoint_url,
+		.ca_bundle = o->ca_bundle,
+		.attempts = o->attempts,
+		.request_timeout_ms = o->request_timeout_ms,
+	};
+	if (aws_settings_resolve(&aws, &run->aws, problem))
+		return false;
+	const struct http_options http = {
+		.ca_bundle = run->aws->ca_bundle, .upload_buffer_bytes = push->buffer_bytes};
+	if (http_shared_new(&http, &run->http)) {
+		problem_set(problem, "out of memory");
+		return false;
+	}
+	if (s3_open(run->aws, run->http, o->bucket, &run->s3, problem))
+		return false;
+	if (object_rules_have_key(run->rules) && strncmp(run->aws->s3_endpoint, "https:", 6)) {
+		problem_set(problem,
+			"sse-c-key-file sends the key with each request, so the endpoint must be https, "
+			"and it is %s",
+			quote(run->aws->s3_endpoint).text);
+		return false;
+	}
+	s3_set_terms(run->s3, o->expected_bucket_owner, o->requester_pays != 0);
+	snprintf(run->space.service, sizeof run->space.service, "%s",
+		aws_settings_service(run->aws));
+	snprintf(run->space.bucket, sizeof run->space.bucket, "%s", o->bucket);
+	return true;
+}
+
+bool push_set_up(struct s3once_push *push)
+{
+	struct problem problem = push->scan_problem;
+	push->set_up = push->run.scan && !queue_new(&push->run.queue) && !aws_global_init() &&
+		       open_s3(push, &problem) && open_marks(push, &problem) &&
+		       open_session(push, &problem);
+	if (!push->set_up) {
+		atomic_store(&push->run.failed_setup, true);
+		report_run(&push->run.report, S3ONCE_EVENT_FATAL, &problem);
+	}
+	return push->set_up;
+}
