@@ -23,3 +23,9 @@ int push_options_parse(
 	int argc, char **argv, struct push_options *ret, struct problem *ret_problem);
 void push_options_clear(struct push_options *options);
 void push_options_help(void);
+
+/* The tables of push_option_tables.c: what there is, and its --help. Fills the groups with the
+ * fields of *options, which may be NULL for --help. */
+enum { PUSH_GROUPS = 9 };
+struct command push_command(
+	struct option_group groups[static PUSH_GROUPS], struct push_options *options);

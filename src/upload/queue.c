@@ -1,10 +1,8 @@
 #include "upload/queue.h"
 #include "base/clock.h"
-#include "base/random.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Marks read less than this ago need no second look. */
 #define FRESH_NS NS_PER_S
@@ -14,8 +12,7 @@ struct queue {
 	pthread_cond_t changed; /* for workers */
 	pthread_cond_t room;    /* for the scan */
 	struct {
-		struct block **blocks;
-		size_t n_blocks, cap_blocks;
+		struct blocks blocks;
 		size_t n_files; /* in blocks and ready */
 		struct candidate *ready, **ready_end;
 		size_t n_ready;
@@ -26,14 +23,6 @@ struct queue {
 		unsigned serial;
 	} locked;
 };
-
-bool candidate_was_just_seen_held(struct candidate *candidate)
-{
-	const uint64_t now = clock_boot_ns();
-	if (!candidate->held_since_ns)
-		candidate->held_since_ns = now;
-	return now - candidate->held_since_ns < 5 * NS_PER_S;
-}
 
 int queue_new(struct queue **ret)
 {
@@ -56,16 +45,11 @@ void queue_free(struct queue *queue)
 {
 	if (!queue)
 		return;
-	for (size_t i = 0; i < queue->locked.n_blocks; i++) {
-		for (size_t j = 0; j < queue->locked.blocks[i]->n; j++)
-			free(queue->locked.blocks[i]->files[j]);
-		free(queue->locked.blocks[i]);
-	}
+	blocks_clear(&queue->locked.blocks);
 	for (struct candidate *file = queue->locked.ready, *next; file; file = next) {
 		next = file->next;
 		free(file);
 	}
-	free(queue->locked.blocks);
 	pthread_cond_destroy(&queue->changed);
 	pthread_cond_destroy(&queue->room);
 	pthread_mutex_destroy(&queue->mutex);
@@ -81,73 +65,29 @@ static void add_ready(struct queue *queue, struct candidate *file)
 	queue->locked.n_files++;
 }
 
-static struct block *new_block(struct queue *queue)
-{
-	const size_t cap = 2 * queue->locked.cap_blocks + 16;
-	if (queue->locked.n_blocks == queue->locked.cap_blocks) {
-		struct block **blocks = realloc(queue->locked.blocks, cap * sizeof(struct block *));
-		if (!blocks)
-			return NULL;
-		queue->locked.blocks = blocks;
-		queue->locked.cap_blocks = cap;
-	}
-	return malloc(sizeof(struct block));
-}
-
 /* Files to be taken some time, as `how` says; without memory for that, at the next chance. */
 static void add_block(
 	struct queue *queue, struct candidate *const *files, size_t n, const struct block *how)
 {
-	struct block *block = new_block(queue);
+	const bool added = !blocks_add(&queue->locked.blocks, files, n, how);
 	queue->locked.serial++;
 	for (size_t i = 0; i < n; i++) {
 		files[i]->block = queue->locked.serial;
-		if (!block)
+		if (!added)
 			add_ready(queue, files[i]);
 	}
-	if (!block)
-		return;
-	*block = *how;
-	memcpy(block->files, files, n * sizeof(struct candidate *));
-	block->n = n;
-	queue->locked.blocks[queue->locked.n_blocks++] = block;
-	queue->locked.n_files += n;
-}
-
-/* Any block that is due, chosen at random, one that nobody else is in before one that is shared;
- * NULL if there is none, and then *ret_wait_ns is how long the earliest needs. */
-static struct block *take_block(struct queue *queue, uint64_t *ret_wait_ns)
-{
-	const size_t n = queue->locked.n_blocks;
-	const uint64_t now = clock_boot_ns();
-	const size_t first = (size_t)random_below(n);
-	size_t chosen = n;
-	for (size_t i = 0; i < n && (chosen == n || queue->locked.blocks[chosen]->last); i++) {
-		size_t at = (first + i) % n;
-		const struct block *block = queue->locked.blocks[at];
-		if (block->not_before_ns > now) {
-			uint64_t wait = block->not_before_ns - now;
-			*ret_wait_ns = wait < *ret_wait_ns ? wait : *ret_wait_ns;
-		} else if (chosen == n || !block->last) {
-			chosen = at;
-		}
-	}
-	if (chosen == n)
-		return NULL;
-	struct block *block = queue->locked.blocks[chosen];
-	queue->locked.blocks[chosen] = queue->locked.blocks[n - 1];
-	queue->locked.n_blocks--;
-	queue->locked.n_files -= block->n;
-	return block;
+	if (added)
+		queue->locked.n_files += n;
 }
 
 /* Few are ready: opens another block. True if *ret is now a job to read it again. */
 static bool open_block(struct queue *queue, struct job *ret, uint64_t *ret_wait_ns)
 {
 	while (!queue->locked.checking && queue->locked.n_ready < BLOCK_FILES / 2) {
-		struct block *block = take_block(queue, ret_wait_ns);
+		struct block *block = blocks_take(&queue->locked.blocks, ret_wait_ns);
 		if (!block)
 			return false;
+		queue->locked.n_files -= block->n;
 		if (clock_boot_ns() - block->read_ns >= FRESH_NS) {
 			queue->locked.checking = true;
 			*ret = (struct job){.kind = JOB_CHECK, .block = block};

@@ -3,41 +3,9 @@
  * goes through the blocks it has in an order of its own, so that many uploaders over one tree do
  * not fight for the same files. Parts of open uploads go before new files. Thread-safe. */
 #pragma once
-#include "marks/known.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include "upload/blocks.h"
 
-#define BLOCK_FILES 50
 #define QUEUE_FILES 8192 /* candidates held at once; the scan waits for room */
-
-/* A file that may have to be sent. Owns its strings. */
-struct candidate {
-	struct candidate *next;
-	char *key, *path, *relative; /* all in one allocation with the struct */
-	size_t source;
-	uint64_t size;
-	int64_t mtime_ns;
-	struct known_mark known;
-	unsigned block;           /* serial number of the block it came in */
-	uint64_t failed_since_ns; /* it could not be sent, for a reason that may pass; 0: never */
-	unsigned failures;        /* how often */
-	uint64_t held_since_ns;   /* another uploader was first seen to hold it; 0: never */
-	bool said_held;           /* and that was told once */
-};
-/* Many are held for a moment where several uploaders share a tree: that is no news before five
- * seconds. Notes the first time. */
-bool candidate_was_just_seen_held(struct candidate *candidate);
-
-/* Some candidates in key order. */
-struct block {
-	struct candidate *files[BLOCK_FILES];
-	size_t n;
-	uint64_t not_before_ns; /* clock_boot_ns() from which it may be taken */
-	uint64_t read_ns;       /* when its marks were read */
-	bool last; /* another uploader was seen at work in it, or it failed: taken last */
-};
 
 /* The parts of an open upload still to hand out: embedded in the upload. */
 struct parts {

@@ -1,0 +1,276 @@
+#include "cli/push_options.h"
+#include <string.h>
+
+#define RUN(field) offsetof(struct push_options, run.field)
+#define OWN(field) offsetof(struct push_options, field)
+
+static const char *const if_changed_names[] = {
+	[S3ONCE_CHANGED_FAIL] = "fail",
+	[S3ONCE_CHANGED_REPLACE] = "replace",
+	[S3ONCE_CHANGED_SKIP] = "skip",
+	NULL,
+};
+
+static const struct option what_options[] = {
+	{.name = "as",
+		.type = OPTION_STRING,
+		.offset = RUN(as),
+		.argument = "KEY",
+		.help = "the whole key, for a SOURCE that is one file"},
+	{.name = "files-from",
+		.type = OPTION_STRING,
+		.offset = RUN(files_from),
+		.argument = "FILE",
+		.help = "only the files listed in FILE (-: standard input),\n"
+			"one a line, relative to the one SOURCE"},
+	{.name = "null",
+		.letter = '0',
+		.type = OPTION_FLAG,
+		.offset = RUN(nul_separated),
+		.help = "--files-from is separated by NUL, not by newline"},
+	{.name = "exclude",
+		.type = OPTION_EXCLUDE,
+		.offset = OWN(rules),
+		.argument = "PATTERN",
+		.help = "leave out what matches; * stops at /, ** does not;\n"
+			"of several rules the last that matches wins"},
+	{.name = "include",
+		.type = OPTION_INCLUDE,
+		.offset = OWN(rules),
+		.argument = "PATTERN",
+		.help = "take what matches; as the first rule: nothing else"},
+	{.name = "min-age",
+		.type = OPTION_DURATION,
+		.offset = OWN(min_age_ms),
+		.argument = "DUR",
+		.help = "leave files for the next run that were written less\nthan this ago"},
+	{.name = "follow",
+		.type = OPTION_FLAG,
+		.offset = RUN(follow),
+		.help = "follow symlinks [they are skipped and counted]"},
+	{NULL},
+};
+
+static const char *const payers[] = {"owner", "requester", NULL};
+
+#define SETTING(setting_name, setting_argument, setting_help)                                      \
+	{                                                                                          \
+		.name = (setting_name), .type = OPTION_SETTING, .offset = OWN(settings),           \
+		.argument = (setting_argument), .help = (setting_help)                             \
+	}
+
+static const struct option object_options[] = {
+	SETTING("storage-class", "CLASS", "STANDARD_IA, GLACIER, … or one of the server's own"),
+	SETTING("acl", "ACL", "private, public-read, bucket-owner-full-control, …"),
+	SETTING("grant", "WHAT=TYPE=WHO",
+		"read, readacl, writeacl or full to id=USER, uri=GROUP\n"
+		"or emailaddress=ADDRESS; may be repeated"),
+	SETTING("tag", "KEY=VALUE", "may be repeated, up to ten times"),
+	SETTING("metadata", "KEY=VALUE", "may be repeated"),
+	SETTING("content-type", "TYPE", "such as text/plain; see also --media-types"),
+	SETTING("content-encoding", "CODING", "such as gzip"),
+	SETTING("content-language", "TAG", "such as de"),
+	SETTING("content-disposition", "TEXT", "such as attachment"),
+	SETTING("cache-control", "TEXT", "such as max-age=3600"),
+	SETTING("expires", "TIME", "such as 2030-12-31T23:59:59Z, UTC"),
+	SETTING("website-redirect", "PLACE", "of a bucket that is a website: /KEY or a URL"),
+	SETTING("sse", "KIND",
+		"encryption by the server: AES256, aws:kms or\n"
+		"aws:kms:dsse"),
+	SETTING("sse-kms-key-id", "ID", "the key of aws:kms"),
+	SETTING("sse-kms-context", "JSON", "its encryption context, an object of strings"),
+	SETTING("sse-bucket-key", "true|false", "whether a key of the bucket saves calls of KMS"),
+	SETTING("sse-c-key-file", "FILE",
+		"encryption with the key in FILE: 32 bytes, or their\n"
+		"base64"),
+	SETTING("object-lock-mode", "MODE", "GOVERNANCE or COMPLIANCE"),
+	SETTING("object-lock-retain-until-date", "TIME",
+		"until when objects cannot be deleted, UTC"),
+	SETTING("object-lock-legal-hold", "ON|OFF", "whether objects cannot be deleted at all"),
+	{.name = "media-types",
+		.type = OPTION_STRING,
+		.offset = RUN(media_types),
+		.argument = "FILE",
+		.help = "content types by extension, such as /etc/mime.types"},
+	{.name = "rules",
+		.type = OPTION_STRING,
+		.offset = RUN(rules_file),
+		.argument = "FILE",
+		.help = "these options for files that match a pattern, as in\n"
+			"config/rules.example; those given here win"},
+	{.name = "expected-bucket-owner",
+		.type = OPTION_STRING,
+		.offset = RUN(expected_bucket_owner),
+		.argument = "ACCOUNT",
+		.help = "refuse a bucket that is not this account's"},
+	{.name = "request-payer",
+		.type = OPTION_CHOICE,
+		.offset = OWN(pays),
+		.argument = "owner|requester",
+		.help = "who pays for requests [owner]",
+		.choices = payers},
+	{NULL},
+};
+
+static const struct option how_options[] = {
+	{.name = "if-changed",
+		.type = OPTION_CHOICE,
+		.offset = RUN(if_changed),
+		.argument = "fail|replace|skip",
+		.help = "what to do with a file that was uploaded before and\n"
+			"has changed since [fail]",
+		.choices = if_changed_names},
+	{.name = "wait",
+		.type = OPTION_FLAG,
+		.offset = OWN(wait),
+		.help = "wait for files that other uploaders hold [default]"},
+	{.name = "no-wait",
+		.type = OPTION_FLAG,
+		.offset = RUN(no_wait),
+		.help = "leave them to the others, and exit with 4"},
+	{.name = "dry-run",
+		.letter = 'n',
+		.type = OPTION_FLAG,
+		.offset = RUN(dry_run),
+		.help = "change nothing, print what would be uploaded"},
+	{.name = "trust-conditions",
+		.type = OPTION_FLAG,
+		.offset = RUN(trust_conditions),
+		.help = "this server is known to honour If-None-Match, as\n"
+			"AWS does: saves a HEAD before each upload"},
+	{NULL},
+};
+
+static const struct option lease_options[] = {
+	{.name = "lease",
+		.type = OPTION_DURATION,
+		.offset = RUN(lease_ms),
+		.argument = "DUR",
+		.help = "other hosts take over this long after the last sign\nof life [30s]",
+		.least = 1000,
+		.most = 24 * 3600 * 1000},
+	{.name = "heartbeat",
+		.type = OPTION_DURATION,
+		.offset = RUN(heartbeat_ms),
+		.argument = "DUR",
+		.help = "time between signs of life, at most half the lease\n[a fifth of it]",
+		.least = 100,
+		.most = 12 * 3600 * 1000},
+	{NULL},
+};
+
+static const struct option effort_options[] = {
+	{.name = "retries",
+		.type = OPTION_NUMBER,
+		.offset = OWN(retries),
+		.argument = "N",
+		.help = "of a request that failed\n[8, or AWS_MAX_ATTEMPTS less one]",
+		.most = 100},
+	{.name = "give-up-after",
+		.type = OPTION_DURATION,
+		.offset = OWN(give_up_after_ms),
+		.argument = "DUR",
+		.help = "how long a file is tried again, at the end of the run,\n"
+			"that failed by throttling, server errors or lost\n"
+			"connections [5m]",
+		.most = 7ULL * 24 * 3600 * 1000},
+	{.name = "grace",
+		.type = OPTION_DURATION,
+		.offset = OWN(grace_ms),
+		.argument = "DUR",
+		.help = "to finish what is under way after a signal [10s]",
+		.most = 24 * 3600 * 1000},
+	{.name = "concurrency",
+		.type = OPTION_NUMBER,
+		.offset = RUN(concurrency),
+		.argument = "N",
+		.help = "requests at once [64]",
+		.least = 1,
+		.most = 1000},
+	{.name = "memory",
+		.type = OPTION_SIZE,
+		.offset = RUN(memory_bytes),
+		.argument = "SIZE",
+		.help = "for buffers and bodies [24MiB]",
+		.least = 1 << 20,
+		.most = 1ULL << 40},
+	{.name = "part-size",
+		.type = OPTION_SIZE,
+		.offset = RUN(part_bytes),
+		.argument = "SIZE",
+		.help = "of parts, and of the largest file sent whole [16MiB];\n"
+			"grows where a file would need over 10,000 parts",
+		.least = 5 << 20,
+		.most = 5ULL << 30},
+	{NULL},
+};
+
+static const struct option output_options[] = {
+	{.name = "json",
+		.type = OPTION_FLAG,
+		.offset = OWN(json),
+		.help = "one event a line on standard output, as JSON"},
+	{.name = "verbose",
+		.letter = 'v',
+		.type = OPTION_COUNT,
+		.offset = OWN(verbose),
+		.help = "name each file that is uploaded, and each symlink;\n"
+			"-vv: also files done before; -vvv: also requests"},
+	{.name = "quiet",
+		.letter = 'q',
+		.type = OPTION_FLAG,
+		.offset = OWN(quiet),
+		.help = "errors only"},
+	{.name = "no-progress",
+		.type = OPTION_FLAG,
+		.offset = OWN(no_progress),
+		.help = "no progress"},
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	{NULL},
+};
+
+static const struct option_conflict conflicts[] = {
+	{"wait", "no-wait", "choose one"},
+	{"quiet", "verbose", "choose one"},
+	{"as", "files-from", "--as names the key of exactly one file"},
+	{"as", "exclude", "--as names the key of exactly one file"},
+	{"as", "include", "--as names the key of exactly one file"},
+	{NULL},
+};
+
+struct command push_command(
+	struct option_group groups[static PUSH_GROUPS], struct push_options *options)
+{
+	struct access *access = options ? &options->access : NULL;
+	const struct option_group filled[PUSH_GROUPS] = {
+		{"What to upload", what_options, options},
+		{"How", how_options, options},
+		{"Objects", object_options, options},
+		{"Marks and lease", access_marks_options, access},
+		{NULL, lease_options, options},
+		{"Services", access_s3_options, access},
+		{NULL, access_options, access},
+		{"Effort", effort_options, options},
+		{"Output", output_options, options},
+	};
+	memcpy(groups, filled, sizeof filled);
+	return (struct command){
+		.name = "push",
+		.operands = "SOURCE... s3://BUCKET[/PREFIX]",
+		.about =
+			"Uploads each file exactly once. What is in a SOURCE directory goes below PREFIX, a\n"
+			"SOURCE file becomes PREFIX/NAME. What was uploaded before is not sent again.\n"
+			"DUR is a number with ms, s, m, h or d; SIZE one with KiB, MiB or GiB.\n",
+		.groups = groups,
+		.n_groups = PUSH_GROUPS,
+		.conflicts = conflicts,
+		.examples =
+			"  s3once push /srv/photos s3://my-bucket/photos\n"
+			"  s3once push --exclude '*.tmp' --min-age 1m logs s3://my-bucket/logs\n"
+			"  s3once push --marks dynamodb:s3once /data s3://my-bucket   (on any number of hosts)\n"
+			"\n"
+			"Exit codes: 0 all files are in S3, proven; 1 some are not; 2 usage; 3 setup\n"
+			"(credentials, bucket, table, service); 4 others hold files; 5 lost the lease;\n"
+			"129, 130, 143 stopped by a signal. More: man s3once-push\n",
+	};
+}

@@ -1,0 +1,139 @@
+#include "base/clock.h"
+#include "base/log.h"
+#include "marks/session_struct.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LEASE_MAX_MS (INT64_MAX / (int64_t)NS_PER_MS) /* what its ns can hold */
+
+static int64_t number_or(const struct item *row, const char *name, int64_t otherwise)
+{
+	item_number(row, name, &otherwise);
+	return otherwise;
+}
+
+static const char *string_or_empty(const struct item *row, const char *name)
+{
+	const char *value = item_string(row, name);
+	return value ? value : "";
+}
+
+static void process_of(const struct item *row, struct process *ret)
+{
+	*ret = (struct process){
+		.pid = (pid_t)number_or(row, "pid", 0),
+		.start = (uint64_t)number_or(row, "start", 0),
+	};
+	snprintf(ret->boot, sizeof ret->boot, "%s", string_or_empty(row, "boot"));
+	snprintf(ret->pid_space, sizeof ret->pid_space, "%s", string_or_empty(row, "pid_space"));
+}
+
+/* Ends another's row if it still holds the version we judged by. 1 ended, 0 it moved on, -EIO. */
+static int end_row(struct session *session, struct store_conn *conn, const char *pk,
+	const char *version, struct problem *ret_problem)
+{
+	const struct change changes[] = {
+		{"state", VALUE_STRING, "ended"}, {"ended_by", VALUE_STRING, session->id}};
+	const struct condition as_seen[] = {{"version", CONDITION_EQUALS, VALUE_STRING, version},
+		{"state", CONDITION_EQUALS, VALUE_STRING, "open"}};
+	const struct call_limits limits = session_limits(session);
+	struct item present = {0};
+	enum outcome o = conn->store->ops->update(conn, (struct item_key){pk, "-"}, changes, 2,
+		as_seen, 2, &limits, &present, ret_problem);
+	bool ended =
+		o == OUTCOME_OK ||
+		(o == OUTCOME_REFUSED && strcmp(string_or_empty(&present, "state"), "open") != 0);
+	item_clear(&present);
+	return ended ? 1 : o == OUTCOME_REFUSED ? 0 : -EIO;
+}
+
+/* Judges a session by its row as it is now. */
+static int judge(struct session *session, struct store_conn *conn, struct observation *seen,
+	const struct item *row, uint64_t now_ns, struct problem *ret_problem)
+{
+	char pk[SESSION_PK_MAX];
+	session_pk(seen->session, pk);
+	const char *state = item_string(row, "state"), *version = item_string(row, "version");
+	const int64_t lease_ms = number_or(row, "lease", -1);
+	if (state && !strcmp(state, "ended"))
+		return 1;
+	if (!state || strcmp(state, "open") || !version || strlen(version) > ID_CHARS ||
+		lease_ms <= 0 || lease_ms > LEASE_MAX_MS)
+		return 0; /* not understood: held, never stale */
+	struct process other;
+	process_of(row, &other);
+	if (process_is_gone(&session->self, &other)) {
+		log_info("session %s: its process %d on this host is gone", seen->session,
+			(int)other.pid);
+		return end_row(session, conn, pk, version, ret_problem);
+	}
+	if (observer_note(seen, version, now_ns) < (uint64_t)lease_ms * NS_PER_MS)
+		return 0;
+	log_info("session %s: no heartbeat for a whole lease", seen->session);
+	return end_row(session, conn, pk, version, ret_problem);
+}
+
+static int ask(struct session *session, struct store_conn *conn, struct observation *seen,
+	struct problem *ret_problem)
+{
+	char pk[SESSION_PK_MAX];
+	session_pk(seen->session, pk);
+	struct item row = {0};
+	const struct call_limits limits = session_limits(session);
+	enum outcome o = conn->store->ops->get(
+		conn, (struct item_key){pk, "-"}, true, &limits, &row, ret_problem);
+	const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */
+	int over;
+	if (o == OUTCOME_ABSENT)
+		over = 1; /* swept long ago: a row is written before the first claim */
+	else if (o == OUTCOME_OK)
+		over = judge(session, conn, seen, &row, now_ns, ret_problem);
+	else
+		over = -EIO;
+	item_clear(&row);
+	seen->asked_ns = now_ns;
+	seen->over = over == 1;
+	return over;
+}
+
+int session_is_over(struct session *session, struct store_conn *conn, const char *id,
+	uint64_t *ret_again_ns, struct problem *ret_problem)
+{
+	const uint64_t pause_ns = NS_PER_S / 2;
+	if (!strcmp(id, session->id)) {
+		*ret_again_ns = clock_boot_ns() + pause_ns;
+		return 0;
+	}
+	/* Held while the store is asked: one question answers all workers that have it. */
+	pthread_mutex_lock(&session->locked.mutex);
+	struct observation *seen = observer_of(&session->locked.observer, id);
+	int over = seen->over;
+	if (!over && (!seen->asked_ns || clock_boot_ns() - seen->asked_ns >= pause_ns))
+		over = ask(session, conn, seen, ret_problem);
+	*ret_again_ns = seen->asked_ns + pause_ns;
+	pthread_mutex_unlock(&session->locked.mutex);
+	return over;
+}
+
+enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
+	struct problem *ret_problem)
+{
+	char pk[SESSION_PK_MAX];
+	session_pk(id, pk);
+	struct item row = {0};
+	const struct call_limits limits = {0};
+	enum outcome o = conn->store->ops->get(
+		conn, (struct item_key){pk, "-"}, true, &limits, &row, ret_problem);
+	if (o == OUTCOME_OK) {
+		*ret = (struct session_info){
+			.is_open = strcmp(string_or_empty(&row, "state"), "ended") != 0,
+			.started_s = number_or(&row, "started", 0),
+			.expires_s = number_or(&row, "expires", 0),
+			.lease_ns = (uint64_t)number_or(&row, "lease", 0) * NS_PER_MS,
+		};
+		snprintf(ret->owner, sizeof ret->owner, "%s", string_or_empty(&row, "owner"));
+	}
+	item_clear(&row);
+	return o;
+}

@@ -1,0 +1,28 @@
+/* What is in a session: session.c keeps its own row, session_others.c judges those of others. */
+#pragma once
+#include "lease/lease.h"
+#include "lease/observer.h"
+#include "lease/process.h"
+#include "marks/session.h"
+#include <pthread.h>
+
+#define SESSION_PK_MAX (sizeof "session#" + ID_CHARS)
+
+struct session {
+	struct session_options options;
+	struct process self;
+	char id[ID_CHARS + 1], pk[SESSION_PK_MAX];
+	struct leases *leases;
+	struct lease *lease;
+	char observations[4096]; /* "" if not kept */
+	struct {
+		pthread_mutex_t mutex;
+		bool begun;
+		struct observer observer;
+	} locked;
+};
+
+/* The partition key of the row of the session with this id. */
+void session_pk(const char *id, char ret[static SESSION_PK_MAX]);
+/* Of a request in the session's name. */
+struct call_limits session_limits(const struct session *session);

@@ -1,0 +1,74 @@
+#include "upload/blocks.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool candidate_was_just_seen_held(struct candidate *candidate)
+{
+	const uint64_t now = clock_boot_ns();
+	if (!candidate->held_since_ns)
+		candidate->held_since_ns = now;
+	return now - candidate->held_since_ns < 5 * NS_PER_S;
+}
+
+static struct block *new_block(struct blocks *blocks)
+{
+	const size_t cap = 2 * blocks->cap + 16;
+	if (blocks->n == blocks->cap) {
+		struct block **more = realloc(blocks->blocks, cap * sizeof(struct block *));
+		if (!more)
+			return NULL;
+		blocks->blocks = more;
+		blocks->cap = cap;
+	}
+	return malloc(sizeof(struct block));
+}
+
+int blocks_add(
+	struct blocks *blocks, struct candidate *const *files, size_t n, const struct block *how)
+{
+	struct block *block = new_block(blocks);
+	if (!block)
+		return -ENOMEM;
+	*block = *how;
+	memcpy(block->files, files, n * sizeof(struct candidate *));
+	block->n = n;
+	blocks->blocks[blocks->n++] = block;
+	return 0;
+}
+
+struct block *blocks_take(struct blocks *blocks, uint64_t *ret_wait_ns)
+{
+	const size_t n = blocks->n;
+	const uint64_t now = clock_boot_ns();
+	const size_t first = (size_t)random_below(n);
+	size_t chosen = n;
+	for (size_t i = 0; i < n && (chosen == n || blocks->blocks[chosen]->last); i++) {
+		size_t at = (first + i) % n;
+		const struct block *block = blocks->blocks[at];
+		if (block->not_before_ns > now) {
+			uint64_t wait = block->not_before_ns - now;
+			*ret_wait_ns = wait < *ret_wait_ns ? wait : *ret_wait_ns;
+		} else if (chosen == n || !block->last) {
+			chosen = at;
+		}
+	}
+	if (chosen == n)
+		return NULL;
+	struct block *block = blocks->blocks[chosen];
+	blocks->blocks[chosen] = blocks->blocks[n - 1];
+	blocks->n--;
+	return block;
+}
+
+void blocks_clear(struct blocks *blocks)
+{
+	for (size_t i = 0; i < blocks->n; i++) {
+		for (size_t j = 0; j < blocks->blocks[i]->n; j++)
+			free(blocks->blocks[i]->files[j]);
+		free(blocks->blocks[i]);
+	}
+	free(blocks->blocks);
+}

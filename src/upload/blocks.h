@@ -1,0 +1,51 @@
+/* Candidates in blocks, and the blocks that wait to be taken: each process goes through them in a
+ * random order of its own. Not thread-safe: the queue's. */
+#pragma once
+#include "marks/known.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BLOCK_FILES 50
+
+/* A file that may have to be sent. Owns its strings. */
+struct candidate {
+	struct candidate *next;
+	char *key, *path, *relative; /* all in one allocation with the struct */
+	size_t source;
+	uint64_t size;
+	int64_t mtime_ns;
+	struct known_mark known;
+	unsigned block;           /* serial number of the block it came in */
+	uint64_t failed_since_ns; /* it could not be sent, for a reason that may pass; 0: never */
+	unsigned failures;        /* how often */
+	uint64_t held_since_ns;   /* another uploader was first seen to hold it; 0: never */
+	bool said_held;           /* and that was told once */
+};
+/* Many are held for a moment where several uploaders share a tree: that is no news before five
+ * seconds. Notes the first time. */
+bool candidate_was_just_seen_held(struct candidate *candidate);
+
+/* Some candidates in key order. */
+struct block {
+	struct candidate *files[BLOCK_FILES];
+	size_t n;
+	uint64_t not_before_ns; /* clock_boot_ns() from which it may be taken */
+	uint64_t read_ns;       /* when its marks were read */
+	bool last; /* another uploader was seen at work in it, or it failed: taken last */
+};
+
+/* Those that wait. Zeroed: none. */
+struct blocks {
+	struct block **blocks;
+	size_t n, cap;
+};
+/* Adds a block of these files, the rest as in *how. 0, or -ENOMEM: nothing was added. */
+int blocks_add(
+	struct blocks *blocks, struct candidate *const *files, size_t n, const struct block *how);
+/* Any that is due, chosen at random, one that nobody else is in before one that is shared. The
+ * caller's, to free. NULL if there is none: then *ret_wait_ns is lowered to what the earliest
+ * still needs. */
+struct block *blocks_take(struct blocks *blocks, uint64_t *ret_wait_ns);
+/* Frees all and the files in them. */
+void blocks_clear(struct blocks *blocks);
