@@ -1,7 +1,6 @@
 /* `s3once config`: the settings in force and where each has its value from; secrets masked. */
 #include "aws/settings.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/quote.h"
 #include "cli/access.h"
 #include "cli/commands.h"
@@ -55,14 +54,6 @@ static struct command config_command(
 			"Exit codes: 0 told; 2 usage; 3 a setting is wrong, or there are no credentials.\n"
 			"More: man s3once-config\n",
 	};
-}
-
-static int fail(int code, const struct problem *problem)
-{
-	char sentence[PROBLEM_SENTENCE_MAX];
-	problem_format(problem, sentence, sizeof sentence);
-	log_error("config: %s", sentence);
-	return code;
 }
 
 static void tell(struct output *output, bool is_json, const struct config_row *row)
@@ -194,7 +185,7 @@ static int config_of(const struct config_options *options)
 	}
 	int code = output_finish(&output) < 0 ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 	services_close(&services);
-	return error < 0 ? fail(S3ONCE_EXIT_SETUP, &problem) : code;
+	return error < 0 ? command_fail("config", S3ONCE_EXIT_SETUP, &problem) : code;
 }
 
 int config_main(int argc, char **argv)
@@ -211,5 +202,5 @@ int config_main(int argc, char **argv)
 	if (n > 0)
 		problem_set(&problem, "'%s': config takes no arguments, only options",
 			quote(argv[0]).text);
-	return n ? fail(S3ONCE_EXIT_USAGE, &problem) : config_of(&options);
+	return n ? command_fail("config", S3ONCE_EXIT_USAGE, &problem) : config_of(&options);
 }

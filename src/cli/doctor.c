@@ -1,6 +1,5 @@
 /* `s3once doctor`: whether everything is in order for push, and what the server really does. */
 #include "cli/doctor.h"
-#include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -137,9 +136,7 @@ int doctor_main(int argc, char **argv)
 	if (n > 1)
 		problem_set(
 			&problem, "'%s': one s3://BUCKET[/PREFIX] at a time", quote(argv[1]).text);
-	if (n < 0 || n > 1 || (n == 1 && url_parse(argv[0], &url, &problem) < 0)) {
-		log_error("doctor: %s", problem.text);
-		return S3ONCE_EXIT_USAGE;
-	}
+	if (n < 0 || n > 1 || (n == 1 && url_parse(argv[0], &url, &problem) < 0))
+		return command_fail("doctor", S3ONCE_EXIT_USAGE, &problem);
 	return examine(&options, n ? &url : NULL);
 }

@@ -65,14 +65,6 @@ static struct command init_command(
 	};
 }
 
-static int fail(int code, const struct problem *problem)
-{
-	char sentence[PROBLEM_SENTENCE_MAX];
-	problem_format(problem, sentence, sizeof sentence);
-	log_error("init: %s", sentence);
-	return code;
-}
-
 /* A shard count is for life: one that was asked for and is not what the store has is refused. */
 static int check_shards(
 	const struct init_options *options, const struct store_settings *settings, const char *name)
@@ -82,7 +74,7 @@ static int check_shards(
 		return S3ONCE_EXIT_OK;
 	problem_set(&problem, "%s has %u shards, for its life: leave --shards out, or name another",
 		name, settings->shards);
-	return fail(S3ONCE_EXIT_SETUP, &problem);
+	return command_fail("init", S3ONCE_EXIT_SETUP, &problem);
 }
 
 static int init_table(const struct init_options *options, const struct marks_place *place,
@@ -98,7 +90,7 @@ static int init_table(const struct init_options *options, const struct marks_pla
 	bool created, ttl;
 	if (table_create(services->aws, services->http, &setup, &settings, &created, &ttl,
 		    &problem) != OUTCOME_OK)
-		return fail(S3ONCE_EXIT_SETUP, &problem);
+		return command_fail("init", S3ONCE_EXIT_SETUP, &problem);
 	int code = check_shards(options, &settings, place->table);
 	if (code)
 		return code;
@@ -121,7 +113,7 @@ static int init_file(const struct init_options *options, const struct marks_plac
 	if (marks_open(place, services, &marks, &problem) < 0 ||
 		settings_load(marks.conn, true, options->shards ? options->shards : SHARDS_DEFAULT,
 			&settings, &problem) != OUTCOME_OK)
-		code = fail(S3ONCE_EXIT_SETUP, &problem);
+		code = command_fail("init", S3ONCE_EXIT_SETUP, &problem);
 	if (code == S3ONCE_EXIT_OK)
 		code = check_shards(options, &settings, "this file");
 	if (code == S3ONCE_EXIT_OK)
@@ -138,9 +130,10 @@ static int init_at(const struct init_options *options, const char *spec)
 	struct problem problem = {0};
 	int code, r = marks_place_parse(spec, &place, &problem);
 	if (r < 0)
-		code = fail(r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP, &problem);
+		code = command_fail(
+			"init", r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP, &problem);
 	else if (place.is_dynamodb && services_open(&options->access, &services, &problem) < 0)
-		code = fail(S3ONCE_EXIT_SETUP, &problem);
+		code = command_fail("init", S3ONCE_EXIT_SETUP, &problem);
 	else
 		code = (place.is_dynamodb ? init_table : init_file)(options, &place, &services);
 	services_close(&services);
@@ -167,6 +160,6 @@ int init_main(int argc, char **argv)
 		problem_set(&problem, "nothing to set up: say where with --marks dynamodb:TABLE or "
 				      "S3ONCE_MARKS");
 	if (problem.text[0])
-		return fail(S3ONCE_EXIT_USAGE, &problem);
+		return command_fail("init", S3ONCE_EXIT_USAGE, &problem);
 	return init_at(&options, spec);
 }

@@ -1,4 +1,5 @@
 #include "cli/options.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "cli/nearest.h"
@@ -269,4 +270,12 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 	if (r == 0)
 		r = check_conflicts(&p);
 	return r < 0 ? r : operands;
+}
+
+int command_fail(const char *name, int code, const struct problem *problem)
+{
+	char sentence[PROBLEM_SENTENCE_MAX];
+	problem_format(problem, sentence, sizeof sentence);
+	log_error("%s: %s", name, sentence);
+	return code;
 }

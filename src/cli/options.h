@@ -70,5 +70,7 @@ struct command {
  * --help was asked for, or -EINVAL with a sentence. */
 int options_parse(
 	const struct command *command, int argc, char **argv, struct problem *ret_problem);
+/* Says why a command ends, "NAME: sentence", and returns the exit code. */
+int command_fail(const char *name, int code, const struct problem *problem);
 /* What --help prints. */
 void options_help(const struct command *command, FILE *stream);

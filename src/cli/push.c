@@ -150,14 +150,13 @@ static int push_with(struct push_options *options)
 int push_main(int argc, char **argv)
 {
 	struct push_options options;
-	struct problem problem;
+	struct problem problem = {0};
 	int code = S3ONCE_EXIT_OK;
 	int r = push_options_parse(argc, argv, &options, &problem);
 	if (r == -ECANCELED) {
 		push_options_help();
 	} else if (r < 0) {
-		log_error("push: %s", problem.text);
-		code = S3ONCE_EXIT_USAGE;
+		code = command_fail("push", S3ONCE_EXIT_USAGE, &problem);
 	} else {
 		code = push_with(&options);
 	}

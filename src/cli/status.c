@@ -1,6 +1,5 @@
 /* `s3once status`: reads the marks, changes nothing. */
 #include "cli/status.h"
-#include "base/log.h"
 #include "base/problem.h"
 #include "base/quote.h"
 #include "cli/access.h"
@@ -62,14 +61,6 @@ static struct command status_command(
 			"\n"
 			"Exit codes: 0 told; 2 usage; 3 the marks cannot be read. More: man s3once-status\n",
 	};
-}
-
-static int fail(int code, const struct problem *problem)
-{
-	char sentence[PROBLEM_SENTENCE_MAX];
-	problem_format(problem, sentence, sizeof sentence);
-	log_error("status: %s", sentence);
-	return code;
 }
 
 static int tell_unfinished(void *arg, const char *key, const struct mark *mark)
@@ -194,7 +185,7 @@ static int status_of(const struct status_options *options, const struct marks_pl
 	}
 	int code = output_finish(&output) < 0 ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 	if (!ok)
-		code = fail(S3ONCE_EXIT_SETUP, &problem);
+		code = command_fail("status", S3ONCE_EXIT_SETUP, &problem);
 	marks_close(&marks);
 	services_close(&services);
 	text_clear(&name);
@@ -230,7 +221,8 @@ int status_main(int argc, char **argv)
 	}
 	int code =
 		n < 0 ? S3ONCE_EXIT_USAGE : understand(&options, n, argv, &url, &place, &problem);
-	code = code ? fail(code, &problem) : status_of(&options, &place, n == 1 ? &url : NULL);
+	code = code ? command_fail("status", code, &problem)
+		    : status_of(&options, &place, n == 1 ? &url : NULL);
 	marks_place_clear(&place);
 	return code;
 }
