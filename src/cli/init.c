@@ -85,7 +85,7 @@ static int init_table(const struct init_options *options, const struct marks_pla
 		.shards = options->shards ? options->shards : SHARDS_DEFAULT,
 		.timeout_ms = ACTIVE_TIMEOUT_MS,
 	};
-	struct store_settings settings;
+	struct store_settings settings = {0};
 	struct problem problem = {0};
 	bool created, ttl;
 	if (table_create(services->aws, services->http, &setup, &settings, &created, &ttl,
@@ -107,7 +107,7 @@ static int init_file(const struct init_options *options, const struct marks_plac
 	const struct services *services)
 {
 	struct open_marks marks;
-	struct store_settings settings;
+	struct store_settings settings = {0};
 	struct problem problem = {0};
 	int code = S3ONCE_EXIT_OK;
 	if (marks_open(place, services, &marks, &problem) < 0 ||
