@@ -60,6 +60,12 @@ def is_rewritten_and_its_time_put_back(path):
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
+def is_rewritten_with_its_time(path, data):
+    before = path.stat()
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "change", [grows, shrinks, is_emptied, is_replaced, is_rewritten, is_rewritten_and_its_time_put_back]
@@ -321,6 +327,26 @@ def test_file_that_changed_since_it_was_done(s3once, server, place, marks, tmp_p
     assert not s3.uploads(place)
 
 
+@pytest.mark.parametrize("server", ["rgw", "aws"], indirect=True)
+@pytest.mark.parametrize("size", [1000, 11 * MIB])
+def test_other_content_of_the_same_time_than_was_sent_and_not_marked(s3once, server, place, marks, tmp_path, size):
+    """The object was looked at, so its content decides: it is not this file's, whatever size and time say."""
+    s3, wire = server
+    tree = make_tree(tmp_path / "tree", {"file": content("old", size)})
+    command = ("push", tree, f"s3://{place}/p", *FIVE, "--json")
+    rule = wire.add(faults.kill_after, "PutObject" if size < MIB else "CompleteMultipartUpload")
+    s3once(*command)
+    assert rule.fired and s3.get(place, "p/file") == content("old", size)
+    is_rewritten_with_its_time(tree / "file", content("new", size))
+    for _ in range(2):
+        run = s3once(*command)
+        assert run.code == 1 and counts(run) == {"refused": 1}, run
+    run = s3once(*command, "--if-changed=replace")
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    s3.assert_same(tree, place, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+
+
 @EVERYWHERE
 @pytest.mark.parametrize("size", [1000, 7 * MIB])
 def test_replacing_what_someone_else_has_replaced(s3once, server, place, marks, tmp_path, size):
@@ -399,9 +425,7 @@ def test_what_size_and_time_do_not_show_is_not_seen(s3once, bucket, marks, tmp_p
     """As documented: other content with the same size and time, and an object deleted after it was done."""
     tree = make_tree(tmp_path / "tree", {"file": b"old", "deleted": b"x"})
     assert s3once("push", tree, f"s3://{bucket}/p").code == 0
-    before = (tree / "file").stat()
-    (tree / "file").write_bytes(b"new")
-    os.utime(tree / "file", ns=(before.st_atime_ns, before.st_mtime_ns))
+    is_rewritten_with_its_time(tree / "file", b"new")
     run = s3once("push", tree, f"s3://{bucket}/p", "--json")
     assert run.code == 0 and counts(run) == {"skipped": 2}, run
 
