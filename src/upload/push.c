@@ -17,14 +17,15 @@ const char *s3once_version(void)
 	return S3ONCE_VERSION;
 }
 
+/* A path may have any bytes; the store takes only text. */
 static int name_sources(struct run *run)
 {
 	struct process self;
 	process_self(&self);
 	run->sources_of_marks = calloc(run->options.n_sources, sizeof *run->sources_of_marks);
 	for (size_t i = 0; run->sources_of_marks && i < run->options.n_sources; i++)
-		if (asprintf(&run->sources_of_marks[i], "%s:%.400s", self.host,
-			    scan_source_path(run->scan, i)) < 0) {
+		if (asprintf(&run->sources_of_marks[i], "%s:%s", self.host,
+			    quote(scan_source_path(run->scan, i)).text) < 0) {
 			run->sources_of_marks[i] = NULL;
 			return -ENOMEM;
 		}

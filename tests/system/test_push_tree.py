@@ -1,10 +1,12 @@
 """A tree with hard names and sizes reaches S3 byte for byte, and a second run sends nothing."""
 
+import os
+
 import pytest
 
 from tests.servers.nginx_count import NginxCount
 from tests.system.harness import FULL, MIB, expected_objects, make_tree
-from tests.system.pushing import SHARDS, assert_done, counts, hard_tree, summary, told, visible_writes
+from tests.system.pushing import SHARDS, assert_done, counts, hard_tree, marks_of, summary, told, visible_writes
 
 MANY = 10_000 if FULL else 1_000
 FEW = 1_000 if FULL else 110
@@ -80,6 +82,22 @@ def test_marks_of_this_host_are_said_to_be(s3once, s3, bucket, tmp_path):
     run = s3once("push", tree, f"s3://{bucket}/p", "--json")
     assert run.code == 0 and "this host" in run.err, run
     assert told(run, "start")[0]["marks_shared"] is False and summary(run)["marks_shared"] is False
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "name", [b"f\xfcr", ("é" * 120 + "/" + "日" * 80).encode(), ("🎉" * 60 + "/\\n\x1b").encode()], ids=["bytes", "long", "odd"]
+)
+def test_source_of_any_name(s3once, s3, marks, bucket, tmp_path, name):
+    """Where the files come from is noted in their marks: of any bytes, of any length."""
+    tree = os.fsencode(tmp_path) + b"/" + name
+    os.makedirs(tree)
+    with open(tree + b"/file", "wb") as file:
+        file.write(b"content")
+    run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    assert s3.get(bucket, "p/file") == b"content"
+    assert marks_of(marks)["p/file"]["state"] == "done"
 
 
 @pytest.mark.parametrize("size", [10, 11 * MIB])
