@@ -101,6 +101,7 @@ struct s3once_event {
 	const char *code;       /* the service's error code, or "" */
 	const char *request_id; /* the service's request id, or "" */
 	const struct s3once_counts *counts; /* of PROGRESS and SUMMARY; else NULL */
+	int special; /* of FAILED: a socket, named pipe or device, of which a tree may hold many */
 };
 
 /* Called from threads of the run, one call at a time. It must not block for long and must not call

@@ -16,7 +16,8 @@ static int load_file(const char *path, struct ini **ret, struct problem *ret_pro
 			"file",
 			quote(path).text, line);
 	else
-		problem_set(ret_problem, "cannot read %s: %s", quote(path).text, strerror(-error));
+		problem_set(ret_problem, "cannot read %s: %s; mend that, or name another file",
+			quote(path).text, strerror(-error));
 	return error == -ENOMEM ? error : -EINVAL;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define LINE_BYTES_MAX (32U << 10)
+#define SPECIAL_TOLD   3 /* by name, unless all are asked for */
 
 static const char marks_note[] =
 	"marks are this host's only; --marks dynamodb:TABLE shares them between hosts";
@@ -112,12 +113,20 @@ static bool is_kept(const struct s3once_event *event)
 	return event->type == S3ONCE_EVENT_SKIPPED && *event->text;
 }
 
+/* A tree such as /dev has hundreds: one more that is told by number only. */
+static bool only_counts(struct people *people, const struct s3once_event *event)
+{
+	return event->special && ++people->n_special > SPECIAL_TOLD && !people->verbose;
+}
+
 static void tell_about_file(struct people *people, const struct s3once_event *event)
 {
 	if (event->type == S3ONCE_EVENT_PLANNED)
 		people->planned_bytes += event->bytes;
 	if (event->type == S3ONCE_EVENT_HELD && !people->gives_up_held)
 		tell_waiting(people, event);
+	else if (only_counts(people, event))
+		return;
 	else if (tellings[event->type].is_error &&
 		 !(event->type == S3ONCE_EVENT_CHANGED && people->skip_changed))
 		tell_error(people, event);
@@ -230,9 +239,23 @@ static void add_counts(struct text *t, const struct people *people, const struct
 	}
 }
 
+static void tell_special(struct people *people)
+{
+	if (people->n_special <= SPECIAL_TOLD || people->verbose)
+		return;
+	struct text n = TEXT(64);
+	human_count(&n, people->n_special - SPECIAL_TOLD);
+	output_say(people->output,
+		"error: %s more such: sockets, named pipes and devices are not files; exclude them (-v "
+		"names each)",
+		text_string(&n));
+	text_clear(&n);
+}
+
 void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
+	tell_special(people);
 	if (people->quiet || people->only_stderr)
 		return;
 	add_verdict(&t, people, counts, exit_code);

@@ -15,9 +15,10 @@ struct people {
 	bool gives_up_held;     /* a file that is held is given up */
 	bool marks_by_default;  /* nobody chose the marks: say whose they are */
 	uint64_t planned_bytes; /* counted here; zero it to start */
+	uint64_t n_special;     /* likewise: sockets, pipes and devices that are told by number */
 };
 
 /* Any event but PROGRESS and SUMMARY. */
 void people_event(struct people *people, const struct s3once_event *event);
-/* The last lines, unless quiet or only_stderr. */
+/* The last lines: what was told by number only, and, unless quiet or only_stderr, the summary. */
 void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code);

@@ -79,21 +79,28 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 		ret->kind = SCAN_LINK;
 	} else if (!S_ISREG(st->st_mode)) {
 		ret->kind = SCAN_PROBLEM;
+		ret->special = !S_ISDIR(st->st_mode);
 		problem_set(&ret->problem, "%s", what_else(st->st_mode));
 	} else {
 		ret->kind = is_young(state.mtime_ns, options) ? SCAN_YOUNG : SCAN_FILE;
 	}
 }
 
-static void refuse(int fd, const char *name, int error, const char *absent, struct scan_entry *ret)
+void look_refused(
+	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret)
 {
 	struct stat st;
 	ret->kind = SCAN_PROBLEM;
 	if (error == ELOOP)
-		problem_set(&ret->problem, "is a link that leads in a circle; exclude it");
+		problem_set(&ret->problem,
+			"is a link that leads in a circle, or lies behind one; mend or exclude it");
+	else if (error == EACCES || error == EPERM)
+		problem_set(&ret->problem,
+			"cannot be looked at: %s; run as a user who may read it, or exclude it",
+			strerror(error));
 	else if (error != ENOENT)
 		problem_set(&ret->problem, "cannot be looked at: %s", strerror(error));
-	else if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+	else if (fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
 		problem_set(&ret->problem, "is a link that leads nowhere; mend or exclude it");
 	else
 		problem_set(&ret->problem, "%s", absent);
@@ -105,7 +112,7 @@ void look_at(int directory_fd, const char *name, const struct scan_options *opti
 	struct stat st;
 	int flags = options->follow ? 0 : AT_SYMLINK_NOFOLLOW;
 	if (fstatat(directory_fd, name, &st, flags) < 0)
-		refuse(directory_fd, name, errno, absent, ret);
+		look_refused(directory_fd, name, errno, absent, ret);
 	else
 		look_judge(&st, options, ret);
 }

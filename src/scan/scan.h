@@ -47,6 +47,7 @@ struct scan_entry {
 	dev_t dev;
 	ino_t ino;
 	struct problem problem; /* of PROBLEM */
+	bool special;           /* PROBLEM: a socket, named pipe or device, and there may be many */
 };
 
 /* Opens every source. A missing or unreadable SOURCE is not an error here but a PROBLEM entry of

@@ -129,12 +129,8 @@ static int next_itself(struct source *source)
 	struct stat st;
 	if (source->error == 0 && stat(given(source), &st) < 0)
 		source->error = -errno;
-	if (source->error == -ENOENT) {
-		head->kind = SCAN_PROBLEM;
-		problem_set(&head->problem, "does not exist");
-	} else if (source->error) {
-		head->kind = SCAN_PROBLEM;
-		problem_set(&head->problem, "cannot be reached: %s", strerror(-source->error));
+	if (source->error) {
+		look_refused(AT_FDCWD, given(source), -source->error, "does not exist", head);
 	} else if (filter_wants_file(source->options->filter, base_name(given(source)))) {
 		look_judge(&st, source->options, head);
 	} else {
@@ -195,6 +191,7 @@ static int name_head(struct source *source, struct problem *ret_problem)
 int source_next(struct source *source, struct problem *ret_problem)
 {
 	source->collides = false;
+	source->head.special = false;
 	int r;
 	if (source->walk)
 		r = walk_next(source->walk, &source->head, ret_problem);

@@ -86,7 +86,9 @@ static int check_file(int folder, const char *base, const char *name, struct pro
 	if (!r && fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
 	if (r) {
-		problem_set(ret_problem, "%s: cannot be made: %s", name, strerror(-r));
+		problem_set(ret_problem,
+			"%s: cannot be made: %s; give a path in a folder that this user may write to",
+			name, strerror(-r));
 		return r;
 	}
 	if (S_ISLNK(st.st_mode))
@@ -126,7 +128,9 @@ static int secure(const char *folder, const char *base, const char *name, char *
 
 	if (fd < 0) {
 		int e = errno;
-		problem_set(ret_problem, "%s: its folder cannot be opened: %s", name, strerror(e));
+		problem_set(ret_problem,
+			"%s: its folder cannot be opened: %s; give a path in a folder of this user",
+			name, strerror(e));
 		return -e;
 	}
 	int r = check_folder(fd, name, ret_problem);
@@ -153,7 +157,10 @@ int sqlite_path_secure(
 	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
 		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
 	else if ((r = state_make_folders(path)))
-		problem_set(ret_problem, "%s: its folder cannot be made: %s", name, strerror(-r));
+		problem_set(ret_problem,
+			"%s: its folder cannot be made: %s; give a path in a folder that this user "
+			"may write to, or mend HOME or XDG_STATE_HOME if the path comes from there",
+			name, strerror(-r));
 	else
 		r = secure(folder, base, name, ret_path, ret_problem);
 	free(folder);

@@ -77,8 +77,11 @@ static void add_problem(struct s3once_event *event, const struct problem *proble
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
 	const struct problem *problem)
 {
-	struct s3once_event event = {
-		.type = type, .path = file->path, .key = file->key, .bytes = file->bytes};
+	struct s3once_event event = {.type = type,
+		.path = file->path,
+		.key = file->key,
+		.bytes = file->bytes,
+		.special = file->special};
 	add_problem(&event, problem);
 	pthread_mutex_lock(&report->locked.mutex);
 	struct s3once_counts *c = &report->locked.counts;

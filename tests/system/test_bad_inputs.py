@@ -195,6 +195,21 @@ def test_marks_on_a_full_disk(s3once, s3, bucket, small_disk, tmp_path, room):
     s3.assert_same(tree, bucket)
 
 
+@pytest.mark.parametrize("place", ["a file", "a circle", "/proc"])
+def test_home_where_nothing_can_be_made(s3once, tree, tmp_path, place):
+    (tmp_path / "a file").touch()
+    (tmp_path / "a circle").symlink_to("a circle")
+    home = tmp_path / place  # an absolute one as it is
+    run = s3once("push", tree, "s3://bucket", env={"HOME": str(home), "XDG_STATE_HOME": ""})
+    sentence = "its folder cannot be made: .*; give a path in a folder that this user may write to, or mend HOME"
+    if place == "a circle":
+        assert_ends_once(run, f"cannot read {home}/.aws/config: .*; mend that, or name another file")
+        run = s3once("push", tree, "s3://bucket", env={"XDG_STATE_HOME": str(home)})
+        assert_ends_once(run, f"{home}/s3once/marks.db: {sentence}")
+    else:
+        assert_ends_once(run, f"{home}/.local/state/s3once/marks.db: {sentence}")
+
+
 @pytest.mark.parametrize("name, kind", [("NFS", 0x6969), ("SMB", 0xFE534D42)])
 def test_marks_on_a_network_file_system(s3once, s3, bucket, tree, tmp_path, name, kind):
     """A fake: none is to be had here."""
@@ -243,6 +258,22 @@ def test_sources_that_may_not_be_read(s3once, s3, bucket, tree, tmp_path):
     assert run.code == 1, run
     for path in (file, folder):
         assert re.search(rf"^s3once: error: {path}/?: .*Permission denied", run.err, re.M), run
+    assert set(s3.objects(bucket)) == {"a.txt", "sub/b.txt"}
+
+
+def test_links_that_lead_to_no_source(s3once, s3, bucket, tree, tmp_path):
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "nowhere").symlink_to("not-there")
+    sources = {
+        tmp_path / "circle": "is a link that leads in a circle, or lies behind one; mend or exclude it",
+        tmp_path / "circle" / "below": "is a link that leads in a circle, or lies behind one; mend or exclude it",
+        tmp_path / "nowhere": "is a link that leads nowhere; mend or exclude it",
+        tmp_path / "absent": "does not exist",
+    }
+    run = s3once("push", *sources, tree, f"s3://{bucket}")
+    assert run.code == 1 and run.err.count("s3once: error: ") == len(sources), run
+    for path, sentence in sources.items():
+        assert f"s3once: error: {path}: {sentence}\n" in run.err, run
     assert set(s3.objects(bucket)) == {"a.txt", "sub/b.txt"}
 
 

@@ -17,6 +17,7 @@ import pytest
 from tests.faults import faults
 from tests.servers.base import free_ports
 from tests.system.harness import MIB, S3, fresh_name, make_tree, wait_until
+from tests.system.pushing import counts, told
 
 COMMANDS = ["push", "status", "init"]
 
@@ -675,6 +676,15 @@ def test_special_files_are_reported(s3once, s3, bucket, tree):
     assert run.code == 1
     assert f"error: {tree}/pipe: is a " in run.err
     assert set(s3.objects(bucket)) == {"a.txt", "sub/b.txt"}
+    for i in range(20):
+        os.mkfifo(tree / f"pipe{i:02}")
+    run = s3once("push", tree, f"s3://{bucket}", "--json")
+    named = [f"s3once: error: {tree}/{name}: is a named pipe, not a file; exclude it" for name in ("pipe", "pipe00", "pipe01")]
+    number = "s3once: error: 18 more such: sockets, named pipes and devices are not files; exclude them (-v names each)"
+    assert run.code == 1 and [line for line in run.err.splitlines() if "error" in line] == [*named, number], run
+    assert len(told(run, "failed")) == counts(run)["failed"] == 21
+    run = s3once("push", tree, f"s3://{bucket}", "-v")
+    assert run.err.count(": is a named pipe, not a file") == 21 and " more such" not in run.err, run
 
 
 def test_only_links(s3once, s3, bucket, tmp_path):

@@ -213,13 +213,14 @@ static void test_kinds(void)
 		"problem sock: is a socket, not a file; exclude it\n"
 		"young young\n");
 	options.follow = true;
-	scan_yields(&options, "problem dangling: is a link that leads nowhere; mend or exclude it\n"
-			      "file link\nfile link.d/f\nfile link.out\n"
-			      "problem loop: is a link that leads in a circle; exclude it\n"
-			      "file old\n"
-			      "problem pipe: is a named pipe, not a file; exclude it\n"
-			      "problem sock: is a socket, not a file; exclude it\n"
-			      "young young\n");
+	scan_yields(&options,
+		"problem dangling: is a link that leads nowhere; mend or exclude it\n"
+		"file link\nfile link.d/f\nfile link.out\n"
+		"problem loop: is a link that leads in a circle, or lies behind one; mend or exclude it\n"
+		"file old\n"
+		"problem pipe: is a named pipe, not a file; exclude it\n"
+		"problem sock: is a socket, not a file; exclude it\n"
+		"young young\n");
 	options.min_age_s = UINT64_MAX;
 	options.follow = false;
 	struct text got = scan_all(&options);
@@ -313,7 +314,7 @@ static void check_unreadable(void)
 		"file a\n"
 		"problem closed: cannot be listed: Permission denied; run as a user who may read "
 		"it, or exclude it\n"
-		"problem no-search/f: cannot be looked at: Permission denied\n"
+		"problem no-search/f: cannot be looked at: Permission denied; run as a user who may read it, or exclude it\n"
 		"file secret\nfile z\n");
 	static const char *const closed[] = {"t/closed"};
 	options.sources = closed;
@@ -323,7 +324,8 @@ static void check_unreadable(void)
 	static const char *const behind[] = {"t/closed/f"};
 	options.sources = behind;
 	options.prefix = "p";
-	scan_yields(&options, "problem p/f: cannot be reached: Permission denied\n");
+	scan_yields(&options,
+		"problem p/f: cannot be looked at: Permission denied; run as a user who may read it, or exclude it\n");
 	CHECK_INT(filter_new(&options.filter), 0);
 	CHECK_INT(filter_add(options.filter, false, "closed/"), 0);
 	CHECK_INT(filter_add(options.filter, false, "no-search/"), 0);
