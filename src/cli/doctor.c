@@ -1,15 +1,18 @@
 /* `s3once doctor`: whether everything is in order for push, and what the server really does. */
 #include "cli/doctor.h"
+#include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/signals.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ATTEMPTS 3
+#define TIDY_NS  (5 * NS_PER_S)
 
 struct doctor_options {
 	struct access access;
@@ -76,6 +79,8 @@ void doctor_find(
 {
 	struct text text = TEXT(8192), line = TEXT(8192);
 	va_list ap;
+	if (signals_came() && !doctor->is_tidying)
+		return;
 	va_start(ap, format);
 	text_addfv(&text, format, ap);
 	va_end(ap);
@@ -101,11 +106,42 @@ void doctor_refused(struct doctor *doctor, enum finding finding, const char *wha
 		doctor_find(doctor, finding, what, "%s", sentence);
 }
 
+static bool ends_checks(void *doctor)
+{
+	return signals_came() > 0;
+}
+
+static bool ends_tidying(void *arg)
+{
+	struct doctor *doctor = arg;
+	const unsigned came = signals_came();
+	const uint64_t now = clock_boot_ns();
+	if (came && !doctor->tidy_until_ns)
+		doctor->tidy_until_ns = now + TIDY_NS;
+	return came > 1 || (came && now >= doctor->tidy_until_ns);
+}
+
+struct call_limits doctor_tidy_limits(struct doctor *doctor)
+{
+	return (struct call_limits){
+		.attempts = ATTEMPTS, .abandon = ends_tidying, .abandon_arg = doctor};
+}
+
+void doctor_begin_probes(struct doctor *doctor)
+{
+	signals_count("s3once: stopping; the probes are removed first (a second signal ends it)\n");
+}
+
+void doctor_end_probes(struct doctor *doctor)
+{
+	doctor->signal = signals_restore();
+}
+
 static int examine(const struct doctor_options *options, const struct s3_url *url)
 {
 	struct doctor doctor = {.is_json = options->json,
 		.access = &options->access,
-		.limits = {.attempts = ATTEMPTS}};
+		.limits = {.attempts = ATTEMPTS, .abandon = ends_checks}};
 	struct problem problem = {0};
 	output_init(&doctor.output);
 	if (services_open(&options->access, &doctor.services, &problem) < 0) {
@@ -114,10 +150,13 @@ static int examine(const struct doctor_options *options, const struct s3_url *ur
 		doctor_host(&doctor);
 		if (url)
 			doctor_look_at_bucket(&doctor, url);
-		doctor_marks(&doctor);
+		if (!doctor.signal)
+			doctor_marks(&doctor);
 	}
 	services_close(&doctor.services);
 	bool is_told = output_finish(&doctor.output) == 0;
+	if (doctor.signal)
+		return 128 + doctor.signal;
 	return is_told && !doctor.counts[FINDING_FAILURE] ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
 }
 

@@ -18,7 +18,10 @@ struct doctor {
 	unsigned counts[3];          /* findings by kind */
 	const struct access *access; /* borrowed */
 	struct services services;
-	struct call_limits limits; /* of each request */
+	struct call_limits limits; /* of each request; a signal ends it */
+	uint64_t tidy_until_ns;    /* once a signal came */
+	bool is_tidying;
+	int signal; /* that ended the probes, or 0 */
 };
 
 /* One line about `what`: printf style, a clause with the remedy where there is one; escape what
@@ -29,6 +32,13 @@ void doctor_find(struct doctor *doctor, enum finding finding, const char *what, 
  * what it lacks. */
 void doctor_refused(struct doctor *doctor, enum finding finding, const char *what,
 	const char *permission, enum outcome outcome, const struct problem *problem);
+
+/* Between the two a signal ends the checks, and nothing is found any more but by the clean-up. */
+void doctor_begin_probes(struct doctor *doctor);
+void doctor_end_probes(struct doctor *doctor);
+/* Of a request that removes what was tried out: it may go on after a signal, for a few seconds, or
+ * until the second one. */
+struct call_limits doctor_tidy_limits(struct doctor *doctor);
 
 /* Credentials, region, endpoints, limits of the process. */
 void doctor_host(struct doctor *doctor);

@@ -3,11 +3,13 @@
 #include "base/quote.h"
 #include "base/random.h"
 #include "cli/doctor.h"
+#include "cli/signals.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CLOCK_IS_OFF_S 60
+#define UPLOADS_MAX    8 /* that one run of the probes can leave, retries included */
 
 static int stop_at_first(void *arg, const struct s3_upload *upload)
 {
@@ -88,21 +90,68 @@ static void check_lifecycle(struct doctor_bucket *bucket, const char *prefix)
 			"them");
 }
 
+/* Says that something may be left. */
+static void tell_left(struct doctor_bucket *bucket, const char *what, const char *permission,
+	enum outcome outcome, const struct problem *problem)
+{
+	struct problem named = *problem;
+	problem_prefix(&named, "%s may be left, remove it", what);
+	doctor_refused(bucket->doctor, FINDING_WARNING, "clean-up", permission, outcome, &named);
+}
+
+struct left {
+	char *ids[UPLOADS_MAX];
+	size_t n;
+};
+
+static int keep(void *arg, const struct s3_upload *upload)
+{
+	struct left *left = arg;
+	left->ids[left->n] = strdup(upload->upload_id);
+	left->n += left->ids[left->n] != NULL;
+	return left->n == UPLOADS_MAX;
+}
+
+/* Those whose id no reply told, because a signal came first. */
+static void abort_uploads(struct doctor_bucket *bucket)
+{
+	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
+	struct left left = {0};
+	struct problem problem = {0};
+	enum outcome outcome =
+		s3_list_uploads(bucket->conn, bucket->parts_key, &limits, keep, &left, &problem);
+	for (size_t i = 0; i < left.n; i++) {
+		enum outcome o = s3_abort_upload(
+			bucket->conn, bucket->parts_key, left.ids[i], &limits, &problem);
+		if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
+			outcome = o;
+		free(left.ids[i]);
+	}
+	if (outcome != OUTCOME_OK)
+		tell_left(bucket, "an upload of a probe", "s3:ListBucketMultipartUploads", outcome,
+			&problem);
+}
+
 static void remove_probes(struct doctor_bucket *bucket)
 {
 	const char *const keys[] = {bucket->key, bucket->parts_key};
+	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
 	struct problem problem = {0};
+	bucket->doctor->is_tidying = true;
+	if (signals_came())
+		abort_uploads(bucket);
 	for (size_t i = 0; i < 2; i++) {
-		enum outcome outcome =
-			s3_delete_object(bucket->conn, keys[i], &bucket->doctor->limits, &problem);
+		enum outcome outcome = s3_delete_object(bucket->conn, keys[i], &limits, &problem);
 		if (outcome == OUTCOME_OK)
 			continue;
-		struct problem named = problem;
-		problem_prefix(
-			&named, "the probe object %s may be left, remove it", quote(keys[i]).text);
-		doctor_refused(bucket->doctor, FINDING_WARNING, "clean-up",
-			"s3:DeleteObject, which push does not", outcome, &named);
+		struct text what = TEXT(4096);
+		text_add(&what, "the probe object ");
+		text_add_escaped(&what, keys[i], strlen(keys[i]));
+		tell_left(bucket, text_string(&what), "s3:DeleteObject, which push does not",
+			outcome, &problem);
+		text_clear(&what);
 	}
+	bucket->doctor->is_tidying = false;
 }
 
 /* Below the prefix as push makes it: "logs" stands for "logs/". */
@@ -131,10 +180,13 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 	} else if (check_reachable(&bucket, url->bucket)) {
 		check_clock(&bucket);
 		name_probes(&bucket, url->key);
-		if (doctor_puts(&bucket)) {
+		doctor_begin_probes(doctor);
+		const bool works = doctor_puts(&bucket);
+		if (works)
 			doctor_multipart(&bucket);
+		if (works || signals_came())
 			remove_probes(&bucket);
-		}
+		doctor_end_probes(doctor);
 		check_lifecycle(&bucket, url->key);
 	}
 	s3_conn_free(bucket.conn);

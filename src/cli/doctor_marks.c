@@ -98,11 +98,14 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 	random_id(id);
 	snprintf(pk, sizeof pk, "doctor#%s", id);
 	struct tries tries = {.doctor = doctor, .conn = conn, .key = {pk, "-"}};
+	const struct call_limits tidy = doctor_tidy_limits(doctor);
 	struct item present = {0};
+	doctor_begin_probes(doctor);
 	try_writes(&tries);
 	try_reads(&tries);
 	/* Push never deletes; where it is not allowed TTL removes the probe. */
-	conn->store->ops->remove(conn, tries.key, NULL, 0, &doctor->limits, &present, NULL);
+	conn->store->ops->remove(conn, tries.key, NULL, 0, &tidy, &present, NULL);
+	doctor_end_probes(doctor);
 	item_clear(&present);
 	if (!tries.failures)
 		doctor_find(doctor, FINDING_OK, "table access",

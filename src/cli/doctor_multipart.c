@@ -97,9 +97,10 @@ static enum outcome complete(struct multipart *upload, bool if_none_match)
 static enum outcome end(struct multipart *upload)
 {
 	enum outcome outcome = OUTCOME_OK;
+	const struct call_limits limits = doctor_tidy_limits(upload->bucket->doctor);
 	if (upload->id && upload->is_open)
 		outcome = s3_abort_upload(upload->bucket->conn, upload->target.key, upload->id,
-			&upload->bucket->doctor->limits, &upload->problem);
+			&limits, &upload->problem);
 	free(upload->id);
 	upload->id = NULL;
 	upload->is_open = false;

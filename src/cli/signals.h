@@ -1,4 +1,5 @@
-/* SIGINT, SIGTERM and SIGHUP ask a run to stop; a second one ends its grace. */
+/* SIGINT, SIGTERM and SIGHUP ask a run to stop, or are counted for what has to tidy up first; a
+ * second one ends its grace. */
 #pragma once
 #include "s3once/push.h"
 
@@ -8,3 +9,11 @@
 void signals_stop_run(struct s3once_push *push, const char *message);
 /* The run may be freed after this. Returns the first signal that came, or 0. */
 int signals_ignore_run(void);
+
+/* The same without a run: they are only counted, until signals_restore() gives them their effect
+ * back. */
+void signals_count(const char *message);
+/* How many came so far. From any thread. */
+unsigned signals_came(void);
+/* Returns the first that came, or 0. */
+int signals_restore(void);

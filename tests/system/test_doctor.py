@@ -1,12 +1,14 @@
 """`s3once doctor` tells the truth about what servers support, over plain HTTP and TLS, path and virtual-host style."""
 
 import json
+import signal
 
 import pytest
 
+from tests.faults import faults
 from tests.faults.proxy import Proxy
 from tests.system.fakes_aws import Aws
-from tests.system.harness import fresh_name, make_tree
+from tests.system.harness import fresh_name, make_tree, wait_until
 
 # What each server does, as facts that other tests of this folder rely on: check → finding and words.
 RGW = {
@@ -130,6 +132,33 @@ def test_missing_permission_is_named(doctor, s3, bucket, denied, check, finding)
 
 
 # --- failures
+
+
+@pytest.mark.parametrize("kind, nth", [("PutObject", 1), ("PutObject", 3), ("CreateMultipartUpload", 2), ("UploadPart", 1), ("CompleteMultipartUpload", 1)])
+def test_stopped_while_it_probes(s3once, s3, bucket, kind, nth):
+    """The server does it, and the reply does not come: what doctor never heard of is removed too."""
+    with Proxy(s3, "s3") as wire:
+        rule = wire.add(faults.hang_applied, kind, nth=nth)
+        running = s3once.start("doctor", f"s3://{bucket}/p", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
+        wait_until(lambda: rule.fired, 20, "the request")
+        running.kill(signal.SIGINT)
+        run = running.wait(20)
+    assert run.code == 130 and "stopping; the probes are removed first" in run.err, run
+    assert "failure" not in run.out and "clean-up" not in run.out, run
+    assert not s3.objects(bucket) and not s3.uploads(bucket), run
+
+
+def test_clean_up_that_hangs_is_ended(s3once, s3, bucket):
+    with Proxy(s3, "s3") as wire:
+        rule = wire.add(faults.hang, "DeleteObject", times=None)
+        running = s3once.start("doctor", f"s3://{bucket}/p", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
+        wait_until(lambda: rule.fired, 20, "the request")
+        running.kill(signal.SIGTERM)
+        wait_until(lambda: "stopping" in running.output()[1], 20, "the first signal")
+        running.kill(signal.SIGTERM)
+        run = running.wait(20)
+    assert run.code == 143 and run.out.count("warning  clean-up") == 2, run
+    assert f"the probe object p/.s3once-doctor-" in run.out and "may be left, remove it" in run.out, run
 
 
 def test_no_such_bucket(doctor, s3):
