@@ -16,7 +16,9 @@ static const char *const sql[STATEMENTS] = {
 	[RANGE] = "SELECT sk, doc FROM items WHERE pk = ?1 AND sk >= ?2 ORDER BY sk",
 	[SWEEP] = "DELETE FROM items WHERE pk >= 'session#' AND pk < 'session$'"
 		  " AND CASE WHEN json_valid(doc)"
-		  " THEN CAST(json_extract(doc, '$.expires.N') AS INTEGER) < ?1 ELSE 0 END",
+		  " THEN CAST(json_extract(doc, '$.expires.N') AS INTEGER) < ?1"
+		  " AND (json_extract(doc, '$.state.S') IS NOT 'open'"
+		  " OR json_extract(doc, '$.boot.S') IS NOT ?2) ELSE 0 END",
 };
 
 struct items {
@@ -82,9 +84,10 @@ void items_rollback(struct items *items)
 		run(items, ROLLBACK);
 }
 
-int items_sweep(struct items *items, int64_t now_s)
+int items_sweep(struct items *items, int64_t now_s, const char *boot)
 {
 	sqlite3_bind_int64(items->statements[SWEEP], 1, now_s);
+	sqlite3_bind_text(items->statements[SWEEP], 2, boot, -1, SQLITE_TRANSIENT);
 	return run(items, SWEEP);
 }
 

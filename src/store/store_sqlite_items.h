@@ -52,5 +52,6 @@ int items_begin(struct items *items); /* BEGIN IMMEDIATE */
 int items_commit(struct items *items);
 void items_rollback(struct items *items);
 
-/* Deletes sessions whose `expires` is before now_s, as DynamoDB's TTL would. */
-int items_sweep(struct items *items, int64_t now_s);
+/* Deletes sessions whose `expires` is before now_s, as DynamoDB's TTL would; but none that is open
+ * and of this boot: it may live, and this host's clock may have stepped. */
+int items_sweep(struct items *items, int64_t now_s, const char *boot);

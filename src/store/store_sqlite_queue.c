@@ -181,7 +181,9 @@ static void wait_for_file(struct sqlite_queue *queue)
 /* Only housekeeping: when the file is locked, the next run does it. */
 static void sweep(struct sqlite_queue *queue)
 {
-	int rc = items_sweep(queue->items, clock_wall_ns() / (int64_t)NS_PER_S);
+	char boot[37];
+	clock_boot_id(boot);
+	int rc = items_sweep(queue->items, clock_wall_ns() / (int64_t)NS_PER_S, boot);
 
 	if (rc)
 		log_debug("%s: old sessions not swept: %s", queue->name, sqlite3_errstr(rc));

@@ -1,4 +1,5 @@
 /* Which files an embedded store is made in, opened, and refused. */
+#include "base/clock.h"
 #include "sqlite_scratch.h"
 #include "store/store_sqlite_path.h"
 #include <errno.h>
@@ -218,14 +219,29 @@ static void old_sessions_are_swept(void)
 	CHECK_INT(put_one(&opened, "session#old", "-"), OUTCOME_OK);
 	CHECK_INT(put_one(&opened, "session#live", "-"), OUTCOME_OK);
 	CHECK_INT(put_one(&opened, "session#bare", "-"), OUTCOME_OK);
+	CHECK_INT(put_one(&opened, "session#now", "-"), OUTCOME_OK);
+	CHECK_INT(put_one(&opened, "session#over", "-"), OUTCOME_OK);
+	CHECK_INT(put_one(&opened, "session#before", "-"), OUTCOME_OK);
 	CHECK_INT(put_one(&opened, "aws/bucket#0", "key"), OUTCOME_OK);
 	close_it(&opened);
+	/* A clock that stepped must not end what runs on this very host. */
+	char boot[37], sql[400];
+	clock_boot_id(boot);
+	snprintf(sql, sizeof sql,
+		"UPDATE items SET doc = json_set(doc, '$.expires.N', '1700000000', '$.boot.S', "
+		"iif(pk = 'session#before', 'earlier', '%s'), '$.state.S', iif(pk = 'session#over', "
+		"'ended', 'open')) WHERE pk IN ('session#now', 'session#over', 'session#before')",
+		boot);
+	execute("swept.db", sql);
 	execute("swept.db", "UPDATE items SET doc = json_set(doc, '$.expires.N', '1700000000')"
 			    " WHERE pk IN ('session#old', 'aws/bucket#0');"
 			    "UPDATE items SET doc = json_set(doc, '$.expires.N', '99000000000')"
 			    " WHERE pk = 'session#live'");
 	CHECK_INT(open_at("swept.db", &opened), 0);
 	CHECK_INT(get_one(&opened, "session#old", "-"), OUTCOME_ABSENT);
+	CHECK_INT(get_one(&opened, "session#over", "-"), OUTCOME_ABSENT);
+	CHECK_INT(get_one(&opened, "session#before", "-"), OUTCOME_ABSENT);
+	CHECK_INT(get_one(&opened, "session#now", "-"), OUTCOME_OK);
 	CHECK_INT(get_one(&opened, "session#live", "-"), OUTCOME_OK);
 	CHECK_INT(get_one(&opened, "session#bare", "-"), OUTCOME_OK);
 	CHECK_INT(get_one(&opened, "aws/bucket#0", "key"), OUTCOME_OK);
