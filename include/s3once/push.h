@@ -148,9 +148,10 @@ struct s3once_options {
 				  AWS_MAX_ATTEMPTS or the profile says, else 9. Throttling is no
 				  attempt as long as the service accepts anything */
 	uint64_t give_up_after_ms;   /* how long a file whose requests were throttled, lost or
-					answered   with server errors is tried again, at the end of
-					the   run, after it   failed first, and how long nothing but
-					throttling is waited out; 0:   5 min */
+					answered with server errors is tried again, at the end of
+					the run, after it failed first; and how long nothing but
+					throttling is waited out, and a lease that ran out and
+					cannot be renewed; 0: 5 min */
 	uint64_t request_timeout_ms; /* 0: 60 s, plus the time the body takes at 64 KiB/s */
 	uint64_t grace_ms;           /* to finish what is under way after a stop; 0: 10 s */
 	int trust_conditions; /* the server is known to honour If-None-Match: no HEAD before each

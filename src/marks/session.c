@@ -44,7 +44,13 @@ static const char *whose(void *arg, const struct item *row, char ret_why[static 
 	return is_open ? version : NULL;
 }
 
-static const struct lease_ops lease_ops = {.renew = renew, .whose = whose};
+static void tell(void *arg, enum lease_event event, const char *text, const char *owner)
+{
+	if (event == LEASE_OUTAGE)
+		log_warning("no heartbeat gets through: %s", text);
+}
+
+static const struct lease_ops lease_ops = {.renew = renew, .whose = whose, .tell = tell};
 
 int session_new(const struct session_options *options, struct session **ret)
 {

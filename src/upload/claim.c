@@ -114,7 +114,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 			return step;
 		if (worker->run->dry)
 			return file_settle(worker, file, S3ONCE_EVENT_PLANNED);
-		if (!session_may_begin(worker->run->session, run_is_over, worker->run))
+		if (!run_may_begin(worker->run))
 			return STEP_OVER;
 		enum outcome o = write_claim(worker, file, &seen, &problem);
 		if (o == OUTCOME_OK) {

@@ -53,6 +53,33 @@ void run_fence(struct run *run, const char *why)
 	queue_close(run->queue);
 }
 
+/* Not even heartbeats have got through, for as long as anything is tried again. */
+static bool is_cut_off(const struct run *run)
+{
+	const uint64_t patience_ns = run->options.give_up_after_ms * NS_PER_MS;
+	return clock_boot_ns() >= session_lease_ends_ns(run->session) + patience_ns;
+}
+
+static bool is_over_or_cut_off(void *run)
+{
+	return run_is_over(run) || is_cut_off(run);
+}
+
+bool run_may_begin(struct run *run)
+{
+	struct problem problem;
+	if (session_may_begin(run->session, is_over_or_cut_off, run))
+		return true;
+	if (!run_is_over(run)) {
+		problem_set(&problem,
+			"the lease ran out and could not be renewed for %llu s: the marks are out "
+			"of reach; run again when they answer",
+			(unsigned long long)run->options.give_up_after_ms / 1000);
+		run_fail(run, &problem);
+	}
+	return false;
+}
+
 static int stop_at_first(void *arg, const struct s3_upload *upload)
 {
 	return 1;

@@ -50,6 +50,10 @@ void run_fail(struct run *run, const struct problem *problem);
 /* We lost the lease: told once, exit 5. */
 void run_fence(struct run *run, const char *why);
 
+/* Waits until enough of the lease is left to begin something new. False: the run is over, as it is
+ * when a lease that ran out is not renewed for give_up_after_ms. */
+bool run_may_begin(struct run *run);
+
 /* A HEAD has no body to give a reason in. Asked otherwise, the server names it: a missing bucket,
  * wrong or expired credentials. True with the sentence if it did: the run cannot go on. */
 bool run_ask_why(struct run *run, struct s3_conn *conn, struct problem *problem);
