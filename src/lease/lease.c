@@ -185,7 +185,7 @@ enum outcome lease_beat(struct lease *lease, struct store_conn *conn, const stru
 void lease_schedule_locked(struct lease *lease)
 {
 	const uint64_t period = lease->options.heartbeat_ns;
-	if (!*lease->pending)
+	if (!lease->failures)
 		lease->locked.due_ns = lease_ends_ns(lease) - lease_length_ns(lease) + period;
 	else
 		lease->locked.due_ns = clock_boot_ns() + period / 8;

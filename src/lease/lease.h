@@ -15,8 +15,9 @@
 #define LEASE_VERSION_MAX 64
 #define LEASE_TEXT_MAX    256
 
-/* Keeps any number of leases: one thread that knows whose turn it is, and as many for the requests
- * as are under way at once, up to workers_most; none before the first lease starts. */
+/* Keeps any number of leases: one thread that knows whose turn it is, and for the requests as many
+ * as are under way at once, at least one and at most workers_most; none before the first lease
+ * starts. */
 struct leases;
 int leases_new(struct store *store, unsigned workers_most, struct leases **ret);
 void leases_free(struct leases *leases); /* after its leases; NULL is fine */

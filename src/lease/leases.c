@@ -90,10 +90,12 @@ static void *work(void *arg)
 		pthread_mutex_unlock(&leases->mutex);
 		struct problem problem = {0};
 		enum outcome o = OUTCOME_LOCAL;
-		if (!conn && store_conn_new(leases->store, &conn))
+		if (!conn && store_conn_new(leases->store, &conn)) {
 			problem_set(&problem, "no connection for a heartbeat: out of memory");
-		else if (!atomic_load(&lease->stopping))
+			lease->failures++;
+		} else if (!atomic_load(&lease->stopping)) {
 			o = lease_beat(lease, conn, NULL, NULL, &problem);
+		}
 		pthread_mutex_lock(&leases->mutex);
 		tell_outcome_locked(lease, o, &problem);
 		lease->locked.busy = false;
@@ -176,11 +178,17 @@ static void *keep(void *arg)
 	return NULL;
 }
 
+/* The first worker as well: refused later, nobody would renew anything. */
 int leases_run_locked(struct leases *leases)
 {
-	if (leases->locked.keeping)
-		return 0;
-	int error = thread_start(&leases->locked.keeper, keep, leases);
-	leases->locked.keeping = !error;
+	int error = 0;
+	if (!leases->locked.workers) {
+		error = thread_start(&leases->locked.worker[0], work, leases);
+		leases->locked.workers = !error;
+	}
+	if (!error && !leases->locked.keeping) {
+		error = thread_start(&leases->locked.keeper, keep, leases);
+		leases->locked.keeping = !error;
+	}
 	return error;
 }

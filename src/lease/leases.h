@@ -18,7 +18,7 @@ struct lease {
 	char pending[LEASE_VERSION_MAX]; /* sent and not yet answered clearly: it may be in the row,
 					    or come late */
 	uint64_t pending_sent_ns, pending_lease_ns;
-	unsigned failures; /* tries in a row without a clear answer */
+	unsigned failures; /* tries in a row that were not made or got no clear answer */
 	struct {           /* by the keeper's mutex */
 		bool busy; /* a request of this lease is under way, or about to be */
 		bool beats, suspected, expired;
@@ -55,7 +55,7 @@ void leases_remove_locked(struct leases *leases, struct lease *lease);
 /* Room for one more lease. 0 or -ENOMEM. */
 int leases_reserve_locked(struct leases *leases);
 
-/* Starts the keeper's thread unless it runs. 0 or -errno. */
+/* Starts the keeper's thread and the first worker's unless they run. 0 or -errno. */
 int leases_run_locked(struct leases *leases);
 
 /* One try, by the thread that made it busy; the mutex is not held. */
