@@ -26,7 +26,7 @@ struct observation *observer_of(struct observer *observer, const char *session)
 
 uint64_t observer_note(struct observation *o, const char *version, uint64_t now_ns)
 {
-	if (strcmp(o->version, version)) {
+	if (!o->since_ns || strcmp(o->version, version)) { /* a foreign version may be "" */
 		snprintf(o->version, sizeof o->version, "%s", version);
 		o->since_ns = now_ns;
 	}

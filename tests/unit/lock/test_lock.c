@@ -235,6 +235,14 @@ static void test_seen_by_another_just_now(void)
 	CHECK_INT(observer_note(&seen, "w", 131), 0);
 }
 
+/* The version of a row that somebody else wrote may be "". */
+static void test_an_empty_version_is_seen_first(void)
+{
+	struct observation fresh = {0};
+	CHECK_INT(observer_note(&fresh, "", 140), 0);
+	CHECK_INT(observer_note(&fresh, "", 150), 10);
+}
+
 struct found {
 	unsigned n;
 	char version[100];
@@ -333,6 +341,7 @@ int main(void)
 	test_ensure();
 	test_handles_and_observations();
 	test_seen_by_another_just_now();
+	test_an_empty_version_is_seen_first();
 	test_look_and_break();
 	test_refused();
 	test_close_ends_waits();
