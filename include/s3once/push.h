@@ -164,6 +164,11 @@ struct s3once_options {
 
 	/* Access: NULL leaves it to the environment and the profile. */
 	const char *endpoint_url, *dynamodb_endpoint_url, *region, *profile, *ca_bundle;
+	/* The checksum that S3 verifies and keeps: "crc32c", "crc32", "crc64nvme", "sha1",
+	 * "sha256", "md5" (Content-MD5 and the etag; also what servers understand that know no
+	 * other) or "auto": the fastest, or "md5" where AWS_REQUEST_CHECKSUM_CALCULATION or the
+	 * profile says when_required. NULL: as S3ONCE_CHECKSUM says, else "auto". */
+	const char *checksum;
 
 	/* Being told. */
 	s3once_callback *callback; /* NULL: nobody listens */

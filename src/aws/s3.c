@@ -43,10 +43,10 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 	}
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
 	s3->signs_payload = settings->signs_payload;
-	s3->checksum_when_required = settings->checksum_when_required;
+	s3->checksum = settings->checksum;
 	s3->is_aws = settings->s3_is_aws;
 	for (int i = 0; s3->is_aws && i < S3_ABILITIES; i++)
-		if (i != S3_ECHOES_CHECKSUM || !s3->checksum_when_required)
+		if (i != S3_ECHOES_CHECKSUM || checksum_kinds[s3->checksum].header)
 			s3_learn(s3, (enum s3_ability)i, true);
 	*ret = s3;
 	return 0;
@@ -82,9 +82,14 @@ void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes)
 	atomic_store_explicit(&s3->known[ability], yes ? S3_YES : S3_NO, memory_order_relaxed);
 }
 
-unsigned s3_wanted_digests(const struct s3 *s3)
+enum checksum s3_checksum(const struct s3 *s3)
 {
-	unsigned kinds_wanted = DIGEST_CRC32C;
+	return s3->checksum;
+}
+
+unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum)
+{
+	unsigned kinds_wanted = DIGEST_OF(checksum);
 	if (!s3->is_tls || s3->signs_payload)
 		kinds_wanted |= DIGEST_SHA256;
 	if (s3_knows(s3, S3_ECHOES_CHECKSUM) != S3_YES)
@@ -131,7 +136,7 @@ static void read_sums(const struct http_reply *reply, struct s3_object *ret)
 {
 	const char *etag = http_reply_header(reply, "etag");
 	s3_strip_etag(etag ? etag : "", ret->etag);
-	s3_copy_header(reply, "x-amz-checksum-crc32c", ret->crc32c, sizeof(ret->crc32c));
+	s3_read_sum(reply, &ret->sum);
 	ret->etag_is_opaque = s3_reply_etag_is_opaque(reply);
 }
 
@@ -141,7 +146,7 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	struct s3_request request;
 	struct http_reply reply = {0};
 	s3_request_begin(&request, conn, S3_PUT_OBJECT, "PUT", put->target.key, &put->limits);
-	s3_request_body(&request, put->body, put->sums);
+	s3_request_body(&request, put->body, put->sums, put->checksum);
 	s3_request_condition(&request, &put->condition);
 	s3_request_meta(&request, &put->meta);
 	s3_request_target(&request, &put->target);
@@ -150,8 +155,9 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_object){.size = put->body->bytes};
 		read_sums(&reply, ret);
-		if (put->sums->kinds & DIGEST_CRC32C)
-			s3_learn(conn->s3, S3_ECHOES_CHECKSUM, ret->crc32c[0] != '\0');
+		if (request.checksum[0])
+			s3_learn(conn->s3, S3_ECHOES_CHECKSUM,
+				ret->sum.text[0] && ret->sum.kind == put->checksum);
 	}
 	http_reply_clear(&reply);
 	return outcome;

@@ -30,9 +30,11 @@ enum s3_ability {
 enum s3_known { S3_UNKNOWN, S3_YES, S3_NO };
 enum s3_known s3_knows(const struct s3 *s3, enum s3_ability ability);
 void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes);
-/* Which digests to compute of what is to be sent now: CRC32C always, SHA-256 over plain HTTP, MD5
- * unless the server is known to echo. */
-unsigned s3_wanted_digests(const struct s3 *s3);
+/* The checksum of what is sent, as the settings say. */
+enum checksum s3_checksum(const struct s3 *s3);
+/* Which digests to compute of what is to be sent now with this checksum: that one always, SHA-256
+ * over plain HTTP, MD5 unless the server is known to echo. */
+unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum);
 
 struct s3_conn;
 int s3_conn_new(struct s3 *s3, struct s3_conn **ret);
@@ -56,12 +58,17 @@ struct s3_target {
 };
 
 #define S3_ETAG_MAX 128
-#define S3_SUM_MAX  32
+#define S3_SUM_MAX  (CHECKSUM_BASE64_MAX + 6)
+/* A checksum as the server told it. */
+struct s3_sum {
+	enum checksum kind;
+	char text[S3_SUM_MAX + 1]; /* base64, perhaps "…-N": of the checksums of N parts; "" if it
+				      told none */
+};
 struct s3_object {
 	uint64_t size;
 	char etag[S3_ETAG_MAX + 1]; /* without quotes, "" if the reply has none */
-	char crc32c[S3_SUM_MAX +
-		    1]; /* base64 as the server gave it, perhaps "…-N" (composite), "" if none */
+	struct s3_sum sum;
 	bool etag_is_opaque; /* it is encrypted such that its etag is no MD5 (SSE-KMS, SSE-C) */
 	struct s3_meta meta; /* of HEAD only */
 };
@@ -75,8 +82,9 @@ struct s3_condition {
 struct s3_put {
 	struct s3_target target;
 	const struct http_body *body; /* read twice or more: its bytes must match sums each time */
-	const struct sums *sums;      /* CRC32C goes out as x-amz-checksum-crc32c, MD5 (if there) as
-					 Content-MD5, SHA-256 as payload hash */
+	const struct sums *sums;      /* MD5 (if there) goes out as Content-MD5, SHA-256 as payload
+					 hash */
+	enum checksum checksum; /* the one of them that goes out as x-amz-checksum-…; MD5: none */
 	struct s3_condition condition;
 	struct s3_meta meta;
 	struct call_limits limits;
@@ -88,10 +96,16 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem);
 
-/* *ret_upload_id is the caller's to free. Asks for a full-object CRC32C. */
-enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_target *target,
-	const struct s3_meta *meta, const struct call_limits *limits, char **ret_upload_id,
-	struct problem *ret_problem);
+struct s3_create {
+	struct s3_target target;
+	struct s3_meta meta;
+	enum checksum
+		checksum; /* of the object and its parts; full-object if it combines; MD5: none */
+	struct call_limits limits;
+};
+/* *ret_upload_id is the caller's to free. */
+enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *create,
+	char **ret_upload_id, struct problem *ret_problem);
 
 struct s3_part_put {
 	struct s3_target target;
@@ -99,6 +113,7 @@ struct s3_part_put {
 	unsigned part_number; /* from 1 */
 	const struct http_body *body;
 	const struct sums *sums;
+	enum checksum checksum; /* the upload's */
 	struct call_limits limits;
 };
 /* A part as the server has it. */
@@ -106,8 +121,8 @@ struct s3_part {
 	unsigned part_number;
 	uint64_t size;
 	char etag[S3_ETAG_MAX + 1];
-	char crc32c[S3_SUM_MAX + 1]; /* "" if the server keeps none */
-	bool etag_is_opaque;         /* as of an object; of the reply to UploadPart only */
+	struct s3_sum sum;
+	bool etag_is_opaque; /* as of an object; of the reply to UploadPart only */
 };
 enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 	struct s3_part *ret, struct problem *ret_problem);
@@ -123,8 +138,9 @@ struct s3_complete {
 	const char *upload_id;
 	const struct s3_part *parts; /* in order of number */
 	size_t n_parts;
-	uint64_t size;   /* of the whole object, sent as x-amz-mp-object-size */
-	uint32_t crc32c; /* of the whole object, sent as x-amz-checksum-crc32c (full object) */
+	enum checksum checksum;   /* the upload's */
+	const struct sums *whole; /* of the whole object: its size goes out as x-amz-mp-object-size,
+				     its checksum, if it combines, as x-amz-checksum-… */
 	struct s3_condition condition;
 	struct call_limits limits;
 };

@@ -3,20 +3,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_target *target,
-	const struct s3_meta *meta, const struct call_limits *limits, char **ret_upload_id,
-	struct problem *ret_problem)
+enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *create,
+	char **ret_upload_id, struct problem *ret_problem)
 {
 	struct s3_request request;
 	struct http_reply reply = {0};
-	s3_request_begin(&request, conn, S3_CREATE_UPLOAD, "POST", target->key, limits);
+	s3_request_begin(
+		&request, conn, S3_CREATE_UPLOAD, "POST", create->target.key, &create->limits);
 	s3_request_query(&request, "uploads", "");
-	if (!conn->s3->checksum_when_required) {
-		s3_request_header(&request, "x-amz-checksum-algorithm", "CRC32C");
-		s3_request_header(&request, "x-amz-checksum-type", "FULL_OBJECT");
-	}
-	s3_request_meta(&request, meta);
-	s3_request_target(&request, target);
+	if (checksum_kinds[create->checksum].s3_name)
+		s3_request_header(&request, "x-amz-checksum-algorithm",
+			checksum_kinds[create->checksum].s3_name);
+	s3_request_checksum_type(&request, create->checksum);
+	s3_request_meta(&request, &create->meta);
+	s3_request_target(&request, &create->target);
 	request.call.read_error = s3_reply_error_or_xml;
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
@@ -39,7 +39,7 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 	s3_request_begin(&request, conn, S3_UPLOAD_PART, "PUT", put->target.key, &put->limits);
 	s3_request_query(&request, "partNumber", number);
 	s3_request_query(&request, "uploadId", put->upload_id);
-	s3_request_body(&request, put->body, put->sums);
+	s3_request_body(&request, put->body, put->sums, put->checksum);
 	s3_request_target(&request, &put->target);
 	enum outcome outcome =
 		s3_outcome_of_upload(s3_request_perform(&request, &reply, ret_problem));
@@ -48,11 +48,11 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 		*ret = (struct s3_part){.part_number = put->part_number, .size = put->body->bytes};
 		s3_strip_etag(etag ? etag : "", ret->etag);
 		ret->etag_is_opaque = s3_reply_etag_is_opaque(&reply);
-		s3_copy_header(&reply, "x-amz-checksum-crc32c", ret->crc32c, sizeof(ret->crc32c));
+		s3_read_sum(&reply, &ret->sum);
 		/* So that a run of large files alone is spared MD5 as well. */
-		if (put->sums->kinds & DIGEST_CRC32C &&
-			s3_knows(conn->s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
-			s3_learn(conn->s3, S3_ECHOES_CHECKSUM, ret->crc32c[0] != '\0');
+		if (request.checksum[0] && s3_knows(conn->s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
+			s3_learn(conn->s3, S3_ECHOES_CHECKSUM,
+				ret->sum.text[0] && ret->sum.kind == put->checksum);
 	}
 	http_reply_clear(&reply);
 	return outcome;
@@ -77,13 +77,14 @@ static void add_part_list(struct text *ret, const struct s3_complete *complete)
 		      "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
 	for (size_t i = 0; i < complete->n_parts; i++) {
 		const struct s3_part *part = &complete->parts[i];
+		const char *element = checksum_kinds[complete->checksum].element;
 		text_add(ret, "<Part><ETag>\"");
 		add_xml_text(ret, part->etag);
 		text_add(ret, "\"</ETag>");
-		if (part->crc32c[0]) {
-			text_add(ret, "<ChecksumCRC32C>");
-			add_xml_text(ret, part->crc32c);
-			text_add(ret, "</ChecksumCRC32C>");
+		if (element && part->sum.text[0] && part->sum.kind == complete->checksum) {
+			text_addf(ret, "<%s>", element);
+			add_xml_text(ret, part->sum.text);
+			text_addf(ret, "</%s>", element);
 		}
 		text_addf(ret, "<PartNumber>%u</PartNumber></Part>", part->part_number);
 	}
@@ -104,12 +105,10 @@ static void begin_complete(
 	s3_request_header(request, "content-type", "application/xml");
 	s3_request_condition(request, &complete->condition);
 	s3_request_target(request, &complete->target);
-	if (!conn->s3->checksum_when_required) {
-		crc32c_to_base64(complete->crc32c, request->crc32c);
-		s3_request_header(request, "x-amz-checksum-crc32c", request->crc32c);
-		s3_request_header(request, "x-amz-checksum-type", "FULL_OBJECT");
-	}
-	snprintf(request->size, sizeof(request->size), "%" PRIu64, complete->size);
+	if (checksum_kinds[complete->checksum].combines)
+		s3_request_checksum(request, complete->whole, complete->checksum);
+	s3_request_checksum_type(request, complete->checksum);
+	snprintf(request->size, sizeof(request->size), "%" PRIu64, complete->whole->bytes);
 	s3_request_header(request, "x-amz-mp-object-size", request->size);
 }
 
@@ -125,8 +124,8 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 	s3_learn_condition(
 		conn->s3, S3_COMPLETE_CONDITION, &complete->condition, outcome, reply.status);
 	if (outcome == OUTCOME_OK) {
-		struct s3_object object = {
-			.size = complete->size, .etag_is_opaque = s3_reply_etag_is_opaque(&reply)};
+		struct s3_object object = {.size = complete->whole->bytes,
+			.etag_is_opaque = s3_reply_etag_is_opaque(&reply)};
 		int error = s3_reply_complete(text_string(&reply.body), reply.body.len, &object);
 		if (error < 0)
 			outcome = s3_not_understood(error, ret_problem);

@@ -138,6 +138,17 @@ int s3_reply_create(const char *xml, size_t n, char **ret_upload_id)
 	return error;
 }
 
+static void read_sum(const xmlNode *parent, struct s3_sum *ret)
+{
+	*ret = (struct s3_sum){0};
+	for (unsigned kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
+		ret->kind = (enum checksum)kind;
+		if (checksum_kinds[kind].element)
+			set_text(ret->text, sizeof(ret->text),
+				child_text(parent, checksum_kinds[kind].element));
+	}
+}
+
 int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret)
 {
 	xmlDoc *document;
@@ -146,7 +157,7 @@ int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret)
 	if (error < 0)
 		return error;
 	s3_strip_etag(child_text(root, "ETag"), ret->etag);
-	set_text(ret->crc32c, sizeof(ret->crc32c), child_text(root, "ChecksumCRC32C"));
+	read_sum(root, &ret->sum);
 	xmlFreeDoc(document);
 	return 0;
 }
@@ -160,7 +171,7 @@ static int read_part(const xmlNode *node, struct s3_part *ret)
 		return -EBADMSG;
 	part.part_number = (unsigned)number;
 	s3_strip_etag(child_text(node, "ETag"), part.etag);
-	set_text(part.crc32c, sizeof(part.crc32c), child_text(node, "ChecksumCRC32C"));
+	read_sum(node, &part.sum);
 	*ret = part;
 	return 0;
 }

@@ -19,7 +19,7 @@ int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 6
 /* <InitiateMultipartUploadResult>: *ret_upload_id is the caller's to free. */
 int s3_reply_create(const char *xml, size_t n, char **ret_upload_id);
 
-/* <CompleteMultipartUploadResult>: etag without quotes and crc32c, "" where the reply has none. */
+/* <CompleteMultipartUploadResult>: etag without quotes and sum, "" where the reply has none. */
 int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret);
 
 /* <ListPartsResult>: each part in turn; nonzero from `each` ends it and is returned. *ret_next is

@@ -61,15 +61,29 @@ static const char *payload_hash(struct s3_request *request, const struct sums *s
 	return request->sha256;
 }
 
-void s3_request_body(
-	struct s3_request *request, const struct http_body *body, const struct sums *sums)
+void s3_request_checksum(
+	struct s3_request *request, const struct sums *sums, enum checksum checksum)
+{
+	const char *header = checksum_kinds[checksum].header;
+	if (!header || !(sums->kinds & DIGEST_OF(checksum)))
+		return;
+	checksum_to_base64(checksum, sums_bytes(sums, checksum), request->checksum);
+	s3_request_header(request, header, request->checksum);
+}
+
+void s3_request_checksum_type(struct s3_request *request, enum checksum checksum)
+{
+	if (checksum_kinds[checksum].header)
+		s3_request_header(request, "x-amz-checksum-type",
+			checksum_kinds[checksum].combines ? "FULL_OBJECT" : "COMPOSITE");
+}
+
+void s3_request_body(struct s3_request *request, const struct http_body *body,
+	const struct sums *sums, enum checksum checksum)
 {
 	request->call.body = *body;
 	request->call.payload_hash = payload_hash(request, sums);
-	if (sums->kinds & DIGEST_CRC32C && !request->conn->s3->checksum_when_required) {
-		crc32c_to_base64(sums->crc32c, request->crc32c);
-		s3_request_header(request, "x-amz-checksum-crc32c", request->crc32c);
-	}
+	s3_request_checksum(request, sums, checksum);
 	if (sums->kinds & DIGEST_MD5) {
 		base64_encode(sums->md5, sizeof(sums->md5), request->md5);
 		s3_request_header(request, "content-md5", request->md5);
@@ -177,6 +191,17 @@ bool s3_reply_etag_is_opaque(const struct http_reply *reply)
 	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");
 	return (sse && strncmp(sse, "aws:kms", 7) == 0) ||
 	       http_reply_header(reply, "x-amz-server-side-encryption-customer-algorithm");
+}
+
+void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret)
+{
+	*ret = (struct s3_sum){0};
+	for (unsigned kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
+		ret->kind = (enum checksum)kind;
+		if (checksum_kinds[kind].header)
+			s3_copy_header(
+				reply, checksum_kinds[kind].header, ret->text, sizeof(ret->text));
+	}
 }
 
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size)

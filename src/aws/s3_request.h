@@ -24,8 +24,9 @@ struct s3 {
 	bool is_tls, is_aws;
 	const char *expected_owner;
 	bool requester_pays;
-	bool signs_payload, checksum_when_required; /* as the settings say */
-	atomic_int known[S3_ABILITIES];             /* enum s3_known */
+	bool signs_payload; /* as the settings say */
+	enum checksum checksum;
+	atomic_int known[S3_ABILITIES]; /* enum s3_known */
 };
 
 struct s3_conn {
@@ -42,7 +43,7 @@ struct s3_request {
 	struct s3_conn *conn;
 	struct call call;
 	struct call_header headers[S3_REQUEST_HEADERS_MAX];
-	char crc32c[CRC32C_BASE64_CHARS + 1];
+	char checksum[CHECKSUM_BASE64_MAX + 1];
 	char md5[25], sha256[65], if_match[S3_ETAG_MAX + 3];
 	char mtime[32], part_bytes[24], size[24];
 };
@@ -55,8 +56,13 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 void s3_request_query(struct s3_request *request, const char *name, const char *value);
 /* name and value are borrowed until it was performed. */
 void s3_request_header(struct s3_request *request, const char *name, const char *value);
-void s3_request_body(
-	struct s3_request *request, const struct http_body *body, const struct sums *sums);
+void s3_request_body(struct s3_request *request, const struct http_body *body,
+	const struct sums *sums, enum checksum checksum);
+/* The header of this checksum, if S3 keeps it and it was computed. */
+void s3_request_checksum(
+	struct s3_request *request, const struct sums *sums, enum checksum checksum);
+/* x-amz-checksum-type of an upload. */
+void s3_request_checksum_type(struct s3_request *request, enum checksum checksum);
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
 /* The settings of the object that go with this kind of request. */
 void s3_request_target(struct s3_request *request, const struct s3_target *target);
@@ -73,6 +79,8 @@ void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 	const struct s3_condition *condition, enum outcome outcome, int status);
 /* Whether the reply says that the object's etag is no MD5: Amazon S3 API Reference, "Object". */
 bool s3_reply_etag_is_opaque(const struct http_reply *reply);
+/* The checksum that the reply's headers tell. */
+void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret);
 /* The header's value, or "" where it is missing or does not fit. */
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
 /* The outcome of a reply that was whole XML, but not the one expected (error: of s3_reply_*): what

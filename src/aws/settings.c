@@ -42,7 +42,7 @@ static const struct config_key sts_key = {.name = "sts_regional_endpoints",
 	.standard = "regional"};
 static const struct config_key style_key = {
 	.name = "s3.addressing_style", .key = {"s3.addressing_style"}, .standard = "auto"};
-static const struct config_key checksum_key = {.name = "request_checksum_calculation",
+static const struct config_key when_checksum_key = {.name = "request_checksum_calculation",
 	.variable = {"AWS_REQUEST_CHECKSUM_CALCULATION"},
 	.key = {"request_checksum_calculation"},
 	.standard = "when_supported"};
@@ -201,17 +201,40 @@ static int set_attempts(struct aws_settings *settings, const struct sources *sou
 	return error;
 }
 
-static int set_rest(struct aws_settings *settings, const struct sources *sources)
+/* As in AWS's tools, "when_required" is about the checksum that nobody asked for. */
+static int set_checksum(struct aws_settings *settings, const struct sources *sources)
 {
 	static const char *const modes[] = {"when_supported", "when_required", NULL};
+	const char *given = sources->options->checksum, *names[CHECKSUMS + 2] = {NULL};
+	int mode = 0, kind = CHECKSUMS;
+	int error = config_look_word(
+		&sources->config, &when_checksum_key, modes, &mode, sources->problem);
+	const enum checksum automatic = mode == 1 ? CHECKSUM_MD5 : checksum_default();
+	const struct config_key key = {.name = "checksum",
+		.option = "--checksum",
+		.variable = {"S3ONCE_CHECKSUM"},
+		.standard = checksum_kinds[automatic].name};
+	for (int i = 0; i < CHECKSUMS; i++)
+		names[i] = checksum_kinds[i].name;
+	names[CHECKSUMS] = "auto";
+	if (!error && given) {
+		config_look(&sources->config, &key, given, &error);
+		kind = checksum_named(given, strlen(given));
+	} else if (!error) {
+		error = config_look_word(&sources->config, &key, names, &kind, sources->problem);
+	}
+	settings->checksum = kind == CHECKSUMS ? automatic : (enum checksum)kind;
+	return error;
+}
+
+static int set_rest(struct aws_settings *settings, const struct sources *sources)
+{
 	const struct aws_options *options = sources->options;
-	int error = 0, mode = 0;
+	int error = 0;
 	const char *ca_bundle =
 		config_look(&sources->config, &ca_bundle_key, options->ca_bundle, &error);
 	if (error < 0 || (ca_bundle && !(settings->ca_bundle = strdup(ca_bundle))))
 		return -ENOMEM;
-	error = config_look_word(&sources->config, &checksum_key, modes, &mode, sources->problem);
-	settings->checksum_when_required = mode == 1;
 	settings->request_timeout_ms = options->request_timeout_ms ? options->request_timeout_ms
 								   : REQUEST_TIMEOUT_DEFAULT_MS;
 	return error;
@@ -236,7 +259,8 @@ int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem)
 {
 	static int (*const steps[])(struct aws_settings *, const struct sources *) = {set_region,
-		set_terms, set_endpoints, set_retry_mode, set_attempts, set_rest, set_credentials};
+		set_terms, set_endpoints, set_retry_mode, set_attempts, set_checksum, set_rest,
+		set_credentials};
 	struct sources sources = {.options = options, .problem = ret_problem};
 	struct aws_settings *settings = calloc(1, sizeof(*settings));
 	int error = settings ? config_load(options->profile, &settings->found, &sources.config,

@@ -4,6 +4,7 @@
 #include "aws/config.h"
 #include "aws/credentials/credentials.h"
 #include "aws/endpoint.h"
+#include "base/checksum.h"
 #include "base/problem.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +12,8 @@
 /* From the command line; NULL or 0 where not given. Borrowed for the call. */
 struct aws_options {
 	const char *profile, *region, *endpoint_url, *dynamodb_endpoint_url, *ca_bundle;
-	unsigned attempts; /* at each request, the first one counted; 0: the default (9) */
+	unsigned attempts;    /* at each request, the first one counted; 0: the default (9) */
+	const char *checksum; /* "auto", or of checksum_kinds[].name */
 	uint64_t request_timeout_ms; /* of requests without a body; with one, plus the body at 64
 					KiB/s; 0: 60 s */
 };
@@ -28,11 +30,12 @@ struct aws_settings {
 	char *sts_region;   /* that such requests are signed for */
 	char *partition;    /* "aws", "aws-cn", "aws-us-gov"; for custom endpoints "" */
 	struct endpoint_terms terms;
-	bool checksum_when_required; /* x-amz-checksum-* only where S3 demands one */
-	bool signs_payload;          /* the SHA-256 of bodies is signed over TLS too */
-	char *ca_bundle;             /* or NULL */
-	unsigned attempts;           /* >= 1 */
-	bool keeps_pace;             /* as many requests at once while a service throttles */
+	enum checksum checksum; /* of what is uploaded; MD5 also where x-amz-checksum-* are to be
+				   sent only where S3 demands them and none was chosen */
+	bool signs_payload;     /* the SHA-256 of bodies is signed over TLS too */
+	char *ca_bundle;        /* or NULL */
+	unsigned attempts;      /* >= 1 */
+	bool keeps_pace;        /* as many requests at once while a service throttles */
 	uint64_t request_timeout_ms;
 	struct credentials_chain *credentials; /* owned */
 	struct config_rows found;              /* each setting's value and where it is from */

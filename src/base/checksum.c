@@ -1,109 +1,143 @@
 #include "base/checksum.h"
+#include "base/crc.h"
 #include "base/text.h"
 #include <errno.h>
 #include <openssl/evp.h>
-#include <pthread.h>
 #include <string.h>
-#ifdef HAVE_ISAL
-#include <isa-l/crc.h>
-#endif
+#include <strings.h>
 
-#define POLYNOMIAL 0x82F63B78U /* Castagnoli, reflected */
+#define KIND(kind, s3, small)                                                                      \
+	.name = #small, .s3_name = (s3), .bytes = sizeof((struct sums){0}.small),                  \
+	.at = offsetof(struct sums, small)
+#define KEPT(kind, small)                                                                          \
+	KIND(kind, #kind, small), .header = "x-amz-checksum-" #small, .element = "Checksum" #kind
 
-static uint32_t table[8][256];
-static pthread_once_t table_once = PTHREAD_ONCE_INIT;
+const struct checksum_kind checksum_kinds[CHECKSUMS] = {
+	[CHECKSUM_CRC32C] = {KEPT(CRC32C, crc32c), .combines = true},
+	[CHECKSUM_CRC32] = {KEPT(CRC32, crc32), .combines = true},
+	[CHECKSUM_CRC64NVME] = {KEPT(CRC64NVME, crc64nvme), .combines = true},
+	[CHECKSUM_SHA1] = {KEPT(SHA1, sha1)},
+	[CHECKSUM_SHA256] = {KEPT(SHA256, sha256)},
+	[CHECKSUM_MD5] = {KIND(MD5, NULL, md5)},
+};
 
-static void fill_table(void)
-{
-	for (uint32_t i = 0; i < 256; i++) {
-		uint32_t crc = i;
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? POLYNOMIAL : 0);
-		table[0][i] = crc;
-	}
-	for (int slice = 1; slice < 8; slice++)
-		for (uint32_t i = 0; i < 256; i++) {
-			uint32_t before = table[slice - 1][i];
-			table[slice][i] = before >> 8 ^ table[0][before & 0xFF];
-		}
-}
+/* Those that combine are CRCs, in the order of enum crc. */
+_Static_assert((int)CHECKSUM_CRC32C == CRC_32C && (int)CHECKSUM_CRC32 == CRC_32 &&
+		       (int)CHECKSUM_CRC64NVME == CRC_64NVME && (int)CHECKSUM_SHA1 == CRCS,
+	"enum checksum begins with enum crc");
 
-/* Slicing by 8: one table look-up a byte, eight of them independent. */
-uint32_t crc32c_portable(uint32_t crc, const void *bytes, size_t n)
-{
-	pthread_once(&table_once, fill_table);
-	const unsigned char *s = bytes;
-	crc = ~crc;
-	for (; n >= 8; n -= 8, s += 8) {
-		uint32_t low = crc ^ ((uint32_t)s[0] | (uint32_t)s[1] << 8 | (uint32_t)s[2] << 16 |
-					     (uint32_t)s[3] << 24);
-		crc = table[7][low & 0xFF] ^ table[6][low >> 8 & 0xFF] ^
-		      table[5][low >> 16 & 0xFF] ^ table[4][low >> 24] ^ table[3][s[4]] ^
-		      table[2][s[5]] ^ table[1][s[6]] ^ table[0][s[7]];
-	}
-	for (; n; n--, s++)
-		crc = crc >> 8 ^ table[0][(crc ^ *s) & 0xFF];
-	return ~crc;
-}
-
-uint32_t crc32c(uint32_t crc, const void *bytes, size_t n)
+enum checksum checksum_default(void)
 {
 #ifdef HAVE_ISAL
-	/* crc32_iscsi neither inverts before nor after, and takes an int and no const. */
-	unsigned char *s = (unsigned char *)(uintptr_t)bytes;
-	crc = ~crc;
-	while (n) {
-		int some = n < 1 << 30 ? (int)n : 1 << 30;
-		crc = crc32_iscsi(s, some, crc);
-		s += some;
-		n -= (size_t)some;
-	}
-	return ~crc;
+	return CHECKSUM_CRC32C;
 #else
-	return crc32c_portable(crc, bytes, n);
+	return CHECKSUM_CRC32;
 #endif
 }
 
-/* The product of two polynomials modulo ours; bit 31 is x^0. */
-static uint32_t multiply(uint32_t a, uint32_t b)
+enum checksum checksum_named(const char *name, size_t n)
 {
-	uint32_t product = 0;
-	for (uint32_t bit = 1U << 31; bit; bit >>= 1) {
-		product ^= a & bit ? b : 0;
-		b = b >> 1 ^ (b & 1 ? POLYNOMIAL : 0);
+	unsigned kind = 0;
+	while (kind < CHECKSUMS &&
+		(strncasecmp(checksum_kinds[kind].name, name, n) || checksum_kinds[kind].name[n]))
+		kind++;
+	return (enum checksum)kind;
+}
+
+const unsigned char *sums_bytes(const struct sums *sums, enum checksum kind)
+{
+	return (const unsigned char *)sums + checksum_kinds[kind].at;
+}
+
+bool sums_equal(const struct sums *a, const struct sums *b, enum checksum kind)
+{
+	return memcmp(sums_bytes(a, kind), sums_bytes(b, kind), checksum_kinds[kind].bytes) == 0;
+}
+
+static void set(struct sums *sums, enum checksum kind, const unsigned char *bytes)
+{
+	memcpy((unsigned char *)sums + checksum_kinds[kind].at, bytes, checksum_kinds[kind].bytes);
+}
+
+static uint64_t get_crc(const struct sums *sums, enum checksum kind)
+{
+	uint64_t crc = 0;
+	for (size_t i = 0; i < checksum_kinds[kind].bytes; i++)
+		crc = crc << 8 | sums_bytes(sums, kind)[i];
+	return crc;
+}
+
+static void set_crc(struct sums *sums, enum checksum kind, uint64_t crc)
+{
+	unsigned char bytes[8];
+	for (size_t i = checksum_kinds[kind].bytes; i--; crc >>= 8)
+		bytes[i] = (unsigned char)crc;
+	set(sums, kind, bytes);
+}
+
+struct sums sums_combine(const struct sums *parts, size_t n)
+{
+	struct sums whole = {.kinds = ~0U};
+	uint64_t crc[CRCS] = {0};
+	for (size_t i = 0; i < n; i++) {
+		whole.kinds &= parts[i].kinds;
+		whole.bytes += parts[i].bytes;
 	}
-	return product;
-}
-
-/* Appending n zero bytes multiplies a CRC by x^(8n); the inversions of the three CRCs cancel out.
- */
-uint32_t crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t bytes_b)
-{
-	uint32_t shift = 1U << 31;       /* x^0 */
-	uint32_t power = 1U << (31 - 8); /* x^8, squared at every step */
-	for (uint64_t n = bytes_b; n; n >>= 1) {
-		if (n & 1)
-			shift = multiply(shift, power);
-		power = multiply(power, power);
+	whole.kinds &= (1U << CRCS) - 1;
+	for (unsigned kind = 0; kind < CRCS; kind++) {
+		if (!(whole.kinds & DIGEST_OF(kind)))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			crc[kind] = crc_combine((enum crc)kind, crc[kind],
+				get_crc(&parts[i], (enum checksum)kind), parts[i].bytes);
+		set_crc(&whole, (enum checksum)kind, crc[kind]);
 	}
-	return multiply(shift, crc_a) ^ crc_b;
+	return whole;
 }
 
-void crc32c_to_base64(uint32_t crc, char ret[static CRC32C_BASE64_CHARS + 1])
+int sums_compose(const struct sums *parts, size_t n, enum checksum kind,
+	unsigned char ret[static CHECKSUM_BYTES_MAX])
 {
-	unsigned char bytes[4] = {(unsigned char)(crc >> 24), (unsigned char)(crc >> 16),
-		(unsigned char)(crc >> 8), (unsigned char)crc};
-	base64_encode(bytes, sizeof bytes, ret);
-}
-
-int crc32c_from_base64(const char *s, uint32_t *ret_crc)
-{
-	unsigned char bytes[6];
-	if (strlen(s) != CRC32C_BASE64_CHARS || base64_decode(s, bytes) != 4)
-		return -EINVAL;
-	*ret_crc = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
-		   bytes[3];
+	struct digest digest;
+	struct sums sums;
+	for (size_t i = 0; i < n; i++)
+		if (!(parts[i].kinds & DIGEST_OF(kind)))
+			return -ENOENT;
+	int error = digest_init(&digest, DIGEST_OF(kind));
+	if (error)
+		return error;
+	for (size_t i = 0; i < n; i++)
+		digest_update(&digest, sums_bytes(&parts[i], kind), checksum_kinds[kind].bytes);
+	digest_finish(&digest, &sums);
+	digest_clear(&digest);
+	memcpy(ret, sums_bytes(&sums, kind), checksum_kinds[kind].bytes);
 	return 0;
+}
+
+void checksum_to_base64(
+	enum checksum kind, const unsigned char *bytes, char ret[static CHECKSUM_BASE64_MAX + 1])
+{
+	base64_encode(bytes, checksum_kinds[kind].bytes, ret);
+}
+
+int checksum_from_base64(
+	enum checksum kind, const char *s, size_t n, unsigned char ret[static CHECKSUM_BYTES_MAX])
+{
+	char copy[CHECKSUM_BASE64_MAX + 1];
+	unsigned char bytes[CHECKSUM_BASE64_MAX / 4 * 3];
+	if (n > CHECKSUM_BASE64_MAX)
+		return -EINVAL;
+	memcpy(copy, s, n);
+	copy[n] = '\0';
+	if (base64_decode(copy, bytes) != (int)checksum_kinds[kind].bytes)
+		return -EINVAL;
+	memcpy(ret, bytes, checksum_kinds[kind].bytes);
+	return 0;
+}
+
+static const EVP_MD *hash_of(unsigned kind)
+{
+	return kind == CHECKSUM_SHA1 ? EVP_sha1() : kind == CHECKSUM_MD5 ? EVP_md5() : EVP_sha256();
 }
 
 static int start_hash(void **context, const EVP_MD *kind)
@@ -126,36 +160,45 @@ int digest_init(struct digest *d, unsigned kinds)
 
 int digest_restart(struct digest *d, unsigned kinds)
 {
+	int error = 0;
 	d->sums = (struct sums){.kinds = kinds};
-	int error = kinds & DIGEST_MD5 ? start_hash(&d->md5, EVP_md5()) : 0;
-	if (!error && kinds & DIGEST_SHA256)
-		error = start_hash(&d->sha256, EVP_sha256());
+	memset(d->crc, 0, sizeof d->crc);
+	for (unsigned kind = CRCS; !error && kind < CHECKSUMS; kind++)
+		if (kinds & DIGEST_OF(kind))
+			error = start_hash(&d->hash[kind - CRCS], hash_of(kind));
 	return error;
 }
 
 void digest_update(struct digest *d, const void *bytes, size_t n)
 {
 	d->sums.bytes += n;
-	if (d->sums.kinds & DIGEST_CRC32C)
-		d->sums.crc32c = crc32c(d->sums.crc32c, bytes, n);
-	if (d->sums.kinds & DIGEST_MD5)
-		EVP_DigestUpdate(d->md5, bytes, n);
-	if (d->sums.kinds & DIGEST_SHA256)
-		EVP_DigestUpdate(d->sha256, bytes, n);
+	for (unsigned kind = 0; kind < CRCS; kind++)
+		if (d->sums.kinds & DIGEST_OF(kind))
+			d->crc[kind] = crc_add((enum crc)kind, d->crc[kind], bytes, n);
+	for (unsigned kind = CRCS; kind < CHECKSUMS; kind++)
+		if (d->sums.kinds & DIGEST_OF(kind))
+			EVP_DigestUpdate(d->hash[kind - CRCS], bytes, n);
 }
 
 void digest_finish(struct digest *d, struct sums *ret_sums)
 {
-	if (d->sums.kinds & DIGEST_MD5)
-		EVP_DigestFinal_ex(d->md5, d->sums.md5, NULL);
-	if (d->sums.kinds & DIGEST_SHA256)
-		EVP_DigestFinal_ex(d->sha256, d->sums.sha256, NULL);
+	unsigned char bytes[EVP_MAX_MD_SIZE];
+	for (unsigned kind = 0; kind < CHECKSUMS; kind++) {
+		if (!(d->sums.kinds & DIGEST_OF(kind)))
+			continue;
+		if (kind < CRCS) {
+			set_crc(&d->sums, (enum checksum)kind, d->crc[kind]);
+			continue;
+		}
+		EVP_DigestFinal_ex(d->hash[kind - CRCS], bytes, NULL);
+		set(&d->sums, (enum checksum)kind, bytes);
+	}
 	*ret_sums = d->sums;
 }
 
 void digest_clear(struct digest *d)
 {
-	EVP_MD_CTX_free(d->md5);
-	EVP_MD_CTX_free(d->sha256);
+	for (size_t i = 0; i < CHECKSUMS - CRCS; i++)
+		EVP_MD_CTX_free(d->hash[i]);
 	*d = (struct digest){0};
 }

@@ -1,26 +1,83 @@
-/* Checksums of content: several at once over one reading. */
+/* Checksums of content: what S3 knows of them, in one table, and several at once over one reading.
+ */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum digest_kind { DIGEST_CRC32C = 1, DIGEST_MD5 = 2, DIGEST_SHA256 = 4 };
+/* In the order in which one is preferred where several are there. */
+enum checksum {
+	CHECKSUM_CRC32C,
+	CHECKSUM_CRC32,
+	CHECKSUM_CRC64NVME,
+	CHECKSUM_SHA1,
+	CHECKSUM_SHA256,
+	CHECKSUM_MD5,
+	CHECKSUMS
+};
+#define CHECKSUM_BYTES_MAX 32
 
-/* What was computed over `bytes` bytes; a field is valid if its kind is in `kinds`. */
+/* Source: Amazon S3 User Guide, "Checking object integrity". */
+struct checksum_kind {
+	const char *name;    /* "crc32c": of the option and in marks */
+	const char *s3_name; /* "CRC32C": x-amz-checksum-algorithm; NULL: S3 keeps none (MD5) */
+	const char *header;  /* "x-amz-checksum-crc32c"; NULL likewise */
+	const char *element; /* "ChecksumCRC32C"; NULL likewise */
+	size_t bytes;
+	bool combines; /* that of a whole object follows from those of its parts (FULL_OBJECT);
+			  else an object sent in parts has that of its parts' (COMPOSITE) */
+	size_t at;     /* its bytes in struct sums */
+};
+extern const struct checksum_kind checksum_kinds[CHECKSUMS];
+
+/* The fastest that S3 keeps, in this build: tests/bench/README.md has the measurement. */
+enum checksum checksum_default(void);
+/* The one of this name (n characters, any case); CHECKSUMS if there is none. */
+enum checksum checksum_named(const char *name, size_t n);
+
+/* Sets of them. */
+enum digest_kind {
+	DIGEST_CRC32C = 1 << CHECKSUM_CRC32C,
+	DIGEST_CRC32 = 1 << CHECKSUM_CRC32,
+	DIGEST_CRC64NVME = 1 << CHECKSUM_CRC64NVME,
+	DIGEST_SHA1 = 1 << CHECKSUM_SHA1,
+	DIGEST_SHA256 = 1 << CHECKSUM_SHA256,
+	DIGEST_MD5 = 1 << CHECKSUM_MD5
+};
+#define DIGEST_OF(checksum) (1U << (checksum))
+
+/* What was computed over `bytes` bytes; a field is valid if its kind is in `kinds`. CRCs are big
+ * endian, as S3 writes them. */
 struct sums {
 	unsigned kinds; /* of enum digest_kind */
 	uint64_t bytes;
-	uint32_t crc32c;
-	unsigned char md5[16];
-	unsigned char sha256[32];
+	unsigned char crc32c[4], crc32[4], crc64nvme[8], sha1[20], sha256[32], md5[16];
 };
+/* The bytes of one of them, checksum_kinds[].bytes many. Borrowed. */
+const unsigned char *sums_bytes(const struct sums *sums, enum checksum kind);
+/* Whether this one, which both have, is the same. */
+bool sums_equal(const struct sums *a, const struct sums *b, enum checksum kind);
+/* The content of all parts in a row: of what all of them have, those that combine. */
+struct sums sums_combine(const struct sums *parts, size_t n);
+/* The checksum of the parts' checksums, one after the other (COMPOSITE). Returns 0; -ENOENT if a
+ * part lacks it, -ENOMEM, -ENOTSUP. */
+int sums_compose(const struct sums *parts, size_t n, enum checksum kind,
+	unsigned char ret[static CHECKSUM_BYTES_MAX]);
+
+#define CHECKSUM_BASE64_MAX 44
+/* The bytes as S3 writes them. */
+void checksum_to_base64(
+	enum checksum kind, const unsigned char *bytes, char ret[static CHECKSUM_BASE64_MAX + 1]);
+/* The reverse, of n characters; -EINVAL if they are not the base64 of that many bytes. */
+int checksum_from_base64(
+	enum checksum kind, const char *s, size_t n, unsigned char ret[static CHECKSUM_BYTES_MAX]);
 
 /* A running computation. Owns OpenSSL contexts between init and clear; finish may be called once.
  */
 struct digest {
 	struct sums sums;
-	void *md5;    /* EVP_MD_CTX or NULL */
-	void *sha256; /* EVP_MD_CTX or NULL */
+	uint64_t crc[CHECKSUM_SHA1];
+	void *hash[CHECKSUMS - CHECKSUM_SHA1]; /* EVP_MD_CTX or NULL */
 };
 
 /* Starts computing `kinds`. Returns 0, -ENOMEM, or -ENOTSUP where OpenSSL forbids one (MD5 in FIPS
@@ -32,16 +89,3 @@ int digest_restart(struct digest *d, unsigned kinds);
 void digest_update(struct digest *d, const void *bytes, size_t n);
 void digest_finish(struct digest *d, struct sums *ret_sums);
 void digest_clear(struct digest *d);
-
-/* CRC-32C (Castagnoli, reflected, as in RFC 3720) of n bytes after crc (0 to start). */
-uint32_t crc32c(uint32_t crc, const void *bytes, size_t n);
-/* The portable version of the same, always present; crc32c() uses isa-l where it was found. */
-uint32_t crc32c_portable(uint32_t crc, const void *bytes, size_t n);
-/* The CRC of A followed by B, from the CRC of each and the length of B in bytes. */
-uint32_t crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t bytes_b);
-
-#define CRC32C_BASE64_CHARS 8
-/* The CRC as S3 writes it: base64 of its four bytes, big endian. */
-void crc32c_to_base64(uint32_t crc, char ret[static CRC32C_BASE64_CHARS + 1]);
-/* The reverse; -EINVAL if s is not the base64 of four bytes. */
-int crc32c_from_base64(const char *s, uint32_t *ret_crc);

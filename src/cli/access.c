@@ -21,6 +21,21 @@ const struct option access_s3_options[] = {
 	{NULL},
 };
 
+static const char *const checksums[] = {
+	"crc32c", "crc32", "crc64nvme", "sha1", "sha256", "md5", "auto", NULL};
+
+const struct option access_checksum_options[] = {
+	{.name = "checksum",
+		.type = OPTION_STRING,
+		.offset = offsetof(struct access, checksum),
+		.argument = "NAME",
+		.help = "what S3 verifies and keeps: crc32c, crc32, crc64nvme,\n"
+			"sha1, sha256, md5 (as Content-MD5) or auto, the\n"
+			"fastest [auto, or as S3ONCE_CHECKSUM says]",
+		.choices = checksums},
+	{NULL},
+};
+
 const struct option access_options[] = {
 	{.name = "dynamodb-endpoint-url",
 		.type = OPTION_STRING,

@@ -4,14 +4,15 @@
 
 struct access {
 	const char *marks; /* NULL: not chosen; see access_marks() */
-	const char *endpoint_url, *dynamodb_endpoint_url, *region, *profile, *ca_bundle;
+	const char *endpoint_url, *dynamodb_endpoint_url, *region, *profile, *ca_bundle, *checksum;
 	uint64_t request_timeout_ms;
 };
 
 /* Groups of options for struct access. */
 extern const struct option access_marks_options[];
-extern const struct option access_s3_options[]; /* --endpoint-url */
-extern const struct option access_options[];    /* all others */
+extern const struct option access_s3_options[];       /* --endpoint-url */
+extern const struct option access_checksum_options[]; /* --checksum */
+extern const struct option access_options[];          /* all others */
 
 /* The marks that were chosen, by option or S3ONCE_MARKS; NULL if nobody did. */
 const char *access_marks(const struct access *access);

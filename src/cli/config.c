@@ -26,7 +26,7 @@ static const struct option output_options[] = {
 	{NULL},
 };
 
-enum { GROUPS = 4 };
+enum { GROUPS = 5 };
 
 static struct command config_command(
 	struct option_group groups[static GROUPS], struct config_options *options)
@@ -36,6 +36,7 @@ static struct command config_command(
 		{"Marks", access_marks_options, access},
 		{"Services", access_s3_options, access},
 		{NULL, access_options, access},
+		{NULL, access_checksum_options, access},
 		{"Output", output_options, options},
 	};
 	memcpy(groups, filled, sizeof filled);

@@ -28,7 +28,7 @@ static const struct option output_options[] = {
 	{NULL},
 };
 
-enum { GROUPS = 4 };
+enum { GROUPS = 5 };
 
 static struct command doctor_command(
 	struct option_group groups[static GROUPS], struct doctor_options *options)
@@ -38,6 +38,7 @@ static struct command doctor_command(
 		{"Marks", access_marks_options, access},
 		{"Services", access_s3_options, access},
 		{NULL, access_options, access},
+		{NULL, access_checksum_options, access},
 		{"Output", output_options, options},
 	};
 	memcpy(groups, filled, sizeof filled);

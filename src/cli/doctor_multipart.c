@@ -27,19 +27,20 @@ static bool fail(struct multipart *upload, const char *permission, enum outcome 
 /* Create and one part; false, and said, if that cannot be done. */
 static bool begin(struct multipart *upload)
 {
-	static const struct s3_meta no_meta;
 	struct doctor_bucket *bucket = upload->bucket;
 	const struct call_limits *limits = &bucket->doctor->limits;
 	const struct http_body body = {.bytes = strlen(content), .memory = content};
 	struct digest digest;
-	if (digest_init(&digest, s3_wanted_digests(bucket->s3) | DIGEST_MD5) < 0)
+	const enum checksum checksum = s3_checksum(bucket->s3);
+	if (digest_init(&digest, s3_wanted_digests(bucket->s3, checksum) | DIGEST_MD5) < 0)
 		return !fail(upload, "", OUTCOME_LOCAL);
 	digest_update(&digest, content, strlen(content));
 	digest_finish(&digest, &upload->sums);
 	digest_clear(&digest);
+	const struct s3_create create = {
+		.target = upload->target, .checksum = checksum, .limits = *limits};
 	if (fail(upload, "s3:PutObject",
-		    s3_create_upload(bucket->conn, &upload->target, &no_meta, limits, &upload->id,
-			    &upload->problem)))
+		    s3_create_upload(bucket->conn, &create, &upload->id, &upload->problem)))
 		return false;
 	upload->is_open = true;
 	const struct s3_part_put put = {.target = upload->target,
@@ -47,6 +48,7 @@ static bool begin(struct multipart *upload)
 		.part_number = 1,
 		.body = &body,
 		.sums = &upload->sums,
+		.checksum = checksum,
 		.limits = *limits};
 	return !fail(upload, "s3:PutObject",
 		s3_upload_part(bucket->conn, &put, &upload->part, &upload->problem));
@@ -85,8 +87,8 @@ static enum outcome complete(struct multipart *upload, bool if_none_match)
 		.upload_id = upload->id,
 		.parts = &upload->part,
 		.n_parts = 1,
-		.size = strlen(content),
-		.crc32c = upload->sums.crc32c,
+		.checksum = s3_checksum(upload->bucket->s3),
+		.whole = &upload->sums,
 		.condition = {.if_none_match = if_none_match},
 		.limits = upload->bucket->doctor->limits};
 	outcome = s3_complete_upload(upload->bucket->conn, &wanted, &object, &upload->problem);

@@ -26,11 +26,13 @@ static enum outcome put(struct doctor_bucket *bucket, const struct probe *probe,
 	digest_update(&digest, probe->content, strlen(probe->content));
 	digest_finish(&digest, ret_sums);
 	digest_clear(&digest);
-	ret_sums->crc32c ^= probe->spoil & DIGEST_CRC32C ? 1 : 0;
-	ret_sums->md5[0] ^= probe->spoil & DIGEST_MD5 ? 1 : 0;
+	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
+		if (probe->spoil & DIGEST_OF(kind))
+			((unsigned char *)ret_sums)[checksum_kinds[kind].at] ^= 1;
 	const struct s3_put wanted = {.target = {.key = bucket->key},
 		.body = &body,
 		.sums = ret_sums,
+		.checksum = s3_checksum(bucket->s3),
 		.condition = probe->condition,
 		.limits = once};
 	return s3_put_object(bucket->conn, &wanted, ret, ret_problem);
@@ -66,7 +68,8 @@ static void check_proof(
 /* Whether PutObject notices a digest that is wrong: 1, 0, or -1 if it cannot be told. */
 static int notices(struct doctor_bucket *bucket, unsigned kind)
 {
-	const unsigned payload = s3_wanted_digests(bucket->s3) & DIGEST_SHA256;
+	const unsigned payload =
+		s3_wanted_digests(bucket->s3, CHECKSUM_MD5) & DIGEST_SHA256 & ~kind;
 	struct sums sums;
 	struct s3_object object;
 	struct problem problem = {0};
@@ -81,23 +84,28 @@ static void check_digests(struct doctor_bucket *bucket, const struct s3_object *
 {
 	static const char what[] = "checksums";
 	struct doctor *doctor = bucket->doctor;
-	bool is_sent = !doctor->services.aws->checksum_when_required;
-	int by_crc = is_sent ? notices(bucket, DIGEST_CRC32C) : 0;
+	const enum checksum checksum = s3_checksum(bucket->s3);
+	const char *header = checksum_kinds[checksum].header;
+	const bool is_kept = put_object->sum.text[0] && put_object->sum.kind == checksum;
+	int by_sum = header ? notices(bucket, DIGEST_OF(checksum)) : 0;
 	int by_md5 = notices(bucket, DIGEST_MD5);
-	if (by_crc > 0 && put_object->crc32c[0])
-		doctor_find(doctor, FINDING_OK, what,
-			"x-amz-checksum-crc32c is verified and kept by the server");
+	if (by_sum > 0 && is_kept)
+		doctor_find(
+			doctor, FINDING_OK, what, "%s is verified and kept by the server", header);
+	else if (by_md5 > 0 && !header)
+		doctor_find(doctor, FINDING_WARNING, what,
+			"no x-amz-checksum- header is sent, as asked for (checksum, "
+			"request_checksum_calculation); Content-MD5 is verified, which costs CPU");
 	else if (by_md5 > 0)
 		doctor_find(doctor, FINDING_WARNING, what,
-			"x-amz-checksum-crc32c is %s; Content-MD5 is verified and sent instead, "
-			"which costs CPU",
-			!is_sent                ? "not sent (request_checksum_calculation)"
-			: put_object->crc32c[0] ? "not verified by this server"
-						: "ignored by this server");
+			"%s is %s by this server; Content-MD5 is verified and sent instead, which "
+			"costs CPU",
+			header, is_kept ? "not verified" : "ignored");
 	else if (by_md5 == 0)
 		doctor_find(doctor, FINDING_WARNING, what,
-			"this server verifies neither x-amz-checksum-crc32c nor Content-MD5: a "
-			"byte that changes on the way is noticed only afterwards");
+			"this server verifies neither %s%sContent-MD5: a byte that changes on the "
+			"way is noticed only afterwards",
+			header ? header : "", header ? " nor " : "");
 	else
 		doctor_find(doctor, FINDING_WARNING, what, "could not be tried out");
 }
@@ -106,7 +114,7 @@ static void check_if_none_match(struct doctor_bucket *bucket, enum outcome at_fi
 {
 	static const char what[] = "conditional put";
 	const struct probe again = {.content = other,
-		.kinds = s3_wanted_digests(bucket->s3),
+		.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)),
 		.condition = {.if_none_match = true}};
 	struct doctor *doctor = bucket->doctor;
 	struct sums sums;
@@ -132,7 +140,7 @@ static void check_if_match(struct doctor_bucket *bucket)
 {
 	static const char what[] = "conditional replace";
 	struct doctor *doctor = bucket->doctor;
-	const unsigned kinds = s3_wanted_digests(bucket->s3);
+	const unsigned kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3));
 	const struct probe plain = {.content = first, .kinds = kinds};
 	struct sums sums;
 	struct s3_object object = {0}, ignored;
@@ -162,7 +170,7 @@ bool doctor_puts(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;
 	struct probe probe = {.content = first,
-		.kinds = s3_wanted_digests(bucket->s3) | DIGEST_MD5,
+		.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)) | DIGEST_MD5,
 		.condition = {.if_none_match = true}};
 	struct sums sums;
 	struct s3_object object = {0};

@@ -9,6 +9,7 @@ int services_open(const struct access *access, struct services *ret, struct prob
 		.profile = access->profile,
 		.region = access->region,
 		.endpoint_url = access->endpoint_url,
+		.checksum = access->checksum,
 		.dynamodb_endpoint_url = access->dynamodb_endpoint_url,
 		.ca_bundle = access->ca_bundle,
 		.request_timeout_ms = access->request_timeout_ms,

@@ -111,7 +111,11 @@ static int set_choice(
 			*field = i;
 			return 0;
 		}
-	problem_set(ret_problem, "'%s' is not one of %s", quote(value).text, option->argument);
+	struct text all = TEXT(200);
+	for (int i = 0; option->choices[i]; i++)
+		text_addf(&all, "%s%s", i ? "|" : "", option->choices[i]);
+	problem_set(ret_problem, "'%s' is not one of %s", quote(value).text, text_string(&all));
+	text_clear(&all);
 	return -EINVAL;
 }
 
@@ -169,6 +173,9 @@ static int set_value(const struct match *match, const char *value, struct proble
 			problem_set(ret_problem, "the value is empty");
 			return -EINVAL;
 		}
+		if (match->option->choices &&
+			set_choice(match->option, &(int){0}, value, ret_problem) < 0)
+			return -EINVAL;
 		*(const char **)match->field = value;
 		return 0;
 	case OPTION_CHOICE:

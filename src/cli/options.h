@@ -11,7 +11,8 @@
 enum option_type {
 	OPTION_FLAG,     /* int: 1 */
 	OPTION_COUNT,    /* unsigned: one more each time */
-	OPTION_STRING,   /* const char *: the value, not empty; borrowed from argv */
+	OPTION_STRING,   /* const char *: the value, not empty, and one of `choices` if there are
+			    any; borrowed from argv */
 	OPTION_CHOICE,   /* int: the index of the value in `choices` */
 	OPTION_NUMBER,   /* unsigned */
 	OPTION_SIZE,     /* uint64_t, bytes */

@@ -250,6 +250,7 @@ struct command push_command(
 		{NULL, lease_options, options},
 		{"Services", access_s3_options, access},
 		{NULL, access_options, access},
+		{NULL, access_checksum_options, access},
 		{"Effort", effort_options, options},
 		{"Output", output_options, options},
 	};

@@ -83,6 +83,7 @@ static void translate(struct push_options *o)
 	o->run.marks = access_marks(access);
 	o->run.request_timeout_ms = access->request_timeout_ms;
 	o->run.endpoint_url = access->endpoint_url;
+	o->run.checksum = access->checksum;
 	o->run.dynamodb_endpoint_url = access->dynamodb_endpoint_url;
 	o->run.region = access->region;
 	o->run.profile = access->profile;

@@ -26,6 +26,6 @@ void push_options_help(void);
 
 /* The tables of push_option_tables.c: what there is, and its --help. Fills the groups with the
  * fields of *options, which may be NULL for --help. */
-enum { PUSH_GROUPS = 9 };
+enum { PUSH_GROUPS = 10 };
 struct command push_command(
 	struct option_group groups[static PUSH_GROUPS], struct push_options *options);

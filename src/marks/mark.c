@@ -33,6 +33,31 @@ void claim_clear(struct claim *claim)
 	*claim = (struct claim){0};
 }
 
+void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static SUM_MAX + 1])
+{
+	unsigned kind = wanted;
+	char base64[CHECKSUM_BASE64_MAX + 1];
+	if (!(sums->kinds & DIGEST_OF(kind)))
+		kind = 0;
+	while (kind < CHECKSUMS && !(sums->kinds & DIGEST_OF(kind)))
+		kind++;
+	*ret = '\0';
+	if (kind == CHECKSUMS)
+		return;
+	checksum_to_base64((enum checksum)kind, sums_bytes(sums, (enum checksum)kind), base64);
+	snprintf(ret, SUM_MAX + 1, "%s:%s", checksum_kinds[kind].name, base64);
+}
+
+struct s3_sum mark_sum_told(const char *sum)
+{
+	const size_t n = strcspn(sum, ":");
+	struct s3_sum told = {.kind = checksum_named(sum, n)};
+	if (told.kind == CHECKSUMS || !sum[n] ||
+		snprintf(told.text, sizeof told.text, "%s", sum + n + 1) >= (int)sizeof told.text)
+		told = (struct s3_sum){0};
+	return told;
+}
+
 unsigned mark_shard(const char *key, unsigned shards)
 {
 	uint64_t hash = 14695981039346656037ULL;
@@ -84,6 +109,13 @@ static bool take_number(const struct item *item, const char *name, int64_t *ret)
 	return !error || error == -ENOENT;
 }
 
+/* Uploads that were begun before there was a choice have no name of it. */
+static enum checksum take_checksum(const struct item *item)
+{
+	const char *name = item_string(item, "upload_sum");
+	return name ? checksum_named(name, strlen(name)) : CHECKSUM_CRC32C;
+}
+
 static enum mark_state take_state(const struct item *item)
 {
 	const char *name = item_string(item, "state");
@@ -96,6 +128,7 @@ static enum mark_state take_state(const struct item *item)
 static bool take_fields(const struct item *item, struct mark *mark)
 {
 	mark->has_done = item_find(item, "size") && item_find(item, "mtime");
+	mark->upload_checksum = take_checksum(item);
 	return take_text(item, "session", mark->session, sizeof mark->session) &&
 	       take_text(item, "claim", mark->claim, sizeof mark->claim) &&
 	       take_text(item, "sum", mark->done.sum, sizeof mark->done.sum) &&
@@ -177,6 +210,7 @@ static void unset_upload(struct changes *c)
 {
 	unset(c, "upload");
 	unset(c, "part");
+	unset(c, "upload_sum");
 	unset(c, "upload_size");
 	unset(c, "upload_mtime");
 }
@@ -317,6 +351,7 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	claim->has_upload = true;
 	set_text(&c, "upload", record->upload_id);
 	set_number(&c, "part", (int64_t)record->part_bytes);
+	set_text(&c, "upload_sum", checksum_kinds[record->checksum].name);
 	set_number(&c, "upload_size", (int64_t)record->size);
 	set_number(&c, "upload_mtime", record->mtime_ns);
 	set_number(&c, "at", now_s(ref));

@@ -6,7 +6,7 @@
 #include "marks/setup.h"
 #include "store/store.h"
 
-#define SUM_MAX 40 /* "crc32c:" and base64 */
+#define SUM_MAX 60 /* a checksum's name, ":" and base64 */
 
 /* A version of a file: what was read, or what a done mark says was sent and proven. */
 struct version {
@@ -15,6 +15,11 @@ struct version {
 	char sum[SUM_MAX + 1];      /* "crc32c:…" of the whole content; "" if not (yet) read */
 	char etag[S3_ETAG_MAX + 1]; /* of the object, without quotes; "" if unknown */
 };
+
+/* The sum of a version as marks have it: `wanted` if it was computed, else the first that was. */
+void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static SUM_MAX + 1]);
+/* The reverse, as if a server told it; text "" for what is none of ours. */
+struct s3_sum mark_sum_told(const char *sum);
 
 enum mark_state {
 	MARK_ABSENT,
@@ -31,9 +36,10 @@ struct mark {
 	char session[ID_CHARS + 1], claim[ID_CHARS + 1];
 	bool has_done; /* a version was done once; `done` is the last one */
 	struct version done;
-	char *upload_id;      /* of a claim or failure: an open multipart upload, or NULL */
-	uint64_t part_bytes;  /* of that upload */
-	uint64_t upload_size; /* of the file that upload was begun for, and its mtime */
+	char *upload_id;     /* of a claim or failure: an open multipart upload, or NULL */
+	uint64_t part_bytes; /* of that upload */
+	enum checksum upload_checksum; /* its algorithm; CHECKSUMS for one that is not ours */
+	uint64_t upload_size;          /* of the file that upload was begun for, and its mtime */
 	int64_t upload_mtime_ns;
 	char *source; /* "host:directory" that wrote the mark last, or NULL */
 	int64_t tries;
@@ -101,6 +107,7 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *seen, struct cla
  * go with it. REFUSED: we are fenced. */
 struct upload_record {
 	const char *upload_id, *before;
+	enum checksum checksum;
 	uint64_t part_bytes, size;
 	int64_t mtime_ns;
 };

@@ -61,17 +61,15 @@ static enum step look_again(struct worker *worker, struct file *file)
 static bool is_what_was_done(const struct file *file)
 {
 	const struct version *done = &file->seen.done;
-	const char *crc = !strncmp(done->sum, "crc32c:", 7) ? done->sum + 7 : "";
-	struct s3_object object = {.size = done->size};
-	snprintf(object.crc32c, sizeof object.crc32c, "%s", crc);
+	struct s3_object object = {.size = done->size, .sum = mark_sum_told(done->sum)};
 	snprintf(object.etag, sizeof object.etag, "%s", done->etag);
 	return proof_whole(&file->sums, &object, true) == PROOF_YES;
 }
 
 enum step touched_file(struct worker *worker, struct file *file)
 {
-	const unsigned kinds = DIGEST_CRC32C | (*file->seen.done.sum ? 0 : DIGEST_MD5);
-	enum step step = file_sum(worker, file, kinds);
+	const struct s3_sum told = mark_sum_told(file->seen.done.sum);
+	enum step step = file_sum(worker, file, *told.text ? DIGEST_OF(told.kind) : DIGEST_MD5);
 	if (step != STEP_NEXT)
 		return step;
 	if (!is_what_was_done(file))

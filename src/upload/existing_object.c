@@ -47,14 +47,13 @@ static int plan_of(const struct worker *worker, const struct file *file,
 static enum step compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
-	uint32_t full;
-	const bool has_full = !crc32c_from_base64(object->crc32c, &full);
-	const unsigned parts = has_full ? 0 : proof_etag_parts(object->etag);
+	unsigned parts;
+	/* One that combines too, since that of the whole goes into the mark. */
+	const unsigned kinds = proof_needs(object, &parts) | DIGEST_OF(checksum_default());
 	*ret = PROOF_NO;
 	if (object->size != file->state.size)
 		return STEP_NEXT;
 	if (!parts) {
-		const unsigned kinds = DIGEST_CRC32C | (has_full ? 0 : DIGEST_MD5);
 		enum step step = file_sum(worker, file, kinds);
 		if (step == STEP_NEXT)
 			*ret = proof_whole(&file->sums, object, true);
@@ -65,15 +64,13 @@ static enum step compare(
 	*ret = PROOF_MISSING;
 	if (plan_of(worker, file, object, parts, &plan))
 		return STEP_NEXT;
-	enum step step = sum_parts(worker, file, &plan, DIGEST_CRC32C | DIGEST_MD5, &sums);
+	enum step step = sum_parts(worker, file, &plan, kinds, &sums);
 	if (step == STEP_NEXT) {
 		*ret = proof_parts(sums, plan.n_parts, object, true);
 		/* A guessed part size that does not fit says nothing of the content. */
 		if (*ret == PROOF_NO && plan.part_bytes != object->meta.part_bytes)
 			*ret = PROOF_MISSING;
-		file->sums = (struct sums){.kinds = DIGEST_CRC32C,
-			.bytes = file->state.size,
-			.crc32c = proof_combined_crc(sums, plan.n_parts)};
+		file->sums = sums_combine(sums, plan.n_parts);
 		file->summed = true;
 		free(sums);
 	}
@@ -87,12 +84,12 @@ static enum step mark_earlier(
 {
 	const struct version *before = &file->claim.before.done;
 	struct version version = {.size = object->size, .mtime_ns = object->meta.mtime_ns};
-	uint32_t crc;
 	if (file->claim.before.has_done && !strcmp(before->etag, object->etag) &&
 		before->size == object->size)
 		version = *before;
-	else if (!crc32c_from_base64(object->crc32c, &crc))
-		snprintf(version.sum, sizeof version.sum, "crc32c:%s", object->crc32c);
+	else if (proof_tells_whole(object))
+		snprintf(version.sum, sizeof version.sum, "%s:%s",
+			checksum_kinds[object->sum.kind].name, object->sum.text);
 	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
 	/* Rewritten with its size and time put back: another time lets the content decide, now and
 	 * in later runs. */

@@ -29,7 +29,8 @@ struct file {
 				    none */
 	char *upload_id;         /* as the mark has it, or NULL */
 	bool upload_is_open;     /* as far as we know; else a new one takes its place in the mark */
-	uint64_t upload_part_bytes, upload_size; /* what it was begun with */
+	enum checksum upload_checksum;           /* what it was begun with */
+	uint64_t upload_part_bytes, upload_size; /* likewise */
 	int64_t upload_mtime_ns;
 	unsigned restarts;
 };

@@ -123,8 +123,7 @@ enum step file_done(
 	struct worker *worker, struct file *file, const char *etag, enum s3once_event_type event)
 {
 	struct version version = {.size = file->state.size, .mtime_ns = file->state.mtime_ns};
-	snprintf(version.sum, sizeof version.sum, "crc32c:");
-	crc32c_to_base64(file->sums.crc32c, version.sum + strlen(version.sum));
+	mark_sum_of(&file->sums, s3_checksum(worker->run->s3), version.sum);
 	snprintf(version.etag, sizeof version.etag, "%s", etag);
 	enum step step = file_mark_done(worker, file, &version);
 	if (step != STEP_NEXT)

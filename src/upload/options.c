@@ -1,10 +1,12 @@
 #include "upload/options.h"
+#include "base/checksum.h"
 #include "base/quote.h"
 #include "store/place.h"
 #include "upload/parts_plan.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 static void default_to(uint64_t *value, uint64_t otherwise)
 {
@@ -26,6 +28,9 @@ static const char *contradiction(const struct s3once_options *o)
 		return "a lease must be at least twice as long as the heartbeat";
 	if (o->lease_ms < 1000 || o->lease_ms > 24ULL * 3600 * 1000)
 		return "a lease lasts from one second to one day";
+	if (o->checksum && strcasecmp(o->checksum, "auto") &&
+		checksum_named(o->checksum, strlen(o->checksum)) == CHECKSUMS)
+		return "the checksum is none of crc32c, crc32, crc64nvme, sha1, sha256, md5 and auto";
 	const char *owner = o->expected_bucket_owner;
 	if (owner && (strlen(owner) != 12 || owner[strspn(owner, "0123456789")]))
 		return "the expected bucket owner is an account number of 12 digits";

@@ -93,7 +93,8 @@ static enum step upload_is_gone(struct worker *worker, struct file *file)
 /* Whether the recorded upload was begun for this very version of the file. */
 static bool fits(const struct file *file, struct plan *ret)
 {
-	return file->upload_is_open && file->upload_size == file->state.size &&
+	return file->upload_is_open && file->upload_checksum != CHECKSUMS &&
+	       file->upload_size == file->state.size &&
 	       file->upload_mtime_ns == file->state.mtime_ns &&
 	       !plan_resume(file->state.size, file->upload_part_bytes, ret);
 }
@@ -129,6 +130,7 @@ static enum step record(struct worker *worker, struct file *file, char *upload_i
 	const struct upload_record entry = {
 		.upload_id = upload_id,
 		.before = file->upload_id,
+		.checksum = s3_checksum(worker->run->s3),
 		.part_bytes = file->plan.part_bytes,
 		.size = file->state.size,
 		.mtime_ns = file->state.mtime_ns,
@@ -138,6 +140,7 @@ static enum step record(struct worker *worker, struct file *file, char *upload_i
 		free(file->upload_id);
 		file->upload_id = upload_id;
 		file->upload_is_open = true;
+		file->upload_checksum = entry.checksum;
 		file->upload_size = entry.size;
 		file->upload_mtime_ns = entry.mtime_ns;
 		file->upload_part_bytes = entry.part_bytes;
@@ -163,10 +166,11 @@ static enum step create(struct worker *worker, struct file *file)
 		step = look_ahead(worker, file);
 	if (step != STEP_NEXT)
 		return step;
-	const struct s3_meta meta = file_meta(worker, file);
-	const struct call_limits limits = run_limits(worker->run);
-	enum outcome o =
-		s3_create_upload(worker->s3, &file->target, &meta, &limits, &upload_id, &problem);
+	const struct s3_create call = {.target = file->target,
+		.meta = file_meta(worker, file),
+		.checksum = s3_checksum(worker->run->s3),
+		.limits = run_limits(worker->run)};
+	enum outcome o = s3_create_upload(worker->s3, &call, &upload_id, &problem);
 	if (o == OUTCOME_OK)
 		return record(worker, file, upload_id);
 	/* No reply that can be read: an upload nobody knows of costs storage only. */
@@ -207,19 +211,18 @@ static enum outcome failed_reading(int error, int *ret_read_error, struct proble
 }
 
 /* The server did not say what it has but for an etag, which may be the MD5 of the bytes that were
- * sent: those whose CRC is known. */
+ * sent: those whose checksum is known. */
 static int add_md5(struct worker *worker, const struct range *range, struct sums *sums)
 {
 	struct sums again;
-	int error = body_digest(&worker->digest, DIGEST_CRC32C | DIGEST_MD5, range, worker->buffer,
+	int error = body_digest(&worker->digest, sums->kinds | DIGEST_MD5, range, worker->buffer,
 		worker->buffer_bytes, run_is_over, worker->run, &again);
-	if (!error && again.crc32c != sums->crc32c)
-		error = -ESTALE;
-	if (error)
-		return error;
-	memcpy(sums->md5, again.md5, sizeof sums->md5);
-	sums->kinds |= DIGEST_MD5;
-	return 0;
+	for (unsigned kind = 0; !error && kind < CHECKSUMS; kind++)
+		if (sums->kinds & DIGEST_OF(kind) && !sums_equal(&again, sums, (enum checksum)kind))
+			error = -ESTALE;
+	if (!error)
+		*sums = again;
+	return error;
 }
 
 static enum outcome put_part(struct worker *worker, struct upload *upload, unsigned index,
@@ -234,6 +237,7 @@ static enum outcome put_part(struct worker *worker, struct upload *upload, unsig
 		.part_number = index + 1,
 		.body = &body,
 		.sums = &upload->sums[index],
+		.checksum = file->upload_checksum,
 		.limits = run_limits(worker->run), /* invisible: it may outlive the lease */
 	};
 	struct s3_part part = {0};
@@ -241,7 +245,8 @@ static enum outcome put_part(struct worker *worker, struct upload *upload, unsig
 	report_sent(&worker->run->report, range->bytes);
 	if (stream.error)
 		return failed_reading(stream.error, ret_read_error, problem);
-	if (o == OUTCOME_OK && !*part.crc32c && !(put.sums->kinds & DIGEST_MD5)) {
+	if (o == OUTCOME_OK && !(put.sums->kinds & DIGEST_MD5) &&
+		proof_part(put.sums, &part) == PROOF_MISSING) {
 		int error = add_md5(worker, range, &upload->sums[index]);
 		if (error)
 			return failed_reading(error, ret_read_error, problem);
@@ -255,6 +260,16 @@ static enum outcome put_part(struct worker *worker, struct upload *upload, unsig
 	return o;
 }
 
+static unsigned digests_of_part(const struct s3 *s3, enum checksum checksum)
+{
+	unsigned kinds = s3_wanted_digests(s3, checksum);
+	/* Many first parts are sent before the first reply tells whether MD5 is needed. */
+	if (checksum != CHECKSUM_MD5 && s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
+		kinds &= ~(unsigned)DIGEST_MD5;
+	/* The mark has that of the whole file. */
+	return checksum_kinds[checksum].combines ? kinds : kinds | DIGEST_OF(checksum_default());
+}
+
 /* Sends part `index`, unless the server has exactly these bytes already. */
 static enum outcome send_part(struct worker *worker, struct upload *upload, unsigned index,
 	int *ret_read_error, struct problem *problem)
@@ -262,20 +277,17 @@ static enum outcome send_part(struct worker *worker, struct upload *upload, unsi
 	const struct file *file = upload->file;
 	const struct range range = {file->fd, plan_offset(&file->plan, index),
 		plan_bytes(&file->plan, file->state.size, index)};
-	unsigned kinds = s3_wanted_digests(worker->run->s3);
-	/* Many first parts are sent before the first reply tells whether MD5 is needed. */
-	if (s3_knows(worker->run->s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
-		kinds &= ~(unsigned)DIGEST_MD5;
-	const bool there = upload->done[index].part_number != 0;
-	if (there && !*upload->done[index].crc32c)
-		kinds |= DIGEST_MD5;
+	const struct s3_part *there = &upload->done[index];
+	unsigned kinds = digests_of_part(worker->run->s3, file->upload_checksum);
+	if (there->part_number)
+		kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
 	int error = body_digest(&worker->digest, kinds, &range, worker->buffer,
 		worker->buffer_bytes, run_is_over, worker->run, &upload->sums[index]);
 	if (!error)
 		error = body_unchanged(file->fd, &file->state);
 	if (error)
 		return failed_reading(error, ret_read_error, problem);
-	if (there && proof_part(&upload->sums[index], &upload->done[index]) == PROOF_YES)
+	if (there->part_number && proof_part(&upload->sums[index], there) == PROOF_YES)
 		return OUTCOME_OK;
 	return put_part(worker, upload, index, &range, ret_read_error, problem);
 }
@@ -307,11 +319,7 @@ static enum step prove(struct worker *worker, struct upload *upload, const struc
 			OUTCOME_OK)
 			proof = proof_parts(upload->sums, n, &object, true);
 	}
-	file->sums = (struct sums){
-		.kinds = DIGEST_CRC32C,
-		.bytes = file->state.size,
-		.crc32c = proof_combined_crc(upload->sums, n),
-	};
+	file->sums = sums_combine(upload->sums, n);
 	file->summed = true;
 	if (proof == PROOF_YES)
 		return file_done(worker, file, object.etag, S3ONCE_EVENT_UPLOADED);
@@ -369,13 +377,14 @@ static enum step complete(struct worker *worker, struct upload *upload)
 	int error = body_unchanged(file->fd, &file->state);
 	if (error)
 		return file_read_error(worker, file, error);
+	const struct sums whole = sums_combine(upload->sums, file->plan.n_parts);
 	const struct s3_complete call = {
 		.target = file->target,
 		.upload_id = file->upload_id,
 		.parts = upload->done,
 		.n_parts = file->plan.n_parts,
-		.size = file->state.size,
-		.crc32c = proof_combined_crc(upload->sums, file->plan.n_parts),
+		.checksum = file->upload_checksum,
+		.whole = &whole,
 		.condition = file_condition(worker, file, S3_COMPLETE_CONDITION),
 		.limits = run_visible_limits(worker->run),
 	};

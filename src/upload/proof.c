@@ -10,14 +10,18 @@ static bool is_md5(const char *etag)
 	return strlen(etag) == 32 && strspn(etag, "0123456789abcdefABCDEF") == 32;
 }
 
+/* A number of parts, or 0. */
+static unsigned parts_in(const char *s)
+{
+	const size_t digits = strspn(s, "0123456789");
+	const unsigned long n = digits && digits <= 5 && !s[digits] ? strtoul(s, NULL, 10) : 0;
+	return n > 10000 ? 0 : (unsigned)n;
+}
+
 unsigned proof_etag_parts(const char *etag)
 {
-	const char *dash = strchr(etag, '-');
-	if (!dash || dash - etag != 32 || strspn(etag, "0123456789abcdefABCDEF") != 32)
-		return 0;
-	char *end;
-	unsigned long n = strtoul(dash + 1, &end, 10);
-	return *end || end == dash + 1 || n > 10000 ? 0 : (unsigned)n;
+	return strspn(etag, "0123456789abcdefABCDEF") == 32 && etag[32] == '-' ? parts_in(etag + 33)
+									       : 0;
 }
 
 /* Compares the MD5 that an etag is with ours. One that is opaque may be it, too. */
@@ -30,19 +34,50 @@ static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaq
 	return !strcasecmp(hex, etag) ? PROOF_YES : is_opaque ? PROOF_MISSING : PROOF_NO;
 }
 
-static enum proof by_crc(uint32_t crc, const char *told)
+/* The bytes of a told checksum, and of how many parts' checksums it is (0: of the content). */
+static bool read_told(const struct s3_sum *told, unsigned char ret[static CHECKSUM_BYTES_MAX],
+	unsigned *ret_parts)
 {
-	uint32_t theirs;
-	if (crc32c_from_base64(told, &theirs))
+	const size_t n = strcspn(told->text, "-");
+	unsigned parts = 0;
+	if (told->text[n] && !(parts = parts_in(told->text + n + 1)))
+		return false;
+	*ret_parts = parts;
+	return !checksum_from_base64(told->kind, told->text, n, ret);
+}
+
+bool proof_tells_whole(const struct s3_object *object)
+{
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	unsigned parts;
+	return read_told(&object->sum, bytes, &parts) && !parts;
+}
+
+unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
+{
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	if (read_told(&object->sum, bytes, ret_parts))
+		return DIGEST_OF(object->sum.kind);
+	*ret_parts = proof_etag_parts(object->etag);
+	return DIGEST_MD5;
+}
+
+static enum proof by_sum(const struct sums *sums, const struct s3_sum *told)
+{
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	unsigned parts;
+	if (!(sums->kinds & DIGEST_OF(told->kind)) || !read_told(told, bytes, &parts) || parts)
 		return PROOF_MISSING;
-	return theirs == crc ? PROOF_YES : PROOF_NO;
+	return memcmp(bytes, sums_bytes(sums, told->kind), checksum_kinds[told->kind].bytes)
+		       ? PROOF_NO
+		       : PROOF_YES;
 }
 
 enum proof proof_whole(const struct sums *sums, const struct s3_object *object, bool size_known)
 {
 	if (size_known && object->size != sums->bytes)
 		return PROOF_NO;
-	enum proof proof = by_crc(sums->crc32c, object->crc32c);
+	enum proof proof = by_sum(sums, &object->sum);
 	return proof == PROOF_MISSING ? by_md5(sums, object->etag, object->etag_is_opaque) : proof;
 }
 
@@ -50,59 +85,30 @@ enum proof proof_part(const struct sums *sums, const struct s3_part *part)
 {
 	if (part->size != sums->bytes)
 		return PROOF_NO;
-	enum proof proof = by_crc(sums->crc32c, part->crc32c);
+	enum proof proof = by_sum(sums, &part->sum);
 	return proof == PROOF_MISSING ? by_md5(sums, part->etag, part->etag_is_opaque) : proof;
 }
 
-uint32_t proof_combined_crc(const struct sums *parts, size_t n)
+/* "base64-N": the checksum of the parts' checksums. */
+static enum proof by_composite(const struct sums *parts, size_t n, const struct s3_sum *told)
 {
-	uint32_t crc = 0;
-	for (size_t i = 0; i < n; i++)
-		crc = crc32c_combine(crc, parts[i].crc32c, parts[i].bytes);
-	return crc;
-}
-
-/* "base64-N": the CRC of the parts' CRCs, as servers tell it that keep no full-object checksum. */
-static enum proof by_composite_crc(const struct sums *parts, size_t n, const char *told)
-{
-	const char *dash = strchr(told, '-');
-	if (!dash || dash - told != CRC32C_BASE64_CHARS || strtoul(dash + 1, NULL, 10) != n)
+	unsigned char theirs[CHECKSUM_BYTES_MAX], ours[CHECKSUM_BYTES_MAX];
+	unsigned told_parts;
+	if (!read_told(told, theirs, &told_parts) || told_parts != n ||
+		sums_compose(parts, n, told->kind, ours))
 		return PROOF_MISSING;
-	uint32_t crc = 0;
-	for (size_t i = 0; i < n; i++) {
-		const uint32_t part = parts[i].crc32c;
-		const unsigned char bytes[] = {(unsigned char)(part >> 24),
-			(unsigned char)(part >> 16), (unsigned char)(part >> 8),
-			(unsigned char)part};
-		crc = crc32c(crc, bytes, sizeof bytes);
-	}
-	char ours[CRC32C_BASE64_CHARS + 1];
-	crc32c_to_base64(crc, ours);
-	return strncmp(ours, told, CRC32C_BASE64_CHARS) ? PROOF_NO : PROOF_YES;
+	return memcmp(ours, theirs, checksum_kinds[told->kind].bytes) ? PROOF_NO : PROOF_YES;
 }
 
 static enum proof by_composite_md5(
 	const struct sums *parts, size_t n, const struct s3_object *object)
 {
-	const char *etag = object->etag;
-	if (proof_etag_parts(etag) != n)
-		return PROOF_MISSING;
-	struct digest digest;
-	struct sums sums;
-	if (digest_init(&digest, DIGEST_MD5))
-		return PROOF_MISSING;
-	bool all = true;
-	for (size_t i = 0; i < n; i++) {
-		all = all && (parts[i].kinds & DIGEST_MD5);
-		digest_update(&digest, parts[i].md5, sizeof parts[i].md5);
-	}
-	digest_finish(&digest, &sums);
-	digest_clear(&digest);
+	unsigned char md5[CHECKSUM_BYTES_MAX];
 	char hex[33];
-	hex_encode(sums.md5, sizeof sums.md5, hex);
-	if (!all)
+	if (proof_etag_parts(object->etag) != n || sums_compose(parts, n, CHECKSUM_MD5, md5))
 		return PROOF_MISSING;
-	if (strncasecmp(hex, etag, 32) == 0)
+	hex_encode(md5, 16, hex);
+	if (strncasecmp(hex, object->etag, 32) == 0)
 		return PROOF_YES;
 	return object->etag_is_opaque ? PROOF_MISSING : PROOF_NO;
 }
@@ -110,14 +116,12 @@ static enum proof by_composite_md5(
 enum proof proof_parts(
 	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known)
 {
-	uint64_t bytes = 0;
-	for (size_t i = 0; i < n; i++)
-		bytes += parts[i].bytes;
-	if (size_known && object->size != bytes)
+	const struct sums whole = sums_combine(parts, n);
+	if (size_known && object->size != whole.bytes)
 		return PROOF_NO;
-	enum proof proof = by_crc(proof_combined_crc(parts, n), object->crc32c);
+	enum proof proof = by_sum(&whole, &object->sum);
 	if (proof == PROOF_MISSING)
-		proof = by_composite_crc(parts, n, object->crc32c);
+		proof = by_composite(parts, n, &object->sum);
 	if (proof == PROOF_MISSING)
 		proof = by_composite_md5(parts, n, object);
 	return proof;

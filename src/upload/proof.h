@@ -13,15 +13,18 @@ enum proof {
  * (by HEAD). */
 enum proof proof_whole(const struct sums *sums, const struct s3_object *object, bool size_known);
 
-/* An object sent in parts, against the sums of each part in order. The whole CRC is combined from
- * them; MD5 is used if all parts have it. */
+/* An object sent in parts, against the sums of each part in order: combined where the whole one is
+ * told, else the checksum of theirs. */
 enum proof proof_parts(
 	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known);
 
 /* One part, against what UploadPart answered or ListParts shows. */
 enum proof proof_part(const struct sums *sums, const struct s3_part *part);
 
-/* The CRC-32C of all parts in a row. */
-uint32_t proof_combined_crc(const struct sums *parts, size_t n);
+/* The digest to compute to have something to compare with what is told: of the content, or of each
+ * of *ret_parts parts. */
+unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts);
+/* Whether a checksum of the whole content is told. */
+bool proof_tells_whole(const struct s3_object *object);
 /* How many parts an etag of the form "md5-N" names; 0 for any other. */
 unsigned proof_etag_parts(const char *etag);

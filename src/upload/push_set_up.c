@@ -82,6 +82,7 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 		.endpoint_url = o->endpoint_url,
 		.dynamodb_endpoint_url = o->dynamodb_endpoint_url,
 		.ca_bundle = o->ca_bundle,
+		.checksum = o->checksum,
 		.attempts = o->attempts,
 		.request_timeout_ms = o->request_timeout_ms,
 	};

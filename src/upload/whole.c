@@ -7,14 +7,18 @@
 
 #define CONFLICTS_MAX 20
 
+static unsigned wanted_digests(const struct worker *worker)
+{
+	return s3_wanted_digests(worker->run->s3, s3_checksum(worker->run->s3));
+}
+
 /* Reads the file once: its sums, and its bytes too if they fit the buffer. The file is unchanged
  * after the last byte. */
 static int read_whole(struct worker *worker, struct file *file, struct body *ret_stream,
 	struct http_body *ret_body)
 {
 	const struct range range = {file->fd, 0, file->state.size};
-	const unsigned kinds = s3_wanted_digests(worker->run->s3);
-	int error = body_digest(&worker->digest, kinds, &range, worker->buffer,
+	int error = body_digest(&worker->digest, wanted_digests(worker), &range, worker->buffer,
 		worker->buffer_bytes, run_is_over, worker->run, &file->sums);
 	if (!error)
 		error = body_unchanged(file->fd, &file->state);
@@ -35,7 +39,7 @@ static int read_into_buffer(struct worker *worker, struct file *file, struct htt
 			return (int)n;
 		got += (uint64_t)n;
 	}
-	int error = digest_restart(&worker->digest, s3_wanted_digests(worker->run->s3));
+	int error = digest_restart(&worker->digest, wanted_digests(worker));
 	if (error)
 		return error;
 	digest_update(&worker->digest, worker->buffer, file->state.size);
@@ -55,7 +59,7 @@ static enum step prove(struct worker *worker, struct file *file, const struct s3
 	case PROOF_NO:
 		problem_set(&problem,
 			"S3 stored other bytes than were sent (its checksum %s%s is not theirs)",
-			reply->crc32c, *reply->crc32c ? "" : reply->etag);
+			reply->sum.text, *reply->sum.text ? "" : reply->etag);
 		return file_fail(worker, file, &problem);
 	case PROOF_MISSING:
 		break;
@@ -106,6 +110,7 @@ enum step send_whole(struct worker *worker, struct file *file)
 		.target = file->target,
 		.body = &body,
 		.sums = &file->sums,
+		.checksum = s3_checksum(worker->run->s3),
 		.condition = file_condition(worker, file, S3_PUT_CONDITION),
 		.meta = file_meta(worker, file),
 		.limits = run_visible_limits(worker->run),

@@ -102,7 +102,7 @@ int worker_new(struct run *run, size_t buffer_bytes, struct worker **ret)
 	worker->run = run;
 	worker->buffer_bytes = buffer_bytes;
 	worker->buffer = malloc(buffer_bytes);
-	int error = worker->buffer ? digest_init(&worker->digest, DIGEST_CRC32C) : -ENOMEM;
+	int error = worker->buffer ? digest_init(&worker->digest, 0) : -ENOMEM;
 	if (!error)
 		error = s3_conn_new(run->s3, &worker->s3);
 	if (!error)

@@ -1,10 +1,11 @@
-"""python3 -m tests.bench [OPTIONS] uploads|rerun|scan|marks
+"""python3 -m tests.bench [OPTIONS] uploads|rerun|scan|marks|checksums
 
 uploads   what an upload costs the client: each case by each client in turn, run after run, so that whatever else the
           machine does meets all of them alike. Prints a table in Markdown.
 rerun     a tree of a million finished files pushed again: requests (counted by a proxy), memory, time
 scan      the same tree scanned, nothing else
 marks     claims and marks a second in SQLite, with as many connections as a run has workers
+checksums each algorithm, a second of CPU time
 
 CPU is user + system time of the whole process; of several runs the one that used least (others' work on the machine
 can only add to it). Over TLS, S3 and DynamoDB are both reached by TLS. Requests are what the servers counted. "sink
@@ -33,8 +34,14 @@ def marks(options):
     print(log.read_text(), end="")
 
 
+def checksums(options):
+    log = options.dir / "log"
+    run([options.build / "tests" / "unit" / "base" / "sum_dump", "--speed"], {}, log)
+    print(log.read_text(), end="")
+
+
 def parse():
-    what = {"uploads": uploads.main, "rerun": million.rerun, "scan": million.scan, "marks": marks}
+    what = {"uploads": uploads.main, "rerun": million.rerun, "scan": million.scan, "marks": marks, "checksums": checksums}
     parser = argparse.ArgumentParser(
         prog="python3 -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,5 +1,6 @@
 /* Base64 and checksums lose nothing. */
 #include "base/checksum.h"
+#include "base/crc.h"
 #include "base/text.h"
 #include "fuzz.h"
 #include <errno.h>
@@ -24,7 +25,8 @@ static void decode(const char *s)
 {
 	size_t n = strlen(s);
 	unsigned char *bytes = malloc(3 * (n / 4));
-	char *again = malloc(n + 1), crc_again[CRC32C_BASE64_CHARS + 1];
+	char *again = malloc(n + 1), sum_again[CHECKSUM_BASE64_MAX + 1];
+	unsigned char sum[CHECKSUM_BYTES_MAX];
 	ENSURE(again && (bytes || n < 4));
 	int decoded = base64_decode(s, bytes);
 	ENSURE(decoded >= 0 || decoded == -EINVAL);
@@ -32,12 +34,13 @@ static void decode(const char *s)
 		base64_encode(bytes, (size_t)decoded, again);
 		ENSURE(strcmp(again, s) == 0);
 	}
-	uint32_t crc;
-	bool is_crc = crc32c_from_base64(s, &crc) == 0;
-	ENSURE(is_crc == (decoded == 4));
-	if (is_crc) {
-		crc32c_to_base64(crc, crc_again);
-		ENSURE(strcmp(crc_again, s) == 0);
+	for (unsigned kind = 0; kind < CHECKSUMS; kind++) {
+		bool is_one = checksum_from_base64((enum checksum)kind, s, n, sum) == 0;
+		ENSURE(is_one == (decoded == (int)checksum_kinds[kind].bytes));
+		if (!is_one)
+			continue;
+		checksum_to_base64((enum checksum)kind, sum, sum_again);
+		ENSURE(strcmp(sum_again, s) == 0);
 	}
 	free(bytes);
 	free(again);
@@ -46,10 +49,14 @@ static void decode(const char *s)
 static void sum(const uint8_t *data, size_t size)
 {
 	size_t cut = size ? data[0] % size : 0;
-	uint32_t whole = crc32c(0, data, size), head = crc32c(0, data, cut);
-	ENSURE(whole == crc32c_portable(0, data, size));
-	ENSURE(whole == crc32c(head, data + cut, size - cut));
-	ENSURE(whole == crc32c_combine(head, crc32c(0, data + cut, size - cut), size - cut));
+	for (unsigned i = 0; i < CRCS; i++) {
+		const enum crc kind = (enum crc)i;
+		uint64_t whole = crc_add(kind, 0, data, size), head = crc_add(kind, 0, data, cut);
+		uint64_t tail = crc_add_portable(kind, 0, data + cut, size - cut);
+		ENSURE(whole == crc_add_portable(kind, 0, data, size));
+		ENSURE(whole == crc_add(kind, head, data + cut, size - cut));
+		ENSURE(whole == crc_combine(kind, head, tail, size - cut));
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -15,15 +15,25 @@ static void add_xml(struct text *t, const char *s)
 			text_add_char(t, *s);
 }
 
+static void add_sum(struct text *ret, const struct s3_sum *sum)
+{
+	if (!sum->text[0])
+		return;
+	ENSURE(sum->kind < CHECKSUMS && checksum_kinds[sum->kind].element);
+	text_addf(ret, "<%s>", checksum_kinds[sum->kind].element);
+	add_xml(ret, sum->text);
+	text_addf(ret, "</%s>", checksum_kinds[sum->kind].element);
+}
+
 static int add_part(void *arg, const struct s3_part *part)
 {
 	ENSURE(part->part_number >= 1 && part->part_number <= 10000);
 	text_addf(arg, "<Part><PartNumber>%u</PartNumber><Size>%" PRIu64 "</Size><ETag>\"",
 		part->part_number, part->size);
 	add_xml(arg, part->etag);
-	text_add(arg, "\"</ETag><ChecksumCRC32C>");
-	add_xml(arg, part->crc32c);
-	text_add(arg, "</ChecksumCRC32C></Part>");
+	text_add(arg, "\"</ETag>");
+	add_sum(arg, &part->sum);
+	text_add(arg, "</Part>");
 	return 0;
 }
 
@@ -61,9 +71,9 @@ static bool rewrite(const char *xml, size_t n, struct text *ret)
 	if (s3_reply_complete(xml, n, &object) == 0) {
 		text_add(ret, "<CompleteMultipartUploadResult><ETag>\"");
 		add_xml(ret, object.etag);
-		text_add(ret, "\"</ETag><ChecksumCRC32C>");
-		add_xml(ret, object.crc32c);
-		text_add(ret, "</ChecksumCRC32C></CompleteMultipartUploadResult>");
+		text_add(ret, "\"</ETag>");
+		add_sum(ret, &object.sum);
+		text_add(ret, "</CompleteMultipartUploadResult>");
 		kinds++;
 	}
 	if (s3_reply_parts(xml, n, add_part, &parts, &next) == 0) {

@@ -45,7 +45,7 @@ static void load(
 	digest_finish(&digest, &content->sums);
 	digest_clear(&digest);
 	if (probe->wrong_digest) {
-		content->sums.crc32c ^= 1;
+		content->sums.crc32c[0] ^= 1;
 		content->sums.md5[0] ^= 1;
 	}
 	content->at = 0;
@@ -66,7 +66,7 @@ static void set_object(struct probe *probe, const struct s3_object *object)
 {
 	probe_set(probe, "size", json_integer((json_int_t)object->size));
 	probe_set(probe, "etag", json_string(object->etag));
-	probe_set(probe, "crc32c", json_string(object->crc32c));
+	probe_set(probe, "crc32c", json_string(object->sum.text));
 	probe_set(probe, "table", json_string(object->meta.table));
 	probe_set(probe, "claim", json_string(object->meta.claim));
 	probe_set(probe, "mtime_ns", json_integer(object->meta.mtime_ns));
@@ -77,7 +77,7 @@ static enum outcome s3_put(struct probe *probe, struct s3_conn *conn, struct s3 
 {
 	struct content content;
 	struct s3_object object;
-	load(&content, probe_argument(probe, 1), s3_wanted_digests(s3), probe);
+	load(&content, probe_argument(probe, 1), s3_wanted_digests(s3, CHECKSUM_CRC32C), probe);
 	const struct s3_put put = {.target = target_of(probe),
 		.body = &content.body,
 		.sums = &content.sums,
@@ -106,9 +106,9 @@ static enum outcome s3_head(struct probe *probe, struct s3_conn *conn, struct s3
 static enum outcome s3_create(struct probe *probe, struct s3_conn *conn, struct s3 *s3)
 {
 	char *id = NULL;
-	const struct s3_target target = target_of(probe);
-	enum outcome outcome =
-		s3_create_upload(conn, &target, &probe->meta, &probe->limits, &id, &probe->problem);
+	const struct s3_create create = {
+		.target = target_of(probe), .meta = probe->meta, .limits = probe->limits};
+	enum outcome outcome = s3_create_upload(conn, &create, &id, &probe->problem);
 	if (outcome == OUTCOME_OK)
 		probe_set(probe, "upload_id", json_string(id));
 	free(id);
@@ -118,14 +118,14 @@ static enum outcome s3_create(struct probe *probe, struct s3_conn *conn, struct 
 static json_t *part_to_json(const struct s3_part *part)
 {
 	return json_pack("{si sI ss ss}", "number", part->part_number, "size",
-		(json_int_t)part->size, "etag", part->etag, "crc32c", part->crc32c);
+		(json_int_t)part->size, "etag", part->etag, "crc32c", part->sum.text);
 }
 
 static enum outcome s3_part(struct probe *probe, struct s3_conn *conn, struct s3 *s3)
 {
 	struct content content;
 	struct s3_part part;
-	load(&content, probe_argument(probe, 3), s3_wanted_digests(s3), probe);
+	load(&content, probe_argument(probe, 3), s3_wanted_digests(s3, CHECKSUM_CRC32C), probe);
 	const struct s3_part_put put = {.target = target_of(probe),
 		.upload_id = probe_argument(probe, 1),
 		.part_number = (unsigned)atoi(probe_argument(probe, 2)),
@@ -162,8 +162,7 @@ static enum outcome s3_complete(struct probe *probe, struct s3_conn *conn, struc
 	struct s3_complete complete = {.target = target_of(probe),
 		.upload_id = probe_argument(probe, 1),
 		.parts = parts,
-		.size = content.n,
-		.crc32c = content.sums.crc32c,
+		.whole = &content.sums,
 		.condition = probe->condition,
 		.limits = probe->limits};
 	for (int i = 3; i < probe->n_arguments; i++)

@@ -43,7 +43,7 @@ static struct sums sums_of(unsigned kinds)
 
 static enum outcome put(struct fixture *f, struct s3_condition condition, struct s3_object *ret)
 {
-	struct sums sums = sums_of(s3_wanted_digests(f->s3));
+	struct sums sums = sums_of(s3_wanted_digests(f->s3, CHECKSUM_CRC32C));
 	const struct s3_put put = {.target = {.key = "a b/\xc3\xa4"},
 		.body = &body,
 		.sums = &sums,
@@ -64,11 +64,11 @@ static void test_echo_is_learned(void)
 		return;
 	CHECK_INT(s3_knows(f.s3, S3_ECHOES_CHECKSUM), S3_UNKNOWN);
 	CHECK_INT(put(&f, (struct s3_condition){.if_none_match = true}, &object), OUTCOME_OK);
-	CHECK_STRING(object.crc32c, "4waSgw==");
+	CHECK_STRING(object.sum.text, "4waSgw==");
 	CHECK_STRING(object.etag, "e");
 	CHECK_INT(object.size, 9);
 	CHECK_INT(s3_knows(f.s3, S3_ECHOES_CHECKSUM), S3_YES);
-	CHECK_INT(s3_wanted_digests(f.s3), DIGEST_CRC32C | DIGEST_SHA256);
+	CHECK_INT(s3_wanted_digests(f.s3, CHECKSUM_CRC32C), DIGEST_CRC32C | DIGEST_SHA256);
 	CHECK_INT(put(&f, (struct s3_condition){.if_match = "e1"}, &object), OUTCOME_OK);
 	script_stop(&f.aws.server);
 	const struct script_request *first = &f.aws.server.requests[0], *second = first + 1;
@@ -119,14 +119,15 @@ static void test_conditions_are_learned(void)
 static enum outcome complete(struct fixture *f, struct s3_object *ret)
 {
 	static const struct s3_part parts[] = {
-		{.part_number = 1, .etag = "e1", .crc32c = "AAAAAA=="},
+		{.part_number = 1, .etag = "e1", .sum = {CHECKSUM_CRC32C, "AAAAAA=="}},
 		{.part_number = 3, .etag = "<&>"}};
+	const struct sums whole = {
+		.kinds = DIGEST_CRC32C, .bytes = 12, .crc32c = {0xE3, 0x06, 0x92, 0x83}};
 	const struct s3_complete complete = {.target = k,
 		.upload_id = "u/+",
 		.parts = parts,
 		.n_parts = 2,
-		.size = 12,
-		.crc32c = 0xe3069283,
+		.whole = &whole,
 		.condition = {.if_none_match = true}};
 	return s3_complete_upload(f->conn, &complete, ret, &f->aws.problem);
 }
@@ -152,7 +153,7 @@ static void test_complete(void)
 	f.aws.settings.attempts = 2;
 	CHECK_INT(complete(&f, &object), OUTCOME_OK);
 	CHECK_STRING(object.etag, "e-2");
-	CHECK_STRING(object.crc32c, "4waSgw==");
+	CHECK_STRING(object.sum.text, "4waSgw==");
 	CHECK_INT(object.size, 12);
 	CHECK_INT(complete(&f, &object), OUTCOME_LOST);
 	CHECK_INT(complete(&f, &object), OUTCOME_LOST);
@@ -186,12 +187,12 @@ static void test_create(void)
 		{SCRIPT_REPLY("200", "", "<InitiateMultipartUploadResult/>"), .close = true}};
 	struct fixture f;
 	char *id = NULL;
-	const struct s3_meta meta = {.table = "t", .claim = "c", .part_bytes = 5};
+	const struct s3_create create = {
+		.target = k, .meta = {.table = "t", .claim = "c", .part_bytes = 5}};
 	if (!begin(&f, steps, 2))
 		return;
 	for (int i = 0; i < 2; i++)
-		CHECK_INT(s3_create_upload(f.conn, &k, &meta, NULL, &id, &f.aws.problem),
-			OUTCOME_LOST);
+		CHECK_INT(s3_create_upload(f.conn, &create, &id, &f.aws.problem), OUTCOME_LOST);
 	CHECK(id == NULL);
 	script_stop(&f.aws.server);
 	const struct script_request *request = &f.aws.server.requests[0];
@@ -220,7 +221,7 @@ static void test_head(void)
 		return;
 	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_OK);
 	CHECK(object.size == UINT64_MAX);
-	CHECK_STRING(object.crc32c, "4waSgw==-3");
+	CHECK_STRING(object.sum.text, "4waSgw==-3");
 	CHECK_STRING(object.meta.table, ""); /* too long to be ours */
 	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_LOST);
 	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_ABSENT);
@@ -298,7 +299,7 @@ static void test_aws(void)
 	CHECK_INT(s3_conn_new(f.s3, &f.conn), 0);
 	for (int ability = 0; ability < S3_ABILITIES; ability++)
 		CHECK_INT(s3_knows(f.s3, (enum s3_ability)ability), S3_YES);
-	CHECK_INT(s3_wanted_digests(f.s3), DIGEST_CRC32C | DIGEST_SHA256);
+	CHECK_INT(s3_wanted_digests(f.s3, CHECKSUM_CRC32C), DIGEST_CRC32C | DIGEST_SHA256);
 	CHECK_INT(s3_list_uploads(f.conn, NULL, NULL, count_upload, &count, &f.aws.problem),
 		OUTCOME_OK);
 	script_stop(&f.aws.server);
@@ -403,7 +404,8 @@ static void test_customer_key(void)
 			.part_number = 1,
 			.body = &body,
 			.sums = &sums};
-		const struct s3_complete complete = {.target = target, .upload_id = "u"};
+		const struct s3_complete complete = {
+			.target = target, .upload_id = "u", .whole = &sums};
 		CHECK_INT(s3_upload_part(f.conn, &put_part, &ret_part, &f.aws.problem), OUTCOME_OK);
 		CHECK(ret_part.etag_is_opaque);
 		CHECK_INT(s3_list_parts(
@@ -430,8 +432,77 @@ static void test_customer_key(void)
 	s3_headers_free(headers);
 }
 
+/* What goes out with each checksum: on PutObject, and on the steps of a multipart upload. */
+static void check_headers(enum checksum kind, const char *value, const char *type)
+{
+	static const char created[] = SCRIPT_REPLY("200", "",
+		"<InitiateMultipartUploadResult><UploadId>u</UploadId>"
+		"</InitiateMultipartUploadResult>");
+	static const char done[] = SCRIPT_REPLY("200", "", "<CompleteMultipartUploadResult/>");
+	static const char stored[] = SCRIPT_REPLY("200", "ETag: \"e\"\r\n", "");
+	const struct script_step steps[] = {{stored, .close = true}, {created, .close = true},
+		{stored, .close = true}, {done, .close = true}};
+	const struct checksum_kind *row = &checksum_kinds[kind];
+	const char *whole = row->combines ? value : NULL;
+	struct sums sums = sums_of(DIGEST_OF(kind) | DIGEST_MD5);
+	struct fixture f;
+	struct s3_object object;
+	struct s3_part part;
+	char *id = NULL;
+	if (!begin(&f, steps, 4))
+		return;
+	const struct s3_put put = {.target = k, .body = &body, .sums = &sums, .checksum = kind};
+	const struct s3_create create = {.target = k, .checksum = kind};
+	const struct s3_part_put put_part = {.target = k,
+		.upload_id = "u",
+		.part_number = 1,
+		.body = &body,
+		.sums = &sums,
+		.checksum = kind};
+	struct s3_complete call = {
+		.target = k, .upload_id = "u", .n_parts = 1, .checksum = kind, .whole = &sums};
+	CHECK_INT(s3_put_object(f.conn, &put, &object, &f.aws.problem), OUTCOME_OK);
+	CHECK_INT(s3_create_upload(f.conn, &create, &id, &f.aws.problem), OUTCOME_OK);
+	CHECK_INT(s3_upload_part(f.conn, &put_part, &part, &f.aws.problem), OUTCOME_OK);
+	part.sum.kind = kind;
+	snprintf(part.sum.text, sizeof(part.sum.text), "%s", value);
+	call.parts = &part;
+	CHECK_INT(s3_complete_upload(f.conn, &call, &object, &f.aws.problem), OUTCOME_OK);
+	script_stop(&f.aws.server);
+	const struct script_request *sent = f.aws.server.requests;
+	for (unsigned other = 0; other < CHECKSUMS; other++) {
+		const char *header = checksum_kinds[other].header;
+		const bool is_it = other == kind;
+		for (int i = 0; header && i < 4; i++)
+			CHECK_STRING(script_sent(&sent[i], header), !is_it || i == 1 ? NULL
+								    : i == 3         ? whole
+										     : value);
+		char element[32];
+		snprintf(element, sizeof(element), "<%s>",
+			header ? checksum_kinds[other].element : "Checksum");
+		CHECK(!strstr(sent[3].body, element) == !(is_it && header));
+	}
+	CHECK_STRING(script_sent(&sent[0], "content-md5"), "JfnnlDI7RTiF9RgfG2JNCw==");
+	CHECK_STRING(script_sent(&sent[1], "x-amz-checksum-algorithm"), row->s3_name);
+	CHECK_STRING(script_sent(&sent[1], "x-amz-checksum-type"), type);
+	CHECK_STRING(script_sent(&sent[3], "x-amz-checksum-type"), type);
+	free(id);
+	end(&f);
+}
+
+static void test_checksums(void)
+{
+	check_headers(CHECKSUM_CRC32C, "4waSgw==", "FULL_OBJECT");
+	check_headers(CHECKSUM_CRC32, "y/Q5Jg==", "FULL_OBJECT");
+	check_headers(CHECKSUM_CRC64NVME, "rosUhgp5mIg=", "FULL_OBJECT");
+	check_headers(CHECKSUM_SHA1, "98O8HYCOBHMq32eZZczDTKeuNEE=", "COMPOSITE");
+	check_headers(CHECKSUM_SHA256, "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=", "COMPOSITE");
+	check_headers(CHECKSUM_MD5, "JfnnlDI7RTiF9RgfG2JNCw==", NULL);
+}
+
 int main(void)
 {
+	test_checksums();
 	test_customer_key();
 	test_echo_is_learned();
 	test_conditions_are_learned();

@@ -120,11 +120,21 @@ static void check_complete(void)
 	static const struct {
 		const char *body;
 		int error;
-		const char *etag, *crc32c;
+		const char *etag, *sum;
+		enum checksum kind;
 	} rows[] = {
 		{HEAD "<CompleteMultipartUploadResult" NS "><ETag>&quot;abc-2&quot;</ETag>"
 		      "<ChecksumCRC32C>AAAAAA==</ChecksumCRC32C></CompleteMultipartUploadResult>",
 			0, "abc-2", "AAAAAA=="},
+		{HEAD "<CompleteMultipartUploadResult" NS "><ETag>&quot;abc-2&quot;</ETag>"
+		      "<ChecksumCRC64NVME>rosUhgp5mIg=</ChecksumCRC64NVME>"
+		      "</CompleteMultipartUploadResult>",
+			0, "abc-2", "rosUhgp5mIg=", CHECKSUM_CRC64NVME},
+		{"<CompleteMultipartUploadResult><ChecksumSHA256>"
+		 "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=-10000</ChecksumSHA256>"
+		 "</CompleteMultipartUploadResult>",
+			0, "", "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=-10000",
+			CHECKSUM_SHA256},
 		{" \n <CompleteMultipartUploadResult><ETag></ETag></CompleteMultipartUploadResult>",
 			0, "", ""},
 		{"<CompleteMultipartUploadResult/>", 0, "", ""},
@@ -137,7 +147,9 @@ static void check_complete(void)
 		CHECK_INT(s3_reply_complete(rows[i].body, strlen(rows[i].body), &object),
 			rows[i].error);
 		CHECK_STRING(object.etag, rows[i].etag);
-		CHECK_STRING(object.crc32c, rows[i].crc32c);
+		CHECK_STRING(object.sum.text, rows[i].sum);
+		if (rows[i].sum[0])
+			CHECK_INT(object.sum.kind, rows[i].kind);
 	}
 }
 
@@ -181,7 +193,7 @@ static void check_parts(void)
 	CHECK_INT(seen.last.part_number, 1001);
 	CHECK_INT(seen.last.size, 1006);
 	CHECK_STRING(seen.last.etag, "e1001");
-	CHECK_STRING(seen.last.crc32c, "AAAAAA==");
+	CHECK_STRING(seen.last.sum.text, "AAAAAA==");
 	seen = (struct seen){.stop_at = 1};
 	CHECK_INT(s3_reply_parts(xml.data, xml.len, see_part, &seen, &next), 77);
 	text_clear(&xml);

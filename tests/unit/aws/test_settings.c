@@ -148,7 +148,8 @@ static void check_terms(void)
 	struct aws_settings *settings = resolve(&(struct aws_options){0});
 	const struct endpoint_terms *terms = &settings->terms;
 	CHECK(terms->dualstack && !terms->s3_dualstack && terms->fips && terms->keep_region);
-	CHECK(terms->sts_global && settings->signs_payload && settings->checksum_when_required);
+	CHECK(terms->sts_global && settings->signs_payload);
+	CHECK_INT(settings->checksum, CHECKSUM_MD5);
 	CHECK_INT(settings->attempts, 5);
 	CHECK_STRING(settings->s3_endpoint, "https://s3-fips.us-east-1.amazonaws.com");
 	CHECK_STRING(settings->dynamodb_endpoint, "https://dynamodb-fips.us-east-1.api.aws");
@@ -157,9 +158,42 @@ static void check_terms(void)
 	setenv("HOME", home, 1);
 	settings = resolve(&(struct aws_options){.profile = "fast"});
 	CHECK(settings->terms.accelerate && !settings->terms.fips && !settings->terms.keep_region);
-	CHECK(!settings->signs_payload && !settings->checksum_when_required);
+	CHECK(!settings->signs_payload);
+	CHECK_INT(settings->checksum, checksum_default());
 	CHECK_INT(settings->attempts, 4);
 	aws_settings_free(settings);
+}
+
+/* The option, the environment, "when_required", and what comes of them. */
+static void check_checksum(void)
+{
+	static const struct {
+		const char *option, *variable;
+		bool when_required;
+		int want; /* -1: the default */
+	} rows[] = {
+		{NULL, NULL, false, -1},
+		{NULL, NULL, true, CHECKSUM_MD5},
+		{"auto", "sha1", true, CHECKSUM_MD5},
+		{"sha256", NULL, true, CHECKSUM_SHA256},
+		{"crc32", "sha1", false, CHECKSUM_CRC32},
+		{NULL, "CRC64NVME", true, CHECKSUM_CRC64NVME},
+		{NULL, "auto", false, -1},
+		{NULL, "", false, -1},
+		{"md5", NULL, false, CHECKSUM_MD5},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		fresh_environment();
+		if (rows[i].variable)
+			setenv("S3ONCE_CHECKSUM", rows[i].variable, 1);
+		if (rows[i].when_required)
+			setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required", 1);
+		struct aws_settings *settings =
+			resolve(&(struct aws_options){.checksum = rows[i].option});
+		CHECK_INT(settings->checksum,
+			rows[i].want < 0 ? (int)checksum_default() : rows[i].want);
+		aws_settings_free(settings);
+	}
 }
 
 static void check_custom_endpoint(void)
@@ -348,6 +382,7 @@ int main(void)
 	check_endpoint_precedence();
 	check_services();
 	check_terms();
+	check_checksum();
 	check_custom_endpoint();
 	check_errors();
 	check_credentials_chain();

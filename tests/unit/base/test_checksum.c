@@ -3,99 +3,124 @@
 #include "base/text.h"
 #include <errno.h>
 
-static unsigned char data[100003];
+static const unsigned all = (1U << CHECKSUMS) - 1;
 
-static void test_crc32c(void)
+static struct sums sum(const char *bytes, unsigned kinds)
 {
-	static const unsigned char zeros[32] = {0};
-	unsigned char ones[32], up[32], down[32];
-	for (unsigned char i = 0; i < 32; i++) {
-		ones[i] = 0xFF;
-		up[i] = i;
-		down[i] = (unsigned char)(31 - i);
-	}
-	/* RFC 3720, appendix B.4; the last is the usual check value. */
-	const struct {
-		const void *bytes;
-		size_t n;
-		uint32_t want;
-	} rows[] = {{zeros, 32, 0x8A9136AA}, {ones, 32, 0x62A8AB43}, {up, 32, 0x46DD794E},
-		{down, 32, 0x113FDB5C}, {"123456789", 9, 0xE3069283}, {"", 0, 0}};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		CHECK_INT(crc32c(0, rows[i].bytes, rows[i].n), rows[i].want);
-		CHECK_INT(crc32c_portable(0, rows[i].bytes, rows[i].n), rows[i].want);
-	}
-	for (size_t n = 0; n < 100; n++)
-		for (size_t at = 0; at < 9; at++)
-			CHECK_INT(crc32c(7, data + at, n), crc32c_portable(7, data + at, n));
+	struct digest d;
+	struct sums sums = {0};
+	if (!CHECK_INT(digest_init(&d, kinds), 0))
+		return sums;
+	digest_update(&d, bytes, strlen(bytes));
+	digest_finish(&d, &sums);
+	digest_clear(&d);
+	return sums;
 }
 
-static void test_combine(void)
+/* Of "123456789": the published check values, and sha1sum, sha256sum, md5sum. */
+static const struct {
+	const char *name, *hex, *base64;
+} rows[CHECKSUMS] = {
+	{"crc32c", "e3069283", "4waSgw=="},
+	{"crc32", "cbf43926", "y/Q5Jg=="},
+	{"crc64nvme", "ae8b14860a799888", "rosUhgp5mIg="},
+	{"sha1", "f7c3bc1d808e04732adf679965ccc34ca7ae3441", "98O8HYCOBHMq32eZZczDTKeuNEE="},
+	{"sha256", "15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225",
+		"FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="},
+	{"md5", "25f9e794323b453885f5181f1b624d0b", "JfnnlDI7RTiF9RgfG2JNCw=="},
+};
+
+static void test_kinds(void)
 {
-	uint32_t whole = crc32c(0, data, sizeof data);
-	static const size_t cuts[] = {0, 1, 2, 7, 8, 255, 4096, 65536, 100002, 100003};
-	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-		size_t rest = sizeof data - cuts[i];
-		uint32_t a = crc32c(0, data, cuts[i]), b = crc32c(0, data + cuts[i], rest);
-		CHECK_INT(crc32c(a, data + cuts[i], rest), whole);
-		CHECK_INT(crc32c_combine(a, b, rest), whole);
+	const struct sums sums = sum("123456789", all);
+	CHECK_INT(sums.bytes, 9);
+	for (size_t i = 0; i < CHECKSUMS; i++) {
+		const enum checksum kind = checksum_named(rows[i].name, strlen(rows[i].name));
+		char hex[65], base64[CHECKSUM_BASE64_MAX + 1];
+		unsigned char back[CHECKSUM_BYTES_MAX];
+		if (!CHECK_INT(kind, i))
+			continue;
+		const size_t n = checksum_kinds[kind].bytes;
+		hex_encode(sums_bytes(&sums, kind), n, hex);
+		CHECK_STRING(hex, rows[i].hex);
+		checksum_to_base64(kind, sums_bytes(&sums, kind), base64);
+		CHECK_STRING(base64, rows[i].base64);
+		CHECK_INT(checksum_from_base64(kind, base64, strlen(base64), back), 0);
+		CHECK(memcmp(back, sums_bytes(&sums, kind), n) == 0);
 	}
+	CHECK_INT(checksum_named("CRC64NVME", 9), CHECKSUM_CRC64NVME);
+	CHECK_INT(checksum_named("crc32c:AAAAAA==", 6), CHECKSUM_CRC32C);
+	CHECK_INT(checksum_named("crc", 3), CHECKSUMS);
+	CHECK_INT(checksum_named("", 0), CHECKSUMS);
+	CHECK_INT(checksum_named("crc32cc", 7), CHECKSUMS);
 }
 
 static void test_base64(void)
 {
-	char s[CRC32C_BASE64_CHARS + 1];
-	uint32_t crc = 0;
-	crc32c_to_base64(0xE3069283, s);
-	CHECK_STRING(s, "4waSgw==");
-	CHECK_INT(crc32c_from_base64("4waSgw==", &crc), 0);
-	CHECK_INT(crc, 0xE3069283);
-	static const char *const bad[] = {"", "4waSgw", "4waSgw==-2", "4waSgwAA", "????????"};
+	unsigned char bytes[CHECKSUM_BYTES_MAX] = {1};
+	static const char *const bad[] = {"", "4waSgw", "4waSgw==-2", "4waSgwAA", "????????",
+		"FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=",
+		"FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=A"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		CHECK_INT(crc32c_from_base64(bad[i], &crc), -EINVAL);
-	CHECK_INT(crc, 0xE3069283);
-}
-
-static void check_abc(const struct sums *sums)
-{
-	char hex[65];
-	CHECK_INT(sums->bytes, 3);
-	CHECK_INT(sums->crc32c, 0x364B3FB7);
-	hex_encode(sums->md5, 16, hex);
-	CHECK_STRING(hex, "900150983cd24fb0d6963f7d28e17f72");
-	hex_encode(sums->sha256, 32, hex);
-	CHECK_STRING(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+		CHECK_INT(checksum_from_base64(CHECKSUM_CRC32C, bad[i], strlen(bad[i]), bytes),
+			-EINVAL);
+	CHECK_INT(checksum_from_base64(CHECKSUM_SHA256,
+			  "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiUA", 44, bytes),
+		-EINVAL);
+	CHECK_INT(bytes[0], 1);
+	CHECK_INT(checksum_from_base64(CHECKSUM_CRC32C, "4waSgw==-2", 8, bytes), 0);
+	CHECK_INT(bytes[0], 0xE3);
 }
 
 static void test_digest(void)
 {
 	struct digest d;
 	struct sums sums;
-	if (!CHECK_INT(digest_init(&d, DIGEST_CRC32C | DIGEST_MD5 | DIGEST_SHA256), 0))
+	const struct sums whole = sum("abc", all);
+	if (!CHECK_INT(digest_init(&d, all), 0))
 		return;
 	digest_update(&d, "a", 1);
 	digest_update(&d, "bc", 2);
 	digest_finish(&d, &sums);
-	check_abc(&sums);
+	CHECK(memcmp(&sums, &whole, sizeof sums) == 0);
 	CHECK_INT(digest_restart(&d, DIGEST_CRC32C), 0);
 	digest_update(&d, "123456789", 9);
 	digest_finish(&d, &sums);
 	CHECK_INT(sums.kinds, DIGEST_CRC32C);
-	CHECK_INT(sums.crc32c, 0xE3069283);
-	CHECK_INT(digest_restart(&d, DIGEST_CRC32C | DIGEST_MD5 | DIGEST_SHA256), 0);
+	CHECK_INT(sums.crc32c[0], 0xE3);
+	CHECK_INT(digest_restart(&d, all), 0);
 	digest_update(&d, "abc", 3);
 	digest_finish(&d, &sums);
-	check_abc(&sums);
+	CHECK(memcmp(&sums, &whole, sizeof sums) == 0);
 	digest_clear(&d);
+}
+
+static void test_parts(void)
+{
+	struct sums parts[] = {sum("1234", all), sum("", all), sum("56789", all)};
+	const struct sums want = sum("123456789", all), whole = sums_combine(parts, 3);
+	CHECK_INT(whole.kinds, DIGEST_CRC32C | DIGEST_CRC32 | DIGEST_CRC64NVME);
+	CHECK_INT(whole.bytes, 9);
+	CHECK(memcmp(whole.crc32c, want.crc32c, 4) == 0);
+	CHECK(memcmp(whole.crc32, want.crc32, 4) == 0);
+	CHECK(memcmp(whole.crc64nvme, want.crc64nvme, 8) == 0);
+	/* (printf 1234 | openssl sha1 -binary; …) | sha1sum */
+	char hex[41];
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	CHECK_INT(sums_compose(parts, 3, CHECKSUM_SHA1, bytes), 0);
+	hex_encode(bytes, 20, hex);
+	CHECK_STRING(hex, "f7bbb50c4e9f3b012584ef6d6b81f1f34323801b");
+	parts[1].kinds = DIGEST_CRC32;
+	CHECK_INT(sums_combine(parts, 3).kinds, DIGEST_CRC32);
+	CHECK_INT(sums_compose(parts, 3, CHECKSUM_SHA1, bytes), -ENOENT);
 }
 
 int main(void)
 {
-	for (size_t i = 0; i < sizeof data; i++)
-		data[i] = (unsigned char)(i * 31 + (i >> 7));
-	test_crc32c();
-	test_combine();
+	CHECK(checksum_kinds[checksum_default()].combines);
+	test_kinds();
 	test_base64();
 	test_digest();
+	test_parts();
 	return check_result();
 }

@@ -89,8 +89,11 @@ static void test_life(struct store_conn *conn)
 	CHECK_STRING(seen.source, "host:/dir");
 	CHECK_INT(mark_says(&seen, 5, 7), SAYS_CLAIMED);
 
-	const struct upload_record record = {
-		.upload_id = "up", .part_bytes = 8, .size = 5, .mtime_ns = 7};
+	const struct upload_record record = {.upload_id = "up",
+		.checksum = CHECKSUM_SHA256,
+		.part_bytes = 8,
+		.size = 5,
+		.mtime_ns = 7};
 	CHECK_INT(mark_record_upload(&a, &claim, &record, &problem), OUTCOME_OK);
 	CHECK_INT(mark_record_upload(&b, &claim, &record, &problem), OUTCOME_REFUSED);
 	mark_clear(&seen);
@@ -101,6 +104,7 @@ static void test_life(struct store_conn *conn)
 	CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_OK);
 	CHECK_STRING(second.before.upload_id, "up");
 	CHECK_INT((int64_t)second.before.part_bytes, 8);
+	CHECK_INT(second.before.upload_checksum, CHECKSUM_SHA256);
 	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_REFUSED);
 	mark_clear(&seen);
 	CHECK_INT(mark_fail(&a, &claim, "late", &problem), OUTCOME_OK); /* and changes nothing */
@@ -124,6 +128,44 @@ static void test_life(struct store_conn *conn)
 	claim_clear(&claim);
 	claim_clear(&second);
 	mark_clear(&seen);
+}
+
+/* The sum of a version there and back, and what is none. */
+static void test_sums(void)
+{
+	const struct sums sums = {.kinds = DIGEST_CRC32 | DIGEST_SHA256 | DIGEST_MD5};
+	static const char *const bad[] = {
+		"", "crc32c", "crc16:AAA=", ":AAAAAA==", "0123456789abcdef"};
+	char sum[SUM_MAX + 1];
+	mark_sum_of(&sums, CHECKSUM_SHA256, sum);
+	CHECK_STRING(sum, "sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
+	struct s3_sum told = mark_sum_told(sum);
+	CHECK_INT(told.kind, CHECKSUM_SHA256);
+	CHECK_STRING(told.text, sum + 7);
+	mark_sum_of(&sums, CHECKSUM_CRC64NVME, sum);
+	CHECK_STRING(sum, "crc32:AAAAAA==");
+	mark_sum_of(&(struct sums){0}, CHECKSUM_CRC32C, sum);
+	CHECK_STRING(sum, "");
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CHECK_STRING(mark_sum_told(bad[i]).text, "");
+}
+
+/* Rows from before there was a choice, and of algorithms that are none of ours. */
+static void test_checksum_of_uploads(void)
+{
+	struct mark mark;
+	struct item item = {0};
+	CHECK_INT(item_set_string(&item, "state", "claimed"), 0);
+	CHECK_INT(item_set_string(&item, "upload", "up"), 0);
+	CHECK_INT(mark_from_item(&item, &mark), 0);
+	CHECK_INT(mark.upload_checksum, CHECKSUM_CRC32C);
+	mark_clear(&mark);
+	CHECK_INT(item_set_string(&item, "upload_sum", "sha512"), 0);
+	CHECK_INT(mark_from_item(&item, &mark), 0);
+	CHECK_INT(mark.upload_checksum, CHECKSUMS);
+	CHECK_INT(mark.state, MARK_CLAIMED);
+	mark_clear(&mark);
+	item_clear(&item);
 }
 
 /* Became done after it was seen claimed: session and claim are the same, the state is not. */
@@ -220,6 +262,8 @@ int main(void)
 {
 	test_unreadable();
 	test_shards();
+	test_sums();
+	test_checksum_of_uploads();
 	on_store(false);
 	on_store(true);
 	return check_result();

@@ -15,8 +15,10 @@ static struct sums sums_of(const char *bytes, unsigned kinds)
 }
 
 /* By an independent tool: printf hello | md5sum; the CRC-32C of "hello" is 9a71bb4c. */
-#define HELLO_MD5 "5d41402abc4b2a76b9719d911017c592"
-#define HELLO_CRC "mnG7TA=="
+#define HELLO_MD5   "5d41402abc4b2a76b9719d911017c592"
+#define HELLO_CRC   "mnG7TA=="
+#define HELLO_CRC32 "NhCmhg=="
+#define HELLO_SHA1  "qvTGHdzF6KLavt4PO0gs2a6pQ00="
 
 static const struct {
 	struct s3_object object;
@@ -24,9 +26,10 @@ static const struct {
 	bool size_known;
 	enum proof proof;
 } whole[] = {
-	{{.crc32c = HELLO_CRC}, DIGEST_CRC32C, false, PROOF_YES},
-	{{.crc32c = "AAAAAA=="}, DIGEST_CRC32C, false, PROOF_NO},
-	{{.crc32c = "AAAAAA==", .etag = HELLO_MD5}, DIGEST_CRC32C | DIGEST_MD5, false, PROOF_NO},
+	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}}, DIGEST_CRC32C, false, PROOF_YES},
+	{{.sum = {CHECKSUM_CRC32C, "AAAAAA=="}}, DIGEST_CRC32C, false, PROOF_NO},
+	{{.sum = {CHECKSUM_CRC32C, "AAAAAA=="}, .etag = HELLO_MD5}, DIGEST_CRC32C | DIGEST_MD5,
+		false, PROOF_NO},
 	{{.etag = HELLO_MD5}, DIGEST_CRC32C | DIGEST_MD5, false, PROOF_YES},
 	{{.etag = "5D41402ABC4B2A76B9719D911017C592"}, DIGEST_CRC32C | DIGEST_MD5, false,
 		PROOF_YES},
@@ -37,9 +40,17 @@ static const struct {
 	{{.etag = HELLO_MD5, .etag_is_opaque = true}, DIGEST_MD5, false, PROOF_YES},
 	{{.etag = "not-an-md5"}, DIGEST_MD5, false, PROOF_MISSING},
 	{{.etag = ""}, DIGEST_CRC32C | DIGEST_MD5, false, PROOF_MISSING},
-	{{.crc32c = HELLO_CRC, .size = 5}, DIGEST_CRC32C, true, PROOF_YES},
-	{{.crc32c = HELLO_CRC, .size = 6}, DIGEST_CRC32C, true, PROOF_NO},
-	{{.crc32c = "mnG7TA==-1"}, DIGEST_CRC32C, false, PROOF_MISSING},
+	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 5}, DIGEST_CRC32C, true, PROOF_YES},
+	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 6}, DIGEST_CRC32C, true, PROOF_NO},
+	{{.sum = {CHECKSUM_CRC32C, "mnG7TA==-1"}}, DIGEST_CRC32C, false, PROOF_MISSING},
+	{{.sum = {CHECKSUM_CRC32, HELLO_CRC}}, DIGEST_CRC32C, false, PROOF_MISSING},
+	{{.sum = {CHECKSUM_CRC32, HELLO_CRC}}, DIGEST_CRC32, false, PROOF_NO},
+	{{.sum = {CHECKSUM_CRC32, HELLO_CRC32}}, DIGEST_CRC32, false, PROOF_YES},
+	{{.sum = {CHECKSUM_SHA1, HELLO_SHA1}}, DIGEST_SHA1, false, PROOF_YES},
+	{{.sum = {CHECKSUM_SHA1, HELLO_SHA1 "-1"}, .etag = HELLO_MD5}, DIGEST_SHA1 | DIGEST_MD5,
+		false, PROOF_YES},
+	{{.sum = {CHECKSUM_SHA1, "mnG7TA=="}}, DIGEST_SHA1, false, PROOF_MISSING},
+	{{.sum = {CHECKSUM_MD5, "XUFAKrxLKna5cZ2REBfFkg=="}}, DIGEST_MD5, false, PROOF_YES},
 };
 
 static void test_parts(void)
@@ -65,10 +76,46 @@ static void test_parts(void)
 	CHECK_INT(proof_parts(parts, 1, &by_etag, false), PROOF_MISSING);
 	parts[1].kinds = DIGEST_CRC32C;
 	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_MISSING);
-	const struct s3_object by_crc = {.crc32c = HELLO_CRC, .size = 5};
+	const struct s3_object by_crc = {.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 5};
 	CHECK_INT(proof_parts(parts, 2, &by_crc, true), PROOF_YES);
-	const struct s3_object longer = {.crc32c = HELLO_CRC, .size = 6};
+	const struct s3_object longer = {.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 6};
 	CHECK_INT(proof_parts(parts, 2, &longer, true), PROOF_NO);
+}
+
+/* Each checksum of two parts: combined or of theirs, as S3 tells it, and what is none. */
+static void test_checksums(void)
+{
+	const unsigned all = (1U << CHECKSUMS) - 1;
+	struct sums parts[] = {sums_of("hel", all), sums_of("lo", all)};
+	const struct sums content = sums_of("hello", all);
+	for (unsigned i = 0; i < CHECKSUMS; i++) {
+		const enum checksum kind = (enum checksum)i;
+		struct s3_object object = {.size = 5, .sum.kind = kind};
+		char base64[CHECKSUM_BASE64_MAX + 1];
+		unsigned char bytes[CHECKSUM_BYTES_MAX];
+		unsigned n_parts = 77;
+		checksum_to_base64(kind, sums_bytes(&content, kind), object.sum.text);
+		CHECK_INT(proof_needs(&object, &n_parts), DIGEST_OF(kind));
+		CHECK_INT(n_parts, 0);
+		CHECK(proof_tells_whole(&object));
+		CHECK_INT(proof_parts(parts, 2, &object, true),
+			checksum_kinds[kind].combines ? PROOF_YES : PROOF_MISSING);
+		CHECK_INT(sums_compose(parts, 2, kind, bytes), 0);
+		checksum_to_base64(kind, bytes, base64);
+		snprintf(object.sum.text, sizeof object.sum.text, "%s-2", base64);
+		CHECK_INT(proof_needs(&object, &n_parts), DIGEST_OF(kind));
+		CHECK_INT(n_parts, 2);
+		CHECK(!proof_tells_whole(&object));
+		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_YES);
+		object.sum.text[0] = object.sum.text[0] == 'A' ? 'B' : 'A';
+		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_NO);
+		snprintf(object.sum.text, sizeof object.sum.text, "%s-3", base64);
+		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_MISSING);
+		snprintf(object.sum.text, sizeof object.sum.text, "%s-x", base64);
+		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_MISSING);
+		CHECK_INT(proof_needs(&object, &n_parts), DIGEST_MD5);
+		CHECK_INT(n_parts, 0);
+	}
 }
 
 static void test_part(void)
@@ -93,6 +140,7 @@ int main(void)
 	}
 	test_part();
 	test_parts();
+	test_checksums();
 	CHECK_INT(proof_etag_parts(HELLO_MD5 "-12"), 12);
 	CHECK_INT(proof_etag_parts(HELLO_MD5), 0);
 	CHECK_INT(proof_etag_parts(HELLO_MD5 "-x"), 0);

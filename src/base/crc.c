@@ -1,0 +1,179 @@
+#include "base/crc.h"
+#include "base/crc64.h"
+#include <endian.h>
+#include <pthread.h>
+#include <string.h>
+#include <zlib.h>
+#ifdef HAVE_ISAL
+#include <isa-l/crc.h>
+#endif
+
+/* Reflected: the highest bit of the width is x^0. */
+static const struct {
+	unsigned width;
+	uint64_t polynomial;
+} crcs[CRCS] = {
+	[CRC_32C] = {32, 0x82F63B78},
+	[CRC_32] = {32, 0xEDB88320},
+	[CRC_64NVME] = {64, 0x9A6C9329AC4BC9B5},
+};
+
+static struct {
+	uint64_t byte[CRCS][8][256];
+#ifdef HAVE_CRC64_FOLD
+	struct crc64_fold fold;
+	int can_fold;
+#endif
+} tables;
+static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
+
+static uint64_t one(enum crc kind)
+{
+	return 1ULL << (crcs[kind].width - 1);
+}
+
+static uint64_t ones(enum crc kind)
+{
+	return ~0ULL >> (64 - crcs[kind].width);
+}
+
+static uint64_t times_x(enum crc kind, uint64_t a)
+{
+	return a >> 1 ^ (a & 1 ? crcs[kind].polynomial : 0);
+}
+
+/* The product of two polynomials modulo ours. */
+static uint64_t multiply(enum crc kind, uint64_t a, uint64_t b)
+{
+	uint64_t product = 0;
+	for (uint64_t bit = one(kind); bit; bit >>= 1) {
+		product ^= a & bit ? b : 0;
+		b = times_x(kind, b);
+	}
+	return product;
+}
+
+/* x^n modulo the polynomial. */
+static uint64_t power_of_x(enum crc kind, uint64_t n)
+{
+	uint64_t power = one(kind), square = times_x(kind, power);
+	for (; n; n >>= 1) {
+		if (n & 1)
+			power = multiply(kind, power, square);
+		square = multiply(kind, square, square);
+	}
+	return power;
+}
+
+static void fill_tables_of(enum crc kind)
+{
+	uint64_t(*byte)[256] = tables.byte[kind];
+	for (uint64_t i = 0; i < 256; i++) {
+		byte[0][i] = i;
+		for (int bit = 0; bit < 8; bit++)
+			byte[0][i] = times_x(kind, byte[0][i]);
+	}
+	for (int slice = 1; slice < 8; slice++)
+		for (uint64_t i = 0; i < 256; i++) {
+			uint64_t before = byte[slice - 1][i];
+			byte[slice][i] = before >> 8 ^ byte[0][before & 0xFF];
+		}
+}
+
+static void fill_tables(void)
+{
+	for (int kind = 0; kind < CRCS; kind++)
+		fill_tables_of((enum crc)kind);
+#ifdef HAVE_CRC64_FOLD
+	/* One power less: the product of two reflected registers is one bit short. */
+	tables.fold = (struct crc64_fold){
+		.by_4_low = power_of_x(CRC_64NVME, 512 + 63),
+		.by_4_high = power_of_x(CRC_64NVME, 512 - 1),
+		.by_1_low = power_of_x(CRC_64NVME, 128 + 63),
+		.by_1_high = power_of_x(CRC_64NVME, 128 - 1),
+	};
+	tables.can_fold = crc64_fold_is_there();
+#endif
+}
+
+/* Slicing by 8: one table look-up a byte, eight of them independent. On the raw state, neither
+ * inverted before nor after. */
+static uint64_t add_raw(enum crc kind, uint64_t crc, const unsigned char *s, size_t n)
+{
+	const uint64_t(*byte)[256] = (const uint64_t(*)[256])tables.byte[kind];
+	for (; n >= 8; n -= 8, s += 8) {
+		uint64_t eight;
+		memcpy(&eight, s, sizeof eight);
+		eight = le64toh(eight) ^ crc;
+		crc = byte[7][eight & 0xFF] ^ byte[6][eight >> 8 & 0xFF] ^
+		      byte[5][eight >> 16 & 0xFF] ^ byte[4][eight >> 24 & 0xFF] ^
+		      byte[3][eight >> 32 & 0xFF] ^ byte[2][eight >> 40 & 0xFF] ^
+		      byte[1][eight >> 48 & 0xFF] ^ byte[0][eight >> 56];
+	}
+	for (; n; n--, s++)
+		crc = crc >> 8 ^ byte[0][(crc ^ *s) & 0xFF];
+	return crc;
+}
+
+uint64_t crc_add_portable(enum crc kind, uint64_t crc, const void *bytes, size_t n)
+{
+	pthread_once(&tables_once, fill_tables);
+	return add_raw(kind, crc ^ ones(kind), bytes, n) ^ ones(kind);
+}
+
+static uint64_t add_32c(uint64_t crc, const void *bytes, size_t n)
+{
+#ifdef HAVE_ISAL
+	/* crc32_iscsi neither inverts before nor after, and takes an int and no const. */
+	unsigned char *s = (unsigned char *)(uintptr_t)bytes;
+	unsigned raw = ~(unsigned)crc;
+	while (n) {
+		int some = n < 1 << 30 ? (int)n : 1 << 30;
+		raw = crc32_iscsi(s, some, raw);
+		s += some;
+		n -= (size_t)some;
+	}
+	return (uint32_t)~raw;
+#else
+	return crc_add_portable(CRC_32C, crc, bytes, n);
+#endif
+}
+
+static uint64_t add_32(uint64_t crc, const void *bytes, size_t n)
+{
+#ifdef HAVE_ISAL
+	return crc32_gzip_refl((uint32_t)crc, bytes, n);
+#else
+	return crc32_z((uLong)crc, bytes, n);
+#endif
+}
+
+static uint64_t add_64nvme(uint64_t crc, const void *bytes, size_t n)
+{
+#ifdef HAVE_CRC64_FOLD
+	pthread_once(&tables_once, fill_tables);
+	if (tables.can_fold && n >= CRC64_FOLD_MIN) {
+		const unsigned char *s = bytes;
+		const size_t folded = n & ~(size_t)15;
+		unsigned char rest[16];
+		crc64_fold(&tables.fold, ~crc, s, folded, rest);
+		crc = add_raw(CRC_64NVME, 0, rest, sizeof rest);
+		return ~add_raw(CRC_64NVME, crc, s + folded, n - folded);
+	}
+#endif
+	return crc_add_portable(CRC_64NVME, crc, bytes, n);
+}
+
+uint64_t crc_add(enum crc kind, uint64_t crc, const void *bytes, size_t n)
+{
+	static uint64_t (*const add[CRCS])(uint64_t crc, const void *bytes, size_t n) = {
+		[CRC_32C] = add_32c, [CRC_32] = add_32, [CRC_64NVME] = add_64nvme};
+	return n ? add[kind](crc, bytes, n) : crc;
+}
+
+/* Appending n zero bytes multiplies a CRC by x^(8n); the inversions of the three CRCs cancel out.
+ */
+uint64_t crc_combine(enum crc kind, uint64_t crc_a, uint64_t crc_b, uint64_t bytes_b)
+{
+	return multiply(kind, power_of_x(kind, 8 * bytes_b), crc_a) ^ crc_b;
+}
