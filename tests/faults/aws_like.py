@@ -7,13 +7,12 @@ echoed. "ignores": conditions are taken away before the server sees them. "refus
 import asyncio
 import re
 
-from tests.faults.checksums import base64_of, crc32c
+from tests.faults.checksums import COMBINE, ELEMENTS, HEADERS, composite_of, promised_by, sum_of
 from tests.faults.http1 import Headers, Request
 from tests.faults.replies import error_reply
 from tests.faults.sigv4 import sign
 
 CONDITIONS = ("if-none-match", "if-match")
-CHECKSUM = "x-amz-checksum-crc32c"
 VISIBLE = ("PutObject", "CompleteMultipartUpload")
 
 
@@ -22,7 +21,8 @@ class AwsLike:
         assert behaves in ("aws", "ignores", "refuses")
         self.proxy, self.behaves = proxy, behaves
         self.locks = {}
-        self.objects = {}  # path → (etag without quotes, checksum)
+        self.objects = {}  # path → (etag without quotes, name of the checksum, checksum)
+        self.uploads = {}  # upload → name of the checksum that it was begun with
         self.parts = {}  # (upload, number) → checksum
 
     async def forward(self, x):
@@ -46,6 +46,9 @@ class AwsLike:
     async def aws(self, x):
         kind = x.record.operation.kind
         if kind not in VISIBLE:
+            begun_with = self.uploads.get(x.record.operation.upload)
+            if kind == "UploadPart" and begun_with and [begun_with] != list(promised_by(x.request.headers)):
+                return self.error(x, 400, "InvalidRequest")
             reply = await x.forward_plain()
             if reply.status < 300 and self.behaves == "aws":
                 self.echo(x, reply)
@@ -61,8 +64,8 @@ class AwsLike:
                         return self.error(x, 404, "NoSuchKey")
                     if conditions["if-match"].strip('"') != etag:
                         return self.error(x, 412, "PreconditionFailed")
-            promised = x.request.headers.get(CHECKSUM)
-            self.take_away(x.request, CHECKSUM)
+            promised = promised_by(x.request.headers)
+            self.take_away(x.request, *HEADERS.values())
             reply = await x.forward_plain()
             if reply.status < 300 and b"<Error>" not in reply.body:
                 await self.keep(x, reply, promised)
@@ -79,30 +82,50 @@ class AwsLike:
 
     async def keep(self, x, reply, promised):
         """The checksum of an object that became visible."""
+        ((name, sum_),) = promised.items() or [(None, None)]
         if x.record.operation.kind == "PutObject":
-            found, etag = base64_of(x.digests.crc32c), reply.headers.get("etag", "").strip('"')
-            if promised:
-                reply.headers[CHECKSUM] = found
+            etag = reply.headers.get("etag", "").strip('"')
+            if name:
+                reply.headers[HEADERS[name]] = sum_  # the proxy has compared it
         else:
+            name = self.uploads.get(x.record.operation.upload, name)
             object_ = await self.ask("GET", x.request)
-            found, etag = promised, object_.headers.get("etag", "").strip('"')
-            if promised and promised != base64_of(crc32c(object_.body)):
+            sum_, etag = self.sum_of_upload(x, name, object_.body), object_.headers.get("etag", "").strip('"')
+            if promised and promised != {name: sum_}:
                 self.proxy.failures.append(f"{x.request.path}: completed with a checksum that is not the object's")
-            words = f"<ChecksumCRC32C>{promised}</ChecksumCRC32C><ChecksumType>FULL_OBJECT</ChecksumType>" if promised else ""
+            words = f"<{ELEMENTS[name]}>{sum_}</{ELEMENTS[name]}>" if name else ""
             reply.body = re.sub(rb"<ETag>[^<]*</ETag>|<ETag/>", f"<ETag>&quot;{etag}&quot;</ETag>{words}".encode(), reply.body)
-        self.objects[x.request.path] = (etag, found)
+        self.objects[x.request.path] = (etag, name, sum_)
+
+    def sum_of_upload(self, x, name, body):
+        """As S3 keeps it; the list of parts must name theirs where that is how the object's comes about."""
+        if not name or name in COMBINE:
+            return name and sum_of(name, body)
+        listed = re.findall(rf"<{ELEMENTS[name]}>([^<]*)</{ELEMENTS[name]}>", x.whole.decode())
+        kept = [sum_ for (upload, _), sum_ in sorted(self.parts.items()) if upload == x.record.operation.upload]
+        if listed != kept:
+            self.proxy.failures.append(f"{x.request.path}: completed with {listed} where the parts have {kept}")
+        return composite_of(name, kept)
 
     def echo(self, x, reply):
         operation = x.record.operation
-        if operation.kind == "UploadPart" and x.request.headers.get(CHECKSUM):
-            self.parts[operation.upload, operation.part] = reply.headers[CHECKSUM] = base64_of(x.digests.crc32c)
+        promised = promised_by(x.request.headers)
+        if operation.kind == "CreateMultipartUpload" and x.request.headers.get("x-amz-checksum-algorithm"):
+            upload = re.search(rb"<UploadId>([^<]*)</UploadId>", reply.body)[1].decode()
+            name = x.request.headers["x-amz-checksum-algorithm"].lower()
+            self.uploads[upload] = name
+            if x.request.headers.get("x-amz-checksum-type") != ("FULL_OBJECT" if name in COMBINE else "COMPOSITE"):
+                self.proxy.failures.append(f"{x.request.path}: an upload of {name} is not of this type")
+        elif operation.kind == "UploadPart" and promised:
+            ((name, sum_),) = promised.items()
+            self.parts[operation.upload, operation.part] = reply.headers[HEADERS[name]] = sum_
         elif operation.kind == "HeadObject" and x.request.headers.get("x-amz-checksum-mode"):
-            etag, found = self.objects.get(x.request.path, (None, None))
-            if found and etag == reply.headers.get("etag", "").strip('"'):
-                reply.headers[CHECKSUM] = found
+            etag, name, sum_ = self.objects.get(x.request.path, (None, None, None))
+            if name and etag == reply.headers.get("etag", "").strip('"'):
+                reply.headers[HEADERS[name]] = sum_
         elif operation.kind == "ListParts":
             reply.body = re.sub(rb"<PartNumber>(\d+)</PartNumber>", lambda found: self.row(operation, found), reply.body)
 
     def row(self, operation, found):
-        checksum = self.parts.get((operation.upload, int(found[1])))
-        return found[0] + (f"<ChecksumCRC32C>{checksum}</ChecksumCRC32C>".encode() if checksum else b"")
+        sum_, name = self.parts.get((operation.upload, int(found[1]))), self.uploads.get(operation.upload, "crc32c")
+        return found[0] + (f"<{ELEMENTS[name]}>{sum_}</{ELEMENTS[name]}>".encode() if sum_ else b"")

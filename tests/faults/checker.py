@@ -10,7 +10,7 @@ from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass
 
-from tests.faults.checksums import base64_of, crc32c
+from tests.faults.checksums import crc32c, sum_of
 
 MARK_WRITES = ("PutItem:claim", "UpdateItem:take", "UpdateItem:done", "UpdateItem:fail", "UpdateItem:upload")
 FENCED_WRITES = ("UpdateItem:done", "UpdateItem:fail", "UpdateItem:upload")
@@ -73,7 +73,8 @@ class Checker:
             mark = marks.get(key)
             hold(mark is not None and mark["state"] == "done", f"{key}: exit 0, and the mark is {mark}")
             said = (int(mark["size"]), int(mark["mtime"]), mark["sum"])
-            true = (len(now.body), now.mtime_ns, f"crc32c:{base64_of(now.crc32c)}")
+            name = mark["sum"].partition(":")[0]
+            true = (len(now.body), now.mtime_ns, f"{name}:{sum_of(name, now.body)}")
             hold(said == true, f"{key}: the mark says {said}, the file is {true}")
             hold(not mark.get("upload"), f"{key}: done, and an upload id is left in the mark")
 

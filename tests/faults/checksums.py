@@ -1,4 +1,4 @@
-"""CRC-32C by isa-l (the library, not our code), and what S3 makes of it."""
+"""Checksums by libraries that are not ours (isa-l itself, crcmod, zlib, hashlib), and what S3 makes of them."""
 
 import base64
 import ctypes
@@ -6,9 +6,18 @@ import ctypes.util
 import hashlib
 import zlib
 
+import crcmod
+
 _isal = ctypes.CDLL(ctypes.util.find_library("isal") or "libisal.so.2")
 _isal.crc32_iscsi.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_uint]
 _isal.crc32_iscsi.restype = ctypes.c_uint
+
+NAMES = ["crc32c", "crc32", "crc64nvme", "sha1", "sha256", "md5"]
+COMBINE = NAMES[:3]  # what an object sent in parts has of the whole; else it is that of the parts' checksums
+HEADERS = {name: f"x-amz-checksum-{name}" for name in NAMES if name != "md5"}
+ELEMENTS = {name: f"Checksum{name.upper()}" for name in HEADERS}
+
+_crc64nvme = crcmod.mkCrcFun(0x1AD93D23594C93659, initCrc=0, xorOut=0xFFFFFFFFFFFFFFFF, rev=True)
 
 
 def crc32c(data, crc=0):
@@ -16,46 +25,74 @@ def crc32c(data, crc=0):
     return _isal.crc32_iscsi(bytes(data), len(data), crc ^ 0xFFFFFFFF) ^ 0xFFFFFFFF
 
 
+class Crc:
+    """As in hashlib."""
+
+    def __init__(self, add, size):
+        self.add, self.size, self.crc = add, size, 0
+
+    def update(self, data):
+        self.crc = self.add(bytes(data), self.crc)
+
+    def digest(self):
+        return self.crc.to_bytes(self.size, "big")
+
+
+CRCS = {"crc32c": (crc32c, 4), "crc32": (zlib.crc32, 4), "crc64nvme": (_crc64nvme, 8)}
+
+
+def new(name):
+    return Crc(*CRCS[name]) if name in CRCS else hashlib.new(name)
+
+
+def digest_of(name, data):
+    sum_ = new(name)
+    sum_.update(data)
+    return sum_.digest()
+
+
+def sum_of(name, data):
+    """As S3 writes it."""
+    return base64.b64encode(digest_of(name, data)).decode()
+
+
+def composite_of(name, sums):
+    """That of an object whose parts have these, as S3 writes it."""
+    return sum_of(name, b"".join(base64.b64decode(one) for one in sums)) + f"-{len(sums)}"
+
+
 def base64_of(crc):
     return base64.b64encode(crc.to_bytes(4, "big")).decode()
+
+
+def promised_by(headers):
+    """The checksums that a request's or reply's headers name: {name: base64}."""
+    return {name: headers[header] for name, header in HEADERS.items() if headers.get(header)}
 
 
 class BodyDigests:
     """What the x-amz-checksum-*, Content-MD5 and signed payload headers of a request promise, computed as the body passes."""
 
     def __init__(self, request):
-        headers = request.headers
-        self.promised = {}
-        for name, value in headers.items():
-            if name.startswith("x-amz-checksum-") and request.method == "PUT":  # Complete's is the object's
-                self.promised[name.removeprefix("x-amz-checksum-")] = value
-        self.md5 = headers.get("content-md5")
-        payload = headers.get("x-amz-content-sha256", "")
+        self.bytes = self.crc32c = 0
+        self.promised = promised_by(request.headers) if request.method == "PUT" else {}  # Complete's is the object's
+        if request.headers.get("content-md5"):
+            self.promised["md5"] = request.headers["content-md5"]
+        payload = request.headers.get("x-amz-content-sha256", "")
         self.payload = payload if len(payload) == 64 else None
-        self.bytes = self.crc32c = self.crc32 = 0
-        wanted = {"sha1": "sha1", "sha256": "sha256"}
-        self.hashes = {kind: hashlib.new(name) for kind, name in wanted.items() if kind in self.promised}
-        if self.payload:
-            self.hashes.setdefault("sha256", hashlib.sha256())
-        if self.md5:
-            self.hashes["md5"] = hashlib.md5()
+        self.sums = {name: new(name) for name in {*self.promised, *(["sha256"] if self.payload else [])}}
 
     def update(self, piece):
         self.bytes += len(piece)
         self.crc32c = crc32c(piece, self.crc32c)
-        if "crc32" in self.promised:
-            self.crc32 = zlib.crc32(piece, self.crc32)
-        for digest in self.hashes.values():
-            digest.update(piece)
+        for sum_ in self.sums.values():
+            sum_.update(piece)
 
     def wrong(self):
         """The S3 error code of what does not match, or None."""
-        found = {"crc32c": base64_of(self.crc32c), "crc32": base64_of(self.crc32)}
-        found |= {kind: base64.b64encode(digest.digest()).decode() for kind, digest in self.hashes.items()}
-        if any(kind in found and found[kind] != value for kind, value in self.promised.items()):
+        found = {name: sum_.digest() for name, sum_ in self.sums.items()}
+        if any(base64.b64encode(found[name]).decode() != value for name, value in self.promised.items()):
             return "BadDigest"
-        if self.md5 and found["md5"] != self.md5:
-            return "BadDigest"
-        if self.payload and self.hashes["sha256"].hexdigest() != self.payload:
+        if self.payload and found["sha256"].hex() != self.payload:
             return "XAmzContentSHA256Mismatch"
         return None

@@ -7,6 +7,7 @@ import re
 import signal
 import time
 
+from tests.faults.checksums import HEADERS, BodyDigests, sum_of
 from tests.faults.http1 import Headers, Request
 from tests.faults.replies import error_reply
 from tests.faults.sigv4 import sign
@@ -230,9 +231,20 @@ async def wrong_checksum(x, rule):
     if x.proxy.service == "dynamodb":
         reply.headers["x-amz-crc32"] = "305419896"
     else:
-        reply.headers["x-amz-checksum-crc32c"] = "EjRWeA=="
+        for name in {*x.digests.promised} & {*HEADERS} or ["crc32c"]:
+            reply.headers[HEADERS[name]] = sum_of(name, b"something else")
     x.fire(rule)
     await x.answer(reply)
+
+
+async def corrupt_byte(x, rule):
+    """One byte of the body is another when it arrives; the server goes by what the request promises."""
+    body = bytearray(await x.body())
+    body[len(body) // 2] ^= 1
+    x.whole, x.digests = bytes(body), BodyDigests(x.request)
+    x.digests.update(x.whole)
+    x.fire(rule)
+    await x.proxy.pass_on(x)
 
 
 async def upload_gone(x, rule):

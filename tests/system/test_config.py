@@ -51,6 +51,9 @@ ROWS = [
     ({}, "", [], {"request_checksum_calculation": "when_supported"}),
     ({"AWS_REQUEST_CHECKSUM_CALCULATION": "WHEN_REQUIRED"}, "", [], {"request_checksum_calculation": "WHEN_REQUIRED"}),
     ({}, "[default]\nrequest_checksum_calculation = when_required\n", [], {"request_checksum_calculation": "when_required"}),
+    ({}, "[default]\nrequest_checksum_calculation = when_required\n", [], {"checksum": "md5"}),
+    ({"S3ONCE_CHECKSUM": "sha1"}, "", [], {"checksum": "sha1"}),
+    ({"S3ONCE_CHECKSUM": "sha1"}, "", ["--checksum", "crc64nvme"], {"checksum": "crc64nvme"}),
     # "Retry behavior", "AWS Region", "Dual-stack and FIPS endpoints", "AWS STS Regional endpoints" (the same guide)
     ({"AWS_MAX_ATTEMPTS": "4"}, "[default]\nmax_attempts = 5\n", [], {"max_attempts": "4"}),
     ({}, "[default]\nmax_attempts = 5\n", [], {"max_attempts": "5"}),
@@ -139,6 +142,7 @@ def test_without_credentials_the_rest_is_told(config):
     [
         ({"AWS_USE_FIPS_ENDPOINT": "1"}, "", "AWS_USE_FIPS_ENDPOINT is 1: it must be false or true"),
         ({"AWS_RETRY_MODE": "eager"}, "", "AWS_RETRY_MODE is eager: it must be legacy, standard or adaptive"),
+        ({"S3ONCE_CHECKSUM": "md4"}, "", "S3ONCE_CHECKSUM is md4: it must be crc32c, crc32, crc64nvme, sha1, sha256, md5 or auto"),
         ({}, "[default]\nmax_attempts = many\n", "max_attempts of [default] in "),
         ({}, "[default]\ns3 =\n  addressing_style = diagonal\n", "it must be auto, virtual or path"),
         ({"AWS_ENDPOINT_URL_S3": "ftp://h"}, "", "ftp://h cannot be used"),
