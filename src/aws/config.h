@@ -10,7 +10,7 @@ struct config_row {
 	char *value,
 		*from; /* owned; from: "AWS_REGION", "region of [default] in /root/.aws/config" */
 };
-#define CONFIG_ROWS_MAX 32
+#define CONFIG_ROWS_MAX 40
 struct config_rows {
 	struct config_row rows[CONFIG_ROWS_MAX];
 	size_t n;

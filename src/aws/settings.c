@@ -115,6 +115,7 @@ struct wanted {
 	const char *given; /* by option */
 	char **ret_url, **ret_region;
 	bool *ret_is_aws;
+	bool only_custom; /* AWS's own is that of another region */
 };
 
 static int set_endpoint(const struct aws_settings *settings, const struct sources *sources,
@@ -131,6 +132,10 @@ static int set_endpoint(const struct aws_settings *settings, const struct source
 			quote(url).text, why);
 	if (error < 0)
 		return error;
+	if (wanted->only_custom) {
+		*wanted->ret_url = custom;
+		return 0;
+	}
 	const struct endpoint_question question = {.service = wanted->url.service,
 		.region = settings->region,
 		.custom = custom,
@@ -165,6 +170,12 @@ static int set_endpoints(struct aws_settings *settings, const struct sources *so
 		{.url = {"sts_endpoint", "sts", "AWS_ENDPOINT_URL_STS", NULL},
 			.ret_url = &settings->sts_endpoint,
 			.ret_region = &settings->sts_region},
+		{.url = {"sso_endpoint", "sso", "AWS_ENDPOINT_URL_SSO", NULL},
+			.ret_url = &settings->sso_endpoint,
+			.only_custom = true},
+		{.url = {"sso_oidc_endpoint", "sso_oidc", "AWS_ENDPOINT_URL_SSO_OIDC", NULL},
+			.ret_url = &settings->sso_oidc_endpoint,
+			.only_custom = true},
 	};
 	int error = 0;
 	for (size_t i = 0; error == 0 && i < sizeof(services) / sizeof(*services); i++)
@@ -249,6 +260,8 @@ static int set_credentials(struct aws_settings *settings, const struct sources *
 		.config_path = sources->config.config_path,
 		.sts_endpoint = settings->sts_endpoint,
 		.sts_region = settings->sts_region,
+		.sso_endpoint = settings->sso_endpoint,
+		.sso_oidc_endpoint = settings->sso_oidc_endpoint,
 		.ca_bundle = settings->ca_bundle,
 		.patience_ms = PATIENCE_TIMEOUTS * settings->request_timeout_ms,
 	};
@@ -287,6 +300,8 @@ void aws_settings_free(struct aws_settings *settings)
 	free(settings->dynamodb_endpoint);
 	free(settings->sts_endpoint);
 	free(settings->sts_region);
+	free(settings->sso_endpoint);
+	free(settings->sso_oidc_endpoint);
 	free(settings->partition);
 	free(settings->ca_bundle);
 	config_rows_clear(&settings->found);

@@ -26,9 +26,10 @@ struct aws_settings {
 	bool s3_is_aws;         /* not a custom URL */
 	char *dynamodb_endpoint;
 	bool dynamodb_is_aws;
-	char *sts_endpoint; /* where roles are assumed */
-	char *sts_region;   /* that such requests are signed for */
-	char *partition;    /* "aws", "aws-cn", "aws-us-gov"; for custom endpoints "" */
+	char *sts_endpoint;                     /* where roles are assumed */
+	char *sts_region;                       /* that such requests are signed for */
+	char *sso_endpoint, *sso_oidc_endpoint; /* NULL: AWS's own of the SSO region */
+	char *partition; /* "aws", "aws-cn", "aws-us-gov"; for custom endpoints "" */
 	struct endpoint_terms terms;
 	enum checksum checksum; /* of what is uploaded; MD5 also where x-amz-checksum-* are to be
 				   sent only where S3 demands them and none was chosen */

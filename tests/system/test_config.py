@@ -23,6 +23,8 @@ s3 =
   endpoint_url = http://lab-s3:2
 dynamodb =
   endpoint_url = http://lab-db:3
+sso_oidc =
+  endpoint_url = http://lab-oidc:7
 """
 ALL = {"AWS_ENDPOINT_URL": "http://all:4"}
 S3_ONE = {"AWS_ENDPOINT_URL_S3": "http://env-s3:5"}
@@ -41,6 +43,12 @@ ROWS = [
     ({}, LAB, ["--endpoint-url", "http://o:6"], {"s3_endpoint": "http://o:6", "dynamodb_endpoint": "http://lab-db:3"}),
     (ALL, "", ["--dynamodb-endpoint-url", "http://o:6"], {"s3_endpoint": "http://all:4", "dynamodb_endpoint": "http://o:6"}),
     ({"AWS_PROFILE": "bare"}, LAB, [], {"s3_endpoint": "http://lab-s3:2", "sts_endpoint": "https://sts.us-east-1.amazonaws.com"}),
+    ({}, LAB, [], {"sso_endpoint": "http://profile:1", "sso_oidc_endpoint": "http://lab-oidc:7"}),
+    ({"AWS_PROFILE": "bare"}, LAB, [], {"sso_endpoint": None, "sso_oidc_endpoint": "http://lab-oidc:7"}),
+    ({"AWS_PROFILE": "deaf", **ALL}, LAB, [], {"sso_endpoint": None, "sso_oidc_endpoint": None}),
+    ({"AWS_ENDPOINT_URL_SSO": "http://s:8", **ALL}, LAB, [], {"sso_endpoint": "http://s:8", "sso_oidc_endpoint": "http://all:4"}),
+    ({"AWS_ENDPOINT_URL_SSO_OIDC": "http://i:9"}, LAB, [], {"sso_endpoint": "http://profile:1", "sso_oidc_endpoint": "http://i:9"}),
+    ({"AWS_ENDPOINT_URL_STS": "http://t:5"}, LAB, [], {"sts_endpoint": "http://t:5"}),
     ({"AWS_PROFILE": "lost"}, LAB, [], {"s3_endpoint": "http://profile:1"}),
     ({"AWS_PROFILE": "deaf"}, LAB, [], {"s3_endpoint": AWS_S3, "dynamodb_endpoint": AWS_DB}),
     ({"AWS_PROFILE": "deaf", **ALL}, LAB, [], {"s3_endpoint": AWS_S3}),
@@ -94,7 +102,7 @@ def test_which_setting_counts(config):
     for env, file, options, expected in ROWS:
         run, found = config(env, file, *options)
         assert run.code == 0, run
-        assert {name: found[name][0] for name in expected} == expected, (env, file, options)
+        assert {name: found[name][0] if name in found else None for name in expected} == expected, (env, file, options)
 
 
 def test_where_each_is_from(config, s3once):

@@ -640,6 +640,19 @@ def test_sso(uploads, keys, aws, config, name, end):
         assert len(sso.requests) == 1
 
 
+def test_sso_where_the_services_section_says(uploads, keys, aws):
+    """And STS, for a role by that login."""
+    role = f"[profile up]\nrole_arn = {ROLE}up\nsource_profile = default\nservices = lab\n"
+    client = {"clientId": "id", "clientSecret": "cs", "registrationExpiresAt": utc(86400), "refreshToken": "refresh-1"}
+    login(aws, "corp", -10, **client)
+    with Sso(keys, refresh="refresh-1") as sso, Sts(keys, {"up": {}}) as sts:
+        urls = {"sso": sso, "sso_oidc": sso, "sts": sts}
+        blocks = "".join(f"{name} =\n  endpoint_url = {server.endpoint}/\n" for name, server in urls.items())
+        put(aws / "config", SESSION + role + "[services lab]\n" + blocks)
+        uploads("up", {"AWS_PROFILE": "up", "AWS_ENDPOINT_URL": None})
+        assert len(sso.requests) == 2 and len(sts.requests) == 1
+
+
 @pytest.mark.parametrize("seconds", [-10, 600], ids=["expired", "soon"])
 def test_sso_token_is_renewed(uploads, keys, aws, seconds):
     """And written where others find it."""

@@ -22,9 +22,11 @@ struct credentials_options {
 	const char *credentials_path; /* ~/.aws/credentials unless AWS_SHARED_CREDENTIALS_FILE */
 	const char *config_path;
 	const char *sts_endpoint; /* base URL of STS; NULL: roles cannot be assumed */
-	const char *sts_region;   /* that its requests are signed for */
-	const char *ca_bundle;    /* for https, as http_options has it */
-	uint64_t patience_ms;     /* how long credentials_get waits for a renewal; 0: 5 minutes */
+	const char *sso_endpoint,
+		*sso_oidc_endpoint; /* the same of SSO; NULL: AWS's of its region */
+	const char *sts_region;     /* that its requests are signed for */
+	const char *ca_bundle;      /* for https, as http_options has it */
+	uint64_t patience_ms;       /* how long credentials_get waits for a renewal; 0: 5 minutes */
 };
 
 /* The chain in AWS's order. Thread-safe; one for the process. Its own thread, started by the first

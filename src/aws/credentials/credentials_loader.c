@@ -37,6 +37,8 @@ int credentials_loader_init(
 		.config_path = copy(options->config_path, &failed),
 		.sts_endpoint = copy(options->sts_endpoint, &failed),
 		.sts_region = copy(options->sts_region, &failed),
+		.sso_endpoint = copy(options->sso_endpoint, &failed),
+		.sso_oidc_endpoint = copy(options->sso_oidc_endpoint, &failed),
 		.ca_bundle = copy(options->ca_bundle, &failed)};
 	if (failed)
 		credentials_loader_clear(loader);
@@ -52,6 +54,8 @@ void credentials_loader_clear(struct credentials_loader *loader)
 	free(loader->config_path);
 	free(loader->sts_endpoint);
 	free(loader->sts_region);
+	free(loader->sso_endpoint);
+	free(loader->sso_oidc_endpoint);
 	free(loader->ca_bundle);
 	*loader = (struct credentials_loader){0};
 }

@@ -83,7 +83,7 @@ static int get_role(const struct profile_source *source, const struct sso_sessio
 		return -EINVAL;
 	}
 	text_add(&line, "x-amz-sso_bearer_token: ");
-	int error = sso_url("portal.sso", session->region, "AWS_ENDPOINT_URL_SSO",
+	int error = sso_url("portal.sso", session->region, source->loader->sso_endpoint,
 		"/federation/credentials?account_id=", &url, ret_problem);
 	uri_encode(&url, account, strlen(account), 0);
 	text_add(&url, "&role_name=");

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #define FILE_MAX_BYTES (64U << 10)
@@ -22,21 +21,16 @@
 #define TIMEOUT_MS     10000
 #define ATTEMPTS       3
 
-int sso_url(const char *service, const char *region, const char *variable, const char *path,
+int sso_url(const char *service, const char *region, const char *set, const char *path,
 	struct text *ret, struct problem *ret_problem)
 {
 	const struct endpoint_question question = {.service = service, .region = region};
 	struct endpoint endpoint;
-	const char *ignores = credentials_variable("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
-	bool counts = !ignores || strcasecmp(ignores, "true") != 0;
-	const char *url = counts ? credentials_variable(variable) : NULL;
-	if (!url && counts)
-		url = credentials_variable("AWS_ENDPOINT_URL");
-	if (!url && endpoint_resolve(&question, &endpoint, ret_problem) < 0) {
+	if (!set && endpoint_resolve(&question, &endpoint, ret_problem) < 0) {
 		problem_prefix(ret_problem, "sso_region");
 		return -EINVAL;
 	}
-	text_addf(ret, "%s%s", url ? url : endpoint.url, path);
+	text_addf(ret, "%s%s", set ? set : endpoint.url, path);
 	return ret->error ? -EINVAL : 0;
 }
 
@@ -128,7 +122,7 @@ static int exchange(struct credentials_loader *loader, const struct sso_session 
 		"refreshToken", json_word(token, "refreshToken"));
 	char *bytes = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
 	int error = sso_url(
-		"oidc", session->region, "AWS_ENDPOINT_URL_SSO_OIDC", "/token", &url, ret_problem);
+		"oidc", session->region, loader->sso_oidc_endpoint, "/token", &url, ret_problem);
 	if (bytes) {
 		text_add(&body, bytes);
 		OPENSSL_cleanse(bytes, strlen(bytes));

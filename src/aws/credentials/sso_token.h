@@ -9,9 +9,10 @@ struct sso_session {
 	const char *start_url, *region;
 };
 
-/* The URL at which a service ("portal.sso", "oidc") of this region is, or the variable's, or
- * AWS_ENDPOINT_URL's. 0, or -EINVAL with a sentence. */
-int sso_url(const char *service, const char *region, const char *variable, const char *path,
+/* The URL of a path at a service: at the endpoint that is set, or,
+ * if that is NULL, where AWS has the service ("portal.sso", "oidc") of this region. 0, or -EINVAL
+ * with a sentence. */
+int sso_url(const char *service, const char *region, const char *set, const char *path,
 	struct text *ret, struct problem *ret_problem);
 
 /* Adds the access token to ret (wipe it). One of an sso-session that has less than 15 minutes left
