@@ -33,17 +33,27 @@ static enum step held(struct worker *worker, struct file *file, uint64_t again_n
 	return file_later(worker, file, again_ns);
 }
 
+/* No waiting changes it, and taking it over might undo what a later version did. */
+static enum step unreadable(struct worker *worker, struct file *file)
+{
+	struct problem problem;
+	problem_set(&problem,
+		"its mark is damaged, or of a later version of s3once: use that one, or delete the "
+		"mark's row (s3once status shows it)");
+	return file_fail(worker, file, &problem);
+}
+
 /* Claimed by somebody. NEXT: it is stale. */
 static enum step judge_claim(struct worker *worker, struct file *file)
 {
 	struct problem problem = {0};
 	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
+	if (file->seen.state == MARK_UNREADABLE)
+		return unreadable(worker, file);
 	/* One of ours that no worker holds, since this one has the file: a request that came late.
 	 */
 	if (!strcmp(file->seen.session, session_id(worker->run->session)))
 		return STEP_NEXT;
-	if (file->seen.state == MARK_UNREADABLE)
-		return held(worker, file, again_ns);
 	int over = session_is_over(
 		worker->run->session, worker->marks, file->seen.session, &again_ns, &problem);
 	if (over < 0)

@@ -165,8 +165,8 @@ void status_outlook(
 		outlook = outlook_of_claim(session);
 		break;
 	case MARK_UNREADABLE:
-		outlook = "a later version of s3once wrote this mark: the next run of this version "
-			  "leaves it alone";
+		outlook = "it is damaged, or of a later version of s3once: the next run of this "
+			  "version leaves it alone and reports the file";
 	}
 	snprintf(ret, size, "%s", outlook);
 }

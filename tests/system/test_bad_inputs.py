@@ -246,6 +246,21 @@ def test_marks_that_stay_locked(s3once, s3, bucket, tree, tmp_path):
 # --- exit 1: the others go on
 
 
+def test_mark_that_is_not_understood(s3once, s3, bucket, tree):
+    """No waiting helps, and what it says is not undone."""
+    command = ("push", tree, f"s3://{bucket}")
+    assert s3once(*command).code == 0
+    marks = s3once.state / "s3once" / "marks.db"
+    with sqlite3.connect(marks, timeout=30) as theirs:
+        theirs.execute("UPDATE items SET doc = json_set(doc, '$.state.S', 'archived') WHERE sk = 'a.txt'")
+    (tree / "sub" / "c.txt").write_bytes(b"c")
+    run = s3once(*command, timeout=30)
+    assert_ends_once(run, r"a\.txt: its mark is damaged, or of a later version", code=1)
+    assert set(s3.objects(bucket)) == {"a.txt", "sub/b.txt", "sub/c.txt"}
+    with sqlite3.connect(marks, timeout=30) as theirs:
+        assert "archived" in theirs.execute("SELECT doc FROM items WHERE sk = 'a.txt'").fetchone()[0]
+
+
 def test_sources_that_may_not_be_read(s3once, s3, bucket, tree, tmp_path):
     file, folder = tmp_path / "file", tmp_path / "folder"
     make_tree(tmp_path, {"file": b"f", "folder/inside": b"i"})
