@@ -30,18 +30,17 @@ struct line {
 	bool too_long;
 };
 
-/* Drops "." and empty components, in place. False if the path leads out. */
+/* Drops "." and empty components, in place; false, and as it was given, if the path leads out. */
 static bool normalise(struct line *line)
 {
-	if (line->bytes[0] == '/')
+	line->bytes[line->len] = '\0';
+	if (open_leads_out(line->bytes))
 		return false;
 	size_t kept = 0;
 	for (size_t i = 0, n; i < line->len; i += n + 1) {
 		const char *part = line->bytes + i;
 		const char *slash = memchr(part, '/', line->len - i);
 		n = slash ? (size_t)(slash - part) : line->len - i;
-		if (n == 2 && memcmp(part, "..", 2) == 0)
-			return false;
 		if (n == 0 || (n == 1 && *part == '.'))
 			continue;
 		if (kept)

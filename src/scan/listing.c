@@ -63,9 +63,12 @@ int listing_read(int fd, bool follow, struct names *ret)
 	}
 	int r = read_all(dir, follow, ret);
 	closedir(dir);
-	if (r < 0)
+	if (r < 0) {
 		names_clear(ret);
-	else
-		names_sort(ret);
-	return r;
+		return r;
+	}
+	/* A name that is removed and made again meanwhile may be listed twice. */
+	names_sort(ret);
+	names_unique(ret);
+	return 0;
 }

@@ -7,6 +7,6 @@
 #define LISTING_OTHER 'f' /* a file, or what only stat tells */
 
 /* Reads all names of the directory open for reading at fd (kept open, its position moves), "." and
- * ".." left out, into an empty ret. With follow, a link that leads to a directory is a directory.
- * 0 or -errno, then ret is empty. */
+ * ".." left out, each once, into an empty ret. With follow, a link that leads to a directory is a
+ * directory. 0 or -errno, then ret is empty. */
 int listing_read(int fd, bool follow, struct names *ret);

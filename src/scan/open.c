@@ -15,7 +15,7 @@
 #define O_PATH O_RDONLY
 #endif
 
-static bool leads_out(const char *path)
+bool open_leads_out(const char *path)
 {
 	if (*path == '/')
 		return true;
@@ -49,7 +49,7 @@ int open_beneath_by_components(int directory_fd, const char *relative, int flags
 		return -ENOENT;
 	if (len >= sizeof(path))
 		return -ENAMETOOLONG;
-	if (leads_out(relative))
+	if (open_leads_out(relative))
 		return -EXDEV;
 	memcpy(path, relative, len + 1);
 
@@ -77,7 +77,7 @@ int open_beneath(int directory_fd, const char *relative, int flags)
 		.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC),
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
-	if (leads_out(relative))
+	if (open_leads_out(relative))
 		return -EXDEV;
 	long fd = syscall(SYS_openat2, directory_fd, relative, &how, sizeof(how));
 	if (fd >= 0)

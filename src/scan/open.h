@@ -9,6 +9,8 @@
 int open_beneath(int directory_fd, const char *relative, int flags);
 /* The second way of open_beneath, by itself. */
 int open_beneath_by_components(int directory_fd, const char *relative, int flags);
+/* Whether a path is absolute or holds "..". Pure. */
+bool open_leads_out(const char *path);
 /* As open_beneath, but links are followed wherever they lead when follow is set. */
 int open_below(int directory_fd, const char *relative, int flags, bool follow);
 /* Whether -errno says that this process ran out of descriptors or memory: no fault of the file, so

@@ -49,6 +49,7 @@ static void test_lines(void)
 		{"/etc/passwd\n", "problem p//etc/passwd: " OUTSIDE "\n"},
 		{"../outside\n", "problem p/../outside: " OUTSIDE "\n"},
 		{"d/../a\n", "problem p/d/../a: " OUTSIDE "\n"},
+		{"./d//../a\n", "problem p/./d//../a: " OUTSIDE "\n"},
 		{"..\n", "problem p/..: " OUTSIDE "\n"},
 		{"missing\na\n", "file p/a\nproblem p/missing: " ABSENT "\n"},
 		{"a/b\n", "problem p/a/b: " ABSENT "\n"},
