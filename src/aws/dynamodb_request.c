@@ -165,8 +165,8 @@ enum outcome dynamodb_not_understood(int error, struct problem *ret_problem)
 
 static bool is_write(enum dynamodb_kind kind)
 {
-	return kind != DYNAMODB_GET && kind != DYNAMODB_GET_MANY && kind != DYNAMODB_QUERY &&
-	       kind != DYNAMODB_DESCRIBE_TABLE;
+	return kind == DYNAMODB_PUT || kind == DYNAMODB_UPDATE || kind == DYNAMODB_DELETE ||
+	       kind == DYNAMODB_CREATE_TABLE || kind == DYNAMODB_ENABLE_TTL;
 }
 
 static enum outcome send(struct dynamodb_conn *conn, enum dynamodb_kind kind,

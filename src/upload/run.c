@@ -115,8 +115,7 @@ static bool bucket_is_there(struct run *run, struct problem *problem)
 			run->options.bucket, quote(run->aws->s3_endpoint).text);
 	else if (o == OUTCOME_DENIED)
 		log_info("HeadBucket is refused (s3:ListBucket is missing): going on without");
-	return o == OUTCOME_OK || o == OUTCOME_DENIED ||
-	       (o != OUTCOME_ABSENT && o != OUTCOME_SETUP);
+	return o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
 }
 
 bool run_begin(struct run *run, struct store_conn *marks)

@@ -15,7 +15,6 @@
 struct run {
 	struct s3once_options
 		options; /* defaults filled in; what it points to is borrowed from the caller */
-	char text_bucket[256];
 	struct filter *filter;
 	struct object_rules *rules;
 	struct aws_settings *aws;
