@@ -230,7 +230,7 @@ static int set_checksum(struct aws_settings *settings, const struct sources *sou
 	names[CHECKSUMS] = "auto";
 	if (!error && given) {
 		config_look(&sources->config, &key, given, &error);
-		kind = checksum_named(given, strlen(given));
+		kind = (int)checksum_named(given, strlen(given));
 	} else if (!error) {
 		error = config_look_word(&sources->config, &key, names, &kind, sources->problem);
 	}

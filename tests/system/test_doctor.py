@@ -109,6 +109,19 @@ def test_conditions_as_other_servers_have_them(doctor, s3, bucket, behaves, find
         assert found["checksums"] == ("ok", "x-amz-checksum-crc32c is verified and kept by the server")
 
 
+@pytest.mark.parametrize("name, finding, words", [
+    ("sha256", "ok", "x-amz-checksum-sha256 is verified and kept by the server"),
+    ("crc64nvme", "ok", "x-amz-checksum-crc64nvme is verified and kept by the server"),
+    ("md5", "warning", "no x-amz-checksum- header is sent, as asked for (checksum, request_checksum_calculation); Content-MD5 is verified"),
+])
+def test_the_checksum_that_was_chosen(doctor, s3, bucket, name, finding, words):
+    with Proxy(s3, "s3", behaves="aws") as proxy:
+        run, found = doctor(f"s3://{bucket}", "--checksum", name, env={"AWS_ENDPOINT_URL_S3": proxy.endpoint})
+    assert run.code == 0 and not proxy.failures, run
+    assert found["checksums"][0] == finding and words in found["checksums"][1], found["checksums"]
+    assert found["proof"][0] == found["multipart"][0] == found["list parts"][0] == "ok"
+
+
 @pytest.mark.parametrize(
     ("denied", "check", "finding"),
     [
