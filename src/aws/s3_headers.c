@@ -25,7 +25,7 @@ struct s3_headers {
 	struct call_header headers[HEADERS_MAX];
 	size_t n_headers, n_access;
 	struct text tags, grants[4];
-	char key_md5[25];
+	char key_md5[S3_KEY_MD5_CHARS + 1];
 };
 
 int s3_headers_new(struct s3_headers **ret)
@@ -260,4 +260,9 @@ bool s3_headers_have_type(const struct s3_headers *headers)
 bool s3_headers_have_key(const struct s3_headers *headers)
 {
 	return headers->n_access > 0;
+}
+
+const char *s3_headers_key_md5(const struct s3_headers *headers)
+{
+	return headers ? headers->key_md5 : "";
 }

@@ -5,6 +5,8 @@
 #pragma once
 #include "aws/call.h"
 
+#define S3_KEY_MD5_CHARS 24
+
 /* Settings as they are collected, and the headers they were prepared to. May hold a key. */
 struct s3_headers;
 int s3_headers_new(struct s3_headers **ret); /* 0 or -ENOMEM */
@@ -34,3 +36,5 @@ size_t s3_headers_of(const struct s3_headers *headers, enum s3_header_scope scop
 /* Whether a content type was set; whether a key of the caller's own was (SSE-C). */
 bool s3_headers_have_type(const struct s3_headers *headers);
 bool s3_headers_have_key(const struct s3_headers *headers);
+/* The base64 of that key's MD5, as S3 tells it too; "" without one. NULL headers: "". Borrowed. */
+const char *s3_headers_key_md5(const struct s3_headers *headers);

@@ -136,6 +136,7 @@ static bool take_fields(const struct item *item, struct mark *mark)
 	       take_size(item, "size", &mark->done.size) &&
 	       take_number(item, "mtime", &mark->done.mtime_ns) &&
 	       take_size(item, "part", &mark->part_bytes) &&
+	       take_text(item, "upload_key", mark->upload_key, sizeof mark->upload_key) &&
 	       take_size(item, "upload_size", &mark->upload_size) &&
 	       take_number(item, "upload_mtime", &mark->upload_mtime_ns) &&
 	       take_number(item, "tries", &mark->tries) && take_number(item, "at", &mark->at_s);
@@ -211,6 +212,7 @@ static void unset_upload(struct changes *c)
 	unset(c, "upload");
 	unset(c, "part");
 	unset(c, "upload_sum");
+	unset(c, "upload_key");
 	unset(c, "upload_size");
 	unset(c, "upload_mtime");
 }
@@ -352,6 +354,10 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	set_text(&c, "upload", record->upload_id);
 	set_number(&c, "part", (int64_t)record->part_bytes);
 	set_text(&c, "upload_sum", checksum_kinds[record->checksum].name);
+	if (*record->key_md5)
+		set_text(&c, "upload_key", record->key_md5);
+	else
+		unset(&c, "upload_key");
 	set_number(&c, "upload_size", (int64_t)record->size);
 	set_number(&c, "upload_mtime", record->mtime_ns);
 	set_number(&c, "at", now_s(ref));

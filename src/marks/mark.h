@@ -39,7 +39,8 @@ struct mark {
 	char *upload_id;     /* of a claim or failure: an open multipart upload, or NULL */
 	uint64_t part_bytes; /* of that upload */
 	enum checksum upload_checksum; /* its algorithm; CHECKSUMS for one that is not ours */
-	uint64_t upload_size;          /* of the file that upload was begun for, and its mtime */
+	char upload_key[S3_KEY_MD5_CHARS + 1]; /* the MD5 of the caller's key (SSE-C), or "" */
+	uint64_t upload_size; /* of the file that upload was begun for, and its mtime */
 	int64_t upload_mtime_ns;
 	char *source; /* "host:directory" that wrote the mark last, or NULL */
 	int64_t tries;
@@ -108,6 +109,7 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *seen, struct cla
 struct upload_record {
 	const char *upload_id, *before;
 	enum checksum checksum;
+	const char *key_md5; /* as s3_headers_key_md5 has it */
 	uint64_t part_bytes, size;
 	int64_t mtime_ns;
 };

@@ -108,6 +108,7 @@ static void adopt_claim(struct file *file)
 	file->upload_is_open = file->upload_id != NULL;
 	file->upload_part_bytes = before->part_bytes;
 	file->upload_checksum = before->upload_checksum;
+	memcpy(file->upload_key, before->upload_key, sizeof file->upload_key);
 	file->upload_size = before->upload_size;
 	file->upload_mtime_ns = before->upload_mtime_ns;
 }

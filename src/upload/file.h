@@ -30,6 +30,7 @@ struct file {
 	char *upload_id;         /* as the mark has it, or NULL */
 	bool upload_is_open;     /* as far as we know; else a new one takes its place in the mark */
 	enum checksum upload_checksum;           /* what it was begun with */
+	char upload_key[S3_KEY_MD5_CHARS + 1];   /* as the mark has it */
 	uint64_t upload_part_bytes, upload_size; /* likewise */
 	int64_t upload_mtime_ns;
 	unsigned restarts;

@@ -6,6 +6,7 @@
 #include "upload/worker.h"
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,12 +91,14 @@ static enum step upload_is_gone(struct worker *worker, struct file *file)
 	return file_fail(worker, file, &problem);
 }
 
-/* Whether the recorded upload was begun for this very version of the file. */
+/* Whether the recorded upload was begun for this very version of the file, with this very key: with
+ * another the server refuses parts, or completes what the caller cannot read. */
 static bool fits(const struct file *file, struct plan *ret)
 {
 	return file->upload_is_open && file->upload_checksum != CHECKSUMS &&
 	       file->upload_size == file->state.size &&
 	       file->upload_mtime_ns == file->state.mtime_ns &&
+	       !strcmp(file->upload_key, s3_headers_key_md5(file->target.headers)) &&
 	       !plan_resume(file->state.size, file->upload_part_bytes, ret);
 }
 
@@ -131,6 +134,7 @@ static enum step record(struct worker *worker, struct file *file, char *upload_i
 		.upload_id = upload_id,
 		.before = file->upload_id,
 		.checksum = s3_checksum(worker->run->s3),
+		.key_md5 = s3_headers_key_md5(file->target.headers),
 		.part_bytes = file->plan.part_bytes,
 		.size = file->state.size,
 		.mtime_ns = file->state.mtime_ns,
@@ -141,6 +145,7 @@ static enum step record(struct worker *worker, struct file *file, char *upload_i
 		file->upload_id = upload_id;
 		file->upload_is_open = true;
 		file->upload_checksum = entry.checksum;
+		snprintf(file->upload_key, sizeof file->upload_key, "%s", entry.key_md5);
 		file->upload_size = entry.size;
 		file->upload_mtime_ns = entry.mtime_ns;
 		file->upload_part_bytes = entry.part_bytes;

@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from tests.faults import faults
 from tests.faults.proxy import Proxy
 from tests.servers.rgw import KMS_KEY
 from tests.system.harness import MIB, REPOSITORY, make_tree
@@ -265,6 +266,28 @@ def test_customer_key_is_kept_to(s3once, rgw, bucket, tmp_path, form):
     s3once.environment["S3ONCE_MARKS"] = f"sqlite:{tmp_path}/other.db"
     run = push(s3once, tree, bucket, "--sse-c-key-file", key, code=0 if form == "bytes" else 1)
     assert counts(run) == ({"adopted": 2} if form == "bytes" else {"failed": 2}), run
+
+
+@pytest.mark.parametrize("then", [bytes(32), None], ids=["another key", "no key"])
+def test_upload_goes_on_with_its_own_key_only(s3once, rgw, bucket, tmp_path, then):
+    """Begun with one key and broken off before it was completed, it is begun anew with what is given now."""
+    tree = make_tree(tmp_path / "tree", {"large": 11 * MIB})
+    key = tmp_path / "key"
+    key.write_bytes(KEY)
+    options = ["--part-size", "5MiB", "--sse-c-key-file", key]
+    with Proxy(rgw, "s3", tmp_path / "proxy", tls=True) as proxy:
+        s3once.environment |= {"AWS_ENDPOINT_URL_S3": proxy.endpoint, "AWS_CA_BUNDLE": str(proxy.ca)}
+        proxy.add(faults.answer(403, "AccessDenied"), "CompleteMultipartUpload", times=None)
+        run = push(s3once, tree, bucket, *options, code=3)
+        (begun,) = rgw.uploads(bucket)
+        push(s3once, tree, bucket, *options, code=3)
+        assert [*rgw.uploads(bucket)] == [begun], "the same key goes on with it"
+        proxy.clear()
+        key.write_bytes(then or b"")
+        push(s3once, tree, bucket, *options[: 4 if then else 2])
+    ssec = {"SSECustomerKey": then, "SSECustomerAlgorithm": "AES256"} if then else {}
+    found = rgw.make_client(rgw.tls_endpoint).get_object(Bucket=bucket, Key="large", **ssec)
+    assert found["Body"].read() == (tree / "large").read_bytes() and not rgw.uploads(bucket)
 
 
 @pytest.mark.parametrize("s3", ["swift"], indirect=True)

@@ -91,6 +91,7 @@ static void test_life(struct store_conn *conn)
 
 	const struct upload_record record = {.upload_id = "up",
 		.checksum = CHECKSUM_SHA256,
+		.key_md5 = "bWQ1",
 		.part_bytes = 8,
 		.size = 5,
 		.mtime_ns = 7};
@@ -99,6 +100,7 @@ static void test_life(struct store_conn *conn)
 	mark_clear(&seen);
 	seen = present(&a);
 	CHECK_STRING(seen.upload_id, "up");
+	CHECK_STRING(seen.upload_key, "bWQ1");
 
 	/* Taken over: the upload id stays, the first owner is fenced. */
 	CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_OK);
