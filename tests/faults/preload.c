@@ -5,10 +5,13 @@
  * S3ONCE_TEST_READ=eio|short|zero, S3ONCE_TEST_READ_PATH=TEXT,
  * S3ONCE_TEST_READ_FROM=N: from the Nth pread on (from 1), of files with TEXT in their path, fails
  * with EIO, gives at most 3 bytes fewer than half, or says that the file has ended.
- * S3ONCE_TEST_FSTATFS=NUMBER: every file system says that it is of this type. */
+ * S3ONCE_TEST_FSTATFS=NUMBER: every file system says that it is of this type.
+ * S3ONCE_TEST_SLOW_OPEN=TEXT: to open a file with TEXT in its path for reading takes up to 20 ms.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -129,4 +132,22 @@ PUBLIC ssize_t pread64(int fd, void *buf, size_t n, off_t offset)
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "pread64");
 	return misread(real, fd, buf, n, offset);
+}
+
+PUBLIC int open64(const char *path, int flags, ...)
+{
+	static int (*real)(const char *, int, ...);
+	const char *slow = getenv("S3ONCE_TEST_SLOW_OPEN");
+	struct timespec now;
+	va_list more;
+	va_start(more, flags);
+	const bool makes = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+	const mode_t mode = makes ? (mode_t)va_arg(more, unsigned) : 0;
+	va_end(more);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "open64");
+	if (slow && (flags & O_ACCMODE) == O_RDONLY && strstr(path, slow) &&
+		!clock_gettime(CLOCK_MONOTONIC, &now))
+		usleep((useconds_t)now.tv_nsec / 1000 % 20000);
+	return real(path, flags, mode);
 }
