@@ -135,6 +135,7 @@ static struct verdict send_signed(struct run *run)
 	run->signed_s = built.signed_s;
 	error = send_once(run, &built);
 	run->name_is_unknown = error == -ENOENT;
+	run->maybe_applied |= run->call->is_write && run->reply->is_resent;
 	run->new_connection = !error && run->reply->status >= 500;
 	struct verdict verdict = judge(run, error);
 	if (error)

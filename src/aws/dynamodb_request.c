@@ -191,7 +191,11 @@ static enum outcome send(struct dynamodb_conn *conn, enum dynamodb_kind kind,
 	};
 	if (limits)
 		call.limits = *limits;
-	return call_perform(conn->service, &call, ret_reply, NULL, ret_problem);
+	bool retried = false;
+	enum outcome outcome = call_perform(conn->service, &call, ret_reply, &retried, ret_problem);
+	if (retried && call.limits.maybe_applied)
+		*call.limits.maybe_applied = true;
+	return outcome;
 }
 
 enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kind,

@@ -40,6 +40,7 @@ struct exchange {
 	uint64_t active_ns;              /* when a byte last went either way */
 	curl_off_t uploaded, downloaded; /* then */
 	bool headers_ended;
+	bool is_sent;
 	bool is_resent; /* an earlier connection took the request, perhaps all of it */
 	int error;      /* why a callback ended it, or 0 */
 };
@@ -164,6 +165,15 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_OK;
 }
 
+/* Before each time that the request goes out. */
+static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port)
+{
+	struct exchange *exchange = arg;
+	exchange->is_resent = exchange->is_resent || exchange->is_sent;
+	exchange->is_sent = true;
+	return CURL_PREREQFUNC_OK;
+}
+
 /* Nonzero ends the request. curl calls it at every progress and about once a second. */
 static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, curl_off_t total_up,
 	curl_off_t uploaded)
@@ -223,6 +233,7 @@ static void set_up(struct http *http)
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_reply_body);
 	curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_read);
 	curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, on_seek);
+	curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_send);
 }
 
 int http_new(struct http_shared *shared, struct http **ret)
@@ -308,6 +319,7 @@ static CURLcode transfer(
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
 	curl_easy_setopt(curl, CURLOPT_READDATA, exchange);
 	curl_easy_setopt(curl, CURLOPT_SEEKDATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
 	set_body(curl, request->method, &request->body);
 	exchange->http->error_text[0] = 0;
 	exchange->http->socket_error = 0;
@@ -338,6 +350,7 @@ int http_perform(struct http *http, const struct http_request *request,
 	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
 	ret_reply->sent_bytes = (uint64_t)sent;
 	ret_reply->status = (int)status;
+	ret_reply->is_resent = exchange.is_resent;
 	if (code == CURLE_OK && !error) {
 		if (exchange.headers_ended && !ret_reply->headers.error)
 			return 0;

@@ -20,6 +20,7 @@ void http_reply_begin(struct http_reply *reply, size_t max_bytes)
 	text_reserve(&reply->headers, HEADERS_USUAL_BYTES);
 	reply->status = 0;
 	reply->sent_bytes = 0;
+	reply->is_resent = false;
 }
 
 void http_reply_clear(struct http_reply *reply)

@@ -124,9 +124,28 @@ static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 	return -ESTALE;
 }
 
-int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
+/* OK also if another has it since we let it go by a try whose reply was lost. */
+static enum outcome give(struct s3once_lock *lock, struct store_conn *conn, uint64_t deadline_ns,
+	struct item *ret_present, struct problem *ret_problem)
 {
 	struct lock_key key;
+	bool maybe_applied = false;
+	lock_key_of(lock->locks, lock->key, lock->sort, lock->slot, &key);
+	struct lock_giving giving = {.locks = lock->locks, .key = key.key, .id = lock->id};
+	giving.version = lease_row_version(lock->lease, &giving.or_version);
+	const struct call_limits limits = {
+		.deadline_ns = deadline_ns, .maybe_applied = &maybe_applied};
+	/* A lock that was resumed has no lease that is known; its row was ours a moment ago. */
+	const uint64_t ends_ns = lease_ends_ns(lock->lease);
+	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
+	enum outcome o = lock_row_give(conn, &giving, &limits, ret_present, ret_problem);
+	if (is_ours && (maybe_applied || outcome_is_ambiguous(o)))
+		atomic_store(&lock->let_go, true);
+	return o == OUTCOME_REFUSED && atomic_load(&lock->let_go) ? OUTCOME_OK : o;
+}
+
+int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
+{
 	struct item present = {0};
 	struct problem problem = {0};
 	atomic_store(&lock->given_up, true);
@@ -139,11 +158,7 @@ int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_l
 	struct store_conn *conn = lock_conn_get(lock->locks);
 	if (!conn)
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	lock_key_of(lock->locks, lock->key, lock->sort, lock->slot, &key);
-	struct lock_giving giving = {.locks = lock->locks, .key = key.key, .id = lock->id};
-	giving.version = lease_row_version(lock->lease, &giving.or_version);
-	const struct call_limits limits = {.deadline_ns = deadline_ns};
-	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
+	enum outcome o = give(lock, conn, deadline_ns, &present, &problem);
 	lock_conn_put(lock->locks, conn);
 	int r = 0;
 	if (o == OUTCOME_REFUSED) {

@@ -70,6 +70,7 @@ struct s3once_lock {
 	unsigned slot;
 	struct lease *lease;
 	atomic_bool given_up; /* released, or about to be */
+	atomic_bool let_go;   /* while it was ours, a release was sent that may have been applied */
 	atomic_bool settled;  /* nothing of it is left in the table that a release could change */
 	enum s3once_lock_tokens tokens;
 	uint64_t token;

@@ -89,6 +89,36 @@ def test_trap_1_release_by_mark_applied_reply_lost(s3once, wire, locks, fault):
     assert run_through(s3once, "--release-by", "mark", script="true").code == 0
 
 
+@pytest.mark.parametrize("loses", ["reset", "hang"])
+@pytest.mark.parametrize("way", ["delete", "mark"])
+def test_trap_1_release_applied_reply_lost_and_taken_by_another(s3once, wire, locks, way, loses):
+    """We had let go: no loss, for `lock run` as for a handle. A row that was another's before we let go is one."""
+
+    async def let_go(x, rule):
+        await x.forward()
+        locks.put("k", FOREIGN)
+        x.fire(rule)
+        if loses == "hang":
+            await faults.wait_for_client(x, rule)
+        x.reset()
+
+    def given(record):
+        return way == "delete" or record.operation.sets.get("isReleased")
+
+    options = ["--release-by", way]
+    kind = "DeleteItem" if way == "delete" else "UpdateItem"
+    rule = wire.add(let_go, kind, where=given)
+    run = run_through(s3once, *options, script="true")
+    assert rule.fired == 1 and run.code == 0 and locks.row("k") == FOREIGN, run
+    locks.delete("k")
+    handle = s3once("lock", "acquire", *options, "--lease", "20s", "k").out.strip()
+    rule = wire.add(let_go, kind, where=given)
+    run = s3once("lock", "release", *options, handle)
+    assert rule.fired == 1 and run.code == 0 and locks.row("k") == FOREIGN, run
+    run = s3once("lock", "release", *options, handle)
+    assert run.code == 5 and "held by x" in run.err, run
+
+
 @EVERY_PHASE
 @pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
 def test_trap_2_an_error_is_never_taken_for_locked(s3once, wire, locks, phase, code):

@@ -193,11 +193,13 @@ static void test_silent_resend(void)
 	struct http_reply reply = {0};
 	struct source source = {.bytes = "again", .n = 5};
 	CHECK_INT(perform((struct http_request){.url = server.url}, &reply, NULL), 0);
+	CHECK(!reply.is_resent);
 	CHECK_INT(perform(
 			  (struct http_request){
 				  .method = "PUT", .url = server.url, .body = body_of(&source, 5)},
 			  &reply, NULL),
 		0);
+	CHECK(reply.is_resent);
 	http_reply_clear(&reply);
 	script_stop(&server);
 	CHECK_INT(server.n_requests, 3);
