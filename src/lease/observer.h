@@ -1,5 +1,8 @@
-/* The other side of a lease: how long a session's version has not changed, by our own elapsed time.
- * Kept on disk between runs of one boot, so that short-lived runs do not start the wait anew. */
+/* The other side of a lease: how long a row's version has not changed, by our own elapsed time.
+ * Kept on disk between runs of one boot, so that short-lived runs do not start the wait anew.
+ *
+ * What follows from it takes the whole row: whether a session is over is judged in
+ * marks/session_others.c, whether a lock may be taken over in lock/lock_acquire.c. */
 #pragma once
 #include "base/random.h"
 #include <stdbool.h>
@@ -8,14 +11,14 @@
 #define OBSERVATIONS_MAX 256 /* sessions remembered; the oldest give way */
 
 struct observation {
-	char session[ID_CHARS + 1];
+	char session[ID_CHARS + 1]; /* or what names a lock's row */
 	char version[ID_CHARS + 1];
 	uint64_t since_ns; /* clock_boot_ns() after the reply that first showed this version */
 	uint64_t asked_ns; /* when the store was last asked; not kept on disk */
 	bool over;         /* ended for good: never asked again */
 };
 
-/* Not thread-safe: session.c holds its lock. */
+/* Not thread-safe: whoever has it holds a lock of its own. */
 struct observer {
 	struct observation list[OBSERVATIONS_MAX];
 	unsigned n;

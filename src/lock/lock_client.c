@@ -91,7 +91,7 @@ static int understand(struct s3once_locks *locks, const struct s3once_locks_opti
 	if (!locks->dialect)
 		return lock_error(ret, -EINVAL, "there is no dialect %d", (int)o->dialect);
 	if (is_table ? !place[9] || strlen(place + 9) > 255
-		     : strncmp(place, "sqlite:", 7) && strcmp(place, "local"))
+		     : (strncmp(place, "sqlite:", 7) || !place[7]) && strcmp(place, "local"))
 		return lock_error(ret, -EINVAL,
 			"'%s': locks are in dynamodb:TABLE, sqlite:PATH or local",
 			quote(place).text);
@@ -122,6 +122,8 @@ static int make_directory(struct s3once_locks *locks, const char *observations)
 		return -ENAMETOOLONG;
 	if (*path && mkdir(path, 0700) && errno != EEXIST)
 		*path = 0;
+	if (*path)
+		lock_observe_sweep(locks);
 	return 0;
 }
 

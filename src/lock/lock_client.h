@@ -146,5 +146,8 @@ bool lock_version_is_of(const char *version, const char *id);
 /* Notes what a reply that arrived at now_ns showed of a row; how long it has not changed, in ns. */
 uint64_t lock_observe(
 	struct s3once_locks *locks, struct item_key key, const char *version, uint64_t now_ns);
+/* Once a day, removes kept observations that are a month old, so that they do not grow without end.
+ */
+void lock_observe_sweep(const struct s3once_locks *locks);
 /* The row is ours, or gone: nothing is to be remembered of it. */
 void lock_unobserve(struct s3once_locks *locks, struct item_key key);

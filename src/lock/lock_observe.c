@@ -2,9 +2,18 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "lock/lock_client.h"
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define DAY_S        (24 * 3600)
+#define OLD_S        (30 * DAY_S) /* whoever looks once a week has still taken it over */
+#define SWEPT        "swept"      /* the file whose time says when the folder was swept */
+#define NAME_LETTERS "0123456789abcdef"
 
 /* A name that an observation can have for anything: half a SHA-256. Of n strings, each with its
  * end. */
@@ -87,4 +96,37 @@ void lock_unobserve(struct s3once_locks *locks, struct item_key key)
 		file_of(locks, row, path, sizeof path);
 		unlink(path);
 	}
+}
+
+/* By the wall clock: at worst one that was of use is gone, and somebody waits anew. */
+static void remove_if_old(int folder, const char *name, time_t now)
+{
+	struct stat st;
+	const size_t n = strspn(name, NAME_LETTERS);
+	/* Also what was to become one, of a process that was killed: "NAME.PID". */
+	if (n == ID_CHARS && (!name[n] || name[n] == '.') &&
+		!fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+		now - st.st_mtime > OLD_S)
+		unlinkat(folder, name, 0);
+}
+
+void lock_observe_sweep(const struct s3once_locks *locks)
+{
+	struct stat st;
+	const time_t now = time(NULL);
+	DIR *folder = opendir(locks->observations);
+	if (!folder)
+		return;
+	const int fd = dirfd(folder);
+	const bool is_swept = !fstatat(fd, SWEPT, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime <= now &&
+			      now - st.st_mtime < DAY_S;
+	const int mark =
+		is_swept ? -1
+			 : openat(fd, SWEPT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (mark >= 0 && !futimens(mark, NULL))
+		for (const struct dirent *entry; (entry = readdir(folder));)
+			remove_if_old(fd, entry->d_name, now);
+	if (mark >= 0)
+		close(mark);
+	closedir(folder);
 }

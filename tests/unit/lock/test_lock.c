@@ -5,9 +5,13 @@
 #include "lease/observer.h"
 #include "s3once/lock.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 static struct s3once_locks *open_locks(const struct s3once_locks_options *more)
 {
@@ -243,10 +247,45 @@ static void test_an_empty_version_is_seen_first(void)
 	CHECK_INT(observer_note(&fresh, "", 150), 10);
 }
 
+#define OLD "swept/0123456789abcdef0123456789abcde" /* and one letter: a row's name */
+
+static void write_old(const char *path, time_t age_s)
+{
+	const time_t then = time(NULL) - age_s;
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && !futimens(fd, (struct timespec[]){{then, 0}, {then, 0}}));
+	close(fd);
+}
+
+/* What is kept of locks that nobody has asked for any more goes, once a day; nothing else does. */
+static void test_old_observations_are_removed(void)
+{
+	const time_t day_s = 24 * 3600;
+	static const char *const kept[] = {OLD "2", "swept/notes", OLD "2x", OLD "4"};
+	const struct s3once_locks_options options = {.observations = "swept"};
+	s3once_locks_free(open_locks(&options));
+	write_old("swept/swept", 2 * day_s);
+	write_old(OLD "0", 31 * day_s);
+	write_old(OLD "1.77", 31 * day_s);
+	write_old(OLD "2", 29 * day_s);
+	write_old(OLD "2x", 31 * day_s);
+	write_old("swept/notes", 31 * day_s);
+	s3once_locks_free(open_locks(&options));
+	CHECK(access(OLD "0", F_OK) && access(OLD "1.77", F_OK));
+	write_old(OLD "4", 31 * day_s);
+	s3once_locks_free(open_locks(&options));
+	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+		CHECK_INT(access(kept[i], F_OK), 0);
+	write_old("swept/swept", -day_s); /* the clock was ahead then */
+	s3once_locks_free(open_locks(&options));
+	CHECK(access(OLD "4", F_OK));
+}
+
 struct found {
 	unsigned n;
 	char version[100];
 	int held;
+	uint64_t lease_ms;
 };
 
 static int note(void *arg, const struct s3once_lock_info *info)
@@ -254,6 +293,7 @@ static int note(void *arg, const struct s3once_lock_info *info)
 	struct found *found = arg;
 	found->n++;
 	found->held = info->held;
+	found->lease_ms = info->lease_ms;
 	snprintf(found->version, sizeof found->version, "%s", info->version);
 	return 0;
 }
@@ -271,6 +311,7 @@ static void test_look_and_break(void)
 	CHECK_INT(found.n, 2);
 	CHECK_INT(s3once_lock_get(a, "list/2", NULL, note, &found, &error), 0);
 	CHECK(found.held);
+	CHECK_INT(found.lease_ms, 20000); /* unless one is asked for */
 	CHECK_INT(s3once_lock_break(a, "list/2", NULL, "other", &error), -EAGAIN);
 	CHECK_INT(s3once_lock_break(a, "list/2", NULL, found.version, &error), 0);
 	CHECK_INT(s3once_lock_get(a, "list/2", NULL, note, &found, &error), 0);
@@ -342,6 +383,7 @@ int main(void)
 	test_handles_and_observations();
 	test_seen_by_another_just_now();
 	test_an_empty_version_is_seen_first();
+	test_old_observations_are_removed();
 	test_look_and_break();
 	test_refused();
 	test_close_ends_waits();
