@@ -60,7 +60,8 @@ static int run(const struct lock_command *which, int argc, char **argv)
 		return S3ONCE_EXIT_OK;
 	}
 	if (n >= 0 && (n < which->least || (which->most >= 0 && n > which->most)))
-		problem_set(&problem, "usage: s3once %s [OPTIONS] %s", name, which->operands);
+		problem_set(&problem, "usage: s3once %s [OPTIONS]%s%s", name,
+			*which->operands ? " " : "", which->operands);
 	if (problem.text[0])
 		return command_fail(name, S3ONCE_EXIT_USAGE, &problem);
 	return which->run(&options, n, argv);

@@ -161,7 +161,7 @@ static int init(const struct lock_options *options, int n, char **operands)
 	}
 	for (int i = 0; i < n; i++) {
 		char *equals = strchr(operands[i], '=');
-		if (!equals) {
+		if (!equals || equals == operands[i]) {
 			log_error("lock init: '%s': a tag is NAME=VALUE", quote(operands[i]).text);
 			return S3ONCE_EXIT_USAGE;
 		}

@@ -1,6 +1,7 @@
 /* `s3once lock run`: a command that runs while a lock is held, and never longer. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/problem.h"
 #include "base/text.h"
 #include "cli/json.h"
 #include "cli/lock.h"
@@ -19,6 +20,7 @@
 #define KILL_AFTER_MS   5000
 #define RELEASE_MOST_MS 10000
 #define STOPPED(signal) (128 + (signal))
+#define NO_DESCRIPTORS  "out of descriptors: raise ulimit -n"
 
 static const int forwarded[] = {
 	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
@@ -68,7 +70,8 @@ static int wait_for_lock(struct run *run)
 	int signal = 0;
 	run->acquired_fd = eventfd(0, EFD_CLOEXEC);
 	if (run->acquired_fd < 0 || pthread_create(&thread, NULL, acquire, run)) {
-		log_error("lock run: no thread to wait with");
+		log_error(
+			"lock run: %s", run->acquired_fd < 0 ? NO_DESCRIPTORS : PROBLEM_NO_THREAD);
 		return S3ONCE_EXIT_SETUP;
 	}
 	struct pollfd fds[] = {
@@ -78,6 +81,8 @@ static int wait_for_lock(struct run *run)
 		if (ends_a_wait(got)) {
 			signal = got;
 			s3once_locks_close(run->locks, 0, RELEASE_MOST_MS, NULL);
+		} else if (got == SIGTSTP) {
+			kill(getpid(), SIGSTOP);
 		}
 	}
 	pthread_join(thread, NULL);
@@ -248,7 +253,11 @@ static int run_command(const struct lock_options *options, int n, char **operand
 	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &taken, &run.before);
 	run.signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
-	int code = run.signals < 0 ? S3ONCE_EXIT_SETUP : lock_open(options, 0, &run.locks);
+	int code = S3ONCE_EXIT_SETUP;
+	if (run.signals < 0)
+		log_error("lock run: " NO_DESCRIPTORS);
+	else
+		code = lock_open(options, 0, &run.locks);
 	if (!code)
 		code = hold(&run);
 	s3once_locks_free(run.locks);

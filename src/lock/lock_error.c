@@ -19,7 +19,11 @@ int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 
 int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *problem)
 {
-	lock_error(ret, r, "%s", problem->text);
+	const bool has_other_keys = strstr(problem->text, "does not match the schema");
+	lock_error(ret, r, "%s%s", problem->text,
+		has_other_keys ? ": the table's keys are not those of this dialect, or have other "
+				 "names: say which it has"
+			       : "");
 	if (ret) {
 		snprintf(ret->code, sizeof ret->code, "%s", problem->code);
 		snprintf(ret->request_id, sizeof ret->request_id, "%s", problem->request_id);
@@ -59,7 +63,7 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 		locks->is_sqlite || (locks->table.sk_name && !locks->dialect->sk_is_slot);
 	if (has_sort && !takes_sort)
 		return lock_error(ret, -EINVAL, "the rows of this table have no sort key of locks");
-	if (!has_sort && takes_sort && !locks->is_sqlite && !locks->dialect->sk_default)
+	if (!has_sort && takes_sort && !locks->is_sqlite && (sort || !locks->dialect->sk_default))
 		return lock_error(ret, -EINVAL, "a lock of this table needs a sort key");
 	return 0;
 }

@@ -97,9 +97,14 @@ static int find_version(struct s3once_lock *lock, char ret_version[static LEASE_
 	int r = 0;
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 		r = lock_failed(ret, -EIO, &problem);
-	else if (row.state != ROW_FREE && lock_version_is_of(row.version, lock->id))
+	else if (row.state == ROW_HELD && lock_version_is_of(row.version, lock->id))
 		snprintf(ret_version, LEASE_VERSION_MAX, "%s", row.version);
-	else if (item_is_empty(&item) || row.state == ROW_FREE)
+	else if (lock_version_is_of(row.version, lock->id) && row.state == ROW_UNREADABLE)
+		r = lock_error(ret, -EINVAL, "its row is not of this dialect: %s", row.why);
+	else if (item_is_empty(&item))
+		r = lock_error(ret, -ESTALE,
+			"it has no row here: the lock was released, or is kept in another place");
+	else if (row.state == ROW_FREE)
 		r = lock_error(ret, -ESTALE, "the lock was released");
 	else
 		r = lock_held(ret, -ESTALE, &row);

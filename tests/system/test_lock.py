@@ -118,7 +118,8 @@ def test_usage(s3once, local):
     for argv in (["run", "k"], ["run"], ["acquire", "k"], ["status"], ["release"], ["renew", "x", "y"], ["no"], [],
                  ["run", "--lease", "10ms", "k", "--", "true"], ["status", "--dialect", "perl", "k"],
                  ["status", "--dialect", "go", "k"], ["release", "nonsense"], ["status", ""],
-                 ["acquire", "--lease", "1m", "--release-by", "delete", "--tokens", "row", "k"]):
+                 ["acquire", "--lease", "1m", "--release-by", "delete", "--tokens", "row", "k"],
+                 ["status", "--locks", "sqlite:", "k"], ["init", "=x"]):
         run = s3once("lock", *argv)
         assert run.code == 2 and run.err, run
     assert s3once("lock", "status", "--locks", "dynamodb:nowhere", "k", env={"AWS_MAX_ATTEMPTS": "1"}).code == 3
@@ -177,6 +178,20 @@ def test_a_signal_ends_the_wait(s3once, local, tmp_path):
     assert waiting.wait().code == 130
     os.kill(holder.pid, signal.SIGTERM)
     assert holder.wait().code == 128 + signal.SIGTERM
+
+
+def test_a_wait_can_be_stopped_and_goes_on(s3once, local, tmp_path):
+    """Ctrl-Z while the lock is another's."""
+    holder, _ = start_holder(s3once, tmp_path)
+    waiting = s3once.start("lock", "run", "k", "--", "echo", "got it")
+    wait_until(lambda: blocks(waiting.pid, signal.SIGTSTP), 10, "the wait to begin")
+    os.kill(waiting.pid, signal.SIGTSTP)
+    wait_until(lambda: state_of(waiting.pid) == "T", 10, "the stop")
+    os.kill(holder.pid, signal.SIGTERM)
+    assert holder.wait().code == 128 + signal.SIGTERM
+    os.kill(waiting.pid, signal.SIGCONT)
+    result = waiting.wait(30)
+    assert (result.code, result.out) == (0, "got it\n")
 
 
 def test_kill_9_of_the_holder_ends_the_command(s3once, local, tmp_path):
@@ -272,10 +287,35 @@ def test_a_handle_that_cannot_be_printed_is_no_lock(s3once, local):
         assert s3once("lock", "status", "k").code == 0
 
 
+def test_what_cannot_be_printed_is_said(s3once, local):
+    """Whatever errno holds when the program ends."""
+    for words in (["run", "--json", "k", "--", "true"], ["list", "--json"], ["status", "k"]):
+        command = shlex.join([str(s3once.binary()), "lock", *words])
+        done = subprocess.run(["sh", "-c", f"{command} >/dev/full"], env=s3once.environment, capture_output=True, timeout=60)
+        assert done.returncode == 1 and b"cannot write to standard output" in done.stderr and b"ioctl" not in done.stderr
+
+
+def test_too_few_descriptors_are_told(s3once, local):
+    command = shlex.join([str(s3once.binary()), "lock", "run", "k", "--", "true"])
+    codes = []
+    for n in range(5, 20, 2):
+        done = subprocess.run(["sh", "-c", f"ulimit -n {n}; exec {command}"], env=s3once.environment, capture_output=True, timeout=60)
+        assert done.returncode == 0 or (done.returncode == 3 and done.stderr), (n, done)
+        codes.append(done.returncode)
+    assert codes[0] == 3 and codes == sorted(codes, reverse=True)
+
+
 def test_a_key_may_begin_with_a_dash(s3once, local):
     run = s3once("lock", "run", "--", "-k", "--", "sh", "-c", 'echo "$S3ONCE_LOCK_KEY"')
     assert (run.code, run.out) == (0, "-k\n")
     assert s3once("lock", "run", "--", "-k", "--").code == 2
+
+
+def blocks(pid, number):
+    """Whether a process, by its first thread, blocks a signal."""
+    with open(f"/proc/{pid}/status") as file:
+        mask = next(line for line in file if line.startswith("SigBlk:"))
+    return int(mask.split()[1], 16) >> (number - 1) & 1
 
 
 def state_of(pid):

@@ -11,9 +11,8 @@ from tests.system.locking import Foreign, Probe, Table
 ROW = ["--release-by", "mark", "--tokens", "row"]
 
 
-@pytest.fixture(params=["dynoxide"])
-def wire(request, s3once, table):
-    dynamodb = request.getfixturevalue(request.param)
+@pytest.fixture
+def wire(dynamodb, s3once, table):
     locks = Table(dynamodb, s3once, table, "java")
     with Proxy(dynamodb, "dynamodb") as proxy:
         proxy.locks = locks
@@ -71,6 +70,14 @@ def measure(wire, s3once, folder):
     return {step: tuple(count) for step, count in found.items()}
 
 
+@pytest.mark.parametrize("dynamodb", ["dynalite"], indirect=True)
+def test_a_refusal_without_the_row_costs_a_read(wire, s3once):
+    """From a server that does not return the row with a refusal."""
+    assert cost(wire, s3once, "acquire", "--lease", "20s", "--tokens", "none", "k")[:2] == (1, 0)
+    assert cost(wire, s3once, "acquire", "--lease", "20s", "--wait", "0", "--tokens", "none", "k", code=4)[:2] == (1, 1)
+
+
+@pytest.mark.parametrize("dynamodb", ["dynoxide"], indirect=True)
 def test_cost_is_what_the_docs_say(wire, s3once, tmp_path):
     text = (REPOSITORY / "docs" / "locks.md").read_text().split("## What it costs")[1].split("\n## ")[0]
     documented = {

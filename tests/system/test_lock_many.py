@@ -15,14 +15,18 @@ LOCKS, LEASE, PERIOD = (1000 if FULL else 300), 20, 5
 def test_many_locks_while_one_connection_in_ten_hangs(s3once, dynamodb, table, tmp_path):
     Table(dynamodb, s3once, table, "java")
     with Proxy(dynamodb, "dynamodb") as proxy:
+        fresh = itertools.count()  # heartbeats' connections: the first and every tenth hangs
+
+        def hangs_now(record):
+            return "ownerName" not in record.operation.sets and not record.reused and next(fresh) % 10 == 0
+
+        hangs = proxy.add(faults.hang, "UpdateItem", times=None, where=hangs_now)
         environment = {**s3once.environment, "AWS_ENDPOINT_URL_DYNAMODB": proxy.endpoint}
         argv = [BUILD / "tests" / "system" / "lock_many", f"dynamodb:{table}", str(LOCKS), str(LEASE)]
         with open(tmp_path / "out", "w") as out:
             many = subprocess.Popen(argv, env=environment, stdout=out)
         try:
             wait_until(lambda: "acquired" in (tmp_path / "out").read_text(), 60, "all locks")
-            fresh = itertools.count()  # the first and every tenth new connection
-            hangs = proxy.add(faults.hang, times=None, where=lambda record: not record.reused and next(fresh) % 10 == 0)
             time.sleep(PERIOD)  # each lock's first heartbeat comes earlier than a period, to spread them
             since = len(proxy.history)
             begun = time.monotonic()

@@ -286,6 +286,8 @@ def test_tables_are_made_with_the_keys_of_the_dialect(s3once, dynamodb, locks):
     assert again.code == 0 and "created" not in again.out
     other = s3once("lock", "init", "--dialect", "go", "--key-name", "another")
     assert other.code == 3 and "another" in other.err, other
+    wrong = s3once("lock", "status", "--key-name", "another", "k")
+    assert wrong.code == 3 and "keys are not those of this dialect" in wrong.err, wrong
 
 
 @SERVERS
@@ -300,6 +302,22 @@ def test_a_table_with_units_and_tags(request, s3once, dynamodb, table):
     arn = dynamodb.client.describe_table(TableName=table)["Table"]["TableArn"]
     tags = dynamodb.client.list_tags_of_resource(ResourceArn=arn)["Tags"]
     assert sorted((tag["Key"], tag["Value"]) for tag in tags) == [("team", "storage"), ("é", "a=b")]
+
+
+def test_a_handle_is_good_in_its_own_place_only(s3once, dynamodb, table, tmp_path):
+    """Taken for one of another dialect or place it changes nothing."""
+    locks = Table(dynamodb, s3once, table, "java")
+    handle = acquire(s3once, locks, lease="20s").out.strip()
+    before = locks.row("k")
+    for command in ("renew", "release"):
+        run = s3once("lock", command, "--dialect", "go", handle)
+        assert run.code == 2 and "dialect" in run.err, run
+        run = s3once("lock", command, "--dialect", "python", handle)
+        assert run.code == 2, run
+        run = s3once("lock", command, "--locks", f"sqlite:{tmp_path}/other.db", handle)
+        assert run.code == 5 and "another place" in run.err, run
+    assert locks.row("k") == before
+    assert s3once("lock", "release", handle).code == 0
 
 
 def test_sort_keys_are_locks_of_their_own(s3once, dynamodb, table):
