@@ -184,7 +184,8 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 	struct problem problem = {0};
 	bool is_open = marks_open(place, &doctor->services, &marks, &problem) == 0;
 	enum outcome outcome =
-		is_open ? settings_load(marks.conn, false, 0, &settings, &problem) : OUTCOME_SETUP;
+		is_open ? settings_load(marks.conn, false, 0, NULL, &settings, &problem)
+			: OUTCOME_SETUP;
 	if (outcome == OUTCOME_OK) {
 		doctor_find(doctor, FINDING_OK, what, "%s: %u shards, for %s",
 			quote(place->is_dynamodb ? place->table : place->path).text,

@@ -112,7 +112,7 @@ static int init_file(const struct init_options *options, const struct marks_plac
 	int code = S3ONCE_EXIT_OK;
 	if (marks_open(place, services, &marks, &problem) < 0 ||
 		settings_load(marks.conn, true, options->shards ? options->shards : SHARDS_DEFAULT,
-			&settings, &problem) != OUTCOME_OK)
+			NULL, &settings, &problem) != OUTCOME_OK)
 		code = command_fail("init", S3ONCE_EXIT_SETUP, &problem);
 	if (code == S3ONCE_EXIT_OK)
 		code = check_shards(options, &settings, "this file");

@@ -149,7 +149,7 @@ static bool is_there(const struct marks_place *place, struct problem *ret_proble
 static bool load_settings(struct open_marks *marks, const char *name, struct store_settings *ret,
 	struct problem *ret_problem)
 {
-	enum outcome o = settings_load(marks->conn, false, 0, ret, ret_problem);
+	enum outcome o = settings_load(marks->conn, false, 0, NULL, ret, ret_problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(
 			ret_problem, "%s was never set up: run s3once init --marks %s", name, name);

@@ -7,7 +7,6 @@
 _Static_assert(sizeof((struct store_settings *)0)->table_id == ID_CHARS + 1, "an id fits");
 
 static const struct item_key settings_key = {"settings", "-"};
-static const struct call_limits no_limits;
 
 static enum outcome damaged(struct problem *ret_problem)
 {
@@ -57,12 +56,12 @@ static int fresh_item(unsigned shards, struct item *ret)
 
 /* Whoever comes second is shown what the first one wrote, and uses that. */
 static enum outcome write_unless_there(struct store_conn *conn, const struct item *fresh,
-	struct store_settings *ret, struct problem *ret_problem)
+	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
 	const struct condition absent = {.name = "pk", .test = CONDITION_ABSENT};
 	struct item present = {0};
 	enum outcome outcome = conn->store->ops->put(
-		conn, settings_key, fresh, &absent, 1, &no_limits, &present, ret_problem);
+		conn, settings_key, fresh, &absent, 1, limits, &present, ret_problem);
 
 	if (outcome == OUTCOME_OK)
 		outcome = understand(fresh, ret, ret_problem);
@@ -72,8 +71,8 @@ static enum outcome write_unless_there(struct store_conn *conn, const struct ite
 	return outcome;
 }
 
-static enum outcome make(struct store_conn *conn, unsigned shards, struct store_settings *ret,
-	struct problem *ret_problem)
+static enum outcome make(struct store_conn *conn, unsigned shards, const struct call_limits *limits,
+	struct store_settings *ret, struct problem *ret_problem)
 {
 	struct item fresh = {0};
 	enum outcome outcome = OUTCOME_INVALID;
@@ -81,7 +80,7 @@ static enum outcome make(struct store_conn *conn, unsigned shards, struct store_
 	if (shards < 1 || shards > SHARDS_MAX)
 		problem_set(ret_problem, "%u shards: give 1 to %d", shards, SHARDS_MAX);
 	else if (fresh_item(shards, &fresh) == 0)
-		outcome = write_unless_there(conn, &fresh, ret, ret_problem);
+		outcome = write_unless_there(conn, &fresh, limits, ret, ret_problem);
 	else
 		outcome = OUTCOME_LOCAL;
 	if (outcome == OUTCOME_LOCAL)
@@ -115,16 +114,16 @@ static enum outcome never_set_up(struct problem *ret_problem)
 }
 
 enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
-	struct store_settings *ret, struct problem *ret_problem)
+	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
 	struct item item = {0};
 	enum outcome outcome =
-		conn->store->ops->get(conn, settings_key, true, &no_limits, &item, ret_problem);
+		conn->store->ops->get(conn, settings_key, true, limits, &item, ret_problem);
 
 	if (outcome == OUTCOME_OK)
 		outcome = understand(&item, ret, ret_problem);
 	else if (outcome == OUTCOME_ABSENT && create)
-		outcome = make(conn, shards, ret, ret_problem);
+		outcome = make(conn, shards, limits, ret, ret_problem);
 	else if (outcome == OUTCOME_ABSENT || is_table_missing(outcome, ret_problem))
 		outcome = never_set_up(ret_problem);
 	else if (is_other_shape(outcome, ret_problem))

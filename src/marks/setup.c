@@ -13,7 +13,7 @@ static enum outcome write_settings(const struct aws_settings *aws, struct http_s
 		if (r)
 			problem_set(ret_problem, "table %s: %s", setup->table, strerror(-r));
 		else
-			outcome = settings_load(conn, true, setup->shards, ret, ret_problem);
+			outcome = settings_load(conn, true, setup->shards, NULL, ret, ret_problem);
 	}
 	store_conn_free(conn);
 	store_close(store);

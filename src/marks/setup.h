@@ -14,9 +14,10 @@ struct store_settings {
 };
 
 /* Reads the settings item; writes it first if it is absent and `create` (then with `shards`).
- * Refuses another layout version. OUTCOME_ABSENT: the store was never set up. */
+ * Refuses another layout version. OUTCOME_ABSENT: the store was never set up. limits may be NULL.
+ */
 enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
-	struct store_settings *ret, struct problem *ret_problem);
+	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem);
 
 /* `s3once init`: creates the table, waits until it is ACTIVE (at most timeout_ms), turns TTL on for
  * "expires", writes the settings; safe to run again and by several at once. Refuses a table of

@@ -20,6 +20,12 @@ static int place_without_traces(struct marks_place *place)
 	return place->path ? 0 : -ENOMEM;
 }
 
+/* Nothing is under way yet that could be finished first. */
+static bool is_stopped(void *arg)
+{
+	return atomic_load(&((struct run *)arg)->stop) > 0;
+}
+
 static bool open_marks(struct s3once_push *push, struct problem *problem)
 {
 	struct run *run = &push->run;
@@ -38,8 +44,9 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		marks_place_clear(&place);
 		return false;
 	}
+	const struct call_limits limits = {.abandon = is_stopped, .abandon_arg = run};
 	enum outcome o = settings_load(
-		push->conn, !is_dynamodb, SHARDS_DEFAULT, &run->space.settings, problem);
+		push->conn, !is_dynamodb, SHARDS_DEFAULT, &limits, &run->space.settings, problem);
 	if (!is_dynamodb) {
 		own_files_find(place.path, &run->own_files);
 		place.path = NULL;
@@ -118,7 +125,8 @@ bool push_set_up(struct s3once_push *push)
 		       open_session(push, &problem);
 	if (!push->set_up) {
 		atomic_store(&push->run.failed_setup, true);
-		report_run(&push->run.report, S3ONCE_EVENT_FATAL, &problem);
+		if (!is_stopped(&push->run))
+			report_run(&push->run.report, S3ONCE_EVENT_FATAL, &problem);
 	}
 	return push->set_up;
 }

@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from tests.faults import faults
+from tests.faults.proxy import Proxy
 from tests.system.harness import MIB, expected_objects, make_tree, wait_until
 from tests.system.pushing import VISIBLE_WRITES, assert_done, counts, marks_of, sessions_of, summary, told
 
@@ -51,6 +52,19 @@ def test_what_is_under_way_is_finished(s3once, s3, s3_wire, bucket, marks, tmp_p
     assert [session["state"] for session in sessions_of(marks)] == ["ended"]
     again = assert_resumes_at_once(s3once, s3, bucket, marks, tree, command)
     assert counts(again) == {"uploaded": 54, "skipped": 6}
+
+
+@pytest.mark.parametrize("sig, code", SIGNALS[:1])
+def test_marks_that_do_not_answer_are_not_waited_for(s3once, s3, bucket, dynamodb, table, tmp_path, sig, code):
+    """Nothing has begun yet."""
+    with Proxy(dynamodb, "dynamodb") as wire:
+        s3once.environment.update(AWS_ENDPOINT_URL_DYNAMODB=wire.endpoint, S3ONCE_MARKS=f"dynamodb:{table}")
+        rule = wire.add(faults.hang, times=None)
+        run = s3once.start("push", small_tree(tmp_path, 1), f"s3://{bucket}/p")
+        wait_until(lambda: rule.fired, 30, "the first request")
+        stop(run, sig)
+        run = run.wait(20)
+        assert run.code == code and "error:" not in run.err, run
 
 
 @BOTH

@@ -190,7 +190,8 @@ static void *load(void *arg)
 	struct part *part = arg;
 	struct problem problem;
 
-	part->wrong += settings_load(part->conn, true, 4, &part->settings, &problem) != OUTCOME_OK;
+	part->wrong +=
+		settings_load(part->conn, true, 4, NULL, &part->settings, &problem) != OUTCOME_OK;
 	return NULL;
 }
 
@@ -200,7 +201,7 @@ static void settings_agree(struct scene *scene)
 	struct store_settings again;
 	struct problem problem;
 
-	CHECK_OUTCOME(settings_load(scene->conn, false, 0, &again, &problem), OUTCOME_OK);
+	CHECK_OUTCOME(settings_load(scene->conn, false, 0, NULL, &again, &problem), OUTCOME_OK);
 	CHECK_INT(strlen(again.table_id), ID_CHARS);
 	CHECK(again.shards > 0);
 	for (size_t i = 0; i < THREADS; i++) {
