@@ -74,13 +74,15 @@ enum s3once_event_type {
 };
 
 /* Counters of a run, as far as it got. Files: found = uploaded + adopted + refreshed + skipped +
- * changed + failed + held + young + links once the run has ended by itself. */
+ * changed + failed + held + young + links (and planned, in a dry run) once the run has ended by
+ * itself. */
 struct s3once_counts {
 	uint64_t found; /* directory entries that are or should be a file */
 	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, young, links;
 	uint64_t planned;        /* dry run only */
 	uint64_t bytes_uploaded; /* content of uploaded files */
-	uint64_t bytes_sent;     /* bodies handed to the network, repeated ones included */
+	uint64_t bytes_sent;     /* bodies of objects and parts that were sent, again when a file
+				    was begun again; retries of one request are not counted */
 	uint64_t bytes_found;    /* content of all files found so far */
 	uint64_t bytes_settled;  /* content of the files that need nothing more */
 	unsigned in_flight;      /* files under way now */

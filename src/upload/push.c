@@ -92,17 +92,31 @@ int s3once_push_new(
 	return 0;
 }
 
+/* What nobody was told of must not pass for done. */
+static void tell_lost(struct run *run, const struct s3once_counts *c)
+{
+	struct problem problem;
+	problem_set(&problem,
+		"%llu files were found and %llu accounted for, which is an error of s3once itself: "
+		"run again",
+		(unsigned long long)c->found, (unsigned long long)report_settled(c));
+	report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
+}
+
 static enum s3once_exit verdict(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const struct s3once_counts c = report_get(&run->report);
-	if (atomic_load(&run->stop))
+	const bool settled = push->whole && report_settled(&c) == c.found;
+	if (atomic_load(&run->stop) && !settled)
 		return S3ONCE_EXIT_STOPPED;
 	if (atomic_load(&run->fenced))
 		return S3ONCE_EXIT_FENCED;
 	if (atomic_load(&run->failed_setup))
 		return S3ONCE_EXIT_SETUP;
-	if (c.failed || c.changed || !push->whole)
+	if (push->whole && !settled)
+		tell_lost(run, &c);
+	if (c.failed || c.changed || !settled)
 		return S3ONCE_EXIT_FILES;
 	if (c.found && c.found == c.links) {
 		struct problem problem;

@@ -44,3 +44,5 @@ void report_in_flight(struct report *report, int change);
 void report_claim_refused(struct report *report);
 
 struct s3once_counts report_get(struct report *report);
+/* The files that need nothing more, whatever became of them. */
+uint64_t report_settled(const struct s3once_counts *counts);
