@@ -47,6 +47,6 @@ void lock_print(json_t *object);
  * reads end of file. 0 or -errno. */
 int lock_child_start(char **command, const struct s3once_lock *lock, const sigset_t *mask,
 	pid_t *ret_pid, int *ret_hold);
-/* `s3once lock child PARENT COMMAND…`, which only `lock run` starts: becomes the command in such a
- * way that it ends with its parent. Returns only if that fails. */
+/* `s3once lock child PARENT BEFORE COMMAND…`, which only `lock run` starts: becomes the command in
+ * such a way that it ends with its parent. Returns only if that fails. */
 int lock_child_main(int argc, char **argv);

@@ -2,6 +2,7 @@
  * do, done by that process before it becomes the command. */
 #include "base/quote.h"
 #include "cli/lock.h"
+#include "cli/startup.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -40,15 +41,10 @@ static int spawn(char **argv, char **environment, const sigset_t *mask, int fd, 
 {
 	posix_spawnattr_t attributes;
 	posix_spawn_file_actions_t actions;
-	sigset_t restored;
-	sigemptyset(&restored);
-	sigaddset(&restored, SIGPIPE);
 	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes,
-		POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setpgroup(&attributes, 0);
 	posix_spawnattr_setsigmask(&attributes, mask);
-	posix_spawnattr_setsigdefault(&attributes, &restored);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fd, fd);
 	int error = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, argv, environment);
@@ -60,14 +56,14 @@ static int spawn(char **argv, char **environment, const sigset_t *mask, int fd, 
 int lock_child_start(char **command, const struct s3once_lock *lock, const sigset_t *mask,
 	pid_t *ret_pid, int *ret_hold)
 {
-	char ours[3][1200], parent[16];
+	char ours[3][1200], parent[16], before[STARTUP_BEFORE_CHARS];
 	int hold[2];
 	size_t n = 0;
 	while (command[n])
 		n++;
 	if (pipe2(hold, O_CLOEXEC) < 0)
 		return -errno;
-	char **argv = calloc(n + 5, sizeof *argv);
+	char **argv = calloc(n + 6, sizeof *argv);
 	char **environment = argv ? make_environment(lock, hold[0], ours) : NULL;
 	int error = -ENOMEM;
 	if (environment) {
@@ -76,7 +72,9 @@ int lock_child_start(char **command, const struct s3once_lock *lock, const sigse
 		argv[1] = (char[]){"lock"};
 		argv[2] = (char[]){"child"};
 		argv[3] = parent;
-		memcpy(argv + 4, command, n * sizeof *argv);
+		startup_before(before);
+		argv[4] = before;
+		memcpy(argv + 5, command, n * sizeof *argv);
 		error = spawn(argv, environment, mask, hold[0], ret_pid);
 	}
 	close(hold[0]);
@@ -101,15 +99,16 @@ static void take_terminal(pid_t parent)
 
 int lock_child_main(int argc, char **argv)
 {
-	if (argc < 3)
+	if (argc < 4)
 		return S3ONCE_EXIT_USAGE;
 	const pid_t parent = (pid_t)atoi(argv[1]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) /* it ended before we could ask to be told */
 		return S3ONCE_EXIT_FENCED;
 	take_terminal(parent);
-	execvp(argv[2], argv + 2);
-	fprintf(stderr, "s3once: error: lock run: cannot start %s: %s\n", quote(argv[2]).text,
+	startup_restore(argv[2]);
+	execvp(argv[3], argv + 3);
+	fprintf(stderr, "s3once: error: lock run: cannot start %s: %s\n", quote(argv[3]).text,
 		strerror(errno));
 	return errno == ENOENT ? 127 : 126;
 }

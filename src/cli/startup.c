@@ -8,6 +8,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* What this program changes of what it was given: soft limits, and whether signals were ignored. */
+static struct {
+	unsigned long long core, files;
+	int ignored_pipe, ignored_xfsz;
+} before;
+
 /* A file that is opened later must not become standard output; and standard input that is not there
  * is no empty list of files: reading it fails. */
 static void open_standard_descriptors(void)
@@ -23,20 +29,42 @@ static void open_standard_descriptors(void)
 		}
 }
 
-static void raise_descriptor_limit(void)
+/* As far as the hard limit allows, which stays. Returns the soft one as it was. */
+static unsigned long long set_soft_limit(int which, unsigned long long wanted)
 {
 	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
+	if (getrlimit(which, &limit))
+		return 0;
+	const rlim_t was = limit.rlim_cur;
+	limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+	if (limit.rlim_cur != was)
+		setrlimit(which, &limit);
+	return was;
 }
 
 void startup_prepare(void)
 {
 	open_standard_descriptors();
-	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-	raise_descriptor_limit();
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
+	before.core = set_soft_limit(RLIMIT_CORE, 0);
+	before.files = set_soft_limit(RLIMIT_NOFILE, RLIM_INFINITY);
+	before.ignored_pipe = signal(SIGPIPE, SIG_IGN) == SIG_IGN;
+	before.ignored_xfsz = signal(SIGXFSZ, SIG_IGN) == SIG_IGN;
+}
+
+void startup_before(char ret[static STARTUP_BEFORE_CHARS])
+{
+	snprintf(ret, STARTUP_BEFORE_CHARS, "%llu:%llu:%d:%d", before.core, before.files,
+		before.ignored_pipe, before.ignored_xfsz);
+}
+
+void startup_restore(const char *word)
+{
+	unsigned long long core, files;
+	int ignored_pipe, ignored_xfsz;
+	if (sscanf(word, "%llu:%llu:%d:%d", &core, &files, &ignored_pipe, &ignored_xfsz) != 4)
+		return;
+	set_soft_limit(RLIMIT_CORE, core);
+	set_soft_limit(RLIMIT_NOFILE, files);
+	signal(SIGPIPE, ignored_pipe ? SIG_IGN : SIG_DFL);
+	signal(SIGXFSZ, ignored_xfsz ? SIG_IGN : SIG_DFL);
 }

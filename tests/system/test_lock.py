@@ -295,6 +295,18 @@ def test_what_cannot_be_printed_is_said(s3once, local):
         assert done.returncode == 1 and b"cannot write to standard output" in done.stderr and b"ioctl" not in done.stderr
 
 
+def test_the_command_is_as_it_would_be_without_the_lock(s3once, local):
+    """Its limits, and the signals that it is killed by: pipes that end must end it."""
+    command = shlex.join([str(s3once.binary()), "lock", "run", "k", "--"])
+    look = "ulimit -n; ulimit -H -c; (yes 2>&1; echo ended by $? >&2) | head -1"
+    seen = []
+    for lock in (command, ""):
+        script = f"ulimit -S -n 200; exec {lock} sh -c {shlex.quote(look)}"
+        done = subprocess.run(["sh", "-c", script], env=s3once.environment, capture_output=True, text=True, timeout=60)
+        seen.append((done.returncode, done.stdout, done.stderr))
+    assert seen[0] == seen[1] and "ended by 141" in seen[0][2], seen
+
+
 def test_too_few_descriptors_are_told(s3once, local):
     command = shlex.join([str(s3once.binary()), "lock", "run", "k", "--", "true"])
     codes = []
