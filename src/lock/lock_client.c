@@ -141,6 +141,7 @@ static int open_store(
 				"STATE_DIRECTORY");
 		else
 			error = store_sqlite_open(path, &locks->store, problem);
+		locks->file = error ? NULL : realpath(path, NULL);
 		free(path);
 		return error;
 	}
@@ -170,6 +171,7 @@ static void destroy(struct s3once_locks *locks)
 	store_close(locks->store);
 	http_shared_free(locks->http);
 	aws_settings_free(locks->aws);
+	free(locks->file);
 	pthread_cond_destroy(&locks->closing);
 	pthread_mutex_destroy(&locks->mutex);
 	free(locks);

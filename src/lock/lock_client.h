@@ -46,6 +46,7 @@ struct s3once_locks {
 	bool by_mark, is_sqlite;
 	enum s3once_lock_tokens tokens;
 	char observations[4096]; /* a directory, or "" */
+	char *file;              /* of SQLite: its real path; else NULL */
 	struct aws_settings *aws;
 	struct http_shared *http;
 	struct store *store;

@@ -249,6 +249,34 @@ static void test_an_empty_version_is_seen_first(void)
 
 #define OLD "swept/0123456789abcdef0123456789abcde" /* and one letter: a row's name */
 
+/* Locks of the same name in two files, both dead, looked at by turns. */
+static void test_observations_of_two_files(void)
+{
+	static const char *const places[] = {"sqlite:one.db", "sqlite:two.db"};
+	struct s3once_locks_options options = {
+		.lease_ms = 1000, .manual = 1, .observations = "seen"};
+	struct s3once_lock *lock;
+	struct s3once_lock_error error;
+	int r[] = {-EBUSY, -EBUSY};
+	for (int i = 0; i < 2; i++) {
+		options.place = places[i];
+		struct s3once_locks *locks = open_locks(&options);
+		CHECK_INT(acquire(locks, "same", 0, &lock, &error), 0);
+		s3once_locks_free(locks);
+	}
+	const uint64_t deadline = clock_boot_ns() + 20 * NS_PER_S;
+	while ((r[0] || r[1]) && clock_boot_ns() < deadline) {
+		for (int i = 0; i < 2; i++) {
+			options.place = places[i];
+			struct s3once_locks *locks = open_locks(&options);
+			r[i] = r[i] ? acquire(locks, "same", 0, &lock, &error) : 0;
+			s3once_locks_free(locks);
+		}
+		poll(NULL, 0, 50);
+	}
+	CHECK(!r[0] && !r[1]);
+}
+
 static void write_old(const char *path, time_t age_s)
 {
 	const time_t then = time(NULL) - age_s;
@@ -383,6 +411,7 @@ int main(void)
 	test_handles_and_observations();
 	test_seen_by_another_just_now();
 	test_an_empty_version_is_seen_first();
+	test_observations_of_two_files();
 	test_old_observations_are_removed();
 	test_look_and_break();
 	test_refused();
