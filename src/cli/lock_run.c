@@ -32,13 +32,13 @@ struct run {
 	struct s3once_locks *locks;
 	struct s3once_lock *lock;
 	struct s3once_lock_error error;
-	int acquired;    /* what s3once_lock_acquire returned */
-	int acquired_fd; /* an eventfd: it has */
-	int signals;     /* a signalfd */
-	sigset_t before; /* the mask of the command */
-	pid_t child;
-	int status; /* of the command, once child is 0 */
-	int hold;   /* of a pipe that nobody writes to: its end says that the lock is lost */
+	int acquired;       /* what s3once_lock_acquire returned */
+	int acquired_fd;    /* an eventfd: it has */
+	int signals;        /* a signalfd */
+	sigset_t before;    /* the mask of the command */
+	pid_t child, group; /* group: the command's, also when child is 0 */
+	int status;         /* of the command, once child is 0 */
+	int hold; /* of a pipe that nobody writes to: its end says that the lock is lost */
 	bool lost;
 	uint64_t kill_ns; /* when the command is killed; 0: not yet */
 };
@@ -202,7 +202,7 @@ static int finish(struct run *run)
 {
 	while (s3once_locks_next_event(run->locks, on_event, run) == 1)
 		;
-	if (isatty(STDIN_FILENO))
+	if (tcgetpgrp(STDIN_FILENO) == run->group) /* in the background it never was */
 		take_terminal(getpgrp());
 	int r = s3once_lock_release(run->lock, &run->error);
 	if (r == -ESTALE || run->lost) {
@@ -230,6 +230,7 @@ static int hold(struct run *run)
 		s3once_lock_release(run->lock, &run->error);
 		return S3ONCE_EXIT_SETUP;
 	}
+	run->group = run->child;
 	watch(run);
 	return finish(run);
 }

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/text.h"
 #include "lock/lock_client.h"
 #include <errno.h>
 #include <stdio.h>
@@ -262,10 +263,15 @@ static int check(const struct s3once_locks *locks, const struct s3once_lock_requ
 		return lock_error(ret, -EINVAL, "the rows of this dialect have no data");
 	if (request->n_attributes > 20)
 		return lock_error(ret, -EINVAL, "at most 20 attributes");
-	for (size_t i = 0; i < request->n_attributes; i++)
-		if (lock_owns(locks, request->attributes[i].name))
-			return lock_error(ret, -EINVAL, "the attribute %.200s is the lock's own",
-				request->attributes[i].name);
+	for (size_t i = 0; i < request->n_attributes; i++) {
+		const struct s3once_lock_attribute *a = &request->attributes[i];
+		if (!utf8_valid(a->name, strlen(a->name)) ||
+			!utf8_valid(a->value, strlen(a->value)))
+			return lock_error(ret, -EINVAL, "attributes are UTF-8");
+		if (lock_owns(locks, a->name))
+			return lock_error(
+				ret, -EINVAL, "the attribute %.200s is the lock's own", a->name);
+	}
 	return atomic_load(&locks->closed) ? lock_error(ret, -ECANCELED, "the client was closed")
 					   : 0;
 }

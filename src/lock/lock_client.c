@@ -2,6 +2,7 @@
 #include "aws/global.h"
 #include "base/clock.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "lease/process.h"
 #include "store/state_folder.h"
 #include "store/table.h"
@@ -99,8 +100,9 @@ static int understand(struct s3once_locks *locks, const struct s3once_locks_opti
 		return lock_error(ret, -EINVAL, "a file has no other users: no dialect but java");
 	if (is_table)
 		snprintf(locks->table_name, sizeof locks->table_name, "%s", place + 9);
-	if (o->owner && (!*o->owner || strlen(o->owner) > OWNER_MAX))
-		return lock_error(ret, -EINVAL, "an owner has 1 to %d bytes", OWNER_MAX);
+	if (o->owner && (!*o->owner || strlen(o->owner) > OWNER_MAX ||
+				!utf8_valid(o->owner, strlen(o->owner))))
+		return lock_error(ret, -EINVAL, "an owner is UTF-8 of 1 to %d bytes", OWNER_MAX);
 	if (!fill_names(locks, o))
 		return lock_error(ret, -EINVAL, "a key attribute's name has 1 to 255 bytes");
 	fill_owner(locks, o->owner);

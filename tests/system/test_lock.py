@@ -7,6 +7,7 @@ import shlex
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 import pytest
@@ -355,6 +356,26 @@ def test_stopped_from_the_terminal_and_continued(s3once, local, tmp_path):
     finally:
         os.close(terminal)
     assert s3once("lock", "status", "k").code == 0
+
+
+IN_BACKGROUND = """
+import os, subprocess, sys
+subprocess.run(sys.argv[1:], preexec_fn=os.setpgrp, check=True)
+sys.exit(os.tcgetpgrp(0) != os.getpgrp())
+"""
+
+
+def test_in_the_background_the_terminal_is_left_alone(s3once, local):
+    """It is the foreground's before, meanwhile and after."""
+    argv = [sys.executable, "-c", IN_BACKGROUND, str(s3once.binary()), "lock", "run", "k", "--", "true"]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(argv[0], argv, s3once.environment)
+    try:
+        ended = wait_until(lambda: (found := os.waitpid(pid, os.WNOHANG))[0] and found, 20, "the end")
+        assert os.waitstatus_to_exitcode(ended[1]) == 0
+    finally:
+        os.close(terminal)
 
 
 def test_the_tests_that_the_docs_name_exist():

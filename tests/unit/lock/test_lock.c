@@ -121,6 +121,8 @@ static void test_data(void)
 	request.n_attributes = 1;
 	struct s3once_lock *none;
 	CHECK_INT(s3once_lock_acquire(a, &request, &none, &error), -EINVAL);
+	request.attributes = &(struct s3once_lock_attribute){"color", "\xff"};
+	CHECK_INT(s3once_lock_acquire(a, &request, &none, &error), -EINVAL);
 	s3once_locks_free(a);
 }
 
@@ -358,6 +360,8 @@ static const struct {
 	{{.place = "dynamodb:abc", .lease_ms = 10}},
 	{{.place = "dynamodb:abc", .lease_ms = 2000, .heartbeat_ms = 1500}},
 	{{.place = "dynamodb:abc", .owner = ""}},
+	{{.place = "dynamodb:abc", .owner = "\xff"}},
+	{{.place = "sqlite:"}},
 	{{.place = "dynamodb:abc",
 		.dialect = S3ONCE_LOCK_PYTHON,
 		.release_by = S3ONCE_LOCK_BY_MARK}},
