@@ -343,12 +343,9 @@ int http_perform(struct http *http, const struct http_request *request,
 		code = transfer(&exchange, timeout_ms, headers);
 		error = exchange.error;
 	}
-	curl_off_t sent = 0;
 	long status = 0, request_bytes = 0;
-	curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &sent);
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
-	ret_reply->sent_bytes = (uint64_t)sent;
 	ret_reply->status = (int)status;
 	ret_reply->is_resent = exchange.is_resent;
 	if (code == CURLE_OK && !error) {

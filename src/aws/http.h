@@ -60,7 +60,6 @@ struct http_reply {
 	struct text body;    /* owned */
 	struct text headers; /* owned; "name\0value\0" each: read it by http_reply_header */
 	size_t n_headers;
-	uint64_t sent_bytes; /* body bytes handed to the network, for accounting */
 	bool is_resent;      /* curl sent the request again of its own accord, since a connection
 				that it used again was gone: the first one may have been applied */
 };

@@ -19,7 +19,6 @@ void http_reply_begin(struct http_reply *reply, size_t max_bytes)
 	reply->headers.max = HEADERS_MAX_BYTES;
 	text_reserve(&reply->headers, HEADERS_USUAL_BYTES);
 	reply->status = 0;
-	reply->sent_bytes = 0;
 	reply->is_resent = false;
 }
 

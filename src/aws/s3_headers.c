@@ -60,11 +60,6 @@ void s3_headers_free(struct s3_headers *headers)
 	free(headers);
 }
 
-bool s3_headers_knows(const char *name)
-{
-	return s3_setting_find(name) != NULL;
-}
-
 /* Takes back what this setting said of that name; NULL: of any. */
 static void take_back(
 	struct s3_headers *headers, const struct s3_setting *setting, const char *name)

@@ -13,8 +13,6 @@ int s3_headers_new(struct s3_headers **ret); /* 0 or -ENOMEM */
 /* Overwrites what it frees. NULL is fine. */
 void s3_headers_free(struct s3_headers *headers);
 
-/* Whether there is a setting of this name. */
-bool s3_headers_knows(const char *name);
 /* Sets one; what was set before under this name is replaced, but "tag" and "metadata" only for the
  * same key, and "grant" adds. "" takes back all of that name. 0, -ENOMEM, or -EINVAL with a
  * sentence for an unknown name or a wrong value. */

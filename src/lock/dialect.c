@@ -4,22 +4,19 @@
 #include <string.h>
 
 static const struct dialect dialects[] = {
-	[S3ONCE_LOCK_JAVA] = {.name = "java",
-		.pk_name = "key",
+	[S3ONCE_LOCK_JAVA] = {.pk_name = "key",
 		.owner = "ownerName",
 		.version = "recordVersionNumber",
 		.lease = "leaseDuration",
 		.released = "isReleased",
 		.data = "data"},
-	[S3ONCE_LOCK_GO] = {.name = "go",
-		.pk_name = "key",
+	[S3ONCE_LOCK_GO] = {.pk_name = "key",
 		.owner = "ownerName",
 		.version = "recordVersionNumber",
 		.lease = "leaseDuration",
 		.released = "isReleased",
 		.data = "data"},
-	[S3ONCE_LOCK_PYTHON] = {.name = "python",
-		.pk_name = "lock_key",
+	[S3ONCE_LOCK_PYTHON] = {.pk_name = "lock_key",
 		.sk_name = "sort_key",
 		.sk_default = "-",
 		.owner = "owner_name",
@@ -27,8 +24,7 @@ static const struct dialect dialects[] = {
 		.lease = "lease_duration",
 		.expires = "expiry_time",
 		.expires_after_s = 3600},
-	[S3ONCE_LOCK_DLM] = {.name = "dlm",
-		.pk_name = "resource_id",
+	[S3ONCE_LOCK_DLM] = {.pk_name = "resource_id",
 		.sk_name = "concurrency_id",
 		.sk_is_slot = true,
 		.version = "release_code",
@@ -42,16 +38,6 @@ enum { DIALECTS = sizeof dialects / sizeof *dialects };
 const struct dialect *dialect_of(enum s3once_lock_dialect kind)
 {
 	return (unsigned)kind < DIALECTS ? &dialects[kind] : NULL;
-}
-
-int dialect_by_name(const char *name, enum s3once_lock_dialect *ret)
-{
-	for (unsigned i = 0; i < DIALECTS; i++)
-		if (!strcmp(name, dialects[i].name)) {
-			*ret = (enum s3once_lock_dialect)i;
-			return 0;
-		}
-	return -EINVAL;
 }
 
 bool dialect_owns(const struct dialect *d, const char *name)

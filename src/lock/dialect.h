@@ -6,7 +6,6 @@
 
 /* Names of attributes are NULL where the dialect has none. Static. */
 struct dialect {
-	const char *name;              /* "java" */
 	const char *pk_name, *sk_name; /* of the table's keys, unless its owner says otherwise */
 	const char *sk_default;        /* the sort key of a lock that names none; NULL: "" */
 	const char *owner, *version, *lease;
@@ -19,8 +18,6 @@ struct dialect {
 	bool by_wall_clock;       /* `expires` decides, not whether the version changes */
 };
 const struct dialect *dialect_of(enum s3once_lock_dialect kind); /* NULL: there is no such */
-/* 0 or -EINVAL. */
-int dialect_by_name(const char *name, enum s3once_lock_dialect *ret);
 
 /* Whether an attribute of this name is the lock's own: of the dialect, or the token. */
 bool dialect_owns(const struct dialect *dialect, const char *name);

@@ -105,7 +105,6 @@ static void test_requests(void)
 			  &reply, NULL),
 		0);
 	CHECK_INT(reply.body.len, 0);
-	CHECK_INT(reply.sent_bytes, 5);
 	CHECK_INT(perform((struct http_request){.method = "HEAD", .url = url}, &reply, NULL), 0);
 	CHECK_INT(reply.status, 404);
 	CHECK_STRING(http_reply_header(&reply, "x-b"), "2");
@@ -170,7 +169,6 @@ static void test_large_bodies(void)
 				  .method = "PUT", .url = server.url, .body = body_of(&source, n)},
 			  &reply, NULL),
 		0);
-	CHECK_INT(reply.sent_bytes, n);
 	http_reply_clear(&reply);
 	script_stop(&server);
 	for (size_t i = 0; i < 2; i++) {
