@@ -1,0 +1,182 @@
+/* What a mark says. */
+#include "marks/mark.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const state_names[] = {
+	[MARK_ABSENT] = "absent",
+	[MARK_CLAIMED] = "claimed",
+	[MARK_DONE] = "done",
+	[MARK_FAILED] = "failed",
+	[MARK_UNREADABLE] = "unreadable",
+};
+
+const char *mark_state_name(enum mark_state state)
+{
+	return state_names[state];
+}
+
+void mark_clear(struct mark *mark)
+{
+	free(mark->upload_id);
+	free(mark->source);
+	free(mark->error);
+	*mark = (struct mark){0};
+}
+
+void claim_clear(struct claim *claim)
+{
+	mark_clear(&claim->before);
+	*claim = (struct claim){0};
+}
+
+void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static SUM_MAX + 1])
+{
+	unsigned kind = wanted;
+	char base64[CHECKSUM_BASE64_MAX + 1];
+	if (!(sums->kinds & DIGEST_OF(kind)))
+		kind = 0;
+	while (kind < CHECKSUMS && !(sums->kinds & DIGEST_OF(kind)))
+		kind++;
+	*ret = '\0';
+	if (kind == CHECKSUMS)
+		return;
+	checksum_to_base64((enum checksum)kind, sums_bytes(sums, (enum checksum)kind), base64);
+	snprintf(ret, SUM_MAX + 1, "%s:%s", checksum_kinds[kind].name, base64);
+}
+
+struct s3_sum mark_sum_told(const char *sum)
+{
+	const size_t n = strcspn(sum, ":");
+	struct s3_sum told = {.kind = checksum_named(sum, n)};
+	if (told.kind == CHECKSUMS || !sum[n] ||
+		snprintf(told.text, sizeof told.text, "%s", sum + n + 1) >= (int)sizeof told.text)
+		told = (struct s3_sum){0};
+	return told;
+}
+
+unsigned mark_shard(const char *key, unsigned shards)
+{
+	uint64_t hash = 14695981039346656037ULL;
+	for (const unsigned char *c = (const unsigned char *)key; *c; c++)
+		hash = (hash ^ *c) * 1099511628211ULL;
+	return (unsigned)(hash % shards);
+}
+
+void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX])
+{
+	snprintf(ret, PARTITION_MAX, "%s/%s#%u", space->service, space->bucket, shard);
+}
+
+/* Copies a string attribute into a fixed field; false if it does not fit. An absent one is "". */
+static bool take_text(const struct item *item, const char *name, char *ret, size_t size)
+{
+	const char *value = item_string(item, name);
+	size_t n = value ? strlen(value) : 0;
+	if (n >= size)
+		return false;
+	memcpy(ret, value ? value : "", n + 1);
+	return true;
+}
+
+static int take_copy(const struct item *item, const char *name, char **ret)
+{
+	const char *value = item_string(item, name);
+	if (!value)
+		return 0;
+	*ret = strdup(value);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* A number that is absent leaves *ret as it is; one that is no size at all makes the row
+ * unreadable. */
+static bool take_size(const struct item *item, const char *name, uint64_t *ret)
+{
+	int64_t n = 0;
+	int error = item_number(item, name, &n);
+	if (error == -ENOENT)
+		return true;
+	*ret = (uint64_t)n;
+	return !error && n >= 0;
+}
+
+static bool take_number(const struct item *item, const char *name, int64_t *ret)
+{
+	int error = item_number(item, name, ret);
+	return !error || error == -ENOENT;
+}
+
+/* Uploads that were begun before there was a choice have no name of it. */
+static enum checksum take_checksum(const struct item *item)
+{
+	const char *name = item_string(item, "upload_sum");
+	return name ? checksum_named(name, strlen(name)) : CHECKSUM_CRC32C;
+}
+
+static enum mark_state take_state(const struct item *item)
+{
+	const char *name = item_string(item, "state");
+	for (size_t s = MARK_CLAIMED; name && s <= MARK_FAILED; s++)
+		if (!strcmp(name, state_names[s]))
+			return (enum mark_state)s;
+	return MARK_UNREADABLE;
+}
+
+static bool take_fields(const struct item *item, struct mark *mark)
+{
+	mark->has_done = item_find(item, "size") && item_find(item, "mtime");
+	mark->upload_checksum = take_checksum(item);
+	return take_text(item, "session", mark->session, sizeof mark->session) &&
+	       take_text(item, "claim", mark->claim, sizeof mark->claim) &&
+	       take_text(item, "sum", mark->done.sum, sizeof mark->done.sum) &&
+	       take_text(item, "etag", mark->done.etag, sizeof mark->done.etag) &&
+	       take_size(item, "size", &mark->done.size) &&
+	       take_number(item, "mtime", &mark->done.mtime_ns) &&
+	       take_size(item, "part", &mark->part_bytes) &&
+	       take_text(item, "upload_key", mark->upload_key, sizeof mark->upload_key) &&
+	       take_size(item, "upload_size", &mark->upload_size) &&
+	       take_number(item, "upload_mtime", &mark->upload_mtime_ns) &&
+	       take_number(item, "tries", &mark->tries) && take_number(item, "at", &mark->at_s);
+}
+
+int mark_from_item(const struct item *item, struct mark *ret)
+{
+	*ret = (struct mark){0};
+	if (item_is_empty(item))
+		return 0;
+	struct mark mark = {.state = take_state(item)};
+	if (!take_fields(item, &mark) || (mark.state == MARK_DONE && !mark.has_done))
+		mark.state = MARK_UNREADABLE;
+	int error = take_copy(item, "upload", &mark.upload_id);
+	if (!error)
+		error = take_copy(item, "source", &mark.source);
+	if (!error)
+		error = take_copy(item, "error", &mark.error);
+	if (error) {
+		mark_clear(&mark);
+		return error;
+	}
+	*ret = mark;
+	return 0;
+}
+
+enum mark_says mark_says(const struct mark *mark, uint64_t size, int64_t mtime_ns)
+{
+	switch (mark->state) {
+	case MARK_ABSENT:
+	case MARK_FAILED:
+		return SAYS_FREE;
+	case MARK_CLAIMED:
+	case MARK_UNREADABLE:
+		return SAYS_CLAIMED;
+	case MARK_DONE:
+		break;
+	}
+	if (mark->done.size != size)
+		return SAYS_CHANGED;
+	if (mark->done.mtime_ns == mtime_ns)
+		return SAYS_DONE;
+	return SAYS_COMPARE;
+}
