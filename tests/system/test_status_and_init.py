@@ -94,6 +94,18 @@ def test_many_failures_are_no_wall_of_text(s3once, s3, bucket, tmp_path):
     assert s3once("status", "-v", f"s3://{bucket}").out.count("failed: f") == 15
 
 
+def test_prefixes_as_long_as_keys(s3once, s3, bucket, tmp_path):
+    """The last key below them has little room, or none."""
+    folder = "/".join(["x" * 250] * 4) + "/" + "y" * 18
+    tree = make_tree(tmp_path / "tree", {f"{folder}/a": 1})
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    for length, done in ((1000, 0), (1004, 1), (1022, 1), (1023, 1)):
+        run = s3once("status", f"s3://{bucket}/{folder}/"[: len(f"s3://{bucket}/") + length], "--json")
+        assert run.code == 0 and run.events[-1]["done"] == done, (length, run)
+    run = s3once("status", f"s3://{bucket}/" + "x" * 1024, "--json")
+    assert run.code == 0 and run.events[-1]["done"] == 0, run
+
+
 def test_status_never_asks_s3_and_needs_no_credentials_for_local_marks(s3once, s3_proxy, bucket, tree):
     assert s3once("push", tree, f"s3://{bucket}").code == 0
     assert s3_proxy.requests()
