@@ -98,7 +98,7 @@ def disturb(holders, chance):
 
 
 def spans(holders):
-    """key → [(from, until, token, given up)] by the time each was first held."""
+    """key → [(from, until, token, when given up or None)] by the time each was first held."""
     found = {}
     for holder in holders:
         for line in holder.history.read_text().splitlines():
@@ -108,11 +108,13 @@ def spans(holders):
     result = {}
     for (key, token), lines in found.items():
         assert len({holder for holder, _, _ in lines}) == 1, (key, token)
-        given_up = [begin for _, begin, until in lines if until == 0]
+        given_up = next((begin for _, begin, until in lines if until == 0), None)
         held = [(begin, until) for _, begin, until in lines if until]
         if held:
-            until = min([max(until for _, until in held), *given_up])
-            result.setdefault(key, []).append((held[0][0], until, token, bool(given_up)))
+            until = max(until for _, until in held)
+            if given_up:
+                until = min(until, given_up)
+            result.setdefault(key, []).append((held[0][0], until, token, given_up))
     return {key: sorted(list_) for key, list_ in result.items()}
 
 
@@ -137,17 +139,16 @@ def test_never_two_at_once_tokens_grow_everybody_gets_in(s3once, dynamodb, wire,
         for holder in holders:
             holder.popen.kill()
             holder.popen.wait()
-    found, overlaps, shrunk = spans(holders), [], []
+    found, overlaps, shrunk, taken_over = spans(holders), [], [], 0
     for key, list_ in found.items():
-        for (_, until, token, _), (begin, _, later, _) in zip(list_, list_[1:]):
+        for (_, until, token, given_up), (begin, _, later, _) in zip(list_, list_[1:]):
+            taken_over += not given_up or given_up > begin
             if until > begin:
                 overlaps.append(f"{key}: token {token} was held until {until}, {later} from {begin}")
             if token >= later:
                 shrunk.append(f"{key}: {later} came after {token}")
     total = sum(map(len, found.values()))
     faults_fired = sum(rule.fired for rule in wire.rules)
-    # Not given up and yet followed by another: its holder was killed or stopped, and its lease ran out.
-    taken_over = sum(not given_up for list_ in found.values() for *_, given_up in list_[:-1])
     figures = f"""{total} acquisitions by {PROCESSES} processes, {faults_fired} faults, {done.count("kills")} kills, {done.count("stops")} stops, \
 {taken_over} take-overs, tokens up to {max(list_[-1][2] for list_ in found.values())}, {len(overlaps)} overlaps"""
     record_property("figures", figures)
