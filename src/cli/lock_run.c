@@ -235,6 +235,13 @@ static int hold(struct run *run)
 	return finish(run);
 }
 
+/* By nohup, or by a shell's background: then it is nothing to us either. */
+static bool is_ignored(int signal)
+{
+	struct sigaction now;
+	return !sigaction(signal, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
 static int run_command(const struct lock_options *options, int n, char **operands)
 {
 	const int first =
@@ -250,7 +257,8 @@ static int run_command(const struct lock_options *options, int n, char **operand
 	sigemptyset(&taken);
 	sigaddset(&taken, SIGCHLD);
 	for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-		sigaddset(&taken, forwarded[i]);
+		if (!is_ignored(forwarded[i]))
+			sigaddset(&taken, forwarded[i]);
 	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &taken, &run.before);
 	run.signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);

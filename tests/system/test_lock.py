@@ -181,6 +181,24 @@ def test_a_signal_ends_the_wait(s3once, local, tmp_path):
     assert holder.wait().code == 128 + signal.SIGTERM
 
 
+def test_a_signal_that_is_ignored_stays_so(s3once, local, tmp_path):
+    """nohup: neither the wait nor the command ends by SIGHUP."""
+    holder, _ = start_holder(s3once, tmp_path)
+    argv = [str(s3once.binary()), "lock", "run", "k", "--", "sh", "-c", "kill -HUP $$ $PPID; exit 7"]
+    waiting = subprocess.Popen(
+        argv, env=s3once.environment, stdin=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    )
+    try:
+        wait_until(lambda: blocks(waiting.pid, signal.SIGTERM), 10, "the wait to begin")
+        os.kill(waiting.pid, signal.SIGHUP)
+        os.kill(holder.pid, signal.SIGTERM)
+        assert holder.wait().code == 128 + signal.SIGTERM
+        assert waiting.wait(30) == 7
+    finally:
+        waiting.kill()
+        waiting.wait()
+
+
 def test_a_wait_can_be_stopped_and_goes_on(s3once, local, tmp_path):
     """Ctrl-Z while the lock is another's."""
     holder, _ = start_holder(s3once, tmp_path)
