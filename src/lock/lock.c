@@ -169,6 +169,8 @@ int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_l
 			snprintf(ret->holder, sizeof ret->holder, "%s", row.owner);
 	} else if (o != OUTCOME_OK) {
 		r = lock_failed(ret, -EIO, &problem);
+	} else if (!lock_file_is_there(lock->locks)) {
+		r = lock_error(ret, -ESTALE, "the lock was lost: " LOCK_FILE_GONE);
 	}
 	atomic_store(&lock->settled, r != -EIO);
 	item_clear(&present);

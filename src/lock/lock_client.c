@@ -143,7 +143,12 @@ static int open_store(
 				"STATE_DIRECTORY");
 		else
 			error = store_sqlite_open(path, &locks->store, problem);
+		struct stat st;
 		locks->file = error ? NULL : realpath(path, NULL);
+		if (locks->file && !stat(locks->file, &st)) {
+			locks->file_device = st.st_dev;
+			locks->file_inode = st.st_ino;
+		}
 		free(path);
 		return error;
 	}

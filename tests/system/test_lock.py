@@ -240,6 +240,24 @@ def test_loss_ends_the_command(s3once, place, tmp_path):
     assert {"term", "eof"} <= set((tmp_path / "said").read_text().split())
 
 
+def test_a_file_removed_under_way_ends_the_command(s3once, local, tmp_path):
+    """Others lock another file from then on: lost, at a heartbeat, at the release, and for one that waits."""
+    remove = f"rm {tmp_path}/locks.db*"
+    run, command = start_holder(s3once, tmp_path, "--lease", "2s", script=f"{remove}; sleep 60")
+    result = run.wait(30)
+    assert result.code == 5 and "removed or replaced" in result.err, result
+    assert is_gone(command)
+    run = s3once("lock", "run", "k", "--", "sh", "-c", remove)
+    assert run.code == 5 and "removed or replaced" in run.err, run
+    holder, _ = start_holder(s3once, tmp_path)
+    waiting = s3once.start("lock", "run", "k", "--", "true")
+    wait_until(lambda: blocks(waiting.pid, signal.SIGTERM), 10, "the wait to begin")
+    os.rename(tmp_path / "locks.db", tmp_path / "moved.db")
+    os.kill(holder.pid, signal.SIGTERM)
+    assert holder.wait().code == 5
+    assert waiting.wait(30).code in (0, 3)  # 0: it opened the new file
+
+
 def test_an_outage_longer_than_the_lease_ends_the_command(s3once, wire, tmp_path):
     run, command = start_holder(s3once, tmp_path, "--lease", "2s", "--json")
     wire.add(faults.refuse, times=None)
