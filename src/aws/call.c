@@ -138,6 +138,8 @@ static struct verdict send_signed(struct run *run)
 	run->maybe_applied |= run->call->is_write && run->reply->is_resent;
 	run->new_connection = !error && run->reply->status >= 500;
 	struct verdict verdict = judge(run, error);
+	log_debug("%s %s: %s (status %d)", run->conn->service->options.kinds[run->call->kind],
+		run->call->path, outcome_name(verdict.outcome), error ? 0 : run->reply->status);
 	if (error)
 		http_reply_clear(run->reply);
 	return verdict;

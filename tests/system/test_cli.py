@@ -607,6 +607,13 @@ def test_setup_error_as_json(s3once, s3, tree):
     assert summary["event"] == "summary" and summary["exit"] == 3
 
 
+def test_requests_are_told_to_who_asks_thrice(s3once, s3, bucket, tree):
+    run = s3once("push", "-vvv", tree, f"s3://{bucket}/p+q")
+    for key in ("p%2Bq/a.txt", "p%2Bq/sub/b.txt"):
+        assert re.search(rf"^s3once: debug: PutObject /.*{key}: ok \(status 200\)$", run.err, re.M), run
+    assert "PutObject" not in s3once("push", "-vv", tree, f"s3://{bucket}/other").err
+
+
 def test_wrong_credentials_of_another_user_are_never_shown(s3once, s3, bucket, tree):
     secret = "zH9secretsecretsecret"
     for options in ([], ["-vvv"], ["--json", "-vvv"]):
