@@ -28,7 +28,7 @@ enum s3once_exit {
 	S3ONCE_EXIT_FILES = 1, /* some files failed, changed or were refused; the others are done */
 	S3ONCE_EXIT_USAGE = 2, /* the options make no sense */
 	S3ONCE_EXIT_SETUP = 3, /* credentials, configuration, bucket, table or service */
-	S3ONCE_EXIT_HELD = 4,  /* other uploaders still hold files (only without `wait`) */
+	S3ONCE_EXIT_HELD = 4,  /* other uploaders still hold files (only with no_wait or dry_run) */
 	S3ONCE_EXIT_FENCED = 5, /* this run lost its lease to another uploader and stopped */
 	S3ONCE_EXIT_STOPPED =
 		128, /* s3once_push_stop() was called; the command line adds the signal */
@@ -64,7 +64,7 @@ enum s3once_event_type {
 				   `report_skipped`) */
 	S3ONCE_EVENT_CHANGED,   /* path, key, text: changed since it was uploaded; not replaced */
 	S3ONCE_EVENT_HELD,      /* path, key, text: held by another uploader; waiting, or given up
-				   without `wait` */
+				   with no_wait or dry_run */
 	S3ONCE_EVENT_FAILED,    /* path, key (or ""), text, code, request_id: not uploaded */
 	S3ONCE_EVENT_RETRY,     /* path, key, text, code, request_id: starting this file again (it
 				      changed while it was read), or later (the server failed, …) */
