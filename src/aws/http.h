@@ -60,8 +60,8 @@ struct http_reply {
 	struct text body;    /* owned */
 	struct text headers; /* owned; "name\0value\0" each: read it by http_reply_header */
 	size_t n_headers;
-	bool is_resent;      /* curl sent the request again of its own accord, since a connection
-				that it used again was gone: the first one may have been applied */
+	bool is_resent; /* curl sent the request again of its own accord, since a connection
+			   that it used again was gone: the first one may have been applied */
 };
 void http_reply_clear(struct http_reply *reply);
 /* The value (trimmed) of the first header of this lower-case name, or NULL. Borrowed. */

@@ -30,7 +30,7 @@ static void open_standard_descriptors(void)
 }
 
 /* As far as the hard limit allows, which stays. Returns the soft one as it was. */
-static unsigned long long set_soft_limit(int which, unsigned long long wanted)
+static unsigned long long set_soft_limit(unsigned which, unsigned long long wanted)
 {
 	struct rlimit limit;
 	if (getrlimit(which, &limit))
