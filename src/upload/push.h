@@ -25,6 +25,7 @@ struct s3once_push {
 	struct work *works;
 	unsigned n_works; /* still running */
 	atomic_bool looping;
+	atomic_uint stopping; /* calls of s3once_push_stop() under way */
 };
 
 /* Opens what a run needs: services, marks, session, in this order. False: told, the run ends. Main

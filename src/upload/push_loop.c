@@ -4,6 +4,7 @@
 #include "upload/worker.h"
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,8 @@ static void work(uv_work_t *request)
 static void close_handles(struct s3once_push *push)
 {
 	atomic_store(&push->looping, false);
+	while (atomic_load(&push->stopping)) /* another thread is just telling this handle */
+		sched_yield();
 	uv_close((uv_handle_t *)&push->stopped, NULL);
 	uv_close((uv_handle_t *)&push->progress, NULL);
 	uv_close((uv_handle_t *)&push->grace, NULL);
@@ -66,8 +69,10 @@ static void on_stop(uv_async_t *async)
 void s3once_push_stop(struct s3once_push *push)
 {
 	atomic_fetch_add(&push->run.stop, 1);
+	atomic_fetch_add(&push->stopping, 1);
 	if (atomic_load(&push->looping))
 		uv_async_send(&push->stopped);
+	atomic_fetch_sub(&push->stopping, 1);
 }
 
 static void out_of_threads(struct s3once_push *push, unsigned n_can, unsigned n)
