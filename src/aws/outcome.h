@@ -7,12 +7,12 @@ enum outcome {
 	OUTCOME_OK,      /* done, and the reply is whole */
 	OUTCOME_REFUSED, /* a condition was not met (412, ConditionalCheckFailedException): maybe by
 			    our own earlier try */
-	OUTCOME_CONFLICT,  /* 409 ConditionalRequestConflict: another write was under way; the same
-			      again */
-	OUTCOME_ABSENT,    /* the object, item or bucket key is not there (404) */
-	OUTCOME_NO_UPLOAD, /* NoSuchUpload: completed, aborted or expired */
-	OUTCOME_BAD_PART,  /* InvalidPart, InvalidPartOrder, EntityTooSmall on Complete: the part
-			      list is not what the server has */
+	OUTCOME_CONFLICT,    /* 409 ConditionalRequestConflict that outlived the retries: another
+				write is under way; not applied */
+	OUTCOME_ABSENT,      /* the object, item or bucket key is not there (404) */
+	OUTCOME_NO_UPLOAD,   /* NoSuchUpload: completed, aborted or expired */
+	OUTCOME_BAD_PART,    /* InvalidPart, InvalidPartOrder, EntityTooSmall on Complete: the part
+				list is not what the server has */
 	OUTCOME_UNSUPPORTED, /* 501, or a header or operation this server does not know */
 	OUTCOME_BAD_DIGEST,  /* the server got other bytes than we announced */
 	OUTCOME_DENIED,      /* 403 for this one thing */

@@ -18,7 +18,7 @@ static const struct {
 	{"ConditionalCheckFailedException", {RETRY_NONE, OUTCOME_REFUSED}},
 	{"PreconditionFailed", {RETRY_NONE, OUTCOME_REFUSED}},
 	{"ResourceInUseException", {RETRY_NONE, OUTCOME_REFUSED}},
-	{"ConditionalRequestConflict", {RETRY_NONE, OUTCOME_CONFLICT}},
+	{"ConditionalRequestConflict", {RETRY_TRANSIENT, OUTCOME_CONFLICT}},
 	{"NoSuchKey", {RETRY_NONE, OUTCOME_ABSENT}},
 	{"NoSuchVersion", {RETRY_NONE, OUTCOME_ABSENT}},
 	{"NoSuchUpload", {RETRY_NONE, OUTCOME_NO_UPLOAD}},
@@ -150,7 +150,7 @@ static struct verdict by_client_error(const struct attempt *attempt)
 	case 408:
 		return (struct verdict){RETRY_TRANSIENT, OUTCOME_TRANSIENT};
 	case 409:
-		return (struct verdict){RETRY_NONE, OUTCOME_CONFLICT};
+		return (struct verdict){RETRY_TRANSIENT, OUTCOME_CONFLICT};
 	case 412:
 		return (struct verdict){RETRY_NONE, OUTCOME_REFUSED};
 	case 429:

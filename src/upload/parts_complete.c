@@ -3,7 +3,6 @@
 #include "upload/parts_upload.h"
 #include "upload/proof.h"
 
-#define CONFLICTS_MAX 20
 #define AMBIGUOUS_MAX 2 /* each was tried as often as any request */
 
 /* Every part is there. The reply proves the object, or a HEAD with what was computed of the parts,
@@ -92,8 +91,6 @@ enum step upload_complete(struct worker *worker, struct upload *upload)
 	};
 	struct s3_object reply = {0};
 	struct problem problem = {0};
-	enum outcome o = OUTCOME_CONFLICT;
-	for (unsigned i = 0; o == OUTCOME_CONFLICT && i < CONFLICTS_MAX; i++)
-		o = s3_complete_upload(worker->s3, &call, &reply, &problem);
+	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
 	return after_complete(worker, upload, &call.condition, o, &reply, &problem);
 }

@@ -5,8 +5,6 @@
 #include "upload/worker.h"
 #include <errno.h>
 
-#define CONFLICTS_MAX 20
-
 static unsigned wanted_digests(const struct worker *worker)
 {
 	return s3_wanted_digests(worker->run->s3, s3_checksum(worker->run->s3));
@@ -117,9 +115,7 @@ enum step send_whole(struct worker *worker, struct file *file)
 	};
 	struct s3_object reply = {0};
 	struct problem problem = {0};
-	enum outcome o = OUTCOME_CONFLICT;
-	for (unsigned i = 0; o == OUTCOME_CONFLICT && i < CONFLICTS_MAX; i++)
-		o = s3_put_object(worker->s3, &put, &reply, &problem);
+	const enum outcome o = s3_put_object(worker->s3, &put, &reply, &problem);
 	report_sent(&worker->run->report, file->state.size);
 	if (stream.error)
 		return file_read_error(worker, file, stream.error);
