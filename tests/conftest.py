@@ -19,8 +19,10 @@ from tests.system.pushing import DynamoDBMarks, SqliteMarks
 
 
 def pytest_configure(config):
-    # A shell that starts tests in the background may have them ignore SIGINT; the programs under test must not inherit that.
+    # Of a shell in the background or nohup tests may inherit that these are ignored; the programs under test must not.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
     shared = getattr(config, "workerinput", {}).get("servers")
     if shared:
         config.servers = SharedServers(Path(shared), os.getppid())

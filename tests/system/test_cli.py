@@ -337,7 +337,7 @@ def test_limits_of_the_process(holder):
     """No core dump can hold a secret, and as many descriptors as are allowed."""
     with open(f"/proc/{holder.running.pid}/limits") as file:
         limits = file.read()
-    assert re.search(r"^Max core file size +0 +0 ", limits, re.M)
+    assert re.search(r"^Max core file size +0 ", limits, re.M)
     soft, hard = re.search(r"^Max open files +(\d+) +(\d+)", limits, re.M).groups()
     assert soft == hard
 

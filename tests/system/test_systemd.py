@@ -82,7 +82,7 @@ def test_the_example_is_what_the_unit_reads():
     (line,) = setting("s3once@.service", "ExecStart")
     asked_for = set(re.findall(r"\$\{?(\w+)", line))
     assert asked_for <= set(example)
-    known = asked_for | {"S3ONCE_MARKS"}
+    known = asked_for | {"S3ONCE_MARKS", "S3ONCE_CHECKSUM"}
     assert all(name in known or name.startswith("AWS_") for name in example)
     assert command_of(line, example) == (
         "s3once push --min-age 5m --exclude *.tmp -- /srv/photos s3://my-bucket/photos".split()
