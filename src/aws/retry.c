@@ -136,7 +136,11 @@ static struct verdict by_client_error(const struct attempt *attempt)
 	bool is_bare = attempt->is_s3 && !attempt->code[0]; /* HEAD */
 	switch (attempt->status) {
 	case 400: /* how HEAD says ExpiredToken, among others */
-		return (struct verdict){is_bare ? RETRY_CREDENTIALS : RETRY_NONE, OUTCOME_INVALID};
+		if (is_bare)
+			return (struct verdict){RETRY_CREDENTIALS, OUTCOME_INVALID};
+		if (!attempt->code[0]) /* DynamoDB names one: it was damaged on the way */
+			return (struct verdict){RETRY_TRANSIENT, OUTCOME_INVALID};
+		return (struct verdict){RETRY_NONE, OUTCOME_INVALID};
 	case 401:
 	case 407:
 		return (struct verdict){RETRY_NONE, OUTCOME_SETUP};
