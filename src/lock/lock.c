@@ -169,7 +169,7 @@ int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_l
 			snprintf(ret->holder, sizeof ret->holder, "%s", row.owner);
 	} else if (o != OUTCOME_OK) {
 		r = lock_failed(ret, -EIO, &problem);
-	} else if (!lock_file_is_there(lock->locks)) {
+	} else if (!own_files_are_there(&lock->locks->files)) {
 		r = lock_error(ret, -ESTALE, "the lock was lost: " LOCK_FILE_GONE);
 	}
 	atomic_store(&lock->settled, r != -EIO);

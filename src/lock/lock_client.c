@@ -143,12 +143,9 @@ static int open_store(
 				"STATE_DIRECTORY");
 		else
 			error = store_sqlite_open(path, &locks->store, problem);
-		struct stat st;
-		locks->file = error ? NULL : realpath(path, NULL);
-		if (locks->file && !stat(locks->file, &st)) {
-			locks->file_device = st.st_dev;
-			locks->file_inode = st.st_ino;
-		}
+		char *real = error ? NULL : realpath(path, NULL);
+		if (real)
+			own_files_find(real, &locks->files);
 		free(path);
 		return error;
 	}
@@ -178,7 +175,7 @@ static void destroy(struct s3once_locks *locks)
 	store_close(locks->store);
 	http_shared_free(locks->http);
 	aws_settings_free(locks->aws);
-	free(locks->file);
+	own_files_clear(&locks->files);
 	pthread_cond_destroy(&locks->closing);
 	pthread_mutex_destroy(&locks->mutex);
 	free(locks);

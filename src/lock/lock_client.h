@@ -7,9 +7,9 @@
 #include "lease/observer.h"
 #include "lock/dialect.h"
 #include "s3once/lock.h"
+#include "store/own_files.h"
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/types.h>
 
 #define LOCK_KEY_MAX        1000                  /* bytes of a key, and of a sort key */
 #define LOCK_COUNTER_PREFIX "s3once-token:"       /* of the keys of token counters in tables */
@@ -47,9 +47,7 @@ struct s3once_locks {
 	bool by_mark, is_sqlite;
 	enum s3once_lock_tokens tokens;
 	char observations[4096]; /* a directory, or "" */
-	char *file;              /* of SQLite: its real path; else NULL */
-	dev_t file_device;       /* and which file that is */
-	ino_t file_inode;
+	struct own_files files;  /* of SQLite, by its real path; else none */
 	struct aws_settings *aws;
 	struct http_shared *http;
 	struct store *store;
@@ -125,9 +123,6 @@ bool lock_owns(const struct s3once_locks *locks, const char *name);
 
 /* Each request on a row. */
 
-/* Of SQLite: whether the path still leads to the file that is open. If not, others lock another
- * one. */
-bool lock_file_is_there(const struct s3once_locks *locks);
 #define LOCK_FILE_GONE "the file of its row was removed or replaced"
 struct lock_take {
 	const struct s3once_lock *lock;

@@ -34,7 +34,7 @@ static void name_of(const char *const *strings, size_t n, char ret[static ID_CHA
 static void row_name(
 	const struct s3once_locks *locks, struct item_key key, char ret[static ID_CHARS + 1])
 {
-	const char *place = locks->aws ? locks->aws->dynamodb_endpoint : locks->file;
+	const char *place = locks->aws ? locks->aws->dynamodb_endpoint : locks->files.path;
 	const char *const words[] = {
 		locks->table_name, place ? place : "", key.pk, key.sk ? key.sk : ""};
 	name_of(words, sizeof words / sizeof *words, ret);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define CHANGES_MAX 40
 
@@ -38,13 +37,6 @@ void lock_counter_of(
 	lock_key_of(locks, locks->is_sqlite ? key : counter, sort, 0, ret);
 	if (locks->is_sqlite)
 		snprintf(ret->pk, sizeof ret->pk, "lock-token");
-}
-
-bool lock_file_is_there(const struct s3once_locks *locks)
-{
-	struct stat st;
-	return !locks->file || (!stat(locks->file, &st) && st.st_dev == locks->file_device &&
-				       st.st_ino == locks->file_inode);
 }
 
 bool lock_version_is_of(const char *version, const char *id)
@@ -123,9 +115,9 @@ enum outcome lock_row_take(struct store_conn *conn, const struct lock_take *take
 	if (o == OUTCOME_REFUSED && version && !strcmp(version, take->version))
 		o = OUTCOME_OK; /* our own write, whose reply was lost */
 	item_clear(&set);
-	if (o == OUTCOME_OK && !lock_file_is_there(locks)) {
+	if (o == OUTCOME_OK && !own_files_are_there(&locks->files)) {
 		problem_set(ret_problem, "%s: was removed or replaced meanwhile: run again",
-			quote(locks->file).text);
+			quote(locks->files.path).text);
 		o = OUTCOME_SETUP;
 	}
 	return o;
@@ -234,7 +226,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	enum outcome o = conn->store->ops->update(conn, key.key, changes, n, ours,
 		ours[1].name ? 2 : 1, try->limits, ret_row, ret_problem);
 	item_clear(&set);
-	if (o == OUTCOME_OK && !lock_file_is_there(locks))
+	if (o == OUTCOME_OK && !own_files_are_there(&locks->files))
 		o = OUTCOME_REFUSED;
 	return o;
 }
@@ -246,7 +238,7 @@ static const char *whose(void *arg, const struct item *item, char ret_why[static
 	const struct lock_row row = dialect_read(lock->locks->dialect, item);
 	const bool ours = lock_version_is_of(row.version, lock->id) && row.state != ROW_FREE;
 	const char *why = "another took it over: its row had not changed for a whole lease";
-	if (!lock_file_is_there(lock->locks))
+	if (!own_files_are_there(&lock->locks->files))
 		why = LOCK_FILE_GONE;
 	else if (item_is_empty(item))
 		why = "its row was deleted";

@@ -5,8 +5,8 @@
 #include "marks/mark.h"
 #include "marks/session.h"
 #include "scan/scan.h"
+#include "store/own_files.h"
 #include "upload/object_rules.h"
-#include "upload/own_files.h"
 #include "upload/queue.h"
 #include "upload/report.h"
 #include <pthread.h>

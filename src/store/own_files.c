@@ -1,4 +1,4 @@
-#include "upload/own_files.h"
+#include "store/own_files.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ bool own_files_are_there(const struct own_files *own)
 	for (size_t i = 0; i < own->n; i++)
 		if (!own_files_hold(&now, own->files[i].dev, own->files[i].ino))
 			return false;
-	return true;
+	return own->n > 0;
 }
 
 bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino)

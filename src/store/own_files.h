@@ -1,4 +1,4 @@
-/* The files that this run keeps its marks in: never opened as files to be uploaded. Closing any
+/* The SQLite files that this process has open: never opened as files to be uploaded. Closing any
  * descriptor of an SQLite file drops the POSIX locks that SQLite holds on it in the same process,
  * and then another process damages it. */
 #pragma once
@@ -19,6 +19,7 @@ struct own_files {
  * takes the path. */
 void own_files_find(char *sqlite_path, struct own_files *ret);
 void own_files_clear(struct own_files *own);
-/* Whether they are still what the path leads to: otherwise nobody finds the marks that were set. */
+/* Whether they are still what the path leads to: otherwise nobody finds what was written, and
+ * others write into another file. Without a path: true. */
 bool own_files_are_there(const struct own_files *own);
 bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino);
