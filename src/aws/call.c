@@ -283,7 +283,7 @@ static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outco
 }
 
 enum outcome call_perform(struct service_conn *conn, const struct call *call,
-	struct http_reply *ret_reply, bool *ret_retried, struct problem *ret_problem)
+	struct http_reply *ret_reply, struct problem *ret_problem)
 {
 	struct run run = {
 		.conn = conn, .call = call, .reply = ret_reply, .began_ns = clock_boot_ns()};
@@ -299,8 +299,8 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	} else if (run.attempts > 1) {
 		problem_prefix(&run.problem, "after %u attempts", run.attempts);
 	}
-	if (ret_retried)
-		*ret_retried = run.maybe_applied;
+	if (run.maybe_applied && call->limits.maybe_applied)
+		*call->limits.maybe_applied = true;
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = run.problem;
 	return outcome;

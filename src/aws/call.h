@@ -85,7 +85,6 @@ struct call {
 
 /* Performs the call, again as often as classify() and the limits allow; the identical request but
  * for date and signature. *ret_reply is the last reply (zeroed if there was none); the caller
- * clears it with http_reply_clear. *ret_retried, if not NULL, says whether an earlier attempt may
- * have been applied. ret_problem is set whenever the outcome is not OK. */
+ * clears it with http_reply_clear. ret_problem is set whenever the outcome is not OK. */
 enum outcome call_perform(struct service_conn *conn, const struct call *call,
-	struct http_reply *ret_reply, bool *ret_retried, struct problem *ret_problem);
+	struct http_reply *ret_reply, struct problem *ret_problem);

@@ -191,11 +191,7 @@ static enum outcome send(struct dynamodb_conn *conn, enum dynamodb_kind kind,
 	};
 	if (limits)
 		call.limits = *limits;
-	bool retried = false;
-	enum outcome outcome = call_perform(conn->service, &call, ret_reply, &retried, ret_problem);
-	if (retried && call.limits.maybe_applied)
-		*call.limits.maybe_applied = true;
-	return outcome;
+	return call_perform(conn->service, &call, ret_reply, ret_problem);
 }
 
 enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kind,

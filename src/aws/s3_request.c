@@ -148,7 +148,7 @@ static bool finds_region(const struct s3_request *request)
 	char before[REGION_MAX + 1], after[REGION_MAX + 1];
 	struct http_reply reply = {0};
 	service_region(service, before, sizeof(before));
-	call_perform(conn, &head, &reply, NULL, NULL);
+	call_perform(conn, &head, &reply, NULL);
 	http_reply_clear(&reply);
 	service_region(service, after, sizeof(after));
 	return strcmp(before, after) != 0;
@@ -166,10 +166,9 @@ enum outcome s3_request_perform(
 	request->call.query = text_string(&conn->query);
 	request->call.headers = request->headers;
 	struct problem problem = {0};
-	enum outcome outcome =
-		call_perform(conn->service, &request->call, ret_reply, NULL, &problem);
+	enum outcome outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	if (outcome == OUTCOME_SETUP && ret_reply->status == 301 && finds_region(request))
-		outcome = call_perform(conn->service, &request->call, ret_reply, NULL, &problem);
+		outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;
 	return outcome;

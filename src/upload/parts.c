@@ -1,6 +1,6 @@
 /* Step 5 for a large file: any workers send its parts. */
+#include "upload/parts.h"
 #include "upload/body.h"
-#include "upload/parts_upload.h"
 #include "upload/proof.h"
 #include <errno.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Step 5 for a large file, its beginning: a multipart upload, recorded in the mark before its first
  * part, resumed by any run. */
 #include "base/log.h"
-#include "upload/parts_upload.h"
+#include "upload/parts.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Step 5 for a large file, its end: the parts become an object, which is proven. */
 #include "upload/body.h"
-#include "upload/parts_upload.h"
+#include "upload/parts.h"
 #include "upload/proof.h"
 
 #define AMBIGUOUS_MAX 2 /* each was tried as often as any request */

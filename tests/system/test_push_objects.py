@@ -181,10 +181,16 @@ def test_settings_reach_the_server(s3once, s3, s3_wire, bucket, tmp_path):
         }  # fmt: skip
         head = s3.client.head_object(Bucket=bucket, Key=f"kms.{size}")
         assert (head["ServerSideEncryption"], head["SSEKMSKeyId"]) == ("aws:kms", KMS_KEY)
-
-
     tags = s3.client.get_object_tagging(Bucket=bucket, Key="texts.small")["TagSet"]  # this server drops those of multipart
     assert {tag["Key"]: tag["Value"] for tag in tags} == {"first key": "1+1", "ä/": ""}
+
+
+@pytest.mark.parametrize("group", ["texts", "grants", "kms"])
+def test_settings_on_the_command_line(s3once, s3, s3_wire, bucket, tmp_path, group):
+    lines = [re.split(r"\s*[=:]\s*", line.strip(), maxsplit=1) for line in RULES[group][0].strip().splitlines()]
+    tree = two_of_each(tmp_path, group)
+    push(s3once, tree, bucket, *[f"--{name}={value}" for name, value in lines])
+    assert_wire(s3, s3_wire, (group,))
 
 
 def grants(s3, bucket, key):

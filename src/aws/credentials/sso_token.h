@@ -9,9 +9,8 @@ struct sso_session {
 	const char *start_url, *region;
 };
 
-/* The URL of a path at a service: at the endpoint that is set, or,
- * if that is NULL, where AWS has the service ("portal.sso", "oidc") of this region. 0, or -EINVAL
- * with a sentence. */
+/* The URL of a path at a service: at the endpoint that is set, or, if that is NULL, where AWS has
+ * the service ("portal.sso", "oidc") of this region. 0, or -EINVAL with a sentence. */
 int sso_url(const char *service, const char *region, const char *set, const char *path,
 	struct text *ret, struct problem *ret_problem);
 

@@ -92,7 +92,7 @@ static struct call get_call(void)
 struct result {
 	enum outcome outcome;
 	struct problem problem;
-	bool retried;
+	bool maybe_applied;
 	int status;
 	uint64_t took_ms;
 };
@@ -102,7 +102,8 @@ static struct result run(struct fixture *f, struct call call)
 	struct result result = {0};
 	struct http_reply reply = {0};
 	uint64_t start_ns = clock_boot_ns();
-	result.outcome = call_perform(f->conn, &call, &reply, &result.retried, &result.problem);
+	call.limits.maybe_applied = &result.maybe_applied;
+	result.outcome = call_perform(f->conn, &call, &reply, &result.problem);
 	result.took_ms = (clock_boot_ns() - start_ns) / NS_PER_MS;
 	result.status = reply.status;
 	http_reply_clear(&reply);
@@ -202,7 +203,7 @@ static void test_same_request(void)
 	struct result result = run(&f, call);
 	script_stop(&f.server);
 	CHECK_INT(result.outcome, OUTCOME_OK);
-	CHECK(result.retried);
+	CHECK(result.maybe_applied);
 	CHECK_INT(f.server.n_requests, 5);
 	for (size_t i = 0; i < f.server.n_requests; i++) {
 		const struct script_request *request = &f.server.requests[i];
@@ -237,7 +238,7 @@ static void test_throttled(void)
 		return;
 	struct result result = run(&f, put_call());
 	CHECK_INT(result.outcome, OUTCOME_OK);
-	CHECK(!result.retried);
+	CHECK(!result.maybe_applied);
 	CHECK_INT(result.status, 200);
 	result = run(&f, get_call());
 	CHECK_INT(result.outcome, OUTCOME_OK);
@@ -283,7 +284,7 @@ static void test_used_up(void)
 	call.limits.attempts = 2;
 	struct result result = run(&f, call);
 	CHECK_INT(result.outcome, OUTCOME_THROTTLED);
-	CHECK(result.retried); /* the 500 may have been applied */
+	CHECK(result.maybe_applied); /* the 500 may have been applied */
 	CHECK_STRING(result.problem.text, "after 2 attempts: the server asks to slow down");
 	CHECK_STRING(result.problem.code, "SlowDown");
 	CHECK_STRING(result.problem.request_id, "REQ1");
@@ -448,7 +449,7 @@ static void test_limits(void)
 	struct call call = put_call();
 	struct result result = run(&f, call);
 	CHECK_INT(result.outcome, OUTCOME_OK);
-	CHECK(result.retried);
+	CHECK(result.maybe_applied);
 	f.settings.request_timeout_ms = 5000;
 	/* The call's: not. */
 	call.limits.deadline_ns = clock_boot_ns() + 100 * NS_PER_MS;
@@ -505,7 +506,7 @@ static void test_no_use(void)
 	CHECK_INT(result.outcome, OUTCOME_SETUP);
 	CHECK(strncmp(result.problem.text, "after 2 attempts: no connection to 127.0.0.1:", 45) ==
 		0);
-	CHECK(!result.retried);
+	CHECK(!result.maybe_applied);
 	unsetenv("AWS_ACCESS_KEY_ID");
 	setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
 	struct service_conn *other;
