@@ -242,10 +242,10 @@ static void test_throttled(void)
 	CHECK_INT(result.status, 200);
 	result = run(&f, get_call());
 	CHECK_INT(result.outcome, OUTCOME_OK);
-	CHECK(result.took_ms >= 1000 && result.took_ms < 4000);
+	CHECK(result.took_ms >= 1000);
 	result = run(&f, get_call());
 	CHECK_INT(result.outcome, OUTCOME_OK);
-	CHECK(result.took_ms >= 300 && result.took_ms < 2000);
+	CHECK(result.took_ms >= 300);
 	script_stop(&f.server);
 	/* After a server's error, another connection, perhaps to another server. */
 	CHECK(f.server.requests[5].connection > f.server.requests[4].connection);
@@ -430,9 +430,9 @@ static void test_credentials(void)
 	end(&f);
 }
 
-static bool after_200_ms(void *arg)
+static bool after_500_ms(void *arg)
 {
-	return clock_boot_ns() >= *(uint64_t *)arg + 200 * NS_PER_MS;
+	return clock_boot_ns() >= *(uint64_t *)arg + 500 * NS_PER_MS;
 }
 
 static void test_limits(void)
@@ -445,26 +445,26 @@ static void test_limits(void)
 	if (!begin(&f, steps, 5))
 		return;
 	/* The attempt's own deadline: tried again. */
-	f.settings.request_timeout_ms = 100;
+	f.settings.request_timeout_ms = 500;
 	struct call call = put_call();
 	struct result result = run(&f, call);
 	CHECK_INT(result.outcome, OUTCOME_OK);
 	CHECK(result.maybe_applied);
 	f.settings.request_timeout_ms = 5000;
 	/* The call's: not. */
-	call.limits.deadline_ns = clock_boot_ns() + 100 * NS_PER_MS;
+	call.limits.deadline_ns = clock_boot_ns() + 500 * NS_PER_MS;
 	result = run(&f, call);
 	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
-	CHECK(result.took_ms >= 100 && result.took_ms < 2000);
+	CHECK(result.took_ms >= 500 && result.took_ms < 20000);
 	result = run(&f, call); /* it has passed: nothing is sent */
 	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
 	CHECK_STRING(result.problem.text, "it was given up before it was sent");
 	/* Stopped while waiting. */
 	uint64_t start_ns = clock_boot_ns();
-	call.limits = (struct call_limits){.abandon = after_200_ms, .abandon_arg = &start_ns};
+	call.limits = (struct call_limits){.abandon = after_500_ms, .abandon_arg = &start_ns};
 	result = run(&f, call);
 	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
-	CHECK(result.took_ms >= 200 && result.took_ms < 2000);
+	CHECK(result.took_ms >= 500 && result.took_ms < 20000);
 	CHECK(strstr(result.problem.text, "given up before the next attempt: "));
 	CHECK_STRING(result.problem.request_id, "R");
 	/* A wait that the deadline does not allow is not begun. */

@@ -203,7 +203,7 @@ static void test_unprocessed_keys(void)
 		OUTCOME_OK);
 	CHECK_INT(found, 2);
 	/* A server that answers no key is waited for as after throttling, within the deadline. */
-	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 50 * NS_PER_MS};
+	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 500 * NS_PER_MS};
 	enum outcome outcome =
 		dynamodb_get_many(f.conn, &table, keys, 2, &limits, count, &found, &f.aws.problem);
 	CHECK_INT(outcome, OUTCOME_ABANDONED);

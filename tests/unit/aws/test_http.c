@@ -329,10 +329,11 @@ static void test_limits(void)
 	struct http_reply reply = {0};
 	struct problem p = {0};
 	uint64_t start_ns = clock_boot_ns();
-	struct http_request request = {.url = server.url, .deadline_ns = start_ns + 50 * NS_PER_MS};
+	struct http_request request = {
+		.url = server.url, .deadline_ns = start_ns + 500 * NS_PER_MS};
 	CHECK_INT(perform(request, &reply, &p), -ECANCELED);
 	uint64_t took_ns = clock_boot_ns() - start_ns;
-	CHECK(took_ns >= 50 * NS_PER_MS && took_ns < 1000 * NS_PER_MS);
+	CHECK(took_ns >= 500 * NS_PER_MS && took_ns < 20 * NS_PER_S);
 	CHECK(strstr(p.text, "did not answer in time"));
 	/* Already over: nothing is sent. */
 	CHECK_INT(perform(request, &reply, &p), -ECANCELED);
@@ -394,7 +395,7 @@ static void test_tls_errors(void)
 	struct problem p = {0};
 	/* The server waits for the end of a ClientHello's headers. */
 	struct http_request request = {
-		.url = url, .deadline_ns = clock_boot_ns() + 200 * NS_PER_MS};
+		.url = url, .deadline_ns = clock_boot_ns() + 500 * NS_PER_MS};
 	CHECK_INT(perform(request, &reply, &p), -ECANCELED);
 	http_reply_clear(&reply);
 	script_stop(&server);
