@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static int load_file(const char *path, struct ini **ret, struct problem *ret_problem)
 {
@@ -21,6 +22,31 @@ static int load_file(const char *path, struct ini **ret, struct problem *ret_pro
 	return error == -ENOMEM ? error : -EINVAL;
 }
 
+/* What was meant as the next key, a secret perhaps, is no part of a value that a sentence shows.
+ * *arg is the section, then the key. */
+static int find_glued(void *arg, const struct ini_entry *entry)
+{
+	const char *more = entry->key ? strchr(entry->value, '\n') : NULL;
+	if (!more || !strpbrk(more, "=:") || strcmp(entry->section, *(const char **)arg) != 0 ||
+		strcasecmp(entry->key, "credential_process") == 0)
+		return 0;
+	*(const char **)arg = entry->key;
+	return -EINVAL;
+}
+
+static int refuse_glued(
+	const struct ini *ini, const char *section, const char *path, struct problem *ret_problem)
+{
+	const char *name = section;
+	int error = ini ? ini_each(ini, find_glued, &name) : 0;
+	if (error)
+		problem_set(ret_problem,
+			"%s: %s of [%s] goes on in a line that looks like another setting: indent "
+			"both alike",
+			quote(path).text, quote(name).text, quote(section).text);
+	return error;
+}
+
 int profile_load(const char *name, const char *config_path, const char *credentials_path,
 	struct profile *ret, struct problem *ret_problem)
 {
@@ -32,8 +58,15 @@ int profile_load(const char *name, const char *config_path, const char *credenti
 		return -EINVAL;
 	}
 	int error = load_file(config_path, &profile.config, ret_problem);
+	if (error == 0 && !*prefix && profile.config &&
+		ini_has_section(profile.config, "profile default"))
+		strcpy(profile.section, "profile default");
 	if (error == 0)
 		error = load_file(credentials_path, &profile.credentials, ret_problem);
+	if (error == 0)
+		error = refuse_glued(profile.config, profile.section, config_path, ret_problem);
+	if (error == 0)
+		error = refuse_glued(profile.credentials, name, credentials_path, ret_problem);
 	if (error < 0)
 		profile_clear(&profile);
 	else

@@ -1,5 +1,5 @@
-/* A profile of AWS's two files: ~/.aws/config ([profile NAME], [default]) and ~/.aws/credentials
- * ([NAME]). */
+/* A profile of AWS's two files: ~/.aws/config ([profile NAME]; for default [profile default], else
+ * [default]) and ~/.aws/credentials ([NAME]). */
 #pragma once
 #include "base/ini.h"
 #include "base/problem.h"
@@ -12,7 +12,8 @@ struct profile {
 };
 
 /* Reads both files; a missing one is empty, and so is a path that is NULL. 0; -EINVAL for a file
- * that cannot be read or understood and -ENOMEM, with a sentence that names the file. */
+ * that cannot be read or understood, or where the profile's lines are indented so that one swallows
+ * another, and -ENOMEM, with a sentence that names the file. */
 int profile_load(const char *name, const char *config_path, const char *credentials_path,
 	struct profile *ret, struct problem *ret_problem);
 void profile_clear(struct profile *profile);

@@ -15,6 +15,7 @@ struct ini {
 	size_t size;
 	struct ini_entry *entries;
 	size_t n, cap;
+	size_t indent; /* of the last line that continued none */
 };
 
 void ini_free(struct ini *ini)
@@ -90,8 +91,8 @@ static int read_pair(struct ini *ini, const char *section, const char *parent, c
 	return add(ini, (struct ini_entry){section, parent, trim(line), trim(value)});
 }
 
-/* An indented line after a key: a sub-key of one without value, else more of its value, which ends
- * earlier in the same buffer. */
+/* A line indented deeper than the key above it: a sub-key of one without value, else more of its
+ * value, which ends earlier in the same buffer. */
 static int read_indented(struct ini *ini, char *line)
 {
 	const struct ini_entry *last = &ini->entries[ini->n - 1];
@@ -105,13 +106,15 @@ static int read_indented(struct ini *ini, char *line)
 
 static int read_line(struct ini *ini, char *line)
 {
-	bool indented = is_blank(*line);
+	const char *start = line;
 	line = trim(line);
+	const size_t indent = (size_t)(line - start);
 	if (!*line || *line == '#' || *line == ';')
 		return 0;
 	const struct ini_entry *last = ini->n ? &ini->entries[ini->n - 1] : NULL;
-	if (indented && last && last->key)
+	if (indent > ini->indent && last && last->key)
 		return read_indented(ini, line);
+	ini->indent = indent;
 	if (*line == '[')
 		return read_section(ini, line);
 	return last ? read_pair(ini, last->section, NULL, line) : -EBADMSG;
@@ -146,19 +149,6 @@ static int parse(char *text, size_t size, struct ini **ret, int *ret_line)
 	}
 	*ret = ini;
 	return 0;
-}
-
-int ini_parse(const char *bytes, size_t n, struct ini **ret, int *ret_line)
-{
-	if (n > FILE_MAX_BYTES)
-		return -EFBIG;
-	char *text = malloc(n + 1);
-	if (!text)
-		return -ENOMEM;
-	if (n)
-		memcpy(text, bytes, n);
-	text[n] = 0;
-	return parse(text, n, ret, ret_line);
 }
 
 /* The number of bytes, at most size, or -errno. */

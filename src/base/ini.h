@@ -12,16 +12,14 @@ struct ini;
  * or -EBADMSG for a file that is no INI; then *ret_line, if not NULL, is the line (from 1). The
  * result is immutable; free with ini_free. */
 int ini_load(const char *path, struct ini **ret, int *ret_line);
-/* The same from memory. */
-int ini_parse(const char *bytes, size_t n, struct ini **ret, int *ret_line);
 /* Overwrites what was read: it may hold secrets. */
 void ini_free(struct ini *ini);
 
 /* The value of key in [section], or NULL. Borrowed until ini_free. A section may be repeated: the
- * last value counts. A sub-key of an indented block is asked for as "key.subkey". An indented line
- * below a key with a value continues it after a newline. Section names are compared after trimming,
- * folding inner spaces and dropping quotes ([profile "a b"] is "profile a b"); keys without regard
- * to case. */
+ * last value counts. A sub-key of an indented block is asked for as "key.subkey". A line indented
+ * deeper than a key with a value continues that after a newline. Section names are compared after
+ * trimming, folding inner spaces and dropping quotes ([profile "a b"] is "profile a b"); keys
+ * without regard to case. */
 const char *ini_get(const struct ini *ini, const char *section, const char *key);
 /* A line of the file. Borrowed until ini_free; lines of one section have the same section pointer,
  * and a section that comes again has another. */

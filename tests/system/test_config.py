@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from botocore.configloader import load_config
 
 KEY, SECRET = "AKIAVERYSECRETID", "wJalrXUtnFEMIsecret"
 AWS_S3, AWS_DB = "https://s3.us-east-1.amazonaws.com", "https://dynamodb.us-east-1.amazonaws.com"
@@ -118,6 +119,56 @@ def test_where_each_is_from(config, s3once):
     assert found["config_file"] == (str(config.path), "AWS_CONFIG_FILE")
     text = s3once("config").out.splitlines()
     assert [line.split()[0] for line in text][:2] == ["profile", "config_file"]
+
+
+AK, SK = f"aws_access_key_id = {KEY}\n", f"aws_secret_access_key = {SECRET}\n"
+REGION, BLOCK = "region = eu-west-1\n", "s3 =\n      addressing_style = path\n"
+INDENTED = [
+    f"[default]\n  {REGION}  {AK}  {SK}",
+    f"[default]\n\t{REGION}\t{AK}\t{SK}",
+    f"[default]\n\t{REGION} {AK}\t{SK}",  # a tab is as deep as a space
+    f"[default]\n  {REGION}{AK}{SK}",
+    f"[default]\n    {REGION}  {AK}{SK}",
+    f"[default]\n  {REGION}\n# one\n      ; two\n  {AK}\n  {SK}",
+    f"  [default]\n{REGION}{AK}{SK}",
+    f"  [default]\n  {REGION}  {AK}  {SK}",
+    f"[default]\n  {BLOCK}  {REGION}  {AK}  {SK}",
+    f"[default]\n  {AK}  {SK}  {BLOCK}# one\n  {REGION}",
+    f"[default]\n  {AK}  {SK}  {REGION}[profile x]\n  region = eu-west-2\n",
+    f"[profile x]\n  region = eu-west-2\n  [default]\n{REGION}{AK}{SK}",
+    f"[profile x]\nregion = eu-west-2\n  [default]\n{REGION.replace('region', 'output')}",  # no header, but more of the region
+    # Two sections of one profile
+    f"[default]\nregion = eu-west-2\n[profile default]\n{REGION}{AK}{SK}",
+    f"[profile default]\n{REGION}{AK}{SK}",
+]
+
+
+@pytest.mark.parametrize("file", INDENTED, ids=range(len(INDENTED)))
+def test_profiles_are_read_as_botocore_reads_them(config, file):
+    _, found = config({"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}, file)
+    theirs = load_config(str(config.path))["profiles"].get("default", {})
+    ours = {name: found.get(row, ("", ""))[0][-4:] for name, row in [("region", "region"), ("aws_access_key_id", "access_key")]}
+    standard = {"region": "us-east-1"}
+    assert ours == {name: theirs.get(name, standard.get(name, ""))[-4:] for name in ours}
+    style = theirs["s3"]["addressing_style"] if "s3" in theirs else "auto"
+    assert found["s3.addressing_style"][0] == style
+
+
+def test_profile_default_counts_before_default(config):
+    """As "Shared config and credentials files" has it; botocore takes whichever stands last."""
+    _, found = config({}, f"[profile default]\n{REGION}[default]\nregion = eu-west-2\n")
+    assert found["region"] == ("eu-west-1", f"region of [profile default] in {config.path}")
+
+
+@pytest.mark.parametrize("of_credentials", [False, True])
+def test_a_setting_that_swallowed_a_secret_is_not_shown(config, tmp_path, of_credentials):
+    file = f"[default]\n{REGION}  {SK}"
+    (tmp_path / "credentials").write_text(file if of_credentials else "")
+    env = {"AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials")}
+    run, _ = config(env, "" if of_credentials else file)
+    path = tmp_path / ("credentials" if of_credentials else "config")
+    assert run.code == 3 and f"{path}: region of [default] goes on in a line" in run.err, run
+    assert SECRET not in run.out + run.err
 
 
 def test_secrets_are_masked(config, s3once):
