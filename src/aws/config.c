@@ -80,7 +80,8 @@ static const char *shown(const char *path, const char *standard)
 int config_load(const char *profile, struct config_rows *rows, struct config *ret,
 	struct problem *ret_problem)
 {
-	const char *named = profile ? profile : variable("AWS_PROFILE");
+	const char *from = variable("AWS_DEFAULT_PROFILE") ? "AWS_DEFAULT_PROFILE" : "AWS_PROFILE";
+	const char *named = profile ? profile : variable(from);
 	static const struct config_key ignore = {.name = "ignore_configured_endpoint_urls",
 		.variable = {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"},
 		.key = {"ignore_configured_endpoint_urls"},
@@ -88,7 +89,7 @@ int config_load(const char *profile, struct config_rows *rows, struct config *re
 	*ret = (struct config){.profile_name = named ? named : "default", .found = rows};
 	int error = config_rows_add(rows, "profile", ret->profile_name,
 		profile ? "--profile"
-		: named ? "AWS_PROFILE"
+		: named ? from
 			: "default");
 	if (error == 0)
 		error = read_files(ret, ret_problem);

@@ -45,21 +45,22 @@ static int month_of(const char *name)
 	return -1;
 }
 
-#define LAST_YEAR 8099 /* since 1900: years have four digits */
+#define LAST_S 253402300799 /* 9999-12-31T23:59:59Z: years have four digits */
 
-/* The time of these fields, which must be a date that exists, or -EINVAL. */
-static int64_t time_of(const struct tm *fields)
+/* The time of these fields, which must be a date that exists where it is offset_s later than UTC,
+ * or -EINVAL. */
+static int64_t time_of(const struct tm *fields, int offset_s)
 {
 	struct tm tm = *fields;
 	if (tm.tm_year < 70 || tm.tm_mon < 0 || tm.tm_mon > 11 || tm.tm_mday < 1 ||
 		tm.tm_hour < 0 || tm.tm_hour > 23 || tm.tm_min < 0 || tm.tm_min > 59 ||
 		tm.tm_sec < 0 || tm.tm_sec > 60)
 		return -EINVAL;
-	time_t t = timegm(&tm);
+	const int64_t time_s = timegm(&tm) - offset_s;
 	/* timegm carries the 31st of a short month over; a leap second may be carried, but not into
 	 * a year that cannot be written. */
 	bool exists = tm.tm_mon == fields->tm_mon || fields->tm_sec == 60;
-	return exists && tm.tm_year <= LAST_YEAR ? (int64_t)t : -EINVAL;
+	return exists && time_s >= 0 && time_s <= LAST_S ? time_s : -EINVAL;
 }
 
 /* Of a year with two digits or four; two mean 1970 to 2069. */
@@ -73,18 +74,23 @@ static int two_digits(const char *s)
 	return (s[0] - '0') * 10 + s[1] - '0';
 }
 
+/* In the form, 0 stands for a digit and a for anything. */
+static bool has_form(const char *s, const char *form)
+{
+	for (; *s && *form; s++, form++) {
+		bool is_digit = *s >= '0' && *s <= '9';
+		if (*form == '0' ? !is_digit : *form != 'a' && *form != *s)
+			return false;
+	}
+	return *s == *form;
+}
+
 /* "Sun, 06 Nov 1994 08:49:37 GMT", as every server writes it today: without sscanf, since each
  * reply has one. */
 static bool parse_fixed_date(const char *s, struct tm *ret)
 {
-	static const char form[] = "aaa, 00 aaa 0000 00:00:00 GMT";
-	if (strlen(s) != sizeof form - 1)
+	if (!has_form(s, "aaa, 00 aaa 0000 00:00:00 GMT"))
 		return false;
-	for (size_t i = 0; form[i]; i++) {
-		bool is_digit = s[i] >= '0' && s[i] <= '9';
-		if (form[i] == '0' ? !is_digit : form[i] != 'a' && form[i] != s[i])
-			return false;
-	}
 	*ret = (struct tm){.tm_mday = two_digits(s + 5),
 		.tm_mon = month_of((char[]){s[8], s[9], s[10], 0}),
 		.tm_year = two_digits(s + 12) * 100 + two_digits(s + 14) - 1900,
@@ -101,7 +107,7 @@ int64_t clock_parse_http_date(const char *s)
 	int end = 0;
 	const char *comma = strchr(s, ',');
 	if (parse_fixed_date(s, &tm))
-		return time_of(&tm);
+		return time_of(&tm, 0);
 	const bool parsed =
 		comma ? sscanf(comma, ", %2d %3s %4d %2d:%2d:%2d %3s%n", &tm.tm_mday, month,
 				&tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone,
@@ -117,13 +123,27 @@ int64_t clock_parse_http_date(const char *s)
 	if ((comma && strcmp(zone, "GMT") != 0) || (comma ? comma : s)[end])
 		return -EINVAL;
 	tm.tm_mon = month_of(month);
-	return time_of(&tm);
+	return time_of(&tm, 0);
+}
+
+/* "Z", "+01:00" or "-0530" in seconds. */
+static bool parse_offset(const char *s, int *ret_s)
+{
+	const bool has_colon = has_form(s, "a00:00");
+	*ret_s = 0;
+	if (strcmp(s, "Z") == 0)
+		return true;
+	if ((*s != '+' && *s != '-') || (!has_colon && !has_form(s, "a0000")))
+		return false;
+	const int hours = two_digits(s + 1), minutes = two_digits(s + 3 + has_colon);
+	*ret_s = (*s == '-' ? -60 : 60) * (60 * hours + minutes);
+	return hours < 24 && minutes < 60;
 }
 
 int64_t clock_parse_iso(const char *s)
 {
 	struct tm tm = {0};
-	int end = 0;
+	int end = 0, offset_s;
 	if (sscanf(s, "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
 		    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &end) != 6)
 		return -EINVAL;
@@ -134,11 +154,11 @@ int64_t clock_parse_iso(const char *s)
 			return -EINVAL;
 		s += 1 + digits;
 	}
-	if (strcmp(s, "Z") != 0 && strcmp(s, "+00:00") != 0 && strcmp(s, "+0000") != 0)
+	if (!parse_offset(s, &offset_s))
 		return -EINVAL;
 	tm.tm_year -= 1900;
 	tm.tm_mon -= 1;
-	return time_of(&tm);
+	return time_of(&tm, offset_s);
 }
 
 /* Only a year of four digits can be written; no other can be meant. */
@@ -146,7 +166,7 @@ static struct tm fields_of(int64_t wall_s)
 {
 	time_t t = (time_t)wall_s;
 	struct tm tm = {0};
-	if (!gmtime_r(&t, &tm) || tm.tm_year < -900 || tm.tm_year > LAST_YEAR)
+	if (wall_s > LAST_S || !gmtime_r(&t, &tm) || tm.tm_year < -900)
 		return (struct tm){.tm_year = 70, .tm_mday = 1};
 	return tm;
 }

@@ -21,8 +21,8 @@ int64_t clock_parse_http_date(const char *s);
 void clock_format_http_date(int64_t wall_s, char ret[static CLOCK_HTTP_DATE_CHARS]);
 /* "20261121T075628Z", as SigV4 wants it. Pure. */
 void clock_format_amz(int64_t wall_s, char ret[static 17]);
-/* An ISO 8601 UTC time ("2026-11-21T07:56:28Z", fraction and +00:00 allowed) as seconds since the
- * epoch, or -EINVAL. Pure. */
+/* An ISO 8601 time ("2026-11-21T07:56:28Z", "2026-11-21T02:56:28.5-05:00", "…-0500") as seconds
+ * since the epoch, or -EINVAL. Pure. */
 int64_t clock_parse_iso(const char *s);
 /* "2026-11-21T07:56:28Z" for people. Pure. */
 void clock_format_iso(int64_t wall_s, char ret[static 21]);

@@ -51,7 +51,8 @@ const struct option access_options[] = {
 		.type = OPTION_STRING,
 		.offset = offsetof(struct access, profile),
 		.argument = "NAME",
-		.help = "profile of ~/.aws/config and ~/.aws/credentials\n[AWS_PROFILE, or default]"},
+		.help = "profile of ~/.aws/config and ~/.aws/credentials\n"
+			"[AWS_DEFAULT_PROFILE, AWS_PROFILE, or default]"},
 	{.name = "ca-bundle",
 		.type = OPTION_STRING,
 		.offset = offsetof(struct access, ca_bundle),

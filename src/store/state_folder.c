@@ -30,11 +30,11 @@ int state_make_folders(const char *path)
 
 int state_path(const char *name, char *ret, size_t size)
 {
-	const char *directory = getenv("STATE_DIRECTORY");
-	const char *below = "";
+	const char *directory = getenv("STATE_DIRECTORY"), *below = "", *several = ":";
 	if (!directory || *directory != '/') {
 		directory = getenv("XDG_STATE_HOME");
 		below = "/s3once";
+		several = "";
 	}
 	if (!directory || *directory != '/') { /* XDG: a relative path is none */
 		directory = getenv("HOME");
@@ -44,7 +44,7 @@ int state_path(const char *name, char *ret, size_t size)
 		return -ENOENT;
 	/* systemd separates several by colons: the first is ours. */
 	int n = snprintf(
-		ret, size, "%.*s%s/%s", (int)strcspn(directory, ":"), directory, below, name);
+		ret, size, "%.*s%s/%s", (int)strcspn(directory, several), directory, below, name);
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 

@@ -22,10 +22,11 @@ class Key:
     expires: float  # time.time()
     source: str
     uses: list = field(default_factory=list)  # kinds of the requests that it has signed
+    clock: int = 0
 
     @property
     def expiration(self):
-        return datetime.datetime.utcfromtimestamp(self.expires).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return datetime.datetime.utcfromtimestamp(self.expires + self.clock).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def as_json(self, token_name="Token"):
         """The shape in which containers, instances and programs hand it out."""
@@ -37,12 +38,17 @@ class Key:
         }
 
 
+ANSWER = object()
+
+
 class Keys:
+    """clock: by how many seconds those who hand them out are ahead of this host."""
+
     def __init__(self):
-        self.all = {}
+        self.all, self.clock = {}, 0
 
     def issue(self, source, seconds=3600):
-        key = Key(f"ASIA{uuid.uuid4().hex[:16].upper()}", uuid.uuid4().hex, f"token/+={uuid.uuid4().hex}", 0, source)
+        key = Key(f"ASIA{uuid.uuid4().hex[:16].upper()}", uuid.uuid4().hex, f"token/+={uuid.uuid4().hex}", 0, source, clock=self.clock)
         key.expires = int(time.time() + seconds)
         self.all[key.access_key] = key
         return key
@@ -82,10 +88,11 @@ class Keys:
 
 class Fake:
     """An HTTP server on a free port of 127.0.0.1, in a thread. Subclasses answer: reply(method, path, headers, body) gives
-    (status, body as bytes, str or what json can say). `failing`: this status instead. requests: (method, path, headers)."""
+    (status, body as bytes, str or what json can say). `failing`: this status instead. `stumbles`: what the first requests get
+    instead: (status, body), None (the connection's end) or ANSWER. requests: (method, path, headers)."""
 
     def __init__(self, keys, seconds=3600):
-        self.keys, self.seconds, self.failing, self.requests = keys, seconds, None, []
+        self.keys, self.seconds, self.failing, self.stumbles, self.requests = keys, seconds, None, [], []
 
     def __enter__(self):
         fake = self
@@ -97,9 +104,11 @@ class Fake:
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 fake.requests.append((self.command, self.path, headers))
-                status, answer = (fake.failing, "out of order") if fake.failing else fake.reply(
-                    self.command, self.path, headers, body
-                )
+                stumble = (fake.failing, "out of order") if fake.failing else (fake.stumbles or [ANSWER]).pop(0)
+                if stumble is None:
+                    self.close_connection = True
+                    return
+                status, answer = fake.reply(self.command, self.path, headers, body) if stumble is ANSWER else stumble
                 if isinstance(answer, (dict, list)):
                     answer = json.dumps(answer)
                 data = answer.encode() if isinstance(answer, str) else answer
@@ -109,6 +118,9 @@ class Fake:
                 self.wfile.write(data)
 
             do_GET = do_PUT = do_POST = handle_any
+
+            def date_time_string(self, timestamp=None):
+                return super().date_time_string(time.time() + fake.keys.clock)
 
             def log_message(self, *words):
                 pass

@@ -38,7 +38,7 @@ class Sso(Fake):
             return 403, {"message": "No access"}
         key = self.keys.issue("sso", self.seconds)
         names = {"accessKeyId": key.access_key, "secretAccessKey": key.secret, "sessionToken": key.token}
-        return 200, {"roleCredentials": {**names, "expiration": int(key.expires * 1000)}}
+        return 200, {"roleCredentials": {**names, "expiration": int((key.expires + key.clock) * 1000)}}
 
     def create_token(self, asked):
         wanted = {"grantType": "refresh_token", "clientId": "id", "clientSecret": "cs", "refreshToken": self.refresh}

@@ -63,7 +63,8 @@ class Sts(Fake):
         payload = hashlib.sha256(body).hexdigest()
         return holder if signature(request, secret, names, scope, payload) == found[3] else None
 
-    def error(self, status, code, message):
+    @staticmethod
+    def error(status, code, message):
         return status, (
             '<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type>'
             f"<Code>{code}</Code><Message>{message}</Message></Error><RequestId>r-2</RequestId></ErrorResponse>"

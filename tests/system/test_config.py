@@ -50,6 +50,7 @@ ROWS = [
     ({"AWS_ENDPOINT_URL_SSO": "http://s:8", **ALL}, LAB, [], {"sso_endpoint": "http://s:8", "sso_oidc_endpoint": "http://all:4"}),
     ({"AWS_ENDPOINT_URL_SSO_OIDC": "http://i:9"}, LAB, [], {"sso_endpoint": "http://profile:1", "sso_oidc_endpoint": "http://i:9"}),
     ({"AWS_ENDPOINT_URL_STS": "http://t:5"}, LAB, [], {"sts_endpoint": "http://t:5"}),
+    ({"AWS_DEFAULT_PROFILE": "lost", "AWS_PROFILE": "deaf"}, LAB, [], {"profile": "lost"}),  # as botocore reads them
     ({"AWS_PROFILE": "lost"}, LAB, [], {"s3_endpoint": "http://profile:1"}),
     ({"AWS_PROFILE": "deaf"}, LAB, [], {"s3_endpoint": AWS_S3, "dynamodb_endpoint": AWS_DB}),
     ({"AWS_PROFILE": "deaf", **ALL}, LAB, [], {"s3_endpoint": AWS_S3}),
@@ -117,6 +118,8 @@ def test_where_each_is_from(config, s3once):
     assert found["request_timeout"] == ("5s", "--request-timeout")
     assert found["marks"] == ("local", "default") and found["profile"] == ("default", "default")
     assert found["config_file"] == (str(config.path), "AWS_CONFIG_FILE")
+    for variable in ("AWS_DEFAULT_PROFILE", "AWS_PROFILE"):
+        assert config({variable: "default"}, file)[1]["profile"] == ("default", variable)
     text = s3once("config").out.splitlines()
     assert [line.split()[0] for line in text][:2] == ["profile", "config_file"]
 
@@ -182,9 +185,10 @@ def test_secrets_are_masked(config, s3once):
             assert secret not in text
 
 
-def test_credentials_of_a_profile(config):
+@pytest.mark.parametrize("expiration", ["2099-01-01T00:00:00Z", "2098-12-31T19:00:00-05:00"])
+def test_credentials_of_a_profile(config, expiration):
     env = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
-    keys = {"Version": 1, "AccessKeyId": KEY, "SecretAccessKey": SECRET, "Expiration": "2099-01-01T00:00:00Z"}
+    keys = {"Version": 1, "AccessKeyId": KEY, "SecretAccessKey": SECRET, "Expiration": expiration}
     run, found = config(env, f"[default]\ncredential_process = echo '{json.dumps(keys)}'\n")
     assert run.code == 0 and found["access_key"][1] == "credential_process", run
     assert found["credentials_expire"][0] == "2099-01-01T00:00:00Z"

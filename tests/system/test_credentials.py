@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.faults import faults
-from tests.system.fakes_keys import Keys
+from tests.system.fakes_keys import ANSWER, Keys
 from tests.system.fakes_metadata import Agent, Imds
 from tests.system.fakes_sso import Sso, cache_file, utc
 from tests.system.fakes_sts import ROLE, Sts
@@ -497,9 +497,13 @@ def test_role_of_a_profile_that_is_its_own_source(uploads, keys, aws):
         uploads("up", sts_env(sts, AWS_PROFILE="base"))
 
 
-@pytest.mark.parametrize("kind", ["Environment", "EcsContainer", "Ec2InstanceMetadata"])
-def test_role_of_a_credential_source(uploads, keys, aws, kind):
-    put(aws / "config", f"[default]\nrole_arn = {ROLE}up\ncredential_source = {kind}\n")
+@pytest.mark.parametrize(
+    "kind, written",
+    [("Environment", "Environment"), ("EcsContainer", "ecscontainer"), ("Ec2InstanceMetadata", "EC2InstanceMetadata")],
+)
+def test_role_of_a_credential_source(uploads, keys, aws, kind, written):
+    """Written as people write it: botocore does not mind."""
+    put(aws / "config", f"[default]\nrole_arn = {ROLE}up\ncredential_source = {written}\n")
     with Sts(keys, {"up": {}}, KNOWN) as sts, Imds(keys) as imds, Agent(keys) as agent:
         env = {
             "Environment": {"AWS_ACCESS_KEY_ID": "AKIABASE", "AWS_SECRET_ACCESS_KEY": "baseSecret"},
@@ -548,17 +552,29 @@ def test_role_that_cannot_be_assumed(s3once, bucket, keys, aws, tree, config, sa
     assert run.code == 3 and says in run.err and "baseSecret" not in run.err, run
 
 
-def test_sts_out_of_order_for_a_moment(uploads, keys, aws):
+@pytest.mark.parametrize(
+    "stumbles",
+    [
+        [None, (500, ""), (503, "")],
+        [Sts.error(400, "Throttling", "Rate exceeded")] * 3,
+        [Sts.error(400, "RequestLimitExceeded", ""), Sts.error(400, "IDPCommunicationError", "")],
+    ],
+    ids=["no reply", "throttled", "other codes"],
+)
+@pytest.mark.parametrize("profile", ["work", "pod"])
+def test_sts_out_of_order_for_a_moment(uploads, keys, aws, tmp_path, stumbles, profile):
     """A first load that fails is tried again a little; it does not end the run."""
+    put(tmp_path / "token", "eyJ.one")
     put(aws / "credentials", BASE)
-    put(aws / "config", f"[profile work]\nrole_arn = {ROLE}up\nsource_profile = base\n")
-
-    class Flaky(Sts):
-        def reply(self, *request):
-            return super().reply(*request) if len(self.requests) > 2 else (503, "")
-
-    with Flaky(keys, {"up": {}}, KNOWN) as sts:
-        uploads("up", sts_env(sts, AWS_PROFILE="work"))
+    put(
+        aws / "config",
+        f"[profile work]\nrole_arn = {ROLE}up\nsource_profile = base\n"
+        f"[profile pod]\nrole_arn = {ROLE}up\nweb_identity_token_file = {tmp_path / 'token'}\n",
+    )
+    with Sts(keys, {"up": {}}, KNOWN, web_tokens=["eyJ.one"]) as sts:
+        sts.stumbles = list(stumbles)
+        uploads("up", sts_env(sts, AWS_PROFILE=profile))
+        assert len(sts.requests) == len(stumbles) + 1
 
 
 # --- web identity
@@ -679,6 +695,33 @@ def test_sso_role_is_asked_for_again(s3once, s3, bucket, keys, aws, s3_wire, tre
     assert run.code == 0 and "paused" not in run.err, run
     s3.assert_same(tree, bucket, "p")
     assert len(keys.used()) >= 2
+
+
+@pytest.mark.parametrize("stumble", [None, (500, "")], ids=["no reply", "500"])
+def test_sso_out_of_order_for_a_moment(uploads, keys, aws, stumble):
+    """When it is asked for a token, and for the role."""
+    put(aws / "config", SESSION)
+    client = {"clientId": "id", "clientSecret": "cs", "registrationExpiresAt": utc(86400), "refreshToken": "refresh-1"}
+    login(aws, "corp", -10, **client)
+    with Sso(keys, refresh="refresh-1") as sso:
+        sso.stumbles = [stumble, ANSWER, stumble]
+        uploads("sso", sso_env(sso))
+        assert [path.partition("?")[0] for _, path, _ in sso.requests] == ["/token"] * 2 + ["/federation/credentials"] * 2
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_the_expiry_is_that_of_the_clock_of_who_hands_them_out(s3once, keys, aws, hours):
+    """What this host's clock says of it would be that they have expired, or are good for too long."""
+    keys.clock = hours * 3600
+    put(aws / "credentials", BASE)
+    put(aws / "config", SESSION + f"[profile work]\nrole_arn = {ROLE}up\nsource_profile = base\n[profile instance]\n")
+    login(aws, "corp", 3600)
+    with Sts(keys, {"up": {}}, KNOWN) as sts, Sso(keys, ["access-1"]) as sso, Imds(keys) as imds:
+        env = {**NOTHING, **sts_env(sts), **sso_env(sso), **metadata(imds)}
+        for profile in ("work", "default", "instance"):
+            run = s3once("config", "--json", env={**env, "AWS_PROFILE": profile})
+            expiry = {event["name"]: event["value"] for event in run.events}["credentials_expire"]
+            assert run.code == 0 and utc(3000) < expiry < utc(4200), (profile, run)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 #include "aws/credentials/credentials_http.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define REPLY_MAX_BYTES (256U << 10)
-#define PAUSE_MS        200U /* before the second attempt; then twice that, … */
+#define PAUSE_MS        200U /* at most, before the second attempt; then twice that, … */
 #define SLICE_MS        50
+#define CLOCK_IS_OFF_S  240
 
 static int prepare(struct credentials_loader *loader)
 {
@@ -41,10 +45,21 @@ static int attempt(struct credentials_loader *loader, const struct credentials_r
 	return error == -ECANCELED && !is_stopped(&loader->stopped) ? -ETIMEDOUT : error;
 }
 
+/* STS says so with status 400. */
+static bool is_throttled(const struct http_reply *reply)
+{
+	static const char *const codes[] = {
+		"<Code>Throttling", "<Code>RequestLimitExceeded<", "<Code>IDPCommunicationError<"};
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+		if (reply->status == 400 && strstr(text_string(&reply->body), codes[i]))
+			return true;
+	return reply->status == 429;
+}
+
 static bool is_worth_another(int error, const struct http_reply *reply)
 {
 	if (error == 0)
-		return reply->status == 429 || reply->status >= 500;
+		return is_throttled(reply) || reply->status >= 500;
 	return error != -ECANCELED && error != -ENOMEM && error != -EINVAL && error != -EPROTO;
 }
 
@@ -66,8 +81,17 @@ int credentials_http(struct credentials_loader *loader, const struct credentials
 		error = attempt(loader, request, i > 0, ret, ret_problem);
 		if (i + 1 >= request->attempts || !is_worth_another(error, ret))
 			return error;
-		pause_ms(loader, PAUSE_MS << i);
+		const unsigned most_ms = PAUSE_MS << i;
+		pause_ms(loader, most_ms / 2 + (unsigned)random_below(most_ms / 2));
 	}
+}
+
+int64_t credentials_clock_offset_s(const struct http_reply *reply)
+{
+	const char *date = http_reply_header(reply, "date");
+	const int64_t date_s = date ? clock_parse_http_date(date) : -1;
+	const int64_t offset_s = date_s - clock_wall_ns() / (int64_t)NS_PER_S;
+	return date_s >= 0 && llabs(offset_s) >= CLOCK_IS_OFF_S ? offset_s : 0;
 }
 
 void credentials_reply_clear(struct http_reply *reply)

@@ -12,10 +12,13 @@ struct credentials_request {
 	bool no_proxy;
 };
 
-/* 0: *ret is a reply of whatever status, the last one if all attempts were answered with 429 or
- * 5xx. Else http_perform's -errno (a timeout is -ETIMEDOUT), with a sentence. Clear *ret with
- * credentials_reply_clear in any case. */
+/* 0: *ret is a reply of whatever status, the last one if all attempts were answered with 429,
+ * 5xx or what STS has for them. Else http_perform's -errno (a timeout is -ETIMEDOUT), with a
+ * sentence. Clear *ret with credentials_reply_clear in any case. */
 int credentials_http(struct credentials_loader *loader, const struct credentials_request *request,
 	struct http_reply *ret, struct problem *ret_problem);
+/* How far the clock of who answered is ahead of ours, by the reply's Date; 0: less than minutes, or
+ * it has none. */
+int64_t credentials_clock_offset_s(const struct http_reply *reply);
 /* As http_reply_clear, but overwrites the body. */
 void credentials_reply_clear(struct http_reply *reply);

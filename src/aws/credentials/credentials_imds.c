@@ -153,9 +153,10 @@ static int get_role(struct service *service, struct text *ret, struct problem *r
 
 /* While its own sources are out of order the service hands out the last ones again; they are taken
  * past their time, as AWS asks of its SDKs. */
-static void extend(struct credentials *c)
+static void extend(struct credentials *c, const struct http_reply *reply)
 {
 	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	c->expires_s -= c->expires_s ? credentials_clock_offset_s(reply) : 0;
 	if (c->expires_s && c->expires_s <= now_s)
 		c->expires_s = now_s + EXTENSION_S;
 }
@@ -175,7 +176,7 @@ static int read_role(
 			object, "Token", "metadata service", ret, ret_problem);
 	json_free_secret(object);
 	if (error == 0)
-		extend(ret);
+		extend(ret, reply);
 	return error;
 }
 

@@ -5,6 +5,7 @@
 #include "base/quote.h"
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 /* What -ENODATA would let the next provider hide is an error here: the profile asked for it. */
 static int from_source(const struct profile_source *source, const char *name,
@@ -19,7 +20,7 @@ static int from_source(const struct profile_source *source, const char *name,
 		{"Ec2InstanceMetadata", credentials_imds},
 	};
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (strcmp(kinds[i].name, name) == 0) {
+		if (strcasecmp(kinds[i].name, name) == 0) {
 			int error = kinds[i].load(source->loader, ret, ret_problem);
 			if (error)
 				problem_prefix(ret_problem, "credential_source %s", name);

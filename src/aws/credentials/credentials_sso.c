@@ -34,6 +34,7 @@ static int read_role(
 	const json_t *role = json_object_get(object, "roleCredentials");
 	const char *access_key = json_word(role, "accessKeyId");
 	const char *secret = json_word(role, "secretAccessKey");
+	const int64_t until_s = json_integer_value(json_object_get(role, "expiration")) / 1000;
 	int error = -EACCES;
 	if (reply->status == 401) {
 		problem_set(ret_problem, "the SSO token is refused: log in with `aws sso login`");
@@ -47,8 +48,7 @@ static int read_role(
 		error = credentials_set(ret, access_key, secret, json_word(role, "sessionToken"),
 			"SSO role", ret_problem);
 		if (error == 0)
-			ret->expires_s =
-				json_integer_value(json_object_get(role, "expiration")) / 1000;
+			ret->expires_s = until_s ? until_s - credentials_clock_offset_s(reply) : 0;
 	}
 	json_free_secret(object);
 	return error;

@@ -8,13 +8,11 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define BODY_MAX_BYTES (64U << 10) /* a web identity's token has up to 20,000 characters */
 #define TIMEOUT_MS     20000
-#define ATTEMPTS       3
-#define CLOCK_IS_OFF_S 240
+#define ATTEMPTS       5 /* many hosts may ask at once: it throttles */
 
 #define CONTENT_TYPE "application/x-www-form-urlencoded; charset=utf-8"
 
@@ -115,7 +113,8 @@ static const char *find_text(const xmlNode *node, const char *name)
 	return "";
 }
 
-static int take(const xmlNode *root, struct credentials *ret, struct problem *ret_problem)
+static int take(const xmlNode *root, int64_t clock_offset_s, struct credentials *ret,
+	struct problem *ret_problem)
 {
 	const char *secret = find_text(root, "SecretAccessKey");
 	const char *token = find_text(root, "SessionToken");
@@ -127,7 +126,7 @@ static int take(const xmlNode *root, struct credentials *ret, struct problem *re
 	int error = credentials_set(
 		ret, find_text(root, "AccessKeyId"), secret, token, "role", ret_problem);
 	if (error == 0)
-		ret->expires_s = expires_s;
+		ret->expires_s = expires_s - clock_offset_s;
 	return error;
 }
 
@@ -158,7 +157,7 @@ static int read_reply(
 		return error;
 	const xmlNode *root = xmlDocGetRootElement(document);
 	if (reply->status == 200) {
-		error = take(root, ret, ret_problem);
+		error = take(root, credentials_clock_offset_s(reply), ret, ret_problem);
 		const char *secret = find_text(root, "SecretAccessKey");
 		OPENSSL_cleanse((char *)(uintptr_t)secret, strlen(secret));
 	} else {
@@ -169,28 +168,21 @@ static int read_reply(
 	return error;
 }
 
-/* The server's time if its clock and ours disagree, else -1. */
-static int64_t other_time(const struct http_reply *reply, int64_t signed_s)
-{
-	const char *date = http_reply_header(reply, "date");
-	int64_t date_s = date && reply->status >= 400 ? clock_parse_http_date(date) : -1;
-	return date_s >= 0 && llabs(date_s - signed_s) >= CLOCK_IS_OFF_S ? date_s : -1;
-}
-
 static int ask(struct credentials_loader *loader, const struct sts_request *request,
 	struct message *message, struct http_reply *reply, struct problem *ret_problem)
 {
-	int64_t time_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	int64_t offset_s = 0;
 	int error = 0;
-	for (int i = 0; i < 2 && time_s >= 0 && !error; i++) {
+	for (int i = 0; i < 2 && !error && (i == 0 || offset_s); i++) {
+		const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 		if (request->signed_by)
-			error = sign(loader, request->signed_by, time_s, message);
+			error = sign(loader, request->signed_by, now_s + offset_s, message);
 		if (error)
 			problem_set(ret_problem, "the request cannot be signed");
 		else
 			error = send_message(
 				loader, request->signed_by != NULL, message, reply, ret_problem);
-		time_s = error ? -1 : other_time(reply, time_s);
+		offset_s = reply->status >= 400 ? credentials_clock_offset_s(reply) : 0;
 	}
 	return error;
 }

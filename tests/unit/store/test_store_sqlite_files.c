@@ -296,6 +296,8 @@ static void default_path(void)
 	check_default("~/lib/s3once", "~/xdg", "~/home", "~/lib/s3once/marks.db");
 	check_default("~/lib/a:/var/lib/b", "~/xdg", "~/home", "~/lib/a/marks.db");
 	check_default("", "~/xdg", "~/home", "~/xdg/s3once/marks.db");
+	check_default("", "~/xdg:b", "~/home", "~/xdg:b/s3once/marks.db");
+	check_default("", "", "~/home:b", "~/home:b/.local/state/s3once/marks.db");
 	check_default("", "relative", "~/home", "~/home/.local/state/s3once/marks.db");
 	check_default("", "", "~/other", "~/other/.local/state/s3once/marks.db");
 	check_default("", "", "", NULL);
