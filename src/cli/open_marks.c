@@ -23,7 +23,9 @@ int services_open(const struct access *access, struct services *ret, struct prob
 	r = aws_settings_resolve(&options, &ret->aws, ret_problem);
 	if (r < 0)
 		return r;
-	r = http_shared_new(&(struct http_options){.ca_bundle = ret->aws->ca_bundle}, &ret->http);
+	const struct http_options http = {
+		.ca_bundle = ret->aws->ca_bundle, .stall_timeout_ms = ret->aws->request_timeout_ms};
+	r = http_shared_new(&http, &ret->http);
 	if (r < 0)
 		problem_set(ret_problem, "HTTP cannot be set up: %s", strerror(-r));
 	return r;

@@ -158,9 +158,11 @@ static int open_store(
 							    : locks->lease_ns / NS_PER_MS / 4,
 	};
 	int error = aws_settings_resolve(&aws, &locks->aws, problem);
-	if (!error)
-		error = http_shared_new(
-			&(struct http_options){.ca_bundle = locks->aws->ca_bundle}, &locks->http);
+	if (!error) {
+		const struct http_options http = {.ca_bundle = locks->aws->ca_bundle,
+			.stall_timeout_ms = locks->aws->request_timeout_ms};
+		error = http_shared_new(&http, &locks->http);
+	}
 	return error ? error
 		     : store_dynamodb_open_table(
 			       locks->aws, locks->http, &locks->table, &locks->store, problem);
