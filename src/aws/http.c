@@ -40,7 +40,7 @@ struct exchange {
 	uint64_t active_ns;              /* when a byte last went either way */
 	curl_off_t uploaded, downloaded; /* then */
 	bool headers_ended;
-	bool is_sent;
+	bool is_sent;   /* once it was, some of its bytes may have left */
 	bool is_resent; /* an earlier connection took the request, perhaps all of it */
 	int error;      /* why a callback ended it, or 0 */
 };
@@ -339,13 +339,15 @@ int http_perform(struct http *http, const struct http_request *request,
 	if (!error && end_ns && now_ns >= end_ns)
 		error = -ECANCELED;
 	if (!error) {
-		long timeout_ms = end_ns ? (long)((end_ns - now_ns) / NS_PER_MS) + 1 : 0;
-		code = transfer(&exchange, timeout_ms, headers);
+		/* A little longer: curl's clock (MONOTONIC_RAW) may go faster than ours. */
+		long left_ms = (long)((end_ns - now_ns) / NS_PER_MS);
+		code = transfer(&exchange, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
 		error = exchange.error;
 	}
-	long status = 0, request_bytes = 0;
+	long status = 0, request_bytes = 0, proxy_status = 0;
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
+	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
 	ret_reply->status = (int)status;
 	ret_reply->is_resent = exchange.is_resent;
 	if (code == CURLE_OK && !error) {
@@ -360,7 +362,9 @@ int http_perform(struct http *http, const struct http_request *request,
 		.detail = http->error_text,
 		.ca_bundle = http->shared->ca_bundle,
 		.socket_error = http->socket_error,
-		.was_sent = request_bytes > 0,
+		/* A proxy's CONNECT counts among the bytes, too. */
+		.was_sent = exchange.is_sent && request_bytes > 0,
+		.proxy_status = proxy_status,
 		.is_late = end_ns && clock_boot_ns() >= end_ns};
 	return http_explain(&failure, ret_problem);
 }

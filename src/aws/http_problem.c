@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define PROXY_WANTS_CREDENTIALS 407
+
 static int error_of(const struct http_failure *failure)
 {
 	if (failure->error)
@@ -21,6 +23,8 @@ static int error_of(const struct http_failure *failure)
 	 * another: then it was sent, whatever the last error says. */
 	if (failure->was_sent)
 		return failure->code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNRESET;
+	if (failure->proxy_status == PROXY_WANTS_CREDENTIALS)
+		return -EPROTO;
 	switch (failure->code) {
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
@@ -36,12 +40,8 @@ static int error_of(const struct http_failure *failure)
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_BAD_FUNCTION_ARGUMENT:
 		return -EINVAL;
-	case CURLE_COULDNT_CONNECT:
-	case CURLE_OPERATION_TIMEDOUT:
-	case CURLE_SSL_CONNECT_ERROR: /* a server that is about to stop or start does this too */
+	default: /* SSL_CONNECT_ERROR too: a server that is about to stop or start does this */
 		return -ECONNREFUSED;
-	default:
-		return -ECONNRESET;
 	}
 }
 
@@ -69,6 +69,11 @@ static void explain_tls(const struct http_failure *failure, const char *host, co
 			"the CA bundle %s cannot be used: it must be a readable "
 			"file of certificates in PEM form",
 			text_string(&ca));
+	else if (failure->proxy_status == PROXY_WANTS_CREDENTIALS)
+		problem_set(ret_problem,
+			"the proxy on the way to %s wants a user and a password: name them in its "
+			"address, http://USER:PASSWORD@HOST:PORT, in HTTPS_PROXY",
+			host);
 	else if (failure->code == CURLE_PEER_FAILED_VERIFICATION)
 		problem_set(ret_problem,
 			"the certificate of %s is not trusted%s: if the server is yours, name the "

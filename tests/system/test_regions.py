@@ -69,6 +69,16 @@ def test_region_that_nobody_tells(s3once, s3, bucket, tmp_path, aws):
     assert not s3.objects(bucket)
 
 
+@pytest.mark.parametrize("s3", ["swift"], indirect=True)
+def test_a_proxy_that_breaks_tls_open_is_not_trusted(s3once, bucket, tmp_path, aws):
+    """It ends the run at once: not one request was sent."""
+    server = aws(by_header)
+    s3once.environment["AWS_CA_BUNDLE"] = None
+    run = s3once("push", "--concurrency", "1", make_tree(tmp_path / "tree", {"a": 1, "b": 1}), f"s3://{bucket}")
+    assert run.code == 3 and "is not trusted" in run.err and "--ca-bundle" in run.err, run
+    assert len(server.tunnels) == 1 and not server.seen
+
+
 @pytest.mark.parametrize("direct", [True, False])
 def test_no_proxy(s3once, s3, bucket, tmp_path, direct):
     tree = make_tree(tmp_path / "tree", {"f": 100})

@@ -145,6 +145,27 @@ static void test_requests(void)
 	script_clear(&server);
 }
 
+/* Servers may send what is needed after all metadata. */
+static void test_many_headers(void)
+{
+	char text[4000];
+	struct script_step step = {text};
+	struct script_server server;
+	size_t at = (size_t)snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\n");
+	for (size_t i = 0; i < 100; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, "x-amz-meta-%zu: v\r\n", i);
+	snprintf(text + at, sizeof text - at, "Content-Length: 7\r\n\r\n");
+	if (!script_start(&server, &step, 1))
+		return;
+	struct http_reply reply = {0};
+	CHECK_INT(perform((struct http_request){.method = "HEAD", .url = server.url}, &reply, NULL),
+		0);
+	CHECK_STRING(http_reply_header(&reply, "content-length"), "7");
+	http_reply_clear(&reply);
+	script_stop(&server);
+	script_clear(&server);
+}
+
 static void test_large_bodies(void)
 {
 	struct script_step steps[] = {{OK_REPLY}, {OK_REPLY}};
@@ -416,6 +437,30 @@ static void test_tls_errors(void)
 	script_clear(&server);
 }
 
+/* A proxy that wants a password has seen a CONNECT, the server nothing. */
+static void test_proxy_refuses(void)
+{
+	struct script_step steps[] = {
+		{"HTTP/1.1 407 X\r\nContent-Length: 0\r\n\r\n", .close = true},
+		{"HTTP/1.1 503 X\r\nContent-Length: 0\r\n\r\n", .close = true}};
+	struct script_server server;
+	if (!script_start(&server, steps, 2))
+		return;
+	struct http_reply reply = {0};
+	struct problem p = {0};
+	struct http_body body = {.bytes = 5, .memory = "data\n"};
+	struct http_request request = {.method = "PUT", .url = "https://s3.test/k", .body = body};
+	setenv("https_proxy", server.url, 1);
+	CHECK_INT(perform(request, &reply, &p), -EPROTO);
+	CHECK(strstr(p.text, "the proxy on the way to s3.test wants a user and a password"));
+	CHECK_INT(perform(request, &reply, &p), -ECONNREFUSED);
+	unsetenv("https_proxy");
+	http_reply_clear(&reply);
+	script_stop(&server);
+	CHECK_INT(server.n_requests, 2);
+	script_clear(&server);
+}
+
 int main(void)
 {
 	static const char *const proxies[] = {
@@ -429,6 +474,7 @@ int main(void)
 	close_handle();
 	open_handle(0);
 	test_requests();
+	test_many_headers();
 	test_large_bodies();
 	test_silent_resend();
 	test_resend_unreadable();
@@ -437,6 +483,7 @@ int main(void)
 	test_limits();
 	test_unreachable();
 	test_tls_errors();
+	test_proxy_refuses();
 	close_handle();
 	return check_result();
 }
