@@ -2,12 +2,13 @@
 #include "aws/dynamodb_request.h"
 #include "aws/retry.h"
 #include "aws/wait.h"
+#include "base/clock.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BATCH_KEYS_MAX 100
-/* Rounds in a row in which the server answers no key at all. */
+/* Rounds in a row in which the server leaves all keys unprocessed, beyond the patience. */
 #define IDLE_ROUNDS_MAX 8
 
 /* RequestItems of n keys. */
@@ -28,8 +29,10 @@ struct batch {
 	const struct table *table;
 	item_visitor *each;
 	void *arg;
-	size_t found;      /* in the last reply */
-	char *unprocessed; /* RequestItems to send next, owned; NULL: all was answered */
+	char *unprocessed;    /* RequestItems to send next, owned; NULL: all was answered */
+	size_t left;          /* keys not answered yet */
+	unsigned idle_rounds; /* since there were fewer of them */
+	uint64_t answered_ns; /* then */
 };
 
 static enum outcome take_batch(
@@ -40,30 +43,38 @@ static enum outcome take_batch(
 	const json_t *unprocessed = json_object_get(reply, "UnprocessedKeys");
 	free(batch->unprocessed);
 	batch->unprocessed = NULL;
-	batch->found = json_array_size(items);
 	enum outcome outcome = OUTCOME_OK;
-	for (size_t i = 0; i < batch->found && outcome == OUTCOME_OK; i++)
+	for (size_t i = 0; i < json_array_size(items) && outcome == OUTCOME_OK; i++)
 		outcome = dynamodb_visit(batch->table, json_array_get(items, i), batch->each,
 			batch->arg, ret_problem);
 	if (outcome != OUTCOME_OK || json_object_size(unprocessed) == 0)
 		return outcome;
+	size_t left = json_array_size(
+		json_object_get(json_object_get(unprocessed, batch->table->name), "Keys"));
+	batch->idle_rounds++;
+	if (left && left < batch->left) {
+		batch->left = left;
+		batch->idle_rounds = 0;
+		batch->answered_ns = clock_boot_ns();
+	}
 	batch->unprocessed = json_dumps(unprocessed, JSON_COMPACT);
 	return batch->unprocessed ? OUTCOME_OK : dynamodb_not_understood(-ENOMEM, ret_problem);
 }
 
 /* Unprocessed keys are asked for again: at once while some are answered (the reply was full), else
  * as after throttling. */
-static enum outcome wait_for_keys(unsigned *idle_rounds, const struct batch *batch,
-	const struct call_limits *limits, struct problem *ret_problem)
+static enum outcome wait_for_keys(
+	const struct batch *batch, const struct call_limits *limits, struct problem *ret_problem)
 {
-	*idle_rounds = batch->found ? 0 : *idle_rounds + 1;
-	if (*idle_rounds == 0)
+	const uint64_t patience_ns = limits ? limits->patience_ms * NS_PER_MS : 0;
+	if (batch->idle_rounds == 0)
 		return OUTCOME_OK;
-	if (*idle_rounds > IDLE_ROUNDS_MAX) {
+	if (batch->idle_rounds > IDLE_ROUNDS_MAX &&
+		clock_boot_ns() - batch->answered_ns >= patience_ns) {
 		problem_set(ret_problem, "the table is throttled: it leaves keys unprocessed");
 		return OUTCOME_THROTTLED;
 	}
-	uint64_t ms = retry_backoff_ms(RETRY_THROTTLE, false, *idle_rounds - 1, 0);
+	uint64_t ms = retry_backoff_ms(RETRY_THROTTLE, false, batch->idle_rounds - 1, 0);
 	return wait_within(limits, ms, ret_problem);
 }
 
@@ -72,7 +83,9 @@ static enum outcome get_batch(struct dynamodb_conn *conn, struct batch *batch,
 	struct problem *ret_problem)
 {
 	enum outcome outcome;
-	unsigned idle_rounds = 0;
+	batch->left = n;
+	batch->idle_rounds = 0;
+	batch->answered_ns = clock_boot_ns();
 	do {
 		json_t *reply;
 		struct text *body = dynamodb_begin_bare(conn, batch->table->name);
@@ -86,7 +99,7 @@ static enum outcome get_batch(struct dynamodb_conn *conn, struct batch *batch,
 			outcome = take_batch(batch, reply, ret_problem);
 		json_decref(reply);
 		if (outcome == OUTCOME_OK && batch->unprocessed)
-			outcome = wait_for_keys(&idle_rounds, batch, limits, ret_problem);
+			outcome = wait_for_keys(batch, limits, ret_problem);
 	} while (outcome == OUTCOME_OK && batch->unprocessed);
 	free(batch->unprocessed);
 	batch->unprocessed = NULL;

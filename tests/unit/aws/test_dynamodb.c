@@ -217,6 +217,45 @@ static void test_unprocessed_keys(void)
 	end(&f);
 }
 
+/* No item, and n keys unprocessed. */
+static void unprocessed_reply(char *ret, size_t size, size_t n)
+{
+	size_t at = (size_t)snprintf(ret, size, SCRIPT_REPLY("200", "", "%s"),
+		"{\"Responses\":{\"t\":[]},\"UnprocessedKeys\":{\"t\":{\"Keys\":[");
+	for (size_t i = 0; i < n; i++)
+		at += (size_t)snprintf(ret + at, size - at,
+			"%s{\"pk\":{\"S\":\"p\"},\"sk\":{\"S\":\"%zu\"}}", i ? "," : "", i);
+	snprintf(ret + at, size - at, "]}}}");
+}
+
+/* Keys without items are progress, too: a table that answers some of them is not waited for. */
+static void test_unprocessed_keys_without_items(void)
+{
+	struct script_step steps[14];
+	char replies[13][1000];
+	struct item_key absent[14];
+	for (size_t i = 0; i < 14; i++)
+		absent[i] = (struct item_key){"p", "x"};
+	for (size_t i = 0; i < 13; i++) {
+		unprocessed_reply(replies[i], sizeof replies[i], 13 - i);
+		steps[i] = (struct script_step){replies[i], .close = true};
+	}
+	steps[13] = (struct script_step){
+		SCRIPT_REPLY("200", "", "{\"Responses\":{},\"UnprocessedKeys\":{}}"),
+		.close = true};
+	struct fixture f;
+	unsigned found = 0;
+	if (!begin(&f, steps, 14))
+		return;
+	CHECK_INT(
+		dynamodb_get_many(f.conn, &table, absent, 14, NULL, count, &found, &f.aws.problem),
+		OUTCOME_OK);
+	CHECK_INT(found, 0);
+	script_stop(&f.aws.server);
+	CHECK_INT(f.aws.server.n_requests, 14);
+	end(&f);
+}
+
 static void test_query(void)
 {
 	const struct script_step steps[] = {
@@ -311,6 +350,7 @@ int main(void)
 	test_refusals();
 	test_checksum_of_replies();
 	test_unprocessed_keys();
+	test_unprocessed_keys_without_items();
 	test_query();
 	test_tables();
 	return check_result();
