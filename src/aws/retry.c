@@ -76,6 +76,7 @@ static const struct {
 
 	{"SlowDown", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"BandwidthLimitExceeded", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
+	{"KMS.ThrottlingException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"LimitExceededException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"PriorRequestNotComplete", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"ProvisionedThroughputExceededException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
@@ -157,8 +158,6 @@ static struct verdict by_client_error(const struct attempt *attempt)
 		return (struct verdict){RETRY_TRANSIENT, OUTCOME_CONFLICT};
 	case 412:
 		return (struct verdict){RETRY_NONE, OUTCOME_REFUSED};
-	case 429:
-		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
 	default:
 		return (struct verdict){RETRY_NONE, OUTCOME_INVALID};
 	}
@@ -195,6 +194,8 @@ struct verdict classify(const struct attempt *attempt)
 {
 	if (attempt->error)
 		return without_reply(attempt);
+	if (attempt->status == 429) /* with whatever code: R2 says ServiceUnavailable */
+		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
 	if (attempt->body_is_unreadable)
 		return unreadable(attempt);
 	const struct verdict *found = attempt->code[0] ? find_code(attempt->code) : NULL;
