@@ -13,8 +13,7 @@
 
 #define REPLY_MAX_BYTES       (1U << 20)
 #define SLOWEST_BYTES_S       (64U << 10)
-#define UNKNOWN_NAME_ATTEMPTS 3   /* of a service that has never answered */
-#define CLOCK_IS_OFF_S        240 /* DynamoDB allows 5 minutes, S3 15 */
+#define UNKNOWN_NAME_ATTEMPTS 3 /* of a service that has never answered */
 
 /* A call in progress. */
 struct run {
@@ -31,8 +30,8 @@ struct run {
 	bool name_is_unknown;         /* in the last attempt: a slip of the pen, or no network */
 	bool corrected_clock, corrected_credentials, corrected_region;
 	bool repeated_digest;
-	bool maybe_applied;       /* by an attempt before the last one */
-	int64_t signed_s, date_s; /* of the last attempt; date_s -1 if its reply has none */
+	bool maybe_applied;                      /* by an attempt before the last one */
+	int64_t date_s;                          /* of the last reply, -1 if it has none */
 	char code[64], message[256], region[64]; /* of the last reply */
 };
 
@@ -85,7 +84,7 @@ static int send_once(struct run *run, const struct call_request *built)
 	return error == -ECANCELED && !must_end(run) ? -ETIMEDOUT : error;
 }
 
-static struct verdict judge(struct run *run, int error)
+static struct verdict judge(struct run *run, const struct call_request *sent, int error)
 {
 	struct service *service = run->conn->service;
 	struct attempt attempt = {.error = error,
@@ -106,8 +105,7 @@ static struct verdict judge(struct run *run, int error)
 	attempt.body_is_unreadable = has_error < 0 || (is_success && has_error && !run->code[0]);
 	attempt.names_other_region = service_is_region(run->region) &&
 				     strcmp(run->region, run->conn->endpoint.region) != 0;
-	attempt.clock_is_off =
-		run->date_s >= 0 && llabs(run->date_s - run->signed_s) >= CLOCK_IS_OFF_S;
+	attempt.clock_is_off = run->date_s >= 0 && call_request_clock_is_off(sent, run->date_s);
 	struct verdict verdict = classify(&attempt);
 	struct refusal refusal = {run->reply, run->code, run->message, run->region, attempt.is_s3,
 		attempt.body_is_unreadable};
@@ -132,12 +130,11 @@ static struct verdict send_signed(struct run *run)
 		return (struct verdict){
 			RETRY_NONE, error == -ENOMEM ? OUTCOME_LOCAL : OUTCOME_INVALID};
 	}
-	run->signed_s = built.signed_s;
 	error = send_once(run, &built);
 	run->name_is_unknown = error == -ENOENT;
 	run->maybe_applied |= run->call->is_write && run->reply->is_resent;
 	run->new_connection = !error && run->reply->status >= 500;
-	struct verdict verdict = judge(run, error);
+	struct verdict verdict = judge(run, &built, error);
 	log_debug("%s %s: %s (status %d)", run->conn->service->options.kinds[run->call->kind],
 		run->call->path, outcome_name(verdict.outcome), error ? 0 : run->reply->status);
 	if (error)

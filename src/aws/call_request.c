@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CLOCK_IS_OFF_S 240 /* DynamoDB allows 5 minutes, S3 15 */
+
 /* "https://host:port/base" in its pieces; borrowed from the endpoint. */
 struct address {
 	const char *host, *base; /* base begins with '/' or is "" */
@@ -54,8 +56,11 @@ static int write_lines(struct service_conn *conn, const struct sigv4_header *hea
 		if (strpbrk(value, "\r\n") || strpbrk(name, "\r\n: "))
 			return -EINVAL;
 		text_add(lines, name);
-		text_add(lines, value[0] ? ": " : ";"); /* curl's way to send an empty one */
-		text_add_bytes(lines, value, strlen(value) + 1);
+		/* What curl takes for an empty value has its own form there, or is not sent. */
+		bool is_blank = !value[strspn(value, " \t")];
+		text_add(lines, is_blank ? ";" : ": ");
+		text_add(lines, is_blank ? "" : value);
+		text_add_char(lines, 0);
 	}
 	if (lines->error)
 		return lines->error;
@@ -98,6 +103,7 @@ int call_request_build(struct service_conn *conn, const struct call *call, struc
 	if (call->n_headers + 4 > SIGV4_HEADERS_MAX)
 		return -EINVAL;
 	ret->signed_s = service_wall_s(conn->service);
+	ret->signed_ns = clock_boot_ns();
 	clock_format_amz(ret->signed_s, date);
 	int error = build_url(conn, call, &host, &path_at);
 	if (!error && !call->payload_hash)
@@ -121,4 +127,11 @@ int call_request_build(struct service_conn *conn, const struct call *call, struc
 		ret->headers[ret->n_headers++] = conn->authorization.data;
 	text_clear(&host);
 	return error == -ENOMEM ? -ENOMEM : error ? -EINVAL : 0;
+}
+
+bool call_request_clock_is_off(const struct call_request *request, int64_t date_s)
+{
+	int64_t now_s =
+		request->signed_s + (int64_t)((clock_boot_ns() - request->signed_ns) / NS_PER_S);
+	return date_s <= request->signed_s - CLOCK_IS_OFF_S || date_s >= now_s + CLOCK_IS_OFF_S;
 }

@@ -6,6 +6,7 @@ struct call_request {
 	const char *headers[SIGV4_HEADERS_MAX + 1]; /* lines in conn->lines and ->authorization */
 	size_t n_headers;
 	int64_t signed_s;      /* the time it was signed at */
+	uint64_t signed_ns;    /* clock_boot_ns() then */
 	char payload_hash[65]; /* if it had to be computed */
 };
 
@@ -14,3 +15,7 @@ struct call_request {
  * line break, too many of them, too long). */
 int call_request_build(
 	struct service_conn *conn, const struct call *call, struct call_request *ret);
+
+/* Whether the Date of a reply that came just now is minutes away from any time since the signing.
+ */
+bool call_request_clock_is_off(const struct call_request *request, int64_t date_s);

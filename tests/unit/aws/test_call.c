@@ -64,8 +64,8 @@ static void end(struct fixture *f)
 	script_clear(&f->server);
 }
 
-static const struct call_header headers[] = {
-	{"if-none-match", "*"}, {"x-amz-meta-mtime", "1.5"}, {"x-amz-meta-empty", ""}};
+static const struct call_header headers[] = {{"if-none-match", "*"}, {"x-amz-meta-mtime", "1.5"},
+	{"x-amz-meta-empty", ""}, {"x-amz-meta-blank", " \t "}};
 
 static struct call put_call(void)
 {
@@ -73,7 +73,7 @@ static struct call put_call(void)
 		.path = "/b/a%20b/../%C3%BC",
 		.query = "partNumber=1&uploadId=x~",
 		.headers = headers,
-		.n_headers = 3,
+		.n_headers = 4,
 		.body = {.bytes = 4, .memory = "body"},
 		.is_write = true,
 		.read_error = s3_reply_error};
@@ -214,6 +214,7 @@ static void test_same_request(void)
 		CHECK_STRING(request->body, "0123456789");
 		CHECK_STRING(sent_header(request, "if-none-match", value, sizeof value), "*");
 		CHECK_STRING(sent_header(request, "x-amz-meta-empty", value, sizeof value), "");
+		CHECK_STRING(sent_header(request, "x-amz-meta-blank", value, sizeof value), "");
 		CHECK_STRING(sent_header(request, "host", value, sizeof value), f.server.url + 7);
 		CHECK(is_signed(request, "AKIDEXAMPLE", "us-east-1"));
 	}
@@ -358,6 +359,18 @@ static void test_clock(void)
 		CHECK(is_signed(&f.server.requests[i], "AKIDEXAMPLE", "us-east-1"));
 	}
 	end(&f);
+}
+
+/* A reply after minutes of sending says nothing about the clocks. */
+static void test_clock_of_a_long_request(void)
+{
+	const struct call_request sent = {
+		.signed_s = 100000, .signed_ns = clock_boot_ns() - 1000 * NS_PER_S};
+	CHECK(call_request_clock_is_off(&sent, 99760));
+	CHECK(!call_request_clock_is_off(&sent, 99761));
+	CHECK(!call_request_clock_is_off(&sent, 101000));
+	CHECK(!call_request_clock_is_off(&sent, 101239));
+	CHECK(call_request_clock_is_off(&sent, 101600));
 }
 
 static void test_region(void)
@@ -573,6 +586,7 @@ int main(void)
 	test_used_up();
 	test_patience();
 	test_clock();
+	test_clock_of_a_long_request();
 	test_region();
 	test_credentials();
 	test_limits();
