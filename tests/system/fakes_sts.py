@@ -1,6 +1,8 @@
 """A fake of STS: AssumeRole, whose signature it checks, and AssumeRoleWithWebIdentity, after the STS API Reference."""
 
+import calendar
 import hashlib
+import time
 from urllib.parse import parse_qs
 
 from tests.faults.http1 import Headers, Request
@@ -8,6 +10,10 @@ from tests.faults.sigv4 import AUTHORIZATION, signature
 from tests.system.fakes_keys import Fake
 
 ROLE = "arn:aws:iam::123456789012:role/"
+
+
+def signed_at(headers):
+    return calendar.timegm(time.strptime(headers["x-amz-date"], "%Y%m%dT%H%M%SZ"))
 
 
 class Sts(Fake):
@@ -30,6 +36,8 @@ class Sts(Fake):
             by = "web identity"
         else:
             by = self.signer(method, path, headers, body)
+            if by and abs(signed_at(headers) - time.time() - self.keys.clock) > 900:
+                return self.error(403, "SignatureDoesNotMatch", "Signature expired")
             if not by:
                 return self.error(403, "SignatureDoesNotMatch", "The request signature we calculated does not match")
         name = parameters.pop("RoleArn").removeprefix(ROLE)

@@ -710,8 +710,8 @@ def test_sso_out_of_order_for_a_moment(uploads, keys, aws, stumble):
 
 
 @pytest.mark.parametrize("hours", [-2, 2])
-def test_the_expiry_is_that_of_the_clock_of_who_hands_them_out(s3once, keys, aws, hours):
-    """What this host's clock says of it would be that they have expired, or are good for too long."""
+def test_the_clock_is_that_of_who_hands_them_out(s3once, keys, aws, hours):
+    """By this host's clock they would have expired, or be good for too long, and STS would refuse the signature."""
     keys.clock = hours * 3600
     put(aws / "credentials", BASE)
     put(aws / "config", SESSION + f"[profile work]\nrole_arn = {ROLE}up\nsource_profile = base\n[profile instance]\n")
@@ -722,6 +722,7 @@ def test_the_expiry_is_that_of_the_clock_of_who_hands_them_out(s3once, keys, aws
             run = s3once("config", "--json", env={**env, "AWS_PROFILE": profile})
             expiry = {event["name"]: event["value"] for event in run.events}["credentials_expire"]
             assert run.code == 0 and utc(3000) < expiry < utc(4200), (profile, run)
+        assert [by for _, by, _ in sts.assumed] == ["base"] and len(sts.requests) == 2
 
 
 @pytest.mark.parametrize(
