@@ -7,18 +7,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What is seen unchanged for longest is worth most: it is nearest to its end. Were the one that was
+ * asked least lately forgotten, too many rows would push out each other before any came to that. */
+static bool is_worth_less(const struct observation *a, const struct observation *b)
+{
+	const uint64_t a_since = a->over || !a->since_ns ? UINT64_MAX : a->since_ns;
+	const uint64_t b_since = b->over || !b->since_ns ? UINT64_MAX : b->since_ns;
+	return a_since > b_since;
+}
+
 struct observation *observer_of(struct observer *observer, const char *session)
 {
-	struct observation *oldest = &observer->list[0];
+	struct observation *least = &observer->list[0];
 	for (unsigned i = 0; i < observer->n; i++) {
 		struct observation *o = &observer->list[i];
 		if (!strcmp(o->session, session))
 			return o;
-		if (o->asked_ns < oldest->asked_ns)
-			oldest = o;
+		if (is_worth_less(o, least))
+			least = o;
 	}
 	struct observation *o =
-		observer->n < OBSERVATIONS_MAX ? &observer->list[observer->n++] : oldest;
+		observer->n < OBSERVATIONS_MAX ? &observer->list[observer->n++] : least;
 	*o = (struct observation){0};
 	snprintf(o->session, sizeof o->session, "%s", session);
 	return o;

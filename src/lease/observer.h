@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OBSERVATIONS_MAX 256 /* sessions remembered; the oldest give way */
+#define OBSERVATIONS_MAX 256 /* remembered; of more, those seen unchanged for longest */
 
 struct observation {
 	char session[ID_CHARS + 1]; /* or what names a lock's row */

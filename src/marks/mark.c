@@ -153,10 +153,12 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 	set_number(&c, "tries", old->tries + 1);
 	set_number(&c, "at", now_s(ref));
 	unset(&c, "error");
-	/* The state too: a mark that became done in between keeps its session and claim. */
+	/* The state too: a mark that became done in between keeps its session and claim. And the
+	 * upload: a late record of it would leave us without its id. */
 	const struct condition as_seen[] = {equals("state", mark_state_name(old->state)),
-		equals_or_absent("session", old->session), equals_or_absent("claim", old->claim)};
-	enum outcome o = update(ref, &c, as_seen, 3, ret_seen, ret_problem);
+		equals_or_absent("session", old->session), equals_or_absent("claim", old->claim),
+		equals_or_absent("upload", old->upload_id)};
+	enum outcome o = update(ref, &c, as_seen, 4, ret_seen, ret_problem);
 	if (o == OUTCOME_REFUSED && is_ours(ref, claim.id, ret_seen)) {
 		mark_clear(ret_seen);
 		o = OUTCOME_OK;
@@ -189,9 +191,12 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 		equals_or_absent("upload", record->before)};
 	struct mark present;
 	enum outcome o = update(ref, &c, fence, 4, &present, ret_problem);
-	if (o == OUTCOME_REFUSED && is_ours(ref, claim->id, &present) && present.upload_id &&
-		!strcmp(present.upload_id, record->upload_id))
-		o = OUTCOME_OK;
+	if (o == OUTCOME_REFUSED && is_ours(ref, claim->id, &present)) {
+		o = present.upload_id && !strcmp(present.upload_id, record->upload_id)
+			    ? OUTCOME_OK
+			    : OUTCOME_CONFLICT;
+		problem_set(ret_problem, "an earlier upload was recorded late");
+	}
 	mark_clear(&present);
 	return o;
 }

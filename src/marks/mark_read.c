@@ -81,6 +81,13 @@ static bool take_text(const struct item *item, const char *name, char *ret, size
 	return true;
 }
 
+/* Absent or a string that is not empty: what conditions are made of. */
+static bool is_absent_or_text(const struct item *item, const char *name)
+{
+	const char *value = item_string(item, name);
+	return value ? *value : !item_find(item, name);
+}
+
 static int take_copy(const struct item *item, const char *name, char **ret)
 {
 	const char *value = item_string(item, name);
@@ -128,7 +135,9 @@ static bool take_fields(const struct item *item, struct mark *mark)
 {
 	mark->has_done = item_find(item, "size") && item_find(item, "mtime");
 	mark->upload_checksum = take_checksum(item);
-	return take_text(item, "session", mark->session, sizeof mark->session) &&
+	return is_absent_or_text(item, "session") && is_absent_or_text(item, "claim") &&
+	       is_absent_or_text(item, "upload") &&
+	       take_text(item, "session", mark->session, sizeof mark->session) &&
 	       take_text(item, "claim", mark->claim, sizeof mark->claim) &&
 	       take_text(item, "sum", mark->done.sum, sizeof mark->done.sum) &&
 	       take_text(item, "etag", mark->done.etag, sizeof mark->done.etag) &&

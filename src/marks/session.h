@@ -12,6 +12,7 @@ struct session_options {
 	bool (*abandon)(
 		void *arg); /* true ends what a call below waits for; called from any thread */
 	void *abandon_arg;
+	bool reads_only; /* others that are over are not ended: nothing is ever written */
 };
 
 /* Nothing is written yet: the row comes with the first claim. */
@@ -38,11 +39,12 @@ bool session_is_fenced(const struct session *session);
 /* Why, a sentence; "" if it is not. Borrowed until session_close. */
 const char *session_fence_reason(const struct session *session);
 
-/* Whether another session is over: 1 (then its row is ended and it is fenced), 0 not yet
- * (*ret_again_ns: when to ask next, clock_boot_ns()), or -EIO with a sentence. Thread-safe; asks
- * the store at most once per session and half second. Our own id: 0. */
-int session_is_over(struct session *session, struct store_conn *conn, const char *id,
-	uint64_t *ret_again_ns, struct problem *ret_problem);
+/* Whether another session is over: then its row is ended and it is fenced. If not yet,
+ * *ret_again_ns is when to ask next, clock_boot_ns(). OK, or why the store did not tell, with a
+ * sentence. Thread-safe; asks the store at most once per session and half second. Our own id: not
+ * over. */
+enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
+	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem);
 
 /* What is known of a session, for `status`. ABSENT: swept. */
 struct session_info {

@@ -1,7 +1,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "marks/session_struct.h"
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,9 +28,9 @@ static void process_of(const struct item *row, struct process *ret)
 	snprintf(ret->pid_space, sizeof ret->pid_space, "%s", string_or_empty(row, "pid_space"));
 }
 
-/* Ends another's row if it still holds the version we judged by. 1 ended, 0 it moved on, -EIO. */
-static int end_row(struct session *session, struct store_conn *conn, const char *pk,
-	const char *version, struct problem *ret_problem)
+/* Ends another's row if it still holds the version we judged by. Not over: it moved on. */
+static enum outcome end_row(struct session *session, struct store_conn *conn, const char *pk,
+	const char *version, bool *ret_over, struct problem *ret_problem)
 {
 	const struct change changes[] = {
 		{"state", VALUE_STRING, "ended"}, {"ended_by", VALUE_STRING, session->id}};
@@ -39,42 +38,46 @@ static int end_row(struct session *session, struct store_conn *conn, const char 
 		{"state", CONDITION_EQUALS, VALUE_STRING, "open"}};
 	const struct call_limits limits = session_limits(session);
 	struct item present = {0};
+	*ret_over = session->options.reads_only;
+	if (*ret_over)
+		return OUTCOME_OK;
 	enum outcome o = conn->store->ops->update(conn, (struct item_key){pk, "-"}, changes, 2,
 		as_seen, 2, &limits, &present, ret_problem);
-	bool ended =
-		o == OUTCOME_OK ||
-		(o == OUTCOME_REFUSED && strcmp(string_or_empty(&present, "state"), "open") != 0);
+	*ret_over = o == OUTCOME_OK ||
+		    (o == OUTCOME_REFUSED && strcmp(string_or_empty(&present, "state"), "open"));
 	item_clear(&present);
-	return ended ? 1 : o == OUTCOME_REFUSED ? 0 : -EIO;
+	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
 /* Judges a session by its row as it is now. */
-static int judge(struct session *session, struct store_conn *conn, struct observation *seen,
-	const struct item *row, uint64_t now_ns, struct problem *ret_problem)
+static enum outcome judge(struct session *session, struct store_conn *conn,
+	struct observation *seen, const struct item *row, uint64_t now_ns,
+	struct problem *ret_problem)
 {
 	char pk[SESSION_PK_MAX];
 	session_pk(seen->session, pk);
 	const char *state = item_string(row, "state"), *version = item_string(row, "version");
 	const int64_t lease_ms = number_or(row, "lease", -1);
-	if (state && !strcmp(state, "ended"))
-		return 1;
+	seen->over = state && !strcmp(state, "ended");
+	if (seen->over)
+		return OUTCOME_OK;
 	if (!state || strcmp(state, "open") || !version || strlen(version) > ID_CHARS ||
 		lease_ms <= 0 || lease_ms > LEASE_MAX_MS)
-		return 0; /* not understood: held, never stale */
+		return OUTCOME_OK; /* not understood: held, never stale */
 	struct process other;
 	process_of(row, &other);
 	if (process_is_gone(&session->self, &other)) {
 		log_info("session %s: its process %d on this host is gone", seen->session,
 			(int)other.pid);
-		return end_row(session, conn, pk, version, ret_problem);
+		return end_row(session, conn, pk, version, &seen->over, ret_problem);
 	}
 	if (observer_note(seen, version, now_ns) < (uint64_t)lease_ms * NS_PER_MS)
-		return 0;
+		return OUTCOME_OK;
 	log_info("session %s: no heartbeat for a whole lease", seen->session);
-	return end_row(session, conn, pk, version, ret_problem);
+	return end_row(session, conn, pk, version, &seen->over, ret_problem);
 }
 
-static int ask(struct session *session, struct store_conn *conn, struct observation *seen,
+static enum outcome ask(struct session *session, struct store_conn *conn, struct observation *seen,
 	struct problem *ret_problem)
 {
 	char pk[SESSION_PK_MAX];
@@ -84,36 +87,33 @@ static int ask(struct session *session, struct store_conn *conn, struct observat
 	enum outcome o = conn->store->ops->get(
 		conn, (struct item_key){pk, "-"}, true, &limits, &row, ret_problem);
 	const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */
-	int over;
-	if (o == OUTCOME_ABSENT)
-		over = 1; /* swept long ago: a row is written before the first claim */
-	else if (o == OUTCOME_OK)
-		over = judge(session, conn, seen, &row, now_ns, ret_problem);
-	else
-		over = -EIO;
+	seen->over = o == OUTCOME_ABSENT; /* swept long ago: a row comes before the first claim */
+	if (o == OUTCOME_OK)
+		o = judge(session, conn, seen, &row, now_ns, ret_problem);
 	item_clear(&row);
 	seen->asked_ns = now_ns;
-	seen->over = over == 1;
-	return over;
+	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 }
 
-int session_is_over(struct session *session, struct store_conn *conn, const char *id,
-	uint64_t *ret_again_ns, struct problem *ret_problem)
+enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
+	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem)
 {
 	const uint64_t pause_ns = NS_PER_S / 2;
+	enum outcome o = OUTCOME_OK;
+	*ret_over = false;
 	if (!strcmp(id, session->id)) {
 		*ret_again_ns = clock_boot_ns() + pause_ns;
-		return 0;
+		return o;
 	}
 	/* Held while the store is asked: one question answers all workers that have it. */
 	pthread_mutex_lock(&session->locked.mutex);
 	struct observation *seen = observer_of(&session->locked.observer, id);
-	int over = seen->over;
-	if (!over && (!seen->asked_ns || clock_boot_ns() - seen->asked_ns >= pause_ns))
-		over = ask(session, conn, seen, ret_problem);
+	if (!seen->over && (!seen->asked_ns || clock_boot_ns() - seen->asked_ns >= pause_ns))
+		o = ask(session, conn, seen, ret_problem);
+	*ret_over = seen->over;
 	*ret_again_ns = seen->asked_ns + pause_ns;
 	pthread_mutex_unlock(&session->locked.mutex);
-	return over;
+	return o;
 }
 
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,

@@ -39,7 +39,7 @@ bool file_state_equal(const struct file_state *a, const struct file_state *b)
 	       a->dev == b->dev && a->ino == b->ino;
 }
 
-static bool is_young(int64_t mtime_ns, const struct scan_options *options)
+bool look_is_young(int64_t mtime_ns, const struct scan_options *options)
 {
 	if (options->min_age_s == 0)
 		return false;
@@ -72,7 +72,6 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 	state_from(st, &state);
 	ret->size = state.size;
 	ret->mtime_ns = state.mtime_ns;
-	ret->ctime_ns = state.ctime_ns;
 	ret->dev = state.dev;
 	ret->ino = state.ino;
 	if (S_ISLNK(st->st_mode)) {
@@ -82,7 +81,7 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 		ret->special = !S_ISDIR(st->st_mode);
 		problem_set(&ret->problem, "%s", what_else(st->st_mode));
 	} else {
-		ret->kind = is_young(state.mtime_ns, options) ? SCAN_YOUNG : SCAN_FILE;
+		ret->kind = look_is_young(state.mtime_ns, options) ? SCAN_YOUNG : SCAN_FILE;
 	}
 }
 

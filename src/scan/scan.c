@@ -1,5 +1,6 @@
 #include "scan/scan.h"
 #include "base/quote.h"
+#include "scan/file_kind.h"
 #include "scan/key.h"
 #include "scan/merge.h"
 #include "scan/open.h"
@@ -127,6 +128,11 @@ const char *scan_source_path(const struct scan *scan, size_t source)
 {
 	const char *directory = scan->sources[source].directory;
 	return directory ? directory : scan->options.sources[source];
+}
+
+bool scan_is_young(const struct scan *scan, int64_t mtime_ns)
+{
+	return look_is_young(mtime_ns, &scan->options);
 }
 
 static int open_in(const struct scan *scan, const struct source *source, const char *relative)

@@ -1,5 +1,5 @@
 /* The files to upload: a stream in byte order of their keys, read with memory bounded by the
- * largest directory. */
+ * directories on the longest path. */
 #pragma once
 #include "base/problem.h"
 #include "scan/filter.h"
@@ -43,7 +43,7 @@ struct scan_entry {
 	size_t source;    /* index into sources */
 	const char *relative; /* to the source's directory; "" never */
 	uint64_t size;
-	int64_t mtime_ns, ctime_ns;
+	int64_t mtime_ns;
 	dev_t dev;
 	ino_t ino;
 	struct problem problem; /* of PROBLEM */
@@ -65,6 +65,9 @@ void scan_close(struct scan *scan);
 /* The directory a source is below, as its marks name it: the absolute path without links. Borrowed.
  */
 const char *scan_source_path(const struct scan *scan, size_t source);
+
+/* Whether a file of this time is one to leave alone because of min_age_s. */
+bool scan_is_young(const struct scan *scan, int64_t mtime_ns);
 
 /* A file as it was when it was looked at: equal iff nothing changed. */
 struct file_state {

@@ -10,11 +10,13 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 {
 	struct run *run = worker->run;
 	struct problem problem;
+	bool over = true;
 	return c->known.state == MARK_CLAIMED && !run->options.no_wait && !run->dry &&
 	       strcmp(c->known.session, session_id(run->session)) != 0 &&
 	       (candidate_was_just_seen_held(c) || c->said_held) &&
-	       session_is_over(
-		       run->session, worker->marks, c->known.session, ret_again_ns, &problem) == 0;
+	       session_is_over(run->session, worker->marks, c->known.session, &over, ret_again_ns,
+		       &problem) == OUTCOME_OK &&
+	       !over;
 }
 
 /* Begins a shared block anywhere but where the others may just be. */
@@ -60,12 +62,20 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 	queue_ready(run->queue, ready, n_ready);
 }
 
+/* What comes back from a shared block, or together with it, is in any order. */
+static int compare_keys(const void *a, const void *b)
+{
+	const struct candidate *const *x = a, *const *y = b;
+	return strcmp((*x)->key, (*y)->key);
+}
+
 void block_check(struct worker *worker, struct block *block)
 {
 	const char *keys[BLOCK_FILES];
 	struct known_mark known[BLOCK_FILES];
 	struct problem problem = {0};
 	const struct call_limits limits = run_limits(worker->run);
+	qsort(block->files, block->n, sizeof(struct candidate *), compare_keys);
 	for (size_t i = 0; i < block->n; i++)
 		keys[i] = block->files[i]->key;
 	enum outcome o = known_again(

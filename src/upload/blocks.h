@@ -16,17 +16,18 @@ struct candidate {
 	uint64_t size;
 	int64_t mtime_ns;
 	struct known_mark known;
-	unsigned block;           /* serial number of the block it came in */
-	uint64_t failed_since_ns; /* it could not be sent, for a reason that may pass; 0: never */
-	unsigned failures;        /* how often */
-	uint64_t held_since_ns;   /* another uploader was first seen to hold it; 0: never */
-	bool said_held;           /* and that was told once */
+	unsigned block;         /* serial number of the block it came in */
+	unsigned failures;      /* how often it could not be sent, for a reason that may pass */
+	uint64_t failing_ns;    /* for how long it was tried since, pauses included */
+	unsigned parts_done;    /* the most that its upload ever had; more is progress */
+	uint64_t held_since_ns; /* another uploader was first seen to hold it; 0: never */
+	bool said_held;         /* and that was told once */
 };
 /* Many are held for a moment where several uploaders share a tree: that is no news before five
  * seconds. Notes the first time. */
 bool candidate_was_just_seen_held(struct candidate *candidate);
 
-/* Some candidates in key order. */
+/* Some candidates, in any order. */
 struct block {
 	struct candidate *files[BLOCK_FILES];
 	size_t n;

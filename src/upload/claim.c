@@ -54,10 +54,11 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	 */
 	if (!strcmp(file->seen.session, session_id(worker->run->session)))
 		return STEP_NEXT;
-	int over = session_is_over(
-		worker->run->session, worker->marks, file->seen.session, &again_ns, &problem);
-	if (over < 0)
-		return file_outcome(worker, file, OUTCOME_TRANSIENT, &problem);
+	bool over;
+	enum outcome o = session_is_over(worker->run->session, worker->marks, file->seen.session,
+		&over, &again_ns, &problem);
+	if (o != OUTCOME_OK)
+		return file_outcome(worker, file, o, &problem);
 	return over ? STEP_NEXT : held(worker, file, again_ns);
 }
 

@@ -35,6 +35,10 @@ static enum step sum_parts(struct worker *worker, struct file *file, const struc
 static int plan_of(const struct worker *worker, const struct file *file,
 	const struct s3_object *object, unsigned n_parts, struct plan *ret)
 {
+	if (n_parts == 1) {
+		*ret = (struct plan){file->state.size, 1};
+		return 0;
+	}
 	const uint64_t sizes[] = {object->meta.part_bytes, file->plan.part_bytes,
 		worker->run->options.part_bytes, 8 << 20, 5 << 20};
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -124,12 +128,17 @@ static enum step nothing_there(struct file *file)
 	return STEP_NEXT;
 }
 
-/* It was sent by us and its reply was lost, it is an earlier version, or it is someone else's. */
+/* It was sent by us and its reply was lost, it is an earlier version (perhaps not sent by us, but
+ * adopted), or it is someone else's. */
 static enum step judge(struct worker *worker, struct file *file, const struct s3_object *object)
 {
 	enum proof proof;
 	struct problem problem;
+	const struct mark *before = &file->claim.before;
 	const bool ours = !strcmp(object->meta.table, worker->run->space.settings.table_id);
+	const bool was_done = before->has_done && *object->etag &&
+			      before->done.size == object->size &&
+			      !strcmp(before->done.etag, object->etag);
 	enum step step = compare(worker, file, object, &proof);
 	if (step != STEP_NEXT)
 		return step;
@@ -139,7 +148,7 @@ static enum step judge(struct worker *worker, struct file *file, const struct s3
 		file->must_look = false;
 		return STEP_NEXT;
 	}
-	if (ours && proof == PROOF_NO)
+	if ((ours && proof == PROOF_NO) || was_done)
 		return mark_earlier(worker, file, object);
 	if (proof == PROOF_MISSING)
 		problem_set(&problem,

@@ -92,9 +92,10 @@ static void tell(struct feed *feed, const struct scan_entry *entry)
 		[SCAN_LINK] = S3ONCE_EVENT_LINK,
 		[SCAN_YOUNG] = S3ONCE_EVENT_YOUNG,
 	};
-	const struct report_file about = {entry->path, entry->key, entry->size,
-		entry->kind == SCAN_PROBLEM && entry->special};
-	report_found(&feed->run->report, 1, 0);
+	const uint64_t bytes = entry->kind == SCAN_YOUNG ? entry->size : 0;
+	const struct report_file about = {
+		entry->path, entry->key, bytes, entry->kind == SCAN_PROBLEM && entry->special};
+	report_found(&feed->run->report, 1, bytes);
 	report_file(&feed->run->report, types[entry->kind], &about,
 		entry->kind == SCAN_PROBLEM ? &entry->problem : NULL);
 }

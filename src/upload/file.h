@@ -34,6 +34,7 @@ struct file {
 	uint64_t upload_part_bytes, upload_size; /* likewise */
 	int64_t upload_mtime_ns;
 	unsigned restarts;
+	uint64_t begun_ns; /* when this turn began, clock_boot_ns() */
 };
 
 /* What a step leads to. */
@@ -80,6 +81,9 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
 /* Puts the file's candidate back into the queue until then. LATER. */
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns);
+/* What may pass by itself: tells it, and begins the file once more when the others are through;
+ * fails it once that has gone on for too long. LATER or SETTLED. */
+enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
 /* What an outcome other than OK leads to when no step knows better: fail the file, end the run, or
  * try later. */
 enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,

@@ -29,39 +29,38 @@ enum step file_later(struct worker *worker, struct file *file, uint64_t not_befo
 #define AGAIN_FIRST_NS NS_PER_S
 #define AGAIN_MOST_NS  (30 * NS_PER_S)
 
-/* What may pass by itself: the file is begun once more when the others are through, with a pause
- * that grows, until it was tried for long enough. Its claim stays ours. */
-static enum step try_again(struct worker *worker, struct file *file, const struct problem *problem)
+/* With a pause that grows. That it waits for the others does not count. Its claim stays ours. */
+enum step file_again(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct candidate *c = file->candidate;
 	const struct report_file about = file_about(file);
 	const uint64_t now = clock_boot_ns();
 	struct problem said = *problem;
-	if (!c->failed_since_ns)
-		c->failed_since_ns = now;
-	const uint64_t tried_ms = (now - c->failed_since_ns) / NS_PER_MS;
-	if (tried_ms >= worker->run->options.give_up_after_ms) {
+	if (c->failures)
+		c->failing_ns += now - file->begun_ns;
+	if (c->failing_ns / NS_PER_MS >= worker->run->options.give_up_after_ms) {
 		if (c->failures)
 			problem_prefix(
 				&said, "given up after it was tried %u times", c->failures + 1);
 		return file_fail(worker, file, &said);
 	}
 	uint64_t pause_ns = AGAIN_FIRST_NS << (c->failures < 5 ? c->failures : 5);
+	pause_ns = pause_ns < AGAIN_MOST_NS ? pause_ns : AGAIN_MOST_NS;
+	c->failing_ns += pause_ns;
 	c->failures++;
 	problem_prefix(&said, "tried again later");
 	report_file(&worker->run->report, S3ONCE_EVENT_RETRY, &about, &said);
 	c->known.state = MARK_CLAIMED; /* so that the mark is read first */
-	queue_again(
-		worker->run->queue, c, now + (pause_ns < AGAIN_MOST_NS ? pause_ns : AGAIN_MOST_NS));
+	queue_again(worker->run->queue, c, now + pause_ns);
 	file->candidate = NULL;
 	return STEP_LATER;
 }
 
 /* It is the set-up that is wrong then, not this file. */
-static bool nothing_worked_yet(struct worker *worker)
+static bool nothing_worked_yet(struct worker *worker, const struct file *file)
 {
 	const struct s3once_counts counts = report_get(&worker->run->report);
-	return !counts.uploaded && !counts.adopted;
+	return !counts.uploaded && !counts.adopted && !file->candidate->parts_done;
 }
 
 enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
@@ -72,7 +71,7 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 		return STEP_OVER;
 	switch (outcome) {
 	case OUTCOME_DENIED:
-		if (!nothing_worked_yet(worker))
+		if (!nothing_worked_yet(worker, file))
 			break;
 		/* fall through */
 	case OUTCOME_SETUP:
@@ -81,12 +80,13 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	case OUTCOME_LOST:
 	case OUTCOME_TRANSIENT:
 		/* What never answered as S3 does will not begin to. */
-		if (nothing_worked_yet(worker) && (outcome == OUTCOME_LOST || !problem->status))
+		if (nothing_worked_yet(worker, file) &&
+			(outcome == OUTCOME_LOST || !problem->status))
 			break;
 		/* fall through */
 	case OUTCOME_CONFLICT:
 	case OUTCOME_THROTTLED:
-		return try_again(worker, file, problem);
+		return file_again(worker, file, problem);
 	case OUTCOME_ABANDONED: /* our lease ran out for a while; the claim is judged anew once it
 				   is back */
 		return file_later(worker, file, clock_boot_ns() + NS_PER_S / 2);
@@ -110,12 +110,14 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	struct mark_ref ref = file_mark_ref(worker, file);
 	ref.limits = run_visible_limits(worker->run);
 	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
+	const bool is_gone = seen.state == MARK_ABSENT;
 	mark_clear(&seen);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
 	if (o != OUTCOME_REFUSED)
 		return file_outcome(worker, file, o, &problem);
-	run_fence(worker->run, "another uploader took over a file of this run");
+	run_fence(worker->run, is_gone ? "the mark of a file of this run was deleted"
+				       : "another uploader took over a file of this run");
 	return STEP_OVER;
 }
 

@@ -17,6 +17,8 @@ enum step file_open(struct worker *worker, struct file *file)
 		file->fd = -1;
 		return file_read_error(worker, file, -error);
 	}
+	if (scan_is_young(worker->run->scan, file->state.mtime_ns)) /* written to since the scan */
+		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
 		!body_unchanged(file->fd, &file->state)) {
 		problem_set(&problem,
@@ -84,6 +86,9 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 	case -EINVAL:
 		problem_set(&problem, "is no regular file any more");
 		break;
+	case -EAGAIN: /* our attempt has asked for it back */
+		problem_set(&problem, "cannot be read: another process holds a lease on it");
+		return file_again(worker, file, &problem);
 	case -EMFILE:
 	case -ENFILE:
 		problem_set(&problem,

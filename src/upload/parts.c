@@ -121,10 +121,25 @@ static void note_failure(
 	pthread_mutex_unlock(&upload->locked.mutex);
 }
 
+/* An upload that gets on is not one that keeps failing. */
+static void note_progress(const struct upload *upload)
+{
+	struct candidate *c = upload->file->candidate;
+	unsigned n = 0;
+	for (unsigned i = 0; i < upload->file->plan.n_parts; i++)
+		n += upload->done[i].part_number != 0;
+	if (n <= c->parts_done)
+		return;
+	c->parts_done = n;
+	c->failures = 0;
+	c->failing_ns = 0;
+}
+
 static enum step finish(struct worker *worker, struct upload *upload)
 {
 	struct file *file = upload->file;
 	const enum outcome o = upload->locked.outcome;
+	note_progress(upload);
 	if (run_is_over(worker->run))
 		return STEP_OVER;
 	if (o == OUTCOME_OK)

@@ -115,9 +115,10 @@ static enum step record(struct worker *worker, struct file *file, char *upload_i
 		file->upload_part_bytes = entry.part_bytes;
 		return STEP_NEXT;
 	}
+	/* Should the record arrive yet, the upload it names is one that vanished. */
 	struct problem second = {0};
-	if (o == OUTCOME_REFUSED && s3_abort_upload(worker->s3, file->candidate->key, upload_id,
-					    &limits, &second) != OUTCOME_OK)
+	if (s3_abort_upload(worker->s3, file->candidate->key, upload_id, &limits, &second) !=
+		OUTCOME_OK)
 		log_info("an upload that could not be recorded stays open: %s", second.text);
 	free(upload_id);
 	if (o != OUTCOME_REFUSED)

@@ -53,22 +53,32 @@ void run_fence(struct run *run, const char *why)
 	queue_close(run->queue);
 }
 
-/* Not even heartbeats have got through, for as long as anything is tried again. */
-static bool is_cut_off(const struct run *run)
+struct wait {
+	struct run *run;
+	uint64_t began_ns;
+};
+
+/* Not even heartbeats have got through, for as long as anything is tried again. A host that slept
+ * has not tried: that counts from when it waits. */
+static bool is_cut_off(const struct wait *wait)
 {
-	const uint64_t patience_ns = run->options.give_up_after_ms * NS_PER_MS;
-	return clock_boot_ns() >= session_lease_ends_ns(run->session) + patience_ns;
+	const uint64_t patience_ns = wait->run->options.give_up_after_ms * NS_PER_MS;
+	const uint64_t ended_ns = session_lease_ends_ns(wait->run->session);
+	const uint64_t since_ns = ended_ns > wait->began_ns ? ended_ns : wait->began_ns;
+	return clock_boot_ns() >= since_ns + patience_ns;
 }
 
-static bool is_over_or_cut_off(void *run)
+static bool is_over_or_cut_off(void *arg)
 {
-	return run_is_over(run) || is_cut_off(run);
+	const struct wait *wait = arg;
+	return run_is_over(wait->run) || is_cut_off(wait);
 }
 
 bool run_may_begin(struct run *run)
 {
 	struct problem problem;
-	if (session_may_begin(run->session, is_over_or_cut_off, run))
+	struct wait wait = {run, clock_boot_ns()};
+	if (session_may_begin(run->session, is_over_or_cut_off, &wait))
 		return true;
 	if (!run_is_over(run)) {
 		problem_set(&problem,

@@ -1,4 +1,5 @@
 #include "upload/worker.h"
+#include "base/clock.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -47,6 +48,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 	file->candidate = candidate;
 	file->target = object_rules_target(run->rules, candidate->key, candidate->relative);
 	file->fd = -1;
+	file->begun_ns = clock_boot_ns();
 	enum step step = file_open(worker, file);
 	if (step == STEP_NEXT && candidate->known.state != MARK_ABSENT) {
 		const struct mark_ref ref = file_mark_ref(worker, file);

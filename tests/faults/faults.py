@@ -314,6 +314,20 @@ async def kill_after(x, rule):
     x.reset()
 
 
+async def hold_killed(x, rule):
+    """kill -9 before, and the request arrives nevertheless, once rule.released."""
+
+    async def forward_when_released():
+        await x.hold(rule)
+        await x.forward()
+
+    await x.body()
+    send_signal(x, rule, signal.SIGKILL)
+    x.reset()
+    x.record.late = True
+    x.proxy.later(forward_when_released())
+
+
 def kill_late(seconds):
     """kill -9 before, and the request arrives nevertheless, so much later."""
 

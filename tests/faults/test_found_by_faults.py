@@ -1,10 +1,16 @@
 """What the matrix and the other tests of this folder found, each as the least that shows it."""
 
+import time
+
 import pytest
 
 from tests.faults import faults
 from tests.faults.scenarios import LARGE
-from tests.faults.stage import Stage
+from tests.faults.stage import PART, Stage, cont
+from tests.system.harness import wait_until
+
+BROKEN = faults.answer(500, "InternalError")
+SLOW = faults.delay_reply(1)
 
 
 @pytest.fixture
@@ -20,6 +26,55 @@ def test_an_answer_that_cannot_be_read_fails_no_file(stage, kind):
     rule = stage.s3.add(faults.garble_reply, kind)
     assert stage.push().code == 0
     assert rule.fired == 1
+
+
+def test_a_record_of_an_upload_that_comes_while_the_mark_is_taken_over(stage):
+    """The new owner takes what it names, and is not fenced by it."""
+    stage.write("large", LARGE)
+    late = stage.dynamodb.add(faults.hold_killed, "UpdateItem:upload")
+    assert stage.push().code == -9
+    rule = stage.dynamodb.add(faults.hold_request, "UpdateItem:take")
+    run = stage.start()
+    assert rule.reached.wait(30)
+    late.released.set()
+    wait_until(lambda: "upload" in stage.marks()[stage.key("large")], 30)
+    rule.released.set()
+    assert stage.ended(run).code == 0
+    assert late.fired == rule.fired == 1
+
+
+def test_an_upload_that_gets_on_is_not_given_up(stage):
+    """One part fails, and another one much later, for longer than anything that does not get on is tried."""
+    stage.write("large", 8 * PART)
+    for part, fault in ((2, BROKEN), (4, SLOW), (5, SLOW), (6, SLOW), (7, BROKEN)):
+        stage.s3.add(fault, "UploadPart", where=lambda record, part=part: record.operation.part == part)
+    run = stage.push("--retries", "0", "--give-up-after", "2s", "--lease", "1h", "--request-timeout", "9s", concurrency=1)
+    assert run.code == 0, run
+
+
+def test_waiting_for_others_is_not_being_tried(stage):
+    """A file that failed waits until the others are through: only then it is tried again, and may fail once more."""
+    for name in "abcde":
+        stage.write(name, 10)
+    stage.s3.add(BROKEN, "PutObject", where=lambda record: record.operation.key == stage.key("a"), times=2)
+    for name in "bcde":
+        stage.s3.add(SLOW, "PutObject", where=lambda record, name=name: record.operation.key == stage.key(name))
+    run = stage.push("--retries", "0", "--give-up-after", "3s", "--lease", "1h", "--request-timeout", "9s", concurrency=1)
+    assert run.code == 0, run
+
+
+def test_a_host_that_sleeps_for_longer_than_anything_is_waited_for(stage):
+    """The marks answer when it wakes up: the lease is ours again."""
+    for number in range(30):
+        stage.write(f"f{number:02}", 10)
+    rule = stage.s3.add(faults.stop_after, "PutObject", nth=5)
+    run = stage.start()  # lease 2 s, given up after 2 s
+    assert rule.reached.wait(30)
+    begun = time.monotonic()
+    wait_until(lambda: time.monotonic() - begun > 5, 30)
+    cont(run)
+    rule.released.set()
+    assert stage.ended(run).code == 0
 
 
 def test_an_upload_that_vanishes_before_complete_is_begun_again(stage):

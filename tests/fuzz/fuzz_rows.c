@@ -84,9 +84,11 @@ static void read_session(const char *boot)
 	struct problem problem = {0};
 	uint64_t again_ns = 0;
 	ENSURE(session_new(&options, &session) == 0);
-	int over = session_is_over(session, &conn, "another", &again_ns, &problem);
+	bool over;
+	ENSURE(session_is_over(session, &conn, "another", &over, &again_ns, &problem) ==
+		OUTCOME_OK);
 	bool here = says("boot", boot); /* then its process may be gone */
-	ENSURE(over == 0 || (over == 1 && (says("state", "ended") || here)));
+	ENSURE(!over || says("state", "ended") || here);
 	ENSURE(session_describe(&conn, "another", &info, &problem) == OUTCOME_OK);
 	ENSURE(info.is_open != says("state", "ended"));
 	ENSURE(strnlen(info.owner, sizeof(info.owner)) < sizeof(info.owner));

@@ -1,6 +1,7 @@
 """Files that change under the uploader and objects that were there before: nothing torn, nothing overwritten in silence."""
 
 import os
+import subprocess
 import time
 
 import pytest
@@ -25,6 +26,33 @@ async def hold_unread(x, rule):
 def shown(wire, since=0):
     """Requests that made something visible, or took it away."""
     return [each for each in wire.history[since:] if each.kind in VISIBLE_WRITES and each.took_effect]
+
+
+LEASE_HOLDER = """
+import fcntl, signal, sys
+def give_back(*_):
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+file = open(sys.argv[1], "r+b")
+signal.signal(signal.SIGIO, give_back)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("has it", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_file_under_a_lease(s3once, s3, bucket, marks, tmp_path):
+    """As file servers take them (fcntl, F_SETLEASE): our attempt to open it is what asks for it back."""
+    tree = make_tree(tmp_path / "tree", {"file": 1000, "other": 10})
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(["/usr/bin/python3", "-c", LEASE_HOLDER, tree / "file"], **pipes) as holder:
+        assert holder.stdout.readline() == b"has it\n"
+        run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+        holder.stdin.close()
+    assert run.code == 0 and counts(run)["uploaded"] == 2, run
+    assert [event["text"] for event in told(run, "retry")] == [
+        "tried again later: cannot be read: another process holds a lease on it"
+    ]
+    s3.assert_same(tree, bucket, "p")
 
 
 # --- while it is read
@@ -325,6 +353,41 @@ def test_file_that_changed_since_it_was_done(s3once, server, place, marks, tmp_p
     assert_done(marks, expected_objects(tree, "p"))
     assert counts(s3once(*command)) == {"skipped": 1}
     assert not s3.uploads(place)
+
+
+@pytest.mark.parametrize("how", ["killed", "failed"])
+def test_replacing_what_was_adopted_and_interrupted(s3once, s3, s3_wire, bucket, marks, tmp_path, how):
+    """The object was put by another tool, but found to be this file: a later version may take its place, also at the second
+    attempt."""
+    tree = make_tree(tmp_path / "tree", {"file": content("old", 1000)})
+    s3.client.put_object(Bucket=bucket, Key="p/file", Body=content("old", 1000))
+    command = ("push", tree, f"s3://{bucket}/p", "--json", "--if-changed=replace", "--retries=0", "--give-up-after=1s")
+    assert counts(s3once(*command)) == {"adopted": 1}
+    make_tree(tree, {"file": content("new", 1001)})
+    if how == "killed":
+        rule = s3_wire.add(faults.kill_before, "PutObject")
+        assert s3once(*command).code == -9
+    else:
+        rule = s3_wire.add(faults.answer(500, "InternalError"), "PutObject", times=2)
+        assert s3once(*command).code in (0, 1)
+    assert rule.fired
+    s3_wire.clear()
+    assert s3once(*command).code == 0
+    s3.assert_same(tree, bucket, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+
+
+def test_object_of_one_part_is_adopted(s3once, s3, bucket, marks, tmp_path):
+    """As tools leave it that send everything as a multipart upload."""
+    tree = make_tree(tmp_path / "tree", {"file": 6 * MIB})
+    where = {"Bucket": bucket, "Key": "p/file"}
+    where["UploadId"] = s3.client.create_multipart_upload(**where)["UploadId"]
+    part = s3.client.upload_part(**where, PartNumber=1, Body=(tree / "file").read_bytes())
+    s3.client.complete_multipart_upload(**where, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]})
+    assert s3.client.head_object(Bucket=bucket, Key="p/file")["ETag"].endswith('-1"')
+    run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+    assert run.code == 0 and counts(run) == {"adopted": 1}, run
+    assert_done(marks, expected_objects(tree, "p"))
 
 
 @pytest.mark.parametrize("server", ["rgw", "aws"], indirect=True)

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from tests.system.harness import make_tree
+from tests.faults import faults
+from tests.system.harness import MIB, make_tree
 from tests.system.pushing import assert_done, counts, marks_of, summary, told, visible_writes
 
 NAMES = ["a.log", "a.txt", "b/a.log", "b/c/d.txt", "b/c/keep.log", "b.d/x", "tmp/x", "tmp/deep/y.txt", "other/tmp/z"]
@@ -65,6 +66,45 @@ def test_min_age(s3once, s3, bucket, marks, tmp_path):
     run = s3once(*command)
     assert run.code == 0 and counts(run) == {"uploaded": 1, "skipped": 1}, run
     assert_done(marks, {"p/old": tree / "old", "p/young": tree / "young"})
+
+
+def test_written_to_after_the_scan(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """A file waits for its turn, and is young again by then."""
+    tree = make_tree(tmp_path / "tree", {"log": 100})
+    os.utime(tree / "log", (0, 1))
+    rule = s3_wire.add(faults.hold_request, "HeadBucket")  # before the first file is opened again
+    run = s3once.start("push", tree, f"s3://{bucket}/p", "--min-age", "1h", "--json")
+    assert rule.reached.wait(60)
+    with open(tree / "log", "ab") as file:
+        file.write(b"half a li")
+    rule.released.set()
+    run = run.wait()
+    assert run.code == 0 and counts(run) == {"young": 1}, run
+    assert not s3.objects(bucket)
+
+
+def test_bytes_of_links_and_young_files(s3once, s3, bucket, marks, tmp_path):
+    """What is settled was found."""
+    tree = make_tree(tmp_path / "tree", {"a": MIB, "y": 3})
+    for number in range(10):
+        (tree / f"b{number}").symlink_to("a")
+    for options in ((), ("--min-age", "1h")):
+        whole = summary(s3once("push", tree, f"s3://{bucket}/p", "--json", *options))
+        assert whole["links"] == 10 and whole["bytes_found"] == whole["bytes_settled"] == MIB + 3, whole
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_dry_run_leaves_the_dead_alone(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """A file that a killed run had is planned, and nobody's row is written to."""
+    tree = make_tree(tmp_path / "tree", {"file": 1000})
+    command = ("push", tree, f"s3://{bucket}/p", "--json")
+    s3_wire.add(faults.kill_before, "PutObject")
+    assert s3once(*command).code == -9
+    s3_wire.clear()
+    before = marks.items()
+    run = s3once(*command, "--dry-run")
+    assert run.code == 0 and counts(run)["planned"] == 1, run
+    assert marks.items() == before
 
 
 @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
