@@ -4,6 +4,7 @@
 #include "s3once/lock.h"
 #include <jansson.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct lock_options {
@@ -47,6 +48,13 @@ void lock_print(json_t *object);
  * reads end of file. 0 or -errno. */
 int lock_child_start(char **command, const struct s3once_lock *lock, const sigset_t *mask,
 	pid_t *ret_pid, int *ret_hold);
+/* Passes the terminal on, if it is `from`'s in the foreground: then true. */
+bool lock_terminal_pass(int tty, pid_t from, pid_t to);
+/* Stops the whole process group as Ctrl-Z does; returns when it was continued. false: it did not
+ * stop, since nobody could continue it (a session's leader, a group without a shell). SIGTSTP and
+ * SIGCONT are blocked. */
+bool lock_terminal_stop(void);
+
 /* `s3once lock child PARENT BEFORE COMMAND…`, which only `lock run` starts: becomes the command in
  * such a way that it ends with its parent. Returns only if that fails. */
 int lock_child_main(int argc, char **argv);

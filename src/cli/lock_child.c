@@ -87,16 +87,6 @@ int lock_child_start(char **command, const struct s3once_lock *lock, const sigse
 	return error;
 }
 
-/* A process group of its own may not read from the terminal unless it is in the foreground. */
-static void take_terminal(pid_t parent)
-{
-	if (tcgetpgrp(STDIN_FILENO) != getpgid(parent))
-		return;
-	signal(SIGTTOU, SIG_IGN);
-	tcsetpgrp(STDIN_FILENO, getpgrp());
-	signal(SIGTTOU, SIG_DFL);
-}
-
 int lock_child_main(int argc, char **argv)
 {
 	if (argc < 4)
@@ -105,10 +95,12 @@ int lock_child_main(int argc, char **argv)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) /* it ended before we could ask to be told */
 		return S3ONCE_EXIT_FENCED;
-	take_terminal(parent);
+	/* A group of its own may not read from the terminal unless it is in the foreground. */
+	lock_terminal_pass(STDIN_FILENO, getpgid(parent), getpgrp());
 	startup_restore(argv[2]);
 	execvp(argv[3], argv + 3);
+	const int error = errno;
 	fprintf(stderr, "s3once: error: lock run: cannot start %s: %s\n", quote(argv[3]).text,
-		strerror(errno));
-	return errno == ENOENT ? 127 : 126;
+		strerror(error));
+	return error == ENOENT ? 127 : 126;
 }

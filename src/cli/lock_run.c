@@ -6,6 +6,7 @@
 #include "cli/json.h"
 #include "cli/lock.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 
 #define KILL_AFTER_MS   5000
 #define RELEASE_MOST_MS 10000
+#define LOOK_MS         20
 #define STOPPED(signal) (128 + (signal))
 #define NO_DESCRIPTORS  "out of descriptors: raise ulimit -n"
 
@@ -36,10 +38,15 @@ struct run {
 	int acquired_fd;    /* an eventfd: it has */
 	int signals;        /* a signalfd */
 	sigset_t before;    /* the mask of the command */
+	int tty;            /* -1: there is no terminal */
 	pid_t child, group; /* group: the command's, also when child is 0 */
 	int status;         /* of the command, once child is 0 */
 	int hold; /* of a pipe that nobody writes to: its end says that the lock is lost */
 	bool lost;
+	bool ctrl_z;      /* a stop from the terminal was passed on */
+	bool waits;       /* to be continued, once the lock is known to be ours */
+	int interrupt;    /* SIGINT or SIGQUIT from the terminal, which our group got as well */
+	int die_by;       /* 0, or the signal by which to end, for a shell to see */
 	uint64_t kill_ns; /* when the command is killed; 0: not yet */
 };
 
@@ -52,10 +59,19 @@ static void *acquire(void *arg)
 	return NULL;
 }
 
-static int read_signal(const struct run *run)
+/* *ret_key: whether it came from the terminal, to our whole process group. */
+static int read_signal(const struct run *run, bool *ret_key)
 {
 	struct signalfd_siginfo info;
-	return read(run->signals, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+	if (read(run->signals, &info, sizeof info) != sizeof info)
+		return 0;
+	*ret_key = info.ssi_code == SI_KERNEL;
+	return (int)info.ssi_signo;
+}
+
+static bool is_interrupt(int signal)
+{
+	return signal == SIGINT || signal == SIGQUIT;
 }
 
 static bool ends_a_wait(int signal)
@@ -68,6 +84,7 @@ static int wait_for_lock(struct run *run)
 {
 	pthread_t thread;
 	int signal = 0;
+	bool by_key = false;
 	run->acquired_fd = eventfd(0, EFD_CLOEXEC);
 	if (run->acquired_fd < 0 || pthread_create(&thread, NULL, acquire, run)) {
 		log_error(
@@ -77,10 +94,13 @@ static int wait_for_lock(struct run *run)
 	struct pollfd fds[] = {
 		{.fd = run->acquired_fd, .events = POLLIN}, {.fd = run->signals, .events = POLLIN}};
 	while (poll(fds, 2, -1) < 0 || !fds[0].revents) {
-		const int got = fds[1].revents ? read_signal(run) : 0;
+		const int got = fds[1].revents ? read_signal(run, &by_key) : 0;
 		if (ends_a_wait(got)) {
 			signal = got;
+			run->die_by = by_key && is_interrupt(got) ? got : 0;
 			s3once_locks_close(run->locks, 0, RELEASE_MOST_MS, NULL);
+		} else if (got == SIGTSTP && by_key) {
+			lock_terminal_stop();
 		} else if (got == SIGTSTP) {
 			kill(getpid(), SIGSTOP);
 		}
@@ -98,6 +118,21 @@ static void tell(const struct run *run, const char *event, const char *text)
 	json_set_bytes(object, "key", run->key);
 	json_set_bytes(object, "text", text);
 	lock_print(object);
+}
+
+static void send(const struct run *run, int signal)
+{
+	if (kill(-run->group, signal) && errno == EPERM && run->lost && !run->kill_ns)
+		log_error("lock run: the command cannot be ended: process %d runs as another user",
+			(int)run->group);
+}
+
+/* Of a lock that may be lost it goes on only to be ended. */
+static void go_on(struct run *run)
+{
+	run->waits = !s3once_lock_remaining_ms(run->lock);
+	if (!run->waits)
+		send(run, SIGCONT);
 }
 
 /* The command must not go on: asked first, killed after a while. */
@@ -120,6 +155,8 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	log_warning("lock run: %s: %s", names[event->type], text_string(&text));
 	tell(run, names[event->type], text_string(&text));
 	text_clear(&text);
+	if (event->type == S3ONCE_LOCK_RECOVERED && run->waits && run->child > 0)
+		go_on(run);
 	const bool over = event->type == S3ONCE_LOCK_LOST || event->type == S3ONCE_LOCK_EXPIRED;
 	if (!over || run->lost)
 		return;
@@ -127,55 +164,68 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	close(run->hold);
 	run->hold = -1;
 	if (run->child > 0)
-		kill(-run->child, SIGTERM), kill(-run->child, SIGCONT);
+		send(run, SIGTERM), send(run, SIGCONT);
 	const uint64_t ms =
 		run->options->kill_after_ms ? run->options->kill_after_ms : KILL_AFTER_MS;
 	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
 }
 
-static void take_terminal(pid_t group)
+/* Stopped from the terminal, or for want of it: so are we, for the shell to see, and heartbeats
+ * stop as well. What asks for the terminal while it is ours gets it. */
+static void on_stop(struct run *run)
 {
-	void (*before)(int) = signal(SIGTTOU, SIG_IGN);
-	tcsetpgrp(STDIN_FILENO, group);
-	signal(SIGTTOU, before);
-}
-
-/* Stopped from the terminal: so are we, for the shell to see. Heartbeats stop as well. */
-static void stop_with_command(const struct run *run)
-{
-	if (tcgetpgrp(STDIN_FILENO) != run->child)
+	const int by = WSTOPSIG(run->status);
+	const bool had = lock_terminal_pass(run->tty, run->child, getpgrp());
+	const bool asks = by == SIGTTIN || by == SIGTTOU,
+		   is_ours = tcgetpgrp(run->tty) == getpgrp();
+	if (!had && !asks && !run->ctrl_z)
 		return;
-	take_terminal(getpgrp());
-	kill(getpid(), SIGSTOP);
-	if (tcgetpgrp(STDIN_FILENO) == getpgrp())
-		take_terminal(run->child);
+	run->ctrl_z = false;
+	if (!(asks && is_ours) && !lock_terminal_stop() && asks)
+		send(run, SIGHUP); /* nobody will ever give it what it waits for */
+	lock_terminal_pass(run->tty, getpgrp(), run->child);
+	go_on(run);
 }
 
 static void on_child(struct run *run)
 {
 	if (run->child <= 0 || waitpid(run->child, &run->status, WNOHANG | WUNTRACED) != run->child)
 		return;
-	if (WIFSTOPPED(run->status)) {
-		stop_with_command(run);
-		return;
-	}
-	if (run->lost)
-		kill(-run->child, SIGKILL); /* what it has left behind */
-	run->child = 0;
+	if (WIFSTOPPED(run->status))
+		on_stop(run);
+	else
+		run->child = 0;
 }
 
-static void on_signal(struct run *run, int signal)
+static void on_signal(struct run *run)
 {
-	if (signal == SIGCHLD)
+	bool by_key = false;
+	const int signal = read_signal(run, &by_key);
+	if (signal == SIGCHLD) {
 		on_child(run);
-	else if (run->child > 0 && (signal != SIGCONT || s3once_lock_remaining_ms(run->lock)))
-		kill(-run->child, signal); /* of a lost lock it goes on only to be terminated */
+	} else if (run->child > 0 && signal == SIGCONT) {
+		go_on(run);
+	} else if (run->child > 0 && signal) {
+		run->ctrl_z = by_key && signal == SIGTSTP;
+		run->interrupt = by_key && is_interrupt(signal) ? signal : run->interrupt;
+		send(run, signal);
+		if (ends_a_wait(signal)) /* one that is stopped would not notice */
+			go_on(run);
+	}
+}
+
+/* Something of a command that had to end is left, and may still be ending. */
+static bool is_ending(const struct run *run)
+{
+	return run->lost && (!kill(-run->group, 0) || errno == EPERM);
 }
 
 static int left_ms(const struct run *run)
 {
 	if (!run->kill_ns)
 		return -1;
+	if (!run->child)
+		return LOOK_MS;
 	const uint64_t now_ns = clock_boot_ns();
 	return now_ns >= run->kill_ns ? 0 : (int)((run->kill_ns - now_ns) / NS_PER_MS) + 1;
 }
@@ -184,16 +234,18 @@ static void watch(struct run *run)
 {
 	struct pollfd fds[] = {{.fd = run->signals, .events = POLLIN},
 		{.fd = s3once_locks_event_fd(run->locks), .events = POLLIN}};
-	while (run->child > 0) {
+	while (run->child > 0 || is_ending(run)) {
 		int n = poll(fds, 2, left_ms(run));
 		if (run->kill_ns && clock_boot_ns() >= run->kill_ns) {
-			kill(-run->child, SIGKILL);
+			send(run, SIGKILL);
+			if (!run->child)
+				break;
 			run->kill_ns += NS_PER_S;
 		}
 		if (n > 0 && fds[1].revents)
 			s3once_locks_next_event(run->locks, on_event, run);
 		if (n > 0 && fds[0].revents)
-			on_signal(run, read_signal(run));
+			on_signal(run);
 	}
 }
 
@@ -202,8 +254,7 @@ static int finish(struct run *run)
 {
 	while (s3once_locks_next_event(run->locks, on_event, run) == 1)
 		;
-	if (tcgetpgrp(STDIN_FILENO) == run->group) /* in the background it never was */
-		take_terminal(getpgrp());
+	const bool had = lock_terminal_pass(run->tty, run->group, getpgrp());
 	int r = s3once_lock_release(run->lock, &run->error);
 	if (r == -ESTALE || run->lost) {
 		if (!run->lost) {
@@ -214,7 +265,13 @@ static int finish(struct run *run)
 	}
 	if (r)
 		log_warning("lock run: not released, it runs out by itself: %s", run->error.text);
-	return WIFEXITED(run->status) ? WEXITSTATUS(run->status) : STOPPED(WTERMSIG(run->status));
+	if (WIFEXITED(run->status))
+		return WEXITSTATUS(run->status);
+	const int signal = WTERMSIG(run->status);
+	if (had && is_interrupt(signal))
+		kill(0, signal); /* nobody but the command has got it */
+	run->die_by = (had && is_interrupt(signal)) || signal == run->interrupt ? signal : 0;
+	return STOPPED(signal);
 }
 
 static int hold(struct run *run)
@@ -251,8 +308,11 @@ static int run_command(const struct lock_options *options, int n, char **operand
 		return S3ONCE_EXIT_USAGE;
 	}
 	operands[n] = NULL; /* an argv has room for that */
-	struct run run = {
-		.options = options, .key = operands[0], .command = operands + first, .hold = -1};
+	struct run run = {.options = options,
+		.key = operands[0],
+		.command = operands + first,
+		.hold = -1,
+		.tty = open("/dev/tty", O_RDWR | O_CLOEXEC)};
 	sigset_t taken;
 	sigemptyset(&taken);
 	sigaddset(&taken, SIGCHLD);
@@ -270,6 +330,10 @@ static int run_command(const struct lock_options *options, int n, char **operand
 	if (!code)
 		code = hold(&run);
 	s3once_locks_free(run.locks);
+	if (run.die_by) { /* a shell goes on after a command that only exits */
+		kill(getpid(), run.die_by);
+		sigprocmask(SIG_SETMASK, &run.before, NULL);
+	}
 	return code;
 }
 
@@ -280,7 +344,8 @@ static const struct option own[] = {
 		.offset = FIELD(kill_after_ms),
 		.argument = "DUR",
 		.help = "from SIGTERM, when the lock is lost, to SIGKILL [5s]",
-		.least = 1},
+		.least = 1,
+		.most = 24 * 3600 * 1000},
 	{NULL},
 };
 

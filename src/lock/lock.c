@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define RELEASE_MOST_NS (10 * NS_PER_S)
+#define ENSURE_MOST_MS  (LOCK_DAY_MS / 8 * 7) /* with what the request may take, a day */
 
 static void unlink_locked(struct s3once_lock *lock)
 {
@@ -38,7 +39,7 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
 		.version_is_fixed = locks->dialect->version_is_fixed,
 		.lease_ns = lease_ns,
 		.heartbeat_ns = usual || !locks->heartbeat_ns ? locks->heartbeat_ns : lease_ns / 4,
-		.suspect_ns = usual ? locks->suspect_ns : lease_ns / 2,
+		.suspect_ns = usual ? locks->suspect_ns : lease_ns * 3 / 8,
 	};
 	if (lease_new(locks->leases, &options, &lock->lease)) {
 		free(lock);
@@ -260,8 +261,8 @@ int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock
 {
 	if (s3once_lock_remaining_ms(lock) >= ms)
 		return 0;
-	if (ms > 86400000)
-		return lock_error(ret, -EINVAL, "a lease is at most a day");
+	if (ms > ENSURE_MOST_MS)
+		return lock_error(ret, -EINVAL, "at most 21h can be ensured");
 	/* With what the request itself may take. */
 	const bool longer = ms * NS_PER_MS > lease_length_ns(lock->lease) * 9 / 10;
 	const struct lease_more more = {.lease_ns = longer ? (ms + ms / 8 + 1000) * NS_PER_MS : 0};

@@ -9,13 +9,14 @@
 
 #define SLOTS_MAX    1000
 #define FIRST_NAP_MS 25
+#define PATIENCE_NS  (5 * NS_PER_S) /* with a service that is down, when the wait is over */
 
 /* One call of s3once_lock_acquire under way. */
 struct acquisition {
 	struct s3once_locks *locks;
 	const struct s3once_lock_request *request;
 	const char *sort;
-	uint64_t lease_ns;
+	uint64_t lease_ns, deadline_ns;
 	struct store_conn *conn;
 	uint64_t stale_ns;        /* when the first row that was seen will be stale; 0: unknown */
 	struct s3once_lock *lock; /* what came of it */
@@ -70,11 +71,20 @@ static void undo(struct acquisition *a, const struct s3once_lock *lock, const ch
 	item_clear(&present);
 }
 
+/* Of a request that may make the row ours from sent_ns on. */
+static struct call_limits limits_of(const struct acquisition *a, uint64_t sent_ns)
+{
+	const uint64_t wait_ns =
+		sent_ns + PATIENCE_NS > a->deadline_ns ? sent_ns + PATIENCE_NS : a->deadline_ns;
+	const uint64_t lease_ns = sent_ns + a->lease_ns;
+	return lock_limits(a->locks, wait_ns < lease_ns ? wait_ns : lease_ns);
+}
+
 /* The row is ours: token, data, heartbeats. */
 static int settle(struct acquisition *a, struct s3once_lock *lock, const char *version,
 	uint64_t sent_ns, struct item *item)
 {
-	const struct call_limits limits = lock_limits(a->locks, sent_ns + a->lease_ns);
+	const struct call_limits limits = limits_of(a, sent_ns);
 	const struct lock_row row = dialect_read(a->locks->dialect, item);
 	struct problem problem = {0};
 	enum outcome o = OUTCOME_OK;
@@ -112,7 +122,7 @@ static int take(struct acquisition *a, unsigned slot, const char *seen, struct i
 		.id = lock->id, .version_is_fixed = a->locks->dialect->version_is_fixed};
 	lease_version(&versions, version);
 	const uint64_t sent_ns = clock_boot_ns();
-	const struct call_limits limits = lock_limits(a->locks, sent_ns + a->lease_ns);
+	const struct call_limits limits = limits_of(a, sent_ns);
 	const struct lock_take how = {lock, a->request, version, seen};
 	item_clear(ret_item);
 	enum outcome o = lock_row_take(a->conn, &how, &limits, ret_item, &problem);
@@ -142,8 +152,7 @@ static int try_slot(struct acquisition *a, unsigned slot, bool blind)
 	int r = -EBUSY;
 	lock_key_of(a->locks, a->request->key, a->sort, slot, &key);
 	if (!blind) {
-		const struct call_limits limits =
-			lock_limits(a->locks, clock_boot_ns() + a->lease_ns);
+		const struct call_limits limits = limits_of(a, clock_boot_ns());
 		enum outcome o =
 			a->conn->store->ops->get(a->conn, key.key, true, &limits, &item, &problem);
 		if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
@@ -177,7 +186,7 @@ static int try_all(struct acquisition *a, bool blind)
 }
 
 /* A random pause that grows, no longer than until the deadline, or until a row is stale. */
-static int nap(struct acquisition *a, unsigned round, uint64_t deadline_ns)
+static int nap(struct acquisition *a, unsigned round)
 {
 	struct s3once_locks *locks = a->locks;
 	const uint64_t now_ns = clock_boot_ns();
@@ -187,8 +196,8 @@ static int nap(struct acquisition *a, unsigned round, uint64_t deadline_ns)
 	uint64_t ns = (most_ms / 4 + random_below(most_ms * 3 / 4 + 1)) * NS_PER_MS + NS_PER_MS;
 	if (a->stale_ns && a->stale_ns < now_ns + ns)
 		ns = a->stale_ns > now_ns ? a->stale_ns - now_ns + NS_PER_MS : NS_PER_MS;
-	if (deadline_ns < now_ns + ns)
-		ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	if (a->deadline_ns < now_ns + ns)
+		ns = a->deadline_ns > now_ns ? a->deadline_ns - now_ns : 0;
 	struct timespec until;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	ns += (uint64_t)until.tv_nsec;
@@ -229,19 +238,20 @@ static struct s3once_lock *again(const struct acquisition *a)
 
 static int acquire(struct acquisition *a)
 {
-	const uint64_t deadline_ns = deadline_of(a->request);
+	a->deadline_ns = deadline_of(a->request);
 	a->conn = lock_conn_get(a->locks);
 	if (!a->conn)
 		return lock_error(a->error, -ENOMEM, "out of memory or descriptors");
-	int r = try_all(a, true);
+	/* Where the wall clock decides, a look comes first: it tells the service's time. */
+	int r = try_all(a, !a->locks->dialect->by_wall_clock);
 	for (unsigned round = 0; r == -EBUSY; round++) {
 		/* Meanwhile another thread of this client may have got it. */
 		a->lock = a->request->reentrant ? again(a) : NULL;
 		if (a->lock)
 			r = 0;
-		if (a->lock || clock_boot_ns() >= deadline_ns)
+		if (a->lock || clock_boot_ns() >= a->deadline_ns)
 			break;
-		r = nap(a, round, deadline_ns);
+		r = nap(a, round);
 		if (!r)
 			r = try_all(a, false);
 	}
@@ -255,7 +265,7 @@ static int check(const struct s3once_locks *locks, const struct s3once_lock_requ
 	int r = lock_key_check(locks, request->key, request->sort_key, ret);
 	if (r)
 		return r;
-	if (request->lease_ms && (request->lease_ms < 1000 || request->lease_ms > 86400000))
+	if (request->lease_ms && (request->lease_ms < 1000 || request->lease_ms > LOCK_DAY_MS))
 		return lock_error(ret, -EINVAL, "a lease is at least 1s and at most a day");
 	if (request->slots > SLOTS_MAX)
 		return lock_error(ret, -EINVAL, "at most %d slots", SLOTS_MAX);

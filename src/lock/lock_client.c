@@ -48,13 +48,13 @@ static const char *fill_times(struct s3once_locks *locks, const struct s3once_lo
 {
 	const uint64_t lease = o->lease_ms ? o->lease_ms : 20000;
 	const uint64_t heartbeat = o->heartbeat_ms ? o->heartbeat_ms : lease / 4;
-	const uint64_t suspect = o->suspect_ms ? o->suspect_ms : lease / 2;
+	const uint64_t suspect = o->suspect_ms ? o->suspect_ms : (lease - heartbeat) / 2;
 	if (lease < 1000 || lease > LOCK_DAY_MS)
 		return "a lease is at least 1s and at most a day";
 	if (heartbeat > lease / 2)
 		return "a heartbeat comes at least twice in a lease";
-	if (suspect > lease)
-		return "a lease cannot be suspect for longer than it is";
+	if (suspect > lease || (!o->manual && suspect + heartbeat >= lease))
+		return "a lease would be suspect before its first heartbeat";
 	locks->lease_ns = lease * NS_PER_MS;
 	locks->heartbeat_ns = o->manual ? 0 : heartbeat * NS_PER_MS;
 	locks->suspect_ns = suspect * NS_PER_MS;
@@ -69,8 +69,7 @@ static const char *fill_modes(struct s3once_locks *locks, const struct s3once_lo
 			 (o->release_by == S3ONCE_LOCK_BY_DEFAULT && marks_by_default);
 	locks->tokens = o->tokens;
 	if (o->tokens == S3ONCE_LOCK_TOKENS_DEFAULT)
-		locks->tokens = locks->is_sqlite && locks->by_mark ? S3ONCE_LOCK_TOKENS_ROW
-								   : S3ONCE_LOCK_TOKENS_COUNTER;
+		locks->tokens = S3ONCE_LOCK_TOKENS_COUNTER;
 	if (locks->by_mark && !locks->dialect->released)
 		return "this dialect releases by delete only";
 	if (locks->tokens == S3ONCE_LOCK_TOKENS_ROW && !locks->by_mark)
@@ -95,6 +94,9 @@ static int understand(struct s3once_locks *locks, const struct s3once_locks_opti
 		     : (strncmp(place, "sqlite:", 7) || !place[7]) && strcmp(place, "local"))
 		return lock_error(ret, -EINVAL,
 			"'%s': locks are in dynamodb:TABLE, sqlite:PATH or local",
+			quote(place).text);
+	if (!strcmp(place, "sqlite:" STORE_SQLITE_NOWHERE))
+		return lock_error(ret, -EINVAL, "'%s': locks in memory exclude nobody: name a file",
 			quote(place).text);
 	if (!is_table && o->dialect != S3ONCE_LOCK_JAVA)
 		return lock_error(ret, -EINVAL, "a file has no other users: no dialect but java");
@@ -222,8 +224,7 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 		if (!problem.text[0])
 			problem_set(&problem, "the locks cannot be opened: %s", strerror(-error));
 		destroy(locks);
-		return lock_failed(
-			ret, error == -ENOMEM || error == -EINVAL ? error : -EIO, &problem);
+		return lock_failed(ret, error == -ENOMEM ? -ENOMEM : -EIO, &problem);
 	}
 	*ret_locks = locks;
 	return 0;

@@ -207,7 +207,6 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	lock_conn_put(locks, conn);
 	const struct lock_row row = dialect_read(locks->dialect, &present);
 	if (o == OUTCOME_REFUSED && row.state != ROW_FREE) {
-		lock_held(ret, -EAGAIN, &row);
 		if (*row.version)
 			r = lock_error(ret, -EAGAIN, "the row has another version now: %s",
 				quote(row.version).text);

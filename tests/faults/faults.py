@@ -2,6 +2,7 @@
 has really happened. Functions that take parameters return the fault."""
 
 import asyncio
+import email.utils
 import os
 import re
 import signal
@@ -207,6 +208,19 @@ def answer(status, code, applied=False):
         reply = error_reply(x.proxy.service, status, code)
         if x.request.method == "HEAD":
             reply.body = b""
+        x.fire(rule)
+        await x.answer(reply)
+
+    return fault
+
+
+def date_ahead(seconds):
+    """The server's clock is ahead of the client's, by the Date of its answers."""
+
+    @named(f"date {seconds} s ahead")
+    async def fault(x, rule):
+        reply = await x.forward()
+        reply.headers["date"] = email.utils.formatdate(time.time() + seconds, usegmt=True)
         x.fire(rule)
         await x.answer(reply)
 

@@ -1,13 +1,11 @@
 """`s3once lock`: what a shell sees of it, on both DynamoDB servers and in a file."""
 
 import os
-import pty
 import re
 import shlex
 import signal
 import struct
 import subprocess
-import sys
 import time
 
 import pytest
@@ -16,6 +14,7 @@ from tests.faults import faults
 from tests.faults.preloads import build_preload, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import REPOSITORY, wait_until
+from tests.system.test_lock_terminal import blocks, state_of
 
 
 @pytest.fixture(params=["sqlite", "dynoxide", "dynalite"])
@@ -120,7 +119,7 @@ def test_usage(s3once, local):
                  ["run", "--lease", "10ms", "k", "--", "true"], ["status", "--dialect", "perl", "k"],
                  ["status", "--dialect", "go", "k"], ["release", "nonsense"], ["status", ""],
                  ["acquire", "--lease", "1m", "--release-by", "delete", "--tokens", "row", "k"],
-                 ["status", "--locks", "sqlite:", "k"], ["init", "=x"]):
+                 ["status", "--locks", "sqlite:", "k"], ["status", "--locks", "sqlite::memory:", "k"], ["init", "=x"]):
         run = s3once("lock", *argv)
         assert run.code == 2 and run.err, run
     assert s3once("lock", "status", "--locks", "dynamodb:nowhere", "k", env={"AWS_MAX_ATTEMPTS": "1"}).code == 3
@@ -231,13 +230,47 @@ def test_loss_ends_the_command(s3once, place, tmp_path):
     """Broken by somebody: the pipe ends, SIGTERM, then SIGKILL of one that ignores it; exit 5."""
     script = f"trap 'echo term >>{tmp_path}/said' TERM; (trap '' TERM; cat <&$S3ONCE_LOCK_FD; echo eof >>{tmp_path}/said) & while :; do sleep 0.05; done"
     run, command = start_holder(s3once, tmp_path, "--lease", "2s", "--kill-after", "1s", script=script)
-    (event,) = s3once("lock", "status", "--json", "k").events
-    while s3once("lock", "break", "--if-version", event["version"], "k").code:
-        (event,) = s3once("lock", "status", "--json", "k").events
+    break_it(s3once)
     result = run.wait(30)
     assert result.code == 5 and "lost" in result.err, result
     assert is_gone(command)
     assert {"term", "eof"} <= set((tmp_path / "said").read_text().split())
+
+
+def break_it(s3once, key="k"):
+    """Takes the lock from its holder, whatever heartbeat comes between."""
+    (event,) = s3once("lock", "status", "--json", key).events
+    while s3once("lock", "break", "--if-version", event["version"], key).code:
+        (event,) = s3once("lock", "status", "--json", key).events
+
+
+def test_what_a_lost_command_has_started_may_end_in_good_order(s3once, local, tmp_path):
+    """It gets SIGTERM as well, and all of --kill-after, although the command itself ends at once."""
+    child = f"trap 'touch {tmp_path}/asked; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; touch {tmp_path}/done; exit' TERM; touch {tmp_path}/ready"
+    script = f"({child}; while :; do sleep 0.02; done) & while [ ! -e {tmp_path}/ready ]; do sleep 0.02; done; exec sleep 60"
+    run, command = start_holder(s3once, tmp_path, "--lease", "2s", "--kill-after", "60s", script=script)
+    wait_until((tmp_path / "ready").exists, 20, "the command's child")
+    break_it(s3once)
+    wait_until(lambda: (tmp_path / "asked").exists() and is_gone(command), 20, "the end of the command")
+    (tmp_path / "go").touch()
+    assert run.wait(30).code == 5
+    assert (tmp_path / "done").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a command that becomes another user needs root")
+def test_a_command_that_cannot_be_ended_is_told(s3once, local, tmp_path):
+    """Of another user, as after sudo: its lock is lost, and it goes on."""
+    without = ["setpriv", "--bounding-set=-kill", "--inh-caps=-kill"]
+    other = ["setpriv", "--reuid=65534", "--clear-groups", "sh", "-c", "echo $$; exec sleep 60"]
+    run = s3once.start("lock", "run", "--lease", "2s", "k", "--", *other, wrap=without)
+    command = int(wait_until(lambda: run.output()[0].strip(), 20, "the command"))
+    try:
+        break_it(s3once)
+        wait_until(lambda: "runs as another user" in run.output()[1], 20, "the sentence")
+    finally:
+        os.kill(command, signal.SIGKILL)
+    result = run.wait(30)
+    assert result.code == 5 and result.err.count("another user") == 1, result
 
 
 def test_a_file_removed_under_way_ends_the_command(s3once, local, tmp_path):
@@ -358,60 +391,6 @@ def test_a_key_may_begin_with_a_dash(s3once, local):
     run = s3once("lock", "run", "--", "-k", "--", "sh", "-c", 'echo "$S3ONCE_LOCK_KEY"')
     assert (run.code, run.out) == (0, "-k\n")
     assert s3once("lock", "run", "--", "-k", "--").code == 2
-
-
-def blocks(pid, number):
-    """Whether a process, by its first thread, blocks a signal."""
-    with open(f"/proc/{pid}/status") as file:
-        mask = next(line for line in file if line.startswith("SigBlk:"))
-    return int(mask.split()[1], 16) >> (number - 1) & 1
-
-
-def state_of(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0]
-
-
-def test_stopped_from_the_terminal_and_continued(s3once, local, tmp_path):
-    """Ctrl-Z stops the command and lock run, so that a shell sees it; continued they go on, on the terminal, and end."""
-    argv = [str(s3once.binary()), "lock", "run", "k", "--", "sh", "-c", f"echo $$ >{tmp_path}/pid; read line; exit 9"]
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(argv[0], argv, s3once.environment)
-    try:
-        wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), 20, "the command")
-        command = int((tmp_path / "pid").read_text())
-        wait_until(lambda: os.tcgetpgrp(terminal) == command, 10, "the terminal")
-        os.write(terminal, b"\x1a")
-        wait_until(lambda: state_of(pid) == "T" and state_of(command) == "T", 10, "both to stop")
-        os.kill(pid, signal.SIGCONT)
-        wait_until(lambda: state_of(command) == "S" and os.tcgetpgrp(terminal) == command, 10, "both to go on")
-        os.write(terminal, b"\n")
-        ended = wait_until(lambda: (found := os.waitpid(pid, os.WNOHANG))[0] and found, 20, "the end")
-        assert os.waitstatus_to_exitcode(ended[1]) == 9
-    finally:
-        os.close(terminal)
-    assert s3once("lock", "status", "k").code == 0
-
-
-IN_BACKGROUND = """
-import os, subprocess, sys
-subprocess.run(sys.argv[1:], preexec_fn=os.setpgrp, check=True)
-sys.exit(os.tcgetpgrp(0) != os.getpgrp())
-"""
-
-
-def test_in_the_background_the_terminal_is_left_alone(s3once, local):
-    """It is the foreground's before, meanwhile and after."""
-    argv = [sys.executable, "-c", IN_BACKGROUND, str(s3once.binary()), "lock", "run", "k", "--", "true"]
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(argv[0], argv, s3once.environment)
-    try:
-        ended = wait_until(lambda: (found := os.waitpid(pid, os.WNOHANG))[0] and found, 20, "the end")
-        assert os.waitstatus_to_exitcode(ended[1]) == 0
-    finally:
-        os.close(terminal)
 
 
 def test_the_tests_that_the_docs_name_exist():

@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from tests.faults import faults
+from tests.faults.proxy import Proxy
 from tests.system.harness import wait_until
 from tests.system.locking import Foreign, Probe, Table
 
@@ -47,6 +49,16 @@ def check_held(row, dialect, lease):
         expected = {"release_code": {"S": version}, "expires": {"N": expires}}
     assert row == expected
     return version
+
+
+@pytest.mark.parametrize("locks", ["dlm"], indirect=True)
+def test_a_dlm_lease_ends_by_the_services_clock(s3once, dynamodb, locks):
+    """From the first write on, when this host's clock is two minutes behind: others would take it at once."""
+    with Proxy(dynamodb, "dynamodb") as proxy:
+        s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = proxy.endpoint
+        proxy.add(faults.date_ahead(120), times=None)
+        assert acquire(s3once, locks).code == 0
+    assert int(locks.row("k")["expires"]["N"]) > time.time() + 120
 
 
 @SERVERS
