@@ -1,4 +1,5 @@
-/* Locks in a DynamoDB table, for many hosts, or in an SQLite file, for one.
+/* Locks in a DynamoDB table, for many hosts, or in an SQLite file, for all who use that file on
+ * one.
  *
  * A lock is a row with a lease. Its holder renews the row before the lease runs out; whoever has
  * seen the row unchanged for a whole lease may take it over. Only elapsed time that counts suspend
@@ -16,10 +17,12 @@
  *   -ESTALE  this handle's lock is lost: another has it, or its lease ran out
  *   -ENOENT  there is no such row
  *   -EAGAIN  the row is not the one that was meant
- *   -EIO     the service: ret->code and ret->request_id are its own
+ *   -EIO     the service (ret->code and ret->request_id are its own), a setting of it, or the file
  *   -ECANCELED  the client was closed meanwhile
  *   -ENOMEM
- * Strings are NUL-terminated UTF-8. Arguments are borrowed for the call. */
+ * Strings are NUL-terminated UTF-8. Arguments are borrowed for the call; a ret_* other than `ret`
+ * is never NULL. While a client is open no thread of the process may fork, unless the child execs
+ * at once. */
 #ifndef S3ONCE_LOCK_H
 #define S3ONCE_LOCK_H
 
@@ -54,10 +57,11 @@ enum s3once_lock_release_by {
 
 /* Where fencing tokens come from. */
 enum s3once_lock_tokens {
-	S3ONCE_LOCK_TOKENS_DEFAULT = 0, /* SQLite: ROW; DynamoDB: COUNTER */
+	S3ONCE_LOCK_TOKENS_DEFAULT = 0, /* COUNTER */
 	S3ONCE_LOCK_TOKENS_ROW,     /* an attribute of the row, in the write that acquires. For rows
-				       that     are released by mark and written by this program alone
-				     */
+				       that are released by mark, are written by this program alone
+				       and have one slot. ROW and COUNTER count apart: all users of a
+				       key stay with one */
 	S3ONCE_LOCK_TOKENS_COUNTER, /* an item beside the lock, a write of its own: grows whatever
 				       becomes of the row */
 	S3ONCE_LOCK_TOKENS_NONE,    /* no tokens: s3once_lock_token() is 0 */
@@ -99,8 +103,9 @@ typedef void s3once_lock_callback(void *arg, const struct s3once_lock_event *eve
 
 /* Zero it, set what you need. */
 struct s3once_locks_options {
-	const char *place; /* "dynamodb:TABLE", "sqlite:PATH", or "local", this host's own file
-			      (NULL: that) */
+	const char *place; /* "dynamodb:TABLE", "sqlite:PATH", or "local" (NULL: that), a file of
+			      this user: users, and units with a STATE_DIRECTORY, each have their
+			      own; to exclude them use a table or sqlite:PATH */
 	enum s3once_lock_dialect dialect; /* of a DynamoDB table; SQLite: JAVA */
 	const char *key_name, *sort_name; /* of the table's key attributes; NULL: the dialect's. A
 					     sort_name gives java and go rows a sort key */
@@ -109,19 +114,21 @@ struct s3once_locks_options {
 	uint64_t heartbeat_ms; /* 0: a quarter of the lease; at most half of it */
 	int manual; /* no heartbeats but s3once_lock_heartbeat(): a lock never outlives the progress
 		       that its holder makes */
-	uint64_t suspect_ms; /* 0: half the lease */
+	uint64_t suspect_ms; /* 0: half of lease - heartbeat_ms; else less than that whole, or with
+				`manual` at most the lease */
 	enum s3once_lock_release_by release_by;
 	enum s3once_lock_tokens tokens;
 	uint64_t poll_ms; /* the longest pause between two looks at a lock that is waited for; 0: 1
 			     s */
 	const char *observations; /* directory that remembers how long others' rows have not
 				     changed, so that a dead lock can be taken over by programs that
-				     run only for a moment; made if need be. NULL: not remembered;
-				     "": with this host's own state */
+				     run only for a moment; made if need be, but for its parents.
+				     NULL: not remembered; "": with this user's own state */
 	/* Access: NULL leaves it to the environment and the profile. */
 	const char *dynamodb_endpoint_url, *region, *profile, *ca_bundle;
 	uint64_t request_timeout_ms; /* 0: a quarter of the lease */
-	/* Being told. Without a callback events wait for s3once_locks_next_event(). */
+	/* Being told. Without a callback events wait for s3once_locks_next_event(), however many:
+	 * fetch them. */
 	s3once_lock_callback *callback;
 	void *callback_arg;
 };
@@ -145,7 +152,8 @@ S3ONCE_PUBLIC void s3once_locks_free(struct s3once_locks *locks);
 
 /* Makes the table and waits until it can be used; fine if it is there already with these keys. */
 struct s3once_locks_table {
-	uint64_t read_units, write_units; /* provisioned; both 0: on demand */
+	uint64_t read_units, write_units; /* provisioned, the other 1 if it is 0; both 0: on demand
+					   */
 	const char *ttl_name; /* attribute to turn time to live on for (python: "expiry_time"), or
 				 NULL. Not for go, which copies unknown attributes unrefreshed */
 	const char *const *tags; /* name, value, name, value, …, NULL; or NULL */
@@ -180,14 +188,16 @@ struct s3once_lock_request {
 			     go) */
 	size_t data_bytes;
 	const struct s3once_lock_attribute *attributes; /* more of them, also written */
-	size_t n_attributes;
+	size_t n_attributes;                            /* at most 20 */
 	unsigned slots; /* how many may hold it at once, up to 1,000; 0: 1. All users of a key say
 			   the same. The row of slot N > 0 is that of "KEY#N" (dlm: of the number);
 			   their tokens are from one counter */
 	int reentrant;  /* if this client holds it already: the same handle, once more */
 };
 /* Acquires. Waits by looking again after a random pause that grows to poll_ms, and when the
- * holder's lease will have run out. *ret_lock belongs to the client; see s3once_lock_free(). */
+ * holder's lease will have run out. A request that fails is sent again until wait_ms is over, at
+ * least for 5 s and at most for the lease; so long beyond wait_ms it can take. *ret_lock belongs to
+ * the client; see s3once_lock_free(). */
 S3ONCE_PUBLIC int s3once_lock_acquire(struct s3once_locks *locks,
 	const struct s3once_lock_request *request, struct s3once_lock **ret_lock,
 	struct s3once_lock_error *ret);
@@ -204,7 +214,8 @@ S3ONCE_PUBLIC void s3once_lock_free(struct s3once_lock *lock);
 S3ONCE_PUBLIC uint64_t s3once_lock_remaining_ms(const struct s3once_lock *lock);
 /* Whether it is lost for good. Lock-free. */
 S3ONCE_PUBLIC int s3once_lock_is_lost(const struct s3once_lock *lock);
-/* The fencing token: greater than that of every earlier holder of this key. */
+/* The fencing token: greater than that of every earlier holder of this key whose tokens came from
+ * the same (enum s3once_lock_tokens). */
 S3ONCE_PUBLIC uint64_t s3once_lock_token(const struct s3once_lock *lock);
 /* Borrowed until s3once_lock_free(). */
 S3ONCE_PUBLIC const char *s3once_lock_key(const struct s3once_lock *lock);
@@ -219,8 +230,8 @@ S3ONCE_PUBLIC const char *s3once_lock_extra(const struct s3once_lock *lock, cons
 
 /* Renews now. */
 S3ONCE_PUBLIC int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret);
-/* Makes sure that at least `ms` are left: renews if there is less; for longer than its lease the
- * lock's lease becomes that long. */
+/* Makes sure that at least `ms` are left, at most 21 hours: renews if there is less; for longer
+ * than its lease the lock's lease becomes an eighth and a second longer than that. */
 S3ONCE_PUBLIC int s3once_lock_ensure(
 	struct s3once_lock *lock, uint64_t ms, struct s3once_lock_error *ret);
 /* Replaces the data, or deletes it (NULL), and renews. Java and go. */
@@ -253,8 +264,8 @@ struct s3once_lock_info {
 	size_t n_attributes;
 };
 typedef int s3once_lock_visitor(void *arg, const struct s3once_lock_info *info);
-/* Looks at one row, consistently; its visitor is called once. -ENOENT: nobody holds it and no row
- * is left. Nonzero from a visitor is returned. */
+/* Looks at one row, consistently (of slot N > 0: key "KEY#N", of dlm sort_key "N"); its visitor is
+ * called once. -ENOENT: nobody holds it and no row is left. Nonzero from a visitor is returned. */
 S3ONCE_PUBLIC int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sort_key,
 	s3once_lock_visitor *visitor, void *arg, struct s3once_lock_error *ret);
 /* All rows whose key begins with prefix (NULL: all), in no order, by a scan of the table. */

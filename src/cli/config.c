@@ -123,7 +123,7 @@ static int add_proxies(struct config_rows *rows)
 
 static int add_access(struct config_rows *rows, const struct access *access, uint64_t timeout_ms)
 {
-	const char *marks = access_marks(access);
+	const char *marks = access_marks(access), *locks = getenv("S3ONCE_LOCKS");
 	struct text timeout = TEXT(64);
 	value_show_duration(&timeout, timeout_ms);
 	int error = config_rows_add(rows, "request_timeout", text_string(&timeout),
@@ -134,6 +134,10 @@ static int add_access(struct config_rows *rows, const struct access *access, uin
 			access->marks ? "--marks"
 			: marks       ? "S3ONCE_MARKS"
 				      : "default");
+	const bool has_locks = locks && *locks;
+	if (error == 0)
+		error = config_rows_add(rows, "locks", has_locks ? locks : "local",
+			has_locks ? "S3ONCE_LOCKS" : "default");
 	return error;
 }
 

@@ -168,6 +168,7 @@ int doctor_main(int argc, char **argv)
 	struct command command = doctor_command(groups, &options);
 	struct problem problem = {0};
 	struct s3_url url;
+	struct marks_place place = {0};
 	int n = options_parse(&command, argc, argv, &problem);
 	if (n == -ECANCELED) {
 		options_help(&command, stdout);
@@ -177,6 +178,11 @@ int doctor_main(int argc, char **argv)
 		problem_set(
 			&problem, "'%s': one s3://BUCKET[/PREFIX] at a time", quote(argv[1]).text);
 	if (n < 0 || n > 1 || (n == 1 && url_parse(argv[0], &url, &problem) < 0))
+		return command_fail("doctor", S3ONCE_EXIT_USAGE, &problem);
+	const char *spec = access_marks(&options.access);
+	const int r = spec ? marks_place_parse(spec, &place, &problem) : 0;
+	marks_place_clear(&place);
+	if (r == -EINVAL)
 		return command_fail("doctor", S3ONCE_EXIT_USAGE, &problem);
 	return examine(&options, n ? &url : NULL);
 }

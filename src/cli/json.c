@@ -33,7 +33,7 @@ static void set_text(json_t *object, const char *name, const char *value)
 	json_object_set_new(object, name, json_string(value));
 }
 
-static void set_number(json_t *object, const char *name, uint64_t value)
+void json_set_number(json_t *object, const char *name, uint64_t value)
 {
 	json_object_set_new(object, name, json_integer((json_int_t)value));
 }
@@ -46,7 +46,7 @@ json_t *json_event(const char *name)
 	clock_format_iso(ns / (int64_t)NS_PER_S, second);
 	second[19] = 0;
 	snprintf(time, sizeof time, "%s.%03dZ", second, (int)(ns / (int64_t)NS_PER_MS % 1000));
-	set_number(object, "v", 1);
+	json_set_number(object, "v", 1);
 	set_text(object, "event", name);
 	set_text(object, "time", time);
 	return object;
@@ -105,7 +105,7 @@ static void set_counts(json_t *object, const struct s3once_counts *c)
 		{"claims_refused", c->claims_refused},
 	};
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		set_number(object, numbers[i].name, numbers[i].value);
+		json_set_number(object, numbers[i].name, numbers[i].value);
 	json_object_set_new(object, "scan_complete", json_boolean(c->scan_complete));
 	json_object_set_new(object, "seconds", json_real(c->seconds));
 }
@@ -133,7 +133,7 @@ json_t *json_of_event(const struct json_run *run, const struct s3once_event *eve
 	if (fields & KEY)
 		json_set_bytes(object, "key", event->key);
 	if (fields & BYTES)
-		set_number(object, "bytes", event->bytes);
+		json_set_number(object, "bytes", event->bytes);
 	if (fields & TEXT_)
 		json_set_bytes(object, "text", event->text);
 	if (fields & REPLY) {
@@ -151,13 +151,13 @@ json_t *json_summary(const struct json_run *run, const struct s3once_push *push,
 	json_t *requests = json_object();
 	uint64_t count;
 	const char *kind;
-	set_number(object, "exit", (uint64_t)exit_code);
+	json_set_number(object, "exit", (uint64_t)exit_code);
 	json_object_set_new(object, "marks_shared", json_boolean(run->marks_shared));
 	json_object_set_new(object, "dry_run", json_boolean(run->dry_run));
 	set_counts(object, s3once_push_counts(push));
 	for (size_t i = 0; (kind = s3once_push_requests(push, i, &count)); i++)
 		if (count)
-			set_number(requests, kind, count);
+			json_set_number(requests, kind, count);
 	json_object_set_new(object, "requests", requests);
 	return object;
 }

@@ -10,6 +10,7 @@ json_t *json_event(const char *name);
 /* Sets "name" to bytes that may be anything: if they are not UTF-8, "name" holds them escaped for
  * reading and "name_bytes" as base64. */
 void json_set_bytes(json_t *object, const char *name, const char *bytes);
+void json_set_number(json_t *object, const char *name, uint64_t value);
 /* The line without newline; takes the reference. The caller frees it; NULL if out of memory. */
 char *json_line(json_t *object);
 

@@ -11,8 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LAST_S 253402300799 /* of the year 9999: what is more is no time in seconds */
+
 struct view {
-	bool json, held;
+	bool json;
+	unsigned held;
 };
 
 static void set_data(json_t *object, const struct s3once_lock_info *info)
@@ -32,10 +35,10 @@ static void print_json(const struct s3once_lock_info *info)
 	json_object_set_new(object, "held", json_boolean(info->held));
 	json_set_bytes(object, "owner", info->owner);
 	json_set_bytes(object, "version", info->version);
-	json_object_set_new(object, "lease_ms", json_integer((json_int_t)info->lease_ms));
-	json_object_set_new(object, "unchanged_ms", json_integer((json_int_t)info->unchanged_ms));
-	json_object_set_new(object, "token", json_integer((json_int_t)info->token));
-	json_object_set_new(object, "expires", json_integer((json_int_t)info->expires_s));
+	json_set_number(object, "lease_ms", info->lease_ms);
+	json_set_number(object, "unchanged_ms", info->unchanged_ms);
+	json_set_number(object, "token", info->token);
+	json_set_number(object, "expires", (uint64_t)info->expires_s);
 	json_object_set_new(object, "understood", json_boolean(info->understood));
 	json_set_bytes(object, "why", info->why);
 	json_t *attributes = json_object();
@@ -64,7 +67,10 @@ static void print_line(const struct s3once_lock_info *info)
 	if (info->held && info->expires_s) {
 		char time[21];
 		clock_format_iso(info->expires_s, time);
-		text_addf(&line, ", expires %s", time);
+		if (info->expires_s <= LAST_S)
+			text_addf(&line, ", expires %s", time);
+		else
+			text_addf(&line, ", expires %lld", (long long)info->expires_s);
 	}
 	if (!info->understood)
 		text_addf(&line, ", not understood (%s)", info->why);
@@ -77,9 +83,32 @@ static void print_line(const struct s3once_lock_info *info)
 static int show(void *arg, const struct s3once_lock_info *info)
 {
 	struct view *view = arg;
-	view->held = info->held;
+	view->held += info->held != 0;
 	(view->json ? print_json : print_line)(info);
 	return 0;
+}
+
+static int look(struct s3once_locks *locks, const struct lock_options *options, const char *key,
+	unsigned slot, struct view *view, struct s3once_lock_error *error)
+{
+	char name[1100], number[16];
+	const char *sort = options->sort_key;
+	const bool is_dlm = options->dialect == S3ONCE_LOCK_DLM;
+	snprintf(number, sizeof number, "%u", slot);
+	snprintf(name, sizeof name, "%s%s%s", key, slot && !is_dlm ? "#" : "",
+		slot && !is_dlm ? number : "");
+	if (slot && is_dlm)
+		sort = number;
+	int r = s3once_lock_get(locks, name, sort, show, view, error);
+	if (r != -ENOENT)
+		return r;
+	const struct s3once_lock_info absent = {.key = name,
+		.sort_key = sort ? sort : "",
+		.owner = "",
+		.version = "",
+		.understood = 1,
+		.why = ""};
+	return show(view, &absent);
 }
 
 static int status(const struct lock_options *options, int n, char **operands)
@@ -87,23 +116,16 @@ static int status(const struct lock_options *options, int n, char **operands)
 	struct s3once_locks *locks = NULL;
 	struct s3once_lock_error error = {0};
 	struct view view = {.json = options->json};
+	const unsigned slots = options->slots ? options->slots : 1;
+	int r = 0;
 	(void)n;
 	int code = lock_open(options, 1, &locks);
-	if (!code) {
-		int r = s3once_lock_get(locks, operands[0], options->sort_key, show, &view, &error);
-		if (r == -ENOENT) {
-			const struct s3once_lock_info absent = {.key = operands[0],
-				.sort_key = "",
-				.owner = "",
-				.version = "",
-				.understood = 1,
-				.why = ""};
-			r = show(&view, &absent);
-		}
-		code = r           ? lock_exit(options, r, &error)
-		       : view.held ? S3ONCE_EXIT_HELD
-				   : S3ONCE_EXIT_OK;
+	for (unsigned slot = 0; !code && slot < slots; slot++) {
+		r = look(locks, options, operands[0], slot, &view, &error);
+		code = lock_exit(options, r, &error);
 	}
+	if (!code && view.held == slots)
+		code = S3ONCE_EXIT_HELD;
 	s3once_locks_free(locks);
 	return code;
 }
@@ -192,15 +214,29 @@ static int init(const struct lock_options *options, int n, char **operands)
 
 #define FIELD(name) offsetof(struct lock_options, name)
 
+static const struct option status_options[] = {
+	{.name = "slots",
+		.type = OPTION_NUMBER,
+		.offset = FIELD(slots),
+		.argument = "N",
+		.help = "as its users say; a line for each slot [1]",
+		.least = 1,
+		.most = 1000},
+	{NULL},
+};
+
 const struct lock_command lock_status_command = {
 	.name = "status",
 	.description = "who holds a lock",
 	.operands = "KEY",
-	.about = "Says who holds a lock, and the version of its row. Changes nothing.\n",
-	.examples = "  s3once lock status nightly\n"
-		    "\n"
-		    "Exit codes: 0 free; 2 usage; 3 service; 4 held. More: man s3once-lock\n",
-	.groups = {lock_key_options},
+	.about =
+		"Says who holds a lock, and the version of its row. Changes nothing. A lock that is\n"
+		"used with --slots is looked at with the same --slots: without, only slot 0 is.\n",
+	.examples =
+		"  s3once lock status nightly\n"
+		"\n"
+		"Exit codes: 0 free, or a slot is; 2 usage; 3 service; 4 held. More: man s3once-lock\n",
+	.groups = {status_options, lock_key_options},
 	.least = 1,
 	.most = 1,
 	.run = status,
@@ -240,8 +276,10 @@ const struct lock_command lock_break_command = {
 	.name = "break",
 	.description = "take a lock away from its holder",
 	.operands = "KEY",
-	.about = "Frees a lock whose holder is known to be gone, if its row still has the version\n"
-		 "given. A holder that lives notices with its next heartbeat.\n",
+	.about =
+		"Frees a lock whose holder is known to be gone, if its row still has the version\n"
+		"given. A holder that lives notices with its next heartbeat. The key of slot N from 1\n"
+		"on is KEY#N; for dlm --sort-key N says which slot.\n",
 	.examples =
 		"  s3once lock break --if-version 5f0c.81 nightly\n"
 		"\n"
@@ -257,14 +295,14 @@ static const struct option init_options[] = {
 		.type = OPTION_NUMBER,
 		.offset = FIELD(read_units),
 		.argument = "N",
-		.help = "provisioned capacity [on demand]",
+		.help = "provisioned capacity [on demand; 1 if only\n--write-units is given]",
 		.least = 1,
 		.most = 1000000},
 	{.name = "write-units",
 		.type = OPTION_NUMBER,
 		.offset = FIELD(write_units),
 		.argument = "N",
-		.help = "provisioned capacity [on demand]",
+		.help = "provisioned capacity [on demand; 1 if only\n--read-units is given]",
 		.least = 1,
 		.most = 1000000},
 	{.name = "ttl",

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cli/json.h"
 #include "cli/lock.h"
+#include <errno.h>
 #include <stdio.h>
 
 #define HANDLE_MAX 3200
@@ -19,10 +20,9 @@ static void tell_held(const struct lock_options *options, struct s3once_lock *lo
 	json_set_bytes(object, "key", s3once_lock_key(lock));
 	json_set_bytes(object, "handle", handle);
 	json_set_bytes(object, "owner", s3once_lock_owner(lock));
-	json_object_set_new(object, "token", json_integer((json_int_t)s3once_lock_token(lock)));
-	json_object_set_new(object, "slot", json_integer((json_int_t)s3once_lock_slot(lock)));
-	json_object_set_new(
-		object, "remaining_ms", json_integer((json_int_t)s3once_lock_remaining_ms(lock)));
+	json_set_number(object, "token", s3once_lock_token(lock));
+	json_set_number(object, "slot", s3once_lock_slot(lock));
+	json_set_number(object, "remaining_ms", s3once_lock_remaining_ms(lock));
 	lock_print(object);
 }
 
@@ -66,6 +66,13 @@ static int resume(const struct lock_options *options, const char *handle,
 	return code;
 }
 
+static int renew_once(const struct lock_options *options, struct s3once_lock *lock,
+	struct s3once_lock_error *error)
+{
+	return options->for_ms ? s3once_lock_ensure(lock, options->for_ms, error)
+			       : s3once_lock_heartbeat(lock, error);
+}
+
 static int renew(const struct lock_options *options, int n, char **operands)
 {
 	struct s3once_locks *locks = NULL;
@@ -73,11 +80,15 @@ static int renew(const struct lock_options *options, int n, char **operands)
 	struct s3once_lock_error error = {0};
 	(void)n;
 	int code = resume(options, operands[0], &locks, &lock);
-	if (!code && options->for_ms)
-		code = lock_exit(
-			options, s3once_lock_ensure(lock, options->for_ms, &error), &error);
-	else if (!code)
-		code = lock_exit(options, s3once_lock_heartbeat(lock, &error), &error);
+	int r = code ? 0 : renew_once(options, lock, &error);
+	/* Another process may have renewed it at the same time: then it is still ours. */
+	for (int i = 0; i < 3 && r == -ESTALE; i++) {
+		if (s3once_lock_resume(locks, operands[0], &lock, &error))
+			break;
+		r = renew_once(options, lock, &error);
+	}
+	if (!code)
+		code = lock_exit(options, r, &error);
 	if (!code)
 		tell_held(options, lock);
 	s3once_locks_free(locks);
@@ -125,9 +136,9 @@ static const struct option renew_options[] = {
 		.type = OPTION_DURATION,
 		.offset = offsetof(struct lock_options, for_ms),
 		.argument = "DUR",
-		.help = "at least so long from now; at most 1d [the lease it\nwas acquired with]",
+		.help = "at least so long from now; at most 21h [the lease it\nwas acquired with]",
 		.least = 1,
-		.most = 24 * 3600 * 1000},
+		.most = 21 * 3600 * 1000},
 	{NULL},
 };
 
@@ -137,7 +148,7 @@ const struct lock_command lock_renew_command = {
 	.operands = "HANDLE",
 	.about =
 		"Begins the lease anew, of a lock that lock acquire got. Prints the handle to use\n"
-		"from now on; the one before stays good.\n",
+		"from now on; the one before stays good, and renews with its own lease.\n",
 	.examples =
 		"  s3once lock renew \"$handle\"\n"
 		"\n"

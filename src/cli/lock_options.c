@@ -12,8 +12,8 @@ const struct option lock_place_options[] = {
 		.offset = FIELD(place),
 		.argument = "PLACE",
 		.help = "where the locks are: dynamodb:TABLE, sqlite:PATH\n"
-			"or local, a file of this host [local, or as\n"
-			"S3ONCE_LOCKS says]"},
+			"or local, a file of this user on this host [local, or\n"
+			"as S3ONCE_LOCKS says]"},
 	{.name = "dialect",
 		.type = OPTION_CHOICE,
 		.offset = FIELD(dialect),
@@ -41,8 +41,8 @@ const struct option lock_place_options[] = {
 		.type = OPTION_CHOICE,
 		.offset = FIELD(tokens),
 		.argument = "FROM",
-		.help = "fencing tokens: default, row, counter or none\n"
-			"[row for files, else counter]",
+		.help = "fencing tokens: default, row, counter or none; all\n"
+			"users say the same [counter]",
 		.choices = token_sources},
 	{NULL},
 };

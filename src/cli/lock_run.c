@@ -360,6 +360,7 @@ const struct lock_command lock_run_command = {
 		"descriptor that reads end of file once the lock is lost.\n",
 	.examples =
 		"  s3once lock run nightly -- backup --all\n"
+		"  s3once lock init --locks dynamodb:locks\n"
 		"  s3once lock run --locks dynamodb:locks --wait 10m deploy -- ./deploy.sh\n"
 		"\n"
 		"Exit codes: the command's own (128 + N: ended by signal N; 126, 127: it cannot be\n"

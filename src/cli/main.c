@@ -74,10 +74,10 @@ int main(int argc, char **argv)
 	/* Threads of the pool keep state of OpenSSL and libxml2 until they end. */
 	uv_library_shutdown();
 	const int error = fflush(stdout) ? errno : 0; /* of an earlier line it is not known */
-	if ((error || ferror(stdout)) && code == S3ONCE_EXIT_OK) {
+	if ((error || ferror(stdout)) && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD)) {
 		fprintf(stderr, "s3once: error: cannot write to standard output%s%s\n",
 			error ? ": " : "", error ? strerror(error) : "");
-		code = S3ONCE_EXIT_FILES;
+		code = code ? code : S3ONCE_EXIT_FILES;
 	}
 	return code;
 }

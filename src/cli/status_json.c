@@ -1,11 +1,6 @@
 #include "cli/status_json.h"
 #include "base/clock.h"
 
-static void set_number(json_t *object, const char *name, uint64_t value)
-{
-	json_object_set_new(object, name, json_integer((json_int_t)value));
-}
-
 /* Seconds since the epoch as ISO 8601, null if unknown. */
 static void set_time(json_t *object, const char *name, int64_t s)
 {
@@ -28,14 +23,14 @@ json_t *status_json_store(const char *marks, const struct store_settings *settin
 	json_t *object = json_event("store");
 	json_set_bytes(object, "marks", marks);
 	json_set_bytes(object, "table_id", settings->table_id);
-	set_number(object, "shards", settings->shards);
+	json_set_number(object, "shards", settings->shards);
 	return object;
 }
 
 static json_t *version(const struct version *done)
 {
 	json_t *object = json_object();
-	set_number(object, "bytes", done->size);
+	json_set_number(object, "bytes", done->size);
 	json_object_set_new(object, "mtime_ns", json_integer(done->mtime_ns));
 	json_set_bytes(object, "sum", done->sum);
 	json_set_bytes(object, "etag", done->etag);
@@ -67,13 +62,14 @@ json_t *status_json_session(const struct status_session *session)
 {
 	json_t *object = json_event("session");
 	json_set_bytes(object, "session", session->id);
-	set_number(object, "claims", session->claims);
+	json_set_number(object, "claims", session->claims);
 	json_object_set_new(object, "known", json_boolean(session->known));
 	set_optional(object, "owner", session->known ? session->info.owner : NULL);
 	json_object_set_new(object, "open", json_boolean(session->known && session->info.is_open));
 	set_time(object, "started", session->known ? session->info.started_s : 0);
 	set_time(object, "expires", session->known ? session->info.expires_s : 0);
-	set_number(object, "lease_ms", session->known ? session->info.lease_ns / NS_PER_MS : 0);
+	json_set_number(
+		object, "lease_ms", session->known ? session->info.lease_ns / NS_PER_MS : 0);
 	return object;
 }
 
@@ -84,10 +80,10 @@ json_t *status_json_counts(
 	json_set_bytes(object, "service", space->service);
 	json_set_bytes(object, "bucket", space->bucket);
 	json_set_bytes(object, "prefix", prefix);
-	set_number(object, "done", counts->done);
-	set_number(object, "claimed", counts->claimed);
-	set_number(object, "failed", counts->failed);
-	set_number(object, "unreadable", counts->unreadable);
-	set_number(object, "bytes", counts->bytes_done);
+	json_set_number(object, "done", counts->done);
+	json_set_number(object, "claimed", counts->claimed);
+	json_set_number(object, "failed", counts->failed);
+	json_set_number(object, "unreadable", counts->unreadable);
+	json_set_number(object, "bytes", counts->bytes_done);
 	return object;
 }

@@ -118,7 +118,7 @@ static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 	if (atomic_load(&lock->given_up))
 		return lock_error(ret, -ESTALE, "the lock was released");
 	if (!lease_is_lost(lock->lease))
-		return lock_error(ret, -ESTALE, "the client was closed");
+		return lock_error(ret, -ECANCELED, "the client was closed");
 	lock_error(ret, -ESTALE, "the lock is lost: %s", lease_loss(lock->lease));
 	if (ret)
 		snprintf(ret->holder, sizeof ret->holder, "%s", lease_new_owner(lock->lease));

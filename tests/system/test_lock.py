@@ -86,6 +86,55 @@ def test_every_command_once(s3once, dynamodb, table):
     assert s3once("lock", "release", handle).code == 0
 
 
+def test_tokens_go_on_growing_when_slots_are_added(s3once, place):
+    tokens = []
+    for slots in ("1", "1", "2", "3", "1"):
+        (event,) = s3once("lock", "acquire", "--lease", "1m", "--slots", slots, "--json", "k").events
+        tokens.append(event["token"])
+        assert s3once("lock", "release", event["handle"]).code == 0
+    assert tokens == sorted(set(tokens)), tokens
+
+
+def test_status_of_slots(s3once, local):
+    """Held only if all are; without --slots it is slot 0 that is looked at."""
+    seen = []
+    for _ in range(3):
+        run = s3once("lock", "status", "--slots", "2", "--json", "k")
+        seen.append((run.code, [event["key"] for event in run.events], sum(event["held"] for event in run.events)))
+        s3once("lock", "acquire", "--lease", "1m", "--slots", "2", "--wait", "0", "k")
+    assert seen == [(0, ["k", "k#1"], 0), (0, ["k", "k#1"], 1), (4, ["k", "k#1"], 2)]
+    (event,) = s3once("lock", "status", "--json", "k#1").events
+    assert s3once("lock", "break", "--if-version", event["version"], "k#1").code == 0
+    assert s3once("lock", "status", "--slots", "2", "k").code == 0
+
+
+def test_renewed_by_two_at_once(s3once, wire):
+    """Neither calls lost what is held."""
+    handle = s3once("lock", "acquire", "--lease", "5m", "k").out.strip()
+    rule = wire.add(faults.hold_request, "UpdateItem")
+    first = s3once.start("lock", "renew", handle)
+    assert rule.reached.wait(30)
+    assert s3once("lock", "renew", handle).code == 0
+    rule.released.set()
+    result = first.wait(30)
+    assert result.code == 0, result
+    assert s3once("lock", "release", handle).code == 0
+
+
+def test_the_wait_bounds_an_outage(s3once, wire):
+    """Not the lease, which may be long."""
+    wire.add(faults.refuse, times=None)
+    run = s3once("lock", "acquire", "--lease", "20m", "--wait", "0", "k", timeout=300)
+    assert run.code == 3 and run.seconds < 300, run
+
+
+def test_a_setting_that_is_wrong(s3once, local):
+    """3 and an event, as of all that is not in order; a place that is none is usage, for doctor too."""
+    run = s3once("lock", "status", "--json", "--locks", "dynamodb:t", "k", env={"AWS_RETRY_MODE": "bogus"})
+    assert run.code == 3 and [event["event"] for event in run.events] == ["failed"], run
+    assert s3once("doctor", "--marks", "bogus").code == 2
+
+
 def test_break_only_the_holder_that_is_meant(s3once, place):
     handle = s3once("lock", "acquire", "--lease", "1m", "k").out.strip()
     (event,) = s3once("lock", "status", "--json", "k").events
@@ -110,6 +159,8 @@ def test_run_passes_the_exit_code_on_and_tells_the_command(s3once, place):
         run = s3once("lock", "run", "k", "--", "sh", "-c", script)
         assert (run.code, run.out) == (7, f"k {token}\n"), run
     assert s3once("lock", "run", "k", "--", "/no/such/program").code == 127
+    assert s3once("lock", "run", "k", "--", "sh", "-c", "exec 2>/dev/full; exec $s3once lock run other -- /no/such/program",
+                  env={"s3once": str(s3once.binary())}).code == 127
     assert s3once("lock", "run", "k", "--", "sh", "-c", "kill -9 $$").code == 128 + 9
     assert s3once("lock", "status", "k").code == 0
 
@@ -359,10 +410,11 @@ def test_a_handle_that_cannot_be_printed_is_no_lock(s3once, local):
 
 def test_what_cannot_be_printed_is_said(s3once, local):
     """Whatever errno holds when the program ends."""
-    for words in (["run", "--json", "k", "--", "true"], ["list", "--json"], ["status", "k"]):
+    assert s3once("lock", "acquire", "--lease", "1m", "held").code == 0
+    for words, code in (["run", "--json", "k", "--", "true"], 1), (["list", "--json"], 1), (["status", "k"], 1), (["status", "held"], 4):
         command = shlex.join([str(s3once.binary()), "lock", *words])
         done = subprocess.run(["sh", "-c", f"{command} >/dev/full"], env=s3once.environment, capture_output=True, timeout=60)
-        assert done.returncode == 1 and b"cannot write to standard output" in done.stderr and b"ioctl" not in done.stderr
+        assert done.returncode == code and b"cannot write to standard output" in done.stderr and b"ioctl" not in done.stderr
 
 
 def test_the_command_is_as_it_would_be_without_the_lock(s3once, local):

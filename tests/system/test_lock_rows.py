@@ -61,6 +61,12 @@ def test_a_dlm_lease_ends_by_the_services_clock(s3once, dynamodb, locks):
     assert int(locks.row("k")["expires"]["N"]) > time.time() + 120
 
 
+@pytest.mark.parametrize("locks", ["dlm"], indirect=True)
+def test_an_end_that_is_no_time_in_seconds_is_shown_as_it_is(s3once, locks):
+    locks.put("k", {"release_code": {"S": "c"}, "expires": {"N": "253402300800000"}})
+    assert "expires 253402300800000" in s3once("lock", "status", *locks.extra, "k").out
+
+
 @SERVERS
 @EVERY
 def test_rows_byte_for_byte(s3once, locks):

@@ -25,7 +25,7 @@ OPERATIONS = {
     "HeadBucket": ("s3:ListBucket", {"upload-verify"}),
     "ListMultipartUploads": ("s3:ListBucketMultipartUploads", {"upload-verify"}),
     "BatchGetItem": ("dynamodb:BatchGetItem", UPLOADS),
-    "Query": ("dynamodb:Query", UPLOADS | {"lock"}),
+    "Query": ("dynamodb:Query", UPLOADS),
     "GetItem": ("dynamodb:GetItem", UPLOADS | {"lock", "init"}),
     "PutItem": ("dynamodb:PutItem", UPLOADS | {"init"}),
     "UpdateItem": ("dynamodb:UpdateItem", UPLOADS | {"lock"}),

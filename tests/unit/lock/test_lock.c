@@ -179,6 +179,25 @@ static void test_events(void)
 	s3once_locks_free(b);
 }
 
+#define HOUR_MS (3600 * 1000ULL)
+
+struct found {
+	unsigned n;
+	char version[100];
+	int held;
+	uint64_t lease_ms;
+};
+
+static int note(void *arg, const struct s3once_lock_info *info)
+{
+	struct found *found = arg;
+	found->n++;
+	found->held = info->held;
+	found->lease_ms = info->lease_ms;
+	snprintf(found->version, sizeof found->version, "%s", info->version);
+	return 0;
+}
+
 /* A lease longer than the client's, by ensure; heartbeats keep it. */
 static void test_ensure(void)
 {
@@ -190,6 +209,14 @@ static void test_ensure(void)
 	CHECK(s3once_lock_remaining_ms(lock) >= 60000);
 	CHECK_INT(s3once_lock_heartbeat(lock, &error), 0);
 	CHECK(s3once_lock_remaining_ms(lock) >= 60000);
+	/* As much as a lease that is no longer than a day can hold. */
+	struct found found = {0};
+	CHECK_INT(s3once_lock_ensure(lock, 22 * HOUR_MS, &error), -EINVAL);
+	CHECK_INT(s3once_lock_ensure(lock, 21 * HOUR_MS, &error), 0);
+	CHECK_INT(s3once_lock_get(a, "long", NULL, note, &found, &error), 0);
+	CHECK(found.lease_ms > 21 * HOUR_MS && found.lease_ms <= 24 * HOUR_MS);
+	CHECK_INT(s3once_locks_close(a, 1, 1000, &error), 0);
+	CHECK_INT(s3once_lock_heartbeat(lock, &error), -ECANCELED);
 	s3once_locks_free(a);
 }
 
@@ -311,23 +338,6 @@ static void test_old_observations_are_removed(void)
 	CHECK(access(OLD "4", F_OK));
 }
 
-struct found {
-	unsigned n;
-	char version[100];
-	int held;
-	uint64_t lease_ms;
-};
-
-static int note(void *arg, const struct s3once_lock_info *info)
-{
-	struct found *found = arg;
-	found->n++;
-	found->held = info->held;
-	found->lease_ms = info->lease_ms;
-	snprintf(found->version, sizeof found->version, "%s", info->version);
-	return 0;
-}
-
 static void test_look_and_break(void)
 {
 	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
@@ -359,9 +369,11 @@ static const struct {
 	{{.place = "dynamodb:abc", .dialect = (enum s3once_lock_dialect)9}},
 	{{.place = "dynamodb:abc", .lease_ms = 10}},
 	{{.place = "dynamodb:abc", .lease_ms = 2000, .heartbeat_ms = 1500}},
+	{{.place = "dynamodb:abc", .lease_ms = 2000, .heartbeat_ms = 1000, .suspect_ms = 1000}},
 	{{.place = "dynamodb:abc", .owner = ""}},
 	{{.place = "dynamodb:abc", .owner = "\xff"}},
 	{{.place = "sqlite:"}},
+	{{.place = "sqlite::memory:"}},
 	{{.place = "dynamodb:abc",
 		.dialect = S3ONCE_LOCK_PYTHON,
 		.release_by = S3ONCE_LOCK_BY_MARK}},
