@@ -217,7 +217,9 @@ def test_a_stop_is_forwarded_and_the_lock_kept(s3once, local, tmp_path):
     assert s3once("lock", "acquire", "--lease", "2s", "--wait", "1500ms", "k").code == 4
     os.kill(run.pid, signal.SIGCONT)
     wait_until(lambda: state_of(command) != "T", 10, "the command to go on")
-    os.kill(run.pid, signal.SIGTERM)
+    os.kill(run.pid, signal.SIGTSTP)
+    wait_until(lambda: state_of(command) == "T", 10, "the stop")
+    os.kill(run.pid, signal.SIGTERM)  # one that is stopped ends all the same
     assert run.wait().code == 128 + signal.SIGTERM
 
 
