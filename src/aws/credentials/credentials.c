@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
-#define SLICE_MS            100 /* how late the end of a wait may be noticed */
+#define SLICE_MS            100             /* how late the end of a wait may be noticed */
+#define GUESS_NS            (60 * NS_PER_S) /* between two loads because they may have expired */
 
 static int copy(const struct credentials *from, struct credentials *ret)
 {
@@ -175,9 +176,18 @@ void credentials_accepted(struct credentials_chain *chain)
 		atomic_store(&chain->accepted, true);
 }
 
+/* What is not sure may have a hundred other reasons, and come with each file. */
+static bool may_have_expired_locked(const struct credentials_chain *chain)
+{
+	return chain->locked.current.session_token &&
+	       clock_boot_ns() - chain->locked.ended_ns >= GUESS_NS;
+}
+
 static bool load_refused_locked(struct credentials_chain *chain, unsigned generation, bool is_sure,
 	const struct call_limits *limits)
 {
+	if (!is_sure && !may_have_expired_locked(chain))
+		return false;
 	if (!await_load_locked(chain, want_load_locked(chain), limits))
 		return true; /* whoever asks next is told that it was given up */
 	if (atomic_load(&chain->generation) != generation || chain->locked.is_refused)

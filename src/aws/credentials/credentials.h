@@ -51,8 +51,10 @@ unsigned credentials_generation(const struct credentials_chain *chain);
 /* A server took them. Lock-free. From now on a refusal means that they ran out. */
 void credentials_accepted(struct credentials_chain *chain);
 /* A server refused those of this generation: loads them again, waits for that within the limits,
- * and returns whether it is worth trying again after another get. If the load brings the same ones,
- * that is so only if the server was sure (it said that they expired or are not known) and had taken
- * them before, and others can come (not from the environment): then that get waits for them. */
+ * and returns whether it is worth trying again after another get. If the server was not sure, only
+ * those with a session token are loaded, and not within a minute of the last load. If the load
+ * brings the same ones, that is so only if the server was sure (it said that they expired or are
+ * not known) and had taken them before, and others can come (not from the environment): then that
+ * get waits for them. */
 bool credentials_refused(struct credentials_chain *chain, unsigned generation, bool is_sure,
 	const struct call_limits *limits);

@@ -28,6 +28,7 @@ struct credentials_chain {
 		bool keeper_runs, stopping;
 		bool wanted;            /* a load, now */
 		unsigned begun, ended;  /* loads */
+		uint64_t ended_ns;      /* clock_boot_ns() when the last one had */
 		unsigned failures;      /* of loads, since the last good one */
 		int error;              /* of the last load */
 		struct problem problem; /* and its sentence */

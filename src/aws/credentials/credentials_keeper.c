@@ -137,6 +137,7 @@ static void load_locked(struct credentials_chain *chain)
 	else
 		take_locked(chain, &fresh);
 	chain->locked.ended = chain->locked.begun;
+	chain->locked.ended_ns = clock_boot_ns();
 	pthread_cond_broadcast(&chain->changed);
 }
 

@@ -1,5 +1,6 @@
 #include "aws/call.h"
 #include "aws/call_request.h"
+#include "aws/credentials/credentials_chain.h"
 #include "aws/s3_reply.h"
 #include "base/clock.h"
 #include "script_server.h"
@@ -443,6 +444,45 @@ static void test_credentials(void)
 	end(&f);
 }
 
+/* A bare 400 may say that the token has expired, or that the object wants a key, as of each file:
+ * credentials with a token are loaded again, now and then. */
+static void test_bare_400(void)
+{
+	static const char bare[] = "HTTP/1.1 400 X\r\nContent-Length: 0\r\n\r\n";
+	struct script_step steps[] = {{bare}, {OK_REPLY}, {bare}, {bare}, {OK_REPLY}, {bare}};
+	struct fixture f;
+	if (!begin(&f, steps, 6))
+		return;
+	struct call call = get_call();
+	uint64_t *ended_ns = &f.settings.credentials->locked.ended_ns;
+	CHECK_INT(service_conn_refresh(f.conn, NULL, NULL), OUTCOME_OK);
+	call.read_error = renew;
+	*ended_ns -= 61 * NS_PER_S;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_INVALID); /* without a token */
+	CHECK_INT(run(&f, call).outcome, OUTCOME_OK);
+	set_key("AKIDEXAMPLE", "token");
+	credentials_chain_free(f.settings.credentials);
+	struct credentials_options fresh = {.profile = "default",
+		.credentials_path = "/nonexistent/credentials",
+		.config_path = "/nonexistent/config"};
+	CHECK_INT(credentials_chain_new(&fresh, &f.settings.credentials), 0);
+	f.conn->has_credentials = false;
+	ended_ns = &f.settings.credentials->locked.ended_ns;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_INVALID); /* they are fresh */
+	*ended_ns -= 61 * NS_PER_S;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_OK);
+	CHECK_INT(run(&f, call).outcome, OUTCOME_INVALID);
+	script_stop(&f.server);
+	CHECK_INT(f.server.n_requests, 6);
+	char token[40];
+	for (size_t i = 0; i < 6; i++) {
+		const char *got = sent_header(
+			&f.server.requests[i], "x-amz-security-token", token, sizeof token);
+		CHECK_STRING(got, i < 2 ? NULL : i < 4 ? "token" : "token2");
+	}
+	end(&f);
+}
+
 static bool after_500_ms(void *arg)
 {
 	return clock_boot_ns() >= *(uint64_t *)arg + 500 * NS_PER_MS;
@@ -589,6 +629,7 @@ int main(void)
 	test_clock_of_a_long_request();
 	test_region();
 	test_credentials();
+	test_bare_400();
 	test_limits();
 	test_no_use();
 	test_address();
