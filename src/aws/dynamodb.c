@@ -261,6 +261,11 @@ enum outcome dynamodb_update(struct dynamodb_conn *conn, const struct table *tab
 	return perform_write(conn, &write, &expression, ret_present, NULL, ret_problem);
 }
 
+bool taking_only_creates(const struct taking *taking)
+{
+	return taking->or_absent && !taking->n_conditions && (taking->n_changes || !taking->count);
+}
+
 enum outcome dynamodb_take(struct dynamodb_conn *conn, const struct table *table,
 	struct item_key key, const struct taking *taking, const struct call_limits *limits,
 	struct item *ret, struct problem *ret_problem)
@@ -272,9 +277,9 @@ enum outcome dynamodb_take(struct dynamodb_conn *conn, const struct table *table
 	text_add(body, "\"ALL_NEW\"");
 	const struct expression expression = {.pk_name = table->pk_name,
 		.must_exist = !taking->or_absent,
-		/* without a condition anything may be there: no need to ask */
-		.may_be_absent = taking->or_absent &&
-				 (taking->n_conditions || !taking->count || taking->n_changes),
+		/* else anything may be there: no need to ask */
+		.may_be_absent =
+			taking_only_creates(taking) || (taking->or_absent && taking->n_conditions),
 		.count = taking->count,
 		.changes = taking->changes,
 		.n_changes = taking->n_changes,

@@ -48,6 +48,8 @@ struct taking {
 	bool or_absent;    /* an item that is not there is created */
 	const char *count; /* a number attribute that grows by one (absent: from 0), or NULL */
 };
+/* Whether an item that is there is refused: nothing says which one may be changed. */
+bool taking_only_creates(const struct taking *taking);
 /* Applies it in one step. OK: *ret (zeroed by the caller) is the item as it is now; REFUSED: as it
  * is, as above. */
 enum outcome dynamodb_take(struct dynamodb_conn *conn, const struct table *table,

@@ -238,7 +238,8 @@ static int take(struct items *items, struct items_op *op)
 	struct item item = {0};
 	char *doc = NULL;
 	int r = !rc && found ? doc_decode(op->key, found_doc(op), &item) : 0;
-	bool may = found ? item_satisfies(&item, taking->conditions, taking->n_conditions)
+	bool may = found ? !taking_only_creates(taking) &&
+				   item_satisfies(&item, taking->conditions, taking->n_conditions)
 			 : taking->or_absent;
 
 	op->outcome = may ? OUTCOME_OK : OUTCOME_REFUSED;

@@ -302,6 +302,23 @@ static void take_never_creates_unless_asked(struct scene *scene)
 	item_clear(&item);
 }
 
+static void take_creates_only_once(struct scene *scene)
+{
+	const struct change first = {"version", VALUE_STRING, "a"},
+			    second = {"version", VALUE_STRING, "b"};
+	struct taking taking = {
+		.changes = &first, .n_changes = 1, .or_absent = true, .count = "token"};
+	struct item item = {0};
+	int64_t token = 0;
+
+	CHECK_OUTCOME(take(scene, "k", &taking, &item), OUTCOME_OK);
+	taking.changes = &second;
+	CHECK_OUTCOME(take(scene, "k", &taking, &item), OUTCOME_REFUSED);
+	CHECK_STRING(item_string(&item, "version"), "a");
+	CHECK(item_number(&item, "token", &token) == 0 && token == 1);
+	item_clear(&item);
+}
+
 static void take_counts_alone(struct scene *scene)
 {
 	const struct taking counting = {.or_absent = true, .count = "token"};
@@ -325,6 +342,7 @@ const struct store_case condition_cases[] = {
 	{"limits_hold", limits_hold},
 	{"take_creates_or_changes", take_creates_or_changes},
 	{"take_never_creates_unless_asked", take_never_creates_unless_asked},
+	{"take_creates_only_once", take_creates_only_once},
 	{"take_counts_alone", take_counts_alone},
 	{0},
 };
