@@ -22,6 +22,15 @@ static const char *const kinds[] = {
 	NULL,
 };
 
+static bool has_md5(void)
+{
+	struct digest digest;
+	bool has = digest_init(&digest, DIGEST_MD5) == 0;
+	if (has)
+		digest_clear(&digest);
+	return has;
+}
+
 int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
 	struct s3 **ret, struct problem *ret_problem)
 {
@@ -41,6 +50,7 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 		s3_close(s3);
 		return error;
 	}
+	s3->has_md5 = has_md5();
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
 	s3->signs_payload = settings->signs_payload;
 	s3->checksum = settings->checksum;
@@ -92,7 +102,7 @@ unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum)
 	unsigned kinds_wanted = DIGEST_OF(checksum);
 	if (!s3->is_tls || s3->signs_payload)
 		kinds_wanted |= DIGEST_SHA256;
-	if (s3_knows(s3, S3_ECHOES_CHECKSUM) != S3_YES)
+	if (s3->has_md5 && s3_knows(s3, S3_ECHOES_CHECKSUM) != S3_YES)
 		kinds_wanted |= DIGEST_MD5;
 	return kinds_wanted;
 }

@@ -1,9 +1,9 @@
 #include "aws/s3_customer_key.h"
+#include "base/checksum.h"
 #include "base/quote.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -67,12 +67,17 @@ int s3_customer_key_read(const char *path, struct text *ret, struct problem *ret
 
 int s3_customer_key_md5(const char *base64, char ret[static 25])
 {
-	unsigned char key[KEY_BYTES + 1], md5[EVP_MAX_MD_SIZE];
-	unsigned n = 0;
-	bool good = base64_decode(base64, key) == KEY_BYTES &&
-		    EVP_Digest(key, KEY_BYTES, md5, &n, EVP_md5(), NULL) && n == 16;
+	unsigned char key[KEY_BYTES + 1];
+	struct digest digest;
+	struct sums sums;
+	int error = base64_decode(base64, key) == KEY_BYTES ? digest_init(&digest, DIGEST_MD5)
+							    : -EINVAL;
+	if (!error) {
+		digest_update(&digest, key, KEY_BYTES);
+		digest_finish(&digest, &sums);
+		digest_clear(&digest);
+		base64_encode(sums.md5, sizeof sums.md5, ret);
+	}
 	OPENSSL_cleanse(key, sizeof key);
-	if (good)
-		base64_encode(md5, 16, ret);
-	return good ? 0 : -ENOMEM;
+	return error;
 }

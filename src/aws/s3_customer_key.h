@@ -8,5 +8,6 @@
 /* Adds the key in base64 to ret. The file holds its 32 bytes, or their base64 and perhaps a
  * newline. 0, -ENOMEM, or -EINVAL with a sentence that names the file. Wipe ret in any case. */
 int s3_customer_key_read(const char *path, struct text *ret, struct problem *ret_problem);
-/* The base64 of the key's MD5, as S3 wants it beside the key. 0 or -ENOMEM. */
+/* The base64 of the key's MD5, as S3 wants it beside the key. 0, -EINVAL if it is none, or as
+ * digest_init. */
 int s3_customer_key_md5(const char *base64, char ret[static 25]);

@@ -221,6 +221,11 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 	size_t tags = 0, metadata_bytes = 0;
 	const char *sentence = contradiction(headers);
 	int error = prepare_key(headers);
+	if (error == -ENOTSUP) {
+		sentence =
+			"this host's OpenSSL forbids MD5 (FIPS), which S3 wants of sse-c-key-file";
+		error = 0;
+	}
 	bool fits = push_values(headers, &tags, &metadata_bytes);
 	if (tags)
 		fits = fits && push(headers, "x-amz-tagging", text_string(&headers->tags)) &&

@@ -22,6 +22,7 @@ struct s3 {
 	struct service *service;
 	char *bucket;
 	bool is_tls, is_aws;
+	bool has_md5; /* OpenSSL may forbid it */
 	const char *expected_owner;
 	bool requester_pays;
 	bool signs_payload; /* as the settings say */

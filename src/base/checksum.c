@@ -135,18 +135,20 @@ int checksum_from_base64(
 	return 0;
 }
 
-static const EVP_MD *hash_of(unsigned kind)
-{
-	return kind == CHECKSUM_SHA1 ? EVP_sha1() : kind == CHECKSUM_MD5 ? EVP_md5() : EVP_sha256();
-}
-
-static int start_hash(void **context, const EVP_MD *kind)
+/* MD5 is no cryptography here: where OpenSSL keeps to FIPS it may have one for other uses. */
+static int start_hash(void **context, unsigned kind)
 {
 	if (!*context)
 		*context = EVP_MD_CTX_new();
 	if (!*context)
 		return -ENOMEM;
-	return EVP_DigestInit_ex(*context, kind, NULL) ? 0 : -ENOTSUP;
+	EVP_MD *md5 = kind == CHECKSUM_MD5 ? EVP_MD_fetch(NULL, "MD5", "-fips") : NULL;
+	const EVP_MD *hash = kind == CHECKSUM_MD5    ? md5
+			     : kind == CHECKSUM_SHA1 ? EVP_sha1()
+						     : EVP_sha256();
+	bool good = hash && EVP_DigestInit_ex(*context, hash, NULL);
+	EVP_MD_free(md5);
+	return good ? 0 : -ENOTSUP;
 }
 
 int digest_init(struct digest *d, unsigned kinds)
@@ -165,7 +167,7 @@ int digest_restart(struct digest *d, unsigned kinds)
 	memset(d->crc, 0, sizeof d->crc);
 	for (unsigned kind = CRCS; !error && kind < CHECKSUMS; kind++)
 		if (kinds & DIGEST_OF(kind))
-			error = start_hash(&d->hash[kind - CRCS], hash_of(kind));
+			error = start_hash(&d->hash[kind - CRCS], kind);
 	return error;
 }
 

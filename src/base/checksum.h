@@ -80,8 +80,8 @@ struct digest {
 	void *hash[CHECKSUMS - CHECKSUM_SHA1]; /* EVP_MD_CTX or NULL */
 };
 
-/* Starts computing `kinds`. Returns 0, -ENOMEM, or -ENOTSUP where OpenSSL forbids one (MD5 in FIPS
- * mode); nothing is owned then. */
+/* Starts computing `kinds`. Returns 0, -ENOMEM, or -ENOTSUP where OpenSSL forbids one (MD5, if
+ * it has none but FIPS's); nothing is owned then. */
 int digest_init(struct digest *d, unsigned kinds);
 /* Starts again, keeping the contexts: cheaper than clear and init. Errors as above, but d stays to
  * be cleared. */

@@ -1,10 +1,24 @@
 /* S3 as no server here answers: what is learned of one, and replies that must not be believed. How
  * real servers answer is shown by tests/system/test_aws_layer.py. */
 #include "aws/s3.h"
+#include "aws/s3_customer_key.h"
 #include "aws/service.h"
 #include "script_aws.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+static bool is_fips;
+
+/* In place of OpenSSL's own: none but FIPS's, as its manual sets such a host up. */
+EVP_MD *EVP_MD_fetch(OSSL_LIB_CTX *context, const char *name, const char *properties)
+{
+	EVP_MD *(*own)(OSSL_LIB_CTX *, const char *, const char *);
+	*(void **)&own = dlsym(RTLD_NEXT, "EVP_MD_fetch");
+	return is_fips && strcmp(name, "MD5") == 0 ? NULL : own(context, name, properties);
+}
 
 struct fixture {
 	struct script_aws aws;
@@ -500,10 +514,30 @@ static void test_checksums(void)
 	check_headers(CHECKSUM_MD5, "JfnnlDI7RTiF9RgfG2JNCw==", NULL);
 }
 
+/* Without MD5 the checksum that the server echoes is the proof; of SSE-C's key there is none. */
+static void test_without_md5(void)
+{
+	static const char key[] = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+	struct fixture f;
+	char md5[25];
+	if (!begin(&f, NULL, 0))
+		return;
+	s3_close(f.s3);
+	CHECK_INT(s3_customer_key_md5(key, md5), 0);
+	is_fips = true;
+	CHECK_INT(s3_open(&f.aws.settings, f.aws.http, "b", &f.s3, NULL), 0);
+	CHECK_INT(s3_wanted_digests(f.s3, CHECKSUM_CRC32C), DIGEST_CRC32C | DIGEST_SHA256);
+	CHECK_INT(s3_customer_key_md5(key, md5), -ENOTSUP);
+	is_fips = false;
+	script_stop(&f.aws.server);
+	end(&f);
+}
+
 int main(void)
 {
 	test_checksums();
 	test_customer_key();
+	test_without_md5();
 	test_echo_is_learned();
 	test_conditions_are_learned();
 	test_complete();
