@@ -28,7 +28,7 @@ struct http {
 	struct http_shared *shared;
 	CURL *curl;
 	char error_text[CURL_ERROR_SIZE];
-	int socket_error; /* -errno why there was no socket for the last request, or 0 */
+	int socket_error; /* -errno why the last request had no socket, or no file of CAs, or 0 */
 };
 
 /* One http_perform, as curl's callbacks see it. */
@@ -226,7 +226,7 @@ static void set_up(struct http *http)
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)shared->upload_buffer_bytes);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
-	http_trust_apply(shared->trust, curl);
+	http_trust_apply(shared->trust, curl, &http->socket_error);
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);

@@ -61,10 +61,17 @@ static void add_host(struct text *t, const char *url)
 static void explain_tls(const struct http_failure *failure, const char *host, const char *detail,
 	struct problem *ret_problem)
 {
+	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+	const char *path = failure->ca_bundle ? failure->ca_bundle : curl->cainfo;
 	struct text ca = TEXT(200);
-	if (failure->ca_bundle)
-		text_add_escaped(&ca, failure->ca_bundle, strlen(failure->ca_bundle));
-	if (failure->code == CURLE_SSL_CACERT_BADFILE)
+	if (path)
+		text_add_escaped(&ca, path, strlen(path));
+	if (failure->code == CURLE_SSL_CACERT_BADFILE && !failure->ca_bundle)
+		problem_set(ret_problem,
+			"this host's list of CA certificates %s cannot be used: install "
+			"ca-certificates, or name a file with --ca-bundle or AWS_CA_BUNDLE",
+			text_string(&ca));
+	else if (failure->code == CURLE_SSL_CACERT_BADFILE)
 		problem_set(ret_problem,
 			"the CA bundle %s cannot be used: it must be a readable "
 			"file of certificates in PEM form",

@@ -10,7 +10,7 @@ struct http_failure {
 	const char *url;       /* of which only the host is told */
 	const char *detail;    /* curl's own words, perhaps "" */
 	const char *ca_bundle; /* in use, or NULL */
-	int socket_error;      /* -errno why there was no socket, or 0 */
+	int socket_error;      /* -errno why there was no socket or file of CAs, or 0 */
 	long proxy_status;     /* the answer of a proxy to CONNECT, or 0 */
 	bool was_sent;         /* some bytes of a request left, perhaps on an earlier connection */
 	bool is_late;          /* the deadline has passed */

@@ -53,15 +53,23 @@ static bool fill(X509_STORE *store, const char *ca_bundle)
 
 static X509_STORE *load(const char *ca_bundle)
 {
+	ERR_clear_error();
 	X509_STORE *store = X509_STORE_new();
 	if (store && fill(store, ca_bundle)) {
 		/* As curl sets them. */
 		X509_STORE_set_flags(store, X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN);
 		return store;
 	}
-	ERR_clear_error();
 	X509_STORE_free(store);
 	return NULL;
+}
+
+/* Whether the last load failed for want of a file descriptor. */
+static bool no_descriptor(void)
+{
+	unsigned long error = ERR_peek_error();
+	int reason = ERR_GET_REASON(error);
+	return ERR_SYSTEM_ERROR(error) && (reason == EMFILE || reason == ENFILE);
 }
 
 static CURLcode on_context(CURL *curl, void *context, void *arg)
@@ -72,14 +80,22 @@ static CURLcode on_context(CURL *curl, void *context, void *arg)
 		trust->locked.store = load(trust->ca_bundle);
 	X509_STORE *store = trust->locked.store;
 	pthread_mutex_unlock(&trust->mutex);
-	if (!store)
-		return CURLE_SSL_CACERT_BADFILE;
+	if (!store) {
+		bool is_full = no_descriptor();
+		int *error = NULL;
+		curl_easy_getinfo(curl, CURLINFO_PRIVATE, (char **)&error);
+		if (is_full)
+			*error = -EMFILE;
+		ERR_clear_error();
+		return is_full ? CURLE_COULDNT_CONNECT : CURLE_SSL_CACERT_BADFILE;
+	}
 	SSL_CTX_set1_cert_store(context, store);
 	return CURLE_OK;
 }
 
-void http_trust_apply(struct http_trust *trust, CURL *curl)
+void http_trust_apply(struct http_trust *trust, CURL *curl, int *error)
 {
+	curl_easy_setopt(curl, CURLOPT_PRIVATE, error);
 	if (curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, on_context) == CURLE_OK) {
 		curl_easy_setopt(curl, CURLOPT_SSL_CTX_DATA, trust);
 		curl_easy_setopt(curl, CURLOPT_CAINFO, NULL);

@@ -10,5 +10,6 @@ int http_trust_new(const char *ca_bundle, struct http_trust **ret);
 void http_trust_free(struct http_trust *trust); /* after every handle */
 
 /* Makes this handle use them. They are read in its first handshake, which ends with
- * CURLE_SSL_CACERT_BADFILE if that fails. Thread-safe. */
-void http_trust_apply(struct http_trust *trust, CURL *curl);
+ * CURLE_SSL_CACERT_BADFILE if that fails, or CURLE_COULDNT_CONNECT and *error
+ * -EMFILE for want of a file descriptor. error is borrowed as long as the handle. Thread-safe. */
+void http_trust_apply(struct http_trust *trust, CURL *curl, int *error);

@@ -1,7 +1,9 @@
 #include "aws/http.h"
+#include "aws/http_problem.h"
 #include "base/clock.h"
 #include "script_server.h"
 #include <errno.h>
+#include <sys/resource.h>
 
 #define OK_REPLY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
@@ -437,6 +439,45 @@ static void test_tls_errors(void)
 	script_clear(&server);
 }
 
+/* A connection took the last file descriptor, and the CA bundle is to be opened. */
+static void test_no_descriptor_for_trust(void)
+{
+	struct script_server server;
+	struct rlimit limit;
+	struct http_reply reply = {0};
+	struct problem p = {0};
+	char url[100];
+	int fds[200];
+	size_t n = 0;
+	if (!script_start(&server, NULL, 0))
+		return;
+	snprintf(url, sizeof url, "https%s/", server.url + 4);
+	perform((struct http_request){.url = "http://127.0.0.1:1/"}, &reply, &p); /* curl's own */
+	getrlimit(RLIMIT_NOFILE, &limit);
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){100, limit.rlim_max});
+	while (n < 200 && (fds[n] = dup(0)) >= 0)
+		n++;
+	close(fds[--n]);
+	CHECK_INT(perform((struct http_request){.url = url}, &reply, &p), -ECONNREFUSED);
+	CHECK(strstr(p.text, "no file descriptor was left"));
+	while (n)
+		close(fds[--n]);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	http_reply_clear(&reply);
+	script_stop(&server);
+	script_clear(&server);
+}
+
+static void test_no_list_of_certificates(void)
+{
+	const struct http_failure failure = {
+		.code = CURLE_SSL_CACERT_BADFILE, .url = "https://h/", .detail = ""};
+	struct problem p = {0};
+	CHECK_INT(http_explain(&failure, &p), -EPROTO);
+	CHECK(strstr(p.text, "this host's list of CA certificates"));
+	CHECK(strstr(p.text, "install ca-certificates"));
+}
+
 /* A proxy that wants a password has seen a CONNECT, the server nothing. */
 static void test_proxy_refuses(void)
 {
@@ -484,6 +525,8 @@ int main(void)
 	test_unreachable();
 	test_tls_errors();
 	test_proxy_refuses();
+	test_no_list_of_certificates();
+	test_no_descriptor_for_trust();
 	close_handle();
 	return check_result();
 }
