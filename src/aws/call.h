@@ -17,7 +17,7 @@ struct call_limits {
 				       also while waiting to retry. May be NULL */
 	void *abandon_arg;
 	unsigned attempts;    /* 0: as the settings say */
-	bool *maybe_applied;  /* NULL, or set to true if a write is answered after an earlier
+	bool *maybe_applied;  /* NULL, or set to true if a write ends, however, after an earlier
 				 attempt of it may have been applied; never to false */
 	uint64_t patience_ms; /* throttling does not count as an attempt for so long after the call
 				 began or after the service last accepted any request, whichever is

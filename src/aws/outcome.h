@@ -22,7 +22,8 @@ enum outcome {
 			  endpoint, certificate, clock */
 	OUTCOME_LOST,  /* no reply, or one that cannot be understood: it may have been applied */
 	OUTCOME_TRANSIENT, /* a server error that outlived the retries; it may have been applied */
-	OUTCOME_THROTTLED, /* throttling that outlived the retries; not applied */
+	OUTCOME_THROTTLED, /* throttling that outlived the retries; not applied by the last try, but
+			      perhaps by one before: only call_limits.maybe_applied tells */
 	OUTCOME_ABANDONED, /* we ended it: deadline, lease lost, or stop; it may have been applied
 			    */
 	OUTCOME_LOCAL, /* an error of this host: out of memory, file unreadable, file changed while

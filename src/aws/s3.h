@@ -147,8 +147,7 @@ struct s3_complete {
 /* A 200 with an <Error> body is that error. An empty ETag in the reply leaves ret->etag "". */
 enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *complete,
 	struct s3_object *ret, struct problem *ret_problem);
-/* OK also when there is no such upload any more (OUTCOME_NO_UPLOAD is returned as such: it is up to
- * the caller). */
+/* NO_UPLOAD when there is no such upload any more: whether that is well is up to the caller. */
 enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *upload_id,
 	const struct call_limits *limits, struct problem *ret_problem);
 

@@ -4,7 +4,8 @@
  * Every operation is one atomic step on one item. A condition that is not met answers
  * OUTCOME_REFUSED with the item as it is, because it may have been our own earlier try that changed
  * it: the caller recognises its own unique values. An ambiguous outcome (outcome_is_ambiguous) may
- * be repeated identically. Keys are compared as bytes (memcmp). */
+ * be repeated identically, but of a take that counts: that would count twice. Keys are compared as
+ * bytes (memcmp). */
 #pragma once
 #include "aws/dynamodb.h"
 

@@ -10,9 +10,9 @@ struct process_output {
 };
 
 /* Runs argv[0], found in PATH, in this process's environment, with nothing on standard input, until
- * it ends and its output does. Past the deadline (clock_boot_ns()), or when *stopped becomes true,
- * it is killed: -ETIMEDOUT, -ECANCELED; likewise -EMSGSIZE when it writes more than out's cap. What
- * err's cap cannot hold is dropped. Other -errno: it could not be run. Clear both texts in any
- * case. */
+ * it ends; what it leaves to run, and perhaps to write, is not waited for. Past the deadline
+ * (clock_boot_ns()), or when *stopped becomes true, it is killed: -ETIMEDOUT, -ECANCELED; likewise
+ * -EMSGSIZE when it writes more than out's cap. What err's cap cannot hold is dropped. Other
+ * -errno: it could not be run. Clear both texts in any case. */
 int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *stopped,
 	struct process_output *ret);
