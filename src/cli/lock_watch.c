@@ -110,6 +110,9 @@ static void on_stop(struct run *run)
 	if (!(asks && is_ours) && !lock_terminal_stop() && asks)
 		send(run, SIGHUP); /* nobody will ever give it what it waits for */
 	lock_terminal_pass(run->tty, getpgrp(), run->child);
+	/* Changes nothing, but returns only when the stop has reached the whole group: Linux holds
+	 * its list of processes meanwhile. What it reached after SIGCONT would stay stopped. */
+	setpgid(run->child, run->child);
 	go_on(run);
 }
 

@@ -211,7 +211,7 @@ def test_signals_are_forwarded(s3once, local, tmp_path):
 
 def test_a_stop_is_forwarded_and_the_lock_kept(s3once, local, tmp_path):
     """SIGTSTP stops the command and not the heartbeats; SIGCONT lets it go on."""
-    run, command = start_holder(s3once, tmp_path, "--lease", "1s", script="while :; do sleep 0.05; done")
+    run, command = start_holder(s3once, tmp_path, "--lease", "1s", script="sleep 60 & wait")
     os.kill(run.pid, signal.SIGTSTP)
     wait_until(lambda: state_of(command) == "T", 10, "the stop")
     assert s3once("lock", "acquire", "--lease", "2s", "--wait", "1500ms", "k").code == 4
