@@ -154,8 +154,8 @@ struct s3once_options {
 					the run, after it failed first; and how long nothing but
 					throttling is waited out, and a lease that ran out and
 					cannot be renewed; 0: 5 min */
-	uint64_t request_timeout_ms; /* 0: 60 s, plus the time the body takes at 64 KiB/s;
-					also the longest silence */
+	uint64_t request_timeout_ms; /* 0: 60 s, plus the time the body takes at 64 KiB/s; also
+					the longest silence, but that is at least 30 s */
 	uint64_t grace_ms;           /* to finish what is under way after a stop; 0: 10 s */
 	int trust_conditions; /* the server is known to honour If-None-Match: no HEAD before each
 				 upload (always so for AWS) */

@@ -8,6 +8,7 @@
 #define ATTEMPTS_DEFAULT           9
 #define ATTEMPTS_MOST              1000
 #define REQUEST_TIMEOUT_DEFAULT_MS 60000
+#define STALL_TIMEOUT_LEAST_MS     30000
 #define PATIENCE_TIMEOUTS          5 /* requests that may time out while credentials are awaited */
 
 /* What one resolving stands on. */
@@ -248,6 +249,9 @@ static int set_rest(struct aws_settings *settings, const struct sources *sources
 		return -ENOMEM;
 	settings->request_timeout_ms = options->request_timeout_ms ? options->request_timeout_ms
 								   : REQUEST_TIMEOUT_DEFAULT_MS;
+	settings->stall_timeout_ms = settings->request_timeout_ms > STALL_TIMEOUT_LEAST_MS
+					     ? settings->request_timeout_ms
+					     : STALL_TIMEOUT_LEAST_MS;
 	return error;
 }
 

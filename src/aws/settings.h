@@ -38,6 +38,7 @@ struct aws_settings {
 	unsigned attempts;      /* >= 1 */
 	bool keeps_pace;        /* as many requests at once while a service throttles */
 	uint64_t request_timeout_ms;
+	uint64_t stall_timeout_ms;             /* the longest silence: as long, but at least 30 s */
 	struct credentials_chain *credentials; /* owned */
 	struct config_rows found;              /* each setting's value and where it is from */
 };

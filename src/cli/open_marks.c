@@ -24,7 +24,7 @@ int services_open(const struct access *access, struct services *ret, struct prob
 	if (r < 0)
 		return r;
 	const struct http_options http = {
-		.ca_bundle = ret->aws->ca_bundle, .stall_timeout_ms = ret->aws->request_timeout_ms};
+		.ca_bundle = ret->aws->ca_bundle, .stall_timeout_ms = ret->aws->stall_timeout_ms};
 	r = http_shared_new(&http, &ret->http);
 	if (r < 0)
 		problem_set(ret_problem, "HTTP cannot be set up: %s", strerror(-r));

@@ -162,7 +162,7 @@ static int open_store(
 	int error = aws_settings_resolve(&aws, &locks->aws, problem);
 	if (!error) {
 		const struct http_options http = {.ca_bundle = locks->aws->ca_bundle,
-			.stall_timeout_ms = locks->aws->request_timeout_ms};
+			.stall_timeout_ms = locks->aws->stall_timeout_ms};
 		error = http_shared_new(&http, &locks->http);
 	}
 	return error ? error

@@ -57,10 +57,10 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 }
 
 /* It is the set-up that is wrong then, not this file. */
-static bool nothing_worked_yet(struct worker *worker, const struct file *file)
+static bool nothing_worked_yet(struct worker *worker)
 {
 	const struct s3once_counts counts = report_get(&worker->run->report);
-	return !counts.uploaded && !counts.adopted && !file->candidate->parts_done;
+	return !counts.uploaded && !counts.adopted;
 }
 
 enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
@@ -71,7 +71,7 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 		return STEP_OVER;
 	switch (outcome) {
 	case OUTCOME_DENIED:
-		if (!nothing_worked_yet(worker, file))
+		if (!nothing_worked_yet(worker))
 			break;
 		/* fall through */
 	case OUTCOME_SETUP:
@@ -80,7 +80,7 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	case OUTCOME_LOST:
 	case OUTCOME_TRANSIENT:
 		/* What never answered as S3 does will not begin to. */
-		if (nothing_worked_yet(worker, file) &&
+		if (nothing_worked_yet(worker) && !file->candidate->parts_done &&
 			(outcome == OUTCOME_LOST || !problem->status))
 			break;
 		/* fall through */

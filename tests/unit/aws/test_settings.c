@@ -59,7 +59,12 @@ static void check_defaults(void)
 	CHECK_STRING(aws_settings_service(settings), "aws");
 	CHECK_INT(settings->attempts, 9);
 	CHECK_INT(settings->request_timeout_ms, 60000);
+	CHECK_INT(settings->stall_timeout_ms, 60000);
 	CHECK(settings->ca_bundle == NULL);
+	aws_settings_free(settings);
+	settings = resolve(&(struct aws_options){.request_timeout_ms = 1000});
+	CHECK_INT(settings->request_timeout_ms, 1000);
+	CHECK_INT(settings->stall_timeout_ms, 30000);
 	aws_settings_free(settings);
 }
 
