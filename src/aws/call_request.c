@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CLOCK_IS_OFF_S 240 /* DynamoDB allows 5 minutes, S3 15 */
-
 /* "https://host:port/base" in its pieces; borrowed from the endpoint. */
 struct address {
 	const char *host, *base; /* base begins with '/' or is "" */

@@ -138,8 +138,9 @@ int checksum_from_base64(
 /* MD5 is no cryptography here: where OpenSSL keeps to FIPS it may have one for other uses. */
 static int start_hash(void **context, unsigned kind)
 {
-	if (!*context)
-		*context = EVP_MD_CTX_new();
+	if (*context) /* of the same kind: nothing is looked up again */
+		return EVP_DigestInit_ex(*context, NULL, NULL) ? 0 : -ENOTSUP;
+	*context = EVP_MD_CTX_new();
 	if (!*context)
 		return -ENOMEM;
 	EVP_MD *md5 = kind == CHECKSUM_MD5 ? EVP_MD_fetch(NULL, "MD5", "-fips") : NULL;

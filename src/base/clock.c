@@ -45,8 +45,6 @@ static int month_of(const char *name)
 	return -1;
 }
 
-#define LAST_S 253402300799 /* 9999-12-31T23:59:59Z: years have four digits */
-
 /* The time of these fields, which must be a date that exists where it is offset_s later than UTC,
  * or -EINVAL. */
 static int64_t time_of(const struct tm *fields, int offset_s)
@@ -60,7 +58,7 @@ static int64_t time_of(const struct tm *fields, int offset_s)
 	/* timegm carries the 31st of a short month over; a leap second may be carried, but not into
 	 * a year that cannot be written. */
 	bool exists = tm.tm_mon == fields->tm_mon || fields->tm_sec == 60;
-	return exists && time_s >= 0 && time_s <= LAST_S ? time_s : -EINVAL;
+	return exists && time_s >= 0 && time_s <= CLOCK_LAST_S ? time_s : -EINVAL;
 }
 
 /* Of a year with two digits or four; two mean 1970 to 2069. */
@@ -166,7 +164,7 @@ static struct tm fields_of(int64_t wall_s)
 {
 	time_t t = (time_t)wall_s;
 	struct tm tm = {0};
-	if (wall_s > LAST_S || !gmtime_r(&t, &tm) || tm.tm_year < -900)
+	if (wall_s > CLOCK_LAST_S || !gmtime_r(&t, &tm) || tm.tm_year < -900)
 		return (struct tm){.tm_year = 70, .tm_mday = 1};
 	return tm;
 }

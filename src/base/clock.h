@@ -6,6 +6,9 @@
 #define NS_PER_MS 1000000ULL
 #define NS_PER_S  1000000000ULL
 
+#define CLOCK_LAST_S   253402300799 /* 9999-12-31T23:59:59Z: years have four digits */
+#define CLOCK_IS_OFF_S 240          /* two clocks disagree: DynamoDB allows 5 minutes, S3 15 */
+
 /* CLOCK_BOOTTIME in ns: elapsed time that counts suspend and never steps. */
 uint64_t clock_boot_ns(void);
 /* CLOCK_REALTIME in ns since the epoch. */

@@ -62,7 +62,8 @@ const struct option access_options[] = {
 		.type = OPTION_DURATION,
 		.offset = offsetof(struct access, request_timeout_ms),
 		.argument = "DUR",
-		.help = "for one request, plus the time that its body takes\nat 64 KiB/s [60s; of locks a quarter of the lease]",
+		.help = "for one request, plus the time that its body takes\nat 64 KiB/s "
+			"[60s; of locks a quarter of the lease]",
 		.least = 1,
 		.most = 24 * 3600 * 1000},
 	{NULL},

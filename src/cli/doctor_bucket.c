@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOCK_IS_OFF_S 60
-#define UPLOADS_MAX    8 /* that one run of the probes can leave, retries included */
+#define CLOCK_WARN_S 60 /* well before requests are refused */
+#define UPLOADS_MAX  8  /* that one run of the probes can leave, retries included */
 
 static int stop_at_first(void *arg, const struct s3_upload *upload)
 {
@@ -56,7 +56,7 @@ static void check_clock(struct doctor_bucket *bucket)
 {
 	long long off_s = (long long)(clock_wall_ns() / (int64_t)NS_PER_S -
 				      service_time_s(s3_service(bucket->s3)));
-	if (llabs(off_s) < CLOCK_IS_OFF_S)
+	if (llabs(off_s) < CLOCK_WARN_S)
 		doctor_find(bucket->doctor, FINDING_OK, "clock", "as the server's");
 	else
 		doctor_find(bucket->doctor, FINDING_WARNING, "clock",

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LAST_S 253402300799 /* of the year 9999: what is more is no time in seconds */
-
 struct view {
 	bool json;
 	unsigned held;
@@ -67,7 +65,7 @@ static void print_line(const struct s3once_lock_info *info)
 	if (info->held && info->expires_s) {
 		char time[21];
 		clock_format_iso(info->expires_s, time);
-		if (info->expires_s <= LAST_S)
+		if (info->expires_s <= CLOCK_LAST_S)
 			text_addf(&line, ", expires %s", time);
 		else
 			text_addf(&line, ", expires %lld", (long long)info->expires_s);

@@ -105,8 +105,7 @@ enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct ma
 enum outcome mark_take(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem);
 /* Step 5: the upload id, if the one there is `before` ("" or NULL: none). The file's size and mtime
- * go with it. REFUSED: we are fenced. CONFLICT: not yet, but
- * an earlier request of ours arrived late: judge the mark anew. */
+ * go with it. REFUSED: we are fenced. */
 struct upload_record {
 	const char *upload_id, *before;
 	enum checksum checksum;

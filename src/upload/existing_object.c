@@ -81,16 +81,22 @@ static enum step compare(
 	return step;
 }
 
+/* Whether it is the version that the mark said to be done before it was taken over. */
+static bool was_done(const struct file *file, const struct s3_object *object)
+{
+	const struct mark *before = &file->claim.before;
+	return before->has_done && !strcmp(before->done.etag, object->etag) &&
+	       before->done.size == object->size;
+}
+
 /* An earlier version that was sent for this mark and not marked: mark it done as what it is. Then
  * the file is a changed one like any other. */
 static enum step mark_earlier(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
-	const struct version *before = &file->claim.before.done;
 	struct version version = {.size = object->size, .mtime_ns = object->meta.mtime_ns};
-	if (file->claim.before.has_done && !strcmp(before->etag, object->etag) &&
-		before->size == object->size)
-		version = *before;
+	if (was_done(file, object))
+		version = file->claim.before.done;
 	else if (proof_tells_whole(object))
 		snprintf(version.sum, sizeof version.sum, "%s:%s",
 			checksum_kinds[object->sum.kind].name, object->sum.text);
@@ -134,11 +140,7 @@ static enum step judge(struct worker *worker, struct file *file, const struct s3
 {
 	enum proof proof;
 	struct problem problem;
-	const struct mark *before = &file->claim.before;
 	const bool ours = !strcmp(object->meta.table, worker->run->space.settings.table_id);
-	const bool was_done = before->has_done && *object->etag &&
-			      before->done.size == object->size &&
-			      !strcmp(before->done.etag, object->etag);
 	enum step step = compare(worker, file, object, &proof);
 	if (step != STEP_NEXT)
 		return step;
@@ -148,7 +150,7 @@ static enum step judge(struct worker *worker, struct file *file, const struct s3
 		file->must_look = false;
 		return STEP_NEXT;
 	}
-	if ((ours && proof == PROOF_NO) || was_done)
+	if ((ours && proof == PROOF_NO) || (*object->etag && was_done(file, object)))
 		return mark_earlier(worker, file, object);
 	if (proof == PROOF_MISSING)
 		problem_set(&problem,

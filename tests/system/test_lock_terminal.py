@@ -88,6 +88,15 @@ def shell(s3once, local, tmp_path):
 READ = "$s3once lock run k -- sh -c 'echo $$ >pid; read line {0}; exit 9' {1}"
 
 
+def assert_fg_lets_it_end(shell, command):
+    shell.type("fg")
+    wait_until(lambda: shell.front() == command and state_of(command) != "T", 20, "both to go on")
+    shell.type("")
+    wait_until(lambda: shell.front() == shell.pid, 20, "the shell's prompt")
+    shell.type("echo ended $?")
+    shell.shows("ended 9")
+
+
 @pytest.mark.parametrize("line", [
     READ.format("", ""),
     READ.format("</dev/tty", "</dev/null"),
@@ -103,12 +112,7 @@ def test_stopped_from_the_terminal_and_continued(s3once, shell, line):
     shell.type(CTRL_Z)
     wait_until(lambda: state_of(lock) == "T" and state_of(command) == "T", 20, "both to stop")
     wait_until(lambda: shell.front() == shell.pid, 20, "the shell's prompt")
-    shell.type("fg")
-    wait_until(lambda: shell.front() == command and state_of(command) != "T", 20, "both to go on")
-    shell.type("")
-    wait_until(lambda: shell.front() == shell.pid, 20, "the shell's prompt")
-    shell.type("echo ended $?")
-    shell.shows("ended 9")
+    assert_fg_lets_it_end(shell, command)
     assert s3once("lock", "status", "k").code == 0
 
 
@@ -119,12 +123,7 @@ def test_from_the_background_to_the_foreground(shell):
     lock = int(stat_of(command)[1])
     wait_until(lambda: state_of(lock) == "T" and state_of(command) == "T", 20, "both to stop")
     wait_until(lambda: shell.type("jobs") or "Stopped" in shell.screen(), 20, "the shell to notice")
-    shell.type("fg")
-    wait_until(lambda: shell.front() == command and state_of(command) != "T", 20, "both to go on")
-    shell.type("")
-    wait_until(lambda: shell.front() == shell.pid, 20, "the shell's prompt")
-    shell.type("echo ended $?")
-    shell.shows("ended 9")
+    assert_fg_lets_it_end(shell, command)
 
 
 def test_without_a_shell_ctrl_z_stops_nothing(s3once, local, tmp_path):

@@ -9,7 +9,6 @@
 #define REPLY_MAX_BYTES (256U << 10)
 #define PAUSE_MS        200U /* at most, before the second attempt; then twice that, … */
 #define SLICE_MS        50
-#define CLOCK_IS_OFF_S  240
 
 static int prepare(struct credentials_loader *loader)
 {
