@@ -1,9 +1,9 @@
 /* One signed request with its retries. s3.c and dynamodb.c stand on this. */
 #pragma once
-#include "aws/http.h"
 #include "aws/outcome.h"
 #include "aws/settings.h"
 #include "base/problem.h"
+#include "http/http.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 #include "aws/global.h"
-#include "aws/http.h"
+#include "http/http.h"
 #include <jansson.h>
 #include <libxml/parser.h>
 

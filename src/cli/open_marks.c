@@ -1,6 +1,6 @@
 #include "cli/open_marks.h"
 #include "aws/global.h"
-#include "aws/http.h"
+#include "http/http.h"
 #include <string.h>
 
 int services_open(const struct access *access, struct services *ret, struct problem *ret_problem)

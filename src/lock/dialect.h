@@ -1,7 +1,7 @@
 /* What the lock rows of a table look like: attributes by which its users know a lock, each dialect
  * as the client it is named after writes it. Pure. */
 #pragma once
-#include "aws/item.h"
+#include "dynamodb/item.h"
 #include "s3once/lock.h"
 
 /* Names of attributes are NULL where the dialect has none. Static. */

@@ -1,9 +1,9 @@
 /* The mark of one file: the rules of docs/protocol.md ("One file") about the mark, and nothing
  * else. */
 #pragma once
-#include "aws/s3.h"
 #include "base/random.h"
 #include "marks/setup.h"
+#include "s3/s3.h"
 #include "store/store.h"
 
 #define SUM_MAX 60 /* a checksum's name, ":" and base64 */

@@ -7,7 +7,7 @@
  * be repeated identically, but of a take that counts: that would count twice. Keys are compared as
  * bytes (memcmp). */
 #pragma once
-#include "aws/dynamodb.h"
+#include "dynamodb/dynamodb.h"
 
 struct store;
 struct store_conn; /* one thread's own way in; not thread-safe */

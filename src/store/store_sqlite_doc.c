@@ -1,5 +1,5 @@
 #include "store/store_sqlite_doc.h"
-#include "aws/item_json.h"
+#include "dynamodb/item_json.h"
 #include <errno.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* How an item is kept in its row: as the text of DynamoDB's JSON, without its keys. */
 #pragma once
-#include "aws/dynamodb.h"
+#include "dynamodb/dynamodb.h"
 
 #define DOC_BYTES 400000 /* of one item at most, as DynamoDB's */
 

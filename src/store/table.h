@@ -1,6 +1,6 @@
 /* Making and judging DynamoDB tables, of marks and of locks alike. */
 #pragma once
-#include "aws/dynamodb.h"
+#include "dynamodb/dynamodb.h"
 
 /* OK, or SETUP with a sentence: this is not the shape of a table for `what`. */
 enum outcome table_check_shape(const struct table *table, const char *what,

@@ -1,7 +1,7 @@
 /* Reading a file so that no version but the one that was opened ever becomes visible. */
 #pragma once
-#include "aws/http.h"
 #include "base/checksum.h"
+#include "http/http.h"
 #include "scan/scan.h"
 
 /* A range of an open file. */

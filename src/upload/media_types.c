@@ -1,6 +1,6 @@
 #include "upload/media_types.h"
-#include "aws/s3_headers.h"
 #include "base/quote.h"
+#include "s3/s3_headers.h"
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>

@@ -2,7 +2,7 @@
  * last rule whose pattern matches the file; the command line's replace both. Immutable once made,
  * so any number of threads may ask. */
 #pragma once
-#include "aws/s3.h"
+#include "s3/s3.h"
 #include "s3once/push.h"
 
 struct object_rules;

@@ -1,7 +1,7 @@
 /* Whether what S3 says of an object proves that it holds the bytes that were read. Pure. */
 #pragma once
-#include "aws/s3.h"
 #include "base/checksum.h"
+#include "s3/s3.h"
 
 enum proof {
 	PROOF_YES,     /* size, if known, and a checksum agree */

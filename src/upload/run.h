@@ -1,9 +1,9 @@
 /* One run of the uploader: what its threads share. */
 #pragma once
-#include "aws/s3.h"
 #include "lease/process.h"
 #include "marks/mark.h"
 #include "marks/session.h"
+#include "s3/s3.h"
 #include "scan/scan.h"
 #include "store/own_files.h"
 #include "upload/object_rules.h"

@@ -1,8 +1,8 @@
 /* Dates of replies, and times in an object's metadata: what is accepted is a time that can be
  * written and reads the same again. */
-#include "aws/s3_meta.h"
 #include "base/clock.h"
 #include "fuzz.h"
+#include "s3/s3_meta.h"
 #include <errno.h>
 
 static void through_iso(int64_t time_s)

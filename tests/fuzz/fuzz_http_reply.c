@@ -1,8 +1,8 @@
 /* Header lines as the wire brings them: the first of a name is found, trimmed, whatever surrounds
  * it. */
-#include "aws/http_reply.h"
 #include "base/text.h"
 #include "fuzz.h"
+#include "http/http_reply.h"
 #include <ctype.h>
 
 #define NAME "etag"

@@ -1,6 +1,6 @@
 /* Items as DynamoDB's JSON: what is read is written so that it reads the same, in a request and in
  * the embedded store's rows; and an item of a reply is handed out only with its keys. */
-#include "aws/dynamodb_request.h"
+#include "dynamodb/dynamodb_request.h"
 #include "fuzz.h"
 #include "store/store_sqlite_doc.h"
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* Keys: what may be a key comes back byte for byte from a request's path, from XML and from JSON.
  */
-#include "aws/item_json.h"
-#include "aws/s3_reply.h"
 #include "aws/sigv4.h"
+#include "dynamodb/item_json.h"
 #include "fuzz.h"
+#include "s3/s3_reply.h"
 #include "scan/key.h"
 #include "scan/scan.h"
 #include <curl/curl.h>

@@ -1,6 +1,6 @@
 /* Rows of locks, whoever wrote them, read as each dialect: one is free only if it says so, held for
  * a time only if that time is certain, and else held for good. What is written is read again. */
-#include "aws/item_json.h"
+#include "dynamodb/item_json.h"
 #include "fuzz.h"
 #include "lock/dialect.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Rows of the mark store, whoever wrote them: a file is taken for done, and a session for over,
  * only if its row says so in words that are understood. */
-#include "aws/item_json.h"
 #include "base/clock.h"
+#include "dynamodb/item_json.h"
 #include "fuzz.h"
 #include "lease/process.h"
 #include "marks/mark.h"

@@ -1,7 +1,7 @@
 /* S3's <Error> replies, also where a 200 must carry XML, and etags: what is handed out fits, and a
  * region can be part of a host name. */
-#include "aws/s3_reply.h"
 #include "fuzz.h"
+#include "s3/s3_reply.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

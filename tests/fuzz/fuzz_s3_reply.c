@@ -1,9 +1,9 @@
 /* S3's XML replies: whatever is accepted is within its bounds, and reads the same again when it is
  * written anew. */
-#include "aws/s3_reply.h"
 #include "aws/sigv4.h"
 #include "base/clock.h"
 #include "fuzz.h"
+#include "s3/s3_reply.h"
 #include <inttypes.h>
 
 static void add_xml(struct text *t, const char *s)

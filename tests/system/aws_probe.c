@@ -1,4 +1,4 @@
-/* Runs single calls of aws/s3.h and aws/dynamodb.h for test_aws_layer.py:
+/* Runs single calls of s3/s3.h and dynamodb/dynamodb.h for test_aws_layer.py:
  *
  *   aws_probe s3 BUCKET COMMAND ARGUMENT... [OPTION...]
  *   aws_probe dynamodb TABLE COMMAND ARGUMENT... [OPTION...]

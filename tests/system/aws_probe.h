@@ -1,7 +1,7 @@
 /* What the parts of aws_probe share. */
 #pragma once
-#include "aws/dynamodb.h"
-#include "aws/s3.h"
+#include "dynamodb/dynamodb.h"
+#include "s3/s3.h"
 #include <jansson.h>
 
 #define TERMS_MAX 8

@@ -1,5 +1,5 @@
-#include "aws/item_json.h"
 #include "aws_probe.h"
+#include "dynamodb/item_json.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-"""src/aws against real servers, call by call, through aws_probe; what it did is read back with boto3."""
+"""src/s3 and src/dynamodb against real servers, call by call, through aws_probe; what it did is read back with boto3."""
 
 import base64
 import hashlib

@@ -1,7 +1,7 @@
 /* Between the chain (credentials.c) and its providers. */
 #pragma once
 #include "aws/credentials/credentials.h"
-#include "aws/http.h"
+#include "http/http.h"
 #include <stdatomic.h>
 
 /* What the providers share. Used by one thread at a time, but for `stopped`. */

@@ -1,9 +1,9 @@
+#include "../script_server.h"
 #include "aws/call.h"
 #include "aws/call_request.h"
 #include "aws/credentials/credentials_chain.h"
-#include "aws/s3_reply.h"
 #include "base/clock.h"
-#include "script_server.h"
+#include "s3/s3_reply.h"
 #include <errno.h>
 
 #define OK_REPLY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"

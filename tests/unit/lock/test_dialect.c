@@ -1,7 +1,7 @@
 /* The rows of each dialect, byte for byte, and what is read out of those that are foreign, released
  * or damaged. */
 #include "../check.h"
-#include "aws/item_json.h"
+#include "dynamodb/item_json.h"
 #include "lock/dialect.h"
 #include <errno.h>
 #include <jansson.h>

@@ -1,9 +1,9 @@
 /* One table of cases for every mark store: store_conformance sqlite:PATH | dynamodb:TABLE [CASE]...
  * Without arguments: SQLite in memory, then in a fresh folder. DynamoDB's endpoint and keys come
  * from the environment; the table is made if it is not there. */
-#include "aws/http.h"
 #include "aws/settings.h"
 #include "base/random.h"
+#include "http/http.h"
 #include "marks/setup.h"
 #include "sqlite_scratch.h"
 #include "store_cases.h"

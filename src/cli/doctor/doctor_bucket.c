@@ -1,0 +1,194 @@
+#include "base/clock.h"
+#include "base/quote.h"
+#include "base/random.h"
+#include "cli/doctor/doctor.h"
+#include "cli/signals.h"
+#include "s3/s3_admin.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLOCK_WARN_S 60 /* well before requests are refused */
+#define UPLOADS_MAX  8  /* that one run of the probes can leave, retries included */
+
+static int stop_at_first(void *arg, const struct s3_upload *upload)
+{
+	return 1;
+}
+
+/* A HEAD has no body to say why in; where it is refused, listing uploads tells a missing bucket and
+ * wrong keys from a missing permission. */
+static bool check_reachable(struct doctor_bucket *bucket, const char *name)
+{
+	struct doctor *doctor = bucket->doctor;
+	struct problem problem = {0};
+	enum outcome outcome = s3_head_bucket(bucket->conn, &doctor->limits, &problem);
+	if (outcome == OUTCOME_ABSENT || outcome == OUTCOME_DENIED) {
+		struct problem why = {0};
+		enum outcome asked = s3_list_uploads(
+			bucket->conn, "", &doctor->limits, stop_at_first, NULL, &why);
+		if (asked == OUTCOME_SETUP) {
+			outcome = asked;
+			problem = why;
+		}
+	}
+	char region[64];
+	service_region(s3_service(bucket->s3), region, sizeof region);
+	if (outcome == OUTCOME_OK)
+		doctor_find(doctor, FINDING_OK, "bucket", "%s is there, in %s", quote(name).text,
+			quote(region).text);
+	else if (outcome == OUTCOME_DENIED)
+		doctor_find(doctor, FINDING_OK, "bucket",
+			"whether %s is there cannot be seen without s3:ListBucket, which push does "
+			"not need",
+			quote(name).text);
+	else if (outcome == OUTCOME_ABSENT)
+		doctor_find(doctor, FINDING_FAILURE, "bucket",
+			"there is no bucket %s: create it, or check its name and the endpoint",
+			quote(name).text);
+	else
+		doctor_refused(
+			doctor, FINDING_FAILURE, "bucket", "s3:ListBucket", outcome, &problem);
+	return outcome == OUTCOME_OK || outcome == OUTCOME_DENIED;
+}
+
+static void check_clock(struct doctor_bucket *bucket)
+{
+	long long off_s = (long long)(clock_wall_ns() / (int64_t)NS_PER_S -
+				      service_time_s(s3_service(bucket->s3)));
+	if (llabs(off_s) < CLOCK_WARN_S)
+		doctor_find(bucket->doctor, FINDING_OK, "clock", "as the server's");
+	else
+		doctor_find(bucket->doctor, FINDING_WARNING, "clock",
+			"%lld s %s the server's: requests are signed by the server's time; set "
+			"this host's",
+			llabs(off_s), off_s > 0 ? "ahead of" : "behind");
+}
+
+static void check_lifecycle(struct doctor_bucket *bucket, const char *prefix)
+{
+	static const char what[] = "lifecycle rule";
+	struct doctor *doctor = bucket->doctor;
+	struct problem problem = {0};
+	unsigned days = 0;
+	enum outcome outcome =
+		s3_get_abort_days(bucket->conn, prefix, &doctor->limits, &days, &problem);
+	if (outcome == OUTCOME_OK && days)
+		doctor_find(doctor, FINDING_OK, what,
+			"unfinished uploads are aborted after %u days", days);
+	else if (outcome == OUTCOME_OK)
+		doctor_find(doctor, FINDING_WARNING, what,
+			"nothing aborts uploads that nobody finishes, and they cost as much as "
+			"objects: add a rule with AbortIncompleteMultipartUpload");
+	else if (outcome == OUTCOME_DENIED)
+		doctor_find(doctor, FINDING_WARNING, what,
+			"cannot be seen without s3:GetLifecycleConfiguration: have one that aborts "
+			"unfinished uploads");
+	else
+		doctor_find(doctor, FINDING_WARNING, what,
+			"this server shows none: unfinished uploads stay until somebody aborts "
+			"them");
+}
+
+/* Says that something may be left. */
+static void tell_left(struct doctor_bucket *bucket, const char *what, const char *permission,
+	enum outcome outcome, const struct problem *problem)
+{
+	struct problem named = *problem;
+	problem_prefix(&named, "%s may be left, remove it", what);
+	doctor_refused(bucket->doctor, FINDING_WARNING, "clean-up", permission, outcome, &named);
+}
+
+struct left {
+	char *ids[UPLOADS_MAX];
+	size_t n;
+};
+
+static int keep(void *arg, const struct s3_upload *upload)
+{
+	struct left *left = arg;
+	left->ids[left->n] = strdup(upload->upload_id);
+	left->n += left->ids[left->n] != NULL;
+	return left->n == UPLOADS_MAX;
+}
+
+/* Those whose id no reply told, because a signal came first. */
+static void abort_uploads(struct doctor_bucket *bucket)
+{
+	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
+	struct left left = {0};
+	struct problem problem = {0};
+	enum outcome outcome =
+		s3_list_uploads(bucket->conn, bucket->parts_key, &limits, keep, &left, &problem);
+	for (size_t i = 0; i < left.n; i++) {
+		enum outcome o = s3_abort_upload(
+			bucket->conn, bucket->parts_key, left.ids[i], &limits, &problem);
+		if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
+			outcome = o;
+		free(left.ids[i]);
+	}
+	if (outcome != OUTCOME_OK)
+		tell_left(bucket, "an upload of a probe", "s3:ListBucketMultipartUploads", outcome,
+			&problem);
+}
+
+static void remove_probes(struct doctor_bucket *bucket)
+{
+	const char *const keys[] = {bucket->key, bucket->parts_key};
+	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
+	struct problem problem = {0};
+	bucket->doctor->is_tidying = true;
+	if (signals_came())
+		abort_uploads(bucket);
+	for (size_t i = 0; i < 2; i++) {
+		enum outcome outcome = s3_delete_object(bucket->conn, keys[i], &limits, &problem);
+		if (outcome == OUTCOME_OK)
+			continue;
+		struct text what = TEXT(4096);
+		text_add(&what, "the probe object ");
+		text_add_escaped(&what, keys[i], strlen(keys[i]));
+		tell_left(bucket, text_string(&what), "s3:DeleteObject, which push does not",
+			outcome, &problem);
+		text_clear(&what);
+	}
+	bucket->doctor->is_tidying = false;
+}
+
+/* Below the prefix as push makes it: "logs" stands for "logs/". */
+static void name_probes(struct doctor_bucket *bucket, const char *prefix)
+{
+	char id[ID_CHARS + 1];
+	size_t n = strlen(prefix);
+	const char *slash = n && prefix[n - 1] != '/' ? "/" : "";
+	random_id(id);
+	snprintf(bucket->key, sizeof bucket->key, "%s%s.s3once-doctor-%s", prefix, slash, id);
+	snprintf(bucket->parts_key, sizeof bucket->parts_key, "%s%s.s3once-doctor-%s-parts", prefix,
+		slash, id);
+}
+
+void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
+{
+	struct doctor_bucket bucket = {.doctor = doctor};
+	struct problem problem = {0};
+	const struct services *services = &doctor->services;
+	if (s3_open(services->aws, services->http, url->bucket, &bucket.s3, &problem) < 0) {
+		doctor_find(doctor, FINDING_FAILURE, "bucket", "%s", problem.text);
+		return;
+	}
+	if (s3_conn_new(bucket.s3, &bucket.conn) < 0) {
+		doctor_find(doctor, FINDING_FAILURE, "bucket", "out of memory or descriptors");
+	} else if (check_reachable(&bucket, url->bucket)) {
+		check_clock(&bucket);
+		name_probes(&bucket, url->key);
+		doctor_begin_probes(doctor);
+		const bool works = doctor_puts(&bucket);
+		if (works)
+			doctor_multipart(&bucket);
+		if (works || signals_came())
+			remove_probes(&bucket);
+		doctor_end_probes(doctor);
+		check_lifecycle(&bucket, url->key);
+	}
+	s3_conn_free(bucket.conn);
+	s3_close(bucket.s3);
+}

@@ -1,0 +1,219 @@
+#include "base/clock.h"
+#include "base/quote.h"
+#include "base/random.h"
+#include "cli/doctor/doctor.h"
+#include "marks/setup.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROBE_LIVES_S (24 * 3600)
+
+static void refused(struct doctor *doctor, enum finding finding, const char *operation,
+	enum outcome outcome, const struct problem *problem)
+{
+	char permission[64];
+	snprintf(permission, sizeof permission, "dynamodb:%s", operation);
+	doctor_refused(doctor, finding, "table access", permission, outcome, problem);
+}
+
+static int ignore(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	return 0;
+}
+
+/* The ways in which push uses an item, each on one of its own. */
+struct tries {
+	struct doctor *doctor;
+	struct store_conn *conn;
+	struct item_key key;
+	unsigned failures;
+};
+
+static void try_operation(struct tries *tries, const char *operation, enum outcome outcome,
+	enum outcome wanted, const struct problem *problem)
+{
+	if (outcome == wanted)
+		return;
+	tries->failures++;
+	if (outcome == OUTCOME_OK)
+		doctor_find(tries->doctor, FINDING_FAILURE, "table access",
+			"%s ignores its condition: no two uploaders would be kept apart",
+			operation);
+	else
+		refused(tries->doctor, FINDING_FAILURE, operation, outcome, problem);
+}
+
+static void try_writes(struct tries *tries)
+{
+	static const struct condition absent = {"state", CONDITION_ABSENT, VALUE_STRING, NULL};
+	static const struct condition wrong = {"state", CONDITION_EQUALS, VALUE_STRING, "other"};
+	static const struct change change = {"at", VALUE_NUMBER, "1", 0};
+	const struct store_ops *ops = tries->conn->store->ops;
+	const struct call_limits *limits = &tries->doctor->limits;
+	struct item item = {0}, present = {0};
+	struct problem problem = {0};
+	item_set_string(&item, "state", "doctor");
+	item_set_number(&item, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
+	enum outcome outcome =
+		ops->put(tries->conn, tries->key, &item, &absent, 1, limits, &present, &problem);
+	try_operation(tries, "PutItem", outcome, OUTCOME_OK, &problem);
+	if (outcome == OUTCOME_OK) {
+		item_clear(&present);
+		outcome = ops->put(
+			tries->conn, tries->key, &item, &absent, 1, limits, &present, &problem);
+		try_operation(tries, "PutItem", outcome, OUTCOME_REFUSED, &problem);
+		item_clear(&present);
+		outcome = ops->update(
+			tries->conn, tries->key, &change, 1, &wrong, 1, limits, &present, &problem);
+		try_operation(tries, "UpdateItem", outcome, OUTCOME_REFUSED, &problem);
+	}
+	item_clear(&present);
+	item_clear(&item);
+}
+
+static void try_reads(struct tries *tries)
+{
+	const struct store_ops *ops = tries->conn->store->ops;
+	const struct call_limits *limits = &tries->doctor->limits;
+	const struct dynamodb_range range = {.pk = tries->key.pk};
+	struct item item = {0};
+	struct problem problem = {0};
+	bool more;
+	enum outcome outcome = ops->get(tries->conn, tries->key, true, limits, &item, &problem);
+	item_clear(&item);
+	try_operation(tries, "GetItem", outcome == OUTCOME_ABSENT ? OUTCOME_OK : outcome,
+		OUTCOME_OK, &problem);
+	outcome = ops->get_many(tries->conn, &tries->key, 1, limits, ignore, NULL, &problem);
+	try_operation(tries, "BatchGetItem", outcome, OUTCOME_OK, &problem);
+	outcome = ops->query(tries->conn, &range, limits, ignore, NULL, &more, &problem);
+	try_operation(tries, "Query", outcome, OUTCOME_OK, &problem);
+}
+
+static void try_table(struct doctor *doctor, struct store_conn *conn)
+{
+	char id[ID_CHARS + 1], pk[64];
+	random_id(id);
+	snprintf(pk, sizeof pk, "doctor#%s", id);
+	struct tries tries = {.doctor = doctor, .conn = conn, .key = {pk, "-"}};
+	const struct call_limits tidy = doctor_tidy_limits(doctor);
+	struct item present = {0};
+	doctor_begin_probes(doctor);
+	try_writes(&tries);
+	try_reads(&tries);
+	/* Push never deletes; where it is not allowed TTL removes the probe. */
+	conn->store->ops->remove(conn, tries.key, NULL, 0, &tidy, &present, NULL);
+	doctor_end_probes(doctor);
+	item_clear(&present);
+	if (!tries.failures)
+		doctor_find(doctor, FINDING_OK, "table access",
+			"conditional writes, single and batch reads and queries work");
+}
+
+static void check_ttl(struct doctor *doctor, struct dynamodb_conn *conn, const char *table)
+{
+	static const char what[] = "time to live";
+	struct problem problem = {0};
+	bool is_on = false;
+	enum outcome outcome =
+		dynamodb_describe_ttl(conn, table, "expires", &doctor->limits, &is_on, &problem);
+	if (outcome == OUTCOME_OK && is_on)
+		doctor_find(doctor, FINDING_OK, what, "on 'expires'");
+	else if (outcome == OUTCOME_OK)
+		doctor_find(doctor, FINDING_WARNING, what,
+			"is off, and rows of ended sessions stay: run s3once init, which turns it "
+			"on where the server can");
+	else if (outcome == OUTCOME_UNSUPPORTED)
+		doctor_find(doctor, FINDING_WARNING, what,
+			"this server has none: rows of ended sessions stay in the table");
+	else
+		doctor_refused(doctor, FINDING_WARNING, what,
+			"dynamodb:DescribeTimeToLive to see whether it is on", outcome, &problem);
+}
+
+/* False if the table cannot be used. */
+static bool check_shape(struct doctor *doctor, struct dynamodb_conn *conn, const char *name)
+{
+	const struct table table = store_dynamodb_table(name);
+	struct dynamodb_shape shape = {0};
+	struct problem problem = {0};
+	enum outcome outcome =
+		dynamodb_describe_table(conn, name, &doctor->limits, &shape, &problem);
+	if (outcome == OUTCOME_DENIED) {
+		doctor_refused(doctor, FINDING_WARNING, "table",
+			"dynamodb:DescribeTable to see its shape", outcome, &problem);
+		return true;
+	}
+	if (outcome == OUTCOME_ABSENT)
+		problem_set(&problem, "there is no table %s: make it with s3once init", name);
+	if (outcome == OUTCOME_OK)
+		outcome = table_check_shape(&table, "marks", &shape, &problem);
+	if (outcome == OUTCOME_OK)
+		doctor_find(doctor, FINDING_OK, "table", "%s has the shape of marks, %s", name,
+			quote(shape.status).text);
+	else
+		doctor_refused(doctor, FINDING_FAILURE, "table", "dynamodb:DescribeTable", outcome,
+			&problem);
+	return outcome == OUTCOME_OK;
+}
+
+static bool check_table(struct doctor *doctor, const char *name)
+{
+	struct dynamodb *db = NULL;
+	struct dynamodb_conn *conn = NULL;
+	bool is_usable = false;
+	if (dynamodb_open(doctor->services.aws, doctor->services.http, &db) < 0 ||
+		dynamodb_conn_new(db, &conn) < 0)
+		doctor_find(doctor, FINDING_FAILURE, "table", "out of memory or descriptors");
+	else
+		is_usable = check_shape(doctor, conn, name);
+	if (is_usable)
+		check_ttl(doctor, conn, name);
+	dynamodb_conn_free(conn);
+	dynamodb_close(db);
+	return is_usable;
+}
+
+static void check_store(struct doctor *doctor, const struct marks_place *place)
+{
+	static const char what[] = "marks";
+	struct open_marks marks = {0};
+	struct store_settings settings;
+	struct problem problem = {0};
+	bool is_open = marks_open(place, &doctor->services, &marks, &problem) == 0;
+	enum outcome outcome =
+		is_open ? settings_load(marks.conn, false, 0, NULL, &settings, &problem)
+			: OUTCOME_SETUP;
+	if (outcome == OUTCOME_OK) {
+		doctor_find(doctor, FINDING_OK, what, "%s: %u shards, for %s",
+			quote(place->is_dynamodb ? place->table : place->path).text,
+			settings.shards, place->is_dynamodb ? "any number of hosts" : "this host");
+		if (place->is_dynamodb)
+			try_table(doctor, marks.conn);
+	} else if (outcome == OUTCOME_ABSENT) {
+		doctor_find(
+			doctor, FINDING_FAILURE, what, "they were never set up: run s3once init");
+	} else {
+		doctor_refused(
+			doctor, FINDING_FAILURE, what, "dynamodb:GetItem", outcome, &problem);
+	}
+	marks_close(&marks);
+}
+
+void doctor_marks(struct doctor *doctor)
+{
+	const char *spec = access_marks(doctor->access);
+	struct marks_place place = {0};
+	struct problem problem = {0};
+	if (marks_place_parse(spec ? spec : "local", &place, &problem) < 0)
+		doctor_find(doctor, FINDING_FAILURE, "marks", "%s", problem.text);
+	else if (!place.is_dynamodb && access(place.path, F_OK) < 0 && errno == ENOENT)
+		doctor_find(doctor, FINDING_OK, "marks", "%s is not there yet: push makes it%s",
+			quote(place.path).text,
+			spec ? "" : "; for several hosts name a table with --marks");
+	else if (!place.is_dynamodb || check_table(doctor, place.table))
+		check_store(doctor, &place);
+	marks_place_clear(&place);
+}

@@ -1,0 +1,166 @@
+#include "cli/doctor/doctor.h"
+#include "upload/proof.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const char content[] = "a part of s3once doctor\n";
+
+/* One upload of one part. */
+struct multipart {
+	struct doctor_bucket *bucket;
+	struct s3_target target;
+	struct sums sums;
+	char *id; /* or NULL */
+	bool is_open;
+	struct s3_part part;
+	struct problem problem;
+};
+
+static bool fail(struct multipart *upload, const char *permission, enum outcome outcome)
+{
+	if (outcome != OUTCOME_OK)
+		doctor_refused(upload->bucket->doctor, FINDING_FAILURE, "multipart", permission,
+			outcome, &upload->problem);
+	return outcome != OUTCOME_OK;
+}
+
+/* Create and one part; false, and said, if that cannot be done. */
+static bool begin(struct multipart *upload)
+{
+	struct doctor_bucket *bucket = upload->bucket;
+	const struct call_limits *limits = &bucket->doctor->limits;
+	const struct http_body body = {.bytes = strlen(content), .memory = content};
+	struct digest digest;
+	const enum checksum checksum = s3_checksum(bucket->s3);
+	if (digest_init(&digest, s3_wanted_digests(bucket->s3, checksum) | DIGEST_MD5) < 0)
+		return !fail(upload, "", OUTCOME_LOCAL);
+	digest_update(&digest, content, strlen(content));
+	digest_finish(&digest, &upload->sums);
+	digest_clear(&digest);
+	const struct s3_create create = {
+		.target = upload->target, .checksum = checksum, .limits = *limits};
+	if (fail(upload, "s3:PutObject",
+		    s3_create_upload(bucket->conn, &create, &upload->id, &upload->problem)))
+		return false;
+	upload->is_open = true;
+	const struct s3_part_put put = {.target = upload->target,
+		.upload_id = upload->id,
+		.part_number = 1,
+		.body = &body,
+		.sums = &upload->sums,
+		.checksum = checksum,
+		.limits = *limits};
+	return !fail(upload, "s3:PutObject",
+		s3_upload_part(bucket->conn, &put, &upload->part, &upload->problem));
+}
+
+static int compare(void *arg, const struct s3_part *part)
+{
+	struct multipart *upload = arg;
+	return !(part->part_number == 1 && proof_part(&upload->sums, part) == PROOF_YES);
+}
+
+static void check_list(struct multipart *upload)
+{
+	static const char what[] = "list parts";
+	struct doctor *doctor = upload->bucket->doctor;
+	enum outcome outcome = s3_list_parts(upload->bucket->conn, &upload->target, upload->id,
+		&doctor->limits, compare, upload, &upload->problem);
+	if (outcome == OUTCOME_OK)
+		doctor_find(doctor, FINDING_OK, what,
+			"ListParts shows parts with their checksums: an upload that broke off goes "
+			"on where it was");
+	else if (outcome == OUTCOME_LOCAL)
+		doctor_find(doctor, FINDING_WARNING, what,
+			"ListParts shows no checksum of a part: after an interruption all parts "
+			"are sent again");
+	else
+		doctor_refused(doctor, FINDING_FAILURE, what, "s3:ListMultipartUploadParts",
+			outcome, &upload->problem);
+}
+
+static enum outcome complete(struct multipart *upload, bool if_none_match)
+{
+	struct s3_object object;
+	enum outcome outcome;
+	const struct s3_complete wanted = {.target = upload->target,
+		.upload_id = upload->id,
+		.parts = &upload->part,
+		.n_parts = 1,
+		.checksum = s3_checksum(upload->bucket->s3),
+		.whole = &upload->sums,
+		.condition = {.if_none_match = if_none_match},
+		.limits = upload->bucket->doctor->limits};
+	outcome = s3_complete_upload(upload->bucket->conn, &wanted, &object, &upload->problem);
+	upload->is_open = outcome != OUTCOME_OK;
+	return outcome;
+}
+
+static enum outcome end(struct multipart *upload)
+{
+	enum outcome outcome = OUTCOME_OK;
+	const struct call_limits limits = doctor_tidy_limits(upload->bucket->doctor);
+	if (upload->id && upload->is_open)
+		outcome = s3_abort_upload(upload->bucket->conn, upload->target.key, upload->id,
+			&limits, &upload->problem);
+	free(upload->id);
+	upload->id = NULL;
+	upload->is_open = false;
+	return outcome;
+}
+
+/* One that is begun only to be aborted. */
+static void check_abort(struct multipart *upload)
+{
+	struct doctor *doctor = upload->bucket->doctor;
+	if (!begin(upload))
+		return;
+	enum outcome outcome = end(upload);
+	if (outcome == OUTCOME_OK || outcome == OUTCOME_NO_UPLOAD)
+		doctor_find(doctor, FINDING_OK, "abort", "AbortMultipartUpload works");
+	else
+		doctor_refused(doctor, FINDING_WARNING, "abort", "s3:AbortMultipartUpload", outcome,
+			&upload->problem);
+}
+
+/* Over an object that is there: to be refused. */
+static void check_condition(struct multipart *upload)
+{
+	static const char what[] = "conditional complete";
+	struct doctor *doctor = upload->bucket->doctor;
+	if (!begin(upload))
+		return;
+	enum outcome outcome = complete(upload, true);
+	if (outcome == OUTCOME_REFUSED)
+		doctor_find(doctor, FINDING_OK, what, "If-None-Match is honoured");
+	else if (outcome == OUTCOME_OK || outcome == OUTCOME_UNSUPPORTED)
+		doctor_find(doctor, FINDING_WARNING, what,
+			"If-None-Match is %s by this server: push looks right before it completes "
+			"an upload instead",
+			outcome == OUTCOME_OK ? "ignored" : "refused");
+	else
+		doctor_refused(
+			doctor, FINDING_WARNING, what, "s3:PutObject", outcome, &upload->problem);
+}
+
+static void try_out(struct multipart *upload)
+{
+	if (!begin(upload))
+		return;
+	check_list(upload);
+	if (fail(upload, "s3:PutObject", complete(upload, false)))
+		return;
+	doctor_find(upload->bucket->doctor, FINDING_OK, "multipart",
+		"create, upload of a part and complete work");
+	end(upload);
+	check_condition(upload);
+	end(upload);
+	check_abort(upload);
+}
+
+void doctor_multipart(struct doctor_bucket *bucket)
+{
+	struct multipart upload = {.bucket = bucket, .target = {.key = bucket->parts_key}};
+	try_out(&upload);
+	end(&upload);
+}

@@ -1,0 +1,191 @@
+/* `s3once lock`: finds the command, reads its options, opens the client. */
+#include "cli/lock/lock.h"
+#include "base/log.h"
+#include "base/problem.h"
+#include "base/quote.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/nearest.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct lock_command *const commands[] = {&lock_run_command, &lock_acquire_command,
+	&lock_renew_command, &lock_release_command, &lock_status_command, &lock_list_command,
+	&lock_break_command, &lock_init_command};
+enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 6 };
+
+static void print_usage(FILE *stream)
+{
+	fprintf(stream, "Usage: s3once lock COMMAND [OPTIONS] ...\n\n");
+	for (int i = 0; i < COMMANDS; i++)
+		fprintf(stream, "  %-8s %s\n", commands[i]->name, commands[i]->description);
+	fprintf(stream, "\n"
+			"  s3once lock COMMAND --help   the options of a command\n"
+			"\n"
+			"Example: s3once lock run nightly -- backup --all\n");
+}
+
+static struct command command_of(const struct lock_command *which, char name[static 32],
+	struct option_group groups[static GROUPS], struct lock_options *options)
+{
+	size_t n = 0;
+	for (; n < 3 && which->groups[n]; n++)
+		groups[n] = (struct option_group){n ? NULL : "Lock", which->groups[n], options};
+	groups[n++] = (struct option_group){"Table or file", lock_place_options, options};
+	groups[n++] = (struct option_group){"Services", access_options, &options->access};
+	groups[n++] = (struct option_group){"Output", lock_output_options, options};
+	snprintf(name, 32, "lock %s", which->name);
+	return (struct command){
+		.name = name,
+		.operands = which->operands,
+		.about = which->about,
+		.groups = groups,
+		.n_groups = n,
+		.examples = which->examples,
+	};
+}
+
+static int run(const struct lock_command *which, int argc, char **argv)
+{
+	struct lock_options options = {.wait_ms = UINT64_MAX};
+	struct option_group groups[GROUPS];
+	struct problem problem = {0};
+	char name[32];
+	struct command command = command_of(which, name, groups, &options);
+	int n = options_parse(&command, argc, argv, &problem);
+	if (n == -ECANCELED) {
+		options_help(&command, stdout);
+		return S3ONCE_EXIT_OK;
+	}
+	if (n >= 0 && (n < which->least || (which->most >= 0 && n > which->most)))
+		problem_set(&problem, "usage: s3once %s [OPTIONS]%s%s", name,
+			*which->operands ? " " : "", which->operands);
+	if (problem.text[0])
+		return command_fail(name, S3ONCE_EXIT_USAGE, &problem);
+	return which->run(&options, n, argv);
+}
+
+static int unknown_command(const char *given)
+{
+	const char *names[COMMANDS];
+	for (int i = 0; i < COMMANDS; i++)
+		names[i] = commands[i]->name;
+	const char *nearest = nearest_name(given, names, COMMANDS);
+	if (nearest)
+		log_error("unknown %s '%s'; did you mean lock %s?",
+			*given == '-' ? "option" : "command", quote(given).text, nearest);
+	else
+		log_error("unknown %s '%s'; see s3once lock --help",
+			*given == '-' ? "option" : "command", quote(given).text);
+	return S3ONCE_EXIT_USAGE;
+}
+
+int lock_main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_usage(stderr);
+		return S3ONCE_EXIT_USAGE;
+	}
+	for (int i = 0; i < COMMANDS; i++)
+		if (!strcmp(argv[1], commands[i]->name))
+			return run(commands[i], argc - 1, argv + 1);
+	if (!strcmp(argv[1], "child"))
+		return lock_child_main(argc - 1, argv + 1);
+	if (strcmp(argv[1], "--help") && strcmp(argv[1], "-h"))
+		return unknown_command(argv[1]);
+	print_usage(stdout);
+	return S3ONCE_EXIT_OK;
+}
+
+int lock_open(const struct lock_options *options, int manual, struct s3once_locks **ret)
+{
+	const char *place = options->place ? options->place : getenv("S3ONCE_LOCKS");
+	struct s3once_lock_error error;
+	const struct s3once_locks_options client = {
+		.place = place && *place ? place : NULL,
+		.dialect = (enum s3once_lock_dialect)options->dialect,
+		.key_name = options->key_name,
+		.sort_name = options->sort_name,
+		.owner = options->owner,
+		.lease_ms = options->lease_ms,
+		.manual = manual,
+		.release_by = (enum s3once_lock_release_by)options->release_by,
+		.tokens = (enum s3once_lock_tokens)options->tokens,
+		.observations = "",
+		.dynamodb_endpoint_url = options->access.dynamodb_endpoint_url,
+		.region = options->access.region,
+		.profile = options->access.profile,
+		.ca_bundle = options->access.ca_bundle,
+		.request_timeout_ms = options->access.request_timeout_ms,
+	};
+	int r = s3once_locks_open(&client, ret, &error);
+	if (!r && client.dialect == S3ONCE_LOCK_DLM)
+		log_warning(
+			"dlm locks end by the wall clock: a host whose clock is ahead takes them "
+			"early, one whose clock is behind waits too long");
+	return lock_exit(options, r, &error);
+}
+
+struct s3once_lock_request lock_request(const struct lock_options *options, const char *key)
+{
+	return (struct s3once_lock_request){
+		.key = key,
+		.sort_key = options->sort_key,
+		.wait_ms = options->wait_ms,
+		.slots = options->slots,
+	};
+}
+
+static int exit_code(int r)
+{
+	switch (r) {
+	case 0:
+		return S3ONCE_EXIT_OK;
+	case -EINVAL:
+		return S3ONCE_EXIT_USAGE;
+	case -EBUSY:
+	case -EAGAIN:
+		return S3ONCE_EXIT_HELD;
+	case -ESTALE:
+		return S3ONCE_EXIT_FENCED;
+	default:
+		return S3ONCE_EXIT_SETUP;
+	}
+}
+
+static void print_failure(int code, const struct s3once_lock_error *error)
+{
+	json_t *object = json_event("failed");
+	json_object_set_new(object, "exit", json_integer(code));
+	json_set_bytes(object, "text", error->text);
+	json_set_bytes(object, "code", error->code);
+	json_set_bytes(object, "request_id", error->request_id);
+	json_set_bytes(object, "holder", error->holder);
+	lock_print(object);
+}
+
+int lock_exit(const struct lock_options *options, int r, const struct s3once_lock_error *error)
+{
+	const int code = exit_code(r);
+	if (!r)
+		return code;
+	char sentence[PROBLEM_SENTENCE_MAX];
+	snprintf(sentence, sizeof sentence, "%s%s%s%s%s%s", error->text, *error->code ? " (" : "",
+		error->code, *error->code && *error->request_id ? ", request id " : "",
+		*error->code ? error->request_id : "", *error->code ? ")" : "");
+	log_error("lock: %s", sentence);
+	if (options->json && code != S3ONCE_EXIT_USAGE)
+		print_failure(code, error);
+	return code;
+}
+
+void lock_print(json_t *object)
+{
+	char *line = json_line(object);
+	if (line)
+		printf("%s\n", line);
+	fflush(stdout); /* whoever reads it does so while the command runs */
+	free(line);
+}

@@ -1,0 +1,304 @@
+#include "aws/retry.h"
+#include "aws/wait.h"
+#include "base/clock.h"
+#include "dynamodb/dynamodb.h"
+#include "dynamodb/dynamodb_request.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH_KEYS_MAX 100
+/* Rounds in a row in which the server leaves all keys unprocessed, beyond the patience. */
+#define IDLE_ROUNDS_MAX 8
+
+/* RequestItems of n keys. */
+static void add_batch(
+	struct text *body, const struct table *table, const struct item_key *keys, size_t n)
+{
+	text_add_char(body, '{');
+	dynamodb_member(body, table->name);
+	text_add(body, "{\"Keys\":[");
+	for (size_t i = 0; i < n; i++) {
+		text_add(body, i ? "," : "");
+		dynamodb_add_key(body, table, keys[i]);
+	}
+	text_add(body, "]}}");
+}
+
+struct batch {
+	const struct table *table;
+	item_visitor *each;
+	void *arg;
+	char *unprocessed;    /* RequestItems to send next, owned; NULL: all was answered */
+	size_t left;          /* keys not answered yet */
+	unsigned idle_rounds; /* since there were fewer of them */
+	uint64_t answered_ns; /* then */
+};
+
+static enum outcome take_batch(
+	struct batch *batch, const json_t *reply, struct problem *ret_problem)
+{
+	const json_t *items =
+		json_object_get(json_object_get(reply, "Responses"), batch->table->name);
+	const json_t *unprocessed = json_object_get(reply, "UnprocessedKeys");
+	free(batch->unprocessed);
+	batch->unprocessed = NULL;
+	enum outcome outcome = OUTCOME_OK;
+	for (size_t i = 0; i < json_array_size(items) && outcome == OUTCOME_OK; i++)
+		outcome = dynamodb_visit(batch->table, json_array_get(items, i), batch->each,
+			batch->arg, ret_problem);
+	if (outcome != OUTCOME_OK || json_object_size(unprocessed) == 0)
+		return outcome;
+	size_t left = json_array_size(
+		json_object_get(json_object_get(unprocessed, batch->table->name), "Keys"));
+	batch->idle_rounds++;
+	if (left && left < batch->left) {
+		batch->left = left;
+		batch->idle_rounds = 0;
+		batch->answered_ns = clock_boot_ns();
+	}
+	batch->unprocessed = json_dumps(unprocessed, JSON_COMPACT);
+	return batch->unprocessed ? OUTCOME_OK : dynamodb_not_understood(-ENOMEM, ret_problem);
+}
+
+/* Unprocessed keys are asked for again: at once while some are answered (the reply was full), else
+ * as after throttling. */
+static enum outcome wait_for_keys(
+	const struct batch *batch, const struct call_limits *limits, struct problem *ret_problem)
+{
+	const uint64_t patience_ns = limits ? limits->patience_ms * NS_PER_MS : 0;
+	if (batch->idle_rounds == 0)
+		return OUTCOME_OK;
+	if (batch->idle_rounds > IDLE_ROUNDS_MAX &&
+		clock_boot_ns() - batch->answered_ns >= patience_ns) {
+		problem_set(ret_problem, "the table is throttled: it leaves keys unprocessed");
+		return OUTCOME_THROTTLED;
+	}
+	uint64_t ms = retry_backoff_ms(RETRY_THROTTLE, false, batch->idle_rounds - 1, 0);
+	return wait_within(limits, ms, ret_problem);
+}
+
+static enum outcome get_batch(struct dynamodb_conn *conn, struct batch *batch,
+	const struct item_key *keys, size_t n, const struct call_limits *limits,
+	struct problem *ret_problem)
+{
+	enum outcome outcome;
+	batch->left = n;
+	batch->idle_rounds = 0;
+	batch->answered_ns = clock_boot_ns();
+	do {
+		json_t *reply;
+		struct text *body = dynamodb_begin_bare(conn, batch->table->name);
+		dynamodb_member(body, "RequestItems");
+		if (batch->unprocessed)
+			text_add(body, batch->unprocessed);
+		else
+			add_batch(body, batch->table, keys, n);
+		outcome = dynamodb_perform(conn, DYNAMODB_GET_MANY, limits, &reply, ret_problem);
+		if (outcome == OUTCOME_OK)
+			outcome = take_batch(batch, reply, ret_problem);
+		json_decref(reply);
+		if (outcome == OUTCOME_OK && batch->unprocessed)
+			outcome = wait_for_keys(batch, limits, ret_problem);
+	} while (outcome == OUTCOME_OK && batch->unprocessed);
+	free(batch->unprocessed);
+	batch->unprocessed = NULL;
+	return outcome;
+}
+
+enum outcome dynamodb_get_many(struct dynamodb_conn *conn, const struct table *table,
+	const struct item_key *keys, size_t n, const struct call_limits *limits, item_visitor *each,
+	void *arg, struct problem *ret_problem)
+{
+	struct batch batch = {.table = table, .each = each, .arg = arg};
+	struct problem problem = {0};
+	enum outcome outcome = OUTCOME_OK;
+	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i += BATCH_KEYS_MAX) {
+		size_t count = n - i < BATCH_KEYS_MAX ? n - i : BATCH_KEYS_MAX;
+		outcome = get_batch(conn, &batch, keys + i, count, limits, &problem);
+	}
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = problem;
+	return outcome;
+}
+
+static bool given(const char *s)
+{
+	return s && *s; /* no key is empty, and DynamoDB refuses an empty one */
+}
+
+/* DynamoDB allows one condition on the sort key, and BETWEEN includes its lower bound: an item that
+ * is not wanted is then left out when it comes. */
+static const char *sort_key_condition(const struct dynamodb_range *range)
+{
+	if (given(range->from) && range->to)
+		return " AND #s BETWEEN :f AND :t";
+	if (given(range->from))
+		return range->after ? " AND #s > :f" : " AND #s >= :f";
+	return range->to ? " AND #s <= :t" : "";
+}
+
+static bool has_unwanted_first(const struct dynamodb_range *range)
+{
+	return given(range->from) && range->to && range->after;
+}
+
+static void add_string_value(struct text *body, const char *name, const char *value)
+{
+	dynamodb_member(body, name);
+	item_add_value(body, VALUE_STRING, value, strlen(value));
+}
+
+/* start: ExclusiveStartKey as JSON text, or NULL. */
+static void add_query(struct text *body, const struct table *table,
+	const struct dynamodb_range *range, const char *start)
+{
+	const char *sort = sort_key_condition(range);
+	dynamodb_member(body, "KeyConditionExpression");
+	text_addf(body, "\"#p = :p%s\"", sort);
+	dynamodb_member(body, "ExpressionAttributeNames");
+	text_add_char(body, '{');
+	dynamodb_member(body, "#p");
+	json_add_string(body, table->pk_name, strlen(table->pk_name));
+	if (*sort) {
+		dynamodb_member(body, "#s");
+		json_add_string(body, table->sk_name, strlen(table->sk_name));
+	}
+	text_add_char(body, '}');
+	dynamodb_member(body, "ExpressionAttributeValues");
+	text_add_char(body, '{');
+	add_string_value(body, ":p", range->pk);
+	if (given(range->from))
+		add_string_value(body, ":f", range->from);
+	if (range->to)
+		add_string_value(body, ":t", range->to);
+	text_add_char(body, '}');
+	dynamodb_member(body, "ConsistentRead");
+	text_add(body, range->consistent ? "true" : "false");
+	if (range->most) {
+		dynamodb_member(body, "Limit");
+		text_addf(body, "%u", range->most + has_unwanted_first(range));
+	}
+	if (start) {
+		dynamodb_member(body, "ExclusiveStartKey");
+		text_add(body, start);
+	}
+}
+
+struct query {
+	const struct table *table;
+	const struct dynamodb_range *range;
+	item_visitor *each;
+	void *arg;
+	size_t visited;
+	bool is_cut;
+};
+
+static int visit_wanted(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct query *query = arg;
+	const struct dynamodb_range *range = query->range;
+	if (has_unwanted_first(range) && strcmp(sk, range->from) == 0)
+		return 0;
+	if (range->most && query->visited == range->most) {
+		query->is_cut = true; /* one more was asked for, in case the first is not wanted */
+		return 0;
+	}
+	query->visited++;
+	return query->each(query->arg, pk, sk, item);
+}
+
+/* Hands out the items of a reply and drops it; *start is replaced by where the next request begins,
+ * NULL after the last. */
+static enum outcome take_page(const struct query *query, enum outcome outcome, json_t *reply,
+	item_visitor *each, void *arg, char **start, struct problem *ret_problem)
+{
+	free(*start);
+	*start = NULL;
+	const json_t *items = json_object_get(reply, "Items");
+	const json_t *last = json_object_get(reply, "LastEvaluatedKey");
+	for (size_t i = 0; i < json_array_size(items) && outcome == OUTCOME_OK; i++)
+		outcome = dynamodb_visit(
+			query->table, json_array_get(items, i), each, arg, ret_problem);
+	if (outcome == OUTCOME_OK && json_is_object(last)) {
+		*start = json_dumps(last, JSON_COMPACT);
+		if (!*start)
+			outcome = dynamodb_not_understood(-ENOMEM, ret_problem);
+	}
+	json_decref(reply);
+	return outcome;
+}
+
+static enum outcome query_page(struct dynamodb_conn *conn, struct query *query,
+	const struct call_limits *limits, char **start, struct problem *ret_problem)
+{
+	json_t *reply;
+	add_query(dynamodb_begin(conn, query->table->name), query->table, query->range, *start);
+	enum outcome outcome = dynamodb_perform(conn, DYNAMODB_QUERY, limits, &reply, ret_problem);
+	return take_page(query, outcome, reply, visit_wanted, query, start, ret_problem);
+}
+
+/* DynamoDB refuses a range whose ends are the wrong way round. */
+static bool is_empty_range(const struct dynamodb_range *range)
+{
+	if (!range->to)
+		return false;
+	int order = given(range->from) ? strcmp(range->from, range->to) : -1;
+	return !*range->to || order > 0 || (order == 0 && range->after);
+}
+
+enum outcome dynamodb_query(struct dynamodb_conn *conn, const struct table *table,
+	const struct dynamodb_range *range, const struct call_limits *limits, item_visitor *each,
+	void *arg, bool *ret_more, struct problem *ret_problem)
+{
+	if (is_empty_range(range)) {
+		*ret_more = false;
+		return OUTCOME_OK;
+	}
+	struct query query = {.table = table, .range = range, .each = each, .arg = arg};
+	struct problem problem = {0};
+	char *start = NULL;
+	enum outcome outcome;
+	do /* a page may be empty and not the last: the caller could not go on from it */
+		outcome = query_page(conn, &query, limits, &start, &problem);
+	while (outcome == OUTCOME_OK && start && query.visited == 0);
+	if (outcome == OUTCOME_OK)
+		*ret_more = start || query.is_cut;
+	else if (ret_problem)
+		*ret_problem = problem;
+	free(start);
+	return outcome;
+}
+
+/* One request of a scan; *start as of query_page. */
+static enum outcome scan_page(struct dynamodb_conn *conn, struct query *query,
+	const struct call_limits *limits, char **start, struct problem *ret_problem)
+{
+	json_t *reply;
+	struct text *body = dynamodb_begin(conn, query->table->name);
+	dynamodb_member(body, "ConsistentRead");
+	text_add(body, "true");
+	if (*start) {
+		dynamodb_member(body, "ExclusiveStartKey");
+		text_add(body, *start);
+	}
+	enum outcome outcome = dynamodb_perform(conn, DYNAMODB_SCAN, limits, &reply, ret_problem);
+	return take_page(query, outcome, reply, query->each, query->arg, start, ret_problem);
+}
+
+enum outcome dynamodb_scan(struct dynamodb_conn *conn, const struct table *table,
+	const struct call_limits *limits, item_visitor *each, void *arg,
+	struct problem *ret_problem)
+{
+	struct query query = {.table = table, .each = each, .arg = arg};
+	struct problem problem = {0};
+	char *start = NULL;
+	enum outcome outcome;
+	do
+		outcome = scan_page(conn, &query, limits, &start, &problem);
+	while (outcome == OUTCOME_OK && start);
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = problem;
+	free(start);
+	return outcome;
+}

@@ -1,0 +1,238 @@
+#include "dynamodb/dynamodb_request.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+static const char *const kinds[] = {
+	[DYNAMODB_PUT] = "PutItem",
+	[DYNAMODB_UPDATE] = "UpdateItem",
+	[DYNAMODB_DELETE] = "DeleteItem",
+	[DYNAMODB_GET] = "GetItem",
+	[DYNAMODB_GET_MANY] = "BatchGetItem",
+	[DYNAMODB_QUERY] = "Query",
+	[DYNAMODB_SCAN] = "Scan",
+	[DYNAMODB_CREATE_TABLE] = "CreateTable",
+	[DYNAMODB_DESCRIBE_TABLE] = "DescribeTable",
+	[DYNAMODB_ENABLE_TTL] = "UpdateTimeToLive",
+	[DYNAMODB_DESCRIBE_TTL] = "DescribeTimeToLive",
+	NULL,
+};
+
+/* 100 keys of 3 KB, or an item of 400 KB, each byte as \u00XX. */
+#define BODY_MAX_BYTES (4 << 20)
+/* 16 MB of items, the most of any reply, likewise escaped. */
+#define REPLY_MAX_BYTES (96 << 20)
+
+int dynamodb_open(
+	const struct aws_settings *settings, struct http_shared *http, struct dynamodb **ret)
+{
+	struct dynamodb *db = calloc(1, sizeof(*db));
+	if (!db)
+		return -ENOMEM;
+	const struct service_options options = {
+		.settings = settings, .http = http, .is_s3 = false, .kinds = kinds};
+	int error = service_new(&options, &db->service, NULL);
+	if (error < 0) {
+		free(db);
+		return error;
+	}
+	*ret = db;
+	return 0;
+}
+
+void dynamodb_close(struct dynamodb *db)
+{
+	if (!db)
+		return;
+	service_free(db->service);
+	free(db);
+}
+
+struct service *dynamodb_service(struct dynamodb *db)
+{
+	return db->service;
+}
+
+int dynamodb_conn_new(struct dynamodb *db, struct dynamodb_conn **ret)
+{
+	struct dynamodb_conn *conn = calloc(1, sizeof(*conn));
+	if (!conn)
+		return -ENOMEM;
+	conn->body = TEXT(BODY_MAX_BYTES);
+	int error = service_conn_new(db->service, &conn->service);
+	if (error < 0) {
+		free(conn);
+		return error;
+	}
+	*ret = conn;
+	return 0;
+}
+
+void dynamodb_conn_free(struct dynamodb_conn *conn)
+{
+	if (!conn)
+		return;
+	service_conn_free(conn->service);
+	text_clear(&conn->body);
+	free(conn);
+}
+
+void dynamodb_member(struct text *body, const char *name)
+{
+	if (body->len && body->data[body->len - 1] != '{')
+		text_add_char(body, ',');
+	json_add_string(body, name, strlen(name));
+	text_add_char(body, ':');
+}
+
+struct text *dynamodb_begin_bare(struct dynamodb_conn *conn, const char *table)
+{
+	conn->table = table;
+	text_reset(&conn->body);
+	text_add_char(&conn->body, '{');
+	return &conn->body;
+}
+
+struct text *dynamodb_begin(struct dynamodb_conn *conn, const char *table)
+{
+	struct text *body = dynamodb_begin_bare(conn, table);
+	dynamodb_member(body, "TableName");
+	json_add_string(body, table, strlen(table));
+	return body;
+}
+
+void dynamodb_add_key(struct text *body, const struct table *table, struct item_key key)
+{
+	text_add_char(body, '{');
+	dynamodb_member(body, table->pk_name);
+	item_add_value(body, VALUE_STRING, key.pk, strlen(key.pk));
+	if (table->sk_name) {
+		dynamodb_member(body, table->sk_name);
+		item_add_value(body, table->sk_is_number ? VALUE_NUMBER : VALUE_STRING, key.sk,
+			strlen(key.sk));
+	}
+	text_add_char(body, '}');
+}
+
+static bool is_whole(const struct http_reply *reply)
+{
+	const char *header = http_reply_header(reply, "x-amz-crc32");
+	if (!header)
+		return true;
+	uLong sum =
+		crc32(0, (const unsigned char *)text_string(&reply->body), (uInt)reply->body.len);
+	return strtoul(header, NULL, 10) == sum;
+}
+
+static void copy_string(const json_t *object, const char *name, char *ret, size_t size)
+{
+	const char *value = json_string_value(json_object_get(object, name));
+	snprintf(ret, size, "%s", value ? value : "");
+}
+
+/* {"__type":"com.amazonaws.dynamodb.v20120810#CodeException","message":"…"} */
+static int read_error(const struct http_reply *reply, char ret_code[static 64],
+	char ret_message[static 256], char ret_region[static 64])
+{
+	ret_code[0] = ret_message[0] = ret_region[0] = '\0';
+	if (!is_whole(reply))
+		return -EBADMSG;
+	if (reply->status == 200)
+		return text_string(&reply->body)[0] == '{' ? 0 : -EBADMSG;
+	json_t *json = json_loadb(text_string(&reply->body), reply->body.len, JSON_ALLOW_NUL, NULL);
+	char type[256];
+	copy_string(json, "__type", type, sizeof(type));
+	copy_string(json, "message", ret_message, 256);
+	if (!ret_message[0])
+		copy_string(json, "Message", ret_message, 256);
+	json_decref(json);
+	const char *hash = strrchr(type, '#');
+	snprintf(ret_code, 64, "%.63s", hash ? hash + 1 : type);
+	return ret_code[0] != '\0';
+}
+
+enum outcome dynamodb_not_understood(int error, struct problem *ret_problem)
+{
+	if (error == -ENOMEM) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	problem_set(ret_problem, "the server's reply is not what DynamoDB answers to this request");
+	return OUTCOME_LOST;
+}
+
+static bool is_write(enum dynamodb_kind kind)
+{
+	return kind == DYNAMODB_PUT || kind == DYNAMODB_UPDATE || kind == DYNAMODB_DELETE ||
+	       kind == DYNAMODB_CREATE_TABLE || kind == DYNAMODB_ENABLE_TTL;
+}
+
+static enum outcome send(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+	const struct call_limits *limits, struct http_reply *ret_reply, struct problem *ret_problem)
+{
+	char target[64];
+	snprintf(target, sizeof(target), "DynamoDB_20120810.%s", kinds[kind]);
+	const struct call_header headers[] = {
+		{"content-type", "application/x-amz-json-1.0"}, {"x-amz-target", target}};
+	struct call call = {
+		.kind = kind,
+		.subject = conn->table,
+		.method = "POST",
+		.path = "/",
+		.query = "",
+		.headers = headers,
+		.n_headers = 2,
+		.body = {.memory = conn->body.data, .bytes = conn->body.len},
+		.is_write = is_write(kind),
+		.reply_max_bytes = REPLY_MAX_BYTES,
+		.read_error = read_error,
+	};
+	if (limits)
+		call.limits = *limits;
+	return call_perform(conn->service, &call, ret_reply, ret_problem);
+}
+
+enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+	const struct call_limits *limits, json_t **ret_reply, struct problem *ret_problem)
+{
+	*ret_reply = NULL;
+	text_add_char(&conn->body, '}');
+	if (conn->body.error) {
+		problem_set(ret_problem, "the request would be too long, or memory ran out");
+		return OUTCOME_LOCAL;
+	}
+	struct http_reply reply = {0};
+	enum outcome outcome = send(conn, kind, limits, &reply, ret_problem);
+	if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED)
+		*ret_reply =
+			json_loadb(text_string(&reply.body), reply.body.len, JSON_ALLOW_NUL, NULL);
+	http_reply_clear(&reply);
+	if (outcome == OUTCOME_OK && !json_is_object(*ret_reply)) {
+		json_decref(*ret_reply);
+		*ret_reply = NULL;
+		return dynamodb_not_understood(-EBADMSG, ret_problem);
+	}
+	return outcome == OUTCOME_ABSENT ? OUTCOME_SETUP : outcome;
+}
+
+enum outcome dynamodb_visit(const struct table *table, const json_t *json, item_visitor *each,
+	void *arg, struct problem *ret_problem)
+{
+	struct item item = {0};
+	int error = item_from_json(json, &item);
+	const char *pk = item_string(&item, table->pk_name);
+	const struct attribute *range = table->sk_name ? item_find(&item, table->sk_name) : NULL;
+	const enum value_type type = table->sk_is_number ? VALUE_NUMBER : VALUE_STRING;
+	const char *sk = range && range->type == type ? range->value : NULL;
+	if (error == 0 && (!pk || (table->sk_name && !sk)))
+		error = -EBADMSG;
+	enum outcome outcome = OUTCOME_OK;
+	if (error < 0)
+		outcome = dynamodb_not_understood(error, ret_problem);
+	else if (each(arg, pk, sk, &item))
+		outcome = OUTCOME_LOCAL;
+	item_clear(&item);
+	return outcome;
+}

@@ -1,0 +1,113 @@
+#include "dynamodb/item_json.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void json_add_string(struct text *ret, const char *s, size_t n)
+{
+	text_add_char(ret, '"');
+	size_t done = 0;
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)s[i];
+		if (c >= 0x20 && c != '"' && c != '\\')
+			continue;
+		text_add_bytes(ret, s + done, i - done);
+		done = i + 1;
+		if (c >= 0x20)
+			text_addf(ret, "\\%c", c);
+		else
+			text_addf(ret, "\\u%04x", c);
+	}
+	text_add_bytes(ret, s + done, n - done);
+	text_add_char(ret, '"');
+}
+
+static void add_base64(struct text *ret, const char *bytes, size_t n)
+{
+	char *encoded = malloc(4 * ((n + 2) / 3) + 1);
+	if (!encoded) {
+		ret->error = -ENOMEM;
+		return;
+	}
+	base64_encode((const unsigned char *)bytes, n, encoded);
+	json_add_string(ret, encoded, strlen(encoded));
+	free(encoded);
+}
+
+void item_add_value(struct text *ret, enum value_type type, const char *value, size_t n)
+{
+	if (type == VALUE_OTHER) {
+		text_add_bytes(ret, value, n);
+		return;
+	}
+	text_add_bytes(ret, (char[]){'{', '"', (char)type, '"', ':'}, 5);
+	if (type == VALUE_BYTES)
+		add_base64(ret, value, n);
+	else
+		json_add_string(ret, value, n);
+	text_add_char(ret, '}');
+}
+
+void item_add_attribute(struct text *ret, const struct attribute *attribute)
+{
+	json_add_string(ret, attribute->name, strlen(attribute->name));
+	text_add_char(ret, ':');
+	item_add_value(ret, attribute->type, attribute->value, attribute->n);
+}
+
+static int set_bytes(struct item *ret, const char *name, const char *base64)
+{
+	unsigned char *bytes = malloc(3 * (strlen(base64) / 4) + 1);
+	if (!bytes)
+		return -ENOMEM;
+	int n = base64_decode(base64, bytes);
+	int error = n < 0 ? -EBADMSG : item_set(ret, name, VALUE_BYTES, bytes, (size_t)n);
+	free(bytes);
+	return error;
+}
+
+static int set_other(struct item *ret, const char *name, const json_t *value)
+{
+	char *text = json_dumps(value, JSON_COMPACT);
+	if (!text)
+		return -ENOMEM;
+	int error = item_set(ret, name, VALUE_OTHER, text, strlen(text));
+	free(text);
+	return error;
+}
+
+/* value is {"TYPE": …}. */
+static int set_from_json(struct item *ret, const char *name, json_t *value)
+{
+	void *only = json_object_iter(value);
+	if (!only || json_object_size(value) != 1)
+		return -EBADMSG;
+	const char *type = json_object_iter_key(only);
+	const json_t *inner = json_object_iter_value(only);
+	if (strcmp(type, "S") && strcmp(type, "N") && strcmp(type, "B"))
+		return set_other(ret, name, value);
+	if (!json_is_string(inner))
+		return -EBADMSG;
+	if (*type == 'B')
+		return set_bytes(ret, name, json_string_value(inner));
+	return item_set(ret, name, *type == 'S' ? VALUE_STRING : VALUE_NUMBER,
+		json_string_value(inner), json_string_length(inner));
+}
+
+int item_from_json(const json_t *json, struct item *ret)
+{
+	if (!json_is_object(json))
+		return -EBADMSG;
+	struct item item = {0};
+	json_t *object = (json_t *)(uintptr_t)json;
+	for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
+		int error =
+			set_from_json(&item, json_object_iter_key(i), json_object_iter_value(i));
+		if (error < 0) {
+			item_clear(&item);
+			return error;
+		}
+	}
+	*ret = item;
+	return 0;
+}

@@ -1,0 +1,370 @@
+#include "http/http.h"
+#include "base/clock.h"
+#include "http/http_problem.h"
+#include "http/http_reply.h"
+#include "http/http_trust.h"
+#include <curl/curl.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#define REQUEST_HEADERS_MAX 100
+#define EXPECT_MIN_BYTES    (1U << 20)
+
+struct http_shared {
+	CURLSH *share;
+	pthread_mutex_t locks[CURL_LOCK_DATA_LAST];
+	char *ca_bundle; /* or NULL */
+	struct http_trust *trust;
+	uint64_t connect_timeout_ms, stall_timeout_ns;
+	size_t upload_buffer_bytes;
+};
+
+struct http {
+	struct http_shared *shared;
+	CURL *curl;
+	char error_text[CURL_ERROR_SIZE];
+	int socket_error; /* -errno why the last request had no socket, or no file of CAs, or 0 */
+};
+
+/* One http_perform, as curl's callbacks see it. */
+struct exchange {
+	struct http *http;
+	const struct http_request *request;
+	struct http_reply *reply;
+	uint64_t body_at;                /* the next byte to read */
+	uint64_t active_ns;              /* when a byte last went either way */
+	curl_off_t uploaded, downloaded; /* then */
+	bool headers_ended;
+	bool is_sent;   /* once it was, some of its bytes may have left */
+	bool is_resent; /* an earlier connection took the request, perhaps all of it */
+	int error;      /* why a callback ended it, or 0 */
+};
+
+static void init_once(void)
+{
+	signal(SIGPIPE, SIG_IGN); /* NOSIGNAL makes curl leave it to us */
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+int http_global_init(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, init_once);
+	return 0;
+}
+
+static void lock(CURL *curl, curl_lock_data data, curl_lock_access access, void *arg)
+{
+	pthread_mutex_lock(&((struct http_shared *)arg)->locks[data]);
+}
+
+static void unlock(CURL *curl, curl_lock_data data, void *arg)
+{
+	pthread_mutex_unlock(&((struct http_shared *)arg)->locks[data]);
+}
+
+int http_shared_new(const struct http_options *options, struct http_shared **ret)
+{
+	struct http_shared *shared = calloc(1, sizeof *shared);
+	if (!shared)
+		return -ENOMEM;
+	for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++)
+		pthread_mutex_init(&shared->locks[i], NULL);
+	uint64_t stall_ms = options->stall_timeout_ms;
+	shared->connect_timeout_ms =
+		options->connect_timeout_ms ? options->connect_timeout_ms : 10000;
+	shared->stall_timeout_ns = (stall_ms ? stall_ms : 30000) * NS_PER_MS;
+	shared->upload_buffer_bytes =
+		options->upload_buffer_bytes ? options->upload_buffer_bytes : 64U << 10;
+	shared->share = curl_share_init();
+	if (options->ca_bundle)
+		shared->ca_bundle = strdup(options->ca_bundle);
+	if (!shared->share || (options->ca_bundle && !shared->ca_bundle) ||
+		http_trust_new(options->ca_bundle, &shared->trust)) {
+		http_shared_free(shared);
+		return -ENOMEM;
+	}
+	curl_share_setopt(shared->share, CURLSHOPT_LOCKFUNC, lock);
+	curl_share_setopt(shared->share, CURLSHOPT_UNLOCKFUNC, unlock);
+	curl_share_setopt(shared->share, CURLSHOPT_USERDATA, shared);
+	curl_share_setopt(shared->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
+	curl_share_setopt(shared->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+	*ret = shared;
+	return 0;
+}
+
+void http_shared_free(struct http_shared *shared)
+{
+	if (!shared)
+		return;
+	curl_share_cleanup(shared->share);
+	for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++)
+		pthread_mutex_destroy(&shared->locks[i]);
+	http_trust_free(shared->trust);
+	free(shared->ca_bundle);
+	free(shared);
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *arg)
+{
+	struct exchange *exchange = arg;
+	exchange->active_ns = clock_boot_ns();
+	if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) { /* perhaps after 100 Continue */
+		http_reply_drop_headers(exchange->reply);
+		exchange->headers_ended = false;
+	} else if (line[0] == '\r' || line[0] == '\n') {
+		exchange->headers_ended = true;
+	} else {
+		http_reply_add_header(exchange->reply, line, n);
+	}
+	return n;
+}
+
+static size_t on_reply_body(char *bytes, size_t size, size_t n, void *arg)
+{
+	struct exchange *exchange = arg;
+	text_add_bytes(&exchange->reply->body, bytes, n);
+	exchange->error = exchange->reply->body.error;
+	return exchange->error ? 0 : n;
+}
+
+static size_t on_read(char *buf, size_t size, size_t n, void *arg)
+{
+	struct exchange *exchange = arg;
+	const struct http_body *body = &exchange->request->body;
+	uint64_t rest = body->bytes - exchange->body_at;
+	if (!rest)
+		return 0;
+	n = size * n < rest ? size * n : (size_t)rest;
+	long got = body->read(body->arg, buf, n);
+	if (got <= 0 || (size_t)got > n) {
+		exchange->error = exchange->is_resent ? -ECONNRESET : -EIO;
+		return CURL_READFUNC_ABORT;
+	}
+	exchange->body_at += (uint64_t)got;
+	return (size_t)got;
+}
+
+static int on_seek(void *arg, curl_off_t offset, int origin)
+{
+	struct exchange *exchange = arg;
+	const struct http_body *body = &exchange->request->body;
+	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > body->bytes)
+		return CURL_SEEKFUNC_FAIL;
+	exchange->is_resent = true;
+	if (body->rewind(body->arg, (uint64_t)offset)) {
+		exchange->error = -ECONNRESET;
+		return CURL_SEEKFUNC_FAIL;
+	}
+	exchange->body_at = (uint64_t)offset;
+	return CURL_SEEKFUNC_OK;
+}
+
+/* Before each time that the request goes out. */
+static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port)
+{
+	struct exchange *exchange = arg;
+	exchange->is_resent = exchange->is_resent || exchange->is_sent;
+	exchange->is_sent = true;
+	return CURL_PREREQFUNC_OK;
+}
+
+/* Nonzero ends the request. curl calls it at every progress and about once a second. */
+static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, curl_off_t total_up,
+	curl_off_t uploaded)
+{
+	struct exchange *exchange = arg;
+	const struct http_request *request = exchange->request;
+	uint64_t now_ns = clock_boot_ns();
+	if (uploaded != exchange->uploaded || downloaded != exchange->downloaded)
+		exchange->active_ns = now_ns;
+	exchange->uploaded = uploaded;
+	exchange->downloaded = downloaded;
+	if ((request->abandon && request->abandon(request->abandon_arg)) ||
+		(request->deadline_ns && now_ns >= request->deadline_ns))
+		exchange->error = -ECANCELED;
+	else if (now_ns - exchange->active_ns >= exchange->http->shared->stall_timeout_ns)
+		exchange->error = -ETIMEDOUT;
+	return exchange->error != 0;
+}
+
+/* As curl's own, but children do not inherit it, and why there is none is kept. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct http *http = arg;
+	int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	if (fd < 0)
+		http->socket_error = -errno;
+	return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+/* What every request has in common. */
+static void set_up(struct http *http)
+{
+	CURL *curl = http->curl;
+	const struct http_shared *shared = http->shared;
+	curl_easy_setopt(curl, CURLOPT_SHARE, shared->share);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, http->error_text);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, 30L);
+	curl_easy_setopt(curl, CURLOPT_TCP_KEEPINTVL, 15L);
+	/* S3's name has several addresses: not all of our connections to the same one. */
+	curl_easy_setopt(curl, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
+	curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, 5L);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)shared->connect_timeout_ms);
+	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)shared->upload_buffer_bytes);
+	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
+	http_trust_apply(shared->trust, curl, &http->socket_error);
+	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_reply_body);
+	curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_read);
+	curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, on_seek);
+	curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_send);
+}
+
+int http_new(struct http_shared *shared, struct http **ret)
+{
+	struct http *http = calloc(1, sizeof *http);
+	CURL *curl = http ? curl_easy_init() : NULL;
+	if (!curl) {
+		free(http);
+		return -ENOMEM;
+	}
+	*http = (struct http){.shared = shared, .curl = curl};
+	set_up(http);
+	*ret = http;
+	return 0;
+}
+
+void http_free(struct http *http)
+{
+	if (!http)
+		return;
+	curl_easy_cleanup(http->curl);
+	free(http);
+}
+
+/* Chooses how curl sends this body, leaving nothing of the request before. A body in memory goes as
+ * "post fields": header and body in one send. */
+static void set_body(CURL *curl, const char *method, const struct http_body *body)
+{
+	bool has_length = body->bytes || strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0;
+	/* While old post fields are there, curl 7.88 does not rewind an upload before resending it.
+	 */
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, NULL);
+	curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
+	if (strcmp(method, "HEAD") == 0) {
+		curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+	} else if (body->bytes && !body->memory) {
+		curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
+		curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)body->bytes);
+	} else if (has_length) {
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->bytes);
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body->bytes ? body->memory : "");
+	}
+	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+}
+
+/* The header lines as curl's list, without a copy, and without the headers that curl would add of
+ * its own accord. */
+static int list_headers(const struct http_request *request, struct curl_slist *nodes)
+{
+	static const char *const unwanted[] = {"Accept:", "Content-Type:", "Expect:"};
+	size_t n = 0, drop = request->body.bytes >= EXPECT_MIN_BYTES ? 2 : 3;
+	if (request->n_headers > REQUEST_HEADERS_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < drop; i++)
+		nodes[n++].data = (char *)(uintptr_t)unwanted[i];
+	for (size_t i = 0; i < request->n_headers; i++) {
+		const char *line = request->headers[i];
+		/* What is given replaces what is taken away. */
+		size_t same = 0;
+		while (same < drop &&
+			strncasecmp(line, unwanted[same], strlen(unwanted[same])) != 0)
+			same++;
+		nodes[same < drop ? same : n++].data = (char *)(uintptr_t)line;
+	}
+	for (size_t i = 0; i < n; i++)
+		nodes[i].next = i + 1 < n ? &nodes[i + 1] : NULL;
+	return 0;
+}
+
+/* Sends it, with all that differs from the request before; returns curl's verdict. */
+static CURLcode transfer(
+	struct exchange *exchange, long timeout_ms, const struct curl_slist *headers)
+{
+	CURL *curl = exchange->http->curl;
+	const struct http_request *request = exchange->request;
+	curl_easy_setopt(curl, CURLOPT_URL, request->url);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
+	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, request->new_connection ? 1L : 0L);
+	curl_easy_setopt(curl, CURLOPT_NOPROXY, request->no_proxy ? "*" : NULL);
+	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_READDATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_SEEKDATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
+	set_body(curl, request->method, &request->body);
+	exchange->http->error_text[0] = 0;
+	exchange->http->socket_error = 0;
+	return curl_easy_perform(curl);
+}
+
+int http_perform(struct http *http, const struct http_request *request,
+	struct http_reply *ret_reply, struct problem *ret_problem)
+{
+	struct curl_slist headers[REQUEST_HEADERS_MAX + 3];
+	struct exchange exchange = {
+		.http = http, .request = request, .reply = ret_reply, .active_ns = clock_boot_ns()};
+	http_reply_begin(ret_reply, request->reply_max_bytes);
+	int error = list_headers(request, headers);
+	uint64_t now_ns = exchange.active_ns, end_ns = request->deadline_ns;
+	CURLcode code = CURLE_BAD_FUNCTION_ARGUMENT;
+	if (!error && end_ns && now_ns >= end_ns)
+		error = -ECANCELED;
+	if (!error) {
+		/* A little longer: curl's clock (MONOTONIC_RAW) may go faster than ours. */
+		long left_ms = (long)((end_ns - now_ns) / NS_PER_MS);
+		code = transfer(&exchange, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
+		error = exchange.error;
+	}
+	long status = 0, request_bytes = 0, proxy_status = 0;
+	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
+	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
+	ret_reply->status = (int)status;
+	ret_reply->is_resent = exchange.is_resent;
+	if (code == CURLE_OK && !error) {
+		if (exchange.headers_ended && !ret_reply->headers.error)
+			return 0;
+		/* A connection that ends amid the headers is a whole reply to curl. */
+		error = exchange.headers_ended ? -ENOMEM : -ECONNRESET;
+	}
+	struct http_failure failure = {.error = error,
+		.code = code,
+		.url = request->url,
+		.detail = http->error_text,
+		.ca_bundle = http->shared->ca_bundle,
+		.socket_error = http->socket_error,
+		/* A proxy's CONNECT counts among the bytes, too. */
+		.was_sent = exchange.is_sent && request_bytes > 0,
+		.proxy_status = proxy_status,
+		.is_late = end_ns && clock_boot_ns() >= end_ns};
+	return http_explain(&failure, ret_problem);
+}

@@ -1,0 +1,168 @@
+#include "http/http_problem.h"
+#include "base/text.h"
+#include <errno.h>
+#include <string.h>
+
+#define PROXY_WANTS_CREDENTIALS 407
+
+static int error_of(const struct http_failure *failure)
+{
+	if (failure->error)
+		return failure->error;
+	switch (failure->code) {
+	case CURLE_OUT_OF_MEMORY: /* so does curl call a header line of 100 KB */
+		return failure->was_sent ? -EMSGSIZE : -ENOMEM;
+	case CURLE_OPERATION_TIMEDOUT:
+		if (failure->is_late)
+			return -ECANCELED;
+		break;
+	default:
+		break;
+	}
+	/* curl may have sent the request on an old connection, lost that, and failed to open
+	 * another: then it was sent, whatever the last error says. */
+	if (failure->was_sent)
+		return failure->code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNRESET;
+	if (failure->proxy_status == PROXY_WANTS_CREDENTIALS)
+		return -EPROTO;
+	switch (failure->code) {
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_RESOLVE_PROXY:
+		return -ENOENT;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_SSL_CERTPROBLEM:
+	case CURLE_SSL_CIPHER:
+	case CURLE_SSL_ENGINE_NOTFOUND:
+	case CURLE_SSL_ISSUER_ERROR:
+		return -EPROTO;
+	case CURLE_URL_MALFORMAT:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+	case CURLE_BAD_FUNCTION_ARGUMENT:
+		return -EINVAL;
+	default: /* SSL_CONNECT_ERROR too: a server that is about to stop or start does this */
+		return -ECONNREFUSED;
+	}
+}
+
+/* "host:port" of the URL, without user and password. */
+static void add_host(struct text *t, const char *url)
+{
+	const char *host = strstr(url, "://");
+	host = host ? host + 3 : url;
+	size_t n = strcspn(host, "/?#");
+	for (const char *at; (at = memchr(host, '@', n));) {
+		n -= (size_t)(at + 1 - host);
+		host = at + 1;
+	}
+	text_add_escaped(t, host, n);
+}
+
+static void explain_tls(const struct http_failure *failure, const char *host, const char *detail,
+	struct problem *ret_problem)
+{
+	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+	const char *path = failure->ca_bundle ? failure->ca_bundle : curl->cainfo;
+	struct text ca = TEXT(200);
+	if (path)
+		text_add_escaped(&ca, path, strlen(path));
+	if (failure->code == CURLE_SSL_CACERT_BADFILE && !failure->ca_bundle)
+		problem_set(ret_problem,
+			"this host's list of CA certificates %s cannot be used: install "
+			"ca-certificates, or name a file with --ca-bundle or AWS_CA_BUNDLE",
+			text_string(&ca));
+	else if (failure->code == CURLE_SSL_CACERT_BADFILE)
+		problem_set(ret_problem,
+			"the CA bundle %s cannot be used: it must be a readable "
+			"file of certificates in PEM form",
+			text_string(&ca));
+	else if (failure->proxy_status == PROXY_WANTS_CREDENTIALS)
+		problem_set(ret_problem,
+			"the proxy on the way to %s wants a user and a password: name them in its "
+			"address, http://USER:PASSWORD@HOST:PORT, in HTTPS_PROXY",
+			host);
+	else if (failure->code == CURLE_PEER_FAILED_VERIFICATION)
+		problem_set(ret_problem,
+			"the certificate of %s is not trusted%s: if the server is yours, name the "
+			"CA's file with --ca-bundle or AWS_CA_BUNDLE",
+			host, detail);
+	else
+		problem_set(ret_problem,
+			"no TLS connection to %s%s: check that the endpoint speaks https there",
+			host, detail);
+	text_clear(&ca);
+}
+
+static void explain(const struct http_failure *failure, int error, const char *host,
+	const char *detail, struct problem *p)
+{
+	switch (error) {
+	case -ENOENT:
+		problem_set(p,
+			"the name of %s cannot be resolved: check the endpoint, the region and the "
+			"network",
+			host);
+		break;
+	case -ECONNREFUSED:
+		if (failure->code == CURLE_SSL_CONNECT_ERROR) {
+			explain_tls(failure, host, detail, p);
+			break;
+		}
+		if (failure->socket_error == -EMFILE || failure->socket_error == -ENFILE) {
+			problem_set(p,
+				"no file descriptor was left for a connection to %s: raise the "
+				"limit (ulimit -n) or lower --concurrency",
+				host);
+			break;
+		}
+		problem_set(p,
+			"no connection to %s%s: check the endpoint and that the server runs and "
+			"can be reached",
+			host, detail);
+		break;
+	case -EPROTO:
+		explain_tls(failure, host, detail, p);
+		break;
+	case -EINVAL:
+		problem_set(p, "no request can be made to %s%s: check the endpoint", host, detail);
+		break;
+	case -ECANCELED:
+		problem_set(p,
+			failure->is_late ? "%s did not answer in time"
+					 : "the request to %s was given up",
+			host);
+		break;
+	case -ETIMEDOUT:
+		problem_set(p, "the transfer with %s stalled", host);
+		break;
+	case -EMSGSIZE:
+		problem_set(p,
+			"the reply of %s is longer than any reply should be, or there is no memory for it: check the endpoint",
+			host);
+		break;
+	case -EIO:
+		problem_set(p, "the data for %s could not be read", host);
+		break;
+	case -ENOMEM:
+		problem_set(p, "out of memory during a request to %s", host);
+		break;
+	default:
+		problem_set(p, "the connection to %s broke%s", host, detail);
+	}
+}
+
+int http_explain(const struct http_failure *failure, struct problem *ret_problem)
+{
+	int error = error_of(failure);
+	struct text host = TEXT(300), detail = TEXT(600);
+	add_host(&host, failure->url);
+	if (failure->detail[0]) {
+		text_add(&detail, " (");
+		text_add_escaped(&detail, failure->detail, strnlen(failure->detail, 120));
+		text_add(&detail, ")");
+	}
+	explain(failure, error, text_string(&host), text_string(&detail), ret_problem);
+	text_clear(&host);
+	text_clear(&detail);
+	return error;
+}

@@ -1,0 +1,106 @@
+#include "http/http_trust.h"
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct http_trust {
+	char *ca_bundle; /* or NULL */
+	pthread_mutex_t mutex;
+	struct {
+		X509_STORE *store; /* NULL until it was read */
+	} locked;
+};
+
+int http_trust_new(const char *ca_bundle, struct http_trust **ret)
+{
+	struct http_trust *trust = calloc(1, sizeof *trust);
+	if (!trust)
+		return -ENOMEM;
+	pthread_mutex_init(&trust->mutex, NULL);
+	if (ca_bundle && !(trust->ca_bundle = strdup(ca_bundle))) {
+		http_trust_free(trust);
+		return -ENOMEM;
+	}
+	*ret = trust;
+	return 0;
+}
+
+void http_trust_free(struct http_trust *trust)
+{
+	if (!trust)
+		return;
+	X509_STORE_free(trust->locked.store);
+	pthread_mutex_destroy(&trust->mutex);
+	free(trust->ca_bundle);
+	free(trust);
+}
+
+/* The bundle, or what curl was built to trust. */
+static bool fill(X509_STORE *store, const char *ca_bundle)
+{
+	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+	if (ca_bundle)
+		return X509_STORE_load_file(store, ca_bundle);
+	if (!curl->cainfo && !curl->capath)
+		return X509_STORE_set_default_paths(store);
+	return (!curl->cainfo || X509_STORE_load_file(store, curl->cainfo)) &&
+	       (!curl->capath || X509_STORE_load_path(store, curl->capath));
+}
+
+static X509_STORE *load(const char *ca_bundle)
+{
+	ERR_clear_error();
+	X509_STORE *store = X509_STORE_new();
+	if (store && fill(store, ca_bundle)) {
+		/* As curl sets them. */
+		X509_STORE_set_flags(store, X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN);
+		return store;
+	}
+	X509_STORE_free(store);
+	return NULL;
+}
+
+/* Whether the last load failed for want of a file descriptor. */
+static bool no_descriptor(void)
+{
+	unsigned long error = ERR_peek_error();
+	int reason = ERR_GET_REASON(error);
+	return ERR_SYSTEM_ERROR(error) && (reason == EMFILE || reason == ENFILE);
+}
+
+static CURLcode on_context(CURL *curl, void *context, void *arg)
+{
+	struct http_trust *trust = arg;
+	pthread_mutex_lock(&trust->mutex);
+	if (!trust->locked.store)
+		trust->locked.store = load(trust->ca_bundle);
+	X509_STORE *store = trust->locked.store;
+	pthread_mutex_unlock(&trust->mutex);
+	if (!store) {
+		bool is_full = no_descriptor();
+		int *error = NULL;
+		curl_easy_getinfo(curl, CURLINFO_PRIVATE, (char **)&error);
+		if (is_full)
+			*error = -EMFILE;
+		ERR_clear_error();
+		return is_full ? CURLE_COULDNT_CONNECT : CURLE_SSL_CACERT_BADFILE;
+	}
+	SSL_CTX_set1_cert_store(context, store);
+	return CURLE_OK;
+}
+
+void http_trust_apply(struct http_trust *trust, CURL *curl, int *error)
+{
+	curl_easy_setopt(curl, CURLOPT_PRIVATE, error);
+	if (curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, on_context) == CURLE_OK) {
+		curl_easy_setopt(curl, CURLOPT_SSL_CTX_DATA, trust);
+		curl_easy_setopt(curl, CURLOPT_CAINFO, NULL);
+		curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+	} else if (trust->ca_bundle) { /* a curl on another TLS library */
+		curl_easy_setopt(curl, CURLOPT_CAINFO, trust->ca_bundle);
+	}
+}

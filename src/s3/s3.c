@@ -1,0 +1,228 @@
+#include "s3/s3.h"
+#include "s3/s3_meta.h"
+#include "s3/s3_reply.h"
+#include "s3/s3_request.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kinds[] = {
+	[S3_PUT_OBJECT] = "PutObject",
+	[S3_HEAD_OBJECT] = "HeadObject",
+	[S3_CREATE_UPLOAD] = "CreateMultipartUpload",
+	[S3_UPLOAD_PART] = "UploadPart",
+	[S3_LIST_PARTS] = "ListParts",
+	[S3_COMPLETE_UPLOAD] = "CompleteMultipartUpload",
+	[S3_ABORT_UPLOAD] = "AbortMultipartUpload",
+	[S3_LIST_UPLOADS] = "ListMultipartUploads",
+	[S3_HEAD_BUCKET] = "HeadBucket",
+	[S3_DELETE_OBJECT] = "DeleteObject",
+	[S3_GET_LIFECYCLE] = "GetBucketLifecycleConfiguration",
+	NULL,
+};
+
+static bool has_md5(void)
+{
+	struct digest digest;
+	bool has = digest_init(&digest, DIGEST_MD5) == 0;
+	if (has)
+		digest_clear(&digest);
+	return has;
+}
+
+int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
+	struct s3 **ret, struct problem *ret_problem)
+{
+	struct s3 *s3 = calloc(1, sizeof(*s3));
+	if (!s3 || !(s3->bucket = strdup(bucket))) {
+		problem_set(ret_problem, "out of memory");
+		free(s3);
+		return -ENOMEM;
+	}
+	const struct service_options options = {.settings = settings,
+		.http = http,
+		.is_s3 = true,
+		.bucket = s3->bucket,
+		.kinds = kinds};
+	int error = service_new(&options, &s3->service, ret_problem);
+	if (error < 0) {
+		s3_close(s3);
+		return error;
+	}
+	s3->has_md5 = has_md5();
+	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
+	s3->signs_payload = settings->signs_payload;
+	s3->checksum = settings->checksum;
+	s3->is_aws = settings->s3_is_aws;
+	for (int i = 0; s3->is_aws && i < S3_ABILITIES; i++)
+		if (i != S3_ECHOES_CHECKSUM || checksum_kinds[s3->checksum].header)
+			s3_learn(s3, (enum s3_ability)i, true);
+	*ret = s3;
+	return 0;
+}
+
+void s3_close(struct s3 *s3)
+{
+	if (!s3)
+		return;
+	service_free(s3->service);
+	free(s3->bucket);
+	free(s3);
+}
+
+struct service *s3_service(struct s3 *s3)
+{
+	return s3->service;
+}
+
+void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays)
+{
+	s3->expected_owner = expected_owner;
+	s3->requester_pays = requester_pays;
+}
+
+enum s3_known s3_knows(const struct s3 *s3, enum s3_ability ability)
+{
+	return (enum s3_known)atomic_load_explicit(&s3->known[ability], memory_order_relaxed);
+}
+
+void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes)
+{
+	atomic_store_explicit(&s3->known[ability], yes ? S3_YES : S3_NO, memory_order_relaxed);
+}
+
+enum checksum s3_checksum(const struct s3 *s3)
+{
+	return s3->checksum;
+}
+
+unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum)
+{
+	unsigned kinds_wanted = DIGEST_OF(checksum);
+	if (!s3->is_tls || s3->signs_payload)
+		kinds_wanted |= DIGEST_SHA256;
+	if (s3->has_md5 && s3_knows(s3, S3_ECHOES_CHECKSUM) != S3_YES)
+		kinds_wanted |= DIGEST_MD5;
+	return kinds_wanted;
+}
+
+/* A path is at most thrice the longest key and bucket; Complete's list of 10,000 parts is the
+ * longest body. */
+#define PATH_MAX_BYTES  (8 << 10)
+#define QUERY_MAX_BYTES (16 << 10)
+#define BODY_MAX_BYTES  (4 << 20)
+
+int s3_conn_new(struct s3 *s3, struct s3_conn **ret)
+{
+	struct s3_conn *conn = calloc(1, sizeof(*conn));
+	if (!conn)
+		return -ENOMEM;
+	conn->s3 = s3;
+	conn->path = TEXT(PATH_MAX_BYTES);
+	conn->query = TEXT(QUERY_MAX_BYTES);
+	conn->body = TEXT(BODY_MAX_BYTES);
+	int error = service_conn_new(s3->service, &conn->service);
+	if (error < 0) {
+		free(conn);
+		return error;
+	}
+	*ret = conn;
+	return 0;
+}
+
+void s3_conn_free(struct s3_conn *conn)
+{
+	if (!conn)
+		return;
+	service_conn_free(conn->service);
+	text_clear(&conn->path);
+	text_clear(&conn->query);
+	text_clear(&conn->body);
+	free(conn);
+}
+
+static void read_sums(const struct http_reply *reply, struct s3_object *ret)
+{
+	const char *etag = http_reply_header(reply, "etag");
+	s3_strip_etag(etag ? etag : "", ret->etag);
+	s3_read_sum(reply, &ret->sum);
+	ret->etag_is_opaque = s3_reply_etag_is_opaque(reply);
+}
+
+enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret,
+	struct problem *ret_problem)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	s3_request_begin(&request, conn, S3_PUT_OBJECT, "PUT", put->target.key, &put->limits);
+	s3_request_body(&request, put->body, put->sums, put->checksum);
+	s3_request_condition(&request, &put->condition);
+	s3_request_meta(&request, &put->meta);
+	s3_request_target(&request, &put->target);
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	s3_learn_condition(conn->s3, S3_PUT_CONDITION, &put->condition, outcome, reply.status);
+	if (outcome == OUTCOME_OK) {
+		*ret = (struct s3_object){.size = put->body->bytes};
+		read_sums(&reply, ret);
+		if (request.checksum[0])
+			s3_learn(conn->s3, S3_ECHOES_CHECKSUM,
+				ret->sum.text[0] && ret->sum.kind == put->checksum);
+	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+static uint64_t header_number(const struct http_reply *reply, const char *name, bool *ret_found)
+{
+	const char *value = http_reply_header(reply, name);
+	char *end = NULL;
+	errno = 0;
+	unsigned long long number = value ? strtoull(value, &end, 10) : 0;
+	*ret_found = value && *value >= '0' && *value <= '9' && !*end && !errno;
+	return *ret_found ? number : 0;
+}
+
+static void read_meta(const struct http_reply *reply, struct s3_meta *ret)
+{
+	bool found;
+	const char *mtime = http_reply_header(reply, "x-amz-meta-mtime");
+	ret->mtime_ns = mtime ? s3_parse_mtime(mtime) : 0;
+	s3_copy_header(reply, "x-amz-meta-s3once-table", ret->table, sizeof(ret->table));
+	s3_copy_header(reply, "x-amz-meta-s3once-claim", ret->claim, sizeof(ret->claim));
+	ret->part_bytes = header_number(reply, "x-amz-meta-s3once-part", &found);
+}
+
+enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
+	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
+	s3_request_header(&request, "x-amz-checksum-mode", "ENABLED");
+	s3_request_target(&request, target);
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		bool found;
+		struct s3_object object = {.size = header_number(&reply, "content-length", &found)};
+		read_sums(&reply, &object);
+		read_meta(&reply, &object.meta);
+		if (found && object.etag[0])
+			*ret = object;
+		else
+			outcome = s3_not_understood(-EBADMSG, ret_problem);
+	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+enum outcome s3_head_bucket(
+	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	s3_request_begin(&request, conn, S3_HEAD_BUCKET, "HEAD", NULL, limits);
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	http_reply_clear(&reply);
+	return outcome;
+}

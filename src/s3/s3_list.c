@@ -1,0 +1,159 @@
+#include "s3/s3_reply.h"
+#include "s3/s3_request.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A page of 1,000 rows with keys of 1,024 bytes, each byte as %XX. */
+#define LIST_REPLY_MAX_BYTES (8 << 20)
+
+/* Keeps a visitor's own end apart from a reply that is not understood. */
+struct part_visit {
+	int (*each)(void *arg, const struct s3_part *part);
+	void *arg;
+	bool ended;
+};
+
+static int visit_part(void *arg, const struct s3_part *part)
+{
+	struct part_visit *visit = arg;
+	visit->ended = visit->each(visit->arg, part) != 0;
+	return visit->ended ? -ECANCELED : 0;
+}
+
+/* One page; *marker moves on, 0 after the last. */
+static enum outcome list_parts_page(struct s3_request *request, struct part_visit *visit,
+	unsigned *marker, struct problem *ret_problem)
+{
+	struct http_reply reply = {0};
+	enum outcome outcome =
+		s3_outcome_of_upload(s3_request_perform(request, &reply, ret_problem));
+	if (outcome == OUTCOME_OK) {
+		unsigned next;
+		int error = s3_reply_parts(
+			text_string(&reply.body), reply.body.len, visit_part, visit, &next);
+		if (visit->ended)
+			outcome = OUTCOME_LOCAL;
+		else if (error < 0 || (next && next <= *marker))
+			outcome = s3_not_understood(error, ret_problem);
+		else
+			*marker = next;
+	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+enum outcome s3_list_parts(struct s3_conn *conn, const struct s3_target *target,
+	const char *upload_id, const struct call_limits *limits,
+	int (*each)(void *arg, const struct s3_part *part), void *arg, struct problem *ret_problem)
+{
+	struct part_visit visit = {.each = each, .arg = arg};
+	enum outcome outcome;
+	unsigned marker = 0;
+	do {
+		struct s3_request request;
+		char number[16];
+		snprintf(number, sizeof(number), "%u", marker);
+		s3_request_begin(&request, conn, S3_LIST_PARTS, "GET", target->key, limits);
+		if (marker)
+			s3_request_query(&request, "part-number-marker", number);
+		s3_request_query(&request, "uploadId", upload_id);
+		s3_request_target(&request, target);
+		request.call.read_error = s3_reply_error_or_xml;
+		request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
+		outcome = list_parts_page(&request, &visit, &marker, ret_problem);
+	} while (outcome == OUTCOME_OK && marker);
+	return outcome;
+}
+
+/* Where a page begins: after this upload; key NULL at the first. */
+struct place {
+	char *key, *id; /* owned */
+};
+
+static void place_clear(struct place *place)
+{
+	free(place->key);
+	free(place->id);
+	*place = (struct place){0};
+}
+
+static bool is_same_place(const struct place *a, const struct place *b)
+{
+	return a->key && b->key && strcmp(a->key, b->key) == 0 && strcmp(a->id, b->id) == 0;
+}
+
+struct upload_visit {
+	int (*each)(void *arg, const struct s3_upload *upload);
+	void *arg;
+	bool ended;
+	struct place last;
+};
+
+static int visit_upload(void *arg, const struct s3_upload *upload)
+{
+	struct upload_visit *visit = arg;
+	place_clear(&visit->last);
+	visit->last = (struct place){strdup(upload->key), strdup(upload->upload_id)};
+	if (!visit->last.key || !visit->last.id)
+		return -ENOMEM;
+	visit->ended = visit->each(visit->arg, upload) != 0;
+	return visit->ended ? -ECANCELED : 0;
+}
+
+static enum outcome list_uploads_page(struct s3_request *request, struct upload_visit *visit,
+	bool *ret_more, struct problem *ret_problem)
+{
+	struct http_reply reply = {0};
+	enum outcome outcome = s3_request_perform(request, &reply, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		int error = s3_reply_uploads(
+			text_string(&reply.body), reply.body.len, visit_upload, visit, ret_more);
+		if (visit->ended)
+			outcome = OUTCOME_LOCAL;
+		else if (error < 0)
+			outcome = s3_not_understood(error, ret_problem);
+	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+/* Elsewhere than at AWS encoding-type is not asked for: Ceph encodes without saying so. */
+static void begin_list_uploads(struct s3_request *request, struct s3_conn *conn, const char *prefix,
+	const struct call_limits *limits, const struct place *after)
+{
+	s3_request_begin(request, conn, S3_LIST_UPLOADS, "GET", NULL, limits);
+	if (conn->s3->is_aws)
+		s3_request_query(request, "encoding-type", "url");
+	if (after->key)
+		s3_request_query(request, "key-marker", after->key);
+	if (prefix && *prefix)
+		s3_request_query(request, "prefix", prefix);
+	if (after->key)
+		s3_request_query(request, "upload-id-marker", after->id);
+	s3_request_query(request, "uploads", "");
+	request->call.read_error = s3_reply_error_or_xml;
+	request->call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
+}
+
+enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
+	const struct call_limits *limits, int (*each)(void *arg, const struct s3_upload *upload),
+	void *arg, struct problem *ret_problem)
+{
+	struct upload_visit visit = {.each = each, .arg = arg};
+	enum outcome outcome;
+	bool more = false;
+	do {
+		struct s3_request request;
+		struct place after = visit.last;
+		visit.last = (struct place){0};
+		begin_list_uploads(&request, conn, prefix, limits, &after);
+		outcome = list_uploads_page(&request, &visit, &more, ret_problem);
+		if (outcome == OUTCOME_OK && more && is_same_place(&after, &visit.last))
+			outcome = s3_not_understood(-EBADMSG, ret_problem);
+		place_clear(&after);
+	} while (outcome == OUTCOME_OK && more);
+	place_clear(&visit.last);
+	return outcome;
+}

@@ -1,0 +1,38 @@
+#include "s3/s3_meta.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS 1000000000
+
+void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS])
+{
+	uint64_t ns = mtime_ns < 0 ? 0 - (uint64_t)mtime_ns : (uint64_t)mtime_ns;
+	int n = snprintf(ret, S3_MTIME_CHARS, "%s%" PRIu64 ".%09" PRIu64, mtime_ns < 0 ? "-" : "",
+		ns / NS, ns % NS);
+	while (ret[n - 1] == '0')
+		n--;
+	if (ret[n - 1] == '.')
+		n--;
+	ret[n] = '\0';
+}
+
+int64_t s3_parse_mtime(const char *s)
+{
+	int sign = *s == '-' ? -1 : 1;
+	s += sign < 0;
+	size_t whole = strspn(s, "0123456789");
+	if (whole == 0 || whole > 10 || (s[whole] && s[whole] != '.'))
+		return 0;
+	int64_t ns = (int64_t)strtoull(s, NULL, 10);
+	if (ns >= INT64_MAX / NS)
+		return 0;
+	const char *fraction = s[whole] ? s + whole + 1 : "";
+	for (int i = 0; i < 9; i++) {
+		if (*fraction && (*fraction < '0' || *fraction > '9'))
+			return 0;
+		ns = ns * 10 + (*fraction ? *fraction++ - '0' : 0);
+	}
+	return sign * ns;
+}

@@ -1,0 +1,150 @@
+#include "s3/s3_reply.h"
+#include "s3/s3_request.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *create,
+	char **ret_upload_id, struct problem *ret_problem)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	s3_request_begin(
+		&request, conn, S3_CREATE_UPLOAD, "POST", create->target.key, &create->limits);
+	s3_request_query(&request, "uploads", "");
+	if (checksum_kinds[create->checksum].s3_name)
+		s3_request_header(&request, "x-amz-checksum-algorithm",
+			checksum_kinds[create->checksum].s3_name);
+	s3_request_checksum_type(&request, create->checksum);
+	s3_request_meta(&request, &create->meta);
+	s3_request_target(&request, &create->target);
+	request.call.read_error = s3_reply_error_or_xml;
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		int error =
+			s3_reply_create(text_string(&reply.body), reply.body.len, ret_upload_id);
+		if (error < 0)
+			outcome = s3_not_understood(error, ret_problem);
+	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
+	struct s3_part *ret, struct problem *ret_problem)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	char number[16];
+	snprintf(number, sizeof(number), "%u", put->part_number);
+	s3_request_begin(&request, conn, S3_UPLOAD_PART, "PUT", put->target.key, &put->limits);
+	s3_request_query(&request, "partNumber", number);
+	s3_request_query(&request, "uploadId", put->upload_id);
+	s3_request_body(&request, put->body, put->sums, put->checksum);
+	s3_request_target(&request, &put->target);
+	enum outcome outcome =
+		s3_outcome_of_upload(s3_request_perform(&request, &reply, ret_problem));
+	if (outcome == OUTCOME_OK) {
+		const char *etag = http_reply_header(&reply, "etag");
+		*ret = (struct s3_part){.part_number = put->part_number, .size = put->body->bytes};
+		s3_strip_etag(etag ? etag : "", ret->etag);
+		ret->etag_is_opaque = s3_reply_etag_is_opaque(&reply);
+		s3_read_sum(&reply, &ret->sum);
+		/* So that a run of large files alone is spared MD5 as well. */
+		if (request.checksum[0] && s3_knows(conn->s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
+			s3_learn(conn->s3, S3_ECHOES_CHECKSUM,
+				ret->sum.text[0] && ret->sum.kind == put->checksum);
+	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+static void add_xml_text(struct text *ret, const char *s)
+{
+	for (; *s; s++)
+		if (*s == '&')
+			text_add(ret, "&amp;");
+		else if (*s == '<')
+			text_add(ret, "&lt;");
+		else if (*s == '>')
+			text_add(ret, "&gt;");
+		else
+			text_add_char(ret, *s);
+}
+
+static void add_part_list(struct text *ret, const struct s3_complete *complete)
+{
+	text_add(ret, "<CompleteMultipartUpload "
+		      "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
+	for (size_t i = 0; i < complete->n_parts; i++) {
+		const struct s3_part *part = &complete->parts[i];
+		const char *element = checksum_kinds[complete->checksum].element;
+		text_add(ret, "<Part><ETag>\"");
+		add_xml_text(ret, part->etag);
+		text_add(ret, "\"</ETag>");
+		if (element && part->sum.text[0] && part->sum.kind == complete->checksum) {
+			text_addf(ret, "<%s>", element);
+			add_xml_text(ret, part->sum.text);
+			text_addf(ret, "</%s>", element);
+		}
+		text_addf(ret, "<PartNumber>%u</PartNumber></Part>", part->part_number);
+	}
+	text_add(ret, "</CompleteMultipartUpload>");
+}
+
+static void begin_complete(
+	struct s3_request *request, struct s3_conn *conn, const struct s3_complete *complete)
+{
+	s3_request_begin(
+		request, conn, S3_COMPLETE_UPLOAD, "POST", complete->target.key, &complete->limits);
+	s3_request_query(request, "uploadId", complete->upload_id);
+	add_part_list(&conn->body, complete);
+	request->call.body =
+		(struct http_body){.bytes = conn->body.len, .memory = text_string(&conn->body)};
+	request->call.payload_hash = NULL;
+	request->call.read_error = s3_reply_error_or_xml;
+	s3_request_header(request, "content-type", "application/xml");
+	s3_request_condition(request, &complete->condition);
+	s3_request_target(request, &complete->target);
+	if (checksum_kinds[complete->checksum].combines)
+		s3_request_checksum(request, complete->whole, complete->checksum);
+	s3_request_checksum_type(request, complete->checksum);
+	snprintf(request->size, sizeof(request->size), "%" PRIu64, complete->whole->bytes);
+	s3_request_header(request, "x-amz-mp-object-size", request->size);
+}
+
+enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *complete,
+	struct s3_object *ret, struct problem *ret_problem)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	begin_complete(&request, conn, complete);
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	if (!complete->condition.if_match) /* else it may be the object that is not there */
+		outcome = s3_outcome_of_upload(outcome);
+	s3_learn_condition(
+		conn->s3, S3_COMPLETE_CONDITION, &complete->condition, outcome, reply.status);
+	if (outcome == OUTCOME_OK) {
+		struct s3_object object = {.size = complete->whole->bytes,
+			.etag_is_opaque = s3_reply_etag_is_opaque(&reply)};
+		int error = s3_reply_complete(text_string(&reply.body), reply.body.len, &object);
+		if (error < 0)
+			outcome = s3_not_understood(error, ret_problem);
+		else
+			*ret = object;
+	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *upload_id,
+	const struct call_limits *limits, struct problem *ret_problem)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	s3_request_begin(&request, conn, S3_ABORT_UPLOAD, "DELETE", key, limits);
+	s3_request_query(&request, "uploadId", upload_id);
+	enum outcome outcome =
+		s3_outcome_of_upload(s3_request_perform(&request, &reply, ret_problem));
+	http_reply_clear(&reply);
+	return outcome;
+}

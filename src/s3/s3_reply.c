@@ -1,0 +1,311 @@
+#include "s3/s3_reply.h"
+#include "aws/xml_document.h"
+#include "base/clock.h"
+#include <errno.h>
+#include <libxml/parser.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_element(const xmlNode *node, const char *name)
+{
+	return node->type == XML_ELEMENT_NODE && strcmp((const char *)node->name, name) == 0;
+}
+
+/* The first child element of this name, or NULL. */
+static const xmlNode *child(const xmlNode *parent, const char *name)
+{
+	for (const xmlNode *node = parent->children; node; node = node->next)
+		if (is_element(node, name))
+			return node;
+	return NULL;
+}
+
+/* The text of a child element, "" if there is none. Borrowed from the document. */
+static const char *child_text(const xmlNode *parent, const char *name)
+{
+	const xmlNode *found = child(parent, name);
+	const xmlNode *text = found ? found->children : NULL;
+	return text && text->type == XML_TEXT_NODE && !text->next ? (const char *)text->content
+								  : "";
+}
+
+static int child_number(const xmlNode *parent, const char *name, uint64_t most, uint64_t *ret)
+{
+	const char *text = child_text(parent, name);
+	char *end;
+	errno = 0;
+	unsigned long long value = strtoull(text, &end, 10);
+	if (errno || *end || *text < '0' || *text > '9' || value > most)
+		return -EBADMSG;
+	*ret = value;
+	return 0;
+}
+
+/* Empty if it does not fit: half a value would be a wrong one. */
+static void set_text(char *ret, size_t size, const char *text)
+{
+	if (snprintf(ret, size, "%s", text) >= (int)size)
+		ret[0] = '\0';
+}
+
+void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1])
+{
+	if (strncmp(etag, "W/", 2) == 0)
+		etag += 2;
+	size_t n = strlen(etag);
+	if (n >= 2 && etag[0] == '"' && etag[n - 1] == '"') {
+		etag++;
+		n -= 2;
+	}
+	n = n > S3_ETAG_MAX ? 0 : n;
+	memcpy(ret, etag, n);
+	ret[n] = '\0';
+}
+
+static void set_region(char ret_region[static 64], const char *region)
+{
+	if (region && !region[strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-")])
+		set_text(ret_region, 64, region);
+}
+
+static int read_error(const struct http_reply *reply, bool xml_expected, char ret_code[static 64],
+	char ret_message[static 256], char ret_region[static 64])
+{
+	ret_code[0] = ret_message[0] = ret_region[0] = '\0';
+	set_region(ret_region, http_reply_header(reply, "x-amz-bucket-region"));
+	bool must = xml_expected && reply->status >= 200 && reply->status < 300;
+	xmlDoc *document;
+	int error = xml_document_read(text_string(&reply->body), reply->body.len, &document);
+	if (error < 0)
+		return must || error == -ENOMEM ? error : 0;
+	const xmlNode *root = xmlDocGetRootElement(document);
+	bool is_error = is_element(root, "Error");
+	if (is_error) {
+		set_text(ret_code, 64, child_text(root, "Code"));
+		snprintf(ret_message, 256, "%s", child_text(root, "Message"));
+		if (!ret_region[0])
+			set_region(ret_region, child_text(root, "Region"));
+	}
+	xmlFreeDoc(document);
+	return is_error;
+}
+
+int s3_reply_error(const struct http_reply *reply, char ret_code[static 64],
+	char ret_message[static 256], char ret_region[static 64])
+{
+	return read_error(reply, false, ret_code, ret_message, ret_region);
+}
+
+int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 64],
+	char ret_message[static 256], char ret_region[static 64])
+{
+	return read_error(reply, true, ret_code, ret_message, ret_region);
+}
+
+/* The document and its root, which must be of this name. */
+static int read_root(
+	const char *xml, size_t n, const char *name, xmlDoc **ret_document, const xmlNode **ret)
+{
+	xmlDoc *document;
+	int error = xml_document_read(xml, n, &document);
+	if (error < 0)
+		return error;
+	const xmlNode *root = xmlDocGetRootElement(document);
+	if (!is_element(root, name)) {
+		xmlFreeDoc(document);
+		return -EBADMSG;
+	}
+	*ret_document = document;
+	*ret = root;
+	return 0;
+}
+
+int s3_reply_create(const char *xml, size_t n, char **ret_upload_id)
+{
+	xmlDoc *document;
+	const xmlNode *root;
+	int error = read_root(xml, n, "InitiateMultipartUploadResult", &document, &root);
+	if (error < 0)
+		return error;
+	const char *id = child_text(root, "UploadId");
+	char *copy = *id ? strdup(id) : NULL;
+	error = copy ? 0 : *id ? -ENOMEM : -EBADMSG;
+	if (copy)
+		*ret_upload_id = copy;
+	xmlFreeDoc(document);
+	return error;
+}
+
+static void read_sum(const xmlNode *parent, struct s3_sum *ret)
+{
+	*ret = (struct s3_sum){0};
+	for (unsigned kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
+		ret->kind = (enum checksum)kind;
+		if (checksum_kinds[kind].element)
+			set_text(ret->text, sizeof(ret->text),
+				child_text(parent, checksum_kinds[kind].element));
+	}
+}
+
+int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret)
+{
+	xmlDoc *document;
+	const xmlNode *root;
+	int error = read_root(xml, n, "CompleteMultipartUploadResult", &document, &root);
+	if (error < 0)
+		return error;
+	s3_strip_etag(child_text(root, "ETag"), ret->etag);
+	read_sum(root, &ret->sum);
+	xmlFreeDoc(document);
+	return 0;
+}
+
+static int read_part(const xmlNode *node, struct s3_part *ret)
+{
+	struct s3_part part = {0};
+	uint64_t number;
+	if (child_number(node, "PartNumber", 10000, &number) < 0 || number == 0 ||
+		child_number(node, "Size", UINT64_MAX, &part.size) < 0)
+		return -EBADMSG;
+	part.part_number = (unsigned)number;
+	s3_strip_etag(child_text(node, "ETag"), part.etag);
+	read_sum(node, &part.sum);
+	*ret = part;
+	return 0;
+}
+
+static bool is_truncated(const xmlNode *root)
+{
+	return strcmp(child_text(root, "IsTruncated"), "true") == 0;
+}
+
+int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struct s3_part *part),
+	void *arg, unsigned *ret_next)
+{
+	xmlDoc *document;
+	const xmlNode *root;
+	int error = read_root(xml, n, "ListPartsResult", &document, &root);
+	if (error < 0)
+		return error;
+	struct s3_part part;
+	for (const xmlNode *node = root->children; node && !error; node = node->next) {
+		if (!is_element(node, "Part"))
+			continue;
+		error = read_part(node, &part);
+		if (!error)
+			error = each(arg, &part);
+	}
+	uint64_t next = 0;
+	if (!error && is_truncated(root))
+		error = child_number(root, "NextPartNumberMarker", 10000, &next);
+	if (!error)
+		*ret_next = (unsigned)next;
+	xmlFreeDoc(document);
+	return error;
+}
+
+static int hex_value(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+/* A copy with encoding-type=url undone ('+' is a space there); NULL if out of memory. */
+static char *decoded(const char *s, bool is_encoded)
+{
+	char *copy = strdup(s), *to = copy;
+	if (!copy || !is_encoded)
+		return copy;
+	for (const char *from = copy; *from; from++) {
+		int high = *from == '%' ? hex_value(from[1]) : -1;
+		int low = high >= 0 ? hex_value(from[2]) : -1;
+		if (low >= 0 && high + low > 0) {
+			*to++ = (char)(high * 16 + low);
+			from += 2;
+		} else {
+			*to++ = *from == '+' ? ' ' : *from;
+		}
+	}
+	*to = '\0';
+	return copy;
+}
+
+static int visit_upload(const xmlNode *node, bool is_encoded,
+	int (*each)(void *arg, const struct s3_upload *upload), void *arg)
+{
+	const char *id = child_text(node, "UploadId");
+	int64_t initiated_s = clock_parse_iso(child_text(node, "Initiated"));
+	if (!*id || !child(node, "Key") || initiated_s < 0)
+		return -EBADMSG;
+	char *key = decoded(child_text(node, "Key"), is_encoded);
+	if (!key)
+		return -ENOMEM;
+	int error = each(
+		arg, &(struct s3_upload){.key = key, .upload_id = id, .initiated_s = initiated_s});
+	free(key);
+	return error;
+}
+
+int s3_reply_uploads(const char *xml, size_t n,
+	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more)
+{
+	xmlDoc *document;
+	const xmlNode *root;
+	int error = read_root(xml, n, "ListMultipartUploadsResult", &document, &root);
+	if (error < 0)
+		return error;
+	bool is_encoded = strcmp(child_text(root, "EncodingType"), "url") == 0;
+	size_t count = 0;
+	for (const xmlNode *node = root->children; node && !error; node = node->next) {
+		if (!is_element(node, "Upload"))
+			continue;
+		error = visit_upload(node, is_encoded, each, arg);
+		count++;
+	}
+	if (!error && is_truncated(root) && count == 0)
+		error = -EBADMSG;
+	if (!error)
+		*ret_more = is_truncated(root);
+	xmlFreeDoc(document);
+	return error;
+}
+
+/* A rule for tagged objects or sizes is none for uploads; its prefix is its own, or its filter's.
+ */
+static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
+{
+	const xmlNode *filter = child(rule, "Filter"), *abort = NULL;
+	const char *begins = child_text(filter ? filter : rule, "Prefix");
+	uint64_t days = 0;
+	bool is_all = !filter || !filter->children || child(filter, "Prefix");
+	abort = child(rule, "AbortIncompleteMultipartUpload");
+	if (!abort || !is_all || strcmp(child_text(rule, "Status"), "Enabled") != 0 ||
+		strncmp(prefix, begins, strlen(begins)) != 0 ||
+		child_number(abort, "DaysAfterInitiation", 100000, &days) < 0)
+		return 0;
+	return (unsigned)days;
+}
+
+int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned *ret_days)
+{
+	xmlDoc *document;
+	unsigned fewest = 0;
+	int error = xml_document_read(xml, n, &document);
+	if (error < 0)
+		return error;
+	const xmlNode *root = xmlDocGetRootElement(document);
+	error = is_element(root, "LifecycleConfiguration") ? 0 : -EBADMSG;
+	for (const xmlNode *node = root->children; error == 0 && node; node = node->next) {
+		unsigned days = is_element(node, "Rule") ? abort_days_of(node, prefix) : 0;
+		if (days && (!fewest || days < fewest))
+			fewest = days;
+	}
+	xmlFreeDoc(document);
+	if (error == 0)
+		*ret_days = fewest;
+	return error;
+}

@@ -1,0 +1,227 @@
+#include "s3/s3_request.h"
+#include "s3/s3_meta.h"
+#include "s3/s3_reply.h"
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct call_limits no_limits;
+
+void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_kind kind,
+	const char *method, const char *key, const struct call_limits *limits)
+{
+	const struct s3 *s3 = conn->s3;
+	*request = (struct s3_request){
+		.conn = conn,
+		.call = {.kind = kind,
+			.subject = s3->bucket,
+			.method = method,
+			.payload_hash = SIGV4_EMPTY_HASH,
+			.is_write = method[0] == 'P' || method[0] == 'D',
+			.limits = limits ? *limits : no_limits,
+			.read_error = s3_reply_error},
+	};
+	text_reset(&conn->path);
+	text_reset(&conn->query);
+	text_reset(&conn->body);
+	if (key) {
+		text_add_char(&conn->path, '/');
+		uri_encode(&conn->path, key, strlen(key), 1);
+	}
+	if (s3->expected_owner)
+		s3_request_header(request, "x-amz-expected-bucket-owner", s3->expected_owner);
+	if (s3->requester_pays && kind != S3_HEAD_BUCKET)
+		s3_request_header(request, "x-amz-request-payer", "requester");
+}
+
+void s3_request_query(struct s3_request *request, const char *name, const char *value)
+{
+	struct text *query = &request->conn->query;
+	text_add(query, query->len ? "&" : "");
+	text_add(query, name);
+	text_add_char(query, '=');
+	uri_encode(query, value, strlen(value), 0);
+}
+
+void s3_request_header(struct s3_request *request, const char *name, const char *value)
+{
+	assert(request->call.n_headers < sizeof(request->headers) / sizeof(*request->headers));
+	request->headers[request->call.n_headers++] = (struct call_header){name, value};
+}
+
+/* Over TLS nobody can change the body, so the CRC is enough and SHA-256's time is saved. */
+static const char *payload_hash(struct s3_request *request, const struct sums *sums)
+{
+	const struct s3 *s3 = request->conn->s3;
+	if ((s3->is_tls && !s3->signs_payload) || !(sums->kinds & DIGEST_SHA256))
+		return SIGV4_UNSIGNED;
+	hex_encode(sums->sha256, sizeof(sums->sha256), request->sha256);
+	return request->sha256;
+}
+
+void s3_request_checksum(
+	struct s3_request *request, const struct sums *sums, enum checksum checksum)
+{
+	const char *header = checksum_kinds[checksum].header;
+	if (!header || !(sums->kinds & DIGEST_OF(checksum)))
+		return;
+	checksum_to_base64(checksum, sums_bytes(sums, checksum), request->checksum);
+	s3_request_header(request, header, request->checksum);
+}
+
+void s3_request_checksum_type(struct s3_request *request, enum checksum checksum)
+{
+	if (checksum_kinds[checksum].header)
+		s3_request_header(request, "x-amz-checksum-type",
+			checksum_kinds[checksum].combines ? "FULL_OBJECT" : "COMPOSITE");
+}
+
+void s3_request_body(struct s3_request *request, const struct http_body *body,
+	const struct sums *sums, enum checksum checksum)
+{
+	request->call.body = *body;
+	request->call.payload_hash = payload_hash(request, sums);
+	s3_request_checksum(request, sums, checksum);
+	if (sums->kinds & DIGEST_MD5) {
+		base64_encode(sums->md5, sizeof(sums->md5), request->md5);
+		s3_request_header(request, "content-md5", request->md5);
+	}
+}
+
+void s3_request_condition(struct s3_request *request, const struct s3_condition *condition)
+{
+	if (condition->if_none_match) {
+		s3_request_header(request, "if-none-match", "*");
+	} else if (condition->if_match) {
+		snprintf(request->if_match, sizeof(request->if_match), "\"%s\"",
+			condition->if_match);
+		s3_request_header(request, "if-match", request->if_match);
+	}
+}
+
+void s3_request_target(struct s3_request *request, const struct s3_target *target)
+{
+	const unsigned kind = request->call.kind;
+	const bool stores = kind == S3_PUT_OBJECT || kind == S3_CREATE_UPLOAD;
+	const struct call_header *headers;
+	const size_t n = s3_headers_of(
+		target->headers, stores ? S3_HEADERS_STORE : S3_HEADERS_ACCESS, &headers);
+	for (size_t i = 0; i < n; i++)
+		s3_request_header(request, headers[i].name, headers[i].value);
+	if (stores && target->content_type &&
+		!(target->headers && s3_headers_have_type(target->headers)))
+		s3_request_header(request, "content-type", target->content_type);
+}
+
+void s3_request_meta(struct s3_request *request, const struct s3_meta *meta)
+{
+	if (meta->table[0] || meta->mtime_ns) {
+		s3_format_mtime(meta->mtime_ns, request->mtime);
+		s3_request_header(request, "x-amz-meta-mtime", request->mtime);
+	}
+	if (!meta->table[0])
+		return;
+	s3_request_header(request, "x-amz-meta-s3once-table", meta->table);
+	s3_request_header(request, "x-amz-meta-s3once-claim", meta->claim);
+	if (meta->part_bytes) {
+		snprintf(request->part_bytes, sizeof(request->part_bytes), "%" PRIu64,
+			meta->part_bytes);
+		s3_request_header(request, "x-amz-meta-s3once-part", request->part_bytes);
+	}
+}
+
+/* After a redirect that names no region: the answer to the bucket's HEAD does, and call_perform
+ * learns it from there. Whether another region is in force since. */
+static bool finds_region(const struct s3_request *request)
+{
+	struct service_conn *conn = request->conn->service;
+	struct service *service = request->conn->s3->service;
+	const struct call head = {.kind = S3_HEAD_BUCKET,
+		.method = "HEAD",
+		.path = "",
+		.query = "",
+		.payload_hash = SIGV4_EMPTY_HASH,
+		.limits = request->call.limits,
+		.read_error = s3_reply_error};
+	char before[REGION_MAX + 1], after[REGION_MAX + 1];
+	struct http_reply reply = {0};
+	service_region(service, before, sizeof(before));
+	call_perform(conn, &head, &reply, NULL);
+	http_reply_clear(&reply);
+	service_region(service, after, sizeof(after));
+	return strcmp(before, after) != 0;
+}
+
+enum outcome s3_request_perform(
+	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem)
+{
+	struct s3_conn *conn = request->conn;
+	if (conn->path.error || conn->query.error || conn->body.error) {
+		problem_set(ret_problem, "the request would be too long, or memory ran out");
+		return OUTCOME_LOCAL;
+	}
+	request->call.path = text_string(&conn->path);
+	request->call.query = text_string(&conn->query);
+	request->call.headers = request->headers;
+	struct problem problem = {0};
+	enum outcome outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
+	if (outcome == OUTCOME_SETUP && ret_reply->status == 301 && finds_region(request))
+		outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = problem;
+	return outcome;
+}
+
+void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
+	const struct s3_condition *condition, enum outcome outcome, int status)
+{
+	if (!condition->if_none_match)
+		return;
+	if (outcome == OUTCOME_REFUSED)
+		s3_learn(s3, ability, true);
+	else if (outcome == OUTCOME_UNSUPPORTED && status == 501)
+		s3_learn(s3, ability, false);
+}
+
+bool s3_reply_etag_is_opaque(const struct http_reply *reply)
+{
+	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");
+	return (sse && strncmp(sse, "aws:kms", 7) == 0) ||
+	       http_reply_header(reply, "x-amz-server-side-encryption-customer-algorithm");
+}
+
+void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret)
+{
+	*ret = (struct s3_sum){0};
+	for (unsigned kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
+		ret->kind = (enum checksum)kind;
+		if (checksum_kinds[kind].header)
+			s3_copy_header(
+				reply, checksum_kinds[kind].header, ret->text, sizeof(ret->text));
+	}
+}
+
+void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size)
+{
+	const char *value = http_reply_header(reply, name);
+	if (!value || snprintf(ret, size, "%s", value) >= (int)size)
+		ret[0] = '\0';
+}
+
+enum outcome s3_outcome_of_upload(enum outcome outcome)
+{
+	return outcome == OUTCOME_ABSENT ? OUTCOME_NO_UPLOAD : outcome;
+}
+
+enum outcome s3_not_understood(int error, struct problem *ret_problem)
+{
+	if (error == -ENOMEM) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	problem_set(ret_problem,
+		"the server's reply is not what S3 answers to this request: check the endpoint");
+	return OUTCOME_LOST;
+}

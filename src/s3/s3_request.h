@@ -1,0 +1,89 @@
+/* How an S3 request is put together: for s3.c and s3_multipart.c only. */
+#pragma once
+#include "aws/sigv4.h"
+#include "s3/s3.h"
+#include <stdatomic.h>
+
+enum s3_kind {
+	S3_PUT_OBJECT,
+	S3_HEAD_OBJECT,
+	S3_CREATE_UPLOAD,
+	S3_UPLOAD_PART,
+	S3_LIST_PARTS,
+	S3_COMPLETE_UPLOAD,
+	S3_ABORT_UPLOAD,
+	S3_LIST_UPLOADS,
+	S3_HEAD_BUCKET,
+	S3_DELETE_OBJECT,
+	S3_GET_LIFECYCLE,
+};
+
+struct s3 {
+	struct service *service;
+	char *bucket;
+	bool is_tls, is_aws;
+	bool has_md5; /* OpenSSL may forbid it */
+	const char *expected_owner;
+	bool requester_pays;
+	bool signs_payload; /* as the settings say */
+	enum checksum checksum;
+	atomic_int known[S3_ABILITIES]; /* enum s3_known */
+};
+
+struct s3_conn {
+	struct s3 *s3;
+	struct service_conn *service;
+	struct text path, query, body; /* of the request under way */
+};
+
+/* Ours (at most 16), and an object's settings. */
+#define S3_REQUEST_HEADERS_MAX 80
+
+/* A request being made; its texts are the connection's, so one at a time. */
+struct s3_request {
+	struct s3_conn *conn;
+	struct call call;
+	struct call_header headers[S3_REQUEST_HEADERS_MAX];
+	char checksum[CHECKSUM_BASE64_MAX + 1];
+	char md5[25], sha256[65], if_match[S3_ETAG_MAX + 3];
+	char mtime[32], part_bytes[24], size[24];
+};
+
+/* A bodiless request on the key, or on the bucket if key is NULL. method is static; limits may be
+ * NULL. */
+void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_kind kind,
+	const char *method, const char *key, const struct call_limits *limits);
+/* Call in the order of names. */
+void s3_request_query(struct s3_request *request, const char *name, const char *value);
+/* name and value are borrowed until it was performed. */
+void s3_request_header(struct s3_request *request, const char *name, const char *value);
+void s3_request_body(struct s3_request *request, const struct http_body *body,
+	const struct sums *sums, enum checksum checksum);
+/* The header of this checksum, if S3 keeps it and it was computed. */
+void s3_request_checksum(
+	struct s3_request *request, const struct sums *sums, enum checksum checksum);
+/* x-amz-checksum-type of an upload. */
+void s3_request_checksum_type(struct s3_request *request, enum checksum checksum);
+void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
+/* The settings of the object that go with this kind of request. */
+void s3_request_target(struct s3_request *request, const struct s3_target *target);
+void s3_request_meta(struct s3_request *request, const struct s3_meta *meta);
+/* ret_reply is zeroed before and cleared after by the caller. */
+enum outcome s3_request_perform(
+	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);
+/* Of a request on an upload id: some servers answer NoSuchKey where S3 says NoSuchUpload (Ceph's
+ * gateway does for ListParts). */
+enum outcome s3_outcome_of_upload(enum outcome outcome);
+/* Learns from the outcome whether If-None-Match is honoured: `ability` is that of PutObject or of
+ * Complete. */
+void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
+	const struct s3_condition *condition, enum outcome outcome, int status);
+/* Whether the reply says that the object's etag is no MD5: Amazon S3 API Reference, "Object". */
+bool s3_reply_etag_is_opaque(const struct http_reply *reply);
+/* The checksum that the reply's headers tell. */
+void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret);
+/* The header's value, or "" where it is missing or does not fit. */
+void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
+/* The outcome of a reply that was whole XML, but not the one expected (error: of s3_reply_*): what
+ * the request did is unknown. */
+enum outcome s3_not_understood(int error, struct problem *ret_problem);

@@ -1,0 +1,289 @@
+#include "s3/s3_setting.h"
+#include "aws/sigv4.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include "s3/s3_customer_key.h"
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define TAG_KEY_MAX   128 /* in characters */
+#define TAG_VALUE_MAX 256
+
+static const char *const acls[] = {"private", "public-read", "public-read-write",
+	"authenticated-read", "aws-exec-read", "bucket-owner-read", "bucket-owner-full-control",
+	NULL};
+static const char *const encryptions[] = {"AES256", "aws:kms", "aws:kms:dsse", NULL};
+static const char *const booleans[] = {"true", "false", NULL};
+static const char *const lock_modes[] = {"GOVERNANCE", "COMPLIANCE", NULL};
+static const char *const holds[] = {"ON", "OFF", NULL};
+static const char *const storage_classes[] = {"STANDARD", "REDUCED_REDUNDANCY", "STANDARD_IA",
+	"ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER", "GLACIER_IR", "DEEP_ARCHIVE", "OUTPOSTS",
+	"EXPRESS_ONEZONE", "SNOW", NULL};
+
+static int refuse(struct problem *problem, const char *value, const char *why)
+{
+	problem_set(problem, "'%s' %s", quote(value).text, why);
+	return -EINVAL;
+}
+
+/* What a header can carry as it is. */
+static bool is_printable(const char *value)
+{
+	for (; *value; value++)
+		if (*value < ' ' || *value > '~')
+			return false;
+	return true;
+}
+
+static int read_printable(const struct s3_setting *setting, const char *value,
+	struct text *ret_name, struct text *ret_value, struct problem *ret_problem)
+{
+	text_add(ret_value, value);
+	return is_printable(value)
+		       ? 0
+		       : refuse(ret_problem, value, "has characters that no header can carry");
+}
+
+static int read_choice(const struct s3_setting *setting, const char *value, struct text *ret_name,
+	struct text *ret_value, struct problem *ret_problem)
+{
+	struct text all = TEXT(300);
+	for (size_t i = 0; setting->choices[i]; i++) {
+		if (!strcmp(setting->choices[i], value)) {
+			text_add(ret_value, value);
+			text_clear(&all);
+			return 0;
+		}
+		text_addf(&all, "%s%s", i ? ", " : "", setting->choices[i]);
+	}
+	problem_set(ret_problem, "'%s' is not one of %s", quote(value).text, text_string(&all));
+	text_clear(&all);
+	return -EINVAL;
+}
+
+/* Other servers have classes of their own, so only what is meant to be one of S3's is known to be
+ * wrong. */
+static int read_storage_class(const struct s3_setting *setting, const char *value,
+	struct text *ret_name, struct text *ret_value, struct problem *ret_problem)
+{
+	for (size_t i = 0; storage_classes[i]; i++)
+		if (strcasecmp(storage_classes[i], value) == 0 &&
+			strcmp(storage_classes[i], value)) {
+			problem_set(ret_problem, "'%s' is no storage class; did you mean %s?",
+				quote(value).text, storage_classes[i]);
+			return -EINVAL;
+		}
+	for (const char *c = value; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
+			return refuse(ret_problem, value, "cannot be the name of a storage class");
+	text_add(ret_value, value);
+	return 0;
+}
+
+static int read_type(const struct s3_setting *setting, const char *value, struct text *ret_name,
+	struct text *ret_value, struct problem *ret_problem)
+{
+	const char *slash = strchr(value, '/');
+	if (!slash || slash == value || !slash[1] || slash[1] == ';' || !is_printable(value) ||
+		strcspn(value, " ;") < (size_t)(slash - value))
+		return refuse(ret_problem, value, "is no content type; they look like text/plain");
+	text_add(ret_value, value);
+	return 0;
+}
+
+/* An ISO 8601 time in UTC, or an HTTP date. -EINVAL with a sentence. */
+static int64_t read_time(const char *value, struct problem *ret_problem)
+{
+	int64_t time_s = clock_parse_iso(value);
+	if (time_s < 0)
+		time_s = clock_parse_http_date(value);
+	return time_s < 0 ? refuse(ret_problem, value,
+				    "is no time in UTC; they look like 2030-12-31T23:59:59Z")
+			  : time_s;
+}
+
+static int read_expires(const struct s3_setting *setting, const char *value, struct text *ret_name,
+	struct text *ret_value, struct problem *ret_problem)
+{
+	int64_t time_s = read_time(value, ret_problem);
+	if (time_s < 0)
+		return -EINVAL;
+	char date[CLOCK_HTTP_DATE_CHARS];
+	clock_format_http_date(time_s, date);
+	text_add(ret_value, date);
+	return 0;
+}
+
+static int read_retention(const struct s3_setting *setting, const char *value,
+	struct text *ret_name, struct text *ret_value, struct problem *ret_problem)
+{
+	int64_t time_s = read_time(value, ret_problem);
+	if (time_s < 0)
+		return -EINVAL;
+	if (time_s <= clock_wall_ns() / (int64_t)NS_PER_S)
+		return refuse(
+			ret_problem, value, "is past; objects are retained until a time to come");
+	char date[21];
+	clock_format_iso(time_s, date);
+	text_add(ret_value, date);
+	return 0;
+}
+
+static int read_redirect(const struct s3_setting *setting, const char *value, struct text *ret_name,
+	struct text *ret_value, struct problem *ret_problem)
+{
+	if ((value[0] != '/' && strncmp(value, "http://", 7) && strncmp(value, "https://", 8)) ||
+		!is_printable(value))
+		return refuse(ret_problem, value,
+			"is no place to redirect to; they begin with /, http:// or https://");
+	text_add(ret_value, value);
+	return 0;
+}
+
+/* Sent as base64 of the JSON. */
+static int read_context(const struct s3_setting *setting, const char *value, struct text *ret_name,
+	struct text *ret_value, struct problem *ret_problem)
+{
+	const char *key;
+	json_t *each, *object = json_loads(value, JSON_REJECT_DUPLICATES, NULL);
+	bool good = json_is_object(object) && json_object_size(object);
+	json_object_foreach(object, key, each) good = good && json_is_string(each);
+	json_decref(object);
+	if (!good)
+		return refuse(ret_problem, value,
+			"is no encryption context; they look like {\"department\": \"sales\"}");
+	char *encoded = malloc(4 * ((strlen(value) + 2) / 3) + 1);
+	if (!encoded)
+		return -ENOMEM;
+	base64_encode((const unsigned char *)value, strlen(value), encoded);
+	text_add(ret_value, encoded);
+	free(encoded);
+	return 0;
+}
+
+static int read_key_file(const struct s3_setting *setting, const char *value, struct text *ret_name,
+	struct text *ret_value, struct problem *ret_problem)
+{
+	return s3_customer_key_read(value, ret_value, ret_problem);
+}
+
+static size_t characters(const char *s, size_t n)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < n; i++)
+		count += ((unsigned char)s[i] & 0xC0) != 0x80;
+	return count;
+}
+
+/* KEY=VALUE, encoded as in a URL's query. */
+static int read_tag(const struct s3_setting *setting, const char *value, struct text *ret_name,
+	struct text *ret_value, struct problem *ret_problem)
+{
+	const char *equals = strchr(value, '=');
+	if (!equals || equals == value)
+		return refuse(ret_problem, value, "is no tag; they look like KEY=VALUE");
+	const size_t key = (size_t)(equals - value), rest = strlen(equals + 1);
+	if (!utf8_valid(value, key + 1 + rest) || characters(value, key) > TAG_KEY_MAX ||
+		characters(equals + 1, rest) > TAG_VALUE_MAX)
+		return refuse(ret_problem, value,
+			"is no tag: a key has at most 128 characters of UTF-8, a value 256");
+	uri_encode(ret_name, value, key, 0);
+	uri_encode(ret_value, equals + 1, rest, 0);
+	return 0;
+}
+
+static int read_metadata(const struct s3_setting *setting, const char *value, struct text *ret_name,
+	struct text *ret_value, struct problem *ret_problem)
+{
+	const char *equals = strchr(value, '=');
+	if (!equals || equals == value)
+		return refuse(ret_problem, value, "is no metadata; it looks like KEY=VALUE");
+	text_add(ret_name, "x-amz-meta-");
+	for (const char *c = value; c < equals; c++) {
+		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
+			return refuse(ret_problem, value,
+				"has another character in its key than letters, digits, - _ .");
+		text_add_char(ret_name, (char)tolower((unsigned char)*c));
+	}
+	const char *key = text_string(ret_name) + strlen("x-amz-meta-");
+	if (strcmp(key, "mtime") == 0 || strncmp(key, "s3once-", 7) == 0)
+		return refuse(ret_problem, value, "names metadata that this program itself writes");
+	if (!is_printable(equals + 1))
+		return refuse(ret_problem, value, "has characters that no header can carry");
+	text_add(ret_value, equals + 1);
+	return 0;
+}
+
+/* PERMISSION=TYPE=GRANTEE, as the AWS CLI's --grants has it. */
+static int read_grant(const struct s3_setting *setting, const char *value, struct text *ret_name,
+	struct text *ret_value, struct problem *ret_problem)
+{
+	static const char *const permissions[][2] = {{"read=", "x-amz-grant-read"},
+		{"readacl=", "x-amz-grant-read-acp"}, {"writeacl=", "x-amz-grant-write-acp"},
+		{"full=", "x-amz-grant-full-control"}};
+	static const char *const types[] = {"id=", "uri=", "emailaddress="};
+	for (size_t i = 0; i < sizeof permissions / sizeof *permissions; i++) {
+		const char *grantee = value + strlen(permissions[i][0]);
+		if (strncasecmp(value, permissions[i][0], strlen(permissions[i][0])) != 0)
+			continue;
+		for (size_t j = 0; j < sizeof types / sizeof *types; j++) {
+			const size_t n = strlen(types[j]);
+			if (strncasecmp(grantee, types[j], n) != 0 || !grantee[n] ||
+				strpbrk(grantee + n, "\",") || !is_printable(grantee))
+				continue;
+			text_add(ret_name, permissions[i][1]);
+			text_addf(ret_value, "%s\"%s\"", types[j], grantee + n);
+			return 0;
+		}
+	}
+	return refuse(ret_problem, value,
+		"is no grant; they look like read=id=CANONICAL-USER: read, readacl, writeacl or full, "
+		"then id, uri or emailaddress");
+}
+
+#define ONE(setting_name, setting_header, function)                                                \
+	{                                                                                          \
+		.name = (setting_name), .kind = S3_SETTING_ONE, .header = (setting_header),        \
+		.read = (function)                                                                 \
+	}
+#define CHOICE(setting_name, setting_header, values)                                               \
+	{                                                                                          \
+		.name = (setting_name), .kind = S3_SETTING_ONE, .header = (setting_header),        \
+		.read = read_choice, .choices = (values)                                           \
+	}
+
+static const struct s3_setting settings[] = {
+	ONE("storage-class", "x-amz-storage-class", read_storage_class),
+	CHOICE("sse", "x-amz-server-side-encryption", encryptions),
+	ONE("sse-kms-key-id", "x-amz-server-side-encryption-aws-kms-key-id", read_printable),
+	ONE("sse-kms-context", "x-amz-server-side-encryption-context", read_context),
+	CHOICE("sse-bucket-key", "x-amz-server-side-encryption-bucket-key-enabled", booleans),
+	{.name = "sse-c-key-file", .kind = S3_SETTING_CUSTOMER_KEY, .read = read_key_file},
+	CHOICE("acl", "x-amz-acl", acls),
+	{.name = "grant", .kind = S3_SETTING_GRANT, .read = read_grant},
+	{.name = "tag", .kind = S3_SETTING_TAG, .header = "x-amz-tagging", .read = read_tag},
+	{.name = "metadata", .kind = S3_SETTING_METADATA, .read = read_metadata},
+	ONE("content-type", "content-type", read_type),
+	ONE("content-encoding", "content-encoding", read_printable),
+	ONE("content-language", "content-language", read_printable),
+	ONE("content-disposition", "content-disposition", read_printable),
+	ONE("cache-control", "cache-control", read_printable),
+	ONE("expires", "expires", read_expires),
+	ONE("website-redirect", "x-amz-website-redirect-location", read_redirect),
+	CHOICE("object-lock-mode", "x-amz-object-lock-mode", lock_modes),
+	ONE("object-lock-retain-until-date", "x-amz-object-lock-retain-until-date", read_retention),
+	CHOICE("object-lock-legal-hold", "x-amz-object-lock-legal-hold", holds),
+};
+
+const struct s3_setting *s3_setting_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+		if (strcmp(settings[i].name, name) == 0)
+			return &settings[i];
+	return NULL;
+}

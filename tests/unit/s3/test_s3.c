@@ -1,0 +1,551 @@
+/* S3 as no server here answers: what is learned of one, and replies that must not be believed. How
+ * real servers answer is shown by tests/system/test_aws_layer.py. */
+#include "../script_aws.h"
+#include "aws/service.h"
+#include "s3/s3.h"
+#include "s3/s3_customer_key.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool is_fips;
+
+/* In place of OpenSSL's own: none but FIPS's, as its manual sets such a host up. */
+EVP_MD *EVP_MD_fetch(OSSL_LIB_CTX *context, const char *name, const char *properties)
+{
+	EVP_MD *(*own)(OSSL_LIB_CTX *, const char *, const char *);
+	*(void **)&own = dlsym(RTLD_NEXT, "EVP_MD_fetch");
+	return is_fips && strcmp(name, "MD5") == 0 ? NULL : own(context, name, properties);
+}
+
+struct fixture {
+	struct script_aws aws;
+	struct s3 *s3;
+	struct s3_conn *conn;
+};
+
+static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
+{
+	*f = (struct fixture){0};
+	return script_aws_start(&f->aws, steps, n) &&
+	       CHECK_INT(s3_open(&f->aws.settings, f->aws.http, "b", &f->s3, NULL), 0) &&
+	       CHECK_INT(s3_conn_new(f->s3, &f->conn), 0);
+}
+
+static void end(struct fixture *f)
+{
+	s3_conn_free(f->conn);
+	s3_close(f->s3);
+	script_aws_end(&f->aws);
+}
+
+static const struct s3_target k = {.key = "k"};
+static const struct http_body body = {.bytes = 9, .memory = "123456789"};
+
+static struct sums sums_of(unsigned kinds)
+{
+	struct digest digest;
+	struct sums sums;
+	CHECK_INT(digest_init(&digest, kinds), 0);
+	digest_update(&digest, "123456789", 9);
+	digest_finish(&digest, &sums);
+	digest_clear(&digest);
+	return sums;
+}
+
+static enum outcome put(struct fixture *f, struct s3_condition condition, struct s3_object *ret)
+{
+	struct sums sums = sums_of(s3_wanted_digests(f->s3, CHECKSUM_CRC32C));
+	const struct s3_put put = {.target = {.key = "a b/\xc3\xa4"},
+		.body = &body,
+		.sums = &sums,
+		.condition = condition,
+		.meta = {.table = "t", .claim = "c", .mtime_ns = 1500000000}};
+	return s3_put_object(f->conn, &put, ret, &f->aws.problem);
+}
+
+/* A server that echoes our CRC needs no MD5 any more. */
+static void test_echo_is_learned(void)
+{
+	static const char echo[] =
+		SCRIPT_REPLY("200", "ETag: \"e\"\r\nx-amz-checksum-crc32c: 4waSgw==\r\n", "");
+	const struct script_step steps[] = {{echo, .close = true}, {echo, .close = true}};
+	struct fixture f;
+	struct s3_object object;
+	if (!begin(&f, steps, 2))
+		return;
+	CHECK_INT(s3_knows(f.s3, S3_ECHOES_CHECKSUM), S3_UNKNOWN);
+	CHECK_INT(put(&f, (struct s3_condition){.if_none_match = true}, &object), OUTCOME_OK);
+	CHECK_STRING(object.sum.text, "4waSgw==");
+	CHECK_STRING(object.etag, "e");
+	CHECK_INT(object.size, 9);
+	CHECK_INT(s3_knows(f.s3, S3_ECHOES_CHECKSUM), S3_YES);
+	CHECK_INT(s3_wanted_digests(f.s3, CHECKSUM_CRC32C), DIGEST_CRC32C | DIGEST_SHA256);
+	CHECK_INT(put(&f, (struct s3_condition){.if_match = "e1"}, &object), OUTCOME_OK);
+	script_stop(&f.aws.server);
+	const struct script_request *first = &f.aws.server.requests[0], *second = first + 1;
+	CHECK(script_is_to(first, "PUT /b/a%20b/%C3%A4"));
+	CHECK_STRING(script_sent(first, "content-md5"), "JfnnlDI7RTiF9RgfG2JNCw==");
+	CHECK_STRING(script_sent(second, "content-md5"), NULL);
+	CHECK_STRING(script_sent(first, "x-amz-checksum-crc32c"), "4waSgw==");
+	CHECK_STRING(script_sent(first, "x-amz-content-sha256"),
+		"15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225");
+	CHECK_STRING(script_sent(first, "if-none-match"), "*");
+	CHECK_STRING(script_sent(first, "if-match"), NULL);
+	CHECK_STRING(script_sent(second, "if-match"), "\"e1\"");
+	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-table"), "t");
+	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-claim"), "c");
+	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-part"), NULL);
+	CHECK_STRING(script_sent(first, "x-amz-meta-mtime"), "1.5");
+	end(&f);
+}
+
+/* 501 says something about conditions only if there was one. */
+static void test_conditions_are_learned(void)
+{
+	static const char refused[] =
+		SCRIPT_REPLY("412", "", "<Error><Code>PreconditionFailed</Code></Error>");
+	static const char unknown[] =
+		SCRIPT_REPLY("501", "", "<Error><Code>NotImplemented</Code></Error>");
+	const struct script_step steps[] = {{unknown, .close = true}, {unknown, .close = true},
+		{refused, .close = true}, {refused, .close = true}};
+	struct fixture f;
+	struct s3_object object;
+	if (!begin(&f, steps, 4))
+		return;
+	CHECK_INT(put(&f, (struct s3_condition){0}, &object), OUTCOME_UNSUPPORTED);
+	CHECK_INT(s3_knows(f.s3, S3_PUT_CONDITION), S3_UNKNOWN);
+	CHECK_INT(put(&f, (struct s3_condition){.if_none_match = true}, &object),
+		OUTCOME_UNSUPPORTED);
+	CHECK_INT(s3_knows(f.s3, S3_PUT_CONDITION), S3_NO);
+	CHECK_INT(put(&f, (struct s3_condition){.if_match = "e"}, &object), OUTCOME_REFUSED);
+	CHECK_INT(s3_knows(f.s3, S3_PUT_CONDITION), S3_NO);
+	CHECK_INT(s3_knows(f.s3, S3_IF_MATCH), S3_UNKNOWN);
+	CHECK_INT(put(&f, (struct s3_condition){.if_none_match = true}, &object), OUTCOME_REFUSED);
+	CHECK_INT(s3_knows(f.s3, S3_PUT_CONDITION), S3_YES);
+	CHECK_INT(s3_knows(f.s3, S3_COMPLETE_CONDITION), S3_UNKNOWN);
+	script_stop(&f.aws.server);
+	end(&f);
+}
+
+static enum outcome complete(struct fixture *f, struct s3_object *ret)
+{
+	static const struct s3_part parts[] = {
+		{.part_number = 1, .etag = "e1", .sum = {CHECKSUM_CRC32C, "AAAAAA=="}},
+		{.part_number = 3, .etag = "<&>"}};
+	const struct sums whole = {
+		.kinds = DIGEST_CRC32C, .bytes = 12, .crc32c = {0xE3, 0x06, 0x92, 0x83}};
+	const struct s3_complete complete = {.target = k,
+		.upload_id = "u/+",
+		.parts = parts,
+		.n_parts = 2,
+		.whole = &whole,
+		.condition = {.if_none_match = true}};
+	return s3_complete_upload(f->conn, &complete, ret, &f->aws.problem);
+}
+
+/* 200 is not enough. */
+static void test_complete(void)
+{
+	static const char error[] = SCRIPT_REPLY("200", "",
+		"  \n\n  <?xml version=\"1.0\"?><Error>"
+		"<Code>InternalError</Code><Message>try again</Message></Error>");
+	static const char good[] = SCRIPT_REPLY("200", "",
+		"  \n<CompleteMultipartUploadResult>"
+		"<ETag>\"e-2\"</ETag><ChecksumCRC32C>4waSgw==</ChecksumCRC32C>"
+		"</CompleteMultipartUploadResult>");
+	const struct script_step steps[] = {{error, .close = true}, {good, .close = true},
+		{SCRIPT_REPLY("200", "", "  \n  "), .close = true},
+		{SCRIPT_REPLY("200", "", "<html>hello</html>"), .close = true},
+		{error, .close = true}};
+	struct fixture f;
+	struct s3_object object = {0};
+	if (!begin(&f, steps, 5))
+		return;
+	f.aws.settings.attempts = 2;
+	CHECK_INT(complete(&f, &object), OUTCOME_OK);
+	CHECK_STRING(object.etag, "e-2");
+	CHECK_STRING(object.sum.text, "4waSgw==");
+	CHECK_INT(object.size, 12);
+	CHECK_INT(complete(&f, &object), OUTCOME_LOST);
+	CHECK_INT(complete(&f, &object), OUTCOME_LOST);
+	f.aws.settings.attempts = 1;
+	CHECK_INT(complete(&f, &object), OUTCOME_TRANSIENT);
+	CHECK_STRING(f.aws.problem.code, "InternalError");
+	script_stop(&f.aws.server);
+	CHECK_INT(f.aws.server.n_requests, 5);
+	const struct script_request *request = &f.aws.server.requests[0];
+	CHECK(script_is_to(request, "POST /b/k?uploadId=u%2F%2B"));
+	CHECK_STRING(request->body,
+		"<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+		"<Part><ETag>\"e1\"</ETag><ChecksumCRC32C>AAAAAA==</ChecksumCRC32C>"
+		"<PartNumber>1</PartNumber></Part>"
+		"<Part><ETag>\"&lt;&amp;&gt;\"</ETag><PartNumber>3</PartNumber></Part>"
+		"</CompleteMultipartUpload>");
+	CHECK_STRING(script_sent(request, "x-amz-checksum-crc32c"), "4waSgw==");
+	CHECK_STRING(script_sent(request, "x-amz-checksum-type"), "FULL_OBJECT");
+	CHECK_STRING(script_sent(request, "x-amz-mp-object-size"), "12");
+	CHECK_STRING(script_sent(request, "if-none-match"), "*");
+	end(&f);
+}
+
+static void test_create(void)
+{
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("200", "",
+			 "<InitiateMultipartUploadResult><Key>\x01</Key>"
+			 "<UploadId>u</UploadId></InitiateMultipartUploadResult>"),
+			.close = true},
+		{SCRIPT_REPLY("200", "", "<InitiateMultipartUploadResult/>"), .close = true}};
+	struct fixture f;
+	char *id = NULL;
+	const struct s3_create create = {
+		.target = k, .meta = {.table = "t", .claim = "c", .part_bytes = 5}};
+	if (!begin(&f, steps, 2))
+		return;
+	for (int i = 0; i < 2; i++)
+		CHECK_INT(s3_create_upload(f.conn, &create, &id, &f.aws.problem), OUTCOME_LOST);
+	CHECK(id == NULL);
+	script_stop(&f.aws.server);
+	const struct script_request *request = &f.aws.server.requests[0];
+	CHECK(script_is_to(request, "POST /b/k?uploads="));
+	CHECK_STRING(script_sent(request, "x-amz-checksum-algorithm"), "CRC32C");
+	CHECK_STRING(script_sent(request, "x-amz-checksum-type"), "FULL_OBJECT");
+	CHECK_STRING(script_sent(request, "x-amz-meta-s3once-part"), "5");
+	CHECK_STRING(script_sent(request, "x-amz-meta-mtime"), "0");
+	end(&f);
+}
+
+static void test_head(void)
+{
+	const struct script_step steps[] = {
+		{"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n"
+		 "x-amz-checksum-crc32c: 4waSgw==-3\r\nETag: \"e-3\"\r\n"
+		 "x-amz-meta-s3once-table: 0123456789012345678901234567890123456789012345678901234567890"
+		 "123456789\r\n\r\n",
+			.close = true},
+		{"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", .close = true},
+		{"HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n", .close = true},
+		{"HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n", .close = true}};
+	struct fixture f;
+	struct s3_object object = {0};
+	if (!begin(&f, steps, 4))
+		return;
+	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_OK);
+	CHECK(object.size == UINT64_MAX);
+	CHECK_STRING(object.sum.text, "4waSgw==-3");
+	CHECK_STRING(object.meta.table, ""); /* too long to be ours */
+	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_LOST);
+	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_ABSENT);
+	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_DENIED);
+	script_stop(&f.aws.server);
+	CHECK(script_is_to(&f.aws.server.requests[0], "HEAD /b/k"));
+	CHECK_STRING(script_sent(&f.aws.server.requests[0], "x-amz-checksum-mode"), "ENABLED");
+	end(&f);
+}
+
+static int count_part(void *arg, const struct s3_part *part)
+{
+	++*(unsigned *)arg;
+	return 0;
+}
+
+static int count_upload(void *arg, const struct s3_upload *upload)
+{
+	++*(unsigned *)arg;
+	return 0;
+}
+
+#define PART "<Part><PartNumber>7</PartNumber><Size>1</Size></Part>"
+#define UPLOAD                                                                                     \
+	"<Upload><Key>a+b%41</Key><UploadId>u</UploadId>"                                          \
+	"<Initiated>2026-11-21T07:56:28Z</Initiated></Upload>"
+
+/* A server that does not move on is left, not asked for ever. */
+static void test_lists_that_stand_still(void)
+{
+	static const char parts[] = SCRIPT_REPLY("200", "",
+		"<ListPartsResult><IsTruncated>true</IsTruncated>"
+		"<NextPartNumberMarker>7</NextPartNumberMarker>" PART "</ListPartsResult>");
+	static const char uploads[] = SCRIPT_REPLY("200", "",
+		"<ListMultipartUploadsResult><IsTruncated>true</IsTruncated>" UPLOAD
+		"</ListMultipartUploadsResult>");
+	const struct script_step steps[] = {{parts, .close = true}, {parts, .close = true},
+		{uploads, .close = true}, {uploads, .close = true}};
+	struct fixture f;
+	unsigned count = 0;
+	if (!begin(&f, steps, 4))
+		return;
+	CHECK_INT(s3_list_parts(f.conn, &k, "u", NULL, count_part, &count, &f.aws.problem),
+		OUTCOME_LOST);
+	CHECK_INT(count, 2);
+	CHECK_INT(s3_list_uploads(f.conn, "p/", NULL, count_upload, &count, &f.aws.problem),
+		OUTCOME_LOST);
+	CHECK_INT(count, 4);
+	script_stop(&f.aws.server);
+	const struct script_request *requests = f.aws.server.requests;
+	CHECK(script_is_to(&requests[0], "GET /b/k?uploadId=u"));
+	CHECK(script_is_to(&requests[1], "GET /b/k?part-number-marker=7&uploadId=u"));
+	CHECK(script_is_to(&requests[2], "GET /b?prefix=p%2F&uploads="));
+	CHECK(script_is_to(&requests[3],
+		"GET /b?key-marker=a%2Bb%2541&prefix=p%2F&upload-id-marker=u&uploads="));
+	end(&f);
+}
+
+/* What is known of AWS need not be learned. */
+static void test_aws(void)
+{
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("200", "",
+			 "<ListMultipartUploadsResult><EncodingType>url</EncodingType>"
+			 "<IsTruncated>true</IsTruncated>" UPLOAD "</ListMultipartUploadsResult>"),
+			.close = true},
+		{SCRIPT_REPLY("200", "", "<ListMultipartUploadsResult/>"), .close = true}};
+	struct fixture f = {0};
+	unsigned count = 0;
+	if (!script_aws_start(&f.aws, steps, 2))
+		return;
+	f.aws.settings.s3_is_aws = true;
+	CHECK_INT(s3_open(&f.aws.settings, f.aws.http, "b", &f.s3, NULL), 0);
+	strcpy(s3_service(f.s3)->locked.endpoint.url, f.aws.server.url);
+	CHECK_INT(s3_conn_new(f.s3, &f.conn), 0);
+	for (int ability = 0; ability < S3_ABILITIES; ability++)
+		CHECK_INT(s3_knows(f.s3, (enum s3_ability)ability), S3_YES);
+	CHECK_INT(s3_wanted_digests(f.s3, CHECKSUM_CRC32C), DIGEST_CRC32C | DIGEST_SHA256);
+	CHECK_INT(s3_list_uploads(f.conn, NULL, NULL, count_upload, &count, &f.aws.problem),
+		OUTCOME_OK);
+	script_stop(&f.aws.server);
+	CHECK(script_is_to(&f.aws.server.requests[0], "GET /?encoding-type=url&uploads="));
+	CHECK(script_is_to(&f.aws.server.requests[1],
+		"GET /?encoding-type=url&key-marker=a%20bA&upload-id-marker=u&uploads="));
+	end(&f);
+}
+
+/* The redirect of a PUT names no region; the bucket's HEAD does. */
+static void test_region_by_head(void)
+{
+	static const char named[] = "x-amz-bucket-region: eu-west-3\r\nContent-Length: 0\r\n";
+	char redirect[200];
+	snprintf(redirect, sizeof redirect, "HTTP/1.1 301 X\r\n%s\r\n", named);
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("301", "", "<Error><Code>PermanentRedirect</Code></Error>"),
+			.close = true},
+		{redirect, .close = true},
+		{SCRIPT_REPLY("200", "Content-Length: 0\r\n", ""), .close = true},
+		{SCRIPT_REPLY("200", "ETag: \"e\"\r\n", ""), .close = true}};
+	static const char *const methods[] = {"PUT /b/", "HEAD /b ", "HEAD /b ", "PUT /b/"};
+	struct fixture f;
+	struct s3_object object;
+	if (!begin(&f, steps, 4))
+		return;
+	CHECK_INT(put(&f, (struct s3_condition){0}, &object), OUTCOME_OK);
+	script_stop(&f.aws.server);
+	CHECK_INT(f.aws.server.n_requests, 4);
+	for (size_t i = 0; i < 4; i++) {
+		const struct script_request *request = &f.aws.server.requests[i];
+		const char *region = i < 2 ? "/us-east-1/s3/" : "/eu-west-3/s3/";
+		const char *sent = script_sent(request, "authorization");
+		CHECK(sent && strstr(sent, region));
+		CHECK(strncmp(request->head, methods[i], strlen(methods[i])) == 0);
+	}
+	end(&f);
+}
+
+static void test_missing_upload(void)
+{
+	static const char no_key[] =
+		SCRIPT_REPLY("404", "", "<Error><Code>NoSuchKey</Code></Error>");
+	const struct script_step steps[] = {{no_key, .close = true}, {no_key, .close = true},
+		{no_key, .close = true}, {no_key, .close = true}};
+	struct fixture f;
+	struct s3_object object;
+	struct s3_part part;
+	unsigned count = 0;
+	if (!begin(&f, steps, 4))
+		return;
+	struct sums sums = sums_of(DIGEST_CRC32C);
+	const struct s3_part_put put_part = {
+		.target = k, .upload_id = "u", .part_number = 12, .body = &body, .sums = &sums};
+	CHECK_INT(s3_upload_part(f.conn, &put_part, &part, &f.aws.problem), OUTCOME_NO_UPLOAD);
+	CHECK_INT(s3_list_parts(f.conn, &k, "u", NULL, count_part, &count, &f.aws.problem),
+		OUTCOME_NO_UPLOAD);
+	CHECK_INT(complete(&f, &object), OUTCOME_NO_UPLOAD);
+	CHECK_INT(s3_abort_upload(f.conn, "k", "u", NULL, &f.aws.problem), OUTCOME_NO_UPLOAD);
+	script_stop(&f.aws.server);
+	CHECK(script_is_to(&f.aws.server.requests[0], "PUT /b/k?partNumber=12&uploadId=u"));
+	CHECK_STRING(
+		script_sent(&f.aws.server.requests[0], "x-amz-content-sha256"), "UNSIGNED-PAYLOAD");
+	CHECK(script_is_to(&f.aws.server.requests[3], "DELETE /b/k?uploadId=u"));
+	end(&f);
+}
+
+/* A key of the caller's own goes with whatever reads or writes what it encrypts, and nowhere else.
+ */
+static void test_customer_key(void)
+{
+	static const char part[] = SCRIPT_REPLY("200",
+		"ETag: \"0123456789abcdef0123456789abcdef\"\r\n"
+		"x-amz-server-side-encryption-customer-algorithm: AES256\r\n",
+		"");
+	static const char parts[] = SCRIPT_REPLY("200", "", "<ListPartsResult/>");
+	static const char done[] = SCRIPT_REPLY("200", "x-amz-server-side-encryption: aws:kms\r\n",
+		"<CompleteMultipartUploadResult/>");
+	static const char gone[] = SCRIPT_REPLY("204", "", "");
+	const struct script_step steps[] = {{part, .close = true}, {parts, .close = true},
+		{done, .close = true}, {gone, .close = true}};
+	char path[] = "/tmp/s3once-key-XXXXXX";
+	struct fixture f;
+	struct s3_target target = {.key = "k"};
+	struct s3_headers *headers = NULL;
+	struct s3_part ret_part;
+	struct s3_object object;
+	unsigned count = 0;
+	int fd = mkstemp(path);
+	CHECK_INT(write(fd, "12345678901234567890123456789012", 32), 32);
+	close(fd);
+	CHECK_INT(s3_headers_new(&headers), 0);
+	CHECK_INT(s3_headers_set(headers, "sse-c-key-file", path, NULL), 0);
+	CHECK_INT(s3_headers_set(headers, "storage-class", "GLACIER", NULL), 0);
+	CHECK_INT(s3_headers_prepare(headers, NULL), 0);
+	unlink(path);
+	target.headers = headers;
+	if (begin(&f, steps, 4)) {
+		struct sums sums = sums_of(DIGEST_CRC32C);
+		const struct s3_part_put put_part = {.target = target,
+			.upload_id = "u",
+			.part_number = 1,
+			.body = &body,
+			.sums = &sums};
+		const struct s3_complete complete = {
+			.target = target, .upload_id = "u", .whole = &sums};
+		CHECK_INT(s3_upload_part(f.conn, &put_part, &ret_part, &f.aws.problem), OUTCOME_OK);
+		CHECK(ret_part.etag_is_opaque);
+		CHECK_INT(s3_list_parts(
+				  f.conn, &target, "u", NULL, count_part, &count, &f.aws.problem),
+			OUTCOME_OK);
+		CHECK_INT(
+			s3_complete_upload(f.conn, &complete, &object, &f.aws.problem), OUTCOME_OK);
+		CHECK(object.etag_is_opaque);
+		CHECK_INT(s3_abort_upload(f.conn, "k", "u", NULL, &f.aws.problem), OUTCOME_OK);
+		script_stop(&f.aws.server);
+		for (int i = 0; i < 4; i++) {
+			const struct script_request *request = &f.aws.server.requests[i];
+#define CUSTOMER "x-amz-server-side-encryption-customer-"
+			CHECK_STRING(script_sent(request, CUSTOMER "algorithm"),
+				i < 3 ? "AES256" : NULL);
+			CHECK_STRING(script_sent(request, CUSTOMER "key"),
+				i < 3 ? "MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=" : NULL);
+			CHECK_STRING(script_sent(request, CUSTOMER "key-md5"),
+				i < 3 ? "dnF5x6K/8ZZRzpfSlMMM+w==" : NULL);
+			CHECK_STRING(script_sent(request, "x-amz-storage-class"), NULL);
+		}
+		end(&f);
+	}
+	s3_headers_free(headers);
+}
+
+/* What goes out with each checksum: on PutObject, and on the steps of a multipart upload. */
+static void check_headers(enum checksum kind, const char *value, const char *type)
+{
+	static const char created[] = SCRIPT_REPLY("200", "",
+		"<InitiateMultipartUploadResult><UploadId>u</UploadId>"
+		"</InitiateMultipartUploadResult>");
+	static const char done[] = SCRIPT_REPLY("200", "", "<CompleteMultipartUploadResult/>");
+	static const char stored[] = SCRIPT_REPLY("200", "ETag: \"e\"\r\n", "");
+	const struct script_step steps[] = {{stored, .close = true}, {created, .close = true},
+		{stored, .close = true}, {done, .close = true}};
+	const struct checksum_kind *row = &checksum_kinds[kind];
+	const char *whole = row->combines ? value : NULL;
+	struct sums sums = sums_of(DIGEST_OF(kind) | DIGEST_MD5);
+	struct fixture f;
+	struct s3_object object;
+	struct s3_part part;
+	char *id = NULL;
+	if (!begin(&f, steps, 4))
+		return;
+	const struct s3_put put = {.target = k, .body = &body, .sums = &sums, .checksum = kind};
+	const struct s3_create create = {.target = k, .checksum = kind};
+	const struct s3_part_put put_part = {.target = k,
+		.upload_id = "u",
+		.part_number = 1,
+		.body = &body,
+		.sums = &sums,
+		.checksum = kind};
+	struct s3_complete call = {
+		.target = k, .upload_id = "u", .n_parts = 1, .checksum = kind, .whole = &sums};
+	CHECK_INT(s3_put_object(f.conn, &put, &object, &f.aws.problem), OUTCOME_OK);
+	CHECK_INT(s3_create_upload(f.conn, &create, &id, &f.aws.problem), OUTCOME_OK);
+	CHECK_INT(s3_upload_part(f.conn, &put_part, &part, &f.aws.problem), OUTCOME_OK);
+	part.sum.kind = kind;
+	snprintf(part.sum.text, sizeof(part.sum.text), "%s", value);
+	call.parts = &part;
+	CHECK_INT(s3_complete_upload(f.conn, &call, &object, &f.aws.problem), OUTCOME_OK);
+	script_stop(&f.aws.server);
+	const struct script_request *sent = f.aws.server.requests;
+	for (unsigned other = 0; other < CHECKSUMS; other++) {
+		const char *header = checksum_kinds[other].header;
+		const bool is_it = other == kind;
+		for (int i = 0; header && i < 4; i++)
+			CHECK_STRING(script_sent(&sent[i], header), !is_it || i == 1 ? NULL
+								    : i == 3         ? whole
+										     : value);
+		char element[32];
+		snprintf(element, sizeof(element), "<%s>",
+			header ? checksum_kinds[other].element : "Checksum");
+		CHECK(!strstr(sent[3].body, element) == !(is_it && header));
+	}
+	CHECK_STRING(script_sent(&sent[0], "content-md5"), "JfnnlDI7RTiF9RgfG2JNCw==");
+	CHECK_STRING(script_sent(&sent[1], "x-amz-checksum-algorithm"), row->s3_name);
+	CHECK_STRING(script_sent(&sent[1], "x-amz-checksum-type"), type);
+	CHECK_STRING(script_sent(&sent[3], "x-amz-checksum-type"), type);
+	free(id);
+	end(&f);
+}
+
+static void test_checksums(void)
+{
+	check_headers(CHECKSUM_CRC32C, "4waSgw==", "FULL_OBJECT");
+	check_headers(CHECKSUM_CRC32, "y/Q5Jg==", "FULL_OBJECT");
+	check_headers(CHECKSUM_CRC64NVME, "rosUhgp5mIg=", "FULL_OBJECT");
+	check_headers(CHECKSUM_SHA1, "98O8HYCOBHMq32eZZczDTKeuNEE=", "COMPOSITE");
+	check_headers(CHECKSUM_SHA256, "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=", "COMPOSITE");
+	check_headers(CHECKSUM_MD5, "JfnnlDI7RTiF9RgfG2JNCw==", NULL);
+}
+
+/* Without MD5 the checksum that the server echoes is the proof; of SSE-C's key there is none. */
+static void test_without_md5(void)
+{
+	static const char key[] = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+	struct fixture f;
+	char md5[25];
+	if (!begin(&f, NULL, 0))
+		return;
+	s3_close(f.s3);
+	CHECK_INT(s3_customer_key_md5(key, md5), 0);
+	is_fips = true;
+	CHECK_INT(s3_open(&f.aws.settings, f.aws.http, "b", &f.s3, NULL), 0);
+	CHECK_INT(s3_wanted_digests(f.s3, CHECKSUM_CRC32C), DIGEST_CRC32C | DIGEST_SHA256);
+	CHECK_INT(s3_customer_key_md5(key, md5), -ENOTSUP);
+	is_fips = false;
+	script_stop(&f.aws.server);
+	end(&f);
+}
+
+int main(void)
+{
+	test_checksums();
+	test_customer_key();
+	test_without_md5();
+	test_echo_is_learned();
+	test_conditions_are_learned();
+	test_complete();
+	test_create();
+	test_head();
+	test_lists_that_stand_still();
+	test_aws();
+	test_region_by_head();
+	test_missing_upload();
+	return check_result();
+}
