@@ -8,6 +8,8 @@
 #include <string.h>
 #include <uv.h>
 
+static int help_main(int argc, char **argv);
+
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
@@ -19,6 +21,7 @@ static const struct {
 	{"config", config_main, "the settings in force, and where each is from"},
 	{"doctor", doctor_main, "whether all is in order, and what the server really does"},
 	{"lock", lock_main, "locks with leases, for many hosts"},
+	{"help", help_main, "print the options of a command"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -27,11 +30,12 @@ static void print_usage(FILE *stream)
 	fprintf(stream, "Usage: s3once COMMAND [OPTIONS] ...\n\n");
 	for (int i = 0; i < COMMANDS; i++)
 		fprintf(stream, "  %-8s %s\n", commands[i].name, commands[i].description);
-	fprintf(stream, "\n"
-			"  s3once COMMAND --help   the options of a command\n"
-			"  s3once --version        the version\n"
-			"\n"
-			"Example: s3once push /srv/photos s3://my-bucket/photos\n");
+	fprintf(stream,
+		"\n"
+		"  s3once help COMMAND     print the options of a command; also COMMAND --help\n"
+		"  s3once --version        print the version; also -V\n"
+		"\n"
+		"Example: s3once push /srv/photos s3://my-bucket/photos\n");
 }
 
 static int unknown_command(const char *given)
@@ -49,21 +53,40 @@ static int unknown_command(const char *given)
 	return S3ONCE_EXIT_USAGE;
 }
 
+/* Runs the command that argv[0] names. */
+static int run_command(int argc, char **argv)
+{
+	for (int i = 0; i < COMMANDS; i++)
+		if (strcmp(argv[0], commands[i].name) == 0)
+			return commands[i].run(argc, argv);
+	return unknown_command(argv[0]);
+}
+
+/* "help lock run" is "lock run --help". */
+static int help_main(int argc, char **argv)
+{
+	static char option[] = "--help";
+	if (argc < 2 || strcmp(argv[1], "help") == 0 || *argv[1] == '-') {
+		print_usage(stdout);
+		return S3ONCE_EXIT_OK;
+	}
+	memmove(argv, argv + 1, (size_t)(argc - 1) * sizeof *argv);
+	argv[argc - 1] = option;
+	return run_command(argc, argv);
+}
+
 static int dispatch(int argc, char **argv)
 {
 	if (argc < 2) {
 		print_usage(stderr);
 		return S3ONCE_EXIT_USAGE;
 	}
-	for (int i = 0; i < COMMANDS; i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].run(argc - 1, argv + 1);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		print_usage(stdout);
-	else if (strcmp(argv[1], "--version") == 0)
+	else if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
 		printf("s3once %s\n", s3once_version());
 	else
-		return unknown_command(argv[1]);
+		return run_command(argc - 1, argv + 1);
 	return S3ONCE_EXIT_OK;
 }
 

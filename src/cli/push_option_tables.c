@@ -261,7 +261,7 @@ struct command push_command(
 		.about =
 			"Uploads each file exactly once. What is in a SOURCE directory goes below PREFIX, a\n"
 			"SOURCE file becomes PREFIX/NAME. What was uploaded before is not sent again.\n"
-			"DUR is a number with ms, s, m, h or d; SIZE one with KiB, MiB or GiB.\n",
+			"DUR is written as in 30s, 5min or 1h30m; SIZE as in 64M or 64MiB.\n",
 		.groups = groups,
 		.n_groups = PUSH_GROUPS,
 		.conflicts = conflicts,

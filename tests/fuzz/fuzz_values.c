@@ -3,6 +3,7 @@
 #include "fuzz.h"
 #include <ctype.h>
 #include <errno.h>
+#include <string.h>
 
 typedef int reader(const char *s, uint64_t *ret, struct problem *ret_problem);
 typedef void shower(struct text *t, uint64_t n);
@@ -17,8 +18,13 @@ static void read_value(const char *s, reader *read_it, shower *show, uint64_t la
 	}
 	ENSURE(isdigit((unsigned char)*s));
 	errno = 0;
-	uint64_t digits = strtoull(s, NULL, 10);
-	ENSURE(errno == 0 && (digits ? n % digits == 0 && n / digits <= largest_unit : n == 0));
+	char *rest;
+	uint64_t digits = strtoull(s, &rest, 10);
+	ENSURE(errno == 0);
+	if (strpbrk(rest, "0123456789")) /* of several units */
+		ENSURE(n >= digits);
+	else
+		ENSURE(digits ? n % digits == 0 && n / digits <= largest_unit : n == 0);
 	if (!show)
 		return;
 	struct text text = TEXT(64);

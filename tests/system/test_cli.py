@@ -59,7 +59,9 @@ USAGE = [
     ("push --min-age 5w tree s3://bucket", "--min-age: '5w' is not a duration"),
     ("push --min-age -5s tree s3://bucket", "--min-age: '-5s' is not a duration"),
     ("push --min-age 99999999999999999999d tree s3://bucket", "is too large"),
-    ("push --memory 1MB tree s3://bucket", "--memory: '1MB' is not a size"),
+    ("help psuh", "unknown command 'psuh'; did you mean push?"),
+    ("push --min-age 30m1h tree s3://bucket", "--min-age: '30m1h' is not a duration: write whole numbers with the units d, h, m"),
+    ("push --memory 1MBit tree s3://bucket", "--memory: '1MBit' is not a size: write a whole number of bytes"),
     ("push --memory 1KiB tree s3://bucket", "--memory: '1KiB' is too small: at least 1MiB"),
     ("push --part-size 1MiB tree s3://bucket", "--part-size: '1MiB' is too small: at least 5MiB"),
     ("push --part-size 6GiB tree s3://bucket", "--part-size: '6GiB' is too large: at most 5GiB"),
@@ -154,8 +156,20 @@ def test_help_goes_to_standard_output(s3once, argv):
     assert max(map(len, run.out.splitlines())) <= 90
 
 
-def test_version(s3once):
-    run = s3once("--version")
+@pytest.mark.parametrize("words", [[], ["push"], ["status"], ["doctor"], ["lock"], ["lock", "run"]], ids=" ".join)
+def test_help_is_a_command_too(s3once, words):
+    run = s3once("help", *words)
+    assert (run.code, run.out, run.err) == (0, s3once(*words, "--help").out, "")
+
+
+def test_durations_and_sizes_as_people_write_them(s3once, s3, bucket, tree):
+    options = ["--min-age=0", "--lease=1min30s", "--give-up-after", "1h30m", "--memory", "24MB", "--part-size", "10M"]
+    assert s3once("push", *options, tree, f"s3://{bucket}").code == 0
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version(s3once, option):
+    run = s3once(option)
     assert (run.code, run.err) == (0, "")
     assert re.fullmatch(r"s3once \d+\.\d+\.\d+\n", run.out)
 
