@@ -82,16 +82,6 @@ void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays
 	s3->requester_pays = requester_pays;
 }
 
-enum s3_known s3_knows(const struct s3 *s3, enum s3_ability ability)
-{
-	return (enum s3_known)atomic_load_explicit(&s3->known[ability], memory_order_relaxed);
-}
-
-void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes)
-{
-	atomic_store_explicit(&s3->known[ability], yes ? S3_YES : S3_NO, memory_order_relaxed);
-}
-
 enum checksum s3_checksum(const struct s3 *s3)
 {
 	return s3->checksum;

@@ -174,17 +174,6 @@ enum outcome s3_request_perform(
 	return outcome;
 }
 
-void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
-	const struct s3_condition *condition, enum outcome outcome, int status)
-{
-	if (!condition->if_none_match)
-		return;
-	if (outcome == OUTCOME_REFUSED)
-		s3_learn(s3, ability, true);
-	else if (outcome == OUTCOME_UNSUPPORTED && status == 501)
-		s3_learn(s3, ability, false);
-}
-
 bool s3_reply_etag_is_opaque(const struct http_reply *reply)
 {
 	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");

@@ -1,7 +1,11 @@
+/* A profile, in whichever way it yields credentials, and the role that it assumes. Source: "Assume
+ * role credential provider" of the AWS SDKs and Tools Reference Guide. */
 #include "aws/credentials/credentials_profile.h"
+#include "aws/credentials/sts.h"
 #include "base/quote.h"
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 static int take_keys(const struct profile_source *source, bool of_credentials_file,
 	struct credentials *ret, struct problem *ret_problem)
@@ -34,11 +38,137 @@ static int keys_of_config_file(
 	return take_keys(source, false, ret, ret_problem);
 }
 
-int credentials_profile_keys(
+static int own_keys(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
 	int error = take_keys(source, true, ret, ret_problem);
 	return error == -ENODATA ? take_keys(source, false, ret, ret_problem) : error;
+}
+
+/* All ways of the profile of this name. A role's source_profile leads back here. */
+static int load_profile(struct credentials_loader *loader, const char *name,
+	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem);
+
+/* What -ENODATA would let the next provider hide is an error here: the profile asked for it. */
+static int from_source(const struct profile_source *source, const char *name,
+	struct credentials *ret, struct problem *ret_problem)
+{
+	static const struct {
+		const char *name;
+		credentials_load *load;
+	} kinds[] = {
+		{"Environment", credentials_env},
+		{"EcsContainer", credentials_container},
+		{"Ec2InstanceMetadata", credentials_imds},
+	};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (strcasecmp(kinds[i].name, name) == 0) {
+			int error = kinds[i].load(source->loader, ret, ret_problem);
+			if (error)
+				problem_prefix(ret_problem, "credential_source %s", name);
+			return error == -ENODATA ? -ENOENT : error;
+		}
+	problem_set(ret_problem,
+		"credential_source is %s: it must be Environment, EcsContainer or "
+		"Ec2InstanceMetadata",
+		quote(name).text);
+	return -EINVAL;
+}
+
+/* A profile may name itself for its own keys; any other way back is a circle. */
+static int from_profile(const struct profile_source *source, const char *name,
+	struct credentials *ret, struct problem *ret_problem)
+{
+	if (strcmp(name, source->profile.name) == 0) {
+		int error = own_keys(source, ret, ret_problem);
+		if (error == -ENODATA)
+			problem_set(ret_problem, "it is its own source_profile and has no keys");
+		return error == -ENODATA ? -ENOENT : error;
+	}
+	for (const struct profile_source *up = source; up; up = up->parent)
+		if (strcmp(up->profile.name, name) == 0) {
+			problem_set(ret_problem, "source_profile %s leads back to itself",
+				quote(name).text);
+			return -ELOOP;
+		}
+	int error = load_profile(source->loader, name, source, ret, ret_problem);
+	if (error == -ENODATA)
+		problem_prefix(ret_problem, "source_profile");
+	return error == -ENODATA ? -ENOENT : error;
+}
+
+static int load_source(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	const char *profile = profile_get(&source->profile, "source_profile");
+	const char *kind = profile_get(&source->profile, "credential_source");
+	if (!profile == !kind) {
+		problem_set(ret_problem,
+			"role_arn needs one of source_profile and credential_source, not %s",
+			kind ? "both" : "neither");
+		return -EINVAL;
+	}
+	return profile ? from_profile(source, profile, ret, ret_problem)
+		       : from_source(source, kind, ret, ret_problem);
+}
+
+static int check(const struct profile *profile, struct problem *ret_problem)
+{
+	const char *seconds = profile_get(profile, "duration_seconds");
+	if (profile_get(profile, "mfa_serial")) {
+		problem_set(ret_problem,
+			"mfa_serial asks for a code, and a run without people cannot give one: use "
+			"a profile without, or keys of a session that was begun with a code");
+		return -EINVAL;
+	}
+	if (seconds && seconds[strspn(seconds, "0123456789")]) {
+		problem_set(ret_problem, "duration_seconds is no number: %s", quote(seconds).text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int assume(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	const struct profile *profile = &source->profile;
+	struct credentials by = {0};
+	char made_up[32];
+	int error = check(profile, ret_problem);
+	if (error == 0)
+		error = load_source(source, &by, ret_problem);
+	if (error)
+		return error;
+	const char *name = profile_get(profile, "role_session_name");
+	sts_session_name(made_up);
+	const struct sts_parameter parameters[] = {
+		{"RoleArn", profile_get(profile, "role_arn")},
+		{"RoleSessionName", name ? name : made_up},
+		{"ExternalId", profile_get(profile, "external_id")},
+		{"DurationSeconds", profile_get(profile, "duration_seconds")},
+	};
+	const struct sts_request request = {"AssumeRole", parameters, 4, &by};
+	error = sts_assume(source->loader, &request, ret, ret_problem);
+	credentials_wipe(&by);
+	if (error)
+		problem_prefix(ret_problem, "role %s", quote(parameters[0].value).text);
+	return error;
+}
+
+static int role(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	const struct profile *profile = &source->profile;
+	bool is_role = profile_get(profile, "role_arn") &&
+		       !profile_get(profile, "web_identity_token_file");
+	/* As somebody's source, a profile's own keys come before its role. */
+	bool has_keys = profile_get(profile, "aws_access_key_id") != NULL;
+	if (!is_role || (source->parent && has_keys))
+		return -ENODATA;
+	int error = assume(source, ret, ret_problem);
+	if (error)
+		problem_prefix(ret_problem, "profile %s", quote(profile->name).text);
+	return error;
 }
 
 /* In botocore's order. */
@@ -46,7 +176,7 @@ static const struct {
 	profile_way *load;
 	const char *name;
 } ways[] = {
-	{credentials_role, "role of the profile"},
+	{role, "role of the profile"},
 	{credentials_web_identity, "web identity"},
 	{credentials_sso, "SSO"},
 	{keys_of_credentials_file, "credentials file"},
@@ -59,7 +189,7 @@ static const char *shown(const char *path)
 	return path ? path : "(no HOME)";
 }
 
-int credentials_profile_named(struct credentials_loader *loader, const char *name,
+static int load_profile(struct credentials_loader *loader, const char *name,
 	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem)
 {
 	struct profile_source source = {.loader = loader, .parent = parent};
@@ -84,5 +214,5 @@ int credentials_profile_named(struct credentials_loader *loader, const char *nam
 int credentials_profile(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
-	return credentials_profile_named(loader, loader->profile, NULL, ret, ret_problem);
+	return load_profile(loader, loader->profile, NULL, ret, ret_problem);
 }

@@ -1,4 +1,5 @@
-/* The ways in which a profile yields credentials, one file each. */
+/* The ways in which a profile yields credentials; those that need more than a few lines have a file
+ * each. */
 #pragma once
 #include "aws/credentials/credentials_provider.h"
 #include "aws/profile.h"
@@ -13,17 +14,9 @@ struct profile_source {
 /* -ENODATA without a sentence: the profile does not say this way. Else as credentials_load. */
 typedef int profile_way(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem);
-/* role_arn with source_profile or credential_source: STS AssumeRole. */
-profile_way credentials_role;
 /* web_identity_token_file and role_arn, or the environment's: STS AssumeRoleWithWebIdentity. */
 profile_way credentials_web_identity;
 /* sso_account_id, sso_role_name and sso_session, or the older keys: IAM Identity Center. */
 profile_way credentials_sso;
-/* Keys that stand in the profile itself. */
-profile_way credentials_profile_keys;
 /* credential_process. */
 profile_way credentials_process;
-
-/* All ways of the profile of this name, in AWS's order. */
-int credentials_profile_named(struct credentials_loader *loader, const char *name,
-	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem);

@@ -6,6 +6,8 @@
 #include "cli/url.h"
 #include "s3/s3.h"
 
+#define DOCTOR_ATTEMPTS 3 /* of each request */
+
 enum finding {
 	FINDING_OK,
 	FINDING_WARNING, /* push works, but not as well as it might */
