@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define LINE_BYTES_MAX (32U << 10)
-#define SPECIAL_TOLD   3 /* by name, unless all are asked for */
 
 static const char marks_note[] =
 	"marks are this host's only; --marks dynamodb:TABLE shares them between hosts";
@@ -17,16 +16,16 @@ static const struct {
 	bool is_error;     /* on stderr, even when quiet */
 } tellings[] = {
 	[S3ONCE_EVENT_UPLOADED] = {"uploaded", 1, false},
-	[S3ONCE_EVENT_ADOPTED] = {"was there already", 1, false},
-	[S3ONCE_EVENT_REFRESHED] = {"same content, new time", 1, false},
-	[S3ONCE_EVENT_SKIPPED] = {"done before", 2, false}, /* of a file that changed: always */
+	[S3ONCE_EVENT_ADOPTED] = {"already in S3:", 1, false},
+	[S3ONCE_EVENT_REFRESHED] = {"same content, new modification time:", 1, false},
+	[S3ONCE_EVENT_SKIPPED] = {"skipped", 2, false}, /* of a file that changed: always */
 	[S3ONCE_EVENT_PLANNED] = {"would upload", 0, false},
-	[S3ONCE_EVENT_LINK] = {"skipped symlink", 1, false},
-	[S3ONCE_EVENT_YOUNG] = {"left for the next run, too young", 1, false},
+	[S3ONCE_EVENT_LINK] = {"skipped symbolic link", 1, false},
+	[S3ONCE_EVENT_YOUNG] = {"skipped, younger than --min-age:", 1, false},
 	[S3ONCE_EVENT_CHANGED] = {"", 0, true},
 	[S3ONCE_EVENT_HELD] = {"", 0, true},
 	[S3ONCE_EVENT_FAILED] = {"", 0, true},
-	[S3ONCE_EVENT_RETRY] = {"again", 1, false},
+	[S3ONCE_EVENT_RETRY] = {"retrying", 1, false},
 };
 
 static void add_bytes(struct text *t, const char *bytes)
@@ -65,8 +64,22 @@ static void add_file(struct text *t, const struct people *people, const struct s
 	}
 }
 
+/* Whether it is among the first errors of its kind; -v asks for all. */
+static bool is_printed(struct people *people, const struct s3once_event *event)
+{
+	struct text t = TEXT(LINE_BYTES_MAX);
+	text_add(&t, event->text);
+	if (*event->code)
+		text_addf(&t, " (%s)", event->code);
+	const bool is_among_first = alike_add(&people->errors, text_string(&t));
+	text_clear(&t);
+	return is_among_first || people->verbose;
+}
+
 static void tell_error(struct people *people, const struct s3once_event *event)
 {
+	if (!is_printed(people, event))
+		return;
 	struct text t = TEXT(LINE_BYTES_MAX);
 	text_add(&t, "error: ");
 	if (*event->path) {
@@ -113,20 +126,12 @@ static bool is_kept(const struct s3once_event *event)
 	return event->type == S3ONCE_EVENT_SKIPPED && *event->text;
 }
 
-/* A tree such as /dev has hundreds: one more that is told by number only. */
-static bool only_counts(struct people *people, const struct s3once_event *event)
-{
-	return event->special && ++people->n_special > SPECIAL_TOLD && !people->verbose;
-}
-
 static void tell_about_file(struct people *people, const struct s3once_event *event)
 {
 	if (event->type == S3ONCE_EVENT_PLANNED)
 		people->planned_bytes += event->bytes;
 	if (event->type == S3ONCE_EVENT_HELD && !people->gives_up_held)
 		tell_waiting(people, event);
-	else if (only_counts(people, event))
-		return;
 	else if (tellings[event->type].is_error &&
 		 !(event->type == S3ONCE_EVENT_CHANGED && people->skip_changed))
 		tell_error(people, event);
@@ -142,8 +147,8 @@ void people_event(struct people *people, const struct s3once_event *event)
 		tell_start(people, event);
 		break;
 	case S3ONCE_EVENT_WARNING:
-		if (!people->quiet)
-			output_say(people->output, "warning: %s", event->text);
+		people->has_warned = true;
+		output_say(people->output, "warning: %s", event->text);
 		break;
 	case S3ONCE_EVENT_FATAL:
 		tell_error(people, event);
@@ -189,14 +194,14 @@ static void add_verdict(
 		if (there == wanted && exit_code == 0)
 			text_add(t, wanted == 1 ? " file is in " : " files are in ");
 		else
-			text_add(t, wanted == 1 ? " file is proven to be in "
-						: " files are proven to be in ");
+			text_add(t, wanted == 1 ? " file is verified to be in "
+						: " files are verified to be in ");
 	}
 	add_target(t, people);
 	if (people->skip_changed && c->skipped)
 		text_add(t, "; files changed since are left as they are there (--if-changed=skip)");
 	if (!c->scan_complete)
-		text_add(t, "; the run ended before it had seen all files");
+		text_add(t, "; the run ended before all files were listed");
 }
 
 static void add_uploaded(struct text *t, const struct s3once_counts *c)
@@ -220,14 +225,14 @@ static void add_counts(struct text *t, const struct people *people, const struct
 		const char *words;
 		uint64_t n;
 	} counts[] = {
-		{"done before", c->skipped},
-		{"already there", c->adopted},
-		{"same content with a new time", c->refreshed},
+		{"skipped", c->skipped},
+		{"already in S3", c->adopted},
+		{"same content with a new modification time", c->refreshed},
 		{"changed and not replaced", c->changed},
 		{"failed", c->failed},
-		{"held by others", c->held},
-		{"too young", c->young},
-		{"symlinks skipped", c->links},
+		{"held by other uploaders", c->held},
+		{"younger than --min-age", c->young},
+		{"symbolic links skipped", c->links},
 	};
 	if (!people->dry_run)
 		add_uploaded(t, c);
@@ -239,32 +244,57 @@ static void add_counts(struct text *t, const struct people *people, const struct
 	}
 }
 
-static void tell_special(struct people *people)
+static void tell_unprinted(struct people *people)
 {
-	if (people->n_special <= SPECIAL_TOLD || people->verbose)
-		return;
-	struct text n = TEXT(64);
-	human_count(&n, people->n_special - SPECIAL_TOLD);
-	output_say(people->output,
-		"error: %s more such: sockets, named pipes and devices are not files; exclude them (-v "
-		"names each)",
-		text_string(&n));
-	text_clear(&n);
+	for (size_t i = 0; i < people->errors.n && !people->verbose; i++) {
+		const char *sentence = people->errors.kinds[i].sentence;
+		const uint64_t n = alike_unprinted(&people->errors, i);
+		struct text count = TEXT(64);
+		human_count(&count, n);
+		if (n)
+			output_say(people->output,
+				"error: %s more %s the same error: %s (-v names each)",
+				text_string(&count), n == 1 ? "file has" : "files have",
+				sentence ? sentence : "");
+		text_clear(&count);
+	}
 }
 
-void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code)
+/* Cron mails whatever is printed: one line with --quiet, and only if not all is well. */
+static void tell_in_one_line(
+	struct people *people, const struct s3once_counts *counts, int exit_code)
+{
+	struct text verdict = TEXT(LINE_BYTES_MAX), t = TEXT(LINE_BYTES_MAX);
+	add_verdict(&verdict, people, counts, exit_code);
+	add_counts(&t, people, counts);
+	output_say(people->output, "%s%s%s", text_string(&verdict), t.len ? "; " : "",
+		text_string(&t));
+	text_clear(&verdict);
+	text_clear(&t);
+}
+
+static void tell_in_full(struct people *people, const struct s3once_counts *counts, int exit_code)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
-	tell_special(people);
-	if (people->quiet || people->only_stderr)
-		return;
 	add_verdict(&t, people, counts, exit_code);
 	output_result(people->output, text_string(&t));
 	text_reset(&t);
 	add_counts(&t, people, counts);
 	if (t.len)
 		output_result(people->output, text_string(&t));
-	if (people->marks_by_default)
-		output_result(people->output, marks_note);
 	text_clear(&t);
+}
+
+void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code)
+{
+	/* What keeps a run from beginning was said, and there is nothing to count. */
+	const bool never_began = exit_code == S3ONCE_EXIT_SETUP && !counts->found;
+	tell_unprinted(people);
+	alike_clear(&people->errors);
+	if (people->only_stderr || never_began)
+		return;
+	if (!people->quiet)
+		tell_in_full(people, counts, exit_code);
+	else if (exit_code != S3ONCE_EXIT_OK || people->has_warned)
+		tell_in_one_line(people, counts, exit_code);
 }

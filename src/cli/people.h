@@ -1,5 +1,6 @@
 /* A run told to people: lines for what happened to files, and the summary. */
 #pragma once
+#include "cli/alike.h"
 #include "cli/output.h"
 #include "s3once/push.h"
 #include <stdint.h>
@@ -8,17 +9,20 @@ struct people {
 	struct output *output; /* borrowed */
 	const char *bucket, *prefix;
 	unsigned verbose;
-	bool quiet;       /* errors only */
+	bool quiet;       /* errors, warnings, and one line at the end if there were any */
 	bool only_stderr; /* stdout belongs to --json */
 	bool dry_run;
-	bool skip_changed;      /* --if-changed=skip: a changed file is no error */
-	bool gives_up_held;     /* a file that is held is given up */
-	bool marks_by_default;  /* nobody chose the marks: say whose they are */
-	uint64_t planned_bytes; /* counted here; zero it to start */
-	uint64_t n_special;     /* likewise: sockets, pipes and devices that are told by number */
+	bool skip_changed;     /* --if-changed=skip: a changed file is no error */
+	bool gives_up_held;    /* a file that is held is given up */
+	bool marks_by_default; /* nobody chose the marks: say whose they are */
+	/* Kept here; zero them to start. */
+	uint64_t planned_bytes;
+	struct alike errors;
+	bool has_warned;
 };
 
 /* Any event but PROGRESS and SUMMARY. */
 void people_event(struct people *people, const struct s3once_event *event);
-/* The last lines: what was told by number only, and, unless quiet or only_stderr, the summary. */
+/* The last lines: how many errors were not printed, and, unless only_stderr, the summary. Frees
+ * what is kept. */
 void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code);

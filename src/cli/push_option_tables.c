@@ -214,17 +214,20 @@ static const struct option output_options[] = {
 		.letter = 'v',
 		.type = OPTION_COUNT,
 		.offset = OWN(verbose),
-		.help = "name each file that is uploaded, and each symlink;\n"
-			"-vv: also files done before; -vvv: also requests"},
+		.help = "print each file that is uploaded, each symbolic link\n"
+			"that is skipped, and each error of those that are\n"
+			"alike; -vv: also files that are skipped; -vvv: also\n"
+			"requests"},
 	{.name = "quiet",
 		.letter = 'q',
 		.type = OPTION_FLAG,
 		.offset = OWN(quiet),
-		.help = "errors only"},
+		.help = "print only errors and warnings, and one line at the end\n"
+			"if there were any; for cron"},
 	{.name = "no-progress",
 		.type = OPTION_FLAG,
 		.offset = OWN(no_progress),
-		.help = "no progress"},
+		.help = "do not show progress"},
 	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
 	{NULL},
 };

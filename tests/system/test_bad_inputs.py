@@ -313,7 +313,7 @@ def test_changed_files_that_are_kept_are_named(s3once, s3, bucket, tree):
     assert s3once(*command).code == 0
     (tree / "a.txt").write_bytes(b"changed")
     run = s3once(*command)
-    assert run.code == 0 and f"done before {tree}/a.txt -> s3://{bucket}/a.txt: changed since it was uploaded; S3 keeps" in run.out, run
+    assert run.code == 0 and f"skipped {tree}/a.txt -> s3://{bucket}/a.txt: changed since it was uploaded; S3 keeps" in run.out, run
     assert "b.txt" not in run.out
     run = s3once(*command, "--json")
     assert [(event["path"], event["text"] != "") for event in told(run, "skipped")] == [(f"{tree}/a.txt", True)], run

@@ -238,11 +238,11 @@ def test_summary_and_marks_note(s3once, s3, bucket, tree):
     run = s3once("push", tree, f"s3://{bucket}/p")
     assert run.code == 0
     assert f"all 2 files are in s3://{bucket}/p\nuploaded 2 (3 B) in " in run.out
-    assert "this host's only" in run.out.splitlines()[-1]
-    assert re.match(r"s3once: marks are this host's only; .*\n", run.err)
+    assert re.fullmatch(r"s3once: marks are this host's only; .*\n", run.err)
+    assert "this host's only" not in run.out, "said once, at the start"
     run = s3once("push", tree, f"s3://{bucket}/p")
     assert f"all 2 files are in s3://{bucket}/p\nuploaded 0 (0 B) in " in run.out
-    assert "done before 2" in run.out
+    assert "; skipped 2" in run.out
 
 
 def test_no_marks_note_when_marks_were_chosen(s3once, s3, bucket, tree):
@@ -256,7 +256,31 @@ def test_quiet_says_nothing_unless_something_failed(s3once, s3, bucket, tree):
     assert (run.code, run.out, run.err) == (0, "", "")
     run = s3once("push", "-q", tree, "missing", f"s3://{bucket}")
     assert (run.code, run.out) == (1, "")
-    assert run.err == "s3once: error: missing: does not exist\n"
+    error, summary = run.err.splitlines()
+    assert error == "s3once: error: missing: does not exist"
+    assert re.fullmatch(rf"s3once: 2 of 3 files are verified to be in s3://{bucket}; uploaded 0 \(0 B\) in .*; skipped 2; failed 1", summary)
+
+
+def test_quiet_tells_warnings(s3once, s3, bucket, tmp_path):
+    """What a person should hear of although no file failed."""
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "l").symlink_to("/etc/hostname")
+    run = s3once("push", "-q", "links", f"s3://{bucket}")
+    assert run.out == "" and re.fullmatch(r"s3once: warning: .*--follow.*\ns3once: 0 .* s3://.*; symbolic links skipped 1\n", run.err), run
+
+
+def test_errors_that_are_alike_are_counted(s3once, s3, bucket, tree):
+    for i in range(2000):
+        open(os.fsencode(tree) + b"/%04d\xff" % i + b"\xfe" * 200, "wb").close()
+    (tree / "other\x07").touch()
+    run = s3once("push", tree, f"s3://{bucket}")
+    assert run.code == 1 and len(run.err) < 8000 and len(run.out) < 1000
+    assert run.err.count(r"\xff\xfe") == 3
+    assert "s3once: error: 1,997 more files have the same error: the name is not UTF-8" in run.err
+    assert run.err.count("U+0007") == 1, "an error of another kind"
+    assert s3once("push", "-v", tree, f"s3://{bucket}").err.count(r"\xff\xfe") == 2000
+    run = s3once("push", "--json", tree, f"s3://{bucket}")
+    assert len(told(run, "failed")) == 2001 and len(run.err) < 8000
 
 
 @pytest.mark.smoke
@@ -266,10 +290,10 @@ def test_verbose_names_files_and_links(s3once, s3, bucket, tree):
     run = s3once("push", "-v", tree, f"s3://{bucket}/p")
     assert run.code == 0
     assert f"uploaded {tree}/a.txt -> s3://{bucket}/p/a.txt (1 B)\n" in run.out
-    assert f"skipped symlink {tree}/link" in run.out
-    assert "symlinks skipped 1" in run.out
-    assert "done before" not in s3once("push", "-v", tree, f"s3://{bucket}/p").out.split("\nall ")[0]
-    assert f"done before {tree}/a.txt" in s3once("push", "-vv", tree, f"s3://{bucket}/p").out
+    assert f"skipped symbolic link {tree}/link" in run.out
+    assert "symbolic links skipped 1" in run.out
+    assert f"skipped {tree}" not in s3once("push", "-v", tree, f"s3://{bucket}/p").out
+    assert f"skipped {tree}/a.txt" in s3once("push", "-vv", tree, f"s3://{bucket}/p").out
 
 
 def test_dry_run_says_what_would_be_uploaded(s3once, s3, bucket, tree):
@@ -409,7 +433,7 @@ def test_no_wait_leaves_held_files_and_exits_4(holder):
     run = holder.start("--no-wait").wait(15)
     assert run.code == 4
     assert f"{holder.tree}/big: " in run.err
-    assert "0 of 1 file is proven to be in" in run.out and "held by others 1" in run.out
+    assert "0 of 1 file is verified to be in" in run.out and "held by other uploaders 1" in run.out
 
 
 def test_worse_exit_codes_win_over_4(holder, tmp_path):
@@ -460,6 +484,7 @@ def test_setup_error_ends_the_run_at_once(s3once, s3, bucket, tree, case):
     env, options, pattern = SETUP_ERRORS[case]
     run = s3once("push", "--retries", "1", *options, tree, f"s3://{bucket}", env=env)
     assert_setup_error(run, pattern)
+    assert run.out == "", "nothing to sum up"
     assert s3.objects(bucket) == {}
 
 
@@ -651,7 +676,7 @@ def test_missing_and_unreadable_sources(s3once, s3, bucket, tree, tmp_path):
     assert re.search(r"other/secret: .*Permission denied", run.err)
     assert re.search(r"other/closed: .*Permission denied", run.err)
     assert set(s3.objects(bucket)) == {"p/a.txt", "p/sub/b.txt", "p/ok"}
-    assert "3 of 6 files are proven to be in" in run.out and "failed 3" in run.out
+    assert "3 of 6 files are verified to be in" in run.out and "failed 3" in run.out
 
 
 BAD_FILES = {
@@ -702,11 +727,11 @@ def test_special_files_are_reported(s3once, s3, bucket, tree):
         os.mkfifo(tree / f"pipe{i:02}")
     run = s3once("push", tree, f"s3://{bucket}", "--json")
     named = [f"s3once: error: {tree}/{name}: is a named pipe, not a file; exclude it" for name in ("pipe", "pipe00", "pipe01")]
-    number = "s3once: error: 18 more such: sockets, named pipes and devices are not files; exclude them (-v names each)"
+    number = "s3once: error: 18 more files have the same error: is a named pipe, not a file; exclude it (-v names each)"
     assert run.code == 1 and [line for line in run.err.splitlines() if "error" in line] == [*named, number], run
     assert len(told(run, "failed")) == counts(run)["failed"] == 21
     run = s3once("push", tree, f"s3://{bucket}", "-v")
-    assert run.err.count(": is a named pipe, not a file") == 21 and " more such" not in run.err, run
+    assert run.err.count(": is a named pipe, not a file") == 21 and " more files" not in run.err, run
 
 
 def test_only_links(s3once, s3, bucket, tmp_path):
