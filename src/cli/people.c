@@ -169,11 +169,17 @@ static void add_target(struct text *t, const struct people *people)
 	add_bytes(t, people->prefix);
 }
 
+/* Files that are known to be in S3. */
+static uint64_t in_s3(const struct s3once_counts *c)
+{
+	return c->uploaded + c->adopted + c->refreshed + c->skipped;
+}
+
 /* What the run comes down to. */
 static void add_verdict(
 	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
 {
-	uint64_t there = c->uploaded + c->adopted + c->refreshed + c->skipped;
+	uint64_t there = in_s3(c);
 	uint64_t wanted = c->found - c->links - c->young;
 	if (people->dry_run) {
 		text_add(t, "dry run: would upload ");
@@ -287,8 +293,9 @@ static void tell_in_full(struct people *people, const struct s3once_counts *coun
 
 void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code)
 {
-	/* What keeps a run from beginning was said, and there is nothing to count. */
-	const bool never_began = exit_code == S3ONCE_EXIT_SETUP && !counts->found;
+	/* What keeps a run from beginning was printed, and there is nothing to sum up. */
+	const bool never_began =
+		exit_code == S3ONCE_EXIT_SETUP && !in_s3(counts) && !counts->bytes_sent;
 	tell_unprinted(people);
 	alike_clear(&people->errors);
 	if (people->only_stderr || never_began)
