@@ -127,6 +127,19 @@ static void queue_locked(struct leases *leases, struct lease *lease)
 	pthread_cond_signal(&leases->work);
 }
 
+void leases_unqueue_locked(struct leases *leases, struct lease *lease)
+{
+	struct lease *before = NULL, *l = leases->locked.first;
+	for (; l && l != lease; l = l->locked.then)
+		before = l;
+	if (!l)
+		return;
+	*(before ? &before->locked.then : &leases->locked.first) = lease->locked.then;
+	if (leases->locked.last == lease)
+		leases->locked.last = before;
+	lease->locked.busy = false;
+}
+
 static void attend_locked(struct leases *leases, struct lease *lease, uint64_t now_ns)
 {
 	const uint64_t ends = atomic_load(&lease->ends_ns);

@@ -1,5 +1,5 @@
-/* The inside of leases, shared by lease.c (what a lease is), leases.c (whose turn it is) and
- * leases_heap.c. */
+/* The inside of leases: lease.c is what a holder calls, leases.c knows whose turn it is and keeps
+ * the queue, lease_beat.c renews one lease, and leases_heap.c sorts them by time. */
 #pragma once
 #include "lease/lease.h"
 #include <pthread.h>
@@ -55,6 +55,8 @@ void leases_remove_locked(struct leases *leases, struct lease *lease);
 /* Room for one more lease. 0 or -ENOMEM. */
 int leases_reserve_locked(struct leases *leases);
 
+/* Takes a lease out of the queue of those to be renewed, unless a thread has it already. */
+void leases_unqueue_locked(struct leases *leases, struct lease *lease);
 /* Starts the keeper's thread and the first worker's unless they run. 0 or -errno. */
 int leases_run_locked(struct leases *leases);
 
