@@ -1,7 +1,7 @@
 #include "aws/pace.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include <time.h>
+#include "base/thread.h"
 
 #define CUT      0.7
 #define CALM_NS  (2 * NS_PER_S) /* without throttling: the limit doubles each round */
@@ -9,11 +9,7 @@
 
 void pace_init(struct pace *pace)
 {
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&pace->room, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	thread_cond_init(&pace->room);
 	pthread_mutex_init(&pace->mutex, NULL);
 	pace->locked.limit = PACE_FREE;
 }
@@ -27,12 +23,7 @@ void pace_destroy(struct pace *pace)
 /* A moment at most, so that an abandon is noticed. */
 static void wait_for_room(struct pace *pace)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	uint64_t ns = (uint64_t)until.tv_nsec + SLICE_NS;
-	until.tv_sec += (time_t)(ns / NS_PER_S);
-	until.tv_nsec = (long)(ns % NS_PER_S);
-	pthread_cond_timedwait(&pace->room, &pace->mutex, &until);
+	thread_cond_wait(&pace->room, &pace->mutex, SLICE_NS);
 }
 
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_ticket)

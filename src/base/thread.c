@@ -1,5 +1,7 @@
 #include "base/thread.h"
 #include <signal.h>
+#include <stdlib.h>
+#include <uv.h>
 
 int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg)
 {
@@ -9,4 +11,19 @@ int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg)
 	int error = pthread_create(ret, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -error;
+}
+
+/* libuv's condition variables are those of pthread on the monotonic clock. */
+_Static_assert(
+	_Generic((uv_cond_t *)0, pthread_cond_t * : 1, default : 0), "uv_cond_t is pthread's");
+
+void thread_cond_init(pthread_cond_t *ret)
+{
+	if (uv_cond_init(ret))
+		abort(); /* as every use of it would */
+}
+
+bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t ns)
+{
+	return !uv_cond_timedwait(cond, mutex, ns);
 }

@@ -1,6 +1,16 @@
 /* Threads of ours: signals are the main thread's. */
 #pragma once
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 /* pthread_create() with all signals blocked in the new thread. 0 or -errno. */
 int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg);
+
+/* Makes a condition variable that waits on the monotonic clock, which a step of the wall clock does
+ * not touch. Destroyed by pthread_cond_destroy(). */
+void thread_cond_init(pthread_cond_t *ret);
+/* Waits at most ns nanoseconds, with the mutex held as for pthread_cond_wait(). False if the time
+ * is over; true if it was woken, perhaps for no reason. The monotonic clock stands still while the
+ * host sleeps. */
+bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t ns);

@@ -1,5 +1,6 @@
 #include "lease/lease.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "lease/leases.h"
 #include <errno.h>
 #include <stdio.h>
@@ -67,12 +68,7 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 
 static void wait_100_ms_locked(struct leases *leases)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	uint64_t ns = (uint64_t)until.tv_nsec + 100 * NS_PER_MS;
-	until.tv_sec += (time_t)(ns / NS_PER_S);
-	until.tv_nsec = (long)(ns % NS_PER_S);
-	pthread_cond_timedwait(&leases->changed, &leases->mutex, &until);
+	thread_cond_wait(&leases->changed, &leases->mutex, 100 * NS_PER_MS);
 }
 
 /* Makes the lease busy for this thread; false if it is lost or stopping. */

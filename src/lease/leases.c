@@ -5,16 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static void cond_init(pthread_cond_t *cond)
-{
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-}
 
 int leases_new(struct store *store, unsigned workers_most, struct leases **ret)
 {
@@ -24,9 +14,9 @@ int leases_new(struct store *store, unsigned workers_most, struct leases **ret)
 	leases->store = store;
 	leases->workers_most = workers_most < LEASE_WORKERS_MAX ? workers_most : LEASE_WORKERS_MAX;
 	pthread_mutex_init(&leases->mutex, NULL);
-	cond_init(&leases->due);
-	cond_init(&leases->work);
-	cond_init(&leases->changed);
+	thread_cond_init(&leases->due);
+	thread_cond_init(&leases->work);
+	thread_cond_init(&leases->changed);
 	*ret = leases;
 	return 0;
 }
@@ -164,13 +154,8 @@ static void wait_for_due_locked(struct leases *leases, uint64_t now_ns)
 		leases->locked.n && leases->locked.heap ? leases->locked.heap[1] : NULL;
 	if (first && first->locked.next_ns < now_ns + wait_ns)
 		wait_ns = first->locked.next_ns > now_ns ? first->locked.next_ns - now_ns : 0;
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	uint64_t ns = (uint64_t)until.tv_nsec + wait_ns;
-	until.tv_sec += (time_t)(ns / NS_PER_S);
-	until.tv_nsec = (long)(ns % NS_PER_S);
 	if (leases->locked.n)
-		pthread_cond_timedwait(&leases->due, &leases->mutex, &until);
+		thread_cond_wait(&leases->due, &leases->mutex, wait_ns);
 	else
 		pthread_cond_wait(&leases->due, &leases->mutex);
 }

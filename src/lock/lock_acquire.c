@@ -1,11 +1,11 @@
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "lock/lock_client.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SLOTS_MAX    1000
 #define FIRST_NAP_MS 25
@@ -198,14 +198,8 @@ static int nap(struct acquisition *a, unsigned round)
 		ns = a->stale_ns > now_ns ? a->stale_ns - now_ns + NS_PER_MS : NS_PER_MS;
 	if (a->deadline_ns < now_ns + ns)
 		ns = a->deadline_ns > now_ns ? a->deadline_ns - now_ns : 0;
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	ns += (uint64_t)until.tv_nsec;
-	until.tv_sec += (time_t)(ns / NS_PER_S);
-	until.tv_nsec = (long)(ns % NS_PER_S);
 	pthread_mutex_lock(&locks->mutex);
-	while (!atomic_load(&locks->closed) &&
-		pthread_cond_timedwait(&locks->closing, &locks->mutex, &until) != ETIMEDOUT)
+	while (!atomic_load(&locks->closed) && thread_cond_wait(&locks->closing, &locks->mutex, ns))
 		;
 	pthread_mutex_unlock(&locks->mutex);
 	return atomic_load(&locks->closed)

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "lease/process.h"
 #include "store/state_folder.h"
 #include "store/table.h"
@@ -191,11 +192,7 @@ static struct s3once_locks *new_client(void)
 	if (!locks)
 		return NULL;
 	pthread_mutex_init(&locks->mutex, NULL);
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&locks->closing, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	thread_cond_init(&locks->closing);
 	return locks;
 }
 

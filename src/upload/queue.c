@@ -1,5 +1,6 @@
 #include "upload/queue.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -31,11 +32,7 @@ int queue_new(struct queue **ret)
 		return -ENOMEM;
 	pthread_mutex_init(&queue->mutex, NULL);
 	pthread_cond_init(&queue->room, NULL);
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&queue->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	thread_cond_init(&queue->changed);
 	queue->locked.ready_end = &queue->locked.ready;
 	*ret = queue;
 	return 0;
@@ -132,16 +129,6 @@ static bool is_ended(const struct queue *queue)
 					       !queue->locked.parts && !queue->locked.busy);
 }
 
-static void wait_changed(struct queue *queue, uint64_t ns)
-{
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	ns += (uint64_t)until.tv_nsec;
-	until.tv_sec += (time_t)(ns / NS_PER_S);
-	until.tv_nsec = (long)(ns % NS_PER_S);
-	pthread_cond_timedwait(&queue->changed, &queue->mutex, &until);
-}
-
 bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns)
 {
 	pthread_mutex_lock(&queue->mutex);
@@ -189,7 +176,7 @@ void queue_take(struct queue *queue, struct job *ret)
 			pthread_cond_signal(&queue->room);
 			break;
 		}
-		wait_changed(queue, wait_ns);
+		thread_cond_wait(&queue->changed, &queue->mutex, wait_ns);
 	}
 	pthread_mutex_unlock(&queue->mutex);
 }

@@ -3,6 +3,7 @@
 #include "aws/credentials/credentials_chain.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +34,7 @@ int credentials_chain_new(const struct credentials_options *options, struct cred
 	chain->patience_ns = patience_ms * NS_PER_MS;
 	chain->provider = -1;
 	chain->locked.next_ns = UINT64_MAX;
-	pthread_condattr_t attributes;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&chain->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
+	thread_cond_init(&chain->changed);
 	pthread_mutex_init(&chain->mutex, NULL);
 	*ret = chain;
 	return 0;

@@ -143,12 +143,7 @@ static void load_locked(struct credentials_chain *chain)
 
 void credentials_wait_locked(struct credentials_chain *chain, uint64_t ms)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	uint64_t ns = (uint64_t)until.tv_nsec + ms * NS_PER_MS;
-	until.tv_sec += (time_t)(ns / NS_PER_S);
-	until.tv_nsec = (long)(ns % NS_PER_S);
-	pthread_cond_timedwait(&chain->changed, &chain->mutex, &until);
+	thread_cond_wait(&chain->changed, &chain->mutex, ms * NS_PER_MS);
 }
 
 static void *keep(void *arg)
