@@ -45,17 +45,18 @@ struct exchange {
 	int error;      /* why a callback ended it, or 0 */
 };
 
-static void init_once(void)
-{
-	signal(SIGPIPE, SIG_IGN); /* NOSIGNAL makes curl leave it to us */
-	curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 int http_global_init(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, init_once);
-	return 0;
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static bool is_done;
+	pthread_mutex_lock(&mutex);
+	if (!is_done) {
+		signal(SIGPIPE, SIG_IGN); /* NOSIGNAL makes curl leave it to us */
+		is_done = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+	}
+	const int error = is_done ? 0 : -ENOTSUP;
+	pthread_mutex_unlock(&mutex);
+	return error;
 }
 
 static void lock(CURL *curl, curl_lock_data data, curl_lock_access access, void *arg)

@@ -101,11 +101,12 @@ static void lost_the_race(struct worker *worker, struct file *file, struct mark 
 
 static void adopt_claim(struct file *file)
 {
-	const struct mark *before = &file->claim.before;
+	struct mark *before = &file->claim.before;
 	file->claimed = true;
 	file->must_look = file->claim.taken_over && before->state != MARK_DONE;
 	free(file->upload_id);
-	file->upload_id = before->upload_id ? strdup(before->upload_id) : NULL;
+	file->upload_id = before->upload_id; /* moved: a copy could fail */
+	before->upload_id = NULL;
 	file->upload_is_open = file->upload_id != NULL;
 	file->upload_part_bytes = before->part_bytes;
 	file->upload_checksum = before->upload_checksum;

@@ -119,12 +119,20 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 	return true;
 }
 
+static bool set_up_libraries(struct problem *problem)
+{
+	const int error = aws_global_init();
+	if (error)
+		problem_set(problem, "libcurl cannot be set up: %s", strerror(-error));
+	return !error;
+}
+
 bool push_set_up(struct s3once_push *push)
 {
 	struct problem problem = push->scan_problem;
-	push->set_up = push->run.scan && !queue_new(&push->run.queue) && !aws_global_init() &&
-		       open_s3(push, &problem) && open_marks(push, &problem) &&
-		       open_session(push, &problem);
+	push->set_up = push->run.scan && !queue_new(&push->run.queue) &&
+		       set_up_libraries(&problem) && open_s3(push, &problem) &&
+		       open_marks(push, &problem) && open_session(push, &problem);
 	if (!push->set_up) {
 		atomic_store(&push->run.failed_setup, true);
 		if (!is_stopped(&push->run))

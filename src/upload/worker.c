@@ -38,13 +38,13 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 	struct run *run = worker->run;
 	struct file *file = calloc(1, sizeof *file);
 	struct problem problem;
-	report_in_flight(&run->report, 1);
 	if (!file) {
 		free(candidate);
 		problem_set(&problem, "out of memory");
 		run_fail(run, &problem);
 		return;
 	}
+	report_in_flight(&run->report, 1);
 	file->candidate = candidate;
 	file->target = object_rules_target(run->rules, candidate->key, candidate->relative);
 	file->fd = -1;

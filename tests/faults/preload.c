@@ -7,10 +7,13 @@
  * with EIO, gives at most 3 bytes fewer than half, or says that the file has ended.
  * S3ONCE_TEST_FSTATFS=NUMBER: every file system says that it is of this type.
  * S3ONCE_TEST_SLOW_OPEN=TEXT: to open a file with TEXT in its path for reading takes up to 20 ms.
+ * S3ONCE_TEST_HUNG_DNS=FILE: while FILE exists, to look up a name takes a minute and fails.
+ * S3ONCE_TEST_NO_CURL=1: libcurl cannot be set up.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -150,4 +153,28 @@ PUBLIC int open64(const char *path, int flags, ...)
 		!clock_gettime(CLOCK_MONOTONIC, &now))
 		usleep((useconds_t)now.tv_nsec / 1000 % 20000);
 	return real(path, flags, mode);
+}
+
+PUBLIC int getaddrinfo(
+	const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **ret)
+{
+	static int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+	const char *hung = getenv("S3ONCE_TEST_HUNG_DNS");
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+	if (hung && !access(hung, F_OK)) {
+		sleep(60);
+		return EAI_AGAIN;
+	}
+	return real(name, service, hints, ret);
+}
+
+PUBLIC int curl_global_init(long flags)
+{
+	static int (*real)(long);
+	if (getenv("S3ONCE_TEST_NO_CURL"))
+		return 2; /* CURLE_FAILED_INIT */
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "curl_global_init");
+	return real(flags);
 }

@@ -142,3 +142,11 @@ def test_out_of_descriptors(make_stage, limit):
     assert result.code in (0, 1, 3, 127) and (result.code == 0 or result.err), result
     assert "check the endpoint" not in result.err, result
     stage.finish()
+
+
+def test_libcurl_that_cannot_be_set_up(make_stage, tmp_path):
+    stage = make_stage(store="sqlite")
+    stage.write("a", 100)
+    result = stage.push(env=preloaded(stage.program, build_preload(tmp_path), S3ONCE_TEST_NO_CURL=1))
+    assert result.code == 3 and "libcurl cannot be set up" in result.err, result
+    stage.finish()

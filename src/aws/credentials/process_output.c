@@ -5,14 +5,13 @@
 #include <openssl/crypto.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SLICE_MS 50
-
-extern char **environ;
 
 struct run {
 	struct process_output *output;
@@ -21,26 +20,65 @@ struct run {
 	bool ended;
 };
 
-/* The keeper's signal mask and our ignored SIGPIPE are not the program's. */
+/* No handler of ours runs in the child, and what we ignore (SIGPIPE, SIGXFSZ) is not ignored there.
+ */
+static void reset_signals(void)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	for (int number = 1; number < NSIG; number++) {
+		struct sigaction action;
+		const bool is_ours = number == SIGPIPE || number == SIGXFSZ;
+		if (!sigaction(number, NULL, &action) && (is_ours || action.sa_handler != SIG_IGN))
+			signal(number, SIG_DFL);
+	}
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
+}
+
+static bool place(int fd, int wanted)
+{
+	return fd == wanted ? !fcntl(fd, F_SETFD, 0) : dup2(fd, wanted) == wanted;
+}
+
+/* The child, which calls only what is safe between fork and exec: another thread may hold any lock.
+ * Writes why it failed to `failure`, which the start of the program closes. */
+__attribute__((noreturn)) static void become(
+	char *const *argv, const int writes[2], const struct rlimit *files, int failure)
+{
+	const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	const bool ready = null >= 0 && place(null, 0) && place(writes[0], 1) &&
+			   place(writes[1], 2) && !setrlimit(RLIMIT_NOFILE, files);
+	reset_signals();
+	if (ready)
+		execvp(argv[0], argv);
+	const int error = errno;
+	const ssize_t written = write(failure, &error, sizeof error);
+	_exit(written == sizeof error ? 127 : 126);
+}
+
+/* posix_spawn cannot lower a limit, and lowering our own would be felt by every thread. Programs
+ * that use select(2), or close every descriptor that they may have, want the usual 1,024. */
 static int spawn(char *const *argv, const int writes[2], pid_t *ret_pid)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none, defaults;
-	sigemptyset(&none);
-	sigemptyset(&defaults);
-	sigaddset(&defaults, SIGPIPE);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, writes[0], 1);
-	posix_spawn_file_actions_adddup2(&actions, writes[1], 2);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &defaults);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	int error = posix_spawnp(ret_pid, argv[0], &actions, &attributes, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
+	struct rlimit files = {FD_SETSIZE, FD_SETSIZE};
+	int failure[2], error = 0;
+	sigset_t all, before;
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > FD_SETSIZE)
+		files.rlim_cur = FD_SETSIZE;
+	if (pipe2(failure, O_CLOEXEC) < 0)
+		return -errno;
+	sigfillset(&all); /* a handler of ours must not run in the child */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	*ret_pid = fork();
+	if (*ret_pid == 0)
+		become(argv, writes, &files, failure[1]);
+	if (*ret_pid < 0)
+		error = errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	close(failure[1]);
+	if (*ret_pid > 0 && read(failure[0], &error, sizeof error) > 0)
+		waitpid(*ret_pid, NULL, 0);
+	close(failure[0]);
 	return -error;
 }
 

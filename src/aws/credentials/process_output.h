@@ -10,7 +10,9 @@ struct process_output {
 };
 
 /* Runs argv[0], found in PATH, in this process's environment, with nothing on standard input, until
- * it ends; what it leaves to run, and perhaps to write, is not waited for. Past the deadline
+ * it ends; what it leaves to run, and perhaps to write, is not waited for. It starts with no signal
+ * blocked, SIGPIPE and SIGXFSZ not ignored, and a soft limit of at most 1,024 descriptors, which it
+ * may raise. Past the deadline
  * (clock_boot_ns()), or when *stopped becomes true, it is killed: -ETIMEDOUT, -ECANCELED; likewise
  * -EMSGSIZE when it writes more than out's cap. What err's cap cannot hold is dropped. Other
  * -errno: it could not be run. Clear both texts in any case. */

@@ -3,6 +3,7 @@
 #include "check.h"
 #include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 struct result {
@@ -29,13 +30,21 @@ static struct result run(const char *script, uint64_t ms, bool is_stopped)
 
 int main(void)
 {
+	struct rlimit files;
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &files), 0);
+	CHECK(files.rlim_max > 1024);
+	files.rlim_cur = files.rlim_max;
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &files), 0);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	struct result result = run("cat; echo out; echo error >&2; exit 3", 20000, false);
 	CHECK_INT(result.error, 0);
 	CHECK_INT(WEXITSTATUS(result.status), 3);
 	CHECK_STRING(result.out, "out\n");
 	CHECK_STRING(result.err, "error\n");
 	CHECK(WIFSIGNALED(run("kill -PIPE $$", 20000, false).status));
+	CHECK(WIFSIGNALED(run("kill -XFSZ $$", 20000, false).status));
+	CHECK_STRING(run("ulimit -S -n", 20000, false).out, "1024\n");
 	CHECK_INT(run("yes", 20000, false).error, -EMSGSIZE);
 	CHECK_INT(run("yes error >&2 & echo out; sleep 0.2; kill $!", 20000, false).error, 0);
 	CHECK_INT(run("exec sleep 60", 200, false).error, -ETIMEDOUT);
