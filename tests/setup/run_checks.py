@@ -71,7 +71,7 @@ def build(name, compiler, *options):
     folder, log = REPOSITORY / "build" / name, LOGS / f"build-{name}.log"
     again = ["--reconfigure"] if (folder / "build.ninja").exists() else []
     log.unlink(missing_ok=True)
-    code = run(["meson", "setup", *again, folder, "--werror", *options], log, CC=compiler)
+    code = run(["meson", "setup", *again, folder, "--werror", "-Dtests=true", *options], log, CC=compiler)
     code = code or run(["ninja", "-j2", "-C", folder], log)
     note(f"build {name}", code == 0)
 

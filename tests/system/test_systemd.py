@@ -1,6 +1,5 @@
 """The units: understood by systemd, closed to what they do not need, and their very command works."""
 
-import os
 import re
 import shlex
 import shutil
@@ -58,7 +57,8 @@ def test_it_runs_nightly():
 def environment_of(text):
     """An EnvironmentFile as systemd reads it."""
     lines = [line for line in text.splitlines() if line and not line.startswith(("#", ";"))]
-    return dict(line.split("=", 1) for line in lines)
+    pairs = (line.split("=", 1) for line in lines)
+    return {name: value[1:-1] if value[:1] == value[-1:] == "'" else value for name, value in pairs}
 
 
 def command_of(line, environment):
@@ -85,8 +85,51 @@ def test_the_example_is_what_the_unit_reads():
     known = asked_for | {"S3ONCE_MARKS", "S3ONCE_CHECKSUM"}
     assert all(name in known or name.startswith("AWS_") for name in example)
     assert command_of(line, example) == (
-        "s3once push --min-age 5m --exclude *.tmp -- /srv/photos s3://my-bucket/photos".split()
+        "s3once push --min-age 5min --exclude *.tmp -- /srv/photos s3://my-bucket/photos".split()
     )
+
+
+@pytest.mark.parametrize("name", ["example.env", "logs.env"])
+def test_a_shell_reads_the_examples_as_systemd_does(name, tmp_path):
+    text = uncommented((REPOSITORY / "config" / name).read_text())
+    (tmp_path / name).write_text(text)
+    (tmp_path / "app.tmp").touch()  # must not take the place of a pattern
+    command = """set -a -f; . "./$0"; env -0; printf '%s\\0' $S3ONCE_OPTIONS"""
+    (line,) = re.findall(r"^#   (set -a.*); \. /etc/s3once/NAME.env$", (REPOSITORY / "config" / "example.env").read_text(), re.M)
+    assert command.startswith(line + ";"), "as the example says"
+    run = subprocess.run(["sh", "-c", command, name], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=True)
+    said = run.stdout.split("\0")[:-1]
+    assert run.stderr == ""
+    example = environment_of(text)
+    assert {key: value for key, value in (each.split("=", 1) for each in said if re.match("(S3ONCE|AWS)_", each))} == example
+    words = example["S3ONCE_OPTIONS"].split()
+    assert said[-len(words) :] == words
+
+
+def test_the_options_of_the_examples_are_known(s3once):
+    for name in ("example.env", "logs.env"):
+        example = environment_of(uncommented((REPOSITORY / "config" / name).read_text()))
+        example = {key: value for key, value in example.items() if key != "S3ONCE_MARKS"}
+        (line,) = setting("s3once@.service", "ExecStart")
+        words = command_of(line, example)[1:]
+        words.insert(words.index("--"), "--help")  # what stands before it is read and checked
+        run = s3once(*words, env=example)
+        assert run.err == "" and run.code == 0, run
+
+
+def test_the_drop_in_that_reads_logs(installed):
+    folder = installed / "s3once@photos.service.d"
+    folder.mkdir()
+    shutil.copy(REPOSITORY / "config" / "read-logs.conf", folder)
+    code, said = analyze("verify", "--man=no", installed / "s3once@photos.service")
+    assert (code, said) == (0, "")
+    assert "\nSupplementaryGroups=adm\n" in (folder / "read-logs.conf").read_text()
+
+
+def test_the_upload_leaves_the_host_to_others():
+    assert int(setting("s3once@.service", "Nice")[0]) > 0
+    assert setting("s3once@.service", "IOSchedulingClass") == ["best-effort"]
+    assert setting("s3once@.service", "IOSchedulingPriority") == ["7"]
 
 
 def test_the_command_uploads(s3once, s3, bucket, tmp_path):
@@ -123,13 +166,3 @@ def test_stopping_the_service_is_no_failure():
     assert setting("s3once@.service", "SuccessExitStatus") == ["143"]
     (seconds,) = setting("s3once@.service", "TimeoutStopSec")
     assert int(seconds) > 10, "longer than the grace"
-
-
-def test_the_units_are_installed(s3once, tmp_path):
-    build = s3once.binary().parents[2] if s3once.binary().parent.name == "cli" else s3once.binary().parent
-    argv = ["meson", "install", "-C", str(build), "--no-rebuild", "--quiet", "--destdir", str(tmp_path / "root")]
-    subprocess.run(argv, check=True, capture_output=True, timeout=120)
-    installed = {path.name for path in (tmp_path / "root").rglob("*") if path.is_file()}
-    assert {"s3once", "s3once@.service", "s3once@.timer", "example.env"} <= installed
-    assert not shutil.which("scdoc") or {"s3once.1", "s3once-push.1", "s3once-status.1", "s3once-init.1"} <= installed
-    assert os.access(next(path for path in (tmp_path / "root").rglob("bin/s3once")), os.X_OK)
