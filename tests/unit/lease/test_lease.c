@@ -1,0 +1,172 @@
+/* One lease against a row in memory whose answers are lost, late or refused as each case says. */
+#include "../check.h"
+#include "base/clock.h"
+#include "lease/lease.h"
+#include <stdlib.h>
+
+#define LEASE_NS (60 * NS_PER_S)
+
+enum answer {
+	ANSWER,            /* as the row is */
+	LOSE_BEFORE,       /* the request is lost */
+	LOSE_AFTER,        /* it is applied, and the reply is lost */
+	REFUSE_WITHOUT_ROW /* the row is gone */
+};
+
+static struct row {
+	char version[LEASE_VERSION_MAX];
+	const char *owner;      /* NULL: ours */
+	enum answer answers[4]; /* of the next tries, in order */
+	unsigned tries;
+	char sent[4][LEASE_VERSION_MAX]; /* the new versions that were sent */
+	unsigned lost;                   /* LEASE_LOST events */
+} row;
+
+static enum outcome renew(void *arg, struct store_conn *conn, const struct lease_try *try,
+	struct item *ret_row, struct problem *ret_problem)
+{
+	const unsigned i = row.tries++;
+	if (!CHECK(i < 4))
+		return OUTCOME_LOST;
+	snprintf(row.sent[i], sizeof row.sent[i], "%s", try->next);
+	problem_set(ret_problem, "no answer");
+	if (row.answers[i] == LOSE_BEFORE)
+		return OUTCOME_LOST;
+	if (row.answers[i] == REFUSE_WITHOUT_ROW || row.owner || strcmp(row.version, try->version))
+		return OUTCOME_REFUSED;
+	snprintf(row.version, sizeof row.version, "%s", try->next);
+	return row.answers[i] == LOSE_AFTER ? OUTCOME_LOST : OUTCOME_OK;
+}
+
+static const char *whose(void *arg, const struct item *seen, char ret_why[static LEASE_TEXT_MAX],
+	char ret_owner[static LEASE_TEXT_MAX])
+{
+	const bool is_gone = row.answers[row.tries - 1] == REFUSE_WITHOUT_ROW;
+	if (!row.owner && !is_gone)
+		return row.version;
+	snprintf(ret_why, LEASE_TEXT_MAX, is_gone ? "its row is gone" : "another has it");
+	snprintf(ret_owner, LEASE_TEXT_MAX, "%s", is_gone ? "" : row.owner);
+	return NULL;
+}
+
+static void tell(void *arg, enum lease_event event, const char *text, const char *owner)
+{
+	row.lost += event == LEASE_LOST;
+}
+
+static const struct lease_ops ops = {.renew = renew, .whose = whose, .tell = tell};
+static struct leases *leases;
+
+static struct lease *begin(const struct row *as, uint64_t sent_ns)
+{
+	const struct lease_options options = {
+		.ops = &ops, .lease_ns = LEASE_NS, .suspect_ns = LEASE_NS / 4};
+	struct lease *lease = NULL;
+	row = *as;
+	snprintf(row.version, sizeof row.version, "first");
+	if (lease_new(leases, &options, &lease) || lease_start(lease, "first", sent_ns))
+		abort();
+	return lease;
+}
+
+static enum outcome renew_now(struct lease *lease)
+{
+	struct problem problem = {0};
+	return lease_renew(lease, NULL, NULL, NULL, &problem);
+}
+
+static void test_renewed(void)
+{
+	const uint64_t sent_ns = clock_boot_ns();
+	struct lease *lease = begin(&(struct row){0}, sent_ns);
+	CHECK_INT(lease_ends_ns(lease), sent_ns + LEASE_NS);
+	const uint64_t before_ns = clock_boot_ns();
+	CHECK_INT(renew_now(lease), OUTCOME_OK);
+	CHECK(lease_ends_ns(lease) >= before_ns + LEASE_NS);
+	CHECK(lease_ends_ns(lease) <= clock_boot_ns() + LEASE_NS);
+	CHECK_INT(row.tries, 1);
+	CHECK(strcmp(row.version, "first") != 0);
+	CHECK_INT(renew_now(lease), OUTCOME_OK);
+	CHECK(strcmp(row.sent[0], row.sent[1]) != 0);
+	lease_free(lease);
+}
+
+/* The same change is sent until it is known what became of it. */
+static void test_lost_replies(void)
+{
+	struct lease *lease =
+		begin(&(struct row){.answers = {LOSE_BEFORE, LOSE_AFTER}}, clock_boot_ns());
+	const uint64_t before_ns = clock_boot_ns();
+	CHECK_INT(renew_now(lease), OUTCOME_OK);
+	CHECK_INT(row.tries, 3);
+	CHECK_STRING(row.sent[1], row.sent[0]);
+	CHECK_STRING(row.sent[2], row.sent[0]);
+	CHECK_STRING(row.version, row.sent[0]);
+	CHECK(lease_ends_ns(lease) >= before_ns + LEASE_NS);
+	CHECK(!lease_is_lost(lease));
+	CHECK_INT(row.lost, 0);
+	lease_free(lease);
+}
+
+/* No answer is no loss: the lease ends when it did before. */
+static void test_no_answer(void)
+{
+	const uint64_t sent_ns = clock_boot_ns();
+	struct lease *lease =
+		begin(&(struct row){.answers = {LOSE_BEFORE, LOSE_BEFORE, LOSE_BEFORE}}, sent_ns);
+	CHECK_INT(renew_now(lease), OUTCOME_LOST);
+	CHECK_INT(lease_ends_ns(lease), sent_ns + LEASE_NS);
+	CHECK(!lease_is_lost(lease));
+	CHECK_INT(renew_now(lease), OUTCOME_OK);
+	CHECK_STRING(row.sent[3], row.sent[0]);
+	lease_free(lease);
+}
+
+static void test_taken_by_another(void)
+{
+	struct lease *lease = begin(&(struct row){.owner = "other host"}, clock_boot_ns());
+	CHECK_INT(renew_now(lease), OUTCOME_REFUSED);
+	CHECK(lease_is_lost(lease));
+	CHECK_STRING(lease_loss(lease), "another has it");
+	CHECK_STRING(lease_new_owner(lease), "other host");
+	CHECK_INT(row.lost, 1);
+	row.owner = NULL; /* what is lost stays lost */
+	CHECK_INT(renew_now(lease), OUTCOME_REFUSED);
+	CHECK_INT(row.tries, 1);
+	CHECK(!lease_await(lease, 1, NULL, NULL));
+	lease_free(lease);
+}
+
+static void test_row_gone(void)
+{
+	struct lease *lease =
+		begin(&(struct row){.answers = {REFUSE_WITHOUT_ROW}}, clock_boot_ns());
+	CHECK_INT(renew_now(lease), OUTCOME_REFUSED);
+	CHECK_STRING(lease_loss(lease), "its row is gone");
+	lease_free(lease);
+}
+
+static void test_stopped(void)
+{
+	struct lease *lease = begin(&(struct row){0}, clock_boot_ns());
+	lease_stop(lease);
+	lease_stop(lease);
+	CHECK_INT(renew_now(lease), OUTCOME_REFUSED);
+	CHECK_INT(row.tries, 0);
+	CHECK(!lease_is_lost(lease));
+	lease_free(lease);
+}
+
+int main(void)
+{
+	if (leases_new(NULL, 1, &leases))
+		return 1;
+	test_renewed();
+	test_lost_replies();
+	test_no_answer();
+	test_taken_by_another();
+	test_row_gone();
+	test_stopped();
+	leases_free(leases);
+	return check_result();
+}
