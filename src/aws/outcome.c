@@ -12,6 +12,7 @@ const char *outcome_name(enum outcome o)
 		[OUTCOME_UNSUPPORTED] = "unsupported",
 		[OUTCOME_BAD_DIGEST] = "bad digest",
 		[OUTCOME_DENIED] = "denied",
+		[OUTCOME_SETTING] = "setting refused",
 		[OUTCOME_INVALID] = "invalid",
 		[OUTCOME_SETUP] = "setup",
 		[OUTCOME_LOST] = "lost",

@@ -15,12 +15,14 @@ enum outcome {
 				list is not what the server has */
 	OUTCOME_UNSUPPORTED, /* 501, or a header or operation this server does not know */
 	OUTCOME_BAD_DIGEST,  /* the server got other bytes than we announced */
-	OUTCOME_DENIED,      /* 403 for this one thing */
-	OUTCOME_INVALID,     /* the request can never succeed for this file (KeyTooLongError,
-				EntityTooLarge, …) */
-	OUTCOME_SETUP, /* nothing will succeed until someone mends it: credentials, bucket, table,
-			  endpoint, certificate, clock */
-	OUTCOME_LOST,  /* no reply, or one that cannot be understood: it may have been applied */
+	OUTCOME_DENIED,      /* 403: for this one thing, or for all: one answer does not tell */
+	OUTCOME_SETTING, /* a setting of the object is refused (its storage class, KMS key, tags):
+			    it may be this object's alone */
+	OUTCOME_INVALID, /* the request can never succeed for this file (KeyTooLongError,
+			    EntityTooLarge, …) */
+	OUTCOME_SETUP,   /* nothing will succeed until someone mends it: credentials, bucket, table,
+			    endpoint, certificate, clock */
+	OUTCOME_LOST,    /* no reply, or one that cannot be understood: it may have been applied */
 	OUTCOME_TRANSIENT, /* a server error that outlived the retries; it may have been applied */
 	OUTCOME_THROTTLED, /* throttling that outlived the retries; not applied by the last try, but
 			      perhaps by one before: only call_limits.maybe_applied tells */

@@ -52,9 +52,12 @@ static const struct {
 	{"OptInRequired", {RETRY_NONE, OUTCOME_SETUP}},
 	{"UserSuspended", {RETRY_NONE, OUTCOME_SETUP}},
 	{"QuotaExceeded", {RETRY_NONE, OUTCOME_SETUP}},
-	{"KMS.DisabledException", {RETRY_NONE, OUTCOME_SETUP}},
-	{"KMS.KMSInvalidStateException", {RETRY_NONE, OUTCOME_SETUP}},
-	{"KMS.NotFoundException", {RETRY_NONE, OUTCOME_SETUP}},
+
+	{"InvalidStorageClass", {RETRY_NONE, OUTCOME_SETTING}},
+	{"InvalidEncryptionAlgorithmError", {RETRY_NONE, OUTCOME_SETTING}},
+	{"InvalidTag", {RETRY_NONE, OUTCOME_SETTING}},
+	{"AccessControlListNotSupported", {RETRY_NONE, OUTCOME_SETTING}},
+	{"ObjectLockConfigurationNotFoundError", {RETRY_NONE, OUTCOME_SETTING}},
 
 	{"ExpiredToken", {RETRY_CREDENTIALS, OUTCOME_SETUP}},
 	{"ExpiredTokenException", {RETRY_CREDENTIALS, OUTCOME_SETUP}},
@@ -147,9 +150,8 @@ static struct verdict by_client_error(const struct attempt *attempt)
 		return (struct verdict){RETRY_NONE, OUTCOME_SETUP};
 	case 403:
 		return (struct verdict){RETRY_NONE, OUTCOME_DENIED};
-	case 404:
-		return (struct verdict){
-			RETRY_NONE, is_bare && !attempt->is_write ? OUTCOME_ABSENT : OUTCOME_SETUP};
+	case 404: /* of a write it is the bucket, the key, or a server that does not take the key */
+		return (struct verdict){RETRY_NONE, is_bare ? OUTCOME_ABSENT : OUTCOME_SETUP};
 	case 405:
 		return (struct verdict){RETRY_NONE, OUTCOME_UNSUPPORTED};
 	case 408:
@@ -171,6 +173,8 @@ static struct verdict by_status(const struct attempt *attempt)
 		return (struct verdict){RETRY_TRANSIENT, OUTCOME_SETUP};
 	if (attempt->status >= 300 && attempt->status < 400)
 		return (struct verdict){RETRY_NONE, OUTCOME_SETUP};
+	if (attempt->status >= 400 && attempt->status < 500 && !strncmp(attempt->code, "KMS.", 4))
+		return (struct verdict){RETRY_NONE, OUTCOME_SETTING};
 	if (attempt->status >= 400 && attempt->status < 500)
 		return by_client_error(attempt);
 	if (attempt->status == 501)

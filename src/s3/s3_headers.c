@@ -266,3 +266,13 @@ const char *s3_headers_key_md5(const struct s3_headers *headers)
 {
 	return headers ? headers->key_md5 : "";
 }
+
+const char *s3_headers_value(const struct s3_headers *headers, const char *name)
+{
+	for (size_t i = 0; headers && i < headers->n; i++)
+		if (strcmp(headers->values[i].setting->name, name) == 0)
+			return headers->values[i].setting->kind == S3_SETTING_ONE
+				       ? headers->values[i].value
+				       : "";
+	return NULL;
+}

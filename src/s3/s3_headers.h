@@ -34,5 +34,8 @@ size_t s3_headers_of(const struct s3_headers *headers, enum s3_header_scope scop
 /* Whether a content type was set; whether a key of the caller's own was (SSE-C). */
 bool s3_headers_have_type(const struct s3_headers *headers);
 bool s3_headers_have_key(const struct s3_headers *headers);
+/* What a setting of this name was set to, for people to read: NULL if it was not, "" if its value
+ * is secret or there are several. NULL headers: NULL. Borrowed. */
+const char *s3_headers_value(const struct s3_headers *headers, const char *name);
 /* The base64 of that key's MD5, as S3 tells it too; "" without one. NULL headers: "". Borrowed. */
 const char *s3_headers_key_md5(const struct s3_headers *headers);

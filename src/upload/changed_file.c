@@ -53,7 +53,7 @@ static enum step look_again(struct worker *worker, struct file *file)
 	struct problem problem = {0};
 	mark_clear(&file->seen);
 	enum outcome o = mark_get(&ref, &file->seen, &problem);
-	return o == OUTCOME_OK ? STEP_AGAIN : file_outcome(worker, file, o, &problem);
+	return o == OUTCOME_OK ? STEP_AGAIN : file_marks_outcome(worker, file, o, &problem);
 }
 
 /* Whether the content is what the mark says was done: by its checksum, else by an etag that is an
@@ -82,5 +82,5 @@ enum step touched_file(struct worker *worker, struct file *file)
 	if (o == OUTCOME_OK)
 		return file_settle(worker, file, S3ONCE_EVENT_REFRESHED);
 	return o == OUTCOME_REFUSED ? look_again(worker, file)
-				    : file_outcome(worker, file, o, &problem);
+				    : file_marks_outcome(worker, file, o, &problem);
 }

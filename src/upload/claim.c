@@ -58,7 +58,7 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	enum outcome o = session_is_over(worker->run->session, worker->marks, file->seen.session,
 		&over, &again_ns, &problem);
 	if (o != OUTCOME_OK)
-		return file_outcome(worker, file, o, &problem);
+		return file_marks_outcome(worker, file, o, &problem);
 	return over ? STEP_NEXT : held(worker, file, again_ns);
 }
 
@@ -136,7 +136,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 			return STEP_NEXT;
 		}
 		if (o != OUTCOME_REFUSED)
-			return file_outcome(worker, file, o, &problem);
+			return file_marks_outcome(worker, file, o, &problem);
 		lost_the_race(worker, file, &seen);
 	}
 	return file_later(worker, file, clock_boot_ns() + NS_PER_S);

@@ -44,6 +44,7 @@ enum step {
 	STEP_SETTLED, /* reported and counted; nothing more to do */
 	STEP_LATER,   /* put back into the queue */
 	STEP_PARTS,   /* its parts are in the queue; whoever ends the last one goes on */
+	STEP_ASIDE,   /* refused, and the run's refusals have it: it is theirs now */
 	STEP_OVER,    /* the run is over; the mark stays as it is for the next one */
 };
 
@@ -84,7 +85,12 @@ enum step file_later(struct worker *worker, struct file *file, uint64_t not_befo
 /* What may pass by itself: tells it, and begins the file once more when the others are through;
  * fails it once that has gone on for too long. LATER or SETTLED. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
-/* What an outcome other than OK leads to when no step knows better: fail the file, end the run, or
- * try later. */
+/* What an outcome other than OK leads to when no step knows better: fail the file, end the run, try
+ * later, or put it aside until it shows whether S3 refuses all files. */
 enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
+/* The same of a request to the marks: what they deny to one file they deny to all. */
+enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+	const struct problem *problem);
+/* S3 refuses this file, or all of them: see refusals.h. ASIDE or SETTLED. */
+enum step file_refused(struct worker *worker, struct file *file, const struct problem *problem);

@@ -1,6 +1,6 @@
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/quote.h"
 #include "upload/worker.h"
 #include <stdio.h>
 #include <string.h>
@@ -56,11 +56,35 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	return STEP_LATER;
 }
 
-/* It is the set-up that is wrong then, not this file. */
-static bool nothing_worked_yet(struct worker *worker)
+/* 404 to a request that writes. Some servers answer so, even by the name NoSuchBucket, for a key
+ * that they cannot store. */
+static enum step not_found(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	const struct s3once_counts counts = report_get(&worker->run->report);
-	return !counts.uploaded && !counts.adopted;
+	struct run *run = worker->run;
+	struct problem said = {0};
+	switch (run_look_for_bucket(run, worker->s3, &said)) {
+	case OUTCOME_OK:
+		said = *problem;
+		snprintf(said.text, sizeof said.text,
+			"S3 answers 404 for this key, although bucket %s is there: the server may "
+			"not take such keys",
+			quote(run->options.bucket).text);
+		return file_refused(worker, file, &said);
+	case OUTCOME_ABSENT:
+	case OUTCOME_SETUP:
+		run_fail(run, &said);
+		return STEP_OVER;
+	default:
+		return file_refused(worker, file, problem);
+	}
+}
+
+enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+	const struct problem *problem)
+{
+	if (outcome == OUTCOME_DENIED || outcome == OUTCOME_ABSENT)
+		outcome = OUTCOME_SETUP;
+	return file_outcome(worker, file, outcome, problem);
 }
 
 enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
@@ -71,16 +95,19 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 		return STEP_OVER;
 	switch (outcome) {
 	case OUTCOME_DENIED:
-		if (!nothing_worked_yet(worker))
-			break;
-		/* fall through */
+	case OUTCOME_SETTING:
+		return file_refused(worker, file, problem);
+	case OUTCOME_ABSENT:
+		return not_found(worker, file, problem);
 	case OUTCOME_SETUP:
+		if (!strcmp(problem->code, "NoSuchBucket"))
+			return not_found(worker, file, problem);
 		run_fail(run, problem);
 		return STEP_OVER;
 	case OUTCOME_LOST:
 	case OUTCOME_TRANSIENT:
 		/* What never answered as S3 does will not begin to. */
-		if (nothing_worked_yet(worker) && !file->candidate->parts_done &&
+		if (!atomic_load(&run->refusals.has_stored) && !file->candidate->parts_done &&
 			(outcome == OUTCOME_LOST || !problem->status))
 			break;
 		/* fall through */
@@ -115,7 +142,7 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
 	if (o != OUTCOME_REFUSED)
-		return file_outcome(worker, file, o, &problem);
+		return file_marks_outcome(worker, file, o, &problem);
 	run_fence(worker->run, is_gone ? "the mark of a file of this run was deleted"
 				       : "another uploader took over a file of this run");
 	return STEP_OVER;
@@ -127,6 +154,7 @@ enum step file_done(
 	struct version version = {.size = file->state.size, .mtime_ns = file->state.mtime_ns};
 	mark_sum_of(&file->sums, s3_checksum(worker->run->s3), version.sum);
 	snprintf(version.etag, sizeof version.etag, "%s", etag);
+	refusals_stored(&worker->run->refusals);
 	enum step step = file_mark_done(worker, file, &version);
 	if (step != STEP_NEXT)
 		return step;

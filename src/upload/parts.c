@@ -72,8 +72,10 @@ static enum outcome put_part(struct worker *worker, struct upload *upload, unsig
 		problem_set(problem, "S3 stored other bytes of part %u than were sent", index + 1);
 		return OUTCOME_BAD_DIGEST;
 	}
-	if (o == OUTCOME_OK)
+	if (o == OUTCOME_OK) {
+		refusals_stored(&worker->run->refusals);
 		upload->done[index] = part;
+	}
 	return o;
 }
 

@@ -122,7 +122,7 @@ static enum step record(struct worker *worker, struct file *file, char *upload_i
 		log_info("an upload that could not be recorded stays open: %s", second.text);
 	free(upload_id);
 	if (o != OUTCOME_REFUSED)
-		return file_outcome(worker, file, o, &problem);
+		return file_marks_outcome(worker, file, o, &problem);
 	run_fence(worker->run, "another uploader took over a file of this run");
 	return STEP_OVER;
 }
@@ -141,8 +141,10 @@ static enum step create(struct worker *worker, struct file *file)
 		.checksum = s3_checksum(worker->run->s3),
 		.limits = run_limits(worker->run)};
 	enum outcome o = s3_create_upload(worker->s3, &call, &upload_id, &problem);
-	if (o == OUTCOME_OK)
+	if (o == OUTCOME_OK) {
+		refusals_stored(&worker->run->refusals);
 		return record(worker, file, upload_id);
+	}
 	/* No reply that can be read: an upload nobody knows of costs storage only. */
 	if (o == OUTCOME_LOST && ++file->restarts <= FILE_RESTARTS_MAX)
 		return STEP_AGAIN;

@@ -76,6 +76,7 @@ int s3once_push_new(
 		return error;
 	}
 	pthread_mutex_init(&run->locked.mutex, NULL);
+	refusals_init(&run->refusals);
 	report_init(&run->report, &run->options);
 	atomic_store(&run->dry, run->options.dry_run != 0);
 	uint64_t each = run->options.memory_bytes / 2 / run->options.concurrency;
@@ -212,6 +213,7 @@ void s3once_push_free(struct s3once_push *push)
 	aws_settings_free(run->aws);
 	filter_free(run->filter);
 	object_rules_free(run->rules);
+	refusals_clear(&run->refusals);
 	report_clear(&run->report);
 	pthread_mutex_destroy(&run->locked.mutex);
 	own_files_clear(&run->own_files);

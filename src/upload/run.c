@@ -105,6 +105,20 @@ bool run_ask_why(struct run *run, struct s3_conn *conn, struct problem *problem)
 	return o == OUTCOME_SETUP;
 }
 
+enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct problem *problem)
+{
+	const struct call_limits limits = run_limits(run);
+	enum outcome o = s3_head_bucket(conn, &limits, problem);
+	if ((o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID) &&
+		run_ask_why(run, conn, problem))
+		o = OUTCOME_SETUP;
+	if (o == OUTCOME_ABSENT)
+		problem_set(problem,
+			"there is no bucket %s at %s; create it, or check its name and the region",
+			run->options.bucket, quote(run->aws->s3_endpoint).text);
+	return o;
+}
+
 /* Without s3:ListBucket HeadBucket answers 403: that says nothing about the uploads. */
 static bool bucket_is_there(struct run *run, struct problem *problem)
 {
@@ -113,17 +127,9 @@ static bool bucket_is_there(struct run *run, struct problem *problem)
 		problem_set(problem, PROBLEM_NO_DESCRIPTORS);
 		return false;
 	}
-	const struct call_limits limits = run_limits(run);
-	enum outcome o = s3_head_bucket(conn, &limits, problem);
-	if ((o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID) &&
-		run_ask_why(run, conn, problem))
-		o = OUTCOME_SETUP;
+	enum outcome o = run_look_for_bucket(run, conn, problem);
 	s3_conn_free(conn);
-	if (o == OUTCOME_ABSENT)
-		problem_set(problem,
-			"there is no bucket %s at %s; create it, or check its name and the region",
-			run->options.bucket, quote(run->aws->s3_endpoint).text);
-	else if (o == OUTCOME_DENIED)
+	if (o == OUTCOME_DENIED)
 		log_info("HeadBucket is refused (s3:ListBucket is missing): going on without");
 	return o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
 }

@@ -8,6 +8,7 @@
 #include "store/own_files.h"
 #include "upload/object_rules.h"
 #include "upload/queue.h"
+#include "upload/refusals.h"
 #include "upload/report.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,6 +31,7 @@ struct run {
 	char **sources_of_marks; /* "host:directory" of each source */
 	atomic_int stop;         /* 0; 1: begin nothing new; 2: end what is under way */
 	atomic_bool fenced, failed_setup, dry;
+	struct refusals refusals;
 	struct {
 		pthread_mutex_t mutex;
 		bool begun; /* bucket looked at, session row written */
@@ -53,6 +55,9 @@ void run_fence(struct run *run, const char *why);
  * when a lease that ran out is not renewed for give_up_after_ms. */
 bool run_may_begin(struct run *run);
 
+/* HEAD of the bucket, and where that tells no reason, another request that does: OK; ABSENT or
+ * SETUP with a sentence, then the run cannot go on; else it does not show. */
+enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct problem *problem);
 /* A HEAD has no body to give a reason in. Asked otherwise, the server names it: a missing bucket,
  * wrong or expired credentials. True with the sentence if it did: the run cannot go on. */
 bool run_ask_why(struct run *run, struct s3_conn *conn, struct problem *problem);

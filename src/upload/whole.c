@@ -69,6 +69,8 @@ static enum step after_put(struct worker *worker, struct file *file, const struc
 	enum outcome o, const struct s3_object *reply, const struct problem *problem)
 {
 	const bool conditional = put->condition.if_none_match || put->condition.if_match;
+	if (o == OUTCOME_OK || o == OUTCOME_REFUSED) /* S3 looks at conditions last */
+		refusals_stored(&worker->run->refusals);
 	switch (o) {
 	case OUTCOME_OK:
 		return prove(worker, file, reply);

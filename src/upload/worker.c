@@ -30,7 +30,8 @@ static void finish(struct worker *worker, struct file *file, enum step step)
 	if (step == STEP_PARTS)
 		return;
 	report_in_flight(&worker->run->report, -1);
-	file_free(file);
+	if (step != STEP_ASIDE)
+		file_free(file);
 }
 
 static void do_file(struct worker *worker, struct candidate *candidate)
@@ -54,7 +55,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		const struct mark_ref ref = file_mark_ref(worker, file);
 		enum outcome o = mark_get(&ref, &file->seen, &problem);
 		if (o != OUTCOME_OK)
-			step = file_outcome(worker, file, o, &problem);
+			step = file_marks_outcome(worker, file, o, &problem);
 	}
 	if (step == STEP_NEXT && !run_begin(run, worker->marks))
 		step = STEP_OVER;
@@ -76,11 +77,15 @@ static void do_part(struct worker *worker, struct parts *parts, unsigned index)
 
 void worker_run(struct worker *worker)
 {
+	struct refusals *refusals = &worker->run->refusals;
 	struct job job;
 	for (;;) {
 		queue_take(worker->run->queue, &job);
+		if (job.kind != JOB_END)
+			refusals_job_begins(refusals);
 		switch (job.kind) {
 		case JOB_END:
+			refusals_settle(worker, true);
 			return;
 		case JOB_FILE:
 			do_file(worker, job.file);
@@ -92,6 +97,8 @@ void worker_run(struct worker *worker)
 			do_part(worker, job.parts, job.index);
 			break;
 		}
+		refusals_job_ended(refusals);
+		refusals_settle(worker, false);
 		queue_done(worker->run->queue);
 	}
 }
