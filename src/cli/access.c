@@ -6,9 +6,9 @@ const struct option access_marks_options[] = {
 		.type = OPTION_STRING,
 		.offset = offsetof(struct access, marks),
 		.argument = "PLACE",
-		.help = "where the marks are: dynamodb:TABLE, sqlite:PATH\n"
-			"or local, a file of this host [local, or as\n"
-			"S3ONCE_MARKS says]"},
+		.help = "keep the marks in dynamodb:TABLE, sqlite:PATH or\n"
+			"local, a file of this host\n"
+			"[S3ONCE_MARKS, or local]"},
 	{NULL},
 };
 
@@ -17,7 +17,7 @@ const struct option access_s3_options[] = {
 		.type = OPTION_STRING,
 		.offset = offsetof(struct access, endpoint_url),
 		.argument = "URL",
-		.help = "S3 server [AWS, or AWS_ENDPOINT_URL_S3]"},
+		.help = "use this S3 server [AWS_ENDPOINT_URL_S3, or AWS]"},
 	{NULL},
 };
 
@@ -29,9 +29,9 @@ const struct option access_checksum_options[] = {
 		.type = OPTION_STRING,
 		.offset = offsetof(struct access, checksum),
 		.argument = "NAME",
-		.help = "what S3 verifies and keeps: crc32c, crc32, crc64nvme,\n"
-			"sha1, sha256, md5 (as Content-MD5) or auto, the\n"
-			"fastest [auto, or as S3ONCE_CHECKSUM says]",
+		.help = "the checksum that S3 verifies and stores: crc32c,\n"
+			"crc32, crc64nvme, sha1, sha256, md5 (as Content-MD5)\n"
+			"or auto, the fastest [S3ONCE_CHECKSUM, or auto]",
 		.choices = checksums},
 	{NULL},
 };
@@ -41,29 +41,31 @@ const struct option access_options[] = {
 		.type = OPTION_STRING,
 		.offset = offsetof(struct access, dynamodb_endpoint_url),
 		.argument = "URL",
-		.help = "DynamoDB server\n[AWS, or AWS_ENDPOINT_URL_DYNAMODB]"},
+		.help = "use this DynamoDB server\n"
+			"[AWS_ENDPOINT_URL_DYNAMODB, or AWS]"},
 	{.name = "region",
 		.type = OPTION_STRING,
 		.offset = offsetof(struct access, region),
 		.argument = "REGION",
-		.help = "[AWS_REGION, or as the profile says]"},
+		.help = "use this region [AWS_REGION, or of the profile]"},
 	{.name = "profile",
 		.type = OPTION_STRING,
 		.offset = offsetof(struct access, profile),
 		.argument = "NAME",
-		.help = "profile of ~/.aws/config and ~/.aws/credentials\n"
+		.help = "use this profile of ~/.aws/config, ~/.aws/credentials\n"
 			"[AWS_DEFAULT_PROFILE, AWS_PROFILE, or default]"},
 	{.name = "ca-bundle",
 		.type = OPTION_STRING,
 		.offset = offsetof(struct access, ca_bundle),
 		.argument = "FILE",
-		.help = "certificates to trust, PEM\n[AWS_CA_BUNDLE, or the system's]"},
+		.help = "trust the certificates in FILE (PEM)\n"
+			"[AWS_CA_BUNDLE, or the system's]"},
 	{.name = "request-timeout",
 		.type = OPTION_DURATION,
 		.offset = offsetof(struct access, request_timeout_ms),
 		.argument = "DUR",
-		.help = "for one request, plus the time that its body takes\nat 64 KiB/s "
-			"[60s; of locks a quarter of the lease]",
+		.help = "end a request after DUR, plus the time that its body\n"
+			"takes at 64 KiB/s [60s; locks: a quarter of the lease]",
 		.least = 1,
 		.most = 24 * 3600 * 1000},
 	{NULL},

@@ -21,8 +21,8 @@ static const struct option output_options[] = {
 	{.name = "json",
 		.type = OPTION_FLAG,
 		.offset = offsetof(struct config_options, json),
-		.help = "one setting a line on standard output, as JSON"},
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+		.help = "print one setting per line to standard output, as JSON"},
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
 	{NULL},
 };
 
@@ -44,15 +44,15 @@ static struct command config_command(
 		.name = "config",
 		.operands = "",
 		.about =
-			"Prints each setting that is in force with these options, this environment and\n"
-			"these files, and where its value is from. Loads the credentials, shows none.\n",
+			"Prints the value of each setting, and which option, environment variable or file\n"
+			"it comes from. Loads the credentials, but does not print them.\n",
 		.groups = groups,
 		.n_groups = GROUPS,
 		.examples =
 			"  s3once config\n"
 			"  s3once config --profile work --json\n"
 			"\n"
-			"Exit codes: 0 told; 2 usage; 3 a setting is wrong, or there are no credentials.\n"
+			"Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or there are no credentials.\n"
 			"More: man s3once-config\n",
 	};
 }

@@ -22,8 +22,8 @@ static const struct option init_own_options[] = {
 		.type = OPTION_NUMBER,
 		.offset = offsetof(struct init_options, shards),
 		.argument = "N",
-		.help = "partitions that a bucket's marks are spread over, for\n"
-			"the life of the table; each takes 1,000 writes a\n"
+		.help = "spread a bucket's marks over N partitions; this\n"
+			"cannot be changed later; each takes 1,000 writes a\n"
 			"second, and a file costs two [16]",
 		.least = 1,
 		.most = SHARDS_MAX},
@@ -31,7 +31,7 @@ static const struct option init_own_options[] = {
 };
 
 static const struct option init_help_options[] = {
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
 	{NULL},
 };
 
@@ -52,16 +52,16 @@ static struct command init_command(
 		.name = "init",
 		.operands = "",
 		.about =
-			"Makes the DynamoDB table that keeps the marks of many hosts: creates it unless it\n"
-			"is there, waits until it is active, turns time to live on. Safe to run again.\n"
-			"Marks of one host (sqlite:PATH, local) need no init; it makes their file.\n",
+			"Creates the DynamoDB table that keeps the marks of many hosts, waits until it is\n"
+			"active, and turns time to live on. It is safe to run it again. Marks of one host\n"
+			"(sqlite:PATH, local) need no init; if asked to, it creates their file.\n",
 		.groups = groups,
 		.n_groups = GROUPS,
 		.examples =
 			"  s3once init --marks dynamodb:s3once\n"
 			"  s3once init --marks dynamodb:s3once --shards 64 --region eu-west-1\n"
 			"\n"
-			"Exit codes: 0 ready; 2 usage; 3 it could not be set up. More: man s3once-init\n",
+			"Exit codes: 0 ready; 2 usage; 3 the table could not be set up. More: man s3once-init\n",
 	};
 }
 
@@ -72,7 +72,8 @@ static int check_shards(
 	struct problem problem;
 	if (!options->shards || options->shards == settings->shards)
 		return S3ONCE_EXIT_OK;
-	problem_set(&problem, "%s has %u shards, for its life: leave --shards out, or name another",
+	problem_set(&problem,
+		"%s has %u shards, which cannot be changed: leave --shards out, or name another",
 		name, settings->shards);
 	return command_fail("init", S3ONCE_EXIT_SETUP, &problem);
 }
@@ -95,11 +96,11 @@ static int init_table(const struct init_options *options, const struct marks_pla
 	if (code)
 		return code;
 	printf("table %s %s: %u shards%s\n", place->table,
-		created ? "is created and ready" : "is ready", settings.shards,
+		created ? "was created and is ready" : "is ready", settings.shards,
 		ttl ? ", time to live on 'expires'" : "");
 	if (!ttl)
 		log_warning(
-			"this server has no time to live: rows of ended sessions stay in the table");
+			"this server does not support time to live: rows of ended sessions stay in the table");
 	return S3ONCE_EXIT_OK;
 }
 
@@ -117,7 +118,7 @@ static int init_file(const struct init_options *options, const struct marks_plac
 	if (code == S3ONCE_EXIT_OK)
 		code = check_shards(options, &settings, "this file");
 	if (code == S3ONCE_EXIT_OK)
-		printf("%s is ready; marks of one host need nothing else\n",
+		printf("%s is ready; marks of one host need no other setup\n",
 			quote(place->path).text);
 	marks_close(&marks);
 	return code;
@@ -157,8 +158,9 @@ int init_main(int argc, char **argv)
 		problem_set(&problem, "'%s': init takes no arguments, only options",
 			quote(argv[0]).text);
 	else if (n == 0 && !spec)
-		problem_set(&problem, "nothing to set up: say where with --marks dynamodb:TABLE or "
-				      "S3ONCE_MARKS");
+		problem_set(&problem,
+			"nothing to set up: name the table with --marks dynamodb:TABLE or "
+			"S3ONCE_MARKS");
 	if (problem.text[0])
 		return command_fail("init", S3ONCE_EXIT_USAGE, &problem);
 	return init_at(&options, spec);

@@ -16,11 +16,11 @@ static const struct {
 	const char *description;
 } commands[] = {
 	{"push", push_main, "upload files to S3, each exactly once"},
-	{"status", status_main, "what the marks say of a bucket, a prefix or a key"},
-	{"init", init_main, "set up the table that keeps the marks of many hosts"},
-	{"config", config_main, "the settings in force, and where each is from"},
-	{"doctor", doctor_main, "whether all is in order, and what the server really does"},
-	{"lock", lock_main, "locks with leases, for many hosts"},
+	{"status", status_main, "show what is uploaded of a bucket, a prefix or a key"},
+	{"init", init_main, "create the table that keeps the marks of many hosts"},
+	{"config", config_main, "show the settings and where each comes from"},
+	{"doctor", doctor_main, "check the setup, and what the server really supports"},
+	{"lock", lock_main, "hold locks with leases, across many hosts"},
 	{"help", help_main, "print the options of a command"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -16,38 +16,40 @@ static const struct option what_options[] = {
 		.type = OPTION_STRING,
 		.offset = RUN(as),
 		.argument = "KEY",
-		.help = "the whole key, for a SOURCE that is one file"},
+		.help = "use KEY as the whole key of a SOURCE that is one file"},
 	{.name = "files-from",
 		.type = OPTION_STRING,
 		.offset = RUN(files_from),
 		.argument = "FILE",
-		.help = "only the files listed in FILE (-: standard input),\n"
-			"one a line, relative to the one SOURCE"},
+		.help = "upload only the files that FILE lists (- for standard\n"
+			"input), one per line, relative to the one SOURCE"},
 	{.name = "null",
 		.letter = '0',
 		.type = OPTION_FLAG,
 		.offset = RUN(nul_separated),
-		.help = "--files-from is separated by NUL, not by newline"},
+		.help = "read NUL-separated names from --files-from"},
 	{.name = "exclude",
 		.type = OPTION_EXCLUDE,
 		.offset = OWN(rules),
 		.argument = "PATTERN",
-		.help = "leave out what matches; * stops at /, ** does not;\n"
+		.help = "exclude files that match; * stops at /, ** does not;\n"
 			"of several rules the last that matches wins"},
 	{.name = "include",
 		.type = OPTION_INCLUDE,
 		.offset = OWN(rules),
 		.argument = "PATTERN",
-		.help = "take what matches; as the first rule: nothing else"},
+		.help = "include files that match; if the first rule includes,\n"
+			"everything else is excluded"},
 	{.name = "min-age",
 		.type = OPTION_DURATION,
 		.offset = OWN(min_age_ms),
 		.argument = "DUR",
-		.help = "leave files for the next run that were written less\nthan this ago"},
+		.help = "skip files modified less than DUR ago; the next run\n"
+			"uploads them"},
 	{.name = "follow",
 		.type = OPTION_FLAG,
 		.offset = RUN(follow),
-		.help = "follow symlinks [they are skipped and counted]"},
+		.help = "follow symbolic links [they are skipped and counted]"},
 	{NULL},
 };
 
@@ -60,49 +62,49 @@ static const char *const payers[] = {"owner", "requester", NULL};
 	}
 
 static const struct option object_options[] = {
-	SETTING("storage-class", "CLASS", "STANDARD_IA, GLACIER, … or one of the server's own"),
+	SETTING("storage-class", "CLASS", "STANDARD_IA, GLACIER, … or a class of the server's own"),
 	SETTING("acl", "ACL", "private, public-read, bucket-owner-full-control, …"),
 	SETTING("grant", "WHAT=TYPE=WHO",
-		"read, readacl, writeacl or full to id=USER, uri=GROUP\n"
-		"or emailaddress=ADDRESS; may be repeated"),
-	SETTING("tag", "KEY=VALUE", "may be repeated, up to ten times"),
-	SETTING("metadata", "KEY=VALUE", "may be repeated"),
+		"grant read, readacl, writeacl or full to id=USER,\n"
+		"uri=GROUP or emailaddress=ADDRESS; may be repeated"),
+	SETTING("tag", "KEY=VALUE", "add a tag; may be repeated, up to ten times"),
+	SETTING("metadata", "KEY=VALUE", "add user metadata; may be repeated"),
 	SETTING("content-type", "TYPE", "such as text/plain; see also --media-types"),
 	SETTING("content-encoding", "CODING", "such as gzip"),
 	SETTING("content-language", "TAG", "such as de"),
 	SETTING("content-disposition", "TEXT", "such as attachment"),
 	SETTING("cache-control", "TEXT", "such as max-age=3600"),
 	SETTING("expires", "TIME", "such as 2030-12-31T23:59:59Z, UTC"),
-	SETTING("website-redirect", "PLACE", "of a bucket that is a website: /KEY or a URL"),
-	SETTING("sse", "KIND",
-		"encryption by the server: AES256, aws:kms or\n"
-		"aws:kms:dsse"),
-	SETTING("sse-kms-key-id", "ID", "the key of aws:kms"),
-	SETTING("sse-kms-context", "JSON", "its encryption context, an object of strings"),
-	SETTING("sse-bucket-key", "true|false", "whether a key of the bucket saves calls of KMS"),
+	SETTING("website-redirect", "PLACE",
+		"redirect requests to a website bucket to /KEY or a URL"),
+	SETTING("sse", "KIND", "encrypt on the server: AES256, aws:kms or aws:kms:dsse"),
+	SETTING("sse-kms-key-id", "ID", "use this KMS key"),
+	SETTING("sse-kms-context", "JSON", "the encryption context of KMS, an object of strings"),
+	SETTING("sse-bucket-key", "true|false",
+		"use an S3 Bucket Key, which saves requests to KMS"),
 	SETTING("sse-c-key-file", "FILE",
-		"encryption with the key in FILE: 32 bytes, or their\n"
-		"base64"),
-	SETTING("object-lock-mode", "MODE", "GOVERNANCE or COMPLIANCE"),
-	SETTING("object-lock-retain-until-date", "TIME",
-		"until when objects cannot be deleted, UTC"),
-	SETTING("object-lock-legal-hold", "ON|OFF", "whether objects cannot be deleted at all"),
+		"encrypt with the key in FILE (SSE-C): 32 bytes, or\n"
+		"their base64"),
+	SETTING("object-lock-mode", "MODE", "retain objects in GOVERNANCE or COMPLIANCE mode"),
+	SETTING("object-lock-retain-until-date", "TIME", "retain objects until this time, UTC"),
+	SETTING("object-lock-legal-hold", "ON|OFF", "place a legal hold on objects"),
 	{.name = "media-types",
 		.type = OPTION_STRING,
 		.offset = RUN(media_types),
 		.argument = "FILE",
-		.help = "content types by extension, such as /etc/mime.types"},
+		.help = "read content types by extension from FILE, such as\n"
+			"/etc/mime.types"},
 	{.name = "rules",
 		.type = OPTION_STRING,
 		.offset = RUN(rules_file),
 		.argument = "FILE",
-		.help = "these options for files that match a pattern, as in\n"
-			"config/rules.example; those given here win"},
+		.help = "read these options for files that match a pattern, as\n"
+			"in rules.example; options given here take precedence"},
 	{.name = "expected-bucket-owner",
 		.type = OPTION_STRING,
 		.offset = RUN(expected_bucket_owner),
 		.argument = "ACCOUNT",
-		.help = "refuse a bucket that is not this account's"},
+		.help = "fail if the bucket belongs to another account"},
 	{.name = "request-payer",
 		.type = OPTION_CHOICE,
 		.offset = OWN(pays),
@@ -117,8 +119,8 @@ static const struct option how_options[] = {
 		.type = OPTION_CHOICE,
 		.offset = RUN(if_changed),
 		.argument = "fail|replace|skip",
-		.help = "what to do with a file that was uploaded before and\n"
-			"has changed since [fail]",
+		.help = "if a file has changed since it was uploaded: report an\n"
+			"error, overwrite the object, or leave it [fail]",
 		.choices = if_changed_names},
 	{.name = "wait",
 		.type = OPTION_FLAG,
@@ -127,7 +129,7 @@ static const struct option how_options[] = {
 	{.name = "no-wait",
 		.type = OPTION_FLAG,
 		.offset = RUN(no_wait),
-		.help = "leave them to the others, and exit with 4"},
+		.help = "do not wait for them, and exit with 4"},
 	{.name = "dry-run",
 		.letter = 'n',
 		.type = OPTION_FLAG,
@@ -136,8 +138,8 @@ static const struct option how_options[] = {
 	{.name = "trust-conditions",
 		.type = OPTION_FLAG,
 		.offset = RUN(trust_conditions),
-		.help = "this server is known to honour If-None-Match, as\n"
-			"AWS does: saves a HEAD before each upload"},
+		.help = "send no HEAD before each upload: this server honours\n"
+			"If-None-Match, as AWS does"},
 	{NULL},
 };
 
@@ -146,14 +148,16 @@ static const struct option lease_options[] = {
 		.type = OPTION_DURATION,
 		.offset = RUN(lease_ms),
 		.argument = "DUR",
-		.help = "other hosts take over this long after the last sign\nof life [30s]",
+		.help = "let other hosts take over DUR after the last\n"
+			"heartbeat [30s]",
 		.least = 1000,
 		.most = 24 * 3600 * 1000},
 	{.name = "heartbeat",
 		.type = OPTION_DURATION,
 		.offset = RUN(heartbeat_ms),
 		.argument = "DUR",
-		.help = "time between signs of life, at most half the lease\n[a fifth of it]",
+		.help = "send a heartbeat every DUR, at most half the lease\n"
+			"[a fifth of it]",
 		.least = 100,
 		.most = 12 * 3600 * 1000},
 	{NULL},
@@ -164,13 +168,14 @@ static const struct option effort_options[] = {
 		.type = OPTION_NUMBER,
 		.offset = OWN(retries),
 		.argument = "N",
-		.help = "of a request that failed\n[8, or AWS_MAX_ATTEMPTS less one]",
+		.help = "retry a failed request up to N times\n"
+			"[8, or AWS_MAX_ATTEMPTS less one]",
 		.most = 100},
 	{.name = "give-up-after",
 		.type = OPTION_DURATION,
 		.offset = OWN(give_up_after_ms),
 		.argument = "DUR",
-		.help = "how long a file is tried again, at the end of the run,\n"
+		.help = "at the end of the run, retry for up to DUR the files\n"
 			"that failed by throttling, server errors or lost\n"
 			"connections [5m]",
 		.most = 7ULL * 24 * 3600 * 1000},
@@ -178,27 +183,28 @@ static const struct option effort_options[] = {
 		.type = OPTION_DURATION,
 		.offset = OWN(grace_ms),
 		.argument = "DUR",
-		.help = "to finish what is under way after a signal [10s]",
+		.help = "after a signal, let what is under way finish for up\n"
+			"to DUR [10s]",
 		.most = 24 * 3600 * 1000},
 	{.name = "concurrency",
 		.type = OPTION_NUMBER,
 		.offset = RUN(concurrency),
 		.argument = "N",
-		.help = "requests at once [64]",
+		.help = "send up to N requests at once [64]",
 		.least = 1,
 		.most = 1000},
 	{.name = "memory",
 		.type = OPTION_SIZE,
 		.offset = RUN(memory_bytes),
 		.argument = "SIZE",
-		.help = "for buffers and bodies [24MiB]",
+		.help = "use up to SIZE for buffers and bodies [24MiB]",
 		.least = 1 << 20,
 		.most = 1ULL << 40},
 	{.name = "part-size",
 		.type = OPTION_SIZE,
 		.offset = RUN(part_bytes),
 		.argument = "SIZE",
-		.help = "of parts, and of the largest file sent whole [16MiB];\n"
+		.help = "send larger files in parts of SIZE [16MiB]; it\n"
 			"grows where a file would need over 10,000 parts",
 		.least = 5 << 20,
 		.most = 5ULL << 30},
@@ -209,7 +215,7 @@ static const struct option output_options[] = {
 	{.name = "json",
 		.type = OPTION_FLAG,
 		.offset = OWN(json),
-		.help = "one event a line on standard output, as JSON"},
+		.help = "print one event per line to standard output, as JSON"},
 	{.name = "verbose",
 		.letter = 'v',
 		.type = OPTION_COUNT,
@@ -222,13 +228,13 @@ static const struct option output_options[] = {
 		.letter = 'q',
 		.type = OPTION_FLAG,
 		.offset = OWN(quiet),
-		.help = "print only errors and warnings, and one line at the end\n"
-			"if there were any; for cron"},
+		.help = "print only errors and warnings, and a last line if\n"
+			"there were any; for cron"},
 	{.name = "no-progress",
 		.type = OPTION_FLAG,
 		.offset = OWN(no_progress),
 		.help = "do not show progress"},
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
 	{NULL},
 };
 
@@ -262,8 +268,8 @@ struct command push_command(
 		.name = "push",
 		.operands = "SOURCE... s3://BUCKET[/PREFIX]",
 		.about =
-			"Uploads each file exactly once. What is in a SOURCE directory goes below PREFIX, a\n"
-			"SOURCE file becomes PREFIX/NAME. What was uploaded before is not sent again.\n"
+			"Uploads each file exactly once. The files of a SOURCE directory go below PREFIX, and\n"
+			"a SOURCE file becomes PREFIX/NAME. A file that was uploaded before is skipped.\n"
 			"DUR is written as in 30s, 5min or 1h30m; SIZE as in 64M or 64MiB.\n",
 		.groups = groups,
 		.n_groups = PUSH_GROUPS,
@@ -273,8 +279,8 @@ struct command push_command(
 			"  s3once push --exclude '*.tmp' --min-age 1m logs s3://my-bucket/logs\n"
 			"  s3once push --marks dynamodb:s3once /data s3://my-bucket   (on any number of hosts)\n"
 			"\n"
-			"Exit codes: 0 all files are in S3, proven; 1 some are not; 2 usage; 3 setup\n"
-			"(credentials, bucket, table, service); 4 others hold files; 5 lost the lease;\n"
-			"129, 130, 143 stopped by a signal. More: man s3once-push\n",
+			"Exit codes: 0 all files are in S3, verified; 1 some are not; 2 usage; 3 setup\n"
+			"(credentials, bucket, table, service); 4 other uploaders hold files; 5 the\n"
+			"lease was lost; 129, 130, 143 stopped by a signal. More: man s3once-push\n",
 	};
 }

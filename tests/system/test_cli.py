@@ -92,7 +92,7 @@ USAGE = [
     ("status bucket", "'bucket': an S3 URL is written"),
     ("status --marks dynamodb:a s3://bucket", "'dynamodb:a': a table's name has 3 to 255 characters"),
     ("status --shards 3", "unknown option '--shards'"),
-    ("init", "nothing to set up: say where with --marks dynamodb:TABLE or S3ONCE_MARKS"),
+    ("init", "nothing to set up: name the table with --marks dynamodb:TABLE or S3ONCE_MARKS"),
     ("init table", "'table': init takes no arguments, only options"),
     ("init --marks table", "'table': marks are in dynamodb:TABLE, sqlite:PATH or local"),
     ("init --marks dynamodb:t/t", "has only letters, digits"),

@@ -132,8 +132,8 @@ def test_init_makes_a_table_once(s3once, dynamodb, table):
     run = s3once("init")
     assert run.code == 0, run
     has_ttl = "time to live on 'expires'" in run.out
-    assert run.out.startswith(f"table {table} is created and ready: 16 shards")
-    assert has_ttl or "this server has no time to live" in run.err
+    assert run.out.startswith(f"table {table} was created and is ready: 16 shards")
+    assert has_ttl or "this server does not support time to live" in run.err
     shape = dynamodb.client.describe_table(TableName=table)["Table"]
     assert shape["KeySchema"] == [
         {"AttributeName": "pk", "KeyType": "HASH"},
@@ -153,7 +153,7 @@ def test_init_with_shards(s3once, dynamodb, table):
     assert "4 shards" in s3once("init", "--shards", "4").out
     assert "4 shards" in s3once("init").out
     run = s3once("init", "--shards", "8")
-    assert_setup_error(run, f"{table} has 4 shards, for its life")
+    assert_setup_error(run, f"{table} has 4 shards, which cannot be changed")
 
 
 def test_several_inits_at_once_agree(s3once, dynamodb, table):
@@ -165,7 +165,7 @@ def test_several_inits_at_once_agree(s3once, dynamodb, table):
 def test_init_of_local_marks(s3once, tmp_path):
     run = s3once("init", "--marks", "local")
     path = s3once.state / "s3once" / "marks.db"
-    assert (run.code, run.out) == (0, f"{path} is ready; marks of one host need nothing else\n")
+    assert (run.code, run.out) == (0, f"{path} is ready; marks of one host need no other setup\n")
     assert path.stat().st_mode & 0o777 == 0o600
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
