@@ -11,12 +11,12 @@
 #include <sys/pidfd.h>
 #endif
 
-/* Field 22 of /proc/PID/stat; 0 if it cannot be read. The name in field 2 may hold anything: count
+/* Field 22 of /proc/WHO/stat; 0 if it cannot be read. The name in field 2 may hold anything: count
  * from its last ')'. */
-static uint64_t start_of(pid_t pid)
+static uint64_t start_in_proc(const char *who)
 {
 	char path[40], line[1024];
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	snprintf(path, sizeof path, "/proc/%s/stat", who);
 	FILE *file = fopen(path, "re");
 	if (!file)
 		return 0;
@@ -29,15 +29,37 @@ static uint64_t start_of(pid_t pid)
 	return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
+/* A /proc of another pid namespace has other processes under the same numbers. */
+static uint64_t start_of(pid_t pid)
+{
+	char who[20];
+	const ssize_t n = readlink("/proc/self", who, sizeof who - 1);
+	who[n > 0 ? n : 0] = 0;
+	if (atoi(who) != (int)getpid())
+		return 0;
+	snprintf(who, sizeof who, "%d", (int)pid);
+	return start_in_proc(who);
+}
+
+static void name_space(const char *kind, char *ret, size_t size)
+{
+	char path[40];
+	snprintf(path, sizeof path, "/proc/self/ns/%s", kind);
+	const ssize_t n = readlink(path, ret, size - 1);
+	ret[n > 0 ? n : 0] = 0;
+}
+
 void process_self(struct process *ret)
 {
 	*ret = (struct process){.pid = getpid()};
 	if (gethostname(ret->host, sizeof ret->host - 1) || !*ret->host)
 		snprintf(ret->host, sizeof ret->host, "unknown-host");
 	clock_boot_id(ret->boot);
-	ssize_t n = readlink("/proc/self/ns/pid", ret->pid_space, sizeof ret->pid_space - 1);
-	ret->pid_space[n > 0 ? n : 0] = 0;
-	ret->start = start_of(ret->pid);
+	name_space("pid", ret->pid_space, sizeof ret->pid_space);
+	name_space("time", ret->time_space, sizeof ret->time_space);
+	machine_id(ret->machine);
+	machine_board(ret->board);
+	ret->start = start_in_proc("self");
 }
 
 /* A pidfd is readable once every thread of its process has ended, waited for or not. */
@@ -56,10 +78,23 @@ static bool has_ended(pid_t pid)
 #endif
 }
 
+/* What is not known is not known to be the same. */
+static bool is_same(const char *a, const char *b)
+{
+	return *a && !strcmp(a, b);
+}
+
+bool process_is_near(const struct process *self, const struct process *other)
+{
+	return is_same(self->boot, other->boot) && is_same(self->machine, other->machine) &&
+	       (!*self->board || !*other->board || !strcmp(self->board, other->board)) &&
+	       is_same(self->host, other->host) && is_same(self->pid_space, other->pid_space) &&
+	       !strcmp(self->time_space, other->time_space); /* both "": a kernel without */
+}
+
 bool process_is_gone(const struct process *self, const struct process *other)
 {
-	if (!*self->boot || strcmp(self->boot, other->boot) || !*self->pid_space ||
-		strcmp(self->pid_space, other->pid_space) || other->pid <= 0)
+	if (!process_is_near(self, other) || other->pid <= 0)
 		return false;
 	if (kill(other->pid, 0) && errno == ESRCH)
 		return true;

@@ -107,7 +107,9 @@ static int describe_self(const struct session *session, const char *version, str
 	const struct {
 		const char *name, *value;
 	} texts[] = {{"owner", owner}, {"version", version}, {"state", "open"},
-		{"host", self->host}, {"boot", self->boot}, {"pid_space", self->pid_space}};
+		{"host", self->host}, {"boot", self->boot}, {"machine", self->machine},
+		{"board", self->board}, {"pid_space", self->pid_space},
+		{"time_space", self->time_space}};
 	const struct {
 		const char *name;
 		int64_t value;

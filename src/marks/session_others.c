@@ -24,8 +24,12 @@ static void process_of(const struct item *row, struct process *ret)
 		.pid = (pid_t)number_or(row, "pid", 0),
 		.start = (uint64_t)number_or(row, "start", 0),
 	};
+	snprintf(ret->host, sizeof ret->host, "%s", string_or_empty(row, "host"));
 	snprintf(ret->boot, sizeof ret->boot, "%s", string_or_empty(row, "boot"));
+	snprintf(ret->machine, sizeof ret->machine, "%s", string_or_empty(row, "machine"));
+	snprintf(ret->board, sizeof ret->board, "%s", string_or_empty(row, "board"));
 	snprintf(ret->pid_space, sizeof ret->pid_space, "%s", string_or_empty(row, "pid_space"));
+	snprintf(ret->time_space, sizeof ret->time_space, "%s", string_or_empty(row, "time_space"));
 }
 
 /* Ends another's row if it still holds the version we judged by. Not over: it moved on. */

@@ -103,6 +103,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (item_from_json(json, &row) == 0) {
 		if (says("boot", "this one"))
 			ENSURE(item_set_string(&row, "boot", self.boot) == 0 &&
+				item_set_string(&row, "host", self.host) == 0 &&
+				item_set_string(&row, "machine", self.machine) == 0 &&
+				item_set_string(&row, "board", self.board) == 0 &&
+				item_set_string(&row, "time_space", self.time_space) == 0 &&
 				item_set_string(&row, "pid_space", self.pid_space) == 0);
 		read_mark();
 		read_session(self.boot);

@@ -210,6 +210,27 @@ def test_died_on_another_host(s3once, s3, bucket, marks, died_elsewhere, tmp_pat
     assert {session["state"] for session in sessions_of(marks)} == {"ended"}
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="a time namespace is root's to make")
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_alive_in_another_time_namespace(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """There the start times of processes are others, which says nothing about who lives: its files are left to it."""
+    tree = make_tree(tmp_path / "tree", {"file": 1000})
+    command = ("push", tree, f"s3://{bucket}/p", "--json")
+    rule = s3_wire.add(faults.hold_request, "PutObject")
+    apart = ("unshare", "--time", "--boottime", "100000", "--fork", "--kill-child")
+    first = s3once.start(*command, wrap=apart)
+    assert rule.reached.wait(60), first.output()
+    (session,) = sessions_of(marks)
+    run = s3once(*command, "--no-wait")
+    assert run.code == 4 and counts(run) == {"held": 1}, run
+    (after,) = (row for row in sessions_of(marks) if row["pk"] == session["pk"])
+    assert after["state"] == "open" and session["time_space"] != os.readlink("/proc/self/ns/time")
+    rule.released.set()
+    assert first.wait().code == 0
+    assert s3once(*command).code == 0
+    s3.assert_same(tree, bucket, "p")
+
+
 def test_runs_that_do_not_wait_get_there_too(s3once, s3, bucket, marks, died_elsewhere):
     """What a run has seen of others is kept for the next one."""
     lease, command = died_elsewhere
