@@ -1,5 +1,4 @@
 #include "s3/s3.h"
-#include "s3/s3_meta.h"
 #include "s3/s3_reply.h"
 #include "s3/s3_request.h"
 #include <errno.h>
@@ -148,7 +147,7 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	s3_request_begin(&request, conn, S3_PUT_OBJECT, "PUT", put->target.key, &put->limits);
 	s3_request_body(&request, put->body, put->sums, put->checksum);
 	s3_request_condition(&request, &put->condition);
-	s3_request_meta(&request, &put->meta);
+	s3_request_meta(&request, put->target.key, &put->meta);
 	s3_request_target(&request, &put->target);
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	s3_learn_condition(conn->s3, S3_PUT_CONDITION, &put->condition, outcome, reply.status);
@@ -173,14 +172,29 @@ static uint64_t header_number(const struct http_reply *reply, const char *name, 
 	return *ret_found ? number : 0;
 }
 
-static void read_meta(const struct http_reply *reply, struct s3_meta *ret)
+static int64_t header_time(const struct http_reply *reply, const char *name)
+{
+	const char *value = http_reply_header(reply, name);
+	return value ? s3_parse_mtime(value) : 0;
+}
+
+static int read_meta(
+	const struct http_reply *reply, const char *bucket, const char *key, struct s3_meta *ret)
 {
 	bool found;
-	const char *mtime = http_reply_header(reply, "x-amz-meta-mtime");
-	ret->mtime_ns = mtime ? s3_parse_mtime(mtime) : 0;
+	char hash[S3_KEY_HASH_CHARS + 1];
+	const char *told = http_reply_header(reply, "x-amz-meta-s3once-key");
+	if (s3_key_hash(bucket, key, hash))
+		return -ENOMEM;
+	ret->written_for = !told                ? S3_WRITTEN_FOR_UNKNOWN
+			   : strcmp(told, hash) ? S3_WRITTEN_FOR_ANOTHER
+						: S3_WRITTEN_FOR_THIS;
+	ret->mtime_ns = header_time(reply, "x-amz-meta-mtime");
+	ret->ctime_ns = header_time(reply, "x-amz-meta-s3once-ctime");
 	s3_copy_header(reply, "x-amz-meta-s3once-table", ret->table, sizeof(ret->table));
 	s3_copy_header(reply, "x-amz-meta-s3once-claim", ret->claim, sizeof(ret->claim));
 	ret->part_bytes = header_number(reply, "x-amz-meta-s3once-part", &found);
+	return 0;
 }
 
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
@@ -196,11 +210,13 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 		bool found;
 		struct s3_object object = {.size = header_number(&reply, "content-length", &found)};
 		read_sums(&reply, &object);
-		read_meta(&reply, &object.meta);
-		if (found && object.etag[0])
-			*ret = object;
+		int error = read_meta(&reply, conn->s3->bucket, target->key, &object.meta);
+		if (!error && (!found || !object.etag[0]))
+			error = -EBADMSG;
+		if (error)
+			outcome = s3_not_understood(error, ret_problem);
 		else
-			outcome = s3_not_understood(-EBADMSG, ret_problem);
+			*ret = object;
 	}
 	http_reply_clear(&reply);
 	return outcome;

@@ -1,4 +1,7 @@
 #include "s3/s3_meta.h"
+#include "base/checksum.h"
+#include "base/text.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,4 +38,21 @@ int64_t s3_parse_mtime(const char *s)
 		ns = ns * 10 + (*fraction ? *fraction++ - '0' : 0);
 	}
 	return sign * ns;
+}
+
+int s3_key_hash(const char *bucket, const char *key, char ret[static S3_KEY_HASH_CHARS + 1])
+{
+	struct digest digest;
+	struct sums sums;
+	char hex[2 * sizeof sums.sha256 + 1];
+	if (digest_init(&digest, DIGEST_SHA256))
+		return -ENOMEM;
+	digest_update(&digest, bucket, strlen(bucket));
+	digest_update(&digest, "/", 1);
+	digest_update(&digest, key, strlen(key));
+	digest_finish(&digest, &sums);
+	digest_clear(&digest);
+	hex_encode(sums.sha256, sizeof sums.sha256, hex);
+	snprintf(ret, S3_KEY_HASH_CHARS + 1, "%.*s", S3_KEY_HASH_CHARS, hex);
+	return 0;
 }

@@ -1,4 +1,5 @@
-/* Modification times in object metadata as rclone writes them: seconds with a fraction. Pure. */
+/* The values of our metadata: times as rclone writes them (seconds with a fraction), and the hash
+ * of the name that an object is written under. Pure. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -8,3 +9,7 @@
 void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS]);
 /* The reverse, digits beyond nanoseconds ignored; 0 for what is no such time. */
 int64_t s3_parse_mtime(const char *s);
+
+#define S3_KEY_HASH_CHARS 20
+/* Hex digits of the SHA-256 of "BUCKET/KEY". 0 or -ENOMEM. */
+int s3_key_hash(const char *bucket, const char *key, char ret[static S3_KEY_HASH_CHARS + 1]);

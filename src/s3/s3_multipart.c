@@ -15,7 +15,7 @@ enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *crea
 		s3_request_header(&request, "x-amz-checksum-algorithm",
 			checksum_kinds[create->checksum].s3_name);
 	s3_request_checksum_type(&request, create->checksum);
-	s3_request_meta(&request, &create->meta);
+	s3_request_meta(&request, create->target.key, &create->meta);
 	s3_request_target(&request, &create->target);
 	request.call.read_error = s3_reply_error_or_xml;
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);

@@ -1,5 +1,4 @@
 #include "s3/s3_request.h"
-#include "s3/s3_meta.h"
 #include "s3/s3_reply.h"
 #include <assert.h>
 #include <errno.h>
@@ -115,7 +114,7 @@ void s3_request_target(struct s3_request *request, const struct s3_target *targe
 		s3_request_header(request, "content-type", target->content_type);
 }
 
-void s3_request_meta(struct s3_request *request, const struct s3_meta *meta)
+void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta)
 {
 	if (meta->table[0] || meta->mtime_ns) {
 		s3_format_mtime(meta->mtime_ns, request->mtime);
@@ -125,6 +124,13 @@ void s3_request_meta(struct s3_request *request, const struct s3_meta *meta)
 		return;
 	s3_request_header(request, "x-amz-meta-s3once-table", meta->table);
 	s3_request_header(request, "x-amz-meta-s3once-claim", meta->claim);
+	if (s3_key_hash(request->conn->s3->bucket, key, request->key_hash))
+		request->conn->path.error = -ENOMEM;
+	s3_request_header(request, "x-amz-meta-s3once-key", request->key_hash);
+	if (meta->ctime_ns) {
+		s3_format_mtime(meta->ctime_ns, request->ctime);
+		s3_request_header(request, "x-amz-meta-s3once-ctime", request->ctime);
+	}
 	if (meta->part_bytes) {
 		snprintf(request->part_bytes, sizeof(request->part_bytes), "%" PRIu64,
 			meta->part_bytes);

@@ -2,6 +2,7 @@
 #pragma once
 #include "aws/sigv4.h"
 #include "s3/s3.h"
+#include "s3/s3_meta.h"
 #include <stdatomic.h>
 
 enum s3_kind {
@@ -46,7 +47,7 @@ struct s3_request {
 	struct call_header headers[S3_REQUEST_HEADERS_MAX];
 	char checksum[CHECKSUM_BASE64_MAX + 1];
 	char md5[25], sha256[65], if_match[S3_ETAG_MAX + 3];
-	char mtime[32], part_bytes[24], size[24];
+	char mtime[32], ctime[32], key_hash[S3_KEY_HASH_CHARS + 1], part_bytes[24], size[24];
 };
 
 /* A bodiless request on the key, or on the bucket if key is NULL. method is static; limits may be
@@ -67,7 +68,8 @@ void s3_request_checksum_type(struct s3_request *request, enum checksum checksum
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
 /* The settings of the object that go with this kind of request. */
 void s3_request_target(struct s3_request *request, const struct s3_target *target);
-void s3_request_meta(struct s3_request *request, const struct s3_meta *meta);
+/* Our metadata, of an object under this key. */
+void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta);
 /* ret_reply is zeroed before and cleared after by the caller. */
 enum outcome s3_request_perform(
 	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);

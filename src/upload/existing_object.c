@@ -1,85 +1,9 @@
 /* Step 4: what S3 holds under a key, judged by content alone. */
-#include "upload/body.h"
+#include "base/quote.h"
 #include "upload/proof.h"
 #include "upload/worker.h"
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* The sums of each part of a file that was sent in parts of this size. The caller frees them. NEXT,
- * or why not. */
-static enum step sum_parts(struct worker *worker, struct file *file, const struct plan *plan,
-	unsigned kinds, struct sums **ret)
-{
-	struct sums *sums = calloc(plan->n_parts, sizeof *sums);
-	int error = sums ? 0 : -ENOMEM;
-	for (unsigned i = 0; !error && i < plan->n_parts; i++) {
-		const struct range range = {
-			file->fd, plan_offset(plan, i), plan_bytes(plan, file->state.size, i)};
-		error = body_digest(&worker->digest, kinds, &range, worker->buffer,
-			worker->buffer_bytes, run_is_over, worker->run, &sums[i]);
-	}
-	if (!error)
-		error = body_unchanged(file->fd, &file->state);
-	if (error) {
-		free(sums);
-		return file_read_error(worker, file, error);
-	}
-	*ret = sums;
-	return STEP_NEXT;
-}
-
-/* Which part size an object's etag or checksum was made with: ours by its metadata, else the one
- * this file would get. */
-static int plan_of(const struct worker *worker, const struct file *file,
-	const struct s3_object *object, unsigned n_parts, struct plan *ret)
-{
-	if (n_parts == 1) {
-		*ret = (struct plan){file->state.size, 1};
-		return 0;
-	}
-	const uint64_t sizes[] = {object->meta.part_bytes, file->plan.part_bytes,
-		worker->run->options.part_bytes, 8 << 20, 5 << 20};
-	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-		if (!plan_resume(file->state.size, sizes[i], ret) && ret->n_parts == n_parts)
-			return 0;
-	return -ENOENT;
-}
-
-/* Whether the object is this file. NEXT sets *ret. */
-static enum step compare(
-	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
-{
-	unsigned parts;
-	/* One that combines too, since that of the whole goes into the mark. */
-	const unsigned kinds = proof_needs(object, &parts) | DIGEST_OF(checksum_default());
-	*ret = PROOF_NO;
-	if (object->size != file->state.size)
-		return STEP_NEXT;
-	if (!parts) {
-		enum step step = file_sum(worker, file, kinds);
-		if (step == STEP_NEXT)
-			*ret = proof_whole(&file->sums, object, true);
-		return step;
-	}
-	struct plan plan;
-	struct sums *sums = NULL;
-	*ret = PROOF_MISSING;
-	if (plan_of(worker, file, object, parts, &plan))
-		return STEP_NEXT;
-	enum step step = sum_parts(worker, file, &plan, kinds, &sums);
-	if (step == STEP_NEXT) {
-		*ret = proof_parts(sums, plan.n_parts, object, true);
-		/* A guessed part size that does not fit says nothing of the content. */
-		if (*ret == PROOF_NO && plan.part_bytes != object->meta.part_bytes)
-			*ret = PROOF_MISSING;
-		file->sums = sums_combine(sums, plan.n_parts);
-		file->summed = true;
-		free(sums);
-	}
-	return step;
-}
 
 /* Whether it is the version that the mark said to be done before it was taken over. */
 static bool was_done(const struct file *file, const struct s3_object *object)
@@ -134,33 +58,97 @@ static enum step nothing_there(struct file *file)
 	return STEP_NEXT;
 }
 
-/* It was sent by us and its reply was lost, it is an earlier version (perhaps not sent by us, but
- * adopted), or it is someone else's. */
-static enum step judge(struct worker *worker, struct file *file, const struct s3_object *object)
+/* Whether an upload for this very mark wrote it. A copy that was made in S3 keeps the metadata, but
+ * it is not under the key that it was written for. What an earlier version of this program wrote
+ * does not name the key: then its claim has to be one that the mark itself has had. */
+static bool is_ours(
+	const struct worker *worker, const struct file *file, const struct s3_object *object)
 {
-	enum proof proof;
+	const struct s3_meta *meta = &object->meta;
+	if (strcmp(meta->table, worker->run->space.settings.table_id) != 0)
+		return false;
+	if (meta->written_for != S3_WRITTEN_FOR_UNKNOWN)
+		return meta->written_for == S3_WRITTEN_FOR_THIS;
+	return *meta->claim && (!strcmp(meta->claim, file->claim.id) ||
+				       !strcmp(meta->claim, file->claim.before.claim));
+}
+
+/* Whether what is ours was sent of the file exactly as it is now. Its ctime says so; under our own
+ * claim its size and mtime do. */
+static bool is_this_version(const struct file *file, const struct s3_object *object)
+{
+	const struct s3_meta *meta = &object->meta;
+	if (meta->mtime_ns != file->state.mtime_ns)
+		return false;
+	return (meta->ctime_ns && meta->ctime_ns == file->state.ctime_ns) ||
+	       (object->size == file->state.size && !strcmp(meta->claim, file->claim.id));
+}
+
+/* This version was sent, and other bytes were stored: by no means an earlier version. It is sent
+ * again in place of exactly what is there. */
+static enum step damaged(struct worker *worker, struct file *file, const struct s3_object *object)
+{
 	struct problem problem;
-	const bool ours = !strcmp(object->meta.table, worker->run->space.settings.table_id);
-	enum step step = compare(worker, file, object, &proof);
-	if (step != STEP_NEXT)
-		return step;
+	if (++file->damages > FILE_DAMAGES_MAX) {
+		problem_set(&problem,
+			"S3 holds other bytes than were sent, although it was sent %u times: the "
+			"network, a proxy or the server damages it; what is there is no version of "
+			"this file",
+			FILE_DAMAGES_MAX);
+		return file_fail(worker, file, &problem);
+	}
+	problem_set(&problem,
+		"%s: S3 holds other bytes than were sent; the upload was damaged on the way or by the "
+		"server, and the file is sent again in its place",
+		quote(file->candidate->path).text);
+	report_run(&worker->run->report, S3ONCE_EVENT_WARNING, &problem);
+	file->replaces = (struct version){.size = object->size, .mtime_ns = object->meta.mtime_ns};
+	snprintf(file->replaces.etag, sizeof file->replaces.etag, "%s", object->etag);
+	file->must_look = false;
+	return STEP_AGAIN;
+}
+
+static enum step conflict(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
+{
+	struct problem problem;
+	const bool is_copy = object->meta.written_for == S3_WRITTEN_FOR_ANOTHER &&
+			     !strcmp(object->meta.table, worker->run->space.settings.table_id);
+	problem_set(&problem,
+		"an object with this key and %s exists, and %s; remove it, or choose "
+		"another prefix",
+		proof == PROOF_MISSING ? "size" : "other content",
+		proof == PROOF_MISSING
+			? "nothing that the server tells of it shows whether its content is the same"
+		: is_copy ? "it is a copy of what this program uploaded under another key"
+			  : "this program did not put it there");
+	return file_fail(worker, file, &problem);
+}
+
+/* It was sent by us and its reply was lost, it was damaged on the way, it is an earlier version
+ * (perhaps not sent by us, but adopted), or it is someone else's. */
+static enum step judge_proof(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
+{
 	if (proof == PROOF_YES)
 		return adopt(worker, file, object);
 	if (*file->replaces.etag && !strcmp(file->replaces.etag, object->etag)) {
 		file->must_look = false;
 		return STEP_NEXT;
 	}
-	if ((ours && proof == PROOF_NO) || (*object->etag && was_done(file, object)))
+	if (proof == PROOF_NO && is_ours(worker, file, object))
+		return is_this_version(file, object) ? damaged(worker, file, object)
+						     : mark_earlier(worker, file, object);
+	if (*object->etag && was_done(file, object))
 		return mark_earlier(worker, file, object);
-	if (proof == PROOF_MISSING)
-		problem_set(&problem,
-			"an object with this key and size exists, and nothing that the server tells of it "
-			"shows whether its content is the same; remove it, or choose another prefix");
-	else
-		problem_set(&problem,
-			"an object with this key and other content exists, and this program did not put it "
-			"there; remove it, or choose another prefix");
-	return file_fail(worker, file, &problem);
+	return conflict(worker, file, object, proof);
+}
+
+static enum step judge(struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	enum proof proof;
+	enum step step = file_compare(worker, file, object, &proof);
+	return step == STEP_NEXT ? judge_proof(worker, file, object, proof) : step;
 }
 
 static enum step look(struct worker *worker, struct file *file, bool must)
@@ -236,17 +224,18 @@ enum step file_prove_by_head(struct worker *worker, struct file *file)
 	}
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 		return file_outcome(worker, file, o, &problem);
-	enum step step = o == OUTCOME_OK ? compare(worker, file, &object, &proof) : STEP_NEXT;
+	enum step step = o == OUTCOME_OK ? file_compare(worker, file, &object, &proof) : STEP_NEXT;
 	if (step != STEP_NEXT)
 		return step;
 	if (proof == PROOF_YES)
 		return file_done(worker, file, object.etag, S3ONCE_EVENT_UPLOADED);
+	if (proof == PROOF_NO) {
+		file->replaces = (struct version){0}; /* what was to be replaced is */
+		return judge_proof(worker, file, &object, proof);
+	}
 	if (o == OUTCOME_ABSENT)
 		problem_set(&problem,
 			"uploaded, but the object is not there: it was deleted meanwhile");
-	else if (proof == PROOF_NO)
-		problem_set(&problem,
-			"uploaded, but S3 holds other content: someone else writes this key");
 	else
 		problem_set(&problem,
 			"uploaded, but it cannot be proven: the server tells neither a checksum "

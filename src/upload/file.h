@@ -9,6 +9,8 @@
 struct worker;
 
 #define FILE_RESTARTS_MAX 8 /* of one file in one run */
+#define FILE_DAMAGES_MAX                                                                           \
+	3 /* how often it is sent again because S3 holds other bytes than it was sent */
 
 /* The file under way. Whoever holds the pointer is the only one to touch it. */
 struct file {
@@ -25,15 +27,15 @@ struct file {
 	bool must_look;     /* S3 may hold something already: HEAD before anything is sent */
 	bool unconditional; /* the server does not take the condition for what it is: HEAD right
 			       before instead */
-	struct version replaces; /* the done version that is to be replaced; its etag "" if there is
-				    none */
+	struct version replaces; /* what is to be replaced: the done version, or a damaged upload;
+				    its etag "" if there is none */
 	char *upload_id;         /* as the mark has it, or NULL */
 	bool upload_is_open;     /* as far as we know; else a new one takes its place in the mark */
 	enum checksum upload_checksum;           /* what it was begun with */
 	char upload_key[S3_KEY_MD5_CHARS + 1];   /* as the mark has it */
 	uint64_t upload_part_bytes, upload_size; /* likewise */
 	int64_t upload_mtime_ns;
-	unsigned restarts;
+	unsigned restarts, damages;
 	uint64_t begun_ns; /* when this turn began, clock_boot_ns() */
 };
 

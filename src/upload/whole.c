@@ -54,7 +54,11 @@ static enum step prove(struct worker *worker, struct file *file, const struct s3
 	switch (proof_whole(&file->sums, reply, false)) {
 	case PROOF_YES:
 		return file_done(worker, file, reply->etag, S3ONCE_EVENT_UPLOADED);
-	case PROOF_NO:
+	case PROOF_NO: /* what is there now is looked at, and replaced if it is damaged */
+		file->must_look = true;
+		file->replaces = (struct version){0};
+		if (++file->restarts <= FILE_RESTARTS_MAX)
+			return STEP_AGAIN;
 		problem_set(&problem,
 			"S3 stored other bytes than were sent (its checksum %s%s is not theirs)",
 			reply->sum.text, *reply->sum.text ? "" : reply->etag);

@@ -3,6 +3,7 @@
  * worker.c calls them in a straight line. */
 #pragma once
 #include "upload/file.h"
+#include "upload/proof.h"
 
 struct worker {
 	struct run *run;
@@ -19,8 +20,12 @@ enum step claim_file(struct worker *worker, struct file *file);
 enum step changed_file(struct worker *worker, struct file *file);
 /* Done with the same size and another mtime: the content decides. Like changed_file, or SETTLED. */
 enum step touched_file(struct worker *worker, struct file *file);
+/* Reads the file for what is told of the object, and says whether it has the file's content. NEXT
+ * sets *ret; AGAIN if the file changed meanwhile. */
+enum step file_compare(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
 /* Step 4: what does S3 hold under the key? NEXT: nothing (or exactly the version to be replaced):
- * send. Content that is the file's own is adopted. */
+ * send. Content that is the file's own is adopted; AGAIN where what was sent is damaged. */
 enum step look_at_object(struct worker *worker, struct file *file);
 /* The same before much is sent, only to save that: NEXT also where we may not look, but the server
  * is known to refuse what we must not replace. */
@@ -28,7 +33,7 @@ enum step look_ahead(struct worker *worker, struct file *file);
 /* The same after a condition was refused. NEXT never: AGAIN if the way is free now. */
 enum step look_after_refusal(
 	struct worker *worker, struct file *file, const struct s3_condition *condition);
-/* The object as HEAD shows it proves the file, or nothing does. SETTLED, or why not. */
+/* The object as HEAD shows it proves the file, or is judged as in step 4. SETTLED, or why not. */
 enum step file_prove_by_head(struct worker *worker, struct file *file);
 /* Step 5, small: one PutObject from the check of the file to the done mark. */
 enum step send_whole(struct worker *worker, struct file *file);

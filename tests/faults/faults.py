@@ -261,6 +261,31 @@ async def corrupt_byte(x, rule):
     await x.proxy.pass_on(x)
 
 
+def store_damaged(lost=False, kill=False):
+    """One byte is another, and the server, which verifies nothing, stores it. lost: its answer does not arrive; kill: nor
+    does the client live on."""
+
+    @named(f"store_damaged({lost}, {kill})")
+    async def fault(x, rule):
+        body = bytearray(await x.body())
+        body[len(body) // 2] ^= 1
+        x.whole, x.digests = bytes(body), BodyDigests(Request(x.request.method, x.request.path, Headers({})))
+        for name in ("content-md5", *HEADERS.values()):
+            x.request.headers.pop(name, None)
+        sign(x.request, x.proxy.access_key, x.proxy.secret_key, x.proxy.region, "s3", "UNSIGNED-PAYLOAD")
+        reply = await x.forward()
+        x.record.crc32c = None  # not what the client sent
+        if kill:
+            send_signal(x, rule, signal.SIGKILL)
+            return x.reset()
+        x.fire(rule)
+        if lost:
+            return x.reset()
+        await x.answer(reply)
+
+    return fault
+
+
 async def upload_gone(x, rule):
     """The multipart upload is aborted behind the client's back, then the request goes on: a real NoSuchUpload."""
     await x.body()

@@ -323,6 +323,68 @@ def test_object_that_comes_at_the_last_moment(request, s3once, server, place, ma
         assert run.code in (0, 1), run
 
 
+def copy_in_s3(s3, bucket, source, key, forget=()):
+    """As `aws s3 cp` does it: the metadata goes along, but for what is to be forgotten."""
+    metadata = s3.client.head_object(Bucket=bucket, Key=source)["Metadata"]
+    kept = {name: value for name, value in metadata.items() if name not in forget}
+    how = {"Metadata": kept, "MetadataDirective": "REPLACE"}
+    s3.client.copy_object(Bucket=bucket, Key=key, CopySource={"Bucket": bucket, "Key": source}, **how)
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("forget", [(), ("s3once-key", "s3once-ctime")], ids=["", "of an earlier version"])
+@pytest.mark.parametrize("size, local", [(1000, 1000), (1000, 1001), (11 * MIB, 11 * MIB)])
+def test_copy_made_in_s3_is_not_ours(s3once, server, place, marks, tmp_path, size, local, forget):
+    """Its metadata names our table and a claim of ours; but it was written for another key."""
+    s3, wire = server
+    tree = make_tree(tmp_path / "tree", {"app.log": content("old", size)})
+    command = ("push", tree, f"s3://{place}/p", *FIVE, "--json")
+    assert s3once(*command).code == 0
+    copy_in_s3(s3, place, "p/app.log", "p/app.log.1", forget)
+    make_tree(tree, {"app.log.1": content("another", local)})
+    since = len(wire.history)
+    for choice in ("fail", "skip", "replace"):
+        run = s3once(*command, f"--if-changed={choice}")
+        assert run.code == 1 and counts(run, "failed", "uploaded") == {"failed": 1}, run
+        assert told(run, "failed")[0]["key"] == "p/app.log.1"
+        assert ("under another key" in told(run, "failed")[0]["text"]) == (not forget)
+    assert not shown(wire, since) and s3.get(place, "p/app.log.1") == content("old", size)
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("size", [1000, 11 * MIB])
+def test_copy_made_in_s3_of_the_same_content_is_adopted(s3once, server, place, marks, tmp_path, size):
+    s3, wire = server
+    tree = make_tree(tmp_path / "tree", {"app.log": content("old", size)})
+    command = ("push", tree, f"s3://{place}/p", *FIVE, "--json")
+    assert s3once(*command).code == 0
+    copy_in_s3(s3, place, "p/app.log", "p/app.log.1")
+    make_tree(tree, {"app.log.1": content("old", size)})
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"adopted": 1, "skipped": 1}, run
+    assert_done(marks, expected_objects(tree, "p"))
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("forget", [(), ("s3once-key", "s3once-ctime")], ids=["", "of an earlier version"])
+def test_what_was_sent_for_this_key_is_ours(request, s3once, server, place, marks, tmp_path, forget):
+    """Of an earlier version of the program the mark's claim says so."""
+    s3, wire = server
+    tree = make_tree(tmp_path / "tree", {"file": content("old", 1000)})
+    command = ("push", tree, f"s3://{place}/p", "--json", "--if-changed=replace")
+    is_swift = request.node.callspec.params["server"] == "swift"  # which refuses a first, conditional one
+    wire.add(faults.kill_after, "PutObject", nth=2 if is_swift else 1)
+    assert s3once(*command).code == -9
+    wire.clear()
+    assert s3.get(place, "p/file") == content("old", 1000)
+    copy_in_s3(s3, place, "p/file", "p/file", forget)
+    make_tree(tree, {"file": content("new", 1000)})
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    s3.assert_same(tree, place, "p")
+    assert_done(marks, expected_objects(tree, "p"))
+
+
 # --- done, and changed since
 
 

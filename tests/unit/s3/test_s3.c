@@ -97,6 +97,8 @@ static void test_echo_is_learned(void)
 	CHECK_STRING(script_sent(second, "if-match"), "\"e1\"");
 	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-table"), "t");
 	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-claim"), "c");
+	/* printf 'b/a b/ä' | sha256sum */
+	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-key"), "ac310f04d3284a3ebeac");
 	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-part"), NULL);
 	CHECK_STRING(script_sent(first, "x-amz-meta-mtime"), "1.5");
 	end(&f);
@@ -226,17 +228,31 @@ static void test_head(void)
 		 "x-amz-meta-s3once-table: 0123456789012345678901234567890123456789012345678901234567890"
 		 "123456789\r\n\r\n",
 			.close = true},
+		/* printf b/k | sha256sum */
+		{"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nETag: \"e\"\r\n"
+		 "x-amz-meta-s3once-key: 710800c9e207017de17b\r\nx-amz-meta-mtime: 1.5\r\n"
+		 "x-amz-meta-s3once-ctime: 2.25\r\n\r\n",
+			.close = true},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nETag: \"e\"\r\n"
+		 "x-amz-meta-s3once-key: 710800c9e207017de17c\r\n\r\n",
+			.close = true},
 		{"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", .close = true},
 		{"HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n", .close = true},
 		{"HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n", .close = true}};
 	struct fixture f;
 	struct s3_object object = {0};
-	if (!begin(&f, steps, 4))
+	if (!begin(&f, steps, 6))
 		return;
 	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_OK);
 	CHECK(object.size == UINT64_MAX);
 	CHECK_STRING(object.sum.text, "4waSgw==-3");
 	CHECK_STRING(object.meta.table, ""); /* too long to be ours */
+	CHECK_INT(object.meta.written_for, S3_WRITTEN_FOR_UNKNOWN);
+	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_OK);
+	CHECK_INT(object.meta.written_for, S3_WRITTEN_FOR_THIS);
+	CHECK(object.meta.mtime_ns == 1500000000 && object.meta.ctime_ns == 2250000000);
+	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_OK);
+	CHECK_INT(object.meta.written_for, S3_WRITTEN_FOR_ANOTHER);
 	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_LOST);
 	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_ABSENT);
 	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_DENIED);

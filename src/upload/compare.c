@@ -1,0 +1,79 @@
+/* Whether an object has the content of a file: the file is read for what is told of the object. */
+#include "upload/body.h"
+#include "upload/proof.h"
+#include "upload/worker.h"
+#include <errno.h>
+#include <stdlib.h>
+
+/* The sums of each part of a file that was sent in parts of this size. The caller frees them. NEXT,
+ * or why not. */
+static enum step sum_parts(struct worker *worker, struct file *file, const struct plan *plan,
+	unsigned kinds, struct sums **ret)
+{
+	struct sums *sums = calloc(plan->n_parts, sizeof *sums);
+	int error = sums ? 0 : -ENOMEM;
+	for (unsigned i = 0; !error && i < plan->n_parts; i++) {
+		const struct range range = {
+			file->fd, plan_offset(plan, i), plan_bytes(plan, file->state.size, i)};
+		error = body_digest(&worker->digest, kinds, &range, worker->buffer,
+			worker->buffer_bytes, run_is_over, worker->run, &sums[i]);
+	}
+	if (!error)
+		error = body_unchanged(file->fd, &file->state);
+	if (error) {
+		free(sums);
+		return file_read_error(worker, file, error);
+	}
+	*ret = sums;
+	return STEP_NEXT;
+}
+
+/* Which part size an object's etag or checksum was made with: ours by its metadata, else the one
+ * this file would get. */
+static int plan_of(const struct worker *worker, const struct file *file,
+	const struct s3_object *object, unsigned n_parts, struct plan *ret)
+{
+	if (n_parts == 1) {
+		*ret = (struct plan){file->state.size, 1};
+		return 0;
+	}
+	const uint64_t sizes[] = {object->meta.part_bytes, file->plan.part_bytes,
+		worker->run->options.part_bytes, 8 << 20, 5 << 20};
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		if (!plan_resume(file->state.size, sizes[i], ret) && ret->n_parts == n_parts)
+			return 0;
+	return -ENOENT;
+}
+
+enum step file_compare(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
+{
+	unsigned parts;
+	/* One that combines too, since that of the whole goes into the mark. */
+	const unsigned kinds = proof_needs(object, &parts) | DIGEST_OF(checksum_default());
+	*ret = PROOF_NO;
+	if (object->size != file->state.size)
+		return STEP_NEXT;
+	if (!parts) {
+		enum step step = file_sum(worker, file, kinds);
+		if (step == STEP_NEXT)
+			*ret = proof_whole(&file->sums, object, true);
+		return step;
+	}
+	struct plan plan;
+	struct sums *sums = NULL;
+	*ret = PROOF_MISSING;
+	if (plan_of(worker, file, object, parts, &plan))
+		return STEP_NEXT;
+	enum step step = sum_parts(worker, file, &plan, kinds, &sums);
+	if (step == STEP_NEXT) {
+		*ret = proof_parts(sums, plan.n_parts, object, true);
+		/* A guessed part size that does not fit says nothing of the content. */
+		if (*ret == PROOF_NO && plan.part_bytes != object->meta.part_bytes)
+			*ret = PROOF_MISSING;
+		file->sums = sums_combine(sums, plan.n_parts);
+		file->summed = true;
+		free(sums);
+	}
+	return step;
+}

@@ -1,0 +1,92 @@
+"""A byte that changes on the way to a server that verifies nothing: recognised, said, sent again, never taken for another version."""
+
+import os
+
+import pytest
+
+from tests.faults import faults
+from tests.faults.stage import PART, Stage
+
+PLACES = {"rgw": {}, "aws": {"behaves": "aws"}, "ignores": {"behaves": "ignores"}, "refuses": {"behaves": "refuses"}}
+CHOICES = ["fail", "skip", "replace"]
+SAID = "S3 holds other bytes than were sent"
+
+
+@pytest.fixture(params=PLACES)
+def stage(request, arenas, tmp_path):
+    with Stage(tmp_path / "stage", arenas(), store="sqlite", **PLACES[request.param]) as stage:
+        yield stage
+
+
+def damage(stage, fault, kind="PutObject", **how):
+    """Not of a conditional request that the server refuses whatever its body is."""
+    refused = stage.s3.aws_like and stage.s3.aws_like.behaves == "refuses"
+    return stage.s3.add(fault, kind, where=lambda record: not (refused and record.operation.conditions), **how)
+
+
+def puts(stage):
+    return sum(record.kind == "PutObject" for record in stage.s3.history)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("lost", [False, True], ids=["answered", "reply lost"])
+def test_a_byte_that_nobody_verified_is_sent_again(stage, lost, choice):
+    body = stage.write("a", 1000).read_bytes()
+    rule = damage(stage, faults.store_damaged(lost))
+    run = stage.push("--if-changed", choice)
+    assert rule.fired == 1 and run.code == 0, run
+    assert SAID in run.err or lost and stage.s3.aws_like and stage.s3.aws_like.behaves != "aws", run  # else sent over it
+    assert "changed since" not in run.err, run
+    assert stage.arena.s3.get(stage.arena.bucket, stage.key("a")) == body
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("fault", [faults.store_damaged(False), faults.store_damaged(True)])
+def test_damage_without_end_is_an_error(stage, fault, choice):
+    """A bounded number of times, in each run; and once it ends, the file is in."""
+    body = stage.write("a", 1000).read_bytes()
+    rule = damage(stage, fault, times=None)
+    for _ in range(2):
+        sent = puts(stage)
+        run = stage.push("--if-changed", choice)
+        assert run.code == 1 and puts(stage) - sent < 40, run
+        assert "changed since" not in run.err, run
+    assert rule.fired
+    stage.s3.clear()
+    assert stage.push("--if-changed", choice).code == 0
+    assert stage.arena.s3.get(stage.arena.bucket, stage.key("a")) == body
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_damage_that_a_killed_run_left_is_recognised(stage, choice):
+    body = stage.write("a", 1000).read_bytes()
+    rule = damage(stage, faults.store_damaged(kill=True))
+    assert stage.push().code == -9 and rule.fired == 1
+    stage.s3.clear()
+    run = stage.push("--if-changed", choice)
+    assert run.code == 0 and SAID in run.err, run
+    assert stage.arena.s3.get(stage.arena.bucket, stage.key("a")) == body
+
+
+def test_a_version_that_was_rewritten_with_its_time_is_no_damage(stage):
+    """The file's ctime tells that: what was sent is an earlier version, and is replaced only if asked for."""
+    path = stage.write("a", 1000)
+    earlier, before = path.read_bytes(), path.stat()
+    damage(stage, faults.kill_after)
+    assert stage.push().code == -9
+    stage.s3.clear()
+    path.write_bytes(b"x" * 1000)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    run = stage.push()
+    assert run.code == 1 and "changed since" in run.err and SAID not in run.err, run
+    assert stage.arena.s3.get(stage.arena.bucket, stage.key("a")) == earlier
+
+
+def test_a_damaged_part_is_never_an_object(stage):
+    """Its etag tells it: the part is sent again, and the object is whole."""
+    body = stage.write("large", 2 * PART + 77).read_bytes()
+    rule = damage(stage, faults.store_damaged(False), "UploadPart")
+    for _ in range(2):
+        run = stage.push()
+    assert rule.fired == 1 and run.code == 0, run
+    assert stage.arena.s3.get(stage.arena.bucket, stage.key("large")) == body
