@@ -79,16 +79,20 @@ enum s3once_event_type {
 struct s3once_counts {
 	uint64_t found; /* directory entries that are or should be a file */
 	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, young, links;
-	uint64_t planned;        /* dry run only */
-	uint64_t bytes_uploaded; /* content of uploaded files */
-	uint64_t bytes_sent;     /* bodies of objects and parts that were sent, again when a file
-				    was begun again; retries of one request are not counted */
-	uint64_t bytes_found;    /* content of all files found so far */
-	uint64_t bytes_settled;  /* content of the files that need nothing more */
-	unsigned in_flight;      /* files under way now */
-	int scan_complete;       /* whether found and bytes_found are final */
-	double seconds;          /* since the run began */
-	uint64_t claims_refused; /* claims that another uploader had made first */
+	uint64_t planned;         /* dry run only */
+	uint64_t bytes_uploaded;  /* content of uploaded files */
+	uint64_t bytes_sent;      /* of bodies of objects and parts, as they leave this host; what
+				     is sent again counts again */
+	uint64_t bytes_found;     /* content of all files found so far */
+	uint64_t bytes_settled;   /* content of the files that need nothing more */
+	uint64_t bytes_under_way; /* content of unfinished files that has moved, or that S3 holds
+				     and this run has compared */
+	uint64_t bytes_kept;      /* content of unfinished files in parts that S3 keeps: a later run
+				     goes on from there */
+	unsigned in_flight;       /* files under way now */
+	int scan_complete;        /* whether found and bytes_found are final */
+	double seconds;           /* since the run began */
+	uint64_t claims_refused;  /* claims that another uploader had made first */
 };
 
 /* One thing that happened. All strings are valid only during the callback and never NULL; path and
@@ -154,8 +158,9 @@ struct s3once_options {
 					the run, after it failed first; and how long nothing but
 					throttling is waited out, and a lease that ran out and
 					cannot be renewed; 0: 5 min */
-	uint64_t request_timeout_ms; /* 0: 60 s, plus the time the body takes at 64 KiB/s; also
-					the longest silence, but that is at least 30 s */
+	uint64_t request_timeout_ms; /* for the answer to a request, once its body was sent; a
+					body may take any time as long as it moves. Also the
+					longest silence, but that is at least 30 s. 0: 60 s */
 	uint64_t grace_ms;           /* to finish what is under way after a stop; 0: 10 s */
 	int trust_conditions; /* the server is known to honour If-None-Match: no HEAD before each
 				 upload (always so for AWS) */

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define REPLY_MAX_BYTES       (1U << 20)
-#define SLOWEST_BYTES_S       (64U << 10)
 #define UNKNOWN_NAME_ATTEMPTS 3 /* of a service that has never answered */
 
 /* A call in progress. */
@@ -50,13 +49,17 @@ static bool must_end(struct run *run)
 	       (limits->deadline_ns && clock_boot_ns() >= limits->deadline_ns);
 }
 
-/* The end of one attempt: what a slow but living connection needs, and never after the call's. */
+/* The end of one attempt, and never after the call's. A large body has no end as long as it moves:
+ * on a line that many share nobody can say how long it takes. */
 static uint64_t attempt_deadline_ns(const struct run *run)
 {
 	const struct call *call = run->call;
-	uint64_t ms = run->conn->service->options.settings->request_timeout_ms +
-		      call->body.bytes * 1000 / SLOWEST_BYTES_S;
-	uint64_t end_ns = clock_boot_ns() + ms * NS_PER_MS, last_ns = call->limits.deadline_ns;
+	const uint64_t last_ns = call->limits.deadline_ns;
+	if (call->body.bytes > HTTP_SMALL_BODY_BYTES)
+		return last_ns;
+	const uint64_t end_ns =
+		clock_boot_ns() +
+		run->conn->service->options.settings->request_timeout_ms * NS_PER_MS;
 	return last_ns && last_ns < end_ns ? last_ns : end_ns;
 }
 
@@ -69,11 +72,12 @@ static int send_once(struct run *run, const struct call_request *built)
 		.n_headers = built->n_headers,
 		.body = call->body,
 		.deadline_ns = attempt_deadline_ns(run),
+		.reply_timeout_ms = run->conn->service->options.settings->request_timeout_ms,
 		.abandon = call->limits.abandon ? on_abandon : NULL,
 		.abandon_arg = run,
 		.reply_max_bytes = call->reply_max_bytes ? call->reply_max_bytes : REPLY_MAX_BYTES,
 		.new_connection = run->new_connection};
-	if (call->body.read && call->body.rewind(call->body.arg, 0)) {
+	if (call->body.rewind && call->body.rewind(call->body.arg, 0)) {
 		problem_set(&run->problem, "the data to send could not be read again");
 		return -EIO;
 	}

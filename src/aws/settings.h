@@ -14,8 +14,7 @@ struct aws_options {
 	const char *profile, *region, *endpoint_url, *dynamodb_endpoint_url, *ca_bundle;
 	unsigned attempts;    /* at each request, the first one counted; 0: the default (9) */
 	const char *checksum; /* "auto", or of checksum_kinds[].name */
-	uint64_t request_timeout_ms; /* of requests without a body; with one, plus the body at 64
-					KiB/s; 0: 60 s */
+	uint64_t request_timeout_ms; /* for an answer, once the body was sent; 0: 60 s */
 };
 
 struct aws_settings {

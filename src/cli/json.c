@@ -101,6 +101,8 @@ static void set_counts(json_t *object, const struct s3once_counts *c)
 		{"bytes_sent", c->bytes_sent},
 		{"bytes_found", c->bytes_found},
 		{"bytes_settled", c->bytes_settled},
+		{"bytes_under_way", c->bytes_under_way},
+		{"bytes_kept", c->bytes_kept},
 		{"in_flight", c->in_flight},
 		{"claims_refused", c->claims_refused},
 	};

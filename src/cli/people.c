@@ -223,6 +223,11 @@ static void add_uploaded(struct text *t, const struct s3once_counts *c)
 		human_bytes(t, (uint64_t)((double)c->bytes_uploaded / c->seconds));
 		text_add(t, "/s");
 	}
+	if (c->bytes_kept) {
+		text_add(t, "; S3 keeps ");
+		human_bytes(t, c->bytes_kept);
+		text_add(t, " of unfinished files, and the next run continues from there");
+	}
 }
 
 static void add_counts(struct text *t, const struct people *people, const struct s3once_counts *c)

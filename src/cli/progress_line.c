@@ -17,23 +17,31 @@ static double smooth(double rate, uint64_t before, uint64_t now, double seconds)
 	return rate > 0 ? rate + weight * (latest - rate) : latest;
 }
 
-static void take_in(struct progress *p, const struct s3once_counts *counts)
+void progress_take_in(struct progress *p, const struct s3once_counts *counts)
 {
 	double seconds = counts->seconds - p->seconds;
-	uint64_t files = progress_settled(counts);
+	const uint64_t files = progress_settled(counts);
+	const uint64_t bytes = counts->bytes_settled + counts->bytes_under_way;
 	if (seconds <= 0)
 		return;
 	p->files_rate = smooth(p->files_rate, p->files, files, seconds);
-	p->bytes_rate = smooth(p->bytes_rate, p->bytes, counts->bytes_settled, seconds);
+	p->bytes_rate = smooth(p->bytes_rate, p->bytes, bytes, seconds);
 	p->sent_rate = smooth(p->sent_rate, p->sent, counts->bytes_sent, seconds);
 	p->seconds = counts->seconds;
 	p->files = files;
-	p->bytes = counts->bytes_settled;
+	p->bytes = bytes;
 	p->sent = counts->bytes_sent;
 }
 
-/* Whichever takes longer, the files or their bytes; negative if nobody knows. */
-static double seconds_left(const struct progress *p, const struct s3once_counts *counts)
+double progress_percent(const struct progress *p, const struct s3once_counts *counts)
+{
+	if (!counts->scan_complete || !counts->bytes_found)
+		return -1;
+	const double percent = 100.0 * (double)p->bytes / (double)counts->bytes_found;
+	return percent < 100 ? percent : 100;
+}
+
+double progress_seconds_left(const struct progress *p, const struct s3once_counts *counts)
 {
 	uint64_t files = counts->found - p->files, bytes = counts->bytes_found - p->bytes;
 	if (!counts->scan_complete || counts->seconds < 1 || counts->found < p->files ||
@@ -45,10 +53,9 @@ static double seconds_left(const struct progress *p, const struct s3once_counts 
 	return left < 100 * 3600 ? left : -1;
 }
 
-void progress_line(struct progress *p, const struct s3once_counts *counts, unsigned columns,
+void progress_line(const struct progress *p, const struct s3once_counts *counts, unsigned columns,
 	struct text *ret_line)
 {
-	take_in(p, counts);
 	text_reset(ret_line);
 	human_count(ret_line, p->files);
 	text_add(ret_line, " of ");
@@ -57,10 +64,13 @@ void progress_line(struct progress *p, const struct s3once_counts *counts, unsig
 	human_bytes(ret_line, p->bytes);
 	text_add(ret_line, " of ");
 	human_bytes(ret_line, counts->bytes_found);
+	const double percent = progress_percent(p, counts);
+	if (percent >= 0)
+		text_addf(ret_line, " (%u%%)", (unsigned)percent);
 	text_add(ret_line, ", ");
 	human_bytes(ret_line, (uint64_t)p->sent_rate);
 	text_add(ret_line, "/s");
-	double left = seconds_left(p, counts);
+	double left = progress_seconds_left(p, counts);
 	if (left >= 0) {
 		text_add(ret_line, ", ");
 		if (left < 59)

@@ -35,8 +35,20 @@ static void write_json(struct push_view *view, json_t *object)
 	free(line);
 }
 
+/* What people are shown of the progress, too. */
+static void add_rates(
+	json_t *object, const struct progress *progress, const struct s3once_counts *counts)
+{
+	const double percent = progress_percent(progress, counts);
+	const double left = progress_seconds_left(progress, counts);
+	json_object_set_new(object, "percent", percent < 0 ? json_null() : json_real(percent));
+	json_set_number(object, "bytes_per_second", (uint64_t)progress->sent_rate);
+	json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left));
+}
+
 static void tell_progress(struct push_view *view, const struct s3once_event *event)
 {
+	progress_take_in(&view->progress, event->counts);
 	if (view->draws) {
 		progress_line(&view->progress, event->counts, output_columns() - 1, &view->line);
 		output_draw(&view->output, text_string(&view->line));
@@ -44,7 +56,9 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 	double since = event->counts->seconds - view->json_progress_s;
 	if (view->is_json && since >= JSON_INTERVAL_S) {
 		view->json_progress_s = event->counts->seconds;
-		write_json(view, json_of_event(&view->json, event));
+		json_t *object = json_of_event(&view->json, event);
+		add_rates(object, &view->progress, event->counts);
+		write_json(view, object);
 	}
 }
 

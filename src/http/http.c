@@ -5,15 +5,18 @@
 #include "http/http_trust.h"
 #include <curl/curl.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #define REQUEST_HEADERS_MAX 100
 #define EXPECT_MIN_BYTES    (1U << 20)
+#define WATCH_NS            (100 * NS_PER_MS) /* between two looks at how a body gets on */
 
 struct http_shared {
 	CURLSH *share;
@@ -38,7 +41,11 @@ struct exchange {
 	struct http_reply *reply;
 	uint64_t body_at;                /* the next byte to read */
 	uint64_t active_ns;              /* when a byte last went either way */
-	curl_off_t uploaded, downloaded; /* then */
+	curl_off_t uploaded, downloaded; /* then; bytes of the body that the peer has taken */
+	uint64_t looked_ns;              /* when that was looked at last */
+	uint64_t taken_ns;               /* when the peer last took something of the body */
+	uint64_t told_bytes;             /* of the body, to body.moved */
+	bool answers;                    /* the reply has begun, and not with 100 Continue */
 	bool headers_ended;
 	bool is_sent;   /* once it was, some of its bytes may have left */
 	bool is_resent; /* an earlier connection took the request, perhaps all of it */
@@ -118,6 +125,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) { /* perhaps after 100 Continue */
 		http_reply_drop_headers(exchange->reply);
 		exchange->headers_ended = false;
+		exchange->answers = n > 9 && line[9] != '1';
 	} else if (line[0] == '\r' || line[0] == '\n') {
 		exchange->headers_ended = true;
 	} else {
@@ -175,21 +183,74 @@ static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port
 	return CURL_PREREQFUNC_OK;
 }
 
+/* Bytes that curl has handed over and that wait in this host's socket still. Many connections over
+ * a slow line hold more there than the line takes in the time that counts as silence. */
+static curl_off_t bytes_waiting(const struct exchange *exchange)
+{
+	curl_socket_t fd = CURL_SOCKET_BAD;
+	int waiting = 0;
+	if (curl_easy_getinfo(exchange->http->curl, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK ||
+		fd == CURL_SOCKET_BAD || ioctl(fd, SIOCOUTQ, &waiting) || waiting < 0)
+		return 0;
+	return waiting;
+}
+
+/* Tells how far the body is. curl counts from 0 again when it sends it again. */
+static void tell_moved(struct exchange *exchange, uint64_t bytes)
+{
+	const struct http_body *body = &exchange->request->body;
+	const uint64_t before = bytes < exchange->told_bytes ? 0 : exchange->told_bytes;
+	exchange->told_bytes = bytes;
+	if (body->moved && bytes > before)
+		body->moved(body->arg, bytes - before);
+}
+
+/* Notes what has gone either way since the last look. */
+static void watch(struct exchange *exchange, curl_off_t downloaded, curl_off_t uploaded)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	if (exchange->request->body.bytes > HTTP_SMALL_BODY_BYTES) {
+		if (now_ns - exchange->looked_ns < WATCH_NS)
+			return;
+		const curl_off_t waiting = bytes_waiting(exchange);
+		uploaded = uploaded > waiting ? uploaded - waiting : 0;
+		tell_moved(exchange, (uint64_t)uploaded);
+	}
+	if (uploaded != exchange->uploaded)
+		exchange->taken_ns = now_ns;
+	if (uploaded != exchange->uploaded || downloaded != exchange->downloaded)
+		exchange->active_ns = now_ns;
+	exchange->uploaded = uploaded;
+	exchange->downloaded = downloaded;
+	exchange->looked_ns = now_ns;
+}
+
+/* The peer is silent, or it has what it was sent and takes too long to answer. A body that moves
+ * has no such end. */
+static bool is_stalled(const struct exchange *exchange, uint64_t now_ns)
+{
+	const struct http_request *request = exchange->request;
+	const bool is_answer_due =
+		exchange->answers || (uint64_t)exchange->uploaded >= request->body.bytes;
+	if (now_ns - exchange->active_ns >= exchange->http->shared->stall_timeout_ns)
+		return true;
+	return request->body.bytes > HTTP_SMALL_BODY_BYTES && request->reply_timeout_ms &&
+	       is_answer_due &&
+	       now_ns - exchange->taken_ns >= request->reply_timeout_ms * NS_PER_MS;
+}
+
 /* Nonzero ends the request. curl calls it at every progress and about once a second. */
 static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, curl_off_t total_up,
 	curl_off_t uploaded)
 {
 	struct exchange *exchange = arg;
 	const struct http_request *request = exchange->request;
-	uint64_t now_ns = clock_boot_ns();
-	if (uploaded != exchange->uploaded || downloaded != exchange->downloaded)
-		exchange->active_ns = now_ns;
-	exchange->uploaded = uploaded;
-	exchange->downloaded = downloaded;
+	watch(exchange, downloaded, uploaded);
+	const uint64_t now_ns = clock_boot_ns();
 	if ((request->abandon && request->abandon(request->abandon_arg)) ||
 		(request->deadline_ns && now_ns >= request->deadline_ns))
 		exchange->error = -ECANCELED;
-	else if (now_ns - exchange->active_ns >= exchange->http->shared->stall_timeout_ns)
+	else if (is_stalled(exchange, now_ns))
 		exchange->error = -ETIMEDOUT;
 	return exchange->error != 0;
 }
@@ -331,11 +392,14 @@ int http_perform(struct http *http, const struct http_request *request,
 	struct http_reply *ret_reply, struct problem *ret_problem)
 {
 	struct curl_slist headers[REQUEST_HEADERS_MAX + 3];
-	struct exchange exchange = {
-		.http = http, .request = request, .reply = ret_reply, .active_ns = clock_boot_ns()};
+	const uint64_t now_ns = clock_boot_ns(), end_ns = request->deadline_ns;
+	struct exchange exchange = {.http = http,
+		.request = request,
+		.reply = ret_reply,
+		.active_ns = now_ns,
+		.taken_ns = now_ns};
 	http_reply_begin(ret_reply, request->reply_max_bytes);
 	int error = list_headers(request, headers);
-	uint64_t now_ns = exchange.active_ns, end_ns = request->deadline_ns;
 	CURLcode code = CURLE_BAD_FUNCTION_ARGUMENT;
 	if (!error && end_ns && now_ns >= end_ns)
 		error = -ECANCELED;
@@ -344,6 +408,9 @@ int http_perform(struct http *http, const struct http_request *request,
 		long left_ms = (long)((end_ns - now_ns) / NS_PER_MS);
 		code = transfer(&exchange, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
 		error = exchange.error;
+		curl_off_t uploaded = 0;
+		curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+		tell_moved(&exchange, (uint64_t)uploaded);
 	}
 	long status = 0, request_bytes = 0, proxy_status = 0;
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);

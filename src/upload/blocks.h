@@ -20,6 +20,7 @@ struct candidate {
 	unsigned failures;      /* how often it could not be sent, for a reason that may pass */
 	uint64_t failing_ns;    /* for how long it was tried since, pauses included */
 	unsigned parts_done;    /* the most that its upload ever had; more is progress */
+	uint64_t kept_bytes;    /* of it in an open upload: as told to report_kept */
 	uint64_t held_since_ns; /* another uploader was first seen to hold it; 0: never */
 	bool said_held;         /* and that was told once */
 };

@@ -65,8 +65,15 @@ static long stream_read(void *arg, void *buffer, size_t n)
 static int stream_rewind(void *arg, uint64_t offset)
 {
 	struct body *body = arg;
+	transfer_undo(&body->transfer);
 	body->at = offset;
 	return 0;
+}
+
+static void stream_moved(void *arg, uint64_t n)
+{
+	struct body *body = arg;
+	transfer_moved(&body->transfer, n);
 }
 
 struct http_body body_stream(struct body *body)
@@ -75,6 +82,24 @@ struct http_body body_stream(struct body *body)
 		.bytes = body->range.bytes,
 		.read = stream_read,
 		.rewind = stream_rewind,
+		.moved = stream_moved,
 		.arg = body,
 	};
+}
+
+struct http_body body_memory(struct body *body, const void *memory)
+{
+	struct http_body stream = body_stream(body);
+	stream.memory = memory;
+	stream.read = NULL;
+	return stream;
+}
+
+struct body body_of(const struct range *range, const struct file_state *state, struct share *share)
+{
+	return (struct body){.range = *range,
+		.state = *state,
+		.transfer = {.share = share,
+			.whole_bytes = range->bytes,
+			.is_bulk = range->bytes > SMALL_BYTES_MAX}};
 }

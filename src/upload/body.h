@@ -3,6 +3,7 @@
 #include "base/checksum.h"
 #include "http/http.h"
 #include "scan/scan.h"
+#include "upload/transfer.h"
 
 /* A range of an open file. */
 struct range {
@@ -28,8 +29,13 @@ struct body {
 	struct file_state state;
 	uint64_t at; /* sent so far */
 	int error;   /* why reading ended the request, or 0 */
+	struct transfer transfer;
 };
 struct http_body body_stream(struct body *body);
+/* The same from memory that holds the whole range: borrowed likewise. */
+struct http_body body_memory(struct body *body, const void *memory);
+/* A body of this range, whose bytes count as this file's. */
+struct body body_of(const struct range *range, const struct file_state *state, struct share *share);
 
 /* Whether an open file is still as it was: 0, -ESTALE, or the error of fstat. */
 int body_unchanged(int fd, const struct file_state *state);

@@ -61,6 +61,7 @@ void file_free(struct file *file)
 {
 	if (!file)
 		return;
+	share_end(&file->share);
 	if (file->fd >= 0)
 		close(file->fd);
 	free(file->candidate);

@@ -5,6 +5,7 @@
 #include "base/checksum.h"
 #include "upload/parts_plan.h"
 #include "upload/run.h"
+#include "upload/transfer.h"
 
 struct worker;
 
@@ -37,6 +38,7 @@ struct file {
 	int64_t upload_mtime_ns;
 	unsigned restarts, damages;
 	uint64_t begun_ns; /* when this turn began, clock_boot_ns() */
+	struct share share;
 };
 
 /* What a step leads to. */

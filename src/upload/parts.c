@@ -46,7 +46,7 @@ static enum outcome put_part(struct worker *worker, struct upload *upload, unsig
 	const struct range *range, int *ret_read_error, struct problem *problem)
 {
 	struct file *file = upload->file;
-	struct body stream = {.range = *range, .state = file->state};
+	struct body stream = body_of(range, &file->state, &file->share);
 	const struct http_body body = body_stream(&stream);
 	const struct s3_part_put put = {
 		.target = file->target,
@@ -59,7 +59,8 @@ static enum outcome put_part(struct worker *worker, struct upload *upload, unsig
 	};
 	struct s3_part part = {0};
 	enum outcome o = s3_upload_part(worker->s3, &put, &part, problem);
-	report_sent(&worker->run->report, range->bytes);
+	if (o != OUTCOME_OK)
+		transfer_undo(&stream.transfer);
 	if (stream.error)
 		return failed_reading(stream.error, ret_read_error, problem);
 	if (o == OUTCOME_OK && !(put.sums->kinds & DIGEST_MD5) &&
@@ -106,8 +107,10 @@ static enum outcome send_part(struct worker *worker, struct upload *upload, unsi
 		error = body_unchanged(file->fd, &file->state);
 	if (error)
 		return failed_reading(error, ret_read_error, problem);
-	if (there->part_number && proof_part(&upload->sums[index], there) == PROOF_YES)
+	if (there->part_number && proof_part(&upload->sums[index], there) == PROOF_YES) {
+		share_has(&upload->file->share, range.bytes);
 		return OUTCOME_OK;
+	}
 	return put_part(worker, upload, index, &range, ret_read_error, problem);
 }
 
@@ -123,13 +126,24 @@ static void note_failure(
 	pthread_mutex_unlock(&upload->locked.mutex);
 }
 
+void upload_keeps(struct file *file, uint64_t bytes)
+{
+	struct candidate *c = file->candidate;
+	report_kept(file->share.report, (int64_t)(bytes - c->kept_bytes));
+	c->kept_bytes = bytes;
+}
+
 /* An upload that gets on is not one that keeps failing. */
 static void note_progress(const struct upload *upload)
 {
 	struct candidate *c = upload->file->candidate;
 	unsigned n = 0;
-	for (unsigned i = 0; i < upload->file->plan.n_parts; i++)
+	uint64_t bytes = 0;
+	for (unsigned i = 0; i < upload->file->plan.n_parts; i++) {
 		n += upload->done[i].part_number != 0;
+		bytes += upload->done[i].part_number ? upload->done[i].size : 0;
+	}
+	upload_keeps(upload->file, bytes);
 	if (n <= c->parts_done)
 		return;
 	c->parts_done = n;
@@ -165,7 +179,8 @@ enum step parts_send(
 	if (!queue_part_ended(worker->run->queue, parts, o != OUTCOME_OK))
 		return STEP_PARTS;
 	enum step step = finish(worker, upload);
-	*ret_file = parts_give_up(parts);
+	*ret_file = upload->file;
+	upload_free(upload);
 	return step;
 }
 
@@ -173,6 +188,7 @@ struct file *parts_give_up(struct parts *parts)
 {
 	struct upload *upload = upload_of(parts);
 	struct file *file = upload->file;
+	note_progress(upload);
 	upload_free(upload);
 	return file;
 }

@@ -22,6 +22,8 @@ struct upload {
 /* The upload that these parts are of. */
 struct upload *upload_of(struct parts *parts);
 void upload_free(struct upload *upload);
+/* So many bytes of the file are in parts that S3 keeps, for a later run or a later turn. */
+void upload_keeps(struct file *file, uint64_t bytes);
 /* The upload id is worth nothing any more: completed by a late request, aborted, or expired; HEAD
  * will tell which. AGAIN, or why the file is given up. */
 enum step upload_is_gone(struct worker *worker, struct file *file);

@@ -39,12 +39,14 @@ enum step parts_abort(struct worker *worker, struct file *file)
 	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
 		return file_outcome(worker, file, o, &problem);
 	file->upload_is_open = false;
+	upload_keeps(file, 0);
 	return STEP_NEXT;
 }
 
 enum step upload_is_gone(struct worker *worker, struct file *file)
 {
 	struct problem problem;
+	upload_keeps(file, 0);
 	file->upload_is_open = false;
 	file->must_look = true;
 	if (++file->restarts <= FILE_RESTARTS_MAX)

@@ -35,6 +35,7 @@ static enum step after_complete(struct worker *worker, struct upload *upload,
 	switch (o) {
 	case OUTCOME_OK:
 		file->upload_is_open = false;
+		upload_keeps(file, 0);
 		return prove(worker, upload, reply);
 	case OUTCOME_REFUSED:
 		return look_after_refusal(worker, file, condition);

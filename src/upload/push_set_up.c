@@ -127,12 +127,17 @@ static bool set_up_libraries(struct problem *problem)
 	return !error;
 }
 
+static bool open_queue(struct run *run)
+{
+	return !queue_new(run->options.concurrency, run->options.part_bytes, &run->queue);
+}
+
 bool push_set_up(struct s3once_push *push)
 {
 	struct problem problem = push->scan_problem;
-	push->set_up = push->run.scan && !queue_new(&push->run.queue) &&
-		       set_up_libraries(&problem) && open_s3(push, &problem) &&
-		       open_marks(push, &problem) && open_session(push, &problem);
+	push->set_up = push->run.scan && open_queue(&push->run) && set_up_libraries(&problem) &&
+		       open_s3(push, &problem) && open_marks(push, &problem) &&
+		       open_session(push, &problem);
 	if (!push->set_up) {
 		atomic_store(&push->run.failed_setup, true);
 		if (!is_stopped(&push->run))

@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* Marks read less than this ago need no second look. */
@@ -12,12 +13,11 @@ struct queue {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed; /* for workers */
 	pthread_cond_t room;    /* for the scan */
+	_Atomic uint64_t moved_bytes;
 	struct {
 		struct blocks blocks;
-		size_t n_files; /* in blocks and ready */
-		struct candidate *ready, **ready_end;
-		size_t n_ready;
-		struct parts *parts;
+		size_t n_blocked; /* files in blocks */
+		struct turns turns;
 		size_t busy;   /* jobs handed out and not done */
 		bool checking; /* one worker is reading a block again */
 		bool flowing, complete, closed;
@@ -25,7 +25,7 @@ struct queue {
 	} locked;
 };
 
-int queue_new(struct queue **ret)
+int queue_new(unsigned workers, uint64_t part_bytes, struct queue **ret)
 {
 	struct queue *queue = calloc(1, sizeof *queue);
 	if (!queue)
@@ -33,7 +33,7 @@ int queue_new(struct queue **ret)
 	pthread_mutex_init(&queue->mutex, NULL);
 	pthread_cond_init(&queue->room, NULL);
 	thread_cond_init(&queue->changed);
-	queue->locked.ready_end = &queue->locked.ready;
+	turns_init(&queue->locked.turns, workers, part_bytes);
 	*ret = queue;
 	return 0;
 }
@@ -43,23 +43,11 @@ void queue_free(struct queue *queue)
 	if (!queue)
 		return;
 	blocks_clear(&queue->locked.blocks);
-	for (struct candidate *file = queue->locked.ready, *next; file; file = next) {
-		next = file->next;
-		free(file);
-	}
+	turns_clear(&queue->locked.turns);
 	pthread_cond_destroy(&queue->changed);
 	pthread_cond_destroy(&queue->room);
 	pthread_mutex_destroy(&queue->mutex);
 	free(queue);
-}
-
-static void add_ready(struct queue *queue, struct candidate *file)
-{
-	file->next = NULL;
-	*queue->locked.ready_end = file;
-	queue->locked.ready_end = &file->next;
-	queue->locked.n_ready++;
-	queue->locked.n_files++;
 }
 
 /* Files to be taken some time, as `how` says; without memory for that, at the next chance. */
@@ -71,68 +59,48 @@ static void add_block(
 	for (size_t i = 0; i < n; i++) {
 		files[i]->block = queue->locked.serial;
 		if (!added)
-			add_ready(queue, files[i]);
+			turns_add_file(&queue->locked.turns, files[i]);
 	}
 	if (added)
-		queue->locked.n_files += n;
+		queue->locked.n_blocked += n;
 }
 
-/* Few are ready: opens another block. True if *ret is now a job to read it again. */
+/* Few small files are ready: opens another block, large ones or not. True if *ret is now a job to
+ * read it again. */
 static bool open_block(struct queue *queue, struct job *ret, uint64_t *ret_wait_ns)
 {
-	while (!queue->locked.checking && queue->locked.n_ready < BLOCK_FILES / 2) {
+	while (!queue->locked.checking && queue->locked.turns.small.n < BLOCK_FILES / 2) {
 		struct block *block = blocks_take(&queue->locked.blocks, ret_wait_ns);
 		if (!block)
 			return false;
-		queue->locked.n_files -= block->n;
+		queue->locked.n_blocked -= block->n;
 		if (clock_boot_ns() - block->read_ns >= FRESH_NS) {
 			queue->locked.checking = true;
 			*ret = (struct job){.kind = JOB_CHECK, .block = block};
 			return true;
 		}
 		for (size_t i = 0; i < block->n; i++)
-			add_ready(queue, block->files[i]);
+			turns_add_file(&queue->locked.turns, block->files[i]);
 		free(block);
 	}
 	return false;
 }
 
-static bool take_part(struct queue *queue, struct job *ret)
+static size_t files_held(const struct queue *queue)
 {
-	struct parts *parts = queue->locked.parts;
-	if (!parts)
-		return false;
-	*ret = (struct job){.kind = JOB_PART, .parts = parts, .index = parts->next_index++};
-	parts->under_way++;
-	if (parts->next_index == parts->end_index)
-		queue->locked.parts = parts->next;
-	return true;
-}
-
-static bool take_file(struct queue *queue, struct job *ret)
-{
-	struct candidate *file = queue->locked.ready;
-	if (!file)
-		return false;
-	queue->locked.ready = file->next;
-	if (!file->next)
-		queue->locked.ready_end = &queue->locked.ready;
-	queue->locked.n_ready--;
-	queue->locked.n_files--;
-	*ret = (struct job){.kind = JOB_FILE, .file = file};
-	return true;
+	return queue->locked.n_blocked + turns_files(&queue->locked.turns);
 }
 
 static bool is_ended(const struct queue *queue)
 {
-	return queue->locked.closed || (queue->locked.complete && !queue->locked.n_files &&
-					       !queue->locked.parts && !queue->locked.busy);
+	return queue->locked.closed || (queue->locked.complete && !files_held(queue) &&
+					       !queue->locked.turns.parts && !queue->locked.busy);
 }
 
 bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns)
 {
 	pthread_mutex_lock(&queue->mutex);
-	while (!queue->locked.closed && queue->locked.n_files + n > QUEUE_FILES) {
+	while (!queue->locked.closed && files_held(queue) + n > QUEUE_FILES) {
 		queue->locked.flowing = true;
 		pthread_cond_broadcast(&queue->changed);
 		pthread_cond_wait(&queue->room, &queue->mutex);
@@ -163,30 +131,56 @@ void queue_complete(struct queue *queue)
 	pthread_mutex_unlock(&queue->mutex);
 }
 
+/* True if more large bodies may go at once than before: then another worker is wanted. */
+static bool look_at_line(struct queue *queue)
+{
+	struct turns *turns = &queue->locked.turns;
+	return bulk_look(
+		&turns->bulk, clock_boot_ns(), atomic_load(&queue->moved_bytes), turns->under_way);
+}
+
 void queue_take(struct queue *queue, struct job *ret)
 {
 	*ret = (struct job){.kind = JOB_END};
 	pthread_mutex_lock(&queue->mutex);
 	while (!is_ended(queue)) {
 		uint64_t wait_ns = NS_PER_S / 5;
-		if (queue->locked.flowing &&
-			(take_part(queue, ret) || open_block(queue, ret, &wait_ns) ||
-				take_file(queue, ret))) {
+		const bool taken =
+			queue->locked.flowing &&
+			(open_block(queue, ret, &wait_ns) || turns_take(&queue->locked.turns, ret));
+		const bool has_more_room = look_at_line(queue);
+		if (has_more_room)
+			pthread_cond_broadcast(&queue->changed);
+		if (taken) {
 			queue->locked.busy++;
 			pthread_cond_signal(&queue->room);
 			break;
 		}
-		thread_cond_wait(&queue->changed, &queue->mutex, wait_ns);
+		if (!has_more_room)
+			thread_cond_wait(&queue->changed, &queue->mutex, wait_ns);
 	}
 	pthread_mutex_unlock(&queue->mutex);
 }
 
-void queue_done(struct queue *queue)
+void queue_done(struct queue *queue, const struct job *job)
 {
 	pthread_mutex_lock(&queue->mutex);
 	queue->locked.busy--;
+	turns_done(&queue->locked.turns, job);
 	if (is_ended(queue))
 		pthread_cond_broadcast(&queue->changed);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_moved(struct queue *queue, uint64_t bytes)
+{
+	atomic_fetch_add(&queue->moved_bytes, bytes);
+}
+
+void queue_cut(struct queue *queue)
+{
+	pthread_mutex_lock(&queue->mutex);
+	bulk_cut(&queue->locked.turns.bulk, clock_boot_ns(), atomic_load(&queue->moved_bytes));
 	pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -194,7 +188,7 @@ void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	pthread_mutex_lock(&queue->mutex);
 	for (size_t i = 0; i < n; i++)
-		add_ready(queue, files[i]);
+		turns_add_file(&queue->locked.turns, files[i]);
 	queue->locked.checking = false;
 	pthread_cond_broadcast(&queue->changed);
 	pthread_mutex_unlock(&queue->mutex);
@@ -231,23 +225,8 @@ void queue_shared(struct queue *queue, struct candidate *const *files, size_t n)
 void queue_contested(struct queue *queue, unsigned serial)
 {
 	struct candidate *back[BLOCK_FILES];
-	size_t n = 0;
 	pthread_mutex_lock(&queue->mutex);
-	struct candidate **at = &queue->locked.ready;
-	while (*at && n < BLOCK_FILES) {
-		struct candidate *file = *at;
-		if (file->block != serial) {
-			at = &file->next;
-			continue;
-		}
-		*at = file->next;
-		back[n++] = file;
-	}
-	for (at = &queue->locked.ready; *at; at = &(*at)->next)
-		;
-	queue->locked.ready_end = at;
-	queue->locked.n_ready -= n;
-	queue->locked.n_files -= n;
+	const size_t n = turns_remove_block(&queue->locked.turns, serial, back);
 	if (n)
 		add_block(queue, back, n, &(struct block){.last = true});
 	pthread_mutex_unlock(&queue->mutex);
@@ -255,12 +234,8 @@ void queue_contested(struct queue *queue, unsigned serial)
 
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n)
 {
-	*parts = (struct parts){.end_index = n};
 	pthread_mutex_lock(&queue->mutex);
-	struct parts **at = &queue->locked.parts;
-	while (*at) /* the oldest first */
-		at = &(*at)->next;
-	*at = parts;
+	turns_open(&queue->locked.turns, parts, n);
 	pthread_cond_broadcast(&queue->changed);
 	pthread_mutex_unlock(&queue->mutex);
 }
@@ -269,14 +244,11 @@ bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up)
 {
 	pthread_mutex_lock(&queue->mutex);
 	parts->under_way--;
-	if (give_up && parts->next_index < parts->end_index) {
-		struct parts **at = &queue->locked.parts;
-		while (*at != parts)
-			at = &(*at)->next;
-		*at = parts->next;
-		parts->next_index = parts->end_index;
-	}
+	if (give_up)
+		turns_give_up(&queue->locked.turns, parts);
 	bool last = parts->next_index == parts->end_index && !parts->under_way;
+	if (last)
+		turns_close(&queue->locked.turns);
 	pthread_mutex_unlock(&queue->mutex);
 	return last;
 }
@@ -292,8 +264,8 @@ void queue_close(struct queue *queue)
 
 struct parts *queue_leftover(struct queue *queue)
 {
-	struct parts *parts = queue->locked.parts;
+	struct parts *parts = queue->locked.turns.parts;
 	if (parts)
-		queue->locked.parts = parts->next;
+		queue->locked.turns.parts = parts->next;
 	return parts;
 }

@@ -1,31 +1,15 @@
 /* The bounded queue between the scan and the workers. Candidates travel in blocks: a block is read
  * again before its files are begun (what did other uploaders take meanwhile?), and each process
  * goes through the blocks it has in an order of its own, so that many uploaders over one tree do
- * not fight for the same files. Parts of open uploads go before new files. Thread-safe. */
+ * not fight for the same files. What is ready takes turns (turns.h). Thread-safe. */
 #pragma once
-#include "upload/blocks.h"
+#include "upload/turns.h"
 
 #define QUEUE_FILES 8192 /* candidates held at once; the scan waits for room */
 
-/* The parts of an open upload still to hand out: embedded in the upload. */
-struct parts {
-	struct parts *next;
-	unsigned next_index, end_index; /* [next, end) are still to hand out */
-	unsigned under_way;
-};
-
-enum job_kind { JOB_END, JOB_FILE, JOB_CHECK, JOB_PART };
-struct job {
-	enum job_kind kind;
-	struct candidate *file; /* FILE: now the worker's */
-	struct block *block;    /* CHECK: now the worker's; read its marks again and sort the files
-				   with queue_ready and queue_later */
-	struct parts *parts;    /* PART */
-	unsigned index;
-};
-
 struct queue;
-int queue_new(struct queue **ret);
+/* For so many workers; files of more than part_bytes are sent in parts. 0 or -ENOMEM. */
+int queue_new(unsigned workers, uint64_t part_bytes, struct queue **ret);
 /* Frees what is left in it; parts must be gone (queue_leftover). */
 void queue_free(struct queue *queue);
 
@@ -38,7 +22,12 @@ void queue_complete(struct queue *queue); /* nothing more will be added by the s
 /* The worker's side. Waits for the next job; JOB_END when all is done or the queue is closed. Each
  * job but END is ended by one queue_done. */
 void queue_take(struct queue *queue, struct job *ret);
-void queue_done(struct queue *queue);
+void queue_done(struct queue *queue, const struct job *job);
+/* So many bytes of large bodies have moved, or needed no sending: how many go at once depends on
+ * it. Lock-free. */
+void queue_moved(struct queue *queue, uint64_t bytes);
+/* A large body was cut: fewer go at once. */
+void queue_cut(struct queue *queue);
 /* Files that may be begun now, in this order. Takes them. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
 /* Files to look at again from a time on (clock_boot_ns()). Takes them. */

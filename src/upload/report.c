@@ -146,9 +146,17 @@ void report_scan_complete(struct report *report)
 
 void report_sent(struct report *report, uint64_t bytes)
 {
-	pthread_mutex_lock(&report->locked.mutex);
-	report->locked.counts.bytes_sent += bytes;
-	pthread_mutex_unlock(&report->locked.mutex);
+	atomic_fetch_add(&report->sent, bytes);
+}
+
+void report_under_way(struct report *report, int64_t bytes)
+{
+	atomic_fetch_add(&report->under_way, (uint64_t)bytes);
+}
+
+void report_kept(struct report *report, int64_t bytes)
+{
+	atomic_fetch_add(&report->kept, (uint64_t)bytes);
 }
 
 void report_in_flight(struct report *report, int change)
@@ -170,6 +178,12 @@ struct s3once_counts report_get(struct report *report)
 	pthread_mutex_lock(&report->locked.mutex);
 	struct s3once_counts counts = report->locked.counts;
 	pthread_mutex_unlock(&report->locked.mutex);
+	counts.bytes_sent = atomic_load(&report->sent);
+	counts.bytes_kept = atomic_load(&report->kept);
+	/* A file is settled a moment before it is under way no more. */
+	const uint64_t under_way = atomic_load(&report->under_way);
+	const uint64_t left = counts.bytes_found - counts.bytes_settled;
+	counts.bytes_under_way = under_way < left ? under_way : left;
 	counts.seconds = (double)(clock_boot_ns() - report->start_ns) / (double)NS_PER_S;
 	return counts;
 }

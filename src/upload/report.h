@@ -3,6 +3,7 @@
 #include "base/problem.h"
 #include "s3once/push.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct report {
@@ -10,6 +11,7 @@ struct report {
 	void *callback_arg;
 	bool skipped_too; /* SKIPPED, LINK and YOUNG events are wanted */
 	uint64_t start_ns;
+	_Atomic uint64_t sent, under_way, kept; /* bytes, of the counts of these names */
 	struct {
 		pthread_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
@@ -39,7 +41,11 @@ void report_counts(struct report *report, enum s3once_event_type type);
 /* Adds to a counter that no event carries. */
 void report_found(struct report *report, uint64_t files, uint64_t bytes);
 void report_scan_complete(struct report *report);
+/* Lock-free, these three: bytes that left; the change of what has moved of files under way; and of
+ * what S3 keeps of files that are not finished. */
 void report_sent(struct report *report, uint64_t bytes);
+void report_under_way(struct report *report, int64_t bytes);
+void report_kept(struct report *report, int64_t bytes);
 void report_in_flight(struct report *report, int change);
 void report_claim_refused(struct report *report);
 

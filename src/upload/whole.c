@@ -21,14 +21,16 @@ static int read_whole(struct worker *worker, struct file *file, struct body *ret
 	if (!error)
 		error = body_unchanged(file->fd, &file->state);
 	file->summed = !error;
-	*ret_stream = (struct body){.range = range, .state = file->state};
+	*ret_stream = body_of(&range, &file->state, &file->share);
 	*ret_body = body_stream(ret_stream);
 	return error;
 }
 
 /* A file that fits the buffer was read in one piece: then that is the body. */
-static int read_into_buffer(struct worker *worker, struct file *file, struct http_body *ret_body)
+static int read_into_buffer(struct worker *worker, struct file *file, struct body *ret_stream,
+	struct http_body *ret_body)
 {
+	const struct range range = {file->fd, 0, file->state.size};
 	uint64_t got = 0;
 	while (got < file->state.size) {
 		struct range rest = {file->fd, got, file->state.size - got};
@@ -43,7 +45,8 @@ static int read_into_buffer(struct worker *worker, struct file *file, struct htt
 	digest_update(&worker->digest, worker->buffer, file->state.size);
 	digest_finish(&worker->digest, &file->sums);
 	file->summed = true;
-	*ret_body = (struct http_body){.bytes = file->state.size, .memory = worker->buffer};
+	*ret_stream = body_of(&range, &file->state, &file->share);
+	*ret_body = body_memory(ret_stream, worker->buffer);
 	return body_unchanged(file->fd, &file->state);
 }
 
@@ -101,7 +104,7 @@ enum step send_whole(struct worker *worker, struct file *file)
 	struct body stream = {0};
 	struct http_body body;
 	int error = file->state.size <= worker->buffer_bytes
-			    ? read_into_buffer(worker, file, &body)
+			    ? read_into_buffer(worker, file, &stream, &body)
 			    : read_whole(worker, file, &stream, &body);
 	if (error)
 		return file_read_error(worker, file, error);
@@ -122,7 +125,8 @@ enum step send_whole(struct worker *worker, struct file *file)
 	struct s3_object reply = {0};
 	struct problem problem = {0};
 	const enum outcome o = s3_put_object(worker->s3, &put, &reply, &problem);
-	report_sent(&worker->run->report, file->state.size);
+	if (o != OUTCOME_OK)
+		transfer_undo(&stream.transfer);
 	if (stream.error)
 		return file_read_error(worker, file, stream.error);
 	return after_put(worker, file, &put, o, &reply, &problem);

@@ -25,13 +25,25 @@ static enum step go_on(struct worker *worker, struct file *file)
 	}
 }
 
+/* A large file that needed no sending took its time all the same: with more at once such files,
+ * too, get done sooner. */
+static void note_unsent(struct worker *worker, const struct file *file)
+{
+	const uint64_t most = worker->run->options.part_bytes;
+	const uint64_t bytes = file->state.size < most ? file->state.size : most;
+	if (bytes > SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
+		queue_moved(worker->run->queue, bytes);
+}
+
 static void finish(struct worker *worker, struct file *file, enum step step)
 {
 	if (step == STEP_PARTS)
 		return;
 	report_in_flight(&worker->run->report, -1);
-	if (step != STEP_ASIDE)
-		file_free(file);
+	if (step == STEP_ASIDE)
+		return;
+	note_unsent(worker, file);
+	file_free(file);
 }
 
 static void do_file(struct worker *worker, struct candidate *candidate)
@@ -50,6 +62,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 	file->target = object_rules_target(run->rules, candidate->key, candidate->relative);
 	file->fd = -1;
 	file->begun_ns = clock_boot_ns();
+	file->share = (struct share){.report = &run->report, .queue = run->queue};
 	enum step step = file_open(worker, file);
 	if (step == STEP_NEXT && candidate->known.state != MARK_ABSENT) {
 		const struct mark_ref ref = file_mark_ref(worker, file);
@@ -99,7 +112,7 @@ void worker_run(struct worker *worker)
 		}
 		refusals_job_ended(refusals);
 		refusals_settle(worker, false);
-		queue_done(worker->run->queue);
+		queue_done(worker->run->queue, &job);
 	}
 }
 

@@ -15,6 +15,7 @@ TYPES = {
     "number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
     "boolean": lambda value: isinstance(value, bool),
     "object": lambda value: isinstance(value, dict),
+    "number or null": lambda value: value is None or type(value) in (int, float),
     "string or null": lambda value: value is None or isinstance(value, str),
     "object or null": lambda value: value is None or isinstance(value, dict),
 }

@@ -5,6 +5,7 @@ static void check_line(struct progress *progress, const struct s3once_counts *co
 	unsigned columns, const char *want)
 {
 	struct text line = TEXT(1024);
+	progress_take_in(progress, counts);
 	progress_line(progress, counts, columns, &line);
 	CHECK_STRING(text_string(&line), want);
 	text_clear(&line);
@@ -31,12 +32,25 @@ int main(void)
 	counts.failed = 2;
 	counts.bytes_sent = counts.bytes_settled = 3 << 19;
 	check_line(&progress, &counts, 120,
-		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB, 384.0 KiB/s, 2 s left, 64 in flight, 2 failed");
+		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB (75%), 384.0 KiB/s, 2 s left, 64 in flight, 2 failed");
 	check_line(&progress, &counts, 20, "1,902 of 2,000 files");
 	/* More was settled than was found: no time left is made up. */
 	counts.bytes_settled = 5 << 20;
 	counts.seconds = 5;
-	check_line(&progress, &counts, 42, "1,902 of 2,000 files, 5.0 MiB of 2.0 MiB, ");
+	check_line(&progress, &counts, 42, "1,902 of 2,000 files, 5.0 MiB of 2.0 MiB (");
 	CHECK_INT(progress_settled(&counts), 1902);
+
+	/* One large file: what has left of it is progress. */
+	progress = (struct progress){0};
+	counts = (struct s3once_counts){
+		.found = 1, .bytes_found = 100 << 20, .in_flight = 1, .scan_complete = 1};
+	for (unsigned i = 1; i <= 10; i++) {
+		counts.seconds = i;
+		counts.bytes_sent = counts.bytes_under_way = i * (2 << 20);
+		progress_take_in(&progress, &counts);
+	}
+	check_line(&progress, &counts, 120,
+		"0 of 1 files, 20.0 MiB of 100.0 MiB (20%), 2.0 MiB/s, 41 s left, 1 in flight");
+	CHECK_INT((int64_t)progress_percent(&progress, &counts), 20);
 	return check_result();
 }

@@ -1,4 +1,4 @@
-/* The queue: order, bounds, blocks read again, parts before files, the end. */
+/* The queue: order, bounds, blocks read again, parts, the end. */
 #include "../check.h"
 #include "base/clock.h"
 #include "upload/queue.h"
@@ -25,7 +25,7 @@ static void test_files(void)
 {
 	struct queue *queue;
 	struct job job;
-	CHECK_INT(queue_new(&queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	add(queue, 0, 3, clock_boot_ns());
 	queue_complete(queue);
 	for (unsigned i = 0; i < 3; i++) {
@@ -33,7 +33,7 @@ static void test_files(void)
 		CHECK_INT(job.kind, JOB_FILE);
 		CHECK_INT((int64_t)job.file->size, i);
 		free(job.file);
-		queue_done(queue);
+		queue_done(queue, &job);
 	}
 	queue_take(queue, &job);
 	CHECK_INT(job.kind, JOB_END);
@@ -45,7 +45,7 @@ static void test_check_and_later(void)
 {
 	struct queue *queue;
 	struct job job;
-	CHECK_INT(queue_new(&queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	add(queue, 0, 2, 0);
 	queue_complete(queue);
 	queue_take(queue, &job);
@@ -56,12 +56,12 @@ static void test_check_and_later(void)
 	queue_later(queue, &later, 1, due);
 	queue_ready(queue, &ready, 1);
 	free(job.block);
-	queue_done(queue);
+	queue_done(queue, &job);
 	queue_take(queue, &job);
 	CHECK_INT(job.kind, JOB_FILE);
 	CHECK_INT((int64_t)job.file->size, 0);
 	free(job.file);
-	queue_done(queue);
+	queue_done(queue, &job);
 	queue_take(queue, &job);
 	CHECK_INT(job.kind, JOB_CHECK);
 	CHECK(clock_boot_ns() >= due);
@@ -69,7 +69,7 @@ static void test_check_and_later(void)
 	free(job.block->files[0]);
 	free(job.block);
 	queue_ready(queue, NULL, 0);
-	queue_done(queue);
+	queue_done(queue, &job);
 	queue_take(queue, &job);
 	CHECK_INT(job.kind, JOB_END);
 	queue_free(queue);
@@ -80,12 +80,12 @@ static void test_again(void)
 {
 	struct queue *queue;
 	struct job job;
-	CHECK_INT(queue_new(&queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	add(queue, 7, 1, clock_boot_ns());
 	queue_complete(queue);
 	queue_take(queue, &job);
 	queue_again(queue, job.file, clock_boot_ns());
-	queue_done(queue);
+	queue_done(queue, &job);
 	for (unsigned i = 0; i < 3; i++)
 		add(queue, i, 1, 0);
 	for (int i = 0; i < 4; i++) {
@@ -95,7 +95,7 @@ static void test_again(void)
 		free(job.block->files[0]);
 		free(job.block);
 		queue_ready(queue, NULL, 0);
-		queue_done(queue);
+		queue_done(queue, &job);
 	}
 	queue_take(queue, &job);
 	CHECK_INT(job.kind, JOB_END);
@@ -106,14 +106,14 @@ static void test_contested(void)
 {
 	struct queue *queue;
 	struct job job;
-	CHECK_INT(queue_new(&queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	add(queue, 0, 10, clock_boot_ns());
 	queue_complete(queue);
 	queue_take(queue, &job);
 	const unsigned block = job.file->block;
 	free(job.file);
 	queue_contested(queue, block);
-	queue_done(queue);
+	queue_done(queue, &job);
 	queue_take(queue, &job);
 	CHECK_INT(job.kind, JOB_CHECK);
 	CHECK_INT((int64_t)job.block->n, 9);
@@ -121,36 +121,37 @@ static void test_contested(void)
 		free(job.block->files[i]);
 	free(job.block);
 	queue_ready(queue, NULL, 0);
-	queue_done(queue);
+	queue_done(queue, &job);
 	queue_free(queue);
 }
 
-/* Parts go first, the oldest upload's before the next one's; exactly one caller is told that it was
- * the last. */
+static void take_and_end_part(struct queue *queue, struct parts *want, bool give_up, bool is_last)
+{
+	struct job job;
+	queue_take(queue, &job);
+	CHECK_INT(job.kind, JOB_PART);
+	CHECK(job.parts == want);
+	CHECK(queue_part_ended(queue, job.parts, give_up) == is_last);
+	queue_done(queue, &job);
+}
+
+/* Uploads take turns; exactly one caller is told that a part was the last one. */
 static void test_parts(void)
 {
 	struct queue *queue;
 	struct job job;
 	struct parts one, two;
-	CHECK_INT(queue_new(&queue), 0);
-	add(queue, 0, 1, clock_boot_ns());
-	queue_complete(queue);
+	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	queue_flow(queue);
 	queue_open_parts(queue, &one, 2);
 	queue_open_parts(queue, &two, 3);
-	for (unsigned i = 0; i < 2; i++) {
-		queue_take(queue, &job);
-		CHECK_INT(job.kind, JOB_PART);
-		CHECK(job.parts == &one);
-		CHECK_INT(job.index, i);
-	}
-	CHECK(!queue_part_ended(queue, &one, false));
-	CHECK(queue_part_ended(queue, &one, false));
+	take_and_end_part(queue, &one, false, false);
+	take_and_end_part(queue, &two, false, false);
+	take_and_end_part(queue, &one, false, true);
+	take_and_end_part(queue, &two, true, true); /* given up: its last part is not handed out */
+	queue_complete(queue);
 	queue_take(queue, &job);
-	CHECK(job.parts == &two);
-	CHECK(queue_part_ended(queue, &two, true)); /* gives up: the others are not handed out */
-	queue_take(queue, &job);
-	CHECK_INT(job.kind, JOB_FILE);
-	free(job.file);
+	CHECK_INT(job.kind, JOB_END);
 	queue_free(queue);
 }
 
@@ -159,13 +160,13 @@ static void test_close_leaves_parts(void)
 	struct queue *queue;
 	struct job job;
 	struct parts parts;
-	CHECK_INT(queue_new(&queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	queue_flow(queue);
 	queue_open_parts(queue, &parts, 3);
 	queue_take(queue, &job);
 	queue_close(queue);
 	CHECK(!queue_part_ended(queue, &parts, false));
-	queue_done(queue);
+	queue_done(queue, &job);
 	queue_take(queue, &job);
 	CHECK_INT(job.kind, JOB_END);
 	CHECK(queue_leftover(queue) == &parts);
@@ -191,7 +192,7 @@ static void *worker(void *arg)
 			free(job.file);
 			taken++;
 		}
-		queue_done(queue);
+		queue_done(queue, &job);
 	}
 }
 
@@ -201,7 +202,7 @@ static void test_threads(void)
 	struct queue *queue;
 	pthread_t threads[4];
 	size_t taken = 0;
-	CHECK_INT(queue_new(&queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	for (size_t i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, worker, queue);
 	for (unsigned i = 0; i < MANY; i += BLOCK_FILES)

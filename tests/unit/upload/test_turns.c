@@ -1,0 +1,167 @@
+/* Whose turn it is: small files, large ones, and the parts of open uploads. */
+#include "../check.h"
+#include "upload/turns.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define PART (16ULL << 20)
+
+static void add(struct turns *turns, uint64_t size, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct candidate *file = calloc(1, sizeof *file);
+		file->size = size;
+		turns_add_file(turns, file);
+	}
+}
+
+/* What is handed out next: "s"mall, "w"hole, "f"ile to be split, "p"art, "-" nothing. */
+static char take(struct turns *turns, struct job *ret)
+{
+	if (!turns_take(turns, ret))
+		return '-';
+	if (ret->kind == JOB_PART)
+		return 'p';
+	const uint64_t size = ret->file->size;
+	free(ret->file);
+	return size > PART ? 'f' : size > SMALL_BYTES_MAX ? 'w' : 's';
+}
+
+/* One job after the other, each done before the next. */
+static const char *one_by_one(struct turns *turns, size_t n)
+{
+	static char text[300];
+	struct job job;
+	for (size_t i = 0; i < n; i++) {
+		text[i] = take(turns, &job);
+		if (text[i] == 'p')
+			job.parts->under_way--;
+		if (text[i] != '-')
+			turns_done(turns, &job);
+	}
+	text[n] = 0;
+	return text;
+}
+
+/* A huge file and many small ones: of many workers one sends its parts, the others the files. */
+static void test_small_beside_parts(void)
+{
+	struct turns turns;
+	struct parts parts;
+	struct job jobs[8];
+	turns_init(&turns, 8, PART);
+	turns_open(&turns, &parts, 10000);
+	add(&turns, 1000, 100);
+	CHECK_INT(take(&turns, &jobs[0]), 'p');
+	for (int i = 1; i < 8; i++)
+		CHECK_INT(take(&turns, &jobs[i]), 's');
+	turns_done(&turns, &jobs[3]);
+	CHECK_INT(take(&turns, &jobs[3]), 's');
+	turns_done(&turns, &jobs[0]);
+	CHECK_INT(take(&turns, &jobs[0]), 'p');
+	turns_clear(&turns);
+}
+
+/* However many large bodies the line takes: half of the workers are the small files'. */
+static void test_half(void)
+{
+	struct turns turns;
+	struct parts parts;
+	struct job job;
+	unsigned n = 0;
+	turns_init(&turns, 8, PART);
+	turns.bulk.at_once = 8;
+	turns_open(&turns, &parts, 10000);
+	add(&turns, 1000, 100);
+	for (int i = 0; i < 8; i++)
+		n += take(&turns, &job) == 'p';
+	CHECK_INT(n, 4);
+	turns_clear(&turns);
+}
+
+static void test_one_worker(void)
+{
+	struct turns turns;
+	struct parts parts;
+	turns_init(&turns, 1, PART);
+	turns_open(&turns, &parts, 10000);
+	add(&turns, 1000, 120);
+	const char *order = one_by_one(&turns, 130);
+	CHECK(strspn(order, "s") == 50 && order[50] == 'p');
+	CHECK(strspn(order + 51, "s") == 50 && order[101] == 'p');
+	CHECK_STRING(order + 102, "ssssssssssssssssssss"
+				  "pppppppp");
+	turns_clear(&turns);
+}
+
+/* Parts and files that are large themselves, and several uploads. */
+static void test_large(void)
+{
+	struct turns turns;
+	struct parts one, two;
+	struct job job;
+	turns_init(&turns, 8, PART);
+	turns_open(&turns, &one, 10);
+	add(&turns, 5 << 20, 3);
+	CHECK_STRING(one_by_one(&turns, 8), "pwpwpwpp");
+	turns_open(&turns, &two, 2);
+	struct parts *order[4];
+	for (int i = 0; i < 4; i++) {
+		CHECK_INT(take(&turns, &job), 'p');
+		order[i] = job.parts;
+		turns_done(&turns, &job);
+	}
+	CHECK(order[0] == &one && order[1] == &two && order[2] == &one && order[3] == &two);
+	turns_clear(&turns);
+}
+
+/* A few files are begun beside one that has parts for ever, and no more than a few. */
+static void test_opening(void)
+{
+	struct turns turns;
+	struct parts parts[4];
+	struct job jobs[4];
+	turns_init(&turns, 64, PART);
+	add(&turns, PART + 1, 10);
+	for (int i = 0; i < 4; i++)
+		CHECK_INT(take(&turns, &jobs[i]), 'f');
+	CHECK_INT(take(&turns, &jobs[0]), '-');
+	for (int i = 0; i < 4; i++) {
+		turns_open(&turns, &parts[i], 3);
+		turns_done(&turns, &(struct job){.opens = true});
+	}
+	CHECK_STRING(one_by_one(&turns, 3), "ppp");
+	turns_give_up(&turns, &parts[0]);
+	turns_close(&turns);
+	CHECK_STRING(one_by_one(&turns, 1), "f");
+	turns_clear(&turns);
+}
+
+static void test_remove_block(void)
+{
+	struct turns turns;
+	struct candidate *removed[BLOCK_FILES];
+	turns_init(&turns, 4, PART);
+	add(&turns, 1, 5);
+	add(&turns, 2 << 20, 5);
+	add(&turns, PART + 1, 5);
+	CHECK_INT((int64_t)turns_files(&turns), 15);
+	const size_t n = turns_remove_block(&turns, 0, removed);
+	CHECK_INT((int64_t)n, 15);
+	CHECK_INT((int64_t)turns_files(&turns), 0);
+	for (size_t i = 0; i < n; i++)
+		turns_add_file(&turns, removed[i]);
+	CHECK_INT((int64_t)turns_files(&turns), 15);
+	turns_clear(&turns);
+}
+
+int main(void)
+{
+	test_small_beside_parts();
+	test_half();
+	test_one_worker();
+	test_large();
+	test_opening();
+	test_remove_block();
+	return check_result();
+}
