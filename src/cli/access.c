@@ -64,8 +64,8 @@ const struct option access_options[] = {
 		.type = OPTION_DURATION,
 		.offset = offsetof(struct access, request_timeout_ms),
 		.argument = "DUR",
-		.help = "for the answer to a request, once its body was sent\n"
-			"[60s; of locks a quarter of the lease]",
+		.help = "end a request that is not answered DUR after its body\n"
+			"was sent [60s; locks: a quarter of the lease]",
 		.least = 1,
 		.most = 24 * 3600 * 1000},
 	{NULL},
