@@ -284,6 +284,9 @@ static void set_up(struct http *http)
 	/* S3's name has several addresses: not all of our connections to the same one. */
 	curl_easy_setopt(curl, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
 	curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, 5L);
+	/* A thread of curl's that looks up a name cannot be ended. It is left alone rather than
+	 * waited for, so that no deadline and no stop depends on a name server. */
+	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)shared->connect_timeout_ms);
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)shared->upload_buffer_bytes);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
@@ -401,6 +404,7 @@ int http_perform(struct http *http, const struct http_request *request,
 	http_reply_begin(ret_reply, request->reply_max_bytes);
 	int error = list_headers(request, headers);
 	CURLcode code = CURLE_BAD_FUNCTION_ARGUMENT;
+	curl_off_t lookup_us = 1;
 	if (!error && end_ns && now_ns >= end_ns)
 		error = -ECANCELED;
 	if (!error) {
@@ -411,6 +415,7 @@ int http_perform(struct http *http, const struct http_request *request,
 		curl_off_t uploaded = 0;
 		curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
 		tell_moved(&exchange, (uint64_t)uploaded);
+		curl_easy_getinfo(http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
 	}
 	long status = 0, request_bytes = 0, proxy_status = 0;
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
@@ -433,6 +438,7 @@ int http_perform(struct http *http, const struct http_request *request,
 		/* A proxy's CONNECT counts among the bytes, too. */
 		.was_sent = exchange.is_sent && request_bytes > 0,
 		.proxy_status = proxy_status,
+		.was_resolved = lookup_us > 0,
 		.is_late = end_ns && clock_boot_ns() >= end_ns};
 	return http_explain(&failure, ret_problem);
 }

@@ -128,9 +128,12 @@ static void explain(const struct http_failure *failure, int error, const char *h
 		break;
 	case -ECANCELED:
 		problem_set(p,
-			failure->is_late ? "%s did not answer in time"
-					 : "the request to %s was given up",
-			host);
+			failure->is_late ? "%s did not answer in time%s"
+					 : "the request to %s was given up%s",
+			host,
+			failure->was_resolved
+				? ""
+				: ": its name was not resolved, check the network and the name server");
 		break;
 	case -ETIMEDOUT:
 		problem_set(p, "the transfer with %s stalled", host);

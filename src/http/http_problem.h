@@ -13,6 +13,7 @@ struct http_failure {
 	int socket_error;      /* -errno why there was no socket or file of CAs, or 0 */
 	long proxy_status;     /* the answer of a proxy to CONNECT, or 0 */
 	bool was_sent;         /* some bytes of a request left, perhaps on an earlier connection */
+	bool was_resolved;     /* the host's name was looked up, or nothing was tried */
 	bool is_late;          /* the deadline has passed */
 };
 

@@ -7,7 +7,8 @@
  * with EIO, gives at most 3 bytes fewer than half, or says that the file has ended.
  * S3ONCE_TEST_FSTATFS=NUMBER: every file system says that it is of this type.
  * S3ONCE_TEST_SLOW_OPEN=TEXT: to open a file with TEXT in its path for reading takes up to 20 ms.
- * S3ONCE_TEST_HUNG_DNS=FILE: while FILE exists, to look up a name takes a minute and fails.
+ * S3ONCE_TEST_HUNG_DNS=FILE: while FILE exists, to look up a name takes a minute and fails;
+ * else each name is this host's.
  * S3ONCE_TEST_NO_CURL=1: libcurl cannot be set up.
  */
 #include <dlfcn.h>
@@ -166,7 +167,7 @@ PUBLIC int getaddrinfo(
 		sleep(60);
 		return EAI_AGAIN;
 	}
-	return real(name, service, hints, ret);
+	return real(hung ? "127.0.0.1" : name, service, hints, ret);
 }
 
 PUBLIC int curl_global_init(long flags)

@@ -184,9 +184,9 @@ def test_one_command_at_a_time(s3once, place, tmp_path):
     assert (tmp_path / "j").read_text().split() == ["begin", "end"] * 8
 
 
-def start_holder(s3once, tmp_path, *options, script="sleep 60"):
+def start_holder(s3once, tmp_path, *options, script="sleep 60", env=None):
     """A lock run whose command has begun: (Running, pid of the command)."""
-    run = s3once.start("lock", "run", *options, "k", "--", "sh", "-c", f"echo $$ >{tmp_path}/pid; {script}")
+    run = s3once.start("lock", "run", *options, "k", "--", "sh", "-c", f"echo $$ >{tmp_path}/pid; {script}", env=env)
     text = wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), 30, "the command")
     (tmp_path / "pid").unlink()
     return run, int(text)
