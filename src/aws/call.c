@@ -111,8 +111,13 @@ static struct verdict judge(struct run *run, const struct call_request *sent, in
 				     strcmp(run->region, run->conn->endpoint.region) != 0;
 	attempt.clock_is_off = run->date_s >= 0 && call_request_clock_is_off(sent, run->date_s);
 	struct verdict verdict = classify(&attempt);
-	struct refusal refusal = {run->reply, run->code, run->message, run->region, attempt.is_s3,
-		attempt.body_is_unreadable};
+	const struct refusal refusal = {.reply = run->reply,
+		.operation = service->options.kinds[run->call->kind],
+		.code = run->code,
+		.message = run->message,
+		.region = run->region,
+		.is_s3 = attempt.is_s3,
+		.body_is_unreadable = attempt.body_is_unreadable};
 	if (verdict.outcome != OUTCOME_OK)
 		call_explain(&refusal, &run->problem);
 	if (run->call->subject &&

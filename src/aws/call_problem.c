@@ -60,8 +60,8 @@ static void set_sentence(const struct refusal *refusal, struct problem *ret)
 		set_region_sentence(refusal->region, ret);
 	else if (refusal->body_is_unreadable)
 		problem_set(ret,
-			"the reply with status %d is not what %s answers: check the endpoint",
-			status, service);
+			"the reply to %s (status %d) is not what %s answers: check the endpoint",
+			refusal->operation, status, service);
 	else if (refusal->message[0])
 		problem_set(ret, "%s says: %s", service, quote(refusal->message).text);
 	else if (status == 403)

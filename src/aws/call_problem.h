@@ -5,6 +5,7 @@
 /* What a reply that is not OK said; strings as they came. */
 struct refusal {
 	const struct http_reply *reply;
+	const char *operation;               /* the request's name */
 	const char *code, *message, *region; /* each perhaps "" */
 	bool is_s3;
 	bool body_is_unreadable;

@@ -1,9 +1,53 @@
 #include "aws/xml_document.h"
 #include <errno.h>
 #include <libxml/parser.h>
+#include <libxml/SAX2.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
+
+/* AWS's elements have two attributes at most, and its longest lists some 15,000 elements. libxml2
+ * compares each attribute of an element with all others, and keeps 120 bytes of each element. */
+#define ATTRIBUTES_MAX 64
+#define ELEMENTS_MAX   100000
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* An attribute is "=" before a quote. In a text that is as good as never seen, and not 64 times. */
+static bool has_few_attributes(const char *xml, size_t n)
+{
+	unsigned attributes = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (xml[i] == '<')
+			attributes = 0;
+		if (xml[i] != '=')
+			continue;
+		do
+			i++;
+		while (i < n && is_blank(xml[i]));
+		if (i < n && (xml[i] == '"' || xml[i] == '\'') && ++attributes > ATTRIBUTES_MAX)
+			return false;
+		i--; /* it may be another '=' */
+	}
+	return true;
+}
+
+/* As libxml2 does it, but no more than so many. */
+static void start_element(void *context, const xmlChar *name, const xmlChar *prefix,
+	const xmlChar *uri, int n_namespaces, const xmlChar **namespaces, int n_attributes,
+	int n_defaulted, const xmlChar **attributes)
+{
+	xmlParserCtxt *parser = context;
+	size_t *n_elements = parser->_private;
+	if (++*n_elements > ELEMENTS_MAX)
+		xmlStopParser(parser);
+	else
+		xmlSAX2StartElementNs(context, name, prefix, uri, n_namespaces, namespaces,
+			n_attributes, n_defaulted, attributes);
+}
 
 /* AWS has no document types: who sends one wants entities expanded. */
 static void refuse_document_type(
@@ -14,21 +58,25 @@ static void refuse_document_type(
 
 int xml_document_read(const char *xml, size_t n, xmlDoc **ret)
 {
-	while (n && (*xml == ' ' || *xml == '\t' || *xml == '\r' || *xml == '\n')) {
+	size_t n_elements = 0;
+	while (n && is_blank(*xml)) {
 		xml++;
 		n--;
 	}
-	if (n == 0 || n > INT_MAX)
+	if (n == 0 || n > INT_MAX || !has_few_attributes(xml, n))
 		return -EBADMSG;
 	xmlParserCtxt *parser = xmlNewParserCtxt();
 	if (!parser)
 		return -ENOMEM;
 	parser->sax->internalSubset = refuse_document_type;
-	xmlDoc *document = xmlCtxtReadMemory(parser, xml, (int)n, NULL, NULL,
+	parser->sax->startElementNs = start_element;
+	parser->_private = &n_elements;
+	xmlDoc *document = xmlCtxtReadMemory(parser, xml, (int)n, NULL, "UTF-8",
 		XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA |
 			XML_PARSE_COMPACT);
 	int error = parser->errNo == XML_ERR_NO_MEMORY ? -ENOMEM : -EBADMSG;
-	bool whole = document && parser->wellFormed && xmlDocGetRootElement(document);
+	bool whole = document && parser->wellFormed && n_elements <= ELEMENTS_MAX &&
+		     xmlDocGetRootElement(document);
 	xmlFreeParserCtxt(parser);
 	if (!whole) {
 		xmlFreeDoc(document);

@@ -1,4 +1,6 @@
-/* XML as AWS's services answer it: without a document type, without entities of its own. */
+/* XML as AWS's services answer it: UTF-8, without a document type, without entities of its own.
+ * What is made to be slow (an element with very many attributes, very many elements) is refused
+ * before it costs more than a moment. */
 #pragma once
 #include <libxml/tree.h>
 #include <stddef.h>

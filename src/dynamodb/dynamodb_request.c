@@ -22,8 +22,11 @@ static const char *const kinds[] = {
 
 /* 100 keys of 3 KB, or an item of 400 KB, each byte as \u00XX. */
 #define BODY_MAX_BYTES (4 << 20)
-/* 16 MB of items, the most of any reply, likewise escaped. */
-#define REPLY_MAX_BYTES (96 << 20)
+/* The most of any reply: an item of 400 KB, a page of 1 MB or a batch of 16 MB, likewise escaped.
+ */
+#define ITEM_REPLY_MAX_BYTES  (4 << 20)
+#define PAGE_REPLY_MAX_BYTES  (12 << 20)
+#define BATCH_REPLY_MAX_BYTES (96 << 20)
 
 int dynamodb_open(
 	const struct aws_settings *settings, struct http_shared *http, struct dynamodb **ret)
@@ -141,7 +144,7 @@ static int read_error(const struct http_reply *reply, char ret_code[static 64],
 		return -EBADMSG;
 	if (reply->status == 200)
 		return text_string(&reply->body)[0] == '{' ? 0 : -EBADMSG;
-	json_t *json = json_loadb(text_string(&reply->body), reply->body.len, JSON_ALLOW_NUL, NULL);
+	json_t *json = json_read(&reply->body, NULL);
 	char type[256];
 	copy_string(json, "__type", type, sizeof(type));
 	copy_string(json, "message", ret_message, 256);
@@ -169,6 +172,13 @@ static bool is_write(enum dynamodb_kind kind)
 	       kind == DYNAMODB_CREATE_TABLE || kind == DYNAMODB_ENABLE_TTL;
 }
 
+static size_t reply_max_bytes(enum dynamodb_kind kind)
+{
+	return kind == DYNAMODB_GET_MANY                         ? BATCH_REPLY_MAX_BYTES
+	       : kind == DYNAMODB_QUERY || kind == DYNAMODB_SCAN ? PAGE_REPLY_MAX_BYTES
+								 : ITEM_REPLY_MAX_BYTES;
+}
+
 static enum outcome send(struct dynamodb_conn *conn, enum dynamodb_kind kind,
 	const struct call_limits *limits, struct http_reply *ret_reply, struct problem *ret_problem)
 {
@@ -186,7 +196,7 @@ static enum outcome send(struct dynamodb_conn *conn, enum dynamodb_kind kind,
 		.n_headers = 2,
 		.body = {.memory = conn->body.data, .bytes = conn->body.len},
 		.is_write = is_write(kind),
-		.reply_max_bytes = REPLY_MAX_BYTES,
+		.reply_max_bytes = reply_max_bytes(kind),
 		.read_error = read_error,
 	};
 	if (limits)
@@ -206,8 +216,7 @@ enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kin
 	struct http_reply reply = {0};
 	enum outcome outcome = send(conn, kind, limits, &reply, ret_problem);
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED)
-		*ret_reply =
-			json_loadb(text_string(&reply.body), reply.body.len, JSON_ALLOW_NUL, NULL);
+		*ret_reply = json_read(&reply.body, limits);
 	http_reply_clear(&reply);
 	if (outcome == OUTCOME_OK && !json_is_object(*ret_reply)) {
 		json_decref(*ret_reply);

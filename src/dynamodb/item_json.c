@@ -94,9 +94,47 @@ static int set_from_json(struct item *ret, const char *name, json_t *value)
 		json_string_value(inner), json_string_length(inner));
 }
 
+/* What json_read_some hands out. */
+struct source {
+	const char *bytes;
+	size_t left, n_values;
+	const struct call_limits *limits;
+};
+
+/* Each value but the first stands behind one of these. Some of them are inside of strings, which
+ * hardly matters. */
+static size_t count_values(const char *bytes, size_t n)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < n; i++)
+		count += bytes[i] == ',' || bytes[i] == '[' || bytes[i] == '{';
+	return count;
+}
+
+static size_t json_read_some(void *buffer, size_t n, void *arg)
+{
+	struct source *source = arg;
+	const struct call_limits *limits = source->limits;
+	n = n < source->left ? n : source->left;
+	source->n_values += count_values(source->bytes, n);
+	if (source->n_values > JSON_VALUES_MAX ||
+		(limits && limits->abandon && limits->abandon(limits->abandon_arg)))
+		return (size_t)-1;
+	memcpy(buffer, source->bytes, n);
+	source->bytes += n;
+	source->left -= n;
+	return n;
+}
+
+json_t *json_read(const struct text *text, const struct call_limits *limits)
+{
+	struct source source = {text_string(text), text->len, 0, limits};
+	return json_load_callback(json_read_some, &source, JSON_ALLOW_NUL, NULL);
+}
+
 int item_from_json(const json_t *json, struct item *ret)
 {
-	if (!json_is_object(json))
+	if (!json_is_object(json) || json_object_size(json) > ITEM_ATTRIBUTES_MAX)
 		return -EBADMSG;
 	struct item item = {0};
 	json_t *object = (json_t *)(uintptr_t)json;

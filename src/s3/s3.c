@@ -214,7 +214,7 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 		if (!error && (!found || !object.etag[0]))
 			error = -EBADMSG;
 		if (error)
-			outcome = s3_not_understood(error, ret_problem);
+			outcome = s3_not_understood(&request, error, ret_problem);
 		else
 			*ret = object;
 	}

@@ -28,7 +28,7 @@ enum outcome s3_get_abort_days(struct s3_conn *conn, const char *prefix,
 		int error = s3_reply_abort_days(
 			text_string(&reply.body), reply.body.len, prefix, ret_days);
 		if (error < 0)
-			outcome = s3_not_understood(error, &problem);
+			outcome = s3_not_understood(&request, error, &problem);
 	} else if (strcmp(problem.code, "NoSuchLifecycleConfiguration") == 0) {
 		*ret_days = 0;
 		outcome = OUTCOME_OK;

@@ -36,7 +36,7 @@ static enum outcome list_parts_page(struct s3_request *request, struct part_visi
 		if (visit->ended)
 			outcome = OUTCOME_LOCAL;
 		else if (error < 0 || (next && next <= *marker))
-			outcome = s3_not_understood(error, ret_problem);
+			outcome = s3_not_understood(request, error, ret_problem);
 		else
 			*marker = next;
 	}
@@ -113,7 +113,7 @@ static enum outcome list_uploads_page(struct s3_request *request, struct upload_
 		if (visit->ended)
 			outcome = OUTCOME_LOCAL;
 		else if (error < 0)
-			outcome = s3_not_understood(error, ret_problem);
+			outcome = s3_not_understood(request, error, ret_problem);
 	}
 	http_reply_clear(&reply);
 	return outcome;
@@ -151,7 +151,7 @@ enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 		begin_list_uploads(&request, conn, prefix, limits, &after);
 		outcome = list_uploads_page(&request, &visit, &more, ret_problem);
 		if (outcome == OUTCOME_OK && more && is_same_place(&after, &visit.last))
-			outcome = s3_not_understood(-EBADMSG, ret_problem);
+			outcome = s3_not_understood(&request, -EBADMSG, ret_problem);
 		place_clear(&after);
 	} while (outcome == OUTCOME_OK && more);
 	place_clear(&visit.last);

@@ -23,7 +23,7 @@ enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *crea
 		int error =
 			s3_reply_create(text_string(&reply.body), reply.body.len, ret_upload_id);
 		if (error < 0)
-			outcome = s3_not_understood(error, ret_problem);
+			outcome = s3_not_understood(&request, error, ret_problem);
 	}
 	http_reply_clear(&reply);
 	return outcome;
@@ -128,7 +128,7 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 			.etag_is_opaque = s3_reply_etag_is_opaque(&reply)};
 		int error = s3_reply_complete(text_string(&reply.body), reply.body.len, &object);
 		if (error < 0)
-			outcome = s3_not_understood(error, ret_problem);
+			outcome = s3_not_understood(&request, error, ret_problem);
 		else
 			*ret = object;
 	}

@@ -104,16 +104,29 @@ int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 6
 	return read_error(reply, true, ret_code, ret_message, ret_region);
 }
 
-/* The document and its root, which must be of this name. */
-static int read_root(
-	const char *xml, size_t n, const char *name, xmlDoc **ret_document, const xmlNode **ret)
+/* What a reply is known by: the name of AWS's root element, and of a child that one of another name
+ * must have. */
+struct shape {
+	const char *root, *child;
+};
+
+/* Servers differ in the names of their roots, and AWS's own libraries do not read them. */
+static bool is_of_shape(const xmlNode *root, const struct shape *shape)
+{
+	return is_element(root, shape->root) ||
+	       (!is_element(root, "Error") && child(root, shape->child));
+}
+
+/* The document and its root. */
+static int read_root(const char *xml, size_t n, const struct shape *shape, xmlDoc **ret_document,
+	const xmlNode **ret)
 {
 	xmlDoc *document;
 	int error = xml_document_read(xml, n, &document);
 	if (error < 0)
 		return error;
 	const xmlNode *root = xmlDocGetRootElement(document);
-	if (!is_element(root, name)) {
+	if (!is_of_shape(root, shape)) {
 		xmlFreeDoc(document);
 		return -EBADMSG;
 	}
@@ -126,7 +139,8 @@ int s3_reply_create(const char *xml, size_t n, char **ret_upload_id)
 {
 	xmlDoc *document;
 	const xmlNode *root;
-	int error = read_root(xml, n, "InitiateMultipartUploadResult", &document, &root);
+	static const struct shape shape = {"InitiateMultipartUploadResult", "UploadId"};
+	int error = read_root(xml, n, &shape, &document, &root);
 	if (error < 0)
 		return error;
 	const char *id = child_text(root, "UploadId");
@@ -153,7 +167,8 @@ int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret)
 {
 	xmlDoc *document;
 	const xmlNode *root;
-	int error = read_root(xml, n, "CompleteMultipartUploadResult", &document, &root);
+	static const struct shape shape = {"CompleteMultipartUploadResult", "ETag"};
+	int error = read_root(xml, n, &shape, &document, &root);
 	if (error < 0)
 		return error;
 	s3_strip_etag(child_text(root, "ETag"), ret->etag);
@@ -186,7 +201,8 @@ int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struc
 {
 	xmlDoc *document;
 	const xmlNode *root;
-	int error = read_root(xml, n, "ListPartsResult", &document, &root);
+	static const struct shape shape = {"ListPartsResult", "UploadId"};
+	int error = read_root(xml, n, &shape, &document, &root);
 	if (error < 0)
 		return error;
 	struct s3_part part;
@@ -255,7 +271,8 @@ int s3_reply_uploads(const char *xml, size_t n,
 {
 	xmlDoc *document;
 	const xmlNode *root;
-	int error = read_root(xml, n, "ListMultipartUploadsResult", &document, &root);
+	static const struct shape shape = {"ListMultipartUploadsResult", "IsTruncated"};
+	int error = read_root(xml, n, &shape, &document, &root);
 	if (error < 0)
 		return error;
 	bool is_encoded = strcmp(child_text(root, "EncodingType"), "url") == 0;

@@ -1,6 +1,8 @@
 /* S3's XML replies, read with libxml2. Pure. Nothing is fetched, no entity is expanded, a document
  * type is refused; nothing of a reply is ever used as an address.
  *
+ * A root element of another name than AWS's is taken if it has what the reply is for.
+ *
  * All return -EBADMSG for bytes that are not the XML expected (then what the request did is
  * unknown) and -ENOMEM. White space before the document is allowed: S3 sends it to keep a
  * connection alive. */

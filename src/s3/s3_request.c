@@ -210,13 +210,17 @@ enum outcome s3_outcome_of_upload(enum outcome outcome)
 	return outcome == OUTCOME_ABSENT ? OUTCOME_NO_UPLOAD : outcome;
 }
 
-enum outcome s3_not_understood(int error, struct problem *ret_problem)
+enum outcome s3_not_understood(
+	const struct s3_request *request, int error, struct problem *ret_problem)
 {
+	unsigned long count;
 	if (error == -ENOMEM) {
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
-	problem_set(ret_problem,
-		"the server's reply is not what S3 answers to this request: check the endpoint");
+	problem_set(ret_problem, "the reply to %s is not what S3 answers: check the endpoint",
+		service_kind(request->conn->s3->service, request->call.kind, &count));
+	if (ret_problem)
+		ret_problem->status = 200;
 	return OUTCOME_LOST;
 }

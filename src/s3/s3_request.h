@@ -88,4 +88,5 @@ void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret);
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
 /* The outcome of a reply that was whole XML, but not the one expected (error: of s3_reply_*): what
  * the request did is unknown. */
-enum outcome s3_not_understood(int error, struct problem *ret_problem);
+enum outcome s3_not_understood(
+	const struct s3_request *request, int error, struct problem *ret_problem);

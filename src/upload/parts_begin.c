@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CREATES_LOST_MAX 1 /* that are begun anew at once */
+
 static struct upload *upload_new(struct file *file)
 {
 	struct upload *upload = calloc(1, sizeof *upload);
@@ -147,10 +149,12 @@ static enum step create(struct worker *worker, struct file *file)
 		refusals_stored(&worker->run->refusals);
 		return record(worker, file, upload_id);
 	}
-	/* No reply that can be read: an upload nobody knows of costs storage only. */
-	if (o == OUTCOME_LOST && ++file->restarts <= FILE_RESTARTS_MAX)
+	/* No reply that can be read: an upload nobody knows of costs storage, so that few are
+	 * risked. A server that has answered so twice does not answer otherwise later. */
+	if (o == OUTCOME_LOST && ++file->restarts <= CREATES_LOST_MAX)
 		return STEP_AGAIN;
-	return file_outcome(worker, file, o, &problem);
+	return o == OUTCOME_LOST && problem.status ? file_fail(worker, file, &problem)
+						   : file_outcome(worker, file, o, &problem);
 }
 
 enum step parts_begin(struct worker *worker, struct file *file)

@@ -34,6 +34,41 @@ HUGE = {
 }
 
 
+SLOW = {
+    "attributes": b"<?xml version='1.0'?><R " + b" ".join(b"a%d=''" % n for n in range(90_000)) + b"/>",
+    "spaced attributes": b"<?xml version='1.0'?><R " + b" ".join(b"a%d =\n''" % n for n in range(80_000)) + b"/>",
+    "elements": b"<?xml version='1.0'?><R>" + b"<a/>" * (250 << 10) + b"</R>",
+    "JSON attributes": b'{"Item":{' + b",".join(b'"a%d":{"S":""}' % n for n in range(4_500_000)) + b"}}",
+    "few JSON attributes": b'{"Item":{' + b",".join(b'"a%d":{"S":""}' % n for n in range(200_000)) + b"}}",
+    "JSON lists": b'{"Item":[' + b",".join([b"[]"] * (19 << 20)) + b"]}",
+    "JSON pages": b'{"Responses":{},"Items":[' + b",".join([b"[]"] * (19 << 20)) + b"]}",
+}
+
+
+@pytest.mark.parametrize(
+    "service, kind, body",
+    [
+        *(("s3", kind, body) for kind in ("CreateMultipartUpload", "CompleteMultipartUpload") for body in SLOW if "JSON" not in body),
+        ("dynamodb", "GetItem:settings", "JSON attributes"),
+        ("dynamodb", "GetItem:settings", "few JSON attributes"),
+        ("dynamodb", "GetItem:settings", "JSON lists"),
+        ("dynamodb", "BatchGetItem", "JSON lists"),
+        ("dynamodb", "BatchGetItem", "JSON pages"),
+    ],
+)
+def test_reply_that_is_made_to_be_slow(stage, service, kind, body):
+    """Little of it takes long to read, or much memory: it is refused before."""
+    stage.write("large", LARGE)
+    proxy = stage.s3 if service == "s3" else stage.dynamodb
+    rule = proxy.add(huge(SLOW[body]), kind, times=None)
+    result = stage.push("--retries", "0", "--give-up-after", "0", wrap=["prlimit", f"--data={400 * MIB}"])
+    assert rule.fired, result
+    assert result.code in (0, 1, 3) and (result.code == 0 or result.err) and result.seconds < 20, result
+    assert "out of memory" not in result.err, result
+    proxy.clear()
+    stage.finish()
+
+
 @pytest.mark.parametrize("memory", [None, 200 * MIB], ids=["", "little memory"])
 @pytest.mark.parametrize("body", HUGE.values(), ids=HUGE)
 @pytest.mark.parametrize(

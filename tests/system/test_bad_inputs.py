@@ -168,7 +168,7 @@ def test_headers_without_end(s3once, oddity, tree):
 def test_server_that_says_ok_to_everything(s3once, oddity, tree):
     """No S3 answers a HEAD without an etag: that is no object of other content."""
     run = s3once("push", "--endpoint-url", oddity(OK + b"\r\n"), tree, "s3://bucket")
-    assert run.code == 1 and run.err.count("the server's reply is not what S3 answers to this request: check the endpoint") == 2, run
+    assert run.code == 1 and run.err.count("the reply to HeadObject is not what S3 answers: check the endpoint") == 2, run
     assert "other content" not in run.err
 
 

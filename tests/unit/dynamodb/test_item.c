@@ -160,6 +160,39 @@ static void check_json_refused(void)
 	}
 }
 
+static bool yes(void *arg)
+{
+	return true;
+}
+
+/* What would take long to read, or much memory: at the limit, and one more. */
+static void check_limits(void)
+{
+	for (int more = 0; more < 2; more++) {
+		struct text wide = TEXT(4 << 20), many = TEXT(4 << 20);
+		struct item item = {0};
+		text_add_char(&wide, '{');
+		for (int i = 0; i < ITEM_ATTRIBUTES_MAX + more; i++)
+			text_addf(&wide, "%s\"a%d\":{\"S\":\"\"}", i ? "," : "", i);
+		text_add_char(&wide, '}');
+		json_t *json = json_read(&wide, NULL);
+		CHECK(json != NULL);
+		CHECK_INT(item_from_json(json, &item), more ? -EBADMSG : 0);
+		json_decref(json);
+		CHECK(json_read(&wide, &(struct call_limits){.abandon = yes}) == NULL);
+		item_clear(&item);
+		text_add(&many, "[0");
+		for (int i = 1; i < JSON_VALUES_MAX + more; i++)
+			text_add(&many, ",0");
+		text_add_char(&many, ']');
+		json = json_read(&many, NULL);
+		CHECK((json == NULL) == more);
+		json_decref(json);
+		text_clear(&wide);
+		text_clear(&many);
+	}
+}
+
 int main(void)
 {
 	check_sets_and_finds();
@@ -168,5 +201,6 @@ int main(void)
 	check_changes();
 	check_json_round_trip();
 	check_json_refused();
+	check_limits();
 	return check_result();
 }

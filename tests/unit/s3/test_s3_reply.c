@@ -96,6 +96,30 @@ static void check_hostile(void)
 	CHECK(id == NULL);
 }
 
+/* What would take long to read, or much memory: at the limit, and one more. */
+static void check_limits(void)
+{
+	for (int more = 0; more < 2; more++) {
+		struct text wide = TEXT(1 << 20), many = TEXT(1 << 20);
+		char *id = NULL;
+		text_add(&wide, "<R");
+		for (int i = 0; i < 64 + more; i++)
+			text_addf(&wide, i % 2 ? " a%d=''" : " a%d = \n\"\"", i);
+		text_add(&wide, "><UploadId>a=b==c</UploadId></R>");
+		CHECK_INT(s3_reply_create(wide.data, wide.len, &id), more ? -EBADMSG : 0);
+		free(id);
+		id = NULL;
+		text_add(&many, "<R>");
+		for (int i = 0; i < 99998 + more; i++)
+			text_add(&many, "<a/>");
+		text_add(&many, "<UploadId>u</UploadId></R>");
+		CHECK_INT(s3_reply_create(many.data, many.len, &id), more ? -EBADMSG : 0);
+		free(id);
+		text_clear(&wide);
+		text_clear(&many);
+	}
+}
+
 static void check_create(void)
 {
 	static const char good[] = HEAD "<InitiateMultipartUploadResult" NS
@@ -109,8 +133,14 @@ static void check_create(void)
 	static const char none[] = "<InitiateMultipartUploadResult><UploadId/>"
 				   "</InitiateMultipartUploadResult>";
 	CHECK_INT(s3_reply_create(none, strlen(none), &id), -EBADMSG);
-	static const char other[] = "<X><UploadId>u</UploadId></X>";
-	CHECK_INT(s3_reply_create(other, strlen(other), &id), -EBADMSG);
+	static const char other[] =
+		"<InitiateMultipartUpload><UploadId>u</UploadId></InitiateMultipartUpload>";
+	CHECK_INT(s3_reply_create(other, strlen(other), &id), 0);
+	CHECK_STRING(id, "u");
+	free(id);
+	id = NULL;
+	static const char html[] = "<html><body><UploadId>u</UploadId></body></html>";
+	CHECK_INT(s3_reply_create(html, strlen(html), &id), -EBADMSG);
 	for (size_t n = 0; n < strlen(good); n++)
 		CHECK_INT(s3_reply_create(good, n, &id), -EBADMSG);
 }
@@ -140,7 +170,11 @@ static void check_complete(void)
 		{"<CompleteMultipartUploadResult/>", 0, "", ""},
 		{"<CompleteMultipartUploadResult><ETag>abc</ETag></CompleteMultipartUploadResult>",
 			0, "abc", ""},
+		{"<CompleteMultipartUploadResponse><ETag>abc</ETag></CompleteMultipartUploadResponse>",
+			0, "abc", ""},
+		{"<html><ETag1>abc</ETag1></html>", -EBADMSG, "", ""},
 		{"<Error/>", -EBADMSG, "", ""},
+		{"<Error><ETag>abc</ETag></Error>", -EBADMSG, "", ""},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct s3_object object = {0};
@@ -203,6 +237,7 @@ static void check_bad_parts(void)
 {
 	static const char *const rows[] = {
 		"<ListPartsResult><Part/></ListPartsResult>",
+		"<html><p/></html>",
 		"<ListPartsResult><Part><PartNumber>0</PartNumber><Size>1</Size></Part>"
 		"</ListPartsResult>",
 		"<ListPartsResult><Part><PartNumber>10001</PartNumber><Size>1</Size></Part>"
@@ -348,6 +383,7 @@ int main(void)
 	check_errors();
 	check_region_header();
 	check_hostile();
+	check_limits();
 	check_create();
 	check_complete();
 	check_parts();
