@@ -72,7 +72,6 @@ static int send_once(struct run *run, const struct call_request *built)
 		.n_headers = built->n_headers,
 		.body = call->body,
 		.deadline_ns = attempt_deadline_ns(run),
-		.reply_timeout_ms = run->conn->service->options.settings->request_timeout_ms,
 		.abandon = call->limits.abandon ? on_abandon : NULL,
 		.abandon_arg = run,
 		.reply_max_bytes = call->reply_max_bytes ? call->reply_max_bytes : REPLY_MAX_BYTES,

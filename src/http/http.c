@@ -229,14 +229,11 @@ static void watch(struct exchange *exchange, curl_off_t downloaded, curl_off_t u
  * has no such end. */
 static bool is_stalled(const struct exchange *exchange, uint64_t now_ns)
 {
-	const struct http_request *request = exchange->request;
-	const bool is_answer_due =
-		exchange->answers || (uint64_t)exchange->uploaded >= request->body.bytes;
-	if (now_ns - exchange->active_ns >= exchange->http->shared->stall_timeout_ns)
-		return true;
-	return request->body.bytes > HTTP_SMALL_BODY_BYTES && request->reply_timeout_ms &&
-	       is_answer_due &&
-	       now_ns - exchange->taken_ns >= request->reply_timeout_ms * NS_PER_MS;
+	const uint64_t bytes = exchange->request->body.bytes;
+	const bool is_answer_due = bytes > HTTP_SMALL_BODY_BYTES &&
+				   (exchange->answers || (uint64_t)exchange->uploaded >= bytes);
+	const uint64_t since_ns = is_answer_due ? exchange->taken_ns : exchange->active_ns;
+	return now_ns - since_ns >= exchange->http->shared->stall_timeout_ns;
 }
 
 /* Nonzero ends the request. curl calls it at every progress and about once a second. */
@@ -400,6 +397,7 @@ int http_perform(struct http *http, const struct http_request *request,
 		.request = request,
 		.reply = ret_reply,
 		.active_ns = now_ns,
+		.looked_ns = now_ns,
 		.taken_ns = now_ns};
 	http_reply_begin(ret_reply, request->reply_max_bytes);
 	int error = list_headers(request, headers);

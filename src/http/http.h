@@ -16,9 +16,11 @@ struct http_shared;
 struct http_options {
 	const char *ca_bundle;       /* PEM file, or NULL for the system's; borrowed for the call */
 	uint64_t connect_timeout_ms; /* 0: 10 s */
-	uint64_t stall_timeout_ms;   /* no byte either way for so long ends a request; 0: 30 s. What
-					waits in this host's socket has not gone anywhere yet */
-	size_t upload_buffer_bytes;  /* curl's send buffer for bodies read from files; 0: 64 KiB */
+	/* No byte either way for so long ends a request, and so does a reply that takes longer
+	 * once the peer has the body; 0: 30 s. What waits in this host's socket has not gone
+	 * anywhere yet. */
+	uint64_t stall_timeout_ms;
+	size_t upload_buffer_bytes; /* curl's send buffer for bodies read from files; 0: 64 KiB */
 };
 int http_shared_new(const struct http_options *options, struct http_shared **ret);
 void http_shared_free(struct http_shared *shared); /* after every handle */
@@ -43,7 +45,7 @@ struct http_body {
 	void *arg;
 };
 /* A larger body is watched as it leaves: it may take any time as long as it moves. */
-#define HTTP_SMALL_BODY_BYTES (64U << 10)
+#define HTTP_SMALL_BODY_BYTES (8U << 10)
 
 struct http_request {
 	const char *method;
@@ -52,9 +54,6 @@ struct http_request {
 	size_t n_headers;
 	struct http_body body;
 	uint64_t deadline_ns; /* clock_boot_ns() by which it has ended; 0: none */
-	/* From when the peer has taken the whole of a body of more than HTTP_SMALL_BODY_BYTES to
-	 * the end of the reply; longer ends the request with -ETIMEDOUT. 0: any time. */
-	uint64_t reply_timeout_ms;
 	/* Asked about once a second and at every progress; true ends the request. May be NULL. */
 	bool (*abandon)(void *arg);
 	void *abandon_arg;
