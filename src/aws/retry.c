@@ -16,6 +16,10 @@ static const struct {
 	struct verdict verdict;
 } codes[] = {
 	{"ConditionalCheckFailedException", {RETRY_NONE, OUTCOME_REFUSED}},
+	/* Those without "Exception" are of one statement of a BatchExecuteStatement. */
+	{"ConditionalCheckFailed", {RETRY_NONE, OUTCOME_REFUSED}},
+	{"DuplicateItem", {RETRY_NONE, OUTCOME_REFUSED}},
+	{"DuplicateItemException", {RETRY_NONE, OUTCOME_REFUSED}},
 	{"PreconditionFailed", {RETRY_NONE, OUTCOME_REFUSED}},
 	{"ResourceInUseException", {RETRY_NONE, OUTCOME_REFUSED}},
 	{"ConditionalRequestConflict", {RETRY_TRANSIENT, OUTCOME_CONFLICT}},
@@ -40,6 +44,7 @@ static const struct {
 	{"NoSuchBucket", {RETRY_NONE, OUTCOME_SETUP}},
 	{"InvalidBucketName", {RETRY_NONE, OUTCOME_SETUP}},
 	{"ResourceNotFoundException", {RETRY_NONE, OUTCOME_SETUP}},
+	{"ResourceNotFound", {RETRY_NONE, OUTCOME_SETUP}},
 	{"SignatureDoesNotMatch", {RETRY_NONE, OUTCOME_SETUP}},
 	{"InvalidSignatureException", {RETRY_NONE, OUTCOME_SETUP}},
 	{"IncompleteSignature", {RETRY_NONE, OUTCOME_SETUP}},
@@ -83,6 +88,7 @@ static const struct {
 	{"LimitExceededException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"PriorRequestNotComplete", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"ProvisionedThroughputExceededException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
+	{"ProvisionedThroughputExceeded", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"ReplicatedWriteConflictException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"RequestLimitExceeded", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"RequestThrottled", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
@@ -90,8 +96,10 @@ static const struct {
 	{"ThrottledException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"Throttling", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"ThrottlingException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
+	{"ThrottlingError", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"TooManyRequestsException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"TransactionConflictException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
+	{"TransactionConflict", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 	{"TransactionInProgressException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
 
 	{"ConcurrentModification", {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},

@@ -24,3 +24,9 @@ enum outcome wait_within(const struct call_limits *limits, uint64_t ms, struct p
 	}
 	return OUTCOME_OK;
 }
+
+bool limits_are_over(const struct call_limits *limits)
+{
+	return (limits->deadline_ns && clock_boot_ns() >= limits->deadline_ns) ||
+	       (limits->abandon && limits->abandon(limits->abandon_arg));
+}

@@ -167,24 +167,30 @@ static void add_expression(struct text *body, const struct expression *e)
 	add_values(body, e);
 }
 
+enum outcome dynamodb_present(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	struct problem problem = {0};
+	enum outcome outcome = dynamodb_get(conn, table, key, true, limits, ret, &problem);
+	if (outcome == OUTCOME_OK || outcome == OUTCOME_ABSENT)
+		return OUTCOME_REFUSED;
+	if (ret_problem)
+		*ret_problem = problem;
+	return outcome == OUTCOME_THROTTLED ? OUTCOME_TRANSIENT : outcome;
+}
+
 /* The item as a refusal carries it. One that carries none may come from a server without ALL_OLD,
- * so it is read; since a refusal may hide an earlier try of ours that was applied, an outcome that
- * says "not applied" is none here. */
+ * so it is read. */
 static enum outcome find_present(struct dynamodb_conn *conn, const struct table *table,
 	struct item_key key, const json_t *reply, const struct call_limits *limits,
 	struct item *ret, struct problem *ret_problem)
 {
 	const json_t *item = json_object_get(reply, "Item");
-	if (item) {
-		int error = item_from_json(item, ret);
-		return error < 0 ? dynamodb_not_understood(error, ret_problem) : OUTCOME_REFUSED;
-	}
-	struct problem problem = {0};
-	enum outcome outcome = dynamodb_get(conn, table, key, true, limits, ret, &problem);
-	if (outcome == OUTCOME_OK || outcome == OUTCOME_ABSENT)
-		return OUTCOME_REFUSED;
-	*ret_problem = problem;
-	return outcome == OUTCOME_THROTTLED ? OUTCOME_TRANSIENT : outcome;
+	if (!item)
+		return dynamodb_present(conn, table, key, limits, ret, ret_problem);
+	int error = item_from_json(item, ret);
+	return error < 0 ? dynamodb_not_understood(error, ret_problem) : OUTCOME_REFUSED;
 }
 
 struct write {

@@ -63,6 +63,13 @@ enum outcome dynamodb_get(struct dynamodb_conn *conn, const struct table *table,
 	struct item_key key, bool consistent, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem);
 
+/* The item that stands behind a refusal which did not bring it along, by a consistent GetItem.
+ * REFUSED with *ret (empty: it is gone by now). Since a refusal may hide an earlier try of ours
+ * that was applied, the outcome of a failed read is never one that says "not applied". */
+enum outcome dynamodb_present(struct dynamodb_conn *conn, const struct table *table,
+	struct item_key key, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem);
+
 /* What a reading call hands out, one item at a time; sk is the item's sort key; the item is
  * borrowed. Nonzero ends it: OUTCOME_LOCAL. */
 typedef int item_visitor(void *arg, const char *pk, const char *sk, const struct item *item);

@@ -17,6 +17,7 @@ static const char *const kinds[] = {
 	[DYNAMODB_DESCRIBE_TABLE] = "DescribeTable",
 	[DYNAMODB_ENABLE_TTL] = "UpdateTimeToLive",
 	[DYNAMODB_DESCRIBE_TTL] = "DescribeTimeToLive",
+	[DYNAMODB_BATCH_EXECUTE] = "BatchExecuteStatement",
 	NULL,
 };
 
@@ -169,7 +170,8 @@ enum outcome dynamodb_not_understood(int error, struct problem *ret_problem)
 static bool is_write(enum dynamodb_kind kind)
 {
 	return kind == DYNAMODB_PUT || kind == DYNAMODB_UPDATE || kind == DYNAMODB_DELETE ||
-	       kind == DYNAMODB_CREATE_TABLE || kind == DYNAMODB_ENABLE_TTL;
+	       kind == DYNAMODB_CREATE_TABLE || kind == DYNAMODB_ENABLE_TTL ||
+	       kind == DYNAMODB_BATCH_EXECUTE;
 }
 
 static size_t reply_max_bytes(enum dynamodb_kind kind)

@@ -1,4 +1,5 @@
 #include "store/store_sqlite_queue.h"
+#include "aws/wait.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"

@@ -46,9 +46,3 @@ bool ticket_wait(struct ticket *ticket, const struct call_limits *limits)
 	pthread_mutex_unlock(&ticket->mutex);
 	return done;
 }
-
-bool limits_are_over(const struct call_limits *limits)
-{
-	return (limits->deadline_ns && clock_boot_ns() >= limits->deadline_ns) ||
-	       (limits->abandon && limits->abandon(limits->abandon_arg));
-}

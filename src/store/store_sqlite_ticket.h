@@ -27,5 +27,3 @@ void ticket_reset(struct ticket *ticket);
 void ticket_answer(struct ticket *ticket);
 /* Waits a moment for the answer, no longer than to the deadline; whether it is there. */
 bool ticket_wait(struct ticket *ticket, const struct call_limits *limits);
-/* Whether the deadline has passed or the caller wants to stop. */
-bool limits_are_over(const struct call_limits *limits);
