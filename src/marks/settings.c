@@ -1,3 +1,4 @@
+#include "base/log.h"
 #include "base/random.h"
 #include "marks/setup.h"
 #include <inttypes.h>
@@ -38,6 +39,10 @@ static enum outcome understand(
 		return damaged(ret_problem);
 	snprintf(ret->table_id, sizeof ret->table_id, "%s", id);
 	ret->shards = (unsigned)shards;
+	const char *batches = item_string(item, "batches");
+	/* A longer word is of a later version. */
+	snprintf(ret->batches, sizeof ret->batches, "%s",
+		batches && strlen(batches) < sizeof ret->batches ? batches : "");
 	return OUTCOME_OK;
 }
 
@@ -130,4 +135,46 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 		explain_shape(ret_problem);
 	item_clear(&item);
 	return outcome;
+}
+
+enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
+	const struct call_limits *limits, struct store_settings *settings,
+	struct problem *ret_problem)
+{
+	const struct store_ops *ops = conn->store->ops;
+	struct item present = {0};
+	struct change learnt = {"batches", VALUE_STRING, settings->batches};
+
+	if (!ops->try_batches)
+		return OUTCOME_OK;
+	enum outcome outcome = ops->try_batches(conn, pk, limits, settings->batches, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	outcome =
+		ops->update(conn, settings_key, &learnt, 1, NULL, 0, limits, &present, ret_problem);
+	item_clear(&present);
+	return outcome;
+}
+
+void settings_use_batches(
+	struct store_conn *conn, const struct call_limits *limits, struct store_settings *settings)
+{
+	const struct store_ops *ops = conn->store->ops;
+	struct problem problem = {0};
+
+	if (!ops->use_batches)
+		return;
+	if (!*settings->batches) {
+		char id[ID_CHARS + 1], pk[64];
+		random_id(id);
+		snprintf(pk, sizeof pk, "probe#%s", id);
+		enum outcome outcome = settings_learn_batches(conn, pk, limits, settings, &problem);
+		if (outcome != OUTCOME_OK)
+			log_info("whether marks can be written in batches is not known: %s%s",
+				problem.text,
+				outcome == OUTCOME_DENIED ? " (it takes dynamodb:PartiQLInsert and "
+							    "dynamodb:PartiQLUpdate)"
+							  : "");
+	}
+	ops->use_batches(conn->store, settings->batches);
 }

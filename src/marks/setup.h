@@ -11,6 +11,7 @@
 struct store_settings {
 	char table_id[33]; /* random, once per store: names it in the metadata of objects */
 	unsigned shards;   /* fixed for the life of the store */
+	char batches[STORE_BATCHES_MAX]; /* what try_batches of store.h found once, "": not yet */
 };
 
 /* Reads the settings item; writes it first if it is absent and `create` (then with `shards`).
@@ -18,6 +19,18 @@ struct store_settings {
  */
 enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem);
+
+/* Lets marks be written in batches where the server is known to keep to their conditions; if nobody
+ * has found that out yet, this does. Where it cannot be found out each mark is written by itself,
+ * and a line at level info says why. limits may be NULL. */
+void settings_use_batches(
+	struct store_conn *conn, const struct call_limits *limits, struct store_settings *settings);
+/* Finds it out anew, with two items in the partition pk (try_batches of store.h), and keeps it for
+ * the runs to come. OK: in settings->batches. DENIED: it needs dynamodb:PartiQLInsert and
+ * dynamodb:PartiQLUpdate. */
+enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
+	const struct call_limits *limits, struct store_settings *settings,
+	struct problem *ret_problem);
 
 /* `s3once init`: creates the table, waits until it is ACTIVE (at most timeout_ms), turns TTL on for
  * "expires", writes the settings; safe to run again and by several at once. Refuses a table of

@@ -9,6 +9,12 @@
 #pragma once
 #include "dynamodb/dynamodb.h"
 
+#define STORE_BATCHES_MAX  16 /* bytes of the word for how batches are written, with its NUL */
+#define STORE_PROBE_FIRST  "1"
+#define STORE_PROBE_SECOND "2"
+#define STORE_BATCHES_NONE                                                                         \
+	"none" /* that word where the server does not keep to conditions in them */
+
 struct store;
 struct store_conn; /* one thread's own way in; not thread-safe */
 
@@ -42,6 +48,18 @@ struct store_ops {
 	 */
 	enum outcome (*scan)(struct store_conn *conn, const struct call_limits *limits,
 		item_visitor *each, void *arg, struct problem *ret_problem);
+	/* Whether writes of several connections may leave together, found out by what the server
+	 * does with two items in a partition that nobody else uses: (pk, STORE_PROBE_FIRST) and
+	 * (pk, STORE_PROBE_SECOND). They stay there, and `expires` is a day away. OK: *ret_how is
+	 * what use_batches takes, by this store or another of the same table. Otherwise nothing was
+	 * learnt. NULL, as the next one, of a store that groups its writes in any case. */
+	enum outcome (*try_batches)(struct store_conn *conn, const char *pk,
+		const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
+		struct problem *ret_problem);
+	/* From now on puts and updates may leave together with others. Nothing else changes, but
+	 * that the item of a refusal may be one that was read right after it. A word that is not
+	 * known leaves everything as it is. Thread-safe. */
+	void (*use_batches)(struct store *store, const char *how);
 	int64_t (*time_s)(const struct store *store); /* the store's own time: never this host's
 							 clock where it has another */
 	const char *(*kind)(const struct store *store, size_t i,

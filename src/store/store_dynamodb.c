@@ -1,4 +1,6 @@
 #include "store/store.h"
+#include "store/store_dynamodb_batch.h"
+#include "store/store_dynamodb_probe.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +10,14 @@ struct dynamodb_store {
 	struct dynamodb *db;
 	char *name, *pk_name, *sk_name;
 	struct table table;
+	struct batches batches;
 };
 
 struct dynamodb_store_conn {
 	struct store_conn conn;
 	struct dynamodb_conn *db;
 	const struct table *table;
+	struct batch_ticket ticket;
 };
 
 struct table store_dynamodb_table(const char *name)
@@ -40,6 +44,7 @@ static int conn_new(struct store *store, struct store_conn **ret)
 		free(conn);
 		return r;
 	}
+	batch_ticket_init(&conn->ticket);
 	conn->conn.store = store;
 	conn->table = &store_of(store)->table;
 	*ret = &conn->conn;
@@ -49,6 +54,7 @@ static int conn_new(struct store *store, struct store_conn **ret)
 static void conn_free(struct store_conn *conn)
 {
 	dynamodb_conn_free(conn_of(conn)->db);
+	batch_ticket_clear(&conn_of(conn)->ticket);
 	free(conn);
 }
 
@@ -56,8 +62,17 @@ static enum outcome put(struct store_conn *conn, struct item_key key, const stru
 	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
 	struct item *ret_present, struct problem *ret_problem)
 {
-	return dynamodb_put(conn_of(conn)->db, conn_of(conn)->table, key, item, conditions,
-		n_conditions, limits, ret_present, ret_problem);
+	const struct batch_write write = {.db = conn_of(conn)->db,
+		.table = conn_of(conn)->table,
+		.key = key,
+		.item = item,
+		.conditions = conditions,
+		.n_conditions = n_conditions,
+		.limits = limits,
+		.ret_present = ret_present,
+		.ret_problem = ret_problem};
+
+	return batches_write(&store_of(conn->store)->batches, &conn_of(conn)->ticket, &write);
 }
 
 static enum outcome update(struct store_conn *conn, struct item_key key,
@@ -65,8 +80,18 @@ static enum outcome update(struct store_conn *conn, struct item_key key,
 	size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
 	struct problem *ret_problem)
 {
-	return dynamodb_update(conn_of(conn)->db, conn_of(conn)->table, key, changes, n_changes,
-		conditions, n_conditions, limits, ret_present, ret_problem);
+	const struct batch_write write = {.db = conn_of(conn)->db,
+		.table = conn_of(conn)->table,
+		.key = key,
+		.changes = changes,
+		.n_changes = n_changes,
+		.conditions = conditions,
+		.n_conditions = n_conditions,
+		.limits = limits,
+		.ret_present = ret_present,
+		.ret_problem = ret_problem};
+
+	return batches_write(&store_of(conn->store)->batches, &conn_of(conn)->ticket, &write);
 }
 
 static enum outcome take(struct store_conn *conn, struct item_key key, const struct taking *taking,
@@ -114,6 +139,22 @@ static enum outcome scan(struct store_conn *conn, const struct call_limits *limi
 		conn_of(conn)->db, conn_of(conn)->table, limits, each, arg, ret_problem);
 }
 
+static enum outcome try_batches(struct store_conn *conn, const char *pk,
+	const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
+	struct problem *ret_problem)
+{
+	return dynamodb_batches_probe(
+		conn_of(conn)->db, conn_of(conn)->table, pk, limits, ret_how, ret_problem);
+}
+
+static void use_batches(struct store *store, const char *how)
+{
+	enum dynamodb_dialect dialect;
+
+	if (dynamodb_batches_dialect(how, &dialect))
+		batches_begin(&store_of(store)->batches, dialect);
+}
+
 static int64_t time_s(const struct store *store)
 {
 	return service_time_s(dynamodb_service(store_of(store)->db));
@@ -129,6 +170,7 @@ static void close_store(struct store *store)
 	struct dynamodb_store *own = store_of(store);
 
 	dynamodb_close(own->db);
+	batches_destroy(&own->batches);
 	free(own->name);
 	free(own->pk_name);
 	free(own->sk_name);
@@ -146,6 +188,8 @@ static const struct store_ops dynamodb_ops = {
 	.get_many = get_many,
 	.query = query,
 	.scan = scan,
+	.try_batches = try_batches,
+	.use_batches = use_batches,
 	.time_s = time_s,
 	.kind = kind,
 	.close = close_store,
@@ -155,26 +199,29 @@ int store_dynamodb_open_table(const struct aws_settings *settings, struct http_s
 	const struct table *table, struct store **ret, struct problem *ret_problem)
 {
 	struct dynamodb_store *store = calloc(1, sizeof *store);
-	int r = -ENOMEM;
+	int r = store ? batches_init(&store->batches) : -ENOMEM;
 
-	if (store) {
-		store->store.ops = &dynamodb_ops;
-		store->name = strdup(table->name);
-		store->pk_name = strdup(table->pk_name);
-		store->sk_name = table->sk_name ? strdup(table->sk_name) : NULL;
-		store->table = (struct table){
-			store->name, store->pk_name, store->sk_name, table->sk_is_number};
-		if (store->name && store->pk_name && !store->sk_name == !table->sk_name)
-			r = dynamodb_open(settings, http, &store->db);
+	if (r) {
+		free(store);
+		problem_set(ret_problem, "table %s: %s", table->name, strerror(-r));
+		return r;
 	}
-	if (!r) {
-		*ret = &store->store;
-		return 0;
-	}
-	problem_set(ret_problem, "table %s: %s", table->name, strerror(-r));
-	if (store)
+	r = -ENOMEM;
+	store->store.ops = &dynamodb_ops;
+	store->name = strdup(table->name);
+	store->pk_name = strdup(table->pk_name);
+	store->sk_name = table->sk_name ? strdup(table->sk_name) : NULL;
+	store->table =
+		(struct table){store->name, store->pk_name, store->sk_name, table->sk_is_number};
+	if (store->name && store->pk_name && !store->sk_name == !table->sk_name)
+		r = dynamodb_open(settings, http, &store->db);
+	if (r) {
+		problem_set(ret_problem, "table %s: %s", table->name, strerror(-r));
 		close_store(&store->store);
-	return r;
+		return r;
+	}
+	*ret = &store->store;
+	return 0;
 }
 
 int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,

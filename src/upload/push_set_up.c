@@ -47,6 +47,8 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	const struct call_limits limits = {.abandon = is_stopped, .abandon_arg = run};
 	enum outcome o = settings_load(
 		push->conn, !is_dynamodb, SHARDS_DEFAULT, &limits, &run->space.settings, problem);
+	if (o == OUTCOME_OK && !run->dry)
+		settings_use_batches(push->conn, &limits, &run->space.settings);
 	if (!is_dynamodb && strcmp(place.path, STORE_SQLITE_NOWHERE)) {
 		own_files_find(place.path, &run->own_files);
 		place.path = NULL;

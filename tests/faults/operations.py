@@ -113,7 +113,7 @@ def of_dynamodb(request, body):
 
 
 def room(pk):
-    return "session" if pk.startswith("session#") else "settings" if pk == "settings" else "mark"
+    return "probe" if pk.startswith(("probe#", "doctor#")) else "session" if pk.startswith("session#") else "settings" if pk == "settings" else "mark"
 
 
 def intent(name, operation):

@@ -72,7 +72,7 @@ class SqliteMarks:
 
 def marks_of(store):
     """key → mark."""
-    return {item["sk"]: item for item in store.items() if not item["pk"].startswith(("session#", "settings"))}
+    return {item["sk"]: item for item in store.items() if not item["pk"].startswith(("session#", "settings", "probe#"))}
 
 
 def sessions_of(store):

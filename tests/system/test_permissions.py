@@ -37,6 +37,9 @@ OPERATIONS = {
     "DeleteObject": ("s3:DeleteObject", {"doctor"}),
     "GetBucketLifecycleConfiguration": ("s3:GetLifecycleConfiguration", {"doctor"}),
     "DescribeTimeToLive": ("dynamodb:DescribeTimeToLive", {"doctor"}),
+    # What is in the statements counts: there is no action for the request.
+    "BatchExecuteStatement": ("dynamodb:PartiQLInsert", UPLOADS),
+    "UPDATE": ("dynamodb:PartiQLUpdate", UPLOADS),
 }
 # About the bucket; all others are about its objects.
 OF_BUCKET = {"s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration"}
@@ -52,7 +55,7 @@ def policies():
 def test_policies_allow_what_is_sent():
     kinds = [re.findall(r'^\t\[\w+\] = "(\w+)",', (REPOSITORY / "src" / name).read_text(), re.M)
              for name in ("s3/s3.c", "dynamodb/dynamodb_request.c")]  # fmt: skip
-    assert set(sum(kinds, [])) == OPERATIONS.keys()
+    assert {*sum(kinds, []), "UPDATE"} == OPERATIONS.keys()
     assert policies().keys() == set.union(*(names for _, names in OPERATIONS.values()))
     for name, statements in policies().items():
         allowed = [action for statement in statements for action in statement["Action"]]

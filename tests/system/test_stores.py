@@ -1,5 +1,6 @@
 """The mark store on real DynamoDB servers: the table of cases that the embedded store passes as well, and set-up."""
 
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,11 +15,11 @@ QUICK = "counts_and_time"  # a case that asks little, where only set-up is of in
 SERVERS = pytest.mark.parametrize("dynamodb", ["dynoxide", "dynalite"], indirect=True)
 
 
-def conformance(s3once, table, *cases, endpoint=None, timeout=300):
+def conformance(s3once, table, *cases, endpoint=None, timeout=300, store="dynamodb"):
     env = dict(s3once.environment)
     if endpoint:
         env["AWS_ENDPOINT_URL_DYNAMODB"] = endpoint
-    argv = [*WRAP, str(CONFORMANCE), f"dynamodb:{table}", *cases]
+    argv = [*WRAP, str(CONFORMANCE), f"{store}:{table}", *cases]
     done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
     assert done.returncode not in CRASHES, done.stderr
     return done
@@ -41,6 +42,20 @@ def test_every_case(s3once, dynamodb, table):
     done = conformance(s3once, table)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAILED" not in done.stdout and done.stdout.count("ok ") >= 19
+
+
+@pytest.mark.threaded
+@pytest.mark.parametrize(
+    "dynamodb, how", [("dynoxide", "lists"), ("dynalite", "none")], indirect=["dynamodb"]
+)
+def test_every_case_with_batches(s3once, dynamodb, table, how):
+    """Where the server keeps to the conditions of statements they are used; the cases end alike everywhere."""
+    done = conformance(s3once, table, store="batches")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FAILED" not in done.stdout and done.stdout.count("ok ") >= 19
+    assert f"batches: {how}\n" in done.stdout
+    batches, puts, _ = map(int, re.search(r"requests: (\d+) batches, (\d+) puts, (\d+) updates", done.stdout).groups())
+    assert batches > 100 if how == "lists" else batches == 1, done.stdout
 
 
 @SERVERS

@@ -112,6 +112,39 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 			"conditional writes, single and batch reads and queries work");
 }
 
+/* What is found is kept with the table's settings: push asks again only if nobody ever did. */
+static void try_batches(
+	struct doctor *doctor, struct store_conn *conn, struct store_settings *settings)
+{
+	static const char what[] = "marks in batches";
+	const struct call_limits tidy = doctor_tidy_limits(doctor);
+	char id[ID_CHARS + 1], pk[64];
+	struct item present = {0};
+	struct problem problem = {0};
+	random_id(id);
+	snprintf(pk, sizeof pk, "doctor#%s", id);
+	const struct item_key probes[] = {{pk, STORE_PROBE_FIRST}, {pk, STORE_PROBE_SECOND}};
+	doctor_begin_probes(doctor);
+	enum outcome outcome =
+		settings_learn_batches(conn, pk, &doctor->limits, settings, &problem);
+	for (size_t i = 0; i < 2; i++)
+		conn->store->ops->remove(conn, probes[i], NULL, 0, &tidy, &present, NULL);
+	doctor_end_probes(doctor);
+	item_clear(&present);
+	if (outcome == OUTCOME_OK && strcmp(settings->batches, STORE_BATCHES_NONE))
+		doctor_find(doctor, FINDING_OK, what,
+			"conditions hold in BatchExecuteStatement: up to 25 marks in one request");
+	else if (outcome == OUTCOME_OK)
+		doctor_find(doctor, FINDING_WARNING, what,
+			"this server has no BatchExecuteStatement that keeps to conditions: each "
+			"mark takes a request of its own");
+	else
+		doctor_refused(doctor, FINDING_WARNING, what,
+			"dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate; until then each mark "
+			"takes a request of its own",
+			outcome, &problem);
+}
+
 static void check_ttl(struct doctor *doctor, struct dynamodb_conn *conn, const char *table)
 {
 	static const char what[] = "time to live";
@@ -190,8 +223,10 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 		doctor_find(doctor, FINDING_OK, what, "%s: %u shards, for %s",
 			quote(place->is_dynamodb ? place->table : place->path).text,
 			settings.shards, place->is_dynamodb ? "any number of hosts" : "this host");
-		if (place->is_dynamodb)
+		if (place->is_dynamodb) {
 			try_table(doctor, marks.conn);
+			try_batches(doctor, marks.conn, &settings);
+		}
 	} else if (outcome == OUTCOME_ABSENT) {
 		doctor_find(
 			doctor, FINDING_FAILURE, what, "they were never set up: run s3once init");

@@ -1,12 +1,16 @@
-/* One table of cases for every mark store: store_conformance sqlite:PATH | dynamodb:TABLE [CASE]...
- * Without arguments: SQLite in memory, then in a fresh folder. DynamoDB's endpoint and keys come
- * from the environment; the table is made if it is not there. */
+/* One table of cases for every mark store: store_conformance sqlite:PATH | dynamodb:TABLE |
+ * batches:TABLE [CASE]... Without arguments: SQLite in memory, then in a fresh folder. DynamoDB's
+ * endpoint and keys come from the environment; the table is made if it is not there. With batches
+ * other threads write all the time, so that what a case writes leaves together with their writes.
+ */
 #include "aws/settings.h"
 #include "base/random.h"
 #include "http/http.h"
 #include "marks/setup.h"
 #include "sqlite_scratch.h"
 #include "store_cases.h"
+#include <pthread.h>
+#include <stdatomic.h>
 
 const struct call_limits no_limits;
 static struct problem last_problem;
@@ -106,6 +110,94 @@ static void run_cases(struct store *store, const struct store_case *cases, char 
 	}
 }
 
+#define COMPANIONS 8
+
+/* Threads that write items of their own for as long as the cases of conditions run. */
+struct company {
+	struct store *store;
+	atomic_bool over;
+	pthread_t threads[COMPANIONS];
+	size_t n;
+};
+
+static void *write_all_the_time(void *arg)
+{
+	static const struct condition absent = {.name = "pk", .test = CONDITION_ABSENT};
+	struct company *company = arg;
+	struct item item = {0}, present = {0};
+	struct store_conn *conn = NULL;
+	struct problem problem;
+	char id[ID_CHARS + 1];
+
+	if (item_set_string(&item, "state", "company") == 0)
+		(void)store_conn_new(company->store, &conn);
+	while (conn && !atomic_load(&company->over)) {
+		random_id(id);
+		company->store->ops->put(conn, (struct item_key){"company", id}, &item, &absent, 1,
+			&no_limits, &present, &problem);
+		item_clear(&present);
+	}
+	store_conn_free(conn);
+	item_clear(&item);
+	return NULL;
+}
+
+static void run_in_company(struct store *store, const struct store_case *cases, char **wanted)
+{
+	struct company company = {.store = store};
+
+	while (company.n < COMPANIONS &&
+		!pthread_create(&company.threads[company.n], NULL, write_all_the_time, &company))
+		company.n++;
+	run_cases(store, cases, wanted);
+	atomic_store(&company.over, true);
+	while (company.n)
+		pthread_join(company.threads[--company.n], NULL);
+}
+
+/* Requests of this kind so far. */
+static unsigned long count_of(const struct store *store, const char *kind)
+{
+	unsigned long count = 0;
+	const char *name;
+
+	for (size_t i = 0; (name = store->ops->kind(store, i, &count)); i++)
+		if (!strcmp(name, kind))
+			return count;
+	return 0;
+}
+
+/* As push does it: found out, then used. */
+static bool begin_batches(struct store *store)
+{
+	char how[STORE_BATCHES_MAX], pk[ID_CHARS + 1];
+	struct store_conn *conn;
+
+	if (!CHECK(store_conn_new(store, &conn) == 0))
+		return false;
+	random_id(pk);
+	enum outcome outcome = store->ops->try_batches(conn, pk, &no_limits, how, &last_problem);
+	store_conn_free(conn);
+	if (!CHECK_OUTCOME(outcome, OUTCOME_OK))
+		return false;
+	printf("batches: %s\n", how);
+	store->ops->use_batches(store, how);
+	return true;
+}
+
+static int run_with_batches(struct store *store, char **wanted)
+{
+	if (!begin_batches(store))
+		return check_result();
+	run_in_company(store, condition_cases, wanted);
+	run_cases(store, reading_cases, wanted);
+	run_cases(store, thread_cases, wanted);
+	printf("requests: %lu batches, %lu puts, %lu updates\n",
+		count_of(store, "BatchExecuteStatement"), count_of(store, "PutItem"),
+		count_of(store, "UpdateItem"));
+	return check_result();
+}
+
 static int run(struct store *store, char **wanted)
 {
 	run_cases(store, condition_cases, wanted);
@@ -129,7 +221,7 @@ static int run_sqlite(const char *path, char **wanted)
 }
 
 static int run_table(const struct aws_settings *settings, struct http_shared *http,
-	const char *table, char **wanted)
+	const char *table, bool with_batches, char **wanted)
 {
 	const struct table_setup setup = {table, SHARDS_DEFAULT, 60000};
 	struct store_settings found;
@@ -144,12 +236,12 @@ static int run_table(const struct aws_settings *settings, struct http_shared *ht
 	}
 	printf("table %s: created %d, ttl %d, id %s, shards %u\n", table, created, ttl,
 		found.table_id, found.shards);
-	int status = run(store, wanted);
+	int status = with_batches ? run_with_batches(store, wanted) : run(store, wanted);
 	store_close(store);
 	return status;
 }
 
-static int run_dynamodb(const char *table, char **wanted)
+static int run_dynamodb(const char *table, bool with_batches, char **wanted)
 {
 	struct aws_settings *settings = NULL;
 	struct http_shared *http = NULL;
@@ -161,7 +253,7 @@ static int run_dynamodb(const char *table, char **wanted)
 		http_shared_new(&(struct http_options){0}, &http) < 0)
 		fprintf(stderr, "cannot begin: %s\n", problem.text);
 	else
-		status = run_table(settings, http, table, wanted);
+		status = run_table(settings, http, table, with_batches, wanted);
 	http_shared_free(http);
 	aws_settings_free(settings);
 	return status;
@@ -186,7 +278,10 @@ int main(int argc, char **argv)
 	if (!strncmp(argv[1], "sqlite:", 7))
 		return run_sqlite(argv[1] + 7, wanted);
 	if (!strncmp(argv[1], "dynamodb:", 9))
-		return run_dynamodb(argv[1] + 9, wanted);
-	fprintf(stderr, "usage: store_conformance [sqlite:PATH | dynamodb:TABLE [CASE]...]\n");
+		return run_dynamodb(argv[1] + 9, false, wanted);
+	if (!strncmp(argv[1], "batches:", 8))
+		return run_dynamodb(argv[1] + 8, true, wanted);
+	fprintf(stderr, "usage: store_conformance [sqlite:PATH | dynamodb:TABLE | batches:TABLE "
+			"[CASE]...]\n");
 	return 2;
 }

@@ -1,0 +1,65 @@
+/* Writes of many callers that leave together: a put if absent or an update of each becomes a
+ * statement of one BatchExecuteStatement.
+ *
+ * A write that comes while no other is under way leaves at once, as a request of its own. Those
+ * that come meanwhile wait until it has ended, until they are STATEMENTS_MAX, or for 50 ms at most;
+ * then one of the waiting callers takes all of them along. There is no thread beside the callers',
+ * and each caller's abandon() is asked in its own. */
+#pragma once
+#include "dynamodb/dynamodb_statement.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* One caller's write. All of it is borrowed until batches_write returns. */
+struct batch_write {
+	struct dynamodb_conn *db; /* the caller's own */
+	const struct table *table;
+	struct item_key key;
+	const struct item *item; /* a put; NULL: an update by `changes` */
+	const struct change *changes;
+	size_t n_changes;
+	const struct condition *conditions;
+	size_t n_conditions;
+	const struct call_limits *limits; /* NULL: none */
+	struct item *ret_present;         /* of a refusal; zeroed by the caller */
+	struct problem *ret_problem;
+};
+
+/* A caller's place in the queue. Embedded in a connection, used for one write after another. */
+struct batch_ticket {
+	const struct batch_write *write;
+	struct text statement;   /* kept for its memory */
+	pthread_cond_t answered; /* the state has changed; used with the mutex of the batches */
+	struct {
+		enum { TICKET_WAITS, TICKET_TAKEN, TICKET_LEADS, TICKET_ANSWERED } state;
+		struct batch_ticket *next;  /* in the queue */
+		struct batch_ticket **seat; /* of TAKEN: where the batch knows it */
+		enum outcome outcome;       /* of ANSWERED */
+		bool is_final;              /* else it is repeated alone */
+		struct problem problem;     /* of a final outcome that is not OK or REFUSED */
+	} locked;
+};
+void batch_ticket_init(struct batch_ticket *ticket);
+void batch_ticket_clear(struct batch_ticket *ticket);
+
+struct batches {
+	atomic_bool is_on;
+	atomic_int dialect;
+	pthread_mutex_t
+		mutex; /* never held while a request is under way or an abandon() is asked */
+	struct {
+		struct batch_ticket *first, **last;
+		size_t waiting, under_way; /* writes; requests */
+	} locked;
+};
+int batches_init(struct batches *batches); /* off; 0 or -errno */
+void batches_destroy(struct batches *batches);
+/* From now on, for every table whose server passed the probe. Thread-safe, as what follows. */
+void batches_begin(struct batches *batches, enum dynamodb_dialect dialect);
+
+/* Performs the write, alone or together with others. The outcome is the one that dynamodb_put or
+ * dynamodb_update would have, with these differences: a statement that was throttled, failed or
+ * lost is repeated alone before its outcome counts; the item of a refusal is read after it. What
+ * statements cannot say, and what has a deadline (a heartbeat), never waits. */
+enum outcome batches_write(
+	struct batches *batches, struct batch_ticket *ticket, const struct batch_write *write);
