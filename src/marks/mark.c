@@ -203,6 +203,24 @@ static bool same_version(const struct version *a, const struct version *b)
 	return a->size == b->size && a->mtime_ns == b->mtime_ns && !strcmp(a->sum, b->sum);
 }
 
+/* What the version says of its object beyond its etag. A mark that was there before may have had
+ * it of an earlier one. */
+static void set_proof(struct changes *c, const struct version *version, bool was_there)
+{
+	if (version->etag_is_md5)
+		set_number(c, "md5", 1);
+	else if (was_there)
+		unset(c, "md5");
+	if (version->part_bytes)
+		set_number(c, "parts", (int64_t)version->part_bytes);
+	else if (was_there)
+		unset(c, "parts");
+	if (*version->parts_sum)
+		set_text(c, "parts_sum", version->parts_sum);
+	else if (was_there)
+		unset(c, "parts_sum");
+}
+
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, struct mark *ret_seen, struct problem *ret_problem)
 {
@@ -212,6 +230,7 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	set_number(&c, "mtime", version->mtime_ns);
 	set_text(&c, "sum", version->sum);
 	set_text(&c, "etag", version->etag);
+	set_proof(&c, version, claim->taken_over);
 	set_number(&c, "at", now_s(ref));
 	/* A claim has no error, and only some have an upload: half of the request's length. */
 	if (claim->taken_over || claim->has_upload)

@@ -6,7 +6,8 @@
 #include "s3/s3.h"
 #include "store/store.h"
 
-#define SUM_MAX 60 /* a checksum's name, ":" and base64 */
+#define SUM_MAX       60            /* a checksum's name, ":" and base64 */
+#define PARTS_SUM_MAX (SUM_MAX + 6) /* "-N" after it */
 
 /* A version of a file: what was read, or what a done mark says was sent and proven. */
 struct version {
@@ -14,11 +15,19 @@ struct version {
 	int64_t mtime_ns;
 	char sum[SUM_MAX + 1];      /* "crc32c:…" of the whole content; "" if not (yet) read */
 	char etag[S3_ETAG_MAX + 1]; /* of the object, without quotes; "" if unknown */
+	bool etag_is_md5;           /* of the content, or of the MD5s of its parts */
+	uint64_t part_bytes;        /* it was sent in parts of this size; 0: whole, or unknown */
+	char parts_sum[PARTS_SUM_MAX + 1]; /* "sha256:…-N", the checksum of their checksums, where
+					      none of the whole follows from theirs; or "" */
 };
 
 /* The sum of a version as marks have it: `wanted` if it was computed, else the first that was. */
 void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static SUM_MAX + 1]);
-/* The reverse, as if a server told it; text "" for what is none of ours. */
+/* That of the checksums of n parts: "NAME:BASE64-N", or "" where `kind` combines, is MD5 (then the
+ * etag is it), or was not computed. */
+void mark_parts_sum_of(
+	const struct sums *parts, size_t n, enum checksum kind, char ret[static PARTS_SUM_MAX + 1]);
+/* The reverse of both, as if a server told it; text "" for what is none of ours. */
 struct s3_sum mark_sum_told(const char *sum);
 
 enum mark_state {

@@ -47,6 +47,19 @@ void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static 
 	snprintf(ret, SUM_MAX + 1, "%s:%s", checksum_kinds[kind].name, base64);
 }
 
+void mark_parts_sum_of(
+	const struct sums *parts, size_t n, enum checksum kind, char ret[static PARTS_SUM_MAX + 1])
+{
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	char base64[CHECKSUM_BASE64_MAX + 1];
+	*ret = '\0';
+	if (checksum_kinds[kind].combines || kind == CHECKSUM_MD5 ||
+		sums_compose(parts, n, kind, bytes))
+		return;
+	checksum_to_base64(kind, bytes, base64);
+	snprintf(ret, PARTS_SUM_MAX + 1, "%s:%s-%zu", checksum_kinds[kind].name, base64, n);
+}
+
 struct s3_sum mark_sum_told(const char *sum)
 {
 	const size_t n = strcspn(sum, ":");
@@ -133,6 +146,10 @@ static enum mark_state take_state(const struct item *item)
 
 static bool take_fields(const struct item *item, struct mark *mark)
 {
+	int64_t is_md5 = 0;
+	if (!take_number(item, "md5", &is_md5))
+		return false;
+	mark->done.etag_is_md5 = is_md5 == 1;
 	mark->has_done = item_find(item, "size") && item_find(item, "mtime");
 	mark->upload_checksum = take_checksum(item);
 	return is_absent_or_text(item, "session") && is_absent_or_text(item, "claim") &&
@@ -141,6 +158,8 @@ static bool take_fields(const struct item *item, struct mark *mark)
 	       take_text(item, "claim", mark->claim, sizeof mark->claim) &&
 	       take_text(item, "sum", mark->done.sum, sizeof mark->done.sum) &&
 	       take_text(item, "etag", mark->done.etag, sizeof mark->done.etag) &&
+	       take_text(item, "parts_sum", mark->done.parts_sum, sizeof mark->done.parts_sum) &&
+	       take_size(item, "parts", &mark->done.part_bytes) &&
 	       take_size(item, "size", &mark->done.size) &&
 	       take_number(item, "mtime", &mark->done.mtime_ns) &&
 	       take_size(item, "part", &mark->part_bytes) &&

@@ -57,6 +57,8 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 	for (int i = 0; s3->is_aws && i < S3_ABILITIES; i++)
 		if (i != S3_ECHOES_CHECKSUM || checksum_kinds[s3->checksum].header)
 			s3_learn(s3, (enum s3_ability)i, true);
+	if (!s3->has_md5) /* nothing to compare them with */
+		s3_learn(s3, S3_ETAG_IS_MD5, false);
 	*ret = s3;
 	return 0;
 }
@@ -131,12 +133,12 @@ void s3_conn_free(struct s3_conn *conn)
 	free(conn);
 }
 
-static void read_sums(const struct http_reply *reply, struct s3_object *ret)
+static void read_sums(const struct s3 *s3, const struct http_reply *reply, struct s3_object *ret)
 {
 	const char *etag = http_reply_header(reply, "etag");
 	s3_strip_etag(etag ? etag : "", ret->etag);
 	s3_read_sum(reply, &ret->sum);
-	ret->etag_is_opaque = s3_reply_etag_is_opaque(reply);
+	ret->etag_is_opaque = s3_reply_etag_is_opaque(s3, reply);
 }
 
 enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret,
@@ -153,7 +155,9 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	s3_learn_condition(conn->s3, S3_PUT_CONDITION, &put->condition, outcome, reply.status);
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_object){.size = put->body->bytes};
-		read_sums(&reply, ret);
+		read_sums(conn->s3, &reply, ret);
+		s3_learn_etag(conn->s3, put->sums, &reply, &ret->sum);
+		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
 		if (request.checksum[0])
 			s3_learn(conn->s3, S3_ECHOES_CHECKSUM,
 				ret->sum.text[0] && ret->sum.kind == put->checksum);
@@ -209,7 +213,7 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 	if (outcome == OUTCOME_OK) {
 		bool found;
 		struct s3_object object = {.size = header_number(&reply, "content-length", &found)};
-		read_sums(&reply, &object);
+		read_sums(conn->s3, &reply, &object);
 		int error = read_meta(&reply, conn->s3->bucket, target->key, &object.meta);
 		if (!error && (!found || !object.etag[0]))
 			error = -EBADMSG;

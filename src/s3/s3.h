@@ -24,7 +24,9 @@ enum s3_ability {
 			     */
 	S3_PUT_CONDITION,   /* If-None-Match on PutObject is honoured: no HEAD is needed before */
 	S3_COMPLETE_CONDITION,
-	S3_IF_MATCH, /* If-Match on PutObject and Complete is honoured as RFC 9110 writes it */
+	S3_IF_MATCH,    /* If-Match on PutObject and Complete is honoured as RFC 9110 writes it */
+	S3_ETAG_IS_MD5, /* of the content, or of the MD5s of the parts, where the reply does not say
+			   that the object is encrypted. No also where OpenSSL has no MD5 */
 	S3_ABILITIES
 };
 enum s3_known { S3_UNKNOWN, S3_YES, S3_NO };
@@ -78,7 +80,8 @@ struct s3_object {
 	uint64_t size;
 	char etag[S3_ETAG_MAX + 1]; /* without quotes, "" if the reply has none */
 	struct s3_sum sum;
-	bool etag_is_opaque; /* it is encrypted such that its etag is no MD5 (SSE-KMS, SSE-C) */
+	bool etag_is_opaque; /* its etag is no MD5: it is encrypted such (SSE-KMS, SSE-C), or this
+				server's etags are none */
 	struct s3_meta meta; /* of HEAD only */
 };
 

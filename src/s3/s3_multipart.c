@@ -47,8 +47,9 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 		const char *etag = http_reply_header(&reply, "etag");
 		*ret = (struct s3_part){.part_number = put->part_number, .size = put->body->bytes};
 		s3_strip_etag(etag ? etag : "", ret->etag);
-		ret->etag_is_opaque = s3_reply_etag_is_opaque(&reply);
 		s3_read_sum(&reply, &ret->sum);
+		s3_learn_etag(conn->s3, put->sums, &reply, &ret->sum);
+		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
 		/* So that a run of large files alone is spared MD5 as well. */
 		if (request.checksum[0] && s3_knows(conn->s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
 			s3_learn(conn->s3, S3_ECHOES_CHECKSUM,
@@ -125,7 +126,7 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 		conn->s3, S3_COMPLETE_CONDITION, &complete->condition, outcome, reply.status);
 	if (outcome == OUTCOME_OK) {
 		struct s3_object object = {.size = complete->whole->bytes,
-			.etag_is_opaque = s3_reply_etag_is_opaque(&reply)};
+			.etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply)};
 		int error = s3_reply_complete(text_string(&reply.body), reply.body.len, &object);
 		if (error < 0)
 			outcome = s3_not_understood(&request, error, ret_problem);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct call_limits no_limits;
 
@@ -180,11 +181,38 @@ enum outcome s3_request_perform(
 	return outcome;
 }
 
-bool s3_reply_etag_is_opaque(const struct http_reply *reply)
+static bool is_encrypted(const struct http_reply *reply)
 {
 	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");
 	return (sse && strncmp(sse, "aws:kms", 7) == 0) ||
 	       http_reply_header(reply, "x-amz-server-side-encryption-customer-algorithm");
+}
+
+bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply)
+{
+	return s3_knows(s3, S3_ETAG_IS_MD5) == S3_NO || is_encrypted(reply);
+}
+
+void s3_learn_etag(struct s3 *s3, const struct sums *sums, const struct http_reply *reply,
+	const struct s3_sum *sum)
+{
+	char etag[S3_ETAG_MAX + 1], md5[33], base64[CHECKSUM_BASE64_MAX + 1];
+	const char *told = http_reply_header(reply, "etag");
+	s3_strip_etag(told ? told : "", etag);
+	if (!(sums->kinds & DIGEST_MD5) || is_encrypted(reply) || strlen(etag) != 32)
+		return;
+	hex_encode(sums->md5, sizeof sums->md5, md5);
+	if (strcasecmp(etag, md5) == 0) {
+		s3_learn(s3, S3_ETAG_IS_MD5, true);
+		return;
+	}
+	/* Another etag of what is surely the same content. */
+	if (!sum->text[0] || !(sums->kinds & DIGEST_OF(sum->kind)) ||
+		s3_knows(s3, S3_ETAG_IS_MD5) != S3_UNKNOWN)
+		return;
+	checksum_to_base64(sum->kind, sums_bytes(sums, sum->kind), base64);
+	if (strcmp(sum->text, base64) == 0)
+		s3_learn(s3, S3_ETAG_IS_MD5, false);
 }
 
 void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret)

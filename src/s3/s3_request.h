@@ -80,8 +80,14 @@ enum outcome s3_outcome_of_upload(enum outcome outcome);
  * Complete. */
 void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 	const struct s3_condition *condition, enum outcome outcome, int status);
-/* Whether the reply says that the object's etag is no MD5: Amazon S3 API Reference, "Object". */
-bool s3_reply_etag_is_opaque(const struct http_reply *reply);
+/* Whether the object's etag is no MD5, as the reply says (Amazon S3 API Reference, "Object"), or as
+ * is known of this server. */
+bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
+/* Learns from the answer to a write whether etags are MD5s. `sum`: the checksum that was told of
+ * it.
+ */
+void s3_learn_etag(struct s3 *s3, const struct sums *sums, const struct http_reply *reply,
+	const struct s3_sum *sum);
 /* The checksum that the reply's headers tell. */
 void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret);
 /* The header's value, or "" where it is missing or does not fit. */

@@ -1,6 +1,5 @@
 /* Step 2 for a file that was uploaded before and may be another now. */
 #include "base/text.h"
-#include "upload/proof.h"
 #include "upload/worker.h"
 #include <stdio.h>
 #include <string.h>
@@ -56,23 +55,31 @@ static enum step look_again(struct worker *worker, struct file *file)
 	return o == OUTCOME_OK ? STEP_AGAIN : file_marks_outcome(worker, file, o, &problem);
 }
 
-/* Whether the content is what the mark says was done: by its checksum, else by an etag that is an
- * MD5. */
-static bool is_what_was_done(const struct file *file)
+/* Compares the content with all that the mark knows of what was done: the checksum, the etag if it
+ * is an MD5, and the checksum of the parts' checksums. NEXT sets *ret. */
+static enum step compare_with_mark(struct worker *worker, struct file *file, enum proof *ret)
 {
 	const struct version *done = &file->seen.done;
-	struct s3_object object = {.size = done->size, .sum = mark_sum_told(done->sum)};
-	snprintf(object.etag, sizeof object.etag, "%s", done->etag);
-	return proof_whole(&file->sums, &object, true) == PROOF_YES;
+	struct s3_object object = {.size = done->size,
+		.sum = mark_sum_told(done->sum),
+		.etag_is_opaque = s3_knows(worker->run->s3, S3_ETAG_IS_MD5) == S3_NO,
+		.meta.part_bytes = done->part_bytes};
+	if (done->etag_is_md5 || !*object.sum.text)
+		snprintf(object.etag, sizeof object.etag, "%s", done->etag);
+	enum step step = file_compare(worker, file, &object, ret);
+	if (step != STEP_NEXT || *ret != PROOF_YES || !*done->parts_sum)
+		return step;
+	object.sum = mark_sum_told(done->parts_sum);
+	return file_compare(worker, file, &object, ret);
 }
 
 enum step touched_file(struct worker *worker, struct file *file)
 {
-	const struct s3_sum told = mark_sum_told(file->seen.done.sum);
-	enum step step = file_sum(worker, file, *told.text ? DIGEST_OF(told.kind) : DIGEST_MD5);
+	enum proof proof;
+	enum step step = compare_with_mark(worker, file, &proof);
 	if (step != STEP_NEXT)
 		return step;
-	if (!is_what_was_done(file))
+	if (proof != PROOF_YES)
 		return changed_file(worker, file);
 	if (worker->run->dry)
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);

@@ -1,6 +1,5 @@
 /* Whether an object has the content of a file: the file is read for what is told of the object. */
 #include "upload/body.h"
-#include "upload/proof.h"
 #include "upload/worker.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -45,6 +44,46 @@ static int plan_of(const struct worker *worker, const struct file *file,
 	return -ENOENT;
 }
 
+void file_note_parts(
+	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind)
+{
+	file->sent_part_bytes = plan->part_bytes;
+	mark_parts_sum_of(sums, plan->n_parts, kind, file->parts_sum);
+}
+
+static enum step compare_whole(struct worker *worker, struct file *file, unsigned kinds,
+	const struct s3_object *object, enum proof *ret)
+{
+	enum step step = file_sum(worker, file, kinds);
+	if (step != STEP_NEXT)
+		return step;
+	file->sent_part_bytes = 0;
+	file->parts_sum[0] = '\0';
+	*ret = proof_whole(&file->sums, object, true);
+	return STEP_NEXT;
+}
+
+static enum step compare_parts(struct worker *worker, struct file *file, unsigned kinds,
+	const struct plan *plan, const struct s3_object *object, enum proof *ret)
+{
+	struct sums *sums = NULL;
+	enum step step = sum_parts(worker, file, plan, kinds, &sums);
+	if (step != STEP_NEXT)
+		return step;
+	*ret = proof_parts(sums, plan->n_parts, object, true);
+	/* A guessed part size that does not fit says nothing of the content. */
+	if (*ret == PROOF_NO && plan->n_parts > 1 && plan->part_bytes != object->meta.part_bytes) {
+		const struct s3_object untold = {.size = object->size, .sum = object->sum};
+		const struct sums whole = sums_combine(sums, plan->n_parts);
+		*ret = proof_whole(&whole, &untold, true);
+	}
+	file->sums = sums_combine(sums, plan->n_parts);
+	file->summed = true;
+	file_note_parts(file, sums, plan, object->sum.kind);
+	free(sums);
+	return STEP_NEXT;
+}
+
 enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
@@ -54,26 +93,15 @@ enum step file_compare(
 	*ret = PROOF_NO;
 	if (object->size != file->state.size)
 		return STEP_NEXT;
-	if (!parts) {
-		enum step step = file_sum(worker, file, kinds);
-		if (step == STEP_NEXT)
-			*ret = proof_whole(&file->sums, object, true);
-		return step;
-	}
+	if (!parts)
+		return compare_whole(worker, file, kinds, object, ret);
 	struct plan plan;
-	struct sums *sums = NULL;
+	enum step step = STEP_NEXT;
 	*ret = PROOF_MISSING;
-	if (plan_of(worker, file, object, parts, &plan))
-		return STEP_NEXT;
-	enum step step = sum_parts(worker, file, &plan, kinds, &sums);
-	if (step == STEP_NEXT) {
-		*ret = proof_parts(sums, plan.n_parts, object, true);
-		/* A guessed part size that does not fit says nothing of the content. */
-		if (*ret == PROOF_NO && plan.part_bytes != object->meta.part_bytes)
-			*ret = PROOF_MISSING;
-		file->sums = sums_combine(sums, plan.n_parts);
-		file->summed = true;
-		free(sums);
-	}
+	if (!plan_of(worker, file, object, parts, &plan))
+		step = compare_parts(worker, file, kinds, &plan, object, ret);
+	/* Of an object in parts some servers tell a checksum of the whole that does not combine. */
+	if (step == STEP_NEXT && *ret == PROOF_MISSING && proof_tells_whole(object))
+		step = compare_whole(worker, file, kinds, object, ret);
 	return step;
 }

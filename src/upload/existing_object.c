@@ -5,12 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether it is the version that the mark said to be done before it was taken over. */
+/* Whether it is the version that the mark said to be done before it was taken over: by its etag,
+ * and by the checksum where both have the same one. */
 static bool was_done(const struct file *file, const struct s3_object *object)
 {
 	const struct mark *before = &file->claim.before;
+	const struct s3_sum done = mark_sum_told(before->done.sum);
+	const bool sums_differ = proof_tells_whole(object) && object->sum.kind == done.kind &&
+				 *done.text && strcmp(object->sum.text, done.text) != 0;
 	return before->has_done && !strcmp(before->done.etag, object->etag) &&
-	       before->done.size == object->size;
+	       before->done.size == object->size && !sums_differ;
 }
 
 /* An earlier version that was sent for this mark and not marked: mark it done as what it is. Then
@@ -24,6 +28,10 @@ static enum step mark_earlier(
 	else if (proof_tells_whole(object))
 		snprintf(version.sum, sizeof version.sum, "%s:%s",
 			checksum_kinds[object->sum.kind].name, object->sum.text);
+	if (!was_done(file, object)) {
+		version.part_bytes = object->meta.part_bytes;
+		version.etag_is_md5 = file_etag_is_md5(worker, object);
+	}
 	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
 	/* Rewritten with its size and time put back: another time lets the content decide, now and
 	 * in later runs. */
@@ -47,8 +55,7 @@ static enum step mark_earlier(
 static enum step adopt(struct worker *worker, struct file *file, const struct s3_object *object)
 {
 	enum step step = parts_abort(worker, file);
-	return step == STEP_NEXT ? file_done(worker, file, object->etag, S3ONCE_EVENT_ADOPTED)
-				 : step;
+	return step == STEP_NEXT ? file_done(worker, file, object, S3ONCE_EVENT_ADOPTED) : step;
 }
 
 static enum step nothing_there(struct file *file)
@@ -228,7 +235,7 @@ enum step file_prove_by_head(struct worker *worker, struct file *file)
 	if (step != STEP_NEXT)
 		return step;
 	if (proof == PROOF_YES)
-		return file_done(worker, file, object.etag, S3ONCE_EVENT_UPLOADED);
+		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	if (proof == PROOF_NO) {
 		file->replaces = (struct version){0}; /* what was to be replaced is */
 		return judge_proof(worker, file, &object, proof);

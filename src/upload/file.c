@@ -46,6 +46,12 @@ struct s3_condition file_condition(
 	return condition;
 }
 
+bool file_etag_is_md5(const struct worker *worker, const struct s3_object *object)
+{
+	return !object->etag_is_opaque && proof_etag_is_md5(object->etag) &&
+	       s3_knows(worker->run->s3, S3_ETAG_IS_MD5) == S3_YES;
+}
+
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability)
 {
 	if (file->must_look || file->unconditional)

@@ -22,8 +22,11 @@ struct file {
 	struct plan plan;
 	struct sums sums; /* of the whole content of that version, if `summed` */
 	bool summed;
-	struct mark seen;   /* the mark, as last seen, while it is not ours */
-	struct claim claim; /* ours, if `claimed` */
+	uint64_t sent_part_bytes; /* what S3 holds was sent in parts of this size; 0: whole, or
+				     unknown */
+	char parts_sum[PARTS_SUM_MAX + 1]; /* of those parts' checksums, as marks have it */
+	struct mark seen;                  /* the mark, as last seen, while it is not ours */
+	struct claim claim;                /* ours, if `claimed` */
 	bool claimed;
 	bool must_look;     /* S3 may hold something already: HEAD before anything is sent */
 	bool unconditional; /* the server does not take the condition for what it is: HEAD right
@@ -60,6 +63,8 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file);
  */
 struct s3_condition file_condition(
 	const struct worker *worker, const struct file *file, enum s3_ability ability);
+/* Whether the object's etag is surely an MD5 of what it holds. */
+bool file_etag_is_md5(const struct worker *worker, const struct s3_object *object);
 /* The server may ignore that condition: HEAD right before. */
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
 void file_free(struct file *file);
@@ -72,12 +77,15 @@ enum step file_sum(struct worker *worker, struct file *file, unsigned kinds);
 /* The file changed while it was read: opens what is there now, says so, gives up after too many.
  * AGAIN or SETTLED. */
 enum step file_changed(struct worker *worker, struct file *file);
+/* Remembers for the mark in which parts an object was sent, and with which checksums. */
+void file_note_parts(
+	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind);
 /* An error of reading the file: changed, gone, unreadable, or ended by us. */
 enum step file_read_error(struct worker *worker, struct file *file, int error);
 
 /* Step 6, once proven: marks this version done and reports the event. */
-enum step file_done(
-	struct worker *worker, struct file *file, const char *etag, enum s3once_event_type event);
+enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
+	enum s3once_event_type event);
 /* Nothing is left to do: reports the event. SETTLED. */
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
 /* Writes a done mark; NEXT if it stands. */

@@ -148,12 +148,16 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	return STEP_OVER;
 }
 
-enum step file_done(
-	struct worker *worker, struct file *file, const char *etag, enum s3once_event_type event)
+enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
+	enum s3once_event_type event)
 {
-	struct version version = {.size = file->state.size, .mtime_ns = file->state.mtime_ns};
+	struct version version = {.size = file->state.size,
+		.mtime_ns = file->state.mtime_ns,
+		.part_bytes = file->sent_part_bytes,
+		.etag_is_md5 = file_etag_is_md5(worker, object)};
 	mark_sum_of(&file->sums, s3_checksum(worker->run->s3), version.sum);
-	snprintf(version.etag, sizeof version.etag, "%s", etag);
+	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
+	snprintf(version.parts_sum, sizeof version.parts_sum, "%s", file->parts_sum);
 	refusals_stored(&worker->run->refusals);
 	enum step step = file_mark_done(worker, file, &version);
 	if (step != STEP_NEXT)

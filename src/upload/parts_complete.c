@@ -22,8 +22,9 @@ static enum step prove(struct worker *worker, struct upload *upload, const struc
 	}
 	file->sums = sums_combine(upload->sums, n);
 	file->summed = true;
+	file_note_parts(file, upload->sums, &file->plan, file->upload_checksum);
 	if (proof == PROOF_YES)
-		return file_done(worker, file, object.etag, S3ONCE_EVENT_UPLOADED);
+		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	return file_prove_by_head(worker, file);
 }
 

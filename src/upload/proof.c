@@ -53,13 +53,30 @@ bool proof_tells_whole(const struct s3_object *object)
 	return read_told(&object->sum, bytes, &parts) && !parts;
 }
 
+bool proof_etag_is_md5(const char *etag)
+{
+	return is_md5(etag) || proof_etag_parts(etag);
+}
+
 unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 {
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
-	if (read_told(&object->sum, bytes, ret_parts))
-		return DIGEST_OF(object->sum.kind);
-	*ret_parts = proof_etag_parts(object->etag);
-	return DIGEST_MD5;
+	unsigned kinds = 0, parts = 0;
+	if (read_told(&object->sum, bytes, &parts))
+		kinds = DIGEST_OF(object->sum.kind);
+	if (!parts)
+		parts = proof_etag_parts(object->etag);
+	*ret_parts = parts;
+	/* An opaque etag may be an MD5, too: where nothing else is told it is tried. */
+	if (!kinds || (!object->etag_is_opaque && proof_etag_is_md5(object->etag)))
+		kinds |= DIGEST_MD5;
+	return kinds;
+}
+
+/* What two comparisons say together. */
+static enum proof both(enum proof a, enum proof b)
+{
+	return a == PROOF_NO || b == PROOF_NO ? PROOF_NO : a == PROOF_MISSING ? b : a;
 }
 
 static enum proof by_sum(const struct sums *sums, const struct s3_sum *told)
@@ -77,27 +94,27 @@ enum proof proof_whole(const struct sums *sums, const struct s3_object *object, 
 {
 	if (size_known && object->size != sums->bytes)
 		return PROOF_NO;
-	enum proof proof = by_sum(sums, &object->sum);
-	return proof == PROOF_MISSING ? by_md5(sums, object->etag, object->etag_is_opaque) : proof;
+	return both(by_sum(sums, &object->sum), by_md5(sums, object->etag, object->etag_is_opaque));
 }
 
 enum proof proof_part(const struct sums *sums, const struct s3_part *part)
 {
 	if (part->size != sums->bytes)
 		return PROOF_NO;
-	enum proof proof = by_sum(sums, &part->sum);
-	return proof == PROOF_MISSING ? by_md5(sums, part->etag, part->etag_is_opaque) : proof;
+	return both(by_sum(sums, &part->sum), by_md5(sums, part->etag, part->etag_is_opaque));
 }
 
-/* "base64-N": the checksum of the parts' checksums. */
+/* "base64-N": the checksum of the parts' checksums. Some servers leave out the "-N". */
 static enum proof by_composite(const struct sums *parts, size_t n, const struct s3_sum *told)
 {
 	unsigned char theirs[CHECKSUM_BYTES_MAX], ours[CHECKSUM_BYTES_MAX];
 	unsigned told_parts;
-	if (!read_told(told, theirs, &told_parts) || told_parts != n ||
+	if (!read_told(told, theirs, &told_parts) || (told_parts && told_parts != n) ||
 		sums_compose(parts, n, told->kind, ours))
 		return PROOF_MISSING;
-	return memcmp(ours, theirs, checksum_kinds[told->kind].bytes) ? PROOF_NO : PROOF_YES;
+	if (memcmp(ours, theirs, checksum_kinds[told->kind].bytes) == 0)
+		return PROOF_YES;
+	return told_parts ? PROOF_NO : PROOF_MISSING; /* it may be that of the whole */
 }
 
 static enum proof by_composite_md5(
@@ -119,10 +136,8 @@ enum proof proof_parts(
 	const struct sums whole = sums_combine(parts, n);
 	if (size_known && object->size != whole.bytes)
 		return PROOF_NO;
-	enum proof proof = by_sum(&whole, &object->sum);
+	enum proof proof = by_composite(parts, n, &object->sum);
 	if (proof == PROOF_MISSING)
-		proof = by_composite(parts, n, &object->sum);
-	if (proof == PROOF_MISSING)
-		proof = by_composite_md5(parts, n, object);
-	return proof;
+		proof = by_sum(&whole, &object->sum);
+	return both(proof, by_composite_md5(parts, n, object));
 }

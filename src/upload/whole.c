@@ -56,7 +56,9 @@ static enum step prove(struct worker *worker, struct file *file, const struct s3
 	struct problem problem;
 	switch (proof_whole(&file->sums, reply, false)) {
 	case PROOF_YES:
-		return file_done(worker, file, reply->etag, S3ONCE_EVENT_UPLOADED);
+		file->sent_part_bytes = 0;
+		file->parts_sum[0] = '\0';
+		return file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);
 	case PROOF_NO: /* what is there now is looked at, and replaced if it is damaged */
 		file->must_look = true;
 		file->replaces = (struct version){0};

@@ -261,6 +261,15 @@ async def corrupt_byte(x, rule):
     await x.proxy.pass_on(x)
 
 
+async def kms_etag(x, rule):
+    """The reply says that the object is encrypted with KMS: then its etag is no MD5."""
+    reply = await x.forward()
+    if reply.status < 300 and x.record.kind in ("PutObject", "HeadObject", "UploadPart", "CompleteMultipartUpload"):
+        reply.headers["x-amz-server-side-encryption"] = "aws:kms"
+    x.fire(rule)
+    await x.answer(reply)
+
+
 def store_damaged(lost=False, kill=False):
     """One byte is another, and the server, which verifies nothing, stores it. lost: its answer does not arrive; kill: nor
     does the client live on."""

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests.faults import faults
-from tests.faults.checksums import COMBINE, HEADERS, NAMES, composite_of, digest_of, new, promised_by, sum_of
+from tests.faults.checksums import COMBINE, HEADERS, NAMES, composite_of, crc32c, digest_of, new, promised_by, sum_of
 from tests.faults.proxy import Proxy
 from tests.system.harness import BUILD, MIB, S3, make_tree
 from tests.system.pushing import SqliteMarks, counts, marks_of
@@ -211,3 +211,76 @@ def test_an_upload_goes_on_with_the_one_it_was_begun_with(pusher, s3, bucket, na
     assert sent == {1, 2, 3} - there and not pusher.sent("CreateMultipartUpload")
     s3.assert_same(pusher.tree, bucket)
     assert pusher.told("large") == {one: object_sum(one, (pusher.tree / "large").read_bytes()) for one in {name} & HEADERS.keys()}
+
+
+# --- content that was made to have the same checksum
+
+
+def forged(body, at=100):
+    """Other content of the same size and CRC-32C: four bytes make up for one that changed. A CRC is linear, so these
+    are found by solving 32 equations."""
+    changed = bytearray(body)
+    changed[at] ^= 1
+    place, wanted = len(body) // 2, crc32c(body)
+    base = crc32c(bytes(changed))
+    rows = []
+    for bit in range(32):
+        flipped = bytearray(changed)
+        flipped[place + bit // 8] ^= 1 << bit % 8
+        rows.append([crc32c(bytes(flipped)) ^ base, 1 << bit])
+    left, chosen = base ^ wanted, 0
+    for bit in range(32):
+        pivot = next(row for row in rows if row[0] >> bit & 1)
+        rows.remove(pivot)
+        rows = [[row[0] ^ pivot[0], row[1] ^ pivot[1]] if row[0] >> bit & 1 else row for row in rows]
+        if left >> bit & 1:
+            left, chosen = left ^ pivot[0], chosen ^ pivot[1]
+    for bit in range(32):
+        changed[place + bit // 8] ^= (chosen >> bit & 1) << bit % 8
+    assert crc32c(bytes(changed)) == wanted and changed != body
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("name", ["crc32c", "sha256"])
+@pytest.mark.parametrize("key", FILES)
+def test_forged_file_is_a_changed_one(pusher, s3, bucket, key, name):
+    """Its mark has the MD5 in the etag, and of parts under SHA-256 their checksums'."""
+    pusher(name)
+    path, body = pusher.tree / key, (pusher.tree / key).read_bytes()
+    mark = marks_of(pusher.marks)[key]
+    assert mark["md5"] == 1 and mark.get("parts") == (PART if key == "large" else None)
+    of_parts = f"sha256:{object_sum('sha256', body)}" if (key, name) == ("large", "sha256") else None
+    assert mark.get("parts_sum") == of_parts
+    path.write_bytes(forged(body))
+    run = pusher.s3once(*pusher.command(name))
+    assert run.code == 1 and counts(run) == {"refused": 1, "skipped": 1}, run
+    assert s3.get(bucket, key) == body
+    os.utime(pusher.tree / "small", ns=(1, 1))
+    path.write_bytes(body)
+    run = pusher.s3once(*pusher.command(name))
+    assert run.code == 0 and counts(run)["refreshed"] >= 1, run
+
+
+@pytest.mark.parametrize("key", FILES)
+def test_forged_file_whose_etag_says_nothing_is_a_changed_one_by_sha256(pusher, key):
+    """As of an object that is encrypted with KMS."""
+    pusher.proxy.add(faults.kms_etag, times=None)
+    pusher("sha256")
+    assert "md5" not in marks_of(pusher.marks)[key]
+    body = (pusher.tree / key).read_bytes()
+    (pusher.tree / key).write_bytes(forged(body))
+    run = pusher.s3once(*pusher.command("sha256"))
+    assert run.code == 1 and counts(run) == {"refused": 1, "skipped": 1}, run
+    (pusher.tree / key).write_bytes(body)
+    assert pusher("sha256") == {"refreshed": 1, "skipped": 1}
+
+
+@pytest.mark.parametrize("key", FILES)
+def test_forged_object_is_not_adopted(pusher, s3, bucket, key):
+    """No mark knows it: what HEAD tells of it is compared, and the etag too."""
+    pusher("crc32c")
+    body = (pusher.tree / key).read_bytes()
+    (pusher.tree / key).write_bytes(forged(body))
+    run = pusher.s3once(*pusher.command("crc32c", "--marks", f"sqlite:{pusher.s3once.folder}/other.db"))
+    assert run.code == 1 and counts(run) == {"failed": 1, "adopted": 1}, run
+    assert s3.get(bucket, key) == body

@@ -55,8 +55,7 @@ static const struct mark_space space = {
 	.service = "aws", .bucket = "b", .settings = {.table_id = "t", .shards = 16}};
 static const char ours[] = "11111111111111111111111111111111",
 		  theirs[] = "22222222222222222222222222222222";
-static const struct version version = {
-	.size = 5, .mtime_ns = 7, .sum = "crc32c:AAAAAA==", .etag = "e"};
+static struct version version = {.size = 5, .mtime_ns = 7, .sum = "crc32c:AAAAAA==", .etag = "e"};
 
 static struct mark_ref ref_of(struct store_conn *conn, const char *session)
 {
@@ -115,7 +114,25 @@ static void test_life(struct store_conn *conn)
 	CHECK_STRING(seen.session, theirs);
 	mark_clear(&seen);
 
+	version.etag_is_md5 = true;
+	version.part_bytes = 8;
+	strcpy(version.parts_sum, "sha256:AAAA-2");
 	CHECK_INT(mark_done(&b, &second, &version, &seen, &problem), OUTCOME_OK);
+	seen = present(&b);
+	CHECK(seen.done.etag_is_md5 && seen.done.part_bytes == 8);
+	CHECK_STRING(seen.done.parts_sum, "sha256:AAAA-2");
+	/* A later version says nothing of the kind. */
+	struct claim third;
+	CHECK_INT(mark_take(&b, &seen, &third, &image, &problem), OUTCOME_OK);
+	version.etag_is_md5 = false;
+	version.part_bytes = 0;
+	version.parts_sum[0] = '\0';
+	CHECK_INT(mark_done(&b, &third, &version, &seen, &problem), OUTCOME_OK);
+	claim_clear(&third);
+	seen = present(&b);
+	CHECK(!seen.done.etag_is_md5 && !seen.done.part_bytes);
+	CHECK_STRING(seen.done.parts_sum, "");
+	mark_clear(&seen);
 	/* The same version done by whomever is fine; another is not. */
 	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_OK);
 	struct version other = version;
@@ -144,6 +161,19 @@ static void test_sums(void)
 	struct s3_sum told = mark_sum_told(sum);
 	CHECK_INT(told.kind, CHECKSUM_SHA256);
 	CHECK_STRING(told.text, sum + 7);
+	char of_parts[PARTS_SUM_MAX + 1];
+	const struct sums parts[] = {sums, sums};
+	mark_parts_sum_of(parts, 2, CHECKSUM_SHA256, of_parts);
+	/* head -c 64 /dev/zero | openssl sha256 -binary | base64 */
+	CHECK_STRING(of_parts, "sha256:9aX9QtFqIDAnmO9u0wmXm0MAPSMg2fDo6pgxqSdZ+0s=-2");
+	told = mark_sum_told(of_parts);
+	CHECK_STRING(told.text, of_parts + 7);
+	mark_parts_sum_of(parts, 2, CHECKSUM_CRC32, of_parts);
+	CHECK_STRING(of_parts, "");
+	mark_parts_sum_of(parts, 2, CHECKSUM_MD5, of_parts);
+	CHECK_STRING(of_parts, "");
+	mark_parts_sum_of(parts, 2, CHECKSUM_SHA1, of_parts);
+	CHECK_STRING(of_parts, "");
 	mark_sum_of(&sums, CHECKSUM_CRC64NVME, sum);
 	CHECK_STRING(sum, "crc32:AAAAAA==");
 	mark_sum_of(&(struct sums){0}, CHECKSUM_CRC32C, sum);

@@ -42,6 +42,14 @@ static const struct {
 	{{.etag = ""}, DIGEST_CRC32C | DIGEST_MD5, false, PROOF_MISSING},
 	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 5}, DIGEST_CRC32C, true, PROOF_YES},
 	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 6}, DIGEST_CRC32C, true, PROOF_NO},
+	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .etag = "00000000000000000000000000000000"},
+		DIGEST_CRC32C | DIGEST_MD5, false, PROOF_NO},
+	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC},
+		 .etag = "00000000000000000000000000000000",
+		 .etag_is_opaque = true},
+		DIGEST_CRC32C | DIGEST_MD5, false, PROOF_YES},
+	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .etag = "00000000000000000000000000000000"},
+		DIGEST_CRC32C, false, PROOF_YES},
 	{{.sum = {CHECKSUM_CRC32C, "mnG7TA==-1"}}, DIGEST_CRC32C, false, PROOF_MISSING},
 	{{.sum = {CHECKSUM_CRC32, HELLO_CRC}}, DIGEST_CRC32C, false, PROOF_MISSING},
 	{{.sum = {CHECKSUM_CRC32, HELLO_CRC}}, DIGEST_CRC32, false, PROOF_NO},
@@ -102,6 +110,8 @@ static void test_checksums(void)
 			checksum_kinds[kind].combines ? PROOF_YES : PROOF_MISSING);
 		CHECK_INT(sums_compose(parts, 2, kind, bytes), 0);
 		checksum_to_base64(kind, bytes, base64);
+		snprintf(object.sum.text, sizeof object.sum.text, "%s", base64);
+		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_YES); /* without "-2" */
 		snprintf(object.sum.text, sizeof object.sum.text, "%s-2", base64);
 		CHECK_INT(proof_needs(&object, &n_parts), DIGEST_OF(kind));
 		CHECK_INT(n_parts, 2);
