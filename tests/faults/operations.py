@@ -12,6 +12,7 @@ class Operation:
 
     bucket, key, upload, part: of S3. table, pk, sk: of DynamoDB; key is sk for a mark, the key of a lock. session, claim: whose request it is.
     sets: attributes it writes. conditions: header or attribute → value (None: must be absent, "*": must be present).
+    statements: of a batch, what each would be as a request of its own.
     """
 
     kind: str
@@ -25,6 +26,7 @@ class Operation:
     claim: str = None
     sets: dict = field(default_factory=dict)
     conditions: dict = field(default_factory=dict)
+    statements: list = field(default_factory=list)
 
 
 # --- S3
@@ -86,6 +88,11 @@ def of_dynamodb(request, body):
         call = json.loads(body)
     except ValueError:
         return operation
+    if name == "BatchExecuteStatement":
+        operation.statements = [of_statement(statement) for statement in call["Statements"]]
+        is_probe = operation.statements[0].pk.startswith(PROBES)
+        operation.kind += ":probe" if is_probe else ":marks"
+        return operation
     operation.table = call.get("TableName")
     names, values = call.get("ExpressionAttributeNames", {}), call.get("ExpressionAttributeValues", {})
     for function, tested, left, right in COMPARISON.findall(call.get("ConditionExpression", "")):
@@ -112,8 +119,38 @@ def of_dynamodb(request, body):
     return operation
 
 
+INSERT = re.compile(r'INSERT INTO "([^"]+)" VALUE \{(.*)\}')
+UPDATE = re.compile(r'UPDATE "([^"]+)"(.*?)( REMOVE .*)? WHERE (.*)')
+NAME = re.compile(r'"([^"]+)"(=\?| IS MISSING)?')
+
+
+def of_statement(call):
+    """A PartiQL statement, as the PutItem or UpdateItem that says the same."""
+    text, values = call["Statement"], iter([plain(value) for value in call["Parameters"]])
+    insert = INSERT.fullmatch(text)
+    if insert:
+        row = {name: next(values) for name in re.findall(r"'([^']+)':\?", insert[2])}
+        operation = Operation("PutItem", table=insert[1], conditions={"pk": None})
+        operation.pk, operation.key = row.pop("pk"), row.pop("sk")
+        operation.sets = row
+    else:
+        table, sets, removes, where = UPDATE.fullmatch(text).groups()
+        operation = Operation("UpdateItem", table=table)
+        operation.sets = {name: next(values) for name, _ in NAME.findall(sets)}
+        operation.sets |= {name: None for name, _ in NAME.findall(removes or "")}
+        conditions = {name: next(values) if test == "=?" else None for name, test in NAME.findall(where)}
+        operation.pk, operation.key = conditions.pop("pk"), conditions.pop("sk")
+        operation.conditions = conditions
+    assert next(values, None) is None, "more parameters than question marks"
+    operation.kind += ":" + intent(operation.kind, operation)
+    return operation
+
+
+PROBES = ("probe#", "doctor#")
+
+
 def room(pk):
-    return "probe" if pk.startswith(("probe#", "doctor#")) else "session" if pk.startswith("session#") else "settings" if pk == "settings" else "mark"
+    return "probe" if pk.startswith(PROBES) else "session" if pk.startswith("session#") else "settings" if pk == "settings" else "mark"
 
 
 def intent(name, operation):
@@ -127,6 +164,8 @@ def intent(name, operation):
         return "session"
     if place == "settings":
         return "settings"
+    if place == "probe":
+        return "probe"
     operation.session = sets.get("session") or conditions.get("session")
     operation.claim = sets.get("claim") or conditions.get("claim")
     if name == "PutItem":

@@ -10,6 +10,7 @@ attributes); `history` holds a Record for each request, in the order they came.
 """
 
 import asyncio
+import json
 import random
 import ssl
 import threading
@@ -52,6 +53,7 @@ class Record:
     fired: bool = False
     refused: str = None  # why the proxy itself refused it
     late: bool = False  # forwarded after the client had been cut off
+    statements: list = field(default_factory=list)  # of a batch: a Record each, as if it had come alone
 
     @property
     def kind(self):
@@ -71,6 +73,11 @@ class Record:
             f"{self.body_bytes} B {self.operation.conditions or ''} -> [{applied}] {self.answered} ended {ended}"
             f" {self.fault or ''}{' FIRED' if self.fired else ''} {self.refused or ''}"
         )
+
+
+def each(history):
+    """The requests, and after each batch its statements as if they had been requests."""
+    return [one for record in history for one in (record, *record.statements)]
 
 
 @dataclass
@@ -182,7 +189,17 @@ class Exchange:
         else:
             reply = await self.stream()
         self.record.applied.append((time.monotonic(), reply.status))
+        if self.record.statements:
+            self.note_statements(reply, range(len(self.record.statements)))
         return reply
+
+    def note_statements(self, reply, numbers):
+        """What the server made of the statements of these numbers, which were forwarded."""
+        if reply.status != 200:
+            return
+        for number, response in zip(numbers, json.loads(reply.body)["Responses"], strict=True):
+            statement = self.record.statements[number]
+            statement.applied.append((time.monotonic(), 400 if "Error" in response else 200))
 
     async def stream(self):
         """Passes the body on as it comes; its last piece only once all promises about it are found true."""
@@ -414,6 +431,8 @@ class Proxy(Server):
             record.operation = operations.of_s3(request)
         else:
             record.operation = operations.of_dynamodb(request, await exchange.body())
+        of_batch = (record.headers, record.begun, reused, pid)
+        record.statements = [Record(0, 0, one, *of_batch) for one in record.operation.statements]
         self.number += 1
         record.number = self.number
         record.index = self.counts[record.kind] = self.counts.get(record.kind, 0) + 1
@@ -430,6 +449,8 @@ class Proxy(Server):
             exchange.reset()
         finally:
             record.ended = time.monotonic()
+            for statement in record.statements:
+                statement.ended, statement.answered = record.ended, record.answered
         return exchange.is_closed
 
     async def pass_on(self, exchange):

@@ -114,8 +114,15 @@ def some_files(stage):
     stage.write("large", LARGE)
 
 
+def many_small(stage):
+    for number in range(24):
+        stage.write(f"{number:02}", 100 + number)
+
+
 REPLACE = ["--if-changed", "replace"]
+MANY = ["--concurrency", "12"]
 HEARTBEATS = ("UpdateItem:heartbeat",)
+BATCHES = ("BatchExecuteStatement:marks",)
 LOOK = ("HeadObject",)
 PUT = ("HeadObject", "PutObject")
 COMPLETE = ("HeadObject", "UploadPart", "CompleteMultipartUpload")
@@ -136,5 +143,7 @@ SCENARIOS = [
     Scenario("object exists, same content", exists_alike, LOOK),
     Scenario("two uploaders", some_files, BOTH, runs=2, whole=True, races=True),
     Scenario("heartbeats", one_large, (), latency=0.25, only=HEARTBEATS, races=True),
+    Scenario("marks in batches", many_small, (), MANY, latency=0.05, only=BATCHES, races=True),
+    Scenario("batches of two uploaders", many_small, (), MANY, runs=2, latency=0.05, only=BATCHES, races=True),
     Scenario("SQLite store", small_and_large, BOTH, store="sqlite", whole=True),
 ]

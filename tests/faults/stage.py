@@ -141,8 +141,12 @@ class Arena:
         self.s3, self.dynamodb = s3, dynamodb
         self.bucket, self.table = fresh_name("bucket"), fresh_name("table")
         s3.client.create_bucket(Bucket=self.bucket)
-        init = Program(folder, s3, dynamodb, self.table)("init", "--shards", str(SHARDS))
+        program = Program(folder, s3, dynamodb, self.table)
+        init = program("init", "--shards", str(SHARDS))
         assert init.code == 0, init
+        (folder / "first").mkdir()
+        first = program("push", folder / "first", f"s3://{self.bucket}/first")  # finds out what the table can do
+        assert first.code == 0, first
 
     def marks(self, service, prefix):
         """key → mark below a prefix, for runs that saw S3 at `service`. The table holds the marks of many cases."""

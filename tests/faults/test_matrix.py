@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.faults import faults
+from tests.faults import faults, statements
 from tests.faults.checker import Violation
 from tests.faults.conftest import note_case
 from tests.faults.faults import answer
-from tests.faults.scenarios import SCENARIOS
+from tests.faults.scenarios import BATCHES, SCENARIOS
 from tests.faults.stage import LEASE
 from tests.system.harness import FULL
 
@@ -107,6 +107,16 @@ FAULTS = [
     Fault(answer(400, "ExpiredTokenException"), "dynamodb", codes=ANY, like="signature"),
     Fault(answer(400, "InvalidSignatureException"), "dynamodb", codes=ANY, like="signature"),
     Fault(faults.wrong_checksum, "dynamodb"),
+    Fault(statements.some_applied, "dynamodb", *BATCHES),
+    Fault(statements.some_answered, "dynamodb", *BATCHES),
+    Fault(statements.one_answered("ThrottlingError"), "dynamodb", *BATCHES),
+    Fault(statements.one_answered("ProvisionedThroughputExceeded"), "dynamodb", *BATCHES),
+    Fault(statements.one_answered("InternalServerError"), "dynamodb", *BATCHES),
+    Fault(statements.one_answered("InternalServerError", applied=True), "dynamodb", *BATCHES),
+    Fault(statements.one_answered("TransactionConflict"), "dynamodb", *BATCHES),
+    Fault(statements.one_answered("AccessDenied"), "dynamodb", *BATCHES),
+    Fault(statements.one_answered("ValidationError"), "dynamodb", *BATCHES),
+    Fault(statements.one_garbled, "dynamodb", *BATCHES),
 ]
 
 # name: (S3 server, DynamoDB server, how the stage is set up)
@@ -197,7 +207,8 @@ def lot(*words):
 
 
 def touches(fault, scenario):
-    kinds = [("s3", kind) for kind in scenario.s3] + [("dynamodb", "any")] * (scenario.store == "dynamodb")
+    kinds = [("s3", kind) for kind in scenario.s3] + [("dynamodb", kind) for kind in scenario.only]
+    kinds += [("dynamodb", "any")] * (scenario.store == "dynamodb")
     return any(fault.fits(*kind) for kind in kinds)
 
 
@@ -227,6 +238,8 @@ def chosen():
     for at, place in enumerate(PLACES):
         is_first = at < 3
         for scenario, group in whole() if FULL and is_first else part(place, 2 if is_first else 1, 1 if is_first or FULL else 4):
+            if scenario.only == BATCHES and PLACES[place][1] == "dynalite":
+                continue  # it has none
             name = group[0].like or group[0].name if len(group) > 1 else group[0].name
             yield pytest.param(place, scenario, group, FULL and is_first, id=f"{place}-{scenario.name}-{name}")
 

@@ -334,6 +334,32 @@ def test_dynamodb_faults(db_proxy, db):
     assert lost.fired and len(client.items(table)) == 1
 
 
+STATEMENTS = [
+    ("INSERT INTO \"t\" VALUE {'pk':?,'sk':?,'session':?,'claim':?}", ["h:1/b#3", "k", "s1", "c1"], "PutItem:claim"),
+    (
+        'UPDATE "t" SET "state"=?,"size"=? REMOVE "upload","part" WHERE "pk"=? AND "sk"=? AND "session"=? AND "claim"=? AND "x" IS MISSING',
+        ["done", "5", "h:1/b#3", "k", "s1", "c1"],
+        "UpdateItem:done",
+    ),
+    (
+        'UPDATE "t" SET "state"=? SET "claim"=? WHERE "pk"=? AND "sk"=? AND "claim"=?',
+        ["claimed", "c1", "h:1/b#3", "k", "c0"],
+        "UpdateItem:take",
+    ),
+]
+
+
+def test_statements_are_what_they_would_be_alone():
+    request = Request("POST", "/", Headers({"x-amz-target": "DynamoDB_20120810.BatchExecuteStatement"}))
+    call = [{"Statement": text, "Parameters": [{"S": value} for value in values]} for text, values, _ in STATEMENTS]
+    batch = of_dynamodb(request, json.dumps({"Statements": call}))
+    assert batch.kind == "BatchExecuteStatement:marks"
+    assert [one.kind for one in batch.statements] == [kind for _, _, kind in STATEMENTS]
+    assert {(one.pk, one.key, one.claim) for one in batch.statements} == {("h:1/b#3", "k", "c1")}
+    assert batch.statements[1].sets == {"state": "done", "size": "5", "upload": None, "part": None}
+    assert batch.statements[1].conditions == {"session": "s1", "claim": "c1", "x": None}
+
+
 def test_a_stopped_client_goes_on(proxy, s3, bucket):
     code = (
         "import sys; from tests.system.harness import S3; import json;"
