@@ -3,7 +3,9 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 8192
@@ -33,11 +35,28 @@ void log_set_sink(log_sink *sink, void *arg)
 	pthread_mutex_unlock(&locked.mutex);
 }
 
+/* Both numbers are of stderr: a child may have the variable and another stderr. */
+static bool is_journal(void)
+{
+	unsigned long long device, inode;
+	struct stat st;
+	const char *stream = getenv("JOURNAL_STREAM");
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+	       !fstat(STDERR_FILENO, &st) && st.st_dev == device && st.st_ino == inode;
+}
+
+const char *log_priority(enum log_level level)
+{
+	static const char *const priorities[] = {"<3>", "<4>", "<6>", "<7>"};
+	return is_journal() ? priorities[level] : "";
+}
+
 static void write_line(enum log_level level, const char *message)
 {
 	static const char *const names[] = {"error", "warning", "info", "debug"};
 	char line[LINE_MAX_BYTES + 32];
-	int n = snprintf(line, sizeof line, "s3once: %s: %s\n", names[level], message);
+	int n = snprintf(line, sizeof line, "%ss3once: %s: %s\n", log_priority(level), names[level],
+		message);
 	size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
 	/* Nobody can be told that stderr is gone. */
 	ssize_t written = write(STDERR_FILENO, line, len);

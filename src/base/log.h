@@ -9,6 +9,10 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 void log_set_level(enum log_level level);
 bool log_wants(enum log_level level);
 
+/* What goes before a line on stderr so that the journal knows its level (sd-daemon(3): "<3>"); ""
+ * unless stderr is the journal, which JOURNAL_STREAM tells (systemd.exec(5)). */
+const char *log_priority(enum log_level level);
+
 /* Where lines go instead of stderr; the line ends without newline. NULL restores stderr. Called
  * from any thread, one at a time. */
 typedef void log_sink(void *arg, enum log_level level, const char *line);

@@ -97,6 +97,7 @@ static void view_init(struct push_view *view, const struct push_options *options
 			.marks_by_default = options->marks_by_default},
 	};
 	output_init(&view->output);
+	output_never_block(&view->output);
 	enum log_level level = options->quiet ? LOG_ERROR : LOG_WARNING;
 	log_set_level(options->verbose >= 3 ? LOG_DEBUG : options->verbose == 2 ? LOG_INFO : level);
 }
@@ -127,7 +128,7 @@ static int run(struct push_view *view, struct s3once_push *push)
 {
 	signals_stop_run(push, stop_message(view));
 	enum s3once_exit ended = s3once_push_run(push);
-	int code = exit_code_of(ended, signals_ignore_run());
+	int code = exit_code_of(ended, signals_end_run());
 	output_draw(&view->output, "");
 	people_summary(&view->people, s3once_push_counts(push), code);
 	if (view->is_json)

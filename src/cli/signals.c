@@ -1,9 +1,12 @@
 #include "cli/signals.h"
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
+
+#define LAST_S 3 /* from the second signal to the end at the latest */
 
 enum { STOP_SIGNALS = 3 };
 static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
@@ -13,8 +16,26 @@ static struct {
 	struct s3once_push *push;
 	const char *message;
 	volatile sig_atomic_t first, came;
-	struct sigaction before[STOP_SIGNALS];
+	struct sigaction before[STOP_SIGNALS], alarm_before;
 } run;
+
+/* Not if nobody reads it: a handler that stands still is no stop. */
+static void tell(const char *message)
+{
+	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+	if (*message && poll(&room, 1, 0) == 1) {
+		ssize_t written = write(STDERR_FILENO, message, strlen(message));
+		(void)written;
+	}
+}
+
+/* Whatever stands still keeps nobody any longer. The marks allow it: what is claimed is free for
+ * the next run on this host at once, and for others after a lease. */
+static void on_end(int number)
+{
+	(void)number;
+	_exit(128 + run.first);
+}
 
 static void on_signal(int number)
 {
@@ -22,11 +43,14 @@ static void on_signal(int number)
 	run.came++;
 	if (!run.first) {
 		run.first = number;
-		ssize_t written = write(STDERR_FILENO, run.message, strlen(run.message));
-		(void)written;
+		tell(run.message);
 	}
 	if (run.push)
 		s3once_push_stop(run.push);
+	if (run.push && run.came == 2)
+		alarm(LAST_S);
+	if (run.push && run.came > 2)
+		on_end(number);
 	errno = saved;
 }
 
@@ -34,6 +58,8 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 {
 	run.push = push;
 	run.message = message;
+	if (push)
+		sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_end}, &run.alarm_before);
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	for (size_t i = 0; i < STOP_SIGNALS; i++)
 		sigaddset(&action.sa_mask, stop_signals[i]);
@@ -43,10 +69,12 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 			sigaction(stop_signals[i], &action, NULL);
 }
 
-int signals_ignore_run(void)
+int signals_end_run(void)
 {
-	for (size_t i = 0; i < STOP_SIGNALS; i++)
-		signal(stop_signals[i], SIG_IGN);
+	run.push = NULL;
+	run.message = "";
+	alarm(0);
+	sigaction(SIGALRM, &run.alarm_before, NULL);
 	return run.first;
 }
 

@@ -1,14 +1,16 @@
-/* SIGINT, SIGTERM and SIGHUP ask a run to stop, or are counted for what has to tidy up first; a
- * second one ends its grace. */
+/* SIGINT, SIGTERM and SIGHUP ask a run to stop, or are counted for what has to tidy up first. A
+ * second one ends its grace, and three seconds later the process, whatever stands still in it; a
+ * third one ends the process at once. */
 #pragma once
 #include "s3once/push.h"
 
-/* From now on until signals_ignore_run(). A signal that was ignored when the process began stays
+/* From now on until signals_end_run(). A signal that was ignored when the process began stays
  * ignored (nohup, background jobs). `message`, borrowed, goes to stderr at the first signal; ""
  * for none. */
 void signals_stop_run(struct s3once_push *push, const char *message);
-/* The run may be freed after this. Returns the first signal that came, or 0. */
-int signals_ignore_run(void);
+/* The run may be freed after this. Signals are only counted from here on. Returns the first that
+ * came, or 0. */
+int signals_end_run(void);
 
 /* The same without a run: they are only counted, until signals_restore() gives them their effect
  * back. */

@@ -1,5 +1,6 @@
 """The units: understood by systemd, closed to what they do not need, and their very command works."""
 
+import os
 import re
 import shlex
 import shutil
@@ -166,3 +167,20 @@ def test_stopping_the_service_is_no_failure():
     assert setting("s3once@.service", "SuccessExitStatus") == ["143"]
     (seconds,) = setting("s3once@.service", "TimeoutStopSec")
     assert int(seconds) > 10, "longer than the grace"
+
+
+def test_the_journal_knows_levels(s3once, tmp_path):
+    """Where standard error is the journal, and nowhere else."""
+    tree = make_tree(tmp_path / "tree", {"a": 1})
+    errors = tmp_path / "errors"
+    argv = ["push", tree, "s3://bucket/p", "--marks", f"sqlite:{tmp_path}/marks.db", "--ca-bundle", tmp_path / "none"]
+    for is_journal in (True, False):
+        with open(errors, "wb") as file:
+            inode = os.fstat(file.fileno()).st_ino + (not is_journal)
+            environment = {**s3once.environment, "JOURNAL_STREAM": f"{os.fstat(file.fileno()).st_dev}:{inode}"}
+            run = subprocess.run([s3once.binary(), *argv], stderr=file, stdout=subprocess.DEVNULL, env=environment, timeout=60)
+        lines = errors.read_text().splitlines()
+        assert run.returncode == 3 and any("error: " in line for line in lines), lines
+        for line in lines:
+            level = ("<3>" if "error: " in line else "<6>") if is_journal else ""
+            assert line.startswith(f"{level}s3once: "), lines

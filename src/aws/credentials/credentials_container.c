@@ -78,7 +78,7 @@ static int read_token_file(const char *path, struct text *ret, struct problem *r
 	int error = secret_file_read(path, ret);
 	if (error)
 		problem_set(ret_problem, TOKEN_FILE ": cannot read a token from %s: %s",
-			quote(path).text, strerror(-error));
+			quote(path).text, secret_file_error(error));
 	return error == -ENODATA ? -EIO : error;
 }
 

@@ -24,7 +24,7 @@ static int read_token(const char *path, struct text *ret, struct problem *ret_pr
 	int error = secret_file_read(path, ret);
 	if (error)
 		problem_set(ret_problem, "cannot read a token from %s: %s", quote(path).text,
-			strerror(-error));
+			secret_file_error(error));
 	return error == -ENODATA ? -EIO : error;
 }
 

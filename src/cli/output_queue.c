@@ -1,0 +1,207 @@
+#include "cli/output_queue.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PIECE_BYTES 4096 /* written at once: each is a sign of life */
+#define SLICE_NS    (100 * NS_PER_MS)
+
+struct line {
+	struct line *next;
+	int fd;
+	size_t n;
+	char bytes[];
+};
+
+struct output_queue {
+	struct output_queue_options options;
+	pthread_t writer;
+	pthread_mutex_t mutex;
+	pthread_cond_t added, taken;
+	struct {
+		struct line *first, **end;
+		size_t bytes;      /* of the lines in the list and the one that is being written */
+		uint64_t taken_ns; /* when the reader last took something, or had nothing to take */
+		bool stalled, finishing, abandoned;
+		struct output_fate fate;
+	} locked;
+};
+
+/* A reader that went away is an error of standard output only: nobody can be told that standard
+ * error is gone. */
+static void note_piece(struct output_queue *queue, const struct line *line, ssize_t n)
+{
+	const int error = errno;
+	pthread_mutex_lock(&queue->mutex);
+	if (n < 0 && line->fd == STDOUT_FILENO && !queue->locked.fate.error)
+		queue->locked.fate.error = -error;
+	queue->locked.taken_ns = clock_boot_ns();
+	queue->locked.stalled = false;
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+static void write_line(struct output_queue *queue, const struct line *line)
+{
+	for (size_t at = 0; at < line->n;) {
+		const size_t rest = line->n - at;
+		const ssize_t n =
+			write(line->fd, line->bytes + at, rest < PIECE_BYTES ? rest : PIECE_BYTES);
+		if (n < 0 && errno == EAGAIN)
+			poll(&(struct pollfd){.fd = line->fd, .events = POLLOUT}, 1, -1);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		note_piece(queue, line, n);
+		if (n < 0)
+			return;
+		at += (size_t)n;
+	}
+}
+
+static struct line *take_locked(struct output_queue *queue)
+{
+	while (!queue->locked.first && !queue->locked.finishing)
+		pthread_cond_wait(&queue->added, &queue->mutex);
+	struct line *line = queue->locked.first;
+	if (line)
+		queue->locked.first = line->next;
+	if (!queue->locked.first)
+		queue->locked.end = &queue->locked.first;
+	return line;
+}
+
+static void destroy(struct output_queue *queue)
+{
+	pthread_cond_destroy(&queue->added);
+	pthread_cond_destroy(&queue->taken);
+	pthread_mutex_destroy(&queue->mutex);
+	free(queue);
+}
+
+static void *write_all(void *arg)
+{
+	struct output_queue *queue = arg;
+	struct line *line;
+	pthread_mutex_lock(&queue->mutex);
+	while ((line = take_locked(queue))) {
+		const bool failed = queue->locked.fate.error && line->fd == STDOUT_FILENO;
+		pthread_mutex_unlock(&queue->mutex);
+		if (!failed)
+			write_line(queue, line);
+		pthread_mutex_lock(&queue->mutex);
+		queue->locked.bytes -= line->n;
+		pthread_cond_broadcast(&queue->taken);
+		free(line);
+	}
+	const bool is_left_to_us = queue->locked.abandoned;
+	pthread_mutex_unlock(&queue->mutex);
+	if (is_left_to_us)
+		destroy(queue);
+	return NULL;
+}
+
+int output_queue_start(const struct output_queue_options *options, struct output_queue **ret)
+{
+	struct output_queue *queue = calloc(1, sizeof *queue);
+	if (!queue)
+		return -ENOMEM;
+	queue->options = *options;
+	queue->locked.end = &queue->locked.first;
+	pthread_mutex_init(&queue->mutex, NULL);
+	thread_cond_init(&queue->added);
+	thread_cond_init(&queue->taken);
+	const int error = thread_start(&queue->writer, write_all, queue);
+	if (error)
+		destroy(queue);
+	else
+		*ret = queue;
+	return error;
+}
+
+/* Waits until at most this many bytes are on their way. False: the reader has stood still for ms.
+ */
+static bool await_locked(struct output_queue *queue, size_t bytes, uint64_t ms)
+{
+	const struct output_queue_options *o = &queue->options;
+	while (queue->locked.bytes > bytes) {
+		const uint64_t most_ms = o->is_hurried() && o->hurry_ms < ms ? o->hurry_ms : ms;
+		if (clock_boot_ns() - queue->locked.taken_ns >= most_ms * NS_PER_MS)
+			return false;
+		thread_cond_wait(&queue->taken, &queue->mutex, SLICE_NS);
+	}
+	return true;
+}
+
+static bool has_room_locked(struct output_queue *queue, int fd, size_t n, bool may_wait)
+{
+	const size_t most = queue->options.bytes_max;
+	const size_t others = n < most ? most - n : 0;
+	if (queue->locked.bytes <= others)
+		return true;
+	if (!may_wait || queue->locked.stalled)
+		return false;
+	if (await_locked(queue, others, queue->options.stall_ms))
+		return true;
+	if (!queue->locked.stalled) {
+		queue->locked.stalled = true;
+		queue->options.stalled(fd);
+	}
+	return false;
+}
+
+void output_queue_add(
+	struct output_queue *queue, int fd, const char *bytes, size_t n, bool may_wait)
+{
+	struct line *line = malloc(sizeof *line + n);
+	if (line) {
+		*line = (struct line){.fd = fd, .n = n};
+		memcpy(line->bytes, bytes, n);
+	}
+	pthread_mutex_lock(&queue->mutex);
+	if (!queue->locked.bytes)
+		queue->locked.taken_ns = clock_boot_ns();
+	if (line && has_room_locked(queue, fd, n, may_wait)) {
+		*queue->locked.end = line;
+		queue->locked.end = &line->next;
+		queue->locked.bytes += n;
+		pthread_cond_signal(&queue->added);
+		line = NULL;
+	} else {
+		queue->locked.fate.lines_lost++;
+	}
+	pthread_mutex_unlock(&queue->mutex);
+	free(line);
+}
+
+bool output_queue_is_empty(struct output_queue *queue)
+{
+	pthread_mutex_lock(&queue->mutex);
+	const bool empty = !queue->locked.bytes;
+	pthread_mutex_unlock(&queue->mutex);
+	return empty;
+}
+
+struct output_fate output_queue_finish(struct output_queue *queue)
+{
+	pthread_mutex_lock(&queue->mutex);
+	const bool written = await_locked(queue, 0, queue->options.end_ms);
+	struct output_fate fate = queue->locked.fate;
+	for (struct line *line = queue->locked.first; line; line = line->next)
+		fate.lines_lost++;
+	fate.lines_lost += !written; /* the one that is being written */
+	queue->locked.finishing = true;
+	queue->locked.abandoned = !written;
+	if (!written)
+		pthread_detach(queue->writer);
+	pthread_cond_signal(&queue->added);
+	const pthread_t writer = queue->writer;
+	pthread_mutex_unlock(&queue->mutex);
+	if (written) {
+		pthread_join(writer, NULL);
+		destroy(queue);
+	}
+	return fate;
+}

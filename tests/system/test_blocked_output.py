@@ -1,0 +1,105 @@
+"""Nobody reads what the program says: files go on, nothing is held for long, and a stop is a stop."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.system.harness import make_tree, wait_until
+from tests.system.pushing import sessions_of
+
+
+@pytest.fixture
+def full_pipe():
+    """The end to write to of a pipe that nobody reads and that takes not one byte more."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
+    try:
+        while True:
+            os.write(writes, b"x")
+    except BlockingIOError:
+        pass
+    os.set_blocking(writes, True)
+    yield writes
+    os.close(writes)
+    os.close(reads)
+
+
+@pytest.fixture
+def start(s3once):
+    started = []
+
+    def begin(*words, stdout, stderr, env=None):
+        argv = [str(s3once.binary()), *map(str, words)]
+        environment = {**s3once.environment, **(env or {})}
+        started.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.threaded
+@pytest.mark.parametrize("both", [False, True], ids=["stdout", "stderr too"])
+def test_all_files_go_up_and_a_stop_ends_it(s3once, s3, bucket, marks, start, full_pipe, tmp_path, both):
+    tree = make_tree(tmp_path / "tree", {f"{n:02}": n for n in range(30)})
+    errors = tmp_path / "errors"
+    with open(errors, "wb") as file:
+        run = start("push", tree, f"s3://{bucket}/p", "--json", "-v", stdout=full_pipe, stderr=full_pipe if both else file)
+    wait_until(lambda: [row["state"] for row in sessions_of(marks)] == ["ended"], 60, "the end of the session")
+    assert len(s3.objects(bucket)) == 30
+    assert run.poll() is None  # it waits for its reader
+    begun = time.monotonic()
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(20) == 1 and time.monotonic() - begun < 10
+    assert both or "lines were lost" in errors.read_text()
+
+
+def test_a_reader_that_comes_late_has_all(s3once, bucket, marks, start, tmp_path):
+    tree = make_tree(tmp_path / "tree", {f"{n:02}": n for n in range(30)})
+    reads, writes = os.pipe()
+    fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
+    run = start("push", tree, f"s3://{bucket}/p", "--json", stdout=writes, stderr=subprocess.DEVNULL)
+    os.close(writes)
+    wait_until(lambda: [row["state"] for row in sessions_of(marks)] == ["ended"], 60, "the end of the session")
+    with os.fdopen(reads) as file:
+        lines = file.read().splitlines()
+    assert sum('"event":"uploaded"' in line for line in lines) == 30 and '"event":"summary"' in lines[-1]
+    assert run.wait(20) == 0
+
+
+@pytest.mark.parametrize("signals, most", [(2, 12), (3, 3)])
+def test_what_never_returns_is_ended(start, tmp_path, signals, most):
+    """A configuration file that is a FIFO nobody writes to: to open it blocks."""
+    tree = make_tree(tmp_path / "tree", {"a": 1})
+    os.mkfifo(tmp_path / "fifo")
+    errors = tmp_path / "errors"
+    with open(errors, "wb") as file:
+        where = ("--marks", f"sqlite:{tmp_path}/marks.db")
+        run = start("push", tree, "s3://bucket/p", *where, stdout=file, stderr=file, env={"AWS_CONFIG_FILE": str(tmp_path / "fifo")})
+    blocked = f"/proc/{run.pid}/syscall"
+    wait_until(lambda: open(blocked).read().startswith("257 "), 20, "its opening of the FIFO")  # openat
+    begun = time.monotonic()
+    for n in range(signals):
+        run.send_signal(signal.SIGTERM)
+        wait_until(lambda: n or "stopping" in errors.read_text(), 10, "the word that it stops")
+        time.sleep(0.05)  # two signals at once are one
+    assert run.wait(30) == 143 and time.monotonic() - begun < most
+
+
+def test_a_token_file_that_is_no_file(s3once, tmp_path):
+    os.mkfifo(tmp_path / "token")
+    tree = make_tree(tmp_path / "tree", {"a": 1})
+    environment = {
+        "AWS_ACCESS_KEY_ID": None,
+        "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
+        "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/r",
+    }
+    run = s3once("push", tree, "s3://bucket/p", "--marks", f"sqlite:{tmp_path}/marks.db", env=environment, timeout=30)
+    assert run.code == 3 and "token" in run.err and "not a regular file" in run.err, run
