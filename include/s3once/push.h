@@ -62,6 +62,8 @@ enum s3once_event_type {
 	S3ONCE_EVENT_LINK,      /* path: a symlink, not followed (only with `report_skipped`) */
 	S3ONCE_EVENT_YOUNG,     /* path: younger than min_age, left for the next run (only with
 				   `report_skipped`) */
+	S3ONCE_EVENT_OVERSIZED, /* path, bytes: larger than max_bytes, left out (only with
+				   `report_skipped`) */
 	S3ONCE_EVENT_CHANGED,   /* path, key, text: changed since it was uploaded; not replaced */
 	S3ONCE_EVENT_HELD,      /* path, key, text: held by another uploader; waiting, or given up
 				   with no_wait or dry_run */
@@ -74,16 +76,18 @@ enum s3once_event_type {
 };
 
 /* Counters of a run, as far as it got. Files: found = uploaded + adopted + refreshed + skipped +
- * changed + failed + held + young + links (and planned, in a dry run) once the run has ended by
- * itself. */
+ * changed + failed + held + young + oversized + links (and planned, in a dry run) once the run has
+ * ended by itself. */
 struct s3once_counts {
 	uint64_t found; /* directory entries that are or should be a file */
 	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, young, links;
+	uint64_t oversized;
 	uint64_t planned;         /* dry run only */
 	uint64_t bytes_uploaded;  /* content of uploaded files */
 	uint64_t bytes_sent;      /* of bodies of objects and parts, as they leave this host; what
 				     is sent again counts again */
-	uint64_t bytes_found;     /* content of all files found so far */
+	uint64_t bytes_found;     /* content of all files found so far, but for those
+				    that are too large */
 	uint64_t bytes_settled;   /* content of the files that need nothing more */
 	uint64_t bytes_under_way; /* content of unfinished files that has moved, or that S3 holds
 				     and this run has compared */
@@ -130,6 +134,7 @@ struct s3once_options {
 	size_t n_rules;
 	int follow;         /* follow symlinks */
 	uint64_t min_age_s; /* leave younger files for the next run */
+	uint64_t max_bytes; /* leave larger files out; 0: none is too large */
 
 	/* How objects are stored: by settings for all of them, by a file that has settings for
 	 * patterns too (man page, RULES; the settings here replace those of the file), and by their
@@ -181,7 +186,7 @@ struct s3once_options {
 	/* Being told. */
 	s3once_callback *callback; /* NULL: nobody listens */
 	void *callback_arg;
-	int report_skipped;            /* also SKIPPED, LINK and YOUNG events */
+	int report_skipped;            /* also SKIPPED, LINK, YOUNG and OVERSIZED events */
 	uint64_t progress_interval_ms; /* 0: no PROGRESS events */
 };
 

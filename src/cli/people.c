@@ -21,6 +21,7 @@ static const struct {
 	[S3ONCE_EVENT_SKIPPED] = {"skipped", 2, false}, /* of a file that changed: always */
 	[S3ONCE_EVENT_PLANNED] = {"would upload", 0, false},
 	[S3ONCE_EVENT_LINK] = {"skipped symbolic link", 1, false},
+	[S3ONCE_EVENT_OVERSIZED] = {"skipped, larger than --max-size:", 1, false},
 	[S3ONCE_EVENT_YOUNG] = {"skipped, younger than --min-age:", 1, false},
 	[S3ONCE_EVENT_CHANGED] = {"", 0, true},
 	[S3ONCE_EVENT_HELD] = {"", 0, true},
@@ -180,7 +181,7 @@ static void add_verdict(
 	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
 {
 	uint64_t there = in_s3(c);
-	uint64_t wanted = c->found - c->links - c->young;
+	uint64_t wanted = c->found - c->links - c->young - c->oversized;
 	if (people->dry_run) {
 		text_add(t, "dry run: would upload ");
 		human_files(t, c->planned);
@@ -243,6 +244,7 @@ static void add_counts(struct text *t, const struct people *people, const struct
 		{"failed", c->failed},
 		{"held by other uploaders", c->held},
 		{"younger than --min-age", c->young},
+		{"larger than --max-size", c->oversized},
 		{"symbolic links skipped", c->links},
 	};
 	if (!people->dry_run)

@@ -46,6 +46,13 @@ static const struct option what_options[] = {
 		.argument = "DUR",
 		.help = "skip files modified less than DUR ago; the next run\n"
 			"uploads them"},
+	{.name = "max-size",
+		.type = OPTION_SIZE,
+		.offset = RUN(max_bytes),
+		.argument = "SIZE",
+		.help = "skip files larger than SIZE",
+		.least = 1,
+		.most = 1ULL << 60},
 	{.name = "follow",
 		.type = OPTION_FLAG,
 		.offset = RUN(follow),

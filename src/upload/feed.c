@@ -100,6 +100,13 @@ static void tell(struct feed *feed, const struct scan_entry *entry)
 		entry->kind == SCAN_PROBLEM ? &entry->problem : NULL);
 }
 
+static void tell_oversized(struct feed *feed, const struct scan_entry *entry)
+{
+	const struct report_file about = {entry->path, entry->key, entry->size, false};
+	report_found(&feed->run->report, 1, 0);
+	report_file(&feed->run->report, S3ONCE_EVENT_OVERSIZED, &about, NULL);
+}
+
 static void refuse_own_file(const struct run *run, struct scan_entry *entry)
 {
 	if (entry->kind != SCAN_FILE || !own_files_hold(&run->own_files, entry->dev, entry->ino))
@@ -131,6 +138,10 @@ static int gather(struct feed *feed)
 	refuse_own_file(feed->run, &entry);
 	if (entry.kind != SCAN_FILE) {
 		tell(feed, &entry);
+		return 1;
+	}
+	if (run_leaves_out(feed->run, entry.size)) {
+		tell_oversized(feed, &entry);
 		return 1;
 	}
 	struct candidate *file = candidate_new(&entry);

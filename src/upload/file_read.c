@@ -19,6 +19,8 @@ enum step file_open(struct worker *worker, struct file *file)
 	}
 	if (scan_is_young(worker->run->scan, file->state.mtime_ns)) /* written to since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
+	if (run_leaves_out(worker->run, file->state.size)) /* it has grown since the scan */
+		return file_settle(worker, file, S3ONCE_EVENT_OVERSIZED);
 	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
 		!body_unchanged(file->fd, &file->state)) {
 		problem_set(&problem,

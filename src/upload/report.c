@@ -36,6 +36,8 @@ static uint64_t *counter(struct s3once_counts *c, enum s3once_event_type type)
 		return &c->links;
 	case S3ONCE_EVENT_YOUNG:
 		return &c->young;
+	case S3ONCE_EVENT_OVERSIZED:
+		return &c->oversized;
 	case S3ONCE_EVENT_CHANGED:
 		return &c->changed;
 	case S3ONCE_EVENT_FAILED:
@@ -49,7 +51,8 @@ static bool is_quiet(const struct report *report, const struct s3once_event *eve
 {
 	return !report->skipped_too &&
 	       ((event->type == S3ONCE_EVENT_SKIPPED && !event->text) ||
-		       event->type == S3ONCE_EVENT_LINK || event->type == S3ONCE_EVENT_YOUNG);
+		       event->type == S3ONCE_EVENT_LINK || event->type == S3ONCE_EVENT_YOUNG ||
+		       event->type == S3ONCE_EVENT_OVERSIZED);
 }
 
 /* The caller holds the mutex. */
@@ -88,7 +91,8 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 	uint64_t *count = counter(c, type);
 	if (count) {
 		++*count;
-		if (type != S3ONCE_EVENT_FAILED && type != S3ONCE_EVENT_CHANGED)
+		if (type != S3ONCE_EVENT_FAILED && type != S3ONCE_EVENT_CHANGED &&
+			type != S3ONCE_EVENT_OVERSIZED)
 			c->bytes_settled += file->bytes;
 	}
 	if (type == S3ONCE_EVENT_UPLOADED)
@@ -192,5 +196,5 @@ uint64_t report_settled(const struct s3once_counts *counts)
 {
 	return counts->uploaded + counts->adopted + counts->refreshed + counts->skipped +
 	       counts->planned + counts->changed + counts->failed + counts->held + counts->young +
-	       counts->links;
+	       counts->oversized + counts->links;
 }

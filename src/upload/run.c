@@ -32,6 +32,11 @@ struct call_limits run_visible_limits(struct run *run)
 		.patience_ms = run->options.give_up_after_ms};
 }
 
+bool run_leaves_out(const struct run *run, uint64_t bytes)
+{
+	return run->options.max_bytes && bytes > run->options.max_bytes;
+}
+
 void run_fail(struct run *run, const struct problem *problem)
 {
 	if (atomic_exchange(&run->failed_setup, true))

@@ -46,6 +46,9 @@ bool run_may_not_show(void *run);
 struct call_limits run_limits(struct run *run);         /* abandon = run_is_over */
 struct call_limits run_visible_limits(struct run *run); /* abandon = run_may_not_show */
 
+/* A file of this size is larger than the caller wants. */
+bool run_leaves_out(const struct run *run, uint64_t bytes);
+
 /* The whole run ends because of this: told once, exit 3. */
 void run_fail(struct run *run, const struct problem *problem);
 /* We lost the lease: told once, exit 5. */

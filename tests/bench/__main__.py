@@ -1,7 +1,8 @@
-"""python3 -m tests.bench [OPTIONS] uploads|rerun|scan|marks|checksums
+"""python3 -m tests.bench [OPTIONS] uploads|slow|rerun|scan|marks|checksums
 
 uploads   what an upload costs the client: each case by each client in turn, run after run, so that whatever else the
           machine does meets all of them alike. Prints a table in Markdown.
+slow      a large file over slow lines that all connections share, against curl -T; what a kill -9 keeps
 rerun     a tree of a million finished files pushed again: requests (counted by a proxy), memory, time
 scan      the same tree scanned, nothing else
 marks     claims and marks a second in SQLite, with as many connections as a run has workers
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from tests.servers.base import ServerError
 
-from . import million, uploads
+from . import million, slow, uploads
 from .measure import BenchError, run
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -41,7 +42,7 @@ def checksums(options):
 
 
 def parse():
-    what = {"uploads": uploads.main, "rerun": million.rerun, "scan": million.scan, "marks": marks, "checksums": checksums}
+    what = {"uploads": uploads.main, "slow": slow.main, "rerun": million.rerun, "scan": million.scan, "marks": marks, "checksums": checksums}
     parser = argparse.ArgumentParser(
         prog="python3 -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -51,8 +51,15 @@ if method == "PUT" then
 		etag = ngx.md5(ngx.req.get_body_data() or "")
 	else
 		local socket = ngx.req.socket()
-		while socket and socket:receiveany(262144) do end
+		local got = 0
+		while socket do
+			local piece = socket:receiveany(262144)
+			if not piece then break end
+			got = got + #piece
+		end
+		if got < tonumber(ngx.var.http_content_length or 0) then return ngx.exit(ngx.HTTP_CLOSE) end
 	end
+	counts:incr("stored", 1, 0)
 	local md5 = ngx.decode_base64(ngx.var.http_content_md5 or "")
 	if md5 and #md5 == 16 then etag = md5:gsub(".", function(c) return ("%02x"):format(c:byte()) end) end
 	for name, value in pairs(sent) do ngx.header[name] = value end
@@ -136,6 +143,13 @@ class NginxSink(Server):
 
     def counts(self):
         """How many requests came so far, by method."""
+        return {name: count for name, count in self.all_counts().items() if name != "stored"}
+
+    def stored(self):
+        """How many bodies of PUTs came whole so far."""
+        return self.all_counts().get("stored", 0)
+
+    def all_counts(self):
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(self.endpoint + "/counts", timeout=10) as reply:
             words = reply.read().decode().split()

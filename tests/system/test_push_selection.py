@@ -83,6 +83,24 @@ def test_written_to_after_the_scan(s3once, s3, s3_wire, bucket, marks, tmp_path)
     assert not s3.objects(bucket)
 
 
+def test_max_size(s3once, s3, bucket, marks, tmp_path):
+    """Left out, counted and said; the time left is that of the others."""
+    tree = make_tree(tmp_path / "tree", {"small": 3000, "exactly": 4096, "large": 4097})
+    with open(tree / "sparse", "wb") as sparse:
+        os.truncate(sparse.fileno(), 1 << 40)
+    command = ("push", tree, f"s3://{bucket}/p", "--max-size", "4KiB")
+    run = s3once(*command, "--json", "-v")
+    assert run.code == 0 and counts(run) == {"uploaded": 2, "oversized": 2}, run
+    assert summary(run)["bytes_found"] == summary(run)["bytes_settled"] == 7096
+    assert {(each["path"], each["bytes"]) for each in told(run, "oversized")} == {
+        (f"{tree}/large", 4097),
+        (f"{tree}/sparse", 1 << 40),
+    }
+    run = s3once(*command)
+    assert run.code == 0 and "larger than --max-size 2" in run.out and "2 files" in run.out, run
+    assert set(s3.objects(bucket)) == {"p/small", "p/exactly"}
+
+
 def test_bytes_of_links_and_young_files(s3once, s3, bucket, marks, tmp_path):
     """What is settled was found."""
     tree = make_tree(tmp_path / "tree", {"a": MIB, "y": 3})
