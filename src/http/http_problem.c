@@ -69,7 +69,7 @@ static void explain_tls(const struct http_failure *failure, const char *host, co
 	if (failure->code == CURLE_SSL_CACERT_BADFILE && !failure->ca_bundle)
 		problem_set(ret_problem,
 			"this host's list of CA certificates %s cannot be used: install "
-			"ca-certificates, or name a file with --ca-bundle or AWS_CA_BUNDLE",
+			"ca-certificates, or give a file with --ca-bundle or AWS_CA_BUNDLE",
 			text_string(&ca));
 	else if (failure->code == CURLE_SSL_CACERT_BADFILE)
 		problem_set(ret_problem,
@@ -78,17 +78,18 @@ static void explain_tls(const struct http_failure *failure, const char *host, co
 			text_string(&ca));
 	else if (failure->proxy_status == PROXY_WANTS_CREDENTIALS)
 		problem_set(ret_problem,
-			"the proxy on the way to %s wants a user and a password: name them in its "
+			"the proxy for %s requires a user and a password: give them in its "
 			"address, http://USER:PASSWORD@HOST:PORT, in HTTPS_PROXY",
 			host);
 	else if (failure->code == CURLE_PEER_FAILED_VERIFICATION)
 		problem_set(ret_problem,
-			"the certificate of %s is not trusted%s: if the server is yours, name the "
-			"CA's file with --ca-bundle or AWS_CA_BUNDLE",
+			"the certificate of %s is not trusted%s: if the server is yours, give "
+			"the file of its CA with --ca-bundle or AWS_CA_BUNDLE",
 			host, detail);
 	else
 		problem_set(ret_problem,
-			"no TLS connection to %s%s: check that the endpoint speaks https there",
+			"cannot establish a TLS connection to %s%s: check that the endpoint "
+			"supports https",
 			host, detail);
 	text_clear(&ca);
 }
@@ -99,7 +100,7 @@ static void explain(const struct http_failure *failure, int error, const char *h
 	switch (error) {
 	case -ENOENT:
 		problem_set(p,
-			"the name of %s cannot be resolved: check the endpoint, the region and the "
+			"cannot resolve the name of %s: check the endpoint, the region and the "
 			"network",
 			host);
 		break;
@@ -110,21 +111,22 @@ static void explain(const struct http_failure *failure, int error, const char *h
 		}
 		if (failure->socket_error == -EMFILE || failure->socket_error == -ENFILE) {
 			problem_set(p,
-				"no file descriptor was left for a connection to %s: raise the "
-				"limit (ulimit -n) or lower --concurrency",
+
+				"no file descriptor is left for a connection to %s: raise the limit "
+				"(ulimit -n) or lower --concurrency",
 				host);
 			break;
 		}
 		problem_set(p,
-			"no connection to %s%s: check the endpoint and that the server runs and "
-			"can be reached",
+			"cannot connect to %s%s: check the endpoint, and that the server runs "
+			"and can be reached",
 			host, detail);
 		break;
 	case -EPROTO:
 		explain_tls(failure, host, detail, p);
 		break;
 	case -EINVAL:
-		problem_set(p, "no request can be made to %s%s: check the endpoint", host, detail);
+		problem_set(p, "cannot send a request to %s%s: check the endpoint", host, detail);
 		break;
 	case -ECANCELED:
 		problem_set(p,
@@ -140,7 +142,8 @@ static void explain(const struct http_failure *failure, int error, const char *h
 		break;
 	case -EMSGSIZE:
 		problem_set(p,
-			"the reply of %s is longer than any reply should be, or there is no memory for it: check the endpoint",
+			"the reply of %s is too long, or there is no memory for it: check the "
+			"endpoint",
 			host);
 		break;
 	case -EIO:
@@ -150,7 +153,7 @@ static void explain(const struct http_failure *failure, int error, const char *h
 		problem_set(p, "out of memory during a request to %s", host);
 		break;
 	default:
-		problem_set(p, "the connection to %s broke%s", host, detail);
+		problem_set(p, "the connection to %s was lost%s", host, detail);
 	}
 }
 

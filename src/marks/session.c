@@ -32,13 +32,12 @@ static const char *whose(void *arg, const struct item *row, char ret_why[static 
 {
 	const char *state = item_string(row, "state"), *version = item_string(row, "version");
 	const bool is_open = state && !strcmp(state, "open");
-	const char *why =
-		"the row of this session holds a version that is not ours: a copy of this "
-		"process (a cloned machine?) renews it";
+	const char *why = "the row of this session has a version that this process did not write: "
+			  "a copy of this process (a cloned machine?) renews it";
 	if (item_is_empty(row))
 		why = "the row of this session was deleted";
 	else if (!is_open)
-		why = "another uploader ended this session: its lease had run out";
+		why = "another uploader ended this session, because its lease had expired";
 	snprintf(ret_why, LEASE_TEXT_MAX, "%s", why);
 	*ret_owner = 0;
 	return is_open ? version : NULL;
@@ -47,7 +46,7 @@ static const char *whose(void *arg, const struct item *row, char ret_why[static 
 static void tell(void *arg, enum lease_event event, const char *text, const char *owner)
 {
 	if (event == LEASE_OUTAGE)
-		log_warning("no heartbeat gets through: %s", text);
+		log_warning("heartbeats fail: %s", text);
 }
 
 static const struct lease_ops lease_ops = {.renew = renew, .whose = whose, .tell = tell};
@@ -197,7 +196,7 @@ static void end_own(struct session *session, struct store_conn *conn)
 	if (conn->store->ops->update(conn, (struct item_key){session->pk, "-"}, changes, 1, ours, 1,
 		    &limits, &present, &problem) != OUTCOME_OK &&
 		item_is_empty(&present))
-		log_info("ending the session: %s", problem.text);
+		log_info("cannot end the session: %s", problem.text);
 	item_clear(&present);
 }
 

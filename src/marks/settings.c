@@ -12,7 +12,8 @@ static const struct item_key settings_key = {"settings", "-"};
 static enum outcome damaged(struct problem *ret_problem)
 {
 	problem_set(ret_problem,
-		"the settings item of the mark store (pk \"settings\", sk \"-\") is damaged: it needs "
+		"the settings item of the mark store (pk \"settings\", sk \"-\") is "
+		"damaged: it needs "
 		"a string id of %d characters, and the numbers layout and shards (1 to %d)",
 		ID_CHARS, SHARDS_MAX);
 	return OUTCOME_SETUP;
@@ -29,8 +30,8 @@ static enum outcome understand(
 	if (layout != LAYOUT_VERSION) {
 		problem_set(ret_problem,
 			"the mark store has layout %" PRId64
-			" and this s3once knows layout %d: use the "
-			"version that set it up, or a store of its own",
+			" and this s3once supports layout %d: use the version that created it, "
+			"or another store",
 			layout, LAYOUT_VERSION);
 		return OUTCOME_SETUP;
 	}
@@ -108,13 +109,13 @@ static bool is_other_shape(enum outcome outcome, const struct problem *problem)
 static void explain_shape(struct problem *ret_problem)
 {
 	snprintf(ret_problem->text, sizeof ret_problem->text,
-		"its keys are not the strings pk and sk, so it is no table of s3once: give another "
-		"name");
+		"its keys are not the strings pk and sk, so it is not a table of s3once: "
+		"give another name");
 }
 
 static enum outcome never_set_up(struct problem *ret_problem)
 {
-	problem_set(ret_problem, "the mark store was never set up: run s3once init");
+	problem_set(ret_problem, "the mark store is not set up: run s3once init");
 	return OUTCOME_ABSENT;
 }
 
@@ -170,11 +171,11 @@ void settings_use_batches(
 		snprintf(pk, sizeof pk, "probe#%s", id);
 		enum outcome outcome = settings_learn_batches(conn, pk, limits, settings, &problem);
 		if (outcome != OUTCOME_OK)
-			log_info("whether marks can be written in batches is not known: %s%s",
+			log_info("cannot find out whether marks can be written in batches: %s%s",
 				problem.text,
-				outcome == OUTCOME_DENIED ? " (it takes dynamodb:PartiQLInsert and "
-							    "dynamodb:PartiQLUpdate)"
-							  : "");
+				outcome == OUTCOME_DENIED
+					? " (this needs dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate)"
+					: "");
 	}
 	ops->use_batches(conn->store, settings->batches);
 }

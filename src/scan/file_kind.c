@@ -92,15 +92,17 @@ void look_refused(
 	ret->kind = SCAN_PROBLEM;
 	if (error == ELOOP)
 		problem_set(&ret->problem,
-			"is a link that leads in a circle, or lies behind one; mend or exclude it");
+			"is a symbolic link that forms a loop, or lies behind one; fix or "
+			"exclude it");
 	else if (error == EACCES || error == EPERM)
 		problem_set(&ret->problem,
-			"cannot be looked at: %s; run as a user who may read it, or exclude it",
+			"cannot be accessed: %s; run as a user who may read it, or exclude it",
 			strerror(error));
 	else if (error != ENOENT)
-		problem_set(&ret->problem, "cannot be looked at: %s", strerror(error));
+		problem_set(&ret->problem, "cannot be accessed: %s", strerror(error));
 	else if (fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
-		problem_set(&ret->problem, "is a link that leads nowhere; mend or exclude it");
+		problem_set(&ret->problem,
+			"is a symbolic link to a file that does not exist; fix or exclude it");
 	else
 		problem_set(&ret->problem, "%s", absent);
 }

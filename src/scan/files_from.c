@@ -123,8 +123,8 @@ static void list_problem(int error, const char *name, struct problem *ret)
 	text_add_escaped(&shown, name, strnlen(name, 200));
 	const char *list = strcmp(name, "-") == 0 ? "(stdin)" : text_string(&shown);
 	if (error == -EILSEQ)
-		problem_set(
-			ret, "the list %s holds NUL bytes; add -0 for NUL-separated paths", list);
+		problem_set(ret, "the list %s contains NUL bytes; add -0 for NUL-separated paths",
+			list);
 	else if (error == -EOVERFLOW)
 		problem_set(ret, "the list %s is over 4 GiB; split it", list);
 	else
@@ -202,7 +202,8 @@ static void parent_problem(int error, struct problem *ret)
 	if (error == -ENOENT || error == -ENOTDIR)
 		problem_set(ret, "does not exist");
 	else if (error == -ELOOP)
-		problem_set(ret, "lies behind a link, and links are not followed; use --follow");
+		problem_set(ret,
+			"lies behind a symbolic link, and links are not followed; use --follow");
 	else
 		problem_set(ret, "cannot be reached: %s", strerror(-error));
 }
@@ -215,9 +216,11 @@ static int look(struct files_from *list, const char *path, struct scan_entry *re
 	if (open_out_of_resources(r, ret_problem))
 		return r;
 	if (r == 0) {
-		const char *absent = path[strlen(path) - 1] == '\r'
-					     ? "does not exist; the list has CR at the line's end"
-					     : "does not exist";
+		const char *absent =
+			path[strlen(path) - 1] == '\r'
+				? "does not exist; the line in the list ends with a carriage return, "
+				  "remove it"
+				: "does not exist";
 		look_at(list->parent_fd, slash ? slash + 1 : path, list->options, absent, ret);
 		return 1;
 	}
@@ -236,11 +239,11 @@ int files_from_next(struct files_from *list, struct scan_entry *ret, struct prob
 		switch (names_tag(&list->paths, i)) {
 		case TAG_OUTSIDE:
 			problem_set(&ret->problem,
-				"is absolute or holds '..'; list paths relative to the SOURCE");
+				"is absolute or contains '..'; list paths relative to the SOURCE");
 			return 1;
 		case TAG_TOO_LONG:
-			problem_set(&ret->problem, "is over %d bytes, so it cannot be a path",
-				PATH_MAX - 1);
+			problem_set(&ret->problem,
+				"is longer than %d bytes, so it cannot be a path", PATH_MAX - 1);
 			return 1;
 		}
 		if (filter_wants_file(list->options->filter, path))

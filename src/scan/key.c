@@ -32,8 +32,8 @@ bool key_valid(const char *key, size_t len, struct problem *ret_problem)
 	}
 	if (len > KEY_BYTES_MAX) {
 		problem_set(ret_problem,
-			"the key would have %zu bytes and S3 takes %d; use a shorter name or prefix, "
-			"or exclude it",
+			"the key would have %zu bytes, and S3 allows %d; use a shorter name or "
+			"prefix, or exclude it",
 			len, KEY_BYTES_MAX);
 		return false;
 	}
@@ -47,8 +47,8 @@ bool key_valid(const char *key, size_t len, struct problem *ret_problem)
 		return true;
 	unsigned code = *unfit < 0x20 ? *unfit : 0xFF00U | unfit[2] | 0x40U;
 	problem_set(ret_problem,
-		"the name holds the character U+%04X, which XML cannot carry, so it cannot be a key; "
-		"rename it or exclude it",
+		"the name contains the character U+%04X, which XML does not allow, so it "
+		"cannot be a key; rename it or exclude it",
 		code);
 	return false;
 }

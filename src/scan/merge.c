@@ -98,7 +98,7 @@ static void refuse_both(struct source *a, struct source *b)
 	add_short(&names, b->head.path);
 	struct problem problem;
 	problem_set(&problem,
-		"two files for the key %s; exclude one, or push them below different prefixes",
+		"two files have the key %s; exclude one, or upload them below different prefixes",
 		text_string(&names));
 	if (!a->collides)
 		a->head.problem = problem;

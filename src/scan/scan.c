@@ -30,7 +30,9 @@ static int check_options(const struct scan_options *options, struct problem *ret
 	if (options->n_sources == 0)
 		return refuse(ret_problem, "no SOURCE is given");
 	if (options->as && options->files_from)
-		return refuse(ret_problem, "--as is for one file, --files-from for a directory");
+		return refuse(ret_problem,
+			"--as and --files-from cannot be used together: --as is for one file, "
+			"--files-from for a directory");
 	if (options->as && options->n_sources != 1)
 		return refuse(ret_problem, "--as names the key of exactly one SOURCE file");
 	if (options->files_from && options->n_sources != 1)
@@ -63,7 +65,7 @@ static int refuse_repeated(const struct scan *scan, struct problem *ret_problem)
 		const char *const *given = scan->options.sources;
 		if (!sorted[i]->directory || source_compare(sorted[i - 1], sorted[i]))
 			continue;
-		problem_set(ret_problem, "the SOURCEs %s and %s are the same: name it once",
+		problem_set(ret_problem, "the SOURCEs %s and %s are the same: give it once",
 			quote(given[sorted[i - 1]->index]).text,
 			quote(given[sorted[i]->index]).text);
 		r = -EINVAL;

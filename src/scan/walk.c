@@ -133,15 +133,15 @@ static void directory_problem(int error, struct problem *ret)
 {
 	switch (error) {
 	case -ENOENT:
-		problem_set(ret, "vanished while the tree was read; run again");
+		problem_set(ret, "disappeared while the directory was read; run again");
 		break;
 	case -ELOOP:
 	case -ENOTDIR:
 	case -ESTALE:
-		problem_set(ret, "was replaced while the tree was read; run again");
+		problem_set(ret, "was replaced while the directory was read; run again");
 		break;
 	case -EDEADLK:
-		problem_set(ret, "leads back to a directory that it lies in; exclude it");
+		problem_set(ret, "is a symbolic link to a directory that contains it; exclude it");
 		break;
 	case -EACCES:
 	case -EPERM:
@@ -194,7 +194,8 @@ static int look(
 {
 	int r = walk->fd < 0 ? reopen(walk) : 0;
 	if (r == 0) {
-		look_at(walk->fd, name, walk->options, "vanished while the tree was read", ret);
+		look_at(walk->fd, name, walk->options, "disappeared while the directory was read",
+			ret);
 		return 1;
 	}
 	if (open_out_of_resources(r, ret_problem))

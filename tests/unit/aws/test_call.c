@@ -557,7 +557,7 @@ static void test_no_use(void)
 	call.limits.attempts = 2;
 	result = run(&f, call);
 	CHECK_INT(result.outcome, OUTCOME_SETUP);
-	CHECK(strncmp(result.problem.text, "after 2 attempts: no connection to 127.0.0.1:", 45) ==
+	CHECK(strncmp(result.problem.text, "after 2 attempts: cannot connect to 127.0.0.1:", 46) ==
 		0);
 	CHECK(!result.maybe_applied);
 	unsetenv("AWS_ACCESS_KEY_ID");

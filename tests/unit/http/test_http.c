@@ -386,12 +386,12 @@ static void test_unreachable(void)
 		const char *text;
 	} rows[] = {
 		{"http://user:secret@127.0.0.1:1/k?sig=secret", -ECONNREFUSED,
-			"no connection to 127.0.0.1:1 ("},
+			"cannot connect to 127.0.0.1:1 ("},
 		{"http://no-such-host.invalid/", -ENOENT,
-			"the name of no-such-host.invalid cannot be resolved"},
-		{"file:///etc/passwd", -EINVAL, "no request can be made to "},
-		{"http://127.0.0.1:99999/", -EINVAL, "no request can be made to "},
-		{"http://ho\x1bst/", -EINVAL, "no request can be made to ho\\x1bst"},
+			"cannot resolve the name of no-such-host.invalid"},
+		{"file:///etc/passwd", -EINVAL, "cannot send a request to "},
+		{"http://127.0.0.1:99999/", -EINVAL, "cannot send a request to "},
+		{"http://ho\x1bst/", -EINVAL, "cannot send a request to ho\\x1bst"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct http_reply reply = {0};
@@ -459,7 +459,7 @@ static void test_no_descriptor_for_trust(void)
 		n++;
 	close(fds[--n]);
 	CHECK_INT(perform((struct http_request){.url = url}, &reply, &p), -ECONNREFUSED);
-	CHECK(strstr(p.text, "no file descriptor was left"));
+	CHECK(strstr(p.text, "no file descriptor is left"));
 	while (n)
 		close(fds[--n]);
 	setrlimit(RLIMIT_NOFILE, &limit);
@@ -493,7 +493,7 @@ static void test_proxy_refuses(void)
 	struct http_request request = {.method = "PUT", .url = "https://s3.test/k", .body = body};
 	setenv("https_proxy", server.url, 1);
 	CHECK_INT(perform(request, &reply, &p), -EPROTO);
-	CHECK(strstr(p.text, "the proxy on the way to s3.test wants a user and a password"));
+	CHECK(strstr(p.text, "the proxy for s3.test requires a user and a password"));
 	CHECK_INT(perform(request, &reply, &p), -ECONNREFUSED);
 	unsetenv("https_proxy");
 	http_reply_clear(&reply);

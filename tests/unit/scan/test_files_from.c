@@ -30,8 +30,8 @@ static void make_listed_tree(void)
 }
 
 #define ABSENT  "does not exist"
-#define OUTSIDE "is absolute or holds '..'; list paths relative to the SOURCE"
-#define BEHIND  "lies behind a link, and links are not followed; use --follow"
+#define OUTSIDE "is absolute or contains '..'; list paths relative to the SOURCE"
+#define BEHIND  "lies behind a symbolic link, and links are not followed; use --follow"
 
 static void test_lines(void)
 {
@@ -55,7 +55,8 @@ static void test_lines(void)
 		{"a/b\n", "problem p/a/b: " ABSENT "\n"},
 		{"no/such\nno/thing\n",
 			"problem p/no/such: " ABSENT "\nproblem p/no/thing: " ABSENT "\n"},
-		{"a\r\n", "problem p/a\r: " ABSENT "; the list has CR at the line's end\n"},
+		{"a\r\n", "problem p/a\r: " ABSENT
+			  "; the line in the list ends with a carriage return, remove it\n"},
 		{"cr\r\n", "file p/cr\r\n"},
 		{"d\n", "problem p/d: is a directory, not a file; list the files in it\n"},
 		{".\n", "problem p/: is a directory, not a file; list the files in it\n"},
@@ -76,7 +77,7 @@ static void test_lines(void)
 	static const char followed[] = "link\ndlink/a\nup/outside\ndangling\n";
 	write_list(followed, strlen(followed));
 	scan_yields(&options,
-		"problem p/dangling: is a link that leads nowhere; mend or exclude it\n"
+		"problem p/dangling: is a symbolic link to a file that does not exist; fix or exclude it\n"
 		"file p/dlink/a\nfile p/link\nfile p/up/outside\n");
 	tree_end();
 }
@@ -96,7 +97,7 @@ static void test_nul_and_filters(void)
 	options.filter = NULL;
 	options.nul_separated = false;
 	scan_yields(&options,
-		"refused -22: the list list holds NUL bytes; add -0 for NUL-separated paths\n");
+		"refused -22: the list list contains NUL bytes; add -0 for NUL-separated paths\n");
 	tree_end();
 }
 
@@ -129,13 +130,13 @@ static void test_long_lines(void)
 	struct text got = scan_all(&options);
 	const char *lines = text_string(&got);
 	CHECK(strncmp(lines, "file p/a\nproblem p/xxx", 22) == 0);
-	CHECK(strstr(lines, ": is over 4095 bytes, so it cannot be a path\n") != NULL);
+	CHECK(strstr(lines, ": is longer than 4095 bytes, so it cannot be a path\n") != NULL);
 	text_clear(&got);
 	/* a name that no file can have, but a path may */
 	list[300] = '\n';
 	write_list(list, 301);
 	got = scan_all(&options);
-	CHECK(strstr(text_string(&got), ": cannot be looked at: File name too long\n") != NULL);
+	CHECK(strstr(text_string(&got), ": cannot be accessed: File name too long\n") != NULL);
 	text_clear(&got);
 	free(list);
 	tree_end();

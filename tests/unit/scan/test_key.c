@@ -36,11 +36,11 @@ static void test_valid(void)
 		{"caf\xe9", "the name is not UTF-8"},
 		{"\xed\xa0\x80", "the name is not UTF-8"}, /* a surrogate */
 		{"\xc0\xaf", "the name is not UTF-8"},
-		{"a\x01", "the name holds the character U+0001"},
-		{"a\x1b[0m", "the name holds the character U+001B"},
-		{"\x1f", "the name holds the character U+001F"},
-		{"a\xef\xbf\xbe", "the name holds the character U+FFFE"},
-		{"\xef\xbf\xbf", "the name holds the character U+FFFF"},
+		{"a\x01", "the name contains the character U+0001"},
+		{"a\x1b[0m", "the name contains the character U+001B"},
+		{"\x1f", "the name contains the character U+001F"},
+		{"a\xef\xbf\xbe", "the name contains the character U+FFFE"},
+		{"\xef\xbf\xbf", "the name contains the character U+FFFF"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct problem problem = {.text = ""};

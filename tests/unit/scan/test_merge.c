@@ -5,7 +5,7 @@ static struct scan_options sources(const char *const *list, size_t n)
 	return (struct scan_options){.sources = list, .n_sources = n, .prefix = "p"};
 }
 
-#define REMEDY "; exclude one, or push them below different prefixes\n"
+#define REMEDY "; exclude one, or upload them below different prefixes\n"
 
 static void test_merge(void)
 {
@@ -29,16 +29,17 @@ static void test_collisions(void)
 	tree_begin();
 	make_tree(paths);
 	struct scan_options options = sources(list, 3);
-	scan_yields(&options, "problem p/a: two files for the key p/a: s1/a and s3/a" REMEDY
-			      "problem p/a: two files for the key p/a: s1/a and s3/a" REMEDY
-			      "problem p/c/x: two files for the key p/c/x: s1/c/x and s2/c/x" REMEDY
-			      "problem p/c/x: two files for the key p/c/x: s1/c/x and s2/c/x" REMEDY
-			      "problem p/c/x: two files for the key p/c/x: s2/c/x and s3/c/x" REMEDY
-			      "file p/only\nfile p/z\n");
+	scan_yields(&options,
+		"problem p/a: two files have the key p/a: s1/a and s3/a" REMEDY
+		"problem p/a: two files have the key p/a: s1/a and s3/a" REMEDY
+		"problem p/c/x: two files have the key p/c/x: s1/c/x and s2/c/x" REMEDY
+		"problem p/c/x: two files have the key p/c/x: s1/c/x and s2/c/x" REMEDY
+		"problem p/c/x: two files have the key p/c/x: s2/c/x and s3/c/x" REMEDY
+		"file p/only\nfile p/z\n");
 	static const char *const twice[] = {"s2", "s2"};
 	options.sources = twice;
 	options.n_sources = 2;
-	scan_yields(&options, "refused -22: the SOURCEs s2 and s2 are the same: name it once\n");
+	scan_yields(&options, "refused -22: the SOURCEs s2 and s2 are the same: give it once\n");
 	options.sources = list + 3;
 	scan_yields(&options, "file p/only\nfile p/only2\n");
 	tree_end();
@@ -54,8 +55,8 @@ static void test_what_collides(void)
 	make_file("s3/k", "");
 	struct scan_options options = sources(list, 3);
 	scan_yields(&options,
-		"problem p/k: two files for the key p/k: s1/k and s3/k" REMEDY
-		"problem p/k: two files for the key p/k: s1/k and s3/k" REMEDY "link p/k\n");
+		"problem p/k: two files have the key p/k: s1/k and s3/k" REMEDY
+		"problem p/k: two files have the key p/k: s1/k and s3/k" REMEDY "link p/k\n");
 	options.n_sources = 2;
 	scan_yields(&options, "file p/k\nlink p/k\n");
 	options.n_sources = 3;
@@ -64,8 +65,8 @@ static void test_what_collides(void)
 	options.now_wall_ns = INT64_C(1000) * 1000000000 + INT64_C(61) * 1000000000;
 	options.min_age_s = 60;
 	scan_yields(&options,
-		"problem p/k: two files for the key p/k: s1/k and s3/k" REMEDY
-		"problem p/k: two files for the key p/k: s1/k and s3/k" REMEDY "link p/k\n");
+		"problem p/k: two files have the key p/k: s1/k and s3/k" REMEDY
+		"problem p/k: two files have the key p/k: s1/k and s3/k" REMEDY "link p/k\n");
 	tree_need(unlink("s3/k") == 0 && mkfifo("s3/k", 0600) == 0, "mkfifo");
 	scan_yields(&options,
 		"file p/k\nlink p/k\nproblem p/k: is a named pipe, not a file; exclude it\n");
@@ -163,7 +164,8 @@ static void test_as(void)
 	scan_yields(&options, "refused -22: --as: the key is empty\n");
 	options.as = "x";
 	options.files_from = "-";
-	scan_yields(&options, "refused -22: --as is for one file, --files-from for a directory\n");
+	scan_yields(&options,
+		"refused -22: --as and --files-from cannot be used together: --as is for one file, --files-from for a directory\n");
 	options.as = options.files_from = NULL;
 	options.prefix = "p\xff";
 	scan_yields(&options,

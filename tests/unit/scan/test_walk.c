@@ -71,7 +71,7 @@ static void test_no_keys(void)
 		"exclude it\n"
 		"problem bad\xff.d/f: the name is not UTF-8, so it cannot be a key; rename it or "
 		"exclude it\n"
-		"problem c\x01: the name holds the character U+0001, which XML cannot carry, so it "
+		"problem c\x01: the name contains the character U+0001, which XML does not allow, so it "
 		"cannot be a key; rename it or exclude it\n"
 		"file ok\n");
 	tree_end();
@@ -98,7 +98,7 @@ static void test_long_keys(void)
 	options.prefix = "/";
 	text_reset(&want);
 	text_addf(&want,
-		"problem /%s: the key would have 1025 bytes and S3 takes 1024; use a shorter name "
+		"problem /%s: the key would have 1025 bytes, and S3 allows 1024; use a shorter name "
 		"or prefix, or exclude it\n",
 		path + 2);
 	scan_yields(&options, text_string(&want));
@@ -164,7 +164,7 @@ static void test_too_deep(void)
 	while (scan_next(scan, &entry, &problem) > 0) {
 		files += entry.kind == SCAN_FILE;
 		too_long +=
-			entry.kind == SCAN_PROBLEM && strstr(entry.problem.text, "S3 takes 1024");
+			entry.kind == SCAN_PROBLEM && strstr(entry.problem.text, "S3 allows 1024");
 		unlisted += entry.kind == SCAN_PROBLEM &&
 			    strstr(entry.problem.text, "cannot be listed: File name too long");
 	}
@@ -214,9 +214,9 @@ static void test_kinds(void)
 		"young young\n");
 	options.follow = true;
 	scan_yields(&options,
-		"problem dangling: is a link that leads nowhere; mend or exclude it\n"
+		"problem dangling: is a symbolic link to a file that does not exist; fix or exclude it\n"
 		"file link\nfile link.d/f\nfile link.out\n"
-		"problem loop: is a link that leads in a circle, or lies behind one; mend or exclude it\n"
+		"problem loop: is a symbolic link that forms a loop, or lies behind one; fix or exclude it\n"
 		"file old\n"
 		"problem pipe: is a named pipe, not a file; exclude it\n"
 		"problem sock: is a socket, not a file; exclude it\n"
@@ -275,15 +275,15 @@ static void test_follow_loops(void)
 	options.follow = true;
 	scan_yields(&options,
 		"file a/f\n"
-		"problem a/self: leads back to a directory that it lies in; exclude it\n"
+		"problem a/self: is a symbolic link to a directory that contains it; exclude it\n"
 		"file a/to-b/g\n"
-		"problem a/to-b/to-a: leads back to a directory that it lies in; exclude it\n"
-		"problem a/up: leads back to a directory that it lies in; exclude it\n"
+		"problem a/to-b/to-a: is a symbolic link to a directory that contains it; exclude it\n"
+		"problem a/up: is a symbolic link to a directory that contains it; exclude it\n"
 		"file b/g\n"
 		"file b/to-a/f\n"
-		"problem b/to-a/self: leads back to a directory that it lies in; exclude it\n"
-		"problem b/to-a/to-b: leads back to a directory that it lies in; exclude it\n"
-		"problem b/to-a/up: leads back to a directory that it lies in; exclude it\n");
+		"problem b/to-a/self: is a symbolic link to a directory that contains it; exclude it\n"
+		"problem b/to-a/to-b: is a symbolic link to a directory that contains it; exclude it\n"
+		"problem b/to-a/up: is a symbolic link to a directory that contains it; exclude it\n");
 	tree_end();
 }
 
@@ -314,7 +314,7 @@ static void check_unreadable(void)
 		"file a\n"
 		"problem closed: cannot be listed: Permission denied; run as a user who may read "
 		"it, or exclude it\n"
-		"problem no-search/f: cannot be looked at: Permission denied; run as a user who may read it, or exclude it\n"
+		"problem no-search/f: cannot be accessed: Permission denied; run as a user who may read it, or exclude it\n"
 		"file secret\nfile z\n");
 	static const char *const closed[] = {"t/closed"};
 	options.sources = closed;
@@ -325,7 +325,7 @@ static void check_unreadable(void)
 	options.sources = behind;
 	options.prefix = "p";
 	scan_yields(&options,
-		"problem p/f: cannot be looked at: Permission denied; run as a user who may read it, or exclude it\n");
+		"problem p/f: cannot be accessed: Permission denied; run as a user who may read it, or exclude it\n");
 	CHECK_INT(filter_new(&options.filter), 0);
 	CHECK_INT(filter_add(options.filter, false, "closed/"), 0);
 	CHECK_INT(filter_add(options.filter, false, "no-search/"), 0);
@@ -377,10 +377,10 @@ static void test_changes_meanwhile(void)
 	tree_need(rename("t/e", "moved2") == 0, "e");
 	make_file("t/e", "");
 	static const char *const want[] = {
-		"problem b: vanished while the tree was read\n",
-		"problem c: vanished while the tree was read; run again\n",
-		"problem d: was replaced while the tree was read; run again\n",
-		"problem e: was replaced while the tree was read; run again\n",
+		"problem b: disappeared while the directory was read\n",
+		"problem c: disappeared while the directory was read; run again\n",
+		"problem d: was replaced while the directory was read; run again\n",
+		"problem e: was replaced while the directory was read; run again\n",
 		"file f/g/h\n",
 	};
 	struct text line = TEXT(1024);
@@ -395,7 +395,7 @@ static void test_changes_meanwhile(void)
 	tree_need(rename("t/f", "moved3") == 0 && rename("other", "t/f") == 0, "f");
 	struct text rest = rest_of(scan);
 	CHECK_STRING(text_string(&rest),
-		"problem f/i: the directory it lies in: was replaced while the tree was read; run "
+		"problem f/i: the directory it lies in: was replaced while the directory was read; run "
 		"again\n"
 		"file g/h\nfile z\n");
 	text_clear(&rest);
