@@ -23,6 +23,7 @@ struct run {
 	unsigned attempts;            /* sent so far, but for those that only corrected something */
 	unsigned waits;               /* so far, as far as the next one is to be longer */
 	uint64_t began_ns, waited_ns; /* the call; its last wait */
+	uint64_t failed_ns;           /* when the service first answered with an error of its own */
 	unsigned cost;                /* tokens the last wait took */
 	bool was_abandoned;           /* the caller said so */
 	bool new_connection;          /* for the next attempt */
@@ -219,6 +220,9 @@ static enum outcome back_off(struct run *run, enum retry_class retry)
 	uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
 	if (end_ns && ms > half_ms)
 		ms = least_ms > half_ms ? ms : half_ms;
+	/* An empty quota must not make the last attempt a late one. */
+	if (run->failed_ns && limits->patience_ms && ms > limits->patience_ms)
+		ms = least_ms > limits->patience_ms ? least_ms : limits->patience_ms;
 	log_debug("%s: %s; again in %llu ms", service->options.kinds[run->call->kind],
 		run->problem.text, (unsigned long long)ms);
 	enum outcome outcome = wait_within(limits, ms, NULL);
@@ -263,6 +267,17 @@ static bool is_patient(struct run *run)
 	return clock_boot_ns() - since_ns < run->call->limits.patience_ms * NS_PER_MS;
 }
 
+/* Whether the service has answered with errors of its own for longer than the caller waits. */
+static bool has_failed_long(struct run *run, struct verdict verdict)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	if (verdict.retry != RETRY_TRANSIENT || run->reply->status < 500)
+		return false;
+	run->failed_ns = run->failed_ns ? run->failed_ns : now_ns;
+	const uint64_t patience_ns = run->call->limits.patience_ms * NS_PER_MS;
+	return patience_ns && now_ns - run->failed_ns >= patience_ns;
+}
+
 /* Whether to try again; if not, *outcome is what to return. Waits where it must. */
 static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outcome)
 {
@@ -276,7 +291,9 @@ static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outco
 	if (!retry_cost(verdict.retry))
 		return correct(run, verdict);
 	run->attempts += verdict.retry != RETRY_THROTTLE || !is_patient(run);
-	if (run->attempts >= most || (verdict.retry == RETRY_DIGEST && run->repeated_digest))
+	const bool is_too_late = has_failed_long(run, verdict);
+	if (run->attempts >= most || is_too_late ||
+		(verdict.retry == RETRY_DIGEST && run->repeated_digest))
 		return false;
 	run->repeated_digest = run->repeated_digest || verdict.retry == RETRY_DIGEST;
 	enum outcome waited = back_off(run, verdict.retry);
@@ -304,6 +321,8 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	} else if (run.attempts > 1) {
 		problem_prefix(&run.problem, "after %u attempts", run.attempts);
 	}
+	if (run.failed_ns)
+		run.problem.failing_ms = (clock_boot_ns() - run.failed_ns) / NS_PER_MS;
 	if (run.maybe_applied && call->limits.maybe_applied)
 		*call->limits.maybe_applied = true;
 	if (outcome != OUTCOME_OK && ret_problem)

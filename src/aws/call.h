@@ -21,7 +21,8 @@ struct call_limits {
 				 attempt of it may have been applied; never to false */
 	uint64_t patience_ms; /* throttling does not count as an attempt for so long after the call
 				 began or after the service last accepted any request, whichever is
-				 later; 0: it counts */
+				 later; 0: it counts. For as long a call whose replies are 5xx is
+				 repeated, if its attempts last */
 };
 
 /* Requests by kind, counted as they are sent (each attempt). Lock-free. */

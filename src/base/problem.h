@@ -1,6 +1,7 @@
 /* What went wrong, for the person who has to mend it. */
 #pragma once
 #include <stddef.h>
+#include <stdint.h>
 
 /* Fixed sizes and no ownership, so that it can be copied and kept. Texts are already escaped for a
  * terminal. */
@@ -8,6 +9,7 @@ struct problem {
 	char code[64];       /* the cloud's own error code ("AccessDenied"), or "" */
 	char request_id[96]; /* of the reply, or "" */
 	int status;          /* HTTP status, or 0 */
+	uint64_t failing_ms; /* for how long the service answered with errors of its own, or 0 */
 	char text[1000];     /* a sentence without full stop: what happened and, where known, the
 				remedy; room for the paths of every source of credentials */
 };

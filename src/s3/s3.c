@@ -9,6 +9,7 @@
 static const char *const kinds[] = {
 	[S3_PUT_OBJECT] = "PutObject",
 	[S3_HEAD_OBJECT] = "HeadObject",
+	[S3_GET_OBJECT] = "GetObject",
 	[S3_CREATE_UPLOAD] = "CreateMultipartUpload",
 	[S3_UPLOAD_PART] = "UploadPart",
 	[S3_LIST_PARTS] = "ListParts",
@@ -222,6 +223,19 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 		else
 			*ret = object;
 	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
+	const struct call_limits *limits, struct problem *ret_problem)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target->key, limits);
+	s3_request_header(&request, "range", "bytes=0-0");
+	s3_request_target(&request, target);
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	http_reply_clear(&reply);
 	return outcome;
 }

@@ -108,6 +108,11 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem);
 
+/* Asks for the object's first byte, where a HEAD was refused: that has no body to give a reason in.
+ * An outcome and ret_problem with a code, or OK. */
+enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
+	const struct call_limits *limits, struct problem *ret_problem);
+
 struct s3_create {
 	struct s3_target target;
 	struct s3_meta meta;

@@ -158,6 +158,27 @@ static enum step judge(struct worker *worker, struct file *file, const struct s3
 	return step == STEP_NEXT ? judge_proof(worker, file, object, proof) : step;
 }
 
+/* HEAD was answered 400, which is how it says that credentials have expired, that the object's key
+ * (SSE-C) is another, or whatever a server does not like: another request is told why. */
+static enum step refused_head(
+	struct worker *worker, struct file *file, bool must, struct problem *problem)
+{
+	struct problem why = {0};
+	const struct call_limits limits = run_limits(worker->run);
+	enum outcome o = s3_ask_object(worker->s3, &file->target, &limits, &why);
+	if (o != OUTCOME_OK && o != OUTCOME_ABSENT && *why.code)
+		*problem = why;
+	else
+		o = run_ask_why(worker->run, worker->s3, problem) ? OUTCOME_SETUP : OUTCOME_INVALID;
+	if (o == OUTCOME_INVALID && file->target.headers &&
+		s3_headers_have_key(file->target.headers))
+		problem_prefix(problem,
+			"the object that is there is not encrypted with this sse-c-key-file");
+	else if (o == OUTCOME_INVALID && !must) /* then the upload itself is told why */
+		return STEP_NEXT;
+	return file_outcome(worker, file, o, problem);
+}
+
 static enum step look(struct worker *worker, struct file *file, bool must)
 {
 	struct s3_object object = {0};
@@ -176,13 +197,8 @@ static enum step look(struct worker *worker, struct file *file, bool must)
 			"whether the object is there already cannot be seen: allow s3:GetObject and "
 			"s3:ListBucket");
 		return file_outcome(worker, file, o, &problem);
-	case OUTCOME_INVALID: /* so does HEAD say that credentials have expired */
-		if (run_ask_why(worker->run, worker->s3, &problem))
-			o = OUTCOME_SETUP;
-		else if (file->target.headers && s3_headers_have_key(file->target.headers))
-			problem_prefix(&problem,
-				"the object that is there is not encrypted with this sse-c-key-file");
-		return file_outcome(worker, file, o, &problem);
+	case OUTCOME_INVALID:
+		return refused_head(worker, file, must, &problem);
 	default:
 		return file_outcome(worker, file, o, &problem);
 	}

@@ -36,8 +36,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	const struct report_file about = file_about(file);
 	const uint64_t now = clock_boot_ns();
 	struct problem said = *problem;
-	if (c->failures)
-		c->failing_ns += now - file->begun_ns;
+	/* Of the first turn only what the service says counts: the file may be a large one. */
+	c->failing_ns += c->failures ? now - file->begun_ns : problem->failing_ms * NS_PER_MS;
 	if (c->failing_ns / NS_PER_MS >= worker->run->options.give_up_after_ms) {
 		if (c->failures)
 			problem_prefix(

@@ -47,3 +47,35 @@ def test_create_that_cannot_be_read(s3once, s3, s3_wire, bucket, tmp_path):
     (error,) = errors(run)
     assert "large: " in error and "the reply to CreateMultipartUpload (status 200) is not what S3 answers" in error, run
     assert sum(record.kind == "CreateMultipartUpload" for record in s3_wire.history) == 2
+
+
+def test_head_that_gives_no_reason(s3once, s3, s3_wire, bucket, tmp_path):
+    """Where the object must be looked at, a GET is told why; else the upload itself."""
+    tree = make_tree(tmp_path / "tree", {"small": 10, "large": 6 * MIB})
+    command = ("push", "--json", "--part-size", "5MiB", tree, f"s3://{bucket}")
+    s3_wire.add(faults.answer(400, "KeyIsNotLiked"), "HeadObject", times=None)
+    s3_wire.add(faults.answer(400, "KeyIsNotLiked"), "GetObject", times=None)
+    run = s3once(*command)
+    assert run.code == 1 and len(errors(run)) == 2 and run.err.count("(KeyIsNotLiked, request id") == 2, run
+    s3_wire.clear()
+    s3_wire.add(faults.answer(400, "KeyIsNotLiked"), "HeadObject", times=None)
+    s3_wire.add(faults.answer(400, "NorItsUpload"), "CreateMultipartUpload", times=None)
+    s3_wire.add(faults.answer(400, "NorItsUpload"), "PutObject", times=None)
+    s3once.environment["S3ONCE_MARKS"] = f"sqlite:{tmp_path}/other.db"
+    run = s3once(*command, "--trust-conditions")
+    assert run.code == 1 and run.err.count("(NorItsUpload, request id") == 2, run
+
+
+def test_files_that_always_get_500(s3once, s3, s3_wire, bucket, tmp_path):
+    """They end when --give-up-after says, however many they are; the others are stored."""
+    tree = make_tree(tmp_path / "tree", {**{f"bad{number}": 10 for number in range(36)}, "good": 10})
+    s3_wire.add(faults.answer(500, "InternalError"), "PutObject", where=lambda r: r.operation.key.startswith("bad"), times=None)
+    run = s3once("push", "--json", "--give-up-after", "4s", tree, f"s3://{bucket}")
+    assert run.code == 1 and counts(run) == {"uploaded": 1, "failed": 36} and run.seconds < 12, run
+
+
+@pytest.mark.parametrize("answer", [faults.answer(405, "MethodNotAllowed"), faults.garble_reply], ids=["405", "misread"])
+def test_doctor_of_a_server_that_lists_no_parts(s3once, s3, s3_wire, bucket, answer):
+    s3_wire.add(answer, "ListParts", times=None)
+    run = s3once("doctor", f"s3://{bucket}")
+    assert run.code == 0 and "warning  list parts" in run.out and "failure" not in run.out, run

@@ -22,6 +22,7 @@ OPERATIONS = {
     "AbortMultipartUpload": ("s3:AbortMultipartUpload", UPLOADS),
     "ListParts": ("s3:ListMultipartUploadParts", UPLOADS),
     "HeadObject": ("s3:GetObject", {"upload-verify"}),
+    "GetObject": ("s3:GetObject", {"upload-verify"}),
     "HeadBucket": ("s3:ListBucket", {"upload-verify"}),
     "ListMultipartUploads": ("s3:ListBucketMultipartUploads", {"upload-verify"}),
     "BatchGetItem": ("dynamodb:BatchGetItem", UPLOADS),

@@ -74,9 +74,14 @@ static void check_list(struct multipart *upload)
 		doctor_find(doctor, FINDING_WARNING, what,
 			"ListParts shows no checksum of a part: after an interruption all parts "
 			"are sent again");
-	else
+	else if (outcome == OUTCOME_DENIED || outcome == OUTCOME_SETUP)
 		doctor_refused(doctor, FINDING_FAILURE, what, "s3:ListMultipartUploadParts",
 			outcome, &upload->problem);
+	else
+		doctor_find(doctor, FINDING_WARNING, what,
+			"this server does not list parts (%s): an upload that broke off is begun "
+			"anew",
+			upload->problem.text);
 }
 
 static enum outcome complete(struct multipart *upload, bool if_none_match)
