@@ -159,6 +159,7 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 		read_sums(conn->s3, &reply, ret);
 		s3_learn_etag(conn->s3, put->sums, &reply, &ret->sum);
 		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
+		ret->lacks_encryption = s3_reply_lacks_encryption(&put->target, &reply);
 		if (request.checksum[0])
 			s3_learn(conn->s3, S3_ECHOES_CHECKSUM,
 				ret->sum.text[0] && ret->sum.kind == put->checksum);
@@ -215,6 +216,7 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 		bool found;
 		struct s3_object object = {.size = header_number(&reply, "content-length", &found)};
 		read_sums(conn->s3, &reply, &object);
+		object.lacks_encryption = s3_reply_lacks_encryption(target, &reply);
 		int error = read_meta(&reply, conn->s3->bucket, target->key, &object.meta);
 		if (!error && (!found || !object.etag[0]))
 			error = -EBADMSG;

@@ -80,9 +80,11 @@ struct s3_object {
 	uint64_t size;
 	char etag[S3_ETAG_MAX + 1]; /* without quotes, "" if the reply has none */
 	struct s3_sum sum;
-	bool etag_is_opaque; /* its etag is no MD5: it is encrypted such (SSE-KMS, SSE-C), or this
-				server's etags are none */
-	struct s3_meta meta; /* of HEAD only */
+	bool etag_is_opaque;   /* its etag is no MD5: it is encrypted such (SSE-KMS, SSE-C), or this
+				  server's etags are none */
+	bool lacks_encryption; /* its target asks for one, and the reply of PUT or HEAD does not
+				  confirm it */
+	struct s3_meta meta;   /* of HEAD only */
 };
 
 /* At most one of the two; NULL/false for none. */
@@ -120,9 +122,13 @@ struct s3_create {
 		checksum; /* of the object and its parts; full-object if it combines; MD5: none */
 	struct call_limits limits;
 };
-/* *ret_upload_id is the caller's to free. */
+/* An upload that was begun; its id is the caller's to free. */
+struct s3_created {
+	char *upload_id;
+	bool lacks_encryption; /* as of an object */
+};
 enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *create,
-	char **ret_upload_id, struct problem *ret_problem);
+	struct s3_created *ret, struct problem *ret_problem);
 
 struct s3_part_put {
 	struct s3_target target;

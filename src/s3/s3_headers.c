@@ -262,6 +262,15 @@ bool s3_headers_have_key(const struct s3_headers *headers)
 	return headers->n_access > 0;
 }
 
+bool s3_headers_encryption_is(
+	const struct s3_headers *headers, const char *sse, const char *key_md5)
+{
+	const char *asked = headers ? get(headers, "sse") : NULL;
+	if (headers && s3_headers_have_key(headers))
+		return key_md5 && !strcmp(key_md5, headers->key_md5);
+	return !asked || (sse && !strcmp(sse, asked));
+}
+
 const char *s3_headers_key_md5(const struct s3_headers *headers)
 {
 	return headers ? headers->key_md5 : "";

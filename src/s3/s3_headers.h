@@ -37,5 +37,9 @@ bool s3_headers_have_key(const struct s3_headers *headers);
 /* What a setting of this name was set to, for people to read: NULL if it was not, "" if its value
  * is secret or there are several. NULL headers: NULL. Borrowed. */
 const char *s3_headers_value(const struct s3_headers *headers, const char *name);
+/* Whether a reply confirms the encryption that was asked for, if any was. `sse`, `key_md5`: what it
+ * says of the server's encryption and of the caller's key; NULL if nothing. NULL headers: yes. */
+bool s3_headers_encryption_is(
+	const struct s3_headers *headers, const char *sse, const char *key_md5);
 /* The base64 of that key's MD5, as S3 tells it too; "" without one. NULL headers: "". Borrowed. */
 const char *s3_headers_key_md5(const struct s3_headers *headers);

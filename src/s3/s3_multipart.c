@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *create,
-	char **ret_upload_id, struct problem *ret_problem)
+	struct s3_created *ret, struct problem *ret_problem)
 {
 	struct s3_request request;
 	struct http_reply reply = {0};
@@ -21,9 +21,10 @@ enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *crea
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		int error =
-			s3_reply_create(text_string(&reply.body), reply.body.len, ret_upload_id);
+			s3_reply_create(text_string(&reply.body), reply.body.len, &ret->upload_id);
 		if (error < 0)
 			outcome = s3_not_understood(&request, error, ret_problem);
+		ret->lacks_encryption = s3_reply_lacks_encryption(&create->target, &reply);
 	}
 	http_reply_clear(&reply);
 	return outcome;

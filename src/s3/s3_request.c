@@ -193,6 +193,13 @@ bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply
 	return s3_knows(s3, S3_ETAG_IS_MD5) == S3_NO || is_encrypted(reply);
 }
 
+bool s3_reply_lacks_encryption(const struct s3_target *target, const struct http_reply *reply)
+{
+	return !s3_headers_encryption_is(target->headers,
+		http_reply_header(reply, "x-amz-server-side-encryption"),
+		http_reply_header(reply, "x-amz-server-side-encryption-customer-key-md5"));
+}
+
 void s3_learn_etag(struct s3 *s3, const struct sums *sums, const struct http_reply *reply,
 	const struct s3_sum *sum)
 {

@@ -84,6 +84,8 @@ void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 /* Whether the object's etag is no MD5, as the reply says (Amazon S3 API Reference, "Object"), or as
  * is known of this server. */
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
+/* Whether the target asks for an encryption that the reply does not confirm. */
+bool s3_reply_lacks_encryption(const struct s3_target *target, const struct http_reply *reply);
 /* Learns from the answer to a write whether etags are MD5s. `sum`: the checksum that was told of
  * it.
  */

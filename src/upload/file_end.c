@@ -151,6 +151,14 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event)
 {
+	if (object->lacks_encryption) {
+		struct problem problem;
+		problem_set(&problem,
+			"the object is there, but the server does not confirm the encryption that was "
+			"asked for (sse, sse-c-key-file), so it may lie there in clear: remove it, and "
+			"leave the option out or use a server that encrypts");
+		return file_fail(worker, file, &problem);
+	}
 	struct version version = {.size = file->state.size,
 		.mtime_ns = file->state.mtime_ns,
 		.part_bytes = file->sent_part_bytes,

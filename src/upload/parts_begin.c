@@ -1,6 +1,7 @@
 /* Step 5 for a large file, its beginning: a multipart upload, recorded in the mark before its first
  * part, resumed by any run. */
 #include "base/log.h"
+#include "base/quote.h"
 #include "upload/parts.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,38 @@ static int note_part(void *arg, const struct s3_part *part)
 	return 0;
 }
 
+/* Whether the server answered ListParts with something else than a list: it will the next time,
+ * too.
+ */
+static bool cannot_list(enum outcome o, const struct problem *problem)
+{
+	return o == OUTCOME_UNSUPPORTED || o == OUTCOME_INVALID ||
+	       ((o == OUTCOME_LOST || o == OUTCOME_TRANSIENT) && problem->status / 100 == 2);
+}
+
+/* Nobody can say which parts are there, so they are of no use: the recorded upload is aborted, as
+ * far as the server knows how to, and another one begun. */
+static enum step give_up_parts(
+	struct worker *worker, struct file *file, const struct problem *problem)
+{
+	struct problem said, second = {0};
+	const struct call_limits limits = run_limits(worker->run);
+	if (++file->restarts > FILE_RESTARTS_MAX)
+		return file_fail(worker, file, problem);
+	problem_set(&said,
+		"%s: the server cannot list the parts that were uploaded before (%.300s), so the "
+		"upload begins anew",
+		quote(file->candidate->path).text, problem->text);
+	report_run(&worker->run->report, S3ONCE_EVENT_WARNING, &said);
+	enum outcome o = s3_abort_upload(
+		worker->s3, file->candidate->key, file->upload_id, &limits, &second);
+	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && !cannot_list(o, &second))
+		return file_outcome(worker, file, o, &second);
+	file->upload_is_open = false;
+	file->must_look = true;
+	return STEP_AGAIN;
+}
+
 /* The parts the server has already are compared with the file, one by one, as they come up. */
 static enum step resume(struct worker *worker, struct file *file, struct upload *upload)
 {
@@ -87,8 +120,10 @@ static enum step resume(struct worker *worker, struct file *file, struct upload 
 		worker->s3, &file->target, file->upload_id, &limits, note_part, upload, &problem);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
-	return o == OUTCOME_NO_UPLOAD ? upload_is_gone(worker, file)
-				      : file_outcome(worker, file, o, &problem);
+	if (o == OUTCOME_NO_UPLOAD)
+		return upload_is_gone(worker, file);
+	return cannot_list(o, &problem) ? give_up_parts(worker, file, &problem)
+					: file_outcome(worker, file, o, &problem);
 }
 
 /* The id is in the mark before the first part is sent: else a crash would leave parts that no run
@@ -131,10 +166,25 @@ static enum step record(struct worker *worker, struct file *file, char *upload_i
 	return STEP_OVER;
 }
 
+/* Not one part is sent to where it would lie in clear. Takes the id. */
+static enum step not_encrypted(struct worker *worker, struct file *file, char *upload_id)
+{
+	struct problem problem = {0};
+	const struct call_limits limits = run_limits(worker->run);
+	if (s3_abort_upload(worker->s3, file->candidate->key, upload_id, &limits, &problem) !=
+		OUTCOME_OK)
+		log_info("an upload to which nothing was sent stays open: %s", problem.text);
+	free(upload_id);
+	problem_set(&problem,
+		"not uploaded: the server does not confirm the encryption that was asked for (sse, "
+		"sse-c-key-file); leave the option out, or use a server that encrypts");
+	return file_fail(worker, file, &problem);
+}
+
 static enum step create(struct worker *worker, struct file *file)
 {
 	struct problem problem = {0};
-	char *upload_id = NULL;
+	struct s3_created created = {0};
 	enum step step = parts_abort(worker, file);
 	if (step == STEP_NEXT) /* before gigabytes are sent: is something there already? */
 		step = look_ahead(worker, file);
@@ -144,10 +194,11 @@ static enum step create(struct worker *worker, struct file *file)
 		.meta = file_meta(worker, file),
 		.checksum = s3_checksum(worker->run->s3),
 		.limits = run_limits(worker->run)};
-	enum outcome o = s3_create_upload(worker->s3, &call, &upload_id, &problem);
+	enum outcome o = s3_create_upload(worker->s3, &call, &created, &problem);
 	if (o == OUTCOME_OK) {
 		refusals_stored(&worker->run->refusals);
-		return record(worker, file, upload_id);
+		return created.lacks_encryption ? not_encrypted(worker, file, created.upload_id)
+						: record(worker, file, created.upload_id);
 	}
 	/* No reply that can be read: an upload nobody knows of costs storage, so that few are
 	 * risked. A server that has answered so twice does not answer otherwise later. */

@@ -164,7 +164,7 @@ void status_outlook(
 		break;
 	case MARK_FAILED:
 		outlook = mark->upload_id ? "the next run tries again, and sends only the parts "
-					    "that are missing if the file is the same"
+					    "that the server does not list if the file is the same"
 					  : "the next run tries again";
 		break;
 	case MARK_CLAIMED:

@@ -261,6 +261,28 @@ async def corrupt_byte(x, rule):
     await x.proxy.pass_on(x)
 
 
+def ignores(*names):
+    """The server does as if the request had not these headers."""
+
+    @named(f"ignores({', '.join(names)})")
+    async def fault(x, rule):
+        if [x.request.headers.pop(name) for name in names if name in x.request.headers]:
+            sign(x.request, x.proxy.access_key, x.proxy.secret_key, x.proxy.region, "s3")
+            x.fire(rule)
+        await x.proxy.pass_on(x)
+
+    return fault
+
+
+async def other_xml(x, rule):
+    """A success, and another document than was asked for."""
+    reply = await x.forward()
+    reply.body = b'<?xml version="1.0"?><ListBucketResult><Name>b</Name></ListBucketResult>'
+    reply.status = 200
+    x.fire(rule)
+    await x.answer(reply)
+
+
 async def kms_etag(x, rule):
     """The reply says that the object is encrypted with KMS: then its etag is no MD5."""
     reply = await x.forward()

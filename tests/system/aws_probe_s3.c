@@ -105,13 +105,13 @@ static enum outcome s3_head(struct probe *probe, struct s3_conn *conn, struct s3
 
 static enum outcome s3_create(struct probe *probe, struct s3_conn *conn, struct s3 *s3)
 {
-	char *id = NULL;
+	struct s3_created created = {0};
 	const struct s3_create create = {
 		.target = target_of(probe), .meta = probe->meta, .limits = probe->limits};
-	enum outcome outcome = s3_create_upload(conn, &create, &id, &probe->problem);
+	enum outcome outcome = s3_create_upload(conn, &create, &created, &probe->problem);
 	if (outcome == OUTCOME_OK)
-		probe_set(probe, "upload_id", json_string(id));
-	free(id);
+		probe_set(probe, "upload_id", json_string(created.upload_id));
+	free(created.upload_id);
 	return outcome;
 }
 

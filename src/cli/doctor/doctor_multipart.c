@@ -39,9 +39,11 @@ static bool begin(struct multipart *upload)
 	digest_clear(&digest);
 	const struct s3_create create = {
 		.target = upload->target, .checksum = checksum, .limits = *limits};
+	struct s3_created created = {0};
 	if (fail(upload, "s3:PutObject",
-		    s3_create_upload(bucket->conn, &create, &upload->id, &upload->problem)))
+		    s3_create_upload(bucket->conn, &create, &created, &upload->problem)))
 		return false;
+	upload->id = created.upload_id;
 	upload->is_open = true;
 	const struct s3_part_put put = {.target = upload->target,
 		.upload_id = upload->id,

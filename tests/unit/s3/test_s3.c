@@ -202,14 +202,15 @@ static void test_create(void)
 			.close = true},
 		{SCRIPT_REPLY("200", "", "<InitiateMultipartUploadResult/>"), .close = true}};
 	struct fixture f;
-	char *id = NULL;
+	struct s3_created created = {0};
 	const struct s3_create create = {
 		.target = k, .meta = {.table = "t", .claim = "c", .part_bytes = 5}};
 	if (!begin(&f, steps, 2))
 		return;
 	for (int i = 0; i < 2; i++)
-		CHECK_INT(s3_create_upload(f.conn, &create, &id, &f.aws.problem), OUTCOME_LOST);
-	CHECK(id == NULL);
+		CHECK_INT(
+			s3_create_upload(f.conn, &create, &created, &f.aws.problem), OUTCOME_LOST);
+	CHECK(created.upload_id == NULL);
 	script_stop(&f.aws.server);
 	const struct script_request *request = &f.aws.server.requests[0];
 	CHECK(script_is_to(request, "POST /b/k?uploads="));
@@ -478,7 +479,7 @@ static void check_headers(enum checksum kind, const char *value, const char *typ
 	struct fixture f;
 	struct s3_object object;
 	struct s3_part part;
-	char *id = NULL;
+	struct s3_created begun = {0};
 	if (!begin(&f, steps, 4))
 		return;
 	const struct s3_put put = {.target = k, .body = &body, .sums = &sums, .checksum = kind};
@@ -492,7 +493,7 @@ static void check_headers(enum checksum kind, const char *value, const char *typ
 	struct s3_complete call = {
 		.target = k, .upload_id = "u", .n_parts = 1, .checksum = kind, .whole = &sums};
 	CHECK_INT(s3_put_object(f.conn, &put, &object, &f.aws.problem), OUTCOME_OK);
-	CHECK_INT(s3_create_upload(f.conn, &create, &id, &f.aws.problem), OUTCOME_OK);
+	CHECK_INT(s3_create_upload(f.conn, &create, &begun, &f.aws.problem), OUTCOME_OK);
 	CHECK_INT(s3_upload_part(f.conn, &put_part, &part, &f.aws.problem), OUTCOME_OK);
 	part.sum.kind = kind;
 	snprintf(part.sum.text, sizeof(part.sum.text), "%s", value);
@@ -516,7 +517,7 @@ static void check_headers(enum checksum kind, const char *value, const char *typ
 	CHECK_STRING(script_sent(&sent[1], "x-amz-checksum-algorithm"), row->s3_name);
 	CHECK_STRING(script_sent(&sent[1], "x-amz-checksum-type"), type);
 	CHECK_STRING(script_sent(&sent[3], "x-amz-checksum-type"), type);
-	free(id);
+	free(begun.upload_id);
 	end(&f);
 }
 
