@@ -8,6 +8,7 @@
 
 #define BATCH_MAX_BYTES (1U << 20)        /* of statements; a mark takes less than 3 KB */
 #define HOLD_NS         (50 * NS_PER_MS)  /* a request under way is waited for no longer */
+#define LEAVE_NS        (5 * NS_PER_S)    /* nor is one that carries one's own statement */
 #define LOOK_NS         (100 * NS_PER_MS) /* how often a waiting caller looks at its limits */
 
 /* The statements of one request, and who waits for their answers: NULL is a caller that left. */
@@ -356,6 +357,9 @@ static enum outcome await(struct batches *batches, struct batch_ticket *ticket, 
 		pthread_mutex_unlock(&batches->mutex);
 		if (state == TICKET_ANSWERED)
 			return settle(batches, ticket);
+		if (state == TICKET_TAKEN && clock_boot_ns() - since_ns >= LEAVE_NS &&
+			give_up(batches, ticket))
+			return perform_alone(ticket->write);
 		if (limits_are_over(limits_of(ticket->write)) && give_up(batches, ticket))
 			return abandoned(ticket->write);
 		if (state == TICKET_LEADS)

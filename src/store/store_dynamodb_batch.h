@@ -3,8 +3,9 @@
  *
  * A write that comes while no other is under way leaves at once, as a request of its own. Those
  * that come meanwhile wait until it has ended, until they are STATEMENTS_MAX, or for 50 ms at most;
- * then one of the waiting callers takes all of them along. There is no thread beside the callers',
- * and each caller's abandon() is asked in its own. */
+ * then one of the waiting callers takes all of them along. One that waits for 5 s for the answer to
+ * its batch repeats its write alone: a connection that hangs stalls nobody but the caller that sent
+ * it. There is no thread beside the callers', and each caller's abandon() is asked in its own. */
 #pragma once
 #include "dynamodb/dynamodb_statement.h"
 #include <pthread.h>
