@@ -130,7 +130,7 @@ static int set_endpoint(const struct aws_settings *settings, const struct source
 		error = endpoint_parse_url(url, &custom, &why);
 	if (error == -EINVAL)
 		problem_set(sources->problem, "the endpoint URL %s cannot be used: %s",
-			quote(url).text, why);
+			quote_url(url).text, why);
 	if (error < 0)
 		return error;
 	if (wanted->only_custom) {

@@ -35,3 +35,23 @@ struct quoted quote(const char *s)
 {
 	return quote_bytes(s, strlen(s));
 }
+
+struct quoted quote_url(const char *url)
+{
+	const char *scheme = strstr(url, "://");
+	const char *begin = scheme ? scheme + 3 : url, *at = strrchr(begin, '@');
+	const char *query = begin + strcspn(begin, "?#");
+	struct text shown = TEXT(strlen(url) + 16);
+	text_add_bytes(&shown, url, (size_t)(begin - url));
+	if (at)
+		text_add(&shown, "***@");
+	if (!at || at < query) { /* else it is not clear where a password ends */
+		begin = at ? at + 1 : begin;
+		text_add_bytes(&shown, begin, (size_t)(query - begin));
+	}
+	if (*query)
+		text_add(&shown, "?***");
+	const struct quoted quoted = quote(text_string(&shown));
+	text_clear(&shown);
+	return quoted;
+}

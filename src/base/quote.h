@@ -12,3 +12,5 @@ struct quoted {
 struct quoted quote(const char *s);
 /* The same of n bytes. */
 struct quoted quote_bytes(const char *s, size_t n);
+/* The same of a URL as somebody wrote it, with *** for a user and password, and for a query. */
+struct quoted quote_url(const char *url);

@@ -157,6 +157,19 @@ static void explain(const struct http_failure *failure, int error, const char *h
 	}
 }
 
+/* What curl says, up to an address with a password (of a proxy). */
+static void add_detail(struct text *t, const char *detail)
+{
+	const char *url = strstr(detail, "://");
+	size_t n = strlen(detail);
+	if (url && strchr(url, '@'))
+		for (n = (size_t)(url - detail); n && detail[n - 1] != ' ';)
+			n--;
+	const bool is_cut = detail[n] != 0;
+	text_add_escaped(t, detail, n < 120 ? n : 120);
+	text_add(t, is_cut ? "***" : "");
+}
+
 int http_explain(const struct http_failure *failure, struct problem *ret_problem)
 {
 	int error = error_of(failure);
@@ -164,7 +177,7 @@ int http_explain(const struct http_failure *failure, struct problem *ret_problem
 	add_host(&host, failure->url);
 	if (failure->detail[0]) {
 		text_add(&detail, " (");
-		text_add_escaped(&detail, failure->detail, strnlen(failure->detail, 120));
+		add_detail(&detail, failure->detail);
 		text_add(&detail, ")");
 	}
 	explain(failure, error, text_string(&host), text_string(&detail), ret_problem);

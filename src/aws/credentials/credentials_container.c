@@ -68,7 +68,7 @@ static int find_url(struct text *ret, struct problem *ret_problem)
 	problem_set(ret_problem,
 		FULL_URI " is %s: it must be https, or on a loopback address, 169.254.170.2, "
 			 "169.254.170.23 or [fd00:ec2::23]",
-		quote(full ? full : relative).text);
+		quote_url(full ? full : relative).text);
 	return -EINVAL;
 }
 
@@ -138,7 +138,7 @@ static int ask(struct credentials_loader *loader, const char *url, const char *a
 	credentials_reply_clear(&reply);
 	if (error)
 		problem_prefix(ret_problem, "the credentials of the container from %s",
-			quote_bytes(url, strcspn(url, "?")).text);
+			quote_url(url).text);
 	return error;
 }
 

@@ -219,7 +219,7 @@ static int ask(struct service *service, struct credentials *ret, struct problem 
 		error = -ENODATA;
 	}
 	if (error)
-		problem_prefix(ret_problem, "EC2 metadata at %s", quote(service->url).text);
+		problem_prefix(ret_problem, "EC2 metadata at %s", quote_url(service->url).text);
 	text_clear(&role);
 	return error;
 }

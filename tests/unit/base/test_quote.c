@@ -20,5 +20,12 @@ int main(void)
 		CHECK(utf8_valid(cut.text, strlen(cut.text)));
 		CHECK_STRING(cut.text + strlen(cut.text) - 3, "...");
 	}
+	CHECK_STRING(quote_url("https://host:1/path").text, "https://host:1/path");
+	CHECK_STRING(quote_url("https://user:pass@host/").text, "https://***@host/");
+	CHECK_STRING(quote_url("https://user:p/a@ss@host/").text, "https://***@host/");
+	CHECK_STRING(quote_url("https://host/?token=x").text, "https://host/?***");
+	CHECK_STRING(quote_url("https://u:p@host/?token=x#y").text, "https://***@host/?***");
+	CHECK_STRING(quote_url("https://u:p?w@host/").text, "https://***@?***");
+	CHECK_STRING(quote_url("user:pass@host").text, "***@host");
 	return check_result();
 }
