@@ -31,15 +31,15 @@ enum step changed_file(struct worker *worker, struct file *file)
 	const char *here = worker->run->sources_of_marks[file->candidate->source];
 	const char *there = file->seen.source ? file->seen.source : "";
 	if (*there && strcmp(here, there)) {
-		text_add(&sources, "; it came from ");
+		text_add(&sources, "; it was uploaded from ");
 		text_add_escaped(&sources, there, strlen(there));
 		text_add(&sources, ", this is ");
 		text_add_escaped(&sources, here, strlen(here));
-		text_add(&sources, ": give each source a prefix of its own");
+		text_add(&sources, ": give each source its own prefix");
 	}
 	problem_set(&problem,
-		"changed since it was uploaded; --if-changed=replace uploads it again, "
-		"--if-changed=skip keeps what is in S3%s",
+		"changed since it was uploaded; --if-changed=replace overwrites the "
+		"object in S3, --if-changed=skip leaves it%s",
 		text_string(&sources));
 	text_clear(&sources);
 	report_file(&worker->run->report, S3ONCE_EVENT_CHANGED, &about, &problem);

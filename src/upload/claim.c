@@ -38,8 +38,8 @@ static enum step unreadable(struct worker *worker, struct file *file)
 {
 	struct problem problem;
 	problem_set(&problem,
-		"its mark is damaged, or of a later version of s3once: use that one, or delete the "
-		"mark's row (s3once status shows it)");
+		"its mark is damaged, or was written by a later version of s3once: use "
+		"that version, or delete the mark's row (s3once status shows it)");
 	return file_fail(worker, file, &problem);
 }
 

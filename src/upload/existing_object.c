@@ -98,14 +98,15 @@ static enum step damaged(struct worker *worker, struct file *file, const struct 
 	struct problem problem;
 	if (++file->damages > FILE_DAMAGES_MAX) {
 		problem_set(&problem,
-			"S3 holds other bytes than were sent, although it was sent %u times: the "
-			"network, a proxy or the server damages it; what is there is no version of "
-			"this file",
+			"S3 holds other bytes than were sent, although the file was sent %u "
+			"times: the network, a proxy or the server damages it; the object is not "
+			"a version of this file",
 			FILE_DAMAGES_MAX);
 		return file_fail(worker, file, &problem);
 	}
 	problem_set(&problem,
-		"%s: S3 holds other bytes than were sent; the upload was damaged on the way or by the "
+		"%s: S3 holds other bytes than were sent; the upload was damaged on the "
+		"way or by the "
 		"server, and the file is sent again in its place",
 		quote(file->candidate->path).text);
 	report_run(&worker->run->report, S3ONCE_EVENT_WARNING, &problem);
@@ -126,9 +127,9 @@ static enum step conflict(
 		"another prefix",
 		proof == PROOF_MISSING ? "size" : "other content",
 		proof == PROOF_MISSING
-			? "nothing that the server tells of it shows whether its content is the same"
-		: is_copy ? "it is a copy of what this program uploaded under another key"
-			  : "this program did not put it there");
+			? "the server returns nothing that shows whether its content is the same"
+		: is_copy ? "it is a copy of an object that s3once uploaded under another key"
+			  : "s3once did not upload it");
 	return file_fail(worker, file, &problem);
 }
 
@@ -172,8 +173,8 @@ static enum step refused_head(
 		o = run_ask_why(worker->run, worker->s3, problem) ? OUTCOME_SETUP : OUTCOME_INVALID;
 	if (o == OUTCOME_INVALID && file->target.headers &&
 		s3_headers_have_key(file->target.headers))
-		problem_prefix(problem,
-			"the object that is there is not encrypted with this sse-c-key-file");
+		problem_prefix(
+			problem, "the existing object is not encrypted with this sse-c-key-file");
 	else if (o == OUTCOME_INVALID && !must) /* then the upload itself is told why */
 		return STEP_NEXT;
 	return file_outcome(worker, file, o, problem);
@@ -194,8 +195,8 @@ static enum step look(struct worker *worker, struct file *file, bool must)
 		if (!must)
 			return STEP_NEXT;
 		problem_prefix(&problem,
-			"whether the object is there already cannot be seen: allow s3:GetObject and "
-			"s3:ListBucket");
+			"cannot find out whether the object exists already: allow s3:GetObject "
+			"and s3:ListBucket");
 		return file_outcome(worker, file, o, &problem);
 	case OUTCOME_INVALID:
 		return refused_head(worker, file, must, &problem);
@@ -228,7 +229,8 @@ enum step look_after_refusal(
 	if (++file->restarts > FILE_RESTARTS_MAX) {
 		struct problem problem;
 		problem_set(&problem,
-			"the server refuses the upload as if an object were there, and shows none");
+			"the server refuses the upload as if the object existed, but HEAD finds "
+			"none");
 		return file_fail(worker, file, &problem);
 	}
 	return STEP_AGAIN;
@@ -242,7 +244,8 @@ enum step file_prove_by_head(struct worker *worker, struct file *file)
 	enum proof proof = PROOF_MISSING;
 	enum outcome o = s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
 	if (o == OUTCOME_DENIED) {
-		problem_prefix(&problem, "uploaded, but it cannot be proven without s3:GetObject");
+		problem_prefix(
+			&problem, "uploaded, but it cannot be verified without s3:GetObject");
 		return file_outcome(worker, file, o, &problem);
 	}
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
@@ -258,10 +261,10 @@ enum step file_prove_by_head(struct worker *worker, struct file *file)
 	}
 	if (o == OUTCOME_ABSENT)
 		problem_set(&problem,
-			"uploaded, but the object is not there: it was deleted meanwhile");
+			"uploaded, but the object does not exist: it was deleted meanwhile");
 	else
 		problem_set(&problem,
-			"uploaded, but it cannot be proven: the server tells neither a checksum "
-			"nor an MD5 of its content");
+			"uploaded, but it cannot be verified: the server returns neither a "
+			"checksum nor an MD5 of its content");
 	return file_fail(worker, file, &problem);
 }

@@ -113,7 +113,8 @@ static void refuse_own_file(const struct run *run, struct scan_entry *entry)
 		return;
 	entry->kind = SCAN_PROBLEM;
 	problem_set(&entry->problem,
-		"holds the marks of this run; exclude it, or keep them elsewhere by --marks");
+		"contains the marks of this run; exclude it, or keep the marks elsewhere "
+		"with --marks");
 }
 
 /* Lets the workers begin once there is a choice, or what there is has waited long enough. */

@@ -40,15 +40,14 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	c->failing_ns += c->failures ? now - file->begun_ns : problem->failing_ms * NS_PER_MS;
 	if (c->failing_ns / NS_PER_MS >= worker->run->options.give_up_after_ms) {
 		if (c->failures)
-			problem_prefix(
-				&said, "given up after it was tried %u times", c->failures + 1);
+			problem_prefix(&said, "failed after %u attempts", c->failures + 1);
 		return file_fail(worker, file, &said);
 	}
 	uint64_t pause_ns = AGAIN_FIRST_NS << (c->failures < 5 ? c->failures : 5);
 	pause_ns = pause_ns < AGAIN_MOST_NS ? pause_ns : AGAIN_MOST_NS;
 	c->failing_ns += pause_ns;
 	c->failures++;
-	problem_prefix(&said, "tried again later");
+	problem_prefix(&said, "will be retried later");
 	report_file(&worker->run->report, S3ONCE_EVENT_RETRY, &about, &said);
 	c->known.state = MARK_CLAIMED; /* so that the mark is read first */
 	queue_again(worker->run->queue, c, now + pause_ns);

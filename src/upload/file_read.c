@@ -24,8 +24,8 @@ enum step file_open(struct worker *worker, struct file *file)
 	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
 		!body_unchanged(file->fd, &file->state)) {
 		problem_set(&problem,
-			"says that it is empty and has content, as files of the kernel do (/proc, "
-			"/sys): copy it to a file, or exclude it");
+			"has size 0 but is not empty, as files of the kernel do (/proc, /sys): "
+			"copy it to a file, or exclude it");
 		return file_fail(worker, file, &problem);
 	}
 	if (!plan_upload(file->state.size, worker->run->options.part_bytes, &file->plan))
@@ -53,8 +53,8 @@ enum step file_changed(struct worker *worker, struct file *file)
 	const struct report_file about = file_about(file);
 	if (++file->restarts > FILE_RESTARTS_MAX) {
 		problem_set(&problem,
-			"changes faster than it can be read; --min-age leaves files alone "
-			"that were written a moment ago");
+			"changes faster than it can be read; --min-age skips files that were "
+			"modified a moment ago");
 		return file_fail(worker, file, &problem);
 	}
 	problem_set(&problem, "changed while it was read, starting again with what it is now");
@@ -73,7 +73,7 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 		return STEP_OVER;
 	case -ENOENT:
 	case -ENOTDIR:
-		problem_set(&problem, "vanished while the upload was under way");
+		problem_set(&problem, "disappeared while it was uploaded");
 		break;
 	case -EACCES:
 	case -EPERM:
@@ -83,10 +83,11 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 	case -ELOOP:
 	case -EXDEV:
 		problem_set(&problem,
-			"became a symbolic link, or lies behind one, since it was scanned; not followed");
+			"became a symbolic link, or lies behind one, since the directory was "
+			"read; links are not followed");
 		break;
 	case -EINVAL:
-		problem_set(&problem, "is no regular file any more");
+		problem_set(&problem, "is no longer a regular file");
 		break;
 	case -EAGAIN: /* our attempt has asked for it back */
 		problem_set(&problem, "cannot be read: another process holds a lease on it");

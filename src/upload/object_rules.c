@@ -75,7 +75,7 @@ static int visit_section(void *arg, const struct ini_entry *entry)
 	if (strncmp(section, RULE, strlen(RULE)) == 0)
 		return add_rule(reading->rules, section, section + strlen(RULE), reading->problem);
 	problem_set(reading->problem,
-		"there is no section [%s]; they are [default] and [rule \"PATTERN\"]",
+		"the section [%s] is unknown; use [default] or [rule \"PATTERN\"]",
 		quote(section).text);
 	return -EINVAL;
 }
@@ -122,7 +122,7 @@ static int load_ini(const char *path, struct ini **ret, struct problem *problem)
 {
 	int line = 0, error = ini_load(path, ret, &line);
 	if (error == -EBADMSG)
-		problem_set(problem, "line %d is no [section] and no name = value", line);
+		problem_set(problem, "line %d is neither [section] nor name = value", line);
 	else if (error && error != -ENOMEM)
 		problem_set(problem, "it cannot be read: %s", strerror(-error));
 	return error && error != -ENOMEM ? -EINVAL : error;

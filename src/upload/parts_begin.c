@@ -55,8 +55,8 @@ enum step upload_is_gone(struct worker *worker, struct file *file)
 	if (++file->restarts <= FILE_RESTARTS_MAX)
 		return STEP_AGAIN;
 	problem_set(&problem,
-		"its multipart uploads vanish while they are under way; does a lifecycle rule, or "
-		"another program, abort them?");
+		"its multipart uploads disappear while they are under way: check whether "
+		"a lifecycle rule or another program aborts them");
 	return file_fail(worker, file, &problem);
 }
 
@@ -158,7 +158,7 @@ static enum step record(struct worker *worker, struct file *file, char *upload_i
 	struct problem second = {0};
 	if (s3_abort_upload(worker->s3, file->candidate->key, upload_id, &limits, &second) !=
 		OUTCOME_OK)
-		log_info("an upload that could not be recorded stays open: %s", second.text);
+		log_info("an upload that could not be recorded was not aborted: %s", second.text);
 	free(upload_id);
 	if (o != OUTCOME_REFUSED)
 		return file_marks_outcome(worker, file, o, &problem);

@@ -98,8 +98,8 @@ static void tell_lost(struct run *run, const struct s3once_counts *c)
 {
 	struct problem problem;
 	problem_set(&problem,
-		"%llu files were found and %llu accounted for, which is an error of s3once itself: "
-		"run again",
+		"%llu files were found, but %llu were counted, which is an error of "
+		"s3once itself: run again",
 		(unsigned long long)c->found, (unsigned long long)report_settled(c));
 	report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
 }
@@ -122,8 +122,8 @@ static enum s3once_exit verdict(struct s3once_push *push)
 	if (c.found && c.found == c.links) {
 		struct problem problem;
 		problem_set(&problem,
-			"found nothing but symbolic links, and they are not followed; give --follow "
-			"to upload what they lead to");
+			"found only symbolic links, which are not followed; use --follow to "
+			"upload the files that they lead to");
 		report_run(&run->report, S3ONCE_EVENT_WARNING, &problem);
 		return S3ONCE_EXIT_FILES;
 	}
@@ -144,8 +144,9 @@ static void look_for_marks(struct s3once_push *push)
 	if (own_files_are_there(&push->run.own_files))
 		return;
 	problem_set(&problem,
-		"%s: was removed or replaced while this run had it open, so that what it marked "
-		"may be lost: run again, which compares files without a mark with what S3 holds",
+		"%s: was removed or replaced while this run had it open, so that marks "
+		"may be lost: run again; files without a mark are compared with what S3 "
+		"holds",
 		quote(push->run.own_files.path).text);
 	run_fail(&push->run, &problem);
 }

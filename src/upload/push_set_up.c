@@ -55,7 +55,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	}
 	marks_place_clear(&place);
 	if (o == OUTCOME_ABSENT)
-		problem_set(problem, "%s was never set up; run: s3once init --marks %s",
+		problem_set(problem, "%s is not set up; run: s3once init --marks %s",
 			quote(marks).text, quote(marks).text);
 	else if (o != OUTCOME_OK && table && !strstr(problem->text, table))
 		problem_prefix(problem, "%s", quote(marks).text);
@@ -109,7 +109,9 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 		return false;
 	if (object_rules_have_key(run->rules) && strncmp(run->aws->s3_endpoint, "https:", 6)) {
 		problem_set(problem,
-			"sse-c-key-file sends the key with each request, so the endpoint must be https, "
+
+			"sse-c-key-file sends the key with each request, so the endpoint must be "
+			"https, "
 			"and it is %s",
 			quote(run->aws->s3_endpoint).text);
 		return false;

@@ -51,7 +51,7 @@ void run_fence(struct run *run, const char *why)
 		return;
 	struct problem problem;
 	problem_set(&problem,
-		"stopped, because %s; what was under way is left to the other uploader, "
+		"stopped, because %s; the other uploader continues what was under way; "
 		"run again for the rest",
 		why);
 	report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
@@ -87,8 +87,9 @@ bool run_may_begin(struct run *run)
 		return true;
 	if (!run_is_over(run)) {
 		problem_set(&problem,
-			"the lease ran out and could not be renewed for %llu s: the marks are out "
-			"of reach; run again when they answer",
+
+			"the lease expired and could not be renewed for %llu s: the marks cannot "
+			"be reached; run again when they answer",
 			(unsigned long long)run->options.give_up_after_ms / 1000);
 		run_fail(run, &problem);
 	}
@@ -119,7 +120,8 @@ enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct p
 		o = OUTCOME_SETUP;
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem,
-			"there is no bucket %s at %s; create it, or check its name and the region",
+			"the bucket %s does not exist at %s; create it, or check its name and "
+			"the region",
 			run->options.bucket, quote(run->aws->s3_endpoint).text);
 	return o;
 }
@@ -135,7 +137,7 @@ static bool bucket_is_there(struct run *run, struct problem *problem)
 	enum outcome o = run_look_for_bucket(run, conn, problem);
 	s3_conn_free(conn);
 	if (o == OUTCOME_DENIED)
-		log_info("HeadBucket is refused (s3:ListBucket is missing): going on without");
+		log_info("HeadBucket is refused (s3:ListBucket is missing): continuing without it");
 	return o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
 }
 

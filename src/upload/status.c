@@ -146,9 +146,9 @@ static const char *outlook_of_claim(const struct session_info *session)
 {
 	if (!session || !session->is_open)
 		return "its uploader has ended, so the next run takes it over at once";
-	return "the next run waits until its uploader is done, or takes it over once that one has "
-	       "shown no sign of life for a whole lease (at once if it ran on the same host and "
-	       "is gone)";
+	return "the next run waits until its uploader is done, or takes it over when "
+	       "that uploader has sent no heartbeat for a whole lease (at once if it "
+	       "ran on the same host and has ended)";
 }
 
 void status_outlook(
@@ -163,16 +163,17 @@ void status_outlook(
 		outlook = "the next run skips it, unless the file has changed by then";
 		break;
 	case MARK_FAILED:
-		outlook = mark->upload_id ? "the next run tries again, and sends only the parts "
-					    "that the server does not list if the file is the same"
-					  : "the next run tries again";
+		outlook = mark->upload_id
+				  ? "the next run retries it, and sends only the parts that "
+				    "the server does not list if the file is the same"
+				  : "the next run retries it";
 		break;
 	case MARK_CLAIMED:
 		outlook = outlook_of_claim(session);
 		break;
 	case MARK_UNREADABLE:
-		outlook = "it is damaged, or of a later version of s3once: the next run of this "
-			  "version leaves it alone and reports the file";
+		outlook = "it is damaged, or was written by a later version of s3once: the next "
+			  "run of this version does not change it, and reports the file";
 	}
 	snprintf(ret, size, "%s", outlook);
 }

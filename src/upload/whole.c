@@ -65,7 +65,7 @@ static enum step prove(struct worker *worker, struct file *file, const struct s3
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_AGAIN;
 		problem_set(&problem,
-			"S3 stored other bytes than were sent (its checksum %s%s is not theirs)",
+			"S3 stored other bytes than were sent (its checksum %s%s differs)",
 			reply->sum.text, *reply->sum.text ? "" : reply->etag);
 		return file_fail(worker, file, &problem);
 	case PROOF_MISSING:

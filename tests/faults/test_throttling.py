@@ -87,7 +87,7 @@ def test_what_fails_is_tried_again_at_the_end(stage, service):
     result = stage.push("--give-up-after", "1m", "--retries", "1", "--json", concurrency=4)
     assert result.code == 0 and rule.fired == 12, result
     again = [event for event in result.events if event["event"] == "retry"]
-    assert again and all("tried again later" in event["text"] for event in again)
+    assert again and all("will be retried later" in event["text"] for event in again)
 
 
 def test_giving_up(stage):

@@ -271,7 +271,7 @@ def test_mark_that_is_not_understood(s3once, s3, bucket, tree):
         theirs.execute("UPDATE items SET doc = json_set(doc, '$.state.S', 'archived') WHERE sk = 'a.txt'")
     (tree / "sub" / "c.txt").write_bytes(b"c")
     run = s3once(*command, timeout=30)
-    assert_ends_once(run, r"a\.txt: its mark is damaged, or of a later version", code=1)
+    assert_ends_once(run, r"a\.txt: its mark is damaged, or was written by a later version", code=1)
     assert set(s3.objects(bucket)) == {"a.txt", "sub/b.txt", "sub/c.txt"}
     with sqlite3.connect(marks, timeout=30) as theirs:
         assert "archived" in theirs.execute("SELECT doc FROM items WHERE sk = 'a.txt'").fetchone()[0]
@@ -320,7 +320,7 @@ def test_upload_that_cannot_be_proven(s3once, s3, s3_wire, bucket, tree):
     for kind in ("PutObject", "HeadObject"):
         s3_wire.add(tells_no_proof, kind, key="a.txt", times=None)
     run = s3once("push", tree, f"s3://{bucket}")
-    assert_ends_once(run, f"{tree}/a.txt: uploaded, but it cannot be proven: the server tells neither a checksum nor an MD5", code=1)
+    assert_ends_once(run, f"{tree}/a.txt: uploaded, but it cannot be verified: the server returns neither a checksum nor an MD5", code=1)
     assert "1 of 2 files are verified to be in" in run.out
 
 
@@ -339,7 +339,7 @@ def test_changed_files_that_are_kept_are_named(s3once, s3, bucket, tree):
 def test_files_that_hide_their_size(s3once, s3, bucket, tree):
     """They must not become empty objects."""
     run = s3once("push", tree, "/proc/cpuinfo", f"s3://{bucket}")
-    assert_ends_once(run, "/proc/cpuinfo: says that it is empty and has content", code=1)
+    assert_ends_once(run, "/proc/cpuinfo: has size 0 but is not empty", code=1)
     assert set(s3.objects(bucket)) == {"a.txt", "sub/b.txt"}
 
 

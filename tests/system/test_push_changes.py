@@ -50,7 +50,7 @@ def test_file_under_a_lease(s3once, s3, bucket, marks, tmp_path):
         holder.stdin.close()
     assert run.code == 0 and counts(run)["uploaded"] == 2, run
     assert [event["text"] for event in told(run, "retry")] == [
-        "tried again later: cannot be read: another process holds a lease on it"
+        "will be retried later: cannot be read: another process holds a lease on it"
     ]
     s3.assert_same(tree, bucket, "p")
 

@@ -390,8 +390,8 @@ def test_wrong_values(s3once, tmp_path, options, sentence):
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        ("acl = private\n", "line 1 is no [section]"),
-        ("[all]\nacl = private\n", "there is no section [all]"),
+        ("acl = private\n", "line 1 is neither [section] nor name = value"),
+        ("[all]\nacl = private\n", "the section [all] is unknown"),
         ("[default]\nacls = private\n", "[default]: there is no setting 'acls'"),
         ('[rule "[a"]\nacl = private\n', "unclosed ["),
         ('[rule "*.gz"]\nacl = x\n', "[rule *.gz]: acl: 'x' is not one of"),

@@ -160,4 +160,4 @@ def test_bucket_that_goes_away_meanwhile_is_named(s3once, s3, s3_wire, bucket, t
     s3_wire.add(bare(faults.answer(404, "")), "PutObject", times=None)
     s3_wire.add(bare(faults.answer(404, "")), "HeadBucket", nth=2, times=None)
     run = push(s3once, logs(tmp_path / "tree", 3), bucket)
-    assert run.code == 3 and len(errors(run)) == 1 and f"there is no bucket {bucket} at" in errors(run)[0], run
+    assert run.code == 3 and len(errors(run)) == 1 and f"the bucket {bucket} does not exist at" in errors(run)[0], run

@@ -15,12 +15,12 @@ int main(void)
 	const struct session_info open = {.is_open = true}, ended = {.is_open = false};
 	check_outlook(&(struct mark){.state = MARK_ABSENT}, NULL, "uploads it");
 	check_outlook(&(struct mark){.state = MARK_DONE}, NULL, "skips it");
-	check_outlook(&(struct mark){.state = MARK_FAILED}, NULL, "tries again");
+	check_outlook(&(struct mark){.state = MARK_FAILED}, NULL, "retries it");
 	check_outlook(&(struct mark){.state = MARK_FAILED, .upload_id = (char[]){"u"}}, NULL,
-		"only the parts");
+		"sends only the parts");
 	check_outlook(&(struct mark){.state = MARK_CLAIMED}, NULL, "at once");
 	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &ended, "takes it over at once");
 	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &open, "waits");
-	check_outlook(&(struct mark){.state = MARK_UNREADABLE}, NULL, "leaves it alone");
+	check_outlook(&(struct mark){.state = MARK_UNREADABLE}, NULL, "does not change it");
 	return check_result();
 }
