@@ -24,7 +24,7 @@ def meson(*argv, **environment):
 def plain(tmp_path_factory):
     """A build folder with Meson's own defaults, and what was said when it was made."""
     folder = tmp_path_factory.mktemp("plain")
-    return folder, meson("setup", folder, "-Dtests=false")
+    return folder, meson("setup", folder)
 
 
 def introspect(folder, what):
