@@ -14,7 +14,7 @@ import pytest
 
 from tests.faults.proxy import Proxy
 from tests.servers.nginx_count import NginxCount
-from tests.system.harness import S3, DynamoDB, Program, SharedServers, fresh_name
+from tests.system.harness import S3, DynamoDB, Program, S3OfS3rver, SharedServers, fresh_name
 from tests.system.pushing import DynamoDBMarks, SqliteMarks
 
 
@@ -48,6 +48,11 @@ def rgw(pytestconfig):
 @pytest.fixture(scope="session")
 def swift(pytestconfig):
     return S3(pytestconfig.servers.get("swift"))
+
+
+@pytest.fixture(scope="session")
+def s3rver(pytestconfig):
+    return S3OfS3rver(pytestconfig.servers.get("s3rver"))
 
 
 @pytest.fixture(scope="session")

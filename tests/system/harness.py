@@ -391,6 +391,11 @@ class S3(Service):
             pass  # a request that was still under way put something there: the server goes away with it
 
 
+class S3OfS3rver(S3):
+    def remove_bucket(self, bucket):
+        """It lists no uploads and fails at DeleteObjects: its buckets go with it."""
+
+
 class DynamoDB(Service):
     name = "dynamodb"
 

@@ -79,3 +79,36 @@ def test_doctor_of_a_server_that_lists_no_parts(s3once, s3, s3_wire, bucket, ans
     s3_wire.add(answer, "ListParts", times=None)
     run = s3once("doctor", f"s3://{bucket}")
     assert run.code == 0 and "warning  list parts" in run.out and "failure" not in run.out, run
+
+
+# --- s3rver, which verifies nothing and has neither ListParts nor Abort
+
+s3rver_only = pytest.mark.parametrize("s3", ["s3rver"], indirect=True)
+
+
+@s3rver_only
+def test_s3rver_gets_everything(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 0, "b c": 1, "sub/\u00e9": 5000, "large": 11 * MIB})
+    command = ("push", "--json", "--part-size", "5MiB", tree, f"s3://{bucket}/p")
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 4}, run
+    s3.assert_same(tree, bucket, "p")
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"skipped": 4}, run
+    s3once.environment["S3ONCE_MARKS"] = f"sqlite:{tmp_path}/other.db"
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"adopted": 4}, run
+
+
+@s3rver_only
+def test_s3rver_does_not_take_every_key(s3once, s3, s3_wire, bucket, tmp_path):
+    """A prefix with two slashes it answers 404, as if the bucket were not there: the file's, not the run's."""
+    tree = make_tree(tmp_path / "tree", {"a": 10, "b": 10})
+    run = s3once("push", "--json", tree, f"s3://{bucket}//p")
+    assert run.code in (1, 3) and "does not exist" not in run.err and f"although bucket {bucket} is there" in run.err, run
+
+
+@s3rver_only
+def test_s3rver_is_doctored(s3once, s3, bucket):
+    run = s3once("doctor", f"s3://{bucket}")
+    assert run.code == 0 and "failure" not in run.out, run
