@@ -16,6 +16,13 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	struct item *ret_row, struct problem *ret_problem)
 {
 	const struct session *session = arg;
+	const struct session_options *o = &session->options;
+	if (o->is_stuck && o->is_stuck(o->abandon_arg)) {
+		problem_set(ret_problem,
+			"no file has made progress for a long time, so they pause and other "
+			"uploaders may take the files; check whether a disk does not answer");
+		return OUTCOME_TRANSIENT;
+	}
 	char expires[24];
 	snprintf(expires, sizeof expires, "%" PRId64,
 		store_time_s(session->options.store) + LEASE_KEEP_S);

@@ -12,7 +12,10 @@ struct session_options {
 	bool (*abandon)(
 		void *arg); /* true ends what a call below waits for; called from any thread */
 	void *abandon_arg;
-	bool reads_only; /* others that are over are not ended: nothing is ever written */
+	bool (*is_stuck)(
+		void *arg); /* arg is abandon_arg; while true the lease is not renewed, so
+			       that others may have the files; NULL: never. From any thread */
+	bool reads_only;    /* others that are over are not ended: nothing is ever written */
 };
 
 /* Nothing is written yet: the row comes with the first claim. */

@@ -72,6 +72,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		.heartbeat_ns = run->options.heartbeat_ms * NS_PER_MS,
 		.abandon = run_is_over,
 		.abandon_arg = run,
+		.is_stuck = run_is_stuck,
 		.reads_only = run->dry,
 	};
 	if (!(run->dry ? state_path : state_file)("sessions", observations, sizeof observations))

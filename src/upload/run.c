@@ -6,10 +6,19 @@
 bool run_is_over(void *arg)
 {
 	struct run *run = arg;
+	liveness_sign(&run->liveness);
 	if (session_is_fenced(run->session))
 		run_fence(run, session_fence_reason(run->session));
 	return atomic_load(&run->stop) > 1 || atomic_load(&run->fenced) ||
 	       atomic_load(&run->failed_setup);
+}
+
+bool run_is_stuck(void *arg)
+{
+	const struct run *run = arg;
+	const struct s3once_options *o = &run->options;
+	const uint64_t ms = o->lease_ms > o->give_up_after_ms ? o->lease_ms : o->give_up_after_ms;
+	return liveness_is_lost(&run->liveness, ms * NS_PER_MS);
 }
 
 bool run_may_not_show(void *arg)

@@ -6,6 +6,7 @@
 #include "s3/s3.h"
 #include "scan/scan.h"
 #include "store/own_files.h"
+#include "upload/liveness.h"
 #include "upload/object_rules.h"
 #include "upload/queue.h"
 #include "upload/refusals.h"
@@ -32,14 +33,20 @@ struct run {
 	atomic_int stop;         /* 0; 1: begin nothing new; 2: end what is under way */
 	atomic_bool fenced, failed_setup, dry;
 	struct refusals refusals;
+	struct liveness liveness;
 	struct {
 		pthread_mutex_t mutex;
 		bool begun; /* bucket looked at, session row written */
 	} locked;
 };
 
-/* For call_limits.abandon; arg is the run. Whether everything is to end at once. */
+/* For call_limits.abandon; arg is the run. Whether everything is to end at once. Who asks is at
+ * work.
+ */
 bool run_is_over(void *run);
+/* For session_options.is_stuck: for give_up_after_ms, or a lease if that is longer, no worker has
+ * moved. */
+bool run_is_stuck(void *run);
 /* The same, or our lease has run out: for requests that make something visible. It asks at every
  * progress, so that a heartbeat in between gives a long transfer more time. */
 bool run_may_not_show(void *run);

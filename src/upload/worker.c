@@ -94,8 +94,10 @@ void worker_run(struct worker *worker)
 	struct job job;
 	for (;;) {
 		queue_take(worker->run->queue, &job);
-		if (job.kind != JOB_END)
+		if (job.kind != JOB_END) {
 			refusals_job_begins(refusals);
+			liveness_begin(&worker->run->liveness);
+		}
 		switch (job.kind) {
 		case JOB_END:
 			refusals_settle(worker, true);
@@ -110,6 +112,7 @@ void worker_run(struct worker *worker)
 			do_part(worker, job.parts, job.index);
 			break;
 		}
+		liveness_end(&worker->run->liveness);
 		refusals_job_ended(refusals);
 		refusals_settle(worker, false);
 		queue_done(worker->run->queue, &job);

@@ -5,6 +5,7 @@
  * S3ONCE_TEST_READ=eio|short|zero, S3ONCE_TEST_READ_PATH=TEXT,
  * S3ONCE_TEST_READ_FROM=N: from the Nth pread on (from 1), of files with TEXT in their path, fails
  * with EIO, gives at most 3 bytes fewer than half, or says that the file has ended.
+ * S3ONCE_TEST_READ=hang, S3ONCE_TEST_READ_HUNG=FILE: it returns when FILE is gone.
  * S3ONCE_TEST_FSTATFS=NUMBER: every file system says that it is of this type.
  * S3ONCE_TEST_SLOW_OPEN=TEXT: to open a file with TEXT in its path for reading takes up to 20 ms.
  * S3ONCE_TEST_HUNG_DNS=FILE: while FILE exists, to look up a name takes a minute and fails;
@@ -119,6 +120,11 @@ static ssize_t misread(
 	}
 	if (!strcmp(how, "zero"))
 		return 0;
+	if (!strcmp(how, "hang")) {
+		while (!access(getenv("S3ONCE_TEST_READ_HUNG"), F_OK))
+			usleep(10000);
+		return real(fd, buf, n, offset);
+	}
 	return real(fd, buf, n > 8 ? n / 2 - 3 : 1, offset);
 }
 

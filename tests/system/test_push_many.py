@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.faults import faults
+from tests.faults.preloads import build_preload, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import MIB, expected_objects, make_tree, wait_until
 from tests.system.pushing import assert_done, counts, is_visible_write, key_of, marks_of, sessions_of, summary, told
@@ -229,6 +230,29 @@ def test_alive_in_another_time_namespace(s3once, s3, s3_wire, bucket, marks, tmp
     assert first.wait().code == 0
     assert s3once(*command).code == 0
     s3.assert_same(tree, bucket, "p")
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_files_that_do_not_move_are_given_up(s3once, s3, bucket, marks, tmp_path):
+    """The process lives and its disk does not answer: another uploader gets the file, the first one notices when it wakes."""
+    tree = make_tree(tmp_path / "tree", {"file": 1000, "other": 1000})
+    command = ("push", tree, f"s3://{bucket}/p", "--json", "--lease", "2s")
+    hung = tmp_path / "hung"
+    hung.touch()
+    names = {"READ": "hang", "READ_PATH": "tree/file", "READ_HUNG": hung}
+    environment = preloaded(s3once, build_preload(tmp_path), **{f"S3ONCE_TEST_{name}": value for name, value in names.items()})
+    first = s3once.start(*command, "--give-up-after", "3s", env=environment)
+    wait_until(lambda: '"event":"start"' in first.output()[0], 60, "its marks")
+    wait_until(lambda: marks_of(marks).get("p/file", {}).get("state") == "claimed", 60, "its claim")
+    run = s3once(*command, timeout=60)
+    assert run.code == 0 and run.seconds > 1, run
+    objects = s3.objects(bucket, metadata=True)
+    hung.unlink()
+    fenced = first.wait(30)
+    assert fenced.code == 5 and "no file has made progress" in fenced.err, fenced
+    assert s3.objects(bucket, metadata=True) == objects
+    s3.assert_same(tree, bucket, "p")
+    assert_done(marks, expected_objects(tree, "p"))
 
 
 def test_runs_that_do_not_wait_get_there_too(s3once, s3, bucket, marks, died_elsewhere):
