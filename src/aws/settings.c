@@ -235,6 +235,7 @@ static int set_checksum(struct aws_settings *settings, const struct sources *sou
 	} else if (!error) {
 		error = config_look_word(&sources->config, &key, names, &kind, sources->problem);
 	}
+	settings->checksum_is_automatic = kind == CHECKSUMS;
 	settings->checksum = kind == CHECKSUMS ? automatic : (enum checksum)kind;
 	return error;
 }

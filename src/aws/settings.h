@@ -32,10 +32,11 @@ struct aws_settings {
 	struct endpoint_terms terms;
 	enum checksum checksum; /* of what is uploaded; MD5 also where x-amz-checksum-* are to be
 				   sent only where S3 demands them and none was chosen */
-	bool signs_payload;     /* the SHA-256 of bodies is signed over TLS too */
-	char *ca_bundle;        /* or NULL */
-	unsigned attempts;      /* >= 1 */
-	bool keeps_pace;        /* as many requests at once while a service throttles */
+	bool checksum_is_automatic; /* nobody chose it: a server may do without */
+	bool signs_payload;         /* the SHA-256 of bodies is signed over TLS too */
+	char *ca_bundle;            /* or NULL */
+	unsigned attempts;          /* >= 1 */
+	bool keeps_pace;            /* as many requests at once while a service throttles */
 	uint64_t request_timeout_ms;
 	uint64_t stall_timeout_ms;             /* the longest silence: as long, but at least 30 s */
 	struct credentials_chain *credentials; /* owned */

@@ -54,6 +54,7 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
 	s3->signs_payload = settings->signs_payload;
 	s3->checksum = settings->checksum;
+	s3->checksum_is_automatic = settings->checksum_is_automatic;
 	s3->is_aws = settings->s3_is_aws;
 	for (int i = 0; s3->is_aws && i < S3_ABILITIES; i++)
 		if (i != S3_ECHOES_CHECKSUM || checksum_kinds[s3->checksum].header)

@@ -11,9 +11,7 @@ enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *crea
 	s3_request_begin(
 		&request, conn, S3_CREATE_UPLOAD, "POST", create->target.key, &create->limits);
 	s3_request_query(&request, "uploads", "");
-	if (checksum_kinds[create->checksum].s3_name)
-		s3_request_header(&request, "x-amz-checksum-algorithm",
-			checksum_kinds[create->checksum].s3_name);
+	s3_request_checksum_algorithm(&request, create->checksum);
 	s3_request_checksum_type(&request, create->checksum);
 	s3_request_meta(&request, create->target.key, &create->meta);
 	s3_request_target(&request, &create->target);

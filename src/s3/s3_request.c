@@ -1,4 +1,5 @@
 #include "s3/s3_request.h"
+#include "base/log.h"
 #include "s3/s3_reply.h"
 #include <assert.h>
 #include <errno.h>
@@ -61,19 +62,32 @@ static const char *payload_hash(struct s3_request *request, const struct sums *s
 	return request->sha256;
 }
 
+static bool is_refused(struct s3 *s3, enum checksum checksum)
+{
+	return checksum == s3->checksum && atomic_load(&s3->refuses_checksum);
+}
+
 void s3_request_checksum(
 	struct s3_request *request, const struct sums *sums, enum checksum checksum)
 {
 	const char *header = checksum_kinds[checksum].header;
-	if (!header || !(sums->kinds & DIGEST_OF(checksum)))
+	if (!header || !(sums->kinds & DIGEST_OF(checksum)) ||
+		is_refused(request->conn->s3, checksum))
 		return;
 	checksum_to_base64(checksum, sums_bytes(sums, checksum), request->checksum);
 	s3_request_header(request, header, request->checksum);
 }
 
+void s3_request_checksum_algorithm(struct s3_request *request, enum checksum checksum)
+{
+	if (checksum_kinds[checksum].s3_name && !is_refused(request->conn->s3, checksum))
+		s3_request_header(
+			request, "x-amz-checksum-algorithm", checksum_kinds[checksum].s3_name);
+}
+
 void s3_request_checksum_type(struct s3_request *request, enum checksum checksum)
 {
-	if (checksum_kinds[checksum].header)
+	if (checksum_kinds[checksum].header && !is_refused(request->conn->s3, checksum))
 		s3_request_header(request, "x-amz-checksum-type",
 			checksum_kinds[checksum].combines ? "FULL_OBJECT" : "COMPOSITE");
 }
@@ -161,6 +175,37 @@ static bool finds_region(const struct s3_request *request)
 	return strcmp(before, after) != 0;
 }
 
+/* Whether a request is refused because the server does not know the checksum that nobody asked for:
+ * its answer names it. */
+static bool refuses_checksum(struct s3 *s3, enum outcome outcome, const struct problem *problem)
+{
+	const char *name = checksum_kinds[s3->checksum].s3_name;
+	return s3->checksum_is_automatic && name &&
+	       (outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED ||
+		       outcome == OUTCOME_SETTING) &&
+	       (strcasestr(problem->text, name) || strcasestr(problem->text, "checksum"));
+}
+
+/* From this request and all that follow. False if it had none. */
+static bool take_checksums_away(struct s3_request *request)
+{
+	struct s3 *s3 = request->conn->s3;
+	size_t kept = 0;
+	for (size_t i = 0; i < request->call.n_headers; i++)
+		if (strncmp(request->headers[i].name, "x-amz-checksum-", 15) != 0 ||
+			strcmp(request->headers[i].name, "x-amz-checksum-mode") == 0)
+			request->headers[kept++] = request->headers[i];
+	if (kept == request->call.n_headers)
+		return false;
+	request->call.n_headers = kept;
+	request->checksum[0] = '\0';
+	s3_learn(s3, S3_ECHOES_CHECKSUM, false); /* so that MD5s are computed */
+	if (!atomic_exchange(&s3->refuses_checksum, true))
+		log_info("this server refuses %s; what is sent is protected by Content-MD5",
+			checksum_kinds[s3->checksum].s3_name);
+	return true;
+}
+
 enum outcome s3_request_perform(
 	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem)
 {
@@ -176,6 +221,10 @@ enum outcome s3_request_perform(
 	enum outcome outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	if (outcome == OUTCOME_SETUP && ret_reply->status == 301 && finds_region(request))
 		outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
+	if (refuses_checksum(conn->s3, outcome, &problem) && take_checksums_away(request)) {
+		request->call.headers = request->headers;
+		outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
+	}
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;
 	return outcome;

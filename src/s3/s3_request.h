@@ -29,6 +29,8 @@ struct s3 {
 	bool requester_pays;
 	bool signs_payload; /* as the settings say */
 	enum checksum checksum;
+	bool checksum_is_automatic;
+	atomic_bool refuses_checksum;   /* that one, by its name: Content-MD5 goes out alone */
 	atomic_int known[S3_ABILITIES]; /* enum s3_known */
 };
 
@@ -64,7 +66,8 @@ void s3_request_body(struct s3_request *request, const struct http_body *body,
 /* The header of this checksum, if S3 keeps it and it was computed. */
 void s3_request_checksum(
 	struct s3_request *request, const struct sums *sums, enum checksum checksum);
-/* x-amz-checksum-type of an upload. */
+/* x-amz-checksum-algorithm and -type of an upload; the latter alone where it is completed. */
+void s3_request_checksum_algorithm(struct s3_request *request, enum checksum checksum);
 void s3_request_checksum_type(struct s3_request *request, enum checksum checksum);
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
 /* The settings of the object that go with this kind of request. */

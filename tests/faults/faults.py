@@ -274,6 +274,33 @@ def ignores(*names):
     return fault
 
 
+async def refuse_crc32c(x, rule):
+    """As a server that lacks the library for it: by its name, in whatever header."""
+    await x.body()
+    named = {header for header in x.request.headers if header.startswith("x-amz-checksum-") and header != "x-amz-checksum-mode"}
+    if "x-amz-checksum-crc32c" in named or x.request.headers.get("x-amz-checksum-algorithm") == "CRC32C":
+        x.fire(rule)
+        words = "Checksum algorithm CRC32C is not supported by this server; install the package for it."
+        return await x.answer(error_reply("s3", 400, "InvalidRequest", words))
+    await x.proxy.pass_on(x)
+
+
+def tells(header, value):
+    """A success with this header, and in a document the element of that checksum."""
+
+    @named(f"tells({header})")
+    async def fault(x, rule):
+        reply = await x.forward()
+        if reply.status < 300:
+            reply.headers[header] = value
+            element = f"Checksum{header.rpartition('-')[2].upper()}"
+            reply.body = reply.body.replace(b"</ETag>", f"</ETag><{element}>{value}</{element}>".encode())
+            x.fire(rule)
+        await x.answer(reply)
+
+    return fault
+
+
 async def other_xml(x, rule):
     """A success, and another document than was asked for."""
     reply = await x.forward()

@@ -1,8 +1,11 @@
 """Servers that pass over what they were asked for, or cannot do what others can: said, and never taken for done."""
 
+import base64
+
 import pytest
 
 from tests.faults import faults
+from tests.faults.checksums import HEADERS, sum_of
 from tests.faults.proxy import Proxy
 from tests.system.harness import MIB, make_tree
 from tests.system.pushing import counts, told
@@ -74,3 +77,45 @@ def test_upload_that_cannot_be_listed_begins_anew(s3once, s3, s3_wire, bucket, t
     assert str(tree / "file") in warning
     s3.assert_same(tree, bucket, "p")
     assert len(s3.uploads(bucket)) == (0 if aborts else 1)
+
+
+FEW = {f"f{number}": 1000 for number in range(8)}
+
+
+@pytest.mark.parametrize("options", [(), ("--checksum", "auto")], ids=["", "auto"])
+def test_checksum_that_is_refused_by_name_is_done_without(s3once, s3, s3_wire, bucket, tmp_path, options):
+    """It goes by Content-MD5 then, and every file is in. Once it is known nothing is refused any more."""
+    tree = make_tree(tmp_path / "tree", FEW | {"large": SIZES["large"]})
+    rule = s3_wire.add(faults.refuse_crc32c, times=None)
+    run = push(s3once, tree, bucket, "--concurrency", "1", *options)
+    assert run.code == 0 and counts(run) == {"uploaded": 9}, run
+    assert rule.fired == 1
+    s3.assert_same(tree, bucket, "p")
+    assert all("content-md5" in each.headers for each in s3_wire.history if each.kind in ("PutObject", "UploadPart"))
+
+
+def test_checksum_that_was_chosen_is_not_done_without(s3once, s3, s3_wire, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"small": 1000})
+    s3_wire.add(faults.refuse_crc32c, times=None)
+    run = push(s3once, tree, bucket, "--checksum", "crc32c")
+    assert run.code == 1 and "CRC32C is not supported" in told(run, "failed")[0]["text"] and not s3.objects(bucket), run
+
+
+@pytest.mark.parametrize("how", ["the whole", "without -N"])
+@pytest.mark.parametrize("kind", ["sha1", "sha256", "crc32"])
+def test_checksum_of_parts_that_is_told_otherwise(s3once, s3, bucket, tmp_path, kind, how):
+    """Servers that ignore x-amz-checksum-type, or leave out how many parts it is of: no other content, where the etag fits."""
+    tree = make_tree(tmp_path / "tree", {"large": SIZES["large"]})
+    body = (tree / "large").read_bytes()
+    with Proxy(s3, "s3") as wire:
+        s3once.environment["AWS_ENDPOINT_URL_S3"] = wire.endpoint
+        parts = [sum_of(kind, body[at : at + PART]) for at in range(0, len(body), PART)]
+        composite = sum_of(kind, b"".join(map(base64.b64decode, parts)))
+        told_sum = composite if how == "without -N" else sum_of(kind, body)
+        wire.add(faults.tells(HEADERS[kind], told_sum), "HeadObject", times=None)
+        wire.add(faults.tells(HEADERS[kind], told_sum), "CompleteMultipartUpload", times=None)
+        run = push(s3once, tree, bucket, "--checksum", kind)
+        assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+        run = push(s3once, tree, bucket, "--checksum", kind, "--marks", f"sqlite:{tmp_path}/other.db")
+        assert run.code == 0 and counts(run) == {"adopted": 1}, run
+        assert not wire.failures
