@@ -12,12 +12,10 @@ static int load_file(const char *path, struct ini **ret, struct problem *ret_pro
 	if (error == 0 || error == -ENOENT || error == -ENOTDIR)
 		return 0;
 	if (error == -EBADMSG)
-		problem_set(ret_problem,
-			"%s, line %d, is not understood: mend it, or name another "
-			"file",
+		problem_set(ret_problem, "%s, line %d, is invalid: fix it, or use another file",
 			quote(path).text, line);
 	else
-		problem_set(ret_problem, "cannot read %s: %s; mend that, or name another file",
+		problem_set(ret_problem, "cannot read %s: %s; fix this, or use another file",
 			quote(path).text, strerror(-error));
 	return error == -ENOMEM ? error : -EINVAL;
 }

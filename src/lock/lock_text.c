@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/quote.h"
 #include "base/text.h"
 #include "lock/lock_client.h"
 #include <errno.h>
@@ -103,7 +104,10 @@ static int find_version(struct s3once_lock *lock, char ret_version[static LEASE_
 		r = lock_error(ret, -EINVAL, "its row is not of this dialect: %s", row.why);
 	else if (item_is_empty(&item))
 		r = lock_error(ret, -ESTALE,
-			"it has no row here: the lock was released, or is kept in another place");
+			"the lock '%s' has no row in %s: it was released, or is kept in another "
+			"place",
+			quote(lock->key).text,
+			quote(locks->files.path ? locks->files.path : locks->table_name).text);
 	else if (row.state == ROW_FREE)
 		r = lock_error(ret, -ESTALE, "the lock was released");
 	else

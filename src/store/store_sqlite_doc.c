@@ -57,7 +57,7 @@ static const char *reason(int r)
 {
 	switch (r) {
 	case -EBADMSG:
-		return "is not stored as an item's JSON: mend its row or delete it";
+		return "is not the JSON of an item: fix its row or delete it";
 	case -EMSGSIZE:
 		return "is larger than 400 KB";
 	case -EILSEQ:

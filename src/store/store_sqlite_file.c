@@ -44,7 +44,8 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 		problem_set(ret_problem,
-			"%s: another process kept it locked for %d s: end that (fuser shows it) and run "
+			"%s: another process kept it locked for %d s: end that (fuser shows it) "
+			"and run "
 			"again",
 			name, SQLITE_LOCKED_MAX_S);
 		break;
@@ -55,11 +56,17 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 			name);
 		break;
 	case SQLITE_NOTADB:
-		problem_set(ret_problem, "%s: is not an SQLite file: give another path", name);
+		problem_set(ret_problem,
+			"%s: is not an SQLite file: give another path; if these are damaged "
+			"marks, move "
+			"the file away, and the next run compares each file with what S3 holds",
+			name);
 		break;
 	case SQLITE_CORRUPT:
 		problem_set(ret_problem,
-			"%s: is damaged (%s): restore it or move it away; without marks the next run "
+
+			"%s: is damaged (%s): restore it or move it away; without marks the next "
+			"run "
 			"compares each file with what S3 holds",
 			name, sqlite3_errstr(rc));
 		break;
@@ -194,7 +201,9 @@ static int configure(sqlite3 *db, const char *name, struct problem *ret_problem)
 	}
 	if (!rc && identity->layout > LAYOUT) {
 		problem_set(ret_problem,
-			"%s: was made by a newer s3once (layout %d, this one knows %d): use that one",
+
+			"%s: was made by a newer s3once (layout %d, this one knows %d): use that "
+			"one",
 			name, identity->layout, LAYOUT);
 		return -EBADMSG;
 	}

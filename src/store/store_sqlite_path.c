@@ -51,17 +51,20 @@ static int check_folder(int fd, const char *name, struct problem *ret_problem)
 	}
 	if (st.st_uid != geteuid() && st.st_uid != 0)
 		problem_set(ret_problem,
-			"%s: its folder belongs to another user (uid %u): keep the marks in a folder of "
+			"%s: its folder belongs to another user (uid %u): keep the marks in a "
+			"folder of "
 			"your own",
 			name, (unsigned)st.st_uid);
 	else if (st.st_mode & 022)
 		problem_set(ret_problem,
-			"%s: others can write to its folder (mode %04o): use a folder of your own, or "
+			"%s: others can write to its folder (mode %04o): use a folder of your "
+			"own, or "
 			"chmod go-w it",
 			name, (unsigned)st.st_mode & 07777);
 	else if (sqlite_path_is_remote((unsigned long)fs.f_type & 0xffffffff))
 		problem_set(ret_problem,
-			"%s: is on a network file system, where SQLite's locks cannot be relied on: use a "
+			"%s: is on a network file system, where SQLite's locks cannot be relied "
+			"on: use a "
 			"local folder, or a DynamoDB table (--marks dynamodb:TABLE)",
 			name);
 	else
@@ -87,7 +90,8 @@ static int check_file(int folder, const char *base, const char *name, struct pro
 		r = -errno;
 	if (r) {
 		problem_set(ret_problem,
-			"%s: cannot be made: %s; give a path in a folder that this user may write to",
+			"%s: cannot be made: %s; give a path in a folder that this user may "
+			"write to",
 			name, strerror(-r));
 		return r;
 	}
@@ -97,7 +101,9 @@ static int check_file(int folder, const char *base, const char *name, struct pro
 		problem_set(ret_problem, "%s: is not a regular file: give another path", name);
 	else if (st.st_uid != geteuid())
 		problem_set(ret_problem,
-			"%s: belongs to another user (uid %u): run as that user, or give another path",
+
+			"%s: belongs to another user (uid %u): run as that user, or give another "
+			"path",
 			name, (unsigned)st.st_uid);
 	else if (st.st_mode & 022)
 		problem_set(ret_problem, "%s: others can write to it (mode %04o): chmod go-w it",
@@ -158,8 +164,9 @@ int sqlite_path_secure(
 		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
 	else if ((r = state_make_folders(path)))
 		problem_set(ret_problem,
-			"%s: its folder cannot be made: %s; give a path in a folder that this user "
-			"may write to, or mend HOME or XDG_STATE_HOME if the path comes from there",
+			"%s: its folder cannot be made: %s; give a path in a folder that this "
+			"user may write to, or correct HOME or XDG_STATE_HOME if the path comes "
+			"from there",
 			name, strerror(-r));
 	else
 		r = secure(folder, base, name, ret_path, ret_problem);

@@ -217,9 +217,9 @@ def test_home_where_nothing_can_be_made(s3once, tree, tmp_path, place):
     (tmp_path / "a circle").symlink_to("a circle")
     home = tmp_path / place  # an absolute one as it is
     run = s3once("push", tree, "s3://bucket", env={"HOME": str(home), "XDG_STATE_HOME": ""})
-    sentence = "its folder cannot be made: .*; give a path in a folder that this user may write to, or mend HOME"
+    sentence = "its folder cannot be made: .*; give a path in a folder that this user may write to, or correct HOME"
     if place == "a circle":
-        assert_ends_once(run, f"cannot read {home}/.aws/config: .*; mend that, or name another file")
+        assert_ends_once(run, f"cannot read {home}/.aws/config: .*; fix this, or use another file")
         run = s3once("push", tree, "s3://bucket", env={"XDG_STATE_HOME": str(home)})
         assert_ends_once(run, f"{home}/s3once/marks.db: {sentence}")
     else:

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import signal
+import sqlite3
 import struct
 import subprocess
 import time
@@ -459,3 +460,13 @@ def test_the_tests_that_the_docs_name_exist():
             text = (REPOSITORY / "tests" / path).read_text()
             for test in re.findall(r"test_\w+", tests):
                 assert re.search(rf"\b{test}\(", text), (path, test)
+
+
+def test_a_handle_without_a_row_names_the_lock_and_the_place(s3once, tmp_path):
+    options = ["--locks", f"sqlite:{tmp_path}/locks.db"]
+    handle = s3once("lock", "acquire", "--lease", "10m", *options, "nightly").out.strip()
+    assert s3once("lock", "release", *options, handle).code == 0
+    with sqlite3.connect(tmp_path / "locks.db") as database:
+        database.execute("DELETE FROM items")
+    run = s3once("lock", "release", *options, handle)
+    assert run.code == 5 and f"the lock 'nightly' has no row in {tmp_path}/locks.db: it was released, or" in run.err, run
