@@ -19,7 +19,7 @@ extern "C" {
 enum s3once_if_changed {
 	S3ONCE_CHANGED_FAIL = 0, /* report it; the run ends with S3ONCE_EXIT_FILES */
 	S3ONCE_CHANGED_REPLACE,  /* upload it, replacing the version that this program uploaded */
-	S3ONCE_CHANGED_SKIP,     /* leave the uploaded version; count it as skipped */
+	S3ONCE_CHANGED_SKIP,     /* leave the uploaded version; count it as outdated */
 };
 
 /* How a run ended; the values are the exit codes of the command line. */
@@ -49,21 +49,25 @@ struct s3once_setting {
 };
 
 enum s3once_event_type {
-	S3ONCE_EVENT_START,    /* the run begins: key is the prefix, text names the marks */
+	S3ONCE_EVENT_START, /* the run begins: key is the prefix, text names the marks */
+	S3ONCE_EVENT_NOTE,  /* text: what is worth a look, such as a pattern that matches nothing */
 	S3ONCE_EVENT_WARNING,  /* text; nothing was lost */
 	S3ONCE_EVENT_UPLOADED, /* path, key, bytes: sent, proven and marked done by this run */
 	S3ONCE_EVENT_ADOPTED, /* path, key, bytes: S3 already held exactly this content; marked done
 			       */
 	S3ONCE_EVENT_REFRESHED, /* path, key: same content as marked, another mtime; the mark was
 				   brought up to date */
-	S3ONCE_EVENT_SKIPPED,   /* path, key: done before (only with `report_skipped`); with a text:
-				   changed since, and kept (always) */
+	S3ONCE_EVENT_SKIPPED,   /* path, key: done before (only with `report_skipped`) */
+	S3ONCE_EVENT_OUTDATED,  /* path, key, text: changed since it was uploaded, and the object
+			       left as it is (S3ONCE_CHANGED_SKIP) */
 	S3ONCE_EVENT_PLANNED,   /* path, key, bytes: would be uploaded (dry run) */
 	S3ONCE_EVENT_LINK,      /* path: a symlink, not followed (only with `report_skipped`) */
 	S3ONCE_EVENT_YOUNG,     /* path: younger than min_age, left for the next run (only with
 				   `report_skipped`) */
 	S3ONCE_EVENT_OVERSIZED, /* path, bytes: larger than max_bytes, left out (only with
 				   `report_skipped`) */
+	S3ONCE_EVENT_SPECIAL,   /* path, text: a socket, named pipe or device in a tree, left out
+				   (only with `report_skipped`) */
 	S3ONCE_EVENT_CHANGED,   /* path, key, text: changed since it was uploaded; not replaced */
 	S3ONCE_EVENT_HELD,      /* path, key, text: held by another uploader; waiting, or given up
 				   with no_wait or dry_run */
@@ -76,12 +80,12 @@ enum s3once_event_type {
 };
 
 /* Counters of a run, as far as it got. Files: found = uploaded + adopted + refreshed + skipped +
- * changed + failed + held + young + oversized + links (and planned, in a dry run) once the run has
- * ended by itself. */
+ * outdated + changed + failed + held + young + oversized + links + special (and planned, in
+ * a dry run) once the run has ended by itself. */
 struct s3once_counts {
 	uint64_t found; /* directory entries that are or should be a file */
-	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, young, links;
-	uint64_t oversized;
+	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, young, links,
+		special, outdated, oversized;
 	uint64_t planned;         /* dry run only */
 	uint64_t bytes_uploaded;  /* content of uploaded files */
 	uint64_t bytes_sent;      /* of bodies of objects and parts, as they leave this host; what
@@ -111,7 +115,6 @@ struct s3once_event {
 	const char *code;       /* the service's error code, or "" */
 	const char *request_id; /* the service's request id, or "" */
 	const struct s3once_counts *counts; /* of PROGRESS and SUMMARY; else NULL */
-	int special; /* of FAILED: a socket, named pipe or device, of which a tree may hold many */
 };
 
 /* Called from threads of the run, one call at a time. It must not block for long and must not call
@@ -141,8 +144,14 @@ struct s3once_options {
 	 * type. A file that was uploaded before is not uploaded again because of them. */
 	const struct s3once_setting *settings;
 	size_t n_settings;
-	const char *rules_file;  /* NULL: none */
-	const char *media_types; /* a file like /etc/mime.types: content types by extension */
+	const char *rules_file;       /* NULL: none */
+	const char *media_types;      /* a file like /etc/mime.types: content types by extension */
+	const char *bucket_id_object; /* the key of a small object by which the bucket is told from
+					 another one; made if it is missing; NULL: none */
+	int new_bucket; /* where the bucket is not the one that the marks are about, or the service
+			   does not tell: begin with no marks */
+	int reupload;   /* look at the objects of files that are done too, and upload those that are
+			   not there */
 	const char *expected_bucket_owner; /* the account's 12 digits; NULL: any */
 	int requester_pays;                /* we pay for requests to another's bucket */
 
@@ -186,7 +195,7 @@ struct s3once_options {
 	/* Being told. */
 	s3once_callback *callback; /* NULL: nobody listens */
 	void *callback_arg;
-	int report_skipped;            /* also SKIPPED, LINK, YOUNG and OVERSIZED events */
+	int report_skipped;            /* also SKIPPED, LINK, YOUNG, OVERSIZED and SPECIAL events */
 	uint64_t progress_interval_ms; /* 0: no PROGRESS events */
 };
 

@@ -28,6 +28,7 @@ struct run {
 	bool was_abandoned;           /* the caller said so */
 	bool new_connection;          /* for the next attempt */
 	bool name_is_unknown;         /* in the last attempt: a slip of the pen, or no network */
+	bool is_down;                 /* likewise: nobody listens there */
 	bool corrected_clock, corrected_credentials, corrected_region;
 	bool repeated_digest;
 	bool maybe_applied;                      /* by an attempt before the last one */
@@ -141,6 +142,7 @@ static struct verdict send_signed(struct run *run)
 	}
 	error = send_once(run, &built);
 	run->name_is_unknown = error == -ENOENT;
+	run->is_down = error == -ECONNREFUSED;
 	run->maybe_applied |= run->call->is_write && run->reply->is_resent;
 	run->new_connection = !error && run->reply->status >= 500;
 	struct verdict verdict = judge(run, &built, error);
@@ -259,7 +261,7 @@ static bool correct(struct run *run, struct verdict verdict)
 	}
 }
 
-/* Whether throttling is waited out still. */
+/* Whether throttling, or a service that is down, is waited out still. */
 static bool is_patient(struct run *run)
 {
 	const uint64_t success_ns = pace_success_ns(&run->conn->service->pace);
@@ -290,8 +292,13 @@ static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outco
 	*outcome = verdict.outcome;
 	if (!retry_cost(verdict.retry))
 		return correct(run, verdict);
-	run->attempts += verdict.retry != RETRY_THROTTLE || !is_patient(run);
-	const bool is_too_late = has_failed_long(run, verdict);
+	const bool is_waited_out =
+		(verdict.retry == RETRY_THROTTLE || run->is_down) && is_patient(run);
+	run->attempts += !is_waited_out;
+	if (run->is_down && is_waited_out)
+		service_say_down(run->conn->service, &run->problem, limits->patience_ms);
+	const bool is_too_late = has_failed_long(run, verdict) ||
+				 (run->is_down && !is_waited_out && run->waits + 1 >= most);
 	if (run->attempts >= most || is_too_late ||
 		(verdict.retry == RETRY_DIGEST && run->repeated_digest))
 		return false;
@@ -316,6 +323,7 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	while (verdict.outcome != OUTCOME_OK && goes_on(&run, verdict, &outcome));
 	if (verdict.outcome == OUTCOME_OK) {
 		outcome = OUTCOME_OK;
+		service_say_up(conn->service);
 		retry_quota_refill(&conn->service->quota, run.cost + 1);
 		credentials_accepted(conn->service->options.settings->credentials);
 	} else if (run.attempts > 1) {

@@ -19,10 +19,10 @@ struct call_limits {
 	unsigned attempts;    /* 0: as the settings say */
 	bool *maybe_applied;  /* NULL, or set to true if a write ends, however, after an earlier
 				 attempt of it may have been applied; never to false */
-	uint64_t patience_ms; /* throttling does not count as an attempt for so long after the call
-				 began or after the service last accepted any request, whichever is
-				 later; 0: it counts. For as long a call whose replies are 5xx is
-				 repeated, if its attempts last */
+	uint64_t patience_ms; /* throttling and refused connections do not count as attempts for so
+				 long after the call began or after the service last accepted any
+				 request, whichever is later; 0: they count. For as long a
+				 call whose replies are 5xx is repeated, if its attempts last */
 };
 
 /* Requests by kind, counted as they are sent (each attempt). Lock-free. */
@@ -66,6 +66,7 @@ struct call {
 	unsigned kind;       /* index into service_options.kinds */
 	const char *subject; /* the bucket or table, named where it or its rights are the matter */
 	const char *method;
+	bool is_above_buckets;             /* of S3: to the service itself, not to the bucket */
 	const char *path;                  /* encoded, begins with '/'; "": the bucket itself */
 	const char *query;                 /* encoded and sorted, "" for none */
 	const struct call_header *headers; /* beyond host, x-amz-date, x-amz-content-sha256,

@@ -27,12 +27,13 @@ static int build_url(struct service_conn *conn, const struct call *call, struct 
 {
 	struct address address;
 	struct text *url = &conn->url;
-	int error = split_endpoint(conn->endpoint.url, &address);
+	const char *endpoint = call->is_above_buckets ? conn->root_url : conn->endpoint.url;
+	int error = split_endpoint(endpoint, &address);
 	if (error)
 		return error;
 	text_add_bytes(ret_host, address.host, address.host_bytes);
 	text_reset(url);
-	text_add_bytes(url, conn->endpoint.url, address.scheme_bytes + address.host_bytes);
+	text_add_bytes(url, endpoint, address.scheme_bytes + address.host_bytes);
 	*ret_path_at = url->len;
 	text_add(url, address.base);
 	text_add(url, call->path[0] || address.base[0] ? call->path : "/");

@@ -1,6 +1,7 @@
 #include "aws/service.h"
 #include "aws/endpoint.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,14 @@
 
 #define URL_MAX_BYTES   (16U << 10)
 #define LINES_MAX_BYTES (64U << 10)
+
+static void resolve_root(const struct endpoint_question *asked, char ret[static ENDPOINT_MAX + 1])
+{
+	struct endpoint_question question = *asked;
+	struct endpoint root;
+	question.bucket = NULL;
+	strcpy(ret, asked->bucket && !endpoint_resolve(&question, &root, NULL) ? root.url : "");
+}
 
 int service_new(
 	const struct service_options *options, struct service **ret, struct problem *ret_problem)
@@ -32,6 +41,7 @@ int service_new(
 		free(service);
 		return error;
 	}
+	resolve_root(&service->question, service->locked.root_url);
 	retry_quota_init(&service->quota);
 	atomic_init(&service->server_at_boot_ms, NO_TIME);
 	atomic_init(&service->region_generation, 1);
@@ -87,6 +97,19 @@ bool service_has_answered(const struct service *service)
 	return atomic_load(&service->server_at_boot_ms) != NO_TIME;
 }
 
+void service_say_down(struct service *service, const struct problem *problem, uint64_t patience_ms)
+{
+	if (!atomic_exchange(&service->is_said_down, true))
+		log_warning("%s; trying again for up to %llu s (--give-up-after)", problem->text,
+			(unsigned long long)(patience_ms / 1000));
+}
+
+void service_say_up(struct service *service)
+{
+	if (atomic_load(&service->is_said_down) && atomic_exchange(&service->is_said_down, false))
+		log_warning("%s answers again", service->options.is_s3 ? "S3" : "DynamoDB");
+}
+
 void service_correct_clock(struct service *service, int64_t date_s)
 {
 	atomic_store(&service->clock_offset_s, date_s - clock_wall_ns() / (int64_t)NS_PER_S);
@@ -117,6 +140,7 @@ int service_learn_region(struct service *service, const char *region)
 	pthread_mutex_lock(&service->mutex);
 	if (strcmp(service->locked.endpoint.region, region) != 0) {
 		service->locked.endpoint = endpoint;
+		resolve_root(&question, service->locked.root_url);
 		atomic_fetch_add(&service->region_generation, 1);
 	}
 	pthread_mutex_unlock(&service->mutex);
@@ -160,6 +184,7 @@ static void refresh_region(struct service_conn *conn)
 		return;
 	pthread_mutex_lock(&service->mutex);
 	conn->endpoint = service->locked.endpoint;
+	strcpy(conn->root_url, service->locked.root_url);
 	conn->region_generation = atomic_load(&service->region_generation);
 	pthread_mutex_unlock(&service->mutex);
 }

@@ -19,10 +19,13 @@ struct service {
 	struct pace pace;
 	_Atomic int64_t clock_offset_s;    /* added to our wall clock to sign */
 	_Atomic int64_t server_at_boot_ms; /* the server's time less clock_boot_ns(), or NO_TIME */
-	atomic_uint region_generation;     /* counts changes of what is locked */
+	atomic_bool is_said_down;
+	atomic_uint region_generation; /* counts changes of what is locked */
 	pthread_mutex_t mutex;
 	struct {
 		struct endpoint endpoint;
+		char root_url[ENDPOINT_MAX + 1]; /* of S3: the service above all buckets; "" where
+						    there is no way to it */
 	} locked;
 };
 #define NO_TIME INT64_MIN
@@ -36,6 +39,7 @@ struct service_conn {
 	bool has_credentials;
 	unsigned region_generation; /* of the copy below */
 	struct endpoint endpoint;
+	char root_url[ENDPOINT_MAX + 1];
 	struct text url, lines, authorization; /* of the attempt; kept for their memory */
 };
 
@@ -50,6 +54,9 @@ int64_t service_wall_s(const struct service *service);
 void service_saw_date(struct service *service, int64_t date_s);
 /* Whether it ever answered. */
 bool service_has_answered(const struct service *service);
+/* Warns, once until service_say_up(), that it cannot be reached and is waited for. */
+void service_say_down(struct service *service, const struct problem *problem, uint64_t patience_ms);
+void service_say_up(struct service *service);
 /* Corrects the clock that signs. */
 void service_correct_clock(struct service *service, int64_t date_s);
 

@@ -18,11 +18,13 @@ static const struct {
 	[S3ONCE_EVENT_UPLOADED] = {"uploaded", 1, false},
 	[S3ONCE_EVENT_ADOPTED] = {"already in S3:", 1, false},
 	[S3ONCE_EVENT_REFRESHED] = {"same content, new modification time:", 1, false},
-	[S3ONCE_EVENT_SKIPPED] = {"skipped", 2, false}, /* of a file that changed: always */
+	[S3ONCE_EVENT_SKIPPED] = {"skipped", 2, false},
+	[S3ONCE_EVENT_OUTDATED] = {"kept as it is in S3:", 0, false},
 	[S3ONCE_EVENT_PLANNED] = {"would upload", 0, false},
 	[S3ONCE_EVENT_LINK] = {"skipped symbolic link", 1, false},
 	[S3ONCE_EVENT_OVERSIZED] = {"skipped, larger than --max-size:", 1, false},
 	[S3ONCE_EVENT_YOUNG] = {"skipped, younger than --min-age:", 1, false},
+	[S3ONCE_EVENT_SPECIAL] = {"skipped", 1, false},
 	[S3ONCE_EVENT_CHANGED] = {"", 0, true},
 	[S3ONCE_EVENT_HELD] = {"", 0, true},
 	[S3ONCE_EVENT_FAILED] = {"", 0, true},
@@ -50,7 +52,8 @@ static void add_sentence(struct text *t, const struct s3once_event *event)
 static void add_file(struct text *t, const struct people *people, const struct s3once_event *event)
 {
 	add_bytes(t, event->path);
-	if (*event->key && event->type != S3ONCE_EVENT_LINK && event->type != S3ONCE_EVENT_YOUNG) {
+	if (*event->key && event->type != S3ONCE_EVENT_LINK && event->type != S3ONCE_EVENT_YOUNG &&
+		event->type != S3ONCE_EVENT_SPECIAL) {
 		text_addf(t, " -> s3://%s/", people->bucket);
 		add_bytes(t, event->key);
 	}
@@ -121,12 +124,6 @@ static void tell_start(struct people *people, const struct s3once_event *event)
 		output_say(people->output, "marks: %s", event->text);
 }
 
-/* Skipped although it changed. */
-static bool is_kept(const struct s3once_event *event)
-{
-	return event->type == S3ONCE_EVENT_SKIPPED && *event->text;
-}
-
 static void tell_about_file(struct people *people, const struct s3once_event *event)
 {
 	if (event->type == S3ONCE_EVENT_PLANNED)
@@ -136,8 +133,8 @@ static void tell_about_file(struct people *people, const struct s3once_event *ev
 	else if (tellings[event->type].is_error &&
 		 !(event->type == S3ONCE_EVENT_CHANGED && people->skip_changed))
 		tell_error(people, event);
-	else if ((people->verbose >= tellings[event->type].verbose || is_kept(event)) &&
-		 !people->only_stderr && !people->quiet)
+	else if (people->verbose >= tellings[event->type].verbose && !people->only_stderr &&
+		 !people->quiet)
 		tell_file(people, event);
 }
 
@@ -150,6 +147,10 @@ void people_event(struct people *people, const struct s3once_event *event)
 	case S3ONCE_EVENT_WARNING:
 		people->has_warned = true;
 		output_say(people->output, "warning: %s", event->text);
+		break;
+	case S3ONCE_EVENT_NOTE:
+		if (!people->quiet)
+			output_say(people->output, "note: %s", event->text);
 		break;
 	case S3ONCE_EVENT_FATAL:
 		tell_error(people, event);
@@ -181,7 +182,7 @@ static void add_verdict(
 	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
 {
 	uint64_t there = in_s3(c);
-	uint64_t wanted = c->found - c->links - c->young - c->oversized;
+	uint64_t wanted = c->found - c->links - c->young - c->oversized - c->special;
 	if (people->dry_run) {
 		text_add(t, "dry run: would upload ");
 		human_files(t, c->planned);
@@ -205,8 +206,14 @@ static void add_verdict(
 						: " files are verified to be in ");
 	}
 	add_target(t, people);
-	if (people->skip_changed && c->skipped)
-		text_add(t, "; files changed since are left as they are there (--if-changed=skip)");
+	if (c->outdated) {
+		text_add(t, "; ");
+		human_count(t, c->outdated);
+		text_add(t, c->outdated == 1
+				    ? " has changed since and stays as it was uploaded"
+				    : " have changed since and stay as they were uploaded");
+		text_add(t, " (--if-changed=skip)");
+	}
 	if (!c->scan_complete)
 		text_add(t, "; the run ended before all files were listed");
 }
@@ -237,7 +244,8 @@ static void add_counts(struct text *t, const struct people *people, const struct
 		const char *words;
 		uint64_t n;
 	} counts[] = {
-		{"skipped", c->skipped},
+		{"uploaded before and not looked at again", c->skipped},
+		{"changed and kept as they are in S3", c->outdated},
 		{"already in S3", c->adopted},
 		{"same content with a new modification time", c->refreshed},
 		{"changed and not replaced", c->changed},
@@ -246,6 +254,7 @@ static void add_counts(struct text *t, const struct people *people, const struct
 		{"younger than --min-age", c->young},
 		{"larger than --max-size", c->oversized},
 		{"symbolic links skipped", c->links},
+		{"sockets, named pipes and devices skipped", c->special},
 	};
 	if (!people->dry_run)
 		add_uploaded(t, c);

@@ -137,6 +137,22 @@ static const struct option how_options[] = {
 		.type = OPTION_FLAG,
 		.offset = RUN(no_wait),
 		.help = "do not wait for them, and exit with 4"},
+	{.name = "reupload",
+		.type = OPTION_FLAG,
+		.offset = RUN(reupload),
+		.help = "look at the objects of files that were uploaded before\n"
+			"too, and upload those that are not there"},
+	{.name = "new-bucket",
+		.type = OPTION_FLAG,
+		.offset = RUN(new_bucket),
+		.help = "the bucket was deleted and made anew, or is another one\n"
+			"than the marks are about: begin with no marks for it"},
+	{.name = "bucket-id-object",
+		.type = OPTION_STRING,
+		.offset = RUN(bucket_id_object),
+		.argument = "KEY",
+		.help = "keep a small object under KEY, by which the bucket is\n"
+			"told from another one where the service cannot"},
 	{.name = "dry-run",
 		.letter = 'n',
 		.type = OPTION_FLAG,
@@ -248,6 +264,7 @@ static const struct option output_options[] = {
 static const struct option_conflict conflicts[] = {
 	{"wait", "no-wait", "choose one"},
 	{"quiet", "verbose", "choose one"},
+	{"dry-run", "reupload", "what --reupload finds is uploaded at once"},
 	{"as", "files-from", "--as names the key of exactly one file"},
 	{"as", "exclude", "--as names the key of exactly one file"},
 	{"as", "include", "--as names the key of exactly one file"},

@@ -127,7 +127,15 @@ static enum outcome tell_all(struct status_view *view, struct store_conn *conn,
 {
 	bool found = false;
 	enum outcome o = OUTCOME_OK;
+	struct bucket_row row = {0};
 	status_tell_store(view, url != NULL);
+	if (url)
+		o = bucket_row_read(conn, view->space, NULL, &row, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	view->space->generation = row.generation;
+	if (*row.version)
+		status_tell_bucket(view, &row);
 	if (url && *url->key)
 		o = tell_key(view, conn, url->key, &found, ret_problem);
 	if (url && o == OUTCOME_OK && !found)
@@ -171,7 +179,7 @@ static int status_of(const struct status_options *options, const struct marks_pl
 	const char *where = place->is_dynamodb ? place->table : place->path;
 	text_add_escaped(&name, where, strlen(where));
 	struct status_view view = {
-		&output, text_string(&name), &space, options->json, options->verbose, 0};
+		&output, text_string(&name), &space, options->json, options->verbose, 0, 0};
 	bool ok = is_there(place, &problem) &&
 		  services_open(&options->access, &services, &problem) == 0 &&
 		  marks_open(place, &services, &marks, &problem) == 0 &&

@@ -1,24 +1,26 @@
 /* What `s3once status` found out, told to people or as JSON. */
 #pragma once
 #include "cli/output.h"
-#include "marks/mark.h"
+#include "marks/bucket_row.h"
 #include "upload/status.h"
 
 struct status_view {
 	struct output *output;
 	const char *marks; /* "dynamodb:TABLE" or "sqlite:PATH" */
-	const struct mark_space *space;
+	struct mark_space *space;
 	bool json;
 	unsigned verbose;
-	uint64_t failed_told; /* failed marks that were listed; zero it to start */
+	uint64_t failed_told, changed_told; /* marks that were listed; zero them to start */
 };
 
 /* The store itself: the first thing told. */
 void status_tell_store(struct status_view *view, bool has_bucket);
+/* Which bucket the marks are about. */
+void status_tell_bucket(struct status_view *view, const struct bucket_row *row);
 /* One mark's whole story. The session is NULL unless it claims the mark and its row is there. */
 void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
 	const struct session_info *session);
-/* One of the marks below a prefix that are not done. */
+/* One of the marks below a prefix that are not done, or whose file has changed since. */
 void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark);
 /* What is below a prefix, after its unfinished marks. */
 void status_tell_counts(struct status_view *view, const char *prefix,

@@ -27,6 +27,16 @@ json_t *status_json_store(const char *marks, const struct store_settings *settin
 	return object;
 }
 
+json_t *status_json_bucket(const char *bucket, const struct bucket_row *row)
+{
+	json_t *object = json_event("bucket");
+	json_set_bytes(object, "bucket", bucket);
+	json_set_bytes(object, "created", row->told.created);
+	json_set_bytes(object, "owner", row->told.owner);
+	json_set_number(object, "generation", row->generation);
+	return object;
+}
+
 static json_t *version(const struct version *done)
 {
 	json_t *object = json_object();
@@ -34,6 +44,14 @@ static json_t *version(const struct version *done)
 	json_object_set_new(object, "mtime_ns", json_integer(done->mtime_ns));
 	json_set_bytes(object, "sum", done->sum);
 	json_set_bytes(object, "etag", done->etag);
+	return object;
+}
+
+static json_t *newer(const struct mark *mark)
+{
+	json_t *object = json_object();
+	json_set_number(object, "bytes", mark->newer_size);
+	json_object_set_new(object, "mtime_ns", json_integer(mark->newer_mtime_ns));
 	return object;
 }
 
@@ -53,6 +71,7 @@ json_t *status_json_mark(
 	set_optional(object, "upload_id", mark->upload_id);
 	json_object_set_new(
 		object, "last_done", mark->has_done ? version(&mark->done) : json_null());
+	json_object_set_new(object, "newer", mark->has_newer ? newer(mark) : json_null());
 	if (outlook)
 		json_set_bytes(object, "outlook", outlook);
 	return object;
@@ -83,6 +102,7 @@ json_t *status_json_counts(
 	json_set_number(object, "done", counts->done);
 	json_set_number(object, "claimed", counts->claimed);
 	json_set_number(object, "failed", counts->failed);
+	json_set_number(object, "changed", counts->changed);
 	json_set_number(object, "unreadable", counts->unreadable);
 	json_set_number(object, "bytes", counts->bytes_done);
 	return object;

@@ -2,10 +2,11 @@
  * of memory. */
 #pragma once
 #include "cli/json.h"
-#include "marks/mark.h"
+#include "marks/bucket_row.h"
 #include "upload/status.h"
 
 json_t *status_json_store(const char *marks, const struct store_settings *settings);
+json_t *status_json_bucket(const char *bucket, const struct bucket_row *row);
 /* outlook: what the next run will do, or NULL to leave it out. */
 json_t *status_json_mark(
 	const char *bucket, const char *key, const struct mark *mark, const char *outlook);

@@ -65,6 +65,25 @@ void status_tell_store(struct status_view *view, bool has_bucket)
 		tell(view, "name a bucket to see what they hold: s3once status s3://BUCKET");
 }
 
+void status_tell_bucket(struct status_view *view, const struct bucket_row *row)
+{
+	if (view->json) {
+		tell_json(view, status_json_bucket(view->space->bucket, row));
+		return;
+	}
+	struct text t = TEXT(2000);
+	text_addf(&t, "bucket: %s", quote(view->space->bucket).text);
+	if (*row->told.created)
+		text_addf(&t, ", created %s", quote(row->told.created).text);
+	if (*row->told.owner)
+		text_addf(&t, ", owned by %s", quote(row->told.owner).text);
+	if (row->generation)
+		text_addf(&t, ", the marks of %u earlier %s of this name are set aside",
+			row->generation, row->generation == 1 ? "bucket" : "buckets");
+	tell(view, "%s", text_string(&t));
+	text_clear(&t);
+}
+
 static void tell_version(struct status_view *view, const struct version *version)
 {
 	struct text size = TEXT(64);
@@ -113,10 +132,25 @@ void status_tell_mark(struct status_view *view, const char *key, const struct ma
 	tell(view, "  next run  %s", outlook);
 }
 
+static void tell_changed(struct status_view *view, const char *key, const struct mark *mark)
+{
+	if (view->changed_told >= LISTED_MAX && !view->verbose)
+		return;
+	view->changed_told++;
+	tell_escaped(view, "changed: ", key);
+	tell(view, "         the file is of %s now and was of %s when it was uploaded",
+		moment(mark->newer_mtime_ns / (int64_t)NS_PER_S).text,
+		moment(mark->done.mtime_ns / (int64_t)NS_PER_S).text);
+}
+
 void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark)
 {
 	if (view->json) {
 		tell_json(view, status_json_mark(view->space->bucket, key, mark, NULL));
+		return;
+	}
+	if (mark->state == MARK_DONE) {
+		tell_changed(view, key, mark);
 		return;
 	}
 	if (mark->state != MARK_FAILED || (view->failed_told >= LISTED_MAX && !view->verbose))
@@ -153,6 +187,8 @@ static void tell_counts(
 	human_count(&t, counts->claimed);
 	text_add(&t, ", failed ");
 	human_count(&t, counts->failed);
+	text_add(&t, ", changed since ");
+	human_count(&t, counts->changed);
 	if (counts->unreadable) {
 		text_add(&t, ", of a later version of s3once ");
 		human_count(&t, counts->unreadable);
@@ -173,6 +209,9 @@ void status_tell_counts(struct status_view *view, const char *prefix,
 	if (counts->failed > view->failed_told)
 		tell(view, "and %" PRIu64 " failed files more: -v lists them all",
 			counts->failed - view->failed_told);
+	if (counts->changed > view->changed_told)
+		tell(view, "and %" PRIu64 " changed files more: -v lists them all",
+			counts->changed - view->changed_told);
 	for (size_t i = 0; i < n; i++)
 		tell_session(view, &sessions[i]);
 	tell_counts(view, prefix, counts);

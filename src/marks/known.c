@@ -36,7 +36,8 @@ struct known {
 
 bool known_is_done(const struct known_mark *mark, uint64_t size, int64_t mtime_ns)
 {
-	return mark->state == MARK_DONE && mark->size == size && mark->mtime_ns == mtime_ns;
+	return mark->state == MARK_DONE && !mark->has_newer && mark->size == size &&
+	       mark->mtime_ns == mtime_ns;
 }
 
 static int condense(const struct item *item, struct known_mark *ret)
@@ -49,6 +50,7 @@ static int condense(const struct item *item, struct known_mark *ret)
 	if (mark.state == MARK_DONE) {
 		ret->size = mark.done.size;
 		ret->mtime_ns = mark.done.mtime_ns;
+		ret->has_newer = mark.has_newer;
 	}
 	memcpy(ret->session, mark.session, sizeof ret->session);
 	mark_clear(&mark);

@@ -8,10 +8,11 @@
 struct known_mark {
 	uint64_t size; /* of the version done, if state is done */
 	int64_t mtime_ns;
+	bool has_newer; /* the mark says that the file is another version by now */
 	enum mark_state state;
 	char session[ID_CHARS + 1]; /* if it is claimed */
 };
-/* Whether this very version is done. */
+/* Whether this very version is done, and the mark says nothing else. */
 bool known_is_done(const struct known_mark *mark, uint64_t size, int64_t mtime_ns);
 
 /* conn and space are borrowed until known_free. Memory: at most a page of marks a shard. */

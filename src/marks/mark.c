@@ -7,7 +7,7 @@
 
 /* A list of changes with room for the decimal text of its numbers. */
 struct changes {
-	struct change list[16];
+	struct change list[24];
 	size_t n;
 	char numbers[8][24];
 	size_t n_numbers;
@@ -38,6 +38,12 @@ static void unset_upload(struct changes *c)
 	unset(c, "upload_key");
 	unset(c, "upload_size");
 	unset(c, "upload_mtime");
+}
+
+static void unset_newer(struct changes *c)
+{
+	unset(c, "newer_size");
+	unset(c, "newer_mtime");
 }
 
 static struct condition equals(const char *name, const char *value)
@@ -235,6 +241,8 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	/* A claim has no error, and only some have an upload: half of the request's length. */
 	if (claim->taken_over || claim->has_upload)
 		unset_upload(&c);
+	if (claim->taken_over)
+		unset_newer(&c);
 	const struct condition fence[] = {equals("state", mark_state_name(MARK_CLAIMED)),
 		equals("session", ref->session), equals("claim", claim->id)};
 	enum outcome o = update(ref, &c, fence, 3, ret_seen, ret_problem);
@@ -261,19 +269,40 @@ enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, co
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
+/* Of a done mark that is still exactly as it was seen. */
+static enum outcome update_done(const struct mark_ref *ref, const struct changes *changes,
+	const struct mark *old, struct mark *ret_present, struct problem *ret_problem)
+{
+	char old_mtime[24];
+	snprintf(old_mtime, sizeof old_mtime, "%" PRId64, old->done.mtime_ns);
+	const struct condition as_seen[] = {equals("state", mark_state_name(MARK_DONE)),
+		equals_or_absent("session", old->session), equals_or_absent("claim", old->claim),
+		{"mtime", CONDITION_EQUALS, VALUE_NUMBER, old_mtime}};
+	return update(ref, changes, as_seen, 4, ret_present, ret_problem);
+}
+
+enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *old, uint64_t size,
+	int64_t mtime_ns, struct problem *ret_problem)
+{
+	struct changes c = {0};
+	struct mark present;
+	set_number(&c, "newer_size", (int64_t)size);
+	set_number(&c, "newer_mtime", mtime_ns);
+	enum outcome o = update_done(ref, &c, old, &present, ret_problem);
+	mark_clear(&present);
+	return o;
+}
+
 enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *old, int64_t mtime_ns,
 	struct problem *ret_problem)
 {
 	struct changes c = {0};
 	set_number(&c, "mtime", mtime_ns);
 	set_number(&c, "at", now_s(ref));
-	char old_mtime[24];
-	snprintf(old_mtime, sizeof old_mtime, "%" PRId64, old->done.mtime_ns);
-	const struct condition as_seen[] = {equals("state", mark_state_name(MARK_DONE)),
-		equals_or_absent("session", old->session), equals_or_absent("claim", old->claim),
-		{"mtime", CONDITION_EQUALS, VALUE_NUMBER, old_mtime}};
+	if (old->has_newer)
+		unset_newer(&c);
 	struct mark present;
-	enum outcome o = update(ref, &c, as_seen, 4, &present, ret_problem);
+	enum outcome o = update_done(ref, &c, old, &present, ret_problem);
 	if (o == OUTCOME_REFUSED && mark_says(&present, old->done.size, mtime_ns) == SAYS_DONE &&
 		!strcmp(present.done.sum, old->done.sum))
 		o = OUTCOME_OK;

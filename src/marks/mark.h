@@ -45,6 +45,9 @@ struct mark {
 	char session[ID_CHARS + 1], claim[ID_CHARS + 1];
 	bool has_done; /* a version was done once; `done` is the last one */
 	struct version done;
+	bool has_newer; /* state is done, and a run left a changed file alone, of this version: */
+	uint64_t newer_size;
+	int64_t newer_mtime_ns;
 	char *upload_id;     /* of a claim or failure: an open multipart upload, or NULL */
 	uint64_t part_bytes; /* of that upload */
 	enum checksum upload_checksum; /* its algorithm; CHECKSUMS for one that is not ours */
@@ -60,13 +63,16 @@ void mark_clear(struct mark *mark);
 /* 0, -ENOMEM; an item that is not understood becomes MARK_UNREADABLE. */
 int mark_from_item(const struct item *item, struct mark *ret);
 
-/* The partition and the shard of a key: "<service>/<bucket>#<shard>". Pure. */
+/* The partition and the shard of a key: "<service>/<bucket>#<shard>", or
+ * "<service>/<bucket>~<generation>#<shard>" of the marks of a bucket that took the place of another
+ * one. No bucket's name has a '~'. Pure. */
 struct mark_space {
 	char service[256]; /* aws_settings_service() */
 	char bucket[256];
+	unsigned generation; /* of bucket_row.h; 0: the first */
 	struct store_settings settings;
 };
-#define PARTITION_MAX 544
+#define PARTITION_MAX 560
 unsigned mark_shard(const char *key,
 	unsigned shards); /* stable for ever: FNV-1a 64 of the key's bytes, mod shards */
 void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX]);
@@ -131,8 +137,13 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 /* Step 7. OK also if the mark is no longer ours (someone else cares for it then). */
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
 	struct problem *ret_problem);
-/* Step 2: a done mark, exactly as seen, gets the file's present mtime. REFUSED: it moved on. */
+/* Step 2: a done mark, exactly as seen, gets the file's present mtime, and what was noted of a
+ * newer version is forgotten. REFUSED: it moved on. */
 enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, int64_t mtime_ns,
 	struct problem *ret_problem);
+/* A done mark, exactly as seen, keeps that the file has changed and was left alone. REFUSED: it
+ * moved on. */
+enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *seen, uint64_t size,
+	int64_t mtime_ns, struct problem *ret_problem);
 /* A consistent look at one mark; an absent one is OK and MARK_ABSENT. */
 enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct problem *ret_problem);

@@ -80,7 +80,11 @@ unsigned mark_shard(const char *key, unsigned shards)
 
 void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX])
 {
-	snprintf(ret, PARTITION_MAX, "%s/%s#%u", space->service, space->bucket, shard);
+	char generation[16] = "";
+	if (space->generation)
+		snprintf(generation, sizeof generation, "~%u", space->generation);
+	snprintf(
+		ret, PARTITION_MAX, "%s/%s%s#%u", space->service, space->bucket, generation, shard);
 }
 
 /* Copies a string attribute into a fixed field; false if it does not fit. An absent one is "". */
@@ -152,6 +156,7 @@ static bool take_fields(const struct item *item, struct mark *mark)
 	mark->done.etag_is_md5 = is_md5 == 1;
 	mark->has_done = item_find(item, "size") && item_find(item, "mtime");
 	mark->upload_checksum = take_checksum(item);
+	mark->has_newer = item_find(item, "newer_mtime");
 	return is_absent_or_text(item, "session") && is_absent_or_text(item, "claim") &&
 	       is_absent_or_text(item, "upload") &&
 	       take_text(item, "session", mark->session, sizeof mark->session) &&
@@ -162,6 +167,8 @@ static bool take_fields(const struct item *item, struct mark *mark)
 	       take_size(item, "parts", &mark->done.part_bytes) &&
 	       take_size(item, "size", &mark->done.size) &&
 	       take_number(item, "mtime", &mark->done.mtime_ns) &&
+	       take_size(item, "newer_size", &mark->newer_size) &&
+	       take_number(item, "newer_mtime", &mark->newer_mtime_ns) &&
 	       take_size(item, "part", &mark->part_bytes) &&
 	       take_text(item, "upload_key", mark->upload_key, sizeof mark->upload_key) &&
 	       take_size(item, "upload_size", &mark->upload_size) &&

@@ -19,6 +19,8 @@ static const char *const kinds[] = {
 	[S3_HEAD_BUCKET] = "HeadBucket",
 	[S3_DELETE_OBJECT] = "DeleteObject",
 	[S3_GET_LIFECYCLE] = "GetBucketLifecycleConfiguration",
+	[S3_LIST_BUCKETS] = "ListBuckets",
+	[S3_GET_BUCKET_ACL] = "GetBucketAcl",
 	NULL,
 };
 
@@ -77,6 +79,11 @@ void s3_close(struct s3 *s3)
 struct service *s3_service(struct s3 *s3)
 {
 	return s3->service;
+}
+
+bool s3_is_aws(const struct s3 *s3)
+{
+	return s3->is_aws;
 }
 
 void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays)

@@ -13,6 +13,7 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 	struct s3 **ret, struct problem *ret_problem);
 void s3_close(struct s3 *s3);
 struct service *s3_service(struct s3 *s3); /* borrowed: counters, clock */
+bool s3_is_aws(const struct s3 *s3);
 /* Before the first request, for all of them: the account that the bucket must belong to (12 digits,
  * borrowed until s3_close; NULL: any), and whether we pay for requests to another's bucket. */
 void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays);

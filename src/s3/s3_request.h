@@ -18,6 +18,8 @@ enum s3_kind {
 	S3_HEAD_BUCKET,
 	S3_DELETE_OBJECT,
 	S3_GET_LIFECYCLE,
+	S3_LIST_BUCKETS,
+	S3_GET_BUCKET_ACL,
 };
 
 struct s3 {

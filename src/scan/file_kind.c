@@ -39,14 +39,41 @@ bool file_state_equal(const struct file_state *a, const struct file_state *b)
 	       a->dev == b->dev && a->ino == b->ino;
 }
 
-bool look_is_young(int64_t mtime_ns, const struct scan_options *options)
+static bool is_from_future(const struct file_state *state, const struct scan_options *options)
 {
-	if (options->min_age_s == 0)
-		return false;
+	return options->min_age_s && state->mtime_ns > options->now_wall_ns;
+}
+
+static bool is_younger(int64_t time_ns, const struct scan_options *options)
+{
 	int64_t age_ns, oldest_ns;
 	return __builtin_mul_overflow(options->min_age_s, UINT64_C(1000000000), &age_ns) ||
 	       __builtin_sub_overflow(options->now_wall_ns, age_ns, &oldest_ns) ||
-	       mtime_ns > oldest_ns;
+	       time_ns > oldest_ns;
+}
+
+/* Another host's clock may be ahead by a little; one that was years ahead must not hide a file. */
+static bool is_far_ahead(int64_t time_ns, const struct scan_options *options)
+{
+	int64_t age_ns, ahead_ns;
+	return !__builtin_mul_overflow(options->min_age_s, UINT64_C(1000000000), &age_ns) &&
+	       (__builtin_sub_overflow(time_ns, options->now_wall_ns, &ahead_ns) ||
+		       ahead_ns > age_ns);
+}
+
+bool look_is_young(const struct file_state *state, const struct scan_options *options)
+{
+	if (options->min_age_s == 0)
+		return false;
+	if (!is_from_future(state, options))
+		return is_younger(state->mtime_ns, options);
+	return is_younger(state->ctime_ns, options) && !is_far_ahead(state->ctime_ns, options);
+}
+
+void look_was_named(struct scan_entry *entry)
+{
+	if (entry->kind == SCAN_SPECIAL)
+		entry->kind = SCAN_PROBLEM;
 }
 
 static const char *what_else(mode_t mode)
@@ -77,11 +104,11 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 	if (S_ISLNK(st->st_mode)) {
 		ret->kind = SCAN_LINK;
 	} else if (!S_ISREG(st->st_mode)) {
-		ret->kind = SCAN_PROBLEM;
-		ret->special = !S_ISDIR(st->st_mode);
+		ret->kind = S_ISDIR(st->st_mode) ? SCAN_PROBLEM : SCAN_SPECIAL;
 		problem_set(&ret->problem, "%s", what_else(st->st_mode));
 	} else {
-		ret->kind = look_is_young(state.mtime_ns, options) ? SCAN_YOUNG : SCAN_FILE;
+		ret->kind = look_is_young(&state, options) ? SCAN_YOUNG : SCAN_FILE;
+		ret->is_from_future = is_from_future(&state, options);
 	}
 }
 

@@ -222,6 +222,7 @@ static int look(struct files_from *list, const char *path, struct scan_entry *re
 				  "remove it"
 				: "does not exist";
 		look_at(list->parent_fd, slash ? slash + 1 : path, list->options, absent, ret);
+		look_was_named(ret);
 		return 1;
 	}
 	ret->kind = SCAN_PROBLEM;

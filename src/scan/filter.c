@@ -11,7 +11,8 @@ struct rule {
 	bool include;
 	bool directory; /* matches a directory and so all that is in it */
 	bool base_name; /* the pattern is for the last component only */
-	char *pattern;  /* for glob_matches against the base name or the whole path */
+	bool has_matched;
+	char *pattern; /* for glob_matches against the base name or the whole path */
 };
 
 struct filter {
@@ -58,7 +59,7 @@ static int rule_init(struct rule *rule, bool include, const char *pattern)
 	bool inner_slash = memchr(body, '/', len) != NULL;
 	bool base_name = !anchored && !inner_slash;
 	const char *lead = !anchored && inner_slash ? "**/" : "";
-	*rule = (struct rule){include, directory, base_name, NULL};
+	*rule = (struct rule){include, directory, base_name, false, NULL};
 	if (asprintf(&rule->pattern, "%s%.*s", lead, (int)len, body) < 0)
 		return -ENOMEM;
 	return 0;
@@ -110,14 +111,26 @@ static bool matches_file(const struct rule *rule, const char *path)
 	return slash && matches_directory(rule, path, (size_t)(slash - path));
 }
 
-bool filter_wants_file(const struct filter *filter, const char *relative)
+/* Rules before the one that decides are tried until they match for the first time. */
+bool filter_wants_file(struct filter *filter, const char *relative)
 {
 	if (!filter || filter->n == 0)
 		return true;
-	for (size_t i = filter->n; i-- > 0;)
-		if (matches_file(&filter->rules[i], relative))
-			return filter->rules[i].include;
-	return !filter->rules[0].include;
+	bool is_decided = false, wants = !filter->rules[0].include;
+	for (size_t i = filter->n; i-- > 0;) {
+		struct rule *rule = &filter->rules[i];
+		if ((is_decided && rule->has_matched) || !matches_file(rule, relative))
+			continue;
+		rule->has_matched = true;
+		wants = is_decided ? wants : rule->include;
+		is_decided = true;
+	}
+	return wants;
+}
+
+bool filter_has_matched(const struct filter *filter, size_t i)
+{
+	return filter->rules[i].has_matched;
 }
 
 /* Whether the rule matches every file below the directory. */
@@ -135,16 +148,16 @@ static bool may_match_below(const struct rule *rule, const char *directory)
 	       glob_may_match_below(rule->pattern, directory);
 }
 
-bool filter_prunes(const struct filter *filter, const char *relative_directory)
+bool filter_prunes(struct filter *filter, const char *relative_directory)
 {
 	if (!filter || filter->n == 0)
 		return false;
 	for (size_t i = filter->n; i-- > 0;) {
-		const struct rule *rule = &filter->rules[i];
+		struct rule *rule = &filter->rules[i];
 		if (rule->include && may_match_below(rule, relative_directory))
 			return false;
 		if (!rule->include && covers(rule, relative_directory))
-			return true;
+			return rule->has_matched = true;
 	}
 	return filter->rules[0].include;
 }

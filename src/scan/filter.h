@@ -1,6 +1,7 @@
-/* --exclude and --include, as rules in order. Pure. */
+/* --exclude and --include, as rules in order. For one thread at a time. */
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
 
 /* '*' and '?' stop at '/', '**' crosses it, [a-z] and [!a-z] are classes, '\' takes the next
  * character as it is. No '/' in the pattern (but a trailing one): it matches the base name
@@ -14,6 +15,9 @@ void filter_free(struct filter *filter);
 /* 0, -ENOMEM, or -EINVAL for a pattern that is empty or has an unclosed '['. */
 int filter_add(struct filter *filter, bool include, const char *pattern);
 /* Whether a file at this path relative to its source is to be uploaded. */
-bool filter_wants_file(const struct filter *filter, const char *relative);
+bool filter_wants_file(struct filter *filter, const char *relative);
 /* Whether a directory may be skipped whole: no file below it can be wanted. */
-bool filter_prunes(const struct filter *filter, const char *relative_directory);
+bool filter_prunes(struct filter *filter, const char *relative_directory);
+/* Whether rule i, in the order in which they were added, has matched anything that the two calls
+ * above were asked about. */
+bool filter_has_matched(const struct filter *filter, size_t i);

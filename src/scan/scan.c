@@ -132,9 +132,14 @@ const char *scan_source_path(const struct scan *scan, size_t source)
 	return directory ? directory : scan->options.sources[source];
 }
 
-bool scan_is_young(const struct scan *scan, int64_t mtime_ns)
+bool scan_is_young(const struct scan *scan, const struct file_state *state)
 {
-	return look_is_young(mtime_ns, &scan->options);
+	return look_is_young(state, &scan->options);
+}
+
+bool scan_source_is_directory(const struct scan *scan, size_t source)
+{
+	return scan->sources[source].directory_fd >= 0;
 }
 
 static int open_in(const struct scan *scan, const struct source *source, const char *relative)

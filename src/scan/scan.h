@@ -32,6 +32,7 @@ enum scan_kind {
 	SCAN_PROBLEM, /* something that was asked for and cannot be: an error, the run exits 1 */
 	SCAN_LINK,    /* a symlink that is not followed */
 	SCAN_YOUNG,   /* left alone because of min_age_s */
+	SCAN_SPECIAL, /* a socket, named pipe or device that nobody named: left out */
 };
 
 /* Valid until the next scan_next() of the same scan. */
@@ -47,7 +48,8 @@ struct scan_entry {
 	dev_t dev;
 	ino_t ino;
 	struct problem problem; /* of PROBLEM */
-	bool special;           /* PROBLEM: a socket, named pipe or device, and there may be many */
+	bool is_from_future; /* of FILE and YOUNG: min_age_s was counted from the ctime, since the
+				mtime lies in the future */
 };
 
 /* Opens every source. A missing or unreadable SOURCE is not an error here but a PROBLEM entry of
@@ -66,9 +68,6 @@ void scan_close(struct scan *scan);
  */
 const char *scan_source_path(const struct scan *scan, size_t source);
 
-/* Whether a file of this time is one to leave alone because of min_age_s. */
-bool scan_is_young(const struct scan *scan, int64_t mtime_ns);
-
 /* A file as it was when it was looked at: equal iff nothing changed. */
 struct file_state {
 	uint64_t size;
@@ -84,3 +83,9 @@ int file_state_of(int fd, struct file_state *ret); /* fstat; 0 or -errno */
  * Returns the descriptor (close it) and its state. Thread-safe. */
 int scan_open_file(
 	const struct scan *scan, size_t source, const char *relative, struct file_state *ret_state);
+
+/* Whether a file in this state is one to leave alone because of min_age_s: counted from its mtime,
+ * or, if that lies in the future, from its ctime. */
+bool scan_is_young(const struct scan *scan, const struct file_state *state);
+/* Whether a source could be opened and is a directory. */
+bool scan_source_is_directory(const struct scan *scan, size_t source);

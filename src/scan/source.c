@@ -133,6 +133,7 @@ static int next_itself(struct source *source)
 		look_refused(AT_FDCWD, given(source), -source->error, "does not exist", head);
 	} else if (filter_wants_file(source->options->filter, base_name(given(source)))) {
 		look_judge(&st, source->options, head);
+		look_was_named(head);
 	} else {
 		return 0;
 	}
@@ -191,7 +192,7 @@ static int name_head(struct source *source, struct problem *ret_problem)
 int source_next(struct source *source, struct problem *ret_problem)
 {
 	source->collides = false;
-	source->head.special = false;
+	source->head.is_from_future = false;
 	int r;
 	if (source->walk)
 		r = walk_next(source->walk, &source->head, ret_problem);

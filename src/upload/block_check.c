@@ -41,7 +41,7 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 		struct candidate *c = block->files[i];
 		c->known = known[i];
 		uint64_t at_ns = 0;
-		if (known_is_done(&c->known, c->size, c->mtime_ns)) {
+		if (!run->options.reupload && known_is_done(&c->known, c->size, c->mtime_ns)) {
 			const struct report_file about = {c->path, c->key, c->size};
 			report_file(&run->report, S3ONCE_EVENT_SKIPPED, &about, NULL);
 			free(c);

@@ -1,4 +1,5 @@
 /* Step 2 for a file that was uploaded before and may be another now. */
+#include "base/log.h"
 #include "base/text.h"
 #include "upload/worker.h"
 #include <stdio.h>
@@ -10,8 +11,25 @@ static enum step keep(struct worker *worker, struct file *file)
 	const struct report_file about = file_about(file);
 	struct problem problem;
 	problem_set(&problem, "changed since it was uploaded; S3 keeps the earlier version");
-	report_file(&worker->run->report, S3ONCE_EVENT_SKIPPED, &about, &problem);
+	report_file(&worker->run->report, S3ONCE_EVENT_OUTDATED, &about, &problem);
 	return STEP_SETTLED;
+}
+
+/* Left alone for now: `status` is to know of it. It matters to no other step, so an error is only
+ * logged. */
+static void note_newer(struct worker *worker, const struct file *file)
+{
+	const struct mark *seen = &file->seen;
+	const struct file_state *now = &file->state;
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	struct problem problem = {0};
+	const bool is_noted = seen->has_newer && seen->newer_size == now->size &&
+			      seen->newer_mtime_ns == now->mtime_ns;
+	if (is_noted || worker->run->dry)
+		return;
+	enum outcome o = mark_note_newer(&ref, seen, now->size, now->mtime_ns, &problem);
+	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
+		log_info("that the file has changed could not be noted: %s", problem.text);
 }
 
 enum step changed_file(struct worker *worker, struct file *file)
@@ -22,10 +40,12 @@ enum step changed_file(struct worker *worker, struct file *file)
 		file->replaces = file->seen.done;
 		return STEP_NEXT;
 	case S3ONCE_CHANGED_SKIP:
+		note_newer(worker, file);
 		return keep(worker, file);
 	case S3ONCE_CHANGED_FAIL:
 		break;
 	}
+	note_newer(worker, file);
 	struct problem problem;
 	struct text sources = TEXT(700);
 	const char *here = worker->run->sources_of_marks[file->candidate->source];
@@ -73,6 +93,16 @@ static enum step compare_with_mark(struct worker *worker, struct file *file, enu
 	return file_compare(worker, file, &object, ret);
 }
 
+enum step same_file(struct worker *worker, struct file *file)
+{
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	struct problem problem = {0};
+	if (file->seen.has_newer && !worker->run->dry &&
+		mark_refresh(&ref, &file->seen, file->state.mtime_ns, &problem) != OUTCOME_OK)
+		log_info("the note of a newer version stays for now: %s", problem.text);
+	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
+}
+
 enum step touched_file(struct worker *worker, struct file *file)
 {
 	enum proof proof;
@@ -81,6 +111,8 @@ enum step touched_file(struct worker *worker, struct file *file)
 		return step;
 	if (proof != PROOF_YES)
 		return changed_file(worker, file);
+	if (worker->run->options.reupload)
+		return STEP_NEXT;
 	if (worker->run->dry)
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 	struct problem problem = {0};

@@ -67,7 +67,9 @@ static enum step judge(struct worker *worker, struct file *file)
 {
 	switch (mark_says(&file->seen, file->state.size, file->state.mtime_ns)) {
 	case SAYS_DONE:
-		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
+		if (!worker->run->options.reupload)
+			return same_file(worker, file);
+		break;
 	case SAYS_COMPARE:
 		return touched_file(worker, file);
 	case SAYS_CHANGED:
@@ -99,11 +101,12 @@ static void lost_the_race(struct worker *worker, struct file *file, struct mark 
 	queue_contested(worker->run->queue, file->candidate->block);
 }
 
-static void adopt_claim(struct file *file)
+static void adopt_claim(const struct run *run, struct file *file)
 {
 	struct mark *before = &file->claim.before;
 	file->claimed = true;
-	file->must_look = file->claim.taken_over && before->state != MARK_DONE;
+	file->must_look =
+		file->claim.taken_over && (before->state != MARK_DONE || run->options.reupload);
 	free(file->upload_id);
 	file->upload_id = before->upload_id; /* moved: a copy could fail */
 	before->upload_id = NULL;
@@ -132,7 +135,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 			return STEP_OVER;
 		enum outcome o = write_claim(worker, file, &seen, &problem);
 		if (o == OUTCOME_OK) {
-			adopt_claim(file);
+			adopt_claim(worker->run, file);
 			return STEP_NEXT;
 		}
 		if (o != OUTCOME_REFUSED)

@@ -1,5 +1,7 @@
 #include "upload/feed.h"
 #include "base/clock.h"
+#include "base/quote.h"
+#include "upload/bucket_check.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +18,11 @@ struct feed {
 	struct candidate *chunk[CHUNK];
 	struct known_mark marks[CHUNK];
 	size_t n;
-	uint64_t begun_ns, links;
+	uint64_t begun_ns;
 	bool flowing;
+	bool said_future;
+	bool bucket_is_checked;
+	bool *has_found; /* of each source */
 };
 
 static struct candidate *candidate_new(const struct scan_entry *entry)
@@ -42,12 +47,26 @@ static void settle_skipped(struct feed *feed, struct candidate *file)
 	free(file);
 }
 
+/* Before the first mark is read; a run without a file needs no server. */
+static bool is_the_bucket(struct feed *feed)
+{
+	struct problem problem = {0};
+	if (feed->bucket_is_checked || !feed->n)
+		return true;
+	feed->bucket_is_checked = bucket_check(feed->run, feed->conn, &problem);
+	if (!feed->bucket_is_checked && !run_is_over(feed->run) && !atomic_load(&feed->run->stop))
+		run_fail(feed->run, &problem);
+	return feed->bucket_is_checked;
+}
+
 /* Hands the chunk on, without the files that are done. False: the run is over. */
 static bool hand_on(struct feed *feed, bool last)
 {
 	const char *keys[CHUNK];
 	struct known_mark *marks = feed->marks;
 	struct problem problem = {0};
+	if (!is_the_bucket(feed))
+		return false;
 	for (size_t i = 0; i < feed->n; i++)
 		keys[i] = feed->chunk[i]->key;
 	enum outcome o = known_read(feed->known, keys, feed->n, last, marks, &problem);
@@ -62,7 +81,8 @@ static bool hand_on(struct feed *feed, bool last)
 	bool open = true;
 	for (size_t i = 0; i < feed->n; i++) {
 		struct candidate *file = feed->chunk[i];
-		if (known_is_done(&marks[i], file->size, file->mtime_ns)) {
+		if (!feed->run->options.reupload &&
+			known_is_done(&marks[i], file->size, file->mtime_ns)) {
 			settle_skipped(feed, file);
 		} else {
 			file->known = marks[i];
@@ -91,18 +111,19 @@ static void tell(struct feed *feed, const struct scan_entry *entry)
 		[SCAN_PROBLEM] = S3ONCE_EVENT_FAILED,
 		[SCAN_LINK] = S3ONCE_EVENT_LINK,
 		[SCAN_YOUNG] = S3ONCE_EVENT_YOUNG,
+		[SCAN_SPECIAL] = S3ONCE_EVENT_SPECIAL,
 	};
 	const uint64_t bytes = entry->kind == SCAN_YOUNG ? entry->size : 0;
-	const struct report_file about = {
-		entry->path, entry->key, bytes, entry->kind == SCAN_PROBLEM && entry->special};
+	const struct report_file about = {entry->path, entry->key, bytes};
+	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
 	report_found(&feed->run->report, 1, bytes);
 	report_file(&feed->run->report, types[entry->kind], &about,
-		entry->kind == SCAN_PROBLEM ? &entry->problem : NULL);
+		has_problem ? &entry->problem : NULL);
 }
 
 static void tell_oversized(struct feed *feed, const struct scan_entry *entry)
 {
-	const struct report_file about = {entry->path, entry->key, entry->size, false};
+	const struct report_file about = {entry->path, entry->key, entry->size};
 	report_found(&feed->run->report, 1, 0);
 	report_file(&feed->run->report, S3ONCE_EVENT_OVERSIZED, &about, NULL);
 }
@@ -115,6 +136,52 @@ static void refuse_own_file(const struct run *run, struct scan_entry *entry)
 	problem_set(&entry->problem,
 		"contains the marks of this run; exclude it, or keep the marks elsewhere "
 		"with --marks");
+}
+
+/* Once a run: a wrong clock touches many files. */
+static void tell_future(struct feed *feed, const struct scan_entry *entry)
+{
+	struct problem problem;
+	char when[32];
+	if (feed->said_future)
+		return;
+	feed->said_future = true;
+	clock_format_iso(entry->mtime_ns / (int64_t)NS_PER_S, when);
+	problem_set(&problem,
+		"%s was last modified in the future (%s); the age of such files is counted from "
+		"the last change of their inode (ctime)",
+		quote(entry->path).text, when);
+	report_run(&feed->run->report, S3ONCE_EVENT_WARNING, &problem);
+}
+
+/* An --exclude may well find nothing to leave out, but an --include stands for something. */
+static void tell_unmatched(const struct run *run, struct report *report)
+{
+	const struct s3once_options *o = &run->options;
+	for (size_t i = 0; run->filter && i < o->n_rules; i++) {
+		struct problem problem;
+		if (filter_has_matched(run->filter, i))
+			continue;
+		problem_set(&problem, "--%s %s matches nothing: check the pattern",
+			o->rules[i].include ? "include" : "exclude",
+			quote(o->rules[i].pattern).text);
+		report_run(report, o->rules[i].include ? S3ONCE_EVENT_WARNING : S3ONCE_EVENT_NOTE,
+			&problem);
+	}
+}
+
+static void tell_empty(struct feed *feed)
+{
+	const struct s3once_options *o = &feed->run->options;
+	for (size_t i = 0; i < o->n_sources; i++) {
+		struct problem problem;
+		if (feed->has_found[i] || !scan_source_is_directory(feed->run->scan, i))
+			continue;
+		problem_set(&problem, "there are no files in %s%s", quote(o->sources[i]).text,
+			feed->run->filter ? " but those that --exclude and --include leave out"
+					  : "");
+		report_run(&feed->run->report, S3ONCE_EVENT_WARNING, &problem);
+	}
 }
 
 /* Lets the workers begin once there is a choice, or what there is has waited long enough. */
@@ -136,6 +203,9 @@ static int gather(struct feed *feed)
 		run_fail(feed->run, &problem);
 	if (got <= 0)
 		return got < 0 ? -1 : 0;
+	feed->has_found[entry.source] = true;
+	if (entry.is_from_future)
+		tell_future(feed, &entry);
 	refuse_own_file(feed->run, &entry);
 	if (entry.kind != SCAN_FILE) {
 		tell(feed, &entry);
@@ -185,6 +255,7 @@ bool feed_run(struct run *run)
 	bool whole = false;
 	const struct call_limits limits = run_limits(run);
 	if (feed && !store_conn_new(run->store, &feed->conn) &&
+		(feed->has_found = calloc(run->options.n_sources, sizeof(bool))) &&
 		!known_new(feed->conn, &run->space, &limits, &feed->known)) {
 		feed->run = run;
 		feed->begun_ns = clock_boot_ns();
@@ -193,7 +264,12 @@ bool feed_run(struct run *run)
 		problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
 		run_fail(run, &problem);
 	}
+	if (whole) {
+		tell_unmatched(run, &run->report);
+		tell_empty(feed);
+	}
 	if (feed) {
+		free(feed->has_found);
 		for (size_t i = 0; i < feed->n; i++)
 			free(feed->chunk[i]);
 		known_free(feed->known);

@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "upload/bucket_check.h"
 #include "upload/worker.h"
 #include <stdio.h>
 #include <string.h>
@@ -169,6 +170,7 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	enum step step = file_mark_done(worker, file, &version);
 	if (step != STEP_NEXT)
 		return step;
+	bucket_saw_object(worker->run, file->candidate->key, object->etag);
 	const struct report_file about = file_about(file);
 	report_file(&worker->run->report, event, &about, NULL);
 	return STEP_SETTLED;

@@ -17,7 +17,7 @@ enum step file_open(struct worker *worker, struct file *file)
 		file->fd = -1;
 		return file_read_error(worker, file, -error);
 	}
-	if (scan_is_young(worker->run->scan, file->state.mtime_ns)) /* written to since the scan */
+	if (scan_is_young(worker->run->scan, &file->state)) /* written to since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	if (run_leaves_out(worker->run, file->state.size)) /* it has grown since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_OVERSIZED);

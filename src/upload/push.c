@@ -1,6 +1,7 @@
 #include "upload/push.h"
 #include "base/clock.h"
 #include "base/quote.h"
+#include "upload/bucket_check.h"
 #include "upload/options.h"
 #include "upload/worker.h"
 #include <errno.h>
@@ -164,6 +165,8 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		for (struct parts *parts; (parts = queue_leftover(run->queue));)
 			file_free(parts_give_up(parts));
 	}
+	if (push->set_up)
+		bucket_keep_last(run, push->conn);
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;

@@ -44,7 +44,9 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		marks_place_clear(&place);
 		return false;
 	}
-	const struct call_limits limits = {.abandon = is_stopped, .abandon_arg = run};
+	const struct call_limits limits = {.abandon = is_stopped,
+		.abandon_arg = run,
+		.patience_ms = run->options.give_up_after_ms};
 	enum outcome o = settings_load(
 		push->conn, !is_dynamodb, SHARDS_DEFAULT, &limits, &run->space.settings, problem);
 	if (o == OUTCOME_OK && !run->dry)

@@ -38,6 +38,10 @@ static uint64_t *counter(struct s3once_counts *c, enum s3once_event_type type)
 		return &c->young;
 	case S3ONCE_EVENT_OVERSIZED:
 		return &c->oversized;
+	case S3ONCE_EVENT_SPECIAL:
+		return &c->special;
+	case S3ONCE_EVENT_OUTDATED:
+		return &c->outdated;
 	case S3ONCE_EVENT_CHANGED:
 		return &c->changed;
 	case S3ONCE_EVENT_FAILED:
@@ -50,9 +54,9 @@ static uint64_t *counter(struct s3once_counts *c, enum s3once_event_type type)
 static bool is_quiet(const struct report *report, const struct s3once_event *event)
 {
 	return !report->skipped_too &&
-	       ((event->type == S3ONCE_EVENT_SKIPPED && !event->text) ||
-		       event->type == S3ONCE_EVENT_LINK || event->type == S3ONCE_EVENT_YOUNG ||
-		       event->type == S3ONCE_EVENT_OVERSIZED);
+	       (event->type == S3ONCE_EVENT_SKIPPED || event->type == S3ONCE_EVENT_LINK ||
+		       event->type == S3ONCE_EVENT_YOUNG || event->type == S3ONCE_EVENT_OVERSIZED ||
+		       event->type == S3ONCE_EVENT_SPECIAL);
 }
 
 /* The caller holds the mutex. */
@@ -80,11 +84,8 @@ static void add_problem(struct s3once_event *event, const struct problem *proble
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
 	const struct problem *problem)
 {
-	struct s3once_event event = {.type = type,
-		.path = file->path,
-		.key = file->key,
-		.bytes = file->bytes,
-		.special = file->special};
+	struct s3once_event event = {
+		.type = type, .path = file->path, .key = file->key, .bytes = file->bytes};
 	add_problem(&event, problem);
 	pthread_mutex_lock(&report->locked.mutex);
 	struct s3once_counts *c = &report->locked.counts;
@@ -196,5 +197,5 @@ uint64_t report_settled(const struct s3once_counts *counts)
 {
 	return counts->uploaded + counts->adopted + counts->refreshed + counts->skipped +
 	       counts->planned + counts->changed + counts->failed + counts->held + counts->young +
-	       counts->oversized + counts->links;
+	       counts->oversized + counts->links + counts->special + counts->outdated;
 }

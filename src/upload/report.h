@@ -9,7 +9,7 @@
 struct report {
 	s3once_callback *callback; /* may be NULL */
 	void *callback_arg;
-	bool skipped_too; /* SKIPPED, LINK and YOUNG events are wanted */
+	bool skipped_too; /* SKIPPED, LINK, YOUNG and SPECIAL events are wanted */
 	uint64_t start_ns;
 	_Atomic uint64_t sent, under_way, kept; /* bytes, of the counts of these names */
 	struct {
@@ -25,7 +25,6 @@ void report_clear(struct report *report);
 struct report_file {
 	const char *path, *key;
 	uint64_t bytes;
-	bool special; /* a socket, named pipe or device */
 };
 /* A file's fate, or news of it: counts it and tells it. problem may be NULL. */
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
@@ -33,7 +32,7 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 /* A file that another uploader holds: waited for, or given up and counted. */
 void report_held(struct report *report, const struct report_file *file,
 	const struct problem *problem, bool given_up);
-/* Something about the run: START, WARNING, FATAL. */
+/* Something about the run: START, NOTE, WARNING, FATAL. */
 void report_run(struct report *report, enum s3once_event_type type, const struct problem *problem);
 /* PROGRESS or SUMMARY. */
 void report_counts(struct report *report, enum s3once_event_type type);

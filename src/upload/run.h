@@ -1,7 +1,7 @@
 /* One run of the uploader: what its threads share. */
 #pragma once
 #include "lease/process.h"
-#include "marks/mark.h"
+#include "marks/bucket_row.h"
 #include "marks/session.h"
 #include "s3/s3.h"
 #include "scan/scan.h"
@@ -24,6 +24,7 @@ struct run {
 	struct s3 *s3;
 	struct store *store;
 	struct mark_space space;
+	struct bucket_row bucket; /* as it was compared at the start */
 	struct own_files own_files;
 	struct session *session;
 	struct scan *scan;
@@ -36,7 +37,9 @@ struct run {
 	struct liveness liveness;
 	struct {
 		pthread_mutex_t mutex;
-		bool begun; /* bucket looked at, session row written */
+		bool begun;                        /* bucket looked at, session row written */
+		char last_key[BUCKET_KEY_MAX + 1]; /* see bucket_saw_object() */
+		char last_etag[S3_ETAG_MAX + 1];
 	} locked;
 };
 

@@ -36,6 +36,7 @@ static void count_mark(struct walk *walk, const struct mark *mark)
 	switch (mark->state) {
 	case MARK_DONE:
 		walk->counts.done++;
+		walk->counts.changed += mark->has_newer;
 		walk->counts.bytes_done += mark->done.size;
 		break;
 	case MARK_CLAIMED:
@@ -59,7 +60,7 @@ static int visit(void *arg, const char *pk, const char *sk, const struct item *i
 	walk->stopped = mark_from_item(item, &mark);
 	if (walk->stopped == 0) {
 		count_mark(walk, &mark);
-		if (walk->each && mark.state != MARK_DONE)
+		if (walk->each && (mark.state != MARK_DONE || mark.has_newer))
 			walk->stopped = walk->each(walk->arg, sk, &mark);
 	}
 	mark_clear(&mark);
@@ -160,7 +161,10 @@ void status_outlook(
 		outlook = "the next run uploads it";
 		break;
 	case MARK_DONE:
-		outlook = "the next run skips it, unless the file has changed by then";
+		outlook = mark->has_newer
+				  ? "the file has changed since, and --if-changed says what the "
+				    "next run does"
+				  : "the next run skips it, unless the file has changed by then";
 		break;
 	case MARK_FAILED:
 		outlook = mark->upload_id

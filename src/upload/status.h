@@ -5,6 +5,7 @@
 
 struct status_counts {
 	uint64_t claimed, done, failed, unreadable;
+	uint64_t changed; /* of those done: files that have changed since, and were left alone */
 	uint64_t bytes_done;
 };
 /* One session that holds claims. */
@@ -16,8 +17,8 @@ struct status_session {
 };
 
 /* Goes through all marks below a prefix ("" for all). `each`, if not NULL, is shown every mark that
- * is not done; nonzero ends it. Sessions are those that hold claims there, at most `max`; *ret_n of
- * them. */
+ * is not done, or whose file has changed since; nonzero ends it. Sessions are those that hold
+ * claims there, at most `max`; *ret_n of them. */
 enum outcome status_of_prefix(struct store_conn *conn, const struct mark_space *space,
 	const char *prefix, struct status_counts *ret_counts,
 	int (*each)(void *arg, const char *key, const struct mark *mark), void *arg,

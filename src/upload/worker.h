@@ -20,6 +20,8 @@ enum step claim_file(struct worker *worker, struct file *file);
 enum step changed_file(struct worker *worker, struct file *file);
 /* Done with the same size and another mtime: the content decides. Like changed_file, or SETTLED. */
 enum step touched_file(struct worker *worker, struct file *file);
+/* Step 2 of a file whose very version is done: takes back that a newer one was noted. SETTLED. */
+enum step same_file(struct worker *worker, struct file *file);
 /* Reads the file for what is told of the object, and says whether it has the file's content. NEXT
  * sets *ret; AGAIN if the file changed meanwhile. */
 enum step file_compare(

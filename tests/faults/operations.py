@@ -42,6 +42,7 @@ BY_QUERY = {
     ("POST", "delete"): "DeleteObjects",
     ("GET", "location"): "GetBucketLocation",
     ("GET", "lifecycle"): "GetBucketLifecycleConfiguration",
+    ("GET", "acl"): "GetBucketAcl",
 }
 OBJECT = {"PUT": "PutObject", "GET": "GetObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}
 BUCKET = {"PUT": "CreateBucket", "GET": "ListObjects", "HEAD": "HeadBucket", "DELETE": "DeleteBucket"}
@@ -150,7 +151,8 @@ PROBES = ("probe#", "doctor#")
 
 
 def room(pk):
-    return "probe" if pk.startswith(PROBES) else "session" if pk.startswith("session#") else "settings" if pk == "settings" else "mark"
+    names = {"probe": "probe", "doctor": "probe", "session": "session", "settings": "settings", "bucket": "bucket"}
+    return names.get(pk.partition("#")[0], "mark")
 
 
 def intent(name, operation):
@@ -162,8 +164,8 @@ def intent(name, operation):
         if name == "UpdateItem":
             return "end" if sets.get("state") == "ended" else "heartbeat"
         return "session"
-    if place == "settings":
-        return "settings"
+    if place in ("settings", "bucket"):
+        return place
     if place == "probe":
         return "probe"
     operation.session = sets.get("session") or conditions.get("session")

@@ -143,16 +143,21 @@ class Rgw(Server):
     def create_user(self):
         """Before the gateway starts, since it reads the zone and its storage classes then."""
         admin = ["radosgw-admin", "-c", self.conf, "-n", "client.rgw.a"]
-        self.run(
-            admin
-            + ["user", "create", "--uid=s3once", "--display-name=s3once", "--max-buckets=100000"]
-            + [f"--access-key={self.access_key}", f"--secret={self.secret_key}"]
-        )
+        self.add_user("s3once", self.access_key)
         for storage_class in ("STANDARD_IA", "GLACIER"):
             place = ["--placement-id", "default-placement", "--storage-class", storage_class]
             self.run(admin + ["zonegroup", "placement", "add", "--rgw-zonegroup", "default"] + place)
             pool = ["--data-pool", "default.rgw.buckets.data"]
             self.run(admin + ["zone", "placement", "add", "--rgw-zone", "default"] + place + pool)
+
+    def add_user(self, name, access_key, tenant=None):
+        """One more user with the same secret; buckets of a tenant are others than those of the same name elsewhere."""
+        self.run(
+            ["radosgw-admin", "-c", self.conf, "-n", "client.rgw.a", "user", "create", f"--uid={name}"]
+            + [f"--display-name={name}", "--max-buckets=100000"]
+            + [f"--access-key={access_key}", f"--secret={self.secret_key}"]
+            + ([f"--tenant={tenant}"] if tenant else [])
+        )
 
     def start_gateway(self):
         """Starts the gateway (again): the data is in the OSD and outlives it."""

@@ -66,7 +66,8 @@ FILTERS = {
     "memcache": "memcache_servers = 127.0.0.1:{memcached}",
     "s3api": "location = us-east-1\nstorage_domain = s3.localhost\nallow_multipart_uploads = true\n"
     "max_upload_part_num = 10000",
-    "tempauth": "user_{account} = {secret_key} .admin",
+    # A second account, whose buckets have the same names and are others.
+    "tempauth": "user_{account} = {secret_key} .admin\nuser_other_uploader = {secret_key} .admin",
     "slo": "max_manifest_segments = 10000\nmax_manifest_size = 8388608",
     "versioned_writes": "allow_object_versioning = true",
 }

@@ -72,7 +72,7 @@ class SqliteMarks:
 
 def marks_of(store):
     """key → mark."""
-    return {item["sk"]: item for item in store.items() if not item["pk"].startswith(("session#", "settings", "probe#"))}
+    return {item["sk"]: item for item in store.items() if not item["pk"].startswith(("session#", "settings", "probe#", "bucket#"))}
 
 
 def sessions_of(store):
@@ -102,7 +102,7 @@ def summary(run):
 
 def counts(run, *names):
     """The fates of files that are not zero."""
-    names = names or ("uploaded", "adopted", "refreshed", "skipped", "refused", "failed", "held", "young", "oversized", "links", "planned")
+    names = names or ("uploaded", "adopted", "refreshed", "skipped", "outdated", "refused", "failed", "held", "young", "oversized", "links", "special", "planned")
     return {name: number for name, number in summary(run).items() if name in names and number}
 
 
@@ -130,6 +130,9 @@ def visible_writes(requests):
     """key → how many requests made an object visible under it."""
     return Counter(key_of(request) for request in requests if is_visible_write(request) and request["status"] < 300)
 
+
+# Kinds that only look: whether the bucket is there, and the one that the marks are about.
+LOOKS_AT_BUCKET = {"HeadBucket", "ListBuckets", "HeadObject"}
 
 # Kinds of the wire proxy's records that do so.
 VISIBLE_WRITES = ("PutObject", "CompleteMultipartUpload", "DeleteObject", "DeleteObjects")

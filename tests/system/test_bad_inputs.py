@@ -316,6 +316,22 @@ async def tells_no_proof(x, rule):
     await x.answer(reply)
 
 
+@pytest.mark.parametrize("kind", ["ListBuckets", "PutObject"])
+def test_a_server_that_is_down_is_waited_for(s3once, s3, s3_wire, bucket, tree, kind):
+    """As long as one that throttles, and not for a number of attempts; what is waited for is said at once."""
+    s3_wire.add(faults.outage(6), kind)
+    run = s3once("push", tree, f"s3://{bucket}/p", "--retries", "2")
+    assert run.code == 0 and run.seconds > 5, run
+    assert "trying again for up to 300 s (--give-up-after)" in run.err and "S3 answers again" in run.err, run
+    assert set(s3.objects(bucket)) == {"p/a.txt", "p/sub/b.txt"}
+
+
+def test_a_server_that_stays_down(s3once, bucket, tree):
+    nowhere = {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"}
+    run = s3once("push", tree, f"s3://{bucket}/p", "--retries", "0", "--give-up-after", "3s", env=nowhere)
+    assert run.code == 3 and 3 < run.seconds < 40, run
+
+
 def test_upload_that_cannot_be_proven(s3once, s3, s3_wire, bucket, tree):
     for kind in ("PutObject", "HeadObject"):
         s3_wire.add(tells_no_proof, kind, key="a.txt", times=None)
@@ -329,11 +345,14 @@ def test_changed_files_that_are_kept_are_named(s3once, s3, bucket, tree):
     assert s3once(*command).code == 0
     (tree / "a.txt").write_bytes(b"changed")
     run = s3once(*command)
-    assert run.code == 0 and f"skipped {tree}/a.txt -> s3://{bucket}/a.txt: changed since it was uploaded; S3 keeps" in run.out, run
+    assert run.code == 0 and f"kept as it is in S3: {tree}/a.txt -> s3://{bucket}/a.txt: changed since it was uploaded; S3 keeps" in run.out, run
+    lines = run.out.splitlines()
+    assert f"1 of 2 files are verified to be in s3://{bucket}; 1 has changed since and stays as it was uploaded (--if-changed=skip)" in lines[-2], run
+    assert "uploaded before and not looked at again 1; changed and kept as they are in S3 1" in lines[-1], run
     assert "b.txt" not in run.out
     run = s3once(*command, "--json")
-    assert [(event["path"], event["text"] != "") for event in told(run, "skipped")] == [(f"{tree}/a.txt", True)], run
-    assert counts(run) == {"skipped": 2}
+    assert [(event["path"], event["text"] != "") for event in told(run, "outdated")] == [(f"{tree}/a.txt", True)], run
+    assert counts(run) == {"skipped": 1, "outdated": 1}
 
 
 def test_files_that_hide_their_size(s3once, s3, bucket, tree):

@@ -242,7 +242,7 @@ def test_summary_and_marks_note(s3once, s3, bucket, tree):
     assert "this host's only" not in run.out, "said once, at the start"
     run = s3once("push", tree, f"s3://{bucket}/p")
     assert f"all 2 files are in s3://{bucket}/p\nuploaded 0 (0 B) in " in run.out
-    assert "; skipped 2" in run.out
+    assert "; uploaded before and not looked at again 2" in run.out
 
 
 def test_no_marks_note_when_marks_were_chosen(s3once, s3, bucket, tree):
@@ -258,7 +258,7 @@ def test_quiet_says_nothing_unless_something_failed(s3once, s3, bucket, tree):
     assert (run.code, run.out) == (1, "")
     error, summary = run.err.splitlines()
     assert error == "s3once: error: missing: does not exist"
-    assert re.fullmatch(rf"s3once: 2 of 3 files are verified to be in s3://{bucket}; uploaded 0 \(0 B\) in .*; skipped 2; failed 1", summary)
+    assert re.fullmatch(rf"s3once: 2 of 3 files are verified to be in s3://{bucket}; uploaded 0 \(0 B\) in .*; uploaded before and not looked at again 2; failed 1", summary)
 
 
 def test_quiet_tells_warnings(s3once, s3, bucket, tmp_path):
@@ -608,7 +608,7 @@ def limited(s3once, limits, *argv, wrap=()):
 def test_out_of_descriptors(s3once, s3, bucket, tree, limit):
     run = limited(s3once, f"ulimit -n {limit}", "push", "--concurrency", "64", tree, f"s3://{bucket}")
     assert run.returncode == 3, run
-    assert "descriptors" in run.stderr or "Too many open files" in run.stderr
+    assert "descriptor" in run.stderr or "Too many open files" in run.stderr
 
 
 OUT_OF_THREADS = r"s3once: error: only \d+ of 65 threads can be started: lower --concurrency, or raise ulimit -u and -v"
@@ -717,20 +717,30 @@ def test_file_over_the_limit(s3once, s3, bucket):
     assert s3.uploads(bucket) == {}
 
 
-def test_special_files_are_reported(s3once, s3, bucket, tree):
+def test_special_files_in_a_tree_are_skipped_and_counted(s3once, s3, bucket, tree):
     os.mkfifo(tree / "pipe")
     run = s3once("push", tree, f"s3://{bucket}")
-    assert run.code == 1
-    assert f"error: {tree}/pipe: is a " in run.err
+    assert run.code == 0 and "pipe" not in run.err, run
+    assert "all 2 files" in run.out and "sockets, named pipes and devices skipped 1" in run.out, run
     assert set(s3.objects(bucket)) == {"a.txt", "sub/b.txt"}
+    assert f"skipped {tree}/pipe: is a named pipe" in s3once("push", "-v", tree, f"s3://{bucket}").out
+
+
+def test_special_files_that_were_named_are_errors(s3once, s3, bucket, tree):
+    os.mkfifo(tree / "pipe")
+    run = s3once("push", tree / "pipe", f"s3://{bucket}")
+    assert run.code == 1 and f"error: {tree}/pipe: is a " in run.err, run
     for i in range(20):
         os.mkfifo(tree / f"pipe{i:02}")
-    run = s3once("push", tree, f"s3://{bucket}", "--json")
+    names = sorted(path.name for path in tree.glob("pipe*"))
+    (tree.parent / "list").write_text("".join(f"{name}\n" for name in names))
+    command = ("push", tree, f"s3://{bucket}", "--files-from", tree.parent / "list")
+    run = s3once(*command, "--json")
     named = [f"s3once: error: {tree}/{name}: is a named pipe, not a file; exclude it" for name in ("pipe", "pipe00", "pipe01")]
     number = "s3once: error: 18 more files have the same error: is a named pipe, not a file; exclude it (-v names each)"
     assert run.code == 1 and [line for line in run.err.splitlines() if "error" in line] == [*named, number], run
     assert len(told(run, "failed")) == counts(run)["failed"] == 21
-    run = s3once("push", tree, f"s3://{bucket}", "-v")
+    run = s3once(*command, "-v")
     assert run.err.count(": is a named pipe, not a file") == 21 and " more files" not in run.err, run
 
 

@@ -101,7 +101,7 @@ def only(events, name):
 def test_the_document_was_understood():
     assert set(COMMON) == {"v", "event", "time"}
     assert {"files", "refused", "bytes", "scan_complete", "seconds"} <= set(COUNTS)
-    assert len(PUSH_FIELDS) == 17 and len(STATUS_FIELDS) == 4
+    assert len(PUSH_FIELDS) == 20 and len(STATUS_FIELDS) == 5
     assert {"requests", "exit", "files"} <= PUSH_FIELDS["summary"]
     assert len(LOCK_FIELDS) == 12
     for fields, types in ((PUSH_FIELDS, PUSH_TYPES), (STATUS_FIELDS, STATUS_TYPES), (LOCK_FIELDS, LOCK_TYPES)):
@@ -155,6 +155,18 @@ def test_link_and_young(s3once, s3, bucket, tmp_path):
     assert [e["path"] for e in only(events, "link")] == [f"{tree}/link"]
     assert [e["path"] for e in only(events, "young")] == [f"{tree}/young"]
     assert (events[-1]["links"], events[-1]["young"], events[-1]["uploaded"]) == (1, 1, 1)
+
+
+def test_outdated_special_and_note(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": b"x", "b": b"y"})
+    os.mkfifo(tree / "pipe")
+    push(s3once, tree, f"s3://{bucket}")
+    make_tree(tree, {"a": b"changed"})
+    events = push(s3once, "-v", "--if-changed=skip", "--exclude", "*.tmp", tree, f"s3://{bucket}")
+    assert [(e["path"], e["key"]) for e in only(events, "outdated")] == [(f"{tree}/a", "a")]
+    assert [e["path"] for e in only(events, "special")] == [f"{tree}/pipe"]
+    assert "*.tmp" in only(events, "note")[0]["text"]
+    assert (events[-1]["files"], events[-1]["outdated"], events[-1]["special"], events[-1]["skipped"]) == (3, 1, 1, 1)
 
 
 def test_failed_with_names_that_are_not_utf8(s3once, s3, bucket, tmp_path):

@@ -24,6 +24,8 @@ OPERATIONS = {
     "HeadObject": ("s3:GetObject", {"upload-verify"}),
     "GetObject": ("s3:GetObject", {"upload-verify"}),
     "HeadBucket": ("s3:ListBucket", {"upload-verify"}),
+    "ListBuckets": ("s3:ListAllMyBuckets", {"upload-verify"}),
+    "GetBucketAcl": ("s3:GetBucketAcl", {"upload-verify"}),
     "ListMultipartUploads": ("s3:ListBucketMultipartUploads", {"upload-verify"}),
     "BatchGetItem": ("dynamodb:BatchGetItem", UPLOADS),
     "Query": ("dynamodb:Query", UPLOADS),
@@ -43,7 +45,9 @@ OPERATIONS = {
     "UPDATE": ("dynamodb:PartiQLUpdate", UPLOADS),
 }
 # About the bucket; all others are about its objects.
-OF_BUCKET = {"s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration"}
+OF_BUCKET = {"s3:ListBucket", "s3:GetBucketAcl", "s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration"}
+# About all buckets of the account.
+OF_ACCOUNT = {"s3:ListAllMyBuckets"}
 # Probes only, wherever the prefix is.
 OF_PROBES = {"s3:DeleteObject"}
 
@@ -70,6 +74,8 @@ def test_policies_name_the_right_resources():
             for action in statement["Action"]:
                 if action.startswith("dynamodb:"):
                     expected = "arn:aws:dynamodb:*:*:table/s3once" + ("-locks" if name == "lock" else "")
+                elif action in OF_ACCOUNT:
+                    expected = "*"
                 else:
                     expected = "arn:aws:s3:::my-bucket" + ("" if action in OF_BUCKET else "/*")
                     expected += ".s3once-doctor-*" if action in OF_PROBES else ""
@@ -127,7 +133,7 @@ def test_upload_only_is_enough(s3once, s3, wires, bucket, tmp_path):
     assert s3once("init").code == 0
     s3_wire, _ = wires
     denied = [s3_wire.add(faults.answer(403, "AccessDenied"), kind, times=None) for kind, (_, names) in OPERATIONS.items()
-              if "upload" not in names and kind[:4] in ("Head", "List")]  # fmt: skip
+              if "upload" not in names and kind[:4] in ("Head", "List", "GetB")]  # fmt: skip
     tree = make_tree(tmp_path / "tree", {"small": 1, "large": 5 * MIB + 1})
     run = s3once("push", "--part-size", "5MiB", "--trust-conditions", tree, f"s3://{bucket}")
     assert run.code == 0, run

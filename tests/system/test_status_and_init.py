@@ -66,7 +66,9 @@ def test_story_of_a_key(s3once, s3, bucket, tree, marks):
 def test_status_as_json(s3once, s3, bucket, tree, marks):
     s3.client.put_object(Bucket=bucket, Key="a.txt", Body=b"somebody else's")
     assert s3once("push", tree, f"s3://{bucket}").code == 1
-    store, mark, status = s3once("status", "--json", f"s3://{bucket}").events
+    store, about, mark, status = s3once("status", "--json", f"s3://{bucket}").events
+    assert (about["event"], about["bucket"], about["owner"], about["generation"]) == ("bucket", bucket, "s3once", 0)
+    assert about["created"].startswith("20")
     assert store["event"] == "store" and store["shards"] == 16 and re.fullmatch("[0-9a-f]{32}", store["table_id"])
     assert store["marks"] == (marks if marks != "local" else f"sqlite:{s3once.state}/s3once/marks.db")
     assert (mark["event"], mark["key"], mark["state"], mark["last_done"]) == ("mark", "a.txt", "failed", None)

@@ -163,6 +163,18 @@ def test_the_command_uploads(s3once, s3, bucket, tmp_path):
     assert (state / "marks.db").exists()
 
 
+def test_it_tries_again_when_the_service_was_out_of_reach():
+    """After exit status 3 and a kill, not after failures of files or a wrong command line, and not for ever."""
+    assert setting("s3once@.service", "Type") == ["oneshot"]
+    assert setting("s3once@.service", "Restart") == ["on-failure"]
+    (statuses,) = setting("s3once@.service", "RestartPreventExitStatus")
+    assert statuses.split() == ["1", "2", "4", "5", "129", "130"]
+    assert setting("s3once@.service", "RestartSec") == ["15min"]
+    (interval,) = setting("s3once@.service", "StartLimitIntervalSec")
+    (burst,) = setting("s3once@.service", "StartLimitBurst")
+    assert (interval, burst) == ("4h", "5"), "five runs that wait five minutes each, and the pauses between them, fit"
+
+
 def test_stopping_the_service_is_no_failure():
     assert setting("s3once@.service", "SuccessExitStatus") == ["143"]
     (seconds,) = setting("s3once@.service", "TimeoutStopSec")

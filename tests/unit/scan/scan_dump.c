@@ -10,7 +10,7 @@
 
 static void print_entry(const struct scan_entry *entry)
 {
-	static const char *const kinds[] = {"file", "problem", "link", "young"};
+	static const char *const kinds[] = {"file", "problem", "link", "young", "special"};
 	struct text line = TEXT(1024 * 1024);
 	text_addf(&line, "%s\t%llu\t", kinds[entry->kind], (unsigned long long)entry->size);
 	text_add_escaped(&line, entry->key, strlen(entry->key));
@@ -26,7 +26,7 @@ static int dump(const struct scan_options *options, bool quiet)
 {
 	struct problem problem;
 	struct scan *scan;
-	size_t counts[4] = {0};
+	size_t counts[5] = {0};
 	uint64_t start_ns = clock_boot_ns();
 	int r = scan_open(options, &scan, &problem);
 	if (r < 0) {

@@ -209,8 +209,8 @@ static void test_kinds(void)
 	tree_need(utimensat(AT_FDCWD, "outside", old, 0) == 0, "utimensat");
 	scan_yields(&options,
 		"link dangling\nlink link\nlink link.d\nlink link.out\nlink loop\nfile old\n"
-		"problem pipe: is a named pipe, not a file; exclude it\n"
-		"problem sock: is a socket, not a file; exclude it\n"
+		"special pipe\n"
+		"special sock\n"
 		"young young\n");
 	options.follow = true;
 	scan_yields(&options,
@@ -218,8 +218,8 @@ static void test_kinds(void)
 		"file link\nfile link.d/f\nfile link.out\n"
 		"problem loop: is a symbolic link that forms a loop, or lies behind one; fix or exclude it\n"
 		"file old\n"
-		"problem pipe: is a named pipe, not a file; exclude it\n"
-		"problem sock: is a socket, not a file; exclude it\n"
+		"special pipe\n"
+		"special sock\n"
 		"young young\n");
 	options.min_age_s = UINT64_MAX;
 	options.follow = false;

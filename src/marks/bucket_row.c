@@ -1,0 +1,144 @@
+#include "marks/bucket_row.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROW_PK_MAX (sizeof "bucket#" + PARTITION_MAX)
+
+static struct item_key row_key(const struct mark_space *space, char pk[static ROW_PK_MAX])
+{
+	snprintf(pk, ROW_PK_MAX, "bucket#%s/%s", space->service, space->bucket);
+	return (struct item_key){pk, "-"};
+}
+
+/* What does not fit was not written by us. */
+static bool read_text(const struct item *item, const char *name, char *ret, size_t size)
+{
+	const char *value = item_string(item, name);
+	return snprintf(ret, size, "%s", value ? value : "") < (int)size;
+}
+
+static enum outcome understand(
+	const struct item *item, struct bucket_row *ret, struct problem *ret_problem)
+{
+	struct bucket_row row = {0};
+	int64_t generation = 0, made = 0;
+	bool good = read_text(item, "version", row.version, sizeof row.version) && *row.version;
+	good = good && read_text(item, "created", row.told.created, sizeof row.told.created);
+	good = good && read_text(item, "owner", row.told.owner, sizeof row.told.owner);
+	good = good && read_text(item, "object", row.object_id, sizeof row.object_id);
+	good = good && read_text(item, "last_key", row.last_key, sizeof row.last_key);
+	good = good && read_text(item, "last_etag", row.last_etag, sizeof row.last_etag);
+	good = good && item_number(item, "generation", &generation) == 0;
+	good = good && generation >= 0 && generation <= INT_MAX;
+	if (!good) {
+		problem_set(ret_problem,
+			"the row of this bucket in the mark store (its pk begins with \"bucket#\") is "
+			"damaged, or of a later version of s3once: use that one");
+		return OUTCOME_SETUP;
+	}
+	row.generation = (unsigned)generation;
+	row.object_is_made = item_number(item, "object_made", &made) == 0 && made == 1;
+	if (item_number(item, "at", &row.at_s))
+		row.at_s = 0;
+	*ret = row;
+	return OUTCOME_OK;
+}
+
+enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *space,
+	const struct call_limits *limits, struct bucket_row *ret, struct problem *ret_problem)
+{
+	char pk[ROW_PK_MAX];
+	struct item item = {0};
+	*ret = (struct bucket_row){0};
+	enum outcome o =
+		conn->store->ops->get(conn, row_key(space, pk), true, limits, &item, ret_problem);
+	if (o == OUTCOME_ABSENT)
+		o = OUTCOME_OK;
+	else if (o == OUTCOME_OK)
+		o = understand(&item, ret, ret_problem);
+	item_clear(&item);
+	return o;
+}
+
+static int set_if_told(struct item *item, const char *name, const char *value)
+{
+	return *value ? item_set_string(item, name, value) : 0;
+}
+
+static int row_item(const struct bucket_row *row, struct item *ret)
+{
+	int error = item_set_string(ret, "version", row->version);
+	if (!error)
+		error = set_if_told(ret, "created", row->told.created);
+	if (!error)
+		error = set_if_told(ret, "owner", row->told.owner);
+	if (!error)
+		error = set_if_told(ret, "object", row->object_id);
+	if (!error && row->object_is_made)
+		error = item_set_number(ret, "object_made", 1);
+	if (!error)
+		error = set_if_told(ret, "last_key", row->last_key);
+	if (!error)
+		error = set_if_told(ret, "last_etag", row->last_etag);
+	if (!error)
+		error = item_set_number(ret, "generation", row->generation);
+	if (!error)
+		error = item_set_number(ret, "at", row->at_s);
+	return error;
+}
+
+enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *space,
+	struct bucket_row *row, const struct call_limits *limits, struct bucket_row *ret_seen,
+	struct problem *ret_problem)
+{
+	char pk[ROW_PK_MAX];
+	struct item item = {0}, present = {0};
+	struct bucket_row next = *row;
+	const struct condition as_seen =
+		*row->version ? (struct condition){"version", CONDITION_EQUALS, VALUE_STRING,
+					row->version}
+			      : (struct condition){"pk", CONDITION_ABSENT, VALUE_STRING, NULL};
+	random_id(next.version);
+	next.at_s = store_time_s(conn->store);
+	*ret_seen = (struct bucket_row){0};
+	enum outcome o = OUTCOME_LOCAL;
+	if (row_item(&next, &item))
+		problem_set(ret_problem, "out of memory");
+	else
+		o = conn->store->ops->put(conn, row_key(space, pk), &item, &as_seen, 1, limits,
+			&present, ret_problem);
+	if (o == OUTCOME_REFUSED && !item_is_empty(&present))
+		o = understand(&present, ret_seen, ret_problem) == OUTCOME_OK ? o : OUTCOME_SETUP;
+	/* Any refusal may be the echo of our own write. */
+	if (o == OUTCOME_REFUSED && !strcmp(ret_seen->version, next.version))
+		o = OUTCOME_OK;
+	if (o == OUTCOME_OK)
+		*row = next;
+	item_clear(&item);
+	item_clear(&present);
+	return o;
+}
+
+static int note(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	(void)pk, (void)sk, (void)item;
+	*(bool *)arg = true;
+	return 0;
+}
+
+enum outcome bucket_has_marks(struct store_conn *conn, const struct mark_space *space,
+	const struct call_limits *limits, bool *ret, struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_OK;
+	*ret = false;
+	for (unsigned i = 0; i < space->settings.shards && !*ret && o == OUTCOME_OK; i++) {
+		char partition[PARTITION_MAX];
+		bool more;
+		mark_partition(space, i, partition);
+		const struct dynamodb_range range = {.pk = partition, .most = 1};
+		o = conn->store->ops->query(conn, &range, limits, note, ret, &more, ret_problem);
+	}
+	return o;
+}

@@ -1,0 +1,32 @@
+/* Which bucket the marks of a bucket's name are about: one row beside them (docs/protocol.md, "The
+ * bucket is the one that the marks know"). */
+#pragma once
+#include "marks/mark.h"
+#include "s3/s3_identity.h"
+
+#define BUCKET_KEY_MAX 1024
+
+/* Zero is a row that is not there. */
+struct bucket_row {
+	char version[ID_CHARS + 1];   /* random, changes with each write; "": no row */
+	struct s3_identity told;      /* as the service told it when it was last compared */
+	char object_id[ID_CHARS + 1]; /* of the object that --bucket-id-object names, or "" */
+	bool object_is_made;          /* it was seen in the bucket; else it may be missing yet */
+	unsigned generation;          /* of the marks: 0, and one more for each other bucket */
+	char last_key[BUCKET_KEY_MAX + 1]; /* an object that a run proved to be there; "": none */
+	char last_etag[S3_ETAG_MAX + 1];
+	int64_t at_s; /* store time of the last change */
+};
+
+/* A consistent look. OK also if there is no row: *ret is zero then. SETUP: it is damaged. */
+enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *space,
+	const struct call_limits *limits, struct bucket_row *ret, struct problem *ret_problem);
+/* Replaces the row if it is still exactly the one with this version ("": none). OK: row->version
+ * and at_s are those it has now. REFUSED: another uploader wrote first; *ret_seen is what it is
+ * now. */
+enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *space,
+	struct bucket_row *row, const struct call_limits *limits, struct bucket_row *ret_seen,
+	struct problem *ret_problem);
+/* Whether there is any mark of this bucket and generation. */
+enum outcome bucket_has_marks(struct store_conn *conn, const struct mark_space *space,
+	const struct call_limits *limits, bool *ret, struct problem *ret_problem);

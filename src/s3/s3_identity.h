@@ -1,0 +1,25 @@
+/* What a service tells of a bucket by which it is told from another bucket of the same name. */
+#pragma once
+#include "s3/s3.h"
+
+#define S3_CREATED_MAX 40
+#define S3_OWNER_MAX   200
+
+/* A field is "" where the service does not tell it. */
+struct s3_identity {
+	char created[S3_CREATED_MAX + 1]; /* the time as the service writes it */
+	char owner[S3_OWNER_MAX + 1];     /* an id; of a bucket of ours, it is our own */
+};
+
+/* ListBuckets: both fields of a bucket that is among those of the caller's account; OK and both ""
+ * of any other bucket, and where the reply is none of ListBuckets. A creation date that the
+ * service makes up (Swift's) counts as not told. DENIED and others as of any call. */
+enum outcome s3_identify_by_listing(struct s3_conn *conn, const struct call_limits *limits,
+	struct s3_identity *ret, struct problem *ret_problem);
+/* GetBucketAcl: the owner of any bucket. SETUP also if there is no such bucket. */
+enum outcome s3_identify_by_acl(struct s3_conn *conn, const struct call_limits *limits,
+	struct s3_identity *ret, struct problem *ret_problem);
+
+/* The two replies, read. Pure. Leave *ret as it is where they tell nothing; -ENOMEM. */
+int s3_reply_bucket_listed(const char *xml, size_t n, const char *bucket, struct s3_identity *ret);
+int s3_reply_bucket_owner(const char *xml, size_t n, struct s3_identity *ret);
