@@ -58,8 +58,7 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 	case SQLITE_NOTADB:
 		problem_set(ret_problem,
 			"%s: is not an SQLite file: give another path; if these are damaged "
-			"marks, move "
-			"the file away, and the next run compares each file with what S3 holds",
+			"marks, move the file away, and the next run compares each file with what S3 holds",
 			name);
 		break;
 	case SQLITE_CORRUPT:

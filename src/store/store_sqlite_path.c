@@ -109,7 +109,9 @@ static int check_file(int folder, const char *base, const char *name, struct pro
 		problem_set(ret_problem, "%s: others can write to it (mode %04o): chmod go-w it",
 			name, (unsigned)st.st_mode & 07777);
 	else if (st.st_size == 1) /* SQLite would take it for an empty one and write over it */
-		problem_set(ret_problem, "%s: is not an SQLite file: give another path", name);
+		problem_set(ret_problem,
+			"%s: is not an SQLite file: give another path; if these are damaged marks, move the file away, and the next run compares each file with what S3 holds",
+			name);
 	else
 		return 0;
 	return -EPERM;
@@ -135,7 +137,8 @@ static int secure(const char *folder, const char *base, const char *name, char *
 	if (fd < 0) {
 		int e = errno;
 		problem_set(ret_problem,
-			"%s: its folder cannot be opened: %s; give a path in a folder of this user",
+			"%s: its folder cannot be opened: %s; correct the path, or make the folder "
+			"first",
 			name, strerror(e));
 		return -e;
 	}
@@ -146,6 +149,13 @@ static int secure(const char *folder, const char *base, const char *name, char *
 	if (!r && (r = real_path(folder, base, ret_path)))
 		problem_set(ret_problem, "%s: %s", name, strerror(-r));
 	return r;
+}
+
+/* A folder that somebody mistyped must not begin with empty marks: only our own is made. */
+static bool is_ours_to_make(const char *path, const char *base)
+{
+	char own[4096];
+	return !state_path(base, own, sizeof own) && !strcmp(path, own);
 }
 
 int sqlite_path_secure(
@@ -162,7 +172,7 @@ int sqlite_path_secure(
 	int r = -EINVAL;
 	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
 		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
-	else if ((r = state_make_folders(path)))
+	else if (is_ours_to_make(path, base) && (r = state_make_folders(path)))
 		problem_set(ret_problem,
 			"%s: its folder cannot be made: %s; give a path in a folder that this "
 			"user may write to, or correct HOME or XDG_STATE_HOME if the path comes "

@@ -29,10 +29,12 @@ static void modes(void)
 	static const mode_t masks[] = {0, 022, 077, 0777};
 
 	for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
-		char path[64], wal[80];
+		char path[300], wal[320];
 		struct opened opened;
 
-		snprintf(path, sizeof path, "mask%zu/below/marks.db", i);
+		snprintf(path, sizeof path, "%s/mask%zu/below", scratch, i);
+		setenv("STATE_DIRECTORY", path, 1);
+		snprintf(path, sizeof path, "%s/mask%zu/below/marks.db", scratch, i);
 		mode_t before = umask(masks[i]);
 		if (CHECK_INT(open_at(path, &opened), 0)) {
 			CHECK_INT(put_one(&opened, "p", "k"), OUTCOME_OK);
@@ -49,6 +51,14 @@ static void modes(void)
 		*strrchr(path, '/') = '\0';
 		CHECK_INT(mode_of(path), 0700);
 	}
+	unsetenv("STATE_DIRECTORY");
+}
+
+/* A mistyped one would begin with empty marks. */
+static void no_other_folder_is_made(void)
+{
+	check_refused("mistyped/marks.db", "make the folder first");
+	CHECK(access("mistyped", F_OK) < 0);
 }
 
 static void existing_folder_is_kept(void)
@@ -189,7 +199,6 @@ static void read_only(void)
 	check_refused("marks.db", "cannot be written");
 	CHECK(mkdir("closed", 0500) == 0);
 	check_refused("closed/marks.db", "Permission denied");
-	check_refused("closed/below/marks.db", "Permission denied");
 }
 
 static void edited_row(void)
@@ -310,6 +319,7 @@ int main(void)
 	as_plain_user(read_only);
 	scratch_make();
 	modes();
+	no_other_folder_is_made();
 	existing_folder_is_kept();
 	unsafe_files();
 	unsafe_folders();
