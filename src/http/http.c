@@ -6,6 +6,8 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 #include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define REQUEST_HEADERS_MAX 100
 #define EXPECT_MIN_BYTES    (1U << 20)
@@ -31,6 +34,7 @@ struct http {
 	struct http_shared *shared;
 	CURL *curl;
 	char error_text[CURL_ERROR_SIZE];
+	curl_socket_t socket; /* the last one that was opened, until it is closed; curl's */
 	int socket_error; /* -errno why the last request had no socket, or no file of CAs, or 0 */
 };
 
@@ -45,6 +49,7 @@ struct exchange {
 	uint64_t looked_ns;              /* when that was looked at last */
 	uint64_t taken_ns;               /* when the peer last took something of the body */
 	uint64_t told_bytes;             /* of the body, to body.moved */
+	bool looks_at_socket;            /* there was one to look at */
 	bool answers;                    /* the reply has begun, and not with 100 Continue */
 	bool headers_ended;
 	bool is_sent;   /* once it was, some of its bytes may have left */
@@ -184,15 +189,21 @@ static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port
 }
 
 /* Bytes that curl has handed over and that wait in this host's socket still. Many connections over
- * a slow line hold more there than the line takes in the time that counts as silence. */
-static curl_off_t bytes_waiting(const struct exchange *exchange)
+ * a slow line hold more there than the line takes in the time that counts as silence. False: the
+ * connection is gone, and nobody knows what arrived. */
+static bool bytes_waiting(struct exchange *exchange, curl_off_t *ret)
 {
-	curl_socket_t fd = CURL_SOCKET_BAD;
+	const curl_socket_t fd = exchange->http->socket;
+	struct tcp_info info = {0};
+	socklen_t size = sizeof info;
 	int waiting = 0;
-	if (curl_easy_getinfo(exchange->http->curl, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK ||
-		fd == CURL_SOCKET_BAD || ioctl(fd, SIOCOUTQ, &waiting) || waiting < 0)
-		return 0;
-	return waiting;
+	*ret = 0;
+	if (fd == CURL_SOCKET_BAD)
+		return !exchange->looks_at_socket;
+	exchange->looks_at_socket = true;
+	if (!ioctl(fd, SIOCOUTQ, &waiting) && waiting > 0)
+		*ret = waiting;
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) || info.tcpi_state != TCP_CLOSE;
 }
 
 /* Tells how far the body is. curl counts from 0 again when it sends it again. */
@@ -205,6 +216,16 @@ static void tell_moved(struct exchange *exchange, uint64_t bytes)
 		body->moved(body->arg, bytes - before);
 }
 
+/* Once it has ended. What was still in the socket of one that broke has not left this host; of a
+ * small body nobody looked. */
+static void tell_end(struct exchange *exchange, bool is_whole)
+{
+	curl_off_t uploaded = 0;
+	curl_easy_getinfo(exchange->http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+	if (is_whole || exchange->request->body.bytes <= HTTP_SMALL_BODY_BYTES)
+		tell_moved(exchange, (uint64_t)uploaded);
+}
+
 /* Notes what has gone either way since the last look. */
 static void watch(struct exchange *exchange, curl_off_t downloaded, curl_off_t uploaded)
 {
@@ -212,7 +233,9 @@ static void watch(struct exchange *exchange, curl_off_t downloaded, curl_off_t u
 	if (exchange->request->body.bytes > HTTP_SMALL_BODY_BYTES) {
 		if (now_ns - exchange->looked_ns < WATCH_NS)
 			return;
-		const curl_off_t waiting = bytes_waiting(exchange);
+		curl_off_t waiting;
+		if (!bytes_waiting(exchange, &waiting))
+			return;
 		uploaded = uploaded > waiting ? uploaded - waiting : 0;
 		tell_moved(exchange, (uint64_t)uploaded);
 	}
@@ -259,7 +282,16 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 	int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 	if (fd < 0)
 		http->socket_error = -errno;
+	http->socket = fd < 0 ? CURL_SOCKET_BAD : fd;
 	return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+static int close_socket(void *arg, curl_socket_t fd)
+{
+	struct http *http = arg;
+	if (http->socket == fd)
+		http->socket = CURL_SOCKET_BAD;
+	return close(fd);
 }
 
 /* What every request has in common. */
@@ -288,6 +320,8 @@ static void set_up(struct http *http)
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)shared->upload_buffer_bytes);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
+	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, http);
 	http_trust_apply(shared->trust, curl, &http->socket_error);
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
@@ -306,7 +340,7 @@ int http_new(struct http_shared *shared, struct http **ret)
 		free(http);
 		return -ENOMEM;
 	}
-	*http = (struct http){.shared = shared, .curl = curl};
+	*http = (struct http){.shared = shared, .curl = curl, .socket = CURL_SOCKET_BAD};
 	set_up(http);
 	*ret = http;
 	return 0;
@@ -410,10 +444,7 @@ int http_perform(struct http *http, const struct http_request *request,
 		long left_ms = (long)((end_ns - now_ns) / NS_PER_MS);
 		code = transfer(&exchange, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
 		error = exchange.error;
-		curl_off_t uploaded = 0;
-		curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-		tell_moved(&exchange, (uint64_t)uploaded);
-		curl_easy_getinfo(http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
+		tell_end(&exchange, code == CURLE_OK);
 	}
 	long status = 0, request_bytes = 0, proxy_status = 0;
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);

@@ -3,7 +3,7 @@
 
 /* A window is long enough for its rate to mean something, on a slow line as on a fast one. */
 #define WINDOW_LEAST_NS    (200 * NS_PER_MS)
-#define WINDOW_LEAST_BYTES (1U << 20)
+#define WINDOW_LEAST_BYTES (4U << 20)
 #define WINDOW_MOST_NS     (5 * NS_PER_S)
 
 #define WORTH           1.1 /* times the rate before */
@@ -47,6 +47,9 @@ static void end_trial(struct bulk *bulk, uint64_t now_ns, double rate, bool was_
 		begin_trial(bulk);
 		return;
 	}
+	/* Two fill the gaps in which one is read and answered, though no window shows it. */
+	if (bulk->proven < 2)
+		bulk->proven = bulk->most < 2 ? bulk->most : 2;
 	set_level(bulk, bulk->proven);
 	if (!was_used) { /* there were not so many: that says nothing of the line */
 		bulk->next_trial_ns = now_ns + PAUSE_UNUSED_NS;
@@ -72,7 +75,9 @@ bool bulk_look(struct bulk *bulk, uint64_t now_ns, uint64_t moved_bytes, unsigne
 	} else if (bulk->at_once > bulk->proven) {
 		end_trial(bulk, now_ns, rate, under_way >= bulk->at_once);
 	} else {
-		bulk->proven_rate = rate;
+		/* Lines waver: a trial has to do better than good times did. */
+		bulk->proven_rate =
+			rate > bulk->proven_rate ? rate : (rate + bulk->proven_rate) / 2;
 		if (bytes && bulk->proven < bulk->most && now_ns >= bulk->next_trial_ns)
 			begin_trial(bulk);
 	}
