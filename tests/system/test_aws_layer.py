@@ -113,6 +113,7 @@ def test_metadata_comes_back(s3, bucket, probe, file):
     assert s3.client.head_object(Bucket=bucket, Key="key")["Metadata"] == {
         "s3once-table": "t1",
         "s3once-claim": "c1",
+        "s3once-key": hashlib.sha256(f"{bucket}/key".encode()).hexdigest()[:20],
         "s3once-part": "8388608",
         "mtime": "1637000000.123456789",
     }

@@ -60,7 +60,7 @@ def test_story_of_a_key(s3once, s3, bucket, tree, marks):
         assert words in run.out, run
     assert re.search(r"by .* pid \d+.*, ended", run.out) or "by        " not in run.out
     run = s3once("status", f"s3://{bucket}/p/a.txt")
-    assert "state     failed since 20" in run.out and "why       " in run.out and "tries again" in run.out
+    assert "state     failed since 20" in run.out and "why       " in run.out and "retries it" in run.out
 
 
 def test_status_as_json(s3once, s3, bucket, tree, marks):
