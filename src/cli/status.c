@@ -69,7 +69,13 @@ static int tell_unfinished(void *arg, const char *key, const struct mark *mark)
 	return 0;
 }
 
-static enum outcome tell_prefix(struct status_view *view, struct store_conn *conn,
+static bool is_empty(const struct status_counts *counts)
+{
+	return !(counts->claimed | counts->done | counts->failed | counts->unreadable);
+}
+
+/* `key` is what was asked for: without a mark, and perhaps a prefix. */
+static enum outcome tell_prefix(struct status_view *view, struct store_conn *conn, const char *key,
 	const char *prefix, struct problem *ret_problem)
 {
 	struct status_session *sessions = calloc(SESSIONS_MAX, sizeof *sessions);
@@ -81,6 +87,8 @@ static enum outcome tell_prefix(struct status_view *view, struct store_conn *con
 	}
 	enum outcome o = status_of_prefix(conn, view->space, prefix, &counts, tell_unfinished, view,
 		sessions, SESSIONS_MAX, &n, ret_problem);
+	if (o == OUTCOME_OK && is_empty(&counts) && strcmp(key, prefix) != 0)
+		status_tell_absent(view, key);
 	if (o == OUTCOME_OK)
 		status_tell_counts(view, prefix, &counts, sessions, n);
 	free(sessions);
@@ -117,7 +125,7 @@ static enum outcome tell_below(struct status_view *view, struct store_conn *conn
 	text_add(&prefix, key);
 	if (*key && key[strlen(key) - 1] != '/')
 		text_add_char(&prefix, '/');
-	enum outcome o = tell_prefix(view, conn, text_string(&prefix), ret_problem);
+	enum outcome o = tell_prefix(view, conn, key, text_string(&prefix), ret_problem);
 	text_clear(&prefix);
 	return o;
 }

@@ -20,6 +20,8 @@ void status_tell_bucket(struct status_view *view, const struct bucket_row *row);
 /* One mark's whole story. The session is NULL unless it claims the mark and its row is there. */
 void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
 	const struct session_info *session);
+/* A key that has no mark, and no marks below it as a prefix. */
+void status_tell_absent(struct status_view *view, const char *key);
 /* One of the marks below a prefix that are not done, or whose file has changed since. */
 void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark);
 /* What is below a prefix, after its unfinished marks. */

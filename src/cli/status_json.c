@@ -85,6 +85,7 @@ json_t *status_json_session(const struct status_session *session)
 	json_object_set_new(object, "known", json_boolean(session->known));
 	set_optional(object, "owner", session->known ? session->info.owner : NULL);
 	json_object_set_new(object, "open", json_boolean(session->known && session->info.is_open));
+	json_object_set_new(object, "gone", json_boolean(session->known && session->info.is_gone));
 	set_time(object, "started", session->known ? session->info.started_s : 0);
 	set_time(object, "expires", session->known ? session->info.expires_s : 0);
 	json_set_number(

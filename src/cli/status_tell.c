@@ -94,12 +94,19 @@ static void tell_version(struct status_view *view, const struct version *version
 	text_clear(&size);
 }
 
+static const char *condition(const struct session_info *session)
+{
+	if (!session->is_open)
+		return "ended";
+	return session->is_gone ? "its process is gone" : "still open";
+}
+
 static void tell_claim(
 	struct status_view *view, const struct mark *mark, const struct session_info *session)
 {
 	if (session)
 		tell(view, "  by        %s, %s, begun %s", quote(session->owner).text,
-			session->is_open ? "still open" : "ended", moment(session->started_s).text);
+			condition(session), moment(session->started_s).text);
 	else if (mark->state == MARK_CLAIMED)
 		tell(view, "  by        an uploader that ended long ago");
 	tell(view, "  fence     session %s, claim %s", quote(mark->session).text,
@@ -129,6 +136,22 @@ void status_tell_mark(struct status_view *view, const char *key, const struct ma
 		tell_version(view, &mark->done);
 	if (mark->upload_id)
 		tell(view, "  upload    %s", quote(mark->upload_id).text);
+	tell(view, "  next run  %s", outlook);
+}
+
+void status_tell_absent(struct status_view *view, const char *key)
+{
+	const struct mark mark = {.state = MARK_ABSENT};
+	char outlook[400], before[sizeof view->space->bucket + 8];
+	status_outlook(&mark, NULL, outlook, sizeof outlook);
+	if (view->json) {
+		tell_json(view, status_json_mark(view->space->bucket, key, &mark, outlook));
+		return;
+	}
+	snprintf(before, sizeof before, "s3://%s/", view->space->bucket);
+	tell_escaped(view, before, key);
+	tell(view, "  state     no mark for this key, so no run has begun to upload it with these "
+		   "marks");
 	tell(view, "  next run  %s", outlook);
 }
 
@@ -166,8 +189,7 @@ static void tell_session(struct status_view *view, const struct status_session *
 	human_files(&claims, session->claims);
 	if (session->known)
 		tell(view, "claimed: %s by %s, %s, begun %s", text_string(&claims),
-			quote(session->info.owner).text,
-			session->info.is_open ? "still open" : "ended",
+			quote(session->info.owner).text, condition(&session->info),
 			moment(session->info.started_s).text);
 	else
 		tell(view, "claimed: %s by an uploader that ended long ago", text_string(&claims));

@@ -53,6 +53,7 @@ enum outcome session_is_over(struct session *session, struct store_conn *conn, c
 struct session_info {
 	char owner[320]; /* "host pid 123" */
 	bool is_open;
+	bool is_gone; /* open by its row, but its process ran on this host and has ended */
 	int64_t started_s, expires_s;
 	uint64_t lease_ns;
 };

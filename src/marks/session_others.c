@@ -137,6 +137,10 @@ enum outcome session_describe(struct store_conn *conn, const char *id, struct se
 			.lease_ns = (uint64_t)number_or(&row, "lease", 0) * NS_PER_MS,
 		};
 		snprintf(ret->owner, sizeof ret->owner, "%s", string_or_empty(&row, "owner"));
+		struct process self, other;
+		process_self(&self);
+		process_of(&row, &other);
+		ret->is_gone = ret->is_open && process_is_gone(&self, &other);
 	}
 	item_clear(&row);
 	return o;

@@ -147,6 +147,9 @@ static const char *outlook_of_claim(const struct session_info *session)
 {
 	if (!session || !session->is_open)
 		return "its uploader has ended, so the next run takes it over at once";
+	if (session->is_gone)
+		return "its uploader's process on this host is gone, so the next run on this host "
+		       "takes it over at once";
 	return "the next run waits until its uploader is done, or takes it over when "
 	       "that uploader has sent no heartbeat for a whole lease (at once if it "
 	       "ran on the same host and has ended)";
@@ -158,7 +161,8 @@ void status_outlook(
 	const char *outlook = "";
 	switch (mark->state) {
 	case MARK_ABSENT:
-		outlook = "the next run uploads it";
+		outlook = "the next run uploads it if it finds a file for it, unless S3 "
+			  "holds the same content already";
 		break;
 	case MARK_DONE:
 		outlook = mark->has_newer

@@ -1,11 +1,14 @@
 """`s3once status` and `s3once init` on both kinds of marks."""
 
 import json
+import os
 import re
+import signal
 import sqlite3
 
 import pytest
 
+from tests.faults import faults
 from tests.system.harness import fresh_name, make_tree
 from tests.system.test_cli import assert_setup_error
 
@@ -61,6 +64,36 @@ def test_story_of_a_key(s3once, s3, bucket, tree, marks):
     assert re.search(r"by .* pid \d+.*, ended", run.out) or "by        " not in run.out
     run = s3once("status", f"s3://{bucket}/p/a.txt")
     assert "state     failed since 20" in run.out and "why       " in run.out and "retries it" in run.out
+
+
+def test_key_without_a_mark(s3once, s3, bucket, tree, marks):
+    """It is said, and not shown as an empty prefix; what is below a prefix has marks."""
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    run = s3once("status", f"s3://{bucket}/sub/none")
+    assert run.code == 0 and f"s3://{bucket}/sub/none\n  state     no mark for this key" in run.out, run
+    assert "next run  the next run uploads it if it finds a file for it" in run.out
+    event = s3once("status", "--json", f"s3://{bucket}/sub/none").events[-2]
+    assert (event["event"], event["key"], event["state"], event["since"]) == ("mark", "sub/none", "absent", None)
+    for prefix in ("sub", "sub/", "none/", ""):
+        assert "no mark" not in s3once("status", f"s3://{bucket}/{prefix}").out, prefix
+
+
+def test_holder_that_was_killed(s3once, s3_wire, bucket, tree, marks):
+    """On its own host that is seen at once: the next run there takes the claims over."""
+    rule = s3_wire.add(faults.hold_request, "PutObject", key="a.txt")
+    holder = s3once.start("push", tree, f"s3://{bucket}")
+    assert rule.reached.wait(60), holder.output()
+    assert "still open" in s3once("status", f"s3://{bucket}/a.txt").out
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.popen.wait()
+    run = s3once("status", f"s3://{bucket}/a.txt")
+    assert run.code == 0 and re.search(rf"by .* pid {holder.pid}.*, its process is gone, begun 20", run.out), run
+    assert "so the next run on this host takes it over at once" in run.out
+    run = s3once("status", f"s3://{bucket}")
+    assert re.search(r"claimed: \d files? by .*, its process is gone, begun 20", run.out), run
+    (session,) = (each for each in s3once("status", "--json", f"s3://{bucket}").events if each["event"] == "session")
+    assert (session["open"], session["gone"]) == (True, True)
+    rule.released.set()
 
 
 def test_status_as_json(s3once, s3, bucket, tree, marks):

@@ -12,7 +12,8 @@ static void check_outlook(
 
 int main(void)
 {
-	const struct session_info open = {.is_open = true}, ended = {.is_open = false};
+	const struct session_info open = {.is_open = true}, ended = {.is_open = false},
+				  gone = {.is_open = true, .is_gone = true};
 	check_outlook(&(struct mark){.state = MARK_ABSENT}, NULL, "uploads it");
 	check_outlook(&(struct mark){.state = MARK_DONE}, NULL, "skips it");
 	check_outlook(&(struct mark){.state = MARK_FAILED}, NULL, "retries it");
@@ -21,6 +22,7 @@ int main(void)
 	check_outlook(&(struct mark){.state = MARK_CLAIMED}, NULL, "at once");
 	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &ended, "takes it over at once");
 	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &open, "waits");
+	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &gone, "takes it over at once");
 	check_outlook(&(struct mark){.state = MARK_UNREADABLE}, NULL, "does not change it");
 	return check_result();
 }
