@@ -206,8 +206,8 @@ struct s3once_push;
 S3ONCE_PUBLIC int s3once_push_new(const struct s3once_options *options, struct s3once_push **ret,
 	char *ret_text, size_t size);
 
-/* Uploads. Returns when the run has ended, with how; once per object. Before its first thread it
- * sets UV_THREADPOOL_SIZE and ignores SIGPIPE for the process. No other thread of the process may
+/* Uploads. Returns when the run has ended, with how; once per object. It ignores SIGPIPE for the
+ * process. No other thread of the process may
  * fork while it runs, unless it execs at once. */
 S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
 

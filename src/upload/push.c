@@ -221,6 +221,6 @@ void s3once_push_free(struct s3once_push *push)
 	report_clear(&run->report);
 	pthread_mutex_destroy(&run->locked.mutex);
 	own_files_clear(&run->own_files);
-	free(push->works);
+	free(push->threads);
 	free(push);
 }

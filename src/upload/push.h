@@ -2,13 +2,8 @@
 #pragma once
 #include "s3once/push.h"
 #include "upload/run.h"
+#include <pthread.h>
 #include <uv.h>
-
-/* One body of the pool. */
-struct work {
-	uv_work_t request;
-	struct s3once_push *push;
-};
 
 struct s3once_push {
 	struct run run;
@@ -20,10 +15,11 @@ struct s3once_push {
 	struct s3once_counts counts; /* final, after the run */
 	/* The loop of s3once_push_run; the handles are closed when the last work has ended. */
 	uv_loop_t loop;
-	uv_async_t stopped;
+	uv_async_t stopped, ended;
 	uv_timer_t progress, grace;
-	struct work *works;
-	unsigned n_works; /* still running */
+	pthread_t *threads; /* the scan's and the workers' */
+	unsigned n_threads;
+	atomic_uint n_works; /* of them, still running */
 	atomic_bool looping;
 	atomic_uint stopping; /* calls of s3once_push_stop() under way */
 };
@@ -31,6 +27,6 @@ struct s3once_push {
 /* Opens what a run needs: services, marks, session, in this order. False: told, the run ends. Main
  * thread. */
 bool push_set_up(struct s3once_push *push);
-/* Scan and workers from beginning to end, in libuv's pool. False: they could not all be started.
- * Main thread. */
+/* Scan and workers from beginning to end, on threads of their own. False: they could not all be
+ * started. Main thread. */
 bool push_loop(struct s3once_push *push);

@@ -1,31 +1,43 @@
+#include "base/thread.h"
 #include "upload/feed.h"
 #include "upload/push.h"
-#include "upload/threads.h"
 #include "upload/worker.h"
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-static void work(uv_work_t *request)
+/* Of the scan and of each worker. Whoever is the last tells the loop. */
+static void has_ended(struct s3once_push *push)
 {
-	struct work *self = (struct work *)request->data;
-	struct run *run = &self->push->run;
+	if (atomic_fetch_sub(&push->n_works, 1) == 1)
+		uv_async_send(&push->ended);
+}
+
+static void *scan(void *arg)
+{
+	struct s3once_push *push = arg;
+	push->whole = feed_run(&push->run);
+	has_ended(push);
+	return NULL;
+}
+
+static void *work(void *arg)
+{
+	struct s3once_push *push = arg;
+	struct run *run = &push->run;
 	struct worker *worker;
-	if (self == self->push->works) { /* the first is the scan */
-		self->push->whole = feed_run(run);
-		return;
-	}
-	if (worker_new(run, self->push->buffer_bytes, &worker)) {
+	if (worker_new(run, push->buffer_bytes, &worker)) {
 		struct problem problem;
 		problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
 		run_fail(run, &problem);
-		return;
+	} else {
+		worker_run(worker);
+		worker_free(worker);
 	}
-	worker_run(worker);
-	worker_free(worker);
+	has_ended(push);
+	return NULL;
 }
 
 static void close_handles(struct s3once_push *push)
@@ -34,16 +46,17 @@ static void close_handles(struct s3once_push *push)
 	while (atomic_load(&push->stopping)) /* another thread is just telling this handle */
 		sched_yield();
 	uv_close((uv_handle_t *)&push->stopped, NULL);
+	uv_close((uv_handle_t *)&push->ended, NULL);
 	uv_close((uv_handle_t *)&push->progress, NULL);
 	uv_close((uv_handle_t *)&push->grace, NULL);
 }
 
-static void after_work(uv_work_t *request, int status)
+static void on_ended(uv_async_t *async)
 {
-	struct work *self = (struct work *)request->data;
-	(void)status;
-	if (--self->push->n_works == 0)
-		close_handles(self->push);
+	struct s3once_push *push = async->data;
+	while (push->n_threads)
+		pthread_join(push->threads[--push->n_threads], NULL);
+	close_handles(push);
 }
 
 static void on_progress(uv_timer_t *timer)
@@ -85,56 +98,58 @@ static void out_of_threads(struct s3once_push *push, unsigned n_can, unsigned n)
 	run_fail(&push->run, &problem);
 }
 
-/* Signals are the main thread's: the pool's threads are born with all of them blocked. */
+/* Each blocks for the whole run, so they are threads of the run's own: the scan, then the workers.
+ * If not all can be started, those that were end at once. 0 or -EAGAIN: told. */
 static int start_works(struct s3once_push *push)
 {
 	const unsigned n = push->run.options.concurrency + 1;
-	push->works = calloc(n, sizeof *push->works);
-	if (!push->works)
+	push->threads = calloc(n, sizeof *push->threads);
+	if (!push->threads)
 		return -ENOMEM;
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	const unsigned n_can = threads_try(n);
-	push->n_works = n_can < n ? 0 : n;
-	for (unsigned i = 0; i < push->n_works; i++) {
-		push->works[i].push = push;
-		push->works[i].request.data = &push->works[i];
-		uv_queue_work(&push->loop, &push->works[i].request, work, after_work);
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (n_can < n)
-		out_of_threads(push, n_can, n);
-	return n_can < n ? -EAGAIN : 0;
+	atomic_store(&push->n_works, n);
+	while (push->n_threads < n &&
+		!thread_start(&push->threads[push->n_threads], push->n_threads ? work : scan, push))
+		push->n_threads++;
+	const unsigned missing = n - push->n_threads;
+	if (!missing)
+		return 0;
+	out_of_threads(push, push->n_threads, n);
+	if (atomic_fetch_sub(&push->n_works, missing) == missing)
+		uv_async_send(&push->ended);
+	return -EAGAIN;
 }
 
-/* The pool is made at its first use, with as many threads as there are bodies: each of them blocks
- * for the whole run. */
-static void size_pool(const struct s3once_push *push)
+/* libuv aborts where it has not even the descriptors of its first loop: epoll, eventfd, and a pipe
+ * for signals. */
+static bool has_descriptors(void)
 {
-	char text[12];
-	snprintf(text, sizeof text, "%u", push->run.options.concurrency + 1);
-	setenv("UV_THREADPOOL_SIZE", text, 1);
+	int ends[4];
+	if (pipe(ends))
+		return false;
+	const bool has = !pipe(ends + 2);
+	for (int i = 0; i < (has ? 4 : 2); i++)
+		close(ends[i]);
+	return has;
 }
 
 bool push_loop(struct s3once_push *push)
 {
-	size_pool(push);
-	if (!threads_loop_has_descriptors() || uv_loop_init(&push->loop))
+	if (!has_descriptors() || uv_loop_init(&push->loop))
 		return false;
-	if (uv_async_init(&push->loop, &push->stopped, on_stop)) {
+	if (uv_async_init(&push->loop, &push->stopped, on_stop) ||
+		uv_async_init(&push->loop, &push->ended, on_ended)) {
 		uv_loop_close(&push->loop);
 		return false;
 	}
 	uv_timer_init(&push->loop, &push->progress);
 	uv_timer_init(&push->loop, &push->grace);
-	push->stopped.data = push->progress.data = push->grace.data = push;
+	push->stopped.data = push->ended.data = push->progress.data = push->grace.data = push;
 	const uint64_t interval = push->run.options.progress_interval_ms;
 	if (interval)
 		uv_timer_start(&push->progress, on_progress, interval, interval);
 	atomic_store(&push->looping, true);
 	int error = start_works(push);
-	if (error)
+	if (error == -ENOMEM)
 		close_handles(push);
 	else if (atomic_load(&push->run.stop)) /* asked for before there was anybody to tell */
 		uv_async_send(&push->stopped);
