@@ -21,6 +21,7 @@ static const char *const kinds[] = {
 	[S3_GET_LIFECYCLE] = "GetBucketLifecycleConfiguration",
 	[S3_LIST_BUCKETS] = "ListBuckets",
 	[S3_GET_BUCKET_ACL] = "GetBucketAcl",
+	[S3_GET_OBJECT_TAGGING] = "GetObjectTagging",
 	NULL,
 };
 

@@ -1,4 +1,4 @@
-/* How an S3 request is put together: for s3.c and s3_multipart.c only. */
+/* How an S3 request is put together: for this folder only. */
 #pragma once
 #include "aws/sigv4.h"
 #include "s3/s3.h"
@@ -20,6 +20,7 @@ enum s3_kind {
 	S3_GET_LIFECYCLE,
 	S3_LIST_BUCKETS,
 	S3_GET_BUCKET_ACL,
+	S3_GET_OBJECT_TAGGING,
 };
 
 struct s3 {

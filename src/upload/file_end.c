@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "upload/bucket_check.h"
+#include "upload/settings_kept.h"
 #include "upload/worker.h"
 #include <stdio.h>
 #include <string.h>
@@ -97,6 +98,11 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	case OUTCOME_DENIED:
 	case OUTCOME_SETTING:
 		return file_refused(worker, file, problem);
+	case OUTCOME_INVALID:
+	case OUTCOME_UNSUPPORTED:
+		if (refusal_may_be_of_setting(file, problem))
+			return file_refused(worker, file, problem);
+		break;
 	case OUTCOME_ABSENT:
 		return not_found(worker, file, problem);
 	case OUTCOME_SETUP:
@@ -173,5 +179,7 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	bucket_saw_object(worker->run, file->candidate->key, object->etag);
 	const struct report_file about = file_about(file);
 	report_file(&worker->run->report, event, &about, NULL);
+	if (event == S3ONCE_EVENT_UPLOADED)
+		settings_look(worker, file);
 	return STEP_SETTLED;
 }

@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+struct file;
+struct problem;
 struct run;
 struct worker;
 struct refused; /* a file and what S3 said; owned by the list */
@@ -26,6 +28,10 @@ struct refusals {
 void refusals_init(struct refusals *refusals);
 /* Frees the files that are left. After the last worker. */
 void refusals_clear(struct refusals *refusals);
+
+/* Whether S3 says no more than that the request is invalid or not implemented, and the file's
+ * object has settings that may be the reason: some servers refuse a storage class or tags so. */
+bool refusal_may_be_of_setting(const struct file *file, const struct problem *problem);
 
 /* Around each job of a worker. */
 void refusals_job_begins(struct refusals *refusals);

@@ -33,6 +33,7 @@ struct run {
 	char **sources_of_marks; /* "host:directory" of each source */
 	atomic_int stop;         /* 0; 1: begin nothing new; 2: end what is under way */
 	atomic_bool fenced, failed_setup, dry;
+	atomic_uint settings_looked_at; /* see settings_kept.h; a set of s3_kept.h */
 	struct refusals refusals;
 	struct liveness liveness;
 	struct {

@@ -274,15 +274,33 @@ def ignores(*names):
     return fault
 
 
-async def refuse_crc32c(x, rule):
+def hides(header):
+    """The answer without this header."""
+
+    @named(f"hides({header})")
+    async def fault(x, rule):
+        reply = await x.forward()
+        if reply.headers.pop(header, None):
+            x.fire(rule)
+        await x.answer(reply)
+
+    return fault
+
+
+def refuses_crc32c(code="InvalidRequest"):
     """As a server that lacks the library for it: by its name, in whatever header."""
-    await x.body()
-    named = {header for header in x.request.headers if header.startswith("x-amz-checksum-") and header != "x-amz-checksum-mode"}
-    if "x-amz-checksum-crc32c" in named or x.request.headers.get("x-amz-checksum-algorithm") == "CRC32C":
-        x.fire(rule)
-        words = "Checksum algorithm CRC32C is not supported by this server; install the package for it."
-        return await x.answer(error_reply("s3", 400, "InvalidRequest", words))
-    await x.proxy.pass_on(x)
+
+    @named(f"refuses_crc32c({code})")
+    async def fault(x, rule):
+        await x.body()
+        sums = {header for header in x.request.headers if header.startswith("x-amz-checksum-") and header != "x-amz-checksum-mode"}
+        if "x-amz-checksum-crc32c" in sums or x.request.headers.get("x-amz-checksum-algorithm") == "CRC32C":
+            x.fire(rule)
+            words = "Checksum algorithm CRC32C is not supported by this server; install the package for it."
+            return await x.answer(error_reply("s3", 400, code, words))
+        await x.proxy.pass_on(x)
+
+    return fault
 
 
 def tells(header, value):

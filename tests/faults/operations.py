@@ -43,6 +43,7 @@ BY_QUERY = {
     ("GET", "location"): "GetBucketLocation",
     ("GET", "lifecycle"): "GetBucketLifecycleConfiguration",
     ("GET", "acl"): "GetBucketAcl",
+    ("GET", "tagging"): "GetObjectTagging",
 }
 OBJECT = {"PUT": "PutObject", "GET": "GetObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}
 BUCKET = {"PUT": "CreateBucket", "GET": "ListObjects", "HEAD": "HeadBucket", "DELETE": "DeleteBucket"}

@@ -3,6 +3,7 @@
 #include "aws/sigv4.h"
 #include "base/clock.h"
 #include "fuzz.h"
+#include "s3/s3_kept.h"
 #include "s3/s3_reply.h"
 #include <inttypes.h>
 
@@ -117,6 +118,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	unsigned days = 100001;
 	if (s3_reply_abort_days((const char *)data, size, "p/", &days) == 0)
 		ENSURE(days <= 100000);
+	size_t tags = 0;
+	if (s3_reply_tags((const char *)data, size, &tags) == 0)
+		ENSURE(tags <= size);
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		struct text first = AS_TEXT, second = AS_TEXT;
 		if (kinds[i]((const char *)data, size, &first)) {

@@ -17,6 +17,9 @@ RGW = {
     "checksums": ("warning", "ignored by this server; Content-MD5 is verified"),
     "conditional put": ("ok", "honoured"),
     "conditional replace": ("warning", "not read as RFC 9110 writes it"),
+    "storage class": ("ok", "refused by this server, not ignored"),
+    "metadata": ("ok", "kept"),
+    "tags": ("ok", "kept"),
     "list parts": ("ok", ""),
     "multipart": ("ok", ""),
     "conditional complete": ("warning", "ignored"),
@@ -29,6 +32,9 @@ SWIFT = {
     "checksums": ("warning", "ignored by this server; Content-MD5 is verified"),
     "conditional put": ("warning", "refused"),
     "conditional replace": ("warning", "refused"),
+    "storage class": ("ok", "refused by this server, not ignored"),
+    "metadata": ("ok", "kept"),
+    "tags": ("ok", "refused by this server, not ignored"),
     "list parts": ("ok", ""),
     "multipart": ("ok", ""),
     "conditional complete": ("ok", "honoured"),
@@ -142,6 +148,24 @@ def test_missing_permission_is_named(doctor, s3, bucket, denied, check, finding)
     s3.client.delete_bucket_policy(Bucket=bucket)
     assert found[check][0] == finding and denied in found[check][1], run
     assert run.code == (1 if finding == "failure" else 0), run
+
+
+@pytest.mark.parametrize("check, header", [("storage class", "x-amz-storage-class"), ("metadata", "x-amz-meta-doctor"), ("tags", "x-amz-tagging")])
+def test_settings_that_are_ignored(doctor, s3, bucket, check, header):
+    with Proxy(s3, "s3") as wire:
+        wire.add(faults.ignores(header), times=None)
+        run, found = doctor(f"s3://{bucket}", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
+    assert run.code == 0 and found[check][0] == "warning" and "is ignored by this server" in found[check][1], run
+
+
+@pytest.mark.parametrize("kind, permission", [("PutObject", "s3:PutObjectTagging"), ("GetObjectTagging", "s3:GetObjectTagging")])
+def test_missing_permission_for_tags_is_named(doctor, s3, bucket, kind, permission):
+    """Refused as AWS does; the server here tells the number of tags by itself."""
+    with Proxy(s3, "s3") as wire:
+        wire.add(faults.answer(403, "AccessDenied"), kind, where=lambda record: kind != "PutObject" or "x-amz-tagging" in record.headers, times=None)
+        wire.add(faults.hides("x-amz-tagging-count"), "HeadObject", times=None)
+        run, found = doctor(f"s3://{bucket}", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
+    assert run.code == 0 and found["tags"][0] == "warning" and f"these credentials need {permission}" in found["tags"][1], run
 
 
 # --- failures

@@ -23,6 +23,7 @@ OPERATIONS = {
     "ListParts": ("s3:ListMultipartUploadParts", UPLOADS),
     "HeadObject": ("s3:GetObject", {"upload-verify"}),
     "GetObject": ("s3:GetObject", {"upload-verify"}),
+    "GetObjectTagging": ("s3:GetObjectTagging", {"upload-verify"}),
     "HeadBucket": ("s3:ListBucket", {"upload-verify"}),
     "ListBuckets": ("s3:ListAllMyBuckets", {"upload-verify"}),
     "GetBucketAcl": ("s3:GetBucketAcl", {"upload-verify"}),
@@ -40,16 +41,17 @@ OPERATIONS = {
     "DeleteObject": ("s3:DeleteObject", {"doctor"}),
     "GetBucketLifecycleConfiguration": ("s3:GetLifecycleConfiguration", {"doctor"}),
     "DescribeTimeToLive": ("dynamodb:DescribeTimeToLive", {"doctor"}),
-    # What is in the statements counts: there is no action for the request.
+    # What is in the request counts: there is no action for it as such, or another one besides.
     "BatchExecuteStatement": ("dynamodb:PartiQLInsert", UPLOADS),
     "UPDATE": ("dynamodb:PartiQLUpdate", UPLOADS),
+    "PUT with tags": ("s3:PutObjectTagging", {"doctor"}),
 }
 # About the bucket; all others are about its objects.
 OF_BUCKET = {"s3:ListBucket", "s3:GetBucketAcl", "s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration"}
 # About all buckets of the account.
 OF_ACCOUNT = {"s3:ListAllMyBuckets"}
 # Probes only, wherever the prefix is.
-OF_PROBES = {"s3:DeleteObject"}
+OF_PROBES = {"s3:DeleteObject", "s3:PutObjectTagging"}
 
 
 def policies():
@@ -60,7 +62,7 @@ def policies():
 def test_policies_allow_what_is_sent():
     kinds = [re.findall(r'^\t\[\w+\] = "(\w+)",', (REPOSITORY / "src" / name).read_text(), re.M)
              for name in ("s3/s3.c", "dynamodb/dynamodb_request.c")]  # fmt: skip
-    assert {*sum(kinds, []), "UPDATE"} == OPERATIONS.keys()
+    assert {*sum(kinds, []), "UPDATE", "PUT with tags"} == OPERATIONS.keys()
     assert policies().keys() == set.union(*(names for _, names in OPERATIONS.values()))
     for name, statements in policies().items():
         allowed = [action for statement in statements for action in statement["Action"]]

@@ -79,14 +79,77 @@ def test_upload_that_cannot_be_listed_begins_anew(s3once, s3, s3_wire, bucket, t
     assert len(s3.uploads(bucket)) == (0 if aborts else 1)
 
 
+KEPT = {
+    "storage class": (("--storage-class", "GLACIER"), "x-amz-storage-class", "--storage-class GLACIER: the object of {} is stored as STANDARD"),
+    "metadata": (("--metadata", "team=logs"), "x-amz-meta-team", "--metadata: the object of {} does not have all of this metadata"),
+    "tags": (("--tag", "team=logs", "--tag", "a=b"), "x-amz-tagging", "--tag: the object of {} does not have all of these tags"),
+}
+
+
+def ignored(run):
+    return [event["text"] for event in told(run, "warning") if "ignored" in event["text"]]
+
+
+@pytest.mark.parametrize("what", KEPT)
+@pytest.mark.parametrize("size", SIZES)
+def test_setting_that_was_ignored_is_said_once(s3once, s3, s3_wire, bucket, tmp_path, size, what):
+    """Of the first object that has it; the others are not looked at, and all are in."""
+    options, header, words = KEPT[what]
+    tree = make_tree(tmp_path / "tree", {f"{size}{number}": SIZES[size] for number in range(3)})
+    rule = s3_wire.add(faults.ignores(header), times=None)
+    run = push(s3once, tree, bucket, "--concurrency", "1", *options)
+    assert run.code == 0 and counts(run) == {"uploaded": 3}, run
+    (warning,) = ignored(run)
+    assert "the server ignored " + words.format(tree / f"{size}0") in warning, warning
+    assert rule.fired == 3 and len([each for each in s3_wire.history if each.kind == "GetObjectTagging"]) == (what == "tags")
+    s3.assert_same(tree, bucket, "p")
+
+
+def test_setting_that_was_ignored_is_printed_by_a_quiet_run(s3once, s3, s3_wire, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"file": 1000})
+    s3_wire.add(faults.ignores("x-amz-tagging"), times=None)
+    run = s3once("push", "-q", tree, f"s3://{bucket}/p", "--tag", "a=b")
+    assert run.code == 0 and not run.out and "warning: the server ignored --tag" in run.err and "is in s3://" in run.err, run
+
+
+@pytest.mark.parametrize("s3, what", [(server, what) for server in ("rgw", "swift") for what in ("metadata", "tags", "STANDARD") if (server, what) != ("swift", "tags")], indirect=["s3"])
+def test_setting_that_is_kept_is_not_complained_of(s3once, s3, bucket, tmp_path, what):
+    """Swift refuses tags, see test_push_refused.py."""
+    tree = make_tree(tmp_path / "tree", SIZES)
+    options = KEPT[what][0] if what in KEPT else ("--storage-class", what)
+    run = push(s3once, tree, bucket, "-vv", *options)
+    assert run.code == 0 and counts(run) == {"uploaded": 2} and not ignored(run), run
+    assert "could not be looked at" not in run.err, run
+
+
+def test_class_that_is_kept_is_not_complained_of(s3once, s3, s3_wire, bucket, tmp_path):
+    """The server here has one class only; its answer is made that of one that has it."""
+    tree = make_tree(tmp_path / "tree", {"file": 1000})
+    s3_wire.add(faults.ignores("x-amz-storage-class"), "PutObject", times=None)
+    s3_wire.add(faults.tells("x-amz-storage-class", "GLACIER"), "HeadObject", times=None)
+    run = push(s3once, tree, bucket, "--storage-class", "GLACIER")
+    assert run.code == 0 and not ignored(run), run
+
+
+@pytest.mark.parametrize("answer", [faults.answer(403, "AccessDenied"), faults.answer(501, "NotImplemented"), faults.other_xml])
+def test_setting_that_cannot_be_looked_at_is_told_with_vv(s3once, s3, s3_wire, bucket, tmp_path, answer):
+    tree = make_tree(tmp_path / "tree", {"file": 1000})
+    s3_wire.add(answer, "GetObjectTagging", times=None)
+    s3_wire.add(faults.hides("x-amz-tagging-count"), "HeadObject", times=None)
+    run = push(s3once, tree, bucket, "-vv", "--tag", "a=b")
+    assert run.code == 0 and counts(run) == {"uploaded": 1} and not told(run, "warning"), run
+    assert "whether the server keeps --tag could not be looked at" in run.err, run
+
+
 FEW = {f"f{number}": 1000 for number in range(8)}
 
 
-@pytest.mark.parametrize("options", [(), ("--checksum", "auto")], ids=["", "auto"])
-def test_checksum_that_is_refused_by_name_is_done_without(s3once, s3, s3_wire, bucket, tmp_path, options):
+@pytest.mark.parametrize("code", ["InvalidRequest", "InvalidArgument"])
+@pytest.mark.parametrize("options", [(), ("--checksum", "auto"), ("--tag", "a=b")], ids=["", "auto", "with a setting"])
+def test_checksum_that_is_refused_by_name_is_done_without(s3once, s3, s3_wire, bucket, tmp_path, options, code):
     """It goes by Content-MD5 then, and every file is in. Once it is known nothing is refused any more."""
     tree = make_tree(tmp_path / "tree", FEW | {"large": SIZES["large"]})
-    rule = s3_wire.add(faults.refuse_crc32c, times=None)
+    rule = s3_wire.add(faults.refuses_crc32c(code), times=None)
     run = push(s3once, tree, bucket, "--concurrency", "1", *options)
     assert run.code == 0 and counts(run) == {"uploaded": 9}, run
     assert rule.fired == 1
@@ -96,7 +159,7 @@ def test_checksum_that_is_refused_by_name_is_done_without(s3once, s3, s3_wire, b
 
 def test_checksum_that_was_chosen_is_not_done_without(s3once, s3, s3_wire, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {"small": 1000})
-    s3_wire.add(faults.refuse_crc32c, times=None)
+    s3_wire.add(faults.refuses_crc32c(), times=None)
     run = push(s3once, tree, bucket, "--checksum", "crc32c")
     assert run.code == 1 and "CRC32C is not supported" in told(run, "failed")[0]["text"] and not s3.objects(bucket), run
 

@@ -131,6 +131,30 @@ def test_setting_of_one_rule_that_is_refused(s3once, s3, s3_wire, bucket, tmp_pa
     assert run.code == 3 and len(errors(run)) == 1 and f"{named}: S3 says" in errors(run)[0], run
 
 
+VAGUE = [
+    ("rgw", ["--storage-class", "COLDEST"], "the reason may be --storage-class COLDEST: S3 answers with status 400", "InvalidArgument"),
+    ("rgw", ["--storage-class", "COLDEST", "--tag", "a=b"], "the reason may be one of --storage-class COLDEST, --tag: S3 answers with status 400", "InvalidArgument"),
+    ("swift", ["--tag", "a=b"], "the reason may be --tag: S3 says: Object tagging is not supported", "NotImplemented"),
+]
+
+
+@pytest.mark.parametrize("s3, options, words, code", VAGUE, indirect=["s3"], ids=["class", "class-and-tag", "tag-at-swift"])
+def test_setting_that_a_server_refuses_without_its_name(s3once, s3, bucket, tmp_path, options, words, code):
+    """As these servers are: told once where nothing was stored, with the options that may be meant."""
+    tree = logs(tmp_path / "tree", 20, large=6 * MIB)
+    run = push(s3once, tree, bucket, "--part-size", "5MiB", *options)
+    assert run.code == 3 and not counts(run) and not s3.objects(bucket), run
+    (error,) = errors(run)
+    assert words in error and f"({code}, " in error, run
+
+
+def test_file_that_is_invalid_fails_alone(s3once, s3, s3_wire, bucket, tmp_path):
+    tree = logs(tmp_path / "tree", 20, odd=100)
+    s3_wire.add(faults.answer(400, "InvalidArgument"), "PutObject", key="odd", times=None)
+    run = push(s3once, tree, bucket, "--tag", "a=b")
+    assert run.code == 1 and counts(run) == {"uploaded": 20, "failed": 1} and len(errors(run)) == 1, run
+
+
 @pytest.mark.parametrize("answer", [faults.answer(404, ""), faults.answer(404, "NoSuchBucket")], ids=["bare", "named"])
 @pytest.mark.parametrize("kind, name", [("PutObject", "odd"), ("CreateMultipartUpload", "odd-large")])
 def test_404_to_one_key_is_that_file_s(s3once, s3, s3_wire, bucket, tmp_path, answer, kind, name):

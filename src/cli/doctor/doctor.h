@@ -58,6 +58,8 @@ struct doctor_bucket {
 void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url);
 /* PutObject, proof, checksums and conditions; false if nothing can be put. */
 bool doctor_puts(struct doctor_bucket *bucket);
+/* Whether the server keeps the storage class, metadata and tags that an object is stored with. */
+void doctor_settings(struct doctor_bucket *bucket);
 /* The same for multipart uploads. */
 void doctor_multipart(struct doctor_bucket *bucket);
 

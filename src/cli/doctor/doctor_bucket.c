@@ -207,8 +207,10 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		name_probes(&bucket, url->key);
 		doctor_begin_probes(doctor);
 		const bool works = doctor_puts(&bucket);
-		if (works)
+		if (works) {
+			doctor_settings(&bucket);
 			doctor_multipart(&bucket);
+		}
 		if (works || signals_came())
 			remove_probes(&bucket);
 		doctor_end_probes(doctor);

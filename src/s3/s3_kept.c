@@ -1,0 +1,152 @@
+#include "s3/s3_kept.h"
+#include "aws/xml_document.h"
+#include "s3/s3_reply.h"
+#include "s3/s3_request.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define META         "x-amz-meta-"
+#define STANDARD     "STANDARD"
+#define CLASS_HEADER "x-amz-storage-class"
+
+const char *const s3_kept_settings[S3_KEPT_KINDS] = {
+	[S3_KEPT_CLASS] = "storage-class",
+	[S3_KEPT_METADATA] = "metadata",
+	[S3_KEPT_TAGS] = "tag",
+};
+
+/* Of which kind a header of the settings is; S3_KEPT_KINDS: of none that is looked at. */
+static enum s3_kept kind_of(const struct call_header *header)
+{
+	if (!strncmp(header->name, META, strlen(META)))
+		return S3_KEPT_METADATA;
+	if (!strcmp(header->name, "x-amz-tagging"))
+		return S3_KEPT_TAGS;
+	if (!strcmp(header->name, CLASS_HEADER) && strcmp(header->value, STANDARD) != 0)
+		return S3_KEPT_CLASS;
+	return S3_KEPT_KINDS;
+}
+
+unsigned s3_kept_asked(const struct s3_headers *headers)
+{
+	const struct call_header *all;
+	const size_t n = s3_headers_of(headers, S3_HEADERS_STORE, &all);
+	unsigned asked = 0;
+	for (size_t i = 0; i < n; i++)
+		if (kind_of(&all[i]) != S3_KEPT_KINDS)
+			asked |= S3_KEPT_BIT(kind_of(&all[i]));
+	return asked;
+}
+
+/* "a=1&b=2": the names and values are encoded. */
+static size_t tags_in(const char *tagging)
+{
+	size_t n = 1;
+	for (; *tagging; tagging++)
+		n += *tagging == '&';
+	return n;
+}
+
+static size_t n_tags(const struct s3_headers *headers)
+{
+	const struct call_header *all;
+	const size_t n = s3_headers_of(headers, S3_HEADERS_STORE, &all);
+	for (size_t i = 0; i < n; i++)
+		if (kind_of(&all[i]) == S3_KEPT_TAGS)
+			return tags_in(all[i].value);
+	return 0;
+}
+
+/* Servers encode values in ways of their own, so that only whether there is one counts. */
+static bool shows(const struct http_reply *reply, const struct call_header *asked)
+{
+	const char *told = http_reply_header(reply, asked->name);
+	return told && (kind_of(asked) != S3_KEPT_CLASS || !strcasecmp(told, asked->value));
+}
+
+/* What the reply to HEAD tells of `asked`. */
+static void read_head(const struct http_reply *reply, const struct s3_headers *headers,
+	unsigned asked, struct s3_kept_look *ret)
+{
+	const struct call_header *all;
+	const size_t n = s3_headers_of(headers, S3_HEADERS_STORE, &all);
+	const char *tags = http_reply_header(reply, "x-amz-tagging-count");
+	s3_copy_header(reply, CLASS_HEADER, ret->storage_class, sizeof ret->storage_class);
+	if (!ret->storage_class[0])
+		strcpy(ret->storage_class, STANDARD);
+	for (size_t i = 0; i < n; i++) {
+		const enum s3_kept kind = kind_of(&all[i]);
+		if ((kind == S3_KEPT_CLASS || kind == S3_KEPT_METADATA) && !shows(reply, &all[i]))
+			ret->lacks |= asked & S3_KEPT_BIT(kind);
+	}
+	ret->unknown = asked & S3_KEPT_BIT(S3_KEPT_TAGS);
+	if (tags && strtoull(tags, NULL, 10) >= n_tags(headers))
+		ret->unknown = 0;
+}
+
+static bool is_element(const xmlNode *node, const char *name)
+{
+	return node->type == XML_ELEMENT_NODE && !strcmp((const char *)node->name, name);
+}
+
+int s3_reply_tags(const char *xml, size_t n, size_t *ret)
+{
+	xmlDoc *document;
+	int error = xml_document_read(xml, n, &document);
+	if (error)
+		return error;
+	size_t count = 0;
+	const xmlNode *set = xmlDocGetRootElement(document)->children;
+	while (set && !is_element(set, "TagSet"))
+		set = set->next;
+	for (const xmlNode *tag = set ? set->children : NULL; tag; tag = tag->next)
+		count += is_element(tag, "Tag");
+	error = set ? 0 : -EBADMSG;
+	if (!error)
+		*ret = count;
+	xmlFreeDoc(document);
+	return error;
+}
+
+static enum outcome get_tags(struct s3_conn *conn, const char *key,
+	const struct call_limits *limits, size_t *ret, struct problem *ret_problem)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	s3_request_begin(&request, conn, S3_GET_OBJECT_TAGGING, "GET", key, limits);
+	s3_request_query(&request, "tagging", "");
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		int error = s3_reply_tags(text_string(&reply.body), reply.body.len, ret);
+		if (error)
+			outcome = s3_not_understood(&request, error, ret_problem);
+	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *target, unsigned asked,
+	const struct call_limits *limits, struct s3_kept_look *ret, struct problem *ret_problem)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	size_t tags = 0;
+	*ret = (struct s3_kept_look){.unknown = asked};
+	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
+	s3_request_target(&request, target);
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	if (outcome == OUTCOME_OK)
+		read_head(&reply, target->headers, asked, ret);
+	http_reply_clear(&reply);
+	if (outcome != OUTCOME_OK || !ret->unknown)
+		return outcome;
+	outcome = get_tags(conn, target->key, limits, &tags, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	ret->unknown = 0;
+	if (tags < n_tags(target->headers))
+		ret->lacks |= S3_KEPT_BIT(S3_KEPT_TAGS);
+	return outcome;
+}
