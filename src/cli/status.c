@@ -219,6 +219,7 @@ static int understand(const struct status_options *options, int n, char **operan
 	if (n > 1 || (n == 1 && url_parse(operands[0], ret_url, ret_problem) < 0))
 		return S3ONCE_EXIT_USAGE;
 	int r = marks_place_parse(spec ? spec : "local", ret_place, ret_problem);
+	ret_place->only_read = true;
 	return r == 0 ? 0 : r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
 }
 

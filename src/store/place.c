@@ -75,5 +75,6 @@ int marks_place_open(const struct marks_place *place, const struct aws_settings 
 {
 	if (place->is_dynamodb)
 		return store_dynamodb_open(aws, http, place->table, ret, ret_problem);
-	return store_sqlite_open(place->path, ret, ret_problem);
+	return place->only_read ? store_sqlite_open_to_read(place->path, ret, ret_problem)
+				: store_sqlite_open(place->path, ret, ret_problem);
 }

@@ -6,6 +6,7 @@ struct marks_place {
 	bool is_dynamodb;
 	const char *table; /* of dynamodb:TABLE; borrowed */
 	char *path;        /* of sqlite:PATH and local; owned */
+	bool only_read;    /* nothing is written; zeroed by the reading of the name */
 };
 
 /* Reads the name. 0, -EINVAL with a sentence, or -errno with one if there is no place for local

@@ -96,6 +96,10 @@ struct table store_dynamodb_table(const char *name);
  * closed: for dry runs and tests. */
 #define STORE_SQLITE_NOWHERE ":memory:"
 int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_problem);
+/* The same for who writes nothing: root may read a file of another user, whose folder is that
+ * user's or root's. It is opened read only, and stays usable by its owner, who may write meanwhile.
+ */
+int store_sqlite_open_to_read(const char *path, struct store **ret, struct problem *ret_problem);
 /* $STATE_DIRECTORY/marks.db, else $XDG_STATE_HOME/s3once/marks.db, else
  * ~/.local/state/s3once/marks.db. The caller frees it. */
 int store_sqlite_default_path(char **ret);

@@ -274,7 +274,8 @@ static const struct store_ops sqlite_ops = {
 	.close = close_store,
 };
 
-int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_problem)
+static int open_store(
+	const char *path, bool only_read, struct store **ret, struct problem *ret_problem)
 {
 	struct sqlite_store *store = calloc(1, sizeof *store);
 
@@ -283,7 +284,7 @@ int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_
 		return -ENOMEM;
 	}
 	store->store.ops = &sqlite_ops;
-	int r = sqlite_file_open(path, &store->db, &store->name, ret_problem);
+	int r = sqlite_file_open(path, only_read, &store->db, &store->name, ret_problem);
 	if (!r)
 		r = sqlite_queue_new(store->db, store->name, &store->queue, ret_problem);
 	if (r)
@@ -291,6 +292,16 @@ int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_
 	else
 		*ret = &store->store;
 	return r;
+}
+
+int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_problem)
+{
+	return open_store(path, false, ret, ret_problem);
+}
+
+int store_sqlite_open_to_read(const char *path, struct store **ret, struct problem *ret_problem)
+{
+	return open_store(path, true, ret, ret_problem);
 }
 
 int store_sqlite_default_path(char **ret)

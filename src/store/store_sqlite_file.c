@@ -147,6 +147,7 @@ static const char settings_sql[] =
 
 struct preparation {
 	sqlite3 *db;
+	bool is_anothers; /* read only */
 	struct identity identity;
 };
 
@@ -160,8 +161,9 @@ static int prepare(void *arg)
 
 	if (rc || (!is_ours(identity) && !is_blank(identity)) || identity->layout > LAYOUT)
 		return rc;
-	rc = sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
-	if (!rc && is_blank(identity)) {
+	if (!preparation->is_anothers)
+		rc = sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+	if (!rc && !preparation->is_anothers && is_blank(identity)) {
 		rc = sqlite3_exec(db, create_sql, NULL, NULL, NULL);
 		roll_back(db);
 		if (!rc)
@@ -187,12 +189,16 @@ int sqlite_patiently(int (*attempt)(void *arg), void *arg)
 	return rc;
 }
 
-static int configure(sqlite3 *db, const char *name, struct problem *ret_problem)
+static int configure(sqlite3 *db, bool is_anothers, const char *name, struct problem *ret_problem)
 {
-	struct preparation preparation = {.db = db};
+	struct preparation preparation = {.db = db, .is_anothers = is_anothers};
 	const struct identity *identity = &preparation.identity;
 	int rc = sqlite_patiently(prepare, &preparation);
 
+	if (!rc && is_anothers && is_blank(identity)) {
+		problem_set(ret_problem, "%s: there are no marks in it yet: push makes them", name);
+		return -ENOENT;
+	}
 	if (!rc && !is_ours(identity)) {
 		problem_set(ret_problem,
 			"%s: is an SQLite file of another program: give another path", name);
@@ -206,26 +212,30 @@ static int configure(sqlite3 *db, const char *name, struct problem *ret_problem)
 			name, identity->layout, LAYOUT);
 		return -EBADMSG;
 	}
-	if (!rc && sqlite3_db_readonly(db, "main") == 1)
+	if (!rc && !is_anothers && sqlite3_db_readonly(db, "main") == 1)
 		rc = SQLITE_READONLY;
 	if (!rc)
 		return 0;
 	return sqlite_failure(db, rc, name, ret_problem) == OUTCOME_LOCAL ? -ENOMEM : -EIO;
 }
 
-static int open_path(const char *path, const char *name, sqlite3 **ret, struct problem *ret_problem)
+/* The write-ahead log of a file of another user is needed to read it. If root makes it, SQLite
+ * gives it to the owner of the file. */
+static int open_path(const struct sqlite_path *path, const char *name, sqlite3 **ret,
+	struct problem *ret_problem)
 {
 	sqlite3 *db = NULL;
-	int rc = sqlite3_open_v2(path, &db,
-		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX |
-			SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE,
+	int rc = sqlite3_open_v2(path->real, &db,
+		(path->is_anothers ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
+			SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
+			SQLITE_OPEN_EXRESCODE,
 		NULL);
 	int r = -EIO;
 
 	if (rc)
 		sqlite_failure(db, rc, name, ret_problem);
 	else
-		r = configure(db, name, ret_problem);
+		r = configure(db, path->is_anothers, name, ret_problem);
 	if (r)
 		sqlite3_close(db);
 	else
@@ -233,18 +243,22 @@ static int open_path(const char *path, const char *name, sqlite3 **ret, struct p
 	return r;
 }
 
-int sqlite_file_open(const char *path, sqlite3 **ret, char **ret_name, struct problem *ret_problem)
+int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret_name,
+	struct problem *ret_problem)
 {
-	char *name = shown_name(path), *real = NULL;
+	char *name = shown_name(path);
+	struct sqlite_path safe = {0};
 	int r = name ? 0 : -ENOMEM;
 
-	if (!r && strcmp(path, STORE_SQLITE_NOWHERE))
-		r = sqlite_path_secure(path, name, &real, ret_problem);
+	if (!r && !strcmp(path, STORE_SQLITE_NOWHERE))
+		r = (safe.real = strdup(path)) ? 0 : -ENOMEM;
+	else if (!r)
+		r = sqlite_path_secure(path, only_read, name, &safe, ret_problem);
 	if (!r)
-		r = open_path(real ? real : path, name, ret, ret_problem);
+		r = open_path(&safe, name, ret, ret_problem);
 	if (r == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
-	free(real);
+	free(safe.real);
 	if (r)
 		free(name);
 	else

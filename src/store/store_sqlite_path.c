@@ -2,6 +2,7 @@
 #include "store/state_folder.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ bool sqlite_path_is_remote(unsigned long type)
 }
 
 /* Others who can write here could put a write-ahead log beside the file, or swap the file. */
-static int check_folder(int fd, const char *name, struct problem *ret_problem)
+static int check_folder(int fd, uid_t owner, const char *name, struct problem *ret_problem)
 {
 	struct stat st;
 	struct statfs fs;
@@ -49,7 +50,7 @@ static int check_folder(int fd, const char *name, struct problem *ret_problem)
 		problem_set(ret_problem, "%s: %s", name, strerror(e));
 		return -e;
 	}
-	if (st.st_uid != geteuid() && st.st_uid != 0)
+	if (st.st_uid != owner && st.st_uid != 0)
 		problem_set(ret_problem,
 			"%s: its folder belongs to another user (uid %u): keep the marks in a "
 			"folder of "
@@ -81,10 +82,11 @@ static int make_file(int folder, const char *base)
 	return fchmodat(folder, base, 0600, 0) < 0 ? -errno : 0;
 }
 
-static int check_file(int folder, const char *base, const char *name, struct problem *ret_problem)
+static int check_file(
+	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
 {
 	struct stat st;
-	int r = make_file(folder, base);
+	int r = owner == geteuid() ? make_file(folder, base) : 0;
 
 	if (!r && fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
@@ -99,11 +101,10 @@ static int check_file(int folder, const char *base, const char *name, struct pro
 		problem_set(ret_problem, "%s: is a symbolic link: give the file itself", name);
 	else if (!S_ISREG(st.st_mode))
 		problem_set(ret_problem, "%s: is not a regular file: give another path", name);
-	else if (st.st_uid != geteuid())
+	else if (st.st_uid != owner)
 		problem_set(ret_problem,
-
 			"%s: belongs to another user (uid %u): run as that user, or give another "
-			"path",
+			"path; root can read it with s3once status",
 			name, (unsigned)st.st_uid);
 	else if (st.st_mode & 022)
 		problem_set(ret_problem, "%s: others can write to it (mode %04o): chmod go-w it",
@@ -129,8 +130,57 @@ static int real_path(const char *folder, const char *base, char **ret)
 	return n < 0 ? -ENOMEM : 0;
 }
 
-static int secure(const char *folder, const char *base, const char *name, char **ret_path,
-	struct problem *ret_problem)
+static bool is_safe_log(int folder, const char *base, const char *suffix, uid_t owner)
+{
+	char name[NAME_MAX + 1];
+	struct stat st;
+
+	if ((size_t)snprintf(name, sizeof name, "%s%s", base, suffix) >= sizeof name)
+		return false;
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT;
+	return S_ISREG(st.st_mode) && st.st_uid == owner && st.st_nlink == 1;
+}
+
+/* SQLite as root gives the log and its index to the owner of the file: they must be no other files
+ * that the owner has linked there. */
+static int check_logs(
+	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
+{
+	if (is_safe_log(folder, base, "-wal", owner) && is_safe_log(folder, base, "-shm", owner))
+		return 0;
+	problem_set(ret_problem,
+		"%s: its -wal or -shm file is not a plain file of its owner (uid %u): read it as "
+		"that user",
+		name, (unsigned)owner);
+	return -EPERM;
+}
+
+/* Whose the file has to be: ours, or for root that only reads, whoever has it. */
+static uid_t owner_of(int folder, const char *base, bool only_read)
+{
+	struct stat st;
+	const uid_t self = geteuid();
+
+	if (self != 0 || !only_read || fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return self;
+	return st.st_uid;
+}
+
+static int check(
+	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
+{
+	int r = check_folder(folder, owner, name, ret_problem);
+
+	if (!r)
+		r = check_file(folder, base, owner, name, ret_problem);
+	if (!r && owner != geteuid())
+		r = check_logs(folder, base, owner, name, ret_problem);
+	return r;
+}
+
+static int secure(const char *folder, const char *base, bool only_read, const char *name,
+	struct sqlite_path *ret, struct problem *ret_problem)
 {
 	int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -142,11 +192,11 @@ static int secure(const char *folder, const char *base, const char *name, char *
 			name, strerror(e));
 		return -e;
 	}
-	int r = check_folder(fd, name, ret_problem);
-	if (!r)
-		r = check_file(fd, base, name, ret_problem);
+	const uid_t owner = owner_of(fd, base, only_read);
+	int r = check(fd, base, owner, name, ret_problem);
 	close(fd);
-	if (!r && (r = real_path(folder, base, ret_path)))
+	ret->is_anothers = owner != geteuid();
+	if (!r && (r = real_path(folder, base, &ret->real)))
 		problem_set(ret_problem, "%s: %s", name, strerror(-r));
 	return r;
 }
@@ -158,8 +208,8 @@ static bool is_ours_to_make(const char *path, const char *base)
 	return !state_path(base, own, sizeof own) && !strcmp(path, own);
 }
 
-int sqlite_path_secure(
-	const char *path, const char *name, char **ret_path, struct problem *ret_problem)
+int sqlite_path_secure(const char *path, bool only_read, const char *name, struct sqlite_path *ret,
+	struct problem *ret_problem)
 {
 	const char *slash = strrchr(path, '/');
 	const char *base = slash ? slash + 1 : path;
@@ -179,7 +229,7 @@ int sqlite_path_secure(
 			"from there",
 			name, strerror(-r));
 	else
-		r = secure(folder, base, name, ret_path, ret_problem);
+		r = secure(folder, base, only_read, name, ret, ret_problem);
 	free(folder);
 	return r;
 }

@@ -96,6 +96,71 @@ def test_holder_that_was_killed(s3once, s3_wire, bucket, tree, marks):
     rule.released.set()
 
 
+@pytest.fixture
+def unit_user(tmp_path):
+    """As under systemd with DynamicUser: (the place of the marks through its link, their folder, what makes a program that user's)."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, who looks, and to become another user")
+    user, read = 61234, "+dac_read_search"
+    folder = tmp_path / "private" / "s3once"
+    folder.mkdir(parents=True)
+    folder.chmod(0o700)
+    folder.parent.chmod(0o700)
+    os.chown(folder, user, user)
+    (tmp_path / "s3once").symlink_to("private/s3once")
+    become = ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"]
+    become += ["--inh-caps", read, "--ambient-caps", read, "--bounding-set", f"-all,{read}"]
+    return f"sqlite:{tmp_path}/s3once/marks.db", folder, become
+
+
+def test_root_reads_the_marks_of_another_user(s3once, s3, s3_wire, bucket, tree, unit_user):
+    """It changes nothing, and the owner can use the file before, meanwhile and afterwards."""
+    marks, folder, become = unit_user
+    push, status = ("push", "--marks", marks, tree, f"s3://{bucket}"), ("status", "--marks", marks, f"s3://{bucket}")
+
+    def looks(words):
+        before = (folder / "marks.db").read_bytes()
+        run = s3once(*status)
+        assert run.code == 0 and words in run.out, run
+        assert {(path.stat().st_uid, path.stat().st_mode & 0o777) for path in folder.iterdir()} == {(61234, 0o600)}
+        assert (folder / "marks.db").read_bytes() == before
+
+    assert s3once(*push, wrap=become).code == 0
+    looks("done 3 files")
+    assert s3once(*push, wrap=become).code == 0
+    make_tree(tree, {"d.txt": b"dddd"})
+    rule = s3_wire.add(faults.hold_request, "PutObject", key="d.txt")
+    owner = s3once.start(*push, wrap=become)
+    assert rule.reached.wait(60), owner.output()
+    looks("done 3 files (6 B), claimed 1")
+    rule.released.set()
+    assert owner.wait().code == 0
+    make_tree(tree, {"e.txt": b"eeeee"})
+    rule = s3_wire.add(faults.hold_request, "PutObject", key="e.txt")
+    owner = s3once.start(*push, wrap=become)
+    assert rule.reached.wait(60), owner.output()
+    os.kill(owner.pid, signal.SIGKILL)
+    owner.popen.wait()
+    rule.released.set()
+    looks("its process is gone")
+    assert s3once(*push, wrap=become).code == 0
+    looks("done 5 files")
+    assert_setup_error(s3once(*push), "belongs to another user")
+
+
+def test_root_reads_no_marks_whose_log_is_another_file(s3once, s3, bucket, tree, unit_user, tmp_path):
+    """SQLite would give the file to the owner of the marks."""
+    marks, folder, become = unit_user
+    assert s3once("push", "--marks", marks, tree, f"s3://{bucket}", wrap=become).code == 0
+    (tmp_path / "secret").touch()
+    for name in "marks.db-wal", "marks.db-shm":
+        os.link(tmp_path / "secret", folder / name)
+        assert_setup_error(s3once("status", "--marks", marks), "is not a plain file of its owner")
+        os.unlink(folder / name)
+    assert (tmp_path / "secret").stat().st_uid == 0
+    assert s3once("status", "--marks", marks).code == 0
+
+
 def test_status_as_json(s3once, s3, bucket, tree, marks):
     s3.client.put_object(Bucket=bucket, Key="a.txt", Body=b"somebody else's")
     assert s3once("push", tree, f"s3://{bucket}").code == 1
