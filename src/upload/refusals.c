@@ -81,9 +81,8 @@ static const struct {
 };
 
 /* What a server may mean that does not say which of them it refuses. */
-static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id", "sse-c-key-file",
-	"acl", "grant", "tag", "metadata", "website-redirect", "object-lock-mode",
-	"object-lock-legal-hold"};
+static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id", "acl", "grant",
+	"tag", "metadata", "website-redirect", "object-lock-mode", "object-lock-legal-hold"};
 
 static void name_suspects(const struct file *file, struct problem *problem)
 {

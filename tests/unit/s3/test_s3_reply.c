@@ -1,4 +1,5 @@
 #include "../check.h"
+#include "s3/s3_kept.h"
 #include "s3/s3_meta.h"
 #include "s3/s3_reply.h"
 #include <errno.h>
@@ -378,6 +379,30 @@ static void check_abort_days(void)
 	CHECK_INT(days, 99);
 }
 
+static void check_tags(void)
+{
+	static const struct {
+		const char *xml;
+		int error;
+		size_t n;
+	} rows[] = {
+		{"<Tagging><TagSet/></Tagging>", 0, 0},
+		{"<Tagging> <TagSet><Tag><Key>a</Key><Value/></Tag> <Tag/></TagSet></Tagging>", 0,
+			2},
+		{"<Tagging><![CDATA[TagSet]]><TagSet><![CDATA[Tag]]><Tag/></TagSet></Tagging>", 0,
+			1},
+		{"<Tagging/>", -EBADMSG, 99},
+		{"<Other><Tag/></Other>", -EBADMSG, 99},
+		{"the object's content", -EBADMSG, 99},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		size_t n = 99;
+		CHECK_INT(s3_reply_tags(rows[i].xml, strlen(rows[i].xml), &n), rows[i].error);
+		if (!CHECK_INT((long long)n, (long long)rows[i].n))
+			fprintf(stderr, "\tof %s\n", rows[i].xml);
+	}
+}
+
 int main(void)
 {
 	check_errors();
@@ -392,5 +417,6 @@ int main(void)
 	check_etags();
 	check_mtime();
 	check_abort_days();
+	check_tags();
 	return check_result();
 }
