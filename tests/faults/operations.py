@@ -31,6 +31,9 @@ class Operation:
 
 # --- S3
 
+# What a run may ask although everything was done: whether this is the bucket, and what an object is.
+LOOKS = ("HeadBucket", "ListBuckets", "GetBucketAcl", "HeadObject")
+
 BY_QUERY = {
     ("POST", "uploads"): "CreateMultipartUpload",
     ("GET", "uploads"): "ListMultipartUploads",

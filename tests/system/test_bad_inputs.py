@@ -177,7 +177,7 @@ def test_server_that_says_ok_to_everything(s3once, oddity, tree):
     ([], {"AWS_ENDPOINT_URL_S3": "https://user:secret@host/?token=secret"}),
     ([], {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://host/?token=secret"}),
     ([], {"AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://user:secret@127.0.0.1:9/?token=secret", "AWS_EC2_METADATA_DISABLED": None}),
-    (["--retries", "0"], {"http_proxy": "ftp://user:secret@host", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE"}),
+    (["--retries", "0", "--give-up-after", "1s"], {"http_proxy": "ftp://user:secret@host", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE"}),
 ], ids=["option", "variable", "container", "metadata", "proxy"])  # fmt: skip
 def test_passwords_in_addresses_are_masked(s3once, tree, words, env):
     """Those of addresses that cannot be used, too."""

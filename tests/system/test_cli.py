@@ -139,7 +139,7 @@ def test_hostile_arguments_do_no_harm(s3once):
     ids=" ".join,
 )
 def test_what_was_given_never_steers_the_terminal(s3once, tree, options):
-    run = s3once("push", "--retries", "0", *options, tree, "s3://bucket")
+    run = s3once("push", "--retries", "0", "--give-up-after", "1s", *options, tree, "s3://bucket")
     assert run.code in (1, 2, 3), run
     assert "\x1b" not in run.err + run.out, run
     assert len(run.err.splitlines()) <= 2, run
@@ -482,7 +482,7 @@ def assert_setup_error(run, pattern):
 @pytest.mark.parametrize("case", SETUP_ERRORS)
 def test_setup_error_ends_the_run_at_once(s3once, s3, bucket, tree, case):
     env, options, pattern = SETUP_ERRORS[case]
-    run = s3once("push", "--retries", "1", *options, tree, f"s3://{bucket}", env=env)
+    run = s3once("push", "--retries", "1", "--give-up-after", "1s", *options, tree, f"s3://{bucket}", env=env)
     assert_setup_error(run, pattern)
     assert run.out == "", "nothing to sum up"
     assert s3.objects(bucket) == {}
@@ -541,7 +541,7 @@ def test_table_that_was_never_set_up(s3once, s3, dynamodb, bucket, table, tree):
 
 def test_dynamodb_endpoint_that_is_not_there(s3once, s3, bucket, tree):
     nothing = f"http://127.0.0.1:{free_ports(1)[0]}"
-    options = ["--retries", "1", "--marks", "dynamodb:marks", "--dynamodb-endpoint-url", nothing]
+    options = ["--retries", "1", "--give-up-after", "1s", "--marks", "dynamodb:marks", "--dynamodb-endpoint-url", nothing]
     run = s3once("push", *options, tree, f"s3://{bucket}")
     assert_setup_error(run, nothing.removeprefix("http://"))
 

@@ -388,10 +388,11 @@ def test_imds_and_containers_without_the_proxy(s3once, bucket, tree, keys):
     """What belongs to this host is never asked for through a proxy. (S3 itself is: so the run ends there.)"""
     dead = {"http_proxy": "http://127.0.0.1:9"}
     with Imds(keys) as imds, Agent(keys) as agent:
-        run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **dead, **metadata(imds)}, timeout=60)
+        command = ["push", "--give-up-after", "1s", tree, f"s3://{bucket}"]
+        run = s3once(*command, env={**NOTHING, **dead, **metadata(imds)}, timeout=60)
         assert run.code == 3 and len(imds.requests) == 3, run
         uri = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": agent.endpoint + agent.path}
-        run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **dead, **uri}, timeout=60)
+        run = s3once(*command, env={**NOTHING, **dead, **uri}, timeout=60)
         assert run.code == 3 and len(agent.requests) == 1, run
 
 

@@ -127,7 +127,7 @@ def becomes_a_pipe(path):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    "change, reason", [(os.unlink, "vanished"), (becomes_a_link, "symbolic link"), (becomes_a_pipe, "no regular file")]
+    "change, reason", [(os.unlink, "disappeared"), (becomes_a_link, "symbolic link"), (becomes_a_pipe, "no longer a regular file")]
 )
 def test_file_that_goes_away(s3once, s3, s3_wire, bucket, marks, tmp_path, change, reason, way):
     tree = make_tree(tmp_path / "tree", {"file": LARGE, "other": 10})
