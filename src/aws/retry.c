@@ -129,6 +129,7 @@ static struct verdict without_reply(const struct attempt *attempt)
 		return (struct verdict){RETRY_NONE, OUTCOME_ABANDONED};
 	case -ENOENT:
 	case -ECONNREFUSED:
+	case -EMFILE:
 		return (struct verdict){RETRY_TRANSIENT, OUTCOME_SETUP};
 	case -EPROTO:
 	case -EINVAL:

@@ -444,6 +444,7 @@ int http_perform(struct http *http, const struct http_request *request,
 		long left_ms = (long)((end_ns - now_ns) / NS_PER_MS);
 		code = transfer(&exchange, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
 		error = exchange.error;
+		curl_easy_getinfo(http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
 		tell_end(&exchange, code == CURLE_OK);
 	}
 	long status = 0, request_bytes = 0, proxy_status = 0;

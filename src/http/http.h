@@ -77,12 +77,12 @@ const char *http_reply_header(const struct http_reply *reply, const char *name);
 
 /* Sends one request and reads the whole reply. Returns 0 when there is a reply of whatever status,
  * else why there is none: -ECANCELED abandoned or deadline passed, -ETIMEDOUT stalled, -EMSGSIZE
- * reply too long, -ENOENT name not resolved, -ECONNREFUSED not connected (or no TLS), -EPROTO
- * certificate not trusted or a proxy that wants a password, -EINVAL the URL is none, -EIO body read
- * failed or ended early, -ENOMEM, -ECONNRESET anything else on the wire. After -ENOENT,
- * -ECONNREFUSED, -EPROTO, -EINVAL and -EIO it was not applied; else it may have been. ret_problem
- * gets a sentence. *ret_reply is zeroed, or one of before, which is emptied first and keeps its
- * memory; it is cleared by the caller in any case.
+ * reply too long, -ENOENT name not resolved, -ECONNREFUSED not connected (or no TLS), -EMFILE
+ * no descriptor is left for a connection, -EPROTO certificate not trusted or a proxy that wants a
+ * password, -EINVAL the URL is none, -EIO body read failed or ended early, -ENOMEM, -ECONNRESET
+ * anything else on the wire. After -ENOENT, -ECONNREFUSED, -EMFILE, -EPROTO, -EINVAL and -EIO it
+ * was not applied; else it may have been. ret_problem gets a sentence. *ret_reply is zeroed, or one
+ * of before, which is emptied first and keeps its memory; it is cleared by the caller in any case.
  */
 int http_perform(struct http *http, const struct http_request *request,
 	struct http_reply *ret_reply, struct problem *ret_problem);

@@ -25,6 +25,8 @@ static int error_of(const struct http_failure *failure)
 		return failure->code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNRESET;
 	if (failure->proxy_status == PROXY_WANTS_CREDENTIALS)
 		return -EPROTO;
+	if (failure->socket_error == -EMFILE || failure->socket_error == -ENFILE)
+		return -EMFILE;
 	switch (failure->code) {
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
@@ -109,18 +111,16 @@ static void explain(const struct http_failure *failure, int error, const char *h
 			explain_tls(failure, host, detail, p);
 			break;
 		}
-		if (failure->socket_error == -EMFILE || failure->socket_error == -ENFILE) {
-			problem_set(p,
-
-				"no file descriptor is left for a connection to %s: raise the limit "
-				"(ulimit -n) or lower --concurrency",
-				host);
-			break;
-		}
 		problem_set(p,
 			"cannot connect to %s%s: check the endpoint, and that the server runs "
 			"and can be reached",
 			host, detail);
+		break;
+	case -EMFILE:
+		problem_set(p,
+			"no file descriptor is left for a connection to %s: raise the limit "
+			"(ulimit -n) or lower --concurrency",
+			host);
 		break;
 	case -EPROTO:
 		explain_tls(failure, host, detail, p);

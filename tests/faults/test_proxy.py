@@ -308,6 +308,7 @@ def test_fresh_connections_and_tls(s3, bucket):
         assert [record.reused for record in proxy.history] == [False] * 3
     with Proxy(s3, "s3", tls=True) as proxy:
         S3(proxy.info()).make_client(proxy.tls_endpoint).put_object(Bucket=bucket, Key="k", Body=b"x" * MIB)
+        proxy.settle()
         assert proxy.endpoint.startswith("https") and proxy.history[0].answered == 200
 
 

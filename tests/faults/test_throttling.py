@@ -44,7 +44,7 @@ def push_throttled(stage, files, chance, first, last):
         stage.write(f"f{number}", 10)
 
     def where(record):  # heartbeats have their own patience, and a lease of two seconds is none
-        return first < record.number <= last and "session" not in record.kind
+        return first <= len(stage.s3.history) <= last and "session" not in record.kind
 
     proxies = {"s3": stage.s3, "dynamodb": stage.dynamodb}
     rules = {name: proxy.add(SLOW_DOWN[name], times=None, probability=chance, where=where) for name, proxy in proxies.items()}
@@ -65,14 +65,17 @@ def test_throttled_all_along(stage, chance):
 
 @pytest.mark.parametrize("chance", [0.1, 0.5])
 def test_slower_and_faster_again(stage, chance):
-    """The first third is served, the second throttled, the last served again."""
+    """The first third is served, the second throttled, the last served again. Thirds are of the requests to S3: marks
+    travel in batches, so that their number says little."""
     first, last = FILES * 2 // 3, FILES * 4 // 3
     for name, proxy, rule in push_throttled(stage, FILES, chance, first, last):
+        if name == "dynamodb":
+            assert rule.fired or chance < 0.5
+            continue
         assert rule.fired > chance * (last - first) / 2
         thirds = [proxy.history[:first], proxy.history[first:last], proxy.history[last:]]
         at_once = [line(f"  {name}, {when}", third) for when, third in zip(("before", "throttled", "after"), thirds)]
-        # DynamoDB has to wait for S3; one request in ten, of a few hundred, tells too little.
-        if name == "s3" and (FULL or chance == 0.5):
+        if FULL or chance == 0.5:  # one request in ten, of a few hundred, tells too little
             fewest = most_at_once(proxy.history[(first + last) // 2 : last])
             assert fewest <= at_once[0] * 0.7 and at_once[2] > fewest, (at_once, fewest)
 

@@ -124,6 +124,7 @@ static const struct row rows[] = {
 	{{.error = -EMSGSIZE, .code = "", .is_write = true}, RETRY_NONE, OUTCOME_LOST},
 	{{.error = -ENOENT, .code = "", .is_write = true}, RETRY_TRANSIENT, OUTCOME_SETUP},
 	{{.error = -ECONNREFUSED, .code = "", .is_write = true}, RETRY_TRANSIENT, OUTCOME_SETUP},
+	{{.error = -EMFILE, .code = "", .is_write = true}, RETRY_TRANSIENT, OUTCOME_SETUP},
 	{{.error = -EPROTO, .code = "", .is_write = true}, RETRY_NONE, OUTCOME_SETUP},
 	{{.error = -EINVAL, .code = ""}, RETRY_NONE, OUTCOME_SETUP},
 	{{.error = -ECANCELED, .code = "", .is_write = true}, RETRY_NONE, OUTCOME_ABANDONED},

@@ -458,7 +458,7 @@ static void test_no_descriptor_for_trust(void)
 	while (n < 200 && (fds[n] = dup(0)) >= 0)
 		n++;
 	close(fds[--n]);
-	CHECK_INT(perform((struct http_request){.url = url}, &reply, &p), -ECONNREFUSED);
+	CHECK_INT(perform((struct http_request){.url = url}, &reply, &p), -EMFILE);
 	CHECK(strstr(p.text, "no file descriptor is left"));
 	while (n)
 		close(fds[--n]);
