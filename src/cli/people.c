@@ -104,13 +104,15 @@ static void tell_file(struct people *people, const struct s3once_event *event)
 	text_clear(&t);
 }
 
-/* Held by somebody else: no error while the run waits for it. */
+/* Held by somebody else: no error while the run waits for it. The first is told, -v asks for all.
+ */
 static void tell_waiting(struct people *people, const struct s3once_event *event)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
 	add_file(&t, people, event);
-	if (people->verbose && !people->quiet)
+	if (!people->quiet && (people->verbose || !people->has_said_waiting))
 		output_say(people->output, "waiting: %s", text_string(&t));
+	people->has_said_waiting = true;
 	text_clear(&t);
 }
 

@@ -18,7 +18,7 @@ struct people {
 	/* Kept here; zero them to start. */
 	uint64_t planned_bytes;
 	struct alike errors;
-	bool has_warned;
+	bool has_warned, has_said_waiting;
 };
 
 /* Any event but PROGRESS and SUMMARY. */

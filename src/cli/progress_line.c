@@ -43,6 +43,8 @@ double progress_percent(const struct progress *p, const struct s3once_counts *co
 
 double progress_seconds_left(const struct progress *p, const struct s3once_counts *counts)
 {
+	if (p->waits && !counts->in_flight)
+		return -1;
 	uint64_t files = counts->found - p->files, bytes = counts->bytes_found - p->bytes;
 	if (!counts->scan_complete || counts->seconds < 1 || counts->found < p->files ||
 		counts->bytes_found < p->bytes)
@@ -79,7 +81,10 @@ void progress_line(const struct progress *p, const struct s3once_counts *counts,
 			human_seconds(ret_line, left);
 		text_add(ret_line, " left");
 	}
-	text_addf(ret_line, ", %u in flight", counts->in_flight);
+	if (p->waits && !counts->in_flight)
+		text_add(ret_line, ", waiting for another uploader");
+	else
+		text_addf(ret_line, ", %u in flight", counts->in_flight);
 	if (counts->failed) {
 		text_add(ret_line, ", ");
 		human_count(ret_line, counts->failed);

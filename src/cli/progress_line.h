@@ -9,6 +9,7 @@ struct progress {
 	uint64_t files; /* settled */
 	uint64_t bytes; /* of settled files, and of those under way what has moved */
 	uint64_t sent;  /* bytes that left this host */
+	bool waits;     /* set by the caller: another uploader holds a file */
 	double files_rate, bytes_rate, sent_rate; /* per second, smoothed */
 };
 

@@ -69,6 +69,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 		tell_progress(view, event);
 		return;
 	}
+	view->progress.waits |= event->type == S3ONCE_EVENT_HELD && !view->people.gives_up_held;
 	people_event(&view->people, event);
 	if (view->is_json && event->type != S3ONCE_EVENT_SUMMARY)
 		write_json(view, json_of_event(&view->json, event));

@@ -60,6 +60,10 @@ struct session_info {
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem);
 
+/* What session_is_over() has read of another session last, without is_gone; zeros if nothing.
+ * Thread-safe, asks nobody. */
+void session_recall(struct session *session, const char *id, struct session_info *ret);
+
 /* Ends the row (if it was written and is still ours), stops the heartbeats, keeps the observations,
  * frees. Bounded: at most a few seconds. */
 void session_close(struct session *session, struct store_conn *conn);

@@ -32,6 +32,17 @@ static void process_of(const struct item *row, struct process *ret)
 	snprintf(ret->time_space, sizeof ret->time_space, "%s", string_or_empty(row, "time_space"));
 }
 
+static void read_info(const struct item *row, struct session_info *ret)
+{
+	*ret = (struct session_info){
+		.is_open = strcmp(string_or_empty(row, "state"), "ended") != 0,
+		.started_s = number_or(row, "started", 0),
+		.expires_s = number_or(row, "expires", 0),
+		.lease_ns = (uint64_t)number_or(row, "lease", 0) * NS_PER_MS,
+	};
+	snprintf(ret->owner, sizeof ret->owner, "%s", string_or_empty(row, "owner"));
+}
+
 /* Ends another's row if it still holds the version we judged by. Not over: it moved on. */
 static enum outcome end_row(struct session *session, struct store_conn *conn, const char *pk,
 	const char *version, bool *ret_over, struct problem *ret_problem)
@@ -92,6 +103,7 @@ static enum outcome ask(struct session *session, struct store_conn *conn, struct
 		conn, (struct item_key){pk, "-"}, true, &limits, &row, ret_problem);
 	const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */
 	seen->over = o == OUTCOME_ABSENT; /* swept long ago: a row comes before the first claim */
+	read_info(&row, &session->locked.infos[seen - session->locked.observer.list]);
 	if (o == OUTCOME_OK)
 		o = judge(session, conn, seen, &row, now_ns, ret_problem);
 	item_clear(&row);
@@ -120,6 +132,16 @@ enum outcome session_is_over(struct session *session, struct store_conn *conn, c
 	return o;
 }
 
+void session_recall(struct session *session, const char *id, struct session_info *ret)
+{
+	pthread_mutex_lock(&session->locked.mutex);
+	const struct observation *seen = observer_of(&session->locked.observer, id);
+	*ret = (struct session_info){0};
+	if (seen->asked_ns)
+		*ret = session->locked.infos[seen - session->locked.observer.list];
+	pthread_mutex_unlock(&session->locked.mutex);
+}
+
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem)
 {
@@ -130,13 +152,7 @@ enum outcome session_describe(struct store_conn *conn, const char *id, struct se
 	enum outcome o = conn->store->ops->get(
 		conn, (struct item_key){pk, "-"}, true, &limits, &row, ret_problem);
 	if (o == OUTCOME_OK) {
-		*ret = (struct session_info){
-			.is_open = strcmp(string_or_empty(&row, "state"), "ended") != 0,
-			.started_s = number_or(&row, "started", 0),
-			.expires_s = number_or(&row, "expires", 0),
-			.lease_ns = (uint64_t)number_or(&row, "lease", 0) * NS_PER_MS,
-		};
-		snprintf(ret->owner, sizeof ret->owner, "%s", string_or_empty(&row, "owner"));
+		read_info(&row, ret);
 		struct process self, other;
 		process_self(&self);
 		process_of(&row, &other);

@@ -19,6 +19,7 @@ struct session {
 		pthread_mutex_t mutex;
 		bool begun;
 		struct observer observer;
+		struct session_info infos[OBSERVATIONS_MAX]; /* of the observations, as last read */
 	} locked;
 };
 

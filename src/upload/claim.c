@@ -3,11 +3,32 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "upload/worker.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TURNS_MAX 20 /* each is another uploader's move on this very file */
+
+static void say_who_holds(const struct run *run, const struct file *file, struct problem *ret)
+{
+	struct session_info holder;
+	char since[24] = "an unknown time";
+	const char *source = file->seen.source ? file->seen.source : "an unknown source";
+	struct text shown = TEXT(300);
+	session_recall(run->session, file->seen.session, &holder);
+	if (holder.started_s > 0)
+		clock_format_iso(holder.started_s, since);
+	text_add_escaped(&shown, source, strlen(source));
+	problem_set(ret,
+		"held by another uploader (%s, running since %s, session %s, from %s)%s; once it "
+		"sends no more heartbeats, its files are free after %" PRIu64 " s at most",
+		quote(holder.owner).text, since, quote(file->seen.session).text,
+		text_string(&shown),
+		run->options.no_wait ? "; run again, or without --no-wait" : "",
+		(uint64_t)(holder.lease_ns / NS_PER_S));
+	text_clear(&shown);
+}
 
 /* Somebody alive has it. */
 static enum step held(struct worker *worker, struct file *file, uint64_t again_ns)
@@ -15,13 +36,7 @@ static enum step held(struct worker *worker, struct file *file, uint64_t again_n
 	struct run *run = worker->run;
 	struct problem problem;
 	const struct report_file about = file_about(file);
-	const char *source = file->seen.source ? file->seen.source : "an unknown source";
-	struct text shown = TEXT(300);
-	text_add_escaped(&shown, source, strlen(source));
-	problem_set(&problem, "held by another uploader (session %s, from %s)%s",
-		quote(file->seen.session).text, text_string(&shown),
-		run->options.no_wait ? "; run again, or without --no-wait" : "");
-	text_clear(&shown);
+	say_who_holds(run, file, &problem);
 	if (run->options.no_wait || run->dry) {
 		report_held(&run->report, &about, &problem, true);
 		return STEP_SETTLED;

@@ -126,7 +126,9 @@ def test_one_waits_for_the_other(s3once, s3, s3_wire, bucket, marks, held, tmp_p
     assert counts(first.wait()) == {"uploaded": 1}
     run = second.wait()
     assert run.code == 0 and counts(run) == {"skipped": 1}, run
-    assert session in told(run, "held")[0]["text"]
+    text = told(run, "held")[0]["text"]
+    assert session in text and f" pid {first.pid}, running since 20" in text and "its files are free after 30 s at most" in text
+    assert run.err.count("waiting: ") == 1 and f" pid {first.pid}" in run.err
     assert not [each.kind for each in s3_wire.history[before:] if each.kind not in LOOKS]
     s3.assert_same(tmp_path / "tree", bucket, "p")
     assert_done(marks, expected_objects(tmp_path / "tree", "p"))

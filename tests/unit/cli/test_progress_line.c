@@ -34,6 +34,12 @@ int main(void)
 	check_line(&progress, &counts, 120,
 		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB (75%), 384.0 KiB/s, 2 s left, 64 in flight, 2 failed");
 	check_line(&progress, &counts, 20, "1,902 of 2,000 files");
+	progress.waits = true;
+	counts.in_flight = 0;
+	check_line(&progress, &counts, 120,
+		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB (75%), 384.0 KiB/s, waiting for another uploader, 2 failed");
+	progress.waits = false;
+	counts.in_flight = 64;
 	/* More was settled than was found: no time left is made up. */
 	counts.bytes_settled = 5 << 20;
 	counts.seconds = 5;
