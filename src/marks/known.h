@@ -8,8 +8,8 @@
 struct known_mark {
 	uint64_t size; /* of the version done, if state is done */
 	int64_t mtime_ns;
-	bool has_newer; /* the mark says that the file is another version by now */
 	enum mark_state state;
+	bool has_newer;             /* the mark says that the file is another version by now */
 	char session[ID_CHARS + 1]; /* if it is claimed */
 };
 /* Whether this very version is done, and the mark says nothing else. */

@@ -353,7 +353,7 @@ static enum outcome await(struct batches *batches, struct batch_ticket *ticket, 
 	for (;;) {
 		pthread_mutex_lock(&batches->mutex);
 		sleep_locked(batches, ticket, since_ns);
-		const int state = ticket->locked.state;
+		const enum ticket_state state = ticket->locked.state;
 		pthread_mutex_unlock(&batches->mutex);
 		if (state == TICKET_ANSWERED)
 			return settle(batches, ticket);

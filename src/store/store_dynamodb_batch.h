@@ -26,13 +26,15 @@ struct batch_write {
 	struct problem *ret_problem;
 };
 
+enum ticket_state { TICKET_WAITS, TICKET_TAKEN, TICKET_LEADS, TICKET_ANSWERED };
+
 /* A caller's place in the queue. Embedded in a connection, used for one write after another. */
 struct batch_ticket {
 	const struct batch_write *write;
 	struct text statement;   /* kept for its memory */
 	pthread_cond_t answered; /* the state has changed; used with the mutex of the batches */
 	struct {
-		enum { TICKET_WAITS, TICKET_TAKEN, TICKET_LEADS, TICKET_ANSWERED } state;
+		enum ticket_state state;
 		struct batch_ticket *next;  /* in the queue */
 		struct batch_ticket **seat; /* of TAKEN: where the batch knows it */
 		enum outcome outcome;       /* of ANSWERED */
