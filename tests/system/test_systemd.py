@@ -186,6 +186,7 @@ def test_the_journal_knows_levels(s3once, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 1})
     errors = tmp_path / "errors"
     argv = ["push", tree, "s3://bucket/p", "--marks", f"sqlite:{tmp_path}/marks.db", "--ca-bundle", tmp_path / "none"]
+    argv += ["--retries", "0", "--give-up-after", "1s"]
     for is_journal in (True, False):
         with open(errors, "wb") as file:
             inode = os.fstat(file.fileno()).st_ino + (not is_journal)
@@ -194,5 +195,6 @@ def test_the_journal_knows_levels(s3once, tmp_path):
         lines = errors.read_text().splitlines()
         assert run.returncode == 3 and any("error: " in line for line in lines), lines
         for line in lines:
-            level = ("<3>" if "error: " in line else "<6>") if is_journal else ""
+            level = "<3>" if "error: " in line else "<4>" if "warning: " in line else "<6>"
+            level = level if is_journal else ""
             assert line.startswith(f"{level}s3once: "), lines
