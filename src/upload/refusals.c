@@ -1,14 +1,15 @@
 #include "upload/refusals.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "upload/worker.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SEVERAL_AT_END 2  /* different files, when all were tried */
 #define SEVERAL        10 /* before that */
-#define SLICE_NS       (100 * 1000 * 1000)
+#define SLICE_NS       (100 * NS_PER_MS)
 
 #define SUSPECTS_MAX_BYTES 500
 
@@ -21,7 +22,7 @@ struct refused {
 void refusals_init(struct refusals *refusals)
 {
 	pthread_mutex_init(&refusals->locked.mutex, NULL);
-	pthread_cond_init(&refusals->locked.changed, NULL);
+	thread_cond_init(&refusals->locked.changed);
 }
 
 static void refused_free(struct refused *refused)
@@ -143,16 +144,11 @@ static bool is_set_up(const struct refusals *refusals)
 static bool wait_for_others(struct run *run)
 {
 	struct refusals *refusals = &run->refusals;
-	struct timespec until;
 	refusals->locked.n_waiting++;
 	pthread_cond_broadcast(&refusals->locked.changed);
 	while (!is_set_up(refusals) && !refusals->locked.has_stored && !run_is_over(run) &&
 		!atomic_load(&run->stop)) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += SLICE_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		pthread_cond_timedwait(&refusals->locked.changed, &refusals->locked.mutex, &until);
+		thread_cond_wait(&refusals->locked.changed, &refusals->locked.mutex, SLICE_NS);
 	}
 	const bool is_over = is_set_up(refusals);
 	refusals->locked.n_waiting--;
