@@ -36,6 +36,7 @@ class Stage:
     def __enter__(self):
         self.s3.start()
         self.dynamodb.start()
+        self.arena.forget_bucket_row(f"127.0.0.1:{self.s3.port}")
         table = self.arena.table if self.store == "dynamodb" else None
         self.program = Program(self.folder, self.s3, self.dynamodb, table)
         if self.store == "sqlite":
@@ -166,6 +167,11 @@ class Arena:
             for item in reply["Items"]:
                 found[item["sk"]["S"]] = {name: plain(value) for name, value in item.items()}
         return found
+
+    def forget_bucket_row(self, service):
+        """A port may be used again, and with it the row of the bucket that an earlier case has written."""
+        row = {"pk": {"S": f"bucket#{service}/{self.bucket}"}, "sk": {"S": "-"}}
+        self.dynamodb.client.delete_item(TableName=self.table, Key=row)
 
     def close(self):
         self.s3.remove_bucket(self.bucket)

@@ -59,8 +59,11 @@ def push_throttled(stage, files, chance, first, last):
 @pytest.mark.parametrize("chance", [0.1, 0.5])
 def test_throttled_all_along(stage, chance):
     files = FILES if FULL else 50
-    for _, _, rule in push_throttled(stage, files, chance, 0, float("inf")):
-        assert rule.fired > chance * files / 3
+    for name, _, rule in push_throttled(stage, files, chance, 0, float("inf")):
+        if name == "dynamodb":  # marks travel in batches: so few requests that of one in ten there may be none
+            assert rule.fired or chance < 0.5
+        else:
+            assert rule.fired > chance * files / 3
 
 
 @pytest.mark.parametrize("chance", [0.1, 0.5])

@@ -1,6 +1,7 @@
 """What all servers have in common: ports, processes that die with us, readiness, TLS."""
 
 import ctypes
+import http.client
 import os
 import random
 import shutil
@@ -64,14 +65,14 @@ def npm_package(name):
 
 
 def answers(url):
-    """True once anything speaks HTTP at url, whatever it says."""
+    """True once anything speaks HTTP at url, whatever it says. Another protocol's server may hold the port for a moment."""
     tls = urllib.request.HTTPSHandler(context=ssl._create_unverified_context())
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), tls)
     try:
         opener.open(url, timeout=2).close()
     except urllib.error.HTTPError:
         return True
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False
     return True
 
