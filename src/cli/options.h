@@ -3,6 +3,7 @@
 #pragma once
 #include "base/problem.h"
 #include "s3once/push.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -53,7 +54,14 @@ struct option_group {
 /* Two options that are never given together, and why not. */
 struct option_conflict {
 	const char *a, *b; /* NULL a ends a list */
-	const char *why;   /* a clause */
+	const char *why;   /* a clause; NULL: they are two values of one thing */
+};
+
+#define OPTIONS_MAX 128 /* of all groups of a command */
+
+/* Which options were given, by their index over all groups. */
+struct options_given {
+	bool is[OPTIONS_MAX];
 };
 
 struct command {
@@ -64,6 +72,7 @@ struct command {
 	size_t n_groups;
 	const struct option_conflict *conflicts; /* NULL: none */
 	const char *examples;                    /* whole lines */
+	struct options_given *given; /* what was given is written down here; NULL: nowhere */
 };
 
 /* Reads argv[1…] into the groups' values and moves the operands, in order, to argv[0…]; options and
@@ -71,6 +80,21 @@ struct command {
  * --help was asked for, or -EINVAL with a sentence. */
 int options_parse(
 	const struct command *command, int argc, char **argv, struct problem *ret_problem);
+
+/* An option of a command, and where its value goes. */
+struct option_match {
+	const struct option *option;
+	void *field;
+	unsigned index; /* over all groups */
+};
+/* The option of this name, without dashes. False if there is none. */
+bool options_find(const struct command *command, const char *name, struct option_match *ret);
+/* The name of an option that is most like `name`, or NULL if none is near. */
+const char *options_nearest(const struct command *command, const char *name);
+/* Whether the option of this name was given. */
+bool options_has(
+	const struct command *command, const struct options_given *given, const char *name);
+
 /* Says why a command ends, "NAME: sentence", and returns the exit code. */
 int command_fail(const char *name, int code, const struct problem *problem);
 /* What --help prints. */

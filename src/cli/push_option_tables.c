@@ -262,8 +262,8 @@ static const struct option output_options[] = {
 };
 
 static const struct option_conflict conflicts[] = {
-	{"wait", "no-wait", "choose one"},
-	{"quiet", "verbose", "choose one"},
+	{"wait", "no-wait", NULL},
+	{"quiet", "verbose", NULL},
 	{"dry-run", "reupload", "what --reupload finds is uploaded at once"},
 	{"as", "files-from", "--as names the key of exactly one file"},
 	{"as", "exclude", "--as names the key of exactly one file"},

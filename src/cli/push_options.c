@@ -92,25 +92,35 @@ static void translate(struct push_options *o)
 	o->marks_by_default = !o->run.marks;
 }
 
-int push_options_parse(int argc, char **argv, struct push_options *ret, struct problem *ret_problem)
+int push_options_init(size_t n, struct push_options *ret, struct problem *ret_problem)
 {
 	*ret = (struct push_options){
 		.retries = UINT_MAX, .grace_ms = 10000, .give_up_after_ms = 5 * 60 * 1000};
-	struct option_group groups[PUSH_GROUPS];
-	struct command command = push_command(groups, ret);
-	ret->rules.rules = calloc((size_t)argc, sizeof *ret->rules.rules);
-	ret->settings.settings = calloc((size_t)argc, sizeof *ret->settings.settings);
-	if (!ret->rules.rules || !ret->settings.settings)
-		return refuse(ret_problem, "out of memory");
-	int n = options_parse(&command, argc, argv, ret_problem);
-	if (n < 0)
-		return n;
-	int r = check_operands(ret, n, argv, ret_problem);
+	ret->rules.rules = calloc(n + 1, sizeof *ret->rules.rules);
+	ret->settings.settings = calloc(n + 1, sizeof *ret->settings.settings);
+	return ret->rules.rules && ret->settings.settings ? 0
+							  : refuse(ret_problem, "out of memory");
+}
+
+int push_options_complete(
+	struct push_options *options, int n, char **operands, struct problem *ret_problem)
+{
+	int r = check_operands(options, n, operands, ret_problem);
 	if (r == 0)
-		r = check_together(ret, ret_problem);
+		r = check_together(options, ret_problem);
 	if (r == 0)
-		translate(ret);
+		translate(options);
 	return r;
+}
+
+int push_options_parse(int argc, char **argv, struct push_options *ret, struct problem *ret_problem)
+{
+	struct option_group groups[PUSH_GROUPS];
+	const struct command command = push_command(groups, ret);
+	int r = push_options_init((size_t)argc, ret, ret_problem);
+	if (r == 0)
+		r = options_parse(&command, argc, argv, ret_problem);
+	return r < 0 ? r : push_options_complete(ret, r, argv, ret_problem);
 }
 
 void push_options_clear(struct push_options *options)

@@ -21,6 +21,14 @@ struct push_options {
  * was asked for, or -EINVAL with a sentence. Clear it in any case. */
 int push_options_parse(
 	int argc, char **argv, struct push_options *ret, struct problem *ret_problem);
+
+/* The same in steps, for a job in a file: the defaults, with room for n rules and n settings; then
+ * the fields are set by way of push_command(); then the operands, which stay borrowed, and what one
+ * option demands of another. Each returns 0, or -EINVAL with a sentence. */
+int push_options_init(size_t n, struct push_options *ret, struct problem *ret_problem);
+int push_options_complete(
+	struct push_options *options, int n, char **operands, struct problem *ret_problem);
+
 void push_options_clear(struct push_options *options);
 void push_options_help(void);
 
