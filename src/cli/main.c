@@ -1,6 +1,6 @@
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "cli/commands.h"
-#include "cli/nearest.h"
 #include "cli/startup.h"
 #include "s3once/push.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "cli/options.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/quote.h"
-#include "cli/nearest.h"
 #include "cli/option_value.h"
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/options.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include <string.h>
 
 static unsigned least_of_three(unsigned a, unsigned b, unsigned c)
