@@ -68,7 +68,7 @@ json_t *status_json_mark(
 	json_object_set_new(object, "tries", json_integer(mark->tries));
 	set_optional(object, "error", mark->error);
 	set_time(object, "since", mark->at_s);
-	set_optional(object, "upload_id", mark->upload_id);
+	set_optional(object, "upload_id", mark->upload.id);
 	json_object_set_new(
 		object, "last_done", mark->has_done ? version(&mark->done) : json_null());
 	json_object_set_new(object, "newer", mark->has_newer ? newer(mark) : json_null());

@@ -134,8 +134,8 @@ void status_tell_mark(struct status_view *view, const char *key, const struct ma
 		tell(view, "  source    %s", quote(mark->source).text);
 	if (mark->has_done)
 		tell_version(view, &mark->done);
-	if (mark->upload_id)
-		tell(view, "  upload    %s", quote(mark->upload_id).text);
+	if (mark->upload.id)
+		tell(view, "  upload    %s", quote(mark->upload.id).text);
 	tell(view, "  next run  %s", outlook);
 }
 

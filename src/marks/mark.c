@@ -30,6 +30,19 @@ static void unset(struct changes *c, const char *name)
 	c->list[c->n++] = (struct change){name, VALUE_STRING, NULL};
 }
 
+static void set_upload(struct changes *c, const struct open_upload *upload)
+{
+	set_text(c, "upload", upload->id);
+	set_number(c, "part", (int64_t)upload->part_bytes);
+	set_text(c, "upload_sum", checksum_kinds[upload->checksum].name);
+	if (*upload->key_md5)
+		set_text(c, "upload_key", upload->key_md5);
+	else
+		unset(c, "upload_key");
+	set_number(c, "upload_size", (int64_t)upload->size);
+	set_number(c, "upload_mtime", upload->mtime_ns);
+}
+
 static void unset_upload(struct changes *c)
 {
 	unset(c, "upload");
@@ -163,13 +176,14 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 	 * upload: a late record of it would leave us without its id. */
 	const struct condition as_seen[] = {equals("state", mark_state_name(old->state)),
 		equals_or_absent("session", old->session), equals_or_absent("claim", old->claim),
-		equals_or_absent("upload", old->upload_id)};
+		equals_or_absent("upload", old->upload.id)};
 	enum outcome o = update(ref, &c, as_seen, 4, ret_seen, ret_problem);
 	if (o == OUTCOME_REFUSED && is_ours(ref, claim.id, ret_seen)) {
 		mark_clear(ret_seen);
 		o = OUTCOME_OK;
 	}
 	if (o == OUTCOME_OK) {
+		open_upload_move(&claim.upload, &old->upload);
 		claim.before = *old;
 		*old = (struct mark){0};
 		*ret = claim;
@@ -178,29 +192,22 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 }
 
 enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
-	const struct upload_record *record, struct problem *ret_problem)
+	struct open_upload *upload, struct problem *ret_problem)
 {
 	struct changes c = {0};
-	claim->has_upload = true;
-	set_text(&c, "upload", record->upload_id);
-	set_number(&c, "part", (int64_t)record->part_bytes);
-	set_text(&c, "upload_sum", checksum_kinds[record->checksum].name);
-	if (*record->key_md5)
-		set_text(&c, "upload_key", record->key_md5);
-	else
-		unset(&c, "upload_key");
-	set_number(&c, "upload_size", (int64_t)record->size);
-	set_number(&c, "upload_mtime", record->mtime_ns);
+	set_upload(&c, upload);
 	set_number(&c, "at", now_s(ref));
 	const struct condition fence[] = {equals("state", mark_state_name(MARK_CLAIMED)),
 		equals("session", ref->session), equals("claim", claim->id),
-		equals_or_absent("upload", record->before)};
+		equals_or_absent("upload", claim->upload.id)};
 	struct mark present;
 	enum outcome o = update(ref, &c, fence, 4, &present, ret_problem);
-	if (o == OUTCOME_REFUSED && is_ours(ref, claim->id, &present) && present.upload_id &&
-		!strcmp(present.upload_id, record->upload_id))
+	if (o == OUTCOME_REFUSED && is_ours(ref, claim->id, &present) && present.upload.id &&
+		!strcmp(present.upload.id, upload->id))
 		o = OUTCOME_OK;
 	mark_clear(&present);
+	if (o == OUTCOME_OK)
+		open_upload_move(&claim->upload, upload);
 	return o;
 }
 
@@ -239,7 +246,7 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	set_proof(&c, version, claim->taken_over);
 	set_number(&c, "at", now_s(ref));
 	/* A claim has no error, and only some have an upload: half of the request's length. */
-	if (claim->taken_over || claim->has_upload)
+	if (claim->taken_over || claim->upload.id)
 		unset_upload(&c);
 	if (claim->taken_over)
 		unset_newer(&c);

@@ -2,8 +2,8 @@
  * else. */
 #pragma once
 #include "base/random.h"
+#include "marks/open_upload.h"
 #include "marks/setup.h"
-#include "s3/s3.h"
 #include "store/store.h"
 
 #define SUM_MAX       60            /* a checksum's name, ":" and base64 */
@@ -48,13 +48,8 @@ struct mark {
 	bool has_newer; /* state is done, and a run left a changed file alone, of this version: */
 	uint64_t newer_size;
 	int64_t newer_mtime_ns;
-	char *upload_id;     /* of a claim or failure: an open multipart upload, or NULL */
-	uint64_t part_bytes; /* of that upload */
-	enum checksum upload_checksum; /* its algorithm; CHECKSUMS for one that is not ours */
-	char upload_key[S3_KEY_MD5_CHARS + 1]; /* the MD5 of the caller's key (SSE-C), or "" */
-	uint64_t upload_size; /* of the file that upload was begun for, and its mtime */
-	int64_t upload_mtime_ns;
-	char *source; /* "host:directory" that wrote the mark last, or NULL */
+	struct open_upload upload; /* of a claim or failure */
+	char *source;              /* "host:directory" that wrote the mark last, or NULL */
 	int64_t tries;
 	char *error;  /* why it failed, or NULL */
 	int64_t at_s; /* store time of the last change */
@@ -97,13 +92,13 @@ struct mark_ref {
 	struct call_limits limits;
 };
 
-/* A claim of ours: the fence of every later write. */
+/* A claim of ours: the fence of every later write. Owns what it has. */
 struct claim {
 	char id[ID_CHARS + 1];
-	bool taken_over; /* `before` was there: its upload id and last done version are kept in the
-			    mark */
-	struct mark before; /* owned */
-	bool has_upload;    /* an upload was recorded under this claim, or may have been */
+	bool taken_over;    /* `before` was there: its last done version is kept in the mark */
+	struct mark before; /* without its upload */
+	struct open_upload upload; /* as the mark has it: found when it was taken over, or recorded
+				      under this claim */
 };
 void claim_clear(struct claim *claim);
 
@@ -114,22 +109,16 @@ void claim_clear(struct claim *claim);
  * it is. */
 enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct mark *ret_seen,
 	struct problem *ret_problem);
-/* Step 3, take over: update if state, session and claim are exactly as in *seen (which moves into
- * ret->before on OK). REFUSED: as above;
- * ret_seen is another struct than seen. */
+/* Step 3, take over: update if state, session, claim and upload id are exactly as in *seen. OK
+ * moves *seen into ret->before and ret->upload. REFUSED: as above; ret_seen is another struct than
+ * seen.
+ */
 enum outcome mark_take(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem);
-/* Step 5: the upload id, if the one there is `before` ("" or NULL: none). The file's size and mtime
- * go with it. REFUSED: we are fenced. */
-struct upload_record {
-	const char *upload_id, *before;
-	enum checksum checksum;
-	const char *key_md5; /* as s3_headers_key_md5 has it */
-	uint64_t part_bytes, size;
-	int64_t mtime_ns;
-};
+/* Step 5: records an upload in place of claim->upload. OK moves *upload into claim->upload; else it
+ * stays the caller's. REFUSED: we are fenced. */
 enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
-	const struct upload_record *record, struct problem *ret_problem);
+	struct open_upload *upload, struct problem *ret_problem);
 /* Step 6. OK also if this very version is done by whomever. REFUSED: we are fenced; *ret_seen is
  * the mark. */
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,

@@ -20,7 +20,7 @@ const char *mark_state_name(enum mark_state state)
 
 void mark_clear(struct mark *mark)
 {
-	free(mark->upload_id);
+	open_upload_clear(&mark->upload);
 	free(mark->source);
 	free(mark->error);
 	*mark = (struct mark){0};
@@ -29,6 +29,7 @@ void mark_clear(struct mark *mark)
 void claim_clear(struct claim *claim)
 {
 	mark_clear(&claim->before);
+	open_upload_clear(&claim->upload);
 	*claim = (struct claim){0};
 }
 
@@ -148,6 +149,16 @@ static enum mark_state take_state(const struct item *item)
 	return MARK_UNREADABLE;
 }
 
+/* All but its id. */
+static bool take_upload(const struct item *item, struct open_upload *ret)
+{
+	ret->checksum = take_checksum(item);
+	return is_absent_or_text(item, "upload") && take_size(item, "part", &ret->part_bytes) &&
+	       take_text(item, "upload_key", ret->key_md5, sizeof ret->key_md5) &&
+	       take_size(item, "upload_size", &ret->size) &&
+	       take_number(item, "upload_mtime", &ret->mtime_ns);
+}
+
 static bool take_fields(const struct item *item, struct mark *mark)
 {
 	int64_t is_md5 = 0;
@@ -155,10 +166,8 @@ static bool take_fields(const struct item *item, struct mark *mark)
 		return false;
 	mark->done.etag_is_md5 = is_md5 == 1;
 	mark->has_done = item_find(item, "size") && item_find(item, "mtime");
-	mark->upload_checksum = take_checksum(item);
 	mark->has_newer = item_find(item, "newer_mtime");
 	return is_absent_or_text(item, "session") && is_absent_or_text(item, "claim") &&
-	       is_absent_or_text(item, "upload") &&
 	       take_text(item, "session", mark->session, sizeof mark->session) &&
 	       take_text(item, "claim", mark->claim, sizeof mark->claim) &&
 	       take_text(item, "sum", mark->done.sum, sizeof mark->done.sum) &&
@@ -169,11 +178,8 @@ static bool take_fields(const struct item *item, struct mark *mark)
 	       take_number(item, "mtime", &mark->done.mtime_ns) &&
 	       take_size(item, "newer_size", &mark->newer_size) &&
 	       take_number(item, "newer_mtime", &mark->newer_mtime_ns) &&
-	       take_size(item, "part", &mark->part_bytes) &&
-	       take_text(item, "upload_key", mark->upload_key, sizeof mark->upload_key) &&
-	       take_size(item, "upload_size", &mark->upload_size) &&
-	       take_number(item, "upload_mtime", &mark->upload_mtime_ns) &&
-	       take_number(item, "tries", &mark->tries) && take_number(item, "at", &mark->at_s);
+	       take_upload(item, &mark->upload) && take_number(item, "tries", &mark->tries) &&
+	       take_number(item, "at", &mark->at_s);
 }
 
 int mark_from_item(const struct item *item, struct mark *ret)
@@ -184,7 +190,8 @@ int mark_from_item(const struct item *item, struct mark *ret)
 	struct mark mark = {.state = take_state(item)};
 	if (!take_fields(item, &mark) || (mark.state == MARK_DONE && !mark.has_done))
 		mark.state = MARK_UNREADABLE;
-	int error = take_copy(item, "upload", &mark.upload_id);
+	int error = take_copy(item, "upload", &mark.upload.id);
+	mark.upload.is_open = mark.upload.id != NULL;
 	if (!error)
 		error = take_copy(item, "source", &mark.source);
 	if (!error)

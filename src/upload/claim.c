@@ -118,19 +118,10 @@ static void lost_the_race(struct worker *worker, struct file *file, struct mark 
 
 static void adopt_claim(const struct run *run, struct file *file)
 {
-	struct mark *before = &file->claim.before;
+	const struct mark *before = &file->claim.before;
 	file->claimed = true;
 	file->must_look =
 		file->claim.taken_over && (before->state != MARK_DONE || run->options.reupload);
-	free(file->upload_id);
-	file->upload_id = before->upload_id; /* moved: a copy could fail */
-	before->upload_id = NULL;
-	file->upload_is_open = file->upload_id != NULL;
-	file->upload_part_bytes = before->part_bytes;
-	file->upload_checksum = before->upload_checksum;
-	memcpy(file->upload_key, before->upload_key, sizeof file->upload_key);
-	file->upload_size = before->upload_size;
-	file->upload_mtime_ns = before->upload_mtime_ns;
 }
 
 enum step claim_file(struct worker *worker, struct file *file)

@@ -1,5 +1,6 @@
 /* Step 4: what S3 holds under a key, judged by content alone. */
 #include "base/quote.h"
+#include "upload/multipart.h"
 #include "upload/proof.h"
 #include "upload/worker.h"
 #include <stdio.h>
@@ -37,7 +38,7 @@ static enum step mark_earlier(
 	 * in later runs. */
 	if (version.size == file->state.size && version.mtime_ns == file->state.mtime_ns)
 		version.mtime_ns ^= 1;
-	enum step step = parts_abort(worker, file);
+	enum step step = multipart_abort(worker, file);
 	if (step == STEP_NEXT)
 		step = file_mark_done(worker, file, &version);
 	if (step != STEP_NEXT)
@@ -54,7 +55,7 @@ static enum step mark_earlier(
 
 static enum step adopt(struct worker *worker, struct file *file, const struct s3_object *object)
 {
-	enum step step = parts_abort(worker, file);
+	enum step step = multipart_abort(worker, file);
 	return step == STEP_NEXT ? file_done(worker, file, object, S3ONCE_EVENT_ADOPTED) : step;
 }
 

@@ -73,6 +73,5 @@ void file_free(struct file *file)
 	free(file->candidate);
 	mark_clear(&file->seen);
 	claim_clear(&file->claim);
-	free(file->upload_id);
 	free(file);
 }

@@ -3,7 +3,7 @@
  * thread of the worker. */
 #pragma once
 #include "base/checksum.h"
-#include "upload/parts_plan.h"
+#include "upload/multipart_plan.h"
 #include "upload/run.h"
 #include "upload/transfer.h"
 
@@ -33,12 +33,6 @@ struct file {
 			       before instead */
 	struct version replaces; /* what is to be replaced: the done version, or a damaged upload;
 				    its etag "" if there is none */
-	char *upload_id;         /* as the mark has it, or NULL */
-	bool upload_is_open;     /* as far as we know; else a new one takes its place in the mark */
-	enum checksum upload_checksum;           /* what it was begun with */
-	char upload_key[S3_KEY_MD5_CHARS + 1];   /* as the mark has it */
-	uint64_t upload_part_bytes, upload_size; /* likewise */
-	int64_t upload_mtime_ns;
 	unsigned restarts, damages;
 	uint64_t begun_ns; /* when this turn began, clock_boot_ns() */
 	struct share share;

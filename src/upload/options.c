@@ -2,7 +2,7 @@
 #include "base/checksum.h"
 #include "base/quote.h"
 #include "store/place.h"
-#include "upload/parts_plan.h"
+#include "upload/multipart_plan.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "upload/bucket_check.h"
+#include "upload/multipart.h"
 #include "upload/options.h"
-#include "upload/worker.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -163,7 +163,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 			run_fail(run, &problem);
 		}
 		for (struct parts *parts; (parts = queue_leftover(run->queue));)
-			file_free(parts_give_up(parts));
+			file_free(multipart_give_up(parts));
 	}
 	if (push->set_up)
 		bucket_keep_last(run, push->conn);

@@ -171,7 +171,7 @@ void status_outlook(
 				  : "the next run skips it, unless the file has changed by then";
 		break;
 	case MARK_FAILED:
-		outlook = mark->upload_id
+		outlook = mark->upload.id
 				  ? "the next run retries it, and sends only the parts that "
 				    "the server does not list if the file is the same"
 				  : "the next run retries it";

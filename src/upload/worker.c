@@ -1,10 +1,11 @@
 #include "upload/worker.h"
 #include "base/clock.h"
+#include "upload/multipart.h"
 #include <errno.h>
 #include <stdlib.h>
 
 /* Claim, look, send, from wherever the file is. Sending ends with proving and marking: send_whole,
- * or parts_send with the last part. */
+ * or multipart_send with the last part. */
 static enum step go_on(struct worker *worker, struct file *file)
 {
 	for (;;) {
@@ -16,9 +17,9 @@ static enum step go_on(struct worker *worker, struct file *file)
 		if (step == STEP_NEXT && file->must_look)
 			step = look_at_object(worker, file);
 		if (step == STEP_NEXT && !file->plan.n_parts) /* it was large once */
-			step = parts_abort(worker, file);
+			step = multipart_abort(worker, file);
 		if (step == STEP_NEXT)
-			step = file->plan.n_parts ? parts_begin(worker, file)
+			step = file->plan.n_parts ? multipart_begin(worker, file)
 						  : send_whole(worker, file);
 		if (step != STEP_AGAIN)
 			return step;
@@ -80,7 +81,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 static void do_part(struct worker *worker, struct parts *parts, unsigned index)
 {
 	struct file *file = NULL;
-	enum step step = parts_send(worker, parts, index, &file);
+	enum step step = multipart_send(worker, parts, index, &file);
 	if (!file)
 		return;
 	if (step == STEP_AGAIN)

@@ -39,17 +39,6 @@ enum step look_after_refusal(
 enum step file_prove_by_head(struct worker *worker, struct file *file);
 /* Step 5, small: one PutObject from the check of the file to the done mark. */
 enum step send_whole(struct worker *worker, struct file *file);
-/* Step 5, large: resumes the recorded upload or begins one, and puts its parts into the queue. */
-enum step parts_begin(struct worker *worker, struct file *file);
-/* One part. If it was the last, *ret_file is the file (else NULL), completed or not, and the step
- * is where it goes on. */
-enum step parts_send(
-	struct worker *worker, struct parts *parts, unsigned index, struct file **ret_file);
-/* The file of an upload nobody works on any more. Frees the upload. */
-struct file *parts_give_up(struct parts *parts);
-/* Aborts the upload recorded in the mark and awaits the answer. */
-enum step parts_abort(struct worker *worker, struct file *file);
-
 /* The body of a pool thread: until the queue has no more jobs. */
 int worker_new(struct run *run, size_t buffer_bytes, struct worker **ret);
 void worker_run(struct worker *worker);

@@ -74,6 +74,17 @@ static struct mark present(const struct mark_ref *ref)
 	return mark;
 }
 
+static struct open_upload upload_named(const char *id)
+{
+	return (struct open_upload){.id = strdup(id),
+		.is_open = true,
+		.checksum = CHECKSUM_SHA256,
+		.key_md5 = "bWQ1",
+		.part_bytes = 8,
+		.size = 5,
+		.mtime_ns = 7};
+}
+
 /* From absent to done, and what another session may do at each point. */
 static void test_life(struct store_conn *conn)
 {
@@ -88,24 +99,29 @@ static void test_life(struct store_conn *conn)
 	CHECK_STRING(seen.source, "host:/dir");
 	CHECK_INT(mark_says(&seen, 5, 7), SAYS_CLAIMED);
 
-	const struct upload_record record = {.upload_id = "up",
-		.checksum = CHECKSUM_SHA256,
-		.key_md5 = "bWQ1",
-		.part_bytes = 8,
-		.size = 5,
-		.mtime_ns = 7};
-	CHECK_INT(mark_record_upload(&a, &claim, &record, &problem), OUTCOME_OK);
-	CHECK_INT(mark_record_upload(&b, &claim, &record, &problem), OUTCOME_REFUSED);
+	struct open_upload upload = upload_named("up"), other_upload = upload_named("other");
+	CHECK_INT(mark_record_upload(&a, &claim, &upload, &problem), OUTCOME_OK);
+	CHECK(!upload.id);
+	CHECK_STRING(claim.upload.id, "up");
+	/* Under another session it is refused, and stays the caller's. */
+	CHECK_INT(mark_record_upload(&b, &claim, &other_upload, &problem), OUTCOME_REFUSED);
+	CHECK_STRING(other_upload.id, "other");
+	CHECK_STRING(claim.upload.id, "up");
+	open_upload_clear(&other_upload);
 	mark_clear(&seen);
 	seen = present(&a);
-	CHECK_STRING(seen.upload_id, "up");
-	CHECK_STRING(seen.upload_key, "bWQ1");
+	CHECK_STRING(seen.upload.id, "up");
+	CHECK_STRING(seen.upload.key_md5, "bWQ1");
 
 	/* Taken over: the upload id stays, the first owner is fenced. */
 	CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_OK);
-	CHECK_STRING(second.before.upload_id, "up");
-	CHECK_INT((int64_t)second.before.part_bytes, 8);
-	CHECK_INT(second.before.upload_checksum, CHECKSUM_SHA256);
+	CHECK(!second.before.upload.id);
+	CHECK_STRING(second.upload.id, "up");
+	CHECK(second.upload.is_open);
+	CHECK_INT((int64_t)second.upload.part_bytes, 8);
+	CHECK_INT(second.upload.checksum, CHECKSUM_SHA256);
+	CHECK_INT((int64_t)second.upload.size, 5);
+	CHECK_INT(second.upload.mtime_ns, 7);
 	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_REFUSED);
 	mark_clear(&seen);
 	CHECK_INT(mark_fail(&a, &claim, "late", &problem), OUTCOME_OK); /* and changes nothing */
@@ -141,7 +157,7 @@ static void test_life(struct store_conn *conn)
 	CHECK_INT(mark_says(&seen, 5, 7), SAYS_DONE);
 	CHECK_INT(mark_says(&seen, 5, 8), SAYS_COMPARE);
 	CHECK_INT(mark_says(&seen, 6, 7), SAYS_CHANGED);
-	CHECK(!seen.upload_id);
+	CHECK(!seen.upload.id);
 	CHECK_INT(mark_refresh(&a, &seen, 8, &problem), OUTCOME_OK);
 	CHECK_INT(mark_refresh(&a, &seen, 9, &problem), OUTCOME_REFUSED);
 	claim_clear(&claim);
@@ -190,11 +206,11 @@ static void test_checksum_of_uploads(void)
 	CHECK_INT(item_set_string(&item, "state", "claimed"), 0);
 	CHECK_INT(item_set_string(&item, "upload", "up"), 0);
 	CHECK_INT(mark_from_item(&item, &mark), 0);
-	CHECK_INT(mark.upload_checksum, CHECKSUM_CRC32C);
+	CHECK_INT(mark.upload.checksum, CHECKSUM_CRC32C);
 	mark_clear(&mark);
 	CHECK_INT(item_set_string(&item, "upload_sum", "sha512"), 0);
 	CHECK_INT(mark_from_item(&item, &mark), 0);
-	CHECK_INT(mark.upload_checksum, CHECKSUMS);
+	CHECK_INT(mark.upload.checksum, CHECKSUMS);
 	CHECK_INT(mark.state, MARK_CLAIMED);
 	mark_clear(&mark);
 	item_clear(&item);

@@ -17,7 +17,7 @@ int main(void)
 	check_outlook(&(struct mark){.state = MARK_ABSENT}, NULL, "uploads it");
 	check_outlook(&(struct mark){.state = MARK_DONE}, NULL, "skips it");
 	check_outlook(&(struct mark){.state = MARK_FAILED}, NULL, "retries it");
-	check_outlook(&(struct mark){.state = MARK_FAILED, .upload_id = (char[]){"u"}}, NULL,
+	check_outlook(&(struct mark){.state = MARK_FAILED, .upload.id = (char[]){"u"}}, NULL,
 		"sends only the parts");
 	check_outlook(&(struct mark){.state = MARK_CLAIMED}, NULL, "at once");
 	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &ended, "takes it over at once");

@@ -1,43 +1,43 @@
-/* Step 5 for a large file, its end: the parts become an object, which is proven. */
 #include "upload/body.h"
-#include "upload/parts.h"
+#include "upload/multipart.h"
 #include "upload/proof.h"
 
 #define AMBIGUOUS_MAX 2 /* each was tried as often as any request */
 
 /* Every part is there. The reply proves the object, or a HEAD with what was computed of the parts,
  * or a HEAD and the file read once more. */
-static enum step prove(struct worker *worker, struct upload *upload, const struct s3_object *reply)
+static enum step prove(
+	struct worker *worker, struct multipart *multipart, const struct s3_object *reply)
 {
-	struct file *file = upload->file;
+	struct file *file = multipart->file;
 	const size_t n = file->plan.n_parts;
 	struct s3_object object = *reply;
-	enum proof proof = proof_parts(upload->sums, n, &object, false);
+	enum proof proof = proof_parts(multipart->sums, n, &object, false);
 	if (proof != PROOF_YES || !*object.etag) {
 		const struct call_limits limits = run_limits(worker->run);
 		struct problem problem = {0};
 		if (s3_head_object(worker->s3, &file->target, &limits, &object, &problem) ==
 			OUTCOME_OK)
-			proof = proof_parts(upload->sums, n, &object, true);
+			proof = proof_parts(multipart->sums, n, &object, true);
 	}
-	file->sums = sums_combine(upload->sums, n);
+	file->sums = sums_combine(multipart->sums, n);
 	file->summed = true;
-	file_note_parts(file, upload->sums, &file->plan, file->upload_checksum);
+	file_note_parts(file, multipart->sums, &file->plan, file->claim.upload.checksum);
 	if (proof == PROOF_YES)
 		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	return file_prove_by_head(worker, file);
 }
 
-static enum step after_complete(struct worker *worker, struct upload *upload,
+static enum step after_complete(struct worker *worker, struct multipart *multipart,
 	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
 	const struct problem *problem)
 {
-	struct file *file = upload->file;
+	struct file *file = multipart->file;
 	switch (o) {
 	case OUTCOME_OK:
-		file->upload_is_open = false;
-		upload_keeps(file, 0);
-		return prove(worker, upload, reply);
+		file->claim.upload.is_open = false;
+		multipart_keeps(file, 0);
+		return prove(worker, multipart, reply);
 	case OUTCOME_REFUSED:
 		return look_after_refusal(worker, file, condition);
 	case OUTCOME_ABSENT: /* what If-Match names was deleted meanwhile */
@@ -45,7 +45,7 @@ static enum step after_complete(struct worker *worker, struct upload *upload,
 			return look_after_refusal(worker, file, condition);
 		break;
 	case OUTCOME_NO_UPLOAD:
-		return upload_is_gone(worker, file);
+		return multipart_is_gone(worker, file);
 	case OUTCOME_LOST: /* it may have worked; or the upload is gone and this server has no word
 			      for it (RGW: 500) */
 	case OUTCOME_TRANSIENT:
@@ -69,9 +69,9 @@ static enum step after_complete(struct worker *worker, struct upload *upload,
 	return file_outcome(worker, file, o, problem);
 }
 
-enum step upload_complete(struct worker *worker, struct upload *upload)
+enum step multipart_complete(struct worker *worker, struct multipart *multipart)
 {
-	struct file *file = upload->file;
+	struct file *file = multipart->file;
 	enum step step = STEP_NEXT;
 	if (file_needs_look(worker, file, S3_COMPLETE_CONDITION))
 		step = look_at_object(worker, file);
@@ -80,13 +80,13 @@ enum step upload_complete(struct worker *worker, struct upload *upload)
 	int error = body_unchanged(file->fd, &file->state);
 	if (error)
 		return file_read_error(worker, file, error);
-	const struct sums whole = sums_combine(upload->sums, file->plan.n_parts);
+	const struct sums whole = sums_combine(multipart->sums, file->plan.n_parts);
 	const struct s3_complete call = {
 		.target = file->target,
-		.upload_id = file->upload_id,
-		.parts = upload->done,
+		.upload_id = file->claim.upload.id,
+		.parts = multipart->done,
 		.n_parts = file->plan.n_parts,
-		.checksum = file->upload_checksum,
+		.checksum = file->claim.upload.checksum,
 		.whole = &whole,
 		.condition = file_condition(worker, file, S3_COMPLETE_CONDITION),
 		.limits = run_visible_limits(worker->run),
@@ -94,5 +94,5 @@ enum step upload_complete(struct worker *worker, struct upload *upload)
 	struct s3_object reply = {0};
 	struct problem problem = {0};
 	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
-	return after_complete(worker, upload, &call.condition, o, &reply, &problem);
+	return after_complete(worker, multipart, &call.condition, o, &reply, &problem);
 }

@@ -1,4 +1,4 @@
-#include "upload/parts_plan.h"
+#include "upload/multipart_plan.h"
 #include <errno.h>
 
 #define MIB (1ULL << 20)

@@ -1,0 +1,68 @@
+#include "upload/multipart.h"
+#include <stddef.h>
+#include <stdlib.h>
+
+struct multipart *multipart_new(struct file *file)
+{
+	struct multipart *multipart = calloc(1, sizeof *multipart);
+	if (!multipart)
+		return NULL;
+	pthread_mutex_init(&multipart->locked.mutex, NULL);
+	multipart->file = file;
+	multipart->done = calloc(file->plan.n_parts, sizeof *multipart->done);
+	multipart->sums = calloc(file->plan.n_parts, sizeof *multipart->sums);
+	if (multipart->done && multipart->sums)
+		return multipart;
+	multipart_free(multipart);
+	return NULL;
+}
+
+void multipart_free(struct multipart *multipart)
+{
+	pthread_mutex_destroy(&multipart->locked.mutex);
+	free(multipart->done);
+	free(multipart->sums);
+	free(multipart);
+}
+
+struct multipart *multipart_of(struct parts *parts)
+{
+	return (struct multipart *)((char *)parts - offsetof(struct multipart, parts));
+}
+
+void multipart_keeps(struct file *file, uint64_t bytes)
+{
+	struct candidate *c = file->candidate;
+	report_kept(file->share.report, (int64_t)(bytes - c->kept_bytes));
+	c->kept_bytes = bytes;
+}
+
+enum step multipart_abort(struct worker *worker, struct file *file)
+{
+	struct open_upload *upload = &file->claim.upload;
+	struct problem problem = {0};
+	if (!upload->is_open)
+		return STEP_NEXT;
+	const struct call_limits limits = run_limits(worker->run);
+	enum outcome o =
+		s3_abort_upload(worker->s3, file->candidate->key, upload->id, &limits, &problem);
+	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
+		return file_outcome(worker, file, o, &problem);
+	upload->is_open = false;
+	multipart_keeps(file, 0);
+	return STEP_NEXT;
+}
+
+enum step multipart_is_gone(struct worker *worker, struct file *file)
+{
+	struct problem problem;
+	multipart_keeps(file, 0);
+	file->claim.upload.is_open = false;
+	file->must_look = true;
+	if (++file->restarts <= FILE_RESTARTS_MAX)
+		return STEP_AGAIN;
+	problem_set(&problem,
+		"its multipart uploads disappear while they are under way: check whether "
+		"a lifecycle rule or another program aborts them");
+	return file_fail(worker, file, &problem);
+}
