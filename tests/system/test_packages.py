@@ -1,0 +1,72 @@
+"""The Debian packages: each installed file is in exactly one of them, and two builds of them give the same bytes."""
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.system.harness import BUILD, REPOSITORY
+
+DEBIAN = REPOSITORY / "debian"
+
+
+def run(*argv, cwd=REPOSITORY, **how):
+    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, errors="replace", timeout=1800, **how)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def patterns(path):
+    return [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+
+
+def test_every_installed_file_is_in_one_package(tmp_path):
+    run("meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet", "--destdir", str(tmp_path))
+    (program,) = tmp_path.rglob("bin/s3once")
+    prefix = program.parent.parent
+    installed = {"usr" / path.relative_to(prefix) for path in prefix.rglob("*") if not path.is_dir()}
+    packages = {}
+    for listing in [*DEBIAN.glob("*.install"), DEBIAN / "not-installed"]:
+        for pattern in patterns(listing):
+            matching = [path for path in installed if any(one.match(pattern) for one in (path, *path.parents))]
+            assert matching or "/man" in pattern, f"{listing.name}: {pattern} matches nothing"  # scdoc may be missing
+            for path in matching:
+                assert path not in packages, f"{path} is in {packages[path]} and in {listing.name}"
+                packages[path] = listing.name
+    assert installed == set(packages)
+
+
+def test_the_versions_agree():
+    (version,) = {line.split()[1] for line in (DEBIAN / "changelog").read_text().splitlines()[:1]}
+    program = run(str(next(BUILD.rglob("cli/s3once"))), "--version").split()[1]
+    assert version == f"({program})"
+
+
+def build_packages(folder, umask, zone):
+    """A build of what is committed. The packages' names, with a hash of each."""
+    source = folder / "s3once-0.1.0"
+    source.mkdir(parents=True)
+    archive = folder / "archive.tar"
+    run("git", "archive", f"--output={archive}", "HEAD")
+    run("tar", "-xf", str(archive), cwd=source)
+    environment = {**os.environ, "TZ": zone, "SOURCE_DATE_EPOCH": "1700000000", "CCACHE_DISABLE": "1"}
+    run("dpkg-buildpackage", "-us", "-uc", "-b", cwd=source, env=environment, umask=umask)
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.deb")}
+
+
+@pytest.mark.full
+def test_two_builds_give_the_same_bytes(tmp_path):
+    first = build_packages(tmp_path / "first", 0o022, "UTC")
+    second = build_packages(tmp_path / "the second one", 0o077, "Asia/Tokyo")
+    assert first == second and {name.split("_")[0] for name in first} >= {"s3once", "libs3once0", "libs3once-dev"}
+    (changes,) = (tmp_path / "first").glob("*.changes")
+    said = run("lintian", "--allow-root", "--fail-on=error,warning", str(changes))
+    assert not said.strip(), said
+    root = tmp_path / "root"
+    for package in (tmp_path / "first").glob("*.deb"):
+        run("dpkg-deb", "--extract", str(package), str(root))
+    (library,) = root.glob("usr/lib/*/libs3once.so.0")
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
+    assert "push" in run(str(root / "usr/bin/s3once"), "--help", env=environment)
