@@ -1,0 +1,30 @@
+/* The family of a rotated log: what is left of a base name without what rotation and compression
+ * add to it. Pure. docs/rotation-names.md has the table of what is recognised. */
+#pragma once
+#include "base/problem.h"
+#include "base/text.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The base name is head, rotation, tail, suffix, one after the other; head and tail are the family
+ * ("app.log" of "app.log.1.gz" and of "app-20260101.log.zst"). All of it is borrowed from the base
+ * name. */
+struct family {
+	const char *head, *tail;
+	size_t head_bytes, tail_bytes;
+	bool is_rotated;    /* there is a rotation; else the head is the whole base name */
+	const char *suffix; /* of compression: ".gz", ".bz2", ".xz", ".zst", ".lz4", or "". Of
+			       what is not rotated "", since it is a part of the name */
+};
+
+/* How names are taken apart. Read-only once made: any thread may use it. */
+struct family_rules;
+/* pattern is a POSIX extended regular expression, or NULL: what it matches first in a base name
+ * without its suffix of compression is the rotation. Names that it does not match are taken apart
+ * as without it. 0, -ENOMEM, or -EINVAL with a sentence for a pattern that is none. */
+int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem);
+void family_rules_free(struct family_rules *rules);
+
+void family_of(const struct family_rules *rules, const char *base_name, struct family *ret);
+/* Adds the family's name. */
+void family_add(struct text *t, const struct family *family);

@@ -1,0 +1,140 @@
+#include "../check.h"
+#include "scan/family.h"
+#include <errno.h>
+
+struct row {
+	const char *name, *family; /* NULL: it is not rotated */
+	const char *suffix;
+};
+
+static void check_rows(const char *pattern, const struct row *rows, size_t n)
+{
+	struct family_rules *rules;
+	struct problem problem;
+	if (!CHECK_INT(family_rules_new(pattern, &rules, &problem), 0))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		struct family family;
+		struct text text = TEXT(1024);
+		const struct row *row = &rows[i];
+		family_of(rules, row->name, &family);
+		family_add(&text, &family);
+		bool ok = CHECK_INT(family.is_rotated, row->family != NULL);
+		ok = CHECK_STRING(text_string(&text), row->family ? row->family : row->name) && ok;
+		ok = CHECK_STRING(family.suffix, row->suffix ? row->suffix : "") && ok;
+		if (!ok)
+			fprintf(stderr, "\tname %s\n", row->name);
+		text_clear(&text);
+	}
+	family_rules_free(rules);
+}
+
+#define CHECK_ROWS(pattern, rows) check_rows((pattern), (rows), sizeof(rows) / sizeof(*(rows)))
+
+static void test_usual(void)
+{
+	static const struct row rows[] = {
+		/* logrotate: numeric, extension, dateext, dateformat */
+		{"app.log.1", "app.log", ""},
+		{"app.log.10", "app.log", ""},
+		{"app.log.2.gz", "app.log", ".gz"},
+		{"syslog.7.xz", "syslog", ".xz"},
+		{"app.1.log", "app.log", ""},
+		{"app.1.log.gz", "app.log", ".gz"},
+		{"app.log-20260101", "app.log", ""},
+		{"app.log-20260101.gz", "app.log", ".gz"},
+		{"app-20260101.log.bz2", "app.log", ".bz2"},
+		{"app.log-2026010113", "app.log", ""},
+		{"app.log-1767225600", "app.log", ""},
+		{"app.log-20260101-1767225600", "app.log", ""},
+		{"app.log.2026-01-01", "app.log", ""},
+		{"app.log_2026_01_01.zst", "app.log", ".zst"},
+		{"app.log-202601", "app.log", ""},
+		/* newsyslog */
+		{"maillog.0.bz2", "maillog", ".bz2"},
+		{"maillog.20260101T235959.zst", "maillog", ".zst"},
+		/* log4j, logback */
+		{"app.log.2026-01-01-13", "app.log", ""},
+		{"app-2026-01-01.log", "app.log", ""},
+		{"app-2026-01-01-12.log.gz", "app.log", ".gz"},
+		{"app-01-31-2026-1.log.gz", "app.log", ".gz"},
+		{"app.2026-01-01.0.txt", "app.txt", ""},
+		{"app.log.2026-01", "app.log", ""},
+		{"app.log.2026-53", "app.log", ""},
+		/* rotatelogs, cronolog */
+		{"access_log.1767225600", "access_log", ""},
+		{"access.2026-01-01-00_00_00.log", "access.log", ""},
+		{"access_log.20260101", "access_log", ""},
+		/* Python: RotatingFileHandler, TimedRotatingFileHandler */
+		{"app.log.3", "app.log", ""},
+		{"app.log.2026-01-01", "app.log", ""},
+		{"app.log.2026-01-01_13", "app.log", ""},
+		{"app.log.2026-01-01_13-05", "app.log", ""},
+		{"app.log.2026-01-01_13-05-59.lz4", "app.log", ".lz4"},
+		/* others */
+		{"server-2026-01-01T13-05-59.123.log", "server.log", ""},
+		{"0.log.20260101-130559.gz", "0.log", ".gz"},
+		{"api-out__2026-01-01_13-05-59.log", "api-out.log", ""},
+		{"web.host.log.INFO.20260101-130559.12345", "web.host.log.INFO", ""},
+		{"backup-20260101.tar.gz", "backup.tar", ".gz"},
+		{"10.0.0.5.log.1", "10.0.0.5.log", ""},
+		{"10.0.0.5.1", "10.0.0.5", ""},
+		{"caf\xc3\xa9.log.1", "caf\xc3\xa9.log", ""},
+		{"\xff.log.1", "\xff.log", ""},
+	};
+	CHECK_ROWS(NULL, rows);
+}
+
+static void test_not_rotated(void)
+{
+	static const struct row rows[] = {
+		{"app.log"},
+		{"app.log.gz"},
+		{"syslog"},
+		{"access_log"},
+		{"10.0.0.5"},
+		{"10.0.0.5.log"},
+		{"10.0.0.5.log.gz"},
+		{"app.log.12345"},
+		{"app-20261301.log"},
+		{"app-20260132.log"},
+		{"app.log-20260101.backup"},
+		{"app.log.1.gz-2026010113.backup"},
+		{"app.log.1.tmp"},
+		{".app.log.1"},
+		{"2026-01-01.log"}, /* nothing would be left */
+		{".1"},
+		{".gz"},
+		{"1"},
+		{"app-42"},
+		{"app-3.log"},
+		{""},
+	};
+	CHECK_ROWS(NULL, rows);
+}
+
+static void test_given(void)
+{
+	static const struct row rows[] = {
+		{"u_ex260101.log", "u_ex.log", ""}, {"u_ex260101.log.gz", "u_ex.log", ".gz"},
+		{"u_ex.log"}, {"app.log.1", "app.log", ""}, /* the others as ever */
+		{"260101"},                                 /* nothing would be left */
+	};
+	CHECK_ROWS("[0-9]{6}", rows);
+	static const struct row at_end[] = {{"app@4000000068.s", "app", ""}, {"app.s"}};
+	CHECK_ROWS("@[0-9a-f]+[.]s$", at_end);
+	static const struct row empty[] = {{"app.log"}, {"app.log.1", "app.log", ""}};
+	CHECK_ROWS("x*", empty);
+	struct family_rules *rules;
+	struct problem problem = {.text = ""};
+	CHECK_INT(family_rules_new("a(b", &rules, &problem), -EINVAL);
+	CHECK(strstr(problem.text, "is no extended regular expression: ") != NULL);
+}
+
+int main(void)
+{
+	test_usual();
+	test_not_rotated();
+	test_given();
+	return check_result();
+}
