@@ -1,0 +1,171 @@
+#include "../check.h"
+#include "scan/identity_cache.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ID  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define DAY 86400
+
+static int make(const char *name)
+{
+	return open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
+static struct file_identity identity_of(int fd)
+{
+	struct file_identity identity = {.n = 0};
+	CHECK_INT(file_identity_of(fd, &identity), 0);
+	return identity;
+}
+
+static bool same(const struct file_identity *a, const struct file_identity *b)
+{
+	return a->n == b->n && memcmp(a->bytes, b->bytes, a->n) == 0;
+}
+
+/* overlayfs, for one, may have none. */
+static bool has_handles(void)
+{
+	struct file_identity identity;
+	int fd = make("a");
+	bool has = file_identity_of(fd, &identity) == 0;
+	close(fd);
+	unlink("a");
+	return has;
+}
+
+static void test_without_handles(void)
+{
+	struct file_identity none;
+	int fd = open("/proc/version", O_RDONLY | O_CLOEXEC);
+	CHECK_INT(file_identity_of(fd, &none), -ENOTSUP);
+	close(fd);
+}
+
+/* On ext4 an inode is used again at once; its generation differs. */
+static void test_identity(void)
+{
+	int fd = make("a"), other = make("other");
+	const struct file_identity before = identity_of(fd), others = identity_of(other);
+	CHECK(!same(&before, &others));
+	CHECK_INT(rename("a", "b"), 0);
+	const struct file_identity renamed = identity_of(fd);
+	CHECK(same(&before, &renamed));
+	close(fd);
+	unlink("b");
+	for (int i = 0; i < 100; i++) {
+		fd = make("a");
+		const struct file_identity again = identity_of(fd);
+		CHECK(!same(&before, &again));
+		close(fd);
+		unlink("a");
+	}
+	close(other);
+	unlink("other");
+}
+
+static void test_being_written(void)
+{
+	int writer = make("a"), reader = open("a", O_RDONLY | O_CLOEXEC);
+	CHECK(file_is_being_written(reader));
+	close(writer);
+	CHECK(!file_is_being_written(reader));
+	writer = open("a", O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* no lease is left behind */
+	CHECK(writer >= 0);
+	close(writer);
+	close(reader);
+	unlink("a");
+}
+
+static struct identity_cache *open_at(int64_t day)
+{
+	struct identity_cache *cache = NULL;
+	struct problem problem = {.text = ""};
+	if (!CHECK_INT(identity_cache_open("cache.db", day * DAY, &cache, &problem), 0))
+		fprintf(stderr, "\t%s\n", problem.text);
+	return cache;
+}
+
+static bool finds(struct identity_cache *cache, const struct identity_version *version)
+{
+	char id[CONTENT_ID_CHARS + 1] = "";
+	bool found = identity_cache_find(cache, version, id);
+	CHECK_STRING(id, found ? ID : "");
+	return found;
+}
+
+static void test_hits(void)
+{
+	struct file_identity identity = {.bytes = "abc", .n = 3}, longer = {.bytes = "abc", .n = 4};
+	const struct identity_version version = {&identity, 5, -7};
+	struct identity_cache *cache = open_at(100);
+	CHECK(!finds(cache, &version));
+	identity_cache_keep(cache, &version, ID);
+	identity_cache_close(cache);
+	cache = open_at(100);
+	CHECK(finds(cache, &version));
+	CHECK(!finds(cache, &(struct identity_version){&identity, 6, -7}));
+	CHECK(!finds(cache, &(struct identity_version){&identity, 5, -8}));
+	CHECK(!finds(cache, &(struct identity_version){&longer, 5, -7}));
+	/* another version of the file takes its place */
+	const struct identity_version next = {&identity, 6, 1};
+	identity_cache_keep(cache, &next, ID);
+	CHECK(finds(cache, &next));
+	CHECK(!finds(cache, &version));
+	identity_cache_close(cache);
+	struct stat st;
+	CHECK_INT(stat("cache.db", &st), 0);
+	CHECK_INT(st.st_mode & 0777, 0600);
+	unlink("cache.db");
+}
+
+static void test_forgets(void)
+{
+	struct file_identity kept = {.bytes = "kept", .n = 4}, gone = {.bytes = "gone", .n = 4};
+	const struct identity_version a = {&kept, 1, 1}, b = {&gone, 1, 1};
+	struct identity_cache *cache = open_at(100);
+	identity_cache_keep(cache, &a, ID);
+	identity_cache_keep(cache, &b, ID);
+	identity_cache_close(cache);
+	cache = open_at(100 + IDENTITY_CACHE_DAYS);
+	CHECK(finds(cache, &a));
+	identity_cache_close(cache);
+	cache = open_at(101 + IDENTITY_CACHE_DAYS);
+	CHECK(finds(cache, &a));
+	CHECK(!finds(cache, &b));
+	identity_cache_close(cache);
+	unlink("cache.db");
+}
+
+static void test_unusable(void)
+{
+	struct identity_cache *cache;
+	struct problem problem = {.text = ""};
+	int fd = make("cache.db");
+	CHECK_INT(write(fd, ID ID, 128), 128);
+	close(fd);
+	CHECK_INT(identity_cache_open("cache.db", 0, &cache, &problem), -EIO);
+	CHECK(strstr(problem.text, "cache.db cannot be used: ") != NULL);
+	unlink("cache.db");
+	CHECK_INT(identity_cache_open("missing/cache.db", 0, &cache, &problem), -ENOENT);
+	CHECK(strstr(problem.text, "cannot be opened: No such file") != NULL);
+}
+
+int main(void)
+{
+	char directory[] = "/var/tmp/identity-XXXXXX";
+	if (!CHECK(mkdtemp(directory) && chdir(directory) == 0))
+		return check_result();
+	test_without_handles();
+	if (has_handles())
+		test_identity();
+	test_being_written();
+	test_hits();
+	test_forgets();
+	test_unusable();
+	CHECK_INT(rmdir(directory), 0);
+	return check_result();
+}
