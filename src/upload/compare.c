@@ -44,21 +44,13 @@ static int plan_of(const struct worker *worker, const struct file *file,
 	return -ENOENT;
 }
 
-void file_note_parts(
-	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind)
-{
-	file->sent_part_bytes = plan->part_bytes;
-	mark_parts_sum_of(sums, plan->n_parts, kind, file->parts_sum);
-}
-
 static enum step compare_whole(struct worker *worker, struct file *file, unsigned kinds,
 	const struct s3_object *object, enum proof *ret)
 {
 	enum step step = file_sum(worker, file, kinds);
 	if (step != STEP_NEXT)
 		return step;
-	file->sent_part_bytes = 0;
-	file->parts_sum[0] = '\0';
+	file_note_whole(file);
 	*ret = proof_whole(&file->sums, object, true);
 	return STEP_NEXT;
 }

@@ -1,7 +1,34 @@
+#include "base/clock.h"
 #include "upload/worker.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+struct file *file_new(struct run *run, struct candidate *candidate)
+{
+	struct file *file = calloc(1, sizeof *file);
+	if (!file)
+		return NULL;
+	file->candidate = candidate;
+	file->target = object_rules_target(run->rules, candidate->key, candidate->relative);
+	file->fd = -1;
+	file->begun_ns = clock_boot_ns();
+	file->share = (struct share){.report = &run->report, .queue = run->queue};
+	return file;
+}
+
+void file_free(struct file *file)
+{
+	if (!file)
+		return;
+	share_end(&file->share);
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->candidate);
+	mark_clear(&file->seen);
+	claim_clear(&file->claim);
+	free(file);
+}
 
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 {
@@ -63,15 +90,15 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 	return s3_knows(worker->run->s3, ability) != S3_YES;
 }
 
-void file_free(struct file *file)
+void file_note_whole(struct file *file)
 {
-	if (!file)
-		return;
-	share_end(&file->share);
-	if (file->fd >= 0)
-		close(file->fd);
-	free(file->candidate);
-	mark_clear(&file->seen);
-	claim_clear(&file->claim);
-	free(file);
+	file->sent_part_bytes = 0;
+	file->parts_sum[0] = '\0';
+}
+
+void file_note_parts(
+	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind)
+{
+	file->sent_part_bytes = plan->part_bytes;
+	mark_parts_sum_of(sums, plan->n_parts, kind, file->parts_sum);
 }

@@ -1,6 +1,7 @@
 /* The file under way, and what the steps of worker.h share about it: what is derived from it
- * (file.c), reading it (file_read.c), and how its turn ends (file_end.c). All of it blocks, in the
- * thread of the worker. */
+ * (file.c), reading it (file_read.c), and how its turn ends (file_settle.c, file_outcome.c and
+ * file_done.c, each of which builds on those before). All of it blocks, in the thread of the
+ * worker. */
 #pragma once
 #include "base/checksum.h"
 #include "upload/multipart_plan.h"
@@ -49,54 +50,56 @@ enum step {
 	STEP_OVER,    /* the run is over; the mark stays as it is for the next one */
 };
 
+/* Takes the candidate. NULL: out of memory, and nothing is taken. */
+struct file *file_new(struct run *run, struct candidate *candidate);
+void file_free(struct file *file);
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);
 struct report_file file_about(const struct file *file);
 /* The metadata that our objects carry. */
 struct s3_meta file_meta(const struct worker *worker, const struct file *file);
-/* The condition for making the object visible; `ability` is the one that If-None-Match needs here.
+/* The condition for making the object visible. `ability` is the one that If-None-Match needs here.
  */
 struct s3_condition file_condition(
 	const struct worker *worker, const struct file *file, enum s3_ability ability);
+/* Whether the server may ignore that condition: then a HEAD goes right before. */
+bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
 /* Whether the object's etag is surely an MD5 of what it holds. */
 bool file_etag_is_md5(const struct worker *worker, const struct s3_object *object);
-/* The server may ignore that condition: HEAD right before. */
-bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
-void file_free(struct file *file);
+
+/* Remembers for the mark how what S3 holds was sent: whole, or in these parts with these sums. */
+void file_note_whole(struct file *file);
+void file_note_parts(
+	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind);
 
 /* Opens what is under the name now, and plans its upload. NEXT, or why not. */
 enum step file_open(struct worker *worker, struct file *file);
 /* Computes file->sums of the whole content with at least these kinds. NEXT; AGAIN if it changed
  * meanwhile. */
 enum step file_sum(struct worker *worker, struct file *file, unsigned kinds);
-/* The file changed while it was read: opens what is there now, says so, gives up after too many.
- * AGAIN or SETTLED. */
-enum step file_changed(struct worker *worker, struct file *file);
-/* Remembers for the mark in which parts an object was sent, and with which checksums. */
-void file_note_parts(
-	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind);
-/* An error of reading the file: changed, gone, unreadable, or ended by us. */
+/* What an error of reading the file leads to, given as -errno: it changed (-ESTALE), it is gone or
+ * cannot be read, or we ended the reading (-ECANCELED). */
 enum step file_read_error(struct worker *worker, struct file *file, int error);
 
-/* Step 6, once proven: marks this version done and reports the event. */
-enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
-	enum s3once_event_type event);
 /* Nothing is left to do: reports the event. SETTLED. */
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
-/* Writes a done mark; NEXT if it stands. */
-enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);
-/* Step 7: the file cannot be uploaded; its mark, if it is ours, says why. */
+/* Step 7: the file cannot be uploaded. Its mark, if it is ours, says why. SETTLED. */
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
 /* Puts the file's candidate back into the queue until then. LATER. */
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns);
-/* What may pass by itself: tells it, and begins the file once more when the others are through;
- * fails it once that has gone on for too long. LATER or SETTLED. */
-enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
-/* What an outcome other than OK leads to when no step knows better: fail the file, end the run, try
- * later, or put it aside until it shows whether S3 refuses all files. */
+
+/* What an outcome other than OK leads to when no step knows better: the file fails, the run ends,
+ * the file is tried later, or it is put aside until it shows whether S3 refuses all files. */
 enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
 /* The same of a request to the marks: what they deny to one file they deny to all. */
 enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
-/* S3 refuses this file, or all of them: see refusals.h. ASIDE or SETTLED. */
-enum step file_refused(struct worker *worker, struct file *file, const struct problem *problem);
+/* What may pass by itself: tells it, and begins the file once more when the others are through.
+ * Fails it once that has gone on for too long. LATER or SETTLED. */
+enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
+
+/* Step 6, once proven: marks this version done and reports the event. SETTLED, or why not. */
+enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
+	enum s3once_event_type event);
+/* Writes a done mark of any version. NEXT if it stands. */
+enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);

@@ -47,7 +47,9 @@ enum step file_sum(struct worker *worker, struct file *file, unsigned kinds)
 	return error ? file_read_error(worker, file, error) : STEP_NEXT;
 }
 
-enum step file_changed(struct worker *worker, struct file *file)
+/* The file changed while it was read: opens what is there now, says so, gives up after too many.
+ * AGAIN or SETTLED. */
+static enum step changed(struct worker *worker, struct file *file)
 {
 	struct problem problem;
 	const struct report_file about = file_about(file);
@@ -68,7 +70,7 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 	struct problem problem;
 	switch (error) {
 	case -ESTALE:
-		return file_changed(worker, file);
+		return changed(worker, file);
 	case -ECANCELED:
 		return STEP_OVER;
 	case -ENOENT:

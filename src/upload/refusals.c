@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "upload/worker.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,8 +9,6 @@
 #define SEVERAL_AT_END 2  /* different files, when all were tried */
 #define SEVERAL        10 /* before that */
 #define SLICE_NS       (100 * NS_PER_MS)
-
-#define SUSPECTS_MAX_BYTES 500
 
 struct refused {
 	struct refused *next;
@@ -69,69 +66,6 @@ void refusals_stored(struct refusals *refusals)
 	pthread_mutex_unlock(&refusals->locked.mutex);
 }
 
-/* Which setting a code is about; its name as on the command line. */
-static const struct {
-	const char *code, *setting;
-} settings[] = {
-	{"InvalidStorageClass", "storage-class"},
-	{"InvalidEncryptionAlgorithmError", "sse"},
-	{"InvalidTag", "tag"},
-	{"AccessControlListNotSupported", "acl"},
-	{"ObjectLockConfigurationNotFoundError", "object-lock-mode"},
-	{"KMS.", "sse-kms-key-id"},
-};
-
-/* What a server may mean that does not say which of them it refuses. */
-static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id", "acl", "grant",
-	"tag", "metadata", "website-redirect", "object-lock-mode", "object-lock-legal-hold"};
-
-static void name_suspects(const struct file *file, struct problem *problem)
-{
-	struct text names = TEXT(SUSPECTS_MAX_BYTES);
-	unsigned n = 0;
-	for (size_t i = 0; i < sizeof suspects / sizeof *suspects; i++) {
-		const char *value = s3_headers_value(file->target.headers, suspects[i]);
-		if (value)
-			text_addf(&names, "%s--%s%s%s", n++ ? ", " : "", suspects[i],
-				*value ? " " : "", value);
-	}
-	if (n && !names.error)
-		problem_prefix(problem, "the reason may be %s%s", n > 1 ? "one of " : "",
-			text_string(&names));
-	text_clear(&names);
-}
-
-static bool is_vague(const struct problem *problem)
-{
-	return !strcmp(problem->code, "InvalidArgument") ||
-	       !strcmp(problem->code, "InvalidRequest") || !strcmp(problem->code, "NotImplemented");
-}
-
-bool refusal_may_be_of_setting(const struct file *file, const struct problem *problem)
-{
-	bool has_one = false;
-	for (size_t i = 0; i < sizeof suspects / sizeof *suspects; i++)
-		has_one |= s3_headers_value(file->target.headers, suspects[i]) != NULL;
-	return has_one && is_vague(problem);
-}
-
-static void name_setting(const struct file *file, struct problem *problem)
-{
-	if (is_vague(problem)) {
-		name_suspects(file, problem);
-		return;
-	}
-	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-		const char *code = settings[i].code, *name = settings[i].setting;
-		const size_t n = strlen(code);
-		if (strncmp(problem->code, code, code[n - 1] == '.' ? n : n + 1))
-			continue;
-		const char *value = s3_headers_value(file->target.headers, name);
-		if (value)
-			problem_prefix(problem, "--%s%s%s", name, *value ? " " : "", value);
-	}
-}
-
 /* The caller holds the mutex. Whether the others are through, and none could store anything. */
 static bool is_set_up(const struct refusals *refusals)
 {
@@ -162,14 +96,14 @@ static void fail_run(struct run *run, unsigned n_refused, const struct problem *
 	run_fail(run, &said);
 }
 
-/* Keeps the file; false if there is no need to, since something was stored. *ret_n: if the run is
- * to end, how many files were refused, else 0. */
-static bool keep(struct run *run, struct refused *refused, unsigned *ret_n)
+/* Adds to the list, unless something was stored. *ret_n: how many files were refused if the run is
+ * to end, else 0. */
+static bool add(struct run *run, struct refused *refused, unsigned *ret_n)
 {
 	struct refusals *refusals = &run->refusals;
 	pthread_mutex_lock(&refusals->locked.mutex);
-	const bool keeps = !refusals->locked.has_stored;
-	if (keeps) {
+	const bool adds = !refusals->locked.has_stored;
+	if (adds) {
 		refused->next = refusals->locked.refused;
 		refusals->locked.refused = refused;
 		refusals->locked.n_refused++;
@@ -178,30 +112,28 @@ static bool keep(struct run *run, struct refused *refused, unsigned *ret_n)
 			*ret_n = refusals->locked.n_refused;
 	}
 	pthread_mutex_unlock(&refusals->locked.mutex);
-	return keeps;
+	return adds;
 }
 
-enum step file_refused(struct worker *worker, struct file *file, const struct problem *problem)
+bool refusals_keep(struct run *run, struct file *file, const struct problem *problem)
 {
-	struct problem said = *problem;
-	struct refused *refused = NULL;
 	unsigned n_refused = 0;
-	name_setting(file, &said);
-	if (!atomic_load(&worker->run->refusals.has_stored))
-		refused = malloc(sizeof *refused);
+	if (atomic_load(&run->refusals.has_stored))
+		return false;
+	struct refused *refused = malloc(sizeof *refused);
 	if (!refused)
-		return file_fail(worker, file, &said);
+		return false;
 	if (file->fd >= 0) /* many may be kept */
 		close(file->fd);
 	file->fd = -1;
-	*refused = (struct refused){.file = file, .problem = said};
-	if (!keep(worker->run, refused, &n_refused)) {
+	*refused = (struct refused){.file = file, .problem = *problem};
+	if (!add(run, refused, &n_refused)) {
 		free(refused);
-		return file_fail(worker, file, &said);
+		return false;
 	}
 	if (n_refused)
-		fail_run(worker->run, n_refused, &said);
-	return STEP_ASIDE;
+		fail_run(run, n_refused, problem);
+	return true;
 }
 
 /* Takes the list if its files are to be judged now. */

@@ -29,9 +29,10 @@ void refusals_init(struct refusals *refusals);
 /* Frees the files that are left. After the last worker. */
 void refusals_clear(struct refusals *refusals);
 
-/* Whether S3 says no more than that the request is invalid or not implemented, and the file's
- * object has settings that may be the reason: some servers refuse a storage class or tags so. */
-bool refusal_may_be_of_setting(const struct file *file, const struct problem *problem);
+/* Keeps a file that S3 refused, and what S3 said of it; takes both. False, and nothing is taken, if
+ * something was stored before: then the file fails by itself. May wait for the other workers, and
+ * ends the run if all of them were refused. */
+bool refusals_keep(struct run *run, struct file *file, const struct problem *problem);
 
 /* Around each job of a worker. */
 void refusals_job_begins(struct refusals *refusals);

@@ -56,8 +56,7 @@ static enum step prove(struct worker *worker, struct file *file, const struct s3
 	struct problem problem;
 	switch (proof_whole(&file->sums, reply, false)) {
 	case PROOF_YES:
-		file->sent_part_bytes = 0;
-		file->parts_sum[0] = '\0';
+		file_note_whole(file);
 		return file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);
 	case PROOF_NO: /* what is there now is looked at, and replaced if it is damaged */
 		file->must_look = true;

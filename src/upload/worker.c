@@ -4,26 +4,48 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Claim, look, send, from wherever the file is. Sending ends with proving and marking: send_whole,
- * or multipart_send with the last part. */
+/* Step 2 where the query before showed a mark: consistently, since it decides now. */
+static enum step read_mark(struct worker *worker, struct file *file)
+{
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	struct problem problem = {0};
+	enum outcome o = mark_get(&ref, &file->seen, &problem);
+	return o == OUTCOME_OK ? STEP_NEXT : file_marks_outcome(worker, file, o, &problem);
+}
+
+/* What comes before the claim. */
+static enum step begin(struct worker *worker, struct file *file)
+{
+	enum step step = file_open(worker, file);
+	if (step == STEP_NEXT && file->candidate->known.state != MARK_ABSENT)
+		step = read_mark(worker, file);
+	if (step == STEP_NEXT && !run_begin(worker->run, worker->marks))
+		step = STEP_OVER;
+	return step;
+}
+
+/* Claim, look and send, from wherever the file is. Sending ends with proving and marking. */
+static enum step claim_and_send(struct worker *worker, struct file *file)
+{
+	enum step step = STEP_NEXT;
+	if (!file->claimed)
+		step = claim_file(worker, file);
+	if (step == STEP_NEXT && file->must_look)
+		step = look_at_object(worker, file);
+	if (step == STEP_NEXT && !file->plan.n_parts) /* it was large once */
+		step = multipart_abort(worker, file);
+	if (step == STEP_NEXT)
+		step = file->plan.n_parts ? multipart_begin(worker, file)
+					  : send_whole(worker, file);
+	return step;
+}
+
 static enum step go_on(struct worker *worker, struct file *file)
 {
-	for (;;) {
-		enum step step = STEP_NEXT;
-		if (run_is_over(worker->run))
-			return STEP_OVER;
-		if (!file->claimed)
-			step = claim_file(worker, file);
-		if (step == STEP_NEXT && file->must_look)
-			step = look_at_object(worker, file);
-		if (step == STEP_NEXT && !file->plan.n_parts) /* it was large once */
-			step = multipart_abort(worker, file);
-		if (step == STEP_NEXT)
-			step = file->plan.n_parts ? multipart_begin(worker, file)
-						  : send_whole(worker, file);
-		if (step != STEP_AGAIN)
-			return step;
-	}
+	enum step step = STEP_AGAIN;
+	while (step == STEP_AGAIN)
+		step = run_is_over(worker->run) ? STEP_OVER : claim_and_send(worker, file);
+	return step;
 }
 
 /* A large file that needed no sending took its time all the same: with more at once such files,
@@ -36,6 +58,8 @@ static void note_unsent(struct worker *worker, const struct file *file)
 		queue_moved(worker->run->queue, bytes);
 }
 
+/* The worker is through with the file, which belongs to others if its parts are still to be sent or
+ * if it was put aside. */
 static void finish(struct worker *worker, struct file *file, enum step step)
 {
 	if (step == STEP_PARTS)
@@ -50,29 +74,16 @@ static void finish(struct worker *worker, struct file *file, enum step step)
 static void do_file(struct worker *worker, struct candidate *candidate)
 {
 	struct run *run = worker->run;
-	struct file *file = calloc(1, sizeof *file);
-	struct problem problem;
+	struct file *file = file_new(run, candidate);
 	if (!file) {
+		struct problem problem;
 		free(candidate);
 		problem_set(&problem, "out of memory");
 		run_fail(run, &problem);
 		return;
 	}
 	report_in_flight(&run->report, 1);
-	file->candidate = candidate;
-	file->target = object_rules_target(run->rules, candidate->key, candidate->relative);
-	file->fd = -1;
-	file->begun_ns = clock_boot_ns();
-	file->share = (struct share){.report = &run->report, .queue = run->queue};
-	enum step step = file_open(worker, file);
-	if (step == STEP_NEXT && candidate->known.state != MARK_ABSENT) {
-		const struct mark_ref ref = file_mark_ref(worker, file);
-		enum outcome o = mark_get(&ref, &file->seen, &problem);
-		if (o != OUTCOME_OK)
-			step = file_marks_outcome(worker, file, o, &problem);
-	}
-	if (step == STEP_NEXT && !run_begin(run, worker->marks))
-		step = STEP_OVER;
+	enum step step = begin(worker, file);
 	if (step == STEP_NEXT)
 		step = go_on(worker, file);
 	finish(worker, file, step);
@@ -80,7 +91,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 
 static void do_part(struct worker *worker, struct parts *parts, unsigned index)
 {
-	struct file *file = NULL;
+	struct file *file;
 	enum step step = multipart_send(worker, parts, index, &file);
 	if (!file)
 		return;
@@ -89,35 +100,37 @@ static void do_part(struct worker *worker, struct parts *parts, unsigned index)
 	finish(worker, file, step);
 }
 
+static void do_job(struct worker *worker, const struct job *job)
+{
+	switch (job->kind) {
+	case JOB_END:
+		break;
+	case JOB_FILE:
+		do_file(worker, job->file);
+		break;
+	case JOB_CHECK:
+		block_check(worker, job->block);
+		break;
+	case JOB_PART:
+		do_part(worker, job->parts, job->index);
+		break;
+	}
+}
+
 void worker_run(struct worker *worker)
 {
-	struct refusals *refusals = &worker->run->refusals;
+	struct run *run = worker->run;
 	struct job job;
-	for (;;) {
-		queue_take(worker->run->queue, &job);
-		if (job.kind != JOB_END) {
-			refusals_job_begins(refusals);
-			liveness_begin(&worker->run->liveness);
-		}
-		switch (job.kind) {
-		case JOB_END:
-			refusals_settle(worker, true);
-			return;
-		case JOB_FILE:
-			do_file(worker, job.file);
-			break;
-		case JOB_CHECK:
-			block_check(worker, job.block);
-			break;
-		case JOB_PART:
-			do_part(worker, job.parts, job.index);
-			break;
-		}
-		liveness_end(&worker->run->liveness);
-		refusals_job_ended(refusals);
+	for (queue_take(run->queue, &job); job.kind != JOB_END; queue_take(run->queue, &job)) {
+		refusals_job_begins(&run->refusals);
+		liveness_begin(&run->liveness);
+		do_job(worker, &job);
+		liveness_end(&run->liveness);
+		refusals_job_ended(&run->refusals);
 		refusals_settle(worker, false);
-		queue_done(worker->run->queue, &job);
+		queue_done(run->queue, &job);
 	}
+	refusals_settle(worker, true);
 }
 
 int worker_new(struct run *run, size_t buffer_bytes, struct worker **ret)

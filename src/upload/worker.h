@@ -1,5 +1,5 @@
 /* A worker takes jobs from the queue and brings each file from its claim to its mark, blocking, on
- * connections of its own. The steps of docs/protocol.md ("One file") are one function each;
+ * connections of its own. The steps of docs/protocol.md ("One file") are one function each, and
  * worker.c calls them in a straight line. */
 #pragma once
 #include "upload/file.h"
@@ -14,32 +14,40 @@ struct worker {
 	size_t buffer_bytes;
 };
 
-/* Steps 2 and 3: judge the mark, claim it or take it over. NEXT: claimed. */
+/* Steps 2 and 3: judges the mark, and claims it or takes it over. NEXT: it is claimed. */
 enum step claim_file(struct worker *worker, struct file *file);
-/* Done with other content: what to do is the user's choice. NEXT: replace it. */
-enum step changed_file(struct worker *worker, struct file *file);
-/* Done with the same size and another mtime: the content decides. Like changed_file, or SETTLED. */
-enum step touched_file(struct worker *worker, struct file *file);
-/* Step 2 of a file whose very version is done: takes back that a newer one was noted. SETTLED. */
+/* Step 2 of a file whose very version is done: forgets that a newer one was noted. SETTLED. */
 enum step same_file(struct worker *worker, struct file *file);
+/* Step 2 of one that is done with the same size and another mtime: the content decides. SETTLED if
+ * it is the same, else as changed_file. */
+enum step touched_file(struct worker *worker, struct file *file);
+/* Step 2 of one that is done with other content: what to do is the user's choice. NEXT: the object
+ * is to be replaced. */
+enum step changed_file(struct worker *worker, struct file *file);
+
 /* Reads the file for what is told of the object, and says whether it has the file's content. NEXT
- * sets *ret; AGAIN if the file changed meanwhile. */
+ * sets *ret. AGAIN if the file changed meanwhile. */
 enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
-/* Step 4: what does S3 hold under the key? NEXT: nothing (or exactly the version to be replaced):
- * send. Content that is the file's own is adopted; AGAIN where what was sent is damaged. */
+/* Step 4: asks what S3 holds under the key. NEXT: nothing, or exactly the version to be replaced,
+ * so that the file can be sent. Content that is the file's own is adopted. AGAIN where what was
+ * sent is damaged, or was an earlier version. */
 enum step look_at_object(struct worker *worker, struct file *file);
-/* The same before much is sent, only to save that: NEXT also where we may not look, but the server
+/* The same before much is sent, only to save that. NEXT also where we may not look, but the server
  * is known to refuse what we must not replace. */
 enum step look_ahead(struct worker *worker, struct file *file);
-/* The same after a condition was refused. NEXT never: AGAIN if the way is free now. */
+/* The same after this condition was refused. AGAIN, and not NEXT, if the way is free now. */
 enum step look_after_refusal(
 	struct worker *worker, struct file *file, const struct s3_condition *condition);
-/* The object as HEAD shows it proves the file, or is judged as in step 4. SETTLED, or why not. */
-enum step file_prove_by_head(struct worker *worker, struct file *file);
-/* Step 5, small: one PutObject from the check of the file to the done mark. */
+
+/* Step 5 for a small file: one PutObject, from the check of the file to the done mark. A large file
+ * goes the way of multipart.h. */
 enum step send_whole(struct worker *worker, struct file *file);
-/* The body of a pool thread: until the queue has no more jobs. */
+/* Step 6 where the reply did not prove the upload: the object as HEAD shows it does, or is judged
+ * as in step 4. SETTLED, or why not. */
+enum step file_prove_by_head(struct worker *worker, struct file *file);
+
+/* The body of a worker's thread: until the queue has no more jobs. */
 int worker_new(struct run *run, size_t buffer_bytes, struct worker **ret);
 void worker_run(struct worker *worker);
 void worker_free(struct worker *worker);

@@ -1,0 +1,52 @@
+#include "upload/bucket_check.h"
+#include "upload/settings_kept.h"
+#include "upload/worker.h"
+#include <stdio.h>
+
+enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version)
+{
+	struct mark seen = {0};
+	struct problem problem = {0};
+	struct mark_ref ref = file_mark_ref(worker, file);
+	ref.limits = run_visible_limits(worker->run);
+	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
+	const bool is_gone = seen.state == MARK_ABSENT;
+	mark_clear(&seen);
+	if (o == OUTCOME_OK)
+		return STEP_NEXT;
+	if (o != OUTCOME_REFUSED)
+		return file_marks_outcome(worker, file, o, &problem);
+	run_fence(worker->run, is_gone ? "the mark of a file of this run was deleted"
+				       : "another uploader took over a file of this run");
+	return STEP_OVER;
+}
+
+enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
+	enum s3once_event_type event)
+{
+	if (object->lacks_encryption) {
+		struct problem problem;
+		problem_set(&problem,
+			"the object is there, but the server does not confirm the encryption that was "
+			"asked for (sse, sse-c-key-file), so it may lie there in clear: remove it, and "
+			"leave the option out or use a server that encrypts");
+		return file_fail(worker, file, &problem);
+	}
+	struct version version = {.size = file->state.size,
+		.mtime_ns = file->state.mtime_ns,
+		.part_bytes = file->sent_part_bytes,
+		.etag_is_md5 = file_etag_is_md5(worker, object)};
+	mark_sum_of(&file->sums, s3_checksum(worker->run->s3), version.sum);
+	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
+	snprintf(version.parts_sum, sizeof version.parts_sum, "%s", file->parts_sum);
+	refusals_stored(&worker->run->refusals);
+	enum step step = file_mark_done(worker, file, &version);
+	if (step != STEP_NEXT)
+		return step;
+	bucket_saw_object(worker->run, file->candidate->key, object->etag);
+	const struct report_file about = file_about(file);
+	report_file(&worker->run->report, event, &about, NULL);
+	if (event == S3ONCE_EVENT_UPLOADED)
+		settings_look(worker, file);
+	return STEP_SETTLED;
+}
