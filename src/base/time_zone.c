@@ -1,0 +1,229 @@
+#include "base/time_zone.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include "base/time_zone_rule.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FOLDER         "/usr/share/zoneinfo"
+#define FILE_BYTES_MAX (64U << 10) /* the largest of today has 4 KiB */
+#define HEADER_BYTES   44
+#define KIND_BYTES     6
+#define OFFSET_S_MAX   93599 /* RFC 9636, 3.2 */
+
+struct time_zone {
+	/* All of this points into bytes, which follow the struct. */
+	const unsigned char *times;    /* n_times, each of 8 bytes, at which another kind begins */
+	const unsigned char *kinds_at; /* n_times, each the index of that kind */
+	const unsigned char *kinds; /* n_kinds: offset, whether it is summer, where its name is */
+	const char *names;
+	size_t n_times, n_kinds, n_names;
+	struct time_zone_rule rule; /* of what comes after the last time, if it has one */
+	bool has_rule;
+	unsigned char bytes[];
+};
+
+static uint32_t read_32(const unsigned char *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static int64_t time_at(const struct time_zone *zone, size_t i)
+{
+	const unsigned char *p = zone->times + 8 * i;
+	return (int64_t)((uint64_t)read_32(p) << 32 | read_32(p + 4));
+}
+
+/* The numbers of a header (RFC 9636, 3.1). */
+struct counts {
+	size_t ut, standard, leaps, times, kinds, names;
+};
+
+static bool read_header(const unsigned char *p, size_t n, struct counts *ret)
+{
+	if (n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2')
+		return false;
+	*ret = (struct counts){read_32(p + 20), read_32(p + 24), read_32(p + 28), read_32(p + 32),
+		read_32(p + 36), read_32(p + 40)};
+	return ret->ut <= FILE_BYTES_MAX && ret->standard <= FILE_BYTES_MAX &&
+	       ret->leaps <= FILE_BYTES_MAX && ret->times <= FILE_BYTES_MAX &&
+	       ret->kinds <= FILE_BYTES_MAX && ret->names <= FILE_BYTES_MAX;
+}
+
+static size_t block_bytes(const struct counts *c, size_t time_bytes)
+{
+	return c->times * (time_bytes + 1) + c->kinds * KIND_BYTES + c->names +
+	       c->leaps * (time_bytes + 4) + c->standard + c->ut;
+}
+
+static bool kinds_are_valid(const struct time_zone *zone)
+{
+	if (!zone->n_kinds || !zone->n_names || zone->names[zone->n_names - 1] != '\0')
+		return false;
+	for (size_t i = 0; i < zone->n_times; i++)
+		if (zone->kinds_at[i] >= zone->n_kinds)
+			return false;
+	for (size_t i = 0; i < zone->n_kinds; i++) {
+		const unsigned char *kind = zone->kinds + KIND_BYTES * i;
+		const int32_t offset_s = (int32_t)read_32(kind);
+		if (kind[5] >= zone->n_names || offset_s < -OFFSET_S_MAX || offset_s > OFFSET_S_MAX)
+			return false;
+	}
+	return true;
+}
+
+/* Between two newlines; it may be empty. */
+static bool read_rule(struct time_zone *zone, const unsigned char *p, const unsigned char *end)
+{
+	char rule[128];
+	const unsigned char *last =
+		p < end && *p == '\n' ? memchr(p + 1, '\n', (size_t)(end - p - 1)) : NULL;
+	if (!last || (size_t)(last - p) > sizeof rule)
+		return false;
+	const size_t n = (size_t)(last - p) - 1;
+	memcpy(rule, p + 1, n);
+	rule[n] = '\0';
+	zone->has_rule = n > 0;
+	return n == 0 || (strlen(rule) == n && time_zone_rule_parse(rule, &zone->rule));
+}
+
+static bool read_file(struct time_zone *zone, size_t n)
+{
+	const unsigned char *p = zone->bytes, *end = p + n;
+	struct counts counts;
+	/* The first block is for those that know no more than 32 bits. */
+	if (!read_header(p, n, &counts) || block_bytes(&counts, 4) > n - HEADER_BYTES)
+		return false;
+	p += HEADER_BYTES + block_bytes(&counts, 4);
+	if (!read_header(p, (size_t)(end - p), &counts) || counts.leaps ||
+		block_bytes(&counts, 8) > (size_t)(end - p) - HEADER_BYTES)
+		return false;
+	zone->n_times = counts.times;
+	zone->n_kinds = counts.kinds;
+	zone->n_names = counts.names;
+	zone->times = p + HEADER_BYTES;
+	zone->kinds_at = zone->times + 8 * counts.times;
+	zone->kinds = zone->kinds_at + counts.times;
+	zone->names = (const char *)zone->kinds + KIND_BYTES * counts.kinds;
+	return kinds_are_valid(zone) &&
+	       read_rule(zone, p + HEADER_BYTES + block_bytes(&counts, 8), end);
+}
+
+int time_zone_parse(const unsigned char *bytes, size_t n, struct time_zone **ret)
+{
+	if (n > FILE_BYTES_MAX)
+		return -EINVAL;
+	struct time_zone *zone = malloc(sizeof *zone + n);
+	if (!zone)
+		return -ENOMEM;
+	*zone = (struct time_zone){.n_times = 0};
+	memcpy(zone->bytes, bytes, n);
+	if (!read_file(zone, n)) {
+		free(zone);
+		return -EINVAL;
+	}
+	*ret = zone;
+	return 0;
+}
+
+void time_zone_free(struct time_zone *zone)
+{
+	free(zone);
+}
+
+/* A name leads to a file below the folder, never out of it. */
+static bool is_name(const char *name)
+{
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-_/";
+	return *name && *name != '/' && name[strspn(name, allowed)] == '\0';
+}
+
+/* The number of bytes read, or -errno. */
+static ssize_t read_zone(const char *path, unsigned char *bytes, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	size_t n = 0;
+	ssize_t got;
+	while ((got = read(fd, bytes + n, size - n)) > 0 || (got < 0 && errno == EINTR))
+		n += got > 0 ? (size_t)got : 0;
+	const int error = got < 0 ? -errno : 0;
+	close(fd);
+	return error ? error : (ssize_t)n;
+}
+
+static int refuse(const char *name, const char *folder, int error, struct problem *ret_problem)
+{
+	if (error == -EINVAL || error == -ENOENT || error == -EISDIR || error == -ENOTDIR) {
+		problem_set(ret_problem,
+			"there is no time zone \"%s\" in %s; zones have names such as "
+			"Europe/Berlin, and the package tzdata brings them",
+			quote(name).text, quote(folder).text);
+		return -EINVAL;
+	}
+	problem_set(ret_problem, "the time zone \"%s\" cannot be read from %s: %s",
+		quote(name).text, quote(folder).text, strerror(-error));
+	return error;
+}
+
+int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret_problem)
+{
+	const char *folder = getenv("TZDIR");
+	char path[4096];
+	if (!folder || !*folder)
+		folder = FOLDER;
+	const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+	if (!is_name(name) || n < 0 || (size_t)n >= sizeof path)
+		return refuse(name, folder, -EINVAL, ret_problem);
+	unsigned char *bytes = malloc(FILE_BYTES_MAX);
+	const ssize_t len = bytes ? read_zone(path, bytes, FILE_BYTES_MAX) : -ENOMEM;
+	const int error = len < 0 ? (int)len : time_zone_parse(bytes, (size_t)len, ret);
+	free(bytes);
+	return error ? refuse(name, folder, error, ret_problem) : 0;
+}
+
+/* How many of the times are at or before wall_s. */
+static size_t times_before(const struct time_zone *zone, int64_t wall_s)
+{
+	size_t low = 0, high = zone->n_times;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (time_at(zone, middle) <= wall_s)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const char **ret_name)
+{
+	const size_t n = times_before(zone, wall_s);
+	if (n == zone->n_times && zone->has_rule) {
+		const struct time_zone_period *period = time_zone_rule_at(&zone->rule, wall_s);
+		*ret_name = period->name;
+		return period->offset_s;
+	}
+	const unsigned char *kind = zone->kinds + KIND_BYTES * (n ? zone->kinds_at[n - 1] : 0U);
+	*ret_name = zone->names + kind[5];
+	return (int32_t)read_32(kind);
+}
+
+int time_zone_local(const struct time_zone *zone, int64_t wall_s, struct tm *ret)
+{
+	if (wall_s > CLOCK_LAST_S - OFFSET_S_MAX || wall_s < -CLOCK_LAST_S)
+		return -ERANGE;
+	const char *name = "UTC";
+	const int32_t offset_s = zone ? offset_at(zone, wall_s, &name) : 0;
+	const time_t local = (time_t)(wall_s + offset_s);
+	gmtime_r(&local, ret);
+	ret->tm_gmtoff = offset_s;
+	ret->tm_zone = name;
+	return 0;
+}
