@@ -3,6 +3,7 @@
 #include "scan/file_kind.h"
 #include "scan/names.h"
 #include "scan/open.h"
+#include "scan/removal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -221,7 +222,13 @@ static int look(struct files_from *list, const char *path, struct scan_entry *re
 				? "does not exist; the line in the list ends with a carriage return, "
 				  "remove it"
 				: "does not exist";
-		look_at(list->parent_fd, slash ? slash + 1 : path, list->options, absent, ret);
+		const char *name = slash ? slash + 1 : path;
+		struct problem ignored;
+		look_at(list->parent_fd, name, list->options, absent, ret);
+		/* It may be what a run that was cut was about to remove. */
+		if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&
+			removal_recover(list->parent_fd, &ignored) == 0)
+			look_at(list->parent_fd, name, list->options, absent, ret);
 		look_was_named(ret);
 		return 1;
 	}

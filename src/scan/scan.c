@@ -158,6 +158,51 @@ static int open_in(const struct scan *scan, const struct source *source, const c
 	return fd;
 }
 
+/* The folder of relative, "." if that has none. */
+static int open_parent(int directory_fd, const char *relative, const char **ret_name)
+{
+	const char *slash = strrchr(relative, '/');
+	*ret_name = slash ? slash + 1 : relative;
+	char *parent = slash ? strndup(relative, (size_t)(slash - relative)) : strdup(".");
+	if (!parent)
+		return -ENOMEM;
+	const int fd = open_beneath(directory_fd, parent, O_PATH | O_DIRECTORY);
+	free(parent);
+	return fd;
+}
+
+static int open_folder(const struct scan *scan, const struct source *source, const char *relative,
+	const char **ret_name)
+{
+	struct stat st;
+	if (source->error)
+		return source->error;
+	if (source->directory_fd >= 0)
+		return open_parent(source->directory_fd, relative, ret_name);
+	if (lstat(scan->options.sources[source->index], &st) == 0 && S_ISLNK(st.st_mode))
+		return -ELOOP;
+	*ret_name = source->file;
+	const int fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int scan_open_folder(const struct scan *scan, size_t source, const char *relative,
+	const char **ret_name, uid_t *ret_owner)
+{
+	const struct source *from = &scan->sources[source];
+	struct stat st;
+	const int fd = open_folder(scan, from, relative, ret_name);
+	if (fd < 0)
+		return fd;
+	if (fstat(from->directory_fd >= 0 ? from->directory_fd : fd, &st) == 0) {
+		*ret_owner = st.st_uid;
+		return fd;
+	}
+	const int error = -errno;
+	close(fd);
+	return error;
+}
+
 int scan_open_file(
 	const struct scan *scan, size_t source, const char *relative, struct file_state *ret_state)
 {

@@ -25,6 +25,8 @@ struct scan_options {
 	bool follow;           /* symlinks are followed, loops found; else skipped and counted */
 	uint64_t min_age_s;    /* files written less than this ago are left alone */
 	int64_t now_wall_ns;   /* the time that min_age_s is measured from */
+	bool only_looks; /* nothing on this host may change: what a cut removal has left is not put
+			    back */
 };
 
 enum scan_kind {
@@ -83,6 +85,13 @@ int file_state_of(int fd, struct file_state *ret); /* fstat; 0 or -errno */
  * Returns the descriptor (close it) and its state. Thread-safe. */
 int scan_open_file(
 	const struct scan *scan, size_t source, const char *relative, struct file_state *ret_state);
+
+/* Opens the folder that source/relative is in (O_PATH), never through a symlink below the source;
+ * a SOURCE file that is a symlink itself is -ELOOP. *ret_name is the file's name in it, within
+ * relative or as long as the scan is open, and *ret_owner the user whom the SOURCE directory, or
+ * the SOURCE file's folder, belongs to. The descriptor or -errno. Thread-safe. */
+int scan_open_folder(const struct scan *scan, size_t source, const char *relative,
+	const char **ret_name, uid_t *ret_owner);
 
 /* Whether a file in this state is one to leave alone because of min_age_s: counted from its mtime,
  * or, if that lies in the future, from its ctime. */

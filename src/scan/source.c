@@ -3,9 +3,11 @@
 #include "scan/files_from.h"
 #include "scan/key.h"
 #include "scan/open.h"
+#include "scan/removal.h"
 #include "scan/walk.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -70,10 +72,29 @@ static void add_bases(struct source *source)
 	source->key_base_bytes = source->key.len;
 }
 
+/* A SOURCE file that is not there may be what a run that was cut was about to remove. */
+static void recover(const struct source *source)
+{
+	struct problem ignored;
+	char *path = strdup(given(source));
+	if (!path)
+		return;
+	const int fd = open(dirname(path), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0) {
+		removal_recover(fd, &ignored);
+		close(fd);
+	}
+	free(path);
+}
+
 static int open_kind(struct source *source, struct problem *ret_problem)
 {
 	struct stat st;
 	source->directory = realpath(given(source), NULL);
+	if (!source->directory && errno == ENOENT && !source->options->only_looks) {
+		recover(source);
+		source->directory = realpath(given(source), NULL);
+	}
 	if (!source->directory) {
 		source->error = -errno;
 		return source->error == -ENOMEM ? -ENOMEM : 0;

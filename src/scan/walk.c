@@ -3,6 +3,7 @@
 #include "scan/file_kind.h"
 #include "scan/listing.h"
 #include "scan/open.h"
+#include "scan/removal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -104,6 +105,29 @@ static int open_directory(const struct walk *walk, const char *relative)
 		walk->options->follow);
 }
 
+static bool is_removal_folder(const struct names *names, size_t i)
+{
+	return names_tag(names, i) == NAMES_DIRECTORY &&
+	       strcmp(names_get(names, i), REMOVAL_FOLDER) == 0;
+}
+
+/* What a run that was cut was about to remove comes back under its name, and is listed. That it
+ * cannot is told where the folder is met. */
+static int list(const struct walk *walk, int fd, struct names *ret)
+{
+	const struct scan_options *options = walk->options;
+	struct problem problem;
+	bool has_folder = false;
+	int r = listing_read(fd, options->follow, ret);
+	for (size_t i = 0; r == 0 && !has_folder && i < ret->n; i++)
+		has_folder = is_removal_folder(ret, i);
+	if (!has_folder || options->only_looks)
+		return r;
+	removal_recover(fd, &problem);
+	names_clear(ret);
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : listing_read(fd, options->follow, ret);
+}
+
 /* Opens the directory at walk.path, lists it and makes it the last frame. 0 or -errno; -EDEADLK for
  * a directory that is its own ancestor. */
 static int enter(struct walk *walk)
@@ -117,7 +141,7 @@ static int enter(struct walk *walk)
 	struct names names = {0};
 	int r = fstat(fd, &st) < 0 ? -errno : is_ancestor(walk, &st) ? -EDEADLK : 0;
 	if (r == 0)
-		r = listing_read(fd, walk->options->follow, &names);
+		r = list(walk, fd, &names);
 	if (r == 0)
 		r = push_frame(walk, &st);
 	if (r < 0) {
@@ -206,6 +230,20 @@ static int look(
 	return 1;
 }
 
+/* The folder of ours in the last frame: nothing is to be uploaded from it. 1 and a PROBLEM if it
+ * holds what cannot be put back, 0, or -errno. */
+static int visit_removal_folder(
+	struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
+{
+	int r = walk->options->only_looks || walk->fd >= 0 ? 0 : reopen(walk);
+	if (open_out_of_resources(r, ret_problem))
+		return r;
+	if (r < 0 || walk->options->only_looks || removal_recover(walk->fd, &ret->problem) >= 0)
+		return 0;
+	ret->kind = SCAN_PROBLEM;
+	return 1;
+}
+
 /* One name of the last frame. 1 and an entry, 0 if there is none for it, or -errno. */
 static int visit(struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
 {
@@ -221,6 +259,8 @@ static int visit(struct walk *walk, size_t i, struct scan_entry *ret, struct pro
 		return -ENOMEM;
 	}
 	const char *path = text_string(&walk->path);
+	if (is_removal_folder(&frame->names, i))
+		return visit_removal_folder(walk, ret, ret_problem);
 	if (tag == NAMES_DIRECTORY)
 		return filter_prunes(walk->options->filter, path)
 			       ? 0

@@ -1,0 +1,17 @@
+/* The folder beside a file that it is renamed into before it is removed (removal.h): its lock, and
+ * the renames into it and out of it. All of them return 0 or a descriptor, or -errno. */
+#pragma once
+
+/* Renames without replacing anything: -EEXIST if to_name is taken; -EINVAL or -ENOSYS where the
+ * file system cannot. */
+int removal_rename(int from_fd, const char *from_name, int to_fd, const char *to_name);
+
+/* Makes the folder in this directory if need be, locks it together with whoever else removes files
+ * there, and renames the file into it under its own name. Returns the folder's descriptor for
+ * removal_folder_close. -EBUSY: somebody puts files back just now; -EPERM: the folder is not ours.
+ */
+int removal_folder_take(int directory_fd, const char *name);
+/* Renames a file in the folder to its name in the directory. */
+int removal_folder_give(int folder_fd, int directory_fd, const char *name);
+/* Removes the folder if nothing is in it, and ends the lock. */
+void removal_folder_close(int directory_fd, int folder_fd);
