@@ -1,4 +1,6 @@
 #include "base/thread.h"
+#include "base/clock.h"
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <uv.h>
@@ -26,4 +28,18 @@ void thread_cond_init(pthread_cond_t *ret)
 bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t ns)
 {
 	return !uv_cond_timedwait(cond, mutex, ns);
+}
+
+bool thread_sem_wait(sem_t *semaphore, uint64_t ns)
+{
+	struct timespec end;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	const uint64_t end_ns = (uint64_t)end.tv_nsec + ns;
+	end.tv_sec += (time_t)(end_ns / NS_PER_S);
+	end.tv_nsec = (long)(end_ns % NS_PER_S);
+	int error;
+	do
+		error = sem_clockwait(semaphore, CLOCK_MONOTONIC, &end);
+	while (error && errno == EINTR);
+	return !error;
 }

@@ -1,6 +1,7 @@
 /* Threads of ours: signals are the main thread's. */
 #pragma once
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,3 +15,7 @@ void thread_cond_init(pthread_cond_t *ret);
  * is over; true if it was woken, perhaps for no reason. The monotonic clock stands still while the
  * host sleeps. */
 bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t ns);
+
+/* Waits at most ns nanoseconds, on the same clock, until the semaphore can be taken, and takes it.
+ * False if the time is over. */
+bool thread_sem_wait(sem_t *semaphore, uint64_t ns);

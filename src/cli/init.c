@@ -24,7 +24,7 @@ static const struct option init_own_options[] = {
 		.argument = "N",
 		.help = "spread a bucket's marks over N partitions; this\n"
 			"cannot be changed later; each takes 1,000 writes a\n"
-			"second, and a file costs two [16]",
+			"second, and a file costs two [16, in SQLite 1]",
 		.least = 1,
 		.most = SHARDS_MAX},
 	{NULL},
@@ -73,8 +73,8 @@ static int check_shards(
 	if (!options->shards || options->shards == settings->shards)
 		return S3ONCE_EXIT_OK;
 	problem_set(&problem,
-		"%s has %u shards, which cannot be changed: leave --shards out, or name another",
-		name, settings->shards);
+		"%s has %u shard%s, which cannot be changed: leave --shards out, or name another",
+		name, settings->shards, settings->shards == 1 ? "" : "s");
 	return command_fail("init", S3ONCE_EXIT_SETUP, &problem);
 }
 
@@ -83,7 +83,7 @@ static int init_table(const struct init_options *options, const struct marks_pla
 {
 	const struct table_setup setup = {
 		.table = place->table,
-		.shards = options->shards ? options->shards : SHARDS_DEFAULT,
+		.shards = options->shards ? options->shards : SHARDS_OF_TABLE,
 		.timeout_ms = ACTIVE_TIMEOUT_MS,
 	};
 	struct store_settings settings = {0};
@@ -95,9 +95,9 @@ static int init_table(const struct init_options *options, const struct marks_pla
 	int code = check_shards(options, &settings, place->table);
 	if (code)
 		return code;
-	printf("table %s %s: %u shards%s\n", place->table,
+	printf("table %s %s: %u shard%s%s\n", place->table,
 		created ? "was created and is ready" : "is ready", settings.shards,
-		ttl ? ", time to live on 'expires'" : "");
+		settings.shards == 1 ? "" : "s", ttl ? ", time to live on 'expires'" : "");
 	if (!ttl)
 		log_warning(
 			"this server does not support time to live: rows of ended sessions stay in the table");
@@ -112,7 +112,7 @@ static int init_file(const struct init_options *options, const struct marks_plac
 	struct problem problem = {0};
 	int code = S3ONCE_EXIT_OK;
 	if (marks_open(place, services, &marks, &problem) < 0 ||
-		settings_load(marks.conn, true, options->shards ? options->shards : SHARDS_DEFAULT,
+		settings_load(marks.conn, true, options->shards ? options->shards : SHARDS_OF_FILE,
 			NULL, &settings, &problem) != OUTCOME_OK)
 		code = command_fail("init", S3ONCE_EXIT_SETUP, &problem);
 	if (code == S3ONCE_EXIT_OK)

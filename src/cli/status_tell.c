@@ -59,8 +59,8 @@ void status_tell_store(struct status_view *view, bool has_bucket)
 		tell_json(view, status_json_store(view->marks, settings));
 		return;
 	}
-	tell(view, "marks: %s, %u shards, id %s", view->marks, settings->shards,
-		settings->table_id);
+	tell(view, "marks: %s, %u shard%s, id %s", view->marks, settings->shards,
+		settings->shards == 1 ? "" : "s", settings->table_id);
 	if (!has_bucket)
 		tell(view, "name a bucket to see what they hold: s3once status s3://BUCKET");
 }

@@ -4,9 +4,10 @@
 #include "store/store.h"
 #include "store/table.h"
 
-#define SHARDS_DEFAULT 16
-#define SHARDS_MAX     1024
-#define LAYOUT_VERSION 1
+#define SHARDS_OF_TABLE 16 /* DynamoDB's partitions share the load */
+#define SHARDS_OF_FILE  1  /* in SQLite, marks of files side by side are in the same pages */
+#define SHARDS_MAX      1024
+#define LAYOUT_VERSION  1
 
 struct store_settings {
 	char table_id[33]; /* random, once per store: names it in the metadata of objects */

@@ -3,10 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum statement { BEGIN, COMMIT, ROLLBACK, SELECT, UPSERT, DELETE, RANGE, SWEEP, STATEMENTS };
+enum statement {
+	BEGIN,
+	SNAPSHOT,
+	COMMIT,
+	ROLLBACK,
+	SELECT,
+	UPSERT,
+	DELETE,
+	RANGE,
+	SWEEP,
+	STATEMENTS
+};
 
 static const char *const sql[STATEMENTS] = {
 	[BEGIN] = "BEGIN IMMEDIATE",
+	[SNAPSHOT] = "BEGIN",
 	[COMMIT] = "COMMIT",
 	[ROLLBACK] = "ROLLBACK",
 	[SELECT] = "SELECT doc FROM items WHERE pk = ?1 AND sk = ?2",
@@ -136,13 +148,18 @@ static int get(struct items *items, struct items_op *op)
 	return rc;
 }
 
+/* In one transaction, since each takes and gives back two locks of the file. */
 static int get_many(struct items *items, struct items_op *op)
 {
 	bool found;
-	int rc = SQLITE_OK;
+	int rc = run(items, SNAPSHOT);
 
 	for (size_t i = 0; i < op->n_keys && !rc; i++)
 		rc = find(items, op, op->keys[i], &found);
+	if (!rc)
+		rc = run(items, COMMIT);
+	if (rc)
+		items_rollback(items);
 	op->outcome = OUTCOME_OK;
 	return rc;
 }

@@ -270,7 +270,6 @@ void sqlite_queue_free(struct sqlite_queue *queue)
 
 static void submit(struct sqlite_queue *queue, struct ticket *ticket)
 {
-	ticket_reset(ticket);
 	pthread_mutex_lock(&queue->mutex);
 	ticket->queued.since_ns = clock_boot_ns();
 	if (!queue->locked.first)

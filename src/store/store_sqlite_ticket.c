@@ -1,36 +1,23 @@
 #include "store/store_sqlite_ticket.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include <errno.h>
 
 #define LOOK_NS (100 * NS_PER_MS) /* how often a waiting caller looks at its limits */
 
 int ticket_init(struct ticket *ticket)
 {
-	const int error = -pthread_mutex_init(&ticket->mutex, NULL);
-	if (!error)
-		thread_cond_init(&ticket->answered);
-	return error;
+	return sem_init(&ticket->answered, 0, 0) ? -errno : 0;
 }
 
 void ticket_clear(struct ticket *ticket)
 {
-	pthread_cond_destroy(&ticket->answered);
-	pthread_mutex_destroy(&ticket->mutex);
-}
-
-void ticket_reset(struct ticket *ticket)
-{
-	pthread_mutex_lock(&ticket->mutex);
-	ticket->locked.done = false;
-	pthread_mutex_unlock(&ticket->mutex);
+	sem_destroy(&ticket->answered);
 }
 
 void ticket_answer(struct ticket *ticket)
 {
-	pthread_mutex_lock(&ticket->mutex);
-	ticket->locked.done = true;
-	pthread_cond_signal(&ticket->answered);
-	pthread_mutex_unlock(&ticket->mutex);
+	sem_post(&ticket->answered);
 }
 
 bool ticket_wait(struct ticket *ticket, const struct call_limits *limits)
@@ -39,10 +26,5 @@ bool ticket_wait(struct ticket *ticket, const struct call_limits *limits)
 
 	if (limits->deadline_ns > now_ns && limits->deadline_ns - now_ns < wait_ns)
 		wait_ns = limits->deadline_ns - now_ns;
-	pthread_mutex_lock(&ticket->mutex);
-	if (!ticket->locked.done)
-		thread_cond_wait(&ticket->answered, &ticket->mutex, wait_ns);
-	bool done = ticket->locked.done;
-	pthread_mutex_unlock(&ticket->mutex);
-	return done;
+	return thread_sem_wait(&ticket->answered, wait_ns);
 }

@@ -1,7 +1,7 @@
 /* One operation of a connection on its way through the queue, and the wait for its answer. */
 #pragma once
 #include "store/store_sqlite_items.h"
-#include <pthread.h>
+#include <semaphore.h>
 
 enum ticket_state { TICKET_IDLE, TICKET_QUEUED, TICKET_TAKEN };
 
@@ -13,17 +13,12 @@ struct ticket {
 		enum ticket_state state;
 		uint64_t since_ns; /* clock_boot_ns() when it was queued */
 	} queued;                  /* guarded by the queue's mutex */
-	pthread_mutex_t mutex;     /* never held together with the queue's */
-	pthread_cond_t answered;
-	struct {
-		bool done;
-	} locked; /* guarded by the ticket's mutex */
+	sem_t answered;            /* 1 from the answer until the caller took it */
 };
 int ticket_init(struct ticket *ticket);
 void ticket_clear(struct ticket *ticket);
-/* Before it is queued. */
-void ticket_reset(struct ticket *ticket);
 /* The op is decided; after this the ticket belongs to its caller again. */
 void ticket_answer(struct ticket *ticket);
-/* Waits a moment for the answer, no longer than to the deadline; whether it is there. */
+/* Waits a moment for the answer, no longer than to the deadline; whether it is there. Not to be
+ * called again once it was. */
 bool ticket_wait(struct ticket *ticket, const struct call_limits *limits);

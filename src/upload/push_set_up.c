@@ -48,7 +48,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		.abandon_arg = run,
 		.patience_ms = run->options.give_up_after_ms};
 	enum outcome o = settings_load(
-		push->conn, !is_dynamodb, SHARDS_DEFAULT, &limits, &run->space.settings, problem);
+		push->conn, !is_dynamodb, SHARDS_OF_FILE, &limits, &run->space.settings, problem);
 	if (o == OUTCOME_OK && !run->dry)
 		settings_use_batches(push->conn, &limits, &run->space.settings);
 	if (!is_dynamodb && strcmp(place.path, STORE_SQLITE_NOWHERE)) {

@@ -220,9 +220,10 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 		is_open ? settings_load(marks.conn, false, 0, NULL, &settings, &problem)
 			: OUTCOME_SETUP;
 	if (outcome == OUTCOME_OK) {
-		doctor_find(doctor, FINDING_OK, what, "%s: %u shards, for %s",
+		doctor_find(doctor, FINDING_OK, what, "%s: %u shard%s, for %s",
 			quote(place->is_dynamodb ? place->table : place->path).text,
-			settings.shards, place->is_dynamodb ? "any number of hosts" : "this host");
+			settings.shards, settings.shards == 1 ? "" : "s",
+			place->is_dynamodb ? "any number of hosts" : "this host");
 		if (place->is_dynamodb) {
 			try_table(doctor, marks.conn);
 			try_batches(doctor, marks.conn, &settings);

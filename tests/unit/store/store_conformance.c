@@ -223,7 +223,7 @@ static int run_sqlite(const char *path, char **wanted)
 static int run_table(const struct aws_settings *settings, struct http_shared *http,
 	const char *table, bool with_batches, char **wanted)
 {
-	const struct table_setup setup = {table, SHARDS_DEFAULT, 60000};
+	const struct table_setup setup = {table, SHARDS_OF_TABLE, 60000};
 	struct store_settings found;
 	struct problem problem = {0};
 	struct store *store;
