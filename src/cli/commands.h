@@ -3,6 +3,7 @@
 #pragma once
 
 int push_main(int argc, char **argv);
+int run_main(int argc, char **argv);
 int init_main(int argc, char **argv);
 int status_main(int argc, char **argv);
 int config_main(int argc, char **argv);

@@ -4,6 +4,7 @@
 #include "base/quote.h"
 #include "cli/access.h"
 #include "cli/commands.h"
+#include "cli/job/job.h"
 #include "cli/json.h"
 #include "cli/open_marks.h"
 #include "cli/output.h"
@@ -15,6 +16,13 @@
 struct config_options {
 	struct access access;
 	int json;
+};
+
+/* Where rows go. */
+struct view {
+	struct output output;
+	bool is_json;
+	const struct job *job; /* NULL: none was named */
 };
 
 static const struct option output_options[] = {
@@ -42,26 +50,30 @@ static struct command config_command(
 	memcpy(groups, filled, sizeof filled);
 	return (struct command){
 		.name = "config",
-		.operands = "",
+		.operands = "[JOB]",
 		.about =
 			"Prints the value of each setting, and which option, environment variable or file\n"
-			"it comes from. Loads the credentials, but does not print them.\n",
+			"it comes from. Loads the credentials, but does not print them. With a JOB, as of\n"
+			"s3once run, it prints what is in force for that, and which line says it.\n",
 		.groups = groups,
 		.n_groups = GROUPS,
 		.examples =
 			"  s3once config\n"
 			"  s3once config --profile work --json\n"
+			"  s3once config nginx       (what /etc/s3once/nginx.conf says, too)\n"
 			"\n"
 			"Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or there are no credentials.\n"
 			"More: man s3once-config\n",
 	};
 }
 
-static void tell(struct output *output, bool is_json, const struct config_row *row)
+static void tell(struct view *view, const struct config_row *row)
 {
 	struct text line = TEXT(1 << 16);
-	if (is_json) {
+	if (view->is_json) {
 		json_t *object = json_event("setting");
+		if (view->job)
+			json_set_bytes(object, "job", view->job->name);
 		json_object_set_new(object, "name", json_string(row->name));
 		json_set_bytes(object, "value", row->value);
 		json_set_bytes(object, "from", row->from);
@@ -76,8 +88,54 @@ static void tell(struct output *output, bool is_json, const struct config_row *r
 		text_addf(&line, "%*s ", width < 40 ? (int)(40 - width) : 0, "");
 		text_add_escaped(&line, row->from, strlen(row->from));
 	}
-	output_result(output, text_string(&line));
+	output_result(&view->output, text_string(&line));
 	text_clear(&line);
+}
+
+static void tell_line(
+	struct view *view, const char *name, const char *value, const struct job_line *line)
+{
+	struct text from = TEXT(1 << 13);
+	if (line)
+		text_addf(&from, "line %u of ", line->number);
+	text_add(&from, view->job->path);
+	tell(view, &(struct config_row){
+			   name, (char *)(uintptr_t)value, (char *)(uintptr_t)text_string(&from)});
+	text_clear(&from);
+}
+
+/* The line of the job that says what the row has from an option, or NULL. */
+static const struct job_line *line_of(const struct job *job, const struct config_row *row)
+{
+	return job && strncmp(row->from, "--", 2) == 0 ? job_line_of(job, row->from + 2) : NULL;
+}
+
+/* What the file says and no row has. */
+static void tell_job(struct view *view, const struct config_rows *rows)
+{
+	const struct job_file *file = view->job->file;
+	for (size_t i = 0; i < file->n; i++) {
+		const struct job_line *line = &file->lines[i];
+		bool has_row = job_is_overridden(view->job, line->name);
+		for (size_t j = 0; j < rows->n && !has_row; j++)
+			has_row = line_of(view->job, &rows->rows[j]) == line;
+		if (!has_row)
+			tell_line(view, line->name, line->value, line);
+	}
+}
+
+static void tell_all(struct view *view, const struct config_rows *rows)
+{
+	if (view->job)
+		tell_job(view, rows);
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct config_row *row = &rows->rows[i];
+		const struct job_line *line = line_of(view->job, row);
+		if (line)
+			tell_line(view, row->name, row->value, line);
+		else
+			tell(view, row);
+	}
 }
 
 /* A proxy's URL with what may be a password left out. */
@@ -169,28 +227,38 @@ static int add_credentials(
 }
 
 /* All but the credentials is told even if there are none. */
-static int config_of(const struct config_options *options)
+static int config_of(const struct access *access, struct view *view)
 {
-	struct output output;
 	struct services services = {0};
 	struct problem problem = {0};
-	int error = services_open(&options->access, &services, &problem);
-	output_init(&output);
+	int error = services_open(access, &services, &problem);
+	output_init(&view->output);
 	if (error == 0) {
 		struct config_rows *rows = &services.aws->found;
-		error = add_access(rows, &options->access, services.aws->request_timeout_ms);
+		error = add_access(rows, access, services.aws->request_timeout_ms);
 		if (error == 0)
 			error = add_proxies(rows);
 		if (error < 0)
 			problem_set(&problem, "out of memory");
 		else
 			error = add_credentials(rows, services.aws->credentials, &problem);
-		for (size_t i = 0; i < rows->n; i++)
-			tell(&output, options->json, &rows->rows[i]);
+		tell_all(view, rows);
 	}
-	int code = output_finish(&output) < 0 ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
+	int code = output_finish(&view->output) < 0 ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 	services_close(&services);
 	return error < 0 ? command_fail("config", S3ONCE_EXIT_SETUP, &problem) : code;
+}
+
+static int config_of_job(const char *name, int argc, char **argv, struct view *view)
+{
+	struct job job;
+	int code = S3ONCE_EXIT_USAGE;
+	if (job_open(name, argc, argv, &job) == 0) {
+		view->job = &job;
+		code = config_of(&job.options.access, view);
+	}
+	job_close(&job);
+	return code;
 }
 
 int config_main(int argc, char **argv)
@@ -199,13 +267,23 @@ int config_main(int argc, char **argv)
 	struct option_group groups[GROUPS];
 	struct command command = config_command(groups, &options);
 	struct problem problem = {0};
-	int n = options_parse(&command, argc, argv, &problem);
-	if (n == -ECANCELED) {
+	char **words = calloc((size_t)argc + 1, sizeof *words);
+	if (!words)
+		return S3ONCE_EXIT_SETUP;
+	memcpy(words, argv, (size_t)argc * sizeof *words);
+	const int n = options_parse(&command, argc, words, &problem);
+	struct view view = {.is_json = options.json};
+	int code = S3ONCE_EXIT_OK;
+	if (n > 1)
+		problem_set(&problem, "'%s': config shows one job at a time", quote(words[1]).text);
+	if (n == -ECANCELED)
 		options_help(&command, stdout);
-		return S3ONCE_EXIT_OK;
-	}
-	if (n > 0)
-		problem_set(&problem, "'%s': config takes no arguments, only options",
-			quote(argv[0]).text);
-	return n ? command_fail("config", S3ONCE_EXIT_USAGE, &problem) : config_of(&options);
+	else if (n < 0 || n > 1)
+		code = command_fail("config", S3ONCE_EXIT_USAGE, &problem);
+	else if (n == 1)
+		code = config_of_job(words[0], argc, argv, &view);
+	else
+		code = config_of(&options.access, &view);
+	free(words);
+	return code;
 }

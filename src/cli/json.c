@@ -129,12 +129,21 @@ static void set_run(json_t *object, const struct json_run *run, const char *mark
 	json_object_set_new(object, "dry_run", json_boolean(run->dry_run));
 }
 
+/* An event of a run. */
+static json_t *run_event(const struct json_run *run, const char *name)
+{
+	json_t *object = json_event(name);
+	if (run->job)
+		json_set_bytes(object, "job", run->job);
+	return object;
+}
+
 json_t *json_of_event(const struct json_run *run, const struct s3once_event *event)
 {
 	if ((size_t)event->type >= sizeof shapes / sizeof *shapes)
 		return NULL;
 	unsigned fields = shapes[event->type].fields;
-	json_t *object = json_event(shapes[event->type].name);
+	json_t *object = run_event(run, shapes[event->type].name);
 	if (fields & RUN)
 		set_run(object, run, event->text);
 	if (fields & PATH)
@@ -156,7 +165,7 @@ json_t *json_of_event(const struct json_run *run, const struct s3once_event *eve
 
 json_t *json_summary(const struct json_run *run, const struct s3once_push *push, int exit_code)
 {
-	json_t *object = json_event("summary");
+	json_t *object = run_event(run, "summary");
 	json_t *requests = json_object();
 	uint64_t count;
 	const char *kind;

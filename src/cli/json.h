@@ -16,6 +16,7 @@ char *json_line(json_t *object);
 
 /* The object of an event of a run; NULL for SUMMARY, which is json_summary()'s. */
 struct json_run {
+	const char *job; /* whose run it is; NULL: that of a command line */
 	const char *bucket, *prefix;
 	bool dry_run;
 	bool marks_shared; /* several hosts may use these marks */

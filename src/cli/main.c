@@ -16,6 +16,7 @@ static const struct {
 	const char *description;
 } commands[] = {
 	{"push", push_main, "upload files to S3, each exactly once"},
+	{"run", run_main, "upload what the files of jobs say"},
 	{"status", status_main, "show what is uploaded of a bucket, a prefix or a key"},
 	{"init", init_main, "create the table that keeps the marks of many hosts"},
 	{"config", config_main, "show the settings and where each comes from"},

@@ -48,6 +48,15 @@ static void add_sentence(struct text *t, const struct s3once_event *event)
 		text_add_char(t, ')');
 }
 
+/* "JOB: ", where the run is that of a job. */
+static void add_job(struct text *t, const struct people *people)
+{
+	if (people->job) {
+		add_bytes(t, people->job);
+		text_add(t, ": ");
+	}
+}
+
 /* "PATH -> s3://BUCKET/KEY (SIZE): sentence", of what the event has. */
 static void add_file(struct text *t, const struct people *people, const struct s3once_event *event)
 {
@@ -89,6 +98,8 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 	if (*event->path) {
 		add_bytes(&t, event->path);
 		text_add(&t, ": ");
+	} else {
+		add_job(&t, people);
 	}
 	add_sentence(&t, event);
 	output_say(people->output, "%s", text_string(&t));
@@ -185,6 +196,7 @@ static void add_verdict(
 {
 	uint64_t there = in_s3(c);
 	uint64_t wanted = c->found - c->links - c->young - c->oversized - c->special;
+	add_job(t, people);
 	if (people->dry_run) {
 		text_add(t, "dry run: would upload ");
 		human_files(t, c->planned);

@@ -7,6 +7,8 @@
 
 struct people {
 	struct output *output; /* borrowed */
+	const char *job; /* whose run it is: it stands before what is about the run as a whole;
+			    NULL: that of a command line */
 	const char *bucket, *prefix;
 	unsigned verbose;
 	bool quiet;       /* errors, warnings, and one line at the end if there were any */

@@ -5,7 +5,7 @@
 #include "cli/output.h"
 #include "cli/people.h"
 #include "cli/progress_line.h"
-#include "cli/push_options.h"
+#include "cli/push.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -82,11 +82,13 @@ static void view_init(struct push_view *view, const struct push_options *options
 		.is_json = options->json,
 		.draws = output_can_draw() && !options->no_progress && !options->quiet,
 		.line = TEXT(1024),
-		.json = {.bucket = options->run.bucket,
+		.json = {.job = options->job,
+			.bucket = options->run.bucket,
 			.prefix = options->run.prefix,
 			.dry_run = options->run.dry_run,
 			.marks_shared = marks && strncmp(marks, "dynamodb:", 9) == 0},
 		.people = {.output = &view->output,
+			.job = options->job,
 			.bucket = options->run.bucket,
 			.prefix = options->run.prefix,
 			.verbose = options->verbose,
@@ -137,7 +139,7 @@ static int run(struct push_view *view, struct s3once_push *push)
 	return code;
 }
 
-static int push_with(struct push_options *options)
+int push_run(struct push_options *options)
 {
 	struct push_view view;
 	struct s3once_push *push;
@@ -149,7 +151,8 @@ static int push_with(struct push_options *options)
 	int code = S3ONCE_EXIT_USAGE;
 	int r = s3once_push_new(&options->run, &push, sentence, sizeof sentence);
 	if (r == -EINVAL) {
-		output_say(&view.output, "error: push: %s", sentence);
+		output_say(&view.output, "error: %s: %s", options->job ? options->job : "push",
+			sentence);
 	} else if (r < 0) {
 		output_say(&view.output, "error: out of memory");
 		code = S3ONCE_EXIT_SETUP;
@@ -174,7 +177,7 @@ int push_main(int argc, char **argv)
 	} else if (r < 0) {
 		code = command_fail("push", S3ONCE_EXIT_USAGE, &problem);
 	} else {
-		code = push_with(&options);
+		code = push_run(&options);
 	}
 	push_options_clear(&options);
 	return code;

@@ -10,6 +10,7 @@ struct push_options {
 	struct option_rules rules;
 	struct option_settings settings;
 	struct s3_url url;
+	const char *job; /* whose options these are; NULL: those of a command line */
 	uint64_t min_age_ms, grace_ms, give_up_after_ms;
 	unsigned retries, verbose;
 	int pays; /* index of "requester" */

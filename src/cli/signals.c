@@ -67,6 +67,8 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 		if (sigaction(stop_signals[i], NULL, &run.before[i]) == 0 &&
 			run.before[i].sa_handler != SIG_IGN)
 			sigaction(stop_signals[i], &action, NULL);
+	if (push && run.came) /* between two runs */
+		s3once_push_stop(push);
 }
 
 int signals_end_run(void)

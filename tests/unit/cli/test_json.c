@@ -49,6 +49,19 @@ static void check_every_type_is_one_line(void)
 	CHECK(!json_line(NULL));
 }
 
+static void check_job(void)
+{
+	const struct json_run of_job = {.job = "web\xFF", .bucket = "bucket", .prefix = ""};
+	const struct s3once_event event = {.type = S3ONCE_EVENT_NOTE, .text = "a sentence"};
+	json_t *object = json_of_event(&of_job, &event);
+	CHECK_STRING(string_of(object, "job"), "web\\xff");
+	CHECK_STRING(string_of(object, "job_bytes"), "d2Vi/w==");
+	json_decref(object);
+	object = json_of_event(&run, &event);
+	CHECK(!json_object_get(object, "job"));
+	json_decref(object);
+}
+
 static void check_counts(void)
 {
 	json_t *object = object_of(S3ONCE_EVENT_PROGRESS);
@@ -63,6 +76,7 @@ int main(void)
 {
 	check_bytes();
 	check_every_type_is_one_line();
+	check_job();
 	check_counts();
 	return check_result();
 }

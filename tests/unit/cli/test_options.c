@@ -1,5 +1,6 @@
 #include "../check.h"
 #include "base/nearest.h"
+#include "cli/option_value.h"
 #include "cli/options.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -109,6 +110,39 @@ static void check_rules_keep_their_order(void)
 	}
 }
 
+/* As a file has them, and what was given is written down. */
+static void check_by_name(void)
+{
+	struct values values = {0};
+	struct option_match match;
+	struct options_given given = {0};
+	struct problem problem;
+	const struct option_group group = {"Group", options, &values};
+	const struct command command = {
+		.name = "cmd", .groups = &group, .n_groups = 1, .given = &given};
+	char *argv[] = {(char[]){"cmd"}, (char[]){"-f"}, (char[]){"--number=2"}};
+	CHECK_INT(options_parse(&command, 3, argv, &problem), 0);
+	CHECK(options_has(&command, &given, "flag") && options_has(&command, &given, "number"));
+	CHECK(!options_has(&command, &given, "count") && !options_has(&command, &given, "fla"));
+	CHECK(!options_find(&command, "fla", &match) && !options_find(&command, "f", &match));
+	CHECK_STRING(options_nearest(&command, "flog"), "flag");
+	CHECK(options_find(&command, "flag", &match) && match.field == &values.flag);
+	CHECK_INT(option_set(match.option, match.field, "no", &problem), 0);
+	CHECK_INT(values.flag, 0);
+	CHECK_INT(option_set(match.option, match.field, "true", &problem), 0);
+	CHECK_INT(values.flag, 1);
+	CHECK_INT(option_set(match.option, match.field, "1", &problem), -EINVAL);
+	CHECK_STRING(problem.text, "'1' is neither yes nor no");
+	CHECK(options_find(&command, "count", &match));
+	CHECK_INT(option_set(match.option, match.field, "yes", &problem), 0);
+	CHECK_INT(values.count, 1);
+	CHECK_INT(option_set(match.option, match.field, "3", &problem), 0);
+	CHECK_INT(values.count, 3);
+	CHECK_INT(option_set(match.option, match.field, "10", &problem), -EINVAL);
+	CHECK_INT(option_set(match.option, match.field, "false", &problem), 0);
+	CHECK_INT(values.count, 0);
+}
+
 static void check_refused(void)
 {
 	static const struct {
@@ -165,6 +199,7 @@ int main(void)
 {
 	check_accepted();
 	check_rules_keep_their_order();
+	check_by_name();
 	check_refused();
 	check_help();
 	static const char *const names[] = {"push", "init", "status"};

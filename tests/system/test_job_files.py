@@ -1,0 +1,300 @@
+"""Jobs in files: what a file says is what the same words on a command line say, and every error of it is told with its line."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from tests.faults import faults
+from tests.system.harness import make_tree, wait_until
+from tests.system.pushing import counts, told
+
+
+@pytest.fixture
+def job(s3once, tmp_path):
+    """job(name, text) writes the file of a job where `run NAME` finds it, and returns its path."""
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    s3once.environment["S3ONCE_JOBS"] = str(folder)
+
+    def write(name, text, mode=0o644):
+        path = folder / f"{name}.conf"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        path.chmod(mode)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return make_tree(tmp_path / "tree", {"a.log": 10, "b.tmp": 20, "keep.tmp": 30, "sub/c.log": 40})
+
+
+def errors(run):
+    return [line.removeprefix("s3once: error: ") for line in run.err.splitlines()]
+
+
+def test_a_job_is_pushed(s3once, s3, bucket, job, tree, tmp_path):
+    other = make_tree(tmp_path / "with spaces = and #", {"d.log": 5})
+    path = job(
+        "logs",
+        f"""\
+        # A comment, and an empty line
+
+        ; another comment
+        source = {tree}
+        source = "{other}"
+          target=s3://{bucket}/p
+        exclude = *.tmp
+        include = keep.tmp\r
+        min-age = 0
+        part-size = 8MiB
+        metadata = team=logs
+        metadata = stage=a=b
+        content-disposition = attachment; filename="x"
+        no-progress = yes
+        """,
+    )
+    run = s3once("run", "logs")
+    assert run.code == 0 and not errors(run)[1:], run
+    assert run.out.splitlines()[0] == f"logs: all 4 files are in s3://{bucket}/p"
+    found = s3.objects(bucket, metadata=True)
+    assert set(found) == {"p/a.log", "p/keep.tmp", "p/sub/c.log", "p/d.log"}
+    head = s3.client.head_object(Bucket=bucket, Key="p/d.log")
+    assert head["Metadata"]["team"] == "logs" and head["Metadata"]["stage"] == "a=b"
+    assert head["ContentDisposition"] == 'attachment; filename="x"'
+    assert counts(s3once("run", path, "--json")) == {"skipped": 4}, "a path names the same job"
+
+
+def test_events_name_the_job(s3once, s3, bucket, job, tree):
+    job("one", f"source = {tree}\ntarget = s3://{bucket}/1\njson = yes\n")
+    job("two", f"source = {tree}/a.log\ntarget = s3://{bucket}/2\njson = true\n")
+    run = s3once("run", "one", "two")
+    assert run.code == 0, run
+    names = [event["job"] for event in run.events]
+    assert names == sorted(names) and set(names) == {"one", "two"}
+    assert [event["job"] for event in told(run, "summary")] == ["one", "two"]
+    assert "job" not in s3once("push", tree, f"s3://{bucket}/1", "--json").events[0]
+
+
+def test_every_error_of_every_file_is_told_with_its_line(s3once, job, tree, tmp_path):
+    """And nothing is done, not even by a job that is right."""
+    bad = job(
+        "bad",
+        f"""\
+min-aeg = 5min
+min-age = 5 minutes
+min-age = 5min
+exclude = [a
+storage-class = NO SUCH
+sse = rot13
+dry-run = perhaps
+verbose = much
+part-size = 1
+if-changed = ignore
+[s3]
+flag
+= value
+region = eu-west-1 # here
+profile = "open
+help = yes
+source = logs
+target = s3://B
+target = s3://bucket
+as = key
+files-from = list
+wait = no
+wait = yes
+""".encode()
+        + b"follow = y\0es\n",
+    )
+    none = job("none", "# nothing\n")
+    cross = job("cross", f"source = {tree}\ntarget = s3://bucket/p\nheartbeat = 20s\n")
+    rules = job("rules", f"source = {tree}\ntarget = s3://bucket/p\nrules = {tmp_path}/no-such-rules\n")
+    job("good", f"source = {tree}\ntarget = s3://bucket/p\n")
+    run = s3once("run", "good", "bad", "none", "cross", "rules", "missing")
+    assert run.code == 2 and not run.out, run
+    expected = [
+        (bad, 1, "unknown name 'min-aeg'; did you mean min-age?"),
+        (bad, 2, "min-age: '5 minutes' is not a duration"),
+        (bad, 3, "min-age: line 2 says it already"),
+        (bad, 4, 'exclude: the pattern "[a" is empty or has an unclosed ['),
+        (bad, 5, "storage-class: 'NO SUCH' cannot be the name of a storage class"),
+        (bad, 6, "sse: 'rot13' is not one of"),
+        (bad, 7, "dry-run: 'perhaps' is neither yes nor no"),
+        (bad, 8, "verbose: 'much' is neither yes nor no nor a number from 0 to 9"),
+        (bad, 9, "part-size: '1' is too small: at least 5MiB"),
+        (bad, 10, "if-changed: 'ignore' is not one of fail|replace|skip"),
+        (bad, 11, "a job has no [sections]"),
+        (bad, 12, "this is not name = value; a flag is written as name = yes"),
+        (bad, 13, "there is no name before the ="),
+        (bad, 14, "a comment has a line of its own"),
+        (bad, 15, "a value that begins with a quote ends with the same quote"),
+        (bad, 16, "unknown name 'help'; there are source, target and the options of s3once push"),
+        (bad, 17, "source: 'logs' is not an absolute path"),
+        (bad, 18, "target: 's3://B'"),
+        (bad, 19, "target: there is one before"),
+        (bad, 24, "there is a NUL byte in it"),
+        (bad, 23, "wait and no-wait contradict each other: choose one"),
+        (bad, 21, "as and files-from contradict each other: --as names the key of exactly one file"),
+        (bad, 20, "as and exclude contradict each other: --as names the key of exactly one file"),
+        (none, None, "nothing to upload: add a line source = /PATH"),
+        (none, None, "it does not say where to: add a line target = s3://BUCKET/PREFIX"),
+        (cross, None, "--heartbeat is more than half of --lease"),
+        (rules, None, f"the rules {tmp_path}/no-such-rules: it cannot be read: No such file or directory"),
+        (tmp_path / "jobs" / "missing.conf", None, "there is no such file; name a job of another folder by its path, such as ./missing.conf"),
+    ]
+    for line, (path, number, sentence) in zip(errors(run), expected, strict=True):
+        assert line.startswith(f"{path}:{number}: {sentence}" if number else f"{path}: {sentence}"), line
+
+
+@pytest.mark.parametrize(
+    ("line", "near"),
+    [("sorce = /a", "source"), ("targt = s3://b", "target"), ("exclud = x", "exclude"), ("--json = yes", "json"), ("min_age = 1s", "min-age")],
+)
+def test_an_unknown_name_is_told_with_the_nearest(s3once, job, line, near):
+    job("near", line + "\n")
+    assert f"did you mean {near}?" in errors(s3once("run", "near"))[0]
+
+
+def test_the_command_line_wins(s3once, s3, bucket, job, tree):
+    path = job(
+        "logs",
+        f"source = {tree}\ntarget = s3://{bucket}/p\nstorage-class = GLACIER\nexclude = *.tmp\nno-wait = yes\nquiet = yes\nretries = 3\n",
+    )
+    run = s3once("run", "--dry-run", "--wait", "-v", "logs", "--include", "keep.tmp")
+    assert run.code == 0 and sorted(line.split()[2].rsplit("/", 1)[1] for line in run.out.splitlines()[:-1]) == ["a.log", "c.log", "keep.tmp"]
+    run = s3once("run", "logs", "--storage-class", "STANDARD", "--verbose")
+    assert run.code == 0 and "uploaded" in run.out, run
+    assert s3.client.head_object(Bucket=bucket, Key="p/a.log").get("StorageClass", "STANDARD") == "STANDARD"
+    assert set(s3.objects(bucket)) == {"p/a.log", "p/sub/c.log"}
+    job("logs", path.read_text() + "min-age = soon\n")
+    run = s3once("run", "logs", "--min-age", "5s")
+    assert run.code == 2 and "logs.conf:8: min-age: 'soon' is not a duration" in run.err, "what is overridden is checked, too"
+
+
+def test_contradictions_with_the_command_line(s3once, job, tree):
+    """Only two values of one thing replace each other."""
+    job("one", f"source = {tree}/a.log\ntarget = s3://bucket\nas = key\n")
+    run = s3once("run", "one", "--exclude", "x")
+    assert run.code == 2 and "one.conf:3: as and --exclude contradict each other" in run.err, run
+    run = s3once("run", "one", "--exclude", "x", "--no-such")
+    assert run.code == 2 and errors(run) == ["run: unknown option '--no-such'; see s3once run --help"]
+
+
+def test_flags_that_are_off(s3once, s3, bucket, job, tree):
+    job("off", f"source = {tree}\ntarget = s3://{bucket}/p\ndry-run = no\nverbose = 0\nquiet = false\nno-wait = no\njson = no\n")
+    run = s3once("run", "off")
+    assert run.code == 0 and run.out.startswith("off: all 4 files"), run
+
+
+def test_wait_no_is_no_wait(s3once, s3, s3_wire, bucket, job, tree):
+    job("logs", f"source = {tree}/a.log\ntarget = s3://{bucket}/p\nwait = no\n")
+    held = s3_wire.add(faults.hold_request, "PutObject")
+    first = s3once.start("push", tree / "a.log", f"s3://{bucket}/p")
+    assert held.reached.wait(60), first.output()
+    assert s3once("run", "logs").code == 4
+    assert s3once.start("run", "logs", "--wait", "--json")
+    s3_wire.clear()
+    assert first.wait(60).code == 0
+
+
+def test_the_exit_status_is_that_of_the_worst_job(s3once, s3, bucket, job, tree):
+    """And each job runs, whatever became of the one before."""
+    os.symlink("loop", tree / "loop")
+    job("good", f"source = {tree}/sub\ntarget = s3://{bucket}/good\n")
+    job("files", f"source = {tree}\nsource = {tree}/no-such\ntarget = s3://{bucket}/files\n")
+    job("setup", f"source = {tree}\ntarget = s3://{bucket}-none/setup\n")
+    for names, code in [(["good"], 0), (["files"], 1), (["setup"], 3), (["files", "good"], 1), (["setup", "files", "good"], 3), (["files", "setup"], 3)]:
+        run = s3once("run", *names, "--json")
+        assert run.code == code, (names, run)
+        assert [event["job"] for event in told(run, "summary")] == names
+        assert max(event["exit"] for event in told(run, "summary")) == code
+    run = s3once("run", "setup", "good")
+    assert any(line.startswith("setup: ") for line in errors(run)), "what is about no file names its job"
+
+
+@pytest.mark.parametrize("sig, code", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_jobs_that_follow_too(s3once, s3, s3_wire, bucket, job, tree, sig, code):
+    job("one", f"source = {tree}\ntarget = s3://{bucket}/1\n")
+    job("two", f"source = {tree}\ntarget = s3://{bucket}/2\n")
+    held = s3_wire.add(faults.hold_request, "PutObject")
+    run = s3once.start("run", "one", "two", "--concurrency", "1")
+    assert held.reached.wait(60), run.output()
+    run.popen.send_signal(sig)
+    wait_until(lambda: "s3once: stopping" in run.output()[1], 10, "the word that it stops")
+    s3_wire.clear()
+    run = run.wait(60)
+    assert run.code == code and not [key for key in s3.objects(bucket) if key.startswith("2/")], run
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="what root is refused")
+def test_root_is_refused_a_file_that_others_may_write(s3once, s3, bucket, job, tree):
+    text = f"source = {tree}\ntarget = s3://{bucket}/p\n"
+    path = job("logs", text, mode=0o666)
+    run = s3once("run", "logs")
+    assert run.code == 2 and errors(run) == [
+        f"{path}: others than root may write it (mode 666), and root would do what they write into it; run: chmod go-w {path}"
+    ]
+    os.chmod(path, 0o664)
+    os.chown(path, 0, 4)
+    assert "(mode 664)" in s3once("run", "logs").err
+    os.chown(path, 4, 0)
+    assert f"it belongs to another user (uid 4), and root would do what that user writes into it; run: chown root {path}" in s3once("run", "logs").err
+    os.chown(path, 0, 0)
+    assert s3once("run", "logs").code == 0, "the group is root's"
+    assert errors(s3once("run", path.parent)) == [f"{path.parent}: it is not a regular file"]
+
+
+def test_config_shows_what_is_in_force(s3once, s3, bucket, job, tree):
+    path = job(
+        "logs",
+        f"source = {tree}\ntarget = s3://{bucket}/p\n\nexclude = *.tmp\nexclude = *.bak\nregion = eu-west-1\nmarks = sqlite:/m\ndry-run = no\n"
+        f"request-timeout = 5s\nendpoint-url = {s3.endpoint}\n",
+    )
+    run = s3once("config", "logs", "--json", "--region", "eu-west-2", env={"AWS_REGION": "eu-west-3"})
+    assert run.code == 0 and {event["job"] for event in run.events} == {"logs"}, run
+    rows = [(event["name"], event["value"], event["from"]) for event in run.events]
+    for name, value, line in [
+        ("source", str(tree), 1),
+        ("target", f"s3://{bucket}/p", 2),
+        ("exclude", "*.tmp", 4),
+        ("exclude", "*.bak", 5),
+        ("marks", "sqlite:/m", 7),
+        ("dry-run", "no", 8),
+        ("request_timeout", "5s", 9),
+        ("s3_endpoint", s3.endpoint, 10),
+    ]:
+        assert rows.count((name, value, f"line {line} of {path}")) == 1, name
+    assert [row for row in rows if row[0] == "region"] == [("region", "eu-west-2", "--region")]
+    assert not [row for row in rows if row[0] in ("endpoint-url", "request-timeout")], "each thing is told once"
+    assert ("checksum", "auto", "default") in rows or [row for row in rows if row[0] == "checksum"]
+    text = s3once("config", "logs").out
+    assert f"line 5 of {path}" in text and text.startswith("source ")
+    assert s3once("config", "logs", "other").code == 2
+    job("logs", "source = x\n")
+    run = s3once("config", "logs")
+    assert run.code == 2 and len(errors(run)) == 2 and not run.out, run
+
+
+def test_an_environment_file_alone_is_a_job(s3once, s3, bucket, job, tree):
+    """As those that were written before there were files of jobs."""
+    env = {"S3ONCE_SOURCE": str(tree), "S3ONCE_TARGET": f"s3://{bucket}/p"}
+    run = s3once("run", "--exclude", "*.tmp", "photos", env=env)
+    assert run.code == 0 and run.out.startswith("photos: all 2 files"), run
+    job("photos", f"source = {tree}\ntarget = s3://{bucket}/q\n")
+    assert s3once("run", "photos", env=env).out.startswith(f"photos: all 4 files are in s3://{bucket}/q")
+    assert "there is no such file" in s3once("run", "other", env={"S3ONCE_SOURCE": str(tree)}).err
+
+
+def test_every_option_of_push_can_stand_in_a_file(s3once, job):
+    """Also one that is made tomorrow: what is not known is the value at most."""
+    names = set(re.findall(r"^ {2,6}(?:-\w, )?--([a-z0-9-]+)", s3once("push", "--help").out, re.M)) - {"help"}
+    assert len(names) > 50
+    path = job("all", "".join(f"{name} = \n" for name in sorted(names)))
+    run = s3once("run", "all")
+    assert "unknown name" not in run.err
+    refused = {int(number) for number in re.findall(rf"{path}:(\d+): ", run.err)}
+    assert refused == set(range(1, len(names) + 1)), "an empty value is none of any option"
