@@ -8,42 +8,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct option help_option[] = {
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
-	{NULL},
-};
-
-static void help(void)
+/* push's, with other operands. */
+static struct command run_command(
+	struct option_group groups[static PUSH_GROUPS], struct push_options *options)
 {
-	const struct option_group group = {"Options", help_option, NULL};
-	const struct command command = {
-		.name = "run",
-		.operands = "JOB...",
-		.about =
-			"Uploads what each JOB says, one after another. A JOB is a NAME, of the file\n"
-			"/etc/s3once/NAME.conf, or the path of a file, with a slash in it. The file has\n"
-			"lines such as\n"
-			"\n"
-			"  source = /var/log/nginx\n"
-			"  target = s3://my-logs/web1\n"
-			"  min-age = 10min\n"
-			"\n"
-			"and may have every option of s3once push, by its name without dashes. OPTIONS\n"
-			"are those of s3once push, too, and win over what the files say. All files are\n"
-			"checked before the first job begins.\n",
-		.groups = &group,
-		.n_groups = 1,
-		.examples =
-			"  s3once run nginx\n"
-			"  s3once run --dry-run nginx journal\n"
-			"  s3once run ./photos.conf\n"
-			"  s3once config nginx       (prints what is in force, and which line says it)\n"
-			"\n"
-			"Exit codes: those of push; 2 also if a file is invalid, and then nothing was\n"
-			"done. Of several jobs it is the first that occurs of 129, 130, 143, 5, 3, 2, 1, 4.\n"
-			"More: man s3once-run, man s3once.conf\n",
-	};
-	options_help(&command, stdout);
+	struct command command = push_command(groups, options);
+	command.name = "run";
+	command.operands = "JOB...";
+	command.about =
+		"Uploads what each JOB says, one after another. A JOB is a NAME, of the file\n"
+		"/etc/s3once/NAME.conf, or the path of a file, with a slash in it. The file has\n"
+		"lines such as\n"
+		"\n"
+		"    source = /var/log/nginx\n"
+		"    target = s3://my-logs/web1\n"
+		"    min-age = 10min\n"
+		"\n"
+		"and may have every option below, by its name without dashes. Options that are\n"
+		"given here win over it. All files are checked before the first job begins.\n";
+	command.examples =
+		"  s3once run nginx\n"
+		"  s3once run --dry-run nginx journal\n"
+		"  s3once run ./photos.conf\n"
+		"  s3once config nginx       (prints what is in force, and which line says it)\n"
+		"\n"
+		"Exit codes: those of push; 2 also if a file is invalid, and then nothing was\n"
+		"done. Of several jobs it is the first that occurs of 129, 130, 143, 5, 3, 2, 1, 4.\n"
+		"More: man s3once-run, man s3once.conf\n";
+	return command;
 }
 
 /* The worse one of two exit codes, as s3once-run(1) orders them. */
@@ -82,18 +74,19 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 	return code;
 }
 
-/* The names of the jobs, and 0 or -errno as options_parse(). The words are checked by the way, for
- * job_open() to read them again. */
+/* Moves the names of the jobs to argv[0…]; prints the help if it is asked for. Returns 0 or -errno
+ * as options_parse(). The words are checked by the way, for job_open() to read them again. */
 static int find_names(int argc, char **argv, int *ret_n, struct problem *ret_problem)
 {
 	struct push_options options;
 	struct option_group groups[PUSH_GROUPS];
-	struct command command = push_command(groups, &options);
-	command.name = "run";
+	const struct command command = run_command(groups, &options);
 	int n = push_options_init((size_t)argc, &options, ret_problem);
 	if (n == 0)
 		n = options_parse(&command, argc, argv, ret_problem);
 	push_options_clear(&options);
+	if (n == -ECANCELED)
+		options_help(&command, stdout);
 	if (n == 0) {
 		problem_set(ret_problem, "name a job, such as NAME of /etc/s3once/NAME.conf");
 		n = -EINVAL;
@@ -111,14 +104,12 @@ int run_main(int argc, char **argv)
 		return S3ONCE_EXIT_SETUP;
 	memcpy(names, argv, (size_t)argc * sizeof *names);
 	const int r = find_names(argc, names, &n, &problem);
-	if (r == -ECANCELED) {
-		help();
+	if (r == -ECANCELED)
 		code = S3ONCE_EXIT_OK;
-	} else if (r < 0) {
+	else if (r < 0)
 		code = command_fail("run", S3ONCE_EXIT_USAGE, &problem);
-	} else {
+	else
 		code = open_and_run((size_t)n, names, argc, argv);
-	}
 	free(names);
 	return code;
 }
