@@ -9,3 +9,4 @@ int status_main(int argc, char **argv);
 int config_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int lock_main(int argc, char **argv);
+int version_main(int argc, char **argv);

@@ -22,6 +22,7 @@ static const struct {
 	{"config", config_main, "show the settings and where each comes from"},
 	{"doctor", doctor_main, "check the setup, and what the server really supports"},
 	{"lock", lock_main, "hold locks with leases, across many hosts"},
+	{"version", version_main, "show the versions of the program and of its libraries"},
 	{"help", help_main, "print the options of a command"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -34,7 +35,7 @@ static void print_usage(FILE *stream)
 	fprintf(stream,
 		"\n"
 		"  s3once help COMMAND     print the options of a command; also COMMAND --help\n"
-		"  s3once --version        print the version; also -V\n"
+		"  s3once --version        print the version alone; also -V\n"
 		"\n"
 		"Example: s3once push /srv/photos s3://my-bucket/photos\n");
 }

@@ -1,5 +1,6 @@
 """The command line: what is refused and with which words, exit codes, streams and signals."""
 
+import json
 import os
 import pty
 import random
@@ -173,6 +174,17 @@ def test_version(s3once, option):
     run = s3once(option)
     assert (run.code, run.err) == (0, "")
     assert re.fullmatch(r"s3once \d+\.\d+\.\d+\n", run.out)
+
+
+def test_versions_of_the_libraries(s3once):
+    run = s3once("version")
+    assert run.code == 0 and re.match(r"s3once \d+\.\d+\.\d+, commit \w+, built by (gcc|clang) \d", run.out), run
+    found = json.loads(s3once("version", "--json").out)
+    assert found["event"] == "version" and f"s3once {found['version']}, commit {found['commit']}" in run.out
+    for name, library in found["libraries"].items():
+        assert re.fullmatch(r"\d+\.\d+(\.\d+)*", library["built"]) and library["running"] == library["built"], name
+        assert re.search(rf"^{name} +built with {library['built']} +running with {library['running']}$", run.out, re.M)
+    assert s3once("version", "extra").code == 2
 
 
 # --- standard streams

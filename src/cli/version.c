@@ -1,0 +1,146 @@
+/* `s3once version`: what this program was built from and with, and which libraries it runs with. */
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/version_commit.h"
+#include <curl/curl.h>
+#include <errno.h>
+#include <libxml/parser.h>
+#include <openssl/crypto.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+#include <zlib.h>
+
+struct version_options {
+	int json;
+};
+
+static const struct option version_options[] = {
+	{.name = "json",
+		.type = OPTION_FLAG,
+		.offset = offsetof(struct version_options, json),
+		.help = "print one JSON object to standard output"},
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
+	{NULL},
+};
+
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+#define TEXT_OF_(number) #number
+#define TEXT_OF(number)  TEXT_OF_(number)
+#define BUILT_WITH_UV                                                                              \
+	TEXT_OF(UV_VERSION_MAJOR) "." TEXT_OF(UV_VERSION_MINOR) "." TEXT_OF(UV_VERSION_PATCH)
+
+/* A library as its headers were when this program was built, and as it is now. */
+struct library {
+	const char *name, *built, *running;
+};
+#define LIBXML_VERSION_MAX 32
+enum { LIBRARIES = 7 };
+
+/* libxml2 has its own as a number only: 20914 is 2.9.14. */
+static void format_libxml(char ret[static LIBXML_VERSION_MAX])
+{
+	const unsigned long version = strtoul(xmlParserVersion, NULL, 10);
+	snprintf(ret, LIBXML_VERSION_MAX, "%lu.%lu.%lu", version / 10000, version / 100 % 100,
+		version % 100);
+}
+
+static void list_libraries(struct library list[static LIBRARIES], const char *libxml)
+{
+	const struct library filled[LIBRARIES] = {
+		{"libcurl", LIBCURL_VERSION, curl_version_info(CURLVERSION_NOW)->version},
+		{"openssl", OPENSSL_FULL_VERSION_STR, OpenSSL_version(OPENSSL_FULL_VERSION_STRING)},
+		{"libxml2", LIBXML_DOTTED_VERSION, libxml},
+		{"libuv", BUILT_WITH_UV, uv_version_string()},
+		{"jansson", JANSSON_VERSION, jansson_version_str()},
+		{"sqlite", SQLITE_VERSION, sqlite3_libversion()},
+		{"zlib", ZLIB_VERSION, zlibVersion()},
+	};
+	memcpy(list, filled, sizeof filled);
+}
+
+#ifdef HAVE_ISAL
+#define WITH_ISAL true
+#else
+#define WITH_ISAL false
+#endif
+
+static void print_text(struct output *output, const struct library list[static LIBRARIES])
+{
+	struct text line = TEXT(1000);
+	text_addf(&line, "s3once %s, commit %s, built by %s, %s isa-l", s3once_version(),
+		VERSION_COMMIT, COMPILER, WITH_ISAL ? "with" : "without");
+	output_result(output, text_string(&line));
+	for (size_t i = 0; i < LIBRARIES; i++) {
+		text_reset(&line);
+		text_addf(&line, "%-8s built with %-12s running with %s", list[i].name,
+			list[i].built, list[i].running);
+		output_result(output, text_string(&line));
+	}
+	text_clear(&line);
+}
+
+static void print_json(struct output *output, const struct library list[static LIBRARIES])
+{
+	json_t *object = json_event("version"), *libraries = json_object();
+	json_object_set_new(object, "version", json_string(s3once_version()));
+	json_object_set_new(object, "commit", json_string(VERSION_COMMIT));
+	json_object_set_new(object, "compiler", json_string(COMPILER));
+	json_object_set_new(object, "isal", json_boolean(WITH_ISAL));
+	for (size_t i = 0; i < LIBRARIES; i++)
+		json_object_set_new(libraries, list[i].name,
+			json_pack(
+				"{s:s, s:s}", "built", list[i].built, "running", list[i].running));
+	json_object_set_new(object, "libraries", libraries);
+	char *text = json_line(object);
+	output_result(output, text ? text : "");
+	free(text);
+}
+
+int version_main(int argc, char **argv)
+{
+	struct version_options options = {0};
+	const struct option_group group = {"Output", version_options, &options};
+	const struct command command = {
+		.name = "version",
+		.operands = "",
+		.about =
+			"Prints the version of the program, and of the libraries that it was built and\n"
+			"is running with.\n",
+		.groups = &group,
+		.n_groups = 1,
+		.examples = "  s3once version\n"
+			    "  s3once version --json\n",
+	};
+	struct problem problem = {0};
+	int operands = options_parse(&command, argc, argv, &problem);
+	if (operands == -ECANCELED) {
+		options_help(&command, stdout);
+		return S3ONCE_EXIT_OK;
+	}
+	if (operands > 0)
+		problem_set(&problem, "the command takes no operands; see s3once version --help");
+	if (operands)
+		return command_fail("version", S3ONCE_EXIT_USAGE, &problem);
+	struct library libraries[LIBRARIES];
+	char libxml[LIBXML_VERSION_MAX];
+	struct output output;
+	format_libxml(libxml);
+	list_libraries(libraries, libxml);
+	output_init(&output);
+	if (options.json)
+		print_json(&output, libraries);
+	else
+		print_text(&output, libraries);
+	return output_finish(&output) ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
+}
