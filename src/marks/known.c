@@ -34,10 +34,13 @@ struct known {
 	struct shard shards[];
 };
 
-bool known_is_done(const struct known_mark *mark, uint64_t size, int64_t mtime_ns)
+bool known_is_done(const struct known_mark *mark, const struct asked *file)
 {
-	return mark->state == MARK_DONE && !mark->has_newer && mark->size == size &&
-	       mark->mtime_ns == mtime_ns;
+	if (mark->state != MARK_DONE || mark->has_newer)
+		return false;
+	if (*file->content && *mark->content)
+		return strcmp(file->content, mark->content) == 0;
+	return mark->size == file->size && mark->mtime_ns == file->mtime_ns;
 }
 
 static int condense(const struct item *item, struct known_mark *ret)
@@ -51,6 +54,7 @@ static int condense(const struct item *item, struct known_mark *ret)
 		ret->size = mark.done.size;
 		ret->mtime_ns = mark.done.mtime_ns;
 		ret->has_newer = mark.has_newer;
+		memcpy(ret->content, mark.done.content, sizeof ret->content);
 	}
 	memcpy(ret->session, mark.session, sizeof ret->session);
 	mark_clear(&mark);

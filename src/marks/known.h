@@ -8,12 +8,13 @@
 struct known_mark {
 	uint64_t size; /* of the version done, if state is done */
 	int64_t mtime_ns;
+	char content[CONTENT_MAX + 1]; /* likewise */
 	enum mark_state state;
 	bool has_newer;             /* the mark says that the file is another version by now */
 	char session[ID_CHARS + 1]; /* if it is claimed */
 };
 /* Whether this very version is done, and the mark says nothing else. */
-bool known_is_done(const struct known_mark *mark, uint64_t size, int64_t mtime_ns);
+bool known_is_done(const struct known_mark *mark, const struct asked *file);
 
 /* conn and space are borrowed until known_free. Memory: at most a page of marks a shard. */
 struct known;

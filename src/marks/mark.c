@@ -30,15 +30,22 @@ static void unset(struct changes *c, const char *name)
 	c->list[c->n++] = (struct change){name, VALUE_STRING, NULL};
 }
 
+/* An empty value stands for an attribute that is not there. */
+static void set_or_unset(struct changes *c, const char *name, const char *value)
+{
+	if (*value)
+		set_text(c, name, value);
+	else
+		unset(c, name);
+}
+
 static void set_upload(struct changes *c, const struct open_upload *upload)
 {
 	set_text(c, "upload", upload->id);
 	set_number(c, "part", (int64_t)upload->part_bytes);
 	set_text(c, "upload_sum", checksum_kinds[upload->checksum].name);
-	if (*upload->key_md5)
-		set_text(c, "upload_key", upload->key_md5);
-	else
-		unset(c, "upload_key");
+	set_or_unset(c, "upload_key", upload->key_md5);
+	set_or_unset(c, "upload_suffix", upload->suffix);
 	set_number(c, "upload_size", (int64_t)upload->size);
 	set_number(c, "upload_mtime", upload->mtime_ns);
 }
@@ -49,6 +56,7 @@ static void unset_upload(struct changes *c)
 	unset(c, "part");
 	unset(c, "upload_sum");
 	unset(c, "upload_key");
+	unset(c, "upload_suffix");
 	unset(c, "upload_size");
 	unset(c, "upload_mtime");
 }
@@ -125,6 +133,8 @@ static int claim_item(const struct mark_ref *ref, const char *claim, struct item
 		error = item_set_string(ret, "claim", claim);
 	if (!error)
 		error = item_set_string(ret, "source", ref->source);
+	if (!error && *ref->suffix)
+		error = item_set_string(ret, "suffix", ref->suffix);
 	if (!error)
 		error = item_set_number(ret, "tries", 1);
 	if (!error)
@@ -172,6 +182,8 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 	set_number(&c, "tries", old->tries + 1);
 	set_number(&c, "at", now_s(ref));
 	unset(&c, "error");
+	if (*ref->suffix || *old->suffix)
+		set_or_unset(&c, "suffix", ref->suffix);
 	/* The state too: a mark that became done in between keeps its session and claim. And the
 	 * upload: a late record of it would leave us without its id. */
 	const struct condition as_seen[] = {equals("state", mark_state_name(old->state)),
@@ -232,6 +244,8 @@ static void set_proof(struct changes *c, const struct version *version, bool was
 		set_text(c, "parts_sum", version->parts_sum);
 	else if (was_there)
 		unset(c, "parts_sum");
+	if (*version->content || was_there)
+		set_or_unset(c, "content", version->content);
 }
 
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
@@ -244,6 +258,8 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	set_text(&c, "sum", version->sum);
 	set_text(&c, "etag", version->etag);
 	set_proof(&c, version, claim->taken_over);
+	if (strcmp(version->suffix, ref->suffix) != 0) /* else the claim has written it */
+		set_or_unset(&c, "suffix", version->suffix);
 	set_number(&c, "at", now_s(ref));
 	/* A claim has no error, and only some have an upload: half of the request's length. */
 	if (claim->taken_over || claim->upload.id)
@@ -310,7 +326,8 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *old, in
 		unset_newer(&c);
 	struct mark present;
 	enum outcome o = update_done(ref, &c, old, &present, ret_problem);
-	if (o == OUTCOME_REFUSED && mark_says(&present, old->done.size, mtime_ns) == SAYS_DONE &&
+	const struct asked refreshed = {old->done.size, mtime_ns, ""};
+	if (o == OUTCOME_REFUSED && mark_says(&present, &refreshed) == SAYS_DONE &&
 		!strcmp(present.done.sum, old->done.sum))
 		o = OUTCOME_OK;
 	mark_clear(&present);

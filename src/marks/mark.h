@@ -8,6 +8,7 @@
 
 #define SUM_MAX       60            /* a checksum's name, ":" and base64 */
 #define PARTS_SUM_MAX (SUM_MAX + 6) /* "-N" after it */
+#define CONTENT_MAX   64            /* hex digits of a content id */
 
 /* A version of a file: what was read, or what a done mark says was sent and proven. */
 struct version {
@@ -19,6 +20,17 @@ struct version {
 	uint64_t part_bytes;        /* it was sent in parts of this size; 0: whole, or unknown */
 	char parts_sum[PARTS_SUM_MAX + 1]; /* "sha256:…-N", the checksum of their checksums, where
 					      none of the whole follows from theirs; or "" */
+	char content[CONTENT_MAX + 1]; /* id of the content, whatever it is compressed with; "" of a
+					  file that is known by size and mtime */
+	char suffix[SUFFIX_MAX + 1];   /* of compression: the object's key is the mark's key and
+					  this behind it; mostly "" */
+};
+
+/* What a mark is asked about: a file before its content was looked at. */
+struct asked {
+	uint64_t size;
+	int64_t mtime_ns;
+	const char *content; /* "" if it is known by size and mtime */
 };
 
 /* The sum of a version as marks have it: `wanted` if it was computed, else the first that was. */
@@ -45,6 +57,7 @@ struct mark {
 	char session[ID_CHARS + 1], claim[ID_CHARS + 1];
 	bool has_done; /* a version was done once; `done` is the last one */
 	struct version done;
+	char suffix[SUFFIX_MAX + 1]; /* of the object of the claim or of the version that is done */
 	bool has_newer; /* state is done, and a run left a changed file alone, of this version: */
 	uint64_t newer_size;
 	int64_t newer_mtime_ns;
@@ -72,7 +85,9 @@ unsigned mark_shard(const char *key,
 	unsigned shards); /* stable for ever: FNV-1a 64 of the key's bytes, mod shards */
 void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX]);
 
-/* What a mark says about a file of this size and mtime, before its content was looked at. Pure. */
+/* What a mark says about a file. If both have the id of a content, size and mtime say nothing.
+ * Pure.
+ */
 enum mark_says {
 	SAYS_FREE,    /* absent, or failed: claim it, or take it over */
 	SAYS_DONE,    /* this very version is done */
@@ -80,7 +95,7 @@ enum mark_says {
 	SAYS_CHANGED, /* another version is done */
 	SAYS_CLAIMED, /* somebody's; whether it is stale is the session's question */
 };
-enum mark_says mark_says(const struct mark *mark, uint64_t size, int64_t mtime_ns);
+enum mark_says mark_says(const struct mark *mark, const struct asked *file);
 
 /* One key of one store through one connection, for the calls below. Borrowed. */
 struct mark_ref {
@@ -89,6 +104,7 @@ struct mark_ref {
 	const char *key;
 	const char *session; /* ours */
 	const char *source;  /* "host:directory" */
+	const char *suffix;  /* of the object that a claim is for */
 	struct call_limits limits;
 };
 

@@ -155,6 +155,7 @@ static bool take_upload(const struct item *item, struct open_upload *ret)
 	ret->checksum = take_checksum(item);
 	return is_absent_or_text(item, "upload") && take_size(item, "part", &ret->part_bytes) &&
 	       take_text(item, "upload_key", ret->key_md5, sizeof ret->key_md5) &&
+	       take_text(item, "upload_suffix", ret->suffix, sizeof ret->suffix) &&
 	       take_size(item, "upload_size", &ret->size) &&
 	       take_number(item, "upload_mtime", &ret->mtime_ns);
 }
@@ -173,6 +174,9 @@ static bool take_fields(const struct item *item, struct mark *mark)
 	       take_text(item, "sum", mark->done.sum, sizeof mark->done.sum) &&
 	       take_text(item, "etag", mark->done.etag, sizeof mark->done.etag) &&
 	       take_text(item, "parts_sum", mark->done.parts_sum, sizeof mark->done.parts_sum) &&
+	       take_text(item, "content", mark->done.content, sizeof mark->done.content) &&
+	       take_text(item, "suffix", mark->suffix, sizeof mark->suffix) &&
+	       take_text(item, "suffix", mark->done.suffix, sizeof mark->done.suffix) &&
 	       take_size(item, "parts", &mark->done.part_bytes) &&
 	       take_size(item, "size", &mark->done.size) &&
 	       take_number(item, "mtime", &mark->done.mtime_ns) &&
@@ -204,7 +208,7 @@ int mark_from_item(const struct item *item, struct mark *ret)
 	return 0;
 }
 
-enum mark_says mark_says(const struct mark *mark, uint64_t size, int64_t mtime_ns)
+enum mark_says mark_says(const struct mark *mark, const struct asked *file)
 {
 	switch (mark->state) {
 	case MARK_ABSENT:
@@ -216,9 +220,11 @@ enum mark_says mark_says(const struct mark *mark, uint64_t size, int64_t mtime_n
 	case MARK_DONE:
 		break;
 	}
-	if (mark->done.size != size)
+	if (*file->content && *mark->done.content)
+		return strcmp(file->content, mark->done.content) ? SAYS_CHANGED : SAYS_DONE;
+	if (mark->done.size != file->size)
 		return SAYS_CHANGED;
-	if (mark->done.mtime_ns == mtime_ns)
+	if (mark->done.mtime_ns == file->mtime_ns)
 		return SAYS_DONE;
 	return SAYS_COMPARE;
 }

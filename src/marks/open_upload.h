@@ -3,6 +3,8 @@
 #pragma once
 #include "s3/s3.h"
 
+#define SUFFIX_MAX 4 /* ".bz2" */
+
 /* Zero: there is none. A value has one owner at a time: the mark that was read, then the claim that
  * took the mark over or recorded the upload. */
 struct open_upload {
@@ -10,6 +12,7 @@ struct open_upload {
 	bool is_open;           /* S3 still has it, as far as is known */
 	enum checksum checksum; /* of its parts; CHECKSUMS for an algorithm that is not ours */
 	char key_md5[S3_KEY_MD5_CHARS + 1]; /* of the caller's key (SSE-C), or "" */
+	char suffix[SUFFIX_MAX + 1];        /* of the object's key, see mark.h */
 	uint64_t part_bytes;                /* of all parts but the last */
 	uint64_t size;                      /* of the version of the file that it was begun for */
 	int64_t mtime_ns;                   /* likewise */

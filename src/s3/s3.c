@@ -208,6 +208,7 @@ static int read_meta(
 	ret->ctime_ns = header_time(reply, "x-amz-meta-s3once-ctime");
 	s3_copy_header(reply, "x-amz-meta-s3once-table", ret->table, sizeof(ret->table));
 	s3_copy_header(reply, "x-amz-meta-s3once-claim", ret->claim, sizeof(ret->claim));
+	s3_copy_header(reply, "x-amz-meta-s3once-content", ret->content, sizeof(ret->content));
 	ret->part_bytes = header_number(reply, "x-amz-meta-s3once-part", &found);
 	return 0;
 }

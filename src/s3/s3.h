@@ -50,16 +50,19 @@ enum s3_written_for {
 	S3_WRITTEN_FOR_ANOTHER,
 };
 
-/* Our own marks on an object: user metadata x-amz-meta-s3once-{table,claim,key,ctime,part} and
- * x-amz-meta-mtime. Times are seconds with a fraction, as rclone reads and writes them. The key is
- * s3_key_hash() of the bucket and the key: requests add it, and HEAD compares it. */
-#define S3_ID_MAX 64
+/* Our own marks on an object: user metadata x-amz-meta-s3once-{table,claim,key,ctime,part,content}
+ * and x-amz-meta-mtime. Times are seconds with a fraction, as rclone reads and writes them. The key
+ * is s3_key_hash() of the bucket and the key: requests add it, and HEAD compares it. */
+#define S3_ID_MAX      64
+#define S3_CONTENT_MAX 64 /* hex digits */
 struct s3_meta {
 	char table[S3_ID_MAX + 1]; /* id of the mark store that the claim is in; "": not ours */
 	char claim[S3_ID_MAX + 1];
-	enum s3_written_for written_for; /* of HEAD only */
-	int64_t mtime_ns, ctime_ns;      /* of the file as it was sent; 0: unknown */
-	uint64_t part_bytes;             /* of a multipart upload, else 0 */
+	enum s3_written_for written_for;  /* of HEAD only */
+	int64_t mtime_ns, ctime_ns;       /* of the file as it was sent; 0: unknown */
+	uint64_t part_bytes;              /* of a multipart upload, else 0 */
+	char content[S3_CONTENT_MAX + 1]; /* id of the content, whatever it is compressed with; or
+					     "" */
 };
 
 /* An object that is or is to be: its key, and how it is stored. Borrowed during the call. */

@@ -146,6 +146,8 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 		s3_format_mtime(meta->ctime_ns, request->ctime);
 		s3_request_header(request, "x-amz-meta-s3once-ctime", request->ctime);
 	}
+	if (meta->content[0])
+		s3_request_header(request, "x-amz-meta-s3once-content", meta->content);
 	if (meta->part_bytes) {
 		snprintf(request->part_bytes, sizeof(request->part_bytes), "%" PRIu64,
 			meta->part_bytes);

@@ -50,6 +50,8 @@ struct scan_entry {
 	dev_t dev;
 	ino_t ino;
 	struct problem problem; /* of PROBLEM */
+	const char *suffix;     /* of compression, that the object's key has behind the key; "" */
+	char content_id[65];    /* see content_id.h; "" unless the key stands for a content */
 	bool is_from_future; /* of FILE and YOUNG: min_age_s was counted from the ctime, since the
 				mtime lies in the future */
 };

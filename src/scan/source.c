@@ -214,6 +214,8 @@ int source_next(struct source *source, struct problem *ret_problem)
 {
 	source->collides = false;
 	source->head.is_from_future = false;
+	source->head.suffix = "";
+	source->head.content_id[0] = '\0';
 	int r;
 	if (source->walk)
 		r = walk_next(source->walk, &source->head, ret_problem);

@@ -40,9 +40,10 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 	for (size_t i = 0; i < block->n; i++) {
 		struct candidate *c = block->files[i];
 		c->known = known[i];
+		const struct asked asked = candidate_asks(c);
 		uint64_t at_ns = 0;
-		if (!run->options.reupload && known_is_done(&c->known, c->size, c->mtime_ns)) {
-			const struct report_file about = {c->path, c->key, c->size};
+		if (!run->options.reupload && known_is_done(&c->known, &asked)) {
+			const struct report_file about = {c->path, c->object, c->size};
 			report_file(&run->report, S3ONCE_EVENT_SKIPPED, &about, NULL);
 			free(c);
 		} else if (may_wait(worker, c, &at_ns)) {

@@ -5,6 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct asked candidate_asks(const struct candidate *candidate)
+{
+	return (struct asked){candidate->size, candidate->mtime_ns, candidate->content};
+}
+
+const char *candidate_suffix(const struct candidate *candidate)
+{
+	return candidate->object + strlen(candidate->key);
+}
+
 bool candidate_was_just_seen_held(struct candidate *candidate)
 {
 	const uint64_t now = clock_boot_ns();

@@ -12,6 +12,8 @@
 struct candidate {
 	struct candidate *next;
 	char *key, *path, *relative; /* all in one allocation with the struct */
+	char *object;  /* the object's key: key, perhaps with the suffix of compression behind it */
+	char *content; /* the content's id, or "" */
 	size_t source;
 	uint64_t size;
 	int64_t mtime_ns;
@@ -24,6 +26,10 @@ struct candidate {
 	uint64_t held_since_ns; /* another uploader was first seen to hold it; 0: never */
 	bool said_held;         /* and that was told once */
 };
+/* What its mark is asked about. Borrowed. */
+struct asked candidate_asks(const struct candidate *candidate);
+/* What the object's key has behind the mark's. Borrowed. */
+const char *candidate_suffix(const struct candidate *candidate);
 /* Many are held for a moment where several uploaders share a tree: that is no news before five
  * seconds. Notes the first time. */
 bool candidate_was_just_seen_held(struct candidate *candidate);

@@ -1,5 +1,6 @@
 /* Step 2 for a file that was uploaded before and may be another now. */
 #include "base/log.h"
+#include "base/quote.h"
 #include "base/text.h"
 #include "upload/worker.h"
 #include <stdio.h>
@@ -32,11 +33,27 @@ static void note_newer(struct worker *worker, const struct file *file)
 		log_info("that the file has changed could not be noted: %s", problem.text);
 }
 
+/* The other content is in another object, which a replacement would leave behind. */
+static enum step other_suffix(struct worker *worker, struct file *file)
+{
+	const struct report_file about = file_about(file);
+	const struct candidate *c = file->candidate;
+	struct problem problem;
+	problem_set(&problem,
+		"changed since it was uploaded as %s%s; it cannot take that object's place as %s: "
+		"put {id} into the template of the keys, or remove the object and its mark",
+		quote(c->key).text, file->seen.done.suffix, quote(c->object).text);
+	report_file(&worker->run->report, S3ONCE_EVENT_CHANGED, &about, &problem);
+	return STEP_SETTLED;
+}
+
 enum step changed_file(struct worker *worker, struct file *file)
 {
 	const struct report_file about = file_about(file);
 	switch (worker->run->options.if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
+		if (strcmp(file->seen.done.suffix, candidate_suffix(file->candidate)) != 0)
+			return other_suffix(worker, file);
 		file->replaces = file->seen.done;
 		return STEP_NEXT;
 	case S3ONCE_CHANGED_SKIP:

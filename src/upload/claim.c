@@ -80,7 +80,9 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 /* NEXT: file->seen may be claimed or taken over. */
 static enum step judge(struct worker *worker, struct file *file)
 {
-	switch (mark_says(&file->seen, file->state.size, file->state.mtime_ns)) {
+	const struct asked asked = {
+		file->state.size, file->state.mtime_ns, file->candidate->content};
+	switch (mark_says(&file->seen, &asked)) {
 	case SAYS_DONE:
 		if (!worker->run->options.reupload)
 			return same_file(worker, file);

@@ -24,6 +24,8 @@ static enum step mark_earlier(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
 	struct version version = {.size = object->size, .mtime_ns = object->meta.mtime_ns};
+	memcpy(version.content, object->meta.content, sizeof version.content);
+	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
 	if (was_done(file, object))
 		version = file->claim.before.done;
 	else if (proof_tells_whole(object))

@@ -27,22 +27,27 @@ struct feed {
 
 static struct candidate *candidate_new(const struct scan_entry *entry)
 {
-	const size_t key = strlen(entry->key) + 1, path = strlen(entry->path) + 1,
-		     relative = strlen(entry->relative) + 1;
-	struct candidate *file = malloc(sizeof *file + key + path + relative);
+	const size_t key = strlen(entry->key), path = strlen(entry->path) + 1,
+		     relative = strlen(entry->relative) + 1, suffix = strlen(entry->suffix) + 1,
+		     content = strlen(entry->content_id) + 1;
+	struct candidate *file =
+		malloc(sizeof *file + key + 1 + path + relative + key + suffix + content);
 	if (!file)
 		return NULL;
 	*file = (struct candidate){
 		.source = entry->source, .size = entry->size, .mtime_ns = entry->mtime_ns};
-	file->key = memcpy(file + 1, entry->key, key);
-	file->path = memcpy(file->key + key, entry->path, path);
+	file->key = memcpy(file + 1, entry->key, key + 1);
+	file->path = memcpy(file->key + key + 1, entry->path, path);
 	file->relative = memcpy(file->path + path, entry->relative, relative);
+	file->object = memcpy(file->relative + relative, entry->key, key);
+	memcpy(file->object + key, entry->suffix, suffix);
+	file->content = memcpy(file->object + key + suffix, entry->content_id, content);
 	return file;
 }
 
 static void settle_skipped(struct feed *feed, struct candidate *file)
 {
-	const struct report_file about = {file->path, file->key, file->size};
+	const struct report_file about = {file->path, file->object, file->size};
 	report_file(&feed->run->report, S3ONCE_EVENT_SKIPPED, &about, NULL);
 	free(file);
 }
@@ -81,8 +86,8 @@ static bool hand_on(struct feed *feed, bool last)
 	bool open = true;
 	for (size_t i = 0; i < feed->n; i++) {
 		struct candidate *file = feed->chunk[i];
-		if (!feed->run->options.reupload &&
-			known_is_done(&marks[i], file->size, file->mtime_ns)) {
+		const struct asked asked = candidate_asks(file);
+		if (!feed->run->options.reupload && known_is_done(&marks[i], &asked)) {
 			settle_skipped(feed, file);
 		} else {
 			file->known = marks[i];

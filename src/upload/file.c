@@ -10,7 +10,7 @@ struct file *file_new(struct run *run, struct candidate *candidate)
 	if (!file)
 		return NULL;
 	file->candidate = candidate;
-	file->target = object_rules_target(run->rules, candidate->key, candidate->relative);
+	file->target = object_rules_target(run->rules, candidate->object, candidate->relative);
 	file->fd = -1;
 	file->begun_ns = clock_boot_ns();
 	file->share = (struct share){.report = &run->report, .queue = run->queue};
@@ -38,6 +38,7 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 		.key = file->candidate->key,
 		.session = session_id(worker->run->session),
 		.source = worker->run->sources_of_marks[file->candidate->source],
+		.suffix = candidate_suffix(file->candidate),
 		.limits = run_limits(worker->run),
 	};
 }
@@ -45,7 +46,7 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 struct report_file file_about(const struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	return (struct report_file){c->path, c->key, file->fd >= 0 ? file->state.size : c->size};
+	return (struct report_file){c->path, c->object, file->fd >= 0 ? file->state.size : c->size};
 }
 
 struct s3_meta file_meta(const struct worker *worker, const struct file *file)
@@ -57,6 +58,7 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 	};
 	snprintf(meta.table, sizeof meta.table, "%s", worker->run->space.settings.table_id);
 	snprintf(meta.claim, sizeof meta.claim, "%s", file->claim.id);
+	snprintf(meta.content, sizeof meta.content, "%s", file->candidate->content);
 	return meta;
 }
 

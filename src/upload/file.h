@@ -29,9 +29,10 @@ struct file {
 	struct mark seen;                  /* the mark, as last seen, while it is not ours */
 	struct claim claim;                /* ours, if `claimed` */
 	bool claimed;
-	bool must_look;     /* S3 may hold something already: HEAD before anything is sent */
-	bool unconditional; /* the server does not take the condition for what it is: HEAD right
-			       before instead */
+	bool must_look;        /* S3 may hold something already: HEAD before anything is sent */
+	bool looked_elsewhere; /* under the mark's key with other suffixes, as far as need be */
+	bool unconditional;    /* the server does not take the condition for what it is: HEAD right
+				  before instead */
 	struct version replaces; /* what is to be replaced: the done version, or a damaged upload;
 				    its etag "" if there is none */
 	unsigned restarts, damages;

@@ -39,11 +39,13 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	mark_sum_of(&file->sums, s3_checksum(worker->run->s3), version.sum);
 	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
 	snprintf(version.parts_sum, sizeof version.parts_sum, "%s", file->parts_sum);
+	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
+	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
 	refusals_stored(&worker->run->refusals);
 	enum step step = file_mark_done(worker, file, &version);
 	if (step != STEP_NEXT)
 		return step;
-	bucket_saw_object(worker->run, file->candidate->key, object->etag);
+	bucket_saw_object(worker->run, file->candidate->object, object->etag);
 	const struct report_file about = file_about(file);
 	report_file(&worker->run->report, event, &about, NULL);
 	if (event == S3ONCE_EVENT_UPLOADED)

@@ -1,4 +1,5 @@
 #include "upload/multipart.h"
+#include "base/text.h"
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -41,11 +42,19 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 {
 	struct open_upload *upload = &file->claim.upload;
 	struct problem problem = {0};
+	struct text object = TEXT(KEY_BYTES_MAX + SUFFIX_MAX);
 	if (!upload->is_open)
 		return STEP_NEXT;
+	text_add(&object, file->candidate->key);
+	text_add(&object, upload->suffix); /* begun when the file was compressed otherwise */
+	if (object.error) {
+		problem_set(&problem, "out of memory");
+		return file_fail(worker, file, &problem);
+	}
 	const struct call_limits limits = run_limits(worker->run);
 	enum outcome o =
-		s3_abort_upload(worker->s3, file->candidate->key, upload->id, &limits, &problem);
+		s3_abort_upload(worker->s3, text_string(&object), upload->id, &limits, &problem);
+	text_clear(&object);
 	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
 		return file_outcome(worker, file, o, &problem);
 	upload->is_open = false;

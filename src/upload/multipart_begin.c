@@ -22,6 +22,7 @@ static bool fits(const struct file *file, struct plan *ret)
 	return upload->is_open && upload->checksum != CHECKSUMS &&
 	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
 	       !strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) &&
+	       !strcmp(upload->suffix, candidate_suffix(file->candidate)) &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
@@ -57,7 +58,7 @@ static enum step give_up_parts(
 		quote(file->candidate->path).text, problem->text);
 	report_run(&worker->run->report, S3ONCE_EVENT_WARNING, &said);
 	enum outcome o = s3_abort_upload(
-		worker->s3, file->candidate->key, file->claim.upload.id, &limits, &second);
+		worker->s3, file->candidate->object, file->claim.upload.id, &limits, &second);
 	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && !cannot_list(o, &second))
 		return file_outcome(worker, file, o, &second);
 	file->claim.upload.is_open = false;
@@ -86,7 +87,7 @@ static void discard(struct worker *worker, const struct file *file, struct open_
 	struct problem problem = {0};
 	const struct call_limits limits = run_limits(worker->run);
 	enum outcome o =
-		s3_abort_upload(worker->s3, file->candidate->key, upload->id, &limits, &problem);
+		s3_abort_upload(worker->s3, file->candidate->object, upload->id, &limits, &problem);
 	if (o != OUTCOME_OK)
 		log_info("an empty upload that no mark records stays open: %s", problem.text);
 	open_upload_clear(upload);
@@ -152,6 +153,7 @@ static enum step create(struct worker *worker, struct file *file)
 		.mtime_ns = file->state.mtime_ns};
 	snprintf(upload.key_md5, sizeof upload.key_md5, "%s",
 		s3_headers_key_md5(file->target.headers));
+	snprintf(upload.suffix, sizeof upload.suffix, "%s", candidate_suffix(file->candidate));
 	return created.lacks_encryption ? not_encrypted(worker, file, &upload)
 					: record(worker, file, &upload);
 }

@@ -30,6 +30,8 @@ static enum step claim_and_send(struct worker *worker, struct file *file)
 	enum step step = STEP_NEXT;
 	if (!file->claimed)
 		step = claim_file(worker, file);
+	if (step == STEP_NEXT && !file->looked_elsewhere)
+		step = look_elsewhere(worker, file);
 	if (step == STEP_NEXT && file->must_look)
 		step = look_at_object(worker, file);
 	if (step == STEP_NEXT && !file->plan.n_parts) /* it was large once */

@@ -33,8 +33,11 @@ enum step file_compare(
  * so that the file can be sent. Content that is the file's own is adopted. AGAIN where what was
  * sent is damaged, or was an earlier version. */
 enum step look_at_object(struct worker *worker, struct file *file);
-/* The same before much is sent, only to save that. NEXT also where we may not look, but the server
- * is known to refuse what we must not replace. */
+/* Step 4 of a file that is known by its content: asks whether that is stored under the same key
+ * with another suffix of compression. Such an object is adopted. NEXT: there is none. */
+enum step look_elsewhere(struct worker *worker, struct file *file);
+/* The same as look_at_object before much is sent, only to save that. NEXT also where we may not
+ * look, but the server is known to refuse what we must not replace. */
 enum step look_ahead(struct worker *worker, struct file *file);
 /* The same after this condition was refused. AGAIN, and not NEXT, if the way is free now. */
 enum step look_after_refusal(

@@ -63,10 +63,15 @@ static void read_mark(void)
 	bool has_size = item_number(&row, "size", &size) == 0 && size >= 0;
 	bool has_mtime = item_number(&row, "mtime", &mtime_ns) == 0;
 	ENSURE(mark_get(&ref, &mark, &problem) == OUTCOME_OK);
-	enum mark_says same = mark_says(&mark, (uint64_t)size, mtime_ns);
-	enum mark_says another = mark_says(&mark, mark.done.size + 1, mark.done.mtime_ns);
+	const struct asked asked = {(uint64_t)size, mtime_ns, ""},
+			   done = {mark.done.size, mark.done.mtime_ns, ""},
+			   larger = {mark.done.size + 1, mark.done.mtime_ns, ""},
+			   other = {mark.done.size, mark.done.mtime_ns, "another content"};
+	enum mark_says same = mark_says(&mark, &asked), another = mark_says(&mark, &larger);
 	ENSURE(another != SAYS_DONE && another != SAYS_COMPARE);
-	ENSURE(mark_says(&mark, mark.done.size, mark.done.mtime_ns) != SAYS_DONE ||
+	ENSURE(!*mark.done.content || mark_says(&mark, &other) != SAYS_DONE);
+	ENSURE(strnlen(mark.suffix, SUFFIX_MAX + 1) <= SUFFIX_MAX);
+	ENSURE(mark_says(&mark, &done) != SAYS_DONE ||
 		(says("state", "done") && has_size && has_mtime && same == SAYS_DONE));
 	ENSURE(same != SAYS_FREE || item_is_empty(&row) || says("state", "failed"));
 	ENSURE(strnlen(mark.session, ID_CHARS + 1) <= ID_CHARS);

@@ -62,6 +62,7 @@ static struct mark_ref ref_of(struct store_conn *conn, const char *session)
 	return (struct mark_ref){.conn = conn,
 		.space = &space,
 		.key = "a/b",
+		.suffix = "",
 		.session = session,
 		.source = "host:/dir"};
 }
@@ -97,7 +98,7 @@ static void test_life(struct store_conn *conn)
 	CHECK_INT(seen.state, MARK_CLAIMED);
 	CHECK_STRING(seen.session, ours);
 	CHECK_STRING(seen.source, "host:/dir");
-	CHECK_INT(mark_says(&seen, 5, 7), SAYS_CLAIMED);
+	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_CLAIMED);
 
 	struct open_upload upload = upload_named("up"), other_upload = upload_named("other");
 	CHECK_INT(mark_record_upload(&a, &claim, &upload, &problem), OUTCOME_OK);
@@ -154,9 +155,9 @@ static void test_life(struct store_conn *conn)
 	struct version other = version;
 	other.size = 6;
 	CHECK_INT(mark_done(&a, &claim, &other, &seen, &problem), OUTCOME_REFUSED);
-	CHECK_INT(mark_says(&seen, 5, 7), SAYS_DONE);
-	CHECK_INT(mark_says(&seen, 5, 8), SAYS_COMPARE);
-	CHECK_INT(mark_says(&seen, 6, 7), SAYS_CHANGED);
+	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_DONE);
+	CHECK_INT(mark_says(&seen, &(struct asked){5, 8, ""}), SAYS_COMPARE);
+	CHECK_INT(mark_says(&seen, &(struct asked){6, 7, ""}), SAYS_CHANGED);
 	CHECK(!seen.upload.id);
 	CHECK_INT(mark_refresh(&a, &seen, 8, &problem), OUTCOME_OK);
 	CHECK_INT(mark_refresh(&a, &seen, 9, &problem), OUTCOME_REFUSED);
@@ -244,7 +245,7 @@ static void test_failed_is_free(struct store_conn *conn)
 	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
 	CHECK_INT(mark_fail(&a, &claim, "no luck", &problem), OUTCOME_OK);
 	seen = present(&a);
-	CHECK_INT(mark_says(&seen, 1, 1), SAYS_FREE);
+	CHECK_INT(mark_says(&seen, &(struct asked){1, 1, ""}), SAYS_FREE);
 	CHECK_STRING(seen.error, "no luck");
 	CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_OK);
 	seen = present(&a);
@@ -262,7 +263,7 @@ static void test_unreadable(void)
 	struct mark mark;
 	item_set_string(&item, "state", "resting");
 	CHECK_INT(mark_from_item(&item, &mark), 0);
-	CHECK_INT(mark_says(&mark, 1, 1), SAYS_CLAIMED);
+	CHECK_INT(mark_says(&mark, &(struct asked){1, 1, ""}), SAYS_CLAIMED);
 	item_set_string(&item, "state", "done"); /* without a version */
 	CHECK_INT(mark_from_item(&item, &mark), 0);
 	CHECK_INT(mark.state, MARK_UNREADABLE);
@@ -287,6 +288,46 @@ static void test_shards(void)
 	CHECK_STRING(partition, "aws/b#3");
 }
 
+/* A rotated log is known by its content, whatever it is compressed with. */
+static void test_content(struct store_conn *conn)
+{
+	struct mark_ref ref = ref_of(conn, ours), later = ref_of(conn, theirs);
+	struct claim claim = {0}, second = {0};
+	struct mark seen = {0}, image = {0};
+	struct problem problem;
+	struct version done = version;
+	ref.suffix = ".gz";
+	ref.key = later.key = "content";
+	CHECK_INT(mark_claim(&ref, &claim, &seen, &problem), OUTCOME_OK);
+	seen = present(&ref);
+	CHECK_STRING(seen.suffix, ".gz");
+	CHECK_INT(mark_take(&later, &seen, &second, &image, &problem), OUTCOME_OK);
+	CHECK_STRING(second.before.suffix, ".gz");
+	seen = present(&ref);
+	CHECK_STRING(seen.suffix, "");
+	struct open_upload upload = upload_named("u");
+	strcpy(upload.suffix, ".xz");
+	CHECK_INT(mark_record_upload(&later, &second, &upload, &problem), OUTCOME_OK);
+	mark_clear(&seen);
+	seen = present(&ref);
+	CHECK_STRING(seen.upload.suffix, ".xz");
+	strcpy(done.content, "c1");
+	strcpy(done.suffix, ".zst"); /* another object was found to have it */
+	mark_clear(&seen);
+	CHECK_INT(mark_done(&later, &second, &done, &seen, &problem), OUTCOME_OK);
+	seen = present(&ref);
+	CHECK_STRING(seen.suffix, ".zst");
+	CHECK_STRING(seen.done.suffix, ".zst");
+	CHECK_STRING(seen.done.content, "c1");
+	CHECK_STRING(seen.upload.suffix, "");
+	CHECK_INT(mark_says(&seen, &(struct asked){999, 999, "c1"}), SAYS_DONE);
+	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, "c2"}), SAYS_CHANGED);
+	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_DONE);
+	mark_clear(&seen);
+	claim_clear(&claim);
+	claim_clear(&second);
+}
+
 static void on_store(bool echo)
 {
 	struct store *store;
@@ -300,6 +341,7 @@ static void on_store(bool echo)
 	struct echo_conn echoing = {{&echo_store}, conn};
 	struct store_conn *used = echo ? &echoing.conn : conn;
 	test_life(used);
+	test_content(used);
 	test_take_needs_the_state(used);
 	test_failed_is_free(used);
 	store_conn_free(conn);

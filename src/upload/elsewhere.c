@@ -1,0 +1,89 @@
+/* Step 4 for a content that may be stored under its mark's key with another suffix of compression:
+ * the log was compressed since, and the mark that said so is lost, or was never written. */
+#include "base/text.h"
+#include "upload/bucket_check.h"
+#include "upload/multipart.h"
+#include "upload/worker.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The first is that of a log that was not compressed yet. */
+static const char *const suffixes[] = {"", ".gz", ".bz2", ".xz", ".zst", ".lz4"};
+
+/* The object says of itself that it has this content; s3once wrote that after the last byte of a
+ * file that had not changed meanwhile. */
+static enum step adopt(
+	struct worker *worker, struct file *file, const char *key, const struct s3_object *object)
+{
+	const char *suffix = key + strlen(file->candidate->key);
+	struct version version = {.size = object->size,
+		.mtime_ns = file->state.mtime_ns,
+		.part_bytes = object->meta.part_bytes,
+		.etag_is_md5 = file_etag_is_md5(worker, object)};
+	enum step step = multipart_abort(worker, file);
+	if (step != STEP_NEXT)
+		return step;
+	if (proof_tells_whole(object))
+		snprintf(version.sum, sizeof version.sum, "%s:%s",
+			checksum_kinds[object->sum.kind].name, object->sum.text);
+	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
+	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
+	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
+	step = file_mark_done(worker, file, &version);
+	if (step != STEP_NEXT)
+		return step;
+	bucket_saw_object(worker->run, key, object->etag);
+	const struct report_file about = {file->candidate->path, key, object->size};
+	report_file(&worker->run->report, S3ONCE_EVENT_ADOPTED, &about, NULL);
+	return STEP_SETTLED;
+}
+
+/* NEXT: it is not there, or it is something else. */
+static enum step look_at(struct worker *worker, struct file *file, const char *key)
+{
+	struct s3_object object = {0};
+	struct problem problem = {0};
+	struct s3_target target = file->target;
+	target.key = key;
+	const struct call_limits limits = run_limits(worker->run);
+	enum outcome o = s3_head_object(worker->s3, &target, &limits, &object, &problem);
+	if (o == OUTCOME_OK)
+		return strcmp(object.meta.content, file->candidate->content)
+			       ? STEP_NEXT
+			       : adopt(worker, file, key, &object);
+	/* Of these, the step that looks at the file's own key or writes to it says more. */
+	if (o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID)
+		return STEP_NEXT;
+	return file_outcome(worker, file, o, &problem);
+}
+
+/* How many of the suffixes are worth a request. After a take-over whatever was stored may stand
+ * there. Where there was no mark, a compressed log may have been stored before it was compressed,
+ * if the marks were lost. */
+static size_t worth_asking(const struct file *file)
+{
+	const struct candidate *c = file->candidate;
+	if (!*c->content || *file->replaces.etag)
+		return 0;
+	if (file->must_look)
+		return sizeof suffixes / sizeof *suffixes;
+	return !file->claim.taken_over && *candidate_suffix(c) ? 1 : 0;
+}
+
+enum step look_elsewhere(struct worker *worker, struct file *file)
+{
+	const size_t n = worth_asking(file);
+	enum step step = STEP_NEXT;
+	for (size_t i = 0; step == STEP_NEXT && i < n; i++) {
+		if (!strcmp(suffixes[i], candidate_suffix(file->candidate)))
+			continue;
+		struct text key = TEXT(KEY_BYTES_MAX + SUFFIX_MAX);
+		text_add(&key, file->candidate->key);
+		text_add(&key, suffixes[i]);
+		if (!key.error)
+			step = look_at(worker, file, text_string(&key));
+		text_clear(&key);
+	}
+	file->looked_elsewhere = step == STEP_NEXT;
+	return step;
+}
