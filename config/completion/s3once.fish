@@ -52,10 +52,10 @@ function __s3once_values
     end
 end
 
-# The jobs of this host, for the command that runs them.
+# The jobs of this host, for the commands that run them and show them.
 function __s3once_jobs
     set -l command (__s3once_command)
-    test "$command[2]" = run; or return
+    contains -- "$command[2]" run config; or return
     for file in /etc/s3once/*.conf
         basename $file .conf
     end

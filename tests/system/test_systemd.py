@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -78,44 +79,24 @@ def uncommented(text):
     return re.sub(r"^#(?=[A-Z0-9_]+=)", "", text, flags=re.M)
 
 
-def test_the_example_is_what_the_unit_reads():
+def test_the_example_of_an_environment():
     example = environment_of(uncommented((REPOSITORY / "config" / "example.env").read_text()))
     (line,) = setting("s3once@.service", "ExecStart")
-    asked_for = set(re.findall(r"\$\{?(\w+)", line))
-    assert asked_for <= set(example)
-    known = asked_for | {"S3ONCE_MARKS", "S3ONCE_CHECKSUM"}
-    assert all(name in known or name.startswith("AWS_") for name in example)
-    assert command_of(line, example) == (
-        "s3once push --min-age 5min --exclude *.tmp -- /srv/photos s3://my-bucket/photos".split()
-    )
+    known = set(re.findall(r"\$\{?(\w+)", line)) | {"S3ONCE_MARKS", "S3ONCE_CHECKSUM"}
+    assert known <= set(example) and all(name in known or name.startswith("AWS_") for name in example)
+    assert command_of(line, example) == "s3once run %i --verbose --exclude *.tmp".split()
 
 
-@pytest.mark.parametrize("name", ["example.env", "logs.env"])
-def test_a_shell_reads_the_examples_as_systemd_does(name, tmp_path):
-    text = uncommented((REPOSITORY / "config" / name).read_text())
-    (tmp_path / name).write_text(text)
-    (tmp_path / "app.tmp").touch()  # must not take the place of a pattern
-    command = """set -a -f; . "./$0"; env -0; printf '%s\\0' $S3ONCE_OPTIONS"""
-    (line,) = re.findall(r"^#   (set -a.*); \. /etc/s3once/NAME.env$", (REPOSITORY / "config" / "example.env").read_text(), re.M)
-    assert command.startswith(line + ";"), "as the example says"
-    run = subprocess.run(["sh", "-c", command, name], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=True)
-    said = run.stdout.split("\0")[:-1]
-    assert run.stderr == ""
-    example = environment_of(text)
-    assert {key: value for key, value in (each.split("=", 1) for each in said if re.match("(S3ONCE|AWS)_", each))} == example
-    words = example["S3ONCE_OPTIONS"].split()
-    assert said[-len(words) :] == words
-
-
-def test_the_options_of_the_examples_are_known(s3once):
-    for name in ("example.env", "logs.env"):
-        example = environment_of(uncommented((REPOSITORY / "config" / name).read_text()))
-        example = {key: value for key, value in example.items() if key != "S3ONCE_MARKS"}
-        (line,) = setting("s3once@.service", "ExecStart")
-        words = command_of(line, example)[1:]
-        words.insert(words.index("--"), "--help")  # what stands before it is read and checked
-        run = s3once(*words, env=example)
-        assert run.err == "" and run.code == 0, run
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "config" / "jobs").glob("*.conf")), ids=lambda path: path.stem)
+def test_the_examples_of_jobs_are_valid(s3once, path, tmp_path):
+    """Also with everything in them that is commented out."""
+    copy = tmp_path / path.name
+    for text in (path.read_text(), re.sub(r"^#(?=[a-z-]+ = )", "", path.read_text(), flags=re.M)):
+        copy.write_text(text)
+        run = s3once("config", copy)
+        assert run.code == 0 and run.err == "", run
+    assert f"/etc/s3once/{path.name}" in text, "it says where to copy it to"
+    assert [line for line in text.splitlines() if line.startswith("target = s3://my-")]
 
 
 def test_the_drop_in_that_reads_logs(installed):
@@ -127,38 +108,72 @@ def test_the_drop_in_that_reads_logs(installed):
     assert "\nSupplementaryGroups=adm\n" in (folder / "read-logs.conf").read_text()
 
 
+def test_the_drop_in_that_follows_logrotate(installed):
+    """systemd of Debian 12 knows OnSuccess=, in the unit that Debian's logrotate has."""
+    logrotate = Path("/lib/systemd/system/logrotate.service")
+    if not logrotate.exists():
+        pytest.fail("logrotate is not installed: run tests/setup/install test")
+    (installed / "logrotate.service").write_text(re.sub(r"^Documentation=.*\n", "", logrotate.read_text(), flags=re.M))
+    folder = installed / "logrotate.service.d"
+    folder.mkdir()
+    text = (REPOSITORY / "config" / "after-logrotate.conf").read_text()
+    assert "\nOnSuccess=s3once@nginx.service\n" in text
+    (installed / "s3once@nginx.service").symlink_to("s3once@.service")
+    for line, known in [("OnSuccess=", True), ("OnSucces=", False)]:
+        (folder / "s3once.conf").write_text(text.replace("OnSuccess=", line))
+        code, said = analyze("verify", "--man=no", installed / "logrotate.service")
+        assert (code == 0 and said == "") == known, said
+
+
+def test_secrets_are_credentials():
+    """What LoadCredential= does not find is the empty file of SetCredential=, as systemd.exec(5) says."""
+    assert setting("s3once@.service", "LoadCredential") == ["credentials:/etc/s3once/%i.credentials"]
+    assert setting("s3once@.service", "SetCredential") == ["credentials:\\n"]
+    assert setting("s3once@.service", "Environment") == ["AWS_SHARED_CREDENTIALS_FILE=%d/credentials"]
+    assert setting("s3once@.service", "EnvironmentFile") == ["-/etc/s3once/%i.env"]
+
+
 def test_the_upload_leaves_the_host_to_others():
     assert int(setting("s3once@.service", "Nice")[0]) > 0
     assert setting("s3once@.service", "IOSchedulingClass") == ["best-effort"]
     assert setting("s3once@.service", "IOSchedulingPriority") == ["7"]
 
 
-def test_the_command_uploads(s3once, s3, bucket, tmp_path):
+@pytest.mark.parametrize("has_job", [True, False], ids=["a job", "an environment file alone"])
+def test_the_command_uploads(s3once, s3, bucket, tmp_path, has_job):
     """The ExecStart line, under an environment as the unit's and nothing else, marks in the state directory."""
     tree = make_tree(tmp_path / "source with spaces", {"a": b"a", "b.tmp": b"b"})
     state = tmp_path / "lib" / "private" / "s3once"
     state.mkdir(parents=True, mode=0o700)
     (tmp_path / "lib" / "s3once").symlink_to("private/s3once")  # as DynamicUser= does
-    example = environment_of((REPOSITORY / "config" / "example.env").read_text())
-    example |= {
-        "S3ONCE_OPTIONS": "--exclude *.tmp --json",
-        "S3ONCE_SOURCE": str(tree),
-        "S3ONCE_TARGET": f"s3://{bucket}/p",
-        "AWS_ACCESS_KEY_ID": s3.access_key,
-        "AWS_SECRET_ACCESS_KEY": s3.secret_key,
-        "AWS_ENDPOINT_URL_S3": s3.endpoint,
-    }
+    target = f"s3://{bucket}/p"
+    credentials = tmp_path / "credentials"
+    if has_job:
+        (tmp_path / "photos.conf").write_text(f"source = {tree}\ntarget = {target}\nexclude = *.tmp\njson = yes\nendpoint-url = {s3.endpoint}\n")
+        credentials.write_text(f"[default]\naws_access_key_id = {s3.access_key}\naws_secret_access_key = {s3.secret_key}\n")
+        example = {}
+    else:
+        credentials.write_text("\n")
+        example = {
+            "S3ONCE_OPTIONS": "--exclude *.tmp --json",
+            "S3ONCE_SOURCE": str(tree),
+            "S3ONCE_TARGET": target,
+            "AWS_ACCESS_KEY_ID": s3.access_key,
+            "AWS_SECRET_ACCESS_KEY": s3.secret_key,
+            "AWS_ENDPOINT_URL_S3": s3.endpoint,
+        }
     (line,) = setting("s3once@.service", "ExecStart")
-    program, *argv = command_of(line, example)
+    program, *argv = command_of(line.replace("%i", "photos"), example)
     assert program == "s3once"
     bare = dict.fromkeys(s3once.environment) | {
         name: value for name, value in s3once.environment.items() if name.endswith("SAN_OPTIONS")
     }
     unit = {"PATH": "/usr/bin", "LANG": "C.UTF-8", "HOME": "/", "STATE_DIRECTORY": str(tmp_path / "lib" / "s3once")}
+    unit |= {"AWS_SHARED_CREDENTIALS_FILE": str(credentials), "S3ONCE_JOBS": str(tmp_path)}
     for uploaded in (1, 0):
         run = s3once(*argv, env=bare | unit | example, cwd="/")
         assert run.code == 0, run
-        assert run.events[-1]["uploaded"] == uploaded
+        assert run.events[-1]["uploaded"] == uploaded and run.events[-1]["job"] == "photos"
     assert set(s3.objects(bucket)) == {"p/a"}
     assert (state / "marks.db").exists()
 
