@@ -131,6 +131,9 @@ static void tell_all(struct view *view, const struct config_rows *rows)
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct config_row *row = &rows->rows[i];
 		const struct job_line *line = line_of(view->job, row);
+		if (view->job && !strcmp(row->name, "max_attempts") &&
+			job_line_of(view->job, "retries"))
+			continue; /* the job says it by another name */
 		if (line)
 			tell_line(view, row->name, row->value, line);
 		else

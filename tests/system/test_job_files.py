@@ -252,7 +252,7 @@ def test_config_shows_what_is_in_force(s3once, s3, bucket, job, tree):
     path = job(
         "logs",
         f"source = {tree}\ntarget = s3://{bucket}/p\n\nexclude = *.tmp\nexclude = *.bak\nregion = eu-west-1\nmarks = sqlite:/m\ndry-run = no\n"
-        f"request-timeout = 5s\nendpoint-url = {s3.endpoint}\n",
+        f"request-timeout = 5s\nendpoint-url = {s3.endpoint}\nretries = 3\n",
     )
     run = s3once("config", "logs", "--json", "--region", "eu-west-2", env={"AWS_REGION": "eu-west-3"})
     assert run.code == 0 and {event["job"] for event in run.events} == {"logs"}, run
@@ -266,11 +266,12 @@ def test_config_shows_what_is_in_force(s3once, s3, bucket, job, tree):
         ("dry-run", "no", 8),
         ("request_timeout", "5s", 9),
         ("s3_endpoint", s3.endpoint, 10),
+        ("retries", "3", 11),
     ]:
         assert rows.count((name, value, f"line {line} of {path}")) == 1, name
     assert [row for row in rows if row[0] == "region"] == [("region", "eu-west-2", "--region")]
-    assert not [row for row in rows if row[0] in ("endpoint-url", "request-timeout")], "each thing is told once"
-    assert ("checksum", "auto", "default") in rows or [row for row in rows if row[0] == "checksum"]
+    assert not [row for row in rows if row[0] in ("endpoint-url", "request-timeout", "max_attempts")], "each thing is told once"
+    assert [row for row in rows if row[0] == "locks"] == [("locks", "local", "default")]
     text = s3once("config", "logs").out
     assert f"line 5 of {path}" in text and text.startswith("source ")
     assert s3once("config", "logs", "other").code == 2
