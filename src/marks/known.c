@@ -40,7 +40,8 @@ bool known_is_done(const struct known_mark *mark, const struct asked *file)
 		return false;
 	if (*file->content && *mark->content)
 		return strcmp(file->content, mark->content) == 0;
-	return mark->size == file->size && mark->mtime_ns == file->mtime_ns;
+	return mark->size == file->size && mark->mtime_ns == file->mtime_ns &&
+	       !mark->mtime_is_shared;
 }
 
 static int condense(const struct item *item, struct known_mark *ret)
@@ -53,6 +54,7 @@ static int condense(const struct item *item, struct known_mark *ret)
 	if (mark.state == MARK_DONE) {
 		ret->size = mark.done.size;
 		ret->mtime_ns = mark.done.mtime_ns;
+		ret->mtime_is_shared = mark.done.mtime_is_shared;
 		ret->has_newer = mark.has_newer;
 		memcpy(ret->content, mark.done.content, sizeof ret->content);
 	}

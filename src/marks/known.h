@@ -10,6 +10,7 @@ struct known_mark {
 	int64_t mtime_ns;
 	char content[CONTENT_MAX + 1]; /* likewise */
 	enum mark_state state;
+	bool mtime_is_shared;       /* as in struct version */
 	bool has_newer;             /* the mark says that the file is another version by now */
 	char session[ID_CHARS + 1]; /* if it is claimed */
 };

@@ -225,13 +225,17 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 
 static bool same_version(const struct version *a, const struct version *b)
 {
-	return a->size == b->size && a->mtime_ns == b->mtime_ns && !strcmp(a->sum, b->sum);
+	return a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->mtime_is_shared == b->mtime_is_shared && !strcmp(a->sum, b->sum);
 }
 
-/* What the version says of its object beyond its etag. A mark that was there before may have had
- * it of an earlier one. */
-static void set_proof(struct changes *c, const struct version *version, bool was_there)
+/* What only some versions have. A mark that was there before may have had it of an earlier one. */
+static void set_optional(struct changes *c, const struct version *version, bool was_there)
 {
+	if (version->mtime_is_shared)
+		set_number(c, "mtime_shared", 1);
+	else if (was_there)
+		unset(c, "mtime_shared");
 	if (version->etag_is_md5)
 		set_number(c, "md5", 1);
 	else if (was_there)
@@ -257,7 +261,7 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	set_number(&c, "mtime", version->mtime_ns);
 	set_text(&c, "sum", version->sum);
 	set_text(&c, "etag", version->etag);
-	set_proof(&c, version, claim->taken_over);
+	set_optional(&c, version, claim->taken_over);
 	if (strcmp(version->suffix, ref->suffix) != 0) /* else the claim has written it */
 		set_or_unset(&c, "suffix", version->suffix);
 	set_number(&c, "at", now_s(ref));
@@ -324,6 +328,8 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *old, in
 	set_number(&c, "at", now_s(ref));
 	if (old->has_newer)
 		unset_newer(&c);
+	if (old->done.mtime_is_shared)
+		unset(&c, "mtime_shared");
 	struct mark present;
 	enum outcome o = update_done(ref, &c, old, &present, ret_problem);
 	const struct asked refreshed = {old->done.size, mtime_ns, ""};

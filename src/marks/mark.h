@@ -14,6 +14,8 @@
 struct version {
 	uint64_t size;
 	int64_t mtime_ns;
+	bool mtime_is_shared; /* the file has had other content, too, with this size and mtime: only
+				 the content tells them apart */
 	char sum[SUM_MAX + 1];      /* "crc32c:…" of the whole content; "" if not (yet) read */
 	char etag[S3_ETAG_MAX + 1]; /* of the object, without quotes; "" if unknown */
 	bool etag_is_md5;           /* of the content, or of the MD5s of its parts */
@@ -91,7 +93,8 @@ void mark_partition(const struct mark_space *space, unsigned shard, char ret[sta
 enum mark_says {
 	SAYS_FREE,    /* absent, or failed: claim it, or take it over */
 	SAYS_DONE,    /* this very version is done */
-	SAYS_COMPARE, /* done with the same size and another mtime: compare the content */
+	SAYS_COMPARE, /* done with the same size, and the mtime is another or does not tell: compare
+			 the content */
 	SAYS_CHANGED, /* another version is done */
 	SAYS_CLAIMED, /* somebody's; whether it is stale is the session's question */
 };
@@ -142,8 +145,8 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 /* Step 7. OK also if the mark is no longer ours (someone else cares for it then). */
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
 	struct problem *ret_problem);
-/* Step 2: a done mark, exactly as seen, gets the file's present mtime, and what was noted of a
- * newer version is forgotten. REFUSED: it moved on. */
+/* Step 2: a done mark, exactly as seen, gets the file's present mtime. What was noted of a newer
+ * version, or of another one with this mtime, is forgotten. REFUSED: it moved on. */
 enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, int64_t mtime_ns,
 	struct problem *ret_problem);
 /* A done mark, exactly as seen, keeps that the file has changed and was left alone. REFUSED: it

@@ -133,6 +133,14 @@ static bool take_number(const struct item *item, const char *name, int64_t *ret)
 	return !error || error == -ENOENT;
 }
 
+static bool take_flag(const struct item *item, const char *name, bool *ret)
+{
+	int64_t number = 0;
+	const bool is_number = take_number(item, name, &number);
+	*ret = number == 1;
+	return is_number;
+}
+
 /* Uploads that were begun before there was a choice have no name of it. */
 static enum checksum take_checksum(const struct item *item)
 {
@@ -162,13 +170,11 @@ static bool take_upload(const struct item *item, struct open_upload *ret)
 
 static bool take_fields(const struct item *item, struct mark *mark)
 {
-	int64_t is_md5 = 0;
-	if (!take_number(item, "md5", &is_md5))
-		return false;
-	mark->done.etag_is_md5 = is_md5 == 1;
 	mark->has_done = item_find(item, "size") && item_find(item, "mtime");
 	mark->has_newer = item_find(item, "newer_mtime");
-	return is_absent_or_text(item, "session") && is_absent_or_text(item, "claim") &&
+	return take_flag(item, "md5", &mark->done.etag_is_md5) &&
+	       take_flag(item, "mtime_shared", &mark->done.mtime_is_shared) &&
+	       is_absent_or_text(item, "session") && is_absent_or_text(item, "claim") &&
 	       take_text(item, "session", mark->session, sizeof mark->session) &&
 	       take_text(item, "claim", mark->claim, sizeof mark->claim) &&
 	       take_text(item, "sum", mark->done.sum, sizeof mark->done.sum) &&
@@ -224,7 +230,7 @@ enum mark_says mark_says(const struct mark *mark, const struct asked *file)
 		return strcmp(file->content, mark->done.content) ? SAYS_CHANGED : SAYS_DONE;
 	if (mark->done.size != file->size)
 		return SAYS_CHANGED;
-	if (mark->done.mtime_ns == file->mtime_ns)
+	if (mark->done.mtime_ns == file->mtime_ns && !mark->done.mtime_is_shared)
 		return SAYS_DONE;
 	return SAYS_COMPARE;
 }

@@ -17,23 +17,24 @@ long body_read(const struct range *range, void *buffer, size_t n)
 	return read_at(range->fd, buffer, n, range->offset);
 }
 
-int body_digest(struct digest *digest, unsigned kinds, const struct range *range, void *buffer,
-	size_t buffer_bytes, bool (*abandon)(void *arg), void *arg, struct sums *ret_sums)
+int body_digest(
+	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret_sums)
 {
-	int error = digest_restart(digest, kinds);
+	int error = digest_restart(&reader->digest, kinds);
 	for (uint64_t at = 0; !error && at < range->bytes;) {
 		uint64_t left = range->bytes - at;
-		ssize_t got = read_at(range->fd, buffer,
-			left < buffer_bytes ? (size_t)left : buffer_bytes, range->offset + at);
+		ssize_t got = read_at(range->fd, reader->buffer,
+			left < reader->buffer_bytes ? (size_t)left : reader->buffer_bytes,
+			range->offset + at);
 		if (got < 0)
 			return (int)got;
-		if (abandon && abandon(arg))
+		if (reader->abandon && reader->abandon(reader->arg))
 			return -ECANCELED;
-		digest_update(digest, buffer, (size_t)got);
+		digest_update(&reader->digest, reader->buffer, (size_t)got);
 		at += (uint64_t)got;
 	}
 	if (!error)
-		digest_finish(digest, ret_sums);
+		digest_finish(&reader->digest, ret_sums);
 	return error;
 }
 

@@ -11,11 +11,19 @@ struct range {
 	uint64_t offset, bytes;
 };
 
-/* Reads the range through buffer and computes `kinds` of it. Returns 0, -ESTALE if the file is
- * shorter than that by now, -ECANCELED if abandon() says so (may be NULL), or the error of the
- * reading. */
-int body_digest(struct digest *digest, unsigned kinds, const struct range *range, void *buffer,
-	size_t buffer_bytes, bool (*abandon)(void *arg), void *arg, struct sums *ret_sums);
+/* What a thread digests ranges with, one after the other. Borrows what it points to. */
+struct reader {
+	struct digest digest; /* initialised and cleared by the owner */
+	void *buffer;         /* what a range is read through */
+	size_t buffer_bytes;
+	bool (*abandon)(void *arg); /* asked after each read; NULL: never */
+	void *arg;
+};
+
+/* Reads the range and computes `kinds` of it. Returns 0, -ESTALE if the file is shorter than that
+ * by now, -ECANCELED if abandon() says so, -ENOMEM, or the error of the reading. */
+int body_digest(
+	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret_sums);
 
 /* Reads up to n bytes at the beginning of the range: how many, or -errno; -ESTALE where the file
  * has ended before. */

@@ -1,5 +1,4 @@
 /* Whether an object has the content of a file: the file is read for what is told of the object. */
-#include "upload/body.h"
 #include "upload/worker.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -14,11 +13,8 @@ static enum step sum_parts(struct worker *worker, struct file *file, const struc
 	for (unsigned i = 0; !error && i < plan->n_parts; i++) {
 		const struct range range = {
 			file->fd, plan_offset(plan, i), plan_bytes(plan, file->state.size, i)};
-		error = body_digest(&worker->digest, kinds, &range, worker->buffer,
-			worker->buffer_bytes, run_is_over, worker->run, &sums[i]);
+		error = file_digest(worker, file, kinds, &range, &sums[i]);
 	}
-	if (!error)
-		error = body_unchanged(file->fd, &file->state);
 	if (error) {
 		free(sums);
 		return file_read_error(worker, file, error);

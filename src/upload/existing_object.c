@@ -36,10 +36,9 @@ static enum step mark_earlier(
 		version.etag_is_md5 = file_etag_is_md5(worker, object);
 	}
 	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
-	/* Rewritten with its size and time put back: another time lets the content decide, now and
-	 * in later runs. */
+	/* Rewritten with its size and time put back: the content decides, now and in later runs. */
 	if (version.size == file->state.size && version.mtime_ns == file->state.mtime_ns)
-		version.mtime_ns ^= 1;
+		version.mtime_is_shared = true;
 	enum step step = multipart_abort(worker, file);
 	if (step == STEP_NEXT)
 		step = file_mark_done(worker, file, &version);

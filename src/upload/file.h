@@ -3,7 +3,7 @@
  * file_done.c, each of which builds on those before). All of it blocks, in the thread of the
  * worker. */
 #pragma once
-#include "base/checksum.h"
+#include "upload/body.h"
 #include "upload/multipart_plan.h"
 #include "upload/run.h"
 #include "upload/transfer.h"
@@ -74,6 +74,10 @@ void file_note_parts(
 
 /* Opens what is under the name now, and plans its upload. NEXT, or why not. */
 enum step file_open(struct worker *worker, struct file *file);
+/* Computes `kinds` of a range of the file as it was opened. 0, -ESTALE if it has changed, or
+ * another error of body_digest(). */
+int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
+	const struct range *range, struct sums *ret);
 /* Computes file->sums of the whole content with at least these kinds. NEXT; AGAIN if it changed
  * meanwhile. */
 enum step file_sum(struct worker *worker, struct file *file, unsigned kinds);

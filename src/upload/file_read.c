@@ -1,4 +1,3 @@
-#include "upload/body.h"
 #include "upload/worker.h"
 #include <errno.h>
 #include <string.h>
@@ -34,15 +33,19 @@ enum step file_open(struct worker *worker, struct file *file)
 	return file_fail(worker, file, &problem);
 }
 
+int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
+	const struct range *range, struct sums *ret)
+{
+	int error = body_digest(&worker->reader, kinds, range, ret);
+	return error ? error : body_unchanged(file->fd, &file->state);
+}
+
 enum step file_sum(struct worker *worker, struct file *file, unsigned kinds)
 {
 	if (file->summed && (file->sums.kinds & kinds) == kinds)
 		return STEP_NEXT;
 	const struct range range = {file->fd, 0, file->state.size};
-	int error = body_digest(&worker->digest, kinds, &range, worker->buffer,
-		worker->buffer_bytes, run_is_over, worker->run, &file->sums);
-	if (!error)
-		error = body_unchanged(file->fd, &file->state);
+	int error = file_digest(worker, file, kinds, &range, &file->sums);
 	file->summed = !error;
 	return error ? file_read_error(worker, file, error) : STEP_NEXT;
 }
@@ -94,6 +97,9 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 	case -EAGAIN: /* our attempt has asked for it back */
 		problem_set(&problem, "cannot be read: another process holds a lease on it");
 		return file_again(worker, file, &problem);
+	case -ENOMEM:
+		problem_set(&problem, "out of memory");
+		break;
 	case -EMFILE:
 	case -ENFILE:
 		problem_set(&problem,

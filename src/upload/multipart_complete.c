@@ -1,4 +1,3 @@
-#include "upload/body.h"
 #include "upload/multipart.h"
 #include "upload/proof.h"
 

@@ -1,4 +1,3 @@
-#include "upload/body.h"
 #include "upload/multipart.h"
 #include "upload/proof.h"
 #include <errno.h>
@@ -8,8 +7,7 @@
 static int add_md5(struct worker *worker, const struct range *range, struct sums *sums)
 {
 	struct sums again;
-	int error = body_digest(&worker->digest, sums->kinds | DIGEST_MD5, range, worker->buffer,
-		worker->buffer_bytes, run_is_over, worker->run, &again);
+	int error = body_digest(&worker->reader, sums->kinds | DIGEST_MD5, range, &again);
 	for (unsigned kind = 0; !error && kind < CHECKSUMS; kind++)
 		if (sums->kinds & DIGEST_OF(kind) && !sums_equal(&again, sums, (enum checksum)kind))
 			error = -ESTALE;
@@ -95,12 +93,8 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	unsigned kinds = digests_of_part(worker->run->s3, file->claim.upload.checksum);
 	if (there->part_number)
 		kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
-	int error = body_digest(&worker->digest, kinds, &range, worker->buffer,
-		worker->buffer_bytes, run_is_over, worker->run, &multipart->sums[index]);
-	if (!error)
-		error = body_unchanged(file->fd, &file->state);
-	ret_failure->read_error = error;
-	if (error)
+	ret_failure->read_error = file_digest(worker, file, kinds, &range, &multipart->sums[index]);
+	if (ret_failure->read_error)
 		return false;
 	if (!there->part_number || proof_part(&multipart->sums[index], there) != PROOF_YES)
 		return put_part(worker, multipart, index, ret_failure);

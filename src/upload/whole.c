@@ -1,6 +1,5 @@
 /* Step 5 for a small file: one PutObject. */
 #include "base/clock.h"
-#include "upload/body.h"
 #include "upload/proof.h"
 #include "upload/worker.h"
 #include <errno.h>
@@ -10,44 +9,37 @@ static unsigned wanted_digests(const struct worker *worker)
 	return s3_wanted_digests(worker->run->s3, s3_checksum(worker->run->s3));
 }
 
-/* Reads the file once: its sums, and its bytes too if they fit the buffer. The file is unchanged
- * after the last byte. */
-static int read_whole(struct worker *worker, struct file *file, struct body *ret_stream,
-	struct http_body *ret_body)
+/* As file_digest(), of the whole file, which is in the buffer afterwards. */
+static int read_into_buffer(struct worker *worker, struct file *file)
 {
-	const struct range range = {file->fd, 0, file->state.size};
-	int error = body_digest(&worker->digest, wanted_digests(worker), &range, worker->buffer,
-		worker->buffer_bytes, run_is_over, worker->run, &file->sums);
-	if (!error)
-		error = body_unchanged(file->fd, &file->state);
-	file->summed = !error;
-	*ret_stream = body_of(&range, &file->state, &file->share);
-	*ret_body = body_stream(ret_stream);
-	return error;
-}
-
-/* A file that fits the buffer was read in one piece: then that is the body. */
-static int read_into_buffer(struct worker *worker, struct file *file, struct body *ret_stream,
-	struct http_body *ret_body)
-{
-	const struct range range = {file->fd, 0, file->state.size};
-	uint64_t got = 0;
-	while (got < file->state.size) {
-		struct range rest = {file->fd, got, file->state.size - got};
-		long n = body_read(&rest, (char *)worker->buffer + got, rest.bytes);
+	struct reader *reader = &worker->reader;
+	for (uint64_t got = 0; got < file->state.size;) {
+		const struct range rest = {file->fd, got, file->state.size - got};
+		long n = body_read(&rest, (char *)reader->buffer + got, rest.bytes);
 		if (n < 0)
 			return (int)n;
 		got += (uint64_t)n;
 	}
-	int error = digest_restart(&worker->digest, wanted_digests(worker));
+	int error = digest_restart(&reader->digest, wanted_digests(worker));
 	if (error)
 		return error;
-	digest_update(&worker->digest, worker->buffer, file->state.size);
-	digest_finish(&worker->digest, &file->sums);
-	file->summed = true;
-	*ret_stream = body_of(&range, &file->state, &file->share);
-	*ret_body = body_memory(ret_stream, worker->buffer);
+	digest_update(&reader->digest, reader->buffer, file->state.size);
+	digest_finish(&reader->digest, &file->sums);
 	return body_unchanged(file->fd, &file->state);
+}
+
+/* Reads the file once: its sums, and its bytes too if they fit the buffer. */
+static int read_whole(struct worker *worker, struct file *file, struct body *ret_stream,
+	struct http_body *ret_body)
+{
+	const struct range range = {file->fd, 0, file->state.size};
+	const bool fits = file->state.size <= worker->reader.buffer_bytes;
+	int error = fits ? read_into_buffer(worker, file)
+			 : file_digest(worker, file, wanted_digests(worker), &range, &file->sums);
+	file->summed = !error;
+	*ret_stream = body_of(&range, &file->state, &file->share);
+	*ret_body = fits ? body_memory(ret_stream, worker->reader.buffer) : body_stream(ret_stream);
+	return error;
 }
 
 /* The reply proves it, or a HEAD does. */
@@ -104,9 +96,7 @@ enum step send_whole(struct worker *worker, struct file *file)
 {
 	struct body stream = {0};
 	struct http_body body;
-	int error = file->state.size <= worker->buffer_bytes
-			    ? read_into_buffer(worker, file, &stream, &body)
-			    : read_whole(worker, file, &stream, &body);
+	int error = read_whole(worker, file, &stream, &body);
 	if (error)
 		return file_read_error(worker, file, error);
 	if (file_needs_look(worker, file, S3_PUT_CONDITION)) {

@@ -141,9 +141,11 @@ int worker_new(struct run *run, size_t buffer_bytes, struct worker **ret)
 	if (!worker)
 		return -ENOMEM;
 	worker->run = run;
-	worker->buffer_bytes = buffer_bytes;
-	worker->buffer = malloc(buffer_bytes);
-	int error = worker->buffer ? digest_init(&worker->digest, 0) : -ENOMEM;
+	worker->reader = (struct reader){.buffer = malloc(buffer_bytes),
+		.buffer_bytes = buffer_bytes,
+		.abandon = run_is_over,
+		.arg = run};
+	int error = worker->reader.buffer ? digest_init(&worker->reader.digest, 0) : -ENOMEM;
 	if (!error)
 		error = s3_conn_new(run->s3, &worker->s3);
 	if (!error)
@@ -162,7 +164,7 @@ void worker_free(struct worker *worker)
 		return;
 	store_conn_free(worker->marks);
 	s3_conn_free(worker->s3);
-	digest_clear(&worker->digest);
-	free(worker->buffer);
+	digest_clear(&worker->reader.digest);
+	free(worker->reader.buffer);
 	free(worker);
 }

@@ -9,17 +9,15 @@ struct worker {
 	struct run *run;
 	struct s3_conn *s3;
 	struct store_conn *marks;
-	struct digest digest;
-	void *buffer; /* a small file's whole body, or what a digest reads through */
-	size_t buffer_bytes;
+	struct reader reader; /* its buffer has a small file's whole body, too; owned */
 };
 
 /* Steps 2 and 3: judges the mark, and claims it or takes it over. NEXT: it is claimed. */
 enum step claim_file(struct worker *worker, struct file *file);
 /* Step 2 of a file whose very version is done: forgets that a newer one was noted. SETTLED. */
 enum step same_file(struct worker *worker, struct file *file);
-/* Step 2 of one that is done with the same size and another mtime: the content decides. SETTLED if
- * it is the same, else as changed_file. */
+/* Step 2 of one that is done with the same size, where the mtime is another or does not tell: the
+ * content decides. SETTLED if it is the same, else as changed_file. */
 enum step touched_file(struct worker *worker, struct file *file);
 /* Step 2 of one that is done with other content: what to do is the user's choice. NEXT: the object
  * is to be replaced. */

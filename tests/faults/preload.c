@@ -2,9 +2,9 @@
  * S3ONCE_TEST_BOOTTIME=FILE: CLOCK_BOOTTIME alone is ahead by the seconds that FILE holds now (an
  * int64_t), as after a suspend.
  * S3ONCE_TEST_REALTIME=FILE: the same of CLOCK_REALTIME, as after a step.
- * S3ONCE_TEST_READ=eio|short|zero, S3ONCE_TEST_READ_PATH=TEXT,
+ * S3ONCE_TEST_READ=eio|enomem|short|zero, S3ONCE_TEST_READ_PATH=TEXT,
  * S3ONCE_TEST_READ_FROM=N: from the Nth pread on (from 1), of files with TEXT in their path, fails
- * with EIO, gives at most 3 bytes fewer than half, or says that the file has ended.
+ * with EIO or ENOMEM, gives at most 3 bytes fewer than half, or says that the file has ended.
  * S3ONCE_TEST_READ=hang, S3ONCE_TEST_READ_HUNG=FILE: it returns when FILE is gone.
  * S3ONCE_TEST_FSTATFS=NUMBER: every file system says that it is of this type.
  * S3ONCE_TEST_SLOW_OPEN=TEXT: to open a file with TEXT in its path for reading takes up to 20 ms.
@@ -114,8 +114,8 @@ static ssize_t misread(
 	const char *how = getenv("S3ONCE_TEST_READ");
 	if (!how || !is_chosen(fd))
 		return real(fd, buf, n, offset);
-	if (!strcmp(how, "eio")) {
-		errno = EIO;
+	if (!strcmp(how, "eio") || !strcmp(how, "enomem")) {
+		errno = how[1] == 'i' ? EIO : ENOMEM;
 		return -1;
 	}
 	if (!strcmp(how, "zero"))

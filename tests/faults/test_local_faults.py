@@ -117,6 +117,25 @@ def test_bad_reads(make_stage, tmp_path, how, nth, name, size):
     stage.finish()
 
 
+@pytest.mark.parametrize("name, size", [("faulty", 1000), ("faulty", LARGE)], ids=["small", "large"])
+def test_no_memory_to_read_a_file(make_stage, tmp_path, name, size):
+    """The file fails and says so; the run goes on."""
+    stage = make_stage()
+    stage.write(name, size)
+    stage.write("sound", 1000)
+    env = preloaded(
+        stage.program,
+        build_preload(tmp_path),
+        S3ONCE_TEST_READ="enomem",
+        S3ONCE_TEST_READ_PATH=f"tree/{name}",
+        S3ONCE_TEST_READ_FROM=1,
+    )
+    result = stage.push(env=env)
+    assert result.code == 1 and f"{name}: out of memory" in result.err, result
+    assert stage.key("sound") in stage.arena.s3.objects(stage.arena.bucket, stage.prefix)
+    stage.finish()
+
+
 @pytest.mark.parametrize("kind", ["UploadPart", "CreateMultipartUpload", "HeadObject"])
 @pytest.mark.parametrize("left", [0, 10, LARGE - 1])
 def test_file_cut_short_under_way(make_stage, kind, left):

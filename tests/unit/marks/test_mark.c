@@ -166,6 +166,49 @@ static void test_life(struct store_conn *conn)
 	mark_clear(&seen);
 }
 
+/* A file that was rewritten with its size and time put back: only the content tells, until it is
+ * what is done. */
+static void test_shared_mtime(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours);
+	a.key = "shared";
+	struct claim claim = {0};
+	struct mark seen = {0};
+	struct problem problem;
+	const struct version plain = {
+		.size = 5, .mtime_ns = 7, .sum = "crc32c:AAAAAA==", .etag = "e"};
+	struct version shared = plain;
+	shared.mtime_is_shared = true;
+	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &shared, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &plain, &seen, &problem), OUTCOME_REFUSED);
+	mark_clear(&seen);
+	seen = present(&a);
+	CHECK(seen.done.mtime_is_shared);
+	CHECK_INT(seen.done.mtime_ns, 7);
+	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_COMPARE);
+	CHECK_INT(mark_says(&seen, &(struct asked){6, 7, ""}), SAYS_CHANGED);
+	CHECK_INT(mark_refresh(&a, &seen, 7, &problem), OUTCOME_OK);
+	mark_clear(&seen);
+	seen = present(&a);
+	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_DONE);
+
+	/* A version that is done later does not keep it. */
+	claim_clear(&claim);
+	struct mark image = {0};
+	CHECK_INT(mark_take(&a, &seen, &claim, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &shared, &image, &problem), OUTCOME_OK);
+	claim_clear(&claim);
+	seen = present(&a);
+	CHECK_INT(mark_take(&a, &seen, &claim, &image, &problem), OUTCOME_OK);
+	CHECK(claim.before.done.mtime_is_shared);
+	CHECK_INT(mark_done(&a, &claim, &plain, &image, &problem), OUTCOME_OK);
+	seen = present(&a);
+	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_DONE);
+	claim_clear(&claim);
+	mark_clear(&seen);
+}
+
 /* The sum of a version there and back, and what is none. */
 static void test_sums(void)
 {
@@ -344,6 +387,7 @@ static void on_store(bool echo)
 	test_content(used);
 	test_take_needs_the_state(used);
 	test_failed_is_free(used);
+	test_shared_mtime(used);
 	store_conn_free(conn);
 	store_close(store);
 }
