@@ -19,6 +19,12 @@ static bool read_text(const struct item *item, const char *name, char *ret, size
 	return snprintf(ret, size, "%s", value ? value : "") < (int)size;
 }
 
+static void read_time(const struct item *item, const char *name, int64_t *ret)
+{
+	if (item_number(item, name, ret))
+		*ret = 0;
+}
+
 static enum outcome understand(
 	const struct item *item, struct bucket_row *ret, struct problem *ret_problem)
 {
@@ -40,8 +46,9 @@ static enum outcome understand(
 	}
 	row.generation = (unsigned)generation;
 	row.object_is_made = item_number(item, "object_made", &made) == 0 && made == 1;
-	if (item_number(item, "at", &row.at_s))
-		row.at_s = 0;
+	read_time(item, "doubt_from", &row.doubt_from_s);
+	read_time(item, "doubt_to", &row.doubt_to_s);
+	read_time(item, "at", &row.at_s);
 	*ret = row;
 	return OUTCOME_OK;
 }
@@ -82,6 +89,10 @@ static int row_item(const struct bucket_row *row, struct item *ret)
 		error = set_if_told(ret, "last_key", row->last_key);
 	if (!error)
 		error = set_if_told(ret, "last_etag", row->last_etag);
+	if (!error && row->doubt_from_s)
+		error = item_set_number(ret, "doubt_from", row->doubt_from_s);
+	if (!error && row->doubt_to_s)
+		error = item_set_number(ret, "doubt_to", row->doubt_to_s);
 	if (!error)
 		error = item_set_number(ret, "generation", row->generation);
 	if (!error)

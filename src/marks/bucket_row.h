@@ -15,6 +15,9 @@ struct bucket_row {
 	unsigned generation;          /* of the marks: 0, and one more for each other bucket */
 	char last_key[BUCKET_KEY_MAX + 1]; /* an object that a run proved to be there; "": none */
 	char last_etag[S3_ETAG_MAX + 1];
+	/* Marks that were last changed from then until then (store time; 0: until now) may be about
+	 * another bucket, since nothing showed which one it was; 0, 0: there are none. */
+	int64_t doubt_from_s, doubt_to_s;
 	int64_t at_s; /* store time of the last change */
 };
 

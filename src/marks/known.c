@@ -50,7 +50,7 @@ static int condense(const struct item *item, struct known_mark *ret)
 	int error = mark_from_item(item, &mark);
 	if (error)
 		return error;
-	*ret = (struct known_mark){.state = mark.state};
+	*ret = (struct known_mark){.state = mark.state, .at_s = mark.at_s};
 	if (mark.state == MARK_DONE) {
 		ret->size = mark.done.size;
 		ret->mtime_ns = mark.done.mtime_ns;

@@ -8,6 +8,7 @@
 struct known_mark {
 	uint64_t size; /* of the version done, if state is done */
 	int64_t mtime_ns;
+	int64_t at_s;                  /* store time of the last change */
 	char content[CONTENT_MAX + 1]; /* likewise */
 	enum mark_state state;
 	bool mtime_is_shared;       /* as in struct version */

@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "upload/bucket_doubt.h"
 #include "upload/worker.h"
 #include <stdlib.h>
 #include <string.h>
@@ -43,9 +44,7 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 		const struct asked asked = candidate_asks(c);
 		uint64_t at_ns = 0;
 		if (!run->options.reupload && known_is_done(&c->known, &asked)) {
-			const struct report_file about = {c->path, c->object, c->size};
-			report_file(&run->report, S3ONCE_EVENT_SKIPPED, &about, NULL);
-			free(c);
+			bucket_skip_done(run, worker->marks, c);
 		} else if (may_wait(worker, c, &at_ns)) {
 			later[n_later++] = c;
 			again_ns = at_ns > again_ns ? at_ns : again_ns;

@@ -1,19 +1,22 @@
 #include "upload/bucket_check.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "upload/bucket_doubt.h"
+#include "upload/bucket_evidence.h"
 #include "upload/bucket_id_object.h"
 #include <stdio.h>
 #include <string.h>
 
-#define KEEP_WITHIN_NS (5 * NS_PER_S) /* at the end, when all else is done */
-#define TURNS_MAX      5              /* each is another uploader's write of the row */
+#define TURNS_MAX 5 /* each is another uploader's write of the row */
 
-/* What an object of late says of the bucket. */
-enum evidence { EVIDENCE_NONE, EVIDENCE_THERE, EVIDENCE_GONE };
-
-enum likeness { IS_SAME, IS_OTHER, IS_UNKNOWN, CANNOT_TELL };
+enum likeness {
+	IS_SAME,
+	IS_OTHER,
+	IS_IN_DOUBT, /* the object that was proven last is gone, and nothing else shows anything */
+	IS_UNKNOWN,
+	CANNOT_TELL
+};
 
 struct check {
 	struct run *run;
@@ -25,6 +28,8 @@ struct check {
 	char object_id[ID_CHARS + 1]; /* of --bucket-id-object, as it is now */
 	enum evidence last;           /* of row.last_key */
 	bool last_was_looked_at;
+	enum likeness likeness;
+	bool doubt_is_new; /* this run is the first in doubt */
 	struct problem *problem;
 };
 
@@ -40,29 +45,10 @@ static bool differs(const char *now, const char *before)
 	return *now && *before && strcmp(now, before) != 0;
 }
 
-/* Answered, though with a refusal: the service does not tell. What did not come through at all is
- * another matter. */
-static bool is_not_told(enum outcome outcome, const struct problem *problem)
-{
-	switch (outcome) {
-	case OUTCOME_OK:
-	case OUTCOME_ABSENT:
-	case OUTCOME_DENIED:
-	case OUTCOME_INVALID:
-	case OUTCOME_UNSUPPORTED:
-		return true;
-	case OUTCOME_LOST:
-	case OUTCOME_TRANSIENT:
-		return problem->status != 0;
-	default:
-		return false;
-	}
-}
-
 /* A proxy that passes only buckets on may answer anything to a request above them. */
 static bool has_no_listing(enum outcome outcome, const struct problem *problem)
 {
-	return is_not_told(outcome, problem) ||
+	return is_answered(outcome, problem) ||
 	       (outcome == OUTCOME_SETUP && (problem->status / 100 == 3 || problem->status == 404));
 }
 
@@ -78,30 +64,20 @@ static bool ask_service(struct check *check)
 	if (o != OUTCOME_OK)
 		log_info("ListBuckets tells nothing of the bucket: %s", check->problem->text);
 	o = s3_identify_by_acl(check->s3, &check->limits, &check->told, check->problem);
-	if (o != OUTCOME_OK && is_not_told(o, check->problem))
+	if (o != OUTCOME_OK && is_answered(o, check->problem))
 		log_info("GetBucketAcl tells nothing of the bucket: %s", check->problem->text);
-	return is_not_told(o, check->problem);
+	return is_answered(o, check->problem);
 }
 
 /* Whether the object that a run proved last is there. False: that cannot be found out now. */
 static bool look_at_last(struct check *check)
 {
-	const struct bucket_row *row = &check->row;
-	const struct s3_target target = {.key = row->last_key};
-	struct s3_object object = {0};
-	if (!*row->last_key || check->last_was_looked_at)
+	const struct uploaded last = {check->row.last_key, check->row.last_etag};
+	if (!*last.key || check->last_was_looked_at)
 		return true;
 	check->last_was_looked_at = true;
-	enum outcome o =
-		s3_head_object(check->s3, &target, &check->limits, &object, check->problem);
-	/* With other content somebody else wrote it since, which says nothing. */
-	if (o == OUTCOME_OK &&
-		(!strcmp(object.etag, row->last_etag) ||
-			!strcmp(object.meta.table, check->run->space.settings.table_id)))
-		check->last = EVIDENCE_THERE;
-	else if (o == OUTCOME_ABSENT)
-		check->last = EVIDENCE_GONE;
-	return is_not_told(o, check->problem);
+	return bucket_look_at(
+		check->run, check->s3, &last, &check->limits, &check->last, check->problem);
 }
 
 static void add_identity(struct text *t, const struct s3_identity *told)
@@ -113,36 +89,32 @@ static void add_identity(struct text *t, const struct s3_identity *told)
 			t, "%sowned by %s", *told->created ? " and " : "", quote(told->owner).text);
 }
 
-#define WAY_OUT                                                                                    \
-	"check the endpoint and the credentials; if the bucket was deleted and made anew, run "    \
-	"once with --new-bucket, which sets these marks aside and looks at each object"
-
 static enum likeness tell_other(struct check *check)
 {
 	const struct s3once_options *o = &check->run->options;
 	struct text before = TEXT(1000), now = TEXT(1000);
-	char when[32] = "an earlier run";
-	if (check->row.at_s > 0)
-		clock_format_iso(check->row.at_s, when);
 	add_identity(&before, &check->row.told);
 	add_identity(&now, &check->told);
-	if (differs(check->told.created, check->row.told.created) ||
-		differs(check->told.owner, check->row.told.owner))
-		problem_set(check->problem,
-			"bucket %s at %s is not the bucket that the marks are about: that one was "
-			"%s, this one was %s; " WAY_OUT,
-			o->bucket, quote(check->run->aws->s3_endpoint).text, text_string(&before),
-			text_string(&now));
-	else
-		problem_set(check->problem,
-			"bucket %s at %s does not hold %s, which was there at %s, and nothing else "
-			"tells that it is the bucket that the marks are about: it was emptied, or it "
-			"is another one; " WAY_OUT,
-			o->bucket, quote(check->run->aws->s3_endpoint).text,
-			quote(check->row.last_key).text, when);
+	problem_set(check->problem,
+		"bucket %s at %s is not the bucket that the marks are about: that one was "
+		"%s, this one was %s; " BUCKET_WAY_OUT,
+		o->bucket, quote(check->run->aws->s3_endpoint).text, text_string(&before),
+		text_string(&now));
 	text_clear(&before);
 	text_clear(&now);
 	return IS_OTHER;
+}
+
+static void warn_of_doubt(const struct check *check)
+{
+	struct problem problem;
+	problem_set(&problem,
+		"bucket %s at %s does not hold %s, which an earlier run uploaded and verified, and "
+		"nothing else shows that it is the same bucket; new files are uploaded, but the run "
+		"ends before it skips a file if the objects of such files are gone too",
+		check->run->options.bucket, quote(check->run->aws->s3_endpoint).text,
+		quote(check->row.last_key).text);
+	report_run(&check->run->report, S3ONCE_EVENT_WARNING, &problem);
 }
 
 /* What is told differs, and the object that was proven last could not be looked at. */
@@ -174,8 +146,8 @@ static enum likeness judge_evidence(struct check *check, bool is_different)
 		return CANNOT_TELL;
 	if (check->last == EVIDENCE_THERE)
 		return IS_SAME;
-	if (check->last == EVIDENCE_GONE && (is_different || !check->run->options.reupload))
-		return tell_other(check);
+	if (check->last == EVIDENCE_GONE)
+		return is_different ? tell_other(check) : IS_IN_DOUBT;
 	if (is_different)
 		return judge_difference(check);
 	log_info("nothing that the service tells shows whether the bucket is the one that the "
@@ -215,7 +187,7 @@ static enum likeness compare_by_object(struct check *check)
 	if (!strcmp(check->object_id, check->row.object_id))
 		return IS_SAME;
 	problem_set(check->problem,
-		"bucket %s at %s is not the bucket that the marks are about: %s %s; " WAY_OUT,
+		"bucket %s at %s is not the bucket that the marks are about: %s %s; " BUCKET_WAY_OUT,
 		check->run->options.bucket, quote(check->run->aws->s3_endpoint).text,
 		quote(key).text,
 		*check->object_id ? "identifies another one" : "is not there, which identified it");
@@ -248,6 +220,16 @@ static bool next_object(struct check *check, struct bucket_row *next)
 	return next->object_is_made = true;
 }
 
+/* Nothing of this bucket may get into the row, or the next run would know it by that. */
+static bool doubt_row(const struct check *check, struct bucket_row *ret)
+{
+	*ret = check->row;
+	if (!ret->doubt_from_s)
+		ret->doubt_from_s = store_time_s(check->marks->store);
+	ret->doubt_to_s = 0;
+	return true;
+}
+
 /* The row as it is to be from now on. */
 static bool next_row(struct check *check, enum likeness likeness, struct bucket_row *ret)
 {
@@ -257,6 +239,11 @@ static bool next_row(struct check *check, enum likeness likeness, struct bucket_
 		next.generation = check->row.generation + 1;
 		memcpy(next.version, check->row.version, sizeof next.version);
 	}
+	if (likeness == IS_IN_DOUBT)
+		return doubt_row(check, ret);
+	/* What was uploaded in doubt may be in another bucket. */
+	if (likeness == IS_SAME && next.doubt_from_s && !next.doubt_to_s)
+		next.doubt_to_s = store_time_s(check->marks->store);
 	if (*check->told.created)
 		memcpy(next.told.created, check->told.created, sizeof next.told.created);
 	if (*check->told.owner)
@@ -269,7 +256,8 @@ static bool is_same_row(const struct bucket_row *a, const struct bucket_row *b)
 {
 	return *a->version && *b->version && a->generation == b->generation &&
 	       !strcmp(a->told.created, b->told.created) && !strcmp(a->told.owner, b->told.owner) &&
-	       !strcmp(a->object_id, b->object_id) && a->object_is_made == b->object_is_made;
+	       !strcmp(a->object_id, b->object_id) && a->object_is_made == b->object_is_made &&
+	       a->doubt_from_s == b->doubt_from_s && a->doubt_to_s == b->doubt_to_s;
 }
 
 /* OUTCOME_REFUSED: the row is another one now, and check->row is that: by another uploader, or by
@@ -308,8 +296,11 @@ static bool check_and_settle(struct check *check)
 			check->run->options.new_bucket && check->row.generation == generation;
 		if (likeness == CANNOT_TELL || (likeness == IS_OTHER && !may_begin_anew))
 			return false;
-		if (likeness == IS_UNKNOWN && may_begin_anew)
+		if (may_begin_anew && (likeness == IS_UNKNOWN || likeness == IS_IN_DOUBT ||
+					      check->row.doubt_from_s))
 			likeness = IS_OTHER;
+		check->likeness = likeness;
+		check->doubt_is_new = !check->row.doubt_from_s;
 		enum outcome o = settle(check, likeness);
 		check->run->space.generation = check->row.generation;
 		if (o != OUTCOME_REFUSED)
@@ -317,6 +308,18 @@ static bool check_and_settle(struct check *check)
 	}
 	problem_set(check->problem,
 		"other uploaders keep writing what the marks know of the bucket: run again");
+	return false;
+}
+
+static bool begin_doubt(struct check *check)
+{
+	const bool is_in_doubt = check->likeness == IS_IN_DOUBT;
+	if (is_in_doubt)
+		warn_of_doubt(check);
+	if (!check->row.doubt_from_s ||
+		!bucket_doubt_new(check->run, !is_in_doubt, check->doubt_is_new))
+		return true;
+	problem_set(check->problem, PROBLEM_NO_DESCRIPTORS);
 	return false;
 }
 
@@ -336,31 +339,8 @@ bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret
 	}
 	bool good = bucket_row_read(marks, &run->space, &check.limits, &check.row, ret_problem) ==
 			    OUTCOME_OK &&
-		    check_and_settle(&check);
+		    check_and_settle(&check) && begin_doubt(&check);
 	run->bucket = check.row;
 	s3_conn_free(check.s3);
 	return good;
-}
-
-void bucket_saw_object(struct run *run, const char *key, const char *etag)
-{
-	pthread_mutex_lock(&run->locked.mutex);
-	snprintf(run->locked.last_key, sizeof run->locked.last_key, "%s", key);
-	snprintf(run->locked.last_etag, sizeof run->locked.last_etag, "%s", etag);
-	pthread_mutex_unlock(&run->locked.mutex);
-}
-
-void bucket_keep_last(struct run *run, struct store_conn *marks)
-{
-	struct bucket_row row = run->bucket, seen;
-	struct problem problem = {0};
-	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + KEEP_WITHIN_NS};
-	if (!*run->locked.last_key || atomic_load(&run->stop))
-		return;
-	memcpy(row.last_key, run->locked.last_key, sizeof row.last_key);
-	memcpy(row.last_etag, run->locked.last_etag, sizeof row.last_etag);
-	enum outcome o = bucket_row_write(marks, &run->space, &row, &limits, &seen, &problem);
-	/* Refused: another uploader has kept one of its own meanwhile, which is as good. */
-	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
-		log_info("what is known of the bucket could not be kept: %s", problem.text);
 }

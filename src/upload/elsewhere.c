@@ -1,7 +1,7 @@
 /* Step 4 for a content that may be stored under its mark's key with another suffix of compression:
  * the log was compressed since, and the mark that said so is lost, or was never written. */
 #include "base/text.h"
-#include "upload/bucket_check.h"
+#include "upload/bucket_evidence.h"
 #include "upload/multipart.h"
 #include "upload/worker.h"
 #include <stdio.h>

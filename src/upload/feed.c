@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "upload/bucket_check.h"
+#include "upload/bucket_doubt.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,13 +46,6 @@ static struct candidate *candidate_new(const struct scan_entry *entry)
 	return file;
 }
 
-static void settle_skipped(struct feed *feed, struct candidate *file)
-{
-	const struct report_file about = {file->path, file->object, file->size};
-	report_file(&feed->run->report, S3ONCE_EVENT_SKIPPED, &about, NULL);
-	free(file);
-}
-
 /* Before the first mark is read; a run without a file needs no server. */
 static bool is_the_bucket(struct feed *feed)
 {
@@ -64,47 +58,79 @@ static bool is_the_bucket(struct feed *feed)
 	return feed->bucket_is_checked;
 }
 
+static bool is_done(const struct feed *feed, const struct candidate *file)
+{
+	const struct asked asked = candidate_asks(file);
+	return !feed->run->options.reupload && known_is_done(&file->known, &asked);
+}
+
+/* Where the bucket is in doubt, a few files that are far from each other say more than the first
+ * few: a lifecycle rule deletes neighbours. False: the run is over. */
+static bool skip_samples(struct feed *feed)
+{
+	const size_t n = feed->n;
+	const size_t starts[] = {n - 1, 0, n / 2};
+	for (size_t s = 0; s < sizeof starts / sizeof *starts; s++) {
+		size_t i = starts[s], tried = 0;
+		if (!bucket_is_in_doubt(feed->run))
+			return true;
+		while (tried < n && !(feed->chunk[i] && is_done(feed, feed->chunk[i])))
+			i = (i + (s ? 1 : n - 1)) % n, tried++;
+		if (tried == n)
+			return true;
+		struct candidate *file = feed->chunk[i];
+		feed->chunk[i] = NULL;
+		if (!bucket_skip_done(feed->run, feed->conn, file))
+			return false;
+	}
+	return true;
+}
+
+/* Leaves in the chunk what has to be looked at. False: the run is over. */
+static bool skip_done(struct feed *feed)
+{
+	size_t kept = 0;
+	bool good = skip_samples(feed);
+	for (size_t i = 0; i < feed->n; i++) {
+		struct candidate *file = feed->chunk[i];
+		feed->chunk[i] = NULL;
+		if (file && good && is_done(feed, file))
+			good = bucket_skip_done(feed->run, feed->conn, file);
+		else if (file)
+			feed->chunk[kept++] = file;
+	}
+	feed->n = kept;
+	return good;
+}
+
+/* False: the run is over. */
+static bool read_marks(struct feed *feed, bool last, uint64_t *ret_read_ns)
+{
+	const char *keys[CHUNK];
+	struct problem problem = {0};
+	for (size_t i = 0; i < feed->n; i++)
+		keys[i] = feed->chunk[i]->key;
+	enum outcome o = known_read(feed->known, keys, feed->n, last, feed->marks, &problem);
+	*ret_read_ns = clock_boot_ns();
+	if (o != OUTCOME_OK && !run_is_over(feed->run))
+		run_fail(feed->run, &problem);
+	for (size_t i = 0; o == OUTCOME_OK && i < feed->n; i++)
+		feed->chunk[i]->known = feed->marks[i];
+	return o == OUTCOME_OK;
+}
+
 /* Hands the chunk on, without the files that are done. False: the run is over. */
 static bool hand_on(struct feed *feed, bool last)
 {
-	const char *keys[CHUNK];
-	struct known_mark *marks = feed->marks;
-	struct problem problem = {0};
-	if (!is_the_bucket(feed))
-		return false;
-	for (size_t i = 0; i < feed->n; i++)
-		keys[i] = feed->chunk[i]->key;
-	enum outcome o = known_read(feed->known, keys, feed->n, last, marks, &problem);
-	const uint64_t read_ns = clock_boot_ns();
-	if (o != OUTCOME_OK) {
-		if (!run_is_over(feed->run))
-			run_fail(feed->run, &problem);
-		return false;
-	}
-	struct candidate *block[BLOCK_FILES];
-	size_t n = 0, kept = 0;
-	bool open = true;
-	for (size_t i = 0; i < feed->n; i++) {
-		struct candidate *file = feed->chunk[i];
-		const struct asked asked = candidate_asks(file);
-		if (!feed->run->options.reupload && known_is_done(&marks[i], &asked)) {
-			settle_skipped(feed, file);
-		} else {
-			file->known = marks[i];
-			feed->chunk[kept++] = file;
-		}
-	}
-	feed->n = kept;
-	for (size_t i = 0; open && i < kept; i++) {
-		block[n++] = feed->chunk[i];
-		if (n < BLOCK_FILES && i + 1 < kept)
-			continue;
-		open = queue_add(feed->run->queue, block, n, read_ns);
+	uint64_t read_ns;
+	bool open = is_the_bucket(feed) && read_marks(feed, last, &read_ns) && skip_done(feed);
+	for (size_t at = 0; open && at < feed->n; at += BLOCK_FILES) {
+		const size_t n = feed->n - at < BLOCK_FILES ? feed->n - at : BLOCK_FILES;
+		open = queue_add(feed->run->queue, feed->chunk + at, n, read_ns);
 		if (open)
-			memset(&feed->chunk[i + 1 - n], 0, n * sizeof(struct candidate *));
-		n = 0;
+			memset(&feed->chunk[at], 0, n * sizeof(struct candidate *));
 	}
-	for (size_t i = 0; i < kept; i++)
+	for (size_t i = 0; i < feed->n; i++)
 		free(feed->chunk[i]); /* NULL where it was taken */
 	feed->n = 0;
 	return open;

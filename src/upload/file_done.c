@@ -1,4 +1,4 @@
-#include "upload/bucket_check.h"
+#include "upload/bucket_evidence.h"
 #include "upload/settings_kept.h"
 #include "upload/worker.h"
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "upload/push.h"
 #include "base/clock.h"
 #include "base/quote.h"
-#include "upload/bucket_check.h"
+#include "upload/bucket_doubt.h"
 #include "upload/multipart.h"
 #include "upload/options.h"
 #include <errno.h>
@@ -164,6 +164,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		}
 		for (struct parts *parts; (parts = queue_leftover(run->queue));)
 			file_free(multipart_give_up(parts));
+		bucket_doubt_end(run);
 	}
 	if (push->set_up)
 		bucket_keep_last(run, push->conn);
@@ -204,6 +205,7 @@ void s3once_push_free(struct s3once_push *push)
 		return;
 	struct run *run = &push->run;
 	queue_free(run->queue);
+	bucket_doubt_free(run);
 	for (size_t i = 0; run->sources_of_marks && i < run->options.n_sources; i++)
 		free(run->sources_of_marks[i]);
 	free(run->sources_of_marks);

@@ -24,7 +24,8 @@ struct run {
 	struct s3 *s3;
 	struct store *store;
 	struct mark_space space;
-	struct bucket_row bucket; /* as it was compared at the start */
+	struct bucket_row bucket;   /* as it was compared at the start */
+	struct bucket_doubt *doubt; /* set before the first mark is read; NULL: none */
 	struct own_files own_files;
 	struct session *session;
 	struct scan *scan;

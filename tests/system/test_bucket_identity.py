@@ -1,5 +1,6 @@
 """Marks belong to one bucket. Another one of the same name is refused, and never passed off as the one that was filled."""
 
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -7,8 +8,8 @@ import pytest
 from tests.faults import faults
 from tests.faults.proxy import Proxy
 from tests.servers.rgw import Rgw
-from tests.system.harness import S3, make_tree
-from tests.system.pushing import counts, marks_of
+from tests.system.harness import S3, make_tree, wait_until
+from tests.system.pushing import counts, marks_of, told
 
 IDENTITY = {"ListBuckets", "GetBucketAcl", "HeadObject"}
 
@@ -146,6 +147,121 @@ def test_made_anew_where_the_service_tells_nothing(s3once, s3, bucket, wire, tre
     run = s3once(*command, "--new-bucket", "--json")
     assert run.code == 0 and counts(run) == {"uploaded": 2}, run
     s3.assert_same(tree, bucket, "p")
+
+
+# --- the service tells nothing of the bucket, and the object that was uploaded last is gone
+
+
+@pytest.fixture
+def silent(wire):
+    """A service that names neither a creation date nor an owner."""
+    for kind in ("ListBuckets", "GetBucketAcl"):
+        wire.add(faults.answer(403, "AccessDenied"), kind, times=None)
+    return wire
+
+
+def row_of(marks):
+    (row,) = [item for item in marks.items() if item["pk"].startswith("bucket#")]
+    return row
+
+
+def another_second():
+    """Marks and rows tell the time in seconds."""
+    begun = int(time.time())
+    wait_until(lambda: int(time.time()) > begun + 1, 10, "another second")
+
+
+def looks(wire, before):
+    return kinds_since(wire, before).count("HeadObject")
+
+
+@pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
+@pytest.mark.parametrize("marks", ["sqlite", "dynamodb"], indirect=True)
+def test_new_files_go_on_where_the_last_object_is_gone(s3once, s3, bucket, marks, silent, tree, tmp_path):
+    """A lifecycle rule or an administrator deleted it. That is a warning, until a file is to be skipped."""
+    new = make_tree(tmp_path / "new", {"x": 10, "y": 10})
+    old, other = ("push", tree, f"s3://{bucket}/p", "--json"), ("push", new, f"s3://{bucket}/q", "--json")
+    assert s3once(*old).code == 0
+    make_anew(s3, bucket)
+    another_second()
+    for expected in ({"uploaded": 2}, {"skipped": 2}):
+        before = len(silent.history)
+        run = s3once(*other)
+        assert run.code == 0 and counts(run) == expected, run
+        assert any("does not hold p/" in each["text"] for each in told(run, "warning")), run
+        assert "skipped" not in expected or looks(silent, before) == 2, "one for the last object, one of the new ones"
+    s3.assert_same(new, bucket, "q")
+    # What was uploaded since then says nothing about what the marks knew before.
+    for more in ([], ["-n"], []):
+        run = s3once(*old, *more)
+        assert run.code == 3 and not counts(run).get("skipped"), run
+        said = told(run, "fatal")[0]["text"]
+        assert "does not hold p/" in said and "--new-bucket" in said, run
+    run = s3once(*old, "--new-bucket")
+    assert run.code == 0 and counts(run) == {"uploaded": 2}, run
+    assert counts(s3once(*old)) == {"skipped": 2} and not told(s3once(*other), "warning")
+
+
+@pytest.mark.parametrize("concurrency", ["1", "16"])
+def test_one_of_several_objects_is_gone(s3once, s3, bucket, marks, silent, tmp_path, concurrency):
+    tree = make_tree(tmp_path / "many", {f"{i:03}": 10 for i in range(300)})
+    command = ("push", tree, f"s3://{bucket}/p", "--json", "--concurrency", concurrency)
+    assert s3once(*command).code == 0
+    another_second()
+    s3.client.delete_object(Bucket=bucket, Key=row_of(marks)["last_key"])
+    for more, expected in ((["-n"], 2), ([], 2), ([], 1)):
+        before = len(silent.history)
+        run = s3once(*command, *more)
+        assert run.code == 0 and counts(run) == {"skipped": 300}, run
+        assert expected <= looks(silent, before) <= expected + (expected > 1), "the next one is there, and is the last from then on"
+        assert bool(told(run, "warning")) == (expected > 1), run
+
+
+def test_many_objects_are_gone(s3once, s3, bucket, marks, silent, tmp_path):
+    """A few of them are looked at, however many there are, and none is said to be skipped."""
+    tree = make_tree(tmp_path / "many", {f"{i:03}": 10 for i in range(300)})
+    command = ("push", tree, f"s3://{bucket}/p", "--json")
+    assert s3once(*command).code == 0
+    make_anew(s3, bucket)
+    (tree / "new").write_bytes(b"new")
+    before = len(silent.history)
+    run = s3once(*command)
+    assert run.code == 3 and not counts(run).get("skipped"), run
+    assert looks(silent, before) == 4
+    assert row_of(marks)["last_key"] != "p/new"
+
+
+@pytest.mark.parametrize("change", ["touched", "changed"])
+def test_files_that_need_a_closer_look_are_not_skipped_either(s3once, s3, bucket, marks, silent, tree, change):
+    command = ("push", tree, f"s3://{bucket}/p", "--if-changed", "skip", "--json")
+    assert s3once(*command).code == 0
+    make_anew(s3, bucket)
+    for path in (tree / "a", tree / "b/c"):
+        path.write_bytes(path.read_bytes() if change == "touched" else b"other")
+    before = {key: mark["mtime"] for key, mark in marks_of(marks).items()}
+    run = s3once(*command)
+    assert run.code == 3 and not counts(run), run
+    assert {key: mark["mtime"] for key, mark in marks_of(marks).items()} == before
+
+
+def test_what_was_uploaded_elsewhere_is_not_skipped_here(s3once, s3, bucket, marks, silent, tree, tmp_path):
+    """The address led to another cluster for a while. What went there is not here."""
+    new = make_tree(tmp_path / "new", {"x": 10, "y": 10})
+    old, other = ("push", tree, f"s3://{bucket}/p", "--json"), ("push", new, f"s3://{bucket}/q", "--json")
+    assert s3once(*old).code == 0
+    another_second()
+    with Rgw() as server:
+        S3(server.info()).client.create_bucket(Bucket=bucket)
+        lead_to(silent, server)
+        assert counts(s3once(*other)) == {"uploaded": 2}
+        another_second()
+        lead_to(silent, s3)
+    assert counts(s3once(*old)) == {"skipped": 2}
+    run = s3once(*other)
+    assert run.code == 3 and not counts(run), run
+    assert "does not hold q/" in told(run, "fatal")[0]["text"]
+    run = s3once(*other, "--new-bucket")
+    assert run.code == 0 and counts(run) == {"uploaded": 2}, run
 
 
 def test_nothing_may_be_asked(s3once, s3, bucket, wire, tree):
