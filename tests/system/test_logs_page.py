@@ -1,0 +1,134 @@
+"""docs/logs.md followed as it is written: its files, its commands, and nights of logrotate itself."""
+
+import gzip
+import os
+import re
+import shlex
+import subprocess
+import time
+
+import pytest
+
+from tests.system.harness import REPOSITORY
+from tests.system.test_systemd import analyze, installed  # noqa: F401, a fixture
+
+PAGE = (REPOSITORY / "docs" / "logs.md").read_text()
+
+
+def files_of_page():
+    """path → text of each block that the page says to write into a file."""
+    blocks = re.findall(r"`(/etc/[^`]+)`[^`]*(?:`chmod 600`\))?:\n\n```\n(.*?)```", PAGE, re.S)
+    assert len(blocks) == len(dict(blocks)) == 5, [path for path, _ in blocks]
+    return dict(blocks)
+
+
+def commands_of_page():
+    """The words of each command of ours."""
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("s3once ")]
+
+
+class Host:
+    """A folder of logs that logrotate rotates by the page's file, on nights of another year."""
+
+    def __init__(self, folder, bucket):
+        self.folder, self.logs = folder, folder / "logs"
+        self.logs.mkdir()
+        self.target = f"s3://{bucket}/web1/nginx"
+        files = files_of_page()
+        rotate = files["/etc/logrotate.d/nginx"].replace("/var/log/nginx", str(self.logs))
+        rotate = rotate.replace("invoke-rc.d nginx rotate", "true").replace(" www-data adm", "")
+        (folder / "logrotate.conf").write_text(rotate)
+        job = files["/etc/s3once/nginx.conf"].replace("/var/log/nginx", str(self.logs)).replace("s3://my-logs/web1/nginx", self.target)
+        assert job.count(self.target) == 1
+        (folder / "nginx.conf").write_text(job)
+        self.written = {}
+
+    def night(self, day):
+        """A day's lines, written two hours before midnight; then logrotate."""
+        before = time.time() - 7200
+        for name in ("access", "error"):
+            path = self.logs / f"{name}.log"
+            lines = b"".join(b"%s on day %d, line %d\n" % (name.encode(), day, n) for n in range(100))
+            with open(path, "ab") as log:
+                log.write(lines)
+            os.utime(path, (before, before))
+            self.written[f"web1/nginx/{name}.log-203001{day:02}.gz"] = lines
+        argv = ["faketime", f"2030-01-{day:02} 00:00:00", "logrotate", "-f", "-s", self.folder / "logrotate.state", self.folder / "logrotate.conf"]
+        environment = {**os.environ, "NO_FAKE_STAT": "1"}  # the times of files are those of this year
+        run = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60)
+        assert run.returncode == 0 and "error" not in run.stderr, run.stderr
+
+    def closed(self, day):
+        """What is compressed after this day's night: delaycompress leaves the last one."""
+        return {key: lines for key, lines in self.written.items() if int(key[-5:-3]) < day}
+
+
+@pytest.fixture
+def host(s3once, tmp_path, bucket):
+    s3once.environment["S3ONCE_JOBS"] = str(tmp_path)
+    return Host(tmp_path, bucket)
+
+
+def test_each_log_is_uploaded_once(s3once, s3, bucket, host):
+    """Also those of a week without an uploader."""
+    for day in range(1, 12):
+        host.night(day)
+        if 3 <= day <= 9:
+            continue
+        run = s3once("run", "nginx", "--json")
+        assert run.code == 0, run
+        found = {key: gzip.decompress(s3.get(bucket, key)) for key in s3.objects(bucket)}
+        assert found == host.closed(day), f"on day {day}"
+        expected = {1: 0, 2: 2, 10: 16, 11: 2}[day]
+        assert run.events[-1]["uploaded"] == expected and run.events[-1]["job"] == "nginx"
+
+
+def test_the_commands_of_the_page(s3once, s3, bucket, host):
+    host.night(1)
+    host.night(2)
+    commands = commands_of_page()
+    assert [words[0] for words in commands] == ["config", "run", "status"]
+    marks = s3once.state / "s3once" / "marks.db"
+    for words in commands:
+        if words[0] == "status":
+            assert s3once("run", "nginx").code == 0
+        words = [word.replace("/var/lib/s3once/marks.db", str(marks)).replace("my-logs", bucket) for word in words]
+        run = s3once(*words)
+        assert run.code == 0 and "error" not in run.err, run
+        if words[0] == "config":
+            assert f"line 1 of {host.folder}/nginx.conf" in run.out
+        if words[:2] == ["run", "--dry-run"]:
+            assert run.out.count("would upload ") == 3 and not s3.objects(bucket), run
+    assert len(s3.objects(bucket)) == 2
+
+
+def test_numbers_are_told(s3once, s3, bucket, host):
+    """What the page warns of: without dateext the run exits with 1, and yesterday's object stays."""
+    path = host.folder / "logrotate.conf"
+    path.write_text(path.read_text().replace("\tdateext\n", "").replace("\tdelaycompress\n", ""))
+    job = host.folder / "nginx.conf"
+    job.write_text(job.read_text().replace("*.log-20[0-9]*.gz", "*.gz"))
+    host.night(1)
+    assert s3once("run", "nginx").code == 0
+    before = s3.get(bucket, "web1/nginx/access.log.1.gz")
+    host.night(2)
+    run = s3once("run", "nginx")
+    assert run.code == 1 and "access.log.1.gz" in run.err, run
+    assert s3.get(bucket, "web1/nginx/access.log.1.gz") == before
+
+
+def test_the_units_of_the_page(installed):  # noqa: F811
+    files = files_of_page()
+    (installed / "s3once@nginx.service").symlink_to("s3once@.service")
+    (installed / "logrotate.service").write_text("[Service]\nType=oneshot\nExecStart=/usr/sbin/logrotate /etc/logrotate.conf\n")
+    for path, text in files.items():
+        if path.startswith("/etc/systemd/system/"):
+            copy = installed / path.removeprefix("/etc/systemd/system/")
+            copy.parent.mkdir()
+            copy.write_text(text)
+    for unit in ("s3once@nginx.service", "logrotate.service"):
+        code, said = analyze("verify", "--man=no", installed / unit)
+        assert (code, said) == (0, "")
+    code, said = analyze("security", "--offline=true", "--threshold=20", installed / "s3once@nginx.service")
+    assert code == 0, said
