@@ -130,6 +130,11 @@ struct s3once_options {
 	const char *bucket; /* required */
 	const char *prefix; /* "" or NULL: none */
 	const char *as;     /* whole key for exactly one source file; NULL: PREFIX/basename */
+	/* Keys made of properties of each file, below the prefix, such as
+	 * "{family}/{mtime:%Y/%m/%d}/{host}-{name}" (s3once-push(1), KEY TEMPLATES); NULL: keys are
+	 * the paths relative to the source. time_zone is that of {mtime:…}, as the tz database
+	 * names it; NULL: UTC. */
+	const char *key_template, *time_zone;
 	const char
 		*files_from; /* list of paths relative to the one source; "-": stdin; NULL: none */
 	int nul_separated;   /* files_from is separated by NUL, not by newline */

@@ -57,6 +57,8 @@ static int check_together(const struct push_options *o, struct problem *problem)
 	uint64_t lease_ms = o->run.lease_ms ? o->run.lease_ms : 30000;
 	if (o->run.nul_separated && !o->run.files_from)
 		return refuse(problem, "--null says how --files-from is separated: give both");
+	if (o->run.time_zone && !o->run.key_template)
+		return refuse(problem, "--time-zone is that of {mtime:…} in --key: give both");
 	if (o->run.files_from && o->run.n_sources > 1)
 		return refuse(
 			problem, "--files-from is relative to one SOURCE, and there are several");

@@ -1,9 +1,8 @@
 #include "scan/merge.h"
+#include "scan/collision.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define NAME_BYTES_SHOWN 88 /* three of them fit into a problem's sentence */
 
 /* A file that is left alone today would take the key tomorrow. */
 static bool takes_key(const struct source *source)
@@ -66,45 +65,16 @@ void merge_clear(struct merge *merge)
 	*merge = (struct merge){0};
 }
 
-/* A name for a sentence: escaped, a long one without its middle. */
-static void add_short(struct text *text, const char *name)
-{
-	struct text shown = TEXT(1024UL * 1024);
-	text_add_escaped(&shown, name, strlen(name));
-	const char *s = text_string(&shown);
-	size_t head = shown.len, tail = shown.len;
-	if (shown.len > NAME_BYTES_SHOWN) {
-		head = NAME_BYTES_SHOWN / 2;
-		tail = shown.len - (NAME_BYTES_SHOWN / 2 - 3);
-		while ((s[head] & 0xC0) == 0x80)
-			head--;
-		while ((s[tail] & 0xC0) == 0x80)
-			tail++;
-	}
-	text_add_bytes(text, s, head);
-	if (head < tail)
-		text_add(text, "…");
-	text_add(text, s + tail);
-	text_clear(&shown);
-}
-
 static void refuse_both(struct source *a, struct source *b)
 {
-	struct text names = TEXT(4096);
-	add_short(&names, a->head.key);
-	text_add(&names, ": ");
-	add_short(&names, a->head.path);
-	text_add(&names, " and ");
-	add_short(&names, b->head.path);
+	const struct collision collision = {a->head.key, a->head.path, b->head.path,
+		"exclude one, or upload them below different prefixes"};
 	struct problem problem;
-	problem_set(&problem,
-		"two files have the key %s; exclude one, or upload them below different prefixes",
-		text_string(&names));
+	collision_tell(&collision, &problem);
 	if (!a->collides)
 		a->head.problem = problem;
 	b->head.problem = problem;
 	a->collides = b->collides = true;
-	text_clear(&names);
 }
 
 static int move_on(struct merge *merge, struct problem *ret_problem)

@@ -1,9 +1,11 @@
 #include "scan/scan.h"
 #include "base/quote.h"
+#include "scan/arrange.h"
 #include "scan/file_kind.h"
 #include "scan/key.h"
 #include "scan/merge.h"
 #include "scan/open.h"
+#include "scan/source_file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,8 +16,9 @@
 struct scan {
 	struct scan_options options;
 	struct source *sources;
-	size_t n; /* open sources */
-	struct merge merge;
+	size_t n;                /* open sources */
+	struct merge merge;      /* of keys that are paths */
+	struct arrange *arrange; /* of keys that a template makes */
 	bool started;
 };
 
@@ -33,6 +36,9 @@ static int check_options(const struct scan_options *options, struct problem *ret
 		return refuse(ret_problem,
 			"--as and --files-from cannot be used together: --as is for one file, "
 			"--files-from for a directory");
+	if (options->as && options->key_template)
+		return refuse(ret_problem,
+			"--as and --key cannot be used together: --as names the key of one file");
 	if (options->as && options->n_sources != 1)
 		return refuse(ret_problem, "--as names the key of exactly one SOURCE file");
 	if (options->files_from && options->n_sources != 1)
@@ -107,23 +113,33 @@ void scan_close(struct scan *scan)
 	if (!scan)
 		return;
 	merge_clear(&scan->merge);
+	arrange_free(scan->arrange);
 	for (size_t i = 0; i < scan->n; i++)
 		source_close(&scan->sources[i]);
 	free(scan->sources);
 	free(scan);
 }
 
+static int start(struct scan *scan, struct problem *ret_problem)
+{
+	if (scan->options.key_template)
+		return arrange_new(scan->sources, scan->n, &scan->arrange, ret_problem);
+	const int r = merge_init(&scan->merge, scan->sources, scan->n, ret_problem);
+	if (r < 0)
+		merge_clear(&scan->merge);
+	return r;
+}
+
 int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem)
 {
 	if (!scan->started) {
-		int r = merge_init(&scan->merge, scan->sources, scan->n, ret_problem);
-		if (r < 0) {
-			merge_clear(&scan->merge);
+		int r = start(scan, ret_problem);
+		if (r < 0)
 			return r;
-		}
 		scan->started = true;
 	}
-	return merge_next(&scan->merge, ret, ret_problem);
+	return scan->arrange ? arrange_next(scan->arrange, ret, ret_problem)
+			     : merge_next(&scan->merge, ret, ret_problem);
 }
 
 const char *scan_source_path(const struct scan *scan, size_t source)
@@ -140,22 +156,6 @@ bool scan_is_young(const struct scan *scan, const struct file_state *state)
 bool scan_source_is_directory(const struct scan *scan, size_t source)
 {
 	return scan->sources[source].directory_fd >= 0;
-}
-
-static int open_in(const struct scan *scan, const struct source *source, const char *relative)
-{
-	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-	if (source->error)
-		return source->error;
-	if (source->directory_fd >= 0)
-		return open_below(source->directory_fd, relative, flags, scan->options.follow);
-	/* No descriptor is kept for each SOURCE file: there may be many thousands. */
-	int directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (directory_fd < 0)
-		return -errno;
-	int fd = open_beneath(directory_fd, relative, flags);
-	close(directory_fd);
-	return fd;
 }
 
 /* The folder of relative, "." if that has none. */
@@ -206,15 +206,5 @@ int scan_open_folder(const struct scan *scan, size_t source, const char *relativ
 int scan_open_file(
 	const struct scan *scan, size_t source, const char *relative, struct file_state *ret_state)
 {
-	int fd = open_in(scan, &scan->sources[source], relative);
-	if (fd < 0)
-		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
-	struct stat st;
-	int r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
-	if (r == 0)
-		r = file_state_of(fd, ret_state);
-	if (r == 0)
-		return fd;
-	close(fd);
-	return r;
+	return source_open_file(&scan->sources[source], relative, ret_state);
 }

@@ -1,8 +1,10 @@
 /* The files to upload: a stream in byte order of their keys, read with memory bounded by the
- * directories on the longest path. */
+ * directories on the longest path. Keys that a template makes do not rise with the paths: then all
+ * files are found first, and sorted in a temporary file. */
 #pragma once
 #include "base/problem.h"
 #include "scan/filter.h"
+#include "scan/key_template.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +20,7 @@ struct scan_options {
 			       one */
 	const char *as; /* the whole key for exactly one SOURCE file, or NULL; prefix is then not
 			   used */
+	const struct key_template *key_template; /* borrowed; NULL: keys are relative paths */
 	const char *
 		files_from; /* a file of paths relative to the one SOURCE, "-" for stdin, or NULL */
 	bool nul_separated; /* of files_from; else lines */
@@ -25,6 +28,11 @@ struct scan_options {
 	bool follow;           /* symlinks are followed, loops found; else skipped and counted */
 	uint64_t min_age_s;    /* files written less than this ago are left alone */
 	int64_t now_wall_ns;   /* the time that min_age_s is measured from */
+	uint64_t max_bytes;    /* of larger files no content is read for their keys, and if theirs
+				  depend on it, they are FILEs without one; 0: none is too large */
+	bool (*is_over)(void *arg); /* asked where keys are made of a template, which takes its
+				       time: whether to give up; may be NULL */
+	void *is_over_arg;
 	bool only_looks; /* nothing on this host may change: what a cut removal has left is not put
 			    back */
 };
@@ -40,7 +48,7 @@ enum scan_kind {
 /* Valid until the next scan_next() of the same scan. */
 struct scan_entry {
 	enum scan_kind kind;
-	const char *key;  /* of FILE; else what it would be, or "" */
+	const char *key;  /* of FILE; else what it would be, or "" where that is not known */
 	const char *path; /* as a person would name it: SOURCE/relative; raw bytes, escape before
 			     showing */
 	size_t source;    /* index into sources */
@@ -62,7 +70,8 @@ struct scan_entry {
  * options and what they point to are borrowed until scan_close. */
 struct scan;
 int scan_open(const struct scan_options *options, struct scan **ret, struct problem *ret_problem);
-/* 1 and the next entry, 0 at the end, -errno if the scan cannot go on (sentence in ret_problem).
+/* 1 and the next entry, 0 at the end, -errno if the scan cannot go on (sentence in ret_problem);
+ * -ECANCELED if is_over said so. With a template, every file is found before the first one comes.
  * Files come in strictly increasing key order over all sources; two files for one key come as a
  * PROBLEM each, neither as FILE. Links and problems come where they are met. */
 int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem);

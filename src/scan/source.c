@@ -4,6 +4,8 @@
 #include "scan/key.h"
 #include "scan/open.h"
 #include "scan/removal.h"
+#include "scan/source_file.h"
+#include "scan/source_name.h"
 #include "scan/walk.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -14,17 +16,6 @@
 #include <unistd.h>
 
 #define PATH_BYTES_MAX (256UL * 1024) /* a SOURCE and a relative path always fit */
-
-static const char *given(const struct source *source)
-{
-	return source->options->sources[source->index];
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
 
 static int contradiction(struct problem *ret_problem, const char *sentence)
 {
@@ -76,7 +67,7 @@ static void add_bases(struct source *source)
 static void recover(const struct source *source)
 {
 	struct problem ignored;
-	char *path = strdup(given(source));
+	char *path = strdup(source_given(source));
 	if (!path)
 		return;
 	const int fd = open(dirname(path), O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -90,10 +81,10 @@ static void recover(const struct source *source)
 static int open_kind(struct source *source, struct problem *ret_problem)
 {
 	struct stat st;
-	source->directory = realpath(given(source), NULL);
+	source->directory = realpath(source_given(source), NULL);
 	if (!source->directory && errno == ENOENT && !source->options->only_looks) {
 		recover(source);
-		source->directory = realpath(given(source), NULL);
+		source->directory = realpath(source_given(source), NULL);
 	}
 	if (!source->directory) {
 		source->error = -errno;
@@ -124,7 +115,9 @@ int source_compare(const struct source *a, const struct source *b)
 	int order = strcmp(a->directory ? a->directory : "", b->directory ? b->directory : "");
 	if (!order)
 		order = strcmp(a->file ? a->file : "", b->file ? b->file : "");
-	return order || !a->file ? order : strcmp(base_name(given(a)), base_name(given(b)));
+	return order || !a->file ? order
+				 : strcmp(source_base_name(source_given(a)),
+					   source_base_name(source_given(b)));
 }
 
 void source_close(struct source *source)
@@ -148,65 +141,18 @@ static int next_itself(struct source *source)
 	source->ended = true;
 	head->relative = source->file ? source->file : ".";
 	struct stat st;
-	if (source->error == 0 && stat(given(source), &st) < 0)
+	if (source->error == 0 && stat(source_given(source), &st) < 0)
 		source->error = -errno;
 	if (source->error) {
-		look_refused(AT_FDCWD, given(source), -source->error, "does not exist", head);
-	} else if (filter_wants_file(source->options->filter, base_name(given(source)))) {
+		look_refused(
+			AT_FDCWD, source_given(source), -source->error, "does not exist", head);
+	} else if (filter_wants_file(
+			   source->options->filter, source_base_name(source_given(source)))) {
 		look_judge(&st, source->options, head);
 		look_was_named(head);
 	} else {
 		return 0;
 	}
-	return 1;
-}
-
-static void add_path_base(struct source *source)
-{
-	text_add(&source->path, given(source));
-	if (source->path.len && source->path.data[source->path.len - 1] != '/')
-		text_add_char(&source->path, '/');
-}
-
-static void name_tree_entry(struct source *source)
-{
-	const char *relative = source->head.relative;
-	bool itself = strcmp(relative, ".") == 0;
-	source->key.len = source->key_base_bytes;
-	text_reset(&source->path);
-	if (*relative != '/') /* a list may hold what cannot be below the SOURCE */
-		add_path_base(source);
-	text_add(&source->key, itself ? "" : relative);
-	text_add(&source->path, itself ? "" : relative);
-}
-
-static void name_itself(struct source *source)
-{
-	const char *as = source->options->as;
-	source->key.len = source->key_base_bytes;
-	source->path.len = 0;
-	text_add(&source->key, as ? as : base_name(given(source)));
-	text_add(&source->path, given(source));
-}
-
-/* Of the head: makes key and path whole, and a PROBLEM of what cannot be a key. */
-static int name_head(struct source *source, struct problem *ret_problem)
-{
-	struct scan_entry *head = &source->head;
-	if (source->directory_fd >= 0)
-		name_tree_entry(source);
-	else
-		name_itself(source);
-	if (source->key.error || source->path.error) {
-		problem_set(ret_problem, "out of memory while the files were listed");
-		return -ENOMEM;
-	}
-	head->key = text_string(&source->key);
-	head->path = text_string(&source->path);
-	head->source = source->index;
-	if ((head->kind == SCAN_FILE || head->kind == SCAN_YOUNG) &&
-		!key_valid(head->key, source->key.len, &head->problem))
-		head->kind = SCAN_PROBLEM;
 	return 1;
 }
 
@@ -223,5 +169,5 @@ int source_next(struct source *source, struct problem *ret_problem)
 		r = files_from_next(source->list, &source->head, ret_problem);
 	else
 		r = next_itself(source);
-	return r > 0 ? name_head(source, ret_problem) : r;
+	return r > 0 ? source_name_head(source, ret_problem) : r;
 }

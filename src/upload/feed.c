@@ -3,6 +3,7 @@
 #include "base/quote.h"
 #include "upload/bucket_check.h"
 #include "upload/bucket_doubt.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,7 +231,7 @@ static int gather(struct feed *feed)
 	struct scan_entry entry;
 	struct problem problem = {0};
 	int got = scan_next(feed->run->scan, &entry, &problem);
-	if (got < 0)
+	if (got < 0 && got != -ECANCELED)
 		run_fail(feed->run, &problem);
 	if (got <= 0)
 		return got < 0 ? -1 : 0;

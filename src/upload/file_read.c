@@ -3,6 +3,15 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A key that was made of the modification time or the content is that of one version. */
+static bool is_another_version(const struct worker *worker, const struct file *file)
+{
+	const struct key_template *template = worker->run->key_template;
+	const struct candidate *found = file->candidate;
+	return template && key_template_is_of_version(template) &&
+	       (file->state.size != found->size || file->state.mtime_ns != found->mtime_ns);
+}
+
 enum step file_open(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
@@ -20,6 +29,13 @@ enum step file_open(struct worker *worker, struct file *file)
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	if (run_leaves_out(worker->run, file->state.size)) /* it has grown since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_OVERSIZED);
+	if (is_another_version(worker, file)) {
+		problem_set(&problem,
+			"changed while the run was under way, so that --key makes another key of "
+			"it; the next run takes it, and --min-age leaves out files that were "
+			"modified a moment ago");
+		return file_fail(worker, file, &problem);
+	}
 	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
 		!body_unchanged(file->fd, &file->state)) {
 		problem_set(&problem,

@@ -20,6 +20,10 @@ static const char *contradiction(const struct s3once_options *o)
 		return "nothing to do: no source was given";
 	if (!o->bucket || !*o->bucket)
 		return "no bucket was given";
+	if (o->as && o->key_template)
+		return "--as and --key cannot be used together: --as names the key of one file";
+	if (o->time_zone && !o->key_template)
+		return "--time-zone is that of {mtime:…} in --key: give both";
 	if (o->concurrency > CONCURRENCY_MAX)
 		return "at most 1,000 requests at once";
 	if (o->part_bytes < PART_BYTES_MIN || o->part_bytes > PART_BYTES_MAX)

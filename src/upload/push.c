@@ -33,23 +33,50 @@ static int name_sources(struct run *run)
 	return run->sources_of_marks ? 0 : -ENOMEM;
 }
 
+/* Whether nothing more is to be found: the run is over, or is to end. */
+static bool scan_is_over(void *arg)
+{
+	struct run *run = arg;
+	return run_is_over(run) || atomic_load(&run->stop);
+}
+
+static int read_template(struct run *run, struct problem *problem)
+{
+	const struct s3once_options *o = &run->options;
+	if (!o->key_template)
+		return 0;
+	int error = family_rules_new(NULL, &run->families, problem);
+	const struct key_template_options options = {
+		.text = o->key_template, .time_zone = o->time_zone, .families = run->families};
+	if (!error)
+		error = key_template_new(&options, &run->key_template, problem);
+	return error;
+}
+
 static int open_scan(struct run *run, struct problem *problem)
 {
 	const struct s3once_options *o = &run->options;
+	problem_set(problem, "out of memory");
+	int error = read_template(run, problem);
+	if (error)
+		return error;
 	const struct scan_options options = {
 		.sources = o->sources,
 		.n_sources = o->n_sources,
 		.prefix = o->prefix,
 		.as = o->as,
+		.key_template = run->key_template,
 		.files_from = o->files_from,
 		.nul_separated = o->nul_separated != 0,
 		.filter = run->filter,
 		.follow = o->follow != 0,
 		.min_age_s = o->min_age_s,
 		.now_wall_ns = clock_wall_ns(),
+		.max_bytes = o->max_bytes,
+		.is_over = scan_is_over,
+		.is_over_arg = run,
 	};
-	problem_set(problem, "out of memory");
-	int error = scan_open(&options, &run->scan, problem);
+	error = scan_open(&options, &run->scan, problem);
 	if (!error && name_sources(run)) {
 		scan_close(run->scan);
 		run->scan = NULL;
@@ -217,6 +244,8 @@ void s3once_push_free(struct s3once_push *push)
 		s3_close(run->s3);
 	http_shared_free(run->http);
 	aws_settings_free(run->aws);
+	key_template_free(run->key_template);
+	family_rules_free(run->families);
 	filter_free(run->filter);
 	object_rules_free(run->rules);
 	refusals_clear(&run->refusals);

@@ -18,6 +18,8 @@ struct run {
 	struct s3once_options
 		options; /* defaults filled in; what it points to is borrowed from the caller */
 	struct filter *filter;
+	struct family_rules *families;     /* of key_template */
+	struct key_template *key_template; /* NULL: keys are relative paths */
 	struct object_rules *rules;
 	struct aws_settings *aws;
 	struct http_shared *http;

@@ -1,0 +1,164 @@
+#include "scan/source_name.h"
+#include "scan/content_id.h"
+#include "scan/file_kind.h"
+#include "scan/key.h"
+#include "scan/key_template.h"
+#include "scan/open.h"
+#include "scan/source_file.h"
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_itself(const char *relative)
+{
+	return strcmp(relative, ".") == 0;
+}
+
+void source_add_path(const struct source *source, const char *relative, struct text *path)
+{
+	const size_t begin = path->len;
+	/* A list may hold what cannot be below the SOURCE. */
+	if (source->directory_fd < 0 || *relative != '/')
+		text_add(path, source_given(source));
+	if (source->directory_fd < 0)
+		return;
+	if (path->len > begin && path->data[path->len - 1] != '/')
+		text_add_char(path, '/');
+	text_add(path, is_itself(relative) ? "" : relative);
+}
+
+/* To the SOURCE; of a SOURCE file the name that was given, which may be that of a link. */
+static const char *relative_in_key(const struct source *source)
+{
+	return source->directory_fd < 0 ? source_base_name(source_given(source))
+					: source->head.relative;
+}
+
+static bool takes_key(const struct scan_entry *entry)
+{
+	return entry->kind == SCAN_FILE || entry->kind == SCAN_YOUNG;
+}
+
+static int may_be_over(const struct source *source, struct problem *ret_problem)
+{
+	const struct scan_options *options = source->options;
+	if (!options->is_over || !options->is_over(options->is_over_arg))
+		return 0;
+	problem_set(ret_problem, "stopped while the files were listed");
+	return -ECANCELED;
+}
+
+/* Why the content could not be read, as a PROBLEM of the head. 0, or the error if nothing can go
+ * on. */
+static int not_read(
+	struct source *source, int error, const struct problem *why, struct problem *ret_problem)
+{
+	struct scan_entry *head = &source->head;
+	if (error == -ECANCELED)
+		return may_be_over(source, ret_problem);
+	if (open_out_of_resources(error, ret_problem))
+		return error;
+	head->kind = SCAN_PROBLEM;
+	if (error == -ESTALE)
+		problem_set(&head->problem,
+			"changed while it was read for {id} of --key; the next run takes it, and "
+			"--min-age leaves out files that were modified a moment ago");
+	else if (error == -EFBIG)
+		head->problem = *why;
+	else if (error == -EACCES || error == -EPERM)
+		problem_set(&head->problem,
+			"cannot be read: %s; give this user access, or exclude it",
+			strerror(-error));
+	else
+		problem_set(&head->problem, "cannot be read: %s", strerror(-error));
+	return 0;
+}
+
+/* The head becomes the version whose content was read. */
+static int read_content(struct source *source, struct problem *ret_problem)
+{
+	struct scan_entry *head = &source->head;
+	struct file_state before, after;
+	struct problem why = {.text = ""};
+	int fd = source_open_file(source, head->relative, &before);
+	if (fd < 0)
+		return not_read(source, fd, &why, ret_problem);
+	const struct content content = {
+		fd, before.size, source->options->is_over, source->options->is_over_arg};
+	int error = content_id(&content, head->content_id, &why);
+	if (!error)
+		error = file_state_of(fd, &after);
+	if (!error && !file_state_equal(&before, &after))
+		error = -ESTALE;
+	close(fd);
+	if (error)
+		return not_read(source, error, &why, ret_problem);
+	head->size = before.size;
+	head->mtime_ns = before.mtime_ns;
+	head->dev = before.dev;
+	head->ino = before.ino;
+	if (look_is_young(&before, source->options))
+		head->kind = SCAN_YOUNG;
+	return 0;
+}
+
+/* By the template. What is still young may have another content tomorrow, and so another key. */
+static int make_key(struct source *source, struct problem *ret_problem)
+{
+	const struct key_template *template = source->options->key_template;
+	struct scan_entry *head = &source->head;
+	const bool has_id = key_template_has_id(template);
+	const uint64_t max_bytes = source->options->max_bytes;
+	int error = may_be_over(source, ret_problem);
+	if (!error && has_id && head->kind == SCAN_FILE && !(max_bytes && head->size > max_bytes))
+		error = read_content(source, ret_problem);
+	if (error || !takes_key(head) || (has_id && !*head->content_id) ||
+		(has_id && head->kind == SCAN_YOUNG))
+		return error;
+	const struct key_subject subject = {
+		relative_in_key(source), head->mtime_ns, head->content_id};
+	const int made = key_template_render(template, &subject, &source->key, &head->problem);
+	head->content_id[0] = '\0'; /* the mark is one of a path's, by size and time */
+	if (made == 0 && source->key.error != -EMSGSIZE)
+		return 0;
+	if (source->key.error == -EMSGSIZE)
+		problem_set(&head->problem, "--key makes a key of more than %zu bytes of it",
+			source->key.max);
+	head->kind = SCAN_PROBLEM;
+	text_reset(&source->key);
+	key_add_base(&source->key, source->options->prefix);
+	return 0;
+}
+
+static void take_path_for_key(struct source *source)
+{
+	const char *as = source->options->as, *relative = relative_in_key(source);
+	text_add(&source->key, as ? as : is_itself(relative) ? "" : relative);
+}
+
+int source_name_head(struct source *source, struct problem *ret_problem)
+{
+	struct scan_entry *head = &source->head;
+	const bool has_template = source->options->key_template != NULL;
+	source->key.len = source->key_base_bytes;
+	text_reset(&source->path);
+	source_add_path(source, head->relative, &source->path);
+	int error = 0;
+	if (has_template)
+		error = make_key(source, ret_problem);
+	else
+		take_path_for_key(source);
+	if (!error && (source->key.error || source->path.error))
+		error = -ENOMEM;
+	if (error) {
+		open_out_of_resources(error, ret_problem);
+		return error;
+	}
+	const bool has_key = !has_template || source->key.len > source->key_base_bytes;
+	head->key = has_key ? text_string(&source->key) : "";
+	head->path = text_string(&source->path);
+	head->source = source->index;
+	if (has_key && takes_key(head) && !key_valid(head->key, source->key.len, &head->problem))
+		head->kind = SCAN_PROBLEM;
+	return 1;
+}
