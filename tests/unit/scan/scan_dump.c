@@ -1,5 +1,5 @@
-/* Prints or counts what a scan finds: scan_dump [-q] [-f] [-a KEY] [-l LIST] [-0] [-x PATTERN]...
- * [-i PATTERN]... [-p PREFIX] SOURCE... For a look by hand and for measuring. */
+/* Prints or counts what a scan finds: scan_dump [-q] [-f] [-a KEY] [-k TEMPLATE] [-l LIST] [-0]
+ * [-x PATTERN]... [-i PATTERN]... [-p PREFIX] SOURCE... For a look by hand and for measuring. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "scan/scan.h"
@@ -50,13 +50,28 @@ static int dump(const struct scan_options *options, bool quiet)
 	return r < 0 || counts[SCAN_PROBLEM] ? 1 : 0;
 }
 
+static int read_template(
+	const char *text, struct family_rules **ret_families, struct key_template **ret)
+{
+	struct problem problem;
+	int r = family_rules_new(NULL, ret_families, &problem);
+	const struct key_template_options options = {.text = text, .families = *ret_families};
+	if (r == 0)
+		r = key_template_new(&options, ret, &problem);
+	if (r < 0)
+		fprintf(stderr, "%s\n", problem.text);
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	struct scan_options options = {.prefix = "", .now_wall_ns = clock_wall_ns()};
 	bool quiet = false;
+	struct family_rules *families = NULL;
+	struct key_template *template = NULL;
 	if (filter_new(&options.filter) < 0)
 		return 2;
-	for (int c; (c = getopt(argc, argv, "qf0a:l:x:i:p:")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "qf0a:k:l:x:i:p:")) != -1;) {
 		int r = 0;
 		switch (c) {
 		case 'q':
@@ -70,6 +85,9 @@ int main(int argc, char **argv)
 			break;
 		case 'a':
 			options.as = optarg;
+			break;
+		case 'k':
+			r = read_template(optarg, &families, &template);
 			break;
 		case 'l':
 			options.files_from = optarg;
@@ -89,7 +107,10 @@ int main(int argc, char **argv)
 	}
 	options.sources = (const char *const *)(argv + optind);
 	options.n_sources = (size_t)(argc - optind);
+	options.key_template = template;
 	int code = dump(&options, quiet);
 	filter_free(options.filter);
+	key_template_free(template);
+	family_rules_free(families);
 	return code;
 }

@@ -1,0 +1,175 @@
+/* Scans whose keys a template makes. */
+#include "scan/key_template.h"
+#include "tree.h"
+
+static const char *const t_source[] = {"t"};
+static struct family_rules *families;
+
+/* The options' template stays until the next call. */
+static void use(struct scan_options *options, const char *text)
+{
+	static struct key_template *template;
+	struct problem problem;
+	const struct key_template_options how = {.text = text, .families = families};
+	key_template_free(template);
+	template = NULL;
+	if (text)
+		tree_need(key_template_new(&how, &template, &problem) == 0, text);
+	options->key_template = template;
+}
+
+static void set_mtime(const char *path, int64_t s)
+{
+	const struct timespec times[2] = {{.tv_sec = s}, {.tv_sec = s}};
+	tree_need(utimensat(AT_FDCWD, path, times, 0) == 0, path);
+}
+
+static void test_order(void)
+{
+	static const char *const paths[] = {"t/a/z", "t/b/y", "t/c/x", "t/b.d", NULL};
+	struct scan_options options = one_source(t_source);
+	tree_begin();
+	make_tree(paths);
+	make_link("a/z", "t/link");
+	tree_need(mkfifo("t/pipe", 0600) == 0, "mkfifo");
+	options.prefix = "p";
+	use(&options, "{name}");
+	scan_yields(&options, "link \nspecial \nfile p/b.d\nfile p/x\nfile p/y\nfile p/z\n");
+	use(&options, "{ext}-{name}");
+	scan_yields(&options, "link \nspecial \nfile p/-x\nfile p/-y\nfile p/-z\nfile p/.d-b.d\n");
+	tree_end();
+}
+
+#define REMEDY "; exclude one, or tell them apart in --key, as by {path} or {mtime:…}\n"
+
+static void test_collisions(void)
+{
+	static const char *const paths[] = {"t/1/x", "t/2/x", "t/3/x", "t/4/y", "t/x/a", NULL};
+	struct scan_options options = one_source(t_source);
+	tree_begin();
+	make_tree(paths);
+	use(&options, "{name}");
+	scan_yields(&options,
+		"file a\n"
+		"problem x: two files have the key x: t/1/x and t/2/x" REMEDY
+		"problem x: two files have the key x: t/1/x and t/2/x" REMEDY
+		"problem x: two files have the key x: t/2/x and t/3/x" REMEDY "file y\n");
+	/* What is left alone today would take the key tomorrow. */
+	options.min_age_s = 100;
+	options.now_wall_ns = 2000000000 * INT64_C(1000000000);
+	set_mtime("t/1/x", 1999999999);
+	set_mtime("t/2/x", 1);
+	tree_need(unlink("t/3/x") == 0, "unlink");
+	scan_yields(&options,
+		"file a\n"
+		"problem x: two files have the key x: t/1/x and t/2/x" REMEDY
+		"problem x: two files have the key x: t/1/x and t/2/x" REMEDY "file y\n");
+	tree_end();
+}
+
+static void test_several_sources(void)
+{
+	static const char *const sources[] = {"t/1", "t/2", "t/f"};
+	static const char *const paths[] = {"t/1/a", "t/1/c", "t/2/b", "t/2/d", "t/f", NULL};
+	struct scan_options options = {.sources = sources, .n_sources = 3, .prefix = "p/"};
+	tree_begin();
+	make_tree(paths);
+	use(&options, "k-{path}");
+	scan_yields(&options, "file p/k-a\nfile p/k-b\nfile p/k-c\nfile p/k-d\nfile p/k-f\n");
+	tree_end();
+}
+
+/* A path that is too long for a key may have a name that is not. */
+static void test_what_cannot_be_a_key(void)
+{
+	char path[PATH_MAX] = "t/", name[256];
+	struct scan_options options = one_source(t_source);
+	tree_begin();
+	memset(name, 'n', 200);
+	name[200] = '\0';
+	for (int i = 0; i < 6; i++)
+		strcat(strcat(path, name), "/");
+	strcat(path, "x.y");
+	make_file(path, "");
+	make_file("t/bad\xff", "");
+	use(&options, "{ext}{name}");
+	scan_yields(&options,
+		"problem bad\xff: the name is not UTF-8, so it cannot be a key; rename it or "
+		"exclude it\nfile .yx.y\n");
+	use(&options, "{ext}");
+	scan_yields(&options, "problem : --key makes an empty key of it\nfile .y\n");
+	use(&options, "{path}-{path}");
+	struct text got = scan_all(&options);
+	CHECK(strstr(text_string(&got), "and S3 allows 1024; use a shorter name or prefix") !=
+		NULL);
+	text_clear(&got);
+	tree_end();
+}
+
+static void test_content(void)
+{
+	struct scan_options options = one_source(t_source);
+	tree_begin();
+	make_file("t/a", "a\n");
+	make_file("t/b", "b\n");
+	make_file("t/secret", "s\n");
+	tree_need(chmod("t/secret", 0) == 0, "chmod");
+	options.max_bytes = 2;
+	make_file("t/large", "large\n");
+	use(&options, "{id:8}");
+	drop_privileges();
+	scan_yields(&options,
+		"file \n"
+		"problem : cannot be read: Permission denied; give this user access, or exclude it\n"
+		"file 02638299\nfile 87428fc5\n");
+}
+
+static bool is_over_soon(void *arg)
+{
+	return ++*(int *)arg > 3;
+}
+
+static void test_stop(void)
+{
+	static const char *const paths[] = {"t/1", "t/2", "t/3", "t/4", "t/5", NULL};
+	struct scan_options options = one_source(t_source);
+	int asked = 0;
+	tree_begin();
+	make_tree(paths);
+	options.is_over = is_over_soon;
+	options.is_over_arg = &asked;
+	use(&options, "{name}");
+	scan_yields(&options, "error -125: stopped while the files were listed\n");
+	tree_end();
+}
+
+static void test_as(void)
+{
+	static const char *const paths[] = {"t/1", NULL};
+	struct scan_options options = one_source(t_source);
+	options.as = "k";
+	tree_begin();
+	make_tree(paths);
+	use(&options, "{name}");
+	scan_yields(&options,
+		"refused -22: --as and --key cannot be used together: --as names the key of one "
+		"file\n");
+	tree_end();
+}
+
+int main(void)
+{
+	struct problem problem;
+	tree_need(family_rules_new(NULL, &families, &problem) == 0, "families");
+	test_order();
+	test_collisions();
+	test_several_sources();
+	test_what_cannot_be_a_key();
+	test_stop();
+	test_as();
+	in_child(test_content);
+	struct scan_options none = one_source(t_source);
+	use(&none, NULL);
+	family_rules_free(families);
+	return check_result();
+}
