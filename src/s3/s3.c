@@ -123,9 +123,11 @@ int s3_conn_new(struct s3 *s3, struct s3_conn **ret)
 	conn->path = TEXT(PATH_MAX_BYTES);
 	conn->query = TEXT(QUERY_MAX_BYTES);
 	conn->body = TEXT(BODY_MAX_BYTES);
-	int error = service_conn_new(s3->service, &conn->service);
-	if (error < 0) {
-		free(conn);
+	int error = digest_init(&conn->digest, 0);
+	if (!error)
+		error = service_conn_new(s3->service, &conn->service);
+	if (error) {
+		s3_conn_free(conn);
 		return error;
 	}
 	*ret = conn;
@@ -140,6 +142,7 @@ void s3_conn_free(struct s3_conn *conn)
 	text_clear(&conn->path);
 	text_clear(&conn->query);
 	text_clear(&conn->body);
+	digest_clear(&conn->digest);
 	free(conn);
 }
 
@@ -194,12 +197,12 @@ static int64_t header_time(const struct http_reply *reply, const char *name)
 }
 
 static int read_meta(
-	const struct http_reply *reply, const char *bucket, const char *key, struct s3_meta *ret)
+	struct s3_conn *conn, const struct http_reply *reply, const char *key, struct s3_meta *ret)
 {
 	bool found;
 	char hash[S3_KEY_HASH_CHARS + 1];
 	const char *told = http_reply_header(reply, "x-amz-meta-s3once-key");
-	if (s3_key_hash(bucket, key, hash))
+	if (s3_key_hash(&conn->digest, conn->s3->bucket, key, hash))
 		return -ENOMEM;
 	ret->written_for = !told                ? S3_WRITTEN_FOR_UNKNOWN
 			   : strcmp(told, hash) ? S3_WRITTEN_FOR_ANOTHER
@@ -227,7 +230,7 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 		struct s3_object object = {.size = header_number(&reply, "content-length", &found)};
 		read_sums(conn->s3, &reply, &object);
 		object.lacks_encryption = s3_reply_lacks_encryption(target, &reply);
-		int error = read_meta(&reply, conn->s3->bucket, target->key, &object.meta);
+		int error = read_meta(conn, &reply, target->key, &object.meta);
 		if (!error && (!found || !object.etag[0]))
 			error = -EBADMSG;
 		if (error)

@@ -1,5 +1,4 @@
 #include "s3/s3_meta.h"
-#include "base/checksum.h"
 #include "base/text.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -40,19 +39,19 @@ int64_t s3_parse_mtime(const char *s)
 	return sign * ns;
 }
 
-int s3_key_hash(const char *bucket, const char *key, char ret[static S3_KEY_HASH_CHARS + 1])
+int s3_key_hash(struct digest *digest, const char *bucket, const char *key,
+	char ret[static S3_KEY_HASH_CHARS + 1])
 {
-	struct digest digest;
 	struct sums sums;
 	char hex[2 * sizeof sums.sha256 + 1];
-	if (digest_init(&digest, DIGEST_SHA256))
+	if (digest_restart(digest, DIGEST_SHA256))
 		return -ENOMEM;
-	digest_update(&digest, bucket, strlen(bucket));
-	digest_update(&digest, "/", 1);
-	digest_update(&digest, key, strlen(key));
-	digest_finish(&digest, &sums);
-	digest_clear(&digest);
+	digest_update(digest, bucket, strlen(bucket));
+	digest_update(digest, "/", 1);
+	digest_update(digest, key, strlen(key));
+	digest_finish(digest, &sums);
 	hex_encode(sums.sha256, sizeof sums.sha256, hex);
-	snprintf(ret, S3_KEY_HASH_CHARS + 1, "%.*s", S3_KEY_HASH_CHARS, hex);
+	memcpy(ret, hex, S3_KEY_HASH_CHARS);
+	ret[S3_KEY_HASH_CHARS] = '\0';
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* The values of our metadata: times as rclone writes them (seconds with a fraction), and the hash
  * of the name that an object is written under. Pure. */
 #pragma once
+#include "base/checksum.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,5 +12,7 @@ void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS]);
 int64_t s3_parse_mtime(const char *s);
 
 #define S3_KEY_HASH_CHARS 20
-/* Hex digits of the SHA-256 of "BUCKET/KEY". 0 or -ENOMEM. */
-int s3_key_hash(const char *bucket, const char *key, char ret[static S3_KEY_HASH_CHARS + 1]);
+/* Hex digits of the SHA-256 of "BUCKET/KEY", computed with this digest, which is restarted. 0 or
+ * -ENOMEM. */
+int s3_key_hash(struct digest *digest, const char *bucket, const char *key,
+	char ret[static S3_KEY_HASH_CHARS + 1]);

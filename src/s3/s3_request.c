@@ -139,7 +139,7 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 		return;
 	s3_request_header(request, "x-amz-meta-s3once-table", meta->table);
 	s3_request_header(request, "x-amz-meta-s3once-claim", meta->claim);
-	if (s3_key_hash(request->conn->s3->bucket, key, request->key_hash))
+	if (s3_key_hash(&request->conn->digest, request->conn->s3->bucket, key, request->key_hash))
 		request->conn->path.error = -ENOMEM;
 	s3_request_header(request, "x-amz-meta-s3once-key", request->key_hash);
 	if (meta->ctime_ns) {

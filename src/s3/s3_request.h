@@ -41,6 +41,7 @@ struct s3_conn {
 	struct s3 *s3;
 	struct service_conn *service;
 	struct text path, query, body; /* of the request under way */
+	struct digest digest;          /* for hashes of keys */
 };
 
 /* Ours (at most 16), and an object's settings. */
