@@ -3,23 +3,21 @@
 #include "http/http_problem.h"
 #include "http/http_reply.h"
 #include "http/http_trust.h"
+#include "http/http_watch.h"
 #include <curl/curl.h>
 #include <errno.h>
-#include <linux/sockios.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define REQUEST_HEADERS_MAX 100
 #define EXPECT_MIN_BYTES    (1U << 20)
-#define WATCH_NS            (100 * NS_PER_MS) /* between two looks at how a body gets on */
+#define HEADERS_BYTES       (8U << 10)  /* of a request, as far as one send is to take them */
+#define BUFFER_LEAST_BYTES  (16U << 10) /* of curl's buffers */
 
 struct http_shared {
 	CURLSH *share;
@@ -43,14 +41,8 @@ struct exchange {
 	struct http *http;
 	const struct http_request *request;
 	struct http_reply *reply;
-	uint64_t body_at;                /* the next byte to read */
-	uint64_t active_ns;              /* when a byte last went either way */
-	curl_off_t uploaded, downloaded; /* then; bytes of the body that the peer has taken */
-	uint64_t looked_ns;              /* when that was looked at last */
-	uint64_t taken_ns;               /* when the peer last took something of the body */
-	uint64_t told_bytes;             /* of the body, to body.moved */
-	bool looks_at_socket;            /* there was one to look at */
-	bool answers;                    /* the reply has begun, and not with 100 Continue */
+	uint64_t body_at; /* the next byte to read */
+	struct http_watch watch;
 	bool headers_ended;
 	bool is_sent;   /* once it was, some of its bytes may have left */
 	bool is_resent; /* an earlier connection took the request, perhaps all of it */
@@ -126,11 +118,11 @@ void http_shared_free(struct http_shared *shared)
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
 	struct exchange *exchange = arg;
-	exchange->active_ns = clock_boot_ns();
-	if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) { /* perhaps after 100 Continue */
+	const bool is_status = n >= 5 && memcmp(line, "HTTP/", 5) == 0;
+	http_watch_header(&exchange->watch, is_status, is_status && n > 9 && line[9] != '1');
+	if (is_status) { /* perhaps after 100 Continue */
 		http_reply_drop_headers(exchange->reply);
 		exchange->headers_ended = false;
-		exchange->answers = n > 9 && line[9] != '1';
 	} else if (line[0] == '\r' || line[0] == '\n') {
 		exchange->headers_ended = true;
 	} else {
@@ -188,89 +180,18 @@ static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port
 	return CURL_PREREQFUNC_OK;
 }
 
-/* Bytes that curl has handed over and that wait in this host's socket still. Many connections over
- * a slow line hold more there than the line takes in the time that counts as silence. False: the
- * connection is gone, and nobody knows what arrived. */
-static bool bytes_waiting(struct exchange *exchange, curl_off_t *ret)
-{
-	const curl_socket_t fd = exchange->http->socket;
-	struct tcp_info info = {0};
-	socklen_t size = sizeof info;
-	int waiting = 0;
-	*ret = 0;
-	if (fd == CURL_SOCKET_BAD)
-		return !exchange->looks_at_socket;
-	exchange->looks_at_socket = true;
-	if (!ioctl(fd, SIOCOUTQ, &waiting) && waiting > 0)
-		*ret = waiting;
-	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) || info.tcpi_state != TCP_CLOSE;
-}
-
-/* Tells how far the body is. curl counts from 0 again when it sends it again. */
-static void tell_moved(struct exchange *exchange, uint64_t bytes)
-{
-	const struct http_body *body = &exchange->request->body;
-	const uint64_t before = bytes < exchange->told_bytes ? 0 : exchange->told_bytes;
-	exchange->told_bytes = bytes;
-	if (body->moved && bytes > before)
-		body->moved(body->arg, bytes - before);
-}
-
-/* Once it has ended. What was still in the socket of one that broke has not left this host; of a
- * small body nobody looked. */
-static void tell_end(struct exchange *exchange, bool is_whole)
-{
-	curl_off_t uploaded = 0;
-	curl_easy_getinfo(exchange->http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-	if (is_whole || exchange->request->body.bytes <= HTTP_SMALL_BODY_BYTES)
-		tell_moved(exchange, (uint64_t)uploaded);
-}
-
-/* Notes what has gone either way since the last look. */
-static void watch(struct exchange *exchange, curl_off_t downloaded, curl_off_t uploaded)
-{
-	const uint64_t now_ns = clock_boot_ns();
-	if (exchange->request->body.bytes > HTTP_SMALL_BODY_BYTES) {
-		if (now_ns - exchange->looked_ns < WATCH_NS)
-			return;
-		curl_off_t waiting;
-		if (!bytes_waiting(exchange, &waiting))
-			return;
-		uploaded = uploaded > waiting ? uploaded - waiting : 0;
-		tell_moved(exchange, (uint64_t)uploaded);
-	}
-	if (uploaded != exchange->uploaded)
-		exchange->taken_ns = now_ns;
-	if (uploaded != exchange->uploaded || downloaded != exchange->downloaded)
-		exchange->active_ns = now_ns;
-	exchange->uploaded = uploaded;
-	exchange->downloaded = downloaded;
-	exchange->looked_ns = now_ns;
-}
-
-/* The peer is silent, or it has what it was sent and takes too long to answer. A body that moves
- * has no such end. */
-static bool is_stalled(const struct exchange *exchange, uint64_t now_ns)
-{
-	const uint64_t bytes = exchange->request->body.bytes;
-	const bool is_answer_due = bytes > HTTP_SMALL_BODY_BYTES &&
-				   (exchange->answers || (uint64_t)exchange->uploaded >= bytes);
-	const uint64_t since_ns = is_answer_due ? exchange->taken_ns : exchange->active_ns;
-	return now_ns - since_ns >= exchange->http->shared->stall_timeout_ns;
-}
-
 /* Nonzero ends the request. curl calls it at every progress and about once a second. */
 static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, curl_off_t total_up,
 	curl_off_t uploaded)
 {
 	struct exchange *exchange = arg;
 	const struct http_request *request = exchange->request;
-	watch(exchange, downloaded, uploaded);
+	http_watch_look(&exchange->watch, downloaded, uploaded);
 	const uint64_t now_ns = clock_boot_ns();
 	if ((request->abandon && request->abandon(request->abandon_arg)) ||
 		(request->deadline_ns && now_ns >= request->deadline_ns))
 		exchange->error = -ECANCELED;
-	else if (is_stalled(exchange, now_ns))
+	else if (http_watch_is_stalled(&exchange->watch, now_ns))
 		exchange->error = -ETIMEDOUT;
 	return exchange->error != 0;
 }
@@ -317,7 +238,6 @@ static void set_up(struct http *http)
 	 * waited for, so that no deadline and no stop depends on a name server. */
 	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)shared->connect_timeout_ms);
-	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)shared->upload_buffer_bytes);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
 	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
@@ -354,9 +274,19 @@ void http_free(struct http *http)
 	free(http);
 }
 
+/* What curl's send buffer has to hold. It is allocated for each request, so a large one costs. */
+static size_t buffer_bytes(const struct http_body *body, size_t most_bytes)
+{
+	const uint64_t all = body->bytes + HEADERS_BYTES;
+	if ((body->bytes && !body->memory) || all > most_bytes)
+		return most_bytes;
+	return all > BUFFER_LEAST_BYTES ? (size_t)all : BUFFER_LEAST_BYTES;
+}
+
 /* Chooses how curl sends this body, leaving nothing of the request before. A body in memory goes as
  * "post fields": header and body in one send. */
-static void set_body(CURL *curl, const char *method, const struct http_body *body)
+static void set_body(
+	CURL *curl, const char *method, const struct http_body *body, size_t most_bytes)
 {
 	bool has_length = body->bytes || strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0;
 	/* While old post fields are there, curl 7.88 does not rewind an upload before resending it.
@@ -373,6 +303,7 @@ static void set_body(CURL *curl, const char *method, const struct http_body *bod
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body->bytes ? body->memory : "");
 	}
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)buffer_bytes(body, most_bytes));
 }
 
 /* The header lines as curl's list, without a copy, and without the headers that curl would add of
@@ -416,7 +347,8 @@ static CURLcode transfer(
 	curl_easy_setopt(curl, CURLOPT_READDATA, exchange);
 	curl_easy_setopt(curl, CURLOPT_SEEKDATA, exchange);
 	curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
-	set_body(curl, request->method, &request->body);
+	set_body(
+		curl, request->method, &request->body, exchange->http->shared->upload_buffer_bytes);
 	exchange->http->error_text[0] = 0;
 	exchange->http->socket_error = 0;
 	return curl_easy_perform(curl);
@@ -430,13 +362,12 @@ int http_perform(struct http *http, const struct http_request *request,
 	struct exchange exchange = {.http = http,
 		.request = request,
 		.reply = ret_reply,
-		.active_ns = now_ns,
-		.looked_ns = now_ns,
-		.taken_ns = now_ns};
+		.watch = http_watch_begin(
+			&request->body, &http->socket, http->shared->stall_timeout_ns)};
 	http_reply_begin(ret_reply, request->reply_max_bytes);
 	int error = list_headers(request, headers);
 	CURLcode code = CURLE_BAD_FUNCTION_ARGUMENT;
-	curl_off_t lookup_us = 1;
+	curl_off_t lookup_us = 1, uploaded = 0;
 	if (!error && end_ns && now_ns >= end_ns)
 		error = -ECANCELED;
 	if (!error) {
@@ -445,7 +376,8 @@ int http_perform(struct http *http, const struct http_request *request,
 		code = transfer(&exchange, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
 		error = exchange.error;
 		curl_easy_getinfo(http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
-		tell_end(&exchange, code == CURLE_OK);
+		curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+		http_watch_end(&exchange.watch, uploaded, code == CURLE_OK);
 	}
 	long status = 0, request_bytes = 0, proxy_status = 0;
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
