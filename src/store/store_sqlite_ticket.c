@@ -17,6 +17,7 @@ void ticket_clear(struct ticket *ticket)
 
 void ticket_answer(struct ticket *ticket)
 {
+	atomic_store(&ticket->is_answered, true);
 	sem_post(&ticket->answered);
 }
 
@@ -26,5 +27,6 @@ bool ticket_wait(struct ticket *ticket, const struct call_limits *limits)
 
 	if (limits->deadline_ns > now_ns && limits->deadline_ns - now_ns < wait_ns)
 		wait_ns = limits->deadline_ns - now_ns;
-	return thread_sem_wait(&ticket->answered, wait_ns);
+	return thread_sem_wait(&ticket->answered, wait_ns) &&
+	       atomic_exchange(&ticket->is_answered, false);
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include "store/store_sqlite_items.h"
 #include <semaphore.h>
+#include <stdatomic.h>
 
 enum ticket_state { TICKET_IDLE, TICKET_QUEUED, TICKET_TAKEN };
 
@@ -14,6 +15,7 @@ struct ticket {
 		uint64_t since_ns; /* clock_boot_ns() when it was queued */
 	} queued;                  /* guarded by the queue's mutex */
 	sem_t answered;            /* 1 from the answer until the caller took it */
+	atomic_bool is_answered;   /* likewise; for tools that do not know sem_clockwait() */
 };
 int ticket_init(struct ticket *ticket);
 void ticket_clear(struct ticket *ticket);
