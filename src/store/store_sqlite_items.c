@@ -17,15 +17,16 @@ enum statement {
 	STATEMENTS
 };
 
+#define INSERT_ROW "INSERT INTO items(pk, sk, doc) VALUES(?1, ?2, ?3)"
+
 static const char *const sql[STATEMENTS] = {
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[SNAPSHOT] = "BEGIN",
 	[COMMIT] = "COMMIT",
 	[ROLLBACK] = "ROLLBACK",
 	[SELECT] = "SELECT doc FROM items WHERE pk = ?1 AND sk = ?2",
-	[INSERT] = "INSERT INTO items(pk, sk, doc) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING",
-	[UPSERT] = "INSERT INTO items(pk, sk, doc) VALUES(?1, ?2, ?3)"
-		   " ON CONFLICT(pk, sk) DO UPDATE SET doc = excluded.doc",
+	[INSERT] = INSERT_ROW " ON CONFLICT DO NOTHING",
+	[UPSERT] = INSERT_ROW " ON CONFLICT(pk, sk) DO UPDATE SET doc = excluded.doc",
 	[DELETE] = "DELETE FROM items WHERE pk = ?1 AND sk = ?2",
 	[RANGE] = "SELECT sk, doc FROM items WHERE pk = ?1 AND sk >= ?2 ORDER BY sk",
 	[SWEEP] = "DELETE FROM items WHERE pk >= 'session#' AND pk < 'session$'"
