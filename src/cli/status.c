@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SESSIONS_MAX 1000
-
 struct status_options {
 	struct access access;
 	unsigned verbose;
@@ -78,20 +76,19 @@ static bool is_empty(const struct status_counts *counts)
 static enum outcome tell_prefix(struct status_view *view, struct store_conn *conn, const char *key,
 	const char *prefix, struct problem *ret_problem)
 {
-	struct status_session *sessions = calloc(SESSIONS_MAX, sizeof *sessions);
-	struct status_counts counts;
-	size_t n;
-	if (!sessions) {
+	struct status_summary *summary = malloc(sizeof *summary);
+	if (!summary) {
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
-	enum outcome o = status_of_prefix(conn, view->space, prefix, &counts, tell_unfinished, view,
-		sessions, SESSIONS_MAX, &n, ret_problem);
-	if (o == OUTCOME_OK && is_empty(&counts) && strcmp(key, prefix) != 0)
+	const struct status_visitor visitor = {tell_unfinished, view};
+	enum outcome o =
+		status_of_prefix(conn, view->space, prefix, &visitor, summary, ret_problem);
+	if (o == OUTCOME_OK && is_empty(&summary->counts) && strcmp(key, prefix) != 0)
 		status_tell_absent(view, key);
 	if (o == OUTCOME_OK)
-		status_tell_counts(view, prefix, &counts, sessions, n);
-	free(sessions);
+		status_tell_counts(view, prefix, summary);
+	free(summary);
 	return o;
 }
 

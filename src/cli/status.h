@@ -25,5 +25,5 @@ void status_tell_absent(struct status_view *view, const char *key);
 /* One of the marks below a prefix that are not done, or whose file has changed since. */
 void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark);
 /* What is below a prefix, after its unfinished marks. */
-void status_tell_counts(struct status_view *view, const char *prefix,
-	const struct status_counts *counts, const struct status_session *sessions, size_t n);
+void status_tell_counts(
+	struct status_view *view, const char *prefix, const struct status_summary *summary);

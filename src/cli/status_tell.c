@@ -219,12 +219,13 @@ static void tell_counts(
 	text_clear(&t);
 }
 
-void status_tell_counts(struct status_view *view, const char *prefix,
-	const struct status_counts *counts, const struct status_session *sessions, size_t n)
+void status_tell_counts(
+	struct status_view *view, const char *prefix, const struct status_summary *summary)
 {
+	const struct status_counts *counts = &summary->counts;
 	if (view->json) {
-		for (size_t i = 0; i < n; i++)
-			tell_json(view, status_json_session(&sessions[i]));
+		for (size_t i = 0; i < summary->n_sessions; i++)
+			tell_json(view, status_json_session(&summary->sessions[i]));
 		tell_json(view, status_json_counts(view->space, prefix, counts));
 		return;
 	}
@@ -234,7 +235,7 @@ void status_tell_counts(struct status_view *view, const char *prefix,
 	if (counts->changed > view->changed_told)
 		tell(view, "and %" PRIu64 " changed files more: -v lists them all",
 			counts->changed - view->changed_told);
-	for (size_t i = 0; i < n; i++)
-		tell_session(view, &sessions[i]);
+	for (size_t i = 0; i < summary->n_sessions; i++)
+		tell_session(view, &summary->sessions[i]);
 	tell_counts(view, prefix, counts);
 }

@@ -8,47 +8,45 @@
 /* One pass over all marks below a prefix. */
 struct walk {
 	const char *prefix;
-	struct status_counts counts;
-	int (*each)(void *arg, const char *key, const struct mark *mark);
-	void *arg;
-	struct status_session *sessions;
-	size_t n_sessions, max_sessions;
+	const struct status_visitor *visitor;
+	struct status_summary *summary;
 	char last[KEY_BYTES_MAX + 1]; /* the last key that was seen in this shard */
 	int stopped;                  /* what ended the walk: nonzero of each, or -errno */
 };
 
-static void count_session(struct walk *walk, const char *id)
+static void count_session(struct status_summary *summary, const char *id)
 {
-	for (size_t i = 0; i < walk->n_sessions; i++)
-		if (strcmp(walk->sessions[i].id, id) == 0) {
-			walk->sessions[i].claims++;
+	for (size_t i = 0; i < summary->n_sessions; i++)
+		if (strcmp(summary->sessions[i].id, id) == 0) {
+			summary->sessions[i].claims++;
 			return;
 		}
-	if (walk->n_sessions == walk->max_sessions)
+	if (summary->n_sessions == STATUS_SESSIONS_MAX)
 		return;
-	struct status_session *session = &walk->sessions[walk->n_sessions++];
+	struct status_session *session = &summary->sessions[summary->n_sessions++];
 	*session = (struct status_session){.claims = 1};
 	snprintf(session->id, sizeof session->id, "%s", id);
 }
 
-static void count_mark(struct walk *walk, const struct mark *mark)
+static void count_mark(struct status_summary *summary, const struct mark *mark)
 {
+	struct status_counts *counts = &summary->counts;
 	switch (mark->state) {
 	case MARK_DONE:
-		walk->counts.done++;
-		walk->counts.changed += mark->has_newer;
-		walk->counts.bytes_done += mark->done.size;
+		counts->done++;
+		counts->changed += mark->has_newer;
+		counts->bytes_done += mark->done.size;
 		break;
 	case MARK_CLAIMED:
-		walk->counts.claimed++;
-		count_session(walk, mark->session);
+		counts->claimed++;
+		count_session(summary, mark->session);
 		break;
 	case MARK_FAILED:
-		walk->counts.failed++;
+		counts->failed++;
 		break;
 	case MARK_UNREADABLE:
 	case MARK_ABSENT:
-		walk->counts.unreadable++;
+		counts->unreadable++;
 	}
 }
 
@@ -59,9 +57,9 @@ static int visit(void *arg, const char *pk, const char *sk, const struct item *i
 	snprintf(walk->last, sizeof walk->last, "%s", sk);
 	walk->stopped = mark_from_item(item, &mark);
 	if (walk->stopped == 0) {
-		count_mark(walk, &mark);
-		if (walk->each && (mark.state != MARK_DONE || mark.has_newer))
-			walk->stopped = walk->each(walk->arg, sk, &mark);
+		count_mark(walk->summary, &mark);
+		if (walk->visitor->each && (mark.state != MARK_DONE || mark.has_newer))
+			walk->stopped = walk->visitor->each(walk->visitor->arg, sk, &mark);
 	}
 	mark_clear(&mark);
 	return walk->stopped;
@@ -104,10 +102,10 @@ static enum outcome walk_shard(struct walk *walk, struct store_conn *conn, const
 }
 
 static enum outcome describe_sessions(
-	struct walk *walk, struct store_conn *conn, struct problem *ret_problem)
+	struct status_summary *summary, struct store_conn *conn, struct problem *ret_problem)
 {
-	for (size_t i = 0; i < walk->n_sessions; i++) {
-		struct status_session *session = &walk->sessions[i];
+	for (size_t i = 0; i < summary->n_sessions; i++) {
+		struct status_session *session = &summary->sessions[i];
 		enum outcome o = session_describe(conn, session->id, &session->info, ret_problem);
 		session->known = o == OUTCOME_OK;
 		if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
@@ -117,16 +115,13 @@ static enum outcome describe_sessions(
 }
 
 enum outcome status_of_prefix(struct store_conn *conn, const struct mark_space *space,
-	const char *prefix, struct status_counts *ret_counts,
-	int (*each)(void *arg, const char *key, const struct mark *mark), void *arg,
-	struct status_session *ret_sessions, size_t max, size_t *ret_n, struct problem *ret_problem)
+	const char *prefix, const struct status_visitor *visitor, struct status_summary *ret,
+	struct problem *ret_problem)
 {
-	struct walk walk = {.prefix = prefix,
-		.each = each,
-		.arg = arg,
-		.sessions = ret_sessions,
-		.max_sessions = max};
+	struct walk walk = {.prefix = prefix, .visitor = visitor, .summary = ret};
 	enum outcome o = OUTCOME_OK;
+	ret->counts = (struct status_counts){0};
+	ret->n_sessions = 0;
 	for (unsigned shard = 0; shard < space->settings.shards && o == OUTCOME_OK; shard++) {
 		char partition[PARTITION_MAX];
 		mark_partition(space, shard, partition);
@@ -134,13 +129,7 @@ enum outcome status_of_prefix(struct store_conn *conn, const struct mark_space *
 	}
 	if (walk.stopped < 0)
 		problem_set(ret_problem, "the marks cannot be read: %s", strerror(-walk.stopped));
-	if (o == OUTCOME_OK)
-		o = describe_sessions(&walk, conn, ret_problem);
-	if (o != OUTCOME_OK)
-		return o;
-	*ret_counts = walk.counts;
-	*ret_n = walk.n_sessions;
-	return OUTCOME_OK;
+	return o == OUTCOME_OK ? describe_sessions(ret, conn, ret_problem) : o;
 }
 
 static const char *outlook_of_claim(const struct session_info *session)

@@ -16,13 +16,21 @@ struct status_session {
 	struct session_info info; /* if known */
 };
 
-/* Goes through all marks below a prefix ("" for all). `each`, if not NULL, is shown every mark that
- * is not done, or whose file has changed since; nonzero ends it. Sessions are those that hold
- * claims there, at most `max`; *ret_n of them. */
+#define STATUS_SESSIONS_MAX 1000
+/* What the marks below a prefix say, and which sessions hold claims there. Large: on the heap. */
+struct status_summary {
+	struct status_counts counts;
+	size_t n_sessions;
+	struct status_session sessions[STATUS_SESSIONS_MAX];
+};
+/* Is shown the marks that are not done, and those whose file has changed since. Nonzero ends it. */
+struct status_visitor {
+	int (*each)(void *arg, const char *key, const struct mark *mark); /* or NULL */
+	void *arg;
+};
+/* Goes through all marks below a prefix ("" for all). *ret is only complete with OK. */
 enum outcome status_of_prefix(struct store_conn *conn, const struct mark_space *space,
-	const char *prefix, struct status_counts *ret_counts,
-	int (*each)(void *arg, const char *key, const struct mark *mark), void *arg,
-	struct status_session *ret_sessions, size_t max, size_t *ret_n,
+	const char *prefix, const struct status_visitor *visitor, struct status_summary *ret,
 	struct problem *ret_problem);
 
 /* What the next run will do about a mark, a sentence. Pure: session is NULL unless the mark is
