@@ -4,10 +4,8 @@
 #include "base/quote.h"
 #include "cli/access.h"
 #include "cli/commands.h"
-#include "cli/job/job.h"
-#include "cli/json.h"
+#include "cli/config_view.h"
 #include "cli/open_marks.h"
-#include "cli/output.h"
 #include "cli/values.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -16,13 +14,6 @@
 struct config_options {
 	struct access access;
 	int json;
-};
-
-/* Where rows go. */
-struct view {
-	struct output output;
-	bool is_json;
-	const struct job *job; /* NULL: none was named */
 };
 
 static const struct option output_options[] = {
@@ -65,80 +56,6 @@ static struct command config_command(
 			"Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or there are no credentials.\n"
 			"More: man s3once-config\n",
 	};
-}
-
-static void tell(struct view *view, const struct config_row *row)
-{
-	struct text line = TEXT(1 << 16);
-	if (view->is_json) {
-		json_t *object = json_event("setting");
-		if (view->job)
-			json_set_bytes(object, "job", view->job->name);
-		json_object_set_new(object, "name", json_string(row->name));
-		json_set_bytes(object, "value", row->value);
-		json_set_bytes(object, "from", row->from);
-		char *text = json_line(object);
-		text_add(&line, text ? text : "");
-		free(text);
-	} else {
-		text_addf(&line, "%-32s ", row->name);
-		size_t before = line.len;
-		text_add_escaped(&line, row->value, strlen(row->value));
-		size_t width = line.len - before;
-		text_addf(&line, "%*s ", width < 40 ? (int)(40 - width) : 0, "");
-		text_add_escaped(&line, row->from, strlen(row->from));
-	}
-	output_result(&view->output, text_string(&line));
-	text_clear(&line);
-}
-
-static void tell_line(
-	struct view *view, const char *name, const char *value, const struct job_line *line)
-{
-	struct text from = TEXT(1 << 13);
-	if (line)
-		text_addf(&from, "line %u of ", line->number);
-	text_add(&from, view->job->path);
-	tell(view, &(struct config_row){
-			   name, (char *)(uintptr_t)value, (char *)(uintptr_t)text_string(&from)});
-	text_clear(&from);
-}
-
-/* The line of the job that says what the row has from an option, or NULL. */
-static const struct job_line *line_of(const struct job *job, const struct config_row *row)
-{
-	return job && strncmp(row->from, "--", 2) == 0 ? job_line_of(job, row->from + 2) : NULL;
-}
-
-/* What the file says and no row has. */
-static void tell_job(struct view *view, const struct config_rows *rows)
-{
-	const struct job_file *file = view->job->file;
-	for (size_t i = 0; i < file->n; i++) {
-		const struct job_line *line = &file->lines[i];
-		bool has_row = job_is_overridden(view->job, line->name);
-		for (size_t j = 0; j < rows->n && !has_row; j++)
-			has_row = line_of(view->job, &rows->rows[j]) == line;
-		if (!has_row)
-			tell_line(view, line->name, line->value, line);
-	}
-}
-
-static void tell_all(struct view *view, const struct config_rows *rows)
-{
-	if (view->job)
-		tell_job(view, rows);
-	for (size_t i = 0; i < rows->n; i++) {
-		const struct config_row *row = &rows->rows[i];
-		const struct job_line *line = line_of(view->job, row);
-		if (view->job && !strcmp(row->name, "max_attempts") &&
-			job_line_of(view->job, "retries"))
-			continue; /* the job says it by another name */
-		if (line)
-			tell_line(view, row->name, row->value, line);
-		else
-			tell(view, row);
-	}
 }
 
 /* A proxy's URL with what may be a password left out. */
@@ -230,7 +147,7 @@ static int add_credentials(
 }
 
 /* All but the credentials is told even if there are none. */
-static int config_of(const struct access *access, struct view *view)
+static int config_of(const struct access *access, struct config_view *view)
 {
 	struct services services = {0};
 	struct problem problem = {0};
@@ -245,14 +162,14 @@ static int config_of(const struct access *access, struct view *view)
 			problem_set(&problem, "out of memory");
 		else
 			error = add_credentials(rows, services.aws->credentials, &problem);
-		tell_all(view, rows);
+		config_view_tell(view, rows);
 	}
 	int code = output_finish(&view->output) < 0 ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 	services_close(&services);
 	return error < 0 ? command_fail("config", S3ONCE_EXIT_SETUP, &problem) : code;
 }
 
-static int config_of_job(const char *name, int argc, char **argv, struct view *view)
+static int config_of_job(const char *name, int argc, char **argv, struct config_view *view)
 {
 	struct job job;
 	int code = S3ONCE_EXIT_USAGE;
@@ -275,7 +192,7 @@ int config_main(int argc, char **argv)
 		return S3ONCE_EXIT_SETUP;
 	memcpy(words, argv, (size_t)argc * sizeof *words);
 	const int n = options_parse(&command, argc, words, &problem);
-	struct view view = {.is_json = options.json};
+	struct config_view view = {.is_json = options.json};
 	int code = S3ONCE_EXIT_OK;
 	if (n > 1)
 		problem_set(&problem, "'%s': config shows one job at a time", quote(words[1]).text);

@@ -43,6 +43,8 @@ struct option {
 	const char *help;           /* lines of at most 52 characters */
 	uint64_t least, most;       /* of NUMBER, SIZE and DURATION, inclusive; most 0: no bound */
 	const char *const *choices; /* NULL-terminated */
+	const char *standard; /* what holds without the option; --help adds it to `help`; NULL:
+				 nothing to tell */
 };
 
 struct option_group {

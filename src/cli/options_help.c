@@ -1,7 +1,8 @@
 #include "cli/options.h"
 #include <string.h>
 
-#define NAME_COLUMN 26
+#define NAME_COLUMN  26
+#define HELP_COLUMNS 52
 
 static void print_option(const struct option *option, FILE *stream)
 {
@@ -12,12 +13,21 @@ static void print_option(const struct option *option, FILE *stream)
 		option->argument ? option->argument : "");
 	if (n > NAME_COLUMN - 2)
 		n = fprintf(stream, "\n") * 0;
-	for (const char *line = option->help; *line;) {
-		size_t len = strcspn(line, "\n");
-		fprintf(stream, "%*s%.*s\n", NAME_COLUMN - n, "", (int)len, line);
-		line += len + (line[len] == '\n');
+	size_t len = 0;
+	for (const char *line = option->help; *line; line += len + (line[len] == '\n')) {
+		len = strcspn(line, "\n");
+		fprintf(stream, "%*s%.*s", NAME_COLUMN - n, "", (int)len, line);
+		if (line[len])
+			fprintf(stream, "\n");
 		n = 0;
 	}
+	if (option->standard) {
+		const bool has_room =
+			len + strlen(option->standard) + strlen(" []") <= HELP_COLUMNS;
+		fprintf(stream, "%s%*s[%s]", has_room ? "" : "\n", has_room ? 1 : NAME_COLUMN, "",
+			option->standard);
+	}
+	fprintf(stream, "\n");
 }
 
 void options_help(const struct command *command, FILE *stream)

@@ -26,6 +26,18 @@ static const struct option options[] = {
 		100, 60000},
 	{"exclude", 0, OPTION_EXCLUDE, offsetof(struct values, rules), "P", "out"},
 	{"include", 0, OPTION_INCLUDE, offsetof(struct values, rules), "P", "in"},
+	{.name = "short",
+		.type = OPTION_NUMBER,
+		.offset = offsetof(struct values, number),
+		.argument = "N",
+		.help = "one\ntwo",
+		.standard = "7"},
+	{.name = "long",
+		.type = OPTION_NUMBER,
+		.offset = offsetof(struct values, number),
+		.argument = "N",
+		.help = "a line of fifty characters, which is nearly too much",
+		.standard = "8"},
 	{"help", 'h', OPTION_HELP, 0, NULL, "help"},
 	{NULL},
 };
@@ -192,6 +204,8 @@ static void check_help(void)
 	CHECK(strstr(page, "Usage: s3once cmd [OPTIONS] FILE\n\nAbout.\n\nGroup:\n"));
 	CHECK(strstr(page, "\n  -f, --flag              a flag\n"));
 	CHECK(strstr(page, "\n      --choice red|green  a\n                          colour\n"));
+	CHECK(strstr(page, "\n      --short N           one\n                          two [7]\n"));
+	CHECK(strstr(page, " nearly too much\n                          [8]\n"));
 	CHECK(strstr(page, "\n\nExamples:\n  one\n"));
 }
 
