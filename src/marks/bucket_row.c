@@ -25,6 +25,28 @@ static void read_time(const struct item *item, const char *name, int64_t *ret)
 		*ret = 0;
 }
 
+static const char *const condition_names[BUCKET_CONDITIONS] = {
+	[BUCKET_PUT_CONDITION] = "put",
+	[BUCKET_COMPLETE_CONDITION] = "complete",
+	[BUCKET_IF_MATCH] = "if-match",
+};
+
+/* Names of a later version are passed over. */
+static unsigned read_honours(const struct item *item)
+{
+	const char *names = item_string(item, "honours");
+	unsigned honours = 0;
+	for (; names && *names; names += strspn(names, " ")) {
+		const size_t n = strcspn(names, " ");
+		for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
+			if (n == strlen(condition_names[i]) &&
+				!strncmp(names, condition_names[i], n))
+				honours |= 1U << i;
+		names += n;
+	}
+	return honours;
+}
+
 static enum outcome understand(
 	const struct item *item, struct bucket_row *ret, struct problem *ret_problem)
 {
@@ -36,6 +58,7 @@ static enum outcome understand(
 	good = good && read_text(item, "object", row.object_id, sizeof row.object_id);
 	good = good && read_text(item, "last_key", row.last_key, sizeof row.last_key);
 	good = good && read_text(item, "last_etag", row.last_etag, sizeof row.last_etag);
+	good = good && read_text(item, "server", row.honours_server, sizeof row.honours_server);
 	good = good && item_number(item, "generation", &generation) == 0;
 	good = good && generation >= 0 && generation <= INT_MAX;
 	if (!good) {
@@ -48,7 +71,9 @@ static enum outcome understand(
 	row.object_is_made = item_number(item, "object_made", &made) == 0 && made == 1;
 	read_time(item, "doubt_from", &row.doubt_from_s);
 	read_time(item, "doubt_to", &row.doubt_to_s);
+	read_time(item, "honours_at", &row.honours_at_s);
 	read_time(item, "at", &row.at_s);
+	row.honours = read_honours(item);
 	*ret = row;
 	return OUTCOME_OK;
 }
@@ -74,6 +99,22 @@ static int set_if_told(struct item *item, const char *name, const char *value)
 	return *value ? item_set_string(item, name, value) : 0;
 }
 
+static int set_honours(struct item *item, const struct bucket_row *row)
+{
+	char names[64] = "";
+	size_t n = 0;
+	for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
+		if (row->honours & 1U << i)
+			n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "",
+				condition_names[i]);
+	int error = set_if_told(item, "honours", names);
+	if (!error)
+		error = set_if_told(item, "server", row->honours_server);
+	if (!error && row->honours_at_s)
+		error = item_set_number(item, "honours_at", row->honours_at_s);
+	return error;
+}
+
 static int row_item(const struct bucket_row *row, struct item *ret)
 {
 	int error = item_set_string(ret, "version", row->version);
@@ -93,6 +134,8 @@ static int row_item(const struct bucket_row *row, struct item *ret)
 		error = item_set_number(ret, "doubt_from", row->doubt_from_s);
 	if (!error && row->doubt_to_s)
 		error = item_set_number(ret, "doubt_to", row->doubt_to_s);
+	if (!error)
+		error = set_honours(ret, row);
 	if (!error)
 		error = item_set_number(ret, "generation", row->generation);
 	if (!error)

@@ -2,9 +2,18 @@
  * bucket is the one that the marks know"). */
 #pragma once
 #include "marks/mark.h"
+#include "s3/s3.h"
 #include "s3/s3_identity.h"
 
 #define BUCKET_KEY_MAX 1024
+
+/* Conditions that a server was seen to honour. */
+enum bucket_condition {
+	BUCKET_PUT_CONDITION, /* If-None-Match on PutObject */
+	BUCKET_COMPLETE_CONDITION,
+	BUCKET_IF_MATCH,
+	BUCKET_CONDITIONS
+};
 
 /* Zero is a row that is not there. */
 struct bucket_row {
@@ -18,7 +27,10 @@ struct bucket_row {
 	/* Marks that were last changed from then until then (store time; 0: until now) may be about
 	 * another bucket, since nothing showed which one it was; 0, 0: there are none. */
 	int64_t doubt_from_s, doubt_to_s;
-	int64_t at_s; /* store time of the last change */
+	unsigned honours;                       /* 1 << each of enum bucket_condition */
+	char honours_server[S3_SERVER_MAX + 1]; /* how the server named itself when that was seen */
+	int64_t honours_at_s;                   /* store time of that */
+	int64_t at_s;                           /* store time of the last change */
 };
 
 /* A consistent look. OK also if there is no row: *ret is zero then. SETUP: it is damaged. */

@@ -33,6 +33,10 @@ enum s3_ability {
 enum s3_known { S3_UNKNOWN, S3_YES, S3_NO };
 enum s3_known s3_knows(const struct s3 *s3, enum s3_ability ability);
 void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes);
+/* How the server names itself (the Server header of its first reply), cut to S3_SERVER_MAX; "" if
+ * it does not, or has not answered yet. Valid until s3_close. Thread-safe. */
+#define S3_SERVER_MAX 63
+const char *s3_server(const struct s3 *s3);
 /* The checksum of what is sent, as the settings say. */
 enum checksum s3_checksum(const struct s3 *s3);
 /* Which digests to compute of what is to be sent now with this checksum: that one always, SHA-256

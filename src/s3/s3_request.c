@@ -227,6 +227,7 @@ enum outcome s3_request_perform(
 		request->call.headers = request->headers;
 		outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	}
+	s3_note_server(conn->s3, ret_reply);
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;
 	return outcome;

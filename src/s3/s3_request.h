@@ -35,7 +35,10 @@ struct s3 {
 	bool checksum_is_automatic;
 	atomic_bool refuses_checksum;   /* that one, by its name: Content-MD5 goes out alone */
 	atomic_int known[S3_ABILITIES]; /* enum s3_known */
+	atomic_int server_is;           /* enum s3_server_is */
+	char server[S3_SERVER_MAX + 1]; /* written once, while it is being noted */
 };
+enum s3_server_is { S3_SERVER_UNKNOWN, S3_SERVER_BEING_NOTED, S3_SERVER_KNOWN };
 
 struct s3_conn {
 	struct s3 *s3;
@@ -88,6 +91,8 @@ enum outcome s3_outcome_of_upload(enum outcome outcome);
  * Complete. */
 void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 	const struct s3_condition *condition, enum outcome outcome, int status);
+/* Remembers how the server names itself, of the first reply that came. */
+void s3_note_server(struct s3 *s3, const struct http_reply *reply);
 /* Whether the object's etag is no MD5, as the reply says (Amazon S3 API Reference, "Object"), or as
  * is known of this server. */
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "marks/bucket_conditions.h"
 #include "upload/bucket_doubt.h"
 #include "upload/bucket_evidence.h"
 #include "upload/bucket_id_object.h"
@@ -244,6 +245,9 @@ static bool next_row(struct check *check, enum likeness likeness, struct bucket_
 	/* What was uploaded in doubt may be in another bucket. */
 	if (likeness == IS_SAME && next.doubt_from_s && !next.doubt_to_s)
 		next.doubt_to_s = store_time_s(check->marks->store);
+	if (differs(check->told.created, next.told.created) ||
+		differs(check->told.owner, next.told.owner))
+		next.honours = 0;
 	if (*check->told.created)
 		memcpy(next.told.created, check->told.created, sizeof next.told.created);
 	if (*check->told.owner)
@@ -341,6 +345,9 @@ bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret
 			    OUTCOME_OK &&
 		    check_and_settle(&check) && begin_doubt(&check);
 	run->bucket = check.row;
+	if (good && !run->doubt)
+		run->conditions_are_recalled =
+			conditions_recall(&check.row, run->s3, store_time_s(marks->store));
 	s3_conn_free(check.s3);
 	return good;
 }

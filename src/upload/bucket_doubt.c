@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "marks/bucket_conditions.h"
 #include "upload/bucket_evidence.h"
 #include <errno.h>
 #include <stdio.h>
@@ -212,18 +213,31 @@ static bool is_over(const struct bucket_doubt *doubt)
 					 (doubt->is_new && !doubt->locked.gone[IN_DOUBT])));
 }
 
-void bucket_keep_last(struct run *run, struct store_conn *marks)
+/* Whether the row is another one then. */
+static bool take_last(struct run *run, struct bucket_row *row)
+{
+	if (!*run->locked.last_key)
+		return false;
+	if (is_over(run->doubt))
+		row->doubt_from_s = row->doubt_to_s = 0;
+	memcpy(row->last_key, run->locked.last_key, sizeof row->last_key);
+	memcpy(row->last_etag, run->locked.last_etag, sizeof row->last_etag);
+	return true;
+}
+
+void bucket_keep(struct run *run, struct store_conn *marks)
 {
 	struct bucket_row row = run->bucket, seen;
 	struct problem problem = {0};
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + KEEP_WITHIN_NS};
-	if (!*run->locked.last_key || atomic_load(&run->stop) || run->dry ||
+	if (!*row.version || atomic_load(&run->stop) || run->dry ||
 		(run->doubt && !run->doubt->locked.is_shown[OTHERS]))
 		return;
-	if (is_over(run->doubt))
-		row.doubt_from_s = row.doubt_to_s = 0;
-	memcpy(row.last_key, run->locked.last_key, sizeof row.last_key);
-	memcpy(row.last_etag, run->locked.last_etag, sizeof row.last_etag);
+	bool is_other = take_last(run, &row);
+	if (conditions_note(&row, run->s3, run->conditions_are_recalled, store_time_s(run->store)))
+		is_other = true;
+	if (!is_other)
+		return;
 	enum outcome o = bucket_row_write(marks, &run->space, &row, &limits, &seen, &problem);
 	/* Refused: another uploader has kept one of its own meanwhile, which is as good. */
 	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)

@@ -41,6 +41,6 @@ bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidat
 
 /* After the last worker: files that are still parked end the run with exit 3. */
 void bucket_doubt_end(struct run *run);
-/* The end of a run: keeps the object that was proven last with the marks, unless the bucket is
- * still in doubt. What fails is only logged. */
-void bucket_keep_last(struct run *run, struct store_conn *marks);
+/* The end of a run: keeps the object that was proven last, and which conditions the server was seen
+ * to honour, with the marks, unless the bucket is still in doubt. What fails is only logged. */
+void bucket_keep(struct run *run, struct store_conn *marks);

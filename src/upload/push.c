@@ -194,7 +194,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		bucket_doubt_end(run);
 	}
 	if (push->set_up)
-		bucket_keep_last(run, push->conn);
+		bucket_keep(run, push->conn);
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;

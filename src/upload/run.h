@@ -26,8 +26,9 @@ struct run {
 	struct s3 *s3;
 	struct store *store;
 	struct mark_space space;
-	struct bucket_row bucket;   /* as it was compared at the start */
-	struct bucket_doubt *doubt; /* set before the first mark is read; NULL: none */
+	struct bucket_row bucket;     /* as it was compared at the start */
+	bool conditions_are_recalled; /* from the row, see bucket_conditions.h */
+	struct bucket_doubt *doubt;   /* set before the first mark is read; NULL: none */
 	struct own_files own_files;
 	struct session *session;
 	struct scan *scan;

@@ -4,6 +4,7 @@
 #include "cli/open_marks.h"
 #include "cli/output.h"
 #include "cli/url.h"
+#include "marks/bucket_row.h"
 #include "s3/s3.h"
 
 #define DOCTOR_ATTEMPTS 3 /* of each request */
@@ -23,7 +24,9 @@ struct doctor {
 	struct call_limits limits; /* of each request; a signal ends it */
 	uint64_t tidy_until_ns;    /* once a signal came */
 	bool is_tidying;
-	int signal; /* that ended the probes, or 0 */
+	int signal;                   /* that ended the probes, or 0 */
+	char bucket[256];             /* that was tried out, or "" */
+	struct bucket_row conditions; /* which of them it honours, and what it tells of itself */
 };
 
 /* One line about `what`: printf style, a clause with the remedy where there is one; escape what

@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
 #include "cli/signals.h"
+#include "marks/bucket_conditions.h"
 #include "s3/s3_admin.h"
 #include "s3/s3_identity.h"
 #include <stdio.h>
@@ -71,17 +72,19 @@ static void check_identity(struct doctor_bucket *bucket)
 {
 	static const char what[] = "bucket's identity";
 	struct doctor *doctor = bucket->doctor;
-	struct s3_identity told;
+	struct s3_identity told = {0};
 	struct problem problem = {0};
 	enum outcome outcome =
 		s3_identify_by_listing(bucket->conn, &doctor->limits, &told, &problem);
 	if (outcome == OUTCOME_OK && *told.created) {
+		doctor->conditions.told = told;
 		doctor_find(doctor, FINDING_OK, what, "created %s, owned by %s",
 			quote(told.created).text, quote(told.owner).text);
 		return;
 	}
 	if (!*told.owner)
 		s3_identify_by_acl(bucket->conn, &doctor->limits, &told, &problem);
+	doctor->conditions.told = told;
 	doctor_find(doctor, FINDING_WARNING, what,
 		"%s%s; the service does not tell when the bucket was created%s, so push looks at the "
 		"object that was uploaded last; --bucket-id-object is better",
@@ -216,6 +219,10 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		doctor_end_probes(doctor);
 		check_lifecycle(&bucket, url->key);
 		check_identity(&bucket);
+		if (works && !signals_came()) {
+			snprintf(doctor->bucket, sizeof doctor->bucket, "%s", url->bucket);
+			conditions_note(&doctor->conditions, bucket.s3, false, 0);
+		}
 	}
 	s3_conn_free(bucket.conn);
 	s3_close(bucket.s3);

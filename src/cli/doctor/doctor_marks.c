@@ -209,6 +209,49 @@ static bool check_table(struct doctor *doctor, const char *name)
 	return is_usable;
 }
 
+/* Under the row as it was read: what another uploader writes meanwhile is read again, once. */
+static enum outcome write_conditions(struct doctor *doctor, struct store_conn *conn,
+	const struct mark_space *space, struct problem *ret_problem)
+{
+	const struct bucket_row *found = &doctor->conditions;
+	struct bucket_row row, seen;
+	enum outcome o = bucket_row_read(conn, space, &doctor->limits, &row, ret_problem);
+	for (unsigned turn = 0; o == OUTCOME_OK && turn < 2; turn++) {
+		if (strcmp(row.told.created, found->told.created) && *row.told.created)
+			return OUTCOME_OK; /* the marks are about another bucket: push says so */
+		row.honours = found->honours;
+		memcpy(row.honours_server, found->honours_server, sizeof row.honours_server);
+		row.honours_at_s = store_time_s(conn->store);
+		o = bucket_row_write(conn, space, &row, &doctor->limits, &seen, ret_problem);
+		if (o != OUTCOME_REFUSED)
+			return o;
+		row = seen;
+		o = OUTCOME_OK;
+	}
+	return o;
+}
+
+/* What the bucket was seen to do is kept, so that push need not look before each upload. */
+static void keep_conditions(
+	struct doctor *doctor, struct store_conn *conn, const struct store_settings *settings)
+{
+	static const char what[] = "conditions";
+	struct mark_space space = {.settings = *settings};
+	struct problem problem = {0};
+	if (!*doctor->bucket || doctor->services.aws->s3_is_aws)
+		return;
+	snprintf(space.service, sizeof space.service, "%s",
+		aws_settings_service(doctor->services.aws));
+	snprintf(space.bucket, sizeof space.bucket, "%s", doctor->bucket);
+	if (write_conditions(doctor, conn, &space, &problem) != OUTCOME_OK)
+		doctor_find(doctor, FINDING_WARNING, what,
+			"what the server does with them cannot be kept with the marks: %s",
+			problem.text);
+	else
+		doctor_find(doctor, FINDING_OK, what,
+			"what the server does with them is kept with the marks for 30 days");
+}
+
 static void check_store(struct doctor *doctor, const struct marks_place *place)
 {
 	static const char what[] = "marks";
@@ -228,6 +271,7 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 			try_table(doctor, marks.conn);
 			try_batches(doctor, marks.conn, &settings);
 		}
+		keep_conditions(doctor, marks.conn, &settings);
 	} else if (outcome == OUTCOME_ABSENT) {
 		doctor_find(
 			doctor, FINDING_FAILURE, what, "they were never set up: run s3once init");

@@ -152,7 +152,10 @@ static void check_if_match(struct doctor_bucket *bucket)
 		outcome = put(bucket, &right, &sums, &ignored, &problem);
 		wrong = put(bucket, &right, &sums, &ignored, &problem);
 	}
-	if (outcome == OUTCOME_OK && wrong == OUTCOME_REFUSED)
+	const bool is_honoured = outcome == OUTCOME_OK && wrong == OUTCOME_REFUSED;
+	if (is_honoured)
+		s3_learn(bucket->s3, S3_IF_MATCH, true);
+	if (is_honoured)
 		doctor_find(doctor, FINDING_OK, what, "If-Match is honoured");
 	else if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED ||
 		 outcome == OUTCOME_UNSUPPORTED)
