@@ -6,6 +6,7 @@
 #include "scan/merge.h"
 #include "scan/open.h"
 #include "scan/source_file.h"
+#include "scan/source_look.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -140,6 +141,43 @@ int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_pro
 	}
 	return scan->arrange ? arrange_next(scan->arrange, ret, ret_problem)
 			     : merge_next(&scan->merge, ret, ret_problem);
+}
+
+/* The directory without links, the name as it was given. */
+static int look_in_sources(
+	struct scan *scan, char *path, struct scan_entry *ret, struct problem *ret_problem)
+{
+	char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	if (slash)
+		*slash = '\0';
+	char *directory = realpath(!slash ? "." : *path ? path : "/", NULL);
+	int r = 0;
+	if (!directory) {
+		r = -errno;
+		problem_set(ret_problem, "%s: %s", quote(path).text, strerror(-r));
+	}
+	const struct place_of_file place = {directory, name};
+	for (size_t i = 0; r == 0 && i < scan->n; i++) {
+		r = source_look(&scan->sources[i], &place, ret_problem);
+		if (r > 0)
+			*ret = scan->sources[i].head;
+	}
+	free(directory);
+	return r;
+}
+
+int scan_look(
+	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem)
+{
+	char *copy = strdup(path);
+	if (!copy) {
+		open_out_of_resources(-ENOMEM, ret_problem);
+		return -ENOMEM;
+	}
+	const int r = look_in_sources(scan, copy, ret, ret_problem);
+	free(copy);
+	return r;
 }
 
 const char *scan_source_path(const struct scan *scan, size_t source)

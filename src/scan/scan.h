@@ -77,6 +77,14 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem);
 void scan_close(struct scan *scan);
 
+/* What the scan would make of one file, which somebody names by a path: 1 and its entry, with the
+ * key that a run with these options would use; 0 if it lies in none of the SOURCEs, or the filter
+ * leaves it out; -errno with a sentence. That another file has the same key is not seen. The list
+ * of files_from is not asked. Not while scan_next is under way, whose entry it takes the place of.
+ */
+int scan_look(
+	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem);
+
 /* The directory a source is below, as its marks name it: the absolute path without links. Borrowed.
  */
 const char *scan_source_path(const struct scan *scan, size_t source);

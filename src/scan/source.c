@@ -58,6 +58,7 @@ static void add_bases(struct source *source)
 	const struct scan_options *options = source->options;
 	source->key = TEXT(PATH_BYTES_MAX);
 	source->path = TEXT(PATH_BYTES_MAX);
+	source->looked_at = TEXT(PATH_BYTES_MAX);
 	if (!options->as)
 		key_add_base(&source->key, options->prefix);
 	source->key_base_bytes = source->key.len;
@@ -130,6 +131,7 @@ void source_close(struct source *source)
 	free(source->file);
 	text_clear(&source->key);
 	text_clear(&source->path);
+	text_clear(&source->looked_at);
 }
 
 /* The SOURCE itself is the entry: a file, or what it should have been. */
@@ -158,10 +160,7 @@ static int next_itself(struct source *source)
 
 int source_next(struct source *source, struct problem *ret_problem)
 {
-	source->collides = false;
-	source->head.is_from_future = false;
-	source->head.suffix = "";
-	source->head.content_id[0] = '\0';
+	source_begin_head(source);
 	int r;
 	if (source->walk)
 		r = walk_next(source->walk, &source->head, ret_problem);

@@ -14,6 +14,7 @@ struct source {
 	struct files_from *list;
 	char *file;            /* base name in directory, of a SOURCE file */
 	struct text key, path; /* of the head */
+	struct text looked_at; /* relative path of the file that source_look() asked for */
 	size_t key_base_bytes; /* what stands before every relative path */
 	bool ended;
 	bool collides; /* the head's key is another file's as well; head.problem says which */

@@ -136,6 +136,14 @@ static void take_path_for_key(struct source *source)
 	text_add(&source->key, as ? as : is_itself(relative) ? "" : relative);
 }
 
+void source_begin_head(struct source *source)
+{
+	source->collides = false;
+	source->head.is_from_future = false;
+	source->head.suffix = "";
+	source->head.content_id[0] = '\0';
+}
+
 int source_name_head(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;

@@ -2,6 +2,8 @@
 #pragma once
 #include "scan/source.h"
 
+/* Forgets what the entry before had and this one may not have. */
+void source_begin_head(struct source *source);
 /* Makes key and path of source->head whole, and a PROBLEM of what has no valid key. By a template,
  * only what is or will be a file has a key, and its content is read where the key depends on it. 1,
  * or -errno with a sentence when nothing can go on. */

@@ -124,6 +124,59 @@ static void test_content(void)
 		"file 02638299\nfile 87428fc5\n");
 }
 
+/* "kind key" of one file, "none", or the sentence. */
+static void check_look(struct scan *scan, const char *path, const char *want)
+{
+	static const char *const kinds[] = {"file", "problem", "link", "young", "special"};
+	struct scan_entry entry;
+	struct problem problem = {.text = ""};
+	char got[1200];
+	const int r = scan_look(scan, path, &entry, &problem);
+	if (r > 0)
+		snprintf(got, sizeof got, "%s %s of %s", kinds[entry.kind], entry.key, entry.path);
+	else
+		snprintf(got, sizeof got, "%s", r ? problem.text : "none");
+	if (!CHECK_STRING(got, want))
+		fprintf(stderr, "\t%s\n", path);
+}
+
+static void test_look(void)
+{
+	static const char *const sources[] = {"t", "one/f", "by-link"};
+	static const char *const paths[] = {
+		"t/a/app.log.1", "t/b/c.tmp", "tt/x", "one/f", "one/g", "far/away/y", NULL};
+	struct scan_options options = {.sources = sources, .n_sources = 3, .prefix = "p"};
+	struct scan *scan;
+	struct problem problem;
+	char absolute[PATH_MAX + 20];
+	tree_begin();
+	make_tree(paths);
+	make_link("far/away", "by-link");
+	make_link("a", "t/link");
+	make_link("a/app.log.1", "t/file-link");
+	use(&options, "{family}-{dir}{name}");
+	tree_need(filter_new(&options.filter) == 0, "filter");
+	tree_need(filter_add(options.filter, false, "*.tmp") == 0, "filter");
+	tree_need(scan_open(&options, &scan, &problem) == 0, problem.text);
+	check_look(scan, "t/a/app.log.1", "file p/app.log-a/app.log.1 of t/a/app.log.1");
+	check_look(scan, "t/../t//a/./app.log.1", "file p/app.log-a/app.log.1 of t/a/app.log.1");
+	snprintf(absolute, sizeof absolute, "%s/t/link/app.log.1", tree_path);
+	check_look(scan, absolute, "file p/app.log-a/app.log.1 of t/a/app.log.1");
+	check_look(scan, "t/file-link", "link  of t/file-link");
+	check_look(scan, "t/a", "problem  of t/a");
+	check_look(scan, "t/none", "problem  of t/none");
+	check_look(scan, "t/no/ne", "t/no: No such file or directory");
+	check_look(scan, "t/b/c.tmp", "none");
+	check_look(scan, "tt/x", "none");
+	check_look(scan, "one/g", "none");
+	check_look(scan, "one/f", "file p/f-f of one/f");
+	check_look(scan, "by-link/y", "file p/y-y of by-link/y");
+	check_look(scan, "far/away/y", "file p/y-y of by-link/y");
+	scan_close(scan);
+	filter_free(options.filter);
+	tree_end();
+}
+
 static bool is_over_soon(void *arg)
 {
 	return ++*(int *)arg > 3;
@@ -165,6 +218,7 @@ int main(void)
 	test_collisions();
 	test_several_sources();
 	test_what_cannot_be_a_key();
+	test_look();
 	test_stop();
 	test_as();
 	in_child(test_content);
