@@ -74,9 +74,19 @@ enum s3once_event_type {
 	S3ONCE_EVENT_FAILED,    /* path, key (or ""), text, code, request_id: not uploaded */
 	S3ONCE_EVENT_RETRY,     /* path, key, text, code, request_id: starting this file again (it
 				      changed while it was read), or later (the server failed, …) */
-	S3ONCE_EVENT_PROGRESS,  /* counts: every progress_interval_ms */
-	S3ONCE_EVENT_FATAL,     /* text, code, request_id: the whole run ends because of this */
-	S3ONCE_EVENT_SUMMARY,   /* counts: the last event of every run */
+	/* Of a file that is in S3, after the event that says so (with `removes`): */
+	S3ONCE_EVENT_REMOVED, /* path, key, bytes, version_id, etag, checksum: proven once more, and
+				 removed from this host */
+	S3ONCE_EVENT_MOVED,   /* the same, moved below move_to */
+	S3ONCE_EVENT_KEPT, /* path, key, text: due, and left for now: by one of the rules, or since
+			      it has changed */
+	S3ONCE_EVENT_NOT_REMOVED, /* path, key, text, code, request_id: due, but it could not be
+				     proven once more, or not be removed; the run ends with
+				     S3ONCE_EXIT_FILES */
+	S3ONCE_EVENT_REMOVABLE,   /* as REMOVED: would be removed or moved (dry run) */
+	S3ONCE_EVENT_PROGRESS,    /* counts: every progress_interval_ms */
+	S3ONCE_EVENT_FATAL,       /* text, code, request_id: the whole run ends because of this */
+	S3ONCE_EVENT_SUMMARY,     /* counts: the last event of every run */
 };
 
 /* Counters of a run, as far as it got. Files: found = uploaded + adopted + refreshed + skipped +
@@ -86,7 +96,10 @@ struct s3once_counts {
 	uint64_t found; /* directory entries that are or should be a file */
 	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, young, links,
 		special, outdated, oversized;
-	uint64_t planned;         /* dry run only */
+	uint64_t planned;                           /* dry run only */
+	uint64_t removed, moved, kept, not_removed; /* of the files that are in S3 */
+	uint64_t removable;                         /* dry run only */
+	uint64_t bytes_removed;   /* content of those that were removed or moved */
 	uint64_t bytes_uploaded;  /* content of uploaded files */
 	uint64_t bytes_sent;      /* of bodies of objects and parts, as they leave this host; what
 				     is sent again counts again */
@@ -112,6 +125,9 @@ struct s3once_event {
 	const char *key;        /* the S3 key */
 	uint64_t bytes;         /* size of the file */
 	const char *text;       /* a sentence without full stop: what happened and what to do */
+	const char *version_id; /* of the object, where the service gives one, or "" */
+	const char *etag;       /* of the object, without quotes, or "" */
+	const char *checksum;   /* of the object, as NAME:BASE64, or "" */
 	const char *code;       /* the service's error code, or "" */
 	const char *request_id; /* the service's request id, or "" */
 	const struct s3once_counts *counts; /* of PROGRESS and SUMMARY; else NULL */
@@ -159,6 +175,17 @@ struct s3once_options {
 			   not there */
 	const char *expected_bucket_owner; /* the account's 12 digits; NULL: any */
 	int requester_pays;                /* we pay for requests to another's bucket */
+
+	/* What becomes of files that are in S3. One is removed only if its mark, read at that
+	 * moment, says that this very content is done, a HEAD right after that shows its object,
+	 * and it is still the file that was read. */
+	int removes;             /* files are removed, or moved if move_to says where to */
+	uint64_t remove_after_s; /* once their marks have been done for so long */
+	const char *move_to; /* a directory of the same file system, outside of all sources, that
+				keeps the paths relative to them; NULL: none */
+	int remove_linked;   /* also files with several names (hard links) */
+	int remove_open;     /* also files that are open for writing */
+	int remove_foreign;  /* also files of another user than their folder's and their source's */
 
 	/* How. */
 	enum s3once_if_changed if_changed;

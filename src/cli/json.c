@@ -5,7 +5,16 @@
 #include <string.h>
 
 /* Which of an event's strings and numbers say something, by type. */
-enum fields { PATH = 1, KEY = 2, BYTES = 4, TEXT_ = 8, REPLY = 16, COUNTS = 32, RUN = 64 };
+enum fields {
+	PATH = 1,
+	KEY = 2,
+	BYTES = 4,
+	TEXT_ = 8,
+	REPLY = 16,
+	COUNTS = 32,
+	RUN = 64,
+	OBJECT = 128
+};
 
 static const struct {
 	const char *name;
@@ -28,6 +37,11 @@ static const struct {
 	[S3ONCE_EVENT_HELD] = {"held", PATH | KEY | TEXT_},
 	[S3ONCE_EVENT_FAILED] = {"failed", PATH | KEY | TEXT_ | REPLY},
 	[S3ONCE_EVENT_RETRY] = {"retry", PATH | KEY | TEXT_},
+	[S3ONCE_EVENT_REMOVED] = {"removed", PATH | KEY | BYTES | OBJECT},
+	[S3ONCE_EVENT_MOVED] = {"moved", PATH | KEY | BYTES | OBJECT},
+	[S3ONCE_EVENT_REMOVABLE] = {"removable", PATH | KEY | BYTES | OBJECT},
+	[S3ONCE_EVENT_KEPT] = {"kept", PATH | KEY | TEXT_},
+	[S3ONCE_EVENT_NOT_REMOVED] = {"not_removed", PATH | KEY | TEXT_ | REPLY},
 	[S3ONCE_EVENT_PROGRESS] = {"progress", COUNTS},
 	[S3ONCE_EVENT_FATAL] = {"fatal", TEXT_ | REPLY},
 };
@@ -104,6 +118,12 @@ static void set_counts(json_t *object, const struct s3once_counts *c)
 		{"links", c->links},
 		{"special", c->special},
 		{"planned", c->planned},
+		{"removed", c->removed},
+		{"moved", c->moved},
+		{"kept", c->kept},
+		{"not_removed", c->not_removed},
+		{"removable", c->removable},
+		{"bytes_removed", c->bytes_removed},
 		{"bytes", c->bytes_uploaded},
 		{"bytes_sent", c->bytes_sent},
 		{"bytes_found", c->bytes_found},
@@ -152,6 +172,11 @@ json_t *json_of_event(const struct json_run *run, const struct s3once_event *eve
 		json_set_bytes(object, "key", event->key);
 	if (fields & BYTES)
 		json_set_number(object, "bytes", event->bytes);
+	if (fields & OBJECT) {
+		json_set_bytes(object, "version_id", event->version_id);
+		json_set_bytes(object, "etag", event->etag);
+		json_set_bytes(object, "checksum", event->checksum);
+	}
 	if (fields & TEXT_)
 		json_set_bytes(object, "text", event->text);
 	if (fields & REPLY) {

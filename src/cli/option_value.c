@@ -119,6 +119,16 @@ static int set_string(const struct option *option, const char **field, const cha
 	return 0;
 }
 
+static int set_age(const struct option *option, uint64_t *field, const char *value,
+	struct problem *ret_problem)
+{
+	int yes = 1;
+	if (value && set_flag(&yes, value, NULL) < 0)
+		return set_quantity(option, field, value, ret_problem);
+	*field = yes ? 0 : UINT64_MAX;
+	return 0;
+}
+
 bool option_takes_value(const struct option *option)
 {
 	return option->type != OPTION_FLAG && option->type != OPTION_COUNT &&
@@ -143,6 +153,8 @@ int option_set(
 	case OPTION_SIZE:
 	case OPTION_DURATION:
 		return set_quantity(option, field, value, ret_problem);
+	case OPTION_AGE:
+		return set_age(option, field, value, ret_problem);
 	case OPTION_EXCLUDE:
 	case OPTION_INCLUDE:
 		return add_rule(field, option->type == OPTION_INCLUDE, value);

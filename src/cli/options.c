@@ -105,7 +105,8 @@ static int parse_long(struct parse *p, const char *given)
 		problem_set(p->problem, "--%s takes no value", option->name);
 		return -EINVAL;
 	}
-	if (option_takes_value(option) && find_value(p, option, &value) < 0)
+	if (option_takes_value(option) && option->type != OPTION_AGE &&
+		find_value(p, option, &value) < 0)
 		return -EINVAL;
 	int r = option_set(option, match.field, value, p->problem);
 	if (r == -EINVAL)

@@ -18,6 +18,8 @@ enum option_type {
 	OPTION_NUMBER,   /* unsigned */
 	OPTION_SIZE,     /* uint64_t, bytes */
 	OPTION_DURATION, /* uint64_t, milliseconds */
+	OPTION_AGE,      /* uint64_t, milliseconds, 0 without a value (which comes after '=' only)
+			    and for "yes", UINT64_MAX for "no" */
 	OPTION_EXCLUDE,  /* struct option_rules: one more, in order with OPTION_INCLUDE */
 	OPTION_INCLUDE,
 	OPTION_SETTING, /* struct option_settings: one more, by the option's name */

@@ -9,7 +9,8 @@ static void print_option(const struct option *option, FILE *stream)
 	char letter[5] = "    ";
 	if (option->letter)
 		memcpy(letter, (char[]){'-', option->letter, ',', ' '}, 4);
-	int n = fprintf(stream, "  %s--%s%s%s", letter, option->name, option->argument ? " " : "",
+	int n = fprintf(stream, "  %s--%s%s%s", letter, option->name,
+		option->argument && *option->argument != '[' ? " " : "",
 		option->argument ? option->argument : "");
 	if (n > NAME_COLUMN - 2)
 		n = fprintf(stream, "\n") * 0;

@@ -28,6 +28,11 @@ static const struct {
 	[S3ONCE_EVENT_CHANGED] = {"", 0, true},
 	[S3ONCE_EVENT_HELD] = {"", 0, true},
 	[S3ONCE_EVENT_FAILED] = {"", 0, true},
+	[S3ONCE_EVENT_REMOVED] = {"removed", 1, false},
+	[S3ONCE_EVENT_MOVED] = {"moved away", 1, false},
+	[S3ONCE_EVENT_KEPT] = {"not removed yet:", 0, false},
+	[S3ONCE_EVENT_NOT_REMOVED] = {"", 0, true},
+	[S3ONCE_EVENT_REMOVABLE] = {"would remove", 0, false},
 	[S3ONCE_EVENT_RETRY] = {"retrying", 1, false},
 };
 
@@ -66,7 +71,9 @@ static void add_file(struct text *t, const struct people *people, const struct s
 		text_addf(t, " -> s3://%s/", people->bucket);
 		add_bytes(t, event->key);
 	}
-	if (event->type == S3ONCE_EVENT_UPLOADED || event->type == S3ONCE_EVENT_PLANNED) {
+	if (event->type == S3ONCE_EVENT_UPLOADED || event->type == S3ONCE_EVENT_PLANNED ||
+		event->type == S3ONCE_EVENT_REMOVED || event->type == S3ONCE_EVENT_MOVED ||
+		event->type == S3ONCE_EVENT_REMOVABLE) {
 		text_add(t, " (");
 		human_bytes(t, event->bytes);
 		text_add_char(t, ')');
@@ -269,6 +276,11 @@ static void add_counts(struct text *t, const struct people *people, const struct
 		{"larger than --max-size", c->oversized},
 		{"symbolic links skipped", c->links},
 		{"sockets, named pipes and devices skipped", c->special},
+		{"removed from this host", c->removed},
+		{"moved away", c->moved},
+		{"due, but kept for now", c->kept},
+		{"due, but not removed", c->not_removed},
+		{"would be removed", c->removable},
 	};
 	if (!people->dry_run)
 		add_uploaded(t, c);

@@ -72,6 +72,34 @@ static const struct option what_options[] = {
 	{NULL},
 };
 
+static const struct option removal_options[] = {
+	{.name = "delete-after",
+		.type = OPTION_AGE,
+		.offset = OWN(delete_after_ms),
+		.argument = "[=AGE]",
+		.help = "remove files that are in S3, proven once more right\n"
+			"before; with AGE once they have been there so long"},
+	{.name = "move-to",
+		.type = OPTION_STRING,
+		.offset = RUN(move_to),
+		.argument = "DIR",
+		.help = "move them below DIR instead, on the same file system"},
+	{.name = "delete-linked",
+		.type = OPTION_FLAG,
+		.offset = RUN(remove_linked),
+		.help = "also files that have other names (hard links)"},
+	{.name = "delete-open",
+		.type = OPTION_FLAG,
+		.offset = RUN(remove_open),
+		.help = "also files that are open for writing"},
+	{.name = "delete-foreign",
+		.type = OPTION_FLAG,
+		.offset = RUN(remove_foreign),
+		.help = "also files of another user than their folder's owner\n"
+			"and the SOURCE's"},
+	{NULL},
+};
+
 static const char *const payers[] = {"owner", "requester", NULL};
 
 #define SETTING(setting_name, setting_argument, setting_help)                                      \
@@ -286,6 +314,8 @@ static const struct option_conflict conflicts[] = {
 	{"quiet", "verbose", NULL},
 	{"dry-run", "reupload", "what --reupload finds is uploaded at once"},
 	{"as", "key", "--as names the key of exactly one file"},
+	{"delete-after", "follow", "what is reached through symbolic links is not removed"},
+	{"move-to", "follow", "what is reached through symbolic links is not moved"},
 	{"as", "files-from", "--as names the key of exactly one file"},
 	{"as", "exclude", "--as names the key of exactly one file"},
 	{"as", "include", "--as names the key of exactly one file"},
@@ -299,6 +329,7 @@ struct command push_command(
 	const struct option_group filled[PUSH_GROUPS] = {
 		{"What to upload", what_options, options},
 		{"How", how_options, options},
+		{"Files that are in S3", removal_options, options},
 		{"Objects", object_options, options},
 		{"Marks and lease", access_marks_options, access},
 		{NULL, lease_options, options},

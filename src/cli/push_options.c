@@ -51,6 +51,11 @@ static int check_as(const struct push_options *o, struct problem *problem)
 	return -EINVAL;
 }
 
+static bool removes(const struct push_options *o)
+{
+	return o->delete_after_ms != UINT64_MAX || o->run.move_to;
+}
+
 /* What one option demands of another. */
 static int check_together(const struct push_options *o, struct problem *problem)
 {
@@ -66,6 +71,10 @@ static int check_together(const struct push_options *o, struct problem *problem)
 		return refuse(problem,
 			"--heartbeat is more than half of --lease: one lost heartbeat "
 			"would lose the lease");
+	if (!removes(o) && (o->run.remove_linked || o->run.remove_open || o->run.remove_foreign))
+		return refuse(problem,
+			"--delete-linked, --delete-open and --delete-foreign say what else "
+			"--delete-after removes: give that, too");
 	return check_as(o, problem);
 }
 
@@ -79,6 +88,9 @@ static void translate(struct push_options *o)
 	o->run.n_settings = o->settings.n;
 	o->run.requester_pays = o->pays;
 	o->run.min_age_s = (o->min_age_ms + 999) / 1000;
+	o->run.removes = removes(o);
+	if (o->delete_after_ms != UINT64_MAX)
+		o->run.remove_after_s = (o->delete_after_ms + 999) / 1000;
 	o->run.grace_ms = o->grace_ms ? o->grace_ms : 1;
 	o->run.give_up_after_ms = o->give_up_after_ms ? o->give_up_after_ms : 1;
 	o->run.attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
@@ -96,8 +108,10 @@ static void translate(struct push_options *o)
 
 int push_options_init(size_t n, struct push_options *ret, struct problem *ret_problem)
 {
-	*ret = (struct push_options){
-		.retries = UINT_MAX, .grace_ms = 10000, .give_up_after_ms = 5 * 60 * 1000};
+	*ret = (struct push_options){.retries = UINT_MAX,
+		.grace_ms = 10000,
+		.delete_after_ms = UINT64_MAX,
+		.give_up_after_ms = 5 * 60 * 1000};
 	ret->rules.rules = calloc(n + 1, sizeof *ret->rules.rules);
 	ret->settings.settings = calloc(n + 1, sizeof *ret->settings.settings);
 	return ret->rules.rules && ret->settings.settings ? 0

@@ -12,6 +12,7 @@ struct push_options {
 	struct s3_url url;
 	const char *job; /* whose options these are; NULL: those of a command line */
 	uint64_t min_age_ms, grace_ms, give_up_after_ms;
+	uint64_t delete_after_ms; /* UINT64_MAX: not asked for */
 	unsigned retries, verbose;
 	int pays; /* index of "requester" */
 	int wait, json, quiet, no_progress;
@@ -35,6 +36,6 @@ void push_options_help(void);
 
 /* The tables of push_option_tables.c: what there is, and its --help. Fills the groups with the
  * fields of *options, which may be NULL for --help. */
-enum { PUSH_GROUPS = 10 };
+enum { PUSH_GROUPS = 11 };
 struct command push_command(
 	struct option_group groups[static PUSH_GROUPS], struct push_options *options);

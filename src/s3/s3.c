@@ -3,6 +3,7 @@
 #include "s3/s3_request.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,6 +217,14 @@ static int read_meta(
 	return 0;
 }
 
+/* "null" is that of an object from before the bucket had versions. */
+static void read_version_id(const struct http_reply *reply, char ret[static S3_VERSION_ID_MAX + 1])
+{
+	const char *id = http_reply_header(reply, "x-amz-version-id");
+	if (id && strlen(id) <= S3_VERSION_ID_MAX)
+		snprintf(ret, S3_VERSION_ID_MAX + 1, "%s", id);
+}
+
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem)
 {
@@ -230,6 +239,7 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 		struct s3_object object = {.size = header_number(&reply, "content-length", &found)};
 		read_sums(conn->s3, &reply, &object);
 		object.lacks_encryption = s3_reply_lacks_encryption(target, &reply);
+		read_version_id(&reply, object.version_id);
 		int error = read_meta(conn, &reply, target->key, &object.meta);
 		if (!error && (!found || !object.etag[0]))
 			error = -EBADMSG;

@@ -76,8 +76,9 @@ struct s3_target {
 	const char *content_type;         /* where the headers name none; or NULL */
 };
 
-#define S3_ETAG_MAX 128
-#define S3_SUM_MAX  (CHECKSUM_BASE64_MAX + 6)
+#define S3_ETAG_MAX       128
+#define S3_VERSION_ID_MAX 1024
+#define S3_SUM_MAX        (CHECKSUM_BASE64_MAX + 6)
 /* A checksum as the server told it. */
 struct s3_sum {
 	enum checksum kind;
@@ -93,6 +94,7 @@ struct s3_object {
 	bool lacks_encryption; /* its target asks for one, and the reply of PUT or HEAD does not
 				  confirm it */
 	struct s3_meta meta;   /* of HEAD only */
+	char version_id[S3_VERSION_ID_MAX + 1]; /* of HEAD only; "" where the bucket has none */
 };
 
 /* At most one of the two; NULL/false for none. */

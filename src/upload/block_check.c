@@ -43,7 +43,7 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 		c->known = known[i];
 		const struct asked asked = candidate_asks(c);
 		uint64_t at_ns = 0;
-		if (!run->options.reupload && known_is_done(&c->known, &asked)) {
+		if (run_skips(run, &c->known, &asked)) {
 			bucket_skip_done(run, worker->marks, c);
 		} else if (may_wait(worker, c, &at_ns)) {
 			later[n_later++] = c;

@@ -59,10 +59,10 @@ static bool is_the_bucket(struct feed *feed)
 	return feed->bucket_is_checked;
 }
 
-static bool is_done(const struct feed *feed, const struct candidate *file)
+static bool is_skipped(const struct feed *feed, const struct candidate *file)
 {
 	const struct asked asked = candidate_asks(file);
-	return !feed->run->options.reupload && known_is_done(&file->known, &asked);
+	return run_skips(feed->run, &file->known, &asked);
 }
 
 /* Where the bucket is in doubt, a few files that are far from each other say more than the first
@@ -75,7 +75,7 @@ static bool skip_samples(struct feed *feed)
 		size_t i = starts[s], tried = 0;
 		if (!bucket_is_in_doubt(feed->run))
 			return true;
-		while (tried < n && !(feed->chunk[i] && is_done(feed, feed->chunk[i])))
+		while (tried < n && !(feed->chunk[i] && is_skipped(feed, feed->chunk[i])))
 			i = (i + (s ? 1 : n - 1)) % n, tried++;
 		if (tried == n)
 			return true;
@@ -95,7 +95,7 @@ static bool skip_done(struct feed *feed)
 	for (size_t i = 0; i < feed->n; i++) {
 		struct candidate *file = feed->chunk[i];
 		feed->chunk[i] = NULL;
-		if (file && good && is_done(feed, file))
+		if (file && good && is_skipped(feed, file))
 			good = bucket_skip_done(feed->run, feed->conn, file);
 		else if (file)
 			feed->chunk[kept++] = file;

@@ -35,6 +35,9 @@ struct file {
 				  before instead */
 	struct version replaces; /* what is to be replaced: the done version, or a damaged upload;
 				    its etag "" if there is none */
+	bool is_in_s3;           /* its turn has ended so, as was told */
+	bool is_proven;          /* by this turn, which has read all of its content as of `state` */
+	int64_t opened_ns;       /* clock_wall_ns() when it was opened and `state` was taken */
 	unsigned restarts, damages;
 	uint64_t begun_ns; /* when this turn began, clock_boot_ns() */
 	struct share share;

@@ -48,6 +48,7 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	bucket_saw_object(worker->run, file->candidate->object, object->etag);
 	const struct report_file about = file_about(file);
 	report_file(&worker->run->report, event, &about, NULL);
+	file->is_in_s3 = file->is_proven = true;
 	if (event == S3ONCE_EVENT_UPLOADED)
 		settings_look(worker, file);
 	return STEP_SETTLED;

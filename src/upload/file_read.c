@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "upload/worker.h"
 #include <errno.h>
 #include <string.h>
@@ -19,6 +20,7 @@ enum step file_open(struct worker *worker, struct file *file)
 	if (file->fd >= 0)
 		close(file->fd);
 	file->summed = false;
+	file->opened_ns = clock_wall_ns();
 	file->fd = scan_open_file(worker->run->scan, c->source, c->relative, &file->state);
 	if (file->fd < 0) {
 		int error = -file->fd;

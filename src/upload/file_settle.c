@@ -5,6 +5,8 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 {
 	const struct report_file about = file_about(file);
 	report_file(&worker->run->report, event, &about, NULL);
+	file->is_proven = event == S3ONCE_EVENT_REFRESHED;
+	file->is_in_s3 = file->is_proven || event == S3ONCE_EVENT_SKIPPED;
 	return STEP_SETTLED;
 }
 

@@ -35,6 +35,11 @@ static const char *contradiction(const struct s3once_options *o)
 	if (o->checksum && strcasecmp(o->checksum, "auto") &&
 		checksum_named(o->checksum, strlen(o->checksum)) == CHECKSUMS)
 		return "the checksum is none of crc32c, crc32, crc64nvme, sha1, sha256, md5 and auto";
+	if (o->move_to && !o->removes)
+		return "a directory to move files to is named, but none are to be removed";
+	if (o->removes && o->follow)
+		return "what is reached through symbolic links is not removed, so that they cannot be "
+		       "followed";
 	const char *owner = o->expected_bucket_owner;
 	if (owner && (strlen(owner) != 12 || owner[strspn(owner, "0123456789")]))
 		return "the expected bucket owner is an account number of 12 digits";

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WORKER_BUFFER_MIN (16U << 10)
 #define WORKER_BUFFER_MAX (2U << 20)
@@ -71,6 +72,7 @@ static int open_scan(struct run *run, struct problem *problem)
 		.filter = run->filter,
 		.follow = o->follow != 0,
 		.min_age_s = o->min_age_s,
+		.only_looks = o->dry_run != 0,
 		.now_wall_ns = clock_wall_ns(),
 		.max_bytes = o->max_bytes,
 		.is_over = scan_is_over,
@@ -105,6 +107,7 @@ int s3once_push_new(
 	}
 	pthread_mutex_init(&run->locked.mutex, NULL);
 	refusals_init(&run->refusals);
+	run->move_to_fd = -1;
 	report_init(&run->report, &run->options);
 	atomic_store(&run->dry, run->options.dry_run != 0);
 	uint64_t each = run->options.memory_bytes / 2 / run->options.concurrency;
@@ -145,7 +148,7 @@ static enum s3once_exit verdict(struct s3once_push *push)
 		return S3ONCE_EXIT_SETUP;
 	if (push->whole && !settled)
 		tell_lost(run, &c);
-	if (c.failed || c.changed || !settled)
+	if (c.failed || c.changed || c.not_removed || !settled)
 		return S3ONCE_EXIT_FILES;
 	if (c.found && c.found == c.links) {
 		struct problem problem;
@@ -246,6 +249,8 @@ void s3once_push_free(struct s3once_push *push)
 	aws_settings_free(run->aws);
 	key_template_free(run->key_template);
 	family_rules_free(run->families);
+	if (run->move_to_fd >= 0)
+		close(run->move_to_fd);
 	filter_free(run->filter);
 	object_rules_free(run->rules);
 	refusals_clear(&run->refusals);

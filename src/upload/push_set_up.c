@@ -5,9 +5,11 @@
 #include "store/state_folder.h"
 #include "upload/push.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What a dry run that finds no marks looks into instead of making some. */
@@ -139,10 +141,64 @@ static bool open_queue(struct run *run)
 	return !queue_new(run->options.concurrency, run->options.part_bytes, &run->queue);
 }
 
+/* A directory within a SOURCE would be uploaded in its turn. */
+static bool is_within(const char *directory, const char *path)
+{
+	const size_t n = strlen(directory);
+	return strncmp(directory, path, n) == 0 &&
+	       (path[n] == '/' || !path[n] || (n && directory[n - 1] == '/'));
+}
+
+static bool check_move_to(const struct run *run, const char *path, struct problem *problem)
+{
+	const char *given = run->options.move_to;
+	struct stat target, source;
+	if (fstat(run->move_to_fd, &target) < 0) {
+		problem_set(problem, "--move-to %s: %s", quote(given).text, strerror(errno));
+		return false;
+	}
+	for (size_t i = 0; i < run->options.n_sources; i++) {
+		const char *directory = scan_source_path(run->scan, i);
+		if (scan_source_is_directory(run->scan, i) && is_within(directory, path)) {
+			problem_set(problem,
+				"--move-to %s lies in the SOURCE %s, so that what is moved there "
+				"would be uploaded again: choose a directory outside of it",
+				quote(given).text, quote(directory).text);
+			return false;
+		}
+		if (stat(directory, &source) == 0 && source.st_dev != target.st_dev) {
+			problem_set(problem,
+				"--move-to %s is on another file system than the SOURCE %s, and files "
+				"are only renamed: choose a directory on the same one",
+				quote(given).text, quote(directory).text);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool open_move_to(struct run *run, struct problem *problem)
+{
+	const char *given = run->options.move_to;
+	if (!given)
+		return true;
+	char *path = realpath(given, NULL);
+	run->move_to_fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	bool ok = false;
+	if (path && run->move_to_fd >= 0)
+		ok = check_move_to(run, path, problem);
+	else
+		problem_set(problem, "--move-to %s cannot be opened: %s; make the directory first",
+			quote(given).text, strerror(errno));
+	free(path);
+	return ok;
+}
+
 bool push_set_up(struct s3once_push *push)
 {
 	struct problem problem = push->scan_problem;
-	push->set_up = push->run.scan && open_queue(&push->run) && set_up_libraries(&problem) &&
+	push->set_up = push->run.scan && open_move_to(&push->run, &problem) &&
+		       open_queue(&push->run) && set_up_libraries(&problem) &&
 		       open_s3(push, &problem) && open_marks(push, &problem) &&
 		       open_session(push, &problem);
 	if (!push->set_up) {

@@ -18,7 +18,7 @@ void report_clear(struct report *report)
 	pthread_mutex_destroy(&report->locked.mutex);
 }
 
-/* The counter of an event that settles a file; NULL for all others. */
+/* The counter of an event about a file; NULL for those that are not counted. */
 static uint64_t *counter(struct s3once_counts *c, enum s3once_event_type type)
 {
 	switch (type) {
@@ -46,8 +46,37 @@ static uint64_t *counter(struct s3once_counts *c, enum s3once_event_type type)
 		return &c->changed;
 	case S3ONCE_EVENT_FAILED:
 		return &c->failed;
+	case S3ONCE_EVENT_REMOVED:
+		return &c->removed;
+	case S3ONCE_EVENT_MOVED:
+		return &c->moved;
+	case S3ONCE_EVENT_KEPT:
+		return &c->kept;
+	case S3ONCE_EVENT_NOT_REMOVED:
+		return &c->not_removed;
+	case S3ONCE_EVENT_REMOVABLE:
+		return &c->removable;
 	default:
 		return NULL;
+	}
+}
+
+/* Whether an event that is counted says that its file needs nothing more, and this for the first
+ * time. */
+static bool settles(enum s3once_event_type type)
+{
+	switch (type) {
+	case S3ONCE_EVENT_FAILED:
+	case S3ONCE_EVENT_CHANGED:
+	case S3ONCE_EVENT_OVERSIZED:
+	case S3ONCE_EVENT_REMOVED:
+	case S3ONCE_EVENT_MOVED:
+	case S3ONCE_EVENT_KEPT:
+	case S3ONCE_EVENT_NOT_REMOVED:
+	case S3ONCE_EVENT_REMOVABLE:
+		return false;
+	default:
+		return true;
 	}
 }
 
@@ -67,6 +96,9 @@ static void tell(struct report *report, struct s3once_event *event)
 	event->path = event->path ? event->path : "";
 	event->key = event->key ? event->key : "";
 	event->text = event->text ? event->text : "";
+	event->version_id = event->version_id ? event->version_id : "";
+	event->etag = event->etag ? event->etag : "";
+	event->checksum = event->checksum ? event->checksum : "";
 	event->code = event->code ? event->code : "";
 	event->request_id = event->request_id ? event->request_id : "";
 	report->callback(report->callback_arg, event);
@@ -84,20 +116,26 @@ static void add_problem(struct s3once_event *event, const struct problem *proble
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
 	const struct problem *problem)
 {
-	struct s3once_event event = {
-		.type = type, .path = file->path, .key = file->key, .bytes = file->bytes};
+	struct s3once_event event = {.type = type,
+		.path = file->path,
+		.key = file->key,
+		.bytes = file->bytes,
+		.version_id = file->version_id,
+		.etag = file->etag,
+		.checksum = file->checksum};
 	add_problem(&event, problem);
 	pthread_mutex_lock(&report->locked.mutex);
 	struct s3once_counts *c = &report->locked.counts;
 	uint64_t *count = counter(c, type);
 	if (count) {
 		++*count;
-		if (type != S3ONCE_EVENT_FAILED && type != S3ONCE_EVENT_CHANGED &&
-			type != S3ONCE_EVENT_OVERSIZED)
+		if (settles(type))
 			c->bytes_settled += file->bytes;
 	}
 	if (type == S3ONCE_EVENT_UPLOADED)
 		c->bytes_uploaded += file->bytes;
+	if (type == S3ONCE_EVENT_REMOVED || type == S3ONCE_EVENT_MOVED)
+		c->bytes_removed += file->bytes;
 	tell(report, &event);
 	pthread_mutex_unlock(&report->locked.mutex);
 }

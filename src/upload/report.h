@@ -25,6 +25,7 @@ void report_clear(struct report *report);
 struct report_file {
 	const char *path, *key;
 	uint64_t bytes;
+	const char *version_id, *etag, *checksum; /* of its object */
 };
 /* A file's fate, or news of it: counts it and tells it. problem may be NULL. */
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,

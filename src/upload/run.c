@@ -46,6 +46,20 @@ bool run_leaves_out(const struct run *run, uint64_t bytes)
 	return run->options.max_bytes && bytes > run->options.max_bytes;
 }
 
+bool run_removes_by_now(const struct run *run, int64_t done_at_s)
+{
+	const struct s3once_options *o = &run->options;
+	const int64_t age_s = store_time_s(run->store) - done_at_s;
+	return o->removes &&
+	       (!o->remove_after_s || (age_s >= 0 && (uint64_t)age_s >= o->remove_after_s));
+}
+
+bool run_skips(const struct run *run, const struct known_mark *mark, const struct asked *asked)
+{
+	return !run->options.reupload && known_is_done(mark, asked) &&
+	       !run_removes_by_now(run, mark->at_s);
+}
+
 void run_fail(struct run *run, const struct problem *problem)
 {
 	if (atomic_exchange(&run->failed_setup, true))

@@ -33,6 +33,7 @@ struct run {
 	struct session *session;
 	struct scan *scan;
 	struct queue *queue;
+	int move_to_fd; /* of options.move_to; -1: there is none */
 	struct report report;
 	char **sources_of_marks; /* "host:directory" of each source */
 	atomic_int stop;         /* 0; 1: begin nothing new; 2: end what is under way */
@@ -63,6 +64,11 @@ struct call_limits run_visible_limits(struct run *run); /* abandon = run_may_not
 
 /* A file of this size is larger than the caller wants. */
 bool run_leaves_out(const struct run *run, uint64_t bytes);
+
+/* Whether a file that has been done since then (store time) is to be removed by now. */
+bool run_removes_by_now(const struct run *run, int64_t done_at_s);
+/* Whether nothing is to be done about a file with this mark. */
+bool run_skips(const struct run *run, const struct known_mark *mark, const struct asked *asked);
 
 /* The whole run ends because of this: told once, exit 3. */
 void run_fail(struct run *run, const struct problem *problem);

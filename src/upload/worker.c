@@ -66,6 +66,8 @@ static void finish(struct worker *worker, struct file *file, enum step step)
 {
 	if (step == STEP_PARTS)
 		return;
+	if (step == STEP_SETTLED && file->is_in_s3)
+		remove_file(worker, file);
 	report_in_flight(&worker->run->report, -1);
 	if (step == STEP_ASIDE)
 		return;

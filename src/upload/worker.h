@@ -48,6 +48,10 @@ enum step send_whole(struct worker *worker, struct file *file);
  * as in step 4. SETTLED, or why not. */
 enum step file_prove_by_head(struct worker *worker, struct file *file);
 
+/* Of a file that is in S3: removes or moves it as the options say, if it is due, proven once more
+ * and kept by no rule, and tells what became of it. */
+void remove_file(struct worker *worker, struct file *file);
+
 /* The body of a worker's thread: until the queue has no more jobs. */
 int worker_new(struct run *run, size_t buffer_bytes, struct worker **ret);
 void worker_run(struct worker *worker);

@@ -11,11 +11,13 @@
  * S3ONCE_TEST_HUNG_DNS=FILE: while FILE exists, to look up a name takes a minute and fails;
  * else each name is this host's.
  * S3ONCE_TEST_NO_CURL=1: libcurl cannot be set up.
+ * S3ONCE_TEST_KILLED_AT=N: before its Nth mkdirat, renameat2 or unlinkat the program is killed.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -174,6 +176,41 @@ PUBLIC int getaddrinfo(
 		return EAI_AGAIN;
 	}
 	return real(hung ? "127.0.0.1" : name, service, hints, ret);
+}
+
+static void count_change(void)
+{
+	static atomic_uint changes;
+	const char *at = getenv("S3ONCE_TEST_KILLED_AT");
+	if (at && ++changes == (unsigned)atoi(at))
+		kill(getpid(), SIGKILL);
+}
+
+PUBLIC int mkdirat(int fd, const char *name, mode_t mode)
+{
+	static int (*real)(int, const char *, mode_t);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "mkdirat");
+	count_change();
+	return real(fd, name, mode);
+}
+
+PUBLIC int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+	static int (*real)(int, const char *, int, const char *, unsigned);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "renameat2");
+	count_change();
+	return real(from_fd, from, to_fd, to, flags);
+}
+
+PUBLIC int unlinkat(int fd, const char *name, int flags)
+{
+	static int (*real)(int, const char *, int);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "unlinkat");
+	count_change();
+	return real(fd, name, flags);
 }
 
 PUBLIC int curl_global_init(long flags)

@@ -12,6 +12,9 @@ static json_t *object_of(enum s3once_event_type type)
 		.key = "p/\xC3\xA4",
 		.bytes = 7,
 		.text = "a sentence",
+		.version_id = "v1",
+		.etag = "e1",
+		.checksum = "crc32c:AAAAAA==",
 		.code = "AccessDenied",
 		.request_id = "R1",
 		.counts = &counts};

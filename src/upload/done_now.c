@@ -1,0 +1,180 @@
+#include "upload/done_now.h"
+#include "scan/content_id.h"
+#include "upload/body.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum done no(struct problem *ret, const char *sentence)
+{
+	problem_set(ret, "%s", sentence);
+	return DONE_NO;
+}
+
+/* The mark says that this version is done, and keeps what its content can be compared with. */
+static enum done check_mark(const struct mark *mark, const struct file *file, struct problem *ret)
+{
+	const struct asked asked = {
+		file->state.size, file->state.mtime_ns, file->candidate->content};
+	switch (mark_says(mark, &asked)) {
+	case SAYS_DONE:
+		return *mark->done.sum || *asked.content
+			       ? DONE_YES
+			       : no(ret, "its mark has no checksum of its content");
+	case SAYS_COMPARE:
+	case SAYS_CHANGED:
+		return no(ret, "what was uploaded under its key is another version");
+	case SAYS_CLAIMED:
+		return no(ret, "an uploader has it under way");
+	case SAYS_FREE:
+		break;
+	}
+	return no(ret, "no upload of it is marked as done");
+}
+
+static enum done not_read(int error, struct problem *ret)
+{
+	if (error == -ESTALE)
+		return no(ret, "it became shorter while it was read");
+	problem_set(ret, "it cannot be read: %s", strerror(-error));
+	return DONE_UNKNOWN;
+}
+
+/* A file that is known by its content may have been compressed since, so that its bytes are others
+ * than those that were sent. */
+static enum done check_id(
+	struct worker *worker, const struct file *file, const char *id, struct problem *ret)
+{
+	const struct content content = {file->fd, file->state.size, run_is_over, worker->run};
+	char now[CONTENT_ID_CHARS + 1];
+	const int error = content_id(&content, now, ret);
+	if (error == -EFBIG)
+		return DONE_UNKNOWN;
+	if (error)
+		return not_read(error, ret);
+	return strcmp(now, id) == 0 ? DONE_YES : no(ret, "its content is not what was uploaded");
+}
+
+/* The checksum of the whole content, and its MD5 where the mark has that too. */
+static enum done check_content(struct worker *worker, const struct file *file,
+	const struct version *done, struct problem *ret)
+{
+	struct s3_object object = {.size = done->size, .sum = mark_sum_told(done->sum)};
+	const struct range range = {file->fd, 0, file->state.size};
+	struct sums sums;
+	unsigned kinds = DIGEST_OF(object.sum.kind);
+	if (*file->candidate->content)
+		return check_id(worker, file, done->content, ret);
+	if (done->etag_is_md5 && !proof_etag_parts(done->etag)) {
+		memcpy(object.etag, done->etag, sizeof object.etag);
+		kinds |= DIGEST_MD5;
+	}
+	const int error = body_digest(&worker->digest, kinds, &range, worker->buffer,
+		worker->buffer_bytes, run_is_over, worker->run, &sums);
+	if (error)
+		return not_read(error, ret);
+	if (proof_whole(&sums, &object, true) == PROOF_YES)
+		return DONE_YES;
+	return no(ret, "its content is not what was uploaded, although size and modification time "
+		       "are");
+}
+
+/* Whether two checksums can be compared, and are different or not. */
+static enum proof compare_sums(const struct s3_sum *a, const struct s3_sum *b)
+{
+	if (!*a->text || !*b->text || a->kind != b->kind || strchr(a->text, '-') ||
+		strchr(b->text, '-'))
+		return PROOF_MISSING;
+	return strcmp(a->text, b->text) == 0 ? PROOF_YES : PROOF_NO;
+}
+
+/* The object is the one that was proven when the mark was set: by the checksum of the content, or,
+ * where the server tells none, by its etag. */
+static enum done check_object(
+	const struct version *done, const struct s3_object *object, struct problem *ret)
+{
+	const struct s3_sum sum = mark_sum_told(done->sum);
+	const struct s3_sum parts_sum = mark_sum_told(done->parts_sum);
+	const bool is_same_etag = *done->etag && strcmp(done->etag, object->etag) == 0;
+	const enum proof by_sum = compare_sums(&sum, &object->sum);
+	const bool is_composite = *parts_sum.text && parts_sum.kind == object->sum.kind &&
+				  strcmp(parts_sum.text, object->sum.text) == 0;
+	if (object->lacks_encryption)
+		return no(ret, "S3 does not confirm the encryption of its object");
+	if (object->size != done->size || by_sum == PROOF_NO)
+		return no(ret, "S3 holds another object under its key than was uploaded");
+	if (by_sum == PROOF_YES || is_same_etag || is_composite)
+		return DONE_YES;
+	return no(ret, "S3 holds another object under its key than was uploaded, or tells nothing "
+		       "that shows it is the same");
+}
+
+static enum done ask_marks(
+	struct worker *worker, struct file *file, struct mark *ret, struct problem *ret_problem)
+{
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	if (mark_get(&ref, ret, ret_problem) == OUTCOME_OK)
+		return DONE_YES;
+	problem_prefix(ret_problem, "its mark cannot be read");
+	return DONE_UNKNOWN;
+}
+
+static enum done ask_s3(struct worker *worker, const struct file *file, const char *suffix,
+	struct done_object *ret, struct problem *ret_problem)
+{
+	const struct call_limits limits = run_limits(worker->run);
+	struct s3_target target = file->target;
+	snprintf(ret->key, sizeof ret->key, "%s%s", file->candidate->key, suffix);
+	target.key = ret->key;
+	switch (s3_head_object(worker->s3, &target, &limits, &ret->object, ret_problem)) {
+	case OUTCOME_OK:
+		return DONE_YES;
+	case OUTCOME_ABSENT:
+		return no(ret_problem, "S3 does not hold its object any more, although it was "
+				       "uploaded; --reupload uploads it again");
+	case OUTCOME_DENIED:
+		problem_prefix(ret_problem,
+			"S3 does not show its object; allow s3:GetObject and s3:ListBucket");
+		return DONE_UNKNOWN;
+	default:
+		problem_prefix(ret_problem, "S3 does not show its object");
+		return DONE_UNKNOWN;
+	}
+}
+
+/* A change of the mark while the content was read matters as much as one before: it is read once
+ * more, and has to say the same of the content. */
+static enum done read_content(
+	struct worker *worker, struct file *file, struct mark *mark, struct problem *ret_problem)
+{
+	const struct version read = mark->done;
+	enum done done = check_content(worker, file, &mark->done, ret_problem);
+	mark_clear(mark);
+	*mark = (struct mark){0};
+	if (done == DONE_YES)
+		done = ask_marks(worker, file, mark, ret_problem);
+	if (done == DONE_YES)
+		done = check_mark(mark, file, ret_problem);
+	if (done == DONE_YES && (strcmp(read.sum, mark->done.sum) != 0 ||
+					strcmp(read.content, mark->done.content) != 0))
+		return no(ret_problem, "its mark changed meanwhile");
+	return done;
+}
+
+enum done done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
+	struct problem *ret_problem)
+{
+	struct mark mark = {0};
+	*ret = (struct done_object){0};
+	enum done done = ask_marks(worker, file, &mark, ret_problem);
+	if (done == DONE_YES)
+		done = check_mark(&mark, file, ret_problem);
+	if (done == DONE_YES && !is_read)
+		done = read_content(worker, file, &mark, ret_problem);
+	if (done == DONE_YES)
+		done = ask_s3(worker, file, mark.done.suffix, ret, ret_problem);
+	if (done == DONE_YES)
+		done = check_object(&mark.done, &ret->object, ret_problem);
+	mark_clear(&mark);
+	return done;
+}

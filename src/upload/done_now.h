@@ -1,0 +1,23 @@
+/* Whether a file is done at this very moment, which is more than what lets a run skip it: what may
+ * be removed, and what `s3once proven` says yes to. */
+#pragma once
+#include "upload/worker.h"
+
+enum done {
+	DONE_YES,     /* all of the below */
+	DONE_NO,      /* something says otherwise, with a sentence */
+	DONE_UNKNOWN, /* something could not be read, with a sentence */
+};
+
+/* What S3 holds of a file. */
+struct done_object {
+	struct s3_object object;
+	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* the mark's, and the suffix that it has */
+};
+
+/* Reads the content that file->fd holds, unless is_read says that this turn has proven it; reads
+ * the mark consistently, which says that a version of this size, modification time and checksum is
+ * done; and asks for the object by HEAD, which shows that version. OK sets *ret to the object. The
+ * file's state is not looked at again after its content was read: that is the caller's. */
+enum done done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
+	struct problem *ret_problem);
