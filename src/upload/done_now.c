@@ -1,6 +1,5 @@
 #include "upload/done_now.h"
 #include "scan/content_id.h"
-#include "upload/body.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +34,7 @@ static enum done check_mark(const struct mark *mark, const struct file *file, st
 static enum done not_read(int error, struct problem *ret)
 {
 	if (error == -ESTALE)
-		return no(ret, "it became shorter while it was read");
+		return no(ret, "it changed while it was read");
 	problem_set(ret, "it cannot be read: %s", strerror(-error));
 	return DONE_UNKNOWN;
 }
@@ -69,8 +68,7 @@ static enum done check_content(struct worker *worker, const struct file *file,
 		memcpy(object.etag, done->etag, sizeof object.etag);
 		kinds |= DIGEST_MD5;
 	}
-	const int error = body_digest(&worker->digest, kinds, &range, worker->buffer,
-		worker->buffer_bytes, run_is_over, worker->run, &sums);
+	const int error = file_digest(worker, file, kinds, &range, &sums);
 	if (error)
 		return not_read(error, ret);
 	if (proof_whole(&sums, &object, true) == PROOF_YES)

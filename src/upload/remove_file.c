@@ -86,10 +86,13 @@ static void remove_proven(struct worker *worker, struct file *file, const struct
 	const enum done done = done_now(worker, file, is_read, &object, &problem);
 	if (run_is_over(run) || atomic_load(&run->stop))
 		return;
-	if (done != DONE_YES)
-		end = REMOVAL_FAILED;
-	else
+	struct problem changed;
+	if (done == DONE_YES)
 		end = run->dry ? removal_check(removal, &problem) : removal_run(removal, &problem);
+	else if (removal_check(removal, &changed) == REMOVAL_KEPT)
+		end = REMOVAL_KEPT;
+	else
+		end = REMOVAL_FAILED;
 	report_end(worker, file, end, &object, &problem);
 }
 
