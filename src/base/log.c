@@ -47,13 +47,13 @@ static bool is_journal(void)
 
 const char *log_priority(enum log_level level)
 {
-	static const char *const priorities[] = {"<3>", "<4>", "<6>", "<7>"};
+	static const char *const priorities[] = {"<3>", "<4>", "<5>", "<6>", "<7>"};
 	return is_journal() ? priorities[level] : "";
 }
 
 static void write_line(enum log_level level, const char *message)
 {
-	static const char *const names[] = {"error", "warning", "info", "debug"};
+	static const char *const names[] = {"error", "warning", "note", "info", "debug"};
 	char line[LINE_MAX_BYTES + 32];
 	int n = snprintf(line, sizeof line, "%ss3once: %s: %s\n", log_priority(level), names[level],
 		message);
@@ -94,5 +94,6 @@ __attribute__((format(printf, 2, 0))) static void emit(
 	}
 DEFINE_LOG(log_error, LOG_ERROR)
 DEFINE_LOG(log_warning, LOG_WARNING)
+DEFINE_LOG(log_note, LOG_NOTE)
 DEFINE_LOG(log_info, LOG_INFO)
 DEFINE_LOG(log_debug, LOG_DEBUG)

@@ -3,7 +3,7 @@
 #pragma once
 #include <stdbool.h>
 
-enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG };
 
 /* Lines above this level are dropped. Default LOG_WARNING. Set before threads start. */
 void log_set_level(enum log_level level);
@@ -21,5 +21,6 @@ void log_set_sink(log_sink *sink, void *arg);
 /* One message, printf style, without newline. Safe from any thread. */
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -73,7 +73,7 @@ static void say(struct output *output, enum log_level level, const char *kind, c
 
 static void on_log(void *arg, enum log_level level, const char *line)
 {
-	static const char *const kinds[] = {"error: ", "warning: ", "", "debug: "};
+	static const char *const kinds[] = {"error: ", "warning: ", "note: ", "", "debug: "};
 	say(arg, level, kinds[level], line, false); /* whoever logs may keep a lease */
 }
 

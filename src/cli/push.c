@@ -101,8 +101,9 @@ static void view_init(struct push_view *view, const struct push_options *options
 	};
 	output_init(&view->output);
 	output_never_block(&view->output);
-	enum log_level level = options->quiet ? LOG_ERROR : LOG_WARNING;
-	log_set_level(options->verbose >= 3 ? LOG_DEBUG : options->verbose == 2 ? LOG_INFO : level);
+	static const enum log_level levels[] = {LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG};
+	log_set_level(
+		options->quiet ? LOG_ERROR : levels[options->verbose < 3 ? options->verbose : 3]);
 }
 
 static uint64_t progress_interval_ms(

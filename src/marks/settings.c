@@ -170,12 +170,13 @@ void settings_use_batches(
 		random_id(id);
 		snprintf(pk, sizeof pk, "probe#%s", id);
 		enum outcome outcome = settings_learn_batches(conn, pk, limits, settings, &problem);
-		if (outcome != OUTCOME_OK)
-			log_info("cannot find out whether marks can be written in batches: %s%s",
-				problem.text,
-				outcome == OUTCOME_DENIED
-					? " (this needs dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate)"
-					: "");
+		if (outcome == OUTCOME_DENIED)
+			log_note(
+				"each mark is a request of its own, since BatchExecuteStatement is "
+				"denied; allow dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate");
+		else if (outcome != OUTCOME_OK)
+			log_info("cannot find out whether marks can be written in batches: %s",
+				problem.text);
 	}
 	ops->use_batches(conn->store, settings->batches);
 }

@@ -61,12 +61,16 @@ void batches_begin(struct batches *batches, enum dynamodb_dialect dialect)
 /* Not for this caller, or not any more: said once. */
 static void stop(struct batches *batches, const struct batch_write *write, enum outcome why)
 {
-	if (atomic_exchange(&batches->is_on, false))
-		log_info("table %s: marks are written one by one: BatchExecuteStatement is %s%s",
-			write->table->name, outcome_name(why),
-			why == OUTCOME_DENIED ? ", it needs dynamodb:PartiQLInsert and "
-						"dynamodb:PartiQLUpdate"
-					      : "");
+	if (!atomic_exchange(&batches->is_on, false))
+		return;
+	if (why == OUTCOME_DENIED)
+		log_note("table %s: each mark is a request of its own, since BatchExecuteStatement "
+			 "is denied; allow dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate",
+			write->table->name);
+	else
+		log_info("table %s: each mark is a request of its own, since BatchExecuteStatement "
+			 "is %s",
+			write->table->name, outcome_name(why));
 }
 
 /* --- One write. */

@@ -144,10 +144,10 @@ def test_the_dialect_that_aws_documents(s3once, s3, dynamodb, wire, table, bucke
 
 
 def test_a_policy_without_the_rights(s3once, s3, dynamodb, wire, table, bucket, tmp_path):
-    """Each mark by itself; the next run asks again. Said once, at -vv and by doctor."""
+    """Each mark by itself; the next run asks again. Said once, at -v and by doctor."""
     wire.add(faults.answer(400, "AccessDeniedException"), "BatchExecuteStatement", times=None)
     tree = files(tmp_path / "tree", 40)
-    run = s3once("push", "-vv", tree, f"s3://{bucket}")
+    run = s3once("push", "-v", tree, f"s3://{bucket}")
     assert_done(run, dynamodb, table, s3, bucket, tree)
     assert run.err.count(DENIED) == 1 and kinds(wire)[PROBE] == 1
     assert "batches" not in settings(dynamodb, table)
@@ -160,7 +160,7 @@ def test_a_policy_that_lost_the_rights(s3once, s3, dynamodb, wire, table, bucket
     kinds(wire)
     wire.add(statements.one_answered("AccessDenied"), MARKS, times=None)
     tree = files(tmp_path / "tree", 200)
-    run = s3once("push", "-vv", "--concurrency", "16", tree, f"s3://{bucket}")
+    run = s3once("push", "-v", "--concurrency", "16", tree, f"s3://{bucket}")
     assert_done(run, dynamodb, table, s3, bucket, tree)
     assert run.err.count(DENIED) == 1 and kinds(wire)[MARKS] <= 8
     assert settings(dynamodb, table)["batches"] == "lists"
