@@ -126,13 +126,15 @@ static enum outcome load(struct known *known, unsigned number, const char *key, 
 	char partition[PARTITION_MAX];
 	mark_partition(known->space, number, partition);
 	const struct dynamodb_range range = {.pk = partition, .from = key, .to = to};
+	bool more = false;
 	empty(shard);
 	enum outcome o = known->conn->store->ops->query(
-		known->conn, &range, &known->limits, add_row, shard, &shard->more, ret_problem);
+		known->conn, &range, &known->limits, add_row, shard, &more, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
 	shard->started = true;
-	if (!shard->n)
-		shard->more = false;
-	return o;
+	shard->more = more && shard->n;
+	return OUTCOME_OK;
 }
 
 static enum outcome find(struct known *known, const char *key, const char *to,

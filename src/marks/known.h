@@ -8,12 +8,12 @@
 struct known_mark {
 	uint64_t size; /* of the version done, if state is done */
 	int64_t mtime_ns;
-	int64_t at_s;                  /* store time of the last change */
-	char content[CONTENT_MAX + 1]; /* likewise */
+	int64_t at_s; /* store time of the last change */
 	enum mark_state state;
-	bool mtime_is_shared;       /* as in struct version */
-	bool has_newer;             /* the mark says that the file is another version by now */
-	char session[ID_CHARS + 1]; /* if it is claimed */
+	char content[CONTENT_MAX + 1]; /* as size */
+	char session[ID_CHARS + 1];    /* if it is claimed */
+	bool mtime_is_shared;          /* as in struct version */
+	bool has_newer;                /* the mark says that the file is another version by now */
 };
 /* Whether this very version is done, and the mark says nothing else. */
 bool known_is_done(const struct known_mark *mark, const struct asked *file);

@@ -1,0 +1,190 @@
+/* What is known of rising keys, on a real store whose requests are counted. */
+#include "../check.h"
+#include "marks/known.h"
+#include <stdlib.h>
+
+struct counting_conn {
+	struct store_conn conn;
+	struct store_conn *inner;
+	unsigned queries, batches;
+	enum outcome fails_with;
+};
+
+static enum outcome count_query(struct store_conn *conn, const struct dynamodb_range *range,
+	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
+{
+	struct counting_conn *counting = (struct counting_conn *)conn;
+	struct store_conn *inner = counting->inner;
+	counting->queries++;
+	if (counting->fails_with != OUTCOME_OK)
+		return counting->fails_with;
+	return inner->store->ops->query(inner, range, limits, each, arg, ret_more, ret_problem);
+}
+
+static enum outcome count_batch(struct store_conn *conn, const struct item_key *keys, size_t n,
+	const struct call_limits *limits, item_visitor *each, void *arg,
+	struct problem *ret_problem)
+{
+	struct counting_conn *counting = (struct counting_conn *)conn;
+	struct store_conn *inner = counting->inner;
+	counting->batches++;
+	return inner->store->ops->get_many(inner, keys, n, limits, each, arg, ret_problem);
+}
+
+static const struct store_ops counting_ops = {.query = count_query, .get_many = count_batch};
+static struct store counting_store = {&counting_ops};
+
+static const struct mark_space space = {
+	.service = "aws", .bucket = "b", .settings = {.table_id = "t", .shards = 4}};
+static const struct call_limits no_limits;
+
+#define MARKS     5000
+#define ASKED_MAX 1000
+
+static char names[MARKS * 2][12]; /* rising; those with an even index have marks */
+
+static void put_marks(struct store_conn *conn)
+{
+	for (unsigned i = 0; i < MARKS * 2; i++) {
+		char partition[PARTITION_MAX];
+		struct item item = {0}, present = {0};
+		struct problem problem;
+		snprintf(names[i], sizeof names[i], "k%05u", i);
+		if (i % 2)
+			continue;
+		mark_partition(&space, mark_shard(names[i], space.settings.shards), partition);
+		item_set_string(&item, "state", "done");
+		item_set_number(&item, "size", i);
+		item_set_number(&item, "mtime", 7);
+		CHECK_INT(conn->store->ops->put(conn, (struct item_key){partition, names[i]}, &item,
+				  NULL, 0, &no_limits, &present, &problem),
+			OUTCOME_OK);
+		item_clear(&item);
+		item_clear(&present);
+	}
+}
+
+/* Asks for n keys from an index on, with so many in between left out, and checks each answer. */
+static void ask(struct known *known, unsigned from, unsigned step, size_t n, bool last)
+{
+	const char *keys[ASKED_MAX];
+	struct known_mark marks[ASKED_MAX];
+	struct problem problem;
+	unsigned wrong = 0;
+	for (size_t i = 0; i < n; i++)
+		keys[i] = names[from + step * i];
+	CHECK_INT(known_read(known, keys, n, last, marks, &problem), OUTCOME_OK);
+	for (size_t i = 0; i < n; i++) {
+		const unsigned at = from + step * (unsigned)i;
+		const struct asked file = {at, 7, ""};
+		wrong += known_is_done(&marks[i], &file) != (at % 2 == 0);
+		wrong += marks[i].state != (at % 2 ? MARK_ABSENT : MARK_DONE);
+	}
+	CHECK_INT(wrong, 0);
+}
+
+static struct known *begin(struct counting_conn *conn)
+{
+	struct known *known = NULL;
+	conn->queries = conn->batches = 0;
+	CHECK_INT(known_new(&conn->conn, &space, &no_limits, &known), 0);
+	return known;
+}
+
+static void test_merged(struct counting_conn *conn)
+{
+	struct known *known = begin(conn);
+	for (unsigned i = 0; i < 10; i++)
+		ask(known, i * ASKED_MAX, 1, ASKED_MAX, i == 9);
+	CHECK(conn->queries < 100);
+	CHECK_INT(conn->batches, 0);
+	known_free(known);
+}
+
+static void test_few_are_one_batch(struct counting_conn *conn)
+{
+	struct known *known = begin(conn);
+	ask(known, 17, 90, 100, true);
+	CHECK_INT(conn->queries, 0);
+	CHECK_INT(conn->batches, 1);
+	known_free(known);
+}
+
+/* One in fifty of the marks that are passed is asked for: from some point on they are read alone.
+ */
+static void test_sparse(struct counting_conn *conn)
+{
+	struct known *known = begin(conn);
+	ask(known, 0, 100, 50, false);
+	CHECK(conn->queries && !conn->batches);
+	const unsigned queries = conn->queries;
+	ask(known, 5000, 100, 25, false);
+	ask(known, 7500, 100, 25, true);
+	CHECK_INT(conn->queries, queries);
+	CHECK_INT(conn->batches, 2);
+	known_free(known);
+}
+
+/* An error is never taken for a mark that is absent, also when the same is asked again. */
+static void test_error(struct counting_conn *conn)
+{
+	struct known *known = begin(conn);
+	struct known_mark mark;
+	struct problem problem;
+	const char *key = names[0];
+	conn->fails_with = OUTCOME_THROTTLED;
+	CHECK_INT(known_read(known, &key, 1, false, &mark, &problem), OUTCOME_THROTTLED);
+	conn->fails_with = OUTCOME_OK;
+	ask(known, 0, 1, 10, false);
+	known_free(known);
+}
+
+static void test_is_done(void)
+{
+	const struct asked plain = {5, 7, ""}, log = {50, 70, "c1"};
+	const struct known_mark done = {.state = MARK_DONE, .size = 5, .mtime_ns = 7};
+	struct known_mark mark = done;
+	CHECK(known_is_done(&mark, &plain));
+	mark.state = MARK_CLAIMED;
+	CHECK(!known_is_done(&mark, &plain));
+	mark = done;
+	mark.has_newer = true;
+	CHECK(!known_is_done(&mark, &plain));
+	mark = done;
+	mark.mtime_is_shared = true;
+	CHECK(!known_is_done(&mark, &plain));
+	mark = done;
+	mark.size = 6;
+	CHECK(!known_is_done(&mark, &plain));
+	mark = done;
+	mark.mtime_ns = 8;
+	CHECK(!known_is_done(&mark, &plain));
+	/* Where both have the id of a content it alone decides. */
+	mark = done;
+	CHECK(!known_is_done(&mark, &log));
+	strcpy(mark.content, "c1");
+	CHECK(known_is_done(&mark, &log));
+	CHECK(known_is_done(&mark, &plain));
+	strcpy(mark.content, "c2");
+	CHECK(!known_is_done(&mark, &log));
+}
+
+int main(void)
+{
+	struct store *store;
+	struct counting_conn conn = {.conn = {&counting_store}};
+	struct problem problem = {0};
+	test_is_done();
+	if (!CHECK(!store_sqlite_open(":memory:", &store, &problem)))
+		return check_result();
+	CHECK_INT(store_conn_new(store, &conn.inner), 0);
+	put_marks(conn.inner);
+	test_merged(&conn);
+	test_few_are_one_batch(&conn);
+	test_sparse(&conn);
+	test_error(&conn);
+	store_conn_free(conn.inner);
+	store_close(store);
+	return check_result();
+}
