@@ -23,7 +23,7 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 
 /* Lets marks be written in batches where the server is known to keep to their conditions; if nobody
  * has found that out yet, this does. Where it cannot be found out each mark is written by itself,
- * and a line at level info says why. limits may be NULL. */
+ * and a line at level note (denied) or info says why. limits may be NULL. */
 void settings_use_batches(
 	struct store_conn *conn, const struct call_limits *limits, struct store_settings *settings);
 /* Finds it out anew, with two items in the partition pk (try_batches of store.h), and keeps it for
