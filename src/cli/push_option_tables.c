@@ -22,13 +22,15 @@ static const struct option what_options[] = {
 		.offset = RUN(key_template),
 		.argument = "TEMPLATE",
 		.help = "make keys of {path} {dir} {name} {stem} {ext} {family}\n"
-			"{mtime:%Y/%m/%d} {id:8} {host} {fqdn} {env:NAME} [{path}]"},
+			"{mtime:%Y/%m/%d} {id:8} {host} {fqdn} {env:NAME}",
+		.standard = "{path}"},
 	{.name = "time-zone",
 		.type = OPTION_STRING,
 		.offset = RUN(time_zone),
 		.argument = "ZONE",
 		.help = "the time zone of {mtime:…} in --key, such as\n"
-			"Europe/Berlin [UTC]"},
+			"Europe/Berlin",
+		.standard = "UTC"},
 	{.name = "files-from",
 		.type = OPTION_STRING,
 		.offset = RUN(files_from),
