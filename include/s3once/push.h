@@ -34,6 +34,19 @@ enum s3once_exit {
 		128, /* s3once_push_stop() was called; the command line adds the signal */
 };
 
+/* What kept a run from sending more requests at once. */
+enum s3once_limited_by {
+	S3ONCE_LIMITED_BY_FILES = 0, /* nothing yet: there were too few files to need more */
+	S3ONCE_LIMITED_BY_CEILING,   /* `concurrency`, or the most that is ever tried */
+	S3ONCE_LIMITED_BY_LATENCY, /* with more at once the services and the marks answered later */
+	S3ONCE_LIMITED_BY_THROTTLING,  /* a service asked for fewer */
+	S3ONCE_LIMITED_BY_CPU,         /* the workers waited for this host's CPUs */
+	S3ONCE_LIMITED_BY_DISK,        /* the workers waited for the files to be read */
+	S3ONCE_LIMITED_BY_MEMORY,      /* more would need more memory than memory_bytes allows */
+	S3ONCE_LIMITED_BY_DESCRIPTORS, /* more would need more than RLIMIT_NOFILE allows */
+	S3ONCE_LIMITED_BY_THREADS,     /* no more threads could be started */
+};
+
 /* One --exclude or --include, in order. */
 struct s3once_rule {
 	int include; /* 0: exclude */
@@ -111,9 +124,11 @@ struct s3once_counts {
 	uint64_t bytes_kept;      /* content of unfinished files in parts that S3 keeps: a later run
 				     goes on from there */
 	unsigned in_flight;       /* files under way now */
-	int scan_complete;        /* whether found and bytes_found are final */
-	double seconds;           /* since the run began */
-	uint64_t claims_refused;  /* claims that another uploader had made first */
+	unsigned concurrency;     /* the most requests that were allowed at once so far */
+	enum s3once_limited_by limited_by; /* why it was not more */
+	int scan_complete;                 /* whether found and bytes_found are final */
+	double seconds;                    /* since the run began */
+	uint64_t claims_refused;           /* claims that another uploader had made first */
 };
 
 /* One thing that happened. All strings are valid only during the callback and never NULL; path and
@@ -192,7 +207,8 @@ struct s3once_options {
 	int no_wait;           /* do not wait for files that other uploaders hold */
 	int dry_run;           /* change nothing, neither in S3 nor in the marks nor in this host's
 				  folders */
-	unsigned concurrency;  /* requests at once; 0: 64, at most 1,000 */
+	unsigned concurrency;  /* at most so many requests at once; 0: 1,024, which is the most. A
+				  run begins with fewer and finds out how many are worth while */
 	uint64_t memory_bytes; /* for buffers and bodies; 0: 24 MiB */
 	uint64_t part_bytes;   /* size of a part, and of the largest file sent whole; 0: 16 MiB; at
 				  least 5 MiB; grows for huge files */

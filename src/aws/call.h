@@ -48,6 +48,8 @@ int service_new(
 void service_free(struct service *service);
 /* The name of kind i, NULL past the end, and how often it was sent so far. */
 const char *service_kind(const struct service *service, size_t i, unsigned long *ret_count);
+/* How often it throttled so that fewer requests went at once from then on. */
+unsigned service_cuts(struct service *service);
 /* The server's time now, by the Date of its replies and elapsed time since; our own wall clock
  * before the first reply. Seconds. */
 int64_t service_time_s(const struct service *service);

@@ -83,3 +83,11 @@ uint64_t pace_success_ns(struct pace *pace)
 	pthread_mutex_unlock(&pace->mutex);
 	return ns;
 }
+
+unsigned pace_cuts(struct pace *pace)
+{
+	pthread_mutex_lock(&pace->mutex);
+	const unsigned cuts = pace->locked.cuts;
+	pthread_mutex_unlock(&pace->mutex);
+	return cuts;
+}

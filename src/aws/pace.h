@@ -29,3 +29,5 @@ bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *r
 void pace_leave(struct pace *pace, unsigned ticket, enum pace_result result);
 /* When the service last accepted a request, clock_boot_ns(); 0: never. */
 uint64_t pace_success_ns(struct pace *pace);
+/* How often the limit was lowered. */
+unsigned pace_cuts(struct pace *pace);

@@ -69,6 +69,11 @@ const char *service_kind(const struct service *service, size_t i, unsigned long 
 	return service->options.kinds[i];
 }
 
+unsigned service_cuts(struct service *service)
+{
+	return pace_cuts(&service->pace);
+}
+
 int64_t service_wall_s(const struct service *service)
 {
 	return clock_wall_ns() / (int64_t)NS_PER_S + atomic_load(&service->clock_offset_s);

@@ -98,6 +98,22 @@ char *json_line(json_t *object)
 	return line;
 }
 
+static const char *limit_word(enum s3once_limited_by limit)
+{
+	static const char *const words[] = {
+		[S3ONCE_LIMITED_BY_FILES] = "files",
+		[S3ONCE_LIMITED_BY_CEILING] = "ceiling",
+		[S3ONCE_LIMITED_BY_LATENCY] = "latency",
+		[S3ONCE_LIMITED_BY_THROTTLING] = "throttling",
+		[S3ONCE_LIMITED_BY_CPU] = "cpu",
+		[S3ONCE_LIMITED_BY_DISK] = "disk",
+		[S3ONCE_LIMITED_BY_MEMORY] = "memory",
+		[S3ONCE_LIMITED_BY_DESCRIPTORS] = "descriptors",
+		[S3ONCE_LIMITED_BY_THREADS] = "threads",
+	};
+	return (size_t)limit < sizeof words / sizeof *words ? words[limit] : "";
+}
+
 static void set_counts(json_t *object, const struct s3once_counts *c)
 {
 	const struct {
@@ -135,6 +151,8 @@ static void set_counts(json_t *object, const struct s3once_counts *c)
 	};
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		json_set_number(object, numbers[i].name, numbers[i].value);
+	json_set_number(object, "concurrency", c->concurrency);
+	set_text(object, "limited_by", limit_word(c->limited_by));
 	json_object_set_new(object, "scan_complete", json_boolean(c->scan_complete));
 	json_object_set_new(object, "seconds", json_real(c->seconds));
 }

@@ -321,6 +321,36 @@ static void tell_in_one_line(
 	text_clear(&t);
 }
 
+static const char *limit_sentence(enum s3once_limited_by limit)
+{
+	static const char *const sentences[] = {
+		[S3ONCE_LIMITED_BY_FILES] = "there were too few files to need more",
+		[S3ONCE_LIMITED_BY_CEILING] = "which is the limit of --concurrency",
+		[S3ONCE_LIMITED_BY_LATENCY] =
+			"limited by latency: the services and the marks did not answer more of "
+			"them sooner",
+		[S3ONCE_LIMITED_BY_THROTTLING] = "limited by throttling",
+		[S3ONCE_LIMITED_BY_CPU] = "limited by this host's CPUs",
+		[S3ONCE_LIMITED_BY_DISK] = "limited by the disk that the files are read from",
+		[S3ONCE_LIMITED_BY_MEMORY] = "limited by --memory",
+		[S3ONCE_LIMITED_BY_DESCRIPTORS] =
+			"limited by the file descriptors: raise ulimit -Hn",
+		[S3ONCE_LIMITED_BY_THREADS] =
+			"limited by the threads that could be started: raise ulimit -u and -v or "
+			"the container's limit of processes",
+	};
+	return (size_t)limit < sizeof sentences / sizeof *sentences ? sentences[limit] : "";
+}
+
+static void tell_concurrency(struct people *people, const struct s3once_counts *c)
+{
+	struct text t = TEXT(1024);
+	text_addf(
+		&t, "up to %u requests at once; %s", c->concurrency, limit_sentence(c->limited_by));
+	output_result(people->output, text_string(&t));
+	text_clear(&t);
+}
+
 static void tell_in_full(struct people *people, const struct s3once_counts *counts, int exit_code)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
@@ -331,6 +361,8 @@ static void tell_in_full(struct people *people, const struct s3once_counts *coun
 	if (t.len)
 		output_result(people->output, text_string(&t));
 	text_clear(&t);
+	if (people->verbose && counts->concurrency)
+		tell_concurrency(people, counts);
 }
 
 void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code)

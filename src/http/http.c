@@ -351,7 +351,11 @@ static CURLcode transfer(
 		curl, request->method, &request->body, exchange->http->shared->upload_buffer_bytes);
 	exchange->http->error_text[0] = 0;
 	exchange->http->socket_error = 0;
-	return curl_easy_perform(curl);
+	const CURLcode code = curl_easy_perform(curl);
+	/* curl would keep a large buffer until the next request. */
+	if (request->body.bytes >= EXPECT_MIN_BYTES)
+		curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_LEAST_BYTES);
+	return code;
 }
 
 int http_perform(struct http *http, const struct http_request *request,

@@ -63,7 +63,8 @@ struct store_ops {
 	int64_t (*time_s)(const struct store *store); /* the store's own time: never this host's
 							 clock where it has another */
 	const char *(*kind)(const struct store *store, size_t i,
-		unsigned long *ret_count); /* requests by kind, as service_kind */
+		unsigned long *ret_count);           /* requests by kind, as service_kind */
+	unsigned (*cuts)(const struct store *store); /* as service_cuts; NULL: it never throttles */
 	void (*close)(struct store *store);
 };
 struct store {

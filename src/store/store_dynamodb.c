@@ -165,6 +165,11 @@ static const char *kind(const struct store *store, size_t i, unsigned long *ret_
 	return service_kind(dynamodb_service(store_of(store)->db), i, ret_count);
 }
 
+static unsigned cuts(const struct store *store)
+{
+	return service_cuts(dynamodb_service(store_of(store)->db));
+}
+
 static void close_store(struct store *store)
 {
 	struct dynamodb_store *own = store_of(store);
@@ -192,6 +197,7 @@ static const struct store_ops dynamodb_ops = {
 	.use_batches = use_batches,
 	.time_s = time_s,
 	.kind = kind,
+	.cuts = cuts,
 	.close = close_store,
 };
 

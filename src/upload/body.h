@@ -16,6 +16,7 @@ struct reader {
 	struct digest digest; /* initialised and cleared by the owner */
 	void *buffer;         /* what a range is read through */
 	size_t buffer_bytes;
+	void *own_buffer;           /* of buffers.h */
 	bool (*abandon)(void *arg); /* asked after each read; NULL: never */
 	void *arg;
 };

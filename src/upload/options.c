@@ -25,7 +25,7 @@ static const char *contradiction(const struct s3once_options *o)
 	if (o->time_zone && !o->key_template)
 		return "--time-zone is that of {mtime:…} in --key: give both";
 	if (o->concurrency > CONCURRENCY_MAX)
-		return "at most 1,000 requests at once";
+		return "at most 1,024 requests at once";
 	if (o->part_bytes < PART_BYTES_MIN || o->part_bytes > PART_BYTES_MAX)
 		return "a part has from 5 MiB to 5 GiB";
 	if (o->heartbeat_ms > o->lease_ms / 2)
@@ -52,7 +52,7 @@ int options_complete(
 	*ret = *given;
 	ret->prefix = given->prefix ? given->prefix : "";
 	ret->marks = given->marks ? given->marks : "local";
-	ret->concurrency = given->concurrency ? given->concurrency : 64;
+	ret->concurrency = given->concurrency ? given->concurrency : CONCURRENCY_MAX;
 	default_to(&ret->memory_bytes, 24ULL << 20);
 	default_to(&ret->part_bytes, PART_BYTES_DEFAULT);
 	default_to(&ret->request_timeout_ms, 60 * 1000);

@@ -4,7 +4,7 @@
 #include "s3once/push.h"
 #include "scan/filter.h"
 
-#define CONCURRENCY_MAX 1000
+#define CONCURRENCY_MAX 1024
 
 /* Copies the options with every default filled in. 0, or -EINVAL with a sentence. */
 int options_complete(const struct s3once_options *given, struct s3once_options *ret,

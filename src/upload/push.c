@@ -11,9 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WORKER_BUFFER_MIN (16U << 10)
-#define WORKER_BUFFER_MAX (2U << 20)
-
 const char *s3once_version(void)
 {
 	return S3ONCE_VERSION;
@@ -110,10 +107,8 @@ int s3once_push_new(
 	run->move_to_fd = -1;
 	report_init(&run->report, &run->options);
 	atomic_store(&run->dry, run->options.dry_run != 0);
-	uint64_t each = run->options.memory_bytes / 2 / run->options.concurrency;
-	push->buffer_bytes = each < WORKER_BUFFER_MIN   ? WORKER_BUFFER_MIN
-			     : each > WORKER_BUFFER_MAX ? WORKER_BUFFER_MAX
-							: (size_t)each;
+	const unsigned most = run->options.concurrency;
+	buffers_init(&run->buffers, run->options.memory_bytes, most < BULK_MOST ? most : BULK_MOST);
 	/* What is no contradiction is an error of the run. */
 	if (open_scan(run, &push->scan_problem) == -EINVAL) {
 		snprintf(ret_text, size, "%s", push->scan_problem.text);

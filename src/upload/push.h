@@ -1,25 +1,34 @@
 /* What is behind include/s3once/push.h: one run, and the loop of the main thread around it. */
 #pragma once
 #include "s3once/push.h"
+#include "upload/level.h"
 #include "upload/run.h"
 #include <pthread.h>
 #include <uv.h>
 
+#define PUSH_SAMPLES 4
+
 struct s3once_push {
 	struct run run;
 	struct store_conn *conn; /* the main thread's */
-	size_t buffer_bytes;
-	bool whole; /* the scan came to its end */
+	bool whole;              /* the scan came to its end */
 	bool set_up;
 	struct problem scan_problem; /* why there is no run.scan */
 	struct s3once_counts counts; /* final, after the run */
 	/* The loop of s3once_push_run; the handles are closed when the last work has ended. */
 	uv_loop_t loop;
 	uv_async_t stopped, ended;
-	uv_timer_t progress, grace;
+	uv_timer_t progress, grace, look;
 	pthread_t *threads; /* the scan's and the workers' */
 	unsigned n_threads;
-	atomic_uint n_works; /* of them, still running */
+	atomic_uint n_works;              /* of them, still running */
+	struct level level;               /* how many requests go at once */
+	unsigned most_at_once;            /* so far */
+	unsigned cuts;                    /* by throttling, when that was looked at last */
+	uint64_t cpu_ns;                  /* of a worker, when the window of the level began */
+	uint64_t memory_bytes;            /* resident before the first worker */
+	atomic_int samples[PUSH_SAMPLES]; /* threads of workers that stand for all; 0: none */
+	atomic_uint n_samples;
 	atomic_bool looping;
 	atomic_uint stopping; /* calls of s3once_push_stop() under way */
 };
@@ -27,6 +36,14 @@ struct s3once_push {
 /* Opens what a run needs: services, marks, session, in this order. False: told, the run ends. Main
  * thread. */
 bool push_set_up(struct s3once_push *push);
-/* Scan and workers from beginning to end, on threads of their own. False: they could not all be
+/* Scan and workers from beginning to end, on threads of their own. False: they could not be
  * started. Main thread. */
 bool push_loop(struct s3once_push *push);
+
+/* How many workers there may be: the most, by what was asked for and what this host allows, and
+ * where the run begins. Then ask often: how many there should be now. The queue keeps those beyond
+ * that waiting. Main thread. */
+void push_level_init(struct s3once_push *push);
+unsigned push_level_next(struct s3once_push *push);
+/* Only so many could be started. */
+void push_level_lower(struct s3once_push *push, unsigned can);

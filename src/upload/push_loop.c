@@ -2,11 +2,14 @@
 #include "upload/feed.h"
 #include "upload/push.h"
 #include "upload/worker.h"
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#define LOOK_MS       25 /* how often the level is looked at */
+#define SPARE_THREADS 8
 
 /* Of the scan and of each worker. Whoever is the last tells the loop. */
 static void has_ended(struct s3once_push *push)
@@ -23,12 +26,20 @@ static void *scan(void *arg)
 	return NULL;
 }
 
+static void be_sample(struct s3once_push *push)
+{
+	const unsigned i = atomic_fetch_add(&push->n_samples, 1);
+	if (i < PUSH_SAMPLES)
+		atomic_store(&push->samples[i], (int)syscall(SYS_gettid));
+}
+
 static void *work(void *arg)
 {
 	struct s3once_push *push = arg;
+	be_sample(push);
 	struct run *run = &push->run;
 	struct worker *worker;
-	if (worker_new(run, push->buffer_bytes, &worker)) {
+	if (worker_new(run, &worker)) {
 		struct problem problem;
 		problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
 		run_fail(run, &problem);
@@ -49,11 +60,14 @@ static void close_handles(struct s3once_push *push)
 	uv_close((uv_handle_t *)&push->ended, NULL);
 	uv_close((uv_handle_t *)&push->progress, NULL);
 	uv_close((uv_handle_t *)&push->grace, NULL);
+	uv_close((uv_handle_t *)&push->look, NULL);
 }
 
 static void on_ended(uv_async_t *async)
 {
 	struct s3once_push *push = async->data;
+	if (atomic_load(&push->n_works) || uv_is_closing((uv_handle_t *)async))
+		return; /* a worker was started when the last one had just ended */
 	while (push->n_threads)
 		pthread_join(push->threads[--push->n_threads], NULL);
 	close_handles(push);
@@ -88,35 +102,72 @@ void s3once_push_stop(struct s3once_push *push)
 	atomic_fetch_sub(&push->stopping, 1);
 }
 
-static void out_of_threads(struct s3once_push *push, unsigned n_can, unsigned n)
+static bool start(struct s3once_push *push, void *(*run)(void *arg))
 {
-	struct problem problem;
-	problem_set(&problem,
-		"only %u of %u threads can be started: lower --concurrency, or raise ulimit -u and -v "
-		"or the container's limit of processes",
-		n_can, n);
-	run_fail(&push->run, &problem);
+	atomic_fetch_add(&push->n_works, 1);
+	if (!thread_start(&push->threads[push->n_threads], run, push)) {
+		push->n_threads++;
+		return true;
+	}
+	has_ended(push);
+	return false;
 }
 
-/* Each blocks for the whole run, so they are threads of the run's own: the scan, then the workers.
- * If not all can be started, those that were end at once. 0 or -EAGAIN: told. */
-static int start_works(struct s3once_push *push)
+/* This host lets us have no more threads. Some workers end again: there are other uses for threads,
+ * such as heartbeats. */
+static void make_do(struct s3once_push *push)
 {
-	const unsigned n = push->run.options.concurrency + 1;
-	push->threads = calloc(n, sizeof *push->threads);
-	if (!push->threads)
-		return -ENOMEM;
-	atomic_store(&push->n_works, n);
-	while (push->n_threads < n &&
-		!thread_start(&push->threads[push->n_threads], push->n_threads ? work : scan, push))
-		push->n_threads++;
-	const unsigned missing = n - push->n_threads;
-	if (!missing)
-		return 0;
-	out_of_threads(push, push->n_threads, n);
-	if (atomic_fetch_sub(&push->n_works, missing) == missing)
-		uv_async_send(&push->ended);
-	return -EAGAIN;
+	const unsigned there = push->n_threads - 1;
+	const unsigned can = there > SPARE_THREADS ? there - SPARE_THREADS : 1;
+	push_level_lower(push, can);
+	queue_retire(push->run.queue, there - can);
+	queue_set_level(push->run.queue, can);
+}
+
+/* So many workers may be at work now; those that are there already stay. False: there is none. */
+static bool start_workers(struct s3once_push *push, unsigned n)
+{
+	bool can = true;
+	while (can && push->n_threads < n + 1)
+		can = start(push, work);
+	if (push->n_threads < 2)
+		return false;
+	if (can)
+		queue_set_level(push->run.queue, n);
+	else
+		make_do(push);
+	return true;
+}
+
+/* Not run_is_over(), which says that a worker moves. */
+static bool goes_on(const struct s3once_push *push)
+{
+	const struct run *run = &push->run;
+	return atomic_load(&push->n_works) && !atomic_load(&run->stop) &&
+	       !atomic_load(&run->fenced) && !atomic_load(&run->failed_setup);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+	struct s3once_push *push = timer->data;
+	if (goes_on(push))
+		start_workers(push, push_level_next(push));
+}
+
+/* Each blocks for the whole run, so they are threads of the run's own. False: told. */
+static bool start_works(struct s3once_push *push)
+{
+	struct problem problem;
+	push_level_init(push);
+	push->threads = calloc(push->level.ceiling + 1, sizeof *push->threads);
+	if (push->threads && start(push, scan) && start_workers(push, push->level.now))
+		return true;
+	problem_set(&problem, push->threads
+				      ? "no thread can be started: raise ulimit -u and -v or the "
+					"container's limit of processes"
+				      : "out of memory");
+	run_fail(&push->run, &problem);
+	return false;
 }
 
 /* libuv aborts where it has not even the descriptors of its first loop: epoll, eventfd, and a pipe
@@ -143,17 +194,20 @@ bool push_loop(struct s3once_push *push)
 	}
 	uv_timer_init(&push->loop, &push->progress);
 	uv_timer_init(&push->loop, &push->grace);
-	push->stopped.data = push->ended.data = push->progress.data = push->grace.data = push;
+	uv_timer_init(&push->loop, &push->look);
+	push->stopped.data = push->ended.data = push->progress.data = push->grace.data =
+		push->look.data = push;
 	const uint64_t interval = push->run.options.progress_interval_ms;
 	if (interval)
 		uv_timer_start(&push->progress, on_progress, interval, interval);
 	atomic_store(&push->looping, true);
-	int error = start_works(push);
-	if (error == -ENOMEM)
-		close_handles(push);
-	else if (atomic_load(&push->run.stop)) /* asked for before there was anybody to tell */
+	if (start_works(push))
+		uv_timer_start(&push->look, on_look, LOOK_MS, LOOK_MS);
+	else
+		uv_async_send(&push->ended); /* the scan may be there, and ends */
+	if (atomic_load(&push->run.stop))    /* asked for before there was anybody to tell */
 		uv_async_send(&push->stopped);
 	uv_run(&push->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&push->loop);
-	return !error;
+	return true;
 }

@@ -105,7 +105,7 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 		return false;
 	const struct http_options http = {.ca_bundle = run->aws->ca_bundle,
 		.stall_timeout_ms = run->aws->stall_timeout_ms,
-		.upload_buffer_bytes = push->buffer_bytes};
+		.upload_buffer_bytes = run->buffers.most_bytes};
 	if (http_shared_new(&http, &run->http)) {
 		problem_set(problem, "out of memory");
 		return false;

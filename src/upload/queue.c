@@ -1,6 +1,6 @@
 #include "upload/queue.h"
 #include "base/clock.h"
-#include "base/thread.h"
+#include "upload/seats.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,29 +11,30 @@
 
 struct queue {
 	pthread_mutex_t mutex;
-	pthread_cond_t changed; /* for workers */
-	pthread_cond_t room;    /* for the scan */
+	pthread_cond_t room; /* for the scan */
 	_Atomic uint64_t moved_bytes;
 	struct {
 		struct blocks blocks;
 		size_t n_blocked; /* files in blocks */
 		struct turns turns;
-		size_t busy;   /* jobs handed out and not done */
-		bool checking; /* one worker is reading a block again */
+		struct seats seats;         /* workers without a job */
+		struct queue_window window; /* but for idle_ns */
+		unsigned busy;              /* jobs handed out and not done */
+		unsigned retiring;          /* workers that are to end */
+		unsigned checking;          /* of them, blocks that are read again */
 		bool flowing, complete, closed;
 		unsigned serial;
 	} locked;
 };
 
-int queue_new(unsigned workers, uint64_t part_bytes, struct queue **ret)
+int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret)
 {
 	struct queue *queue = calloc(1, sizeof *queue);
 	if (!queue)
 		return -ENOMEM;
 	pthread_mutex_init(&queue->mutex, NULL);
 	pthread_cond_init(&queue->room, NULL);
-	thread_cond_init(&queue->changed);
-	turns_init(&queue->locked.turns, workers, part_bytes);
+	turns_init(&queue->locked.turns, most, part_bytes);
 	*ret = queue;
 	return 0;
 }
@@ -44,7 +45,6 @@ void queue_free(struct queue *queue)
 		return;
 	blocks_clear(&queue->locked.blocks);
 	turns_clear(&queue->locked.turns);
-	pthread_cond_destroy(&queue->changed);
 	pthread_cond_destroy(&queue->room);
 	pthread_mutex_destroy(&queue->mutex);
 	free(queue);
@@ -65,17 +65,26 @@ static void add_block(
 		queue->locked.n_blocked += n;
 }
 
-/* Few small files are ready: opens another block, large ones or not. True if *ret is now a job to
- * read it again. */
+/* Whether fewer small files are ready, or will be, than the workers take in a moment. More would
+ * only grow old: other uploaders may take them meanwhile. */
+static bool wants_block(const struct queue *queue)
+{
+	const struct turns *turns = &queue->locked.turns;
+	return turns->small.n + (size_t)queue->locked.checking * BLOCK_FILES <
+	       BLOCK_FILES / 2 + turns->workers / 4;
+}
+
+/* Opens another block if need be, with large files or small ones. True if *ret is now a job to read
+ * it again. */
 static bool open_block(struct queue *queue, struct job *ret, uint64_t *ret_wait_ns)
 {
-	while (!queue->locked.checking && queue->locked.turns.small.n < BLOCK_FILES / 2) {
+	while (wants_block(queue)) {
 		struct block *block = blocks_take(&queue->locked.blocks, ret_wait_ns);
 		if (!block)
 			return false;
 		queue->locked.n_blocked -= block->n;
 		if (clock_boot_ns() - block->read_ns >= FRESH_NS) {
-			queue->locked.checking = true;
+			queue->locked.checking++;
 			*ret = (struct job){.kind = JOB_CHECK, .block = block};
 			return true;
 		}
@@ -102,14 +111,14 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 	pthread_mutex_lock(&queue->mutex);
 	while (!queue->locked.closed && files_held(queue) + n > QUEUE_FILES) {
 		queue->locked.flowing = true;
-		pthread_cond_broadcast(&queue->changed);
+		seats_call(&queue->locked.seats);
 		pthread_cond_wait(&queue->room, &queue->mutex);
 	}
 	const bool open = !queue->locked.closed;
 	if (open) {
 		add_block(queue, files, n, &(struct block){.read_ns = read_ns});
 		if (queue->locked.flowing)
-			pthread_cond_broadcast(&queue->changed);
+			seats_call(&queue->locked.seats);
 	}
 	pthread_mutex_unlock(&queue->mutex);
 	return open;
@@ -119,7 +128,7 @@ void queue_flow(struct queue *queue)
 {
 	pthread_mutex_lock(&queue->mutex);
 	queue->locked.flowing = true;
-	pthread_cond_broadcast(&queue->changed);
+	seats_call(&queue->locked.seats);
 	pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -127,11 +136,11 @@ void queue_complete(struct queue *queue)
 {
 	pthread_mutex_lock(&queue->mutex);
 	queue->locked.flowing = queue->locked.complete = true;
-	pthread_cond_broadcast(&queue->changed);
+	seats_call(&queue->locked.seats);
 	pthread_mutex_unlock(&queue->mutex);
 }
 
-/* True if more large bodies may go at once than before: then another worker is wanted. */
+/* True if more large bodies may go at once than before. */
 static bool look_at_line(struct queue *queue)
 {
 	struct turns *turns = &queue->locked.turns;
@@ -139,27 +148,69 @@ static bool look_at_line(struct queue *queue)
 		&turns->bulk, clock_boot_ns(), atomic_load(&queue->moved_bytes), turns->under_way);
 }
 
+static bool has_place(const struct queue *queue)
+{
+	return queue->locked.busy < queue->locked.turns.workers;
+}
+
+/* Whether a worker that is woken finds a job, as far as it can be told without a look. */
+static bool has_more(const struct queue *queue)
+{
+	return queue->locked.flowing && has_place(queue) &&
+	       (turns_has(&queue->locked.turns) || (queue->locked.blocks.n && wants_block(queue)));
+}
+
+static bool retires(struct queue *queue, struct job *ret)
+{
+	if (!queue->locked.retiring)
+		return false;
+	queue->locked.retiring--;
+	ret->kind = JOB_RETIRE;
+	return true;
+}
+
+/* Each worker that goes to work calls the next one if there is more to do, so that no more are
+ * woken than find a job. At the end each calls the next one, too. */
+static void pass_on(struct queue *queue)
+{
+	if (is_ended(queue) || queue->locked.retiring || has_more(queue))
+		seats_call(&queue->locked.seats);
+	else
+		seats_keep_watch(&queue->locked.seats);
+}
+
 void queue_take(struct queue *queue, struct job *ret)
 {
 	*ret = (struct job){.kind = JOB_END};
 	pthread_mutex_lock(&queue->mutex);
-	while (!is_ended(queue)) {
+	while (!is_ended(queue) && !retires(queue, ret)) {
 		uint64_t wait_ns = NS_PER_S / 5;
 		const bool taken =
-			queue->locked.flowing &&
+			queue->locked.flowing && has_place(queue) &&
 			(open_block(queue, ret, &wait_ns) || turns_take(&queue->locked.turns, ret));
 		const bool has_more_room = look_at_line(queue);
-		if (has_more_room)
-			pthread_cond_broadcast(&queue->changed);
 		if (taken) {
 			queue->locked.busy++;
+			ret->begun_ns = clock_boot_ns();
 			pthread_cond_signal(&queue->room);
 			break;
 		}
 		if (!has_more_room)
-			thread_cond_wait(&queue->changed, &queue->mutex, wait_ns);
+			seats_wait(&queue->locked.seats, &queue->mutex, wait_ns, has_place(queue));
 	}
+	pass_on(queue);
 	pthread_mutex_unlock(&queue->mutex);
+}
+
+static void count(struct queue_window *window, const struct job *job)
+{
+	window->warm += job->is_first;
+	const bool is_small = job->kind == JOB_FILE && !job->is_bulk && !job->opens;
+	if (!is_small || job->is_first || job->begun_ns < window->began_ns)
+		return;
+	window->files++;
+	window->files_ns += clock_boot_ns() - job->begun_ns;
+	window->read_ns += job->read_ns;
 }
 
 void queue_done(struct queue *queue, const struct job *job)
@@ -167,8 +218,48 @@ void queue_done(struct queue *queue, const struct job *job)
 	pthread_mutex_lock(&queue->mutex);
 	queue->locked.busy--;
 	turns_done(&queue->locked.turns, job);
+	count(&queue->locked.window, job);
 	if (is_ended(queue))
-		pthread_cond_broadcast(&queue->changed);
+		seats_call(&queue->locked.seats);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_set_level(struct queue *queue, unsigned level)
+{
+	pthread_mutex_lock(&queue->mutex);
+	queue->locked.turns.workers = level;
+	if (has_more(queue))
+		seats_call(&queue->locked.seats);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_retire(struct queue *queue, unsigned n)
+{
+	pthread_mutex_lock(&queue->mutex);
+	queue->locked.retiring += n;
+	seats_call(&queue->locked.seats);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_window(struct queue *queue, struct queue_window *ret)
+{
+	pthread_mutex_lock(&queue->mutex);
+	const struct turns *turns = &queue->locked.turns;
+	const bool has_bulk =
+		turns->under_way || turns->parts || turns->whole.n || turns->split.n || turns->open;
+	*ret = queue->locked.window;
+	ret->idle_ns = seats_idle_ns(&queue->locked.seats, clock_boot_ns());
+	ret->bulk = has_bulk ? turns->bulk.at_once : 0;
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void queue_begin_window(struct queue *queue)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	pthread_mutex_lock(&queue->mutex);
+	queue->locked.window =
+		(struct queue_window){.began_ns = now_ns, .warm = queue->locked.window.warm};
+	seats_begin_window(&queue->locked.seats, now_ns);
 	pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -189,8 +280,8 @@ void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)
 	pthread_mutex_lock(&queue->mutex);
 	for (size_t i = 0; i < n; i++)
 		turns_add_file(&queue->locked.turns, files[i]);
-	queue->locked.checking = false;
-	pthread_cond_broadcast(&queue->changed);
+	queue->locked.checking--;
+	seats_call(&queue->locked.seats);
 	pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -201,7 +292,7 @@ void queue_later(
 		return;
 	pthread_mutex_lock(&queue->mutex);
 	add_block(queue, files, n, &(struct block){.not_before_ns = not_before_ns});
-	pthread_cond_signal(&queue->changed);
+	seats_call_watcher(&queue->locked.seats);
 	pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -209,7 +300,7 @@ void queue_again(struct queue *queue, struct candidate *file, uint64_t not_befor
 {
 	pthread_mutex_lock(&queue->mutex);
 	add_block(queue, &file, 1, &(struct block){.not_before_ns = not_before_ns, .last = true});
-	pthread_cond_signal(&queue->changed);
+	seats_call_watcher(&queue->locked.seats);
 	pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -236,7 +327,7 @@ void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n)
 {
 	pthread_mutex_lock(&queue->mutex);
 	turns_open(&queue->locked.turns, parts, n);
-	pthread_cond_broadcast(&queue->changed);
+	seats_call(&queue->locked.seats);
 	pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -257,7 +348,7 @@ void queue_close(struct queue *queue)
 {
 	pthread_mutex_lock(&queue->mutex);
 	queue->locked.closed = true;
-	pthread_cond_broadcast(&queue->changed);
+	seats_call(&queue->locked.seats);
 	pthread_cond_broadcast(&queue->room);
 	pthread_mutex_unlock(&queue->mutex);
 }

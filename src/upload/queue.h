@@ -8,8 +8,8 @@
 #define QUEUE_FILES 8192 /* candidates held at once; the scan waits for room */
 
 struct queue;
-/* For so many workers; files of more than part_bytes are sent in parts. 0 or -ENOMEM. */
-int queue_new(unsigned workers, uint64_t part_bytes, struct queue **ret);
+/* At most `most` jobs at once; files of more than part_bytes are sent in parts. 0 or -ENOMEM. */
+int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret);
 /* Frees what is left in it; parts must be gone (queue_leftover). */
 void queue_free(struct queue *queue);
 
@@ -19,8 +19,27 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 void queue_flow(struct queue *queue);     /* workers may begin: enough is there to choose from */
 void queue_complete(struct queue *queue); /* nothing more will be added by the scan */
 
+/* The side of who sets the level. So many jobs at once from now on, at most as many as in
+ * queue_new: workers beyond that wait. */
+void queue_set_level(struct queue *queue, unsigned level);
+/* So many workers are to end, as soon as they ask for a job: they get JOB_RETIRE, which needs no
+ * queue_done. */
+void queue_retire(struct queue *queue, unsigned n);
+/* What happened since the window began. */
+struct queue_window {
+	uint64_t began_ns;                 /* clock_boot_ns() */
+	uint64_t files, files_ns, read_ns; /* small files begun and ended in it; how long they took,
+					      and were read, added up. The first one of a worker
+					      does not count: it waits for connections */
+	uint64_t idle_ns;                  /* how long workers had nothing to do, added up */
+	unsigned warm;                     /* workers that have ended a job, whenever */
+	unsigned bulk;                     /* large bodies that may go at once; 0: there are none */
+};
+void queue_window(struct queue *queue, struct queue_window *ret);
+void queue_begin_window(struct queue *queue);
+
 /* The worker's side. Waits for the next job; JOB_END when all is done or the queue is closed. Each
- * job but END is ended by one queue_done. */
+ * job but END and RETIRE is ended by one queue_done. */
 void queue_take(struct queue *queue, struct job *ret);
 void queue_done(struct queue *queue, const struct job *job);
 /* So many bytes of large bodies have moved, or needed no sending: how many go at once depends on

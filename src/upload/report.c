@@ -209,6 +209,14 @@ void report_in_flight(struct report *report, int change)
 	pthread_mutex_unlock(&report->locked.mutex);
 }
 
+void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.concurrency = concurrency;
+	report->locked.counts.limited_by = why;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
 void report_claim_refused(struct report *report)
 {
 	pthread_mutex_lock(&report->locked.mutex);

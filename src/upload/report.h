@@ -47,6 +47,8 @@ void report_sent(struct report *report, uint64_t bytes);
 void report_under_way(struct report *report, int64_t bytes);
 void report_kept(struct report *report, int64_t bytes);
 void report_in_flight(struct report *report, int change);
+/* The most requests that were allowed at once, and why it was not more. */
+void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why);
 void report_claim_refused(struct report *report);
 
 struct s3once_counts report_get(struct report *report);

@@ -6,6 +6,7 @@
 #include "s3/s3.h"
 #include "scan/scan.h"
 #include "store/own_files.h"
+#include "upload/buffers.h"
 #include "upload/liveness.h"
 #include "upload/object_rules.h"
 #include "upload/queue.h"
@@ -39,6 +40,7 @@ struct run {
 	atomic_int stop;         /* 0; 1: begin nothing new; 2: end what is under way */
 	atomic_bool fenced, failed_setup, dry;
 	atomic_uint settings_looked_at; /* see settings_kept.h; a set of s3_kept.h */
+	struct buffers buffers;
 	struct refusals refusals;
 	struct liveness liveness;
 	struct {

@@ -53,7 +53,7 @@ static size_t line_remove_block(
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes)
 {
 	*turns = (struct turns){.workers = workers, .part_bytes = part_bytes};
-	bulk_init(&turns->bulk, workers);
+	bulk_init(&turns->bulk, workers < BULK_MOST ? workers : BULK_MOST);
 	turns->small.end = &turns->small.first;
 	turns->whole.end = &turns->whole.first;
 	turns->split.end = &turns->split.first;
@@ -158,19 +158,32 @@ static bool may_open(const struct turns *turns)
 	return turns->split.n && (open < OPEN_LEAST || open < turns->bulk.at_once);
 }
 
+static bool has_room(const struct turns *turns)
+{
+	return turns->under_way < turns->bulk.at_once;
+}
+
+static bool has_bulk(const struct turns *turns)
+{
+	return !must_yield(turns) && has_worker(turns) &&
+	       (may_open(turns) || (has_room(turns) && (turns->parts || turns->whole.n)));
+}
+
+bool turns_has(const struct turns *turns)
+{
+	return turns->small.n || has_bulk(turns);
+}
+
 static bool take_bulk(struct turns *turns, struct job *ret)
 {
-	const bool has_room = turns->under_way < turns->bulk.at_once;
-	if (must_yield(turns) || !has_worker(turns))
+	if (!has_bulk(turns))
 		return false;
 	if (may_open(turns))
 		take_file(turns, &turns->split, ret);
-	else if (has_room && turns->parts && !(turns->part_was_last && turns->whole.n))
+	else if (turns->parts && !(turns->part_was_last && turns->whole.n))
 		take_part(turns, ret);
-	else if (has_room && turns->whole.n)
-		take_file(turns, &turns->whole, ret);
 	else
-		return false;
+		take_file(turns, &turns->whole, ret);
 	turns->part_was_last = ret->kind == JOB_PART;
 	turns->being_opened += ret->opens;
 	turns->under_way += ret->is_bulk;

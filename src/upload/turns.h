@@ -15,7 +15,7 @@ struct parts {
 	unsigned under_way;
 };
 
-enum job_kind { JOB_END, JOB_FILE, JOB_CHECK, JOB_PART };
+enum job_kind { JOB_END, JOB_FILE, JOB_CHECK, JOB_PART, JOB_RETIRE };
 struct job {
 	enum job_kind kind;
 	struct candidate *file; /* FILE: now the worker's */
@@ -23,8 +23,12 @@ struct job {
 				   with queue_ready and queue_later */
 	struct parts *parts;    /* PART */
 	unsigned index;
-	bool is_bulk; /* counts among the large bodies under way; the queue's */
-	bool opens;   /* begins a file that is to be sent in parts; likewise */
+	bool is_bulk;      /* counts among the large bodies under way; the queue's */
+	bool opens;        /* begins a file that is to be sent in parts; likewise */
+	uint64_t begun_ns; /* clock_boot_ns() when it was handed out */
+	/* For queue_done, by the worker. */
+	uint64_t read_ns; /* how long the file was read */
+	bool is_first;    /* of its worker: connections had to be made for it */
 };
 
 /* Files in the order in which they came. */
@@ -34,7 +38,7 @@ struct line {
 };
 
 struct turns {
-	unsigned workers;
+	unsigned workers;    /* at work at once, at most; may change */
 	uint64_t part_bytes; /* a larger file is sent in parts */
 	struct bulk bulk;
 	struct line small, whole, split; /* split: in parts; whole: up to that */
@@ -45,7 +49,10 @@ struct turns {
 	bool part_was_last; /* of parts and whole files */
 };
 
-/* In place; it is not moved while it is used. */
+/* Of large bodies never more than this go at once. Each has a buffer of its share of the memory. */
+#define BULK_MOST 64
+
+/* In place; it is not moved while it is used. Large bodies: at most `workers` and BULK_MOST. */
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes);
 /* Frees the files. */
 void turns_clear(struct turns *turns);
@@ -62,5 +69,7 @@ void turns_give_up(struct turns *turns, struct parts *parts);
 void turns_close(struct turns *turns);
 /* The next file or part; false if there is none whose turn has come. */
 bool turns_take(struct turns *turns, struct job *ret);
+/* Whether there is one more. */
+bool turns_has(const struct turns *turns);
 /* The job has ended. */
 void turns_done(struct turns *turns, const struct job *job);

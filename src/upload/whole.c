@@ -96,7 +96,9 @@ enum step send_whole(struct worker *worker, struct file *file)
 {
 	struct body stream = {0};
 	struct http_body body;
+	const uint64_t began_ns = clock_boot_ns();
 	int error = read_whole(worker, file, &stream, &body);
+	worker->read_ns += clock_boot_ns() - began_ns;
 	if (error)
 		return file_read_error(worker, file, error);
 	if (file_needs_look(worker, file, S3_PUT_CONDITION)) {

@@ -16,7 +16,9 @@ static enum step read_mark(struct worker *worker, struct file *file)
 /* What comes before the claim. */
 static enum step begin(struct worker *worker, struct file *file)
 {
+	const uint64_t began_ns = clock_boot_ns();
 	enum step step = file_open(worker, file);
+	worker->read_ns = clock_boot_ns() - began_ns;
 	if (step == STEP_NEXT && file->candidate->known.state != MARK_ABSENT)
 		step = read_mark(worker, file);
 	if (step == STEP_NEXT && !run_begin(worker->run, worker->marks))
@@ -104,10 +106,18 @@ static void do_part(struct worker *worker, struct parts *parts, unsigned index)
 	finish(worker, file, step);
 }
 
+static uint64_t bytes_to_read(const struct run *run, const struct job *job)
+{
+	return job->kind == JOB_FILE   ? job->file->size
+	       : job->kind == JOB_PART ? run->options.part_bytes
+				       : 0;
+}
+
 static void do_job(struct worker *worker, const struct job *job)
 {
 	switch (job->kind) {
 	case JOB_END:
+	case JOB_RETIRE:
 		break;
 	case JOB_FILE:
 		do_file(worker, job->file);
@@ -121,33 +131,44 @@ static void do_job(struct worker *worker, const struct job *job)
 	}
 }
 
+/* The next job; false if there is none for this worker any more. */
+static bool take(struct worker *worker, struct job *ret)
+{
+	queue_take(worker->run->queue, ret);
+	ret->is_first = !worker->is_warm;
+	worker->is_warm = true;
+	worker->read_ns = 0;
+	return ret->kind != JOB_END && ret->kind != JOB_RETIRE;
+}
+
 void worker_run(struct worker *worker)
 {
 	struct run *run = worker->run;
 	struct job job;
-	for (queue_take(run->queue, &job); job.kind != JOB_END; queue_take(run->queue, &job)) {
+	while (take(worker, &job)) {
+		buffers_lend(&run->buffers, &worker->reader, bytes_to_read(run, &job));
 		refusals_job_begins(&run->refusals);
 		liveness_begin(&run->liveness);
 		do_job(worker, &job);
 		liveness_end(&run->liveness);
 		refusals_job_ended(&run->refusals);
 		refusals_settle(worker, false);
+		buffers_take_back(&run->buffers, &worker->reader);
+		job.read_ns = worker->read_ns;
 		queue_done(run->queue, &job);
 	}
-	refusals_settle(worker, true);
+	if (job.kind == JOB_END)
+		refusals_settle(worker, true);
 }
 
-int worker_new(struct run *run, size_t buffer_bytes, struct worker **ret)
+int worker_new(struct run *run, struct worker **ret)
 {
 	struct worker *worker = calloc(1, sizeof *worker);
 	if (!worker)
 		return -ENOMEM;
 	worker->run = run;
-	worker->reader = (struct reader){.buffer = malloc(buffer_bytes),
-		.buffer_bytes = buffer_bytes,
-		.abandon = run_is_over,
-		.arg = run};
-	int error = worker->reader.buffer ? digest_init(&worker->reader.digest, 0) : -ENOMEM;
+	worker->reader = (struct reader){.abandon = run_is_over, .arg = run};
+	int error = reader_init(&worker->reader);
 	if (!error)
 		error = s3_conn_new(run->s3, &worker->s3);
 	if (!error)
@@ -166,7 +187,6 @@ void worker_free(struct worker *worker)
 		return;
 	store_conn_free(worker->marks);
 	s3_conn_free(worker->s3);
-	digest_clear(&worker->reader.digest);
-	free(worker->reader.buffer);
+	reader_clear(&worker->reader);
 	free(worker);
 }

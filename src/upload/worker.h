@@ -10,6 +10,8 @@ struct worker {
 	struct s3_conn *s3;
 	struct store_conn *marks;
 	struct reader reader; /* its buffer has a small file's whole body, too; owned */
+	bool is_warm;         /* it has had a job, so that its connections are there */
+	uint64_t read_ns;     /* for how long the job has opened and read its file, so far */
 };
 
 /* Steps 2 and 3: judges the mark, and claims it or takes it over. NEXT: it is claimed. */
@@ -53,7 +55,7 @@ enum step file_prove_by_head(struct worker *worker, struct file *file);
 void remove_file(struct worker *worker, struct file *file);
 
 /* The body of a worker's thread: until the queue has no more jobs. */
-int worker_new(struct run *run, size_t buffer_bytes, struct worker **ret);
+int worker_new(struct run *run, struct worker **ret);
 void worker_run(struct worker *worker);
 void worker_free(struct worker *worker);
 /* A block of files that others may have taken meanwhile: reads their marks anew and puts back into

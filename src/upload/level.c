@@ -1,0 +1,133 @@
+#include "upload/level.h"
+#include "base/clock.h"
+
+#define WINDOW_NS (50 * NS_PER_MS) /* a window is no shorter */
+
+/* Twice as many that only wait for answers finish nearly twice as much. */
+#define WORTH      1.2
+#define STEP_LEAST 1.1 /* a smaller step shows nothing */
+
+/* At this share of their time the workers wait for a CPU more than for anything else. */
+#define CPU_FULL  0.5
+#define CPU_WASTE 0.9 /* beyond this fewer workers finish as much */
+#define DISK_FULL 0.5
+#define IDLE_MUCH 0.25 /* so much less was under way than the level: that says nothing of it */
+
+#define PAUSE_FIRST_NS    NS_PER_S
+#define PAUSE_MOST_NS     (32 * NS_PER_S)
+#define PAUSE_THROTTLE_NS (2 * NS_PER_S)
+#define CUT               0.7
+
+static unsigned most_of(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
+static void set_level(struct level *level, double wanted)
+{
+	level->now = wanted >= level->ceiling ? level->ceiling : wanted < 1 ? 1 : (unsigned)wanted;
+}
+
+void level_init(struct level *level, unsigned ceiling, enum s3once_limited_by ceiling_why)
+{
+	*level = (struct level){
+		.ceiling = ceiling, .ceiling_why = ceiling_why, .pause_ns = PAUSE_FIRST_NS};
+	set_level(level, LEVEL_FIRST);
+	level->proven = level->now;
+	level->why = level->now == ceiling ? ceiling_why : S3ONCE_LIMITED_BY_FILES;
+}
+
+void level_lower_ceiling(struct level *level, unsigned ceiling, enum s3once_limited_by why)
+{
+	level->ceiling = ceiling;
+	level->ceiling_why = level->why = why;
+	if (level->proven > ceiling)
+		level->proven = ceiling;
+	set_level(level, level->now);
+}
+
+static void settle(struct level *level, unsigned at, enum s3once_limited_by why)
+{
+	set_level(level, at);
+	level->proven = level->now;
+	level->why = why;
+}
+
+static void fall(struct level *level, uint64_t now_ns)
+{
+	settle(level, (unsigned)(CUT * level->now), S3ONCE_LIMITED_BY_THROTTLING);
+	level->proven_rate = 0;
+	level->next_trial_ns = now_ns + PAUSE_THROTTLE_NS;
+}
+
+static void pause(struct level *level, uint64_t now_ns)
+{
+	level->next_trial_ns = now_ns + level->pause_ns;
+	level->pause_ns = 2 * level->pause_ns < PAUSE_MOST_NS ? 2 * level->pause_ns : PAUSE_MOST_NS;
+}
+
+/* The window was measured at the proven level. */
+static void look_further(struct level *level, const struct level_window *window)
+{
+	const bool is_by_memory = window->most_by_memory < level->ceiling;
+	const unsigned most = is_by_memory ? window->most_by_memory : level->ceiling;
+	if (window->cpu_share >= CPU_FULL) {
+		level->why = S3ONCE_LIMITED_BY_CPU;
+		if (window->cpu_share >= CPU_WASTE && level->now > LEVEL_FIRST)
+			settle(level, most_of((unsigned)(CUT * level->now), LEVEL_FIRST),
+				S3ONCE_LIMITED_BY_CPU);
+	} else if (level->now == level->ceiling || most < STEP_LEAST * level->now) {
+		level->why = is_by_memory ? S3ONCE_LIMITED_BY_MEMORY : level->ceiling_why;
+	} else if (window->now_ns >= level->next_trial_ns) {
+		level->was_in_vain = false;
+		set_level(level, most < 2 * level->proven ? most : 2 * level->proven);
+	}
+}
+
+/* What the workers of a trial that was in vain waited for. */
+static enum s3once_limited_by reason(const struct level_window *window)
+{
+	return window->cpu_share >= CPU_FULL     ? S3ONCE_LIMITED_BY_CPU
+	       : window->disk_share >= DISK_FULL ? S3ONCE_LIMITED_BY_DISK
+						 : S3ONCE_LIMITED_BY_LATENCY;
+}
+
+static void judge_trial(struct level *level, const struct level_window *window, double rate)
+{
+	if (rate >= WORTH * level->proven_rate) {
+		settle(level, level->now, S3ONCE_LIMITED_BY_FILES);
+		level->proven_rate = rate;
+		level->pause_ns = PAUSE_FIRST_NS;
+		look_further(level, window);
+	} else if (!level->was_in_vain) { /* one window may mislead: connections are new */
+		level->was_in_vain = true;
+	} else {
+		settle(level, level->proven, reason(window));
+		pause(level, window->now_ns);
+	}
+}
+
+bool level_next(struct level *level, const struct level_window *window)
+{
+	if (window->is_throttled) {
+		fall(level, window->now_ns);
+		return true;
+	}
+	if (window->is_cold)
+		return true;
+	if (window->now_ns - window->began_ns < WINDOW_NS)
+		return false;
+	if (window->idle_share >= IDLE_MUCH)
+		return true;
+	if (window->files < level->now)
+		return false;
+	const double mean_s = (double)window->files_ns / (double)window->files / (double)NS_PER_S;
+	const double rate = mean_s > 0 ? level->now / mean_s : 0;
+	if (level->now > level->proven) {
+		judge_trial(level, window, rate);
+	} else {
+		level->proven_rate = rate;
+		look_further(level, window);
+	}
+	return true;
+}

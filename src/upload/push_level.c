@@ -1,0 +1,173 @@
+/* How many workers there are: what the level is told, and what it says is done. Main thread. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "upload/push.h"
+#include <limits.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define DESCRIPTORS_EACH   3  /* a file, and a connection to S3 and one to DynamoDB */
+#define DESCRIPTORS_OTHERS 64 /* directories of the scan, marks, libraries */
+
+/* Of the memory for buffers the workers may take as many times in all, with their stacks and
+ * connections. */
+#define MEMORY_TIMES 3
+
+static void lower(
+	unsigned *most, uint64_t can, enum s3once_limited_by *ret_why, enum s3once_limited_by why)
+{
+	if (can >= *most)
+		return;
+	*most = can ? (unsigned)can : 1;
+	*ret_why = why;
+}
+
+/* 0 where it is not known. */
+static uint64_t resident_bytes(void)
+{
+	unsigned long long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*u %llu", &pages) != 1)
+		pages = 0;
+	fclose(file);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* How many workers the memory is enough for, if each needs as much as one does now. What else has
+ * grown since the run began counts as theirs, which errs on the side of fewer. */
+static unsigned most_by_memory(const struct s3once_push *push)
+{
+	const uint64_t may = MEMORY_TIMES * push->run.options.memory_bytes, now = resident_bytes();
+	if (now <= push->memory_bytes)
+		return UINT_MAX;
+	const double each = (double)(now - push->memory_bytes) / push->level.now;
+	const double most = (double)may / each;
+	return most >= UINT_MAX ? UINT_MAX : most < 1 ? 1 : (unsigned)most;
+}
+
+void push_level_init(struct s3once_push *push)
+{
+	const struct s3once_options *o = &push->run.options;
+	enum s3once_limited_by why = S3ONCE_LIMITED_BY_CEILING;
+	unsigned most = o->concurrency;
+	struct rlimit limit;
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		lower(&most,
+			limit.rlim_cur > DESCRIPTORS_OTHERS
+				? (limit.rlim_cur - DESCRIPTORS_OTHERS) / DESCRIPTORS_EACH
+				: 1,
+			&why, S3ONCE_LIMITED_BY_DESCRIPTORS);
+	level_init(&push->level, most, why);
+	push->most_at_once = push->level.now;
+	push->memory_bytes = resident_bytes();
+	report_level(&push->run.report, push->level.now, push->level.why);
+	queue_begin_window(push->run.queue);
+}
+
+/* How long a thread has run or waited for a CPU. False where the kernel does not tell. */
+static bool thread_cpu_ns(pid_t thread, uint64_t *ret_ns)
+{
+	char path[64];
+	unsigned long long ran, waited;
+	snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)thread);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return false;
+	const bool is_read = fscanf(file, "%llu %llu", &ran, &waited) == 2;
+	fclose(file);
+	*ret_ns = is_read ? ran + waited : 0;
+	return is_read;
+}
+
+/* What the process used of all CPUs, where nothing is known of its threads. */
+static uint64_t process_cpu_ns(void)
+{
+	struct timespec t;
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return ((uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec) /
+	       (uint64_t)(cpus > 0 ? cpus : 1);
+}
+
+/* So far. Some workers stand for all. */
+static uint64_t worker_cpu_ns(const struct s3once_push *push)
+{
+	uint64_t ns = 0, each;
+	unsigned n = 0;
+	for (unsigned i = 0; i < PUSH_SAMPLES; i++) {
+		const pid_t thread = (pid_t)atomic_load(&push->samples[i]);
+		if (!thread || !thread_cpu_ns(thread, &each))
+			continue;
+		ns += each;
+		n++;
+	}
+	return n ? ns / n : process_cpu_ns();
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+	return part < whole ? (double)part / (double)whole : whole ? 1 : 0;
+}
+
+static bool is_throttled(struct s3once_push *push)
+{
+	const struct store *store = push->run.store;
+	unsigned cuts = service_cuts(s3_service(push->run.s3));
+	if (store->ops->cuts)
+		cuts += store->ops->cuts(store);
+	const bool is_throttled = cuts != push->cuts;
+	push->cuts = cuts;
+	return is_throttled;
+}
+
+static void begin_window(struct s3once_push *push)
+{
+	push->cpu_ns = worker_cpu_ns(push);
+	queue_begin_window(push->run.queue);
+}
+
+static void tell(struct s3once_push *push, unsigned before)
+{
+	const struct level *level = &push->level;
+	report_level(&push->run.report, push->most_at_once, level->why);
+	if (level->now != before)
+		log_debug("%u requests at once", level->now);
+}
+
+unsigned push_level_next(struct s3once_push *push)
+{
+	struct level *level = &push->level;
+	struct queue_window seen;
+	const unsigned before = level->now;
+	queue_window(push->run.queue, &seen);
+	const uint64_t now_ns = clock_boot_ns(), wall_ns = now_ns - seen.began_ns;
+	const uint64_t cpu_ns = worker_cpu_ns(push);
+	const struct level_window window = {.now_ns = now_ns,
+		.began_ns = seen.began_ns,
+		.files = seen.files,
+		.files_ns = seen.files_ns,
+		.cpu_share = cpu_ns > push->cpu_ns ? share(cpu_ns - push->cpu_ns, wall_ns) : 0,
+		.disk_share = share(seen.read_ns, seen.files_ns),
+		.idle_share = share(seen.idle_ns, wall_ns * level->now),
+		.most_by_memory = most_by_memory(push),
+		.is_cold = seen.warm + level->now / 8 < level->now,
+		.is_throttled = is_throttled(push)};
+	if (level_next(level, &window))
+		begin_window(push);
+	/* As many again as there may be large bodies are the small files'. */
+	unsigned at_once = 2 * seen.bulk < level->ceiling ? 2 * seen.bulk : level->ceiling;
+	at_once = at_once > level->now ? at_once : level->now;
+	push->most_at_once = at_once > push->most_at_once ? at_once : push->most_at_once;
+	tell(push, before);
+	return at_once;
+}
+
+void push_level_lower(struct s3once_push *push, unsigned can)
+{
+	level_lower_ceiling(&push->level, can, S3ONCE_LIMITED_BY_THREADS);
+	push->most_at_once = push->most_at_once < can ? push->most_at_once : can;
+	tell(push, push->level.now);
+}

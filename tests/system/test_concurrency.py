@@ -1,0 +1,74 @@
+"""How many requests go at once: a run finds that out itself, stays below --concurrency, and tells it."""
+
+import re
+
+import pytest
+
+from tests.faults import faults
+from tests.system.harness import make_tree
+
+FIRST = 32  # what a run begins with
+
+
+@pytest.fixture
+def push(s3once, s3, s3_wire, bucket, tmp_path):
+    def push(files, *options):
+        tree = make_tree(tmp_path / "tree", {f"f{number:04}": 100 for number in range(files)})
+        run = s3once("push", "--no-progress", *options, tree, f"s3://{bucket}", timeout=240)
+        assert run.code == 0, run
+        return run
+
+    return push
+
+
+def most_at_once(wire):
+    records = [record for record in wire.history if record.kind == "PutObject"]
+    edges = sorted([(record.begun, 1) for record in records] + [(record.ended, -1) for record in records])
+    most = now = 0
+    for _, step in edges:
+        now += step
+        most = max(most, now)
+    return most
+
+
+def test_it_rises_while_requests_take_long(push, s3_wire):
+    s3_wire.latency = 1
+    summary = push(500, "--json", "--trust-conditions").events[-1]
+    assert summary["uploaded"] == 500
+    assert 2 * FIRST < summary["concurrency"] <= 1024, summary
+    assert 2 * FIRST < most_at_once(s3_wire) <= summary["concurrency"]
+
+
+@pytest.mark.parametrize("ceiling", [1, 8, 48])
+def test_it_stays_below_what_was_asked_for(push, s3_wire, ceiling):
+    s3_wire.latency = 1 if ceiling > 1 else 0
+    summary = push(min(20 * ceiling, 250), "--json", "--concurrency", str(ceiling)).events[-1]
+    assert most_at_once(s3_wire) <= summary["concurrency"] <= ceiling, summary
+    assert summary["limited_by"] == "ceiling" or ceiling > FIRST, summary
+
+
+def test_few_files_need_no_more(push, s3_wire):
+    summary = push(5, "--json").events[-1]
+    assert (summary["concurrency"], summary["limited_by"]) == (FIRST, "files"), summary
+
+
+def test_throttling_lowers_it(push, s3_wire):
+    s3_wire.latency = 0.05
+    s3_wire.add(faults.answer(503, "SlowDown"), "PutObject", times=None, probability=0.3)
+    run = push(200, "--json", "--give-up-after", "2m")
+    summary = run.events[-1]
+    assert summary["uploaded"] == 200 and summary["limited_by"] == "throttling", summary
+
+
+def test_descriptors_limit_it(push, s3_wire, s3once, s3, bucket, tmp_path):
+    s3_wire.latency = 0.5
+    tree = make_tree(tmp_path / "tree", {f"f{number:03}": 100 for number in range(100)})
+    run = s3once("push", "--json", tree, f"s3://{bucket}", wrap=["prlimit", "--nofile=100"])
+    assert run.code == 0 and run.events[-1]["uploaded"] == 100, run
+    assert run.events[-1]["concurrency"] <= 12 and run.events[-1]["limited_by"] == "descriptors", run
+
+
+def test_v_tells_people(push, s3_wire):
+    run = push(5, "-v")
+    assert re.search(rf"^up to {FIRST} requests at once; there were too few files to need more$", run.out, re.M), run
+    assert "requests at once" not in push(5).out
