@@ -8,13 +8,14 @@ from tests.faults import faults
 from tests.system.harness import make_tree
 
 FIRST = 32  # what a run begins with
+ROOM = ["--memory", "2GiB"]  # sanitizers take much
 
 
 @pytest.fixture
 def push(s3once, s3, s3_wire, bucket, tmp_path):
     def push(files, *options):
         tree = make_tree(tmp_path / "tree", {f"f{number:04}": 100 for number in range(files)})
-        run = s3once("push", "--no-progress", *options, tree, f"s3://{bucket}", timeout=240)
+        run = s3once("push", "--no-progress", *ROOM, *options, tree, f"s3://{bucket}", timeout=240)
         assert run.code == 0, run
         return run
 
@@ -63,7 +64,7 @@ def test_throttling_lowers_it(push, s3_wire):
 def test_descriptors_limit_it(push, s3_wire, s3once, s3, bucket, tmp_path):
     s3_wire.latency = 0.5
     tree = make_tree(tmp_path / "tree", {f"f{number:03}": 100 for number in range(100)})
-    run = s3once("push", "--json", tree, f"s3://{bucket}", wrap=["prlimit", "--nofile=100"])
+    run = s3once("push", "--json", *ROOM, tree, f"s3://{bucket}", wrap=["prlimit", "--nofile=100"])
     assert run.code == 0 and run.events[-1]["uploaded"] == 100, run
     assert run.events[-1]["concurrency"] <= 12 and run.events[-1]["limited_by"] == "descriptors", run
 

@@ -35,7 +35,11 @@ def names(cell):
 
 
 COMMON = {row[0].strip("`"): row[1] for row in rows("In every event")}
-COUNTS = {name: "boolean" if row[1].startswith("boolean") else "number" for row in rows("The counts") for name in names(row[0])}
+COUNTS = {
+    name: next((kind for kind in ("boolean", "string") if row[1].startswith(kind)), "number")
+    for row in rows("The counts")
+    for name in names(row[0])
+}
 
 
 def shapes(section):

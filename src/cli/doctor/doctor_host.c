@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 
 #define SOON_S            (15 * 60)
-#define REQUESTS_DEFAULT  64  /* push --concurrency */
-#define FILES_OF_REQUESTS 2   /* a connection and the file that is read */
+#define REQUESTS_MANY     256 /* what a run may well find worth while */
+#define FILES_OF_REQUESTS 3   /* connections to S3 and DynamoDB, and the file that is read */
 #define FILES_OF_PROGRAM  100 /* directories of the scan, marks, libraries, with room */
 
 static void check_credentials(struct doctor *doctor)
@@ -65,7 +65,7 @@ static void check_endpoint(
 
 static void check_descriptors(struct doctor *doctor)
 {
-	const unsigned long need = REQUESTS_DEFAULT * FILES_OF_REQUESTS + FILES_OF_PROGRAM;
+	const unsigned long need = REQUESTS_MANY * FILES_OF_REQUESTS + FILES_OF_PROGRAM;
 	struct rlimit limit = {0};
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_cur >= need)
@@ -73,9 +73,9 @@ static void check_descriptors(struct doctor *doctor)
 			(unsigned long long)limit.rlim_cur);
 	else
 		doctor_find(doctor, FINDING_WARNING, "file descriptors",
-			"%llu are too few for %d requests at once: raise the limit (ulimit -Hn) to "
-			"%lu, or give push a smaller --concurrency",
-			(unsigned long long)limit.rlim_cur, REQUESTS_DEFAULT, need);
+			"%llu are too few for %d requests at once, push will send fewer: raise "
+			"the limit (ulimit -Hn) to %lu",
+			(unsigned long long)limit.rlim_cur, REQUESTS_MANY, need);
 }
 
 void doctor_host(struct doctor *doctor)
