@@ -13,6 +13,7 @@
 /* Of the memory for buffers the workers may take as many times in all, with their stacks and
  * connections. */
 #define MEMORY_TIMES 3
+#define CAREFUL      0.9 /* connections need a little more once they have been used for a while */
 
 static void lower(
 	unsigned *most, uint64_t can, enum s3once_limited_by *ret_why, enum s3once_limited_by why)
@@ -44,7 +45,7 @@ static unsigned most_by_memory(const struct s3once_push *push)
 	if (now <= push->memory_bytes)
 		return UINT_MAX;
 	const double each = (double)(now - push->memory_bytes) / push->level.now;
-	const double most = (double)may / each;
+	const double most = CAREFUL * (double)may / each;
 	return most >= UINT_MAX ? UINT_MAX : most < 1 ? 1 : (unsigned)most;
 }
 
