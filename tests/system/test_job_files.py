@@ -142,7 +142,7 @@ wait = yes
         (bad, 20, "as and exclude contradict each other: --as names the key of exactly one file"),
         (none, None, "nothing to upload: add a line source = /PATH"),
         (none, None, "it does not say where to: add a line target = s3://BUCKET/PREFIX"),
-        (cross, None, "--heartbeat is more than half of --lease"),
+        (cross, 3, "--heartbeat is more than half of --lease"),
         (rules, None, f"the rules {tmp_path}/no-such-rules: it cannot be read: No such file or directory"),
         (tmp_path / "jobs" / "missing.conf", None, "there is no such file; name a job of another folder by its path, such as ./missing.conf"),
     ]
@@ -184,8 +184,16 @@ def test_contradictions_with_the_command_line(s3once, job, tree):
     assert run.code == 2 and errors(run) == ["run: unknown option '--no-such'; see s3once run --help"]
 
 
+def test_what_a_run_would_refuse_has_its_line(s3once, job, tree):
+    """Whatever the options of push are checked for when a run begins."""
+    path = job("key", f"source = {tree}\ntarget = s3://bucket/p\nkey = {{pth}}\n")
+    assert errors(s3once("run", "key")) == [f"{path}:3: --key has no field {{pth}}; did you mean {{path}}?"]
+    job("key", f"source = {tree}\ntarget = s3://bucket/p\nfollow = yes\ndelete-after = 7d\n")
+    assert errors(s3once("run", "key"))[0].startswith(f"{path}:4: delete-after and follow contradict each other")
+
+
 def test_flags_that_are_off(s3once, s3, bucket, job, tree):
-    job("off", f"source = {tree}\ntarget = s3://{bucket}/p\ndry-run = no\nverbose = 0\nquiet = false\nno-wait = no\njson = no\n")
+    job("off", f"source = {tree}\ntarget = s3://{bucket}/p\ndry-run = no\nverbose = 0\nquiet = false\nno-wait = no\njson = no\nfollow = yes\ndelete-after = no\n")
     run = s3once("run", "off")
     assert run.code == 0 and run.out.startswith("off: all 4 files"), run
 

@@ -108,6 +108,17 @@ def test_the_drop_in_that_reads_logs(installed):
     assert "\nSupplementaryGroups=adm\n" in (folder / "read-logs.conf").read_text()
 
 
+def test_the_drop_in_that_lets_a_job_remove_files(installed):
+    folder = installed / "s3once@photos.service.d"
+    folder.mkdir()
+    text = (REPOSITORY / "config" / "remove-files.conf").read_text()
+    (folder / "remove-files.conf").write_text(text)
+    code, said = analyze("verify", "--man=no", installed / "s3once@photos.service")
+    assert (code, said) == (0, "")
+    (path,) = re.findall("^ReadWritePaths=(.*)$", text, re.M)
+    assert f"source = {path}\n" in (REPOSITORY / "config" / "jobs" / "backups.conf").read_text()
+
+
 def test_the_drop_in_that_follows_logrotate(installed):
     """systemd of Debian 12 knows OnSuccess=, in the unit that Debian's logrotate has."""
     logrotate = Path("/lib/systemd/system/logrotate.service")

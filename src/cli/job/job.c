@@ -72,6 +72,16 @@ static int load(const char *wanted, struct job *job, struct problem *problem)
 	return error;
 }
 
+/* The line of the option that a sentence begins with, "--heartbeat is more than …"; 0: none. */
+static unsigned line_of_sentence(const struct job *job, const char *sentence)
+{
+	char name[64] = "";
+	if (sscanf(sentence, "--%63[a-z0-9-]", name) != 1)
+		return 0;
+	const struct job_line *line = job_line_of(job, name);
+	return line ? line->number : 0;
+}
+
 /* Of what a file does not say at all, and of what its lines come to together. */
 static void check_whole(struct job *job)
 {
@@ -87,7 +97,7 @@ static void check_whole(struct job *job)
 	if (push_options_complete(&job->options, (int)job->n_sources + 1, job->operands, &problem) <
 			0 ||
 		job_check_whole(&job->options.run, &problem) < 0)
-		job_tell(job, 0, problem.text);
+		job_tell(job, line_of_sentence(job, problem.text), problem.text);
 }
 
 static int read_lines(struct job *job, int argc, char *const *argv)

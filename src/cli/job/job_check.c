@@ -2,8 +2,6 @@
 #include "base/quote.h"
 #include "s3/s3_headers.h"
 #include "scan/filter.h"
-#include "upload/object_rules.h"
-#include "upload/options.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -48,11 +46,15 @@ int job_check_value(struct job_check *check, const struct option *option, const 
 
 int job_check_whole(const struct s3once_options *options, struct problem *ret_problem)
 {
-	struct s3once_options complete;
-	struct object_rules *rules = NULL;
-	int error = options_complete(options, &complete, ret_problem);
+	struct s3once_options checked = *options;
+	struct s3once_push *push;
+	char sentence[PROBLEM_SENTENCE_MAX];
+	checked.files_from =
+		NULL; /* a list is read when its job begins; it may be standard input */
+	const int error = s3once_push_new(&checked, &push, sentence, sizeof sentence);
 	if (!error)
-		error = object_rules_new(&complete, &rules, ret_problem);
-	object_rules_free(rules);
+		s3once_push_free(push);
+	else
+		problem_set(ret_problem, "%s", error == -EINVAL ? sentence : "out of memory");
 	return error;
 }

@@ -14,6 +14,6 @@ void job_check_free(struct job_check *check);
  * -EINVAL with a sentence that names the option. */
 int job_check_value(struct job_check *check, const struct option *option, const char *value,
 	struct problem *ret_problem);
-/* All options together; reads the files of --rules and --media-types. 0, or -EINVAL with a
- * sentence. */
+/* All options together, as a run would begin with them; reads the files that they name, but for
+ * --files-from. 0, -ENOMEM or -EINVAL, with a sentence. */
 int job_check_whole(const struct s3once_options *options, struct problem *ret_problem);

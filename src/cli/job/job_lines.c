@@ -86,6 +86,11 @@ static void tell_unknown(struct job *job, const struct job_line *line)
 	job_tell(job, line->number, problem.text);
 }
 
+static bool is_no(const char *value)
+{
+	return strcmp(value, "no") == 0 || strcmp(value, "false") == 0;
+}
+
 /* "wait = no" is "no-wait = yes", and the other way round. */
 static const char *find_opposite(
 	const struct command *command, struct option_match *match, const char *value)
@@ -93,7 +98,7 @@ static const char *find_opposite(
 	struct option_match opposite;
 	char name[64];
 	const char *own = match->option->name;
-	if (match->option->type != OPTION_FLAG || (strcmp(value, "no") && strcmp(value, "false")))
+	if (match->option->type != OPTION_FLAG || !is_no(value))
 		return value;
 	if (strncmp(own, "no-", 3) == 0)
 		snprintf(name, sizeof name, "%s", own + 3);
@@ -165,10 +170,13 @@ const struct job_line *job_line_of(const struct job *job, const char *option)
 static const struct job_line *effective_line(const struct job *job, const char *option)
 {
 	struct option_match match;
-	const bool is_known = options_find(&job->command, option, &match);
-	const bool is_flag = is_known && (match.option->type == OPTION_FLAG ||
-						 match.option->type == OPTION_COUNT);
-	return is_flag && !*(const int *)match.field ? NULL : job_line_of(job, option);
+	if (!options_find(&job->command, option, &match))
+		return NULL;
+	const struct job_line *line = job_line_of(job, option);
+	const enum option_type type = match.option->type;
+	if ((type == OPTION_FLAG || type == OPTION_COUNT) && !*(const int *)match.field)
+		return NULL;
+	return type == OPTION_AGE && line && is_no(line->value) ? NULL : line;
 }
 
 void job_check_conflicts(struct job *job)
