@@ -97,9 +97,13 @@ enum s3once_event_type {
 				     proven once more, or not be removed; the run ends with
 				     S3ONCE_EXIT_FILES */
 	S3ONCE_EVENT_REMOVABLE,   /* as REMOVED: would be removed or moved (dry run) */
-	S3ONCE_EVENT_PROGRESS,    /* counts: every progress_interval_ms */
-	S3ONCE_EVENT_FATAL,       /* text, code, request_id: the whole run ends because of this */
-	S3ONCE_EVENT_SUMMARY,     /* counts: the last event of every run */
+	/* Of s3once_push_prove(), beside FAILED and FATAL: */
+	S3ONCE_EVENT_PROVEN, /* path, key, bytes, version_id, etag, checksum: done, and S3 shows it
+			      */
+	S3ONCE_EVENT_UNPROVEN, /* path, key, text: it is not */
+	S3ONCE_EVENT_PROGRESS, /* counts: every progress_interval_ms */
+	S3ONCE_EVENT_FATAL,    /* text, code, request_id: the whole run ends because of this */
+	S3ONCE_EVENT_SUMMARY,  /* counts: the last event of every run */
 };
 
 /* Counters of a run, as far as it got. Files: found = uploaded + adopted + refreshed + skipped +
@@ -258,6 +262,14 @@ S3ONCE_PUBLIC int s3once_push_new(const struct s3once_options *options, struct s
  * process. No other thread of the process may
  * fork while it runs, unless it execs at once. */
 S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
+
+/* In place of s3once_push_run(), with options that set dry_run: uploads nothing, and tells of each
+ * of n files below the sources, named by their paths, whether its content is done: its mark says
+ * so, its checksum is that of the mark, and S3 shows the object at this moment. Modification times
+ * do not matter. Returns S3ONCE_EXIT_OK if all are; S3ONCE_EXIT_SETUP if it cannot be known of one;
+ * else S3ONCE_EXIT_FILES. Once per object. */
+S3ONCE_PUBLIC enum s3once_exit s3once_push_prove(
+	struct s3once_push *push, const char *const *files, size_t n);
 
 /* Asks a run to end: nothing new is begun, what is under way may finish within the grace, then it
  * is abandoned; upload ids are kept and the session is released. Callable from any thread and from

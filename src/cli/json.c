@@ -42,6 +42,8 @@ static const struct {
 	[S3ONCE_EVENT_REMOVABLE] = {"removable", PATH | KEY | BYTES | OBJECT},
 	[S3ONCE_EVENT_KEPT] = {"kept", PATH | KEY | TEXT_},
 	[S3ONCE_EVENT_NOT_REMOVED] = {"not_removed", PATH | KEY | TEXT_ | REPLY},
+	[S3ONCE_EVENT_PROVEN] = {"proven", PATH | KEY | BYTES | OBJECT},
+	[S3ONCE_EVENT_UNPROVEN] = {"unproven", PATH | KEY | TEXT_},
 	[S3ONCE_EVENT_PROGRESS] = {"progress", COUNTS},
 	[S3ONCE_EVENT_FATAL] = {"fatal", TEXT_ | REPLY},
 };

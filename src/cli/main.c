@@ -17,6 +17,7 @@ static const struct {
 } commands[] = {
 	{"push", push_main, "upload files to S3, each exactly once"},
 	{"run", run_main, "upload what the files of jobs say"},
+	{"proven", proven_main, "say whether files are in S3, for whoever removes them"},
 	{"status", status_main, "show what is uploaded of a bucket, a prefix or a key"},
 	{"init", init_main, "create the table that keeps the marks of many hosts"},
 	{"config", config_main, "show the settings and where each comes from"},

@@ -10,17 +10,22 @@ static enum done no(struct problem *ret, const char *sentence)
 	return DONE_NO;
 }
 
-/* The mark says that this version is done, and keeps what its content can be compared with. */
-static enum done check_mark(const struct mark *mark, const struct file *file, struct problem *ret)
+/* The mark says that this version is done, and keeps what its content can be compared with. If the
+ * content is compared, another modification time does not matter. */
+static enum done check_mark(
+	const struct mark *mark, const struct file *file, bool is_read, struct problem *ret)
 {
 	const struct asked asked = {
 		file->state.size, file->state.mtime_ns, file->candidate->content};
 	switch (mark_says(mark, &asked)) {
+	case SAYS_COMPARE:
+		if (is_read)
+			return no(ret, "what was uploaded under its key is another version");
+		/* fall through */
 	case SAYS_DONE:
 		return *mark->done.sum || *asked.content
 			       ? DONE_YES
 			       : no(ret, "its mark has no checksum of its content");
-	case SAYS_COMPARE:
 	case SAYS_CHANGED:
 		return no(ret, "what was uploaded under its key is another version");
 	case SAYS_CLAIMED:
@@ -73,8 +78,7 @@ static enum done check_content(struct worker *worker, const struct file *file,
 		return not_read(error, ret);
 	if (proof_whole(&sums, &object, true) == PROOF_YES)
 		return DONE_YES;
-	return no(ret, "its content is not what was uploaded, although size and modification time "
-		       "are");
+	return no(ret, "its content is not what was uploaded, although its size is");
 }
 
 /* Whether two checksums can be compared, and are different or not. */
@@ -152,7 +156,7 @@ static enum done read_content(
 	if (done == DONE_YES)
 		done = ask_marks(worker, file, mark, ret_problem);
 	if (done == DONE_YES)
-		done = check_mark(mark, file, ret_problem);
+		done = check_mark(mark, file, false, ret_problem);
 	if (done == DONE_YES && (strcmp(read.sum, mark->done.sum) != 0 ||
 					strcmp(read.content, mark->done.content) != 0))
 		return no(ret_problem, "its mark changed meanwhile");
@@ -166,7 +170,7 @@ enum done done_now(struct worker *worker, struct file *file, bool is_read, struc
 	*ret = (struct done_object){0};
 	enum done done = ask_marks(worker, file, &mark, ret_problem);
 	if (done == DONE_YES)
-		done = check_mark(&mark, file, ret_problem);
+		done = check_mark(&mark, file, is_read, ret_problem);
 	if (done == DONE_YES && !is_read)
 		done = read_content(worker, file, &mark, ret_problem);
 	if (done == DONE_YES)
@@ -175,4 +179,16 @@ enum done done_now(struct worker *worker, struct file *file, bool is_read, struc
 		done = check_object(&mark.done, &ret->object, ret_problem);
 	mark_clear(&mark);
 	return done;
+}
+
+void done_describe(const struct done_object *object, char checksum[static SUM_MAX + S3_SUM_MAX],
+	struct report_file *about)
+{
+	const struct s3_sum *sum = &object->object.sum;
+	snprintf(checksum, SUM_MAX + S3_SUM_MAX, "%s%s%s",
+		*sum->text ? checksum_kinds[sum->kind].name : "", *sum->text ? ":" : "", sum->text);
+	about->key = object->key;
+	about->version_id = object->object.version_id;
+	about->etag = object->object.etag;
+	about->checksum = checksum;
 }

@@ -15,6 +15,10 @@ struct done_object {
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* the mark's, and the suffix that it has */
 };
 
+/* Adds what S3 told of the object; checksum gets the text of its checksum. Both are borrowed. */
+void done_describe(const struct done_object *object, char checksum[static SUM_MAX + S3_SUM_MAX],
+	struct report_file *about);
+
 /* Reads the content that file->fd holds, unless is_read says that this turn has proven it; reads
  * the mark consistently, which says that a version of this size, modification time and checksum is
  * done; and asks for the object by HEAD, which shows that version. OK sets *ret to the object. The

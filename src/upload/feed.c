@@ -27,7 +27,7 @@ struct feed {
 	bool *has_found; /* of each source */
 };
 
-static struct candidate *candidate_new(const struct scan_entry *entry)
+struct candidate *feed_candidate(const struct scan_entry *entry)
 {
 	const size_t key = strlen(entry->key), path = strlen(entry->path) + 1,
 		     relative = strlen(entry->relative) + 1, suffix = strlen(entry->suffix) + 1,
@@ -247,7 +247,7 @@ static int gather(struct feed *feed)
 		tell_oversized(feed, &entry);
 		return 1;
 	}
-	struct candidate *file = candidate_new(&entry);
+	struct candidate *file = feed_candidate(&entry);
 	if (!file) {
 		problem_set(&problem, "out of memory while reading the tree");
 		run_fail(feed->run, &problem);

@@ -5,3 +5,7 @@
 /* Runs to the end of the scan, or until the queue is closed; ends with queue_complete. Returns
  * whether the whole scan was read. */
 bool feed_run(struct run *run);
+
+/* What the queue has of a file that the scan found. NULL: out of memory; free() it. */
+struct scan_entry;
+struct candidate *feed_candidate(const struct scan_entry *entry);

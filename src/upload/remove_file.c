@@ -31,16 +31,8 @@ static void report(struct worker *worker, const struct file *file, enum s3once_e
 {
 	struct report_file about = file_about(file);
 	char checksum[SUM_MAX + S3_SUM_MAX];
-	if (done) {
-		const struct s3_object *object = &done->object;
-		about.key = done->key;
-		about.version_id = object->version_id;
-		snprintf(checksum, sizeof checksum, "%s%s%s",
-			*object->sum.text ? checksum_kinds[object->sum.kind].name : "",
-			*object->sum.text ? ":" : "", object->sum.text);
-		about.checksum = checksum;
-		about.etag = object->etag;
-	}
+	if (done)
+		done_describe(done, checksum, &about);
 	report_file(&worker->run->report, type, &about, problem);
 }
 

@@ -9,7 +9,7 @@ import pytest
 from tests.system.harness import BUILD, REPOSITORY
 
 MAN = REPOSITORY / "docs" / "man"
-COMMANDS = ["push", "run", "status", "init", "config", "doctor", "lock"]
+COMMANDS = ["push", "run", "proven", "status", "init", "config", "doctor", "lock"]
 LOCK = ["run", "acquire", "renew", "release", "status", "list", "break", "init"]
 
 
@@ -37,7 +37,9 @@ def man(command):
 
 
 def man_of_options(command):
-    """The page that describes the options: `run` takes those of `push`."""
+    """The pages that describe the options: `run` takes those of `push`, and `proven` has two more."""
+    if command == "proven":
+        return man("push") + man("proven")
     return man("push" if command == "run" else command)
 
 

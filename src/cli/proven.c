@@ -1,0 +1,251 @@
+/* `s3once proven`: whether files are done, for whoever wants to remove them. */
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/job/job.h"
+#include "cli/json.h"
+#include "cli/output.h"
+#include "cli/push_options.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE_BYTES_MAX (32U << 10)
+
+struct own_options {
+	const char *job, *source;
+};
+
+static const struct option which_options[] = {
+	{.name = "job",
+		.type = OPTION_STRING,
+		.offset = offsetof(struct own_options, job),
+		.argument = "NAME",
+		.help = "the files are of this job, whose file has all options\n"
+			"and the target"},
+	{.name = "source",
+		.type = OPTION_STRING,
+		.offset = offsetof(struct own_options, source),
+		.argument = "DIR",
+		.help = "the files were uploaded as part of the SOURCE DIR\n"
+			"[each by itself]"},
+	{NULL},
+};
+
+enum { GROUPS = PUSH_GROUPS + 1 };
+
+static struct command proven_command(struct option_group groups[static GROUPS],
+	struct own_options *own, struct push_options *options)
+{
+	struct command command = push_command(groups + 1, options);
+	groups[0] = (struct option_group){"Which files", which_options, own};
+	command.name = "proven";
+	command.operands = "FILE... s3://BUCKET[/PREFIX], or --job NAME FILE...";
+	command.about =
+		"Says whether the content of each FILE is in S3: its mark says that it is done, its\n"
+		"checksum is that of the mark, and S3 shows the object now. Uploads nothing. Takes\n"
+		"the options of push, so that those of an upload can be given as they are; the ones\n"
+		"that say how to upload change nothing here.\n";
+	command.groups = groups;
+	command.n_groups = GROUPS;
+	command.examples =
+		"  s3once proven --quiet --source /var/log /var/log/app.log.1 s3://my-logs/web1\n"
+		"  s3once proven --job nginx /var/log/nginx/access.log.1 && rm …\n"
+		"\n"
+		"Exit codes: 0 all are in S3; 1 one is not; 2 usage; 3 it cannot be known.\n"
+		"More: man s3once-proven\n";
+	return command;
+}
+
+struct view {
+	struct output output;
+	struct json_run json;
+	bool is_json, quiet;
+};
+
+static void add_bytes(struct text *t, const char *bytes)
+{
+	text_add_escaped(t, bytes, strlen(bytes));
+}
+
+static void print(struct view *view, const struct s3once_event *event)
+{
+	struct text t = TEXT(LINE_BYTES_MAX);
+	const bool is_proven = event->type == S3ONCE_EVENT_PROVEN;
+	text_add(&t, is_proven ? "in S3: " : "not in S3: ");
+	add_bytes(&t, event->path);
+	if (*event->key) {
+		text_addf(&t, " -> s3://%s/", view->json.bucket);
+		add_bytes(&t, event->key);
+	}
+	if (!is_proven)
+		text_addf(&t, ": %s", event->text);
+	output_result(&view->output, text_string(&t));
+	text_clear(&t);
+}
+
+static void say(struct view *view, const char *what, const struct s3once_event *event)
+{
+	struct text t = TEXT(LINE_BYTES_MAX);
+	if (*event->path) {
+		add_bytes(&t, event->path);
+		text_add(&t, ": ");
+	}
+	text_add(&t, event->text);
+	if (*event->code)
+		text_addf(&t, " (%s)", event->code);
+	output_say(&view->output, "%s: %s", what, text_string(&t));
+	text_clear(&t);
+}
+
+static void write_json(struct view *view, const struct s3once_event *event)
+{
+	char *line = json_line(json_of_event(&view->json, event));
+	if (line)
+		output_result(&view->output, line);
+	free(line);
+}
+
+static void on_event(void *arg, const struct s3once_event *event)
+{
+	struct view *view = arg;
+	if (view->is_json)
+		write_json(view, event);
+	switch (event->type) {
+	case S3ONCE_EVENT_FAILED:
+	case S3ONCE_EVENT_FATAL:
+		say(view, "error", event);
+		break;
+	case S3ONCE_EVENT_WARNING:
+		say(view, "warning", event);
+		break;
+	case S3ONCE_EVENT_PROVEN:
+	case S3ONCE_EVENT_UNPROVEN:
+		if (!view->quiet && !view->is_json)
+			print(view, event);
+		break;
+	default:
+		break;
+	}
+}
+
+/* The files of a run with these options. */
+static int prove(struct push_options *options, bool quiet, char *const *files, int n)
+{
+	struct view view = {.is_json = options->json,
+		.quiet = quiet,
+		.json = {.bucket = options->run.bucket,
+			.prefix = options->run.prefix,
+			.job = options->job}};
+	struct s3once_push *push;
+	struct problem problem = {0};
+	output_init(&view.output);
+	options->run.dry_run = 1;
+	options->run.reupload = 0;
+	options->run.callback = on_event;
+	options->run.callback_arg = &view;
+	int code = S3ONCE_EXIT_SETUP;
+	const int r = s3once_push_new(&options->run, &push, problem.text, sizeof problem.text);
+	if (r == 0) {
+		code = s3once_push_prove(push, (const char *const *)files, (size_t)n);
+		s3once_push_free(push);
+	} else if (r != -EINVAL) {
+		problem_set(&problem, "out of memory");
+	}
+	if (output_finish(&view.output) < 0)
+		code = S3ONCE_EXIT_SETUP;
+	return r == 0 ? code
+		      : command_fail("proven", r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP,
+				&problem);
+}
+
+/* A job's file has all options; those of the command line that print are the only ones beside. */
+static int prove_of_job(const char *name, const struct push_options *given, char **files, int n)
+{
+	static char self[] = "proven";
+	struct job job;
+	char *const argv[] = {self, NULL};
+	int code = S3ONCE_EXIT_USAGE;
+	if (job_open(name, 1, argv, &job) == 0) {
+		job.options.json |= given->json;
+		code = prove(&job.options, given->quiet, files, n);
+	}
+	job_close(&job);
+	return code;
+}
+
+static int prove_of_line(struct push_options *options, const char *source, char **operands, int n,
+	struct problem *problem)
+{
+	char **sources = calloc((size_t)n + 2, sizeof *sources);
+	int n_sources = 0;
+	if (!sources)
+		return S3ONCE_EXIT_SETUP;
+	if (source)
+		sources[n_sources++] = strdup(source);
+	for (int i = 0; !source && i < n - 1; i++)
+		sources[n_sources++] = operands[i];
+	if (n)
+		sources[n_sources++] = operands[n - 1];
+	int code = S3ONCE_EXIT_USAGE;
+	if (push_options_complete(options, n_sources, sources, problem) < 0)
+		code = command_fail("proven", code, problem);
+	else
+		code = prove(options, options->quiet, operands, n - 1);
+	if (source)
+		free(sources[0]);
+	free(sources);
+	return code;
+}
+
+/* Options that a job's file has, if it is named. */
+static bool says_more_than_job(const struct command *command, const struct options_given *given)
+{
+	static const char *const allowed[] = {"job", "quiet", "json"};
+	unsigned index = 0, others = 0;
+	for (size_t g = 0; g < command->n_groups; g++)
+		for (const struct option *o = command->groups[g].options; o->name; o++, index++) {
+			bool is_allowed = false;
+			for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+				is_allowed |= strcmp(o->name, allowed[i]) == 0;
+			others += given->is[index] && !is_allowed;
+		}
+	return others > 0;
+}
+
+static int understand(struct push_options *options, int argc, char **argv)
+{
+	struct own_options own = {0};
+	struct option_group groups[GROUPS];
+	struct options_given given = {0};
+	struct problem problem = {0};
+	struct command command = proven_command(groups, &own, options);
+	command.given = &given;
+	const int n = options_parse(&command, argc, argv, &problem);
+	if (n == -ECANCELED) {
+		options_help(&command, stdout);
+		return S3ONCE_EXIT_OK;
+	}
+	if (n >= 0 && own.job && says_more_than_job(&command, &given))
+		problem_set(&problem,
+			"--job names a file that has all options; beside it there are "
+			"only --quiet and --json");
+	else if (n >= 0 && n < (own.job ? 1 : 2))
+		problem_set(&problem, "name a FILE, and s3://BUCKET or --job");
+	else if (n >= 0)
+		return own.job ? prove_of_job(own.job, options, argv, n)
+			       : prove_of_line(options, own.source, argv, n, &problem);
+	return command_fail("proven", S3ONCE_EXIT_USAGE, &problem);
+}
+
+int proven_main(int argc, char **argv)
+{
+	struct push_options options;
+	struct problem problem = {0};
+	int code = S3ONCE_EXIT_SETUP;
+	if (push_options_init((size_t)argc, &options, &problem) < 0)
+		code = command_fail("proven", code, &problem);
+	else
+		code = understand(&options, argc, argv);
+	push_options_clear(&options);
+	return code;
+}

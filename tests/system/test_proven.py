@@ -1,0 +1,95 @@
+"""`s3once proven`: whether a file may be removed by somebody else. 0 is said only of content that S3 shows now."""
+
+import os
+
+import pytest
+
+from tests.system.harness import MIB, make_tree
+
+pytestmark = pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def target(bucket):
+    return f"s3://{bucket}/p"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return make_tree(tmp_path / "tree", {"a": 100, "d/b": 5000, "large": 12 * MIB})
+
+
+def test_what_is_in_s3_and_what_is_not(s3once, target, marks, tree):
+    assert s3once("push", tree, target, "--part-size", "5MiB").code == 0
+    run = s3once("proven", "--source", tree, tree / "a", tree / "d" / "b", tree / "large", target)
+    assert run.code == 0 and run.out.splitlines() == [f"in S3: {tree}/{name} -> {target}/{name}" for name in ("a", "d/b", "large")], run
+    make_tree(tree, {"new": 10})
+    run = s3once("proven", "--source", tree, tree / "a", tree / "new", target)
+    assert run.code == 1 and f"not in S3: {tree}/new -> {target}/new: no upload of it is marked as done" in run.out, run
+    run = s3once("proven", "--quiet", "--source", tree, tree / "new", target)
+    assert (run.code, run.out, run.err) == (1, "", ""), run
+
+
+def test_a_file_by_itself_has_the_key_that_push_gives_it(s3once, target, marks, tree):
+    assert s3once("push", tree / "a", target).code == 0
+    assert s3once("proven", tree / "a", target).code == 0
+    assert s3once("proven", tree / "d" / "b", target).code == 1
+    assert s3once("push", tree / "d" / "b", "s3://" + target.split("/")[2], "--as", "other/name").code == 0
+    assert s3once("proven", tree / "d" / "b", "s3://" + target.split("/")[2], "--as", "other/name").code == 0
+
+
+def test_content_counts_and_not_the_time(s3once, target, marks, tree):
+    assert s3once("push", tree, target).code == 0
+    status = (tree / "a").stat()
+    os.utime(tree / "a", (1, 1))
+    assert s3once("proven", "--source", tree, tree / "a", target).code == 0
+    (tree / "a").write_bytes(b"x" * 100)
+    os.utime(tree / "a", ns=(status.st_atime_ns, status.st_mtime_ns))
+    run = s3once("proven", "--source", tree, tree / "a", target)
+    assert run.code == 1 and "content is not what was uploaded" in run.out, run
+
+
+def test_s3_is_asked(s3once, s3, bucket, target, marks, tree):
+    assert s3once("push", tree, target).code == 0
+    s3.client.delete_object(Bucket=bucket, Key="p/a")
+    s3.client.put_object(Bucket=bucket, Key="p/d/b", Body=b"x" * 5000)
+    run = s3once("proven", "--source", tree, tree / "a", target)
+    assert run.code == 1 and "does not hold its object any more" in run.out, run
+    assert s3once("proven", "--source", tree, tree / "d" / "b", target).code == 1
+
+
+def test_what_cannot_be_known(s3once, target, marks, tree, tmp_path):
+    assert s3once("push", tree, target).code == 0
+    (tree / "link").symlink_to("a")
+    for path in (tree / "missing", tree / "link", tree / "d", tmp_path / "missing"):
+        run = s3once("proven", "--quiet", "--source", tree, path, target)
+        assert run.code == 3 and str(path) in run.err, run
+    gone = {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"}
+    run = s3once("proven", "--source", tree, tree / "a", target, "--retries", "0", "--give-up-after", "1s", env=gone)
+    assert run.code == 3 and run.err, run
+
+
+def test_nothing_is_changed(s3once, s3, bucket, target, marks, tree):
+    run = s3once("proven", "--source", tree, tree / "a", target)
+    assert run.code == 1 and not marks.path.exists(), run
+    assert s3.objects(bucket) == {}
+
+
+def test_job(s3once, target, marks, tree, tmp_path):
+    job = tmp_path / "logs.conf"
+    job.write_text(f"source = {tree}\ntarget = {target}\nexclude = large\n")
+    assert s3once("run", job).code == 0
+    run = s3once("proven", "--job", job, tree / "a", tree / "d" / "b")
+    assert run.code == 0 and run.out.count("in S3: ") == 2, run
+    assert s3once("proven", "--job", job, tree / "large").code == 3
+    run = s3once("proven", "--job", job, "--as", "x", tree / "a")
+    assert run.code == 2 and "--job" in run.err, run
+
+
+def test_json(s3once, target, marks, tree):
+    assert s3once("push", tree / "a", target).code == 0
+    run = s3once("proven", "--json", tree / "a", tree / "d" / "b", target)
+    assert run.code == 1, run
+    proven, unproven = run.events
+    assert (proven["event"], proven["path"], proven["key"], proven["bytes"]) == ("proven", f"{tree}/a", "p/a", 100), proven
+    assert proven["etag"] and (unproven["event"], unproven["key"]) == ("unproven", "p/b"), run
