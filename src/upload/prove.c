@@ -50,7 +50,9 @@ static enum done prove_open(struct worker *worker, struct file *file)
 	if (fd < 0)
 		return cannot_read(run, c->path, c->object, fd);
 	file->fd = fd;
+	buffers_lend(&run->buffers, &worker->reader, file->state.size);
 	enum done done = done_now(worker, file, false, &object, &problem);
+	buffers_take_back(&run->buffers, &worker->reader);
 	if (done == DONE_YES &&
 		(file_state_of(fd, &now) || !file_state_equal(&now, &file->state))) {
 		problem_set(&problem, "it changed while it was read");
