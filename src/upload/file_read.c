@@ -31,7 +31,8 @@ enum step file_open(struct worker *worker, struct file *file)
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	if (run_leaves_out(worker->run, file->state.size)) /* it has grown since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_OVERSIZED);
-	if (is_another_version(worker, file)) {
+	file->has_lost_key = is_another_version(worker, file);
+	if (file->has_lost_key) {
 		problem_set(&problem,
 			"changed while the run was under way, so that --key makes another key of "
 			"it; the next run takes it, and --min-age leaves out files that were "

@@ -1,4 +1,5 @@
 #include "upload/multipart.h"
+#include "base/log.h"
 #include "base/text.h"
 #include <stddef.h>
 #include <stdlib.h>
@@ -38,28 +39,43 @@ void multipart_keeps(struct file *file, uint64_t bytes)
 	c->kept_bytes = bytes;
 }
 
-enum step multipart_abort(struct worker *worker, struct file *file)
+/* The key has what the suffix was when the upload was begun: the file may be compressed otherwise
+ * by now. */
+static enum outcome abort_upload(struct worker *worker, struct file *file, struct problem *problem)
 {
 	struct open_upload *upload = &file->claim.upload;
-	struct problem problem = {0};
 	struct text object = TEXT(KEY_BYTES_MAX + SUFFIX_MAX);
-	if (!upload->is_open)
-		return STEP_NEXT;
 	text_add(&object, file->candidate->key);
-	text_add(&object, upload->suffix); /* begun when the file was compressed otherwise */
+	text_add(&object, upload->suffix);
 	if (object.error) {
-		problem_set(&problem, "out of memory");
-		return file_fail(worker, file, &problem);
+		problem_set(problem, "out of memory");
+		return OUTCOME_LOCAL;
 	}
 	const struct call_limits limits = run_limits(worker->run);
 	enum outcome o =
-		s3_abort_upload(worker->s3, text_string(&object), upload->id, &limits, &problem);
+		s3_abort_upload(worker->s3, text_string(&object), upload->id, &limits, problem);
 	text_clear(&object);
 	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
-		return file_outcome(worker, file, o, &problem);
+		return o;
 	upload->is_open = false;
 	multipart_keeps(file, 0);
-	return STEP_NEXT;
+	return OUTCOME_OK;
+}
+
+enum step multipart_abort(struct worker *worker, struct file *file)
+{
+	struct problem problem = {0};
+	if (!file->claim.upload.is_open)
+		return STEP_NEXT;
+	enum outcome o = abort_upload(worker, file, &problem);
+	return o == OUTCOME_OK ? STEP_NEXT : file_outcome(worker, file, o, &problem);
+}
+
+void multipart_discard(struct worker *worker, struct file *file)
+{
+	struct problem problem = {0};
+	if (file->claim.upload.is_open && abort_upload(worker, file, &problem) != OUTCOME_OK)
+		log_info("an upload that nobody will go on with was not aborted: %s", problem.text);
 }
 
 enum step multipart_is_gone(struct worker *worker, struct file *file)

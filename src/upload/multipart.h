@@ -47,6 +47,9 @@ struct file *multipart_give_up(struct parts *parts);
 /* Aborts the upload that the mark records, if it is open, and awaits the answer. NEXT, or why not.
  */
 enum step multipart_abort(struct worker *worker, struct file *file);
+/* The same of a file that has failed and whose key no later run will use. An error is only logged.
+ */
+void multipart_discard(struct worker *worker, struct file *file);
 /* The upload id is worth nothing any more: completed by a late request, aborted, or expired. HEAD
  * will tell which. AGAIN, or why the file is given up. */
 enum step multipart_is_gone(struct worker *worker, struct file *file);

@@ -70,6 +70,8 @@ static void finish(struct worker *worker, struct file *file, enum step step)
 		return;
 	if (step == STEP_SETTLED && file->is_in_s3)
 		remove_file(worker, file);
+	if (step == STEP_SETTLED && file->has_lost_key)
+		multipart_discard(worker, file);
 	report_in_flight(&worker->run->report, -1);
 	if (step == STEP_ASIDE)
 		return;

@@ -230,6 +230,22 @@ def test_a_file_that_changes_waits_for_the_next_run(s3once, s3, s3_wire, bucket,
     assert s3.objects(bucket).keys() == expected
 
 
+def test_parts_of_a_version_that_is_gone_are_not_kept(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """No later run makes this key again, so that nobody would go on with its upload."""
+    tree = dated_tree(tmp_path / "tree", {"a": LARGE})
+    rule = s3_wire.add(hold_unread, "UploadPart", nth=2)
+    command = ("push", "--key", "{mtime:%s}-{name}", tree, f"s3://{bucket}/p", "--part-size", "5MiB", "--concurrency", "2", "--json")
+    run = s3once.start(*command)
+    assert rule.reached.wait(60), run.output()
+    grows(tree / "a")
+    rule.released.set()
+    run = run.wait()
+    assert run.code == 1 and counts(run) == {"failed": 1}, run
+    assert not s3.uploads(bucket)
+    again = s3once(*command)
+    assert again.code == 0 and s3.objects(bucket).keys() == {f"p/{int((tree / 'a').stat().st_mtime)}-a"}, again
+
+
 def test_a_path_key_stays_with_a_file_that_changes(s3once, s3, s3_wire, bucket, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": LARGE})
     rule = s3_wire.add(hold_unread, "PutObject", nth=1)
