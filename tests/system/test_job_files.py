@@ -164,8 +164,8 @@ def test_the_command_line_wins(s3once, s3, bucket, job, tree):
         "logs",
         f"source = {tree}\ntarget = s3://{bucket}/p\nstorage-class = GLACIER\nexclude = *.tmp\nno-wait = yes\nquiet = yes\nretries = 3\n",
     )
-    run = s3once("run", "--dry-run", "--wait", "-v", "logs", "--include", "keep.tmp")
-    assert run.code == 0 and sorted(line.split()[2].rsplit("/", 1)[1] for line in run.out.splitlines()[:-1]) == ["a.log", "c.log", "keep.tmp"]
+    run = s3once("run", "--dry-run", "--wait", "-v", "logs", "--include", "keep.tmp", "--json")
+    assert run.code == 0 and {event["key"] for event in told(run, "planned")} == {"p/a.log", "p/sub/c.log", "p/keep.tmp"}, run
     run = s3once("run", "logs", "--storage-class", "STANDARD", "--verbose")
     assert run.code == 0 and "uploaded" in run.out, run
     assert s3.client.head_object(Bucket=bucket, Key="p/a.log").get("StorageClass", "STANDARD") == "STANDARD"
