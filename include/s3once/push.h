@@ -75,7 +75,8 @@ enum s3once_event_type {
 			       left as it is (S3ONCE_CHANGED_SKIP) */
 	S3ONCE_EVENT_PLANNED,   /* path, key, bytes: would be uploaded (dry run) */
 	S3ONCE_EVENT_LINK,      /* path: a symlink, not followed (only with `report_skipped`) */
-	S3ONCE_EVENT_YOUNG,     /* path: younger than min_age, left for the next run (only with
+	S3ONCE_EVENT_YOUNG,     /* path: younger than min_age, or not closed yet by what `rotated`
+				   knows; left for the next run (only with
 				   `report_skipped`) */
 	S3ONCE_EVENT_OVERSIZED, /* path, bytes: larger than max_bytes, left out (only with
 				   `report_skipped`) */
@@ -170,6 +171,14 @@ struct s3once_options {
 	 * the paths relative to the source. time_zone is that of {mtime:…}, as the tz database
 	 * names it; NULL: UTC. */
 	const char *key_template, *time_zone;
+	/* Logs that rotate: their files are known by family, modification time and content,
+	 * whatever their number and compression are, and the live file of each family is left for
+	 * later. rotated_pattern is a POSIX extended regular expression: what it matches in a base
+	 * name (without its suffix of compression) is what rotation adds to it. NULL: the usual
+	 * ways. Without a key_template the keys of rotated files are made by
+	 * "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}", where stem and ext are the family's. */
+	int rotated;
+	const char *rotated_pattern;
 	const char
 		*files_from; /* list of paths relative to the one source; "-": stdin; NULL: none */
 	int nul_separated;   /* files_from is separated by NUL, not by newline */

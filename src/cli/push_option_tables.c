@@ -31,6 +31,17 @@ static const struct option what_options[] = {
 		.help = "the time zone of {mtime:…} in --key, such as\n"
 			"Europe/Berlin",
 		.standard = "UTC"},
+	{.name = "rotated",
+		.type = OPTION_FLAG,
+		.offset = RUN(rotated),
+		.help = "upload logs that rotate once, whatever their number and\n"
+			"compression are, and leave out what is still written"},
+	{.name = "rotated-pattern",
+		.type = OPTION_STRING,
+		.offset = RUN(rotated_pattern),
+		.argument = "REGEX",
+		.help = "what rotation adds to a name, where that is neither a\n"
+			"number nor a date as usual"},
 	{.name = "files-from",
 		.type = OPTION_STRING,
 		.offset = RUN(files_from),

@@ -64,6 +64,9 @@ static int check_together(const struct push_options *o, struct problem *problem)
 		return refuse(problem, "--null says how --files-from is separated: give both");
 	if (o->run.time_zone && !o->run.key_template)
 		return refuse(problem, "--time-zone is that of {mtime:…} in --key: give both");
+	if (o->run.rotated_pattern && !o->run.rotated)
+		return refuse(problem,
+			"--rotated-pattern tells what rotation adds to names: it needs --rotated");
 	if (o->run.files_from && o->run.n_sources > 1)
 		return refuse(
 			problem, "--files-from is relative to one SOURCE, and there are several");

@@ -1,5 +1,6 @@
 #include "scan/arrange.h"
 #include "scan/collision.h"
+#include "scan/rotation.h"
 #include "scan/source_name.h"
 #include <errno.h>
 #include <sqlite3.h>
@@ -12,13 +13,14 @@
 /* Of the two files that are compared for their keys. */
 struct row {
 	struct scan_entry entry;
-	struct text key, relative, path;
+	struct text key, relative, path, suffix;
 	bool is_there, collides;
 };
 
 struct arrange {
 	struct source *sources;
-	size_t n, at; /* sources[at] is being read */
+	size_t n, at;              /* sources[at] is being read */
+	struct rotation *rotation; /* reads them where logs rotate, else NULL */
 	const struct scan_options *options;
 	sqlite3 *db;
 	sqlite3_stmt *insert, *sorted; /* sorted: NULL while the sources are being read */
@@ -33,12 +35,13 @@ static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
 	"CREATE TABLE files(key BLOB, source INTEGER, relative BLOB, young INTEGER, size INTEGER,"
-	" mtime INTEGER, dev INTEGER, ino INTEGER, future INTEGER, id TEXT);"
+	" mtime INTEGER, dev INTEGER, ino INTEGER, future INTEGER, id TEXT, suffix TEXT,"
+	" rotated INTEGER);"
 	"BEGIN";
-static const char insert_sql[] = "INSERT INTO files VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char insert_sql[] = "INSERT INTO files VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char sorted_sql[] = "SELECT * FROM files ORDER BY key, source, relative";
 /* clang-format on */
-enum { KEY, SOURCE, RELATIVE, YOUNG, SIZE, MTIME, DEV, INO, FUTURE, CONTENT_ID };
+enum { KEY, SOURCE, RELATIVE, YOUNG, SIZE, MTIME, DEV, INO, FUTURE, CONTENT_ID, SUFFIX, ROTATED };
 
 static int failed(const struct arrange *arrange, int rc, struct problem *ret_problem)
 {
@@ -76,7 +79,7 @@ int arrange_new(struct source *sources, size_t n, struct arrange **ret, struct p
 	arrange->options = sources->options;
 	for (size_t i = 0; i < 2; i++) {
 		struct row *row = &arrange->rows[i];
-		row->key = row->relative = row->path = TEXT(PATH_BYTES_MAX);
+		row->key = row->relative = row->path = row->suffix = TEXT(PATH_BYTES_MAX);
 	}
 	int rc = sqlite3_open_v2("", &arrange->db,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -88,6 +91,13 @@ int arrange_new(struct source *sources, size_t n, struct arrange **ret, struct p
 		const int error = failed(arrange, rc, ret_problem);
 		arrange_free(arrange);
 		return error;
+	}
+	if (arrange->options->rotated) {
+		const int error = rotation_new(sources, n, &arrange->rotation, ret_problem);
+		if (error) {
+			arrange_free(arrange);
+			return error;
+		}
 	}
 	sqlite3_progress_handler(arrange->db, STEPS_BETWEEN_ASKING, is_over, arrange);
 	*ret = arrange;
@@ -102,7 +112,9 @@ void arrange_free(struct arrange *arrange)
 		text_clear(&arrange->rows[i].key);
 		text_clear(&arrange->rows[i].relative);
 		text_clear(&arrange->rows[i].path);
+		text_clear(&arrange->rows[i].suffix);
 	}
+	rotation_free(arrange->rotation);
 	sqlite3_finalize(arrange->insert);
 	sqlite3_finalize(arrange->sorted);
 	sqlite3_close(arrange->db);
@@ -130,6 +142,8 @@ static int keep(
 	sqlite3_bind_int64(s, INO + 1, (int64_t)entry->ino);
 	sqlite3_bind_int(s, FUTURE + 1, entry->is_from_future);
 	sqlite3_bind_text(s, CONTENT_ID + 1, entry->content_id, -1, SQLITE_STATIC);
+	sqlite3_bind_text(s, SUFFIX + 1, entry->suffix, -1, SQLITE_STATIC);
+	sqlite3_bind_int(s, ROTATED + 1, entry->is_rotated);
 	sqlite3_step(s);
 	const int rc = sqlite3_reset(s); /* tells also what the binding met */
 	return rc ? failed(arrange, rc, ret_problem) : 0;
@@ -149,6 +163,8 @@ static int take(struct arrange *arrange, struct row *row)
 	int error = add_column(arrange, KEY, &row->key);
 	if (!error)
 		error = add_column(arrange, RELATIVE, &row->relative);
+	if (!error)
+		error = add_column(arrange, SUFFIX, &row->suffix);
 	const size_t source = (size_t)sqlite3_column_int64(s, SOURCE);
 	text_reset(&row->path);
 	if (!error)
@@ -161,12 +177,13 @@ static int take(struct arrange *arrange, struct row *row)
 		.path = text_string(&row->path),
 		.source = source,
 		.relative = text_string(&row->relative),
-		.suffix = "",
 		.size = (uint64_t)sqlite3_column_int64(s, SIZE),
 		.mtime_ns = sqlite3_column_int64(s, MTIME),
 		.dev = (dev_t)sqlite3_column_int64(s, DEV),
 		.ino = (ino_t)sqlite3_column_int64(s, INO),
 		.is_from_future = sqlite3_column_int(s, FUTURE) != 0,
+		.is_rotated = sqlite3_column_int(s, ROTATED) != 0,
+		.suffix = text_string(&row->suffix),
 	};
 	const char *id = (const char *)sqlite3_column_text(s, CONTENT_ID);
 	if (!id)
@@ -188,24 +205,38 @@ static int read_row(struct arrange *arrange, struct row *row, struct problem *re
 	return take(arrange, row) ? failed(arrange, SQLITE_NOMEM, ret_problem) : 0;
 }
 
+/* The next entry of all sources, in any order: 1 and whose head it is, 0 at the end. */
+static int read_next(struct arrange *arrange, struct source **ret, struct problem *ret_problem)
+{
+	if (arrange->rotation) {
+		int r = rotation_next(arrange->rotation, ret, ret_problem);
+		return r > 0 ? source_name_head(*ret, ret_problem) : r;
+	}
+	while (arrange->at < arrange->n) {
+		*ret = &arrange->sources[arrange->at];
+		int r = source_next(*ret, ret_problem);
+		if (r)
+			return r;
+		arrange->at++;
+	}
+	return 0;
+}
+
 /* Reads the sources to the end but for what has no key: 1 and that entry, 0 at the end. */
 static int find(struct arrange *arrange, struct scan_entry *ret, struct problem *ret_problem)
 {
-	while (arrange->at < arrange->n) {
-		struct source *source = &arrange->sources[arrange->at];
-		int r = source_next(source, ret_problem);
-		if (r == 0)
-			arrange->at++;
-		if (r > 0 && !takes_key(&source->head)) {
+	struct source *source;
+	int r;
+	while ((r = read_next(arrange, &source, ret_problem)) > 0) {
+		if (!takes_key(&source->head)) {
 			*ret = source->head;
 			return 1;
 		}
-		if (r > 0)
-			r = keep(arrange, &source->head, ret_problem);
+		r = keep(arrange, &source->head, ret_problem);
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return r;
 }
 
 static int sort(struct arrange *arrange, struct problem *ret_problem)

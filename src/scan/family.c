@@ -12,7 +12,7 @@ struct family_rules {
 static const char *const suffixes[] = {".gz", ".bz2", ".xz", ".zst", ".lz4"};
 
 /* Names of what is not finished, or was put aside: they are no rotation. */
-static const char *const unfinished[] = {".backup", ".tmp"};
+static const char *const unfinished_ends[] = {".backup", ".tmp"};
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -139,6 +139,14 @@ static bool find_usual(
 	return true;
 }
 
+static bool is_unfinished(const char *name, size_t n)
+{
+	for (size_t i = 0; i < COUNT(unfinished_ends); i++)
+		if (ends_in(name, n, unfinished_ends[i]))
+			return true;
+	return false;
+}
+
 static bool find_rotation(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
@@ -147,9 +155,6 @@ static bool find_rotation(
 		return true;
 	if (*name == '.')
 		return false;
-	for (size_t i = 0; i < COUNT(unfinished); i++)
-		if (ends_in(name, n, unfinished[i]))
-			return false;
 	if (find_usual(rules, name, n, ret))
 		return true;
 	return find(&rules->extension, name, n, &extension) &&
@@ -164,9 +169,14 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 		if (ends_in(base_name, whole, suffixes[i]))
 			n -= strlen(suffixes[i]);
 	struct span rotation;
-	if (!find_rotation(rules, base_name, n, &rotation)) {
+	const bool unfinished = is_unfinished(base_name, n);
+	if (unfinished || !find_rotation(rules, base_name, n, &rotation)) {
 		const char *end = base_name + whole;
-		*ret = (struct family){base_name, end, whole, 0, false, end};
+		*ret = (struct family){.head = base_name,
+			.head_bytes = whole,
+			.tail = end,
+			.is_unfinished = unfinished,
+			.suffix = end};
 		return;
 	}
 	const size_t tail_at = rotation.at + rotation.bytes;

@@ -13,6 +13,8 @@ struct family {
 	const char *head, *tail;
 	size_t head_bytes, tail_bytes;
 	bool is_rotated;    /* there is a rotation; else the head is the whole base name */
+	bool is_unfinished; /* by its name it is not finished yet, or was put aside (".tmp",
+			       ".backup"); then it is not rotated */
 	const char *suffix; /* of compression: ".gz", ".bz2", ".xz", ".zst", ".lz4", or "". Of
 			       what is not rotated "", since it is a part of the name */
 };

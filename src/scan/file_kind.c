@@ -35,8 +35,8 @@ int file_state_of(int fd, struct file_state *ret)
 
 bool file_state_equal(const struct file_state *a, const struct file_state *b)
 {
-	return a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns &&
-	       a->dev == b->dev && a->ino == b->ino;
+	return a->size == b->size && a->mtime_ns == b->mtime_ns && a->dev == b->dev &&
+	       a->ino == b->ino && (a->ctime_ns == b->ctime_ns || !a->ctime_ns || !b->ctime_ns);
 }
 
 static bool is_from_future(const struct file_state *state, const struct scan_options *options)

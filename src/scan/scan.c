@@ -40,6 +40,10 @@ static int check_options(const struct scan_options *options, struct problem *ret
 	if (options->as && options->key_template)
 		return refuse(ret_problem,
 			"--as and --key cannot be used together: --as names the key of one file");
+	if (options->rotated && options->files_from)
+		return refuse(ret_problem,
+			"--rotated and --files-from cannot be used together: rotation renames the "
+			"files that the list names");
 	if (options->as && options->n_sources != 1)
 		return refuse(ret_problem, "--as names the key of exactly one SOURCE file");
 	if (options->files_from && options->n_sources != 1)
@@ -178,6 +182,12 @@ int scan_look(
 	const int r = look_in_sources(scan, copy, ret, ret_problem);
 	free(copy);
 	return r;
+}
+
+int scan_open_moved(const struct scan *scan, size_t source, const char *relative,
+	const struct file_state *version, struct file_state *ret_state)
+{
+	return source_open_moved(&scan->sources[source], relative, version, ret_state);
 }
 
 const char *scan_source_path(const struct scan *scan, size_t source)

@@ -21,6 +21,12 @@ struct scan_options {
 	const char *as; /* the whole key for exactly one SOURCE file, or NULL; prefix is then not
 			   used */
 	const struct key_template *key_template; /* borrowed; NULL: keys are relative paths */
+	const struct family_rules *rotated;      /* borrowed; logs that rotate are known by family,
+						    mtime and content, see rotation.h; there is a
+						    template then. NULL: all files are as they are
+						    called */
+	bool template_is_of_rotated;             /* other files have relative paths as keys */
+	struct identity_cache *identities; /* of rotated files, borrowed; NULL: all are read */
 	const char *
 		files_from; /* a file of paths relative to the one SOURCE, "-" for stdin, or NULL */
 	bool nul_separated; /* of files_from; else lines */
@@ -60,6 +66,7 @@ struct scan_entry {
 	struct problem problem; /* of PROBLEM */
 	const char *suffix;     /* of compression, that the object's key has behind the key; "" */
 	char content_id[65];    /* see content_id.h; "" unless the key stands for a content */
+	bool is_rotated;        /* by its name, where that is asked for */
 	bool is_from_future; /* of FILE and YOUNG: min_age_s was counted from the ctime, since the
 				mtime lies in the future */
 };
@@ -92,7 +99,8 @@ const char *scan_source_path(const struct scan *scan, size_t source);
 /* A file as it was when it was looked at: equal iff nothing changed. */
 struct file_state {
 	uint64_t size;
-	int64_t mtime_ns, ctime_ns;
+	int64_t mtime_ns;
+	int64_t ctime_ns; /* 0: it does not count, since the file may be renamed */
 	dev_t dev;
 	ino_t ino;
 };
@@ -111,6 +119,11 @@ int scan_open_file(
  * the SOURCE file's folder, belongs to. The descriptor or -errno. Thread-safe. */
 int scan_open_folder(const struct scan *scan, size_t source, const char *relative,
 	const char **ret_name, uid_t *ret_owner);
+
+/* The same of a file that may have another name in its folder by now: the version that was found,
+ * or -ENOENT. */
+int scan_open_moved(const struct scan *scan, size_t source, const char *relative,
+	const struct file_state *version, struct file_state *ret_state);
 
 /* Whether a file in this state is one to leave alone because of min_age_s: counted from its mtime,
  * or, if that lies in the future, from its ctime. */

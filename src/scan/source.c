@@ -158,15 +158,28 @@ static int next_itself(struct source *source)
 	return 1;
 }
 
-int source_next(struct source *source, struct problem *ret_problem)
+int source_read(struct source *source, struct problem *ret_problem)
 {
 	source_begin_head(source);
-	int r;
 	if (source->walk)
-		r = walk_next(source->walk, &source->head, ret_problem);
-	else if (source->list)
-		r = files_from_next(source->list, &source->head, ret_problem);
-	else
-		r = next_itself(source);
+		return walk_next(source->walk, &source->head, ret_problem);
+	if (source->list)
+		return files_from_next(source->list, &source->head, ret_problem);
+	return next_itself(source);
+}
+
+int source_next(struct source *source, struct problem *ret_problem)
+{
+	int r = source_read(source, ret_problem);
 	return r > 0 ? source_name_head(source, ret_problem) : r;
+}
+
+int source_rewind(struct source *source)
+{
+	source->ended = false;
+	if (!source->walk)
+		return 0;
+	walk_close(source->walk);
+	source->walk = NULL;
+	return walk_open(source->directory_fd, source->options, &source->walk);
 }

@@ -28,6 +28,13 @@ int source_open(struct source *source, const struct scan_options *options, size_
 /* Moves to the next entry, whose key and path are whole. 1, 0 at the end, or -errno with a
  * sentence. */
 int source_next(struct source *source, struct problem *ret_problem);
+/* As source_next, but key and path of the entry are not made. */
+int source_read(struct source *source, struct problem *ret_problem);
+/* Back to the first entry, which the next call reads anew; not of a list. 0 or -ENOMEM. */
+int source_rewind(struct source *source);
+/* As scan_open_moved. */
+int source_open_moved(const struct source *source, const char *relative,
+	const struct file_state *version, struct file_state *ret_state);
 /* Orders sources by what decides their keys: 0 if they are the same. */
 int source_compare(const struct source *a, const struct source *b);
 void source_close(struct source *source);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define KEY_TEXT_MAX (256UL * 1024) /* a relative path always fits */
+
 static bool is_itself(const char *relative)
 {
 	return strcmp(relative, ".") == 0;
@@ -110,15 +112,22 @@ static int make_key(struct source *source, struct problem *ret_problem)
 	const bool has_id = key_template_has_id(template);
 	const uint64_t max_bytes = source->options->max_bytes;
 	int error = may_be_over(source, ret_problem);
-	if (!error && has_id && head->kind == SCAN_FILE && !(max_bytes && head->size > max_bytes))
+	if (!error && has_id && head->kind == SCAN_FILE && !head->is_rotated &&
+		!(max_bytes && head->size > max_bytes))
 		error = read_content(source, ret_problem);
 	if (error || !takes_key(head) || (has_id && !*head->content_id) ||
 		(has_id && head->kind == SCAN_YOUNG))
 		return error;
-	const struct key_subject subject = {
-		relative_in_key(source), head->mtime_ns, head->content_id};
-	const int made = key_template_render(template, &subject, &source->key, &head->problem);
-	head->content_id[0] = '\0'; /* the mark is one of a path's, by size and time */
+	struct text bare = TEXT(KEY_TEXT_MAX); /* the suffix of compression comes behind the key */
+	const char *relative = relative_in_key(source);
+	text_add_bytes(&bare, relative, strlen(relative) - strlen(head->suffix));
+	const struct key_subject subject = {text_string(&bare), head->mtime_ns, head->content_id};
+	const int made =
+		bare.error ? bare.error
+			   : key_template_render(template, &subject, &source->key, &head->problem);
+	text_clear(&bare);
+	if (!head->is_rotated)
+		head->content_id[0] = '\0'; /* the mark is one of a path's, by size and time */
 	if (made == 0 && source->key.error != -EMSGSIZE)
 		return 0;
 	if (source->key.error == -EMSGSIZE)
@@ -139,15 +148,30 @@ static void take_path_for_key(struct source *source)
 void source_begin_head(struct source *source)
 {
 	source->collides = false;
-	source->head.is_from_future = false;
+	source->head.is_from_future = source->head.is_rotated = false;
 	source->head.suffix = "";
 	source->head.content_id[0] = '\0';
+}
+
+/* Of the head's key with the suffix of compression behind it. */
+static bool object_key_valid(struct source *source)
+{
+	struct scan_entry *head = &source->head;
+	struct text object = TEXT(KEY_TEXT_MAX + KEY_BYTES_MAX);
+	text_add(&object, head->key);
+	text_add(&object, head->suffix);
+	const bool valid =
+		!object.error && key_valid(text_string(&object), object.len, &head->problem);
+	text_clear(&object);
+	return valid;
 }
 
 int source_name_head(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
-	const bool has_template = source->options->key_template != NULL;
+	const struct scan_options *options = source->options;
+	const bool has_template =
+		options->key_template && (head->is_rotated || !options->template_is_of_rotated);
 	source->key.len = source->key_base_bytes;
 	text_reset(&source->path);
 	source_add_path(source, head->relative, &source->path);
@@ -166,7 +190,7 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	head->key = has_key ? text_string(&source->key) : "";
 	head->path = text_string(&source->path);
 	head->source = source->index;
-	if (has_key && takes_key(head) && !key_valid(head->key, source->key.len, &head->problem))
+	if (has_key && takes_key(head) && !object_key_valid(source))
 		head->kind = SCAN_PROBLEM;
 	return 1;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define BLOCK_FILES 50
 
@@ -17,6 +18,9 @@ struct candidate {
 	size_t source;
 	uint64_t size;
 	int64_t mtime_ns;
+	dev_t dev;
+	ino_t ino;
+	bool is_rotated; /* its name may be another by now */
 	struct known_mark known;
 	unsigned block;         /* serial number of the block it came in */
 	unsigned failures;      /* how often it could not be sent, for a reason that may pass */

@@ -36,8 +36,12 @@ struct candidate *feed_candidate(const struct scan_entry *entry)
 		malloc(sizeof *file + key + 1 + path + relative + key + suffix + content);
 	if (!file)
 		return NULL;
-	*file = (struct candidate){
-		.source = entry->source, .size = entry->size, .mtime_ns = entry->mtime_ns};
+	*file = (struct candidate){.source = entry->source,
+		.size = entry->size,
+		.mtime_ns = entry->mtime_ns,
+		.dev = entry->dev,
+		.ino = entry->ino,
+		.is_rotated = entry->is_rotated};
 	file->key = memcpy(file + 1, entry->key, key + 1);
 	file->path = memcpy(file->key + key + 1, entry->path, path);
 	file->relative = memcpy(file->path + path, entry->relative, relative);

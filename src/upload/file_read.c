@@ -13,15 +13,42 @@ static bool is_another_version(const struct worker *worker, const struct file *f
 	       (file->state.size != found->size || file->state.mtime_ns != found->mtime_ns);
 }
 
+/* A rotated file may have another name since it was found, and the name may be another file's. That
+ * it was renamed shows in its ctime, which does not count from here on. */
+static int open_rotated(const struct scan *scan, const struct candidate *c, struct file_state *ret)
+{
+	const struct file_state found = {
+		.size = c->size, .mtime_ns = c->mtime_ns, .dev = c->dev, .ino = c->ino};
+	int fd = scan_open_file(scan, c->source, c->relative, ret);
+	if (fd >= 0 && (ret->dev != found.dev || ret->ino != found.ino)) {
+		close(fd);
+		fd = -ENOENT;
+	}
+	if (fd == -ENOENT)
+		fd = scan_open_moved(scan, c->source, c->relative, &found, ret);
+	if (fd >= 0)
+		ret->ctime_ns = 0;
+	return fd;
+}
+
 enum step file_open(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
+	const struct scan *scan = worker->run->scan;
 	struct problem problem;
 	if (file->fd >= 0)
 		close(file->fd);
 	file->summed = false;
 	file->opened_ns = clock_wall_ns();
-	file->fd = scan_open_file(worker->run->scan, c->source, c->relative, &file->state);
+	file->fd = c->is_rotated ? open_rotated(scan, c, &file->state)
+				 : scan_open_file(scan, c->source, c->relative, &file->state);
+	if (file->fd == -ENOENT && c->is_rotated) {
+		file->fd = -1;
+		problem_set(&problem,
+			"was compressed or deleted before it could be sent; the next run takes what "
+			"is there then");
+		return file_fail(worker, file, &problem);
+	}
 	if (file->fd < 0) {
 		int error = -file->fd;
 		file->fd = -1;

@@ -1,6 +1,9 @@
 #include "upload/push.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/quote.h"
+#include "scan/identity_cache.h"
+#include "store/state_folder.h"
 #include "upload/bucket_doubt.h"
 #include "upload/multipart.h"
 #include "upload/options.h"
@@ -10,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* What rotation and compression do not change. */
+#define ROTATED_KEY "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}"
 
 const char *s3once_version(void)
 {
@@ -41,14 +47,33 @@ static bool scan_is_over(void *arg)
 static int read_template(struct run *run, struct problem *problem)
 {
 	const struct s3once_options *o = &run->options;
-	if (!o->key_template)
+	if (!o->key_template && !o->rotated)
 		return 0;
-	int error = family_rules_new(NULL, &run->families, problem);
+	int error = family_rules_new(o->rotated_pattern, &run->families, problem);
+	if (error)
+		problem_prefix(problem, "--rotated-pattern");
 	const struct key_template_options options = {
-		.text = o->key_template, .time_zone = o->time_zone, .families = run->families};
+		.text = o->key_template ? o->key_template : ROTATED_KEY,
+		.time_zone = o->time_zone,
+		.families = run->families,
+		.names_families = o->rotated != 0};
 	if (!error)
 		error = key_template_new(&options, &run->key_template, problem);
 	return error;
+}
+
+/* What cannot be kept is read again by the next run: no reason to end this one. */
+static void open_identities(struct run *run)
+{
+	char path[4096];
+	struct problem problem;
+	const int error = (run->options.dry_run ? state_path : state_file)(
+		"identities.db", path, sizeof path);
+	if (error || (run->options.dry_run && access(path, F_OK)))
+		return; /* there is no place for it, or a trial that leaves no traces */
+	if (identity_cache_open(
+		    path, clock_wall_ns() / (int64_t)NS_PER_S, &run->identities, &problem))
+		log_info("rotated files are read again by each run: %s", problem.text);
 }
 
 static int open_scan(struct run *run, struct problem *problem)
@@ -58,12 +83,17 @@ static int open_scan(struct run *run, struct problem *problem)
 	int error = read_template(run, problem);
 	if (error)
 		return error;
+	if (o->rotated)
+		open_identities(run);
 	const struct scan_options options = {
 		.sources = o->sources,
 		.n_sources = o->n_sources,
 		.prefix = o->prefix,
 		.as = o->as,
 		.key_template = run->key_template,
+		.rotated = o->rotated ? run->families : NULL,
+		.template_is_of_rotated = !o->key_template,
+		.identities = run->identities,
 		.files_from = o->files_from,
 		.nul_separated = o->nul_separated != 0,
 		.filter = run->filter,
@@ -243,6 +273,7 @@ void s3once_push_free(struct s3once_push *push)
 	http_shared_free(run->http);
 	aws_settings_free(run->aws);
 	key_template_free(run->key_template);
+	identity_cache_close(run->identities);
 	family_rules_free(run->families);
 	if (run->move_to_fd >= 0)
 		close(run->move_to_fd);

@@ -21,6 +21,10 @@ static void check_rows(const char *pattern, const struct row *rows, size_t n)
 		family_add(&text, &family);
 		bool ok = CHECK_INT(family.is_rotated, row->family != NULL);
 		ok = CHECK_STRING(text_string(&text), row->family ? row->family : row->name) && ok;
+		const size_t bytes = strlen(row->name);
+		const bool ends = bytes > 4 && (!strcmp(row->name + bytes - 4, ".tmp") ||
+						       !strcmp(row->name + bytes - 4, "ckup"));
+		ok = CHECK_INT(family.is_unfinished, ends) && ok;
 		ok = CHECK_STRING(family.suffix, row->suffix ? row->suffix : "") && ok;
 		if (!ok)
 			fprintf(stderr, "\tname %s\n", row->name);

@@ -165,9 +165,11 @@ static void test_scan_open_file(void)
 static void test_state_equal(void)
 {
 	const struct file_state a = {1, 2, 3, 4, 5};
-	struct file_state others[] = {{0, 2, 3, 4, 5}, {1, 0, 3, 4, 5}, {1, 2, 0, 4, 5},
-		{1, 2, 3, 0, 5}, {1, 2, 3, 4, 0}};
+	struct file_state others[] = {{0, 2, 3, 4, 5}, {1, 0, 3, 4, 5}, {1, 2, -3, 4, 5},
+		{1, 2, 4, 4, 5}, {1, 2, 3, 0, 5}, {1, 2, 3, 4, 0}};
+	const struct file_state without_ctime = {1, 2, 0, 4, 5};
 	CHECK(file_state_equal(&a, &a));
+	CHECK(file_state_equal(&a, &without_ctime) && file_state_equal(&without_ctime, &a));
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
 		CHECK(!file_state_equal(&a, &others[i]));
 }

@@ -1,0 +1,247 @@
+#include "scan/rotation.h"
+#include "base/clock.h"
+#include "scan/content_id.h"
+#include "scan/identity_cache.h"
+#include "scan/open.h"
+#include "scan/rotation_table.h"
+#include "scan/source_file.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAUSE_FIRST_NS (250 * NS_PER_MS) /* after listings that differ; doubles each time */
+#define PAUSE_STEP_NS  (50 * NS_PER_MS)
+/* A file may be written to again within the granularity of its modification time. */
+#define TOO_FRESH_NS ((int64_t)(2 * NS_PER_S))
+
+struct rotation {
+	struct source *sources;
+	size_t n;
+	const struct scan_options *options;
+	struct rotation_table *table;
+	bool is_listed, keeps_changing;
+};
+
+int rotation_new(
+	struct source *sources, size_t n, struct rotation **ret, struct problem *ret_problem)
+{
+	struct rotation *rotation = calloc(1, sizeof(*rotation));
+	if (!rotation) {
+		open_out_of_resources(-ENOMEM, ret_problem);
+		return -ENOMEM;
+	}
+	*rotation = (struct rotation){.sources = sources, .n = n, .options = sources->options};
+	int r = rotation_table_new(rotation->options->rotated, &rotation->table, ret_problem);
+	if (r < 0) {
+		free(rotation);
+		return r;
+	}
+	*ret = rotation;
+	return 0;
+}
+
+void rotation_free(struct rotation *rotation)
+{
+	if (rotation)
+		rotation_table_free(rotation->table);
+	free(rotation);
+}
+
+static int may_be_over(const struct rotation *rotation, struct problem *ret_problem)
+{
+	const struct scan_options *options = rotation->options;
+	if (!options->is_over || !options->is_over(options->is_over_arg))
+		return 0;
+	problem_set(ret_problem, "stopped while the files were listed");
+	return -ECANCELED;
+}
+
+static int list_source(
+	struct rotation *rotation, struct source *source, struct problem *ret_problem)
+{
+	int r = source_rewind(source);
+	if (r < 0) {
+		open_out_of_resources(r, ret_problem);
+		return r;
+	}
+	while ((r = source_read(source, ret_problem)) > 0) {
+		source->head.source = source->index;
+		r = rotation_table_add(rotation->table, &source->head, ret_problem);
+		if (r == 0)
+			r = may_be_over(rotation, ret_problem);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+/* 1 if it found what the listing before found, 0 if not, or -errno. */
+static int list(struct rotation *rotation, struct problem *ret_problem)
+{
+	int r = rotation_table_begin(rotation->table, ret_problem);
+	for (size_t i = 0; r == 0 && i < rotation->n; i++)
+		r = list_source(rotation, &rotation->sources[i], ret_problem);
+	return r < 0 ? r : rotation_table_end(rotation->table, ret_problem);
+}
+
+static bool is_this_version(const struct scan_entry *entry, const struct file_state *state)
+{
+	return state->dev == entry->dev && state->ino == entry->ino && state->size == entry->size &&
+	       state->mtime_ns == entry->mtime_ns;
+}
+
+/* Reads the content, unless the cache knows it. 0, -ESTALE if it is being written, else -errno. */
+static int identify_open(const struct rotation *rotation, int fd, const struct scan_entry *entry,
+	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_problem)
+{
+	const struct scan_options *options = rotation->options;
+	struct file_identity identity;
+	struct file_state after;
+	const bool has_identity = options->identities && file_identity_of(fd, &identity) == 0;
+	const struct identity_version version = {&identity, entry->size, entry->mtime_ns};
+	if (has_identity && identity_cache_find(options->identities, &version, ret_id))
+		return 0;
+	if (file_is_being_written(fd))
+		return -ESTALE;
+	const struct content content = {fd, entry->size, options->is_over, options->is_over_arg};
+	int r = content_id(&content, ret_id, ret_problem);
+	if (r == 0)
+		r = file_state_of(fd, &after);
+	if (r == 0 && !is_this_version(entry, &after)) /* that it was renamed does not count */
+		r = -ESTALE;
+	if (r == 0 && has_identity && entry->mtime_ns < clock_wall_ns() - TOO_FRESH_NS)
+		identity_cache_keep(options->identities, &version, ret_id);
+	return r;
+}
+
+/* What is not there under this name any more is found by the next listing. */
+static bool has_moved(int error)
+{
+	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EINVAL;
+}
+
+static int not_read(struct rotation *rotation, const struct scan_entry *entry, int error,
+	struct problem *why, struct problem *ret_problem)
+{
+	if (error == -ECANCELED || open_out_of_resources(error, ret_problem))
+		return error == -ECANCELED ? may_be_over(rotation, ret_problem) : error;
+	if (error == -ESTALE)
+		return rotation_table_know(rotation->table, entry, NULL, NULL, ret_problem);
+	if (error == -EACCES || error == -EPERM)
+		problem_set(why, "cannot be read: %s; give this user access, or exclude it",
+			strerror(-error));
+	else if (error != -EFBIG) /* which has its own sentence */
+		problem_set(why, "cannot be read: %s", strerror(-error));
+	return rotation_table_know(rotation->table, entry, NULL, why->text, ret_problem);
+}
+
+static int identify(
+	struct rotation *rotation, const struct scan_entry *entry, struct problem *ret_problem)
+{
+	struct file_state state;
+	struct problem why = {.text = ""};
+	char id[CONTENT_ID_CHARS + 1];
+	const uint64_t max_bytes = rotation->options->max_bytes;
+	if (max_bytes && entry->size > max_bytes)
+		return rotation_table_know(rotation->table, entry, "", NULL, ret_problem);
+	int fd = source_open_file(&rotation->sources[entry->source], entry->relative, &state);
+	if (fd < 0)
+		return has_moved(fd) ? 0 : not_read(rotation, entry, fd, &why, ret_problem);
+	int r = 0;
+	if (is_this_version(entry, &state)) {
+		r = identify_open(rotation, fd, entry, id, &why);
+		r = r < 0 ? not_read(rotation, entry, r, &why, ret_problem)
+			  : rotation_table_know(rotation->table, entry, id, NULL, ret_problem);
+	}
+	close(fd);
+	return r < 0 ? r : may_be_over(rotation, ret_problem);
+}
+
+/* How many files were looked at, or -errno. */
+static long identify_all(struct rotation *rotation, struct problem *ret_problem)
+{
+	struct scan_entry entry;
+	long n = 0;
+	int r;
+	while ((r = rotation_table_unknown(rotation->table, &entry, ret_problem)) > 0) {
+		r = identify(rotation, &entry, ret_problem);
+		if (r < 0)
+			return r;
+		n++;
+	}
+	return r < 0 ? r : n;
+}
+
+static int pause_before(
+	const struct rotation *rotation, unsigned round, struct problem *ret_problem)
+{
+	const uint64_t end_ns = clock_boot_ns() + (PAUSE_FIRST_NS << round);
+	while (clock_boot_ns() < end_ns) {
+		int r = may_be_over(rotation, ret_problem);
+		if (r < 0)
+			return r;
+		const struct timespec step = {.tv_nsec = (long)PAUSE_STEP_NS};
+		nanosleep(&step, NULL);
+	}
+	return 0;
+}
+
+/* A listing goes through names in order, so that a file may be renamed from where it has not been
+ * to where it has been already. Two listings with the same files have missed none, and each of them
+ * was read under a name of that time. */
+static int settle(struct rotation *rotation, struct problem *ret_problem)
+{
+	int r = list(rotation, ret_problem);
+	for (unsigned round = 0; r >= 0; round++) {
+		long n = identify_all(rotation, ret_problem);
+		if (n < 0)
+			return (int)n;
+		if (r > 0 && n == 0)
+			return 0;
+		if (round == ROTATION_ROUNDS) {
+			rotation->keeps_changing = true;
+			return 0;
+		}
+		if (round && r == 0)
+			r = pause_before(rotation, round - 1, ret_problem);
+		if (r >= 0)
+			r = list(rotation, ret_problem);
+	}
+	return r;
+}
+
+static void tell_changing(struct rotation *rotation)
+{
+	struct scan_entry *head = &rotation->sources[0].head;
+	*head = (struct scan_entry){.kind = SCAN_PROBLEM, .relative = ".", .suffix = ""};
+	problem_set(&head->problem,
+		"the rotated files kept changing their names while they were listed %d times; the "
+		"next run takes what this one has missed",
+		ROTATION_ROUNDS + 1);
+	rotation->keeps_changing = false;
+}
+
+int rotation_next(
+	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem)
+{
+	struct scan_entry entry;
+	if (!rotation->is_listed) {
+		int r = settle(rotation, ret_problem);
+		if (r < 0)
+			return r;
+		rotation->is_listed = true;
+	}
+	if (rotation->keeps_changing) {
+		tell_changing(rotation);
+		*ret_source = &rotation->sources[0];
+		return 1;
+	}
+	int r = rotation_table_next(rotation->table, &entry, ret_problem);
+	if (r > 0) {
+		*ret_source = &rotation->sources[entry.source];
+		(*ret_source)->head = entry;
+	}
+	return r;
+}
