@@ -16,8 +16,8 @@ enum statement { FIND, SEEN, KEEP, STATEMENTS };
 static const char *const statements[STATEMENTS] = {
 	[FIND] = "SELECT id, seen FROM identities WHERE file = ?1 AND size = ?2 AND mtime = ?3",
 	[SEEN] = "UPDATE identities SET seen = ?2 WHERE file = ?1",
-	[KEEP] = "INSERT OR REPLACE INTO identities (file, size, mtime, id, seen) "
-		 "VALUES (?1, ?2, ?3, ?4, ?5)",
+	[KEEP] = ("INSERT OR REPLACE INTO identities (file, size, mtime, id, seen) "
+		  "VALUES (?1, ?2, ?3, ?4, ?5)"),
 };
 
 struct identity_cache {
