@@ -80,6 +80,10 @@ static enum done prove(struct worker *worker, const char *path)
 	struct run *run = worker->run;
 	struct scan_entry entry;
 	struct problem problem = {0};
+	if (run->options.rotated) {
+		problem_set(&problem, "of rotated files only push --rotated knows what they are");
+		return unknown(run, path, "", &problem);
+	}
 	const int r = scan_look(run->scan, path, &entry, &problem);
 	if (r > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG))
 		return prove_entry(worker, &entry);

@@ -83,6 +83,13 @@ def test_options(s3once, tmp_path):
         assert run.code == 2 and re.search(said, run.err), run
 
 
+def test_proven_does_not_know(s3once, s3, bucket, marks, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"app.log.1": 10})
+    assert push(s3once, tree, bucket).code == 0
+    run = s3once("proven", "--rotated", tree / "app.log.1", f"s3://{bucket}/p")
+    assert run.code == 3 and "only push --rotated knows" in run.err, run
+
+
 def test_pattern(s3once, s3, bucket, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"u_ex260101.log": 10, "u_ex260102.log": 20, "u_ex.log": 1})
     run = push(s3once, tree, bucket, "--rotated-pattern", "[0-9]{6}")
