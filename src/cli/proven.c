@@ -146,7 +146,7 @@ static int prove(struct push_options *options, bool quiet, char *const *files, i
 	int code = S3ONCE_EXIT_SETUP;
 	const int r = s3once_push_new(&options->run, &push, problem.text, sizeof problem.text);
 	if (r == 0) {
-		code = s3once_push_prove(push, (const char *const *)files, (size_t)n);
+		code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
 		s3once_push_free(push);
 	} else if (r != -EINVAL) {
 		problem_set(&problem, "out of memory");

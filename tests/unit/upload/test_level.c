@@ -20,9 +20,9 @@ struct host {
 
 static double rate_at(const struct host *host, unsigned level)
 {
-	const double cpu_most = host->cpu_s ? 1 / host->cpu_s : 1e9;
+	const double cpu_most = host->cpu_s > 0 ? 1 / host->cpu_s : 1e9;
 	double rate = level / (host->latency_s + host->cpu_s);
-	rate = host->most_per_s && rate > host->most_per_s ? host->most_per_s : rate;
+	rate = host->most_per_s > 0 && rate > host->most_per_s ? host->most_per_s : rate;
 	return rate > cpu_most ? cpu_most : rate;
 }
 
@@ -30,7 +30,7 @@ static struct level_window window_at(const struct host *host, unsigned level, ui
 {
 	const double rate = rate_at(host, level);
 	const double each_s = level / rate;
-	const double cpu_share = host->cpu_s ? 1 - host->latency_s / each_s : 0;
+	const double cpu_share = host->cpu_s > 0 ? 1 - host->latency_s / each_s : 0;
 	const uint64_t files = (uint64_t)(rate * (double)ns / 1e9);
 	return (struct level_window){.now_ns = host->now_ns,
 		.began_ns = host->now_ns - ns,
