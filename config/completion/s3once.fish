@@ -24,7 +24,7 @@ end
 
 function __s3once_options
     set -l command (__s3once_command)
-    $command --help 2>/dev/null | string replace -rf '^  (?:-., |    )(--[a-z0-9-]+)(?: \S+)?(?:  +(.*))?$' '$1\t$2'
+    $command --help 2>/dev/null | string replace -rf '^  (?:-., |    )(--[a-z0-9-]+)(?:\[=\S+\])?(?: \S+)?(?:  +(.*))?$' '$1\t$2'
 end
 
 # What stands for the value of the option before the cursor, in the help.

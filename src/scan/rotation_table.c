@@ -26,7 +26,6 @@ static const char create_sql[] =
 	" dev INT, ino INT, future INT, problem TEXT, rotated INT, family BLOB, bare BLOB,"
 	" suffix TEXT);"
 	"CREATE INDEX by_relative ON names(listing, source, relative);"
-	"CREATE INDEX by_family ON names(listing, source, family) WHERE rotated;"
 	"CREATE TABLE known(dev INT, ino INT, size INT, mtime INT, id TEXT, problem TEXT,"
 	" PRIMARY KEY(dev, ino, size, mtime)) WITHOUT ROWID;"
 	"CREATE TABLE written(dev INT, ino INT, PRIMARY KEY(dev, ino)) WITHOUT ROWID;"
@@ -57,9 +56,8 @@ enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, PROBLEM, ROTATED, 
 
 static const char waits_sql[] =
 	"UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
-	/* the live file */
-	"(NOT rotated AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
-	"  AND other.source = names.source AND other.family = names.relative AND other.rotated))"
+	/* the live file, which may not have been rotated yet */
+	"NOT rotated"
 	/* what is just being made of another one */
 	" OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
 	"  AND other.source = names.source AND other.relative = names.bare))"

@@ -227,7 +227,7 @@ def test_many_objects_are_gone(s3once, s3, bucket, marks, silent, tmp_path):
     before = len(silent.history)
     run = s3once(*command)
     assert run.code == 3 and not counts(run).get("skipped"), run
-    assert looks(silent, before) == 4
+    assert 4 <= looks(silent, before) <= 5, "the last one, three that are done, and perhaps the new one before it is sent"
     assert row_of(marks)["last_key"] != "p/new"
 
 
