@@ -53,9 +53,12 @@ static void settle(struct level *level, unsigned at, enum s3once_limited_by why)
 	level->why = why;
 }
 
+/* As few workers as a run begins with are kept: the service's own pace (aws/pace.h) holds their
+ * requests back, and one that pauses before its next try needs a worker all the while. */
 static void fall(struct level *level, uint64_t now_ns)
 {
-	settle(level, (unsigned)(CUT * level->now), S3ONCE_LIMITED_BY_THROTTLING);
+	const unsigned least = level->now < LEVEL_FIRST ? level->now : LEVEL_FIRST;
+	settle(level, most_of((unsigned)(CUT * level->now), least), S3ONCE_LIMITED_BY_THROTTLING);
 	level->proven_rate = 0;
 	level->next_trial_ns = now_ns + PAUSE_THROTTLE_NS;
 }
