@@ -9,7 +9,7 @@ from boto3.s3.transfer import TransferConfig
 
 from tests.faults import faults
 from tests.faults.proxy import Proxy
-from tests.system.harness import MIB, S3, content, expected_objects, make_tree
+from tests.system.harness import MIB, S3, content, expected_objects, make_tree, wait_until
 from tests.system.pushing import LOOKS_AT_BUCKET, VISIBLE_WRITES, assert_done, counts, marks_of, told
 
 LARGE = 24 * MIB  # more than sockets hold: the rest is read only once the proxy reads
@@ -30,10 +30,8 @@ def shown(wire, since=0):
 
 LEASE_HOLDER = """
 import fcntl, signal, sys
-def give_back(*_):
-    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 file = open(sys.argv[1], "r+b")
-signal.signal(signal.SIGIO, give_back)
+signal.signal(signal.SIGIO, lambda *_: None)  # it is asked for the lease, and keeps it
 fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 print("has it", flush=True)
 sys.stdin.read()
@@ -41,17 +39,19 @@ sys.stdin.read()
 
 
 def test_file_under_a_lease(s3once, s3, bucket, marks, tmp_path):
-    """As file servers take them (fcntl, F_SETLEASE): our attempt to open it is what asks for it back."""
+    """As file servers take them (fcntl, F_SETLEASE): the file is tried again until its holder gives the lease back."""
     tree = make_tree(tmp_path / "tree", {"file": 1000, "other": 10})
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(["/usr/bin/python3", "-c", LEASE_HOLDER, tree / "file"], **pipes) as holder:
         assert holder.stdout.readline() == b"has it\n"
-        run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+        run = s3once.start("push", tree, f"s3://{bucket}/p", "--json")
+        wait_until(lambda: '"retry"' in run.output()[0], 30, "the event")
         holder.stdin.close()
+    run = run.wait()
     assert run.code == 0 and counts(run)["uploaded"] == 2, run
-    assert [event["text"] for event in told(run, "retry")] == [
+    assert {event["text"] for event in told(run, "retry")} == {
         "will be retried later: cannot be read: another process holds a lease on it"
-    ]
+    }
     s3.assert_same(tree, bucket, "p")
 
 
