@@ -3,7 +3,7 @@
 #pragma once
 #include "cli/json.h"
 #include "marks/bucket_row.h"
-#include "upload/status.h"
+#include "upload/marks_status.h"
 
 json_t *status_json_store(const char *marks, const struct store_settings *settings);
 json_t *status_json_bucket(const char *bucket, const struct bucket_row *row);

@@ -1,8 +1,8 @@
+#include "cli/status_tell.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "cli/human_figures.h"
-#include "cli/status.h"
 #include "cli/status_json.h"
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "upload/bucket_check.h"
 #include "upload/done_now.h"
 #include "upload/feed.h"
-#include "upload/push.h"
+#include "upload/push_struct.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

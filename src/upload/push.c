@@ -1,4 +1,3 @@
-#include "upload/push.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
@@ -6,7 +5,8 @@
 #include "store/state_folder.h"
 #include "upload/bucket_doubt.h"
 #include "upload/multipart.h"
-#include "upload/options.h"
+#include "upload/push_struct.h"
+#include "upload/run_options.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -121,9 +121,9 @@ int s3once_push_new(
 	if (!push)
 		return -ENOMEM;
 	struct run *run = &push->run;
-	int error = options_complete(options, &run->options, &problem);
+	int error = run_options_complete(options, &run->options, &problem);
 	if (!error)
-		error = options_filter(options, &run->filter, &problem);
+		error = run_options_filter(options, &run->filter, &problem);
 	if (!error)
 		error = object_rules_new(options, &run->rules, &problem);
 	if (error) {

@@ -1,7 +1,7 @@
 /* How many workers there are: what the level is told, and what it says is done. Main thread. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "upload/push.h"
+#include "upload/push_struct.h"
 #include <limits.h>
 #include <stdio.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 #include "base/thread.h"
 #include "upload/feed.h"
-#include "upload/push.h"
+#include "upload/push_struct.h"
 #include "upload/worker.h"
 #include <pthread.h>
 #include <sched.h>

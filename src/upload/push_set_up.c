@@ -3,7 +3,7 @@
 #include "base/quote.h"
 #include "store/place.h"
 #include "store/state_folder.h"
-#include "upload/push.h"
+#include "upload/push_struct.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/job/job.h"
-#include "cli/push.h"
+#include "cli/push_command.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <stdlib.h>

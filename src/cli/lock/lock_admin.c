@@ -4,7 +4,7 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "cli/json.h"
-#include "cli/lock/lock.h"
+#include "cli/lock/lock_command.h"
 #include "cli/values.h"
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Between `lock run` and its command: the process in which it starts, and what posix_spawn cannot
  * do, done by that process before it becomes the command. */
 #include "base/quote.h"
-#include "cli/lock/lock.h"
+#include "cli/lock/lock_command.h"
 #include "cli/startup.h"
 #include <errno.h>
 #include <fcntl.h>

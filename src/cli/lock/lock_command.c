@@ -1,10 +1,10 @@
 /* What the commands of `s3once lock` have in common: the client they open, their exit codes, what
  * they print. */
+#include "cli/lock/lock_command.h"
 #include "base/log.h"
 #include "base/problem.h"
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/lock/lock.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * heartbeats, by its handle. */
 #include "base/log.h"
 #include "cli/json.h"
-#include "cli/lock/lock.h"
+#include "cli/lock/lock_command.h"
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "cli/lock/lock.h"
+#include "cli/lock/lock_command.h"
 
 static const char *const dialects[] = {"java", "go", "python", "dlm", NULL};
 static const char *const releases[] = {"default", "delete", "mark", NULL};

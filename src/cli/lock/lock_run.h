@@ -1,6 +1,6 @@
 /* What `lock run` is while it runs. */
 #pragma once
-#include "cli/lock/lock.h"
+#include "cli/lock/lock_command.h"
 
 #define STOPPED(signal) (128 + (signal))
 

@@ -1,5 +1,5 @@
 /* The terminal, of which `lock run` and its command are two process groups. */
-#include "cli/lock/lock.h"
+#include "cli/lock/lock_command.h"
 #include <signal.h>
 #include <unistd.h>
 

@@ -1,12 +1,12 @@
 /* `s3once push`: the command line of include/s3once/push.h, and nothing else of the library. */
-#include "s3once/push.h"
+#include "cli/push_command.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/people.h"
 #include "cli/progress_line.h"
-#include "cli/push.h"
 #include "cli/signals.h"
+#include "s3once/push.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

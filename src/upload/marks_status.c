@@ -1,4 +1,4 @@
-#include "upload/status.h"
+#include "upload/marks_status.h"
 #include "scan/scan.h"
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #pragma once
 #include "cli/output.h"
 #include "marks/bucket_row.h"
-#include "upload/status.h"
+#include "upload/marks_status.h"
 
 struct status_view {
 	struct output *output;

@@ -1,10 +1,10 @@
 /* `s3once status`: reads the marks, changes nothing. */
-#include "cli/status.h"
 #include "base/problem.h"
 #include "base/quote.h"
 #include "cli/access.h"
 #include "cli/commands.h"
 #include "cli/open_marks.h"
+#include "cli/status_tell.h"
 #include "cli/url.h"
 #include <errno.h>
 #include <stdlib.h>

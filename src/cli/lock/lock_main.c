@@ -1,10 +1,10 @@
 /* `s3once lock`: finds the command and reads its options. */
-#include "cli/lock/lock.h"
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/problem.h"
 #include "base/quote.h"
 #include "cli/commands.h"
+#include "cli/lock/lock_command.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

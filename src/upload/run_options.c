@@ -1,4 +1,4 @@
-#include "upload/options.h"
+#include "upload/run_options.h"
 #include "base/checksum.h"
 #include "base/quote.h"
 #include "store/place.h"
@@ -53,7 +53,7 @@ static const char *contradiction(const struct s3once_options *o)
 	return NULL;
 }
 
-int options_complete(
+int run_options_complete(
 	const struct s3once_options *given, struct s3once_options *ret, struct problem *ret_problem)
 {
 	*ret = *given;
@@ -79,7 +79,7 @@ int options_complete(
 	return sentence ? -EINVAL : 0;
 }
 
-int options_filter(
+int run_options_filter(
 	const struct s3once_options *given, struct filter **ret, struct problem *ret_problem)
 {
 	struct filter *filter = NULL;

@@ -7,9 +7,9 @@
 #define CONCURRENCY_MAX 1024
 
 /* Copies the options with every default filled in. 0, or -EINVAL with a sentence. */
-int options_complete(const struct s3once_options *given, struct s3once_options *ret,
+int run_options_complete(const struct s3once_options *given, struct s3once_options *ret,
 	struct problem *ret_problem);
 /* The rules as a filter, NULL for none. 0, -ENOMEM, or -EINVAL with a sentence. The caller frees
  * it. */
-int options_filter(
+int run_options_filter(
 	const struct s3once_options *given, struct filter **ret, struct problem *ret_problem);

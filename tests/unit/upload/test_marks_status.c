@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "upload/status.h"
+#include "upload/marks_status.h"
 
 static void check_outlook(
 	const struct mark *mark, const struct session_info *session, const char *says)
