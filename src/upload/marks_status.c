@@ -1,4 +1,5 @@
 #include "upload/marks_status.h"
+#include "scan/key.h"
 #include "scan/scan.h"
 #include <errno.h>
 #include <stdio.h>
@@ -65,29 +66,12 @@ static int visit(void *arg, const char *pk, const char *sk, const struct item *i
 	return walk->stopped;
 }
 
-/* The largest key below a prefix: no key is longer, and no character is greater than U+10FFFF.
- * False: a prefix so long that there is none. */
-static bool last_key_below(const char *prefix, char ret[static KEY_BYTES_MAX + 1])
-{
-	static const char *const greatest[] = {
-		"", "\x7F", "\xDF\xBF", "\xEF\xBF\xBF", "\xF4\x8F\xBF\xBF"};
-	size_t n = strlen(prefix), bytes;
-	if (n > KEY_BYTES_MAX)
-		return false;
-	memcpy(ret, prefix, n + 1);
-	for (; n < KEY_BYTES_MAX; n += bytes) {
-		bytes = KEY_BYTES_MAX - n < 4 ? KEY_BYTES_MAX - n : 4;
-		strcpy(ret + n, greatest[bytes]);
-	}
-	return true;
-}
-
 static enum outcome walk_shard(struct walk *walk, struct store_conn *conn, const char *partition,
 	struct problem *ret_problem)
 {
 	const struct call_limits limits = {0};
 	char to[KEY_BYTES_MAX + 1];
-	bool more = last_key_below(walk->prefix, to);
+	bool more = key_last_below(walk->prefix, to);
 	struct dynamodb_range range = {
 		.pk = partition, .from = *walk->prefix ? walk->prefix : NULL, .to = to};
 	while (more) {

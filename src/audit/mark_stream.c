@@ -1,0 +1,194 @@
+#include "audit/mark_stream.h"
+#include "scan/key.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A page holds at least so many, however many shards there are. */
+#define PAGE_ROWS_MIN 20
+
+/* Where the query of a shard stands: rows[at..n) are the rest of its page. */
+struct shard {
+	struct mark_row **rows; /* each owned */
+	size_t n, at, cap;
+	char *last; /* the key after which the next page begins, owned; NULL: the first page */
+	bool ended;
+};
+
+struct mark_stream {
+	struct store_conn *conn;
+	const struct mark_space *space;
+	struct call_limits limits;
+	const char *prefix, *after;
+	char to[KEY_BYTES_MAX + 1];
+	unsigned page_rows;
+	struct shard shards[];
+};
+
+/* Adds a string to the block that begins at *at, and moves on. */
+static const char *place(char **at, const char *string)
+{
+	const size_t n = strlen(string) + 1;
+	char *copy = memcpy(*at, string, n);
+	*at += n;
+	return copy;
+}
+
+struct mark_row *mark_row_new(const char *key, const struct mark *mark)
+{
+	const struct version *done = &mark->done;
+	const size_t bytes = strlen(key) + strlen(done->etag) + strlen(done->sum) +
+			     strlen(done->parts_sum) + strlen(mark->suffix) +
+			     strlen(mark->session) + strlen(mark->claim) + 7;
+	struct mark_row *row = malloc(sizeof *row + bytes);
+	if (!row)
+		return NULL;
+	char *at = (char *)(row + 1);
+	*row = (struct mark_row){
+		.key = place(&at, key),
+		.state = mark->state,
+		.has_done = mark->has_done,
+		.etag_is_md5 = done->etag_is_md5,
+		.size = done->size,
+		.part_bytes = done->part_bytes,
+		.etag = place(&at, done->etag),
+		.sum = place(&at, done->sum),
+		.parts_sum = place(&at, done->parts_sum),
+		.suffix = place(&at, mark->suffix),
+		.session = place(&at, mark->session),
+		.claim = place(&at, mark->claim),
+		.has_upload = mark->upload.is_open,
+		.at_s = mark->at_s,
+	};
+	return row;
+}
+
+int mark_stream_new(struct store_conn *conn, const struct mark_space *space,
+	const struct mark_range *range, const struct call_limits *limits, struct mark_stream **ret)
+{
+	const unsigned shards = space->settings.shards;
+	struct mark_stream *stream = calloc(1, sizeof *stream + shards * sizeof *stream->shards);
+	if (!stream)
+		return -ENOMEM;
+	stream->conn = conn;
+	stream->space = space;
+	stream->limits = *limits;
+	stream->prefix = range->prefix;
+	stream->after = range->after ? range->after : "";
+	stream->page_rows = MARK_STREAM_ROWS / shards;
+	if (stream->page_rows < PAGE_ROWS_MIN)
+		stream->page_rows = PAGE_ROWS_MIN;
+	const bool has_any = key_last_below(range->prefix, stream->to);
+	for (unsigned i = 0; i < shards; i++)
+		stream->shards[i].ended = !has_any;
+	*ret = stream;
+	return 0;
+}
+
+static void empty(struct shard *shard)
+{
+	while (shard->at < shard->n)
+		free(shard->rows[shard->at++]);
+	shard->n = shard->at = 0;
+}
+
+void mark_stream_free(struct mark_stream *stream)
+{
+	if (!stream)
+		return;
+	for (unsigned i = 0; i < stream->space->settings.shards; i++) {
+		empty(&stream->shards[i]);
+		free(stream->shards[i].rows);
+		free(stream->shards[i].last);
+	}
+	free(stream);
+}
+
+static int add_row(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct shard *shard = arg;
+	struct mark mark;
+	(void)pk;
+	if (shard->n == shard->cap) {
+		const size_t cap = shard->cap ? 2 * shard->cap : 64;
+		struct mark_row **rows = realloc(shard->rows, cap * sizeof(void *));
+		if (!rows)
+			return -ENOMEM;
+		shard->rows = rows;
+		shard->cap = cap;
+	}
+	const int error = mark_from_item(item, &mark);
+	if (error)
+		return error;
+	struct mark_row *row = mark_row_new(sk, &mark);
+	mark_clear(&mark);
+	if (!row)
+		return -ENOMEM;
+	shard->rows[shard->n++] = row;
+	return 0;
+}
+
+/* The first key that the shard's next page may have. */
+static void begin_page(
+	const struct mark_stream *stream, const struct shard *shard, struct dynamodb_range *range)
+{
+	const bool goes_on = shard->last || strcmp(stream->after, stream->prefix) >= 0;
+	const char *after = shard->last ? shard->last : stream->after;
+	range->from = goes_on ? after : stream->prefix;
+	range->after = goes_on;
+	if (!*range->from) {
+		range->from = NULL;
+		range->after = false;
+	}
+}
+
+static int note_last(struct shard *shard)
+{
+	char *last = strdup(shard->rows[shard->n - 1]->key);
+	if (!last)
+		return -ENOMEM;
+	free(shard->last);
+	shard->last = last;
+	return 0;
+}
+
+static enum outcome load(struct mark_stream *stream, unsigned number, struct problem *ret_problem)
+{
+	struct shard *shard = &stream->shards[number];
+	char partition[PARTITION_MAX];
+	struct dynamodb_range range = {
+		.pk = partition, .to = stream->to, .most = stream->page_rows};
+	bool more = false;
+	mark_partition(stream->space, number, partition);
+	begin_page(stream, shard, &range);
+	empty(shard);
+	const enum outcome o = stream->conn->store->ops->query(
+		stream->conn, &range, &stream->limits, add_row, shard, &more, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	shard->ended = !more || !shard->n;
+	if (shard->n && note_last(shard) < 0) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	return OUTCOME_OK;
+}
+
+enum outcome mark_stream_next(
+	struct mark_stream *stream, struct mark_row **ret, struct problem *ret_problem)
+{
+	struct shard *least = NULL;
+	for (unsigned i = 0; i < stream->space->settings.shards; i++) {
+		struct shard *shard = &stream->shards[i];
+		if (shard->at == shard->n && !shard->ended) {
+			const enum outcome o = load(stream, i, ret_problem);
+			if (o != OUTCOME_OK)
+				return o;
+		}
+		if (shard->at < shard->n && (!least || strcmp(shard->rows[shard->at]->key,
+							       least->rows[least->at]->key) < 0))
+			least = shard;
+	}
+	*ret = least ? least->rows[least->at++] : NULL;
+	return OUTCOME_OK;
+}

@@ -1,0 +1,38 @@
+/* The marks below a prefix as one stream in byte order of their keys, whatever shards they are in.
+ * Eventually consistent: what is to be acted upon is read again. */
+#pragma once
+#include "marks/mark.h"
+#include "scan/scan.h"
+
+/* Of a mark, what an audit needs. One block of memory: free() it. */
+struct mark_row {
+	const char *key;
+	enum mark_state state;
+	bool has_done, etag_is_md5; /* as in struct mark and struct version */
+	uint64_t size, part_bytes;  /* of the version that was done last, as the four below */
+	const char *etag, *sum, *parts_sum;
+	const char *suffix;          /* the object's key is the mark's key and this behind it */
+	const char *session, *claim; /* who wrote it last */
+	bool has_upload;             /* a multipart upload is recorded */
+	int64_t at_s;                /* store time of the last change */
+};
+/* A copy of a mark under this key; NULL if out of memory. */
+struct mark_row *mark_row_new(const char *key, const struct mark *mark);
+
+/* Which marks. All borrowed by mark_stream_new for as long as the stream. */
+struct mark_range {
+	const char *prefix; /* "" for all */
+	const char *after;  /* only keys above this one; NULL or "": from the first */
+};
+
+/* conn and space are borrowed until mark_stream_free. Memory: at most MARK_STREAM_ROWS marks.
+ * 0 or -ENOMEM. */
+#define MARK_STREAM_ROWS 20000
+struct mark_stream;
+int mark_stream_new(struct store_conn *conn, const struct mark_space *space,
+	const struct mark_range *range, const struct call_limits *limits, struct mark_stream **ret);
+void mark_stream_free(struct mark_stream *stream); /* NULL is fine */
+
+/* OK sets *ret to the next mark, the caller's, or to NULL after the last one. */
+enum outcome mark_stream_next(
+	struct mark_stream *stream, struct mark_row **ret, struct problem *ret_problem);

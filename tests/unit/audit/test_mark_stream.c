@@ -1,0 +1,80 @@
+/* Marks of several shards come as one sorted stream, page by page. */
+#include "../check.h"
+#include "audit/mark_stream.h"
+#include <stdlib.h>
+
+static const struct mark_space space = {
+	.service = "aws", .bucket = "b", .settings = {.table_id = "t", .shards = 7}};
+static const struct call_limits no_limits;
+
+#define MARKS 25000
+
+static void put_mark(struct store_conn *conn, const char *key, int64_t size)
+{
+	char partition[PARTITION_MAX];
+	struct item item = {0}, present = {0};
+	struct problem problem;
+	mark_partition(&space, mark_shard(key, space.settings.shards), partition);
+	item_set_string(&item, "state", "done");
+	item_set_string(&item, "etag", "e");
+	item_set_number(&item, "size", size);
+	item_set_number(&item, "mtime", 7);
+	CHECK_INT(conn->store->ops->put(conn, (struct item_key){partition, key}, &item, NULL, 0,
+			  &no_limits, &present, &problem),
+		OUTCOME_OK);
+	item_clear(&item);
+	item_clear(&present);
+}
+
+/* Reads the range, and checks that it rises from the first key to the last; returns how many. */
+static unsigned read_range(struct store_conn *conn, const char *prefix, const char *after,
+	const char *first, const char *last)
+{
+	const struct mark_range range = {prefix, after};
+	struct mark_stream *stream = NULL;
+	struct mark_row *row = NULL;
+	struct problem problem;
+	char previous[KEY_BYTES_MAX + 1] = "";
+	unsigned n = 0;
+	CHECK_INT(mark_stream_new(conn, &space, &range, &no_limits, &stream), 0);
+	while (mark_stream_next(stream, &row, &problem) == OUTCOME_OK && row) {
+		CHECK(strcmp(previous, row->key) < 0);
+		if (n == 0)
+			CHECK_STRING(row->key, first);
+		CHECK(row->state == MARK_DONE && !strcmp(row->etag, "e") && !*row->suffix);
+		snprintf(previous, sizeof previous, "%s", row->key);
+		free(row);
+		n++;
+	}
+	CHECK(!row);
+	CHECK_STRING(previous, last);
+	mark_stream_free(stream);
+	return n;
+}
+
+int main(void)
+{
+	struct store *store = NULL;
+	struct store_conn *conn = NULL;
+	struct problem problem;
+	char key[32];
+	CHECK_INT(store_sqlite_open(STORE_SQLITE_NOWHERE, &store, &problem), 0);
+	CHECK_INT(store_conn_new(store, &conn), 0);
+	for (unsigned i = 0; i < MARKS; i++) {
+		snprintf(key, sizeof key, "k/%05u", i);
+		put_mark(conn, key, i);
+	}
+	put_mark(conn, "a", 1);
+	put_mark(conn, "k", 1);
+	put_mark(conn, "k0", 1);
+	CHECK_INT(read_range(conn, "", NULL, "a", "k0"), MARKS + 3);
+	CHECK_INT(read_range(conn, "k/", NULL, "k/00000", "k/24999"), MARKS);
+	CHECK_INT(read_range(conn, "k/", "k/00099", "k/00100", "k/24999"), MARKS - 100);
+	CHECK_INT(read_range(conn, "k/", "b", "k/00000", "k/24999"), MARKS);
+	CHECK_INT(read_range(conn, "", "k", "k/00000", "k0"), MARKS + 1);
+	CHECK_INT(read_range(conn, "k/", "l", "", ""), 0);
+	CHECK_INT(read_range(conn, "none/", NULL, "", ""), 0);
+	store_conn_free(conn);
+	store_close(store);
+	return check_result();
+}
