@@ -134,6 +134,10 @@ struct s3once_counts {
 	int scan_complete;                 /* whether found and bytes_found are final */
 	double seconds;                    /* since the run began */
 	uint64_t claims_refused;           /* claims that another uploader had made first */
+	int64_t oldest_unshipped_ns; /* when the oldest file was modified (ns since 1970) that was
+					found and is to be in S3 but is not: failed, refused, held,
+					young, or not reached; INT64_MAX: there is none. Of a run
+					that has ended */
 };
 
 /* One thing that happened. All strings are valid only during the callback and never NULL; path and

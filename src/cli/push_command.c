@@ -1,7 +1,9 @@
 /* `s3once push`: the command line of include/s3once/push.h, and nothing else of the library. */
 #include "cli/push_command.h"
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/metrics.h"
 #include "cli/output.h"
 #include "cli/people.h"
 #include "cli/progress_line.h"
@@ -128,12 +130,32 @@ static const char *stop_message(const struct push_view *view)
 	return view->people.quiet ? "" : view->draws ? message : message + 1;
 }
 
-static int run(struct push_view *view, struct s3once_push *push)
+/* Of a run that has ended; NULL: it never began. A trial run is none that anybody waits for.
+ * Returns the exit code: monitoring that is told nothing is no success. */
+static int write_metrics(struct push_view *view, const struct push_options *options,
+	const struct s3once_push *push, int code)
+{
+	const struct metrics_run run = {.path = options->metrics_file,
+		.job = options->job,
+		.bucket = options->run.bucket,
+		.prefix = options->run.prefix,
+		.exit_code = code,
+		.ended_s = clock_wall_ns() / (int64_t)NS_PER_S,
+		.push = push};
+	struct problem problem;
+	if (!run.path || options->run.dry_run || !metrics_write(&run, &problem))
+		return code;
+	output_say(&view->output, "error: %s", problem.text);
+	return code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD ? S3ONCE_EXIT_FILES : code;
+}
+
+static int run(struct push_view *view, const struct push_options *options, struct s3once_push *push)
 {
 	signals_stop_run(push, stop_message(view));
 	enum s3once_exit ended = s3once_push_run(push);
 	int code = exit_code_of(ended, signals_end_run());
 	output_draw(&view->output, "");
+	code = write_metrics(view, options, push, code);
 	people_summary(&view->people, s3once_push_counts(push), code);
 	if (view->is_json)
 		write_json(view, json_summary(&view->json, push, code));
@@ -158,9 +180,11 @@ int push_run(struct push_options *options)
 		output_say(&view.output, "error: out of memory");
 		code = S3ONCE_EXIT_SETUP;
 	} else {
-		code = run(&view, push);
+		code = run(&view, options, push);
 		s3once_push_free(push);
 	}
+	if (r < 0)
+		code = write_metrics(&view, options, NULL, code);
 	if (output_finish(&view.output) < 0 && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD))
 		code = S3ONCE_EXIT_FILES;
 	text_clear(&view.line);

@@ -319,6 +319,12 @@ static const struct option output_options[] = {
 		.type = OPTION_FLAG,
 		.offset = OWN(no_progress),
 		.help = "do not show progress"},
+	{.name = "metrics-file",
+		.type = OPTION_STRING,
+		.offset = OWN(metrics_file),
+		.argument = "FILE",
+		.help = "write how the run ended to FILE, for the textfile\n"
+			"collector of Prometheus's node_exporter"},
 	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
 	{NULL},
 };

@@ -1,4 +1,5 @@
 #include "cli/push_options.h"
+#include "cli/metrics.h"
 #include "scan/key.h"
 #include <errno.h>
 #include <limits.h>
@@ -78,6 +79,8 @@ static int check_together(const struct push_options *o, struct problem *problem)
 		return refuse(problem,
 			"--delete-linked, --delete-open and --delete-foreign say what else "
 			"--delete-after removes: give that, too");
+	if (o->metrics_file && metrics_check(o->metrics_file, problem) < 0)
+		return -EINVAL;
 	return check_as(o, problem);
 }
 

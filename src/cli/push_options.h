@@ -16,7 +16,8 @@ struct push_options {
 	unsigned retries, verbose;
 	int pays; /* index of "requester" */
 	int wait, json, quiet, no_progress;
-	bool marks_by_default; /* nobody chose the marks */
+	const char *metrics_file; /* NULL: none */
+	bool marks_by_default;    /* nobody chose the marks */
 };
 
 /* Reads the command line; argv is rearranged and stays borrowed. Returns 0, -ECANCELED if --help

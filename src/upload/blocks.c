@@ -73,6 +73,16 @@ struct block *blocks_take(struct blocks *blocks, uint64_t *ret_wait_ns)
 	return block;
 }
 
+int64_t blocks_oldest_ns(const struct blocks *blocks)
+{
+	int64_t oldest = INT64_MAX;
+	for (size_t i = 0; i < blocks->n; i++)
+		for (size_t j = 0; j < blocks->blocks[i]->n; j++)
+			if (blocks->blocks[i]->files[j]->mtime_ns < oldest)
+				oldest = blocks->blocks[i]->files[j]->mtime_ns;
+	return oldest;
+}
+
 void blocks_clear(struct blocks *blocks)
 {
 	for (size_t i = 0; i < blocks->n; i++) {

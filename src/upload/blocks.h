@@ -59,5 +59,7 @@ int blocks_add(
  * caller's, to free. NULL if there is none: then *ret_wait_ns is lowered to what the earliest
  * still needs. */
 struct block *blocks_take(struct blocks *blocks, uint64_t *ret_wait_ns);
+/* When the oldest file in them was modified, INT64_MAX if there is none. */
+int64_t blocks_oldest_ns(const struct blocks *blocks);
 /* Frees all and the files in them. */
 void blocks_clear(struct blocks *blocks);

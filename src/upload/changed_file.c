@@ -55,6 +55,7 @@ static enum step keep(struct worker *worker, struct file *file)
 	note_newer(worker, file);
 	problem_set(&problem, "%s", said);
 	report_file(&worker->run->report, S3ONCE_EVENT_OUTDATED, &about, &problem);
+	file->is_left_out = true;
 	return STEP_SETTLED;
 }
 

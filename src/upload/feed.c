@@ -124,6 +124,14 @@ static bool read_marks(struct feed *feed, bool last, uint64_t *ret_read_ns)
 	return o == OUTCOME_OK;
 }
 
+/* The run is over before it was begun. NULL is fine. */
+static void leave(struct run *run, struct candidate *file)
+{
+	if (file)
+		report_unshipped(&run->report, file->mtime_ns);
+	free(file);
+}
+
 /* Hands the chunk on, without the files that are done. False: the run is over. */
 static bool hand_on(struct feed *feed, bool last)
 {
@@ -136,7 +144,7 @@ static bool hand_on(struct feed *feed, bool last)
 			memset(&feed->chunk[at], 0, n * sizeof(struct candidate *));
 	}
 	for (size_t i = 0; i < feed->n; i++)
-		free(feed->chunk[i]); /* NULL where it was taken */
+		leave(feed->run, feed->chunk[i]); /* NULL where it was taken */
 	feed->n = 0;
 	return open;
 }
@@ -155,6 +163,8 @@ static void tell(struct feed *feed, const struct scan_entry *entry)
 	report_found(&feed->run->report, 1, bytes);
 	report_file(&feed->run->report, types[entry->kind], &about,
 		has_problem ? &entry->problem : NULL);
+	if (entry->kind == SCAN_YOUNG)
+		report_unshipped(&feed->run->report, entry->mtime_ns);
 }
 
 static void tell_oversized(struct feed *feed, const struct scan_entry *entry)
@@ -307,7 +317,7 @@ bool feed_run(struct run *run)
 	if (feed) {
 		free(feed->has_found);
 		for (size_t i = 0; i < feed->n; i++)
-			free(feed->chunk[i]);
+			leave(run, feed->chunk[i]);
 		known_free(feed->known);
 		store_conn_free(feed->conn);
 	}

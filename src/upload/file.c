@@ -22,6 +22,8 @@ void file_free(struct file *file)
 	if (!file)
 		return;
 	share_end(&file->share);
+	if (file->candidate && !file->is_in_s3 && !file->is_left_out)
+		report_unshipped(file->share.report, file->candidate->mtime_ns);
 	if (file->fd >= 0)
 		close(file->fd);
 	free(file->candidate);

@@ -36,6 +36,7 @@ struct file {
 	struct version replaces; /* what is to be replaced: the done version, or a damaged upload;
 				    its etag "" if there is none */
 	bool is_in_s3;           /* its turn has ended so, as was told */
+	bool is_left_out;        /* its turn has ended, and it is not to be in S3 as it is now */
 	bool has_lost_key;       /* it is another version than its key was made for */
 	bool is_proven;          /* by this turn, which has read all of its content as of `state` */
 	int64_t opened_ns;       /* clock_wall_ns() when it was opened and `state` was taken */

@@ -7,6 +7,7 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 	report_file(&worker->run->report, event, &about, NULL);
 	file->is_proven = event == S3ONCE_EVENT_REFRESHED;
 	file->is_in_s3 = file->is_proven || event == S3ONCE_EVENT_SKIPPED;
+	file->is_left_out = !file->is_in_s3;
 	return STEP_SETTLED;
 }
 

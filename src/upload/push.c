@@ -220,6 +220,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		for (struct parts *parts; (parts = queue_leftover(run->queue));)
 			file_free(multipart_give_up(parts));
 		bucket_doubt_end(run);
+		report_unshipped(&run->report, queue_oldest_ns(run->queue));
 	}
 	if (push->set_up)
 		bucket_keep(run, push->conn);

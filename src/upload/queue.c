@@ -360,3 +360,10 @@ struct parts *queue_leftover(struct queue *queue)
 		queue->locked.turns.parts = parts->next;
 	return parts;
 }
+
+int64_t queue_oldest_ns(const struct queue *queue)
+{
+	const int64_t blocked = blocks_oldest_ns(&queue->locked.blocks),
+		      ready = turns_oldest_ns(&queue->locked.turns);
+	return blocked < ready ? blocked : ready;
+}

@@ -69,3 +69,6 @@ void queue_close(struct queue *queue);
 /* After the last worker has ended: uploads that were never handed out to the end, one a call; NULL
  * at the end. */
 struct parts *queue_leftover(struct queue *queue);
+/* Likewise after it: when the oldest of the files that are left in it was modified, INT64_MAX if
+ * there is none. */
+int64_t queue_oldest_ns(const struct queue *queue);

@@ -9,6 +9,7 @@ void report_init(struct report *report, const struct s3once_options *options)
 		.callback_arg = options->callback_arg,
 		.skipped_too = options->report_skipped != 0,
 		.start_ns = clock_boot_ns(),
+		.oldest_unshipped_ns = INT64_MAX,
 	};
 	pthread_mutex_init(&report->locked.mutex, NULL);
 }
@@ -202,6 +203,14 @@ void report_kept(struct report *report, int64_t bytes)
 	atomic_fetch_add(&report->kept, (uint64_t)bytes);
 }
 
+void report_unshipped(struct report *report, int64_t mtime_ns)
+{
+	int64_t oldest = atomic_load(&report->oldest_unshipped_ns);
+	while (mtime_ns < oldest &&
+		!atomic_compare_exchange_weak(&report->oldest_unshipped_ns, &oldest, mtime_ns))
+		;
+}
+
 void report_in_flight(struct report *report, int change)
 {
 	pthread_mutex_lock(&report->locked.mutex);
@@ -231,6 +240,7 @@ struct s3once_counts report_get(struct report *report)
 	pthread_mutex_unlock(&report->locked.mutex);
 	counts.bytes_sent = atomic_load(&report->sent);
 	counts.bytes_kept = atomic_load(&report->kept);
+	counts.oldest_unshipped_ns = atomic_load(&report->oldest_unshipped_ns);
 	/* A file is settled a moment before it is under way no more. */
 	const uint64_t under_way = atomic_load(&report->under_way);
 	const uint64_t left = counts.bytes_found - counts.bytes_settled;

@@ -12,6 +12,7 @@ struct report {
 	bool skipped_too; /* SKIPPED, LINK, YOUNG and SPECIAL events are wanted */
 	uint64_t start_ns;
 	_Atomic uint64_t sent, under_way, kept; /* bytes, of the counts of these names */
+	_Atomic int64_t oldest_unshipped_ns;    /* as the count of this name */
 	struct {
 		pthread_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
@@ -47,6 +48,9 @@ void report_sent(struct report *report, uint64_t bytes);
 void report_under_way(struct report *report, int64_t bytes);
 void report_kept(struct report *report, int64_t bytes);
 void report_in_flight(struct report *report, int change);
+/* A file that was modified then (ns since 1970) is not in S3 when the run is through with it.
+ * Lock-free. */
+void report_unshipped(struct report *report, int64_t mtime_ns);
 /* The most requests that were allowed at once, and why it was not more. */
 void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why);
 void report_claim_refused(struct report *report);

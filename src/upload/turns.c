@@ -66,6 +66,22 @@ void turns_clear(struct turns *turns)
 	line_clear(&turns->split);
 }
 
+static int64_t line_oldest_ns(const struct line *line)
+{
+	int64_t oldest = INT64_MAX;
+	for (const struct candidate *file = line->n ? line->first : NULL; file; file = file->next)
+		oldest = file->mtime_ns < oldest ? file->mtime_ns : oldest;
+	return oldest;
+}
+
+int64_t turns_oldest_ns(const struct turns *turns)
+{
+	const int64_t small = line_oldest_ns(&turns->small), whole = line_oldest_ns(&turns->whole),
+		      split = line_oldest_ns(&turns->split);
+	const int64_t large = whole < split ? whole : split;
+	return small < large ? small : large;
+}
+
 size_t turns_files(const struct turns *turns)
 {
 	return turns->small.n + turns->whole.n + turns->split.n;

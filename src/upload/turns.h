@@ -57,6 +57,8 @@ void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes);
 /* Frees the files. */
 void turns_clear(struct turns *turns);
 size_t turns_files(const struct turns *turns);
+/* When the oldest of them was modified, INT64_MAX if there is none. */
+int64_t turns_oldest_ns(const struct turns *turns);
 /* Takes the file. */
 void turns_add_file(struct turns *turns, struct candidate *file);
 /* Takes out the files of this block, at most BLOCK_FILES; how many. */

@@ -108,6 +108,17 @@ def test_the_drop_in_that_reads_logs(installed):
     assert "\nSupplementaryGroups=adm\n" in (folder / "read-logs.conf").read_text()
 
 
+def test_the_drop_in_that_writes_metrics(installed):
+    folder = installed / "s3once@photos.service.d"
+    folder.mkdir()
+    text = (REPOSITORY / "config" / "metrics.conf").read_text()
+    (folder / "metrics.conf").write_text(text)
+    code, said = analyze("verify", "--man=no", installed / "s3once@photos.service")
+    assert (code, said) == (0, "")
+    (path,) = re.findall("^ReadWritePaths=(.*)$", text, re.M)
+    assert f"# The job has a line such as: metrics-file = {path}/s3once-NAME.prom\n" in text
+
+
 def test_the_drop_in_that_lets_a_job_remove_files(installed):
     folder = installed / "s3once@photos.service.d"
     folder.mkdir()

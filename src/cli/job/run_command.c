@@ -1,4 +1,5 @@
 /* `s3once run`: the jobs of files, one after another. */
+#include "base/log.h"
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/job/job.h"
@@ -60,6 +61,24 @@ static int run_all(struct job *jobs, size_t n)
 	return code;
 }
 
+/* The second of two jobs would replace what the first one wrote. */
+static int refuse_shared_metrics(const struct job *jobs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < i; j++) {
+			const char *a = jobs[i].options.metrics_file;
+			const char *b = jobs[j].options.metrics_file;
+			if (!a || !b || strcmp(a, b) != 0)
+				continue;
+			log_error(
+				"run: the jobs %s and %s would both write --metrics-file %s: give "
+				"each job a file of its own",
+				quote(jobs[j].name).text, quote(jobs[i].name).text, quote(a).text);
+			return -EINVAL;
+		}
+	return 0;
+}
+
 static int open_and_run(size_t n, char *const *names, int argc, char *const *argv)
 {
 	struct job *jobs = calloc(n, sizeof *jobs);
@@ -67,6 +86,8 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 	for (size_t i = 0; jobs && i < n; i++)
 		if (job_open(names[i], argc, argv, &jobs[i]) < 0)
 			error = -EINVAL;
+	if (!error)
+		error = refuse_shared_metrics(jobs, n);
 	const int code = error ? S3ONCE_EXIT_USAGE : run_all(jobs, n);
 	for (size_t i = 0; jobs && i < n; i++)
 		job_close(&jobs[i]);

@@ -1,0 +1,23 @@
+/* What --metrics-file keeps for node_exporter's textfile collector: how the last run of a job
+ * ended, and when one succeeded last. docs/operations.md lists the metrics. */
+#pragma once
+#include "base/problem.h"
+#include "s3once/push.h"
+
+struct metrics_run {
+	const char *path;            /* of the file */
+	const char *job;             /* whose run it was; NULL: that of a command line */
+	const char *bucket, *prefix; /* its target */
+	int exit_code;
+	int64_t ended_s; /* seconds since 1970 */
+	/* The run that has ended; NULL: it never began. */
+	const struct s3once_push *push;
+};
+
+/* Whether a file can be made there: its folder exists. 0, or -EINVAL with a sentence. */
+int metrics_check(const char *path, struct problem *ret_problem);
+/* Replaces the file in one step by one about this run, mode 0644. What the file says of the last
+ * success is kept, and after a run that did not see all files also what it says of the oldest one
+ * that is not in S3, as far as it is of this job and target. 0, or -errno with a sentence: then the
+ * file is as it was. */
+int metrics_write(const struct metrics_run *run, struct problem *ret_problem);
