@@ -1,6 +1,6 @@
 /* How a mark is written: each change under the condition that fences it. */
-#include "marks/mark.h"
 #include "base/clock.h"
+#include "marks/mark_write.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,27 +67,25 @@ static void unset_newer(struct changes *c)
 	unset(c, "newer_mtime");
 }
 
-static struct condition equals(const char *name, const char *value)
+struct condition mark_equals(const char *name, const char *value)
 {
 	return (struct condition){name, CONDITION_EQUALS, VALUE_STRING, value};
 }
 
-/* As equals, but an empty value stands for an attribute that is not there. */
-static struct condition equals_or_absent(const char *name, const char *value)
+struct condition mark_equals_or_absent(const char *name, const char *value)
 {
 	if (value && *value)
-		return equals(name, value);
+		return mark_equals(name, value);
 	return (struct condition){name, CONDITION_ABSENT, VALUE_STRING, NULL};
 }
 
-static struct item_key mark_key(const struct mark_ref *ref, char partition[static PARTITION_MAX])
+struct item_key mark_item_key(const struct mark_ref *ref, char partition[static PARTITION_MAX])
 {
 	mark_partition(ref->space, mark_shard(ref->key, ref->space->settings.shards), partition);
 	return (struct item_key){partition, ref->key};
 }
 
-/* Reads the image of a refusal; the outcome stays unless memory runs out. */
-static enum outcome seen(
+enum outcome mark_seen(
 	enum outcome o, struct item *present, struct mark *ret_seen, struct problem *ret_problem)
 {
 	*ret_seen = (struct mark){0};
@@ -105,10 +103,10 @@ static enum outcome update(const struct mark_ref *ref, const struct changes *cha
 {
 	char partition[PARTITION_MAX];
 	struct item present = {0};
-	enum outcome o =
-		ref->conn->store->ops->update(ref->conn, mark_key(ref, partition), changes->list,
-			changes->n, conditions, n_conditions, &ref->limits, &present, ret_problem);
-	return seen(o, &present, ret_seen, ret_problem);
+	enum outcome o = ref->conn->store->ops->update(ref->conn, mark_item_key(ref, partition),
+		changes->list, changes->n, conditions, n_conditions, &ref->limits, &present,
+		ret_problem);
+	return mark_seen(o, &present, ret_seen, ret_problem);
 }
 
 /* Any refusal may be the echo of our own write, even on a first try: curl resends on a reused
@@ -119,7 +117,7 @@ static bool is_ours(const struct mark_ref *ref, const char *claim, const struct 
 	       !strcmp(mark->claim, claim);
 }
 
-static int64_t now_s(const struct mark_ref *ref)
+int64_t mark_now_s(const struct mark_ref *ref)
 {
 	return store_time_s(ref->conn->store);
 }
@@ -138,7 +136,7 @@ static int claim_item(const struct mark_ref *ref, const char *claim, struct item
 	if (!error)
 		error = item_set_number(ret, "tries", 1);
 	if (!error)
-		error = item_set_number(ret, "at", now_s(ref));
+		error = item_set_number(ret, "at", mark_now_s(ref));
 	return error;
 }
 
@@ -156,10 +154,10 @@ enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct ma
 		return OUTCOME_LOCAL;
 	}
 	struct condition absent = {"pk", CONDITION_ABSENT, VALUE_STRING, NULL};
-	enum outcome o = ref->conn->store->ops->put(ref->conn, mark_key(ref, partition), &item,
+	enum outcome o = ref->conn->store->ops->put(ref->conn, mark_item_key(ref, partition), &item,
 		&absent, 1, &ref->limits, &present, ret_problem);
 	item_clear(&item);
-	o = seen(o, &present, ret_seen, ret_problem);
+	o = mark_seen(o, &present, ret_seen, ret_problem);
 	if (o == OUTCOME_REFUSED && is_ours(ref, claim.id, ret_seen)) {
 		mark_clear(ret_seen);
 		o = OUTCOME_OK;
@@ -180,15 +178,18 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 	set_text(&c, "claim", claim.id);
 	set_text(&c, "source", ref->source);
 	set_number(&c, "tries", old->tries + 1);
-	set_number(&c, "at", now_s(ref));
+	set_number(&c, "at", mark_now_s(ref));
 	unset(&c, "error");
 	if (*ref->suffix || *old->suffix)
 		set_or_unset(&c, "suffix", ref->suffix);
+	if (old->state == MARK_FORGOTTEN)
+		unset(&c, "expires");
 	/* The state too: a mark that became done in between keeps its session and claim. And the
 	 * upload: a late record of it would leave us without its id. */
-	const struct condition as_seen[] = {equals("state", mark_state_name(old->state)),
-		equals_or_absent("session", old->session), equals_or_absent("claim", old->claim),
-		equals_or_absent("upload", old->upload.id)};
+	const struct condition as_seen[] = {mark_equals("state", mark_state_name(old->state)),
+		mark_equals_or_absent("session", old->session),
+		mark_equals_or_absent("claim", old->claim),
+		mark_equals_or_absent("upload", old->upload.id)};
 	enum outcome o = update(ref, &c, as_seen, 4, ret_seen, ret_problem);
 	if (o == OUTCOME_REFUSED && is_ours(ref, claim.id, ret_seen)) {
 		mark_clear(ret_seen);
@@ -208,10 +209,10 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 {
 	struct changes c = {0};
 	set_upload(&c, upload);
-	set_number(&c, "at", now_s(ref));
-	const struct condition fence[] = {equals("state", mark_state_name(MARK_CLAIMED)),
-		equals("session", ref->session), equals("claim", claim->id),
-		equals_or_absent("upload", claim->upload.id)};
+	set_number(&c, "at", mark_now_s(ref));
+	const struct condition fence[] = {mark_equals("state", mark_state_name(MARK_CLAIMED)),
+		mark_equals("session", ref->session), mark_equals("claim", claim->id),
+		mark_equals_or_absent("upload", claim->upload.id)};
 	struct mark present;
 	enum outcome o = update(ref, &c, fence, 4, &present, ret_problem);
 	if (o == OUTCOME_REFUSED && is_ours(ref, claim->id, &present) && present.upload.id &&
@@ -264,14 +265,14 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	set_optional(&c, version, claim->taken_over);
 	if (strcmp(version->suffix, ref->suffix) != 0) /* else the claim has written it */
 		set_or_unset(&c, "suffix", version->suffix);
-	set_number(&c, "at", now_s(ref));
+	set_number(&c, "at", mark_now_s(ref));
 	/* A claim has no error, and only some have an upload: half of the request's length. */
 	if (claim->taken_over || claim->upload.id)
 		unset_upload(&c);
 	if (claim->taken_over)
 		unset_newer(&c);
-	const struct condition fence[] = {equals("state", mark_state_name(MARK_CLAIMED)),
-		equals("session", ref->session), equals("claim", claim->id)};
+	const struct condition fence[] = {mark_equals("state", mark_state_name(MARK_CLAIMED)),
+		mark_equals("session", ref->session), mark_equals("claim", claim->id)};
 	enum outcome o = update(ref, &c, fence, 3, ret_seen, ret_problem);
 	if (o == OUTCOME_REFUSED && ret_seen->state == MARK_DONE &&
 		same_version(&ret_seen->done, version)) {
@@ -281,19 +282,34 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	return o;
 }
 
+/* `c` has what changes beyond that. */
+static enum outcome fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
+	struct changes *c, struct problem *ret_problem)
+{
+	set_text(c, "state", mark_state_name(MARK_FAILED));
+	set_text(c, "error", error);
+	set_number(c, "at", mark_now_s(ref));
+	const struct condition fence[] = {mark_equals("state", mark_state_name(MARK_CLAIMED)),
+		mark_equals("session", ref->session), mark_equals("claim", claim->id)};
+	struct mark present;
+	enum outcome o = update(ref, c, fence, 3, &present, ret_problem);
+	mark_clear(&present);
+	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
+}
+
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
 	struct problem *ret_problem)
 {
 	struct changes c = {0};
-	set_text(&c, "state", mark_state_name(MARK_FAILED));
-	set_text(&c, "error", error);
-	set_number(&c, "at", now_s(ref));
-	const struct condition fence[] = {equals("state", mark_state_name(MARK_CLAIMED)),
-		equals("session", ref->session), equals("claim", claim->id)};
-	struct mark present;
-	enum outcome o = update(ref, &c, fence, 3, &present, ret_problem);
-	mark_clear(&present);
-	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
+	return fail(ref, claim, error, &c, ret_problem);
+}
+
+enum outcome mark_release(const struct mark_ref *ref, const struct claim *claim, const char *error,
+	struct problem *ret_problem)
+{
+	struct changes c = {0};
+	unset_upload(&c);
+	return fail(ref, claim, error, &c, ret_problem);
 }
 
 /* Of a done mark that is still exactly as it was seen. */
@@ -302,8 +318,9 @@ static enum outcome update_done(const struct mark_ref *ref, const struct changes
 {
 	char old_mtime[24];
 	snprintf(old_mtime, sizeof old_mtime, "%" PRId64, old->done.mtime_ns);
-	const struct condition as_seen[] = {equals("state", mark_state_name(MARK_DONE)),
-		equals_or_absent("session", old->session), equals_or_absent("claim", old->claim),
+	const struct condition as_seen[] = {mark_equals("state", mark_state_name(MARK_DONE)),
+		mark_equals_or_absent("session", old->session),
+		mark_equals_or_absent("claim", old->claim),
 		{"mtime", CONDITION_EQUALS, VALUE_NUMBER, old_mtime}};
 	return update(ref, changes, as_seen, 4, ret_present, ret_problem);
 }
@@ -325,7 +342,7 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *old, in
 {
 	struct changes c = {0};
 	set_number(&c, "mtime", mtime_ns);
-	set_number(&c, "at", now_s(ref));
+	set_number(&c, "at", mark_now_s(ref));
 	if (old->has_newer)
 		unset_newer(&c);
 	if (old->done.mtime_is_shared)
@@ -345,7 +362,7 @@ enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct probl
 	char partition[PARTITION_MAX];
 	struct item item = {0};
 	enum outcome o = ref->conn->store->ops->get(
-		ref->conn, mark_key(ref, partition), true, &ref->limits, &item, ret_problem);
+		ref->conn, mark_item_key(ref, partition), true, &ref->limits, &item, ret_problem);
 	*ret = (struct mark){0};
 	if (o == OUTCOME_ABSENT)
 		o = OUTCOME_OK;

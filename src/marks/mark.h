@@ -49,6 +49,7 @@ enum mark_state {
 	MARK_CLAIMED,
 	MARK_DONE,
 	MARK_FAILED,
+	MARK_FORGOTTEN, /* as if there were none; the row goes by itself */
 	MARK_UNREADABLE /* a row of a later layout: held, never stale */
 };
 const char *mark_state_name(enum mark_state state);
@@ -91,7 +92,7 @@ void mark_partition(const struct mark_space *space, unsigned shard, char ret[sta
  * Pure.
  */
 enum mark_says {
-	SAYS_FREE,    /* absent, or failed: claim it, or take it over */
+	SAYS_FREE,    /* absent, forgotten or failed: claim it, or take it over */
 	SAYS_DONE,    /* this very version is done */
 	SAYS_COMPARE, /* done with the same size, and the mtime is another or does not tell: compare
 			 the content */
@@ -153,5 +154,16 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, i
  * moved on. */
 enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *seen, uint64_t size,
 	int64_t mtime_ns, struct problem *ret_problem);
+/* Forgets a mark that is still exactly as in *seen, and is not MARK_ABSENT: nothing of the row is
+ * left but, in a store where writes may come late, a row that says so for MARK_FORGOTTEN_KEEP_S.
+ * Of a claim the caller knows that its session is over. OK also if the row is gone already.
+ * REFUSED: it moved on. */
+enum outcome mark_forget(
+	const struct mark_ref *ref, const struct mark *seen, struct problem *ret_problem);
+#define MARK_FORGOTTEN_KEEP_S (7 * 24 * 3600)
+/* Ends a claim whose open upload was aborted: the mark says failed and why, and records no upload
+ * any more. OK also if the mark is no longer ours. */
+enum outcome mark_release(const struct mark_ref *ref, const struct claim *claim, const char *error,
+	struct problem *ret_problem);
 /* A consistent look at one mark; an absent one is OK and MARK_ABSENT. */
 enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct problem *ret_problem);

@@ -10,6 +10,7 @@ static const char *const state_names[] = {
 	[MARK_CLAIMED] = "claimed",
 	[MARK_DONE] = "done",
 	[MARK_FAILED] = "failed",
+	[MARK_FORGOTTEN] = "forgotten",
 	[MARK_UNREADABLE] = "unreadable",
 };
 
@@ -151,7 +152,7 @@ static enum checksum take_checksum(const struct item *item)
 static enum mark_state take_state(const struct item *item)
 {
 	const char *name = item_string(item, "state");
-	for (size_t s = MARK_CLAIMED; name && s <= MARK_FAILED; s++)
+	for (size_t s = MARK_CLAIMED; name && s <= MARK_FORGOTTEN; s++)
 		if (!strcmp(name, state_names[s]))
 			return (enum mark_state)s;
 	return MARK_UNREADABLE;
@@ -219,6 +220,7 @@ enum mark_says mark_says(const struct mark *mark, const struct asked *file)
 	switch (mark->state) {
 	case MARK_ABSENT:
 	case MARK_FAILED:
+	case MARK_FORGOTTEN:
 		return SAYS_FREE;
 	case MARK_CLAIMED:
 	case MARK_UNREADABLE:

@@ -19,6 +19,9 @@ struct store;
 struct store_conn; /* one thread's own way in; not thread-safe */
 
 struct store_ops {
+	/* Nothing that was sent earlier can arrive after a removal and bring the row back: there is
+	 * no network in between. */
+	bool removes_for_good;
 	int (*conn_new)(struct store *store, struct store_conn **ret);
 	void (*conn_free)(struct store_conn *conn);
 	enum outcome (*put)(struct store_conn *conn, struct item_key key, const struct item *item,
@@ -60,6 +63,11 @@ struct store_ops {
 	 * that the item of a refusal may be one that was read right after it. A word that is not
 	 * known leaves everything as it is. Thread-safe. */
 	void (*use_batches)(struct store *store, const char *how);
+	/* Gives room that removed items have left back to the file system, a piece at a time, so
+	 * that nobody waits long; *ret_more says that there is more. NULL where the service does
+	 * that. */
+	enum outcome (*compact)(struct store_conn *conn, const struct call_limits *limits,
+		bool *ret_more, struct problem *ret_problem);
 	int64_t (*time_s)(const struct store *store); /* the store's own time: never this host's
 							 clock where it has another */
 	const char *(*kind)(const struct store *store, size_t i,

@@ -20,6 +20,7 @@ static const char *const kinds[ITEMS_KINDS] = {
 	[ITEMS_GET] = "Get",
 	[ITEMS_GET_MANY] = "BatchGet",
 	[ITEMS_QUERY] = "Query",
+	[ITEMS_COMPACT] = "Compact",
 };
 
 struct sqlite_store {
@@ -236,6 +237,16 @@ static enum outcome query(struct store_conn *conn, const struct dynamodb_range *
 	return outcome;
 }
 
+static enum outcome compact(struct store_conn *conn, const struct call_limits *limits,
+	bool *ret_more, struct problem *ret_problem)
+{
+	const struct items_op op = {.kind = ITEMS_COMPACT};
+	enum outcome outcome = perform(conn, &op, limits, ret_problem);
+
+	*ret_more = outcome == OUTCOME_OK && ticket_of(conn)->op.more;
+	return outcome;
+}
+
 static int64_t time_s(const struct store *store)
 {
 	return clock_wall_ns() / (int64_t)NS_PER_S;
@@ -260,6 +271,7 @@ static void close_store(struct store *store)
 }
 
 static const struct store_ops sqlite_ops = {
+	.removes_for_good = true,
 	.conn_new = conn_new,
 	.conn_free = conn_free,
 	.put = put,
@@ -269,6 +281,7 @@ static const struct store_ops sqlite_ops = {
 	.get = get,
 	.get_many = get_many,
 	.query = query,
+	.compact = compact,
 	.time_s = time_s,
 	.kind = kind,
 	.close = close_store,

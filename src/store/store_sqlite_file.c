@@ -161,7 +161,10 @@ static int prepare(void *arg)
 
 	if (rc || (!is_ours(identity) && !is_blank(identity)) || identity->layout > LAYOUT)
 		return rc;
-	if (!preparation->is_anothers)
+	/* Of a file that has a page already it only takes effect with the next VACUUM. */
+	if (!preparation->is_anothers && is_blank(identity))
+		rc = sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
+	if (!rc && !preparation->is_anothers)
 		rc = sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
 	if (!rc && !preparation->is_anothers && is_blank(identity)) {
 		rc = sqlite3_exec(db, create_sql, NULL, NULL, NULL);

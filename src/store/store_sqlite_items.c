@@ -17,6 +17,8 @@ enum statement {
 	STATEMENTS
 };
 
+#define COMPACT_PAGES "500" /* at a time: 2 MiB */
+
 #define INSERT_ROW "INSERT INTO items(pk, sk, doc) VALUES(?1, ?2, ?3)"
 
 static const char *const sql[STATEMENTS] = {
@@ -329,6 +331,47 @@ static int write_if(struct items *items, struct items_op *op)
 	return rc;
 }
 
+static int first_number(void *arg, int columns, char **values, char **names)
+{
+	(void)columns, (void)names;
+	*(long *)arg = values[0] ? strtol(values[0], NULL, 10) : 0;
+	return 0;
+}
+
+static int read_pragma(struct items *items, const char *pragma, long *ret)
+{
+	*ret = 0;
+	return sqlite3_exec(items->db, pragma, first_number, ret, NULL);
+}
+
+/* A file that was made without auto_vacuum is written anew once, at a stretch. */
+static int free_some(struct items *items, bool *ret_more)
+{
+	long mode, left;
+	int rc = read_pragma(items, "PRAGMA auto_vacuum", &mode);
+	if (!rc)
+		rc = sqlite3_exec(items->db,
+			mode ? "PRAGMA incremental_vacuum(" COMPACT_PAGES ")"
+			     : "PRAGMA auto_vacuum = INCREMENTAL; VACUUM",
+			NULL, NULL, NULL);
+	if (!rc)
+		rc = read_pragma(items, "PRAGMA freelist_count", &left);
+	*ret_more = !rc && left > 0;
+	return rc;
+}
+
+/* The file itself is cut when its log is written back. That waits for nobody who reads just now:
+ * then the last one that closes the file does it. */
+static int compact(struct items *items, struct items_op *op)
+{
+	int rc = free_some(items, &op->more);
+
+	if (!rc && !op->more)
+		sqlite3_exec(items->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
+	op->outcome = OUTCOME_OK;
+	return rc;
+}
+
 int items_apply(struct items *items, struct items_op *op)
 {
 	int rc;
@@ -347,6 +390,9 @@ int items_apply(struct items *items, struct items_op *op)
 		break;
 	case ITEMS_TAKE:
 		rc = take(items, op);
+		break;
+	case ITEMS_COMPACT:
+		rc = compact(items, op);
 		break;
 	default:
 		rc = is_put_if_absent(op) ? put_if_absent(items, op) : write_if(items, op);

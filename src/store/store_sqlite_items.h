@@ -12,9 +12,10 @@ enum items_kind {
 	ITEMS_DELETE,
 	ITEMS_GET,
 	ITEMS_GET_MANY,
-	ITEMS_QUERY
+	ITEMS_QUERY,
+	ITEMS_COMPACT
 };
-#define ITEMS_KINDS 7
+#define ITEMS_KINDS 8
 #define ITEMS_BATCH 100               /* keys of one GET_MANY at most */
 #define ITEMS_PAGE  ((size_t)1 << 20) /* bytes at which a QUERY ends, as DynamoDB's */
 
@@ -36,7 +37,7 @@ struct items_op {
 	struct problem problem; /* set unless the outcome is OK, ABSENT or REFUSED */
 	struct text rows; /* owned: what was found, or what is present when REFUSED or taken: for
 			     each row pk, sk, doc, each with its NUL */
-	bool more;        /* QUERY */
+	bool more;        /* QUERY, COMPACT */
 };
 
 /* Prepared statements on a connection. */

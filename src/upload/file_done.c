@@ -10,7 +10,7 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	struct mark_ref ref = file_mark_ref(worker, file);
 	ref.limits = run_visible_limits(worker->run);
 	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
-	const bool is_gone = seen.state == MARK_ABSENT;
+	const bool is_gone = seen.state == MARK_ABSENT || seen.state == MARK_FORGOTTEN;
 	mark_clear(&seen);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;

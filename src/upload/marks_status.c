@@ -45,6 +45,8 @@ static void count_mark(struct status_summary *summary, const struct mark *mark)
 	case MARK_FAILED:
 		counts->failed++;
 		break;
+	case MARK_FORGOTTEN:
+		break;
 	case MARK_UNREADABLE:
 	case MARK_ABSENT:
 		counts->unreadable++;
@@ -59,7 +61,8 @@ static int visit(void *arg, const char *pk, const char *sk, const struct item *i
 	walk->stopped = mark_from_item(item, &mark);
 	if (walk->stopped == 0) {
 		count_mark(walk->summary, &mark);
-		if (walk->visitor->each && (mark.state != MARK_DONE || mark.has_newer))
+		if (walk->visitor->each && mark.state != MARK_FORGOTTEN &&
+			(mark.state != MARK_DONE || mark.has_newer))
 			walk->stopped = walk->visitor->each(walk->visitor->arg, sk, &mark);
 	}
 	mark_clear(&mark);
@@ -134,6 +137,7 @@ void status_outlook(
 	const char *outlook = "";
 	switch (mark->state) {
 	case MARK_ABSENT:
+	case MARK_FORGOTTEN:
 		outlook = "the next run uploads it if it finds a file for it, unless S3 "
 			  "holds the same content already";
 		break;

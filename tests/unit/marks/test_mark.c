@@ -34,6 +34,17 @@ static enum outcome update_twice(struct store_conn *conn, struct item_key key,
 		inner, key, changes, n_changes, conditions, n, limits, ret_present, ret_problem);
 }
 
+static enum outcome remove_twice(struct store_conn *conn, struct item_key key,
+	const struct condition *conditions, size_t n, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem)
+{
+	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
+	inner->store->ops->remove(inner, key, conditions, n, limits, ret_present, ret_problem);
+	item_clear(ret_present);
+	return inner->store->ops->remove(
+		inner, key, conditions, n, limits, ret_present, ret_problem);
+}
+
 static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
@@ -41,14 +52,19 @@ static enum outcome get(struct store_conn *conn, struct item_key key, bool consi
 	return inner->store->ops->get(inner, key, consistent, limits, ret, ret_problem);
 }
 
+static int64_t echo_time_s = 1000;
+
 static int64_t time_s(const struct store *store)
 {
 	(void)store;
-	return 1000;
+	return echo_time_s;
 }
 
-static const struct store_ops echo_ops = {
-	.put = put_twice, .update = update_twice, .get = get, .time_s = time_s};
+static const struct store_ops echo_ops = {.put = put_twice,
+	.update = update_twice,
+	.remove = remove_twice,
+	.get = get,
+	.time_s = time_s};
 static struct store echo_store = {&echo_ops};
 
 static const struct mark_space space = {
@@ -371,6 +387,111 @@ static void test_content(struct store_conn *conn)
 	claim_clear(&second);
 }
 
+/* Only as it was seen. Where writes may come late, a row stays for a while that they are refused
+ * by; elsewhere nothing is left. */
+static void test_forget(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
+	a.key = b.key = "forget";
+	struct claim claim = {0}, second = {0};
+	struct mark seen = {0}, old, image = {0};
+	struct problem problem;
+	const bool for_good = conn->store->ops->removes_for_good;
+	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	old = present(&a);
+	CHECK_INT(mark_done(&a, &claim, &version, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_forget(&b, &old, &problem), OUTCOME_REFUSED);
+	mark_clear(&old);
+	old = present(&a);
+	CHECK_INT(mark_note_newer(&a, &old, 6, 8, &problem), OUTCOME_OK);
+	CHECK_INT(mark_forget(&b, &old, &problem), OUTCOME_REFUSED);
+	mark_clear(&old);
+	old = present(&a);
+	CHECK_INT(mark_forget(&b, &old, &problem), OUTCOME_OK);
+	seen = present(&a);
+	CHECK_INT(seen.state, for_good ? MARK_ABSENT : MARK_FORGOTTEN);
+	CHECK_INT(seen.has_done, false);
+	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_FREE);
+	/* The late duplicates of the claim and of what followed it. */
+	if (!for_good) {
+		CHECK_INT(mark_done(&a, &claim, &version, &image, &problem), OUTCOME_REFUSED);
+		mark_clear(&image);
+		CHECK_INT(mark_claim(&b, &second, &image, &problem), OUTCOME_REFUSED);
+		CHECK_INT(image.state, MARK_FORGOTTEN);
+		/* Another row by the time it is old enough stays; this one goes for good. */
+		echo_time_s += MARK_FORGOTTEN_KEEP_S + 1;
+		CHECK_INT(mark_forget(&b, &image, &problem), OUTCOME_OK);
+		mark_clear(&image);
+		image = present(&a);
+		CHECK_INT(image.state, MARK_ABSENT);
+	}
+	mark_clear(&old);
+	mark_clear(&seen);
+	claim_clear(&claim);
+	claim_clear(&second);
+}
+
+static bool has_attribute(struct store_conn *conn, const struct mark_ref *ref, const char *name)
+{
+	char partition[PARTITION_MAX];
+	struct item item = {0};
+	struct problem problem;
+	mark_partition(&space, mark_shard(ref->key, space.settings.shards), partition);
+	CHECK_INT(conn->store->ops->get(conn, (struct item_key){partition, ref->key}, true,
+			  &ref->limits, &item, &problem),
+		OUTCOME_OK);
+	const bool has = item_find(&item, name);
+	item_clear(&item);
+	return has;
+}
+
+/* A forgotten mark that is taken must not expire. */
+static void test_forgotten_is_free(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
+	a.key = b.key = "forgotten";
+	struct claim claim = {0}, second = {0};
+	struct mark seen = {0}, old, image = {0};
+	struct problem problem;
+	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	old = present(&a);
+	CHECK_INT(mark_forget(&b, &old, &problem), OUTCOME_OK);
+	seen = present(&a);
+	if (seen.state == MARK_FORGOTTEN) {
+		CHECK(has_attribute(conn, &a, "expires"));
+		CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_OK);
+		CHECK(!has_attribute(conn, &a, "expires"));
+	}
+	mark_clear(&old);
+	mark_clear(&seen);
+	claim_clear(&claim);
+	claim_clear(&second);
+}
+
+/* A claim whose upload was aborted ends without it, and only under its fence. */
+static void test_release(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
+	a.key = b.key = "release";
+	struct claim claim = {0};
+	struct mark seen = {0};
+	struct problem problem;
+	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	struct open_upload upload = upload_named("u");
+	CHECK_INT(mark_record_upload(&a, &claim, &upload, &problem), OUTCOME_OK);
+	CHECK_INT(mark_release(&b, &claim, "aborted", &problem), OUTCOME_OK);
+	seen = present(&a);
+	CHECK_INT(seen.state, MARK_CLAIMED);
+	mark_clear(&seen);
+	CHECK_INT(mark_release(&a, &claim, "aborted", &problem), OUTCOME_OK);
+	seen = present(&a);
+	CHECK_INT(seen.state, MARK_FAILED);
+	CHECK(!seen.upload.id);
+	CHECK_STRING(seen.error, "aborted");
+	mark_clear(&seen);
+	claim_clear(&claim);
+}
+
 static void on_store(bool echo)
 {
 	struct store *store;
@@ -388,6 +509,9 @@ static void on_store(bool echo)
 	test_take_needs_the_state(used);
 	test_failed_is_free(used);
 	test_shared_mtime(used);
+	test_forget(used);
+	test_forgotten_is_free(used);
+	test_release(used);
 	store_conn_free(conn);
 	store_close(store);
 }
