@@ -5,9 +5,12 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/version_commit.h"
+#include <bzlib.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <libxml/parser.h>
+#include <lz4.h>
+#include <lzma.h>
 #include <openssl/crypto.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -15,6 +18,7 @@
 #include <string.h>
 #include <uv.h>
 #include <zlib.h>
+#include <zstd.h>
 
 struct version_options {
 	int json;
@@ -40,31 +44,44 @@ static const struct option version_options[] = {
 #define BUILT_WITH_UV                                                                              \
 	TEXT_OF(UV_VERSION_MAJOR) "." TEXT_OF(UV_VERSION_MINOR) "." TEXT_OF(UV_VERSION_PATCH)
 
-/* A library as its headers were when this program was built, and as it is now. */
+/* A library as its headers were when this program was built (NULL: they do not say), and as it is
+ * now. */
 struct library {
 	const char *name, *built, *running;
 };
-#define LIBXML_VERSION_MAX 32
-enum { LIBRARIES = 7 };
+#define VERSION_MAX 32
+enum { LIBRARIES = 11 };
 
-/* libxml2 has its own as a number only: 20914 is 2.9.14. */
-static void format_libxml(char ret[static LIBXML_VERSION_MAX])
+/* Two libraries have a version of another form. */
+struct version_texts {
+	char libxml[VERSION_MAX]; /* a number: 20914 is 2.9.14 */
+	char bzip2[VERSION_MAX];  /* with its date: "1.0.8, 13-Jul-2019" */
+};
+
+static void format_versions(struct version_texts *ret)
 {
 	const unsigned long version = strtoul(xmlParserVersion, NULL, 10);
-	snprintf(ret, LIBXML_VERSION_MAX, "%lu.%lu.%lu", version / 10000, version / 100 % 100,
+	snprintf(ret->libxml, VERSION_MAX, "%lu.%lu.%lu", version / 10000, version / 100 % 100,
 		version % 100);
+	const char *bzip2 = BZ2_bzlibVersion();
+	snprintf(ret->bzip2, VERSION_MAX, "%.*s", (int)strcspn(bzip2, ","), bzip2);
 }
 
-static void list_libraries(struct library list[static LIBRARIES], const char *libxml)
+static void list_libraries(
+	struct library list[static LIBRARIES], const struct version_texts *formatted)
 {
 	const struct library filled[LIBRARIES] = {
 		{"libcurl", LIBCURL_VERSION, curl_version_info(CURLVERSION_NOW)->version},
 		{"openssl", OPENSSL_FULL_VERSION_STR, OpenSSL_version(OPENSSL_FULL_VERSION_STRING)},
-		{"libxml2", LIBXML_DOTTED_VERSION, libxml},
+		{"libxml2", LIBXML_DOTTED_VERSION, formatted->libxml},
 		{"libuv", BUILT_WITH_UV, uv_version_string()},
 		{"jansson", JANSSON_VERSION, jansson_version_str()},
 		{"sqlite", SQLITE_VERSION, sqlite3_libversion()},
 		{"zlib", ZLIB_VERSION, zlibVersion()},
+		{"bzip2", NULL, formatted->bzip2},
+		{"liblzma", LZMA_VERSION_STRING, lzma_version_string()},
+		{"libzstd", ZSTD_VERSION_STRING, ZSTD_versionString()},
+		{"lz4", LZ4_VERSION_STRING, LZ4_versionString()},
 	};
 	memcpy(list, filled, sizeof filled);
 }
@@ -84,7 +101,7 @@ static void print_text(struct output *output, const struct library list[static L
 	for (size_t i = 0; i < LIBRARIES; i++) {
 		text_reset(&line);
 		text_addf(&line, "%-8s built with %-12s running with %s", list[i].name,
-			list[i].built, list[i].running);
+			list[i].built ? list[i].built : "unknown", list[i].running);
 		output_result(output, text_string(&line));
 	}
 	text_clear(&line);
@@ -100,7 +117,7 @@ static void print_json(struct output *output, const struct library list[static L
 	for (size_t i = 0; i < LIBRARIES; i++)
 		json_object_set_new(libraries, list[i].name,
 			json_pack(
-				"{s:s, s:s}", "built", list[i].built, "running", list[i].running));
+				"{s:s?, s:s}", "built", list[i].built, "running", list[i].running));
 	json_object_set_new(object, "libraries", libraries);
 	char *text = json_line(object);
 	output_result(output, text ? text : "");
@@ -133,10 +150,10 @@ int version_main(int argc, char **argv)
 	if (operands)
 		return command_fail("version", S3ONCE_EXIT_USAGE, &problem);
 	struct library libraries[LIBRARIES];
-	char libxml[LIBXML_VERSION_MAX];
+	struct version_texts formatted;
 	struct output output;
-	format_libxml(libxml);
-	list_libraries(libraries, libxml);
+	format_versions(&formatted);
+	list_libraries(libraries, &formatted);
 	output_init(&output);
 	if (options.json)
 		print_json(&output, libraries);

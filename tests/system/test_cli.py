@@ -182,8 +182,10 @@ def test_versions_of_the_libraries(s3once):
     found = json.loads(s3once("version", "--json").out)
     assert found["event"] == "version" and f"s3once {found['version']}, commit {found['commit']}" in run.out
     for name, library in found["libraries"].items():
-        assert re.fullmatch(r"\d+\.\d+(\.\d+)*", library["built"]) and library["running"] == library["built"], name
-        assert re.search(rf"^{name} +built with {library['built']} +running with {library['running']}$", run.out, re.M)
+        built = library["built"] or "unknown"  # the headers of bzip2 do not say it
+        assert re.fullmatch(r"\d+\.\d+(\.\d+)*", library["running"]) and built in ("unknown", library["running"]), name
+        assert re.search(rf"^{name} +built with {built} +running with {library['running']}$", run.out, re.M)
+    assert [name for name, library in found["libraries"].items() if not library["built"]] == ["bzip2"]
     assert s3once("version", "extra").code == 2
 
 

@@ -1,6 +1,7 @@
-"""The Debian packages: each installed file is in exactly one of them, and two builds of them give the same bytes."""
+"""The packages: each installed file is in exactly one of Debian's, two builds of those give the same bytes, and the RPM builds."""
 
 import hashlib
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -43,6 +44,27 @@ def test_the_versions_agree():
     (version,) = {line.split()[1] for line in (DEBIAN / "changelog").read_text().splitlines()[:1]}
     program = run(str(next(BUILD.rglob("cli/s3once"))), "--version").split()[1]
     assert version == f"({program})"
+    assert f"Version:        {program}\n" in (REPOSITORY / "packaging" / "s3once.spec").read_text()
+
+
+def test_bill_of_materials():
+    program = str(next(BUILD.rglob("cli/s3once")))
+    said = json.loads(run(program, "version", "--json"))
+    bom = json.loads(run(str(REPOSITORY / "packaging" / "sbom"), program))
+    assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.5")
+    assert bom["metadata"]["component"]["version"] == said["version"]
+    found = {each["name"]: each["version"] for each in bom["components"]}
+    assert found == {name: each["running"] for name, each in said["libraries"].items()}
+    needed = [line.split("[")[1].split("]")[0] for line in run("readelf", "-d", program).splitlines() if "(NEEDED)" in line]
+    ours = [name for name in needed if not name.startswith(("libc.", "libm.", "libasan", "libubsan", "libtsan", "libisal"))]
+    # libssl and libcrypto are both of OpenSSL.
+    assert len({name.replace("libssl", "libcrypto") for name in ours}) == len(found), ours
+    refs = {each["bom-ref"] for each in bom["components"]}
+    assert set(bom["dependencies"][0]["dependsOn"]) == refs and len(refs) == len(found)
+
+
+def test_apparmor_profile_is_read():
+    run("apparmor_parser", "--skip-kernel-load", "--skip-cache", str(REPOSITORY / "config" / "apparmor" / "s3once"))
 
 
 def build_packages(folder, umask, zone):
@@ -71,3 +93,15 @@ def test_two_builds_give_the_same_bytes(tmp_path):
     (library,) = root.glob("usr/lib/*/libs3once.so.0")
     environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
     assert "push" in run(str(root / "usr/bin/s3once"), "--help", env=environment)
+
+
+@pytest.mark.full
+def test_the_rpm_builds(tmp_path):
+    """rpmbuild fails on an installed file that no package lists. What it builds with comes from Debian here: --nodeps."""
+    (tmp_path / "SOURCES").mkdir()
+    archive = tmp_path / "SOURCES" / "s3once-0.1.0.tar.gz"
+    run("git", "archive", "--prefix=s3once-0.1.0/", f"--output={archive}", "HEAD")
+    run("rpmbuild", "--define", f"_topdir {tmp_path}", "--nodeps", "-bb", str(REPOSITORY / "packaging" / "s3once.spec"))
+    packages = {path.name.rsplit("-", 2)[0]: path for path in (tmp_path / "RPMS").rglob("*.rpm")}
+    assert set(packages) == {"s3once", "s3once-libs", "s3once-devel"}
+    assert "/usr/bin/s3once" in run("rpm", "-qlp", str(packages["s3once"])).splitlines()
