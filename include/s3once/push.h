@@ -214,7 +214,8 @@ struct s3once_options {
 	int removes;             /* files are removed, or moved if move_to says where to */
 	uint64_t remove_after_s; /* once their marks have been done for so long */
 	const char *move_to; /* a directory of the same file system, outside of all sources, that
-				keeps the paths relative to them; NULL: none */
+				keeps the paths relative to them, and for rotated files the keys
+				of their objects below the prefix; NULL: none */
 	int remove_linked;   /* also files with several names (hard links) */
 	int remove_open;     /* also files that are open for writing */
 	int remove_foreign;  /* also files of another user than their folder's and their source's */

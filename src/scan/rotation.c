@@ -1,8 +1,7 @@
 #include "scan/rotation.h"
 #include "base/clock.h"
-#include "scan/content_id.h"
-#include "scan/identity_cache.h"
 #include "scan/open.h"
+#include "scan/rotation_identity.h"
 #include "scan/rotation_table.h"
 #include "scan/source_file.h"
 #include <errno.h>
@@ -13,8 +12,6 @@
 
 #define PAUSE_FIRST_NS (250 * NS_PER_MS) /* after listings that differ; doubles each time */
 #define PAUSE_STEP_NS  (50 * NS_PER_MS)
-/* A file may be written to again within the granularity of its modification time. */
-#define TOO_FRESH_NS ((int64_t)(2 * NS_PER_S))
 
 struct rotation {
 	struct source *sources;
@@ -86,36 +83,6 @@ static int list(struct rotation *rotation, struct problem *ret_problem)
 	return r < 0 ? r : rotation_table_end(rotation->table, ret_problem);
 }
 
-static bool is_this_version(const struct scan_entry *entry, const struct file_state *state)
-{
-	return state->dev == entry->dev && state->ino == entry->ino && state->size == entry->size &&
-	       state->mtime_ns == entry->mtime_ns;
-}
-
-/* Reads the content, unless the cache knows it. 0, -ESTALE if it is being written, else -errno. */
-static int identify_open(const struct rotation *rotation, int fd, const struct scan_entry *entry,
-	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_problem)
-{
-	const struct scan_options *options = rotation->options;
-	struct file_identity identity;
-	struct file_state after;
-	const bool has_identity = options->identities && file_identity_of(fd, &identity) == 0;
-	const struct identity_version version = {&identity, entry->size, entry->mtime_ns};
-	if (has_identity && identity_cache_find(options->identities, &version, ret_id))
-		return 0;
-	if (file_is_being_written(fd))
-		return -ESTALE;
-	const struct content content = {fd, entry->size, options->is_over, options->is_over_arg};
-	int r = content_id(&content, ret_id, ret_problem);
-	if (r == 0)
-		r = file_state_of(fd, &after);
-	if (r == 0 && !is_this_version(entry, &after)) /* that it was renamed does not count */
-		r = -ESTALE;
-	if (r == 0 && has_identity && entry->mtime_ns < clock_wall_ns() - TOO_FRESH_NS)
-		identity_cache_keep(options->identities, &version, ret_id);
-	return r;
-}
-
 /* What is not there under this name any more is found by the next listing. */
 static bool has_moved(int error)
 {
@@ -129,11 +96,7 @@ static int not_read(struct rotation *rotation, const struct scan_entry *entry, i
 		return error == -ECANCELED ? may_be_over(rotation, ret_problem) : error;
 	if (error == -ESTALE)
 		return rotation_table_know(rotation->table, entry, NULL, NULL, ret_problem);
-	if (error == -EACCES || error == -EPERM)
-		problem_set(why, "cannot be read: %s; give this user access, or exclude it",
-			strerror(-error));
-	else if (error != -EFBIG) /* which has its own sentence */
-		problem_set(why, "cannot be read: %s", strerror(-error));
+	rotation_tell_unread(error, why);
 	return rotation_table_know(rotation->table, entry, NULL, why->text, ret_problem);
 }
 
@@ -150,8 +113,8 @@ static int identify(
 	if (fd < 0)
 		return has_moved(fd) ? 0 : not_read(rotation, entry, fd, &why, ret_problem);
 	int r = 0;
-	if (is_this_version(entry, &state)) {
-		r = identify_open(rotation, fd, entry, id, &why);
+	if (rotation_is_version(entry, &state)) {
+		r = rotation_identify(rotation->options, fd, entry, id, &why);
 		r = r < 0 ? not_read(rotation, entry, r, &why, ret_problem)
 			  : rotation_table_know(rotation->table, entry, id, NULL, ret_problem);
 	}

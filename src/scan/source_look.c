@@ -2,6 +2,7 @@
 #include "scan/file_kind.h"
 #include "scan/filter.h"
 #include "scan/open.h"
+#include "scan/rotation_identity.h"
 #include "scan/source_file.h"
 #include "scan/source_name.h"
 #include <errno.h>
@@ -67,6 +68,10 @@ int source_look(
 		return -ENOMEM;
 	source_begin_head(source);
 	source->head.relative = text_string(&source->looked_at);
-	const int error = look(source, place, ret_problem);
+	const struct scan_entry *head = &source->head;
+	int error = look(source, place, ret_problem);
+	if (!error && source->options->rotated &&
+		(head->kind == SCAN_FILE || head->kind == SCAN_YOUNG))
+		error = rotation_look(source, ret_problem);
 	return error ? error : source_name_head(source, ret_problem);
 }

@@ -40,6 +40,7 @@ struct file {
 	bool has_lost_key;       /* it is another version than its key was made for */
 	bool is_proven;          /* by this turn, which has read all of its content as of `state` */
 	int64_t opened_ns;       /* clock_wall_ns() when it was opened and `state` was taken */
+	int64_t opened_ctime_ns; /* then, also where it does not count in `state` */
 	unsigned restarts, damages;
 	uint64_t begun_ns; /* when this turn began, clock_boot_ns() */
 	struct share share;

@@ -13,8 +13,7 @@ static bool is_another_version(const struct worker *worker, const struct file *f
 	       (file->state.size != found->size || file->state.mtime_ns != found->mtime_ns);
 }
 
-/* A rotated file may have another name since it was found, and the name may be another file's. That
- * it was renamed shows in its ctime, which does not count from here on. */
+/* A rotated file may have another name since it was found, and the name may be another file's. */
 static int open_rotated(const struct scan *scan, const struct candidate *c, struct file_state *ret)
 {
 	const struct file_state found = {
@@ -26,9 +25,26 @@ static int open_rotated(const struct scan *scan, const struct candidate *c, stru
 	}
 	if (fd == -ENOENT)
 		fd = scan_open_moved(scan, c->source, c->relative, &found, ret);
-	if (fd >= 0)
-		ret->ctime_ns = 0;
 	return fd;
+}
+
+/* Another uploader may have uploaded and removed it since it was found: no error then. */
+static enum step gone(struct worker *worker, struct file *file)
+{
+	const struct asked asked = candidate_asks(file->candidate);
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	struct problem problem = {0};
+	mark_clear(&file->seen);
+	if (!file->claimed && !worker->run->options.reupload &&
+		mark_get(&ref, &file->seen, &problem) == OUTCOME_OK && !file->seen.has_newer &&
+		mark_says(&file->seen, &asked) == SAYS_DONE)
+		return same_file(worker, file);
+	if (!file->candidate->is_rotated)
+		return file_read_error(worker, file, -ENOENT);
+	problem_set(&problem,
+		"was compressed or deleted before it could be sent; the next run takes what "
+		"is there then");
+	return file_fail(worker, file, &problem);
 }
 
 enum step file_open(struct worker *worker, struct file *file)
@@ -42,18 +58,14 @@ enum step file_open(struct worker *worker, struct file *file)
 	file->opened_ns = clock_wall_ns();
 	file->fd = c->is_rotated ? open_rotated(scan, c, &file->state)
 				 : scan_open_file(scan, c->source, c->relative, &file->state);
-	if (file->fd == -ENOENT && c->is_rotated) {
-		file->fd = -1;
-		problem_set(&problem,
-			"was compressed or deleted before it could be sent; the next run takes what "
-			"is there then");
-		return file_fail(worker, file, &problem);
-	}
 	if (file->fd < 0) {
 		int error = -file->fd;
 		file->fd = -1;
-		return file_read_error(worker, file, -error);
+		return error == ENOENT ? gone(worker, file) : file_read_error(worker, file, -error);
 	}
+	file->opened_ctime_ns = file->state.ctime_ns;
+	if (c->is_rotated) /* a rename while it is sent changes it */
+		file->state.ctime_ns = 0;
 	if (scan_is_young(worker->run->scan, &file->state)) /* written to since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	if (run_leaves_out(worker->run, file->state.size)) /* it has grown since the scan */

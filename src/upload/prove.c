@@ -80,14 +80,14 @@ static enum done prove(struct worker *worker, const char *path)
 	struct run *run = worker->run;
 	struct scan_entry entry;
 	struct problem problem = {0};
-	if (run->options.rotated) {
-		problem_set(&problem, "of rotated files only push --rotated knows what they are");
-		return unknown(run, path, "", &problem);
-	}
 	const int r = scan_look(run->scan, path, &entry, &problem);
-	if (r > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG))
+	const bool is_file = r > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG);
+	if (is_file && *entry.key)
 		return prove_entry(worker, &entry);
-	if (r > 0 && entry.kind == SCAN_PROBLEM)
+	if (is_file)
+		problem_set(&problem, "has no key: it is larger than --max-size, or younger than "
+				      "--min-age");
+	else if (r > 0 && entry.kind == SCAN_PROBLEM)
 		problem = entry.problem;
 	else if (r > 0)
 		problem_set(&problem, "is no regular file");

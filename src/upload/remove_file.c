@@ -57,9 +57,27 @@ static void report_end(struct worker *worker, const struct file *file, enum remo
 	}
 }
 
+/* The state that the file is to stay in from here on. A rotated one may have been renamed since it
+ * was opened, so that its ctime is another: then this is not what the turn has read. */
+static struct file_state state_to_keep(const struct file *file, bool *ret_is_read)
+{
+	struct file_state state = file->state;
+	*ret_is_read = file->is_proven && file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
+	if (!file->candidate->is_rotated)
+		return state;
+	state.ctime_ns = file->opened_ctime_ns;
+	struct file_state now;
+	if (file_state_of(file->fd, &now) == 0 && now.ctime_ns != state.ctime_ns) {
+		state.ctime_ns = now.ctime_ns;
+		*ret_is_read = false;
+	}
+	return state;
+}
+
 /* The rules come first, since they cost no reading. Then all that proves the file, and right after
  * that it is removed. */
-static void remove_proven(struct worker *worker, struct file *file, const struct removal *removal)
+static void remove_proven(
+	struct worker *worker, struct file *file, const struct removal *removal, bool is_read)
 {
 	struct run *run = worker->run;
 	struct problem problem = {0};
@@ -69,8 +87,7 @@ static void remove_proven(struct worker *worker, struct file *file, const struct
 		report_end(worker, file, end, NULL, &problem);
 		return;
 	}
-	const bool is_read = file->is_proven && file->opened_ns - file->state.ctime_ns >= QUIET_NS;
-	if (!is_read && !wait_until_quiet(run, &file->state)) {
+	if (!is_read && !wait_until_quiet(run, &removal->state)) {
 		problem_set(&problem, "it was changed a moment ago");
 		report_end(worker, file, REMOVAL_KEPT, NULL, &problem);
 		return;
@@ -110,26 +127,34 @@ static bool is_due(struct run *run, const struct file *file)
 	       !run_is_over(run) && !atomic_load(&run->stop);
 }
 
+/* The numbers of rotated files come again, so that each is moved to the name of its object. */
+static const char *moved_to(const struct run *run, const struct candidate *c)
+{
+	const char *below = c->object + strlen(run->options.prefix);
+	return !c->is_rotated ? c->relative : *below == '/' ? below + 1 : below;
+}
+
 void remove_file(struct worker *worker, struct file *file)
 {
 	struct run *run = worker->run;
 	const struct s3once_options *o = &run->options;
 	const struct candidate *c = file->candidate;
+	bool is_read;
 	struct removal removal = {.fd = file->fd,
-		.state = file->state,
 		.linked = o->remove_linked != 0,
 		.open = o->remove_open != 0,
 		.foreign = o->remove_foreign != 0,
 		.target_fd = run->move_to_fd,
-		.target = c->relative};
+		.target = moved_to(run, c)};
 	if (!is_due(run, file))
 		return;
+	removal.state = state_to_keep(file, &is_read);
 	removal.directory_fd =
 		scan_open_folder(run->scan, c->source, c->relative, &removal.name, &removal.owner);
 	if (removal.directory_fd < 0) {
 		tell_unreachable(worker, file, removal.directory_fd);
 		return;
 	}
-	remove_proven(worker, file, &removal);
+	remove_proven(worker, file, &removal, is_read);
 	close(removal.directory_fd);
 }

@@ -22,9 +22,6 @@ static const char *contradiction(const struct s3once_options *o)
 		return "no bucket was given";
 	if (o->as && o->rotated)
 		return "--as and --rotated cannot be used together: --as names the key of one file";
-	if (o->rotated && o->removes)
-		return "--rotated cannot be used with --delete-after or --move-to: what is removed is "
-		       "known by its name";
 	if (o->rotated_pattern && !o->rotated)
 		return "--rotated-pattern tells what rotation adds to names: it needs --rotated";
 	if (o->as && o->key_template)

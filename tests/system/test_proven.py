@@ -6,7 +6,7 @@ import pytest
 
 from tests.system.harness import MIB, make_tree
 
-pytestmark = pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+sqlite = pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
@@ -19,6 +19,7 @@ def tree(tmp_path):
     return make_tree(tmp_path / "tree", {"a": 100, "d/b": 5000, "large": 12 * MIB})
 
 
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
 def test_what_is_in_s3_and_what_is_not(s3once, target, marks, tree):
     assert s3once("push", tree, target, "--part-size", "5MiB").code == 0
     run = s3once("proven", "--source", tree, tree / "a", tree / "d" / "b", tree / "large", target)
@@ -30,6 +31,7 @@ def test_what_is_in_s3_and_what_is_not(s3once, target, marks, tree):
     assert (run.code, run.out, run.err) == (1, "", ""), run
 
 
+@sqlite
 def test_a_file_by_itself_has_the_key_that_push_gives_it(s3once, target, marks, tree):
     assert s3once("push", tree / "a", target).code == 0
     assert s3once("proven", tree / "a", target).code == 0
@@ -38,6 +40,7 @@ def test_a_file_by_itself_has_the_key_that_push_gives_it(s3once, target, marks, 
     assert s3once("proven", tree / "d" / "b", "s3://" + target.split("/")[2], "--as", "other/name").code == 0
 
 
+@sqlite
 def test_content_counts_and_not_the_time(s3once, target, marks, tree):
     assert s3once("push", tree, target).code == 0
     status = (tree / "a").stat()
@@ -49,6 +52,7 @@ def test_content_counts_and_not_the_time(s3once, target, marks, tree):
     assert run.code == 1 and "content is not what was uploaded" in run.out, run
 
 
+@sqlite
 def test_s3_is_asked(s3once, s3, bucket, target, marks, tree):
     assert s3once("push", tree, target).code == 0
     s3.client.delete_object(Bucket=bucket, Key="p/a")
@@ -58,6 +62,7 @@ def test_s3_is_asked(s3once, s3, bucket, target, marks, tree):
     assert s3once("proven", "--source", tree, tree / "d" / "b", target).code == 1
 
 
+@sqlite
 def test_what_cannot_be_known(s3once, target, marks, tree, tmp_path):
     assert s3once("push", tree, target).code == 0
     (tree / "link").symlink_to("a")
@@ -69,12 +74,14 @@ def test_what_cannot_be_known(s3once, target, marks, tree, tmp_path):
     assert run.code == 3 and run.err, run
 
 
+@sqlite
 def test_nothing_is_changed(s3once, s3, bucket, target, marks, tree):
     run = s3once("proven", "--source", tree, tree / "a", target)
     assert run.code == 1 and not marks.path.exists(), run
     assert s3.objects(bucket) == {}
 
 
+@sqlite
 def test_job(s3once, target, marks, tree, tmp_path):
     job = tmp_path / "logs.conf"
     job.write_text(f"source = {tree}\ntarget = {target}\nexclude = large\n")
@@ -86,6 +93,7 @@ def test_job(s3once, target, marks, tree, tmp_path):
     assert run.code == 2 and "--job" in run.err, run
 
 
+@sqlite
 def test_json(s3once, target, marks, tree):
     assert s3once("push", tree / "a", target).code == 0
     run = s3once("proven", "--json", tree / "a", tree / "d" / "b", target)

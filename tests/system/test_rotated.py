@@ -74,18 +74,10 @@ def test_options(s3once, tmp_path):
     for options, said in (
         (["--rotated-pattern", "x"], "--rotated-pattern .* needs --rotated"),
         (["--rotated", "--rotated-pattern", "(x"], "--rotated-pattern: is no extended regular expression"),
-        (["--rotated", "--delete-after"], "--rotated cannot be used with --delete-after"),
         (["--rotated", "--files-from", "-"], "--rotated and --files-from cannot be used together"),
     ):
         run = s3once("push", *options, tree, "s3://some-bucket/p")
         assert run.code == 2 and re.search(said, run.err), run
-
-
-def test_proven_does_not_know(s3once, s3, bucket, marks, tmp_path):
-    tree = make_tree(tmp_path / "tree", {"app.log.1": 10})
-    assert push(s3once, tree, bucket).code == 0
-    run = s3once("proven", "--rotated", tree / "app.log.1", f"s3://{bucket}/p")
-    assert run.code == 3 and "only push --rotated knows" in run.err, run
 
 
 def test_pattern(s3once, s3, bucket, marks, tmp_path):
