@@ -1,5 +1,6 @@
 #include "cli/progress_line.h"
 #include "cli/human_figures.h"
+#include <string.h>
 
 /* Rates forget what is older than about this. */
 #define MEMORY_S 4.0
@@ -55,6 +56,18 @@ double progress_seconds_left(const struct progress *p, const struct s3once_count
 	return left < 100 * 3600 ? left : -1;
 }
 
+/* A narrow terminal shows fewer figures, each of them whole. */
+static void leave_out_what_does_not_fit(struct text *line, unsigned columns)
+{
+	if (line->len <= columns)
+		return;
+	size_t len = columns;
+	while (len > 0 && strncmp(line->data + len, ", ", 2) != 0 &&
+		strncmp(line->data + len, " (", 2) != 0)
+		len--;
+	line->data[line->len = len ? len : columns] = 0;
+}
+
 void progress_line(const struct progress *p, const struct s3once_counts *counts, unsigned columns,
 	struct text *ret_line)
 {
@@ -90,6 +103,5 @@ void progress_line(const struct progress *p, const struct s3once_counts *counts,
 		human_count(ret_line, counts->failed);
 		text_add(ret_line, " failed");
 	}
-	if (ret_line->len > columns)
-		ret_line->data[ret_line->len = columns] = 0;
+	leave_out_what_does_not_fit(ret_line, columns);
 }

@@ -21,6 +21,7 @@ void progress_take_in(struct progress *progress, const struct s3once_counts *cou
 double progress_percent(const struct progress *progress, const struct s3once_counts *counts);
 /* Whichever takes longer, the files or their bytes; negative if nobody knows. */
 double progress_seconds_left(const struct progress *progress, const struct s3once_counts *counts);
-/* Writes the line for the counts that were taken in last, of at most `columns` characters. */
+/* Writes the line for the counts that were taken in last, of at most `columns`
+ * characters: figures that do not fit are left out, the last ones first. */
 void progress_line(const struct progress *progress, const struct s3once_counts *counts,
 	unsigned columns, struct text *ret_line);

@@ -43,7 +43,9 @@ int main(void)
 	/* More was settled than was found: no time left is made up. */
 	counts.bytes_settled = 5 << 20;
 	counts.seconds = 5;
-	check_line(&progress, &counts, 42, "1,902 of 2,000 files, 5.0 MiB of 2.0 MiB (");
+	check_line(&progress, &counts, 42, "1,902 of 2,000 files, 5.0 MiB of 2.0 MiB");
+	check_line(&progress, &counts, 39, "1,902 of 2,000 files");
+	check_line(&progress, &counts, 10, "1,902 of 2");
 	CHECK_INT(progress_settled(&counts), 1902);
 
 	/* One large file: what has left of it is progress. */

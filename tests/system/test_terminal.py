@@ -1,0 +1,68 @@
+"""What a person sees during a run, on terminals of several widths; the picture in README is made here."""
+
+import html
+import os
+import re
+
+import pytest
+
+from tests.system.harness import MIB, REPOSITORY, make_tree, wait_until
+from tests.system.terminal import Terminal, picture
+
+FILES = {f"access.log-202611{day:02}": 300_000 + 1000 * day for day in range(1, 22)} | {"app.log-20261121": 6 * MIB}
+PICTURE = REPOSITORY / "docs" / "run.svg"
+
+
+async def hold_its_body(x, rule):
+    x.fire(rule)
+    await x.hold(rule)
+    await x.proxy.pass_on(x)
+
+
+def run_of_22_files(terminal, s3_wire, bucket, folder):
+    """Plays a run whose large file comes last. Returns what the screen showed then; the run has ended."""
+    make_tree(folder / "var/log/app", FILES)
+    rule = s3_wire.add(hold_its_body, "PutObject", key="web1/app.log-20261121")
+    running = terminal.start("push", "var/log/app", f"s3://{bucket}/web1", cwd=folder)
+    assert rule.reached.wait(60)
+    wait_until(lambda: terminal.rows[-1].startswith("21 of 22 files"), what="the progress line")
+    shown = terminal.rows
+    rule.released.set()
+    assert running.wait(60) == 0, terminal.rows
+    return shown
+
+
+@pytest.mark.parametrize(("columns", "language"), [(40, "C"), (80, "C.UTF-8"), (200, "C")])
+def test_progress_fits_the_terminal(s3once, s3_wire, bucket, tmp_path, columns, language):
+    with Terminal(s3once, columns, LC_ALL=language) as terminal:
+        shown = run_of_22_files(terminal, s3_wire, bucket, tmp_path)
+        wait_until(lambda: "uploaded 22" in "".join(terminal.rows), what="the summary")
+    *said, progress = shown
+    assert not [row for row in said if " of 22" in row], "it is one line that is drawn again and again"
+    assert re.match(r"21 of 22 files(, [\d.]+ MiB of [\d.]+ MiB|$)", progress) and len(progress) < columns
+    assert ("in flight" in progress) == (columns >= 80) and not re.search(r"[,( ]$", progress), progress
+    assert not re.search("files, .* in flight", "\n".join(terminal.rows)), "the line is left behind"
+    assert language == "C.UTF-8" or terminal.bytes.isascii()
+
+
+def like(text):
+    """Without figures and what stands for them: those differ in each run."""
+    text = re.sub(r", [\w ]+ left", "", text)  # nobody knows it in the first second
+    return re.sub(r"[\d.,]+ ?(KiB|MiB|GiB|B|s|%)?\b", "0", text)
+
+
+def test_picture_of_a_run(s3once, s3_wire, bucket, tmp_path):
+    """S3ONCE_PICTURES=1 writes it anew."""
+    command = "$ s3once push var/log/app s3://logs/web1"
+    with Terminal(s3once, 100, S3ONCE_MARKS="local") as terminal:
+        terminal.say(command + "\r\n")
+        during = run_of_22_files(terminal, s3_wire, bucket, tmp_path)
+        terminal.say(command + "\r\n")
+        assert terminal.start("push", "var/log/app", f"s3://{bucket}/web1", cwd=tmp_path).wait(60) == 0
+        wait_until(lambda: "uploaded 0" in "".join(terminal.rows), what="the second summary")
+    rows = [row.replace(bucket, "logs") for row in during + ["", "(some moments later)", ""] + terminal.rows]
+    drawn = picture(rows)
+    if os.environ.get("S3ONCE_PICTURES"):
+        PICTURE.write_text(drawn)
+    shown = re.findall(r"<text [^>]*>(.*)</text>", PICTURE.read_text())
+    assert [like(html.unescape(row)) for row in shown] == [like(row) for row in rows if row], rows
