@@ -1,50 +1,24 @@
 #include "aws/call.h"
 #include "aws/call_problem.h"
 #include "aws/call_request.h"
-#include "aws/service.h"
-#include "aws/wait.h"
+#include "aws/call_retry.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "base/random.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define REPLY_MAX_BYTES       (1U << 20)
-#define UNKNOWN_NAME_ATTEMPTS 3 /* of a service that has never answered */
-
-/* A call in progress. */
-struct run {
-	struct service_conn *conn;
-	const struct call *call;
-	struct http_reply *reply;
-	struct problem problem;
-	unsigned attempts;            /* sent so far, but for those that only corrected something */
-	unsigned waits;               /* so far, as far as the next one is to be longer */
-	uint64_t began_ns, waited_ns; /* the call; its last wait */
-	uint64_t failed_ns;           /* when the service first answered with an error of its own */
-	unsigned cost;                /* tokens the last wait took */
-	bool was_abandoned;           /* the caller said so */
-	bool new_connection;          /* for the next attempt */
-	bool name_is_unknown;         /* in the last attempt: a slip of the pen, or no network */
-	bool is_down;                 /* likewise: nobody listens there */
-	bool corrected_clock, corrected_credentials, corrected_region;
-	bool repeated_digest;
-	bool maybe_applied;                      /* by an attempt before the last one */
-	int64_t date_s;                          /* of the last reply, -1 if it has none */
-	char code[64], message[256], region[64]; /* of the last reply */
-};
+#define REPLY_MAX_BYTES (1U << 20)
 
 static bool on_abandon(void *arg)
 {
-	struct run *run = arg;
+	struct call_run *run = arg;
 	const struct call_limits *limits = &run->call->limits;
 	run->was_abandoned = run->was_abandoned || limits->abandon(limits->abandon_arg);
 	return run->was_abandoned;
 }
 
-static bool must_end(struct run *run)
+static bool must_end(struct call_run *run)
 {
 	const struct call_limits *limits = &run->call->limits;
 	return (limits->abandon && on_abandon(run)) ||
@@ -53,7 +27,7 @@ static bool must_end(struct run *run)
 
 /* The end of one attempt, and never after the call's. A large body has no end as long as it moves:
  * on a line that many share nobody can say how long it takes. */
-static uint64_t attempt_deadline_ns(const struct run *run)
+static uint64_t attempt_deadline_ns(const struct call_run *run)
 {
 	const struct call *call = run->call;
 	const uint64_t last_ns = call->limits.deadline_ns;
@@ -65,7 +39,7 @@ static uint64_t attempt_deadline_ns(const struct run *run)
 	return last_ns && last_ns < end_ns ? last_ns : end_ns;
 }
 
-static int send_once(struct run *run, const struct call_request *built)
+static int send_once(struct call_run *run, const struct call_request *built)
 {
 	const struct call *call = run->call;
 	struct http_request request = {.method = call->method,
@@ -89,7 +63,7 @@ static int send_once(struct run *run, const struct call_request *built)
 	return error == -ECANCELED && !must_end(run) ? -ETIMEDOUT : error;
 }
 
-static struct verdict judge(struct run *run, const struct call_request *sent, int error)
+static struct verdict judge(struct call_run *run, const struct call_request *sent, int error)
 {
 	struct service *service = run->conn->service;
 	struct attempt attempt = {.error = error,
@@ -128,7 +102,7 @@ static struct verdict judge(struct run *run, const struct call_request *sent, in
 	return verdict;
 }
 
-static struct verdict send_signed(struct run *run)
+static struct verdict send_signed(struct call_run *run)
 {
 	struct call_request built = {0};
 	int error = call_request_build(run->conn, run->call, &built);
@@ -153,7 +127,7 @@ static struct verdict send_signed(struct run *run)
 	return verdict;
 }
 
-static enum pace_result pace_result_of(const struct run *run, struct verdict verdict)
+static enum pace_result pace_result_of(const struct call_run *run, struct verdict verdict)
 {
 	const int status = run->reply->status;
 	if (verdict.retry != RETRY_THROTTLE)
@@ -162,7 +136,7 @@ static enum pace_result pace_result_of(const struct run *run, struct verdict ver
 }
 
 /* One attempt. An outcome without a request is a verdict too. */
-static struct verdict try_once(struct run *run)
+static struct verdict try_once(struct call_run *run)
 {
 	struct pace *pace = &run->conn->service->pace;
 	const struct call_limits *limits = &run->call->limits;
@@ -181,146 +155,16 @@ static struct verdict try_once(struct run *run)
 	return (struct verdict){RETRY_NONE, OUTCOME_ABANDONED};
 }
 
-/* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. */
-static uint64_t retry_after_ms(const struct run *run)
-{
-	const char *ms = http_reply_header(run->reply, "x-amz-retry-after");
-	const char *s = http_reply_header(run->reply, "retry-after");
-	if (ms && ms[0] >= '0' && ms[0] <= '9')
-		return strtoull(ms, NULL, 10);
-	if (!s)
-		return 0;
-	if (s[0] >= '0' && s[0] <= '9') {
-		uint64_t seconds = strtoull(s, NULL, 10);
-		return seconds < 1000000 ? seconds * 1000 : 1000000000;
-	}
-	int64_t at = clock_parse_http_date(s);
-	return at > run->date_s && run->date_s >= 0 ? (uint64_t)(at - run->date_s) * 1000 : 0;
-}
-
-/* Waits before the next attempt; OUTCOME_OK or OUTCOME_ABANDONED. */
-static enum outcome back_off(struct run *run, enum retry_class retry)
-{
-	struct service *service = run->conn->service;
-	const struct call_limits *limits = &run->call->limits;
-	uint64_t least_ms = retry_after_ms(run);
-	const bool is_throttled = retry == RETRY_THROTTLE;
-	/* Throttled, but others are served: the pace has been lowered, longer waits would only
-	 * starve this one. */
-	if (!is_throttled || pace_success_ns(&service->pace) < run->waited_ns)
-		run->waits++;
-	uint64_t ms = retry_backoff_ms(
-		retry, service->options.is_s3, run->waits ? run->waits - 1 : 0, least_ms);
-	run->waited_ns = clock_boot_ns();
-	run->cost = is_throttled ? 0 : retry_cost(retry);
-	if (!is_throttled && !retry_quota_take(&service->quota, retry)) {
-		run->cost = 0;
-		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
-	}
-	/* Half of what is left, so that the last attempts are made in time. */
-	uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
-	uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
-	if (end_ns && ms > half_ms)
-		ms = least_ms > half_ms ? ms : half_ms;
-	/* An empty quota must not make the last attempt a late one. */
-	if (run->failed_ns && limits->patience_ms && ms > limits->patience_ms)
-		ms = least_ms > limits->patience_ms ? least_ms : limits->patience_ms;
-	log_debug("%s: %s; again in %llu ms", service->options.kinds[run->call->kind],
-		run->problem.text, (unsigned long long)ms);
-	enum outcome outcome = wait_within(limits, ms, NULL);
-	if (outcome != OUTCOME_OK)
-		problem_prefix(&run->problem, "given up before the next attempt");
-	return outcome;
-}
-
-/* Mends what the reply complained of, once each; false if that is not possible. */
-static bool correct(struct run *run, struct verdict verdict)
-{
-	struct service_conn *conn = run->conn;
-	struct service *service = conn->service;
-	switch (verdict.retry) {
-	case RETRY_CLOCK:
-		if (run->corrected_clock || run->date_s < 0)
-			return false;
-		service_correct_clock(service, run->date_s);
-		return run->corrected_clock = true;
-	case RETRY_CREDENTIALS:
-		if (run->corrected_credentials ||
-			!credentials_refused(service->options.settings->credentials,
-				conn->credentials_generation, verdict.outcome == OUTCOME_SETUP,
-				&run->call->limits))
-			return false;
-		conn->has_credentials = false;
-		return run->corrected_credentials = true;
-	case RETRY_REGION:
-		if (run->corrected_region || service_learn_region(service, run->region))
-			return false;
-		return run->corrected_region = true;
-	default:
-		return false;
-	}
-}
-
-/* Whether throttling, or a service that is down, is waited out still. */
-static bool is_patient(struct run *run)
-{
-	const uint64_t success_ns = pace_success_ns(&run->conn->service->pace);
-	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
-	return clock_boot_ns() - since_ns < run->call->limits.patience_ms * NS_PER_MS;
-}
-
-/* Whether the service has answered with errors of its own for longer than the caller waits. */
-static bool has_failed_long(struct run *run, struct verdict verdict)
-{
-	const uint64_t now_ns = clock_boot_ns();
-	if (verdict.retry != RETRY_TRANSIENT || run->reply->status < 500)
-		return false;
-	run->failed_ns = run->failed_ns ? run->failed_ns : now_ns;
-	const uint64_t patience_ns = run->call->limits.patience_ms * NS_PER_MS;
-	return patience_ns && now_ns - run->failed_ns >= patience_ns;
-}
-
-/* Whether to try again; if not, *outcome is what to return. Waits where it must. */
-static bool goes_on(struct run *run, struct verdict verdict, enum outcome *outcome)
-{
-	const struct call_limits *limits = &run->call->limits;
-	unsigned most = limits->attempts ? limits->attempts
-					 : run->conn->service->options.settings->attempts;
-	if (run->name_is_unknown && most > UNKNOWN_NAME_ATTEMPTS &&
-		!service_has_answered(run->conn->service))
-		most = UNKNOWN_NAME_ATTEMPTS;
-	*outcome = verdict.outcome;
-	if (!retry_cost(verdict.retry))
-		return correct(run, verdict);
-	const bool is_waited_out =
-		(verdict.retry == RETRY_THROTTLE || run->is_down) && is_patient(run);
-	run->attempts += !is_waited_out;
-	if (run->is_down && is_waited_out)
-		service_say_down(run->conn->service, &run->problem, limits->patience_ms);
-	const bool is_too_late = has_failed_long(run, verdict) ||
-				 (run->is_down && !is_waited_out && run->waits + 1 >= most);
-	if (run->attempts >= most || is_too_late ||
-		(verdict.retry == RETRY_DIGEST && run->repeated_digest))
-		return false;
-	run->repeated_digest = run->repeated_digest || verdict.retry == RETRY_DIGEST;
-	enum outcome waited = back_off(run, verdict.retry);
-	if (waited != OUTCOME_OK)
-		*outcome = waited;
-	else if (run->call->is_write && verdict.retry == RETRY_TRANSIENT)
-		run->maybe_applied = run->maybe_applied || outcome_is_ambiguous(verdict.outcome);
-	return waited == OUTCOME_OK;
-}
-
 enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	struct http_reply *ret_reply, struct problem *ret_problem)
 {
-	struct run run = {
+	struct call_run run = {
 		.conn = conn, .call = call, .reply = ret_reply, .began_ns = clock_boot_ns()};
 	enum outcome outcome;
 	struct verdict verdict;
 	do
 		verdict = try_once(&run);
-	while (verdict.outcome != OUTCOME_OK && goes_on(&run, verdict, &outcome));
+	while (verdict.outcome != OUTCOME_OK && call_goes_on(&run, verdict, &outcome));
 	if (verdict.outcome == OUTCOME_OK) {
 		outcome = OUTCOME_OK;
 		service_say_up(conn->service);

@@ -3,7 +3,6 @@
 #include <libxml/parser.h>
 #include <libxml/SAX2.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <string.h>
 
 /* AWS's elements have two attributes at most, and its longest lists some 15,000 elements. libxml2
@@ -84,4 +83,25 @@ int xml_document_read(const char *xml, size_t n, xmlDoc **ret)
 	}
 	*ret = document;
 	return 0;
+}
+
+bool xml_is(const xmlNode *node, const char *name)
+{
+	return node->type == XML_ELEMENT_NODE && !strcmp((const char *)node->name, name);
+}
+
+const xmlNode *xml_child(const xmlNode *parent, const char *name)
+{
+	const xmlNode *node = parent ? parent->children : NULL;
+	while (node && !xml_is(node, name))
+		node = node->next;
+	return node;
+}
+
+const char *xml_child_text(const xmlNode *parent, const char *name)
+{
+	const xmlNode *found = xml_child(parent, name);
+	const xmlNode *text = found ? found->children : NULL;
+	const bool is_plain = text && text->type == XML_TEXT_NODE && !text->next;
+	return is_plain ? (const char *)text->content : "";
 }

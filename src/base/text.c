@@ -183,6 +183,11 @@ void text_add_escaped(struct text *t, const char *bytes, size_t n)
 	}
 }
 
+void text_add_escaped_string(struct text *t, const char *s)
+{
+	text_add_escaped(t, s, strlen(s));
+}
+
 void hex_encode(const unsigned char *bytes, size_t n, char *ret_hex)
 {
 	static const char digits[] = "0123456789abcdef";

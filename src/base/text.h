@@ -36,6 +36,7 @@ void text_addfv(struct text *t, const char *format, va_list ap)
  * stays, control characters (C0, C1, DEL, bidi controls) and invalid bytes become \xNN or \n, \t; a
  * backslash becomes \\. */
 void text_add_escaped(struct text *t, const char *bytes, size_t n);
+void text_add_escaped_string(struct text *t, const char *s);
 
 /* The string so far, "" if empty: never NULL. Valid until the next change. */
 const char *text_string(const struct text *t);

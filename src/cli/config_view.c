@@ -20,10 +20,10 @@ static void tell(struct config_view *view, const struct config_row *row)
 	} else {
 		text_addf(&line, "%-32s ", row->name);
 		size_t before = line.len;
-		text_add_escaped(&line, row->value, strlen(row->value));
+		text_add_escaped_string(&line, row->value);
 		size_t width = line.len - before;
 		text_addf(&line, "%*s ", width < 40 ? (int)(40 - width) : 0, "");
-		text_add_escaped(&line, row->from, strlen(row->from));
+		text_add_escaped_string(&line, row->from);
 	}
 	output_result(&view->output, text_string(&line));
 	text_clear(&line);

@@ -1,5 +1,6 @@
 /* A run told to people: lines for what happened to files, and the summary. */
 #pragma once
+#include "base/text.h"
 #include "cli/alike.h"
 #include "cli/output.h"
 #include "s3once/push.h"
@@ -28,3 +29,8 @@ void people_event(struct people *people, const struct s3once_event *event);
 /* The last lines: how many errors were not printed, and, unless only_stderr, the summary. Frees
  * what is kept. */
 void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code);
+
+/* Internal to people.c and people_summary.c. */
+#define PEOPLE_LINE_BYTES_MAX (32U << 10)
+/* Adds "JOB: " if the run is that of a job. */
+void people_add_job(struct text *t, const struct people *people);

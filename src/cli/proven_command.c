@@ -62,20 +62,15 @@ struct view {
 	bool is_json, quiet;
 };
 
-static void add_bytes(struct text *t, const char *bytes)
-{
-	text_add_escaped(t, bytes, strlen(bytes));
-}
-
 static void print(struct view *view, const struct s3once_event *event)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
 	const bool is_proven = event->type == S3ONCE_EVENT_PROVEN;
 	text_add(&t, is_proven ? "in S3: " : "not in S3: ");
-	add_bytes(&t, event->path);
+	text_add_escaped_string(&t, event->path);
 	if (*event->key) {
 		text_addf(&t, " -> s3://%s/", view->json.bucket);
-		add_bytes(&t, event->key);
+		text_add_escaped_string(&t, event->key);
 	}
 	if (!is_proven)
 		text_addf(&t, ": %s", event->text);
@@ -87,7 +82,7 @@ static void say(struct view *view, const char *what, const struct s3once_event *
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
 	if (*event->path) {
-		add_bytes(&t, event->path);
+		text_add_escaped_string(&t, event->path);
 		text_add(&t, ": ");
 	}
 	text_add(&t, event->text);

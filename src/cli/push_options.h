@@ -35,6 +35,8 @@ int push_options_complete(
 void push_options_clear(struct push_options *options);
 void push_options_help(void);
 
+/* Those of them that say how an object is stored; offsets are of struct push_options. */
+extern const struct option push_object_options[];
 /* The tables of push_option_tables.c: what there is, and its --help. Fills the groups with the
  * fields of *options, which may be NULL for --help. */
 enum { PUSH_GROUPS = 11 };

@@ -182,7 +182,7 @@ static int status_of(const struct status_options *options, const struct marks_pl
 	struct text name = TEXT(8192);
 	text_add(&name, place->is_dynamodb ? "dynamodb:" : "sqlite:");
 	const char *where = place->is_dynamodb ? place->table : place->path;
-	text_add_escaped(&name, where, strlen(where));
+	text_add_escaped_string(&name, where);
 	struct status_view view = {
 		&output, text_string(&name), &space, options->json, options->verbose, 0, 0};
 	bool ok = is_there(place, &problem) &&

@@ -27,7 +27,7 @@ static void tell_escaped(struct status_view *view, const char *before, const cha
 {
 	struct text t = TEXT(32U << 10);
 	text_add(&t, before);
-	text_add_escaped(&t, key, strlen(key));
+	text_add_escaped_string(&t, key);
 	output_result(view->output, text_string(&t));
 	text_clear(&t);
 }

@@ -1,171 +1,7 @@
 #include "dynamodb/dynamodb.h"
+#include "dynamodb/dynamodb_expression.h"
 #include "dynamodb/dynamodb_request.h"
 #include <string.h>
-
-/* What a conditional write asks for. Names and values are #c0 and :c0 of the conditions, #u0 and
- * :u0 of the changes. */
-struct expression {
-	const char *pk_name; /* for the two below */
-	bool must_exist, may_be_absent;
-	const char *count; /* an attribute to add one to, or NULL */
-	const struct change *changes;
-	size_t n_changes;
-	const struct condition *conditions;
-	size_t n_conditions;
-};
-
-/* "#c7", ":u12": what stands for a name or a value. Not printed: it is most of what is written. */
-struct placeholder {
-	char text[24];
-};
-
-static struct placeholder placeholder(char sigil, char kind, size_t i)
-{
-	struct placeholder ret;
-	char *at = ret.text + sizeof ret.text - 1;
-	*at = 0;
-	do
-		*--at = (char)('0' + i % 10);
-	while (i /= 10);
-	*--at = kind;
-	*--at = sigil;
-	memmove(ret.text, at, strlen(at) + 1);
-	return ret;
-}
-
-static void add_comparison(struct text *body, char kind, size_t i, const char *operator)
-{
-	text_add(body, placeholder('#', kind, i).text);
-	text_add(body, operator);
-	text_add(body, placeholder(':', kind, i).text);
-}
-
-static bool has_value(enum condition_test test)
-{
-	return test == CONDITION_EQUALS || test == CONDITION_AT_MOST;
-}
-
-static void add_conditions(struct text *body, const struct expression *e)
-{
-	const bool first = !e->must_exist;
-	if (first && e->n_conditions == 0 && !e->may_be_absent)
-		return;
-	dynamodb_member(body, "ConditionExpression");
-	text_add_char(body, '"');
-	if (e->may_be_absent)
-		text_addf(body, "attribute_not_exists(#k)%s", e->n_conditions ? " OR (" : "");
-	text_add(body, e->must_exist ? "attribute_exists(#k)" : "");
-	for (size_t i = 0; i < e->n_conditions; i++) {
-		text_add(body, i || !first ? " AND " : "");
-		const enum condition_test test = e->conditions[i].test;
-		if (has_value(test)) {
-			add_comparison(body, 'c', i, test == CONDITION_EQUALS ? " = " : " <= ");
-			continue;
-		}
-		const bool absent = test == CONDITION_ABSENT;
-		text_add(body, absent ? "attribute_not_exists(" : "attribute_exists(");
-		text_add(body, placeholder('#', 'c', i).text);
-		text_add_char(body, ')');
-	}
-	text_add(body, e->may_be_absent && e->n_conditions ? ")\"" : "\"");
-	dynamodb_member(body, "ReturnValuesOnConditionCheckFailure");
-	text_add(body, "\"ALL_OLD\"");
-}
-
-static void add_clause(struct text *body, const struct expression *e, bool sets)
-{
-	const char *before = sets ? "SET " : " REMOVE ";
-	for (size_t i = 0; i < e->n_changes; i++) {
-		if ((e->changes[i].value != NULL) != sets)
-			continue;
-		text_add(body, before);
-		before = ", ";
-		if (sets)
-			add_comparison(body, 'u', i, " = ");
-		else
-			text_add(body, placeholder('#', 'u', i).text);
-	}
-}
-
-static void add_changes(struct text *body, const struct expression *e)
-{
-	if (e->n_changes == 0 && !e->count)
-		return;
-	dynamodb_member(body, "UpdateExpression");
-	text_add_char(body, '"');
-	add_clause(body, e, true);
-	add_clause(body, e, false);
-	text_add(body, e->count ? " ADD #n :n\"" : "\"");
-}
-
-static void add_name(struct text *body, char kind, size_t i, const char *name)
-{
-	dynamodb_member(body, placeholder('#', kind, i).text);
-	json_add_string(body, name, strlen(name));
-}
-
-static void add_names(struct text *body, const struct expression *e)
-{
-	const bool names_key = e->must_exist || e->may_be_absent;
-	if (!names_key && !e->count && e->n_conditions + e->n_changes == 0)
-		return;
-	dynamodb_member(body, "ExpressionAttributeNames");
-	text_add_char(body, '{');
-	if (names_key) {
-		dynamodb_member(body, "#k");
-		json_add_string(body, e->pk_name, strlen(e->pk_name));
-	}
-	if (e->count) {
-		dynamodb_member(body, "#n");
-		json_add_string(body, e->count, strlen(e->count));
-	}
-	for (size_t i = 0; i < e->n_conditions; i++)
-		add_name(body, 'c', i, e->conditions[i].name);
-	for (size_t i = 0; i < e->n_changes; i++)
-		add_name(body, 'u', i, e->changes[i].name);
-	text_add_char(body, '}');
-}
-
-/* DynamoDB refuses an empty object here. */
-static void add_value(struct text *body, bool *begun, const char *name, enum value_type type,
-	const char *value, size_t n)
-{
-	if (!*begun) {
-		dynamodb_member(body, "ExpressionAttributeValues");
-		text_add_char(body, '{');
-	}
-	*begun = true;
-	dynamodb_member(body, name);
-	item_add_value(body, type, value, n);
-}
-
-static void add_values(struct text *body, const struct expression *e)
-{
-	bool begun = false;
-	for (size_t i = 0; i < e->n_conditions; i++) {
-		const struct condition *c = &e->conditions[i];
-		if (has_value(c->test))
-			add_value(body, &begun, placeholder(':', 'c', i).text, c->type, c->value,
-				strlen(c->value));
-	}
-	for (size_t i = 0; i < e->n_changes; i++) {
-		const struct change *change = &e->changes[i];
-		if (change->value)
-			add_value(body, &begun, placeholder(':', 'u', i).text, change->type,
-				change->value, change_bytes(change));
-	}
-	if (e->count)
-		add_value(body, &begun, ":n", VALUE_NUMBER, "1", 1);
-	text_add(body, begun ? "}" : "");
-}
-
-static void add_expression(struct text *body, const struct expression *e)
-{
-	add_changes(body, e);
-	add_conditions(body, e);
-	add_names(body, e);
-	add_values(body, e);
-}
 
 enum outcome dynamodb_present(struct dynamodb_conn *conn, const struct table *table,
 	struct item_key key, const struct call_limits *limits, struct item *ret,
@@ -203,12 +39,12 @@ struct write {
 /* Sends the conditional write whose body was begun. ret_new, if not NULL, gets the Attributes of a
  * reply that is OK. */
 static enum outcome perform_write(struct dynamodb_conn *conn, const struct write *write,
-	const struct expression *expression, struct item *ret_present, struct item *ret_new,
-	struct problem *ret_problem)
+	const struct dynamodb_expression *expression, struct item *ret_present,
+	struct item *ret_new, struct problem *ret_problem)
 {
 	struct problem problem = {0};
 	json_t *reply;
-	add_expression(&conn->body, expression);
+	dynamodb_add_expression(&conn->body, expression);
 	enum outcome outcome = dynamodb_perform(conn, write->kind, write->limits, &reply, &problem);
 	if (outcome == OUTCOME_OK && ret_new) {
 		int error = item_from_json(json_object_get(reply, "Attributes"), ret_new);
@@ -243,7 +79,7 @@ enum outcome dynamodb_put(struct dynamodb_conn *conn, const struct table *table,
 		item_add_attribute(body, &item->attributes[i]);
 	}
 	text_add_char(body, '}');
-	const struct expression expression = {
+	const struct dynamodb_expression expression = {
 		.conditions = conditions, .n_conditions = n_conditions};
 	const struct write write = {DYNAMODB_PUT, table, key, limits};
 	return perform_write(conn, &write, &expression, ret_present, NULL, ret_problem);
@@ -257,7 +93,7 @@ enum outcome dynamodb_update(struct dynamodb_conn *conn, const struct table *tab
 	struct text *body = dynamodb_begin(conn, table->name);
 	dynamodb_member(body, "Key");
 	dynamodb_add_key(body, table, key);
-	const struct expression expression = {.pk_name = table->pk_name,
+	const struct dynamodb_expression expression = {.pk_name = table->pk_name,
 		.must_exist = true,
 		.changes = changes,
 		.n_changes = n_changes,
@@ -281,7 +117,7 @@ enum outcome dynamodb_take(struct dynamodb_conn *conn, const struct table *table
 	dynamodb_add_key(body, table, key);
 	dynamodb_member(body, "ReturnValues");
 	text_add(body, "\"ALL_NEW\"");
-	const struct expression expression = {.pk_name = table->pk_name,
+	const struct dynamodb_expression expression = {.pk_name = table->pk_name,
 		.must_exist = !taking->or_absent,
 		/* else anything may be there: no need to ask */
 		.may_be_absent =
@@ -302,7 +138,7 @@ enum outcome dynamodb_delete(struct dynamodb_conn *conn, const struct table *tab
 	struct text *body = dynamodb_begin(conn, table->name);
 	dynamodb_member(body, "Key");
 	dynamodb_add_key(body, table, key);
-	const struct expression expression = {
+	const struct dynamodb_expression expression = {
 		.conditions = conditions, .n_conditions = n_conditions};
 	const struct write write = {DYNAMODB_DELETE, table, key, limits};
 	return perform_write(conn, &write, &expression, ret_present, NULL, ret_problem);

@@ -67,7 +67,7 @@ static void explain_tls(const struct http_failure *failure, const char *host, co
 	const char *path = failure->ca_bundle ? failure->ca_bundle : curl->cainfo;
 	struct text ca = TEXT(200);
 	if (path)
-		text_add_escaped(&ca, path, strlen(path));
+		text_add_escaped_string(&ca, path);
 	if (failure->code == CURLE_SSL_CACERT_BADFILE && !failure->ca_bundle)
 		problem_set(ret_problem,
 			"this host's list of CA certificates %s cannot be used: install "

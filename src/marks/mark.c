@@ -5,80 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A list of changes with room for the decimal text of its numbers. */
-struct changes {
-	struct change list[24];
-	size_t n;
-	char numbers[8][24];
-	size_t n_numbers;
-};
-
-static void set_text(struct changes *c, const char *name, const char *value)
-{
-	c->list[c->n++] = (struct change){name, VALUE_STRING, value};
-}
-
-static void set_number(struct changes *c, const char *name, int64_t value)
-{
-	char *text = c->numbers[c->n_numbers++];
-	snprintf(text, sizeof c->numbers[0], "%" PRId64, value);
-	c->list[c->n++] = (struct change){name, VALUE_NUMBER, text};
-}
-
-static void unset(struct changes *c, const char *name)
-{
-	c->list[c->n++] = (struct change){name, VALUE_STRING, NULL};
-}
-
-/* An empty value stands for an attribute that is not there. */
-static void set_or_unset(struct changes *c, const char *name, const char *value)
-{
-	if (*value)
-		set_text(c, name, value);
-	else
-		unset(c, name);
-}
-
-static void set_upload(struct changes *c, const struct open_upload *upload)
-{
-	set_text(c, "upload", upload->id);
-	set_number(c, "part", (int64_t)upload->part_bytes);
-	set_text(c, "upload_sum", checksum_kinds[upload->checksum].name);
-	set_or_unset(c, "upload_key", upload->key_md5);
-	set_or_unset(c, "upload_suffix", upload->suffix);
-	set_number(c, "upload_size", (int64_t)upload->size);
-	set_number(c, "upload_mtime", upload->mtime_ns);
-}
-
-static void unset_upload(struct changes *c)
-{
-	unset(c, "upload");
-	unset(c, "part");
-	unset(c, "upload_sum");
-	unset(c, "upload_key");
-	unset(c, "upload_suffix");
-	unset(c, "upload_size");
-	unset(c, "upload_mtime");
-}
-
-static void unset_newer(struct changes *c)
-{
-	unset(c, "newer_size");
-	unset(c, "newer_mtime");
-}
-
-struct condition mark_equals(const char *name, const char *value)
-{
-	return (struct condition){name, CONDITION_EQUALS, VALUE_STRING, value};
-}
-
-struct condition mark_equals_or_absent(const char *name, const char *value)
-{
-	if (value && *value)
-		return mark_equals(name, value);
-	return (struct condition){name, CONDITION_ABSENT, VALUE_STRING, NULL};
-}
-
 struct item_key mark_item_key(const struct mark_ref *ref, char partition[static PARTITION_MAX])
 {
 	mark_partition(ref->space, mark_shard(ref->key, ref->space->settings.shards), partition);
@@ -173,17 +99,17 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 	struct claim claim = {.taken_over = true};
 	random_id(claim.id);
 	struct changes c = {0};
-	set_text(&c, "state", mark_state_name(MARK_CLAIMED));
-	set_text(&c, "session", ref->session);
-	set_text(&c, "claim", claim.id);
-	set_text(&c, "source", ref->source);
-	set_number(&c, "tries", old->tries + 1);
-	set_number(&c, "at", mark_now_s(ref));
-	unset(&c, "error");
+	changes_set_text(&c, "state", mark_state_name(MARK_CLAIMED));
+	changes_set_text(&c, "session", ref->session);
+	changes_set_text(&c, "claim", claim.id);
+	changes_set_text(&c, "source", ref->source);
+	changes_set_number(&c, "tries", old->tries + 1);
+	changes_set_number(&c, "at", mark_now_s(ref));
+	changes_unset(&c, "error");
 	if (*ref->suffix || *old->suffix)
-		set_or_unset(&c, "suffix", ref->suffix);
+		changes_set_or_unset(&c, "suffix", ref->suffix);
 	if (old->state == MARK_FORGOTTEN)
-		unset(&c, "expires");
+		changes_unset(&c, "expires");
 	/* The state too: a mark that became done in between keeps its session and claim. And the
 	 * upload: a late record of it would leave us without its id. */
 	const struct condition as_seen[] = {mark_equals("state", mark_state_name(old->state)),
@@ -208,8 +134,8 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	struct open_upload *upload, struct problem *ret_problem)
 {
 	struct changes c = {0};
-	set_upload(&c, upload);
-	set_number(&c, "at", mark_now_s(ref));
+	changes_set_upload(&c, upload);
+	changes_set_number(&c, "at", mark_now_s(ref));
 	const struct condition fence[] = {mark_equals("state", mark_state_name(MARK_CLAIMED)),
 		mark_equals("session", ref->session), mark_equals("claim", claim->id),
 		mark_equals_or_absent("upload", claim->upload.id)};
@@ -234,43 +160,43 @@ static bool same_version(const struct version *a, const struct version *b)
 static void set_optional(struct changes *c, const struct version *version, bool was_there)
 {
 	if (version->mtime_is_shared)
-		set_number(c, "mtime_shared", 1);
+		changes_set_number(c, "mtime_shared", 1);
 	else if (was_there)
-		unset(c, "mtime_shared");
+		changes_unset(c, "mtime_shared");
 	if (version->etag_is_md5)
-		set_number(c, "md5", 1);
+		changes_set_number(c, "md5", 1);
 	else if (was_there)
-		unset(c, "md5");
+		changes_unset(c, "md5");
 	if (version->part_bytes)
-		set_number(c, "parts", (int64_t)version->part_bytes);
+		changes_set_number(c, "parts", (int64_t)version->part_bytes);
 	else if (was_there)
-		unset(c, "parts");
+		changes_unset(c, "parts");
 	if (*version->parts_sum)
-		set_text(c, "parts_sum", version->parts_sum);
+		changes_set_text(c, "parts_sum", version->parts_sum);
 	else if (was_there)
-		unset(c, "parts_sum");
+		changes_unset(c, "parts_sum");
 	if (*version->content || was_there)
-		set_or_unset(c, "content", version->content);
+		changes_set_or_unset(c, "content", version->content);
 }
 
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, struct mark *ret_seen, struct problem *ret_problem)
 {
 	struct changes c = {0};
-	set_text(&c, "state", mark_state_name(MARK_DONE));
-	set_number(&c, "size", (int64_t)version->size);
-	set_number(&c, "mtime", version->mtime_ns);
-	set_text(&c, "sum", version->sum);
-	set_text(&c, "etag", version->etag);
+	changes_set_text(&c, "state", mark_state_name(MARK_DONE));
+	changes_set_number(&c, "size", (int64_t)version->size);
+	changes_set_number(&c, "mtime", version->mtime_ns);
+	changes_set_text(&c, "sum", version->sum);
+	changes_set_text(&c, "etag", version->etag);
 	set_optional(&c, version, claim->taken_over);
 	if (strcmp(version->suffix, ref->suffix) != 0) /* else the claim has written it */
-		set_or_unset(&c, "suffix", version->suffix);
-	set_number(&c, "at", mark_now_s(ref));
+		changes_set_or_unset(&c, "suffix", version->suffix);
+	changes_set_number(&c, "at", mark_now_s(ref));
 	/* A claim has no error, and only some have an upload: half of the request's length. */
 	if (claim->taken_over || claim->upload.id)
-		unset_upload(&c);
+		changes_unset_upload(&c);
 	if (claim->taken_over)
-		unset_newer(&c);
+		changes_unset_newer(&c);
 	const struct condition fence[] = {mark_equals("state", mark_state_name(MARK_CLAIMED)),
 		mark_equals("session", ref->session), mark_equals("claim", claim->id)};
 	enum outcome o = update(ref, &c, fence, 3, ret_seen, ret_problem);
@@ -286,9 +212,9 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 static enum outcome fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
 	struct changes *c, struct problem *ret_problem)
 {
-	set_text(c, "state", mark_state_name(MARK_FAILED));
-	set_text(c, "error", error);
-	set_number(c, "at", mark_now_s(ref));
+	changes_set_text(c, "state", mark_state_name(MARK_FAILED));
+	changes_set_text(c, "error", error);
+	changes_set_number(c, "at", mark_now_s(ref));
 	const struct condition fence[] = {mark_equals("state", mark_state_name(MARK_CLAIMED)),
 		mark_equals("session", ref->session), mark_equals("claim", claim->id)};
 	struct mark present;
@@ -308,7 +234,7 @@ enum outcome mark_release(const struct mark_ref *ref, const struct claim *claim,
 	struct problem *ret_problem)
 {
 	struct changes c = {0};
-	unset_upload(&c);
+	changes_unset_upload(&c);
 	return fail(ref, claim, error, &c, ret_problem);
 }
 
@@ -330,8 +256,8 @@ enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *old,
 {
 	struct changes c = {0};
 	struct mark present;
-	set_number(&c, "newer_size", (int64_t)size);
-	set_number(&c, "newer_mtime", mtime_ns);
+	changes_set_number(&c, "newer_size", (int64_t)size);
+	changes_set_number(&c, "newer_mtime", mtime_ns);
 	enum outcome o = update_done(ref, &c, old, &present, ret_problem);
 	mark_clear(&present);
 	return o;
@@ -341,12 +267,12 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *old, in
 	struct problem *ret_problem)
 {
 	struct changes c = {0};
-	set_number(&c, "mtime", mtime_ns);
-	set_number(&c, "at", mark_now_s(ref));
+	changes_set_number(&c, "mtime", mtime_ns);
+	changes_set_number(&c, "at", mark_now_s(ref));
 	if (old->has_newer)
-		unset_newer(&c);
+		changes_unset_newer(&c);
 	if (old->done.mtime_is_shared)
-		unset(&c, "mtime_shared");
+		changes_unset(&c, "mtime_shared");
 	struct mark present;
 	enum outcome o = update_done(ref, &c, old, &present, ret_problem);
 	const struct asked refreshed = {old->done.size, mtime_ns, ""};

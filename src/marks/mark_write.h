@@ -1,11 +1,6 @@
 /* What the writes of a mark share: mark.c and mark_forget.c. */
 #pragma once
-#include "marks/mark.h"
-
-/* Conditions on a string attribute. Of the second one an empty value, or NULL, stands for an
- * attribute that is not there. */
-struct condition mark_equals(const char *name, const char *value);
-struct condition mark_equals_or_absent(const char *name, const char *value);
+#include "marks/mark_changes.h"
 
 /* The key of the mark's row; its partition is written to `partition`. */
 struct item_key mark_item_key(const struct mark_ref *ref, char partition[static PARTITION_MAX]);

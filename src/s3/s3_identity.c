@@ -13,36 +13,20 @@
 #define LISTED_MAX_BYTES (8U << 20)
 #define PAGE_BUCKETS     "100"
 
-static const xmlNode *child(const xmlNode *parent, const char *name)
-{
-	const xmlNode *node = parent ? parent->children : NULL;
-	while (node && (node->type != XML_ELEMENT_NODE || strcmp((const char *)node->name, name)))
-		node = node->next;
-	return node;
-}
-
 /* The text of a child element; "" if there is none or it does not fit. */
 static void copy_text(const xmlNode *parent, const char *name, char *ret, size_t size)
 {
-	const xmlNode *found = child(parent, name);
-	const xmlNode *text = found ? found->children : NULL;
-	const bool is_plain = text && text->type == XML_TEXT_NODE && !text->next;
-	if (snprintf(ret, size, "%s", is_plain ? (const char *)text->content : "") >= (int)size)
+	if (snprintf(ret, size, "%s", xml_child_text(parent, name)) >= (int)size)
 		ret[0] = '\0';
 }
 
 static const xmlNode *bucket_named(const xmlNode *root, const char *bucket)
 {
-	const xmlNode *buckets = child(root, "Buckets");
+	const xmlNode *buckets = xml_child(root, "Buckets");
 	const xmlNode *node = buckets ? buckets->children : NULL;
-	for (; node; node = node->next) {
-		char name[256] = "";
-		if (node->type == XML_ELEMENT_NODE)
-			copy_text(node, "Name", name, sizeof name);
-		if (!strcmp(name, bucket))
-			return node;
-	}
-	return NULL;
+	while (node && strcmp(xml_child_text(node, "Name"), bucket) != 0)
+		node = node->next;
+	return node;
 }
 
 int s3_reply_bucket_listed(const char *xml, size_t n, const char *bucket, struct s3_identity *ret)
@@ -55,7 +39,7 @@ int s3_reply_bucket_listed(const char *xml, size_t n, const char *bucket, struct
 	const xmlNode *listed = bucket_named(root, bucket);
 	if (listed) {
 		copy_text(listed, "CreationDate", ret->created, sizeof ret->created);
-		copy_text(child(root, "Owner"), "ID", ret->owner, sizeof ret->owner);
+		copy_text(xml_child(root, "Owner"), "ID", ret->owner, sizeof ret->owner);
 	}
 	if (!strcmp(ret->created, SWIFT_CREATED))
 		ret->created[0] = '\0';
@@ -69,7 +53,7 @@ int s3_reply_bucket_owner(const char *xml, size_t n, struct s3_identity *ret)
 	int error = xml_document_read(xml, n, &document);
 	if (error)
 		return error == -ENOMEM ? error : 0;
-	copy_text(child(xmlDocGetRootElement(document), "Owner"), "ID", ret->owner,
+	copy_text(xml_child(xmlDocGetRootElement(document), "Owner"), "ID", ret->owner,
 		sizeof ret->owner);
 	xmlFreeDoc(document);
 	return 0;

@@ -86,11 +86,6 @@ static void read_head(const struct http_reply *reply, const struct s3_headers *h
 		ret->unknown = 0;
 }
 
-static bool is_element(const xmlNode *node, const char *name)
-{
-	return node->type == XML_ELEMENT_NODE && !strcmp((const char *)node->name, name);
-}
-
 int s3_reply_tags(const char *xml, size_t n, size_t *ret)
 {
 	xmlDoc *document;
@@ -98,11 +93,9 @@ int s3_reply_tags(const char *xml, size_t n, size_t *ret)
 	if (error)
 		return error;
 	size_t count = 0;
-	const xmlNode *set = xmlDocGetRootElement(document)->children;
-	while (set && !is_element(set, "TagSet"))
-		set = set->next;
+	const xmlNode *set = xml_child(xmlDocGetRootElement(document), "TagSet");
 	for (const xmlNode *tag = set ? set->children : NULL; tag; tag = tag->next)
-		count += is_element(tag, "Tag");
+		count += xml_is(tag, "Tag");
 	error = set ? 0 : -EBADMSG;
 	if (!error)
 		*ret = count;

@@ -8,32 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_element(const xmlNode *node, const char *name)
-{
-	return node->type == XML_ELEMENT_NODE && strcmp((const char *)node->name, name) == 0;
-}
-
-/* The first child element of this name, or NULL. */
-static const xmlNode *child(const xmlNode *parent, const char *name)
-{
-	for (const xmlNode *node = parent->children; node; node = node->next)
-		if (is_element(node, name))
-			return node;
-	return NULL;
-}
-
-/* The text of a child element, "" if there is none. Borrowed from the document. */
-static const char *child_text(const xmlNode *parent, const char *name)
-{
-	const xmlNode *found = child(parent, name);
-	const xmlNode *text = found ? found->children : NULL;
-	return text && text->type == XML_TEXT_NODE && !text->next ? (const char *)text->content
-								  : "";
-}
-
 static int child_number(const xmlNode *parent, const char *name, uint64_t most, uint64_t *ret)
 {
-	const char *text = child_text(parent, name);
+	const char *text = xml_child_text(parent, name);
 	char *end;
 	errno = 0;
 	unsigned long long value = strtoull(text, &end, 10);
@@ -81,12 +58,12 @@ static int read_error(const struct http_reply *reply, bool xml_expected, char re
 	if (error < 0)
 		return must || error == -ENOMEM ? error : 0;
 	const xmlNode *root = xmlDocGetRootElement(document);
-	bool is_error = is_element(root, "Error");
+	bool is_error = xml_is(root, "Error");
 	if (is_error) {
-		set_text(ret_code, 64, child_text(root, "Code"));
-		snprintf(ret_message, 256, "%s", child_text(root, "Message"));
+		set_text(ret_code, 64, xml_child_text(root, "Code"));
+		snprintf(ret_message, 256, "%s", xml_child_text(root, "Message"));
 		if (!ret_region[0])
-			set_region(ret_region, child_text(root, "Region"));
+			set_region(ret_region, xml_child_text(root, "Region"));
 	}
 	xmlFreeDoc(document);
 	return is_error;
@@ -113,8 +90,8 @@ struct shape {
 /* Servers differ in the names of their roots, and AWS's own libraries do not read them. */
 static bool is_of_shape(const xmlNode *root, const struct shape *shape)
 {
-	return is_element(root, shape->root) ||
-	       (!is_element(root, "Error") && child(root, shape->child));
+	return xml_is(root, shape->root) ||
+	       (!xml_is(root, "Error") && xml_child(root, shape->child));
 }
 
 /* The document and its root. */
@@ -143,7 +120,7 @@ int s3_reply_create(const char *xml, size_t n, char **ret_upload_id)
 	int error = read_root(xml, n, &shape, &document, &root);
 	if (error < 0)
 		return error;
-	const char *id = child_text(root, "UploadId");
+	const char *id = xml_child_text(root, "UploadId");
 	char *copy = *id ? strdup(id) : NULL;
 	error = copy ? 0 : *id ? -ENOMEM : -EBADMSG;
 	if (copy)
@@ -159,7 +136,7 @@ static void read_sum(const xmlNode *parent, struct s3_sum *ret)
 		ret->kind = (enum checksum)kind;
 		if (checksum_kinds[kind].element)
 			set_text(ret->text, sizeof(ret->text),
-				child_text(parent, checksum_kinds[kind].element));
+				xml_child_text(parent, checksum_kinds[kind].element));
 	}
 }
 
@@ -171,7 +148,7 @@ int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret)
 	int error = read_root(xml, n, &shape, &document, &root);
 	if (error < 0)
 		return error;
-	s3_strip_etag(child_text(root, "ETag"), ret->etag);
+	s3_strip_etag(xml_child_text(root, "ETag"), ret->etag);
 	read_sum(root, &ret->sum);
 	xmlFreeDoc(document);
 	return 0;
@@ -185,7 +162,7 @@ static int read_part(const xmlNode *node, struct s3_part *ret)
 		child_number(node, "Size", UINT64_MAX, &part.size) < 0)
 		return -EBADMSG;
 	part.part_number = (unsigned)number;
-	s3_strip_etag(child_text(node, "ETag"), part.etag);
+	s3_strip_etag(xml_child_text(node, "ETag"), part.etag);
 	read_sum(node, &part.sum);
 	*ret = part;
 	return 0;
@@ -193,7 +170,7 @@ static int read_part(const xmlNode *node, struct s3_part *ret)
 
 static bool is_truncated(const xmlNode *root)
 {
-	return strcmp(child_text(root, "IsTruncated"), "true") == 0;
+	return strcmp(xml_child_text(root, "IsTruncated"), "true") == 0;
 }
 
 int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struct s3_part *part),
@@ -207,7 +184,7 @@ int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struc
 		return error;
 	struct s3_part part;
 	for (const xmlNode *node = root->children; node && !error; node = node->next) {
-		if (!is_element(node, "Part"))
+		if (!xml_is(node, "Part"))
 			continue;
 		error = read_part(node, &part);
 		if (!error)
@@ -253,11 +230,11 @@ static char *decoded(const char *s, bool is_encoded)
 static int visit_upload(const xmlNode *node, bool is_encoded,
 	int (*each)(void *arg, const struct s3_upload *upload), void *arg)
 {
-	const char *id = child_text(node, "UploadId");
-	int64_t initiated_s = clock_parse_iso(child_text(node, "Initiated"));
-	if (!*id || !child(node, "Key") || initiated_s < 0)
+	const char *id = xml_child_text(node, "UploadId");
+	int64_t initiated_s = clock_parse_iso(xml_child_text(node, "Initiated"));
+	if (!*id || !xml_child(node, "Key") || initiated_s < 0)
 		return -EBADMSG;
-	char *key = decoded(child_text(node, "Key"), is_encoded);
+	char *key = decoded(xml_child_text(node, "Key"), is_encoded);
 	if (!key)
 		return -ENOMEM;
 	int error = each(
@@ -275,10 +252,10 @@ int s3_reply_uploads(const char *xml, size_t n,
 	int error = read_root(xml, n, &shape, &document, &root);
 	if (error < 0)
 		return error;
-	bool is_encoded = strcmp(child_text(root, "EncodingType"), "url") == 0;
+	bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
 	size_t count = 0;
 	for (const xmlNode *node = root->children; node && !error; node = node->next) {
-		if (!is_element(node, "Upload"))
+		if (!xml_is(node, "Upload"))
 			continue;
 		error = visit_upload(node, is_encoded, each, arg);
 		count++;
@@ -295,12 +272,12 @@ int s3_reply_uploads(const char *xml, size_t n,
  */
 static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 {
-	const xmlNode *filter = child(rule, "Filter"), *abort = NULL;
-	const char *begins = child_text(filter ? filter : rule, "Prefix");
+	const xmlNode *filter = xml_child(rule, "Filter"), *abort = NULL;
+	const char *begins = xml_child_text(filter ? filter : rule, "Prefix");
 	uint64_t days = 0;
-	bool is_all = !filter || !filter->children || child(filter, "Prefix");
-	abort = child(rule, "AbortIncompleteMultipartUpload");
-	if (!abort || !is_all || strcmp(child_text(rule, "Status"), "Enabled") != 0 ||
+	bool is_all = !filter || !filter->children || xml_child(filter, "Prefix");
+	abort = xml_child(rule, "AbortIncompleteMultipartUpload");
+	if (!abort || !is_all || strcmp(xml_child_text(rule, "Status"), "Enabled") != 0 ||
 		strncmp(prefix, begins, strlen(begins)) != 0 ||
 		child_number(abort, "DaysAfterInitiation", 100000, &days) < 0)
 		return 0;
@@ -315,9 +292,9 @@ int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned 
 	if (error < 0)
 		return error;
 	const xmlNode *root = xmlDocGetRootElement(document);
-	error = is_element(root, "LifecycleConfiguration") ? 0 : -EBADMSG;
+	error = xml_is(root, "LifecycleConfiguration") ? 0 : -EBADMSG;
 	for (const xmlNode *node = root->children; error == 0 && node; node = node->next) {
-		unsigned days = is_element(node, "Rule") ? abort_days_of(node, prefix) : 0;
+		unsigned days = xml_is(node, "Rule") ? abort_days_of(node, prefix) : 0;
 		if (days && (!fewest || days < fewest))
 			fewest = days;
 	}

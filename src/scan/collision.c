@@ -8,7 +8,7 @@
 static void add_short(struct text *text, const char *name)
 {
 	struct text shown = TEXT(1024UL * 1024);
-	text_add_escaped(&shown, name, strlen(name));
+	text_add_escaped_string(&shown, name);
 	const char *s = text_string(&shown);
 	size_t head = shown.len, tail = shown.len;
 	if (shown.len > NAME_BYTES_SHOWN) {

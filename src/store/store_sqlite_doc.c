@@ -133,7 +133,7 @@ enum outcome doc_failure(struct item_key key, int r, struct problem *ret_problem
 {
 	struct text sk = TEXT(200);
 
-	text_add_escaped(&sk, key.sk, strlen(key.sk));
+	text_add_escaped_string(&sk, key.sk);
 	problem_set(ret_problem, "item \"%s\" of the mark store %s", text_string(&sk), reason(r));
 	text_clear(&sk);
 	return r == -ENOMEM ? OUTCOME_LOCAL : r == -EBADMSG ? OUTCOME_SETUP : OUTCOME_INVALID;

@@ -1,112 +1,10 @@
 #include "store/store_sqlite_items.h"
+#include "store/store_sqlite_statements.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum statement {
-	BEGIN,
-	SNAPSHOT,
-	COMMIT,
-	ROLLBACK,
-	SELECT,
-	INSERT,
-	UPSERT,
-	DELETE,
-	RANGE,
-	SWEEP,
-	STATEMENTS
-};
-
 #define COMPACT_PAGES "500" /* at a time: 2 MiB */
-
-#define INSERT_ROW "INSERT INTO items(pk, sk, doc) VALUES(?1, ?2, ?3)"
-
-static const char *const sql[STATEMENTS] = {
-	[BEGIN] = "BEGIN IMMEDIATE",
-	[SNAPSHOT] = "BEGIN",
-	[COMMIT] = "COMMIT",
-	[ROLLBACK] = "ROLLBACK",
-	[SELECT] = "SELECT doc FROM items WHERE pk = ?1 AND sk = ?2",
-	[INSERT] = INSERT_ROW " ON CONFLICT DO NOTHING",
-	[UPSERT] = INSERT_ROW " ON CONFLICT(pk, sk) DO UPDATE SET doc = excluded.doc",
-	[DELETE] = "DELETE FROM items WHERE pk = ?1 AND sk = ?2",
-	[RANGE] = "SELECT sk, doc FROM items WHERE pk = ?1 AND sk >= ?2 ORDER BY sk",
-	[SWEEP] = "DELETE FROM items WHERE pk >= 'session#' AND pk < 'session$'"
-		  " AND CASE WHEN json_valid(doc)"
-		  " THEN CAST(json_extract(doc, '$.expires.N') AS INTEGER) < ?1"
-		  " AND (json_extract(doc, '$.state.S') IS NOT 'open'"
-		  " OR json_extract(doc, '$.boot.S') IS NOT ?2) ELSE 0 END",
-};
-
-struct items {
-	sqlite3 *db;
-	sqlite3_stmt *statements[STATEMENTS];
-};
-
-int items_new(sqlite3 *db, struct items **ret)
-{
-	struct items *items = calloc(1, sizeof *items);
-	int rc = items ? SQLITE_OK : SQLITE_NOMEM;
-
-	if (items)
-		items->db = db;
-	for (int i = 0; i < STATEMENTS && !rc; i++)
-		rc = sqlite3_prepare_v3(
-			db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &items->statements[i], NULL);
-	if (rc)
-		items_free(items);
-	else
-		*ret = items;
-	return rc;
-}
-
-void items_free(struct items *items)
-{
-	if (!items)
-		return;
-	for (int i = 0; i < STATEMENTS; i++)
-		sqlite3_finalize(items->statements[i]);
-	free(items);
-}
-
-/* Runs a statement that yields no rows. */
-static int run(struct items *items, enum statement which)
-{
-	sqlite3_step(items->statements[which]);
-	return sqlite3_reset(items->statements[which]);
-}
-
-static sqlite3_stmt *bound(struct items *items, enum statement which, struct item_key key)
-{
-	sqlite3_stmt *statement = items->statements[which];
-
-	sqlite3_bind_text(statement, 1, key.pk, -1, SQLITE_STATIC);
-	sqlite3_bind_text(statement, 2, key.sk, -1, SQLITE_STATIC);
-	return statement;
-}
-
-int items_begin(struct items *items)
-{
-	return run(items, BEGIN);
-}
-
-int items_commit(struct items *items)
-{
-	return run(items, COMMIT);
-}
-
-void items_rollback(struct items *items)
-{
-	if (!sqlite3_get_autocommit(items->db))
-		run(items, ROLLBACK);
-}
-
-int items_sweep(struct items *items, int64_t now_s, const char *boot)
-{
-	sqlite3_bind_int64(items->statements[SWEEP], 1, now_s);
-	sqlite3_bind_text(items->statements[SWEEP], 2, boot, -1, SQLITE_TRANSIENT);
-	return run(items, SWEEP);
-}
 
 static void fail(struct items_op *op, int r)
 {
@@ -124,7 +22,7 @@ static int add_row(struct items_op *op, const char *pk, const char *sk, const ch
 /* Finds one row and adds it to the op's rows. */
 static int find(struct items *items, struct items_op *op, struct item_key key, bool *ret_found)
 {
-	sqlite3_stmt *select = bound(items, SELECT, key);
+	sqlite3_stmt *select = items_bound(items, ITEMS_SQL_SELECT, key);
 	bool found = sqlite3_step(select) == SQLITE_ROW;
 	int rc = SQLITE_OK;
 
@@ -157,12 +55,12 @@ static int get(struct items *items, struct items_op *op)
 static int get_many(struct items *items, struct items_op *op)
 {
 	bool found;
-	int rc = run(items, SNAPSHOT);
+	int rc = items_run(items, ITEMS_SQL_SNAPSHOT);
 
 	for (size_t i = 0; i < op->n_keys && !rc; i++)
 		rc = find(items, op, op->keys[i], &found);
 	if (!rc)
-		rc = run(items, COMMIT);
+		rc = items_run(items, ITEMS_SQL_COMMIT);
 	if (rc)
 		items_rollback(items);
 	op->outcome = OUTCOME_OK;
@@ -198,7 +96,8 @@ static int query_rows(sqlite3_stmt *select, struct items_op *op)
 static int query(struct items *items, struct items_op *op)
 {
 	const char *from = op->range->from ? op->range->from : "";
-	sqlite3_stmt *select = bound(items, RANGE, (struct item_key){op->range->pk, from});
+	sqlite3_stmt *select =
+		items_bound(items, ITEMS_SQL_RANGE, (struct item_key){op->range->pk, from});
 	int rc = query_rows(select, op);
 	int reset = sqlite3_reset(select);
 
@@ -207,15 +106,15 @@ static int query(struct items *items, struct items_op *op)
 }
 
 static int write_doc(
-	struct items *items, enum statement which, struct item_key key, const char *doc)
+	struct items *items, enum items_statement which, struct item_key key, const char *doc)
 {
-	sqlite3_bind_text(bound(items, which, key), 3, doc, -1, SQLITE_STATIC);
-	return run(items, which);
+	sqlite3_bind_text(items_bound(items, which, key), 3, doc, -1, SQLITE_STATIC);
+	return items_run(items, which);
 }
 
 static int upsert(struct items *items, const struct items_op *op, const char *doc)
 {
-	return write_doc(items, UPSERT, op->key, doc);
+	return write_doc(items, ITEMS_SQL_UPSERT, op->key, doc);
 }
 
 static bool is_put_if_absent(const struct items_op *op)
@@ -228,7 +127,7 @@ static bool is_put_if_absent(const struct items_op *op)
 static int put_if_absent(struct items *items, struct items_op *op)
 {
 	bool found;
-	int rc = write_doc(items, INSERT, op->key, op->doc);
+	int rc = write_doc(items, ITEMS_SQL_INSERT, op->key, op->doc);
 
 	op->outcome = OUTCOME_OK;
 	if (rc || sqlite3_changes(items->db))
@@ -261,8 +160,8 @@ static int write_op(struct items *items, struct items_op *op, struct item *prese
 	case ITEMS_UPDATE:
 		return write_changed(items, op, present);
 	default:
-		bound(items, DELETE, op->key);
-		return run(items, DELETE);
+		items_bound(items, ITEMS_SQL_DELETE, op->key);
+		return items_run(items, ITEMS_SQL_DELETE);
 	}
 }
 

@@ -94,9 +94,9 @@ enum step changed_file(struct worker *worker, struct file *file)
 	const char *there = file->seen.source ? file->seen.source : "";
 	if (*there && strcmp(here, there)) {
 		text_add(&sources, "; it was uploaded from ");
-		text_add_escaped(&sources, there, strlen(there));
+		text_add_escaped_string(&sources, there);
 		text_add(&sources, ", this is ");
-		text_add_escaped(&sources, here, strlen(here));
+		text_add_escaped_string(&sources, here);
 		text_add(&sources, ": give each source its own prefix");
 	}
 	problem_set(&problem,

@@ -19,7 +19,7 @@ static void say_who_holds(const struct run *run, const struct file *file, struct
 	session_recall(run->session, file->seen.session, &holder);
 	if (holder.started_s > 0)
 		clock_format_iso(holder.started_s, since);
-	text_add_escaped(&shown, source, strlen(source));
+	text_add_escaped_string(&shown, source);
 	problem_set(ret,
 		"held by another uploader (%s, running since %s, session %s, from %s)%s; once it "
 		"sends no more heartbeats, its files are free after %" PRIu64 " s at most",

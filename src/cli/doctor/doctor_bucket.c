@@ -174,7 +174,7 @@ static void remove_probes(struct doctor_bucket *bucket)
 			continue;
 		struct text what = TEXT(4096);
 		text_add(&what, "the probe object ");
-		text_add_escaped(&what, keys[i], strlen(keys[i]));
+		text_add_escaped_string(&what, keys[i]);
 		tell_left(bucket, text_string(&what), "s3:DeleteObject, which push does not",
 			outcome, &problem);
 		text_clear(&what);

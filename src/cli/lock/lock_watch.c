@@ -73,10 +73,10 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	};
 	struct run *run = arg;
 	struct text text = TEXT(1000);
-	text_add_escaped(&text, event->text, strlen(event->text));
+	text_add_escaped_string(&text, event->text);
 	if (*event->owner) {
 		text_add(&text, "; the holder is now ");
-		text_add_escaped(&text, event->owner, strlen(event->owner));
+		text_add_escaped_string(&text, event->owner);
 	}
 	log_warning("lock run: %s: %s", names[event->type], text_string(&text));
 	lock_run_tell(run, names[event->type], text_string(&text));

@@ -13,9 +13,9 @@ static void print_entry(const struct scan_entry *entry)
 	static const char *const kinds[] = {"file", "problem", "link", "young", "special"};
 	struct text line = TEXT(1024 * 1024);
 	text_addf(&line, "%s\t%llu\t", kinds[entry->kind], (unsigned long long)entry->size);
-	text_add_escaped(&line, entry->key, strlen(entry->key));
+	text_add_escaped_string(&line, entry->key);
 	text_add_char(&line, '\t');
-	text_add_escaped(&line, entry->path, strlen(entry->path));
+	text_add_escaped_string(&line, entry->path);
 	if (entry->kind == SCAN_PROBLEM)
 		text_addf(&line, "\t%s", entry->problem.text);
 	puts(text_string(&line));

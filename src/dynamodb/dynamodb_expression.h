@@ -1,0 +1,20 @@
+/* The expressions of a conditional write. Internal to dynamodb.c. */
+#pragma once
+#include "base/text.h"
+#include "dynamodb/dynamodb.h"
+
+/* What a conditional write asks for. Names and values are #c0 and :c0 of the conditions, #u0 and
+ * :u0 of the changes. */
+struct dynamodb_expression {
+	const char *pk_name; /* for the two below */
+	bool must_exist, may_be_absent;
+	const char *count; /* an attribute to add one to, or NULL */
+	const struct change *changes;
+	size_t n_changes;
+	const struct condition *conditions;
+	size_t n_conditions;
+};
+
+/* Adds the members UpdateExpression, ConditionExpression, ExpressionAttributeNames and
+ * ExpressionAttributeValues, each only if there is something in it. */
+void dynamodb_add_expression(struct text *body, const struct dynamodb_expression *e);
