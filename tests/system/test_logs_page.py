@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.system.harness import REPOSITORY
+from tests.system.test_delete_after import make_marks_older
 from tests.system.test_systemd import analyze, installed  # noqa: F401, a fixture
 
 PAGE = (REPOSITORY / "docs" / "logs.md").read_text()
@@ -37,31 +38,33 @@ class Host:
         self.target = f"s3://{bucket}/web1/nginx"
         files = files_of_page()
         rotate = files["/etc/logrotate.d/nginx"].replace("/var/log/nginx", str(self.logs))
-        rotate = rotate.replace("invoke-rc.d nginx rotate", "true").replace(" www-data adm", "")
+        rotate = rotate.replace("invoke-rc.d nginx rotate", "true").replace("create 0640 www-data adm", "create 0640\n\tsu root root")
         (folder / "logrotate.conf").write_text(rotate)
         job = files["/etc/s3once/nginx.conf"].replace("/var/log/nginx", str(self.logs)).replace("s3://my-logs/web1/nginx", self.target)
         assert job.count(self.target) == 1
         (folder / "nginx.conf").write_text(job)
-        self.written = {}
+        self.written = []
 
     def night(self, day):
         """A day's lines, written two hours before midnight; then logrotate."""
-        before = time.time() - 7200
+        before = time.time() - 7200 - 86400 * (30 - day)
         for name in ("access", "error"):
             path = self.logs / f"{name}.log"
             lines = b"".join(b"%s on day %d, line %d\n" % (name.encode(), day, n) for n in range(100))
             with open(path, "ab") as log:
                 log.write(lines)
             os.utime(path, (before, before))
-            self.written[f"web1/nginx/{name}.log-203001{day:02}.gz"] = lines
+            self.written.append((name, lines))
         argv = ["faketime", f"2030-01-{day:02} 00:00:00", "logrotate", "-f", "-s", self.folder / "logrotate.state", self.folder / "logrotate.conf"]
         environment = {**os.environ, "NO_FAKE_STAT": "1"}  # the times of files are those of this year
         run = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60)
         assert run.returncode == 0 and "error" not in run.stderr, run.stderr
 
-    def closed(self, day):
-        """What is compressed after this day's night: delaycompress leaves the last one."""
-        return {key: lines for key, lines in self.written.items() if int(key[-5:-3]) < day}
+    def uploaded(self, s3, bucket):
+        """(family, content) of each object, whose key has the family and the date."""
+        keys = re.compile(r"web1/nginx/(access|error)-\d{8}T\d{6}Z-[0-9a-f]{8}\.log(\.gz)?")
+        found = [(keys.fullmatch(key), s3.get(bucket, key)) for key in s3.objects(bucket)]
+        return sorted((key[1], gzip.decompress(body) if key[2] else body) for key, body in found)
 
 
 @pytest.fixture
@@ -70,18 +73,24 @@ def host(s3once, tmp_path, bucket):
     return Host(tmp_path, bucket)
 
 
-def test_each_log_is_uploaded_once(s3once, s3, bucket, host):
-    """Also those of a week without an uploader."""
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+def test_each_log_is_uploaded_once(s3once, s3, bucket, marks, host):
+    """Also those of a week without an uploader. A week after their upload they are gone from the disk."""
     for day in range(1, 12):
         host.night(day)
         if 3 <= day <= 9:
             continue
         run = s3once("run", "nginx", "--json")
         assert run.code == 0, run
-        found = {key: gzip.decompress(s3.get(bucket, key)) for key in s3.objects(bucket)}
-        assert found == host.closed(day), f"on day {day}"
-        expected = {1: 0, 2: 2, 10: 16, 11: 2}[day]
+        assert host.uploaded(s3, bucket) == sorted(host.written), f"on day {day}"
+        expected = {1: 2, 2: 2, 10: 16, 11: 2}[day]
         assert run.events[-1]["uploaded"] == expected and run.events[-1]["job"] == "nginx"
+    make_marks_older(marks, 7 * 86400)
+    host.night(12)
+    run = s3once("run", "nginx", "--json")
+    assert run.code == 0 and (run.events[-1]["removed"], run.events[-1]["uploaded"]) == (22, 2), run
+    assert sorted(path.name for path in host.logs.iterdir()) == ["access.log", "access.log.1", "error.log", "error.log.1"]
+    assert host.uploaded(s3, bucket) == sorted(host.written)
 
 
 def test_the_commands_of_the_page(s3once, s3, bucket, host):
@@ -99,16 +108,16 @@ def test_the_commands_of_the_page(s3once, s3, bucket, host):
         if words[0] == "config":
             assert f"line 1 of {host.folder}/nginx.conf" in run.out
         if words[:2] == ["run", "--dry-run"]:
-            assert run.out.count("would upload ") == 3 and not s3.objects(bucket), run
-    assert len(s3.objects(bucket)) == 2
+            assert run.out.count("would upload ") == 5 and not s3.objects(bucket), run
+    assert len(s3.objects(bucket)) == 4
 
 
 def test_numbers_are_told(s3once, s3, bucket, host):
-    """What the page warns of: without dateext the run exits with 1, and yesterday's object stays."""
+    """What the page warns of: without `rotated` and dateext the run exits with 1, and yesterday's object stays."""
     path = host.folder / "logrotate.conf"
-    path.write_text(path.read_text().replace("\tdateext\n", "").replace("\tdelaycompress\n", ""))
+    path.write_text(path.read_text().replace("\tdelaycompress\n", ""))
     job = host.folder / "nginx.conf"
-    job.write_text(job.read_text().replace("*.log-20[0-9]*.gz", "*.gz"))
+    job.write_text(job.read_text().replace("rotated = yes\n", "include = *.gz\n"))
     host.night(1)
     assert s3once("run", "nginx").code == 0
     before = s3.get(bucket, "web1/nginx/access.log.1.gz")
