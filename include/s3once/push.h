@@ -30,6 +30,8 @@ enum s3once_exit {
 	S3ONCE_EXIT_SETUP = 3, /* credentials, configuration, bucket, table or service */
 	S3ONCE_EXIT_HELD = 4,  /* other uploaders still hold files (only with no_wait or dry_run) */
 	S3ONCE_EXIT_FENCED = 5, /* this run lost its lease to another uploader and stopped */
+	S3ONCE_EXIT_LIMIT = 6,  /* max_duration_ms or max_transfer_bytes ended the run; the next one
+				   goes on */
 	S3ONCE_EXIT_STOPPED =
 		128, /* s3once_push_stop() was called; the command line adds the signal */
 };
@@ -45,6 +47,7 @@ enum s3once_limited_by {
 	S3ONCE_LIMITED_BY_MEMORY,      /* more would need more memory than memory_bytes allows */
 	S3ONCE_LIMITED_BY_DESCRIPTORS, /* more would need more than RLIMIT_NOFILE allows */
 	S3ONCE_LIMITED_BY_THREADS,     /* no more threads could be started */
+	S3ONCE_LIMITED_BY_BANDWIDTH,   /* `rates` */
 };
 
 /* One --exclude or --include, in order. */
@@ -52,6 +55,13 @@ struct s3once_rule {
 	int include; /* 0: exclude */
 	const char *pattern;
 };
+
+/* A limit of bandwidth from a time of day on. */
+struct s3once_rate {
+	unsigned minute;           /* of the day, 0 to 1439 */
+	uint64_t bytes_per_second; /* at least S3ONCE_RATE_LEAST; 0: no limit */
+};
+#define S3ONCE_RATE_LEAST 8192
 
 /* One setting of how objects are stored, by the name of the option of the command line without its
  * dashes ("storage-class", "metadata", "sse-c-key-file", …; s3once-push(1), OBJECTS), and its
@@ -68,26 +78,28 @@ enum s3once_event_type {
 	S3ONCE_EVENT_UPLOADED, /* path, key, bytes: sent, proven and marked done by this run */
 	S3ONCE_EVENT_ADOPTED, /* path, key, bytes: S3 already held exactly this content; marked done
 			       */
-	S3ONCE_EVENT_REFRESHED, /* path, key: same content as marked, another mtime; the mark was
-				   brought up to date */
-	S3ONCE_EVENT_SKIPPED,   /* path, key: done before (only with `report_skipped`) */
-	S3ONCE_EVENT_OUTDATED,  /* path, key, text: changed since it was uploaded, and the object
-			       left as it is (S3ONCE_CHANGED_SKIP) */
-	S3ONCE_EVENT_PLANNED,   /* path, key, bytes: would be uploaded (dry run) */
-	S3ONCE_EVENT_LINK,      /* path: a symlink, not followed (only with `report_skipped`) */
-	S3ONCE_EVENT_YOUNG,     /* path: younger than min_age, or not closed yet by what `rotated`
-				   knows; left for the next run (only with
+	S3ONCE_EVENT_REFRESHED,  /* path, key: same content as marked, another mtime; the mark was
+				    brought up to date */
+	S3ONCE_EVENT_SKIPPED,    /* path, key: done before (only with `report_skipped`) */
+	S3ONCE_EVENT_OUTDATED,   /* path, key, text: changed since it was uploaded, and the object
+				left as it is (S3ONCE_CHANGED_SKIP) */
+	S3ONCE_EVENT_PLANNED,    /* path, key, bytes: would be uploaded (dry run) */
+	S3ONCE_EVENT_LINK,       /* path: a symlink, not followed (only with `report_skipped`) */
+	S3ONCE_EVENT_YOUNG,      /* path: younger than min_age, or not closed yet by what `rotated`
+				    knows; left for the next run (only with
+				    `report_skipped`) */
+	S3ONCE_EVENT_OVERSIZED,  /* path, bytes: larger than max_bytes, left out (only with
+				    `report_skipped`) */
+	S3ONCE_EVENT_UNDERSIZED, /* path, bytes: smaller than min_bytes, left out (only with
 				   `report_skipped`) */
-	S3ONCE_EVENT_OVERSIZED, /* path, bytes: larger than max_bytes, left out (only with
-				   `report_skipped`) */
-	S3ONCE_EVENT_SPECIAL,   /* path, text: a socket, named pipe or device in a tree, left out
-				   (only with `report_skipped`) */
-	S3ONCE_EVENT_CHANGED,   /* path, key, text: changed since it was uploaded; not replaced */
-	S3ONCE_EVENT_HELD,      /* path, key, text: held by another uploader; waiting, or given up
-				   with no_wait or dry_run */
-	S3ONCE_EVENT_FAILED,    /* path, key (or ""), text, code, request_id: not uploaded */
-	S3ONCE_EVENT_RETRY,     /* path, key, text, code, request_id: starting this file again (it
-				      changed while it was read), or later (the server failed, …) */
+	S3ONCE_EVENT_SPECIAL,    /* path, text: a socket, named pipe or device in a tree, left out
+				    (only with `report_skipped`) */
+	S3ONCE_EVENT_CHANGED,    /* path, key, text: changed since it was uploaded; not replaced */
+	S3ONCE_EVENT_HELD,       /* path, key, text: held by another uploader; waiting, or given up
+				    with no_wait or dry_run */
+	S3ONCE_EVENT_FAILED,     /* path, key (or ""), text, code, request_id: not uploaded */
+	S3ONCE_EVENT_RETRY,      /* path, key, text, code, request_id: starting this file again (it
+				       changed while it was read), or later (the server failed, …) */
 	/* Of a file that is in S3, after the event that says so (with `removes`): */
 	S3ONCE_EVENT_REMOVED, /* path, key, bytes, version_id, etag, checksum: proven once more, and
 				 removed from this host */
@@ -108,12 +120,12 @@ enum s3once_event_type {
 };
 
 /* Counters of a run, as far as it got. Files: found = uploaded + adopted + refreshed + skipped +
- * outdated + changed + failed + held + young + oversized + links + special (and planned, in
- * a dry run) once the run has ended by itself. */
+ * outdated + changed + failed + held + young + oversized + undersized + links + special (and
+ * planned, in a dry run) once the run has ended by itself. */
 struct s3once_counts {
 	uint64_t found; /* directory entries that are or should be a file */
 	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, young, links,
-		special, outdated, oversized;
+		special, outdated, oversized, undersized;
 	uint64_t planned;                           /* dry run only */
 	uint64_t removed, moved, kept, not_removed; /* of the files that are in S3 */
 	uint64_t removable;                         /* dry run only */
@@ -172,8 +184,8 @@ struct s3once_options {
 	const char *as;     /* whole key for exactly one source file; NULL: PREFIX/basename */
 	/* Keys made of properties of each file, below the prefix, such as
 	 * "{family}/{mtime:%Y/%m/%d}/{host}-{name}" (s3once-push(1), KEY TEMPLATES); NULL: keys are
-	 * the paths relative to the source. time_zone is that of {mtime:…}, as the tz database
-	 * names it; NULL: UTC. */
+	 * the paths relative to the source. time_zone is that of {mtime:…} and of `rates`, as the
+	 * tz database names it; NULL: UTC. */
 	const char *key_template, *time_zone;
 	/* Logs that rotate: their files are known by family, modification time and content,
 	 * whatever their number and compression are, and the live file of each family is left for
@@ -191,6 +203,7 @@ struct s3once_options {
 	int follow;         /* follow symlinks */
 	uint64_t min_age_s; /* leave younger files for the next run */
 	uint64_t max_bytes; /* leave larger files out; 0: none is too large */
+	uint64_t min_bytes; /* leave smaller files out */
 
 	/* How objects are stored: by settings for all of them, by a file that has settings for
 	 * patterns too (man page, RULES; the settings here replace those of the file), and by their
@@ -241,7 +254,16 @@ struct s3once_options {
 	uint64_t request_timeout_ms; /* for the answer to a request, once its body was sent; a
 					body may take any time as long as it moves. Also the
 					longest silence, but that is at least 30 s. 0: 60 s */
-	uint64_t grace_ms;           /* to finish what is under way after a stop; 0: 10 s */
+	uint64_t grace_ms;           /* to finish what is under way after a stop or at a limit; 0:
+					10 s */
+	uint64_t max_duration_ms;    /* begin nothing new after so long; 0: no limit */
+	uint64_t max_transfer_bytes; /* begin nothing new once so many bytes of bodies were sent, or
+					are on their way; 0: no limit */
+	/* What bodies of objects and parts may take of the line, in order of their times; the last
+	 * one holds until the first one's time. It is shared with all runs of this user on this
+	 * host that have a limit. The times are of time_zone. */
+	const struct s3once_rate *rates;
+	size_t n_rates;       /* 0: no limit */
 	int trust_conditions; /* the server is known to honour If-None-Match: no HEAD before each
 				 upload (always so for AWS) */
 
@@ -261,7 +283,8 @@ struct s3once_options {
 	/* Being told. */
 	s3once_callback *callback; /* NULL: nobody listens */
 	void *callback_arg;
-	int report_skipped;            /* also SKIPPED, LINK, YOUNG, OVERSIZED and SPECIAL events */
+	int report_skipped; /* also SKIPPED, LINK, YOUNG, OVERSIZED, UNDERSIZED and SPECIAL
+			       events */
 	uint64_t progress_interval_ms; /* 0: no PROGRESS events */
 };
 
@@ -289,6 +312,10 @@ S3ONCE_PUBLIC enum s3once_exit s3once_push_prove(
  * is abandoned; upload ids are kept and the session is released. Callable from any thread and from
  * a signal handler; a second call ends the grace. */
 S3ONCE_PUBLIC void s3once_push_stop(struct s3once_push *push);
+
+/* Lifts the limit of `rates` for this run, or brings it back. Callable from any thread and from a
+ * signal handler. */
+S3ONCE_PUBLIC void s3once_push_toggle_bandwidth(struct s3once_push *push);
 
 /* Requests by kind, as sent: the name of kind i ("PutObject", "UpdateItem", …) and its count; NULL
  * past the last. Static string. After run. */

@@ -32,6 +32,7 @@ static const struct {
 	[S3ONCE_EVENT_LINK] = {"link", PATH},
 	[S3ONCE_EVENT_YOUNG] = {"young", PATH},
 	[S3ONCE_EVENT_OVERSIZED] = {"oversized", PATH | BYTES},
+	[S3ONCE_EVENT_UNDERSIZED] = {"undersized", PATH | BYTES},
 	[S3ONCE_EVENT_SPECIAL] = {"special", PATH | TEXT_},
 	[S3ONCE_EVENT_CHANGED] = {"refused", PATH | KEY | TEXT_},
 	[S3ONCE_EVENT_HELD] = {"held", PATH | KEY | TEXT_},
@@ -112,6 +113,7 @@ static const char *limit_word(enum s3once_limited_by limit)
 		[S3ONCE_LIMITED_BY_MEMORY] = "memory",
 		[S3ONCE_LIMITED_BY_DESCRIPTORS] = "descriptors",
 		[S3ONCE_LIMITED_BY_THREADS] = "threads",
+		[S3ONCE_LIMITED_BY_BANDWIDTH] = "bandwidth",
 	};
 	return (size_t)limit < sizeof words / sizeof *words ? words[limit] : "";
 }
@@ -133,6 +135,7 @@ static void set_counts(json_t *object, const struct s3once_counts *c)
 		{"held", c->held},
 		{"young", c->young},
 		{"oversized", c->oversized},
+		{"undersized", c->undersized},
 		{"links", c->links},
 		{"special", c->special},
 		{"planned", c->planned},

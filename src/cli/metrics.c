@@ -109,7 +109,7 @@ static void add_files(struct writing *w, const struct s3once_counts *c)
 {
 	const uint64_t unfinished = c->uploaded + c->adopted + c->refreshed + c->skipped +
 				    c->outdated + c->changed + c->failed + c->held + c->young +
-				    c->oversized + c->links + c->special;
+				    c->oversized + c->undersized + c->links + c->special;
 	const struct {
 		const char *result;
 		uint64_t n;
@@ -124,6 +124,7 @@ static void add_files(struct writing *w, const struct s3once_counts *c)
 		{"held", c->held},
 		{"young", c->young},
 		{"oversized", c->oversized},
+		{"undersized", c->undersized},
 		{"link", c->links},
 		{"special", c->special},
 		{"unfinished", c->found > unfinished ? c->found - unfinished : 0},

@@ -20,6 +20,7 @@ static const struct {
 	[S3ONCE_EVENT_PLANNED] = {"would upload", 0, false},
 	[S3ONCE_EVENT_LINK] = {"skipped symbolic link", 1, false},
 	[S3ONCE_EVENT_OVERSIZED] = {"skipped, larger than --max-size:", 1, false},
+	[S3ONCE_EVENT_UNDERSIZED] = {"skipped, smaller than --min-size:", 1, false},
 	[S3ONCE_EVENT_YOUNG] = {"skipped, younger than --min-age or still written to:", 1, false},
 	[S3ONCE_EVENT_SPECIAL] = {"skipped", 1, false},
 	[S3ONCE_EVENT_CHANGED] = {"", 0, true},

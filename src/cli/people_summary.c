@@ -23,7 +23,8 @@ static void add_verdict(
 	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
 {
 	uint64_t there = in_s3(c);
-	uint64_t wanted = c->found - c->links - c->young - c->oversized - c->special;
+	uint64_t wanted =
+		c->found - c->links - c->young - c->oversized - c->undersized - c->special;
 	people_add_job(t, people);
 	if (people->dry_run) {
 		text_add(t, "dry run: would upload ");
@@ -95,6 +96,7 @@ static void add_counts(struct text *t, const struct people *people, const struct
 		{"held by other uploaders", c->held},
 		{"younger than --min-age or still written to", c->young},
 		{"larger than --max-size", c->oversized},
+		{"smaller than --min-size", c->undersized},
 		{"symbolic links skipped", c->links},
 		{"sockets, named pipes and devices skipped", c->special},
 		{"removed from this host", c->removed},
@@ -159,6 +161,7 @@ static const char *limit_sentence(enum s3once_limited_by limit)
 		[S3ONCE_LIMITED_BY_THREADS] =
 			"limited by the threads that could be started: raise ulimit -u and -v or "
 			"the container's limit of processes",
+		[S3ONCE_LIMITED_BY_BANDWIDTH] = "limited by the bandwidth limit of --bwlimit",
 	};
 	return (size_t)limit < sizeof sentences / sizeof *sentences ? sentences[limit] : "";
 }

@@ -2,6 +2,7 @@
 #include "cli/push_command.h"
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/io_idle.h"
 #include "cli/json.h"
 #include "cli/metrics.h"
 #include "cli/output.h"
@@ -151,8 +152,15 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 
 static int run(struct push_view *view, const struct push_options *options, struct s3once_push *push)
 {
+	const int before = options->io_idle ? io_idle_begin() : -ENOSYS;
+	if (options->io_idle && before < 0)
+		output_say(&view->output,
+			"warning: --io-idle has no effect: %s; under systemd, set "
+			"IOSchedulingClass=idle instead",
+			strerror(-before));
 	signals_stop_run(push, stop_message(view));
 	enum s3once_exit ended = s3once_push_run(push);
+	io_idle_end(before);
 	int code = exit_code_of(ended, signals_end_run());
 	output_draw(&view->output, "");
 	code = write_metrics(view, options, push, code);

@@ -28,8 +28,8 @@ static const struct option what_options[] = {
 		.type = OPTION_STRING,
 		.offset = RUN(time_zone),
 		.argument = "ZONE",
-		.help = "the time zone of {mtime:…} in --key, such as\n"
-			"Europe/Berlin",
+		.help = "the time zone of {mtime:…} in --key and of the times\n"
+			"of --bwlimit, such as Europe/Berlin",
 		.standard = "UTC"},
 	{.name = "rotated",
 		.type = OPTION_FLAG,
@@ -77,6 +77,12 @@ static const struct option what_options[] = {
 		.argument = "SIZE",
 		.help = "skip files larger than SIZE",
 		.least = 1,
+		.most = 1ULL << 60},
+	{.name = "min-size",
+		.type = OPTION_SIZE,
+		.offset = RUN(min_bytes),
+		.argument = "SIZE",
+		.help = "skip files smaller than SIZE",
 		.most = 1ULL << 60},
 	{.name = "follow",
 		.type = OPTION_FLAG,
@@ -234,6 +240,35 @@ static const struct option effort_options[] = {
 	{NULL},
 };
 
+static const struct option limit_options[] = {
+	{.name = "bwlimit",
+		.type = OPTION_STRING,
+		.offset = OWN(bwlimit),
+		.argument = "RATE",
+		.help = "send up to RATE bytes a second, such as 20M, with all\n"
+			"runs of this user on this host; by time of day:\n"
+			"'08:00,2M 19:00,off'; SIGUSR2 lifts and restores it"},
+	{.name = "max-duration",
+		.type = OPTION_DURATION,
+		.offset = RUN(max_duration_ms),
+		.argument = "DUR",
+		.help = "begin nothing new after DUR, and exit with 6",
+		.least = 1000,
+		.most = 365ULL * 24 * 3600 * 1000},
+	{.name = "max-transfer",
+		.type = OPTION_SIZE,
+		.offset = RUN(max_transfer_bytes),
+		.argument = "SIZE",
+		.help = "begin nothing new once SIZE was sent, and exit with 6",
+		.least = 1,
+		.most = 1ULL << 60},
+	{.name = "io-idle",
+		.type = OPTION_FLAG,
+		.offset = OWN(io_idle),
+		.help = "read files only when nobody else uses the disk"},
+	{NULL},
+};
+
 static const struct option output_options[] = {
 	{.name = "json",
 		.type = OPTION_FLAG,
@@ -295,6 +330,7 @@ struct command push_command(
 		{NULL, access_options, access},
 		{NULL, access_checksum_options, access},
 		{"Effort", effort_options, options},
+		{"Limits", limit_options, options},
 		{"Output", output_options, options},
 	};
 	memcpy(groups, filled, sizeof filled);
@@ -315,6 +351,7 @@ struct command push_command(
 			"\n"
 			"Exit codes: 0 all files are in S3, verified; 1 some are not; 2 usage; 3 setup\n"
 			"(credentials, bucket, table, service); 4 other uploaders hold files; 5 the\n"
-			"lease was lost; 129, 130, 143 stopped by a signal. More: man s3once-push\n",
+			"lease was lost; 6 a limit ended the run; 129, 130, 143 stopped by a signal.\n"
+			"More: man s3once-push\n",
 	};
 }

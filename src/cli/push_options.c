@@ -63,8 +63,10 @@ static int check_together(const struct push_options *o, struct problem *problem)
 	uint64_t lease_ms = o->run.lease_ms ? o->run.lease_ms : 30000;
 	if (o->run.nul_separated && !o->run.files_from)
 		return refuse(problem, "--null says how --files-from is separated: give both");
-	if (o->run.time_zone && !o->run.key_template)
-		return refuse(problem, "--time-zone is that of {mtime:…} in --key: give both");
+	if (o->run.time_zone && !o->run.key_template && !(o->bwlimit && strchr(o->bwlimit, ',')))
+		return refuse(problem,
+			"--time-zone is that of {mtime:…} in --key, and of the times of --bwlimit: give "
+			"one of them, too");
 	if (o->run.rotated_pattern && !o->run.rotated)
 		return refuse(problem,
 			"--rotated-pattern tells what rotation adds to names: it needs --rotated");
@@ -92,6 +94,7 @@ static void translate(struct push_options *o)
 	o->run.n_rules = o->rules.n;
 	o->run.settings = o->settings.settings;
 	o->run.n_settings = o->settings.n;
+	o->run.rates = o->rates;
 	o->run.requester_pays = o->pays;
 	o->run.min_age_s = (o->min_age_ms + 999) / 1000;
 	o->run.removes = removes(o);
@@ -130,6 +133,9 @@ int push_options_complete(
 	int r = check_operands(options, n, operands, ret_problem);
 	if (r == 0)
 		r = check_together(options, ret_problem);
+	if (r == 0 && options->bwlimit)
+		r = bandwidth_value(
+			options->bwlimit, options->rates, &options->run.n_rates, ret_problem);
 	if (r == 0)
 		translate(options);
 	return r;

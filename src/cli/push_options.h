@@ -1,6 +1,7 @@
 /* The options of `s3once push`. */
 #pragma once
 #include "cli/access.h"
+#include "cli/bandwidth_value.h"
 #include "cli/options.h"
 #include "cli/url.h"
 
@@ -15,7 +16,9 @@ struct push_options {
 	uint64_t delete_after_ms; /* UINT64_MAX: not asked for */
 	unsigned retries, verbose;
 	int pays; /* index of "requester" */
-	int wait, json, quiet, no_progress;
+	const char *bwlimit;
+	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
+	int wait, json, quiet, no_progress, io_idle;
 	const char *metrics_file; /* NULL: none */
 	bool marks_by_default;    /* nobody chose the marks */
 };
@@ -39,6 +42,6 @@ void push_options_help(void);
 extern const struct option push_object_options[];
 /* The tables of push_option_tables.c: what there is, and its --help. Fills the groups with the
  * fields of *options, which may be NULL for --help. */
-enum { PUSH_GROUPS = 11 };
+enum { PUSH_GROUPS = 12 };
 struct command push_command(
 	struct option_group groups[static PUSH_GROUPS], struct push_options *options);

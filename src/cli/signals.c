@@ -15,7 +15,7 @@ static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 static struct {
 	struct s3once_push *push;
 	const char *message;
-	volatile sig_atomic_t first, came;
+	volatile sig_atomic_t first, came, toggled;
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } run;
 
@@ -54,6 +54,16 @@ static void on_signal(int number)
 	errno = saved;
 }
 
+/* The limit of bandwidth is lifted, or holds again, also for the runs that follow. */
+static void on_toggle(int number)
+{
+	int saved = errno;
+	run.toggled = !run.toggled;
+	if (run.push)
+		s3once_push_toggle_bandwidth(run.push);
+	errno = saved;
+}
+
 void signals_stop_run(struct s3once_push *push, const char *message)
 {
 	run.push = push;
@@ -67,6 +77,12 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 		if (sigaction(stop_signals[i], NULL, &run.before[i]) == 0 &&
 			run.before[i].sa_handler != SIG_IGN)
 			sigaction(stop_signals[i], &action, NULL);
+	if (push) {
+		sigaction(SIGUSR2,
+			&(struct sigaction){.sa_handler = on_toggle, .sa_flags = SA_RESTART}, NULL);
+		if (run.toggled)
+			s3once_push_toggle_bandwidth(push);
+	}
 	if (push && run.came) /* between two runs */
 		s3once_push_stop(push);
 }

@@ -5,7 +5,8 @@
 #include "s3once/push.h"
 
 /* From now on until signals_end_run(). A signal that was ignored when the process began stays
- * ignored (nohup, background jobs). `message`, borrowed, goes to stderr at the first signal; ""
+ * ignored (nohup, background jobs). SIGUSR2 lifts the run's limit of bandwidth, or brings it back,
+ * also for the runs that follow. `message`, borrowed, goes to stderr at the first signal; ""
  * for none. */
 void signals_stop_run(struct s3once_push *push, const char *message);
 /* The run may be freed after this. Signals are only counted from here on. Returns the first that

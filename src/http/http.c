@@ -147,7 +147,9 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	if (!rest)
 		return 0;
 	n = size * n < rest ? size * n : (size_t)rest;
+	const uint64_t began_ns = clock_boot_ns();
 	long got = body->read(body->arg, buf, n);
+	http_watch_waited(&exchange->watch, clock_boot_ns() - began_ns);
 	if (got <= 0 || (size_t)got > n) {
 		exchange->error = exchange->is_resent ? -ECONNRESET : -EIO;
 		return CURL_READFUNC_ABORT;

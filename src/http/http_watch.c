@@ -76,6 +76,12 @@ void http_watch_look(struct http_watch *watch, curl_off_t downloaded, curl_off_t
 	watch->looked_ns = now_ns;
 }
 
+void http_watch_waited(struct http_watch *watch, uint64_t ns)
+{
+	watch->active_ns += ns;
+	watch->taken_ns += ns;
+}
+
 bool http_watch_is_stalled(const struct http_watch *watch, uint64_t now_ns)
 {
 	const uint64_t bytes = watch->body->bytes;

@@ -24,6 +24,8 @@ struct http_watch http_watch_begin(
 void http_watch_header(struct http_watch *watch, bool is_status, bool is_final_status);
 /* Notes what has gone either way since the last look, by curl's counts. */
 void http_watch_look(struct http_watch *watch, curl_off_t downloaded, curl_off_t uploaded);
+/* For so long the body's bytes were not there to be sent: the peer is not to blame. */
+void http_watch_waited(struct http_watch *watch, uint64_t ns);
 /* The peer is silent, or it has what it was sent and takes too long to answer. A body that moves
  * has no such end. */
 bool http_watch_is_stalled(const struct http_watch *watch, uint64_t now_ns);

@@ -48,9 +48,12 @@ int body_unchanged(int fd, const struct file_state *state)
 static long stream_read(void *arg, void *buffer, size_t n)
 {
 	struct body *body = arg;
-	uint64_t left = body->range.bytes - body->at;
-	ssize_t got = read_at(
-		body->range.fd, buffer, left < n ? (size_t)left : n, body->range.offset + body->at);
+	const uint64_t left = body->range.bytes - body->at;
+	n = left < n ? (size_t)left : n;
+	const struct share *share = body->transfer.share;
+	if (share && n && !(n = bandwidth_take(share->bandwidth, n, &share->user)))
+		return body->error = -ECANCELED;
+	ssize_t got = read_at(body->range.fd, buffer, n, body->range.offset + body->at);
 	if (got >= 0 && (uint64_t)got == left) {
 		int error = body_unchanged(body->range.fd, &body->state);
 		if (error)

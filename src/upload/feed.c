@@ -167,11 +167,13 @@ static void tell(struct feed *feed, const struct scan_entry *entry)
 		report_unshipped(&feed->run->report, entry->mtime_ns);
 }
 
-static void tell_oversized(struct feed *feed, const struct scan_entry *entry)
+/* By its size, as the event says. */
+static void tell_left_out(
+	struct feed *feed, const struct scan_entry *entry, enum s3once_event_type event)
 {
 	const struct report_file about = {entry->path, entry->key, entry->size};
 	report_found(&feed->run->report, 1, 0);
-	report_file(&feed->run->report, S3ONCE_EVENT_OVERSIZED, &about, NULL);
+	report_file(&feed->run->report, event, &about, NULL);
 }
 
 static void refuse_own_file(const struct run *run, struct scan_entry *entry)
@@ -257,8 +259,9 @@ static int gather(struct feed *feed)
 		tell(feed, &entry);
 		return 1;
 	}
-	if (run_leaves_out(feed->run, entry.size)) {
-		tell_oversized(feed, &entry);
+	enum s3once_event_type event;
+	if (run_leaves_out(feed->run, entry.size, &event)) {
+		tell_left_out(feed, &entry, event);
 		return 1;
 	}
 	struct candidate *file = feed_candidate(&entry);

@@ -13,7 +13,10 @@ struct file *file_new(struct run *run, struct candidate *candidate)
 	file->target = object_rules_target(run->rules, candidate->object, candidate->relative);
 	file->fd = -1;
 	file->begun_ns = clock_boot_ns();
-	file->share = (struct share){.report = &run->report, .queue = run->queue};
+	file->share = (struct share){.report = &run->report,
+		.queue = run->queue,
+		.bandwidth = run->bandwidth,
+		.user = {run_is_over, run}};
 	return file;
 }
 

@@ -68,8 +68,10 @@ enum step file_open(struct worker *worker, struct file *file)
 		file->state.ctime_ns = 0;
 	if (scan_is_young(worker->run->scan, &file->state)) /* written to since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
-	if (run_leaves_out(worker->run, file->state.size)) /* it has grown since the scan */
-		return file_settle(worker, file, S3ONCE_EVENT_OVERSIZED);
+	enum s3once_event_type event;
+	if (run_leaves_out(
+		    worker->run, file->state.size, &event)) /* it is another since the scan */
+		return file_settle(worker, file, event);
 	file->has_lost_key = is_another_version(worker, file);
 	if (file->has_lost_key) {
 		problem_set(&problem,

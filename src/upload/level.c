@@ -11,6 +11,7 @@
 #define CPU_FULL  0.5
 #define CPU_WASTE 0.9 /* beyond this fewer workers finish as much */
 #define DISK_FULL 0.5
+#define LINE_FULL 0.5
 #define IDLE_MUCH 0.25 /* so much less was under way than the level: that says nothing of it */
 
 #define PAUSE_FIRST_NS    NS_PER_S
@@ -74,7 +75,9 @@ static void look_further(struct level *level, const struct level_window *window)
 {
 	const bool is_by_memory = window->most_by_memory < level->ceiling;
 	const unsigned most = is_by_memory ? window->most_by_memory : level->ceiling;
-	if (window->cpu_share >= CPU_FULL) {
+	if (window->bandwidth_share >= LINE_FULL) {
+		level->why = S3ONCE_LIMITED_BY_BANDWIDTH; /* more would only wait for it */
+	} else if (window->cpu_share >= CPU_FULL) {
 		level->why = S3ONCE_LIMITED_BY_CPU;
 		if (window->cpu_share >= CPU_WASTE && level->now > LEVEL_FIRST)
 			settle(level, most_of((unsigned)(CUT * level->now), LEVEL_FIRST),
@@ -90,9 +93,10 @@ static void look_further(struct level *level, const struct level_window *window)
 /* What the workers of a trial that was in vain waited for. */
 static enum s3once_limited_by reason(const struct level_window *window)
 {
-	return window->cpu_share >= CPU_FULL     ? S3ONCE_LIMITED_BY_CPU
-	       : window->disk_share >= DISK_FULL ? S3ONCE_LIMITED_BY_DISK
-						 : S3ONCE_LIMITED_BY_LATENCY;
+	return window->bandwidth_share >= LINE_FULL ? S3ONCE_LIMITED_BY_BANDWIDTH
+	       : window->cpu_share >= CPU_FULL      ? S3ONCE_LIMITED_BY_CPU
+	       : window->disk_share >= DISK_FULL    ? S3ONCE_LIMITED_BY_DISK
+						    : S3ONCE_LIMITED_BY_LATENCY;
 }
 
 static void judge_trial(struct level *level, const struct level_window *window, double rate)

@@ -27,7 +27,9 @@ struct level_window {
 	uint64_t files_ns;         /* how long these took, added up */
 	double cpu_share;  /* 0 to 1: of a worker's time, in which it ran or waited for a CPU */
 	double disk_share; /* 0 to 1: of those files' time, in which they were read */
-	double idle_share; /* 0 to 1: of the workers' time, in which they had nothing to do */
+	double bandwidth_share;  /* 0 to 1: of the window, in which somebody waited for the limit of
+				    bandwidth */
+	double idle_share;       /* 0 to 1: of the workers' time, in which they had nothing to do */
 	unsigned most_by_memory; /* as many fit into the memory, by what those of now need */
 	bool is_cold;      /* many workers have not finished a file yet: they are connecting */
 	bool is_throttled; /* a service throttled */

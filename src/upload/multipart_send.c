@@ -52,6 +52,10 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 {
 	struct file *file = multipart->file;
 	const struct range range = part_range(file, index);
+	if (!run_may_send(worker->run, range.bytes)) {
+		ret_failure->outcome = OUTCOME_ABANDONED;
+		return false;
+	}
 	struct body stream = body_of(&range, &file->state, &file->share);
 	const struct http_body body = body_stream(&stream);
 	const struct s3_part_put put = {

@@ -54,7 +54,7 @@ static int read_template(struct run *run, struct problem *problem)
 		problem_prefix(problem, "--rotated-pattern");
 	const struct key_template_options options = {
 		.text = o->key_template ? o->key_template : ROTATED_KEY,
-		.time_zone = o->time_zone,
+		.time_zone = o->key_template ? o->time_zone : NULL,
 		.families = run->families,
 		.names_families = o->rotated != 0};
 	if (!error)
@@ -113,6 +113,14 @@ static int open_scan(struct run *run, struct problem *problem)
 	return error;
 }
 
+static int open_bandwidth(struct run *run, struct problem *problem)
+{
+	const struct s3once_options *o = &run->options;
+	const struct bandwidth_options options = {
+		.rates = o->rates, .n_rates = o->n_rates, .time_zone = o->time_zone};
+	return bandwidth_new(&options, &run->bandwidth, problem);
+}
+
 int s3once_push_new(
 	const struct s3once_options *options, struct s3once_push **ret, char *ret_text, size_t size)
 {
@@ -126,9 +134,12 @@ int s3once_push_new(
 		error = run_options_filter(options, &run->filter, &problem);
 	if (!error)
 		error = object_rules_new(options, &run->rules, &problem);
+	if (!error && options->n_rates)
+		error = open_bandwidth(run, &problem);
 	if (error) {
 		snprintf(ret_text, size, "%s", problem.text);
 		filter_free(run->filter);
+		object_rules_free(run->rules);
 		free(push);
 		return error;
 	}
@@ -165,16 +176,19 @@ static enum s3once_exit verdict(struct s3once_push *push)
 	struct run *run = &push->run;
 	const struct s3once_counts c = report_get(&run->report);
 	const bool settled = push->whole && report_settled(&c) == c.found;
-	if (atomic_load(&run->stop) && !settled)
+	if (atomic_load(&run->was_asked_to_stop) && !settled)
 		return S3ONCE_EXIT_STOPPED;
 	if (atomic_load(&run->fenced))
 		return S3ONCE_EXIT_FENCED;
 	if (atomic_load(&run->failed_setup))
 		return S3ONCE_EXIT_SETUP;
-	if (push->whole && !settled)
+	const bool is_limited = atomic_load(&run->has_reached_limit);
+	if (push->whole && !settled && !is_limited)
 		tell_lost(run, &c);
-	if (c.failed || c.changed || c.not_removed || !settled)
+	if (c.failed || c.changed || c.not_removed || (!settled && !is_limited))
 		return S3ONCE_EXIT_FILES;
+	if (!settled)
+		return S3ONCE_EXIT_LIMIT;
 	if (c.found && c.found == c.links) {
 		struct problem problem;
 		problem_set(&problem,
@@ -275,6 +289,7 @@ void s3once_push_free(struct s3once_push *push)
 	aws_settings_free(run->aws);
 	key_template_free(run->key_template);
 	identity_cache_close(run->identities);
+	bandwidth_free(run->bandwidth);
 	family_rules_free(run->families);
 	if (run->move_to_fd >= 0)
 		close(run->move_to_fd);

@@ -124,16 +124,26 @@ static bool is_throttled(struct s3once_push *push)
 	return is_throttled;
 }
 
+/* For the limit of bandwidth. */
+static uint64_t waited_ns(const struct s3once_push *push)
+{
+	return push->run.bandwidth ? bandwidth_waited_ns(push->run.bandwidth) : 0;
+}
+
 static void begin_window(struct s3once_push *push)
 {
 	push->cpu_ns = worker_cpu_ns(push);
+	push->waited_ns = waited_ns(push);
 	queue_begin_window(push->run.queue);
 }
 
 static void tell(struct s3once_push *push, unsigned before)
 {
 	const struct level *level = &push->level;
-	report_level(&push->run.report, push->most_at_once, level->why);
+	/* The level is that of small files. Large ones wait for the same line. */
+	const bool is_by_line = 2 * waited_ns(push) >= clock_boot_ns() - push->run.report.start_ns;
+	report_level(&push->run.report, push->most_at_once,
+		is_by_line ? S3ONCE_LIMITED_BY_BANDWIDTH : level->why);
 	if (level->now != before)
 		log_debug("%u requests at once", level->now);
 }
@@ -152,6 +162,7 @@ unsigned push_level_next(struct s3once_push *push)
 		.files_ns = seen.files_ns,
 		.cpu_share = cpu_ns > push->cpu_ns ? share(cpu_ns - push->cpu_ns, wall_ns) : 0,
 		.disk_share = share(seen.read_ns, seen.files_ns),
+		.bandwidth_share = share(waited_ns(push) - push->waited_ns, wall_ns),
 		.idle_share = share(seen.idle_ns, wall_ns * level->now),
 		.most_by_memory = most_by_memory(push),
 		.is_cold = seen.warm + level->now / 8 < level->now,

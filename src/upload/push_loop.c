@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "base/thread.h"
 #include "upload/feed.h"
 #include "upload/push_struct.h"
@@ -95,11 +96,18 @@ static void on_stop(uv_async_t *async)
 
 void s3once_push_stop(struct s3once_push *push)
 {
+	atomic_store(&push->run.was_asked_to_stop, true);
 	atomic_fetch_add(&push->run.stop, 1);
 	atomic_fetch_add(&push->stopping, 1);
 	if (atomic_load(&push->looping))
 		uv_async_send(&push->stopped);
 	atomic_fetch_sub(&push->stopping, 1);
+}
+
+void s3once_push_toggle_bandwidth(struct s3once_push *push)
+{
+	if (push->run.bandwidth)
+		bandwidth_toggle(push->run.bandwidth);
 }
 
 static bool start(struct s3once_push *push, void *(*run)(void *arg))
@@ -147,9 +155,33 @@ static bool goes_on(const struct s3once_push *push)
 	       !atomic_load(&run->fenced) && !atomic_load(&run->failed_setup);
 }
 
+/* A limit that is reached is answered as a stop is, with the grace from now on. */
+static void look_for_limits(struct s3once_push *push)
+{
+	struct run *run = &push->run;
+	const uint64_t most_ns = run->options.max_duration_ms * NS_PER_MS;
+	struct problem said;
+	if (most_ns && clock_boot_ns() - run->report.start_ns >= most_ns && goes_on(push)) {
+		problem_set(&said,
+			"--max-duration is over: nothing more is begun, and the next run goes on from "
+			"there");
+		run_reach_limit(run, &said);
+	}
+	if (atomic_load(&run->has_reached_limit) && atomic_load(&run->stop) == 1)
+		on_stop(&push->stopped);
+	const bool is_lifted = run->bandwidth && bandwidth_is_lifted(run->bandwidth);
+	if (is_lifted != push->has_told_lifted) {
+		problem_set(&said, is_lifted ? "the limit of bandwidth is lifted"
+					     : "the limit of bandwidth holds again");
+		report_run(&run->report, S3ONCE_EVENT_NOTE, &said);
+	}
+	push->has_told_lifted = is_lifted;
+}
+
 static void on_look(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
+	look_for_limits(push);
 	if (goes_on(push))
 		start_workers(push, push_level_next(push));
 }

@@ -197,6 +197,8 @@ static bool open_move_to(struct run *run, struct problem *problem)
 bool push_set_up(struct s3once_push *push)
 {
 	struct problem problem = push->scan_problem;
+	if (push->run.bandwidth && !push->run.dry)
+		bandwidth_share(push->run.bandwidth);
 	push->set_up = push->run.scan && open_move_to(&push->run, &problem) &&
 		       open_queue(&push->run) && set_up_libraries(&problem) &&
 		       open_s3(push, &problem) && open_marks(push, &problem) &&

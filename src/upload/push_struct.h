@@ -13,6 +13,7 @@ struct s3once_push {
 	struct store_conn *conn; /* the main thread's */
 	bool whole;              /* the scan came to its end */
 	bool set_up;
+	bool has_told_lifted;        /* that the limit of bandwidth is */
 	struct problem scan_problem; /* why there is no run.scan */
 	struct s3once_counts counts; /* final, after the run */
 	/* The loop of s3once_push_run; the handles are closed when the last work has ended. */
@@ -25,6 +26,7 @@ struct s3once_push {
 	struct level level;               /* how many requests go at once */
 	unsigned most_at_once;            /* so far */
 	unsigned cuts;                    /* by throttling, when that was looked at last */
+	uint64_t waited_ns;               /* for bandwidth, when the window of the level began */
 	uint64_t cpu_ns;                  /* of a worker, when the window of the level began */
 	uint64_t memory_bytes;            /* resident before the first worker */
 	atomic_int samples[PUSH_SAMPLES]; /* threads of workers that stand for all; 0: none */

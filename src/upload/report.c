@@ -39,6 +39,8 @@ static uint64_t *counter(struct s3once_counts *c, enum s3once_event_type type)
 		return &c->young;
 	case S3ONCE_EVENT_OVERSIZED:
 		return &c->oversized;
+	case S3ONCE_EVENT_UNDERSIZED:
+		return &c->undersized;
 	case S3ONCE_EVENT_SPECIAL:
 		return &c->special;
 	case S3ONCE_EVENT_OUTDATED:
@@ -70,6 +72,7 @@ static bool settles(enum s3once_event_type type)
 	case S3ONCE_EVENT_FAILED:
 	case S3ONCE_EVENT_CHANGED:
 	case S3ONCE_EVENT_OVERSIZED:
+	case S3ONCE_EVENT_UNDERSIZED:
 	case S3ONCE_EVENT_REMOVED:
 	case S3ONCE_EVENT_MOVED:
 	case S3ONCE_EVENT_KEPT:
@@ -86,6 +89,7 @@ static bool is_quiet(const struct report *report, const struct s3once_event *eve
 	return !report->skipped_too &&
 	       (event->type == S3ONCE_EVENT_SKIPPED || event->type == S3ONCE_EVENT_LINK ||
 		       event->type == S3ONCE_EVENT_YOUNG || event->type == S3ONCE_EVENT_OVERSIZED ||
+		       event->type == S3ONCE_EVENT_UNDERSIZED ||
 		       event->type == S3ONCE_EVENT_SPECIAL);
 }
 
@@ -253,5 +257,6 @@ uint64_t report_settled(const struct s3once_counts *counts)
 {
 	return counts->uploaded + counts->adopted + counts->refreshed + counts->skipped +
 	       counts->planned + counts->changed + counts->failed + counts->held + counts->young +
-	       counts->oversized + counts->links + counts->special + counts->outdated;
+	       counts->oversized + counts->undersized + counts->links + counts->special +
+	       counts->outdated;
 }

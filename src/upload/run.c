@@ -41,9 +41,12 @@ struct call_limits run_visible_limits(struct run *run)
 		.patience_ms = run->options.give_up_after_ms};
 }
 
-bool run_leaves_out(const struct run *run, uint64_t bytes)
+bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event)
 {
-	return run->options.max_bytes && bytes > run->options.max_bytes;
+	const uint64_t most = run->options.max_bytes;
+	const bool is_too_large = most && bytes > most;
+	*ret_event = is_too_large ? S3ONCE_EVENT_OVERSIZED : S3ONCE_EVENT_UNDERSIZED;
+	return is_too_large || bytes < run->options.min_bytes;
 }
 
 bool run_removes_by_now(const struct run *run, int64_t done_at_s)
@@ -66,6 +69,34 @@ void run_fail(struct run *run, const struct problem *problem)
 		return;
 	report_run(&run->report, S3ONCE_EVENT_FATAL, problem);
 	queue_close(run->queue);
+}
+
+void run_reach_limit(struct run *run, const struct problem *said)
+{
+	int none = 0;
+	if (atomic_exchange(&run->has_reached_limit, true))
+		return;
+	report_run(&run->report, S3ONCE_EVENT_NOTE, said);
+	atomic_compare_exchange_strong(&run->stop, &none, 1);
+	queue_close(run->queue);
+}
+
+/* What is sent again counts again. The first body goes whatever its size, so that each run gets on.
+ */
+bool run_may_send(struct run *run, uint64_t bytes)
+{
+	const uint64_t most = run->options.max_transfer_bytes;
+	struct problem said;
+	if (!most)
+		return true;
+	if (atomic_fetch_add(&run->begun_bytes, bytes) < most &&
+		atomic_load(&run->report.sent) < most)
+		return true;
+	problem_set(&said,
+		"--max-transfer is reached: nothing more is sent, and the next run goes on from "
+		"there");
+	run_reach_limit(run, &said);
+	return false;
 }
 
 void run_fence(struct run *run, const char *why)

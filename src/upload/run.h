@@ -6,6 +6,7 @@
 #include "s3/s3.h"
 #include "scan/scan.h"
 #include "store/own_files.h"
+#include "upload/bandwidth.h"
 #include "upload/buffers.h"
 #include "upload/liveness.h"
 #include "upload/object_rules.h"
@@ -40,6 +41,9 @@ struct run {
 	char **sources_of_marks; /* "host:directory" of each source */
 	atomic_int stop;         /* 0; 1: begin nothing new; 2: end what is under way */
 	atomic_bool fenced, failed_setup, dry;
+	atomic_bool was_asked_to_stop, has_reached_limit;
+	_Atomic uint64_t begun_bytes;   /* of bodies, once each: see run_may_send() */
+	struct bandwidth *bandwidth;    /* NULL: there is no limit */
 	atomic_uint settings_looked_at; /* see settings_kept.h; a set of s3_kept.h */
 	struct buffers buffers;
 	struct refusals refusals;
@@ -65,8 +69,8 @@ bool run_may_not_show(void *run);
 struct call_limits run_limits(struct run *run);         /* abandon = run_is_over */
 struct call_limits run_visible_limits(struct run *run); /* abandon = run_may_not_show */
 
-/* A file of this size is larger than the caller wants. */
-bool run_leaves_out(const struct run *run, uint64_t bytes);
+/* A file of this size is none that the caller wants: OVERSIZED or UNDERSIZED says so. */
+bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event);
 
 /* Whether a file that has been done since then (store time) is to be removed by now. */
 bool run_removes_by_now(const struct run *run, int64_t done_at_s);
@@ -75,6 +79,11 @@ bool run_skips(const struct run *run, const struct known_mark *mark, const struc
 
 /* The whole run ends because of this: told once, exit 3. */
 void run_fail(struct run *run, const struct problem *problem);
+/* A limit of the whole run is reached: told once; nothing new is begun, and what is under way has
+ * the grace; exit 6. */
+void run_reach_limit(struct run *run, const struct problem *said);
+/* Whether one more body may be sent by max_transfer_bytes. False: the limit is reached. */
+bool run_may_send(struct run *run, uint64_t bytes);
 /* We lost the lease: told once, exit 5. */
 void run_fence(struct run *run, const char *why);
 

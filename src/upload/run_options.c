@@ -14,6 +14,17 @@ static void default_to(uint64_t *value, uint64_t otherwise)
 		*value = otherwise;
 }
 
+static bool rates_make_sense(const struct s3once_options *o)
+{
+	for (size_t i = 0; i < o->n_rates; i++) {
+		const struct s3once_rate *rate = &o->rates[i];
+		if (rate->minute >= 24 * 60 || (i && rate->minute <= rate[-1].minute) ||
+			(rate->bytes_per_second && rate->bytes_per_second < S3ONCE_RATE_LEAST))
+			return false;
+	}
+	return true;
+}
+
 static const char *contradiction(const struct s3once_options *o)
 {
 	if (!o->n_sources || !o->sources)
@@ -26,8 +37,14 @@ static const char *contradiction(const struct s3once_options *o)
 		return "--rotated-pattern tells what rotation adds to names: it needs --rotated";
 	if (o->as && o->key_template)
 		return "--as and --key cannot be used together: --as names the key of one file";
-	if (o->time_zone && !o->key_template)
-		return "--time-zone is that of {mtime:…} in --key: give both";
+	if (o->time_zone && !o->key_template && o->n_rates < 2)
+		return "--time-zone is that of {mtime:…} in --key, and of the times of --bwlimit: give "
+		       "one of them, too";
+	if (!rates_make_sense(o))
+		return "the limits of bandwidth are in order of their times of day, and at least 8 KiB "
+		       "a second each";
+	if (o->max_bytes && o->min_bytes > o->max_bytes)
+		return "--min-size is more than --max-size, so that no file would be left";
 	if (o->concurrency > CONCURRENCY_MAX)
 		return "at most 1,024 requests at once";
 	if (o->part_bytes < PART_BYTES_MIN || o->part_bytes > PART_BYTES_MAX)

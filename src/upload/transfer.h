@@ -1,6 +1,7 @@
 /* Bytes of files as they leave this host, and what becomes of them: for the counts, the progress
  * and the level of large bodies. */
 #pragma once
+#include "upload/bandwidth.h"
 #include "upload/queue.h"
 #include "upload/report.h"
 #include <stdatomic.h>
@@ -9,6 +10,8 @@
 struct share {
 	struct report *report;
 	struct queue *queue;
+	struct bandwidth *bandwidth; /* NULL: there is no limit */
+	struct bandwidth_user user;
 	_Atomic uint64_t bytes;
 };
 /* Bytes that S3 has already. */

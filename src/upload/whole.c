@@ -33,7 +33,9 @@ static int read_whole(struct worker *worker, struct file *file, struct body *ret
 	struct http_body *ret_body)
 {
 	const struct range range = {file->fd, 0, file->state.size};
-	const bool fits = file->state.size <= worker->reader.buffer_bytes;
+	/* Under a limit of bandwidth a larger one takes its bytes as they leave. */
+	const bool fits = file->state.size <= worker->reader.buffer_bytes &&
+			  (!file->share.bandwidth || file->state.size <= BANDWIDTH_WHOLE_BYTES);
 	int error = fits ? read_into_buffer(worker, file)
 			 : file_digest(worker, file, wanted_digests(worker), &range, &file->sums);
 	file->summed = !error;
@@ -101,6 +103,10 @@ enum step send_whole(struct worker *worker, struct file *file)
 	worker->read_ns += clock_boot_ns() - began_ns;
 	if (error)
 		return file_read_error(worker, file, error);
+	if (!run_may_send(worker->run, file->state.size) ||
+		(body.memory && !bandwidth_take_all(file->share.bandwidth, file->state.size,
+					&file->share.user)))
+		return STEP_OVER;
 	if (file_needs_look(worker, file, S3_PUT_CONDITION)) {
 		enum step step = look_at_object(worker, file);
 		if (step != STEP_NEXT)

@@ -85,11 +85,11 @@ def test_usage_lists_every_command(s3once):
 def test_every_exit_code_is_documented(s3once):
     for page in ("s3once", "s3once-push", "s3once-run"):
         status = (MAN / f"{page}.1.scd").read_text().split("# EXIT STATUS")[1].split("\n# ")[0]
-        assert re.findall(r"^\*([\d*, ]+)\*$", status, re.M) == ["0", "1", "2", "3", "4", "5", "129*, *130*, *143"]
+        assert re.findall(r"^\*([\d*, ]+)\*$", status, re.M) == ["0", "1", "2", "3", "4", "5", "6", "129*, *130*, *143"]
     help_text = s3once("push", "--help").out.split("Exit codes:")[1]
-    assert set(re.findall(r"\b\d+\b", help_text)) == {"0", "1", "2", "3", "4", "5", "129", "130", "143"}
+    assert set(re.findall(r"\b\d+\b", help_text)) == {"0", "1", "2", "3", "4", "5", "6", "129", "130", "143"}
     header = (REPOSITORY / "include" / "s3once" / "push.h").read_text()
-    assert re.findall(r"S3ONCE_EXIT_\w+ =\s*(\d+)", header) == ["0", "1", "2", "3", "4", "5", "128"]
+    assert re.findall(r"S3ONCE_EXIT_\w+ =\s*(\d+)", header) == ["0", "1", "2", "3", "4", "5", "6", "128"]
     for command in ("status", "init", "config"):
         codes = set(re.findall(r"^\*(\d)\*$", man(command).split("# EXIT STATUS")[1], re.M))
         assert codes == {"0", "1", "2", "3"}

@@ -34,7 +34,7 @@ static struct command run_command(
 		"  s3once config nginx       (prints what is in force, and which line says it)\n"
 		"\n"
 		"Exit codes: those of push; 2 also if a file is invalid, and then nothing was\n"
-		"done. Of several jobs it is the first that occurs of 129, 130, 143, 5, 3, 2, 1, 4.\n"
+		"done. Of several jobs it is the first that occurs of 129, 130, 143, 5, 3, 2, 1, 6, 4.\n"
 		"More: man s3once-run, man s3once.conf\n";
 	return command;
 }
@@ -43,7 +43,7 @@ static struct command run_command(
 static int worse(int a, int b)
 {
 	static const int order[] = {S3ONCE_EXIT_FENCED, S3ONCE_EXIT_SETUP, S3ONCE_EXIT_USAGE,
-		S3ONCE_EXIT_FILES, S3ONCE_EXIT_HELD};
+		S3ONCE_EXIT_FILES, S3ONCE_EXIT_LIMIT, S3ONCE_EXIT_HELD};
 	if (a >= S3ONCE_EXIT_STOPPED || b >= S3ONCE_EXIT_STOPPED)
 		return a > b ? a : b;
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)

@@ -12,6 +12,7 @@ struct host {
 	double latency_s, most_per_s;
 	double cpu_s;            /* of this host's one CPU, for a file */
 	double read_share;       /* of a file's time */
+	double line_share;       /* of the time somebody waits for the limit of bandwidth */
 	unsigned memory;         /* workers that fit; 0: any number */
 	unsigned throttles_from; /* at more at once the service throttles; 0: never */
 	unsigned files;          /* that are there at a time; 0: any number */
@@ -38,6 +39,7 @@ static struct level_window window_at(const struct host *host, unsigned level, ui
 		.files_ns = (uint64_t)((double)files * each_s * 1e9),
 		.cpu_share = cpu_share,
 		.disk_share = host->read_share,
+		.bandwidth_share = host->line_share,
 		.idle_share =
 			host->files && host->files < level ? 1 - (double)host->files / level : 0,
 		.most_by_memory = host->memory ? host->memory : UINT_MAX,
@@ -143,6 +145,25 @@ static void test_disk(void)
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_DISK);
 }
 
+/* Fifty files a second are all that the line takes. It is not searched on, and once it is lifted
+ * the level rises. */
+static void test_bandwidth(void)
+{
+	struct level level;
+	struct host host = {.latency_s = 0.1, .most_per_s = 50, .line_share = 1};
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	go(&level, &host, 10);
+	CHECK_INT(level.now, LEVEL_FIRST);
+	CHECK_INT(level.why, S3ONCE_LIMITED_BY_BANDWIDTH);
+	host.most_per_s = host.line_share = 0;
+	go(&level, &host, 10);
+	CHECK_INT(level.now, CEILING);
+	/* A line that is filled only by more workers stops the trial. */
+	host.line_share = 0.6;
+	go(&level, &host, 1);
+	CHECK_INT(level.why, S3ONCE_LIMITED_BY_BANDWIDTH);
+}
+
 static void test_memory(void)
 {
 	const struct level level = at_its_end((struct host){.latency_s = 0.1, .memory = 400}, 5);
@@ -212,6 +233,7 @@ int main(void)
 	test_cpu_becomes_the_limit();
 	test_threads_that_cannot_be_started();
 	test_disk();
+	test_bandwidth();
 	test_memory();
 	test_throttling();
 	test_few_files();

@@ -1,0 +1,47 @@
+/* The limit of bandwidth of a run: bodies take their bytes from it before they leave, each in its
+ * turn. All runs of a user on a host that have a limit share one number in a file of the state
+ * folder (token_bucket.h), mapped into memory: no lock is held that a stopped process could keep,
+ * and no request goes from one process to another. Thread-safe. */
+#pragma once
+#include "base/problem.h"
+#include "s3once/push.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bandwidth;
+struct bandwidth_options {
+	const struct s3once_rate *rates; /* in order of their times; borrowed */
+	size_t n_rates;                  /* > 0 */
+	const char *time_zone;           /* of the times; NULL: UTC */
+};
+/* The limit of this run alone. 0, -ENOMEM, or -EINVAL with a sentence about the time zone. Free it.
+ */
+int bandwidth_new(const struct bandwidth_options *options, struct bandwidth **ret,
+	struct problem *ret_problem);
+void bandwidth_free(struct bandwidth *bandwidth);
+/* From now on it is shared with the others. If the file cannot be had, it stays this run's alone,
+ * which is said. Before the first is taken. */
+void bandwidth_share(struct bandwidth *bandwidth);
+
+/* Whose turn it is to send: asked every 100 ms; true ends the waiting. */
+struct bandwidth_user {
+	bool (*abandon)(void *arg);
+	void *arg;
+};
+/* Waits until some of n (> 0) bytes may leave. Returns how many, at least 1, or 0 if the waiting
+ * was ended. A bandwidth of NULL has no limit. */
+size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwidth_user *user);
+/* Takes all of n bytes, which then leave together. False if the waiting was ended. */
+bool bandwidth_take_all(struct bandwidth *bandwidth, size_t n, const struct bandwidth_user *user);
+/* A body that is larger than this takes its bytes as they leave; a smaller one before its request
+ * begins, so that no connection stands still in the middle of it. */
+#define BANDWIDTH_WHOLE_BYTES (64U << 10)
+
+/* Lifts the limit or brings it back. Async-signal-safe. */
+void bandwidth_toggle(struct bandwidth *bandwidth);
+bool bandwidth_is_lifted(const struct bandwidth *bandwidth);
+/* For how long, so far, anybody of this run has waited for the limit. */
+uint64_t bandwidth_waited_ns(struct bandwidth *bandwidth);
+/* The limit at wall_s (seconds since 1970) in bytes a second; 0: none. Pure. */
+uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s);

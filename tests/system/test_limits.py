@@ -1,0 +1,243 @@
+"""What keeps a run within its limits: of time, of what it sends, of sizes, of the line and of the disk."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from tests.faults import faults
+from tests.system.harness import KIB, MIB, make_tree, wait_until
+from tests.system.pushing import counts, summary, told, visible_writes
+
+
+def notes(run):
+    return [each["text"] for each in told(run, "note")]
+
+
+# --- sizes
+
+
+def test_min_size(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"empty": 0, "small": 99, "fits": 100, "large": 201})
+    command = ("push", tree, f"s3://{bucket}", "--min-size", "100", "--max-size", "200", "--json", "-v")
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "undersized": 2, "oversized": 1}, run
+    assert summary(run)["bytes_found"] == 100
+    assert {(os.path.basename(each["path"]), each["bytes"]) for each in told(run, "undersized")} == {("empty", 0), ("small", 99)}
+    assert set(s3.objects(bucket)) == {"fits"}
+    run = s3once("push", tree, f"s3://{bucket}", "--min-size", "100")
+    assert run.code == 0 and "smaller than --min-size 2" in run.out, run
+
+
+# --- time and volume
+
+
+def test_max_duration(s3once, s3, bucket, s3_wire, tmp_path):
+    """What is under way when the time is over may finish; the next run does the rest, and nothing twice."""
+    tree = make_tree(tmp_path / "tree", {f"f{i}": 10 for i in range(5)})
+    held = s3_wire.add(faults.hold_request, "PutObject")
+    command = ("push", tree, f"s3://{bucket}", "--concurrency", "1", "--grace", "1h", "--json")
+    running = s3once.start(*command, "--max-duration", "1s")
+    assert held.reached.wait(60), running.output()
+    wait_until(lambda: "--max-duration is over" in running.output()[0], what="the word that the time is over")
+    s3_wire.clear()
+    run = running.wait()
+    assert run.code == 6 and summary(run)["exit"] == 6, run
+    assert counts(run) == {"uploaded": 1} and summary(run)["files"] == 5
+    assert "error" not in run.err
+    s3_wire.begin_run()
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"skipped": 1, "uploaded": 4}, run
+
+
+def test_the_grace_of_max_duration(s3once, bucket, s3_wire, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 10, "b": 10})
+    held = s3_wire.add(faults.hold_request, "PutObject")
+    running = s3once.start("push", tree, f"s3://{bucket}", "--concurrency", "1", "--grace", "0", "--max-duration", "1s", "--json")
+    assert held.reached.wait(60), running.output()
+    run = running.wait()
+    assert run.code == 6 and counts(run) == {}, run
+    s3_wire.clear()
+
+
+def test_a_signal_wins_over_max_duration(s3once, bucket, s3_wire, tmp_path):
+    """And ends its grace."""
+    tree = make_tree(tmp_path / "tree", {"a": 10, "b": 10})
+    held = s3_wire.add(faults.hold_request, "PutObject")
+    running = s3once.start("push", tree, f"s3://{bucket}", "--concurrency", "1", "--grace", "1h", "--max-duration", "1s", "--json")
+    assert held.reached.wait(60), running.output()
+    wait_until(lambda: "--max-duration is over" in running.output()[0], what="the word that the time is over")
+    running.popen.send_signal(signal.SIGTERM)
+    assert running.wait().code == 143
+    s3_wire.clear()
+
+
+def test_a_run_that_ends_in_time(s3once, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    run = s3once("push", tree, f"s3://{bucket}", "--max-duration", "1h", "--max-transfer", "1G", "--json")
+    assert run.code == 0 and not notes(run), run
+
+
+def test_max_transfer(s3once, s3, bucket, s3_proxy, tmp_path):
+    """Each run sends so much, and at most one body more per worker; in the end all is there once."""
+    tree = make_tree(tmp_path / "tree", {f"f{i}": 100 * KIB for i in range(7)})
+    command = ("push", tree, f"s3://{bucket}", "--concurrency", "1", "--max-transfer", "250K", "--json")
+    for code, sent in [(6, 3), (6, 3), (0, 1)]:
+        run = s3once(*command)
+        assert run.code == code and summary(run)["uploaded"] == sent, run
+        assert summary(run)["bytes_sent"] == sent * 100 * KIB
+        assert ("--max-transfer is reached" in "".join(notes(run))) == (code == 6)
+    assert set(visible_writes(s3_proxy.requests()).values()) == {1}
+    s3.assert_same(tree, bucket)
+
+
+def test_max_transfer_of_a_large_file(s3once, s3, bucket, s3_proxy, tmp_path):
+    """It goes on from run to run, part by part."""
+    tree = make_tree(tmp_path / "tree", {"big": 22 * MIB})
+    command = ("push", tree, f"s3://{bucket}", "--concurrency", "1", "--part-size", "5M", "--max-transfer", "9M", "--json")
+    codes = []
+    while not codes or codes[-1] == 6 and len(codes) < 5:
+        run = s3once(*command)
+        codes.append(run.code)
+        assert summary(run)["bytes_sent"] <= 10 * MIB, run
+    assert codes == [6, 6, 0], run
+    parts = [request["uri"] for request in s3_proxy.requests() if "partNumber=" in request["uri"]]
+    assert len(parts) == len(set(parts)) == 5
+    s3.assert_same(tree, bucket)
+
+
+# --- the line
+
+
+def test_bwlimit_is_kept_by_a_run_of_small_files(s3once, s3, bucket, tmp_path):
+    """No more than the limit, and the search for the level says why it does not go on."""
+    tree = make_tree(tmp_path / "tree", {f"f{i:03}": 8 * KIB for i in range(100)})
+    run = s3once("push", tree, f"s3://{bucket}", "--bwlimit", "400K", "--json")
+    assert run.code == 0 and summary(run)["uploaded"] == 100, run
+    # The first moment is free: a fifth of a second, and a piece.
+    assert run.seconds >= 800 / 400 - 0.25, run
+    assert summary(run)["limited_by"] == "bandwidth", run
+    s3.assert_same(tree, bucket)
+
+
+def test_bwlimit_of_large_bodies(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"parts": 11 * MIB, "whole": 3 * MIB})
+    run = s3once("push", tree, f"s3://{bucket}", "--part-size", "5M", "--bwlimit", "7M", "--json")
+    assert run.code == 0 and run.seconds >= 2 - 0.25, run
+    assert summary(run)["limited_by"] == "bandwidth", run
+    s3.assert_same(tree, bucket)
+
+
+def test_sigusr2_lifts_the_limit(s3once, s3, bucket, tmp_path):
+    """At 8 KiB a second it would take half an hour."""
+    tree = make_tree(tmp_path / "tree", {"big": 16 * MIB})
+    running = s3once.start("push", tree, f"s3://{bucket}", "--bwlimit", "8K", "--json")
+    wait_until(lambda: '"in_flight":1' in running.output()[0], what="a file under way")
+    running.popen.send_signal(signal.SIGUSR2)
+    run = running.wait()
+    assert run.code == 0 and notes(run) == ["the limit of bandwidth is lifted"], run
+
+
+def test_sigusr2_restores_the_limit(s3once, bucket, s3_wire, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    held = s3_wire.add(faults.hold_request, "PutObject")
+    running = s3once.start("push", tree, f"s3://{bucket}", "--bwlimit", "00:00,8K 12:00,8K", "--json")
+    assert held.reached.wait(60), running.output()
+    for said in ("is lifted", "holds again"):
+        running.popen.send_signal(signal.SIGUSR2)
+        wait_until(lambda: said in running.output()[0], what=f"the word that it {said}")
+    s3_wire.clear()
+    run = running.wait()
+    assert run.code == 0 and notes(run) == ["the limit of bandwidth is lifted", "the limit of bandwidth holds again"], run
+
+
+def test_sigusr2_without_a_limit_does_nothing(s3once, bucket, s3_wire, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    held = s3_wire.add(faults.hold_request, "PutObject")
+    running = s3once.start("push", tree, f"s3://{bucket}", "--json")
+    assert held.reached.wait(60), running.output()
+    running.popen.send_signal(signal.SIGUSR2)
+    s3_wire.clear()
+    run = running.wait()
+    assert run.code == 0 and not notes(run), run
+
+
+def test_no_limit_at_this_time_of_day(s3once, bucket, tmp_path):
+    """The times are of --time-zone: of two zones that are half a day apart, in one it is day now."""
+    tree = make_tree(tmp_path / "tree", {"a": 40 * KIB})
+    east = "Etc/GMT-12" if time.gmtime().tm_hour < 12 else "Etc/GMT-0"
+    west = "Etc/GMT-0" if time.gmtime().tm_hour < 12 else "Etc/GMT+12"
+    afternoon, morning = (east, west)
+    for zone, limited in [(afternoon, False), (morning, True)]:
+        run = s3once("push", tree, f"s3://{bucket}/{limited}", "--bwlimit", "00:00,16K 12:00,off", "--time-zone", zone, "--json")
+        assert run.code == 0, run
+        assert (summary(run)["limited_by"] == "bandwidth") == limited, run
+
+
+@pytest.mark.full
+def test_four_processes_share_the_line(s3once, s3, bucket, tmp_path):
+    """Within 5 % of the limit over 30 s, large bodies and small ones."""
+    trees = [make_tree(tmp_path / f"t{i}", {"big": 300 * MIB} if i % 2 else {f"f{n:04}": 128 * KIB for n in range(2500)}) for i in range(4)]
+    runs = [s3once.start("push", tree, f"s3://{bucket}/{i}", "--bwlimit", "8M", "--marks", f"sqlite:{tmp_path}/m{i}", "--json") for i, tree in enumerate(trees)]
+
+    def sent():
+        total = 0
+        for run in runs:
+            events = [line for line in run.output()[0].splitlines() if '"progress"' in line]
+            total += json.loads(events[-1])["bytes_sent"] if events else 0
+        return total
+
+    wait_until(lambda: sent() > 16 * MIB, 60, "all of them sending")
+    begun, first = time.monotonic(), sent()
+    threading.Event().wait(30)
+    rate = (sent() - first) / (time.monotonic() - begun)
+    for run in runs:
+        run.kill(signal.SIGKILL)
+    assert abs(rate / (8 * MIB) - 1) <= 0.05, rate / MIB
+
+
+# --- the disk
+
+
+def test_io_idle(s3once, bucket, s3_wire, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    held = s3_wire.add(faults.hold_request, "PutObject")
+    running = s3once.start("push", tree, f"s3://{bucket}", "--io-idle", "--json")
+    assert held.reached.wait(60), running.output()
+    said = [
+        subprocess.run(["ionice", "-p", thread], capture_output=True, text=True).stdout.strip()
+        for thread in sorted(os.listdir(f"/proc/{running.pid}/task"), key=int)
+    ]
+    assert said[0] == "idle" and said.count("idle") >= 3, "the main thread, the scan's and a worker's"
+    s3_wire.clear()
+    assert running.wait().code == 0
+
+
+# --- what makes no sense
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        (["--bwlimit", "fast"], "--bwlimit: 'fast' is not a size"),
+        (["--bwlimit", "100"], "--bwlimit: '100' is too small: at least 8KiB, or off"),
+        (["--bwlimit", "8:00,2M"], "--bwlimit: '8:00,2M' is no time of day and rate: write such as 08:00,2M, with a blank between several"),
+        (["--bwlimit", "08:00,2M 25:00,off"], "--bwlimit: '25:00,off' is no time of day and rate"),
+        (["--bwlimit", "08:00,2M 08:00,off"], "--bwlimit: '08:00,2M 08:00,off' has a time twice"),
+        (["--bwlimit", "08:00,2M 19:00,off", "--time-zone", "Mars"], "--time-zone"),
+        (["--bwlimit", "2M", "--time-zone", "Europe/Berlin"], "--time-zone is that of {mtime:…} in --key, and of the times of --bwlimit: give one of them, too"),
+        (["--max-duration", "0"], "--max-duration: '0' is too small: at least 1s"),
+        (["--max-duration", "tomorrow"], "--max-duration: "),
+        (["--max-transfer", "0"], "--max-transfer: '0' is too small: at least 1"),
+        (["--min-size", "10M", "--max-size", "1M"], "--min-size is more than --max-size, so that no file would be left"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_limits(s3once, bucket, tmp_path, options, sentence):
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    run = s3once("push", tree, f"s3://{bucket}", *options)
+    assert run.code == 2 and sentence in run.err, run
