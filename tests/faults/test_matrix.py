@@ -1,7 +1,7 @@
 """The cut-anywhere matrix: every scenario × every operation of its run × every fault, then a clean rerun and every check.
 
 A case whose fault did not fire is a failure. ./check plays a part of it: each fault at each of the first three places in
-some scenarios, each scenario as often as the others, with one operation each. ./check --full plays all of it there but for
+one scenario, each scenario as often as the others, with one operation each. ./check --full plays all of it there but for
 what would only be repeated:
 - of operations that come often in a run, the first two are cut, and the last unless that differs from run to run;
 - the operations that every run begins with are cut in some scenarios only (Scenario.whole);
@@ -212,15 +212,14 @@ def touches(fault, scenario):
     return any(fault.fits(*kind) for kind in kinds)
 
 
-def part(place, scenarios_each, every=1):
-    """(scenario, [fault]): faults in so many scenarios each, always in those that had the fewest so far."""
+def part(place, every):
+    """(scenario, [fault]): faults in one scenario each, always in the one that had the fewest so far."""
     played = Counter()
     for fault in FAULTS[lot(place) % every :: every]:
         touched = [scenario for scenario in SCENARIOS if touches(fault, scenario)]
-        touched.sort(key=lambda scenario: (played[scenario.name], lot(place, fault.name, scenario.name)))
-        for scenario in touched[:scenarios_each]:
-            played[scenario.name] += 1
-            yield scenario, [fault]
+        scenario = min(touched, key=lambda one: (played[one.name], lot(place, fault.name, one.name)))
+        played[scenario.name] += 1
+        yield scenario, [fault]
 
 
 def whole():
@@ -237,7 +236,7 @@ def whole():
 def chosen():
     for at, place in enumerate(PLACES):
         is_first = at < 3
-        for scenario, group in whole() if FULL and is_first else part(place, 2 if is_first else 1, 1 if is_first or FULL else 4):
+        for scenario, group in whole() if FULL and is_first else part(place, 1 if is_first or FULL else 4):
             if scenario.only == BATCHES and PLACES[place][1] == "dynalite":
                 continue  # it has none
             name = group[0].like or group[0].name if len(group) > 1 else group[0].name

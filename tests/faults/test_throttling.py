@@ -1,15 +1,20 @@
-"""Throttled at random, by S3 and DynamoDB both, no file fails: fewer requests are sent at once, and more again afterwards."""
+"""Throttled by S3 and DynamoDB both, no file fails: fewer requests are sent at once, and more again afterwards.
 
+How many were sent at once is asserted by ./check --full alone, since it depends on what else the machine does; what it
+follows from is in the unit tests of the pace and the level."""
+
+import itertools
 import time
 
 import pytest
 
 from tests.faults import faults
 from tests.faults.conftest import note_figure
+from tests.faults.proxy import most_at_once
 from tests.faults.stage import Stage
 from tests.system.harness import FULL
 
-FILES = 5000 if FULL else 300
+FILES = 5000 if FULL else 150
 SLOW_DOWN = {"s3": faults.answer(503, "SlowDown"), "dynamodb": faults.answer(400, "ThrottlingException")}
 
 
@@ -20,16 +25,6 @@ def stage(arenas, tmp_path):
         stage.finish("--give-up-after", "1m")
 
 
-def most_at_once(records):
-    """The most requests that were under way together."""
-    edges = sorted([(record.begun, 1) for record in records] + [(record.ended, -1) for record in records])
-    most = now = 0
-    for _, step in edges:
-        now += step
-        most = max(most, now)
-    return most
-
-
 def line(name, records):
     seconds = max(record.ended for record in records) - min(record.begun for record in records)
     refused = sum(record.fired for record in records)
@@ -38,49 +33,49 @@ def line(name, records):
     return at_once
 
 
-def push_throttled(stage, files, chance, first, last):
-    """Pushes so many files, with that part of the requests from the first to the last throttled. The rules, by proxy."""
+def push_throttled(stage, files, one_in, first, last):
+    """Pushes so many files. Of the requests between the first and the last to S3 one in so many is throttled."""
     for number in range(files):
         stage.write(f"f{number}", 10)
 
-    def where(record):  # heartbeats have their own patience, and a lease of two seconds is none
-        return first <= len(stage.s3.history) <= last and "session" not in record.kind
+    def throttles(proxy):
+        seen = itertools.count()
+
+        def where(record):  # heartbeats have their own patience, and a lease of two seconds is none
+            return first <= len(stage.s3.history) <= last and "session" not in record.kind and next(seen) % one_in == 0
+
+        return proxy.add(SLOW_DOWN[proxy.service], times=None, where=where)
 
     proxies = {"s3": stage.s3, "dynamodb": stage.dynamodb}
-    rules = {name: proxy.add(SLOW_DOWN[name], times=None, probability=chance, where=where) for name, proxy in proxies.items()}
+    rules = {name: throttles(proxy) for name, proxy in proxies.items()}
     begun = time.monotonic()
     result = stage.push("--give-up-after", "1m", "--lease", "30s", "--request-timeout", "20s", "--json", concurrency=32, timeout=1800)
     assert result.code == 0 and result.events[-1]["uploaded"] == files, result
     when = "all along" if last == float("inf") else "in between"
-    note_figure(f"{files} files, {chance:.0%} of the requests throttled {when}: {time.monotonic() - begun:.1f} s")
-    return [(name, proxies[name], rules[name]) for name in proxies]
+    note_figure(f"{files} files, one request in {one_in} throttled {when}: {time.monotonic() - begun:.1f} s")
+    return rules
 
 
-@pytest.mark.parametrize("chance", [0.1, 0.5])
-def test_throttled_all_along(stage, chance):
-    files = FILES if FULL else 50
-    for name, _, rule in push_throttled(stage, files, chance, 0, float("inf")):
-        if name == "dynamodb":  # marks travel in batches: so few requests that of one in ten there may be none
-            assert rule.fired or chance < 0.5
-        else:
-            assert rule.fired > chance * files / 3
+@pytest.mark.parametrize("one_in, files", [(10, 50), (2, 20)])
+def test_throttled_all_along(stage, one_in, files):
+    files = FILES if FULL else files
+    rules = push_throttled(stage, files, one_in, 0, float("inf"))
+    assert rules["s3"].fired >= files / one_in and rules["dynamodb"].fired
 
 
-@pytest.mark.parametrize("chance", [0.1, 0.5])
-def test_slower_and_faster_again(stage, chance):
+@pytest.mark.parametrize("one_in", [10, 2])
+def test_slower_and_faster_again(stage, one_in):
     """The first third is served, the second throttled, the last served again. Thirds are of the requests to S3: marks
     travel in batches, so that their number says little."""
     first, last = FILES * 2 // 3, FILES * 4 // 3
-    for name, proxy, rule in push_throttled(stage, FILES, chance, first, last):
-        if name == "dynamodb":
-            assert rule.fired or chance < 0.5
-            continue
-        assert rule.fired > chance * (last - first) / 2
-        thirds = [proxy.history[:first], proxy.history[first:last], proxy.history[last:]]
-        at_once = [line(f"  {name}, {when}", third) for when, third in zip(("before", "throttled", "after"), thirds)]
-        if FULL or chance == 0.5:  # one request in ten, of a few hundred, tells too little
-            fewest = most_at_once(proxy.history[(first + last) // 2 : last])
-            assert fewest <= at_once[0] * 0.7 and at_once[2] > fewest, (at_once, fewest)
+    rules = push_throttled(stage, FILES, one_in, first, last)
+    assert rules["s3"].fired == (last - first) // one_in + 1
+    history = stage.s3.history
+    thirds = {"before": history[:first], "throttled": history[first:last], "after": history[last:]}
+    at_once = [line(f"  s3, {when}", third) for when, third in thirds.items()]
+    if FULL:
+        fewest = most_at_once(history[(first + last) // 2 : last])
+        assert fewest <= at_once[0] * 0.7 and at_once[2] > fewest, (at_once, fewest)
 
 
 @pytest.mark.parametrize("service", ["s3", "dynamodb"])
@@ -100,6 +95,6 @@ def test_giving_up(stage):
     stage.write("f", 10)
     rule = stage.s3.add(faults.answer(503, "SlowDown"), "PutObject", times=None)
     begun = time.monotonic()
-    result = stage.push("--give-up-after", "1500ms", "--retries", "0")
+    result = stage.push("--give-up-after", "4s", "--retries", "0")
     assert result.code == 1 and "slow down" in result.err and rule.fired >= 2, result
-    assert time.monotonic() - begun > 1.5
+    assert time.monotonic() - begun > 4

@@ -1,8 +1,13 @@
-"""The steps of ./check, in order, each single test counted. Started by ./check, which installs what this needs."""
+"""The steps of ./check, each single test counted. Started by ./check, which installs what this needs.
+
+Tests wait for leases and timeouts more than they compute. So the steps that only compute run beside them, and get the time
+that nobody else wants.
+"""
 
 import os
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree
 from pathlib import Path
@@ -15,18 +20,27 @@ LIMIT = 8 * 3600 if FULL or SOAK else 1500
 JOBS = os.environ.get("S3ONCE_JOBS") or str(min(4, (os.cpu_count() or 1) + 1))
 
 passed, failed, skipped = [], [], []
+here = threading.local()  # of the step that this thread does: beside, passed, failed
 
 
 def note(name, ok):
     (passed if ok else failed).append(name)
-    if not ok:
+    if ok:
+        here.passed += 1
+    else:
+        here.failed += 1
         print(f"FAILED {name}", flush=True)
+
+
+def wanting_little(argv):
+    """The command, in a session of its own, which the kernel gives what the others leave."""
+    return ["setsid", "nice", "-n19", "sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec "$@"', "sh", *argv]
 
 
 def run(argv, log=None, **environment):
     """The exit code of a command, bounded in time; its output goes to a log that is shown if it fails."""
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment}
-    argv = [str(arg) for arg in argv]
+    argv = [str(arg) for arg in (wanting_little(argv) if here.beside else argv)]
     try:
         if not log:
             return subprocess.run(argv, cwd=REPOSITORY, env=env, stdin=subprocess.DEVNULL, timeout=LIMIT).returncode
@@ -34,7 +48,7 @@ def run(argv, log=None, **environment):
             out = {"stdin": subprocess.DEVNULL, "stdout": writes, "stderr": writes}
             code = subprocess.run(argv, cwd=REPOSITORY, env=env, timeout=LIMIT, **out).returncode
     except subprocess.TimeoutExpired:
-        print(f"{argv[0]} took longer than {LIMIT} s")
+        print(f"{argv} took longer than {LIMIT} s")
         return 124
     except OSError as error:
         print(f"{argv[0]}: {error.strerror}")
@@ -47,7 +61,7 @@ def run(argv, log=None, **environment):
 def count(title, report, code):
     """Notes every test of a junit report and prints the figures it recorded; an exit code that its tests do not explain
     is a failure of its own."""
-    failures = len(failed)
+    failures = here.failed
     if report.exists():
         for case in xml.etree.ElementTree.parse(report).iter("testcase"):
             name = f"{title}: {case.get('classname') or ''} {case.get('name')}"
@@ -59,7 +73,7 @@ def count(title, report, code):
                 skipped.append(name)
             else:
                 note(name, True)
-    if code and len(failed) == failures:
+    if code and here.failed == failures:
         note(f"{title} (exit code {code})", False)
 
 
@@ -106,37 +120,46 @@ def soak():
 
 
 def models():
-    report = LOGS / "model.xml"
+    report, log = LOGS / "model.xml", LOGS / "model.log"
     report.unlink(missing_ok=True)
-    count("models", report, run([REPOSITORY / "tests" / "model" / "check", *(["--full"] if FULL else [])]))
+    log.unlink(missing_ok=True)
+    count("models", report, run([REPOSITORY / "tests" / "model" / "check", *(["--full"] if FULL else [])], log))
 
 
 def executables(folder):
     """Each executable file of a folder is one test."""
     for path in sorted((REPOSITORY / "tests" / folder).glob("*")):
         if path.is_file() and os.access(path, os.X_OK):
-            note(f"{folder}/{path.name}", run([path]) == 0)
+            log = LOGS / f"{folder}-{path.name}.log"
+            log.unlink(missing_ok=True)
+            note(f"{folder}/{path.name}", run([path], log, S3ONCE_FULL="1" if FULL else "0") == 0)
 
 
-# --- the table: title, in --fast too, what is done
+# --- the tables: title, in --fast too, what is done
 
 VALGRIND = "valgrind -q --leak-check=full --show-leak-kinds=definite,indirect,possible --error-exitcode=99"
 PLAIN = ("tests/faults/test_clocks.py", "tests/faults/test_huge_replies.py")  # what sanitizers do not stand
 MANY = "tests/faults/test_many_uploaders.py"  # measures
 WAITING = f"-n{2 * int(JOBS)}"  # leases and timeouts are waited for more than anything is computed
 FAULTS = ("tests/faults", WAITING, *(f"--ignore={file}" for file in (*PLAIN, MANY)))
-STEPS = [
+FIRST = [
     ("build: gcc, ASan + UBSan", True, lambda: build("check", "gcc", "-Dbuildtype=debug", "-Db_sanitize=address,undefined")),
     ("source: format", True, clang_format),
-    ("source: shape", True, lambda: executables("shape")),
-    ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),
-    ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=debugoptimized")),
+]
+BESIDE = [
     ("build: release", False, lambda: build("release", "gcc", "-Dbuildtype=release")),
     ("build: TSan", False, lambda: build("tsan", "gcc", "-Dbuildtype=debugoptimized", "-Db_sanitize=thread")),
-    ("unit tests: TSan", False, lambda: unit_tests("tsan")),
+    ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=debug")),
+    ("source: shape", True, lambda: executables("shape")),
     ("model of the protocol", False, models),
+]
+TESTS = [
+    ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),
     ("system tests: ASan + UBSan", True, lambda: pytest("check", "" if FULL else "not full")),
     ("faults: ASan + UBSan", False, lambda: pytest("check", "", where=FAULTS)),
+]
+OTHER_BUILDS = [
+    ("unit tests: TSan", False, lambda: unit_tests("tsan")),
     ("faults: clocks and memory", False, lambda: pytest("release", "", where=(*PLAIN, WAITING))),
     ("faults: many uploaders", False, lambda: pytest("release", "", where=(MANY, "-n0"))),
     ("system tests: TSan", False, lambda: pytest("tsan", "threaded")),
@@ -144,19 +167,33 @@ STEPS = [
 ]
 
 
-SOAKED = [STEPS[0], ("soak", False, soak)]
+def do(steps, beside=False):
+    for title, is_fast, step in steps:
+        if FAST and not is_fast:
+            continue
+        begun = time.monotonic()
+        here.beside, here.passed, here.failed = beside, 0, 0
+        if not beside:
+            print(f"\n== {title}", flush=True)
+        try:
+            step()
+        except Exception as error:  # beside the others it would be lost
+            note(f"{title}: {error!r}", False)
+        remark = ", beside the tests" if beside else ""
+        print(f"== {title}: {here.passed} passed, {here.failed} failed, {time.monotonic() - begun:.0f} s{remark}", flush=True)
 
 
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
-    for title, is_fast, step in SOAKED if SOAK else STEPS:
-        if FAST and not is_fast:
-            continue
-        begun, before = time.monotonic(), (len(passed), len(failed))
-        print(f"\n== {title}", flush=True)
-        step()
-        counts = f"{len(passed) - before[0]} passed, {len(failed) - before[1]} failed"
-        print(f"== {title}: {counts}, {time.monotonic() - begun:.0f} s", flush=True)
+    do(FIRST[:1] if SOAK else FIRST)
+    if SOAK:
+        do([("soak", False, soak)])
+    else:
+        beside = threading.Thread(target=do, args=(BESIDE, True))
+        beside.start()
+        do(TESTS)
+        beside.join()
+        do(OTHER_BUILDS)
     print()
     for kind, names in (("skipped", skipped), ("FAILED", failed)):
         for name in names:

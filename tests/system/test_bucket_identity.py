@@ -25,25 +25,17 @@ def tree(tmp_path):
     return make_tree(tmp_path / "tree", {"a": 10, "b/c": 2000})
 
 
-@pytest.fixture
-def wire(s3, s3once):
-    with Proxy(s3, "s3") as proxy:
-        s3once.environment["AWS_ENDPOINT_URL_S3"] = proxy.endpoint
-        yield proxy
-        assert not proxy.failures
-
-
 def make_anew(s3, bucket):
     s3.remove_bucket(bucket)
     s3.client.create_bucket(Bucket=bucket)
 
 
-def lead_to(wire, server):
-    wire.upstream, wire.idle = urlsplit(server.endpoint), []
+def lead_to(s3_wire, server):
+    s3_wire.upstream, s3_wire.idle = urlsplit(server.endpoint), []
 
 
-def kinds_since(wire, before):
-    return [record.kind for record in wire.history[before:]]
+def kinds_since(s3_wire, before):
+    return [record.kind for record in s3_wire.history[before:]]
 
 
 def assert_refused(run, said):
@@ -92,28 +84,28 @@ def test_another_account_s_bucket_on_swift(s3once, s3, bucket, tree):
     theirs.remove_bucket(bucket)
 
 
-def test_a_tunnel_that_leads_elsewhere_today(s3once, s3, bucket, wire, tree):
+def test_a_tunnel_that_leads_elsewhere_today(s3once, s3, bucket, s3_wire, tree):
     """Another cluster with the same user and bucket behind the same address."""
     command = ("push", tree, f"s3://{bucket}/p")
     assert s3once(*command).code == 0
     with Rgw() as server:
         other = S3(server.info())
         other.client.create_bucket(Bucket=bucket)
-        lead_to(wire, server)
+        lead_to(s3_wire, server)
         assert_refused(s3once(*command), "created ")
         assert not other.objects(bucket)
-        lead_to(wire, s3)
+        lead_to(s3_wire, s3)
         assert s3once(*command).code == 0
 
 
 @pytest.mark.parametrize("marks", ["sqlite", "dynamodb"], indirect=True)
-def test_deleted_and_made_anew(s3once, s3, bucket, marks, wire, tree):
+def test_deleted_and_made_anew(s3once, s3, bucket, marks, s3_wire, tree):
     command = ("push", tree, f"s3://{bucket}/p")
     assert s3once(*command).code == 0
-    before = len(wire.history)
+    before = len(s3_wire.history)
     run = s3once(*command, "--json")
     assert run.code == 0 and counts(run) == {"skipped": 2}
-    assert kinds_since(wire, before) == ["ListBuckets"], "one request tells that it is the same"
+    assert kinds_since(s3_wire, before) == ["ListBuckets"], "one request tells that it is the same"
     make_anew(s3, bucket)
     assert_refused(s3once(*command), "created ")
     assert not s3.objects(bucket)
@@ -128,15 +120,15 @@ def test_deleted_and_made_anew(s3once, s3, bucket, marks, wire, tree):
 
 
 @pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
-def test_made_anew_where_the_service_tells_nothing(s3once, s3, bucket, wire, tree):
+def test_made_anew_where_the_service_tells_nothing(s3once, s3, bucket, s3_wire, tree):
     """A policy without the rights to ask, and Swift: then the object that was uploaded last is looked at."""
     for kind in ("ListBuckets", "GetBucketAcl"):
-        wire.add(faults.answer(403, "AccessDenied"), kind, times=None)
+        s3_wire.add(faults.answer(403, "AccessDenied"), kind, times=None)
     command = ("push", tree, f"s3://{bucket}/p")
     assert s3once(*command).code == 0
-    before = len(wire.history)
+    before = len(s3_wire.history)
     assert s3once(*command).code == 0
-    assert kinds_since(wire, before) == ["HeadObject"], "one request tells that it is the same"
+    assert kinds_since(s3_wire, before) == ["HeadObject"], "one request tells that it is the same"
     make_anew(s3, bucket)
     run = s3once(*command)
     assert run.code == 3 and "does not hold p/" in run.err and "--new-bucket" in run.err, run
@@ -153,11 +145,11 @@ def test_made_anew_where_the_service_tells_nothing(s3once, s3, bucket, wire, tre
 
 
 @pytest.fixture
-def silent(wire):
+def silent(s3_wire):
     """A service that names neither a creation date nor an owner."""
     for kind in ("ListBuckets", "GetBucketAcl"):
-        wire.add(faults.answer(403, "AccessDenied"), kind, times=None)
-    return wire
+        s3_wire.add(faults.answer(403, "AccessDenied"), kind, times=None)
+    return s3_wire
 
 
 def row_of(marks):
@@ -171,8 +163,8 @@ def another_second():
     wait_until(lambda: int(time.time()) > begun + 1, 10, "another second")
 
 
-def looks(wire, before):
-    return kinds_since(wire, before).count("HeadObject")
+def looks(s3_wire, before):
+    return kinds_since(s3_wire, before).count("HeadObject")
 
 
 @pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
@@ -264,10 +256,10 @@ def test_what_was_uploaded_elsewhere_is_not_skipped_here(s3once, s3, bucket, mar
     assert run.code == 0 and counts(run) == {"uploaded": 2}, run
 
 
-def test_nothing_may_be_asked(s3once, s3, bucket, wire, tree):
+def test_nothing_may_be_asked(s3once, s3, bucket, s3_wire, tree):
     """With a policy that can only write, what is not told is not compared."""
     for kind in ("ListBuckets", "GetBucketAcl", "HeadObject", "HeadBucket", "ListMultipartUploads"):
-        wire.add(faults.answer(403, "AccessDenied"), kind, times=None)
+        s3_wire.add(faults.answer(403, "AccessDenied"), kind, times=None)
     command = ("push", "--trust-conditions", tree, f"s3://{bucket}/p", "--json")
     assert counts(s3once(*command)) == {"uploaded": 2}
     run = s3once(*command)
@@ -278,14 +270,14 @@ def test_nothing_may_be_asked(s3once, s3, bucket, wire, tree):
 
 @pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
 @pytest.mark.parametrize("marks", ["sqlite", "dynamodb"], indirect=True)
-def test_an_object_identifies_the_bucket(s3once, s3, bucket, marks, wire, tree):
+def test_an_object_identifies_the_bucket(s3once, s3, bucket, marks, s3_wire, tree):
     command = ("push", tree, f"s3://{bucket}/p", "--bucket-id-object", ".s3once-bucket")
     assert s3once(*command).code == 0
     assert set(s3.objects(bucket)) == {".s3once-bucket", "p/a", "p/b/c"}
-    before = len(wire.history)
+    before = len(s3_wire.history)
     assert s3once(*command).code == 0
-    assert kinds_since(wire, before) == ["HeadObject"]
-    assert wire.history[-1].operation.key == ".s3once-bucket"
+    assert kinds_since(s3_wire, before) == ["HeadObject"]
+    assert s3_wire.history[-1].operation.key == ".s3once-bucket"
     make_anew(s3, bucket)
     assert_refused(s3once(*command), ".s3once-bucket is not there")
     assert not s3.objects(bucket)
@@ -311,7 +303,7 @@ def test_the_object_is_somebody_else_s(s3once, s3, bucket, tree):
 
 
 @pytest.mark.parametrize("s3", ["rgw"], indirect=True)
-def test_another_date_of_the_same_bucket(s3once, s3, bucket, marks, wire, tree):
+def test_another_date_of_the_same_bucket(s3once, s3, bucket, marks, s3_wire, tree):
     """As AWS has it after a policy was edited: what was uploaded last is there, so it is the same bucket."""
     command = ("push", tree, f"s3://{bucket}/p")
     assert s3once(*command).code == 0
@@ -323,10 +315,10 @@ def test_another_date_of_the_same_bucket(s3once, s3, bucket, marks, wire, tree):
         ExpressionAttributeValues={":c": {"S": "2020-01-01T00:00:00.000Z"}},
     )
     for expected in (["ListBuckets", "HeadObject"], ["ListBuckets"]):
-        before = len(wire.history)
+        before = len(s3_wire.history)
         run = s3once(*command, "--json")
         assert run.code == 0 and counts(run) == {"skipped": 2}, run
-        assert kinds_since(wire, before) == expected
+        assert kinds_since(s3_wire, before) == expected
 
 
 def test_marks_from_before_learn_the_bucket(s3once, s3, bucket, marks, tree):
@@ -343,12 +335,12 @@ def test_marks_from_before_learn_the_bucket(s3once, s3, bucket, marks, tree):
 
 @pytest.mark.parametrize("fault", [faults.drop_request, faults.drop_reply, faults.answer(503, "SlowDown"), faults.answer(500, "InternalError"), faults.truncate_reply], ids=lambda f: f.__name__)  # fmt: skip
 @pytest.mark.parametrize("kind", ["ListBuckets", "PutItem:bucket", "GetItem:bucket"])
-def test_requests_about_the_bucket_are_lost(s3once, s3, dynamodb, table, bucket, wire, tree, fault, kind):
+def test_requests_about_the_bucket_are_lost(s3once, s3, dynamodb, table, bucket, s3_wire, tree, fault, kind):
     with Proxy(dynamodb, "dynamodb") as store:
         store.access_key, store.secret_key = s3.access_key, s3.secret_key
         s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = store.endpoint
         assert s3once("init").code == 0
-        at = store if ":" in kind else wire
+        at = store if ":" in kind else s3_wire
         rule = at.add(fault, kind)
         command = ("push", tree, f"s3://{bucket}/p", "--json")
         run = s3once(*command)
@@ -362,11 +354,11 @@ def test_requests_about_the_bucket_are_lost(s3once, s3, dynamodb, table, bucket,
         assert s3once(*command).code == 3
 
 
-def test_nothing_is_said_of_a_bucket_that_cannot_be_asked(s3once, s3, bucket, wire, tree):
+def test_nothing_is_said_of_a_bucket_that_cannot_be_asked(s3once, s3, bucket, s3_wire, tree):
     """All files are done, and S3 does not answer: no exit 0."""
     command = ("push", tree, f"s3://{bucket}/p", "--retries", "1", "--give-up-after", "1s")
     assert s3once(*command).code == 0
-    wire.add(faults.drop_request, None, times=None)
+    s3_wire.add(faults.drop_request, None, times=None)
     run = s3once(*command)
     assert run.code == 3 and "all 2" not in run.out, run
 

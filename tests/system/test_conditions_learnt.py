@@ -11,14 +11,6 @@ from tests.system.pushing import counts
 DAY_S = 24 * 3600
 
 
-@pytest.fixture
-def wire(s3, s3once):
-    with Proxy(s3, "s3") as proxy:
-        s3once.environment["AWS_ENDPOINT_URL_S3"] = proxy.endpoint
-        yield proxy
-        assert not proxy.failures
-
-
 def bucket_row(marks):
     (row,) = [item for item in marks.items() if item["pk"].startswith("bucket#")]
     return row
@@ -36,22 +28,22 @@ def change_row(marks, name, value):
 
 
 @pytest.fixture
-def push_new(s3once, bucket, wire, tmp_path):
+def push_new(s3once, bucket, s3_wire, tmp_path):
     """Uploads two files that nobody has seen, and gives how many of their keys were looked at before."""
     trees = []
 
     def push(*more):
         trees.append(make_tree(tmp_path / f"tree{len(trees)}", {"a": 10, "b": 20}))
-        before, prefix = len(wire.history), f"p{len(trees)}"
+        before, prefix = len(s3_wire.history), f"p{len(trees)}"
         run = s3once("push", trees[-1], f"s3://{bucket}/{prefix}", "--json", *more)
         assert run.code == 0 and counts(run) == {"uploaded": 2}, run
-        looks = [record for record in wire.history[before:] if record.kind == "HeadObject"]
+        looks = [record for record in s3_wire.history[before:] if record.kind == "HeadObject"]
         return sum(record.operation.key.startswith(prefix + "/") for record in looks)
 
     return push
 
 
-def test_doctor_teaches(s3once, bucket, marks, wire, push_new):
+def test_doctor_teaches(s3once, bucket, marks, s3_wire, push_new):
     assert push_new() == 2 and "honours" not in bucket_row(marks), "nothing is known of this server"
     assert s3once("doctor", f"s3://{bucket}").code == 0
     assert "put" in bucket_row(marks)["honours"].split()
@@ -66,7 +58,7 @@ def test_doctor_may_come_first(s3once, bucket, marks, push_new):
     assert bucket_row(marks)["created"] and push_new() == 0
 
 
-def test_a_refusal_teaches(s3once, s3, bucket, marks, wire, push_new, tmp_path):
+def test_a_refusal_teaches(s3once, s3, bucket, marks, s3_wire, push_new, tmp_path):
     s3.client.put_object(Bucket=bucket, Key="q/a", Body=b"theirs")
     run = s3once("push", make_tree(tmp_path / "q", {"a": 10}), f"s3://{bucket}/q", "--trust-conditions")
     assert run.code == 1 and s3.get(bucket, "q/a") == b"theirs", run
