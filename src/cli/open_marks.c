@@ -1,7 +1,10 @@
 #include "cli/open_marks.h"
 #include "aws/global.h"
+#include "base/quote.h"
 #include "http/http.h"
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 int services_open(const struct access *access, struct services *ret, struct problem *ret_problem)
 {
@@ -36,6 +39,35 @@ void services_close(struct services *services)
 	http_shared_free(services->http);
 	aws_settings_free(services->aws);
 	*services = (struct services){0};
+}
+
+void marks_place_name(const struct marks_place *place, struct text *ret)
+{
+	const char *where = place->is_dynamodb ? place->table : place->path;
+	text_add(ret, place->is_dynamodb ? "dynamodb:" : "sqlite:");
+	text_add_escaped_string(ret, where);
+}
+
+bool marks_are_there(const struct marks_place *place, struct problem *ret_problem)
+{
+	if (place->is_dynamodb || access(place->path, F_OK) == 0 || errno != ENOENT)
+		return true;
+	problem_set(ret_problem,
+		"there are no marks at %s yet: push makes them, or name others with --marks",
+		quote(place->path).text);
+	return false;
+}
+
+bool marks_load_settings(struct open_marks *marks, const char *name, struct store_settings *ret,
+	struct problem *ret_problem)
+{
+	enum outcome o = settings_load(marks->conn, false, 0, NULL, ret, ret_problem);
+	if (o == OUTCOME_ABSENT)
+		problem_set(
+			ret_problem, "%s was never set up: run s3once init --marks %s", name, name);
+	else if (o != OUTCOME_OK && !strstr(ret_problem->text, strchr(name, ':') + 1))
+		problem_prefix(ret_problem, "%s", name);
+	return o == OUTCOME_OK;
 }
 
 int marks_open(const struct marks_place *place, const struct services *services,

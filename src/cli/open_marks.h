@@ -21,4 +21,11 @@ struct open_marks {
 /* 0, or -errno with a sentence. An SQLite file is made if need be. */
 int marks_open(const struct marks_place *place, const struct services *services,
 	struct open_marks *ret, struct problem *ret_problem);
+/* Opening an SQLite file makes it, and asking must not: false with a sentence if there is none. */
+bool marks_are_there(const struct marks_place *place, struct problem *ret_problem);
+/* The settings of a store that was set up; else false with a sentence. `name` as below. */
+bool marks_load_settings(struct open_marks *marks, const char *name, struct store_settings *ret,
+	struct problem *ret_problem);
+/* "dynamodb:TABLE" or "sqlite:PATH", escaped, for messages. */
+void marks_place_name(const struct marks_place *place, struct text *ret);
 void marks_close(struct open_marks *marks);

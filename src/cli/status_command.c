@@ -148,29 +148,6 @@ static enum outcome tell_all(struct status_view *view, struct store_conn *conn,
 	return o;
 }
 
-/* Opening an SQLite file makes it, and asking must not. */
-static bool is_there(const struct marks_place *place, struct problem *ret_problem)
-{
-	if (place->is_dynamodb || access(place->path, F_OK) == 0 || errno != ENOENT)
-		return true;
-	problem_set(ret_problem,
-		"there are no marks at %s yet: push makes them, or name others with --marks",
-		quote(place->path).text);
-	return false;
-}
-
-static bool load_settings(struct open_marks *marks, const char *name, struct store_settings *ret,
-	struct problem *ret_problem)
-{
-	enum outcome o = settings_load(marks->conn, false, 0, NULL, ret, ret_problem);
-	if (o == OUTCOME_ABSENT)
-		problem_set(
-			ret_problem, "%s was never set up: run s3once init --marks %s", name, name);
-	else if (o != OUTCOME_OK && !strstr(ret_problem->text, strchr(name, ':') + 1))
-		problem_prefix(ret_problem, "%s", name);
-	return o == OUTCOME_OK;
-}
-
 static int status_of(const struct status_options *options, const struct marks_place *place,
 	const struct s3_url *url)
 {
@@ -180,15 +157,13 @@ static int status_of(const struct status_options *options, const struct marks_pl
 	struct mark_space space = {0};
 	struct problem problem = {0};
 	struct text name = TEXT(8192);
-	text_add(&name, place->is_dynamodb ? "dynamodb:" : "sqlite:");
-	const char *where = place->is_dynamodb ? place->table : place->path;
-	text_add_escaped_string(&name, where);
+	marks_place_name(place, &name);
 	struct status_view view = {
 		&output, text_string(&name), &space, options->json, options->verbose, 0, 0};
-	bool ok = is_there(place, &problem) &&
+	bool ok = marks_are_there(place, &problem) &&
 		  services_open(&options->access, &services, &problem) == 0 &&
 		  marks_open(place, &services, &marks, &problem) == 0 &&
-		  load_settings(&marks, view.marks, &space.settings, &problem);
+		  marks_load_settings(&marks, view.marks, &space.settings, &problem);
 	output_init(&output);
 	if (ok) {
 		snprintf(space.service, sizeof space.service, "%s",

@@ -42,6 +42,20 @@ class DynamoDBMarks:
             ExpressionAttributeValues={":ended": {"S": "ended"}},
         )
 
+    def change(self, row, name, value):
+        """Sets an attribute of a row: a string, or a number as DynamoDB writes it."""
+        self.service.client.update_item(
+            TableName=self.table,
+            Key={"pk": {"S": row["pk"]}, "sk": {"S": row["sk"]}},
+            UpdateExpression="SET #name = :value",
+            ExpressionAttributeNames={"#name": name},
+            ExpressionAttributeValues={":value": typed(value)},
+        )
+
+
+def typed(value):
+    return {"S": value} if isinstance(value, str) else {"N": str(value)}
+
 
 class SqliteMarks:
     kind = "sqlite"
@@ -68,6 +82,13 @@ class SqliteMarks:
         doc["state"] = {"S": "ended"}
         with sqlite3.connect(self.path, timeout=30) as database:
             database.execute("UPDATE items SET doc = ? WHERE pk = ?", (json.dumps(doc), row["pk"]))
+
+    def change(self, row, name, value):
+        with sqlite3.connect(self.path, timeout=30) as database:
+            database.execute(
+                "UPDATE items SET doc = json_set(doc, '$.' || ?, json(?)) WHERE pk = ? AND sk = ?",
+                (name, json.dumps(typed(value)), row["pk"], row["sk"]),
+            )
 
 
 def marks_of(store):

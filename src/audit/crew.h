@@ -1,0 +1,40 @@
+/* Threads that do the same to each of many marks, each with connections of its own: a request to a
+ * service takes some milliseconds, and a prefix may have millions of marks. */
+#pragma once
+#include "audit/mark_stream.h"
+#include "s3/s3.h"
+
+/* Where marks and objects are. All borrowed. */
+struct audit_place {
+	struct store *store;
+	const struct mark_space *space;
+	struct s3 *s3;             /* NULL: no object is looked at */
+	struct call_limits limits; /* of each request */
+};
+
+/* What one thread works with. */
+struct audit_hand {
+	struct store_conn *marks;
+	struct s3_conn *s3; /* NULL where the place has none */
+};
+/* 0 or -ENOMEM; clear it in any case. */
+int audit_hand_open(const struct audit_place *place, struct audit_hand *ret);
+void audit_hand_clear(struct audit_hand *hand);
+
+#define CREW_HANDS 16
+
+struct crew;
+/* place is borrowed until crew_free. 0 or -ENOMEM. */
+int crew_new(const struct audit_place *place, struct crew **ret);
+void crew_free(struct crew *crew); /* NULL is fine */
+
+/* Hands every mark of the range to `each`, on up to CREW_HANDS threads, in no order. `each` may
+ * write the marks; what it returns other than OK ends all. The rows are borrowed during the call.
+ * Memory: at most MARK_STREAM_ROWS marks and as many rows again. */
+struct crew_work {
+	enum outcome (*each)(void *arg, const struct audit_hand *hand, const struct mark_row *row,
+		struct problem *ret_problem);
+	void *arg;
+};
+enum outcome crew_walk(struct crew *crew, const struct mark_range *range,
+	const struct crew_work *work, struct problem *ret_problem);

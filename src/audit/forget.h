@@ -1,0 +1,25 @@
+/* `s3once forget`: removes marks, each only as it was read (docs/protocol.md, "Marks are
+ * forgotten"). No object is changed. */
+#pragma once
+#include "audit/crew.h"
+#include "audit/mark_fate.h"
+
+struct forget_options {
+	struct audit_place place;  /* its s3 is needed for only_missing alone */
+	bool only_missing;         /* marks that say done, whose object is gone (404) */
+	uint64_t older_than_s;     /* marks that were last changed so long ago; 0: any */
+	bool only_show;            /* nothing is written */
+	struct mark_teller teller; /* of FORGOTTEN, FORGETTABLE, KEPT and FAILED */
+};
+
+/* Why nobody may forget a mark as it is, a clause; NULL: it may be. Pure. */
+const char *forget_protection(const struct mark *mark);
+/* The mark of one key, or of an object that is stored under its mark's key and a suffix of
+ * compression. OK: it was told what became of it. ABSENT: there is no such mark, nothing was told.
+ * What is not selected (only_missing, older_than_s) is told as KEPT. */
+enum outcome forget_key(const struct forget_options *options, const struct audit_hand *hand,
+	const char *key, struct problem *ret_problem);
+/* All marks whose keys begin so. Those that are not selected are not told. OK also if some could
+ * not be forgotten. */
+enum outcome forget_prefix(
+	const struct forget_options *options, const char *prefix, struct problem *ret_problem);
