@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/people.h"
 #include "cli/progress_line.h"
+#include "cli/service_notify.h"
 #include "cli/signals.h"
 #include "s3once/push.h"
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #define DRAW_INTERVAL_MS 200
+#define STATUS_COLUMNS   200
 #define JSON_INTERVAL_MS 1000
 #define JSON_INTERVAL_S  0.9 /* a little less: ticks are not exact */
 
@@ -23,6 +25,8 @@ struct push_view {
 	struct people people;
 	struct json_run json;
 	bool is_json, draws;
+	bool progress_is_json; /* it is told as events, too */
+	struct service_notify service;
 	struct progress progress;
 	struct text line;
 	double json_progress_s; /* when progress was last told as JSON */
@@ -57,7 +61,11 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 		output_draw(&view->output, text_string(&view->line));
 	}
 	double since = event->counts->seconds - view->json_progress_s;
-	if (view->is_json && since >= JSON_INTERVAL_S) {
+	if (view->service.socket) {
+		progress_line(&view->progress, event->counts, STATUS_COLUMNS, &view->line);
+		service_notify_progress(&view->service, &view->progress, text_string(&view->line));
+	}
+	if (view->progress_is_json && since >= JSON_INTERVAL_S) {
 		view->json_progress_s = event->counts->seconds;
 		json_t *object = json_of_event(&view->json, event);
 		add_rates(object, &view->progress, event->counts);
@@ -83,6 +91,7 @@ static void view_init(struct push_view *view, const struct push_options *options
 	const char *marks = options->run.marks;
 	*view = (struct push_view){
 		.is_json = options->json,
+		.progress_is_json = options->json && !options->no_progress,
 		.draws = output_can_draw() && !options->no_progress && !options->quiet,
 		.line = TEXT(1024),
 		.json = {.job = options->job,
@@ -102,6 +111,7 @@ static void view_init(struct push_view *view, const struct push_options *options
 			.gives_up_held = options->run.no_wait || options->run.dry_run,
 			.marks_by_default = options->marks_by_default},
 	};
+	service_notify_init(&view->service);
 	output_init(&view->output);
 	output_never_block(&view->output);
 	static const enum log_level levels[] = {LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG};
@@ -109,12 +119,11 @@ static void view_init(struct push_view *view, const struct push_options *options
 		options->quiet ? LOG_ERROR : levels[options->verbose < 3 ? options->verbose : 3]);
 }
 
-static uint64_t progress_interval_ms(
-	const struct push_view *view, const struct push_options *options)
+static uint64_t progress_interval_ms(const struct push_view *view)
 {
 	if (view->draws)
 		return DRAW_INTERVAL_MS;
-	return view->is_json && !options->no_progress ? JSON_INTERVAL_MS : 0;
+	return view->progress_is_json || view->service.socket ? JSON_INTERVAL_MS : 0;
 }
 
 /* The exit code of a run that ended so; a signal counts only if it cut the run short. */
@@ -178,7 +187,7 @@ int push_run(struct push_options *options)
 	view_init(&view, options);
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;
-	options->run.progress_interval_ms = progress_interval_ms(&view, options);
+	options->run.progress_interval_ms = progress_interval_ms(&view);
 	int code = S3ONCE_EXIT_USAGE;
 	int r = s3once_push_new(&options->run, &push, sentence, sizeof sentence);
 	if (r == -EINVAL) {

@@ -4,11 +4,13 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.faults import faults
 from tests.system.harness import REPOSITORY, make_tree
 
 UNITS = REPOSITORY / "systemd"
@@ -117,6 +119,40 @@ def test_the_drop_in_that_writes_metrics(installed):
     assert (code, said) == (0, "")
     (path,) = re.findall("^ReadWritePaths=(.*)$", text, re.M)
     assert f"# The job has a line such as: metrics-file = {path}/s3once-NAME.prom\n" in text
+
+
+def test_the_drop_in_that_mails_failures(installed):
+    folder = installed / "s3once@photos.service.d"
+    folder.mkdir()
+    for name, place in [("s3once-failed@.service", installed), ("on-failure.conf", folder)]:
+        shutil.copy(REPOSITORY / "config" / name, place)
+    code, said = analyze("verify", "--man=no", installed / "s3once@photos.service")
+    assert (code, said) == (0, "")
+    (unit,) = re.findall("^OnFailure=(.*)$", (folder / "on-failure.conf").read_text(), re.M)
+    assert unit == "s3once-failed@%n.service"
+    (installed / "s3once-failed@s3once@photos.service.service").symlink_to("s3once-failed@.service")
+    code, said = analyze("verify", "--man=no", installed / "s3once-failed@s3once@photos.service.service")
+    assert (code, said) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["notify", "\0s3once-test-{pid}"], ids=["path", "abstract"])
+def test_systemd_is_told_how_far_a_run_is(s3once, bucket, s3_wire, tmp_path, name):
+    """Also with --quiet. That it gets on is said only when it does: held up, it says nothing of the kind."""
+    tree = make_tree(tmp_path / "tree", {"a": 10, "b": 20})
+    held = s3_wire.add(faults.hold_request, "PutObject", times=None)
+    address = name.format(pid=os.getpid()) if name[0] == "\0" else str(tmp_path / name)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        manager.settimeout(60)
+        assert setting("s3once@.service", "NotifyAccess") == ["main"]
+        running = s3once.start("push", "-q", tree, f"s3://{bucket}", env={"NOTIFY_SOCKET": address.replace("\0", "@")})
+        assert held.reached.wait(60), running.output()
+        first, *_, last = [manager.recv(4096).decode() for _ in range(4)]
+        assert "EXTEND_TIMEOUT_USEC=60000000" in first.splitlines()
+        assert re.fullmatch(r"STATUS=0 of 2 files, .*\n", last), last
+        s3_wire.clear()
+        run = running.wait()
+    assert run.code == 0 and run.out == "" and run.err == "", run
 
 
 def test_the_drop_in_that_lets_a_job_remove_files(installed):
