@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "upload/bucket_doubt.h"
 #include "upload/worker.h"
 #include <errno.h>
 #include <string.h>
@@ -35,10 +36,10 @@ static enum step gone(struct worker *worker, struct file *file)
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
 	mark_clear(&file->seen);
-	if (!file->claimed && !worker->run->options.reupload &&
+	if (!file->claimed && !worker->run->options.reupload && !bucket_is_in_doubt(worker->run) &&
 		mark_get(&ref, &file->seen, &problem) == OUTCOME_OK && !file->seen.has_newer &&
 		mark_says(&file->seen, &asked) == SAYS_DONE)
-		return same_file(worker, file);
+		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 	if (!file->candidate->is_rotated)
 		return file_read_error(worker, file, -ENOENT);
 	problem_set(&problem,
