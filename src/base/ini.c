@@ -1,4 +1,5 @@
 #include "base/ini.h"
+#include "base/text.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -29,21 +30,6 @@ void ini_free(struct ini *ini)
 	free(ini);
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
-}
-
-static char *trim(char *s)
-{
-	while (is_blank(*s))
-		s++;
-	size_t n = strlen(s);
-	while (n && is_blank(s[n - 1]))
-		s[--n] = 0;
-	return s;
-}
-
 static int add(struct ini *ini, struct ini_entry entry)
 {
 	if (ini->n == ini->cap) {
@@ -65,14 +51,14 @@ static int read_section(struct ini *ini, char *line)
 	if (!end)
 		return -EBADMSG;
 	*end = 0;
-	char *name = trim(line + 1), *to = name;
+	char *name = text_trim(line + 1), *to = name;
 	for (char *from = name; *from; from++)
-		if (is_blank(*from) && to > name && to[-1] == ' ')
+		if (text_is_blank(*from) && to > name && to[-1] == ' ')
 			continue;
 		else if (*from != '"' && *from != '\'')
-			*to++ = is_blank(*from) ? ' ' : *from;
+			*to++ = text_is_blank(*from) ? ' ' : *from;
 	*to = 0;
-	name = trim(name);
+	name = text_trim(name);
 	return *name ? add(ini, (struct ini_entry){.section = name}) : -EBADMSG;
 }
 
@@ -84,11 +70,11 @@ static int read_pair(struct ini *ini, const char *section, const char *parent, c
 		return -EBADMSG;
 	*value++ = 0;
 	for (char *at = value; (at = strpbrk(at, "#;")); at++)
-		if (at > value && is_blank(at[-1])) {
+		if (at > value && text_is_blank(at[-1])) {
 			*at = 0;
 			break;
 		}
-	return add(ini, (struct ini_entry){section, parent, trim(line), trim(value)});
+	return add(ini, (struct ini_entry){section, parent, text_trim(line), text_trim(value)});
 }
 
 /* A line indented deeper than the key above it: a sub-key of one without value, else more of its
@@ -107,7 +93,7 @@ static int read_indented(struct ini *ini, char *line)
 static int read_line(struct ini *ini, char *line)
 {
 	const char *start = line;
-	line = trim(line);
+	line = text_trim(line);
 	const size_t indent = (size_t)(line - start);
 	if (!*line || *line == '#' || *line == ';')
 		return 0;

@@ -239,3 +239,18 @@ int base64_decode(const char *s, unsigned char *ret)
 	}
 	return (int)n;
 }
+
+bool text_is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
+}
+
+char *text_trim(char *s)
+{
+	while (text_is_blank(*s))
+		s++;
+	size_t n = strlen(s);
+	while (n && text_is_blank(s[n - 1]))
+		s[--n] = 0;
+	return s;
+}

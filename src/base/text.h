@@ -41,6 +41,11 @@ void text_add_escaped_string(struct text *t, const char *s);
 /* The string so far, "" if empty: never NULL. Valid until the next change. */
 const char *text_string(const struct text *t);
 
+/* Whether c is white space within a line, as C has it. */
+bool text_is_blank(char c);
+/* The string without white space at its ends: cut behind, begun later in front. */
+char *text_trim(char *s);
+
 /* Whether n bytes are well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms). */
 bool utf8_valid(const char *bytes, size_t n);
 

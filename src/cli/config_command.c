@@ -6,56 +6,30 @@
 #include "cli/commands.h"
 #include "cli/config_view.h"
 #include "cli/open_marks.h"
+#include "cli/setup_options.h"
 #include "cli/values.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct config_options {
-	struct access access;
-	int json;
-};
-
-static const struct option output_options[] = {
-	{.name = "json",
-		.type = OPTION_FLAG,
-		.offset = offsetof(struct config_options, json),
-		.help = "print one setting per line to standard output, as JSON"},
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
-	{NULL},
-};
-
-enum { GROUPS = 5 };
-
 static struct command config_command(
-	struct option_group groups[static GROUPS], struct config_options *options)
+	struct option_group groups[static SETUP_GROUPS], struct setup_options *options)
 {
-	struct access *access = &options->access;
-	const struct option_group filled[GROUPS] = {
-		{"Marks", access_marks_options, access},
-		{"Services", access_s3_options, access},
-		{NULL, access_options, access},
-		{NULL, access_checksum_options, access},
-		{"Output", output_options, options},
-	};
-	memcpy(groups, filled, sizeof filled);
-	return (struct command){
-		.name = "config",
-		.operands = "[JOB]",
-		.about =
-			"Prints the value of each setting, and which option, environment variable or file\n"
-			"it comes from. Loads the credentials, but does not print them. With a JOB, as of\n"
-			"s3once run, it prints what is in force for that, and which line says it.\n",
-		.groups = groups,
-		.n_groups = GROUPS,
-		.examples =
-			"  s3once config\n"
-			"  s3once config --profile work --json\n"
-			"  s3once config nginx       (what /etc/s3once/nginx.conf says, too)\n"
-			"\n"
-			"Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or there are no credentials.\n"
-			"More: man s3once-config\n",
-	};
+	struct command command = setup_command(groups, options);
+	command.name = "config";
+	command.operands = "[JOB]";
+	command.about =
+		"Prints the value of each setting, and which option, environment variable or file\n"
+		"it comes from. Loads the credentials, but does not print them. With a JOB, as of\n"
+		"s3once run, it prints what is in force for that, and which line says it.\n";
+	command.examples =
+		"  s3once config\n"
+		"  s3once config --profile work --json\n"
+		"  s3once config nginx       (what /etc/s3once/nginx.conf says, too)\n"
+		"\n"
+		"Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or there are no credentials.\n"
+		"More: man s3once-config\n";
+	return command;
 }
 
 /* A proxy's URL with what may be a password left out. */
@@ -183,8 +157,8 @@ static int config_of_job(const char *name, int argc, char **argv, struct config_
 
 int config_main(int argc, char **argv)
 {
-	struct config_options options = {0};
-	struct option_group groups[GROUPS];
+	struct setup_options options = {0};
+	struct option_group groups[SETUP_GROUPS];
 	struct command command = config_command(groups, &options);
 	struct problem problem = {0};
 	char **words = calloc((size_t)argc + 1, sizeof *words);

@@ -9,9 +9,6 @@
 #include "base/random.h"
 #include "store/store.h"
 
-#define LEASE_KEEP_S                                                                               \
-	(7 * 24 * 3600) /* `expires` of a session's row: the store's time and this, at every       \
-			   heartbeat */
 #define LEASE_VERSION_MAX 64
 #define LEASE_TEXT_MAX    256
 

@@ -25,7 +25,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	}
 	char expires[24];
 	snprintf(expires, sizeof expires, "%" PRId64,
-		store_time_s(session->options.store) + LEASE_KEEP_S);
+		store_time_s(session->options.store) + SESSION_KEEP_S);
 	const struct change changes[] = {
 		{"version", VALUE_STRING, try->next}, {"expires", VALUE_NUMBER, expires}};
 	const struct condition ours[] = {{"version", CONDITION_EQUALS, VALUE_STRING, try->version},
@@ -121,7 +121,7 @@ static int describe_self(const struct session *session, const char *version, str
 		int64_t value;
 	} numbers[] = {{"lease", (int64_t)(session->options.lease_ns / NS_PER_MS)},
 		{"pid", self->pid}, {"start", (int64_t)self->start}, {"started", now_s},
-		{"expires", now_s + LEASE_KEEP_S}};
+		{"expires", now_s + SESSION_KEEP_S}};
 	int error = 0;
 	for (size_t i = 0; !error && i < sizeof texts / sizeof *texts; i++)
 		error = item_set_string(row, texts[i].name, texts[i].value);

@@ -4,6 +4,10 @@
 #include "base/random.h"
 #include "store/store.h"
 
+/* How long the row of a session is kept after its last heartbeat: its attribute `expires`, by which
+ * DynamoDB's TTL removes it. */
+#define SESSION_KEEP_S (7 * 24 * 3600)
+
 struct session_options {
 	struct store *store; /* borrowed until session_close */
 	uint64_t lease_ns, heartbeat_ns;

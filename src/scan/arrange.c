@@ -1,6 +1,7 @@
 #include "scan/arrange.h"
 #include "scan/collision.h"
 #include "scan/rotation.h"
+#include "scan/scan_over.h"
 #include "scan/source_name.h"
 #include <errno.h>
 #include <sqlite3.h>
@@ -45,10 +46,8 @@ enum { KEY, SOURCE, RELATIVE, YOUNG, SIZE, MTIME, DEV, INO, FUTURE, CONTENT_ID, 
 
 static int failed(const struct arrange *arrange, int rc, struct problem *ret_problem)
 {
-	if ((rc & 0xff) == SQLITE_INTERRUPT) {
-		problem_set(ret_problem, "stopped while the files were listed");
-		return -ECANCELED;
-	}
+	if ((rc & 0xff) == SQLITE_INTERRUPT)
+		return scan_stopped(ret_problem);
 	if ((rc & 0xff) == SQLITE_NOMEM || !arrange->db) {
 		problem_set(ret_problem, "out of memory while the files were listed");
 		return -ENOMEM;
@@ -63,8 +62,7 @@ static int failed(const struct arrange *arrange, int rc, struct problem *ret_pro
 
 static int is_over(void *arg)
 {
-	const struct scan_options *options = ((const struct arrange *)arg)->options;
-	return options->is_over && options->is_over(options->is_over_arg);
+	return scan_is_cancelled(((const struct arrange *)arg)->options);
 }
 
 int arrange_new(struct source *sources, size_t n, struct arrange **ret, struct problem *ret_problem)

@@ -53,8 +53,10 @@ static int compile(regex_t *regex, const char *pattern, struct problem *ret_prob
 int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem)
 {
 	struct family_rules *rules = calloc(1, sizeof(*rules));
-	if (!rules)
+	if (!rules) {
+		problem_set(ret_problem, "out of memory");
 		return -ENOMEM;
+	}
 	int r = compile(&rules->usual, ROTATION, ret_problem);
 	if (r < 0)
 		goto without_usual;

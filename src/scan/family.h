@@ -23,7 +23,7 @@ struct family {
 struct family_rules;
 /* pattern is a POSIX extended regular expression, or NULL: what it matches first in a base name
  * without its suffix of compression is the rotation. Names that it does not match are taken apart
- * as without it. 0, -ENOMEM, or -EINVAL with a sentence for a pattern that is none. */
+ * as without it. 0; -EINVAL for a pattern that is none or -ENOMEM, with a sentence. */
 int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem);
 void family_rules_free(struct family_rules *rules);
 

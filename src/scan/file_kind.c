@@ -1,4 +1,5 @@
 #include "scan/file_kind.h"
+#include "scan/min_age.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,7 +14,7 @@ static int64_t to_ns(struct timespec t)
 	return ns;
 }
 
-static void state_from(const struct stat *st, struct file_state *ret)
+void file_state_from(const struct stat *st, struct file_state *ret)
 {
 	*ret = (struct file_state){
 		.size = (uint64_t)st->st_size,
@@ -29,7 +30,7 @@ int file_state_of(int fd, struct file_state *ret)
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	state_from(&st, ret);
+	file_state_from(&st, ret);
 	return 0;
 }
 
@@ -39,35 +40,10 @@ bool file_state_equal(const struct file_state *a, const struct file_state *b)
 	       a->ino == b->ino && (a->ctime_ns == b->ctime_ns || !a->ctime_ns || !b->ctime_ns);
 }
 
-static bool is_from_future(const struct file_state *state, const struct scan_options *options)
+bool file_state_is_version(const struct file_state *a, const struct file_state *b)
 {
-	return options->min_age_s && state->mtime_ns > options->now_wall_ns;
-}
-
-static bool is_younger(int64_t time_ns, const struct scan_options *options)
-{
-	int64_t age_ns, oldest_ns;
-	return __builtin_mul_overflow(options->min_age_s, UINT64_C(1000000000), &age_ns) ||
-	       __builtin_sub_overflow(options->now_wall_ns, age_ns, &oldest_ns) ||
-	       time_ns > oldest_ns;
-}
-
-/* Another host's clock may be ahead by a little; one that was years ahead must not hide a file. */
-static bool is_far_ahead(int64_t time_ns, const struct scan_options *options)
-{
-	int64_t age_ns, ahead_ns;
-	return !__builtin_mul_overflow(options->min_age_s, UINT64_C(1000000000), &age_ns) &&
-	       (__builtin_sub_overflow(time_ns, options->now_wall_ns, &ahead_ns) ||
-		       ahead_ns > age_ns);
-}
-
-bool look_is_young(const struct file_state *state, const struct scan_options *options)
-{
-	if (options->min_age_s == 0)
-		return false;
-	if (!is_from_future(state, options))
-		return is_younger(state->mtime_ns, options);
-	return is_younger(state->ctime_ns, options) && !is_far_ahead(state->ctime_ns, options);
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       a->mtime_ns == b->mtime_ns;
 }
 
 void look_was_named(struct scan_entry *entry)
@@ -96,7 +72,7 @@ static const char *what_else(mode_t mode)
 void look_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret)
 {
 	struct file_state state;
-	state_from(st, &state);
+	file_state_from(st, &state);
 	ret->size = state.size;
 	ret->mtime_ns = state.mtime_ns;
 	ret->dev = state.dev;
@@ -107,8 +83,8 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 		ret->kind = S_ISDIR(st->st_mode) ? SCAN_PROBLEM : SCAN_SPECIAL;
 		problem_set(&ret->problem, "%s", what_else(st->st_mode));
 	} else {
-		ret->kind = look_is_young(&state, options) ? SCAN_YOUNG : SCAN_FILE;
-		ret->is_from_future = is_from_future(&state, options);
+		ret->kind = min_age_holds(&state, options) ? SCAN_YOUNG : SCAN_FILE;
+		ret->is_from_future = min_age_is_from_future(&state, options);
 	}
 }
 

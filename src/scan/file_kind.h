@@ -11,10 +11,7 @@ void look_at(int directory_fd, const char *name, const struct scan_options *opti
 /* The PROBLEM of a name that could not be looked at because of this errno. */
 void look_refused(
 	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret);
-/* Whether it was written too short a time ago. */
-bool look_is_young(const struct file_state *state, const struct scan_options *options);
 /* Of what somebody named: SPECIAL becomes a PROBLEM. */
 void look_was_named(struct scan_entry *entry);
 /* As look_at, of what was already looked at. */
-struct stat;
 void look_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret);

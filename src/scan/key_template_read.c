@@ -269,9 +269,10 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 	struct problem *ret_problem)
 {
 	struct key_template *template = calloc(1, sizeof *template);
-	problem_set(ret_problem, "out of memory");
-	if (!template)
+	if (!template) {
+		problem_set(ret_problem, "out of memory");
 		return -ENOMEM;
+	}
 	template->families = options->families;
 	template->names_families = options->names_families;
 	int error = 0;
@@ -287,6 +288,8 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 		error = open_zone(template, options->time_zone, ret_problem);
 	if (!error)
 		error = fill_in(template, ret_problem);
+	if (error == -ENOMEM)
+		problem_set(ret_problem, "out of memory");
 	if (error)
 		key_template_free(template);
 	else

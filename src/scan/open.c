@@ -111,3 +111,12 @@ bool open_out_of_resources(int error, struct problem *ret_problem)
 		return false;
 	return true;
 }
+
+void open_explain_unread(int error, struct problem *ret)
+{
+	if (error == -EACCES || error == -EPERM)
+		problem_set(ret, "cannot be read: %s; give this user access, or exclude it",
+			strerror(-error));
+	else
+		problem_set(ret, "cannot be read: %s", strerror(-error));
+}

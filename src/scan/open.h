@@ -17,3 +17,5 @@ int open_below(int directory_fd, const char *relative, int flags, bool follow);
  * nothing can go on. Then the sentence is in ret_problem. */
 struct problem;
 bool open_out_of_resources(int error, struct problem *ret_problem);
+/* The sentence of a file that cannot be opened or read because of this -errno. */
+void open_explain_unread(int error, struct problem *ret);

@@ -81,8 +81,9 @@ static enum removal_end check_file(const struct removal *removal, struct problem
 {
 	struct stat file;
 	struct file_state now;
-	if (fstat(removal->fd, &file) < 0 || file_state_of(removal->fd, &now) < 0)
+	if (fstat(removal->fd, &file) < 0)
 		return fail(ret, "it cannot be looked at", -errno);
+	file_state_from(&file, &now);
 	if (!file_state_equal(&now, &removal->state))
 		return keep(ret, "it has changed since its content was proven");
 	if (!is_named(removal->directory_fd, removal->name, &file))
@@ -108,8 +109,9 @@ static bool is_still_the_file(const struct removal *removal, int folder_fd, enum
 {
 	struct stat file;
 	struct file_state now;
-	if (fstat(removal->fd, &file) < 0 || file_state_of(removal->fd, &now) < 0)
+	if (fstat(removal->fd, &file) < 0)
 		return false;
+	file_state_from(&file, &now);
 	now.ctime_ns = removal->state.ctime_ns;
 	return file_state_equal(&now, &removal->state) && (file.st_nlink == 1 || removal->linked) &&
 	       is_named(folder_fd, removal->name, &file) &&

@@ -3,6 +3,7 @@
 #include "scan/open.h"
 #include "scan/rotation_identity.h"
 #include "scan/rotation_table.h"
+#include "scan/scan_over.h"
 #include "scan/source_file.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -46,15 +47,6 @@ void rotation_free(struct rotation *rotation)
 	free(rotation);
 }
 
-static int may_be_over(const struct rotation *rotation, struct problem *ret_problem)
-{
-	const struct scan_options *options = rotation->options;
-	if (!options->is_over || !options->is_over(options->is_over_arg))
-		return 0;
-	problem_set(ret_problem, "stopped while the files were listed");
-	return -ECANCELED;
-}
-
 static int list_source(
 	struct rotation *rotation, struct source *source, struct problem *ret_problem)
 {
@@ -67,7 +59,7 @@ static int list_source(
 		source->head.source = source->index;
 		r = rotation_table_add(rotation->table, &source->head, ret_problem);
 		if (r == 0)
-			r = may_be_over(rotation, ret_problem);
+			r = scan_may_be_over(rotation->options, ret_problem);
 		if (r < 0)
 			return r;
 	}
@@ -93,10 +85,12 @@ static int not_read(struct rotation *rotation, const struct scan_entry *entry, i
 	struct problem *why, struct problem *ret_problem)
 {
 	if (error == -ECANCELED || open_out_of_resources(error, ret_problem))
-		return error == -ECANCELED ? may_be_over(rotation, ret_problem) : error;
+		return error == -ECANCELED ? scan_may_be_over(rotation->options, ret_problem)
+					   : error;
 	if (error == -ESTALE)
 		return rotation_table_know(rotation->table, entry, NULL, NULL, ret_problem);
-	rotation_tell_unread(error, why);
+	if (error != -EFBIG) /* which has its own sentence */
+		open_explain_unread(error, why);
 	return rotation_table_know(rotation->table, entry, NULL, why->text, ret_problem);
 }
 
@@ -119,7 +113,7 @@ static int identify(
 			  : rotation_table_know(rotation->table, entry, id, NULL, ret_problem);
 	}
 	close(fd);
-	return r < 0 ? r : may_be_over(rotation, ret_problem);
+	return r < 0 ? r : scan_may_be_over(rotation->options, ret_problem);
 }
 
 /* How many files were looked at, or -errno. */
@@ -142,7 +136,7 @@ static int pause_before(
 {
 	const uint64_t end_ns = clock_boot_ns() + (PAUSE_FIRST_NS << round);
 	while (clock_boot_ns() < end_ns) {
-		int r = may_be_over(rotation, ret_problem);
+		int r = scan_may_be_over(rotation->options, ret_problem);
 		if (r < 0)
 			return r;
 		const struct timespec step = {.tv_nsec = (long)PAUSE_STEP_NS};

@@ -13,8 +13,11 @@
 
 bool rotation_is_version(const struct scan_entry *found, const struct file_state *state)
 {
-	return state->dev == found->dev && state->ino == found->ino && state->size == found->size &&
-	       state->mtime_ns == found->mtime_ns;
+	const struct file_state version = {.size = found->size,
+		.mtime_ns = found->mtime_ns,
+		.dev = found->dev,
+		.ino = found->ino};
+	return file_state_is_version(state, &version);
 }
 
 int rotation_identify(const struct scan_options *options, int fd, const struct scan_entry *entry,
@@ -37,15 +40,6 @@ int rotation_identify(const struct scan_options *options, int fd, const struct s
 	if (r == 0 && has_identity && entry->mtime_ns < clock_wall_ns() - TOO_FRESH_NS)
 		identity_cache_keep(options->identities, &version, ret_id);
 	return r;
-}
-
-void rotation_tell_unread(int error, struct problem *ret)
-{
-	if (error == -EACCES || error == -EPERM)
-		problem_set(ret, "cannot be read: %s; give this user access, or exclude it",
-			strerror(-error));
-	else if (error != -EFBIG) /* which has its own sentence */
-		problem_set(ret, "cannot be read: %s", strerror(-error));
 }
 
 static int look_at_content(struct source *source)
@@ -93,7 +87,7 @@ int rotation_look(struct source *source, struct problem *ret_problem)
 		problem_set(ret_problem, "stopped while the file was read");
 	else if (r == -ESTALE)
 		problem_set(&head->problem, "is being written to");
-	else if (!open_out_of_resources(r, ret_problem))
-		rotation_tell_unread(r, &head->problem);
+	else if (!open_out_of_resources(r, ret_problem) && r != -EFBIG) /* which has its own */
+		open_explain_unread(r, &head->problem);
 	return r == -ECANCELED || open_out_of_resources(r, ret_problem) ? r : 0;
 }

@@ -9,8 +9,6 @@ bool rotation_is_version(const struct scan_entry *found, const struct file_state
  * -ESTALE if it is being written to, else as content_id(). */
 int rotation_identify(const struct scan_options *options, int fd, const struct scan_entry *entry,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_problem);
-/* The sentence for an error of opening or identifying a file, other than -ESTALE. */
-void rotation_tell_unread(int error, struct problem *ret);
 
 /* Makes the head of a source, which is a file somebody named, what rotation_next() would tell of
  * it, whatever its age: with is_rotated, suffix (within its relative path) and content_id. It

@@ -4,6 +4,7 @@
 #include "scan/file_kind.h"
 #include "scan/key.h"
 #include "scan/merge.h"
+#include "scan/min_age.h"
 #include "scan/open.h"
 #include "scan/source_file.h"
 #include "scan/source_look.h"
@@ -198,7 +199,7 @@ const char *scan_source_path(const struct scan *scan, size_t source)
 
 bool scan_is_young(const struct scan *scan, const struct file_state *state)
 {
-	return look_is_young(state, &scan->options);
+	return min_age_holds(state, &scan->options);
 }
 
 bool scan_source_is_directory(const struct scan *scan, size_t source)

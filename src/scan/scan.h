@@ -105,7 +105,11 @@ struct file_state {
 	ino_t ino;
 };
 bool file_state_equal(const struct file_state *a, const struct file_state *b);
+/* The same, but that its ctime is another one, as after a rename, does not count. */
+bool file_state_is_version(const struct file_state *a, const struct file_state *b);
 int file_state_of(int fd, struct file_state *ret); /* fstat; 0 or -errno */
+struct stat;
+void file_state_from(const struct stat *st, struct file_state *ret);
 
 /* Opens source/relative for reading, never through a symlink below the source (unless follow) and
  * never outside of it, without blocking; it is a regular file, else -ELOOP, -EXDEV, -EINVAL.
@@ -125,8 +129,7 @@ int scan_open_folder(const struct scan *scan, size_t source, const char *relativ
 int scan_open_moved(const struct scan *scan, size_t source, const char *relative,
 	const struct file_state *version, struct file_state *ret_state);
 
-/* Whether a file in this state is one to leave alone because of min_age_s: counted from its mtime,
- * or, if that lies in the future, from its ctime. */
+/* Whether a file in this state is one to leave alone because of min_age_s (min_age.h). */
 bool scan_is_young(const struct scan *scan, const struct file_state *state);
 /* Whether a source could be opened and is a directory. */
 bool scan_source_is_directory(const struct scan *scan, size_t source);

@@ -41,10 +41,10 @@ int source_open_file(
 		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
 	struct stat st;
 	int r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
-	if (r == 0)
-		r = file_state_of(fd, ret_state);
-	if (r == 0)
+	if (r == 0) {
+		file_state_from(&st, ret_state);
 		return fd;
+	}
 	close(fd);
 	return r;
 }

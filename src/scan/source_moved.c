@@ -9,12 +9,6 @@
 
 #define PATH_BYTES_MAX (256UL * 1024)
 
-static bool is_version(const struct file_state *state, const struct file_state *version)
-{
-	return state->dev == version->dev && state->ino == version->ino &&
-	       state->size == version->size && state->mtime_ns == version->mtime_ns;
-}
-
 static DIR *open_folder(const struct source *source, const char *folder)
 {
 	const int flags = O_RDONLY | O_DIRECTORY;
@@ -52,7 +46,7 @@ int source_open_moved(const struct source *source, const char *relative,
 	int fd = dir ? find(dir, text_string(&folder), version->ino, &found) : -ENOENT;
 	if (fd == 0)
 		fd = source_open_file(source, text_string(&found), ret_state);
-	if (fd >= 0 && !is_version(ret_state, version)) {
+	if (fd >= 0 && !file_state_is_version(ret_state, version)) {
 		close(fd);
 		fd = -ENOENT;
 	}

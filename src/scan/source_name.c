@@ -3,7 +3,9 @@
 #include "scan/file_kind.h"
 #include "scan/key.h"
 #include "scan/key_template.h"
+#include "scan/min_age.h"
 #include "scan/open.h"
+#include "scan/scan_over.h"
 #include "scan/source_file.h"
 #include <errno.h>
 #include <string.h>
@@ -41,15 +43,6 @@ static bool takes_key(const struct scan_entry *entry)
 	return entry->kind == SCAN_FILE || entry->kind == SCAN_YOUNG;
 }
 
-static int may_be_over(const struct source *source, struct problem *ret_problem)
-{
-	const struct scan_options *options = source->options;
-	if (!options->is_over || !options->is_over(options->is_over_arg))
-		return 0;
-	problem_set(ret_problem, "stopped while the files were listed");
-	return -ECANCELED;
-}
-
 /* Why the content could not be read, as a PROBLEM of the head. 0, or the error if nothing can go
  * on. */
 static int not_read(
@@ -57,7 +50,7 @@ static int not_read(
 {
 	struct scan_entry *head = &source->head;
 	if (error == -ECANCELED)
-		return may_be_over(source, ret_problem);
+		return scan_may_be_over(source->options, ret_problem);
 	if (open_out_of_resources(error, ret_problem))
 		return error;
 	head->kind = SCAN_PROBLEM;
@@ -67,12 +60,8 @@ static int not_read(
 			"--min-age leaves out files that were modified a moment ago");
 	else if (error == -EFBIG)
 		head->problem = *why;
-	else if (error == -EACCES || error == -EPERM)
-		problem_set(&head->problem,
-			"cannot be read: %s; give this user access, or exclude it",
-			strerror(-error));
 	else
-		problem_set(&head->problem, "cannot be read: %s", strerror(-error));
+		open_explain_unread(error, &head->problem);
 	return 0;
 }
 
@@ -99,7 +88,7 @@ static int read_content(struct source *source, struct problem *ret_problem)
 	head->mtime_ns = before.mtime_ns;
 	head->dev = before.dev;
 	head->ino = before.ino;
-	if (look_is_young(&before, source->options))
+	if (min_age_holds(&before, source->options))
 		head->kind = SCAN_YOUNG;
 	return 0;
 }
@@ -111,7 +100,7 @@ static int make_key(struct source *source, struct problem *ret_problem)
 	struct scan_entry *head = &source->head;
 	const bool has_id = key_template_has_id(template);
 	const uint64_t max_bytes = source->options->max_bytes;
-	int error = may_be_over(source, ret_problem);
+	int error = scan_may_be_over(source->options, ret_problem);
 	if (!error && has_id && head->kind == SCAN_FILE && !head->is_rotated &&
 		!(max_bytes && head->size > max_bytes))
 		error = read_content(source, ret_problem);

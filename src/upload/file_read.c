@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "scan/open.h"
 #include "upload/bucket_doubt.h"
 #include "upload/worker.h"
 #include <errno.h>
@@ -141,11 +142,6 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 	case -ENOTDIR:
 		problem_set(&problem, "disappeared while it was uploaded");
 		break;
-	case -EACCES:
-	case -EPERM:
-		problem_set(&problem, "cannot be read: %s; give this user access, or exclude it",
-			strerror(-error));
-		break;
 	case -ELOOP:
 	case -EXDEV:
 		problem_set(&problem,
@@ -168,7 +164,7 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 		run_fail(worker->run, &problem);
 		return STEP_OVER;
 	default:
-		problem_set(&problem, "cannot be read: %s", strerror(-error));
+		open_explain_unread(error, &problem);
 	}
 	return file_fail(worker, file, &problem);
 }

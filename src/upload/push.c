@@ -79,7 +79,6 @@ static void open_identities(struct run *run)
 static int open_scan(struct run *run, struct problem *problem)
 {
 	const struct s3once_options *o = &run->options;
-	problem_set(problem, "out of memory");
 	int error = read_template(run, problem);
 	if (error)
 		return error;
@@ -107,6 +106,7 @@ static int open_scan(struct run *run, struct problem *problem)
 	};
 	error = scan_open(&options, &run->scan, problem);
 	if (!error && name_sources(run)) {
+		problem_set(problem, "out of memory");
 		scan_close(run->scan);
 		run->scan = NULL;
 	}

@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 /* What a dry run that finds no marks looks into instead of making some. */
-static int place_without_traces(struct marks_place *place)
+static int place_without_traces(struct marks_place *place, struct problem *problem)
 {
 	if (place->is_dynamodb || !access(place->path, F_OK) || errno != ENOENT)
 		return 0;
 	free(place->path);
 	place->path = strdup(STORE_SQLITE_NOWHERE);
+	if (!place->path)
+		problem_set(problem, "out of memory");
 	return place->path ? 0 : -ENOMEM;
 }
 
@@ -35,11 +37,14 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	struct marks_place place;
 	int error = marks_place_parse(marks, &place, problem);
 	if (!error && run->dry)
-		error = place_without_traces(&place);
+		error = place_without_traces(&place, problem);
 	if (!error)
 		error = marks_place_open(&place, run->aws, run->http, &run->store, problem);
-	if (!error)
+	if (!error) {
 		error = store_conn_new(run->store, &push->conn);
+		if (error)
+			problem_set(problem, PROBLEM_NO_DESCRIPTORS);
+	}
 	const bool is_dynamodb = place.is_dynamodb;
 	const char *table = place.table; /* within marks */
 	if (error) {
@@ -114,7 +119,6 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 		return false;
 	if (object_rules_have_key(run->rules) && strncmp(run->aws->s3_endpoint, "https:", 6)) {
 		problem_set(problem,
-
 			"sse-c-key-file sends the key with each request, so the endpoint must be "
 			"https, "
 			"and it is %s",
@@ -136,9 +140,12 @@ static bool set_up_libraries(struct problem *problem)
 	return !error;
 }
 
-static bool open_queue(struct run *run)
+static bool open_queue(struct run *run, struct problem *problem)
 {
-	return !queue_new(run->options.concurrency, run->options.part_bytes, &run->queue);
+	if (!queue_new(run->options.concurrency, run->options.part_bytes, &run->queue))
+		return true;
+	problem_set(problem, "out of memory");
+	return false;
 }
 
 /* A directory within a SOURCE would be uploaded in its turn. */
@@ -200,7 +207,7 @@ bool push_set_up(struct s3once_push *push)
 	if (push->run.bandwidth && !push->run.dry)
 		bandwidth_share(push->run.bandwidth);
 	push->set_up = push->run.scan && open_move_to(&push->run, &problem) &&
-		       open_queue(&push->run) && set_up_libraries(&problem) &&
+		       open_queue(&push->run, &problem) && set_up_libraries(&problem) &&
 		       open_s3(push, &problem) && open_marks(push, &problem) &&
 		       open_session(push, &problem);
 	if (!push->set_up) {

@@ -2,54 +2,28 @@
 #include "cli/doctor/doctor.h"
 #include "base/quote.h"
 #include "cli/commands.h"
+#include "cli/setup_options.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <string.h>
 
-struct doctor_options {
-	struct access access;
-	int json;
-};
-
-static const struct option output_options[] = {
-	{.name = "json",
-		.type = OPTION_FLAG,
-		.offset = offsetof(struct doctor_options, json),
-		.help = "one finding a line on standard output, as JSON"},
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
-	{NULL},
-};
-
-enum { GROUPS = 5 };
-
 static struct command doctor_command(
-	struct option_group groups[static GROUPS], struct doctor_options *options)
+	struct option_group groups[static SETUP_GROUPS], struct setup_options *options)
 {
-	struct access *access = &options->access;
-	const struct option_group filled[GROUPS] = {
-		{"Marks", access_marks_options, access},
-		{"Services", access_s3_options, access},
-		{NULL, access_options, access},
-		{NULL, access_checksum_options, access},
-		{"Output", output_options, options},
-	};
-	memcpy(groups, filled, sizeof filled);
-	return (struct command){
-		.name = "doctor",
-		.operands = "[s3://BUCKET[/PREFIX]]",
-		.about =
-			"Tries out what push needs and says what it finds, line by line: credentials,\n"
-			"endpoints, clock, marks; of a bucket also which checks the server really makes,\n"
-			"with two probe objects below PREFIX that it removes.\n",
-		.groups = groups,
-		.n_groups = GROUPS,
-		.examples =
-			"  s3once doctor\n"
-			"  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n"
-			"\n"
-			"Exit codes: 0 push can work; 1 it cannot, or standard output is broken;\n"
-			"2 usage. More: man s3once-doctor\n",
-	};
+	struct command command = setup_command(groups, options);
+	command.name = "doctor";
+	command.operands = "[s3://BUCKET[/PREFIX]]";
+	command.about =
+		"Tries out what push needs and says what it finds, line by line: credentials,\n"
+		"endpoints, clock, marks; of a bucket also which checks the server really makes,\n"
+		"with two probe objects below PREFIX that it removes.\n";
+	command.examples =
+		"  s3once doctor\n"
+		"  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n"
+		"\n"
+		"Exit codes: 0 push can work; 1 it cannot, or standard output is broken;\n"
+		"2 usage. More: man s3once-doctor\n";
+	return command;
 }
 
 static bool ends_checks(void *doctor)
@@ -57,7 +31,7 @@ static bool ends_checks(void *doctor)
 	return signals_came() > 0;
 }
 
-static int examine(const struct doctor_options *options, const struct s3_url *url)
+static int examine(const struct setup_options *options, const struct s3_url *url)
 {
 	struct doctor doctor = {.is_json = options->json,
 		.access = &options->access,
@@ -82,8 +56,8 @@ static int examine(const struct doctor_options *options, const struct s3_url *ur
 
 int doctor_main(int argc, char **argv)
 {
-	struct doctor_options options = {0};
-	struct option_group groups[GROUPS];
+	struct setup_options options = {0};
+	struct option_group groups[SETUP_GROUPS];
 	struct command command = doctor_command(groups, &options);
 	struct problem problem = {0};
 	struct s3_url url;

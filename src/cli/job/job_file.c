@@ -21,21 +21,6 @@ void job_file_free(struct job_file *file)
 	free(file);
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
-
-static char *trim(char *s)
-{
-	while (is_blank(*s))
-		s++;
-	size_t n = strlen(s);
-	while (n && is_blank(s[n - 1]))
-		s[--n] = 0;
-	return s;
-}
-
 /* What a value in quotes comes to, cut in place. */
 static const char *unquote(char *value, struct job_line *line)
 {
@@ -53,7 +38,7 @@ static const char *unquote(char *value, struct job_line *line)
 static bool has_comment(const char *value)
 {
 	for (const char *at = value; (at = strchr(at, '#')); at++)
-		if (at == value || is_blank(at[-1]))
+		if (at == value || text_is_blank(at[-1]))
 			return true;
 	return false;
 }
@@ -71,8 +56,8 @@ static struct job_line read_line(unsigned number, char *text)
 	if (line.wrong)
 		return line;
 	*equals = 0;
-	char *value = trim(equals + 1);
-	line.name = trim(text);
+	char *value = text_trim(equals + 1);
+	line.name = text_trim(text);
 	line.value = value;
 	if (*value == '"' || *value == '\'')
 		line.value = unquote(value, &line);
@@ -108,7 +93,7 @@ static int cut_into_lines(struct job_file *file, size_t n)
 		next = stop + 1;
 		*stop = 0;
 		const bool has_nul = strlen(start) != (size_t)(stop - start);
-		char *text = trim(start);
+		char *text = text_trim(start);
 		if (has_nul)
 			error = add(file, &cap,
 				(struct job_line){number, "", "", "there is a NUL byte in it"});

@@ -1,0 +1,9 @@
+/* The rule of --min-age. Pure. */
+#pragma once
+#include "scan/scan.h"
+
+/* Whether a file in this state was written too short a time ago: counted from its mtime or, if that
+ * lies in the future, from its ctime. */
+bool min_age_holds(const struct file_state *state, const struct scan_options *options);
+/* Whether its mtime lies in the future, so that the age was counted from its ctime. */
+bool min_age_is_from_future(const struct file_state *state, const struct scan_options *options);
