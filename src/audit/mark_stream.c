@@ -37,9 +37,9 @@ static const char *place(char **at, const char *string)
 struct mark_row *mark_row_new(const char *key, const struct mark *mark)
 {
 	const struct version *done = &mark->done;
-	const size_t bytes = strlen(key) + strlen(done->etag) + strlen(done->sum) +
-			     strlen(done->parts_sum) + strlen(mark->suffix) +
-			     strlen(mark->session) + strlen(mark->claim) + 7;
+	const size_t bytes = 2 * strlen(key) + 2 * strlen(mark->suffix) + strlen(done->etag) +
+			     strlen(done->sum) + strlen(done->parts_sum) + strlen(mark->session) +
+			     strlen(mark->claim) + 8;
 	struct mark_row *row = malloc(sizeof *row + bytes);
 	if (!row)
 		return NULL;
@@ -60,6 +60,11 @@ struct mark_row *mark_row_new(const char *key, const struct mark *mark)
 		.has_upload = mark->upload.is_open,
 		.at_s = mark->at_s,
 	};
+	row->object_key = row->key;
+	if (*row->suffix) {
+		row->object_key = at;
+		stpcpy(stpcpy(at, key), mark->suffix);
+	}
 	return row;
 }
 

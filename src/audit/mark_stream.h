@@ -7,11 +7,12 @@
 /* Of a mark, what an audit needs. One block of memory: free() it. */
 struct mark_row {
 	const char *key;
+	const char *object_key; /* the key, and the suffix behind it */
 	enum mark_state state;
 	bool has_done, etag_is_md5; /* as in struct mark and struct version */
 	uint64_t size, part_bytes;  /* of the version that was done last, as the four below */
 	const char *etag, *sum, *parts_sum;
-	const char *suffix;          /* the object's key is the mark's key and this behind it */
+	const char *suffix;          /* of the object's key */
 	const char *session, *claim; /* who wrote it last */
 	bool has_upload;             /* a multipart upload is recorded */
 	int64_t at_s;                /* store time of the last change */

@@ -8,6 +8,7 @@ int init_main(int argc, char **argv);
 int proven_main(int argc, char **argv);
 int forget_main(int argc, char **argv);
 int status_main(int argc, char **argv);
+int verify_main(int argc, char **argv);
 int config_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int lock_main(int argc, char **argv);

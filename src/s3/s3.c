@@ -23,6 +23,7 @@ static const char *const kinds[] = {
 	[S3_LIST_BUCKETS] = "ListBuckets",
 	[S3_GET_BUCKET_ACL] = "GetBucketAcl",
 	[S3_GET_OBJECT_TAGGING] = "GetObjectTagging",
+	[S3_LIST_OBJECTS] = "ListObjectsV2",
 	NULL,
 };
 

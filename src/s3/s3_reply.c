@@ -1,31 +1,11 @@
 #include "s3/s3_reply.h"
-#include "aws/xml_document.h"
-#include "base/clock.h"
+#include "s3/s3_xml.h"
 #include <errno.h>
 #include <libxml/parser.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int child_number(const xmlNode *parent, const char *name, uint64_t most, uint64_t *ret)
-{
-	const char *text = xml_child_text(parent, name);
-	char *end;
-	errno = 0;
-	unsigned long long value = strtoull(text, &end, 10);
-	if (errno || *end || *text < '0' || *text > '9' || value > most)
-		return -EBADMSG;
-	*ret = value;
-	return 0;
-}
-
-/* Empty if it does not fit: half a value would be a wrong one. */
-static void set_text(char *ret, size_t size, const char *text)
-{
-	if (snprintf(ret, size, "%s", text) >= (int)size)
-		ret[0] = '\0';
-}
 
 void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1])
 {
@@ -44,7 +24,7 @@ void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1])
 static void set_region(char ret_region[static 64], const char *region)
 {
 	if (region && !region[strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-")])
-		set_text(ret_region, 64, region);
+		s3_set_text(ret_region, 64, region);
 }
 
 static int read_error(const struct http_reply *reply, bool xml_expected, char ret_code[static 64],
@@ -60,7 +40,7 @@ static int read_error(const struct http_reply *reply, bool xml_expected, char re
 	const xmlNode *root = xmlDocGetRootElement(document);
 	bool is_error = xml_is(root, "Error");
 	if (is_error) {
-		set_text(ret_code, 64, xml_child_text(root, "Code"));
+		s3_set_text(ret_code, 64, xml_child_text(root, "Code"));
 		snprintf(ret_message, 256, "%s", xml_child_text(root, "Message"));
 		if (!ret_region[0])
 			set_region(ret_region, xml_child_text(root, "Region"));
@@ -81,43 +61,12 @@ int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 6
 	return read_error(reply, true, ret_code, ret_message, ret_region);
 }
 
-/* What a reply is known by: the name of AWS's root element, and of a child that one of another name
- * must have. */
-struct shape {
-	const char *root, *child;
-};
-
-/* Servers differ in the names of their roots, and AWS's own libraries do not read them. */
-static bool is_of_shape(const xmlNode *root, const struct shape *shape)
-{
-	return xml_is(root, shape->root) ||
-	       (!xml_is(root, "Error") && xml_child(root, shape->child));
-}
-
-/* The document and its root. */
-static int read_root(const char *xml, size_t n, const struct shape *shape, xmlDoc **ret_document,
-	const xmlNode **ret)
-{
-	xmlDoc *document;
-	int error = xml_document_read(xml, n, &document);
-	if (error < 0)
-		return error;
-	const xmlNode *root = xmlDocGetRootElement(document);
-	if (!is_of_shape(root, shape)) {
-		xmlFreeDoc(document);
-		return -EBADMSG;
-	}
-	*ret_document = document;
-	*ret = root;
-	return 0;
-}
-
 int s3_reply_create(const char *xml, size_t n, char **ret_upload_id)
 {
 	xmlDoc *document;
 	const xmlNode *root;
-	static const struct shape shape = {"InitiateMultipartUploadResult", "UploadId"};
-	int error = read_root(xml, n, &shape, &document, &root);
+	static const struct s3_shape shape = {"InitiateMultipartUploadResult", "UploadId"};
+	int error = s3_read_root(xml, n, &shape, &document, &root);
 	if (error < 0)
 		return error;
 	const char *id = xml_child_text(root, "UploadId");
@@ -129,143 +78,18 @@ int s3_reply_create(const char *xml, size_t n, char **ret_upload_id)
 	return error;
 }
 
-static void read_sum(const xmlNode *parent, struct s3_sum *ret)
-{
-	*ret = (struct s3_sum){0};
-	for (unsigned kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
-		ret->kind = (enum checksum)kind;
-		if (checksum_kinds[kind].element)
-			set_text(ret->text, sizeof(ret->text),
-				xml_child_text(parent, checksum_kinds[kind].element));
-	}
-}
-
 int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret)
 {
 	xmlDoc *document;
 	const xmlNode *root;
-	static const struct shape shape = {"CompleteMultipartUploadResult", "ETag"};
-	int error = read_root(xml, n, &shape, &document, &root);
+	static const struct s3_shape shape = {"CompleteMultipartUploadResult", "ETag"};
+	int error = s3_read_root(xml, n, &shape, &document, &root);
 	if (error < 0)
 		return error;
 	s3_strip_etag(xml_child_text(root, "ETag"), ret->etag);
-	read_sum(root, &ret->sum);
+	s3_child_sum(root, &ret->sum);
 	xmlFreeDoc(document);
 	return 0;
-}
-
-static int read_part(const xmlNode *node, struct s3_part *ret)
-{
-	struct s3_part part = {0};
-	uint64_t number;
-	if (child_number(node, "PartNumber", 10000, &number) < 0 || number == 0 ||
-		child_number(node, "Size", UINT64_MAX, &part.size) < 0)
-		return -EBADMSG;
-	part.part_number = (unsigned)number;
-	s3_strip_etag(xml_child_text(node, "ETag"), part.etag);
-	read_sum(node, &part.sum);
-	*ret = part;
-	return 0;
-}
-
-static bool is_truncated(const xmlNode *root)
-{
-	return strcmp(xml_child_text(root, "IsTruncated"), "true") == 0;
-}
-
-int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struct s3_part *part),
-	void *arg, unsigned *ret_next)
-{
-	xmlDoc *document;
-	const xmlNode *root;
-	static const struct shape shape = {"ListPartsResult", "UploadId"};
-	int error = read_root(xml, n, &shape, &document, &root);
-	if (error < 0)
-		return error;
-	struct s3_part part;
-	for (const xmlNode *node = root->children; node && !error; node = node->next) {
-		if (!xml_is(node, "Part"))
-			continue;
-		error = read_part(node, &part);
-		if (!error)
-			error = each(arg, &part);
-	}
-	uint64_t next = 0;
-	if (!error && is_truncated(root))
-		error = child_number(root, "NextPartNumberMarker", 10000, &next);
-	if (!error)
-		*ret_next = (unsigned)next;
-	xmlFreeDoc(document);
-	return error;
-}
-
-static int hex_value(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
-/* A copy with encoding-type=url undone ('+' is a space there); NULL if out of memory. */
-static char *decoded(const char *s, bool is_encoded)
-{
-	char *copy = strdup(s), *to = copy;
-	if (!copy || !is_encoded)
-		return copy;
-	for (const char *from = copy; *from; from++) {
-		int high = *from == '%' ? hex_value(from[1]) : -1;
-		int low = high >= 0 ? hex_value(from[2]) : -1;
-		if (low >= 0 && high + low > 0) {
-			*to++ = (char)(high * 16 + low);
-			from += 2;
-		} else {
-			*to++ = *from == '+' ? ' ' : *from;
-		}
-	}
-	*to = '\0';
-	return copy;
-}
-
-static int visit_upload(const xmlNode *node, bool is_encoded,
-	int (*each)(void *arg, const struct s3_upload *upload), void *arg)
-{
-	const char *id = xml_child_text(node, "UploadId");
-	int64_t initiated_s = clock_parse_iso(xml_child_text(node, "Initiated"));
-	if (!*id || !xml_child(node, "Key") || initiated_s < 0)
-		return -EBADMSG;
-	char *key = decoded(xml_child_text(node, "Key"), is_encoded);
-	if (!key)
-		return -ENOMEM;
-	int error = each(
-		arg, &(struct s3_upload){.key = key, .upload_id = id, .initiated_s = initiated_s});
-	free(key);
-	return error;
-}
-
-int s3_reply_uploads(const char *xml, size_t n,
-	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more)
-{
-	xmlDoc *document;
-	const xmlNode *root;
-	static const struct shape shape = {"ListMultipartUploadsResult", "IsTruncated"};
-	int error = read_root(xml, n, &shape, &document, &root);
-	if (error < 0)
-		return error;
-	bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
-	size_t count = 0;
-	for (const xmlNode *node = root->children; node && !error; node = node->next) {
-		if (!xml_is(node, "Upload"))
-			continue;
-		error = visit_upload(node, is_encoded, each, arg);
-		count++;
-	}
-	if (!error && is_truncated(root) && count == 0)
-		error = -EBADMSG;
-	if (!error)
-		*ret_more = is_truncated(root);
-	xmlFreeDoc(document);
-	return error;
 }
 
 /* A rule for tagged objects or sizes is none for uploads; its prefix is its own, or its filter's.
@@ -279,7 +103,7 @@ static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 	abort = xml_child(rule, "AbortIncompleteMultipartUpload");
 	if (!abort || !is_all || strcmp(xml_child_text(rule, "Status"), "Enabled") != 0 ||
 		strncmp(prefix, begins, strlen(begins)) != 0 ||
-		child_number(abort, "DaysAfterInitiation", 100000, &days) < 0)
+		s3_child_number(abort, "DaysAfterInitiation", 100000, &days) < 0)
 		return 0;
 	return (unsigned)days;
 }

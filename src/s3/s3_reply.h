@@ -8,7 +8,7 @@
  * connection alive. */
 #pragma once
 #include "http/http.h"
-#include "s3/s3.h"
+#include "s3/s3_read.h"
 
 /* For call.read_error. A reply that needs no body: 1 if it is an <Error>, else 0. The region comes
  * from x-amz-bucket-region, or the <Error>'s <Region>; "" if neither names one. */
@@ -34,6 +34,12 @@ int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struc
  * disagree about what NextKeyMarker holds). */
 int s3_reply_uploads(const char *xml, size_t n,
 	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more);
+
+/* <ListBucketResult>: each object in turn, its key decoded where the reply says that keys are
+ * encoded; nonzero from `each` ends it and is returned. *ret_more: there are objects after the last
+ * one. */
+int s3_reply_objects(const char *xml, size_t n,
+	int (*each)(void *arg, const struct s3_listed *object), void *arg, bool *ret_more);
 
 /* <LifecycleConfiguration>: the fewest days after which an enabled rule aborts unfinished uploads
  * of all keys below prefix; 0: none does. */

@@ -21,6 +21,7 @@ enum s3_kind {
 	S3_LIST_BUCKETS,
 	S3_GET_BUCKET_ACL,
 	S3_GET_OBJECT_TAGGING,
+	S3_LIST_OBJECTS,
 };
 
 struct s3 {

@@ -9,7 +9,7 @@ struct family_rules {
 	bool has_given;
 };
 
-static const char *const suffixes[] = {".gz", ".bz2", ".xz", ".zst", ".lz4"};
+const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zst", ".lz4"};
 
 /* Names of what is not finished, or was put aside: they are no rotation. */
 static const char *const unfinished_ends[] = {".backup", ".tmp"};
@@ -167,9 +167,9 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 {
 	const size_t whole = strlen(base_name);
 	size_t n = whole;
-	for (size_t i = 0; n == whole && i < COUNT(suffixes); i++)
-		if (ends_in(base_name, whole, suffixes[i]))
-			n -= strlen(suffixes[i]);
+	for (size_t i = 0; n == whole && i < FAMILY_SUFFIXES; i++)
+		if (ends_in(base_name, whole, family_suffixes[i]))
+			n -= strlen(family_suffixes[i]);
 	struct span rotation;
 	const bool unfinished = is_unfinished(base_name, n);
 	if (unfinished || !find_rotation(rules, base_name, n, &rotation)) {

@@ -6,6 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* What compression adds to a name: ".gz" and so on. */
+#define FAMILY_SUFFIXES 5
+extern const char *const family_suffixes[FAMILY_SUFFIXES];
+
 /* The base name is head, rotation, tail, suffix, one after the other; head and tail are the family
  * ("app.log" of "app.log.1.gz" and of "app-20260101.log.zst"). All of it is borrowed from the base
  * name. */
@@ -15,8 +19,8 @@ struct family {
 	bool is_rotated;    /* there is a rotation; else the head is the whole base name */
 	bool is_unfinished; /* by its name it is not finished yet, or was put aside (".tmp",
 			       ".backup"); then it is not rotated */
-	const char *suffix; /* of compression: ".gz", ".bz2", ".xz", ".zst", ".lz4", or "". Of
-			       what is not rotated "", since it is a part of the name */
+	const char *suffix; /* of compression: one of family_suffixes, or "". Of what is not
+			       rotated "", since it is a part of the name */
 };
 
 /* How names are taken apart. Read-only once made: any thread may use it. */

@@ -9,7 +9,7 @@ import pytest
 from tests.system.harness import BUILD, REPOSITORY
 
 MAN = REPOSITORY / "docs" / "man"
-COMMANDS = ["push", "run", "proven", "status", "forget", "init", "config", "doctor", "lock"]
+COMMANDS = ["push", "run", "proven", "status", "verify", "forget", "init", "config", "doctor", "lock"]
 LOCK = ["run", "acquire", "renew", "release", "status", "list", "break", "init"]
 
 

@@ -1,0 +1,245 @@
+#include "audit/inspect.h"
+#include "audit/verdict.h"
+#include "s3/s3_read.h"
+#include "scan/family.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How often a mark may change under our eyes before it counts as unfinished. */
+#define TRIES_MAX 5
+
+int inspect_init(struct inspection *look, const struct verify *verify)
+{
+	*look = (struct inspection){.verify = verify,
+		.limits = {.abandon = verify->visitor.is_stopped,
+			.abandon_arg = verify->visitor.arg,
+			.patience_ms = verify->patience_ms}};
+	const int error = store_conn_new(verify->store, &look->store);
+	return error ? error : s3_conn_new(verify->s3, &look->s3);
+}
+
+void inspect_clear(struct inspection *look)
+{
+	http_reply_clear(&look->piece);
+	store_conn_free(look->store);
+	if (look->s3)
+		s3_conn_free(look->s3);
+	*look = (struct inspection){0};
+}
+
+/* The mark as it is now, consistently; the caller's to free. */
+static enum outcome read_mark(struct inspection *look, const char *key, struct mark_row **ret,
+	struct problem *ret_problem)
+{
+	const struct mark_ref ref = {.conn = look->store,
+		.space = look->verify->space,
+		.key = key,
+		.session = "",
+		.source = "",
+		.limits = look->limits};
+	struct mark mark = {0};
+	enum outcome o = mark_get(&ref, &mark, ret_problem);
+	if (o != OUTCOME_OK) {
+		problem_prefix(ret_problem, "its mark cannot be read");
+		return o;
+	}
+	*ret = mark_row_new(key, &mark);
+	mark_clear(&mark);
+	if (*ret)
+		return OUTCOME_OK;
+	problem_set(ret_problem, "out of memory");
+	return OUTCOME_LOCAL;
+}
+
+/* A claim's id is unique, so nobody claimed the file between two such readings. */
+static bool is_same_mark(const struct mark_row *a, const struct mark_row *b)
+{
+	return a->state == b->state && strcmp(a->session, b->session) == 0 &&
+	       strcmp(a->claim, b->claim) == 0 && strcmp(a->object_key, b->object_key) == 0 &&
+	       a->size == b->size && strcmp(a->etag, b->etag) == 0 && strcmp(a->sum, b->sum) == 0;
+}
+
+/* What a mark without a version to compare says by itself. */
+static enum finding finding_of_state(enum mark_state state, struct problem *ret_problem)
+{
+	switch (state) {
+	case MARK_ABSENT:
+	case MARK_FORGOTTEN:
+		return FINDING_NOTHING;
+	case MARK_UNREADABLE:
+		problem_set(ret_problem,
+			"its mark is damaged, or was written by a later version of s3once, so that "
+			"its object cannot be compared: s3once status shows the mark");
+		return FINDING_ERROR;
+	case MARK_CLAIMED:
+	case MARK_FAILED:
+	case MARK_DONE:
+		break;
+	}
+	return FINDING_UNFINISHED;
+}
+
+static enum outcome read_pieces(struct inspection *look, const struct s3_target *target,
+	const struct s3_object *object, struct digest *digest, bool *ret_replaced,
+	struct problem *ret_problem)
+{
+	char etag[S3_ETAG_MAX + 1];
+	enum outcome o = OUTCOME_OK;
+	for (uint64_t at = 0; at < object->size; at += VERIFY_PIECE_BYTES) {
+		const uint64_t left = object->size - at;
+		const size_t n = left < VERIFY_PIECE_BYTES ? (size_t)left : VERIFY_PIECE_BYTES;
+		o = s3_get_range(
+			look->s3, target, at, n, &look->limits, &look->piece, etag, ret_problem);
+		*ret_replaced = o == OUTCOME_OK && strcmp(etag, object->etag) != 0;
+		if (o != OUTCOME_OK || *ret_replaced)
+			return o;
+		digest_update(digest, look->piece.body.data, n);
+		look->bytes_read += n;
+	}
+	return o;
+}
+
+/* Reads the object and compares it. SAME or DIFFERS, or ERROR with a sentence. */
+static enum outcome download(struct inspection *look, const struct mark_row *row,
+	const struct s3_target *target, const struct s3_object *object, enum finding *ret,
+	struct problem *ret_problem)
+{
+	struct digest digest;
+	struct sums sums;
+	bool is_replaced = false;
+	const unsigned kinds = verdict_digests(row);
+	*ret = FINDING_ERROR;
+	if (!kinds) {
+		problem_set(ret_problem, "its mark has no checksum that its content can be "
+					 "compared with");
+		return OUTCOME_OK;
+	}
+	const int error = digest_init(&digest, kinds);
+	if (error) {
+		problem_set(ret_problem, "its checksum cannot be computed: %s", strerror(-error));
+		return OUTCOME_OK;
+	}
+	const enum outcome o =
+		read_pieces(look, target, object, &digest, &is_replaced, ret_problem);
+	if (is_replaced) {
+		problem_set(ret_problem, "it was replaced while it was read");
+		*ret = FINDING_DIFFERS;
+	} else if (o == OUTCOME_OK) {
+		digest_finish(&digest, &sums);
+		*ret = verdict_of_bytes(row, &sums, ret_problem) == VERDICT_SAME ? FINDING_SAME
+										 : FINDING_DIFFERS;
+	}
+	digest_clear(&digest);
+	return o;
+}
+
+static enum outcome not_shown(enum outcome o, enum finding *ret, struct problem *ret_problem)
+{
+	if (o == OUTCOME_ABSENT) {
+		*ret = FINDING_MISSING;
+		return OUTCOME_OK;
+	}
+	problem_prefix(ret_problem,
+		o == OUTCOME_DENIED ? "S3 does not show it; allow s3:GetObject and s3:ListBucket"
+				    : "S3 does not show it");
+	return o;
+}
+
+static enum outcome compare(struct inspection *look, const struct mark_row *row, enum finding *ret,
+	struct problem *ret_problem)
+{
+	const struct s3_target target = {.key = row->object_key, .headers = look->verify->headers};
+	struct s3_object object;
+	enum outcome o = s3_head_object(look->s3, &target, &look->limits, &object, ret_problem);
+	if (o != OUTCOME_OK)
+		return not_shown(o, ret, ret_problem);
+	const enum verdict verdict = verdict_of_head(row, &object, ret_problem);
+	if (verdict == VERDICT_DIFFERS || look->verify->by != VERIFY_BY_DOWNLOAD) {
+		*ret = verdict == VERDICT_SAME     ? FINDING_SAME
+		       : verdict == VERDICT_UNTOLD ? FINDING_ERROR
+						   : FINDING_DIFFERS;
+		return OUTCOME_OK;
+	}
+	o = download(look, row, &target, &object, ret, ret_problem);
+	return o == OUTCOME_OK ? o : not_shown(o, ret, ret_problem);
+}
+
+/* Unless all is right the mark is read again, until it was the same before and after. */
+enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum finding *ret,
+	struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_OK;
+	*ret = FINDING_UNFINISHED;
+	for (unsigned tries = 0; o == OUTCOME_OK && tries < TRIES_MAX; tries++) {
+		struct mark_row *now = NULL;
+		*ret = finding_of_state(row->state, ret_problem);
+		if (row->state == MARK_DONE)
+			o = compare(look, row, ret, ret_problem);
+		if (o != OUTCOME_OK || row->state != MARK_DONE || *ret == FINDING_SAME)
+			break;
+		struct problem problem = {0};
+		o = read_mark(look, row->key, &now, &problem);
+		if (o != OUTCOME_OK) {
+			*ret_problem = problem;
+			break;
+		}
+		const bool is_same = is_same_mark(row, now);
+		free(row);
+		row = now;
+		if (is_same)
+			break;
+		*ret = FINDING_UNFINISHED;
+	}
+	free(row);
+	return o;
+}
+
+enum outcome inspect_key(
+	struct inspection *look, const char *key, enum finding *ret, struct problem *ret_problem)
+{
+	struct mark_row *row = NULL;
+	const enum outcome o = read_mark(look, key, &row, ret_problem);
+	return o == OUTCOME_OK ? inspect_mark(look, row, ret, ret_problem) : o;
+}
+
+/* The mark whose object this may be, under a key that the object's key begins with. *ret_known:
+ * it is, or may be its by the time that it is done. */
+static enum outcome ask_mark(struct inspection *look, const char *key, const char *object_key,
+	bool *ret_known, enum finding *ret, struct problem *ret_problem)
+{
+	struct mark_row *row = NULL;
+	const enum outcome o = read_mark(look, key, &row, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	const bool is_done = row->state == MARK_DONE;
+	const bool is_none = row->state == MARK_ABSENT || row->state == MARK_FORGOTTEN;
+	*ret_known = !is_none && (!is_done || strcmp(row->object_key, object_key) == 0);
+	if (*ret_known)
+		return inspect_mark(look, row, ret, ret_problem);
+	free(row);
+	return OUTCOME_OK;
+}
+
+enum outcome inspect_object(
+	struct inspection *look, const char *key, enum finding *ret, struct problem *ret_problem)
+{
+	const size_t n = strlen(key);
+	bool is_known = false;
+	char base[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	*ret = FINDING_UNKNOWN;
+	if (n >= sizeof base)
+		return OUTCOME_OK;
+	for (size_t i = 0; i <= FAMILY_SUFFIXES && !is_known; i++) {
+		const char *suffix = i ? family_suffixes[i - 1] : "";
+		const size_t bytes = strlen(suffix);
+		if (n <= bytes || strcmp(key + n - bytes, suffix) != 0)
+			continue;
+		memcpy(base, key, n - bytes);
+		base[n - bytes] = '\0';
+		const enum outcome o = ask_mark(look, base, key, &is_known, ret, ret_problem);
+		if (o != OUTCOME_OK)
+			return o;
+	}
+	return OUTCOME_OK;
+}

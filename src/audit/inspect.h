@@ -1,0 +1,27 @@
+/* A closer look at one object and its mark. Each thread has its own. */
+#pragma once
+#include "audit/verify.h"
+#include "base/checksum.h"
+
+struct inspection {
+	const struct verify *verify;
+	struct store_conn *store;
+	struct s3_conn *s3;
+	struct call_limits limits;
+	struct http_reply piece; /* of a download */
+	uint64_t bytes_read;     /* downloaded so far */
+};
+/* 0, -ENOMEM or what a connection needs. Clear it in any case. */
+int inspect_init(struct inspection *look, const struct verify *verify);
+void inspect_clear(struct inspection *look);
+
+/* The object of a mark as it was read some time ago; takes row. OK sets *ret, with a sentence for
+ * DIFFERS and ERROR; anything else says why it cannot be told. */
+enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum finding *ret,
+	struct problem *ret_problem);
+/* The object of the mark under this key, which may have none. */
+enum outcome inspect_key(
+	struct inspection *look, const char *key, enum finding *ret, struct problem *ret_problem);
+/* An object that is in the listing, and has no mark as far as the marks were read. */
+enum outcome inspect_object(
+	struct inspection *look, const char *key, enum finding *ret, struct problem *ret_problem);

@@ -1,0 +1,143 @@
+#include "audit/object_stream.h"
+#include "base/quote.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct row {
+	size_t key_at, etag_at; /* in bytes */
+	uint64_t size;
+};
+
+struct object_stream {
+	struct s3_conn *conn;
+	const char *prefix;
+	struct call_limits limits;
+	struct text bytes; /* keys and etags of the page, each with its NUL */
+	struct row *rows;
+	size_t n, at, cap;
+	char *last; /* the last key that came, owned; NULL: none */
+	bool ended, is_in_disorder;
+	struct object_row current;
+};
+
+/* Of one page: more than 1,000 objects with the longest keys. */
+#define PAGE_BYTES_MAX (8U << 20)
+
+int object_stream_new(struct s3_conn *conn, const char *prefix, const char *after,
+	const struct call_limits *limits, struct object_stream **ret)
+{
+	struct object_stream *stream = calloc(1, sizeof *stream);
+	char *last = after && *after ? strdup(after) : NULL;
+	if (!stream || (after && *after && !last)) {
+		free(stream);
+		free(last);
+		return -ENOMEM;
+	}
+	stream->conn = conn;
+	stream->prefix = prefix;
+	stream->limits = *limits;
+	stream->bytes = TEXT(PAGE_BYTES_MAX);
+	stream->last = last;
+	*ret = stream;
+	return 0;
+}
+
+void object_stream_free(struct object_stream *stream)
+{
+	if (!stream)
+		return;
+	text_clear(&stream->bytes);
+	free(stream->rows);
+	free(stream->last);
+	free(stream);
+}
+
+static int make_room(struct object_stream *stream)
+{
+	if (stream->n < stream->cap)
+		return 0;
+	const size_t cap = stream->cap ? 2 * stream->cap : 1024;
+	struct row *rows = realloc(stream->rows, cap * sizeof *rows);
+	if (!rows)
+		return -ENOMEM;
+	stream->rows = rows;
+	stream->cap = cap;
+	return 0;
+}
+
+static int add_object(void *arg, const struct s3_listed *object)
+{
+	struct object_stream *stream = arg;
+	const char *before =
+		stream->n ? stream->bytes.data + stream->rows[stream->n - 1].key_at : stream->last;
+	stream->is_in_disorder = before && strcmp(before, object->key) >= 0;
+	if (stream->is_in_disorder || make_room(stream) < 0)
+		return -1;
+	struct row *row = &stream->rows[stream->n];
+	row->size = object->size;
+	row->key_at = stream->bytes.len;
+	text_add_bytes(&stream->bytes, object->key, strlen(object->key) + 1);
+	row->etag_at = stream->bytes.len;
+	text_add_bytes(&stream->bytes, object->etag, strlen(object->etag) + 1);
+	if (stream->bytes.error)
+		return stream->bytes.error;
+	stream->n++;
+	return 0;
+}
+
+/* The next page begins after the last object of this one. */
+static int note_last(struct object_stream *stream)
+{
+	char *last = strdup(stream->bytes.data + stream->rows[stream->n - 1].key_at);
+	if (!last)
+		return -ENOMEM;
+	free(stream->last);
+	stream->last = last;
+	return 0;
+}
+
+static enum outcome load(struct object_stream *stream, struct problem *ret_problem)
+{
+	const struct s3_listing listing = {.prefix = stream->prefix,
+		.after = stream->last ? stream->last : "",
+		.each = add_object,
+		.arg = stream};
+	bool more = false;
+	stream->n = stream->at = 0;
+	text_reset(&stream->bytes);
+	enum outcome o =
+		s3_list_objects(stream->conn, &listing, &stream->limits, &more, ret_problem);
+	if (stream->is_in_disorder) {
+		problem_set(ret_problem,
+			"the server does not list objects in byte order (after '%s'), so that its "
+			"listing cannot be compared with the marks",
+			quote(stream->last ? stream->last : "").text);
+		return OUTCOME_UNSUPPORTED;
+	}
+	if (o == OUTCOME_OK && stream->n && note_last(stream) < 0)
+		o = OUTCOME_LOCAL;
+	if (o == OUTCOME_LOCAL)
+		problem_set(ret_problem, "out of memory");
+	stream->ended = !more;
+	return o;
+}
+
+enum outcome object_stream_next(
+	struct object_stream *stream, const struct object_row **ret, struct problem *ret_problem)
+{
+	while (stream->at == stream->n && !stream->ended) {
+		const enum outcome o = load(stream, ret_problem);
+		if (o != OUTCOME_OK)
+			return o;
+	}
+	if (stream->at == stream->n) {
+		*ret = NULL;
+		return OUTCOME_OK;
+	}
+	const struct row *row = &stream->rows[stream->at++];
+	stream->current = (struct object_row){
+		stream->bytes.data + row->key_at, row->size, stream->bytes.data + row->etag_at};
+	*ret = &stream->current;
+	return OUTCOME_OK;
+}

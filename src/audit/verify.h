@@ -1,0 +1,82 @@
+/* Whether what the marks say is done is in the bucket, as they say. Changes nothing.
+ *
+ * The bucket's listing is merged with the marks, both sorted. What disagrees there is looked at
+ * again by a HEAD, and after that its mark is read consistently. It is a difference only if the
+ * mark is still the same, so that an uploader at work is none. */
+#pragma once
+#include "audit/mark_stream.h"
+#include "s3/s3.h"
+
+enum verify_by {
+	VERIFY_BY_LISTING,  /* existence, size and etag */
+	VERIFY_BY_HEAD,     /* and the checksum that S3 keeps */
+	VERIFY_BY_DOWNLOAD, /* and the bytes */
+};
+
+enum finding {
+	FINDING_SAME,
+	FINDING_MISSING,    /* the mark says done, and there is no object */
+	FINDING_DIFFERS,    /* the object is not what the mark says; with a sentence */
+	FINDING_UNKNOWN,    /* an object without a mark */
+	FINDING_ERROR,      /* it cannot be told; with a sentence */
+	FINDING_UNFINISHED, /* the mark is claimed or failed */
+	FINDING_NOTHING,    /* neither a mark nor an object by now */
+	FINDINGS
+};
+
+/* Keys whose hash modulo `of` is from..to-1: the same keys each time. of 0: all keys. */
+struct verify_subset {
+	uint64_t from, to, of;
+};
+bool verify_subset_has(const struct verify_subset *subset, const char *key);
+
+struct verify_counts {
+	uint64_t listed; /* objects in the listing */
+	uint64_t of[FINDINGS];
+	uint64_t looked_at;  /* by HEAD, and by download if that was asked for */
+	uint64_t bytes_read; /* downloaded */
+};
+
+/* Whom a run tells. The calls come from its threads, one at a time. */
+struct verify_visitor {
+	/* Any finding but UNFINISHED and NOTHING. key is the object's; problem is NULL where there
+	 * is no sentence. */
+	void (*found)(
+		void *arg, enum finding finding, const char *key, const struct problem *problem);
+	void (*progress)(void *arg, const struct verify_counts *counts); /* about once a second */
+	bool (*is_stopped)(void *arg); /* asked all the time, from any thread at once */
+	void *arg;
+};
+
+/* All borrowed. */
+struct verify {
+	struct store *store;
+	struct s3 *s3;
+	const struct mark_space *space;
+	const struct s3_headers *headers; /* prepared, with a key of the caller's own; or NULL */
+	struct mark_range range;          /* `after` is the key of an object */
+	const char *id_object;            /* identifies the bucket and has no mark; or NULL */
+	enum verify_by by;
+	struct verify_subset subset; /* what is looked at by more than the listing */
+	unsigned workers;            /* 1 to VERIFY_WORKERS_MAX */
+	uint64_t patience_ms;        /* as in struct call_limits */
+	struct verify_visitor visitor;
+};
+#define VERIFY_WORKERS_MAX  64
+#define VERIFY_PIECE_BYTES  (4U << 20) /* of a download, for each worker */
+#define VERIFY_FAILURES_MAX 8          /* requests in a row that got no answer end a run */
+
+struct verify_end {
+	struct verify_counts counts;
+	bool is_complete;
+	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* else: everything up to this key was
+						       looked at; "" if nothing was */
+};
+
+/* OK also if it was stopped: then *ret is not complete. Else why it had to end; *ret is set as
+ * well. */
+enum outcome verify_run(
+	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem);
+/* One mark alone, without a listing: the object of the mark under this key. */
+enum outcome verify_one(const struct verify *verify, const char *key, struct verify_end *ret,
+	struct problem *ret_problem);

@@ -1,0 +1,49 @@
+/* Closer looks on several threads. What is found is told one at a time. */
+#pragma once
+#include "audit/inspect.h"
+#include <pthread.h>
+
+/* What one look is about. */
+struct verify_task {
+	struct mark_row *row; /* owned; NULL: an object without a mark */
+	char *key;            /* of the object, owned */
+	char *before;         /* owned: all up to this key has been looked at, or is looked at by
+				 an earlier task; "" if nothing has */
+};
+
+struct verify_tasks {
+	const struct verify *verify;
+	pthread_t threads[VERIFY_WORKERS_MAX];
+	unsigned n_threads;
+	struct {
+		pthread_mutex_t mutex;
+		pthread_cond_t has_task, has_room;
+		struct verify_task ring[VERIFY_WORKERS_MAX * 4];
+		size_t at, n;
+		bool is_last;         /* no task comes after these */
+		bool is_ended;        /* by an outcome, or since it was stopped */
+		unsigned failures;    /* in a row */
+		enum outcome outcome; /* OK, or what ended it, with its sentence */
+		struct problem problem;
+		char *left_after; /* owned: `before` of the first task that was not done;
+				     NULL: all were */
+		struct verify_counts counts;
+	} locked;
+};
+
+/* 0 or -errno with a sentence. Clear it in any case. */
+int verify_tasks_init(
+	struct verify_tasks *tasks, const struct verify *verify, struct problem *ret_problem);
+/* Waits for room, and takes row, which may be NULL. False: the run has ended, or memory ran out
+ * (an outcome says so). */
+bool verify_tasks_add(
+	struct verify_tasks *tasks, struct mark_row *row, const char *key, const char *before);
+/* Tells a finding. problem is NULL where there is no sentence. */
+void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const char *key,
+	const struct problem *problem);
+/* One more object was listed. */
+void verify_tasks_count_listed(struct verify_tasks *tasks);
+void verify_tasks_progress(struct verify_tasks *tasks);
+/* Waits until all are done. The threads have ended then; `locked` may be read without its mutex. */
+void verify_tasks_finish(struct verify_tasks *tasks);
+void verify_tasks_clear(struct verify_tasks *tasks);

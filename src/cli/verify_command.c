@@ -1,0 +1,408 @@
+/* `s3once verify`: whether the bucket has what the marks say. Changes nothing. */
+#include "base/clock.h"
+#include "base/quote.h"
+#include "cli/access.h"
+#include "cli/commands.h"
+#include "cli/open_marks.h"
+#include "cli/signals.h"
+#include "cli/url.h"
+#include "cli/values.h"
+#include "cli/verify_view.h"
+#include "marks/bucket_row.h"
+#include "scan/key.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORKERS          8
+#define GIVE_UP_AFTER_MS 60000
+
+struct verify_options {
+	struct access access;
+	const char *after, *subset, *id_object, *key_file;
+	int head, download, json, no_progress;
+	unsigned workers, verbose;
+	uint64_t max_duration_ms, give_up_after_ms;
+};
+
+#define FIELD(field) offsetof(struct verify_options, field)
+
+static const struct option what_options[] = {
+	{.name = "head",
+		.type = OPTION_FLAG,
+		.offset = FIELD(head),
+		.help = "ask for each object, too: compares the checksum that S3\n"
+			"keeps, where it tells one"},
+	{.name = "download",
+		.type = OPTION_FLAG,
+		.offset = FIELD(download),
+		.help = "read each object, too, and compare its content"},
+	{.name = "subset",
+		.type = OPTION_STRING,
+		.offset = FIELD(subset),
+		.argument = "N/T|P%",
+		.help = "with --head or --download: only of the Nth of T parts\n"
+			"of the keys, or of P percent; the same keys each time"},
+	{.name = "after",
+		.type = OPTION_STRING,
+		.offset = FIELD(after),
+		.argument = "KEY",
+		.help = "begin after KEY, where an earlier run has ended"},
+	{.name = "max-duration",
+		.type = OPTION_DURATION,
+		.offset = FIELD(max_duration_ms),
+		.argument = "DUR",
+		.help = "end after DUR, and say where to go on",
+		.least = 1,
+		.most = 366ULL * 24 * 3600 * 1000},
+	{.name = "concurrency",
+		.type = OPTION_NUMBER,
+		.offset = FIELD(workers),
+		.argument = "N",
+		.help = "ask for or read at most N objects at once",
+		.least = 1,
+		.most = VERIFY_WORKERS_MAX,
+		.standard = "8"},
+	{.name = "give-up-after",
+		.type = OPTION_DURATION,
+		.offset = FIELD(give_up_after_ms),
+		.argument = "DUR",
+		.help = "wait for up to DUR for a service that throttles or\n"
+			"cannot be reached",
+		.standard = "1m",
+		.most = 7ULL * 24 * 3600 * 1000},
+	{.name = "sse-c-key-file",
+		.type = OPTION_STRING,
+		.offset = FIELD(key_file),
+		.argument = "FILE",
+		.help = "the key that the objects are encrypted with (SSE-C)"},
+	{.name = "bucket-id-object",
+		.type = OPTION_STRING,
+		.offset = FIELD(id_object),
+		.argument = "KEY",
+		.help = "the object that identifies the bucket has no mark"},
+	{NULL},
+};
+
+static const struct option output_options[] = {
+	{.name = "json",
+		.type = OPTION_FLAG,
+		.offset = FIELD(json),
+		.help = "one event a line on standard output, as JSON"},
+	{.name = "verbose",
+		.letter = 'v',
+		.type = OPTION_COUNT,
+		.offset = FIELD(verbose),
+		.help = "list objects that are right, too"},
+	{.name = "no-progress",
+		.type = OPTION_FLAG,
+		.offset = FIELD(no_progress),
+		.help = "show no progress on a terminal"},
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	{NULL},
+};
+
+enum { GROUPS = 5 };
+
+static struct command verify_command(
+	struct option_group groups[static GROUPS], struct verify_options *options)
+{
+	struct access *access = &options->access;
+	static const struct option_conflict conflicts[] = {
+		{"head", "download", "--download does what --head does"}, {NULL}};
+	const struct option_group filled[GROUPS] = {
+		{"What is compared", what_options, options},
+		{"Marks", access_marks_options, access},
+		{"Services", access_s3_options, access},
+		{NULL, access_options, access},
+		{"Output", output_options, options},
+	};
+	memcpy(groups, filled, sizeof filled);
+	return (struct command){
+		.name = "verify",
+		.operands = "s3://BUCKET[/KEY-OR-PREFIX]",
+		.about =
+			"Compares what is in the bucket with the marks: lists the bucket, and looks whether\n"
+			"each file that is done is there with its size and etag. Prints a line for each\n"
+			"difference, with - for a missing object, * for one that differs, + for one without\n"
+			"a mark, and ! for what cannot be told. Changes nothing.\n",
+		.groups = groups,
+		.n_groups = GROUPS,
+		.conflicts = conflicts,
+		.examples =
+			"  s3once verify s3://my-bucket/photos\n"
+			"  s3once verify --download --subset 1/7 --max-duration 4h s3://my-bucket\n"
+			"\n"
+			"Exit codes: 0 all is right; 1 there are differences; 2 usage; 3 it cannot be known;\n"
+			"6 --max-duration ended it, and what was looked at is right. More: man s3once-verify\n",
+	};
+}
+
+/* What is asked for, and what it is asked of. */
+struct job {
+	const struct verify_options *options;
+	struct s3_url url;
+	struct verify_subset subset;
+	struct marks_place place;
+	struct services services;
+	struct open_marks marks;
+	struct mark_space space;
+	struct s3 *s3;
+	struct s3_headers *headers;
+	struct text prefix;
+	uint64_t deadline_ns; /* 0: none */
+};
+
+static int bad_subset(const char *given, struct problem *ret_problem)
+{
+	problem_set(ret_problem,
+		"--subset: '%s' is neither a part, such as 1/7, nor a percentage, such as 5%%",
+		quote(given).text);
+	return -EINVAL;
+}
+
+static int read_subset(const char *given, struct verify_subset *ret, struct problem *ret_problem)
+{
+	char number[24];
+	uint64_t a, b;
+	const size_t n = strcspn(given, "/%");
+	if (!n || n >= sizeof number)
+		return bad_subset(given, ret_problem);
+	memcpy(number, given, n);
+	number[n] = '\0';
+	if (value_number(number, &a, NULL) < 0)
+		return bad_subset(given, ret_problem);
+	if (strcmp(given + n, "%") == 0 && a >= 1 && a <= 100) {
+		*ret = (struct verify_subset){0, a, 100};
+		return 0;
+	}
+	if (given[n] != '/' || value_number(given + n + 1, &b, NULL) < 0 || a < 1 || a > b ||
+		b > 1000000)
+		return bad_subset(given, ret_problem);
+	*ret = (struct verify_subset){a - 1, a, b};
+	return 0;
+}
+
+/* Reads the operand and what needs no service. 0, or the exit code with a sentence. */
+static int understand(struct job *job, int n, char **operands, struct problem *ret_problem)
+{
+	const struct verify_options *options = job->options;
+	const char *spec = access_marks(&options->access);
+	if (n != 1)
+		problem_set(ret_problem, "name one s3://BUCKET[/KEY-OR-PREFIX]");
+	if (n != 1 || url_parse(operands[0], &job->url, ret_problem) < 0)
+		return S3ONCE_EXIT_USAGE;
+	if (options->subset && !options->head && !options->download) {
+		problem_set(ret_problem, "--subset goes with --head or --download: the listing is "
+					 "compared as a whole");
+		return S3ONCE_EXIT_USAGE;
+	}
+	if (options->subset && read_subset(options->subset, &job->subset, ret_problem) < 0)
+		return S3ONCE_EXIT_USAGE;
+	key_add_base(&job->prefix, job->url.key);
+	const char *prefix = text_string(&job->prefix);
+	if (options->after && strncmp(options->after, prefix, strlen(prefix)) != 0) {
+		problem_set(ret_problem, "--after '%s' is no key below %s",
+			quote(options->after).text, quote(operands[0]).text);
+		return S3ONCE_EXIT_USAGE;
+	}
+	const int r = marks_place_parse(spec ? spec : "local", &job->place, ret_problem);
+	job->place.only_read = true;
+	return r == 0 ? 0 : r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
+}
+
+static bool prepare_key(struct job *job, struct problem *ret_problem)
+{
+	if (!job->options->key_file)
+		return true;
+	return s3_headers_new(&job->headers) == 0 &&
+	       s3_headers_set(
+		       job->headers, "sse-c-key-file", job->options->key_file, ret_problem) == 0 &&
+	       s3_headers_prepare(job->headers, ret_problem) == 0;
+}
+
+static bool open_all(struct job *job, const char *marks_name, struct problem *ret_problem)
+{
+	const struct verify_options *options = job->options;
+	if (!marks_are_there(&job->place, ret_problem) || !prepare_key(job, ret_problem) ||
+		services_open(&options->access, &job->services, ret_problem) < 0 ||
+		marks_open(&job->place, &job->services, &job->marks, ret_problem) < 0 ||
+		!marks_load_settings(&job->marks, marks_name, &job->space.settings, ret_problem) ||
+		s3_open(job->services.aws, job->services.http, job->url.bucket, &job->s3,
+			ret_problem) < 0)
+		return false;
+	struct bucket_row row = {0};
+	snprintf(job->space.service, sizeof job->space.service, "%s",
+		aws_settings_service(job->services.aws));
+	snprintf(job->space.bucket, sizeof job->space.bucket, "%s", job->url.bucket);
+	const enum outcome o =
+		bucket_row_read(job->marks.conn, &job->space, NULL, &row, ret_problem);
+	job->space.generation = row.generation;
+	return o == OUTCOME_OK;
+}
+
+static void close_all(struct job *job)
+{
+	s3_close(job->s3);
+	s3_headers_free(job->headers);
+	marks_close(&job->marks);
+	services_close(&job->services);
+	marks_place_clear(&job->place);
+	text_clear(&job->prefix);
+}
+
+static bool is_late(const struct job *job)
+{
+	return job->deadline_ns && clock_boot_ns() >= job->deadline_ns;
+}
+
+/* What the run's threads are given as `arg`. */
+struct audience {
+	struct verify_view view;
+	const struct job *job;
+};
+
+static void on_found(
+	void *arg, enum finding finding, const char *key, const struct problem *problem)
+{
+	verify_view_found(&((struct audience *)arg)->view, finding, key, problem);
+}
+
+static void on_progress(void *arg, const struct verify_counts *counts)
+{
+	verify_view_progress(&((struct audience *)arg)->view, counts);
+}
+
+static bool is_stopped(void *arg)
+{
+	return signals_came() || is_late(((const struct audience *)arg)->job);
+}
+
+/* The key has a mark of its own: that alone is meant, as `status` takes it. */
+static enum outcome is_one_key(const struct job *job, bool *ret, struct problem *ret_problem)
+{
+	const struct mark_ref ref = {.conn = job->marks.conn,
+		.space = &job->space,
+		.key = job->url.key,
+		.session = "",
+		.source = ""};
+	const char *prefix = text_string(&job->prefix);
+	struct mark mark = {0};
+	*ret = false;
+	if (strcmp(prefix, job->url.key) == 0)
+		return OUTCOME_OK;
+	const enum outcome o = mark_get(&ref, &mark, ret_problem);
+	*ret = o == OUTCOME_OK && mark.state != MARK_ABSENT && mark.state != MARK_FORGOTTEN;
+	mark_clear(&mark);
+	return o;
+}
+
+static bool is_empty(const struct verify_end *end)
+{
+	uint64_t all = end->counts.listed;
+	for (int i = 0; i < FINDING_NOTHING; i++)
+		all += end->counts.of[i];
+	return !all;
+}
+
+static int exit_code(const struct job *job, const struct verify_end *end, struct problem *ret)
+{
+	const struct verify_counts *counts = &end->counts;
+	if (end->is_complete && is_empty(end) && !job->options->after) {
+		problem_set(ret,
+			"there is neither a mark nor an object in s3://%s/%s: check the target "
+			"and --marks",
+			quote(job->url.bucket).text, quote(text_string(&job->prefix)).text);
+		return S3ONCE_EXIT_FILES;
+	}
+	if (counts->of[FINDING_MISSING] || counts->of[FINDING_DIFFERS] ||
+		counts->of[FINDING_UNKNOWN] || counts->of[FINDING_ERROR])
+		return S3ONCE_EXIT_FILES;
+	return end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
+}
+
+static int compare(struct job *job, struct audience *audience)
+{
+	const struct verify_options *options = job->options;
+	const struct verify verify = {.store = job->marks.store,
+		.s3 = job->s3,
+		.space = &job->space,
+		.headers = job->headers,
+		.range = {.prefix = text_string(&job->prefix), .after = options->after},
+		.id_object = options->id_object,
+		.by = audience->view.by,
+		.subset = job->subset,
+		.workers = options->workers ? options->workers : WORKERS,
+		.patience_ms = options->give_up_after_ms,
+		.visitor = {on_found, on_progress, is_stopped, audience}};
+	struct verify_end end = {0};
+	struct problem problem = {0};
+	bool is_one = false;
+	enum outcome o = is_one_key(job, &is_one, &problem);
+	if (is_one)
+		audience->view.prefix = job->url.key;
+	signals_count("s3once: stopping\n");
+	if (o == OUTCOME_OK)
+		o = is_one ? verify_one(&verify, job->url.key, &end, &problem)
+			   : verify_run(&verify, &end, &problem);
+	const int signal = signals_restore();
+	int code = S3ONCE_EXIT_SETUP;
+	struct problem nothing = {0};
+	if (o == OUTCOME_OK)
+		code = exit_code(job, &end, &nothing);
+	if (signal && !end.is_complete)
+		code = S3ONCE_EXIT_STOPPED + signal;
+	const struct problem *told = o != OUTCOME_OK ? &problem : *nothing.text ? &nothing : NULL;
+	verify_view_end(&audience->view, &(struct verify_told){&end, &verify, told, code});
+	return told ? command_fail("verify", code, told) : code;
+}
+
+static int verify(struct job *job)
+{
+	const struct verify_options *options = job->options;
+	struct output output;
+	struct problem problem = {0};
+	struct text name = TEXT(8192);
+	struct audience audience = {.job = job,
+		.view = {.output = &output,
+			.bucket = job->url.bucket,
+			.prefix = text_string(&job->prefix),
+			.json = options->json,
+			.verbose = options->verbose > 0,
+			.draws = output_can_draw() && !options->no_progress,
+			.by = options->download ? VERIFY_BY_DOWNLOAD
+			      : options->head   ? VERIFY_BY_HEAD
+						: VERIFY_BY_LISTING}};
+	marks_place_name(&job->place, &name);
+	if (options->max_duration_ms)
+		job->deadline_ns = clock_boot_ns() + options->max_duration_ms * NS_PER_MS;
+	output_init(&output);
+	output_never_block(&output);
+	int code = S3ONCE_EXIT_SETUP;
+	if (open_all(job, text_string(&name), &problem))
+		code = compare(job, &audience);
+	else
+		code = command_fail("verify", code, &problem);
+	if (output_finish(&output) < 0 && code == S3ONCE_EXIT_OK)
+		code = S3ONCE_EXIT_FILES;
+	text_clear(&name);
+	return code;
+}
+
+int verify_main(int argc, char **argv)
+{
+	struct verify_options options = {.give_up_after_ms = GIVE_UP_AFTER_MS};
+	struct option_group groups[GROUPS];
+	struct command command = verify_command(groups, &options);
+	struct problem problem = {0};
+	struct job job = {.options = &options, .prefix = TEXT(2048)};
+	const int n = options_parse(&command, argc, argv, &problem);
+	if (n == -ECANCELED) {
+		options_help(&command, stdout);
+		return S3ONCE_EXIT_OK;
+	}
+	int code = n < 0 ? S3ONCE_EXIT_USAGE : understand(&job, n, argv, &problem);
+	code = code ? command_fail("verify", code, &problem) : verify(&job);
+	close_all(&job);
+	return code;
+}
