@@ -10,7 +10,7 @@ from tests.faults.stage import PART, Stage, cont
 from tests.system.harness import wait_until
 
 BROKEN = faults.answer(500, "InternalError")
-SLOW = faults.delay_reply(1)
+SLOW = faults.delay_reply(2)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_an_upload_that_gets_on_is_not_given_up(stage):
     stage.write("large", 8 * PART)
     for part, fault in ((2, BROKEN), (4, SLOW), (5, SLOW), (6, SLOW), (7, BROKEN)):
         stage.s3.add(fault, "UploadPart", where=lambda record, part=part: record.operation.part == part)
-    run = stage.push("--retries", "0", "--give-up-after", "2s", "--lease", "1h", "--request-timeout", "9s", concurrency=1)
+    run = stage.push("--retries", "0", "--give-up-after", "4s", "--lease", "1h", "--request-timeout", "9s", concurrency=1)
     assert run.code == 0, run
 
 
@@ -59,7 +59,7 @@ def test_waiting_for_others_is_not_being_tried(stage):
     stage.s3.add(BROKEN, "PutObject", where=lambda record: record.operation.key == stage.key("a"), times=2)
     for name in "bcde":
         stage.s3.add(SLOW, "PutObject", where=lambda record, name=name: record.operation.key == stage.key(name))
-    run = stage.push("--retries", "0", "--give-up-after", "3s", "--lease", "1h", "--request-timeout", "9s", concurrency=1)
+    run = stage.push("--retries", "0", "--give-up-after", "5s", "--lease", "1h", "--request-timeout", "9s", concurrency=1)
     assert run.code == 0, run
 
 

@@ -17,7 +17,7 @@ LOGS = REPOSITORY / "build" / "logs"
 FAST, FULL = "--fast" in sys.argv, "--full" in sys.argv
 SOAK = sys.argv[sys.argv.index("--soak") + 1] if "--soak" in sys.argv else None  # minutes
 LIMIT = 8 * 3600 if FULL or SOAK else 1500
-JOBS = os.environ.get("S3ONCE_JOBS") or str(min(4, (os.cpu_count() or 1) + 1))
+JOBS = os.environ.get("S3ONCE_JOBS") or str(min(4, 2 * (os.cpu_count() or 1)))
 
 passed, failed, skipped = [], [], []
 here = threading.local()  # of the step that this thread does: beside, passed, failed
@@ -140,7 +140,7 @@ def executables(folder):
 VALGRIND = "valgrind -q --leak-check=full --show-leak-kinds=definite,indirect,possible --error-exitcode=99"
 PLAIN = ("tests/faults/test_clocks.py", "tests/faults/test_huge_replies.py")  # what sanitizers do not stand
 MANY = "tests/faults/test_many_uploaders.py"  # measures
-WAITING = f"-n{2 * int(JOBS)}"  # leases and timeouts are waited for more than anything is computed
+WAITING = f"-n{int(JOBS) + 2}"  # leases and timeouts are waited for more than anything is computed
 FAULTS = ("tests/faults", WAITING, *(f"--ignore={file}" for file in (*PLAIN, MANY)))
 FIRST = [
     ("build: gcc, ASan + UBSan", True, lambda: build("check", "gcc", "-Dbuildtype=debug", "-Db_sanitize=address,undefined")),

@@ -49,9 +49,9 @@ def assert_done(run, dynamodb, table, s3, bucket, tree):
 
 
 def test_requests_a_file(s3once, s3, dynamodb, wire, table, bucket, tmp_path):
-    """As many writes as ever, two a file; a tenth of the requests."""
-    tree = files(tmp_path / "tree", 1000)
-    wire.keep, count = True, 1000
+    """As many writes as ever, two a file; a tenth of the requests, where an answer takes longer than the program's own work."""
+    wire.latency, count = 0.1, 1000
+    tree = files(tmp_path / "tree", count)
     run = s3once("push", "--concurrency", "64", "--trust-conditions", tree, f"s3://{bucket}")
     assert_done(run, dynamodb, table, s3, bucket, tree)
     writes = [one for one in each(wire.history) if one.kind in ("PutItem:claim", "UpdateItem:done")]
@@ -171,20 +171,24 @@ def test_a_batch_that_hangs_stalls_its_sender_alone(s3once, s3, dynamodb, wire, 
     assert s3once("doctor").code == 0
     kinds(wire)
     hung = wire.add(faults.hang, MARKS)
-    tree = files(tmp_path / "tree", 100)
-    options = ["--concurrency", "40", "--lease", "3s", "--request-timeout", "15s"]
-    run = s3once("push", *options, tree, f"s3://{bucket}", timeout=60)
-    assert_done(run, dynamodb, table, s3, bucket, tree)
-    (batch,) = hung.records
-    held = {one.operation.key for one in batch.statements}
-    done = {}  # key → seconds after the batch was sent
-    for one in each(wire.history):
-        if one.kind == "UpdateItem:done" and one.took_effect:
-            done[one.operation.key] = one.took_effect - batch.begun
-    assert all(done[key] < 4.9 for key in done.keys() - held), done
-    assert sum(done[key] > 14 for key in held) == 1 and sorted(done[key] for key in held)[-2] < 10, done
-    during = [one for one in wire.history if one.kind == "UpdateItem:heartbeat" and 0 < one.begun - batch.begun < 14]
-    assert len(during) >= 8
+    tree = files(tmp_path / "tree", 60)
+    running = s3once.start("push", "--concurrency", "40", "--lease", "12s", "--request-timeout", "2m", tree, f"s3://{bucket}")
+    wait_until(lambda: hung.fired, 60, "the batch")
+
+    def answered(kind):
+        return [one for one in each(list(wire.history)) if one.kind == kind and one.took_effect]
+
+    def done():
+        return {one.operation.key for one in answered("UpdateItem:done")}
+
+    wait_until(lambda: len(done()) == 59, 60, "all marks but that of the sender")
+    (stalled,) = {path.name for path in tree.iterdir()} - done()
+    assert stalled in {one.operation.key for one in hung.records[0].statements}
+    beats = len(answered("UpdateItem:heartbeat"))
+    wait_until(lambda: len(answered("UpdateItem:heartbeat")) > beats, 60, "a heartbeat meanwhile")
+    assert hung.records[0].ended is None
+    hung.released.set()
+    assert_done(running.wait(), dynamodb, table, s3, bucket, tree)
 
 
 def test_a_stop_while_a_batch_hangs(s3once, s3, dynamodb, wire, table, bucket, tmp_path):
@@ -192,8 +196,8 @@ def test_a_stop_while_a_batch_hangs(s3once, s3, dynamodb, wire, table, bucket, t
     hung = wire.add(faults.hang, MARKS, times=None)
     tree = files(tmp_path / "tree", 100)
     running = s3once.start("push", "--concurrency", "16", "--grace", "1s", tree, f"s3://{bucket}")
-    wait_until(lambda: hung.fired, 30)
+    wait_until(lambda: hung.fired, 60, "the batch")
     running.kill(15)
-    assert running.wait(20).code == 143
+    assert running.wait().code == 143
     wire.clear()
     assert_done(s3once("push", tree, f"s3://{bucket}"), dynamodb, table, s3, bucket, tree)

@@ -212,10 +212,10 @@ def test_signals_are_forwarded(s3once, local, tmp_path):
 
 def test_a_stop_is_forwarded_and_the_lock_kept(s3once, local, tmp_path):
     """SIGTSTP stops the command and not the heartbeats; SIGCONT lets it go on."""
-    run, command = start_holder(s3once, tmp_path, "--lease", "1s", script="sleep 60 & wait")
+    run, command = start_holder(s3once, tmp_path, "--lease", "3s", script="sleep 600 & wait")
     os.kill(run.pid, signal.SIGTSTP)
     wait_until(lambda: state_of(command) == "T", 10, "the stop")
-    assert s3once("lock", "acquire", "--lease", "2s", "--wait", "1500ms", "k").code == 4
+    assert s3once("lock", "acquire", "--lease", "2s", "--wait", "4s", "k").code == 4
     os.kill(run.pid, signal.SIGCONT)
     wait_until(lambda: state_of(command) != "T", 10, "the command to go on")
     os.kill(run.pid, signal.SIGTSTP)
@@ -227,7 +227,7 @@ def test_a_stop_is_forwarded_and_the_lock_kept(s3once, local, tmp_path):
 def test_a_signal_ends_the_wait(s3once, local, tmp_path):
     holder, _ = start_holder(s3once, tmp_path)
     waiting = s3once.start("lock", "run", "k", "--", "true")
-    time.sleep(0.3)
+    wait_until(lambda: blocks(waiting.pid, signal.SIGINT), 30, "the wait to begin")
     os.kill(waiting.pid, signal.SIGINT)
     assert waiting.wait().code == 130
     os.kill(holder.pid, signal.SIGTERM)
@@ -357,10 +357,12 @@ def test_an_outage_longer_than_the_lease_ends_the_command(s3once, wire, tmp_path
 
 
 def test_an_outage_shorter_than_the_lease_is_survived(s3once, wire, tmp_path):
-    run, _ = start_holder(s3once, tmp_path, "--lease", "4s", "--json", script="sleep 5")
+    run, _ = start_holder(s3once, tmp_path, "--lease", "8s", "--json", script=f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done")
     rule = wire.add(faults.refuse, times=None)
-    wait_until(lambda: "suspect" in run.output()[0], 20, "suspicion")
+    wait_until(lambda: "suspect" in run.output()[0], 30, "suspicion")
     wire.clear()
+    wait_until(lambda: "recovered" in run.output()[0], 30, "the next heartbeat")
+    (tmp_path / "go").touch()
     result = run.wait(30)
     assert result.code == 0 and rule.fired, result
     assert [event["event"] for event in result.events if event["event"] != "outage"] == ["acquired", "suspect", "recovered"]

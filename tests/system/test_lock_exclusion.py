@@ -20,8 +20,8 @@ from tests.faults.proxy import Proxy
 from tests.system.harness import BUILD, FULL
 from tests.system.locking import Table
 
-PROCESSES, TIMES, KEYS, SECONDS = (16, 200, 8, 600) if FULL else (8, 6, 2, 4)
-PATIENCE = 1200 if FULL else 90
+PROCESSES, TIMES, KEYS, SECONDS = (16, 200, 8, 600) if FULL else (8, 6, 2, 6)
+PATIENCE = 1200 if FULL else 600
 KINDS = ("alone", "sharing", "short", "shell")
 
 

@@ -94,14 +94,15 @@ def test_rows_byte_for_byte(s3once, locks):
 
 
 @EVERY
-def test_rows_of_heartbeats(s3once, locks):
+def test_rows_of_heartbeats(s3once, locks, tmp_path):
     """Those that lock run sends by itself change what the dialect says and nothing else."""
-    run = s3once.start("lock", "run", *locks.extra, *locks.of_key, "--owner", "me", "--lease", "2s", "k", "--", "sleep", "1.5")
-    first = wait_until(lambda: locks.row("k"), 10, "the row")
-    wait_until(lambda: locks.row("k") != first, 10, "a heartbeat")
+    run = s3once.start("lock", "run", *locks.extra, *locks.of_key, "--owner", "me", "--lease", "2s", "k", "--", "sh", "-c", f"while [ ! -e {tmp_path}/seen ]; do sleep 0.05; done")
+    first = wait_until(lambda: locks.row("k"), 60, "the row")
+    wait_until(lambda: locks.row("k") != first, 60, "a heartbeat")
     changed = locks.row("k")
     assert changed is not None
     check_held(changed, locks.dialect, 2)
+    (tmp_path / "seen").touch()
     assert run.wait().code == 0
 
 

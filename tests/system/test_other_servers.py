@@ -71,7 +71,7 @@ def test_files_that_always_get_500(s3once, s3, s3_wire, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {**{f"bad{number}": 10 for number in range(36)}, "good": 10})
     s3_wire.add(faults.answer(500, "InternalError"), "PutObject", where=lambda r: r.operation.key.startswith("bad"), times=None)
     run = s3once("push", "--json", "--give-up-after", "4s", tree, f"s3://{bucket}")
-    assert run.code == 1 and counts(run) == {"uploaded": 1, "failed": 36} and run.seconds < 12, run
+    assert run.code == 1 and counts(run) == {"uploaded": 1, "failed": 36} and run.seconds < 60, run
 
 
 @pytest.mark.parametrize("answer", [faults.answer(405, "MethodNotAllowed"), faults.garble_reply], ids=["405", "misread"])

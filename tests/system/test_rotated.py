@@ -262,10 +262,14 @@ def test_compressed_between_scan_and_upload(s3once, s3, s3_wire, bucket, marks, 
     """What the listing found is gone: that is said, and the next run takes the file that has its content."""
     tree = make_tree(tmp_path / "tree", {"app.log.1": 24 * MIB, "app.log.2": 500})
     want = rotated(tree)
+    compressed = shutil.copytree(tree, tmp_path / "compressed")  # beforehand: gzip may take longer than a request is waited for
+    subprocess.run(["gzip", "app.log.1", "app.log.2"], cwd=compressed, check=True)
     rule = s3_wire.add(hold_unread, "PutObject", nth=1)
     running = s3once.start("push", tree, f"s3://{bucket}/p", "--rotated", "--part-size", "25MiB", "--concurrency", "1", "--json")
     assert rule.reached.wait(60), running.output()
-    subprocess.run(["gzip", "app.log.1", "app.log.2"], cwd=tree, check=True)
+    for name in ("app.log.1", "app.log.2"):
+        os.rename(compressed / f"{name}.gz", tree / f"{name}.gz")
+        os.unlink(tree / name)
     rule.released.set()
     run = running.wait()
     assert run.code == 1 and counts(run) == {"uploaded": 1, "failed": 1}, run
