@@ -92,9 +92,10 @@ static enum outcome tell_prefix(struct status_view *view, struct store_conn *con
 	return o;
 }
 
-/* OK also if the key has no mark: then *ret_found is false. */
-static enum outcome tell_key(struct status_view *view, struct store_conn *conn, const char *key,
-	bool *ret_found, struct problem *ret_problem)
+/* A mark of this key whose object has this suffix behind it; NULL: whichever. OK also if there is
+ * none: then *ret_found is false. */
+static enum outcome tell_mark(struct status_view *view, struct store_conn *conn, const char *key,
+	const char *suffix, bool *ret_found, struct problem *ret_problem)
 {
 	const struct mark_ref ref = {
 		.conn = conn, .space = view->space, .key = key, .session = "", .source = ""};
@@ -107,10 +108,29 @@ static enum outcome tell_key(struct status_view *view, struct store_conn *conn, 
 		known = o == OUTCOME_OK;
 		o = o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 	}
-	*ret_found = o == OUTCOME_OK && mark.state != MARK_ABSENT;
+	*ret_found = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
+		     (!suffix || !strcmp(mark.suffix, suffix));
 	if (*ret_found)
 		status_tell_mark(view, key, &mark, known ? &session : NULL);
 	mark_clear(&mark);
+	return o;
+}
+
+/* The key of a mark, or that of the object, which may have a suffix of compression behind it. */
+static enum outcome tell_key(struct status_view *view, struct store_conn *conn, const char *key,
+	bool *ret_found, struct problem *ret_problem)
+{
+	const char *suffix = strrchr(key, '.');
+	enum outcome o = tell_mark(view, conn, key, NULL, ret_found, ret_problem);
+	if (o != OUTCOME_OK || *ret_found || !suffix || suffix == key || strchr(suffix, '/'))
+		return o;
+	char *bare = strndup(key, (size_t)(suffix - key));
+	if (!bare) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	o = tell_mark(view, conn, bare, suffix, ret_found, ret_problem);
+	free(bare);
 	return o;
 }
 
