@@ -54,8 +54,9 @@ const char *forget_protection(const struct mark *mark)
 	case MARK_FORGOTTEN:
 		break;
 	}
-	return mark->upload.id ? "it records an open multipart upload, which nothing else names"
-			       : NULL;
+	return mark->upload.id
+		       ? "it records an open multipart upload, which nothing else names: s3once gc aborts it"
+		       : NULL;
 }
 
 static bool is_too_new(const struct forget_options *options, int64_t at_s)

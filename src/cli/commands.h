@@ -7,6 +7,7 @@ int run_main(int argc, char **argv);
 int init_main(int argc, char **argv);
 int proven_main(int argc, char **argv);
 int forget_main(int argc, char **argv);
+int gc_main(int argc, char **argv);
 int status_main(int argc, char **argv);
 int verify_main(int argc, char **argv);
 int config_main(int argc, char **argv);

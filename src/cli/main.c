@@ -21,6 +21,7 @@ static const struct {
 	{"status", status_main, "show what is uploaded of a bucket, a prefix or a key"},
 	{"forget", forget_main, "remove marks: of a key, a prefix, or of objects that are gone"},
 	{"verify", verify_main, "compare what is in the bucket with the marks"},
+	{"gc", gc_main, "clear away what ended runs have left: uploads, claims, old marks"},
 	{"init", init_main, "create the table that keeps the marks of many hosts"},
 	{"config", config_main, "show the settings and where each comes from"},
 	{"doctor", doctor_main, "check the setup, and what the server really supports"},

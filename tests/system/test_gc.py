@@ -1,0 +1,235 @@
+"""`s3once gc`: what ended runs have left behind goes; what may live, and what no mark names, stays."""
+
+import json
+import os
+import sqlite3
+
+import pytest
+
+from tests.faults import faults
+from tests.system.harness import MIB, make_tree
+from tests.system.pushing import counts, marks_of, told
+
+BOTH = pytest.mark.parametrize("marks", ["sqlite", "dynamodb"], indirect=True)
+SQLITE = pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+DAY = 24 * 3600
+PARTS = ("--part-size", "5M", "--concurrency", "1", "--lease", "2s")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return make_tree(tmp_path / "tree", {"large": 11 * MIB})
+
+
+@pytest.fixture
+def killed(s3once, s3_wire, bucket, tree, marks):
+    """Makes a run that is killed after the second part, or where the test says. Its mark names an open upload."""
+
+    def run(fault=faults.kill_after, kind="UploadPart", nth=2, **how):
+        rule = s3_wire.add(fault, kind, nth=nth)
+        result = s3once.start("push", *PARTS, tree, f"s3://{bucket}", **how).wait()
+        assert rule.fired == 1 and result.code in (1, -9), result
+        s3_wire.clear()
+        mark = marks_of(marks)["large"]
+        assert mark["state"] == "claimed" and mark["upload"], mark
+        return mark
+
+    return run
+
+
+def gc(s3once, bucket, *options):
+    return s3once("gc", "--json", "--keep-uploads", "0", *options, f"s3://{bucket}")
+
+
+def end(run):
+    assert run.events[-1]["event"] == "gc", run
+    return {name: number for name, number in run.events[-1].items() if number and name not in ("v", "event", "time") and "file" not in name}
+
+
+@BOTH
+def test_upload_of_a_killed_run(s3once, s3, bucket, tree, marks, killed):
+    """Aborted and cleared; what no mark names stays; the next run sends the file as a whole."""
+    foreign = s3.client.create_multipart_upload(Bucket=bucket, Key="large")["UploadId"]
+    upload = killed()["upload"]
+    kept = s3once("gc", f"s3://{bucket}")
+    assert kept.code == 0 and kept.out == "aborted uploads: 0, forgot marks: 0, kept: 0, damaged: 0, errors: 0\n", kept
+    shown = gc(s3once, bucket, "--dry-run")
+    assert shown.code == 0 and end(shown) == {"abortable": 1}, shown
+    assert len(s3.uploads(bucket)) == 2 and marks_of(marks)["large"]["state"] == "claimed"
+    run = gc(s3once, bucket)
+    assert run.code == 0 and end(run) == {"aborted": 1}, run
+    (told_one,) = told(run, "aborted")
+    assert (told_one["key"], told_one["state"], told_one["upload_id"]) == ("large", "claimed", upload)
+    assert [one["UploadId"] for one in s3.client.list_multipart_uploads(Bucket=bucket)["Uploads"]] == [foreign]
+    mark = marks_of(marks)["large"]
+    assert mark["state"] == "failed" and "upload" not in mark and "part" not in mark, mark
+    assert s3once("push", *PARTS, tree, f"s3://{bucket}").code == 0
+    s3.assert_same(tree, bucket)
+
+
+@SQLITE
+def test_upload_of_a_failed_file(s3once, s3, bucket, tree, marks, s3_wire):
+    """The mark still says why it failed."""
+    s3_wire.add(faults.answer(403, "AccessDenied"), "CompleteMultipartUpload", times=None)
+    assert s3once("push", *PARTS, tree, f"s3://{bucket}").code == 1
+    s3_wire.clear()
+    why = marks_of(marks)["large"]["error"]
+    run = gc(s3once, bucket)
+    assert run.code == 0 and end(run) == {"aborted": 1} and not s3.uploads(bucket), run
+    assert marks_of(marks)["large"]["error"] == why
+
+
+@SQLITE
+def test_upload_that_is_gone_already(s3once, s3, bucket, tree, marks, killed):
+    """Somebody else has aborted it. The mark is cleared only if this is the bucket."""
+    upload = killed()["upload"]
+    s3.client.abort_multipart_upload(Bucket=bucket, Key="large", UploadId=upload)
+    run = gc(s3once, bucket)
+    assert run.code == 0 and end(run) == {"aborted": 1}, run
+    assert "upload" not in marks_of(marks)["large"]
+
+
+@SQLITE
+@pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
+def test_upload_that_became_the_object(s3once, s3, bucket, tree, marks, killed):
+    """Killed after it was completed, before that was marked: it is left to the next run, which adopts the object."""
+    killed(kind="CompleteMultipartUpload", nth=1)
+    run = gc(s3once, bucket)
+    assert run.code == 0 and end(run) == {"kept": 1}, run
+    assert "its upload may have become" in told(run, "kept")[0]["text"], run
+    run = s3once("push", "--json", tree, f"s3://{bucket}")
+    assert run.code == 0 and counts(run) == {"adopted": 1}, run
+    s3.assert_same(tree, bucket)
+
+
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_silent_session_is_waited_for(s3once, s3, bucket, tree, marks, killed):
+    """Of another process space, so that only its lease tells that it is over."""
+    killed(elsewhere=True)
+    run = gc(s3once, bucket)
+    assert run.code == 0 and end(run) == {"aborted": 1} and not s3.uploads(bucket), run
+
+
+@BOTH
+def test_live_upload_stays(s3once, s3, bucket, tree, marks, s3_wire):
+    """Its session renews its lease, so that it is left alone however old its mark is."""
+    rule = s3_wire.add(faults.hold_request, "UploadPart", nth=2)
+    running = s3once.start("push", *PARTS, tree, f"s3://{bucket}")
+    assert rule.reached.wait(60)
+    row = marks_of(marks)["large"]
+    marks.change(row, "at", int(row["at"]) - 30 * DAY)
+    run = gc(s3once, bucket, "--keep-marks", "1d")
+    assert run.code == 0 and end(run) == {"kept": 1}, run
+    assert told(run, "kept")[0]["text"] == "its uploader lives", run
+    rule.released.set()
+    assert running.wait().code == 0
+    s3.assert_same(tree, bucket)
+
+
+@SQLITE
+@pytest.mark.parametrize("kind", ["HeadObject", "ListParts", "AbortMultipartUpload"])
+def test_killed_itself(s3once, s3, bucket, tree, marks, killed, s3_wire, kind):
+    """Before and after each of its requests: the next gc, or the next run, goes on."""
+    killed()
+    for fault in (faults.kill_before, faults.kill_after):
+        rule = s3_wire.add(fault, kind)
+        run = gc(s3once, bucket)
+        s3_wire.clear()
+        assert run.code == -9 and rule.fired == 1, run
+        mark = marks_of(marks)["large"]
+        assert mark["state"] == "claimed" and mark["upload"], mark
+    run = gc(s3once, bucket)
+    assert run.code == 0 and end(run) == {"aborted": 1} and not s3.uploads(bucket), run
+    assert s3once("push", *PARTS, tree, f"s3://{bucket}").code == 0
+    s3.assert_same(tree, bucket)
+
+
+def old_marks(marks, bucket, n):
+    """Copies of the only mark, under many keys, and all of them last changed a month ago."""
+    with sqlite3.connect(marks.path) as database:
+        ((pk, doc),) = database.execute("SELECT pk, doc FROM items WHERE pk LIKE ?", (f"%/{bucket}#0",)).fetchall()
+        mark = json.loads(doc)
+        mark["at"]["N"] = str(int(mark["at"]["N"]) - 30 * DAY)
+        rows = [(pk, f"old/{number:06}", json.dumps(mark)) for number in range(n)]
+        database.executemany("INSERT INTO items(pk, sk, doc) VALUES(?, ?, ?)", rows)
+    database.close()  # which writes the log back
+
+
+@SQLITE
+def test_sqlite_file_shrinks(s3once, s3, bucket, tmp_path, marks):
+    tree = make_tree(tmp_path / "small", {"new": b"new"})
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    old_marks(marks, bucket, 10000)
+    before = os.path.getsize(marks.path)
+    run = gc(s3once, bucket, "--keep-marks", "10d")
+    assert run.code == 0 and end(run) == {"forgotten": 10000}, run
+    assert marks_of(marks).keys() == {"new"}
+    after = os.path.getsize(marks.path)
+    assert after < 200_000 < 2_000_000 < before, (before, after)
+    assert (run.events[-1]["file_bytes_before"], run.events[-1]["file_bytes"]) == (before, after), run
+
+
+@SQLITE
+def test_file_of_an_earlier_version_shrinks(s3once, s3, bucket, tmp_path, marks):
+    """It was made without auto_vacuum: it is written anew once."""
+    tree = make_tree(tmp_path / "small", {"new": b"new"})
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    with sqlite3.connect(marks.path, isolation_level=None) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
+        database.execute("PRAGMA auto_vacuum = NONE")
+        database.execute("VACUUM")
+    old_marks(marks, bucket, 5000)
+    before = os.path.getsize(marks.path)
+    assert gc(s3once, bucket, "--keep-marks", "10d").code == 0
+    assert os.path.getsize(marks.path) < 200_000 < 1_000_000 < before
+
+
+@BOTH
+def test_old_marks(s3once, s3, bucket, tmp_path, marks):
+    """Done and failed ones that have not changed for long, and claims of sessions that are over; others stay."""
+    names = ("done", "failed", "new", "claimed")
+    tree = make_tree(tmp_path / "small", {name: name.encode() for name in names})
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    for name in names:
+        row = marks_of(marks)[name]
+        marks.change(row, "at", int(row["at"]) - 30 * DAY)
+        if name in ("failed", "claimed"):
+            marks.change(row, "state", name)
+    marks.change(marks_of(marks)["new"], "at", int(marks_of(marks)["new"]["at"]) + 30 * DAY)
+    run = gc(s3once, bucket, "--keep-marks", "10d")
+    assert run.code == 0 and end(run) == {"forgotten": 3}, run
+    left = {key: mark["state"] for key, mark in marks_of(marks).items()}
+    if marks.kind == "sqlite":
+        assert left == {"new": "done"}
+    else:
+        assert left == {"new": "done", "done": "forgotten", "failed": "forgotten", "claimed": "forgotten"}
+        row = marks_of(marks)["done"]
+        marks.change(row, "at", int(row["at"]) - 8 * DAY)
+        assert end(gc(s3once, bucket)) == {}  # what the table's time to live would remove
+        assert "done" not in marks_of(marks)
+    run = s3once("push", "--json", tree, f"s3://{bucket}")
+    assert run.code == 0 and counts(run) == {"adopted": 3, "skipped": 1}, run
+
+
+@SQLITE
+def test_damaged_marks_are_listed(s3once, s3, bucket, tmp_path, marks):
+    tree = make_tree(tmp_path / "small", {"a": b"a", "b": b"b"})
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    marks.change(marks_of(marks)["a"], "state", "resting")
+    run = s3once("gc", f"s3://{bucket}")
+    assert run.code == 1 and run.out.startswith(f"damaged: s3://{bucket}/a\n"), run
+    assert marks_of(marks)["a"]["state"] == "resting"
+
+
+def test_bad_inputs(s3once, s3, bucket):
+    for arguments, words in (
+        ((), "name where to clear away"),
+        ((f"s3://{bucket}", "s3://other"), "at a time"),
+        (("photos",), "photos"),
+        (("--keep-marks", "0", f"s3://{bucket}"), "keep-marks"),
+        (("--keep-uploads", "long", f"s3://{bucket}"), "long"),
+    ):
+        run = s3once("gc", *arguments)
+        assert run.code == 2 and words in run.err, run
+    run = s3once("gc", f"s3://{bucket}")
+    assert run.code == 3 and "there are no marks at" in run.err, run
