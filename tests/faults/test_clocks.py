@@ -59,9 +59,9 @@ def test_a_step_of_the_wall_clock_changes_no_ownership(stage, seconds, whose):
     rule = stage.s3.add(faults.hold_request, "UploadPart", nth=2)
     patient = ["--request-timeout", "60s"]
     holder = stage.start(*patient, env=clock.environment if whose == "holder" else None)
-    assert rule.reached.wait(30), holder.result(None)
+    assert rule.reached.wait(60), holder.result(None)
     observer = stage.start(*patient, elsewhere=True, env=clock.environment if whose == "observer" else None)
-    wait_until(lambda: any(r.kind == "GetItem:session" for r in stage.dynamodb.history), 20, "the observer's first look")
+    wait_until(lambda: any(r.kind == "GetItem:session" for r in stage.dynamodb.history), 60, "the observer's first look")
     clock.step(seconds)
     beats = sum(r.kind == "UpdateItem:heartbeat" for r in stage.dynamodb.history)
     deadline = time.monotonic() + 2 * LEASE
@@ -104,9 +104,9 @@ def test_suspend_counts_toward_the_lease(stage, tmp_path, asleep, sent):
     target = f"s3://{stage.arena.bucket}/{stage.prefix}"
     env = preloaded(stage.program, library, S3ONCE_TEST_BOOTTIME=ahead)
     running = stage.program.start(*push, stage.tree, target, env=env)
-    assert part.reached.wait(30), running.result(None)
+    assert part.reached.wait(60), running.result(None)
     silence = stage.dynamodb.add(faults.hang, "UpdateItem:heartbeat", times=None)
-    wait_until(lambda: silence.fired, 20, "a heartbeat that hangs")
+    wait_until(lambda: silence.fired, 60, "a heartbeat that hangs")
     ahead.write_bytes(struct.pack("q", asleep))
     part.released.set()
 
@@ -114,7 +114,7 @@ def test_suspend_counts_toward_the_lease(stage, tmp_path, asleep, sent):
         return [r for r in stage.s3.history if r.kind == "CompleteMultipartUpload"]
 
     if sent:
-        wait_until(completes, 10, "Complete")
+        wait_until(completes, 60, "Complete")
     else:
         deadline = time.monotonic() + 3
         wait_until(lambda: time.monotonic() > deadline)

@@ -35,7 +35,7 @@ def test_a_record_of_an_upload_that_comes_while_the_mark_is_taken_over(stage):
     assert stage.push().code == -9
     rule = stage.dynamodb.add(faults.hold_request, "UpdateItem:take")
     run = stage.start()
-    assert rule.reached.wait(30)
+    assert rule.reached.wait(60)
     late.released.set()
     wait_until(lambda: "upload" in stage.marks()[stage.key("large")], 30)
     rule.released.set()
@@ -69,7 +69,7 @@ def test_a_host_that_sleeps_for_longer_than_anything_is_waited_for(stage):
         stage.write(f"f{number:02}", 10)
     rule = stage.s3.add(faults.stop_after, "PutObject", nth=5)
     run = stage.start()  # lease 2 s, given up after 2 s
-    assert rule.reached.wait(30)
+    assert rule.reached.wait(60)
     begun = time.monotonic()
     wait_until(lambda: time.monotonic() - begun > 5, 30)
     cont(run)

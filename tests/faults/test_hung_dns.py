@@ -29,11 +29,11 @@ def test_a_push_is_stopped(s3once, environment, hung, tmp_path, signals):
     tree = make_tree(tmp_path / "tree", {"file": 100})
     where = ("--endpoint-url", "http://name.test:9", "--marks", f"sqlite:{tmp_path}/marks.db")
     run = s3once.start("push", tree, "s3://bucket/p", *where, "--grace", "1s", env=environment)
-    wait_until(lambda: len(list((tmp_path / "tree").parent.glob("marks.db"))) == 1, 20, "its marks")
+    wait_until(lambda: len(list((tmp_path / "tree").parent.glob("marks.db"))) == 1, 60, "its marks")
     time.sleep(0.5)  # it looks up the name: whenever the signal comes it has to end
     for _ in range(signals):
         run.popen.send_signal(signal.SIGTERM)
-        wait_until(lambda: "s3once: stopping" in run.output()[1], 10, "the word that it stops")
+        wait_until(lambda: "s3once: stopping" in run.output()[1], 60, "the word that it stops")
     assert run.wait(30).code == 143
 
 

@@ -70,7 +70,7 @@ def test_full_disk_under_the_marks_in_the_middle(make_stage, small_disk, leave):
     stage.program.environment["S3ONCE_MARKS"] = f"sqlite:{stage.marks_file}"
     rule = stage.s3.add(faults.hold_request, "PutObject", nth=3)
     running = stage.start("--request-timeout", "30s")
-    assert rule.reached.wait(30), running.result(None)
+    assert rule.reached.wait(60), running.result(None)
     fill(leave)
     rule.released.set()
     result = stage.ended(running)
@@ -134,7 +134,7 @@ def test_file_cut_short_under_way(make_stage, kind, left):
     path = stage.write("a", LARGE)
     rule = stage.s3.add(faults.hold_request, kind)
     running = stage.start("--request-timeout", "30s")
-    assert rule.reached.wait(30), running.result(None)
+    assert rule.reached.wait(60), running.result(None)
     stage.write("a", path.read_bytes()[:left])
     rule.released.set()
     result = stage.ended(running)

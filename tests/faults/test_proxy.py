@@ -370,7 +370,7 @@ def test_a_stopped_client_goes_on(proxy, s3, bucket):
     argv = [sys.executable, "-c", code, json.dumps(proxy.info()), bucket]
     child = subprocess.Popen(argv, cwd=os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
     try:
-        assert rule.reached.wait(20)
+        assert rule.reached.wait(60)
         assert open(f"/proc/{child.pid}/stat").read().rsplit(")", 1)[1].split()[0] in "Tt"
         assert s3.objects(bucket) == {}
         child.send_signal(signal.SIGCONT)

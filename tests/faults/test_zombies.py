@@ -43,7 +43,7 @@ def test_zombie(place, moment, changes, arenas, tmp_path):
             proxy = stage.s3 if service == "s3" else stage.dynamodb
             rule = proxy.add(fault, kind, nth=nth)
             first = stage.start(*REPLACE)
-            assert rule.reached.wait(30), f"the fault did not fire: {first.result(None)!r}"
+            assert rule.reached.wait(60), f"the fault did not fire: {first.result(None)!r}"
             if changes:
                 stage.write("a", size + 1)
             assert stage.push(*REPLACE, timeout=60).code == 0

@@ -70,7 +70,7 @@ def test_a_reader_that_comes_late_has_all(s3once, bucket, marks, start, tmp_path
     with os.fdopen(reads) as file:
         lines = file.read().splitlines()
     assert sum('"event":"uploaded"' in line for line in lines) == 30 and '"event":"summary"' in lines[-1]
-    assert run.wait(20) == 0
+    assert run.wait(60) == 0
 
 
 def is_pending(pid, number):
@@ -90,12 +90,12 @@ def test_what_never_returns_is_ended(start, tmp_path, signals, most):
         where = ("--marks", f"sqlite:{tmp_path}/marks.db")
         run = start("push", tree, "s3://bucket/p", *where, stdout=file, stderr=file, env={"AWS_CONFIG_FILE": str(tmp_path / "fifo")})
     blocked = f"/proc/{run.pid}/syscall"
-    wait_until(lambda: open(blocked).read().startswith("257 "), 20, "its opening of the FIFO")  # openat
+    wait_until(lambda: open(blocked).read().startswith("257 "), 60, "its opening of the FIFO")  # openat
     begun = time.monotonic()
     for n in range(signals):
         run.send_signal(signal.SIGTERM)
-        wait_until(lambda: n or "stopping" in errors.read_text(), 10, "the word that it stops")
-        wait_until(lambda: not is_pending(run.pid, signal.SIGTERM), 10, "its taking of the signal")  # two at once are one
+        wait_until(lambda: n or "stopping" in errors.read_text(), 60, "the word that it stops")
+        wait_until(lambda: not is_pending(run.pid, signal.SIGTERM), 60, "its taking of the signal")  # two at once are one
     assert run.wait(60) == 143 and time.monotonic() - begun < most
 
 

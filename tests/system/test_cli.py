@@ -402,7 +402,7 @@ def test_signal_stops_a_run_in_good_order(holder, sig, code):
     running = holder.start("--json")
     wait_until(lambda: '"held"' in running.output()[0], 30, "the wait for the holder")
     os.kill(running.pid, sig)
-    run = running.wait(15)
+    run = running.wait(60)
     assert run.code == code
     assert run.events[-1]["event"] == "summary" and run.events[-1]["exit"] == code
     assert "s3once: stopping" in run.err
@@ -432,7 +432,7 @@ def test_grace_ends_what_does_not_end(s3once, silent_server, tree):
     running = s3once.start("push", *options, tree, "s3://bucket")
     wait_until(lambda: "host's only" in running.output()[1], 30, "the start")
     os.kill(running.pid, signal.SIGTERM)
-    assert running.wait(10).code == 143
+    assert running.wait(60).code == 143
 
 
 def test_second_signal_ends_the_grace(s3once, silent_server, tree):
@@ -440,9 +440,9 @@ def test_second_signal_ends_the_grace(s3once, silent_server, tree):
     running = s3once.start("push", *options, tree, "s3://bucket")
     wait_until(lambda: "host's only" in running.output()[1], 30, "the start")
     os.kill(running.pid, signal.SIGTERM)
-    wait_until(lambda: "stopping" in running.output()[1], 10, "the first signal")
+    wait_until(lambda: "stopping" in running.output()[1], 60, "the first signal")
     os.kill(running.pid, signal.SIGINT)
-    assert running.wait(10).code == 143, "the first signal counts"
+    assert running.wait(60).code == 143, "the first signal counts"
 
 
 def test_no_wait_leaves_held_files_and_exits_4(holder):
@@ -601,7 +601,7 @@ def test_damaged_local_marks(s3once, s3, bucket, tree):
 def test_local_marks_that_go_away_meanwhile(s3once, s3, s3_wire, bucket, tree, how):
     rule = s3_wire.add(faults.hold_request, "PutObject")
     running = s3once.start("push", tree, f"s3://{bucket}")
-    assert rule.reached.wait(30), running.output()
+    assert rule.reached.wait(60), running.output()
     marks = s3once.state / "s3once" / "marks.db"
     for end in ["-wal"] if "only" in how else ["", "-wal", "-shm"]:
         Path(f"{marks}{end}").unlink()

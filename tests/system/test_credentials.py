@@ -105,7 +105,7 @@ def test_the_run_goes_on_with_a_file_that_changes_in_the_middle(s3once, s3, buck
     stop.fault = hold_then(keys)
     s3_wire.rules = [stop, held]
     run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=NOTHING)
-    assert stop.reached.wait(30)
+    assert stop.reached.wait(60)
     put(aws / "credentials", file_of(new))
     time_of_look = time.monotonic() + 4  # the file is looked at every 2 s
     wait_until(lambda: time.monotonic() > time_of_look, what="a look at the file")

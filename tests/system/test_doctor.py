@@ -177,9 +177,9 @@ def test_stopped_while_it_probes(s3once, s3, bucket, kind, nth):
     with Proxy(s3, "s3") as wire:
         rule = wire.add(faults.hang_applied, kind, nth=nth)
         running = s3once.start("doctor", f"s3://{bucket}/p", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
-        wait_until(lambda: rule.fired, 20, "the request")
+        wait_until(lambda: rule.fired, 60, "the request")
         running.kill(signal.SIGINT)
-        run = running.wait(20)
+        run = running.wait(60)
     assert run.code == 130 and "stopping; the probes are removed first" in run.err, run
     assert "failure" not in run.out and "clean-up" not in run.out, run
     assert not s3.objects(bucket) and not s3.uploads(bucket), run
@@ -189,11 +189,11 @@ def test_clean_up_that_hangs_is_ended(s3once, s3, bucket):
     with Proxy(s3, "s3") as wire:
         rule = wire.add(faults.hang, "DeleteObject", times=None)
         running = s3once.start("doctor", f"s3://{bucket}/p", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
-        wait_until(lambda: rule.fired, 20, "the request")
+        wait_until(lambda: rule.fired, 60, "the request")
         running.kill(signal.SIGTERM)
-        wait_until(lambda: "stopping" in running.output()[1], 20, "the first signal")
+        wait_until(lambda: "stopping" in running.output()[1], 60, "the first signal")
         running.kill(signal.SIGTERM)
-        run = running.wait(20)
+        run = running.wait(60)
     assert run.code == 143 and run.out.count("warning  clean-up") == 2, run
     assert f"the probe object p/.s3once-doctor-" in run.out and "may be left, remove it" in run.out, run
 

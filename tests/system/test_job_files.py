@@ -232,7 +232,7 @@ def test_a_signal_ends_the_jobs_that_follow_too(s3once, s3, s3_wire, bucket, job
     run = s3once.start("run", "one", "two", "--concurrency", "1")
     assert held.reached.wait(60), run.output()
     run.popen.send_signal(sig)
-    wait_until(lambda: "s3once: stopping" in run.output()[1], 10, "the word that it stops")
+    wait_until(lambda: "s3once: stopping" in run.output()[1], 60, "the word that it stops")
     s3_wire.clear()
     run = run.wait(60)
     assert run.code == code and not [key for key in s3.objects(bucket) if key.startswith("2/")], run

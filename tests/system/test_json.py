@@ -213,7 +213,7 @@ def test_held_and_progress(s3once, s3, table, bucket, tmp_path):
     waiting = s3once.start("push", "--json", tree, f"s3://{bucket}")
     wait_until(lambda: '"progress"' in waiting.output()[0], 30, "progress")
     os.kill(waiting.pid, signal.SIGTERM)
-    progress = only(checked(waiting.wait(20)), "progress")
+    progress = only(checked(waiting.wait(60)), "progress")
     assert progress[0]["files"] == 1 and progress[0]["bytes_found"] == 400 * MIB
 
 

@@ -277,7 +277,7 @@ def test_a_stop_while_the_files_are_read(s3once, s3, bucket, marks, tmp_path):
     with pytest.raises(subprocess.TimeoutExpired):
         run.popen.wait(2)
     run.popen.send_signal(signal.SIGTERM)
-    run = run.wait(30)
+    run = run.wait(60)
     assert run.code == 143 and not told(run, "fatal"), run
 
 

@@ -90,9 +90,9 @@ READ = "$s3once lock run k -- sh -c 'echo $$ >pid; read line {0}; exit 9' {1}"
 
 def assert_fg_lets_it_end(shell, command):
     shell.type("fg")
-    wait_until(lambda: shell.front() == command and state_of(command) != "T", 20, "both to go on")
+    wait_until(lambda: shell.front() == command and state_of(command) != "T", 60, "both to go on")
     shell.type("")
-    wait_until(lambda: shell.front() == shell.pid, 20, "the shell's prompt")
+    wait_until(lambda: shell.front() == shell.pid, 60, "the shell's prompt")
     shell.type("echo ended $?")
     shell.shows("ended 9")
 
@@ -108,10 +108,10 @@ def test_stopped_from_the_terminal_and_continued(s3once, shell, line):
     shell.type(line)
     command = shell.command()
     lock = int(stat_of(command)[1])
-    wait_until(lambda: shell.front() == command, 20, "the terminal")
+    wait_until(lambda: shell.front() == command, 60, "the terminal")
     shell.type(CTRL_Z)
-    wait_until(lambda: state_of(lock) == "T" and state_of(command) == "T", 20, "both to stop")
-    wait_until(lambda: shell.front() == shell.pid, 20, "the shell's prompt")
+    wait_until(lambda: state_of(lock) == "T" and state_of(command) == "T", 60, "both to stop")
+    wait_until(lambda: shell.front() == shell.pid, 60, "the shell's prompt")
     assert_fg_lets_it_end(shell, command)
     assert s3once("lock", "status", "k").code == 0
 
@@ -121,8 +121,8 @@ def test_from_the_background_to_the_foreground(shell):
     shell.type(READ.format("</dev/tty", "") + " &")
     command = shell.command()
     lock = int(stat_of(command)[1])
-    wait_until(lambda: state_of(lock) == "T" and state_of(command) == "T", 20, "both to stop")
-    wait_until(lambda: shell.type("jobs") or "Stopped" in shell.screen(), 20, "the shell to notice")
+    wait_until(lambda: state_of(lock) == "T" and state_of(command) == "T", 60, "both to stop")
+    wait_until(lambda: shell.type("jobs") or "Stopped" in shell.screen(), 60, "the shell to notice")
     assert_fg_lets_it_end(shell, command)
 
 
@@ -132,10 +132,10 @@ def test_without_a_shell_ctrl_z_stops_nothing(s3once, local, tmp_path):
     script = "trap 'echo went on >said' CONT; echo $$ >pid; while :; do read line; done"
     with Terminal(s3once, tmp_path, str(s3once.binary()), "lock", "run", "k", "--", "sh", "-c", script) as terminal:
         command = terminal.command()
-        wait_until(lambda: terminal.front() == command, 20, "the terminal")
+        wait_until(lambda: terminal.front() == command, 60, "the terminal")
         terminal.type(CTRL_Z)
-        wait_until((tmp_path / "said").exists, 20, "the command to go on")
-        wait_until(lambda: terminal.front() == command, 20, "the terminal")
+        wait_until((tmp_path / "said").exists, 60, "the command to go on")
+        wait_until(lambda: terminal.front() == command, 60, "the terminal")
         terminal.type(CTRL_C)
         assert terminal.ended() == -signal.SIGINT
     assert s3once("lock", "status", "k").code == 0
@@ -150,12 +150,12 @@ def test_ctrl_c_ends_the_script_around_it(s3once, shell, how):
     shell.type(shlex.join(["bash", "-c", f"echo $$ >script; {script}"]))
     if how != "waiting":
         command = shell.command()
-        wait_until(lambda: how == "redirected" or shell.front() == command, 20, "the terminal")
+        wait_until(lambda: how == "redirected" or shell.front() == command, 60, "the terminal")
     else:
         script = int(wait_until(lambda: (shell.folder / "script").exists() and (shell.folder / "script").read_text().strip(), 20))
-        wait_until(lambda: any(blocks(pid, signal.SIGINT) for pid in children(script)), 20, "the wait")
+        wait_until(lambda: any(blocks(pid, signal.SIGINT) for pid in children(script)), 60, "the wait")
     shell.type(CTRL_C)
-    wait_until(lambda: shell.front() == shell.pid, 20, "the shell's prompt")
+    wait_until(lambda: shell.front() == shell.pid, 60, "the shell's prompt")
     shell.type("echo ended $?")
     shell.shows("ended 130")
     assert "went on\r" not in shell.screen()

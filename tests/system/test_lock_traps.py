@@ -278,12 +278,12 @@ def test_trap_6_data_written_before_a_release_is_not_lost(s3once, wire, dynamodb
 def test_trap_7_suspicion_is_told_even_if_the_lease_is_already_over(s3once, wire, locks):
     """Stopped for longer than a lease, while another takes it: suspect, expired and lost, each once, and exit 5."""
     run = s3once.start("lock", "run", "--lease", "2s", "--json", "k", "--", "sleep", "30")
-    wait_until(lambda: "acquired" in run.output()[0], 20, "the lock")
+    wait_until(lambda: "acquired" in run.output()[0], 60, "the lock")
     os.kill(run.pid, signal.SIGSTOP)
     other = s3once("lock", "acquire", "--lease", "20s", "--wait", "20s", "--owner", "other", "k")
     assert other.code == 0, other
     os.kill(run.pid, signal.SIGCONT)
-    result = run.wait(30)
+    result = run.wait(60)
     assert result.code == 5, result
     events = [event["event"] for event in result.events]
     assert events.count("suspect") == 1 and events.count("expired") <= 1 and events.count("lost") <= 1

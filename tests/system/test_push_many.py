@@ -251,7 +251,7 @@ def test_files_that_do_not_move_are_given_up(s3once, s3, bucket, marks, tmp_path
     assert run.code == 0 and run.seconds > 1, run
     objects = s3.objects(bucket, metadata=True)
     hung.unlink()
-    fenced = first.wait(30)
+    fenced = first.wait(60)
     assert fenced.code == 5 and "no file has made progress" in fenced.err, fenced
     assert s3.objects(bucket, metadata=True) == objects
     s3.assert_same(tree, bucket, "p")
@@ -284,7 +284,7 @@ def test_suspended_for_longer_than_its_lease(s3once, s3, s3_wire, bucket, marks,
     objects, before = s3.objects(bucket, metadata=True), marks_of(marks)
     rule.released.set()
     os.kill(first.pid, signal.SIGCONT)
-    fenced = first.wait(30)
+    fenced = first.wait(60)
     s3_wire.settle()
     assert fenced.code == 5 and "another uploader" in fenced.err, fenced
     assert s3.objects(bucket, metadata=True) == objects and marks_of(marks) == before

@@ -90,7 +90,7 @@ def test_stop_while_the_verdict_is_out(s3once, s3, s3_wire, bucket, tmp_path):
     assert hold.reached is not None
     wait_until(lambda: hold.fired, 30)
     running.kill(15)
-    run = running.wait(20)
+    run = running.wait(60)
     assert run.code == 143, run
 
 

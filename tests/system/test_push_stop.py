@@ -30,7 +30,7 @@ def assert_resumes_at_once(s3once, s3, bucket, marks, tree, command):
 def stop(run, sig):
     """Signals it and returns once it has heard."""
     run.popen.send_signal(sig)
-    wait_until(lambda: "s3once: stopping" in run.output()[1], 10, "the word that it stops")
+    wait_until(lambda: "s3once: stopping" in run.output()[1], 60, "the word that it stops")
 
 
 @pytest.mark.threaded
@@ -44,7 +44,7 @@ def test_what_is_under_way_is_finished(s3once, s3, s3_wire, bucket, marks, tmp_p
     assert all(rule.reached.wait(60) for rule in rules), run.output()
     stop(run, sig)
     s3_wire.clear()
-    run = run.wait(30)
+    run = run.wait(60)
     assert run.code == code and summary(run)["in_flight"] == 0, run
     uploaded = counts(run)["uploaded"]
     assert uploaded == len(s3.objects(bucket)) == 6
@@ -63,7 +63,7 @@ def test_marks_that_do_not_answer_are_not_waited_for(s3once, s3, bucket, dynamod
         run = s3once.start("push", small_tree(tmp_path, 1), f"s3://{bucket}/p")
         wait_until(lambda: rule.fired, 30, "the first request")
         stop(run, sig)
-        run = run.wait(20)
+        run = run.wait(60)
         assert run.code == code and "error:" not in run.err, run
 
 
@@ -76,7 +76,7 @@ def test_what_does_not_end_within_the_grace_is_abandoned(s3once, s3, s3_wire, bu
     run = s3once.start(*command, "--grace", "500ms", "--lease", "1h")
     wait_until(lambda: put.fired and part.fired, 60, "both requests")
     stop(run, signal.SIGTERM)
-    run = run.wait(10)
+    run = run.wait(60)
     assert run.code == 143 and run.seconds < 60, run
     s3_wire.settle()
     s3_wire.clear()
@@ -99,7 +99,7 @@ def test_second_signal_ends_the_grace(s3once, s3, s3_wire, bucket, marks, tmp_pa
     stop(run, signal.SIGTERM)
     assert run.popen.poll() is None
     stop(run, signal.SIGTERM)
-    assert run.wait(10).code == 143
+    assert run.wait(60).code == 143
     s3_wire.clear()
     assert_resumes_at_once(s3once, s3, bucket, marks, tree, command)
 
@@ -114,7 +114,7 @@ def test_stopped_while_it_waits_for_another(s3once, s3, s3_wire, bucket, marks, 
     second = s3once.start(*command)
     wait_until(lambda: '"event":"held"' in second.output()[0], 60, "the word that it waits")
     stop(second, signal.SIGINT)
-    assert second.wait(10).code == 130
+    assert second.wait(60).code == 130
     rule.released.set()
     assert first.wait().code == 0
     s3.assert_same(tree, bucket, "p")
@@ -127,7 +127,7 @@ def test_stopped_during_a_long_retry(s3once, s3, s3_wire, bucket, marks, tmp_pat
     run = s3once.start("push", tree, f"s3://{bucket}/p", "--retries", "100", "--grace", "200ms", "--json")
     wait_until(lambda: rule.fired >= 10, 60, "some tries")
     stop(run, signal.SIGTERM)
-    assert run.wait(10).code == 143
+    assert run.wait(60).code == 143
     s3_wire.clear()
     assert_resumes_at_once(s3once, s3, bucket, marks, tree, ("push", tree, f"s3://{bucket}/p", "--json"))
 
@@ -146,7 +146,7 @@ def test_fenced(s3once, s3, s3_wire, bucket, marks, tmp_path):
     wait_until(lambda: any(rule.reached.is_set() for rule in rules), 60, "a request under way")
     (session,) = sessions_of(marks)
     marks.end_session(session)
-    run = run.wait(20)
+    run = run.wait(60)
     assert run.code == 5 and summary(run)["in_flight"] == 0, run
     assert "another uploader" in told(run, "fatal")[0]["text"] and "another uploader" in run.err
     done = {key for key, mark in marks_of(marks).items() if mark["state"] == "done"}
@@ -169,7 +169,7 @@ def test_fenced_while_the_last_request_is_under_way(s3once, s3, s3_wire, bucket,
     wait_until(lambda: rule.fired, 60, "the request")
     (session,) = sessions_of(marks)
     marks.end_session(session)
-    run = run.wait(20)
+    run = run.wait(60)
     rule.released.set()
     assert run.code == 5 and marks_of(marks)["p/000"]["state"] == "claimed", run
     again = assert_resumes_at_once(s3once, s3, bucket, marks, tree, command)

@@ -213,4 +213,4 @@ def test_servers_do_not_outlive_a_killed_runner(runner):
     _, process, pids = runner
     process.kill()
     process.wait()
-    wait_until(lambda: all(map(has_ended, pids)), 20, "the end of the servers")
+    wait_until(lambda: all(map(has_ended, pids)), 60, "the end of the servers")
