@@ -53,8 +53,9 @@ enum verdict verdict_of_head(
 			object->etag, row->etag);
 		return VERDICT_OTHER_ETAG;
 	}
-	problem_set(ret_problem, "its size is right, but S3 tells no checksum, and its mark has no "
-				 "etag: --download compares the content");
+	problem_set(ret_problem,
+		"its size is right, but S3 returns no checksum, and its mark has no "
+		"etag: --download compares the content");
 	return VERDICT_UNTOLD;
 }
 

@@ -150,8 +150,8 @@ static const struct option how_options[] = {
 		.type = OPTION_STRING,
 		.offset = RUN(bucket_id_object),
 		.argument = "KEY",
-		.help = "keep a small object under KEY, by which the bucket is\n"
-			"told from another one where the service cannot"},
+		.help = "keep a small object under KEY, which identifies the\n"
+			"bucket where the service does not"},
 	{.name = "dry-run",
 		.letter = 'n',
 		.type = OPTION_FLAG,

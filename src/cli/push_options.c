@@ -69,7 +69,7 @@ static int check_together(const struct push_options *o, struct problem *problem)
 			"one of them, too");
 	if (o->run.rotated_pattern && !o->run.rotated)
 		return refuse(problem,
-			"--rotated-pattern tells what rotation adds to names: it needs --rotated");
+			"--rotated-pattern describes what rotation adds to names, so it needs --rotated");
 	if (o->run.files_from && o->run.n_sources > 1)
 		return refuse(
 			problem, "--files-from is relative to one SOURCE, and there are several");

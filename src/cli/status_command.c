@@ -57,7 +57,8 @@ static struct command status_command(
 			"  s3once status s3://my-bucket/photos\n"
 			"  s3once status --marks dynamodb:s3once s3://my-bucket/photos/2024/a.jpg\n"
 			"\n"
-			"Exit codes: 0 told; 2 usage; 3 the marks cannot be read. More: man s3once-status\n",
+			"Exit codes: 0 the marks were read; 2 usage; 3 they cannot be read.\n"
+			"More: man s3once-status\n",
 	};
 }
 

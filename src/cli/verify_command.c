@@ -32,7 +32,7 @@ static const struct option what_options[] = {
 		.type = OPTION_FLAG,
 		.offset = FIELD(head),
 		.help = "ask for each object, too: compares the checksum that S3\n"
-			"keeps, where it tells one"},
+			"keeps, if it keeps one"},
 	{.name = "download",
 		.type = OPTION_FLAG,
 		.offset = FIELD(download),
@@ -125,7 +125,7 @@ static struct command verify_command(
 			"Compares what is in the bucket with the marks: lists the bucket, and looks whether\n"
 			"each file that is done is there with its size and etag. Prints a line for each\n"
 			"difference, with - for a missing object, * for one that differs, + for one without\n"
-			"a mark, and ! for what cannot be told. Changes nothing.\n",
+			"a mark, and ! for what could not be checked. Changes nothing.\n",
 		.groups = groups,
 		.n_groups = GROUPS,
 		.conflicts = conflicts,

@@ -30,7 +30,7 @@ void lock_events_tell(void *arg, enum lease_event event, const char *text, const
 	struct lock_events *events = &lock->locks->events;
 	struct lock_event *e = calloc(1, sizeof *e);
 	if (!e) {
-		log_error("lock %.100s: %s (and no memory to tell of it)", lock->key, text);
+		log_error("lock %.100s: %s (and no memory to report it)", lock->key, text);
 		return;
 	}
 	e->type = types[event];

@@ -250,7 +250,7 @@ static void refuse_both(struct row *a, struct row *b)
 {
 	const struct collision collision = {text_string(&a->key), text_string(&a->path),
 		text_string(&b->path),
-		"exclude one, or tell them apart in --key, as by {path} or {mtime:…}"};
+		"exclude one, or make --key distinguish them, for instance by {path} or {mtime:…}"};
 	struct problem problem;
 	collision_tell(&collision, &problem);
 	if (!a->collides)

@@ -27,10 +27,10 @@ static bool ask_service(struct bucket_comparison *check)
 	if (o != OUTCOME_OK && !has_no_listing(o, check->problem))
 		return false;
 	if (o != OUTCOME_OK)
-		log_info("ListBuckets tells nothing of the bucket: %s", check->problem->text);
+		log_info("ListBuckets shows nothing of the bucket: %s", check->problem->text);
 	o = s3_identify_by_acl(check->s3, &check->limits, &check->told, check->problem);
 	if (o != OUTCOME_OK && is_answered(o, check->problem))
-		log_info("GetBucketAcl tells nothing of the bucket: %s", check->problem->text);
+		log_info("GetBucketAcl shows nothing of the bucket: %s", check->problem->text);
 	return is_answered(o, check->problem);
 }
 
@@ -84,10 +84,9 @@ static enum bucket_likeness judge_difference(struct bucket_comparison *check)
 	 * bucket, such as editing its bucket policy. */
 	if (!only_created || !s3_is_aws(check->run->s3))
 		return tell_other(check);
-	log_warning(
-		"the creation date of bucket %s was %s and is %s now, as it may be after its "
-		"policy was edited; allow s3:GetObject and s3:ListBucket so that it can be told "
-		"from another bucket, or use --bucket-id-object",
+	log_warning("the creation date of bucket %s was %s and is %s now, as it may be after its "
+		    "policy was edited; allow s3:GetObject and s3:ListBucket so that a run can "
+		    "recognise the bucket by an object, or use --bucket-id-object",
 		quote(check->run->options.bucket).text, quote(check->row.told.created).text,
 		quote(check->told.created).text);
 	return IS_SAME;
@@ -103,7 +102,7 @@ static enum bucket_likeness judge_evidence(struct bucket_comparison *check, bool
 		return is_different ? tell_other(check) : IS_IN_DOUBT;
 	if (is_different)
 		return judge_difference(check);
-	log_info("nothing that the service tells shows whether the bucket is the one that the "
+	log_info("nothing that the service shows says whether the bucket is the one that the "
 		 "marks are about");
 	return IS_UNKNOWN;
 }

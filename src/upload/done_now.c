@@ -107,7 +107,7 @@ static enum done check_object(
 		return no(ret, "S3 holds another object under its key than was uploaded");
 	if (by_sum == PROOF_YES || is_same_etag || is_composite)
 		return DONE_YES;
-	return no(ret, "S3 holds another object under its key than was uploaded, or tells nothing "
+	return no(ret, "S3 holds another object under its key than was uploaded, or shows nothing "
 		       "that shows it is the same");
 }
 

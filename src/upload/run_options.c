@@ -34,7 +34,7 @@ static const char *contradiction(const struct s3once_options *o)
 	if (o->as && o->rotated)
 		return "--as and --rotated cannot be used together: --as names the key of one file";
 	if (o->rotated_pattern && !o->rotated)
-		return "--rotated-pattern tells what rotation adds to names: it needs --rotated";
+		return "--rotated-pattern describes what rotation adds to names, so it needs --rotated";
 	if (o->as && o->key_template)
 		return "--as and --key cannot be used together: --as names the key of one file";
 	if (o->time_zone && !o->key_template && o->n_rates < 2)

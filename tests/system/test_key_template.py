@@ -136,7 +136,7 @@ def test_two_files_with_one_key(s3once, s3, bucket, marks, tmp_path):
     assert {event["path"] for event in told(run, "failed")} == {str(tree / "1/x"), str(tree / "2/x")}
     for event in told(run, "failed"):
         assert event["key"] == "p/x" and "two files have the key p/x" in event["text"]
-        assert "exclude one, or tell them apart in --key" in event["text"]
+        assert "exclude one, or make --key distinguish them" in event["text"]
     assert s3.objects(bucket).keys() == {"p/y"}
     assert marks_of(marks).keys() == {"p/y"}
 

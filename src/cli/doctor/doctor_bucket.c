@@ -86,9 +86,9 @@ static void check_identity(struct doctor_bucket *bucket)
 		s3_identify_by_acl(bucket->conn, &doctor->limits, &told, &problem);
 	doctor->conditions.told = told;
 	doctor_find(doctor, FINDING_WARNING, what,
-		"%s%s; the service does not tell when the bucket was created%s, so push looks at the "
+		"%s%s; the service does not show when the bucket was created%s, so push looks at the "
 		"object that was uploaded last; --bucket-id-object is better",
-		*told.owner ? "owned by " : "its owner is not told",
+		*told.owner ? "owned by " : "its owner is not shown",
 		*told.owner ? quote(told.owner).text : "",
 		outcome == OUTCOME_DENIED ? " without s3:ListAllMyBuckets" : "");
 }

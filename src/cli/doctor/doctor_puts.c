@@ -56,11 +56,11 @@ static void check_proof(
 		doctor_find(doctor, by_reply ? FINDING_WARNING : FINDING_FAILURE, what,
 			"HEAD shows no checksum to compare with%s",
 			by_reply ? ", but the reply to PutObject does: what is there already "
-				   "cannot be told from other content"
+				   "cannot be distinguished from other content"
 				 : ", nor does the reply to PutObject: no upload can be proven");
 	else
 		doctor_refused(doctor, by_reply ? FINDING_WARNING : FINDING_FAILURE, what,
-			by_reply ? "s3:GetObject to tell what is there already from other content"
+			by_reply ? "s3:GetObject to recognise content that is there already"
 				 : "s3:GetObject, since the reply to PutObject proves nothing",
 			outcome, &problem);
 }

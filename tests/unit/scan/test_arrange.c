@@ -40,7 +40,8 @@ static void test_order(void)
 	tree_end();
 }
 
-#define REMEDY "; exclude one, or tell them apart in --key, as by {path} or {mtime:…}\n"
+#define REMEDY                                                                                     \
+	"; exclude one, or make --key distinguish them, for instance by {path} or {mtime:…}\n"
 
 static void test_collisions(void)
 {
