@@ -405,7 +405,11 @@ class Proxy(Server):
         for writer in list(self.connections):
             reset(writer)
         await asyncio.sleep(seconds)
-        await self.listen(self.port)
+        while True:
+            try:
+                return await self.listen(self.port)
+            except OSError:  # meanwhile somebody's connection goes out from this port
+                await asyncio.sleep(0.05)
 
     # Connections of clients.
 
