@@ -169,7 +169,7 @@ class Checker:
                 continue
             if record.kind == "UpdateItem:done":
                 spans[record.operation.key].append([when, float("inf"), record.operation.claim])
-            elif record.kind in ("UpdateItem:take", "PutItem:claim") and spans[record.operation.key]:
+            elif record.kind in ("UpdateItem:take", "PutItem:claim", "PutItem:forget") and spans[record.operation.key]:
                 spans[record.operation.key][-1][1] = when
         for record in records:
             if record.kind not in ("PutObject", "UploadPart", "CreateMultipartUpload"):

@@ -175,7 +175,7 @@ def intent(name, operation):
     operation.session = sets.get("session") or conditions.get("session")
     operation.claim = sets.get("claim") or conditions.get("claim")
     if name == "PutItem":
-        return "claim"
+        return "forget" if sets.get("state") == "forgotten" else "claim"
     if name == "DeleteItem":
         return "mark"
     if sets.get("state") == "claimed":

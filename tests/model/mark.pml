@@ -26,6 +26,7 @@
 #define CLAIMED 1
 #define DONE 2
 #define FAILED 3
+#define FORGOTTEN 4
 /* replies */
 #define OK 1
 #define NO 2           /* condition failed / 412 */
@@ -36,6 +37,12 @@ mtype = { oCLAIM, oTAKE, oDONE, oFAIL, oPUT, oCREATE, oREC, oPART, oCOMP, oABORT
 
 byte fver = 1, chleft = CH, faults = F;
 bool frozen = false;
+#ifdef FORGET
+bool was_deleted = false;          /* whoever said before that it was there was right */
+#define TRUE_THEN (was_deleted && id != 2)
+#else
+#define TRUE_THEN 0
+#endif
 #ifdef PREEXIST
 byte obj = FOREIGN, otok = 0;
 #else
@@ -254,6 +261,9 @@ look:	if
 		fi
 #endif
 	:: !OURS && gst == FAILED -> m = gdv
+#ifdef FORGET
+	:: !OURS && gst == FORGOTTEN -> m = 0; gup = 0             /* as if there were none, but it is taken over */
+#endif
 	:: !OURS && gst == CLAIMED ->
 		if
 		:: gses == id -> m = gdv                    /* a ghost of ours that no worker holds */
@@ -466,7 +476,7 @@ mark:
 good:	printf("run %d EXIT 0 version %d: obj %d, mark st %d dv %d\n", id, v, obj, mst, mdv);
 	/* exit 0 asserts: S3 holds this version of the file, or a newer one */
 #ifndef FLIP
-	assert(obj == v || (v == 1 && obj == 2));
+	assert(obj == v || (v == 1 && obj == 2) || TRUE_THEN);
 #endif
 	atomic { wipe(); n = 0;
 	if
@@ -521,6 +531,17 @@ end:	do
 #endif
 #ifdef DELMARK
 	:: atomic { mst == DONE && !frozen -> printf("        MARK deleted\n"); mst = ABSENT; mses = 0; mid = 0; mdv = 0; break }
+#endif
+#ifdef FORGET
+	/* somebody deletes the object, and forget sees that: the mark is forgotten as it was read */
+	:: atomic { mst == DONE && obj == mdv && !frozen && nonce < NONCES -> printf("        OBJECT deleted, MARK forgotten\n");
+		obj = 0; otok = 0; wrote[1] = 0; wrote[2] = 0; was_deleted = true;
+#ifdef BUG_FORGET_DELETES
+		mst = ABSENT; mses = 0; mid = 0; mdv = 0
+#else
+		nonce = nonce + 1; mst = FORGOTTEN; mses = 3; mid = nonce; mdv = 0
+#endif
+		; break }
 #endif
 #ifndef THREE
 	:: atomic { !frozen -> frozen = true; printf("        KILL both; run 2 starts\n"); run Run(2); break }
