@@ -1,16 +1,21 @@
 """`s3once verify`: what is in the bucket against the marks."""
 
-import json
-import signal
-
 import pytest
 
 from tests.faults import faults
-from tests.system.harness import MIB, content, make_tree, wait_until
+from tests.system.harness import make_tree
 
 NAMES = ["a b", "a+b", "a%20b", "a%", "ü/ä", "new\nline", "tab\tq", "&<>\"'", "日本/語", "a", "a-b", "a.b/c", "~", "\\x"]
 ON_BOTH = pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
 WITH_BOTH = pytest.mark.parametrize("marks", ["sqlite", "dynamodb"], indirect=True)
+
+
+async def hold_reply(x, rule):
+    """The server has answered; the reply waits in the network until rule.released."""
+    reply = await x.forward()
+    x.fire(rule)
+    await x.hold(rule)
+    await x.answer(reply)
 
 
 def found(run):
@@ -63,3 +68,90 @@ def test_planted_damage_is_found_and_nothing_else(s3once, s3, bucket, marks, tre
     assert end["event"] == "verify" and end["exit"] == 1 and end["complete"] and end["after"] is None
     assert [end[name] for name in ("same", "missing", "differs", "unknown", "error")] == [len(NAMES) - 3, 1, 2, 4, 0]
     assert end["requests"]["ListObjectsV2"] == 1
+
+
+def test_uploaders_at_work_are_no_difference(s3once, s3, s3_wire, bucket, tmp_path):
+    """Neither an object whose mark is still claimed, nor one that was replaced after it was listed."""
+    tree = make_tree(tmp_path / "tree", {"done": b"1", "under way": b"2"})
+    url = f"s3://{bucket}/p"
+    assert s3once("push", tree / "done", url).code == 0
+    holds = s3_wire.add(hold_reply, "PutObject", key="p/under way")
+    uploader = s3once.start("push", tree, url)
+    assert holds.reached.wait(60), uploader.output()
+    run = s3once("verify", url)
+    assert run.code == 0 and run.out == "" and "1 file is claimed or failed and not compared" in run.err, run
+    holds.released.set()
+    assert uploader.wait().code == 0
+    listed = s3_wire.add(hold_reply, "ListObjectsV2")
+    verifier = s3once.start("verify", "-v", url)
+    assert listed.reached.wait(60), verifier.output()
+    (tree / "done").write_bytes(b"other")
+    (tree / "new").write_bytes(b"3")
+    assert s3once("push", "--if-changed=replace", tree, url).code == 0
+    listed.released.set()
+    run = verifier.wait()
+    assert run.code == 0 and found(run) == {"= p/done", "= p/new", "= p/under way"}, run
+
+
+def test_many_verifiers_beside_an_uploader(s3once, s3, bucket, tmp_path):
+    """Whatever the moment, nothing is reported."""
+    tree = make_tree(tmp_path / "tree", {f"d{n % 7}/{n}": n for n in range(60)})
+    url = f"s3://{bucket}/p"
+    assert s3once("push", tree / "d0", url + "/d0").code == 0
+    uploader = s3once.start("push", tree, url)
+    runs = [s3once("verify", url) for _ in range(3)]
+    assert uploader.wait().code == 0
+    for run in runs:
+        assert run.code == 0 and run.out == "", run
+    run = s3once("verify", "-v", "--head", "--concurrency", "3", url)
+    assert run.code == 0 and len(found(run)) == 60, run
+
+
+def test_a_listing_that_fails_is_no_difference(s3once, s3, s3_wire, bucket, tree):
+    """The second page does not come: exit 3 with the service's code, and where to go on."""
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    s3_wire.add(faults.answer(403, "AccessDenied"), "ListObjectsV2", times=None)
+    run = s3once("verify", "--json", f"s3://{bucket}/p")
+    assert run.code == 3 and "allow s3:ListBucket" in run.err and "AccessDenied" in run.err, run
+    fatal, end = run.events
+    assert (fatal["event"], fatal["code"], end["exit"], end["complete"]) == ("fatal", "AccessDenied", 3, False)
+    s3_wire.clear()
+    s3_wire.add(faults.refuse, times=None)
+    run = s3once("verify", "--give-up-after", "0", f"s3://{bucket}/p")
+    assert run.code == 3 and run.out == "" and "the bucket cannot be listed: " in run.err, run
+
+
+def test_one_key_and_the_rest_of_a_run(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {f"{name}": name.encode() for name in "abcd"})
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    remove(s3, bucket, "p/b")
+    run = s3once("verify", f"s3://{bucket}/p/b")
+    assert run.code == 1 and run.out == "- p/b\n", run
+    assert s3once("verify", "--download", f"s3://{bucket}/p/c").code == 0
+    run = s3once("verify", "-v", "--after", "p/b", f"s3://{bucket}/p")
+    assert run.code == 0 and run.out == "= p/c\n= p/d\n", run
+    run = s3once("verify", "--json", "--max-duration", "1ms", "--after", "p/b", f"s3://{bucket}/p")
+    assert run.code == 6 and (last(run)["complete"], last(run)["after"], last(run)["same"]) == (False, "p/b", 0), run
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["s3://bkt/p", "--subset", "1/7"], "--subset goes with --head or --download"),
+        (["s3://bkt/p", "--head", "--subset", "8/7"], "--subset: '8/7' is neither a part, such as 1/7, nor a percentage"),
+        (["s3://bkt/p", "--head", "--subset", "0%"], "--subset: '0%' is neither"),
+        (["s3://bkt/p", "--head", "--download"], "--download does what --head does"),
+        (["s3://bkt/p", "--after", "q"], "--after 'q' is no key below s3://bkt/p"),
+        ([], "name one s3://BUCKET"),
+        (["s3://bkt/p", "--concurrency", "65"], "--concurrency"),
+    ],
+)
+def test_bad_input_is_a_sentence(s3once, argv, said):
+    run = s3once("verify", *argv)
+    assert run.code == 2 and run.out == "" and said in run.err and len(run.err.splitlines()) == 1, run
+
+
+def test_nothing_is_no_success(s3once, s3, bucket, tmp_path):
+    assert s3once("push", make_tree(tmp_path / "tree", {"a": 1}), f"s3://{bucket}/p").code == 0
+    run = s3once("verify", f"s3://{bucket}/typo")
+    assert run.code == 1 and "there is neither a mark nor an object in s3://" in run.err, run
