@@ -195,6 +195,10 @@ struct s3once_options {
 	 * "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}", where stem and ext are the family's. */
 	int rotated;
 	const char *rotated_pattern;
+	/* "zstd" or "gzip", perhaps with ":LEVEL": files that are not compressed yet are, on their
+	 * way, and their keys get a suffix, .zst or .gz; or, with a setting content-encoding of the
+	 * same name, that header. NULL: all are sent as they are. */
+	const char *compress;
 	const char
 		*files_from; /* list of paths relative to the one source; "-": stdin; NULL: none */
 	int nul_separated;   /* files_from is separated by NUL, not by newline */
@@ -240,7 +244,8 @@ struct s3once_options {
 				  folders */
 	unsigned concurrency;  /* at most so many requests at once; 0: 1,024, which is the most. A
 				  run begins with fewer and finds out how many are worth while */
-	uint64_t memory_bytes; /* for buffers and bodies; 0: 24 MiB */
+	uint64_t memory_bytes; /* for buffers and bodies; twice as much besides for `compress`; 0:
+				  24 MiB */
 	uint64_t part_bytes;   /* size of a part, and of the largest file sent whole; 0: 16 MiB; at
 				  least 5 MiB; grows for huge files */
 	unsigned attempts;     /* at each request, the first one counted; 0: as

@@ -38,8 +38,8 @@ struct mark_row *mark_row_new(const char *key, const struct mark *mark)
 {
 	const struct version *done = &mark->done;
 	const size_t bytes = 2 * strlen(key) + 2 * strlen(mark->suffix) + strlen(done->etag) +
-			     strlen(done->sum) + strlen(done->parts_sum) + strlen(mark->session) +
-			     strlen(mark->claim) + 8;
+			     strlen(version_object_sum(done)) + strlen(done->parts_sum) +
+			     strlen(mark->session) + strlen(mark->claim) + 8;
 	struct mark_row *row = malloc(sizeof *row + bytes);
 	if (!row)
 		return NULL;
@@ -49,10 +49,10 @@ struct mark_row *mark_row_new(const char *key, const struct mark *mark)
 		.state = mark->state,
 		.has_done = mark->has_done,
 		.etag_is_md5 = done->etag_is_md5,
-		.size = done->size,
-		.part_bytes = done->part_bytes,
+		.size = version_object_bytes(done),
+		.part_bytes = done->object_bytes ? 0 : done->part_bytes,
 		.etag = place(&at, done->etag),
-		.sum = place(&at, done->sum),
+		.sum = place(&at, version_object_sum(done)),
 		.parts_sum = place(&at, done->parts_sum),
 		.suffix = place(&at, mark->suffix),
 		.session = place(&at, mark->session),

@@ -21,7 +21,9 @@ const struct option push_object_options[] = {
 	SETTING("tag", "KEY=VALUE", "add a tag; may be repeated, up to ten times"),
 	SETTING("metadata", "KEY=VALUE", "add user metadata; may be repeated"),
 	SETTING("content-type", "TYPE", "such as text/plain; see also --media-types"),
-	SETTING("content-encoding", "CODING", "such as gzip"),
+	SETTING("content-encoding", "CODING",
+		"such as gzip; with --compress the same as there, in\n"
+		"place of the suffix"),
 	SETTING("content-language", "TAG", "such as de"),
 	SETTING("content-disposition", "TEXT", "such as attachment"),
 	SETTING("cache-control", "TEXT", "such as max-age=3600"),
@@ -39,6 +41,12 @@ const struct option push_object_options[] = {
 	SETTING("object-lock-mode", "MODE", "retain objects in GOVERNANCE or COMPLIANCE mode"),
 	SETTING("object-lock-retain-until-date", "TIME", "retain objects until this time, UTC"),
 	SETTING("object-lock-legal-hold", "ON|OFF", "place a legal hold on objects"),
+	{.name = "compress",
+		.type = OPTION_STRING,
+		.offset = RUN(compress),
+		.argument = "zstd|gzip[:LEVEL]",
+		.help = "compress what is not compressed yet, and add .zst or\n"
+			".gz to its key"},
 	{.name = "media-types",
 		.type = OPTION_STRING,
 		.offset = RUN(media_types),

@@ -177,6 +177,12 @@ static void set_optional(struct changes *c, const struct version *version, bool 
 		changes_unset(c, "parts_sum");
 	if (*version->content || was_there)
 		changes_set_or_unset(c, "content", version->content);
+	if (version->object_bytes)
+		changes_set_number(c, "object_size", (int64_t)version->object_bytes);
+	else if (was_there)
+		changes_unset(c, "object_size");
+	if (version->object_bytes || was_there)
+		changes_set_or_unset(c, "object_sum", version->object_sum);
 }
 
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,

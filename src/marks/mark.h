@@ -16,7 +16,7 @@ struct version {
 	int64_t mtime_ns;
 	bool mtime_is_shared; /* the file has had other content, too, with this size and mtime: only
 				 the content tells them apart */
-	char sum[SUM_MAX + 1];      /* "crc32c:…" of the whole content; "" if not (yet) read */
+	char sum[SUM_MAX + 1];      /* "crc32c:…" of the file's whole content; "" if not read */
 	char etag[S3_ETAG_MAX + 1]; /* of the object, without quotes; "" if unknown */
 	bool etag_is_md5;           /* of the content, or of the MD5s of its parts */
 	uint64_t part_bytes;        /* it was sent in parts of this size; 0: whole, or unknown */
@@ -26,7 +26,12 @@ struct version {
 					  file that is known by size and mtime */
 	char suffix[SUFFIX_MAX + 1];   /* of compression: the object's key is the mark's key and
 					  this behind it; mostly "" */
+	uint64_t object_bytes;         /* of its object, if that is encoded; 0: it is the file */
+	char object_sum[SUM_MAX + 1];  /* likewise, of the object; "" if unknown */
 };
+/* What HEAD shows of its object, if that is still the one. */
+uint64_t version_object_bytes(const struct version *version);
+const char *version_object_sum(const struct version *version);
 
 /* What a mark is asked about: a file before its content was looked at. */
 struct asked {

@@ -5,7 +5,7 @@
 
 /* A list of changes, with room for the decimal text of its numbers. Zero is an empty one. */
 struct changes {
-	struct change list[24];
+	struct change list[28];
 	size_t n;
 	char numbers[8][24];
 	size_t n_numbers;

@@ -72,6 +72,16 @@ struct s3_sum mark_sum_told(const char *sum)
 	return told;
 }
 
+uint64_t version_object_bytes(const struct version *version)
+{
+	return version->object_bytes ? version->object_bytes : version->size;
+}
+
+const char *version_object_sum(const struct version *version)
+{
+	return version->object_bytes ? version->object_sum : version->sum;
+}
+
 unsigned mark_shard(const char *key, unsigned shards)
 {
 	uint64_t hash = 14695981039346656037ULL;
@@ -165,6 +175,7 @@ static bool take_upload(const struct item *item, struct open_upload *ret)
 	return is_absent_or_text(item, "upload") && take_size(item, "part", &ret->part_bytes) &&
 	       take_text(item, "upload_key", ret->key_md5, sizeof ret->key_md5) &&
 	       take_text(item, "upload_suffix", ret->suffix, sizeof ret->suffix) &&
+	       take_text(item, "upload_encoding", ret->encoding, sizeof ret->encoding) &&
 	       take_size(item, "upload_size", &ret->size) &&
 	       take_number(item, "upload_mtime", &ret->mtime_ns);
 }
@@ -184,6 +195,8 @@ static bool take_fields(const struct item *item, struct mark *mark)
 	       take_text(item, "content", mark->done.content, sizeof mark->done.content) &&
 	       take_text(item, "suffix", mark->suffix, sizeof mark->suffix) &&
 	       take_text(item, "suffix", mark->done.suffix, sizeof mark->done.suffix) &&
+	       take_size(item, "object_size", &mark->done.object_bytes) &&
+	       take_text(item, "object_sum", mark->done.object_sum, sizeof mark->done.object_sum) &&
 	       take_size(item, "parts", &mark->done.part_bytes) &&
 	       take_size(item, "size", &mark->done.size) &&
 	       take_number(item, "mtime", &mark->done.mtime_ns) &&

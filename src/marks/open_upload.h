@@ -3,7 +3,8 @@
 #pragma once
 #include "s3/s3.h"
 
-#define SUFFIX_MAX 4 /* ".bz2" */
+#define SUFFIX_MAX          4 /* ".bz2" */
+#define UPLOAD_ENCODING_MAX 47
 
 /* Zero: there is none. A value has one owner at a time: the mark that was read, then the claim that
  * took the mark over or recorded the upload. */
@@ -13,9 +14,12 @@ struct open_upload {
 	enum checksum checksum; /* of its parts; CHECKSUMS for an algorithm that is not ours */
 	char key_md5[S3_KEY_MD5_CHARS + 1]; /* of the caller's key (SSE-C), or "" */
 	char suffix[SUFFIX_MAX + 1];        /* of the object's key, see mark.h */
-	uint64_t part_bytes;                /* of all parts but the last */
-	uint64_t size;                      /* of the version of the file that it was begun for */
-	int64_t mtime_ns;                   /* likewise */
+	char encoding[UPLOAD_ENCODING_MAX +
+		      1];    /* of its parts, each made of part_bytes of the file;
+				"" if they are sent as they are */
+	uint64_t part_bytes; /* of the file in all parts but the last */
+	uint64_t size;       /* of the version of the file that it was begun for */
+	int64_t mtime_ns;    /* likewise */
 };
 
 /* Frees what it owns and leaves it zero. */

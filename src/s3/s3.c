@@ -215,6 +215,9 @@ static int read_meta(
 	s3_copy_header(reply, "x-amz-meta-s3once-claim", ret->claim, sizeof(ret->claim));
 	s3_copy_header(reply, "x-amz-meta-s3once-content", ret->content, sizeof(ret->content));
 	ret->part_bytes = header_number(reply, "x-amz-meta-s3once-part", &found);
+	s3_copy_header(reply, "x-amz-meta-s3once-encoding", ret->encoding, sizeof(ret->encoding));
+	s3_copy_header(reply, "x-amz-meta-s3once-suffix", ret->suffix, sizeof(ret->suffix));
+	ret->content_bytes = header_number(reply, "x-amz-meta-s3once-size", &found);
 	return 0;
 }
 

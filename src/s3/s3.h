@@ -54,19 +54,27 @@ enum s3_written_for {
 	S3_WRITTEN_FOR_ANOTHER,
 };
 
-/* Our own marks on an object: user metadata x-amz-meta-s3once-{table,claim,key,ctime,part,content}
- * and x-amz-meta-mtime. Times are seconds with a fraction, as rclone reads and writes them. The key
- * is s3_key_hash() of the bucket and the key: requests add it, and HEAD compares it. */
-#define S3_ID_MAX      64
-#define S3_CONTENT_MAX 64 /* hex digits */
+/* Our own marks on an object: user metadata x-amz-meta-s3once-
+ * {table,claim,key,ctime,part,content,encoding,suffix,size} and x-amz-meta-mtime. Times are seconds
+ * with a fraction, as rclone reads and writes them. The key is s3_key_hash() of the bucket and the
+ * key: requests add it, and HEAD compares it. */
+#define S3_ID_MAX       64
+#define S3_CONTENT_MAX  64 /* hex digits */
+#define S3_ENCODING_MAX 47
+#define S3_SUFFIX_MAX   4
 struct s3_meta {
 	char table[S3_ID_MAX + 1]; /* id of the mark store that the claim is in; "": not ours */
 	char claim[S3_ID_MAX + 1];
-	enum s3_written_for written_for;  /* of HEAD only */
-	int64_t mtime_ns, ctime_ns;       /* of the file as it was sent; 0: unknown */
-	uint64_t part_bytes;              /* of a multipart upload, else 0 */
-	char content[S3_CONTENT_MAX + 1]; /* id of the content, whatever it is compressed with; or
-					     "" */
+	enum s3_written_for written_for;    /* of HEAD only */
+	int64_t mtime_ns, ctime_ns;         /* of the file as it was sent; 0: unknown */
+	uint64_t part_bytes;                /* of the file in each part of a multipart upload but
+					       the last, else 0 */
+	char content[S3_CONTENT_MAX + 1];   /* id of the content, whatever it is compressed with; or
+					       "" */
+	char encoding[S3_ENCODING_MAX + 1]; /* with what s3once compressed it; "": it did not */
+	/* Only with an encoding: */
+	char suffix[S3_SUFFIX_MAX + 1]; /* what the key has because of it */
+	uint64_t content_bytes;         /* of the file */
 };
 
 /* An object that is or is to be: its key, and how it is stored. Borrowed during the call. */
@@ -74,6 +82,7 @@ struct s3_target {
 	const char *key;
 	const struct s3_headers *headers; /* prepared; NULL: as the server does by itself */
 	const char *content_type;         /* where the headers name none; or NULL */
+	const char *content_encoding;     /* likewise */
 };
 
 #define S3_ETAG_MAX       128

@@ -127,6 +127,8 @@ void s3_request_target(struct s3_request *request, const struct s3_target *targe
 	if (stores && target->content_type &&
 		!(target->headers && s3_headers_have_type(target->headers)))
 		s3_request_header(request, "content-type", target->content_type);
+	if (stores && target->content_encoding)
+		s3_request_header(request, "content-encoding", target->content_encoding);
 }
 
 void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta)
@@ -153,6 +155,14 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 			meta->part_bytes);
 		s3_request_header(request, "x-amz-meta-s3once-part", request->part_bytes);
 	}
+	if (!meta->encoding[0])
+		return;
+	s3_request_header(request, "x-amz-meta-s3once-encoding", meta->encoding);
+	if (meta->suffix[0])
+		s3_request_header(request, "x-amz-meta-s3once-suffix", meta->suffix);
+	snprintf(request->content_bytes, sizeof(request->content_bytes), "%" PRIu64,
+		meta->content_bytes);
+	s3_request_header(request, "x-amz-meta-s3once-size", request->content_bytes);
 }
 
 /* After a redirect that names no region: the answer to the bucket's HEAD does, and call_perform

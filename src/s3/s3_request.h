@@ -58,7 +58,8 @@ struct s3_request {
 	struct call_header headers[S3_REQUEST_HEADERS_MAX];
 	char checksum[CHECKSUM_BASE64_MAX + 1];
 	char md5[25], sha256[65], if_match[S3_ETAG_MAX + 3];
-	char mtime[32], ctime[32], key_hash[S3_KEY_HASH_CHARS + 1], part_bytes[24], size[24];
+	char mtime[32], ctime[32], key_hash[S3_KEY_HASH_CHARS + 1], part_bytes[24], size[24],
+		content_bytes[24];
 };
 
 /* A bodiless request on the key, or on the bucket if key is NULL. method is static; limits may be

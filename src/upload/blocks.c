@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,11 @@ struct asked candidate_asks(const struct candidate *candidate)
 const char *candidate_suffix(const struct candidate *candidate)
 {
 	return candidate->object + strlen(candidate->key);
+}
+
+void candidate_set_suffix(struct candidate *candidate, const char *suffix)
+{
+	snprintf(candidate->object + strlen(candidate->key), SUFFIX_MAX + 1, "%s", suffix);
 }
 
 bool candidate_was_just_seen_held(struct candidate *candidate)

@@ -13,8 +13,10 @@
 struct candidate {
 	struct candidate *next;
 	char *key, *path, *relative; /* all in one allocation with the struct */
-	char *object;  /* the object's key: key, perhaps with the suffix of compression behind it */
-	char *content; /* the content's id, or "" */
+	char *object; /* the object's key: key, perhaps with the suffix of compression behind it,
+			 for which there is always room */
+	bool was_compressed; /* the suffix is that of the file as it was found */
+	char *content;       /* the content's id, or "" */
 	size_t source;
 	uint64_t size;
 	int64_t mtime_ns;
@@ -34,6 +36,8 @@ struct candidate {
 struct asked candidate_asks(const struct candidate *candidate);
 /* What the object's key has behind the mark's. Borrowed. */
 const char *candidate_suffix(const struct candidate *candidate);
+/* Replaces that suffix, which is not that of the file as it was found. */
+void candidate_set_suffix(struct candidate *candidate, const char *suffix);
 /* Many are held for a moment where several uploaders share a tree: that is no news before five
  * seconds. Notes the first time. */
 bool candidate_was_just_seen_held(struct candidate *candidate);

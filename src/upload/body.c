@@ -105,5 +105,6 @@ struct body body_of(const struct range *range, const struct file_state *state, s
 		.state = *state,
 		.transfer = {.share = share,
 			.whole_bytes = range->bytes,
+			.content_bytes = range->bytes,
 			.is_bulk = range->bytes > SMALL_BYTES_MAX}};
 }

@@ -5,10 +5,14 @@
 #include "scan/scan.h"
 #include "upload/transfer.h"
 
+struct encoding;
+
 /* A range of an open file. */
 struct range {
 	int fd;
 	uint64_t offset, bytes;
+	const struct encoding *encoding; /* of what is sent of it; NULL: it is sent as it is */
+	uint64_t least_bytes;            /* what is made of it is padded to at least so many */
 };
 
 /* What a thread digests ranges with, one after the other. Borrows what it points to. */

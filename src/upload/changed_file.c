@@ -67,7 +67,8 @@ static enum step other_suffix(struct worker *worker, struct file *file)
 	struct problem problem;
 	problem_set(&problem,
 		"changed since it was uploaded as %s%s; it cannot take that object's place as %s: "
-		"put {id} into the template of the keys, or remove the object and its mark",
+		"use the same --compress as before, put {id} into the template of the keys, or "
+		"remove the object and its mark",
 		quote(c->key).text, file->seen.done.suffix, quote(c->object).text);
 	report_file(&worker->run->report, S3ONCE_EVENT_CHANGED, &about, &problem);
 	return STEP_SETTLED;
@@ -117,22 +118,25 @@ static enum step look_again(struct worker *worker, struct file *file)
 	return o == OUTCOME_OK ? STEP_AGAIN : file_marks_outcome(worker, file, o, &problem);
 }
 
-/* Compares the content with all that the mark knows of what was done: the checksum, the etag if it
- * is an MD5, and the checksum of the parts' checksums. NEXT sets *ret. */
+/* Compares the content with all that the mark knows of what was done: the checksum, and unless the
+ * object was compressed the etag if it is an MD5, and the checksum of the parts' checksums. NEXT
+ * sets *ret. */
 static enum step compare_with_mark(struct worker *worker, struct file *file, enum proof *ret)
 {
 	const struct version *done = &file->seen.done;
 	struct s3_object object = {.size = done->size,
 		.sum = mark_sum_told(done->sum),
-		.etag_is_opaque = s3_knows(worker->run->s3, S3_ETAG_IS_MD5) == S3_NO,
-		.meta.part_bytes = done->part_bytes};
+		.etag_is_opaque = s3_knows(worker->run->s3, S3_ETAG_IS_MD5) == S3_NO};
+	if (done->object_bytes)
+		return file_compare_content(worker, file, &object, ret);
+	object.meta.part_bytes = done->part_bytes;
 	if (done->etag_is_md5 || !*object.sum.text)
 		snprintf(object.etag, sizeof object.etag, "%s", done->etag);
-	enum step step = file_compare(worker, file, &object, ret);
+	enum step step = file_compare_content(worker, file, &object, ret);
 	if (step != STEP_NEXT || *ret != PROOF_YES || !*done->parts_sum)
 		return step;
 	object.sum = mark_sum_told(done->parts_sum);
-	return file_compare(worker, file, &object, ret);
+	return file_compare_content(worker, file, &object, ret);
 }
 
 enum step same_file(struct worker *worker, struct file *file)

@@ -1,19 +1,16 @@
 /* Whether an object has the content of a file: the file is read for what is told of the object. */
-#include "upload/worker.h"
+#include "upload/file_encoding.h"
 #include <errno.h>
 #include <stdlib.h>
 
-/* The sums of each part of a file that was sent in parts of this size. The caller frees them. NEXT,
- * or why not. */
-static enum step sum_parts(struct worker *worker, struct file *file, const struct plan *plan,
-	unsigned kinds, struct sums **ret)
+enum step file_sum_parts(
+	struct worker *worker, struct file *file, const struct sending *how, struct sums **ret)
 {
-	struct sums *sums = calloc(plan->n_parts, sizeof *sums);
+	struct sums *sums = calloc(how->plan->n_parts, sizeof *sums);
 	int error = sums ? 0 : -ENOMEM;
-	for (unsigned i = 0; !error && i < plan->n_parts; i++) {
-		const struct range range = {
-			file->fd, plan_offset(plan, i), plan_bytes(plan, file->state.size, i)};
-		error = file_digest(worker, file, kinds, &range, &sums[i]);
+	for (unsigned i = 0; !error && i < how->plan->n_parts; i++) {
+		const struct range range = file_range(file, how->encoding, how->plan, i);
+		error = file_digest(worker, file, how->kinds, &range, &sums[i]);
 	}
 	if (error) {
 		free(sums);
@@ -55,7 +52,7 @@ static enum step compare_parts(struct worker *worker, struct file *file, unsigne
 	const struct plan *plan, const struct s3_object *object, enum proof *ret)
 {
 	struct sums *sums = NULL;
-	enum step step = sum_parts(worker, file, plan, kinds, &sums);
+	enum step step = file_sum_parts(worker, file, &(struct sending){NULL, plan, kinds}, &sums);
 	if (step != STEP_NEXT)
 		return step;
 	*ret = proof_parts(sums, plan->n_parts, object, true);
@@ -72,7 +69,7 @@ static enum step compare_parts(struct worker *worker, struct file *file, unsigne
 	return STEP_NEXT;
 }
 
-enum step file_compare(
+enum step file_compare_content(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
 	unsigned parts;
@@ -92,4 +89,13 @@ enum step file_compare(
 	if (step == STEP_NEXT && *ret == PROOF_MISSING && proof_tells_whole(object))
 		step = compare_whole(worker, file, kinds, object, ret);
 	return step;
+}
+
+enum step file_compare(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
+{
+	file->stored = (struct sums){0};
+	return *object->meta.encoding || file->encoding
+		       ? file_compare_encoded(worker, file, object, ret)
+		       : file_compare_content(worker, file, object, ret);
 }

@@ -64,12 +64,12 @@ static enum done check_content(struct worker *worker, const struct file *file,
 	const struct version *done, struct problem *ret)
 {
 	struct s3_object object = {.size = done->size, .sum = mark_sum_told(done->sum)};
-	const struct range range = {file->fd, 0, file->state.size};
+	const struct range range = file_range(file, NULL, NULL, 0);
 	struct sums sums;
 	unsigned kinds = DIGEST_OF(object.sum.kind);
 	if (*file->candidate->content)
 		return check_id(worker, file, done->content, ret);
-	if (done->etag_is_md5 && !proof_etag_parts(done->etag)) {
+	if (done->etag_is_md5 && !done->object_bytes && !proof_etag_parts(done->etag)) {
 		memcpy(object.etag, done->etag, sizeof object.etag);
 		kinds |= DIGEST_MD5;
 	}
@@ -95,7 +95,7 @@ static enum proof compare_sums(const struct s3_sum *a, const struct s3_sum *b)
 static enum done check_object(
 	const struct version *done, const struct s3_object *object, struct problem *ret)
 {
-	const struct s3_sum sum = mark_sum_told(done->sum);
+	const struct s3_sum sum = mark_sum_told(version_object_sum(done));
 	const struct s3_sum parts_sum = mark_sum_told(done->parts_sum);
 	const bool is_same_etag = *done->etag && strcmp(done->etag, object->etag) == 0;
 	const enum proof by_sum = compare_sums(&sum, &object->sum);
@@ -103,7 +103,7 @@ static enum done check_object(
 				  strcmp(parts_sum.text, object->sum.text) == 0;
 	if (object->lacks_encryption)
 		return no(ret, "S3 does not confirm the encryption of its object");
-	if (object->size != done->size || by_sum == PROOF_NO)
+	if (object->size != version_object_bytes(done) || by_sum == PROOF_NO)
 		return no(ret, "S3 holds another object under its key than was uploaded");
 	if (by_sum == PROOF_YES || is_same_etag || is_composite)
 		return DONE_YES;

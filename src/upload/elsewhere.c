@@ -16,17 +16,11 @@ static enum step adopt(
 	struct worker *worker, struct file *file, const char *key, const struct s3_object *object)
 {
 	const char *suffix = key + strlen(file->candidate->key);
-	struct version version = {.size = object->size,
-		.mtime_ns = file->state.mtime_ns,
-		.part_bytes = object->meta.part_bytes,
-		.etag_is_md5 = file_etag_is_md5(worker, object)};
+	struct version version = file_version_of(worker, object);
+	version.mtime_ns = file->state.mtime_ns;
 	enum step step = multipart_abort(worker, file);
 	if (step != STEP_NEXT)
 		return step;
-	if (proof_tells_whole(object))
-		snprintf(version.sum, sizeof version.sum, "%s:%s",
-			checksum_kinds[object->sum.kind].name, object->sum.text);
-	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
 	step = file_mark_done(worker, file, &version);

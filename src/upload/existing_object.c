@@ -11,11 +11,11 @@
 static bool was_done(const struct file *file, const struct s3_object *object)
 {
 	const struct mark *before = &file->claim.before;
-	const struct s3_sum done = mark_sum_told(before->done.sum);
+	const struct s3_sum done = mark_sum_told(version_object_sum(&before->done));
 	const bool sums_differ = proof_tells_whole(object) && object->sum.kind == done.kind &&
 				 *done.text && strcmp(object->sum.text, done.text) != 0;
 	return before->has_done && !strcmp(before->done.etag, object->etag) &&
-	       before->done.size == object->size && !sums_differ;
+	       version_object_bytes(&before->done) == object->size && !sums_differ;
 }
 
 /* An earlier version that was sent for this mark and not marked: mark it done as what it is. Then
@@ -23,19 +23,12 @@ static bool was_done(const struct file *file, const struct s3_object *object)
 static enum step mark_earlier(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
-	struct version version = {.size = object->size, .mtime_ns = object->meta.mtime_ns};
-	memcpy(version.content, object->meta.content, sizeof version.content);
+	struct version version = file_version_of(worker, object);
+	if (*file->candidate->content)
+		memcpy(version.content, object->meta.content, sizeof version.content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
 	if (was_done(file, object))
 		version = file->claim.before.done;
-	else if (proof_tells_whole(object))
-		snprintf(version.sum, sizeof version.sum, "%s:%s",
-			checksum_kinds[object->sum.kind].name, object->sum.text);
-	if (!was_done(file, object)) {
-		version.part_bytes = object->meta.part_bytes;
-		version.etag_is_md5 = file_etag_is_md5(worker, object);
-	}
-	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
 	/* Rewritten with its size and time put back: the content decides, now and in later runs. */
 	if (version.size == file->state.size && version.mtime_ns == file->state.mtime_ns)
 		version.mtime_is_shared = true;
@@ -74,7 +67,10 @@ static bool is_ours(
 	const struct worker *worker, const struct file *file, const struct s3_object *object)
 {
 	const struct s3_meta *meta = &object->meta;
-	if (strcmp(meta->table, worker->run->space.settings.table_id) != 0)
+	/* What X was compressed to is not an earlier version of the file X.zst, nor the reverse. */
+	const char *suffix = file->encoding ? candidate_suffix(file->candidate) : "";
+	if (strcmp(meta->table, worker->run->space.settings.table_id) != 0 ||
+		strcmp(meta->suffix, suffix) != 0)
 		return false;
 	if (meta->written_for != S3_WRITTEN_FOR_UNKNOWN)
 		return meta->written_for == S3_WRITTEN_FOR_THIS;
@@ -89,8 +85,9 @@ static bool is_this_version(const struct file *file, const struct s3_object *obj
 	const struct s3_meta *meta = &object->meta;
 	if (meta->mtime_ns != file->state.mtime_ns)
 		return false;
+	const uint64_t size = *meta->encoding ? meta->content_bytes : object->size;
 	return (meta->ctime_ns && meta->ctime_ns == file->state.ctime_ns) ||
-	       (object->size == file->state.size && !strcmp(meta->claim, file->claim.id));
+	       (size == file->state.size && !strcmp(meta->claim, file->claim.id));
 }
 
 /* This version was sent, and other bytes were stored: by no means an earlier version. It is sent

@@ -4,6 +4,7 @@
 #include "upload/bucket_check.h"
 #include "upload/bucket_doubt.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ struct feed {
 struct candidate *feed_candidate(const struct scan_entry *entry)
 {
 	const size_t key = strlen(entry->key), path = strlen(entry->path) + 1,
-		     relative = strlen(entry->relative) + 1, suffix = strlen(entry->suffix) + 1,
+		     relative = strlen(entry->relative) + 1, suffix = SUFFIX_MAX + 1,
 		     content = strlen(entry->content_id) + 1;
 	struct candidate *file =
 		malloc(sizeof *file + key + 1 + path + relative + key + suffix + content);
@@ -41,12 +42,13 @@ struct candidate *feed_candidate(const struct scan_entry *entry)
 		.mtime_ns = entry->mtime_ns,
 		.dev = entry->dev,
 		.ino = entry->ino,
-		.is_rotated = entry->is_rotated};
+		.is_rotated = entry->is_rotated,
+		.was_compressed = *entry->suffix != 0};
 	file->key = memcpy(file + 1, entry->key, key + 1);
 	file->path = memcpy(file->key + key + 1, entry->path, path);
 	file->relative = memcpy(file->path + path, entry->relative, relative);
 	file->object = memcpy(file->relative + relative, entry->key, key);
-	memcpy(file->object + key, entry->suffix, suffix);
+	snprintf(file->object + key, suffix, "%s", entry->suffix);
 	file->content = memcpy(file->object + key + suffix, entry->content_id, content);
 	return file;
 }

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/text.h"
 #include "upload/worker.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,13 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 	snprintf(meta.table, sizeof meta.table, "%s", worker->run->space.settings.table_id);
 	snprintf(meta.claim, sizeof meta.claim, "%s", file->claim.id);
 	snprintf(meta.content, sizeof meta.content, "%s", file->candidate->content);
+	if (!file->encoding)
+		return meta;
+	snprintf(meta.encoding, sizeof meta.encoding, "%s", file->encoding->name);
+	snprintf(meta.suffix, sizeof meta.suffix, "%s", candidate_suffix(file->candidate));
+	meta.content_bytes = file->state.size;
+	if (!*meta.content && file->summed && file->sums.kinds & DIGEST_SHA256)
+		hex_encode(file->sums.sha256, sizeof file->sums.sha256, meta.content);
 	return meta;
 }
 

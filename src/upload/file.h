@@ -16,13 +16,16 @@ struct worker;
 
 /* The file under way. Whoever holds the pointer is the only one to touch it. */
 struct file {
-	struct candidate *candidate; /* owned */
-	struct s3_target target;     /* its key, and how it is to be stored */
-	int fd;                      /* -1: not open */
-	struct file_state state;     /* of the version being sent */
-	struct plan plan;
-	struct sums sums; /* of the whole content of that version, if `summed` */
+	struct candidate *candidate;     /* owned */
+	struct s3_target target;         /* its key, and how it is to be stored */
+	int fd;                          /* -1: not open */
+	struct file_state state;         /* of the version being sent */
+	const struct encoding *encoding; /* of what is sent of it; NULL: it is sent as it is */
+	struct plan plan;                /* of the file, not of what is made of it */
+	struct sums sums;                /* of the whole content of that version, if `summed` */
 	bool summed;
+	bool is_planned; /* how well it can be compressed is known to the plan, if that matters */
+	struct sums stored;       /* of its object, if that is encoded; else its `bytes` are 0 */
 	uint64_t sent_part_bytes; /* what S3 holds was sent in parts of this size; 0: whole, or
 				     unknown */
 	char parts_sum[PARTS_SUM_MAX + 1]; /* of those parts' checksums, as marks have it */
@@ -80,8 +83,12 @@ void file_note_parts(
 
 /* Opens what is under the name now, and plans its upload. NEXT, or why not. */
 enum step file_open(struct worker *worker, struct file *file);
-/* Computes `kinds` of a range of the file as it was opened. 0, -ESTALE if it has changed, or
- * another error of body_digest(). */
+/* Part `index` of this plan, or without one the whole file, to be sent with this encoding, or NULL.
+ */
+struct range file_range(const struct file *file, const struct encoding *encoding,
+	const struct plan *plan, unsigned index);
+/* Computes `kinds` of what is sent of a range of the file as it was opened. 0, -ESTALE if it has
+ * changed, or another error of body_digest(). */
 int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	const struct range *range, struct sums *ret);
 /* Computes file->sums of the whole content with at least these kinds. NEXT; AGAIN if it changed
@@ -109,6 +116,8 @@ enum step file_marks_outcome(struct worker *worker, struct file *file, enum outc
  * Fails it once that has gone on for too long. LATER or SETTLED. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
 
+/* What an object of ours is a version of, as it says itself. */
+struct version file_version_of(const struct worker *worker, const struct s3_object *object);
 /* Step 6, once proven: marks this version done and reports the event. SETTLED, or why not. */
 enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event);

@@ -2,6 +2,7 @@
 #include "upload/settings_kept.h"
 #include "upload/worker.h"
 #include <stdio.h>
+#include <string.h>
 
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version)
 {
@@ -21,6 +22,43 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	return STEP_OVER;
 }
 
+static void sum_as_told(const struct s3_object *object, char ret[static SUM_MAX + 1])
+{
+	if (proof_tells_whole(object))
+		snprintf(ret, SUM_MAX + 1, "%s:%s", checksum_kinds[object->sum.kind].name,
+			object->sum.text);
+}
+
+/* The id of a content is the SHA-256 of what was compressed. */
+static void sum_of_content(const struct s3_meta *meta, char ret[static SUM_MAX + 1])
+{
+	struct sums sums = {.kinds = DIGEST_SHA256};
+	for (size_t i = 0; i < sizeof sums.sha256; i++)
+		if (sscanf(meta->content + 2 * i, "%2hhx", &sums.sha256[i]) != 1)
+			return;
+	mark_sum_of(&sums, CHECKSUM_SHA256, ret);
+}
+
+struct version file_version_of(const struct worker *worker, const struct s3_object *object)
+{
+	const struct s3_meta *meta = &object->meta;
+	struct version version = {.size = object->size,
+		.mtime_ns = meta->mtime_ns,
+		.part_bytes = meta->part_bytes,
+		.etag_is_md5 = file_etag_is_md5(worker, object)};
+	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
+	if (*meta->encoding) {
+		version.size = meta->content_bytes;
+		version.object_bytes = object->size;
+		sum_as_told(object, version.object_sum);
+		if (strlen(meta->content) == S3_CONTENT_MAX)
+			sum_of_content(meta, version.sum);
+	} else {
+		sum_as_told(object, version.sum);
+	}
+	return version;
+}
+
 enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event)
 {
@@ -36,6 +74,12 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 		.mtime_ns = file->state.mtime_ns,
 		.part_bytes = file->sent_part_bytes,
 		.etag_is_md5 = file_etag_is_md5(worker, object)};
+	if (file->stored.bytes) {
+		version.object_bytes = file->stored.bytes;
+		mark_sum_of(&file->stored, s3_checksum(worker->run->s3), version.object_sum);
+		if (!*version.object_sum)
+			sum_as_told(object, version.object_sum);
+	}
 	mark_sum_of(&file->sums, s3_checksum(worker->run->s3), version.sum);
 	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
 	snprintf(version.parts_sum, sizeof version.parts_sum, "%s", file->parts_sum);

@@ -1,7 +1,8 @@
 #include "base/clock.h"
 #include "scan/open.h"
 #include "upload/bucket_doubt.h"
-#include "upload/worker.h"
+#include "upload/file_encoding.h"
+#include "upload/piece.h"
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,7 +57,8 @@ enum step file_open(struct worker *worker, struct file *file)
 	struct problem problem;
 	if (file->fd >= 0)
 		close(file->fd);
-	file->summed = false;
+	file->summed = file->is_planned = false;
+	file->stored = (struct sums){0};
 	file->opened_ns = clock_wall_ns();
 	file->fd = c->is_rotated ? open_rotated(scan, c, &file->state)
 				 : scan_open_file(scan, c->source, c->relative, &file->state);
@@ -89,16 +91,33 @@ enum step file_open(struct worker *worker, struct file *file)
 			"copy it to a file, or exclude it");
 		return file_fail(worker, file, &problem);
 	}
+	const enum step step = file_choose_encoding(worker, file);
+	if (step != STEP_NEXT)
+		return step;
 	if (!plan_upload(file->state.size, worker->run->options.part_bytes, &file->plan))
 		return STEP_NEXT;
 	problem_set(&problem, "larger than the largest object S3 can hold; split it or exclude it");
 	return file_fail(worker, file, &problem);
 }
 
+struct range file_range(const struct file *file, const struct encoding *encoding,
+	const struct plan *plan, unsigned index)
+{
+	struct range range = {.fd = file->fd, .bytes = file->state.size, .encoding = encoding};
+	if (!plan)
+		return range;
+	range.offset = plan_offset(plan, index);
+	range.bytes = plan_bytes(plan, file->state.size, index);
+	if (encoding && index + 1 < plan->n_parts)
+		range.least_bytes = PART_BYTES_MIN;
+	return range;
+}
+
 int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	const struct range *range, struct sums *ret)
 {
-	int error = body_digest(&worker->reader, kinds, range, ret);
+	int error = range->encoding ? encoded_digest(worker, kinds, range, ret)
+				    : body_digest(&worker->reader, kinds, range, ret);
 	return error ? error : body_unchanged(file->fd, &file->state);
 }
 
@@ -106,7 +125,7 @@ enum step file_sum(struct worker *worker, struct file *file, unsigned kinds)
 {
 	if (file->summed && (file->sums.kinds & kinds) == kinds)
 		return STEP_NEXT;
-	const struct range range = {file->fd, 0, file->state.size};
+	const struct range range = file_range(file, NULL, NULL, 0);
 	int error = file_digest(worker, file, kinds, &range, &file->sums);
 	file->summed = !error;
 	return error ? file_read_error(worker, file, error) : STEP_NEXT;

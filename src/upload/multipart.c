@@ -13,7 +13,9 @@ struct multipart *multipart_new(struct file *file)
 	multipart->file = file;
 	multipart->done = calloc(file->plan.n_parts, sizeof *multipart->done);
 	multipart->sums = calloc(file->plan.n_parts, sizeof *multipart->sums);
-	if (multipart->done && multipart->sums)
+	if (file->encoding)
+		multipart->read = calloc(file->plan.n_parts, sizeof *multipart->read);
+	if (multipart->done && multipart->sums && (multipart->read || !file->encoding))
 		return multipart;
 	multipart_free(multipart);
 	return NULL;
@@ -24,6 +26,7 @@ void multipart_free(struct multipart *multipart)
 	pthread_mutex_destroy(&multipart->locked.mutex);
 	free(multipart->done);
 	free(multipart->sums);
+	free(multipart->read);
 	free(multipart);
 }
 

@@ -18,7 +18,8 @@ struct multipart {
 	struct parts parts;   /* what the queue has still to hand out */
 	struct file *file;    /* owned by whoever ends the last part */
 	struct s3_part *done; /* [n_parts]: as the server has them; part_number 0: not yet */
-	struct sums *sums;    /* [n_parts] */
+	struct sums *sums;    /* [n_parts]: of what is sent */
+	struct sums *read;    /* [n_parts]: of the content, if the file is encoded; else NULL */
 	struct {
 		pthread_mutex_t mutex;
 		bool has_failed;
@@ -31,6 +32,10 @@ void multipart_free(struct multipart *multipart);
 /* The upload that these parts are of. */
 struct multipart *multipart_of(struct parts *parts);
 
+/* Plans the parts of a file that is to be encoded: by the recorded upload if that will be resumed,
+ * else by a sample of how well it can be compressed. Any other file has its plan. NEXT, or why not.
+ */
+enum step multipart_plan(struct worker *worker, struct file *file);
 /* Resumes the recorded upload or begins one, and puts its parts into the queue. PARTS, or why not.
  */
 enum step multipart_begin(struct worker *worker, struct file *file);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define CREATES_LOST_MAX 1 /* that are begun anew at once */
+#define SAMPLES          3 /* of SAMPLE_BYTES each: less than any file that is sent in parts has */
+#define SAMPLE_BYTES     (512ULL << 10)
 
 static enum step out_of_memory(struct worker *worker, struct file *file)
 {
@@ -14,8 +16,14 @@ static enum step out_of_memory(struct worker *worker, struct file *file)
 	return file_fail(worker, file, &problem);
 }
 
+static const char *encoding_of(const struct file *file)
+{
+	return file->encoding ? file->encoding->name : "";
+}
+
 /* Whether the recorded upload was begun for this very version of the file, with this very key: with
- * another the server refuses parts, or completes what the caller cannot read. */
+ * another the server refuses parts, or completes what the caller cannot read. Another encoding
+ * makes other parts. */
 static bool fits(const struct file *file, struct plan *ret)
 {
 	const struct open_upload *upload = &file->claim.upload;
@@ -23,6 +31,7 @@ static bool fits(const struct file *file, struct plan *ret)
 	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
 	       !strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) &&
 	       !strcmp(upload->suffix, candidate_suffix(file->candidate)) &&
+	       !strcmp(upload->encoding, encoding_of(file)) &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
@@ -154,6 +163,7 @@ static enum step create(struct worker *worker, struct file *file)
 	snprintf(upload.key_md5, sizeof upload.key_md5, "%s",
 		s3_headers_key_md5(file->target.headers));
 	snprintf(upload.suffix, sizeof upload.suffix, "%s", candidate_suffix(file->candidate));
+	snprintf(upload.encoding, sizeof upload.encoding, "%s", encoding_of(file));
 	return created.lacks_encryption ? not_encrypted(worker, file, &upload)
 					: record(worker, file, &upload);
 }
@@ -165,7 +175,44 @@ static enum step begin_anew(struct worker *worker, struct file *file)
 	enum step step = multipart_abort(worker, file);
 	if (step == STEP_NEXT)
 		step = look_ahead(worker, file);
+	/* The metadata is sent before the content is read. */
+	if (step == STEP_NEXT && file->encoding && !*file->candidate->content &&
+		s3_checksum(worker->run->s3) == CHECKSUM_SHA256)
+		step = file_sum(worker, file, DIGEST_SHA256);
 	return step == STEP_NEXT ? create(worker, file) : step;
+}
+
+/* Compresses a little of its beginning, middle and end. */
+static enum step sample(struct worker *worker, struct file *file)
+{
+	uint64_t in = 0, out = 0;
+	for (unsigned i = 0; i < SAMPLES; i++) {
+		struct range range = file_range(file, file->encoding, NULL, 0);
+		range.offset = (range.bytes - SAMPLE_BYTES) / (SAMPLES - 1) * i;
+		range.bytes = SAMPLE_BYTES;
+		struct sums sums;
+		const int error = file_digest(worker, file, 0, &range, &sums);
+		if (error)
+			return file_read_error(worker, file, error);
+		in += range.bytes;
+		out += sums.bytes;
+	}
+	const uint64_t bytes = encoders_part_bytes(&worker->run->encoders, in, out);
+	plan_upload(file->state.size, bytes, &file->plan);
+	return STEP_NEXT;
+}
+
+enum step multipart_plan(struct worker *worker, struct file *file)
+{
+	struct plan plan;
+	if (!file->encoding || !file->plan.n_parts || file->is_planned)
+		return STEP_NEXT;
+	if (fits(file, &plan)) {
+		file->plan = plan;
+		return STEP_NEXT;
+	}
+	file->is_planned = true;
+	return sample(worker, file);
 }
 
 enum step multipart_begin(struct worker *worker, struct file *file)

@@ -3,6 +3,18 @@
 
 #define AMBIGUOUS_MAX 2 /* each was tried as often as any request */
 
+static void note_sums(struct file *file, const struct multipart *multipart)
+{
+	const size_t n = file->plan.n_parts;
+	const struct sums sent = sums_combine(multipart->sums, n);
+	file->stored = file->encoding ? sent : (struct sums){0};
+	if (!file->encoding)
+		file->sums = sent;
+	else if (!file->summed)
+		file->sums = sums_combine(multipart->read, n);
+	file->summed = true;
+}
+
 /* Every part is there. The reply proves the object, or a HEAD with what was computed of the parts,
  * or a HEAD and the file read once more. */
 static enum step prove(
@@ -19,8 +31,7 @@ static enum step prove(
 			OUTCOME_OK)
 			proof = proof_parts(multipart->sums, n, &object, true);
 	}
-	file->sums = sums_combine(multipart->sums, n);
-	file->summed = true;
+	note_sums(file, multipart);
 	file_note_parts(file, multipart->sums, &file->plan, file->claim.upload.checksum);
 	if (proof == PROOF_YES)
 		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);

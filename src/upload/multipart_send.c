@@ -1,13 +1,14 @@
 #include "upload/multipart.h"
+#include "upload/piece.h"
 #include "upload/proof.h"
 #include <errno.h>
 
 /* The server did not say what it has but for an etag, which may be the MD5 of the bytes that were
  * sent: those whose checksum is known. */
-static int add_md5(struct worker *worker, const struct range *range, struct sums *sums)
+static int add_md5(struct worker *worker, struct piece *piece, struct sums *sums)
 {
 	struct sums again;
-	int error = body_digest(&worker->reader, sums->kinds | DIGEST_MD5, range, &again);
+	int error = piece_digest(worker, piece, sums->kinds | DIGEST_MD5, &again);
 	for (unsigned kind = 0; !error && kind < CHECKSUMS; kind++)
 		if (sums->kinds & DIGEST_OF(kind) && !sums_equal(&again, sums, (enum checksum)kind))
 			error = -ESTALE;
@@ -16,22 +17,14 @@ static int add_md5(struct worker *worker, const struct range *range, struct sums
 	return error;
 }
 
-static struct range part_range(const struct file *file, unsigned index)
-{
-	return (struct range){file->fd, plan_offset(&file->plan, index),
-		plan_bytes(&file->plan, file->state.size, index)};
-}
-
 /* The reply to a part: whether the server has the bytes that were sent. */
-static bool accept_part(struct worker *worker, struct multipart *multipart, unsigned index,
+static bool accept_part(struct worker *worker, struct multipart *multipart, struct piece *piece,
 	const struct s3_part *part, struct part_failure *ret_failure)
 {
-	const struct file *file = multipart->file;
-	const struct range range = part_range(file, index);
-	struct sums *sums = &multipart->sums[index];
+	struct sums *sums = &multipart->sums[part->part_number - 1];
 	enum proof proof = proof_part(sums, part);
 	if (proof == PROOF_MISSING && !(sums->kinds & DIGEST_MD5)) {
-		ret_failure->read_error = add_md5(worker, &range, sums);
+		ret_failure->read_error = add_md5(worker, piece, sums);
 		if (ret_failure->read_error)
 			return false;
 		proof = proof_part(sums, part);
@@ -39,42 +32,39 @@ static bool accept_part(struct worker *worker, struct multipart *multipart, unsi
 	if (proof == PROOF_NO) {
 		ret_failure->outcome = OUTCOME_BAD_DIGEST;
 		problem_set(&ret_failure->problem,
-			"S3 stored other bytes of part %u than were sent", index + 1);
+			"S3 stored other bytes of part %u than were sent", part->part_number);
 		return false;
 	}
 	refusals_stored(&worker->run->refusals);
-	multipart->done[index] = *part;
+	multipart->done[part->part_number - 1] = *part;
 	return true;
 }
 
 static bool put_part(struct worker *worker, struct multipart *multipart, unsigned index,
-	struct part_failure *ret_failure)
+	struct piece *piece, struct part_failure *ret_failure)
 {
-	struct file *file = multipart->file;
-	const struct range range = part_range(file, index);
-	if (!run_may_send(worker->run, range.bytes)) {
+	const struct file *file = multipart->file;
+	if (!piece_may_leave(worker, piece)) {
 		ret_failure->outcome = OUTCOME_ABANDONED;
 		return false;
 	}
-	struct body stream = body_of(&range, &file->state, &file->share);
-	const struct http_body body = body_stream(&stream);
 	const struct s3_part_put put = {
 		.target = file->target,
 		.upload_id = file->claim.upload.id,
 		.part_number = index + 1,
-		.body = &body,
+		.body = &piece->http,
 		.sums = &multipart->sums[index],
 		.checksum = file->claim.upload.checksum,
 		.limits = run_limits(worker->run), /* invisible: it may outlive the lease */
 	};
 	struct s3_part part = {0};
 	ret_failure->outcome = s3_upload_part(worker->s3, &put, &part, &ret_failure->problem);
-	ret_failure->read_error = stream.error;
+	ret_failure->read_error = piece->body.error;
 	if (ret_failure->outcome != OUTCOME_OK)
-		transfer_undo(&stream.transfer);
-	if (ret_failure->outcome != OUTCOME_OK || stream.error)
+		transfer_undo(&piece->body.transfer);
+	if (ret_failure->outcome != OUTCOME_OK || piece->body.error)
 		return false;
-	return accept_part(worker, multipart, index, &part, ret_failure);
+	return accept_part(worker, multipart, piece, &part, ret_failure);
 }
 
 static unsigned digests_of_part(const struct s3 *s3, enum checksum checksum)
@@ -87,23 +77,40 @@ static unsigned digests_of_part(const struct s3 *s3, enum checksum checksum)
 	return checksum_kinds[checksum].combines ? kinds : kinds | DIGEST_OF(checksum_default());
 }
 
+/* Of the content of a part that is encoded: what the mark has of the whole file. */
+static unsigned digests_of_content(enum checksum checksum)
+{
+	return DIGEST_OF(checksum_kinds[checksum].combines ? checksum : checksum_default());
+}
+
 /* Sends part `index`, unless the server has exactly these bytes already. */
 static bool send_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct part_failure *ret_failure)
 {
 	struct file *file = multipart->file;
-	const struct range range = part_range(file, index);
+	const enum checksum checksum = file->claim.upload.checksum;
 	const struct s3_part *there = &multipart->done[index];
-	unsigned kinds = digests_of_part(worker->run->s3, file->claim.upload.checksum);
+	struct piece_asked asked = {
+		.range = file_range(file, file->encoding, &file->plan, index),
+		.kinds = digests_of_part(worker->run->s3, checksum),
+		.read_kinds = digests_of_content(checksum),
+	};
+	struct piece piece;
 	if (there->part_number)
-		kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
-	ret_failure->read_error = file_digest(worker, file, kinds, &range, &multipart->sums[index]);
-	if (ret_failure->read_error)
-		return false;
-	if (!there->part_number || proof_part(&multipart->sums[index], there) != PROOF_YES)
-		return put_part(worker, multipart, index, ret_failure);
-	share_has(&file->share, range.bytes);
-	return true;
+		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
+	ret_failure->read_error = piece_read(worker, file, &asked, &piece);
+	bool is_there = !ret_failure->read_error;
+	if (is_there) {
+		multipart->sums[index] = piece.sums;
+		if (multipart->read)
+			multipart->read[index] = piece.read;
+		if (!there->part_number || proof_part(&piece.sums, there) != PROOF_YES)
+			is_there = put_part(worker, multipart, index, &piece, ret_failure);
+		else
+			share_has(&file->share, asked.range.bytes);
+	}
+	piece_end(worker, &piece);
+	return is_there;
 }
 
 static void note_failure(struct multipart *multipart, const struct part_failure *failure)
@@ -123,7 +130,8 @@ static void note_progress(const struct multipart *multipart)
 	uint64_t bytes = 0;
 	for (unsigned i = 0; i < multipart->file->plan.n_parts; i++) {
 		n += multipart->done[i].part_number != 0;
-		bytes += multipart->done[i].part_number ? multipart->done[i].size : 0;
+		if (multipart->done[i].part_number)
+			bytes += plan_bytes(&multipart->file->plan, multipart->file->state.size, i);
 	}
 	multipart_keeps(multipart->file, bytes);
 	if (n <= c->parts_done)

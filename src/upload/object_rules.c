@@ -23,6 +23,7 @@ struct object_rules {
 	struct media_types *types;
 	struct rule *rules; /* the first is for all */
 	size_t n;
+	bool names_encoding;
 };
 
 void object_rules_free(struct object_rules *rules)
@@ -143,14 +144,22 @@ static int read_file(struct object_rules *rules, const char *path, struct proble
 	return error;
 }
 
+/* The encoding that --compress makes is not for files that are compressed already. */
+static bool is_of_compress(
+	const struct s3once_options *options, const struct s3once_setting *setting)
+{
+	return options->compress && strcmp(setting->name, "content-encoding") == 0;
+}
+
 /* The command line's, last, and what all of them come to. */
 static int complete(
 	struct rule *rule, const struct s3once_options *options, struct problem *problem)
 {
 	int error = 0;
 	for (size_t i = 0; !error && i < options->n_settings; i++)
-		error = s3_headers_set(rule->headers, options->settings[i].name,
-			options->settings[i].value, problem);
+		if (!is_of_compress(options, &options->settings[i]))
+			error = s3_headers_set(rule->headers, options->settings[i].name,
+				options->settings[i].value, problem);
 	if (!error)
 		error = s3_headers_prepare(rule->headers, problem);
 	if (error == -EINVAL && rule->section)
@@ -167,6 +176,9 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 		error = read_file(rules, options->rules_file, ret_problem);
 	if (!error && options->media_types)
 		error = media_types_load(options->media_types, &rules->types, ret_problem);
+	for (size_t i = 0; !error && i < options->n_settings; i++)
+		if (is_of_compress(options, &options->settings[i]))
+			rules->names_encoding = *options->settings[i].value != 0;
 	for (size_t i = 0; !error && i < rules->n; i++)
 		error = complete(&rules->rules[i], options, ret_problem);
 	if (error)
@@ -184,9 +196,18 @@ struct s3_target object_rules_target(
 	while (i && !filter_wants_file(rules->rules[i].filter, relative))
 		i--;
 	target.headers = rules->rules[i].headers;
-	if (rules->types)
-		target.content_type = media_types_of(rules->types, relative);
+	target.content_type = object_rules_type(rules, relative);
 	return target;
+}
+
+const char *object_rules_type(const struct object_rules *rules, const char *name)
+{
+	return rules->types ? media_types_of(rules->types, name) : NULL;
+}
+
+bool object_rules_name_encoding(const struct object_rules *rules)
+{
+	return rules->names_encoding;
 }
 
 bool object_rules_have_key(const struct object_rules *rules)

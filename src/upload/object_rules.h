@@ -15,5 +15,9 @@ void object_rules_free(struct object_rules *rules);
 /* The object of a file at this path relative to its source. Borrows key and the rules. */
 struct s3_target object_rules_target(
 	const struct object_rules *rules, const char *key, const char *relative);
+/* The content type of what has this name, if it is known; or NULL. */
+const char *object_rules_type(const struct object_rules *rules, const char *name);
+/* Whether what is compressed is to be told by a Content-Encoding, not by a suffix of its key. */
+bool object_rules_name_encoding(const struct object_rules *rules);
 /* Whether some objects are encrypted with a key of the caller's own. */
 bool object_rules_have_key(const struct object_rules *rules);

@@ -9,6 +9,7 @@
 #include "upload/run_options.h"
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,20 @@ static int open_bandwidth(struct run *run, struct problem *problem)
 	return bandwidth_new(&options, &run->bandwidth, problem);
 }
 
+static void open_encoders(struct run *run)
+{
+	const struct s3once_options *o = &run->options;
+	struct problem problem;
+	cpu_set_t cpus;
+	if (!o->compress || encoding_parse(o->compress, &run->encoding, &problem))
+		return;
+	const bool is_known = sched_getaffinity(0, sizeof cpus, &cpus) == 0;
+	const struct encoders_limits limits = {.memory_bytes = encoders_memory(o->memory_bytes),
+		.part_bytes = o->part_bytes,
+		.cpus = is_known ? (unsigned)CPU_COUNT(&cpus) : 1};
+	encoders_init(&run->encoders, &run->encoding, &limits);
+}
+
 int s3once_push_new(
 	const struct s3once_options *options, struct s3once_push **ret, char *ret_text, size_t size)
 {
@@ -150,6 +165,7 @@ int s3once_push_new(
 	atomic_store(&run->dry, run->options.dry_run != 0);
 	const unsigned most = run->options.concurrency;
 	buffers_init(&run->buffers, run->options.memory_bytes, most < BULK_MOST ? most : BULK_MOST);
+	open_encoders(run);
 	/* What is no contradiction is an error of the run. */
 	if (open_scan(run, &push->scan_problem) == -EINVAL) {
 		snprintf(ret_text, size, "%s", push->scan_problem.text);
@@ -295,6 +311,7 @@ void s3once_push_free(struct s3once_push *push)
 		close(run->move_to_fd);
 	filter_free(run->filter);
 	object_rules_free(run->rules);
+	encoders_clear(&run->encoders);
 	refusals_clear(&run->refusals);
 	report_clear(&run->report);
 	pthread_mutex_destroy(&run->locked.mutex);

@@ -8,6 +8,7 @@
 #include "store/own_files.h"
 #include "upload/bandwidth.h"
 #include "upload/buffers.h"
+#include "upload/encoders.h"
 #include "upload/liveness.h"
 #include "upload/object_rules.h"
 #include "upload/queue.h"
@@ -24,6 +25,8 @@ struct run {
 	struct identity_cache *identities; /* of rotated files; NULL: all are read */
 	struct key_template *key_template; /* NULL: keys are relative paths */
 	struct object_rules *rules;
+	struct encoding encoding; /* of what is not compressed yet; its name "": none */
+	struct encoders encoders; /* for it */
 	struct aws_settings *aws;
 	struct http_shared *http;
 	struct s3 *s3;

@@ -2,6 +2,7 @@
 #include "base/checksum.h"
 #include "base/quote.h"
 #include "store/place.h"
+#include "upload/encoders.h"
 #include "upload/multipart_plan.h"
 #include <errno.h>
 #include <stdbool.h>
@@ -23,6 +24,34 @@ static bool rates_make_sense(const struct s3once_options *o)
 			return false;
 	}
 	return true;
+}
+
+static int check_compress(const struct s3once_options *o, struct problem *problem)
+{
+	struct encoding encoding;
+	if (!o->compress)
+		return 0;
+	if (encoding_parse(o->compress, &encoding, problem)) {
+		problem_prefix(problem, "--compress");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < o->n_settings; i++) {
+		const char *value = o->settings[i].value, *name = codecs[encoding.codec].name;
+		if (strcmp(o->settings[i].name, "content-encoding") || !*value ||
+			strcmp(value, name) == 0)
+			continue;
+		problem_set(problem,
+			"with --compress %s, --content-encoding is %s, or is left out for the "
+			"suffix %s",
+			o->compress, name, codecs[encoding.codec].suffix);
+		return -EINVAL;
+	}
+	const uint64_t least = encoders_least_memory(&encoding);
+	if (encoders_memory(o->memory_bytes) >= least)
+		return 0;
+	problem_set(problem, "--compress %s needs at least --memory %lluMiB", o->compress,
+		(unsigned long long)(least / encoders_memory(1) >> 20) + 1);
+	return -EINVAL;
 }
 
 static const char *contradiction(const struct s3once_options *o)
@@ -84,6 +113,8 @@ int run_options_complete(
 	const char *sentence = contradiction(ret);
 	if (sentence)
 		problem_set(ret_problem, "%s", sentence);
+	if (!sentence && check_compress(ret, ret_problem))
+		return -EINVAL;
 	struct marks_place place = {0};
 	/* The place of local marks is looked for when they are opened. */
 	if (!sentence && strcmp(ret->marks, "local") &&

@@ -1,54 +1,36 @@
 /* Step 5 for a small file: one PutObject. */
 #include "base/clock.h"
+#include "upload/piece.h"
 #include "upload/proof.h"
 #include "upload/worker.h"
 #include <errno.h>
 
-static unsigned wanted_digests(const struct worker *worker)
+/* Reads the file once if its body fits the memory for it. */
+static enum step read_whole(struct worker *worker, struct file *file, struct piece *ret)
 {
-	return s3_wanted_digests(worker->run->s3, s3_checksum(worker->run->s3));
-}
-
-/* As file_digest(), of the whole file, which is in the buffer afterwards. */
-static int read_into_buffer(struct worker *worker, struct file *file)
-{
-	struct reader *reader = &worker->reader;
-	for (uint64_t got = 0; got < file->state.size;) {
-		const struct range rest = {file->fd, got, file->state.size - got};
-		long n = body_read(&rest, (char *)reader->buffer + got, rest.bytes);
-		if (n < 0)
-			return (int)n;
-		got += (uint64_t)n;
-	}
-	int error = digest_restart(&reader->digest, wanted_digests(worker));
-	if (error)
-		return error;
-	digest_update(&reader->digest, reader->buffer, file->state.size);
-	digest_finish(&reader->digest, &file->sums);
-	return body_unchanged(file->fd, &file->state);
-}
-
-/* Reads the file once: its sums, and its bytes too if they fit the buffer. */
-static int read_whole(struct worker *worker, struct file *file, struct body *ret_stream,
-	struct http_body *ret_body)
-{
-	const struct range range = {file->fd, 0, file->state.size};
-	/* Under a limit of bandwidth a larger one takes its bytes as they leave. */
-	const bool fits = file->state.size <= worker->reader.buffer_bytes &&
-			  (!file->share.bandwidth || file->state.size <= BANDWIDTH_WHOLE_BYTES);
-	int error = fits ? read_into_buffer(worker, file)
-			 : file_digest(worker, file, wanted_digests(worker), &range, &file->sums);
+	const struct s3 *s3 = worker->run->s3;
+	const struct piece_asked asked = {
+		.range = file_range(file, file->encoding, NULL, 0),
+		.kinds = s3_wanted_digests(s3, s3_checksum(s3)),
+		.read_kinds = DIGEST_SHA256,
+	};
+	const uint64_t began_ns = clock_boot_ns();
+	const int error = piece_read(worker, file, &asked, ret);
+	worker->read_ns += clock_boot_ns() - began_ns;
 	file->summed = !error;
-	*ret_stream = body_of(&range, &file->state, &file->share);
-	*ret_body = fits ? body_memory(ret_stream, worker->reader.buffer) : body_stream(ret_stream);
-	return error;
+	if (error)
+		return file_read_error(worker, file, error);
+	file->sums = file->encoding ? ret->read : ret->sums;
+	file->stored = file->encoding ? ret->sums : (struct sums){0};
+	return STEP_NEXT;
 }
 
 /* The reply proves it, or a HEAD does. */
 static enum step prove(struct worker *worker, struct file *file, const struct s3_object *reply)
 {
 	struct problem problem;
-	switch (proof_whole(&file->sums, reply, false)) {
+	const struct sums *sent = file->encoding ? &file->stored : &file->sums;
+	switch (proof_whole(sent, reply, false)) {
 	case PROOF_YES:
 		file_note_whole(file);
 		return file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);
@@ -94,28 +76,12 @@ static enum step after_put(struct worker *worker, struct file *file, const struc
 	return file_outcome(worker, file, o, problem);
 }
 
-enum step send_whole(struct worker *worker, struct file *file)
+static enum step put_whole(struct worker *worker, struct file *file, struct piece *piece)
 {
-	struct body stream = {0};
-	struct http_body body;
-	const uint64_t began_ns = clock_boot_ns();
-	int error = read_whole(worker, file, &stream, &body);
-	worker->read_ns += clock_boot_ns() - began_ns;
-	if (error)
-		return file_read_error(worker, file, error);
-	if (!run_may_send(worker->run, file->state.size) ||
-		(body.memory && !bandwidth_take_all(file->share.bandwidth, file->state.size,
-					&file->share.user)))
-		return STEP_OVER;
-	if (file_needs_look(worker, file, S3_PUT_CONDITION)) {
-		enum step step = look_at_object(worker, file);
-		if (step != STEP_NEXT)
-			return step;
-	}
-	struct s3_put put = {
+	const struct s3_put put = {
 		.target = file->target,
-		.body = &body,
-		.sums = &file->sums,
+		.body = &piece->http,
+		.sums = &piece->sums,
 		.checksum = s3_checksum(worker->run->s3),
 		.condition = file_condition(worker, file, S3_PUT_CONDITION),
 		.meta = file_meta(worker, file),
@@ -125,8 +91,30 @@ enum step send_whole(struct worker *worker, struct file *file)
 	struct problem problem = {0};
 	const enum outcome o = s3_put_object(worker->s3, &put, &reply, &problem);
 	if (o != OUTCOME_OK)
-		transfer_undo(&stream.transfer);
-	if (stream.error)
-		return file_read_error(worker, file, stream.error);
+		transfer_undo(&piece->body.transfer);
+	/* Others may have the encoder while this one proves what was sent. */
+	piece_end(worker, piece);
+	if (piece->body.error)
+		return file_read_error(worker, file, piece->body.error);
 	return after_put(worker, file, &put, o, &reply, &problem);
+}
+
+/* What is encoded is looked at before that is done: to compare it takes an encoder, too. */
+enum step send_whole(struct worker *worker, struct file *file)
+{
+	struct piece piece = {0};
+	const bool looks = file_needs_look(worker, file, S3_PUT_CONDITION);
+	enum step step = STEP_NEXT;
+	if (looks && file->encoding)
+		step = look_at_object(worker, file);
+	if (step == STEP_NEXT)
+		step = read_whole(worker, file, &piece);
+	if (step == STEP_NEXT && !piece_may_leave(worker, &piece))
+		step = STEP_OVER;
+	if (step == STEP_NEXT && looks && !file->encoding)
+		step = look_at_object(worker, file);
+	if (step == STEP_NEXT)
+		step = put_whole(worker, file, &piece);
+	piece_end(worker, &piece);
+	return step;
 }

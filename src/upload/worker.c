@@ -36,6 +36,8 @@ static enum step claim_and_send(struct worker *worker, struct file *file)
 		step = look_elsewhere(worker, file);
 	if (step == STEP_NEXT && file->must_look)
 		step = look_at_object(worker, file);
+	if (step == STEP_NEXT)
+		step = multipart_plan(worker, file);
 	if (step == STEP_NEXT && !file->plan.n_parts) /* it was large once */
 		step = multipart_abort(worker, file);
 	if (step == STEP_NEXT)

@@ -25,9 +25,22 @@ enum step touched_file(struct worker *worker, struct file *file);
  * is to be replaced. */
 enum step changed_file(struct worker *worker, struct file *file);
 
+/* How a file would be sent: with which encoding (NULL: as it is), and in which parts; and the
+ * digests to compute of them. */
+struct sending {
+	const struct encoding *encoding;
+	const struct plan *plan;
+	unsigned kinds;
+};
+/* The sums of what each part of a file is sent as. The caller frees them. NEXT, or why not. */
+enum step file_sum_parts(
+	struct worker *worker, struct file *file, const struct sending *how, struct sums **ret);
 /* Reads the file for what is told of the object, and says whether it has the file's content. NEXT
  * sets *ret. AGAIN if the file changed meanwhile. */
 enum step file_compare(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
+/* The same of the content itself, for what is told of it, whatever encoding it is sent with. */
+enum step file_compare_content(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
 /* Step 4: asks what S3 holds under the key. NEXT: nothing, or exactly the version to be replaced,
  * so that the file can be sent. Content that is the file's own is adopted. AGAIN where what was

@@ -1,0 +1,81 @@
+#include "upload/encoding.h"
+#include "base/quote.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_estimateCStreamSize */
+#include <zstd.h>
+
+/* The levels of zstd that need no memory to speak of for decompression, and of zlib all. */
+const struct codec_info codecs[CODECS] = {
+	[CODEC_ZSTD] = {"zstd", ".zst", 1, 3, 19},
+	[CODEC_GZIP] = {"gzip", ".gz", 1, 6, 9},
+};
+
+/* zlib, "How much memory": 2^(windowBits+2) + 2^(memLevel+9) at windowBits 15 and memLevel 8. */
+#define ZLIB_MEMORY (288U << 10)
+
+static void name_it(struct encoding *encoding)
+{
+	if (encoding->codec == CODEC_ZSTD)
+		snprintf(encoding->name, sizeof encoding->name, "zstd-%s:%d", ZSTD_versionString(),
+			encoding->level);
+	else
+		snprintf(encoding->name, sizeof encoding->name, "zlib-%s:%d", zlibVersion(),
+			encoding->level);
+}
+
+/* The level, or -1. */
+static int read_level(const struct codec_info *codec, const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+	const long level = digits && digits < 3 && !text[digits] ? strtol(text, NULL, 10) : -1;
+	return level >= codec->least_level && level <= codec->most_level ? (int)level : -1;
+}
+
+int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_problem)
+{
+	const size_t n = strcspn(text, ":");
+	struct encoding encoding = {0};
+	while (encoding.codec < CODECS && (strlen(codecs[encoding.codec].name) != n ||
+						  strncmp(codecs[encoding.codec].name, text, n)))
+		encoding.codec++;
+	if (encoding.codec == CODECS) {
+		problem_set(ret_problem, "\"%s\" is neither zstd nor gzip, with or without :LEVEL",
+			quote(text).text);
+		return -EINVAL;
+	}
+	const struct codec_info *codec = &codecs[encoding.codec];
+	encoding.level = text[n] ? read_level(codec, text + n + 1) : codec->level;
+	if (encoding.level < 0) {
+		problem_set(ret_problem, "\"%s\" is no level of %s: it is a number from %d to %d",
+			quote(text + n + 1).text, codec->name, codec->least_level,
+			codec->most_level);
+		return -EINVAL;
+	}
+	name_it(&encoding);
+	*ret = encoding;
+	return 0;
+}
+
+int encoding_named(const char *name, struct encoding *ret)
+{
+	const char *colon = strrchr(name, ':');
+	for (enum codec codec = 0; colon && codec < CODECS; codec++) {
+		struct encoding encoding = {codec, read_level(&codecs[codec], colon + 1), ""};
+		name_it(&encoding);
+		if (strcmp(encoding.name, name) != 0)
+			continue;
+		*ret = encoding;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+size_t encoding_memory(const struct encoding *encoding)
+{
+	return encoding->codec == CODEC_ZSTD ? ZSTD_estimateCStreamSize(encoding->level)
+					     : ZLIB_MEMORY;
+}

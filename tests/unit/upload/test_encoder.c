@@ -1,0 +1,229 @@
+/* What is made of ranges of files: the same bytes each time, which every decompressor reads, and
+ * never fewer than a part has to have. */
+#include "../check.h"
+#include "upload/encoders.h"
+#include "upload/multipart_plan.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BUFFER_BYTES (1U << 20)
+
+static void test_parse(void)
+{
+	static const struct {
+		const char *text;
+		enum codec codec;
+		int level;
+	} good[] = {{"zstd", CODEC_ZSTD, 3}, {"zstd:19", CODEC_ZSTD, 19}, {"gzip", CODEC_GZIP, 6},
+		{"gzip:1", CODEC_GZIP, 1}};
+	static const char *const bad[] = {"", "zst", "zstd:", "zstd:0", "zstd:20", "gzip:10",
+		"gzip:-1", "gzip:6x", "zstd:3:1", "Zstd", "gzip:100000000000"};
+	struct encoding encoding, again;
+	struct problem problem;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		CHECK_INT(encoding_parse(good[i].text, &encoding, &problem), 0);
+		CHECK_INT((long long)encoding.codec, (long long)good[i].codec);
+		CHECK_INT(encoding.level, good[i].level);
+		CHECK_INT(encoding_named(encoding.name, &again), 0);
+		CHECK_STRING(again.name, encoding.name);
+		CHECK(again.codec == encoding.codec && again.level == encoding.level);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		if (!CHECK_INT(encoding_parse(bad[i], &encoding, &problem), -EINVAL))
+			fprintf(stderr, "\tof \"%s\"\n", bad[i]);
+}
+
+/* What another version of the compressor made is not made again. */
+static void test_other_version(void)
+{
+	static const char *const others[] = {
+		"", "zstd-0.0.1:3", "zlib-0.9:6", "lzma-1:3", "zstd", ":3"};
+	struct encoding encoding, again;
+	struct problem problem;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		CHECK_INT(encoding_named(others[i], &again), -ENOENT);
+	CHECK_INT(encoding_parse("zstd:4", &encoding, &problem), 0);
+	CHECK_INT(encoding_named(encoding.name, &again), 0);
+	CHECK_INT(again.level, 4);
+}
+
+static struct encoding encoding_of(const char *text)
+{
+	struct encoding encoding = {0};
+	struct problem problem;
+	CHECK_INT(encoding_parse(text, &encoding, &problem), 0);
+	return encoding;
+}
+
+/* Makes all of the range, appends it to the file, and checks that what was kept is the same. */
+static uint64_t make(struct encoder *encoder, const struct range *range, int to)
+{
+	const void *bytes;
+	uint64_t made = 0;
+	long n;
+	CHECK_INT(encoder_begin(encoder, range, DIGEST_CRC32C), 0);
+	while ((n = encoder_next(encoder, &bytes)) > 0) {
+		encoder_keep(encoder, bytes, (size_t)n);
+		made += (uint64_t)n;
+		CHECK(write(to, bytes, (size_t)n) == n);
+	}
+	CHECK_INT(n, 0);
+	CHECK_INT(encoder_next(encoder, &bytes), 0);
+	CHECK_INT((long long)encoder_read_sums(encoder)->bytes, (long long)range->bytes);
+	if (made > BUFFER_BYTES) {
+		CHECK(encoder_kept(encoder) == NULL);
+	} else if (made) {
+		char *written = malloc(made);
+		const off_t at = lseek(to, 0, SEEK_CUR) - (off_t)made;
+		CHECK(pread(to, written, made, at) == (ssize_t)made);
+		CHECK(encoder_kept(encoder) && !memcmp(encoder_kept(encoder), written, made));
+		free(written);
+	}
+	CHECK(made >= range->least_bytes);
+	return made;
+}
+
+static bool runs(const char *command)
+{
+	const int r = system(command); // NOLINT(cert-env33-c): fixed commands
+	if (r)
+		fprintf(stderr, "\t%s\n", command);
+	return r == 0;
+}
+
+/* In ranges of each of these sizes, padded or not: twice the same, and decompressed the file. */
+static void test_ranges(const char *name, const char *decompress)
+{
+	static const uint64_t sizes[] = {1, 1000, 262143, 262144, 262145, 700000, 3000000};
+	static const uint64_t leasts[] = {0, 300001};
+	const struct encoding encoding = encoding_of(name);
+	struct encoder *encoder;
+	char command[200];
+	const int fd = open("plain", O_RDONLY | O_CLOEXEC);
+	const uint64_t whole = (uint64_t)lseek(fd, 0, SEEK_END);
+	CHECK_INT(encoder_new(BUFFER_BYTES, &encoder), 0);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes * 2; i++) {
+		const uint64_t size = sizes[i / 2], bytes = size * 5 > whole ? whole : size * 5;
+		const int first = open("first", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		const int second = open("second", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		struct range range = {fd, 0, size, &encoding, leasts[i % 2]};
+		for (; range.offset < bytes; range.offset += size) {
+			if (range.offset + size > bytes)
+				range.bytes = bytes - range.offset;
+			make(encoder, &range, first);
+			make(encoder, &range, second);
+		}
+		close(first);
+		close(second);
+		snprintf(command, sizeof command,
+			"cmp first second && head -c %llu plain >part && %s <first | cmp - part",
+			(unsigned long long)bytes, decompress);
+		CHECK(runs(command));
+	}
+	encoder_free(encoder);
+	close(fd);
+}
+
+/* The padding has exactly the length that was asked for, unless it is less than a frame of its own.
+ */
+static void test_padding(const char *name, uint64_t smallest)
+{
+	const struct encoding encoding = encoding_of(name);
+	struct encoder *encoder;
+	const int fd = open("plain", O_RDONLY | O_CLOEXEC);
+	const int to = open("first", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	struct range range = {fd, 0, 1000, &encoding, 0};
+	CHECK_INT(encoder_new(BUFFER_BYTES, &encoder), 0);
+	const uint64_t own = make(encoder, &range, to);
+	static const uint64_t more[] = {1, 2, 25, 26, 27, 65556, 65557, 65558, 65570, 65582, 65583,
+		65584, 131114, 131115, 140000, 600000};
+	for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+		range.least_bytes = own + more[i];
+		const uint64_t want = own + (more[i] < smallest ? smallest : more[i]);
+		CHECK_INT((long long)make(encoder, &range, to), (long long)want);
+	}
+	encoder_free(encoder);
+	close(fd);
+	close(to);
+	CHECK(runs(
+		encoding.codec == CODEC_ZSTD ? "zstd -dcq <first >part" : "gzip -dc <first >part"));
+	CHECK(runs(
+		"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do head -c 1000 plain; done | "
+		"cmp - part"));
+}
+
+static void test_errors(void)
+{
+	const struct encoding encoding = encoding_of("zstd");
+	struct encoder *encoder;
+	const void *bytes;
+	long n;
+	const int fd = open("plain", O_RDONLY | O_CLOEXEC);
+	const uint64_t whole = (uint64_t)lseek(fd, 0, SEEK_END);
+	const struct range range = {fd, whole - 10, 20, &encoding, 0};
+	CHECK_INT(encoder_new(BUFFER_BYTES, &encoder), 0);
+	CHECK_INT(encoder_begin(encoder, &range, 0), 0);
+	while ((n = encoder_next(encoder, &bytes)) > 0)
+		;
+	CHECK_INT(n, -ESTALE);
+	encoder_free(encoder);
+	close(fd);
+}
+
+static bool is_over(const void *arg)
+{
+	return *(const bool *)arg;
+}
+
+static void test_pool(void)
+{
+	const struct encoding encoding = encoding_of("zstd");
+	const uint64_t least = encoders_least_memory(&encoding);
+	const struct encoders_limits limits = {2 * least + 100, 16 << 20, 8};
+	struct encoders encoders;
+	struct encoder *one = NULL, *two = NULL, *three = NULL;
+	bool over = true;
+	encoders_init(&encoders, &encoding, &limits);
+	CHECK_INT((long long)encoders.most, 2);
+	CHECK(encoders.buffer_bytes >= PART_BYTES_MIN);
+	CHECK_INT(encoders_take(&encoders, is_over, &over, &one), 0);
+	CHECK_INT(encoders_take(&encoders, is_over, &over, &two), 0);
+	CHECK_INT(encoders_take(&encoders, is_over, &over, &three), -ECANCELED);
+	encoders_give_back(&encoders, two);
+	CHECK_INT(encoders_take(&encoders, is_over, &over, &three), 0);
+	CHECK(three == two);
+	encoders_give_back(&encoders, three);
+	encoders_give_back(&encoders, one);
+	/* Ranges are whole MiB that come to what can be kept, and to no less than a part has. */
+	CHECK_INT((long long)encoders_part_bytes(&encoders, 100, 100), 5 << 20);
+	CHECK_INT((long long)encoders_part_bytes(&encoders, 100, 150), 5 << 20);
+	CHECK_INT((long long)encoders_part_bytes(&encoders, 1000, 1), 256 << 20);
+	const uint64_t tenfold = encoders_part_bytes(&encoders, 1000, 100);
+	CHECK(tenfold % (1 << 20) == 0 && tenfold <= 10 * encoders.buffer_bytes &&
+		tenfold >= 10 * PART_BYTES_MIN);
+	encoders_clear(&encoders);
+}
+
+int main(void)
+{
+	char directory[] = "/tmp/encoder-XXXXXX";
+	if (!CHECK(mkdtemp(directory) && chdir(directory) == 0))
+		return check_result();
+	CHECK(runs(
+		"{ seq 1 150000; head -c 1500000 /dev/urandom; head -c 3000000 /dev/zero; } >plain"));
+	test_parse();
+	test_other_version();
+	test_ranges("zstd", "zstd -dcq");
+	test_ranges("gzip:1", "gzip -dc");
+	test_padding("zstd", 8);
+	test_padding("gzip", 26);
+	test_errors();
+	test_pool();
+	CHECK(runs("rm plain part first second"));
+	CHECK_INT(rmdir(directory), 0);
+	return check_result();
+}
