@@ -26,6 +26,7 @@ if ngx.var.uri == "/counts" then
 	return ngx.say(table.concat(lines, " "))
 end
 counts:incr(method, 1, 0)
+if ngx.var.ssl_session_reused == "r" and ngx.var.connection_requests == "1" then counts:incr("resumed", 1, 0) end
 local function reply(status, body)
 	ngx.status = status
 	ngx.header["x-amz-request-id"] = ngx.var.request_id
@@ -143,11 +144,15 @@ class NginxSink(Server):
 
     def counts(self):
         """How many requests came so far, by method."""
-        return {name: count for name, count in self.all_counts().items() if name != "stored"}
+        return {name: count for name, count in self.all_counts().items() if name.isupper()}
 
     def stored(self):
         """How many bodies of PUTs came whole so far."""
         return self.all_counts().get("stored", 0)
+
+    def resumed(self):
+        """How many TLS connections so far began with the session of an earlier one."""
+        return self.all_counts().get("resumed", 0)
 
     def all_counts(self):
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

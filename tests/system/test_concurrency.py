@@ -6,6 +6,7 @@ import pytest
 
 from tests.faults import faults
 from tests.faults.proxy import most_at_once
+from tests.servers.nginx_sink import NginxSink
 from tests.system.harness import make_tree
 
 FIRST = 32  # what a run begins with
@@ -77,3 +78,12 @@ def test_v_tells_people(push, s3_wire):
     run = push(5, "-v")
     assert re.search(rf"^up to {FIRST} requests at once; there were too few files to need more$", run.out, re.M), run
     assert "requests at once" not in push(5).out
+
+
+def test_connections_resume_a_tls_session(s3once, tmp_path):
+    """That of the worker resumes the session of the one that looked at the bucket: a handshake costs as much as ten files."""
+    tree = make_tree(tmp_path / "tree", {"a": 100})
+    with NginxSink() as sink:
+        s3once.environment |= {"AWS_ENDPOINT_URL_S3": sink.tls_endpoint, "AWS_CA_BUNDLE": str(sink.ca)}
+        run = s3once("push", "--marks", f"sqlite:{tmp_path}/marks.db", tree, "s3://bucket")
+        assert run.code == 0 and sink.resumed() >= 1, run
