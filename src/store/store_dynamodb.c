@@ -38,13 +38,14 @@ static struct dynamodb_store_conn *conn_of(struct store_conn *conn)
 static int conn_new(struct store *store, struct store_conn **ret)
 {
 	struct dynamodb_store_conn *conn = calloc(1, sizeof *conn);
-	int r = conn ? dynamodb_conn_new(store_of(store)->db, &conn->db) : -ENOMEM;
+	int r = conn ? batch_ticket_init(&conn->ticket) : -ENOMEM;
 
+	if (!r && (r = dynamodb_conn_new(store_of(store)->db, &conn->db)))
+		batch_ticket_clear(&conn->ticket);
 	if (r) {
 		free(conn);
 		return r;
 	}
-	batch_ticket_init(&conn->ticket);
 	conn->conn.store = store;
 	conn->table = &store_of(store)->table;
 	*ret = &conn->conn;

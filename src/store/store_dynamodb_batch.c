@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include <errno.h>
 #include <string.h>
 
 #define BATCH_MAX_BYTES (1U << 20)        /* of statements; a mark takes less than 3 KB */
@@ -17,28 +18,23 @@ struct batch {
 	size_t n, bytes;
 };
 
-/* --- Waiting and waking: all that depends on callers being threads. */
-
-static void turn_await(struct batch_ticket *ticket, struct batches *batches, uint64_t ns)
-{
-	thread_cond_wait(&ticket->answered, &batches->mutex, ns);
-}
-
-static void turn_to(struct batch_ticket *ticket)
-{
-	pthread_cond_signal(&ticket->answered);
-}
-
-void batch_ticket_init(struct batch_ticket *ticket)
+int batch_ticket_init(struct batch_ticket *ticket)
 {
 	ticket->statement = TEXT(BATCH_MAX_BYTES);
-	thread_cond_init(&ticket->answered);
+	return sem_init(&ticket->called, 0, 0) ? -errno : 0;
 }
 
 void batch_ticket_clear(struct batch_ticket *ticket)
 {
-	pthread_cond_destroy(&ticket->answered);
+	sem_destroy(&ticket->called);
 	text_clear(&ticket->statement);
+}
+
+/* Without the mutex, which whoever is woken would only meet. */
+static void call(struct batch_ticket *ticket)
+{
+	if (ticket)
+		sem_post(&ticket->called);
 }
 
 int batches_init(struct batches *batches)
@@ -126,7 +122,7 @@ static bool same_key(const struct item_key *a, const struct item_key *b)
 
 static void enqueue_locked(struct batches *batches, struct batch_ticket *ticket)
 {
-	ticket->locked.state = TICKET_WAITS;
+	ticket->state = TICKET_WAITS;
 	ticket->locked.next = NULL;
 	*batches->locked.last = ticket;
 	batches->locked.last = &ticket->locked.next;
@@ -159,7 +155,7 @@ static void leave_locked(struct batches *batches, struct batch_ticket *ticket)
 static void lead_locked(struct batches *batches, struct batch_ticket *ticket)
 {
 	leave_locked(batches, ticket);
-	ticket->locked.state = TICKET_LEADS;
+	ticket->state = TICKET_LEADS;
 	batches->locked.under_way++;
 }
 
@@ -169,23 +165,24 @@ static bool may_leave_locked(const struct batches *batches)
 	       (batches->locked.under_way == 0 || batches->locked.waiting >= STATEMENTS_MAX);
 }
 
-/* A request has ended. */
-static void end_locked(struct batches *batches)
+/* A request has ended. Returns who leads the next one and is to be called, or NULL. */
+static struct batch_ticket *end_locked(struct batches *batches)
 {
 	struct batch_ticket *first = batches->locked.first;
 
 	batches->locked.under_way--;
-	if (may_leave_locked(batches)) {
-		lead_locked(batches, first);
-		turn_to(first);
-	}
+	if (!may_leave_locked(batches))
+		return NULL;
+	lead_locked(batches, first);
+	return first;
 }
 
 static void end(struct batches *batches)
 {
 	pthread_mutex_lock(&batches->mutex);
-	end_locked(batches);
+	struct batch_ticket *next = end_locked(batches);
 	pthread_mutex_unlock(&batches->mutex);
+	call(next);
 }
 
 /* --- One batch. */
@@ -222,7 +219,7 @@ static void fill_locked(struct batches *batches, struct batch *batch, struct bat
 			continue;
 		}
 		unlink_locked(batches, at);
-		ticket->locked.state = TICKET_TAKEN;
+		ticket->state = TICKET_TAKEN;
 		seat(batch, ticket, leader->write->db);
 	}
 }
@@ -240,12 +237,11 @@ static void answer_locked(struct batch_ticket *ticket, enum outcome whole, enum 
 {
 	const bool is_decided = own == OUTCOME_OK || own == OUTCOME_REFUSED;
 
-	ticket->locked.state = TICKET_ANSWERED;
 	ticket->locked.outcome = whole == OUTCOME_OK ? own : whole;
 	ticket->locked.is_final = whole == OUTCOME_OK ? is_decided : is_of_all(whole);
 	if (whole != OUTCOME_OK)
 		ticket->locked.problem = *problem;
-	turn_to(ticket);
+	ticket->state = TICKET_ANSWERED;
 }
 
 static enum outcome abandoned(const struct batch_write *write)
@@ -313,8 +309,11 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	for (size_t i = 0; i < batch.n; i++)
 		if (batch.seats[i])
 			answer_locked(batch.seats[i], outcome, answers[i], &problem);
-	end_locked(batches);
+	struct batch_ticket *next = end_locked(batches);
 	pthread_mutex_unlock(&batches->mutex);
+	for (size_t i = 1; i < batch.n; i++) /* the first one is the leader's own */
+		call(batch.seats[i]);
+	call(next);
 	if (outcome == OUTCOME_ABANDONED) {
 		if (write->ret_problem)
 			*write->ret_problem = problem;
@@ -323,52 +322,62 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	return settle(batches, leader);
 }
 
-/* Sleeps until the ticket's state has changed, or there is something else to look at. */
-static void sleep_locked(struct batches *batches, struct batch_ticket *ticket, uint64_t since_ns)
+/* How long to sleep before there is something else to look at. */
+static uint64_t sleep_ns(const struct batch_ticket *ticket, uint64_t since_ns)
 {
 	const uint64_t now_ns = clock_boot_ns(), leaves_ns = since_ns + HOLD_NS;
-	uint64_t ns = LOOK_NS;
 
-	if (ticket->locked.state == TICKET_WAITS)
-		ns = leaves_ns > now_ns ? leaves_ns - now_ns : 0;
-	if (ns && (ticket->locked.state == TICKET_WAITS || ticket->locked.state == TICKET_TAKEN))
-		turn_await(ticket, batches, ns);
-	if (ticket->locked.state == TICKET_WAITS && clock_boot_ns() >= leaves_ns)
-		lead_locked(batches, ticket);
+	if (ticket->state != TICKET_WAITS)
+		return LOOK_NS;
+	return leaves_ns > now_ns ? leaves_ns - now_ns : 0;
 }
 
-/* The caller goes away. Returns false if it was answered meanwhile. */
+/* Whether the ticket leads since it has waited long enough. */
+static bool leads_by_itself(struct batches *batches, struct batch_ticket *ticket, uint64_t since_ns)
+{
+	if (clock_boot_ns() < since_ns + HOLD_NS)
+		return false;
+	pthread_mutex_lock(&batches->mutex);
+	const bool waits = ticket->state == TICKET_WAITS;
+	if (waits)
+		lead_locked(batches, ticket);
+	pthread_mutex_unlock(&batches->mutex);
+	return waits;
+}
+
+/* The caller, which was not called so far, goes away. False: it is just being called. */
 static bool give_up(struct batches *batches, struct batch_ticket *ticket)
 {
 	pthread_mutex_lock(&batches->mutex);
-	const bool is_answered = ticket->locked.state == TICKET_ANSWERED;
-	if (ticket->locked.state == TICKET_WAITS)
+	const enum ticket_state state = ticket->state;
+	if (state == TICKET_WAITS)
 		leave_locked(batches, ticket);
-	else if (ticket->locked.state == TICKET_TAKEN)
+	else if (state == TICKET_TAKEN)
 		*ticket->locked.seat = NULL;
-	else if (ticket->locked.state == TICKET_LEADS)
-		end_locked(batches);
 	pthread_mutex_unlock(&batches->mutex);
-	return !is_answered;
+	return state == TICKET_WAITS || state == TICKET_TAKEN;
+}
+
+static enum outcome lead_unless_over(struct batches *batches, struct batch_ticket *ticket)
+{
+	if (!limits_are_over(limits_of(ticket->write)))
+		return lead(batches, ticket);
+	end(batches);
+	return abandoned(ticket->write);
 }
 
 static enum outcome await(struct batches *batches, struct batch_ticket *ticket, uint64_t since_ns)
 {
-	for (;;) {
-		pthread_mutex_lock(&batches->mutex);
-		sleep_locked(batches, ticket, since_ns);
-		const enum ticket_state state = ticket->locked.state;
-		pthread_mutex_unlock(&batches->mutex);
-		if (state == TICKET_ANSWERED)
-			return settle(batches, ticket);
-		if (state == TICKET_TAKEN && clock_boot_ns() - since_ns >= LEAVE_NS &&
-			give_up(batches, ticket))
+	while (!thread_sem_wait(&ticket->called, sleep_ns(ticket, since_ns))) {
+		if (leads_by_itself(batches, ticket, since_ns))
+			return lead_unless_over(batches, ticket);
+		if (clock_boot_ns() - since_ns >= LEAVE_NS && give_up(batches, ticket))
 			return perform_alone(ticket->write);
 		if (limits_are_over(limits_of(ticket->write)) && give_up(batches, ticket))
 			return abandoned(ticket->write);
-		if (state == TICKET_LEADS)
-			return lead(batches, ticket);
 	}
+	return ticket->state == TICKET_ANSWERED ? settle(batches, ticket)
+						: lead_unless_over(batches, ticket);
 }
 
 /* Nobody is under way: the write is what others wait for. */
@@ -385,10 +394,11 @@ static enum outcome join(struct batches *batches, struct batch_ticket *ticket)
 {
 	pthread_mutex_lock(&batches->mutex);
 	enqueue_locked(batches, ticket);
-	if (may_leave_locked(batches))
+	const bool leads = may_leave_locked(batches);
+	if (leads)
 		lead_locked(batches, ticket);
 	pthread_mutex_unlock(&batches->mutex);
-	return await(batches, ticket, clock_boot_ns());
+	return leads ? lead_unless_over(batches, ticket) : await(batches, ticket, clock_boot_ns());
 }
 
 enum outcome batches_write(

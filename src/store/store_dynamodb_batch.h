@@ -9,6 +9,7 @@
 #pragma once
 #include "dynamodb/dynamodb_statement.h"
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 /* One caller's write. All of it is borrowed until batches_write returns. */
@@ -31,10 +32,12 @@ enum ticket_state { TICKET_WAITS, TICKET_TAKEN, TICKET_LEADS, TICKET_ANSWERED };
 /* A caller's place in the queue. Embedded in a connection, used for one write after another. */
 struct batch_ticket {
 	const struct batch_write *write;
-	struct text statement;   /* kept for its memory */
-	pthread_cond_t answered; /* the state has changed; used with the mutex of the batches */
+	struct text statement; /* kept for its memory */
+	/* Posted once, without the mutex, for each time that another caller made it LEADS or
+	 * ANSWERED. The ticket is its caller's again only when it has taken that. */
+	sem_t called;
+	_Atomic enum ticket_state state; /* changed with the mutex held */
 	struct {
-		enum ticket_state state;
 		struct batch_ticket *next;  /* in the queue */
 		struct batch_ticket **seat; /* of TAKEN: where the batch knows it */
 		enum outcome outcome;       /* of ANSWERED */
@@ -42,7 +45,7 @@ struct batch_ticket {
 		struct problem problem;     /* of a final outcome that is not OK or REFUSED */
 	} locked;
 };
-void batch_ticket_init(struct batch_ticket *ticket);
+int batch_ticket_init(struct batch_ticket *ticket); /* 0 or -errno */
 void batch_ticket_clear(struct batch_ticket *ticket);
 
 struct batches {
