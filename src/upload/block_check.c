@@ -36,7 +36,7 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 {
 	struct run *run = worker->run;
 	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
-	size_t n_ready = 0, n_later = 0;
+	size_t n_ready = 0, n_later = 0, n_done = 0;
 	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
 	for (size_t i = 0; i < block->n; i++) {
 		struct candidate *c = block->files[i];
@@ -45,6 +45,7 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 		uint64_t at_ns = 0;
 		if (run_skips(run, &c->known, &asked)) {
 			bucket_skip_done(run, worker->marks, c);
+			n_done++;
 		} else if (may_wait(worker, c, &at_ns)) {
 			later[n_later++] = c;
 			again_ns = at_ns > again_ns ? at_ns : again_ns;
@@ -53,7 +54,7 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 		}
 	}
 	queue_later(run->queue, later, n_later, again_ns);
-	if (n_later && !block->last) { /* as long as there are others, away from who is in it */
+	if (n_later + n_done && !block->last) { /* away from who is in it */
 		queue_shared(run->queue, ready, n_ready);
 		n_ready = 0;
 	} else if (block->last) {

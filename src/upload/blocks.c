@@ -55,6 +55,21 @@ int blocks_add(
 	return 0;
 }
 
+static struct block *take_out(struct blocks *blocks, size_t at)
+{
+	struct block *block = blocks->blocks[at];
+	blocks->blocks[at] = blocks->blocks[--blocks->n];
+	return block;
+}
+
+struct block *blocks_remove(struct blocks *blocks, unsigned serial)
+{
+	for (size_t i = 0; i < blocks->n; i++)
+		if (blocks->blocks[i]->files[0]->block == serial)
+			return take_out(blocks, i);
+	return NULL;
+}
+
 struct block *blocks_take(struct blocks *blocks, uint64_t *ret_wait_ns)
 {
 	const size_t n = blocks->n;
@@ -71,12 +86,7 @@ struct block *blocks_take(struct blocks *blocks, uint64_t *ret_wait_ns)
 			chosen = at;
 		}
 	}
-	if (chosen == n)
-		return NULL;
-	struct block *block = blocks->blocks[chosen];
-	blocks->blocks[chosen] = blocks->blocks[n - 1];
-	blocks->n--;
-	return block;
+	return chosen < n ? take_out(blocks, chosen) : NULL;
 }
 
 int64_t blocks_oldest_ns(const struct blocks *blocks)

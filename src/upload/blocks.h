@@ -25,6 +25,7 @@ struct candidate {
 	bool is_rotated; /* its name may be another by now */
 	struct known_mark known;
 	unsigned block;         /* serial number of the block it came in */
+	bool leads;             /* the rest of its block waits for its claim */
 	unsigned failures;      /* how often it could not be sent, for a reason that may pass */
 	uint64_t failing_ns;    /* for how long it was tried since, pauses included */
 	unsigned parts_done;    /* the most that its upload ever had; more is progress */
@@ -65,5 +66,7 @@ int blocks_add(
 struct block *blocks_take(struct blocks *blocks, uint64_t *ret_wait_ns);
 /* When the oldest file in them was modified, INT64_MAX if there is none. */
 int64_t blocks_oldest_ns(const struct blocks *blocks);
+/* Takes out the block with this serial number. The caller's, to free; NULL if it is not there. */
+struct block *blocks_remove(struct blocks *blocks, unsigned serial);
 /* Frees all and the files in them. */
 void blocks_clear(struct blocks *blocks);

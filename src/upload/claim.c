@@ -120,6 +120,7 @@ static void lost_the_race(struct worker *worker, struct file *file, struct mark 
 
 static void adopt_claim(const struct run *run, struct file *file)
 {
+	queue_claimed(run->queue, file->candidate);
 	const struct mark *before = &file->claim.before;
 	file->claimed = true;
 	file->must_look =

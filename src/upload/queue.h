@@ -1,7 +1,10 @@
 /* The bounded queue between the scan and the workers. Candidates travel in blocks: a block is read
  * again before its files are begun (what did other uploaders take meanwhile?), and each process
  * goes through the blocks it has in an order of its own, so that many uploaders over one tree do
- * not fight for the same files. What is ready takes turns (turns.h). Thread-safe. */
+ * not fight for the same files. At the beginning, and once other uploaders were seen, one file of a
+ * block is begun first, and the others wait until it is claimed: of uploaders that open the same
+ * block in the same moment only one goes on with it. What is ready takes turns (turns.h).
+ * Thread-safe. */
 #pragma once
 #include "upload/turns.h"
 
@@ -56,7 +59,11 @@ void queue_later(
 void queue_again(struct queue *queue, struct candidate *file, uint64_t not_before_ns);
 /* Files of a block that another uploader is at work in: to be read again last. Takes them. */
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);
-/* Another uploader turned out to be in this block too: what is ready of it goes back, shared. */
+/* The file is claimed: the rest of its block may be begun, for which it waits half a second at
+ * most. */
+void queue_claimed(struct queue *queue, const struct candidate *file);
+/* Another uploader turned out to be in this block too: what is not begun of it goes back, shared.
+ */
 void queue_contested(struct queue *queue, unsigned block);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);

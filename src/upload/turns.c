@@ -15,6 +15,15 @@ static void line_add(struct line *line, struct candidate *file)
 	line->n++;
 }
 
+static void line_add_first(struct line *line, struct candidate *file)
+{
+	file->next = line->first;
+	line->first = file;
+	if (!file->next)
+		line->end = &file->next;
+	line->n++;
+}
+
 static struct candidate *line_take(struct line *line)
 {
 	struct candidate *file = line->first;
@@ -87,12 +96,21 @@ size_t turns_files(const struct turns *turns)
 	return turns->small.n + turns->whole.n + turns->split.n;
 }
 
+static struct line *line_of(struct turns *turns, const struct candidate *file)
+{
+	return file->size <= SMALL_BYTES_MAX     ? &turns->small
+	       : file->size <= turns->part_bytes ? &turns->whole
+						 : &turns->split;
+}
+
 void turns_add_file(struct turns *turns, struct candidate *file)
 {
-	line_add(file->size <= SMALL_BYTES_MAX     ? &turns->small
-		 : file->size <= turns->part_bytes ? &turns->whole
-						   : &turns->split,
-		file);
+	line_add(line_of(turns, file), file);
+}
+
+void turns_add_first(struct turns *turns, struct candidate *file)
+{
+	line_add_first(line_of(turns, file), file);
 }
 
 size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate *ret[BLOCK_FILES])

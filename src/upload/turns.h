@@ -25,6 +25,7 @@ struct job {
 	unsigned index;
 	bool is_bulk;      /* counts among the large bodies under way; the queue's */
 	bool opens;        /* begins a file that is to be sent in parts; likewise */
+	unsigned leads;    /* serial number of the block that waits for the claim, or 0; likewise */
 	uint64_t begun_ns; /* clock_boot_ns() when it was handed out */
 	/* For queue_done, by the worker. */
 	uint64_t read_ns; /* how long the file was read */
@@ -61,6 +62,8 @@ size_t turns_files(const struct turns *turns);
 int64_t turns_oldest_ns(const struct turns *turns);
 /* Takes the file. */
 void turns_add_file(struct turns *turns, struct candidate *file);
+/* Takes the file, to be begun before all others of its kind. */
+void turns_add_first(struct turns *turns, struct candidate *file);
 /* Takes out the files of this block, at most BLOCK_FILES; how many. */
 size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate *ret[BLOCK_FILES]);
 /* Hands out the parts [0, n) of an upload from now on. */

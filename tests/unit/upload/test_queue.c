@@ -125,6 +125,53 @@ static void test_contested(void)
 	queue_free(queue);
 }
 
+static void end_file(struct queue *queue, const struct job *job)
+{
+	free(job->file);
+	queue_done(queue, job);
+}
+
+/* A block that is to be read again is, and nothing has changed. */
+static void take_file(struct queue *queue, struct job *ret)
+{
+	for (queue_take(queue, ret); ret->kind == JOB_CHECK; queue_take(queue, ret)) {
+		queue_ready(queue, ret->block->files, ret->block->n);
+		free(ret->block);
+		queue_done(queue, ret);
+	}
+	CHECK_INT(ret->kind, JOB_FILE);
+}
+
+/* Where there are other uploaders, one small file of each block is handed out, and the others once
+ * that is claimed, or ended. */
+static void test_one_goes_ahead(void)
+{
+	struct queue *queue;
+	struct job first, second, next;
+	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	queue_shared(queue, NULL, 0);
+	add(queue, SMALL_BYTES_MAX, 3, clock_boot_ns()); /* the others are a little larger */
+	add(queue, 0, 2, clock_boot_ns());
+	queue_complete(queue);
+	take_file(queue, &first);
+	take_file(queue, &second);
+	CHECK(first.file->block != second.file->block);
+	CHECK(first.file->size == 0 || first.file->size == SMALL_BYTES_MAX);
+	CHECK(second.file->size == 0 || second.file->size == SMALL_BYTES_MAX);
+	const bool is_small = second.file->size == 0;
+	end_file(queue, is_small ? &second : &first);
+	take_file(queue, &next);
+	CHECK_INT((int64_t)next.file->size, 1);
+	end_file(queue, &next);
+	queue_claimed(queue, is_small ? first.file : second.file);
+	take_file(queue, &next);
+	CHECK_INT((int64_t)next.file->size, SMALL_BYTES_MAX + 1);
+	end_file(queue, &next);
+	end_file(queue, is_small ? &first : &second);
+	queue_close(queue);
+	queue_free(queue);
+}
+
 static void take_and_end_part(struct queue *queue, struct parts *want, bool give_up, bool is_last)
 {
 	struct job job;
@@ -223,6 +270,7 @@ int main(void)
 	test_check_and_later();
 	test_again();
 	test_contested();
+	test_one_goes_ahead();
 	test_parts();
 	test_close_leaves_parts();
 	test_threads();
