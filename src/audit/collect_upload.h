@@ -1,4 +1,5 @@
-/* An open upload that a mark of nobody names: taken over, aborted, awaited, and then cleared. */
+/* An open upload that a mark names which nobody holds any more: the mark is taken over, the upload
+ * aborted and its end awaited, and then the mark is cleared of it. */
 #pragma once
 #include "audit/collect.h"
 

@@ -30,7 +30,7 @@ void crew_free(struct crew *crew); /* NULL is fine */
 
 /* Hands every mark of the range to `each`, on up to CREW_HANDS threads, in no order. `each` may
  * write the marks; what it returns other than OK ends all. The rows are borrowed during the call.
- * Memory: at most MARK_STREAM_ROWS marks and as many rows again. */
+ * Memory: at most MARK_STREAM_ROWS marks, and 4,096 rows beside them. */
 struct crew_work {
 	enum outcome (*each)(void *arg, const struct audit_hand *hand, const struct mark_row *row,
 		struct problem *ret_problem);

@@ -17,7 +17,8 @@ enum mark_fate {
 struct mark_told {
 	enum mark_fate fate;
 	const char *key;               /* of the mark */
-	const char *object;            /* the key of its object: mostly the same */
+	const char *object;            /* the key of its object: mostly the same, else with the
+					  suffix of compression behind it */
 	const char *upload_id;         /* of ABORTED and ABORTABLE; else "" */
 	enum mark_state state;         /* as it was read */
 	const char *why;               /* of KEPT, a clause; else "" */

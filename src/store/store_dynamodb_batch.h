@@ -34,7 +34,8 @@ struct batch_ticket {
 	const struct batch_write *write;
 	struct text statement; /* kept for its memory */
 	/* Posted once, without the mutex, for each time that another caller made it LEADS or
-	 * ANSWERED. The ticket is its caller's again only when it has taken that. */
+	 * ANSWERED. The ticket is its caller's again only when it has taken that. Who makes itself
+	 * LEADS is not called for that, and no leader for its own answer. */
 	sem_t called;
 	_Atomic enum ticket_state state; /* changed with the mutex held */
 	struct {

@@ -50,7 +50,8 @@ void queue_done(struct queue *queue, const struct job *job);
 void queue_moved(struct queue *queue, uint64_t bytes);
 /* A large body was cut: fewer go at once. */
 void queue_cut(struct queue *queue);
-/* Files that may be begun now, in this order. Takes them. */
+/* The end of a JOB_CHECK, once for each: files of its block that may be begun now, perhaps none, in
+ * this order. One of them may be begun before the others. Takes them. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
 /* Files to look at again from a time on (clock_boot_ns()). Takes them. */
 void queue_later(
@@ -59,11 +60,12 @@ void queue_later(
 void queue_again(struct queue *queue, struct candidate *file, uint64_t not_before_ns);
 /* Files of a block that another uploader is at work in: to be read again last. Takes them. */
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);
-/* The file is claimed: the rest of its block may be begun, for which it waits half a second at
- * most. */
+/* The file is claimed: the rest of its block may be begun. The rest waits for this for half a
+ * second at most, and no longer than until the file's job has ended, claimed or not. The caller
+ * still has the file. */
 void queue_claimed(struct queue *queue, const struct candidate *file);
-/* Another uploader turned out to be in this block too: what is not begun of it goes back, shared.
- */
+/* Another uploader turned out to be in the block with this serial number, too: what is not begun
+ * of it goes back, shared. What the caller has in hand is not the queue's, and stays. */
 void queue_contested(struct queue *queue, unsigned block);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);

@@ -19,8 +19,8 @@ enum job_kind { JOB_END, JOB_FILE, JOB_CHECK, JOB_PART, JOB_RETIRE };
 struct job {
 	enum job_kind kind;
 	struct candidate *file; /* FILE: now the worker's */
-	struct block *block;    /* CHECK: now the worker's; read its marks again and sort the files
-				   with queue_ready and queue_later */
+	struct block *block;    /* CHECK: now the worker's; read its marks again, sort the files
+				   with queue_later and queue_shared, and end with queue_ready */
 	struct parts *parts;    /* PART */
 	unsigned index;
 	bool is_bulk;      /* counts among the large bodies under way; the queue's */
