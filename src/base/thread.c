@@ -15,6 +15,17 @@ int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg)
 	return -error;
 }
 
+int thread_start_patiently(pthread_t *ret, void *(*run)(void *arg), void *arg)
+{
+	const struct timespec step = {.tv_nsec = 10 * (long)NS_PER_MS};
+	int error = thread_start(ret, run, arg);
+	for (int i = 0; error == -EAGAIN && i < 200; i++) {
+		nanosleep(&step, NULL);
+		error = thread_start(ret, run, arg);
+	}
+	return error;
+}
+
 /* libuv's condition variables are those of pthread on the monotonic clock. */
 _Static_assert(
 	_Generic((uv_cond_t *)0, pthread_cond_t * : 1, default : 0), "uv_cond_t is pthread's");

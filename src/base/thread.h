@@ -7,6 +7,9 @@
 
 /* pthread_create() with all signals blocked in the new thread. 0 or -errno. */
 int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg);
+/* The same for a thread that nothing goes on without. Where the limit of threads is reached, it
+ * waits for up to two seconds until another thread has ended. */
+int thread_start_patiently(pthread_t *ret, void *(*run)(void *arg), void *arg);
 
 /* Makes a condition variable that waits on the monotonic clock, which a step of the wall clock does
  * not touch. Destroyed by pthread_cond_destroy(). */

@@ -181,11 +181,11 @@ int leases_run_locked(struct leases *leases)
 {
 	int error = 0;
 	if (!leases->locked.workers) {
-		error = thread_start(&leases->locked.worker[0], work, leases);
+		error = thread_start_patiently(&leases->locked.worker[0], work, leases);
 		leases->locked.workers = !error;
 	}
 	if (!error && !leases->locked.keeping) {
-		error = thread_start(&leases->locked.keeper, keep, leases);
+		error = thread_start_patiently(&leases->locked.keeper, keep, leases);
 		leases->locked.keeping = !error;
 	}
 	return error;

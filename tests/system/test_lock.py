@@ -185,9 +185,10 @@ def test_one_command_at_a_time(s3once, place, tmp_path):
     assert (tmp_path / "j").read_text().split() == ["begin", "end"] * 8
 
 
-def start_holder(s3once, tmp_path, *options, script="sleep 60", env=None):
-    """A lock run whose command has begun: (Running, pid of the command)."""
-    run = s3once.start("lock", "run", *options, "k", "--", "sh", "-c", f"echo $$ >{tmp_path}/pid; {script}", env=env)
+def start_holder(s3once, tmp_path, *options, script="sleep 60", trap="", env=None):
+    """A lock run whose command has begun and has set its trap: (Running, pid of the command)."""
+    line = f"{trap or ':'}; echo $$ >{tmp_path}/pid; {script}"
+    run = s3once.start("lock", "run", *options, "k", "--", "sh", "-c", line, env=env)
     text = wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), 30, "the command")
     (tmp_path / "pid").unlink()
     return run, int(text)
@@ -202,8 +203,8 @@ def is_gone(pid):
 
 
 def test_signals_are_forwarded(s3once, local, tmp_path):
-    script = "trap 'echo got; exit 9' TERM; while :; do sleep 0.05; done"
-    run, _ = start_holder(s3once, tmp_path, script=script)
+    trap, script = "trap 'echo got; exit 9' TERM", "while :; do sleep 0.05; done"
+    run, _ = start_holder(s3once, tmp_path, script=script, trap=trap)
     os.kill(run.pid, signal.SIGTERM)
     result = run.wait()
     assert (result.code, result.out) == (9, "got\n")
@@ -282,8 +283,10 @@ def test_the_command_has_a_group_of_its_own(s3once, local, tmp_path):
 
 def test_loss_ends_the_command(s3once, place, tmp_path):
     """Broken by somebody: the pipe ends, SIGTERM, then SIGKILL of one that ignores it; exit 5."""
-    script = f"trap 'echo term >>{tmp_path}/said' TERM; (trap '' TERM; cat <&$S3ONCE_LOCK_FD; echo eof >>{tmp_path}/said) & while :; do sleep 0.05; done"
-    run, command = start_holder(s3once, tmp_path, "--lease", "2s", "--kill-after", "1s", script=script)
+    child = f"trap '' TERM; touch {tmp_path}/ready; cat <&$S3ONCE_LOCK_FD; echo eof >>{tmp_path}/said"
+    trap = f"trap 'echo term >>{tmp_path}/said' TERM; ({child}) & while [ ! -e {tmp_path}/ready ]; do sleep 0.05; done"
+    script = "while :; do sleep 0.05; done"
+    run, command = start_holder(s3once, tmp_path, "--lease", "2s", "--kill-after", "3s", script=script, trap=trap)
     break_it(s3once)
     result = run.wait(60)
     assert result.code == 5 and "lost" in result.err, result

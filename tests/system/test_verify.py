@@ -155,3 +155,15 @@ def test_nothing_is_no_success(s3once, s3, bucket, tmp_path):
     assert s3once("push", make_tree(tmp_path / "tree", {"a": 1}), f"s3://{bucket}/p").code == 0
     run = s3once("verify", f"s3://{bucket}/typo")
     assert run.code == 1 and "there is neither a mark nor an object in s3://" in run.err, run
+
+
+def test_compressed_objects_are_compared_as_they_are_stored(s3once, s3, bucket, marks, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a.log": b"one line\n" * 5000, "b.log": b"another line\n" * 5000})
+    assert s3once("push", "--compress", "zstd", tree, f"s3://{bucket}/p").code == 0
+    for by in ([], ["--head"], ["--download"]):
+        run = s3once("verify", "-v", *by, f"s3://{bucket}/p")
+        assert run.code == 0 and found(run) == {"= p/a.log.zst", "= p/b.log.zst"}, run
+    put(s3, bucket, "p/b.log.zst", b"x" * len(s3.get(bucket, "p/b.log.zst")))
+    for by in ([], ["--head"], ["--download"]):
+        run = s3once("verify", *by, f"s3://{bucket}/p")
+        assert run.code == 1 and found(run) == {"* p/b.log.zst"}, run

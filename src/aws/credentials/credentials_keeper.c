@@ -169,7 +169,7 @@ int credentials_keeper_start_locked(struct credentials_chain *chain)
 {
 	if (chain->locked.keeper_runs)
 		return 0;
-	int error = thread_start(&chain->keeper, keep, chain);
+	int error = thread_start_patiently(&chain->keeper, keep, chain);
 	chain->locked.keeper_runs = error == 0;
 	return error;
 }
