@@ -34,16 +34,20 @@ void leftover_tell(const struct leftover *leftover, enum mark_fate fate, const c
 	const struct problem *problem)
 {
 	const struct mark *mark = leftover->mark;
+	struct text object = TEXT(2048);
+	text_add(&object, leftover->key);
+	text_add(&object, mark->upload.suffix);
 	const struct mark_told told = {
 		.fate = fate,
 		.key = leftover->key,
-		.object = leftover->key,
+		.object = object.error ? leftover->key : text_string(&object),
 		.upload_id = mark->upload.id ? mark->upload.id : "",
 		.state = mark->state,
 		.why = why,
 		.problem = problem,
 	};
 	leftover->options->teller.tell(leftover->options->teller.arg, &told);
+	text_clear(&object);
 }
 
 /* For call_limits: what is sent while the mark may be somebody else's could end his upload. */
@@ -59,8 +63,9 @@ static bool is_not_ours(void *arg)
 /* Whether the upload is to be aborted, or else why not. */
 enum verdict { GO_ON, LEAVE, ERROR };
 
-/* An object as large as the upload's file, that is not the version which the mark knows, may be
- * what became of it: on some servers an abort then damages the object. */
+/* An object that is not the version which the mark knows may be what became of the upload: on some
+ * servers an abort then damages the object. It has the size of the file, unless it was compressed.
+ */
 static enum verdict look(struct abortion *a)
 {
 	const struct s3_target target = {.key = a->object};
@@ -74,7 +79,8 @@ static enum verdict look(struct abortion *a)
 		return ERROR;
 	const bool is_done_version =
 		before->has_done && *before->done.etag && !strcmp(before->done.etag, now.etag);
-	return now.size == a->claim.upload.size && !is_done_version ? LEAVE : GO_ON;
+	const bool may_be_it = *a->claim.upload.encoding || now.size == a->claim.upload.size;
+	return may_be_it && !is_done_version ? LEAVE : GO_ON;
 }
 
 static int count_part(void *arg, const struct s3_part *part)
@@ -120,7 +126,7 @@ static enum verdict abort_and_await(struct abortion *a)
 	}
 	if (o == OUTCOME_OK)
 		problem_set(&a->problem, "S3 still lists parts of its upload after it was aborted: "
-					 "run gc again");
+					 "run gc again with --keep-uploads 0s");
 	return ERROR;
 }
 

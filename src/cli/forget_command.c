@@ -255,6 +255,7 @@ static int understand(const struct forget_command *values, int n, char **operand
 	if (n == 0)
 		return S3ONCE_EXIT_USAGE;
 	int r = marks_place_parse(spec ? spec : "local", ret_place, ret_problem);
+	ret_place->only_read = values->dry_run;
 	return r == 0 ? 0 : r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
 }
 

@@ -250,9 +250,11 @@ static int fill_in(struct key_template *template, struct problem *ret_problem)
 	return error;
 }
 
-static int open_zone(struct key_template *template, const char *name, struct problem *ret_problem)
+static int open_zone(struct key_template *template, const struct key_template_options *options,
+	struct problem *ret_problem)
 {
-	if (name && !key_template_has(template, MTIME)) {
+	const char *name = options->time_zone;
+	if (name && !options->zone_has_other_use && !key_template_has(template, MTIME)) {
 		problem_set(
 			ret_problem, "--time-zone is that of {mtime:…}, which --key does not have");
 		return -EINVAL;
@@ -285,7 +287,7 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 	if (!error)
 		error = check_pieces(template, ret_problem);
 	if (!error)
-		error = open_zone(template, options->time_zone, ret_problem);
+		error = open_zone(template, options, ret_problem);
 	if (!error)
 		error = fill_in(template, ret_problem);
 	if (error == -ENOMEM)

@@ -44,9 +44,13 @@ static void *map(const char *path)
 	void *there = MAP_FAILED;
 	if (fd < 0)
 		return NULL;
-	if (!ftruncate(fd, sizeof(uint64_t)))
+	/* A page without a block of the file system would end us by SIGBUS where the disk is full.
+	 */
+	int error = posix_fallocate(fd, 0, sizeof(uint64_t));
+	if (!error) {
 		there = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	const int error = errno;
+		error = errno;
+	}
 	close(fd);
 	errno = error;
 	return there == MAP_FAILED ? NULL : there;

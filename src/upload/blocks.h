@@ -13,25 +13,25 @@
 struct candidate {
 	struct candidate *next;
 	char *key, *path, *relative; /* all in one allocation with the struct */
-	char *object; /* the object's key: key, perhaps with the suffix of compression behind it,
-			 for which there is always room */
-	bool was_compressed; /* the suffix is that of the file as it was found */
-	char *content;       /* the content's id, or "" */
+	char *object;  /* the object's key: key, perhaps with the suffix of compression behind it,
+			  for which there is always room */
+	char *content; /* the content's id, or "" */
 	size_t source;
 	uint64_t size;
 	int64_t mtime_ns;
 	dev_t dev;
 	ino_t ino;
-	bool is_rotated; /* its name may be another by now */
-	struct known_mark known;
-	unsigned block;         /* serial number of the block it came in */
-	bool leads;             /* the rest of its block waits for its claim */
-	unsigned failures;      /* how often it could not be sent, for a reason that may pass */
 	uint64_t failing_ns;    /* for how long it was tried since, pauses included */
-	unsigned parts_done;    /* the most that its upload ever had; more is progress */
 	uint64_t kept_bytes;    /* of it in an open upload: as told to report_kept */
 	uint64_t held_since_ns; /* another uploader was first seen to hold it; 0: never */
-	bool said_held;         /* and that was told once */
+	struct known_mark known;
+	unsigned block;      /* serial number of the block it came in */
+	unsigned failures;   /* how often it could not be sent, for a reason that may pass */
+	unsigned parts_done; /* the most that its upload ever had; more is progress */
+	bool leads;          /* the rest of its block waits for its claim */
+	bool was_compressed; /* the suffix is that of the file as it was found */
+	bool is_rotated;     /* its name may be another by now */
+	bool said_held;      /* that it is held was told once */
 };
 /* What its mark is asked about. Borrowed. */
 struct asked candidate_asks(const struct candidate *candidate);

@@ -3,23 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum step file_sum_parts(
-	struct worker *worker, struct file *file, const struct sending *how, struct sums **ret)
-{
-	struct sums *sums = calloc(how->plan->n_parts, sizeof *sums);
-	int error = sums ? 0 : -ENOMEM;
-	for (unsigned i = 0; !error && i < how->plan->n_parts; i++) {
-		const struct range range = file_range(file, how->encoding, how->plan, i);
-		error = file_digest(worker, file, how->kinds, &range, &sums[i]);
-	}
-	if (error) {
-		free(sums);
-		return file_read_error(worker, file, error);
-	}
-	*ret = sums;
-	return STEP_NEXT;
-}
-
 /* Which part size an object's etag or checksum was made with: ours by its metadata, else the one
  * this file would get. */
 static int plan_of(const struct worker *worker, const struct file *file,

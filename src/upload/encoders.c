@@ -1,12 +1,13 @@
 #include "upload/encoders.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "upload/multipart_plan.h"
 #include <errno.h>
-#include <time.h>
 
 #define MIB            (1ULL << 20)
 #define BUFFER_MIN     (PART_BYTES_MIN + PART_BYTES_MIN / 4)
 #define RANGE_MAX      (256 * MIB) /* more would be made again after a kill */
-#define ASK_AFTER_NS   (200 * 1000 * 1000L)
+#define ASK_AFTER_NS   (200 * NS_PER_MS)
 #define TENTHS_WANTED  9 /* of a buffer: some parts come out larger than the sample says */
 #define OVER_SUBSCRIBE 2 /* while one part is sent another one is made */
 
@@ -43,7 +44,7 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 		buffer = wanted;
 	*encoders = (struct encoders){.buffer_bytes = (size_t)buffer, .most = (unsigned)most};
 	pthread_mutex_init(&encoders->locked.mutex, NULL);
-	pthread_cond_init(&encoders->locked.is_free, NULL);
+	thread_cond_init(&encoders->locked.is_free);
 }
 
 void encoders_clear(struct encoders *encoders)
@@ -76,16 +77,11 @@ int encoders_take(struct encoders *encoders, bool (*is_over)(const void *arg), c
 	int error;
 	pthread_mutex_lock(&encoders->locked.mutex);
 	while ((error = take(encoders, ret)) == -EAGAIN) {
-		struct timespec until;
 		if (is_over(arg)) {
 			error = -ECANCELED;
 			break;
 		}
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += ASK_AFTER_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		pthread_cond_timedwait(&encoders->locked.is_free, &encoders->locked.mutex, &until);
+		thread_cond_wait(&encoders->locked.is_free, &encoders->locked.mutex, ASK_AFTER_NS);
 	}
 	pthread_mutex_unlock(&encoders->locked.mutex);
 	return error;

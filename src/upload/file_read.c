@@ -4,6 +4,7 @@
 #include "upload/file_encoding.h"
 #include "upload/piece.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -91,9 +92,12 @@ enum step file_open(struct worker *worker, struct file *file)
 			"copy it to a file, or exclude it");
 		return file_fail(worker, file, &problem);
 	}
-	const enum step step = file_choose_encoding(worker, file);
+	int error;
+	const enum step step = file_choose_encoding(worker, file, &error);
 	if (step != STEP_NEXT)
 		return step;
+	if (error)
+		return file_read_error(worker, file, error);
 	if (!plan_upload(file->state.size, worker->run->options.part_bytes, &file->plan))
 		return STEP_NEXT;
 	problem_set(&problem, "larger than the largest object S3 can hold; split it or exclude it");
@@ -129,6 +133,23 @@ enum step file_sum(struct worker *worker, struct file *file, unsigned kinds)
 	int error = file_digest(worker, file, kinds, &range, &file->sums);
 	file->summed = !error;
 	return error ? file_read_error(worker, file, error) : STEP_NEXT;
+}
+
+enum step file_sum_parts(
+	struct worker *worker, struct file *file, const struct sending *how, struct sums **ret)
+{
+	struct sums *sums = calloc(how->plan->n_parts, sizeof *sums);
+	int error = sums ? 0 : -ENOMEM;
+	for (unsigned i = 0; !error && i < how->plan->n_parts; i++) {
+		const struct range range = file_range(file, how->encoding, how->plan, i);
+		error = file_digest(worker, file, how->kinds, &range, &sums[i]);
+	}
+	if (error) {
+		free(sums);
+		return file_read_error(worker, file, error);
+	}
+	*ret = sums;
+	return STEP_NEXT;
 }
 
 /* The file changed while it was read: opens what is there now, says so, gives up after too many.

@@ -65,6 +65,8 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 		const long made = encoder_next(piece->encoder, &bytes);
 		if (made < 0)
 			return body->error = (int)made;
+		if (!made && body->at < piece->sums.bytes)
+			return body->error = -ESTALE; /* the file is another than it was at first */
 		piece->next = bytes;
 		piece->n_next = (size_t)made;
 	}

@@ -56,6 +56,7 @@ static int read_template(struct run *run, struct problem *problem)
 	const struct key_template_options options = {
 		.text = o->key_template ? o->key_template : ROTATED_KEY,
 		.time_zone = o->key_template ? o->time_zone : NULL,
+		.zone_has_other_use = o->n_rates >= 2,
 		.families = run->families,
 		.names_families = o->rotated != 0};
 	if (!error)

@@ -36,8 +36,10 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	const char *marks = run->options.marks;
 	struct marks_place place;
 	int error = marks_place_parse(marks, &place, problem);
-	if (!error && run->dry)
+	if (!error && run->dry) {
 		error = place_without_traces(&place, problem);
+		place.only_read = place.path && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0;
+	}
 	if (!error)
 		error = marks_place_open(&place, run->aws, run->http, &run->store, problem);
 	if (!error) {

@@ -25,9 +25,9 @@ def tree(tmp_path):
 def killed(s3once, s3_wire, bucket, tree, marks):
     """Makes a run that is killed after the second part, or where the test says. Its mark names an open upload."""
 
-    def run(fault=faults.kill_after, kind="UploadPart", nth=2, **how):
+    def run(*options, fault=faults.kill_after, kind="UploadPart", nth=2, **how):
         rule = s3_wire.add(fault, kind, nth=nth)
-        result = s3once.start("push", *PARTS, tree, f"s3://{bucket}", **how).wait()
+        result = s3once.start("push", *PARTS, *options, tree, f"s3://{bucket}", **how).wait()
         assert rule.fired == 1 and result.code in (1, -9), result
         s3_wire.clear()
         mark = marks_of(marks)["large"]
@@ -100,6 +100,16 @@ def test_upload_that_became_the_object(s3once, s3, bucket, tree, marks, killed):
     run = s3once("push", "--json", tree, f"s3://{bucket}")
     assert run.code == 0 and counts(run) == {"adopted": 1}, run
     s3.assert_same(tree, bucket)
+
+
+@SQLITE
+def test_compressed_upload_that_became_the_object(s3once, s3, bucket, tree, marks, killed):
+    """Its object has another size than its file."""
+    killed("--compress", "zstd", kind="CompleteMultipartUpload", nth=1)
+    run = gc(s3once, bucket)
+    assert run.code == 0 and end(run) == {"kept": 1} and told(run, "kept")[0]["object"] == "large.zst", run
+    run = s3once("push", "--json", "--compress", "zstd", tree, f"s3://{bucket}")
+    assert run.code == 0 and counts(run) == {"adopted": 1}, run
 
 
 @pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)

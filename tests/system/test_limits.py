@@ -178,7 +178,7 @@ def test_the_limit_of_this_time_of_day(s3once, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 40 * KIB})
     for hour, limited in [(14, False), (2, True)]:
         command = ("push", tree, f"s3://{bucket}/{limited}", "--bwlimit", "00:00,16K 12:00,off", "--json")
-        run = s3once(*command, "--time-zone", zone_where_it_is(hour))
+        run = s3once(*command, "--time-zone", zone_where_it_is(hour), *(["--key", "{dir}{name}"] if limited else []))
         assert run.code == 0, run
         if limited:
             assert run.seconds >= 2, run

@@ -10,6 +10,7 @@ import pytest
 
 from tests.faults import faults
 from tests.system.harness import fresh_name, make_tree
+from tests.system.pushing import counts
 from tests.system.test_cli import assert_setup_error
 
 
@@ -146,6 +147,26 @@ def test_root_reads_the_marks_of_another_user(s3once, s3, s3_wire, bucket, tree,
     assert s3once(*push, wrap=become).code == 0
     looks("done 5 files")
     assert_setup_error(s3once(*push), "belongs to another user")
+
+
+def test_root_asks_the_marks_of_another_user(s3once, s3, bucket, tree, unit_user):
+    """As logrotate does in preremove, and who looks at what a run or `forget` would do. The file is not changed."""
+    marks, folder, become = unit_user
+    options = ("--marks", marks)
+    assert s3once("push", *options, tree, f"s3://{bucket}", wrap=become).code == 0
+    make_tree(tree, {"d.txt": b"dddd"})
+    before = (folder / "marks.db").read_bytes()
+    run = s3once("proven", *options, "--source", tree, tree / "a.txt", f"s3://{bucket}")
+    assert run.code == 0, run
+    run = s3once("proven", *options, "--source", tree, tree / "d.txt", f"s3://{bucket}")
+    assert run.code == 1, run
+    run = s3once("push", "-n", "--json", *options, tree, f"s3://{bucket}")
+    assert run.code == 0 and counts(run) == {"planned": 1, "skipped": 3}, run
+    run = s3once("forget", "-n", *options, f"s3://{bucket}")
+    assert run.code == 0 and "3 marks would be forgotten" in run.out + run.err, run
+    assert (folder / "marks.db").read_bytes() == before
+    assert {path.stat().st_uid for path in folder.iterdir()} == {61234}
+    assert s3once("push", *options, tree, f"s3://{bucket}", wrap=become).code == 0
 
 
 def test_root_reads_no_marks_whose_log_is_another_file(s3once, s3, bucket, tree, unit_user, tmp_path):
