@@ -88,8 +88,9 @@ def test_cut(s3once, s3, s3_wire, bucket, line, push, tmp_path):
         line.cut()
     run = running.wait(120)
     assert run.code == 0, run
-    whole, cut = [n for n in parts_received(s3_wire) if n == PART], [n for n in parts_received(s3_wire) if n != PART]
-    assert len(whole) == size // PART and len(cut) <= cuts
+    # A part that had arrived as a whole is sent again if the cut took its reply.
+    received = parts_received(s3_wire)
+    assert size // PART <= received.count(PART) and len(received) <= size // PART + cuts
     # What arrived in the last moment before a cut is not counted, what the line had taken and not carried on is.
     assert abs(summary(run)["bytes_sent"] - line.carried) <= cuts * 512 * KIB
     assert_whole(s3, bucket, s3once, tree)
