@@ -150,8 +150,8 @@ static const char *limit_sentence(enum s3once_limited_by limit)
 		[S3ONCE_LIMITED_BY_FILES] = "there were too few files to need more",
 		[S3ONCE_LIMITED_BY_CEILING] = "which is the limit of --concurrency",
 		[S3ONCE_LIMITED_BY_LATENCY] =
-			"limited by latency: the services and the marks did not answer more of "
-			"them sooner",
+			("limited by latency: the services and the marks did not answer more of "
+			 "them sooner"),
 		[S3ONCE_LIMITED_BY_THROTTLING] = "limited by throttling",
 		[S3ONCE_LIMITED_BY_CPU] = "limited by this host's CPUs",
 		[S3ONCE_LIMITED_BY_DISK] = "limited by the disk that the files are read from",
@@ -159,8 +159,8 @@ static const char *limit_sentence(enum s3once_limited_by limit)
 		[S3ONCE_LIMITED_BY_DESCRIPTORS] =
 			"limited by the file descriptors: raise ulimit -Hn",
 		[S3ONCE_LIMITED_BY_THREADS] =
-			"limited by the threads that could be started: raise ulimit -u and -v or "
-			"the container's limit of processes",
+			("limited by the threads that could be started: raise ulimit -u and -v or "
+			 "the container's limit of processes"),
 		[S3ONCE_LIMITED_BY_BANDWIDTH] = "limited by the bandwidth limit of --bwlimit",
 	};
 	return (size_t)limit < sizeof sentences / sizeof *sentences ? sentences[limit] : "";
