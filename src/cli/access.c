@@ -71,6 +71,13 @@ const struct option access_options[] = {
 	{NULL},
 };
 
+void access_groups(struct access *access, struct option_group ret[static ACCESS_GROUPS])
+{
+	ret[0] = (struct option_group){"Marks", access_marks_options, access};
+	ret[1] = (struct option_group){"Services", access_s3_options, access};
+	ret[2] = (struct option_group){NULL, access_options, access};
+}
+
 const char *access_marks(const struct access *access)
 {
 	const char *chosen = access->marks ? access->marks : getenv("S3ONCE_MARKS");

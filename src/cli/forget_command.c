@@ -57,19 +57,14 @@ static const struct option_conflict conflicts[] = {
 	{NULL},
 };
 
-enum { GROUPS = 5 };
+enum { GROUPS = 2 + ACCESS_GROUPS };
 
 static struct command forget_command(
 	struct option_group groups[static GROUPS], struct forget_command *values)
 {
-	const struct option_group filled[GROUPS] = {
-		{"Which marks", which_options, values},
-		{"Marks", access_marks_options, &values->access},
-		{"Services", access_s3_options, &values->access},
-		{NULL, access_options, &values->access},
-		{"Output", output_options, values},
-	};
-	memcpy(groups, filled, sizeof filled);
+	groups[0] = (struct option_group){"Which marks", which_options, values};
+	access_groups(&values->access, groups + 1);
+	groups[1 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, values};
 	return (struct command){
 		.name = "forget",
 		.operands = "s3://BUCKET[/KEY-OR-PREFIX]...",
@@ -237,7 +232,6 @@ static int forget_all(const struct forget_command *values, const struct marks_pl
 static int understand(const struct forget_command *values, int n, char **operands,
 	struct s3_url *ret_urls, struct marks_place *ret_place, struct problem *ret_problem)
 {
-	const char *spec = access_marks(&values->access);
 	if (n == 0)
 		problem_set(
 			ret_problem, "name what is to be forgotten: s3://BUCKET/KEY, or a prefix");
@@ -254,9 +248,7 @@ static int understand(const struct forget_command *values, int n, char **operand
 	}
 	if (n == 0)
 		return S3ONCE_EXIT_USAGE;
-	int r = marks_place_parse(spec ? spec : "local", ret_place, ret_problem);
-	ret_place->only_read = values->dry_run;
-	return r == 0 ? 0 : r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
+	return marks_place_chosen(&values->access, values->dry_run, ret_place, ret_problem);
 }
 
 int forget_main(int argc, char **argv)

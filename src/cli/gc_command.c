@@ -55,19 +55,14 @@ static const struct option output_options[] = {
 	{NULL},
 };
 
-enum { GROUPS = 5 };
+enum { GROUPS = 2 + ACCESS_GROUPS };
 
 static struct command gc_command(
 	struct option_group groups[static GROUPS], struct gc_command *values)
 {
-	const struct option_group filled[GROUPS] = {
-		{"What to keep", what_options, values},
-		{"Marks", access_marks_options, &values->access},
-		{"Services", access_s3_options, &values->access},
-		{NULL, access_options, &values->access},
-		{"Output", output_options, values},
-	};
-	memcpy(groups, filled, sizeof filled);
+	groups[0] = (struct option_group){"What to keep", what_options, values};
+	access_groups(&values->access, groups + 1);
+	groups[1 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, values};
 	return (struct command){
 		.name = "gc",
 		.operands = "s3://BUCKET[/PREFIX]",
@@ -261,7 +256,6 @@ static int collect_garbage(
 static int understand(const struct gc_command *values, int n, char **operands,
 	struct s3_url *ret_url, struct marks_place *ret_place, struct problem *ret_problem)
 {
-	const char *spec = access_marks(&values->access);
 	if (n == 0)
 		problem_set(ret_problem,
 			"name where to clear away: s3://BUCKET, or s3://BUCKET/PREFIX");
@@ -270,9 +264,7 @@ static int understand(const struct gc_command *values, int n, char **operands,
 			quote(operands[1]).text);
 	if (n != 1 || url_parse(operands[0], ret_url, ret_problem) < 0)
 		return S3ONCE_EXIT_USAGE;
-	int r = marks_place_parse(spec ? spec : "local", ret_place, ret_problem);
-	ret_place->only_read = values->dry_run;
-	return r == 0 ? 0 : r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
+	return marks_place_chosen(&values->access, values->dry_run, ret_place, ret_problem);
 }
 
 int gc_main(int argc, char **argv)

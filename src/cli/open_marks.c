@@ -58,6 +58,15 @@ bool marks_are_there(const struct marks_place *place, struct problem *ret_proble
 	return false;
 }
 
+int marks_place_chosen(const struct access *access, bool only_read, struct marks_place *ret,
+	struct problem *ret_problem)
+{
+	const char *spec = access_marks(access);
+	const int error = marks_place_parse(spec ? spec : "local", ret, ret_problem);
+	ret->only_read = only_read;
+	return !error ? 0 : error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
+}
+
 bool marks_load_settings(struct open_marks *marks, const char *name, struct store_settings *ret,
 	struct problem *ret_problem)
 {

@@ -21,6 +21,10 @@ struct open_marks {
 /* 0, or -errno with a sentence. An SQLite file is made if need be. */
 int marks_open(const struct marks_place *place, const struct services *services,
 	struct open_marks *ret, struct problem *ret_problem);
+/* Which marks were chosen, or those of this host. 0, or the exit code with a sentence. The caller
+ * clears *ret in any case. */
+int marks_place_chosen(const struct access *access, bool only_read, struct marks_place *ret,
+	struct problem *ret_problem);
 /* Opening an SQLite file makes it, and asking must not: false with a sentence if there is none. */
 bool marks_are_there(const struct marks_place *place, struct problem *ret_problem);
 /* The settings of a store that was set up; else false with a sentence. `name` as below. */

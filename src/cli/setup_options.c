@@ -1,5 +1,4 @@
 #include "cli/setup_options.h"
-#include <string.h>
 
 static const struct option output_options[] = {
 	{.name = "json",
@@ -13,14 +12,9 @@ static const struct option output_options[] = {
 struct command setup_command(
 	struct option_group groups[static SETUP_GROUPS], struct setup_options *options)
 {
-	struct access *access = &options->access;
-	const struct option_group filled[SETUP_GROUPS] = {
-		{"Marks", access_marks_options, access},
-		{"Services", access_s3_options, access},
-		{NULL, access_options, access},
-		{NULL, access_checksum_options, access},
-		{"Output", output_options, options},
-	};
-	memcpy(groups, filled, sizeof filled);
+	access_groups(&options->access, groups);
+	groups[ACCESS_GROUPS] =
+		(struct option_group){NULL, access_checksum_options, &options->access};
+	groups[ACCESS_GROUPS + 1] = (struct option_group){"Output", output_options, options};
 	return (struct command){.groups = groups, .n_groups = SETUP_GROUPS};
 }

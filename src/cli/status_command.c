@@ -31,19 +31,13 @@ static const struct option output_options[] = {
 	{NULL},
 };
 
-enum { GROUPS = 4 };
+enum { GROUPS = 1 + ACCESS_GROUPS };
 
 static struct command status_command(
 	struct option_group groups[static GROUPS], struct status_options *options)
 {
-	struct access *access = &options->access;
-	const struct option_group filled[GROUPS] = {
-		{"Marks", access_marks_options, access},
-		{"Services", access_s3_options, access},
-		{NULL, access_options, access},
-		{"Output", output_options, options},
-	};
-	memcpy(groups, filled, sizeof filled);
+	access_groups(&options->access, groups);
+	groups[ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
 	return (struct command){
 		.name = "status",
 		.operands = "[s3://BUCKET[/KEY-OR-PREFIX]]",
@@ -205,15 +199,12 @@ static int status_of(const struct status_options *options, const struct marks_pl
 static int understand(const struct status_options *options, int n, char **operands,
 	struct s3_url *ret_url, struct marks_place *ret_place, struct problem *ret_problem)
 {
-	const char *spec = access_marks(&options->access);
 	if (n > 1)
 		problem_set(ret_problem, "'%s': one s3://BUCKET[/KEY-OR-PREFIX] at a time",
 			quote(operands[1]).text);
 	if (n > 1 || (n == 1 && url_parse(operands[0], ret_url, ret_problem) < 0))
 		return S3ONCE_EXIT_USAGE;
-	int r = marks_place_parse(spec ? spec : "local", ret_place, ret_problem);
-	ret_place->only_read = true;
-	return r == 0 ? 0 : r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
+	return marks_place_chosen(&options->access, true, ret_place, ret_problem);
 }
 
 int status_main(int argc, char **argv)

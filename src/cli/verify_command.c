@@ -1,14 +1,11 @@
 /* `s3once verify`: whether the bucket has what the marks say. Changes nothing. */
 #include "base/clock.h"
 #include "base/quote.h"
-#include "cli/access.h"
+#include "cli/audit_setup.h"
 #include "cli/commands.h"
-#include "cli/open_marks.h"
 #include "cli/signals.h"
-#include "cli/url.h"
 #include "cli/values.h"
 #include "cli/verify_view.h"
-#include "marks/bucket_row.h"
 #include "scan/key.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -102,22 +99,16 @@ static const struct option output_options[] = {
 	{NULL},
 };
 
-enum { GROUPS = 5 };
+enum { GROUPS = 2 + ACCESS_GROUPS };
 
 static struct command verify_command(
 	struct option_group groups[static GROUPS], struct verify_options *options)
 {
-	struct access *access = &options->access;
 	static const struct option_conflict conflicts[] = {
 		{"head", "download", "--download does what --head does"}, {NULL}};
-	const struct option_group filled[GROUPS] = {
-		{"What is compared", what_options, options},
-		{"Marks", access_marks_options, access},
-		{"Services", access_s3_options, access},
-		{NULL, access_options, access},
-		{"Output", output_options, options},
-	};
-	memcpy(groups, filled, sizeof filled);
+	groups[0] = (struct option_group){"What is compared", what_options, options};
+	access_groups(&options->access, groups + 1);
+	groups[1 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
 	return (struct command){
 		.name = "verify",
 		.operands = "s3://BUCKET[/KEY-OR-PREFIX]",
@@ -144,10 +135,7 @@ struct job {
 	struct s3_url url;
 	struct verify_subset subset;
 	struct marks_place place;
-	struct services services;
-	struct open_marks marks;
-	struct mark_space space;
-	struct s3 *s3;
+	struct audit_setup setup;
 	struct s3_headers *headers;
 	struct text prefix;
 	uint64_t deadline_ns; /* 0: none */
@@ -187,7 +175,6 @@ static int read_subset(const char *given, struct verify_subset *ret, struct prob
 static int understand(struct job *job, int n, char **operands, struct problem *ret_problem)
 {
 	const struct verify_options *options = job->options;
-	const char *spec = access_marks(&options->access);
 	if (n != 1)
 		problem_set(ret_problem, "name one s3://BUCKET[/KEY-OR-PREFIX]");
 	if (n != 1 || url_parse(operands[0], &job->url, ret_problem) < 0)
@@ -206,9 +193,7 @@ static int understand(struct job *job, int n, char **operands, struct problem *r
 			quote(options->after).text, quote(operands[0]).text);
 		return S3ONCE_EXIT_USAGE;
 	}
-	const int r = marks_place_parse(spec ? spec : "local", &job->place, ret_problem);
-	job->place.only_read = true;
-	return r == 0 ? 0 : r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
+	return marks_place_chosen(&options->access, true, &job->place, ret_problem);
 }
 
 static bool prepare_key(struct job *job, struct problem *ret_problem)
@@ -221,32 +206,18 @@ static bool prepare_key(struct job *job, struct problem *ret_problem)
 	       s3_headers_prepare(job->headers, ret_problem) == 0;
 }
 
-static bool open_all(struct job *job, const char *marks_name, struct problem *ret_problem)
+static bool open_all(struct job *job, struct problem *ret_problem)
 {
-	const struct verify_options *options = job->options;
-	if (!marks_are_there(&job->place, ret_problem) || !prepare_key(job, ret_problem) ||
-		services_open(&options->access, &job->services, ret_problem) < 0 ||
-		marks_open(&job->place, &job->services, &job->marks, ret_problem) < 0 ||
-		!marks_load_settings(&job->marks, marks_name, &job->space.settings, ret_problem) ||
-		s3_open(job->services.aws, job->services.http, job->url.bucket, &job->s3,
-			ret_problem) < 0)
-		return false;
-	struct bucket_row row = {0};
-	snprintf(job->space.service, sizeof job->space.service, "%s",
-		aws_settings_service(job->services.aws));
-	snprintf(job->space.bucket, sizeof job->space.bucket, "%s", job->url.bucket);
-	const enum outcome o =
-		bucket_row_read(job->marks.conn, &job->space, NULL, &row, ret_problem);
-	job->space.generation = row.generation;
-	return o == OUTCOME_OK;
+	const struct audit_wanted wanted = {
+		&job->options->access, &job->place, job->url.bucket, .needs_s3 = true};
+	return prepare_key(job, ret_problem) &&
+	       audit_setup_open(&wanted, &job->setup, ret_problem) == 0;
 }
 
 static void close_all(struct job *job)
 {
-	s3_close(job->s3);
+	audit_setup_close(&job->setup);
 	s3_headers_free(job->headers);
-	marks_close(&job->marks);
-	services_close(&job->services);
 	marks_place_clear(&job->place);
 	text_clear(&job->prefix);
 }
@@ -281,8 +252,8 @@ static bool is_stopped(void *arg)
 /* The key has a mark of its own: that alone is meant, as `status` takes it. */
 static enum outcome is_one_key(const struct job *job, bool *ret, struct problem *ret_problem)
 {
-	const struct mark_ref ref = {.conn = job->marks.conn,
-		.space = &job->space,
+	const struct mark_ref ref = {.conn = job->setup.marks.conn,
+		.space = &job->setup.space,
 		.key = job->url.key,
 		.session = "",
 		.source = ""};
@@ -324,9 +295,9 @@ static int exit_code(const struct job *job, const struct verify_end *end, struct
 static int compare(struct job *job, struct audience *audience)
 {
 	const struct verify_options *options = job->options;
-	const struct verify verify = {.store = job->marks.store,
-		.s3 = job->s3,
-		.space = &job->space,
+	const struct verify verify = {.store = job->setup.marks.store,
+		.s3 = job->setup.s3,
+		.space = &job->setup.space,
 		.headers = job->headers,
 		.range = {.prefix = text_string(&job->prefix), .after = options->after},
 		.id_object = options->id_object,
@@ -362,7 +333,6 @@ static int verify(struct job *job)
 	const struct verify_options *options = job->options;
 	struct output output;
 	struct problem problem = {0};
-	struct text name = TEXT(8192);
 	struct audience audience = {.job = job,
 		.view = {.output = &output,
 			.bucket = job->url.bucket,
@@ -373,19 +343,17 @@ static int verify(struct job *job)
 			.by = options->download ? VERIFY_BY_DOWNLOAD
 			      : options->head   ? VERIFY_BY_HEAD
 						: VERIFY_BY_LISTING}};
-	marks_place_name(&job->place, &name);
 	if (options->max_duration_ms)
 		job->deadline_ns = clock_boot_ns() + options->max_duration_ms * NS_PER_MS;
 	output_init(&output);
 	output_never_block(&output);
 	int code = S3ONCE_EXIT_SETUP;
-	if (open_all(job, text_string(&name), &problem))
+	if (open_all(job, &problem))
 		code = compare(job, &audience);
 	else
 		code = command_fail("verify", code, &problem);
 	if (output_finish(&output) < 0 && code == S3ONCE_EXIT_OK)
 		code = S3ONCE_EXIT_FILES;
-	text_clear(&name);
 	return code;
 }
 

@@ -79,37 +79,27 @@ static char *decoded(const char *s, bool is_encoded)
 	return copy;
 }
 
-static int visit_upload(const xmlNode *node, bool is_encoded,
-	int (*each)(void *arg, const struct s3_upload *upload), void *arg)
-{
-	const char *id = xml_child_text(node, "UploadId");
-	int64_t initiated_s = clock_parse_iso(xml_child_text(node, "Initiated"));
-	if (!*id || !xml_child(node, "Key") || initiated_s < 0)
-		return -EBADMSG;
-	char *key = decoded(xml_child_text(node, "Key"), is_encoded);
-	if (!key)
-		return -ENOMEM;
-	int error = each(
-		arg, &(struct s3_upload){.key = key, .upload_id = id, .initiated_s = initiated_s});
-	free(key);
-	return error;
-}
+/* A page of a listing: what it is made of, and who takes one of those. */
+struct listing {
+	struct s3_shape shape;
+	const char *element;
+	int (*visit)(const xmlNode *node, bool is_encoded, const void *to);
+};
 
-int s3_reply_uploads(const char *xml, size_t n,
-	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more)
+static int read_listing(
+	const char *xml, size_t n, const struct listing *listing, const void *to, bool *ret_more)
 {
 	xmlDoc *document;
 	const xmlNode *root;
-	static const struct s3_shape shape = {"ListMultipartUploadsResult", "IsTruncated"};
-	int error = s3_read_root(xml, n, &shape, &document, &root);
+	int error = s3_read_root(xml, n, &listing->shape, &document, &root);
 	if (error < 0)
 		return error;
-	bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
+	const bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
 	size_t count = 0;
 	for (const xmlNode *node = root->children; node && !error; node = node->next) {
-		if (!xml_is(node, "Upload"))
+		if (!xml_is(node, listing->element))
 			continue;
-		error = visit_upload(node, is_encoded, each, arg);
+		error = listing->visit(node, is_encoded, to);
 		count++;
 	}
 	if (!error && is_truncated(root) && count == 0)
@@ -120,9 +110,43 @@ int s3_reply_uploads(const char *xml, size_t n,
 	return error;
 }
 
-static int visit_object(const xmlNode *node, bool is_encoded,
-	int (*each)(void *arg, const struct s3_listed *object), void *arg)
+struct uploads_to {
+	int (*each)(void *arg, const struct s3_upload *upload);
+	void *arg;
+};
+
+static int visit_upload(const xmlNode *node, bool is_encoded, const void *to)
 {
+	const struct uploads_to *uploads = to;
+	const char *id = xml_child_text(node, "UploadId");
+	int64_t initiated_s = clock_parse_iso(xml_child_text(node, "Initiated"));
+	if (!*id || !xml_child(node, "Key") || initiated_s < 0)
+		return -EBADMSG;
+	char *key = decoded(xml_child_text(node, "Key"), is_encoded);
+	if (!key)
+		return -ENOMEM;
+	int error = uploads->each(uploads->arg,
+		&(struct s3_upload){.key = key, .upload_id = id, .initiated_s = initiated_s});
+	free(key);
+	return error;
+}
+
+int s3_reply_uploads(const char *xml, size_t n,
+	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more)
+{
+	static const struct listing listing = {
+		{"ListMultipartUploadsResult", "IsTruncated"}, "Upload", visit_upload};
+	return read_listing(xml, n, &listing, &(struct uploads_to){each, arg}, ret_more);
+}
+
+struct objects_to {
+	int (*each)(void *arg, const struct s3_listed *object);
+	void *arg;
+};
+
+static int visit_object(const xmlNode *node, bool is_encoded, const void *to)
+{
+	const struct objects_to *objects = to;
 	struct s3_listed object = {0};
 	if (!xml_child(node, "Key") || s3_child_number(node, "Size", UINT64_MAX, &object.size) < 0)
 		return -EBADMSG;
@@ -131,7 +155,7 @@ static int visit_object(const xmlNode *node, bool is_encoded,
 		return -ENOMEM;
 	object.key = key;
 	s3_strip_etag(xml_child_text(node, "ETag"), object.etag);
-	const int error = each(arg, &object);
+	const int error = objects->each(objects->arg, &object);
 	free(key);
 	return error;
 }
@@ -139,24 +163,7 @@ static int visit_object(const xmlNode *node, bool is_encoded,
 int s3_reply_objects(const char *xml, size_t n,
 	int (*each)(void *arg, const struct s3_listed *object), void *arg, bool *ret_more)
 {
-	xmlDoc *document;
-	const xmlNode *root;
-	static const struct s3_shape shape = {"ListBucketResult", "IsTruncated"};
-	int error = s3_read_root(xml, n, &shape, &document, &root);
-	if (error < 0)
-		return error;
-	const bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
-	size_t count = 0;
-	for (const xmlNode *node = root->children; node && !error; node = node->next) {
-		if (!xml_is(node, "Contents"))
-			continue;
-		error = visit_object(node, is_encoded, each, arg);
-		count++;
-	}
-	if (!error && is_truncated(root) && count == 0)
-		error = -EBADMSG;
-	if (!error)
-		*ret_more = is_truncated(root);
-	xmlFreeDoc(document);
-	return error;
+	static const struct listing listing = {
+		{"ListBucketResult", "IsTruncated"}, "Contents", visit_object};
+	return read_listing(xml, n, &listing, &(struct objects_to){each, arg}, ret_more);
 }

@@ -1,6 +1,7 @@
 /* Step 4 for a content that may be stored under its mark's key with another suffix of compression:
  * the log was compressed since, and the mark that said so is lost, or was never written. */
 #include "base/text.h"
+#include "scan/family.h"
 #include "upload/bucket_evidence.h"
 #include "upload/multipart.h"
 #include "upload/worker.h"
@@ -8,7 +9,10 @@
 #include <string.h>
 
 /* The first is that of a log that was not compressed yet. */
-static const char *const suffixes[] = {"", ".gz", ".bz2", ".xz", ".zst", ".lz4"};
+static const char *suffix_at(size_t i)
+{
+	return i ? family_suffixes[i - 1] : "";
+}
 
 /* The object says of itself that it has this content; s3once wrote that after the last byte of a
  * file that had not changed meanwhile. */
@@ -60,7 +64,7 @@ static size_t worth_asking(const struct file *file)
 	if (!*c->content || *file->replaces.etag)
 		return 0;
 	if (file->must_look)
-		return sizeof suffixes / sizeof *suffixes;
+		return 1 + FAMILY_SUFFIXES;
 	return !file->claim.taken_over && *candidate_suffix(c) ? 1 : 0;
 }
 
@@ -69,11 +73,11 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	const size_t n = worth_asking(file);
 	enum step step = STEP_NEXT;
 	for (size_t i = 0; step == STEP_NEXT && i < n; i++) {
-		if (!strcmp(suffixes[i], candidate_suffix(file->candidate)))
+		if (!strcmp(suffix_at(i), candidate_suffix(file->candidate)))
 			continue;
 		struct text key = TEXT(KEY_BYTES_MAX + SUFFIX_MAX);
 		text_add(&key, file->candidate->key);
-		text_add(&key, suffixes[i]);
+		text_add(&key, suffix_at(i));
 		if (!key.error)
 			step = look_at(worker, file, text_string(&key));
 		text_clear(&key);
