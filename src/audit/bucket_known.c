@@ -30,8 +30,8 @@ static enum outcome look_at(
 	const enum outcome o =
 		s3_head_object(id->hand->s3, &target, &id->place->limits, &now, ret_problem);
 	if (o == OUTCOME_OK)
-		id->seen = (*etag && !strcmp(now.etag, etag)) ||
-			   !strcmp(now.meta.table, id->place->space->settings.table_id);
+		id->seen = (*etag && strcmp(now.etag, etag) == 0) ||
+			   strcmp(now.meta.table, id->place->space->settings.table_id) == 0;
 	return o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID ? OUTCOME_OK : o;
 }
 

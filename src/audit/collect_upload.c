@@ -78,7 +78,7 @@ static enum verdict look(struct abortion *a)
 	if (o != OUTCOME_OK)
 		return ERROR;
 	const bool is_done_version =
-		before->has_done && *before->done.etag && !strcmp(before->done.etag, now.etag);
+		before->has_done && *before->done.etag && strcmp(before->done.etag, now.etag) == 0;
 	const bool may_be_it = *a->claim.upload.encoding || now.size == a->claim.upload.size;
 	return may_be_it && !is_done_version ? LEAVE : GO_ON;
 }

@@ -149,7 +149,7 @@ static enum outcome forget_exactly(const struct forget_options *options,
 	enum outcome o = mark_get(&subject.ref, &mark, ret_problem);
 	const bool is_there = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
 			      mark.state != MARK_FORGOTTEN &&
-			      (!*suffix || !strcmp(mark.suffix, suffix));
+			      (!*suffix || strcmp(mark.suffix, suffix) == 0);
 	if (is_there)
 		o = judge_object(&subject, true, ret_problem);
 	else if (o == OUTCOME_OK)

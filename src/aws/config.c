@@ -219,7 +219,7 @@ int config_look_number(const struct config *config, const struct config_key *key
 	unsigned long number = strlen(value) < 10 ? strtoul(value, NULL, 10) : 0;
 	if (value[strspn(value, "0123456789")] || number < 1 || number > most) {
 		char want[64];
-		snprintf(want, sizeof(want), "a whole number from 1 to %u", most);
+		snprintf(want, sizeof want, "a whole number from 1 to %u", most);
 		say_wrong(config, key, value, want, ret_problem);
 		return -EINVAL;
 	}
@@ -232,10 +232,9 @@ static void found_in_services(struct found *found, const struct config *config, 
 {
 	const char *name = profile_get_of(&config->profile, false, "services");
 	char section[256], key[64];
-	if (!name ||
-		snprintf(section, sizeof(section), "services %s", name) >= (int)sizeof(section))
+	if (!name || snprintf(section, sizeof section, "services %s", name) >= (int)sizeof section)
 		return;
-	snprintf(key, sizeof(key), "%s.endpoint_url", service);
+	snprintf(key, sizeof key, "%s.endpoint_url", service);
 	const char *value = ini_get(config->profile.config, section, key);
 	found->value = value && *value ? value : NULL;
 	if (found->value)

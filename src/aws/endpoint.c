@@ -56,7 +56,7 @@ static bool is_numeric(const char *endpoint)
 {
 	const char *host = strstr(endpoint, "://") + 3;
 	char name[64];
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(host, ":/"), host);
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(host, ":/"), host);
 	return is_ip_address(host) || is_ip_address(name);
 }
 
@@ -115,8 +115,8 @@ static int access_point(const struct endpoint_question *question, struct text *u
 		return refuse(ret_problem, "access points have no S3 Transfer Acceleration");
 	if (arn.is_lambda && terms->s3_dualstack && !question->custom)
 		return refuse(ret_problem, "S3 Object Lambda has no dualstack endpoint");
-	char name[sizeof(arn.name) + sizeof(arn.account)];
-	snprintf(name, sizeof(name), "%s-%s", arn.name, arn.account);
+	char name[sizeof arn.name + sizeof arn.account];
+	snprintf(name, sizeof name, "%s-%s", arn.name, arn.account);
 	if (question->custom && is_numeric(question->custom))
 		return refuse(ret_problem,
 			"an access point is a name below the endpoint's, and that is an address");
@@ -143,7 +143,7 @@ static int check_suffix(const char *bucket, struct problem *ret_problem)
 			   "sessions of their own"},
 	};
 	size_t n = strlen(bucket);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		size_t m = strlen(rows[i].suffix);
 		if (n > m && strcmp(bucket + n - m, rows[i].suffix) == 0)
 			return refuse(ret_problem, rows[i].why);
@@ -235,7 +235,7 @@ static bool shares_sts(const struct endpoint_question *question)
 	if (strcmp(question->service, "sts") != 0 || !terms->sts_global || terms->fips ||
 		terms->dualstack)
 		return false;
-	for (size_t i = 0; i < sizeof(older) / sizeof(*older); i++)
+	for (size_t i = 0; i < sizeof older / sizeof *older; i++)
 		if (strcmp(older[i], question->region) == 0)
 			return true;
 	return false;

@@ -20,7 +20,7 @@ static bool is_label(const char *s)
 {
 	static const char alnum[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	char allowed[sizeof(alnum) + 1];
+	char allowed[sizeof alnum + 1];
 	strcpy(allowed, alnum);
 	strcat(allowed, "-");
 	return *s && strchr(alnum, *s) && !s[strspn(s, allowed)];
@@ -54,13 +54,13 @@ int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *
 	char word[64], service[64], type[64];
 	struct endpoint_arn arn = {0};
 	const char *at = s;
-	bool fits = next_word(&at, ":", word, sizeof(word)) && strcmp(word, "arn") == 0 &&
-		    next_word(&at, ":", word, sizeof(word)) &&
-		    next_word(&at, ":", service, sizeof(service)) &&
-		    next_word(&at, ":", arn.region, sizeof(arn.region)) &&
-		    next_word(&at, ":", arn.account, sizeof(arn.account)) &&
-		    next_word(&at, ":/", type, sizeof(type)) &&
-		    next_word(&at, ":/", arn.name, sizeof(arn.name));
+	bool fits = next_word(&at, ":", word, sizeof word) && strcmp(word, "arn") == 0 &&
+		    next_word(&at, ":", word, sizeof word) &&
+		    next_word(&at, ":", service, sizeof service) &&
+		    next_word(&at, ":", arn.region, sizeof arn.region) &&
+		    next_word(&at, ":", arn.account, sizeof arn.account) &&
+		    next_word(&at, ":/", type, sizeof type) &&
+		    next_word(&at, ":/", arn.name, sizeof arn.name);
 	if (!fits)
 		return refuse(ret_problem, s, "this is no ARN of an access point");
 	arn.is_lambda = strcmp(service, "s3-object-lambda") == 0;

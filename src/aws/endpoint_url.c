@@ -36,7 +36,7 @@ static const char *why_not(CURLU *url, CURLUcode code)
 		{CURLUPART_QUERY, "it must not carry a query"},
 		{CURLUPART_FRAGMENT, "it must not carry a fragment"},
 	};
-	for (size_t i = 0; !why && i < sizeof(unwanted) / sizeof(*unwanted); i++) {
+	for (size_t i = 0; !why && i < sizeof unwanted / sizeof *unwanted; i++) {
 		part = NULL;
 		if (curl_url_get(url, unwanted[i].part, &part, 0) == CURLUE_OK)
 			why = unwanted[i].why;

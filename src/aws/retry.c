@@ -182,7 +182,8 @@ static struct verdict by_status(const struct attempt *attempt)
 		return (struct verdict){RETRY_TRANSIENT, OUTCOME_SETUP};
 	if (attempt->status >= 300 && attempt->status < 400)
 		return (struct verdict){RETRY_NONE, OUTCOME_SETUP};
-	if (attempt->status >= 400 && attempt->status < 500 && !strncmp(attempt->code, "KMS.", 4))
+	if (attempt->status >= 400 && attempt->status < 500 &&
+		strncmp(attempt->code, "KMS.", 4) == 0)
 		return (struct verdict){RETRY_NONE, OUTCOME_SETTING};
 	if (attempt->status >= 400 && attempt->status < 500)
 		return by_client_error(attempt);

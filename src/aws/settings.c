@@ -98,7 +98,7 @@ static int set_terms(struct aws_settings *settings, const struct sources *source
 		{&arn_region_key, &uses_arn_region},
 		{&payload_key, &settings->signs_payload},
 	};
-	for (size_t i = 0; error == 0 && i < sizeof(flags) / sizeof(*flags); i++)
+	for (size_t i = 0; error == 0 && i < sizeof flags / sizeof *flags; i++)
 		error = config_look_bool(config, flags[i].key, flags[i].field, sources->problem);
 	if (error == 0)
 		error = config_look_word(config, &style_key, styles, &style, sources->problem);
@@ -179,7 +179,7 @@ static int set_endpoints(struct aws_settings *settings, const struct sources *so
 			.only_custom = true},
 	};
 	int error = 0;
-	for (size_t i = 0; error == 0 && i < sizeof(services) / sizeof(*services); i++)
+	for (size_t i = 0; error == 0 && i < sizeof services / sizeof *services; i++)
 		error = set_endpoint(settings, sources, &services[i]);
 	if (error < 0)
 		return error;
@@ -208,7 +208,7 @@ static int set_attempts(struct aws_settings *settings, const struct sources *sou
 	char given[16];
 	int error = 0;
 	settings->attempts = sources->options->attempts;
-	snprintf(given, sizeof(given), "%u", settings->attempts);
+	snprintf(given, sizeof given, "%u", settings->attempts);
 	config_look(&sources->config, &attempts_key, given, &error);
 	return error;
 }
@@ -280,11 +280,11 @@ int aws_settings_resolve(
 		set_terms, set_endpoints, set_retry_mode, set_attempts, set_checksum, set_rest,
 		set_credentials};
 	struct sources sources = {.options = options, .problem = ret_problem};
-	struct aws_settings *settings = calloc(1, sizeof(*settings));
+	struct aws_settings *settings = calloc(1, sizeof *settings);
 	int error = settings ? config_load(options->profile, &settings->found, &sources.config,
 				       ret_problem)
 			     : -ENOMEM;
-	for (size_t i = 0; error == 0 && i < sizeof(steps) / sizeof(*steps); i++)
+	for (size_t i = 0; error == 0 && i < sizeof steps / sizeof *steps; i++)
 		error = steps[i](settings, &sources);
 	config_clear(&sources.config);
 	if (error == -ENOMEM)

@@ -87,7 +87,7 @@ int xml_document_read(const char *xml, size_t n, xmlDoc **ret)
 
 bool xml_is(const xmlNode *node, const char *name)
 {
-	return node->type == XML_ELEMENT_NODE && !strcmp((const char *)node->name, name);
+	return node->type == XML_ELEMENT_NODE && strcmp((const char *)node->name, name) == 0;
 }
 
 const xmlNode *xml_child(const xmlNode *parent, const char *name)

@@ -38,8 +38,8 @@ enum checksum checksum_default(void)
 enum checksum checksum_named(const char *name, size_t n)
 {
 	unsigned kind = 0;
-	while (kind < CHECKSUMS &&
-		(strncasecmp(checksum_kinds[kind].name, name, n) || checksum_kinds[kind].name[n]))
+	while (kind < CHECKSUMS && (strncasecmp(checksum_kinds[kind].name, name, n) != 0 ||
+					   checksum_kinds[kind].name[n]))
 		kind++;
 	return (enum checksum)kind;
 }

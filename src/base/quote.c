@@ -15,7 +15,7 @@ static size_t character_length(const char *s, size_t n)
 struct quoted quote_bytes(const char *s, size_t n)
 {
 	struct quoted quoted = {0};
-	struct text escaped = TEXT(sizeof(quoted.text) - 4);
+	struct text escaped = TEXT(sizeof quoted.text - 4);
 	size_t whole = 0, i = 0;
 	while (i < n && !escaped.error) {
 		size_t length = character_length(s + i, n - i);
@@ -25,8 +25,7 @@ struct quoted quote_bytes(const char *s, size_t n)
 		i += length;
 	}
 	const char *end = escaped.error ? "..." : "";
-	snprintf(
-		quoted.text, sizeof(quoted.text), "%.*s%s", (int)whole, text_string(&escaped), end);
+	snprintf(quoted.text, sizeof quoted.text, "%.*s%s", (int)whole, text_string(&escaped), end);
 	text_clear(&escaped);
 	return quoted;
 }

@@ -83,7 +83,7 @@ void config_view_tell(struct config_view *view, const struct config_rows *rows)
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct config_row *row = &rows->rows[i];
 		const struct job_line *line = line_of(view->job, row);
-		if (view->job && !strcmp(row->name, "max_attempts") &&
+		if (view->job && strcmp(row->name, "max_attempts") == 0 &&
 			job_line_of(view->job, "retries"))
 			continue; /* the job says it by another name */
 		if (line)

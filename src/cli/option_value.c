@@ -82,8 +82,8 @@ static int set_quantity(
 
 static int set_flag(int *field, const char *value, struct problem *ret_problem)
 {
-	const bool is_yes = !value || !strcmp(value, "yes") || !strcmp(value, "true");
-	if (!is_yes && strcmp(value, "no") && strcmp(value, "false")) {
+	const bool is_yes = !value || strcmp(value, "yes") == 0 || strcmp(value, "true") == 0;
+	if (!is_yes && strcmp(value, "no") != 0 && strcmp(value, "false") != 0) {
 		problem_set(ret_problem, "'%s' is neither yes nor no", quote(value).text);
 		return -EINVAL;
 	}

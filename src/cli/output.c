@@ -50,7 +50,7 @@ static void erase(struct output *output)
 
 static bool begins_with(const char *line, const char *words)
 {
-	return !strncmp(line, words, strlen(words));
+	return strncmp(line, words, strlen(words)) == 0;
 }
 
 /* The level that a line names at its beginning. */

@@ -104,7 +104,7 @@ static enum outcome tell_mark(struct status_view *view, struct store_conn *conn,
 		o = o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 	}
 	*ret_found = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
-		     (!suffix || !strcmp(mark.suffix, suffix));
+		     (!suffix || strcmp(mark.suffix, suffix) == 0);
 	if (*ret_found)
 		status_tell_mark(view, key, &mark, known ? &session : NULL);
 	mark_clear(&mark);

@@ -32,7 +32,7 @@ static const char *const kinds[] = {
 int dynamodb_open(
 	const struct aws_settings *settings, struct http_shared *http, struct dynamodb **ret)
 {
-	struct dynamodb *db = calloc(1, sizeof(*db));
+	struct dynamodb *db = calloc(1, sizeof *db);
 	if (!db)
 		return -ENOMEM;
 	const struct service_options options = {
@@ -61,7 +61,7 @@ struct service *dynamodb_service(struct dynamodb *db)
 
 int dynamodb_conn_new(struct dynamodb *db, struct dynamodb_conn **ret)
 {
-	struct dynamodb_conn *conn = calloc(1, sizeof(*conn));
+	struct dynamodb_conn *conn = calloc(1, sizeof *conn);
 	if (!conn)
 		return -ENOMEM;
 	conn->body = TEXT(BODY_MAX_BYTES);
@@ -147,7 +147,7 @@ static int read_error(const struct http_reply *reply, char ret_code[static 64],
 		return text_string(&reply->body)[0] == '{' ? 0 : -EBADMSG;
 	json_t *json = json_read(&reply->body, NULL);
 	char type[256];
-	copy_string(json, "__type", type, sizeof(type));
+	copy_string(json, "__type", type, sizeof type);
 	copy_string(json, "message", ret_message, 256);
 	if (!ret_message[0])
 		copy_string(json, "Message", ret_message, 256);
@@ -185,7 +185,7 @@ static enum outcome send(struct dynamodb_conn *conn, enum dynamodb_kind kind,
 	const struct call_limits *limits, struct http_reply *ret_reply, struct problem *ret_problem)
 {
 	char target[64];
-	snprintf(target, sizeof(target), "DynamoDB_20120810.%s", kinds[kind]);
+	snprintf(target, sizeof target, "DynamoDB_20120810.%s", kinds[kind]);
 	const struct call_header headers[] = {
 		{"content-type", "application/x-amz-json-1.0"}, {"x-amz-target", target}};
 	struct call call = {

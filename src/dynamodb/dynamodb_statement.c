@@ -56,7 +56,8 @@ static void add_key_values(struct text *ret, const struct table *table, struct i
 
 static bool is_key(const struct table *table, const char *name)
 {
-	return !strcmp(name, table->pk_name) || (table->sk_name && !strcmp(name, table->sk_name));
+	return strcmp(name, table->pk_name) == 0 ||
+	       (table->sk_name && strcmp(name, table->sk_name) == 0);
 }
 
 bool statement_insert(

@@ -94,13 +94,12 @@ static int read_shape(const json_t *reply, struct dynamodb_shape *ret)
 	const json_t *keys = json_object_get(table, "KeySchema");
 	const json_t *definitions = json_object_get(table, "AttributeDefinitions");
 	struct dynamodb_shape shape = {0};
-	snprintf(shape.status, sizeof(shape.status), "%s", string_of(table, "TableStatus"));
+	snprintf(shape.status, sizeof shape.status, "%s", string_of(table, "TableStatus"));
 	for (size_t i = 0; i < json_array_size(keys); i++) {
 		const json_t *key = json_array_get(keys, i);
 		bool is_hash = strcmp(string_of(key, "KeyType"), "HASH") == 0;
 		const char *name = string_of(key, "AttributeName");
-		snprintf(
-			is_hash ? shape.pk_name : shape.sk_name, sizeof(shape.pk_name), "%s", name);
+		snprintf(is_hash ? shape.pk_name : shape.sk_name, sizeof shape.pk_name, "%s", name);
 		*(is_hash ? &shape.pk_type : &shape.sk_type) = type_of(definitions, name);
 	}
 	if (!shape.status[0] || !shape.pk_name[0])

@@ -44,7 +44,7 @@ static int reserve_one(struct item *item)
 	if (item->count & (item->count - 1))
 		return 0;
 	size_t room = item->count ? item->count * 2 : 1;
-	void *grown = reallocarray(item->attributes, room, sizeof(*item->attributes));
+	void *grown = reallocarray(item->attributes, room, sizeof *item->attributes);
 	if (!grown)
 		return -ENOMEM;
 	item->attributes = grown;
@@ -92,7 +92,7 @@ int item_set_string(struct item *item, const char *name, const char *value)
 int item_set_number(struct item *item, const char *name, int64_t value)
 {
 	char text[24];
-	int n = snprintf(text, sizeof(text), "%" PRId64, value);
+	int n = snprintf(text, sizeof text, "%" PRId64, value);
 	return item_set(item, name, VALUE_NUMBER, text, (size_t)n);
 }
 
@@ -103,7 +103,7 @@ void item_unset(struct item *item, const char *name)
 		return;
 	attribute_clear(found);
 	size_t after = (size_t)(item->attributes + item->count - found) - 1;
-	memmove(found, found + 1, after * sizeof(*found));
+	memmove(found, found + 1, after * sizeof *found);
 	item->count--;
 }
 

@@ -73,11 +73,11 @@ static enum outcome look_at(struct lease *lease, const struct item *row)
 {
 	char why[LEASE_TEXT_MAX] = "", owner[LEASE_TEXT_MAX] = "";
 	const char *version = lease->options.ops->whose(lease->options.arg, row, why, owner);
-	if (version && !strcmp(version, lease->pending)) {
+	if (version && strcmp(version, lease->pending) == 0) {
 		renewed(lease, lease->pending_sent_ns);
 		return OUTCOME_OK;
 	}
-	if (version && !strcmp(version, lease->version))
+	if (version && strcmp(version, lease->version) == 0)
 		return OUTCOME_TRANSIENT; /* it changed between the refusal and the look */
 	lose(lease, why, owner);
 	return OUTCOME_REFUSED;

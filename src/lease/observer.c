@@ -21,7 +21,7 @@ struct observation *observer_of(struct observer *observer, const char *session)
 	struct observation *least = &observer->list[0];
 	for (unsigned i = 0; i < observer->n; i++) {
 		struct observation *o = &observer->list[i];
-		if (!strcmp(o->session, session))
+		if (strcmp(o->session, session) == 0)
 			return o;
 		if (is_worth_less(o, least))
 			least = o;
@@ -35,7 +35,7 @@ struct observation *observer_of(struct observer *observer, const char *session)
 
 uint64_t observer_note(struct observation *o, const char *version, uint64_t now_ns)
 {
-	if (!o->since_ns || strcmp(o->version, version)) { /* a foreign version may be "" */
+	if (!o->since_ns || strcmp(o->version, version) != 0) { /* a foreign version may be "" */
 		snprintf(o->version, sizeof o->version, "%s", version);
 		o->since_ns = now_ns;
 	}
@@ -64,7 +64,7 @@ void observer_load(struct observer *observer, const char *path)
 	clock_identity(mine);
 	const uint64_t now = clock_boot_ns();
 	bool ours = !fstat(fd, &st) && st.st_uid == geteuid() && *mine != '?' &&
-		    fgets(line, sizeof line, file) && !strncmp(line, mine, strlen(mine)) &&
+		    fgets(line, sizeof line, file) && strncmp(line, mine, strlen(mine)) == 0 &&
 		    line[strlen(mine)] == '\n';
 	while (ours && observer->n < OBSERVATIONS_MAX && fgets(line, sizeof line, file)) {
 		struct observation o = {0};

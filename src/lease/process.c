@@ -81,15 +81,15 @@ static bool has_ended(pid_t pid)
 /* What is not known is not known to be the same. */
 static bool is_same(const char *a, const char *b)
 {
-	return *a && !strcmp(a, b);
+	return *a && strcmp(a, b) == 0;
 }
 
 bool process_is_near(const struct process *self, const struct process *other)
 {
 	return is_same(self->boot, other->boot) && is_same(self->machine, other->machine) &&
-	       (!*self->board || !*other->board || !strcmp(self->board, other->board)) &&
+	       (!*self->board || !*other->board || strcmp(self->board, other->board) == 0) &&
 	       is_same(self->host, other->host) && is_same(self->pid_space, other->pid_space) &&
-	       !strcmp(self->time_space, other->time_space); /* both "": a kernel without */
+	       strcmp(self->time_space, other->time_space) == 0; /* both "": a kernel without */
 }
 
 bool process_is_gone(const struct process *self, const struct process *other)

@@ -45,7 +45,7 @@ bool dialect_owns(const struct dialect *d, const char *name)
 	const char *const own[] = {
 		d->owner, d->version, d->lease, d->released, d->data, d->expires, DIALECT_TOKEN};
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (own[i] && !strcmp(own[i], name))
+		if (own[i] && strcmp(own[i], name) == 0)
 			return true;
 	return false;
 }
@@ -122,7 +122,7 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 		row.token = (uint64_t)token;
 	if (row.data && row.data->type != VALUE_BYTES && row.data->type != VALUE_STRING)
 		row.data = NULL;
-	if (!strcmp(string_or_empty(item, dialect->released), "1")) {
+	if (strcmp(string_or_empty(item, dialect->released), "1") == 0) {
 		row.state = ROW_FREE; /* whatever else it says: nothing is asked of it */
 		return row;
 	}

@@ -37,7 +37,8 @@ static size_t unit_at(const char *s, size_t *ret_bytes)
 	size_t i;
 	*ret_bytes = strcspn(s, "0123456789.");
 	for (i = 0; i < sizeof units / sizeof *units; i++)
-		if (strlen(units[i].name) == *ret_bytes && !memcmp(s, units[i].name, *ret_bytes))
+		if (strlen(units[i].name) == *ret_bytes &&
+			memcmp(s, units[i].name, *ret_bytes) == 0)
 			break;
 	return i;
 }
@@ -48,7 +49,7 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 	double sum = 0;
 	if (*s == '+')
 		s++;
-	if (!strcmp(s, "0")) {
+	if (strcmp(s, "0") == 0) {
 		*ret_ms = 0;
 		return 0;
 	}

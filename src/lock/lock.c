@@ -104,7 +104,8 @@ bool lock_owns(const struct s3once_locks *locks, const char *name)
 {
 	const char *sk = locks->is_sqlite ? "sk" : locks->table.sk_name;
 	return dialect_owns(locks->dialect, name) ||
-	       !strcmp(name, locks->is_sqlite ? "pk" : locks->pk_name) || (sk && !strcmp(name, sk));
+	       strcmp(name, locks->is_sqlite ? "pk" : locks->pk_name) == 0 ||
+	       (sk && strcmp(name, sk) == 0);
 }
 
 const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name)

@@ -85,18 +85,19 @@ static int understand(struct s3once_locks *locks, const struct s3once_locks_opti
 	struct s3once_lock_error *ret)
 {
 	const char *place = o->place ? o->place : "local";
-	const bool is_table = !strncmp(place, "dynamodb:", 9);
+	const bool is_table = strncmp(place, "dynamodb:", 9) == 0;
 	const char *fault = NULL;
 	locks->dialect = dialect_of(o->dialect);
 	locks->is_sqlite = !is_table;
 	if (!locks->dialect)
 		return lock_error(ret, -EINVAL, "there is no dialect %d", (int)o->dialect);
 	if (is_table ? !place[9] || strlen(place + 9) > 255
-		     : (strncmp(place, "sqlite:", 7) || !place[7]) && strcmp(place, "local"))
+		     : (strncmp(place, "sqlite:", 7) != 0 || !place[7]) &&
+				strcmp(place, "local") != 0)
 		return lock_error(ret, -EINVAL,
 			"'%s': locks are in dynamodb:TABLE, sqlite:PATH or local",
 			quote(place).text);
-	if (!strcmp(place, "sqlite:" STORE_SQLITE_NOWHERE))
+	if (strcmp(place, "sqlite:" STORE_SQLITE_NOWHERE) == 0)
 		return lock_error(ret, -EINVAL, "'%s': locks in memory exclude nobody: name a file",
 			quote(place).text);
 	if (!is_table && o->dialect != S3ONCE_LOCK_JAVA)

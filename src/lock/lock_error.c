@@ -54,7 +54,8 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 	if (locks->is_sqlite && strchr(key, 1))
 		return lock_error(
 			ret, -EINVAL, "'%s': no byte 1 in the keys of a file", quote(key).text);
-	if (!locks->is_sqlite && !strncmp(key, LOCK_COUNTER_PREFIX, strlen(LOCK_COUNTER_PREFIX)))
+	if (!locks->is_sqlite &&
+		strncmp(key, LOCK_COUNTER_PREFIX, strlen(LOCK_COUNTER_PREFIX)) == 0)
 		return lock_error(ret, -EINVAL,
 			"'%s': keys that begin with " LOCK_COUNTER_PREFIX
 			" are those of token counters",

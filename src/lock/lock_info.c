@@ -127,10 +127,10 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 		const char *separator = strchr(sort, 1);
 		sort = separator ? separator + 1 : "";
 		key[strcspn(key, "\x01")] = 0;
-	} else if (!strncmp(pk, LOCK_COUNTER_PREFIX, strlen(LOCK_COUNTER_PREFIX))) {
+	} else if (strncmp(pk, LOCK_COUNTER_PREFIX, strlen(LOCK_COUNTER_PREFIX)) == 0) {
 		return 0;
 	}
-	if (strncmp(key, listing->prefix, strlen(listing->prefix)))
+	if (strncmp(key, listing->prefix, strlen(listing->prefix)) != 0)
 		return 0;
 	const struct lock_row row = dialect_read(listing->locks->dialect, item);
 	struct s3once_lock_attribute extras[EXTRAS_MAX];

@@ -52,7 +52,7 @@ static void load(const struct s3once_locks *locks, struct observation *seen)
 	struct observer kept = {0};
 	file_of(locks, seen->session, path, sizeof path);
 	observer_load(&kept, path);
-	if (kept.n && !strcmp(kept.list[0].session, seen->session))
+	if (kept.n && strcmp(kept.list[0].session, seen->session) == 0)
 		*seen = kept.list[0];
 }
 

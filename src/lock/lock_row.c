@@ -42,7 +42,7 @@ void lock_counter_of(
 bool lock_version_is_of(const char *version, const char *id)
 {
 	const size_t n = strlen(id);
-	return !strncmp(version, id, n) && (version[n] == '.' || !version[n]);
+	return strncmp(version, id, n) == 0 && (version[n] == '.' || !version[n]);
 }
 
 /* A dialect's attributes as changes. */
@@ -112,7 +112,7 @@ enum outcome lock_row_take(struct store_conn *conn, const struct lock_take *take
 	lock_key_of(locks, take->lock->key, take->lock->sort, take->lock->slot, &key);
 	enum outcome o = conn->store->ops->take(conn, key.key, &taking, limits, ret, ret_problem);
 	const char *version = item_string(ret, dialect->version);
-	if (o == OUTCOME_REFUSED && version && !strcmp(version, take->version))
+	if (o == OUTCOME_REFUSED && version && strcmp(version, take->version) == 0)
 		o = OUTCOME_OK; /* our own write, whose reply was lost */
 	item_clear(&set);
 	if (o == OUTCOME_OK && !own_files_are_there(&locks->files)) {
@@ -179,7 +179,7 @@ enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *gi
 	if (item_is_empty(ret_present) || (row.state == ROW_FREE && giving->id &&
 						  lock_version_is_of(row.version, giving->id)))
 		return OUTCOME_OK;
-	if (!*giving->or_version || strcmp(row.version, giving->or_version))
+	if (!*giving->or_version || strcmp(row.version, giving->or_version) != 0)
 		return o;
 	item_clear(ret_present);
 	return give_version(conn, giving, giving->or_version, limits, ret_present, ret_problem);

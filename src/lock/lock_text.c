@@ -129,7 +129,7 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 		!number(fields[LEASE_MS], 200000000, &lease_ms) || lease_ms < 1000 ||
 		lock_key_check(locks, fields[KEY],
 			locks->dialect->sk_default &&
-					!strcmp(fields[SORT], locks->dialect->sk_default)
+					strcmp(fields[SORT], locks->dialect->sk_default) == 0
 				? NULL
 				: fields[SORT],
 			ret))

@@ -40,7 +40,7 @@ static unsigned read_honours(const struct item *item)
 		const size_t n = strcspn(names, " ");
 		for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
 			if (n == strlen(condition_names[i]) &&
-				!strncmp(names, condition_names[i], n))
+				strncmp(names, condition_names[i], n) == 0)
 				honours |= 1U << i;
 		names += n;
 	}
@@ -166,7 +166,7 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	if (o == OUTCOME_REFUSED && !item_is_empty(&present))
 		o = understand(&present, ret_seen, ret_problem) == OUTCOME_OK ? o : OUTCOME_SETUP;
 	/* Any refusal may be the echo of our own write. */
-	if (o == OUTCOME_REFUSED && !strcmp(ret_seen->version, next.version))
+	if (o == OUTCOME_REFUSED && strcmp(ret_seen->version, next.version) == 0)
 		o = OUTCOME_OK;
 	if (o == OUTCOME_OK)
 		*row = next;

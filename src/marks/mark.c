@@ -39,8 +39,8 @@ static enum outcome update(const struct mark_ref *ref, const struct changes *cha
  * connection that drops. */
 static bool is_ours(const struct mark_ref *ref, const char *claim, const struct mark *mark)
 {
-	return mark->state == MARK_CLAIMED && !strcmp(mark->session, ref->session) &&
-	       !strcmp(mark->claim, claim);
+	return mark->state == MARK_CLAIMED && strcmp(mark->session, ref->session) == 0 &&
+	       strcmp(mark->claim, claim) == 0;
 }
 
 int64_t mark_now_s(const struct mark_ref *ref)
@@ -142,7 +142,7 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	struct mark present;
 	enum outcome o = update(ref, &c, fence, 4, &present, ret_problem);
 	if (o == OUTCOME_REFUSED && is_ours(ref, claim->id, &present) && present.upload.id &&
-		!strcmp(present.upload.id, upload->id))
+		strcmp(present.upload.id, upload->id) == 0)
 		o = OUTCOME_OK;
 	mark_clear(&present);
 	if (o == OUTCOME_OK)
@@ -153,7 +153,7 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 static bool same_version(const struct version *a, const struct version *b)
 {
 	return a->size == b->size && a->mtime_ns == b->mtime_ns &&
-	       a->mtime_is_shared == b->mtime_is_shared && !strcmp(a->sum, b->sum);
+	       a->mtime_is_shared == b->mtime_is_shared && strcmp(a->sum, b->sum) == 0;
 }
 
 /* What only some versions have. A mark that was there before may have had it of an earlier one. */
@@ -283,7 +283,7 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *old, in
 	enum outcome o = update_done(ref, &c, old, &present, ret_problem);
 	const struct asked refreshed = {old->done.size, mtime_ns, ""};
 	if (o == OUTCOME_REFUSED && mark_says(&present, &refreshed) == SAYS_DONE &&
-		!strcmp(present.done.sum, old->done.sum))
+		strcmp(present.done.sum, old->done.sum) == 0)
 		o = OUTCOME_OK;
 	mark_clear(&present);
 	return o;

@@ -66,7 +66,7 @@ enum outcome mark_forget(
 				 : put_forgotten(ref, as_seen, n, id, &present, ret_problem);
 	if (o == OUTCOME_REFUSED &&
 		(present.state == MARK_ABSENT ||
-			(present.state == MARK_FORGOTTEN && !strcmp(present.claim, id))))
+			(present.state == MARK_FORGOTTEN && strcmp(present.claim, id) == 0)))
 		o = OUTCOME_OK;
 	mark_clear(&present);
 	return o;

@@ -163,7 +163,7 @@ static enum mark_state take_state(const struct item *item)
 {
 	const char *name = item_string(item, "state");
 	for (size_t s = MARK_CLAIMED; name && s <= MARK_FORGOTTEN; s++)
-		if (!strcmp(name, state_names[s]))
+		if (strcmp(name, state_names[s]) == 0)
 			return (enum mark_state)s;
 	return MARK_UNREADABLE;
 }
@@ -242,7 +242,7 @@ enum mark_says mark_says(const struct mark *mark, const struct asked *file)
 		break;
 	}
 	if (*file->content && *mark->done.content)
-		return strcmp(file->content, mark->done.content) ? SAYS_CHANGED : SAYS_DONE;
+		return strcmp(file->content, mark->done.content) != 0 ? SAYS_CHANGED : SAYS_DONE;
 	if (mark->done.size != file->size)
 		return SAYS_CHANGED;
 	if (mark->done.mtime_ns == file->mtime_ns && !mark->done.mtime_is_shared)

@@ -38,7 +38,7 @@ static const char *whose(void *arg, const struct item *row, char ret_why[static 
 	char ret_owner[static LEASE_TEXT_MAX])
 {
 	const char *state = item_string(row, "state"), *version = item_string(row, "version");
-	const bool is_open = state && !strcmp(state, "open");
+	const bool is_open = state && strcmp(state, "open") == 0;
 	const char *why = "the row of this session has a version that this process did not write: "
 			  "a copy of this process (a cloned machine?) renews it";
 	if (item_is_empty(row))
@@ -147,7 +147,7 @@ static enum outcome write_row(
 	enum outcome o = conn->store->ops->put(conn, (struct item_key){session->pk, "-"}, &row,
 		&absent, 1, &limits, &present, ret_problem);
 	const char *seen = item_string(&present, "version");
-	if (o == OUTCOME_REFUSED && seen && !strcmp(seen, version))
+	if (o == OUTCOME_REFUSED && seen && strcmp(seen, version) == 0)
 		o = OUTCOME_OK; /* our own write, sent twice by the wire */
 	item_clear(&row);
 	item_clear(&present);

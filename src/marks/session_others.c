@@ -58,8 +58,9 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 		return OUTCOME_OK;
 	enum outcome o = conn->store->ops->update(conn, (struct item_key){pk, "-"}, changes, 2,
 		as_seen, 2, &limits, &present, ret_problem);
-	*ret_over = o == OUTCOME_OK ||
-		    (o == OUTCOME_REFUSED && strcmp(string_or_empty(&present, "state"), "open"));
+	*ret_over =
+		o == OUTCOME_OK ||
+		(o == OUTCOME_REFUSED && strcmp(string_or_empty(&present, "state"), "open") != 0);
 	item_clear(&present);
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
@@ -73,10 +74,10 @@ static enum outcome judge(struct session *session, struct store_conn *conn,
 	session_pk(seen->session, pk);
 	const char *state = item_string(row, "state"), *version = item_string(row, "version");
 	const int64_t lease_ms = number_or(row, "lease", -1);
-	seen->over = state && !strcmp(state, "ended");
+	seen->over = state && strcmp(state, "ended") == 0;
 	if (seen->over)
 		return OUTCOME_OK;
-	if (!state || strcmp(state, "open") || !version || strlen(version) > ID_CHARS ||
+	if (!state || strcmp(state, "open") != 0 || !version || strlen(version) > ID_CHARS ||
 		lease_ms <= 0 || lease_ms > LEASE_MAX_MS)
 		return OUTCOME_OK; /* not understood: held, never stale */
 	struct process other;
@@ -117,7 +118,7 @@ enum outcome session_is_over(struct session *session, struct store_conn *conn, c
 	const uint64_t pause_ns = NS_PER_S / 2;
 	enum outcome o = OUTCOME_OK;
 	*ret_over = false;
-	if (!strcmp(id, session->id)) {
+	if (strcmp(id, session->id) == 0) {
 		*ret_again_ns = clock_boot_ns() + pause_ns;
 		return o;
 	}

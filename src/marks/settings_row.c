@@ -97,13 +97,13 @@ static enum outcome make(struct store_conn *conn, unsigned shards, const struct 
 
 static bool is_table_missing(enum outcome outcome, const struct problem *problem)
 {
-	return outcome == OUTCOME_SETUP && !strcmp(problem->code, "ResourceNotFoundException");
+	return outcome == OUTCOME_SETUP && strcmp(problem->code, "ResourceNotFoundException") == 0;
 }
 
 /* DynamoDB answers so when the key is not made of the attributes that the table has for it. */
 static bool is_other_shape(enum outcome outcome, const struct problem *problem)
 {
-	return outcome != OUTCOME_OK && !strcmp(problem->code, "ValidationException");
+	return outcome != OUTCOME_OK && strcmp(problem->code, "ValidationException") == 0;
 }
 
 static void explain_shape(struct problem *ret_problem)

@@ -39,7 +39,7 @@ static bool has_md5(void)
 int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
 	struct s3 **ret, struct problem *ret_problem)
 {
-	struct s3 *s3 = calloc(1, sizeof(*s3));
+	struct s3 *s3 = calloc(1, sizeof *s3);
 	if (!s3 || !(s3->bucket = strdup(bucket))) {
 		problem_set(ret_problem, "out of memory");
 		free(s3);
@@ -118,7 +118,7 @@ unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum)
 
 int s3_conn_new(struct s3 *s3, struct s3_conn **ret)
 {
-	struct s3_conn *conn = calloc(1, sizeof(*conn));
+	struct s3_conn *conn = calloc(1, sizeof *conn);
 	if (!conn)
 		return -ENOMEM;
 	conn->s3 = s3;
@@ -206,17 +206,17 @@ static int read_meta(
 	const char *told = http_reply_header(reply, "x-amz-meta-s3once-key");
 	if (s3_key_hash(&conn->digest, conn->s3->bucket, key, hash))
 		return -ENOMEM;
-	ret->written_for = !told                ? S3_WRITTEN_FOR_UNKNOWN
-			   : strcmp(told, hash) ? S3_WRITTEN_FOR_ANOTHER
-						: S3_WRITTEN_FOR_THIS;
+	ret->written_for = !told                     ? S3_WRITTEN_FOR_UNKNOWN
+			   : strcmp(told, hash) != 0 ? S3_WRITTEN_FOR_ANOTHER
+						     : S3_WRITTEN_FOR_THIS;
 	ret->mtime_ns = header_time(reply, "x-amz-meta-mtime");
 	ret->ctime_ns = header_time(reply, "x-amz-meta-s3once-ctime");
-	s3_copy_header(reply, "x-amz-meta-s3once-table", ret->table, sizeof(ret->table));
-	s3_copy_header(reply, "x-amz-meta-s3once-claim", ret->claim, sizeof(ret->claim));
-	s3_copy_header(reply, "x-amz-meta-s3once-content", ret->content, sizeof(ret->content));
+	s3_copy_header(reply, "x-amz-meta-s3once-table", ret->table, sizeof ret->table);
+	s3_copy_header(reply, "x-amz-meta-s3once-claim", ret->claim, sizeof ret->claim);
+	s3_copy_header(reply, "x-amz-meta-s3once-content", ret->content, sizeof ret->content);
 	ret->part_bytes = header_number(reply, "x-amz-meta-s3once-part", &found);
-	s3_copy_header(reply, "x-amz-meta-s3once-encoding", ret->encoding, sizeof(ret->encoding));
-	s3_copy_header(reply, "x-amz-meta-s3once-suffix", ret->suffix, sizeof(ret->suffix));
+	s3_copy_header(reply, "x-amz-meta-s3once-encoding", ret->encoding, sizeof ret->encoding);
+	s3_copy_header(reply, "x-amz-meta-s3once-suffix", ret->suffix, sizeof ret->suffix);
 	ret->content_bytes = header_number(reply, "x-amz-meta-s3once-size", &found);
 	return 0;
 }

@@ -267,8 +267,8 @@ bool s3_headers_encryption_is(
 {
 	const char *asked = headers ? get(headers, "sse") : NULL;
 	if (headers && s3_headers_have_key(headers))
-		return key_md5 && !strcmp(key_md5, headers->key_md5);
-	return !asked || (sse && !strcmp(sse, asked));
+		return key_md5 && strcmp(key_md5, headers->key_md5) == 0;
+	return !asked || (sse && strcmp(sse, asked) == 0);
 }
 
 const char *s3_headers_key_md5(const struct s3_headers *headers)

@@ -41,7 +41,7 @@ int s3_reply_bucket_listed(const char *xml, size_t n, const char *bucket, struct
 		copy_text(listed, "CreationDate", ret->created, sizeof ret->created);
 		copy_text(xml_child(root, "Owner"), "ID", ret->owner, sizeof ret->owner);
 	}
-	if (!strcmp(ret->created, SWIFT_CREATED))
+	if (strcmp(ret->created, SWIFT_CREATED) == 0)
 		ret->created[0] = '\0';
 	xmlFreeDoc(document);
 	return 0;

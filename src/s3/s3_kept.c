@@ -20,11 +20,11 @@ const char *const s3_kept_settings[S3_KEPT_KINDS] = {
 /* Of which kind a header of the settings is; S3_KEPT_KINDS: of none that is looked at. */
 static enum s3_kept kind_of(const struct call_header *header)
 {
-	if (!strncmp(header->name, META, strlen(META)))
+	if (strncmp(header->name, META, strlen(META)) == 0)
 		return S3_KEPT_METADATA;
-	if (!strcmp(header->name, "x-amz-tagging"))
+	if (strcmp(header->name, "x-amz-tagging") == 0)
 		return S3_KEPT_TAGS;
-	if (!strcmp(header->name, CLASS_HEADER) && strcmp(header->value, STANDARD) != 0)
+	if (strcmp(header->name, CLASS_HEADER) == 0 && strcmp(header->value, STANDARD) != 0)
 		return S3_KEPT_CLASS;
 	return S3_KEPT_KINDS;
 }
@@ -63,7 +63,7 @@ static size_t n_tags(const struct s3_headers *headers)
 static bool shows(const struct http_reply *reply, const struct call_header *asked)
 {
 	const char *told = http_reply_header(reply, asked->name);
-	return told && (kind_of(asked) != S3_KEPT_CLASS || !strcasecmp(told, asked->value));
+	return told && (kind_of(asked) != S3_KEPT_CLASS || strcasecmp(told, asked->value) == 0);
 }
 
 /* What the reply to HEAD tells of `asked`. */

@@ -54,7 +54,7 @@ enum outcome s3_list_parts(struct s3_conn *conn, const struct s3_target *target,
 	do {
 		struct s3_request request;
 		char number[16];
-		snprintf(number, sizeof(number), "%u", marker);
+		snprintf(number, sizeof number, "%u", marker);
 		s3_request_begin(&request, conn, S3_LIST_PARTS, "GET", target->key, limits);
 		if (marker)
 			s3_request_query(&request, "part-number-marker", number);

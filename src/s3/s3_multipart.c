@@ -34,7 +34,7 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 	struct s3_request request;
 	struct http_reply reply = {0};
 	char number[16];
-	snprintf(number, sizeof(number), "%u", put->part_number);
+	snprintf(number, sizeof number, "%u", put->part_number);
 	s3_request_begin(&request, conn, S3_UPLOAD_PART, "PUT", put->target.key, &put->limits);
 	s3_request_query(&request, "partNumber", number);
 	s3_request_query(&request, "uploadId", put->upload_id);
@@ -108,7 +108,7 @@ static void begin_complete(
 	if (checksum_kinds[complete->checksum].combines)
 		s3_request_checksum(request, complete->whole, complete->checksum);
 	s3_request_checksum_type(request, complete->checksum);
-	snprintf(request->size, sizeof(request->size), "%" PRIu64, complete->whole->bytes);
+	snprintf(request->size, sizeof request->size, "%" PRIu64, complete->whole->bytes);
 	s3_request_header(request, "x-amz-mp-object-size", request->size);
 }
 

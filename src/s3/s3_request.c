@@ -48,7 +48,7 @@ void s3_request_query(struct s3_request *request, const char *name, const char *
 
 void s3_request_header(struct s3_request *request, const char *name, const char *value)
 {
-	assert(request->call.n_headers < sizeof(request->headers) / sizeof(*request->headers));
+	assert(request->call.n_headers < sizeof request->headers / sizeof *request->headers);
 	request->headers[request->call.n_headers++] = (struct call_header){name, value};
 }
 
@@ -58,7 +58,7 @@ static const char *payload_hash(struct s3_request *request, const struct sums *s
 	const struct s3 *s3 = request->conn->s3;
 	if ((s3->is_tls && !s3->signs_payload) || !(sums->kinds & DIGEST_SHA256))
 		return SIGV4_UNSIGNED;
-	hex_encode(sums->sha256, sizeof(sums->sha256), request->sha256);
+	hex_encode(sums->sha256, sizeof sums->sha256, request->sha256);
 	return request->sha256;
 }
 
@@ -99,7 +99,7 @@ void s3_request_body(struct s3_request *request, const struct http_body *body,
 	request->call.payload_hash = payload_hash(request, sums);
 	s3_request_checksum(request, sums, checksum);
 	if (sums->kinds & DIGEST_MD5) {
-		base64_encode(sums->md5, sizeof(sums->md5), request->md5);
+		base64_encode(sums->md5, sizeof sums->md5, request->md5);
 		s3_request_header(request, "content-md5", request->md5);
 	}
 }
@@ -109,8 +109,8 @@ void s3_request_condition(struct s3_request *request, const struct s3_condition 
 	if (condition->if_none_match) {
 		s3_request_header(request, "if-none-match", "*");
 	} else if (condition->if_match) {
-		snprintf(request->if_match, sizeof(request->if_match), "\"%s\"",
-			condition->if_match);
+		snprintf(
+			request->if_match, sizeof request->if_match, "\"%s\"", condition->if_match);
 		s3_request_header(request, "if-match", request->if_match);
 	}
 }
@@ -151,7 +151,7 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 	if (meta->content[0])
 		s3_request_header(request, "x-amz-meta-s3once-content", meta->content);
 	if (meta->part_bytes) {
-		snprintf(request->part_bytes, sizeof(request->part_bytes), "%" PRIu64,
+		snprintf(request->part_bytes, sizeof request->part_bytes, "%" PRIu64,
 			meta->part_bytes);
 		s3_request_header(request, "x-amz-meta-s3once-part", request->part_bytes);
 	}
@@ -160,7 +160,7 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 	s3_request_header(request, "x-amz-meta-s3once-encoding", meta->encoding);
 	if (meta->suffix[0])
 		s3_request_header(request, "x-amz-meta-s3once-suffix", meta->suffix);
-	snprintf(request->content_bytes, sizeof(request->content_bytes), "%" PRIu64,
+	snprintf(request->content_bytes, sizeof request->content_bytes, "%" PRIu64,
 		meta->content_bytes);
 	s3_request_header(request, "x-amz-meta-s3once-size", request->content_bytes);
 }
@@ -180,10 +180,10 @@ static bool finds_region(const struct s3_request *request)
 		.read_error = s3_reply_error};
 	char before[REGION_MAX + 1], after[REGION_MAX + 1];
 	struct http_reply reply = {0};
-	service_region(service, before, sizeof(before));
+	service_region(service, before, sizeof before);
 	call_perform(conn, &head, &reply, NULL);
 	http_reply_clear(&reply);
-	service_region(service, after, sizeof(after));
+	service_region(service, after, sizeof after);
 	return strcmp(before, after) != 0;
 }
 
@@ -291,7 +291,7 @@ void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret)
 		ret->kind = (enum checksum)kind;
 		if (checksum_kinds[kind].header)
 			s3_copy_header(
-				reply, checksum_kinds[kind].header, ret->text, sizeof(ret->text));
+				reply, checksum_kinds[kind].header, ret->text, sizeof ret->text);
 	}
 }
 

@@ -54,7 +54,7 @@ static int read_choice(const struct s3_setting *setting, const char *value, stru
 {
 	struct text all = TEXT(300);
 	for (size_t i = 0; setting->choices[i]; i++) {
-		if (!strcmp(setting->choices[i], value)) {
+		if (strcmp(setting->choices[i], value) == 0) {
 			text_add(ret_value, value);
 			text_clear(&all);
 			return 0;
@@ -73,7 +73,7 @@ static int read_storage_class(const struct s3_setting *setting, const char *valu
 {
 	for (size_t i = 0; storage_classes[i]; i++)
 		if (strcasecmp(storage_classes[i], value) == 0 &&
-			strcmp(storage_classes[i], value)) {
+			strcmp(storage_classes[i], value) != 0) {
 			problem_set(ret_problem, "'%s' is no storage class; did you mean %s?",
 				quote(value).text, storage_classes[i]);
 			return -EINVAL;
@@ -137,7 +137,8 @@ static int read_retention(const struct s3_setting *setting, const char *value,
 static int read_redirect(const struct s3_setting *setting, const char *value, struct text *ret_name,
 	struct text *ret_value, struct problem *ret_problem)
 {
-	if ((value[0] != '/' && strncmp(value, "http://", 7) && strncmp(value, "https://", 8)) ||
+	if ((value[0] != '/' && strncmp(value, "http://", 7) != 0 &&
+		    strncmp(value, "https://", 8) != 0) ||
 		!is_printable(value))
 		return refuse(ret_problem, value,
 			"is no place to redirect to; they begin with /, http:// or https://");

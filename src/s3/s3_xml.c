@@ -28,7 +28,7 @@ void s3_child_sum(const xmlNode *parent, struct s3_sum *ret)
 	for (unsigned kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
 		ret->kind = (enum checksum)kind;
 		if (checksum_kinds[kind].element)
-			s3_set_text(ret->text, sizeof(ret->text),
+			s3_set_text(ret->text, sizeof ret->text,
 				xml_child_text(parent, checksum_kinds[kind].element));
 	}
 }

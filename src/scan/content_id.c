@@ -94,7 +94,7 @@ static int read_plain(struct reading *reading)
 int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem)
 {
-	struct reading *reading = malloc(sizeof(*reading));
+	struct reading *reading = malloc(sizeof *reading);
 	if (!reading)
 		return -ENOMEM;
 	reading->content = content;
@@ -111,7 +111,7 @@ int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHAR
 	struct sums sums;
 	digest_finish(&reading->digest, &sums);
 	if (r == 0)
-		hex_encode(sums.sha256, sizeof(sums.sha256), ret_id);
+		hex_encode(sums.sha256, sizeof sums.sha256, ret_id);
 	digest_clear(&reading->digest);
 	decompress_free(reading->decompress);
 	free(reading);

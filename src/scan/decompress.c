@@ -8,7 +8,7 @@ int decompress_new(const void *first, size_t n, struct decompress **ret)
 	const struct decompress_format *format = decompress_format_of(first, n);
 	if (!format)
 		return -ENOENT;
-	struct decompress *d = calloc(1, sizeof(*d));
+	struct decompress *d = calloc(1, sizeof *d);
 	if (!d)
 		return -ENOMEM;
 	d->format = format;

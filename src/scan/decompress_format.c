@@ -203,8 +203,8 @@ static enum decompress_step lz4_run(struct decompress *d, struct decompress_io *
 	size_t in = io->in_bytes, out = io->out_bytes;
 	size_t r = LZ4F_decompress(d->lz4, io->out, &out, io->in, &in, NULL);
 	if (LZ4F_isError(r))
-		return strcmp(LZ4F_getErrorName(r), "ERROR_allocation_failed") ? STEP_DAMAGED
-									       : STEP_NO_MEMORY;
+		return strcmp(LZ4F_getErrorName(r), "ERROR_allocation_failed") == 0 ? STEP_NO_MEMORY
+										    : STEP_DAMAGED;
 	move_on(io, in, out);
 	return r ? STEP_MORE : STEP_END;
 }

@@ -14,7 +14,7 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 /* Names of what is not finished, or was put aside: they are no rotation. */
 static const char *const unfinished_ends[] = {".backup", ".tmp"};
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define COUNT(array) (sizeof array / sizeof(*(array)))
 
 #define YEAR  "(19|20)[0-9][0-9]"
 #define MONTH "(0[1-9]|1[0-2])"
@@ -45,14 +45,14 @@ static int compile(regex_t *regex, const char *pattern, struct problem *ret_prob
 	int error = regcomp(regex, pattern, REG_EXTENDED);
 	if (!error)
 		return 0;
-	regerror(error, regex, why, sizeof(why));
+	regerror(error, regex, why, sizeof why);
 	problem_set(ret_problem, "is no extended regular expression: %s", why);
 	return error == REG_ESPACE ? -ENOMEM : -EINVAL;
 }
 
 int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem)
 {
-	struct family_rules *rules = calloc(1, sizeof(*rules));
+	struct family_rules *rules = calloc(1, sizeof *rules);
 	if (!rules) {
 		problem_set(ret_problem, "out of memory");
 		return -ENOMEM;

@@ -10,7 +10,7 @@
 static bool has_lasting_handles(const struct statfs *fs)
 {
 	static const __fsid_t none;
-	return fs->f_type != FUSE_SUPER_MAGIC && memcmp(&fs->f_fsid, &none, sizeof(none)) != 0;
+	return fs->f_type != FUSE_SUPER_MAGIC && memcmp(&fs->f_fsid, &none, sizeof none) != 0;
 }
 
 static void add(struct file_identity *identity, const void *bytes, size_t n)
@@ -27,17 +27,17 @@ int file_identity_of(int fd, struct file_identity *ret)
 		unsigned char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
 	} u = {.handle.handle_bytes = MAX_HANDLE_SZ};
 	int mount;
-	_Static_assert(sizeof(fs.f_type) + sizeof(fs.f_fsid) + sizeof(u.handle.handle_type) +
-				       MAX_HANDLE_SZ <=
-			       FILE_IDENTITY_BYTES_MAX,
+	_Static_assert(
+		sizeof fs.f_type + sizeof fs.f_fsid + sizeof u.handle.handle_type + MAX_HANDLE_SZ <=
+			FILE_IDENTITY_BYTES_MAX,
 		"an identity has room for every handle");
 	if (fstatfs(fd, &fs) < 0 || !has_lasting_handles(&fs) ||
 		name_to_handle_at(fd, "", &u.handle, &mount, AT_EMPTY_PATH) < 0)
 		return -ENOTSUP;
 	ret->n = 0;
-	add(ret, &fs.f_type, sizeof(fs.f_type));
-	add(ret, &fs.f_fsid, sizeof(fs.f_fsid));
-	add(ret, &u.handle.handle_type, sizeof(u.handle.handle_type));
+	add(ret, &fs.f_type, sizeof fs.f_type);
+	add(ret, &fs.f_fsid, sizeof fs.f_fsid);
+	add(ret, &u.handle.handle_type, sizeof u.handle.handle_type);
 	add(ret, u.handle.f_handle, u.handle.handle_bytes);
 	return 0;
 }

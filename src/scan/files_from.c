@@ -72,7 +72,7 @@ static int end_line(struct files_from *list, struct line *line)
 
 static void add_to_line(struct line *line, const char *bytes, size_t n)
 {
-	size_t room = sizeof(line->bytes) - 1 - line->len;
+	size_t room = sizeof line->bytes - 1 - line->len;
 	if (n > room) {
 		n = room;
 		line->too_long = true;
@@ -105,7 +105,7 @@ static int read_list(struct files_from *list, int fd)
 	char chunk[32 * 1024];
 	struct line line = {.len = 0};
 	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
+		ssize_t n = read(fd, chunk, sizeof chunk);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -148,7 +148,7 @@ static int load(struct files_from *list, const char *name)
 int files_from_open(int directory_fd, const struct scan_options *options, struct files_from **ret,
 	struct problem *ret_problem)
 {
-	struct files_from *list = calloc(1, sizeof(*list));
+	struct files_from *list = calloc(1, sizeof *list);
 	if (!list)
 		return -ENOMEM;
 	list->directory_fd = directory_fd;

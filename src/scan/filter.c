@@ -22,7 +22,7 @@ struct filter {
 
 int filter_new(struct filter **ret)
 {
-	struct filter *filter = calloc(1, sizeof(*filter));
+	struct filter *filter = calloc(1, sizeof *filter);
 	if (!filter)
 		return -ENOMEM;
 	*ret = filter;
@@ -69,7 +69,7 @@ int filter_add(struct filter *filter, bool include, const char *pattern)
 {
 	if (!glob_valid(pattern))
 		return -EINVAL;
-	struct rule *rules = realloc(filter->rules, (filter->n + 1) * sizeof(*rules));
+	struct rule *rules = realloc(filter->rules, (filter->n + 1) * sizeof *rules);
 	if (!rules)
 		return -ENOMEM;
 	filter->rules = rules;
@@ -89,8 +89,8 @@ static bool matches_path(const struct rule *rule, const char *path)
 static bool matches_directory(const struct rule *rule, const char *path, size_t len)
 {
 	char directory[PATH_MAX];
-	if (len >= sizeof(directory))
-		len = sizeof(directory) - 1;
+	if (len >= sizeof directory)
+		len = sizeof directory - 1;
 	memcpy(directory, path, len);
 	directory[len] = '\0';
 	for (;;) {

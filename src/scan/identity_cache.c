@@ -30,7 +30,7 @@ static int set_up(struct identity_cache *cache)
 {
 	char forget[100];
 	sqlite3_busy_timeout(cache->db, BUSY_TIMEOUT_MS);
-	sqlite3_snprintf(sizeof(forget), forget, "DELETE FROM identities WHERE seen < %lld",
+	sqlite3_snprintf(sizeof forget, forget, "DELETE FROM identities WHERE seen < %lld",
 		(long long)(cache->today - IDENTITY_CACHE_DAYS));
 	int rc = sqlite3_exec(cache->db,
 		"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
@@ -58,7 +58,7 @@ static int make_file(const char *path)
 int identity_cache_open(
 	const char *path, int64_t now_s, struct identity_cache **ret, struct problem *ret_problem)
 {
-	struct identity_cache *cache = calloc(1, sizeof(*cache));
+	struct identity_cache *cache = calloc(1, sizeof *cache);
 	int r = cache ? make_file(path) : -ENOMEM;
 	if (r < 0) {
 		problem_set(ret_problem, "%s cannot be opened: %s", quote(path).text, strerror(-r));

@@ -24,7 +24,7 @@ static int reserve(struct names *names, size_t more)
 	}
 	if (names->n == names->at_cap) {
 		size_t cap = 2 * names->at_cap + 16;
-		uint32_t *at = realloc(names->at, cap * sizeof(*at));
+		uint32_t *at = realloc(names->at, cap * sizeof *at);
 		if (!at)
 			return -ENOMEM;
 		names->at = at;
@@ -68,7 +68,7 @@ static int compare(const void *a, const void *b, void *bytes)
 void names_sort(struct names *names)
 {
 	if (names->n > 1)
-		qsort_r(names->at, names->n, sizeof(*names->at), compare, names->bytes);
+		qsort_r(names->at, names->n, sizeof *names->at, compare, names->bytes);
 }
 
 void names_unique(struct names *names)

@@ -47,7 +47,7 @@ int open_beneath_by_components(int directory_fd, const char *relative, int flags
 	size_t len = strlen(relative);
 	if (len == 0)
 		return -ENOENT;
-	if (len >= sizeof(path))
+	if (len >= sizeof path)
 		return -ENAMETOOLONG;
 	if (open_leads_out(relative))
 		return -EXDEV;
@@ -79,7 +79,7 @@ int open_beneath(int directory_fd, const char *relative, int flags)
 	};
 	if (open_leads_out(relative))
 		return -EXDEV;
-	long fd = syscall(SYS_openat2, directory_fd, relative, &how, sizeof(how));
+	long fd = syscall(SYS_openat2, directory_fd, relative, &how, sizeof how);
 	if (fd >= 0)
 		return (int)fd;
 	/* An old kernel says ENOSYS, an old sandbox EPERM; EAGAIN is a race with a rename; behind

@@ -25,7 +25,7 @@ struct rotation {
 int rotation_new(
 	struct source *sources, size_t n, struct rotation **ret, struct problem *ret_problem)
 {
-	struct rotation *rotation = calloc(1, sizeof(*rotation));
+	struct rotation *rotation = calloc(1, sizeof *rotation);
 	if (!rotation) {
 		open_out_of_resources(-ENOMEM, ret_problem);
 		return -ENOMEM;

@@ -82,7 +82,7 @@ static int failed(const struct rotation_table *table, int rc, struct problem *re
 int rotation_table_new(const struct family_rules *families, struct rotation_table **ret,
 	struct problem *ret_problem)
 {
-	struct rotation_table *table = calloc(1, sizeof(*table));
+	struct rotation_table *table = calloc(1, sizeof *table);
 	if (!table) {
 		problem_set(ret_problem, "out of memory while the files were listed");
 		return -ENOMEM;

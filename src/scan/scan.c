@@ -91,13 +91,13 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 	int r = check_options(options, ret_problem);
 	if (r < 0)
 		return r;
-	struct scan *scan = calloc(1, sizeof(*scan));
+	struct scan *scan = calloc(1, sizeof *scan);
 	if (!scan) {
 		open_out_of_resources(-ENOMEM, ret_problem);
 		return -ENOMEM;
 	}
 	scan->options = *options;
-	scan->sources = calloc(options->n_sources, sizeof(*scan->sources));
+	scan->sources = calloc(options->n_sources, sizeof *scan->sources);
 	r = scan->sources ? 0 : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < options->n_sources; i++) {
 		r = source_open(&scan->sources[i], &scan->options, i, ret_problem);

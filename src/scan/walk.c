@@ -35,7 +35,7 @@ struct walk {
 
 int walk_open(int directory_fd, const struct scan_options *options, struct walk **ret)
 {
-	struct walk *walk = calloc(1, sizeof(*walk));
+	struct walk *walk = calloc(1, sizeof *walk);
 	if (!walk)
 		return -ENOMEM;
 	walk->directory_fd = directory_fd;
@@ -79,7 +79,7 @@ static int push_frame(struct walk *walk, const struct stat *st)
 {
 	if (walk->n_frames == walk->cap_frames) {
 		size_t cap = 2 * walk->cap_frames + 16;
-		struct frame *frames = realloc(walk->frames, cap * sizeof(*frames));
+		struct frame *frames = realloc(walk->frames, cap * sizeof *frames);
 		if (!frames)
 			return -ENOMEM;
 		walk->frames = frames;

@@ -91,7 +91,7 @@ static enum outcome perform_alone(const struct batch_write *w)
 static bool is_put_if_absent(const struct batch_write *w)
 {
 	return w->item && w->n_conditions == 1 && w->conditions->test == CONDITION_ABSENT &&
-	       !strcmp(w->conditions->name, w->table->pk_name);
+	       strcmp(w->conditions->name, w->table->pk_name) == 0;
 }
 
 static bool may_wait(const struct batch_write *w)
@@ -115,7 +115,7 @@ static bool write_statement(const struct batches *batches, struct batch_ticket *
 
 static bool same_key(const struct item_key *a, const struct item_key *b)
 {
-	return !strcmp(a->sk ? a->sk : "", b->sk ? b->sk : "") && !strcmp(a->pk, b->pk);
+	return strcmp(a->sk ? a->sk : "", b->sk ? b->sk : "") == 0 && strcmp(a->pk, b->pk) == 0;
 }
 
 /* --- The queue. */

@@ -14,7 +14,7 @@ static const char *const dialects[] = {
 bool dynamodb_batches_dialect(const char *how, enum dynamodb_dialect *ret)
 {
 	for (unsigned i = 0; i < sizeof dialects / sizeof *dialects; i++)
-		if (!strcmp(how, dialects[i])) {
+		if (strcmp(how, dialects[i]) == 0) {
 			*ret = (enum dynamodb_dialect)i;
 			return true;
 		}
@@ -120,7 +120,7 @@ static bool is_changed(const struct item *item)
 	const char *state = item_string(item, "state"), *kept = item_string(item, "kept");
 	int64_t at;
 
-	return state && !strcmp(state, "second") && kept && !item_find(item, "gone") &&
+	return state && strcmp(state, "second") == 0 && kept && !item_find(item, "gone") &&
 	       !item_find(item, "also-gone") && !item_number(item, "at", &at) && at == 1;
 }
 

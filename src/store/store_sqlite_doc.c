@@ -82,7 +82,7 @@ int doc_decode(struct item_key key, const char *doc, struct item *ret)
 
 static bool is_key(const struct attribute *attribute)
 {
-	return !strcmp(attribute->name, "pk") || !strcmp(attribute->name, "sk");
+	return strcmp(attribute->name, "pk") == 0 || strcmp(attribute->name, "sk") == 0;
 }
 
 static bool is_text(const struct attribute *attribute)

@@ -253,7 +253,7 @@ int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret
 	struct sqlite_path safe = {0};
 	int r = name ? 0 : -ENOMEM;
 
-	if (!r && !strcmp(path, STORE_SQLITE_NOWHERE))
+	if (!r && strcmp(path, STORE_SQLITE_NOWHERE) == 0)
 		r = (safe.real = strdup(path)) ? 0 : -ENOMEM;
 	else if (!r)
 		r = sqlite_path_secure(path, only_read, name, &safe, ret_problem);

@@ -78,7 +78,7 @@ static int query_rows(sqlite3_stmt *select, struct items_op *op)
 
 		if (!sk || !doc)
 			return SQLITE_NOMEM;
-		if (range->after && range->from && !strcmp(sk, range->from))
+		if (range->after && range->from && strcmp(sk, range->from) == 0)
 			continue;
 		if (range->to && strcmp(sk, range->to) > 0)
 			break;
@@ -120,7 +120,7 @@ static int upsert(struct items *items, const struct items_op *op, const char *do
 static bool is_put_if_absent(const struct items_op *op)
 {
 	return op->kind == ITEMS_PUT && op->n_conditions == 1 &&
-	       op->conditions->test == CONDITION_ABSENT && !strcmp(op->conditions->name, "pk");
+	       op->conditions->test == CONDITION_ABSENT && strcmp(op->conditions->name, "pk") == 0;
 }
 
 /* One search instead of two, for what each new file costs. */

@@ -125,7 +125,7 @@ static int real_path(const char *folder, const char *base, char **ret)
 
 	if (!real)
 		return -errno;
-	int n = asprintf(ret, "%s/%s", strcmp(real, "/") ? real : "", base);
+	int n = asprintf(ret, "%s/%s", strcmp(real, "/") != 0 ? real : "", base);
 	free(real);
 	return n < 0 ? -ENOMEM : 0;
 }
@@ -205,7 +205,7 @@ static int secure(const char *folder, const char *base, bool only_read, const ch
 static bool is_ours_to_make(const char *path, const char *base)
 {
 	char own[4096];
-	return !state_path(base, own, sizeof own) && !strcmp(path, own);
+	return !state_path(base, own, sizeof own) && strcmp(path, own) == 0;
 }
 
 int sqlite_path_secure(const char *path, bool only_read, const char *name, struct sqlite_path *ret,
@@ -220,7 +220,7 @@ int sqlite_path_secure(const char *path, bool only_read, const char *name, struc
 	if (!folder)
 		return -ENOMEM;
 	int r = -EINVAL;
-	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
+	if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
 		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
 	else if (is_ours_to_make(path, base) && (r = state_make_folders(path)))
 		problem_set(ret_problem,

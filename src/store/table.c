@@ -32,8 +32,8 @@ enum outcome table_check_shape(const struct table *table, const char *what,
 	const char sk_type = !table->sk_name ? '\0' : table->sk_is_number ? 'N' : 'S';
 	char hash[160], range[160], needed[160];
 
-	if (!strcmp(shape->pk_name, table->pk_name) && shape->pk_type == 'S' &&
-		!strcmp(shape->sk_name, sk_name) && shape->sk_type == sk_type)
+	if (strcmp(shape->pk_name, table->pk_name) == 0 && shape->pk_type == 'S' &&
+		strcmp(shape->sk_name, sk_name) == 0 && shape->sk_type == sk_type)
 		return OUTCOME_OK;
 	format_key(hash, sizeof hash, shape->pk_name, shape->pk_type, "partition key");
 	format_key(range, sizeof range, shape->sk_name, shape->sk_type, "sort key");
@@ -68,15 +68,15 @@ static enum outcome judge(struct creation *creation, const struct dynamodb_shape
 	const char *status = shape->status;
 	enum outcome outcome = OUTCOME_OK;
 
-	if (strcmp(status, "DELETING"))
+	if (strcmp(status, "DELETING") != 0)
 		outcome = table_check_shape(
 			&creation->table, creation->making->what, shape, ret_problem);
 	if (outcome != OUTCOME_OK)
 		return outcome;
-	*ret_ready = !strcmp(status, "ACTIVE") || !strcmp(status, "UPDATING");
+	*ret_ready = strcmp(status, "ACTIVE") == 0 || strcmp(status, "UPDATING") == 0;
 	if (*ret_ready)
 		return OUTCOME_OK;
-	if (!strcmp(status, "CREATING") || !strcmp(status, "DELETING"))
+	if (strcmp(status, "CREATING") == 0 || strcmp(status, "DELETING") == 0)
 		return wait_while(creation, status, ret_problem);
 	problem_set(ret_problem, "table %s cannot be used: it is %s", creation->table.name, status);
 	return OUTCOME_SETUP;

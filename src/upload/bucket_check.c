@@ -93,8 +93,9 @@ static bool next_row(
 static bool is_same_row(const struct bucket_row *a, const struct bucket_row *b)
 {
 	return *a->version && *b->version && a->generation == b->generation &&
-	       !strcmp(a->told.created, b->told.created) && !strcmp(a->told.owner, b->told.owner) &&
-	       !strcmp(a->object_id, b->object_id) && a->object_is_made == b->object_is_made &&
+	       strcmp(a->told.created, b->told.created) == 0 &&
+	       strcmp(a->told.owner, b->told.owner) == 0 &&
+	       strcmp(a->object_id, b->object_id) == 0 && a->object_is_made == b->object_is_made &&
 	       a->doubt_from_s == b->doubt_from_s && a->doubt_to_s == b->doubt_to_s;
 }
 

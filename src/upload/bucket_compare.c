@@ -136,7 +136,7 @@ static enum bucket_likeness compare_by_object(struct bucket_comparison *check)
 		return CANNOT_TELL;
 	if (!check->row.object_is_made)
 		return compare(check);
-	if (!strcmp(check->object_id, check->row.object_id))
+	if (strcmp(check->object_id, check->row.object_id) == 0)
 		return IS_SAME;
 	problem_set(check->problem,
 		"bucket %s at %s is not the bucket that the marks are about: %s %s; " BUCKET_WAY_OUT,

@@ -29,8 +29,8 @@ bool bucket_look_at(struct run *run, struct s3_conn *conn, const struct uploaded
 		return false;
 	*ret = EVIDENCE_NONE;
 	/* With other content somebody else wrote it since, which says nothing. */
-	if (o == OUTCOME_OK && ((*object->etag && !strcmp(now.etag, object->etag)) ||
-				       !strcmp(now.meta.table, run->space.settings.table_id)))
+	if (o == OUTCOME_OK && ((*object->etag && strcmp(now.etag, object->etag) == 0) ||
+				       strcmp(now.meta.table, run->space.settings.table_id) == 0))
 		*ret = EVIDENCE_THERE;
 	else if (o == OUTCOME_ABSENT)
 		*ret = EVIDENCE_GONE;

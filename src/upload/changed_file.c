@@ -93,7 +93,7 @@ enum step changed_file(struct worker *worker, struct file *file)
 	struct text sources = TEXT(700);
 	const char *here = worker->run->sources_of_marks[file->candidate->source];
 	const char *there = file->seen.source ? file->seen.source : "";
-	if (*there && strcmp(here, there)) {
+	if (*there && strcmp(here, there) != 0) {
 		text_add(&sources, "; it was uploaded from ");
 		text_add_escaped_string(&sources, there);
 		text_add(&sources, ", this is ");

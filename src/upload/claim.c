@@ -67,7 +67,7 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 		return unreadable(worker, file);
 	/* One of ours that no worker holds, since this one has the file: a request that came late.
 	 */
-	if (!strcmp(file->seen.session, session_id(worker->run->session)))
+	if (strcmp(file->seen.session, session_id(worker->run->session)) == 0)
 		return STEP_NEXT;
 	bool over;
 	enum outcome o = session_is_over(worker->run->session, worker->marks, file->seen.session,

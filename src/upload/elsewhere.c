@@ -73,7 +73,7 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	const size_t n = worth_asking(file);
 	enum step step = STEP_NEXT;
 	for (size_t i = 0; step == STEP_NEXT && i < n; i++) {
-		if (!strcmp(suffix_at(i), candidate_suffix(file->candidate)))
+		if (strcmp(suffix_at(i), candidate_suffix(file->candidate)) == 0)
 			continue;
 		struct text key = TEXT(KEY_BYTES_MAX + SUFFIX_MAX);
 		text_add(&key, file->candidate->key);

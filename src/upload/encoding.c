@@ -39,8 +39,9 @@ int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_p
 {
 	const size_t n = strcspn(text, ":");
 	struct encoding encoding = {0};
-	while (encoding.codec < CODECS && (strlen(codecs[encoding.codec].name) != n ||
-						  strncmp(codecs[encoding.codec].name, text, n)))
+	while (encoding.codec < CODECS &&
+		(strlen(codecs[encoding.codec].name) != n ||
+			strncmp(codecs[encoding.codec].name, text, n) != 0))
 		encoding.codec++;
 	if (encoding.codec == CODECS) {
 		problem_set(ret_problem, "\"%s\" is neither zstd nor gzip, with or without :LEVEL",

@@ -14,7 +14,7 @@ static bool was_done(const struct file *file, const struct s3_object *object)
 	const struct s3_sum done = mark_sum_told(version_object_sum(&before->done));
 	const bool sums_differ = proof_tells_whole(object) && object->sum.kind == done.kind &&
 				 *done.text && strcmp(object->sum.text, done.text) != 0;
-	return before->has_done && !strcmp(before->done.etag, object->etag) &&
+	return before->has_done && strcmp(before->done.etag, object->etag) == 0 &&
 	       version_object_bytes(&before->done) == object->size && !sums_differ;
 }
 
@@ -74,8 +74,8 @@ static bool is_ours(
 		return false;
 	if (meta->written_for != S3_WRITTEN_FOR_UNKNOWN)
 		return meta->written_for == S3_WRITTEN_FOR_THIS;
-	return *meta->claim && (!strcmp(meta->claim, file->claim.id) ||
-				       !strcmp(meta->claim, file->claim.before.claim));
+	return *meta->claim && (strcmp(meta->claim, file->claim.id) == 0 ||
+				       strcmp(meta->claim, file->claim.before.claim) == 0);
 }
 
 /* Whether what is ours was sent of the file exactly as it is now. Its ctime says so; under our own
@@ -87,7 +87,7 @@ static bool is_this_version(const struct file *file, const struct s3_object *obj
 		return false;
 	const uint64_t size = *meta->encoding ? meta->content_bytes : object->size;
 	return (meta->ctime_ns && meta->ctime_ns == file->state.ctime_ns) ||
-	       (size == file->state.size && !strcmp(meta->claim, file->claim.id));
+	       (size == file->state.size && strcmp(meta->claim, file->claim.id) == 0);
 }
 
 /* This version was sent, and other bytes were stored: by no means an earlier version. It is sent
@@ -120,7 +120,7 @@ static enum step conflict(
 {
 	struct problem problem;
 	const bool is_copy = object->meta.written_for == S3_WRITTEN_FOR_ANOTHER &&
-			     !strcmp(object->meta.table, worker->run->space.settings.table_id);
+			     strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
 	problem_set(&problem,
 		"an object with this key and %s exists, and %s; remove it, or choose "
 		"another prefix",
@@ -139,7 +139,7 @@ static enum step judge_proof(
 {
 	if (proof == PROOF_YES)
 		return adopt(worker, file, object);
-	if (*file->replaces.etag && !strcmp(file->replaces.etag, object->etag)) {
+	if (*file->replaces.etag && strcmp(file->replaces.etag, object->etag) == 0) {
 		file->must_look = false;
 		return STEP_NEXT;
 	}

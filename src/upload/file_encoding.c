@@ -69,7 +69,7 @@ static enum step check_neighbour(struct worker *worker, struct file *file, bool 
 	const struct candidate *c = file->candidate;
 	const char *suffix = codecs[run->encoding.codec].suffix;
 	const size_t n = strlen(c->relative), bytes = strlen(suffix);
-	const bool ends = n > bytes && !strcmp(c->relative + n - bytes, suffix);
+	const bool ends = n > bytes && strcmp(c->relative + n - bytes, suffix) == 0;
 	struct text name = TEXT(1024UL * 1024);
 	if (run->key_template || run->options.files_from ||
 		object_rules_name_encoding(run->rules) ||

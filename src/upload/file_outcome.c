@@ -88,7 +88,7 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	case OUTCOME_ABSENT:
 		return not_found(worker, file, problem);
 	case OUTCOME_SETUP:
-		if (!strcmp(problem->code, "NoSuchBucket"))
+		if (strcmp(problem->code, "NoSuchBucket") == 0)
 			return not_found(worker, file, problem);
 		run_fail(run, problem);
 		return STEP_OVER;

@@ -29,9 +29,9 @@ static bool fits(const struct file *file, struct plan *ret)
 	const struct open_upload *upload = &file->claim.upload;
 	return upload->is_open && upload->checksum != CHECKSUMS &&
 	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
-	       !strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) &&
-	       !strcmp(upload->suffix, candidate_suffix(file->candidate)) &&
-	       !strcmp(upload->encoding, encoding_of(file)) &&
+	       strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) == 0 &&
+	       strcmp(upload->suffix, candidate_suffix(file->candidate)) == 0 &&
+	       strcmp(upload->encoding, encoding_of(file)) == 0 &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 

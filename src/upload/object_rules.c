@@ -111,12 +111,12 @@ static int visit_setting(struct reading *reading, const struct ini_entry *entry,
 
 static int set_defaults(void *arg, const struct ini_entry *entry)
 {
-	return strcmp(entry->section, DEFAULTS) ? 0 : visit_setting(arg, entry, true);
+	return strcmp(entry->section, DEFAULTS) != 0 ? 0 : visit_setting(arg, entry, true);
 }
 
 static int set_own(void *arg, const struct ini_entry *entry)
 {
-	return strcmp(entry->section, DEFAULTS) ? visit_setting(arg, entry, false) : 0;
+	return strcmp(entry->section, DEFAULTS) != 0 ? visit_setting(arg, entry, false) : 0;
 }
 
 static int load_ini(const char *path, struct ini **ret, struct problem *problem)

@@ -31,7 +31,7 @@ static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaq
 		return PROOF_MISSING;
 	char hex[33];
 	hex_encode(sums->md5, sizeof sums->md5, hex);
-	return !strcasecmp(hex, etag) ? PROOF_YES : is_opaque ? PROOF_MISSING : PROOF_NO;
+	return strcasecmp(hex, etag) == 0 ? PROOF_YES : is_opaque ? PROOF_MISSING : PROOF_NO;
 }
 
 /* The bytes of a told checksum, and of how many parts' checksums it is (0: of the content). */

@@ -60,7 +60,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		push->conn, !is_dynamodb, SHARDS_OF_FILE, &limits, &run->space.settings, problem);
 	if (o == OUTCOME_OK && !run->dry)
 		settings_use_batches(push->conn, &limits, &run->space.settings);
-	if (!is_dynamodb && strcmp(place.path, STORE_SQLITE_NOWHERE)) {
+	if (!is_dynamodb && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
 		own_files_find(place.path, &run->own_files);
 		place.path = NULL;
 	}
@@ -119,7 +119,7 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 	}
 	if (s3_open(run->aws, run->http, o->bucket, &run->s3, problem))
 		return false;
-	if (object_rules_have_key(run->rules) && strncmp(run->aws->s3_endpoint, "https:", 6)) {
+	if (object_rules_have_key(run->rules) && strncmp(run->aws->s3_endpoint, "https:", 6) != 0) {
 		problem_set(problem,
 			"sse-c-key-file sends the key with each request, so the endpoint must be "
 			"https, "

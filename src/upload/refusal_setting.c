@@ -39,8 +39,9 @@ static void name_suspects(const struct file *file, struct problem *problem)
 
 static bool is_vague(const struct problem *problem)
 {
-	return !strcmp(problem->code, "InvalidArgument") ||
-	       !strcmp(problem->code, "InvalidRequest") || !strcmp(problem->code, "NotImplemented");
+	return strcmp(problem->code, "InvalidArgument") == 0 ||
+	       strcmp(problem->code, "InvalidRequest") == 0 ||
+	       strcmp(problem->code, "NotImplemented") == 0;
 }
 
 bool refusal_may_be_of_setting(const struct file *file, const struct problem *problem)
@@ -60,7 +61,7 @@ void refusal_name_setting(const struct file *file, struct problem *problem)
 	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
 		const char *code = settings[i].code, *name = settings[i].setting;
 		const size_t n = strlen(code);
-		if (strncmp(problem->code, code, code[n - 1] == '.' ? n : n + 1))
+		if (strncmp(problem->code, code, code[n - 1] == '.' ? n : n + 1) != 0)
 			continue;
 		const char *value = s3_headers_value(file->target.headers, name);
 		if (value)

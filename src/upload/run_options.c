@@ -37,7 +37,7 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 	}
 	for (size_t i = 0; i < o->n_settings; i++) {
 		const char *value = o->settings[i].value, *name = codecs[encoding.codec].name;
-		if (strcmp(o->settings[i].name, "content-encoding") || !*value ||
+		if (strcmp(o->settings[i].name, "content-encoding") != 0 || !*value ||
 			strcmp(value, name) == 0)
 			continue;
 		problem_set(problem,
@@ -82,7 +82,7 @@ static const char *contradiction(const struct s3once_options *o)
 		return "a lease must be at least twice as long as the heartbeat";
 	if (o->lease_ms < 1000 || o->lease_ms > 24ULL * 3600 * 1000)
 		return "a lease lasts from one second to one day";
-	if (o->checksum && strcasecmp(o->checksum, "auto") &&
+	if (o->checksum && strcasecmp(o->checksum, "auto") != 0 &&
 		checksum_named(o->checksum, strlen(o->checksum)) == CHECKSUMS)
 		return "the checksum is none of crc32c, crc32, crc64nvme, sha1, sha256, md5 and auto";
 	if (o->move_to && !o->removes)
@@ -117,7 +117,7 @@ int run_options_complete(
 		return -EINVAL;
 	struct marks_place place = {0};
 	/* The place of local marks is looked for when they are opened. */
-	if (!sentence && strcmp(ret->marks, "local") &&
+	if (!sentence && strcmp(ret->marks, "local") != 0 &&
 		marks_place_parse(ret->marks, &place, ret_problem) == -EINVAL)
 		sentence = ret_problem->text;
 	marks_place_clear(&place);

@@ -116,13 +116,13 @@ static ssize_t misread(
 	const char *how = getenv("S3ONCE_TEST_READ");
 	if (!how || !is_chosen(fd))
 		return real(fd, buf, n, offset);
-	if (!strcmp(how, "eio") || !strcmp(how, "enomem")) {
+	if (strcmp(how, "eio") == 0 || strcmp(how, "enomem") == 0) {
 		errno = how[1] == 'i' ? EIO : ENOMEM;
 		return -1;
 	}
-	if (!strcmp(how, "zero"))
+	if (strcmp(how, "zero") == 0)
 		return 0;
-	if (!strcmp(how, "hang")) {
+	if (strcmp(how, "hang") == 0) {
 		while (!access(getenv("S3ONCE_TEST_READ_HUNG"), F_OK))
 			usleep(10000);
 		return real(fd, buf, n, offset);

@@ -55,7 +55,7 @@ static void read_list(const struct scan_options *options, const uint8_t *data, s
 		return;
 	while ((error = files_from_next(list, &entry, &problem)) == 1) {
 		ENSURE(*entry.relative && strcmp(entry.relative, last) > 0);
-		snprintf(last, sizeof(last), "%s", entry.relative);
+		snprintf(last, sizeof last, "%s", entry.relative);
 		bool is_a = strcmp(last, "a") == 0, is_b = strcmp(last, "d/b") == 0;
 		ENSURE(entry.kind == (is_a || is_b ? SCAN_FILE : SCAN_PROBLEM));
 		ENSURE(entry.kind == SCAN_FILE || entry.problem.text[0]);

@@ -43,7 +43,7 @@ static void ask(const struct rules *rules, const char *path)
 	bool wanted = filter_wants_file(rules->all, path);
 	ENSURE(wanted == expected(rules, path));
 	for (const char *slash = path; wanted && (slash = strchr(slash, '/')); slash++) {
-		snprintf(directory, sizeof(directory), "%.*s", (int)(slash - path), path);
+		snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
 		ENSURE(!filter_prunes(rules->all, directory));
 	}
 }

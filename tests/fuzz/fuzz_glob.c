@@ -75,7 +75,7 @@ static void match(const char *pattern, const char *path)
 	}
 	char directory[PATH_MAX];
 	for (const char *slash = path; matches && (slash = strchr(slash, '/')); slash++) {
-		snprintf(directory, sizeof(directory), "%.*s", (int)(slash - path), path);
+		snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
 		ENSURE(glob_may_match_below(pattern, directory));
 	}
 }

@@ -11,7 +11,7 @@
 static const char *const sections[] = {"default", "profile a", "profile b c", "a", "x"};
 static const char *const keys[] = {"region", "aws_access_key_id", "s3", "s3.addressing_style",
 	"endpoint_url", "services", "key", "a", "a.b"};
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define COUNT(array) (sizeof array / sizeof(*(array)))
 
 static void ensure_same(const struct ini *a, const struct ini *b)
 {
@@ -29,7 +29,7 @@ static void ensure_same(const struct ini *a, const struct ini *b)
 
 static void ensure_addable(const struct ini *ini, const uint8_t *data, size_t size)
 {
-	struct text text = TEXT(size + sizeof(ADDED));
+	struct text text = TEXT(size + sizeof ADDED);
 	struct ini *more = NULL;
 	char path[32];
 	text_add_bytes(&text, data, size);

@@ -40,8 +40,8 @@ static void ensure_same_again(const struct job_file *file)
 				ENSURE(!job_file_parse(text_string(&text), text.len, &again));
 				ENSURE(again->n == 1 && again->lines->number == 2);
 				ENSURE(!again->lines->wrong);
-				ENSURE(!strcmp(again->lines->name, line->name));
-				ENSURE(!strcmp(again->lines->value, line->value));
+				ENSURE(strcmp(again->lines->name, line->name) == 0);
+				ENSURE(strcmp(again->lines->value, line->value) == 0);
 			}
 		}
 		job_file_free(again);

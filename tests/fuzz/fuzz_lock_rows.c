@@ -8,7 +8,7 @@
 static bool says(const struct item *row, const char *name, const char *value)
 {
 	const char *found = name ? item_string(row, name) : NULL;
-	return found && !strcmp(found, value);
+	return found && strcmp(found, value) == 0;
 }
 
 static void check_held(const struct dialect *dialect, const struct lock_row *row)
@@ -42,7 +42,7 @@ static void write_again(const struct dialect *dialect, const struct lock_row *ro
 		.now_s = 1};
 	ENSURE(dialect_acquire(dialect, &write, &item) == 0);
 	const struct lock_row again = dialect_read(dialect, &item);
-	ENSURE(again.state == ROW_HELD && !strcmp(again.version, row->version));
+	ENSURE(again.state == ROW_HELD && strcmp(again.version, row->version) == 0);
 	ENSURE(!dialect->lease || again.lease_ms == row->lease_ms);
 	if (dialect->released) {
 		ENSURE(dialect_release(dialect, &item) == 0);

@@ -96,7 +96,7 @@ static void read_session(const char *boot)
 	ENSURE(!over || says("state", "ended") || here);
 	ENSURE(session_describe(&conn, "another", &info, &problem) == OUTCOME_OK);
 	ENSURE(info.is_open != says("state", "ended"));
-	ENSURE(strnlen(info.owner, sizeof(info.owner)) < sizeof(info.owner));
+	ENSURE(strnlen(info.owner, sizeof info.owner) < sizeof info.owner);
 	session_close(session, NULL);
 }
 

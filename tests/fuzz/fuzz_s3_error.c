@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	ENSURE(strcmp(code[0], code[1]) == 0 && strcmp(message[0], message[1]) == 0);
 	s3_strip_etag(text_string(&reply.body), etag);
-	ENSURE(strnlen(etag, sizeof(etag)) <= reply.body.len && memchr(etag, 0, sizeof(etag)));
+	ENSURE(strnlen(etag, sizeof etag) <= reply.body.len && memchr(etag, 0, sizeof etag));
 	http_reply_clear(&reply);
 	return 0;
 }

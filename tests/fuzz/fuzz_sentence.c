@@ -21,7 +21,7 @@ static void show(const char *bytes, size_t n)
 	ENSURE(shown.error == 0 && !steers(text_string(&shown)));
 	ENSURE(utf8_valid(text_string(&shown), shown.len));
 	struct quoted quoted = quote_bytes(bytes, n);
-	ENSURE(memchr(quoted.text, 0, sizeof(quoted.text)) && !steers(quoted.text));
+	ENSURE(memchr(quoted.text, 0, sizeof quoted.text) && !steers(quoted.text));
 	ENSURE(utf8_valid(quoted.text, strlen(quoted.text)));
 	text_clear(&shown);
 }
@@ -32,13 +32,13 @@ static void tell(const char *s)
 	char shown[700], little[8];
 	problem_set(&problem, "%s", s);
 	problem_prefix(&problem, "%.200s", s);
-	ENSURE(memchr(problem.text, 0, sizeof(problem.text)));
+	ENSURE(memchr(problem.text, 0, sizeof problem.text));
 	if (utf8_valid(s, strlen(s)) && strlen(s) <= 200)
 		ENSURE(utf8_valid(problem.text, strlen(problem.text)));
-	snprintf(problem.code, sizeof(problem.code), "%.63s", s);
-	problem_format(&problem, shown, sizeof(shown));
-	problem_format(&problem, little, sizeof(little));
-	ENSURE(memchr(shown, 0, sizeof(shown)) && memchr(little, 0, sizeof(little)));
+	snprintf(problem.code, sizeof problem.code, "%.63s", s);
+	problem_format(&problem, shown, sizeof shown);
+	problem_format(&problem, little, sizeof little);
+	ENSURE(memchr(shown, 0, sizeof shown) && memchr(little, 0, sizeof little));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -11,7 +11,7 @@ static void read_s3(const char *s)
 	struct problem problem = {0};
 	char *written;
 	if (url_parse(s, &url, &problem) < 0) {
-		ENSURE(problem.text[0] && memchr(problem.text, 0, sizeof(problem.text)));
+		ENSURE(problem.text[0] && memchr(problem.text, 0, sizeof problem.text));
 		return;
 	}
 	ENSURE(url_is_s3(s));

@@ -12,7 +12,7 @@ static void run_file(const char *path)
 	static uint8_t buffer[INPUT_MAX_BYTES];
 	FILE *file = fopen(path, "rb");
 	ENSURE(file);
-	size_t n = fread(buffer, 1, sizeof(buffer), file);
+	size_t n = fread(buffer, 1, sizeof buffer, file);
 	ENSURE(!ferror(file) && feof(file));
 	fclose(file);
 	uint8_t *input = malloc(n); /* exactly as long, so that ASan sees one byte more */
@@ -36,8 +36,8 @@ static void run(const char *path)
 	}
 	for (int i = 0; i < n; i++) {
 		char child[4096];
-		ENSURE(snprintf(child, sizeof(child), "%s/%s", path, names[i]->d_name) <
-			(int)sizeof(child));
+		ENSURE(snprintf(child, sizeof child, "%s/%s", path, names[i]->d_name) <
+			(int)sizeof child);
 		if (names[i]->d_name[0] != '.')
 			run_file(child);
 		free(names[i]);

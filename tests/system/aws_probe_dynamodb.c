@@ -79,7 +79,7 @@ static int take_item(void *arg, const char *pk, const char *sk, const struct ite
 static enum outcome db_many(struct probe *probe, struct dynamodb_conn *conn)
 {
 	size_t n = (size_t)probe->n_arguments - 1;
-	struct item_key *keys = calloc(n, sizeof(*keys));
+	struct item_key *keys = calloc(n, sizeof *keys);
 	for (size_t i = 0; i < n; i++)
 		keys[i] = (struct item_key){probe->arguments[0], probe->arguments[i + 1]};
 	enum outcome outcome = dynamodb_get_many(
@@ -144,7 +144,7 @@ static const struct {
 
 static size_t find_command(const char *name)
 {
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(commands[i].name, name) == 0)
 			return i;
 	probe_die("no such command");

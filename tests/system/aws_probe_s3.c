@@ -157,7 +157,7 @@ static enum outcome s3_complete(struct probe *probe, struct s3_conn *conn, struc
 {
 	struct content content;
 	struct s3_object object;
-	struct s3_part *parts = calloc((size_t)probe->n_arguments, sizeof(*parts));
+	struct s3_part *parts = calloc((size_t)probe->n_arguments, sizeof *parts);
 	load(&content, probe_argument(probe, 2), DIGEST_CRC32C, probe);
 	struct s3_complete complete = {.target = target_of(probe),
 		.upload_id = probe_argument(probe, 1),
@@ -219,7 +219,7 @@ static const struct {
 
 static size_t find_command(const char *name)
 {
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(commands[i].name, name) == 0)
 			return i;
 	probe_die("no such command");

@@ -61,7 +61,7 @@ static void answer(char *fields[FIELDS])
 int main(void)
 {
 	char line[2048];
-	while (fgets(line, sizeof(line), stdin)) {
+	while (fgets(line, sizeof line, stdin)) {
 		char *fields[FIELDS] = {0}, *rest = line;
 		line[strcspn(line, "\n")] = '\0';
 		for (int i = 0; i < FIELDS; i++)

@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 		return 2;
 	struct s3once_locks *locks = NULL;
 	struct s3once_lock_error error;
-	const bool is_short = !strcmp(argv[1], "short");
+	const bool is_short = strcmp(argv[1], "short") == 0;
 	const struct s3once_locks_options options = {
 		.place = argv[2],
 		.lease_ms = 3000,

@@ -52,22 +52,22 @@ static int acquire(const struct line *line, struct s3once_lock_error *error)
 static int perform(const struct line *line, struct s3once_lock_error *error)
 {
 	struct s3once_lock *lock = atomic_load(&held[line->n]);
-	if (!strcmp(line->command, "acquire"))
+	if (strcmp(line->command, "acquire") == 0)
 		return acquire(line, error);
-	if (!strcmp(line->command, "close"))
+	if (strcmp(line->command, "close") == 0)
 		return s3once_locks_close(locks, line->n, strtoull(line->first, NULL, 10), error);
 	if (!lock)
 		return -1;
-	if (!strcmp(line->command, "release"))
+	if (strcmp(line->command, "release") == 0)
 		return s3once_lock_release(lock, error);
-	if (!strcmp(line->command, "heartbeat"))
+	if (strcmp(line->command, "heartbeat") == 0)
 		return s3once_lock_heartbeat(lock, error);
-	if (!strcmp(line->command, "ensure"))
+	if (strcmp(line->command, "ensure") == 0)
 		return s3once_lock_ensure(lock, strtoull(line->first, NULL, 10), error);
-	if (!strcmp(line->command, "data"))
+	if (strcmp(line->command, "data") == 0)
 		return s3once_lock_set_data(
 			lock, line->words > 2 ? line->first : NULL, strlen(line->first), error);
-	if (!strcmp(line->command, "left"))
+	if (strcmp(line->command, "left") == 0)
 		return (int)s3once_lock_remaining_ms(lock);
 	return -1;
 }

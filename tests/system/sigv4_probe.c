@@ -23,9 +23,9 @@ static int sign(const json_t *line, struct sigv4_cache *cache)
 		headers[i] = (struct sigv4_header){
 			json_string_value(json_array_get(json_array_get(given, i), 0)),
 			json_string_value(json_array_get(json_array_get(given, i), 1))};
-	snprintf(credentials.access_key, sizeof(credentials.access_key), "%s",
+	snprintf(credentials.access_key, sizeof credentials.access_key, "%s",
 		string(line, "access_key"));
-	snprintf(credentials.secret, sizeof(credentials.secret), "%s", string(line, "secret"));
+	snprintf(credentials.secret, sizeof credentials.secret, "%s", string(line, "secret"));
 	text_add_char(&path, '/');
 	const json_t *key = json_object_get(line, "key");
 	uri_encode(&path, json_string_value(key), json_string_length(key), 1);

@@ -25,7 +25,7 @@ static int copy(const struct credentials *from, struct credentials *ret)
 
 int credentials_chain_new(const struct credentials_options *options, struct credentials_chain **ret)
 {
-	struct credentials_chain *chain = calloc(1, sizeof(*chain));
+	struct credentials_chain *chain = calloc(1, sizeof *chain);
 	if (!chain || credentials_loader_init(&chain->loader, options) < 0) {
 		free(chain);
 		return -ENOMEM;

@@ -26,7 +26,7 @@ static bool is_local(const char *host)
 	static const char *const agents[] = {
 		"localhost", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"};
 	struct in_addr v4;
-	for (size_t i = 0; i < sizeof(agents) / sizeof(*agents); i++)
+	for (size_t i = 0; i < sizeof agents / sizeof *agents; i++)
 		if (strcasecmp(host, agents[i]) == 0)
 			return true;
 	if (inet_pton(AF_INET, host, &v4) == 1)

@@ -49,7 +49,7 @@ static bool is_throttled(const struct http_reply *reply)
 {
 	static const char *const codes[] = {
 		"<Code>Throttling", "<Code>RequestLimitExceeded<", "<Code>IDPCommunicationError<"};
-	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
 		if (reply->status == 400 && strstr(text_string(&reply->body), codes[i]))
 			return true;
 	return reply->status == 429;

@@ -54,7 +54,7 @@ static int set_url(
 	if (!url)
 		url = is_v6 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
 	size_t n = strlen(url);
-	if (n >= sizeof(service->url)) {
+	if (n >= sizeof service->url) {
 		problem_set(ret_problem, "AWS_EC2_METADATA_SERVICE_ENDPOINT is too long");
 		return -EINVAL;
 	}
@@ -117,7 +117,7 @@ static int get_token(struct service *service, struct problem *ret_problem)
 {
 	char ttl[60];
 	struct http_reply reply = {0};
-	snprintf(ttl, sizeof(ttl), "X-aws-ec2-metadata-token-ttl-seconds: %d", TTL_S);
+	snprintf(ttl, sizeof ttl, "X-aws-ec2-metadata-token-ttl-seconds: %d", TTL_S);
 	int error = request(service, "PUT", "/latest/api/token", ttl, &reply, ret_problem);
 	if (error == 0 && reply.status == 200 && is_word(&reply.body, 1024)) {
 		text_addf(&service->token, "X-aws-ec2-metadata-token: %s", reply.body.data);

@@ -17,7 +17,7 @@ static const struct {
 	{credentials_container, "container's agent", false},
 	{credentials_imds, "instance metadata", false},
 };
-#define PROVIDERS ((int)(sizeof(providers) / sizeof(*providers)))
+#define PROVIDERS ((int)(sizeof providers / sizeof *providers))
 
 static char *copy(const char *s, bool *failed)
 {

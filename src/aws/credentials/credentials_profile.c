@@ -61,7 +61,7 @@ static int from_source(const struct profile_source *source, const char *name,
 		{"EcsContainer", credentials_container},
 		{"Ec2InstanceMetadata", credentials_imds},
 	};
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (strcasecmp(kinds[i].name, name) == 0) {
 			int error = kinds[i].load(source->loader, ret, ret_problem);
 			if (error)
@@ -198,7 +198,7 @@ static int load_profile(struct credentials_loader *loader, const char *name,
 	if (error < 0)
 		return error;
 	error = -ENODATA;
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways) && error == -ENODATA; i++) {
+	for (size_t i = 0; i < sizeof ways / sizeof *ways && error == -ENODATA; i++) {
 		error = ways[i].load(&source, ret, ret_problem);
 		if (error == 0)
 			ret->from = ways[i].name;

@@ -9,7 +9,7 @@ void credentials_wipe(struct credentials *c)
 	if (c->session_token)
 		OPENSSL_cleanse(c->session_token, strlen(c->session_token));
 	free(c->session_token);
-	OPENSSL_cleanse(c, sizeof(*c));
+	OPENSSL_cleanse(c, sizeof *c);
 }
 
 static bool is_printable(const char *s)
@@ -24,8 +24,8 @@ int credentials_set(struct credentials *ret, const char *access_key, const char 
 	const char *session_token, const char *where, struct problem *ret_problem)
 {
 	struct credentials set = {0};
-	if (!*access_key || strlen(access_key) >= sizeof(set.access_key) ||
-		strlen(secret) >= sizeof(set.secret) || !is_printable(access_key) ||
+	if (!*access_key || strlen(access_key) >= sizeof set.access_key ||
+		strlen(secret) >= sizeof set.secret || !is_printable(access_key) ||
 		(session_token && !is_printable(session_token))) {
 		problem_set(ret_problem, "the credentials of the %s are malformed", where);
 		return -EINVAL;

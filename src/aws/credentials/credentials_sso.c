@@ -21,7 +21,7 @@ static const char *setting(
 	char section[300];
 	const char *value = NULL;
 	if (session->name && profile->config) {
-		snprintf(section, sizeof(section), "sso-session %s", session->name);
+		snprintf(section, sizeof section, "sso-session %s", session->name);
 		value = ini_get(profile->config, section, key);
 	}
 	return value && *value ? value : profile_get(profile, key);

@@ -115,11 +115,11 @@ static int drain(struct run *run, int i)
 	struct text *text = i ? &run->output->err : &run->output->out;
 	char buf[4096];
 	ssize_t n = 0;
-	while (run->pipes[i].fd >= 0 && (n = read(run->pipes[i].fd, buf, sizeof(buf))) > 0)
+	while (run->pipes[i].fd >= 0 && (n = read(run->pipes[i].fd, buf, sizeof buf)) > 0)
 		text_add_bytes(text, buf, (size_t)n);
 	if (run->pipes[i].fd >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR)))
 		close_pipe(&run->pipes[i]);
-	OPENSSL_cleanse(buf, sizeof(buf));
+	OPENSSL_cleanse(buf, sizeof buf);
 	return i == 0 ? text->error : 0;
 }
 

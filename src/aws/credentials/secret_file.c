@@ -19,11 +19,11 @@ int secret_file_read(const char *path, struct text *ret)
 		close(fd);
 		return -ENOTSUP;
 	}
-	while (!ret->error && (n = read(fd, buf, sizeof(buf))) > 0)
+	while (!ret->error && (n = read(fd, buf, sizeof buf)) > 0)
 		text_add_bytes(ret, buf, (size_t)n);
 	int error = n < 0 ? -errno : ret->error;
 	close(fd);
-	OPENSSL_cleanse(buf, sizeof(buf));
+	OPENSSL_cleanse(buf, sizeof buf);
 	while (ret->len > before && strchr("\r\n\t ", ret->data[ret->len - 1]))
 		ret->data[--ret->len] = 0;
 	return !error && ret->len == before ? -EIO : error;

@@ -46,7 +46,7 @@ int shell_words(const char *line, char ***ret, const char **ret_why)
 {
 	/* As many words as characters, and the strings after them. */
 	size_t most = strlen(line) / 2 + 2, bytes = strlen(line) + 2;
-	char **words = malloc(most * sizeof(*words) + bytes);
+	char **words = malloc(most * sizeof *words + bytes);
 	if (!words)
 		return -ENOMEM;
 	char *to = (char *)(words + most);

@@ -41,7 +41,7 @@ static int find_file(const struct sso_session *session, struct text *ret)
 	unsigned char digest[SHA_DIGEST_LENGTH];
 	char hex[2 * SHA_DIGEST_LENGTH + 1];
 	SHA1((const unsigned char *)name, strlen(name), digest);
-	hex_encode(digest, sizeof(digest), hex);
+	hex_encode(digest, sizeof digest, hex);
 	text_addf(ret, "%s/.aws/sso/cache/%s.json", home ? home : "", hex);
 	return ret->error;
 }
@@ -51,7 +51,7 @@ static int64_t time_of(const char *s)
 {
 	char copy[64];
 	size_t n = s ? strlen(s) : 0;
-	if (n < 3 || n >= sizeof(copy))
+	if (n < 3 || n >= sizeof copy)
 		return -EINVAL;
 	strcpy(copy, s);
 	if (strcmp(copy + n - 3, "UTC") == 0)

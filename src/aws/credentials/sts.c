@@ -35,7 +35,7 @@ static int write_message(const struct credentials_loader *loader, const struct s
 	if (!host || !loader->sts_region)
 		return -EINVAL;
 	host += 3;
-	snprintf(message->host, sizeof(message->host), "%.*s", (int)strcspn(host, "/"), host);
+	snprintf(message->host, sizeof message->host, "%.*s", (int)strcspn(host, "/"), host);
 	text_addf(&message->url, "%s/", loader->sts_endpoint);
 	add_parameter(&message->body, "Action", request->action);
 	add_parameter(&message->body, "Version", "2011-06-15");
@@ -54,7 +54,7 @@ static int sign(const struct credentials_loader *loader, const struct credential
 	unsigned char digest[SHA256_DIGEST_LENGTH];
 	clock_format_amz(time_s, date);
 	SHA256((const unsigned char *)message->body.data, message->body.len, digest);
-	hex_encode(digest, sizeof(digest), hash);
+	hex_encode(digest, sizeof digest, hash);
 	const char *path = strchr(strstr(message->url.data, "://") + 3, '/');
 	const struct sigv4_header headers[] = {{"content-type", CONTENT_TYPE},
 		{"host", message->host}, {"x-amz-date", date},
@@ -68,7 +68,7 @@ static int sign(const struct credentials_loader *loader, const struct credential
 		.region = loader->sts_region,
 		.service = "sts",
 		.wall_s = time_s};
-	snprintf(message->date, sizeof(message->date), "X-Amz-Date: %s", date);
+	snprintf(message->date, sizeof message->date, "X-Amz-Date: %s", date);
 	text_reset(&message->authorization);
 	text_add(&message->authorization, "Authorization: ");
 	text_reset(&message->token);
@@ -138,9 +138,9 @@ static void explain(const xmlNode *root, int status, struct problem *ret_problem
 	else
 		problem_set(ret_problem, "STS answers with status %d", status);
 	ret_problem->status = status;
-	snprintf(ret_problem->code, sizeof(ret_problem->code), "%.63s",
+	snprintf(ret_problem->code, sizeof ret_problem->code, "%.63s",
 		quote(find_text(root, "Code")).text);
-	snprintf(ret_problem->request_id, sizeof(ret_problem->request_id), "%.95s",
+	snprintf(ret_problem->request_id, sizeof ret_problem->request_id, "%.95s",
 		quote(find_text(root, "RequestId")).text);
 }
 

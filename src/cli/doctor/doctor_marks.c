@@ -131,7 +131,7 @@ static void try_batches(
 		conn->store->ops->remove(conn, probes[i], NULL, 0, &tidy, &present, NULL);
 	doctor_end_probes(doctor);
 	item_clear(&present);
-	if (outcome == OUTCOME_OK && strcmp(settings->batches, STORE_BATCHES_NONE))
+	if (outcome == OUTCOME_OK && strcmp(settings->batches, STORE_BATCHES_NONE) != 0)
 		doctor_find(doctor, FINDING_OK, what,
 			"conditions hold in BatchExecuteStatement: up to 25 marks in one request");
 	else if (outcome == OUTCOME_OK)
@@ -217,7 +217,7 @@ static enum outcome write_conditions(struct doctor *doctor, struct store_conn *c
 	struct bucket_row row, seen;
 	enum outcome o = bucket_row_read(conn, space, &doctor->limits, &row, ret_problem);
 	for (unsigned turn = 0; o == OUTCOME_OK && turn < 2; turn++) {
-		if (strcmp(row.told.created, found->told.created) && *row.told.created)
+		if (strcmp(row.told.created, found->told.created) != 0 && *row.told.created)
 			return OUTCOME_OK; /* the marks are about another bucket: push says so */
 		row.honours = found->honours;
 		memcpy(row.honours_server, found->honours_server, sizeof row.honours_server);

@@ -75,7 +75,7 @@ static void tell_unknown(struct job *job, const struct job_line *line)
 	const char *nearest = nearest_name(line->name, own, 2);
 	if (!nearest)
 		nearest = options_nearest(&job->command, line->name);
-	if (nearest && strcmp(nearest, "help"))
+	if (nearest && strcmp(nearest, "help") != 0)
 		problem_set(&problem, "unknown name '%s'; did you mean %s?", quote(line->name).text,
 			nearest);
 	else

@@ -87,11 +87,11 @@ int lock_main(int argc, char **argv)
 		return S3ONCE_EXIT_USAGE;
 	}
 	for (int i = 0; i < COMMANDS; i++)
-		if (!strcmp(argv[1], commands[i]->name))
+		if (strcmp(argv[1], commands[i]->name) == 0)
 			return run(commands[i], argc - 1, argv + 1);
-	if (!strcmp(argv[1], "child"))
+	if (strcmp(argv[1], "child") == 0)
 		return lock_child_main(argc - 1, argv + 1);
-	if (strcmp(argv[1], "--help") && strcmp(argv[1], "-h"))
+	if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h"))
 		return unknown_command(argv[1]);
 	print_usage(stdout);
 	return S3ONCE_EXIT_OK;

@@ -88,7 +88,7 @@ static bool is_ignored(int signal)
 static int run_command(const struct lock_options *options, int n, char **operands)
 {
 	const int first =
-		strcmp(operands[1], "--") ? 1 : 2; /* a key after "--" has one of its own */
+		strcmp(operands[1], "--") != 0 ? 1 : 2; /* a key after "--" has one of its own */
 	if (first == n) {
 		log_error("lock run: no command after --");
 		return S3ONCE_EXIT_USAGE;

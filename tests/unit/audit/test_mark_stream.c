@@ -41,7 +41,7 @@ static unsigned read_range(struct store_conn *conn, const char *prefix, const ch
 		CHECK(strcmp(previous, row->key) < 0);
 		if (n == 0)
 			CHECK_STRING(row->key, first);
-		CHECK(row->state == MARK_DONE && !strcmp(row->etag, "e") && !*row->suffix);
+		CHECK(row->state == MARK_DONE && strcmp(row->etag, "e") == 0 && !*row->suffix);
 		snprintf(previous, sizeof previous, "%s", row->key);
 		free(row);
 		n++;

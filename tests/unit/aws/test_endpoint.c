@@ -32,7 +32,7 @@ static void check_custom_urls(void)
 		{"http://h\n", NULL},
 		{"http://\xc3\xa4", NULL},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char *got = NULL;
 		const char *why = NULL;
 		int error = endpoint_parse_url(rows[i].url, &got, &why);
@@ -59,14 +59,14 @@ static void check_partitions(void)
 		{"us-isof-south-1", "aws-iso-f"},
 		{"eusc-de-east-1", "aws-eusc"},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		CHECK_STRING(endpoint_partition(rows[i][0]), rows[i][1]);
 }
 
 static void check_too_long(void)
 {
 	char url[900] = "http://h/";
-	memset(url + strlen(url), 'x', sizeof(url) - strlen(url) - 1);
+	memset(url + strlen(url), 'x', sizeof url - strlen(url) - 1);
 	struct endpoint_question question = {
 		.service = "s3", .region = "eu-west-1", .custom = url, .bucket = "b"};
 	struct endpoint endpoint;

@@ -13,7 +13,7 @@ static char home[] = "/tmp/s3once-settings-XXXXXX";
 static void write_file(const char *name, const char *content)
 {
 	char path[128];
-	snprintf(path, sizeof(path), "%s/.aws/%s", home, name);
+	snprintf(path, sizeof path, "%s/.aws/%s", home, name);
 	FILE *file = fopen(path, "w");
 	CHECK(file && fputs(content, file) >= 0 && fclose(file) == 0);
 }
@@ -187,7 +187,7 @@ static void check_checksum(void)
 		{NULL, "", false, -1},
 		{"md5", NULL, false, CHECKSUM_MD5},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		fresh_environment();
 		if (rows[i].variable)
 			setenv("S3ONCE_CHECKSUM", rows[i].variable, 1);
@@ -345,7 +345,7 @@ static void check_pause(void)
 {
 	fresh_environment();
 	char path[128];
-	snprintf(path, sizeof(path), "%s/.aws/credentials", home);
+	snprintf(path, sizeof path, "%s/.aws/credentials", home);
 	const struct credentials_options options = {.credentials_path = path, .patience_ms = 1500};
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 100 * NS_PER_MS};
 	struct credentials_chain *chain;
@@ -380,7 +380,7 @@ int main(void)
 {
 	char folder[64];
 	CHECK(mkdtemp(home) != NULL);
-	snprintf(folder, sizeof(folder), "%s/.aws", home);
+	snprintf(folder, sizeof folder, "%s/.aws", home);
 	CHECK_INT(mkdir(folder, 0700), 0);
 	check_defaults();
 	check_region_precedence();
@@ -396,7 +396,7 @@ int main(void)
 	check_pause();
 	char path[128];
 	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/%s", folder, i ? "config" : "credentials");
+		snprintf(path, sizeof path, "%s/%s", folder, i ? "config" : "credentials");
 		unlink(path);
 	}
 	rmdir(folder);

@@ -10,13 +10,13 @@ int main(void)
 	CHECK_STRING(quote("\xc3\xa4\xff").text, "\xc3\xa4\\xff");
 	CHECK_STRING(quote_bytes("abc", 2).text, "ab");
 	char name[1000];
-	memset(name, 'x', sizeof(name));
-	CHECK_INT(strlen(quote_bytes(name, sizeof(name)).text), 255);
-	for (size_t i = 0; i + 1 < sizeof(name); i += 2)
+	memset(name, 'x', sizeof name);
+	CHECK_INT(strlen(quote_bytes(name, sizeof name).text), 255);
+	for (size_t i = 0; i + 1 < sizeof name; i += 2)
 		memcpy(name + i, "\xc3\xa4", 2);
 	for (size_t skip = 0; skip < 2; skip++) {
 		name[skip] = 'x';
-		struct quoted cut = quote_bytes(name + skip, sizeof(name) - skip);
+		struct quoted cut = quote_bytes(name + skip, sizeof name - skip);
 		CHECK(utf8_valid(cut.text, strlen(cut.text)));
 		CHECK_STRING(cut.text + strlen(cut.text) - 3, "...");
 	}

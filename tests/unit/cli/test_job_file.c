@@ -45,8 +45,8 @@ static void check_lines(void)
 		const struct job_line *line = file->lines;
 		bool ok = CHECK_INT(file->n, 1) && CHECK_INT(line->number, 1);
 		if (rows[i].wrong)
-			ok = ok && CHECK(line->wrong && !strncmp(line->wrong, rows[i].wrong,
-								strlen(rows[i].wrong)));
+			ok = ok && CHECK(line->wrong && strncmp(line->wrong, rows[i].wrong,
+								strlen(rows[i].wrong)) == 0);
 		else
 			ok = ok && CHECK(!line->wrong) && CHECK_STRING(line->name, rows[i].name) &&
 			     CHECK_STRING(line->value, rows[i].value);

@@ -35,7 +35,7 @@ static void check_sent(struct fixture *f, size_t i, const char *operation, const
 {
 	const struct script_request *request = &f->aws.server.requests[i];
 	char target[64];
-	snprintf(target, sizeof(target), "DynamoDB_20120810.%s", operation);
+	snprintf(target, sizeof target, "DynamoDB_20120810.%s", operation);
 	CHECK(script_is_to(request, "POST /"));
 	CHECK_STRING(script_sent(request, "x-amz-target"), target);
 	CHECK_STRING(script_sent(request, "content-type"), "application/x-amz-json-1.0");

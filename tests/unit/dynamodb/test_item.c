@@ -10,7 +10,7 @@ static void check_sets_and_finds(void)
 	CHECK(item_string(&item, "state") == NULL);
 	char name[8];
 	for (int i = 0; i < 37; i++) {
-		snprintf(name, sizeof(name), "n%d", i);
+		snprintf(name, sizeof name, "n%d", i);
 		CHECK_INT(item_set_number(&item, name, i - 5), 0);
 	}
 	CHECK_INT(item_set_string(&item, "state", "claimed"), 0);
@@ -52,7 +52,7 @@ static void check_numbers(void)
 		{" 1", -EINVAL, 0},
 		{"0x10", -EINVAL, 0},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct item item = {0};
 		int64_t got = 0;
 		item_set(&item, "n", VALUE_NUMBER, rows[i].text, strlen(rows[i].text));
@@ -88,7 +88,7 @@ static void check_conditions(void)
 		{{"size", CONDITION_AT_MOST, VALUE_NUMBER, "6"}, false, false},
 		{{"state", CONDITION_AT_MOST, VALUE_NUMBER, "7"}, false, false},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		CHECK_INT(item_satisfies(&item, &rows[i].condition, 1), rows[i].holds);
 		CHECK_INT(item_satisfies(&none, &rows[i].condition, 1), rows[i].holds_of_none);
 	}
@@ -149,7 +149,7 @@ static void check_json_refused(void)
 	static const char *const rows[] = {"[]", "{\"a\":1}", "{\"a\":{}}", "{\"a\":{\"S\":1}}",
 		"{\"a\":{\"N\":1}}", "{\"a\":{\"B\":\"!\"}}", "{\"a\":{\"S\":\"x\",\"N\":\"1\"}}",
 		"{\"ok\":{\"S\":\"x\"},\"a\":null}"};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		json_t *tree = json_loads(rows[i], 0, NULL);
 		struct item item = {0};
 		CHECK(tree != NULL);

@@ -102,7 +102,7 @@ static void test_data(void)
 	size_t n;
 	char color[20] = "";
 	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), 0);
-	CHECK(!memcmp(s3once_lock_data(lock, &n), "a\0b", 3) && n == 3);
+	CHECK(memcmp(s3once_lock_data(lock, &n), "a\0b", 3) == 0 && n == 3);
 	CHECK_INT(s3once_lock_set_data(lock, "new", 3, &error), 0);
 	CHECK_INT(s3once_lock_release(lock, &error), 0);
 	s3once_lock_free(lock);
@@ -110,7 +110,7 @@ static void test_data(void)
 	request.n_attributes = 0;
 	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), 0);
 	CHECK(s3once_lock_data(lock, &n) && n == 3 &&
-		!memcmp(s3once_lock_data(lock, &n), "new", 3));
+		memcmp(s3once_lock_data(lock, &n), "new", 3) == 0);
 	CHECK_STRING(s3once_lock_extra(lock, "color"), "red");
 	CHECK(!s3once_lock_extra(lock, "ownerName") && !s3once_lock_extra(lock, "taste"));
 	CHECK_INT(s3once_lock_get(a, "d", NULL, note_color, color, &error), 0);

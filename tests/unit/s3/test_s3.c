@@ -496,7 +496,7 @@ static void check_headers(enum checksum kind, const char *value, const char *typ
 	CHECK_INT(s3_create_upload(f.conn, &create, &begun, &f.aws.problem), OUTCOME_OK);
 	CHECK_INT(s3_upload_part(f.conn, &put_part, &part, &f.aws.problem), OUTCOME_OK);
 	part.sum.kind = kind;
-	snprintf(part.sum.text, sizeof(part.sum.text), "%s", value);
+	snprintf(part.sum.text, sizeof part.sum.text, "%s", value);
 	call.parts = &part;
 	CHECK_INT(s3_complete_upload(f.conn, &call, &object, &f.aws.problem), OUTCOME_OK);
 	script_stop(&f.aws.server);
@@ -509,7 +509,7 @@ static void check_headers(enum checksum kind, const char *value, const char *typ
 								    : i == 3         ? whole
 										     : value);
 		char element[32];
-		snprintf(element, sizeof(element), "<%s>",
+		snprintf(element, sizeof element, "<%s>",
 			header ? checksum_kinds[other].element : "Checksum");
 		CHECK(!strstr(sent[3].body, element) == !(is_it && header));
 	}

@@ -51,7 +51,7 @@ static void check_errors(void)
 		{403, "<Error><Code><b>x</b></Code></Error>", 1, 1, "", "", ""},
 	};
 	char code[64], message[256], region[64];
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct http_reply reply = reply_of(rows[i].status, rows[i].body);
 		bool right =
 			CHECK_INT(s3_reply_error(&reply, code, message, region), rows[i].found);
@@ -177,7 +177,7 @@ static void check_complete(void)
 		{"<Error/>", -EBADMSG, "", ""},
 		{"<Error><ETag>abc</ETag></Error>", -EBADMSG, "", ""},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct s3_object object = {0};
 		CHECK_INT(s3_reply_complete(rows[i].body, strlen(rows[i].body), &object),
 			rows[i].error);
@@ -249,7 +249,7 @@ static void check_bad_parts(void)
 		"<Size>99999999999999999999</Size></Part></ListPartsResult>",
 		"<ListPartsResult><IsTruncated>true</IsTruncated></ListPartsResult>",
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct seen seen = {0};
 		unsigned next = 9;
 		CHECK_INT(
@@ -301,11 +301,11 @@ static void check_etags(void)
 	} rows[] = {
 		{"\"a\"", "a"}, {"a", "a"}, {"W/\"a\"", "a"}, {"\"\"", ""}, {"", ""}, {"\"", "\""}};
 	char etag[S3_ETAG_MAX + 1], longest[S3_ETAG_MAX + 3];
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		s3_strip_etag(rows[i].from, etag);
 		CHECK_STRING(etag, rows[i].to);
 	}
-	memset(longest, 'x', sizeof(longest));
+	memset(longest, 'x', sizeof longest);
 	longest[S3_ETAG_MAX + 1] = '\0';
 	s3_strip_etag(longest, etag);
 	CHECK_STRING(etag, "");
@@ -326,7 +326,7 @@ static void check_mtime(void)
 		{-1500000000, "-1.5"},
 	};
 	char text[S3_MTIME_CHARS];
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		s3_format_mtime(rows[i].ns, text);
 		CHECK_STRING(text, rows[i].text);
 		CHECK_INT(s3_parse_mtime(rows[i].text), rows[i].ns);
@@ -336,7 +336,7 @@ static void check_mtime(void)
 	CHECK_INT(s3_parse_mtime("1637000000.1234567894321"), 1637000000123456789);
 	static const char *const bad[] = {"", "x", "1x", "1.x", "1.5x", ".5", "--1",
 		"1637000000000", "99999999999999999999999"};
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		CHECK_INT(s3_parse_mtime(bad[i]), 0);
 }
 
@@ -365,10 +365,10 @@ static void check_abort_days(void)
 			2},
 		{RULE("Enabled", "<Filter/>", ABORT("soon")), 0},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char xml[1024];
 		unsigned days = 99;
-		snprintf(xml, sizeof(xml), "<LifecycleConfiguration>%s</LifecycleConfiguration>",
+		snprintf(xml, sizeof xml, "<LifecycleConfiguration>%s</LifecycleConfiguration>",
 			rows[i].rules);
 		CHECK_INT(s3_reply_abort_days(xml, strlen(xml), "logs/web/", &days), 0);
 		if (!CHECK_INT(days, rows[i].days))
@@ -395,7 +395,7 @@ static void check_tags(void)
 		{"<Other><Tag/></Other>", -EBADMSG, 99},
 		{"the object's content", -EBADMSG, 99},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		size_t n = 99;
 		CHECK_INT(s3_reply_tags(rows[i].xml, strlen(rows[i].xml), &n), rows[i].error);
 		if (!CHECK_INT((long long)n, (long long)rows[i].n))

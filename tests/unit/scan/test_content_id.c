@@ -90,7 +90,7 @@ static void test_formats(void)
 {
 	char plain[CONTENT_ID_CHARS + 1] = "";
 	run("seq 1 60000 >$P; sha256sum $P", plain, sizeof plain);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char own[CONTENT_ID_CHARS + 1] = "", got[CONTENT_ID_CHARS + 1] = "", command[500];
 		snprintf(command, sizeof command, "{ %s; } >tested; sha256sum tested",
 			rows[i].command);

@@ -22,8 +22,8 @@ static void check_rows(const char *pattern, const struct row *rows, size_t n)
 		bool ok = CHECK_INT(family.is_rotated, row->family != NULL);
 		ok = CHECK_STRING(text_string(&text), row->family ? row->family : row->name) && ok;
 		const size_t bytes = strlen(row->name);
-		const bool ends = bytes > 4 && (!strcmp(row->name + bytes - 4, ".tmp") ||
-						       !strcmp(row->name + bytes - 4, "ckup"));
+		const bool ends = bytes > 4 && (strcmp(row->name + bytes - 4, ".tmp") == 0 ||
+						       strcmp(row->name + bytes - 4, "ckup") == 0);
 		ok = CHECK_INT(family.is_unfinished, ends) && ok;
 		ok = CHECK_STRING(family.suffix, row->suffix ? row->suffix : "") && ok;
 		if (!ok)
@@ -33,7 +33,7 @@ static void check_rows(const char *pattern, const struct row *rows, size_t n)
 	family_rules_free(rules);
 }
 
-#define CHECK_ROWS(pattern, rows) check_rows((pattern), (rows), sizeof(rows) / sizeof(*(rows)))
+#define CHECK_ROWS(pattern, rows) check_rows((pattern), (rows), sizeof rows / sizeof(*(rows)))
 
 static void test_usual(void)
 {

@@ -66,7 +66,7 @@ static void test_lines(void)
 		{"up/outside\n", "problem p/up/outside: " BEHIND "\n"},
 	};
 	make_listed_tree();
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct scan_options options = list_options("list");
 		write_list(rows[i].list, strlen(rows[i].list));
 		if (!scan_yields(&options, rows[i].want))
@@ -87,7 +87,7 @@ static void test_nul_and_filters(void)
 	make_listed_tree();
 	struct scan_options options = list_options("list");
 	static const char list[] = "x\ny\0d/b\0\0a\0cr\r";
-	write_list(list, sizeof(list) - 1);
+	write_list(list, sizeof list - 1);
 	options.nul_separated = true;
 	scan_yields(&options, "file p/a\nfile p/cr\r\nfile p/d/b\nfile p/x\ny\n");
 	CHECK_INT(filter_new(&options.filter), 0);

@@ -125,7 +125,7 @@ static void test_files(void)
 			true},
 		{{"-/**a/**a/**a/**a/**b"}, "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a", true},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct filter *filter = make_filter(rows[i].rules);
 		if (!CHECK_INT(filter_wants_file(filter, rows[i].path), rows[i].want))
 			fprintf(stderr, "\trow %zu: %s %s\n", i, rows[i].rules[0], rows[i].path);
@@ -165,7 +165,7 @@ static void test_prunes(void)
 		{{"+/a/b/*.log"}, "a/c", true},
 		{{"+*.log"}, "a", false},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct filter *filter = make_filter(rows[i].rules);
 		if (!CHECK_INT(filter_prunes(filter, rows[i].directory), rows[i].want))
 			fprintf(stderr, "\trow %zu: %s %s\n", i, rows[i].rules[0],
@@ -179,7 +179,7 @@ static void test_malformed(void)
 	static const char *const patterns[] = {
 		"", "/", "//", "[", "a[", "a[]", "[!]", "x/[a-", "[a\\]", "[!"};
 	struct filter *filter = make_filter((const char *const[RULES_MAX]){NULL});
-	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++)
+	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
 		if (!CHECK_INT(filter_add(filter, true, patterns[i]), -EINVAL))
 			fprintf(stderr, "\t%s\n", patterns[i]);
 	CHECK(filter_wants_file(filter, "a"));
@@ -251,7 +251,7 @@ static void test_prunes_nothing_wanted(void)
 		}
 		random_string("ab", 2, directory);
 		random_string("ab/ab", 5, name);
-		snprintf(path, sizeof(path), "%s/%s", directory, name);
+		snprintf(path, sizeof path, "%s/%s", directory, name);
 		if (filter_prunes(filter, directory)) {
 			pruned++;
 			if (!CHECK(!filter_wants_file(filter, path)))

@@ -9,7 +9,7 @@ static void test_base(void)
 		const char *prefix, *want;
 	} rows[] = {
 		{"", ""}, {"p", "p/"}, {"p/", "p/"}, {"p//", "p//"}, {"/", "/"}, {"a/b", "a/b/"}};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct text key = TEXT(KEY_BYTES_MAX);
 		key_add_base(&key, rows[i].prefix);
 		CHECK_STRING(text_string(&key), rows[i].want);
@@ -42,7 +42,7 @@ static void test_valid(void)
 		{"a\xef\xbf\xbe", "the name contains the character U+FFFE"},
 		{"\xef\xbf\xbf", "the name contains the character U+FFFF"},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct problem problem = {.text = ""};
 		bool valid = key_valid(rows[i].key, strlen(rows[i].key), &problem);
 		if (!CHECK_INT(valid, rows[i].want == NULL))
@@ -57,7 +57,7 @@ static void test_length(void)
 {
 	char key[1026];
 	struct problem problem;
-	memset(key, 'x', sizeof(key));
+	memset(key, 'x', sizeof key);
 	CHECK(key_valid(key, 1024, &problem));
 	CHECK(!key_valid(key, 1025, &problem));
 	CHECK(strstr(problem.text, "1025 bytes") != NULL);
@@ -73,7 +73,7 @@ static void test_names(void)
 	/* directories by their tag; in the order that whole paths have */
 	static const char *const want[] = {"d!", "f.hidden", "fa", "fa!", "da-b", "fa.txt", "da",
 		"fa0", "fab", "f\xc3\xa9", "f\xff"};
-	enum { N = sizeof(want) / sizeof(*want) };
+	enum { N = sizeof want / sizeof *want };
 	struct names names = {0};
 	for (size_t i = 0; i < N; i++) {
 		const char *name = want[(i * 7 + 3) % N];

@@ -80,8 +80,8 @@ static void test_long_names(void)
 		memcpy(name + i, "\xc3\xa4", 3);
 	char path[2][600];
 	tree_begin();
-	snprintf(path[0], sizeof(path[0]), "s1/%s", name + 5);
-	snprintf(path[1], sizeof(path[1]), "s2/%s", name + 5);
+	snprintf(path[0], sizeof path[0], "s1/%s", name + 5);
+	snprintf(path[1], sizeof path[1], "s2/%s", name + 5);
 	make_file(path[0], "");
 	make_file(path[1], "");
 	const char *const list[] = {path[0], path[1]};
@@ -91,8 +91,8 @@ static void test_long_names(void)
 	CHECK(strstr(text_string(&got), REMEDY) != NULL);
 	CHECK(utf8_valid(got.data, got.len));
 	text_clear(&got);
-	snprintf(path[0], sizeof(path[0]), "s1/%.5s", name);
-	snprintf(path[1], sizeof(path[1]), "s2/%.5s", name);
+	snprintf(path[0], sizeof path[0], "s1/%.5s", name);
+	snprintf(path[1], sizeof path[1], "s2/%.5s", name);
 	make_file(path[0], "");
 	make_file(path[1], "");
 	got = scan_all(&options);
@@ -128,7 +128,7 @@ static void test_files(void)
 		CHECK_STRING(entry.relative, entry.source == 1 ? "b" : "a");
 	}
 	char want[PATH_MAX + 2];
-	snprintf(want, sizeof(want), "%s/t", tree_path);
+	snprintf(want, sizeof want, "%s/t", tree_path);
 	CHECK_STRING(scan_source_path(scan, 1), want);
 	CHECK_STRING(scan_source_path(scan, 2), "missing");
 	CHECK(scan_open_file(scan, 2, "x", &state) < 0);
@@ -187,7 +187,7 @@ static void test_many_files(void)
 	tree_begin();
 	struct text want = TEXT(1024 * 1024);
 	for (size_t i = 0; i < N; i++) {
-		snprintf(names[i], sizeof(names[i]), "d%zu/f%05zu", i % 7, (i * 7919) % N);
+		snprintf(names[i], sizeof names[i], "d%zu/f%05zu", i % 7, (i * 7919) % N);
 		make_file(names[i], "");
 		list[i] = names[i];
 		text_addf(&want, "file p/f%05zu\n", i);

@@ -58,7 +58,7 @@ static void check_opener(opener *open_it)
 		{"d/..", -EXDEV},
 	};
 	int directory = open("t", O_PATH | O_DIRECTORY);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		int fd = open_it(directory, rows[i].path, O_RDONLY | O_NONBLOCK);
 		if (!CHECK_INT(fd < 0 ? fd : 0, rows[i].want))
 			fprintf(stderr, "\t%s\n", rows[i].path);
@@ -70,8 +70,8 @@ static void check_opener(opener *open_it)
 	CHECK_INT(open_it(directory, "a", O_RDONLY | O_DIRECTORY), -ENOTDIR);
 	CHECK_INT(open_it(directory, "dlink", O_RDONLY | O_DIRECTORY), -ELOOP);
 	char too_long[PATH_MAX + 10];
-	memset(too_long, 'x', sizeof(too_long));
-	too_long[sizeof(too_long) - 1] = '\0';
+	memset(too_long, 'x', sizeof too_long);
+	too_long[sizeof too_long - 1] = '\0';
 	CHECK_INT(open_it(directory, too_long, O_RDONLY), -ENAMETOOLONG);
 	close(directory);
 }
@@ -85,7 +85,7 @@ static void forbid_openat2(unsigned error)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+	struct sock_fprog program = {sizeof code / sizeof *code, code};
 	tree_need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
 	tree_need(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "seccomp");
 	CHECK_INT(syscall(SYS_openat2, 0, NULL, NULL, 0), -1);
@@ -143,7 +143,7 @@ static void test_scan_open_file(void)
 		struct problem problem;
 		options.follow = follow;
 		CHECK_INT(scan_open(&options, &scan, &problem), 0);
-		for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 			struct file_state state = {0}, again;
 			int fd = scan_open_file(scan, 0, rows[i].path, &state);
 			int want = follow ? rows[i].want_followed : rows[i].want;
@@ -170,7 +170,7 @@ static void test_state_equal(void)
 	const struct file_state without_ctime = {1, 2, 0, 4, 5};
 	CHECK(file_state_equal(&a, &a));
 	CHECK(file_state_equal(&a, &without_ctime) && file_state_equal(&without_ctime, &a));
-	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		CHECK(!file_state_equal(&a, &others[i]));
 }
 

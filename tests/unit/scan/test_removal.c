@@ -94,7 +94,7 @@ static bool has(const char *path, const char *content)
 	int fd = open(path, O_RDONLY | O_NOFOLLOW);
 	const ssize_t n = fd < 0 ? -1 : read(fd, got, sizeof got - 1);
 	close(fd);
-	return n == (ssize_t)strlen(content) && !strcmp(got, content);
+	return n == (ssize_t)strlen(content) && strcmp(got, content) == 0;
 }
 
 static bool exists(const char *path)

@@ -18,7 +18,7 @@ static void test_order(void)
 	options.prefix = "p";
 	static const char *const spellings[] = {"t", "t/", "./t", "t//", "link"};
 	make_link("t", "link");
-	for (size_t i = 0; i < sizeof(spellings) / sizeof(*spellings); i++) {
+	for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
 		options.sources = &spellings[i];
 		scan_yields(&options, "file p/Z\nfile p/a b\nfile p/a-b\nfile p/a.txt\nfile p/a/b\n"
 				      "file p/a/c/d\nfile p/a0\nfile p/z\nfile p/\xc3\xa9\n");
@@ -33,24 +33,24 @@ static void test_hard_names(void)
 		"cafe\xcc\x81", "new\nline", "s3:", "tab\tcr\r", "~", "\xf0\x9f\x98\x80"};
 	static const char *const prefixes[][2] = {
 		{"", ""}, {"p", "p/"}, {"p/", "p/"}, {"p//", "p//"}, {"a b/%", "a b/%/"}};
-	enum { N = sizeof(names) / sizeof(*names) };
+	enum { N = sizeof names / sizeof *names };
 	tree_begin();
 	char path[PATH_MAX];
 	for (size_t i = 0; i < N; i++) {
-		snprintf(path, sizeof(path), "t/%s", names[i]);
+		snprintf(path, sizeof path, "t/%s", names[i]);
 		make_file(path, names[i]);
-		snprintf(path, sizeof(path), "t/d/%s/f", names[i]);
+		snprintf(path, sizeof path, "t/d/%s/f", names[i]);
 		make_file(path, names[i]);
 	}
-	for (size_t p = 0; p < sizeof(prefixes) / sizeof(*prefixes); p++) {
+	for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++) {
 		struct scan_options options = one_source(t_source);
 		options.prefix = prefixes[p][0];
 		struct text got = scan_all(&options);
 		size_t lines = 0;
 		for (size_t i = 0; i < N; i++) {
-			snprintf(path, sizeof(path), "file %s%s\n", prefixes[p][1], names[i]);
+			snprintf(path, sizeof path, "file %s%s\n", prefixes[p][1], names[i]);
 			lines += CHECK(strstr(text_string(&got), path) != NULL);
-			snprintf(path, sizeof(path), "file %sd/%s/f\n", prefixes[p][1], names[i]);
+			snprintf(path, sizeof path, "file %sd/%s/f\n", prefixes[p][1], names[i]);
 			lines += CHECK(strstr(text_string(&got), path) != NULL);
 		}
 		CHECK_INT(lines, 2 * N);
@@ -178,9 +178,9 @@ static void test_too_deep(void)
 static void make_socket(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	tree_need(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0, path);
+	tree_need(bind(fd, (struct sockaddr *)&address, sizeof address) == 0, path);
 	close(fd);
 }
 
@@ -253,7 +253,7 @@ static void test_state(void)
 	CHECK_STRING(entry.key, "p/f");
 	CHECK_INT(entry.source, 0);
 	char want[PATH_MAX + 2];
-	snprintf(want, sizeof(want), "%s/t", tree_path);
+	snprintf(want, sizeof want, "%s/t", tree_path);
 	CHECK_STRING(scan_source_path(scan, 0), want);
 	CHECK_INT(scan_next(scan, &entry, &problem), 0);
 	CHECK_INT(scan_next(scan, &entry, &problem), 0);
@@ -384,7 +384,7 @@ static void test_changes_meanwhile(void)
 		"file f/g/h\n",
 	};
 	struct text line = TEXT(1024);
-	for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
 		CHECK_INT(scan_next(scan, &entry, &problem), 1);
 		text_reset(&line);
 		add_entry(&line, &entry);

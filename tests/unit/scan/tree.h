@@ -30,12 +30,12 @@ static void tree_need(bool ok, const char *what)
 UNUSED static void tree_begin(void)
 {
 	const char *parent = getenv("TMPDIR");
-	snprintf(tree_path, sizeof(tree_path), "%s/s3once-scan-XXXXXX", parent ? parent : "/tmp");
+	snprintf(tree_path, sizeof tree_path, "%s/s3once-scan-XXXXXX", parent ? parent : "/tmp");
 	tree_need(mkdtemp(tree_path) != NULL, "mkdtemp");
 	tree_need(chmod(tree_path, 0755) == 0, "chmod");
 	tree_need(chdir(tree_path) == 0, "chdir");
 	char *real = realpath(".", NULL);
-	tree_need(real && strlen(real) < sizeof(tree_path), "realpath");
+	tree_need(real && strlen(real) < sizeof tree_path, "realpath");
 	strcpy(tree_path, real);
 	free(real);
 }
@@ -57,7 +57,7 @@ UNUSED static void make_parents(const char *path)
 {
 	char part[PATH_MAX];
 	for (const char *slash = path; (slash = strchr(slash + 1, '/'));) {
-		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
 		tree_need(mkdir(part, 0755) == 0 || errno == EEXIST, part);
 	}
 }

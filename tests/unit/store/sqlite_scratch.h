@@ -25,7 +25,7 @@ __attribute__((unused)) static void scratch_empty(int folder)
 	DIR *dir = fdopendir(folder);
 
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		if (unlinkat(folder, entry->d_name, 0) == 0)
 			continue;

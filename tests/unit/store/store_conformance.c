@@ -51,7 +51,7 @@ struct item item_of(const char *name, const char *value)
 
 static bool is_key(const char *name)
 {
-	return !strcmp(name, "pk") || !strcmp(name, "sk");
+	return strcmp(name, "pk") == 0 || strcmp(name, "sk") == 0;
 }
 
 static bool has_all(const struct item *item, const struct item *of)
@@ -162,7 +162,7 @@ static unsigned long count_of(const struct store *store, const char *kind)
 	const char *name;
 
 	for (size_t i = 0; (name = store->ops->kind(store, i, &count)); i++)
-		if (!strcmp(name, kind))
+		if (strcmp(name, kind) == 0)
 			return count;
 	return 0;
 }
@@ -275,11 +275,11 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc < 2)
 		return run_both_sqlite(all);
-	if (!strncmp(argv[1], "sqlite:", 7))
+	if (strncmp(argv[1], "sqlite:", 7) == 0)
 		return run_sqlite(argv[1] + 7, wanted);
-	if (!strncmp(argv[1], "dynamodb:", 9))
+	if (strncmp(argv[1], "dynamodb:", 9) == 0)
 		return run_dynamodb(argv[1] + 9, false, wanted);
-	if (!strncmp(argv[1], "batches:", 8))
+	if (strncmp(argv[1], "batches:", 8) == 0)
 		return run_dynamodb(argv[1] + 8, true, wanted);
 	fprintf(stderr, "usage: store_conformance [sqlite:PATH | dynamodb:TABLE | batches:TABLE "
 			"[CASE]...]\n");

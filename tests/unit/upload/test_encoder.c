@@ -80,7 +80,7 @@ static uint64_t make(struct encoder *encoder, const struct range *range, int to)
 		char *written = malloc(made);
 		const off_t at = lseek(to, 0, SEEK_CUR) - (off_t)made;
 		CHECK(pread(to, written, made, at) == (ssize_t)made);
-		CHECK(encoder_kept(encoder) && !memcmp(encoder_kept(encoder), written, made));
+		CHECK(encoder_kept(encoder) && memcmp(encoder_kept(encoder), written, made) == 0);
 		free(written);
 	}
 	CHECK(made >= range->least_bytes);
