@@ -84,7 +84,7 @@ static int set_from_json(struct item *ret, const char *name, json_t *value)
 		return -EBADMSG;
 	const char *type = json_object_iter_key(only);
 	const json_t *inner = json_object_iter_value(only);
-	if (strcmp(type, "S") != 0 && strcmp(type, "N") && strcmp(type, "B") != 0)
+	if (strcmp(type, "S") != 0 && strcmp(type, "N") != 0 && strcmp(type, "B") != 0)
 		return set_other(ret, name, value);
 	if (!json_is_string(inner))
 		return -EBADMSG;

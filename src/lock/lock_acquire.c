@@ -221,7 +221,7 @@ static struct s3once_lock *again(const struct acquisition *a)
 	struct s3once_locks *locks = a->locks;
 	pthread_mutex_lock(&locks->mutex);
 	struct s3once_lock *lock = locks->locked.first;
-	while (lock && (strcmp(lock->key, a->request->key) != 0 || strcmp(lock->sort, a->sort) ||
+	while (lock && (strcmp(lock->key, a->request->key) != 0 || strcmp(lock->sort, a->sort) != 0 ||
 			       atomic_load(&lock->given_up) || !s3once_lock_remaining_ms(lock)))
 		lock = lock->next;
 	if (lock)

@@ -46,7 +46,7 @@ static enum step look_at(struct worker *worker, struct file *file, const char *k
 	const struct call_limits limits = run_limits(worker->run);
 	enum outcome o = s3_head_object(worker->s3, &target, &limits, &object, &problem);
 	if (o == OUTCOME_OK)
-		return strcmp(object.meta.content, file->candidate->content)
+		return strcmp(object.meta.content, file->candidate->content) != 0
 			       ? STEP_NEXT
 			       : adopt(worker, file, key, &object);
 	/* Of these, the step that looks at the file's own key or writes to it says more. */

@@ -85,7 +85,7 @@ static enum proof by_sum(const struct sums *sums, const struct s3_sum *told)
 	unsigned parts;
 	if (!(sums->kinds & DIGEST_OF(told->kind)) || !read_told(told, bytes, &parts) || parts)
 		return PROOF_MISSING;
-	return memcmp(bytes, sums_bytes(sums, told->kind), checksum_kinds[told->kind].bytes)
+	return memcmp(bytes, sums_bytes(sums, told->kind), checksum_kinds[told->kind].bytes) != 0
 		       ? PROOF_NO
 		       : PROOF_YES;
 }

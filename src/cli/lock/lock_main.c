@@ -91,7 +91,7 @@ int lock_main(int argc, char **argv)
 			return run(commands[i], argc - 1, argv + 1);
 	if (strcmp(argv[1], "child") == 0)
 		return lock_child_main(argc - 1, argv + 1);
-	if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h"))
+	if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
 		return unknown_command(argv[1]);
 	print_usage(stdout);
 	return S3ONCE_EXIT_OK;
