@@ -22,7 +22,7 @@ static bool differs(const char *now, const char *before)
 }
 
 /* A HEAD that is refused shows nothing. */
-static enum outcome look_at(
+static enum outcome look_at_sample(
 	struct identification *id, const char *key, const char *etag, struct problem *ret_problem)
 {
 	const struct s3_target target = {.key = key};
@@ -45,14 +45,14 @@ static enum outcome look_at_row(
 	if (key.error)
 		problem_set(ret_problem, "out of memory");
 	else
-		o = look_at(id, text_string(&key), row->etag, ret_problem);
+		o = look_at_sample(id, text_string(&key), row->etag, ret_problem);
 	text_clear(&key);
 	return o;
 }
 
 /* Every step'th of the first marks, the step doubled as often as there are too many. */
-static enum outcome sample(struct mark_stream *stream, struct mark_row *samples[static SAMPLES],
-	struct problem *ret_problem)
+static enum outcome sample_marks(struct mark_stream *stream,
+	struct mark_row *samples[static SAMPLES], struct problem *ret_problem)
 {
 	size_t n = 0, step = 1;
 	for (size_t i = 0; i < SAMPLE_FROM; i++) {
@@ -90,7 +90,7 @@ static enum outcome look_at_samples(struct identification *id, struct problem *r
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
-	enum outcome o = sample(stream, samples, ret_problem);
+	enum outcome o = sample_marks(stream, samples, ret_problem);
 	mark_stream_free(stream);
 	for (size_t i = 0; i < SAMPLES; i++) {
 		if (samples[i] && o == OUTCOME_OK && !id->seen)
@@ -118,7 +118,7 @@ static enum outcome look_for_objects(struct identification *id, struct problem *
 {
 	enum outcome o = OUTCOME_OK;
 	if (*id->row.last_key)
-		o = look_at(id, id->row.last_key, id->row.last_etag, ret_problem);
+		o = look_at_sample(id, id->row.last_key, id->row.last_etag, ret_problem);
 	return o == OUTCOME_OK && !id->seen ? look_at_samples(id, ret_problem) : o;
 }
 

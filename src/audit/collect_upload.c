@@ -66,7 +66,7 @@ enum verdict { GO_ON, LEAVE, ERROR };
 /* An object that is not the version which the mark knows may be what became of the upload: on some
  * servers an abort then damages the object. It has the size of the file, unless it was compressed.
  */
-static enum verdict look(struct abortion *a)
+static enum verdict look_at_result(struct abortion *a)
 {
 	const struct s3_target target = {.key = a->object};
 	const struct mark *before = &a->claim.before;
@@ -90,7 +90,7 @@ static int count_part(void *arg, const struct s3_part *part)
 }
 
 /* OK: S3 has it; NO_UPLOAD: it is gone. */
-static enum outcome list(struct abortion *a, unsigned *ret_parts)
+static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 {
 	const struct s3_target target = {.key = a->object};
 	*ret_parts = 0;
@@ -111,14 +111,14 @@ static enum verdict is_gone(struct abortion *a)
 static enum verdict abort_and_await(struct abortion *a)
 {
 	unsigned parts;
-	enum outcome o = list(a, &parts);
+	enum outcome o = list_uploaded_parts(a, &parts);
 	if (o == OUTCOME_NO_UPLOAD)
 		return is_gone(a);
 	for (unsigned n = 0; n < ABORTS_MAX && o == OUTCOME_OK; n++) {
 		o = s3_abort_upload(a->leftover->hand->s3, a->object, a->claim.upload.id,
 			&a->limits, &a->problem);
 		if (o == OUTCOME_OK)
-			o = list(a, &parts);
+			o = list_uploaded_parts(a, &parts);
 		if (o == OUTCOME_NO_UPLOAD || (o == OUTCOME_OK && !parts))
 			return GO_ON;
 		if (o == OUTCOME_OK)
@@ -131,7 +131,7 @@ static enum verdict abort_and_await(struct abortion *a)
 }
 
 /* Ends our claim: without the upload if it is gone, else as it was. */
-static enum outcome settle(struct abortion *a, enum verdict verdict, struct problem *ret_problem)
+static enum outcome end_claim(struct abortion *a, enum verdict verdict, struct problem *ret_problem)
 {
 	const struct mark_ref ref = leftover_ref(a->leftover);
 	const char *reason = a->claim.before.error;
@@ -149,10 +149,10 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 	text_add(&object, a->claim.upload.suffix);
 	a->object = text_string(&object);
 	problem_set(&a->problem, "out of memory");
-	enum verdict verdict = object.error ? ERROR : look(a);
+	enum verdict verdict = object.error ? ERROR : look_at_result(a);
 	if (verdict == GO_ON)
 		verdict = abort_and_await(a);
-	const enum outcome o = settle(a, verdict, ret_problem);
+	const enum outcome o = end_claim(a, verdict, ret_problem);
 	/* The mark's upload is with the claim now, for whoever is told. */
 	open_upload_move(&a->leftover->mark->upload, &a->claim.upload);
 	a->leftover->mark->state = a->claim.before.state;

@@ -26,7 +26,7 @@ static struct mark_ref ref_of(
 		.limits = options->place.limits};
 }
 
-static void tell(const struct subject *subject, enum mark_fate fate, const char *why,
+static void tell_fate(const struct subject *subject, enum mark_fate fate, const char *why,
 	const struct problem *problem)
 {
 	const struct mark_told told = {
@@ -80,11 +80,11 @@ static void forget_now(const struct subject *subject)
 	struct problem problem = {0};
 	const enum outcome o = mark_forget(&subject->ref, subject->mark, &problem);
 	if (o == OUTCOME_OK)
-		tell(subject, FATE_FORGOTTEN, "", NULL);
+		tell_fate(subject, FATE_FORGOTTEN, "", NULL);
 	else if (o == OUTCOME_REFUSED)
-		tell(subject, FATE_KEPT, "another uploader has changed it meanwhile", NULL);
+		tell_fate(subject, FATE_KEPT, "another uploader has changed it meanwhile", NULL);
 	else
-		tell(subject, FATE_FAILED, "", &problem);
+		tell_fate(subject, FATE_FAILED, "", &problem);
 }
 
 /* Whether the object is gone: only then it is true. */
@@ -96,28 +96,28 @@ static bool is_missing(const struct subject *subject, bool is_asked_for)
 	const enum outcome o = s3_head_object(
 		subject->hand->s3, &target, &subject->options->place.limits, &now, &problem);
 	if (o == OUTCOME_OK && is_asked_for)
-		tell(subject, FATE_KEPT, "its object is there", NULL);
+		tell_fate(subject, FATE_KEPT, "its object is there", NULL);
 	else if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
-		tell(subject, FATE_FAILED, "", &problem);
+		tell_fate(subject, FATE_FAILED, "", &problem);
 	return o == OUTCOME_ABSENT;
 }
 
 /* `is_asked_for`: by its own name, so that everything about it is told. */
-static void judge(const struct subject *subject, bool is_asked_for)
+static void judge_mark(const struct subject *subject, bool is_asked_for)
 {
 	const struct forget_options *options = subject->options;
 	const char *other = selection(options, subject->mark);
 	const char *protected = forget_protection(subject->mark);
 	if (other && is_asked_for)
-		tell(subject, FATE_KEPT, other, NULL);
+		tell_fate(subject, FATE_KEPT, other, NULL);
 	if (other)
 		return;
 	if (protected)
-		tell(subject, FATE_KEPT, protected, NULL);
+		tell_fate(subject, FATE_KEPT, protected, NULL);
 	else if (options->only_missing && !is_missing(subject, is_asked_for))
 		return;
 	else if (options->only_show)
-		tell(subject, FATE_FORGETTABLE, "", NULL);
+		tell_fate(subject, FATE_FORGETTABLE, "", NULL);
 	else
 		forget_now(subject);
 }
@@ -134,7 +134,7 @@ static enum outcome judge_object(
 		return OUTCOME_LOCAL;
 	}
 	subject->object = text_string(&object);
-	judge(subject, is_asked_for);
+	judge_mark(subject, is_asked_for);
 	text_clear(&object);
 	return OUTCOME_OK;
 }

@@ -146,8 +146,8 @@ static enum outcome not_shown(enum outcome o, enum finding *ret, struct problem 
 	return o;
 }
 
-static enum outcome compare(struct inspection *look, const struct mark_row *row, enum finding *ret,
-	struct problem *ret_problem)
+static enum outcome compare_with_head(struct inspection *look, const struct mark_row *row,
+	enum finding *ret, struct problem *ret_problem)
 {
 	const struct s3_target target = {.key = row->object_key, .headers = look->verify->headers};
 	struct s3_object object;
@@ -175,7 +175,7 @@ enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum fi
 		struct mark_row *now = NULL;
 		*ret = finding_of_state(row->state, ret_problem);
 		if (row->state == MARK_DONE)
-			o = compare(look, row, ret, ret_problem);
+			o = compare_with_head(look, row, ret, ret_problem);
 		if (o != OUTCOME_OK || row->state != MARK_DONE || *ret == FINDING_SAME)
 			break;
 		struct problem problem = {0};

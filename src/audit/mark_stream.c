@@ -26,7 +26,7 @@ struct mark_stream {
 };
 
 /* Adds a string to the block that begins at *at, and moves on. */
-static const char *place(char **at, const char *string)
+static const char *place_string(char **at, const char *string)
 {
 	const size_t n = strlen(string) + 1;
 	char *copy = memcpy(*at, string, n);
@@ -45,18 +45,18 @@ struct mark_row *mark_row_new(const char *key, const struct mark *mark)
 		return NULL;
 	char *at = (char *)(row + 1);
 	*row = (struct mark_row){
-		.key = place(&at, key),
+		.key = place_string(&at, key),
 		.state = mark->state,
 		.has_done = mark->has_done,
 		.etag_is_md5 = done->etag_is_md5,
 		.size = version_object_bytes(done),
 		.part_bytes = done->object_bytes ? 0 : done->part_bytes,
-		.etag = place(&at, done->etag),
-		.sum = place(&at, version_object_sum(done)),
-		.parts_sum = place(&at, done->parts_sum),
-		.suffix = place(&at, mark->suffix),
-		.session = place(&at, mark->session),
-		.claim = place(&at, mark->claim),
+		.etag = place_string(&at, done->etag),
+		.sum = place_string(&at, version_object_sum(done)),
+		.parts_sum = place_string(&at, done->parts_sum),
+		.suffix = place_string(&at, mark->suffix),
+		.session = place_string(&at, mark->session),
+		.claim = place_string(&at, mark->claim),
 		.has_upload = mark->upload.is_open,
 		.at_s = mark->at_s,
 	};
@@ -90,7 +90,7 @@ int mark_stream_new(struct store_conn *conn, const struct mark_space *space,
 	return 0;
 }
 
-static void empty(struct shard *shard)
+static void empty_shard(struct shard *shard)
 {
 	while (shard->at < shard->n)
 		free(shard->rows[shard->at++]);
@@ -102,14 +102,14 @@ void mark_stream_free(struct mark_stream *stream)
 	if (!stream)
 		return;
 	for (unsigned i = 0; i < stream->space->settings.shards; i++) {
-		empty(&stream->shards[i]);
+		empty_shard(&stream->shards[i]);
 		free(stream->shards[i].rows);
 		free(stream->shards[i].last);
 	}
 	free(stream);
 }
 
-static int add_row(void *arg, const char *pk, const char *sk, const struct item *item)
+static int add_mark_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct shard *shard = arg;
 	struct mark mark;
@@ -157,7 +157,8 @@ static int note_last(struct shard *shard)
 	return 0;
 }
 
-static enum outcome load(struct mark_stream *stream, unsigned number, struct problem *ret_problem)
+static enum outcome load_marks(
+	struct mark_stream *stream, unsigned number, struct problem *ret_problem)
 {
 	struct shard *shard = &stream->shards[number];
 	char partition[PARTITION_MAX];
@@ -166,9 +167,9 @@ static enum outcome load(struct mark_stream *stream, unsigned number, struct pro
 	bool more = false;
 	mark_partition(stream->space, number, partition);
 	begin_page(stream, shard, &range);
-	empty(shard);
+	empty_shard(shard);
 	const enum outcome o = stream->conn->store->ops->query(
-		stream->conn, &range, &stream->limits, add_row, shard, &more, ret_problem);
+		stream->conn, &range, &stream->limits, add_mark_row, shard, &more, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
 	shard->ended = !more || !shard->n;
@@ -186,7 +187,7 @@ enum outcome mark_stream_next(
 	for (unsigned i = 0; i < stream->space->settings.shards; i++) {
 		struct shard *shard = &stream->shards[i];
 		if (shard->at == shard->n && !shard->ended) {
-			const enum outcome o = load(stream, i, ret_problem);
+			const enum outcome o = load_marks(stream, i, ret_problem);
 			if (o != OUTCOME_OK)
 				return o;
 		}

@@ -97,7 +97,7 @@ static int note_last(struct object_stream *stream)
 	return 0;
 }
 
-static enum outcome load(struct object_stream *stream, struct problem *ret_problem)
+static enum outcome load_objects(struct object_stream *stream, struct problem *ret_problem)
 {
 	const struct s3_listing listing = {.prefix = stream->prefix,
 		.after = stream->last ? stream->last : "",
@@ -127,7 +127,7 @@ enum outcome object_stream_next(
 	struct object_stream *stream, const struct object_row **ret, struct problem *ret_problem)
 {
 	while (stream->at == stream->n && !stream->ended) {
-		const enum outcome o = load(stream, ret_problem);
+		const enum outcome o = load_objects(stream, ret_problem);
 		if (o != OUTCOME_OK)
 			return o;
 	}

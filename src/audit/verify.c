@@ -70,7 +70,7 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 	return o;
 }
 
-static enum outcome begin(struct merging *merging, struct problem *ret_problem)
+static enum outcome begin_merging(struct merging *merging, struct problem *ret_problem)
 {
 	const struct verify *verify = merging->verify;
 	const struct call_limits limits = {.abandon = verify->visitor.is_stopped,
@@ -131,7 +131,7 @@ static bool is_own(const struct verify *verify, const char *key)
 	return verify->id_object && strcmp(verify->id_object, key) == 0;
 }
 
-static void move_on(struct merging *merging, const char *key)
+static void pass_key(struct merging *merging, const char *key)
 {
 	snprintf(merging->after, sizeof merging->after, "%s", key);
 }
@@ -156,7 +156,7 @@ static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, s
 			return false;
 		*ret_outcome = next_mark(merging, ret);
 	}
-	move_on(merging, key);
+	pass_key(merging, key);
 	return *ret_outcome == OUTCOME_OK;
 }
 
@@ -178,7 +178,7 @@ static bool is_stopped(const struct merging *merging)
 /* OK: all keys were merged, or it was stopped. *ret_all: all were. */
 static enum outcome merge(struct merging *merging, bool *ret_all, struct problem *ret_problem)
 {
-	enum outcome o = begin(merging, ret_problem);
+	enum outcome o = begin_merging(merging, ret_problem);
 	bool goes_on = o == OUTCOME_OK;
 	for (unsigned n = 1; goes_on && (merging->mark || merging->object); n++) {
 		goes_on = !is_stopped(merging) && merge_next_key(merging, &o, ret_problem);
@@ -207,7 +207,7 @@ static enum outcome conclude(struct merging *merging, enum outcome o, bool is_al
 	return o;
 }
 
-static void end(struct merging *merging)
+static void end_merging(struct merging *merging)
 {
 	verify_tasks_clear(&merging->tasks);
 	expected_free(merging->expected);
@@ -232,12 +232,12 @@ enum outcome verify_run(
 	merging->verify = verify;
 	merging->told_ns = clock_boot_ns();
 	if (verify->range.after)
-		move_on(merging, verify->range.after);
+		pass_key(merging, verify->range.after);
 	enum outcome o = OUTCOME_LOCAL;
 	if (verify_tasks_init(&merging->tasks, verify, ret_problem) == 0)
 		o = merge(merging, &is_all, ret_problem);
 	o = conclude(merging, o, is_all, ret, ret_problem);
-	end(merging);
+	end_merging(merging);
 	return o;
 }
 

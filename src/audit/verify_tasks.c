@@ -19,7 +19,7 @@ static bool is_stopped(const struct verify_tasks *tasks)
 }
 
 /* Tasks come in the order of their keys, so the least `before` is that of the first one. */
-static void leave(struct verify_tasks *tasks, struct verify_task *task)
+static void note_left_task(struct verify_tasks *tasks, struct verify_task *task)
 {
 	pthread_mutex_lock(&tasks->locked.mutex);
 	char **left = &tasks->locked.left_after;
@@ -31,7 +31,8 @@ static void leave(struct verify_tasks *tasks, struct verify_task *task)
 	pthread_mutex_unlock(&tasks->locked.mutex);
 }
 
-static void end(struct verify_tasks *tasks, enum outcome o, const struct problem *problem)
+static void end_tasks_locked(
+	struct verify_tasks *tasks, enum outcome o, const struct problem *problem)
 {
 	if (o != OUTCOME_OK && o != OUTCOME_ABANDONED && tasks->locked.outcome == OUTCOME_OK) {
 		tasks->locked.outcome = o;
@@ -85,7 +86,8 @@ void verify_tasks_progress(struct verify_tasks *tasks)
 	pthread_mutex_unlock(&tasks->locked.mutex);
 }
 
-static void perform(struct verify_tasks *tasks, struct inspection *look, struct verify_task *task)
+static void perform_task(
+	struct verify_tasks *tasks, struct inspection *look, struct verify_task *task)
 {
 	struct problem problem = {0};
 	enum finding finding = FINDING_ERROR;
@@ -99,12 +101,12 @@ static void perform(struct verify_tasks *tasks, struct inspection *look, struct 
 	tasks->locked.counts.bytes_read += look->bytes_read - read_before;
 	const bool is_over = ends_all(tasks, o);
 	if (is_over)
-		end(tasks, o, &problem);
+		end_tasks_locked(tasks, o, &problem);
 	else
 		tell_locked(tasks, o == OUTCOME_OK ? finding : FINDING_ERROR, task->key, &problem);
 	pthread_mutex_unlock(&tasks->locked.mutex);
 	if (is_over)
-		leave(tasks, task);
+		note_left_task(tasks, task);
 }
 
 /* False: there is none, and none will come. */
@@ -125,7 +127,7 @@ static bool take_task(struct verify_tasks *tasks, struct verify_task *ret, bool 
 	return has;
 }
 
-static void *work(void *arg)
+static void *work_on_tasks(void *arg)
 {
 	struct verify_tasks *tasks = arg;
 	struct inspection look;
@@ -136,14 +138,14 @@ static void *work(void *arg)
 		struct problem problem;
 		problem_set(&problem, "a connection cannot be made: %s", strerror(-error));
 		pthread_mutex_lock(&tasks->locked.mutex);
-		end(tasks, OUTCOME_LOCAL, &problem);
+		end_tasks_locked(tasks, OUTCOME_LOCAL, &problem);
 		pthread_mutex_unlock(&tasks->locked.mutex);
 	}
 	while (take_task(tasks, &task, &is_ended)) {
 		if (is_ended || is_stopped(tasks))
-			leave(tasks, &task);
+			note_left_task(tasks, &task);
 		else
-			perform(tasks, &look, &task);
+			perform_task(tasks, &look, &task);
 		clear_task(&task);
 	}
 	inspect_clear(&look);
@@ -158,7 +160,8 @@ int verify_tasks_init(
 	pthread_cond_init(&tasks->locked.has_task, NULL);
 	pthread_cond_init(&tasks->locked.has_room, NULL);
 	while (tasks->n_threads < verify->workers) {
-		const int error = thread_start(&tasks->threads[tasks->n_threads], work, tasks);
+		const int error =
+			thread_start(&tasks->threads[tasks->n_threads], work_on_tasks, tasks);
 		if (error && !tasks->n_threads) {
 			problem_set(ret_problem, "%s", PROBLEM_NO_THREAD);
 			return error;
@@ -180,7 +183,7 @@ bool verify_tasks_add(
 	if (!task.key || !task.before) {
 		struct problem problem;
 		problem_set(&problem, "out of memory");
-		end(tasks, OUTCOME_LOCAL, &problem);
+		end_tasks_locked(tasks, OUTCOME_LOCAL, &problem);
 	}
 	const bool is_ended = tasks->locked.is_ended;
 	if (!is_ended) {

@@ -63,7 +63,7 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	return error == -ECANCELED && !must_end(run) ? -ETIMEDOUT : error;
 }
 
-static struct verdict judge(struct call_run *run, const struct call_request *sent, int error)
+static struct verdict judge_reply(struct call_run *run, const struct call_request *sent, int error)
 {
 	struct service *service = run->conn->service;
 	struct attempt attempt = {.error = error,
@@ -119,7 +119,7 @@ static struct verdict send_signed(struct call_run *run)
 	run->is_down = error == -ECONNREFUSED;
 	run->maybe_applied |= run->call->is_write && run->reply->is_resent;
 	run->new_connection = !error && run->reply->status >= 500;
-	struct verdict verdict = judge(run, &built, error);
+	struct verdict verdict = judge_reply(run, &built, error);
 	log_debug("%s %s: %s (status %d)", run->conn->service->options.kinds[run->call->kind],
 		run->call->path, outcome_name(verdict.outcome), error ? 0 : run->reply->status);
 	if (error)

@@ -70,7 +70,7 @@ static int write_lines(struct service_conn *conn, const struct sigv4_header *hea
 	return 0;
 }
 
-static int sign(struct service_conn *conn, const struct call *call, const char *path,
+static int sign_call(struct service_conn *conn, const struct call *call, const char *path,
 	const struct sigv4_header *headers, size_t n, struct call_request *ret)
 {
 	struct text signed_path = TEXT(conn->url.max), *line = &conn->authorization;
@@ -121,7 +121,7 @@ int call_request_build(struct service_conn *conn, const struct call *call, struc
 	if (!error)
 		error = write_lines(conn, headers, n, ret);
 	if (!error)
-		error = sign(conn, call, conn->url.data + path_at, headers, n, ret);
+		error = sign_call(conn, call, conn->url.data + path_at, headers, n, ret);
 	if (!error)
 		ret->headers[ret->n_headers++] = conn->authorization.data;
 	text_clear(&host);

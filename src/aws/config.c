@@ -72,7 +72,7 @@ static int read_files(struct config *config, struct problem *ret_problem)
 		&config->profile, ret_problem);
 }
 
-static const char *shown(const char *path, const char *standard)
+static const char *shown_or_standard(const char *path, const char *standard)
 {
 	return path ? path : standard;
 }
@@ -95,8 +95,8 @@ int config_load(const char *profile, struct config_rows *rows, struct config *re
 		error = read_files(ret, ret_problem);
 	if (error == 0 && named && !profile_exists(&ret->profile)) {
 		problem_set(ret_problem, "there is no profile %s in %s or %s", quote(named).text,
-			quote(shown(ret->config_path, "~/.aws/config")).text,
-			quote(shown(ret->credentials_path, "~/.aws/credentials")).text);
+			quote(shown_or_standard(ret->config_path, "~/.aws/config")).text,
+			quote(shown_or_standard(ret->credentials_path, "~/.aws/credentials")).text);
 		error = -ENOENT;
 	}
 	if (error == 0)
@@ -128,7 +128,7 @@ static void found_in_file(
 			of_credentials ? config->credentials_path : config->config_path);
 }
 
-static struct found find(
+static struct found find_setting(
 	const struct config *config, const struct config_key *key, const char *given)
 {
 	struct found found = {.value = given, .from = TEXT(4096)};
@@ -148,7 +148,7 @@ static struct found find(
 }
 
 /* Writes it down and clears it. */
-static int note(
+static int note_value(
 	const struct config *config, const char *name, struct found *found, const char *standard)
 {
 	const char *value = found->value ? found->value : standard;
@@ -163,8 +163,8 @@ static int note(
 const char *config_look(const struct config *config, const struct config_key *key,
 	const char *given, int *ret_error)
 {
-	struct found found = find(config, key, given);
-	if (note(config, key->name, &found, key->standard) < 0)
+	struct found found = find_setting(config, key, given);
+	if (note_value(config, key->name, &found, key->standard) < 0)
 		*ret_error = -ENOMEM;
 	return found.value;
 }
@@ -172,7 +172,7 @@ const char *config_look(const struct config *config, const struct config_key *ke
 static void say_wrong(const struct config *config, const struct config_key *key, const char *value,
 	const char *want, struct problem *ret_problem)
 {
-	struct found found = find(config, key, NULL);
+	struct found found = find_setting(config, key, NULL);
 	problem_set(ret_problem, "%s is %s: it must be %s", quote(text_string(&found.from)).text,
 		quote(value).text, want);
 	text_clear(&found.from);
@@ -250,7 +250,7 @@ const char *config_look_url(const struct config *config, const struct config_url
 	if (given)
 		text_add(&found.from, url->option);
 	else if (!config->ignores_urls)
-		found = find(config, &variables, NULL);
+		found = find_setting(config, &variables, NULL);
 	if (!found.value && !config->ignores_urls)
 		found_in_services(&found, config, url->service);
 	if (!found.value && !config->ignores_urls) {
@@ -258,7 +258,7 @@ const char *config_look_url(const struct config *config, const struct config_url
 		if (!found.value)
 			found_in_file(&found, config, false, "endpoint_url");
 	}
-	if (note(config, url->row, &found, NULL) < 0)
+	if (note_value(config, url->row, &found, NULL) < 0)
 		*ret_error = -ENOMEM;
 	return found.value;
 }

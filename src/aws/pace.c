@@ -43,7 +43,7 @@ bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *r
 	return !abandoned;
 }
 
-static void lower(struct pace *pace, uint64_t now_ns)
+static void cut_limit(struct pace *pace, uint64_t now_ns)
 {
 	const double most = pace->locked.in_flight + 1;
 	const double from = pace->locked.limit < most ? pace->locked.limit : most;
@@ -71,7 +71,7 @@ void pace_leave(struct pace *pace, unsigned ticket, enum pace_result result)
 	if (result == PACE_ACCEPTED)
 		heighten(pace, now_ns);
 	else if (result == PACE_THROTTLED && ticket == pace->locked.cuts)
-		lower(pace, now_ns);
+		cut_limit(pace, now_ns);
 	pthread_cond_signal(&pace->room);
 	pthread_mutex_unlock(&pace->mutex);
 }

@@ -195,7 +195,7 @@ static struct verdict by_status(const struct attempt *attempt)
 	return (struct verdict){RETRY_TRANSIENT, OUTCOME_TRANSIENT};
 }
 
-static struct verdict unreadable(const struct attempt *attempt)
+static struct verdict unreadable_reply(const struct attempt *attempt)
 {
 	/* Complete and Create are not repeated blindly: the caller looks first. */
 	if (attempt->is_s3 && attempt->is_write)
@@ -211,7 +211,7 @@ struct verdict classify(const struct attempt *attempt)
 	if (attempt->status == 429) /* with whatever code: R2 says ServiceUnavailable */
 		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
 	if (attempt->body_is_unreadable)
-		return unreadable(attempt);
+		return unreadable_reply(attempt);
 	const struct verdict *found = attempt->code[0] ? find_code(attempt->code) : NULL;
 	struct verdict verdict = found ? *found : by_status(attempt);
 	bool is_refusal = verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_INVALID ||

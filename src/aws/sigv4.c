@@ -139,7 +139,7 @@ static bool is_space(char c)
 }
 
 /* The value without space around it, and one space for each run inside. */
-static void add_value(struct text *t, const char *value)
+static void add_header_value(struct text *t, const char *value)
 {
 	const char *word = value;
 	for (bool first = true;; first = false) {
@@ -179,7 +179,7 @@ static void add_headers(struct text *t, const struct sigv4_header *const *sorted
 			text_add(t, sorted[i]->name);
 			text_add_char(t, ':');
 		}
-		add_value(t, sorted[i]->value);
+		add_header_value(t, sorted[i]->value);
 		text_add_char(t, '\n');
 	}
 }

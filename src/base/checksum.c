@@ -54,7 +54,7 @@ bool sums_equal(const struct sums *a, const struct sums *b, enum checksum kind)
 	return memcmp(sums_bytes(a, kind), sums_bytes(b, kind), checksum_kinds[kind].bytes) == 0;
 }
 
-static void set(struct sums *sums, enum checksum kind, const unsigned char *bytes)
+static void set_sum(struct sums *sums, enum checksum kind, const unsigned char *bytes)
 {
 	memcpy((unsigned char *)sums + checksum_kinds[kind].at, bytes, checksum_kinds[kind].bytes);
 }
@@ -72,7 +72,7 @@ static void set_crc(struct sums *sums, enum checksum kind, uint64_t crc)
 	unsigned char bytes[8];
 	for (size_t i = checksum_kinds[kind].bytes; i--; crc >>= 8)
 		bytes[i] = (unsigned char)crc;
-	set(sums, kind, bytes);
+	set_sum(sums, kind, bytes);
 }
 
 struct sums sums_combine(const struct sums *parts, size_t n)
@@ -194,7 +194,7 @@ void digest_finish(struct digest *d, struct sums *ret_sums)
 			continue;
 		}
 		EVP_DigestFinal_ex(d->hash[kind - CRCS], bytes, NULL);
-		set(&d->sums, (enum checksum)kind, bytes);
+		set_sum(&d->sums, (enum checksum)kind, bytes);
 	}
 	*ret_sums = d->sums;
 }

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int get(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
+static int get_host_name(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
 {
 	memset(ret, 0, HOST_NAME_BYTES);
 	if (gethostname(ret, HOST_NAME_BYTES - 1) || !*ret || *ret == '.' || *ret == '(') {
@@ -32,7 +32,7 @@ static int refuse_localhost(const char *name, struct problem *ret_problem)
 
 int host_name_short(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
 {
-	const int error = get(ret, ret_problem);
+	const int error = get_host_name(ret, ret_problem);
 	if (error)
 		return error;
 	if (is_anybodys(ret))
@@ -59,7 +59,7 @@ static int ask_resolver(const char *name, char ret[static HOST_NAME_BYTES])
 int host_name_full(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
 {
 	char name[HOST_NAME_BYTES];
-	int error = get(name, ret_problem);
+	int error = get_host_name(name, ret_problem);
 	if (error)
 		return error;
 	strcpy(ret, name);

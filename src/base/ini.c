@@ -30,7 +30,7 @@ void ini_free(struct ini *ini)
 	free(ini);
 }
 
-static int add(struct ini *ini, struct ini_entry entry)
+static int add_ini_entry(struct ini *ini, struct ini_entry entry)
 {
 	if (ini->n == ini->cap) {
 		size_t cap = ini->cap ? 2 * ini->cap : 32;
@@ -59,7 +59,7 @@ static int read_section(struct ini *ini, char *line)
 			*to++ = text_is_blank(*from) ? ' ' : *from;
 	*to = 0;
 	name = text_trim(name);
-	return *name ? add(ini, (struct ini_entry){.section = name}) : -EBADMSG;
+	return *name ? add_ini_entry(ini, (struct ini_entry){.section = name}) : -EBADMSG;
 }
 
 /* "key = value" or "key: value", without a comment that begins after a space. */
@@ -74,7 +74,8 @@ static int read_pair(struct ini *ini, const char *section, const char *parent, c
 			*at = 0;
 			break;
 		}
-	return add(ini, (struct ini_entry){section, parent, text_trim(line), text_trim(value)});
+	return add_ini_entry(
+		ini, (struct ini_entry){section, parent, text_trim(line), text_trim(value)});
 }
 
 /* A line indented deeper than the key above it: a sub-key of one without value, else more of its

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void tell(struct config_view *view, const struct config_row *row)
+static void print_row(struct config_view *view, const struct config_row *row)
 {
 	struct text line = TEXT(1 << 16);
 	if (view->is_json) {
@@ -36,8 +36,8 @@ static void tell_line(
 	if (line)
 		text_addf(&from, "line %u of ", line->number);
 	text_add(&from, view->job->path);
-	tell(view, &(struct config_row){
-			   name, (char *)(uintptr_t)value, (char *)(uintptr_t)text_string(&from)});
+	print_row(view, &(struct config_row){name, (char *)(uintptr_t)value,
+				(char *)(uintptr_t)text_string(&from)});
 	text_clear(&from);
 }
 
@@ -69,9 +69,9 @@ static void tell_defaults(struct config_view *view)
 		for (const struct option *o = job->command.groups[g].options; o->name; o++)
 			if (o->standard && !job_line_of(job, o->name) &&
 				!job_is_overridden(job, o->name))
-				tell(view, &(struct config_row){o->name,
-						   (char *)(uintptr_t)o->standard,
-						   (char[]){"default"}});
+				print_row(view, &(struct config_row){o->name,
+							(char *)(uintptr_t)o->standard,
+							(char[]){"default"}});
 }
 
 void config_view_tell(struct config_view *view, const struct config_rows *rows)
@@ -89,6 +89,6 @@ void config_view_tell(struct config_view *view, const struct config_rows *rows)
 		if (line)
 			tell_line(view, row->name, row->value, line);
 		else
-			tell(view, row);
+			print_row(view, row);
 	}
 }

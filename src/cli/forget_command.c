@@ -229,7 +229,7 @@ static int forget_all(const struct forget_command *values, const struct marks_pl
 }
 
 /* Reads the operands and the place. 0, or the exit code with a sentence. */
-static int understand(const struct forget_command *values, int n, char **operands,
+static int read_options_of_forget(const struct forget_command *values, int n, char **operands,
 	struct s3_url *ret_urls, struct marks_place *ret_place, struct problem *ret_problem)
 {
 	if (n == 0)
@@ -266,7 +266,7 @@ int forget_main(int argc, char **argv)
 	struct s3_url *urls = calloc((size_t)argc, sizeof *urls);
 	int code = n < 0 ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
 	if (n >= 0 && urls)
-		code = understand(&values, n, argv, urls, &place, &problem);
+		code = read_options_of_forget(&values, n, argv, urls, &place, &problem);
 	else if (n >= 0)
 		problem_set(&problem, "out of memory");
 	code = code ? command_fail("forget", code, &problem) : forget_all(&values, &place, urls, n);

@@ -253,7 +253,7 @@ static int collect_garbage(
 }
 
 /* Reads the operand and the place. 0, or the exit code with a sentence. */
-static int understand(const struct gc_command *values, int n, char **operands,
+static int read_options_of_gc(const struct gc_command *values, int n, char **operands,
 	struct s3_url *ret_url, struct marks_place *ret_place, struct problem *ret_problem)
 {
 	if (n == 0)
@@ -280,7 +280,8 @@ int gc_main(int argc, char **argv)
 		options_help(&command, stdout);
 		return S3ONCE_EXIT_OK;
 	}
-	int code = n < 0 ? S3ONCE_EXIT_USAGE : understand(&values, n, argv, &url, &place, &problem);
+	int code = n < 0 ? S3ONCE_EXIT_USAGE
+			 : read_options_of_gc(&values, n, argv, &url, &place, &problem);
 	code = code ? command_fail("gc", code, &problem) : collect_garbage(&values, &place, &url);
 	marks_place_clear(&place);
 	return code;

@@ -47,7 +47,7 @@ static void add_time(struct writing *w, const char *name, const char *help, int6
 	text_addf(&w->text, "%" PRId64 "\n", seconds);
 }
 
-static void add_value(struct text *t, const char *bytes)
+static void add_label_value(struct text *t, const char *bytes)
 {
 	struct text readable = TEXT(FILE_BYTES_MAX);
 	/* A label is text: of other bytes it has their escapes. */
@@ -71,13 +71,13 @@ static void make_labels(struct text *t, const struct metrics_run *run)
 {
 	if (run->job) {
 		text_add(t, "job=\"");
-		add_value(t, run->job);
+		add_label_value(t, run->job);
 		text_add(t, "\",");
 	}
 	text_add(t, "target=\"s3://");
-	add_value(t, run->bucket);
+	add_label_value(t, run->bucket);
 	text_add(t, *run->prefix ? "/" : "");
-	add_value(t, run->prefix);
+	add_label_value(t, run->prefix);
 	text_add_char(t, '"');
 }
 
@@ -212,7 +212,7 @@ static void add_build(struct writing *w)
 	add_number(w, "s3once_build_info", label, 1);
 }
 
-static int fill(int fd, const struct text *text)
+static int fill_file(int fd, const struct text *text)
 {
 	for (size_t at = 0; at < text->len;) {
 		const ssize_t n = write(fd, text->data + at, text->len - at);
@@ -230,7 +230,7 @@ static int replace(const char *path, const struct text *text)
 	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
 		return -ENOMEM;
 	const int fd = mkostemp(temporary, O_CLOEXEC);
-	int error = fd < 0 ? -errno : fill(fd, text);
+	int error = fd < 0 ? -errno : fill_file(fd, text);
 	if (fd >= 0 && close(fd) && !error)
 		error = -errno;
 	if (!error && rename(temporary, path))

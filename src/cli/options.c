@@ -16,8 +16,9 @@ struct parse {
 };
 
 /* Calls `each` for every option of the command until it returns true; fills *ret with that one. */
-static bool find(const struct command *command, bool (*each)(const struct option *, const void *),
-	const void *arg, struct option_match *ret)
+static bool find_option(const struct command *command,
+	bool (*each)(const struct option *, const void *), const void *arg,
+	struct option_match *ret)
 {
 	unsigned index = 0;
 	for (size_t g = 0; g < command->n_groups; g++) {
@@ -51,7 +52,7 @@ static bool has_letter(const struct option *option, const void *arg)
 
 bool options_find(const struct command *command, const char *name, struct option_match *ret)
 {
-	return find(command, has_name, &(struct name){name, strlen(name)}, ret);
+	return find_option(command, has_name, &(struct name){name, strlen(name)}, ret);
 }
 
 const char *options_nearest(const struct command *command, const char *name)
@@ -98,7 +99,7 @@ static int parse_long(struct parse *p, const char *given)
 	struct name name = {given + 2, strcspn(given + 2, "=")};
 	const char *value = given[2 + name.n] == '=' ? given + 3 + name.n : NULL;
 	struct option_match match;
-	if (!find(p->command, has_name, &name, &match))
+	if (!find_option(p->command, has_name, &name, &match))
 		return unknown_option(p, given);
 	const struct option *option = match.option;
 	if (!option_takes_value(option) && value) {
@@ -119,7 +120,7 @@ static int parse_letters(struct parse *p, const char *given)
 {
 	for (const char *letter = given + 1; *letter; letter++) {
 		struct option_match match;
-		if (!find(p->command, has_letter, letter, &match) ||
+		if (!find_option(p->command, has_letter, letter, &match) ||
 			option_takes_value(match.option))
 			return unknown_option(p, given);
 		int r = option_set(match.option, match.field, NULL, p->problem);

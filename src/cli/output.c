@@ -61,8 +61,8 @@ static enum log_level level_of(const char *line)
 	return begins_with(line, "warning: ") ? LOG_WARNING : LOG_INFO;
 }
 
-static void say(struct output *output, enum log_level level, const char *kind, const char *line,
-	bool may_wait)
+static void say_line(struct output *output, enum log_level level, const char *kind,
+	const char *line, bool may_wait)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
 	text_addf(&t, "%ss3once: %s%s\n", log_priority(level), kind, line);
@@ -74,7 +74,7 @@ static void say(struct output *output, enum log_level level, const char *kind, c
 static void on_log(void *arg, enum log_level level, const char *line)
 {
 	static const char *const kinds[] = {"error: ", "warning: ", "note: ", "", "debug: "};
-	say(arg, level, kinds[level], line, false); /* whoever logs may keep a lease */
+	say_line(arg, level, kinds[level], line, false); /* whoever logs may keep a lease */
 }
 
 void output_init(struct output *output)
@@ -132,7 +132,7 @@ void output_say(struct output *output, const char *format, ...)
 	va_start(ap, format);
 	text_addfv(&t, format, ap);
 	va_end(ap);
-	say(output, level_of(text_string(&t)), "", text_string(&t), true);
+	say_line(output, level_of(text_string(&t)), "", text_string(&t), true);
 	text_clear(&t);
 }
 

@@ -73,7 +73,7 @@ static struct line *take_locked(struct output_queue *queue)
 	return line;
 }
 
-static void destroy(struct output_queue *queue)
+static void destroy_queue(struct output_queue *queue)
 {
 	pthread_cond_destroy(&queue->added);
 	pthread_cond_destroy(&queue->taken);
@@ -99,7 +99,7 @@ static void *write_all(void *arg)
 	const bool is_left_to_us = queue->locked.abandoned;
 	pthread_mutex_unlock(&queue->mutex);
 	if (is_left_to_us)
-		destroy(queue);
+		destroy_queue(queue);
 	return NULL;
 }
 
@@ -115,7 +115,7 @@ int output_queue_start(const struct output_queue_options *options, struct output
 	thread_cond_init(&queue->taken);
 	const int error = thread_start(&queue->writer, write_all, queue);
 	if (error)
-		destroy(queue);
+		destroy_queue(queue);
 	else
 		*ret = queue;
 	return error;
@@ -201,7 +201,7 @@ struct output_fate output_queue_finish(struct output_queue *queue)
 	pthread_mutex_unlock(&queue->mutex);
 	if (written) {
 		pthread_join(writer, NULL);
-		destroy(queue);
+		destroy_queue(queue);
 	}
 	return fate;
 }

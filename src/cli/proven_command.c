@@ -78,7 +78,7 @@ static void print(struct view *view, const struct s3once_event *event)
 	text_clear(&t);
 }
 
-static void say(struct view *view, const char *what, const struct s3once_event *event)
+static void say_proof(struct view *view, const char *what, const struct s3once_event *event)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
 	if (*event->path) {
@@ -108,10 +108,10 @@ static void on_event(void *arg, const struct s3once_event *event)
 	switch (event->type) {
 	case S3ONCE_EVENT_FAILED:
 	case S3ONCE_EVENT_FATAL:
-		say(view, "error", event);
+		say_proof(view, "error", event);
 		break;
 	case S3ONCE_EVENT_WARNING:
-		say(view, "warning", event);
+		say_proof(view, "warning", event);
 		break;
 	case S3ONCE_EVENT_PROVEN:
 	case S3ONCE_EVENT_UNPROVEN:
@@ -124,7 +124,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 }
 
 /* The files of a run with these options. */
-static int prove(struct push_options *options, bool quiet, char *const *files, int n)
+static int prove_files(struct push_options *options, bool quiet, char *const *files, int n)
 {
 	struct view view = {.is_json = options->json,
 		.quiet = quiet,
@@ -162,7 +162,7 @@ static int prove_of_job(const char *name, const struct push_options *given, char
 	int code = S3ONCE_EXIT_USAGE;
 	if (job_open(name, 1, argv, &job) == 0) {
 		job.options.json |= given->json;
-		code = prove(&job.options, given->quiet, files, n);
+		code = prove_files(&job.options, given->quiet, files, n);
 	}
 	job_close(&job);
 	return code;
@@ -185,7 +185,7 @@ static int prove_of_line(struct push_options *options, const char *source, char 
 	if (push_options_complete(options, n_sources, sources, problem) < 0)
 		code = command_fail("proven", code, problem);
 	else
-		code = prove(options, options->quiet, operands, n - 1);
+		code = prove_files(options, options->quiet, operands, n - 1);
 	if (source)
 		free(sources[0]);
 	free(sources);
@@ -207,7 +207,7 @@ static bool says_more_than_job(const struct command *command, const struct optio
 	return others > 0;
 }
 
-static int understand(struct push_options *options, int argc, char **argv)
+static int prepare_options(struct push_options *options, int argc, char **argv)
 {
 	struct own_options own = {0};
 	struct option_group groups[GROUPS];
@@ -240,7 +240,7 @@ int proven_main(int argc, char **argv)
 	if (push_options_init((size_t)argc, &options, &problem) < 0)
 		code = command_fail("proven", code, &problem);
 	else
-		code = understand(&options, argc, argv);
+		code = prepare_options(&options, argc, argv);
 	push_options_clear(&options);
 	return code;
 }

@@ -159,7 +159,8 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	return code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD ? S3ONCE_EXIT_FILES : code;
 }
 
-static int run(struct push_view *view, const struct push_options *options, struct s3once_push *push)
+static int run_push(
+	struct push_view *view, const struct push_options *options, struct s3once_push *push)
 {
 	const int before = options->io_idle ? io_idle_begin() : -ENOSYS;
 	if (options->io_idle && before < 0)
@@ -197,7 +198,7 @@ int push_run(struct push_options *options)
 		output_say(&view.output, "error: out of memory");
 		code = S3ONCE_EXIT_SETUP;
 	} else {
-		code = run(&view, options, push);
+		code = run_push(&view, options, push);
 		s3once_push_free(push);
 	}
 	if (r < 0)

@@ -20,7 +20,7 @@ static struct {
 } run;
 
 /* Not if nobody reads it: a handler that stands still is no stop. */
-static void tell(const char *message)
+static void write_if_room(const char *message)
 {
 	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
 	if (*message && poll(&room, 1, 0) == 1) {
@@ -43,7 +43,7 @@ static void on_signal(int number)
 	run.came++;
 	if (!run.first) {
 		run.first = number;
-		tell(run.message);
+		write_if_room(run.message);
 	}
 	if (run.push)
 		s3once_push_stop(run.push);

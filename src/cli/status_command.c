@@ -196,7 +196,7 @@ static int status_of(const struct status_options *options, const struct marks_pl
 }
 
 /* Reads the operand and the place. 0, or the exit code with a sentence. */
-static int understand(const struct status_options *options, int n, char **operands,
+static int read_options_of_status(const struct status_options *options, int n, char **operands,
 	struct s3_url *ret_url, struct marks_place *ret_place, struct problem *ret_problem)
 {
 	if (n > 1)
@@ -220,8 +220,8 @@ int status_main(int argc, char **argv)
 		options_help(&command, stdout);
 		return S3ONCE_EXIT_OK;
 	}
-	int code =
-		n < 0 ? S3ONCE_EXIT_USAGE : understand(&options, n, argv, &url, &place, &problem);
+	int code = n < 0 ? S3ONCE_EXIT_USAGE
+			 : read_options_of_status(&options, n, argv, &url, &place, &problem);
 	code = code ? command_fail("status", code, &problem)
 		    : status_of(&options, &place, n == 1 ? &url : NULL);
 	marks_place_clear(&place);

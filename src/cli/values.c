@@ -149,7 +149,7 @@ int value_size(const char *s, uint64_t *ret_bytes, struct problem *ret_problem)
 }
 
 /* The last unit in a list that divides n. */
-static void show(struct text *t, const struct unit *units, uint64_t n)
+static void show_in_units(struct text *t, const struct unit *units, uint64_t n)
 {
 	const struct unit *largest = units;
 	for (; units->name; units++)
@@ -160,10 +160,10 @@ static void show(struct text *t, const struct unit *units, uint64_t n)
 
 void value_show_duration(struct text *t, uint64_t ms)
 {
-	show(t, duration_units, ms);
+	show_in_units(t, duration_units, ms);
 }
 
 void value_show_size(struct text *t, uint64_t bytes)
 {
-	show(t, size_units, bytes);
+	show_in_units(t, size_units, bytes);
 }

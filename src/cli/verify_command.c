@@ -172,7 +172,7 @@ static int read_subset(const char *given, struct verify_subset *ret, struct prob
 }
 
 /* Reads the operand and what needs no service. 0, or the exit code with a sentence. */
-static int understand(struct job *job, int n, char **operands, struct problem *ret_problem)
+static int read_operands(struct job *job, int n, char **operands, struct problem *ret_problem)
 {
 	const struct verify_options *options = job->options;
 	if (n != 1)
@@ -292,7 +292,7 @@ static int exit_code(const struct job *job, const struct verify_end *end, struct
 	return end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
 }
 
-static int compare(struct job *job, struct audience *audience)
+static int compare_all(struct job *job, struct audience *audience)
 {
 	const struct verify_options *options = job->options;
 	const struct verify verify = {.store = job->setup.marks.store,
@@ -349,7 +349,7 @@ static int verify(struct job *job)
 	output_never_block(&output);
 	int code = S3ONCE_EXIT_SETUP;
 	if (open_all(job, &problem))
-		code = compare(job, &audience);
+		code = compare_all(job, &audience);
 	else
 		code = command_fail("verify", code, &problem);
 	if (output_finish(&output) < 0 && code == S3ONCE_EXIT_OK)
@@ -369,7 +369,7 @@ int verify_main(int argc, char **argv)
 		options_help(&command, stdout);
 		return S3ONCE_EXIT_OK;
 	}
-	int code = n < 0 ? S3ONCE_EXIT_USAGE : understand(&job, n, argv, &problem);
+	int code = n < 0 ? S3ONCE_EXIT_USAGE : read_operands(&job, n, argv, &problem);
 	code = code ? command_fail("verify", code, &problem) : verify(&job);
 	close_all(&job);
 	return code;

@@ -115,8 +115,8 @@ static void add_names(struct text *body, const struct dynamodb_expression *e)
 }
 
 /* DynamoDB refuses an empty object here. */
-static void add_value(struct text *body, bool *begun, const char *name, enum value_type type,
-	const char *value, size_t n)
+static void add_attribute_value(struct text *body, bool *begun, const char *name,
+	enum value_type type, const char *value, size_t n)
 {
 	if (!*begun) {
 		dynamodb_member(body, "ExpressionAttributeValues");
@@ -133,17 +133,17 @@ static void add_values(struct text *body, const struct dynamodb_expression *e)
 	for (size_t i = 0; i < e->n_conditions; i++) {
 		const struct condition *c = &e->conditions[i];
 		if (has_value(c->test))
-			add_value(body, &begun, placeholder(':', 'c', i).text, c->type, c->value,
-				strlen(c->value));
+			add_attribute_value(body, &begun, placeholder(':', 'c', i).text, c->type,
+				c->value, strlen(c->value));
 	}
 	for (size_t i = 0; i < e->n_changes; i++) {
 		const struct change *change = &e->changes[i];
 		if (change->value)
-			add_value(body, &begun, placeholder(':', 'u', i).text, change->type,
-				change->value, change_bytes(change));
+			add_attribute_value(body, &begun, placeholder(':', 'u', i).text,
+				change->type, change->value, change_bytes(change));
 	}
 	if (e->count)
-		add_value(body, &begun, ":n", VALUE_NUMBER, "1", 1);
+		add_attribute_value(body, &begun, ":n", VALUE_NUMBER, "1", 1);
 	text_add(body, begun ? "}" : "");
 }
 

@@ -181,7 +181,7 @@ static size_t reply_max_bytes(enum dynamodb_kind kind)
 								 : ITEM_REPLY_MAX_BYTES;
 }
 
-static enum outcome send(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+static enum outcome send_request(struct dynamodb_conn *conn, enum dynamodb_kind kind,
 	const struct call_limits *limits, struct http_reply *ret_reply, struct problem *ret_problem)
 {
 	char target[64];
@@ -216,7 +216,7 @@ enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kin
 		return OUTCOME_LOCAL;
 	}
 	struct http_reply reply = {0};
-	enum outcome outcome = send(conn, kind, limits, &reply, ret_problem);
+	enum outcome outcome = send_request(conn, kind, limits, &reply, ret_problem);
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED)
 		*ret_reply = json_read(&reply.body, limits);
 	http_reply_clear(&reply);

@@ -26,7 +26,7 @@ static void add_name(struct text *ret, const char *name)
 }
 
 /* Begins a statement and returns where its own text does. The table may be named by its ARN. */
-static size_t begin(struct text *ret, const char *verb, const struct table *table)
+static size_t begin_statement(struct text *ret, const char *verb, const struct table *table)
 {
 	text_add(ret, "{\"Statement\":\"");
 	const size_t at = ret->len;
@@ -36,7 +36,7 @@ static size_t begin(struct text *ret, const char *verb, const struct table *tabl
 }
 
 /* Whether the statement that began there is one, with all its parameters behind it. */
-static bool end(struct text *ret, const struct table *table, size_t statement_chars)
+static bool end_statement(struct text *ret, const struct table *table, size_t statement_chars)
 {
 	text_add(ret, "]}");
 	return !ret->error && statement_chars <= STATEMENT_CHARS_MAX &&
@@ -64,7 +64,7 @@ bool statement_insert(
 	struct text *ret, const struct table *table, struct item_key key, const struct item *item)
 {
 	bool is_possible = true;
-	const size_t at = begin(ret, "INSERT INTO ", table);
+	const size_t at = begin_statement(ret, "INSERT INTO ", table);
 	text_addf(ret, " VALUE {'%s':?", table->pk_name);
 	if (table->sk_name)
 		text_addf(ret, ",'%s':?", table->sk_name);
@@ -86,7 +86,7 @@ bool statement_insert(
 		text_add_char(ret, ',');
 		item_add_value(ret, attribute->type, attribute->value, attribute->n);
 	}
-	return end(ret, table, chars) && is_possible;
+	return end_statement(ret, table, chars) && is_possible;
 }
 
 static bool add_changes(struct text *ret, enum dynamodb_dialect dialect,
@@ -148,7 +148,7 @@ static void add_update_values(struct text *ret, const struct table *table, struc
 bool statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
 	struct item_key key, const struct statement_update *update)
 {
-	const size_t at = begin(ret, "UPDATE ", table);
+	const size_t at = begin_statement(ret, "UPDATE ", table);
 	bool is_possible = update->n_changes && add_changes(ret, dialect, update, true);
 	is_possible = add_changes(ret, dialect, update, false) && is_possible;
 	text_add(ret, " WHERE ");
@@ -162,7 +162,7 @@ bool statement_update(struct text *ret, enum dynamodb_dialect dialect, const str
 	is_possible = add_conditions(ret, update) && is_possible;
 	const size_t chars = ret->len - at;
 	add_update_values(ret, table, key, update);
-	return end(ret, table, chars) && is_possible;
+	return end_statement(ret, table, chars) && is_possible;
 }
 
 void dynamodb_batch_begin(struct dynamodb_conn *conn, const char *table)

@@ -24,7 +24,7 @@ bool item_is_empty(const struct item *item)
 	return item->count == 0;
 }
 
-static struct attribute *find(const struct item *item, const char *name)
+static struct attribute *find_attribute(const struct item *item, const char *name)
 {
 	for (size_t i = 0; i < item->count; i++)
 		if (strcmp(item->attributes[i].name, name) == 0)
@@ -34,7 +34,7 @@ static struct attribute *find(const struct item *item, const char *name)
 
 const struct attribute *item_find(const struct item *item, const char *name)
 {
-	return find(item, name);
+	return find_attribute(item, name);
 }
 
 /* Room for one more: the array grows whenever the count is a power of two, so no capacity is kept.
@@ -67,7 +67,7 @@ int item_set(struct item *item, const char *name, enum value_type type, const vo
 	char *copy = copy_bytes(value, n);
 	if (!copy)
 		return -ENOMEM;
-	struct attribute *present = find(item, name);
+	struct attribute *present = find_attribute(item, name);
 	if (present) {
 		free(present->value);
 		present->value = copy;
@@ -98,7 +98,7 @@ int item_set_number(struct item *item, const char *name, int64_t value)
 
 void item_unset(struct item *item, const char *name)
 {
-	struct attribute *found = find(item, name);
+	struct attribute *found = find_attribute(item, name);
 	if (!found)
 		return;
 	attribute_clear(found);
@@ -109,7 +109,7 @@ void item_unset(struct item *item, const char *name)
 
 const char *item_string(const struct item *item, const char *name)
 {
-	const struct attribute *found = find(item, name);
+	const struct attribute *found = find_attribute(item, name);
 	return found && found->type == VALUE_STRING ? found->value : NULL;
 }
 
@@ -128,7 +128,7 @@ static int parse_number(const char *s, int64_t *ret)
 
 int item_number(const struct item *item, const char *name, int64_t *ret)
 {
-	const struct attribute *found = find(item, name);
+	const struct attribute *found = find_attribute(item, name);
 	if (!found)
 		return -ENOENT;
 	return found->type == VALUE_NUMBER ? parse_number(found->value, ret) : -EINVAL;
@@ -157,7 +157,7 @@ static bool is_at_most(const struct attribute *attribute, const struct condition
 bool item_satisfies(const struct item *item, const struct condition *conditions, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct attribute *found = find(item, conditions[i].name);
+		const struct attribute *found = find_attribute(item, conditions[i].name);
 		if (conditions[i].test == CONDITION_ABSENT ? found != NULL : found == NULL)
 			return false;
 		if (conditions[i].test == CONDITION_EQUALS &&

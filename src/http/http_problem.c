@@ -96,7 +96,7 @@ static void explain_tls(const struct http_failure *failure, const char *host, co
 	text_clear(&ca);
 }
 
-static void explain(const struct http_failure *failure, int error, const char *host,
+static void explain_failure(const struct http_failure *failure, int error, const char *host,
 	const char *detail, struct problem *p)
 {
 	switch (error) {
@@ -180,7 +180,7 @@ int http_explain(const struct http_failure *failure, struct problem *ret_problem
 		add_detail(&detail, failure->detail);
 		text_add(&detail, ")");
 	}
-	explain(failure, error, text_string(&host), text_string(&detail), ret_problem);
+	explain_failure(failure, error, text_string(&host), text_string(&detail), ret_problem);
 	text_clear(&host);
 	text_clear(&detail);
 	return error;

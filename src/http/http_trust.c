@@ -40,7 +40,7 @@ void http_trust_free(struct http_trust *trust)
 }
 
 /* The bundle, or what curl was built to trust. */
-static bool fill(X509_STORE *store, const char *ca_bundle)
+static bool fill_trust(X509_STORE *store, const char *ca_bundle)
 {
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
 	if (ca_bundle)
@@ -51,11 +51,11 @@ static bool fill(X509_STORE *store, const char *ca_bundle)
 	       (!curl->capath || X509_STORE_load_path(store, curl->capath));
 }
 
-static X509_STORE *load(const char *ca_bundle)
+static X509_STORE *load_trust(const char *ca_bundle)
 {
 	ERR_clear_error();
 	X509_STORE *store = X509_STORE_new();
-	if (store && fill(store, ca_bundle)) {
+	if (store && fill_trust(store, ca_bundle)) {
 		/* As curl sets them. */
 		X509_STORE_set_flags(store, X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN);
 		return store;
@@ -77,7 +77,7 @@ static CURLcode on_context(CURL *curl, void *context, void *arg)
 	struct http_trust *trust = arg;
 	pthread_mutex_lock(&trust->mutex);
 	if (!trust->locked.store)
-		trust->locked.store = load(trust->ca_bundle);
+		trust->locked.store = load_trust(trust->ca_bundle);
 	X509_STORE *store = trust->locked.store;
 	pthread_mutex_unlock(&trust->mutex);
 	if (!store) {

@@ -69,7 +69,7 @@ static void lose(struct lease *lease, const char *why, const char *owner)
 }
 
 /* The row as it is refuses our version: it is ours all the same if it holds one that we sent. */
-static enum outcome look_at(struct lease *lease, const struct item *row)
+static enum outcome look_at_lease_row(struct lease *lease, const struct item *row)
 {
 	char why[LEASE_TEXT_MAX] = "", owner[LEASE_TEXT_MAX] = "";
 	const char *version = lease->options.ops->whose(lease->options.arg, row, why, owner);
@@ -83,7 +83,7 @@ static enum outcome look_at(struct lease *lease, const struct item *row)
 	return OUTCOME_REFUSED;
 }
 
-static bool is_over(void *arg)
+static bool is_beat_over(void *arg)
 {
 	return atomic_load(&((struct lease *)arg)->stopping);
 }
@@ -114,7 +114,7 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 	}
 	struct call_limits limits = {
 		.deadline_ns = sent_ns + patience_ns(lease),
-		.abandon = is_over,
+		.abandon = is_beat_over,
 		.abandon_arg = lease,
 		.attempts = 2,
 	};
@@ -134,7 +134,7 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 	if (o == OUTCOME_OK) /* the old version was still there when this very call was applied */
 		renewed(lease, sent_ns);
 	else if (o == OUTCOME_REFUSED)
-		o = look_at(lease, &row);
+		o = look_at_lease_row(lease, &row);
 	item_clear(&row);
 	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
 		lease->failures++;

@@ -70,7 +70,7 @@ static struct lease *take_work_locked(struct leases *leases)
 	return lease;
 }
 
-static void *work(void *arg)
+static void *attend_due(void *arg)
 {
 	struct leases *leases = arg;
 	struct store_conn *conn = NULL;
@@ -112,7 +112,7 @@ static void queue_locked(struct leases *leases, struct lease *lease)
 		waiting++;
 	const unsigned n = leases->locked.workers;
 	if (waiting > leases->locked.idle && n < leases->workers_most &&
-		!thread_start(&leases->locked.worker[n], work, leases))
+		!thread_start(&leases->locked.worker[n], attend_due, leases))
 		leases->locked.workers++;
 	pthread_cond_signal(&leases->work);
 }
@@ -160,7 +160,7 @@ static void wait_for_due_locked(struct leases *leases, uint64_t now_ns)
 		pthread_cond_wait(&leases->due, &leases->mutex);
 }
 
-static void *keep(void *arg)
+static void *keep_leases(void *arg)
 {
 	struct leases *leases = arg;
 	pthread_mutex_lock(&leases->mutex);
@@ -181,11 +181,11 @@ int leases_run_locked(struct leases *leases)
 {
 	int error = 0;
 	if (!leases->locked.workers) {
-		error = thread_start_patiently(&leases->locked.worker[0], work, leases);
+		error = thread_start_patiently(&leases->locked.worker[0], attend_due, leases);
 		leases->locked.workers = !error;
 	}
 	if (!error && !leases->locked.keeping) {
-		error = thread_start_patiently(&leases->locked.keeper, keep, leases);
+		error = thread_start_patiently(&leases->locked.keeper, keep_leases, leases);
 		leases->locked.keeping = !error;
 	}
 	return error;

@@ -20,7 +20,7 @@ static uint64_t time_at(const struct leases *leases, size_t at)
 	return leases->locked.heap[at]->locked.next_ns;
 }
 
-static void set(struct leases *leases, size_t at, struct lease *lease)
+static void set_heap(struct leases *leases, size_t at, struct lease *lease)
 {
 	leases->locked.heap[at] = lease;
 	lease->locked.at = at;
@@ -32,7 +32,7 @@ static void sift(struct leases *leases, size_t at)
 	const uint64_t time = lease->locked.next_ns;
 	const size_t n = leases->locked.n;
 	while (at > 1 && time_at(leases, at / 2) > time) {
-		set(leases, at, leases->locked.heap[at / 2]);
+		set_heap(leases, at, leases->locked.heap[at / 2]);
 		at /= 2;
 	}
 	for (size_t child; (child = at * 2) <= n; at = child) {
@@ -40,9 +40,9 @@ static void sift(struct leases *leases, size_t at)
 			child++;
 		if (time_at(leases, child) >= time)
 			break;
-		set(leases, at, leases->locked.heap[child]);
+		set_heap(leases, at, leases->locked.heap[child]);
 	}
-	set(leases, at, lease);
+	set_heap(leases, at, lease);
 }
 
 void leases_remove_locked(struct leases *leases, struct lease *lease)
@@ -53,7 +53,7 @@ void leases_remove_locked(struct leases *leases, struct lease *lease)
 	lease->locked.at = 0;
 	struct lease *last = leases->locked.heap[leases->locked.n--];
 	if (last != lease) {
-		set(leases, at, last);
+		set_heap(leases, at, last);
 		sift(leases, at);
 	}
 }
@@ -86,7 +86,7 @@ void leases_place_locked(struct leases *leases, struct lease *lease)
 		return;
 	}
 	if (!lease->locked.at)
-		set(leases, ++leases->locked.n, lease);
+		set_heap(leases, ++leases->locked.n, lease);
 	sift(leases, lease->locked.at);
 	if (leases->locked.heap[1] == lease)
 		pthread_cond_signal(&leases->due);

@@ -21,7 +21,7 @@ static size_t read_value(const char *path, char ret[static VALUE_MAX])
 }
 
 /* With its name and its end, so that no two sets of values have the same bytes. */
-static bool add_value(struct digest *digest, const char *path)
+static bool add_file_value(struct digest *digest, const char *path)
 {
 	char value[VALUE_MAX];
 	const size_t n = read_value(path, value);
@@ -50,14 +50,14 @@ static void add_cards(struct digest *digest)
 	const int n = scandir("/sys/class/net", &cards, is_card, alphasort);
 	for (int i = 0; i < n; i++) {
 		snprintf(path, sizeof path, "/sys/class/net/%s/address", cards[i]->d_name);
-		add_value(digest, path);
+		add_file_value(digest, path);
 		free(cards[i]);
 	}
 	if (n >= 0)
 		free(cards);
 }
 
-static void finish(struct digest *digest, char ret[static MACHINE_CHARS + 1])
+static void finish_id(struct digest *digest, char ret[static MACHINE_CHARS + 1])
 {
 	struct sums sums;
 	digest_finish(digest, &sums);
@@ -72,10 +72,10 @@ void machine_id(char ret[static MACHINE_CHARS + 1])
 	*ret = 0;
 	if (digest_init(&digest, DIGEST_SHA256))
 		return;
-	add_value(&digest, "/etc/machine-id");
-	add_value(&digest, "/sys/hypervisor/uuid");
+	add_file_value(&digest, "/etc/machine-id");
+	add_file_value(&digest, "/sys/hypervisor/uuid");
 	add_cards(&digest);
-	finish(&digest, ret);
+	finish_id(&digest, ret);
 }
 
 void machine_board(char ret[static MACHINE_CHARS + 1])
@@ -84,9 +84,9 @@ void machine_board(char ret[static MACHINE_CHARS + 1])
 	*ret = 0;
 	if (digest_init(&digest, DIGEST_SHA256))
 		return;
-	bool known = add_value(&digest, "/sys/class/dmi/id/product_uuid");
-	known |= add_value(&digest, "/sys/firmware/qemu_fw_cfg/by_name/etc/vmgenid_guid/raw");
-	finish(&digest, ret);
+	bool known = add_file_value(&digest, "/sys/class/dmi/id/product_uuid");
+	known |= add_file_value(&digest, "/sys/firmware/qemu_fw_cfg/by_name/etc/vmgenid_guid/raw");
+	finish_id(&digest, ret);
 	if (!known)
 		*ret = 0;
 }

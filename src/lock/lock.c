@@ -234,7 +234,7 @@ const void *s3once_lock_data(const struct s3once_lock *lock, size_t *ret_bytes)
 	return lock->data;
 }
 
-static int renew(
+static int renew_lock(
 	struct s3once_lock *lock, const struct lease_more *more, struct s3once_lock_error *ret)
 {
 	struct problem problem = {0};
@@ -255,7 +255,7 @@ static int renew(
 
 int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
-	return renew(lock, NULL, ret);
+	return renew_lock(lock, NULL, ret);
 }
 
 int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock_error *ret)
@@ -267,7 +267,7 @@ int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock
 	/* With what the request itself may take. */
 	const bool longer = ms * NS_PER_MS > lease_length_ns(lock->lease) * 9 / 10;
 	const struct lease_more more = {.lease_ns = longer ? (ms + ms / 8 + 1000) * NS_PER_MS : 0};
-	int r = renew(lock, &more, ret);
+	int r = renew_lock(lock, &more, ret);
 	if (!r && s3once_lock_remaining_ms(lock) < ms)
 		r = lock_error(ret, -EIO, "the service is too slow to ensure so much");
 	return r;
@@ -280,7 +280,7 @@ int s3once_lock_set_data(
 	const struct lease_more more = {.changes = &change, .n_changes = 1};
 	if (!change.name)
 		return lock_error(ret, -EINVAL, "the rows of this dialect have no data");
-	int r = renew(lock, &more, ret);
+	int r = renew_lock(lock, &more, ret);
 	if (!r && lock_keep_data(lock, data, bytes))
 		return lock_error(ret, -ENOMEM, "out of memory; the row has the data");
 	return r;

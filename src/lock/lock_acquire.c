@@ -26,7 +26,7 @@ struct acquisition {
 /* What a row that refused us allows. -EBUSY: nothing yet. */
 enum next { NEXT_BUSY, NEXT_TAKE_FREE, NEXT_TAKE_OVER };
 
-static enum next judge(struct acquisition *a, struct item_key key, const struct item *item,
+static enum next judge_lock_row(struct acquisition *a, struct item_key key, const struct item *item,
 	struct lock_row *ret_row)
 {
 	struct s3once_locks *locks = a->locks;
@@ -50,7 +50,7 @@ static enum next judge(struct acquisition *a, struct item_key key, const struct 
 }
 
 /* An outcome that is neither OK nor REFUSED. */
-static int fail(struct acquisition *a, const struct problem *problem)
+static int fail_acquisition(struct acquisition *a, const struct problem *problem)
 {
 	if (atomic_load(&a->locks->closed))
 		return lock_error(a->error, -ECANCELED, "the client was closed");
@@ -81,7 +81,7 @@ static struct call_limits limits_of(const struct acquisition *a, uint64_t sent_n
 }
 
 /* The row is ours: token, data, heartbeats. */
-static int settle(struct acquisition *a, struct s3once_lock *lock, const char *version,
+static int settle_lock(struct acquisition *a, struct s3once_lock *lock, const char *version,
 	uint64_t sent_ns, struct item *item)
 {
 	const struct call_limits limits = limits_of(a, sent_ns);
@@ -94,7 +94,7 @@ static int settle(struct acquisition *a, struct s3once_lock *lock, const char *v
 	else if (lock->tokens == S3ONCE_LOCK_TOKENS_NONE)
 		lock->token = 0;
 	if (o != OUTCOME_OK)
-		return fail(a, &problem);
+		return fail_acquisition(a, &problem);
 	if (clock_boot_ns() >= sent_ns + a->lease_ns)
 		return lock_error(a->error, -EIO, "acquiring took longer than the lease");
 	if (lock_keep_row(lock, item))
@@ -105,7 +105,7 @@ static int settle(struct acquisition *a, struct s3once_lock *lock, const char *v
 }
 
 /* One write for a slot. 0: ours. -EBUSY: refused, and *ret_item is what is there. */
-static int take(struct acquisition *a, unsigned slot, const char *seen, struct item *ret_item)
+static int take_row(struct acquisition *a, unsigned slot, const char *seen, struct item *ret_item)
 {
 	char id[ID_CHARS + 1], version[LEASE_VERSION_MAX];
 	struct problem problem = {0};
@@ -126,9 +126,9 @@ static int take(struct acquisition *a, unsigned slot, const char *seen, struct i
 	const struct lock_take how = {lock, a->request, version, seen};
 	item_clear(ret_item);
 	enum outcome o = lock_row_take(a->conn, &how, &limits, ret_item, &problem);
-	int r = o == OUTCOME_OK        ? settle(a, lock, version, sent_ns, ret_item)
+	int r = o == OUTCOME_OK        ? settle_lock(a, lock, version, sent_ns, ret_item)
 		: o == OUTCOME_REFUSED ? -EBUSY
-				       : fail(a, &problem);
+				       : fail_acquisition(a, &problem);
 	if (r)
 		lease_stop(lock->lease);
 	if (r && r != -EBUSY && (o == OUTCOME_OK || outcome_is_ambiguous(o)))
@@ -156,15 +156,15 @@ static int try_slot(struct acquisition *a, unsigned slot, bool blind)
 		enum outcome o =
 			a->conn->store->ops->get(a->conn, key.key, true, &limits, &item, &problem);
 		if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
-			r = fail(a, &problem);
-		next = judge(a, key.key, &item, &row);
+			r = fail_acquisition(a, &problem);
+		next = judge_lock_row(a, key.key, &item, &row);
 	}
 	for (int i = 0; i < 3 && r == -EBUSY && next != NEXT_BUSY; i++) {
 		char seen[1024];
 		snprintf(seen, sizeof seen, "%s", row.version ? row.version : "");
-		r = take(a, slot, next == NEXT_TAKE_OVER ? seen : NULL, &item);
+		r = take_row(a, slot, next == NEXT_TAKE_OVER ? seen : NULL, &item);
 		if (r == -EBUSY)
-			next = judge(a, key.key, &item, &row);
+			next = judge_lock_row(a, key.key, &item, &row);
 	}
 	if (r == -EBUSY)
 		lock_held(a->error, r, &row);
@@ -186,7 +186,7 @@ static int try_all(struct acquisition *a, bool blind)
 }
 
 /* A random pause that grows, no longer than until the deadline, or until a row is stale. */
-static int nap(struct acquisition *a, unsigned round)
+static int wait_for_round(struct acquisition *a, unsigned round)
 {
 	struct s3once_locks *locks = a->locks;
 	const uint64_t now_ns = clock_boot_ns();
@@ -221,8 +221,9 @@ static struct s3once_lock *again(const struct acquisition *a)
 	struct s3once_locks *locks = a->locks;
 	pthread_mutex_lock(&locks->mutex);
 	struct s3once_lock *lock = locks->locked.first;
-	while (lock && (strcmp(lock->key, a->request->key) != 0 || strcmp(lock->sort, a->sort) != 0 ||
-			       atomic_load(&lock->given_up) || !s3once_lock_remaining_ms(lock)))
+	while (lock &&
+		(strcmp(lock->key, a->request->key) != 0 || strcmp(lock->sort, a->sort) != 0 ||
+			atomic_load(&lock->given_up) || !s3once_lock_remaining_ms(lock)))
 		lock = lock->next;
 	if (lock)
 		lock->count++;
@@ -245,7 +246,7 @@ static int acquire(struct acquisition *a)
 			r = 0;
 		if (a->lock || clock_boot_ns() >= a->deadline_ns)
 			break;
-		r = nap(a, round);
+		r = wait_for_round(a, round);
 		if (!r)
 			r = try_all(a, false);
 	}
@@ -253,8 +254,8 @@ static int acquire(struct acquisition *a)
 	return r;
 }
 
-static int check(const struct s3once_locks *locks, const struct s3once_lock_request *request,
-	struct s3once_lock_error *ret)
+static int check_request(const struct s3once_locks *locks,
+	const struct s3once_lock_request *request, struct s3once_lock_error *ret)
 {
 	int r = lock_key_check(locks, request->key, request->sort_key, ret);
 	if (r)
@@ -291,7 +292,7 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 		.lease_ns = request->lease_ms ? request->lease_ms * NS_PER_MS : locks->lease_ns,
 		.error = ret,
 	};
-	int r = check(locks, request, ret);
+	int r = check_request(locks, request, ret);
 	if (r)
 		return r;
 	a.lock = request->reentrant ? again(&a) : NULL;

@@ -81,7 +81,7 @@ static const char *fill_modes(struct s3once_locks *locks, const struct s3once_lo
 	return NULL;
 }
 
-static int understand(struct s3once_locks *locks, const struct s3once_locks_options *o,
+static int read_options(struct s3once_locks *locks, const struct s3once_locks_options *o,
 	struct s3once_lock_error *ret)
 {
 	const char *place = o->place ? o->place : "local";
@@ -173,7 +173,7 @@ static int open_store(
 }
 
 /* What s3once_locks_open has made so far, but for the events. */
-static void destroy(struct s3once_locks *locks)
+static void destroy_locks(struct s3once_locks *locks)
 {
 	leases_free(locks->leases);
 	for (unsigned i = 0; i < locks->locked.n_idle; i++)
@@ -204,9 +204,9 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 	struct s3once_locks *locks = new_client();
 	if (!locks)
 		return lock_error(ret, -ENOMEM, "out of memory");
-	int error = understand(locks, options, ret);
+	int error = read_options(locks, options, ret);
 	if (error) {
-		destroy(locks);
+		destroy_locks(locks);
 		return error;
 	}
 	error = make_directory(locks, options->observations);
@@ -221,7 +221,7 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 	if (error) {
 		if (!problem.text[0])
 			problem_set(&problem, "the locks cannot be opened: %s", strerror(-error));
-		destroy(locks);
+		destroy_locks(locks);
 		return lock_failed(ret, error == -ENOMEM ? -ENOMEM : -EIO, &problem);
 	}
 	*ret_locks = locks;
@@ -237,7 +237,7 @@ void s3once_locks_free(struct s3once_locks *locks)
 	while (locks->locked.first)
 		s3once_lock_free(locks->locked.first);
 	lock_events_clear(&locks->events);
-	destroy(locks);
+	destroy_locks(locks);
 }
 
 int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_table *table,

@@ -18,7 +18,7 @@ struct round {
 	} locked;
 };
 
-static struct s3once_lock *take(struct round *round)
+static struct s3once_lock *next_unsettled(struct round *round)
 {
 	pthread_mutex_lock(&round->mutex);
 	struct s3once_lock *lock = round->locked.next;
@@ -33,7 +33,7 @@ static void *give_up_all(void *arg)
 {
 	struct round *round = arg;
 	struct s3once_lock *lock;
-	while ((lock = take(round))) {
+	while ((lock = next_unsettled(round))) {
 		struct s3once_lock_error error = {0};
 		uint64_t until_ns = clock_boot_ns() + round->each_ns;
 		if (until_ns > round->deadline_ns)

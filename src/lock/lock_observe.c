@@ -46,7 +46,7 @@ static void file_of(const struct s3once_locks *locks, const char *row, char *ret
 	snprintf(ret, size, "%s/%s", locks->observations, row);
 }
 
-static void load(const struct s3once_locks *locks, struct observation *seen)
+static void load_observation(const struct s3once_locks *locks, struct observation *seen)
 {
 	char path[4200];
 	struct observer kept = {0};
@@ -76,7 +76,7 @@ uint64_t lock_observe(
 	pthread_mutex_lock(&locks->mutex);
 	struct observation *seen = observer_of(&locks->locked.observer, row);
 	if (!*seen->version && *locks->observations)
-		load(locks, seen);
+		load_observation(locks, seen);
 	const bool is_new = strcmp(seen->version, now) != 0;
 	const uint64_t unchanged_ns = observer_note(seen, now, now_ns);
 	seen->asked_ns = now_ns;

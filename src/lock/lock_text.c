@@ -54,7 +54,7 @@ static bool split(char *bytes, size_t n, const char *ret_fields[static FIELDS])
 	return at == n;
 }
 
-static bool number(const char *s, uint64_t most, uint64_t *ret)
+static bool read_decimal(const char *s, uint64_t most, uint64_t *ret)
 {
 	char *end;
 	if (!*s || s[strspn(s, "0123456789")])
@@ -64,7 +64,7 @@ static bool number(const char *s, uint64_t most, uint64_t *ret)
 	return !errno && *ret <= most;
 }
 
-static bool decode(
+static bool decode_bytes(
 	const char *handle, char bytes[static BYTES_MAX + 8], const char *ret_fields[static FIELDS])
 {
 	char encoded[4 * ((BYTES_MAX + 2) / 3) + 8];
@@ -124,9 +124,9 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	char bytes[BYTES_MAX + 8], version[LEASE_VERSION_MAX];
 	const char *fields[FIELDS];
 	uint64_t slot, token, lease_ms;
-	if (!decode(handle, bytes, fields) || !number(fields[SLOT], 999, &slot) ||
-		!number(fields[TOKEN], UINT64_MAX, &token) ||
-		!number(fields[LEASE_MS], 200000000, &lease_ms) || lease_ms < 1000 ||
+	if (!decode_bytes(handle, bytes, fields) || !read_decimal(fields[SLOT], 999, &slot) ||
+		!read_decimal(fields[TOKEN], UINT64_MAX, &token) ||
+		!read_decimal(fields[LEASE_MS], 200000000, &lease_ms) || lease_ms < 1000 ||
 		lock_key_check(locks, fields[KEY],
 			locks->dialect->sk_default &&
 					strcmp(fields[SORT], locks->dialect->sk_default) == 0

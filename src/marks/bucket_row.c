@@ -47,7 +47,7 @@ static unsigned read_honours(const struct item *item)
 	return honours;
 }
 
-static enum outcome understand(
+static enum outcome read_row_of_bucket(
 	const struct item *item, struct bucket_row *ret, struct problem *ret_problem)
 {
 	struct bucket_row row = {0};
@@ -89,7 +89,7 @@ enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *s
 	if (o == OUTCOME_ABSENT)
 		o = OUTCOME_OK;
 	else if (o == OUTCOME_OK)
-		o = understand(&item, ret, ret_problem);
+		o = read_row_of_bucket(&item, ret, ret_problem);
 	item_clear(&item);
 	return o;
 }
@@ -164,7 +164,9 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 		o = conn->store->ops->put(conn, row_key(space, pk), &item, &as_seen, 1, limits,
 			&present, ret_problem);
 	if (o == OUTCOME_REFUSED && !item_is_empty(&present))
-		o = understand(&present, ret_seen, ret_problem) == OUTCOME_OK ? o : OUTCOME_SETUP;
+		o = read_row_of_bucket(&present, ret_seen, ret_problem) == OUTCOME_OK
+			    ? o
+			    : OUTCOME_SETUP;
 	/* Any refusal may be the echo of our own write. */
 	if (o == OUTCOME_REFUSED && strcmp(ret_seen->version, next.version) == 0)
 		o = OUTCOME_OK;
@@ -175,7 +177,7 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	return o;
 }
 
-static int note(void *arg, const char *pk, const char *sk, const struct item *item)
+static int note_others_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	(void)pk, (void)sk, (void)item;
 	*(bool *)arg = true;
@@ -192,7 +194,8 @@ enum outcome bucket_has_marks(struct store_conn *conn, const struct mark_space *
 		bool more;
 		mark_partition(space, i, partition);
 		const struct dynamodb_range range = {.pk = partition, .most = 1};
-		o = conn->store->ops->query(conn, &range, limits, note, ret, &more, ret_problem);
+		o = conn->store->ops->query(
+			conn, &range, limits, note_others_row, ret, &more, ret_problem);
 	}
 	return o;
 }

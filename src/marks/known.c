@@ -77,7 +77,7 @@ int known_new(struct store_conn *conn, const struct mark_space *space,
 	return 0;
 }
 
-static void empty(struct shard *shard)
+static void empty_shard(struct shard *shard)
 {
 	for (size_t i = 0; i < shard->n; i++)
 		free(shard->rows[i].key);
@@ -89,13 +89,13 @@ void known_free(struct known *known)
 	if (!known)
 		return;
 	for (unsigned i = 0; i < known->space->settings.shards; i++) {
-		empty(&known->shards[i]);
+		empty_shard(&known->shards[i]);
 		free(known->shards[i].rows);
 	}
 	free(known);
 }
 
-static int add_row(void *arg, const char *pk, const char *sk, const struct item *item)
+static int add_known_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct shard *shard = arg;
 	(void)pk;
@@ -119,17 +119,17 @@ static int add_row(void *arg, const char *pk, const char *sk, const struct item 
 }
 
 /* The next page of a shard, from a key on: marks below it are of no interest any more. */
-static enum outcome load(struct known *known, unsigned number, const char *key, const char *to,
-	struct problem *ret_problem)
+static enum outcome load_known_page(struct known *known, unsigned number, const char *key,
+	const char *to, struct problem *ret_problem)
 {
 	struct shard *shard = &known->shards[number];
 	char partition[PARTITION_MAX];
 	mark_partition(known->space, number, partition);
 	const struct dynamodb_range range = {.pk = partition, .from = key, .to = to};
 	bool more = false;
-	empty(shard);
+	empty_shard(shard);
 	enum outcome o = known->conn->store->ops->query(
-		known->conn, &range, &known->limits, add_row, shard, &more, ret_problem);
+		known->conn, &range, &known->limits, add_known_row, shard, &more, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
 	shard->started = true;
@@ -137,7 +137,7 @@ static enum outcome load(struct known *known, unsigned number, const char *key, 
 	return OUTCOME_OK;
 }
 
-static enum outcome find(struct known *known, const char *key, const char *to,
+static enum outcome find_known(struct known *known, const char *key, const char *to,
 	struct known_mark *ret, struct problem *ret_problem)
 {
 	unsigned number = mark_shard(key, known->space->settings.shards);
@@ -150,7 +150,7 @@ static enum outcome find(struct known *known, const char *key, const char *to,
 			shard->at++, known->rows_passed++;
 		if (shard->at < shard->n || (shard->started && !shard->more))
 			break;
-		enum outcome o = load(known, number, key, to, ret_problem);
+		enum outcome o = load_known_page(known, number, key, to, ret_problem);
 		if (o != OUTCOME_OK)
 			return o;
 	}
@@ -173,7 +173,7 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 			known->conn, known->space, keys, n, &known->limits, ret, ret_problem);
 	for (size_t i = 0; i < n; i++) {
 		enum outcome o =
-			find(known, keys[i], last ? keys[n - 1] : NULL, &ret[i], ret_problem);
+			find_known(known, keys[i], last ? keys[n - 1] : NULL, &ret[i], ret_problem);
 		if (o != OUTCOME_OK)
 			return o;
 	}

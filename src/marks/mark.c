@@ -37,7 +37,7 @@ static enum outcome update(const struct mark_ref *ref, const struct changes *cha
 
 /* Any refusal may be the echo of our own write, even on a first try: curl resends on a reused
  * connection that drops. */
-static bool is_ours(const struct mark_ref *ref, const char *claim, const struct mark *mark)
+static bool is_our_mark(const struct mark_ref *ref, const char *claim, const struct mark *mark)
 {
 	return mark->state == MARK_CLAIMED && strcmp(mark->session, ref->session) == 0 &&
 	       strcmp(mark->claim, claim) == 0;
@@ -84,7 +84,7 @@ enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct ma
 		&absent, 1, &ref->limits, &present, ret_problem);
 	item_clear(&item);
 	o = mark_seen(o, &present, ret_seen, ret_problem);
-	if (o == OUTCOME_REFUSED && is_ours(ref, claim.id, ret_seen)) {
+	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim.id, ret_seen)) {
 		mark_clear(ret_seen);
 		o = OUTCOME_OK;
 	}
@@ -117,7 +117,7 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 		mark_equals_or_absent("claim", old->claim),
 		mark_equals_or_absent("upload", old->upload.id)};
 	enum outcome o = update(ref, &c, as_seen, 4, ret_seen, ret_problem);
-	if (o == OUTCOME_REFUSED && is_ours(ref, claim.id, ret_seen)) {
+	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim.id, ret_seen)) {
 		mark_clear(ret_seen);
 		o = OUTCOME_OK;
 	}
@@ -141,7 +141,7 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 		mark_equals_or_absent("upload", claim->upload.id)};
 	struct mark present;
 	enum outcome o = update(ref, &c, fence, 4, &present, ret_problem);
-	if (o == OUTCOME_REFUSED && is_ours(ref, claim->id, &present) && present.upload.id &&
+	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim->id, &present) && present.upload.id &&
 		strcmp(present.upload.id, upload->id) == 0)
 		o = OUTCOME_OK;
 	mark_clear(&present);
@@ -215,8 +215,8 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 }
 
 /* `c` has what changes beyond that. */
-static enum outcome fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
-	struct changes *c, struct problem *ret_problem)
+static enum outcome fail_mark(const struct mark_ref *ref, const struct claim *claim,
+	const char *error, struct changes *c, struct problem *ret_problem)
 {
 	changes_set_text(c, "state", mark_state_name(MARK_FAILED));
 	changes_set_text(c, "error", error);
@@ -233,7 +233,7 @@ enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, co
 	struct problem *ret_problem)
 {
 	struct changes c = {0};
-	return fail(ref, claim, error, &c, ret_problem);
+	return fail_mark(ref, claim, error, &c, ret_problem);
 }
 
 enum outcome mark_release(const struct mark_ref *ref, const struct claim *claim, const char *error,
@@ -241,7 +241,7 @@ enum outcome mark_release(const struct mark_ref *ref, const struct claim *claim,
 {
 	struct changes c = {0};
 	changes_unset_upload(&c);
-	return fail(ref, claim, error, &c, ret_problem);
+	return fail_mark(ref, claim, error, &c, ret_problem);
 }
 
 /* Of a done mark that is still exactly as it was seen. */

@@ -50,13 +50,13 @@ static const char *whose(void *arg, const struct item *row, char ret_why[static 
 	return is_open ? version : NULL;
 }
 
-static void tell(void *arg, enum lease_event event, const char *text, const char *owner)
+static void on_lease_event(void *arg, enum lease_event event, const char *text, const char *owner)
 {
 	if (event == LEASE_OUTAGE)
 		log_warning("heartbeats fail: %s", text);
 }
 
-static const struct lease_ops lease_ops = {.renew = renew, .whose = whose, .tell = tell};
+static const struct lease_ops lease_ops = {.renew = renew, .whose = whose, .tell = on_lease_event};
 
 int session_new(const struct session_options *options, struct session **ret)
 {

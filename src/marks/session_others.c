@@ -66,7 +66,7 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 }
 
 /* Judges a session by its row as it is now. */
-static enum outcome judge(struct session *session, struct store_conn *conn,
+static enum outcome judge_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, const struct item *row, uint64_t now_ns,
 	struct problem *ret_problem)
 {
@@ -93,8 +93,8 @@ static enum outcome judge(struct session *session, struct store_conn *conn,
 	return end_row(session, conn, pk, version, &seen->over, ret_problem);
 }
 
-static enum outcome ask(struct session *session, struct store_conn *conn, struct observation *seen,
-	struct problem *ret_problem)
+static enum outcome ask_for_session(struct session *session, struct store_conn *conn,
+	struct observation *seen, struct problem *ret_problem)
 {
 	char pk[SESSION_PK_MAX];
 	session_pk(seen->session, pk);
@@ -106,7 +106,7 @@ static enum outcome ask(struct session *session, struct store_conn *conn, struct
 	seen->over = o == OUTCOME_ABSENT; /* swept long ago: a row comes before the first claim */
 	read_info(&row, &session->locked.infos[seen - session->locked.observer.list]);
 	if (o == OUTCOME_OK)
-		o = judge(session, conn, seen, &row, now_ns, ret_problem);
+		o = judge_session(session, conn, seen, &row, now_ns, ret_problem);
 	item_clear(&row);
 	seen->asked_ns = now_ns;
 	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
@@ -126,7 +126,7 @@ enum outcome session_is_over(struct session *session, struct store_conn *conn, c
 	pthread_mutex_lock(&session->locked.mutex);
 	struct observation *seen = observer_of(&session->locked.observer, id);
 	if (!seen->over && (!seen->asked_ns || clock_boot_ns() - seen->asked_ns >= pause_ns))
-		o = ask(session, conn, seen, ret_problem);
+		o = ask_for_session(session, conn, seen, ret_problem);
 	*ret_over = seen->over;
 	*ret_again_ns = seen->asked_ns + pause_ns;
 	pthread_mutex_unlock(&session->locked.mutex);

@@ -9,7 +9,7 @@ _Static_assert(sizeof((struct store_settings *)0)->table_id == ID_CHARS + 1, "an
 
 static const struct item_key settings_key = {"settings", "-"};
 
-static enum outcome damaged(struct problem *ret_problem)
+static enum outcome settings_damaged(struct problem *ret_problem)
 {
 	problem_set(ret_problem,
 		"the settings item of the mark store (pk \"settings\", sk \"-\") is "
@@ -19,14 +19,14 @@ static enum outcome damaged(struct problem *ret_problem)
 	return OUTCOME_SETUP;
 }
 
-static enum outcome understand(
+static enum outcome read_settings(
 	const struct item *item, struct store_settings *ret, struct problem *ret_problem)
 {
 	const char *id = item_string(item, "id");
 	int64_t layout, shards;
 
 	if (item_number(item, "layout", &layout) < 0)
-		return damaged(ret_problem);
+		return settings_damaged(ret_problem);
 	if (layout != LAYOUT_VERSION) {
 		problem_set(ret_problem,
 			"the mark store has layout %" PRId64
@@ -37,7 +37,7 @@ static enum outcome understand(
 	}
 	if (!id || strlen(id) != ID_CHARS || item_number(item, "shards", &shards) < 0 ||
 		shards < 1 || shards > SHARDS_MAX)
-		return damaged(ret_problem);
+		return settings_damaged(ret_problem);
 	snprintf(ret->table_id, sizeof ret->table_id, "%s", id);
 	ret->shards = (unsigned)shards;
 	const char *batches = item_string(item, "batches");
@@ -70,9 +70,9 @@ static enum outcome write_unless_there(struct store_conn *conn, const struct ite
 		conn, settings_key, fresh, &absent, 1, limits, &present, ret_problem);
 
 	if (outcome == OUTCOME_OK)
-		outcome = understand(fresh, ret, ret_problem);
+		outcome = read_settings(fresh, ret, ret_problem);
 	else if (outcome == OUTCOME_REFUSED)
-		outcome = understand(&present, ret, ret_problem);
+		outcome = read_settings(&present, ret, ret_problem);
 	item_clear(&present);
 	return outcome;
 }
@@ -127,7 +127,7 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 		conn->store->ops->get(conn, settings_key, true, limits, &item, ret_problem);
 
 	if (outcome == OUTCOME_OK)
-		outcome = understand(&item, ret, ret_problem);
+		outcome = read_settings(&item, ret, ret_problem);
 	else if (outcome == OUTCOME_ABSENT && create)
 		outcome = make(conn, shards, limits, ret, ret_problem);
 	else if (outcome == OUTCOME_ABSENT || is_table_missing(outcome, ret_problem))

@@ -25,7 +25,7 @@ static ssize_t read_file(const char *path, char *buf, size_t size)
 }
 
 /* A key in base64 is brought into its bytes. */
-static bool decode(char *buf, size_t n, unsigned char ret[static KEY_BYTES])
+static bool decode_key(char *buf, size_t n, unsigned char ret[static KEY_BYTES])
 {
 	unsigned char bytes[KEY_BYTES + 1];
 	if (n == KEY_BYTES) {
@@ -47,7 +47,7 @@ int s3_customer_key_read(const char *path, struct text *ret, struct problem *ret
 	char buf[64], base64[S3_CUSTOMER_KEY_BASE64];
 	unsigned char key[KEY_BYTES];
 	ssize_t n = read_file(path, buf, sizeof buf - 1);
-	bool good = n >= 0 && decode(buf, (size_t)n, key);
+	bool good = n >= 0 && decode_key(buf, (size_t)n, key);
 	if (good) {
 		base64_encode(key, sizeof key, base64);
 		text_add(ret, base64);

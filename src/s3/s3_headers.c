@@ -75,7 +75,7 @@ static void take_back(
 	headers->n = kept;
 }
 
-static int add(struct s3_headers *headers, const struct s3_setting *setting,
+static int add_parsed(struct s3_headers *headers, const struct s3_setting *setting,
 	const struct text *name, const struct text *value)
 {
 	struct value *values = realloc(headers->values, (headers->n + 1) * sizeof *values);
@@ -113,7 +113,9 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		error = -EINVAL;
 	}
 	if (!error)
-		error = in.error ? in.error : of.error ? of.error : add(headers, setting, &in, &of);
+		error = in.error   ? in.error
+			: of.error ? of.error
+				   : add_parsed(headers, setting, &in, &of);
 	text_clear(&in);
 	text_wipe(&of);
 	if (error == -EINVAL)
@@ -121,7 +123,7 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 	return error;
 }
 
-static const char *get(const struct s3_headers *headers, const char *name)
+static const char *get_header(const struct s3_headers *headers, const char *name)
 {
 	for (size_t i = 0; i < headers->n; i++)
 		if (strcmp(headers->values[i].setting->name, name) == 0)
@@ -130,18 +132,20 @@ static const char *get(const struct s3_headers *headers, const char *name)
 }
 
 /* A sentence, or NULL. */
-static const char *contradiction(const struct s3_headers *headers)
+static const char *contradiction_of_headers(const struct s3_headers *headers)
 {
-	const char *sse = get(headers, "sse");
+	const char *sse = get_header(headers, "sse");
 	const bool kms = sse && strncmp(sse, "aws:kms", 7) == 0;
-	if (!kms && (get(headers, "sse-kms-key-id") || get(headers, "sse-kms-context") ||
-			    get(headers, "sse-bucket-key")))
+	if (!kms &&
+		(get_header(headers, "sse-kms-key-id") || get_header(headers, "sse-kms-context") ||
+			get_header(headers, "sse-bucket-key")))
 		return "sse-kms-key-id, sse-kms-context and sse-bucket-key go with sse aws:kms";
-	if (sse && get(headers, "sse-c-key-file"))
+	if (sse && get_header(headers, "sse-c-key-file"))
 		return "sse and sse-c-key-file contradict each other: the key is the server's or yours";
-	if (get(headers, "acl") && get(headers, "grant"))
+	if (get_header(headers, "acl") && get_header(headers, "grant"))
 		return "acl and grant contradict each other: choose one";
-	if (!get(headers, "object-lock-mode") != !get(headers, "object-lock-retain-until-date"))
+	if (!get_header(headers, "object-lock-mode") !=
+		!get_header(headers, "object-lock-retain-until-date"))
 		return "object-lock-mode and object-lock-retain-until-date go together: give both";
 	return NULL;
 }
@@ -156,7 +160,7 @@ static bool push(struct s3_headers *headers, const char *name, const char *value
 
 static int prepare_key(struct s3_headers *headers)
 {
-	const char *key = get(headers, "sse-c-key-file");
+	const char *key = get_header(headers, "sse-c-key-file");
 	int error = key ? s3_customer_key_md5(key, headers->key_md5) : 0;
 	if (!key || error)
 		return error;
@@ -219,7 +223,7 @@ static bool push_values(struct s3_headers *headers, size_t *ret_tags, size_t *re
 int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 {
 	size_t tags = 0, metadata_bytes = 0;
-	const char *sentence = contradiction(headers);
+	const char *sentence = contradiction_of_headers(headers);
 	int error = prepare_key(headers);
 	if (error == -ENOTSUP) {
 		sentence =
@@ -254,7 +258,7 @@ size_t s3_headers_of(const struct s3_headers *headers, enum s3_header_scope scop
 
 bool s3_headers_have_type(const struct s3_headers *headers)
 {
-	return get(headers, "content-type") != NULL;
+	return get_header(headers, "content-type") != NULL;
 }
 
 bool s3_headers_have_key(const struct s3_headers *headers)
@@ -265,7 +269,7 @@ bool s3_headers_have_key(const struct s3_headers *headers)
 bool s3_headers_encryption_is(
 	const struct s3_headers *headers, const char *sse, const char *key_md5)
 {
-	const char *asked = headers ? get(headers, "sse") : NULL;
+	const char *asked = headers ? get_header(headers, "sse") : NULL;
 	if (headers && s3_headers_have_key(headers))
 		return key_md5 && strcmp(key_md5, headers->key_md5) == 0;
 	return !asked || (sse && strcmp(sse, asked) == 0);

@@ -44,7 +44,7 @@ static const char sorted_sql[] = "SELECT * FROM files ORDER BY key, source, rela
 /* clang-format on */
 enum { KEY, SOURCE, RELATIVE, YOUNG, SIZE, MTIME, DEV, INO, FUTURE, CONTENT_ID, SUFFIX, ROTATED };
 
-static int failed(const struct arrange *arrange, int rc, struct problem *ret_problem)
+static int sorting_failed(const struct arrange *arrange, int rc, struct problem *ret_problem)
 {
 	if ((rc & 0xff) == SQLITE_INTERRUPT)
 		return scan_stopped(ret_problem);
@@ -60,7 +60,7 @@ static int failed(const struct arrange *arrange, int rc, struct problem *ret_pro
 	return -EIO;
 }
 
-static int is_over(void *arg)
+static int is_sorting_over(void *arg)
 {
 	return scan_is_cancelled(((const struct arrange *)arg)->options);
 }
@@ -86,7 +86,7 @@ int arrange_new(struct source *sources, size_t n, struct arrange **ret, struct p
 	if (!rc)
 		rc = sqlite3_prepare_v2(arrange->db, insert_sql, -1, &arrange->insert, NULL);
 	if (rc) {
-		const int error = failed(arrange, rc, ret_problem);
+		const int error = sorting_failed(arrange, rc, ret_problem);
 		arrange_free(arrange);
 		return error;
 	}
@@ -97,7 +97,7 @@ int arrange_new(struct source *sources, size_t n, struct arrange **ret, struct p
 			return error;
 		}
 	}
-	sqlite3_progress_handler(arrange->db, STEPS_BETWEEN_ASKING, is_over, arrange);
+	sqlite3_progress_handler(arrange->db, STEPS_BETWEEN_ASKING, is_sorting_over, arrange);
 	*ret = arrange;
 	return 0;
 }
@@ -125,7 +125,7 @@ static bool takes_key(const struct scan_entry *entry)
 	return (entry->kind == SCAN_FILE || entry->kind == SCAN_YOUNG) && *entry->key;
 }
 
-static int keep(
+static int insert_row(
 	struct arrange *arrange, const struct scan_entry *entry, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = arrange->insert;
@@ -144,7 +144,7 @@ static int keep(
 	sqlite3_bind_int(s, ROTATED + 1, entry->is_rotated);
 	sqlite3_step(s);
 	const int rc = sqlite3_reset(s); /* tells also what the binding met */
-	return rc ? failed(arrange, rc, ret_problem) : 0;
+	return rc ? sorting_failed(arrange, rc, ret_problem) : 0;
 }
 
 static int add_column(struct arrange *arrange, int column, struct text *ret)
@@ -155,7 +155,7 @@ static int add_column(struct arrange *arrange, int column, struct text *ret)
 	return ret->error;
 }
 
-static int take(struct arrange *arrange, struct row *row)
+static int copy_columns(struct arrange *arrange, struct row *row)
 {
 	sqlite3_stmt *s = arrange->sorted;
 	int error = add_column(arrange, KEY, &row->key);
@@ -199,8 +199,8 @@ static int read_row(struct arrange *arrange, struct row *row, struct problem *re
 	if (rc == SQLITE_DONE)
 		return 0;
 	if (rc != SQLITE_ROW)
-		return failed(arrange, rc, ret_problem);
-	return take(arrange, row) ? failed(arrange, SQLITE_NOMEM, ret_problem) : 0;
+		return sorting_failed(arrange, rc, ret_problem);
+	return copy_columns(arrange, row) ? sorting_failed(arrange, SQLITE_NOMEM, ret_problem) : 0;
 }
 
 /* The next entry of all sources, in any order: 1 and whose head it is, 0 at the end. */
@@ -221,7 +221,7 @@ static int read_next(struct arrange *arrange, struct source **ret, struct proble
 }
 
 /* Reads the sources to the end but for what has no key: 1 and that entry, 0 at the end. */
-static int find(struct arrange *arrange, struct scan_entry *ret, struct problem *ret_problem)
+static int arrange_all(struct arrange *arrange, struct scan_entry *ret, struct problem *ret_problem)
 {
 	struct source *source;
 	int r;
@@ -230,7 +230,7 @@ static int find(struct arrange *arrange, struct scan_entry *ret, struct problem 
 			*ret = source->head;
 			return 1;
 		}
-		r = keep(arrange, &source->head, ret_problem);
+		r = insert_row(arrange, &source->head, ret_problem);
 		if (r < 0)
 			return r;
 	}
@@ -241,7 +241,7 @@ static int sort(struct arrange *arrange, struct problem *ret_problem)
 {
 	const int rc = sqlite3_prepare_v2(arrange->db, sorted_sql, -1, &arrange->sorted, NULL);
 	if (rc)
-		return failed(arrange, rc, ret_problem);
+		return sorting_failed(arrange, rc, ret_problem);
 	arrange->next = &arrange->rows[0];
 	return read_row(arrange, arrange->next, ret_problem);
 }
@@ -261,7 +261,7 @@ static void refuse_both(struct row *a, struct row *b)
 
 int arrange_next(struct arrange *arrange, struct scan_entry *ret, struct problem *ret_problem)
 {
-	int r = arrange->sorted ? 0 : find(arrange, ret, ret_problem);
+	int r = arrange->sorted ? 0 : arrange_all(arrange, ret, ret_problem);
 	if (r)
 		return r;
 	if (!arrange->sorted)

@@ -55,7 +55,7 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 }
 
 /* 0, -EBADMSG if it is not compressed throughout, or another -errno. */
-static int read_all(struct reading *reading, struct problem *ret_problem)
+static int read_content_of_file(struct reading *reading, struct problem *ret_problem)
 {
 	for (;;) {
 		long n = read_next(reading);
@@ -105,7 +105,7 @@ int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHAR
 		free(reading);
 		return r;
 	}
-	r = read_all(reading, ret_problem);
+	r = read_content_of_file(reading, ret_problem);
 	if (r == -EBADMSG)
 		r = read_plain(reading);
 	struct sums sums;

@@ -17,7 +17,7 @@ static unsigned at_most_uint(size_t n)
 }
 
 /* Of what the library left of in_bytes and out_bytes. */
-static void move_on(struct decompress_io *io, size_t used, size_t written)
+static void advance_io(struct decompress_io *io, size_t used, size_t written)
 {
 	io->in += used;
 	io->in_bytes -= used;
@@ -43,7 +43,7 @@ static enum decompress_step gzip_run(struct decompress *d, struct decompress_io 
 	d->gzip.next_out = io->out;
 	d->gzip.avail_out = out;
 	int r = inflate(&d->gzip, Z_NO_FLUSH);
-	move_on(io, in - d->gzip.avail_in, out - d->gzip.avail_out);
+	advance_io(io, in - d->gzip.avail_in, out - d->gzip.avail_out);
 	if (r == Z_STREAM_END)
 		return STEP_END;
 	if (r == Z_MEM_ERROR)
@@ -83,7 +83,7 @@ static enum decompress_step bzip2_run(struct decompress *d, struct decompress_io
 	d->bzip2.next_out = (char *)io->out;
 	d->bzip2.avail_out = out;
 	int r = BZ2_bzDecompress(&d->bzip2);
-	move_on(io, in - d->bzip2.avail_in, out - d->bzip2.avail_out);
+	advance_io(io, in - d->bzip2.avail_in, out - d->bzip2.avail_out);
 	if (r == BZ_STREAM_END)
 		return STEP_END;
 	if (r == BZ_MEM_ERROR)
@@ -125,7 +125,7 @@ static enum decompress_step xz_run(struct decompress *d, struct decompress_io *i
 	d->xz.next_out = io->out;
 	d->xz.avail_out = io->out_bytes;
 	lzma_ret r = lzma_code(&d->xz, last ? LZMA_FINISH : LZMA_RUN);
-	move_on(io, io->in_bytes - d->xz.avail_in, io->out_bytes - d->xz.avail_out);
+	advance_io(io, io->in_bytes - d->xz.avail_in, io->out_bytes - d->xz.avail_out);
 	switch (r) {
 	case LZMA_STREAM_END:
 		return STEP_END;
@@ -170,7 +170,7 @@ static enum decompress_step zstd_run(struct decompress *d, struct decompress_io 
 	ZSTD_inBuffer in = {io->in, io->in_bytes, 0};
 	ZSTD_outBuffer out = {io->out, io->out_bytes, 0};
 	size_t r = ZSTD_decompressStream(d->zstd, &out, &in);
-	move_on(io, in.pos, out.pos);
+	advance_io(io, in.pos, out.pos);
 	if (!ZSTD_isError(r))
 		return r ? STEP_MORE : STEP_END;
 	switch (ZSTD_getErrorCode(r)) {
@@ -205,7 +205,7 @@ static enum decompress_step lz4_run(struct decompress *d, struct decompress_io *
 	if (LZ4F_isError(r))
 		return strcmp(LZ4F_getErrorName(r), "ERROR_allocation_failed") == 0 ? STEP_NO_MEMORY
 										    : STEP_DAMAGED;
-	move_on(io, in, out);
+	advance_io(io, in, out);
 	return r ? STEP_MORE : STEP_END;
 }
 

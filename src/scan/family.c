@@ -96,7 +96,7 @@ struct span {
 };
 
 /* The leftmost match in the first n bytes; of those that begin there, the longest. */
-static bool find(const regex_t *regex, const char *name, size_t n, struct span *ret)
+static bool find_match(const regex_t *regex, const char *name, size_t n, struct span *ret)
 {
 	regmatch_t match = {.rm_so = 0, .rm_eo = (regoff_t)n};
 	if (regexec(regex, name, 1, &match, REG_STARTEND))
@@ -132,7 +132,7 @@ static bool find_usual(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
 	struct span found;
-	if (!find(&rules->usual, name, n, &found) || found.at == 0)
+	if (!find_match(&rules->usual, name, n, &found) || found.at == 0)
 		return false;
 	const bool is_counter = name[found.at] == '.' && found.bytes <= 5;
 	if (is_counter && ends_in_address(name, n)) /* of a file that is named by its host */
@@ -153,13 +153,14 @@ static bool find_rotation(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
 	struct span extension;
-	if (rules->has_given && find(&rules->given, name, n, ret) && ret->bytes && ret->bytes < n)
+	if (rules->has_given && find_match(&rules->given, name, n, ret) && ret->bytes &&
+		ret->bytes < n)
 		return true;
 	if (*name == '.')
 		return false;
 	if (find_usual(rules, name, n, ret))
 		return true;
-	return find(&rules->extension, name, n, &extension) &&
+	return find_match(&rules->extension, name, n, &extension) &&
 	       find_usual(rules, name, extension.at, ret);
 }
 

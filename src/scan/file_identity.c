@@ -13,7 +13,7 @@ static bool has_lasting_handles(const struct statfs *fs)
 	return fs->f_type != FUSE_SUPER_MAGIC && memcmp(&fs->f_fsid, &none, sizeof none) != 0;
 }
 
-static void add(struct file_identity *identity, const void *bytes, size_t n)
+static void add_identity_bytes(struct file_identity *identity, const void *bytes, size_t n)
 {
 	memcpy(identity->bytes + identity->n, bytes, n);
 	identity->n += n;
@@ -35,10 +35,10 @@ int file_identity_of(int fd, struct file_identity *ret)
 		name_to_handle_at(fd, "", &u.handle, &mount, AT_EMPTY_PATH) < 0)
 		return -ENOTSUP;
 	ret->n = 0;
-	add(ret, &fs.f_type, sizeof fs.f_type);
-	add(ret, &fs.f_fsid, sizeof fs.f_fsid);
-	add(ret, &u.handle.handle_type, sizeof u.handle.handle_type);
-	add(ret, u.handle.f_handle, u.handle.handle_bytes);
+	add_identity_bytes(ret, &fs.f_type, sizeof fs.f_type);
+	add_identity_bytes(ret, &fs.f_fsid, sizeof fs.f_fsid);
+	add_identity_bytes(ret, &u.handle.handle_type, sizeof u.handle.handle_type);
+	add_identity_bytes(ret, u.handle.f_handle, u.handle.handle_bytes);
 	return 0;
 }
 

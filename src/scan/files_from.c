@@ -133,7 +133,7 @@ static void list_problem(int error, const char *name, struct problem *ret)
 	text_clear(&shown);
 }
 
-static int load(struct files_from *list, const char *name)
+static int load_list(struct files_from *list, const char *name)
 {
 	if (strcmp(name, "-") == 0)
 		return read_list(list, STDIN_FILENO);
@@ -155,7 +155,7 @@ int files_from_open(int directory_fd, const struct scan_options *options, struct
 	list->options = options;
 	list->parent = TEXT(PATH_MAX);
 	list->parent_fd = -ENOENT;
-	int r = load(list, options->files_from);
+	int r = load_list(list, options->files_from);
 	if (r < 0) {
 		list_problem(r, options->files_from, ret_problem);
 		files_from_close(list);
@@ -209,7 +209,7 @@ static void parent_problem(int error, struct problem *ret)
 		problem_set(ret, "cannot be reached: %s", strerror(-error));
 }
 
-static int look(struct files_from *list, const char *path, struct scan_entry *ret,
+static int look_at_path(struct files_from *list, const char *path, struct scan_entry *ret,
 	struct problem *ret_problem)
 {
 	const char *slash = strrchr(path, '/');
@@ -255,7 +255,7 @@ int files_from_next(struct files_from *list, struct scan_entry *ret, struct prob
 			return 1;
 		}
 		if (filter_wants_file(list->options->filter, path))
-			return look(list, path, ret, ret_problem);
+			return look_at_path(list, path, ret, ret_problem);
 	}
 	return 0;
 }

@@ -64,7 +64,7 @@ bool glob_valid(const char *pattern)
 }
 
 /* Matches one item of the pattern that is no star against one character, and moves both. */
-static bool step(const char **pattern, const char **path)
+static bool match_one(const char **pattern, const char **path)
 {
 	const char *p = *pattern;
 	const char *s = *path;
@@ -141,7 +141,7 @@ static bool match(const char *pattern, const char *path, bool prefix)
 		}
 		if (*p == '\0' && *s == '\0')
 			return true;
-		if (*p != '\0' && *s != '\0' && step(&p, &s))
+		if (*p != '\0' && *s != '\0' && match_one(&p, &s))
 			continue;
 		if (retry_take_more(&star, false)) {
 			p = star.pattern;

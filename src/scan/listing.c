@@ -34,7 +34,7 @@ static char tag_of(int fd, const struct dirent *entry, bool follow)
 	}
 }
 
-static int read_all(DIR *dir, bool follow, struct names *ret)
+static int read_directory(DIR *dir, bool follow, struct names *ret)
 {
 	for (;;) {
 		errno = 0;
@@ -61,7 +61,7 @@ int listing_read(int fd, bool follow, struct names *ret)
 		close(copy);
 		return r;
 	}
-	int r = read_all(dir, follow, ret);
+	int r = read_directory(dir, follow, ret);
 	closedir(dir);
 	if (r < 0) {
 		names_clear(ret);

@@ -77,7 +77,7 @@ static void refuse_both(struct source *a, struct source *b)
 	a->collides = b->collides = true;
 }
 
-static int move_on(struct merge *merge, struct problem *ret_problem)
+static int next_entry(struct merge *merge, struct problem *ret_problem)
 {
 	int r = source_next(merge->heap[0], ret_problem);
 	if (r < 0)
@@ -90,7 +90,7 @@ static int move_on(struct merge *merge, struct problem *ret_problem)
 
 int merge_next(struct merge *merge, struct scan_entry *ret, struct problem *ret_problem)
 {
-	int r = merge->started && merge->n ? move_on(merge, ret_problem) : 0;
+	int r = merge->started && merge->n ? next_entry(merge, ret_problem) : 0;
 	if (r < 0)
 		return r;
 	merge->started = true;

@@ -10,7 +10,7 @@ void names_clear(struct names *names)
 	*names = (struct names){0};
 }
 
-static int reserve(struct names *names, size_t more)
+static int reserve_names(struct names *names, size_t more)
 {
 	if (names->len + more > UINT32_MAX)
 		return -EOVERFLOW;
@@ -35,7 +35,7 @@ static int reserve(struct names *names, size_t more)
 
 int names_add(struct names *names, char tag, const char *name, size_t len)
 {
-	int r = reserve(names, len + 2);
+	int r = reserve_names(names, len + 2);
 	if (r < 0)
 		return r;
 	names->at[names->n++] = (uint32_t)names->len;
@@ -55,7 +55,7 @@ static int byte_at(const char *tagged, size_t i)
 	return c == '\0' && tagged[0] == NAMES_DIRECTORY ? '/' : c;
 }
 
-static int compare(const void *a, const void *b, void *bytes)
+static int compare_names(const void *a, const void *b, void *bytes)
 {
 	const char *x = (const char *)bytes + *(const uint32_t *)a;
 	const char *y = (const char *)bytes + *(const uint32_t *)b;
@@ -68,7 +68,7 @@ static int compare(const void *a, const void *b, void *bytes)
 void names_sort(struct names *names)
 {
 	if (names->n > 1)
-		qsort_r(names->at, names->n, sizeof *names->at, compare, names->bytes);
+		qsort_r(names->at, names->n, sizeof *names->at, compare_names, names->bytes);
 }
 
 void names_unique(struct names *names)

@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum removal_end keep(struct problem *ret, const char *sentence)
+static enum removal_end kept_because(struct problem *ret, const char *sentence)
 {
 	problem_set(ret, "%s", sentence);
 	return REMOVAL_KEPT;
 }
 
-static enum removal_end fail(struct problem *ret, const char *what, int error)
+static enum removal_end removal_failed(struct problem *ret, const char *what, int error)
 {
 	problem_set(ret, "%s: %s", what, strerror(-error));
 	return REMOVAL_FAILED;
@@ -57,7 +57,7 @@ static void drop_lease(int fd, enum lease lease)
 
 static enum removal_end keep_open(struct problem *ret)
 {
-	return keep(ret,
+	return kept_because(ret,
 		"another process has it open for writing; a later run removes it once it is "
 		"closed, and --delete-open all the same");
 }
@@ -69,11 +69,11 @@ static enum removal_end check_owner(
 	if (removal->foreign)
 		return REMOVAL_DONE;
 	if (fstat(removal->directory_fd, &folder) < 0)
-		return fail(ret, "its folder cannot be looked at", -errno);
+		return removal_failed(ret, "its folder cannot be looked at", -errno);
 	if (file->st_uid == folder.st_uid || file->st_uid == removal->owner)
 		return REMOVAL_DONE;
-	return keep(ret, "it belongs to another user than its folder and the SOURCE do; "
-			 "--delete-foreign removes it all the same");
+	return kept_because(ret, "it belongs to another user than its folder and the SOURCE do; "
+				 "--delete-foreign removes it all the same");
 }
 
 /* The rules, and that the file is still what was proven, under its name. */
@@ -82,14 +82,14 @@ static enum removal_end check_file(const struct removal *removal, struct problem
 	struct stat file;
 	struct file_state now;
 	if (fstat(removal->fd, &file) < 0)
-		return fail(ret, "it cannot be looked at", -errno);
+		return removal_failed(ret, "it cannot be looked at", -errno);
 	file_state_from(&file, &now);
 	if (!file_state_equal(&now, &removal->state))
-		return keep(ret, "it has changed since its content was proven");
+		return kept_because(ret, "it has changed since its content was proven");
 	if (!is_named(removal->directory_fd, removal->name, &file))
-		return keep(ret, "its name is gone, or is another file's by now");
+		return kept_because(ret, "its name is gone, or is another file's by now");
 	if (file.st_nlink > 1 && !removal->linked)
-		return keep(
+		return kept_because(
 			ret, "it has other names (hard links); --delete-linked removes this one");
 	return check_owner(removal, &file, ret);
 }
@@ -183,7 +183,7 @@ static enum removal_end tell_not_taken(
 	const struct removal *removal, int error, struct problem *ret)
 {
 	if (removal->target_fd < 0)
-		return fail(ret, "it cannot be removed", error);
+		return removal_failed(ret, "it cannot be removed", error);
 	if (error == -EEXIST) {
 		problem_set(ret,
 			"it is not moved, since there is another file at %s below --move-to",
@@ -194,17 +194,18 @@ static enum removal_end tell_not_taken(
 		problem_set(ret, "it is not moved, since --move-to is on another file system");
 		return REMOVAL_FAILED;
 	}
-	return fail(ret, "it cannot be moved", error);
+	return removal_failed(ret, "it cannot be moved", error);
 }
 
 /* The file is in our folder: from there it leaves for good, or goes back. */
-static enum removal_end finish(
+static enum removal_end finish_removal(
 	const struct removal *removal, int folder_fd, enum lease lease, struct problem *ret)
 {
 	if (!is_still_the_file(removal, folder_fd, lease))
 		return put_back(removal, folder_fd,
-			keep(ret, "it was written to, opened for writing or replaced while it was "
-				  "about to be removed"),
+			kept_because(ret,
+				"it was written to, opened for writing or replaced while it was "
+				"about to be removed"),
 			ret);
 	const int error = take_away(removal, folder_fd);
 	if (!error)
@@ -229,11 +230,11 @@ static enum removal_end tell_not_aside(int error, struct problem *ret)
 			REMOVAL_FOLDER);
 		return REMOVAL_FAILED;
 	case -EBUSY:
-		return keep(ret, "another run is just putting files back in its folder");
+		return kept_because(ret, "another run is just putting files back in its folder");
 	case -ENOENT:
-		return keep(ret, "it is gone: somebody else removed or renamed it");
+		return kept_because(ret, "it is gone: somebody else removed or renamed it");
 	default:
-		return fail(ret, "it cannot be renamed before it is removed", error);
+		return removal_failed(ret, "it cannot be renamed before it is removed", error);
 	}
 }
 
@@ -248,7 +249,7 @@ static enum removal_end remove_leased(
 	int folder_fd = removal_folder_take(removal->directory_fd, removal->name);
 	if (folder_fd < 0)
 		return tell_not_aside(folder_fd, ret);
-	end = finish(removal, folder_fd, lease, ret);
+	end = finish_removal(removal, folder_fd, lease, ret);
 	removal_folder_close(removal->directory_fd, folder_fd);
 	return end;
 }

@@ -67,7 +67,7 @@ static int list_source(
 }
 
 /* 1 if it found what the listing before found, 0 if not, or -errno. */
-static int list(struct rotation *rotation, struct problem *ret_problem)
+static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 {
 	int r = rotation_table_begin(rotation->table, ret_problem);
 	for (size_t i = 0; r == 0 && i < rotation->n; i++)
@@ -94,7 +94,7 @@ static int not_read(struct rotation *rotation, const struct scan_entry *entry, i
 	return rotation_table_know(rotation->table, entry, NULL, why->text, ret_problem);
 }
 
-static int identify(
+static int identify_file(
 	struct rotation *rotation, const struct scan_entry *entry, struct problem *ret_problem)
 {
 	struct file_state state;
@@ -123,7 +123,7 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 	long n = 0;
 	int r;
 	while ((r = rotation_table_unknown(rotation->table, &entry, ret_problem)) > 0) {
-		r = identify(rotation, &entry, ret_problem);
+		r = identify_file(rotation, &entry, ret_problem);
 		if (r < 0)
 			return r;
 		n++;
@@ -148,9 +148,9 @@ static int pause_before(
 /* A listing goes through names in order, so that a file may be renamed from where it has not been
  * to where it has been already. Two listings with the same files have missed none, and each of them
  * was read under a name of that time. */
-static int settle(struct rotation *rotation, struct problem *ret_problem)
+static int list_until_stable(struct rotation *rotation, struct problem *ret_problem)
 {
-	int r = list(rotation, ret_problem);
+	int r = list_sources(rotation, ret_problem);
 	for (unsigned round = 0; r >= 0; round++) {
 		long n = identify_all(rotation, ret_problem);
 		if (n < 0)
@@ -164,7 +164,7 @@ static int settle(struct rotation *rotation, struct problem *ret_problem)
 		if (round && r == 0)
 			r = pause_before(rotation, round - 1, ret_problem);
 		if (r >= 0)
-			r = list(rotation, ret_problem);
+			r = list_sources(rotation, ret_problem);
 	}
 	return r;
 }
@@ -185,7 +185,7 @@ int rotation_next(
 {
 	struct scan_entry entry;
 	if (!rotation->is_listed) {
-		int r = settle(rotation, ret_problem);
+		int r = list_until_stable(rotation, ret_problem);
 		if (r < 0)
 			return r;
 		rotation->is_listed = true;

@@ -66,7 +66,7 @@ static const char waits_sql[] =
 /* clang-format on */
 _Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_YOUNG == 3, "as the statements have it");
 
-static int failed(const struct rotation_table *table, int rc, struct problem *ret_problem)
+static int table_failed(const struct rotation_table *table, int rc, struct problem *ret_problem)
 {
 	if ((rc & 0xff) == SQLITE_NOMEM || !table->db) {
 		problem_set(ret_problem, "out of memory while the files were listed");
@@ -99,7 +99,7 @@ int rotation_table_new(const struct family_rules *families, struct rotation_tabl
 		*ret = table;
 		return 0;
 	}
-	const int error = failed(table, rc, ret_problem);
+	const int error = table_failed(table, rc, ret_problem);
 	rotation_table_free(table);
 	return error;
 }
@@ -118,7 +118,8 @@ void rotation_table_free(struct rotation_table *table)
 }
 
 /* Runs a statement of this parameter that yields no row. */
-static int run(struct rotation_table *table, const char *text, int n, struct problem *ret_problem)
+static int run_statement(
+	struct rotation_table *table, const char *text, int n, struct problem *ret_problem)
 {
 	sqlite3_stmt *s;
 	int rc = sqlite3_prepare_v2(table->db, text, -1, &s, NULL);
@@ -127,13 +128,14 @@ static int run(struct rotation_table *table, const char *text, int n, struct pro
 		sqlite3_step(s);
 		rc = sqlite3_finalize(s);
 	}
-	return rc ? failed(table, rc, ret_problem) : 0;
+	return rc ? table_failed(table, rc, ret_problem) : 0;
 }
 
 int rotation_table_begin(struct rotation_table *table, struct problem *ret_problem)
 {
 	table->listing++;
-	return run(table, "DELETE FROM names WHERE listing < ?1 - 1", table->listing, ret_problem);
+	return run_statement(
+		table, "DELETE FROM names WHERE listing < ?1 - 1", table->listing, ret_problem);
 }
 
 static void bind_blob(sqlite3_stmt *s, int at, const char *text)
@@ -156,7 +158,7 @@ int rotation_table_add(
 	text_reset(&table->bare);
 	text_add_bytes(&table->bare, entry->relative, (size_t)(family.suffix - entry->relative));
 	if (table->family.error || table->bare.error)
-		return failed(table, SQLITE_NOMEM, ret_problem);
+		return table_failed(table, SQLITE_NOMEM, ret_problem);
 	int at = 0;
 	sqlite3_bind_int(s, ++at, table->listing);
 	sqlite3_bind_int64(s, ++at, (int64_t)entry->source);
@@ -175,13 +177,13 @@ int rotation_table_add(
 	sqlite3_bind_text(s, ++at, is_file ? family.suffix : "", -1, SQLITE_STATIC);
 	sqlite3_step(s);
 	const int rc = sqlite3_reset(s);
-	return rc ? failed(table, rc, ret_problem) : 0;
+	return rc ? table_failed(table, rc, ret_problem) : 0;
 }
 
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[SAME];
-	int r = run(table, waits_sql, table->listing, ret_problem);
+	int r = run_statement(table, waits_sql, table->listing, ret_problem);
 	if (r < 0)
 		return r;
 	sqlite3_bind_int(s, 1, table->listing - 1);
@@ -189,12 +191,12 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 	int rc = sqlite3_step(s);
 	r = rc == SQLITE_ROW && sqlite3_column_int(s, 0) && table->listing > 1;
 	rc = sqlite3_reset(s);
-	return rc ? failed(table, rc, ret_problem) : r;
+	return rc ? table_failed(table, rc, ret_problem) : r;
 }
 
 /* The next row of a statement about the last listing: 1, 0 at the end, or -errno. */
-static int step(struct rotation_table *table, enum statement statement, struct scan_entry *ret,
-	struct problem *ret_problem)
+static int step_statement(struct rotation_table *table, enum statement statement,
+	struct scan_entry *ret, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[statement];
 	if (!sqlite3_stmt_busy(s))
@@ -202,13 +204,13 @@ static int step(struct rotation_table *table, enum statement statement, struct s
 	int rc = sqlite3_step(s);
 	if (rc != SQLITE_ROW) {
 		rc = sqlite3_reset(s);
-		return rc ? failed(table, rc, ret_problem) : 0;
+		return rc ? table_failed(table, rc, ret_problem) : 0;
 	}
 	text_reset(&table->relative);
 	text_add_bytes(&table->relative, sqlite3_column_blob(s, RELATIVE),
 		(size_t)sqlite3_column_bytes(s, RELATIVE));
 	if (table->relative.error)
-		return failed(table, SQLITE_NOMEM, ret_problem);
+		return table_failed(table, SQLITE_NOMEM, ret_problem);
 	*ret = (struct scan_entry){
 		.key = "",
 		.path = "",
@@ -226,7 +228,7 @@ static int step(struct rotation_table *table, enum statement statement, struct s
 int rotation_table_unknown(
 	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem)
 {
-	return step(table, UNKNOWN, ret, ret_problem);
+	return step_statement(table, UNKNOWN, ret, ret_problem);
 }
 
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
@@ -243,7 +245,7 @@ int rotation_table_know(struct rotation_table *table, const struct scan_entry *v
 	}
 	sqlite3_step(s);
 	const int rc = sqlite3_reset(s);
-	return rc ? failed(table, rc, ret_problem) : 0;
+	return rc ? table_failed(table, rc, ret_problem) : 0;
 }
 
 static const char *column(sqlite3_stmt *s, int at)
@@ -256,7 +258,7 @@ int rotation_table_next(
 	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[NEXT];
-	int r = step(table, NEXT, ret, ret_problem);
+	int r = step_statement(table, NEXT, ret, ret_problem);
 	if (r <= 0)
 		return r;
 	ret->kind = (enum scan_kind)sqlite3_column_int(s, KIND);

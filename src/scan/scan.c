@@ -59,7 +59,7 @@ static int check_options(const struct scan_options *options, struct problem *ret
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_sources(const void *a, const void *b)
 {
 	return source_compare(*(const struct source *const *)a, *(const struct source *const *)b);
 }
@@ -72,7 +72,7 @@ static int refuse_repeated(const struct scan *scan, struct problem *ret_problem)
 	for (size_t i = 0; !r && i < scan->n; i++)
 		sorted[i] = &scan->sources[i];
 	if (!r)
-		qsort(sorted, scan->n, sizeof(struct source *), compare);
+		qsort(sorted, scan->n, sizeof(struct source *), compare_sources);
 	for (size_t i = 1; !r && i < scan->n; i++) {
 		const char *const *given = scan->options.sources;
 		if (!sorted[i]->directory || source_compare(sorted[i - 1], sorted[i]))
@@ -126,7 +126,7 @@ void scan_close(struct scan *scan)
 	free(scan);
 }
 
-static int start(struct scan *scan, struct problem *ret_problem)
+static int start_sources(struct scan *scan, struct problem *ret_problem)
 {
 	if (scan->options.key_template)
 		return arrange_new(scan->sources, scan->n, &scan->arrange, ret_problem);
@@ -139,7 +139,7 @@ static int start(struct scan *scan, struct problem *ret_problem)
 int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem)
 {
 	if (!scan->started) {
-		int r = start(scan, ret_problem);
+		int r = start_sources(scan, ret_problem);
 		if (r < 0)
 			return r;
 		scan->started = true;

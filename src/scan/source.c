@@ -17,7 +17,7 @@
 
 #define PATH_BYTES_MAX (256UL * 1024) /* a SOURCE and a relative path always fit */
 
-static int contradiction(struct problem *ret_problem, const char *sentence)
+static int refuse_combination(struct problem *ret_problem, const char *sentence)
 {
 	problem_set(ret_problem, "%s", sentence);
 	return -EINVAL;
@@ -27,7 +27,7 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 {
 	const struct scan_options *options = source->options;
 	if (options->as)
-		return contradiction(ret_problem,
+		return refuse_combination(ret_problem,
 			"--as names the key of one file, and the SOURCE is a directory");
 	source->directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (source->directory_fd < 0) {
@@ -43,7 +43,7 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 static int open_file(struct source *source, struct problem *ret_problem)
 {
 	if (source->options->files_from)
-		return contradiction(ret_problem,
+		return refuse_combination(ret_problem,
 			"--files-from lists paths below a directory, and the SOURCE is a file");
 	char *slash = strrchr(source->directory, '/');
 	source->file = strdup(slash + 1);

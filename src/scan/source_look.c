@@ -21,7 +21,7 @@ static const char *below(const struct source *source, const char *directory)
 	return directory + n + (directory[n] == '/');
 }
 
-static bool find(struct source *source, const struct place_of_file *place)
+static bool find_relative(struct source *source, const struct place_of_file *place)
 {
 	struct text *relative = &source->looked_at;
 	const char *directory = source->directory ? below(source, place->directory) : NULL;
@@ -41,7 +41,7 @@ static bool find(struct source *source, const struct place_of_file *place)
 }
 
 /* Its directory has no links in its path, so that none is followed. */
-static int look(
+static int look_in_folder(
 	struct source *source, const struct place_of_file *place, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
@@ -62,14 +62,14 @@ static int look(
 int source_look(
 	struct source *source, const struct place_of_file *place, struct problem *ret_problem)
 {
-	if (!find(source, place))
+	if (!find_relative(source, place))
 		return 0;
 	if (open_out_of_resources(source->looked_at.error ? -ENOMEM : 0, ret_problem))
 		return -ENOMEM;
 	source_begin_head(source);
 	source->head.relative = text_string(&source->looked_at);
 	const struct scan_entry *head = &source->head;
-	int error = look(source, place, ret_problem);
+	int error = look_in_folder(source, place, ret_problem);
 	if (!error && source->options->rotated &&
 		(head->kind == SCAN_FILE || head->kind == SCAN_YOUNG))
 		error = rotation_look(source, ret_problem);

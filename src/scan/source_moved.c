@@ -22,7 +22,7 @@ static DIR *open_folder(const struct source *source, const char *folder)
 }
 
 /* The name in the folder with this inode, as a relative path. */
-static int find(DIR *dir, const char *folder, ino_t ino, struct text *ret)
+static int find_inode(DIR *dir, const char *folder, ino_t ino, struct text *ret)
 {
 	const struct dirent *each;
 	while ((each = readdir(dir)) != NULL) {
@@ -43,7 +43,7 @@ int source_open_moved(const struct source *source, const char *relative,
 	const char *slash = strrchr(relative, '/');
 	text_add_bytes(&folder, relative, slash ? (size_t)(slash + 1 - relative) : 0);
 	DIR *dir = folder.error ? NULL : open_folder(source, text_string(&folder));
-	int fd = dir ? find(dir, text_string(&folder), version->ino, &found) : -ENOENT;
+	int fd = dir ? find_inode(dir, text_string(&folder), version->ino, &found) : -ENOENT;
 	if (fd == 0)
 		fd = source_open_file(source, text_string(&found), ret_state);
 	if (fd >= 0 && !file_state_is_version(ret_state, version)) {

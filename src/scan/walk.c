@@ -53,7 +53,7 @@ static void close_directory(struct walk *walk)
 	walk->fd = -1;
 }
 
-static void leave(struct walk *walk)
+static void leave_directory(struct walk *walk)
 {
 	names_clear(&walk->frames[--walk->n_frames].names);
 	close_directory(walk);
@@ -64,7 +64,7 @@ void walk_close(struct walk *walk)
 	if (!walk)
 		return;
 	while (walk->n_frames)
-		leave(walk);
+		leave_directory(walk);
 	free(walk->frames);
 	text_clear(&walk->path);
 	free(walk);
@@ -113,7 +113,7 @@ static bool is_removal_folder(const struct names *names, size_t i)
 
 /* What a run that was cut was about to remove comes back under its name, and is listed. That it
  * cannot is told where the folder is met. */
-static int list(const struct walk *walk, int fd, struct names *ret)
+static int list_folder(const struct walk *walk, int fd, struct names *ret)
 {
 	const struct scan_options *options = walk->options;
 	struct problem problem;
@@ -141,7 +141,7 @@ static int enter(struct walk *walk)
 	struct names names = {0};
 	int r = fstat(fd, &st) < 0 ? -errno : is_ancestor(walk, &st) ? -EDEADLK : 0;
 	if (r == 0)
-		r = list(walk, fd, &names);
+		r = list_folder(walk, fd, &names);
 	if (r == 0)
 		r = push_frame(walk, &st);
 	if (r < 0) {
@@ -213,7 +213,7 @@ static int reopen(struct walk *walk)
 	return r;
 }
 
-static int look(
+static int look_at_name(
 	struct walk *walk, const char *name, struct scan_entry *ret, struct problem *ret_problem)
 {
 	int r = walk->fd < 0 ? reopen(walk) : 0;
@@ -245,7 +245,8 @@ static int visit_removal_folder(
 }
 
 /* One name of the last frame. 1 and an entry, 0 if there is none for it, or -errno. */
-static int visit(struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
+static int visit_name(
+	struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
 {
 	const struct frame *frame = last_frame(walk);
 	const char *name = names_get(&frame->names, i);
@@ -268,12 +269,12 @@ static int visit(struct walk *walk, size_t i, struct scan_entry *ret, struct pro
 	if (!filter_wants_file(walk->options->filter, path))
 		return 0;
 	if (tag != LISTING_LINK || walk->options->follow)
-		return look(walk, name, ret, ret_problem);
+		return look_at_name(walk, name, ret, ret_problem);
 	ret->kind = SCAN_LINK;
 	return 1;
 }
 
-static int start(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
+static int enter_first(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
 	walk->started = true;
 	text_add(&walk->path, ".");
@@ -284,13 +285,13 @@ static int start(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
-	int r = walk->started ? 0 : start(walk, ret, ret_problem);
+	int r = walk->started ? 0 : enter_first(walk, ret, ret_problem);
 	while (r == 0 && walk->n_frames) {
 		struct frame *frame = last_frame(walk);
 		if (frame->next == frame->names.n)
-			leave(walk);
+			leave_directory(walk);
 		else
-			r = visit(walk, frame->next++, ret, ret_problem);
+			r = visit_name(walk, frame->next++, ret, ret_problem);
 	}
 	if (r > 0)
 		ret->relative = text_string(&walk->path);

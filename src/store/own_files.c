@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static void find(struct own_files *ret)
+static void find_own_files(struct own_files *ret)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
@@ -21,7 +21,7 @@ static void find(struct own_files *ret)
 void own_files_find(char *sqlite_path, struct own_files *ret)
 {
 	*ret = (struct own_files){.path = sqlite_path};
-	find(ret);
+	find_own_files(ret);
 }
 
 void own_files_clear(struct own_files *own)
@@ -35,7 +35,7 @@ bool own_files_are_there(const struct own_files *own)
 	struct own_files now = {.path = own->path};
 	if (!own->path)
 		return true;
-	find(&now);
+	find_own_files(&now);
 	for (size_t i = 0; i < own->n; i++)
 		if (!own_files_hold(&now, own->files[i].dev, own->files[i].ino))
 			return false;

@@ -177,7 +177,7 @@ static struct batch_ticket *end_locked(struct batches *batches)
 	return first;
 }
 
-static void end(struct batches *batches)
+static void end_batch(struct batches *batches)
 {
 	pthread_mutex_lock(&batches->mutex);
 	struct batch_ticket *next = end_locked(batches);
@@ -244,7 +244,7 @@ static void answer_locked(struct batch_ticket *ticket, enum outcome whole, enum 
 	ticket->state = TICKET_ANSWERED;
 }
 
-static enum outcome abandoned(const struct batch_write *write)
+static enum outcome give_up_write(const struct batch_write *write)
 {
 	problem_set(write->ret_problem, "it was given up before the table had answered");
 	return OUTCOME_ABANDONED;
@@ -273,7 +273,7 @@ static enum outcome repeat_alone(
 }
 
 /* The outcome of an answered ticket, in its caller's thread. */
-static enum outcome settle(struct batches *batches, struct batch_ticket *ticket)
+static enum outcome ticket_outcome(struct batches *batches, struct batch_ticket *ticket)
 {
 	const struct batch_write *write = ticket->write;
 	const enum outcome outcome = ticket->locked.outcome;
@@ -301,7 +301,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	pthread_mutex_unlock(&batches->mutex);
 	if (batch.n == 1) {
 		outcome = perform_alone(write);
-		end(batches);
+		end_batch(batches);
 		return outcome;
 	}
 	outcome = dynamodb_batch_execute(write->db, batch.n, write->limits, answers, &problem);
@@ -319,7 +319,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 			*write->ret_problem = problem;
 		return outcome;
 	}
-	return settle(batches, leader);
+	return ticket_outcome(batches, leader);
 }
 
 /* How long to sleep before there is something else to look at. */
@@ -362,8 +362,8 @@ static enum outcome lead_unless_over(struct batches *batches, struct batch_ticke
 {
 	if (!limits_are_over(limits_of(ticket->write)))
 		return lead(batches, ticket);
-	end(batches);
-	return abandoned(ticket->write);
+	end_batch(batches);
+	return give_up_write(ticket->write);
 }
 
 static enum outcome await(struct batches *batches, struct batch_ticket *ticket, uint64_t since_ns)
@@ -374,9 +374,9 @@ static enum outcome await(struct batches *batches, struct batch_ticket *ticket, 
 		if (clock_boot_ns() - since_ns >= LEAVE_NS && give_up(batches, ticket))
 			return perform_alone(ticket->write);
 		if (limits_are_over(limits_of(ticket->write)) && give_up(batches, ticket))
-			return abandoned(ticket->write);
+			return give_up_write(ticket->write);
 	}
-	return ticket->state == TICKET_ANSWERED ? settle(batches, ticket)
+	return ticket->state == TICKET_ANSWERED ? ticket_outcome(batches, ticket)
 						: lead_unless_over(batches, ticket);
 }
 
@@ -409,7 +409,7 @@ enum outcome batches_write(
 		return perform_alone(write);
 	if (begin_alone(batches)) {
 		enum outcome outcome = perform_alone(write);
-		end(batches);
+		end_batch(batches);
 		return outcome;
 	}
 	if (!write_statement(batches, ticket))

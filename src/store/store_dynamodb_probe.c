@@ -82,7 +82,7 @@ static enum outcome update(struct probe *probe, const struct condition *conditio
 
 /* What an answer says about the server: OK if it is the wanted one, INVALID if it is another that
  * counts, else that nothing was learnt. */
-static enum outcome judge(enum outcome answer, enum outcome wanted)
+static enum outcome judge_answer(enum outcome answer, enum outcome wanted)
 {
 	if (answer == wanted)
 		return OUTCOME_OK;
@@ -96,13 +96,13 @@ static enum outcome try_insert(struct probe *probe)
 	enum outcome outcome = insert(probe, 1);
 
 	if (outcome == OUTCOME_OK && probe->answers[0] != OUTCOME_REFUSED)
-		outcome = judge(probe->answers[0], OUTCOME_OK);
+		outcome = judge_answer(probe->answers[0], OUTCOME_OK);
 	if (outcome == OUTCOME_OK)
 		outcome = insert(probe, 2);
 	if (outcome == OUTCOME_OK)
-		outcome = judge(probe->answers[0], OUTCOME_REFUSED);
+		outcome = judge_answer(probe->answers[0], OUTCOME_REFUSED);
 	if (outcome == OUTCOME_OK && probe->answers[1] != OUTCOME_REFUSED)
-		outcome = judge(probe->answers[1], OUTCOME_OK);
+		outcome = judge_answer(probe->answers[1], OUTCOME_OK);
 	return outcome;
 }
 
@@ -111,7 +111,7 @@ static enum outcome try_refused(struct probe *probe, const struct condition *con
 {
 	enum outcome outcome = update(probe, conditions, n);
 
-	return outcome == OUTCOME_OK ? judge(probe->answers[0], OUTCOME_REFUSED) : outcome;
+	return outcome == OUTCOME_OK ? judge_answer(probe->answers[0], OUTCOME_REFUSED) : outcome;
 }
 
 /* Whether the item is what a true condition makes of it. */
@@ -132,7 +132,7 @@ static enum outcome try_applied(struct probe *probe)
 	enum outcome outcome = update(probe, true_ones, 2);
 
 	if (outcome == OUTCOME_OK && probe->answers[0] != OUTCOME_REFUSED)
-		outcome = judge(probe->answers[0], OUTCOME_OK);
+		outcome = judge_answer(probe->answers[0], OUTCOME_OK);
 	if (outcome == OUTCOME_OK)
 		outcome = dynamodb_get(probe->conn, probe->table, probe->keys[0], true,
 			&probe->limits, &item, probe->problem);

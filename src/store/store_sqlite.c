@@ -86,7 +86,7 @@ static enum outcome decode_row(struct row row, struct item *ret, struct problem 
 }
 
 /* Hands the rows of an op out and frees them. The visitor may use the connection. */
-static enum outcome visit(
+static enum outcome visit_rows(
 	struct items_op *op, item_visitor *each, void *arg, struct problem *ret_problem)
 {
 	struct text rows = op->rows;
@@ -109,7 +109,7 @@ static enum outcome visit(
 	return outcome;
 }
 
-static enum outcome perform(struct store_conn *conn, const struct items_op *op,
+static enum outcome perform_op(struct store_conn *conn, const struct items_op *op,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct sqlite_store *store = store_of(conn->store);
@@ -133,7 +133,7 @@ static enum outcome perform(struct store_conn *conn, const struct items_op *op,
 static enum outcome perform_single(struct store_conn *conn, const struct items_op *op,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
-	enum outcome outcome = perform(conn, op, limits, ret_problem);
+	enum outcome outcome = perform_op(conn, op, limits, ret_problem);
 	struct text *rows = &ticket_of(conn)->op.rows;
 
 	if (rows->len && ret) {
@@ -216,9 +216,9 @@ static enum outcome get_many(struct store_conn *conn, const struct item_key *key
 	for (size_t done = 0; done < n && outcome == OUTCOME_OK; done += ITEMS_BATCH) {
 		size_t batch = n - done < ITEMS_BATCH ? n - done : ITEMS_BATCH;
 		struct items_op op = {.kind = ITEMS_GET_MANY, .keys = keys + done, .n_keys = batch};
-		outcome = perform(conn, &op, limits, ret_problem);
+		outcome = perform_op(conn, &op, limits, ret_problem);
 		if (outcome == OUTCOME_OK)
-			outcome = visit(&ticket_of(conn)->op, each, arg, ret_problem);
+			outcome = visit_rows(&ticket_of(conn)->op, each, arg, ret_problem);
 	}
 	return outcome;
 }
@@ -228,11 +228,11 @@ static enum outcome query(struct store_conn *conn, const struct dynamodb_range *
 	struct problem *ret_problem)
 {
 	struct items_op op = {.kind = ITEMS_QUERY, .range = range};
-	enum outcome outcome = perform(conn, &op, limits, ret_problem);
+	enum outcome outcome = perform_op(conn, &op, limits, ret_problem);
 
 	if (outcome == OUTCOME_OK) {
 		*ret_more = ticket_of(conn)->op.more;
-		outcome = visit(&ticket_of(conn)->op, each, arg, ret_problem);
+		outcome = visit_rows(&ticket_of(conn)->op, each, arg, ret_problem);
 	}
 	return outcome;
 }
@@ -241,7 +241,7 @@ static enum outcome compact(struct store_conn *conn, const struct call_limits *l
 	bool *ret_more, struct problem *ret_problem)
 {
 	const struct items_op op = {.kind = ITEMS_COMPACT};
-	enum outcome outcome = perform(conn, &op, limits, ret_problem);
+	enum outcome outcome = perform_op(conn, &op, limits, ret_problem);
 
 	*ret_more = outcome == OUTCOME_OK && ticket_of(conn)->op.more;
 	return outcome;

@@ -115,7 +115,7 @@ int doc_encode(const struct item *item, char **ret_doc)
 	return r;
 }
 
-static const char *reason(int r)
+static const char *reason_of_error(int r)
 {
 	switch (r) {
 	case -EBADMSG:
@@ -134,7 +134,8 @@ enum outcome doc_failure(struct item_key key, int r, struct problem *ret_problem
 	struct text sk = TEXT(200);
 
 	text_add_escaped_string(&sk, key.sk);
-	problem_set(ret_problem, "item \"%s\" of the mark store %s", text_string(&sk), reason(r));
+	problem_set(ret_problem, "item \"%s\" of the mark store %s", text_string(&sk),
+		reason_of_error(r));
 	text_clear(&sk);
 	return r == -ENOMEM ? OUTCOME_LOCAL : r == -EBADMSG ? OUTCOME_SETUP : OUTCOME_INVALID;
 }

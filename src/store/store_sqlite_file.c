@@ -107,7 +107,7 @@ struct identity {
 };
 
 /* In one transaction, since another process may be making the tables. */
-static int identify(sqlite3 *db, struct identity *ret)
+static int identify_database(sqlite3 *db, struct identity *ret)
 {
 	int rc = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
 
@@ -121,12 +121,12 @@ static int identify(sqlite3 *db, struct identity *ret)
 	return rc;
 }
 
-static bool is_ours(const struct identity *identity)
+static bool is_our_file(const struct identity *identity)
 {
 	return identity->application == APPLICATION_ID;
 }
 
-static bool is_blank(const struct identity *identity)
+static bool is_new_file(const struct identity *identity)
 {
 	return !identity->application && !identity->layout && !identity->tables;
 }
@@ -152,30 +152,30 @@ struct preparation {
 };
 
 /* Nothing is written to a file that is not ours or blank. */
-static int prepare(void *arg)
+static int prepare_file(void *arg)
 {
 	struct preparation *preparation = arg;
 	sqlite3 *db = preparation->db;
 	struct identity *identity = &preparation->identity;
-	int rc = identify(db, identity);
+	int rc = identify_database(db, identity);
 
-	if (rc || (!is_ours(identity) && !is_blank(identity)) || identity->layout > LAYOUT)
+	if (rc || (!is_our_file(identity) && !is_new_file(identity)) || identity->layout > LAYOUT)
 		return rc;
 	/* Of a file that has a page already it only takes effect with the next VACUUM. */
-	if (!preparation->is_anothers && is_blank(identity))
+	if (!preparation->is_anothers && is_new_file(identity))
 		rc = sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
 	if (!rc && !preparation->is_anothers)
 		rc = sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
-	if (!rc && !preparation->is_anothers && is_blank(identity)) {
+	if (!rc && !preparation->is_anothers && is_new_file(identity)) {
 		rc = sqlite3_exec(db, create_sql, NULL, NULL, NULL);
 		roll_back(db);
 		if (!rc)
-			rc = identify(db, identity);
+			rc = identify_database(db, identity);
 	}
 	return rc ? rc : sqlite3_exec(db, settings_sql, NULL, NULL, NULL);
 }
 
-static void nap(void)
+static void pause_briefly(void)
 {
 	uint64_t ns = NS_PER_MS + random_below(10 * NS_PER_MS);
 
@@ -188,21 +188,22 @@ int sqlite_patiently(int (*attempt)(void *arg), void *arg)
 	int rc;
 
 	while (((rc = attempt(arg)) & 0xff) == SQLITE_BUSY && clock_boot_ns() < deadline)
-		nap();
+		pause_briefly();
 	return rc;
 }
 
-static int configure(sqlite3 *db, bool is_anothers, const char *name, struct problem *ret_problem)
+static int configure_database(
+	sqlite3 *db, bool is_anothers, const char *name, struct problem *ret_problem)
 {
 	struct preparation preparation = {.db = db, .is_anothers = is_anothers};
 	const struct identity *identity = &preparation.identity;
-	int rc = sqlite_patiently(prepare, &preparation);
+	int rc = sqlite_patiently(prepare_file, &preparation);
 
-	if (!rc && is_anothers && is_blank(identity)) {
+	if (!rc && is_anothers && is_new_file(identity)) {
 		problem_set(ret_problem, "%s: there are no marks in it yet: push makes them", name);
 		return -ENOENT;
 	}
-	if (!rc && !is_ours(identity)) {
+	if (!rc && !is_our_file(identity)) {
 		problem_set(ret_problem,
 			"%s: is an SQLite file of another program: give another path", name);
 		return -EBADMSG;
@@ -238,7 +239,7 @@ static int open_path(const struct sqlite_path *path, const char *name, sqlite3 *
 	if (rc)
 		sqlite_failure(db, rc, name, ret_problem);
 	else
-		r = configure(db, path->is_anothers, name, ret_problem);
+		r = configure_database(db, path->is_anothers, name, ret_problem);
 	if (r)
 		sqlite3_close(db);
 	else

@@ -6,12 +6,12 @@
 
 #define COMPACT_PAGES "500" /* at a time: 2 MiB */
 
-static void fail(struct items_op *op, int r)
+static void fail_op(struct items_op *op, int r)
 {
 	op->outcome = doc_failure(op->key, r, &op->problem);
 }
 
-static int add_row(struct items_op *op, const char *pk, const char *sk, const char *doc)
+static int add_op_row(struct items_op *op, const char *pk, const char *sk, const char *doc)
 {
 	text_add_bytes(&op->rows, pk, strlen(pk) + 1);
 	text_add_bytes(&op->rows, sk, strlen(sk) + 1);
@@ -28,7 +28,7 @@ static int find(struct items *items, struct items_op *op, struct item_key key, b
 
 	if (found) {
 		const char *doc = (const char *)sqlite3_column_text(select, 0);
-		rc = doc ? add_row(op, key.pk, key.sk, doc) : SQLITE_NOMEM;
+		rc = doc ? add_op_row(op, key.pk, key.sk, doc) : SQLITE_NOMEM;
 	}
 	int reset = sqlite3_reset(select);
 	*ret_found = found;
@@ -85,7 +85,7 @@ static int query_rows(sqlite3_stmt *select, struct items_op *op)
 		op->more = (range->most && count == range->most) || op->rows.len >= ITEMS_PAGE;
 		if (op->more)
 			break;
-		int rc = add_row(op, range->pk, sk, doc);
+		int rc = add_op_row(op, range->pk, sk, doc);
 		if (rc)
 			return rc;
 		count++;
@@ -145,7 +145,7 @@ static int write_changed(struct items *items, struct items_op *op, struct item *
 	if (!r)
 		r = doc_encode(present, &doc);
 	if (r)
-		fail(op, r);
+		fail_op(op, r);
 	else
 		rc = upsert(items, op, doc);
 	free(doc);
@@ -198,10 +198,10 @@ static int take(struct items *items, struct items_op *op)
 			rc = upsert(items, op, doc);
 		text_reset(&op->rows);
 		if (!r && !rc)
-			rc = add_row(op, op->key.pk, op->key.sk, doc);
+			rc = add_op_row(op, op->key.pk, op->key.sk, doc);
 	}
 	if (r)
-		fail(op, r);
+		fail_op(op, r);
 	free(doc);
 	item_clear(&item);
 	return rc;
@@ -218,7 +218,7 @@ static int write_if(struct items *items, struct items_op *op)
 
 	op->outcome = OUTCOME_OK;
 	if (r)
-		fail(op, r);
+		fail_op(op, r);
 	else if (!rc && ((op->kind == ITEMS_UPDATE && !found) ||
 				!item_satisfies(&present, op->conditions, op->n_conditions)))
 		op->outcome = OUTCOME_REFUSED;

@@ -167,7 +167,7 @@ static uid_t owner_of(int folder, const char *base, bool only_read)
 	return st.st_uid;
 }
 
-static int check(
+static int check_path(
 	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
 {
 	int r = check_folder(folder, owner, name, ret_problem);
@@ -193,7 +193,7 @@ static int secure(const char *folder, const char *base, bool only_read, const ch
 		return -e;
 	}
 	const uid_t owner = owner_of(fd, base, only_read);
-	int r = check(fd, base, owner, name, ret_problem);
+	int r = check_path(fd, base, owner, name, ret_problem);
 	close(fd);
 	ret->is_anothers = owner != geteuid();
 	if (!r && (r = real_path(folder, base, &ret->real)))

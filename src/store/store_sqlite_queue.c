@@ -68,7 +68,7 @@ static bool is_chosen(const struct ticket *ticket, enum choice choice, uint64_t 
 }
 
 /* Moves the chosen ones to a list of their own, in order, linked by queued.next. */
-static struct ticket *take(struct sqlite_queue *queue, enum choice choice)
+static struct ticket *take_chosen(struct sqlite_queue *queue, enum choice choice)
 {
 	struct ticket *list = NULL, **end = &list, *next;
 	uint64_t now_ns = clock_boot_ns();
@@ -116,7 +116,7 @@ static void put_back(struct sqlite_queue *queue, struct ticket *list)
 }
 
 /* The end of a list of tickets that met an SQLite result. Returns whether the file was locked. */
-static bool settle(struct sqlite_queue *queue, struct ticket *list, int rc)
+static bool settle_tickets(struct sqlite_queue *queue, struct ticket *list, int rc)
 {
 	bool locked = (rc & 0xff) == SQLITE_BUSY;
 
@@ -134,10 +134,10 @@ static bool perform_reads(struct sqlite_queue *queue)
 {
 	bool locked = false;
 
-	for (struct ticket *next, *t = take(queue, READS); t; t = next) {
+	for (struct ticket *next, *t = take_chosen(queue, READS); t; t = next) {
 		next = t->queued.next;
 		t->queued.next = NULL;
-		locked |= settle(queue, t, items_apply(queue->items, &t->op));
+		locked |= settle_tickets(queue, t, items_apply(queue->items, &t->op));
 	}
 	return locked;
 }
@@ -149,14 +149,14 @@ static bool perform_writes(struct sqlite_queue *queue)
 
 	if ((rc & 0xff) == SQLITE_BUSY)
 		return true;
-	struct ticket *list = take(queue, WRITES);
+	struct ticket *list = take_chosen(queue, WRITES);
 	for (struct ticket *t = list; t && !rc; t = t->queued.next)
 		rc = items_apply(queue->items, &t->op);
 	if (!rc)
 		rc = items_commit(queue->items);
 	if (rc)
 		items_rollback(queue->items);
-	return settle(queue, list, rc);
+	return settle_tickets(queue, list, rc);
 }
 
 /* Returns false when there is nothing more to do, ever. */
@@ -174,7 +174,7 @@ static bool wait_for_work(struct sqlite_queue *queue, bool *ret_has_writes)
 /* Another process has the file: those that waited too long are told, the rest wait a moment. */
 static void wait_for_file(struct sqlite_queue *queue)
 {
-	fail_all(queue, take(queue, OVERDUE), SQLITE_BUSY);
+	fail_all(queue, take_chosen(queue, OVERDUE), SQLITE_BUSY);
 	uint64_t ns = NS_PER_MS / 2 + random_below(3 * NS_PER_MS);
 	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
 }
@@ -190,7 +190,7 @@ static void sweep(struct sqlite_queue *queue)
 		log_debug("%s: old sessions not swept: %s", queue->name, sqlite3_errstr(rc));
 }
 
-static void *run(void *arg)
+static void *run_queue(void *arg)
 {
 	struct sqlite_queue *queue = arg;
 	bool has_writes;
@@ -206,16 +206,16 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int prepare(void *arg)
+static int prepare_statements(void *arg)
 {
 	struct sqlite_queue *queue = arg;
 
 	return items_new(queue->db, &queue->items);
 }
 
-static int fill(struct sqlite_queue *queue, struct problem *ret_problem)
+static int fill_queue(struct sqlite_queue *queue, struct problem *ret_problem)
 {
-	int rc = sqlite_patiently(prepare, queue);
+	int rc = sqlite_patiently(prepare_statements, queue);
 
 	if (rc) {
 		enum outcome o = sqlite_failure(queue->db, rc, queue->name, ret_problem);
@@ -225,7 +225,7 @@ static int fill(struct sqlite_queue *queue, struct problem *ret_problem)
 	if (r)
 		return r;
 	r = -pthread_mutex_init(&queue->mutex, NULL);
-	if (!r && (r = thread_start(&queue->thread, run, queue)))
+	if (!r && (r = thread_start(&queue->thread, run_queue, queue)))
 		pthread_mutex_destroy(&queue->mutex);
 	if (r)
 		pthread_cond_destroy(&queue->work);
@@ -242,7 +242,7 @@ int sqlite_queue_new(
 		queue->db = db;
 		queue->name = name;
 		problem_set(ret_problem, "%s: " PROBLEM_NO_THREAD, name);
-		r = fill(queue, ret_problem);
+		r = fill_queue(queue, ret_problem);
 	}
 	if (r && queue) {
 		items_free(queue->items);

@@ -62,7 +62,7 @@ static enum outcome wait_while(
 }
 
 /* One that is being deleted is waited for like one that is being made: afterwards it is absent. */
-static enum outcome judge(struct creation *creation, const struct dynamodb_shape *shape,
+static enum outcome judge_table(struct creation *creation, const struct dynamodb_shape *shape,
 	bool *ret_ready, struct problem *ret_problem)
 {
 	const char *status = shape->status;
@@ -83,7 +83,7 @@ static enum outcome judge(struct creation *creation, const struct dynamodb_shape
 }
 
 /* REFUSED: another one makes it, or a table just made is not shown yet. */
-static enum outcome create(struct creation *creation, struct problem *ret_problem)
+static enum outcome create_table(struct creation *creation, struct problem *ret_problem)
 {
 	enum outcome outcome = dynamodb_create_table(creation->db, &creation->table,
 		&creation->making->terms, &creation->limits, ret_problem);
@@ -105,9 +105,9 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 		outcome = dynamodb_describe_table(
 			creation->db, creation->table.name, &creation->limits, &shape, ret_problem);
 		if (outcome == OUTCOME_OK)
-			outcome = judge(creation, &shape, &ready, ret_problem);
+			outcome = judge_table(creation, &shape, &ready, ret_problem);
 		else if (outcome == OUTCOME_ABSENT)
-			outcome = create(creation, ret_problem);
+			outcome = create_table(creation, ret_problem);
 	}
 	return outcome;
 }

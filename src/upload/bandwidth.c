@@ -149,7 +149,7 @@ static void leave_queue(struct bandwidth *bandwidth, struct waiter *self)
 
 /* Whoever comes first asks; the others wait until they are. Returns how many bytes may leave; 0
  * with how long to wait until that is asked again. */
-static size_t ask(const struct bandwidth *bandwidth, const struct waiter *self, size_t n,
+static size_t bytes_allowed(const struct bandwidth *bandwidth, const struct waiter *self, size_t n,
 	uint64_t *ret_wait_ns)
 {
 	*ret_wait_ns = ASK_NS;
@@ -176,7 +176,7 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 		return n;
 	pthread_mutex_lock(&bandwidth->locked.mutex);
 	join_queue(bandwidth, &self);
-	while (!(bytes = ask(bandwidth, &self, n, &wait_ns)) && !is_over) {
+	while (!(bytes = bytes_allowed(bandwidth, &self, n, &wait_ns)) && !is_over) {
 		thread_cond_wait(&self.turn, &bandwidth->locked.mutex, wait_ns);
 		/* It may take locks of the run. */
 		pthread_mutex_unlock(&bandwidth->locked.mutex);

@@ -101,7 +101,7 @@ static bool is_same_row(const struct bucket_row *a, const struct bucket_row *b)
 
 /* OUTCOME_REFUSED: the row is another one now, and check->row is that: by another uploader, or by
  * us with an id whose object is to be made next. */
-static enum outcome settle(struct bucket_comparison *check, enum bucket_likeness likeness)
+static enum outcome settle_row(struct bucket_comparison *check, enum bucket_likeness likeness)
 {
 	struct bucket_row next, seen;
 	if (!next_row(check, likeness, &next))
@@ -138,7 +138,7 @@ static bool check_and_settle(struct bucket_comparison *check)
 			likeness = IS_OTHER;
 		check->likeness = likeness;
 		check->doubt_is_new = !check->row.doubt_from_s;
-		enum outcome o = settle(check, likeness);
+		enum outcome o = settle_row(check, likeness);
 		check->run->space.generation = check->row.generation;
 		if (o != OUTCOME_REFUSED)
 			return o == OUTCOME_OK;

@@ -107,7 +107,7 @@ static enum bucket_likeness judge_evidence(struct bucket_comparison *check, bool
 	return IS_UNKNOWN;
 }
 
-static enum bucket_likeness compare(struct bucket_comparison *check)
+static enum bucket_likeness likeness_of_bucket(struct bucket_comparison *check)
 {
 	const struct bucket_row *row = &check->row;
 	/* Where the service has no date, the object says more than an owner does. */
@@ -135,7 +135,7 @@ static enum bucket_likeness compare_by_object(struct bucket_comparison *check)
 		    check->s3, key, &check->limits, check->object_id, check->problem))
 		return CANNOT_TELL;
 	if (!check->row.object_is_made)
-		return compare(check);
+		return likeness_of_bucket(check);
 	if (strcmp(check->object_id, check->row.object_id) == 0)
 		return IS_SAME;
 	problem_set(check->problem,
@@ -148,5 +148,6 @@ static enum bucket_likeness compare_by_object(struct bucket_comparison *check)
 
 enum bucket_likeness bucket_compare(struct bucket_comparison *check)
 {
-	return check->run->options.bucket_id_object ? compare_by_object(check) : compare(check);
+	return check->run->options.bucket_id_object ? compare_by_object(check)
+						    : likeness_of_bucket(check);
 }

@@ -79,7 +79,7 @@ static enum group_of_marks group_of(const struct run *run, int64_t at_s)
 		       : OTHERS;
 }
 
-static void refuse(struct run *run)
+static void stop_in_doubt(struct run *run)
 {
 	const struct bucket_doubt *doubt = run->doubt;
 	struct problem problem;
@@ -97,7 +97,7 @@ static void refuse(struct run *run)
 	run_fail(run, &problem);
 }
 
-static void release(struct run *run, enum group_of_marks group)
+static void release_group(struct run *run, enum group_of_marks group)
 {
 	struct bucket_doubt *doubt = run->doubt;
 	unsigned kept = 0;
@@ -144,7 +144,8 @@ static bool look_for(struct run *run, struct store_conn *marks, const char *key,
 	return good;
 }
 
-static enum belief ask(struct run *run, struct store_conn *marks, const struct bucket_skip *skip)
+static enum belief ask_evidence(
+	struct run *run, struct store_conn *marks, const struct bucket_skip *skip)
 {
 	struct bucket_doubt *doubt = run->doubt;
 	const enum group_of_marks group = group_of(run, skip->at_s);
@@ -158,13 +159,13 @@ static enum belief ask(struct run *run, struct store_conn *marks, const struct b
 	doubt->locked.is_shown[group] |= evidence == EVIDENCE_THERE;
 	/* Where objects may not be looked at, nothing can be compared. */
 	if (evidence == EVIDENCE_THERE || (looks == LOOKS_MAX && !doubt->locked.gone[group])) {
-		release(run, group);
+		release_group(run, group);
 		return BELIEF_YES;
 	}
 	doubt->locked.parked[doubt->locked.n_parked++] =
 		(struct parked){*skip, group, evidence == EVIDENCE_GONE};
 	if (looks == LOOKS_MAX)
-		refuse(run);
+		stop_in_doubt(run);
 	return BELIEF_PARKED;
 }
 
@@ -175,7 +176,7 @@ enum belief bucket_believe(
 	if (!bucket_is_in_doubt(run))
 		return BELIEF_YES;
 	pthread_mutex_lock(&doubt->locked.mutex);
-	enum belief belief = ask(run, marks, skip);
+	enum belief belief = ask_evidence(run, marks, skip);
 	pthread_mutex_unlock(&doubt->locked.mutex);
 	return belief;
 }
@@ -200,13 +201,13 @@ void bucket_doubt_end(struct run *run)
 		return;
 	for (enum group_of_marks group = 0; group < GROUPS; group++)
 		if (!doubt->locked.gone[group])
-			release(run, group);
+			release_group(run, group);
 	if (doubt->locked.n_parked)
-		refuse(run);
+		stop_in_doubt(run);
 }
 
 /* What this run itself uploaded in doubt went to where the others are. */
-static bool is_over(const struct bucket_doubt *doubt)
+static bool is_doubt_over(const struct bucket_doubt *doubt)
 {
 	return !doubt || (doubt->locked.is_shown[OTHERS] &&
 				 (doubt->locked.is_shown[IN_DOUBT] ||
@@ -218,7 +219,7 @@ static bool take_last(struct run *run, struct bucket_row *row)
 {
 	if (!*run->locked.last_key)
 		return false;
-	if (is_over(run->doubt))
+	if (is_doubt_over(run->doubt))
 		row->doubt_from_s = row->doubt_to_s = 0;
 	memcpy(row->last_key, run->locked.last_key, sizeof row->last_key);
 	memcpy(row->last_etag, run->locked.last_etag, sizeof row->last_etag);

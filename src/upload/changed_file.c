@@ -44,7 +44,7 @@ static void note_newer(struct worker *worker, const struct file *file)
 }
 
 /* Other content than was uploaded, which stays as it is: never in silence. */
-static enum step keep(struct worker *worker, struct file *file)
+static enum step keep_earlier_version(struct worker *worker, struct file *file)
 {
 	static const char said[] = "changed since it was uploaded; S3 keeps the earlier version";
 	const struct report_file about = file_about(file);
@@ -84,7 +84,7 @@ enum step changed_file(struct worker *worker, struct file *file)
 		file->replaces = file->seen.done;
 		return STEP_NEXT;
 	case S3ONCE_CHANGED_SKIP:
-		return keep(worker, file);
+		return keep_earlier_version(worker, file);
 	case S3ONCE_CHANGED_FAIL:
 		break;
 	}

@@ -49,7 +49,7 @@ static enum step held(struct worker *worker, struct file *file, uint64_t again_n
 }
 
 /* No waiting changes it, and taking it over might undo what a later version did. */
-static enum step unreadable(struct worker *worker, struct file *file)
+static enum step unreadable_mark(struct worker *worker, struct file *file)
 {
 	struct problem problem;
 	problem_set(&problem,
@@ -64,7 +64,7 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	struct problem problem = {0};
 	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
 	if (file->seen.state == MARK_UNREADABLE)
-		return unreadable(worker, file);
+		return unreadable_mark(worker, file);
 	/* One of ours that no worker holds, since this one has the file: a request that came late.
 	 */
 	if (strcmp(file->seen.session, session_id(worker->run->session)) == 0)
@@ -78,7 +78,7 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 }
 
 /* NEXT: file->seen may be claimed or taken over. */
-static enum step judge(struct worker *worker, struct file *file)
+static enum step judge_seen_mark(struct worker *worker, struct file *file)
 {
 	const struct asked asked = {
 		file->state.size, file->state.mtime_ns, file->candidate->content};
@@ -133,7 +133,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 		struct mark seen = {0};
 		struct problem problem = {0};
 		file->replaces = (struct version){0};
-		enum step step = judge(worker, file);
+		enum step step = judge_seen_mark(worker, file);
 		if (step == STEP_AGAIN)
 			continue;
 		if (step != STEP_NEXT)

@@ -16,7 +16,7 @@ static const char *suffix_at(size_t i)
 
 /* The object says of itself that it has this content; s3once wrote that after the last byte of a
  * file that had not changed meanwhile. */
-static enum step adopt(
+static enum step adopt_by_content(
 	struct worker *worker, struct file *file, const char *key, const struct s3_object *object)
 {
 	const char *suffix = key + strlen(file->candidate->key);
@@ -37,7 +37,7 @@ static enum step adopt(
 }
 
 /* NEXT: it is not there, or it is something else. */
-static enum step look_at(struct worker *worker, struct file *file, const char *key)
+static enum step look_under_key(struct worker *worker, struct file *file, const char *key)
 {
 	struct s3_object object = {0};
 	struct problem problem = {0};
@@ -48,7 +48,7 @@ static enum step look_at(struct worker *worker, struct file *file, const char *k
 	if (o == OUTCOME_OK)
 		return strcmp(object.meta.content, file->candidate->content) != 0
 			       ? STEP_NEXT
-			       : adopt(worker, file, key, &object);
+			       : adopt_by_content(worker, file, key, &object);
 	/* Of these, the step that looks at the file's own key or writes to it says more. */
 	if (o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID)
 		return STEP_NEXT;
@@ -79,7 +79,7 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 		text_add(&key, file->candidate->key);
 		text_add(&key, suffix_at(i));
 		if (!key.error)
-			step = look_at(worker, file, text_string(&key));
+			step = look_under_key(worker, file, text_string(&key));
 		text_clear(&key);
 	}
 	file->looked_elsewhere = step == STEP_NEXT;

@@ -103,7 +103,7 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 }
 
 /* A whole piece of the input, or all that is left of it. */
-static int fill(struct encoder *e)
+static int fill_output(struct encoder *e)
 {
 	const uint64_t left = e->range.bytes - e->taken;
 	const size_t wanted = left < IN_BYTES ? (size_t)left : IN_BYTES;
@@ -198,7 +198,7 @@ static long pad_gzip(struct encoder *e)
 	return (long)n;
 }
 
-static void end(struct encoder *e)
+static void end_input(struct encoder *e)
 {
 	digest_finish(&e->input, &e->read);
 	e->padding = padding_of(e);
@@ -211,7 +211,7 @@ long encoder_next(struct encoder *e, const void **ret)
 	*ret = e->out;
 	while (n == 0 && !e->has_ended) {
 		if (e->in_used == e->in_bytes && e->taken < e->range.bytes)
-			n = fill(e);
+			n = fill_output(e);
 		const bool is_last = e->taken == e->range.bytes;
 		if (n == 0)
 			n = is_zstd ? run_zstd(e, is_last) : run_gzip(e, is_last);
@@ -219,7 +219,7 @@ long encoder_next(struct encoder *e, const void **ret)
 			return n;
 		e->made += (uint64_t)n;
 		if (e->has_ended)
-			end(e);
+			end_input(e);
 	}
 	if (n == 0 && e->padding) {
 		const bool is_first = e->padding == padding_of(e);

@@ -58,7 +58,7 @@ void encoders_clear(struct encoders *encoders)
 }
 
 /* Under the mutex. */
-static int take(struct encoders *encoders, struct encoder **ret)
+static int take_encoder_locked(struct encoders *encoders, struct encoder **ret)
 {
 	if (encoders->locked.n_free) {
 		*ret = encoders->locked.free[--encoders->locked.n_free];
@@ -76,7 +76,7 @@ int encoders_take(struct encoders *encoders, bool (*is_over)(const void *arg), c
 {
 	int error;
 	pthread_mutex_lock(&encoders->locked.mutex);
-	while ((error = take(encoders, ret)) == -EAGAIN) {
+	while ((error = take_encoder_locked(encoders, ret)) == -EAGAIN) {
 		if (is_over(arg)) {
 			error = -ECANCELED;
 			break;

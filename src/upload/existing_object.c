@@ -47,7 +47,8 @@ static enum step mark_earlier(
 	return STEP_AGAIN;
 }
 
-static enum step adopt(struct worker *worker, struct file *file, const struct s3_object *object)
+static enum step adopt_object(
+	struct worker *worker, struct file *file, const struct s3_object *object)
 {
 	enum step step = multipart_abort(worker, file);
 	return step == STEP_NEXT ? file_done(worker, file, object, S3ONCE_EVENT_ADOPTED) : step;
@@ -63,7 +64,7 @@ static enum step nothing_there(struct file *file)
 /* Whether an upload for this very mark wrote it. A copy that was made in S3 keeps the metadata, but
  * it is not under the key that it was written for. What an earlier version of this program wrote
  * does not name the key: then its claim has to be one that the mark itself has had. */
-static bool is_ours(
+static bool is_our_object(
 	const struct worker *worker, const struct file *file, const struct s3_object *object)
 {
 	const struct s3_meta *meta = &object->meta;
@@ -92,7 +93,8 @@ static bool is_this_version(const struct file *file, const struct s3_object *obj
 
 /* This version was sent, and other bytes were stored: by no means an earlier version. It is sent
  * again in place of exactly what is there. */
-static enum step damaged(struct worker *worker, struct file *file, const struct s3_object *object)
+static enum step object_damaged(
+	struct worker *worker, struct file *file, const struct s3_object *object)
 {
 	struct problem problem;
 	if (++file->damages > FILE_DAMAGES_MAX) {
@@ -138,20 +140,21 @@ static enum step judge_proof(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
 {
 	if (proof == PROOF_YES)
-		return adopt(worker, file, object);
+		return adopt_object(worker, file, object);
 	if (*file->replaces.etag && strcmp(file->replaces.etag, object->etag) == 0) {
 		file->must_look = false;
 		return STEP_NEXT;
 	}
-	if (proof == PROOF_NO && is_ours(worker, file, object))
-		return is_this_version(file, object) ? damaged(worker, file, object)
+	if (proof == PROOF_NO && is_our_object(worker, file, object))
+		return is_this_version(file, object) ? object_damaged(worker, file, object)
 						     : mark_earlier(worker, file, object);
 	if (*object->etag && was_done(file, object))
 		return mark_earlier(worker, file, object);
 	return conflict(worker, file, object, proof);
 }
 
-static enum step judge(struct worker *worker, struct file *file, const struct s3_object *object)
+static enum step judge_existing(
+	struct worker *worker, struct file *file, const struct s3_object *object)
 {
 	enum proof proof;
 	enum step step = file_compare(worker, file, object, &proof);
@@ -179,7 +182,7 @@ static enum step refused_head(
 	return file_outcome(worker, file, o, problem);
 }
 
-static enum step look(struct worker *worker, struct file *file, bool must)
+static enum step head_object(struct worker *worker, struct file *file, bool must)
 {
 	struct s3_object object = {0};
 	struct problem problem = {0};
@@ -187,7 +190,7 @@ static enum step look(struct worker *worker, struct file *file, bool must)
 	enum outcome o = s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
 	switch (o) {
 	case OUTCOME_OK:
-		return judge(worker, file, &object);
+		return judge_existing(worker, file, &object);
 	case OUTCOME_ABSENT:
 		return nothing_there(file);
 	case OUTCOME_DENIED:
@@ -206,12 +209,12 @@ static enum step look(struct worker *worker, struct file *file, bool must)
 
 enum step look_at_object(struct worker *worker, struct file *file)
 {
-	return look(worker, file, true);
+	return head_object(worker, file, true);
 }
 
 enum step look_ahead(struct worker *worker, struct file *file)
 {
-	return look(worker, file, file_needs_look(worker, file, S3_COMPLETE_CONDITION));
+	return head_object(worker, file, file_needs_look(worker, file, S3_COMPLETE_CONDITION));
 }
 
 enum step look_after_refusal(

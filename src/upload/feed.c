@@ -127,7 +127,7 @@ static bool read_marks(struct feed *feed, bool last, uint64_t *ret_read_ns)
 }
 
 /* The run is over before it was begun. NULL is fine. */
-static void leave(struct run *run, struct candidate *file)
+static void leave_candidate(struct run *run, struct candidate *file)
 {
 	if (file)
 		report_unshipped(&run->report, file->mtime_ns);
@@ -146,12 +146,12 @@ static bool hand_on(struct feed *feed, bool last)
 			memset(&feed->chunk[at], 0, n * sizeof(struct candidate *));
 	}
 	for (size_t i = 0; i < feed->n; i++)
-		leave(feed->run, feed->chunk[i]); /* NULL where it was taken */
+		leave_candidate(feed->run, feed->chunk[i]); /* NULL where it was taken */
 	feed->n = 0;
 	return open;
 }
 
-static void tell(struct feed *feed, const struct scan_entry *entry)
+static void report_entry(struct feed *feed, const struct scan_entry *entry)
 {
 	static const enum s3once_event_type types[] = {
 		[SCAN_PROBLEM] = S3ONCE_EVENT_FAILED,
@@ -258,7 +258,7 @@ static int gather(struct feed *feed)
 		tell_future(feed, &entry);
 	refuse_own_file(feed->run, &entry);
 	if (entry.kind != SCAN_FILE) {
-		tell(feed, &entry);
+		report_entry(feed, &entry);
 		return 1;
 	}
 	enum s3once_event_type event;
@@ -322,7 +322,7 @@ bool feed_run(struct run *run)
 	if (feed) {
 		free(feed->has_found);
 		for (size_t i = 0; i < feed->n; i++)
-			leave(run, feed->chunk[i]);
+			leave_candidate(run, feed->chunk[i]);
 		known_free(feed->known);
 		store_conn_free(feed->conn);
 	}

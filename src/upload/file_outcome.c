@@ -39,7 +39,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	return STEP_LATER;
 }
 
-static enum step refused(struct worker *worker, struct file *file, const struct problem *problem)
+static enum step put_aside_refused(
+	struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct problem said = *problem;
 	refusal_name_setting(file, &said);
@@ -60,13 +61,13 @@ static enum step not_found(struct worker *worker, struct file *file, const struc
 			"S3 answers 404 for this key, although bucket %s is there: the server may "
 			"not take such keys",
 			quote(run->options.bucket).text);
-		return refused(worker, file, &said);
+		return put_aside_refused(worker, file, &said);
 	case OUTCOME_ABSENT:
 	case OUTCOME_SETUP:
 		run_fail(run, &said);
 		return STEP_OVER;
 	default:
-		return refused(worker, file, problem);
+		return put_aside_refused(worker, file, problem);
 	}
 }
 
@@ -79,11 +80,11 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	switch (outcome) {
 	case OUTCOME_DENIED:
 	case OUTCOME_SETTING:
-		return refused(worker, file, problem);
+		return put_aside_refused(worker, file, problem);
 	case OUTCOME_INVALID:
 	case OUTCOME_UNSUPPORTED:
 		if (refusal_may_be_of_setting(file, problem))
-			return refused(worker, file, problem);
+			return put_aside_refused(worker, file, problem);
 		break;
 	case OUTCOME_ABSENT:
 		return not_found(worker, file, problem);

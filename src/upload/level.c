@@ -47,7 +47,7 @@ void level_lower_ceiling(struct level *level, unsigned ceiling, enum s3once_limi
 	set_level(level, level->now);
 }
 
-static void settle(struct level *level, unsigned at, enum s3once_limited_by why)
+static void settle_level(struct level *level, unsigned at, enum s3once_limited_by why)
 {
 	set_level(level, at);
 	level->proven = level->now;
@@ -59,7 +59,8 @@ static void settle(struct level *level, unsigned at, enum s3once_limited_by why)
 static void fall(struct level *level, uint64_t now_ns)
 {
 	const unsigned least = level->now < LEVEL_FIRST ? level->now : LEVEL_FIRST;
-	settle(level, most_of((unsigned)(CUT * level->now), least), S3ONCE_LIMITED_BY_THROTTLING);
+	settle_level(
+		level, most_of((unsigned)(CUT * level->now), least), S3ONCE_LIMITED_BY_THROTTLING);
 	level->proven_rate = 0;
 	level->next_trial_ns = now_ns + PAUSE_THROTTLE_NS;
 }
@@ -80,7 +81,7 @@ static void look_further(struct level *level, const struct level_window *window)
 	} else if (window->cpu_share >= CPU_FULL) {
 		level->why = S3ONCE_LIMITED_BY_CPU;
 		if (window->cpu_share >= CPU_WASTE && level->now > LEVEL_FIRST)
-			settle(level, most_of((unsigned)(CUT * level->now), LEVEL_FIRST),
+			settle_level(level, most_of((unsigned)(CUT * level->now), LEVEL_FIRST),
 				S3ONCE_LIMITED_BY_CPU);
 	} else if (level->now == level->ceiling || most < STEP_LEAST * level->now) {
 		level->why = is_by_memory ? S3ONCE_LIMITED_BY_MEMORY : level->ceiling_why;
@@ -91,7 +92,7 @@ static void look_further(struct level *level, const struct level_window *window)
 }
 
 /* What the workers of a trial that was in vain waited for. */
-static enum s3once_limited_by reason(const struct level_window *window)
+static enum s3once_limited_by reason_of_window(const struct level_window *window)
 {
 	return window->bandwidth_share >= LINE_FULL ? S3ONCE_LIMITED_BY_BANDWIDTH
 	       : window->cpu_share >= CPU_FULL      ? S3ONCE_LIMITED_BY_CPU
@@ -102,14 +103,14 @@ static enum s3once_limited_by reason(const struct level_window *window)
 static void judge_trial(struct level *level, const struct level_window *window, double rate)
 {
 	if (rate >= WORTH * level->proven_rate) {
-		settle(level, level->now, S3ONCE_LIMITED_BY_FILES);
+		settle_level(level, level->now, S3ONCE_LIMITED_BY_FILES);
 		level->proven_rate = rate;
 		level->pause_ns = PAUSE_FIRST_NS;
 		look_further(level, window);
 	} else if (!level->was_in_vain) { /* one window may mislead: connections are new */
 		level->was_in_vain = true;
 	} else {
-		settle(level, level->proven, reason(window));
+		settle_level(level, level->proven, reason_of_window(window));
 		pause(level, window->now_ns);
 	}
 }

@@ -53,7 +53,7 @@ static void count_mark(struct status_summary *summary, const struct mark *mark)
 	}
 }
 
-static int visit(void *arg, const char *pk, const char *sk, const struct item *item)
+static int visit_mark_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct walk *walk = arg;
 	struct mark mark = {0};
@@ -79,7 +79,7 @@ static enum outcome walk_shard(struct walk *walk, struct store_conn *conn, const
 		.pk = partition, .from = *walk->prefix ? walk->prefix : NULL, .to = to};
 	while (more) {
 		enum outcome o = conn->store->ops->query(
-			conn, &range, &limits, visit, walk, &more, ret_problem);
+			conn, &range, &limits, visit_mark_row, walk, &more, ret_problem);
 		if (o != OUTCOME_OK)
 			return o;
 		range.from = walk->last;

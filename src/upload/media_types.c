@@ -32,7 +32,7 @@ static bool is_type(const char *type)
 	return good;
 }
 
-static int lower(const char *extension, char ret[static EXTENSION_MAX + 1])
+static int lower_case(const char *extension, char ret[static EXTENSION_MAX + 1])
 {
 	const size_t n = strlen(extension);
 	if (n > EXTENSION_MAX)
@@ -54,8 +54,8 @@ static bool read_line(struct media_types *types, char *line)
 	if (!is_type(type))
 		return false;
 	for (const char *word; (word = strtok_r(NULL, blank, &rest));)
-		if (lower(word, extension) || json_object_set_new_nocheck(types->of, extension,
-						      json_string_nocheck(type)))
+		if (lower_case(word, extension) || json_object_set_new_nocheck(types->of, extension,
+							   json_string_nocheck(type)))
 			return false;
 	return true;
 }
@@ -98,7 +98,7 @@ const char *media_types_of(const struct media_types *types, const char *path)
 	char extension[EXTENSION_MAX + 1];
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	const char *dot = strrchr(name, '.');
-	if (!dot || dot == name || lower(dot + 1, extension))
+	if (!dot || dot == name || lower_case(dot + 1, extension))
 		return NULL;
 	return json_string_value(json_object_get(types->of, extension));
 }

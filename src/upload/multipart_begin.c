@@ -76,7 +76,8 @@ static enum step give_up_parts(
 }
 
 /* The parts the server has already are compared with the file, one by one, as they come up. */
-static enum step resume(struct worker *worker, struct file *file, struct multipart *multipart)
+static enum step resume_upload(
+	struct worker *worker, struct file *file, struct multipart *multipart)
 {
 	struct problem problem = {0};
 	const struct call_limits limits = run_limits(worker->run);
@@ -141,7 +142,7 @@ static enum step create_was_lost(
 			       : file_outcome(worker, file, OUTCOME_LOST, problem);
 }
 
-static enum step create(struct worker *worker, struct file *file)
+static enum step create_upload(struct worker *worker, struct file *file)
 {
 	struct problem problem = {0};
 	struct s3_created created = {0};
@@ -179,11 +180,11 @@ static enum step begin_anew(struct worker *worker, struct file *file)
 	if (step == STEP_NEXT && file->encoding && !*file->candidate->content &&
 		s3_checksum(worker->run->s3) == CHECKSUM_SHA256)
 		step = file_sum(worker, file, DIGEST_SHA256);
-	return step == STEP_NEXT ? create(worker, file) : step;
+	return step == STEP_NEXT ? create_upload(worker, file) : step;
 }
 
 /* Compresses a little of its beginning, middle and end. */
-static enum step sample(struct worker *worker, struct file *file)
+static enum step sample_encoding(struct worker *worker, struct file *file)
 {
 	uint64_t in = 0, out = 0;
 	for (unsigned i = 0; i < SAMPLES; i++) {
@@ -212,7 +213,7 @@ enum step multipart_plan(struct worker *worker, struct file *file)
 		return STEP_NEXT;
 	}
 	file->is_planned = true;
-	return sample(worker, file);
+	return sample_encoding(worker, file);
 }
 
 enum step multipart_begin(struct worker *worker, struct file *file)
@@ -230,7 +231,7 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 	if (!multipart)
 		return out_of_memory(worker, file);
 	if (resumes)
-		step = resume(worker, file, multipart);
+		step = resume_upload(worker, file, multipart);
 	if (step != STEP_NEXT) {
 		multipart_free(multipart);
 		return step;

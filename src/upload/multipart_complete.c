@@ -17,7 +17,7 @@ static void note_sums(struct file *file, const struct multipart *multipart)
 
 /* Every part is there. The reply proves the object, or a HEAD with what was computed of the parts,
  * or a HEAD and the file read once more. */
-static enum step prove(
+static enum step prove_multipart(
 	struct worker *worker, struct multipart *multipart, const struct s3_object *reply)
 {
 	struct file *file = multipart->file;
@@ -47,7 +47,7 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 	case OUTCOME_OK:
 		file->claim.upload.is_open = false;
 		multipart_keeps(file, 0);
-		return prove(worker, multipart, reply);
+		return prove_multipart(worker, multipart, reply);
 	case OUTCOME_REFUSED:
 		return look_after_refusal(worker, file, condition);
 	case OUTCOME_ABSENT: /* what If-Match names was deleted meanwhile */

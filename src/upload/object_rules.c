@@ -82,7 +82,8 @@ static int visit_section(void *arg, const struct ini_entry *entry)
 }
 
 /* "name = value", or below "name =" an indented "key = value", which is name = key=value. */
-static int set(struct s3_headers *headers, const struct ini_entry *entry, struct problem *problem)
+static int set_rule_header(
+	struct s3_headers *headers, const struct ini_entry *entry, struct problem *problem)
 {
 	if (!entry->parent)
 		return s3_headers_set(headers, entry->key, entry->value, problem);
@@ -102,7 +103,7 @@ static int visit_setting(struct reading *reading, const struct ini_entry *entry,
 	for (size_t i = 0; entry->key && !error && i < reading->rules->n; i++) {
 		const struct rule *rule = &reading->rules->rules[i];
 		if (is_for_all || rule->section == entry->section)
-			error = set(rule->headers, entry, reading->problem);
+			error = set_rule_header(rule->headers, entry, reading->problem);
 	}
 	if (error == -EINVAL)
 		problem_prefix(reading->problem, "[%s]", quote(entry->section).text);
@@ -152,7 +153,7 @@ static bool is_of_compress(
 }
 
 /* The command line's, last, and what all of them come to. */
-static int complete(
+static int complete_path(
 	struct rule *rule, const struct s3once_options *options, struct problem *problem)
 {
 	int error = 0;
@@ -180,7 +181,7 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 		if (is_of_compress(options, &options->settings[i]))
 			rules->names_encoding = *options->settings[i].value != 0;
 	for (size_t i = 0; !error && i < rules->n; i++)
-		error = complete(&rules->rules[i], options, ret_problem);
+		error = complete_path(&rules->rules[i], options, ret_problem);
 	if (error)
 		object_rules_free(rules);
 	else

@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* Without a sign of life: who waits for those that hold the encoders does not move. */
-static bool is_over(const void *arg)
+static bool is_reading_over(const void *arg)
 {
 	const struct run *run = arg;
 	return atomic_load(&run->stop) > 1 || atomic_load(&run->fenced) ||
@@ -12,11 +12,11 @@ static bool is_over(const void *arg)
 
 static int take_encoder(struct worker *worker, struct encoder **ret)
 {
-	return encoders_take(&worker->run->encoders, is_over, worker->run, ret);
+	return encoders_take(&worker->run->encoders, is_reading_over, worker->run, ret);
 }
 
 /* All that the encoder makes of the range it was begun with: its digests, and if `keeps` itself. */
-static int drain(struct reader *reader, struct encoder *encoder, unsigned kinds, bool keeps,
+static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigned kinds, bool keeps,
 	struct sums *ret)
 {
 	const void *bytes;
@@ -39,7 +39,7 @@ static int encoder_digest(struct worker *worker, struct encoder *encoder, unsign
 	const struct range *range, struct sums *ret)
 {
 	const int error = encoder_begin(encoder, range, 0);
-	return error ? error : drain(&worker->reader, encoder, kinds, false, ret);
+	return error ? error : drain_encoder(&worker->reader, encoder, kinds, false, ret);
 }
 
 int encoded_digest(
@@ -148,7 +148,7 @@ static int read_encoded(struct worker *worker, const struct piece_asked *asked, 
 	if (!error)
 		error = encoder_begin(piece->encoder, &asked->range, asked->read_kinds);
 	if (!error)
-		error = drain(reader, piece->encoder, asked->kinds, true, &piece->sums);
+		error = drain_encoder(reader, piece->encoder, asked->kinds, true, &piece->sums);
 	if (error)
 		return error;
 	piece->read = *encoder_read_sums(piece->encoder);

@@ -24,7 +24,7 @@ static enum done cannot_read(struct run *run, const char *path, const char *key,
 	return unknown(run, path, key, &problem);
 }
 
-static void tell(struct run *run, const struct file *file, enum done done,
+static void report_proof(struct run *run, const struct file *file, enum done done,
 	const struct done_object *object, const struct problem *problem)
 {
 	struct report_file about = file_about(file);
@@ -58,7 +58,7 @@ static enum done prove_open(struct worker *worker, struct file *file)
 		problem_set(&problem, "it changed while it was read");
 		done = DONE_UNKNOWN;
 	}
-	tell(run, file, done, &object, &problem);
+	report_proof(run, file, done, &object, &problem);
 	return done;
 }
 
@@ -75,7 +75,7 @@ static enum done prove_entry(struct worker *worker, const struct scan_entry *ent
 	return done;
 }
 
-static enum done prove(struct worker *worker, const char *path)
+static enum done prove_path(struct worker *worker, const char *path)
 {
 	struct run *run = worker->run;
 	struct scan_entry entry;
@@ -101,7 +101,7 @@ static enum s3once_exit prove_all(struct worker *worker, const char *const *file
 {
 	enum s3once_exit exit = S3ONCE_EXIT_OK;
 	for (size_t i = 0; i < n && !run_is_over(worker->run); i++) {
-		const enum done done = prove(worker, files[i]);
+		const enum done done = prove_path(worker, files[i]);
 		if (done == DONE_UNKNOWN)
 			exit = S3ONCE_EXIT_SETUP;
 		else if (done == DONE_NO && exit == S3ONCE_EXIT_OK)

@@ -15,7 +15,7 @@
 #define MEMORY_TIMES 3
 #define CAREFUL      0.9 /* connections need a little more once they have been used for a while */
 
-static void lower(
+static void lower_most(
 	unsigned *most, uint64_t can, enum s3once_limited_by *ret_why, enum s3once_limited_by why)
 {
 	if (can >= *most)
@@ -56,7 +56,7 @@ void push_level_init(struct s3once_push *push)
 	unsigned most = o->concurrency;
 	struct rlimit limit;
 	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur != RLIM_INFINITY)
-		lower(&most,
+		lower_most(&most,
 			limit.rlim_cur > DESCRIPTORS_OTHERS
 				? (limit.rlim_cur - DESCRIPTORS_OTHERS) / DESCRIPTORS_EACH
 				: 1,
@@ -137,7 +137,7 @@ static void begin_window(struct s3once_push *push)
 	queue_begin_window(push->run.queue);
 }
 
-static void tell(struct s3once_push *push, unsigned before)
+static void report_new_level(struct s3once_push *push, unsigned before)
 {
 	const struct level *level = &push->level;
 	/* The level is that of small files. Large ones wait for the same line. */
@@ -173,7 +173,7 @@ unsigned push_level_next(struct s3once_push *push)
 	unsigned at_once = 2 * seen.bulk < level->ceiling ? 2 * seen.bulk : level->ceiling;
 	at_once = at_once > level->now ? at_once : level->now;
 	push->most_at_once = at_once > push->most_at_once ? at_once : push->most_at_once;
-	tell(push, before);
+	report_new_level(push, before);
 	return at_once;
 }
 
@@ -181,5 +181,5 @@ void push_level_lower(struct s3once_push *push, unsigned can)
 {
 	level_lower_ceiling(&push->level, can, S3ONCE_LIMITED_BY_THREADS);
 	push->most_at_once = push->most_at_once < can ? push->most_at_once : can;
-	tell(push, push->level.now);
+	report_new_level(push, push->level.now);
 }

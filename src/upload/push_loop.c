@@ -19,7 +19,7 @@ static void has_ended(struct s3once_push *push)
 		uv_async_send(&push->ended);
 }
 
-static void *scan(void *arg)
+static void *scan_files(void *arg)
 {
 	struct s3once_push *push = arg;
 	push->whole = feed_run(&push->run);
@@ -34,7 +34,7 @@ static void be_sample(struct s3once_push *push)
 		atomic_store(&push->samples[i], (int)syscall(SYS_gettid));
 }
 
-static void *work(void *arg)
+static void *work_on_files(void *arg)
 {
 	struct s3once_push *push = arg;
 	be_sample(push);
@@ -110,7 +110,7 @@ void s3once_push_toggle_bandwidth(struct s3once_push *push)
 		bandwidth_toggle(push->run.bandwidth);
 }
 
-static bool start(struct s3once_push *push, void *(*run)(void *arg))
+static bool start_worker(struct s3once_push *push, void *(*run)(void *arg))
 {
 	atomic_fetch_add(&push->n_works, 1);
 	if (!thread_start(&push->threads[push->n_threads], run, push)) {
@@ -137,7 +137,7 @@ static bool start_workers(struct s3once_push *push, unsigned n)
 {
 	bool can = true;
 	while (can && push->n_threads < n + 1)
-		can = start(push, work);
+		can = start_worker(push, work_on_files);
 	if (push->n_threads < 2)
 		return false;
 	if (can)
@@ -192,7 +192,7 @@ static bool start_works(struct s3once_push *push)
 	struct problem problem;
 	push_level_init(push);
 	push->threads = calloc(push->level.ceiling + 1, sizeof *push->threads);
-	if (push->threads && start(push, scan) && start_workers(push, push->level.now))
+	if (push->threads && start_worker(push, scan_files) && start_workers(push, push->level.now))
 		return true;
 	problem_set(&problem, push->threads
 				      ? "no thread can be started: raise ulimit -u and -v or the "

@@ -98,7 +98,7 @@ static void fail_run(struct run *run, unsigned n_refused, const struct problem *
 
 /* Adds to the list, unless something was stored. *ret_n: how many files were refused if the run is
  * to end, else 0. */
-static bool add(struct run *run, struct refused *refused, unsigned *ret_n)
+static bool add_refused(struct run *run, struct refused *refused, unsigned *ret_n)
 {
 	struct refusals *refusals = &run->refusals;
 	pthread_mutex_lock(&refusals->locked.mutex);
@@ -127,7 +127,7 @@ bool refusals_keep(struct run *run, struct file *file, const struct problem *pro
 		close(file->fd);
 	file->fd = -1;
 	*refused = (struct refused){.file = file, .problem = *problem};
-	if (!add(run, refused, &n_refused)) {
+	if (!add_refused(run, refused, &n_refused)) {
 		free(refused);
 		return false;
 	}
@@ -137,7 +137,7 @@ bool refusals_keep(struct run *run, struct file *file, const struct problem *pro
 }
 
 /* Takes the list if its files are to be judged now. */
-static struct refused *take(
+static struct refused *take_refused(
 	struct refusals *refusals, bool at_end, bool *ret_has_stored, unsigned *ret_n)
 {
 	struct refused *all = NULL;
@@ -162,7 +162,7 @@ void refusals_settle(struct worker *worker, bool at_end)
 	unsigned n;
 	if (!atomic_load(&refusals->has_some) || (!at_end && !atomic_load(&refusals->has_stored)))
 		return;
-	struct refused *all = take(refusals, at_end, &has_stored, &n);
+	struct refused *all = take_refused(refusals, at_end, &has_stored, &n);
 	if (all && !has_stored && n >= SEVERAL_AT_END)
 		fail_run(run, n, &all->problem);
 	for (struct refused *next; all; all = next) {

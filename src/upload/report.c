@@ -94,7 +94,7 @@ static bool is_quiet(const struct report *report, const struct s3once_event *eve
 }
 
 /* The caller holds the mutex. */
-static void tell(struct report *report, struct s3once_event *event)
+static void call_back_locked(struct report *report, struct s3once_event *event)
 {
 	if (!report->callback || is_quiet(report, event))
 		return;
@@ -141,7 +141,7 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		c->bytes_uploaded += file->bytes;
 	if (type == S3ONCE_EVENT_REMOVED || type == S3ONCE_EVENT_MOVED)
 		c->bytes_removed += file->bytes;
-	tell(report, &event);
+	call_back_locked(report, &event);
 	pthread_mutex_unlock(&report->locked.mutex);
 }
 
@@ -155,7 +155,7 @@ void report_held(struct report *report, const struct report_file *file,
 	add_problem(&event, problem);
 	pthread_mutex_lock(&report->locked.mutex);
 	report->locked.counts.held += given_up;
-	tell(report, &event);
+	call_back_locked(report, &event);
 	pthread_mutex_unlock(&report->locked.mutex);
 }
 
@@ -164,7 +164,7 @@ void report_run(struct report *report, enum s3once_event_type type, const struct
 	struct s3once_event event = {.type = type};
 	add_problem(&event, problem);
 	pthread_mutex_lock(&report->locked.mutex);
-	tell(report, &event);
+	call_back_locked(report, &event);
 	pthread_mutex_unlock(&report->locked.mutex);
 }
 
@@ -173,7 +173,7 @@ void report_counts(struct report *report, enum s3once_event_type type)
 	const struct s3once_counts counts = report_get(report);
 	struct s3once_event event = {.type = type, .counts = &counts};
 	pthread_mutex_lock(&report->locked.mutex);
-	tell(report, &event);
+	call_back_locked(report, &event);
 	pthread_mutex_unlock(&report->locked.mutex);
 }
 

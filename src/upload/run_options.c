@@ -54,7 +54,7 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 	return -EINVAL;
 }
 
-static const char *contradiction(const struct s3once_options *o)
+static const char *contradiction_of_options(const struct s3once_options *o)
 {
 	if (!o->n_sources || !o->sources)
 		return "nothing to do: no source was given";
@@ -110,7 +110,7 @@ int run_options_complete(
 	default_to(&ret->give_up_after_ms, 5 * 60 * 1000);
 	default_to(&ret->lease_ms, 30 * 1000);
 	default_to(&ret->heartbeat_ms, ret->lease_ms / 5);
-	const char *sentence = contradiction(ret);
+	const char *sentence = contradiction_of_options(ret);
 	if (sentence)
 		problem_set(ret_problem, "%s", sentence);
 	if (!sentence && check_compress(ret, ret_problem))

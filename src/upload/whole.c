@@ -26,7 +26,8 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pie
 }
 
 /* The reply proves it, or a HEAD does. */
-static enum step prove(struct worker *worker, struct file *file, const struct s3_object *reply)
+static enum step prove_whole(
+	struct worker *worker, struct file *file, const struct s3_object *reply)
 {
 	struct problem problem;
 	const struct sums *sent = file->encoding ? &file->stored : &file->sums;
@@ -57,7 +58,7 @@ static enum step after_put(struct worker *worker, struct file *file, const struc
 		refusals_stored(&worker->run->refusals);
 	switch (o) {
 	case OUTCOME_OK:
-		return prove(worker, file, reply);
+		return prove_whole(worker, file, reply);
 	case OUTCOME_REFUSED: /* it exists, perhaps by a request of ours whose reply was lost */
 		return look_after_refusal(worker, file, &put->condition);
 	case OUTCOME_ABSENT: /* what If-Match names was deleted meanwhile */

@@ -14,7 +14,7 @@ static enum step read_mark(struct worker *worker, struct file *file)
 }
 
 /* What comes before the claim. */
-static enum step begin(struct worker *worker, struct file *file)
+static enum step begin_file(struct worker *worker, struct file *file)
 {
 	const uint64_t began_ns = clock_boot_ns();
 	enum step step = file_open(worker, file);
@@ -66,7 +66,7 @@ static void note_unsent(struct worker *worker, const struct file *file)
 
 /* The worker is through with the file, which belongs to others if its parts are still to be sent or
  * if it was put aside. */
-static void finish(struct worker *worker, struct file *file, enum step step)
+static void finish_file(struct worker *worker, struct file *file, enum step step)
 {
 	if (step == STEP_PARTS)
 		return;
@@ -93,10 +93,10 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		return;
 	}
 	report_in_flight(&run->report, 1);
-	enum step step = begin(worker, file);
+	enum step step = begin_file(worker, file);
 	if (step == STEP_NEXT)
 		step = go_on(worker, file);
-	finish(worker, file, step);
+	finish_file(worker, file, step);
 }
 
 static void do_part(struct worker *worker, struct parts *parts, unsigned index)
@@ -107,7 +107,7 @@ static void do_part(struct worker *worker, struct parts *parts, unsigned index)
 		return;
 	if (step == STEP_AGAIN)
 		step = go_on(worker, file);
-	finish(worker, file, step);
+	finish_file(worker, file, step);
 }
 
 static uint64_t bytes_to_read(const struct run *run, const struct job *job)
@@ -136,7 +136,7 @@ static void do_job(struct worker *worker, const struct job *job)
 }
 
 /* The next job; false if there is none for this worker any more. */
-static bool take(struct worker *worker, struct job *ret)
+static bool take_job(struct worker *worker, struct job *ret)
 {
 	queue_take(worker->run->queue, ret);
 	ret->is_first = !worker->is_warm;
@@ -149,7 +149,7 @@ void worker_run(struct worker *worker)
 {
 	struct run *run = worker->run;
 	struct job job;
-	while (take(worker, &job)) {
+	while (take_job(worker, &job)) {
 		buffers_lend(&run->buffers, &worker->reader, bytes_to_read(run, &job));
 		refusals_job_begins(&run->refusals);
 		liveness_begin(&run->liveness);

@@ -12,7 +12,7 @@
 #define SLICE_MS            100             /* how late the end of a wait may be noticed */
 #define GUESS_NS            (60 * NS_PER_S) /* between two loads because they may have expired */
 
-static int copy(const struct credentials *from, struct credentials *ret)
+static int copy_strings(const struct credentials *from, struct credentials *ret)
 {
 	struct credentials made = *from;
 	if (made.session_token && !(made.session_token = strdup(made.session_token))) {
@@ -153,7 +153,7 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 				? await_usable_locked(chain, limits, &problem)
 				: await_first_locked(chain, limits, &problem);
 	if (error == 0) {
-		error = copy(&chain->locked.current, ret);
+		error = copy_strings(&chain->locked.current, ret);
 		*ret_generation = atomic_load(&chain->generation);
 	}
 	pthread_mutex_unlock(&chain->mutex);

@@ -120,8 +120,8 @@ static int read_reply(
 	return error;
 }
 
-static int ask(struct credentials_loader *loader, const char *url, const char *authorization,
-	struct credentials *ret, struct problem *ret_problem)
+static int ask_container(struct credentials_loader *loader, const char *url,
+	const char *authorization, struct credentials *ret, struct problem *ret_problem)
 {
 	const char *const headers[] = {"Accept: application/json", authorization};
 	const struct credentials_request request = {.method = "GET",
@@ -150,7 +150,8 @@ int credentials_container(
 	if (error == 0)
 		error = add_authorization(&authorization, ret_problem);
 	if (error == 0)
-		error = ask(loader, url.data, text_string(&authorization), ret, ret_problem);
+		error = ask_container(
+			loader, url.data, text_string(&authorization), ret, ret_problem);
 	text_clear(&url);
 	text_wipe(&authorization);
 	return error;

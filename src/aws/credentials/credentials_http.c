@@ -10,7 +10,7 @@
 #define PAUSE_MS        200U /* at most, before the second attempt; then twice that, … */
 #define SLICE_MS        50
 
-static int prepare(struct credentials_loader *loader)
+static int prepare_client(struct credentials_loader *loader)
 {
 	const struct http_options options = {.ca_bundle = loader->ca_bundle};
 	int error = loader->shared ? 0 : http_shared_new(&options, &loader->shared);
@@ -71,7 +71,7 @@ static void pause_ms(const struct credentials_loader *loader, unsigned ms)
 int credentials_http(struct credentials_loader *loader, const struct credentials_request *request,
 	struct http_reply *ret, struct problem *ret_problem)
 {
-	int error = prepare(loader);
+	int error = prepare_client(loader);
 	if (error) {
 		problem_set(ret_problem, "out of memory");
 		return -ENOMEM;

@@ -24,14 +24,14 @@ struct service {
 };
 
 /* The environment's before the profile's. Borrowed from both. */
-static const char *setting(
+static const char *metadata_setting(
 	const struct profile *profile, const char *variable_name, const char *key)
 {
 	const char *value = credentials_variable(variable_name);
 	return value ? value : profile_get(profile, key);
 }
 
-static unsigned long number(const char *value, unsigned long most)
+static unsigned long number_up_to(const char *value, unsigned long most)
 {
 	unsigned long n = value ? strtoul(value, NULL, 10) : 1;
 	return n < 1 ? 1 : n > most ? most : n;
@@ -40,9 +40,9 @@ static unsigned long number(const char *value, unsigned long most)
 static int set_url(
 	struct service *service, const struct profile *profile, struct problem *ret_problem)
 {
-	const char *url = setting(
+	const char *url = metadata_setting(
 		profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT", "ec2_metadata_service_endpoint");
-	const char *mode = setting(profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+	const char *mode = metadata_setting(profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
 		"ec2_metadata_service_endpoint_mode");
 	bool is_v6 = mode && strcasecmp(mode, "ipv6") == 0;
 	if (mode && !is_v6 && strcasecmp(mode, "ipv4") != 0) {
@@ -64,7 +64,7 @@ static int set_url(
 	return 0;
 }
 
-static int configure(struct service *service, struct problem *ret_problem)
+static int configure_service(struct service *service, struct problem *ret_problem)
 {
 	struct credentials_loader *loader = service->loader;
 	struct profile profile;
@@ -72,14 +72,16 @@ static int configure(struct service *service, struct problem *ret_problem)
 		&profile, ret_problem);
 	if (error)
 		return error;
-	const char *v1_disabled =
-		setting(&profile, "AWS_EC2_METADATA_V1_DISABLED", "ec2_metadata_v1_disabled");
+	const char *v1_disabled = metadata_setting(
+		&profile, "AWS_EC2_METADATA_V1_DISABLED", "ec2_metadata_v1_disabled");
 	service->v1_is_asked_for = v1_disabled && strcasecmp(v1_disabled, "false") == 0;
-	service->timeout_ms = 1000 * number(setting(&profile, "AWS_METADATA_SERVICE_TIMEOUT",
-						    "metadata_service_timeout"),
-					     60);
-	service->attempts = (unsigned)number(setting(&profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
-						     "metadata_service_num_attempts"),
+	service->timeout_ms =
+		1000 * number_up_to(metadata_setting(&profile, "AWS_METADATA_SERVICE_TIMEOUT",
+					    "metadata_service_timeout"),
+			       60);
+	service->attempts = (unsigned)number_up_to(
+		metadata_setting(&profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
+			"metadata_service_num_attempts"),
 		10);
 	error = set_url(service, &profile, ret_problem);
 	profile_clear(&profile);
@@ -203,7 +205,8 @@ static bool is_nobody(int error)
 	       error == -ECONNRESET;
 }
 
-static int ask(struct service *service, struct credentials *ret, struct problem *ret_problem)
+static int ask_metadata(
+	struct service *service, struct credentials *ret, struct problem *ret_problem)
 {
 	struct text role = TEXT(ROLE_MAX_BYTES + 1);
 	int error = get_token(service, ret_problem);
@@ -233,9 +236,9 @@ int credentials_imds(
 		problem_set(ret_problem, "AWS_EC2_METADATA_DISABLED is set");
 		return -ENODATA;
 	}
-	int error = configure(&service, ret_problem);
+	int error = configure_service(&service, ret_problem);
 	if (error == 0)
-		error = ask(&service, ret, ret_problem);
+		error = ask_metadata(&service, ret, ret_problem);
 	text_wipe(&service.token);
 	return error;
 }

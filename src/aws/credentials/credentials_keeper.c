@@ -146,7 +146,7 @@ void credentials_wait_locked(struct credentials_chain *chain, uint64_t ms)
 	thread_cond_wait(&chain->changed, &chain->mutex, ms * NS_PER_MS);
 }
 
-static void *keep(void *arg)
+static void *keep_credentials(void *arg)
 {
 	struct credentials_chain *chain = arg;
 	pthread_mutex_lock(&chain->mutex);
@@ -169,7 +169,7 @@ int credentials_keeper_start_locked(struct credentials_chain *chain)
 {
 	if (chain->locked.keeper_runs)
 		return 0;
-	int error = thread_start_patiently(&chain->keeper, keep, chain);
+	int error = thread_start_patiently(&chain->keeper, keep_credentials, chain);
 	chain->locked.keeper_runs = error == 0;
 	return error;
 }

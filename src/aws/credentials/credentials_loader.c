@@ -19,7 +19,7 @@ static const struct {
 };
 #define PROVIDERS ((int)(sizeof providers / sizeof *providers))
 
-static char *copy(const char *s, bool *failed)
+static char *copy_or_note(const char *s, bool *failed)
 {
 	char *made = s ? strdup(s) : NULL;
 	*failed = *failed || (s && !made);
@@ -31,15 +31,15 @@ int credentials_loader_init(
 {
 	bool failed = false;
 	*loader = (struct credentials_loader){
-		.profile = copy(options->profile ? options->profile : "default", &failed),
+		.profile = copy_or_note(options->profile ? options->profile : "default", &failed),
 		.profile_is_explicit = options->profile_is_explicit,
-		.credentials_path = copy(options->credentials_path, &failed),
-		.config_path = copy(options->config_path, &failed),
-		.sts_endpoint = copy(options->sts_endpoint, &failed),
-		.sts_region = copy(options->sts_region, &failed),
-		.sso_endpoint = copy(options->sso_endpoint, &failed),
-		.sso_oidc_endpoint = copy(options->sso_oidc_endpoint, &failed),
-		.ca_bundle = copy(options->ca_bundle, &failed)};
+		.credentials_path = copy_or_note(options->credentials_path, &failed),
+		.config_path = copy_or_note(options->config_path, &failed),
+		.sts_endpoint = copy_or_note(options->sts_endpoint, &failed),
+		.sts_region = copy_or_note(options->sts_region, &failed),
+		.sso_endpoint = copy_or_note(options->sso_endpoint, &failed),
+		.sso_oidc_endpoint = copy_or_note(options->sso_oidc_endpoint, &failed),
+		.ca_bundle = copy_or_note(options->ca_bundle, &failed)};
 	if (failed)
 		credentials_loader_clear(loader);
 	return failed ? -ENOMEM : 0;

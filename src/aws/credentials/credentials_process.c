@@ -47,7 +47,7 @@ static int read_output(
 	return -ECHILD;
 }
 
-static void explain(int error, struct problem *ret_problem)
+static void explain_process_error(int error, struct problem *ret_problem)
 {
 	if (error == -ETIMEDOUT)
 		problem_set(ret_problem, "it did not end within %d s", DEADLINE_S);
@@ -59,15 +59,15 @@ static void explain(int error, struct problem *ret_problem)
 		problem_set(ret_problem, "it cannot be run: %s", strerror(-error));
 }
 
-static int run(char *const *argv, const atomic_bool *stopped, struct credentials *ret,
-	struct problem *ret_problem)
+static int run_credential_process(char *const *argv, const atomic_bool *stopped,
+	struct credentials *ret, struct problem *ret_problem)
 {
 	struct process_output output = {
 		.out = TEXT(OUTPUT_MAX_BYTES), .err = TEXT(ERRORS_MAX_BYTES)};
 	uint64_t deadline_ns = clock_boot_ns() + DEADLINE_S * NS_PER_S;
 	int error = process_output(argv, deadline_ns, stopped, &output);
 	if (error)
-		explain(error, ret_problem);
+		explain_process_error(error, ret_problem);
 	else
 		error = read_output(&output, ret, ret_problem);
 	if (error)
@@ -92,7 +92,7 @@ int credentials_process(
 	if (error)
 		return error;
 	if (argv[0])
-		error = run(argv, &source->loader->stopped, ret, ret_problem);
+		error = run_credential_process(argv, &source->loader->stopped, ret, ret_problem);
 	else
 		error = -ENODATA;
 	free(argv);

@@ -112,7 +112,7 @@ static int load_source(
 		       : from_source(source, kind, ret, ret_problem);
 }
 
-static int check(const struct profile *profile, struct problem *ret_problem)
+static int check_profile(const struct profile *profile, struct problem *ret_problem)
 {
 	const char *seconds = profile_get(profile, "duration_seconds");
 	if (profile_get(profile, "mfa_serial")) {
@@ -128,13 +128,13 @@ static int check(const struct profile *profile, struct problem *ret_problem)
 	return 0;
 }
 
-static int assume(
+static int assume_profile_role(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
 	const struct profile *profile = &source->profile;
 	struct credentials by = {0};
 	char made_up[32];
-	int error = check(profile, ret_problem);
+	int error = check_profile(profile, ret_problem);
 	if (error == 0)
 		error = load_source(source, &by, ret_problem);
 	if (error)
@@ -165,7 +165,7 @@ static int role(
 	bool has_keys = profile_get(profile, "aws_access_key_id") != NULL;
 	if (!is_role || (source->parent && has_keys))
 		return -ENODATA;
-	int error = assume(source, ret, ret_problem);
+	int error = assume_profile_role(source, ret, ret_problem);
 	if (error)
 		problem_prefix(ret_problem, "profile %s", quote(profile->name).text);
 	return error;
@@ -184,7 +184,7 @@ static const struct {
 	{keys_of_config_file, "config file"},
 };
 
-static const char *shown(const char *path)
+static const char *shown_file(const char *path)
 {
 	return path ? path : "(no HOME)";
 }
@@ -206,8 +206,8 @@ static int load_profile(struct credentials_loader *loader, const char *name,
 	profile_clear(&source.profile);
 	if (error == -ENODATA)
 		problem_set(ret_problem, "profile %s has no credentials in %s or %s",
-			quote(name).text, quote(shown(loader->credentials_path)).text,
-			quote(shown(loader->config_path)).text);
+			quote(name).text, quote(shown_file(loader->credentials_path)).text,
+			quote(shown_file(loader->config_path)).text);
 	return error;
 }
 

@@ -15,7 +15,7 @@
 #define ATTEMPTS        3
 
 /* The sso-session's before the profile's own. */
-static const char *setting(
+static const char *sso_setting(
 	const struct profile *profile, const struct sso_session *session, const char *key)
 {
 	char section[300];
@@ -54,7 +54,7 @@ static int read_role(
 	return error;
 }
 
-static int ask(struct credentials_loader *loader, const char *url, const char *token_line,
+static int ask_portal(struct credentials_loader *loader, const char *url, const char *token_line,
 	struct credentials *ret, struct problem *ret_problem)
 {
 	const struct credentials_request request = {.method = "GET",
@@ -95,7 +95,7 @@ static int get_role(const struct profile_source *source, const struct sso_sessio
 		error = -EINVAL;
 	}
 	if (error == 0)
-		error = ask(source->loader, text_string(&url), line.data, ret, ret_problem);
+		error = ask_portal(source->loader, text_string(&url), line.data, ret, ret_problem);
 	text_clear(&url);
 	text_wipe(&line);
 	return error;
@@ -108,8 +108,8 @@ int credentials_sso(
 	if (!profile_get(profile, "sso_account_id") && !profile_get(profile, "sso_role_name"))
 		return -ENODATA;
 	struct sso_session session = {.name = profile_get(profile, "sso_session")};
-	session.start_url = setting(profile, &session, "sso_start_url");
-	session.region = setting(profile, &session, "sso_region");
+	session.start_url = sso_setting(profile, &session, "sso_start_url");
+	session.region = sso_setting(profile, &session, "sso_region");
 	int error = get_role(source, &session, ret, ret_problem);
 	if (error)
 		problem_prefix(ret_problem, "SSO of profile %s", quote(profile->name).text);

@@ -10,7 +10,7 @@
 #define TOKEN_MAX_BYTES 20000 /* as STS takes it */
 
 /* The environment's before the profile's, key by key, unless a profile was asked for by name. */
-static const char *setting(
+static const char *identity_setting(
 	const struct profile_source *source, const char *variable_name, const char *key)
 {
 	bool is_own = !source->parent && !source->loader->profile_is_explicit;
@@ -28,11 +28,11 @@ static int read_token(const char *path, struct text *ret, struct problem *ret_pr
 	return error == -ENODATA ? -EIO : error;
 }
 
-static int assume(const struct profile_source *source, const char *path, struct credentials *ret,
-	struct problem *ret_problem)
+static int assume_with_token(const struct profile_source *source, const char *path,
+	struct credentials *ret, struct problem *ret_problem)
 {
-	const char *role = setting(source, "AWS_ROLE_ARN", "role_arn");
-	const char *name = setting(source, "AWS_ROLE_SESSION_NAME", "role_session_name");
+	const char *role = identity_setting(source, "AWS_ROLE_ARN", "role_arn");
+	const char *name = identity_setting(source, "AWS_ROLE_SESSION_NAME", "role_session_name");
 	struct text token = TEXT(TOKEN_MAX_BYTES);
 	char made_up[32];
 	if (!role) {
@@ -63,10 +63,10 @@ int credentials_web_identity(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
 	const char *path =
-		setting(source, "AWS_WEB_IDENTITY_TOKEN_FILE", "web_identity_token_file");
+		identity_setting(source, "AWS_WEB_IDENTITY_TOKEN_FILE", "web_identity_token_file");
 	if (!path)
 		return -ENODATA;
-	int error = assume(source, path, ret, ret_problem);
+	int error = assume_with_token(source, path, ret, ret_problem);
 	if (error)
 		problem_prefix(ret_problem, "web identity");
 	return error;

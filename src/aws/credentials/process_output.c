@@ -35,7 +35,7 @@ static void reset_signals(void)
 	pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
-static bool place(int fd, int wanted)
+static bool place_pipe(int fd, int wanted)
 {
 	return fd == wanted ? !fcntl(fd, F_SETFD, 0) : dup2(fd, wanted) == wanted;
 }
@@ -46,8 +46,8 @@ __attribute__((noreturn)) static void become(
 	char *const *argv, const int writes[2], const struct rlimit *files, int failure)
 {
 	const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	const bool ready = null >= 0 && place(null, 0) && place(writes[0], 1) &&
-			   place(writes[1], 2) && !setrlimit(RLIMIT_NOFILE, files);
+	const bool ready = null >= 0 && place_pipe(null, 0) && place_pipe(writes[0], 1) &&
+			   place_pipe(writes[1], 2) && !setrlimit(RLIMIT_NOFILE, files);
 	reset_signals();
 	if (ready)
 		execvp(argv[0], argv);
@@ -58,7 +58,7 @@ __attribute__((noreturn)) static void become(
 
 /* posix_spawn cannot lower a limit, and lowering our own would be felt by every thread. Programs
  * that use select(2), or close every descriptor that they may have, want the usual 1,024. */
-static int spawn(char *const *argv, const int writes[2], pid_t *ret_pid)
+static int spawn_writing(char *const *argv, const int writes[2], pid_t *ret_pid)
 {
 	struct rlimit files = {FD_SETSIZE, FD_SETSIZE};
 	int failure[2], error = 0;
@@ -82,7 +82,7 @@ static int spawn(char *const *argv, const int writes[2], pid_t *ret_pid)
 	return -error;
 }
 
-static int start(char *const *argv, struct run *run)
+static int start_process(char *const *argv, struct run *run)
 {
 	int out[2], err[2];
 	if (pipe2(out, O_CLOEXEC) < 0)
@@ -93,7 +93,7 @@ static int start(char *const *argv, struct run *run)
 		close(out[1]);
 		return error;
 	}
-	int error = spawn(argv, (int[2]){out[1], err[1]}, &run->pid);
+	int error = spawn_writing(argv, (int[2]){out[1], err[1]}, &run->pid);
 	close(out[1]);
 	close(err[1]);
 	fcntl(out[0], F_SETFL, O_NONBLOCK);
@@ -110,7 +110,7 @@ static void close_pipe(struct pollfd *pipe)
 }
 
 /* Takes what there is; 0 or -EMSGSIZE. */
-static int drain(struct run *run, int i)
+static int drain_pipe(struct run *run, int i)
 {
 	struct text *text = i ? &run->output->err : &run->output->out;
 	char buf[4096];
@@ -131,7 +131,7 @@ static void reap(struct run *run, int flags)
 		run->ended = true;
 }
 
-static int step(struct run *run, uint64_t deadline_ns, const atomic_bool *stopped)
+static int read_step(struct run *run, uint64_t deadline_ns, const atomic_bool *stopped)
 {
 	if (atomic_load(stopped))
 		return -ECANCELED;
@@ -140,8 +140,8 @@ static int step(struct run *run, uint64_t deadline_ns, const atomic_bool *stoppe
 	poll(run->pipes, 2, SLICE_MS);
 	/* Before the last look at the pipes: what it left to run may keep them open. */
 	reap(run, WNOHANG);
-	int error = drain(run, 0);
-	drain(run, 1);
+	int error = drain_pipe(run, 0);
+	drain_pipe(run, 1);
 	return error;
 }
 
@@ -149,10 +149,10 @@ int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *s
 	struct process_output *ret)
 {
 	struct run run = {.output = ret};
-	int error = start(argv, &run);
+	int error = start_process(argv, &run);
 	if (error == 0) {
 		while (error == 0 && !run.ended)
-			error = step(&run, deadline_ns, stopped);
+			error = read_step(&run, deadline_ns, stopped);
 		if (!run.ended)
 			kill(run.pid, SIGKILL);
 		while (!run.ended)

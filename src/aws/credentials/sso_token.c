@@ -144,7 +144,7 @@ static int exchange(struct credentials_loader *loader, const struct sso_session 
 }
 
 /* Puts what the reply has into the token. */
-static int take(const struct http_reply *reply, int64_t now_s, json_t *token)
+static int put_reply(const struct http_reply *reply, int64_t now_s, json_t *token)
 {
 	json_t *made = reply->status == 200
 			       ? json_load_secret(text_string(&reply->body), reply->body.len)
@@ -164,7 +164,7 @@ static int take(const struct http_reply *reply, int64_t now_s, json_t *token)
 	return error ? -EBADMSG : 0;
 }
 
-static void renew(struct credentials_loader *loader, const struct sso_session *session,
+static void renew_token(struct credentials_loader *loader, const struct sso_session *session,
 	const char *path, json_t *token)
 {
 	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
@@ -172,7 +172,7 @@ static void renew(struct credentials_loader *loader, const struct sso_session *s
 	struct problem problem = {0};
 	int error = exchange(loader, session, token, &reply, &problem);
 	if (error == 0)
-		error = take(&reply, now_s, token);
+		error = put_reply(&reply, now_s, token);
 	if (error == 0 && write_file(path, token) < 0)
 		log_warning(
 			"cannot write the renewed SSO token to %s: the next login comes earlier",
@@ -191,7 +191,7 @@ int sso_token_get(struct credentials_loader *loader, const struct sso_session *s
 	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 	if (token && session->name && is_renewable(token, now_s) &&
 		time_of(json_word(token, "expiresAt")) - now_s < RENEW_AHEAD_S)
-		renew(loader, session, path.data, token);
+		renew_token(loader, session, path.data, token);
 	const char *access = token ? json_word(token, "accessToken") : NULL;
 	bool is_good = access && time_of(json_word(token, "expiresAt")) > now_s;
 	if (is_good)

@@ -46,7 +46,7 @@ static int write_message(const struct credentials_loader *loader, const struct s
 	return message->url.error ? message->url.error : message->body.error;
 }
 
-static int sign(const struct credentials_loader *loader, const struct credentials *credentials,
+static int sign_sts(const struct credentials_loader *loader, const struct credentials *credentials,
 	int64_t time_s, struct message *message)
 {
 	struct sigv4_cache cache = {0};
@@ -113,7 +113,7 @@ static const char *find_text(const xmlNode *node, const char *name)
 	return "";
 }
 
-static int take(const xmlNode *root, int64_t clock_offset_s, struct credentials *ret,
+static int read_credentials(const xmlNode *root, int64_t clock_offset_s, struct credentials *ret,
 	struct problem *ret_problem)
 {
 	const char *secret = find_text(root, "SecretAccessKey");
@@ -130,7 +130,7 @@ static int take(const xmlNode *root, int64_t clock_offset_s, struct credentials 
 	return error;
 }
 
-static void explain(const xmlNode *root, int status, struct problem *ret_problem)
+static void explain_sts_error(const xmlNode *root, int status, struct problem *ret_problem)
 {
 	const char *message = find_text(root, "Message");
 	if (*message)
@@ -157,18 +157,18 @@ static int read_reply(
 		return error;
 	const xmlNode *root = xmlDocGetRootElement(document);
 	if (reply->status == 200) {
-		error = take(root, credentials_clock_offset_s(reply), ret, ret_problem);
+		error = read_credentials(root, credentials_clock_offset_s(reply), ret, ret_problem);
 		const char *secret = find_text(root, "SecretAccessKey");
 		OPENSSL_cleanse((char *)(uintptr_t)secret, strlen(secret));
 	} else {
-		explain(root, reply->status, ret_problem);
+		explain_sts_error(root, reply->status, ret_problem);
 		error = -EACCES;
 	}
 	xmlFreeDoc(document);
 	return error;
 }
 
-static int ask(struct credentials_loader *loader, const struct sts_request *request,
+static int ask_sts(struct credentials_loader *loader, const struct sts_request *request,
 	struct message *message, struct http_reply *reply, struct problem *ret_problem)
 {
 	int64_t offset_s = 0;
@@ -176,7 +176,7 @@ static int ask(struct credentials_loader *loader, const struct sts_request *requ
 	for (int i = 0; i < 2 && !error && (i == 0 || offset_s); i++) {
 		const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 		if (request->signed_by)
-			error = sign(loader, request->signed_by, now_s + offset_s, message);
+			error = sign_sts(loader, request->signed_by, now_s + offset_s, message);
 		if (error)
 			problem_set(ret_problem, "the request cannot be signed");
 		else
@@ -199,7 +199,7 @@ int sts_assume(struct credentials_loader *loader, const struct sts_request *requ
 	if (error)
 		problem_set(ret_problem, "the request to STS cannot be written");
 	else
-		error = ask(loader, request, &message, &reply, ret_problem);
+		error = ask_sts(loader, request, &message, &reply, ret_problem);
 	if (error == 0)
 		error = read_reply(&reply, ret, ret_problem);
 	text_clear(&message.url);

@@ -132,7 +132,7 @@ struct left {
 	size_t n;
 };
 
-static int keep(void *arg, const struct s3_upload *upload)
+static int keep_upload_id(void *arg, const struct s3_upload *upload)
 {
 	struct left *left = arg;
 	left->ids[left->n] = strdup(upload->upload_id);
@@ -146,8 +146,8 @@ static void abort_uploads(struct doctor_bucket *bucket)
 	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
 	struct left left = {0};
 	struct problem problem = {0};
-	enum outcome outcome =
-		s3_list_uploads(bucket->conn, bucket->parts_key, &limits, keep, &left, &problem);
+	enum outcome outcome = s3_list_uploads(
+		bucket->conn, bucket->parts_key, &limits, keep_upload_id, &left, &problem);
 	for (size_t i = 0; i < left.n; i++) {
 		enum outcome o = s3_abort_upload(
 			bucket->conn, bucket->parts_key, left.ids[i], &limits, &problem);

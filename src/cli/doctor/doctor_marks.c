@@ -11,7 +11,7 @@
 
 #define PROBE_LIVES_S (24 * 3600)
 
-static void refused(struct doctor *doctor, enum finding finding, const char *operation,
+static void table_refused(struct doctor *doctor, enum finding finding, const char *operation,
 	enum outcome outcome, const struct problem *problem)
 {
 	char permission[64];
@@ -43,7 +43,7 @@ static void try_operation(struct tries *tries, const char *operation, enum outco
 			"%s ignores its condition: no two uploaders would be kept apart",
 			operation);
 	else
-		refused(tries->doctor, FINDING_FAILURE, operation, outcome, problem);
+		table_refused(tries->doctor, FINDING_FAILURE, operation, outcome, problem);
 }
 
 static void try_writes(struct tries *tries)

@@ -16,7 +16,8 @@ struct multipart {
 	struct problem problem;
 };
 
-static bool fail(struct multipart *upload, const char *permission, enum outcome outcome)
+static bool report_failed_call(
+	struct multipart *upload, const char *permission, enum outcome outcome)
 {
 	if (outcome != OUTCOME_OK)
 		doctor_refused(upload->bucket->doctor, FINDING_FAILURE, "multipart", permission,
@@ -25,7 +26,7 @@ static bool fail(struct multipart *upload, const char *permission, enum outcome 
 }
 
 /* Create and one part; false, and said, if that cannot be done. */
-static bool begin(struct multipart *upload)
+static bool begin_upload(struct multipart *upload)
 {
 	struct doctor_bucket *bucket = upload->bucket;
 	const struct call_limits *limits = &bucket->doctor->limits;
@@ -33,14 +34,14 @@ static bool begin(struct multipart *upload)
 	struct digest digest;
 	const enum checksum checksum = s3_checksum(bucket->s3);
 	if (digest_init(&digest, s3_wanted_digests(bucket->s3, checksum) | DIGEST_MD5) < 0)
-		return !fail(upload, "", OUTCOME_LOCAL);
+		return !report_failed_call(upload, "", OUTCOME_LOCAL);
 	digest_update(&digest, content, strlen(content));
 	digest_finish(&digest, &upload->sums);
 	digest_clear(&digest);
 	const struct s3_create create = {
 		.target = upload->target, .checksum = checksum, .limits = *limits};
 	struct s3_created created = {0};
-	if (fail(upload, "s3:PutObject",
+	if (report_failed_call(upload, "s3:PutObject",
 		    s3_create_upload(bucket->conn, &create, &created, &upload->problem)))
 		return false;
 	upload->id = created.upload_id;
@@ -52,11 +53,11 @@ static bool begin(struct multipart *upload)
 		.sums = &upload->sums,
 		.checksum = checksum,
 		.limits = *limits};
-	return !fail(upload, "s3:PutObject",
+	return !report_failed_call(upload, "s3:PutObject",
 		s3_upload_part(bucket->conn, &put, &upload->part, &upload->problem));
 }
 
-static int compare(void *arg, const struct s3_part *part)
+static int differs_from_part(void *arg, const struct s3_part *part)
 {
 	struct multipart *upload = arg;
 	return !(part->part_number == 1 && proof_part(&upload->sums, part) == PROOF_YES);
@@ -67,7 +68,7 @@ static void check_list(struct multipart *upload)
 	static const char what[] = "list parts";
 	struct doctor *doctor = upload->bucket->doctor;
 	enum outcome outcome = s3_list_parts(upload->bucket->conn, &upload->target, upload->id,
-		&doctor->limits, compare, upload, &upload->problem);
+		&doctor->limits, differs_from_part, upload, &upload->problem);
 	if (outcome == OUTCOME_OK)
 		doctor_find(doctor, FINDING_OK, what,
 			"ListParts shows parts with their checksums: an upload that broke off goes "
@@ -86,7 +87,7 @@ static void check_list(struct multipart *upload)
 			upload->problem.text);
 }
 
-static enum outcome complete(struct multipart *upload, bool if_none_match)
+static enum outcome complete_upload(struct multipart *upload, bool if_none_match)
 {
 	struct s3_object object;
 	enum outcome outcome;
@@ -103,7 +104,7 @@ static enum outcome complete(struct multipart *upload, bool if_none_match)
 	return outcome;
 }
 
-static enum outcome end(struct multipart *upload)
+static enum outcome end_upload(struct multipart *upload)
 {
 	enum outcome outcome = OUTCOME_OK;
 	const struct call_limits limits = doctor_tidy_limits(upload->bucket->doctor);
@@ -120,9 +121,9 @@ static enum outcome end(struct multipart *upload)
 static void check_abort(struct multipart *upload)
 {
 	struct doctor *doctor = upload->bucket->doctor;
-	if (!begin(upload))
+	if (!begin_upload(upload))
 		return;
-	enum outcome outcome = end(upload);
+	enum outcome outcome = end_upload(upload);
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_NO_UPLOAD)
 		doctor_find(doctor, FINDING_OK, "abort", "AbortMultipartUpload works");
 	else
@@ -135,9 +136,9 @@ static void check_condition(struct multipart *upload)
 {
 	static const char what[] = "conditional complete";
 	struct doctor *doctor = upload->bucket->doctor;
-	if (!begin(upload))
+	if (!begin_upload(upload))
 		return;
-	enum outcome outcome = complete(upload, true);
+	enum outcome outcome = complete_upload(upload, true);
 	if (outcome == OUTCOME_REFUSED)
 		doctor_find(doctor, FINDING_OK, what, "If-None-Match is honoured");
 	else if (outcome == OUTCOME_OK || outcome == OUTCOME_UNSUPPORTED)
@@ -152,16 +153,16 @@ static void check_condition(struct multipart *upload)
 
 static void try_out(struct multipart *upload)
 {
-	if (!begin(upload))
+	if (!begin_upload(upload))
 		return;
 	check_list(upload);
-	if (fail(upload, "s3:PutObject", complete(upload, false)))
+	if (report_failed_call(upload, "s3:PutObject", complete_upload(upload, false)))
 		return;
 	doctor_find(upload->bucket->doctor, FINDING_OK, "multipart",
 		"create, upload of a part and complete work");
-	end(upload);
+	end_upload(upload);
 	check_condition(upload);
-	end(upload);
+	end_upload(upload);
 	check_abort(upload);
 }
 
@@ -169,5 +170,5 @@ void doctor_multipart(struct doctor_bucket *bucket)
 {
 	struct multipart upload = {.bucket = bucket, .target = {.key = bucket->parts_key}};
 	try_out(&upload);
-	end(&upload);
+	end_upload(&upload);
 }

@@ -38,7 +38,7 @@ static enum outcome put(
 	return s3_put_object(bucket->conn, &wanted, &object, ret_problem);
 }
 
-static void look(
+static void look_at_kept(
 	struct doctor_bucket *bucket, const struct trial *trial, const struct s3_target *target)
 {
 	struct doctor *doctor = bucket->doctor;
@@ -74,7 +74,7 @@ static void try_out(
 	struct problem problem = {0};
 	enum outcome outcome = put(bucket, target, &problem);
 	if (outcome == OUTCOME_OK)
-		look(bucket, trial, target);
+		look_at_kept(bucket, trial, target);
 	else if (is_refusal(outcome))
 		doctor_find(doctor, FINDING_OK, trial->what,
 			"--%s %s is refused by this server, not ignored",

@@ -58,7 +58,7 @@ static int read_environment(struct job *job)
 	return job->path ? 0 : -ENOMEM;
 }
 
-static int load(const char *wanted, struct job *job, struct problem *problem)
+static int load_job(const char *wanted, struct job *job, struct problem *problem)
 {
 	int error = job_file_load(job->path, &job->file, problem);
 	const bool is_name = !strchr(wanted, '/');
@@ -133,7 +133,7 @@ int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 	ret->command = push_command(ret->groups, &ret->options);
 	int error = find_file(wanted, ret);
 	if (!error)
-		error = load(wanted, ret, &problem);
+		error = load_job(wanted, ret, &problem);
 	if (error && problem.text[0]) {
 		job_tell(ret, 0, problem.text);
 		return -EINVAL;

@@ -78,7 +78,7 @@ static void print_line(const struct s3once_lock_info *info)
 	text_clear(&line);
 }
 
-static int show(void *arg, const struct s3once_lock_info *info)
+static int show_lock(void *arg, const struct s3once_lock_info *info)
 {
 	struct view *view = arg;
 	view->held += info->held != 0;
@@ -86,8 +86,8 @@ static int show(void *arg, const struct s3once_lock_info *info)
 	return 0;
 }
 
-static int look(struct s3once_locks *locks, const struct lock_options *options, const char *key,
-	unsigned slot, struct view *view, struct s3once_lock_error *error)
+static int show_slot(struct s3once_locks *locks, const struct lock_options *options,
+	const char *key, unsigned slot, struct view *view, struct s3once_lock_error *error)
 {
 	char name[1100], number[16];
 	const char *sort = options->sort_key;
@@ -97,7 +97,7 @@ static int look(struct s3once_locks *locks, const struct lock_options *options, 
 		slot && !is_dlm ? number : "");
 	if (slot && is_dlm)
 		sort = number;
-	int r = s3once_lock_get(locks, name, sort, show, view, error);
+	int r = s3once_lock_get(locks, name, sort, show_lock, view, error);
 	if (r != -ENOENT)
 		return r;
 	const struct s3once_lock_info absent = {.key = name,
@@ -106,7 +106,7 @@ static int look(struct s3once_locks *locks, const struct lock_options *options, 
 		.version = "",
 		.understood = 1,
 		.why = ""};
-	return show(view, &absent);
+	return show_lock(view, &absent);
 }
 
 static int status(const struct lock_options *options, int n, char **operands)
@@ -119,7 +119,7 @@ static int status(const struct lock_options *options, int n, char **operands)
 	(void)n;
 	int code = lock_open(options, 1, &locks);
 	for (unsigned slot = 0; !code && slot < slots; slot++) {
-		r = look(locks, options, operands[0], slot, &view, &error);
+		r = show_slot(locks, options, operands[0], slot, &view, &error);
 		code = lock_exit(options, r, &error);
 	}
 	if (!code && view.held == slots)
@@ -128,7 +128,7 @@ static int status(const struct lock_options *options, int n, char **operands)
 	return code;
 }
 
-static int list(const struct lock_options *options, int n, char **operands)
+static int list_locks(const struct lock_options *options, int n, char **operands)
 {
 	struct s3once_locks *locks = NULL;
 	struct s3once_lock_error error = {0};
@@ -138,7 +138,7 @@ static int list(const struct lock_options *options, int n, char **operands)
 	int code = lock_open(options, 1, &locks);
 	if (!code)
 		code = lock_exit(options,
-			s3once_lock_list(locks, options->prefix, show, &view, &error), &error);
+			s3once_lock_list(locks, options->prefix, show_lock, &view, &error), &error);
 	s3once_locks_free(locks);
 	return code;
 }
@@ -217,7 +217,7 @@ const struct lock_command lock_list_command = {
 		    "\n"
 		    "Exit codes: 0 listed; 2 usage; 3 service. More: man s3once-lock\n",
 	.groups = {list_options},
-	.run = list,
+	.run = list_locks,
 };
 
 static const struct option break_options[] = {

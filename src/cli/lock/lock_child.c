@@ -37,7 +37,7 @@ static char **make_environment(const struct s3once_lock *lock, int fd, char ours
 	return made;
 }
 
-static int spawn(char **argv, char **environment, const sigset_t *mask, int fd, pid_t *ret)
+static int spawn_command(char **argv, char **environment, const sigset_t *mask, int fd, pid_t *ret)
 {
 	posix_spawnattr_t attributes;
 	posix_spawn_file_actions_t actions;
@@ -75,7 +75,7 @@ int lock_child_start(char **command, const struct s3once_lock *lock, const sigse
 		startup_before(before);
 		argv[4] = before;
 		memcpy(argv + 5, command, n * sizeof *argv);
-		error = spawn(argv, environment, mask, hold[0], ret_pid);
+		error = spawn_command(argv, environment, mask, hold[0], ret_pid);
 	}
 	close(hold[0]);
 	if (error)

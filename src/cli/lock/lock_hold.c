@@ -26,7 +26,7 @@ static void tell_held(const struct lock_options *options, struct s3once_lock *lo
 	lock_print(object);
 }
 
-static int acquire(const struct lock_options *options, int n, char **operands)
+static int lock_acquire_once(const struct lock_options *options, int n, char **operands)
 {
 	struct s3once_locks *locks = NULL;
 	struct s3once_lock *lock;
@@ -55,7 +55,7 @@ static int acquire(const struct lock_options *options, int n, char **operands)
 }
 
 /* What renew and release have in common: the lock of a handle. */
-static int resume(const struct lock_options *options, const char *handle,
+static int resume_by_handle(const struct lock_options *options, const char *handle,
 	struct s3once_locks **ret_locks, struct s3once_lock **ret)
 {
 	struct s3once_lock_error error = {0};
@@ -73,13 +73,13 @@ static int renew_once(const struct lock_options *options, struct s3once_lock *lo
 			       : s3once_lock_heartbeat(lock, error);
 }
 
-static int renew(const struct lock_options *options, int n, char **operands)
+static int lock_renew_once(const struct lock_options *options, int n, char **operands)
 {
 	struct s3once_locks *locks = NULL;
 	struct s3once_lock *lock;
 	struct s3once_lock_error error = {0};
 	(void)n;
-	int code = resume(options, operands[0], &locks, &lock);
+	int code = resume_by_handle(options, operands[0], &locks, &lock);
 	int r = code ? 0 : renew_once(options, lock, &error);
 	/* Another process may have renewed it at the same time: then it is still ours. */
 	for (int i = 0; i < 3 && r == -ESTALE; i++) {
@@ -95,13 +95,13 @@ static int renew(const struct lock_options *options, int n, char **operands)
 	return code;
 }
 
-static int release(const struct lock_options *options, int n, char **operands)
+static int lock_release_once(const struct lock_options *options, int n, char **operands)
 {
 	struct s3once_locks *locks = NULL;
 	struct s3once_lock *lock;
 	struct s3once_lock_error error = {0};
 	(void)n;
-	int code = resume(options, operands[0], &locks, &lock);
+	int code = resume_by_handle(options, operands[0], &locks, &lock);
 	if (!code)
 		code = lock_exit(options, s3once_lock_release(lock, &error), &error);
 	if (!code && options->json) {
@@ -128,7 +128,7 @@ const struct lock_command lock_acquire_command = {
 	.groups = {lock_wait_options, lock_key_options},
 	.least = 1,
 	.most = 1,
-	.run = acquire,
+	.run = lock_acquire_once,
 };
 
 static const struct option renew_options[] = {
@@ -156,7 +156,7 @@ const struct lock_command lock_renew_command = {
 	.groups = {renew_options},
 	.least = 1,
 	.most = 1,
-	.run = renew,
+	.run = lock_renew_once,
 };
 
 static const struct option no_options[] = {{NULL}};
@@ -173,5 +173,5 @@ const struct lock_command lock_release_command = {
 	.groups = {no_options},
 	.least = 1,
 	.most = 1,
-	.run = release,
+	.run = lock_release_once,
 };

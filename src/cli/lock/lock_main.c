@@ -45,7 +45,7 @@ static struct command command_of(const struct lock_command *which, char name[sta
 	};
 }
 
-static int run(const struct lock_command *which, int argc, char **argv)
+static int run_lock_command(const struct lock_command *which, int argc, char **argv)
 {
 	struct lock_options options = {.wait_ms = UINT64_MAX};
 	struct option_group groups[GROUPS];
@@ -88,7 +88,7 @@ int lock_main(int argc, char **argv)
 	}
 	for (int i = 0; i < COMMANDS; i++)
 		if (strcmp(argv[1], commands[i]->name) == 0)
-			return run(commands[i], argc - 1, argv + 1);
+			return run_lock_command(commands[i], argc - 1, argv + 1);
 	if (strcmp(argv[1], "child") == 0)
 		return lock_child_main(argc - 1, argv + 1);
 	if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)

@@ -20,7 +20,7 @@
 static const int forwarded[] = {
 	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
-static void *acquire(void *arg)
+static void *acquire_thread(void *arg)
 {
 	struct run *run = arg;
 	const struct s3once_lock_request request = lock_request(run->options, run->key);
@@ -36,7 +36,7 @@ static int wait_for_lock(struct run *run)
 	int signal = 0;
 	bool by_key = false;
 	run->acquired_fd = eventfd(0, EFD_CLOEXEC);
-	if (run->acquired_fd < 0 || pthread_create(&thread, NULL, acquire, run)) {
+	if (run->acquired_fd < 0 || pthread_create(&thread, NULL, acquire_thread, run)) {
 		log_error(
 			"lock run: %s", run->acquired_fd < 0 ? NO_DESCRIPTORS : PROBLEM_NO_THREAD);
 		return S3ONCE_EXIT_SETUP;

@@ -46,7 +46,7 @@ void lock_run_tell(const struct run *run, const char *event, const char *text)
 	lock_print(object);
 }
 
-static void send(const struct run *run, int signal)
+static void signal_command(const struct run *run, int signal)
 {
 	if (kill(-run->group, signal) && errno == EPERM && run->lost && !run->kill_ns)
 		log_error("lock run: the command cannot be ended: process %d runs as another user",
@@ -58,7 +58,7 @@ static void go_on(struct run *run)
 {
 	run->waits = !s3once_lock_remaining_ms(run->lock);
 	if (!run->waits)
-		send(run, SIGCONT);
+		signal_command(run, SIGCONT);
 }
 
 /* The command must not go on: asked first, killed after a while. */
@@ -90,7 +90,7 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	close(run->hold);
 	run->hold = -1;
 	if (run->child > 0)
-		send(run, SIGTERM), send(run, SIGCONT);
+		signal_command(run, SIGTERM), signal_command(run, SIGCONT);
 	const uint64_t ms =
 		run->options->kill_after_ms ? run->options->kill_after_ms : KILL_AFTER_MS;
 	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
@@ -108,7 +108,7 @@ static void on_stop(struct run *run)
 		return;
 	run->ctrl_z = false;
 	if (!(asks && is_ours) && !lock_terminal_stop() && asks)
-		send(run, SIGHUP); /* nobody will ever give it what it waits for */
+		signal_command(run, SIGHUP); /* nobody will ever give it what it waits for */
 	lock_terminal_pass(run->tty, getpgrp(), run->child);
 	/* Changes nothing, but returns only when the stop has reached the whole group: Linux holds
 	 * its list of processes meanwhile. What it reached after SIGCONT would stay stopped. */
@@ -136,7 +136,7 @@ static void on_signal(struct run *run)
 		go_on(run);
 	} else if (run->child > 0 && signal) {
 		run->ctrl_z = by_key && signal == SIGTSTP;
-		send(run, signal);
+		signal_command(run, signal);
 		if (lock_run_ends_by(signal)) /* one that is stopped would not notice */
 			go_on(run);
 	}
@@ -165,7 +165,7 @@ void lock_run_watch(struct run *run)
 	while (run->child > 0 || is_ending(run)) {
 		int n = poll(fds, 2, left_ms(run));
 		if (run->kill_ns && clock_boot_ns() >= run->kill_ns) {
-			send(run, SIGKILL);
+			signal_command(run, SIGKILL);
 			if (!run->child)
 				break;
 			run->kill_ns += NS_PER_S;
