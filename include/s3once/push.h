@@ -114,9 +114,13 @@ enum s3once_event_type {
 	S3ONCE_EVENT_PROVEN, /* path, key, bytes, version_id, etag, checksum: done, and S3 shows it
 			      */
 	S3ONCE_EVENT_UNPROVEN, /* path, key, text: it is not */
-	S3ONCE_EVENT_PROGRESS, /* counts: every progress_interval_ms */
-	S3ONCE_EVENT_FATAL,    /* text, code, request_id: the whole run ends because of this */
-	S3ONCE_EVENT_SUMMARY,  /* counts: the last event of every run */
+	/* With `manifest`, at the end of a run: */
+	S3ONCE_EVENT_MANIFEST,        /* key, bytes, version_id, etag: the manifest was stored */
+	S3ONCE_EVENT_MANIFEST_FAILED, /* key, text, code, request_id: it was not; the run ends with
+					 S3ONCE_EXIT_FILES */
+	S3ONCE_EVENT_PROGRESS,        /* counts: every progress_interval_ms */
+	S3ONCE_EVENT_FATAL,   /* text, code, request_id: the whole run ends because of this */
+	S3ONCE_EVENT_SUMMARY, /* counts: the last event of every run */
 };
 
 /* Counters of a run, as far as it got. Files: found = uploaded + adopted + refreshed + skipped +
@@ -272,6 +276,11 @@ struct s3once_options {
 	int trust_conditions; /* the server is known to honour If-None-Match: no HEAD before each
 				 upload (always so for AWS) */
 
+	/* At the end, one more object lists each file that is in S3, also those that were there
+	 * before: PREFIX/_s3once/runs/dt=YYYY-MM-DD/host=HOST/RUN.jsonl.gz, a JSON object a line
+	 * (docs/json.md). A run that was stopped or could not do its work stores none. */
+	int manifest;
+
 	/* Marks and lease. */
 	const char *marks;     /* "dynamodb:TABLE", "sqlite:PATH", "local"; NULL: "local" */
 	uint64_t lease_ms;     /* 0: 30 s */
@@ -326,6 +335,9 @@ S3ONCE_PUBLIC void s3once_push_toggle_bandwidth(struct s3once_push *push);
  * past the last. Static string. After run. */
 S3ONCE_PUBLIC const char *s3once_push_requests(
 	const struct s3once_push *push, size_t i, uint64_t *ret_count);
+
+/* The key of the manifest that the run has stored, or "". Valid until free. After run. */
+S3ONCE_PUBLIC const char *s3once_push_manifest(const struct s3once_push *push);
 
 /* The final counts; valid until free. After run. */
 S3ONCE_PUBLIC const struct s3once_counts *s3once_push_counts(const struct s3once_push *push);

@@ -4,6 +4,7 @@
 #include "audit/verdict.h"
 #include "audit/verify_tasks.h"
 #include "base/clock.h"
+#include "manifest/manifest_name.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +129,7 @@ static bool merge_mark(struct merging *merging, const struct object_row *object)
 /* What s3once writes without a mark. */
 static bool is_own(const struct verify *verify, const char *key)
 {
-	return verify->id_object && strcmp(verify->id_object, key) == 0;
+	return manifest_is_key(key) || (verify->id_object && strcmp(verify->id_object, key) == 0);
 }
 
 static void pass_key(struct merging *merging, const char *key)

@@ -45,6 +45,8 @@ static const struct {
 	[S3ONCE_EVENT_NOT_REMOVED] = {"not_removed", PATH | KEY | TEXT_ | REPLY},
 	[S3ONCE_EVENT_PROVEN] = {"proven", PATH | KEY | BYTES | OBJECT},
 	[S3ONCE_EVENT_UNPROVEN] = {"unproven", PATH | KEY | TEXT_},
+	[S3ONCE_EVENT_MANIFEST] = {"manifest", KEY | BYTES | OBJECT},
+	[S3ONCE_EVENT_MANIFEST_FAILED] = {"manifest_failed", KEY | TEXT_ | REPLY},
 	[S3ONCE_EVENT_PROGRESS] = {"progress", COUNTS},
 	[S3ONCE_EVENT_FATAL] = {"fatal", TEXT_ | REPLY},
 };
@@ -71,27 +73,6 @@ json_t *json_event(const char *name)
 	set_text(object, "event", name);
 	set_text(object, "time", time);
 	return object;
-}
-
-void json_set_bytes(json_t *object, const char *name, const char *bytes)
-{
-	size_t n = strlen(bytes);
-	if (utf8_valid(bytes, n)) {
-		set_text(object, name, bytes);
-		return;
-	}
-	struct text escaped = TEXT(8 * n), bytes_name = TEXT(64);
-	text_add_escaped(&escaped, bytes, n);
-	set_text(object, name, text_string(&escaped));
-	text_addf(&bytes_name, "%s_bytes", name);
-	char *base64 = malloc(4 * ((n + 2) / 3) + 1);
-	if (base64) {
-		base64_encode((const unsigned char *)bytes, n, base64);
-		set_text(object, text_string(&bytes_name), base64);
-	}
-	free(base64);
-	text_clear(&escaped);
-	text_clear(&bytes_name);
 }
 
 char *json_line(json_t *object)
@@ -225,5 +206,10 @@ json_t *json_summary(const struct json_run *run, const struct s3once_push *push,
 		if (count)
 			json_set_number(requests, kind, count);
 	json_object_set_new(object, "requests", requests);
+	const char *manifest = s3once_push_manifest(push);
+	if (*manifest)
+		json_set_bytes(object, "manifest", manifest);
+	else
+		json_object_set_new(object, "manifest", json_null());
 	return object;
 }

@@ -1,15 +1,12 @@
 /* The events of --json, as docs/json.md describes them: one JSON object a line. Pure but for the
  * time, which each event carries. */
 #pragma once
+#include "base/json_bytes.h"
 #include "s3once/push.h"
-#include <jansson.h>
 #include <stdbool.h>
 
 /* An event's object: "v", "event" and "time". A new reference, or NULL if out of memory. */
 json_t *json_event(const char *name);
-/* Sets "name" to bytes that may be anything: if they are not UTF-8, "name" holds them escaped for
- * reading and "name_bytes" as base64. */
-void json_set_bytes(json_t *object, const char *name, const char *bytes);
 void json_set_number(json_t *object, const char *name, uint64_t value);
 /* The line without newline; takes the reference. The caller frees it; NULL if out of memory. */
 char *json_line(json_t *object);

@@ -32,6 +32,7 @@ static const struct {
 	[S3ONCE_EVENT_NOT_REMOVED] = {"", 0, true},
 	[S3ONCE_EVENT_REMOVABLE] = {"would remove", 0, false},
 	[S3ONCE_EVENT_RETRY] = {"retrying", 1, false},
+	[S3ONCE_EVENT_MANIFEST_FAILED] = {"", 0, true},
 };
 
 /* "sentence (Code, request id X)", of what is known. */
@@ -167,6 +168,7 @@ void people_event(struct people *people, const struct s3once_event *event)
 	case S3ONCE_EVENT_FATAL:
 		tell_error(people, event);
 		break;
+	case S3ONCE_EVENT_MANIFEST: /* the summary names it */
 	case S3ONCE_EVENT_PROGRESS:
 	case S3ONCE_EVENT_SUMMARY:
 		break;

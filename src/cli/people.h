@@ -28,7 +28,7 @@ struct people {
 void people_event(struct people *people, const struct s3once_event *event);
 /* The last lines: how many errors were not printed, and, unless only_stderr, the summary. Frees
  * what is kept. */
-void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code);
+void people_summary(struct people *people, const struct s3once_push *push, int exit_code);
 
 /* Internal to people.c and people_summary.c. */
 #define PEOPLE_LINE_BYTES_MAX (32U << 10)

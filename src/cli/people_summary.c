@@ -175,6 +175,17 @@ static void tell_concurrency(struct people *people, const struct s3once_counts *
 	text_clear(&t);
 }
 
+static void tell_manifest(struct people *people, const char *key)
+{
+	struct text t = TEXT(PEOPLE_LINE_BYTES_MAX);
+	if (!*key)
+		return;
+	text_addf(&t, "manifest: s3://%s/", people->bucket);
+	text_add_escaped_string(&t, key);
+	output_result(people->output, text_string(&t));
+	text_clear(&t);
+}
+
 static void tell_in_full(struct people *people, const struct s3once_counts *counts, int exit_code)
 {
 	struct text t = TEXT(PEOPLE_LINE_BYTES_MAX);
@@ -189,8 +200,9 @@ static void tell_in_full(struct people *people, const struct s3once_counts *coun
 		tell_concurrency(people, counts);
 }
 
-void people_summary(struct people *people, const struct s3once_counts *counts, int exit_code)
+void people_summary(struct people *people, const struct s3once_push *push, int exit_code)
 {
+	const struct s3once_counts *counts = s3once_push_counts(push);
 	/* What keeps a run from beginning was printed, and there is nothing to sum up. */
 	const bool never_began =
 		exit_code == S3ONCE_EXIT_SETUP && !in_s3(counts) && !counts->bytes_sent;
@@ -198,8 +210,10 @@ void people_summary(struct people *people, const struct s3once_counts *counts, i
 	alike_clear(&people->errors);
 	if (people->only_stderr || never_began)
 		return;
-	if (!people->quiet)
+	if (!people->quiet) {
 		tell_in_full(people, counts, exit_code);
-	else if (exit_code != S3ONCE_EXIT_OK || people->has_warned)
+		tell_manifest(people, s3once_push_manifest(push));
+	} else if (exit_code != S3ONCE_EXIT_OK || people->has_warned) {
 		tell_in_one_line(people, counts, exit_code);
+	}
 }

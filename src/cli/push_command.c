@@ -174,7 +174,7 @@ static int run_push(
 	int code = exit_code_of(ended, signals_end_run());
 	output_draw(&view->output, "");
 	code = write_metrics(view, options, push, code);
-	people_summary(&view->people, s3once_push_counts(push), code);
+	people_summary(&view->people, push, code);
 	if (view->is_json)
 		write_json(view, json_summary(&view->json, push, code));
 	return code;

@@ -292,6 +292,11 @@ static const struct option output_options[] = {
 		.type = OPTION_FLAG,
 		.offset = OWN(no_progress),
 		.help = "do not show progress"},
+	{.name = "manifest",
+		.type = OPTION_FLAG,
+		.offset = RUN(manifest),
+		.help = "at the end, store a list of the files that are in S3\n"
+			"below PREFIX/_s3once/runs/"},
 	{.name = "metrics-file",
 		.type = OPTION_STRING,
 		.offset = OWN(metrics_file),

@@ -14,6 +14,7 @@
 struct row {
 	char *key; /* owned */
 	struct known_mark mark;
+	struct version *version; /* owned; NULL unless it is done and versions are kept */
 };
 
 /* Where the query of a shard stands: rows[at..n) are the rest of its page, all above the last key
@@ -21,6 +22,7 @@ struct row {
 struct shard {
 	struct row *rows;
 	size_t n, at, cap;
+	bool keeps_versions; /* as the whole */
 	bool started, more;
 };
 
@@ -29,6 +31,7 @@ struct known {
 	const struct mark_space *space;
 	struct call_limits limits;
 	size_t rows_passed, rows_wanted; /* by the cursors, so far */
+	bool keeps_versions;
 	bool asked;
 	bool sparse; /* single reads from here on */
 	struct shard shards[];
@@ -44,7 +47,8 @@ bool known_is_done(const struct known_mark *mark, const struct asked *file)
 	       !mark->mtime_is_shared;
 }
 
-static int condense(const struct item *item, struct known_mark *ret)
+/* ret_version NULL: it is not wanted. */
+static int condense(const struct item *item, struct known_mark *ret, struct version **ret_version)
 {
 	struct mark mark;
 	int error = mark_from_item(item, &mark);
@@ -59,12 +63,19 @@ static int condense(const struct item *item, struct known_mark *ret)
 		memcpy(ret->content, mark.done.content, sizeof ret->content);
 	}
 	memcpy(ret->session, mark.session, sizeof ret->session);
+	if (ret_version && mark.state == MARK_DONE) {
+		*ret_version = malloc(sizeof **ret_version);
+		if (*ret_version)
+			**ret_version = mark.done;
+		else
+			error = -ENOMEM;
+	}
 	mark_clear(&mark);
-	return 0;
+	return error;
 }
 
 int known_new(struct store_conn *conn, const struct mark_space *space,
-	const struct call_limits *limits, struct known **ret)
+	const struct call_limits *limits, bool keeps_versions, struct known **ret)
 {
 	struct known *known =
 		calloc(1, sizeof *known + space->settings.shards * sizeof *known->shards);
@@ -73,14 +84,17 @@ int known_new(struct store_conn *conn, const struct mark_space *space,
 	known->conn = conn;
 	known->space = space;
 	known->limits = *limits;
+	known->keeps_versions = keeps_versions;
 	*ret = known;
 	return 0;
 }
 
 static void empty_shard(struct shard *shard)
 {
-	for (size_t i = 0; i < shard->n; i++)
+	for (size_t i = 0; i < shard->n; i++) {
 		free(shard->rows[i].key);
+		free(shard->rows[i].version);
+	}
 	shard->n = shard->at = 0;
 }
 
@@ -108,14 +122,15 @@ static int add_known_row(void *arg, const char *pk, const char *sk, const struct
 		shard->cap = cap;
 	}
 	struct row *row = &shard->rows[shard->n];
-	int error = condense(item, &row->mark);
+	*row = (struct row){.key = strdup(sk)};
+	int error =
+		row->key ? condense(item, &row->mark, shard->keeps_versions ? &row->version : NULL)
+			 : -ENOMEM;
 	if (error)
-		return error;
-	row->key = strdup(sk);
-	if (!row->key)
-		return -ENOMEM;
-	shard->n++;
-	return 0;
+		free(row->key);
+	else
+		shard->n++;
+	return error;
 }
 
 /* The next page of a shard, from a key on: marks below it are of no interest any more. */
@@ -128,6 +143,7 @@ static enum outcome load_known_page(struct known *known, unsigned number, const 
 	const struct dynamodb_range range = {.pk = partition, .from = key, .to = to};
 	bool more = false;
 	empty_shard(shard);
+	shard->keeps_versions = known->keeps_versions;
 	enum outcome o = known->conn->store->ops->query(
 		known->conn, &range, &known->limits, add_known_row, shard, &more, ret_problem);
 	if (o != OUTCOME_OK)
@@ -138,7 +154,7 @@ static enum outcome load_known_page(struct known *known, unsigned number, const 
 }
 
 static enum outcome find_known(struct known *known, const char *key, const char *to,
-	struct known_mark *ret, struct problem *ret_problem)
+	struct known_mark *ret, struct version **ret_version, struct problem *ret_problem)
 {
 	unsigned number = mark_shard(key, known->space->settings.shards);
 	struct shard *shard = &known->shards[number];
@@ -156,26 +172,42 @@ static enum outcome find_known(struct known *known, const char *key, const char 
 	}
 	if (shard->at < shard->n && order == 0) {
 		*ret = shard->rows[shard->at].mark;
+		if (ret_version) {
+			*ret_version = shard->rows[shard->at].version;
+			shard->rows[shard->at].version = NULL;
+		}
 		known->rows_wanted++;
 	}
 	return OUTCOME_OK;
 }
 
+static void forget_versions(struct version **versions, size_t n, bool are_set)
+{
+	for (size_t i = 0; versions && i < n; i++) {
+		if (are_set)
+			free(versions[i]);
+		versions[i] = NULL;
+	}
+}
+
 enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool last,
-	struct known_mark *ret, struct problem *ret_problem)
+	struct known_mark *ret, struct version **ret_versions, struct problem *ret_problem)
 {
 	if (!n)
 		return OUTCOME_OK;
 	const bool few = last && n <= BATCH && !known->asked;
 	known->asked = true;
 	if (known->sparse || few)
-		return known_again(
-			known->conn, known->space, keys, n, &known->limits, ret, ret_problem);
+		return known_again(known->conn, known->space, keys, n, &known->limits, ret,
+			ret_versions, ret_problem);
+	forget_versions(ret_versions, n, false);
 	for (size_t i = 0; i < n; i++) {
-		enum outcome o =
-			find_known(known, keys[i], last ? keys[n - 1] : NULL, &ret[i], ret_problem);
-		if (o != OUTCOME_OK)
+		enum outcome o = find_known(known, keys[i], last ? keys[n - 1] : NULL, &ret[i],
+			ret_versions ? &ret_versions[i] : NULL, ret_problem);
+		if (o != OUTCOME_OK) {
+			forget_versions(ret_versions, i, true);
 			return o;
+		}
 	}
 	known->sparse = known->rows_passed >= ROWS_TO_JUDGE_BY &&
 			known->rows_wanted * WORTH_ONE_IN < known->rows_passed;
@@ -186,6 +218,7 @@ struct batch {
 	const char *const *keys; /* rising */
 	size_t n;
 	struct known_mark *ret;
+	struct version **ret_versions; /* NULL: they are not wanted */
 };
 
 static int compare_key(const void *key, const void *element)
@@ -199,7 +232,16 @@ static int found(void *arg, const char *pk, const char *sk, const struct item *i
 	(void)pk;
 	const char *const *at =
 		bsearch(sk, batch->keys, batch->n, sizeof *batch->keys, compare_key);
-	return at ? condense(item, &batch->ret[at - batch->keys]) : 0;
+	if (!at)
+		return 0;
+	const size_t i = (size_t)(at - batch->keys);
+	struct version *version = NULL;
+	const int error = condense(item, &batch->ret[i], batch->ret_versions ? &version : NULL);
+	if (batch->ret_versions) {
+		free(batch->ret_versions[i]); /* of a reply that is read once more */
+		batch->ret_versions[i] = version;
+	}
+	return error;
 }
 
 static enum outcome read_batch(struct store_conn *conn, const struct mark_space *space,
@@ -225,12 +267,16 @@ static enum outcome read_batch(struct store_conn *conn, const struct mark_space 
 
 enum outcome known_again(struct store_conn *conn, const struct mark_space *space,
 	const char *const *keys, size_t n, const struct call_limits *limits, struct known_mark *ret,
-	struct problem *ret_problem)
+	struct version **ret_versions, struct problem *ret_problem)
 {
 	enum outcome o = OUTCOME_OK;
+	forget_versions(ret_versions, n, false);
 	for (size_t at = 0; o == OUTCOME_OK && at < n; at += BATCH) {
-		struct batch batch = {keys + at, n - at < BATCH ? n - at : BATCH, ret + at};
+		struct batch batch = {keys + at, n - at < BATCH ? n - at : BATCH, ret + at,
+			ret_versions ? ret_versions + at : NULL};
 		o = read_batch(conn, space, &batch, limits, ret_problem);
 	}
+	if (o != OUTCOME_OK)
+		forget_versions(ret_versions, n, true);
 	return o;
 }

@@ -18,18 +18,22 @@ struct known_mark {
 /* Whether this very version is done, and the mark says nothing else. */
 bool known_is_done(const struct known_mark *mark, const struct asked *file);
 
-/* conn and space are borrowed until known_free. Memory: at most a page of marks a shard. */
+/* conn and space are borrowed until known_free. `keeps_versions`: known_read() is asked for them.
+ * Memory: at most a page of marks a shard. */
 struct known;
 int known_new(struct store_conn *conn, const struct mark_space *space,
-	const struct call_limits *limits, struct known **ret);
+	const struct call_limits *limits, bool keeps_versions, struct known **ret);
 void known_free(struct known *known);
 
 /* The marks of n keys, rising, and above all that were asked before. `last` says that no more will
- * come, which lets a short list be read in one batch. */
+ * come, which lets a short list be read in one batch. ret_versions, unless it is NULL, gets the
+ * versions of those that are done, for the caller to free(), and NULL for the others; all are NULL
+ * if the outcome is not OK. */
 enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool last,
-	struct known_mark *ret, struct problem *ret_problem);
+	struct known_mark *ret, struct version **ret_versions, struct problem *ret_problem);
 
-/* The marks of n rising keys, in batches of single reads: what did others take meanwhile? */
+/* The marks of n rising keys, in batches of single reads: what did others take meanwhile? The
+ * versions as above. */
 enum outcome known_again(struct store_conn *conn, const struct mark_space *space,
 	const char *const *keys, size_t n, const struct call_limits *limits, struct known_mark *ret,
-	struct problem *ret_problem);
+	struct version **ret_versions, struct problem *ret_problem);

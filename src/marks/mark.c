@@ -183,6 +183,8 @@ static void set_optional(struct changes *c, const struct version *version, bool 
 		changes_unset(c, "object_size");
 	if (version->object_bytes || was_there)
 		changes_set_or_unset(c, "object_sum", version->object_sum);
+	if (*version->version_id || was_there)
+		changes_set_or_unset(c, "version_id", version->version_id);
 }
 
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,

@@ -9,6 +9,7 @@
 #define SUM_MAX       60            /* a checksum's name, ":" and base64 */
 #define PARTS_SUM_MAX (SUM_MAX + 6) /* "-N" after it */
 #define CONTENT_MAX   64            /* hex digits of a content id */
+#define VERSION_MAX   127           /* a longer id of a version is not kept */
 
 /* A version of a file: what was read, or what a done mark says was sent and proven. */
 struct version {
@@ -28,6 +29,8 @@ struct version {
 					  this behind it; mostly "" */
 	uint64_t object_bytes;         /* of its object, if that is encoded; 0: it is the file */
 	char object_sum[SUM_MAX + 1];  /* likewise, of the object; "" if unknown */
+	char version_id[VERSION_MAX + 1]; /* of the object; "" where the bucket keeps no versions,
+					     or unknown */
 };
 /* What HEAD shows of its object, if that is still the one. */
 uint64_t version_object_bytes(const struct version *version);

@@ -195,6 +195,7 @@ static bool take_fields(const struct item *item, struct mark *mark)
 	       take_text(item, "content", mark->done.content, sizeof mark->done.content) &&
 	       take_text(item, "suffix", mark->suffix, sizeof mark->suffix) &&
 	       take_text(item, "suffix", mark->done.suffix, sizeof mark->done.suffix) &&
+	       take_text(item, "version_id", mark->done.version_id, sizeof mark->done.version_id) &&
 	       take_size(item, "object_size", &mark->done.object_bytes) &&
 	       take_text(item, "object_sum", mark->done.object_sum, sizeof mark->done.object_sum) &&
 	       take_size(item, "parts", &mark->done.part_bytes) &&

@@ -171,6 +171,8 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_object){.size = put->body->bytes};
 		read_sums(conn->s3, &reply, ret);
+		s3_copy_header(
+			&reply, "x-amz-version-id", ret->version_id, sizeof(ret->version_id));
 		s3_learn_etag(conn->s3, put->sums, &reply, &ret->sum);
 		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
 		ret->lacks_encryption = s3_reply_lacks_encryption(&put->target, &reply);
@@ -221,14 +223,6 @@ static int read_meta(
 	return 0;
 }
 
-/* "null" is that of an object from before the bucket had versions. */
-static void read_version_id(const struct http_reply *reply, char ret[static S3_VERSION_ID_MAX + 1])
-{
-	const char *id = http_reply_header(reply, "x-amz-version-id");
-	if (id && strlen(id) <= S3_VERSION_ID_MAX)
-		snprintf(ret, S3_VERSION_ID_MAX + 1, "%s", id);
-}
-
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem)
 {
@@ -243,7 +237,8 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 		struct s3_object object = {.size = header_number(&reply, "content-length", &found)};
 		read_sums(conn->s3, &reply, &object);
 		object.lacks_encryption = s3_reply_lacks_encryption(target, &reply);
-		read_version_id(&reply, object.version_id);
+		s3_copy_header(
+			&reply, "x-amz-version-id", object.version_id, sizeof(object.version_id));
 		int error = read_meta(conn, &reply, target->key, &object.meta);
 		if (!error && (!found || !object.etag[0]))
 			error = -EBADMSG;

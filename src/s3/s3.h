@@ -103,7 +103,8 @@ struct s3_object {
 	bool lacks_encryption; /* its target asks for one, and the reply of PUT or HEAD does not
 				  confirm it */
 	struct s3_meta meta;   /* of HEAD only */
-	char version_id[S3_VERSION_ID_MAX + 1]; /* of HEAD only; "" where the bucket has none */
+	char version_id[S3_VERSION_ID_MAX + 1]; /* of HEAD, PUT and Complete; "" where the bucket
+						   has none */
 };
 
 /* At most one of the two; NULL/false for none. */

@@ -127,6 +127,8 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 		struct s3_object object = {.size = complete->whole->bytes,
 			.etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply)};
 		int error = s3_reply_complete(text_string(&reply.body), reply.body.len, &object);
+		s3_copy_header(
+			&reply, "x-amz-version-id", object.version_id, sizeof(object.version_id));
 		if (error < 0)
 			outcome = s3_not_understood(&request, error, ret_problem);
 		else

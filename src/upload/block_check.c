@@ -32,7 +32,8 @@ static void rotate(struct candidate **files, size_t n)
 
 /* What others have taken meanwhile: done is skipped, what somebody alive holds waits, the rest may
  * be begun. */
-static void sort_block(struct worker *worker, struct block *block, const struct known_mark *known)
+static void sort_block(struct worker *worker, struct block *block, const struct known_mark *known,
+	struct version *const *versions)
 {
 	struct run *run = worker->run;
 	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
@@ -44,7 +45,7 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 		const struct asked asked = candidate_asks(c);
 		uint64_t at_ns = 0;
 		if (run_skips(run, &c->known, &asked)) {
-			bucket_skip_done(run, worker->marks, c);
+			bucket_skip_done(run, worker->marks, c, versions[i]);
 			n_done++;
 		} else if (may_wait(worker, c, &at_ns)) {
 			later[n_later++] = c;
@@ -74,18 +75,22 @@ void block_check(struct worker *worker, struct block *block)
 {
 	const char *keys[BLOCK_FILES];
 	struct known_mark known[BLOCK_FILES];
+	struct version *versions[BLOCK_FILES] = {0};
 	struct problem problem = {0};
+	const size_t n = block->n;
 	const struct call_limits limits = run_limits(worker->run);
 	qsort(block->files, block->n, sizeof(struct candidate *), compare_keys);
 	for (size_t i = 0; i < block->n; i++)
 		keys[i] = block->files[i]->key;
-	enum outcome o = known_again(
-		worker->marks, &worker->run->space, keys, block->n, &limits, known, &problem);
+	enum outcome o = known_again(worker->marks, &worker->run->space, keys, n, &limits, known,
+		worker->run->manifest ? versions : NULL, &problem);
 	if (o == OUTCOME_OK) {
-		sort_block(worker, block, known);
+		sort_block(worker, block, known, versions);
 	} else { /* a claim will tell */
 		log_info("reading marks again: %s", problem.text);
 		queue_ready(worker->run->queue, block->files, block->n);
 	}
+	for (size_t i = 0; i < n; i++)
+		free(versions[i]);
 	free(block);
 }

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "marks/bucket_conditions.h"
 #include "upload/bucket_evidence.h"
+#include "upload/run_manifest.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ enum group_of_marks { OTHERS, IN_DOUBT, GROUPS };
 
 struct parked {
 	struct bucket_skip skip;
+	struct version version; /* of the mark, if there is a manifest */
 	enum group_of_marks group;
 	bool is_gone;
 };
@@ -114,6 +116,10 @@ static void release_group(struct run *run, enum group_of_marks group)
 			problem_set(&said, "%s", parked->skip.said);
 		report_file(
 			&run->report, parked->skip.event, &about, parked->skip.said ? &said : NULL);
+		if (parked->skip.event == S3ONCE_EVENT_SKIPPED)
+			run_manifest_add(run, &(struct in_s3){.file = c,
+						      .version = &parked->version,
+						      .event = parked->skip.event});
 		free(c);
 	}
 	doubt->locked.n_parked = kept;
@@ -162,8 +168,11 @@ static enum belief ask_evidence(
 		release_group(run, group);
 		return BELIEF_YES;
 	}
-	doubt->locked.parked[doubt->locked.n_parked++] =
-		(struct parked){*skip, group, evidence == EVIDENCE_GONE};
+	struct parked *parked = &doubt->locked.parked[doubt->locked.n_parked++];
+	*parked = (struct parked){
+		.skip = *skip, .group = group, .is_gone = evidence == EVIDENCE_GONE};
+	if (skip->version)
+		parked->version = *skip->version;
 	if (looks == LOOKS_MAX)
 		stop_in_doubt(run);
 	return BELIEF_PARKED;
@@ -181,15 +190,20 @@ enum belief bucket_believe(
 	return belief;
 }
 
-bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *c)
+bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *c,
+	const struct version *version)
 {
-	const struct bucket_skip skip = {c, c->known.at_s, S3ONCE_EVENT_SKIPPED, NULL};
+	const struct bucket_skip skip = {c, c->known.at_s, S3ONCE_EVENT_SKIPPED, NULL, version};
 	const struct report_file about = {c->path, c->object, c->size};
 	const enum belief belief = bucket_believe(run, marks, &skip);
 	if (belief == BELIEF_PARKED)
 		return true;
-	if (belief == BELIEF_YES)
+	if (belief == BELIEF_YES) {
 		report_file(&run->report, S3ONCE_EVENT_SKIPPED, &about, NULL);
+		run_manifest_add(
+			run, &(struct in_s3){
+				     .file = c, .version = version, .event = S3ONCE_EVENT_SKIPPED});
+	}
 	free(c);
 	return belief == BELIEF_YES;
 }

@@ -27,17 +27,20 @@ enum belief {
 /* A file that is to be skipped because its mark says done. */
 struct bucket_skip {
 	struct candidate *candidate;
-	int64_t at_s;                 /* of the mark */
-	enum s3once_event_type event; /* how it is reported if it is parked */
-	const char *said;             /* static, goes with that event; NULL: nothing */
+	int64_t at_s;                  /* of the mark */
+	enum s3once_event_type event;  /* how it is reported if it is parked */
+	const char *said;              /* static, goes with that event; NULL: nothing */
+	const struct version *version; /* what the mark says is done, for the manifest; NULL: it is
+					  not known, and there is none */
 };
 /* At most three requests to S3 a run and group; one thread asks, others wait for it. `marks` is the
  * caller's connection. Thread-safe. */
 enum belief bucket_believe(
 	struct run *run, struct store_conn *marks, const struct bucket_skip *skip);
 /* The same of a file whose mark, as it is known, leaves nothing to do: takes the candidate and
- * reports it as skipped. False: the run is over. */
-bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *candidate);
+ * reports it as skipped. version as above. False: the run is over. */
+bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *candidate,
+	const struct version *version);
 
 /* After the last worker: files that are still parked end the run with exit 3. */
 void bucket_doubt_end(struct run *run);

@@ -12,7 +12,8 @@
 static enum step believe(
 	struct worker *worker, struct file *file, enum s3once_event_type event, const char *said)
 {
-	const struct bucket_skip skip = {file->candidate, file->seen.at_s, event, said};
+	const struct bucket_skip skip = {
+		file->candidate, file->seen.at_s, event, said, &file->seen.done};
 	switch (bucket_believe(worker->run, worker->marks, &skip)) {
 	case BELIEF_YES:
 		return STEP_NEXT;

@@ -20,6 +20,7 @@ struct feed {
 	struct known *known;
 	struct candidate *chunk[CHUNK];
 	struct known_mark marks[CHUNK];
+	struct version *versions[CHUNK]; /* of those that are done, if there is a manifest; owned */
 	size_t n;
 	uint64_t begun_ns;
 	bool flowing;
@@ -87,7 +88,7 @@ static bool skip_samples(struct feed *feed)
 			return true;
 		struct candidate *file = feed->chunk[i];
 		feed->chunk[i] = NULL;
-		if (!bucket_skip_done(feed->run, feed->conn, file))
+		if (!bucket_skip_done(feed->run, feed->conn, file, feed->versions[i]))
 			return false;
 	}
 	return true;
@@ -102,9 +103,11 @@ static bool skip_done(struct feed *feed)
 		struct candidate *file = feed->chunk[i];
 		feed->chunk[i] = NULL;
 		if (file && good && is_skipped(feed, file))
-			good = bucket_skip_done(feed->run, feed->conn, file);
+			good = bucket_skip_done(feed->run, feed->conn, file, feed->versions[i]);
 		else if (file)
 			feed->chunk[kept++] = file;
+		free(feed->versions[i]);
+		feed->versions[i] = NULL;
 	}
 	feed->n = kept;
 	return good;
@@ -117,7 +120,8 @@ static bool read_marks(struct feed *feed, bool last, uint64_t *ret_read_ns)
 	struct problem problem = {0};
 	for (size_t i = 0; i < feed->n; i++)
 		keys[i] = feed->chunk[i]->key;
-	enum outcome o = known_read(feed->known, keys, feed->n, last, feed->marks, &problem);
+	enum outcome o = known_read(feed->known, keys, feed->n, last, feed->marks,
+		feed->run->manifest ? feed->versions : NULL, &problem);
 	*ret_read_ns = clock_boot_ns();
 	if (o != OUTCOME_OK && !run_is_over(feed->run))
 		run_fail(feed->run, &problem);
@@ -307,7 +311,7 @@ bool feed_run(struct run *run)
 	const struct call_limits limits = run_limits(run);
 	if (feed && !store_conn_new(run->store, &feed->conn) &&
 		(feed->has_found = calloc(run->options.n_sources, sizeof(bool))) &&
-		!known_new(feed->conn, &run->space, &limits, &feed->known)) {
+		!known_new(feed->conn, &run->space, &limits, run->manifest != NULL, &feed->known)) {
 		feed->run = run;
 		feed->begun_ns = clock_boot_ns();
 		whole = feed_all(feed);

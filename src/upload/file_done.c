@@ -1,4 +1,5 @@
 #include "upload/bucket_evidence.h"
+#include "upload/run_manifest.h"
 #include "upload/settings_kept.h"
 #include "upload/worker.h"
 #include <stdio.h>
@@ -20,6 +21,12 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	run_fence(worker->run, is_gone ? "the mark of a file of this run was deleted"
 				       : "another uploader took over a file of this run");
 	return STEP_OVER;
+}
+
+static void keep_version_id(const struct s3_object *object, struct version *version)
+{
+	if (strlen(object->version_id) <= VERSION_MAX)
+		memcpy(version->version_id, object->version_id, strlen(object->version_id) + 1);
 }
 
 static void sum_as_told(const struct s3_object *object, char ret[static SUM_MAX + 1])
@@ -47,6 +54,7 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 		.part_bytes = meta->part_bytes,
 		.etag_is_md5 = file_etag_is_md5(worker, object)};
 	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
+	keep_version_id(object, &version);
 	if (*meta->encoding) {
 		version.size = meta->content_bytes;
 		version.object_bytes = object->size;
@@ -82,6 +90,7 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	}
 	mark_sum_of(&file->sums, s3_checksum(worker->run->s3), version.sum);
 	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
+	keep_version_id(object, &version);
 	snprintf(version.parts_sum, sizeof version.parts_sum, "%s", file->parts_sum);
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
@@ -92,6 +101,11 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	bucket_saw_object(worker->run, file->candidate->object, object->etag);
 	const struct report_file about = file_about(file);
 	report_file(&worker->run->report, event, &about, NULL);
+	run_manifest_add(
+		worker->run, &(struct in_s3){.file = file->candidate,
+				     .version = &version,
+				     .sums = file->stored.bytes ? &file->stored : &file->sums,
+				     .event = event});
 	file->is_in_s3 = file->is_proven = true;
 	if (event == S3ONCE_EVENT_UPLOADED)
 		settings_look(worker, file);

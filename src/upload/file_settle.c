@@ -1,5 +1,16 @@
 #include "base/log.h"
+#include "upload/run_manifest.h"
 #include "upload/worker.h"
+
+/* A mark that was refreshed has the modification time of the file as it is now. */
+static void tell_manifest(struct run *run, const struct file *file, enum s3once_event_type event)
+{
+	struct version version = file->seen.done;
+	if (event == S3ONCE_EVENT_REFRESHED)
+		version.mtime_ns = file->state.mtime_ns;
+	run_manifest_add(
+		run, &(struct in_s3){.file = file->candidate, .version = &version, .event = event});
+}
 
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
 {
@@ -8,6 +19,8 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 	file->is_proven = event == S3ONCE_EVENT_REFRESHED;
 	file->is_in_s3 = file->is_proven || event == S3ONCE_EVENT_SKIPPED;
 	file->is_left_out = !file->is_in_s3;
+	if (file->is_in_s3)
+		tell_manifest(worker->run, file, event);
 	return STEP_SETTLED;
 }
 

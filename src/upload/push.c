@@ -6,6 +6,7 @@
 #include "upload/bucket_doubt.h"
 #include "upload/multipart.h"
 #include "upload/push_struct.h"
+#include "upload/run_manifest.h"
 #include "upload/run_options.h"
 #include <errno.h>
 #include <pthread.h>
@@ -238,6 +239,22 @@ static void look_for_marks(struct s3once_push *push)
 	run_fail(&push->run, &problem);
 }
 
+/* A run that could not do its work has none: the next one's says what it found done. */
+static enum s3once_exit put_manifest(struct run *run, enum s3once_exit exit)
+{
+	switch (exit) {
+	case S3ONCE_EXIT_OK:
+	case S3ONCE_EXIT_HELD:
+	case S3ONCE_EXIT_LIMIT:
+		return run_manifest_put(run) ? exit : S3ONCE_EXIT_FILES;
+	case S3ONCE_EXIT_FILES:
+		run_manifest_put(run);
+		return exit;
+	default:
+		return exit;
+	}
+}
+
 enum s3once_exit s3once_push_run(struct s3once_push *push)
 {
 	struct run *run = &push->run;
@@ -260,7 +277,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	run->session = NULL;
 	if (push->set_up)
 		look_for_marks(push);
-	enum s3once_exit exit = verdict(push);
+	const enum s3once_exit exit = put_manifest(run, verdict(push));
 	push->counts = report_get(&run->report);
 	report_counts(&run->report, S3ONCE_EVENT_SUMMARY);
 	return exit;
@@ -281,6 +298,11 @@ found:
 	return name;
 }
 
+const char *s3once_push_manifest(const struct s3once_push *push)
+{
+	return run_manifest_key(&push->run);
+}
+
 const struct s3once_counts *s3once_push_counts(const struct s3once_push *push)
 {
 	return &push->counts;
@@ -293,6 +315,7 @@ void s3once_push_free(struct s3once_push *push)
 	struct run *run = &push->run;
 	queue_free(run->queue);
 	bucket_doubt_free(run);
+	run_manifest_free(run);
 	for (size_t i = 0; run->sources_of_marks && i < run->options.n_sources; i++)
 		free(run->sources_of_marks[i]);
 	free(run->sources_of_marks);

@@ -4,6 +4,7 @@
 #include "store/place.h"
 #include "store/state_folder.h"
 #include "upload/push_struct.h"
+#include "upload/run_manifest.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -211,7 +212,7 @@ bool push_set_up(struct s3once_push *push)
 	push->set_up = push->run.scan && open_move_to(&push->run, &problem) &&
 		       open_queue(&push->run, &problem) && set_up_libraries(&problem) &&
 		       open_s3(push, &problem) && open_marks(push, &problem) &&
-		       open_session(push, &problem);
+		       open_session(push, &problem) && run_manifest_open(&push->run, &problem);
 	if (!push->set_up) {
 		atomic_store(&push->run.failed_setup, true);
 		if (!is_stopped(&push->run))

@@ -36,6 +36,7 @@ struct run {
 	bool conditions_are_recalled; /* from the row, see bucket_conditions.h */
 	struct bucket_doubt *doubt;   /* set before the first mark is read; NULL: none */
 	struct own_files own_files;
+	struct run_manifest *manifest; /* NULL: there is none */
 	struct session *session;
 	struct scan *scan;
 	struct queue *queue;

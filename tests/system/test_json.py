@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 
 import pytest
 
+from tests.faults import faults
 from tests.system.harness import MIB, REPOSITORY, fresh_name, make_tree, wait_until
 
 TYPES = {
@@ -105,7 +106,7 @@ def only(events, name):
 def test_the_document_was_understood():
     assert set(COMMON) == {"v", "event", "time"}
     assert {"files", "refused", "bytes", "scan_complete", "seconds"} <= set(COUNTS)
-    assert len(PUSH_FIELDS) == 26 and len(STATUS_FIELDS) == 5
+    assert len(PUSH_FIELDS) == 28 and len(STATUS_FIELDS) == 5
     assert {"requests", "exit", "files"} <= PUSH_FIELDS["summary"]
     assert len(LOCK_FIELDS) == 12
     for fields, types in ((PUSH_FIELDS, PUSH_TYPES), (STATUS_FIELDS, STATUS_TYPES), (LOCK_FIELDS, LOCK_TYPES)):
@@ -142,6 +143,15 @@ def test_uploaded_skipped_refreshed_adopted_refused(s3once, s3, bucket, tmp_path
     summary = events[-1]
     assert (summary["refreshed"], summary["refused"], summary["skipped"], summary["bytes"]) == (1, 1, 2, 0)
     assert not only(push(s3once, tree, url, code=1), "skipped"), "only with -v"
+
+
+def test_manifest(s3once, s3, s3_wire, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": b"aaa"})
+    events = push(s3once, "--manifest", tree, f"s3://{bucket}")
+    assert [e["key"] for e in only(events, "manifest")] == [events[-1]["manifest"]]
+    s3_wire.add(faults.answer(403, "AccessDenied"), "PutObject", times=None)
+    events = push(s3once, "--manifest", tree, f"s3://{bucket}", code=1)
+    assert [e["code"] for e in only(events, "manifest_failed")] == ["AccessDenied"] and events[-1]["manifest"] is None
 
 
 def test_planned(s3once, s3, bucket, tmp_path):

@@ -74,7 +74,7 @@ static void ask(struct known *known, unsigned from, unsigned step, size_t n, boo
 	unsigned wrong = 0;
 	for (size_t i = 0; i < n; i++)
 		keys[i] = names[from + step * i];
-	CHECK_INT(known_read(known, keys, n, last, marks, &problem), OUTCOME_OK);
+	CHECK_INT(known_read(known, keys, n, last, marks, NULL, &problem), OUTCOME_OK);
 	for (size_t i = 0; i < n; i++) {
 		const unsigned at = from + step * (unsigned)i;
 		const struct asked file = {at, 7, ""};
@@ -88,7 +88,7 @@ static struct known *begin(struct counting_conn *conn)
 {
 	struct known *known = NULL;
 	conn->queries = conn->batches = 0;
-	CHECK_INT(known_new(&conn->conn, &space, &no_limits, &known), 0);
+	CHECK_INT(known_new(&conn->conn, &space, &no_limits, false, &known), 0);
 	return known;
 }
 
@@ -134,7 +134,7 @@ static void test_error(struct counting_conn *conn)
 	struct problem problem;
 	const char *key = names[0];
 	conn->fails_with = OUTCOME_THROTTLED;
-	CHECK_INT(known_read(known, &key, 1, false, &mark, &problem), OUTCOME_THROTTLED);
+	CHECK_INT(known_read(known, &key, 1, false, &mark, NULL, &problem), OUTCOME_THROTTLED);
 	conn->fails_with = OUTCOME_OK;
 	ask(known, 0, 1, 10, false);
 	known_free(known);

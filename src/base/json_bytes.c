@@ -1,0 +1,25 @@
+#include "base/json_bytes.h"
+#include "base/text.h"
+#include <stdlib.h>
+#include <string.h>
+
+void json_set_bytes(json_t *object, const char *name, const char *bytes)
+{
+	const size_t n = strlen(bytes);
+	if (utf8_valid(bytes, n)) {
+		json_object_set_new(object, name, json_string(bytes));
+		return;
+	}
+	struct text escaped = TEXT(8 * n), bytes_name = TEXT(64);
+	text_add_escaped(&escaped, bytes, n);
+	json_object_set_new(object, name, json_string(text_string(&escaped)));
+	text_addf(&bytes_name, "%s_bytes", name);
+	char *base64 = malloc(4 * ((n + 2) / 3) + 1);
+	if (base64) {
+		base64_encode((const unsigned char *)bytes, n, base64);
+		json_object_set_new(object, text_string(&bytes_name), json_string(base64));
+	}
+	free(base64);
+	text_clear(&escaped);
+	text_clear(&bytes_name);
+}

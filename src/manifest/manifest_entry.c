@@ -1,0 +1,194 @@
+#include "manifest/manifest_entry.h"
+#include "base/clock.h"
+#include "base/json_bytes.h"
+#include "base/quote.h"
+#include "scan/scan.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void add_told(struct manifest_entry *entry, const char *sum)
+{
+	const struct s3_sum told = mark_sum_told(sum);
+	if (*told.text)
+		memcpy(entry->sums[told.kind], told.text, sizeof told.text);
+}
+
+static int hex_digit(char c)
+{
+	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
+	return at ? (int)(at - digits) : -1;
+}
+
+/* An etag that is the MD5 of the whole content, in base64 like the other checksums. */
+static void add_md5(struct manifest_entry *entry)
+{
+	unsigned char md5[16];
+	if (!entry->etag_is_md5 || strlen(entry->etag) != 2 * sizeof md5)
+		return;
+	for (size_t i = 0; i < sizeof md5; i++) {
+		const int high = hex_digit(entry->etag[2 * i]),
+			  low = hex_digit(entry->etag[2 * i + 1]);
+		if (high < 0 || low < 0)
+			return;
+		md5[i] = (unsigned char)(high << 4 | low);
+	}
+	checksum_to_base64(CHECKSUM_MD5, md5, entry->sums[CHECKSUM_MD5]);
+}
+
+void manifest_entry_of_version(struct manifest_entry *entry, const struct version *version)
+{
+	entry->file_size = version->size;
+	entry->mtime_ns = version->mtime_ns;
+	entry->content = version->content;
+	entry->version_id = version->version_id;
+	entry->etag = version->etag;
+	entry->etag_is_md5 = version->etag_is_md5;
+	entry->size = version_object_bytes(version);
+	add_md5(entry);
+	add_told(entry, version->parts_sum);
+	add_told(entry, version_object_sum(version));
+}
+
+void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *sums)
+{
+	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
+		if (sums->kinds & DIGEST_OF(kind))
+			checksum_to_base64((enum checksum)kind,
+				sums_bytes(sums, (enum checksum)kind), entry->sums[kind]);
+}
+
+static json_t *text_or_null(const char *text)
+{
+	return *text ? json_string(text) : json_null();
+}
+
+/* "2026-11-21T07:56:28.000000001Z", so that no version of a file looks like another. */
+static void format_time(int64_t ns, char *ret, size_t size)
+{
+	char second[21];
+	int64_t s = ns / (int64_t)NS_PER_S, rest = ns % (int64_t)NS_PER_S;
+	if (rest < 0) {
+		rest += (int64_t)NS_PER_S;
+		s--;
+	}
+	clock_format_iso(s, second);
+	second[19] = '\0';
+	snprintf(ret, size, "%s.%09" PRId64 "Z", second, rest);
+}
+
+char *manifest_entry_line(const struct manifest_entry *entry)
+{
+	char mtime[40];
+	json_t *object = json_object(), *sums = json_object();
+	format_time(entry->mtime_ns, mtime, sizeof mtime);
+	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
+		if (*entry->sums[kind])
+			json_object_set_new(
+				sums, checksum_kinds[kind].name, json_string(entry->sums[kind]));
+	json_object_set_new(object, "event", json_string(entry->event));
+	json_object_set_new(object, "bucket", json_string(entry->bucket));
+	json_object_set_new(object, "key", json_string(entry->key));
+	json_object_set_new(object, "version_id", text_or_null(entry->version_id));
+	json_object_set_new(object, "size", json_integer((json_int_t)entry->size));
+	json_object_set_new(object, "etag", text_or_null(entry->etag));
+	json_object_set_new(object, "etag_is_md5", json_boolean(entry->etag_is_md5));
+	json_object_set_new(object, "checksums", sums);
+	json_object_set_new(object, "content_id", text_or_null(entry->content));
+	json_set_bytes(object, "path", entry->path);
+	json_object_set_new(object, "file_size", json_integer((json_int_t)entry->file_size));
+	json_object_set_new(object, "mtime", json_string(mtime));
+	char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
+	json_decref(object);
+	return line;
+}
+
+/* The text of a member; "" where it is missing or null. */
+static bool take_text(
+	const json_t *object, const char *name, const char **ret, struct problem *ret_problem)
+{
+	const json_t *value = json_object_get(object, name);
+	*ret = "";
+	if (!value || json_is_null(value))
+		return true;
+	if (!json_is_string(value)) {
+		problem_set(ret_problem, "its \"%s\" is no text", name);
+		return false;
+	}
+	*ret = json_string_value(value);
+	return true;
+}
+
+static bool take_size(
+	const json_t *object, const char *name, uint64_t *ret, struct problem *ret_problem)
+{
+	const json_t *value = json_object_get(object, name);
+	if (!json_is_integer(value) || json_integer_value(value) < 0) {
+		problem_set(ret_problem, "its \"%s\" is no number of bytes", name);
+		return false;
+	}
+	*ret = (uint64_t)json_integer_value(value);
+	return true;
+}
+
+static bool take_sums(
+	const json_t *object, struct manifest_entry *entry, struct problem *ret_problem)
+{
+	const json_t *sums = json_object_get(object, "checksums");
+	if (!json_is_object(sums)) {
+		problem_set(ret_problem, "its \"checksums\" is no object");
+		return false;
+	}
+	for (unsigned kind = 0; kind < CHECKSUMS; kind++) {
+		const char *text;
+		if (!take_text(sums, checksum_kinds[kind].name, &text, ret_problem))
+			return false;
+		if (snprintf(entry->sums[kind], sizeof entry->sums[kind], "%s", text) >=
+			(int)sizeof entry->sums[kind]) {
+			problem_set(ret_problem, "its checksum \"%s\" is too long",
+				checksum_kinds[kind].name);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool take_all(const json_t *object, struct manifest_entry *ret, struct problem *ret_problem)
+{
+	*ret = (struct manifest_entry){
+		.etag_is_md5 = json_is_true(json_object_get(object, "etag_is_md5"))};
+	if (!take_text(object, "event", &ret->event, ret_problem) ||
+		!take_text(object, "bucket", &ret->bucket, ret_problem) ||
+		!take_text(object, "key", &ret->key, ret_problem) ||
+		!take_text(object, "version_id", &ret->version_id, ret_problem) ||
+		!take_text(object, "etag", &ret->etag, ret_problem) ||
+		!take_text(object, "content_id", &ret->content, ret_problem) ||
+		!take_text(object, "path", &ret->path, ret_problem) ||
+		!take_size(object, "size", &ret->size, ret_problem) ||
+		!take_sums(object, ret, ret_problem))
+		return false;
+	if (*ret->bucket && *ret->key && strlen(ret->key) <= KEY_BYTES_MAX + SUFFIX_MAX &&
+		strlen(ret->etag) <= S3_ETAG_MAX)
+		return true;
+	problem_set(ret_problem, "it names no object");
+	return false;
+}
+
+bool manifest_entry_read(const char *line, size_t n, struct manifest_entry *ret, json_t **ret_owner,
+	struct problem *ret_problem)
+{
+	json_error_t error;
+	json_t *object = json_loadb(line, n, JSON_REJECT_DUPLICATES, &error);
+	bool good = json_is_object(object);
+	if (!object)
+		problem_set(ret_problem, "it is no JSON (%s)", quote(error.text).text);
+	else if (!good)
+		problem_set(ret_problem, "it is no JSON object");
+	else
+		good = take_all(object, ret, ret_problem);
+	if (good)
+		*ret_owner = object;
+	else
+		json_decref(object);
+	return good;
+}

@@ -1,0 +1,79 @@
+#include "manifest/manifest_name.h"
+#include "base/clock.h"
+#include "scan/key.h"
+#include <stdio.h>
+#include <string.h>
+
+#define FOLDER "_s3once/runs/"
+
+void manifest_add_folder(struct text *key, const char *prefix)
+{
+	key_add_base(key, prefix);
+	text_add(key, FOLDER);
+}
+
+void manifest_run_name(const struct manifest_run *run, char ret[static MANIFEST_RUN_CHARS + 1])
+{
+	char started[17];
+	clock_format_amz(run->started_s, started);
+	snprintf(ret, MANIFEST_RUN_CHARS + 1, "%s-%s", started, run->session);
+}
+
+/* A partition's value ends at a '/', and readers of partitions decode '%'. */
+static void add_host(struct text *key, const char *host)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+	for (const char *c = *host ? host : "unknown"; *c; c++)
+		text_add_char(key, strchr(plain, *c) ? *c : '_');
+}
+
+void manifest_add_key(struct text *key, const struct manifest_run *run)
+{
+	char name[MANIFEST_RUN_CHARS + 1];
+	manifest_run_name(run, name);
+	manifest_add_day(key, run->prefix, name);
+	text_add(key, "host=");
+	add_host(key, run->host);
+	text_addf(key, "/%s" MANIFEST_SUFFIX, name);
+}
+
+static size_t leading_digits(const char *s)
+{
+	return strspn(s, "0123456789");
+}
+
+bool manifest_add_day(struct text *key, const char *prefix, const char *run_name)
+{
+	if (leading_digits(run_name) != 8 || run_name[8] != 'T')
+		return false;
+	manifest_add_folder(key, prefix);
+	text_addf(key, "dt=%.4s-%.2s-%.2s/", run_name, run_name + 4, run_name + 6);
+	return true;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	const size_t n = strlen(s), m = strlen(end);
+	return n > m && strcmp(s + n - m, end) == 0;
+}
+
+/* What follows the folder: "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz". */
+static bool is_below_folder(const char *rest)
+{
+	if (strncmp(rest, "dt=", 3) != 0 || leading_digits(rest + 3) != 4 || rest[7] != '-' ||
+		leading_digits(rest + 8) != 2 || rest[10] != '-' ||
+		leading_digits(rest + 11) != 2 || strncmp(rest + 13, "/host=", 6) != 0)
+		return false;
+	const char *name = strchr(rest + 19, '/');
+	return name && !strchr(name + 1, '/') && leading_digits(name + 1) == 8 &&
+	       (ends_with(name, MANIFEST_SUFFIX) || ends_with(name, MANIFEST_SUFFIX ".sig"));
+}
+
+bool manifest_is_key(const char *key)
+{
+	for (const char *at = key; (at = strstr(at, FOLDER)); at++)
+		if ((at == key || at[-1] == '/') && is_below_folder(at + strlen(FOLDER)))
+			return true;
+	return false;
+}

@@ -1,0 +1,193 @@
+#define ZLIB_CONST /* its input is const */
+#include "manifest/manifest_spool.h"
+#include "store/state_folder.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define BUFFER_BYTES (64U << 10)
+#define GZIP_WINDOW  (15 + 16) /* the largest window, with the header and trailer of gzip */
+#define GZIP_MEMORY  8
+
+struct manifest_spool {
+	int fd;
+	uint64_t sent_bytes; /* where the body is read next */
+	struct sums sums;    /* of a finished one */
+	struct {
+		pthread_mutex_t mutex;
+		z_stream deflate;
+		struct digest digest;
+		unsigned char buffer[BUFFER_BYTES];
+		uint64_t lines;
+		int error; /* 0, or the -errno of the first failure */
+	} locked;
+};
+
+static int open_in(char *path)
+{
+	const int fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	return fd;
+}
+
+int manifest_open_file(struct problem *ret_problem)
+{
+	char path[4096] = "",
+	     *others[] = {(char[]){"/var/tmp/s3once.XXXXXX"}, (char[]){"/tmp/s3once.XXXXXX"}};
+	int fd = state_file("manifest.XXXXXX", path, sizeof path);
+	if (!fd)
+		fd = open_in(path);
+	for (size_t i = 0; fd < 0 && i < sizeof others / sizeof *others; i++)
+		fd = open_in(others[i]);
+	if (fd < 0)
+		problem_set(ret_problem,
+			"the manifest needs a temporary file, which can be made neither in the state "
+			"folder nor in /tmp: %s",
+			strerror(-fd));
+	return fd;
+}
+
+int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct problem *ret_problem)
+{
+	struct manifest_spool *spool = calloc(1, sizeof *spool);
+	int error = spool ? digest_init(&spool->locked.digest, kinds) : -ENOMEM;
+	if (error) {
+		free(spool);
+		problem_set(ret_problem, "the manifest cannot be begun: %s", strerror(-error));
+		return error;
+	}
+	pthread_mutex_init(&spool->locked.mutex, NULL);
+	spool->fd = -1;
+	if (deflateInit2(&spool->locked.deflate, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW,
+		    GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) {
+		problem_set(ret_problem, "out of memory");
+		manifest_spool_free(spool);
+		return -ENOMEM;
+	}
+	spool->locked.deflate.next_out = spool->locked.buffer;
+	spool->locked.deflate.avail_out = BUFFER_BYTES;
+	spool->fd = manifest_open_file(ret_problem);
+	if (spool->fd < 0) {
+		error = spool->fd;
+		manifest_spool_free(spool);
+		return error;
+	}
+	*ret = spool;
+	return 0;
+}
+
+void manifest_spool_free(struct manifest_spool *spool)
+{
+	if (!spool)
+		return;
+	if (spool->fd >= 0)
+		close(spool->fd);
+	deflateEnd(&spool->locked.deflate);
+	digest_clear(&spool->locked.digest);
+	pthread_mutex_destroy(&spool->locked.mutex);
+	free(spool);
+}
+
+/* Empties the buffer into the file. */
+static void flush_spool(struct manifest_spool *spool)
+{
+	const unsigned char *at = spool->locked.buffer;
+	size_t left = BUFFER_BYTES - spool->locked.deflate.avail_out;
+	digest_update(&spool->locked.digest, at, left);
+	while (left && !spool->locked.error) {
+		const ssize_t n = write(spool->fd, at, left);
+		if (n > 0) {
+			at += n;
+			left -= (size_t)n;
+		} else if (n == 0 || errno != EINTR) {
+			spool->locked.error = n ? -errno : -EIO;
+		}
+	}
+	spool->locked.deflate.next_out = spool->locked.buffer;
+	spool->locked.deflate.avail_out = BUFFER_BYTES;
+}
+
+/* The caller holds the mutex. */
+static void compress_bytes(struct manifest_spool *spool, const char *bytes, size_t n, int how)
+{
+	z_stream *z = &spool->locked.deflate;
+	int rc = Z_OK;
+	z->next_in = (const unsigned char *)bytes;
+	z->avail_in = (uInt)n;
+	while (!spool->locked.error && (z->avail_in || (how == Z_FINISH && rc != Z_STREAM_END))) {
+		rc = deflate(z, how);
+		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
+			spool->locked.error = -EIO;
+		if (!z->avail_out || rc == Z_STREAM_END)
+			flush_spool(spool);
+	}
+}
+
+void manifest_spool_add(struct manifest_spool *spool, const char *line)
+{
+	pthread_mutex_lock(&spool->locked.mutex);
+	if (!line && !spool->locked.error)
+		spool->locked.error = -ENOMEM;
+	if (line) {
+		compress_bytes(spool, line, strlen(line), Z_NO_FLUSH);
+		compress_bytes(spool, "\n", 1, Z_NO_FLUSH);
+		spool->locked.lines++;
+	}
+	pthread_mutex_unlock(&spool->locked.mutex);
+}
+
+bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_problem)
+{
+	pthread_mutex_lock(&spool->locked.mutex);
+	compress_bytes(spool, NULL, 0, Z_FINISH);
+	digest_finish(&spool->locked.digest, &spool->sums);
+	const int error = spool->locked.error;
+	pthread_mutex_unlock(&spool->locked.mutex);
+	if (error)
+		problem_set(
+			ret_problem, "its temporary file cannot be written: %s", strerror(-error));
+	return !error;
+}
+
+uint64_t manifest_spool_lines(const struct manifest_spool *spool)
+{
+	return spool->locked.lines;
+}
+
+const struct sums *manifest_spool_sums(const struct manifest_spool *spool)
+{
+	return &spool->sums;
+}
+
+static long read_body(void *arg, void *buffer, size_t n)
+{
+	struct manifest_spool *spool = arg;
+	ssize_t got;
+	do
+		got = pread(spool->fd, buffer, n, (off_t)spool->sent_bytes);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	spool->sent_bytes += (uint64_t)got;
+	return got;
+}
+
+static int rewind_body(void *arg, uint64_t offset)
+{
+	((struct manifest_spool *)arg)->sent_bytes = offset;
+	return 0;
+}
+
+struct http_body manifest_spool_body(struct manifest_spool *spool)
+{
+	spool->sent_bytes = 0;
+	return (struct http_body){
+		.bytes = spool->sums.bytes, .read = read_body, .rewind = rewind_body, .arg = spool};
+}

@@ -1,0 +1,227 @@
+#include "upload/run_manifest.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include "lease/process.h"
+#include "manifest/manifest_entry.h"
+#include "manifest/manifest_name.h"
+#include "manifest/manifest_spool.h"
+#include "upload/proof.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run_manifest {
+	struct manifest_spool *spool;
+	struct text key;
+	bool is_stored;
+};
+
+static int64_t started_s(const struct run *run)
+{
+	const int64_t run_ns = (int64_t)(clock_boot_ns() - run->report.start_ns);
+	return (clock_wall_ns() - run_ns) / (int64_t)NS_PER_S;
+}
+
+static bool name_key(struct run *run, struct text *key, struct problem *ret_problem)
+{
+	struct process self;
+	process_self(&self);
+	const struct manifest_run name = {.prefix = run->options.prefix,
+		.host = self.host,
+		.session = session_id(run->session),
+		.started_s = started_s(run)};
+	*key = TEXT(KEY_BYTES_MAX);
+	manifest_add_key(key, &name);
+	if (key->error)
+		problem_set(ret_problem,
+			"the prefix is so long that the key of the manifest would have more than "
+			"%d bytes: shorten it, or leave --manifest out",
+			KEY_BYTES_MAX);
+	return !key->error;
+}
+
+static void tell_plan(struct run *run)
+{
+	struct problem problem;
+	struct text folder = TEXT(KEY_BYTES_MAX);
+	manifest_add_folder(&folder, run->options.prefix);
+	problem_set(&problem, "a manifest of the run would be written below s3://%s/%s",
+		run->options.bucket, quote(text_string(&folder)).text);
+	text_clear(&folder);
+	report_run(&run->report, S3ONCE_EVENT_NOTE, &problem);
+}
+
+bool run_manifest_open(struct run *run, struct problem *ret_problem)
+{
+	if (!run->options.manifest || run->dry)
+		return true;
+	run->manifest = calloc(1, sizeof *run->manifest);
+	if (!run->manifest) {
+		problem_set(ret_problem, "out of memory");
+		return false;
+	}
+	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3)) | DIGEST_SHA256;
+	return name_key(run, &run->manifest->key, ret_problem) &&
+	       !manifest_spool_new(kinds, &run->manifest->spool, ret_problem);
+}
+
+void run_manifest_free(struct run *run)
+{
+	if (!run->manifest)
+		return;
+	manifest_spool_free(run->manifest->spool);
+	text_clear(&run->manifest->key);
+	free(run->manifest);
+	run->manifest = NULL;
+}
+
+static const char *event_word(enum s3once_event_type event)
+{
+	switch (event) {
+	case S3ONCE_EVENT_UPLOADED:
+		return "uploaded";
+	case S3ONCE_EVENT_ADOPTED:
+		return "adopted";
+	case S3ONCE_EVENT_REFRESHED:
+		return "refreshed";
+	default:
+		return "skipped";
+	}
+}
+
+/* The mark of a skipped file may be of an object with another suffix than this run would give it.
+ */
+static void name_object(const struct in_s3 *file, char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1])
+{
+	snprintf(ret, KEY_BYTES_MAX + SUFFIX_MAX + 1, "%s%s", file->file->key,
+		file->version->suffix);
+}
+
+void run_manifest_add(struct run *run, const struct in_s3 *file)
+{
+	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	if (!run->manifest)
+		return;
+	name_object(file, key);
+	struct manifest_entry entry = {.event = event_word(file->event),
+		.bucket = run->options.bucket,
+		.key = key,
+		.path = file->file->path};
+	manifest_entry_of_version(&entry, file->version);
+	if (file->sums)
+		manifest_entry_add_sums(&entry, file->sums);
+	char *line = manifest_entry_line(&entry);
+	manifest_spool_add(run->manifest->spool, line);
+	free(line);
+}
+
+/* What is there under the key is what was sent. */
+static bool prove_manifest(struct s3_conn *conn, const struct s3_put *put, struct s3_object *object,
+	struct problem *ret_problem)
+{
+	if (proof_whole(put->sums, object, false) == PROOF_YES)
+		return true;
+	const enum outcome o =
+		s3_head_object(conn, &put->target, &put->limits, object, ret_problem);
+	if (o != OUTCOME_OK) {
+		problem_prefix(ret_problem, "it was sent, but cannot be looked at");
+		return false;
+	}
+	if (proof_whole(put->sums, object, true) == PROOF_YES)
+		return true;
+	problem_set(
+		ret_problem, "S3 holds other bytes than were sent, or shows nothing that tells");
+	return false;
+}
+
+/* A refusal is the echo of our own request, whose reply was lost: nobody else has this name. */
+static bool put_object(struct s3_conn *conn, struct s3_put *put, struct s3_object *ret,
+	struct problem *ret_problem)
+{
+	enum outcome o = s3_put_object(conn, put, ret, ret_problem);
+	if (o == OUTCOME_UNSUPPORTED) {
+		put->condition = (struct s3_condition){0};
+		o = s3_put_object(conn, put, ret, ret_problem);
+	}
+	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
+		return false;
+	if (o == OUTCOME_REFUSED)
+		*ret = (struct s3_object){0};
+	if (!prove_manifest(conn, put, ret, ret_problem))
+		return false;
+	if (!ret->lacks_encryption)
+		return true;
+	problem_set(ret_problem,
+		"the server does not confirm the encryption that was asked for (sse, "
+		"sse-c-key-file), so it may lie there in clear");
+	return false;
+}
+
+/* The session is over by now. After the first signal what is under way may finish. */
+static bool is_abandoned(void *arg)
+{
+	return atomic_load(&((struct run *)arg)->stop) > 1;
+}
+
+static bool put_manifest(struct run *run, struct s3_object *ret, struct problem *ret_problem)
+{
+	struct run_manifest *manifest = run->manifest;
+	struct s3_conn *conn = NULL;
+	const char *key = text_string(&manifest->key);
+	const size_t base = strlen(run->options.prefix);
+	if (!manifest_spool_finish(manifest->spool, ret_problem))
+		return false;
+	if (s3_conn_new(run->s3, &conn)) {
+		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
+		return false;
+	}
+	const struct http_body body = manifest_spool_body(manifest->spool);
+	struct s3_put put = {
+		.target = object_rules_target(run->rules, key, key + base + (key[base] == '/')),
+		.body = &body,
+		.sums = manifest_spool_sums(manifest->spool),
+		.checksum = s3_checksum(run->s3),
+		.condition = {.if_none_match = true},
+		.limits = {.abandon = is_abandoned,
+			.abandon_arg = run,
+			.patience_ms = run->options.give_up_after_ms},
+	};
+	put.target.content_type = "application/gzip";
+	put.target.content_encoding = NULL;
+	const bool good = put_object(conn, &put, ret, ret_problem);
+	s3_conn_free(conn);
+	return good;
+}
+
+bool run_manifest_put(struct run *run)
+{
+	struct run_manifest *manifest = run->manifest;
+	struct problem problem = {0};
+	struct s3_object object = {0};
+	if (run->options.manifest && run->dry)
+		tell_plan(run);
+	if (!manifest)
+		return true;
+	const bool good = put_manifest(run, &object, &problem);
+	char checksum[S3_SUM_MAX + SUM_MAX] = "";
+	if (*object.sum.text)
+		snprintf(checksum, sizeof checksum, "%s:%s", checksum_kinds[object.sum.kind].name,
+			object.sum.text);
+	struct report_file about = {.checksum = checksum,
+		.key = text_string(&manifest->key),
+		.bytes = manifest_spool_sums(manifest->spool)->bytes,
+		.version_id = object.version_id,
+		.etag = object.etag};
+	if (!good)
+		problem_prefix(&problem, "the manifest of the run cannot be stored as %s",
+			quote(about.key).text);
+	manifest->is_stored = good;
+	report_file(&run->report, good ? S3ONCE_EVENT_MANIFEST : S3ONCE_EVENT_MANIFEST_FAILED,
+		&about, good ? NULL : &problem);
+	return good;
+}
+
+const char *run_manifest_key(const struct run *run)
+{
+	return run->manifest && run->manifest->is_stored ? text_string(&run->manifest->key) : "";
+}

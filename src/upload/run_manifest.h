@@ -1,0 +1,26 @@
+/* The manifest of a run (--manifest): a line for each file that is in S3, and at the end of the run
+ * one object of them. */
+#pragma once
+#include "upload/run.h"
+
+struct run_manifest;
+/* Once the services and the session are open. True without --manifest, and in a dry run; false with
+ * a sentence. */
+bool run_manifest_open(struct run *run, struct problem *ret_problem);
+void run_manifest_free(struct run *run); /* frees run->manifest */
+
+/* A file that is in S3. Borrowed. */
+struct in_s3 {
+	const struct candidate *file;
+	const struct version *version; /* what its mark says, or will say */
+	const struct sums *sums;       /* more of what its object holds; NULL: nothing is known */
+	enum s3once_event_type event;  /* UPLOADED, ADOPTED, REFRESHED or SKIPPED */
+};
+/* Adds its line, if there is a manifest. Thread-safe. */
+void run_manifest_add(struct run *run, const struct in_s3 *file);
+
+/* After the last worker: stores the object and reports it, or why that failed. False: it failed. A
+ * dry run says where it would be. */
+bool run_manifest_put(struct run *run);
+/* Its key, "" if there is none or it was not stored (yet). Borrowed. */
+const char *run_manifest_key(const struct run *run);
