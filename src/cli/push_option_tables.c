@@ -23,7 +23,7 @@ static const struct option what_options[] = {
 		.argument = "TEMPLATE",
 		.help = "make keys of {path} {dir} {name} {stem} {ext} {family}\n"
 			"{mtime:%Y/%m/%d} {id:8} {host} {fqdn} {env:NAME}",
-		.standard = "{path}"},
+		.standard = "{path}; with --rotated, a name with time and id"},
 	{.name = "time-zone",
 		.type = OPTION_STRING,
 		.offset = RUN(time_zone),
