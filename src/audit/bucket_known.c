@@ -13,7 +13,8 @@ struct identification {
 	const struct audit_hand *hand;
 	struct bucket_row row;
 	struct s3_identity told;
-	bool seen; /* an object that the marks know is there */
+	bool seen;     /* an object that the marks know is there */
+	bool has_done; /* a mark says that one is */
 };
 
 static bool differs(const char *now, const char *before)
@@ -92,6 +93,7 @@ static enum outcome look_at_samples(struct identification *id, struct problem *r
 	}
 	enum outcome o = sample_marks(stream, samples, ret_problem);
 	mark_stream_free(stream);
+	id->has_done = samples[0];
 	for (size_t i = 0; i < SAMPLES; i++) {
 		if (samples[i] && o == OUTCOME_OK && !id->seen)
 			o = look_at_row(id, samples[i], ret_problem);
@@ -130,6 +132,9 @@ enum outcome bucket_is_known(const struct audit_place *place, const struct audit
 		bucket_row_read(hand->marks, place->space, &place->limits, &id.row, ret_problem);
 	if (o == OUTCOME_OK)
 		o = ask_service(&id, ret_problem);
+	if (o != OUTCOME_OK && o != OUTCOME_SETUP)
+		problem_prefix(ret_problem,
+			"whether it is the bucket that the marks are about cannot be found out");
 	if (o != OUTCOME_OK)
 		return o;
 	const bool is_other = differs(id.told.created, id.row.told.created) ||
@@ -140,6 +145,13 @@ enum outcome bucket_is_known(const struct audit_place *place, const struct audit
 	o = look_for_objects(&id, ret_problem);
 	if (o != OUTCOME_OK || id.seen)
 		return o;
+	if (!*id.row.version && !id.has_done) {
+		problem_set(ret_problem,
+			"there are no marks of bucket %s at this endpoint: check the name, the "
+			"endpoint and --marks",
+			quote(bucket).text);
+		return OUTCOME_SETUP;
+	}
 	problem_set(ret_problem,
 		"nothing shows that bucket %s is the one that the marks are about: the service tells "
 		"%s, and none of the objects that were looked at is there; check the endpoint and the "

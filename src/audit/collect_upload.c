@@ -126,19 +126,20 @@ static enum verdict abort_and_await(struct abortion *a)
 	}
 	if (o == OUTCOME_OK)
 		problem_set(&a->problem, "S3 still lists parts of its upload after it was aborted: "
-					 "run gc again with --keep-uploads 0s");
+					 "run gc again");
 	return ERROR;
 }
 
 /* Ends our claim: without the upload if it is gone, else as it was. */
 static enum outcome end_claim(struct abortion *a, enum verdict verdict, struct problem *ret_problem)
 {
-	const struct mark_ref ref = leftover_ref(a->leftover);
+	struct mark_ref ref = leftover_ref(a->leftover);
 	const char *reason = a->claim.before.error;
 	if (!reason)
 		reason = "its uploader ended before it was done";
 	if (verdict == GO_ON)
 		return mark_release(&ref, &a->claim, reason, ret_problem);
+	ref.at_s = a->claim.before.at_s;
 	return mark_fail(&ref, &a->claim, reason, ret_problem);
 }
 
@@ -172,8 +173,10 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 static enum outcome take_over(struct abortion *a, struct problem *ret_problem)
 {
 	const struct leftover *leftover = a->leftover;
-	const struct mark_ref ref = leftover_ref(leftover);
+	struct mark_ref ref = leftover_ref(leftover);
 	struct mark seen = {0};
+	/* Nobody goes on with the upload by that: if gc is killed, the next one finds it as old. */
+	ref.at_s = leftover->mark->at_s;
 	const enum outcome o = mark_take(&ref, leftover->mark, &a->claim, &seen, ret_problem);
 	mark_clear(&seen);
 	if (o == OUTCOME_REFUSED)

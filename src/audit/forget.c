@@ -75,7 +75,7 @@ static const char *selection(const struct forget_options *options, const struct 
 	return NULL;
 }
 
-static void forget_now(const struct subject *subject)
+static enum outcome forget_now(const struct subject *subject)
 {
 	struct problem problem = {0};
 	const enum outcome o = mark_forget(&subject->ref, subject->mark, &problem);
@@ -83,12 +83,13 @@ static void forget_now(const struct subject *subject)
 		tell_fate(subject, FATE_FORGOTTEN, "", NULL);
 	else if (o == OUTCOME_REFUSED)
 		tell_fate(subject, FATE_KEPT, "another uploader has changed it meanwhile", NULL);
-	else
+	else if (o != OUTCOME_ABANDONED)
 		tell_fate(subject, FATE_FAILED, "", &problem);
+	return o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
-/* Whether the object is gone: only then it is true. */
-static bool is_missing(const struct subject *subject, bool is_asked_for)
+/* ABSENT: the object is gone. OK: it is not, or that cannot be known, which was told. */
+static enum outcome look_for_object(const struct subject *subject, bool is_asked_for)
 {
 	const struct s3_target target = {.key = subject->object};
 	struct s3_object now = {0};
@@ -97,29 +98,32 @@ static bool is_missing(const struct subject *subject, bool is_asked_for)
 		subject->hand->s3, &target, &subject->options->place.limits, &now, &problem);
 	if (o == OUTCOME_OK && is_asked_for)
 		tell_fate(subject, FATE_KEPT, "its object is there", NULL);
-	else if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
+	else if (o != OUTCOME_OK && o != OUTCOME_ABSENT && o != OUTCOME_ABANDONED)
 		tell_fate(subject, FATE_FAILED, "", &problem);
-	return o == OUTCOME_ABSENT;
+	return o == OUTCOME_ABSENT || o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
-/* `is_asked_for`: by its own name, so that everything about it is told. */
-static void judge_mark(const struct subject *subject, bool is_asked_for)
+/* `is_asked_for`: by its own name, so that everything about it is told. OK, or ABANDONED. */
+static enum outcome judge_mark(const struct subject *subject, bool is_asked_for)
 {
 	const struct forget_options *options = subject->options;
 	const char *other = selection(options, subject->mark);
 	const char *protected = forget_protection(subject->mark);
 	if (other && is_asked_for)
 		tell_fate(subject, FATE_KEPT, other, NULL);
-	if (other)
-		return;
-	if (protected)
+	else if (!other && protected)
 		tell_fate(subject, FATE_KEPT, protected, NULL);
-	else if (options->only_missing && !is_missing(subject, is_asked_for))
-		return;
-	else if (options->only_show)
-		tell_fate(subject, FATE_FORGETTABLE, "", NULL);
-	else
-		forget_now(subject);
+	if (other || protected)
+		return OUTCOME_OK;
+	if (options->only_missing) {
+		const enum outcome o = look_for_object(subject, is_asked_for);
+		if (o != OUTCOME_ABSENT)
+			return o;
+	}
+	if (!options->only_show)
+		return forget_now(subject);
+	tell_fate(subject, FATE_FORGETTABLE, "", NULL);
+	return OUTCOME_OK;
 }
 
 static enum outcome judge_object(
@@ -134,9 +138,9 @@ static enum outcome judge_object(
 		return OUTCOME_LOCAL;
 	}
 	subject->object = text_string(&object);
-	judge_mark(subject, is_asked_for);
+	const enum outcome o = judge_mark(subject, is_asked_for);
 	text_clear(&object);
-	return OUTCOME_OK;
+	return o;
 }
 
 static enum outcome forget_exactly(const struct forget_options *options,

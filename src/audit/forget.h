@@ -14,6 +14,8 @@ struct forget_options {
 
 /* Why nobody may forget a mark as it is, a clause; NULL: it may be. Pure. */
 const char *forget_protection(const struct mark *mark);
+/* Where the limits of the place end it, these return ABANDONED. */
+
 /* The mark of one key, or of an object that is stored under its mark's key and a suffix of
  * compression. OK: it was told what became of it. ABSENT: there is no such mark, nothing was told.
  * What is not selected (only_missing, older_than_s) is told as KEPT. */

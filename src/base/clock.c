@@ -14,6 +14,20 @@ uint64_t clock_boot_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+int64_t clock_boot_shift_ns(void)
+{
+	FILE *offsets = fopen("/proc/self/timens_offsets", "re");
+	char name[16];
+	long long s, ns, shift_ns = 0;
+	if (!offsets)
+		return 0;
+	while (fscanf(offsets, "%15s %lld %lld", name, &s, &ns) == 3)
+		if (strcmp(name, "boottime") == 0)
+			shift_ns = s * (long long)NS_PER_S + ns;
+	fclose(offsets);
+	return shift_ns;
+}
+
 int64_t clock_wall_ns(void)
 {
 	struct timespec ts;

@@ -11,6 +11,8 @@
 
 /* CLOCK_BOOTTIME in ns: elapsed time that counts suspend and never steps. */
 uint64_t clock_boot_ns(void);
+/* By how much clock_boot_ns() is ahead of the host's, in a time namespace; 0 outside of one. */
+int64_t clock_boot_shift_ns(void);
 /* CLOCK_REALTIME in ns since the epoch. */
 int64_t clock_wall_ns(void);
 /* Identity of this boot (Linux: /proc/sys/kernel/random/boot_id), "" where unknown. ret is always

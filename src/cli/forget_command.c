@@ -7,6 +7,7 @@
 #include "cli/fate_tell.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
+#include "cli/signals.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,10 +190,17 @@ static void tell_counts(struct forgetting *f)
 	text_clear(&t);
 }
 
+static bool is_stopped(void *arg)
+{
+	(void)arg;
+	return signals_came() > 0;
+}
+
 static int open_all(
 	struct forgetting *f, const struct audit_wanted *wanted, struct problem *ret_problem)
 {
 	int r = audit_setup_open(wanted, &f->setup, ret_problem);
+	f->setup.place.limits = (struct call_limits){.abandon = is_stopped};
 	if (!r && (r = audit_hand_open(&f->setup.place, &f->hand)))
 		problem_set(ret_problem, "out of memory");
 	if (!r && wanted->needs_s3 &&
@@ -212,17 +220,20 @@ static int forget_all(const struct forget_command *values, const struct marks_pl
 	const struct audit_wanted wanted = {
 		&values->access, place, urls->bucket, values->only_missing};
 	output_init(&output);
+	signals_count("s3once: stopping\n");
 	bool ok = open_all(&f, &wanted, &problem) == 0;
 	for (int i = 0; i < n && ok; i++)
 		ok = forget_operand(&f, urls[i].key, &problem) == OUTCOME_OK;
-	if (ok)
+	const int stopped_by = signals_restore();
+	if (ok || stopped_by)
 		tell_counts(&f);
 	int code = f.has_missed || fate_count(&f.view, FATE_FAILED) ? S3ONCE_EXIT_FILES
 								    : S3ONCE_EXIT_OK;
 	if (output_finish(&output) < 0)
 		code = S3ONCE_EXIT_FILES;
 	if (!ok)
-		code = command_fail("forget", S3ONCE_EXIT_SETUP, &problem);
+		code = stopped_by ? S3ONCE_EXIT_STOPPED + stopped_by
+				  : command_fail("forget", S3ONCE_EXIT_SETUP, &problem);
 	audit_hand_clear(&f.hand);
 	audit_setup_close(&f.setup);
 	return code;

@@ -231,7 +231,7 @@ static int collect_garbage(
 		.view = {&output, url->bucket, values->json, {0}}};
 	const struct audit_wanted wanted = {&values->access, place, url->bucket, true};
 	output_init(&output);
-	signals_count("s3once: stopping; what is under way is ended in order");
+	signals_count("s3once: stopping; what is under way is ended in order\n");
 	gc.bytes_before = file_bytes(place);
 	bool ok = audit_setup_open(&wanted, &gc.setup, &problem) == 0;
 	gc.setup.place.limits = (struct call_limits){.abandon = is_stopped};

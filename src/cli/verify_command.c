@@ -1,10 +1,11 @@
 /* `s3once verify`: whether the bucket has what the marks say. Changes nothing. */
+#include "audit/bucket_known.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "cli/audit_setup.h"
 #include "cli/commands.h"
 #include "cli/signals.h"
-#include "cli/values.h"
+#include "cli/verify_options.h"
 #include "cli/verify_view.h"
 #include "scan/key.h"
 #include <errno.h>
@@ -13,121 +14,6 @@
 
 #define WORKERS          8
 #define GIVE_UP_AFTER_MS 60000
-
-struct verify_options {
-	struct access access;
-	const char *after, *subset, *id_object, *key_file;
-	int head, download, json, no_progress;
-	unsigned workers, verbose;
-	uint64_t max_duration_ms, give_up_after_ms;
-};
-
-#define FIELD(field) offsetof(struct verify_options, field)
-
-static const struct option what_options[] = {
-	{.name = "head",
-		.type = OPTION_FLAG,
-		.offset = FIELD(head),
-		.help = "ask for each object, too: compares the checksum that S3\n"
-			"keeps, if it keeps one"},
-	{.name = "download",
-		.type = OPTION_FLAG,
-		.offset = FIELD(download),
-		.help = "read each object, too, and compare its content"},
-	{.name = "subset",
-		.type = OPTION_STRING,
-		.offset = FIELD(subset),
-		.argument = "N/T|P%",
-		.help = "with --head or --download: only of the Nth of T parts\n"
-			"of the keys, or of P percent; the same keys each time"},
-	{.name = "after",
-		.type = OPTION_STRING,
-		.offset = FIELD(after),
-		.argument = "KEY",
-		.help = "begin after KEY, where an earlier run has ended"},
-	{.name = "max-duration",
-		.type = OPTION_DURATION,
-		.offset = FIELD(max_duration_ms),
-		.argument = "DUR",
-		.help = "end after DUR, and say where to go on",
-		.least = 1,
-		.most = 366ULL * 24 * 3600 * 1000},
-	{.name = "concurrency",
-		.type = OPTION_NUMBER,
-		.offset = FIELD(workers),
-		.argument = "N",
-		.help = "ask for or read at most N objects at once",
-		.least = 1,
-		.most = VERIFY_WORKERS_MAX,
-		.standard = "8"},
-	{.name = "give-up-after",
-		.type = OPTION_DURATION,
-		.offset = FIELD(give_up_after_ms),
-		.argument = "DUR",
-		.help = "wait for up to DUR for a service that throttles or\n"
-			"cannot be reached",
-		.standard = "1m",
-		.most = 7ULL * 24 * 3600 * 1000},
-	{.name = "sse-c-key-file",
-		.type = OPTION_STRING,
-		.offset = FIELD(key_file),
-		.argument = "FILE",
-		.help = "the key that the objects are encrypted with (SSE-C)"},
-	{.name = "bucket-id-object",
-		.type = OPTION_STRING,
-		.offset = FIELD(id_object),
-		.argument = "KEY",
-		.help = "the object that identifies the bucket has no mark"},
-	{NULL},
-};
-
-static const struct option output_options[] = {
-	{.name = "json",
-		.type = OPTION_FLAG,
-		.offset = FIELD(json),
-		.help = "one event a line on standard output, as JSON"},
-	{.name = "verbose",
-		.letter = 'v',
-		.type = OPTION_COUNT,
-		.offset = FIELD(verbose),
-		.help = "list objects that are right, too"},
-	{.name = "no-progress",
-		.type = OPTION_FLAG,
-		.offset = FIELD(no_progress),
-		.help = "show no progress on a terminal"},
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
-	{NULL},
-};
-
-enum { GROUPS = 2 + ACCESS_GROUPS };
-
-static struct command verify_command(
-	struct option_group groups[static GROUPS], struct verify_options *options)
-{
-	static const struct option_conflict conflicts[] = {
-		{"head", "download", "--download does what --head does"}, {NULL}};
-	groups[0] = (struct option_group){"What is compared", what_options, options};
-	access_groups(&options->access, groups + 1);
-	groups[1 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
-	return (struct command){
-		.name = "verify",
-		.operands = "s3://BUCKET[/KEY-OR-PREFIX]",
-		.about =
-			"Compares what is in the bucket with the marks: lists the bucket, and looks whether\n"
-			"each file that is done is there with its size and etag. Prints a line for each\n"
-			"difference, with - for a missing object, * for one that differs, + for one without\n"
-			"a mark, and ! for what could not be checked. Changes nothing.\n",
-		.groups = groups,
-		.n_groups = GROUPS,
-		.conflicts = conflicts,
-		.examples =
-			"  s3once verify s3://my-bucket/photos\n"
-			"  s3once verify --download --subset 1/7 --max-duration 4h s3://my-bucket\n"
-			"\n"
-			"Exit codes: 0 all is right; 1 there are differences; 2 usage; 3 it cannot be known;\n"
-			"6 --max-duration ended it, and what was looked at is right. More: man s3once-verify\n",
-	};
-}
 
 /* What is asked for, and what it is asked of. */
 struct job {
@@ -140,36 +26,6 @@ struct job {
 	struct text prefix;
 	uint64_t deadline_ns; /* 0: none */
 };
-
-static int bad_subset(const char *given, struct problem *ret_problem)
-{
-	problem_set(ret_problem,
-		"--subset: '%s' is neither a part, such as 1/7, nor a percentage, such as 5%%",
-		quote(given).text);
-	return -EINVAL;
-}
-
-static int read_subset(const char *given, struct verify_subset *ret, struct problem *ret_problem)
-{
-	char number[24];
-	uint64_t a, b;
-	const size_t n = strcspn(given, "/%");
-	if (!n || n >= sizeof number)
-		return bad_subset(given, ret_problem);
-	memcpy(number, given, n);
-	number[n] = '\0';
-	if (value_number(number, &a, NULL) < 0)
-		return bad_subset(given, ret_problem);
-	if (strcmp(given + n, "%") == 0 && a >= 1 && a <= 100) {
-		*ret = (struct verify_subset){0, a, 100};
-		return 0;
-	}
-	if (given[n] != '/' || value_number(given + n + 1, &b, NULL) < 0 || a < 1 || a > b ||
-		b > 1000000)
-		return bad_subset(given, ret_problem);
-	*ret = (struct verify_subset){a - 1, a, b};
-	return 0;
-}
 
 /* Reads the operand and what needs no service. 0, or the exit code with a sentence. */
 static int read_operands(struct job *job, int n, char **operands, struct problem *ret_problem)
@@ -184,7 +40,7 @@ static int read_operands(struct job *job, int n, char **operands, struct problem
 					 "compared as a whole");
 		return S3ONCE_EXIT_USAGE;
 	}
-	if (options->subset && read_subset(options->subset, &job->subset, ret_problem) < 0)
+	if (options->subset && verify_subset_read(options->subset, &job->subset, ret_problem) < 0)
 		return S3ONCE_EXIT_USAGE;
 	key_add_base(&job->prefix, job->url.key);
 	const char *prefix = text_string(&job->prefix);
@@ -268,6 +124,25 @@ static enum outcome is_one_key(const struct job *job, bool *ret, struct problem 
 	return o;
 }
 
+/* Of another bucket of that name every object would be missing, or another one. What ends the run
+ * is noticed by the comparison. */
+static enum outcome know_bucket(
+	const struct job *job, struct audience *audience, struct problem *ret_problem)
+{
+	struct audit_place place = job->setup.place;
+	struct audit_hand hand;
+	place.limits = (struct call_limits){.abandon = is_stopped,
+		.abandon_arg = audience,
+		.patience_ms = job->options->give_up_after_ms};
+	enum outcome o = OUTCOME_LOCAL;
+	if (audit_hand_open(&place, &hand))
+		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
+	else
+		o = bucket_is_known(&place, &hand, job->url.bucket, ret_problem);
+	audit_hand_clear(&hand);
+	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
+}
+
 static bool is_empty(const struct verify_end *end)
 {
 	uint64_t all = end->counts.listed;
@@ -309,10 +184,12 @@ static int compare_all(struct job *job, struct audience *audience)
 	struct verify_end end = {0};
 	struct problem problem = {0};
 	bool is_one = false;
-	enum outcome o = is_one_key(job, &is_one, &problem);
+	signals_count("s3once: stopping\n");
+	enum outcome o = know_bucket(job, audience, &problem);
+	if (o == OUTCOME_OK)
+		o = is_one_key(job, &is_one, &problem);
 	if (is_one)
 		audience->view.prefix = job->url.key;
-	signals_count("s3once: stopping\n");
 	if (o == OUTCOME_OK)
 		o = is_one ? verify_one(&verify, job->url.key, &end, &problem)
 			   : verify_run(&verify, &end, &problem);
@@ -360,7 +237,7 @@ static int verify(struct job *job)
 int verify_main(int argc, char **argv)
 {
 	struct verify_options options = {.give_up_after_ms = GIVE_UP_AFTER_MS};
-	struct option_group groups[GROUPS];
+	struct option_group groups[VERIFY_GROUPS];
 	struct command command = verify_command(groups, &options);
 	struct problem problem = {0};
 	struct job job = {.options = &options, .prefix = TEXT(2048)};

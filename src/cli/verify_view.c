@@ -212,6 +212,8 @@ void verify_view_end(struct verify_view *view, const struct verify_told *told)
 		json_end(view, told);
 		return;
 	}
+	if (told->problem && !told->end->counts.listed)
+		return;
 	say_result(view, told->end);
 	say_rest(view, told->end);
 }

@@ -48,6 +48,11 @@ int64_t mark_now_s(const struct mark_ref *ref)
 	return store_time_s(ref->conn->store);
 }
 
+static int64_t changed_at_s(const struct mark_ref *ref)
+{
+	return ref->at_s ? ref->at_s : mark_now_s(ref);
+}
+
 static int claim_item(const struct mark_ref *ref, const char *claim, struct item *ret)
 {
 	int error = item_set_string(ret, "state", mark_state_name(MARK_CLAIMED));
@@ -104,7 +109,7 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 	changes_set_text(&c, "claim", claim.id);
 	changes_set_text(&c, "source", ref->source);
 	changes_set_number(&c, "tries", old->tries + 1);
-	changes_set_number(&c, "at", mark_now_s(ref));
+	changes_set_number(&c, "at", changed_at_s(ref));
 	changes_unset(&c, "error");
 	if (*ref->suffix || *old->suffix)
 		changes_set_or_unset(&c, "suffix", ref->suffix);
@@ -222,7 +227,7 @@ static enum outcome fail_mark(const struct mark_ref *ref, const struct claim *cl
 {
 	changes_set_text(c, "state", mark_state_name(MARK_FAILED));
 	changes_set_text(c, "error", error);
-	changes_set_number(c, "at", mark_now_s(ref));
+	changes_set_number(c, "at", changed_at_s(ref));
 	const struct condition fence[] = {mark_equals("state", mark_state_name(MARK_CLAIMED)),
 		mark_equals("session", ref->session), mark_equals("claim", claim->id)};
 	struct mark present;

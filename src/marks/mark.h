@@ -117,6 +117,8 @@ struct mark_ref {
 	const char *session; /* ours */
 	const char *source;  /* "host:directory" */
 	const char *suffix;  /* of the object that a claim is for */
+	int64_t at_s; /* mark_take() and mark_fail() keep this as the time of the last change; 0: it
+			 is now */
 	struct call_limits limits;
 };
 

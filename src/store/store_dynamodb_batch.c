@@ -308,7 +308,8 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	pthread_mutex_lock(&batches->mutex);
 	for (size_t i = 0; i < batch.n; i++)
 		if (batch.seats[i])
-			answer_locked(batch.seats[i], outcome, answers[i], &problem);
+			answer_locked(batch.seats[i], outcome,
+				outcome == OUTCOME_OK ? answers[i] : outcome, &problem);
 	struct batch_ticket *next = end_locked(batches);
 	pthread_mutex_unlock(&batches->mutex);
 	for (size_t i = 1; i < batch.n; i++) /* the first one is the leader's own */

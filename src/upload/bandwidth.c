@@ -28,6 +28,7 @@ struct bandwidth {
 	struct time_zone *zone;
 	_Atomic uint64_t *free_ns; /* `own`, or the file's */
 	_Atomic uint64_t own;
+	uint64_t shift_ns; /* of our clock against that of the host, which the file's users share */
 	atomic_bool is_lifted;
 	struct {
 		pthread_mutex_t mutex;
@@ -95,6 +96,7 @@ void bandwidth_share(struct bandwidth *bandwidth)
 	char path[4096];
 	const int error = state_file("bandwidth", path, sizeof path);
 	void *there = error ? NULL : map(path);
+	bandwidth->shift_ns = (uint64_t)clock_boot_shift_ns();
 	if (there)
 		bandwidth->free_ns = there;
 	else
@@ -160,8 +162,8 @@ static size_t bytes_allowed(const struct bandwidth *bandwidth, const struct wait
 		return n;
 	const uint64_t piece = token_bucket_piece(rate);
 	const size_t bytes = n < piece ? n : (size_t)piece;
-	const uint64_t wait_ns =
-		token_bucket_take(bandwidth->free_ns, clock_boot_ns(), bytes, rate);
+	const uint64_t wait_ns = token_bucket_take(
+		bandwidth->free_ns, clock_boot_ns() - bandwidth->shift_ns, bytes, rate);
 	*ret_wait_ns = wait_ns < LOOK_NS ? wait_ns : LOOK_NS;
 	return wait_ns ? 0 : bytes;
 }

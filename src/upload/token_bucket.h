@@ -10,7 +10,7 @@
 /* What was not used in the last moments may be caught up with: threads wake up late. */
 #define TOKEN_BUCKET_BURST_NS 200000000ULL
 /* No user moves the number further ahead than this. One that is has another meaning: it is of
- * before the host was started anew, or of another time namespace. So `bytes` must not take as long
+ * before the host was started anew. So `bytes` must not take as long
  * at `rate`: token_bucket_piece() at S3ONCE_RATE_LEAST takes a quarter of a second. */
 #define TOKEN_BUCKET_AHEAD_NS 60000000000ULL
 

@@ -1,6 +1,7 @@
 """`s3once forget`: which marks go, which stay, and what the next run does."""
 
 import gzip
+import signal
 import sqlite3
 
 import pytest
@@ -208,3 +209,18 @@ def test_bad_inputs(s3once, s3, bucket, tree):
     run = s3once("forget", f"s3://{bucket}/q", f"s3://{bucket}/p/a.txt")
     assert run.code == 1 and f"there is no mark of s3://{bucket}/q, and none below it" in run.err, run
     assert "forgot 1 mark" in run.out, run
+
+
+@SQLITE
+def test_stopped(s3once, s3, bucket, tree, marks, s3_wire):
+    """In the middle of a request: it ends at once and says how far it came; what was under way is no error."""
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    rule = s3_wire.add(faults.hold_request, "HeadObject", times=None)
+    running = s3once.start("forget", "--missing", "--yes", "--json", f"s3://{bucket}/p")
+    assert rule.reached.wait(60)
+    running.popen.send_signal(signal.SIGTERM)
+    run = running.wait()
+    rule.released.set()
+    assert run.code == 143 and "stopping" in run.err and "error" not in run.err, run
+    assert [(event["event"], event["forgotten"], event["failed"]) for event in run.events] == [("forget", 0, 0)], run
+    assert len(keys_of(marks)) == 4

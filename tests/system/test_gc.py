@@ -137,6 +137,21 @@ def test_live_upload_stays(s3once, s3, bucket, tree, marks, s3_wire):
 
 
 @SQLITE
+def test_what_gc_could_not_abort_stays_as_old_as_it_was(s3once, s3, bucket, tree, marks, killed, s3_wire):
+    """So that the same command does it the next time, and no other --keep-uploads is needed; also if it was killed."""
+    row = killed()
+    marks.change(row, "at", int(row["at"]) - 30 * DAY)
+    s3_wire.add(faults.answer(403, "AccessDenied"), "AbortMultipartUpload")
+    run = s3once("gc", "--json", f"s3://{bucket}")
+    assert run.code == 1 and end(run) == {"failed": 1} and s3.uploads(bucket), run
+    assert marks_of(marks)["large"]["at"] == int(row["at"]) - 30 * DAY
+    s3_wire.add(faults.kill_before, "AbortMultipartUpload")
+    assert s3once("gc", "--json", f"s3://{bucket}").code == -9
+    run = s3once("gc", "--json", f"s3://{bucket}")
+    assert run.code == 0 and end(run) == {"aborted": 1} and not s3.uploads(bucket), run
+
+
+@SQLITE
 @pytest.mark.parametrize("kind", ["HeadObject", "ListParts", "AbortMultipartUpload"])
 def test_killed_itself(s3once, s3, bucket, tree, marks, killed, s3_wire, kind):
     """Before and after each of its requests: the next gc, or the next run, goes on."""

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import struct
 import subprocess
 import threading
 import time
@@ -184,6 +185,16 @@ def test_the_limit_of_this_time_of_day(s3once, bucket, tmp_path):
             assert run.seconds >= 2, run
         else:
             assert summary(run)["limited_by"] != "bandwidth", run
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a time namespace is root's to make")
+def test_bwlimit_is_shared_with_a_time_namespace(s3once, s3, bucket, tmp_path):
+    """The clock is another one there. What it leaves in the shared file is the host's time, or both would ignore each other."""
+    tree = make_tree(tmp_path / "tree", {"file": 1000})
+    apart = ("unshare", "--time", "--boottime", "100000", "--fork", "--kill-child")
+    assert s3once.start("push", tree, f"s3://{bucket}", "--bwlimit", "1M", wrap=apart).wait().code == 0
+    (free_ns,) = struct.unpack("=Q", (s3once.state / "s3once" / "bandwidth").read_bytes()[:8])
+    assert abs(time.clock_gettime_ns(time.CLOCK_BOOTTIME) - free_ns) < 100000e9 / 2
 
 
 @pytest.mark.full

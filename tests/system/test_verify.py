@@ -118,7 +118,7 @@ def test_a_listing_that_fails_is_no_difference(s3once, s3, s3_wire, bucket, tree
     s3_wire.clear()
     s3_wire.add(faults.refuse, times=None)
     run = s3once("verify", "--give-up-after", "0", f"s3://{bucket}/p")
-    assert run.code == 3 and run.out == "" and "the bucket cannot be listed: " in run.err, run
+    assert run.code == 3 and run.out == "" and "the marks are about cannot be found out: " in run.err, run
 
 
 def test_one_key_and_the_rest_of_a_run(s3once, s3, bucket, tmp_path):
@@ -167,3 +167,18 @@ def test_compressed_objects_are_compared_as_they_are_stored(s3once, s3, bucket, 
     for by in ([], ["--head"], ["--download"]):
         run = s3once("verify", *by, f"s3://{bucket}/p")
         assert run.code == 1 and found(run) == {"* p/b.log.zst"}, run
+
+
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+def test_another_bucket_of_the_same_name(s3once, s3, bucket, marks, tree):
+    """Every object would be missing there: it is refused, as push refuses it. A bucket without marks is said to be one."""
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    s3.remove_bucket(bucket)
+    s3.client.create_bucket(Bucket=bucket)
+    run = s3once("verify", "--json", f"s3://{bucket}")
+    assert run.code == 3 and "another creation date or owner" in run.err, run
+    assert [event["event"] for event in run.events] == ["fatal", "verify"] and last(run)["missing"] == 0, run
+    s3.client.create_bucket(Bucket=bucket + "x")
+    run = s3once("verify", f"s3://{bucket}x")
+    s3.remove_bucket(bucket + "x")
+    assert run.code == 3 and f"there are no marks of bucket {bucket}x at this endpoint" in run.err, run
