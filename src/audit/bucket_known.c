@@ -153,7 +153,7 @@ enum outcome bucket_is_known(const struct audit_place *place, const struct audit
 		return OUTCOME_SETUP;
 	}
 	problem_set(ret_problem,
-		"nothing shows that bucket %s is the one that the marks are about: the service tells "
+		"nothing shows that bucket %s is the one that the marks are about: the service shows "
 		"%s, and none of the objects that were looked at is there; check the endpoint and the "
 		"credentials",
 		quote(bucket).text,

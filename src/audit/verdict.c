@@ -22,7 +22,7 @@ static bool are_alike(const struct s3_sum *a, const struct s3_sum *b)
 static enum verdict other_sum(
 	const struct s3_sum *told, const struct s3_sum *kept, struct problem *ret_problem)
 {
-	problem_set(ret_problem, "its content is another: S3 has the %s %s, and its mark %s",
+	problem_set(ret_problem, "its content differs: S3 has the %s %s, and its mark %s",
 		checksum_kinds[told->kind].name, told->text, kept->text);
 	return VERDICT_DIFFERS;
 }
@@ -35,7 +35,7 @@ enum verdict verdict_of_head(
 	const struct s3_sum *kept = are_alike(&sum, &object->sum) ? &sum : &parts_sum;
 	if (object->size != row->size) {
 		problem_set(ret_problem,
-			"its size is another: %" PRIu64 " bytes in S3, and %" PRIu64
+			"its size differs: %" PRIu64 " bytes in S3, and %" PRIu64
 			" bytes when it was uploaded",
 			object->size, row->size);
 		return VERDICT_DIFFERS;
@@ -48,8 +48,8 @@ enum verdict verdict_of_head(
 		return VERDICT_SAME;
 	if (*row->etag) {
 		problem_set(ret_problem,
-			"its etag is another: %s in S3, and %s when it was uploaded; --download "
-			"tells whether its content is, too",
+			"its etag differs: %s in S3, and %s when it was uploaded; --download "
+			"shows whether its content differs, too",
 			object->etag, row->etag);
 		return VERDICT_OTHER_ETAG;
 	}
@@ -85,7 +85,7 @@ enum verdict verdict_of_bytes(
 		hex_encode(sums->md5, sizeof sums->md5, md5);
 		if (strcasecmp(md5, row->etag) != 0) {
 			problem_set(ret_problem,
-				"its content is another: its MD5 is %s, and was %s when it was "
+				"its content differs: its MD5 is %s, and was %s when it was "
 				"uploaded",
 				md5, row->etag);
 			return VERDICT_DIFFERS;

@@ -271,7 +271,7 @@ int endpoint_resolve(
 	struct endpoint found = {.signing_name = question->service};
 	struct text url = TEXT(ENDPOINT_MAX);
 	if (!is_region(question->region)) {
-		problem_set(ret_problem, "%s is no region: name one like eu-west-1",
+		problem_set(ret_problem, "%s is not a region: give one such as eu-west-1",
 			quote(question->region).text);
 		return -EINVAL;
 	}

@@ -62,7 +62,7 @@ int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *
 		    next_word(&at, ":/", type, sizeof type) &&
 		    next_word(&at, ":/", arn.name, sizeof arn.name);
 	if (!fits)
-		return refuse(ret_problem, s, "this is no ARN of an access point");
+		return refuse(ret_problem, s, "this is not the ARN of an access point");
 	arn.is_lambda = strcmp(service, "s3-object-lambda") == 0;
 	const char *fault = fault_of(service, type, at, &arn);
 	if (fault)

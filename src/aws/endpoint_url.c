@@ -25,7 +25,8 @@ static const char *why_not(CURLU *url, CURLUcode code)
 	curl_free(part);
 	part = NULL;
 	if (!why && curl_url_get(url, CURLUPART_HOST, &part, 0) == CURLUE_OK && !is_graphic(part))
-		why = "its host has a character that no host has"; /* %XX, which curl decodes */
+		why = "its host has a character that is not allowed there"; /* %XX, which curl
+									       decodes */
 	curl_free(part);
 	static const struct {
 		CURLUPart part;
@@ -76,7 +77,7 @@ static int rebuild(CURLU *url, char **ret)
 int endpoint_parse_url(const char *url, char **ret, const char **ret_why)
 {
 	if (!is_graphic(url)) {
-		*ret_why = "it has a character that no URL has";
+		*ret_why = "it has a character that is not allowed in a URL";
 		return -EINVAL;
 	}
 	if (strstr(url, ":///")) { /* curl would take the path for the host */

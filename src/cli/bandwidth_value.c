@@ -47,7 +47,7 @@ static int read_timed(char *word, struct s3once_rate *ret, struct problem *probl
 	const int minute = is_time ? 10 * (word[3] - '0') + word[4] - '0' : 0;
 	if (hour > 23 || minute > 59)
 		return refuse(problem, whole,
-			"is no time of day and rate: write such as 08:00,2M, with a blank between "
+			"is not a time of day and a rate: write them as in 08:00,2M, with a blank between "
 			"several");
 	ret->minute = (unsigned)(60 * hour + minute);
 	return read_rate(comma + 1, &ret->bytes_per_second, problem);

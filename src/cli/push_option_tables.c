@@ -144,7 +144,7 @@ static const struct option how_options[] = {
 	{.name = "new-bucket",
 		.type = OPTION_FLAG,
 		.offset = RUN(new_bucket),
-		.help = "the bucket was deleted and made anew, or is another one\n"
+		.help = "the bucket was deleted and created again, or is another one\n"
 			"than the marks are about: begin with no marks for it"},
 	{.name = "bucket-id-object",
 		.type = OPTION_STRING,

@@ -53,7 +53,7 @@ static int read_arn(const char *s, size_t n, struct s3_url *ret, struct problem 
 {
 	struct endpoint_arn arn;
 	if (n > ARN_MAX)
-		return refuse(ret_problem, s, "this is no ARN of an access point");
+		return refuse(ret_problem, s, "this is not the ARN of an access point");
 	memcpy(ret->bucket, s, n);
 	ret->bucket[n] = 0;
 	return endpoint_arn_parse(ret->bucket, &arn, ret_problem);

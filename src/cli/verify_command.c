@@ -45,7 +45,7 @@ static int read_operands(struct job *job, int n, char **operands, struct problem
 	key_add_base(&job->prefix, job->url.key);
 	const char *prefix = text_string(&job->prefix);
 	if (options->after && strncmp(options->after, prefix, strlen(prefix)) != 0) {
-		problem_set(ret_problem, "--after '%s' is no key below %s",
+		problem_set(ret_problem, "--after '%s' is not a key below %s",
 			quote(options->after).text, quote(operands[0]).text);
 		return S3ONCE_EXIT_USAGE;
 	}

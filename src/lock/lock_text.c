@@ -133,7 +133,7 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 				? NULL
 				: fields[SORT],
 			ret))
-		return lock_error(ret, -EINVAL, "this is no handle of a lock in this place");
+		return lock_error(ret, -EINVAL, "this is not the handle of a lock in this place");
 	struct s3once_lock *lock = lock_new(
 		locks, fields[KEY], fields[SORT], (unsigned)slot, fields[ID], lease_ms * NS_PER_MS);
 	if (!lock)

@@ -74,7 +74,7 @@ static int read_storage_class(const struct s3_setting *setting, const char *valu
 	for (size_t i = 0; storage_classes[i]; i++)
 		if (strcasecmp(storage_classes[i], value) == 0 &&
 			strcmp(storage_classes[i], value) != 0) {
-			problem_set(ret_problem, "'%s' is no storage class; did you mean %s?",
+			problem_set(ret_problem, "'%s' is not a storage class; did you mean %s?",
 				quote(value).text, storage_classes[i]);
 			return -EINVAL;
 		}
@@ -91,7 +91,8 @@ static int read_type(const struct s3_setting *setting, const char *value, struct
 	const char *slash = strchr(value, '/');
 	if (!slash || slash == value || !slash[1] || slash[1] == ';' || !is_printable(value) ||
 		strcspn(value, " ;") < (size_t)(slash - value))
-		return refuse(ret_problem, value, "is no content type; they look like text/plain");
+		return refuse(
+			ret_problem, value, "is not a content type; it looks like text/plain");
 	text_add(ret_value, value);
 	return 0;
 }
@@ -103,7 +104,7 @@ static int64_t read_time(const char *value, struct problem *ret_problem)
 	if (time_s < 0)
 		time_s = clock_parse_http_date(value);
 	return time_s < 0 ? refuse(ret_problem, value,
-				    "is no time in UTC; they look like 2030-12-31T23:59:59Z")
+				    "is not a time in UTC; it looks like 2030-12-31T23:59:59Z")
 			  : time_s;
 }
 
@@ -141,7 +142,7 @@ static int read_redirect(const struct s3_setting *setting, const char *value, st
 		    strncmp(value, "https://", 8) != 0) ||
 		!is_printable(value))
 		return refuse(ret_problem, value,
-			"is no place to redirect to; they begin with /, http:// or https://");
+			"is not a place to redirect to; it begins with /, http:// or https://");
 	text_add(ret_value, value);
 	return 0;
 }
@@ -157,7 +158,7 @@ static int read_context(const struct s3_setting *setting, const char *value, str
 	json_decref(object);
 	if (!good)
 		return refuse(ret_problem, value,
-			"is no encryption context; they look like {\"department\": \"sales\"}");
+			"is not an encryption context; it looks like {\"department\": \"sales\"}");
 	char *encoded = malloc(4 * ((strlen(value) + 2) / 3) + 1);
 	if (!encoded)
 		return -ENOMEM;
@@ -187,12 +188,12 @@ static int read_tag(const struct s3_setting *setting, const char *value, struct 
 {
 	const char *equals = strchr(value, '=');
 	if (!equals || equals == value)
-		return refuse(ret_problem, value, "is no tag; they look like KEY=VALUE");
+		return refuse(ret_problem, value, "is not a tag; it looks like KEY=VALUE");
 	const size_t key = (size_t)(equals - value), rest = strlen(equals + 1);
 	if (!utf8_valid(value, key + 1 + rest) || characters(value, key) > TAG_KEY_MAX ||
 		characters(equals + 1, rest) > TAG_VALUE_MAX)
 		return refuse(ret_problem, value,
-			"is no tag: a key has at most 128 characters of UTF-8, a value 256");
+			"is not a tag: a key has at most 128 characters of UTF-8, a value 256");
 	uri_encode(ret_name, value, key, 0);
 	uri_encode(ret_value, equals + 1, rest, 0);
 	return 0;
@@ -203,7 +204,7 @@ static int read_metadata(const struct s3_setting *setting, const char *value, st
 {
 	const char *equals = strchr(value, '=');
 	if (!equals || equals == value)
-		return refuse(ret_problem, value, "is no metadata; it looks like KEY=VALUE");
+		return refuse(ret_problem, value, "is not metadata; it looks like KEY=VALUE");
 	text_add(ret_name, "x-amz-meta-");
 	for (const char *c = value; c < equals; c++) {
 		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
@@ -243,7 +244,7 @@ static int read_grant(const struct s3_setting *setting, const char *value, struc
 		}
 	}
 	return refuse(ret_problem, value,
-		"is no grant; they look like read=id=CANONICAL-USER: read, readacl, writeacl or full, "
+		"is not a grant; it looks like read=id=CANONICAL-USER: read, readacl, writeacl or full, "
 		"then id, uri or emailaddress");
 }
 

@@ -46,7 +46,7 @@ static int compile(regex_t *regex, const char *pattern, struct problem *ret_prob
 	if (!error)
 		return 0;
 	regerror(error, regex, why, sizeof why);
-	problem_set(ret_problem, "is no extended regular expression: %s", why);
+	problem_set(ret_problem, "is not an extended regular expression: %s", why);
 	return error == REG_ESPACE ? -ENOMEM : -EINVAL;
 }
 

@@ -63,7 +63,7 @@ static int add_time(const struct key_template *template, const char *format, int
 	const int64_t wall_s = mtime_ns / second_ns - (mtime_ns % second_ns < 0);
 	struct tm tm;
 	if (time_zone_local(template->zone, wall_s, &tm)) {
-		problem_set(ret_problem, "its modification time is no date, which --key needs");
+		problem_set(ret_problem, "its modification time is not a date, which --key needs");
 		return -EINVAL;
 	}
 	time_format_add(template->times, format, &tm, wall_s, t);

@@ -65,7 +65,7 @@ static const char *why_not_rotated(const struct family *family)
 {
 	return family->is_unfinished
 		       ? "is not finished, or was put aside, by its name: --rotated leaves it out"
-		       : "is no rotated file by its name: --rotated takes it for a live log";
+		       : "does not have the name of a rotated file: --rotated takes it for a live log";
 }
 
 int rotation_look(struct source *source, struct problem *ret_problem)

@@ -12,6 +12,6 @@ int rotation_identify(const struct scan_options *options, int fd, const struct s
 
 /* Makes the head of a source, which is a file somebody named, what rotation_next() would tell of
  * it, whatever its age: with is_rotated, suffix (within its relative path) and content_id. It
- * becomes a PROBLEM if it is no rotated file by its name or cannot be read. 0, or -errno with a
- * sentence. */
+ * becomes a PROBLEM if it does not have the name of a rotated file or cannot be read. 0, or -errno
+ * with a sentence. */
 int rotation_look(struct source *source, struct problem *ret_problem);

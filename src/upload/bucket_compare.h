@@ -18,7 +18,7 @@ struct bucket_comparison {
 	struct s3_conn *s3;
 	struct call_limits limits;
 	struct bucket_row row;        /* as the marks have it */
-	struct s3_identity told;      /* as the service tells it now */
+	struct s3_identity told;      /* as the service shows it now */
 	char object_id[ID_CHARS + 1]; /* of --bucket-id-object, as it is now */
 	enum evidence last;           /* of row.last_key */
 	bool last_was_looked_at;

@@ -27,6 +27,6 @@ bool bucket_look_at(struct run *run, struct s3_conn *conn, const struct uploaded
 void bucket_saw_object(struct run *run, const char *key, const char *etag);
 
 /* What to do about another bucket: the end of a sentence. */
-#define BUCKET_WAY_OUT                                                                             \
-	"check the endpoint and the credentials; if the bucket was deleted and made anew, run "    \
+#define BUCKET_WAY_OUT                                                                              \
+	"check the endpoint and the credentials; if the bucket was deleted and created again, run " \
 	"once with --new-bucket, which sets these marks aside and looks at each object"

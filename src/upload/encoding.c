@@ -51,7 +51,7 @@ int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_p
 	const struct codec_info *codec = &codecs[encoding.codec];
 	encoding.level = text[n] ? read_level(codec, text + n + 1) : codec->level;
 	if (encoding.level < 0) {
-		problem_set(ret_problem, "\"%s\" is no level of %s: it is a number from %d to %d",
+		problem_set(ret_problem, "\"%s\" is not a level of %s: give a number from %d to %d",
 			quote(text + n + 1).text, codec->name, codec->least_level,
 			codec->most_level);
 		return -EINVAL;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CREATES_LOST_MAX 1 /* that are begun anew at once */
+#define CREATES_LOST_MAX 1 /* that are started again at once */
 #define SAMPLES          3 /* of SAMPLE_BYTES each: less than any file that is sent in parts has */
 #define SAMPLE_BYTES     (512ULL << 10)
 
@@ -63,7 +63,7 @@ static enum step give_up_parts(
 		return file_fail(worker, file, problem);
 	problem_set(&said,
 		"%s: the server cannot list the parts that were uploaded before (%.300s), so the "
-		"upload begins anew",
+		"upload starts again",
 		quote(file->candidate->path).text, problem->text);
 	report_run(&worker->run->report, S3ONCE_EVENT_WARNING, &said);
 	enum outcome o = s3_abort_upload(

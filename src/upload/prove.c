@@ -90,10 +90,11 @@ static enum done prove_path(struct worker *worker, const char *path)
 	else if (r > 0 && entry.kind == SCAN_PROBLEM)
 		problem = entry.problem;
 	else if (r > 0)
-		problem_set(&problem, "is no regular file");
+		problem_set(&problem, "is not a regular file");
 	else if (r == 0)
-		problem_set(&problem, "does not exist, or is none of the files that these options "
-				      "would upload");
+		problem_set(&problem,
+			"does not exist, or is not one of the files that these options "
+			"would upload");
 	return unknown(run, path, "", &problem);
 }
 

@@ -141,7 +141,7 @@ def test_made_anew_where_the_service_tells_nothing(s3once, s3, bucket, s3_wire, 
     s3.assert_same(tree, bucket, "p")
 
 
-# --- the service tells nothing of the bucket, and the object that was uploaded last is gone
+# --- the service shows nothing of the bucket, and the object that was uploaded last is gone
 
 
 @pytest.fixture

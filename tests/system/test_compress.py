@@ -142,7 +142,7 @@ def test_options(s3once, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 1})
     for options, said in (
         (["--compress", "lz4"], "neither zstd nor gzip"),
-        (["--compress", "zstd:20"], "no level of zstd: it is a number from 1 to 19"),
+        (["--compress", "zstd:20"], "not a level of zstd: give a number from 1 to 19"),
         (["--compress", "gzip", "--content-encoding", "br"], "--content-encoding is gzip"),
         (["--compress", "zstd:19", "--memory", "1M"], "zstd:19 needs at least --memory"),
     ):

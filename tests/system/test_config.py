@@ -209,7 +209,7 @@ def test_without_credentials_the_rest_is_told(config):
         ({}, "[default]\nmax_attempts = many\n", "max_attempts of [default] in "),
         ({}, "[default]\ns3 =\n  addressing_style = diagonal\n", "it must be auto, virtual or path"),
         ({"AWS_ENDPOINT_URL_S3": "ftp://h"}, "", "ftp://h cannot be used"),
-        ({"AWS_REGION": "Frankfurt"}, "", "Frankfurt is no region"),
+        ({"AWS_REGION": "Frankfurt"}, "", "Frankfurt is not a region"),
         ({"AWS_USE_DUALSTACK_ENDPOINT": "true", "AWS_REGION": "us-iso-east-1"}, "", "no dualstack endpoints in aws-iso"),
         ({"AWS_USE_FIPS_ENDPOINT": "true", "AWS_REGION": "cn-north-1"}, "", "no FIPS endpoints in China"),
     ],

@@ -261,7 +261,7 @@ def test_process_that_fails_for_a_while(s3once, s3, bucket, keys, aws, tmp_path,
         ('echo \'{"Version": 1, "AccessKeyId": "A"}\'', "has no SecretAccessKey"),
         (
             'echo \'{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "topsecret", "Expiration": "soon"}\'',
-            "has an Expiration that is no time: soon",
+            "has an Expiration that is not a time: soon",
         ),
         (
             'echo \'{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "topsecret", '
@@ -414,7 +414,7 @@ def test_imds_is_renewed_and_outlives_an_outage(s3once, s3, bucket, keys, s3_wir
 def test_imds_version_1_only_if_asked_for(uploads, s3once, bucket, tree, keys):
     with Imds(keys, version=1) as imds:
         run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **metadata(imds)}, timeout=20)
-        assert run.code == 3 and "it gives no token" in run.err, run
+        assert run.code == 3 and "it returned no token" in run.err, run
         assert len(imds.requests) == 1
         uploads("imds", metadata(imds, AWS_EC2_METADATA_V1_DISABLED="false"))
 
@@ -542,7 +542,7 @@ def test_role_is_assumed_again_before_it_ends(s3once, s3, bucket, keys, aws, s3_
         (f"role_arn = {ROLE}up\ncredential_source = Moon", "credential_source is Moon: it must be"),
         (f"role_arn = {ROLE}up\ncredential_source = Environment", "AWS_ACCESS_KEY_ID is not set"),
         (f"role_arn = {ROLE}up\nsource_profile = base\nmfa_serial = x", "mfa_serial asks for a code"),
-        (f"role_arn = {ROLE}up\nsource_profile = base\nduration_seconds = long", "duration_seconds is no number"),
+        (f"role_arn = {ROLE}up\nsource_profile = base\nduration_seconds = long", "duration_seconds is not a number"),
     ],
 )
 def test_role_that_cannot_be_assumed(s3once, bucket, keys, aws, tree, config, says):

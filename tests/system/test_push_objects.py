@@ -277,7 +277,7 @@ def test_customer_key_is_kept_to(s3once, rgw, bucket, tmp_path, form):
 
 @pytest.mark.parametrize("then", [bytes(32), None], ids=["another key", "no key"])
 def test_upload_goes_on_with_its_own_key_only(s3once, rgw, bucket, tmp_path, then):
-    """Begun with one key and broken off before it was completed, it is begun anew with what is given now."""
+    """Begun with one key and broken off before it was completed, it is started again with what is given now."""
     tree = make_tree(tmp_path / "tree", {"large": 11 * MIB})
     key = tmp_path / "key"
     key.write_bytes(KEY)
@@ -352,10 +352,10 @@ def test_example(s3once, s3, bucket, tmp_path):
         (["--storage-class", "standard_ia"], "did you mean STANDARD_IA?"),
         (["--storage-class", "a b"], "cannot be the name of a storage class"),
         (["--acl", "publik"], "'publik' is not one of private, public-read"),
-        (["--grant", "all=id=x"], "is no grant"),
-        (["--grant", "read=id="], "is no grant"),
+        (["--grant", "all=id=x"], "is not a grant"),
+        (["--grant", "read=id="], "is not a grant"),
         (["--acl", "private", "--grant", "read=id=x"], "acl and grant contradict each other"),
-        (["--tag", "x"], "is no tag"),
+        (["--tag", "x"], "is not a tag"),
         (["--tag", "k=" + 257 * "v"], "a value 256"),
         ([f"--tag=k{i}=v" for i in range(11)], "at most 10 tags"),
         (["--metadata", "a b=c"], "another character in its key"),
@@ -363,15 +363,15 @@ def test_example(s3once, s3, bucket, tmp_path):
         (["--metadata", "k=ä"], "no header can carry"),
         (["--metadata", "k=" + 1900 * "v"], "at most 1,850 bytes"),
         ([f"--metadata=k{i}=v" for i in range(61)], "too many settings"),
-        (["--content-type", "text"], "is no content type"),
+        (["--content-type", "text"], "is not a content type"),
         (["--cache-control", "a\nb"], "no header can carry"),
         (["--cache-control", ""], "the value is empty"),
         (["--cache-control", 9000 * "x"], "too long for a header"),
-        (["--expires", "tomorrow"], "is no time in UTC"),
-        (["--website-redirect", "x"], "is no place to redirect to"),
+        (["--expires", "tomorrow"], "is not a time in UTC"),
+        (["--website-redirect", "x"], "is not a place to redirect to"),
         (["--sse", "kms"], "is not one of AES256, aws:kms, aws:kms:dsse"),
         (["--sse-kms-key-id", "x"], "go with sse aws:kms"),
-        (["--sse", "aws:kms", "--sse-kms-context", "[1]"], "is no encryption context"),
+        (["--sse", "aws:kms", "--sse-kms-context", "[1]"], "is not an encryption context"),
         (["--sse-c-key-file", "/nonexistent"], "/nonexistent cannot be read: No such file"),
         (["--sse-c-key-file", "/etc/passwd"], "/etc/passwd holds no key"),
         (["--object-lock-mode", "GOVERNANCE"], "go together: give both"),

@@ -74,7 +74,7 @@ def test_options(s3once, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a.1": 1})
     for options, said in (
         (["--rotated-pattern", "x"], "--rotated-pattern .* needs --rotated"),
-        (["--rotated", "--rotated-pattern", "(x"], "--rotated-pattern: is no extended regular expression"),
+        (["--rotated", "--rotated-pattern", "(x"], "--rotated-pattern: is not an extended regular expression"),
         (["--rotated", "--files-from", "-"], "--rotated and --files-from cannot be used together"),
     ):
         run = s3once("push", *options, tree, "s3://some-bucket/p")

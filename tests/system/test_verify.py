@@ -61,7 +61,7 @@ def test_planted_damage_is_found_and_nothing_else(s3once, s3, bucket, marks, tre
         assert run.code == 1 and found(run) == damage, run
         assert f"s3://{bucket}/p/: {len(NAMES) - 3} objects are as their marks say" in run.err
         assert ", 1 missing, 2 differ, 4 unknown to the marks, 0 could not be compared\n" in run.err
-        assert "p/a b: its size is another: 5 bytes in S3, and 14 bytes when it was uploaded\n" in run.err
+        assert "p/a b: its size differs: 5 bytes in S3, and 14 bytes when it was uploaded\n" in run.err
     events = s3once("verify", "--json", f"s3://{bucket}/p").events
     assert {(event["result"], event["key"]) for event in events[:-1]} >= {("missing", "p/a+b"), ("unknown", "p/new\nlines")}
     end = events[-1]
@@ -141,7 +141,7 @@ def test_one_key_and_the_rest_of_a_run(s3once, s3, bucket, tmp_path):
         (["s3://bkt/p", "--head", "--subset", "8/7"], "--subset: '8/7' is neither a part, such as 1/7, nor a percentage"),
         (["s3://bkt/p", "--head", "--subset", "0%"], "--subset: '0%' is neither"),
         (["s3://bkt/p", "--head", "--download"], "--download does what --head does"),
-        (["s3://bkt/p", "--after", "q"], "--after 'q' is no key below s3://bkt/p"),
+        (["s3://bkt/p", "--after", "q"], "--after 'q' is not a key below s3://bkt/p"),
         ([], "name one s3://BUCKET"),
         (["s3://bkt/p", "--concurrency", "65"], "--concurrency"),
     ],

@@ -115,7 +115,7 @@ static int read_reply(
 		error = credentials_from_json(
 			object, "Token", "container's agent", ret, ret_problem);
 	else
-		problem_set(ret_problem, "its reply is no JSON object");
+		problem_set(ret_problem, "its reply is not a JSON object");
 	json_free_secret(object);
 	return error;
 }

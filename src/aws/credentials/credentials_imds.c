@@ -124,7 +124,7 @@ static int get_token(struct service *service, struct problem *ret_problem)
 	if (error == 0 && reply.status == 200 && is_word(&reply.body, 1024)) {
 		text_addf(&service->token, "X-aws-ec2-metadata-token: %s", reply.body.data);
 	} else if (error == 0) {
-		problem_set(ret_problem, "it gives no token (status %d)", reply.status);
+		problem_set(ret_problem, "it returned no token (status %d)", reply.status);
 		/* Other clouds have something else at this address. */
 		error = reply.status == 429 || reply.status >= 500 ? -EACCES : -ENODATA;
 	}

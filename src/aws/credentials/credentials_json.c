@@ -56,7 +56,7 @@ int credentials_from_json(const json_t *object, const char *token_name, const ch
 	int64_t expires_s = expiration ? clock_parse_iso(expiration) : 0;
 	if (expires_s < 0) {
 		problem_set(ret_problem,
-			"the reply of the %s has an Expiration that is no time: %s", where,
+			"the reply of the %s has an Expiration that is not a time: %s", where,
 			quote(expiration).text);
 		return -EBADMSG;
 	}

@@ -122,7 +122,8 @@ static int check_profile(const struct profile *profile, struct problem *ret_prob
 		return -EINVAL;
 	}
 	if (seconds && seconds[strspn(seconds, "0123456789")]) {
-		problem_set(ret_problem, "duration_seconds is no number: %s", quote(seconds).text);
+		problem_set(
+			ret_problem, "duration_seconds is not a number: %s", quote(seconds).text);
 		return -EINVAL;
 	}
 	return 0;

@@ -175,7 +175,7 @@ static void renew_token(struct credentials_loader *loader, const struct sso_sess
 		error = put_reply(&reply, now_s, token);
 	if (error == 0 && write_file(path, token) < 0)
 		log_warning(
-			"cannot write the renewed SSO token to %s: the next login comes earlier",
+			"cannot write the renewed SSO token to %s: the next login is due earlier",
 			quote(path).text);
 	if (error)
 		log_info("the SSO token cannot be renewed (status %d) %s", reply.status,

@@ -40,7 +40,7 @@ static void try_operation(struct tries *tries, const char *operation, enum outco
 	tries->failures++;
 	if (outcome == OUTCOME_OK)
 		doctor_find(tries->doctor, FINDING_FAILURE, "table access",
-			"%s ignores its condition: no two uploaders would be kept apart",
+			"%s ignores its condition: two uploaders could claim the same file",
 			operation);
 	else
 		table_refused(tries->doctor, FINDING_FAILURE, operation, outcome, problem);

@@ -82,8 +82,8 @@ static void check_list(struct multipart *upload)
 			outcome, &upload->problem);
 	else
 		doctor_find(doctor, FINDING_WARNING, what,
-			"this server does not list parts (%s): an upload that broke off is begun "
-			"anew",
+			"this server does not list parts (%s): an upload that broke off is started "
+			"again",
 			upload->problem.text);
 }
 

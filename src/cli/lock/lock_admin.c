@@ -240,7 +240,7 @@ const struct lock_command lock_break_command = {
 	.examples =
 		"  s3once lock break --if-version 5f0c.81 nightly\n"
 		"\n"
-		"Exit codes: 0 free; 2 usage; 3 service; 4 the version is another. More: man s3once-lock\n",
+		"Exit codes: 0 free; 2 usage; 3 service; 4 the version differs. More: man s3once-lock\n",
 	.groups = {break_options, lock_key_options},
 	.least = 1,
 	.most = 1,

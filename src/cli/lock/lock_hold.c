@@ -136,7 +136,7 @@ static const struct option renew_options[] = {
 		.type = OPTION_DURATION,
 		.offset = offsetof(struct lock_options, for_ms),
 		.argument = "DUR",
-		.help = "at least so long from now; at most 21h [the lease it\nwas acquired with]",
+		.help = "at least this long from now; at most 21h [the lease it\nwas acquired with]",
 		.least = 1,
 		.most = 21 * 3600 * 1000},
 	{NULL},
@@ -146,9 +146,8 @@ const struct lock_command lock_renew_command = {
 	.name = "renew",
 	.description = "hold a lock for longer, by its handle",
 	.operands = "HANDLE",
-	.about =
-		"Begins the lease anew, of a lock that lock acquire got. Prints the handle to use\n"
-		"from now on; the one before stays good, and renews with its own lease.\n",
+	.about = "Renews the lease of a lock that lock acquire got. Prints the handle to use\n"
+		 "from now on; the one before stays good, and renews with its own lease.\n",
 	.examples =
 		"  s3once lock renew \"$handle\"\n"
 		"\n"

@@ -236,7 +236,7 @@ static void check_errors(void)
 	check_refused(&(struct aws_options){.profile = "gone"}, -ENOENT, "profile gone in /tmp/");
 	check_refused(&(struct aws_options){.profile = "g\x1b[2J"}, -ENOENT, "g\\x1b[2J");
 	check_refused(&(struct aws_options){.profile = "odd"}, -EINVAL, "round");
-	check_refused(&(struct aws_options){.region = "EU"}, -EINVAL, "EU is no region");
+	check_refused(&(struct aws_options){.region = "EU"}, -EINVAL, "EU is not a region");
 	check_refused(&(struct aws_options){.endpoint_url = "ftp://h"}, -EINVAL, "ftp://h");
 	check_refused(&(struct aws_options){.endpoint_url = "http://u:p@h"}, -EINVAL, "user name");
 	setenv("AWS_USE_FIPS_ENDPOINT", "yes", 1);

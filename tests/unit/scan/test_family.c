@@ -132,7 +132,7 @@ static void test_given(void)
 	struct family_rules *rules;
 	struct problem problem = {.text = ""};
 	CHECK_INT(family_rules_new("a(b", &rules, &problem), -EINVAL);
-	CHECK(strstr(problem.text, "is no extended regular expression: ") != NULL);
+	CHECK(strstr(problem.text, "is not an extended regular expression: ") != NULL);
 }
 
 int main(void)
