@@ -20,7 +20,7 @@ enum outcome {
 			    it may be this object's alone */
 	OUTCOME_INVALID, /* the request can never succeed for this file (KeyTooLongError,
 			    EntityTooLarge, …) */
-	OUTCOME_SETUP,   /* nothing will succeed until someone mends it: credentials, bucket, table,
+	OUTCOME_SETUP,   /* nothing will succeed until someone fixes it: credentials, bucket, table,
 			    endpoint, certificate, clock */
 	OUTCOME_LOST,    /* no reply, or one that cannot be understood: it may have been applied */
 	OUTCOME_TRANSIENT, /* a server error that outlived the retries; it may have been applied */

@@ -1,4 +1,4 @@
-/* What went wrong, for the person who has to mend it. */
+/* What went wrong, for the person who has to fix it. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -276,7 +276,7 @@ def test_uploads_beyond_one_page(s3, bucket, probe):
     assert sorted((row["key"], row["upload_id"]) for row in reply["uploads"]) == created
 
 
-# --- what only someone can mend
+# --- what only someone can fix
 
 
 @both_s3
