@@ -285,6 +285,8 @@ struct s3once_options {
 	const char *marks;     /* "dynamodb:TABLE", "sqlite:PATH", "local"; NULL: "local" */
 	uint64_t lease_ms;     /* 0: 30 s */
 	uint64_t heartbeat_ms; /* 0: a fifth of the lease */
+	const char *job; /* by which the marks keep how the last run of this host ended; NULL: by
+			    its sources and its target */
 
 	/* Access: NULL leaves it to the environment and the profile. */
 	const char *endpoint_url, *dynamodb_endpoint_url, *region, *profile, *ca_bundle;

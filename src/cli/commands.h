@@ -6,6 +6,7 @@ int push_main(int argc, char **argv);
 int run_main(int argc, char **argv);
 int init_main(int argc, char **argv);
 int proven_main(int argc, char **argv);
+int fleet_main(int argc, char **argv);
 int forget_main(int argc, char **argv);
 int gc_main(int argc, char **argv);
 int status_main(int argc, char **argv);

@@ -38,6 +38,19 @@ void human_seconds(struct text *t, double seconds)
 		text_addf(t, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, s / 3600, s / 60 % 60, s % 60);
 }
 
+void human_age(struct text *t, uint64_t seconds)
+{
+	const uint64_t minutes = seconds / 60, hours = minutes / 60;
+	if (seconds < 120)
+		text_addf(t, "%" PRIu64 " s", seconds);
+	else if (minutes < 120)
+		text_addf(t, "%" PRIu64 " min", minutes);
+	else if (hours < 48)
+		text_addf(t, "%" PRIu64 " h", hours);
+	else
+		text_addf(t, "%" PRIu64 " days", hours / 24);
+}
+
 void human_files(struct text *t, uint64_t n)
 {
 	human_count(t, n);

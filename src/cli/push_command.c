@@ -186,6 +186,7 @@ int push_run(struct push_options *options)
 	struct s3once_push *push;
 	char sentence[1200];
 	view_init(&view, options);
+	options->run.job = options->job;
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;
 	options->run.progress_interval_ms = progress_interval_ms(&view);

@@ -26,11 +26,13 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	char expires[24];
 	snprintf(expires, sizeof expires, "%" PRId64,
 		store_time_s(session->options.store) + SESSION_KEEP_S);
-	const struct change changes[] = {
-		{"version", VALUE_STRING, try->next}, {"expires", VALUE_NUMBER, expires}};
+	char files[16];
+	snprintf(files, sizeof files, "%u", o->files ? o->files(o->abandon_arg) : 0);
+	const struct change changes[] = {{"version", VALUE_STRING, try->next},
+		{"expires", VALUE_NUMBER, expires}, {"files", VALUE_NUMBER, files}};
 	const struct condition ours[] = {{"version", CONDITION_EQUALS, VALUE_STRING, try->version},
 		{"state", CONDITION_EQUALS, VALUE_STRING, "open"}};
-	return conn->store->ops->update(conn, (struct item_key){session->pk, "-"}, changes, 2, ours,
+	return conn->store->ops->update(conn, (struct item_key){session->pk, "-"}, changes, 3, ours,
 		2, try->limits, ret_row, ret_problem);
 }
 

@@ -17,9 +17,12 @@ struct session_options {
 		void *arg); /* true ends what a call below waits for; called from any thread */
 	void *abandon_arg;
 	bool (*is_stuck)(
-		void *arg); /* arg is abandon_arg; while true the lease is not renewed, so
-			       that others may have the files; NULL: never. From any thread */
-	bool reads_only;    /* others that are over are not ended: nothing is ever written */
+		void *arg);           /* arg is abandon_arg; while true the lease is not renewed, so
+					 that others may have the files; NULL: never. From any thread */
+	unsigned (*files)(void *arg); /* how many files are under way, which each heartbeat says in
+					 the row; arg is abandon_arg; NULL: nobody counts. From any
+					 thread */
+	bool reads_only; /* others that are over are not ended: nothing is ever written */
 };
 
 /* Nothing is written yet: the row comes with the first claim. */
@@ -53,15 +56,22 @@ const char *session_fence_reason(const struct session *session);
 enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
 	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem);
 
-/* What is known of a session, for `status`. ABSENT: swept. */
+/* What is known of a session, for `status` and `fleet`. ABSENT: swept. */
 struct session_info {
 	char owner[320]; /* "host pid 123" */
 	bool is_open;
 	bool is_gone; /* open by its row, but its process ran on this host and has ended */
 	int64_t started_s, expires_s;
+	int64_t heard_s; /* store time of its last heartbeat; 0 if unknown */
 	uint64_t lease_ns;
+	uint64_t files; /* under way, as that heartbeat said */
 };
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
+	struct problem *ret_problem);
+/* The same of many by their ids, which differ. ret[i] is about ids[i]; ret_known[i] is false if it
+ * was swept. Eventually consistent. */
+enum outcome session_describe_many(struct store_conn *conn, const char *const *ids, size_t n,
+	const struct call_limits *limits, struct session_info *ret, bool *ret_known,
 	struct problem *ret_problem);
 
 /* What session_is_over() has read of another session last, without is_gone; zeros if nothing.

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "marks/session_struct.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LEASE_MAX_MS (INT64_MAX / (int64_t)NS_PER_MS) /* what its ns can hold */
@@ -39,7 +40,10 @@ static void read_info(const struct item *row, struct session_info *ret)
 		.started_s = number_or(row, "started", 0),
 		.expires_s = number_or(row, "expires", 0),
 		.lease_ns = (uint64_t)number_or(row, "lease", 0) * NS_PER_MS,
+		.files = (uint64_t)number_or(row, "files", 0),
 	};
+	if (ret->expires_s > SESSION_KEEP_S)
+		ret->heard_s = ret->expires_s - SESSION_KEEP_S;
 	snprintf(ret->owner, sizeof ret->owner, "%s", string_or_empty(row, "owner"));
 }
 
@@ -143,6 +147,15 @@ void session_recall(struct session *session, const char *id, struct session_info
 	pthread_mutex_unlock(&session->locked.mutex);
 }
 
+static void describe_row(
+	const struct item *row, const struct process *self, struct session_info *ret)
+{
+	struct process other;
+	read_info(row, ret);
+	process_of(row, &other);
+	ret->is_gone = ret->is_open && process_is_gone(self, &other);
+}
+
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem)
 {
@@ -153,12 +166,57 @@ enum outcome session_describe(struct store_conn *conn, const char *id, struct se
 	enum outcome o = conn->store->ops->get(
 		conn, (struct item_key){pk, "-"}, true, &limits, &row, ret_problem);
 	if (o == OUTCOME_OK) {
-		read_info(&row, ret);
-		struct process self, other;
+		struct process self;
 		process_self(&self);
-		process_of(&row, &other);
-		ret->is_gone = ret->is_open && process_is_gone(&self, &other);
+		describe_row(&row, &self, ret);
 	}
 	item_clear(&row);
+	return o;
+}
+
+struct many {
+	char (*pks)[SESSION_PK_MAX];
+	size_t n;
+	struct process self;
+	struct session_info *infos;
+	bool *known;
+};
+
+static int visit_one(void *arg, const char *pk, const char *sk, const struct item *row)
+{
+	struct many *many = arg;
+	(void)sk;
+	for (size_t i = 0; i < many->n; i++)
+		if (strcmp(many->pks[i], pk) == 0) {
+			describe_row(row, &many->self, &many->infos[i]);
+			many->known[i] = true;
+		}
+	return 0;
+}
+
+enum outcome session_describe_many(struct store_conn *conn, const char *const *ids, size_t n,
+	const struct call_limits *limits, struct session_info *ret, bool *ret_known,
+	struct problem *ret_problem)
+{
+	struct many many = {
+		.pks = calloc(n + 1, sizeof *many.pks), .n = n, .infos = ret, .known = ret_known};
+	struct item_key *keys = calloc(n + 1, sizeof *keys);
+	enum outcome o = OUTCOME_OK;
+	if (many.pks && keys) {
+		process_self(&many.self);
+		for (size_t i = 0; i < n; i++) {
+			session_pk(ids[i], many.pks[i]);
+			keys[i] = (struct item_key){many.pks[i], "-"};
+			ret_known[i] = false;
+		}
+		if (n)
+			o = conn->store->ops->get_many(
+				conn, keys, n, limits, visit_one, &many, ret_problem);
+	} else {
+		problem_set(ret_problem, "out of memory");
+		o = OUTCOME_LOCAL;
+	}
+	free(keys);
+	free(many.pks);
 	return o;
 }

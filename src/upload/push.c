@@ -6,6 +6,7 @@
 #include "upload/bucket_doubt.h"
 #include "upload/multipart.h"
 #include "upload/push_struct.h"
+#include "upload/run_job.h"
 #include "upload/run_manifest.h"
 #include "upload/run_options.h"
 #include <errno.h>
@@ -272,12 +273,17 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	}
 	if (push->set_up)
 		bucket_keep(run, push->conn);
+	char session[ID_CHARS + 1] = "";
+	if (run->locked.begun)
+		snprintf(session, sizeof session, "%s", session_id(run->session));
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;
 	if (push->set_up)
 		look_for_marks(push);
 	const enum s3once_exit exit = put_manifest(run, verdict(push));
+	if (push->has_marks && !run->dry)
+		run_job_end(run, push->conn, *session ? session : NULL, exit);
 	push->counts = report_get(&run->report);
 	report_counts(&run->report, S3ONCE_EVENT_SUMMARY);
 	return exit;

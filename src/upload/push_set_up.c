@@ -71,7 +71,8 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 			quote(marks).text, quote(marks).text);
 	else if (o != OUTCOME_OK && table && !strstr(problem->text, table))
 		problem_prefix(problem, "%s", quote(marks).text);
-	return o == OUTCOME_OK;
+	push->has_marks = o == OUTCOME_OK;
+	return push->has_marks;
 }
 
 static bool open_session(struct s3once_push *push, struct problem *problem)
@@ -85,6 +86,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		.abandon = run_is_over,
 		.abandon_arg = run,
 		.is_stuck = run_is_stuck,
+		.files = run_files,
 		.reads_only = run->dry,
 	};
 	if (!(run->dry ? state_path : state_file)("sessions", observations, sizeof observations))
@@ -209,9 +211,9 @@ bool push_set_up(struct s3once_push *push)
 	struct problem problem = push->scan_problem;
 	if (push->run.bandwidth && !push->run.dry)
 		bandwidth_share(push->run.bandwidth);
-	push->set_up = push->run.scan && open_move_to(&push->run, &problem) &&
-		       open_queue(&push->run, &problem) && set_up_libraries(&problem) &&
-		       open_s3(push, &problem) && open_marks(push, &problem) &&
+	push->set_up = push->run.scan && open_queue(&push->run, &problem) &&
+		       set_up_libraries(&problem) && open_s3(push, &problem) &&
+		       open_marks(push, &problem) && open_move_to(&push->run, &problem) &&
 		       open_session(push, &problem) && run_manifest_open(&push->run, &problem);
 	if (!push->set_up) {
 		atomic_store(&push->run.failed_setup, true);

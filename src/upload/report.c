@@ -1,5 +1,6 @@
 #include "upload/report.h"
 #include "base/clock.h"
+#include "base/quote.h"
 #include <string.h>
 
 void report_init(struct report *report, const struct s3once_options *options)
@@ -118,6 +119,25 @@ static void add_problem(struct s3once_event *event, const struct problem *proble
 	event->request_id = problem->request_id;
 }
 
+/* Why a run is to end otherwise than with 0. The caller holds the mutex. */
+static void keep_error_locked(
+	struct report *report, const struct s3once_event *event, const struct problem *problem)
+{
+	const bool is_fatal = event->type == S3ONCE_EVENT_FATAL;
+	char sentence[PROBLEM_SENTENCE_MAX];
+	if (!problem || report->locked.error_is_fatal ||
+		(!is_fatal && event->type != S3ONCE_EVENT_FAILED &&
+			event->type != S3ONCE_EVENT_CHANGED &&
+			event->type != S3ONCE_EVENT_NOT_REMOVED))
+		return;
+	report->locked.error_is_fatal = is_fatal;
+	problem_format(problem, sentence, sizeof sentence);
+	if (event->path)
+		problem_set(&report->locked.error, "%s: %s", quote(event->path).text, sentence);
+	else
+		problem_set(&report->locked.error, "%s", sentence);
+}
+
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
 	const struct problem *problem)
 {
@@ -141,6 +161,7 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		c->bytes_uploaded += file->bytes;
 	if (type == S3ONCE_EVENT_REMOVED || type == S3ONCE_EVENT_MOVED)
 		c->bytes_removed += file->bytes;
+	keep_error_locked(report, &event, problem);
 	call_back_locked(report, &event);
 	pthread_mutex_unlock(&report->locked.mutex);
 }
@@ -164,6 +185,7 @@ void report_run(struct report *report, enum s3once_event_type type, const struct
 	struct s3once_event event = {.type = type};
 	add_problem(&event, problem);
 	pthread_mutex_lock(&report->locked.mutex);
+	keep_error_locked(report, &event, problem);
 	call_back_locked(report, &event);
 	pthread_mutex_unlock(&report->locked.mutex);
 }
@@ -234,6 +256,13 @@ void report_claim_refused(struct report *report)
 {
 	pthread_mutex_lock(&report->locked.mutex);
 	report->locked.counts.claims_refused++;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_last_error(struct report *report, struct problem *ret)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	*ret = report->locked.error;
 	pthread_mutex_unlock(&report->locked.mutex);
 }
 

@@ -16,6 +16,8 @@ struct report {
 	struct {
 		pthread_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
+		struct problem error; /* see report_last_error() */
+		bool error_is_fatal;
 	} locked;
 };
 
@@ -54,6 +56,10 @@ void report_unshipped(struct report *report, int64_t mtime_ns);
 /* The most requests that were allowed at once, and why it was not more. */
 void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why);
 void report_claim_refused(struct report *report);
+
+/* What ended the run, or else the last error of a file: the text alone, which has the path and all
+ * else; "" if there was none. */
+void report_last_error(struct report *report, struct problem *ret);
 
 struct s3once_counts report_get(struct report *report);
 /* The files that need nothing more, whatever became of them. */

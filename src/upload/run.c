@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "upload/run_job.h"
 
 bool run_is_over(void *arg)
 {
@@ -19,6 +20,12 @@ bool run_is_stuck(void *arg)
 	const struct s3once_options *o = &run->options;
 	const uint64_t ms = o->lease_ms > o->give_up_after_ms ? o->lease_ms : o->give_up_after_ms;
 	return liveness_is_lost(&run->liveness, ms * NS_PER_MS);
+}
+
+unsigned run_files(void *arg)
+{
+	struct run *run = arg;
+	return report_get(&run->report).in_flight;
 }
 
 bool run_may_not_show(void *arg)
@@ -206,6 +213,8 @@ bool run_begin(struct run *run, struct store_conn *marks)
 		if (!good && !run_is_over(run))
 			run_fail(run, &problem);
 		run->locked.begun = good;
+		if (good && !run->dry)
+			run_job_begin(run, marks, run_limits(run));
 	}
 	bool begun = run->locked.begun;
 	pthread_mutex_unlock(&run->locked.mutex);

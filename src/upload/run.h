@@ -73,6 +73,9 @@ bool run_may_not_show(void *run);
 struct call_limits run_limits(struct run *run);         /* abandon = run_is_over */
 struct call_limits run_visible_limits(struct run *run); /* abandon = run_may_not_show */
 
+/* For session_options.files: how many are under way. */
+unsigned run_files(void *run);
+
 /* A file of this size is none that the caller wants: OVERSIZED or UNDERSIZED says so. */
 bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event);
 

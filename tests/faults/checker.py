@@ -240,7 +240,7 @@ def sqlite_marks(path):
         rows = database.execute("SELECT pk, sk, doc FROM items").fetchall()
     marks = {}
     for pk, sk, doc in rows:
-        if not pk.startswith(("session#", "settings", "probe#", "bucket#")):
+        if not pk.startswith(("session#", "settings", "probe#", "bucket#", "jobs")):
             item = {name: next(iter(value.values())) for name, value in json.loads(doc).items()}
             marks[sk] = {**item, "pk": pk, "sk": sk}
     return marks

@@ -155,7 +155,7 @@ PROBES = ("probe#", "doctor#")
 
 
 def room(pk):
-    names = {"probe": "probe", "doctor": "probe", "session": "session", "settings": "settings", "bucket": "bucket"}
+    names = {"probe": "probe", "doctor": "probe", "session": "session", "settings": "settings", "bucket": "bucket", "jobs": "job"}
     return names.get(pk.partition("#")[0], "mark")
 
 
@@ -168,7 +168,7 @@ def intent(name, operation):
         if name == "UpdateItem":
             return "end" if sets.get("state") == "ended" else "heartbeat"
         return "session"
-    if place in ("settings", "bucket"):
+    if place in ("settings", "bucket", "job"):
         return place
     if place == "probe":
         return "probe"

@@ -407,7 +407,7 @@ class DynamoDB(Service):
 
     def marks(self, table):
         """key → mark of all items that are marks of files."""
-        others = ("session#", "settings", "probe#", "bucket#")
+        others = ("session#", "settings", "probe#", "bucket#", "jobs")
         return {item["sk"]: item for item in self.items(table) if not item["pk"].startswith(others)}
 
     def call(self, operation, **parameters):

@@ -93,7 +93,7 @@ class SqliteMarks:
 
 def marks_of(store):
     """key → mark."""
-    return {item["sk"]: item for item in store.items() if not item["pk"].startswith(("session#", "settings", "probe#", "bucket#"))}
+    return {item["sk"]: item for item in store.items() if not item["pk"].startswith(("session#", "settings", "probe#", "bucket#", "jobs"))}
 
 
 def sessions_of(store):

@@ -9,7 +9,7 @@ import pytest
 from tests.system.harness import BUILD, REPOSITORY
 
 MAN = REPOSITORY / "docs" / "man"
-COMMANDS = ["push", "run", "proven", "status", "verify", "forget", "gc", "init", "config", "doctor", "lock"]
+COMMANDS = ["push", "run", "proven", "status", "fleet", "verify", "forget", "gc", "init", "config", "doctor", "lock"]
 LOCK = ["run", "acquire", "renew", "release", "status", "list", "break", "init"]
 
 
@@ -90,7 +90,7 @@ def test_every_exit_code_is_documented(s3once):
     assert set(re.findall(r"\b\d+\b", help_text)) == {"0", "1", "2", "3", "4", "5", "6", "129", "130", "143"}
     header = (REPOSITORY / "include" / "s3once" / "push.h").read_text()
     assert re.findall(r"S3ONCE_EXIT_\w+ =\s*(\d+)", header) == ["0", "1", "2", "3", "4", "5", "6", "128"]
-    for command in ("status", "forget", "gc", "init", "config"):
+    for command in ("status", "fleet", "forget", "gc", "init", "config"):
         codes = set(re.findall(r"^\*(\d)\*$", man(command).split("# EXIT STATUS")[1], re.M))
         assert codes == {"0", "1", "2", "3"}
     assert set(re.findall(r"^\*(\d)\*$", man("doctor").split("# EXIT STATUS")[1], re.M)) == {"0", "1", "2"}

@@ -32,6 +32,12 @@ int main(void)
 	check_number(human_bytes, UINT64_MAX, "16.0 EiB");
 	check_number(human_files, 1, "1 file");
 	check_number(human_files, 1204, "1,204 files");
+	check_number(human_age, 0, "0 s");
+	check_number(human_age, 119, "119 s");
+	check_number(human_age, 120, "2 min");
+	check_number(human_age, 7199, "119 min");
+	check_number(human_age, 7200, "2 h");
+	check_number(human_age, 48 * 3600, "2 days");
 	check_seconds(0.04, "0.0 s");
 	check_seconds(9.94, "9.9 s");
 	check_seconds(9.96, "10 s");

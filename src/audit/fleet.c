@@ -1,0 +1,140 @@
+#include "audit/fleet.h"
+#include "base/clock.h"
+#include "s3once/push.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE   500
+#define LATE_S 2 /* that times of whole seconds may be off */
+
+const char *fleet_state_name(enum fleet_state state)
+{
+	static const char *const names[] = {
+		[FLEET_IDLE] = "idle",
+		[FLEET_RUNNING] = "running",
+		[FLEET_SILENT] = "silent",
+		[FLEET_LOST] = "lost",
+	};
+	return names[state];
+}
+
+/* Whether the session that the row names has said by its row that it ended. */
+static bool has_reported(const struct job_row *row)
+{
+	return !*row->session || strcmp(row->session, row->ended_session) == 0;
+}
+
+static bool is_heard(const struct fleet_terms *terms, const struct session_info *session)
+{
+	const int64_t lease_s = (int64_t)(session->lease_ns / NS_PER_S);
+	return session->is_open && !session->is_gone &&
+	       terms->now_s - session->heard_s <= lease_s + LATE_S;
+}
+
+static enum fleet_state state_of(const struct fleet_terms *terms, const struct fleet_job *job)
+{
+	const struct job_row *row = &job->row;
+	if (has_reported(row))
+		return FLEET_IDLE;
+	if (job->has_session && is_heard(terms, &job->session))
+		return FLEET_RUNNING;
+	/* A run of the same job has ended after that one began. */
+	if (row->ended_s > row->began_s)
+		return FLEET_IDLE;
+	return job->has_session && job->session.is_open ? FLEET_SILENT : FLEET_LOST;
+}
+
+static bool is_failure(int exit)
+{
+	return exit == S3ONCE_EXIT_FILES || exit == S3ONCE_EXIT_USAGE ||
+	       exit == S3ONCE_EXIT_SETUP || exit == S3ONCE_EXIT_FENCED;
+}
+
+/* Until its first run has ended a job has had no time to succeed. */
+static bool is_overdue(const struct fleet_terms *terms, const struct fleet_job *job)
+{
+	const struct job_row *row = &job->row;
+	if (!terms->expect_s)
+		return false;
+	if (!row->succeeded_s)
+		return row->ended_s || job->state != FLEET_RUNNING;
+	return terms->now_s > row->succeeded_s &&
+	       (uint64_t)(terms->now_s - row->succeeded_s) > terms->expect_s;
+}
+
+void fleet_judge(const struct fleet_terms *terms, struct fleet_job *job)
+{
+	job->state = state_of(terms, job);
+	job->has_failed = is_failure(job->row.exit);
+	job->is_overdue = is_overdue(terms, job);
+	job->is_fine = !job->has_failed && !job->is_overdue && job->state != FLEET_SILENT &&
+		       job->state != FLEET_LOST;
+}
+
+/* Rows, and the sessions of those whose last run has not reported. */
+struct page {
+	struct job_row rows[PAGE];
+	const char *ids[PAGE];
+	struct session_info infos[PAGE];
+	bool known[PAGE];
+	size_t n, n_ids;
+};
+
+static enum outcome read_page(struct page *page, struct store_conn *conn,
+	const struct job_key *after, const struct call_limits *limits, struct problem *ret_problem)
+{
+	enum outcome o =
+		job_rows_read(conn, after, PAGE, limits, page->rows, &page->n, ret_problem);
+	page->n_ids = 0;
+	for (size_t i = 0; i < page->n; i++)
+		if (!has_reported(&page->rows[i]))
+			page->ids[page->n_ids++] = page->rows[i].session;
+	if (o == OUTCOME_OK)
+		o = session_describe_many(conn, page->ids, page->n_ids, limits, page->infos,
+			page->known, ret_problem);
+	return o;
+}
+
+static enum outcome show_page(const struct page *page, const struct fleet_terms *terms,
+	const struct fleet_visitor *visitor, struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_OK;
+	size_t id = 0;
+	for (size_t i = 0; i < page->n && o == OUTCOME_OK; i++) {
+		struct fleet_job job = {.row = page->rows[i]};
+		if (!has_reported(&job.row)) {
+			job.has_session = page->known[id];
+			job.session = page->infos[id++];
+		}
+		fleet_judge(terms, &job);
+		o = visitor->each(visitor->arg, &job, ret_problem);
+	}
+	return o;
+}
+
+enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
+	const struct call_limits *limits, const struct fleet_visitor *visitor,
+	struct problem *ret_problem)
+{
+	struct page *page = calloc(1, sizeof *page);
+	struct job_key last;
+	enum outcome o = OUTCOME_OK;
+	bool more = true, is_first = true;
+	if (!page) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	while (more && o == OUTCOME_OK) {
+		o = read_page(page, conn, is_first ? NULL : &last, limits, ret_problem);
+		if (o != OUTCOME_OK)
+			break;
+		const struct fleet_terms terms = {store_time_s(conn->store), expect_s};
+		o = show_page(page, &terms, visitor, ret_problem);
+		more = page->n == PAGE;
+		is_first = false;
+		if (more)
+			last = page->rows[page->n - 1].key;
+	}
+	free(page);
+	return o;
+}

@@ -1,0 +1,44 @@
+/* How the runs of many hosts fare, by the rows of jobs and the sessions that they name. */
+#pragma once
+#include "marks/job_row.h"
+#include "marks/session.h"
+
+enum fleet_state {
+	FLEET_IDLE,    /* no run is known to be at work */
+	FLEET_RUNNING, /* its session was renewed within its lease */
+	FLEET_SILENT,  /* its session is open, and was not: whoever needs its files takes them over
+			*/
+	FLEET_LOST     /* its last run is over and did not say how it ended: it was killed, or could
+			  not reach the marks */
+};
+const char *fleet_state_name(enum fleet_state state); /* "idle", …; static */
+
+/* A job of a host. */
+struct fleet_job {
+	struct job_row row;
+	bool has_session; /* its row was looked for and is still there */
+	struct session_info session;
+	enum fleet_state state;
+	bool has_failed; /* the last run that ended did, with files or the setup in its way */
+	bool is_overdue;
+	bool is_fine; /* neither of these, nor SILENT or LOST */
+};
+
+/* Which jobs are overdue: those without success for so long, by the store's time now. */
+struct fleet_terms {
+	int64_t now_s;
+	uint64_t expect_s; /* 0: none */
+};
+/* Sets the state and what follows it, by the row and the session. Pure. */
+void fleet_judge(const struct fleet_terms *terms, struct fleet_job *job);
+
+/* Is shown each job, in the order of hosts and jobs. Not OK ends the walk. */
+struct fleet_visitor {
+	enum outcome (*each)(void *arg, const struct fleet_job *job, struct problem *ret_problem);
+	void *arg;
+};
+/* Goes through all jobs. Requests: one for each 500 rows, and one for each hundred sessions that
+ * have not said that they ended. Memory does not grow with the rows. */
+enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
+	const struct call_limits *limits, const struct fleet_visitor *visitor,
+	struct problem *ret_problem);

@@ -1,0 +1,19 @@
+/* What `s3once fleet` found out, told to people or as JSON. */
+#pragma once
+#include "audit/fleet.h"
+#include "cli/output.h"
+
+struct fleet_view {
+	struct output *output;
+	bool json;
+	bool only_wrong; /* what is fine is not told */
+	int64_t now_s;   /* of the store; set it before each job */
+	/* Counted as they are told; zero them to start. */
+	uint64_t jobs, fine, running, failed, overdue, silent, lost;
+};
+void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job);
+/* The sums, and the exit code that follows from them. */
+void fleet_tell_end(struct fleet_view *view, int code);
+/* A row was removed, or not: why. */
+void fleet_tell_forgotten(struct fleet_view *view, const struct job_row *row);
+void fleet_tell_kept(struct fleet_view *view, const struct job_row *row, const char *why);

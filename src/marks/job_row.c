@@ -1,0 +1,218 @@
+#include "marks/job_row.h"
+#include "base/text.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JOBS_PK     "jobs"
+#define CHANGES_MAX 12
+
+static struct item_key row_key(const struct job_key *key)
+{
+	return (struct item_key){JOBS_PK, key->text};
+}
+
+/* Whether this byte goes on with a character of UTF-8. */
+static bool is_within_character(char c)
+{
+	return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+/* s is UTF-8, as it was escaped. Names that are long differ at their ends more often than before.
+ */
+static void copy_cut(const char *s, char *ret, size_t most)
+{
+	static const char dots[] = "...";
+	const size_t n = strlen(s), left = (most - strlen(dots)) / 2;
+	if (n <= most) {
+		memcpy(ret, s, n + 1);
+		return;
+	}
+	size_t head = left;
+	while (head && is_within_character(s[head]))
+		head--;
+	const char *tail = s + n - left;
+	while (is_within_character(*tail))
+		tail++;
+	snprintf(ret, most + 1, "%.*s%s%s", (int)head, s, dots, tail);
+}
+
+static void copy_escaped(const char *bytes, char *ret, size_t most)
+{
+	struct text t = TEXT(64U << 10);
+	text_add_escaped_string(&t, bytes);
+	copy_cut(text_string(&t), ret, most);
+	text_clear(&t);
+}
+
+void job_key_make(const char *host, const char *job, struct job_key *ret)
+{
+	char name[JOB_NAME_MAX + 1];
+	copy_escaped(host, ret->text, JOB_HOST_MAX);
+	for (char *slash; (slash = strchr(ret->text, '/'));)
+		*slash = '_'; /* the first slash is what ends the host */
+	copy_escaped(job, name, JOB_NAME_MAX);
+	strcat(ret->text, "/");
+	strcat(ret->text, name);
+}
+
+/* Changes, and the texts of their values. */
+struct changes {
+	struct change list[CHANGES_MAX];
+	char numbers[CHANGES_MAX][24];
+	char version[ID_CHARS + 1];
+	size_t n;
+};
+
+/* value NULL takes the attribute away. */
+static void add_string(struct changes *c, const char *name, const char *value)
+{
+	c->list[c->n++] = (struct change){name, VALUE_STRING, value, 0};
+}
+
+static void add_number(struct changes *c, const char *name, int64_t value)
+{
+	snprintf(c->numbers[c->n], sizeof c->numbers[c->n], "%" PRId64, value);
+	c->list[c->n] = (struct change){name, VALUE_NUMBER, c->numbers[c->n], 0};
+	c->n++;
+}
+
+static enum outcome write_changes(struct store_conn *conn, const struct job_key *key,
+	struct changes *c, const struct call_limits *limits, struct problem *ret_problem)
+{
+	/* Each row that is there has one, so any will do. */
+	const struct condition there = {"version", CONDITION_PRESENT, VALUE_STRING, NULL};
+	struct item now = {0};
+	random_id(c->version);
+	add_string(c, "version", c->version);
+	const struct taking taking = {.changes = c->list,
+		.n_changes = c->n,
+		.conditions = &there,
+		.n_conditions = 1,
+		.or_absent = true};
+	const enum outcome o =
+		conn->store->ops->take(conn, row_key(key), &taking, limits, &now, ret_problem);
+	item_clear(&now);
+	return o;
+}
+
+enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key, const char *session,
+	const struct call_limits *limits, struct problem *ret_problem)
+{
+	struct changes c = {.n = 0};
+	add_string(&c, "session", session);
+	add_number(&c, "began", store_time_s(conn->store));
+	return write_changes(conn, key, &c, limits, ret_problem);
+}
+
+enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
+	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem)
+{
+	struct changes c = {.n = 0};
+	char target[JOB_TARGET_MAX + 1], error[JOB_ERROR_MAX + 1];
+	const int64_t now_s = store_time_s(conn->store);
+	copy_cut(end->target, target, JOB_TARGET_MAX);
+	copy_cut(end->error, error, JOB_ERROR_MAX);
+	add_string(&c, "target", target);
+	add_string(&c, "error", *error ? error : NULL);
+	if (end->session)
+		add_string(&c, "ended_session", end->session);
+	add_number(&c, "exit", end->exit);
+	add_number(&c, "ended", now_s);
+	if (end->exit == 0)
+		add_number(&c, "succeeded", now_s);
+	add_number(&c, "uploaded", (int64_t)end->uploaded);
+	add_number(&c, "failed", (int64_t)end->failed);
+	add_number(&c, "bytes", (int64_t)end->bytes);
+	return write_changes(conn, key, &c, limits, ret_problem);
+}
+
+/* What is missing or does not fit was not written by us: it is left out, since nothing depends on
+ * it. */
+static void read_text(const struct item *item, const char *name, char *ret, size_t size)
+{
+	const char *value = item_string(item, name);
+	if (!value || snprintf(ret, size, "%s", value) >= (int)size)
+		*ret = 0;
+}
+
+static int64_t read_number(const struct item *item, const char *name)
+{
+	int64_t value = 0;
+	return item_number(item, name, &value) || value < 0 ? 0 : value;
+}
+
+static void read_row(const char *sk, const struct item *item, struct job_row *ret)
+{
+	int64_t exit;
+	*ret = (struct job_row){.exit = -1};
+	snprintf(ret->key.text, sizeof ret->key.text, "%s", sk);
+	const size_t host = strcspn(ret->key.text, "/");
+	snprintf(ret->host, sizeof ret->host, "%.*s", (int)host, ret->key.text);
+	if (ret->key.text[host])
+		snprintf(ret->job, sizeof ret->job, "%s", ret->key.text + host + 1);
+	read_text(item, "version", ret->version, sizeof ret->version);
+	read_text(item, "target", ret->target, sizeof ret->target);
+	read_text(item, "error", ret->error, sizeof ret->error);
+	read_text(item, "session", ret->session, sizeof ret->session);
+	read_text(item, "ended_session", ret->ended_session, sizeof ret->ended_session);
+	ret->began_s = read_number(item, "began");
+	ret->ended_s = read_number(item, "ended");
+	ret->succeeded_s = read_number(item, "succeeded");
+	ret->uploaded = (uint64_t)read_number(item, "uploaded");
+	ret->failed = (uint64_t)read_number(item, "failed");
+	ret->bytes = (uint64_t)read_number(item, "bytes");
+	if (ret->ended_s && item_number(item, "exit", &exit) == 0 && exit >= 0 && exit < 256)
+		ret->exit = (int)exit;
+}
+
+struct page {
+	struct job_row *rows;
+	size_t n, most;
+};
+
+static int add_to_page(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct page *page = arg;
+	(void)pk;
+	if (page->n < page->most)
+		read_row(sk, item, &page->rows[page->n++]);
+	return 0;
+}
+
+enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t most,
+	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,
+	struct problem *ret_problem)
+{
+	struct page page = {ret, 0, most};
+	const char *last = after ? after->text : NULL;
+	enum outcome o = OUTCOME_OK;
+	/* A page of the store may end before it is full. */
+	for (bool more = true; more && page.n < most && o == OUTCOME_OK;) {
+		const struct dynamodb_range range = {.pk = JOBS_PK,
+			.from = last,
+			.after = last != NULL,
+			.most = (unsigned)(most - page.n)};
+		o = conn->store->ops->query(
+			conn, &range, limits, add_to_page, &page, &more, ret_problem);
+		if (page.n)
+			last = ret[page.n - 1].key.text;
+	}
+	*ret_n = page.n;
+	return o;
+}
+
+enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
+	const struct call_limits *limits, struct problem *ret_problem)
+{
+	const struct condition as_read = {"version", CONDITION_EQUALS, VALUE_STRING, row->version};
+	struct item present = {0};
+	enum outcome o = conn->store->ops->remove(
+		conn, row_key(&row->key), &as_read, 1, limits, &present, ret_problem);
+	/* It is gone: by this very request, which the wire sent twice, or by somebody else's. */
+	if (o == OUTCOME_REFUSED && item_is_empty(&present))
+		o = OUTCOME_OK;
+	item_clear(&present);
+	return o;
+}

@@ -1,0 +1,59 @@
+/* The rows of jobs: of each job and host one, with the session that its last run has begun and how
+ * its last run ended (docs/protocol.md, "What became of the runs of a fleet"). Nothing decides by
+ * them. They are for whoever watches many hosts. */
+#pragma once
+#include "base/random.h"
+#include "store/store.h"
+
+#define JOB_HOST_MAX   255
+#define JOB_NAME_MAX   700
+#define JOB_TARGET_MAX 1400
+#define JOB_ERROR_MAX  600
+
+/* "HOST/JOB": the sort key of a row. */
+struct job_key {
+	char text[JOB_HOST_MAX + 1 + JOB_NAME_MAX + 1];
+};
+/* Both are any bytes; what is no text is escaped, and what is too long is cut in its middle. */
+void job_key_make(const char *host, const char *job, struct job_key *ret);
+
+/* Says that a run with this session has begun. One write; the row is made if need be. */
+enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key, const char *session,
+	const struct call_limits *limits, struct problem *ret_problem);
+
+/* How a run ended. All borrowed, and escaped for a terminal. */
+struct job_end {
+	const char *target;               /* "s3://BUCKET/PREFIX" */
+	const char *session;              /* NULL: the run had begun none */
+	const char *error;                /* a sentence, the last one or what ended it; "": none */
+	int exit;                         /* of enum s3once_exit */
+	uint64_t uploaded, failed, bytes; /* files, files, and content of the uploaded ones */
+};
+/* Says so, and when, by the store's time. The time of the last success stays unless this is one.
+ * One write; the row is made if need be. */
+enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
+	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem);
+
+/* A row as it was read. Times are seconds of the store's time, 0 where there is none. */
+struct job_row {
+	struct job_key key;
+	char host[JOB_HOST_MAX + 1], job[JOB_NAME_MAX + 1]; /* of the key */
+	char version[ID_CHARS + 1];                         /* random, changes with each write */
+	char target[JOB_TARGET_MAX + 1], error[JOB_ERROR_MAX + 1];
+	char session[ID_CHARS + 1]; /* the one begun last, or "" */
+	char ended_session[ID_CHARS +
+			   1];        /* that of the last run that had one and has ended, or "" */
+	int64_t began_s;              /* when `session` began */
+	int64_t ended_s, succeeded_s; /* when the last run ended, and the last one with exit 0 */
+	int exit;                     /* of the last run that ended; -1: none has */
+	uint64_t uploaded, failed, bytes; /* as in struct job_end */
+};
+
+/* Up to `most` rows whose hosts and jobs follow `after` (NULL: the first ones), in the order of
+ * their keys. Eventually consistent. OK: *ret_n of them; fewer than `most`: there are no more. */
+enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t most,
+	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,
+	struct problem *ret_problem);
+/* Removes a row that has not changed since it was read. REFUSED: it has. */
+enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
+	const struct call_limits *limits, struct problem *ret_problem);

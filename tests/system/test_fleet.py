@@ -1,0 +1,313 @@
+"""`s3once fleet`: what runs leave behind of themselves in the marks, and what it says of them."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.faults import faults
+from tests.faults.proxy import Proxy
+from tests.system.harness import fresh_name, make_tree
+from tests.system.test_cli import assert_setup_error
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return make_tree(tmp_path / "tree", {"a.txt": b"a", "b.txt": b"bb"})
+
+
+@pytest.fixture(params=["local", "dynamodb"])
+def marks(request, s3once):
+    """A program with marks of either kind, set up."""
+    if request.param == "local":
+        return "local"
+    name = fresh_name("table")
+    s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = request.getfixturevalue("dynamodb").endpoint
+    s3once.environment["S3ONCE_MARKS"] = f"dynamodb:{name}"
+    assert s3once("init").code == 0
+    return f"dynamodb:{name}"
+
+
+def job_file(folder, name, tree, target, **more):
+    folder.mkdir(exist_ok=True)
+    lines = {"source": tree, "target": target, **more}
+    (folder / f"{name}.conf").write_text("".join(f"{key.replace('_', '-')} = {value}\n" for key, value in lines.items()))
+
+
+@pytest.fixture
+def run_job(s3once, tmp_path, tree, bucket):
+    """run_job(name, options of the file): runs a job of that name, or starts it (how=s3once.start)."""
+
+    def run(name, *args, how=s3once, **more):
+        job_file(tmp_path / "jobs", name, tree, f"s3://{bucket}/p", **more)
+        return how("run", *args, str(tmp_path / "jobs" / f"{name}.conf"))
+
+    return run
+
+
+def fleet(s3once, *args, code=0):
+    """({job: event}, the sums)."""
+    run = s3once("fleet", "--json", *args)
+    assert run.code == code, run
+    *jobs, sums = run.events
+    assert sums["event"] == "fleet" and sums["exit"] == code and {each["event"] for each in jobs} <= {"job"}, run
+    return {each["job"]: each for each in jobs}, sums
+
+
+@pytest.mark.smoke
+def test_each_job_has_a_row(s3once, s3, bucket, tree, marks, run_job):
+    """By the name of its file, or else by its sources and its target; success is kept when a run fails."""
+    assert run_job("nginx").code == 0
+    assert s3once("push", tree, f"s3://{bucket}/q").code == 0
+    jobs, sums = fleet(s3once)
+    assert jobs.keys() == {"nginx", f"{tree} s3://{bucket}/q"} and (sums["jobs"], sums["fine"]) == (2, 2)
+    nginx = jobs["nginx"]
+    assert nginx["host"] == os.uname().nodename and nginx["target"] == f"s3://{bucket}/p"
+    assert (nginx["state"], nginx["exit"], nginx["error"], nginx["session"]) == ("idle", 0, "", None)
+    assert (nginx["files_uploaded"], nginx["files_failed"], nginx["bytes_uploaded"]) == (2, 0, 3)
+    assert nginx["ended"] == nginx["succeeded"] >= nginx["began"]
+
+    (tree / "a.txt").write_bytes(b"other")
+    assert run_job("nginx").code == 1
+    jobs, sums = fleet(s3once, code=1)
+    failed = jobs["nginx"]
+    assert (failed["exit"], failed["failed"], failed["fine"], failed["files_failed"]) == (1, True, False, 1)
+    assert failed["succeeded"] == nginx["succeeded"] and "a.txt: " in failed["error"]
+    assert (sums["fine"], sums["failed"]) == (1, 1)
+
+    assert run_job("nginx", if_changed="replace").code == 0
+    jobs, _ = fleet(s3once)
+    assert jobs["nginx"]["fine"] and jobs["nginx"]["error"] == ""
+
+
+@pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_as_people_read_it(s3once, s3, bucket, tree, marks, run_job):
+    assert run_job("good").code == 0
+    (tree / "a.txt").write_bytes(b"other")
+    assert run_job("bad").code == 1
+    host = os.uname().nodename
+    run = s3once("fleet")
+    assert run.code == 1 and run.err == ""
+    bad, why, good, sums = run.out.splitlines()
+    assert bad.startswith(f"failed   {host}/bad: exit status 1 ") and bad.endswith("; no success yet")
+    assert f"{tree}/a.txt: " in why and why.startswith("         ")
+    assert good.startswith(f"ok       {host}/good: succeeded ") and good.endswith(" ago, uploaded 2 files (3 B)")
+    assert sums == "2 jobs: 1 fine, 1 failed"
+    quiet = s3once("fleet", "--quiet").out.splitlines()
+    assert quiet[0].startswith(f"failed   {host}/bad: ") and quiet[1:] == [why, sums]
+
+
+def set_row(marks, s3once, dynamodb_client, job, **values):
+    """As if that had been long ago."""
+    sk = f"{os.uname().nodename}/{job}"
+    dynamodb_client.update_item(
+        TableName=marks.partition(":")[2],
+        Key={"pk": {"S": "jobs"}, "sk": {"S": sk}},
+        UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in values),
+        ExpressionAttributeNames={f"#{name}": name for name in values},
+        ExpressionAttributeValues={f":{name}": {"N": str(value)} for name, value in values.items()},
+    )
+
+
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_overdue(s3once, s3, dynamodb, bucket, tree, marks, run_job):
+    """What counts is when a job succeeded last, not when it ran last."""
+    assert run_job("new").code == run_job("old").code == 0
+    now = int(time.time())
+    set_row(marks, s3once, dynamodb.client, "old", succeeded=now - 27 * 3600, exit=4)
+    jobs, sums = fleet(s3once)
+    assert sums["fine"] == 2 and not jobs["old"]["overdue"]
+    jobs, sums = fleet(s3once, "--expect", "26h", code=1)
+    assert (jobs["old"]["overdue"], jobs["new"]["overdue"], sums["overdue"]) == (True, False, 1)
+    run = s3once("fleet", "--expect", "26h", "-q")
+    assert run.code == 1 and run.out.startswith("overdue  ") and "last success 27 h ago" in run.out
+    assert s3once("fleet", "--expect", "28h").code == 0
+
+
+def test_run_that_is_at_work_or_was_killed(s3once, s3_wire, bucket, tree, marks, run_job):
+    """Its session says so; a later run of the job that ends makes it good."""
+    rule = s3_wire.add(faults.hold_request, "PutObject", key="p/a.txt")
+    holder = run_job("nginx", how=s3once.start)
+    assert rule.reached.wait(60), holder.output()
+    jobs, sums = fleet(s3once)
+    nginx = jobs["nginx"]
+    assert (nginx["state"], nginx["exit"], nginx["fine"], sums["running"]) == ("running", None, True, 1)
+    assert nginx["session"]["open"] and nginx["session"]["lease_ms"] == 30000 and nginx["session"]["silent_seconds"] < 30
+    assert fleet(s3once, "--expect", "1h")[1]["overdue"] == 0, "its first run is not over"
+    run = s3once("fleet")
+    assert run.code == 0 and run.out.startswith("running  ") and "no success yet" in run.out
+    run = s3once("fleet", "--forget", os.uname().nodename)
+    assert run.code == 1 and "kept: " in run.out and "a run of it is at work" in run.out
+
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.popen.wait()
+    rule.released.set()
+    jobs, sums = fleet(s3once, code=1)
+    assert (jobs["nginx"]["state"], sums["silent"]) == ("silent", 1) and jobs["nginx"]["session"]["gone"]
+    run = s3once("fleet")
+    assert run.out.startswith("silent   ") and "its process is gone" in run.out
+    assert run_job("nginx").code == 0
+    jobs, _ = fleet(s3once)
+    assert (jobs["nginx"]["state"], jobs["nginx"]["session"]) == ("idle", None)
+
+
+@pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_heartbeats_say_how_many_files_are_under_way(s3once, s3_wire, bucket, tree, marks, run_job):
+    rule = s3_wire.add(faults.hold_request, "PutObject", key="p/a.txt")
+    holder = run_job("nginx", "--lease", "2s", "--heartbeat", "100ms", how=s3once.start)
+    assert rule.reached.wait(60), holder.output()
+    deadline = time.monotonic() + 60
+    while not (files := fleet(s3once)[0]["nginx"]["session"]["files"]):
+        assert time.monotonic() < deadline
+    assert files in (1, 2)
+    rule.released.set()
+    assert holder.wait().code == 0
+
+
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_run_that_ended_without_a_word(s3once, s3, dynamodb, bucket, tree, marks, run_job):
+    """Its session is over, or swept, and no run of the job has ended since."""
+    assert run_job("nginx").code == 0
+    key = {"pk": {"S": "jobs"}, "sk": {"S": f"{os.uname().nodename}/nginx"}}
+    dynamodb.client.update_item(
+        TableName=marks.partition(":")[2],
+        Key=key,
+        UpdateExpression="SET #session = :id, began = began + :day",
+        ExpressionAttributeNames={"#session": "session"},
+        ExpressionAttributeValues={":id": {"S": "0" * 32}, ":day": {"N": "86400"}},
+    )
+    jobs, sums = fleet(s3once, code=1)
+    assert (jobs["nginx"]["state"], jobs["nginx"]["session"], sums["lost"]) == ("lost", None, 1)
+    assert "did not say how it ended" in s3once("fleet").out
+
+
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_stopped_and_dry_runs(s3once, s3_wire, bucket, tree, marks, run_job):
+    """A stop is neither failure nor success; a dry run leaves no trace."""
+    assert run_job("nginx", "--dry-run").code == 0
+    assert_setup_error(s3once("fleet"), "no run with these marks has said yet")
+    rule = s3_wire.add(faults.hold_request, "PutObject")
+    holder = run_job("nginx", "--grace", "0s", how=s3once.start)
+    assert rule.reached.wait(60), holder.output()
+    os.kill(holder.pid, signal.SIGTERM)
+    assert holder.wait().code == 143
+    rule.released.set()
+    jobs, sums = fleet(s3once)
+    assert (jobs["nginx"]["exit"], jobs["nginx"]["state"], jobs["nginx"]["fine"]) == (128, "idle", True)
+    assert "stopped by a signal" in s3once("fleet").out
+
+
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_forget(s3once, s3, bucket, tree, marks, run_job):
+    """What is kept of a host or a job is removed; the marks of its files stay."""
+    host = os.uname().nodename
+    assert run_job("a").code == run_job("b").code == run_job("ab").code == 0
+    run = s3once("fleet", "--forget", f"{host}/a")
+    assert (run.code, run.out) == (0, f"forgotten: {host}/a\n"), run
+    assert fleet(s3once)[0].keys() == {"ab", "b"}
+    run = s3once("fleet", "--forget", host[:-1] or "x")
+    assert run.code == 1 and "know no run of" in run.err
+    run = s3once("fleet", "--json", "--forget", host)
+    assert run.code == 0 and [(each["event"], each["job"]) for each in run.events] == [("forgotten", "ab"), ("forgotten", "b")]
+    assert_setup_error(s3once("fleet"), "no run with these marks has said yet")
+    assert "done 2 files" in s3once("status", f"s3://{bucket}").out
+
+
+@pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_files_of_a_folder_are_one_job(s3once, s3, bucket, tree, marks):
+    """Each night's files have other names."""
+    for names in (["a.txt"], ["a.txt", "b.txt"], ["b.txt"]):
+        assert s3once("push", *[tree / name for name in names], f"s3://{bucket}").code == 0
+    assert fleet(s3once)[0].keys() == {f"{tree}/* s3://{bucket}"}
+
+
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_long_and_strange_names(s3once, s3, bucket, tmp_path, marks):
+    """Keys of DynamoDB are text, and have limits."""
+    deep = tmp_path / "/".join(["ü" * 100] * 5)
+    strange = tmp_path / os.fsdecode(b"a\xff\n\x1b[31m")
+    for folder in (deep, strange):
+        make_tree(folder, {"x": b"x"})
+        assert s3once("push", folder, f"s3://{bucket}/p").code == 0
+    jobs, _ = fleet(s3once)
+    assert len(jobs) == 2 and all(len(job.encode()) <= 700 and "\x1b" not in job for job in jobs)
+    assert sum("..." in job for job in jobs) == 1
+    assert "\x1b" not in s3once("fleet").out
+
+
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_other_commands_leave_the_rows_alone(s3once, s3, bucket, tree, marks, run_job):
+    assert run_job("nginx").code == 0
+    before, _ = fleet(s3once)
+    assert s3once("status", f"s3://{bucket}").out.count("done 2 files") == 1
+    assert s3once("verify", f"s3://{bucket}").code == 0
+    assert s3once("gc", "--keep-marks", "1s", f"s3://{bucket}/none").code == 0
+    assert s3once("forget", "--yes", f"s3://{bucket}").code == 0
+    after, _ = fleet(s3once)
+    assert [each.pop("time") for each in (before["nginx"], after["nginx"])] and before == after
+
+
+def test_bad_command_lines(s3once, s3):
+    run = s3once("fleet", "web1")
+    assert run.code == 2 and "takes no operand" in run.err
+    run = s3once("fleet", "--forget", "web1", "--expect", "1h")
+    assert run.code == 2 and "--forget" in run.err and "--expect" in run.err
+    assert_setup_error(s3once("fleet"), "there are no marks at .*/marks.db yet")
+
+
+# --- what it costs, and what happens if the row cannot be written
+
+
+@pytest.fixture
+def wire(dynamodb, s3once):
+    with Proxy(dynamodb, "dynamodb") as proxy:
+        s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = proxy.endpoint
+        yield proxy
+        assert not proxy.failures
+
+
+def row_writes(wire, before=0):
+    return [record.kind for record in wire.history[before:] if record.kind.endswith(":job")]
+
+
+def test_one_or_two_writes_a_run(s3once, s3, bucket, tree, wire, table, run_job):
+    """A run that finds nothing to upload writes once. To read many rows takes few requests."""
+    assert s3once("init").code == 0
+    assert run_job("nginx").code == 0
+    assert row_writes(wire) == ["UpdateItem:job"] * 2
+    before = len(wire.history)
+    assert run_job("nginx").code == 0
+    assert row_writes(wire, before) == ["UpdateItem:job"]
+    before = len(wire.history)
+    fleet(s3once)
+    assert [record.kind for record in wire.history[before:]] == ["GetItem:settings", "Query"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(faults.answer(400, "AccessDeniedException"), id="denied"),
+        pytest.param(faults.answer(400, "ProvisionedThroughputExceededException"), id="throttled", marks=pytest.mark.full),
+        pytest.param(faults.hang, id="hangs", marks=pytest.mark.full),
+    ],
+)
+def test_row_that_cannot_be_written_is_a_warning(s3once, s3, bucket, tree, wire, table, run_job, fault):
+    """The files are in S3, and that is what the exit status says."""
+    assert s3once("init").code == 0
+    assert run_job("nginx").code == 0
+    wire.add(fault, "UpdateItem:job", times=None)
+    run = run_job("nginx", "--json")
+    assert run.code == 0 and "warning: " in run.err and "s3once fleet does not show how this run ended" in run.err, run
+    assert [each for each in run.events if each["event"] == "warning"]
+    make_tree(tree, {"c.txt": b"ccc"})
+    assert run_job("nginx").code == 0
+
+
+def test_lost_reply_to_the_row(s3once, s3, bucket, tree, wire, table, run_job):
+    """It is written again as it was."""
+    assert s3once("init").code == 0
+    rule = wire.add(faults.drop_reply, "UpdateItem:job", times=None, where=lambda record: "exit" in record.operation.sets and not rule.fired)
+    run = run_job("nginx")
+    assert run.code == 0 and run.err.count("warning") == 0, run
+    assert rule.fired and fleet(s3once)[0]["nginx"]["exit"] == 0

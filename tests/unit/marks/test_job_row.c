@@ -1,0 +1,166 @@
+/* The rows of jobs on a real store: their names, what each write changes, and how they are read. */
+#include "../check.h"
+#include "base/text.h"
+#include "marks/job_row.h"
+#include <stdlib.h>
+
+static const struct call_limits no_limits;
+static const char first[] = "11111111111111111111111111111111",
+		  second[] = "22222222222222222222222222222222";
+
+static void check_key(const char *host, const char *job, const char *want)
+{
+	struct job_key key;
+	job_key_make(host, job, &key);
+	CHECK_STRING(key.text, want);
+}
+
+/* Names that are too long are cut between characters, and keep both of their ends. */
+static void test_long_names(void)
+{
+	struct job_key key;
+	char job[4000] = "begin";
+	for (int i = 0; i < 1000; i++)
+		strcat(job, "\xc3\xbc");
+	strcat(job, "end");
+	job_key_make(job, job, &key);
+	const size_t host = strcspn(key.text, "/"), n = strlen(key.text + host + 1);
+	CHECK(host <= JOB_HOST_MAX && host > JOB_HOST_MAX - 4);
+	CHECK(n <= JOB_NAME_MAX && n > JOB_NAME_MAX - 4);
+	CHECK(utf8_valid(key.text, strlen(key.text)));
+	CHECK(strncmp(key.text, "begin", 5) == 0 && strstr(key.text, "...") != NULL);
+	CHECK_STRING(key.text + strlen(key.text) - 3, "end");
+}
+
+static struct job_row only_row(struct store_conn *conn)
+{
+	struct job_row rows[2];
+	struct problem problem;
+	size_t n;
+	CHECK_INT(job_rows_read(conn, NULL, 2, &no_limits, rows, &n, &problem), OUTCOME_OK);
+	CHECK_INT(n, 1);
+	return rows[0];
+}
+
+static struct job_end end_of(int exit, const char *session)
+{
+	return (struct job_end){.target = "s3://b/p",
+		.session = session,
+		.error = exit ? "a: it failed" : "",
+		.exit = exit,
+		.uploaded = 2,
+		.failed = exit ? 1 : 0,
+		.bytes = 3};
+}
+
+static void test_life(struct store_conn *conn)
+{
+	struct job_key key;
+	struct problem problem;
+	struct job_end good = end_of(0, first), bad = end_of(1, NULL);
+	job_key_make("web1", "nginx", &key);
+	CHECK_INT(job_row_begin(conn, &key, first, &no_limits, &problem), OUTCOME_OK);
+	struct job_row row = only_row(conn);
+	CHECK_STRING(row.host, "web1");
+	CHECK_STRING(row.job, "nginx");
+	CHECK_STRING(row.session, first);
+	CHECK_STRING(row.ended_session, "");
+	CHECK(row.began_s > 0 && row.exit == -1 && !row.ended_s && !row.succeeded_s);
+
+	CHECK_INT(job_row_end(conn, &key, &good, &no_limits, &problem), OUTCOME_OK);
+	row = only_row(conn);
+	CHECK_STRING(row.ended_session, first);
+	CHECK_STRING(row.target, "s3://b/p");
+	CHECK(row.exit == 0 && row.succeeded_s == row.ended_s && row.began_s > 0);
+	CHECK(row.uploaded == 2 && row.failed == 0 && row.bytes == 3);
+	const struct job_row before = row;
+
+	/* A run without a session leaves those of others alone. */
+	CHECK_INT(job_row_end(conn, &key, &bad, &no_limits, &problem), OUTCOME_OK);
+	row = only_row(conn);
+	CHECK_STRING(row.session, first);
+	CHECK_STRING(row.ended_session, first);
+	CHECK_STRING(row.error, "a: it failed");
+	CHECK(row.exit == 1 && row.succeeded_s == before.succeeded_s && row.failed == 1);
+
+	/* The next success takes the error away, and what was read before is not removed. */
+	CHECK_INT(job_row_end(conn, &key, &good, &no_limits, &problem), OUTCOME_OK);
+	CHECK_STRING(only_row(conn).error, "");
+	CHECK_INT(job_row_remove(conn, &row, &no_limits, &problem), OUTCOME_REFUSED);
+	row = only_row(conn);
+	CHECK_INT(job_row_remove(conn, &row, &no_limits, &problem), OUTCOME_OK);
+	CHECK_INT(job_row_remove(conn, &row, &no_limits, &problem), OUTCOME_OK);
+}
+
+/* In the order of hosts and jobs, a few at a time. */
+static void test_pages(struct store_conn *conn)
+{
+	static const char *const hosts[] = {"web1", "web2", "web10"};
+	static const char *const in_order[] = {
+		"web1/a", "web1/b", "web10/a", "web10/b", "web2/a", "web2/b"};
+	struct job_row rows[4];
+	struct job_key key, last;
+	struct problem problem;
+	size_t n, seen = 0;
+	for (size_t i = 0; i < 6; i++) {
+		job_key_make(hosts[i % 3], i < 3 ? "b" : "a", &key);
+		CHECK_INT(job_row_begin(conn, &key, second, &no_limits, &problem), OUTCOME_OK);
+	}
+	do {
+		CHECK_INT(
+			job_rows_read(conn, seen ? &last : NULL, 4, &no_limits, rows, &n, &problem),
+			OUTCOME_OK);
+		for (size_t i = 0; i < n && seen < 6; i++)
+			CHECK_STRING(rows[i].key.text, in_order[seen++]);
+		if (n)
+			last = rows[n - 1].key;
+	} while (n == 4);
+	CHECK_INT(seen, 6);
+}
+
+/* What a later version or somebody else has written. */
+static void test_strange_row(struct store_conn *conn)
+{
+	struct item item = {0}, present = {0};
+	struct problem problem;
+	item_set_string(
+		&item, "session", "much too long for an id of a session, which has 32 digits");
+	item_set_string(&item, "ended", "yesterday");
+	item_set_number(&item, "exit", 70000);
+	CHECK_INT(conn->store->ops->put(conn, (struct item_key){"jobs", "no-slash"}, &item, NULL, 0,
+			  &no_limits, &present, &problem),
+		OUTCOME_OK);
+	const struct job_row row = only_row(conn);
+	CHECK_STRING(row.host, "no-slash");
+	CHECK_STRING(row.job, "");
+	CHECK_STRING(row.session, "");
+	CHECK(row.exit == -1 && row.ended_s == 0);
+	item_clear(&item);
+	item_clear(&present);
+}
+
+static void on_fresh_store(void (*test)(struct store_conn *conn))
+{
+	struct store *store;
+	struct store_conn *conn;
+	struct problem problem;
+	if (!CHECK(store_sqlite_open(STORE_SQLITE_NOWHERE, &store, &problem) == 0))
+		return;
+	if (CHECK(store_conn_new(store, &conn) == 0))
+		test(conn);
+	store_conn_free(conn);
+	store_close(store);
+}
+
+int main(void)
+{
+	check_key("web1", "nginx", "web1/nginx");
+	check_key("a/b", "x/y z", "a_b/x/y z");
+	check_key("h\n", "\xff", "h\\n/\\xff");
+	check_key("", "", "/");
+	test_long_names();
+	on_fresh_store(test_life);
+	on_fresh_store(test_pages);
+	on_fresh_store(test_strange_row);
+	return check_result();
+}
