@@ -67,7 +67,7 @@ int encoding_named(const char *name, struct encoding *ret)
 	for (enum codec codec = 0; colon && codec < CODECS; codec++) {
 		struct encoding encoding = {codec, read_level(&codecs[codec], colon + 1), ""};
 		name_it(&encoding);
-		if (strcmp(encoding.name, name) != 0)
+		if (encoding.level < 0 || strcmp(encoding.name, name) != 0)
 			continue;
 		*ret = encoding;
 		return 0;

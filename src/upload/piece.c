@@ -53,58 +53,67 @@ int encoded_digest(
 	return error;
 }
 
+/* Up to n of the next bytes, at *ret until the next call; 0 at the end. */
+static long next_encoded(struct piece *piece, size_t n, const void **ret)
+{
+	if (!piece->n_next && !piece->kept) {
+		const void *bytes;
+		const long made = encoder_next(piece->encoder, &bytes);
+		if (made < 0)
+			return made;
+		if (!made && piece->body.at < piece->sums.bytes)
+			return -ESTALE; /* the file is another than it was at first */
+		piece->next = bytes;
+		piece->n_next = (size_t)made;
+	}
+	*ret = piece->next;
+	return (long)(n < piece->n_next ? n : piece->n_next);
+}
+
+static void pass(struct piece *piece, size_t n)
+{
+	piece->next += n;
+	piece->n_next -= n;
+	piece->body.at += n;
+}
+
 static long encoded_read(void *arg, void *buffer, size_t n)
 {
 	struct piece *piece = arg;
 	struct body *body = &piece->body;
 	const struct share *share = body->transfer.share;
-	const void *bytes = piece->next;
-	if (n && !(n = bandwidth_take(share->bandwidth, n, &share->user)))
+	const void *bytes;
+	const long there = next_encoded(piece, n, &bytes);
+	if (there <= 0)
+		return body->error = (int)there;
+	n = bandwidth_take(share->bandwidth, (size_t)there, &share->user);
+	if (!n)
 		return body->error = -ECANCELED;
-	if (!piece->n_next && !piece->kept) {
-		const long made = encoder_next(piece->encoder, &bytes);
-		if (made < 0)
-			return body->error = (int)made;
-		if (!made && body->at < piece->sums.bytes)
-			return body->error = -ESTALE; /* the file is another than it was at first */
-		piece->next = bytes;
-		piece->n_next = (size_t)made;
-	}
-	if (n > piece->n_next)
-		n = piece->n_next;
-	body->at += n;
-	if (body->at == piece->sums.bytes) {
+	memcpy(buffer, bytes, n);
+	pass(piece, n);
+	if (body->at == piece->sums.bytes)
 		body->error = body_unchanged(body->range.fd, &body->state);
-		if (body->error)
-			return body->error;
-	}
-	memcpy(buffer, piece->next, n);
-	piece->next += n;
-	piece->n_next -= n;
-	return (long)n;
+	return body->error ? body->error : (long)n;
 }
 
 /* Everything before that byte is made again. */
 static int encoded_rewind(void *arg, uint64_t offset)
 {
 	struct piece *piece = arg;
+	transfer_undo(&piece->body.transfer);
 	if (piece->kept) {
-		transfer_undo(&piece->body.transfer);
 		piece->body.at = offset;
 		piece->next = piece->kept + offset;
 		piece->n_next = piece->sums.bytes - offset;
 		return 0;
 	}
-	char skipped[4096];
-	transfer_undo(&piece->body.transfer);
+	const void *skipped;
 	piece->body.at = piece->n_next = 0;
 	long n = encoder_begin(piece->encoder, &piece->body.range, 0);
 	while (n >= 0 && piece->body.at < offset) {
-		const uint64_t left = offset - piece->body.at;
-		n = encoded_read(
-			piece, skipped, left < sizeof skipped ? (size_t)left : sizeof skipped);
-		if (n == 0)
-			n = -ESTALE;
+		n = next_encoded(piece, offset - piece->body.at, &skipped);
+		if (n > 0)
+			pass(piece, (size_t)n);
 	}
 	return n < 0 ? (int)n : 0;
 }

@@ -49,6 +49,13 @@ static void test_other_version(void)
 	CHECK_INT(encoding_parse("zstd:4", &encoding, &problem), 0);
 	CHECK_INT(encoding_named(encoding.name, &again), 0);
 	CHECK_INT(again.level, 4);
+	/* Nor what was made at a level that is none here, which the metadata of an object may name.
+	 */
+	static const char *const levels[] = {":-1", ":0", ":20", ":"};
+	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+		strcpy(strrchr(encoding.name, ':'), levels[i]);
+		CHECK_INT(encoding_named(encoding.name, &again), -ENOENT);
+	}
 }
 
 static struct encoding encoding_of(const char *text)

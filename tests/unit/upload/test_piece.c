@@ -1,0 +1,90 @@
+/* A body that is compressed while it is sent takes from the limit of bandwidth what leaves, and no
+ * more. */
+#include "../check.h"
+#include "upload/bandwidth.h"
+#include "upload/piece.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define RATE          8192 /* of this, 200 ms are 1638 bytes: so much may leave at once */
+#define CONTENT_BYTES 100  /* of which a little more is made: it cannot be compressed */
+#define KEPT_BYTES    50   /* less than that: it is made again while it is sent */
+#define TIMES         10   /* that it is sent: less than may leave at once */
+
+static bool at_once(void *arg)
+{
+	return true;
+}
+
+static const struct bandwidth_user hasty = {at_once, NULL};
+
+static int make(struct file *file)
+{
+	char path[] = "/tmp/piece-XXXXXX";
+	unsigned char content[CONTENT_BYTES];
+	CHECK_INT(getrandom(content, sizeof content, 0), sizeof content);
+	file->fd = mkstemp(path);
+	CHECK_INT(write(file->fd, content, sizeof content), sizeof content);
+	unlink(path);
+	return file_state_of(file->fd, &file->state);
+}
+
+static struct bandwidth *limit(void)
+{
+	static const struct s3once_rate rate = {0, RATE};
+	struct bandwidth *bandwidth = NULL;
+	struct problem problem;
+	const struct bandwidth_options options = {&rate, 1, NULL};
+	CHECK_INT(bandwidth_new(&options, &bandwidth, &problem), 0);
+	return bandwidth;
+}
+
+/* Nothing waits: who would have to is let go with nothing. */
+static void test_of(struct worker *worker, struct file *file)
+{
+	static char sent[RATE], again[RATE];
+	struct bandwidth *bandwidth = file->share.bandwidth;
+	struct piece piece;
+	const struct piece_asked asked = {
+		.range = {.fd = file->fd, .bytes = CONTENT_BYTES, .encoding = file->encoding},
+		.kinds = DIGEST_CRC32C};
+	CHECK_INT(piece_read(worker, file, &asked, &piece), 0);
+	CHECK(!piece.http.memory && piece.sums.bytes > CONTENT_BYTES);
+	long n = 0;
+	for (unsigned i = 0; i < TIMES; i++) {
+		CHECK_INT(piece.http.rewind(piece.http.arg, 0), 0);
+		n = piece.http.read(piece.http.arg, sent, sizeof sent);
+		CHECK_INT(n, (int64_t)piece.sums.bytes);
+	}
+	while (bandwidth_take(bandwidth, RATE, &hasty))
+		;
+	CHECK_INT(piece.http.rewind(piece.http.arg, 50), 0); /* which sends nothing */
+	bandwidth_toggle(bandwidth);
+	CHECK_INT(piece.http.read(piece.http.arg, again, sizeof again), n - 50);
+	CHECK(memcmp(sent + 50, again, (size_t)n - 50) == 0);
+	piece_end(worker, &piece);
+}
+
+int main(void)
+{
+	struct run *run = calloc(1, sizeof *run);
+	struct worker worker = {.run = run};
+	struct encoding encoding;
+	struct problem problem;
+	struct file file = {.share = {.bandwidth = limit(), .user = hasty}, .encoding = &encoding};
+	CHECK_INT(encoding_parse("zstd", &encoding, &problem), 0);
+	const struct encoders_limits limits = {encoders_least_memory(&encoding), 16 << 20, 1};
+	encoders_init(&run->encoders, &encoding, &limits);
+	run->encoders.buffer_bytes = KEPT_BYTES;
+	CHECK_INT(reader_init(&worker.reader), 0);
+	if (CHECK_INT(make(&file), 0))
+		test_of(&worker, &file);
+	reader_clear(&worker.reader);
+	encoders_clear(&run->encoders);
+	bandwidth_free(file.share.bandwidth);
+	close(file.fd);
+	free(run);
+	return check_result();
+}
