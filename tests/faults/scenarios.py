@@ -49,6 +49,11 @@ def small_and_large(stage):
     stage.write("large", LARGE)
 
 
+def compressed(stage):
+    stage.write("a", b"line\n" * 1000, *COMPRESS)
+    stage.write("large", LARGE, *COMPRESS)
+
+
 def interrupted(stage):
     """Killed when the second part had arrived."""
     one_large(stage)
@@ -119,6 +124,7 @@ def many_small(stage):
         stage.write(f"{number:02}", 100 + number)
 
 
+COMPRESS = ["--compress", "zstd", "--content-encoding", "zstd"]
 REPLACE = ["--if-changed", "replace"]
 MANY = ["--concurrency", "12"]
 HEARTBEATS = ("UpdateItem:heartbeat",)
@@ -132,6 +138,7 @@ BOTH = ("PutObject", *COMPLETE)
 SCENARIOS = [
     Scenario("one small file", one_small, PUT, whole=True),
     Scenario("multipart file", one_large, COMPLETE),
+    Scenario("compressed files", compressed, BOTH, COMPRESS, store="sqlite"),
     Scenario("resume", interrupted, RESUME, whole=True),
     Scenario("take-over before sending", killed_before_sending, PUT),
     Scenario("take-over before done", killed_before_done, LOOK),

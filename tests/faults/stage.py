@@ -15,6 +15,7 @@ SHARDS = 2
 LEASE = 2  # seconds, of every case
 PART = 5 * MIB
 QUICK = ["--lease", f"{LEASE}s", "--part-size", "5MiB", "--no-progress", "--request-timeout", "1s", "--give-up-after", "2s"]
+STORED = {}  # what files become in S3 with options such as --compress
 
 
 class Stage:
@@ -71,13 +72,28 @@ class Stage:
     def key(self, name):
         return f"{self.prefix}/{name}"
 
-    def write(self, name, body):
-        """Makes or replaces a file; body may be a size. Every version is noted for the checker."""
+    def write(self, name, body, *options):
+        """Makes or replaces a file; body may be a size. Every version is noted for the checker. options: those that make its
+        object something else than the file."""
         path = self.tree / name
         body = content(f"{name} {len(self.checker.versions[self.key(name)])}", body) if isinstance(body, int) else body
         path.write_bytes(body)
-        self.checker.note_version(self.key(name), body, path.stat().st_mtime_ns)
+        stored = self.stored(path, options) if options else None
+        self.checker.note_version(self.key(name), body, path.stat().st_mtime_ns, stored)
         return path
+
+    def stored(self, path, options):
+        """What a run without faults makes of a file: the same bytes each time."""
+        known = (path.read_bytes(), *options)
+        if known not in STORED:
+            folder, prefix = self.folder / "stored", fresh_name("stored")
+            folder.mkdir(exist_ok=True)
+            program = Program(folder, self.arena.s3)
+            run = program("push", *QUICK, *options, path, f"s3://{self.arena.bucket}/{prefix}")
+            assert run.code == 0, run
+            STORED[known] = self.arena.s3.get(self.arena.bucket, f"{prefix}/{path.name}")
+            self.arena.s3.empty(self.arena.bucket, prefix + "/")
+        return STORED[known]
 
     def put_foreign(self, name, body):
         self.arena.s3.client.put_object(Bucket=self.arena.bucket, Key=self.key(name), Body=body)
