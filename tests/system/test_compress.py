@@ -70,7 +70,8 @@ def test_sizes(s3once, s3, bucket, marks, tmp_path, codec):
     assert again.code == 0 and counts(again) == {"skipped": len(files)} and again.events[-1]["bytes_sent"] == 0, again
 
 
-@pytest.mark.parametrize("codec", CODECS)
+# Of the parts of gzip, the short run has those of test_sizes and test_what_s3_holds_is_adopted.
+@pytest.mark.parametrize("codec", ["zstd", pytest.param("gzip", marks=pytest.mark.full)])
 def test_parts(s3once, s3, bucket, marks, tmp_path, codec):
     """Several parts: of what cannot be compressed, of text around a multiple of its range, of what is text where it is
     sampled and not elsewhere, and of nothing but zeros, whose parts have to be padded."""
@@ -276,6 +277,18 @@ def test_killed_after_complete(s3once, s3, s3_wire, bucket, marks, large):
     run = s3once(*resumable(large, bucket, "zstd:1"))
     assert run.code == 0 and counts(run) == {"adopted": 1} and run.events[-1]["bytes_sent"] == 0, run
     assert_round_trip(s3, bucket, large, "zstd")
+
+
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+def test_limit_of_bandwidth(s3once, s3, bucket, marks, tmp_path):
+    """It is about what leaves: 64 MiB that become a few KiB would take minutes at it. What cannot be compressed takes its time."""
+    tree = make_tree(tmp_path / "tree", {"random": 300 * KIB})
+    with open(tree / "zeros", "wb") as file:
+        file.truncate(64 * MIB)
+    run = s3once("push", tree, f"s3://{bucket}/p", "--compress", "zstd", "--bwlimit", "400K", "--json")
+    assert run.code == 0 and counts(run) == {"uploaded": 2}, run
+    assert 300 / 400 - 0.25 <= run.seconds < 64 * 1024 / 400 / 2, run
+    assert_round_trip(s3, bucket, tree, "zstd")
 
 
 def test_several_uploaders(s3once, s3, bucket, marks, tmp_path):
