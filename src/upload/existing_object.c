@@ -161,6 +161,13 @@ static enum step judge_existing(
 	return step == STEP_NEXT ? judge_proof(worker, file, object, proof) : step;
 }
 
+static enum step leave_to_next_look(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	file->must_look = !*file->replaces.etag || strcmp(file->replaces.etag, object->etag) != 0;
+	return file->must_look ? STEP_AGAIN : STEP_NEXT;
+}
+
 /* HEAD was answered 400, which is how it says that credentials have expired, that the object's key
  * (SSE-C) is another, or whatever a server does not like: another request is told why. */
 static enum step refused_head(
@@ -182,7 +189,10 @@ static enum step refused_head(
 	return file_outcome(worker, file, o, problem);
 }
 
-static enum step head_object(struct worker *worker, struct file *file, bool must)
+typedef enum step judge_fn(
+	struct worker *worker, struct file *file, const struct s3_object *object);
+
+static enum step head_object(struct worker *worker, struct file *file, bool must, judge_fn *judge)
 {
 	struct s3_object object = {0};
 	struct problem problem = {0};
@@ -190,7 +200,7 @@ static enum step head_object(struct worker *worker, struct file *file, bool must
 	enum outcome o = s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
 	switch (o) {
 	case OUTCOME_OK:
-		return judge_existing(worker, file, &object);
+		return judge(worker, file, &object);
 	case OUTCOME_ABSENT:
 		return nothing_there(file);
 	case OUTCOME_DENIED:
@@ -209,12 +219,18 @@ static enum step head_object(struct worker *worker, struct file *file, bool must
 
 enum step look_at_object(struct worker *worker, struct file *file)
 {
-	return head_object(worker, file, true);
+	return head_object(worker, file, true, judge_existing);
+}
+
+enum step look_once_more(struct worker *worker, struct file *file)
+{
+	return head_object(worker, file, true, leave_to_next_look);
 }
 
 enum step look_ahead(struct worker *worker, struct file *file)
 {
-	return head_object(worker, file, file_needs_look(worker, file, S3_COMPLETE_CONDITION));
+	return head_object(
+		worker, file, file_needs_look(worker, file, S3_COMPLETE_CONDITION), judge_existing);
 }
 
 enum step look_after_refusal(

@@ -100,20 +100,21 @@ static enum step put_whole(struct worker *worker, struct file *file, struct piec
 	return after_put(worker, file, &put, o, &reply, &problem);
 }
 
-/* What is encoded is looked at before that is done: to compare it takes an encoder, too. */
+/* To compare what is encoded with an object takes an encoder, and this worker may have one when it
+ * is about to send: so it is compared before. Then it may wait for an encoder and for bandwidth,
+ * and what is there is looked for once more. */
 enum step send_whole(struct worker *worker, struct file *file)
 {
 	struct piece piece = {0};
-	const bool looks = file_needs_look(worker, file, S3_PUT_CONDITION);
 	enum step step = STEP_NEXT;
-	if (looks && file->encoding)
+	if (file->encoding && file_needs_look(worker, file, S3_PUT_CONDITION))
 		step = look_at_object(worker, file);
 	if (step == STEP_NEXT)
 		step = read_whole(worker, file, &piece);
 	if (step == STEP_NEXT && !piece_may_leave(worker, &piece))
 		step = STEP_OVER;
-	if (step == STEP_NEXT && looks && !file->encoding)
-		step = look_at_object(worker, file);
+	if (step == STEP_NEXT && file_needs_look(worker, file, S3_PUT_CONDITION))
+		step = file->encoding ? look_once_more(worker, file) : look_at_object(worker, file);
 	if (step == STEP_NEXT)
 		step = put_whole(worker, file, &piece);
 	piece_end(worker, &piece);

@@ -46,6 +46,9 @@ enum step file_compare_content(
  * so that the file can be sent. Content that is the file's own is adopted. AGAIN where what was
  * sent is damaged, or was an earlier version. */
 enum step look_at_object(struct worker *worker, struct file *file);
+/* The same without reading the file: AGAIN, so that look_at_object() comes first, where there is
+ * anything else than what is to be replaced. */
+enum step look_once_more(struct worker *worker, struct file *file);
 /* Step 4 of a file that is known by its content: asks whether that is stored under the same key
  * with another suffix of compression. Such an object is adopted. NEXT: there is none. */
 enum step look_elsewhere(struct worker *worker, struct file *file);

@@ -2,7 +2,9 @@
 
 import gzip
 import hashlib
+import os
 import subprocess
+import sys
 
 import pytest
 
@@ -289,6 +291,44 @@ def test_limit_of_bandwidth(s3once, s3, bucket, marks, tmp_path):
     assert run.code == 0 and counts(run) == {"uploaded": 2}, run
     assert 300 / 400 - 0.25 <= run.seconds < 64 * 1024 / 400 / 2, run
     assert_round_trip(s3, bucket, tree, "zstd")
+
+
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+def test_looked_for_right_before_it_is_sent(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """Where conditions may be ignored, also after a file has waited for the one compressor that --memory has room for."""
+    tree = make_tree(tmp_path / "tree", {"a": 4 * MIB, "b": 4 * MIB})
+    s3_wire.add(faults.delay_reply(1), "PutObject", nth=1)
+    run = s3once("push", tree, f"s3://{bucket}/p", "--compress", "zstd", "--memory", "6M", "--concurrency", "2", "--json")
+    assert run.code == 0 and counts(run) == {"uploaded": 2}, run
+    first, second = (each for each in s3_wire.history if each.kind == "PutObject")
+    looks = [each for each in s3_wire.history if each.kind == "HeadObject" and each.operation.key == second.operation.key]
+    assert first.ended < looks[-1].begun < second.begun
+    assert_round_trip(s3, bucket, tree, "zstd")
+
+
+PEAK = """import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:])
+print("peak:", resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+sys.exit(code)"""
+
+
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("size", [96 * MIB, pytest.param(1024 * MIB, marks=pytest.mark.full)])
+def test_memory_is_flat(s3once, s3, bucket, marks, tmp_path, size):
+    """What a large file takes more than a tiny one depends on --memory alone."""
+    block, peaks = os.urandom(8 * MIB), []
+    s3once.environment["ASAN_OPTIONS"] += ":quarantine_size_mb=1"
+    for n in (1, size):
+        tree = tmp_path / f"tree{n}"
+        tree.mkdir()
+        with open(tree / "file", "wb") as file:
+            while file.tell() < n:  # further apart than the compressor looks back
+                file.write(block[: n - file.tell()])
+        target = f"s3://{bucket}/{n}"
+        run = s3once("push", tree, target, "--compress", "zstd", "--memory", "16M", wrap=[sys.executable, "-c", PEAK])
+        assert run.code == 0, run
+        peaks.append(int(run.err.split("peak:")[1]) * KIB)
+    assert peaks[1] - peaks[0] < 80 * MIB, peaks
 
 
 def test_several_uploaders(s3once, s3, bucket, marks, tmp_path):
