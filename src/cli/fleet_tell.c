@@ -32,7 +32,8 @@ static json_t *session_json(const struct fleet_view *view, const struct fleet_jo
 	set_time(object, "started", session->started_s);
 	json_object_set_new(object, "open", json_boolean(session->is_open));
 	json_object_set_new(object, "gone", json_boolean(session->is_gone));
-	json_object_set_new(object, "silent_seconds", json_integer(view->now_s - session->heard_s));
+	const int64_t silent_s = view->now_s - session->heard_s;
+	json_set_number(object, "silent_seconds", silent_s > 0 ? (uint64_t)silent_s : 0);
 	json_set_number(object, "lease_ms", session->lease_ns / NS_PER_MS);
 	json_set_number(object, "files", session->files);
 	return object;

@@ -24,7 +24,7 @@ def test_the_commands_of_the_readme(s3once, s3, bucket, tmp_path):
         "COMMAND": "true",
     }
     known = [command.split()[0] for command in COMMANDS]
-    assert known == ["push", "run", "proven", "status", "verify", "forget", "doctor", "lock"]
+    assert known == ["push", "run", "proven", "status", "fleet", "verify", "forget", "doctor", "lock"]
     for command in COMMANDS:
         given = {**words, "NAME": "nightly"} if command.startswith("lock") else words
         run = s3once(*(given.get(word, word) for word in command.split()))
