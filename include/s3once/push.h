@@ -226,6 +226,8 @@ struct s3once_options {
 			   does not tell: begin with no marks */
 	int reupload;   /* look at the objects of files that are done too, and upload those that are
 			   not there */
+	int compare_content; /* read files that are done too: one whose content is not what was
+				uploaded has changed, whatever its size and time say */
 	const char *expected_bucket_owner; /* the account's 12 digits; NULL: any */
 	int requester_pays;                /* we pay for requests to another's bucket */
 

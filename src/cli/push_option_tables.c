@@ -141,6 +141,11 @@ static const struct option how_options[] = {
 		.offset = RUN(reupload),
 		.help = "look at the objects of files that were uploaded before\n"
 			"too, and upload those that are not there"},
+	{.name = "compare-content",
+		.type = OPTION_FLAG,
+		.offset = RUN(compare_content),
+		.help = "read files that were uploaded before too: one with other\n"
+			"content has changed, also if its size and time have not"},
 	{.name = "new-bucket",
 		.type = OPTION_FLAG,
 		.offset = RUN(new_bucket),

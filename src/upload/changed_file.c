@@ -3,6 +3,7 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "upload/bucket_doubt.h"
+#include "upload/done_now.h"
 #include "upload/worker.h"
 #include <stdio.h>
 #include <string.h>
@@ -140,7 +141,7 @@ static enum step compare_with_mark(struct worker *worker, struct file *file, enu
 	return file_compare_content(worker, file, &object, ret);
 }
 
-enum step same_file(struct worker *worker, struct file *file)
+static enum step same_file(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
@@ -151,6 +152,22 @@ enum step same_file(struct worker *worker, struct file *file)
 		mark_refresh(&ref, &file->seen, file->state.mtime_ns, &problem) != OUTCOME_OK)
 		log_info("the note of a newer version stays for now: %s", problem.text);
 	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
+}
+
+enum step done_file(struct worker *worker, struct file *file)
+{
+	const struct s3once_options *o = &worker->run->options;
+	struct problem problem = {0};
+	if (o->compare_content) {
+		const enum done done = done_content(worker, file, &file->seen.done, &problem);
+		if (run_is_over(worker->run))
+			return STEP_OVER;
+		if (done == DONE_UNKNOWN)
+			return file_fail(worker, file, &problem);
+		if (done == DONE_NO)
+			return changed_file(worker, file);
+	}
+	return o->reupload ? STEP_NEXT : same_file(worker, file);
 }
 
 enum step touched_file(struct worker *worker, struct file *file)

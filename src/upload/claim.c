@@ -84,9 +84,7 @@ static enum step judge_seen_mark(struct worker *worker, struct file *file)
 		file->state.size, file->state.mtime_ns, file->candidate->content};
 	switch (mark_says(&file->seen, &asked)) {
 	case SAYS_DONE:
-		if (!worker->run->options.reupload)
-			return same_file(worker, file);
-		break;
+		return done_file(worker, file);
 	case SAYS_COMPARE:
 		return touched_file(worker, file);
 	case SAYS_CHANGED:

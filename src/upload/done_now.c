@@ -59,9 +59,8 @@ static enum done check_id(
 	return strcmp(now, id) == 0 ? DONE_YES : no(ret, "its content is not what was uploaded");
 }
 
-/* The checksum of the whole content, and its MD5 where the mark has that too. */
-static enum done check_content(struct worker *worker, const struct file *file,
-	const struct version *done, struct problem *ret)
+enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
+	struct problem *ret)
 {
 	struct s3_object object = {.size = done->size, .sum = mark_sum_told(done->sum)};
 	const struct range range = file_range(file, NULL, NULL, 0);
@@ -150,7 +149,7 @@ static enum done read_content(
 	struct worker *worker, struct file *file, struct mark *mark, struct problem *ret_problem)
 {
 	const struct version read = mark->done;
-	enum done done = check_content(worker, file, &mark->done, ret_problem);
+	enum done done = done_content(worker, file, &mark->done, ret_problem);
 	mark_clear(mark);
 	*mark = (struct mark){0};
 	if (done == DONE_YES)

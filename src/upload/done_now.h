@@ -19,6 +19,10 @@ struct done_object {
 void done_describe(const struct done_object *object, char checksum[static SUM_MAX + S3_SUM_MAX],
 	struct report_file *about);
 
+/* Whether the content that file->fd holds is that of the version: by the checksum of the whole
+ * content, and its MD5 where the version has that too, or by the id of the content. */
+enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
+	struct problem *ret_problem);
 /* Reads the content that file->fd holds, unless is_read says that this turn has proven it; reads
  * the mark consistently, which says that a version of this size, modification time and checksum is
  * done; and asks for the object by HEAD, which shows that version. OK sets *ret to the object. The

@@ -66,8 +66,8 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 
 bool run_skips(const struct run *run, const struct known_mark *mark, const struct asked *asked)
 {
-	return !run->options.reupload && known_is_done(mark, asked) &&
-	       !run_removes_by_now(run, mark->at_s);
+	return !run->options.reupload && !run->options.compare_content &&
+	       known_is_done(mark, asked) && !run_removes_by_now(run, mark->at_s);
 }
 
 void run_fail(struct run *run, const struct problem *problem)

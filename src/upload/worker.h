@@ -16,8 +16,10 @@ struct worker {
 
 /* Steps 2 and 3: judges the mark, and claims it or takes it over. NEXT: it is claimed. */
 enum step claim_file(struct worker *worker, struct file *file);
-/* Step 2 of a file whose very version is done: forgets that a newer one was noted. SETTLED. */
-enum step same_file(struct worker *worker, struct file *file);
+/* Step 2 of a file whose very version is done by its size and mtime, or by the id of its content.
+ * SETTLED: that is believed, and that a newer version was noted is forgotten. NEXT: its object is
+ * to be looked at. Where the content is to be compared, else as changed_file. */
+enum step done_file(struct worker *worker, struct file *file);
 /* Step 2 of one that is done with the same size, where the mtime is another or does not tell: the
  * content decides. SETTLED if it is the same, else as changed_file. */
 enum step touched_file(struct worker *worker, struct file *file);

@@ -575,6 +575,40 @@ def test_object_deleted_after_it_was_done(s3once, s3, s3_proxy, bucket, marks, t
     s3.assert_same(tree, bucket, "p")
 
 
+@pytest.mark.parametrize("compress", [(), ("--compress", "gzip")])
+def test_content_of_done_files_is_compared_on_request(s3once, s3, bucket, marks, tmp_path, compress):
+    """Rewritten with its size and time, a file is noticed by its content alone; a file that is as it was is not."""
+    tree = make_tree(tmp_path / "tree", {"rewritten": b"old " * 50, "same": b"same" * 50})
+    command = ("push", tree, f"s3://{bucket}/p", "--json", *compress)
+    assert s3once(*command).code == 0
+    objects = s3.objects(bucket)
+    is_rewritten_with_its_time(tree / "rewritten", b"new " * 50)
+    before = marks_of(marks)
+    run = s3once(*command, "--dry-run", "--compare-content")
+    assert run.code == 1 and counts(run) == {"refused": 1, "skipped": 1} and marks_of(marks) == before, run
+    assert s3once(*command, "--compare-content").code == 1 and s3.objects(bucket) == objects
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"skipped": 2}, run
+    s3.empty(bucket)
+    run = s3once(*command, "--compare-content", "--reupload")
+    assert run.code == 1 and counts(run) == {"refused": 1, "uploaded": 1}, run
+    assert set(s3.objects(bucket)) == {key for key in objects if "same" in key}
+
+
+@pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
+def test_content_that_is_another_replaces_its_object(s3once, s3, bucket, tmp_path):
+    """With --if-changed=replace. A run after that finds nothing to do."""
+    tree = make_tree(tmp_path / "tree", {"file": b"old"})
+    command = ("push", tree, f"s3://{bucket}", "--json", "--compare-content", "--if-changed=replace")
+    assert counts(s3once(*command)) == {"uploaded": 1}
+    is_rewritten_with_its_time(tree / "file", b"new")
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    s3.assert_same(tree, bucket)
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"skipped": 1}, run
+
+
 def test_time_goes_by_between_runs(s3once, s3, bucket, marks, tmp_path):
     """A file appended to after each run is a changed one each time, and --if-changed=replace follows it."""
     tree = make_tree(tmp_path / "tree", {"log": b""})

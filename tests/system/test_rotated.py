@@ -109,6 +109,8 @@ def test_renamed_and_compressed(s3once, s3, bucket, marks, tmp_path):
         subprocess.run(step, cwd=tree, check=True)
         run = push(s3once, tree, bucket)
         assert run.code == 0 and counts(run) == {"skipped": 1, "young": 1}, (step, run)
+    run = push(s3once, tree, bucket, "--compare-content")
+    assert run.code == 0 and counts(run) == {"skipped": 1, "young": 1}, run
     assert s3.objects(bucket).keys() == {key}
     (mark,) = marks_of(marks).values()
     assert len(mark["content"]) == 64 and "suffix" not in mark
