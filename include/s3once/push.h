@@ -282,6 +282,9 @@ struct s3once_options {
 	 * before: PREFIX/_s3once/runs/dt=YYYY-MM-DD/host=HOST/RUN.jsonl.gz, a JSON object a line
 	 * (docs/json.md). A run that was stopped or could not do its work stores none. */
 	int manifest;
+	/* A private Ed25519 key in PEM, without a passphrase: the manifest gets a signature beside
+	 * it, RUN.jsonl.gz.sig. NULL: none. */
+	const char *sign_key_file;
 
 	/* Marks and lease. */
 	const char *marks;     /* "dynamodb:TABLE", "sqlite:PATH", "local"; NULL: "local" */

@@ -15,7 +15,7 @@ int inspect_init(struct inspection *look, const struct verify *verify)
 		.limits = {.abandon = verify->visitor.is_stopped,
 			.abandon_arg = verify->visitor.arg,
 			.patience_ms = verify->patience_ms}};
-	const int error = store_conn_new(verify->store, &look->store);
+	const int error = verify->store ? store_conn_new(verify->store, &look->store) : 0;
 	return error ? error : s3_conn_new(verify->s3, &look->s3);
 }
 
@@ -176,7 +176,8 @@ enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum fi
 		*ret = finding_of_state(row->state, ret_problem);
 		if (row->state == MARK_DONE)
 			o = compare_with_head(look, row, ret, ret_problem);
-		if (o != OUTCOME_OK || row->state != MARK_DONE || *ret == FINDING_SAME)
+		if (o != OUTCOME_OK || row->state != MARK_DONE || *ret == FINDING_SAME ||
+			!look->store)
 			break;
 		struct problem problem = {0};
 		o = read_mark(look, row->key, &now, &problem);

@@ -50,7 +50,7 @@ struct verify_visitor {
 
 /* All borrowed. */
 struct verify {
-	struct store *store;
+	struct store *store; /* NULL: what is compared with is no marks but a manifest */
 	struct s3 *s3;
 	const struct mark_space *space;
 	const struct s3_headers *headers; /* prepared, with a key of the caller's own; or NULL */

@@ -11,6 +11,7 @@ int forget_main(int argc, char **argv);
 int gc_main(int argc, char **argv);
 int status_main(int argc, char **argv);
 int verify_main(int argc, char **argv);
+int manifest_main(int argc, char **argv);
 int config_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int lock_main(int argc, char **argv);

@@ -22,6 +22,7 @@ static const struct {
 	{"fleet", fleet_main, "show how the jobs of all hosts fare that share the marks"},
 	{"forget", forget_main, "remove marks: of a key, a prefix, or of objects that are gone"},
 	{"verify", verify_main, "compare what is in the bucket with the marks"},
+	{"manifest", manifest_main, "print what runs have listed, also as lists of checksums"},
 	{"gc", gc_main, "clear away what ended runs have left: uploads, claims, old marks"},
 	{"init", init_main, "create the table that keeps the marks of many hosts"},
 	{"config", config_main, "show the settings and where each comes from"},

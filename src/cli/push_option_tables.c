@@ -302,6 +302,12 @@ static const struct option output_options[] = {
 		.offset = RUN(manifest),
 		.help = "at the end, store a list of the files that are in S3\n"
 			"below PREFIX/_s3once/runs/"},
+	{.name = "sign",
+		.type = OPTION_STRING,
+		.offset = RUN(sign_key_file),
+		.argument = "KEYFILE",
+		.help = "sign the manifest with the private Ed25519 key of this\n"
+			"PEM file"},
 	{.name = "metrics-file",
 		.type = OPTION_STRING,
 		.offset = OWN(metrics_file),

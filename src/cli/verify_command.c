@@ -7,6 +7,7 @@
 #include "cli/signals.h"
 #include "cli/verify_options.h"
 #include "cli/verify_view.h"
+#include "cli/verify_with_manifest.h"
 #include "scan/key.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +36,12 @@ static int read_operands(struct job *job, int n, char **operands, struct problem
 		problem_set(ret_problem, "name one s3://BUCKET[/KEY-OR-PREFIX]");
 	if (n != 1 || url_parse(operands[0], &job->url, ret_problem) < 0)
 		return S3ONCE_EXIT_USAGE;
-	if (options->subset && !options->head && !options->download) {
+	if (options->public_key && !options->manifest) {
+		problem_set(
+			ret_problem, "--public-key is that of a manifest: give --manifest, too");
+		return S3ONCE_EXIT_USAGE;
+	}
+	if (options->subset && !options->head && !options->download && !options->manifest) {
 		problem_set(ret_problem, "--subset goes with --head or --download: the listing is "
 					 "compared as a whole");
 		return S3ONCE_EXIT_USAGE;
@@ -49,6 +55,8 @@ static int read_operands(struct job *job, int n, char **operands, struct problem
 			quote(options->after).text, quote(operands[0]).text);
 		return S3ONCE_EXIT_USAGE;
 	}
+	if (options->manifest)
+		return S3ONCE_EXIT_OK;
 	return marks_place_chosen(&options->access, true, &job->place, ret_problem);
 }
 
@@ -151,26 +159,31 @@ static bool is_empty(const struct verify_end *end)
 	return !all;
 }
 
-static int exit_code(const struct job *job, const struct verify_end *end, struct problem *ret)
+static int exit_code_of(const struct verify_end *end)
 {
 	const struct verify_counts *counts = &end->counts;
-	if (end->is_complete && is_empty(end) && !job->options->after) {
-		problem_set(ret,
-			"there is neither a mark nor an object in s3://%s/%s: check the target "
-			"and --marks",
-			quote(job->url.bucket).text, quote(text_string(&job->prefix)).text);
-		return S3ONCE_EXIT_FILES;
-	}
 	if (counts->of[FINDING_MISSING] || counts->of[FINDING_DIFFERS] ||
 		counts->of[FINDING_UNKNOWN] || counts->of[FINDING_ERROR])
 		return S3ONCE_EXIT_FILES;
 	return end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
 }
 
-static int compare_all(struct job *job, struct audience *audience)
+static int exit_code(const struct job *job, const struct verify_end *end, struct problem *ret)
+{
+	if (!end->is_complete || !is_empty(end) || job->options->after)
+		return exit_code_of(end);
+	problem_set(ret,
+		"there is neither a mark nor an object in s3://%s/%s: check the target "
+		"and --marks",
+		quote(job->url.bucket).text, quote(text_string(&job->prefix)).text);
+	return S3ONCE_EXIT_FILES;
+}
+
+/* What is compared, and how. */
+static struct verify verify_of(const struct job *job, struct audience *audience)
 {
 	const struct verify_options *options = job->options;
-	const struct verify verify = {.store = job->setup.marks.store,
+	return (struct verify){.store = job->setup.marks.store,
 		.s3 = job->setup.s3,
 		.space = &job->setup.space,
 		.headers = job->headers,
@@ -181,6 +194,28 @@ static int compare_all(struct job *job, struct audience *audience)
 		.workers = options->workers ? options->workers : WORKERS,
 		.patience_ms = options->give_up_after_ms,
 		.visitor = {on_found, on_progress, is_stopped, audience}};
+}
+
+static int compare_manifest(struct job *job, struct audience *audience)
+{
+	const struct verify_options *options = job->options;
+	struct verify_with_manifest wanted = {.where = {.access = &options->access,
+						      .url = &job->url,
+						      .sse_c_key_file = options->key_file,
+						      .public_key_file = options->public_key},
+		.manifest = options->manifest,
+		.verify = verify_of(job, audience),
+		.view = &audience->view,
+		.exit_code = exit_code_of};
+	signals_count("s3once: stopping\n");
+	const int code = verify_with_manifest(&wanted);
+	const int signal = signals_restore();
+	return signal && code == S3ONCE_EXIT_LIMIT ? S3ONCE_EXIT_STOPPED + signal : code;
+}
+
+static int compare_all(struct job *job, struct audience *audience)
+{
+	const struct verify verify = verify_of(job, audience);
 	struct verify_end end = {0};
 	struct problem problem = {0};
 	bool is_one = false;
@@ -217,15 +252,18 @@ static int verify(struct job *job)
 			.json = options->json,
 			.verbose = options->verbose > 0,
 			.draws = output_can_draw() && !options->no_progress,
-			.by = options->download ? VERIFY_BY_DOWNLOAD
-			      : options->head   ? VERIFY_BY_HEAD
-						: VERIFY_BY_LISTING}};
+			.of_manifest = options->manifest != NULL,
+			.by = options->download                    ? VERIFY_BY_DOWNLOAD
+			      : options->head || options->manifest ? VERIFY_BY_HEAD
+								   : VERIFY_BY_LISTING}};
 	if (options->max_duration_ms)
 		job->deadline_ns = clock_boot_ns() + options->max_duration_ms * NS_PER_MS;
 	output_init(&output);
 	output_never_block(&output);
 	int code = S3ONCE_EXIT_SETUP;
-	if (open_all(job, &problem))
+	if (options->manifest)
+		code = compare_manifest(job, &audience);
+	else if (open_all(job, &problem))
 		code = compare_all(job, &audience);
 	else
 		code = command_fail("verify", code, &problem);

@@ -16,6 +16,18 @@ static const struct option what_options[] = {
 		.type = OPTION_FLAG,
 		.offset = FIELD(download),
 		.help = "read each object, too, and compare its content"},
+	{.name = "manifest",
+		.type = OPTION_STRING,
+		.offset = FIELD(manifest),
+		.argument = "RUN",
+		.help = "compare the objects that the manifest of this run lists\n"
+			"with the bucket, by HEAD or --download; without marks"},
+	{.name = "public-key",
+		.type = OPTION_STRING,
+		.offset = FIELD(public_key),
+		.argument = "FILE",
+		.help = "with --manifest: it has to be signed by this Ed25519\n"
+			"key (PEM)"},
 	{.name = "subset",
 		.type = OPTION_STRING,
 		.offset = FIELD(subset),
@@ -85,7 +97,10 @@ struct command verify_command(
 	struct option_group groups[static VERIFY_GROUPS], struct verify_options *options)
 {
 	static const struct option_conflict conflicts[] = {
-		{"head", "download", "--download does what --head does"}, {NULL}};
+		{"head", "download", "--download does what --head does"},
+		{"manifest", "marks", "a manifest is compared without marks"},
+		{"manifest", "after", "the lines of a manifest are in no order"},
+		{"manifest", "bucket-id-object", "only what a manifest lists is compared"}, {NULL}};
 	groups[0] = (struct option_group){"What is compared", what_options, options};
 	access_groups(&options->access, groups + 1);
 	groups[1 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
@@ -103,6 +118,7 @@ struct command verify_command(
 		.examples =
 			"  s3once verify s3://my-bucket/photos\n"
 			"  s3once verify --download --subset 1/7 --max-duration 4h s3://my-bucket\n"
+			"  s3once verify --manifest RUN --public-key run.pem s3://my-bucket/photos\n"
 			"\n"
 			"Exit codes: 0 all is right; 1 there are differences; 2 usage; 3 it cannot be known;\n"
 			"6 --max-duration ended it, and what was looked at is right. More: man s3once-verify\n",

@@ -6,7 +6,7 @@
 
 struct verify_options {
 	struct access access;
-	const char *after, *subset, *id_object, *key_file;
+	const char *after, *subset, *id_object, *key_file, *manifest, *public_key;
 	int head, download, json, no_progress;
 	unsigned workers, verbose;
 	uint64_t max_duration_ms, give_up_after_ms;

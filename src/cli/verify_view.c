@@ -91,7 +91,8 @@ void verify_view_progress(void *arg, const struct verify_counts *counts)
 		return;
 	add_objects(&t, counts->listed);
 	text_add(&t, " listed");
-	add_count(&t, counts->of[FINDING_SAME], "as their marks say");
+	add_count(&t, counts->of[FINDING_SAME],
+		view->of_manifest ? "as the manifest says" : "as their marks say");
 	add_count(&t, counts->looked_at, "looked at");
 	if (counts->bytes_read) {
 		text_add(&t, ", ");
@@ -126,7 +127,10 @@ static void say_result(struct verify_view *view, const struct verify_end *end)
 	add_place(&t, view);
 	text_add(&t, ": ");
 	add_objects(&t, right);
-	text_addf(&t, " %s, by %s", right == 1 ? "is as its mark says" : "are as their marks say",
+	text_addf(&t, " %s %s, by %s", right == 1 ? "is as" : "are as",
+		view->of_manifest ? "the manifest says"
+		: right == 1      ? "its mark says"
+				  : "their marks say",
 		ways[view->by]);
 	if (differences(counts)) {
 		add_count(&t, counts->of[FINDING_MISSING], "missing");
@@ -170,7 +174,7 @@ static void set_requests(json_t *object, const struct verify *verify)
 	for (size_t i = 0; (kind = service_kind(service, i, &count)); i++)
 		if (count)
 			json_set_number(requests, kind, count);
-	for (size_t i = 0; (kind = store->ops->kind(store, i, &count)); i++)
+	for (size_t i = 0; store && (kind = store->ops->kind(store, i, &count)); i++)
 		if (count)
 			json_set_number(requests, kind, count);
 	json_object_set_new(object, "requests", requests);

@@ -4,6 +4,7 @@
 #include "lease/process.h"
 #include "manifest/manifest_entry.h"
 #include "manifest/manifest_name.h"
+#include "manifest/manifest_signature.h"
 #include "manifest/manifest_spool.h"
 #include "upload/proof.h"
 #include <stdio.h>
@@ -13,6 +14,7 @@
 struct run_manifest {
 	struct manifest_spool *spool;
 	struct text key;
+	struct signing_key *signing_key; /* NULL: it is not signed */
 	bool is_stored;
 };
 
@@ -30,7 +32,7 @@ static bool name_key(struct run *run, struct text *key, struct problem *ret_prob
 		.host = self.host,
 		.session = session_id(run->session),
 		.started_s = started_s(run)};
-	*key = TEXT(KEY_BYTES_MAX);
+	*key = TEXT(KEY_BYTES_MAX - sizeof MANIFEST_SIGNATURE_SUFFIX);
 	manifest_add_key(key, &name);
 	if (key->error)
 		problem_set(ret_problem,
@@ -60,6 +62,9 @@ bool run_manifest_open(struct run *run, struct problem *ret_problem)
 		problem_set(ret_problem, "out of memory");
 		return false;
 	}
+	const char *key_file = run->options.sign_key_file;
+	if (key_file && signing_key_read(key_file, true, &run->manifest->signing_key, ret_problem))
+		return false;
 	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3)) | DIGEST_SHA256;
 	return name_key(run, &run->manifest->key, ret_problem) &&
 	       !manifest_spool_new(kinds, &run->manifest->spool, ret_problem);
@@ -70,6 +75,7 @@ void run_manifest_free(struct run *run)
 	if (!run->manifest)
 		return;
 	manifest_spool_free(run->manifest->spool);
+	signing_key_free(run->manifest->signing_key);
 	text_clear(&run->manifest->key);
 	free(run->manifest);
 	run->manifest = NULL;
@@ -163,33 +169,82 @@ static bool is_abandoned(void *arg)
 	return atomic_load(&((struct run *)arg)->stop) > 1;
 }
 
-static bool put_manifest(struct run *run, struct s3_object *ret, struct problem *ret_problem)
+/* What is stored under a key. Borrowed. */
+struct to_store {
+	const char *key, *content_type;
+	const struct http_body *body;
+	const struct sums *sums;
+};
+
+static bool store_object(struct run *run, const struct to_store *what, struct s3_object *ret,
+	struct problem *ret_problem)
 {
-	struct run_manifest *manifest = run->manifest;
 	struct s3_conn *conn = NULL;
-	const char *key = text_string(&manifest->key);
 	const size_t base = strlen(run->options.prefix);
-	if (!manifest_spool_finish(manifest->spool, ret_problem))
-		return false;
 	if (s3_conn_new(run->s3, &conn)) {
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
 		return false;
 	}
-	const struct http_body body = manifest_spool_body(manifest->spool);
 	struct s3_put put = {
-		.target = object_rules_target(run->rules, key, key + base + (key[base] == '/')),
-		.body = &body,
-		.sums = manifest_spool_sums(manifest->spool),
+		.target = object_rules_target(
+			run->rules, what->key, what->key + base + (what->key[base] == '/')),
+		.body = what->body,
+		.sums = what->sums,
 		.checksum = s3_checksum(run->s3),
 		.condition = {.if_none_match = true},
 		.limits = {.abandon = is_abandoned,
 			.abandon_arg = run,
 			.patience_ms = run->options.give_up_after_ms},
 	};
-	put.target.content_type = "application/gzip";
-	put.target.content_encoding = NULL;
+	put.target.content_type = what->content_type;
 	const bool good = put_object(conn, &put, ret, ret_problem);
 	s3_conn_free(conn);
+	return good;
+}
+
+static bool put_manifest(struct run *run, struct s3_object *ret, struct problem *ret_problem)
+{
+	struct manifest_spool *spool = run->manifest->spool;
+	if (!manifest_spool_finish(spool, ret_problem))
+		return false;
+	const struct http_body body = manifest_spool_body(spool);
+	const struct to_store manifest = {text_string(&run->manifest->key), "application/gzip",
+		&body, manifest_spool_sums(spool)};
+	return store_object(run, &manifest, ret, ret_problem);
+}
+
+static bool put_text(
+	struct run *run, const char *key, const struct text *text, struct problem *ret_problem)
+{
+	struct digest digest;
+	struct sums sums;
+	struct s3_object object = {0};
+	if (text->error || digest_init(&digest, s3_wanted_digests(run->s3, s3_checksum(run->s3)))) {
+		problem_set(ret_problem, "out of memory");
+		return false;
+	}
+	digest_update(&digest, text->data, text->len);
+	digest_finish(&digest, &sums);
+	digest_clear(&digest);
+	const struct http_body body = {.bytes = text->len, .memory = text->data};
+	const struct to_store signature = {key, "text/plain", &body, &sums};
+	return store_object(run, &signature, &object, ret_problem);
+}
+
+/* Next to the manifest, and after it. */
+static bool put_signature(struct run *run, struct problem *ret_problem)
+{
+	struct run_manifest *manifest = run->manifest;
+	struct text text = TEXT(MANIFEST_SIGNATURE_MAX), key = TEXT(2 * KEY_BYTES_MAX);
+	const struct signed_manifest is_signed = {run->options.bucket, text_string(&manifest->key),
+		manifest_spool_sums(manifest->spool)};
+	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, text_string(&manifest->key));
+	const bool good = manifest_sign(manifest->signing_key, &is_signed, &text, ret_problem) &&
+			  put_text(run, text_string(&key), &text, ret_problem);
+	text_clear(&text);
+	text_clear(&key);
+	if (!good)
+		problem_prefix(ret_problem, "it was stored, but its signature was not");
 	return good;
 }
 
@@ -202,7 +257,8 @@ bool run_manifest_put(struct run *run)
 		tell_plan(run);
 	if (!manifest)
 		return true;
-	const bool good = put_manifest(run, &object, &problem);
+	const bool good = put_manifest(run, &object, &problem) &&
+			  (!manifest->signing_key || put_signature(run, &problem));
 	char checksum[S3_SUM_MAX + SUM_MAX] = "";
 	if (*object.sum.text)
 		snprintf(checksum, sizeof checksum, "%s:%s", checksum_kinds[object.sum.kind].name,

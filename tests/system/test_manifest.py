@@ -5,8 +5,10 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 import signal
 import subprocess
+from urllib.parse import unquote
 
 import pytest
 
@@ -141,3 +143,126 @@ def test_a_run_that_is_killed_or_stopped(s3once, s3, s3_wire, bucket, tmp_path):
     assert run.code == 0, run
     events = {key: line["event"] for key, line in read(s3, bucket, summary(run)["manifest"]).items()}
     assert events.pop("p/c") in ("uploaded", "adopted") and events == {"p/a": "skipped", "p/b": "skipped"}
+
+
+def sums(s3once, bucket, program, *what):
+    """The list that this program checks."""
+    run = s3once("manifest", *what, "--format", program, f"s3://{bucket}/p")
+    assert run.code == 0 and not run.err, run
+    return run.out
+
+
+def test_lists_that_other_programs_check(s3once, s3, bucket, tmp_path):
+    """sha256sum and md5sum beside the files, rclone on the bucket, and the list for S3 Batch Operations."""
+    versioned(s3, bucket)
+    names = ["a", "ü b/c%", "new\nline", "back\\slash", "q\"',;&=+#?", "d/e"]
+    tree = make_tree(tmp_path / "tree", {name: f"content of {name}".encode() for name in names})
+    run = push(s3once, tree, bucket, "--checksum", "sha256")
+    assert run.code == 0, run
+    name = NAME.fullmatch(summary(run)["manifest"]).group(4)
+    for program in ("sha256sum", "md5sum"):
+        checked = subprocess.run([program, "-c", "--strict", "--quiet"], cwd=tree, input=sums(s3once, bucket, program, name), text=True, capture_output=True)
+        assert checked.returncode == 0 and not checked.stderr, checked
+    rows = [row.split(",") for row in sums(s3once, bucket, "s3-batch-versions", "--since", "2026-01-01").splitlines()]
+    versions = {f"p/{name}": s3.client.head_object(Bucket=bucket, Key=f"p/{name}")["VersionId"] for name in names}
+    assert {unquote(key): version for _, key, version in rows} == versions and {row[0] for row in rows} == {bucket}
+    assert {row.split(",")[1] for row in sums(s3once, bucket, "s3-batch", name).splitlines()} == {row[1] for row in rows}
+    lines = s3once("manifest", summary(run)["manifest"], f"s3://{bucket}/p").out.splitlines()
+    assert lines == gzip.decompress(s3.get(bucket, summary(run)["manifest"])).decode().splitlines()
+    plain = make_tree(tmp_path / "plain", {"a": b"1", "b c/d": b"2"})
+    run = s3once("push", plain, f"s3://{bucket}/r", "--manifest", "--checksum", "sha256", "--json")
+    list_of_sums = tmp_path / "SUMS"
+    list_of_sums.write_text(s3once("manifest", "--since", "2026-01-01", "--format", "sha256sum", f"s3://{bucket}/r").out)
+    if shutil.which("rclone"):
+        checked = subprocess.run(["rclone", "--config", "/dev/null", "check", "-C", "sha256", list_of_sums, plain], capture_output=True, text=True, timeout=60)
+        assert checked.returncode == 0 and "2 matching files" in checked.stderr, checked
+    assert s3once("manifest", f"s3://{bucket}/r").out.splitlines() == [summary(run)["manifest"]]
+
+
+def test_what_a_list_cannot_have(s3once, s3, bucket, tmp_path):
+    """Each bad input is a sentence: what is missing is left out with exit 1, what is damaged ends it, what is not there is said."""
+    tree = make_tree(tmp_path / "tree", {"a": b"one", "b": b"two"})
+    key = summary(push(s3once, tree, bucket))["manifest"]
+    url = f"s3://{bucket}/p"
+    run = s3once("manifest", key, "--format", "s3-batch-versions", url)
+    assert run.code == 1 and not run.out and "its version is not known" in run.err and "1 more objects are left out" in run.err
+    assert s3once("manifest", "--since", "9999-01-01", url).out == ""
+    body = s3.get(bucket, key)
+    for damaged, word in ((body[:-5], "its end is missing"), (body[:20] + b"\xff" + body[21:], "damaged"), (body + b"x", "other bytes follow"), (gzip.compress(b"[]\n"), "no JSON object"), (b"", "its end is missing")):
+        s3.client.put_object(Bucket=bucket, Key=key, Body=damaged)
+        run = s3once("manifest", key, url)
+        assert run.code == 1 and word in run.err and key[:40] in run.err, run
+    for argv in (["x", "y", url], ["--since", "yesterday", url], ["--format", "md5sum", url], ["x", "--since", "2026-01-01", url]):
+        assert s3once("manifest", *argv).code == 2
+    for name in ("20260101T000000Z-0", "nothing", "p/_s3once/runs/dt=2026-01-01/host=h/20260101T000000Z-0.jsonl.gz"):
+        run = s3once("manifest", name, url)
+        assert run.code == 3 and ("there is no manifest of a run" in run.err or "there is no such object" in run.err), run
+
+
+@pytest.fixture
+def key_pair(tmp_path):
+    private, public = tmp_path / "private.pem", tmp_path / "public.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", private], check=True)
+    subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True)
+    return private, public
+
+
+def flip(s3, bucket, key, at):
+    body = bytearray(s3.get(bucket, key))
+    body[at] ^= 1
+    s3.client.put_object(Bucket=bucket, Key=key, Body=bytes(body))
+
+
+@pytest.mark.smoke
+def test_nothing_was_changed_since(s3once, s3, bucket, tmp_path, key_pair):
+    """The signature is what openssl reads; a flipped bit in an object, in the manifest or in the signature is found, and another key, too."""
+    private, public = key_pair
+    tree = make_tree(tmp_path / "tree", {"a": b"one", "b": b"two" * 1000, "large": 6 * MIB})
+    run = push(s3once, tree, bucket, "--sign", private, "--part-size", "5MiB")
+    assert run.code == 0, run
+    key = summary(run)["manifest"]
+    name = NAME.fullmatch(key).group(4)
+    signature = s3.get(bucket, f"{key}.sig")
+    statement, last = signature[: signature.index(b"signature: ")], signature.splitlines()[-1].removeprefix(b"signature: ")
+    assert statement.decode().splitlines()[2:] == [f"key: {key}", f"size: {len(s3.get(bucket, key))}", f"sha256: {hashlib.sha256(s3.get(bucket, key)).hexdigest()}"]
+    (tmp_path / "statement").write_bytes(statement)
+    (tmp_path / "signature").write_bytes(base64.b64decode(last))
+    argv = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", public, "-rawin", "-in", tmp_path / "statement", "-sigfile", tmp_path / "signature"]
+    assert subprocess.run(argv, capture_output=True).returncode == 0
+    assert s3once("verify", f"s3://{bucket}").code == 0
+
+    def verify(*options, code):
+        ran = s3once("verify", "--manifest", name, "--public-key", public, f"s3://{bucket}/p", *options)
+        assert ran.code == code, ran
+        return ran
+
+    run = verify(code=0)
+    assert not run.out and "3 objects are as the manifest says, by checksum or etag" in run.err
+    assert verify("--download", "--json", code=0).events[-1]["bytes_read"] == 6 * MIB + 3003
+    assert s3once("manifest", name, "--public-key", public, f"s3://{bucket}/p").code == 0
+    flip(s3, bucket, "p/a", 1)
+    flip(s3, bucket, "p/large", 5 * MIB + 7)
+    assert set(verify(code=1).out.splitlines()) == {"* p/a", "* p/large"}
+    s3.client.delete_object(Bucket=bucket, Key="p/a")
+    assert set(verify("--download", code=1).out.splitlines()) == {"- p/a", "* p/large"}
+    flip(s3, bucket, f"{key}.sig", -3)
+    assert "its signature is not by this key" in verify(code=1).err
+    s3.client.put_object(Bucket=bucket, Key=f"{key}.sig", Body=signature)
+    flip(s3, bucket, key, 40)
+    assert "was changed" in verify(code=1).err
+    s3.client.delete_object(Bucket=bucket, Key=f"{key}.sig")
+    assert "it has no signature" in verify(code=1).err
+
+
+def test_keys_that_cannot_sign(s3once, s3, bucket, tmp_path, key_pair):
+    private, public = key_pair
+    tree = make_tree(tmp_path / "tree", {"a": b"one"})
+    rsa = tmp_path / "rsa.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "rsa", "-out", rsa], check=True, capture_output=True)
+    for file in (public, rsa, tmp_path / "nothing"):
+        run = push(s3once, tree, bucket, "--sign", file)
+        assert run.code == 3 and str(file) in run.err, run
+    assert not s3.objects(bucket)
+    assert s3once("push", tree, f"s3://{bucket}", "--sign", private).code == 2
+    assert s3once("verify", "--public-key", public, f"s3://{bucket}").code == 2
+    assert s3once("verify", "--manifest", "x", "--public-key", private, f"s3://{bucket}").code == 3

@@ -70,16 +70,19 @@ static void ask(struct known *known, unsigned from, unsigned step, size_t n, boo
 {
 	const char *keys[ASKED_MAX];
 	struct known_mark marks[ASKED_MAX];
+	struct version *versions[ASKED_MAX];
 	struct problem problem;
 	unsigned wrong = 0;
 	for (size_t i = 0; i < n; i++)
 		keys[i] = names[from + step * i];
-	CHECK_INT(known_read(known, keys, n, last, marks, NULL, &problem), OUTCOME_OK);
+	CHECK_INT(known_read(known, keys, n, last, marks, versions, &problem), OUTCOME_OK);
 	for (size_t i = 0; i < n; i++) {
 		const unsigned at = from + step * (unsigned)i;
 		const struct asked file = {at, 7, ""};
 		wrong += known_is_done(&marks[i], &file) != (at % 2 == 0);
 		wrong += marks[i].state != (at % 2 ? MARK_ABSENT : MARK_DONE);
+		wrong += at % 2 ? versions[i] != NULL : !versions[i] || versions[i]->size != at;
+		free(versions[i]);
 	}
 	CHECK_INT(wrong, 0);
 }
@@ -88,7 +91,7 @@ static struct known *begin(struct counting_conn *conn)
 {
 	struct known *known = NULL;
 	conn->queries = conn->batches = 0;
-	CHECK_INT(known_new(&conn->conn, &space, &no_limits, false, &known), 0);
+	CHECK_INT(known_new(&conn->conn, &space, &no_limits, true, &known), 0);
 	return known;
 }
 

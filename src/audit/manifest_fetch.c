@@ -1,0 +1,220 @@
+#include "audit/manifest_fetch.h"
+#include "audit/object_stream.h"
+#include "base/quote.h"
+#include "manifest/manifest_name.h"
+#include "manifest/manifest_spool.h"
+#include "s3/s3_read.h"
+#include "scan/scan.h"
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PIECE_BYTES (1U << 20)
+
+static bool is_manifest(const char *key)
+{
+	const size_t n = strlen(key), m = strlen(MANIFEST_SUFFIX);
+	return manifest_is_key(key) && n > m && strcmp(key + n - m, MANIFEST_SUFFIX) == 0;
+}
+
+typedef enum outcome manifest_visitor(void *arg, const char *key, struct problem *ret_problem);
+
+/* Those whose keys begin with `prefix`, and are greater than `after`. */
+static enum outcome list_manifests(const struct manifest_place *place, const char *prefix,
+	const char *after, manifest_visitor *each, void *arg, struct problem *ret_problem)
+{
+	struct object_stream *objects;
+	const struct object_row *row = NULL;
+	if (object_stream_new(place->s3, prefix, after, &place->limits, &objects) < 0) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	enum outcome o;
+	do {
+		o = object_stream_next(objects, &row, ret_problem);
+		if (o != OUTCOME_OK)
+			problem_prefix(ret_problem,
+				o == OUTCOME_DENIED
+					? "manifests are found by the bucket's listing, which is "
+					  "refused; allow s3:ListBucket of the bucket"
+					: "manifests are found by the bucket's listing");
+		else if (row && is_manifest(row->key))
+			o = each(arg, row->key, ret_problem);
+	} while (o == OUTCOME_OK && row);
+	object_stream_free(objects);
+	return o;
+}
+
+enum outcome manifest_list(const struct manifest_place *place, const char *since,
+	manifest_visitor *each, void *arg, struct problem *ret_problem)
+{
+	struct text folder = TEXT(2 * KEY_BYTES_MAX), after = TEXT(2 * KEY_BYTES_MAX);
+	manifest_add_folder(&folder, place->prefix);
+	text_add(&after, text_string(&folder));
+	text_addf(&after, "dt=%s", since ? since : "");
+	const enum outcome o = list_manifests(place, text_string(&folder),
+		since ? text_string(&after) : NULL, each, arg, ret_problem);
+	text_clear(&folder);
+	text_clear(&after);
+	return o;
+}
+
+struct sought {
+	const char *run;
+	struct text *key;
+};
+
+static enum outcome compare_name(void *arg, const char *key, struct problem *ret_problem)
+{
+	struct sought *sought = arg;
+	const char *name = strrchr(key, '/') + 1;
+	const size_t n = strlen(name) - strlen(MANIFEST_SUFFIX);
+	if (strlen(sought->run) == n && strncmp(name, sought->run, n) == 0 && !sought->key->len)
+		text_add(sought->key, key);
+	return OUTCOME_OK;
+}
+
+enum outcome manifest_find(const struct manifest_place *place, const char *given,
+	struct text *ret_key, struct problem *ret_problem)
+{
+	struct text day = TEXT(2 * KEY_BYTES_MAX);
+	struct sought sought = {given, ret_key};
+	enum outcome o = OUTCOME_OK;
+	if (is_manifest(given))
+		text_add(ret_key, given);
+	else if (!strchr(given, '/') && manifest_add_day(&day, place->prefix, given))
+		o = list_manifests(
+			place, text_string(&day), NULL, compare_name, &sought, ret_problem);
+	if (o == OUTCOME_OK && !ret_key->len) {
+		problem_set(ret_problem,
+			"there is no manifest of a run %s: name a run, such as "
+			"20261122T031500Z-…, or the key of its manifest; s3once manifest "
+			"s3://BUCKET/PREFIX lists them",
+			quote(given).text);
+		o = OUTCOME_ABSENT;
+	}
+	text_clear(&day);
+	return o;
+}
+
+static int write_all(int fd, const char *bytes, size_t n)
+{
+	while (n) {
+		const ssize_t written = write(fd, bytes, n);
+		if (written < 0 && errno != EINTR)
+			return -errno;
+		bytes += written > 0 ? written : 0;
+		n -= written > 0 ? (size_t)written : 0;
+	}
+	return 0;
+}
+
+static enum outcome copy_pieces(const struct manifest_place *place, const struct s3_target *target,
+	const struct s3_object *object, int fd, struct digest *digest, struct problem *ret_problem)
+{
+	struct http_reply piece = {0};
+	char etag[S3_ETAG_MAX + 1];
+	enum outcome o = OUTCOME_OK;
+	for (uint64_t at = 0; o == OUTCOME_OK && at < object->size; at += PIECE_BYTES) {
+		const uint64_t left = object->size - at;
+		const size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+		o = s3_get_range(
+			place->s3, target, at, n, &place->limits, &piece, etag, ret_problem);
+		if (o != OUTCOME_OK)
+			break;
+		const int error = write_all(fd, piece.body.data, n);
+		if (strcmp(etag, object->etag) != 0)
+			problem_set(ret_problem, "it was replaced while it was read");
+		else if (error)
+			problem_set(ret_problem,
+				"its copy in a temporary file cannot be written: %s",
+				strerror(-error));
+		if (error || strcmp(etag, object->etag) != 0)
+			o = OUTCOME_LOCAL;
+		digest_update(digest, piece.body.data, n);
+	}
+	http_reply_clear(&piece);
+	return o;
+}
+
+static enum outcome copy_object(const struct manifest_place *place, const char *key, int fd,
+	struct sums *ret_sums, struct problem *ret_problem)
+{
+	const struct s3_target target = {.key = key, .headers = place->headers};
+	struct s3_object object;
+	struct digest digest;
+	enum outcome o = s3_head_object(place->s3, &target, &place->limits, &object, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	if (digest_init(&digest, DIGEST_SHA256)) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	o = copy_pieces(place, &target, &object, fd, &digest, ret_problem);
+	digest_finish(&digest, ret_sums);
+	digest_clear(&digest);
+	return o;
+}
+
+static enum outcome fetch_signature(const struct manifest_asked *asked, struct http_reply *ret,
+	bool *ret_is_wrong, struct problem *ret_problem)
+{
+	const struct manifest_place *place = asked->place;
+	struct text key = TEXT(2 * KEY_BYTES_MAX);
+	char etag[S3_ETAG_MAX + 1];
+	struct s3_object object;
+	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, asked->key);
+	const struct s3_target target = {.key = text_string(&key), .headers = place->headers};
+	enum outcome o = s3_head_object(place->s3, &target, &place->limits, &object, ret_problem);
+	if (o == OUTCOME_ABSENT) {
+		problem_set(ret_problem, "it has no signature (%s)", quote(target.key).text);
+		*ret_is_wrong = true;
+	} else if (o == OUTCOME_OK && (!object.size || object.size > MANIFEST_SIGNATURE_MAX)) {
+		problem_set(ret_problem, "its signature has a wrong size");
+		*ret_is_wrong = true;
+		o = OUTCOME_LOCAL;
+	} else if (o == OUTCOME_OK) {
+		o = s3_get_range(place->s3, &target, 0, (size_t)object.size, &place->limits, ret,
+			etag, ret_problem);
+	}
+	text_clear(&key);
+	return o;
+}
+
+static enum outcome check_signature(const struct manifest_asked *asked, const struct sums *sums,
+	bool *ret_is_wrong, struct problem *ret_problem)
+{
+	struct http_reply reply = {0};
+	const struct signed_manifest manifest = {asked->place->bucket, asked->key, sums};
+	enum outcome o = fetch_signature(asked, &reply, ret_is_wrong, ret_problem);
+	if (o == OUTCOME_OK && !manifest_signature_check(asked->public_key, &manifest,
+				       text_string(&reply.body), reply.body.len, ret_problem)) {
+		*ret_is_wrong = true;
+		o = OUTCOME_LOCAL;
+	}
+	http_reply_clear(&reply);
+	return o;
+}
+
+enum outcome manifest_open(const struct manifest_asked *asked, int *ret_fd, bool *ret_is_wrong,
+	struct problem *ret_problem)
+{
+	struct sums sums;
+	const int fd = manifest_open_file(ret_problem);
+	*ret_is_wrong = false;
+	if (fd < 0)
+		return OUTCOME_LOCAL;
+	enum outcome o = copy_object(asked->place, asked->key, fd, &sums, ret_problem);
+	if (o == OUTCOME_ABSENT)
+		problem_set(ret_problem, "there is no such object");
+	if (o == OUTCOME_OK && asked->public_key)
+		o = check_signature(asked, &sums, ret_is_wrong, ret_problem);
+	if (o == OUTCOME_OK) {
+		*ret_fd = fd;
+		return o;
+	}
+	close(fd);
+	problem_prefix(ret_problem, "the manifest %s cannot be %s", quote(asked->key).text,
+		*ret_is_wrong ? "trusted" : "read");
+	return o;
+}

@@ -1,0 +1,33 @@
+/* Manifests as they are in the bucket. */
+#pragma once
+#include "manifest/manifest_signature.h"
+#include "s3/s3.h"
+
+/* Where manifests are. All borrowed. */
+struct manifest_place {
+	struct s3_conn *s3;
+	const struct s3_headers *headers; /* prepared, with a key of the caller's own; or NULL */
+	const char *bucket, *prefix;      /* of the runs */
+	struct call_limits limits;
+};
+
+/* Hands the key of each manifest of runs that began on this day ("2026-11-22") or later to `each`,
+ * in the order of days and hosts. NULL: of all. What `each` returns other than OK ends it. */
+enum outcome manifest_list(const struct manifest_place *place, const char *since,
+	enum outcome (*each)(void *arg, const char *key, struct problem *ret_problem), void *arg,
+	struct problem *ret_problem);
+/* Adds the key of the manifest of a run, given by its name or as a key. ABSENT with a sentence:
+ * there is none. */
+enum outcome manifest_find(const struct manifest_place *place, const char *given,
+	struct text *ret_key, struct problem *ret_problem);
+
+/* One manifest. Borrowed. */
+struct manifest_asked {
+	const struct manifest_place *place;
+	const struct signing_key *public_key; /* NULL: no signature is asked for */
+	const char *key;
+};
+/* Copies it into a temporary file, whose descriptor is the caller's, and checks its signature. Not
+ * OK with a sentence; *ret_is_wrong then tells whether that is because of the signature. */
+enum outcome manifest_open(const struct manifest_asked *asked, int *ret_fd, bool *ret_is_wrong,
+	struct problem *ret_problem);

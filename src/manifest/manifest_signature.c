@@ -1,0 +1,133 @@
+#include "manifest/manifest_signature.h"
+#include "base/quote.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIGNATURE_BYTES  64
+#define SIGNATURE_BASE64 88
+#define LAST_LINE        "signature: "
+
+struct signing_key {
+	EVP_PKEY *pkey;
+};
+
+/* OpenSSL would ask the terminal. */
+static int no_passphrase(char *buffer, int size, int is_writing, void *arg)
+{
+	return -1;
+}
+
+int signing_key_read(
+	const char *path, bool is_private, struct signing_key **ret, struct problem *ret_problem)
+{
+	FILE *file = fopen(path, "re");
+	if (!file) {
+		const int error = -errno;
+		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
+			strerror(errno));
+		return error;
+	}
+	EVP_PKEY *pkey = is_private ? PEM_read_PrivateKey(file, NULL, no_passphrase, NULL)
+				    : PEM_read_PUBKEY(file, NULL, no_passphrase, NULL);
+	fclose(file);
+	struct signing_key *key = NULL;
+	if (pkey && EVP_PKEY_get_id(pkey) == EVP_PKEY_ED25519)
+		key = calloc(1, sizeof *key);
+	if (key) {
+		key->pkey = pkey;
+		*ret = key;
+		return 0;
+	}
+	EVP_PKEY_free(pkey);
+	problem_set(ret_problem,
+		is_private
+			? "%s holds no private Ed25519 key in PEM without a passphrase; make one "
+			  "with openssl genpkey -algorithm ed25519"
+			: "%s holds no public Ed25519 key in PEM; make it of the private one with "
+			  "openssl pkey -pubout",
+		quote(path).text);
+	return -EINVAL;
+}
+
+void signing_key_free(struct signing_key *key)
+{
+	if (!key)
+		return;
+	EVP_PKEY_free(key->pkey);
+	free(key);
+}
+
+static void add_statement(struct text *t, const struct signed_manifest *manifest)
+{
+	char sha256[2 * sizeof manifest->sums->sha256 + 1];
+	hex_encode(manifest->sums->sha256, sizeof manifest->sums->sha256, sha256);
+	text_addf(t, "s3once manifest 1\nbucket: %s\nkey: ", manifest->bucket);
+	text_add_escaped_string(t, manifest->key);
+	text_addf(t, "\nsize: %" PRIu64 "\nsha256: %s\n", manifest->sums->bytes, sha256);
+}
+
+bool manifest_sign(const struct signing_key *key, const struct signed_manifest *manifest,
+	struct text *ret, struct problem *ret_problem)
+{
+	unsigned char signature[SIGNATURE_BYTES];
+	char base64[SIGNATURE_BASE64 + 1];
+	size_t n = sizeof signature;
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	add_statement(ret, manifest);
+	const bool good = context && !ret->error &&
+			  EVP_DigestSignInit(context, NULL, NULL, NULL, key->pkey) == 1 &&
+			  EVP_DigestSign(context, signature, &n,
+				  (const unsigned char *)text_string(ret), ret->len) == 1 &&
+			  n == sizeof signature;
+	EVP_MD_CTX_free(context);
+	if (!good) {
+		problem_set(ret_problem, "the manifest cannot be signed with this key");
+		return false;
+	}
+	base64_encode(signature, sizeof signature, base64);
+	text_addf(ret, LAST_LINE "%s\n", base64);
+	return !ret->error;
+}
+
+static bool is_signature(
+	const struct signing_key *key, const char *base64, const struct text *statement)
+{
+	unsigned char signature[SIGNATURE_BASE64 / 4 * 3];
+	char copy[SIGNATURE_BASE64 + 1];
+	memcpy(copy, base64, SIGNATURE_BASE64);
+	copy[SIGNATURE_BASE64] = '\0';
+	if (base64_decode(copy, signature) != SIGNATURE_BYTES)
+		return false;
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	const bool good =
+		context && EVP_DigestVerifyInit(context, NULL, NULL, NULL, key->pkey) == 1 &&
+		EVP_DigestVerify(context, signature, SIGNATURE_BYTES,
+			(const unsigned char *)text_string(statement), statement->len) == 1;
+	EVP_MD_CTX_free(context);
+	return good;
+}
+
+bool manifest_signature_check(const struct signing_key *key, const struct signed_manifest *manifest,
+	const char *bytes, size_t n, struct problem *ret_problem)
+{
+	struct text statement = TEXT(MANIFEST_SIGNATURE_MAX);
+	add_statement(&statement, manifest);
+	const size_t m = statement.len, last = strlen(LAST_LINE);
+	const bool is_about = !statement.error && n == m + last + SIGNATURE_BASE64 + 1 &&
+			      memcmp(bytes, text_string(&statement), m) == 0 &&
+			      memcmp(bytes + m, LAST_LINE, last) == 0 && bytes[n - 1] == '\n';
+	const bool good = is_about && is_signature(key, bytes + m + last, &statement);
+	text_clear(&statement);
+	if (!is_about)
+		problem_set(ret_problem,
+			"its signature is about other bytes, another key or another bucket: the "
+			"manifest or its signature was changed");
+	else if (!good)
+		problem_set(ret_problem, "its signature is not by this key");
+	return good;
+}

@@ -1,0 +1,40 @@
+/* Signatures of manifests: Ed25519 (RFC 8032) over a few lines of text, which stand in the
+ * signature object before the signature. So people and openssl can read them:
+ *
+ *   s3once manifest 1
+ *   bucket: NAME
+ *   key: KEY
+ *   size: BYTES
+ *   sha256: HEX
+ *   signature: BASE64
+ *
+ * What is signed is all of that up to the last line. */
+#pragma once
+#include "base/checksum.h"
+#include "base/problem.h"
+#include "base/text.h"
+#include <stdbool.h>
+
+#define MANIFEST_SIGNATURE_SUFFIX ".sig"
+#define MANIFEST_SIGNATURE_MAX    4096 /* bytes of such an object */
+
+/* An Ed25519 key of a PEM file without a passphrase. Owned by the caller. */
+struct signing_key;
+/* A private one (PKCS #8), or a public one (SubjectPublicKeyInfo). 0, or -errno with a sentence
+ * that names the file. */
+int signing_key_read(
+	const char *path, bool is_private, struct signing_key **ret, struct problem *ret_problem);
+void signing_key_free(struct signing_key *key); /* NULL is fine */
+
+/* What is signed of a manifest. Borrowed. */
+struct signed_manifest {
+	const char *bucket, *key;
+	const struct sums *sums; /* of the object: its bytes and SHA-256 */
+};
+/* Adds the whole signature object. False with a sentence. */
+bool manifest_sign(const struct signing_key *key, const struct signed_manifest *manifest,
+	struct text *ret, struct problem *ret_problem);
+/* Whether n bytes of a signature object are a signature of exactly this manifest by this key. False
+ * with a sentence. */
+bool manifest_signature_check(const struct signing_key *key, const struct signed_manifest *manifest,
+	const char *bytes, size_t n, struct problem *ret_problem);
