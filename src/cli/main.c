@@ -37,7 +37,7 @@ static void print_usage(FILE *stream)
 {
 	fprintf(stream, "Usage: s3once COMMAND [OPTIONS] ...\n\n");
 	for (int i = 0; i < COMMANDS; i++)
-		fprintf(stream, "  %-8s %s\n", commands[i].name, commands[i].description);
+		fprintf(stream, "  %-9s %s\n", commands[i].name, commands[i].description);
 	fprintf(stream,
 		"\n"
 		"  s3once help COMMAND     print the options of a command; also COMMAND --help\n"
