@@ -1,4 +1,4 @@
-/* How the runs of many hosts fare, by the rows of jobs and the sessions that they name. */
+/* The state of the runs of many hosts, by the rows of jobs and the sessions that they name. */
 #pragma once
 #include "marks/job_row.h"
 #include "marks/session.h"

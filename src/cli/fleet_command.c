@@ -1,4 +1,4 @@
-/* `s3once fleet`: how the runs of all hosts and jobs fare that share the marks. */
+/* `s3once fleet`: the state of the jobs of all hosts that share the marks. */
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/fleet_tell.h"
@@ -25,8 +25,8 @@ static const struct option what_options[] = {
 		.type = OPTION_STRING,
 		.offset = offsetof(struct fleet_command, forget),
 		.argument = "HOST[/JOB]",
-		.help = "remove what is kept of a host, or of one job of it,\n"
-			"that is no more"},
+		.help = "remove what is kept of a host, or of one of its jobs,\n"
+			"that no longer exists"},
 	{NULL},
 };
 
@@ -67,8 +67,8 @@ static struct command fleet_command(
 		.operands = "",
 		.about =
 			"Shows each job of each host that uses the marks: when it succeeded last, how its\n"
-			"last run ended, whether one is at work now or has fallen silent. Needs one\n"
-			"request for 500 jobs, and reads no mark of a file.\n",
+			"last run ended, whether one is under way or has stopped sending heartbeats.\n"
+			"Needs one request for 500 jobs, and reads no mark of a file.\n",
 		.groups = groups,
 		.n_groups = GROUPS,
 		.conflicts = conflicts,

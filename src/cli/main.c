@@ -19,7 +19,7 @@ static const struct {
 	{"run", run_main, "upload what the files of jobs say"},
 	{"proven", proven_main, "say whether files are in S3, for whoever removes them"},
 	{"status", status_main, "show what is uploaded of a bucket, a prefix or a key"},
-	{"fleet", fleet_main, "show how the jobs of all hosts fare that share the marks"},
+	{"fleet", fleet_main, "show the state of the jobs of all hosts that share the marks"},
 	{"forget", forget_main, "remove marks: of a key, a prefix, or of objects that are gone"},
 	{"verify", verify_main, "compare what is in the bucket with the marks"},
 	{"manifest", manifest_main, "print what runs have listed, also as lists of checksums"},
