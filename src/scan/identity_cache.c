@@ -1,4 +1,5 @@
 #include "scan/identity_cache.h"
+#include "base/clock.h"
 #include "base/quote.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 
 #define DAY_S           86400
 #define BUSY_TIMEOUT_MS 10000
+#define TOO_FRESH_NS    ((int64_t)(2 * NS_PER_S))
 
 enum statement { FIND, SEEN, KEEP, STATEMENTS };
 
@@ -132,4 +134,26 @@ void identity_cache_keep(
 	sqlite3_bind_int64(s, 5, cache->today);
 	sqlite3_step(s);
 	sqlite3_reset(s);
+}
+
+struct identity_file identity_file_of(
+	struct identity_cache *cache, int fd, uint64_t size, int64_t mtime_ns)
+{
+	struct identity_file file = {.cache = cache, .size = size, .mtime_ns = mtime_ns};
+	if (cache && file_identity_of(fd, &file.identity))
+		file.cache = NULL;
+	return file;
+}
+
+bool identity_file_find(const struct identity_file *file, char ret_id[static CONTENT_ID_CHARS + 1])
+{
+	const struct identity_version version = {&file->identity, file->size, file->mtime_ns};
+	return file->cache && identity_cache_find(file->cache, &version, ret_id);
+}
+
+void identity_file_keep(const struct identity_file *file, const char *id)
+{
+	const struct identity_version version = {&file->identity, file->size, file->mtime_ns};
+	if (file->cache && file->mtime_ns < clock_wall_ns() - TOO_FRESH_NS)
+		identity_cache_keep(file->cache, &version, id);
 }

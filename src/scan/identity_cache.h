@@ -1,5 +1,6 @@
-/* What the content ids of files were when they were read: an SQLite file of this host, so that a
- * log is not read again because it was renamed. It only saves reading: what is not in it is read.
+/* What the content ids of files were when they were read: an SQLite file of this host, so that
+ * neither a log is read again because it was renamed, nor any file by each run for {id} of --key.
+ * It only saves reading: what is not in it is read.
  */
 #pragma once
 #include "base/problem.h"
@@ -29,3 +30,18 @@ bool identity_cache_find(struct identity_cache *cache, const struct identity_ver
 /* Keeps it in place of what is known of the file. What cannot be kept is read again next time. */
 void identity_cache_keep(
 	struct identity_cache *cache, const struct identity_version *version, const char *id);
+
+/* The version of an open file, of which an id may be known. */
+struct identity_file {
+	struct identity_cache *cache; /* NULL: nothing is known or kept */
+	struct file_identity identity;
+	uint64_t size;
+	int64_t mtime_ns;
+};
+/* cache may be NULL. Where the file system has no lasting handles, nothing is known or kept. */
+struct identity_file identity_file_of(
+	struct identity_cache *cache, int fd, uint64_t size, int64_t mtime_ns);
+bool identity_file_find(const struct identity_file *file, char ret_id[static CONTENT_ID_CHARS + 1]);
+/* Keeps it, unless the file was modified a moment ago: it may be written to again within the
+ * granularity of its modification time. */
+void identity_file_keep(const struct identity_file *file, const char *id);

@@ -1,5 +1,4 @@
 #include "scan/rotation_identity.h"
-#include "base/clock.h"
 #include "scan/family.h"
 #include "scan/identity_cache.h"
 #include "scan/open.h"
@@ -7,9 +6,6 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
-
-/* A file may be written to again within the granularity of its modification time. */
-#define TOO_FRESH_NS ((int64_t)(2 * NS_PER_S))
 
 bool rotation_is_version(const struct scan_entry *found, const struct file_state *state)
 {
@@ -23,11 +19,10 @@ bool rotation_is_version(const struct scan_entry *found, const struct file_state
 int rotation_identify(const struct scan_options *options, int fd, const struct scan_entry *entry,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_problem)
 {
-	struct file_identity identity;
 	struct file_state after;
-	const bool has_identity = options->identities && file_identity_of(fd, &identity) == 0;
-	const struct identity_version version = {&identity, entry->size, entry->mtime_ns};
-	if (has_identity && identity_cache_find(options->identities, &version, ret_id))
+	const struct identity_file file =
+		identity_file_of(options->identities, fd, entry->size, entry->mtime_ns);
+	if (identity_file_find(&file, ret_id))
 		return 0;
 	if (file_is_being_written(fd))
 		return -ESTALE;
@@ -37,8 +32,8 @@ int rotation_identify(const struct scan_options *options, int fd, const struct s
 		r = file_state_of(fd, &after);
 	if (r == 0 && !rotation_is_version(entry, &after))
 		r = -ESTALE;
-	if (r == 0 && has_identity && entry->mtime_ns < clock_wall_ns() - TOO_FRESH_NS)
-		identity_cache_keep(options->identities, &version, ret_id);
+	if (r == 0)
+		identity_file_keep(&file, ret_id);
 	return r;
 }
 

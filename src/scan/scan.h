@@ -26,7 +26,7 @@ struct scan_options {
 						    template then. NULL: all files are as they are
 						    called */
 	bool template_is_of_rotated;             /* other files have relative paths as keys */
-	struct identity_cache *identities; /* of rotated files, borrowed; NULL: all are read */
+	struct identity_cache *identities;       /* of contents, borrowed; NULL: all are read */
 	const char *
 		files_from; /* a file of paths relative to the one SOURCE, "-" for stdin, or NULL */
 	bool nul_separated; /* of files_from; else lines */

@@ -1,6 +1,7 @@
 #include "scan/source_name.h"
 #include "scan/content_id.h"
 #include "scan/file_kind.h"
+#include "scan/identity_cache.h"
 #include "scan/key.h"
 #include "scan/key_template.h"
 #include "scan/min_age.h"
@@ -65,22 +66,36 @@ static int not_read(
 	return 0;
 }
 
-/* The head becomes the version whose content was read. */
+/* Of the open file, as it was when `before` was taken: from the cache, or read. */
+static int identify(const struct scan_options *options, int fd, const struct file_state *before,
+	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
+{
+	struct file_state after;
+	const struct identity_file file =
+		identity_file_of(options->identities, fd, before->size, before->mtime_ns);
+	if (identity_file_find(&file, ret_id))
+		return 0;
+	const struct content content = {fd, before->size, options->is_over, options->is_over_arg};
+	int error = content_id(&content, ret_id, ret_why);
+	if (!error)
+		error = file_state_of(fd, &after);
+	if (!error && !file_state_equal(before, &after))
+		error = -ESTALE;
+	if (!error)
+		identity_file_keep(&file, ret_id);
+	return error;
+}
+
+/* The head becomes the version whose content is known. */
 static int read_content(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
-	struct file_state before, after;
+	struct file_state before;
 	struct problem why = {.text = ""};
 	int fd = source_open_file(source, head->relative, &before);
 	if (fd < 0)
 		return not_read(source, fd, &why, ret_problem);
-	const struct content content = {
-		fd, before.size, source->options->is_over, source->options->is_over_arg};
-	int error = content_id(&content, head->content_id, &why);
-	if (!error)
-		error = file_state_of(fd, &after);
-	if (!error && !file_state_equal(&before, &after))
-		error = -ESTALE;
+	const int error = identify(source->options, fd, &before, head->content_id, &why);
 	close(fd);
 	if (error)
 		return not_read(source, error, &why, ret_problem);

@@ -77,7 +77,7 @@ static void open_identities(struct run *run)
 		return; /* there is no place for it, or a trial that leaves no traces */
 	if (identity_cache_open(
 		    path, clock_wall_ns() / (int64_t)NS_PER_S, &run->identities, &problem))
-		log_info("rotated files are read again by each run: %s", problem.text);
+		log_info("the content of files is read again by each run: %s", problem.text);
 }
 
 static int open_scan(struct run *run, struct problem *problem)
@@ -86,7 +86,7 @@ static int open_scan(struct run *run, struct problem *problem)
 	int error = read_template(run, problem);
 	if (error)
 		return error;
-	if (o->rotated)
+	if (o->rotated || (run->key_template && key_template_has_id(run->key_template)))
 		open_identities(run);
 	const struct scan_options options = {
 		.sources = o->sources,

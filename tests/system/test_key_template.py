@@ -207,6 +207,23 @@ def test_too_large_files_are_not_read(s3once, s3, bucket, marks, tmp_path):
     assert run.code == 0 and counts(run) == {"uploaded": 1, "oversized": 1}, run
 
 
+def test_content_is_read_once(s3once, s3, bucket, tmp_path):
+    """For {id} a file is read by the first run. After that its inode, size and time say what it contains, whatever its name is."""
+    tree = make_tree(tmp_path / "tree", {"a": 1000, "b": 2000})
+    for path in tree.iterdir():
+        os.utime(path, (1767322800, 1767322800))
+    command = ("push", "--key", "{id:10}", tree, f"s3://{bucket}", "--json")
+    assert counts(s3once(*command)) == {"uploaded": 2}
+    (tree / "a").rename(tree / "c")
+    s3once.environment["ASAN_OPTIONS"] = "detect_leaks=0"  # which cannot be while it is traced
+    trace = tmp_path / "trace"
+    run = s3once(*command, wrap=["strace", "-f", "-y", "-e", "trace=read,pread64,mmap", "-o", str(trace)])
+    assert run.code == 0 and counts(run) == {"skipped": 2}, run
+    assert f"<{tree}/" not in trace.read_text(errors="replace")
+    make_tree(tree, {"b": b"other"})
+    assert counts(s3once(*command)) == {"skipped": 1, "uploaded": 1}
+
+
 @pytest.mark.parametrize("template", ["{mtime:%s}-{name}", "{id:12}-{name}"])
 def test_a_file_that_changes_waits_for_the_next_run(s3once, s3, s3_wire, bucket, marks, tmp_path, template):
     """One is being sent and the other has been found: neither is sent under the key of what it was."""
