@@ -194,6 +194,7 @@ static int print_output(struct printing *printing, const char *run)
 		code = S3ONCE_EXIT_FILES;
 	if (output_finish(&output) < 0 && code == S3ONCE_EXIT_OK)
 		code = S3ONCE_EXIT_FILES;
+	printing->output = NULL;
 	return code;
 }
 
