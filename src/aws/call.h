@@ -56,10 +56,15 @@ int64_t service_time_s(const struct service *service);
 /* The region in force (learned or set), copied. */
 void service_region(const struct service *service, char *ret, size_t size);
 
-/* A thread's own connection to it: handle, signing cache, reply buffer. */
+/* A connection to it, of one thread at a time: handle, signing cache, reply buffer. */
 struct service_conn;
 int service_conn_new(struct service *service, struct service_conn **ret);
 void service_conn_free(struct service_conn *conn);
+/* A connection for as long as one needs it: of those that are idle the one used last, else a new
+ * one. So there are as many as there were requests at once, however many threads there are. 0 or
+ * -errno. Thread-safe. */
+int service_conn_borrow(struct service *service, struct service_conn **ret);
+void service_conn_give_back(struct service_conn *conn);
 
 struct call_header {
 	const char *name, *value;

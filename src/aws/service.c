@@ -55,6 +55,11 @@ void service_free(struct service *service)
 {
 	if (!service)
 		return;
+	while (service->locked.idle) {
+		struct service_conn *conn = service->locked.idle;
+		service->locked.idle = conn->next;
+		service_conn_free(conn);
+	}
 	pthread_mutex_destroy(&service->mutex);
 	pace_destroy(&service->pace);
 	free(service);
@@ -180,6 +185,28 @@ void service_conn_free(struct service_conn *conn)
 	text_wipe(&conn->lines);
 	text_wipe(&conn->authorization);
 	free(conn);
+}
+
+int service_conn_borrow(struct service *service, struct service_conn **ret)
+{
+	pthread_mutex_lock(&service->mutex);
+	struct service_conn *conn = service->locked.idle;
+	if (conn)
+		service->locked.idle = conn->next;
+	pthread_mutex_unlock(&service->mutex);
+	if (!conn)
+		return service_conn_new(service, ret);
+	*ret = conn;
+	return 0;
+}
+
+void service_conn_give_back(struct service_conn *conn)
+{
+	struct service *service = conn->service;
+	pthread_mutex_lock(&service->mutex);
+	conn->next = service->locked.idle;
+	service->locked.idle = conn;
+	pthread_mutex_unlock(&service->mutex);
 }
 
 static void refresh_region(struct service_conn *conn)

@@ -1,4 +1,4 @@
-/* A service and a thread's connection to it: what the attempts of all calls share. Internal to
+/* A service and a connection to it: what the attempts of all calls share. Internal to
  * call.c and call_request.c. */
 #pragma once
 #include "aws/call.h"
@@ -26,6 +26,7 @@ struct service {
 		struct endpoint endpoint;
 		char root_url[ENDPOINT_MAX + 1]; /* of S3: the service above all buckets; "" where
 						    there is no way to it */
+		struct service_conn *idle;       /* to borrow, the one used last first */
 	} locked;
 };
 #define NO_TIME INT64_MIN
@@ -41,6 +42,7 @@ struct service_conn {
 	struct endpoint endpoint;
 	char root_url[ENDPOINT_MAX + 1];
 	struct text url, lines, authorization; /* of the attempt; kept for their memory */
+	struct service_conn *next;             /* while it is idle */
 };
 
 /* Makes the copies of credentials and region the ones in force; waits for credentials within the

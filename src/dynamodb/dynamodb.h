@@ -11,6 +11,8 @@ int dynamodb_open(
 void dynamodb_close(struct dynamodb *db);
 struct service *dynamodb_service(struct dynamodb *db); /* borrowed: counters, clock */
 
+/* Where a thread writes its requests. Each borrows a connection of the service while it is under
+ * way. */
 struct dynamodb_conn;
 int dynamodb_conn_new(struct dynamodb *db, struct dynamodb_conn **ret);
 void dynamodb_conn_free(struct dynamodb_conn *conn);

@@ -65,11 +65,7 @@ int dynamodb_conn_new(struct dynamodb *db, struct dynamodb_conn **ret)
 	if (!conn)
 		return -ENOMEM;
 	conn->body = TEXT(BODY_MAX_BYTES);
-	int error = service_conn_new(db->service, &conn->service);
-	if (error < 0) {
-		free(conn);
-		return error;
-	}
+	conn->service = db->service;
 	*ret = conn;
 	return 0;
 }
@@ -78,7 +74,6 @@ void dynamodb_conn_free(struct dynamodb_conn *conn)
 {
 	if (!conn)
 		return;
-	service_conn_free(conn->service);
 	text_clear(&conn->body);
 	free(conn);
 }
@@ -201,9 +196,16 @@ static enum outcome send_request(struct dynamodb_conn *conn, enum dynamodb_kind 
 		.reply_max_bytes = reply_max_bytes(kind),
 		.read_error = read_error,
 	};
+	struct service_conn *service_conn;
 	if (limits)
 		call.limits = *limits;
-	return call_perform(conn->service, &call, ret_reply, ret_problem);
+	if (service_conn_borrow(conn->service, &service_conn)) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	enum outcome outcome = call_perform(service_conn, &call, ret_reply, ret_problem);
+	service_conn_give_back(service_conn);
+	return outcome;
 }
 
 enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kind,

@@ -22,7 +22,7 @@ struct dynamodb {
 	struct service *service;
 };
 struct dynamodb_conn {
-	struct service_conn *service;
+	struct service *service;
 	struct text body;  /* of the request under way */
 	const char *table; /* that it is about */
 };

@@ -5,6 +5,7 @@
 
 /* Twice as many that only wait for answers finish nearly twice as much. */
 #define WORTH      1.2
+#define LEAP_MOST  8   /* a trial is of no more times the workers of now */
 #define STEP_LEAST 1.1 /* a smaller step shows nothing */
 
 /* At this share of their time the workers wait for a CPU more than for anything else. */
@@ -31,8 +32,10 @@ static void set_level(struct level *level, double wanted)
 
 void level_init(struct level *level, unsigned ceiling, enum s3once_limited_by ceiling_why)
 {
-	*level = (struct level){
-		.ceiling = ceiling, .ceiling_why = ceiling_why, .pause_ns = PAUSE_FIRST_NS};
+	*level = (struct level){.ceiling = ceiling,
+		.ceiling_why = ceiling_why,
+		.pause_ns = PAUSE_FIRST_NS,
+		.leaps = true};
 	set_level(level, LEVEL_FIRST);
 	level->proven = level->now;
 	level->why = level->now == ceiling ? ceiling_why : S3ONCE_LIMITED_BY_FILES;
@@ -62,13 +65,33 @@ static void fall(struct level *level, uint64_t now_ns)
 	settle_level(
 		level, most_of((unsigned)(CUT * level->now), least), S3ONCE_LIMITED_BY_THROTTLING);
 	level->proven_rate = 0;
+	level->leaps = false;
 	level->next_trial_ns = now_ns + PAUSE_THROTTLE_NS;
 }
 
 static void pause(struct level *level, uint64_t now_ns)
 {
+	level->leaps = false;
 	level->next_trial_ns = now_ns + level->pause_ns;
 	level->pause_ns = 2 * level->pause_ns < PAUSE_MOST_NS ? 2 * level->pause_ns : PAUSE_MOST_NS;
+}
+
+/* How many the next trial is of. Where latency is high each doubling takes half a second, and so
+ * many may be tried at once as would keep one CPU busy. */
+static double next_trial(const struct level *level, double cpu_share)
+{
+	const double twice = 2.0 * level->proven, most = LEAP_MOST * (double)level->proven;
+	const double busy = cpu_share * most > 1 ? 1 / cpu_share : most;
+	return level->leaps && busy > twice ? busy : twice;
+}
+
+/* What the rate has to have grown by. */
+static double worth_of(const struct level *level)
+{
+	double worth = WORTH;
+	for (unsigned n = 4 * level->proven; n <= level->now; n *= 2)
+		worth *= WORTH;
+	return worth;
 }
 
 /* The window was measured at the proven level. */
@@ -87,7 +110,8 @@ static void look_further(struct level *level, const struct level_window *window)
 		level->why = is_by_memory ? S3ONCE_LIMITED_BY_MEMORY : level->ceiling_why;
 	} else if (window->now_ns >= level->next_trial_ns) {
 		level->was_in_vain = false;
-		set_level(level, most < 2 * level->proven ? most : 2 * level->proven);
+		const double trial = next_trial(level, window->cpu_share);
+		set_level(level, most < trial ? most : trial);
 	}
 }
 
@@ -102,7 +126,7 @@ static enum s3once_limited_by reason_of_window(const struct level_window *window
 
 static void judge_trial(struct level *level, const struct level_window *window, double rate)
 {
-	if (rate >= WORTH * level->proven_rate) {
+	if (rate >= worth_of(level) * level->proven_rate) {
 		settle_level(level, level->now, S3ONCE_LIMITED_BY_FILES);
 		level->proven_rate = rate;
 		level->pause_ns = PAUSE_FIRST_NS;

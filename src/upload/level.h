@@ -1,7 +1,8 @@
-/* How many files are under way at once. The level begins low and doubles as long as that makes
- * small files finish faster. It stops where more would only wait: for the services, for this host's
- * CPUs or for its disk. It falls when a service throttles. How many of them may be large bodies is
- * bulk.h's. Pure: time and figures are arguments. Not thread-safe: the main thread's. */
+/* How many files are under way at once. The level begins low and rises as long as that makes small
+ * files finish faster: it doubles, or leaps while workers mostly wait for answers. It stops where
+ * more would only wait: for the services, for this host's CPUs or for its disk. It falls when a
+ * service throttles. How many of them may be large bodies is bulk.h's. Pure: time and figures are
+ * arguments. Not thread-safe: the main thread's. */
 #pragma once
 #include "s3once/push.h"
 #include <stdbool.h>
@@ -17,6 +18,7 @@ struct level {
 	unsigned proven;    /* the level that was worth its while; `now` is more during a trial */
 	double proven_rate; /* files a second at that level, as measured last */
 	bool was_in_vain;   /* the last window of this trial was */
+	bool leaps;         /* no trial was in vain so far, and no service throttled */
 	uint64_t next_trial_ns, pause_ns; /* when the next trial may begin; the pause after it */
 };
 

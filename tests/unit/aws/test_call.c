@@ -612,6 +612,28 @@ static void test_address(void)
 	end(&f);
 }
 
+/* As many as were borrowed at once, and the one used last is the next. */
+static void test_borrowed_connections(void)
+{
+	struct service_conn *first, *second, *again;
+	struct fixture f;
+	if (!begin(&f, NULL, 0))
+		return;
+	CHECK_INT(service_conn_borrow(f.service, &first), 0);
+	CHECK_INT(service_conn_borrow(f.service, &second), 0);
+	CHECK(first != second);
+	service_conn_give_back(second);
+	service_conn_give_back(first);
+	CHECK_INT(service_conn_borrow(f.service, &again), 0);
+	CHECK(again == first);
+	CHECK_INT(service_conn_borrow(f.service, &again), 0);
+	CHECK(again == second);
+	service_conn_give_back(first);
+	service_conn_give_back(second);
+	script_stop(&f.server);
+	end(&f);
+}
+
 int main(void)
 {
 	static const char *const unwanted[] = {"http_proxy", "all_proxy", "ALL_PROXY",
@@ -633,5 +655,6 @@ int main(void)
 	test_limits();
 	test_no_use();
 	test_address();
+	test_borrowed_connections();
 	return check_result();
 }

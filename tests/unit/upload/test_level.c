@@ -80,6 +80,32 @@ static void test_the_first_second_is_not_wasted(void)
 	CHECK(at_its_end((struct host){.latency_s = 0.14}, 1.5).now >= 256);
 }
 
+/* Where workers only wait, no time is lost with doubling; but not once a service throttled. */
+static void test_a_leap(void)
+{
+	struct level level;
+	struct host host = {.latency_s = 0.14};
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	go(&level, &host, 0.2);
+	CHECK_INT(level.now, 8 * LEVEL_FIRST);
+	host.throttles_from = 1;
+	go(&level, &host, 0.5);
+	CHECK_INT(level.now, LEVEL_FIRST);
+	host.throttles_from = 0;
+	go(&level, &host, 2.2);
+	CHECK_INT(level.now, 2 * LEVEL_FIRST);
+}
+
+/* A leap is no larger than one CPU has work for. */
+static void test_a_leap_is_as_large_as_the_cpu(void)
+{
+	struct level level;
+	struct host host = {.latency_s = 0.09, .cpu_s = 1e-3};
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	go(&level, &host, 0.15);
+	CHECK_INT(level.now, 91);
+}
+
 static void test_a_service_that_takes_no_more(void)
 {
 	const struct level level =
@@ -205,7 +231,7 @@ static void test_new_workers_are_not_judged(void)
 	CHECK_INT(level.now, LEVEL_FIRST);
 	window.is_cold = false;
 	CHECK(level_next(&level, &window));
-	CHECK_INT(level.now, 2 * LEVEL_FIRST);
+	CHECK(level.now >= 2 * LEVEL_FIRST);
 }
 
 static void test_ceiling(void)
@@ -227,6 +253,8 @@ int main(void)
 {
 	test_latency_is_outgrown();
 	test_the_first_second_is_not_wasted();
+	test_a_leap();
+	test_a_leap_is_as_large_as_the_cpu();
 	test_a_service_that_takes_no_more();
 	test_a_service_that_becomes_faster();
 	test_cpu();
