@@ -1,7 +1,8 @@
-"""python3 -m tests.bench [OPTIONS] uploads|compress|slow|rerun|scan|marks|checksums
+"""python3 -m tests.bench [OPTIONS] uploads|latency|compress|slow|rerun|scan|marks|checksums
 
 uploads   what an upload costs the client: each case by each client in turn, run after run, so that whatever else the
           machine does meets all of them alike. Prints a table in Markdown.
+latency   files a second where requests take long, against s5cmd, and what the servers take of the CPUs
 compress  a large log, compressed on its way, against zstd piped into curl -T
 slow      a large file over slow lines that all connections share, against curl -T; what a kill -9 keeps
 rerun     a tree of a million finished files pushed again: requests (counted by a proxy), memory, time
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from tests.servers.base import ServerError
 
-from . import compress, million, slow, uploads
+from . import compress, latency, million, slow, uploads
 from .measure import BenchError, run
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -43,7 +44,7 @@ def checksums(options):
 
 
 def parse():
-    what = {"uploads": uploads.main, "compress": compress.main, "slow": slow.main, "rerun": million.rerun, "scan": million.scan, "marks": marks, "checksums": checksums}
+    what = {"uploads": uploads.main, "latency": latency.main, "compress": compress.main, "slow": slow.main, "rerun": million.rerun, "scan": million.scan, "marks": marks, "checksums": checksums}
     parser = argparse.ArgumentParser(
         prog="python3 -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -53,6 +54,7 @@ def parse():
     parser.add_argument("--runs", type=int, default=3, help="of each client in each case [3]")
     parser.add_argument("--cases", default="small,medium,large", help="[small,medium,large]")
     parser.add_argument("--transports", default="http,tls", help="[http,tls]")
+    parser.add_argument("--latencies", default="30/6,100/20", help="ms of S3/DynamoDB, of latency [30/6,100/20]")
     parser.add_argument("--clients", default="s3once,curl,rclone,s5cmd", help="those on PATH, of these and aws")
     parser.add_argument("--files", type=int, default=1000000, help="of rerun and scan [1000000]")
     parser.add_argument("--size-mib", type=int, default=4096, help="of compress [4096]")

@@ -41,7 +41,7 @@ class Setting:
         bundle = self.folder / "ca.pem"
         system = ssl.get_default_verify_paths().openssl_cafile
         known = next((path for path in (Path(SYSTEM_CA), Path(system)) if path.is_file()), None)
-        trusted = ([known] if known else []) + [Path(server.ca) for server in (self.sink, self.store)]
+        trusted = ([known] if known else []) + [Path(server.ca) for server in (self.sink, self.store) if server.ca]
         bundle.write_text("\n".join(file.read_text() for file in trusted))
         return bundle
 
@@ -115,10 +115,15 @@ class Awscli:
 
 
 class S5cmd:
+    """workers: how many requests at once, None: as many as by default, 256."""
+
     name = "s5cmd cp"
 
+    def __init__(self, workers=CONCURRENCY):
+        self.workers = workers
+
     def prepare(self, setting, tree):
-        argv = ["s5cmd", "--endpoint-url", setting.endpoint, "--numworkers", CONCURRENCY]
+        argv = ["s5cmd", "--endpoint-url", setting.endpoint] + (["--numworkers", self.workers] if self.workers else [])
         return argv + ["cp", f"{tree}/", f"s3://{BUCKET}/"], setting.environment()
 
 
