@@ -66,7 +66,7 @@ _s3once() {
 	fi
 	compopt -o filenames
 	mapfile -t COMPREPLY < <(
-		[[ ${program[1]} != @(run|config) ]] || compgen -W "$(_s3once_jobs)" -- "$cur"
+		[[ ${program[1]} != @(run|watch|config) ]] || compgen -W "$(_s3once_jobs)" -- "$cur"
 		compgen -f -- "$cur"
 	)
 }

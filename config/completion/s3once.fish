@@ -55,7 +55,7 @@ end
 # The jobs of this host, for the commands that run them and show them.
 function __s3once_jobs
     set -l command (__s3once_command)
-    contains -- "$command[2]" run config; or return
+    contains -- "$command[2]" run watch config; or return
     for file in /etc/s3once/*.conf
         basename $file .conf
     end

@@ -148,8 +148,10 @@ struct s3once_counts {
 	unsigned concurrency;     /* the most requests that were allowed at once so far */
 	enum s3once_limited_by limited_by; /* why it was not more */
 	int scan_complete;                 /* whether found and bytes_found are final */
-	double seconds;                    /* since the run began */
-	uint64_t claims_refused;           /* claims that another uploader had made first */
+	int is_stuck;   /* files are under way, and nothing has moved for give_up_after_ms, or for a
+			   lease if that is longer: a file system or a callback stands still */
+	double seconds; /* since the run began */
+	uint64_t claims_refused;     /* claims that another uploader had made first */
 	int64_t oldest_unshipped_ns; /* when the oldest file was modified (ns since 1970) that was
 					found and is to be in S3 but is not: failed, refused, held,
 					young, or not reached; INT64_MAX: there is none. Of a run
@@ -206,6 +208,10 @@ struct s3once_options {
 	const char
 		*files_from; /* list of paths relative to the one source; "-": stdin; NULL: none */
 	int nul_separated;   /* files_from is separated by NUL, not by newline */
+	const char *const *folders; /* of SOURCE directories only the files directly in these are
+				       looked at, absolute paths without links; not with keys of a
+				       template, rotated, files_from or follow; NULL: everything */
+	size_t n_folders;
 	const struct s3once_rule *rules;
 	size_t n_rules;
 	int follow;         /* follow symlinks */

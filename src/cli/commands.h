@@ -4,6 +4,7 @@
 
 int push_main(int argc, char **argv);
 int run_main(int argc, char **argv);
+int watch_main(int argc, char **argv);
 int init_main(int argc, char **argv);
 int proven_main(int argc, char **argv);
 int fleet_main(int argc, char **argv);

@@ -17,6 +17,7 @@ static const struct {
 } commands[] = {
 	{"push", push_main, "upload files to S3, each exactly once"},
 	{"run", run_main, "upload what the files of jobs say"},
+	{"watch", watch_main, "the same as a service: upload what comes to rest"},
 	{"proven", proven_main, "say whether files are in S3, for whoever removes them"},
 	{"status", status_main, "show what is uploaded of a bucket, a prefix or a key"},
 	{"fleet", fleet_main, "show the state of the jobs of all hosts that share the marks"},

@@ -164,15 +164,16 @@ static void add_requests(struct writing *w, const struct s3once_push *push)
 }
 
 /* Of the oldest file, a run that did not see all files knows nothing better than the one before. */
-static void add_oldest(struct writing *w, const struct s3once_counts *c, const char *earlier)
+static void add_oldest(struct writing *w, const struct metrics_run *run, const char *earlier)
 {
 	static const char help[] =
 		"Time at which the oldest file was modified that is to be in S3 and is not. "
 		"Missing if there is none.";
+	const struct s3once_counts *c = run->push ? s3once_push_counts(run->push) : NULL;
 	int64_t oldest = INT64_MAX, before = 0;
 	if (c && c->oldest_unshipped_ns != INT64_MAX)
 		oldest = c->oldest_unshipped_ns / (int64_t)NS_PER_S;
-	if (!(c && c->scan_complete) &&
+	if (!(c && c->scan_complete && !run->is_partial) &&
 		find_time(earlier, OLDEST, text_string(&w->labels), &before) && before < oldest)
 		oldest = before;
 	if (oldest != INT64_MAX)
@@ -194,7 +195,7 @@ static void add_last_run(struct writing *w, const struct metrics_run *run, const
 	begin_metric(w, "s3once_last_run_duration_seconds", "How long the last run took.");
 	add_labels(w, "s3once_last_run_duration_seconds", "");
 	text_addf(&w->text, "%.3f\n", c ? c->seconds : 0);
-	add_oldest(w, c, earlier);
+	add_oldest(w, run, earlier);
 	if (!c)
 		return;
 	add_files(w, c);

@@ -3,12 +3,14 @@
 #pragma once
 #include "base/problem.h"
 #include "s3once/push.h"
+#include <stdbool.h>
 
 struct metrics_run {
 	const char *path;            /* of the file */
 	const char *job;             /* whose run it was; NULL: that of a command line */
 	const char *bucket, *prefix; /* its target */
 	int exit_code;
+	bool is_partial; /* it looked at some folders only */
 	int64_t ended_s; /* seconds since 1970 */
 	/* The run that has ended; NULL: it never began. */
 	const struct s3once_push *push;

@@ -151,6 +151,17 @@ static void tell_about_file(struct people *people, const struct s3once_event *ev
 		tell_file(people, event);
 }
 
+/* Whether another run of this job has said so. */
+static bool was_said(struct people *people, const char *sentence)
+{
+	struct text *said = people->said;
+	if (!said || strstr(text_string(said), sentence))
+		return said != NULL;
+	text_add(said, sentence);
+	text_add_char(said, '\n');
+	return false;
+}
+
 void people_event(struct people *people, const struct s3once_event *event)
 {
 	switch (event->type) {
@@ -159,10 +170,11 @@ void people_event(struct people *people, const struct s3once_event *event)
 		break;
 	case S3ONCE_EVENT_WARNING:
 		people->has_warned = true;
-		output_say(people->output, "warning: %s", event->text);
+		if (!was_said(people, event->text))
+			output_say(people->output, "warning: %s", event->text);
 		break;
 	case S3ONCE_EVENT_NOTE:
-		if (!people->quiet)
+		if (!people->quiet && !was_said(people, event->text))
 			output_say(people->output, "note: %s", event->text);
 		break;
 	case S3ONCE_EVENT_FATAL:

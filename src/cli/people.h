@@ -17,6 +17,9 @@ struct people {
 	bool dry_run;
 	bool skip_changed;     /* --if-changed=skip: a changed file is no error */
 	bool gives_up_held;    /* a file that is held is given up */
+	struct text *said;     /* of one of many runs of a job: what they have said before and need
+				  not say again; nothing is said where nothing happened; NULL: this
+				  run stands alone */
 	bool marks_by_default; /* nobody chose the marks: say whose they are */
 	/* Kept here; zero them to start. */
 	uint64_t planned_bytes;

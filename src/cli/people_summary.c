@@ -200,6 +200,12 @@ static void tell_in_full(struct people *people, const struct s3once_counts *coun
 		tell_concurrency(people, counts);
 }
 
+static bool has_something_happened(const struct s3once_counts *c, int exit_code)
+{
+	return exit_code != S3ONCE_EXIT_OK || c->uploaded || c->adopted || c->refreshed ||
+	       c->removed || c->moved;
+}
+
 void people_summary(struct people *people, const struct s3once_push *push, int exit_code)
 {
 	const struct s3once_counts *counts = s3once_push_counts(push);
@@ -208,7 +214,8 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 		exit_code == S3ONCE_EXIT_SETUP && !in_s3(counts) && !counts->bytes_sent;
 	tell_unprinted(people);
 	alike_clear(&people->errors);
-	if (people->only_stderr || never_began)
+	const bool is_idle = people->said && !has_something_happened(counts, exit_code);
+	if (people->only_stderr || never_began || is_idle)
 		return;
 	if (!people->quiet) {
 		tell_in_full(people, counts, exit_code);

@@ -30,6 +30,7 @@ struct push_view {
 	struct progress progress;
 	struct text line;
 	double json_progress_s; /* when progress was last told as JSON */
+	struct push_pass *pass; /* NULL: this run stands alone */
 };
 
 static void write_json(struct push_view *view, json_t *object)
@@ -61,6 +62,7 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 		output_draw(&view->output, text_string(&view->line));
 	}
 	double since = event->counts->seconds - view->json_progress_s;
+	view->service.feeds_watchdog = view->pass && !event->counts->is_stuck;
 	if (view->service.socket) {
 		progress_line(&view->progress, event->counts, STATUS_COLUMNS, &view->line);
 		service_notify_progress(&view->service, &view->progress, text_string(&view->line));
@@ -73,9 +75,29 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 	}
 }
 
+/* What only the pass asked for, and not who reads the output. */
+static bool is_of_pass_alone(const struct push_view *view, const struct s3once_event *event)
+{
+	switch (event->type) {
+	case S3ONCE_EVENT_YOUNG:
+		view->pass->young(view->pass->arg, event->path);
+		return !view->people.verbose;
+	case S3ONCE_EVENT_SKIPPED:
+	case S3ONCE_EVENT_LINK:
+	case S3ONCE_EVENT_OVERSIZED:
+	case S3ONCE_EVENT_UNDERSIZED:
+	case S3ONCE_EVENT_SPECIAL:
+		return !view->people.verbose;
+	default:
+		return false;
+	}
+}
+
 static void on_event(void *arg, const struct s3once_event *event)
 {
 	struct push_view *view = arg;
+	if (view->pass && is_of_pass_alone(view, event))
+		return;
 	if (event->type == S3ONCE_EVENT_PROGRESS) {
 		tell_progress(view, event);
 		return;
@@ -86,7 +108,8 @@ static void on_event(void *arg, const struct s3once_event *event)
 		write_json(view, json_of_event(&view->json, event));
 }
 
-static void view_init(struct push_view *view, const struct push_options *options)
+static void view_init(
+	struct push_view *view, const struct push_options *options, struct push_pass *pass)
 {
 	const char *marks = options->run.marks;
 	*view = (struct push_view){
@@ -94,6 +117,7 @@ static void view_init(struct push_view *view, const struct push_options *options
 		.progress_is_json = options->json && !options->no_progress,
 		.draws = output_can_draw() && !options->no_progress && !options->quiet,
 		.line = TEXT(1024),
+		.pass = pass,
 		.json = {.job = options->job,
 			.bucket = options->run.bucket,
 			.prefix = options->run.prefix,
@@ -109,7 +133,8 @@ static void view_init(struct push_view *view, const struct push_options *options
 			.dry_run = options->run.dry_run,
 			.skip_changed = options->run.if_changed == S3ONCE_CHANGED_SKIP,
 			.gives_up_held = options->run.no_wait || options->run.dry_run,
-			.marks_by_default = options->marks_by_default},
+			.said = pass ? &pass->said : NULL,
+			.marks_by_default = options->marks_by_default && (!pass || pass->is_first)},
 	};
 	service_notify_init(&view->service);
 	output_init(&view->output);
@@ -145,11 +170,13 @@ static const char *stop_message(const struct push_view *view)
 static int write_metrics(struct push_view *view, const struct push_options *options,
 	const struct s3once_push *push, int code)
 {
+	const bool is_partial = options->run.folders != NULL;
 	const struct metrics_run run = {.path = options->metrics_file,
 		.job = options->job,
 		.bucket = options->run.bucket,
 		.prefix = options->run.prefix,
-		.exit_code = code,
+		.exit_code = is_partial && !code ? view->pass->whole_code : code,
+		.is_partial = is_partial,
 		.ended_s = clock_wall_ns() / (int64_t)NS_PER_S,
 		.push = push};
 	struct problem problem;
@@ -174,18 +201,20 @@ static int run_push(
 	int code = exit_code_of(ended, signals_end_run());
 	output_draw(&view->output, "");
 	code = write_metrics(view, options, push, code);
+	if (view->pass)
+		view->pass->ret_counts = *s3once_push_counts(push);
 	people_summary(&view->people, push, code);
 	if (view->is_json)
 		write_json(view, json_summary(&view->json, push, code));
 	return code;
 }
 
-int push_run(struct push_options *options)
+static int run_once(struct push_options *options, struct push_pass *pass)
 {
 	struct push_view view;
 	struct s3once_push *push;
 	char sentence[1200];
-	view_init(&view, options);
+	view_init(&view, options, pass);
 	options->run.job = options->job;
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;
@@ -208,6 +237,18 @@ int push_run(struct push_options *options)
 		code = S3ONCE_EXIT_FILES;
 	text_clear(&view.line);
 	return code;
+}
+
+int push_run(struct push_options *options)
+{
+	return run_once(options, NULL);
+}
+
+int push_run_pass(struct push_options *options, struct push_pass *pass)
+{
+	pass->ret_counts = (struct s3once_counts){0};
+	options->run.report_skipped = 1;
+	return run_once(options, pass);
 }
 
 int push_main(int argc, char **argv)

@@ -318,6 +318,19 @@ static const struct option output_options[] = {
 	{NULL},
 };
 
+static const struct option watch_options[] = {
+	{.name = "full-scan",
+		.type = OPTION_DURATION,
+		.offset = OWN(whole_scan_ms),
+		.argument = "DUR",
+		.help = "look at all files every DUR, whatever the kernel has\n"
+			"told",
+		.standard = "10m",
+		.least = 1000,
+		.most = 24 * 3600 * 1000},
+	{NULL},
+};
+
 static const struct option_conflict conflicts[] = {
 	{"wait", "no-wait", NULL},
 	{"quiet", "verbose", NULL},
@@ -370,4 +383,13 @@ struct command push_command(
 			"lease was lost; 6 a limit ended the run; 129, 130, 143 stopped by a signal.\n"
 			"More: man s3once-push\n",
 	};
+}
+
+struct command job_command(
+	struct option_group groups[static JOB_GROUPS], struct push_options *options)
+{
+	struct command command = push_command(groups, options);
+	groups[PUSH_GROUPS] = (struct option_group){"Watching", watch_options, options};
+	command.n_groups = JOB_GROUPS;
+	return command;
 }

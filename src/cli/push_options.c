@@ -121,6 +121,7 @@ int push_options_init(size_t n, struct push_options *ret, struct problem *ret_pr
 {
 	*ret = (struct push_options){.retries = UINT_MAX,
 		.grace_ms = 10000,
+		.whole_scan_ms = 600000,
 		.delete_after_ms = UINT64_MAX,
 		.give_up_after_ms = 5 * 60 * 1000};
 	ret->rules.rules = calloc(n + 1, sizeof *ret->rules.rules);

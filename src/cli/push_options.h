@@ -20,6 +20,7 @@ struct push_options {
 	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
 	int wait, json, quiet, no_progress, io_idle;
 	const char *metrics_file; /* NULL: none */
+	uint64_t whole_scan_ms;   /* of s3once watch */
 	bool marks_by_default;    /* nobody chose the marks */
 };
 
@@ -42,6 +43,9 @@ void push_options_help(void);
 extern const struct option push_object_options[];
 /* The tables of push_option_tables.c: what there is, and its --help. Fills the groups with the
  * fields of *options, which may be NULL for --help. */
-enum { PUSH_GROUPS = 12 };
+enum { PUSH_GROUPS = 12, JOB_GROUPS = PUSH_GROUPS + 1 };
 struct command push_command(
 	struct option_group groups[static PUSH_GROUPS], struct push_options *options);
+/* The same with those of s3once watch, which the file of a job may have, too. */
+struct command job_command(
+	struct option_group groups[static JOB_GROUPS], struct push_options *options);

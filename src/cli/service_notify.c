@@ -37,6 +37,24 @@ static void send_message(const char *path, const struct text *message)
 	close(fd);
 }
 
+void service_notify_say(const struct service_notify *notify, const char *lines)
+{
+	struct text message = TEXT(MESSAGE_BYTES_MAX);
+	text_add(&message, lines);
+	if (notify->socket)
+		send_message(notify->socket, &message);
+	text_clear(&message);
+}
+
+uint64_t service_notify_watchdog_ms(void)
+{
+	const char *pid = getenv("WATCHDOG_PID"), *usec = getenv("WATCHDOG_USEC");
+	if (!usec || (pid && strtoll(pid, NULL, 10) != getpid()))
+		return 0;
+	const unsigned long long most = strtoull(usec, NULL, 10);
+	return most && most < 2000 ? 1 : most / 2000;
+}
+
 void service_notify_progress(
 	struct service_notify *notify, const struct progress *progress, const char *line)
 {
@@ -48,6 +66,8 @@ void service_notify_progress(
 	if (is_first || progress->files != notify->files || progress->bytes != notify->bytes ||
 		progress->sent != notify->sent)
 		text_add(&message, "EXTEND_TIMEOUT_USEC=60000000\n");
+	if (notify->feeds_watchdog)
+		text_add(&message, "WATCHDOG=1\n");
 	send_message(notify->socket, &message);
 	text_clear(&message);
 	notify->told_s = progress->seconds;

@@ -15,7 +15,8 @@ static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 static struct {
 	struct s3once_push *push;
 	const char *message;
-	volatile sig_atomic_t first, came, toggled;
+	volatile sig_atomic_t first, came, toggled, reload;
+	bool serves; /* SIGHUP is no stop */
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } run;
 
@@ -64,6 +65,28 @@ static void on_toggle(int number)
 	errno = saved;
 }
 
+static void on_reload(int number)
+{
+	(void)number;
+	run.reload = 1;
+}
+
+/* Unless it was ignored when the process began. */
+static void take_stop_signal(size_t i, const struct sigaction *action)
+{
+	if (run.serves && stop_signals[i] == SIGHUP)
+		return;
+	if (sigaction(stop_signals[i], NULL, &run.before[i]) == 0 &&
+		run.before[i].sa_handler != SIG_IGN)
+		sigaction(stop_signals[i], action, NULL);
+}
+
+static void take_toggle(void)
+{
+	sigaction(SIGUSR2, &(struct sigaction){.sa_handler = on_toggle, .sa_flags = SA_RESTART},
+		NULL);
+}
+
 void signals_stop_run(struct s3once_push *push, const char *message)
 {
 	run.push = push;
@@ -74,12 +97,9 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 	for (size_t i = 0; i < STOP_SIGNALS; i++)
 		sigaddset(&action.sa_mask, stop_signals[i]);
 	for (size_t i = 0; i < STOP_SIGNALS; i++)
-		if (sigaction(stop_signals[i], NULL, &run.before[i]) == 0 &&
-			run.before[i].sa_handler != SIG_IGN)
-			sigaction(stop_signals[i], &action, NULL);
+		take_stop_signal(i, &action);
 	if (push) {
-		sigaction(SIGUSR2,
-			&(struct sigaction){.sa_handler = on_toggle, .sa_flags = SA_RESTART}, NULL);
+		take_toggle();
 		if (run.toggled)
 			s3once_push_toggle_bandwidth(push);
 	}
@@ -94,6 +114,24 @@ int signals_end_run(void)
 	alarm(0);
 	sigaction(SIGALRM, &run.alarm_before, NULL);
 	return run.first;
+}
+
+void signals_serve(void)
+{
+	struct sigaction before;
+	run.serves = true;
+	if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+		sigaction(SIGHUP,
+			&(struct sigaction){.sa_handler = on_reload, .sa_flags = SA_RESTART}, NULL);
+	take_toggle();
+	signals_count("");
+}
+
+bool signals_take_reload(void)
+{
+	const bool came = run.reload;
+	run.reload = 0;
+	return came;
 }
 
 void signals_count(const char *message)

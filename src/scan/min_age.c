@@ -1,8 +1,10 @@
 #include "scan/min_age.h"
+#include "base/clock.h"
 
 bool min_age_is_from_future(const struct file_state *state, const struct scan_options *options)
 {
-	return options->min_age_s && state->mtime_ns > options->now_wall_ns;
+	return options->min_age_s && state->mtime_ns > options->now_wall_ns &&
+	       state->mtime_ns > clock_wall_ns(); /* it may be written while we look */
 }
 
 static bool is_younger(int64_t time_ns, const struct scan_options *options)

@@ -23,6 +23,13 @@ static int refuse_combination(struct problem *ret_problem, const char *sentence)
 	return -EINVAL;
 }
 
+static int begin_walk(struct source *source)
+{
+	const struct scan_options *options = source->options;
+	return walk_open(source->directory_fd, options, options->folders ? &source->only : NULL,
+		&source->walk);
+}
+
 static int open_tree(struct source *source, struct problem *ret_problem)
 {
 	const struct scan_options *options = source->options;
@@ -36,7 +43,9 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 	}
 	if (options->files_from)
 		return files_from_open(source->directory_fd, options, &source->list, ret_problem);
-	return walk_open(source->directory_fd, options, &source->walk);
+	const int error =
+		only_init(&source->only, source->directory, options->folders, options->n_folders);
+	return error ? error : begin_walk(source);
 }
 
 /* directory holds the path of the file; cuts it in two. */
@@ -124,6 +133,7 @@ int source_compare(const struct source *a, const struct source *b)
 void source_close(struct source *source)
 {
 	walk_close(source->walk);
+	only_clear(&source->only);
 	files_from_close(source->list);
 	if (source->directory_fd >= 0)
 		close(source->directory_fd);
@@ -181,5 +191,5 @@ int source_rewind(struct source *source)
 		return 0;
 	walk_close(source->walk);
 	source->walk = NULL;
-	return walk_open(source->directory_fd, source->options, &source->walk);
+	return begin_walk(source);
 }

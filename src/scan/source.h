@@ -1,6 +1,7 @@
 /* One SOURCE: where it is, and its stream of entries. */
 #pragma once
 #include "base/text.h"
+#include "scan/only.h"
 #include "scan/scan.h"
 
 struct source {
@@ -10,6 +11,7 @@ struct source {
 			     below; NULL if the SOURCE could not be reached */
 	int directory_fd; /* of a SOURCE directory, else -1 */
 	int error;        /* -errno with which the SOURCE could not be reached, or 0 */
+	struct only only; /* of options->folders */
 	struct walk *walk;
 	struct files_from *list;
 	char *file;            /* base name in directory, of a SOURCE file */

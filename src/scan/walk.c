@@ -21,11 +21,13 @@ struct frame {
 	size_t path_len; /* of the directory in walk.path; 0 for the top */
 	dev_t dev;
 	ino_t ino;
+	bool is_wanted; /* its files are */
 };
 
 struct walk {
 	int directory_fd; /* borrowed */
 	const struct scan_options *options;
+	const struct only *only; /* NULL: everything */
 	struct frame *frames;
 	size_t n_frames, cap_frames;
 	bool started;
@@ -33,13 +35,15 @@ struct walk {
 	struct text path; /* relative path of the last entry */
 };
 
-int walk_open(int directory_fd, const struct scan_options *options, struct walk **ret)
+int walk_open(int directory_fd, const struct scan_options *options, const struct only *only,
+	struct walk **ret)
 {
 	struct walk *walk = calloc(1, sizeof *walk);
 	if (!walk)
 		return -ENOMEM;
 	walk->directory_fd = directory_fd;
 	walk->options = options;
+	walk->only = only;
 	walk->fd = -1;
 	walk->path = TEXT(PATH_BYTES_MAX);
 	*ret = walk;
@@ -86,8 +90,11 @@ static int push_frame(struct walk *walk, const struct stat *st)
 		walk->cap_frames = cap;
 	}
 	size_t path_len = walk->n_frames ? walk->path.len : 0;
-	walk->frames[walk->n_frames++] =
-		(struct frame){.path_len = path_len, .dev = st->st_dev, .ino = st->st_ino};
+	const char *relative = path_len ? text_string(&walk->path) : "";
+	walk->frames[walk->n_frames++] = (struct frame){.path_len = path_len,
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.is_wanted = !walk->only || only_has(walk->only, relative)};
 	return 0;
 }
 
@@ -263,10 +270,11 @@ static int visit_name(
 	if (is_removal_folder(&frame->names, i))
 		return visit_removal_folder(walk, ret, ret_problem);
 	if (tag == NAMES_DIRECTORY)
-		return filter_prunes(walk->options->filter, path)
+		return filter_prunes(walk->options->filter, path) ||
+				       (walk->only && !only_leads_to(walk->only, path))
 			       ? 0
 			       : try_enter(walk, ret, ret_problem);
-	if (!filter_wants_file(walk->options->filter, path))
+	if (!frame->is_wanted || !filter_wants_file(walk->options->filter, path))
 		return 0;
 	if (tag != LISTING_LINK || walk->options->follow)
 		return look_at_name(walk, name, ret, ret_problem);

@@ -1,12 +1,15 @@
 /* One directory tree, as a stream in byte order of the paths. Holds one descriptor and the names of
  * the directories from the top to where it is, however deep and long the paths are. */
 #pragma once
+#include "scan/only.h"
 #include "scan/scan.h"
 
 struct walk;
 /* The directory stays open until walk_close; options are borrowed until then (filter, follow and
- * the age count here). 0 or -ENOMEM. */
-int walk_open(int directory_fd, const struct scan_options *options, struct walk **ret);
+ * the age count here). only, borrowed too, restricts the walk to its folders; NULL: everything. 0
+ * or -ENOMEM. */
+int walk_open(int directory_fd, const struct scan_options *options, const struct only *only,
+	struct walk **ret);
 /* 1 and the next entry: kind, relative (valid until the next call) and what look_at sets; key, path
  * and source stay. 0 at the end. -errno with a sentence when out of memory or descriptors. A
  * directory that cannot be listed is a PROBLEM entry, of the top one with relative ".". */

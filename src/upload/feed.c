@@ -319,7 +319,7 @@ bool feed_run(struct run *run)
 		problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
 		run_fail(run, &problem);
 	}
-	if (whole) {
+	if (whole && !run->options.folders) {
 		tell_unmatched(run, &run->report);
 		tell_empty(feed);
 	}

@@ -99,6 +99,8 @@ static int open_scan(struct run *run, struct problem *problem)
 		.identities = run->identities,
 		.files_from = o->files_from,
 		.nul_separated = o->nul_separated != 0,
+		.folders = o->folders,
+		.n_folders = o->n_folders,
 		.filter = run->filter,
 		.follow = o->follow != 0,
 		.min_age_s = o->min_age_s,

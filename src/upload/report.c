@@ -237,6 +237,11 @@ void report_unshipped(struct report *report, int64_t mtime_ns)
 		;
 }
 
+void report_stuck(struct report *report, bool is_stuck)
+{
+	atomic_store(&report->is_stuck, is_stuck);
+}
+
 void report_in_flight(struct report *report, int change)
 {
 	pthread_mutex_lock(&report->locked.mutex);
@@ -273,6 +278,7 @@ struct s3once_counts report_get(struct report *report)
 	pthread_mutex_unlock(&report->locked.mutex);
 	counts.bytes_sent = atomic_load(&report->sent);
 	counts.bytes_kept = atomic_load(&report->kept);
+	counts.is_stuck = atomic_load(&report->is_stuck);
 	counts.oldest_unshipped_ns = atomic_load(&report->oldest_unshipped_ns);
 	/* A file is settled a moment before it is under way no more. */
 	const uint64_t under_way = atomic_load(&report->under_way);

@@ -13,6 +13,7 @@ struct report {
 	uint64_t start_ns;
 	_Atomic uint64_t sent, under_way, kept; /* bytes, of the counts of these names */
 	_Atomic int64_t oldest_unshipped_ns;    /* as the count of this name */
+	atomic_bool is_stuck;                   /* the same */
 	struct {
 		pthread_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
@@ -53,6 +54,8 @@ void report_in_flight(struct report *report, int change);
 /* A file that was modified then (ns since 1970) is not in S3 when the run is through with it.
  * Lock-free. */
 void report_unshipped(struct report *report, int64_t mtime_ns);
+/* Whether the workers stand still. Lock-free. */
+void report_stuck(struct report *report, bool is_stuck);
 /* The most requests that were allowed at once, and why it was not more. */
 void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why);
 void report_claim_refused(struct report *report);

@@ -9,7 +9,7 @@ import pytest
 from tests.system.harness import BUILD, REPOSITORY
 
 MAN = REPOSITORY / "docs" / "man"
-COMMANDS = ["push", "run", "proven", "status", "fleet", "verify", "manifest", "forget", "gc", "init", "config", "doctor", "lock"]
+COMMANDS = ["push", "run", "watch", "proven", "status", "fleet", "verify", "manifest", "forget", "gc", "init", "config", "doctor", "lock"]
 LOCK = ["run", "acquire", "renew", "release", "status", "list", "break", "init"]
 
 
@@ -37,9 +37,9 @@ def man(command):
 
 
 def man_of_options(command):
-    """The pages that describe the options: `run` takes those of `push`, and `proven` has two more."""
-    if command == "proven":
-        return man("push") + man("proven")
+    """The pages that describe the options: `run` takes those of `push`, and `proven` and `watch` have more."""
+    if command in ("proven", "watch"):
+        return man("push") + man(command)
     return man("push" if command == "run" else command)
 
 

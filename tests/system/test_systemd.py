@@ -14,6 +14,7 @@ from tests.faults import faults
 from tests.system.harness import REPOSITORY, make_tree
 
 UNITS = REPOSITORY / "systemd"
+UNIT_NAMES = ["s3once@.service", "s3once@.timer", "s3once-watch@.service"]
 
 
 def setting(unit, name):
@@ -30,25 +31,39 @@ def installed(s3once, tmp_path):
     """The units as instance NAME, with the program where systemd would find it."""
     program = tmp_path / "s3once"
     program.symlink_to(s3once.binary())
-    for name in ("service", "timer"):
-        text = (UNITS / f"s3once@.{name}").read_text()
+    for name in UNIT_NAMES:
+        text = (UNITS / name).read_text()
         assert "man:" in text
         text = re.sub(r"^Documentation=.*\n", "", text, flags=re.M)  # the pages are not installed here
-        (tmp_path / f"s3once@.{name}").write_text(text.replace("ExecStart=s3once ", f"ExecStart={program} "))
-        (tmp_path / f"s3once@photos.{name}").symlink_to(f"s3once@.{name}")
+        (tmp_path / name).write_text(text.replace("ExecStart=s3once ", f"ExecStart={program} "))
+        (tmp_path / name.replace("@", "@photos")).symlink_to(name)
     return tmp_path
 
 
-def test_systemd_understands_the_units(installed):
-    for name in ("service", "timer"):
-        code, said = analyze("verify", "--man=no", installed / f"s3once@photos.{name}")
-        assert (code, said) == (0, "")
+@pytest.mark.parametrize("name", UNIT_NAMES)
+def test_systemd_understands_the_units(installed, name):
+    code, said = analyze("verify", "--man=no", installed / name.replace("@", "@photos"))
+    assert (code, said) == (0, "")
 
 
-def test_the_service_is_closed(installed):
-    code, said = analyze("security", "--offline=true", "--threshold=20", installed / "s3once@photos.service")
+@pytest.mark.parametrize("name", [name for name in UNIT_NAMES if name.endswith("service")])
+def test_the_service_is_closed(installed, name):
+    code, said = analyze("security", "--offline=true", "--threshold=20", installed / name.replace("@", "@photos"))
     assert code == 0, said
     assert float(re.search(r"exposure level.*: ([\d.]+)", said)[1]) <= 2.0
+
+
+def test_the_services_are_alike():
+    """What closes them, what they may read and where their state is."""
+    own = {"Type", "WatchdogSec", "ExecStart", "ExecReload", "RestartPreventExitStatus", "RestartSec"}
+
+    def settings(unit):
+        lines = (UNITS / unit).read_text().split("[Service]")[1].split("[Install]")[0].splitlines()
+        return sorted(line for line in lines if line and line[0] != "#" and line.split("=")[0] not in own)
+
+    assert settings("s3once@.service") == settings("s3once-watch@.service")
+    assert setting("s3once-watch@.service", "Type") == ["notify"]
+    assert setting("s3once-watch@.service", "ExecStart") == ["s3once watch %i $S3ONCE_OPTIONS"]
 
 
 def test_it_runs_nightly():

@@ -103,8 +103,8 @@ static void check_whole(struct job *job)
 static int read_lines(struct job *job, int argc, char *const *argv)
 {
 	struct push_options overridden;
-	struct option_group groups[PUSH_GROUPS];
-	struct command command = push_command(groups, &overridden);
+	struct option_group groups[JOB_GROUPS];
+	struct command command = job_command(groups, &overridden);
 	struct job_reading reading = {.overridden = &command};
 	const size_t n = job->file->n + (size_t)argc;
 	struct problem problem;
@@ -130,7 +130,7 @@ int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 {
 	struct problem problem = {0};
 	*ret = (struct job){0};
-	ret->command = push_command(ret->groups, &ret->options);
+	ret->command = job_command(ret->groups, &ret->options);
 	int error = find_file(wanted, ret);
 	if (!error)
 		error = load_job(wanted, ret, &problem);

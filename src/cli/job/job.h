@@ -12,8 +12,8 @@ struct job {
 	char **operands;             /* each source, then the target; borrowed strings */
 	size_t n_sources;
 	const char *target;
-	struct option_group groups[PUSH_GROUPS];
-	struct command command; /* push's, with the fields of `options` */
+	struct option_group groups[JOB_GROUPS];
+	struct command command; /* job_command(), with the fields of `options` */
 	/* By the option's index: */
 	const struct job_line *lines[OPTIONS_MAX]; /* the last line that sets it, or NULL */
 	struct options_given given;                /* what the command line says */

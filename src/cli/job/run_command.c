@@ -1,17 +1,13 @@
 /* `s3once run`: the jobs of files, one after another. */
-#include "base/log.h"
-#include "base/quote.h"
 #include "cli/commands.h"
-#include "cli/job/job.h"
+#include "cli/job/jobs.h"
 #include "cli/push_command.h"
-#include "cli/signals.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* push's, with other operands. */
 static struct command run_command(
-	struct option_group groups[static PUSH_GROUPS], struct push_options *options)
+	struct option_group groups[static JOB_GROUPS], struct push_options *options)
 {
 	struct command command = push_command(groups, options);
 	command.name = "run";
@@ -39,44 +35,13 @@ static struct command run_command(
 	return command;
 }
 
-/* The worse one of two exit codes, as s3once-run(1) orders them. */
-static int worse(int a, int b)
-{
-	static const int order[] = {S3ONCE_EXIT_FENCED, S3ONCE_EXIT_SETUP, S3ONCE_EXIT_USAGE,
-		S3ONCE_EXIT_FILES, S3ONCE_EXIT_LIMIT, S3ONCE_EXIT_HELD};
-	if (a >= S3ONCE_EXIT_STOPPED || b >= S3ONCE_EXIT_STOPPED)
-		return a > b ? a : b;
-	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-		if (a == order[i] || b == order[i])
-			return order[i];
-	return S3ONCE_EXIT_OK;
-}
-
 /* What keeps the jobs after this one from beginning is a signal alone. */
 static int run_all(struct job *jobs, size_t n)
 {
 	int code = S3ONCE_EXIT_OK;
 	for (size_t i = 0; i < n && code < S3ONCE_EXIT_STOPPED; i++)
-		code = worse(code, push_run(&jobs[i].options));
+		code = jobs_worse_code(code, push_run(&jobs[i].options));
 	return code;
-}
-
-/* The second of two jobs would replace what the first one wrote. */
-static int refuse_shared_metrics(const struct job *jobs, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		for (size_t j = 0; j < i; j++) {
-			const char *a = jobs[i].options.metrics_file;
-			const char *b = jobs[j].options.metrics_file;
-			if (!a || !b || strcmp(a, b) != 0)
-				continue;
-			log_error(
-				"run: the jobs %s and %s would both write --metrics-file %s: give "
-				"each job a file of its own",
-				quote(jobs[j].name).text, quote(jobs[i].name).text, quote(a).text);
-			return -EINVAL;
-		}
-	return 0;
 }
 
 static int open_and_run(size_t n, char *const *names, int argc, char *const *argv)
@@ -86,8 +51,9 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 	for (size_t i = 0; jobs && i < n; i++)
 		if (job_open(names[i], argc, argv, &jobs[i]) < 0)
 			error = -EINVAL;
-	if (!error)
-		error = refuse_shared_metrics(jobs, n);
+	for (size_t i = 0; !error && i < n; i++)
+		for (size_t j = 0; !error && j < i; j++)
+			error = jobs_share_metrics("run", &jobs[j], &jobs[i]) ? -EINVAL : 0;
 	const int code = error ? S3ONCE_EXIT_USAGE : run_all(jobs, n);
 	for (size_t i = 0; jobs && i < n; i++)
 		job_close(&jobs[i]);
@@ -95,42 +61,8 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 	return code;
 }
 
-/* Moves the names of the jobs to argv[0…]; prints the help if it is asked for. Returns 0 or -errno
- * as options_parse(). The words are checked by the way, for job_open() to read them again. */
-static int find_names(int argc, char **argv, int *ret_n, struct problem *ret_problem)
-{
-	struct push_options options;
-	struct option_group groups[PUSH_GROUPS];
-	const struct command command = run_command(groups, &options);
-	int n = push_options_init((size_t)argc, &options, ret_problem);
-	if (n == 0)
-		n = options_parse(&command, argc, argv, ret_problem);
-	push_options_clear(&options);
-	if (n == -ECANCELED)
-		options_help(&command, stdout);
-	if (n == 0) {
-		problem_set(ret_problem, "name a job, such as NAME of /etc/s3once/NAME.conf");
-		n = -EINVAL;
-	}
-	*ret_n = n;
-	return n < 0 ? n : 0;
-}
-
 int run_main(int argc, char **argv)
 {
-	struct problem problem = {0};
-	int n = 0, code;
-	char **names = calloc((size_t)argc + 1, sizeof *names);
-	if (!names)
-		return S3ONCE_EXIT_SETUP;
-	memcpy(names, argv, (size_t)argc * sizeof *names);
-	const int r = find_names(argc, names, &n, &problem);
-	if (r == -ECANCELED)
-		code = S3ONCE_EXIT_OK;
-	else if (r < 0)
-		code = command_fail("run", S3ONCE_EXIT_USAGE, &problem);
-	else
-		code = open_and_run((size_t)n, names, argc, argv);
-	free(names);
-	return code;
+	const struct jobs_command command = {run_command, open_and_run};
+	return jobs_main(&command, argc, argv);
 }

@@ -1,0 +1,227 @@
+/* `s3once watch`: a service that uploads what comes to rest in the folders of jobs. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/quote.h"
+#include "cli/commands.h"
+#include "cli/human_figures.h"
+#include "cli/job/jobs.h"
+#include "cli/service_notify.h"
+#include "cli/signals.h"
+#include "cli/watch/watched.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define STATUS_BYTES_MAX 1024
+
+struct watch {
+	struct watched **jobs;
+	size_t n;
+	char *const *names; /* of the jobs */
+	int argc;           /* with argv: the options that win over the files */
+	char *const *argv;
+	struct pollfd *fds; /* of each job */
+	struct service_notify service;
+	uint64_t watchdog_ms;
+	sigset_t unblocked; /* the signals that are taken while the process waits */
+	size_t next;        /* whose turn it is where several jobs are due */
+};
+
+/* push's, with other operands. */
+static struct command watch_command(
+	struct option_group groups[static JOB_GROUPS], struct push_options *options)
+{
+	struct command command = job_command(groups, options);
+	command.name = "watch";
+	command.operands = "JOB...";
+	command.about =
+		"Runs until it is stopped, and uploads the files of each JOB some seconds after they\n"
+		"were written last: --min-age says how many, and is 10s where nothing says it. A JOB\n"
+		"is what s3once run takes: a NAME, of the file /etc/s3once/NAME.conf, or the path of\n"
+		"a file. Options that are given here win over it. SIGHUP reads the files again.\n";
+	command.examples =
+		"  s3once watch nginx\n"
+		"  s3once watch --full-scan 1h nginx photos\n"
+		"  systemctl enable --now s3once-watch@nginx\n"
+		"\n"
+		"Exit codes: 2 usage, or a file is invalid: it never began; 129, 130, 143 a signal\n"
+		"stopped it while files were waiting; else that of s3once run for what was uploaded\n"
+		"last. A pass that fails is tried again and ends nothing.\n"
+		"More: man s3once-watch\n";
+	return command;
+}
+
+static void add_worst(const struct watch *watch, struct text *t)
+{
+	for (size_t i = 0; i < watch->n; i++) {
+		const int code = watched_code(watch->jobs[i]);
+		if (code)
+			text_addf(t, "; %s: exit status %d, is tried again",
+				quote(watched_job(watch->jobs[i])->name).text, code);
+	}
+}
+
+/* What systemctl status shows while nothing is under way. */
+static void tell_status(const struct watch *watch)
+{
+	struct watched_sums sums = {0};
+	struct text t = TEXT(STATUS_BYTES_MAX);
+	for (size_t i = 0; i < watch->n; i++)
+		watched_add(watch->jobs[i], &sums);
+	text_addf(&t,
+		"STATUS=Watching %" PRIu64 " folders: %" PRIu64 " full scans, %" PRIu64
+		" passes over some folders, %" PRIu64 " of both failed; uploaded ",
+		sums.folders, sums.whole, sums.passes - sums.whole, sums.failed);
+	human_files(&t, sums.files);
+	text_add(&t, " (");
+	human_bytes(&t, sums.bytes);
+	text_add_char(&t, ')');
+	add_worst(watch, &t);
+	text_add(&t, "\nWATCHDOG=1\n");
+	service_notify_say(&watch->service, text_string(&t));
+	text_clear(&t);
+}
+
+/* The job keeps the options that it had, unless all of its file is right. */
+static void reload_job(struct watch *watch, size_t i)
+{
+	struct watched *new;
+	if (watched_new(watch->names[i], watch->argc, watch->argv, &new) < 0) {
+		log_error("watch: %s: goes on with the options that it had",
+			quote(watch->names[i]).text);
+		return;
+	}
+	for (size_t j = 0; j < watch->n; j++)
+		if (j != i && jobs_share_metrics(
+				      "watch", watched_job(watch->jobs[j]), watched_job(new))) {
+			watched_free(new);
+			return;
+		}
+	watched_take_over(new, watch->jobs[i]);
+	watched_free(watch->jobs[i]);
+	watch->jobs[i] = new;
+}
+
+static void reload(struct watch *watch)
+{
+	struct text t = TEXT(STATUS_BYTES_MAX);
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	text_addf(&t, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
+		(long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	service_notify_say(&watch->service, text_string(&t));
+	text_clear(&t);
+	for (size_t i = 0; i < watch->n; i++)
+		reload_job(watch, i);
+	service_notify_say(&watch->service, "READY=1\n");
+}
+
+/* Until something happens, a job is due, or the watchdog wants to be fed. */
+static void wait_for_work(struct watch *watch)
+{
+	uint64_t due_ns = UINT64_MAX;
+	for (size_t i = 0; i < watch->n; i++) {
+		const uint64_t job_ns = watched_due_ns(watch->jobs[i]);
+		due_ns = job_ns < due_ns ? job_ns : due_ns;
+		watch->fds[i] = (struct pollfd){.fd = watched_fd(watch->jobs[i]), .events = POLLIN};
+	}
+	const uint64_t now_ns = clock_boot_ns();
+	uint64_t left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+	if (watch->watchdog_ms && left_ns > watch->watchdog_ms * NS_PER_MS)
+		left_ns = watch->watchdog_ms * NS_PER_MS;
+	const struct timespec timeout = {(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
+	ppoll(watch->fds, watch->n, &timeout, &watch->unblocked);
+	for (size_t i = 0; i < watch->n; i++)
+		watched_read(watch->jobs[i]);
+	if (watch->watchdog_ms)
+		service_notify_say(&watch->service, "WATCHDOG=1\n");
+}
+
+/* One pass of a job that is due; they take turns. Signals stop it. The exit code of the pass. */
+static int run_due_job(struct watch *watch)
+{
+	int code = S3ONCE_EXIT_OK;
+	for (size_t tried = 0; tried < watch->n; tried++) {
+		struct watched *job = watch->jobs[watch->next];
+		watch->next = (watch->next + 1) % watch->n;
+		if (watched_due_ns(job) > clock_boot_ns())
+			continue;
+		sigset_t blocked;
+		pthread_sigmask(SIG_SETMASK, &watch->unblocked, &blocked);
+		code = watched_pass(job);
+		pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+		tell_status(watch);
+		break;
+	}
+	return code;
+}
+
+static void block_signals(struct watch *watch)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR2};
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		sigaddset(&set, numbers[i]);
+	pthread_sigmask(SIG_BLOCK, &set, &watch->unblocked);
+}
+
+/* Until a signal comes. The exit code. */
+static int serve(struct watch *watch)
+{
+	int code = S3ONCE_EXIT_OK;
+	signals_serve();
+	block_signals(watch);
+	service_notify_init(&watch->service);
+	watch->watchdog_ms = service_notify_watchdog_ms();
+	service_notify_say(&watch->service, "READY=1\n");
+	while (!signals_came()) {
+		if (signals_take_reload())
+			reload(watch);
+		code = run_due_job(watch);
+		if (!signals_came())
+			wait_for_work(watch);
+	}
+	service_notify_say(&watch->service, "STOPPING=1\n");
+	bool waits = code >= S3ONCE_EXIT_STOPPED;
+	code = S3ONCE_EXIT_OK;
+	for (size_t i = 0; i < watch->n; i++) {
+		waits |= watched_waits(watch->jobs[i]);
+		code = jobs_worse_code(code, watched_code(watch->jobs[i]));
+	}
+	pthread_sigmask(SIG_SETMASK, &watch->unblocked, NULL);
+	const int number = signals_restore();
+	return waits ? S3ONCE_EXIT_STOPPED + number : code;
+}
+
+static int open_and_serve(size_t n, char *const *names, int argc, char *const *argv)
+{
+	struct watch watch = {.n = n, .names = names, .argc = argc, .argv = argv};
+	watch.jobs = calloc(n, sizeof(struct watched *));
+	watch.fds = calloc(n, sizeof *watch.fds);
+	int error = watch.jobs && watch.fds ? 0 : -ENOMEM;
+	for (size_t i = 0; watch.jobs && i < n; i++)
+		if (watched_new(names[i], argc, argv, &watch.jobs[i]) < 0)
+			error = -EINVAL;
+	for (size_t i = 0; !error && i < n; i++)
+		for (size_t j = 0; !error && j < i; j++)
+			error = jobs_share_metrics("watch", watched_job(watch.jobs[j]),
+					watched_job(watch.jobs[i]))
+					? -EINVAL
+					: 0;
+	const int code = error ? S3ONCE_EXIT_USAGE : serve(&watch);
+	for (size_t i = 0; watch.jobs && i < n; i++)
+		watched_free(watch.jobs[i]);
+	free(watch.jobs);
+	free(watch.fds);
+	return code;
+}
+
+int watch_main(int argc, char **argv)
+{
+	const struct jobs_command command = {watch_command, open_and_serve};
+	return jobs_main(&command, argc, argv);
+}

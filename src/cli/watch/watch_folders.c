@@ -1,0 +1,310 @@
+#include "cli/watch/watch_folders.h"
+#include "base/log.h"
+#include "base/quote.h"
+#include "cli/watch/watch_table.h"
+#include "cli/watch/watch_walk.h"
+#include "scan/removal.h"
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A file that is written is followed by its being closed. */
+#define MASK                                                                                       \
+	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_MOVED_FROM | IN_MOVE_SELF | IN_ONLYDIR |    \
+		IN_EXCL_UNLINK)
+
+/* One SOURCE. */
+struct root {
+	char *path;     /* the folder that is watched for it, without links; NULL: there is none */
+	bool said_gone; /* until it is watched again */
+};
+
+struct watch_folders {
+	struct watch_folders_options options;
+	int fd; /* of inotify, or -1 */
+	struct watch_table table;
+	struct root *roots; /* of each source */
+	size_t n_unwatched; /* in this generation */
+	bool said_unwatched, said_overflow, said_remote;
+	bool has_overflowed; /* since all was watched anew */
+	bool knows_all;      /* what watch_folders_read() returns */
+};
+
+int watch_folders_new(const struct watch_folders_options *options, struct watch_folders **ret)
+{
+	struct watch_folders *folders = calloc(1, sizeof *folders);
+	if (!folders)
+		return -ENOMEM;
+	folders->options = *options;
+	folders->table = WATCH_TABLE;
+	folders->roots = calloc(options->n_sources, sizeof *folders->roots);
+	if (!folders->roots) {
+		free(folders);
+		return -ENOMEM;
+	}
+	folders->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (folders->fd < 0)
+		log_warning("%s: the kernel tells of no new files (inotify: %s): they are found by "
+			    "the full scans alone; raise fs.inotify.max_user_instances",
+			quote(options->job).text, strerror(errno));
+	*ret = folders;
+	return 0;
+}
+
+void watch_folders_free(struct watch_folders *folders)
+{
+	if (!folders)
+		return;
+	if (folders->fd >= 0)
+		close(folders->fd);
+	watch_table_clear(&folders->table);
+	for (size_t i = 0; i < folders->options.n_sources; i++)
+		free(folders->roots[i].path);
+	free(folders->roots);
+	free(folders);
+}
+
+static void on_dropped(void *arg, int wd)
+{
+	const struct watch_folders *folders = arg;
+	inotify_rm_watch(folders->fd, wd);
+}
+
+/* What cannot be opened is an error of the run that looks at all files. */
+static struct watch_folder *watch_one(
+	struct watch_folders *folders, const char *path, const char *only_name)
+{
+	const int wd = inotify_add_watch(folders->fd, path, MASK);
+	if (wd >= 0 && watch_table_put(&folders->table, wd, path, only_name) == 0)
+		return watch_table_find(&folders->table, wd);
+	if (wd >= 0)
+		inotify_rm_watch(folders->fd, wd);
+	folders->n_unwatched += wd >= 0 || errno == ENOSPC || errno == ENOMEM;
+	return NULL;
+}
+
+static void on_folder(void *arg, const char *path)
+{
+	watch_one(arg, path, NULL);
+}
+
+static void say_remote(struct watch_folders *folders, const char *path)
+{
+	const char *kind = watch_walk_remote(path);
+	if (!kind || folders->said_remote)
+		return;
+	folders->said_remote = true;
+	log_note("%s: %s is on a file system of the network (%s), of which the kernel tells only "
+		 "what this host does: files of other hosts are found by the full scans",
+		quote(folders->options.job).text, quote(path).text, kind);
+}
+
+static void watch_root(struct watch_folders *folders, size_t i)
+{
+	struct root *root = &folders->roots[i];
+	struct stat st;
+	free(root->path);
+	root->path = realpath(folders->options.sources[i], NULL);
+	if (!root->path || stat(root->path, &st))
+		return;
+	if (S_ISDIR(st.st_mode)) {
+		const struct watch_walk_options walk = {.root = root->path,
+			.from = root->path,
+			.filter = folders->options.filter,
+			.follow = folders->options.follow,
+			.folder = on_folder,
+			.arg = folders};
+		watch_walk(&walk);
+	} else {
+		char *name = strdup(basename(root->path));
+		dirname(root->path);
+		if (name)
+			watch_one(folders, root->path, name);
+		free(name);
+	}
+	root->said_gone = false;
+	say_remote(folders, root->path);
+}
+
+static void say_unwatched(struct watch_folders *folders)
+{
+	if (folders->n_unwatched && !folders->said_unwatched)
+		log_warning("%s: %zu folders are not watched, since the kernel allows no more "
+			    "watches: their files are found by the full scans; raise "
+			    "fs.inotify.max_user_watches",
+			quote(folders->options.job).text, folders->n_unwatched);
+	folders->said_unwatched = folders->n_unwatched != 0;
+}
+
+void watch_folders_renew(struct watch_folders *folders)
+{
+	if (folders->fd < 0)
+		return;
+	folders->table.generation++;
+	folders->n_unwatched = 0;
+	folders->said_overflow = folders->said_overflow && folders->has_overflowed;
+	folders->has_overflowed = false;
+	for (size_t i = 0; i < folders->options.n_sources; i++)
+		watch_root(folders, i);
+	watch_table_sweep(&folders->table, on_dropped, folders);
+	watch_table_settle(&folders->table);
+	say_unwatched(folders);
+}
+
+static void on_overflow(struct watch_folders *folders)
+{
+	if (!folders->said_overflow)
+		log_warning("%s: more happened than the kernel keeps (its queue for inotify has "
+			    "overflowed): all files are looked at; raise "
+			    "fs.inotify.max_queued_events",
+			quote(folders->options.job).text);
+	folders->said_overflow = folders->has_overflowed = true;
+	folders->knows_all = false;
+}
+
+static struct root *root_of(struct watch_folders *folders, const struct watch_folder *folder)
+{
+	for (size_t i = 0; i < folders->options.n_sources; i++)
+		if (folders->roots[i].path && strcmp(folders->roots[i].path, folder->path) == 0)
+			return &folders->roots[i];
+	return NULL;
+}
+
+/* A folder that was removed, renamed or unmounted is watched no more. A SOURCE is looked for. */
+static void on_gone(struct watch_folders *folders, struct watch_folder *folder)
+{
+	struct root *root = root_of(folders, folder);
+	if (root) {
+		if (!root->said_gone)
+			log_warning("%s: %s was removed, renamed or unmounted: each full scan "
+				    "looks whether it is there again",
+				quote(folders->options.job).text, quote(folder->path).text);
+		root->said_gone = true;
+		folders->knows_all = false;
+	}
+	watch_table_drop(&folders->table, folder);
+}
+
+struct new_folder {
+	struct watch_folders *folders;
+	uint64_t now_ns;
+};
+
+static void on_new_folder(void *arg, const char *path)
+{
+	const struct new_folder *new = arg;
+	struct watch_folders *folders = new->folders;
+	struct watch_folder *folder = watch_one(folders, path, NULL);
+	if (folder)
+		watch_table_touch(&folders->table, folder, new->now_ns, folders->options.rest_ns);
+}
+
+/* The SOURCE directory that the path lies below. */
+static const char *root_above(const struct watch_folders *folders, const char *path)
+{
+	for (size_t i = 0; i < folders->options.n_sources; i++) {
+		const char *root = folders->roots[i].path;
+		const size_t n = root ? strlen(root) : 0;
+		if (n && strncmp(path, root, n) == 0 && (path[n] == '/' || root[n - 1] == '/'))
+			return root;
+	}
+	return NULL;
+}
+
+static void on_subfolder(
+	struct watch_folders *folders, uint32_t mask, const char *path, uint64_t now_ns)
+{
+	struct new_folder new = {folders, now_ns};
+	if (mask & IN_MOVED_FROM)
+		watch_table_drop_below(&folders->table, path, on_dropped, folders);
+	if (!(mask & (IN_CREATE | IN_MOVED_TO)))
+		return;
+	const struct watch_walk_options walk = {.root = root_above(folders, path),
+		.from = path,
+		.filter = folders->options.filter,
+		.follow = folders->options.follow,
+		.folder = on_new_folder,
+		.arg = &new};
+	if (walk.root)
+		watch_walk(&walk);
+	say_unwatched(folders);
+}
+
+static bool is_wanted(const struct watch_folders *folders, const char *path)
+{
+	const char *root = root_above(folders, path);
+	const size_t n = root ? strlen(root) : 0;
+	return !root || filter_wants_file(folders->options.filter, path + n + (path[n] == '/'));
+}
+
+static void on_name(struct watch_folders *folders, struct watch_folder *folder,
+	const struct inotify_event *event, uint64_t now_ns)
+{
+	char path[PATH_MAX + NAME_MAX + 2];
+	if (strcmp(event->name, REMOVAL_FOLDER) == 0)
+		return;
+	if (folder->only_name && strcmp(event->name, folder->only_name) != 0)
+		return;
+	snprintf(path, sizeof path, "%s/%s", folder->path[1] ? folder->path : "", event->name);
+	if (event->mask & IN_ISDIR)
+		on_subfolder(folders, event->mask, path, now_ns);
+	else if (!(event->mask & IN_MOVED_FROM) && is_wanted(folders, path))
+		watch_table_touch(&folders->table, folder, now_ns, folders->options.rest_ns);
+}
+
+static void on_event(
+	struct watch_folders *folders, const struct inotify_event *event, uint64_t now_ns)
+{
+	if (event->mask & IN_Q_OVERFLOW) {
+		on_overflow(folders);
+		return;
+	}
+	struct watch_folder *folder = watch_table_find(&folders->table, event->wd);
+	if (!folder)
+		return; /* of a watch that was dropped meanwhile */
+	if (event->len)
+		on_name(folders, folder, event, now_ns);
+	else if (event->mask & IN_IGNORED ||
+		 (event->mask & IN_MOVE_SELF && root_of(folders, folder)))
+		on_gone(folders, folder);
+}
+
+bool watch_folders_read(struct watch_folders *folders, uint64_t now_ns)
+{
+	_Alignas(struct inotify_event) char buffer[64 * 1024];
+	ssize_t n;
+	folders->knows_all = true;
+	while (folders->fd >= 0 && (n = read(folders->fd, buffer, sizeof buffer)) > 0)
+		for (const char *at = buffer; at < buffer + n;) {
+			const struct inotify_event *event = (const void *)at;
+			on_event(folders, event, now_ns);
+			at += sizeof *event + event->len;
+		}
+	return folders->knows_all;
+}
+
+int watch_folders_fd(const struct watch_folders *folders)
+{
+	return folders->fd;
+}
+
+uint64_t watch_folders_due_ns(const struct watch_folders *folders)
+{
+	return folders->table.due_ns;
+}
+
+int watch_folders_take(struct watch_folders *folders, uint64_t now_ns, const char ***ret)
+{
+	return watch_table_take(&folders->table, now_ns, ret);
+}
+
+size_t watch_folders_count(const struct watch_folders *folders)
+{
+	return folders->table.n - folders->table.n_gone;
+}

@@ -1,0 +1,46 @@
+/* The folders of a job as inotify(7) watches them, and when the files in each are at rest. It is a
+ * hint only: what the kernel does not tell is found when all files are looked at. inotify is used
+ * as it is, since libuv's uv_fs_event does not say that the queue has overflowed. For one thread.
+ */
+#pragma once
+#include "scan/filter.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct watch_folders_options {
+	const char *job;            /* before what is said; borrowed, as all here */
+	const char *const *sources; /* directories and files */
+	size_t n_sources;
+	struct filter *filter; /* what it excludes is not watched; NULL: everything is */
+	bool follow;           /* symbolic links are */
+	uint64_t rest_ns;      /* a file that was touched is looked at so long after it, and at most
+				  twice as long while its folder is touched again and again */
+};
+
+struct watch_folders;
+/* Watches nothing yet. 0 or -ENOMEM. Where the host refuses inotify, that is said, and no folder is
+ * ever touched. */
+int watch_folders_new(const struct watch_folders_options *options, struct watch_folders **ret);
+/* NULL is fine. */
+void watch_folders_free(struct watch_folders *folders);
+
+/* Watches every folder that is there now, and forgets what was touched: before all files are looked
+ * at. What cannot be watched is said once. */
+void watch_folders_renew(struct watch_folders *folders);
+/* Readable when something happened; -1: there is none. */
+int watch_folders_fd(const struct watch_folders *folders);
+/* Takes in what has happened. New folders are watched from now on. False: not all of it is known,
+ * so that all files are to be looked at. */
+bool watch_folders_read(struct watch_folders *folders, uint64_t now_ns);
+
+/* When files in the folder that was touched first are at rest, by clock_boot_ns(); UINT64_MAX: none
+ * was. */
+uint64_t watch_folders_due_ns(const struct watch_folders *folders);
+/* Those that are due, no longer touched, as absolute paths without links. Returns how many; the
+ * array, of borrowed strings that are
+ * valid until the next call of this and of watch_folders_read() and _renew(), is for the caller to
+ * free. -ENOMEM: all are as before. */
+int watch_folders_take(struct watch_folders *folders, uint64_t now_ns, const char ***ret);
+
+size_t watch_folders_count(const struct watch_folders *folders);

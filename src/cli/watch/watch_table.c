@@ -1,0 +1,198 @@
+#include "cli/watch/watch_table.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void forget(struct watch_folder *folder)
+{
+	free(folder->path);
+	free(folder->only_name);
+	folder->path = folder->only_name = NULL;
+	folder->first_touch_ns = 0;
+}
+
+void watch_table_clear(struct watch_table *table)
+{
+	for (size_t i = 0; i < table->n; i++)
+		forget(&table->folders[i]);
+	free(table->folders);
+	*table = WATCH_TABLE;
+}
+
+/* The first with this wd or a higher one. */
+static size_t lower_bound(const struct watch_table *table, int wd)
+{
+	size_t from = 0, to = table->n;
+	if (to && table->folders[to - 1].wd < wd)
+		return to;
+	while (from < to) {
+		const size_t middle = from + (to - from) / 2;
+		if (table->folders[middle].wd < wd)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+struct watch_folder *watch_table_find(struct watch_table *table, int wd)
+{
+	const size_t i = lower_bound(table, wd);
+	struct watch_folder *folder = &table->folders[i];
+	return i < table->n && folder->wd == wd && folder->path ? folder : NULL;
+}
+
+struct watch_folder *watch_table_find_path(struct watch_table *table, const char *path)
+{
+	for (size_t i = 0; i < table->n; i++)
+		if (table->folders[i].path && strcmp(table->folders[i].path, path) == 0)
+			return &table->folders[i];
+	return NULL;
+}
+
+/* Drops what is gone, when that is more than what is there. */
+static void compact(struct watch_table *table)
+{
+	size_t kept = 0;
+	if (table->n_gone <= table->n / 2)
+		return;
+	for (size_t i = 0; i < table->n; i++)
+		if (table->folders[i].path)
+			table->folders[kept++] = table->folders[i];
+	table->n = kept;
+	table->n_gone = 0;
+}
+
+static int make_room(struct watch_table *table)
+{
+	compact(table);
+	if (table->n < table->cap)
+		return 0;
+	const size_t cap = 2 * table->cap + 16;
+	struct watch_folder *grown = realloc(table->folders, cap * sizeof *grown);
+	if (!grown)
+		return -ENOMEM;
+	table->folders = grown;
+	table->cap = cap;
+	return 0;
+}
+
+/* The place of this wd, which is empty unless the folder is known. NULL: out of memory. */
+static struct watch_folder *place(struct watch_table *table, int wd)
+{
+	size_t i = lower_bound(table, wd);
+	if (i < table->n && table->folders[i].wd == wd)
+		return &table->folders[i];
+	if (make_room(table))
+		return NULL;
+	i = lower_bound(table, wd);
+	memmove(&table->folders[i + 1], &table->folders[i],
+		(table->n - i) * sizeof *table->folders);
+	table->folders[i] = (struct watch_folder){.wd = wd};
+	table->n++;
+	table->n_gone++;
+	return &table->folders[i];
+}
+
+int watch_table_put(struct watch_table *table, int wd, const char *path, const char *only_name)
+{
+	char *path_copy = strdup(path), *name_copy = only_name ? strdup(only_name) : NULL;
+	struct watch_folder *folder =
+		path_copy && (name_copy || !only_name) ? place(table, wd) : NULL;
+	if (!folder) {
+		free(path_copy);
+		free(name_copy);
+		return -ENOMEM;
+	}
+	const bool is_known = folder->path, counts_all = is_known && !folder->only_name;
+	const bool is_same = is_known && folder->generation == table->generation;
+	table->n_gone -= !is_known;
+	/* Of a folder that several sources are in, all counts unless they name the same file. */
+	if (is_same && name_copy && (counts_all || strcmp(folder->only_name, name_copy) != 0)) {
+		free(name_copy);
+		name_copy = NULL;
+	}
+	free(folder->path);
+	free(folder->only_name);
+	folder->path = path_copy;
+	folder->only_name = name_copy;
+	folder->generation = table->generation;
+	return 0;
+}
+
+void watch_table_drop(struct watch_table *table, struct watch_folder *folder)
+{
+	table->n_gone += folder->path != NULL;
+	forget(folder);
+}
+
+static bool is_below(const char *path, const char *folder)
+{
+	const size_t n = strlen(folder);
+	return strncmp(path, folder, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+void watch_table_drop_below(
+	struct watch_table *table, const char *path, void (*dropped)(void *arg, int wd), void *arg)
+{
+	for (size_t i = 0; i < table->n; i++) {
+		struct watch_folder *folder = &table->folders[i];
+		if (!folder->path || !is_below(folder->path, path))
+			continue;
+		watch_table_drop(table, folder);
+		dropped(arg, folder->wd);
+	}
+}
+
+void watch_table_sweep(struct watch_table *table, void (*dropped)(void *arg, int wd), void *arg)
+{
+	for (size_t i = 0; i < table->n; i++) {
+		struct watch_folder *folder = &table->folders[i];
+		if (!folder->path || folder->generation == table->generation)
+			continue;
+		watch_table_drop(table, folder);
+		dropped(arg, folder->wd);
+	}
+}
+
+void watch_table_touch(
+	struct watch_table *table, struct watch_folder *folder, uint64_t now_ns, uint64_t rest_ns)
+{
+	if (!folder->first_touch_ns)
+		folder->first_touch_ns = now_ns;
+	const uint64_t latest_ns = folder->first_touch_ns + 2 * rest_ns;
+	folder->due_ns = now_ns + rest_ns < latest_ns ? now_ns + rest_ns : latest_ns;
+	if (folder->due_ns < table->due_ns)
+		table->due_ns = folder->due_ns;
+}
+
+void watch_table_settle(struct watch_table *table)
+{
+	for (size_t i = 0; i < table->n; i++)
+		table->folders[i].first_touch_ns = 0;
+	table->due_ns = UINT64_MAX;
+}
+
+int watch_table_take(struct watch_table *table, uint64_t now_ns, const char ***ret)
+{
+	size_t n = 0, taken = 0;
+	for (size_t i = 0; i < table->n; i++)
+		n += table->folders[i].first_touch_ns && table->folders[i].due_ns <= now_ns;
+	const char **paths = calloc(n + 1, sizeof *paths);
+	if (!paths)
+		return -ENOMEM;
+	table->due_ns = UINT64_MAX;
+	for (size_t i = 0; i < table->n; i++) {
+		struct watch_folder *folder = &table->folders[i];
+		if (!folder->first_touch_ns)
+			continue;
+		if (folder->due_ns <= now_ns) {
+			folder->first_touch_ns = 0;
+			paths[taken++] = folder->path;
+		} else if (folder->due_ns < table->due_ns) {
+			table->due_ns = folder->due_ns;
+		}
+	}
+	*ret = paths;
+	return (int)taken;
+}

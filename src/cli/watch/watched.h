@@ -1,0 +1,43 @@
+/* One job that is watched: when it needs a pass, and the passes. A pass is a run as of s3once run,
+ * over all files or over the folders that were touched. For one thread. */
+#pragma once
+#include "cli/job/job.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the passes of a job have come to. */
+struct watched_sums {
+	uint64_t passes, whole, failed; /* passes; those over all files; those without exit 0 */
+	uint64_t files, bytes;          /* uploaded */
+	uint64_t folders;               /* watched now */
+};
+
+struct watched;
+/* Opens the job as job_open(). Its folders are watched from the first pass on, which is due at
+ * once. 0, or -EINVAL where an error was said. Free it. */
+int watched_new(const char *name, int argc, char *const *argv, struct watched **ret);
+/* NULL is fine. */
+void watched_free(struct watched *watched);
+/* What the job has come to so far is counted on with another file of it. */
+void watched_take_over(struct watched *watched, const struct watched *before);
+const struct job *watched_job(const struct watched *watched);
+
+/* Readable when something has happened; -1: there is none. */
+int watched_fd(const struct watched *watched);
+/* Takes in what has happened in the folders. */
+void watched_read(struct watched *watched);
+/* When the next pass is due, by clock_boot_ns(). */
+uint64_t watched_due_ns(const struct watched *watched);
+/* A pass, if files wait for one now. Whatever came of it, the next one is planned: after one that
+ * failed, all files are looked at again, soon at first and then later and later, but never later
+ * than the next full scan. Returns the exit code of the pass, 0 if there was none. */
+int watched_pass(struct watched *watched);
+
+/* The exit code of the last pass over all files, or of one over some that came after it and
+ * failed. */
+int watched_code(const struct watched *watched);
+/* Whether a pass is due that did not take place: touched folders, or all. */
+bool watched_waits(const struct watched *watched);
+/* Adds what this job's passes have come to. */
+void watched_add(const struct watched *watched, struct watched_sums *sums);

@@ -1,0 +1,360 @@
+"""`s3once watch`: what comes to rest is uploaded some seconds later, whatever happens to folders, kernel, server and program."""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.faults import faults
+from tests.system.harness import make_tree, wait_until
+from tests.system.pushing import told
+from tests.system.watching import Watched
+
+
+@pytest.fixture
+def watched(s3once, bucket, tmp_path):
+    return Watched(s3once, bucket, tmp_path)
+
+
+def summaries(running):
+    return told(running.result(None), "summary")
+
+
+# --- files
+
+
+def test_what_rests_is_uploaded(watched, s3, bucket):
+    """Files that are there, that come, in folders that come, and that are renamed into place; without another full scan."""
+    make_tree(watched.tree, {"before": 5})
+    os.utime(watched.tree / "before", (1, 1))
+    watched.start()
+    make_tree(watched.tree, {"a": 10, "new/deep/b": 20})
+    watched.rename_in("c", 30)
+    figures = watched.manager.pass_with(files=4)
+    assert (figures["full"], figures["failed"], figures["folders"]) == (1, 0, 3)
+    s3.assert_same(watched.tree, bucket, "p")
+    run = watched.stop()
+    assert run.code == 0 and not run.err.count("error"), run
+
+
+@pytest.mark.full
+def test_a_pass_looks_at_touched_folders_alone(watched, s3, bucket):
+    make_tree(watched.tree, {"one/a": 1, "one/b": 1, "two/c": 1, "one/deep/d": 1})
+    for path in watched.tree.rglob("?"):
+        os.utime(path, (1, 1))
+    watched.start()
+    watched.rename_in("one/e", 1)
+    watched.manager.pass_with(files=5)
+    run = watched.stop()
+    assert [(each["uploaded"], each["skipped"]) for each in told(run, "summary")] == [(4, 0), (1, 2)]
+
+
+@pytest.mark.full
+def test_what_is_written_waits(watched, s3, bucket):
+    """As long as it is written it is not even looked at: a pass costs requests."""
+    watched.write(min_age="2s", json="no")
+    gaps, over = [], threading.Event()
+
+    def write():
+        with open(watched.tree / "growing", "wb", buffering=0) as file:
+            last = time.monotonic()
+            while not over.wait(0.02):
+                file.write(b"x")
+                now = time.monotonic()
+                gaps.append(now - last)
+                last = now
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        wait_until((watched.tree / "growing").exists)
+        watched.start(env={"WATCHDOG_USEC": "1000000"})
+        ticks = 0
+        while ticks < 10:  # each half a second, while nothing is done
+            watched.manager.next_line("WATCHDOG=1")
+            ticks += 1
+        told_so_far = [line for line in watched.manager.lines if line.startswith("STATUS=Watching")]
+        if max(gaps) < 1.5:  # else the host let the file rest
+            assert "growing" not in "".join(s3.objects(bucket)) and len(told_so_far) <= 3, told_so_far
+    finally:
+        over.set()
+        writer.join()
+    watched.manager.pass_with(files=1)
+    s3.assert_same(watched.tree, bucket, "p")
+
+
+@pytest.mark.full
+def test_excluded_files_cause_no_pass(watched, s3, bucket):
+    watched.write("exclude = *.tmp", "exclude = cache/")
+    watched.start()
+    make_tree(watched.tree, {"a.tmp": 1, "cache/x": 1})
+    watched.rename_in("b", 1)
+    figures = watched.manager.pass_with(files=1)
+    assert (figures["some"], figures["folders"]) == (1, 1)
+    assert set(s3.objects(bucket)) == {"p/b"}
+
+
+@pytest.mark.full
+def test_a_source_that_is_a_file(watched, s3, bucket):
+    """What happens beside it is of no interest."""
+    source = watched.rename_in("one", 10)
+    watched.write(source=source)
+    watched.start()
+    watched.manager.pass_with(files=1)  # the file was young
+    watched.rename_in("other", 10)
+    source.unlink()
+    watched.rename_in("one", b"other content")
+    assert watched.manager.pass_ended()["failed"] == 1
+    assert "changed since it was uploaded" in watched.running.output()[0]
+    assert set(s3.objects(bucket)) == {"p/one"}
+
+
+@pytest.mark.full
+def test_keys_of_a_template(watched, s3, bucket):
+    """Its keys may be the same for files of two folders, so that all are looked at."""
+    watched.write("key = {name}")
+    watched.start()
+    make_tree(watched.tree, {"x/a": 1})
+    assert watched.manager.pass_with(files=1)["some"] == 0
+    make_tree(watched.tree, {"y/a": 2})
+    assert watched.manager.pass_with(failed=1)["files"] == 1
+    assert set(s3.objects(bucket)) == {"p/a"}
+
+
+def test_a_log_that_rotates(watched, s3, bucket):
+    """The live log waits for its rotation, and is not looked at again and again until then."""
+    watched.write("rotated = yes")
+    (watched.tree / "app.log").write_bytes(b"one\n")
+    watched.start()
+    with open(watched.tree / "app.log", "ab") as live:
+        live.write(b"two\n")
+        (watched.tree / "app.log").rename(watched.tree / "app.log.1")
+    (watched.tree / "app.log").write_bytes(b"three\n")
+    watched.manager.pass_with(files=1)
+    (key,) = s3.objects(bucket)
+    assert s3.get(bucket, key) == b"one\ntwo\n"
+    run = watched.stop()
+    assert len(told(run, "summary")) <= 4, run
+
+
+@pytest.mark.full
+def test_files_are_removed(watched, s3, bucket):
+    """The removal itself is no reason for another pass."""
+    watched.write("delete-after = yes", f"metrics-file = {watched.folder}/watch.prom")
+    watched.start(env={"WATCHDOG_USEC": "1000000"})
+    watched.rename_in("sub/a", 10)
+    figures = watched.manager.pass_with(files=1)
+    assert not (watched.tree / "sub" / "a").exists() and set(s3.objects(bucket)) == {"p/sub/a"}
+    for _ in range(4):
+        watched.manager.next_line("WATCHDOG=1")
+    run = watched.stop()
+    assert len(told(run, "summary")) == figures["full"] + figures["some"] and run.code == 0, run
+    metrics = (watched.folder / "watch.prom").read_text()
+    assert "s3once_last_success_timestamp_seconds" in metrics
+    assert 's3once_last_run_exit_status{job="job"' in metrics
+
+
+# --- folders
+
+
+def test_folders_are_renamed_and_deleted(watched, s3, bucket):
+    """Without a full scan."""
+    watched.start()
+    make_tree(watched.tree, {"old/sub/a": 1, "gone/b": 1})
+    watched.manager.pass_with(files=2, folders=4)
+    (watched.tree / "old").rename(watched.tree / "new")
+    watched.manager.pass_with(files=3, folders=4)
+    watched.rename_in("new/sub/c", 1)
+    watched.manager.pass_with(files=4)
+    shutil.rmtree(watched.tree / "gone")
+    make_tree(watched.tree, {"gone/d": 1})
+    figures = watched.manager.pass_with(files=5, folders=4)
+    assert (figures["full"], figures["failed"]) == (1, 0)
+    assert set(s3.objects(bucket)) == {"p/old/sub/a", "p/gone/b", "p/new/sub/a", "p/new/sub/c", "p/gone/d"}
+    assert watched.stop().code == 0
+
+
+@pytest.mark.full
+def test_a_folder_moved_out_is_left_alone(watched, s3, bucket):
+    watched.start()
+    make_tree(watched.tree, {"away/a": 1})
+    watched.manager.pass_with(files=1, folders=2)
+    (watched.tree / "away").rename(watched.folder / "away")
+    make_tree(watched.folder, {"away/secret": 1})
+    watched.rename_in("b", 1)
+    watched.manager.pass_with(files=2, folders=1)
+    assert set(s3.objects(bucket)) == {"p/away/a", "p/b"}
+
+
+@pytest.mark.full
+def test_the_source_disappears_and_comes_back(watched, s3, bucket):
+    watched.write(full_scan="1s")
+    watched.rename_in("a", 1)
+    watched.start()
+    watched.manager.pass_with(files=1)
+    watched.tree.rename(watched.folder / "parked")
+    watched.wait_said("was removed, renamed or unmounted")
+    while watched.manager.pass_ended()["failed"] < 2:
+        pass
+    assert watched.said("was removed, renamed or unmounted") == 1
+    (watched.folder / "parked").rename(watched.tree)
+    watched.rename_in("b", 1)
+    watched.manager.pass_with(files=2, folders=1)
+    s3.assert_same(watched.tree, bucket, "p")
+
+
+# --- the kernel
+
+
+def test_the_queue_overflows(watched, s3, bucket):
+    """A real queue, of a process that stands still meanwhile."""
+    watched.write("exclude = *.tmp")
+    watched.start()
+    watched.running.popen.send_signal(signal.SIGSTOP)
+    for _ in range(int(Path("/proc/sys/fs/inotify/max_queued_events").read_text()) // 2 + 1):
+        for name in ("x.tmp", "y.tmp"):  # the same event twice is kept once
+            (watched.tree / name).write_bytes(b"")
+    watched.rename_in("a", 1)
+    watched.running.popen.send_signal(signal.SIGCONT)
+    assert watched.manager.pass_with(files=1)["full"] == 2
+    assert watched.said("its queue for inotify has overflowed") == 1
+    assert set(s3.objects(bucket)) == {"p/a"}
+
+
+def with_limit(name, value):
+    """A command that runs another one in a namespace of users with such a limit of its own."""
+    command = ("unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c", f'echo {value} >/proc/sys/user/{name} && exec "$0" "$@"')
+    if subprocess.run([*command, "true"], capture_output=True).returncode:
+        pytest.skip("this host allows no namespaces of users")
+    return command
+
+
+@pytest.mark.parametrize(
+    "limit, words, folders",
+    [
+        ("max_inotify_watches", "folders are not watched", 2),
+        pytest.param("max_inotify_instances", "the kernel tells of no new files", 0, marks=pytest.mark.full),
+    ],
+)
+def test_the_kernel_allows_no_more(watched, s3, bucket, limit, words, folders):
+    """The full scan finds what nobody tells of."""
+    watched.write(full_scan="1s")
+    make_tree(watched.tree, {f"{i}/a": 1 for i in range(4)})
+    watched.start(wrap=with_limit(limit, folders))
+    watched.manager.pass_with(files=4, folders=folders)
+    for i in range(4):
+        watched.rename_in(f"{i}/b", 1)
+    watched.manager.pass_with(files=8)
+    assert watched.said(words) == 1
+    s3.assert_same(watched.tree, bucket, "p")
+
+
+# --- the server and the program
+
+
+def test_the_server_is_gone_for_a_while(watched, s3, s3_wire, bucket):
+    """Each pass that fails is followed by another one; the service goes on."""
+    watched.write("give-up-after = 0", "retries = 0", full_scan="1s")
+    watched.start()
+    s3_wire.add(faults.refuse, times=None)
+    watched.rename_in("a", 1)
+    watched.manager.pass_with(failed=2)
+    s3_wire.clear()
+    figures = watched.manager.pass_with(files=1)
+    assert figures["failed"] >= 2
+    run = watched.stop()
+    assert run.code == 0 and set(s3.objects(bucket)) == {"p/a"}, run
+
+
+def test_reload(watched, s3, bucket):
+    """A file that is right holds at once; one that is not is told of, and nothing changes."""
+    watched.start()
+    watched.write("storage-clas = GLACIER")
+    watched.running.popen.send_signal(signal.SIGHUP)
+    watched.manager.next_line("RELOADING=1")
+    watched.manager.next_line("READY=1")
+    assert watched.said("unknown name 'storage-clas'") == 1 and watched.said("goes on with the options that it had") == 1
+    watched.rename_in("a", 1)
+    watched.manager.pass_with(files=1)
+    watched.write(target=f"s3://{bucket}/q")
+    watched.running.popen.send_signal(signal.SIGHUP)
+    watched.manager.next_line("READY=1")
+    watched.manager.pass_with(files=2)
+    assert set(s3.objects(bucket)) == {"p/a", "q/a"}
+    assert watched.stop().code == 0
+
+
+@pytest.mark.full
+def test_a_stop_amid_an_upload(watched, s3, s3_wire, bucket):
+    watched.write("grace = 0")
+    watched.start()
+    held = s3_wire.add(faults.hold_request, "PutObject", times=None)
+    watched.rename_in("a", 1)
+    assert held.reached.wait(60)
+    assert watched.stop().code == 143
+    s3_wire.clear()
+    assert watched.start()["failed"] == 0
+    s3.assert_same(watched.tree, bucket, "p")
+
+
+def test_a_stop_while_a_file_waits(watched, s3, bucket):
+    """The exit status says that not all is done."""
+    watched.write(min_age="1h")
+    watched.start(env={"WATCHDOG_USEC": "1000000"})
+    watched.rename_in("a", 1)
+    watched.manager.next_line("WATCHDOG=1")
+    watched.manager.next_line("WATCHDOG=1")
+    run = watched.stop(signal.SIGINT)
+    assert run.code == 130 and not s3.objects(bucket), run
+
+
+def test_killed_and_started_again(watched, s3, s3_wire, bucket):
+    """What was sent is not sent again."""
+    watched.start()
+    watched.rename_in("a", 1)
+    watched.manager.pass_with(files=1)
+    held = s3_wire.add(faults.hold_request, "PutObject", times=None)
+    watched.rename_in("b", 2)
+    assert held.reached.wait(60)
+    watched.running.kill()
+    watched.running.popen.wait()
+    s3_wire.clear()
+    assert watched.start()["failed"] == 0
+    s3.assert_same(watched.tree, bucket, "p")
+    assert Counter(each.operation.key for each in s3_wire.history if each.kind == "PutObject" and each.took_effect) == {"p/a": 1, "p/b": 1}
+
+
+@pytest.mark.full
+def test_idle_it_asks_nobody(watched, s3_proxy, bucket):
+    watched.rename_in("a", 1)
+    watched.start(env={"WATCHDOG_USEC": "1000000"})
+    watched.manager.pass_with(files=1)
+    s3_proxy.requests()
+    for _ in range(6):
+        watched.manager.next_line("WATCHDOG=1")
+    assert not s3_proxy.requests()
+
+
+# --- the command line
+
+
+@pytest.mark.parametrize("line", ["dry-run = yes", "files-from = -", "reupload = yes", "new-bucket = yes", "manifest = yes"])
+def test_what_is_for_a_single_run(watched, line):
+    watched.write(line)
+    run = watched.s3once("watch", watched.file)
+    assert run.code == 2 and f"job: {line.split()[0]} is for a single run" in run.err, run
+
+
+def test_a_file_that_is_not_right(watched):
+    watched.write("full-scan = 1")
+    run = watched.s3once("watch", watched.file)
+    assert run.code == 2 and "full-scan" in run.err, run
+    assert watched.s3once("watch").code == 2
+    run = watched.s3once("run", "--full-scan", "1h", watched.file)
+    assert run.code == 2 and "unknown option '--full-scan'" in run.err, run

@@ -1,0 +1,81 @@
+"""A service under test: its manager, its job and what it says."""
+
+import re
+import socket
+
+from tests.system.harness import make_tree, wait_until
+
+
+class Manager:
+    """What systemd is to a service of Type=notify: the socket that it is told on, and what it was told."""
+
+    def __init__(self, path):
+        self.path, self.lines = path, []
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+
+    def next_line(self, pattern, seconds=60):
+        """Waits for a line that is told from now on, and returns its match."""
+        self.socket.settimeout(seconds)
+        while True:
+            for line in self.socket.recv(8192).decode().splitlines():
+                self.lines.append(line)
+                if match := re.fullmatch(pattern, line):
+                    return match
+
+    def pass_ended(self):
+        """What the status says after the next pass: folders, full scans, other passes, failed ones, files."""
+        match = self.next_line(r"STATUS=Watching (\d+) folders: (\d+) full scans, (\d+) passes over some folders, (\d+) of both failed; uploaded (\d+) files? .*")
+        return dict(zip(("folders", "full", "some", "failed", "files"), map(int, match.groups())))
+
+    def pass_with(self, **wanted):
+        """The first status that has these figures."""
+        while not wanted.items() <= (figures := self.pass_ended()).items():
+            pass
+        return figures
+
+
+class Watched:
+    """`s3once watch` of one job, with a tree and a bucket."""
+
+    def __init__(self, s3once, bucket, folder):
+        self.s3once, self.folder = s3once, folder
+        self.bucket = bucket
+        self.tree = make_tree(folder / "tree", {})
+        self.tree.mkdir()
+        self.file = folder / "job.conf"
+        self.write()
+        self.manager = Manager(folder / "notify")
+        self.running = None
+
+    def write(self, *lines, **values):
+        """The file of the job: a file rests after a second, and no full scan comes unless the test asks for it."""
+        values = {"source": self.tree, "target": f"s3://{self.bucket}/p", "min_age": "1s", "full_scan": "1h", "json": "yes", **values}
+        text = [f"{name.replace('_', '-')} = {value}" for name, value in values.items()]
+        self.file.write_text("\n".join([*text, *lines]) + "\n")
+
+    def start(self, *args, **how):
+        """Returns when the first full scan is over; its figures."""
+        how["env"] = {"NOTIFY_SOCKET": str(self.manager.path), **how.get("env", {})}
+        self.running = self.s3once.start("watch", self.file, *args, **how)
+        self.manager.next_line("READY=1")
+        return self.manager.pass_ended()
+
+    def rename_in(self, name, value, age=0):
+        """A file that appears whole, as programs do that know what they do."""
+        path = self.folder / "elsewhere"
+        make_tree(self.folder, {path.name: value})
+        to = self.tree / name
+        to.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(to)
+        return to
+
+    def stop(self, signal_number=15):
+        self.running.popen.send_signal(signal_number)
+        return self.running.wait()
+
+    def said(self, sentence):
+        return self.running.output()[1].count(sentence)
+
+    def wait_said(self, sentence):
+        wait_until(lambda: self.said(sentence), 60, f"the words {sentence!r}")

@@ -1,0 +1,53 @@
+#include "../check.h"
+#include "scan/only.h"
+
+static void test_folders(void)
+{
+	static const char *const folders[] = {"/data/b/c", "/data", "/data/a b", "/data/b-c/d",
+		"/database", "/other/b", "/data/b/c"};
+	static const struct {
+		const char *relative;
+		bool has, leads;
+	} rows[] = {
+		{"a b", true, true},
+		{"a", false, false},
+		{"b", false, true},
+		{"b/c", true, true},
+		{"b/c/d", false, false},
+		{"b-c", false, true},
+		{"b-c/d", true, true},
+		{"b/", false, false},
+		{"base", false, false},
+		{"zzz", false, false},
+	};
+	struct only only;
+	if (!CHECK_INT(only_init(&only, "/data", folders, sizeof folders / sizeof *folders), 0))
+		return;
+	CHECK(only_has(&only, ""));
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		CHECK_INT(only_has(&only, rows[i].relative), rows[i].has);
+		CHECK_INT(only_leads_to(&only, rows[i].relative), rows[i].leads);
+	}
+	only_clear(&only);
+}
+
+static void test_the_root(void)
+{
+	static const char *const folders[] = {"/x/y"};
+	struct only only;
+	if (!CHECK_INT(only_init(&only, "/", folders, 1), 0))
+		return;
+	CHECK(!only_has(&only, "") && only_leads_to(&only, "x") && only_has(&only, "x/y"));
+	only_clear(&only);
+	if (!CHECK_INT(only_init(&only, "/x/yz", folders, 1), 0))
+		return;
+	CHECK(!only_has(&only, "") && !only_leads_to(&only, "y"));
+	only_clear(&only);
+}
+
+int main(void)
+{
+	test_folders();
+	test_the_root();
+	return check_result();
+}
