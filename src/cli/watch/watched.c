@@ -32,12 +32,13 @@ struct watched {
 static int refuse(const struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
-	const char *option = o->dry_run      ? "dry-run"
-			     : o->files_from ? "files-from"
-			     : o->reupload   ? "reupload"
-			     : o->new_bucket ? "new-bucket"
-			     : o->manifest   ? "manifest"
-					     : NULL;
+	const char *option = o->dry_run           ? "dry-run"
+			     : o->files_from      ? "files-from"
+			     : o->reupload        ? "reupload"
+			     : o->new_bucket      ? "new-bucket"
+			     : o->manifest        ? "manifest"
+			     : o->compare_content ? "compare-content"
+						  : NULL;
 	if (!option)
 		return 0;
 	log_error("watch: %s: %s is for a single run; use s3once run for that",
