@@ -1,5 +1,6 @@
-/* `s3once gc`: what ended runs have left behind (docs/protocol.md). It takes over like an uploader,
- * with a session of its own, and so nothing of an uploader that may live. */
+/* `s3once gc` clears away what ended runs have left behind (docs/protocol.md). It takes files over
+ * as an uploader does, with a session of its own. So it takes nothing from an uploader that may be
+ * running. */
 #pragma once
 #include "audit/crew.h"
 #include "audit/mark_fate.h"
@@ -17,6 +18,6 @@ struct collect_options {
 };
 
 /* Works through the marks below a prefix, and waits for silent sessions at the end, for a lease
- * each. OK also if some marks could not be dealt with: those were told. */
+ * each. OK also if some marks could not be dealt with; those were reported. */
 enum outcome collect(
 	const struct collect_options *options, const char *prefix, struct problem *ret_problem);

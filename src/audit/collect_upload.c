@@ -50,7 +50,8 @@ void leftover_tell(const struct leftover *leftover, enum mark_fate fate, const c
 	text_clear(&object);
 }
 
-/* For call_limits: what is sent while the mark may be somebody else's could end his upload. */
+/* For call_limits. A request that is sent while another uploader may hold the mark could end that
+ * uploader's upload. */
 static bool is_not_ours(void *arg)
 {
 	const struct collect_options *options = arg;

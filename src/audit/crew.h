@@ -1,10 +1,10 @@
-/* Threads that do the same to each of many marks, each with connections of its own: a request to a
- * service takes some milliseconds, and a prefix may have millions of marks. */
+/* Threads that do the same to each of many marks. A request to a service takes some milliseconds,
+ * and a prefix may have millions of marks, so each thread has connections of its own. */
 #pragma once
 #include "audit/mark_stream.h"
 #include "s3/s3.h"
 
-/* Where marks and objects are. All borrowed. */
+/* The marks and the objects that a command works on. All pointers are borrowed. */
 struct audit_place {
 	struct store *store;
 	const struct mark_space *space;
@@ -17,7 +17,7 @@ struct audit_hand {
 	struct store_conn *marks;
 	struct s3_conn *s3; /* NULL where the place has none */
 };
-/* 0 or -ENOMEM; clear it in any case. */
+/* Returns 0 or -ENOMEM. The caller clears it in both cases. */
 int audit_hand_open(const struct audit_place *place, struct audit_hand *ret);
 void audit_hand_clear(struct audit_hand *hand);
 

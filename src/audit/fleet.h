@@ -1,4 +1,5 @@
-/* The state of the runs of many hosts, by the rows of jobs and the sessions that they name. */
+/* The state of the runs of many hosts. It follows from the rows of jobs and the sessions that they
+ * name. */
 #pragma once
 #include "marks/job_row.h"
 #include "marks/session.h"
@@ -32,7 +33,7 @@ struct fleet_terms {
 /* Sets the state and what follows it, by the row and the session. Pure. */
 void fleet_judge(const struct fleet_terms *terms, struct fleet_job *job);
 
-/* Is shown each job, in the order of hosts and jobs. Not OK ends the walk. */
+/* Called for each job, in the order of hosts and jobs. An outcome other than OK ends the walk. */
 struct fleet_visitor {
 	enum outcome (*each)(void *arg, const struct fleet_job *job, struct problem *ret_problem);
 	void *arg;

@@ -181,7 +181,8 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 	return o;
 }
 
-/* Of a page that was read a while ago; what looks as if it were to be forgotten is read again. */
+/* The row is from a page that was read a while ago. If it looks as if it should be forgotten, it is
+ * read again. */
 static enum outcome forget_row(void *arg, const struct audit_hand *hand, const struct mark_row *row,
 	struct problem *ret_problem)
 {

@@ -16,12 +16,12 @@ struct forget_options {
 const char *forget_protection(const struct mark *mark);
 /* Where the limits of the place end it, these return ABANDONED. */
 
-/* The mark of one key, or of an object that is stored under its mark's key and a suffix of
- * compression. OK: it was told what became of it. ABSENT: there is no such mark, nothing was told.
- * What is not selected (only_missing, older_than_s) is told as KEPT. */
+/* Forgets the mark of one key, or of an object that is stored under its mark's key with a suffix of
+ * compression. OK: its fate was reported. ABSENT: the mark does not exist, and nothing was
+ * reported. A mark that is not selected (only_missing, older_than_s) is reported as KEPT. */
 enum outcome forget_key(const struct forget_options *options, const struct audit_hand *hand,
 	const char *key, struct problem *ret_problem);
-/* All marks whose keys begin so. Those that are not selected are not told. OK also if some could
- * not be forgotten. */
+/* Forgets all marks whose keys have this prefix. Marks that are not selected are not reported. OK
+ * also if some could not be forgotten. */
 enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem);

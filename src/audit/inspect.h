@@ -15,13 +15,13 @@ struct inspection {
 int inspect_init(struct inspection *look, const struct verify *verify);
 void inspect_clear(struct inspection *look);
 
-/* The object of a mark as it was read some time ago; takes row. OK sets *ret, with a sentence for
- * DIFFERS and ERROR; anything else says why it cannot be told. */
+/* Looks at the object of a mark that was read some time ago. Takes row. OK sets *ret, with a
+ * sentence for DIFFERS and ERROR. Other outcomes say why nothing can be said. */
 enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum finding *ret,
 	struct problem *ret_problem);
-/* The object of the mark under this key, which may have none. */
+/* Looks at the object of the mark with this key. The key need not have a mark. */
 enum outcome inspect_key(
 	struct inspection *look, const char *key, enum finding *ret, struct problem *ret_problem);
-/* An object that is in the listing, and has no mark as far as the marks were read. */
+/* Looks at an object of the listing for which the marks that were read have no entry. */
 enum outcome inspect_object(
 	struct inspection *look, const char *key, enum finding *ret, struct problem *ret_problem);

@@ -1,9 +1,9 @@
-/* Manifests as they are in the bucket. */
+/* Lists and reads the manifests of a bucket. */
 #pragma once
 #include "manifest/manifest_signature.h"
 #include "s3/s3.h"
 
-/* Where manifests are. All borrowed. */
+/* The place of the manifests. All pointers are borrowed. */
 struct manifest_place {
 	struct s3_conn *s3;
 	const struct s3_headers *headers; /* prepared, with a key of the caller's own; or NULL */
@@ -27,7 +27,8 @@ struct manifest_asked {
 	const struct signing_key *public_key; /* NULL: no signature is asked for */
 	const char *key;
 };
-/* Copies it into a temporary file, whose descriptor is the caller's, and checks its signature. Not
- * OK with a sentence; *ret_is_wrong then tells whether that is because of the signature. */
+/* Copies the manifest into a temporary file, whose descriptor the caller owns, and checks its
+ * signature. An outcome other than OK has a sentence; *ret_is_wrong then says whether the signature
+ * is the reason. */
 enum outcome manifest_open(const struct manifest_asked *asked, int *ret_fd, bool *ret_is_wrong,
 	struct problem *ret_problem);

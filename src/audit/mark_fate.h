@@ -1,12 +1,12 @@
-/* What `forget` and `gc` did about a mark, for whoever tells it. */
+/* What `forget` and `gc` did about a mark, for the caller to report. */
 #pragma once
 #include "marks/mark.h"
 
 enum mark_fate {
 	FATE_FORGOTTEN,   /* the mark is forgotten */
-	FATE_FORGETTABLE, /* it would be: nothing was to be changed */
+	FATE_FORGETTABLE, /* it would be forgotten, but nothing was to be changed */
 	FATE_ABORTED,     /* the upload that it names was aborted, or was gone already */
-	FATE_ABORTABLE,   /* it would be */
+	FATE_ABORTABLE,   /* it would be aborted */
 	FATE_KEPT,        /* nothing was done, and `why` says why */
 	FATE_DAMAGED,     /* its row is not understood, and stays as it is */
 	FATE_FAILED,      /* a service did not answer as it should: see `problem` */

@@ -4,7 +4,7 @@
 #include "marks/mark.h"
 #include "scan/scan.h"
 
-/* Of a mark, what an audit needs. One block of memory: free() it. */
+/* The parts of a mark that an audit needs. It is one block of memory, to be freed by free(). */
 struct mark_row {
 	const char *key;
 	const char *object_key; /* the key, and the suffix behind it */
@@ -20,7 +20,7 @@ struct mark_row {
 /* A copy of a mark under this key; NULL if out of memory. */
 struct mark_row *mark_row_new(const char *key, const struct mark *mark);
 
-/* Which marks. All borrowed by mark_stream_new for as long as the stream. */
+/* The marks to read. The stream borrows all of it until mark_stream_free. */
 struct mark_range {
 	const char *prefix; /* "" for all */
 	const char *after;  /* only keys above this one; NULL or "": from the first */

@@ -1,4 +1,4 @@
-/* An object against its mark. Pure. */
+/* Compares an object with its mark. Pure. */
 #pragma once
 #include "audit/mark_stream.h"
 #include "base/checksum.h"
@@ -10,13 +10,14 @@ enum verdict {
 	VERDICT_UNTOLD, /* nothing to compare but the size, which is the same; with a sentence */
 };
 
-/* What a listing tells: SAME, or anything else that only a closer look decides. */
+/* Compares by the listing. If the result is not SAME, only a closer look decides. */
 bool verdict_of_listing(const struct mark_row *row, uint64_t size, const char *etag);
-/* What HEAD tells. A checksum that both sides have decides; else the etag does. */
+/* Compares by HEAD. A checksum that both sides have decides, or else the etag. */
 enum verdict verdict_of_head(
 	const struct mark_row *row, const struct s3_object *object, struct problem *ret_problem);
-/* What the bytes tell: sums has what verdict_digests() names. */
+/* Compares by the content. sums has the digests that verdict_digests() names. */
 enum verdict verdict_of_bytes(
 	const struct mark_row *row, const struct sums *sums, struct problem *ret_problem);
-/* Of enum digest_kind: 0 if the mark has nothing that bytes can be compared with. */
+/* The digests (enum digest_kind) to compute; 0 if the mark has nothing to compare the content with.
+ */
 unsigned verdict_digests(const struct mark_row *row);

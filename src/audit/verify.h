@@ -1,8 +1,8 @@
-/* Whether what the marks say is done is in the bucket, as they say. Changes nothing.
+/* Checks whether the files that are done by their marks are in the bucket. It changes nothing.
  *
  * The bucket's listing is merged with the marks, both sorted. What disagrees there is looked at
  * again by a HEAD, and after that its mark is read consistently. It is a difference only if the
- * mark is still the same, so that an uploader at work is none. */
+ * mark is still the same, so the work of a running uploader is not reported. */
 #pragma once
 #include "audit/mark_stream.h"
 #include "s3/s3.h"
@@ -37,10 +37,10 @@ struct verify_counts {
 	uint64_t bytes_read; /* downloaded */
 };
 
-/* Whom a run tells. The calls come from its threads, one at a time. */
+/* The callbacks of a run. Its threads call them, one at a time. */
 struct verify_visitor {
-	/* Any finding but UNFINISHED and NOTHING. key is the object's; problem is NULL where there
-	 * is no sentence. */
+	/* Any finding but UNFINISHED and NOTHING. key is the object's; problem is NULL if it does
+	 * not have a sentence. */
 	void (*found)(
 		void *arg, enum finding finding, const char *key, const struct problem *problem);
 	void (*progress)(void *arg, const struct verify_counts *counts); /* about once a second */
@@ -48,9 +48,9 @@ struct verify_visitor {
 	void *arg;
 };
 
-/* All borrowed. */
+/* What is compared, and how. All pointers are borrowed. */
 struct verify {
-	struct store *store; /* NULL: what is compared with is no marks but a manifest */
+	struct store *store; /* NULL: the objects are compared with a manifest, not with marks */
 	struct s3 *s3;
 	const struct mark_space *space;
 	const struct s3_headers *headers; /* prepared, with a key of the caller's own; or NULL */
@@ -73,8 +73,8 @@ struct verify_end {
 						       looked at; "" if nothing was */
 };
 
-/* OK also if it was stopped: then *ret is not complete. Else why it had to end; *ret is set as
- * well. */
+/* OK also if it was stopped; then *ret is not complete. Otherwise the outcome says why it had to
+ * end, and *ret is set as well. */
 enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem);
 /* One mark alone, without a listing: the object of the mark under this key. */

@@ -1,5 +1,5 @@
-/* Whether the objects of a manifest are in the bucket, as it says. Changes nothing, and reads no
- * marks. */
+/* Checks whether the objects of a manifest are in the bucket as it says. It changes nothing, and
+ * does not read marks. */
 #pragma once
 #include "audit/verify.h"
 #include "manifest/manifest_reader.h"

@@ -1,9 +1,9 @@
-/* Closer looks on several threads. What is found is told one at a time. */
+/* Looks at objects on several threads. The findings are reported one at a time. */
 #pragma once
 #include "audit/inspect.h"
 #include <pthread.h>
 
-/* What one look is about. */
+/* One object or mark to look at. */
 struct verify_task {
 	struct mark_row *row; /* owned; NULL: an object without a mark */
 	char *key;            /* of the object, owned */
@@ -38,7 +38,7 @@ int verify_tasks_init(
  * (an outcome says so). */
 bool verify_tasks_add(
 	struct verify_tasks *tasks, struct mark_row *row, const char *key, const char *before);
-/* Tells a finding. problem is NULL where there is no sentence. */
+/* Reports a finding. problem is NULL if the finding does not have a sentence. */
 void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const char *key,
 	const struct problem *problem);
 /* One more object was listed. */

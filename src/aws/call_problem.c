@@ -74,7 +74,8 @@ static void set_sentence(const struct refusal *refusal, struct problem *ret)
 		problem_set(ret, "%s answers with status %d", service, status);
 }
 
-/* At most size - 1 characters; in a code or id whatever is not printable ASCII is no part of it. */
+/* Copies at most size - 1 characters. Characters of a code or id that are not printable ASCII are
+ * left out. */
 static void copy_word(const char *word, char *ret, size_t size)
 {
 	size_t n = 0;

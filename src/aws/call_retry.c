@@ -43,7 +43,7 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 		run->cost = 0;
 		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
 	}
-	/* Half of what is left, so that the last attempts are made in time. */
+	/* Half of the time that is left, so that the last attempts are made in time. */
 	uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
 	uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
 	if (end_ns && ms > half_ms)

@@ -51,7 +51,7 @@ static bool is_ip_address(const char *s)
 	return s[0] == '[' || inet_pton(AF_INET, s, &v4) == 1;
 }
 
-/* The host of the endpoint is an address, so there are no names below it. */
+/* The host of the endpoint is an address, which cannot have a subdomain. */
 static bool is_numeric(const char *endpoint)
 {
 	const char *host = strstr(endpoint, "://") + 3;

@@ -189,7 +189,8 @@ static struct verdict by_status(const struct attempt *attempt)
 		return by_client_error(attempt);
 	if (attempt->status == 501)
 		return (struct verdict){RETRY_NONE, OUTCOME_UNSUPPORTED};
-	/* HEAD has no body to say SlowDown in. Of a write, a bare 503 says nothing. */
+	/* The reply to a HEAD does not have a body that could say SlowDown. For a write, a bare 503
+	 * says nothing. */
 	if (attempt->status == 503 && attempt->is_s3 && !attempt->is_write && !attempt->code[0])
 		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
 	return (struct verdict){RETRY_TRANSIENT, OUTCOME_TRANSIENT};

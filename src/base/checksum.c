@@ -135,7 +135,7 @@ int checksum_from_base64(
 	return 0;
 }
 
-/* MD5 is no cryptography here: where OpenSSL keeps to FIPS it may have one for other uses. */
+/* MD5 is not used for security here. With FIPS, OpenSSL may still offer MD5 for such uses. */
 static int start_hash(void **context, unsigned kind)
 {
 	if (*context) /* of the same kind: nothing is looked up again */

@@ -166,7 +166,7 @@ static const char *stop_message(const struct push_view *view)
 }
 
 /* Of a run that has ended; NULL: it never began. A trial run is none that anybody waits for.
- * Returns the exit code: monitoring that is told nothing is no success. */
+ * Returns the exit code. It is not a success if the metrics could not be written. */
 static int write_metrics(struct push_view *view, const struct push_options *options,
 	const struct s3once_push *push, int code)
 {

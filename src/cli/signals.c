@@ -11,16 +11,16 @@
 enum { STOP_SIGNALS = 3 };
 static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 
-/* A handler reaches nothing but what is static. */
+/* A handler can reach only static variables. */
 static struct {
 	struct s3once_push *push;
 	const char *message;
 	volatile sig_atomic_t first, came, toggled, reload;
-	bool serves; /* SIGHUP is no stop */
+	bool serves; /* SIGHUP does not stop the run */
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } run;
 
-/* Not if nobody reads it: a handler that stands still is no stop. */
+/* Writes nothing if nobody reads it, since a handler that blocks would not stop the run. */
 static void write_if_room(const char *message)
 {
 	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};

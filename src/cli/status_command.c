@@ -67,7 +67,7 @@ static bool is_empty(const struct status_counts *counts)
 	return !(counts->claimed | counts->done | counts->failed | counts->unreadable);
 }
 
-/* `key` is what was asked for: without a mark, and perhaps a prefix. */
+/* `key` was asked for. It does not have a mark, and may be a prefix. */
 static enum outcome tell_prefix(struct status_view *view, struct store_conn *conn, const char *key,
 	const char *prefix, struct problem *ret_problem)
 {

@@ -16,7 +16,7 @@
 #define WORKERS          8
 #define GIVE_UP_AFTER_MS 60000
 
-/* What is asked for, and what it is asked of. */
+/* The options of the command, and the services that it uses. */
 struct job {
 	const struct verify_options *options;
 	struct s3_url url;

@@ -139,7 +139,7 @@ enum outcome dynamodb_enable_ttl(struct dynamodb_conn *conn, const char *table,
 	enum outcome outcome =
 		dynamodb_perform(conn, DYNAMODB_ENABLE_TTL, limits, &reply, &problem);
 	json_decref(reply);
-	/* DynamoDB's own words; there is no code for it. */
+	/* DynamoDB says this only in words, not by a code. */
 	if (outcome != OUTCOME_OK && strcmp(problem.code, "ValidationException") == 0 &&
 		strstr(problem.text, "already enabled"))
 		outcome = OUTCOME_OK;

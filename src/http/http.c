@@ -320,7 +320,7 @@ static int list_headers(const struct http_request *request, struct curl_slist *n
 		nodes[n++].data = (char *)(uintptr_t)unwanted[i];
 	for (size_t i = 0; i < request->n_headers; i++) {
 		const char *line = request->headers[i];
-		/* What is given replaces what is taken away. */
+		/* A header that is given replaces the line that removes it. */
 		size_t same = 0;
 		while (same < drop &&
 			strncasecmp(line, unwanted[same], strlen(unwanted[same])) != 0)

@@ -78,7 +78,7 @@ static bool has_ended(pid_t pid)
 #endif
 }
 
-/* What is not known is not known to be the same. */
+/* A value that is not known does not count as the same. */
 static bool is_same(const char *a, const char *b)
 {
 	return *a && strcmp(a, b) == 0;

@@ -113,7 +113,7 @@ const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name)
 	return lock_owns(lock->locks, name) ? NULL : item_string(&lock->row, name);
 }
 
-/* Others may have it: what is said of a handle that is of no use any more. */
+/* The sentence for a handle that is no longer valid. Somebody else may have the lock. */
 static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	if (atomic_load(&lock->given_up))

@@ -1,4 +1,4 @@
-/* What other programs read, made of the entries of a manifest. Pure. */
+/* Makes lists for other programs from the entries of a manifest. Pure. */
 #pragma once
 #include "manifest/manifest_entry.h"
 
@@ -15,7 +15,7 @@ enum manifest_format {
 extern const char *const manifest_format_names[MANIFEST_FORMATS + 1];
 
 /* Adds the line of an entry, without its newline. Names in lists of sums are relative to `base`,
- * the part of all keys that is left out. False with a sentence: the entry does not have what the
+ * the part of all keys that is left out. Returns false with a sentence if the entry lacks what the
  * format needs. Not for MANIFEST_JSON. */
 bool manifest_derive(enum manifest_format format, const struct manifest_entry *entry,
 	const char *base, struct text *ret, struct problem *ret_problem);

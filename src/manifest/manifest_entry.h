@@ -3,14 +3,14 @@
 #include "marks/mark.h"
 #include <jansson.h>
 
-/* All borrowed. */
+/* What a line says of one object. All strings are borrowed. */
 struct manifest_entry {
-	const char *event;   /* how the run found or put it there: "uploaded", "adopted",
+	const char *event;   /* what the run did with the file: "uploaded", "adopted",
 				"refreshed" or "skipped" */
 	const char *bucket;  /* without a '/' */
 	const char *key;     /* of the object */
 	const char *path;    /* of the file, raw bytes */
-	uint64_t file_size;  /* bytes of the file, others than the object's if it was compressed */
+	uint64_t file_size;  /* bytes of the file; differs from `size` if it was compressed */
 	int64_t mtime_ns;    /* of the file */
 	const char *content; /* id of its content, or "" */
 	const char *version_id, *etag; /* of the object, or "" */
@@ -18,7 +18,7 @@ struct manifest_entry {
 	uint64_t size;                        /* of the object, bytes */
 	char sums[CHECKSUMS][S3_SUM_MAX + 1]; /* of the object, as S3 writes them; "" if unknown */
 };
-/* Takes over what a mark keeps of the object, or will keep. */
+/* Copies what the file's mark keeps, or will keep, of the object. */
 void manifest_entry_of_version(struct manifest_entry *entry, const struct version *version);
 /* Adds the checksums of what the object holds. */
 void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *sums);
@@ -26,7 +26,7 @@ void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *su
 char *manifest_entry_line(const struct manifest_entry *entry);
 
 /* Reads a line of n bytes. `ret` borrows from *ret_owner, which the caller gives to json_decref().
- * Members that are not known are left alone. False with a sentence that says what is wrong with the
- * line; nothing is to be freed then. */
+ * Unknown members are ignored. Returns false with a sentence that says what is wrong with the line;
+ * then nothing has to be freed. */
 bool manifest_entry_read(const char *line, size_t n, struct manifest_entry *ret, json_t **ret_owner,
 	struct problem *ret_problem);

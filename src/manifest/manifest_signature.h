@@ -8,7 +8,7 @@
  *   sha256: HEX
  *   signature: BASE64
  *
- * What is signed is all of that up to the last line. */
+ * The signature covers all lines but the last. */
 #pragma once
 #include "base/checksum.h"
 #include "base/problem.h"
@@ -20,13 +20,13 @@
 
 /* An Ed25519 key of a PEM file without a passphrase. Owned by the caller. */
 struct signing_key;
-/* A private one (PKCS #8), or a public one (SubjectPublicKeyInfo). 0, or -errno with a sentence
- * that names the file. */
+/* Reads a private key (PKCS #8) or a public key (SubjectPublicKeyInfo). Returns 0, or -errno with a
+ * sentence that names the file. */
 int signing_key_read(
 	const char *path, bool is_private, struct signing_key **ret, struct problem *ret_problem);
 void signing_key_free(struct signing_key *key); /* NULL is fine */
 
-/* What is signed of a manifest. Borrowed. */
+/* The properties of a manifest that are signed. All are borrowed. */
 struct signed_manifest {
 	const char *bucket, *key;
 	const struct sums *sums; /* of the object: its bytes and SHA-256 */

@@ -1,26 +1,28 @@
-/* The manifest of a run while it is written: lines, compressed into a file without a name. Its
- * memory does not grow with the number of lines. Thread-safe but for new, finish and free. */
+/* The manifest of a run while it is written. Its lines are compressed into a file without a name.
+ * Memory does not grow with the number of lines. All functions but new, finish and free are
+ * thread-safe. */
 #pragma once
 #include "base/checksum.h"
 #include "base/problem.h"
 #include "http/http.h"
 
-/* A temporary file of this user alone that has no name any more, in the state folder or, where
- * there is none, in /var/tmp or /tmp. The descriptor, or -errno with a sentence. */
+/* Creates a temporary file that only this user can read, and removes its name. It is in the state
+ * folder, or else in /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
 int manifest_open_file(struct problem *ret_problem);
 
 struct manifest_spool;
-/* `kinds`: what is computed of the compressed bytes, of enum digest_kind. 0, or -errno with a
- * sentence. */
+/* `kinds` are the digests (enum digest_kind) that are computed of the compressed bytes. Returns 0,
+ * or -errno with a sentence. */
 int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct problem *ret_problem);
 void manifest_spool_free(struct manifest_spool *spool); /* NULL is fine */
 
-/* Adds a line, to which it adds the newline; NULL stands for one that there was no memory for. What
- * fails is told by finish. */
+/* Adds a line and a newline. NULL stands for a line for which there was no memory. Errors are
+ * reported by finish. */
 void manifest_spool_add(struct manifest_spool *spool, const char *line);
-/* Ends it, once. False with a sentence: it is not whole. Then the body is borrowed from it. */
+/* Ends the manifest. It is called once. Returns false with a sentence if the manifest is not
+ * complete. Afterwards the body is borrowed from it. */
 bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_problem);
 uint64_t manifest_spool_lines(const struct manifest_spool *spool);
-/* Of a finished one. Borrowed. */
+/* The digests of a finished manifest. Borrowed. */
 const struct sums *manifest_spool_sums(const struct manifest_spool *spool);
 struct http_body manifest_spool_body(struct manifest_spool *spool);

@@ -31,7 +31,7 @@ bool conditions_note(struct bucket_row *row, const struct s3 *s3, bool recalled,
 	for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
 		if (s3_knows(s3, abilities[i]) == S3_YES)
 			honours |= 1U << i;
-	/* What was recalled was not seen again. */
+	/* The conditions that were recalled were not seen again in this run. */
 	if (recalled ? honours == row->honours : !honours && !row->honours)
 		return false;
 	row->honours_at_s = recalled ? row->honours_at_s : now_s;

@@ -33,7 +33,8 @@ struct bucket_row {
 	int64_t at_s;                           /* store time of the last change */
 };
 
-/* A consistent look. OK also if there is no row: *ret is zero then. SETUP: it is damaged. */
+/* Reads the row consistently. OK also if the row does not exist; *ret is zero then. SETUP: the row
+ * is damaged. */
 enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *space,
 	const struct call_limits *limits, struct bucket_row *ret, struct problem *ret_problem);
 /* Replaces the row if it is still exactly the one with this version ("": none). OK: row->version

@@ -1,6 +1,6 @@
 /* The rows of jobs: of each job and host one, with the session that its last run has begun and how
- * its last run ended (docs/protocol.md, "What became of the runs of a fleet"). Nothing decides by
- * them. They are for whoever watches many hosts. */
+ * its last run ended (docs/protocol.md, "The rows of jobs"). Nothing is decided
+ * by them. They are for people who monitor many hosts. */
 #pragma once
 #include "base/random.h"
 #include "store/store.h"
@@ -14,14 +14,15 @@
 struct job_key {
 	char text[JOB_HOST_MAX + 1 + JOB_NAME_MAX + 1];
 };
-/* Both are any bytes; what is no text is escaped, and what is too long is cut in its middle. */
+/* Both may be any bytes. Bytes that are not text are escaped, and a name that is too long is cut in
+ * its middle. */
 void job_key_make(const char *host, const char *job, struct job_key *ret);
 
 /* Says that a run with this session has begun. One write; the row is made if need be. */
 enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key, const char *session,
 	const struct call_limits *limits, struct problem *ret_problem);
 
-/* How a run ended. All borrowed, and escaped for a terminal. */
+/* How a run ended. All strings are borrowed, and escaped for a terminal. */
 struct job_end {
 	const char *target;               /* "s3://BUCKET/PREFIX" */
 	const char *session;              /* NULL: the run had begun none */
@@ -29,8 +30,8 @@ struct job_end {
 	int exit;                         /* of enum s3once_exit */
 	uint64_t uploaded, failed, bytes; /* files, files, and content of the uploaded ones */
 };
-/* Says so, and when, by the store's time. The time of the last success stays unless this is one.
- * One write; the row is made if need be. */
+/* Records this, with the store's time. The time of the last success stays unless the run succeeded.
+ * It is one write, which creates the row if needed. */
 enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem);
 
@@ -50,7 +51,8 @@ struct job_row {
 };
 
 /* Up to `most` rows whose hosts and jobs follow `after` (NULL: the first ones), in the order of
- * their keys. Eventually consistent. OK: *ret_n of them; fewer than `most`: there are no more. */
+ * their keys. Eventually consistent. OK sets *ret_n to their number; if it is less than `most`,
+ * these were the last ones. */
 enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t most,
 	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,
 	struct problem *ret_problem);

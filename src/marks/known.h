@@ -32,8 +32,8 @@ void known_free(struct known *known);
 enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool last,
 	struct known_mark *ret, struct version **ret_versions, struct problem *ret_problem);
 
-/* The marks of n rising keys, in batches of single reads: what did others take meanwhile? The
- * versions as above. */
+/* Reads the marks of n rising keys in batches of single reads, to see which files other uploaders
+ * have taken meanwhile. The versions are as above. */
 enum outcome known_again(struct store_conn *conn, const struct mark_space *space,
 	const char *const *keys, size_t n, const struct call_limits *limits, struct known_mark *ret,
 	struct version **ret_versions, struct problem *ret_problem);

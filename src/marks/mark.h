@@ -57,7 +57,7 @@ enum mark_state {
 	MARK_CLAIMED,
 	MARK_DONE,
 	MARK_FAILED,
-	MARK_FORGOTTEN, /* as if there were none; the row goes by itself */
+	MARK_FORGOTTEN, /* counts as absent; the row is removed by its time to live */
 	MARK_UNREADABLE /* a row of a later layout: held, never stale */
 };
 const char *mark_state_name(enum mark_state state);
@@ -105,7 +105,7 @@ enum mark_says {
 	SAYS_COMPARE, /* done with the same size, and the mtime is another or does not tell: compare
 			 the content */
 	SAYS_CHANGED, /* another version is done */
-	SAYS_CLAIMED, /* somebody's; whether it is stale is the session's question */
+	SAYS_CLAIMED, /* somebody has claimed it; the session shows whether the claim is stale */
 };
 enum mark_says mark_says(const struct mark *mark, const struct asked *file);
 

@@ -22,7 +22,7 @@ struct session_options {
 	unsigned (*files)(void *arg); /* how many files are under way, which each heartbeat says in
 					 the row; arg is abandon_arg; NULL: nobody counts. From any
 					 thread */
-	bool reads_only; /* others that are over are not ended: nothing is ever written */
+	bool reads_only; /* nothing is ever written, so sessions that are over are not ended */
 };
 
 /* Nothing is written yet: the row comes with the first claim. */
@@ -32,7 +32,7 @@ int session_new(const struct session_options *options, struct session **ret);
 const char *session_id(const struct session *session);
 
 /* Writes the row unless it is there, and starts the heartbeats (a thread and a connection of their
- * own). Thread-safe; the first caller does it, the others wait. */
+ * own). Thread-safe; the first caller does it, and later callers wait. */
 enum outcome session_begin(
 	struct session *session, struct store_conn *conn, struct problem *ret_problem);
 

@@ -1,4 +1,5 @@
-/* What is in a session: session.c keeps its own row, session_others.c judges those of others. */
+/* The fields of a session. session.c keeps its own row, and session_others.c judges the rows of
+ * other sessions. */
 #pragma once
 #include "lease/lease.h"
 #include "lease/observer.h"

@@ -9,7 +9,7 @@
 
 #define KEY_BYTES 32
 
-/* What is in the file, at most size bytes, or -errno. */
+/* Reads the file, at most size bytes. Returns the number of bytes, or -errno. */
 static ssize_t read_file(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -275,7 +275,8 @@ void s3_learn_etag(struct s3 *s3, const struct sums *sums, const struct http_rep
 		s3_learn(s3, S3_ETAG_IS_MD5, true);
 		return;
 	}
-	/* Another etag of what is surely the same content. */
+	/* The etag differs. If the checksum shows that the content is the same, the etags of this
+	 * server are not MD5s. */
 	if (!sum->text[0] || !(sums->kinds & DIGEST_OF(sum->kind)) ||
 		s3_knows(s3, S3_ETAG_IS_MD5) != S3_UNKNOWN)
 		return;

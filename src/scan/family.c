@@ -11,7 +11,7 @@ struct family_rules {
 
 const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zst", ".lz4"};
 
-/* Names of what is not finished, or was put aside: they are no rotation. */
+/* Names of files that are not finished or were put aside. They are not rotated files. */
 static const char *const unfinished_ends[] = {".backup", ".tmp"};
 
 #define COUNT(array) (sizeof array / sizeof(*(array)))

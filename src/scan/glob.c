@@ -63,7 +63,7 @@ bool glob_valid(const char *pattern)
 	return true;
 }
 
-/* Matches one item of the pattern that is no star against one character, and moves both. */
+/* Matches one item of the pattern that is not a star against one character, and moves both. */
 static bool match_one(const char **pattern, const char **path)
 {
 	const char *p = *pattern;

@@ -206,7 +206,7 @@ static int check_pieces(const struct key_template *template, struct problem *ret
 	return -EINVAL;
 }
 
-/* What is the same for every file becomes a literal. */
+/* A field that is the same for every file becomes a literal. */
 
 static int set_literal(struct piece *piece, const char *text)
 {

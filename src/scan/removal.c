@@ -23,7 +23,7 @@ static enum removal_end removal_failed(struct problem *ret, const char *what, in
 	return REMOVAL_FAILED;
 }
 
-/* Whether what has this name now is the file that is open. */
+/* Whether this name still leads to the open file. */
 static bool is_named(int directory_fd, const char *name, const struct stat *file)
 {
 	struct stat named;

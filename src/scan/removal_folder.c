@@ -33,7 +33,7 @@ static int lock_folder(int fd, int how)
 	return errno == EWOULDBLOCK ? -EBUSY : -errno;
 }
 
-/* What is in a folder that others may write to could be replaced behind our back. */
+/* If other users can write to a folder, they can replace the files in it at any time. */
 static int check_ours(int fd)
 {
 	struct stat st;

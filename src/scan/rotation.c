@@ -75,7 +75,7 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 	return r < 0 ? r : rotation_table_end(rotation->table, ret_problem);
 }
 
-/* What is not there under this name any more is found by the next listing. */
+/* A file that no longer has this name is found by the next listing. */
 static bool has_moved(int error)
 {
 	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EINVAL;

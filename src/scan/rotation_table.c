@@ -58,7 +58,7 @@ static const char waits_sql[] =
 	"UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
 	/* the live file, which may not have been rotated yet */
 	"NOT rotated"
-	/* what is just being made of another one */
+	/* a file that is being made from another file */
 	" OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
 	"  AND other.source = names.source AND other.relative = names.bare))"
 	" OR (rotated AND EXISTS (SELECT 1 FROM written WHERE written.dev = names.dev"

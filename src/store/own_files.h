@@ -1,6 +1,6 @@
-/* The SQLite files that this process has open: never opened as files to be uploaded. Closing any
- * descriptor of an SQLite file drops the POSIX locks that SQLite holds on it in the same process,
- * and then another process damages it. */
+/* The SQLite files that this process has open. They must never be opened as files to be uploaded.
+ * Closing any descriptor of an SQLite file drops the POSIX locks that SQLite holds on it in the
+ * same process, and then another process damages it. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,11 +15,11 @@ struct own_files {
 	size_t n;
 };
 
-/* Those of an SQLite file that is open: itself, its log and its index, as far as they are there. It
- * takes the path. */
+/* Finds the files of an open SQLite file: itself, its log and its index, if they exist. Takes the
+ * path. */
 void own_files_find(char *sqlite_path, struct own_files *ret);
 void own_files_clear(struct own_files *own);
-/* Whether they are still what the path leads to: otherwise nobody finds what was written, and
- * others write into another file. Without a path: true. */
+/* Whether the path still leads to these files. If it does not, nobody finds what was written, and
+ * other processes write into a different file. True without a path. */
 bool own_files_are_there(const struct own_files *own);
 bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino);

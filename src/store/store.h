@@ -47,8 +47,8 @@ struct store_ops {
 	enum outcome (*query)(struct store_conn *conn, const struct dynamodb_range *range,
 		const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
 		struct problem *ret_problem);
-	/* Every item, of tables that are the caller's alone; NULL where there are none such: query.
-	 */
+	/* Reads every item of a table that belongs to the caller alone. NULL if the store does not
+	 * have such tables; then query. */
 	enum outcome (*scan)(struct store_conn *conn, const struct call_limits *limits,
 		item_visitor *each, void *arg, struct problem *ret_problem);
 	/* Whether writes of several connections may leave together, found out by what the server
@@ -59,13 +59,13 @@ struct store_ops {
 	enum outcome (*try_batches)(struct store_conn *conn, const char *pk,
 		const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
 		struct problem *ret_problem);
-	/* From now on puts and updates may leave together with others. Nothing else changes, but
-	 * that the item of a refusal may be one that was read right after it. A word that is not
-	 * known leaves everything as it is. Thread-safe. */
+	/* From now on, puts and updates of several callers may be sent together. The item of a
+	 * refusal may then be one that was read right after it; nothing else changes. An unknown
+	 * word changes nothing. Thread-safe. */
 	void (*use_batches)(struct store *store, const char *how);
-	/* Gives room that removed items have left back to the file system, a piece at a time, so
-	 * that nobody waits long; *ret_more says that there is more. NULL where the service does
-	 * that. */
+	/* Returns the space of removed items to the file system, a piece at a time, so that nobody
+	 * waits long. *ret_more says that there is more. NULL if the service does this by itself.
+	 */
 	enum outcome (*compact)(struct store_conn *conn, const struct call_limits *limits,
 		bool *ret_more, struct problem *ret_problem);
 	int64_t (*time_s)(const struct store *store); /* the store's own time: never this host's

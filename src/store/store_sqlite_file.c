@@ -161,7 +161,7 @@ static int prepare_file(void *arg)
 
 	if (rc || (!is_our_file(identity) && !is_new_file(identity)) || identity->layout > LAYOUT)
 		return rc;
-	/* Of a file that has a page already it only takes effect with the next VACUUM. */
+	/* In a file that has a page already, it takes effect only with the next VACUUM. */
 	if (!preparation->is_anothers && is_new_file(identity))
 		rc = sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
 	if (!rc && !preparation->is_anothers)

@@ -1,10 +1,10 @@
-/* The SQLite file of an embedded mark store: found safe, opened, and known to be ours. */
+/* Checks that the SQLite file of a mark store is safe to use, and opens it. */
 #pragma once
 #include "aws/outcome.h"
 #include "base/problem.h"
 #include <sqlite3.h>
 
-#define SQLITE_LOCKED_MAX_S 30 /* how long others may hold the file before it is an error */
+#define SQLITE_LOCKED_MAX_S 30 /* a file that is locked for longer is an error */
 
 /* Opens the file, made with its folder if need be, as store_sqlite_open promises, or as
  * store_sqlite_open_to_read does (`only_read`). *ret_name is the path as messages show it (escaped,

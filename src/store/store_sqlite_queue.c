@@ -129,7 +129,7 @@ static bool settle_tickets(struct sqlite_queue *queue, struct ticket *list, int 
 	return locked;
 }
 
-/* Outside of a write transaction, so that a read never shows what is not committed yet. */
+/* Reads are done outside of a write transaction, so that they never show uncommitted rows. */
 static bool perform_reads(struct sqlite_queue *queue)
 {
 	bool locked = false;

@@ -20,17 +20,17 @@ struct bandwidth_options {
 int bandwidth_new(const struct bandwidth_options *options, struct bandwidth **ret,
 	struct problem *ret_problem);
 void bandwidth_free(struct bandwidth *bandwidth);
-/* From now on it is shared with the others. If the file cannot be had, it stays this run's alone,
- * which is said. Before the first is taken. */
+/* From now on the limit is shared with other runs. If the file cannot be used, the limit stays that
+ * of this run alone, which is reported. Call it before the first bandwidth_take(). */
 void bandwidth_share(struct bandwidth *bandwidth);
 
-/* Whose turn it is to send: asked every 100 ms; true ends the waiting. */
+/* Who waits for the limit. abandon() is asked every 100 ms; true ends the waiting. */
 struct bandwidth_user {
 	bool (*abandon)(void *arg);
 	void *arg;
 };
 /* Waits until some of n (> 0) bytes may leave. Returns how many, at least 1, or 0 if the waiting
- * was ended. A bandwidth of NULL has no limit. */
+ * was ended. With NULL, all n may leave at once. */
 size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwidth_user *user);
 /* Takes all of n bytes, which then leave together. False if the waiting was ended. */
 bool bandwidth_take_all(struct bandwidth *bandwidth, size_t n, const struct bandwidth_user *user);
@@ -41,7 +41,7 @@ bool bandwidth_take_all(struct bandwidth *bandwidth, size_t n, const struct band
 /* Lifts the limit or brings it back. Async-signal-safe. */
 void bandwidth_toggle(struct bandwidth *bandwidth);
 bool bandwidth_is_lifted(const struct bandwidth *bandwidth);
-/* For how long, so far, anybody of this run has waited for the limit. */
+/* The time in which any thread of this run has waited for the limit, so far. */
 uint64_t bandwidth_waited_ns(struct bandwidth *bandwidth);
 /* The limit at wall_s (seconds since 1970) in bytes a second; 0: none. Pure. */
 uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s);

@@ -76,7 +76,7 @@ static bool next_row(
 	}
 	if (likeness == IS_IN_DOUBT)
 		return doubt_row(check, ret);
-	/* What was uploaded in doubt may be in another bucket. */
+	/* Files that were uploaded in doubt may be in a different bucket. */
 	if (likeness == IS_SAME && next.doubt_from_s && !next.doubt_to_s)
 		next.doubt_to_s = store_time_s(check->marks->store);
 	if (bucket_differs(check->told.created, next.told.created) ||

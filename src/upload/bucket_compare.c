@@ -70,7 +70,7 @@ static enum bucket_likeness tell_other(struct bucket_comparison *check)
 	return IS_OTHER;
 }
 
-/* What is told differs, and the object that was proven last could not be looked at. */
+/* The service's answer differs, and the object that was proven last could not be looked at. */
 static enum bucket_likeness judge_difference(struct bucket_comparison *check)
 {
 	bool has_marks;

@@ -30,5 +30,5 @@ struct bucket_comparison {
 /* Compares what the service says of the bucket now with the row. Fills told, object_id, last and
  * last_was_looked_at. CANNOT_TELL and IS_OTHER: with a sentence in *problem. */
 enum bucket_likeness bucket_compare(struct bucket_comparison *check);
-/* Whether both are known and not the same. */
+/* Whether both are known and differ. */
 bool bucket_differs(const char *now, const char *before);

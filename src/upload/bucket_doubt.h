@@ -11,7 +11,7 @@
 struct bucket_doubt;
 /* run->bucket is the row. `others_are_shown`: the start of the run has shown that this is the
  * bucket of the marks that were not written in doubt. `is_new`: the doubt begins with this run, so
- * that it ends with the first object of the others. 0 sets run->doubt, or -errno. */
+ * it ends with the first object of those marks. Returns 0 and sets run->doubt, or -errno. */
 int bucket_doubt_new(struct run *run, bool others_are_shown, bool is_new);
 /* NULL-safe, frees run->doubt. */
 void bucket_doubt_free(struct run *run);

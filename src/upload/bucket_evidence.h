@@ -3,13 +3,13 @@
 #pragma once
 #include "upload/run.h"
 
-/* Answered, though with a refusal: the service does not say. What did not come through at all is
- * another matter. */
+/* Whether the service answered, even if it refused to say. False if the request did not get
+ * through. */
 bool is_answered(enum outcome outcome, const struct problem *problem);
 
 /* What an object says of the bucket. */
 enum evidence {
-	EVIDENCE_NONE, /* it may not be looked at, or somebody else wrote it since */
+	EVIDENCE_NONE, /* it may not be looked at, or somebody else has written it since */
 	EVIDENCE_THERE,
 	EVIDENCE_GONE,
 };

@@ -1,6 +1,6 @@
-/* What files are read through. Each worker has a small buffer of its own. A larger one is lent to
- * it for a job, as long as all of these together are within the memory that was allowed. With less
- * a file is read in smaller pieces, and a small file twice. Thread-safe. */
+/* The buffers through which files are read. Each worker has a small buffer of its own. A larger one
+ * is lent to it for a job, as long as all of these together are within the memory that is allowed.
+ * With the small one, a file is read in smaller pieces, and a small file twice. Thread-safe. */
 #pragma once
 #include "upload/body.h"
 #include <stdatomic.h>
@@ -15,10 +15,10 @@ struct buffers {
  * libcurl's, as much for each. */
 void buffers_init(struct buffers *buffers, uint64_t memory_bytes, unsigned at_once);
 
-/* The worker's own. 0 or -ENOMEM. */
+/* Makes the worker's own buffer. Returns 0 or -ENOMEM. */
 int reader_init(struct reader *reader);
 void reader_clear(struct reader *reader);
 
-/* For a job that reads so much. */
+/* Lends a larger buffer for a job that reads this many bytes, if memory allows it. */
 void buffers_lend(struct buffers *buffers, struct reader *reader, uint64_t bytes);
 void buffers_take_back(struct buffers *buffers, struct reader *reader);

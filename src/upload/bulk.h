@@ -1,7 +1,7 @@
-/* How many large bodies (parts, and large files sent whole) go at once: as few as the line needs.
- * On a line that one connection fills each further one only makes all of them end later, so that a
- * kill loses more. The level is raised as long as that makes the whole faster, and lowered when a
- * body is cut. Pure: time is an argument. Not thread-safe: the queue's. */
+/* How many large bodies (parts, and large files sent whole) are sent at once, which is as few as
+ * the line needs. On a line that one connection fills, each further one only makes all of them end
+ * later, so that a kill loses more. The level is raised as long as that makes the whole faster, and
+ * lowered when a body is cut. Pure: time is an argument. Not thread-safe: the queue's. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ struct bulk {
 	uint64_t cut_ns;                  /* of the last cut that counted */
 };
 
-/* At most `most` (> 0) at once. */
+/* Allows at most `most` (> 0) at once. */
 void bulk_init(struct bulk *bulk, unsigned most);
 /* Call often. `moved_bytes`: what large bodies have moved since the beginning; what needed no
  * sending counts as well. `under_way`: how many there are now. True if more may go at once than

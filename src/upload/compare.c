@@ -1,4 +1,5 @@
-/* Whether an object has the content of a file: the file is read for what is told of the object. */
+/* Whether an object has the content of a file. The file is read to compute the checksums that are
+ * known of the object. */
 #include "upload/file_encoding.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Whether a file is done at this very moment, which is more than what lets a run skip it: what may
- * be removed, and what `s3once proven` says yes to. */
+/* Whether a file is done at this very moment. This requires more than skipping a file in a run
+ * does. It decides which files may be removed, and what `s3once proven` answers. */
 #pragma once
 #include "upload/worker.h"
 

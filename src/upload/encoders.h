@@ -28,10 +28,10 @@ uint64_t encoders_least_memory(const struct encoding *encoding);
 /* In place; it is not moved. */
 void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const struct encoders_limits *limits);
-/* All of them were given back. */
+/* Call it when all encoders were given back. */
 void encoders_clear(struct encoders *encoders);
-/* Waits for one. is_over is asked from time to time. 0, -ECANCELED or -ENOMEM. Nobody waits for a
- * second one. */
+/* Waits for an encoder. is_over is asked from time to time. Returns 0, -ECANCELED or -ENOMEM. A
+ * caller that holds an encoder must not wait for a second one. */
 int encoders_take(struct encoders *encoders, bool (*is_over)(const void *arg), const void *arg,
 	struct encoder **ret);
 /* NULL is fine. */

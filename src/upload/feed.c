@@ -94,7 +94,7 @@ static bool skip_samples(struct feed *feed)
 	return true;
 }
 
-/* Leaves in the chunk what has to be looked at. False: the run is over. */
+/* Leaves only the files in the chunk that need work. Returns false if the run is over. */
 static bool skip_done(struct feed *feed)
 {
 	size_t kept = 0;
@@ -292,7 +292,7 @@ static bool feed_all(struct feed *feed)
 			return false;
 		if (got == 0)
 			return hand_on(feed, true);
-		/* A slow file system must not keep what was found. */
+		/* A slow file system must not hold back the files that were found. */
 		const bool late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
 		if (feed->n < CHUNK && !(late && feed->n))
 			continue;

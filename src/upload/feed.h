@@ -1,8 +1,8 @@
-/* The scan's thread: files in key order, joined with what the marks say, into the queue. */
+/* The thread of the scan. It puts files into the queue in key order, together with their marks. */
 #pragma once
 #include "upload/run.h"
 
-/* Runs to the end of the scan, or until the queue is closed; ends with queue_complete. Returns
+/* Runs to the end of the scan, or until the queue is closed, and then calls queue_complete. Returns
  * whether the whole scan was read. */
 bool feed_run(struct run *run);
 

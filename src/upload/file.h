@@ -109,11 +109,11 @@ enum step file_later(struct worker *worker, struct file *file, uint64_t not_befo
  * the file is tried later, or it is put aside until it shows whether S3 refuses all files. */
 enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
-/* The same of a request to the marks: what they deny to one file they deny to all. */
+/* The same for a request to the marks. If they deny it to one file, they deny it to all. */
 enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
-/* What may pass by itself: tells it, and begins the file once more when the others are through.
- * Fails it once that has gone on for too long. LATER or SETTLED. */
+/* For an error that may pass. Reports it, and begins the file once more after all other files.
+ * Fails the file if this has gone on for too long. LATER or SETTLED. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
 
 /* What an object of ours is a version of, as it says itself. */

@@ -36,7 +36,7 @@ static void sum_as_told(const struct s3_object *object, char ret[static SUM_MAX 
 			object->sum.text);
 }
 
-/* The id of a content is the SHA-256 of what was compressed. */
+/* The id of a content is the SHA-256 of the content before compression. */
 static void sum_of_content(const struct s3_meta *meta, char ret[static SUM_MAX + 1])
 {
 	struct sums sums = {.kinds = DIGEST_SHA256};

@@ -1,7 +1,7 @@
 #include "upload/level.h"
 #include "base/clock.h"
 
-#define WINDOW_NS (50 * NS_PER_MS) /* a window is no shorter */
+#define WINDOW_NS (50 * NS_PER_MS) /* the least length of a window */
 
 /* Twice as many that only wait for answers finish nearly twice as much. */
 #define WORTH      1.2

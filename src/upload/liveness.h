@@ -1,6 +1,6 @@
-/* Whether the workers of a run still move. A heartbeat says only that its own thread lives; files
- * whose workers all stand still (a file system that does not answer, a callback that does not
- * return) are worth more to another uploader. Lock-free. */
+/* Whether the workers of a run make progress. A heartbeat shows only that its own thread runs. If
+ * all workers hang, because of a file system that does not answer or a callback that does not
+ * return, the files should go to another uploader. Lock-free. */
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -42,7 +42,7 @@ static int lower_case(const char *extension, char ret[static EXTENSION_MAX + 1])
 	return 0;
 }
 
-/* False: it is no such line. */
+/* Returns false if it is not such a line. */
 static bool read_line(struct media_types *types, char *line)
 {
 	static const char blank[] = " \t\r\n\f\v";

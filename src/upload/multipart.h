@@ -55,8 +55,8 @@ enum step multipart_abort(struct worker *worker, struct file *file);
 /* The same of a file that has failed and whose key no later run will use. An error is only logged.
  */
 void multipart_discard(struct worker *worker, struct file *file);
-/* The upload id is worth nothing any more: completed by a late request, aborted, or expired. HEAD
- * will tell which. AGAIN, or why the file is given up. */
+/* The upload id is not valid any more. The upload was completed by a late request, was aborted, or
+ * has expired; HEAD will show which. AGAIN, or why the file is given up. */
 enum step multipart_is_gone(struct worker *worker, struct file *file);
 /* Reports that so many bytes of the file are in parts that S3 keeps for a later run or turn. */
 void multipart_keeps(struct file *file, uint64_t bytes);

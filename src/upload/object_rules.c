@@ -60,7 +60,7 @@ static int add_rule(struct object_rules *rules, const char *section, const char 
 	return error;
 }
 
-/* What is being read of the file. */
+/* The state of reading the file. */
 struct reading {
 	struct object_rules *rules;
 	struct problem *problem;

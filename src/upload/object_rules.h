@@ -10,14 +10,14 @@ struct object_rules;
  */
 int object_rules_new(const struct s3once_options *options, struct object_rules **ret,
 	struct problem *ret_problem);
-/* Overwrites what may be a key. NULL is fine. */
+/* Frees the rules, and wipes the keys in them. NULL is fine. */
 void object_rules_free(struct object_rules *rules);
 /* The object of a file at this path relative to its source. Borrows key and the rules. */
 struct s3_target object_rules_target(
 	const struct object_rules *rules, const char *key, const char *relative);
 /* The content type of what has this name, if it is known; or NULL. */
 const char *object_rules_type(const struct object_rules *rules, const char *name);
-/* Whether what is compressed is to be told by a Content-Encoding, not by a suffix of its key. */
+/* Whether compressed objects get a Content-Encoding instead of a suffix of their keys. */
 bool object_rules_name_encoding(const struct object_rules *rules);
 /* Whether some objects are encrypted with a key of the caller's own. */
 bool object_rules_have_key(const struct object_rules *rules);

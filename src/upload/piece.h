@@ -26,12 +26,12 @@ struct piece {
  * body_digest(): then, too, piece_end() follows. */
 int piece_read(struct worker *worker, struct file *file, const struct piece_asked *asked,
 	struct piece *ret);
-/* Before it is sent: whether it still may be, by the limits of the run. Waits for its bandwidth. */
+/* Waits for bandwidth. Returns whether the limits of the run still allow the piece to be sent. */
 bool piece_may_leave(struct worker *worker, struct piece *piece);
-/* Once more, with other digests, after it was sent. 0, or as above. */
+/* Reads the range again for other digests, after it was sent. Returns as piece_read(). */
 int piece_digest(struct worker *worker, struct piece *piece, unsigned kinds, struct sums *ret);
 void piece_end(struct worker *worker, struct piece *piece);
 
-/* Digests what is made of a range that has an encoding, and sends nothing. 0, or as above. */
+/* Computes the digests of the encoded range without sending it. Returns as piece_read(). */
 int encoded_digest(
 	struct worker *worker, unsigned kinds, const struct range *range, struct sums *ret);

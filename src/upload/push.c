@@ -74,7 +74,8 @@ static void open_identities(struct run *run)
 	const int error = (run->options.dry_run ? state_path : state_file)(
 		"identities.db", path, sizeof path);
 	if (error || (run->options.dry_run && access(path, F_OK)))
-		return; /* there is no place for it, or a trial that leaves no traces */
+		return; /* the environment names no place for it, or a dry run must not leave traces
+			 */
 	if (identity_cache_open(
 		    path, clock_wall_ns() / (int64_t)NS_PER_S, &run->identities, &problem))
 		log_info("the content of files is read again by each run: %s", problem.text);
@@ -171,7 +172,7 @@ int s3once_push_new(
 	const unsigned most = run->options.concurrency;
 	buffers_init(&run->buffers, run->options.memory_bytes, most < BULK_MOST ? most : BULK_MOST);
 	open_encoders(run);
-	/* What is no contradiction is an error of the run. */
+	/* Other errors than contradictions are errors of the run. */
 	if (open_scan(run, &push->scan_problem) == -EINVAL) {
 		snprintf(ret_text, size, "%s", push->scan_problem.text);
 		s3once_push_free(push);

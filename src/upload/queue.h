@@ -51,12 +51,12 @@ void queue_moved(struct queue *queue, uint64_t bytes);
 /* A large body was cut: fewer go at once. */
 void queue_cut(struct queue *queue);
 /* The end of a JOB_CHECK, once for each: files of its block that may be begun now, perhaps none, in
- * this order. One of them may be begun before the others. Takes them. */
+ * this order. One of them may be begun before the rest. Takes them. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
 /* Files to look at again from a time on (clock_boot_ns()). Takes them. */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
-/* A file to begin once more, after all others if there are any, from a time on. Takes it. */
+/* Adds a file to begin once more, after all other files, and not before a given time. Takes it. */
 void queue_again(struct queue *queue, struct candidate *file, uint64_t not_before_ns);
 /* Files of a block that another uploader is at work in: to be read again last. Takes them. */
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);

@@ -20,7 +20,7 @@ struct refusals {
 		struct refused *refused; /* since the last settling */
 		unsigned n_refused;
 		unsigned n_working; /* workers with a job under way */
-		unsigned n_waiting; /* those of them that only wait for the others */
+		unsigned n_waiting; /* those of them that only wait for the rest */
 		bool has_stored;    /* S3 took something in this run */
 	} locked;
 	atomic_bool has_some, has_stored; /* the same, for a look without the mutex */

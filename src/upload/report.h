@@ -1,4 +1,5 @@
-/* Events and counters of a run: the one way by which anything is said or counted. Thread-safe. */
+/* Events and counters of a run. Everything that a run reports or counts goes through here.
+ * Thread-safe. */
 #pragma once
 #include "base/problem.h"
 #include "s3once/push.h"
@@ -31,7 +32,7 @@ struct report_file {
 	uint64_t bytes;
 	const char *version_id, *etag, *checksum; /* of its object */
 };
-/* A file's fate, or news of it: counts it and tells it. problem may be NULL. */
+/* Counts and reports what became of a file, or what is known of it so far. problem may be NULL. */
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
 	const struct problem *problem);
 /* A file that another uploader holds: waited for, or given up and counted. */
@@ -45,14 +46,14 @@ void report_counts(struct report *report, enum s3once_event_type type);
 /* Adds to a counter that no event carries. */
 void report_found(struct report *report, uint64_t files, uint64_t bytes);
 void report_scan_complete(struct report *report);
-/* Lock-free, these three: bytes that left; the change of what has moved of files under way; and of
- * what S3 keeps of files that are not finished. */
+/* These three are lock-free. They add bytes that were sent, the change of the bytes that have moved
+ * of files under way, and the change of the bytes that S3 keeps of unfinished files. */
 void report_sent(struct report *report, uint64_t bytes);
 void report_under_way(struct report *report, int64_t bytes);
 void report_kept(struct report *report, int64_t bytes);
 void report_in_flight(struct report *report, int change);
-/* A file that was modified then (ns since 1970) is not in S3 when the run is through with it.
- * Lock-free. */
+/* Notes the modification time (ns since 1970) of a file that is not in S3 when the run has finished
+ * with it. Lock-free. */
 void report_unshipped(struct report *report, int64_t mtime_ns);
 /* Whether the workers stand still. Lock-free. */
 void report_stuck(struct report *report, bool is_stuck);
@@ -60,8 +61,8 @@ void report_stuck(struct report *report, bool is_stuck);
 void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why);
 void report_claim_refused(struct report *report);
 
-/* What ended the run, or else the last error of a file: the text alone, which has the path and all
- * else; "" if there was none. */
+/* The error that ended the run, or else the last error of a file. Only the text is set, which
+ * includes the path; "" if there was none. */
 void report_last_error(struct report *report, struct problem *ret);
 
 struct s3once_counts report_get(struct report *report);

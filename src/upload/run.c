@@ -88,7 +88,8 @@ void run_reach_limit(struct run *run, const struct problem *said)
 	queue_close(run->queue);
 }
 
-/* What is sent again counts again. The first body goes whatever its size, so that each run gets on.
+/* A body that is sent again counts again. The first body is sent whatever its size, so that each
+ * run makes progress.
  */
 bool run_may_send(struct run *run, uint64_t bytes)
 {

@@ -60,9 +60,8 @@ struct run {
 	} locked;
 };
 
-/* For call_limits.abandon; arg is the run. Whether everything is to end at once. Who asks is at
- * work.
- */
+/* For call_limits.abandon; arg is the run. Whether everything is to end at once. The question
+ * counts as a sign of life of the worker. */
 bool run_is_over(void *run);
 /* For session_options.is_stuck: for give_up_after_ms, or a lease if that is longer, no worker has
  * moved. */
@@ -76,7 +75,8 @@ struct call_limits run_visible_limits(struct run *run); /* abandon = run_may_not
 /* For session_options.files: how many are under way. */
 unsigned run_files(void *run);
 
-/* A file of this size is none that the caller wants: OVERSIZED or UNDERSIZED says so. */
+/* Whether the caller does not want files of this size. Sets *ret_event to OVERSIZED or UNDERSIZED.
+ */
 bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event);
 
 /* Whether a file that has been done since then (store time) is to be removed by now. */
@@ -84,14 +84,14 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s);
 /* Whether nothing is to be done about a file with this mark. */
 bool run_skips(const struct run *run, const struct known_mark *mark, const struct asked *asked);
 
-/* The whole run ends because of this: told once, exit 3. */
+/* Ends the whole run because of this problem, with exit status 3. It is reported once. */
 void run_fail(struct run *run, const struct problem *problem);
-/* A limit of the whole run is reached: told once; nothing new is begun, and what is under way has
- * the grace; exit 6. */
+/* A limit of the whole run is reached, which is reported once. Nothing new is begun, and uploads
+ * that are under way may finish within the grace. The exit status is 6. */
 void run_reach_limit(struct run *run, const struct problem *said);
 /* Whether one more body may be sent by max_transfer_bytes. False: the limit is reached. */
 bool run_may_send(struct run *run, uint64_t bytes);
-/* We lost the lease: told once, exit 5. */
+/* Ends the run because it lost the lease, with exit status 5. It is reported once. */
 void run_fence(struct run *run, const char *why);
 
 /* Waits until enough of the lease is left to begin something new. False: the run is over, as it is

@@ -3,10 +3,10 @@
 #pragma once
 #include "upload/run.h"
 
-/* The session of the run has begun. Bounded: the deadline of the limits is a few seconds from now,
- * whatever they say. */
+/* Records that the session of the run has begun. It takes a few seconds at most, whatever the
+ * limits say. */
 void run_job_begin(struct run *run, struct store_conn *conn, struct call_limits limits);
-/* The run has ended so, and its session has ended. Bounded likewise. session is the one that was
- * begun, or NULL. */
+/* Records how the run ended, after its session has ended. It takes a few seconds at most, too.
+ * session is the one that was begun, or NULL. */
 void run_job_end(
 	struct run *run, struct store_conn *conn, const char *session, enum s3once_exit exit);

@@ -121,7 +121,7 @@ void run_manifest_add(struct run *run, const struct in_s3 *file)
 	free(line);
 }
 
-/* What is there under the key is what was sent. */
+/* Whether the object under the key is the one that was sent. */
 static bool prove_manifest(struct s3_conn *conn, const struct s3_put *put, struct s3_object *object,
 	struct problem *ret_problem)
 {
@@ -163,13 +163,13 @@ static bool put_object(struct s3_conn *conn, struct s3_put *put, struct s3_objec
 	return false;
 }
 
-/* The session is over by now. After the first signal what is under way may finish. */
+/* The session has ended by now. After the first signal, requests that are under way may finish. */
 static bool is_abandoned(void *arg)
 {
 	return atomic_load(&((struct run *)arg)->stop) > 1;
 }
 
-/* What is stored under a key. Borrowed. */
+/* An object to store. All pointers are borrowed. */
 struct to_store {
 	const char *key, *content_type;
 	const struct http_body *body;

@@ -62,7 +62,7 @@ size_t turns_files(const struct turns *turns);
 int64_t turns_oldest_ns(const struct turns *turns);
 /* Takes the file. */
 void turns_add_file(struct turns *turns, struct candidate *file);
-/* Takes the file, to be begun before all others of its kind. */
+/* Takes the file. It will be begun before all other files of its kind. */
 void turns_add_first(struct turns *turns, struct candidate *file);
 /* Takes out the files of this block, at most BLOCK_FILES; how many. */
 size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate *ret[BLOCK_FILES]);

@@ -93,16 +93,16 @@ static enum step put_whole(struct worker *worker, struct file *file, struct piec
 	const enum outcome o = s3_put_object(worker->s3, &put, &reply, &problem);
 	if (o != OUTCOME_OK)
 		transfer_undo(&piece->body.transfer);
-	/* Others may have the encoder while this one proves what was sent. */
+	/* Other workers may use the encoder while this one proves the upload. */
 	piece_end(worker, piece);
 	if (piece->body.error)
 		return file_read_error(worker, file, piece->body.error);
 	return after_put(worker, file, &put, o, &reply, &problem);
 }
 
-/* To compare what is encoded with an object takes an encoder, and this worker may have one when it
- * is about to send: so it is compared before. Then it may wait for an encoder and for bandwidth,
- * and what is there is looked for once more. */
+/* Comparing an object with encoded content needs an encoder, and a worker that is about to send may
+ * hold one already. So the object is compared first. After that the worker may wait for an encoder
+ * and for bandwidth, so it looks for the object once more. */
 enum step send_whole(struct worker *worker, struct file *file)
 {
 	struct piece piece = {0};

@@ -173,7 +173,8 @@ void credentials_accepted(struct credentials_chain *chain)
 		atomic_store(&chain->accepted, true);
 }
 
-/* What is not sure may have a hundred other reasons, and come with each file. */
+/* A refusal that does not name expired credentials may have many other reasons, and may occur with
+ * each file. */
 static bool may_have_expired_locked(const struct credentials_chain *chain)
 {
 	return chain->locked.current.session_token &&

@@ -112,7 +112,7 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 			"conditional writes, single and batch reads and queries work");
 }
 
-/* What is found is kept with the table's settings: push asks again only if nobody ever did. */
+/* The result is kept with the table's settings. push tries it only if there is not a result yet. */
 static void try_batches(
 	struct doctor *doctor, struct store_conn *conn, struct store_settings *settings)
 {

@@ -41,7 +41,7 @@ static int find_file(const char *wanted, struct job *job)
 	return 0;
 }
 
-/* What an environment file says where there is no file for the job. */
+/* The source and target of the environment, for a job without a file. */
 static int read_environment(struct job *job)
 {
 	static const char text[] = "source =\ntarget =\n";

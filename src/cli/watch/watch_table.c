@@ -50,7 +50,7 @@ struct watch_folder *watch_table_find_path(struct watch_table *table, const char
 	return NULL;
 }
 
-/* Drops what is gone, when that is more than what is there. */
+/* Drops the folders that are gone, if they are more than those that exist. */
 static void compact(struct watch_table *table)
 {
 	size_t kept = 0;

@@ -28,7 +28,7 @@ struct watched {
 	int64_t began_wall_ns;  /* of the pass under way */
 };
 
-/* What makes no sense where there is no end, or where nobody is there to decide. */
+/* Options that make no sense for a service that does not end, or without a person to decide. */
 static int refuse(const struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
