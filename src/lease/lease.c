@@ -37,7 +37,7 @@ const char *lease_row_version(const struct lease *lease, const char **ret_or)
 	return lease->version;
 }
 
-/* Many that start together do not beat together. */
+/* Leases that start together should not send their heartbeats together. */
 static uint64_t first_due_ns(const struct lease *lease, uint64_t sent_ns)
 {
 	const uint64_t period = lease->options.heartbeat_ns;

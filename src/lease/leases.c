@@ -97,7 +97,7 @@ static void *attend_due(void *arg)
 	return NULL;
 }
 
-/* Queues a heartbeat; a thread more if all others have something to do. */
+/* Queues a heartbeat, and starts another thread if all are busy. */
 static void queue_locked(struct leases *leases, struct lease *lease)
 {
 	size_t waiting = 1;
@@ -146,7 +146,8 @@ static void attend_locked(struct leases *leases, struct lease *lease, uint64_t n
 	leases_place_locked(leases, lease);
 }
 
-/* In slices: the wait's clock stops while the host is suspended, the leases do not. */
+/* Waits in slices, since the clock of the wait stops while the host is suspended, but the leases go
+ * on. */
 static void wait_for_due_locked(struct leases *leases, uint64_t now_ns)
 {
 	uint64_t wait_ns = 200 * NS_PER_MS;

@@ -58,7 +58,7 @@ void leases_remove_locked(struct leases *leases, struct lease *lease)
 	}
 }
 
-/* When this lease wants something next: its heartbeat, or to be told of. */
+/* When this lease is due next, for its heartbeat or for an event. */
 static uint64_t next_of(const struct lease *lease)
 {
 	uint64_t next = UINT64_MAX;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A server may be upgraded, or another one may stand behind its name. */
+/* A server may be upgraded, or its name may lead to a different server. */
 #define HOLDS_FOR_S (30 * 24 * 3600)
 
 static const enum s3_ability abilities[BUCKET_CONDITIONS] = {

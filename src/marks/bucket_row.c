@@ -12,7 +12,7 @@ static struct item_key row_key(const struct mark_space *space, char pk[static RO
 	return (struct item_key){pk, "-"};
 }
 
-/* What does not fit was not written by us. */
+/* A value that does not fit was not written by us. */
 static bool read_text(const struct item *item, const char *name, char *ret, size_t size)
 {
 	const char *value = item_string(item, name);
@@ -31,7 +31,7 @@ static const char *const condition_names[BUCKET_CONDITIONS] = {
 	[BUCKET_IF_MATCH] = "if-match",
 };
 
-/* Names of a later version are passed over. */
+/* Names that only a later version knows are ignored. */
 static unsigned read_honours(const struct item *item)
 {
 	const char *names = item_string(item, "honours");

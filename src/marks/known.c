@@ -47,7 +47,7 @@ bool known_is_done(const struct known_mark *mark, const struct asked *file)
 	       !mark->mtime_is_shared;
 }
 
-/* ret_version NULL: it is not wanted. */
+/* ret_version is NULL if the version is not needed. */
 static int condense(const struct item *item, struct known_mark *ret, struct version **ret_version)
 {
 	struct mark mark;

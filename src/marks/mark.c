@@ -221,7 +221,7 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	return o;
 }
 
-/* `c` has what changes beyond that. */
+/* `c` has the further changes. */
 static enum outcome fail_mark(const struct mark_ref *ref, const struct claim *claim,
 	const char *error, struct changes *c, struct problem *ret_problem)
 {
@@ -251,7 +251,7 @@ enum outcome mark_release(const struct mark_ref *ref, const struct claim *claim,
 	return fail_mark(ref, claim, error, &c, ret_problem);
 }
 
-/* Of a done mark that is still exactly as it was seen. */
+/* Updates a done mark that is still exactly as it was seen. */
 static enum outcome update_done(const struct mark_ref *ref, const struct changes *changes,
 	const struct mark *old, struct mark *ret_present, struct problem *ret_problem)
 {

@@ -1,4 +1,4 @@
-/* What a mark says. */
+/* Reads marks, and says what they mean for a file. */
 #include "marks/mark.h"
 #include <errno.h>
 #include <stdio.h>

@@ -30,7 +30,7 @@ void batch_ticket_clear(struct batch_ticket *ticket)
 	text_clear(&ticket->statement);
 }
 
-/* Without the mutex, which whoever is woken would only meet. */
+/* Called without the mutex, since the thread that is woken would only wait for it. */
 static void call(struct batch_ticket *ticket)
 {
 	if (ticket)
@@ -87,7 +87,7 @@ static enum outcome perform_alone(const struct batch_write *w)
 		w->n_conditions, w->limits, w->ret_present, w->ret_problem);
 }
 
-/* Of puts, INSERT says one thing only: if the item is not there. */
+/* INSERT can express only one kind of put, which is a put if the item is absent. */
 static bool is_put_if_absent(const struct batch_write *w)
 {
 	return w->item && w->n_conditions == 1 && w->conditions->test == CONDITION_ABSENT &&
@@ -231,7 +231,7 @@ static bool is_of_all(enum outcome whole)
 	return whole == OUTCOME_SETUP || whole == OUTCOME_THROTTLED || whole == OUTCOME_TRANSIENT;
 }
 
-/* What a statement's outcome is to its caller. whole: of the request. */
+/* What a statement's outcome means to its caller. `whole` is the outcome of the request. */
 static void answer_locked(struct batch_ticket *ticket, enum outcome whole, enum outcome own,
 	const struct problem *problem)
 {
@@ -381,7 +381,7 @@ static enum outcome await(struct batches *batches, struct batch_ticket *ticket, 
 						: lead_unless_over(batches, ticket);
 }
 
-/* Nobody is under way: the write is what others wait for. */
+/* No request is under way, so later writes wait for this one. */
 static bool begin_alone(struct batches *batches)
 {
 	pthread_mutex_lock(&batches->mutex);

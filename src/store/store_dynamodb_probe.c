@@ -44,7 +44,7 @@ static int fill_item(struct item *ret)
 	return error;
 }
 
-/* One request that inserts the first n of the items. */
+/* Sends one request that inserts the first n of the items. */
 static enum outcome insert(struct probe *probe, size_t n)
 {
 	struct item item = {0};
@@ -63,7 +63,7 @@ static enum outcome insert(struct probe *probe, size_t n)
 		probe->conn, n, &probe->limits, probe->answers, probe->problem);
 }
 
-/* One request that changes the first item if these hold. */
+/* Sends one request that changes the first item if these conditions hold. */
 static enum outcome update(struct probe *probe, const struct condition *conditions, size_t n)
 {
 	static const struct change changes[] = {{"gone"}, {"state", VALUE_STRING, "second"},

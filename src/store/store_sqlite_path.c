@@ -156,7 +156,7 @@ static int check_logs(
 	return -EPERM;
 }
 
-/* Whose the file has to be: ours, or for root that only reads, whoever has it. */
+/* The owner that the file must have. This is our user, or any user if root only reads. */
 static uid_t owner_of(int folder, const char *base, bool only_read)
 {
 	struct stat st;
@@ -201,7 +201,7 @@ static int secure(const char *folder, const char *base, bool only_read, const ch
 	return r;
 }
 
-/* A folder that somebody mistyped must not begin with empty marks: only our own is made. */
+/* Only our own folder is created. A mistyped path must not begin with empty marks. */
 static bool is_ours_to_make(const char *path, const char *base)
 {
 	char own[4096];

@@ -171,7 +171,8 @@ static bool wait_for_work(struct sqlite_queue *queue, bool *ret_has_writes)
 	return more;
 }
 
-/* Another process has the file: those that waited too long are told, the rest wait a moment. */
+/* Another process has locked the file. Tickets that have waited too long fail, and the rest wait a
+ * moment. */
 static void wait_for_file(struct sqlite_queue *queue)
 {
 	fail_all(queue, take_chosen(queue, OVERDUE), SQLITE_BUSY);

@@ -61,7 +61,7 @@ static enum outcome wait_while(
 	return OUTCOME_OK;
 }
 
-/* One that is being deleted is waited for like one that is being made: afterwards it is absent. */
+/* Also waits for a table that is being deleted. Afterwards it is absent. */
 static enum outcome judge_table(struct creation *creation, const struct dynamodb_shape *shape,
 	bool *ret_ready, struct problem *ret_problem)
 {

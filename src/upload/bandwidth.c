@@ -16,7 +16,7 @@
 #define ASK_NS  (100 * NS_PER_MS) /* between two questions whether to go on waiting */
 #define LOOK_NS (50 * NS_PER_MS)  /* other processes may have left the line sooner */
 
-/* Somebody who wants to send, on the stack of its thread. */
+/* A thread that waits to send. It is on the stack of that thread. */
 struct waiter {
 	struct waiter *next;
 	pthread_cond_t turn;
@@ -38,7 +38,7 @@ struct bandwidth {
 	} locked;
 };
 
-/* NULL with errno. */
+/* Returns NULL and sets errno on failure. */
 static void *map(const char *path)
 {
 	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -124,7 +124,7 @@ static uint64_t rate_now(const struct bandwidth *bandwidth)
 	return bandwidth_rate_at(bandwidth, clock_wall_ns() / (int64_t)NS_PER_S);
 }
 
-/* With the mutex held, these three. */
+/* The caller of these three functions holds the mutex. */
 static void join_queue(struct bandwidth *bandwidth, struct waiter *self)
 {
 	thread_cond_init(&self->turn);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Somebody alive holds it, and nobody need be told of that now. */
+/* Another running uploader holds the file, and this need not be reported now. */
 static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
 {
 	struct run *run = worker->run;
@@ -20,7 +20,7 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 	       !over;
 }
 
-/* Begins a shared block anywhere but where the others may just be. */
+/* Begins a shared block at a place where other uploaders are probably not at work. */
 static void rotate(struct candidate **files, size_t n)
 {
 	struct candidate *copy[BLOCK_FILES];
@@ -64,7 +64,7 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 	queue_ready(run->queue, ready, n_ready);
 }
 
-/* What comes back from a shared block, or together with it, is in any order. */
+/* Files that come back from a shared block, or together with it, are in any order. */
 static int compare_keys(const void *a, const void *b)
 {
 	const struct candidate *const *x = a, *const *y = b;

@@ -9,7 +9,7 @@
 
 #define TURNS_MAX 5 /* each is another uploader's write of the row */
 
-/* Nothing is under way yet that could be finished first. */
+/* No upload is under way yet that would have to finish first. */
 static bool is_stopped(void *arg)
 {
 	struct run *run = arg;
@@ -54,7 +54,8 @@ static bool next_object(struct bucket_comparison *check, struct bucket_row *next
 	return next->object_is_made = true;
 }
 
-/* Nothing of this bucket may get into the row, or the next run would know it by that. */
+/* Nothing about this bucket may be written to the row, or the next run would take it for the right
+ * one. */
 static bool doubt_row(const struct bucket_comparison *check, struct bucket_row *ret)
 {
 	*ret = check->row;
@@ -64,7 +65,7 @@ static bool doubt_row(const struct bucket_comparison *check, struct bucket_row *
 	return true;
 }
 
-/* The row as it is to be from now on. */
+/* Sets the row as it is to be from now on. */
 static bool next_row(
 	struct bucket_comparison *check, enum bucket_likeness likeness, struct bucket_row *ret)
 {

@@ -17,7 +17,7 @@ static bool has_no_listing(enum outcome outcome, const struct problem *problem)
 	       (outcome == OUTCOME_SETUP && (problem->status / 100 == 3 || problem->status == 404));
 }
 
-/* Two questions at most; the second one only where the first does not show this bucket. */
+/* Sends two requests at most, and the second one only if the first does not show this bucket. */
 static bool ask_service(struct bucket_comparison *check)
 {
 	enum outcome o =
@@ -34,7 +34,8 @@ static bool ask_service(struct bucket_comparison *check)
 	return is_answered(o, check->problem);
 }
 
-/* Whether the object that a run proved last is there. False: that cannot be found out now. */
+/* Finds out whether the object that a run proved last is there. False: this cannot be found out
+ * now. */
 static bool look_at_last(struct bucket_comparison *check)
 {
 	const struct uploaded last = {check->row.last_key, check->row.last_etag};

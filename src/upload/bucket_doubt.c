@@ -126,7 +126,7 @@ static void release_group(struct run *run, enum group_of_marks group)
 	atomic_store(&doubt->open[group], false);
 }
 
-/* The mark is read for the etag. If it is another one by now, the object's metadata decides. */
+/* The mark is read for the etag. If the mark has changed by now, the object's metadata decides. */
 static bool look_for(struct run *run, struct store_conn *marks, const char *key, enum evidence *ret)
 {
 	struct problem problem = {0};
@@ -220,7 +220,7 @@ void bucket_doubt_end(struct run *run)
 		stop_in_doubt(run);
 }
 
-/* What this run itself uploaded in doubt went to where the others are. */
+/* The files that this run uploaded in doubt are in the same bucket as the others. */
 static bool is_doubt_over(const struct bucket_doubt *doubt)
 {
 	return !doubt || (doubt->locked.is_shown[OTHERS] &&
@@ -228,7 +228,7 @@ static bool is_doubt_over(const struct bucket_doubt *doubt)
 					 (doubt->is_new && !doubt->locked.gone[IN_DOUBT])));
 }
 
-/* Whether the row is another one then. */
+/* Returns whether this changes the row. */
 static bool take_last(struct run *run, struct bucket_row *row)
 {
 	if (!*run->locked.last_key)

@@ -41,7 +41,8 @@ bool bucket_id_object_read(struct s3_conn *conn, const char *key, const struct c
 	return o == OUTCOME_OK || o == OUTCOME_ABSENT;
 }
 
-/* Servers without conditional writes get it without: who races with us writes the same id. */
+/* If the server does not support conditional writes, none is used. An uploader that does the same
+ * at the same time writes the same id. */
 static enum outcome put_id(struct s3_conn *conn, const struct s3_put *put, struct problem *problem)
 {
 	struct s3_object object;

@@ -31,7 +31,7 @@ void bulk_init(struct bulk *bulk, unsigned most)
 	set_level(bulk, 1);
 }
 
-/* Twice as many, until that was in vain once. */
+/* The number doubles until that did not help once. */
 static void begin_trial(struct bulk *bulk)
 {
 	const unsigned n = bulk->proven;

@@ -1,4 +1,4 @@
-/* Step 2 for a file that was uploaded before and may be another now. */
+/* Step 2 for a file that was uploaded before and may have changed. */
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
@@ -45,7 +45,7 @@ static void note_newer(struct worker *worker, const struct file *file)
 		log_info("that the file has changed could not be noted: %s", problem.text);
 }
 
-/* Other content than was uploaded, which stays as it is: never in silence. */
+/* The content differs from the object, which stays as it is. This is always reported. */
 static enum step keep_earlier_version(struct worker *worker, struct file *file)
 {
 	static const char said[] = "changed since it was uploaded; S3 keeps the earlier version";
@@ -61,7 +61,8 @@ static enum step keep_earlier_version(struct worker *worker, struct file *file)
 	return STEP_SETTLED;
 }
 
-/* The other content is in another object, which a replacement would leave behind. */
+/* The earlier content is in an object under a different key, which a replacement would leave
+ * behind. */
 static enum step other_suffix(struct worker *worker, struct file *file)
 {
 	const struct report_file about = file_about(file);

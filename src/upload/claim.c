@@ -30,7 +30,7 @@ static void say_who_holds(const struct run *run, const struct file *file, struct
 	text_clear(&shown);
 }
 
-/* Somebody alive has it. */
+/* A running uploader has claimed the file. */
 static enum step held(struct worker *worker, struct file *file, uint64_t again_ns)
 {
 	struct run *run = worker->run;
@@ -48,7 +48,7 @@ static enum step held(struct worker *worker, struct file *file, uint64_t again_n
 	return file_later(worker, file, again_ns);
 }
 
-/* No waiting changes it, and taking it over might undo what a later version did. */
+/* Waiting does not help, and taking the mark over might undo what a later version of s3once did. */
 static enum step unreadable_mark(struct worker *worker, struct file *file)
 {
 	struct problem problem;
@@ -58,7 +58,7 @@ static enum step unreadable_mark(struct worker *worker, struct file *file)
 	return file_fail(worker, file, &problem);
 }
 
-/* Claimed by somebody. NEXT: it is stale. */
+/* The file is claimed. NEXT: the claim is stale. */
 static enum step judge_claim(struct worker *worker, struct file *file)
 {
 	struct problem problem = {0};
@@ -107,7 +107,7 @@ static enum outcome write_claim(
 	return mark_take(&ref, &file->seen, &file->claim, seen, problem);
 }
 
-/* Somebody else moved first: what he left is judged next, and his block is left to him. */
+/* Another uploader was first. Its mark is judged next, and the block is left to it. */
 static void lost_the_race(struct worker *worker, struct file *file, struct mark *seen)
 {
 	mark_clear(&file->seen);

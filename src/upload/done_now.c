@@ -80,7 +80,7 @@ enum done done_content(struct worker *worker, const struct file *file, const str
 	return no(ret, "its content is not what was uploaded, although its size is");
 }
 
-/* Whether two checksums can be compared, and are different or not. */
+/* Compares two checksums, if they can be compared. */
 static enum proof compare_sums(const struct s3_sum *a, const struct s3_sum *b)
 {
 	if (!*a->text || !*b->text || a->kind != b->kind || strchr(a->text, '-') ||

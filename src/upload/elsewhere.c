@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first is that of a log that was not compressed yet. */
+/* The first suffix is that of a log that was not compressed yet. */
 static const char *suffix_at(size_t i)
 {
 	return i ? family_suffixes[i - 1] : "";
@@ -36,7 +36,7 @@ static enum step adopt_by_content(
 	return STEP_SETTLED;
 }
 
-/* NEXT: it is not there, or it is something else. */
+/* NEXT: the object is not there, or has other content. */
 static enum step look_under_key(struct worker *worker, struct file *file, const char *key)
 {
 	struct s3_object object = {0};

@@ -102,7 +102,7 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 	return range->encoding->codec == CODEC_ZSTD ? begin_zstd(e) : begin_gzip(e);
 }
 
-/* A whole piece of the input, or all that is left of it. */
+/* Reads a whole piece of the input, or all that is left of it. */
 static int fill_output(struct encoder *e)
 {
 	const uint64_t left = e->range.bytes - e->taken;
@@ -164,7 +164,7 @@ static uint64_t padding_of(const struct encoder *e)
 	return lacks && lacks < least ? least : lacks;
 }
 
-/* The first bytes are the header of all that is to come, the others zeros. */
+/* The first bytes are the header of the padding, and all following bytes are zeros. */
 static long pad_zstd(struct encoder *e, bool is_first)
 {
 	const size_t n = e->padding < OUT_BYTES ? (size_t)e->padding : OUT_BYTES;

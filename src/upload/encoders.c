@@ -57,7 +57,7 @@ void encoders_clear(struct encoders *encoders)
 	pthread_mutex_destroy(&encoders->locked.mutex);
 }
 
-/* Under the mutex. */
+/* The caller holds the mutex. */
 static int take_encoder_locked(struct encoders *encoders, struct encoder **ret)
 {
 	if (encoders->locked.n_free) {

@@ -27,7 +27,7 @@ static void name_it(struct encoding *encoding)
 			encoding->level);
 }
 
-/* The level, or -1. */
+/* Returns the level, or -1. */
 static int read_level(const struct codec_info *codec, const char *text)
 {
 	const size_t digits = strspn(text, "0123456789");

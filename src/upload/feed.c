@@ -54,7 +54,7 @@ struct candidate *feed_candidate(const struct scan_entry *entry)
 	return file;
 }
 
-/* Before the first mark is read; a run without a file needs no server. */
+/* Called before the first mark is read, since a run without files does not need a server. */
 static bool is_the_bucket(struct feed *feed)
 {
 	struct problem problem = {0};
@@ -130,7 +130,7 @@ static bool read_marks(struct feed *feed, bool last, uint64_t *ret_read_ns)
 	return o == OUTCOME_OK;
 }
 
-/* The run is over before it was begun. NULL is fine. */
+/* For a run that is over before it was begun. NULL is fine. */
 static void leave_candidate(struct run *run, struct candidate *file)
 {
 	if (file)
@@ -173,7 +173,7 @@ static void report_entry(struct feed *feed, const struct scan_entry *entry)
 		report_unshipped(&feed->run->report, entry->mtime_ns);
 }
 
-/* By its size, as the event says. */
+/* Leaves a file out because of its size, as the event says. */
 static void tell_left_out(
 	struct feed *feed, const struct scan_entry *entry, enum s3once_event_type event)
 {
@@ -192,7 +192,7 @@ static void refuse_own_file(const struct run *run, struct scan_entry *entry)
 		"with --marks");
 }
 
-/* Once a run: a wrong clock touches many files. */
+/* Printed once a run, since a wrong clock affects many files. */
 static void tell_future(struct feed *feed, const struct scan_entry *entry)
 {
 	struct problem problem;
@@ -247,7 +247,8 @@ static void maybe_flow(struct feed *feed)
 	queue_flow(feed->run->queue);
 }
 
-/* The next entry into the chunk. 1 go on, 0 the scan has ended, -1 it cannot go on. */
+/* Adds the next entry to the chunk. Returns 1, 0 if the scan has ended, or -1 if it cannot
+ * continue. */
 static int gather(struct feed *feed)
 {
 	struct scan_entry entry;

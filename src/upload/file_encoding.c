@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* By its first bytes, not its name. */
+/* The first bytes of the file decide, not its name. */
 static int is_compressed(int fd, bool *ret)
 {
 	char first[DECOMPRESS_MAGIC_BYTES];

@@ -14,7 +14,8 @@ static uint64_t pause_after(unsigned failures)
 	return pause_ns < AGAIN_MOST_NS ? pause_ns : AGAIN_MOST_NS;
 }
 
-/* With a pause that grows. That it waits for the others does not count. Its claim stays ours. */
+/* The pause before the next try grows. The time for which the file waits for its turn does not
+ * count. Its claim stays ours. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct candidate *c = file->candidate;

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A key that was made of the modification time or the content is that of one version. */
+/* A key that was made from the modification time or the content belongs to one version of the file.
+ */
 static bool is_another_version(const struct worker *worker, const struct file *file)
 {
 	const struct key_template *template = worker->run->key_template;
@@ -32,7 +33,8 @@ static int open_rotated(const struct scan *scan, const struct candidate *c, stru
 	return fd;
 }
 
-/* Another uploader may have uploaded and removed it since it was found: no error then. */
+/* Another uploader may have uploaded and removed the file since it was found. That is not an error.
+ */
 static enum step gone(struct worker *worker, struct file *file)
 {
 	const struct asked asked = candidate_asks(file->candidate);

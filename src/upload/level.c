@@ -76,7 +76,7 @@ static void pause(struct level *level, uint64_t now_ns)
 	level->pause_ns = 2 * level->pause_ns < PAUSE_MOST_NS ? 2 * level->pause_ns : PAUSE_MOST_NS;
 }
 
-/* How many the next trial is of. Where latency is high each doubling takes half a second, and so
+/* The level of the next trial. Where latency is high each doubling takes half a second, and so
  * many may be tried at once as would keep one CPU busy. */
 static double next_trial(const struct level *level, double cpu_share)
 {
@@ -85,7 +85,7 @@ static double next_trial(const struct level *level, double cpu_share)
 	return level->leaps && busy > twice ? busy : twice;
 }
 
-/* What the rate has to have grown by. */
+/* The factor by which the rate must have grown. */
 static double worth_of(const struct level *level)
 {
 	double worth = WORTH;
@@ -115,7 +115,7 @@ static void look_further(struct level *level, const struct level_window *window)
 	}
 }
 
-/* What the workers of a trial that was in vain waited for. */
+/* What the workers waited for in a trial that did not help. */
 static enum s3once_limited_by reason_of_window(const struct level_window *window)
 {
 	return window->bandwidth_share >= LINE_FULL ? S3ONCE_LIMITED_BY_BANDWIDTH

@@ -120,7 +120,7 @@ static enum step record(struct worker *worker, struct file *file, struct open_up
 	return STEP_OVER;
 }
 
-/* Not one part is sent to where it would lie in clear. */
+/* No part is sent to an upload that would store it unencrypted. */
 static enum step not_encrypted(struct worker *worker, struct file *file, struct open_upload *upload)
 {
 	struct problem problem;
@@ -183,7 +183,7 @@ static enum step begin_anew(struct worker *worker, struct file *file)
 	return step == STEP_NEXT ? create_upload(worker, file) : step;
 }
 
-/* Compresses a little of its beginning, middle and end. */
+/* Compresses samples of the file's beginning, middle and end. */
 static enum step sample_encoding(struct worker *worker, struct file *file)
 {
 	uint64_t in = 0, out = 0;

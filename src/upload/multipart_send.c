@@ -17,7 +17,7 @@ static int add_md5(struct worker *worker, struct piece *piece, struct sums *sums
 	return error;
 }
 
-/* The reply to a part: whether the server has the bytes that were sent. */
+/* Whether the reply to a part shows that the server has the bytes that were sent. */
 static bool accept_part(struct worker *worker, struct multipart *multipart, struct piece *piece,
 	const struct s3_part *part, struct part_failure *ret_failure)
 {
@@ -77,7 +77,7 @@ static unsigned digests_of_part(const struct s3 *s3, enum checksum checksum)
 	return checksum_kinds[checksum].combines ? kinds : kinds | DIGEST_OF(checksum_default());
 }
 
-/* Of the content of a part that is encoded: what the mark has of the whole file. */
+/* The digests of the content of an encoded part that the mark needs for the whole file. */
 static unsigned digests_of_content(enum checksum checksum)
 {
 	return DIGEST_OF(checksum_kinds[checksum].combines ? checksum : checksum_default());
@@ -122,7 +122,7 @@ static void note_failure(struct multipart *multipart, const struct part_failure 
 	pthread_mutex_unlock(&multipart->locked.mutex);
 }
 
-/* An upload that gets on is not one that keeps failing. */
+/* An upload that makes progress does not count as one that keeps failing. */
 static void note_progress(const struct multipart *multipart)
 {
 	struct candidate *c = multipart->file->candidate;
@@ -141,7 +141,7 @@ static void note_progress(const struct multipart *multipart)
 	c->failing_ns = 0;
 }
 
-/* Nothing of it is under way any more. */
+/* No part of the upload is under way any more. */
 static enum step after_last_part(struct worker *worker, struct multipart *multipart)
 {
 	struct file *file = multipart->file;

@@ -93,7 +93,7 @@ static uint64_t process_cpu_ns(void)
 	       (uint64_t)(cpus > 0 ? cpus : 1);
 }
 
-/* So far. Some workers stand for all. */
+/* The CPU time of all workers so far, estimated from some of them. */
 static uint64_t worker_cpu_ns(const struct s3once_push *push)
 {
 	uint64_t ns = 0, each;

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a dry run that finds no marks looks into instead of making some. */
+/* A dry run over marks that do not exist yet uses an empty store instead of creating them. */
 static int place_without_traces(struct marks_place *place, struct problem *problem)
 {
 	if (place->is_dynamodb || !access(place->path, F_OK) || errno != ENOENT)
@@ -25,7 +25,7 @@ static int place_without_traces(struct marks_place *place, struct problem *probl
 	return place->path ? 0 : -ENOMEM;
 }
 
-/* Nothing is under way yet that could be finished first. */
+/* No upload is under way yet that would have to finish first. */
 static bool is_stopped(void *arg)
 {
 	return atomic_load(&((struct run *)arg)->stop) > 0;

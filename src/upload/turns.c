@@ -1,10 +1,10 @@
 #include "upload/turns.h"
 #include <stdlib.h>
 
-/* Several, so that one huge file does not keep the other large ones waiting. */
+/* Several are open at once, so that one huge file does not keep the other large files waiting. */
 #define OPEN_LEAST 4
 
-/* With one worker alone so many small files go between two large bodies. */
+/* A worker that is alone sends this many small files between two large bodies. */
 #define SMALL_TURNS BLOCK_FILES
 
 static void line_add(struct line *line, struct candidate *file)

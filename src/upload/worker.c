@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Step 2 where the query before showed a mark: consistently, since it decides now. */
+/* Step 2 if the query before showed a mark. The mark is read consistently, since it decides now. */
 static enum step read_mark(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
@@ -13,7 +13,7 @@ static enum step read_mark(struct worker *worker, struct file *file)
 	return o == OUTCOME_OK ? STEP_NEXT : file_marks_outcome(worker, file, o, &problem);
 }
 
-/* What comes before the claim. */
+/* The steps before the claim. */
 static enum step begin_file(struct worker *worker, struct file *file)
 {
 	const uint64_t began_ns = clock_boot_ns();
