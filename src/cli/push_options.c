@@ -82,7 +82,8 @@ static int check_together(const struct push_options *o, struct problem *problem)
 			"--delete-linked, --delete-open and --delete-foreign say what else "
 			"--delete-after removes: give that, too");
 	if (o->run.sign_key_file && !o->run.manifest)
-		return refuse(problem, "--sign signs the manifest of the run: give --manifest, too");
+		return refuse(
+			problem, "--sign signs the manifest of the run: give --manifest, too");
 	if (o->metrics_file && metrics_check(o->metrics_file, problem) < 0)
 		return -EINVAL;
 	return check_as(o, problem);
