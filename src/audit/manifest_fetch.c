@@ -74,22 +74,32 @@ static enum outcome compare_name(void *arg, const char *key, struct problem *ret
 	return OUTCOME_OK;
 }
 
+/* What follows s3://BUCKET/ of this bucket, as runs write it; else all that was given. */
+static const char *without_bucket(const struct manifest_place *place, const char *given)
+{
+	const size_t n = strlen(place->bucket);
+	const bool is_url = strncmp(given, "s3://", 5) == 0 &&
+			    strncmp(given + 5, place->bucket, n) == 0 && given[5 + n] == '/';
+	return is_url ? given + 5 + n + 1 : given;
+}
+
 enum outcome manifest_find(const struct manifest_place *place, const char *given,
 	struct text *ret_key, struct problem *ret_problem)
 {
+	const char *key = without_bucket(place, given);
 	struct text day = TEXT(2 * KEY_BYTES_MAX);
 	struct sought sought = {given, ret_key};
 	enum outcome o = OUTCOME_OK;
-	if (is_manifest(given))
-		text_add(ret_key, given);
+	if (is_manifest(key) && strncmp(key, "s3://", 5) != 0)
+		text_add(ret_key, key);
 	else if (!strchr(given, '/') && manifest_add_day(&day, place->prefix, given))
 		o = list_manifests(
 			place, text_string(&day), NULL, compare_name, &sought, ret_problem);
 	if (o == OUTCOME_OK && !ret_key->len) {
 		problem_set(ret_problem,
 			"there is no manifest of a run %s: name a run, such as "
-			"20261122T031500Z-…, or the key of its manifest; s3once manifest "
-			"s3://BUCKET/PREFIX lists them",
+			"20261122T031500Z-…, or the key of its manifest in this bucket; s3once "
+			"manifest s3://BUCKET/PREFIX lists them",
 			quote(given).text);
 		o = OUTCOME_ABSENT;
 	}

@@ -16,7 +16,8 @@ struct manifest_place {
 enum outcome manifest_list(const struct manifest_place *place, const char *since,
 	enum outcome (*each)(void *arg, const char *key, struct problem *ret_problem), void *arg,
 	struct problem *ret_problem);
-/* Adds the key of the manifest of a run, given by its name or as a key. ABSENT with a sentence:
+/* Adds the key of the manifest of a run, given by its name, as a key or as
+ * s3://BUCKET/KEY. ABSENT with a sentence:
  * there is none. */
 enum outcome manifest_find(const struct manifest_place *place, const char *given,
 	struct text *ret_key, struct problem *ret_problem);

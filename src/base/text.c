@@ -166,7 +166,7 @@ static void add_escaped_bytes(struct text *t, const unsigned char *s, size_t n)
 			text_addf(t, "\\x%02x", s[i]);
 }
 
-void text_add_escaped(struct text *t, const char *bytes, size_t n)
+static void add_readable(struct text *t, const char *bytes, size_t n, const char *backslash)
 {
 	const unsigned char *s = (const unsigned char *)bytes;
 	for (size_t i = 0, len; i < n; i += len) {
@@ -176,16 +176,26 @@ void text_add_escaped(struct text *t, const char *bytes, size_t n)
 			len = len ? len : 1;
 			add_escaped_bytes(t, s + i, len);
 		} else if (code == '\\') {
-			text_add(t, "\\\\");
+			text_add(t, backslash);
 		} else {
 			text_add_bytes(t, s + i, len);
 		}
 	}
 }
 
+void text_add_escaped(struct text *t, const char *bytes, size_t n)
+{
+	add_readable(t, bytes, n, "\\\\");
+}
+
 void text_add_escaped_string(struct text *t, const char *s)
 {
 	text_add_escaped(t, s, strlen(s));
+}
+
+void text_add_escaped_again(struct text *t, const char *s)
+{
+	add_readable(t, s, strlen(s), "\\");
 }
 
 void hex_encode(const unsigned char *bytes, size_t n, char *ret_hex)

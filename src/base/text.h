@@ -37,6 +37,8 @@ void text_addfv(struct text *t, const char *format, va_list ap)
  * backslash becomes \\. */
 void text_add_escaped(struct text *t, const char *bytes, size_t n);
 void text_add_escaped_string(struct text *t, const char *s);
+/* The same of what should have been escaped by whoever wrote it: a backslash stays. */
+void text_add_escaped_again(struct text *t, const char *s);
 
 /* The string so far, "" if empty: never NULL. Valid until the next change. */
 const char *text_string(const struct text *t);

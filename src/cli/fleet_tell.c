@@ -156,9 +156,9 @@ static const char *word_of(const struct fleet_job *job)
 
 static void add_name(struct text *t, const struct job_row *row)
 {
-	text_add_escaped_string(t, row->host);
+	text_add_escaped_again(t, row->host);
 	text_add_char(t, '/');
-	text_add_escaped_string(t, row->job);
+	text_add_escaped_again(t, row->job);
 }
 
 static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *job)
@@ -172,7 +172,7 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	if (job->has_failed && *job->row.error) {
 		text_reset(&t);
 		text_add(&t, "         ");
-		text_add_escaped_string(&t, job->row.error);
+		text_add_escaped_again(&t, job->row.error);
 		output_result(view->output, text_string(&t));
 	}
 	text_clear(&t);

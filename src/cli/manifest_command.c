@@ -1,5 +1,6 @@
 /* `s3once manifest`: lists the manifests of runs, and makes of them what other programs read. */
 #include "audit/manifest_fetch.h"
+#include "base/clock.h"
 #include "base/quote.h"
 #include "cli/access.h"
 #include "cli/commands.h"
@@ -10,6 +11,7 @@
 #include "manifest/manifest_reader.h"
 #include "scan/key.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,8 +114,10 @@ static void print_entry(struct printing *printing, const struct manifest_reader 
 		return;
 	}
 	text_reset(&printing->line);
-	if (manifest_derive(
-		    format, entry, text_string(&printing->base), &printing->line, &problem)) {
+	if (strcmp(entry->bucket, printing->place->bucket) != 0) {
+		problem_set(&problem, "it is an object of bucket %s", quote(entry->bucket).text);
+	} else if (manifest_derive(format, entry, text_string(&printing->base), &printing->line,
+			   &problem)) {
 		output_result(printing->output, text_string(&printing->line));
 		return;
 	}
@@ -198,13 +202,17 @@ static int print_output(struct printing *printing, const char *run)
 	return code;
 }
 
+/* A day of the calendar, as it is written in the keys. */
 static bool is_date(const char *s)
 {
-	static const char form[] = "dddd-dd-dd";
-	size_t i = 0;
-	while (form[i] && (form[i] == 'd' ? s[i] >= '0' && s[i] <= '9' : s[i] == form[i]))
-		i++;
-	return !form[i] && !s[i];
+	char midnight[32], again[21];
+	if (snprintf(midnight, sizeof midnight, "%sT00:00:00Z", s) != 20)
+		return false;
+	const int64_t time_s = clock_parse_iso(midnight);
+	if (time_s < 0)
+		return false;
+	clock_format_iso(time_s, again);
+	return strcmp(again, midnight) == 0;
 }
 
 static int check_usage(const struct manifest_options *options, int n, struct problem *ret_problem)

@@ -1,21 +1,20 @@
 #include "cli/verify_with_manifest.h"
 #include "audit/verify_manifest.h"
+#include "base/quote.h"
 #include "cli/options.h"
 #include <unistd.h>
 
-/* The manifest is whole, and by who it should be. The descriptor is the caller's. */
+/* The manifest is whole, and by who it should be. Adds its key; the descriptor is the caller's. */
 static enum outcome open_manifest(const struct verify_with_manifest *wanted,
-	const struct manifest_setup *setup, int *ret_fd, bool *ret_is_wrong,
+	const struct manifest_setup *setup, struct text *key, int *ret_fd, bool *ret_is_wrong,
 	struct problem *ret_problem)
 {
-	struct text key = TEXT(2048);
-	enum outcome o = manifest_find(&setup->place, wanted->manifest, &key, ret_problem);
+	enum outcome o = manifest_find(&setup->place, wanted->manifest, key, ret_problem);
 	const struct manifest_asked asked = {
-		.place = &setup->place, .public_key = setup->public_key, .key = text_string(&key)};
+		.place = &setup->place, .public_key = setup->public_key, .key = text_string(key)};
 	*ret_is_wrong = o == OUTCOME_ABSENT;
 	if (o == OUTCOME_OK)
 		o = manifest_open(&asked, ret_fd, ret_is_wrong, ret_problem);
-	text_clear(&key);
 	return o;
 }
 
@@ -27,8 +26,6 @@ static enum outcome compare_entries(const struct verify_with_manifest *wanted, i
 		return OUTCOME_LOCAL;
 	const enum outcome o = verify_manifest(&wanted->verify, wanted->where.url->bucket, reader,
 		ret_end, ret_is_wrong, ret_problem);
-	if (*ret_is_wrong)
-		problem_prefix(ret_problem, "the manifest");
 	manifest_reader_free(reader);
 	return o;
 }
@@ -37,15 +34,19 @@ static int compare_opened(struct verify_with_manifest *wanted, struct manifest_s
 {
 	struct problem problem = {0};
 	struct verify_end end = {0};
+	struct text key = TEXT(2048);
 	bool is_wrong = false;
 	int fd = -1;
 	wanted->verify.s3 = setup->s3;
 	wanted->verify.headers = setup->headers;
-	enum outcome o = open_manifest(wanted, setup, &fd, &is_wrong, &problem);
-	if (o == OUTCOME_OK)
+	enum outcome o = open_manifest(wanted, setup, &key, &fd, &is_wrong, &problem);
+	if (o == OUTCOME_OK) {
 		o = compare_entries(wanted, fd, &end, &is_wrong, &problem);
-	if (fd >= 0)
 		close(fd);
+		if (is_wrong)
+			problem_prefix(&problem, "the manifest %s", quote(text_string(&key)).text);
+	}
+	text_clear(&key);
 	int code = is_wrong ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;
 	if (o == OUTCOME_OK)
 		code = wanted->exit_code(&end);

@@ -89,6 +89,13 @@ bool manifest_derive(enum manifest_format format, const struct manifest_entry *e
 			"its version is not known: --format s3-batch makes a list without versions");
 		return false;
 	}
+	if (has_version && strpbrk(entry->version_id, ",\"\r\n")) {
+		problem_set(ret_problem,
+			"its version %s has a comma, a quotation mark or a line "
+			"break, which cannot stand in such a list",
+			quote(entry->version_id).text);
+		return false;
+	}
 	text_addf(ret, "%s,", entry->bucket);
 	add_encoded(ret, entry->key);
 	if (has_version)

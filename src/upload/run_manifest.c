@@ -53,10 +53,22 @@ static void tell_plan(struct run *run)
 	report_run(&run->report, S3ONCE_EVENT_NOTE, &problem);
 }
 
+/* A dry run finds a wrong key, too. */
+static bool can_be_signed(const struct s3once_options *options, struct problem *ret_problem)
+{
+	struct signing_key *key = NULL;
+	const char *path = options->sign_key_file;
+	const bool good = !path || signing_key_read(path, true, &key, ret_problem) == 0;
+	signing_key_free(key);
+	return good;
+}
+
 bool run_manifest_open(struct run *run, struct problem *ret_problem)
 {
-	if (!run->options.manifest || run->dry)
+	if (!run->options.manifest)
 		return true;
+	if (run->dry)
+		return can_be_signed(&run->options, ret_problem);
 	run->manifest = calloc(1, sizeof *run->manifest);
 	if (!run->manifest) {
 		problem_set(ret_problem, "out of memory");

@@ -236,6 +236,18 @@ def test_long_and_strange_names(s3once, s3, bucket, tmp_path, marks):
     assert "\x1b" not in s3once("fleet").out
 
 
+@pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_forget_takes_the_name_that_fleet_shows(s3once, s3, bucket, marks, run_job):
+    for name in ("back\\slash", "new\nline"):
+        assert run_job(name).code == 0
+    shown = [line.split()[1].removesuffix(":") for line in s3once("fleet").out.splitlines()[:-1]]
+    host = os.uname().nodename
+    assert shown == [f"{host}/back\\\\slash", f"{host}/new\\nline"]
+    for name in shown:
+        run = s3once("fleet", "--forget", name)
+        assert (run.code, run.out) == (0, f"forgotten: {name}\n"), run
+
+
 @pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
 def test_other_commands_leave_the_rows_alone(s3once, s3, bucket, tree, marks, run_job):
     assert run_job("nginx").code == 0

@@ -190,13 +190,38 @@ def test_what_a_list_cannot_have(s3once, s3, bucket, tmp_path):
     body = s3.get(bucket, key)
     for damaged, word in ((body[:-5], "its end is missing"), (body[:20] + b"\xff" + body[21:], "damaged"), (body + b"x", "other bytes follow"), (gzip.compress(b"[]\n"), "no JSON object"), (b"", "its end is missing")):
         s3.client.put_object(Bucket=bucket, Key=key, Body=damaged)
-        run = s3once("manifest", key, url)
-        assert run.code == 1 and word in run.err and key[:40] in run.err, run
-    for argv in (["x", "y", url], ["--since", "yesterday", url], ["--format", "md5sum", url], ["x", "--since", "2026-01-01", url]):
+        for command in (["manifest", key], ["verify", "--manifest", key]):
+            run = s3once(*command, url)
+            assert run.code == 1 and word in run.err and key[:40] in run.err, run
+    for argv in (["x", "y", url], ["--since", "yesterday", url], ["--since", "2026-02-30", url], ["--format", "md5sum", url], ["x", "--since", "2026-01-01", url]):
         assert s3once("manifest", *argv).code == 2
     for name in ("20260101T000000Z-0", "nothing", "p/_s3once/runs/dt=2026-01-01/host=h/20260101T000000Z-0.jsonl.gz"):
         run = s3once("manifest", name, url)
         assert run.code == 3 and ("there is no manifest of a run" in run.err or "there is no such object" in run.err), run
+
+
+def test_lists_hold_nothing_of_others(s3once, s3, bucket, tmp_path):
+    """A line that names another bucket, or a version that would be two fields, is left out: S3 Batch Operations acts on such lists."""
+    versioned(s3, bucket)
+    run = push(s3once, make_tree(tmp_path / "tree", {"a": b"one", "b": b"two", "c": b"three"}), bucket)
+    key = summary(run)["manifest"]
+    lines = [json.loads(line) for line in gzip.decompress(s3.get(bucket, key)).splitlines()]
+    lines[0]["bucket"] = "another,\nbucket"
+    lines[1]["version_id"] = "1,2"
+    s3.client.put_object(Bucket=bucket, Key=key, Body=gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
+    run = s3once("manifest", "--format", "s3-batch-versions", key, f"s3://{bucket}/p")
+    assert run.code == 1 and run.out == f"{bucket},{lines[2]['key']},{lines[2]['version_id']}\n", run
+    assert "it is an object of bucket another" in run.err and "1 more objects are left out" in run.err
+
+
+def test_a_run_by_its_url(s3once, s3, bucket, tmp_path):
+    """As push writes it; that of another bucket is not one of this."""
+    run = s3once("push", make_tree(tmp_path / "tree", {"a": b"one"}), f"s3://{bucket}/p", "--manifest")
+    url = run.out.splitlines()[-1].removeprefix("manifest: ")
+    assert s3once("verify", "--manifest", url, f"s3://{bucket}/p").code == 0
+    assert s3once("manifest", url, f"s3://{bucket}/p").out.count("\n") == 1
+    run = s3once("manifest", url.replace(bucket, "another"), f"s3://{bucket}/p")
+    assert run.code == 3 and "in this bucket" in run.err, run
 
 
 @pytest.fixture
@@ -262,6 +287,8 @@ def test_keys_that_cannot_sign(s3once, s3, bucket, tmp_path, key_pair):
     for file in (public, rsa, tmp_path / "nothing"):
         run = push(s3once, tree, bucket, "--sign", file)
         assert run.code == 3 and str(file) in run.err, run
+    assert push(s3once, tree, bucket, "--sign", rsa, "--dry-run").code == 3
+    assert push(s3once, tree, bucket, "--sign", private, "--dry-run").code == 0
     assert not s3.objects(bucket)
     assert s3once("push", tree, f"s3://{bucket}", "--sign", private).code == 2
     assert s3once("verify", "--public-key", public, f"s3://{bucket}").code == 2

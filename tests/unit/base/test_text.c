@@ -61,6 +61,10 @@ static void test_escaped(void)
 		CHECK_STRING(text_string(&t), rows[i].out);
 		text_clear(&t);
 	}
+	struct text again = TEXT(1000);
+	text_add_escaped_again(&again, "back\\\\slash\\n\x1b");
+	CHECK_STRING(text_string(&again), "back\\\\slash\\n\\x1b");
+	text_clear(&again);
 }
 
 static void test_utf8(void)
