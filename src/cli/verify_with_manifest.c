@@ -37,6 +37,9 @@ static int compare_opened(struct verify_with_manifest *wanted, struct manifest_s
 	struct text key = TEXT(2048);
 	bool is_wrong = false;
 	int fd = -1;
+	const struct verify_visitor *visitor = &wanted->verify.visitor;
+	setup->place.limits.abandon = visitor->is_stopped;
+	setup->place.limits.abandon_arg = visitor->arg;
 	wanted->verify.s3 = setup->s3;
 	wanted->verify.headers = setup->headers;
 	enum outcome o = open_manifest(wanted, setup, &key, &fd, &is_wrong, &problem);
@@ -47,6 +50,8 @@ static int compare_opened(struct verify_with_manifest *wanted, struct manifest_s
 			problem_prefix(&problem, "the manifest %s", quote(text_string(&key)).text);
 	}
 	text_clear(&key);
+	if (o == OUTCOME_ABANDONED) /* stopped before the first object: nothing was compared */
+		o = OUTCOME_OK;
 	int code = is_wrong ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;
 	if (o == OUTCOME_OK)
 		code = wanted->exit_code(&end);

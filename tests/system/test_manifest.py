@@ -224,6 +224,19 @@ def test_a_run_by_its_url(s3once, s3, bucket, tmp_path):
     assert run.code == 3 and "in this bucket" in run.err, run
 
 
+@pytest.mark.parametrize("kind", ["ListObjectsV2", "GetObject"])
+def test_stopped_while_the_manifest_is_read(s3once, s3, s3_wire, bucket, tmp_path, kind):
+    """A signal ends it at once, and nothing counts as compared."""
+    key = summary(push(s3once, make_tree(tmp_path / "tree", {"a": b"one"}), bucket))["manifest"]
+    held = s3_wire.add(faults.hold_request, kind)
+    verify = s3once.start("verify", "--manifest", NAME.fullmatch(key).group(4), f"s3://{bucket}/p")
+    assert held.reached.wait(60), verify.output()
+    verify.popen.send_signal(signal.SIGTERM)
+    run = verify.wait(30)
+    held.released.set()
+    assert run.code == 143 and "not all was looked at" in run.err and "error" not in run.err, run
+
+
 @pytest.fixture
 def key_pair(tmp_path):
     private, public = tmp_path / "private.pem", tmp_path / "public.pem"
