@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 LOGS = REPOSITORY / "build" / "logs"
 FAST, FULL = "--fast" in sys.argv, "--full" in sys.argv
 SOAK = sys.argv[sys.argv.index("--soak") + 1] if "--soak" in sys.argv else None  # minutes
-LIMIT = 8 * 3600 if FULL or SOAK else 1500
+LIMIT = 8 * 3600 if FULL or SOAK else 2400
 JOBS = os.environ.get("S3ONCE_JOBS") or str(min(4, 2 * (os.cpu_count() or 1)))
 
 passed, failed, skipped = [], [], []
