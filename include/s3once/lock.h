@@ -160,7 +160,7 @@ struct s3once_locks_table {
 	uint64_t timeout_ms;     /* 0: 5 min */
 };
 /* *ret_created says whether this call made it. SQLite needs none of this: nothing is done. A server
- * without time to live is no failure; ret->text says so then. */
+ * without time to live is not a failure; ret->text says so then. */
 S3ONCE_PUBLIC int s3once_locks_init(struct s3once_locks *locks,
 	const struct s3once_locks_table *table, int *ret_created, struct s3once_lock_error *ret);
 

@@ -20,8 +20,8 @@ static int load_file(const char *path, struct ini **ret, struct problem *ret_pro
 	return error == -ENOMEM ? error : -EINVAL;
 }
 
-/* What was meant as the next key, a secret perhaps, is no part of a value that a sentence shows.
- * *arg is the section, then the key. */
+/* What was meant as the next key, a secret perhaps, does not belong to a value that a sentence
+ * shows. *arg is the section, then the key. */
 static int find_glued(void *arg, const struct ini_entry *entry)
 {
 	const char *more = entry->key ? strchr(entry->value, '\n') : NULL;

@@ -7,8 +7,8 @@
 
 struct time_zone;
 /* Reads the zone of this name ("Europe/Berlin") from $TZDIR, else /usr/share/zoneinfo. 0; -EINVAL
- * for a name that is no zone's; another -errno if its file cannot be read; with a sentence. Free
- * it. */
+ * for a name that is not a time zone; another -errno if its file cannot be read; with a sentence.
+ * Free it. */
 int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret_problem);
 /* The same of the bytes of its file (TZif 2 and later, RFC 9636), which are copied. 0, -EINVAL or
  * -ENOMEM. Files that count leap seconds are refused, since times of files do not. Pure. */

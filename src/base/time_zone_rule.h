@@ -25,7 +25,7 @@ struct time_zone_rule {
 	struct time_zone_day summer_begins, summer_ends; /* each in local time before the change */
 };
 
-/* False for what is no such string, or has a summer time without its days. Pure. */
+/* False for what is not such a string, or has a summer time without its days. Pure. */
 bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret);
 /* What is in force at wall_s, from year 0 to 9999. Borrowed from the rule. Thread-safe. */
 const struct time_zone_period *time_zone_rule_at(const struct time_zone_rule *rule, int64_t wall_s);

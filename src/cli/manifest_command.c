@@ -223,7 +223,7 @@ static int check_usage(const struct manifest_options *options, int n, struct pro
 	else if (n == 2 && options->since)
 		problem_set(ret_problem, "--since stands for several runs: leave RUN out");
 	else if (options->since && !is_date(options->since))
-		problem_set(ret_problem, "--since %s is no date, such as 2026-11-22",
+		problem_set(ret_problem, "--since %s is not a date, such as 2026-11-22",
 			quote(options->since).text);
 	else if (n == 1 && !options->since &&
 		 (options->format || options->uploaded || options->public_key))

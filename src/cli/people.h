@@ -15,7 +15,7 @@ struct people {
 	bool quiet;       /* errors, warnings, and one line at the end if there were any */
 	bool only_stderr; /* stdout belongs to --json */
 	bool dry_run;
-	bool skip_changed;     /* --if-changed=skip: a changed file is no error */
+	bool skip_changed;     /* --if-changed=skip: a changed file is not an error */
 	bool gives_up_held;    /* a file that is held is given up */
 	struct text *said;     /* of one of many runs of a job: what they have said before and need
 				  not say again; nothing is said where nothing happened; NULL: this

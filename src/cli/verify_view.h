@@ -7,7 +7,7 @@ struct verify_view {
 	struct output *output;       /* borrowed */
 	const char *bucket, *prefix; /* the prefix as it is compared; of one key that */
 	bool json, verbose, draws;
-	bool of_manifest; /* what is compared with is no marks but a manifest */
+	bool of_manifest; /* it compares with a manifest, not with marks */
 	enum verify_by by;
 };
 

@@ -112,7 +112,7 @@ static bool take_text(
 	if (!value || json_is_null(value))
 		return true;
 	if (!json_is_string(value)) {
-		problem_set(ret_problem, "its \"%s\" is no text", name);
+		problem_set(ret_problem, "its \"%s\" is not a text", name);
 		return false;
 	}
 	*ret = json_string_value(value);
@@ -124,7 +124,7 @@ static bool take_size(
 {
 	const json_t *value = json_object_get(object, name);
 	if (!json_is_integer(value) || json_integer_value(value) < 0) {
-		problem_set(ret_problem, "its \"%s\" is no number of bytes", name);
+		problem_set(ret_problem, "its \"%s\" is not a number of bytes", name);
 		return false;
 	}
 	*ret = (uint64_t)json_integer_value(value);
@@ -136,7 +136,7 @@ static bool take_sums(
 {
 	const json_t *sums = json_object_get(object, "checksums");
 	if (!json_is_object(sums)) {
-		problem_set(ret_problem, "its \"checksums\" is no object");
+		problem_set(ret_problem, "its \"checksums\" is not an object");
 		return false;
 	}
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++) {

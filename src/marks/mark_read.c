@@ -126,7 +126,7 @@ static int take_copy(const struct item *item, const char *name, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* A number that is absent leaves *ret as it is; one that is no size at all makes the row
+/* A number that is absent leaves *ret as it is; one that is not a size makes the row
  * unreadable. */
 static bool take_size(const struct item *item, const char *name, uint64_t *ret)
 {

@@ -9,7 +9,7 @@ struct files_from;
  * another -errno, with a sentence. */
 int files_from_open(int directory_fd, const struct scan_options *options, struct files_from **ret,
 	struct problem *ret_problem);
-/* As walk_next. A path that is absolute, holds "..", is not there or is no file is a PROBLEM; so is
- * one that leads through a symlink, unless links are followed. */
+/* As walk_next. A path that is absolute, holds "..", is not there or is not a file is a PROBLEM; so
+ * is one that leads through a symlink, unless links are followed. */
 int files_from_next(struct files_from *list, struct scan_entry *ret, struct problem *ret_problem);
 void files_from_close(struct files_from *list);

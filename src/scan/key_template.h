@@ -9,7 +9,7 @@
 struct key_template_options {
 	const char *text;                    /* the template */
 	const char *time_zone;               /* of {mtime:…}; NULL: UTC */
-	bool zone_has_other_use;             /* without {mtime:…} it is no mistake */
+	bool zone_has_other_use;             /* a zone without {mtime:…} is not a mistake */
 	const struct family_rules *families; /* of {family}; borrowed until key_template_free */
 	bool names_families; /* {stem} and {ext} are those of the family's name, not of the file's
 			      */

@@ -100,9 +100,9 @@ struct table store_dynamodb_table(const char *name);
 
 /* One host: an SQLite file (WAL, synchronous=FULL), made with its directory if need be (0700, 0600
  * whatever the umask). Refused with a sentence: a symlink, a foreign owner, group- or
- * world-writable, a network file system, a file that is no mark store, of a newer layout, damaged,
- * locked for longer than 30 s. STORE_SQLITE_NOWHERE is an empty store that is gone when it is
- * closed: for dry runs and tests. */
+ * world-writable, a network file system, a file that is not a mark store, of a newer layout,
+ * damaged, locked for longer than 30 s. STORE_SQLITE_NOWHERE is an empty store that is gone when it
+ * is closed: for dry runs and tests. */
 #define STORE_SQLITE_NOWHERE ":memory:"
 int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_problem);
 /* The same for who writes nothing: root may read a file of another user, whose folder is that

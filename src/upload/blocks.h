@@ -39,7 +39,7 @@ struct asked candidate_asks(const struct candidate *candidate);
 const char *candidate_suffix(const struct candidate *candidate);
 /* Replaces that suffix, which is not that of the file as it was found. */
 void candidate_set_suffix(struct candidate *candidate, const char *suffix);
-/* Many are held for a moment where several uploaders share a tree: that is no news before five
+/* Many are held for a moment where several uploaders share a tree: nobody is told before five
  * seconds. Notes the first time. */
 bool candidate_was_just_seen_held(struct candidate *candidate);
 
