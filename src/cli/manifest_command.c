@@ -97,6 +97,7 @@ struct printing {
 	const struct signing_key *key;
 	struct output *output;
 	struct text base, line;
+	uint64_t found;   /* manifests */
 	uint64_t lacking; /* entries without what the format needs */
 	int code;         /* if it ends with an error */
 };
@@ -146,6 +147,7 @@ static enum outcome print_manifest(void *arg, const char *key, struct problem *r
 	struct printing *printing = arg;
 	int fd = -1;
 	bool is_wrong = false;
+	printing->found++;
 	const struct manifest_asked asked = {
 		.place = printing->place, .public_key = printing->key, .key = key};
 	enum outcome o = manifest_open(&asked, &fd, &is_wrong, ret_problem);
@@ -161,6 +163,7 @@ static enum outcome print_manifest(void *arg, const char *key, struct problem *r
 static enum outcome print_key(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct printing *printing = arg;
+	printing->found++;
 	output_result(printing->output, key);
 	return OUTCOME_OK;
 }
@@ -191,6 +194,10 @@ static int print_output(struct printing *printing, const char *run)
 	int code = o == OUTCOME_OK ? S3ONCE_EXIT_OK : printing->code;
 	if (o != OUTCOME_OK)
 		command_fail("manifest", code, &problem);
+	else if (!printing->found)
+		output_say(&output,
+			"note: no such manifest is below s3://%s/%s; PREFIX is that of the runs",
+			printing->place->bucket, quote(printing->place->prefix).text);
 	if (printing->lacking > 1)
 		output_say(&output, "error: %llu more objects are left out for such a reason",
 			(unsigned long long)printing->lacking - 1);
