@@ -11,7 +11,7 @@ static void add_told(struct manifest_entry *entry, const char *sum)
 {
 	const struct s3_sum told = mark_sum_told(sum);
 	if (*told.text)
-		memcpy(entry->sums[told.kind], told.text, sizeof told.text);
+		snprintf(entry->sums[told.kind], sizeof entry->sums[told.kind], "%s", told.text);
 }
 
 static int hex_digit(char c)

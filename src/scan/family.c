@@ -14,7 +14,7 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 /* Names of files that are not finished or were put aside. They are not rotated files. */
 static const char *const unfinished_ends[] = {".backup", ".tmp"};
 
-#define COUNT(array) (sizeof array / sizeof(*(array)))
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 #define YEAR  "(19|20)[0-9][0-9]"
 #define MONTH "(0[1-9]|1[0-2])"
