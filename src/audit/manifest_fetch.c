@@ -1,21 +1,15 @@
 #include "audit/manifest_fetch.h"
 #include "audit/object_stream.h"
 #include "base/quote.h"
+#include "base/write_all.h"
 #include "manifest/manifest_name.h"
 #include "manifest/manifest_spool.h"
 #include "s3/s3_read.h"
 #include "scan/scan.h"
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #define PIECE_BYTES (1U << 20)
-
-static bool is_manifest(const char *key)
-{
-	const size_t n = strlen(key), m = strlen(MANIFEST_SUFFIX);
-	return manifest_is_key(key) && n > m && strcmp(key + n - m, MANIFEST_SUFFIX) == 0;
-}
 
 typedef enum outcome manifest_visitor(void *arg, const char *key, struct problem *ret_problem);
 
@@ -38,7 +32,7 @@ static enum outcome list_manifests(const struct manifest_place *place, const cha
 					? "manifests are found by the bucket's listing, which is "
 					  "refused; allow s3:ListBucket of the bucket"
 					: "manifests are found by the bucket's listing");
-		else if (row && is_manifest(row->key))
+		else if (row && manifest_is_list_key(row->key))
 			o = each(arg, row->key, ret_problem);
 	} while (o == OUTCOME_OK && row);
 	object_stream_free(objects);
@@ -90,7 +84,7 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 	struct text day = TEXT(2 * KEY_BYTES_MAX);
 	struct sought sought = {given, ret_key};
 	enum outcome o = OUTCOME_OK;
-	if (is_manifest(key) && strncmp(key, "s3://", 5) != 0)
+	if (manifest_is_list_key(key) && strncmp(key, "s3://", 5) != 0)
 		text_add(ret_key, key);
 	else if (!strchr(given, '/') && manifest_add_day(&day, place->prefix, given))
 		o = list_manifests(
@@ -105,18 +99,6 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 	}
 	text_clear(&day);
 	return o;
-}
-
-static int write_all(int fd, const char *bytes, size_t n)
-{
-	while (n) {
-		const ssize_t written = write(fd, bytes, n);
-		if (written < 0 && errno != EINTR)
-			return -errno;
-		bytes += written > 0 ? written : 0;
-		n -= written > 0 ? (size_t)written : 0;
-	}
-	return 0;
 }
 
 static enum outcome copy_pieces(const struct manifest_place *place, const struct s3_target *target,

@@ -4,24 +4,8 @@
 #include "cli/human_figures.h"
 #include "cli/json.h"
 #include <inttypes.h>
-#include <stdlib.h>
 
 #define LINE_MAX_BYTES (32U << 10)
-
-static void tell_json(struct fleet_view *view, json_t *object)
-{
-	char *line = json_line(object);
-	output_result(view->output, line ? line : "");
-	free(line);
-}
-
-static void set_time(json_t *object, const char *name, int64_t s)
-{
-	char time[21];
-	if (s > 0)
-		clock_format_iso(s, time);
-	json_object_set_new(object, name, s > 0 ? json_string(time) : json_null());
-}
 
 static json_t *session_json(const struct fleet_view *view, const struct fleet_job *job)
 {
@@ -29,7 +13,7 @@ static json_t *session_json(const struct fleet_view *view, const struct fleet_jo
 	json_t *object = json_object();
 	json_set_bytes(object, "session", job->row.session);
 	json_set_bytes(object, "owner", session->owner);
-	set_time(object, "started", session->started_s);
+	json_set_time(object, "started", session->started_s);
 	json_object_set_new(object, "open", json_boolean(session->is_open));
 	json_object_set_new(object, "gone", json_boolean(session->is_gone));
 	const int64_t silent_s = view->now_s - session->heard_s;
@@ -52,15 +36,15 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 	json_object_set_new(object, "overdue", json_boolean(job->is_overdue));
 	json_object_set_new(object, "exit", row->exit < 0 ? json_null() : json_integer(row->exit));
 	json_set_bytes(object, "error", row->error);
-	set_time(object, "ended", row->ended_s);
-	set_time(object, "succeeded", row->succeeded_s);
+	json_set_time(object, "ended", row->ended_s);
+	json_set_time(object, "succeeded", row->succeeded_s);
 	json_set_number(object, "files_uploaded", row->uploaded);
 	json_set_number(object, "files_failed", row->failed);
 	json_set_number(object, "bytes_uploaded", row->bytes);
-	set_time(object, "began", row->began_s);
+	json_set_time(object, "began", row->began_s);
 	json_object_set_new(
 		object, "session", job->has_session ? session_json(view, job) : json_null());
-	tell_json(view, object);
+	json_print(view->output, object);
 }
 
 static void add_age(struct text *t, const struct fleet_view *view, int64_t since_s)
@@ -208,7 +192,7 @@ void fleet_tell_end(struct fleet_view *view, int code)
 		for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
 			json_set_number(object, sums[i].name, sums[i].n);
 		json_set_number(object, "exit", (uint64_t)code);
-		tell_json(view, object);
+		json_print(view->output, object);
 		return;
 	}
 	struct text t = TEXT(1000);
@@ -232,7 +216,7 @@ static void tell_fate(
 		json_set_bytes(object, "host", row->host);
 		json_set_bytes(object, "job", row->job);
 		json_set_bytes(object, "text", why);
-		tell_json(view, object);
+		json_print(view->output, object);
 		return;
 	}
 	struct text t = TEXT(LINE_MAX_BYTES);

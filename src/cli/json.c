@@ -61,6 +61,14 @@ void json_set_number(json_t *object, const char *name, uint64_t value)
 	json_object_set_new(object, name, json_integer((json_int_t)value));
 }
 
+void json_set_time(json_t *object, const char *name, int64_t s)
+{
+	char time[21];
+	if (s > 0)
+		clock_format_iso(s, time);
+	json_object_set_new(object, name, s > 0 ? json_string(time) : json_null());
+}
+
 json_t *json_event(const char *name)
 {
 	json_t *object = json_object();
@@ -80,6 +88,13 @@ char *json_line(json_t *object)
 	char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
 	json_decref(object);
 	return line;
+}
+
+void json_print(struct output *output, json_t *object)
+{
+	char *line = json_line(object);
+	output_result(output, line ? line : "");
+	free(line);
 }
 
 static const char *limit_word(enum s3once_limited_by limit)

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "base/write_all.h"
 #include "cli/version_commit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -215,12 +216,9 @@ static void add_build(struct writing *w)
 
 static int fill_file(int fd, const struct text *text)
 {
-	for (size_t at = 0; at < text->len;) {
-		const ssize_t n = write(fd, text->data + at, text->len - at);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		at += n > 0 ? (size_t)n : 0;
-	}
+	const int error = write_all(fd, text->data, text->len);
+	if (error)
+		return error;
 	return fchmod(fd, 0644) || fsync(fd) ? -errno : 0;
 }
 

@@ -1,15 +1,6 @@
 #include "cli/status_json.h"
 #include "base/clock.h"
 
-/* Seconds since the epoch as ISO 8601, null if unknown. */
-static void set_time(json_t *object, const char *name, int64_t s)
-{
-	char time[21];
-	if (s > 0)
-		clock_format_iso(s, time);
-	json_object_set_new(object, name, s > 0 ? json_string(time) : json_null());
-}
-
 static void set_optional(json_t *object, const char *name, const char *value)
 {
 	if (value)
@@ -67,7 +58,7 @@ json_t *status_json_mark(
 	set_optional(object, "source", mark->source);
 	json_object_set_new(object, "tries", json_integer(mark->tries));
 	set_optional(object, "error", mark->error);
-	set_time(object, "since", mark->at_s);
+	json_set_time(object, "since", mark->at_s);
 	set_optional(object, "upload_id", mark->upload.id);
 	json_object_set_new(
 		object, "last_done", mark->has_done ? version(&mark->done) : json_null());
@@ -86,8 +77,8 @@ json_t *status_json_session(const struct status_session *session)
 	set_optional(object, "owner", session->known ? session->info.owner : NULL);
 	json_object_set_new(object, "open", json_boolean(session->known && session->info.is_open));
 	json_object_set_new(object, "gone", json_boolean(session->known && session->info.is_gone));
-	set_time(object, "started", session->known ? session->info.started_s : 0);
-	set_time(object, "expires", session->known ? session->info.expires_s : 0);
+	json_set_time(object, "started", session->known ? session->info.started_s : 0);
+	json_set_time(object, "expires", session->known ? session->info.expires_s : 0);
 	json_set_number(
 		object, "lease_ms", session->known ? session->info.lease_ns / NS_PER_MS : 0);
 	return object;

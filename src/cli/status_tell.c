@@ -5,7 +5,6 @@
 #include "cli/human_figures.h"
 #include "cli/status_json.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LISTED_MAX 10
@@ -32,13 +31,6 @@ static void tell_escaped(struct status_view *view, const char *before, const cha
 	text_clear(&t);
 }
 
-static void tell_json(struct status_view *view, json_t *object)
-{
-	char *line = json_line(object);
-	output_result(view->output, line ? line : "");
-	free(line);
-}
-
 /* Seconds since the epoch as people read them; by value. */
 struct moment {
 	char text[24];
@@ -56,7 +48,7 @@ void status_tell_store(struct status_view *view, bool has_bucket)
 {
 	const struct store_settings *settings = &view->space->settings;
 	if (view->json) {
-		tell_json(view, status_json_store(view->marks, settings));
+		json_print(view->output, status_json_store(view->marks, settings));
 		return;
 	}
 	tell(view, "marks: %s, %u shard%s, id %s", view->marks, settings->shards,
@@ -68,7 +60,7 @@ void status_tell_store(struct status_view *view, bool has_bucket)
 void status_tell_bucket(struct status_view *view, const struct bucket_row *row)
 {
 	if (view->json) {
-		tell_json(view, status_json_bucket(view->space->bucket, row));
+		json_print(view->output, status_json_bucket(view->space->bucket, row));
 		return;
 	}
 	struct text t = TEXT(2000);
@@ -119,7 +111,7 @@ void status_tell_mark(struct status_view *view, const char *key, const struct ma
 	char outlook[400];
 	status_outlook(mark, session, outlook, sizeof outlook);
 	if (view->json) {
-		tell_json(view, status_json_mark(view->space->bucket, key, mark, outlook));
+		json_print(view->output, status_json_mark(view->space->bucket, key, mark, outlook));
 		return;
 	}
 	char before[sizeof view->space->bucket + 8];
@@ -145,7 +137,8 @@ void status_tell_absent(struct status_view *view, const char *key)
 	char outlook[400], before[sizeof view->space->bucket + 8];
 	status_outlook(&mark, NULL, outlook, sizeof outlook);
 	if (view->json) {
-		tell_json(view, status_json_mark(view->space->bucket, key, &mark, outlook));
+		json_print(
+			view->output, status_json_mark(view->space->bucket, key, &mark, outlook));
 		return;
 	}
 	snprintf(before, sizeof before, "s3://%s/", view->space->bucket);
@@ -169,7 +162,7 @@ static void tell_changed(struct status_view *view, const char *key, const struct
 void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark)
 {
 	if (view->json) {
-		tell_json(view, status_json_mark(view->space->bucket, key, mark, NULL));
+		json_print(view->output, status_json_mark(view->space->bucket, key, mark, NULL));
 		return;
 	}
 	if (mark->state == MARK_DONE) {
@@ -225,8 +218,8 @@ void status_tell_counts(
 	const struct status_counts *counts = &summary->counts;
 	if (view->json) {
 		for (size_t i = 0; i < summary->n_sessions; i++)
-			tell_json(view, status_json_session(&summary->sessions[i]));
-		tell_json(view, status_json_counts(view->space, prefix, counts));
+			json_print(view->output, status_json_session(&summary->sessions[i]));
+		json_print(view->output, status_json_counts(view->space, prefix, counts));
 		return;
 	}
 	if (counts->failed > view->failed_told)

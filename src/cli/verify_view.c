@@ -2,7 +2,6 @@
 #include "base/quote.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
-#include <stdlib.h>
 #include <string.h>
 
 #define LINE_BYTES_MAX (32U << 10)
@@ -20,13 +19,6 @@ static const struct {
 	[FINDING_UNFINISHED] = {' ', "unfinished"},
 };
 
-static void write_json(struct verify_view *view, json_t *object)
-{
-	char *line = json_line(object);
-	output_result(view->output, line ? line : "");
-	free(line);
-}
-
 static void set_problem(json_t *object, const struct problem *problem)
 {
 	json_set_bytes(object, "text", problem ? problem->text : "");
@@ -42,7 +34,7 @@ static void json_found(struct verify_view *view, enum finding finding, const cha
 	json_set_bytes(object, "bucket", view->bucket);
 	json_set_bytes(object, "key", key);
 	set_problem(object, problem);
-	write_json(view, object);
+	json_print(view->output, object);
 }
 
 void verify_view_found(
@@ -187,7 +179,7 @@ static void json_end(struct verify_view *view, const struct verify_told *told)
 	if (told->problem) {
 		object = json_event("fatal");
 		set_problem(object, told->problem);
-		write_json(view, object);
+		json_print(view->output, object);
 	}
 	object = json_event("verify");
 	json_set_bytes(object, "bucket", view->bucket);
@@ -205,7 +197,7 @@ static void json_end(struct verify_view *view, const struct verify_told *told)
 		json_set_bytes(object, "after", end->after);
 	set_requests(object, told->verify);
 	json_set_number(object, "exit", (uint64_t)told->code);
-	write_json(view, object);
+	json_print(view->output, object);
 }
 
 void verify_view_end(struct verify_view *view, const struct verify_told *told)

@@ -77,3 +77,8 @@ bool manifest_is_key(const char *key)
 			return true;
 	return false;
 }
+
+bool manifest_is_list_key(const char *key)
+{
+	return manifest_is_key(key) && ends_with(key, MANIFEST_SUFFIX);
+}

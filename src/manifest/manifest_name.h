@@ -25,6 +25,8 @@ void manifest_add_key(struct text *key, const struct manifest_run *run);
 
 /* Whether this is the key of a manifest, or of its signature, below any prefix. */
 bool manifest_is_key(const char *key);
+/* Whether this is the key of a manifest and not of a signature. */
+bool manifest_is_list_key(const char *key);
 /* The folder of the manifests of a day, by the name of a run that began on it: adds
  * "PREFIX/_s3once/runs/dt=YYYY-MM-DD/". Returns false if it is not such a name. */
 bool manifest_add_day(struct text *key, const char *prefix, const char *run_name);

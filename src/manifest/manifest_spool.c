@@ -1,5 +1,6 @@
 #define ZLIB_CONST /* its input is const */
 #include "manifest/manifest_spool.h"
+#include "base/write_all.h"
 #include "store/state_folder.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -98,18 +99,10 @@ void manifest_spool_free(struct manifest_spool *spool)
 /* Empties the buffer into the file. */
 static void flush_spool(struct manifest_spool *spool)
 {
-	const unsigned char *at = spool->locked.buffer;
-	size_t left = BUFFER_BYTES - spool->locked.deflate.avail_out;
-	digest_update(&spool->locked.digest, at, left);
-	while (left && !spool->locked.error) {
-		const ssize_t n = write(spool->fd, at, left);
-		if (n > 0) {
-			at += n;
-			left -= (size_t)n;
-		} else if (n == 0 || errno != EINTR) {
-			spool->locked.error = n ? -errno : -EIO;
-		}
-	}
+	const size_t n = BUFFER_BYTES - spool->locked.deflate.avail_out;
+	digest_update(&spool->locked.digest, spool->locked.buffer, n);
+	if (!spool->locked.error)
+		spool->locked.error = write_all(spool->fd, spool->locked.buffer, n);
 	spool->locked.deflate.next_out = spool->locked.buffer;
 	spool->locked.deflate.avail_out = BUFFER_BYTES;
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/random.h"
+#include "base/write_all.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -66,18 +67,6 @@ static json_t *read_file(const char *path)
 		secret_file_read(path, &text) == 0 ? json_load_secret(text.data, text.len) : NULL;
 	text_wipe(&text);
 	return object;
-}
-
-static int write_all(int fd, const char *bytes, size_t n)
-{
-	while (n) {
-		ssize_t written = write(fd, bytes, n);
-		if (written < 0 && errno != EINTR)
-			return -errno;
-		bytes += written > 0 ? written : 0;
-		n -= written > 0 ? (size_t)written : 0;
-	}
-	return 0;
 }
 
 /* Beside it and then in its place: others read it. */
