@@ -1,6 +1,7 @@
 """What system tests are made of: the program in an environment of its own, and independent clients of the servers."""
 
 import fcntl
+import functools
 import hashlib
 import http.client
 import json
@@ -208,8 +209,15 @@ class Program:
 
 def content(name, size):
     """Bytes that look random and are the same for the same name and size."""
+    return (made_once if size <= 16 * MIB else made)(name, size)
+
+
+def made(name, size):
     generator = random.Random(f"{name} {size}")
     return b"".join(generator.randbytes(min(MIB, size - at)) for at in range(0, size, MIB))
+
+
+made_once = functools.lru_cache(maxsize=16)(made)  # tests of one file ask for the same again and again
 
 
 def make_tree(root, files):

@@ -55,7 +55,7 @@ def fleet(s3once, *args, code=0):
     return {each["job"]: each for each in jobs}, sums
 
 
-@pytest.mark.smoke
+@pytest.mark.parametrize("marks", ["local", pytest.param("dynamodb", marks=pytest.mark.smoke)], indirect=True)
 def test_each_job_has_a_row(s3once, s3, bucket, tree, marks, run_job):
     """By the name of its file, or else by its sources and its target; success is kept when a run fails."""
     assert run_job("nginx").code == 0

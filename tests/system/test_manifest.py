@@ -39,8 +39,7 @@ def versioned(s3, bucket):
     s3.client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
 
 
-@pytest.mark.smoke
-@pytest.mark.parametrize("marks", ["sqlite", "dynamodb"], indirect=True)
+@pytest.mark.parametrize("marks", [pytest.param("sqlite", marks=pytest.mark.smoke), "dynamodb"], indirect=True)
 def test_what_was_uploaded_and_what_was_there(s3once, s3, bucket, marks, tmp_path):
     """Each line is what boto3 sees of the object, and says whether this run has sent it."""
     versioned(s3, bucket)

@@ -40,9 +40,11 @@ def tree(tmp_path):
     return make_tree(tmp_path / "tree", {name: f"content of {name}".encode() for name in NAMES})
 
 
-@pytest.mark.smoke
-@ON_BOTH
-@WITH_BOTH
+@pytest.mark.parametrize(
+    "s3, marks",
+    [("rgw", "sqlite"), pytest.param("rgw", "dynamodb", marks=pytest.mark.smoke), ("swift", "sqlite"), ("swift", "dynamodb")],
+    indirect=True,
+)
 def test_planted_damage_is_found_and_nothing_else(s3once, s3, bucket, marks, tree):
     """Missing, truncated, replaced by the same number of bytes, and foreign, under names that are hard to list."""
     assert s3once("push", tree, f"s3://{bucket}/p").code == 0
