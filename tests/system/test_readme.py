@@ -1,34 +1,35 @@
-"""The commands of README's table do what it says, in its order, in a fresh folder."""
+"""The commands of README do what it says, in its order, typed as they stand there; only names are replaced."""
 
 import re
+import shlex
 
 from tests.system.harness import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
-ENDING = {"push", "run", "proven", "status", "verify", "forget", "doctor", "fleet", "lock"}
-COMMANDS = re.findall(r"^\| `s3once ([^`]+)` \|", README, re.M)
+BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README, re.M | re.S)
+COMMANDS = [shlex.split(line, comments=True)[1:] for block in BLOCKS for line in block.splitlines() if line.startswith("s3once ")]
+JOB = re.search(r"^```ini\n(.*?)^```$", README, re.M | re.S).group(1)
 
 
-def test_the_commands_of_the_readme(s3once, s3, bucket, tmp_path):
-    folder, job = tmp_path / "logs", tmp_path / "nightly.conf"
-    folder.mkdir()
-    (folder / "a.log").write_bytes(b"one line\n")
-    job.write_text(f"source = {folder}\ntarget = s3://{bucket}/web1\n")
-    job.chmod(0o600)
-    words = {
-        "DIR": folder,
-        "s3://BUCKET/PREFIX": f"s3://{bucket}/web1",
-        "s3://BUCKET/KEY": f"s3://{bucket}/web1/a.log",
-        "s3://BUCKET": f"s3://{bucket}",
-        "NAME": job,
-        "FILE": folder / "a.log",
-        "COMMAND": "true",
-    }
-    assert {command.split()[0] for command in COMMANDS} >= ENDING
+def test_the_commands_of_the_readme(s3once, s3, dynamodb, table, bucket, tmp_path):
+    s3once.environment.pop("S3ONCE_MARKS")
+    names = {"dynamodb:uploads": f"dynamodb:{table}", "my-logs": bucket, "nginx": f"{tmp_path}/nginx.conf"}
+    for folder in ("/var/log/app", "/srv/shared", "/var/log/nginx"):
+        names[folder] = str(tmp_path / folder[1:])
+        (tmp_path / folder[1:]).mkdir(parents=True)
+        (tmp_path / folder[1:] / "error.log.1").write_bytes(b"one line\n")
+
+    def named(text):
+        for name, instead in sorted(names.items(), key=lambda both: -len(both[0])):
+            if name in text and (name != "nginx" or text == name):
+                return text.replace(name, instead)
+        return text
+
+    (tmp_path / "nginx.conf").write_text("".join(" ".join(map(named, line.split())) + "\n" for line in JOB.splitlines()))
+    (tmp_path / "nginx.conf").chmod(0o600)
+    assert [command[0] for command in COMMANDS] == ["doctor", "push", "push", "status", "verify", "init", "push", "fleet", "run"]
     for command in COMMANDS:
-        if command.split()[0] not in ENDING:
-            continue
-        given = {**words, "NAME": "nightly"} if command.startswith("lock") else words
-        run = s3once(*(given.get(word, word) for word in command.split()))
+        run = s3once(*map(named, command))
         assert run.code == 0, (command, run)
-    assert s3.get(bucket, "web1/a.log") == b"one line\n"
+    assert sorted(s3.objects(bucket)) == ["shared/error.log.1", "web1/error.log.1"]
+    assert re.search(r"^would upload .*/nginx/error-[0-9TZ]+-[0-9a-f]{8}\.log", run.out, re.M), run
