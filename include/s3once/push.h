@@ -313,6 +313,8 @@ struct s3once_options {
 	int report_skipped; /* also SKIPPED, LINK, YOUNG, OVERSIZED, UNDERSIZED and SPECIAL
 			       events */
 	uint64_t progress_interval_ms; /* 0: no PROGRESS events */
+	const char *log_file; /* a file that the caller writes meanwhile, and may replace by a new
+				 one of its name: it is left out, and not counted; NULL: none */
 };
 
 struct s3once_push;

@@ -1,5 +1,7 @@
 #include "cli/output.h"
+#include "base/clock.h"
 #include "base/text.h"
+#include "cli/log_file.h"
 #include "cli/output_queue.h"
 #include "cli/signals.h"
 #include <errno.h>
@@ -29,22 +31,45 @@ static void write_stderr(const char *bytes, size_t n, bool may_block)
 	(void)written;
 }
 
-static void send_stderr(struct output *output, const char *bytes, size_t n, bool may_wait)
+/* A queue has a thread that alone writes to the file. */
+static int write_log(void *arg, const char *bytes, size_t n)
 {
-	if (output->queue)
-		output_queue_add(output->queue, STDERR_FILENO, bytes, n, may_wait);
+	return log_file_write(arg, bytes, n);
+}
+
+static void print_result_locked(struct output *output, const struct output_piece *piece)
+{
+	if (!output->locked.error && fwrite(piece->bytes, 1, piece->n, stdout) < piece->n)
+		output->locked.error = errno ? -errno : -EIO;
+}
+
+static void write_locked(struct output *output, const struct output_piece *piece)
+{
+	if (piece->is_logged && write_log(output->log, piece->bytes, piece->n) == 0)
+		return;
+	else if (piece->fd == STDOUT_FILENO)
+		print_result_locked(output, piece);
 	else
-		write_stderr(bytes, n, !output->is_abandoned);
+		write_stderr(piece->bytes, piece->n, !output->is_abandoned);
+}
+
+/* Does not wait for the reader, so that nobody waits for the mutex. */
+static void draw_locked(struct output *output, const char *bytes, size_t n)
+{
+	const struct output_piece piece = {.fd = STDERR_FILENO, .bytes = bytes, .n = n};
+	if (output->queue)
+		output_queue_add(output->queue, &piece, false);
+	else
+		write_locked(output, &piece);
 }
 
 /* Takes the progress line away. */
 static void erase(struct output *output)
 {
 	pthread_mutex_lock(&output->locked.mutex);
-	const bool was_drawn = output->locked.is_drawn;
+	if (output->locked.is_drawn)
+		draw_locked(output, ERASE, strlen(ERASE));
 	output->locked.is_drawn = false;
-	if (was_drawn)
-		send_stderr(output, ERASE, strlen(ERASE), false);
 	pthread_mutex_unlock(&output->locked.mutex);
 }
 
@@ -61,20 +86,57 @@ static enum log_level level_of(const char *line)
 	return begins_with(line, "warning: ") ? LOG_WARNING : LOG_INFO;
 }
 
-static void say_line(struct output *output, enum log_level level, const char *kind,
-	const char *line, bool may_wait)
+/* A line, and what it is. */
+struct said {
+	int fd;
+	enum log_level level;
+	const char *kind; /* what is said of the level, or "" */
+	const char *line;
+	bool may_wait;
+};
+
+/* What stands before a line of the log, or of the terminal. */
+static void add_begin(struct text *t, const struct output *output, const struct said *said)
+{
+	char time[21];
+	const bool is_logged = output->log && !output->logs_results_alone;
+	if (is_logged)
+		clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, time);
+	if (is_logged || output->stamp)
+		text_addf(t, "%s ", is_logged ? time : output->stamp);
+	else if (said->fd == STDERR_FILENO)
+		text_addf(t, "%ss3once: ", log_priority(said->level));
+}
+
+static void put_line(struct output *output, const struct said *said)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
-	text_addf(&t, "%ss3once: %s%s\n", log_priority(level), kind, line);
-	erase(output);
-	send_stderr(output, text_string(&t), t.len, may_wait);
+	const bool is_result = said->fd == STDOUT_FILENO;
+	add_begin(&t, output, said);
+	text_addf(&t, "%s%s\n", said->kind, said->line);
+	const struct output_piece piece = {
+		.fd = output->stamp ? STDOUT_FILENO : said->fd,
+		.is_logged = output->log && (is_result || !output->logs_results_alone),
+		.bytes = text_string(&t),
+		.n = t.len,
+	};
+	if (!piece.is_logged)
+		erase(output);
+	if (output->queue) {
+		output_queue_add(output->queue, &piece, said->may_wait);
+	} else {
+		pthread_mutex_lock(&output->locked.mutex);
+		write_locked(output, &piece);
+		pthread_mutex_unlock(&output->locked.mutex);
+	}
 	text_clear(&t);
 }
 
 static void on_log(void *arg, enum log_level level, const char *line)
 {
 	static const char *const kinds[] = {"error: ", "warning: ", "note: ", "", "debug: "};
-	say_line(arg, level, kinds[level], line, false); /* whoever logs may keep a lease */
+	/* Whoever logs may keep a lease, and does not wait. */
+	put_line(arg, &(struct said){STDERR_FILENO, level, kinds[level], line, false});
 }
 
 void output_init(struct output *output)
@@ -82,6 +144,17 @@ void output_init(struct output *output)
 	*output = (struct output){.locked = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	log_set_sink(on_log, output);
+}
+
+int output_log_to(struct output *output, const char *path, bool results_alone)
+{
+	output->logs_results_alone = results_alone;
+	return log_file_new(path, &output->log);
+}
+
+void output_stamp(struct output *output, const char *stamp)
+{
+	output->stamp = stamp;
 }
 
 static void on_stalled(int fd)
@@ -104,25 +177,16 @@ void output_never_block(struct output *output)
 		.end_ms = END_MS,
 		.hurry_ms = HURRY_MS,
 		.is_hurried = is_hurried,
-		.stalled = on_stalled};
+		.stalled = on_stalled,
+		.log = write_log,
+		.log_arg = output->log};
 	if (output_queue_start(&options, &output->queue))
 		output->queue = NULL;
 }
 
 void output_result(struct output *output, const char *line)
 {
-	erase(output);
-	if (output->queue) {
-		struct text t = TEXT(LINE_BYTES_MAX);
-		text_addf(&t, "%s\n", line);
-		output_queue_add(output->queue, STDOUT_FILENO, text_string(&t), t.len, true);
-		text_clear(&t);
-		return;
-	}
-	pthread_mutex_lock(&output->locked.mutex);
-	if (!output->locked.error && printf("%s\n", line) < 0)
-		output->locked.error = errno ? -errno : -EIO;
-	pthread_mutex_unlock(&output->locked.mutex);
+	put_line(output, &(struct said){STDOUT_FILENO, LOG_INFO, "", line, true});
 }
 
 void output_say(struct output *output, const char *format, ...)
@@ -132,7 +196,8 @@ void output_say(struct output *output, const char *format, ...)
 	va_start(ap, format);
 	text_addfv(&t, format, ap);
 	va_end(ap);
-	say_line(output, level_of(text_string(&t)), "", text_string(&t), true);
+	const char *line = text_string(&t);
+	put_line(output, &(struct said){STDERR_FILENO, level_of(line), "", line, true});
 	text_clear(&t);
 }
 
@@ -145,7 +210,7 @@ void output_draw(struct output *output, const char *line)
 	text_add(&t, line);
 	pthread_mutex_lock(&output->locked.mutex);
 	if (*line || output->locked.is_drawn)
-		send_stderr(output, text_string(&t), t.len, false);
+		draw_locked(output, text_string(&t), t.len);
 	output->locked.is_drawn = *line;
 	pthread_mutex_unlock(&output->locked.mutex);
 	text_clear(&t);
@@ -161,12 +226,23 @@ static int finish_queue(struct output *output, uint64_t *ret_lost)
 	return fate.error ? fate.error : fate.lines_lost ? -ETIMEDOUT : 0;
 }
 
+/* 0, or -errno of a line that could not be written. One that was abandoned to its thread stays. */
+static int close_log(struct output *output)
+{
+	const int error = output->log ? log_file_error(output->log) : 0;
+	log_file_free(output->log);
+	output->log = NULL;
+	return error;
+}
+
 int output_finish(struct output *output)
 {
 	uint64_t lost = 0;
 	erase(output);
 	int error = output->queue ? finish_queue(output, &lost) : 0;
 	log_set_sink(NULL, NULL);
+	if (output->is_abandoned)
+		output->log = NULL;
 	if (!error && !output->is_abandoned && (fflush(stdout) || ferror(stdout)))
 		error = errno ? -errno : -EIO;
 	if (output->locked.error)
@@ -178,7 +254,8 @@ int output_finish(struct output *output)
 			(unsigned long long)lost);
 	else if (error)
 		output_say(output, "error: cannot write to standard output: %s", strerror(-error));
-	return error;
+	const int log_error = close_log(output);
+	return error ? error : log_error;
 }
 
 bool output_can_draw(void)

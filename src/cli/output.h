@@ -5,11 +5,15 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+struct log_file;
 struct output_queue;
 
 struct output {
 	struct output_queue *queue; /* NULL: lines are written by who has them */
 	bool is_abandoned;          /* a reader stood still at the end */
+	struct log_file *log;       /* of output_log_to(); NULL: lines are printed */
+	bool logs_results_alone;
+	const char *stamp; /* of output_stamp(); NULL: none */
 	struct {
 		pthread_mutex_t mutex;
 		bool is_drawn; /* a progress line stands on the terminal */
@@ -19,6 +23,13 @@ struct output {
 
 /* Log messages go through it from now on. */
 void output_init(struct output *output);
+/* From now on lines go to the end of this file instead (log_file.h), each with its time before it;
+ * or, with results_alone, the lines of the result alone go there, as they are. A line that cannot
+ * be written there is printed. Before the first line and output_never_block(). 0 or -ENOMEM. */
+int output_log_to(struct output *output, const char *path, bool results_alone);
+/* From now on all lines go to standard output, each with this before it, as output_log_to() writes
+ * them. Borrowed. */
+void output_stamp(struct output *output, const char *stamp);
 /* From now on until output_finish() a thread writes the lines, and a reader that stands still (a
  * full pipe, a stopped terminal) keeps nobody waiting for long: with 1 MiB of lines unread and
  * nothing taken for a minute, or for a second after a signal, lines are lost, which is said.
@@ -33,8 +44,9 @@ void output_say(struct output *output, const char *format, ...)
 /* Draws the progress line anew; "" takes it away. */
 void output_draw(struct output *output, const char *line);
 /* Takes the progress line away, lets go of the log and flushes. Returns 0, or -errno if anything
- * could not be written to stdout: that was said on stderr then. What output_never_block() leaves is
- * waited for as long as it is read, with five minutes for each pause, a second after a signal. */
+ * could not be written to stdout or to the file of the log: that was said on stderr then. What
+ * output_never_block() leaves is waited for as long as it is read, with five minutes for each
+ * pause, a second after a signal. */
 int output_finish(struct output *output);
 
 /* Whether stderr is a terminal that can draw a line anew, and how many columns it has. */

@@ -13,6 +13,7 @@
 struct line {
 	struct line *next;
 	int fd;
+	bool is_logged;
 	size_t n;
 	char bytes[];
 };
@@ -46,6 +47,11 @@ static void note_piece(struct output_queue *queue, const struct line *line, ssiz
 
 static void write_line(struct output_queue *queue, const struct line *line)
 {
+	if (line->is_logged &&
+		queue->options.log(queue->options.log_arg, line->bytes, line->n) == 0) {
+		note_piece(queue, line, (ssize_t)line->n);
+		return;
+	}
 	for (size_t at = 0; at < line->n;) {
 		const size_t rest = line->n - at;
 		const ssize_t n =
@@ -87,7 +93,8 @@ static void *write_all(void *arg)
 	struct line *line;
 	pthread_mutex_lock(&queue->mutex);
 	while ((line = take_locked(queue))) {
-		const bool failed = queue->locked.fate.error && line->fd == STDOUT_FILENO;
+		const bool failed =
+			queue->locked.fate.error && line->fd == STDOUT_FILENO && !line->is_logged;
 		pthread_mutex_unlock(&queue->mutex);
 		if (!failed)
 			write_line(queue, line);
@@ -152,18 +159,18 @@ static bool has_room_locked(struct output_queue *queue, int fd, size_t n, bool m
 	return false;
 }
 
-void output_queue_add(
-	struct output_queue *queue, int fd, const char *bytes, size_t n, bool may_wait)
+void output_queue_add(struct output_queue *queue, const struct output_piece *piece, bool may_wait)
 {
+	const size_t n = piece->n;
 	struct line *line = malloc(sizeof *line + n);
 	if (line) {
-		*line = (struct line){.fd = fd, .n = n};
-		memcpy(line->bytes, bytes, n);
+		*line = (struct line){.fd = piece->fd, .is_logged = piece->is_logged, .n = n};
+		memcpy(line->bytes, piece->bytes, n);
 	}
 	pthread_mutex_lock(&queue->mutex);
 	if (!queue->locked.bytes)
 		queue->locked.taken_ns = clock_boot_ns();
-	if (line && has_room_locked(queue, fd, n, may_wait)) {
+	if (line && has_room_locked(queue, piece->fd, n, may_wait)) {
 		*queue->locked.end = line;
 		queue->locked.end = &line->next;
 		queue->locked.bytes += n;

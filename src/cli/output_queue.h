@@ -14,14 +14,24 @@ struct output_queue_options {
 	uint64_t hurry_ms;        /* instead of both while is_hurried() */
 	bool (*is_hurried)(void); /* asked every 100 ms */
 	void (*stalled)(int fd);  /* lines are lost from here on; called by who waited */
+	/* Takes the lines that are logged, from the thread of the queue. Returns 0, or -errno:
+	 * then the line goes to its descriptor. NULL: no line is logged. */
+	int (*log)(void *arg, const char *bytes, size_t n);
+	void *log_arg;
+};
+
+struct output_piece {
+	int fd;
+	bool is_logged; /* it goes to `log` instead */
+	const char *bytes;
+	size_t n;
 };
 
 struct output_queue;
 /* 0, -ENOMEM, or -errno of the thread. */
 int output_queue_start(const struct output_queue_options *options, struct output_queue **ret);
 /* Takes a copy. A line that may not wait is lost when there is no room. */
-void output_queue_add(
-	struct output_queue *queue, int fd, const char *bytes, size_t n, bool may_wait);
+void output_queue_add(struct output_queue *queue, const struct output_piece *piece, bool may_wait);
 /* Nothing is on its way. */
 bool output_queue_is_empty(struct output_queue *queue);
 

@@ -138,6 +138,8 @@ static void view_init(
 	};
 	service_notify_init(&view->service);
 	output_init(&view->output);
+	if (options->log_file && output_log_to(&view->output, options->log_file, options->json))
+		output_say(&view->output, "error: out of memory: lines are printed");
 	output_never_block(&view->output);
 	static const enum log_level levels[] = {LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG};
 	log_set_level(

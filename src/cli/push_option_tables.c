@@ -308,6 +308,12 @@ static const struct option output_options[] = {
 		.argument = "KEYFILE",
 		.help = "sign the manifest with the private Ed25519 key of this\n"
 			"PEM file"},
+	{.name = "log-file",
+		.type = OPTION_STRING,
+		.offset = OWN(log_file),
+		.argument = "FILE",
+		.help = "append what would be printed to FILE instead, with\n"
+			"times; with --json, the events"},
 	{.name = "metrics-file",
 		.type = OPTION_STRING,
 		.offset = OWN(metrics_file),

@@ -1,4 +1,5 @@
 #include "cli/push_options.h"
+#include "cli/log_file.h"
 #include "cli/metrics.h"
 #include "scan/key.h"
 #include <errno.h>
@@ -86,6 +87,11 @@ static int check_together(const struct push_options *o, struct problem *problem)
 			problem, "--sign signs the manifest of the run: give --manifest, too");
 	if (o->metrics_file && metrics_check(o->metrics_file, problem) < 0)
 		return -EINVAL;
+	if (o->log_file && log_file_check(o->log_file, problem) < 0)
+		return -EINVAL;
+	if (o->log_file && o->metrics_file && strcmp(o->log_file, o->metrics_file) == 0)
+		return refuse(problem,
+			"--log-file and --metrics-file name the same file: give each its own");
 	return check_as(o, problem);
 }
 
@@ -115,6 +121,7 @@ static void translate(struct push_options *o)
 	o->run.profile = access->profile;
 	o->run.ca_bundle = access->ca_bundle;
 	o->run.report_skipped = o->verbose > 0;
+	o->run.log_file = o->log_file;
 	o->marks_by_default = !o->run.marks;
 }
 

@@ -20,6 +20,7 @@ struct push_options {
 	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
 	int wait, json, quiet, no_progress, io_idle;
 	const char *metrics_file; /* NULL: none */
+	const char *log_file;     /* NULL: none */
 	uint64_t whole_scan_ms;   /* of s3once watch */
 	bool marks_by_default;    /* nobody chose the marks */
 };

@@ -1,6 +1,7 @@
 #include "upload/feed.h"
 #include "base/clock.h"
 #include "base/quote.h"
+#include "base/same_file.h"
 #include "upload/bucket_check.h"
 #include "upload/bucket_doubt.h"
 #include <errno.h>
@@ -261,6 +262,9 @@ static int gather(struct feed *feed)
 	feed->has_found[entry.source] = true;
 	if (entry.is_from_future)
 		tell_future(feed, &entry);
+	const char *log = feed->run->options.log_file;
+	if (log && entry.kind != SCAN_PROBLEM && same_file(entry.path, log))
+		return 1;
 	refuse_own_file(feed->run, &entry);
 	if (entry.kind != SCAN_FILE) {
 		report_entry(feed, &entry);

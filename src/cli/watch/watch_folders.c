@@ -1,6 +1,7 @@
 #include "cli/watch/watch_folders.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "base/same_file.h"
 #include "cli/watch/watch_table.h"
 #include "cli/watch/watch_walk.h"
 #include "scan/removal.h"
@@ -238,6 +239,8 @@ static void on_subfolder(
 
 static bool is_wanted(const struct watch_folders *folders, const char *path)
 {
+	if (folders->options.ignored && same_file(path, folders->options.ignored))
+		return false;
 	const char *root = root_above(folders, path);
 	const size_t n = root ? strlen(root) : 0;
 	return !root || filter_wants_file(folders->options.filter, path + n + (path[n] == '/'));

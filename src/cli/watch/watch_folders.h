@@ -13,6 +13,7 @@ struct watch_folders_options {
 	const char *const *sources; /* directories and files */
 	size_t n_sources;
 	struct filter *filter; /* what it excludes is not watched; NULL: everything is */
+	const char *ignored;   /* a file of no interest, whatever is done to it; NULL: none */
 	bool follow;           /* symbolic links are */
 	uint64_t rest_ns;      /* a file that was touched is looked at so long after it, and at most
 				  twice as long while its folder is touched again and again */

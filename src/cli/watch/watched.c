@@ -80,6 +80,7 @@ static int open_folders(struct watched *watched)
 		.sources = o->sources,
 		.n_sources = o->n_sources,
 		.filter = watched->filter,
+		.ignored = o->log_file,
 		.follow = o->follow != 0,
 		.rest_ns = o->min_age_s * NS_PER_S + TOUCH_DELAY_NS};
 	return watch_folders_new(&options, &watched->folders);

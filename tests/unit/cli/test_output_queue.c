@@ -57,6 +57,12 @@ static void close_reader(struct reader *reader)
 	close(reader->ends[1]);
 }
 
+static void add(struct reader *reader, const char *bytes, size_t n, bool may_wait)
+{
+	const struct output_piece piece = {.fd = reader->ends[1], .bytes = bytes, .n = n};
+	output_queue_add(reader->queue, &piece, may_wait);
+}
+
 static uint64_t ms_since(uint64_t begun_ns)
 {
 	return (clock_boot_ns() - begun_ns) / NS_PER_MS;
@@ -66,8 +72,8 @@ static void test_lines_in_their_order(void)
 {
 	char got[20] = {0};
 	struct reader reader = open_reader(&patient);
-	output_queue_add(reader.queue, reader.ends[1], "one\n", 4, true);
-	output_queue_add(reader.queue, reader.ends[1], "two\n", 4, false);
+	add(&reader, "one\n", 4, true);
+	add(&reader, "two\n", 4, false);
 	const struct output_fate fate = output_queue_finish(reader.queue);
 	CHECK_INT(fate.error, 0);
 	CHECK_INT(fate.lines_lost, 0);
@@ -82,21 +88,21 @@ static void test_a_reader_that_stands_still(void)
 	static char taken[1 << 20];
 	struct reader reader = open_reader(&patient);
 	fill(&reader);
-	output_queue_add(reader.queue, reader.ends[1], line, sizeof line, true);
+	add(&reader, line, sizeof line, true);
 	uint64_t begun_ns = clock_boot_ns();
-	output_queue_add(reader.queue, reader.ends[1], line, sizeof line, false);
+	add(&reader, line, sizeof line, false);
 	CHECK(ms_since(begun_ns) < 200); /* may not wait */
-	output_queue_add(reader.queue, reader.ends[1], line, sizeof line, true);
+	add(&reader, line, sizeof line, true);
 	CHECK(ms_since(begun_ns) >= 200);
 	CHECK_INT(stalls, 1);
 	begun_ns = clock_boot_ns();
-	output_queue_add(reader.queue, reader.ends[1], line, sizeof line, true);
+	add(&reader, line, sizeof line, true);
 	CHECK(ms_since(begun_ns) < 200); /* has waited once */
 	CHECK(read(reader.ends[0], taken, sizeof taken) > 0);
 	begun_ns = clock_boot_ns();
 	while (!output_queue_is_empty(reader.queue) && ms_since(begun_ns) < 20000)
 		usleep(1000);
-	output_queue_add(reader.queue, reader.ends[1], line, sizeof line, true);
+	add(&reader, line, sizeof line, true);
 	const struct output_fate fate = output_queue_finish(reader.queue);
 	CHECK_INT(fate.lines_lost, 3);
 	CHECK_INT(fate.error, 0);
@@ -108,8 +114,8 @@ static void test_the_end_is_bounded(bool with_hurry)
 	struct reader reader = open_reader(&patient);
 	fill(&reader);
 	hurried = with_hurry;
-	output_queue_add(reader.queue, reader.ends[1], "left\n", 5, true);
-	output_queue_add(reader.queue, reader.ends[1], "left\n", 5, true);
+	add(&reader, "left\n", 5, true);
+	add(&reader, "left\n", 5, true);
 	CHECK(!output_queue_is_empty(reader.queue));
 	const uint64_t begun_ns = clock_boot_ns();
 	const struct output_fate fate = output_queue_finish(reader.queue);
