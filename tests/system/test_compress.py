@@ -118,6 +118,30 @@ def test_metadata_and_what_is_compressed_already(s3once, s3, bucket, marks, tmp_
     assert "suffix" not in marks_of(marks)["p/a.gz"] and "object_size" not in marks_of(marks)["p/a.gz"]
 
 
+def test_an_object_of_another_compressor_is_known_by_its_content(s3once, s3, bucket, marks, tmp_path):
+    """It cannot be made again by this build, so that size and SHA-256 of its metadata decide."""
+    tree = make_tree(tmp_path / "tree", {"same": text(1000), "other": text(1000)})
+    assert push(s3once, tree, bucket, "zstd").code == 0
+    (tree / "other").write_bytes(text(1000, seed=1))
+    for key in ("p/same.zst", "p/other.zst"):
+        said = s3.client.head_object(Bucket=bucket, Key=key)["Metadata"] | {"s3once-encoding": "zstd-0.0.1:3"}
+        s3.client.copy_object(Bucket=bucket, Key=key, CopySource={"Bucket": bucket, "Key": key}, Metadata=said, MetadataDirective="REPLACE")
+        assert s3once("forget", f"s3://{bucket}/{key.removesuffix('.zst')}").code == 0
+    assert not [mark for mark in marks_of(marks).values() if mark["state"] == "done"]
+    run = push(s3once, tree, bucket, "zstd")
+    assert run.code == 1 and counts(run) == {"adopted": 1, "refused": 1} and told(run, "adopted")[0]["key"] == "p/same.zst", run
+    assert decompressed("zstd", s3.get(bucket, "p/other.zst")) == text(1000)
+
+
+def test_another_codec_without_a_mark_is_another_object(s3once, s3, bucket, tmp_path):
+    """A run looks only under the key that it would write to."""
+    tree = make_tree(tmp_path / "tree", {"a": text(1000)})
+    for codec in CODECS:
+        run = push(s3once, tree, bucket, codec, "--marks", f"sqlite:{tmp_path}/{codec}.db")
+        assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    assert s3.objects(bucket).keys() == {"p/a.zst", "p/a.gz"}
+
+
 def test_header_in_place_of_the_suffix(s3once, s3, bucket, marks, tmp_path):
     """--content-encoding: only of what was compressed, under its own key; also found again without a mark."""
     tree = make_tree(tmp_path / "tree", {"a.log": text(100 * KIB), "b.gz": gzip.compress(b"b")})

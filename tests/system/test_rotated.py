@@ -18,8 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults import faults
 from tests.system.harness import MIB, make_tree
 from tests.system.pushing import counts, marks_of, told
+from tests.system.test_push_resume import Killed
 
 LOGROTATE = "/usr/sbin/logrotate"
 KEY = re.compile(r"p/(.*/)?[^/]+-\d{8}T\d{6}Z-[0-9a-f]{8}(\.[a-z]+)?(\.gz)?$")
@@ -151,6 +153,20 @@ def test_marks_are_lost(s3once, s3, bucket, tmp_path, first, later):
         run = push(s3once, tree, bucket)
         assert run.code == 0 and counts(run) == {fate: 1}, run
     assert s3.objects(bucket) == before
+
+
+def test_compressed_after_its_upload_was_begun(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """The upload is of another object, which nobody needs any more: it is aborted."""
+    tree = make_tree(tmp_path / "tree", {"app.log.1": 11 * MIB})
+    command = ("push", tree, f"s3://{bucket}/p", "--rotated", "--part-size", "5MiB", "--concurrency", "1", "--json")
+    Killed(s3once, s3, s3_wire, bucket, command, faults.kill_after, 1, "UploadPart")
+    assert len(s3.uploads(bucket)) == 1
+    want = rotated(tree)
+    subprocess.run(["gzip", "-1", "app.log.1"], cwd=tree, check=True)
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    ((key, body),) = stored(s3, bucket).items()
+    assert key.endswith(".gz") and Counter([body]) == want and not s3.uploads(bucket)
 
 
 def test_same_content_another_day(s3once, s3, bucket, marks, tmp_path):
