@@ -1,6 +1,5 @@
-#include "marks/known.h"
+#include "marks/known_shard.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,30 +10,12 @@
 #define WORTH_ONE_IN     20
 #define ROWS_TO_JUDGE_BY 2000
 
-struct row {
-	char *key; /* owned */
-	struct known_mark mark;
-	struct version *version; /* owned; NULL unless it is done and versions are kept */
-};
-
-/* Where the query of a shard stands: rows[at..n) are the rest of its page, all above the last key
- * asked for. */
-struct shard {
-	struct row *rows;
-	size_t n, at, cap;
-	bool keeps_versions; /* as the whole */
-	bool started, more;
-};
-
 struct known {
-	struct store_conn *conn;
-	const struct mark_space *space;
-	struct call_limits limits;
+	struct known_reading reading;
 	size_t rows_passed, rows_wanted; /* by the cursors, so far */
-	bool keeps_versions;
 	bool asked;
 	bool sparse; /* single reads from here on */
-	struct shard shards[];
+	struct known_shard shards[];
 };
 
 bool known_is_done(const struct known_mark *mark, const struct asked *file)
@@ -47,33 +28,6 @@ bool known_is_done(const struct known_mark *mark, const struct asked *file)
 	       !mark->mtime_is_shared;
 }
 
-/* ret_version is NULL if the version is not needed. */
-static int condense(const struct item *item, struct known_mark *ret, struct version **ret_version)
-{
-	struct mark mark;
-	int error = mark_from_item(item, &mark);
-	if (error)
-		return error;
-	*ret = (struct known_mark){.state = mark.state, .at_s = mark.at_s};
-	if (mark.state == MARK_DONE) {
-		ret->size = mark.done.size;
-		ret->mtime_ns = mark.done.mtime_ns;
-		ret->mtime_is_shared = mark.done.mtime_is_shared;
-		ret->has_newer = mark.has_newer;
-		memcpy(ret->content, mark.done.content, sizeof ret->content);
-	}
-	memcpy(ret->session, mark.session, sizeof ret->session);
-	if (ret_version && mark.state == MARK_DONE) {
-		*ret_version = malloc(sizeof **ret_version);
-		if (*ret_version)
-			**ret_version = mark.done;
-		else
-			error = -ENOMEM;
-	}
-	mark_clear(&mark);
-	return error;
-}
-
 int known_new(struct store_conn *conn, const struct mark_space *space,
 	const struct call_limits *limits, bool keeps_versions, struct known **ret)
 {
@@ -81,83 +35,25 @@ int known_new(struct store_conn *conn, const struct mark_space *space,
 		calloc(1, sizeof *known + space->settings.shards * sizeof *known->shards);
 	if (!known)
 		return -ENOMEM;
-	known->conn = conn;
-	known->space = space;
-	known->limits = *limits;
-	known->keeps_versions = keeps_versions;
+	known->reading = (struct known_reading){conn, space, *limits, keeps_versions};
 	*ret = known;
 	return 0;
-}
-
-static void empty_shard(struct shard *shard)
-{
-	for (size_t i = 0; i < shard->n; i++) {
-		free(shard->rows[i].key);
-		free(shard->rows[i].version);
-	}
-	shard->n = shard->at = 0;
 }
 
 void known_free(struct known *known)
 {
 	if (!known)
 		return;
-	for (unsigned i = 0; i < known->space->settings.shards; i++) {
-		empty_shard(&known->shards[i]);
-		free(known->shards[i].rows);
-	}
+	for (unsigned i = 0; i < known->reading.space->settings.shards; i++)
+		known_shard_clear(&known->shards[i]);
 	free(known);
-}
-
-static int add_known_row(void *arg, const char *pk, const char *sk, const struct item *item)
-{
-	struct shard *shard = arg;
-	(void)pk;
-	if (shard->n == shard->cap) {
-		size_t cap = shard->cap ? 2 * shard->cap : 64;
-		struct row *rows = realloc(shard->rows, cap * sizeof *rows);
-		if (!rows)
-			return -ENOMEM;
-		shard->rows = rows;
-		shard->cap = cap;
-	}
-	struct row *row = &shard->rows[shard->n];
-	*row = (struct row){.key = strdup(sk)};
-	int error =
-		row->key ? condense(item, &row->mark, shard->keeps_versions ? &row->version : NULL)
-			 : -ENOMEM;
-	if (error)
-		free(row->key);
-	else
-		shard->n++;
-	return error;
-}
-
-/* The next page of a shard, from a key on: marks below it are of no interest any more. */
-static enum outcome load_known_page(struct known *known, unsigned number, const char *key,
-	const char *to, struct problem *ret_problem)
-{
-	struct shard *shard = &known->shards[number];
-	char partition[PARTITION_MAX];
-	mark_partition(known->space, number, partition);
-	const struct dynamodb_range range = {.pk = partition, .from = key, .to = to};
-	bool more = false;
-	empty_shard(shard);
-	shard->keeps_versions = known->keeps_versions;
-	enum outcome o = known->conn->store->ops->query(
-		known->conn, &range, &known->limits, add_known_row, shard, &more, ret_problem);
-	if (o != OUTCOME_OK)
-		return o;
-	shard->started = true;
-	shard->more = more && shard->n;
-	return OUTCOME_OK;
 }
 
 static enum outcome find_known(struct known *known, const char *key, const char *to,
 	struct known_mark *ret, struct version **ret_version, struct problem *ret_problem)
 {
-	unsigned number = mark_shard(key, known->space->settings.shards);
-	struct shard *shard = &known->shards[number];
+	unsigned number = mark_shard(key, known->reading.space->settings.shards);
+	struct known_shard *shard = &known->shards[number];
 	*ret = (struct known_mark){0};
 	int order = -1;
 	for (;;) {
@@ -166,7 +62,8 @@ static enum outcome find_known(struct known *known, const char *key, const char 
 			shard->at++, known->rows_passed++;
 		if (shard->at < shard->n || (shard->started && !shard->more))
 			break;
-		enum outcome o = load_known_page(known, number, key, to, ret_problem);
+		enum outcome o = known_shard_load(&known->reading, shard, number,
+			&(struct known_range){key, to}, ret_problem);
 		if (o != OUTCOME_OK)
 			return o;
 	}
@@ -195,14 +92,21 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 {
 	if (!n)
 		return OUTCOME_OK;
-	const bool few = last && n <= BATCH && !known->asked;
+	const struct known_reading *reading = &known->reading;
+	const bool is_first = !known->asked;
 	known->asked = true;
-	if (known->sparse || few)
-		return known_again(known->conn, known->space, keys, n, &known->limits, ret,
+	if (known->sparse || (last && n <= BATCH && is_first))
+		return known_again(reading->conn, reading->space, keys, n, &reading->limits, ret,
 			ret_versions, ret_problem);
 	forget_versions(ret_versions, n, false);
+	const struct known_range range = {keys[0], last ? keys[n - 1] : NULL};
+	if (is_first && n > reading->space->settings.shards) {
+		enum outcome o = known_shards_begin(reading, known->shards, &range, ret_problem);
+		if (o != OUTCOME_OK)
+			return o;
+	}
 	for (size_t i = 0; i < n; i++) {
-		enum outcome o = find_known(known, keys[i], last ? keys[n - 1] : NULL, &ret[i],
+		enum outcome o = find_known(known, keys[i], range.to, &ret[i],
 			ret_versions ? &ret_versions[i] : NULL, ret_problem);
 		if (o != OUTCOME_OK) {
 			forget_versions(ret_versions, i, true);
@@ -236,7 +140,8 @@ static int found(void *arg, const char *pk, const char *sk, const struct item *i
 		return 0;
 	const size_t i = (size_t)(at - batch->keys);
 	struct version *version = NULL;
-	const int error = condense(item, &batch->ret[i], batch->ret_versions ? &version : NULL);
+	const int error =
+		known_condense(item, &batch->ret[i], batch->ret_versions ? &version : NULL);
 	if (batch->ret_versions) {
 		free(batch->ret_versions[i]); /* of a reply that is read once more */
 		batch->ret_versions[i] = version;

@@ -57,11 +57,11 @@ static void settle_level(struct level *level, unsigned at, enum s3once_limited_b
 	level->why = why;
 }
 
-/* As few workers as a run begins with are kept: the service's own pace (aws/pace.h) holds their
+/* A few workers are kept: the service's own pace (aws/pace.h) holds their
  * requests back, and one that pauses before its next try needs a worker all the while. */
 static void fall(struct level *level, uint64_t now_ns)
 {
-	const unsigned least = level->now < LEVEL_FIRST ? level->now : LEVEL_FIRST;
+	const unsigned least = level->now < LEVEL_LEAST ? level->now : LEVEL_LEAST;
 	settle_level(
 		level, most_of((unsigned)(CUT * level->now), least), S3ONCE_LIMITED_BY_THROTTLING);
 	level->proven_rate = 0;
@@ -78,10 +78,10 @@ static void pause(struct level *level, uint64_t now_ns)
 
 /* The level of the next trial. Where latency is high each doubling takes half a second, and so
  * many may be tried at once as would keep one CPU busy. */
-static double next_trial(const struct level *level, double cpu_share)
+static double next_trial(const struct level *level, double cpus_used)
 {
 	const double twice = 2.0 * level->proven, most = LEAP_MOST * (double)level->proven;
-	const double busy = cpu_share * most > 1 ? 1 / cpu_share : most;
+	const double busy = LEAP_MOST * cpus_used > 1 ? level->proven / cpus_used : most;
 	return level->leaps && busy > twice ? busy : twice;
 }
 
@@ -103,14 +103,14 @@ static void look_further(struct level *level, const struct level_window *window)
 		level->why = S3ONCE_LIMITED_BY_BANDWIDTH; /* more would only wait for it */
 	} else if (window->cpu_share >= CPU_FULL) {
 		level->why = S3ONCE_LIMITED_BY_CPU;
-		if (window->cpu_share >= CPU_WASTE && level->now > LEVEL_FIRST)
-			settle_level(level, most_of((unsigned)(CUT * level->now), LEVEL_FIRST),
+		if (window->cpu_share >= CPU_WASTE && level->now > LEVEL_LEAST)
+			settle_level(level, most_of((unsigned)(CUT * level->now), LEVEL_LEAST),
 				S3ONCE_LIMITED_BY_CPU);
 	} else if (level->now == level->ceiling || most < STEP_LEAST * level->now) {
 		level->why = is_by_memory ? S3ONCE_LIMITED_BY_MEMORY : level->ceiling_why;
 	} else if (window->now_ns >= level->next_trial_ns) {
 		level->was_in_vain = false;
-		const double trial = next_trial(level, window->cpu_share);
+		const double trial = next_trial(level, window->cpus_used);
 		set_level(level, most < trial ? most : trial);
 	}
 }

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEVEL_FIRST 32
+#define LEVEL_FIRST 64 /* how many a run begins with */
+#define LEVEL_LEAST 32 /* a level that falls keeps as many */
 
 struct level {
 	unsigned now, ceiling;      /* how many may be under way */
@@ -28,6 +29,7 @@ struct level_window {
 	uint64_t files;            /* small files that were begun and ended in the window */
 	uint64_t files_ns;         /* how long these took, added up */
 	double cpu_share;  /* 0 to 1: of a worker's time, in which it ran or waited for a CPU */
+	double cpus_used;  /* by the whole process, 1 is one CPU all the time */
 	double disk_share; /* 0 to 1: of those files' time, in which they were read */
 	double bandwidth_share;  /* 0 to 1: of the window, in which somebody waited for the limit of
 				    bandwidth */

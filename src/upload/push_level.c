@@ -13,7 +13,7 @@
 /* Of the memory for buffers the workers may take as many times in all, with their stacks and
  * connections. */
 #define MEMORY_TIMES 3
-#define CAREFUL      0.9 /* connections need a little more once they have been used for a while */
+#define CAREFUL      0.8 /* connections need more once they have been used for a while */
 
 static void lower_most(
 	unsigned *most, uint64_t can, enum s3once_limited_by *ret_why, enum s3once_limited_by why)
@@ -65,7 +65,7 @@ void push_level_init(struct s3once_push *push)
 	push->most_at_once = push->level.now;
 	push->memory_bytes = resident_bytes();
 	report_level(&push->run.report, push->level.now, push->level.why);
-	queue_begin_window(push->run.queue);
+	queue_begin_window(push->run.queue, false);
 }
 
 /* How long a thread has run or waited for a CPU. False where the kernel does not tell. */
@@ -83,17 +83,15 @@ static bool thread_cpu_ns(pid_t thread, uint64_t *ret_ns)
 	return is_read;
 }
 
-/* What the process used of all CPUs, where nothing is known of its threads. */
 static uint64_t process_cpu_ns(void)
 {
 	struct timespec t;
-	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return ((uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec) /
-	       (uint64_t)(cpus > 0 ? cpus : 1);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* The CPU time of all workers so far, estimated from some of them. */
+/* The CPU time of a worker so far, estimated from some of them. Where nothing is known of threads,
+ * what the process used of all CPUs stands for it. */
 static uint64_t worker_cpu_ns(const struct s3once_push *push)
 {
 	uint64_t ns = 0, each;
@@ -105,7 +103,8 @@ static uint64_t worker_cpu_ns(const struct s3once_push *push)
 		ns += each;
 		n++;
 	}
-	return n ? ns / n : process_cpu_ns();
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	return n ? ns / n : process_cpu_ns() / (uint64_t)(cpus > 0 ? cpus : 1);
 }
 
 static double share(uint64_t part, uint64_t whole)
@@ -130,11 +129,12 @@ static uint64_t waited_ns(const struct s3once_push *push)
 	return push->run.bandwidth ? bandwidth_waited_ns(push->run.bandwidth) : 0;
 }
 
-static void begin_window(struct s3once_push *push)
+static void begin_window(struct s3once_push *push, bool is_like_before)
 {
 	push->cpu_ns = worker_cpu_ns(push);
+	push->process_cpu_ns = process_cpu_ns();
 	push->waited_ns = waited_ns(push);
-	queue_begin_window(push->run.queue);
+	queue_begin_window(push->run.queue, is_like_before);
 }
 
 static void report_new_level(struct s3once_push *push, unsigned before)
@@ -161,6 +161,9 @@ unsigned push_level_next(struct s3once_push *push)
 		.files = seen.files,
 		.files_ns = seen.files_ns,
 		.cpu_share = cpu_ns > push->cpu_ns ? share(cpu_ns - push->cpu_ns, wall_ns) : 0,
+		.cpus_used = wall_ns ? (double)(process_cpu_ns() - push->process_cpu_ns) /
+					       (double)wall_ns
+				     : 0,
 		.disk_share = share(seen.read_ns, seen.files_ns),
 		.bandwidth_share = share(waited_ns(push) - push->waited_ns, wall_ns),
 		.idle_share = share(seen.idle_ns, wall_ns * level->now),
@@ -168,7 +171,7 @@ unsigned push_level_next(struct s3once_push *push)
 		.is_cold = seen.warm + level->now / 8 < level->now,
 		.is_throttled = is_throttled(push)};
 	if (level_next(level, &window))
-		begin_window(push);
+		begin_window(push, window.is_cold);
 	/* As many again as there may be large bodies are the small files'. */
 	unsigned at_once = 2 * seen.bulk < level->ceiling ? 2 * seen.bulk : level->ceiling;
 	at_once = at_once > level->now ? at_once : level->now;

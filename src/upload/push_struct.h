@@ -28,7 +28,7 @@ struct s3once_push {
 	unsigned most_at_once;            /* so far */
 	unsigned cuts;                    /* by throttling, when that was looked at last */
 	uint64_t waited_ns;               /* for bandwidth, when the window of the level began */
-	uint64_t cpu_ns;                  /* of a worker, when the window of the level began */
+	uint64_t cpu_ns, process_cpu_ns;  /* of a worker and of all, when that window began */
 	uint64_t memory_bytes;            /* resident before the first worker */
 	atomic_int samples[PUSH_SAMPLES]; /* threads of workers that stand for all; 0: none */
 	atomic_uint n_samples;

@@ -162,7 +162,7 @@ static void count(struct queue_window *window, const struct job *job)
 {
 	window->warm += job->is_first;
 	const bool is_small = job->kind == JOB_FILE && !job->is_bulk && !job->opens;
-	if (!is_small || job->is_first || job->begun_ns < window->began_ns)
+	if (!is_small || job->is_first || job->begun_ns < window->counts_from_ns)
 		return;
 	window->files++;
 	window->files_ns += clock_boot_ns() - job->begun_ns;
@@ -211,12 +211,14 @@ void queue_window(struct queue *queue, struct queue_window *ret)
 	pthread_mutex_unlock(&queue->mutex);
 }
 
-void queue_begin_window(struct queue *queue)
+void queue_begin_window(struct queue *queue, bool is_like_before)
 {
 	const uint64_t now_ns = clock_boot_ns();
 	pthread_mutex_lock(&queue->mutex);
-	queue->locked.window =
-		(struct queue_window){.began_ns = now_ns, .warm = queue->locked.window.warm};
+	struct queue_window *window = &queue->locked.window;
+	*window = (struct queue_window){.began_ns = now_ns,
+		.counts_from_ns = is_like_before ? window->counts_from_ns : now_ns,
+		.warm = window->warm};
 	seats_begin_window(&queue->locked.seats, now_ns);
 	pthread_mutex_unlock(&queue->mutex);
 }

@@ -31,15 +31,18 @@ void queue_retire(struct queue *queue, unsigned n);
 /* What happened since the window began. */
 struct queue_window {
 	uint64_t began_ns;                 /* clock_boot_ns() */
-	uint64_t files, files_ns, read_ns; /* small files begun and ended in it; how long they took,
-					      and were read, added up. The first one of a worker
-					      does not count: it waits for connections */
+	uint64_t counts_from_ns;           /* files that were begun earlier do not count */
+	uint64_t files, files_ns, read_ns; /* small files that ended in it; how long they took, and
+					      were read, added up. The first one of a worker does
+					      not count: it waits for connections */
 	uint64_t idle_ns;                  /* how long workers had nothing to do, added up */
 	unsigned warm;                     /* workers that have ended a job, whenever */
 	unsigned bulk;                     /* large bodies that may go at once; 0: there are none */
 };
 void queue_window(struct queue *queue, struct queue_window *ret);
-void queue_begin_window(struct queue *queue);
+/* is_like_before: nothing has changed, so that files that the last window began count in this one.
+ */
+void queue_begin_window(struct queue *queue, bool is_like_before);
 
 /* The worker's side. Waits for the next job; JOB_END when all is done or the queue is closed. Each
  * job but END and RETIRE is ended by one queue_done. */

@@ -1,24 +1,57 @@
 /* What is known of rising keys, on a real store whose requests are counted. */
 #include "../check.h"
 #include "marks/known.h"
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+
+struct counted {
+	struct store store;
+	struct store *inner;
+	atomic_uint queries, batches, conns;
+	_Atomic enum outcome fails_with;
+	atomic_bool has_no_conns;
+};
 
 struct counting_conn {
 	struct store_conn conn;
 	struct store_conn *inner;
-	unsigned queries, batches;
-	enum outcome fails_with;
 };
+
+static struct counted *counted_of(struct store_conn *conn)
+{
+	return (struct counted *)conn->store;
+}
+
+static int conn_new(struct store *store, struct store_conn **ret)
+{
+	struct counted *counted = (struct counted *)store;
+	if (atomic_load(&counted->has_no_conns))
+		return -EMFILE;
+	struct counting_conn *counting = calloc(1, sizeof *counting);
+	if (!counting)
+		return -ENOMEM;
+	counting->conn.store = store;
+	atomic_fetch_add(&counted->conns, 1);
+	*ret = &counting->conn;
+	return store_conn_new(counted->inner, &counting->inner);
+}
+
+static void conn_free(struct store_conn *conn)
+{
+	store_conn_free(((struct counting_conn *)conn)->inner);
+	free(conn);
+}
 
 static enum outcome count_query(struct store_conn *conn, const struct dynamodb_range *range,
 	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
 {
-	struct counting_conn *counting = (struct counting_conn *)conn;
-	struct store_conn *inner = counting->inner;
-	counting->queries++;
-	if (counting->fails_with != OUTCOME_OK)
-		return counting->fails_with;
+	struct store_conn *inner = ((struct counting_conn *)conn)->inner;
+	struct counted *counted = counted_of(conn);
+	counted->queries++;
+	if (counted->fails_with != OUTCOME_OK)
+		return counted->fails_with;
 	return inner->store->ops->query(inner, range, limits, each, arg, ret_more, ret_problem);
 }
 
@@ -26,14 +59,16 @@ static enum outcome count_batch(struct store_conn *conn, const struct item_key *
 	const struct call_limits *limits, item_visitor *each, void *arg,
 	struct problem *ret_problem)
 {
-	struct counting_conn *counting = (struct counting_conn *)conn;
-	struct store_conn *inner = counting->inner;
-	counting->batches++;
+	struct store_conn *inner = ((struct counting_conn *)conn)->inner;
+	counted_of(conn)->batches++;
 	return inner->store->ops->get_many(inner, keys, n, limits, each, arg, ret_problem);
 }
 
-static const struct store_ops counting_ops = {.query = count_query, .get_many = count_batch};
-static struct store counting_store = {&counting_ops};
+static const struct store_ops counting_ops = {.conn_new = conn_new,
+	.conn_free = conn_free,
+	.query = count_query,
+	.get_many = count_batch};
+static struct counted counted = {.store = {&counting_ops}};
 
 static const struct mark_space space = {
 	.service = "aws", .bucket = "b", .settings = {.table_id = "t", .shards = 4}};
@@ -87,58 +122,75 @@ static void ask(struct known *known, unsigned from, unsigned step, size_t n, boo
 	CHECK_INT(wrong, 0);
 }
 
-static struct known *begin(struct counting_conn *conn)
+static struct known *begin(struct store_conn *conn)
 {
 	struct known *known = NULL;
-	conn->queries = conn->batches = 0;
-	CHECK_INT(known_new(&conn->conn, &space, &no_limits, true, &known), 0);
+	counted.queries = counted.batches = counted.conns = 0;
+	CHECK_INT(known_new(conn, &space, &no_limits, true, &known), 0);
 	return known;
 }
 
-static void test_merged(struct counting_conn *conn)
+static void test_merged(struct store_conn *conn)
 {
 	struct known *known = begin(conn);
 	for (unsigned i = 0; i < 10; i++)
 		ask(known, i * ASKED_MAX, 1, ASKED_MAX, i == 9);
-	CHECK(conn->queries < 100);
-	CHECK_INT(conn->batches, 0);
+	CHECK(counted.queries < 100);
+	CHECK_INT(counted.batches, 0);
 	known_free(known);
 }
 
-static void test_few_are_one_batch(struct counting_conn *conn)
+static void test_few_are_one_batch(struct store_conn *conn)
 {
 	struct known *known = begin(conn);
 	ask(known, 17, 90, 100, true);
-	CHECK_INT(conn->queries, 0);
-	CHECK_INT(conn->batches, 1);
+	CHECK_INT(counted.queries, 0);
+	CHECK_INT(counted.batches, 1);
 	known_free(known);
 }
 
 /* One in fifty of the marks that are passed is asked for: from some point on they are read alone.
  */
-static void test_sparse(struct counting_conn *conn)
+static void test_sparse(struct store_conn *conn)
 {
 	struct known *known = begin(conn);
 	ask(known, 0, 100, 50, false);
-	CHECK(conn->queries && !conn->batches);
-	const unsigned queries = conn->queries;
+	CHECK(counted.queries && !counted.batches);
+	const unsigned queries = counted.queries;
 	ask(known, 5000, 100, 25, false);
 	ask(known, 7500, 100, 25, true);
-	CHECK_INT(conn->queries, queries);
-	CHECK_INT(conn->batches, 2);
+	CHECK_INT(counted.queries, queries);
+	CHECK_INT(counted.batches, 2);
 	known_free(known);
 }
 
-/* An error is never taken for a mark that is absent, also when the same is asked again. */
-static void test_error(struct counting_conn *conn)
+/* The first pages of all shards are read at the same time, as far as there are connections. */
+static void test_shards_begin_together(struct store_conn *conn)
 {
 	struct known *known = begin(conn);
-	struct known_mark mark;
+	ask(known, 0, 1, 100, false);
+	CHECK_INT(counted.queries, space.settings.shards);
+	CHECK(counted.conns > 0);
+	known_free(known);
+	counted.has_no_conns = true;
+	known = begin(conn);
+	ask(known, 0, 1, ASKED_MAX, false);
+	CHECK_INT(counted.conns, 0);
+	known_free(known);
+	counted.has_no_conns = false;
+}
+
+/* An error is never taken for a mark that is absent, also when the same is asked again. */
+static void test_error(struct store_conn *conn)
+{
+	struct known *known = begin(conn);
 	struct problem problem;
-	const char *key = names[0];
-	conn->fails_with = OUTCOME_THROTTLED;
-	CHECK_INT(known_read(known, &key, 1, false, &mark, NULL, &problem), OUTCOME_THROTTLED);
-	conn->fails_with = OUTCOME_OK;
+	const char *keys[] = {names[0], names[2], names[4], names[6], names[8]};
+	struct known_mark marks[5];
+	counted.fails_with = OUTCOME_THROTTLED;
+	CHECK_INT(known_read(known, keys, 5, false, marks, NULL, &problem), OUTCOME_THROTTLED);
+	CHECK_INT(known_read(known, keys, 1, false, marks, NULL, &problem), OUTCOME_THROTTLED);
+	counted.fails_with = OUTCOME_OK;
 	ask(known, 0, 1, 10, false);
 	known_free(known);
 }
@@ -175,19 +227,19 @@ static void test_is_done(void)
 
 int main(void)
 {
-	struct store *store;
-	struct counting_conn conn = {.conn = {&counting_store}};
+	struct store_conn *conn;
 	struct problem problem = {0};
 	test_is_done();
-	if (!CHECK(!store_sqlite_open(":memory:", &store, &problem)))
+	if (!CHECK(!store_sqlite_open(":memory:", &counted.inner, &problem)))
 		return check_result();
-	CHECK_INT(store_conn_new(store, &conn.inner), 0);
-	put_marks(conn.inner);
-	test_merged(&conn);
-	test_few_are_one_batch(&conn);
-	test_sparse(&conn);
-	test_error(&conn);
-	store_conn_free(conn.inner);
-	store_close(store);
+	CHECK_INT(store_conn_new(&counted.store, &conn), 0);
+	put_marks(((struct counting_conn *)conn)->inner);
+	test_merged(conn);
+	test_few_are_one_batch(conn);
+	test_sparse(conn);
+	test_shards_begin_together(conn);
+	test_error(conn);
+	store_conn_free(conn);
+	store_close(counted.inner);
 	return check_result();
 }
