@@ -1,27 +1,30 @@
-/* Locks in a DynamoDB table, for many hosts, or in an SQLite file, for all who use that file on
- * one.
+/* Locks for many hosts in a DynamoDB table, or for all users of one host in an SQLite file.
  *
- * A lock is a row with a lease. Its holder renews the row before the lease runs out; whoever has
+ * A lock is a row with a lease. Its holder renews the row before the lease runs out. Whoever has
  * seen the row unchanged for a whole lease may take it over. Only elapsed time that counts suspend
- * decides (no clock of any host, but for S3ONCE_LOCK_DLM): the holder counts from before it sent
- * its last write, others from after they read it. A lock protects what checks it: ask
- * s3once_lock_remaining_ms() before each step that others can see, and give the fencing token to
- * what is changed, so that it can refuse an older holder.
+ * decides: the holder counts from before it sent its last write, and others count from after they
+ * read it. No clock of any host matters, except with S3ONCE_LOCK_DLM.
  *
- * Every function may be called from any thread, unless said otherwise; one handle is used by one
- * thread at a time, but for s3once_lock_remaining_ms(), s3once_lock_token() and
- * s3once_lock_is_lost(). Functions that can fail return 0 or -errno and describe a failure in *ret,
- * which may be NULL:
- *   -EINVAL  the arguments make no sense, or the dialect has no such thing
- *   -EBUSY   another holds the lock; ret->holder says who
- *   -ESTALE  this handle's lock is lost: another has it, or its lease ran out
- *   -ENOENT  there is no such row
- *   -EAGAIN  the row is not the one that was meant
- *   -EIO     the service (ret->code and ret->request_id are its own), a setting of it, or the file
+ * A lock protects only what checks it. Ask s3once_lock_remaining_ms() before each step that others
+ * can see, and give the fencing token to what is changed, so that it can refuse an earlier holder.
+ *
+ * A function may be called from any thread unless it says otherwise. One handle is used by one
+ * thread at a time, except by s3once_lock_remaining_ms(), s3once_lock_token() and
+ * s3once_lock_is_lost(), which may be called at any time.
+ *
+ * Functions that can fail return 0 or -errno, and describe a failure in *ret, which may be NULL:
+ *   -EINVAL     the arguments are invalid, or the dialect does not have what was asked for
+ *   -EBUSY      another owner holds the lock; ret->holder names it
+ *   -ESTALE     the lock of this handle is lost: another owner has it, or its lease ran out
+ *   -ENOENT     there is no such row
+ *   -EAGAIN     the row is not the one that was meant
+ *   -EIO        the service, one of its settings, or the file failed; ret->code and
+ *               ret->request_id are the service's own
  *   -ECANCELED  the client was closed meanwhile
- *   -ENOMEM
- * Strings are NUL-terminated UTF-8. Arguments are borrowed for the call; a ret_* other than `ret`
- * is never NULL. While a client is open no thread of the process may fork, unless the child execs
+ *   -ENOMEM     there is not enough memory
+ *
+ * Strings are NUL-terminated UTF-8. Arguments are borrowed for the call. Other than `ret`, a ret_*
+ * is never NULL. While a client is open, no thread of the process may fork, unless the child execs
  * at once. */
 #ifndef S3ONCE_LOCK_H
 #define S3ONCE_LOCK_H
@@ -37,242 +40,304 @@ extern "C" {
 #define S3ONCE_PUBLIC __attribute__((visibility("default")))
 #endif
 
-/* What the rows of a table look like: one dialect a table, whoever writes it. */
+/* What the rows of a table look like. A table has one dialect, whoever writes it. */
 enum s3once_lock_dialect {
-	S3ONCE_LOCK_JAVA = 0, /* awslabs amazon-dynamodb-lock-client; key "key", no sort key */
-	S3ONCE_LOCK_GO,       /* cirello.io/dynamolock; the same keys */
-	S3ONCE_LOCK_PYTHON, /* python_dynamodb_lock; "lock_key" and "sort_key", whose default is "-"
-			     */
-	S3ONCE_LOCK_DLM,    /* dynamo-dlm; "resource_id" and the slot's number in "concurrency_id".
-			       Its leases end by the wall clock, as its users expect: ours is the
-			       service's own, theirs their host's */
+	/* awslabs amazon-dynamodb-lock-client. The key is "key", and there is no sort key. */
+	S3ONCE_LOCK_JAVA = 0,
+	/* cirello.io/dynamolock. It has the same keys. */
+	S3ONCE_LOCK_GO,
+	/* python_dynamodb_lock. The keys are "lock_key" and "sort_key", whose default is "-". */
+	S3ONCE_LOCK_PYTHON,
+	/* dynamo-dlm. The keys are "resource_id" and "concurrency_id", the number of the slot. Its
+	 * leases end by the wall clock, as its users expect. Ours is the clock of the service;
+	 * theirs is that of their host. */
+	S3ONCE_LOCK_DLM,
 };
 
 /* What is left when a lock is released. */
 enum s3once_lock_release_by {
-	S3ONCE_LOCK_BY_DEFAULT = 0, /* go and SQLite: mark; all others: delete */
+	/* BY_MARK for go and SQLite, BY_DELETE for all others. */
+	S3ONCE_LOCK_BY_DEFAULT = 0,
+	/* Nothing. */
 	S3ONCE_LOCK_BY_DELETE,
-	S3ONCE_LOCK_BY_MARK, /* the row stays, marked released, with its data; java and go */
+	/* The row with its data, marked as released. Java and go have this. */
+	S3ONCE_LOCK_BY_MARK,
 };
 
-/* Where fencing tokens come from. */
+/* Where fencing tokens come from. ROW and COUNTER count apart, so all users of a key have to use
+ * the same one. */
 enum s3once_lock_tokens {
-	S3ONCE_LOCK_TOKENS_DEFAULT = 0, /* COUNTER */
-	S3ONCE_LOCK_TOKENS_ROW,     /* an attribute of the row, in the write that acquires. For rows
-				       that are released by mark, are written by this program alone
-				       and have one slot. ROW and COUNTER count apart: all users of a
-				       key stay with one */
-	S3ONCE_LOCK_TOKENS_COUNTER, /* an item beside the lock, a write of its own: grows whatever
-				       becomes of the row */
-	S3ONCE_LOCK_TOKENS_NONE,    /* no tokens: s3once_lock_token() is 0 */
+	/* COUNTER. */
+	S3ONCE_LOCK_TOKENS_DEFAULT = 0,
+	/* An attribute of the row, in the write that acquires it. This is for rows that are
+	 * released by mark, are written by this program alone, and have one slot. */
+	S3ONCE_LOCK_TOKENS_ROW,
+	/* An item beside the lock, which is a write of its own. It grows whatever becomes of the
+	   row. */
+	S3ONCE_LOCK_TOKENS_COUNTER,
+	/* There are no tokens, and s3once_lock_token() is 0. */
+	S3ONCE_LOCK_TOKENS_NONE,
 };
 
-/* What went wrong. Fixed sizes, no ownership. */
+/* What went wrong. It holds its strings itself, and is owned by the caller. */
 struct s3once_lock_error {
-	char text[1000];     /* a sentence without full stop */
-	char code[64];       /* of the service ("AccessDeniedException"), or "" */
-	char request_id[96]; /* of the service, or "" */
-	char holder[256];    /* -EBUSY, -ESTALE: who has the lock, as far as its row says */
+	/* A sentence without a full stop. */
+	char text[1000];
+	/* The error code ("AccessDeniedException") and the request id of the service, or "". */
+	char code[64];
+	char request_id[96];
+	/* For -EBUSY and -ESTALE: who has the lock, as far as its row says. */
+	char holder[256];
 };
 
+/* The handle of one lock. */
 struct s3once_lock;
 
 enum s3once_lock_event_type {
-	S3ONCE_LOCK_SUSPECT,   /* less than suspect_ms is left: heartbeats do not get through */
-	S3ONCE_LOCK_RECOVERED, /* renewed after SUSPECT or EXPIRED: it was ours all the time */
-	S3ONCE_LOCK_LOST,      /* the row is another's, or gone: for good. text says why, owner
-				  whose it is now, if anybody's */
-	S3ONCE_LOCK_EXPIRED,   /* the lease ran out: others may take it from now on. Always after a
-				  SUSPECT */
-	S3ONCE_LOCK_OUTAGE,    /* of the whole client: heartbeats fail one after the other; lock is
-				  NULL, text says why. Again only after one has got through */
+	/* Less than suspect_ms is left, since heartbeats do not get through. */
+	S3ONCE_LOCK_SUSPECT,
+	/* The lock was renewed after SUSPECT or EXPIRED. It was ours all the time. */
+	S3ONCE_LOCK_RECOVERED,
+	/* The row is another owner's, or is gone. The lock is lost for good. `text` says why, and
+	 * `owner` whose it is now. */
+	S3ONCE_LOCK_LOST,
+	/* The lease ran out, and others may take the lock from now on. A SUSPECT came before. */
+	S3ONCE_LOCK_EXPIRED,
+	/* Heartbeats of the whole client fail one after the other. `lock` is NULL, and `text` says
+	 * why. It is told again only after a heartbeat has got through. */
+	S3ONCE_LOCK_OUTAGE,
 };
 
-/* One thing that happened; each once. The lock's key and sort key, text and owner are never NULL
- * and valid only during the callback. Do not use `lock` if another thread may have freed it. */
+/* One thing that happened. It is told once. The strings are never NULL, and are valid only during
+ * the callback. Do not use `lock` if another thread may have freed it. */
 struct s3once_lock_event {
 	enum s3once_lock_event_type type;
 	struct s3once_lock *lock;
 	const char *key, *sort_key;
-	const char *text;  /* a sentence without full stop */
-	const char *owner; /* the new owner, "" if unknown */
+	/* A sentence without a full stop. */
+	const char *text;
+	/* The new owner, or "" if it is not known. */
+	const char *owner;
 };
-/* Called from a thread of the client, one call at a time; s3once_locks_free() waits for one that is
- * under way, and no other begins then. It may call anything but s3once_locks_free(). */
+/* Called from a thread of the client, one call at a time. s3once_locks_free() waits for a call that
+ * is under way, and none begins after that. It may call anything except s3once_locks_free(). */
 typedef void s3once_lock_callback(void *arg, const struct s3once_lock_event *event);
 
-/* Zero it, set what you need. */
+/* What a client is opened with. Zero it, and set what differs from the default. */
 struct s3once_locks_options {
-	const char *place; /* "dynamodb:TABLE", "sqlite:PATH", or "local" (NULL: that), a file of
-			      this user: users, and units with a STATE_DIRECTORY, each have their
-			      own; to exclude them use a table or sqlite:PATH */
-	enum s3once_lock_dialect dialect; /* of a DynamoDB table; SQLite: JAVA */
-	const char *key_name, *sort_name; /* of the table's key attributes; NULL: the dialect's. A
-					     sort_name gives java and go rows a sort key */
-	const char *owner;     /* at most 200 bytes; NULL: host, process id and a random number */
-	uint64_t lease_ms;     /* 0: 20 s; at least 1 s, at most a day */
-	uint64_t heartbeat_ms; /* 0: a quarter of the lease; at most half of it */
-	int manual; /* no heartbeats but s3once_lock_heartbeat(): a lock never outlives the progress
-		       that its holder makes */
-	uint64_t suspect_ms; /* 0: half of lease - heartbeat_ms; else less than that whole, or with
-				`manual` at most the lease */
+	/* "dynamodb:TABLE", "sqlite:PATH" or "local". NULL: "local", which is a file of this user.
+	 * Each user, and each unit with a STATE_DIRECTORY, has its own. To exclude each other they
+	 * use a table or sqlite:PATH. */
+	const char *place;
+	/* Of a DynamoDB table. SQLite has S3ONCE_LOCK_JAVA. */
+	enum s3once_lock_dialect dialect;
+	/* The names of the table's key attributes. NULL: those of the dialect. A sort_name gives
+	 * rows of java and go a sort key. */
+	const char *key_name, *sort_name;
+	/* At most 200 bytes. NULL: the host's name, the process id and a random number. */
+	const char *owner;
+	/* From 1 s to one day. 0: 20 s. */
+	uint64_t lease_ms;
+	/* At most half of the lease. 0: a quarter of it. */
+	uint64_t heartbeat_ms;
+	/* Send no heartbeats except by s3once_lock_heartbeat(). So a lock never outlives the
+	 * progress that its holder makes. */
+	int manual;
+	/* Less than lease_ms - heartbeat_ms, or with `manual` at most the lease. 0: half of
+	 * lease_ms - heartbeat_ms. */
+	uint64_t suspect_ms;
 	enum s3once_lock_release_by release_by;
 	enum s3once_lock_tokens tokens;
-	uint64_t poll_ms; /* the longest pause between two looks at a lock that is waited for; 0: 1
-			     s */
-	const char *observations; /* directory that remembers how long others' rows have not
-				     changed, so that a dead lock can be taken over by programs that
-				     run only for a moment; made if need be, but for its parents.
-				     NULL: not remembered; "": with this user's own state */
-	/* Access: NULL leaves it to the environment and the profile. */
+	/* The longest pause between two looks at a lock that is waited for. 0: 1 s. */
+	uint64_t poll_ms;
+	/* A directory that remembers for how long others' rows have not changed, so that programs
+	 * which run only for a moment can take over a lock whose holder died. It is made if it is
+	 * missing, but its parents are not. NULL: nothing is remembered. "": a directory in this
+	 * user's own state. */
+	const char *observations;
+	/* Access. NULL leaves each to the environment and the profile. */
 	const char *dynamodb_endpoint_url, *region, *profile, *ca_bundle;
-	uint64_t request_timeout_ms; /* 0: a quarter of the lease */
-	/* Being told. Without a callback events wait for s3once_locks_next_event(), however many:
-	 * fetch them. */
+	/* 0: a quarter of the lease. */
+	uint64_t request_timeout_ms;
+	/* Without a callback, events wait for s3once_locks_next_event(). Their number has no limit,
+	 * so fetch them. */
 	s3once_lock_callback *callback;
 	void *callback_arg;
 };
 
-/* A client: one store, its connections, heartbeats and locks. */
+/* A client: one store with its connections, its heartbeats and its locks. */
 struct s3once_locks;
 
-/* Opens a client. Sends nothing; an SQLite file is made if need be. Starts threads with all signals
- * blocked; ignores SIGPIPE for the process. */
+/* Opens a client, which s3once_locks_free() frees. It sends nothing, and makes an SQLite file if
+ * that is missing. It starts threads, in which all signals are blocked, and ignores SIGPIPE for the
+ * process. */
 S3ONCE_PUBLIC int s3once_locks_open(const struct s3once_locks_options *options,
 	struct s3once_locks **ret_locks, struct s3once_lock_error *ret);
-/* Ends every wait, and releases all locks, several at once; with `keep` only their heartbeats end:
- * they run out, or are resumed. At most about timeout_ms; what could not be released by then runs
- * out. Callable again, also to release what a first call kept; by one thread at a time, and no
- * handle is freed meanwhile. -EIO if a lock could not be released. */
+/* Ends every wait and releases all locks, several at once. With `keep` only their heartbeats end,
+ * and the locks run out or are resumed. It takes at most about timeout_ms. What could not be
+ * released by then runs out, and -EIO is returned.
+ *
+ * It may be called again, also to release what a first call kept. One thread calls it at a time,
+ * and no handle is freed meanwhile. */
 S3ONCE_PUBLIC int s3once_locks_close(
 	struct s3once_locks *locks, int keep, uint64_t timeout_ms, struct s3once_lock_error *ret);
-/* Closes (keeping) if that was not done, and frees the client with all its handles. Once, when no
- * other call is under way. NULL is fine. */
+/* Closes the client, with `keep`, if that was not done. Then it frees the client with all its
+ * handles. It is called once, when no other call is under way. NULL is ignored. */
 S3ONCE_PUBLIC void s3once_locks_free(struct s3once_locks *locks);
 
-/* Makes the table and waits until it can be used; fine if it is there already with these keys. */
+/* How a table is made. Zero it, and set what differs from the default. */
 struct s3once_locks_table {
-	uint64_t read_units, write_units; /* provisioned, the other 1 if it is 0; both 0: on demand
-					   */
-	const char *ttl_name; /* attribute to turn time to live on for (python: "expiry_time"), or
-				 NULL. Not for go, which copies unknown attributes unrefreshed */
-	const char *const *tags; /* name, value, name, value, …, NULL; or NULL */
-	uint64_t timeout_ms;     /* 0: 5 min */
+	/* Provisioned capacity. If one of them is 0, it is 1. If both are 0, the table is on
+	 * demand. */
+	uint64_t read_units, write_units;
+	/* The attribute for which time to live is turned on (python: "expiry_time"). NULL: none.
+	 * Not for go, which copies attributes that it does not know without renewing them. */
+	const char *ttl_name;
+	/* Name, value, name, value, and so on, then NULL. Or NULL: no tags. */
+	const char *const *tags;
+	/* 0: 5 min. */
+	uint64_t timeout_ms;
 };
-/* *ret_created says whether this call made it. SQLite needs none of this: nothing is done. A server
- * without time to live is not a failure; ret->text says so then. */
+/* Makes the table and waits until it can be used. A table that is there already with these keys is
+ * no failure, and *ret_created says whether this call made it. A server without time to live is no
+ * failure either, and ret->text says so then. For SQLite nothing is done. */
 S3ONCE_PUBLIC int s3once_locks_init(struct s3once_locks *locks,
 	const struct s3once_locks_table *table, int *ret_created, struct s3once_lock_error *ret);
 
-/* Readable (poll) while events wait; -1 with a callback. Valid until s3once_locks_free(). */
+/* A descriptor that poll() shows as readable while events wait, or -1 if there is a callback. It is
+ * valid until s3once_locks_free(). */
 S3ONCE_PUBLIC int s3once_locks_event_fd(const struct s3once_locks *locks);
-/* Hands the oldest waiting event to `callback` and returns 1; 0 if there is none. */
+/* Hands the oldest waiting event to `callback` and returns 1, or returns 0 if none waits. */
 S3ONCE_PUBLIC int s3once_locks_next_event(
 	struct s3once_locks *locks, s3once_lock_callback *callback, void *arg);
 
-/* Requests by kind, as sent ("UpdateItem", …); NULL past the last. Static string. */
+/* The requests that were sent, by kind. Returns the name of kind i from 0 on, such as "UpdateItem",
+ * and its count in *ret_count; NULL past the last kind. The string is static. */
 S3ONCE_PUBLIC const char *s3once_locks_requests(
 	const struct s3once_locks *locks, size_t i, uint64_t *ret_count);
 
+/* One more attribute of a row. It is written as a string. */
 struct s3once_lock_attribute {
-	const char *name, *value; /* written as a string */
+	const char *name, *value;
 };
 
-/* What to acquire. Zero it, set the key. */
+/* What is to be acquired. Zero it, set the key, and what differs from the default. */
 struct s3once_lock_request {
-	const char *key; /* 1 to 1,000 bytes; of a table, none that begins with "s3once-token:" */
-	const char *sort_key; /* NULL: none (python: "-") */
-	uint64_t wait_ms;     /* for the lock to come free; 0: try once; UINT64_MAX: for ever */
-	uint64_t lease_ms;    /* 0: the client's */
-	const void *data; /* replaces the row's data; NULL keeps what the last holder left (java and
-			     go) */
+	/* 1 to 1,000 bytes. In a table it must not begin with "s3once-token:". */
+	const char *key;
+	/* NULL: none (python: "-"). */
+	const char *sort_key;
+	/* How long to wait for the lock. 0: try once. UINT64_MAX: for ever. */
+	uint64_t wait_ms;
+	/* 0: the client's. */
+	uint64_t lease_ms;
+	/* Replaces the row's data. NULL keeps what the last holder left (java and go). */
+	const void *data;
 	size_t data_bytes;
-	const struct s3once_lock_attribute *attributes; /* more of them, also written */
-	size_t n_attributes;                            /* at most 20 */
-	unsigned slots; /* how many may hold it at once, up to 1,000; 0: 1. All users of a key say
-			   the same. The row of slot N > 0 is that of "KEY#N" (dlm: of the number);
-			   their tokens are from one counter */
-	int reentrant;  /* if this client holds it already: the same handle, once more */
+	/* At most 20 more attributes, which are written too. */
+	const struct s3once_lock_attribute *attributes;
+	size_t n_attributes;
+	/* How many owners may hold the lock at once, up to 1,000. 0: one. All users of a key say
+	 * the same. The row of slot N > 0 is that of "KEY#N" (dlm: of the number). The tokens of
+	 * all slots come from one counter. */
+	unsigned slots;
+	/* If this client holds the lock already, it gets the same handle once more. */
+	int reentrant;
 };
-/* Acquires. Waits by looking again after a random pause that grows to poll_ms, and when the
- * holder's lease will have run out. A request that fails is sent again until wait_ms is over, at
- * least for 5 s and at most for the lease; so long beyond wait_ms it can take. *ret_lock belongs to
- * the client; see s3once_lock_free(). */
+/* Acquires a lock. It waits by looking again after a random pause that grows to poll_ms, and when
+ * the holder's lease will have run out. A request that fails is sent again until wait_ms is over,
+ * but for at least 5 s and at most the lease. So the call may take that much longer than wait_ms.
+ *
+ * *ret_lock is freed by s3once_lock_free(), or with the client. */
 S3ONCE_PUBLIC int s3once_lock_acquire(struct s3once_locks *locks,
 	const struct s3once_lock_request *request, struct s3once_lock **ret_lock,
 	struct s3once_lock_error *ret);
-/* Releases, once for each time it was acquired; the last one gives the lock up: no heartbeats any
- * more, whatever is returned. -ESTALE: it had been lost. -EIO: it is not known to be released, and
- * runs out; may be called again. */
+/* Releases a lock. It is called once for each time the lock was acquired, and the last call gives
+ * the lock up: it gets no more heartbeats, whatever is returned. -ESTALE means that it had been
+ * lost. -EIO means that it is not known to be released: it runs out, and the call may be repeated.
+ */
 S3ONCE_PUBLIC int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret);
-/* Ends the heartbeats and frees the handle; does not release. Once, when no other call on it is
- * under way; of a lock acquired several times when the last one is done with it. NULL is fine. */
+/* Ends the heartbeats and frees the handle, without releasing the lock. It is called once, when no
+ * other call on the handle is under way. A lock that was acquired several times is freed when the
+ * last one is done with it. NULL is ignored. */
 S3ONCE_PUBLIC void s3once_lock_free(struct s3once_lock *lock);
 
-/* How long the lock is surely held from now on, in ms; 0 if it is lost, expired or released.
- * Lock-free. */
+/* How long the lock is surely held from now on, in ms. It is 0 if the lock is lost, expired or
+ * released. Lock-free. */
 S3ONCE_PUBLIC uint64_t s3once_lock_remaining_ms(const struct s3once_lock *lock);
-/* Whether it is lost for good. Lock-free. */
+/* Whether the lock is lost for good. Lock-free. */
 S3ONCE_PUBLIC int s3once_lock_is_lost(const struct s3once_lock *lock);
-/* The fencing token: greater than that of every earlier holder of this key whose tokens came from
- * the same (enum s3once_lock_tokens). */
+/* The fencing token. It is greater than that of every earlier holder of this key whose tokens came
+ * from the same place (enum s3once_lock_tokens). */
 S3ONCE_PUBLIC uint64_t s3once_lock_token(const struct s3once_lock *lock);
-/* Borrowed until s3once_lock_free(). */
+/* The strings are borrowed until s3once_lock_free(). Slots are counted from 0. */
 S3ONCE_PUBLIC const char *s3once_lock_key(const struct s3once_lock *lock);
 S3ONCE_PUBLIC const char *s3once_lock_owner(const struct s3once_lock *lock);
-S3ONCE_PUBLIC unsigned s3once_lock_slot(const struct s3once_lock *lock); /* from 0 */
-/* The row's data as acquired or last set; NULL if there is none. Borrowed until set or freed. */
+S3ONCE_PUBLIC unsigned s3once_lock_slot(const struct s3once_lock *lock);
+/* The row's data, as it was acquired or last set; NULL if there is none. It is borrowed until it is
+ * set or the handle is freed. */
 S3ONCE_PUBLIC const void *s3once_lock_data(const struct s3once_lock *lock, size_t *ret_bytes);
 
-/* One more attribute of the row as it was acquired, written by this holder or left by one before;
- * NULL if there is none, or if it is no string. Borrowed until s3once_lock_free(). */
+/* One more attribute of the row as it was acquired, which this holder wrote or an earlier one left.
+ * NULL if there is none, or if it is not a string. It is borrowed until s3once_lock_free(). */
 S3ONCE_PUBLIC const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name);
 
-/* Renews now. */
+/* Renews the lease now. */
 S3ONCE_PUBLIC int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret);
-/* Makes sure that at least `ms` are left, at most 21 hours: renews if there is less; for longer
- * than its lease the lock's lease becomes an eighth and a second longer than that. */
+/* Renews the lease if less than `ms` are left. If `ms`, which is at most 21 hours, is longer than
+ * the lock's lease, the lease becomes ms + ms / 8 + 1 s. */
 S3ONCE_PUBLIC int s3once_lock_ensure(
 	struct s3once_lock *lock, uint64_t ms, struct s3once_lock_error *ret);
-/* Replaces the data, or deletes it (NULL), and renews. Java and go. */
+/* Replaces the data, or deletes it if it is NULL, and renews the lease. Java and go have data. */
 S3ONCE_PUBLIC int s3once_lock_set_data(
 	struct s3once_lock *lock, const void *data, size_t bytes, struct s3once_lock_error *ret);
 
-/* A text by which any process can go on with this lock: letters, digits, '-' and '_' only. Writes
- * at most `size` bytes, always terminated; -ENOSPC if that is too small (3,200 is enough). */
+/* Writes a text by which any process can go on with this lock. It has letters, digits, '-' and '_'
+ * only. At most `size` bytes are written, and they are always terminated. -ENOSPC means that `size`
+ * is too small; 3,200 is enough. */
 S3ONCE_PUBLIC int s3once_lock_handle(const struct s3once_lock *lock, char *ret, size_t size);
-/* A lock from its text: looks at the row (one read) and is -ESTALE if it is another's. Nothing is
- * known to be left of the lease until it is renewed; heartbeats begin with the first
- * s3once_lock_heartbeat(). */
+/* Makes a handle from that text. It reads the row once, and returns -ESTALE if it is another
+ * owner's. How much of the lease is left is not known until it is renewed. Heartbeats begin with
+ * the first s3once_lock_heartbeat(). */
 S3ONCE_PUBLIC int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	struct s3once_lock **ret_lock, struct s3once_lock_error *ret);
 
-/* A row as it is. Strings and data are valid only as long as said below; never NULL but data. */
+/* A row as it is. Its strings are never NULL; `data` may be. All are valid only during the call of
+ * the visitor. */
 struct s3once_lock_info {
 	const char *key, *sort_key, *owner, *version;
-	int held;       /* a row that cannot be understood is held */
-	int understood; /* else `why` says what is wrong with it, and it never counts as stale */
+	/* A row that cannot be understood counts as held. */
+	int held;
+	/* If it is 0, `why` says what is wrong with the row, which never counts as stale then. */
+	int understood;
 	const char *why;
-	uint64_t lease_ms; /* 0 if unknown */
-	uint64_t
-		unchanged_ms; /* how long this client (or its observations) has seen this version */
-	uint64_t token;       /* of a row that carries one, else 0 */
-	int64_t expires_s;    /* of the row, seconds since the epoch, or 0 */
+	/* 0 if it is not known. */
+	uint64_t lease_ms;
+	/* For how long this client, or its observations, have seen this version. */
+	uint64_t unchanged_ms;
+	/* Of a row that carries one; otherwise 0. */
+	uint64_t token;
+	/* What the row says, in seconds since 1970, or 0. */
+	int64_t expires_s;
 	const void *data;
 	size_t data_bytes;
-	const struct s3once_lock_attribute *attributes; /* more of them: those that are strings */
+	/* Further attributes, of which only strings are shown. */
+	const struct s3once_lock_attribute *attributes;
 	size_t n_attributes;
 };
+/* Returns 0 to go on. Any other value ends the call that it was given to, which returns it. */
 typedef int s3once_lock_visitor(void *arg, const struct s3once_lock_info *info);
-/* Looks at one row, consistently (of slot N > 0: key "KEY#N", of dlm sort_key "N"); its visitor is
- * called once. -ENOENT: nobody holds it and no row is left. Nonzero from a visitor is returned. */
+/* Reads one row consistently, and calls the visitor once. The row of slot N > 0 has the key
+ * "KEY#N", or for dlm the sort_key "N". -ENOENT means that nobody holds the lock and no row is
+ * left. */
 S3ONCE_PUBLIC int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sort_key,
 	s3once_lock_visitor *visitor, void *arg, struct s3once_lock_error *ret);
-/* All rows whose key begins with prefix (NULL: all), in no order, by a scan of the table. */
+/* Visits all rows whose key begins with `prefix`, in no order, by a scan of the table. NULL: all
+ * rows. */
 S3ONCE_PUBLIC int s3once_lock_list(struct s3once_locks *locks, const char *prefix,
 	s3once_lock_visitor *visitor, void *arg, struct s3once_lock_error *ret);
-/* Takes a lock away from whoever holds it, if its row still has this version: as released by its
- * owner. -EAGAIN: it has another. */
+/* Takes a lock away from whoever holds it, as if its owner had released it, if its row still has
+ * this version. -EAGAIN means that it has another version. */
 S3ONCE_PUBLIC int s3once_lock_break(struct s3once_locks *locks, const char *key,
 	const char *sort_key, const char *if_version, struct s3once_lock_error *ret);
 
