@@ -1,12 +1,12 @@
-/* The expressions of a conditional write. Internal to dynamodb.c. */
+/* The expressions of a conditional write. For dynamodb.c only. */
 #pragma once
 #include "base/text.h"
 #include "dynamodb/dynamodb.h"
 
-/* What a conditional write asks for. Names and values are #c0 and :c0 of the conditions, #u0 and
- * :u0 of the changes. */
+/* What a conditional write asks for. The names and values of its conditions are sent as #c0 and
+ * :c0, those of its changes as #u0 and :u0. */
 struct dynamodb_expression {
-	const char *pk_name; /* for the two below */
+	const char *pk_name; /* of the attribute by which the two below are tested */
 	bool must_exist, may_be_absent;
 	const char *count; /* an attribute to add one to, or NULL */
 	const struct change *changes;

@@ -1,4 +1,4 @@
-/* How a DynamoDB request is written and its reply read: for dynamodb*.c only. */
+/* How a DynamoDB request is written, and how its reply is read. For dynamodb*.c only. */
 #pragma once
 #include "dynamodb/dynamodb.h"
 #include "dynamodb/item_json.h"
@@ -23,27 +23,28 @@ struct dynamodb {
 };
 struct dynamodb_conn {
 	struct service *service;
-	struct text body;  /* of the request under way */
-	const char *table; /* that it is about */
+	struct text body;  /* of the request that is under way */
+	const char *table; /* the table that it is about */
 };
 
-/* Begins the body with {"TableName":"…" (borrowed until it is performed); members are added with
- * dynamodb_member. */
+/* Begins the body with {"TableName":"…". The name is borrowed until the request is performed.
+ * Members are added by dynamodb_member(). */
 struct text *dynamodb_begin(struct dynamodb_conn *conn, const char *table);
-/* The same with { alone, for requests that name the table elsewhere. */
+/* Begins the body with { alone, for requests that name the table elsewhere. */
 struct text *dynamodb_begin_bare(struct dynamodb_conn *conn, const char *table);
-/* Adds ,"name": (or without comma as the first of its object). */
+/* Adds ,"name": or, as the first member of its object, "name": */
 void dynamodb_member(struct text *body, const char *name);
 /* Adds {"pk":{"S":"…"},"sk":{"S":"…"}}. */
 void dynamodb_add_key(struct text *body, const struct table *table, struct item_key key);
 
-/* Closes the body, sends it and parses the reply. *ret_reply is set when the outcome is OK, or
- * REFUSED with a reply that could be read, else NULL; the caller drops it with json_decref. A table
- * that is not there is OUTCOME_SETUP. ret_problem is not NULL. */
+/* Closes the body, sends it and parses the reply. *ret_reply is set if the outcome is OK, or if it
+ * is REFUSED and the reply could be read; otherwise it is NULL. The caller frees it with
+ * json_decref(). A table that is not there is OUTCOME_SETUP. ret_problem is not NULL. */
 enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kind,
 	const struct call_limits *limits, json_t **ret_reply, struct problem *ret_problem);
-/* The outcome of a reply that is JSON, but not the JSON expected; error is -EBADMSG or -ENOMEM. */
+/* The outcome of a reply that is JSON, but not the JSON that was expected. `error` is -EBADMSG or
+ * -ENOMEM. */
 enum outcome dynamodb_not_understood(int error, struct problem *ret_problem);
-/* Hands one item of a reply to the visitor; OUTCOME_LOCAL if it ends the visit. */
+/* Hands one item of a reply to the visitor. OUTCOME_LOCAL if that ends the visit. */
 enum outcome dynamodb_visit(const struct table *table, const json_t *json, item_visitor *each,
 	void *arg, struct problem *ret_problem);

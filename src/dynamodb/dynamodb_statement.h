@@ -16,13 +16,15 @@ enum dynamodb_dialect {
 	DIALECT_LISTS,   /* SET a=?, b=? REMOVE c, d, as Dynoxide reads it */
 };
 
-/* Adds {"Statement":"…","Parameters":[…]} of a put if absent. False if a statement cannot say it:
- * then the text is of no use, and the write goes as a request of its own. All values travel as
- * parameters, and only plain names (letters, digits, "_", "-", ".") are written. */
+/* Adds {"Statement":"…","Parameters":[…]} for a put if absent. It returns false if a statement
+ * cannot say it. The text is of no use then, and the write is sent as a request of its own. All
+ * values are parameters, and names are written only if they have nothing but letters, digits, "_",
+ * "-" and
+ * ".". */
 bool statement_insert(
 	struct text *ret, const struct table *table, struct item_key key, const struct item *item);
-/* The same of an update, which never creates the item. The conditions of statements are EQUALS and
- * ABSENT. */
+/* The same for an update, which never creates the item. A statement can say the conditions EQUALS
+ * and ABSENT. */
 struct statement_update {
 	const struct change *changes;
 	size_t n_changes;
@@ -32,14 +34,18 @@ struct statement_update {
 bool statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
 	struct item_key key, const struct statement_update *update);
 
-/* Begins a request with the first statement, and adds the others; at most STATEMENTS_MAX, all about
- * the same table, no two about the same item. The texts are copied. */
+/* Begin a request, and add its statements one by one. There are at most STATEMENTS_MAX, all about
+ * the same table, and no two about the same item. The texts are copied. */
 void dynamodb_batch_begin(struct dynamodb_conn *conn, const char *table);
 void dynamodb_batch_add(struct dynamodb_conn *conn, const struct text *statement);
-/* Sends what was added, n statements. OK: ret_answers holds an outcome for each, in their order.
- * OK is applied, REFUSED is not (or it was, by an earlier try of ours), and any other says that the
- * statement should be repeated alone: LOST and TRANSIENT may have been applied. Otherwise
- * ret_answers is untouched and the outcome is that of each statement. */
+/* Sends the n statements that were added.
+ *
+ * If the outcome is OK, ret_answers has one for each statement, in their order. OK means that it
+ * was applied. REFUSED means that it was not, or that an earlier try of ours had been applied.
+ * After any other answer the statement should be repeated alone; LOST and TRANSIENT may have been
+ * applied.
+ *
+ * If the outcome is not OK, it is that of each statement, and ret_answers is untouched. */
 enum outcome dynamodb_batch_execute(struct dynamodb_conn *conn, size_t n,
 	const struct call_limits *limits, enum outcome ret_answers[static STATEMENTS_MAX],
 	struct problem *ret_problem);

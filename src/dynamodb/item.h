@@ -1,5 +1,5 @@
-/* An item: named, typed attributes, as DynamoDB has them; and conditions and changes on it. Shared
- * by both mark stores. */
+/* An item is a set of named, typed attributes, as in DynamoDB. Both stores share it, with the
+ * conditions on it and the changes to it. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -7,12 +7,12 @@
 
 enum value_type { VALUE_STRING = 'S', VALUE_NUMBER = 'N', VALUE_BYTES = 'B', VALUE_OTHER = '?' };
 
-/* One attribute. Strings and numbers (decimal text) are NUL-terminated; bytes are raw, n of them;
- * OTHER is the attribute's JSON text, kept so that it can be written back. */
+/* One attribute. Strings and numbers are NUL-terminated text. Bytes are raw. OTHER is the JSON text
+ * of an attribute of another type, so that it can be written back. */
 struct attribute {
 	char *name;
 	char *value;
-	size_t n; /* bytes of value without the NUL */
+	size_t n; /* bytes of `value`, without the NUL */
 	enum value_type type;
 };
 struct item {
@@ -20,21 +20,23 @@ struct item {
 	size_t count;
 };
 
-void item_clear(struct item *item); /* frees all; a zeroed item is empty */
+/* Frees the attributes. The item is empty then, as a zeroed one is. */
+void item_clear(struct item *item);
 bool item_is_empty(const struct item *item);
-/* Sets or replaces. 0 or -ENOMEM. */
+/* These set an attribute, or replace it. They copy the name and the value. 0 or -ENOMEM. */
 int item_set(
 	struct item *item, const char *name, enum value_type type, const void *value, size_t n);
 int item_set_string(struct item *item, const char *name, const char *value);
 int item_set_number(struct item *item, const char *name, int64_t value);
 void item_unset(struct item *item, const char *name);
 const struct attribute *item_find(const struct item *item, const char *name);
-/* The value of a string attribute, or NULL if it is absent or of another type. Borrowed. */
+/* The value of a string attribute, which is borrowed; NULL if it is absent or of another type. */
 const char *item_string(const struct item *item, const char *name);
-/* 0, -ENOENT if absent, -EINVAL if it is not a number that int64_t holds exactly. */
+/* 0; -ENOENT if it is absent; -EINVAL if it is not a number that int64_t holds exactly. */
 int item_number(const struct item *item, const char *name, int64_t *ret);
 
-/* A condition on one attribute; several are ANDed. An item that is not there has no attributes. */
+/* A condition on one attribute. Of several, all have to hold. An item that is not there has no
+ * attributes. */
 enum condition_test { CONDITION_ABSENT, CONDITION_PRESENT, CONDITION_EQUALS, CONDITION_AT_MOST };
 struct condition {
 	const char *name;
@@ -44,13 +46,14 @@ struct condition {
 };
 bool item_satisfies(const struct item *item, const struct condition *conditions, size_t n);
 
-/* A change to one attribute: set, or removed if value is NULL. */
+/* A change to one attribute. It is set, or removed if `value` is NULL. */
 struct change {
 	const char *name;
 	enum value_type type; /* STRING, NUMBER or BYTES */
 	const char *value;
-	size_t n; /* bytes of a BYTES value; else unused */
+	size_t n; /* bytes of a BYTES value; otherwise not used */
 };
-size_t change_bytes(const struct change *change); /* of its value */
-/* 0 or -ENOMEM; then the item may be half changed. */
+/* The bytes of its value. */
+size_t change_bytes(const struct change *change);
+/* 0, or -ENOMEM with an item that may be half changed. */
 int item_apply(struct item *item, const struct change *changes, size_t n);

@@ -1,5 +1,5 @@
-/* Items as DynamoDB's JSON: {"name":{"S":"text"},…}. Written as text, straight into a request,
- * which costs a fraction of a tree; read from the tree of a reply. */
+/* Items as DynamoDB's JSON, {"name":{"S":"text"},…}. They are written as text, straight into a
+ * request, which costs a fraction of building a tree. They are read from the tree of a reply. */
 #pragma once
 #include "aws/call.h"
 #include "base/text.h"
@@ -13,14 +13,14 @@ void item_add_value(struct text *ret, enum value_type type, const char *value, s
 /* Adds "name":{"S":"text"}. */
 void item_add_attribute(struct text *ret, const struct attribute *attribute);
 
-/* The most values of one reply: a page of 1 MB has fewer, however small its items are. They take
- * some 100 bytes each. */
+/* The most values of one reply. A page of 1 MB has fewer, however small its items are. Each takes
+ * about 100 bytes of memory. */
 #define JSON_VALUES_MAX 1000000
-/* Parses a reply; NULL if it is no JSON, has more values than that, or the limits (NULL: none) say
- * to end while it is read. */
+/* Parses a reply. NULL if it is not JSON, if it has more values than that, or if the limits end the
+ * call meanwhile. `limits` may be NULL. */
 json_t *json_read(const struct text *text, const struct call_limits *limits);
 
-/* Ours have some 20. Each is compared with all others. */
+/* The most attributes of an item, since each is compared with all others. Ours have about 20. */
 #define ITEM_ATTRIBUTES_MAX 1000
-/* Fills a zeroed item; 0, -EBADMSG or -ENOMEM. */
+/* Fills a zeroed item. 0, -EBADMSG or -ENOMEM. */
 int item_from_json(const json_t *json, struct item *ret);

@@ -56,8 +56,8 @@ static const char *string_or_empty(const struct item *item, const char *name)
 	return value ? value : "";
 }
 
-/* Reading. A lease counts only if its unit is certain: java's bare number is ms because its client
- * writes no other, Go's carries its unit, python's is a number of seconds. */
+/* Reading. A lease counts only if its unit is certain. A bare number of java is in ms, since its
+ * client writes nothing else. Go's lease carries its unit. Python's is a number of seconds. */
 
 #define LEASE_MOST_MS (100ULL * 365 * 24 * 3600 * 1000)
 
@@ -181,8 +181,8 @@ int dialect_acquire(const struct dialect *dialect, const struct lock_write *writ
 	return error;
 }
 
-/* "0" is a lease that every one of these clients can read: java and go read it before they look at
- * isReleased, and would stumble over the other's. */
+/* "0" is a lease that all of these clients can read. Java and go read the lease before they look at
+ * isReleased, and neither can read the other's. */
 int dialect_release(const struct dialect *dialect, struct item *ret)
 {
 	if (!dialect->released)

@@ -1,43 +1,59 @@
-/* What the lock rows of a table look like: attributes by which its users know a lock, each dialect
- * as the client it is named after writes it. Pure. */
+/* What the lock rows of a table look like. A dialect is how the client that it is named after
+ * writes them (enum s3once_lock_dialect). These functions do no I/O, and take the time as an
+ * argument. */
 #pragma once
 #include "dynamodb/item.h"
 #include "s3once/lock.h"
 
 /* Names of attributes are NULL where the dialect has none. Static. */
 struct dialect {
-	const char *pk_name, *sk_name; /* of the table's keys, unless its owner says otherwise */
-	const char *sk_default;        /* the sort key of a lock that names none; NULL: "" */
+	/* The table's keys, unless its owner has named them differently. */
+	const char *pk_name, *sk_name;
+	/* The sort key of a lock that names none. NULL: "". */
+	const char *sk_default;
 	const char *owner, *version, *lease;
 	const char *released, *data, *expires;
-	uint64_t expires_after_s; /* least time from a write to `expires` */
-	uint64_t expires_more_s;  /* than the lease: the store's time is read to a second, and up to
-				     two behind */
-	bool sk_is_slot;          /* the sort key is the slot's number */
-	bool version_is_fixed;    /* stays from acquiring to releasing */
-	bool by_wall_clock;       /* `expires` decides, not whether the version changes */
+	/* `expires` is at least so long after the write. */
+	uint64_t expires_after_s;
+	/* `expires` is so much later than the lease, since the store's time is known to a second
+	 * and may be two seconds old. */
+	uint64_t expires_more_s;
+	/* The sort key is the number of the slot. */
+	bool sk_is_slot;
+	/* The version stays the same from acquiring to releasing. */
+	bool version_is_fixed;
+	/* `expires` decides whether a lock is stale, and not whether its version changes. */
+	bool by_wall_clock;
 };
-const struct dialect *dialect_of(enum s3once_lock_dialect kind); /* NULL: there is no such */
+/* Static. NULL if there is no such dialect. */
+const struct dialect *dialect_of(enum s3once_lock_dialect kind);
 
-/* Whether an attribute of this name is the lock's own: of the dialect, or the token. */
+/* Whether an attribute of this name belongs to the dialect or is the token. */
 bool dialect_owns(const struct dialect *dialect, const char *name);
 
-#define DIALECT_TOKEN "fencingToken" /* ours: a number, in rows that carry it and in counters */
+/* The attribute with the fencing token, a number, in rows that carry one and in counters. No other
+ * client knows it. */
+#define DIALECT_TOKEN "fencingToken"
 
 enum row_state {
-	ROW_FREE, /* released */
+	ROW_FREE, /* it was released */
 	ROW_HELD,
-	ROW_UNREADABLE, /* held, and never stale */
+	ROW_UNREADABLE, /* it counts as held, and never as stale */
 };
-/* A row, as far as it can be read. Strings are borrowed from the item; "" where there are none. */
+/* A row, as far as it can be read. Its strings are borrowed from the item, and are "" where the
+ * item has none. */
 struct lock_row {
 	enum row_state state;
 	const char *owner, *version;
-	uint64_t lease_ms; /* > 0 if HELD, but for dialects by the wall clock: 0 */
-	int64_t expires_s; /* 0: unknown */
+	/* More than 0 if the row is HELD. 0 in dialects by the wall clock. */
+	uint64_t lease_ms;
+	/* In seconds since 1970. 0: not known. */
+	int64_t expires_s;
 	uint64_t token;
-	const struct attribute *data; /* or NULL */
-	const char *why;              /* UNREADABLE: what is wrong, a clause. Static */
+	/* NULL if the row has none. */
+	const struct attribute *data;
+	/* Of an UNREADABLE row: a clause that says what is wrong with it. Static. */
+	const char *why;
 };
 struct lock_row dialect_read(const struct dialect *dialect, const struct item *item);
 
@@ -45,19 +61,20 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 struct lock_write {
 	const char *owner, *version;
 	uint64_t lease_ms;
-	int64_t now_s;    /* the store's time */
-	const void *data; /* or NULL */
+	int64_t now_s;    /* the store's time, in seconds since 1970 */
+	const void *data; /* NULL: none */
 	size_t data_bytes;
 };
-/* The attributes, without keys, of a row that is acquired; of its heartbeat; of its release by
- * mark. Added to *ret. 0, -ENOMEM, or -EINVAL (data where the dialect has none). */
+/* These add to *ret the attributes of a row without its keys: when it is acquired, at each
+ * heartbeat, and when it is released by mark. They return 0, -ENOMEM, or -EINVAL for data that the
+ * dialect does not have. */
 int dialect_acquire(
 	const struct dialect *dialect, const struct lock_write *write, struct item *ret);
 int dialect_renew(const struct dialect *dialect, const struct lock_write *write, struct item *ret);
 int dialect_release(const struct dialect *dialect, struct item *ret);
 
-/* "1m30s" as Go writes it; ret holds 40 bytes. */
+/* Writes a duration as Go does, such as "1m30s". */
 void go_duration(uint64_t ms, char ret[static 40]);
-/* The reverse, rounded up; any duration that Go reads and that is neither negative nor longer than
- * a hundred years, else -EINVAL. A number without a unit is none, but "0". */
+/* Reads any duration that Go reads, rounded up. -EINVAL for what is not one, is negative, or is
+ * longer than a hundred years. A number needs a unit unless it is "0". */
 int go_duration_parse(const char *s, uint64_t *ret_ms);

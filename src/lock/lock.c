@@ -126,7 +126,7 @@ static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 	return -ESTALE;
 }
 
-/* OK also if another has it since we let it go by a try whose reply was lost. */
+/* OK also if another owner has the row because we released it by a request whose reply was lost. */
 static enum outcome give(struct s3once_lock *lock, struct store_conn *conn, uint64_t deadline_ns,
 	struct item *ret_present, struct problem *ret_problem)
 {
@@ -137,7 +137,8 @@ static enum outcome give(struct s3once_lock *lock, struct store_conn *conn, uint
 	giving.version = lease_row_version(lock->lease, &giving.or_version);
 	const struct call_limits limits = {
 		.deadline_ns = deadline_ns, .maybe_applied = &maybe_applied};
-	/* A lock that was resumed has no lease that is known; its row was ours a moment ago. */
+	/* How much is left of the lease of a resumed lock is not known. Its row was ours a moment
+	 * ago. */
 	const uint64_t ends_ns = lease_ends_ns(lock->lease);
 	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
 	enum outcome o = lock_row_give(conn, &giving, &limits, ret_present, ret_problem);
@@ -264,7 +265,7 @@ int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock
 		return 0;
 	if (ms > ENSURE_MOST_MS)
 		return lock_error(ret, -EINVAL, "at most 21h can be ensured");
-	/* With what the request itself may take. */
+	/* A tenth is what the request itself may take. */
 	const bool longer = ms * NS_PER_MS > lease_length_ns(lock->lease) * 9 / 10;
 	const struct lease_more more = {.lease_ns = longer ? (ms + ms / 8 + 1000) * NS_PER_MS : 0};
 	int r = renew_lock(lock, &more, ret);

@@ -11,7 +11,7 @@
 #define FIRST_NAP_MS 25
 #define PATIENCE_NS  (5 * NS_PER_S) /* with a service that is down, when the wait is over */
 
-/* One call of s3once_lock_acquire under way. */
+/* One call of s3once_lock_acquire() that is under way. */
 struct acquisition {
 	struct s3once_locks *locks;
 	const struct s3once_lock_request *request;
@@ -23,7 +23,7 @@ struct acquisition {
 	struct s3once_lock_error *error;
 };
 
-/* What a row that refused us allows. -EBUSY: nothing yet. */
+/* What may be done next with a row that refused our write. */
 enum next { NEXT_BUSY, NEXT_TAKE_FREE, NEXT_TAKE_OVER };
 
 static enum next judge_lock_row(struct acquisition *a, struct item_key key, const struct item *item,
@@ -49,7 +49,7 @@ static enum next judge_lock_row(struct acquisition *a, struct item_key key, cons
 	return NEXT_BUSY;
 }
 
-/* An outcome that is neither OK nor REFUSED. */
+/* Ends the acquisition after an outcome that is neither OK nor REFUSED. */
 static int fail_acquisition(struct acquisition *a, const struct problem *problem)
 {
 	if (atomic_load(&a->locks->closed))
@@ -57,7 +57,8 @@ static int fail_acquisition(struct acquisition *a, const struct problem *problem
 	return lock_failed(a->error, -EIO, problem);
 }
 
-/* Best effort: gives back what may be ours, so that nobody waits for it to run out. */
+/* Gives a row back that may be ours, so that nobody waits for it to run out. If that fails, it does
+ * run out. */
 static void undo(struct acquisition *a, const struct s3once_lock *lock, const char *version)
 {
 	struct lock_key key;
@@ -71,7 +72,7 @@ static void undo(struct acquisition *a, const struct s3once_lock *lock, const ch
 	item_clear(&present);
 }
 
-/* Of a request that may make the row ours from sent_ns on. */
+/* The limits of a request that may make the row ours from sent_ns on. */
 static struct call_limits limits_of(const struct acquisition *a, uint64_t sent_ns)
 {
 	const uint64_t wait_ns =
@@ -80,7 +81,7 @@ static struct call_limits limits_of(const struct acquisition *a, uint64_t sent_n
 	return lock_limits(a->locks, wait_ns < lease_ns ? wait_ns : lease_ns);
 }
 
-/* The row is ours: token, data, heartbeats. */
+/* Gives a lock whose row is ours its token, its data and its heartbeats. */
 static int settle_lock(struct acquisition *a, struct s3once_lock *lock, const char *version,
 	uint64_t sent_ns, struct item *item)
 {
@@ -104,7 +105,8 @@ static int settle_lock(struct acquisition *a, struct s3once_lock *lock, const ch
 	return lock_link(lock, a->error);
 }
 
-/* One write for a slot. 0: ours. -EBUSY: refused, and *ret_item is what is there. */
+/* Sends one write for a slot. 0 if the row is ours; -EBUSY if it was refused, and *ret_item is the
+ * row that is there. */
 static int take_row(struct acquisition *a, unsigned slot, const char *seen, struct item *ret_item)
 {
 	char id[ID_CHARS + 1], version[LEASE_VERSION_MAX];
@@ -114,7 +116,7 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 		lock_new(a->locks, a->request->key, a->sort, slot, id, a->lease_ns);
 	if (!lock)
 		return lock_error(a->error, -ENOMEM, "out of memory");
-	/* Rows of several slots would each count for themselves. */
+	/* A token in the row would count each slot by itself. */
 	lock->tokens = a->locks->tokens == S3ONCE_LOCK_TOKENS_ROW && a->request->slots > 1
 			       ? S3ONCE_LOCK_TOKENS_COUNTER
 			       : a->locks->tokens;
@@ -140,8 +142,8 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	return r;
 }
 
-/* One slot: writes if that may succeed by what *item (read before, or empty with `blind`) says, and
- * once more if the answer shows that it may now. */
+/* Tries one slot. It reads the row first, unless `blind`. It writes if the row may be taken, and
+ * once more if the answer shows a row that may be taken now. */
 static int try_slot(struct acquisition *a, unsigned slot, bool blind)
 {
 	struct lock_key key;
@@ -185,7 +187,8 @@ static int try_all(struct acquisition *a, bool blind)
 	return r;
 }
 
-/* A random pause that grows, no longer than until the deadline, or until a row is stale. */
+/* Waits for a random pause that grows with each round, at most until the deadline or until a row is
+ * stale. */
 static int wait_for_round(struct acquisition *a, unsigned round)
 {
 	struct s3once_locks *locks = a->locks;
@@ -215,7 +218,7 @@ static uint64_t deadline_of(const struct s3once_lock_request *request)
 		       : now_ns + request->wait_ms * NS_PER_MS;
 }
 
-/* The handle that this client holds the lock by already, once more; or NULL. */
+/* The handle by which this client holds the lock already, counted once more; or NULL. */
 static struct s3once_lock *again(const struct acquisition *a)
 {
 	struct s3once_locks *locks = a->locks;
@@ -237,10 +240,10 @@ static int acquire(struct acquisition *a)
 	a->conn = lock_conn_get(a->locks);
 	if (!a->conn)
 		return lock_error(a->error, -ENOMEM, "out of memory or descriptors");
-	/* Where the wall clock decides, a look comes first: it tells the service's time. */
+	/* Where the wall clock decides, a read comes first, since it shows the service's time. */
 	int r = try_all(a, !a->locks->dialect->by_wall_clock);
 	for (unsigned round = 0; r == -EBUSY; round++) {
-		/* Meanwhile another thread of this client may have got it. */
+		/* Another thread of this client may have acquired it meanwhile. */
 		a->lock = a->request->reentrant ? again(a) : NULL;
 		if (a->lock)
 			r = 0;

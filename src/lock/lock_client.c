@@ -172,7 +172,7 @@ static int open_store(
 			       locks->aws, locks->http, &locks->table, &locks->store, problem);
 }
 
-/* What s3once_locks_open has made so far, but for the events. */
+/* Frees what s3once_locks_open() has made so far, except for the events. */
 static void destroy_locks(struct s3once_locks *locks)
 {
 	leases_free(locks->leases);

@@ -7,9 +7,10 @@
 #define CLOSE_THREADS 16
 #define LEAST_NS      (NS_PER_S / 2) /* for one release of the first round */
 
-/* A round of releases, several at once, so that none that hangs delays the others for long. */
+/* A round of releases. Several run at once, so that one that hangs does not delay the others for
+ * long. */
 struct round {
-	uint64_t deadline_ns, each_ns; /* each_ns: the most for one */
+	uint64_t deadline_ns, each_ns; /* each_ns is the most time for one */
 	pthread_mutex_t mutex;
 	struct {
 		struct s3once_lock *next;
@@ -80,7 +81,7 @@ int s3once_locks_close(
 	pthread_cond_broadcast(&locks->closing);
 	struct s3once_lock *first = locks->locked.first;
 	pthread_mutex_unlock(&locks->mutex);
-	/* Handles are freed by their user alone, who is not doing so now. */
+	/* Only their user frees handles, and does not do so during this call. */
 	if (keep) {
 		for (struct s3once_lock *lock = first; lock; lock = lock->next)
 			lease_stop(lock->lease);

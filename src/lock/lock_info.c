@@ -46,7 +46,7 @@ static const char *sort_or_default(const struct s3once_locks *locks, const char 
 	return locks->dialect->sk_default ? locks->dialect->sk_default : "";
 }
 
-/* A dlm row by its slot, which its user gives as sort key; all others by theirs. */
+/* The key of a row. For dlm, the user gives the number of the slot as sort key. */
 static int find_key(const struct s3once_locks *locks, const char *key, const char *sort,
 	struct lock_key *ret_key, struct s3once_lock_error *ret)
 {
@@ -141,7 +141,7 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	return listing->r;
 }
 
-/* A page of a file's locks begins after the last row of the one before. */
+/* A page of the locks in a file. It begins after the last row of the page before. */
 struct page {
 	struct listing *listing;
 	char after[2 * LOCK_KEY_MAX + 40];

@@ -15,8 +15,8 @@
 #define SWEPT        "swept"      /* the file whose time says when the folder was swept */
 #define NAME_LETTERS "0123456789abcdef"
 
-/* A name that an observation can have for anything: half a SHA-256. Of n strings, each with its
- * end. */
+/* The name of an observation of whatever n strings name: half of the SHA-256 of the strings, each
+ * with its NUL. */
 static void name_of(const char *const *strings, size_t n, char ret[static ID_CHARS + 1])
 {
 	struct digest digest;
@@ -40,7 +40,8 @@ static void row_name(
 	name_of(words, sizeof words / sizeof *words, ret);
 }
 
-/* One file a row, so that processes never write over what another has seen of a different one. */
+/* Each row has a file of its own, so that a process never overwrites what another has seen of a
+ * different row. */
 static void file_of(const struct s3once_locks *locks, const char *row, char *ret, size_t size)
 {
 	snprintf(ret, size, "%s/%s", locks->observations, row);
@@ -99,12 +100,13 @@ void lock_unobserve(struct s3once_locks *locks, struct item_key key)
 	}
 }
 
-/* By the wall clock: at worst one that was of use is gone, and somebody waits anew. */
+/* The wall clock decides. If it is wrong, an observation that was of use is gone, and somebody
+ * waits for a whole lease again. */
 static void remove_if_old(int folder, const char *name, time_t now)
 {
 	struct stat st;
 	const size_t n = strspn(name, NAME_LETTERS);
-	/* Also what was to become one, of a process that was killed: "NAME.PID". */
+	/* "NAME.PID" is what a process was writing when it was killed. */
 	if (n == ID_CHARS && (!name[n] || name[n] == '.') &&
 		!fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
 		now - st.st_mtime > OLD_S)
