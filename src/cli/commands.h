@@ -7,6 +7,7 @@ int run_main(int argc, char **argv);
 int watch_main(int argc, char **argv);
 int init_main(int argc, char **argv);
 int proven_main(int argc, char **argv);
+int events_main(int argc, char **argv);
 int fleet_main(int argc, char **argv);
 int forget_main(int argc, char **argv);
 int gc_main(int argc, char **argv);

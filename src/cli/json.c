@@ -1,55 +1,9 @@
 #include "cli/json.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/json_shapes.h"
 #include <stdlib.h>
 #include <string.h>
-
-/* Which of an event's strings and numbers say something, by type. */
-enum fields {
-	PATH = 1,
-	KEY = 2,
-	BYTES = 4,
-	TEXT_ = 8,
-	REPLY = 16,
-	COUNTS = 32,
-	RUN = 64,
-	OBJECT = 128
-};
-
-static const struct {
-	const char *name;
-	unsigned fields;
-} shapes[] = {
-	[S3ONCE_EVENT_START] = {"start", RUN},
-	[S3ONCE_EVENT_NOTE] = {"note", TEXT_},
-	[S3ONCE_EVENT_WARNING] = {"warning", TEXT_},
-	[S3ONCE_EVENT_UPLOADED] = {"uploaded", PATH | KEY | BYTES},
-	[S3ONCE_EVENT_ADOPTED] = {"adopted", PATH | KEY | BYTES},
-	[S3ONCE_EVENT_REFRESHED] = {"refreshed", PATH | KEY},
-	[S3ONCE_EVENT_SKIPPED] = {"skipped", PATH | KEY},
-	[S3ONCE_EVENT_OUTDATED] = {"outdated", PATH | KEY | TEXT_},
-	[S3ONCE_EVENT_PLANNED] = {"planned", PATH | KEY | BYTES},
-	[S3ONCE_EVENT_LINK] = {"link", PATH},
-	[S3ONCE_EVENT_YOUNG] = {"young", PATH},
-	[S3ONCE_EVENT_OVERSIZED] = {"oversized", PATH | BYTES},
-	[S3ONCE_EVENT_UNDERSIZED] = {"undersized", PATH | BYTES},
-	[S3ONCE_EVENT_SPECIAL] = {"special", PATH | TEXT_},
-	[S3ONCE_EVENT_CHANGED] = {"refused", PATH | KEY | TEXT_},
-	[S3ONCE_EVENT_HELD] = {"held", PATH | KEY | TEXT_},
-	[S3ONCE_EVENT_FAILED] = {"failed", PATH | KEY | TEXT_ | REPLY},
-	[S3ONCE_EVENT_RETRY] = {"retry", PATH | KEY | TEXT_},
-	[S3ONCE_EVENT_REMOVED] = {"removed", PATH | KEY | BYTES | OBJECT},
-	[S3ONCE_EVENT_MOVED] = {"moved", PATH | KEY | BYTES | OBJECT},
-	[S3ONCE_EVENT_REMOVABLE] = {"removable", PATH | KEY | BYTES | OBJECT},
-	[S3ONCE_EVENT_KEPT] = {"kept", PATH | KEY | TEXT_},
-	[S3ONCE_EVENT_NOT_REMOVED] = {"not_removed", PATH | KEY | TEXT_ | REPLY},
-	[S3ONCE_EVENT_PROVEN] = {"proven", PATH | KEY | BYTES | OBJECT},
-	[S3ONCE_EVENT_UNPROVEN] = {"unproven", PATH | KEY | TEXT_},
-	[S3ONCE_EVENT_MANIFEST] = {"manifest", KEY | BYTES | OBJECT},
-	[S3ONCE_EVENT_MANIFEST_FAILED] = {"manifest_failed", KEY | TEXT_ | REPLY},
-	[S3ONCE_EVENT_PROGRESS] = {"progress", COUNTS},
-	[S3ONCE_EVENT_FATAL] = {"fatal", TEXT_ | REPLY},
-};
 
 static void set_text(json_t *object, const char *name, const char *value)
 {
@@ -97,63 +51,14 @@ void json_print(struct output *output, json_t *object)
 	free(line);
 }
 
-static const char *limit_word(enum s3once_limited_by limit)
-{
-	static const char *const words[] = {
-		[S3ONCE_LIMITED_BY_FILES] = "files",
-		[S3ONCE_LIMITED_BY_CEILING] = "ceiling",
-		[S3ONCE_LIMITED_BY_LATENCY] = "latency",
-		[S3ONCE_LIMITED_BY_THROTTLING] = "throttling",
-		[S3ONCE_LIMITED_BY_CPU] = "cpu",
-		[S3ONCE_LIMITED_BY_DISK] = "disk",
-		[S3ONCE_LIMITED_BY_MEMORY] = "memory",
-		[S3ONCE_LIMITED_BY_DESCRIPTORS] = "descriptors",
-		[S3ONCE_LIMITED_BY_THREADS] = "threads",
-		[S3ONCE_LIMITED_BY_BANDWIDTH] = "bandwidth",
-	};
-	return (size_t)limit < sizeof words / sizeof *words ? words[limit] : "";
-}
-
 static void set_counts(json_t *object, const struct s3once_counts *c)
 {
-	const struct {
-		const char *name;
-		uint64_t value;
-	} numbers[] = {
-		{"files", c->found},
-		{"uploaded", c->uploaded},
-		{"adopted", c->adopted},
-		{"refreshed", c->refreshed},
-		{"skipped", c->skipped},
-		{"outdated", c->outdated},
-		{"refused", c->changed},
-		{"failed", c->failed},
-		{"held", c->held},
-		{"young", c->young},
-		{"oversized", c->oversized},
-		{"undersized", c->undersized},
-		{"links", c->links},
-		{"special", c->special},
-		{"planned", c->planned},
-		{"removed", c->removed},
-		{"moved", c->moved},
-		{"kept", c->kept},
-		{"not_removed", c->not_removed},
-		{"removable", c->removable},
-		{"bytes_removed", c->bytes_removed},
-		{"bytes", c->bytes_uploaded},
-		{"bytes_sent", c->bytes_sent},
-		{"bytes_found", c->bytes_found},
-		{"bytes_settled", c->bytes_settled},
-		{"bytes_under_way", c->bytes_under_way},
-		{"bytes_kept", c->bytes_kept},
-		{"in_flight", c->in_flight},
-		{"claims_refused", c->claims_refused},
-	};
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		json_set_number(object, numbers[i].name, numbers[i].value);
+	for (const struct json_count *count = json_counts; count->name; count++)
+		json_set_number(
+			object, count->name, *(const uint64_t *)((const char *)c + count->offset));
+	json_set_number(object, "in_flight", c->in_flight);
 	json_set_number(object, "concurrency", c->concurrency);
-	set_text(object, "limited_by", limit_word(c->limited_by));
+	set_text(object, "limited_by", json_limit_word(c->limited_by));
 	json_object_set_new(object, "scan_complete", json_boolean(c->scan_complete));
 	json_object_set_new(object, "seconds", json_real(c->seconds));
 }
@@ -179,30 +84,30 @@ static json_t *run_event(const struct json_run *run, const char *name)
 
 json_t *json_of_event(const struct json_run *run, const struct s3once_event *event)
 {
-	if ((size_t)event->type >= sizeof shapes / sizeof *shapes)
+	if (event->type >= JSON_SHAPES)
 		return NULL;
-	unsigned fields = shapes[event->type].fields;
-	json_t *object = run_event(run, shapes[event->type].name);
-	if (fields & RUN)
+	unsigned fields = json_shapes[event->type].fields;
+	json_t *object = run_event(run, json_shapes[event->type].name);
+	if (fields & HAS_RUN)
 		set_run(object, run, event->text);
-	if (fields & PATH)
+	if (fields & HAS_PATH)
 		json_set_bytes(object, "path", event->path);
-	if (fields & KEY)
+	if (fields & HAS_KEY)
 		json_set_bytes(object, "key", event->key);
-	if (fields & BYTES)
+	if (fields & HAS_BYTES)
 		json_set_number(object, "bytes", event->bytes);
-	if (fields & OBJECT) {
+	if (fields & HAS_OBJECT) {
 		json_set_bytes(object, "version_id", event->version_id);
 		json_set_bytes(object, "etag", event->etag);
 		json_set_bytes(object, "checksum", event->checksum);
 	}
-	if (fields & TEXT_)
+	if (fields & HAS_TEXT)
 		json_set_bytes(object, "text", event->text);
-	if (fields & REPLY) {
+	if (fields & HAS_REPLY) {
 		json_set_bytes(object, "code", event->code);
 		json_set_bytes(object, "request_id", event->request_id);
 	}
-	if (fields & COUNTS)
+	if (fields & HAS_COUNTS)
 		set_counts(object, event->counts);
 	return object;
 }

@@ -206,9 +206,10 @@ static bool has_something_happened(const struct s3once_counts *c, int exit_code)
 	       c->removed || c->moved;
 }
 
-void people_summary(struct people *people, const struct s3once_push *push, int exit_code)
+void people_summary(struct people *people, const struct people_end *end)
 {
-	const struct s3once_counts *counts = s3once_push_counts(push);
+	const struct s3once_counts *counts = end->counts;
+	const int exit_code = end->exit_code;
 	/* What keeps a run from beginning was printed, and there is nothing to sum up. */
 	const bool never_began =
 		exit_code == S3ONCE_EXIT_SETUP && !in_s3(counts) && !counts->bytes_sent;
@@ -219,7 +220,7 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 		return;
 	if (!people->quiet) {
 		tell_in_full(people, counts, exit_code);
-		tell_manifest(people, s3once_push_manifest(push));
+		tell_manifest(people, end->manifest);
 	} else if (exit_code != S3ONCE_EXIT_OK || people->has_warned) {
 		tell_in_one_line(people, counts, exit_code);
 	}

@@ -205,7 +205,8 @@ static int run_push(
 	code = write_metrics(view, options, push, code);
 	if (view->pass)
 		view->pass->ret_counts = *s3once_push_counts(push);
-	people_summary(&view->people, push, code);
+	const struct people_end end = {s3once_push_counts(push), s3once_push_manifest(push), code};
+	people_summary(&view->people, &end);
 	if (view->is_json)
 		write_json(view, json_summary(&view->json, push, code));
 	return code;
