@@ -16,7 +16,7 @@ int inspect_init(struct inspection *look, const struct verify *verify)
 			.abandon_arg = verify->visitor.arg,
 			.patience_ms = verify->patience_ms}};
 	const int error = verify->store ? store_conn_new(verify->store, &look->store) : 0;
-	return error ? error : s3_conn_new(verify->s3, &look->s3);
+	return error || !verify->s3 ? error : s3_conn_new(verify->s3, &look->s3);
 }
 
 void inspect_clear(struct inspection *look)
@@ -28,8 +28,7 @@ void inspect_clear(struct inspection *look)
 	*look = (struct inspection){0};
 }
 
-/* The mark as it is now, consistently; the caller's to free. */
-static enum outcome read_mark(struct inspection *look, const char *key, struct mark_row **ret,
+enum outcome inspect_read(struct inspection *look, const char *key, struct mark_row **ret,
 	struct problem *ret_problem)
 {
 	const struct mark_ref ref = {.conn = look->store,
@@ -52,16 +51,7 @@ static enum outcome read_mark(struct inspection *look, const char *key, struct m
 	return OUTCOME_LOCAL;
 }
 
-/* A claim's id is unique, so nobody claimed the file between two such readings. */
-static bool is_same_mark(const struct mark_row *a, const struct mark_row *b)
-{
-	return a->state == b->state && strcmp(a->session, b->session) == 0 &&
-	       strcmp(a->claim, b->claim) == 0 && strcmp(a->object_key, b->object_key) == 0 &&
-	       a->size == b->size && strcmp(a->etag, b->etag) == 0 && strcmp(a->sum, b->sum) == 0;
-}
-
-/* What a mark without a version to compare says by itself. */
-static enum finding finding_of_state(enum mark_state state, struct problem *ret_problem)
+enum finding inspect_state(enum mark_state state, struct problem *ret_problem)
 {
 	switch (state) {
 	case MARK_ABSENT:
@@ -173,19 +163,19 @@ enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum fi
 	*ret = FINDING_UNFINISHED;
 	for (unsigned tries = 0; o == OUTCOME_OK && tries < TRIES_MAX; tries++) {
 		struct mark_row *now = NULL;
-		*ret = finding_of_state(row->state, ret_problem);
+		*ret = inspect_state(row->state, ret_problem);
 		if (row->state == MARK_DONE)
 			o = compare_with_head(look, row, ret, ret_problem);
 		if (o != OUTCOME_OK || row->state != MARK_DONE || *ret == FINDING_SAME ||
 			!look->store)
 			break;
 		struct problem problem = {0};
-		o = read_mark(look, row->key, &now, &problem);
+		o = inspect_read(look, row->key, &now, &problem);
 		if (o != OUTCOME_OK) {
 			*ret_problem = problem;
 			break;
 		}
-		const bool is_same = is_same_mark(row, now);
+		const bool is_same = mark_row_is_same(row, now);
 		free(row);
 		row = now;
 		if (is_same)
@@ -200,47 +190,49 @@ enum outcome inspect_key(
 	struct inspection *look, const char *key, enum finding *ret, struct problem *ret_problem)
 {
 	struct mark_row *row = NULL;
-	const enum outcome o = read_mark(look, key, &row, ret_problem);
+	const enum outcome o = inspect_read(look, key, &row, ret_problem);
 	return o == OUTCOME_OK ? inspect_mark(look, row, ret, ret_problem) : o;
 }
 
-/* The mark whose object this may be, under a key that the object's key begins with. *ret_known:
- * it is, or may be its by the time that it is done. */
-static enum outcome ask_mark(struct inspection *look, const char *key, const char *object_key,
-	bool *ret_known, enum finding *ret, struct problem *ret_problem)
+/* Whether the object is that of the mark, or may be by the time that it is done. */
+static bool is_its_object(const struct mark_row *row, const char *object_key)
 {
-	struct mark_row *row = NULL;
-	const enum outcome o = read_mark(look, key, &row, ret_problem);
-	if (o != OUTCOME_OK)
-		return o;
-	const bool is_done = row->state == MARK_DONE;
 	const bool is_none = row->state == MARK_ABSENT || row->state == MARK_FORGOTTEN;
-	*ret_known = !is_none && (!is_done || strcmp(row->object_key, object_key) == 0);
-	if (*ret_known)
-		return inspect_mark(look, row, ret, ret_problem);
-	free(row);
+	return !is_none && (row->state != MARK_DONE || strcmp(row->object_key, object_key) == 0);
+}
+
+enum outcome inspect_find(struct inspection *look, const char *object_key, struct mark_row **ret,
+	struct problem *ret_problem)
+{
+	const size_t n = strlen(object_key);
+	char base[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	*ret = NULL;
+	if (n >= sizeof base)
+		return OUTCOME_OK;
+	for (size_t i = 0; i <= FAMILY_SUFFIXES && !*ret; i++) {
+		const char *suffix = i ? family_suffixes[i - 1] : "";
+		const size_t bytes = strlen(suffix);
+		struct mark_row *row;
+		if (n <= bytes || strcmp(object_key + n - bytes, suffix) != 0)
+			continue;
+		memcpy(base, object_key, n - bytes);
+		base[n - bytes] = '\0';
+		const enum outcome o = inspect_read(look, base, &row, ret_problem);
+		if (o != OUTCOME_OK)
+			return o;
+		if (is_its_object(row, object_key))
+			*ret = row;
+		else
+			free(row);
+	}
 	return OUTCOME_OK;
 }
 
 enum outcome inspect_object(
 	struct inspection *look, const char *key, enum finding *ret, struct problem *ret_problem)
 {
-	const size_t n = strlen(key);
-	bool is_known = false;
-	char base[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	struct mark_row *row;
 	*ret = FINDING_UNKNOWN;
-	if (n >= sizeof base)
-		return OUTCOME_OK;
-	for (size_t i = 0; i <= FAMILY_SUFFIXES && !is_known; i++) {
-		const char *suffix = i ? family_suffixes[i - 1] : "";
-		const size_t bytes = strlen(suffix);
-		if (n <= bytes || strcmp(key + n - bytes, suffix) != 0)
-			continue;
-		memcpy(base, key, n - bytes);
-		base[n - bytes] = '\0';
-		const enum outcome o = ask_mark(look, base, key, &is_known, ret, ret_problem);
-		if (o != OUTCOME_OK)
-			return o;
-	}
-	return OUTCOME_OK;
+	const enum outcome o = inspect_find(look, key, &row, ret_problem);
+	return o == OUTCOME_OK && row ? inspect_mark(look, row, ret, ret_problem) : o;
 }

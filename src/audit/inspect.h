@@ -6,7 +6,7 @@
 struct inspection {
 	const struct verify *verify;
 	struct store_conn *store;
-	struct s3_conn *s3;
+	struct s3_conn *s3; /* NULL where the verify has no s3; then only marks are read */
 	struct call_limits limits;
 	struct http_reply piece; /* of a download */
 	uint64_t bytes_read;     /* downloaded so far */
@@ -15,6 +15,15 @@ struct inspection {
 int inspect_init(struct inspection *look, const struct verify *verify);
 void inspect_clear(struct inspection *look);
 
+/* What a mark that is not done says by itself: UNFINISHED, NOTHING, or ERROR with a sentence. */
+enum finding inspect_state(enum mark_state state, struct problem *ret_problem);
+/* The mark with this key as it is now, consistently. It is the caller's to free. */
+enum outcome inspect_read(struct inspection *look, const char *key, struct mark_row **ret,
+	struct problem *ret_problem);
+/* The mark whose object this is, or may be by the time that the mark is done. It is the caller's to
+ * free; NULL: there is none. */
+enum outcome inspect_find(struct inspection *look, const char *object_key, struct mark_row **ret,
+	struct problem *ret_problem);
 /* Looks at the object of a mark that was read some time ago. Takes row. OK sets *ret, with a
  * sentence for DIFFERS and ERROR. Other outcomes say why nothing can be said. */
 enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum finding *ret,

@@ -39,7 +39,8 @@ struct mark_row *mark_row_new(const char *key, const struct mark *mark)
 	const struct version *done = &mark->done;
 	const size_t bytes = 2 * strlen(key) + 2 * strlen(mark->suffix) + strlen(done->etag) +
 			     strlen(version_object_sum(done)) + strlen(done->parts_sum) +
-			     strlen(mark->session) + strlen(mark->claim) + 8;
+			     strlen(done->version_id) + strlen(mark->session) +
+			     strlen(mark->claim) + 9;
 	struct mark_row *row = malloc(sizeof *row + bytes);
 	if (!row)
 		return NULL;
@@ -54,6 +55,7 @@ struct mark_row *mark_row_new(const char *key, const struct mark *mark)
 		.etag = place_string(&at, done->etag),
 		.sum = place_string(&at, version_object_sum(done)),
 		.parts_sum = place_string(&at, done->parts_sum),
+		.version_id = place_string(&at, done->version_id),
 		.suffix = place_string(&at, mark->suffix),
 		.session = place_string(&at, mark->session),
 		.claim = place_string(&at, mark->claim),
@@ -66,6 +68,13 @@ struct mark_row *mark_row_new(const char *key, const struct mark *mark)
 		stpcpy(stpcpy(at, key), mark->suffix);
 	}
 	return row;
+}
+
+bool mark_row_is_same(const struct mark_row *a, const struct mark_row *b)
+{
+	return a->state == b->state && strcmp(a->session, b->session) == 0 &&
+	       strcmp(a->claim, b->claim) == 0 && strcmp(a->object_key, b->object_key) == 0 &&
+	       a->size == b->size && strcmp(a->etag, b->etag) == 0 && strcmp(a->sum, b->sum) == 0;
 }
 
 int mark_stream_new(struct store_conn *conn, const struct mark_space *space,

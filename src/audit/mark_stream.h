@@ -12,6 +12,7 @@ struct mark_row {
 	bool has_done, etag_is_md5; /* as in struct mark and struct version */
 	uint64_t size, part_bytes;  /* of the version that was done last, as the four below */
 	const char *etag, *sum, *parts_sum;
+	const char *version_id;      /* likewise; "" if unknown */
 	const char *suffix;          /* of the object's key */
 	const char *session, *claim; /* who wrote it last */
 	bool has_upload;             /* a multipart upload is recorded */
@@ -19,6 +20,9 @@ struct mark_row {
 };
 /* A copy of a mark under this key; NULL if out of memory. */
 struct mark_row *mark_row_new(const char *key, const struct mark *mark);
+/* Whether nobody has claimed the file between these two readings of its mark: a claim's id is
+ * unique. */
+bool mark_row_is_same(const struct mark_row *a, const struct mark_row *b);
 
 /* The marks to read. The stream borrows all of it until mark_stream_free. */
 struct mark_range {

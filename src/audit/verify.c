@@ -27,21 +27,6 @@ struct merging {
 	uint64_t told_ns;
 };
 
-bool verify_subset_has(const struct verify_subset *subset, const char *key)
-{
-	uint64_t hash = 14695981039346656037ULL;
-	if (!subset->of)
-		return true;
-	for (const unsigned char *c = (const unsigned char *)key; *c; c++)
-		hash = (hash ^ *c) * 1099511628211ULL;
-	/* The low bits of this hash say too little of the first characters. */
-	hash ^= hash >> 32;
-	hash *= 0xD6E8FEB86659FD93ULL;
-	hash ^= hash >> 32;
-	hash %= subset->of;
-	return hash >= subset->from && hash < subset->to;
-}
-
 static enum outcome next_mark(struct merging *merging, struct problem *ret_problem)
 {
 	do {
@@ -96,15 +81,9 @@ static bool is_settled(const struct merging *merging, const struct object_row *o
 	enum finding *ret, struct problem *ret_problem)
 {
 	const struct mark_row *mark = merging->mark;
-	*ret = FINDING_UNFINISHED;
-	if (mark->state == MARK_UNREADABLE) {
-		problem_set(ret_problem, "its mark is damaged, or was written by a later version "
-					 "of s3once: s3once status shows it");
-		*ret = FINDING_ERROR;
-	}
+	*ret = mark->state == MARK_DONE ? FINDING_SAME : inspect_state(mark->state, ret_problem);
 	if (mark->state != MARK_DONE)
 		return true;
-	*ret = FINDING_SAME;
 	return object && verdict_of_listing(mark, object->size, object->etag) &&
 	       (merging->verify->by == VERIFY_BY_LISTING ||
 		       !verify_subset_has(&merging->verify->subset, mark->key));
@@ -126,8 +105,7 @@ static bool merge_mark(struct merging *merging, const struct object_row *object)
 	return verify_tasks_add(&merging->tasks, mark, key, merging->after);
 }
 
-/* What s3once writes without a mark. */
-static bool is_own(const struct verify *verify, const char *key)
+bool verify_is_own(const struct verify *verify, const char *key)
 {
 	return manifest_is_key(key) || (verify->id_object && strcmp(verify->id_object, key) == 0);
 }
@@ -147,7 +125,7 @@ static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, s
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	snprintf(key, sizeof key, "%s", order > 0 ? object->key : merging->mark->object_key);
 	if (order > 0) {
-		if (!merging->object_has_mark && !is_own(merging->verify, key) &&
+		if (!merging->object_has_mark && !verify_is_own(merging->verify, key) &&
 			!verify_tasks_add(&merging->tasks, NULL, key, merging->after))
 			return false;
 		*ret_outcome = next_object(merging, ret);

@@ -5,12 +5,14 @@
  * mark is still the same, so the work of a running uploader is not reported. */
 #pragma once
 #include "audit/mark_stream.h"
+#include "audit/verify_subset.h"
 #include "s3/s3.h"
 
 enum verify_by {
 	VERIFY_BY_LISTING,  /* existence, size and etag */
 	VERIFY_BY_HEAD,     /* and the checksum that S3 keeps */
 	VERIFY_BY_DOWNLOAD, /* and the bytes */
+	VERIFY_BY_REPORT,   /* the checksums that a job of S3 Batch Operations has computed */
 };
 
 enum finding {
@@ -23,12 +25,6 @@ enum finding {
 	FINDING_NOTHING,    /* neither a mark nor an object by now */
 	FINDINGS
 };
-
-/* Keys whose hash modulo `of` is from..to-1: the same keys each time. of 0: all keys. */
-struct verify_subset {
-	uint64_t from, to, of;
-};
-bool verify_subset_has(const struct verify_subset *subset, const char *key);
 
 struct verify_counts {
 	uint64_t listed; /* objects in the listing */
@@ -51,7 +47,7 @@ struct verify_visitor {
 /* What is compared, and how. All pointers are borrowed. */
 struct verify {
 	struct store *store; /* NULL: the objects are compared with a manifest, not with marks */
-	struct s3 *s3;
+	struct s3 *s3;       /* NULL: only marks are read */
 	const struct mark_space *space;
 	const struct s3_headers *headers; /* prepared, with a key of the caller's own; or NULL */
 	struct mark_range range;          /* `after` is the key of an object */
@@ -65,6 +61,9 @@ struct verify {
 #define VERIFY_WORKERS_MAX  64
 #define VERIFY_PIECE_BYTES  (4U << 20) /* of a download, for each worker */
 #define VERIFY_FAILURES_MAX 8          /* requests in a row that got no answer end a run */
+
+/* Whether s3once has written this object, and without a mark. */
+bool verify_is_own(const struct verify *verify, const char *key);
 
 struct verify_end {
 	struct verify_counts counts;

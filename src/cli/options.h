@@ -61,6 +61,12 @@ struct option_conflict {
 	const char *why;   /* a clause; NULL: they are two values of one thing */
 };
 
+/* An option that people look for in a command that does not have it, and where it is instead. */
+struct option_elsewhere {
+	const char *name;  /* without the dashes; NULL ends a list */
+	const char *where; /* a clause: "s3once push --x does that" */
+};
+
 #define OPTIONS_MAX 128 /* of all groups of a command */
 
 /* Which options were given, by their index over all groups. */
@@ -74,8 +80,9 @@ struct command {
 	const char *about;    /* a paragraph of whole lines */
 	const struct option_group *groups;
 	size_t n_groups;
-	const struct option_conflict *conflicts; /* NULL: none */
-	const char *examples;                    /* whole lines */
+	const struct option_conflict *conflicts;  /* NULL: none */
+	const struct option_elsewhere *elsewhere; /* NULL: none */
+	const char *examples;                     /* whole lines */
 	struct options_given *given; /* what was given is written down here; NULL: nowhere */
 };
 

@@ -8,6 +8,7 @@
 #include "cli/verify_options.h"
 #include "cli/verify_view.h"
 #include "cli/verify_with_manifest.h"
+#include "cli/verify_with_report.h"
 #include "scan/key.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -72,8 +73,8 @@ static bool prepare_key(struct job *job, struct problem *ret_problem)
 
 static bool open_all(struct job *job, struct problem *ret_problem)
 {
-	const struct audit_wanted wanted = {
-		&job->options->access, &job->place, job->url.bucket, .needs_s3 = true};
+	const struct audit_wanted wanted = {&job->options->access, &job->place, job->url.bucket,
+		.needs_s3 = !job->options->reports.n};
 	return prepare_key(job, ret_problem) &&
 	       audit_setup_open(&wanted, &job->setup, ret_problem) == 0;
 }
@@ -132,6 +133,13 @@ static enum outcome is_one_key(const struct job *job, bool *ret, struct problem 
 	return o;
 }
 
+static struct call_limits limits_of(const struct job *job, struct audience *audience)
+{
+	return (struct call_limits){.abandon = is_stopped,
+		.abandon_arg = audience,
+		.patience_ms = job->options->give_up_after_ms};
+}
+
 /* Of another bucket of that name every object would be missing, or another one. What ends the run
  * is noticed by the comparison. */
 static enum outcome know_bucket(
@@ -139,15 +147,28 @@ static enum outcome know_bucket(
 {
 	struct audit_place place = job->setup.place;
 	struct audit_hand hand;
-	place.limits = (struct call_limits){.abandon = is_stopped,
-		.abandon_arg = audience,
-		.patience_ms = job->options->give_up_after_ms};
+	place.limits = limits_of(job, audience);
 	enum outcome o = OUTCOME_LOCAL;
 	if (audit_hand_open(&place, &hand))
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
 	else
 		o = bucket_is_known(&place, &hand, job->url.bucket, ret_problem);
 	audit_hand_clear(&hand);
+	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
+}
+
+/* Of --subset 10G it depends on the size of all objects which keys are chosen. */
+static enum outcome size_subset(
+	struct job *job, struct audience *audience, struct problem *ret_problem)
+{
+	const struct mark_range range = {.prefix = text_string(&job->prefix)};
+	const struct call_limits limits = limits_of(job, audience);
+	uint64_t total = 0;
+	if (!job->subset.bytes)
+		return OUTCOME_OK;
+	const enum outcome o = verify_bytes_of_marks(
+		job->setup.marks.conn, &job->setup.space, &range, &limits, &total, ret_problem);
+	verify_subset_share(&job->subset, total);
 	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
 }
 
@@ -213,31 +234,52 @@ static int compare_manifest(struct job *job, struct audience *audience)
 	return signal && code == S3ONCE_EXIT_LIMIT ? S3ONCE_EXIT_STOPPED + signal : code;
 }
 
-static int compare_all(struct job *job, struct audience *audience)
+/* Says how it ended, and returns the exit code. */
+static int tell_end(const struct job *job, struct audience *audience, const struct verify_end *end,
+	enum outcome o, const struct problem *problem)
 {
 	const struct verify verify = verify_of(job, audience);
-	struct verify_end end = {0};
-	struct problem problem = {0};
-	bool is_one = false;
-	signals_count("s3once: stopping\n");
-	enum outcome o = know_bucket(job, audience, &problem);
-	if (o == OUTCOME_OK)
-		o = is_one_key(job, &is_one, &problem);
-	if (is_one)
-		audience->view.prefix = job->url.key;
-	if (o == OUTCOME_OK)
-		o = is_one ? verify_one(&verify, job->url.key, &end, &problem)
-			   : verify_run(&verify, &end, &problem);
 	const int signal = signals_restore();
 	int code = S3ONCE_EXIT_SETUP;
 	struct problem nothing = {0};
 	if (o == OUTCOME_OK)
-		code = exit_code(job, &end, &nothing);
-	if (signal && !end.is_complete)
+		code = exit_code(job, end, &nothing);
+	if (signal && !end->is_complete)
 		code = S3ONCE_EXIT_STOPPED + signal;
-	const struct problem *told = o != OUTCOME_OK ? &problem : *nothing.text ? &nothing : NULL;
-	verify_view_end(&audience->view, &(struct verify_told){&end, &verify, told, code});
+	const struct problem *told = o != OUTCOME_OK ? problem : *nothing.text ? &nothing : NULL;
+	verify_view_end(&audience->view, &(struct verify_told){end, &verify, told, code});
 	return told ? command_fail("verify", code, told) : code;
+}
+
+static enum outcome compare_bucket(struct job *job, struct audience *audience,
+	struct verify_end *ret_end, struct problem *ret_problem)
+{
+	bool is_one = false;
+	enum outcome o = know_bucket(job, audience, ret_problem);
+	if (o == OUTCOME_OK)
+		o = is_one_key(job, &is_one, ret_problem);
+	if (is_one)
+		audience->view.prefix = job->url.key;
+	if (o == OUTCOME_OK && !is_one)
+		o = size_subset(job, audience, ret_problem);
+	const struct verify verify = verify_of(job, audience);
+	if (o == OUTCOME_OK)
+		o = is_one ? verify_one(&verify, job->url.key, ret_end, ret_problem)
+			   : verify_run(&verify, ret_end, ret_problem);
+	return o;
+}
+
+static int compare_all(struct job *job, struct audience *audience)
+{
+	struct verify_end end = {0};
+	struct problem problem = {0};
+	const bool is_of_report = audience->view.by == VERIFY_BY_REPORT;
+	signals_count("s3once: stopping\n");
+	const struct verify verify = verify_of(job, audience);
+	const enum outcome o =
+		is_of_report ? verify_with_report(&verify, &job->options->reports, &end, &problem)
+			     : compare_bucket(job, audience, &end, &problem);
+	return tell_end(job, audience, &end, o, &problem);
 }
 
 static int verify(struct job *job)
@@ -253,7 +295,8 @@ static int verify(struct job *job)
 			.verbose = options->verbose > 0,
 			.draws = output_can_draw() && !options->no_progress,
 			.of_manifest = options->manifest != NULL,
-			.by = options->download                    ? VERIFY_BY_DOWNLOAD
+			.by = options->reports.n                   ? VERIFY_BY_REPORT
+			      : options->download                  ? VERIFY_BY_DOWNLOAD
 			      : options->head || options->manifest ? VERIFY_BY_HEAD
 								   : VERIFY_BY_LISTING}};
 	if (options->max_duration_ms)
@@ -274,18 +317,24 @@ static int verify(struct job *job)
 
 int verify_main(int argc, char **argv)
 {
-	struct verify_options options = {.give_up_after_ms = GIVE_UP_AFTER_MS};
+	struct s3once_setting *reports = calloc((size_t)argc + 1, sizeof *reports);
+	struct verify_options options = {
+		.give_up_after_ms = GIVE_UP_AFTER_MS, .reports.settings = reports};
 	struct option_group groups[VERIFY_GROUPS];
 	struct command command = verify_command(groups, &options);
 	struct problem problem = {0};
 	struct job job = {.options = &options, .prefix = TEXT(2048)};
-	const int n = options_parse(&command, argc, argv, &problem);
+	const int n = reports ? options_parse(&command, argc, argv, &problem) : -ENOMEM;
+	if (!reports)
+		problem_set(&problem, "out of memory");
 	if (n == -ECANCELED) {
 		options_help(&command, stdout);
+		free(reports);
 		return S3ONCE_EXIT_OK;
 	}
 	int code = n < 0 ? S3ONCE_EXIT_USAGE : read_operands(&job, n, argv, &problem);
 	code = code ? command_fail("verify", code, &problem) : verify(&job);
 	close_all(&job);
+	free(reports);
 	return code;
 }

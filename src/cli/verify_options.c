@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define REPORT_ALONE "the report is compared as a whole, and S3 is not asked"
 #define FIELD(field) offsetof(struct verify_options, field)
 
 static const struct option what_options[] = {
@@ -28,12 +29,20 @@ static const struct option what_options[] = {
 		.argument = "FILE",
 		.help = "with --manifest: it has to be signed by this Ed25519\n"
 			"key (PEM)"},
+	{.name = "batch-report",
+		.type = OPTION_SETTING,
+		.offset = FIELD(reports),
+		.argument = "FILE",
+		.help = "compare the checksums in the completion report of S3\n"
+			"Batch Operations, its manifest.json or a CSV file of\n"
+			"it, with the marks; may be repeated"},
 	{.name = "subset",
 		.type = OPTION_STRING,
 		.offset = FIELD(subset),
-		.argument = "N/T|P%",
+		.argument = "N/T|P%|SIZE",
 		.help = "with --head or --download: only of the Nth of T parts\n"
-			"of the keys, or of P percent; the same keys each time"},
+			"of the keys, of P percent, or of as many as have SIZE\n"
+			"(10G) bytes in total; the same keys each time"},
 	{.name = "after",
 		.type = OPTION_STRING,
 		.offset = FIELD(after),
@@ -100,7 +109,19 @@ struct command verify_command(
 		{"head", "download", "--download does what --head does"},
 		{"manifest", "marks", "a manifest is compared without marks"},
 		{"manifest", "after", "the lines of a manifest are in no order"},
-		{"manifest", "bucket-id-object", "only what a manifest lists is compared"}, {NULL}};
+		{"manifest", "bucket-id-object", "only what a manifest lists is compared"},
+		{"batch-report", "head", REPORT_ALONE}, {"batch-report", "download", REPORT_ALONE},
+		{"batch-report", "manifest", "a report is compared with the marks"},
+		{"batch-report", "subset", REPORT_ALONE}, {"batch-report", "after", REPORT_ALONE},
+		{"batch-report", "concurrency", REPORT_ALONE},
+		{"batch-report", "sse-c-key-file", REPORT_ALONE}, {NULL}};
+	static const struct option_elsewhere elsewhere[] = {
+		{"local", "s3once push --dry-run --compare-content DIR s3://BUCKET/PREFIX, with "
+			  "the options of the upload, reads the files of this host and compares "
+			  "them with the marks"},
+		{"repair", "s3once push --reupload --compare-content DIR s3://BUCKET/PREFIX, with "
+			   "the options of the upload, sends again what is missing"},
+		{NULL}};
 	groups[0] = (struct option_group){"What is compared", what_options, options};
 	access_groups(&options->access, groups + 1);
 	groups[1 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
@@ -115,10 +136,12 @@ struct command verify_command(
 		.groups = groups,
 		.n_groups = VERIFY_GROUPS,
 		.conflicts = conflicts,
+		.elsewhere = elsewhere,
 		.examples =
 			"  s3once verify s3://my-bucket/photos\n"
 			"  s3once verify --download --subset 1/7 --max-duration 4h s3://my-bucket\n"
 			"  s3once verify --manifest RUN --public-key run.pem s3://my-bucket/photos\n"
+			"  s3once verify --batch-report job-1/manifest.json s3://my-bucket/photos\n"
 			"\n"
 			"Exit codes: 0 all is right; 1 there are differences; 2 usage; 3 it cannot be known;\n"
 			"6 --max-duration ended it, and what was looked at is right. More: man s3once-verify\n",
@@ -128,7 +151,8 @@ struct command verify_command(
 static int bad_subset(const char *given, struct problem *ret_problem)
 {
 	problem_set(ret_problem,
-		"--subset: '%s' is neither a part, such as 1/7, nor a percentage, such as 5%%",
+		"--subset: '%s' is neither a part, such as 1/7, nor a percentage, such as 5%%, nor "
+		"a size, such as 10G",
 		quote(given).text);
 	return -EINVAL;
 }
@@ -138,6 +162,10 @@ int verify_subset_read(const char *given, struct verify_subset *ret, struct prob
 	char number[24];
 	uint64_t a, b;
 	const size_t n = strcspn(given, "/%");
+	if (!given[n] && value_size(given, &a, NULL) == 0 && a) {
+		*ret = (struct verify_subset){.bytes = a};
+		return 0;
+	}
 	if (!n || n >= sizeof number)
 		return bad_subset(given, ret_problem);
 	memcpy(number, given, n);
@@ -145,12 +173,12 @@ int verify_subset_read(const char *given, struct verify_subset *ret, struct prob
 	if (value_number(number, &a, NULL) < 0)
 		return bad_subset(given, ret_problem);
 	if (strcmp(given + n, "%") == 0 && a >= 1 && a <= 100) {
-		*ret = (struct verify_subset){0, a, 100};
+		*ret = (struct verify_subset){.to = a, .of = 100};
 		return 0;
 	}
 	if (given[n] != '/' || value_number(given + n + 1, &b, NULL) < 0 || a < 1 || a > b ||
 		b > 1000000)
 		return bad_subset(given, ret_problem);
-	*ret = (struct verify_subset){a - 1, a, b};
+	*ret = (struct verify_subset){.from = a - 1, .to = a, .of = b};
 	return 0;
 }

@@ -6,6 +6,7 @@
 
 struct verify_options {
 	struct access access;
+	struct option_settings reports; /* values of --batch-report */
 	const char *after, *subset, *id_object, *key_file, *manifest, *public_key;
 	int head, download, json, no_progress;
 	unsigned workers, verbose;

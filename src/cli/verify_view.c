@@ -82,7 +82,7 @@ void verify_view_progress(void *arg, const struct verify_counts *counts)
 	if (!view->draws)
 		return;
 	add_objects(&t, counts->listed);
-	text_add(&t, " listed");
+	text_add(&t, view->by == VERIFY_BY_REPORT ? " in the report" : " listed");
 	add_count(&t, counts->of[FINDING_SAME],
 		view->of_manifest ? "as the manifest says" : "as their marks say");
 	add_count(&t, counts->looked_at, "looked at");
@@ -112,7 +112,8 @@ static void add_place(struct text *t, const struct verify_view *view)
 
 static void say_result(struct verify_view *view, const struct verify_end *end)
 {
-	static const char *const ways[] = {"size and etag", "checksum or etag", "content"};
+	static const char *const ways[] = {
+		"size and etag", "checksum or etag", "content", "the checksum in the report"};
 	struct text t = TEXT(LINE_BYTES_MAX);
 	const struct verify_counts *counts = &end->counts;
 	const uint64_t right = counts->of[FINDING_SAME], other = counts->of[FINDING_DIFFERS];
@@ -141,8 +142,9 @@ static void say_rest(struct verify_view *view, const struct verify_end *end)
 	if (unfinished) {
 		human_files(&t, unfinished);
 		output_say(view->output,
-			"%s %s claimed or failed and not compared: s3once status shows more",
-			text_string(&t), unfinished == 1 ? "is" : "are");
+			"%s %s claimed or failed%s and not compared: s3once status shows more",
+			text_string(&t), unfinished == 1 ? "is" : "are",
+			view->by == VERIFY_BY_REPORT ? ", or newer than the report," : "");
 		text_reset(&t);
 	}
 	if (!end->is_complete && *end->after) {
@@ -159,11 +161,11 @@ static void say_rest(struct verify_view *view, const struct verify_end *end)
 static void set_requests(json_t *object, const struct verify *verify)
 {
 	json_t *requests = json_object();
-	const struct service *service = s3_service(verify->s3);
+	const struct service *service = verify->s3 ? s3_service(verify->s3) : NULL;
 	const struct store *store = verify->store;
 	unsigned long count;
 	const char *kind;
-	for (size_t i = 0; (kind = service_kind(service, i, &count)); i++)
+	for (size_t i = 0; service && (kind = service_kind(service, i, &count)); i++)
 		if (count)
 			json_set_number(requests, kind, count);
 	for (size_t i = 0; store && (kind = store->ops->kind(store, i, &count)); i++)

@@ -18,10 +18,29 @@ static enum outcome open_manifest(const struct verify_with_manifest *wanted,
 	return o;
 }
 
-static enum outcome compare_entries(const struct verify_with_manifest *wanted, int fd,
+/* What is wrong with the manifest is reported by the reading after this one. False with a sentence:
+ * out of memory. */
+static bool size_subset(struct verify_subset *subset, int fd, struct problem *ret_problem)
+{
+	struct manifest_reader *reader;
+	struct manifest_entry entry;
+	struct problem ignored;
+	uint64_t total = 0;
+	if (manifest_reader_new(fd, &reader, ret_problem) < 0)
+		return false;
+	while (manifest_reader_next(reader, &entry, &ignored) > 0)
+		total += entry.size;
+	manifest_reader_free(reader);
+	verify_subset_share(subset, total);
+	return true;
+}
+
+static enum outcome compare_entries(struct verify_with_manifest *wanted, int fd,
 	struct verify_end *ret_end, bool *ret_is_wrong, struct problem *ret_problem)
 {
 	struct manifest_reader *reader;
+	if (wanted->verify.subset.bytes && !size_subset(&wanted->verify.subset, fd, ret_problem))
+		return OUTCOME_LOCAL;
 	if (manifest_reader_new(fd, &reader, ret_problem) < 0)
 		return OUTCOME_LOCAL;
 	const enum outcome o = verify_manifest(&wanted->verify, wanted->where.url->bucket, reader,

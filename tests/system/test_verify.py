@@ -140,8 +140,12 @@ def test_one_key_and_the_rest_of_a_run(s3once, s3, bucket, tmp_path):
     ("argv", "said"),
     [
         (["s3://bkt/p", "--subset", "1/7"], "--subset goes with --head or --download"),
-        (["s3://bkt/p", "--head", "--subset", "8/7"], "--subset: '8/7' is neither a part, such as 1/7, nor a percentage"),
+        (["s3://bkt/p", "--head", "--subset", "8/7"], "--subset: '8/7' is neither a part, such as 1/7, nor a percentage, such as 5%, nor a size"),
         (["s3://bkt/p", "--head", "--subset", "0%"], "--subset: '0%' is neither"),
+        (["s3://bkt/p", "--head", "--subset", "0"], "--subset: '0' is neither"),
+        (["s3://bkt/p", "--batch-report", "x", "--head"], "--batch-report and --head contradict each other"),
+        (["s3://bkt/p", "--local"], "verify has no --local: s3once push --dry-run --compare-content DIR"),
+        (["s3://bkt/p", "--repair=1"], "verify has no --repair: s3once push --reupload --compare-content DIR"),
         (["s3://bkt/p", "--head", "--download"], "--download does what --head does"),
         (["s3://bkt/p", "--after", "q"], "--after 'q' is not a key below s3://bkt/p"),
         ([], "name one s3://BUCKET"),
@@ -151,6 +155,20 @@ def test_one_key_and_the_rest_of_a_run(s3once, s3, bucket, tmp_path):
 def test_bad_input_is_a_sentence(s3once, argv, said):
     run = s3once("verify", *argv)
     assert run.code == 2 and run.out == "" and said in run.err and len(run.err.splitlines()) == 1, run
+
+
+def test_a_subset_of_so_many_bytes(s3once, s3, bucket, tmp_path):
+    """About as many as were asked for, the same each time, and all where there are no more."""
+    tree = make_tree(tmp_path / "tree", {f"{i:02}": b"x" * 1000 for i in range(100)})
+    assert s3once("push", "--manifest", "--json", tree, f"s3://{bucket}/p").code == 0
+    (manifest,) = [key for key in s3.objects(bucket) if "_s3once" in key]
+    for of in ([], ["--manifest", manifest]):
+        runs = [s3once("verify", "--json", "--download", "--subset", "20K", *of, f"s3://{bucket}/p") for _ in range(2)]
+        assert [run.code for run in runs] == [0, 0], runs
+        read = {last(run)["bytes_read"] for run in runs}
+        assert len(read) == 1 and 10_000 <= min(read) <= 32_000, read
+        run = s3once("verify", "--json", "--download", "--subset", "1G", *of, f"s3://{bucket}/p")
+        assert run.code == 0 and last(run)["bytes_read"] == 100_000, run
 
 
 def test_nothing_is_no_success(s3once, s3, bucket, tmp_path):

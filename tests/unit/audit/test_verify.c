@@ -235,10 +235,10 @@ static void test_subsets(void)
 	for (unsigned i = 0; i < 7000; i++) {
 		snprintf(key, sizeof key, "logs/%u", i);
 		for (unsigned part = 0; part < 7; part++) {
-			const struct verify_subset subset = {part, part + 1, 7};
+			const struct verify_subset subset = {.from = part, .to = part + 1, .of = 7};
 			parts[part] += verify_subset_has(&subset, key);
 		}
-		percent += verify_subset_has(&(struct verify_subset){0, 5, 100}, key);
+		percent += verify_subset_has(&(struct verify_subset){.to = 5, .of = 100}, key);
 	}
 	unsigned all = 0;
 	for (unsigned part = 0; part < 7; part++) {
