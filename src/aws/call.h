@@ -1,4 +1,4 @@
-/* One signed request with its retries. s3.c and dynamodb.c stand on this. */
+/* One signed request with its retries. s3.c and dynamodb.c are made of these. */
 #pragma once
 #include "aws/outcome.h"
 #include "aws/settings.h"
@@ -9,23 +9,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How long and for whom a request may go on. Zero: until its retries are used up. */
+/* How long a request may go on. If it is zeroed, until its retries are used up. */
 struct call_limits {
-	uint64_t deadline_ns; /* clock_boot_ns() by which everything, retries included, has ended;
-				 0: none */
-	bool (*abandon)(void *arg); /* true: end it now (stop, lease lost). Called from this thread,
-				       also while waiting to retry. May be NULL */
+	/* The clock_boot_ns() by which the call ends, with all retries. 0: none. */
+	uint64_t deadline_ns;
+	/* True ends the call now, because of a stop or a lost lease. It is asked from this thread,
+	 * also while the call waits for its next attempt. May be NULL. */
+	bool (*abandon)(void *arg);
 	void *abandon_arg;
-	unsigned attempts;    /* 0: as the settings say */
-	bool *maybe_applied;  /* NULL, or set to true if a write ends, however, after an earlier
-				 attempt of it may have been applied; never to false */
-	uint64_t patience_ms; /* throttling and refused connections do not count as attempts for so
-				 long after the call began or after the service last accepted any
-				 request, whichever is later; 0: they count. For as long a
-				 call whose replies are 5xx is repeated, if its attempts last */
+	/* 0: as the settings say. */
+	unsigned attempts;
+	/* Is set to true, and never to false, if the call of a write ends in whatever way after an
+	 * earlier attempt of it may have been applied. May be NULL. */
+	bool *maybe_applied;
+	/* For so long, throttling and refused connections do not count as attempts. It counts from
+	 * when the call began, or from when the service last accepted any request, whichever is
+	 * later. For the same time a call whose replies are 5xx is repeated, if it has attempts
+	 * left. 0: all count. */
+	uint64_t patience_ms;
 };
 
-/* Requests by kind, counted as they are sent (each attempt). Lock-free. */
+/* Requests by kind. Each attempt is counted when it is sent. Lock-free. */
 #define CALL_KINDS_MAX 24
 struct call_counts {
 	atomic_ulong count[CALL_KINDS_MAX];
@@ -48,21 +52,21 @@ int service_new(
 void service_free(struct service *service);
 /* The name of kind i, NULL past the end, and how often it was sent so far. */
 const char *service_kind(const struct service *service, size_t i, unsigned long *ret_count);
-/* How often it throttled so that fewer requests went at once from then on. */
+/* How often throttling has lowered the number of requests at once. */
 unsigned service_cuts(struct service *service);
-/* The server's time now, by the Date of its replies and elapsed time since; our own wall clock
- * before the first reply. Seconds. */
+/* The server's time now in seconds since 1970, by the Date of its replies and the time elapsed
+ * since then. Before the first reply it is our own wall clock. */
 int64_t service_time_s(const struct service *service);
-/* The region in force (learned or set), copied. */
+/* Copies the region that is in force, which was set or learned. */
 void service_region(const struct service *service, char *ret, size_t size);
 
 /* A connection to it, of one thread at a time: handle, signing cache, reply buffer. */
 struct service_conn;
 int service_conn_new(struct service *service, struct service_conn **ret);
 void service_conn_free(struct service_conn *conn);
-/* A connection for as long as one needs it: of those that are idle the one used last, else a new
- * one. So there are as many as there were requests at once, however many threads there are. 0 or
- * -errno. Thread-safe. */
+/* Borrow a connection for a request, and give it back. It is the idle one that was used last, or a
+ * new one. So there are as many as there were requests at once, however many threads there are. 0
+ * or -errno. Thread-safe. */
 int service_conn_borrow(struct service *service, struct service_conn **ret);
 void service_conn_give_back(struct service_conn *conn);
 
@@ -92,8 +96,9 @@ struct call {
 		char ret_message[static 256], char ret_region[static 64]);
 };
 
-/* Performs the call, again as often as classify() and the limits allow; the identical request but
- * for date and signature. *ret_reply is the last reply (zeroed if there was none); the caller
- * clears it with http_reply_clear. ret_problem is set whenever the outcome is not OK. */
+/* Performs the call, and repeats it as often as classify() and the limits allow. Only the date and
+ * the signature of a repeated request differ. *ret_reply is the last reply, or zeroed if there was
+ * none. The caller clears it with http_reply_clear(). *ret_problem is set if the outcome is not OK.
+ */
 enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	struct http_reply *ret_reply, struct problem *ret_problem);

@@ -1,6 +1,7 @@
-/* Settings as AWS's tools have them: each from an option, else a variable of the environment, else
- * the profile in AWS's two files, and where that was. Source: "Settings reference" and "Service-
- * specific endpoints" (AWS SDKs and Tools Reference Guide). */
+/* Settings as AWS's tools have them. Each comes from an option, or from a variable of the
+ * environment, or from the profile in AWS's two files, in this order. Where it came from is kept.
+ * The source is "Settings reference" and "Service-specific endpoints" (AWS SDKs and Tools Reference
+ * Guide). */
 #pragma once
 #include "aws/profile.h"
 
@@ -35,7 +36,7 @@ int config_load(const char *profile, struct config_rows *rows, struct config *re
 	struct problem *ret_problem);
 void config_clear(struct config *config);
 
-/* Where to look for a setting. */
+/* Where a setting is looked for. */
 struct config_key {
 	const char *name;
 	const char *option;      /* "--region"; NULL: there is none */
@@ -44,16 +45,17 @@ struct config_key {
 	const char *standard;    /* shown where nothing says otherwise */
 };
 
-/* The value, or NULL: nothing says it. given is the option's, or NULL. Borrowed until config_clear.
- * *ret_error is set to -ENOMEM if it cannot be written down. */
+/* The value, or NULL if it is set nowhere. `given` is that of the option, or NULL. It is borrowed
+ * until config_clear(). *ret_error is set to -ENOMEM if the look cannot be kept. */
 const char *config_look(const struct config *config, const struct config_key *key,
 	const char *given, int *ret_error);
 
-/* The same for what is one of a few words, "true" and "false" for instance; *ret is its index,
- * untouched if nothing says it. 0, -ENOMEM, or -EINVAL with a sentence that names the place. */
+/* The same for a setting that is one of a few words, such as "true" and "false". *ret is the index
+ * of the word, and is untouched if it is set nowhere. 0, -ENOMEM, or -EINVAL with a sentence that
+ * names the place. */
 int config_look_word(const struct config *config, const struct config_key *key,
 	const char *const *words, int *ret, struct problem *ret_problem);
-/* A number from 1 to most. */
+/* The same for a number from 1 to `most`. */
 int config_look_number(const struct config *config, const struct config_key *key, unsigned most,
 	unsigned *ret, struct problem *ret_problem);
 int config_look_bool(const struct config *config, const struct config_key *key, bool *ret,

@@ -1,7 +1,9 @@
 /* Where a service listens, for which region and name its requests are signed, and how a bucket is
- * addressed there. Pure. Source: "Amazon S3 endpoints and quotas", "Bucket naming rules", "Virtual
- * hosting of buckets" and "Referencing access points" (Amazon S3 User Guide), "Dual-stack and FIPS
- * endpoints" (AWS SDKs and Tools Reference Guide), and the rules that botocore carries. */
+ * addressed there. These functions do no I/O.
+ *
+ * The sources are "Amazon S3 endpoints and quotas", "Bucket naming rules", "Virtual hosting of
+ * buckets" and "Referencing access points" (Amazon S3 User Guide), "Dual-stack and FIPS endpoints"
+ * (AWS SDKs and Tools Reference Guide), and the rules in botocore. */
 #pragma once
 #include "base/problem.h"
 #include <stdbool.h>
@@ -16,10 +18,10 @@ enum endpoint_style {
 	STYLE_PATH,
 };
 
-/* What the settings say of all endpoints. */
+/* What the settings say about all endpoints. */
 struct endpoint_terms {
-	bool fips, dualstack; /* both without effect on a custom endpoint */
-	bool s3_dualstack;    /* of S3 instead of dualstack */
+	bool fips, dualstack; /* they do not change a custom endpoint */
+	bool s3_dualstack;    /* instead of `dualstack`, for S3 */
 	bool accelerate;      /* S3 Transfer Acceleration */
 	bool keep_region;     /* an access point must be in our own region */
 	bool sts_global;      /* the older regions share the one STS endpoint */
@@ -29,27 +31,27 @@ struct endpoint_terms {
 struct endpoint_question {
 	const char *service; /* "s3", "dynamodb", "sts", or the host's first words of another one */
 	const char *region;
-	const char *custom; /* a URL that endpoint_parse_url made, or NULL: AWS */
-	const char *bucket; /* of S3: a name, an alias or an access point's ARN; NULL: none */
+	const char *custom; /* a URL that endpoint_parse_url() made; NULL: AWS */
+	const char *bucket; /* for S3: a name, or an access point's alias or ARN; NULL: none */
 	struct endpoint_terms terms;
 };
 
 struct endpoint {
-	char url[ENDPOINT_MAX + 1];  /* without trailing slash; the bucket is in it, as host or as
-					path */
-	char region[REGION_MAX + 1]; /* that is signed for */
+	/* It has no trailing slash. The bucket is in it, as host or as path. */
+	char url[ENDPOINT_MAX + 1];
+	char region[REGION_MAX + 1]; /* the one that requests are signed for */
 	const char *signing_name;    /* static, or the question's service */
 };
 
-/* 0, or -EINVAL with a sentence: no region, a bucket that cannot be reached so (S3 on Outposts,
- * directory buckets, multi-region access points), or terms that exclude each other. */
+/* 0, or -EINVAL with a sentence: there is no region, the bucket cannot be reached (S3 on Outposts,
+ * directory buckets, multi-region access points), or the terms exclude each other. */
 int endpoint_resolve(const struct endpoint_question *question, struct endpoint *ret,
 	struct problem *ret_problem);
 
 /* The partition a region belongs to: "aws", "aws-cn", "aws-us-gov", "aws-iso", … Static. */
 const char *endpoint_partition(const char *region);
 
-/* A custom endpoint as it is used: scheme and host in lower case, no default port, a base path
- * without trailing slash, nothing else. 0, or -EINVAL with *ret_why a static phrase ("it has no
- * host"). *ret is the caller's to free. */
+/* Normalises a custom endpoint. *ret has the scheme and the host in lower case, no default port, a
+ * base path without trailing slash, and nothing else; the caller frees it. 0, or -EINVAL with
+ * *ret_why, a static phrase such as "it has no host". */
 int endpoint_parse_url(const char *url, char **ret, const char **ret_why);

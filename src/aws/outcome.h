@@ -1,35 +1,47 @@
-/* What became of a request: the one enum every caller decides by. Only classify() (retry.h) makes
- * one from a reply. */
+/* What became of a request. All callers decide by this enum. Only classify() (retry.h) makes one of
+ * a reply. */
 #pragma once
 #include <stdbool.h>
 
 enum outcome {
-	OUTCOME_OK,      /* done, and the reply is whole */
-	OUTCOME_REFUSED, /* a condition was not met (412, ConditionalCheckFailedException): maybe by
-			    our own earlier try */
-	OUTCOME_CONFLICT,    /* 409 ConditionalRequestConflict that outlived the retries: another
-				write is under way; not applied */
-	OUTCOME_ABSENT,      /* the object, item or bucket key is not there (404) */
-	OUTCOME_NO_UPLOAD,   /* NoSuchUpload: completed, aborted or expired */
-	OUTCOME_BAD_PART,    /* InvalidPart, InvalidPartOrder, EntityTooSmall on Complete: the part
-				list is not what the server has */
-	OUTCOME_UNSUPPORTED, /* 501, or a header or operation this server does not know */
-	OUTCOME_BAD_DIGEST,  /* the server got other bytes than we announced */
-	OUTCOME_DENIED,      /* 403: for this one thing, or for all: one answer does not tell */
-	OUTCOME_SETTING, /* a setting of the object is refused (its storage class, KMS key, tags):
-			    it may be this object's alone */
-	OUTCOME_INVALID, /* the request can never succeed for this file (KeyTooLongError,
-			    EntityTooLarge, …) */
-	OUTCOME_SETUP,   /* nothing will succeed until someone fixes it: credentials, bucket, table,
-			    endpoint, certificate, clock */
-	OUTCOME_LOST,    /* no reply, or one that cannot be understood: it may have been applied */
-	OUTCOME_TRANSIENT, /* a server error that outlived the retries; it may have been applied */
-	OUTCOME_THROTTLED, /* throttling that outlived the retries; not applied by the last try, but
-			      perhaps by one before: only call_limits.maybe_applied tells */
-	OUTCOME_ABANDONED, /* we ended it: deadline, lease lost, or stop; it may have been applied
-			    */
-	OUTCOME_LOCAL, /* an error of this host: out of memory, file unreadable, file changed while
-			  being sent */
+	OUTCOME_OK, /* done, and the reply is whole */
+	/* A condition was not met (412, ConditionalCheckFailedException), perhaps because of our
+	 * own earlier try. */
+	OUTCOME_REFUSED,
+	/* 409 ConditionalRequestConflict to every try: another write is under way. It was not
+	 * applied. */
+	OUTCOME_CONFLICT,
+	OUTCOME_ABSENT,    /* the object, item or bucket key is not there (404) */
+	OUTCOME_NO_UPLOAD, /* NoSuchUpload: completed, aborted or expired */
+	/* InvalidPart, InvalidPartOrder or EntityTooSmall on Complete: the list of parts is not
+	 * what the server has. */
+	OUTCOME_BAD_PART,
+	/* 501, or a header or an operation that this server does not know. */
+	OUTCOME_UNSUPPORTED,
+	/* The server got other bytes than we announced. */
+	OUTCOME_BAD_DIGEST,
+	/* 403. One answer does not show whether this one request is denied or all are. */
+	OUTCOME_DENIED,
+	/* A setting of the object is refused, such as its storage class, KMS key or tags. Other
+	 * objects may have other settings. */
+	OUTCOME_SETTING,
+	/* The request can never succeed for this file (KeyTooLongError, EntityTooLarge, …). */
+	OUTCOME_INVALID,
+	/* Nothing will succeed until somebody mends the credentials, the bucket, the table, the
+	 * endpoint, the certificate or the clock. */
+	OUTCOME_SETUP,
+	/* There is no reply, or none that can be understood. It may have been applied. */
+	OUTCOME_LOST,
+	/* A server error to every try. It may have been applied. */
+	OUTCOME_TRANSIENT,
+	/* Throttling to the last try, which was not applied. An earlier one may have been, which
+	 * only call_limits.maybe_applied shows. */
+	OUTCOME_THROTTLED,
+	/* We ended it because of a deadline, a lost lease or a stop. It may have been applied. */
+	OUTCOME_ABANDONED,
+	/* An error of this host: want of memory, or a file that cannot be read or has changed while
+	 * it was sent. */
+	OUTCOME_LOCAL,
 };
 
 /* A short caption for logs ("refused", "throttled", …). Static. */

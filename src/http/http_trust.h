@@ -1,11 +1,11 @@
-/* The certificates that a server's is checked against: read once, at the first connection that
- * needs them, for all handles. curl alone would read and keep them for each handle: 30 ms and 1 MB
- * with a system's usual list. */
+/* The certificates that a server's is checked against. They are read once for all handles, at the
+ * first connection that needs them. curl alone would read and keep them for each handle, which
+ * takes 30 ms and 1 MB with a system's usual list. */
 #pragma once
 #include <curl/curl.h>
 
 struct http_trust;
-/* ca_bundle: PEM file, or NULL for the system's; copied. 0 or -ENOMEM. */
+/* ca_bundle is a PEM file, or NULL for the system's. It is copied. 0 or -ENOMEM. */
 int http_trust_new(const char *ca_bundle, struct http_trust **ret);
 void http_trust_free(struct http_trust *trust); /* after every handle */
 

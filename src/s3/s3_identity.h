@@ -1,4 +1,4 @@
-/* What a service tells of a bucket by which it is told from another bucket of the same name. */
+/* What a service shows of a bucket that distinguishes it from another bucket of the same name. */
 #pragma once
 #include "s3/s3.h"
 
@@ -11,15 +11,16 @@ struct s3_identity {
 	char owner[S3_OWNER_MAX + 1];     /* an id; of a bucket of ours, it is our own */
 };
 
-/* ListBuckets: both fields of a bucket that is among those of the caller's account; OK and both ""
- * of any other bucket, and where the reply is none of ListBuckets. A creation date that the
- * service makes up (Swift's) counts as not told. DENIED and others as of any call. */
+/* Asks ListBuckets. It fills both fields for a bucket of the caller's account. For any other
+ * bucket, and where the reply is not one of ListBuckets, the outcome is OK and both are "". So is a
+ * creation date that the service makes up, as Swift does. Other outcomes are as of any call. */
 enum outcome s3_identify_by_listing(struct s3_conn *conn, const struct call_limits *limits,
 	struct s3_identity *ret, struct problem *ret_problem);
-/* GetBucketAcl: the owner of any bucket. SETUP also if there is no such bucket. */
+/* Asks GetBucketAcl for the owner of any bucket. SETUP also if there is no such bucket. */
 enum outcome s3_identify_by_acl(struct s3_conn *conn, const struct call_limits *limits,
 	struct s3_identity *ret, struct problem *ret_problem);
 
-/* The two replies, read. Pure. Leave *ret as it is where they tell nothing; -ENOMEM. */
+/* These read the two replies, without I/O. They leave *ret as it is where a reply shows nothing. 0
+ * or -ENOMEM. */
 int s3_reply_bucket_listed(const char *xml, size_t n, const char *bucket, struct s3_identity *ret);
 int s3_reply_bucket_owner(const char *xml, size_t n, struct s3_identity *ret);

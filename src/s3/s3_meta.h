@@ -1,5 +1,5 @@
-/* The values of our metadata: times as rclone writes them (seconds with a fraction), and the hash
- * of the name that an object is written under. Pure. */
+/* The values of our metadata: times as rclone writes them, in seconds with a fraction, and the hash
+ * of the bucket and key that an object is written under. These functions do no I/O. */
 #pragma once
 #include "base/checksum.h"
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #define S3_MTIME_CHARS 24
 /* "1637000000.123456789", without trailing zeros. */
 void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS]);
-/* The reverse, digits beyond nanoseconds ignored; 0 for what is not such a time. */
+/* The reverse. Digits beyond nanoseconds are ignored. 0 for what is not such a time. */
 int64_t s3_parse_mtime(const char *s);
 
 #define S3_KEY_HASH_CHARS 20

@@ -1,50 +1,51 @@
-/* S3's XML replies, read with libxml2. Pure. Nothing is fetched, no entity is expanded, a document
- * type is refused; nothing of a reply is ever used as an address.
+/* S3's XML replies, read with libxml2 and without I/O. Nothing is fetched, no entity is expanded,
+ * and a document type is refused. Nothing in a reply is ever used as an address.
  *
- * A root element of another name than AWS's is taken if it has what the reply is for.
+ * A root element may have another name than AWS's if it has what the reply is for.
  *
- * All return -EBADMSG for bytes that are not the XML expected (then what the request did is
- * unknown) and -ENOMEM. White space before the document is allowed: S3 sends it to keep a
- * connection alive. */
+ * All functions return -ENOMEM, or -EBADMSG for bytes that are not the expected XML. What the
+ * request did is unknown then. White space before the document is allowed, since S3 sends it to
+ * keep a connection alive. */
 #pragma once
 #include "http/http.h"
 #include "s3/s3_read.h"
 
-/* For call.read_error. A reply that needs no body: 1 if it is an <Error>, else 0. The region comes
- * from x-amz-bucket-region, or the <Error>'s <Region>; "" if neither names one. */
+/* Is call.read_error of a reply that needs no body. 1 if the reply is an <Error>, otherwise 0. The
+ * region is that of x-amz-bucket-region, or of <Region> in <Error>, or "". */
 int s3_reply_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64]);
-/* The same where a 200 must carry XML: -EBADMSG if it does not. */
+/* The same for a reply that has to be XML if its status is 200. -EBADMSG if it is not. */
 int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64]);
 
-/* <InitiateMultipartUploadResult>: *ret_upload_id is the caller's to free. */
+/* Reads <InitiateMultipartUploadResult>. The caller frees *ret_upload_id. */
 int s3_reply_create(const char *xml, size_t n, char **ret_upload_id);
 
-/* <CompleteMultipartUploadResult>: etag without quotes and sum, "" where the reply has none. */
+/* Reads the etag, without quotes, and the checksum of <CompleteMultipartUploadResult>. They are ""
+ * where the reply has none. */
 int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret);
 
-/* <ListPartsResult>: each part in turn; nonzero from `each` ends it and is returned. *ret_next is
- * the part-number-marker of the next page, 0 after the last. */
+/* Reads each part of <ListPartsResult> in turn. Any value of `each` but 0 ends it and is returned.
+ * *ret_next is the part-number-marker of the next page, and 0 after the last page. */
 int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struct s3_part *part),
 	void *arg, unsigned *ret_next);
 
-/* <ListMultipartUploadsResult>, the same, with keys decoded where the reply says they are encoded.
- * *ret_more: there is a page after this one, which begins after the last upload of it (servers
- * disagree about what NextKeyMarker holds). */
+/* Reads each upload of <ListMultipartUploadsResult> in the same way. Keys are decoded where the
+ * reply says that they are encoded. *ret_more says whether there is a page after this one. It
+ * begins after the last upload of this one, since servers disagree about what NextKeyMarker holds.
+ */
 int s3_reply_uploads(const char *xml, size_t n,
 	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more);
 
-/* <ListBucketResult>: each object in turn, its key decoded where the reply says that keys are
- * encoded; nonzero from `each` ends it and is returned. *ret_more: there are objects after the last
- * one. */
+/* Reads each object of <ListBucketResult> in the same way. *ret_more says whether there are objects
+ * after the last one. */
 int s3_reply_objects(const char *xml, size_t n,
 	int (*each)(void *arg, const struct s3_listed *object), void *arg, bool *ret_more);
 
-/* <LifecycleConfiguration>: the fewest days after which an enabled rule aborts unfinished uploads
- * of all keys below prefix; 0: none does. */
+/* Reads from <LifecycleConfiguration> the fewest days after which an enabled rule aborts unfinished
+ * uploads of all keys below `prefix`. 0 if no rule does. */
 int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned *ret_days);
 
-/* An ETag as a header or an element carries it, without its quotes (and W/). ret becomes "" if it
+/* Copies an ETag of a header or an element without its quotes and without W/. ret becomes "" if it
  * does not fit. */
 void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1]);

@@ -34,7 +34,7 @@ struct s3 {
 	bool signs_payload; /* as the settings say */
 	enum checksum checksum;
 	bool checksum_is_automatic;
-	atomic_bool refuses_checksum;   /* that one, by its name: Content-MD5 goes out alone */
+	atomic_bool refuses_checksum; /* the server refused it by its name, and gets Content-MD5 */
 	atomic_int known[S3_ABILITIES]; /* enum s3_known */
 	atomic_int server_is;           /* enum s3_server_is */
 	char server[S3_SERVER_MAX + 1]; /* written once, while it is being noted */
@@ -48,10 +48,10 @@ struct s3_conn {
 	struct digest digest;          /* for hashes of keys */
 };
 
-/* Ours (at most 16), and an object's settings. */
+/* Ours are at most 16. The rest are an object's settings. */
 #define S3_REQUEST_HEADERS_MAX 80
 
-/* A request being made; its texts are the connection's, so one at a time. */
+/* A request that is being made. Its texts are the connection's, so there is one at a time. */
 struct s3_request {
 	struct s3_conn *conn;
 	struct call call;
@@ -62,54 +62,54 @@ struct s3_request {
 		content_bytes[24];
 };
 
-/* A bodiless request on the key, or on the bucket if key is NULL. method is static; limits may be
- * NULL. */
+/* Begins a request without a body on the key, or on the bucket if `key` is NULL. `method` is
+ * static. `limits` may be NULL. */
 void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_kind kind,
 	const char *method, const char *key, const struct call_limits *limits);
-/* Call in the order of names. */
+/* Adds a parameter of the query. They are added in the order of their names. */
 void s3_request_query(struct s3_request *request, const char *name, const char *value);
-/* name and value are borrowed until it was performed. */
+/* Adds a header. `name` and `value` are borrowed until the request was performed. */
 void s3_request_header(struct s3_request *request, const char *name, const char *value);
 void s3_request_body(struct s3_request *request, const struct http_body *body,
 	const struct sums *sums, enum checksum checksum);
-/* The header of this checksum, if S3 keeps it and it was computed. */
+/* Adds the header of this checksum if S3 keeps it and if it was computed. */
 void s3_request_checksum(
 	struct s3_request *request, const struct sums *sums, enum checksum checksum);
-/* x-amz-checksum-algorithm and -type of an upload; the latter alone where it is completed. */
+/* Add x-amz-checksum-algorithm and x-amz-checksum-type when an upload is created, and only the
+ * latter when it is completed. */
 void s3_request_checksum_algorithm(struct s3_request *request, enum checksum checksum);
 void s3_request_checksum_type(struct s3_request *request, enum checksum checksum);
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
-/* The settings of the object that go with this kind of request. */
+/* Adds the settings of the object that belong to this kind of request. */
 void s3_request_target(struct s3_request *request, const struct s3_target *target);
-/* Our metadata, of an object under this key. */
+/* Adds our metadata of an object under this key. */
 void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta);
-/* ret_reply is zeroed before and cleared after by the caller. */
+/* The caller zeroes *ret_reply before, and clears it after. */
 enum outcome s3_request_perform(
 	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);
-/* Of a request on an upload id: some servers answer NoSuchKey where S3 says NoSuchUpload (Ceph's
- * gateway does for ListParts). */
+/* The outcome of a request on an upload id. Some servers answer NoSuchKey where S3 answers
+ * NoSuchUpload, as Ceph's gateway does for ListParts. */
 enum outcome s3_outcome_of_upload(enum outcome outcome);
-/* Learns from the outcome whether If-None-Match is honoured: `ability` is that of PutObject or of
- * Complete. */
+/* Learns from the outcome whether If-None-Match is honoured. `ability` is that of PutObject or that
+ * of Complete. */
 void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 	const struct s3_condition *condition, enum outcome outcome, int status);
-/* Remembers how the server names itself, of the first reply that came. */
+/* Remembers the Server header of the first reply. */
 void s3_note_server(struct s3 *s3, const struct http_reply *reply);
-/* Whether the object's etag is no MD5, as the reply says (Amazon S3 API Reference, "Object"), or as
- * is known of this server. */
+/* Whether the object's etag is not an MD5. The reply says so (Amazon S3 API Reference, "Object"),
+ * or it is known of this server. */
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
 /* Whether the target asks for an encryption that the reply does not confirm. */
 bool s3_reply_lacks_encryption(const struct s3_target *target, const struct http_reply *reply);
-/* Learns from the answer to a write whether etags are MD5s. `sum`: the checksum that was told of
- * it.
- */
+/* Learns from the reply to a write whether etags are MD5s. `sum` is the checksum that the reply
+ * shows. */
 void s3_learn_etag(struct s3 *s3, const struct sums *sums, const struct http_reply *reply,
 	const struct s3_sum *sum);
-/* The checksum that the reply's headers tell. */
+/* The checksum that the reply's headers show. */
 void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret);
 /* The header's value, or "" where it is missing or does not fit. */
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
-/* The outcome of a reply that was whole XML, but not the one expected (error: of s3_reply_*): what
- * the request did is unknown. */
+/* The outcome of a reply that was whole XML, but not what was expected. `error` is that of
+ * s3_reply_*(). What the request did is unknown. */
 enum outcome s3_not_understood(
 	const struct s3_request *request, int error, struct problem *ret_problem);

@@ -1,5 +1,4 @@
-/* The settings of an object one by one: their names, and what values they take. For s3_headers.c
- * only. */
+/* The settings of an object, their names and the values that they take. For s3_headers.c only. */
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
@@ -17,12 +16,13 @@ struct s3_setting {
 	const char *name;
 	enum s3_setting_kind kind;
 	const char *header;
-	/* Writes the header's value, and of METADATA and GRANT its name, of TAG the encoded key. 0,
-	 * or -EINVAL with a sentence; errors of memory stay in the texts. */
+	/* Writes the header's value. METADATA and GRANT also write its name, and TAG the encoded
+	 * key. 0, or -EINVAL with a sentence. Want of memory is kept in the texts. */
 	int (*read)(const struct s3_setting *setting, const char *value, struct text *ret_name,
 		struct text *ret_value, struct problem *ret_problem);
-	const char *const *choices; /* all values there are, NULL-terminated; NULL: many more */
+	const char *const
+		*choices; /* all valid values, NULL-terminated; NULL: there are many more */
 };
 
-/* NULL if there is none of this name. Static. */
+/* The setting of this name, or NULL. Static. */
 const struct s3_setting *s3_setting_find(const char *name);

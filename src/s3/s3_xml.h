@@ -1,22 +1,22 @@
-/* Reading S3's XML: what the readers of replies share. For this folder only. */
+/* What the readers of S3's XML replies share. For this folder only. */
 #pragma once
 #include "aws/xml_document.h"
 #include "s3/s3.h"
 #include <libxml/tree.h>
 
-/* A child's whole number, at most `most`; 0 or -EBADMSG. */
+/* Reads a child's whole number, which is at most `most`. 0 or -EBADMSG. */
 int s3_child_number(const xmlNode *parent, const char *name, uint64_t most, uint64_t *ret);
-/* A copy; empty if it does not fit: half a value would be a wrong one. */
+/* Copies the text, or makes it "" if it does not fit, since half a value would be a wrong one. */
 void s3_set_text(char *ret, size_t size, const char *text);
-/* The checksum among the children. */
+/* Reads the checksum among the children. */
 void s3_child_sum(const xmlNode *parent, struct s3_sum *ret);
 
-/* What a reply is known by: the name of AWS's root element, and of a child that one of another name
- * must have: servers differ in the names of their roots, and AWS's own libraries do not read them.
- */
+/* What a reply is recognised by. `root` is the name of AWS's root element. A root of another name
+ * has to have a child `child`. Servers differ in the names of their roots, and AWS's own libraries
+ * do not read them. */
 struct s3_shape {
 	const char *root, *child;
 };
-/* The document, the caller's, and its root. 0, -EBADMSG or -ENOMEM. */
+/* Parses a reply. The caller frees *ret_document; *ret is its root. 0, -EBADMSG or -ENOMEM. */
 int s3_read_root(const char *xml, size_t n, const struct s3_shape *shape, xmlDoc **ret_document,
 	const xmlNode **ret);
