@@ -1,8 +1,8 @@
 #include "upload/encoder.h"
+#include "upload/gzip.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 #include <zstd.h>
 
 /* Both are always offered as a whole, since what a compressor makes of the same input may depend on
@@ -24,8 +24,7 @@ struct encoder {
 	struct digest input;
 	struct sums read;
 	ZSTD_CCtx *zstd;
-	z_stream gzip;
-	int gzip_level;           /* 0: not set up */
+	struct gzip *gzip;
 	uint64_t taken, made;     /* bytes of input and output so far */
 	size_t in_bytes, in_used; /* what of the input lies in `in` */
 	bool has_ended;           /* all output of the range is made, but for padding */
@@ -55,8 +54,7 @@ void encoder_free(struct encoder *encoder)
 	if (!encoder)
 		return;
 	ZSTD_freeCCtx(encoder->zstd);
-	if (encoder->gzip_level)
-		deflateEnd(&encoder->gzip);
+	gzip_free(encoder->gzip);
 	digest_clear(&encoder->input);
 	free(encoder->buffer);
 	free(encoder);
@@ -74,21 +72,6 @@ static int begin_zstd(struct encoder *e)
 	return 0;
 }
 
-static int begin_gzip(struct encoder *e)
-{
-	const int level = e->range.encoding->level;
-	if (e->gzip_level == level)
-		return deflateReset(&e->gzip) == Z_OK ? 0 : -ENOMEM;
-	if (e->gzip_level)
-		deflateEnd(&e->gzip);
-	e->gzip_level = 0;
-	e->gzip = (z_stream){0};
-	if (deflateInit2(&e->gzip, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return -ENOMEM;
-	e->gzip_level = level;
-	return 0;
-}
-
 int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 {
 	e->range = *range;
@@ -99,7 +82,8 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 	const int error = digest_restart(&e->input, kinds);
 	if (error)
 		return error;
-	return range->encoding->codec == CODEC_ZSTD ? begin_zstd(e) : begin_gzip(e);
+	return range->encoding->codec == CODEC_ZSTD ? begin_zstd(e)
+						    : gzip_begin(&e->gzip, range->encoding->level);
 }
 
 /* Reads a whole piece of the input, or all that is left of it. */
@@ -138,16 +122,17 @@ static long run_zstd(struct encoder *e, bool is_last)
 
 static long run_gzip(struct encoder *e, bool is_last)
 {
-	e->gzip.next_in = e->in + e->in_used;
-	e->gzip.avail_in = (uInt)(e->in_bytes - e->in_used);
-	e->gzip.next_out = e->out;
-	e->gzip.avail_out = OUT_BYTES;
-	const int r = deflate(&e->gzip, is_last ? Z_FINISH : Z_NO_FLUSH);
-	if (r == Z_STREAM_ERROR)
-		return -ENOMEM;
-	e->in_used = e->in_bytes - e->gzip.avail_in;
-	e->has_ended = r == Z_STREAM_END;
-	return (long)(OUT_BYTES - e->gzip.avail_out);
+	const struct gzip_buffers buffers = {
+		.in = e->in + e->in_used,
+		.in_bytes = e->in_bytes - e->in_used,
+		.out = e->out,
+		.out_bytes = OUT_BYTES,
+		.is_last = is_last,
+	};
+	size_t used = 0;
+	const long n = gzip_run(e->gzip, &buffers, &used, &e->has_ended);
+	e->in_used += used;
+	return n;
 }
 
 static void put_le(unsigned char *to, uint64_t value, size_t bytes)
@@ -181,7 +166,7 @@ static long pad_zstd(struct encoder *e, bool is_first)
  * subfield, "s3". */
 static long pad_gzip(struct encoder *e)
 {
-	static const unsigned char header[] = {31, 139, Z_DEFLATED, 4, 0, 0, 0, 0, 0, 255};
+	static const unsigned char header[] = {31, 139, 8, 4, 0, 0, 0, 0, 0, 255};
 	size_t n = e->padding < MEMBER_MOST_BYTES ? (size_t)e->padding : MEMBER_MOST_BYTES;
 	if (e->padding > n && e->padding - n < MEMBER_LEAST_BYTES)
 		n -= MEMBER_LEAST_BYTES;

@@ -1,30 +1,26 @@
 #include "upload/encoding.h"
 #include "base/quote.h"
+#include "upload/gzip.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_estimateCStreamSize */
 #include <zstd.h>
 
-/* The levels of zstd that need no memory to speak of for decompression, and of zlib all. */
+/* The levels of zstd that need no memory to speak of for decompression, and of gzip all. */
 const struct codec_info codecs[CODECS] = {
 	[CODEC_ZSTD] = {"zstd", ".zst", 1, 3, 19},
 	[CODEC_GZIP] = {"gzip", ".gz", 1, 6, 9},
 };
 
-/* zlib, "How much memory": 2^(windowBits+2) + 2^(memLevel+9) at windowBits 15 and memLevel 8. */
-#define ZLIB_MEMORY (288U << 10)
-
-static void name_it(struct encoding *encoding)
+static int name_it(struct encoding *encoding)
 {
-	if (encoding->codec == CODEC_ZSTD)
-		snprintf(encoding->name, sizeof encoding->name, "zstd-%s:%d", ZSTD_versionString(),
-			encoding->level);
-	else
-		snprintf(encoding->name, sizeof encoding->name, "zlib-%s:%d", zlibVersion(),
-			encoding->level);
+	if (encoding->codec == CODEC_GZIP)
+		return gzip_name(encoding->level, encoding->name, sizeof encoding->name);
+	snprintf(encoding->name, sizeof encoding->name, "zstd-%s:%d", ZSTD_versionString(),
+		encoding->level);
+	return 0;
 }
 
 /* Returns the level, or -1. */
@@ -56,7 +52,10 @@ int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_p
 			codec->most_level);
 		return -EINVAL;
 	}
-	name_it(&encoding);
+	if (name_it(&encoding)) {
+		problem_set(ret_problem, "out of memory");
+		return -ENOMEM;
+	}
 	*ret = encoding;
 	return 0;
 }
@@ -66,8 +65,7 @@ int encoding_named(const char *name, struct encoding *ret)
 	const char *colon = strrchr(name, ':');
 	for (enum codec codec = 0; colon && codec < CODECS; codec++) {
 		struct encoding encoding = {codec, read_level(&codecs[codec], colon + 1), ""};
-		name_it(&encoding);
-		if (encoding.level < 0 || strcmp(encoding.name, name) != 0)
+		if (encoding.level < 0 || name_it(&encoding) || strcmp(encoding.name, name) != 0)
 			continue;
 		*ret = encoding;
 		return 0;
@@ -78,5 +76,5 @@ int encoding_named(const char *name, struct encoding *ret)
 size_t encoding_memory(const struct encoding *encoding)
 {
 	return encoding->codec == CODEC_ZSTD ? ZSTD_estimateCStreamSize(encoding->level)
-					     : ZLIB_MEMORY;
+					     : gzip_memory(encoding->level);
 }

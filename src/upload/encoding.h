@@ -16,15 +16,15 @@ extern const struct codec_info codecs[CODECS];
 struct encoding {
 	enum codec codec;
 	int level;
-	/* "zstd-1.5.7:3": what has the same name makes the same bytes of the same input. In marks
-	 * and in the metadata of objects. */
+	/* "zstd-1.5.7:3", or as gzip_name() has it: what has the same name makes the same bytes of
+	 * the same input. In marks and in the metadata of objects. */
 	char name[ENCODING_MAX + 1];
 };
 
-/* "zstd", "gzip", or one of them with ":LEVEL". 0, or -EINVAL with a sentence. */
+/* "zstd", "gzip", or one of them with ":LEVEL". 0, or -EINVAL or -ENOMEM with a sentence. */
 int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_problem);
-/* What has this name. 0; -ENOENT if this build would make other bytes: it has another version of
- * the compressor, or does not know it. */
+/* What has this name. 0; -ENOENT if this program would make other bytes on this host: it has
+ * another version of the compressor, or does not know it, or the CPU is another one. */
 int encoding_named(const char *name, struct encoding *ret);
 /* The memory that one stream of it needs, in bytes. */
 size_t encoding_memory(const struct encoding *encoding);

@@ -14,6 +14,7 @@ from tests.system.pushing import counts, marks_of, told
 from tests.system.test_push_resume import Killed
 
 CODECS = {"zstd": ".zst", "gzip": ".gz"}
+ENCODERS = {"zstd": "zstd-", "gzip:3": ("isal-", "zlib-"), "gzip:4": "zlib-"}  # isa-l if the build has it
 PART = 5 * MIB
 
 
@@ -274,27 +275,45 @@ def parts_sent(wire):
     return sorted(each.operation.part for each in wire.history if each.kind == "UploadPart")
 
 
-@pytest.mark.parametrize("nth, marks", [(1, "dynamodb"), (2, "sqlite"), (3, "dynamodb"), (4, "sqlite")], indirect=["marks"])
-def test_killed_at_each_part(s3once, s3, s3_wire, bucket, marks, large, nth):
+@pytest.mark.parametrize(
+    "nth, marks, codec", [(1, "dynamodb", "zstd"), (2, "sqlite", "gzip:3"), (3, "dynamodb", "gzip:4"), (4, "sqlite", "zstd")], indirect=["marks"]
+)
+def test_killed_at_each_part(s3once, s3, s3_wire, bucket, marks, large, nth, codec):
     """The parts that S3 has are made again, compared, and not sent again."""
-    command = resumable(large, bucket, "zstd")
+    command = resumable(large, bucket, codec)
     killed = Killed(s3once, s3, s3_wire, bucket, command, faults.kill_after, nth, "UploadPart")
     assert len(killed.there) == nth
-    assert marks_of(marks)["p/large"]["upload_encoding"].startswith("zstd-")
+    assert marks_of(marks)["p/large"]["upload_encoding"].startswith(ENCODERS[codec])
     run = s3once(*command)
     assert run.code == 0 and counts(run) == {"uploaded": 1}, run
     assert parts_sent(s3_wire) == list(range(nth + 1, COMPRESSED + 1))
-    assert_round_trip(s3, bucket, large, "zstd")
+    assert_round_trip(s3, bucket, large, codec.partition(":")[0])
 
 
-@pytest.mark.parametrize("codec", ["zstd:4", "gzip"])
-def test_resumed_with_another_encoding(s3once, s3, s3_wire, bucket, marks, large, codec):
+@pytest.mark.parametrize("first, codec", [("zstd", "zstd:4"), ("gzip:3", "gzip:4")])
+def test_resumed_with_another_encoding(s3once, s3, s3_wire, bucket, marks, large, first, codec):
     """Its parts would be others: the upload is aborted, and another one begun."""
-    Killed(s3once, s3, s3_wire, bucket, resumable(large, bucket, "zstd"), faults.kill_after, 2, "UploadPart")
+    Killed(s3once, s3, s3_wire, bucket, resumable(large, bucket, first), faults.kill_after, 2, "UploadPart")
     run = s3once(*resumable(large, bucket, codec))
     assert run.code == 0 and counts(run) == {"uploaded": 1}, run
     assert parts_sent(s3_wire) == list(range(1, COMPRESSED + 1))
     assert_round_trip(s3, bucket, large, codec.partition(":")[0])
+
+
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("other", ["zlib-1.2.11:3", "isal-01234567:3"])
+def test_resumed_by_another_build(s3once, s3, s3_wire, bucket, marks, large, other):
+    """What began the upload at the same level is a build without isa-l, or a host with another CPU: it is begun anew."""
+    command = resumable(large, bucket, "gzip:3")
+    Killed(s3once, s3, s3_wire, bucket, command, faults.kill_after, 1, "UploadPart")
+    own = marks_of(marks)["p/large"]["upload_encoding"]
+    marks.change(marks_of(marks)["p/large"], "upload_encoding", other)
+    assert marks_of(marks)["p/large"]["upload_encoding"] == other
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    assert parts_sent(s3_wire) == list(range(1, COMPRESSED + 1))
+    found = assert_round_trip(s3, bucket, large, "gzip")
+    assert found["p/large.gz"].metadata["s3once-encoding"] == own
 
 
 def test_killed_after_complete(s3once, s3, s3_wire, bucket, marks, large):

@@ -1,0 +1,30 @@
+/* Makes gzip members: at the levels 1 to 3 by isa-l if this program was built with it, and else by
+ * zlib. One thread at a time. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+struct gzip;
+/* Begins a member at a level from 1 to 9, in *gzip, which is NULL at first and is kept for the next
+ * member. Returns 0 or -ENOMEM. */
+int gzip_begin(struct gzip **gzip, int level);
+/* NULL is fine. */
+void gzip_free(struct gzip *gzip);
+
+struct gzip_buffers {
+	unsigned char *in, *out;
+	size_t in_bytes, out_bytes;
+	bool is_last; /* no more input comes */
+};
+/* Returns how many bytes of the output it has made, or -ENOMEM. *ret_used is how many bytes of the
+ * input it has taken, and *ret_has_ended whether the member is complete. */
+long gzip_run(struct gzip *gzip, const struct gzip_buffers *buffers, size_t *ret_used,
+	bool *ret_has_ended);
+
+/* Writes the name of what makes members at a level: "zlib-1.2.13:6", "isal-83a0c1f2:1". The same
+ * name makes the same bytes of the same pieces of input. isa-l does not tell its version, and makes
+ * other bytes on other CPUs, so that its name has the CRC of what it makes of a sample. Returns 0
+ * or -ENOMEM. */
+int gzip_name(int level, char *ret, size_t bytes);
+/* The memory that a member at a level needs, in bytes. */
+size_t gzip_memory(int level);
