@@ -18,8 +18,9 @@ struct alike {
 	size_t n;
 };
 
-/* Counts an error by its sentence, in which digits do not matter: parts, sizes and times make no
- * other kind. Returns whether it is to be printed. Of kinds that find no room all are printed. */
+/* Counts an error by its sentence. Digits in it do not matter, since a different part, size or time
+ * is not a different kind. Returns whether it is to be printed. All errors of a kind that finds no
+ * room are printed. */
 bool alike_add(struct alike *alike, const char *sentence);
 /* How many errors of the i-th kind were not printed. */
 uint64_t alike_unprinted(const struct alike *alike, size_t i);

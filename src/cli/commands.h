@@ -1,5 +1,4 @@
-/* One function per command: takes its own argv (argv[0] is the command's name) and returns the exit
- * code. */
+/* Each command is one function. Its argv[0] is the command's name, and it returns the exit code. */
 #pragma once
 
 int push_main(int argc, char **argv);

@@ -18,18 +18,20 @@ struct open_marks {
 	struct store *store;
 	struct store_conn *conn;
 };
-/* 0, or -errno with a sentence. An SQLite file is made if need be. */
+/* 0, or -errno with a sentence. An SQLite file is made if it is missing. */
 int marks_open(const struct marks_place *place, const struct services *services,
 	struct open_marks *ret, struct problem *ret_problem);
-/* Which marks were chosen, or those of this host. 0, or the exit code with a sentence. The caller
- * clears *ret in any case. */
+/* The marks that were chosen, or else those of this host. 0, or the exit code with a sentence. The
+ * caller clears *ret in any case. */
 int marks_place_chosen(const struct access *access, bool only_read, struct marks_place *ret,
 	struct problem *ret_problem);
-/* Opening an SQLite file makes it, and asking must not: false with a sentence if there is none. */
+/* Whether the SQLite file is there; if not, with a sentence. A command that only asks must not make
+ * it, and opening it would. */
 bool marks_are_there(const struct marks_place *place, struct problem *ret_problem);
-/* The settings of a store that was set up; else false with a sentence. `name` as below. */
+/* Reads the settings of a store. False with a sentence if it was not set up. `name` is that of
+ * marks_place_name(). */
 bool marks_load_settings(struct open_marks *marks, const char *name, struct store_settings *ret,
 	struct problem *ret_problem);
-/* "dynamodb:TABLE" or "sqlite:PATH", escaped, for messages. */
+/* Adds "dynamodb:TABLE" or "sqlite:PATH" as messages show it, escaped. */
 void marks_place_name(const struct marks_place *place, struct text *ret);
 void marks_close(struct open_marks *marks);

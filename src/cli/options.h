@@ -1,5 +1,5 @@
-/* The options of a command, declared once: what is parsed, what --help prints, what contradicts
- * what. */
+/* The options of a command. A table declares them once for what is parsed, what --help prints, and
+ * which of them contradict each other. */
 #pragma once
 #include "base/problem.h"
 #include "s3once/push.h"
@@ -12,15 +12,15 @@
 enum option_type {
 	OPTION_FLAG,     /* int: 1 */
 	OPTION_COUNT,    /* unsigned: one more each time */
-	OPTION_STRING,   /* const char *: the value, not empty, and one of `choices` if there are
-			    any; borrowed from argv */
+	OPTION_STRING,   /* const char *: the value, which is not empty, and is one of `choices` if
+		    there are any; borrowed from argv */
 	OPTION_CHOICE,   /* int: the index of the value in `choices` */
 	OPTION_NUMBER,   /* unsigned */
 	OPTION_SIZE,     /* uint64_t, bytes */
 	OPTION_DURATION, /* uint64_t, milliseconds */
-	OPTION_AGE,      /* uint64_t, milliseconds, 0 without a value (which comes after '=' only)
-			    and for "yes", UINT64_MAX for "no" */
-	OPTION_EXCLUDE,  /* struct option_rules: one more, in order with OPTION_INCLUDE */
+	OPTION_AGE,      /* uint64_t, milliseconds. 0 without a value and for "yes", UINT64_MAX for
+		    "no". A value comes only after '=' */
+	OPTION_EXCLUDE,  /* struct option_rules: one more, in one order with OPTION_INCLUDE */
 	OPTION_INCLUDE,
 	OPTION_SETTING, /* struct option_settings: one more, by the option's name */
 	OPTION_HELP,    /* no field: ends the parsing */
@@ -45,20 +45,20 @@ struct option {
 	const char *help;           /* lines of at most 52 characters */
 	uint64_t least, most;       /* of NUMBER, SIZE and DURATION, inclusive; most 0: no bound */
 	const char *const *choices; /* NULL-terminated */
-	const char *standard; /* what holds without the option; --help adds it to `help`; NULL:
-				 nothing to tell */
+	/* What holds without the option, which --help adds to `help`. NULL: nothing. */
+	const char *standard;
 };
 
 struct option_group {
-	const char *title; /* NULL: goes on under the one before */
+	const char *title; /* NULL: it continues the group before it */
 	const struct option *options;
-	void *values; /* that the offsets count from; NULL is enough for --help alone */
+	void *values; /* what the offsets count from; NULL is enough for --help */
 };
 
-/* Two options that are never given together, and why not. */
+/* Two options that exclude each other, and why. */
 struct option_conflict {
 	const char *a, *b; /* NULL a ends a list */
-	const char *why;   /* a clause; NULL: they are two values of one thing */
+	const char *why;   /* a clause; NULL: they set the same thing */
 };
 
 /* An option that people look for in a command that does not have it, and where it is instead. */
@@ -83,11 +83,12 @@ struct command {
 	const struct option_conflict *conflicts;  /* NULL: none */
 	const struct option_elsewhere *elsewhere; /* NULL: none */
 	const char *examples;                     /* whole lines */
-	struct options_given *given; /* what was given is written down here; NULL: nowhere */
+	struct options_given *given; /* is filled with the options that were given; may be NULL */
 };
 
-/* Reads argv[1…] into the groups' values and moves the operands, in order, to argv[0…]; options and
- * operands may be mixed, "--" ends the options. Returns the number of operands, -ECANCELED if
+/* Reads argv[1…] into the groups' values, and moves the operands to argv[0…] in their order.
+ * Options and operands may be mixed, and "--" ends the options. Returns the number of operands,
+ * -ECANCELED if
  * --help was asked for, or -EINVAL with a sentence. */
 int options_parse(
 	const struct command *command, int argc, char **argv, struct problem *ret_problem);

@@ -7,13 +7,18 @@
 #include <stdint.h>
 
 struct output_queue_options {
-	size_t bytes_max;         /* kept at once; a line more is waited for */
-	uint64_t stall_ms;        /* who waits for room gives up after so long without a byte
-				     taken: lines are then lost until one is taken again */
-	uint64_t end_ms;          /* the same of output_queue_finish() */
-	uint64_t hurry_ms;        /* instead of both while is_hurried() */
-	bool (*is_hurried)(void); /* asked every 100 ms */
-	void (*stalled)(int fd);  /* lines are lost from here on; called by who waited */
+	/* The most bytes that are kept at once. A further line waits for room. */
+	size_t bytes_max;
+	/* The wait for room ends if the reader has taken no byte for so long. Lines are lost then,
+	 * until it takes one again. */
+	uint64_t stall_ms;
+	/* The same in output_queue_finish(). */
+	uint64_t end_ms;
+	/* Replaces both while is_hurried() is true, which is asked every 100 ms. */
+	uint64_t hurry_ms;
+	bool (*is_hurried)(void);
+	/* Is called by the thread that has waited, when lines begin to be lost. */
+	void (*stalled)(int fd);
 	/* Takes the lines that are logged, from the thread of the queue. Returns 0, or -errno:
 	 * then the line goes to its descriptor. NULL: no line is logged. */
 	int (*log)(void *arg, const char *bytes, size_t n);
@@ -30,15 +35,15 @@ struct output_piece {
 struct output_queue;
 /* 0, -ENOMEM, or -errno of the thread. */
 int output_queue_start(const struct output_queue_options *options, struct output_queue **ret);
-/* Takes a copy. A line that may not wait is lost when there is no room. */
+/* Adds a copy of the line. A line that may not wait is lost if there is no room. */
 void output_queue_add(struct output_queue *queue, const struct output_piece *piece, bool may_wait);
-/* Nothing is on its way. */
+/* Whether all lines were written. */
 bool output_queue_is_empty(struct output_queue *queue);
 
 struct output_fate {
 	int error;           /* 0, or -errno of the first failed write to standard output */
-	uint64_t lines_lost; /* for want of room or memory, or left when the end was given up */
+	uint64_t lines_lost; /* for want of room or memory, or at the end, when nobody read them */
 };
-/* Waits until all is written, as long as the reader takes anything, and frees the queue. One whose
- * reader stands still is left to its thread until the process ends. */
+/* Waits until all is written, as long as the reader takes anything, and frees the queue. If the
+ * reader hangs, the queue is left to its thread until the process ends. */
 struct output_fate output_queue_finish(struct output_queue *queue);

@@ -1,4 +1,4 @@
-/* A run told to people: lines for what happened to files, and the summary. */
+/* What people read of a run: lines for what happened to files, and the summary. */
 #pragma once
 #include "base/text.h"
 #include "cli/alike.h"
@@ -8,19 +8,21 @@
 
 struct people {
 	struct output *output; /* borrowed */
-	const char *job; /* whose run it is: it stands before what is about the run as a whole;
-			    NULL: that of a command line */
+	/* The job, whose name precedes what is about the run as a whole. NULL: the run is that of a
+	 * command line. */
+	const char *job;
 	const char *bucket, *prefix;
 	unsigned verbose;
-	bool quiet;       /* errors, warnings, and one line at the end if there were any */
+	bool quiet;       /* only errors and warnings, and a last line if there were any */
 	bool only_stderr; /* stdout belongs to --json */
 	bool dry_run;
-	bool skip_changed;     /* --if-changed=skip: a changed file is not an error */
-	bool gives_up_held;    /* a file that is held is given up */
-	struct text *said;     /* of one of many runs of a job: what they have said before and need
-				  not say again; nothing is said where nothing happened; NULL: this
-				  run stands alone */
-	bool marks_by_default; /* nobody chose the marks: say whose they are */
+	bool skip_changed;  /* --if-changed=skip: a changed file is not an error */
+	bool gives_up_held; /* a file that is held is given up */
+	/* Of one of many runs of a job: the warnings of the runs before, which are not repeated.
+	 * Such a run prints nothing if nothing happened. NULL: this is the only run. */
+	struct text *said;
+	/* The marks were not chosen, so the summary says whose they are. */
+	bool marks_by_default;
 	/* Kept here; zero them to start. */
 	uint64_t planned_bytes;
 	struct alike errors;

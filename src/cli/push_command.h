@@ -9,11 +9,14 @@ struct push_pass {
 	 * run. */
 	void (*young)(void *arg, const char *path);
 	void *arg;
-	int whole_code; /* with which the last run over all files ended: options.run.folders are
-			   well only if these are */
+	/* The exit code of the last run over all files. A run over options.run.folders succeeds
+	 * only if that one did. */
+	int whole_code;
 	bool is_first;
-	struct text said; /* warnings that need not be said again; kept from pass to pass */
-	struct s3once_counts ret_counts; /* set by push_run_pass(); zeros if the run never began */
+	/* Warnings that are not repeated. They are kept from pass to pass. */
+	struct text said;
+	/* Set by push_run_pass(). They are zeros if the run never began. */
+	struct s3once_counts ret_counts;
 };
 
 /* Runs it and returns the exit code. One at a time in a process, since signals stop it. */

@@ -25,14 +25,15 @@ struct push_options {
 	bool marks_by_default;    /* nobody chose the marks */
 };
 
-/* Reads the command line; argv is rearranged and stays borrowed. Returns 0, -ECANCELED if --help
- * was asked for, or -EINVAL with a sentence. Clear it in any case. */
+/* Reads the command line. argv is rearranged, and stays borrowed. Returns 0, -ECANCELED if --help
+ * was asked for, or -EINVAL with a sentence. Clear *ret in any case. */
 int push_options_parse(
 	int argc, char **argv, struct push_options *ret, struct problem *ret_problem);
 
-/* The same in steps, for a job in a file: the defaults, with room for n rules and n settings; then
- * the fields are set by way of push_command(); then the operands, which stay borrowed, and what one
- * option demands of another. Each returns 0, or -EINVAL with a sentence. */
+/* The same in steps, for a job in a file. push_options_init() sets the defaults and makes room for
+ * n rules and n settings. Then the fields are set by way of push_command(). push_options_complete()
+ * takes the operands, which stay borrowed, and checks what one option demands of another. Each
+ * returns 0, or -EINVAL with a sentence. */
 int push_options_init(size_t n, struct push_options *ret, struct problem *ret_problem);
 int push_options_complete(
 	struct push_options *options, int n, char **operands, struct problem *ret_problem);
@@ -40,13 +41,13 @@ int push_options_complete(
 void push_options_clear(struct push_options *options);
 void push_options_help(void);
 
-/* Those of them that say how an object is stored; offsets are of struct push_options. */
+/* The options that say how an object is stored. Their offsets are those of struct push_options. */
 extern const struct option push_object_options[];
-/* The tables of push_option_tables.c: what there is, and its --help. Fills the groups with the
- * fields of *options, which may be NULL for --help. */
+/* The tables of push_option_tables.c, with what --help prints. The groups get the fields of
+ * *options, which may be NULL for --help. */
 enum { PUSH_GROUPS = 12, JOB_GROUPS = PUSH_GROUPS + 1 };
 struct command push_command(
 	struct option_group groups[static PUSH_GROUPS], struct push_options *options);
-/* The same with those of s3once watch, which the file of a job may have, too. */
+/* The same with the options of `s3once watch`, which the file of a job may have as well. */
 struct command job_command(
 	struct option_group groups[static JOB_GROUPS], struct push_options *options);

@@ -1,23 +1,23 @@
-/* What the service manager is told, where there is one (sd_notify(3)): how far the run is, and that
- * it gets on. */
+/* What the service manager is told, where there is one: how far the run is, and that it is alive
+ * (sd_notify(3)). */
 #pragma once
 #include "cli/progress_line.h"
 
 struct service_notify {
-	const char *socket;          /* NOTIFY_SOCKET; NULL: nobody listens */
-	double told_s;               /* of the run, when it was told last; before that -1 */
-	uint64_t files, bytes, sent; /* of the progress then */
-	bool feeds_watchdog;         /* set by the caller: that the run is alive is told, too */
+	const char *socket; /* NOTIFY_SOCKET; NULL: nobody listens */
+	double told_s;      /* the second of the run when it was last told; -1 before that */
+	uint64_t files, bytes, sent; /* how far it was then */
+	bool feeds_watchdog;         /* set by the caller, to feed the watchdog as well */
 };
 
 /* Reads the environment. */
 void service_notify_init(struct service_notify *notify);
-/* "READY=1" and the like, lines with '\n' between them. */
+/* Sends lines such as "READY=1", with '\n' between them. */
 void service_notify_say(const struct service_notify *notify, const char *lines);
-/* How often the watchdog wants to be fed at most, in milliseconds, which is half of what
- * WATCHDOG_USEC says; 0: there is none. */
+/* The longest time in milliseconds between two feeds of the watchdog, which is half of
+ * WATCHDOG_USEC. 0: there is no watchdog. */
 uint64_t service_notify_watchdog_ms(void);
-/* At most once a second: `line` as STATUS, and, as long as files or bytes move, that the time
- * limits of the unit (TimeoutStartSec=, RuntimeMaxSec=) are at least a minute away from now. */
+/* Sends `line` as STATUS, at most once a second. As long as files or bytes move, it also extends
+ * the time limits of the unit (TimeoutStartSec=, RuntimeMaxSec=) to at least a minute from now. */
 void service_notify_progress(
 	struct service_notify *notify, const struct progress *progress, const char *line);

@@ -1,13 +1,13 @@
-/* What the process is before anything else happens. */
+/* What is set up before anything else happens in the process. */
 #pragma once
 
-/* No core dumps (they would hold secrets), standard descriptors that are closed lead to /dev/null,
- * as many descriptors as the hard limit allows, SIGPIPE and SIGXFSZ ignored. Call first in main,
- * once. */
+/* Is called once, first in main(). It turns core dumps off, since they would hold secrets. It opens
+ * standard descriptors that are closed as /dev/null, raises the limit of descriptors to the hard
+ * limit, and ignores SIGPIPE and SIGXFSZ. */
 void startup_prepare(void);
 
 #define STARTUP_BEFORE_CHARS 64
-/* The limits and signals as startup_prepare found them, in a word. */
+/* Writes the limits and signals as startup_prepare() found them, as one word. */
 void startup_before(char ret[static STARTUP_BEFORE_CHARS]);
-/* Makes them so again, in a child that is about to become another program. */
+/* Restores them, in a child that is about to become another program. */
 void startup_restore(const char *before);

@@ -13,17 +13,18 @@ struct status_view {
 	uint64_t failed_told, changed_told; /* marks that were listed; zero them to start */
 };
 
-/* The store itself: the first thing told. */
+/* Tells of the store itself, first of all. */
 void status_tell_store(struct status_view *view, bool has_bucket);
-/* Which bucket the marks are about. */
+/* Tells which bucket the marks are about. */
 void status_tell_bucket(struct status_view *view, const struct bucket_row *row);
-/* One mark's whole story. The session is NULL unless it claims the mark and its row is there. */
+/* Tells all that is known of one mark. The session is NULL unless it claims the mark and its row is
+ * there. */
 void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
 	const struct session_info *session);
-/* A key that has no mark, and no marks below it as a prefix. */
+/* Tells that a key has no mark, nor are there marks below it as a prefix. */
 void status_tell_absent(struct status_view *view, const char *key);
-/* One of the marks below a prefix that are not done, or whose file has changed since. */
+/* Tells of a mark below a prefix that is not done, or whose file has changed since. */
 void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark);
-/* What is below a prefix, after its unfinished marks. */
+/* Sums up what is below a prefix, after its unfinished marks. */
 void status_tell_counts(
 	struct status_view *view, const char *prefix, const struct status_summary *summary);

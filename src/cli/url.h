@@ -1,6 +1,6 @@
-/* s3://BUCKET[/KEY]; BUCKET may be the ARN of an access point. Pure. Source: "General purpose
- * bucket naming rules", "Naming Amazon S3 objects" and "Referencing access points" (Amazon S3 User
- * Guide). */
+/* Reads s3://BUCKET[/KEY], where BUCKET may be the ARN of an access point. The sources are "General
+ * purpose bucket naming rules", "Naming Amazon S3 objects" and "Referencing access points" (Amazon
+ * S3 User Guide). */
 #pragma once
 #include "base/problem.h"
 #include <stdbool.h>
@@ -10,11 +10,11 @@
 
 struct s3_url {
 	char bucket[ARN_MAX + 1];
-	const char *key; /* what follows the '/', byte for byte, "" if nothing; borrowed from the
-			    argument */
+	/* What follows the '/', byte for byte, or "". It is borrowed from the argument. */
+	const char *key;
 };
 
-/* Whether s begins as an S3 URL, right or wrong. */
+/* Whether s begins with s3:, valid or not. */
 bool url_is_s3(const char *s);
 /* 0, or -EINVAL with a sentence that quotes s. */
 int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem);

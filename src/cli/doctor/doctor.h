@@ -1,4 +1,4 @@
-/* What the checks of `s3once doctor` have in common. A check says what it found, in one line. */
+/* What the checks of `s3once doctor` share. Each finding of a check is one line. For one thread. */
 #pragma once
 #include "cli/access.h"
 #include "cli/open_marks.h"
@@ -22,30 +22,31 @@ struct doctor {
 	const struct access *access; /* borrowed */
 	struct services services;
 	struct call_limits limits; /* of each request; a signal ends it */
-	uint64_t tidy_until_ns;    /* once a signal came */
+	uint64_t tidy_until_ns;    /* when the clean-up has to end, once a signal came */
 	bool is_tidying;
-	int signal;                   /* that ended the probes, or 0 */
-	char bucket[256];             /* that was tried out, or "" */
-	struct bucket_row conditions; /* which of them it honours, and what it tells of itself */
+	int signal;       /* the one that ended the probes, or 0 */
+	char bucket[256]; /* the one that was tried out, or "" */
+	/* Which conditions the bucket honours, and what the service shows of it. */
+	struct bucket_row conditions;
 };
 
-/* One line about `what`: printf style, a clause with the remedy where there is one; escape what
- * comes from outside. */
+/* Prints one line about `what`. The format makes a clause, with the remedy where there is one.
+ * Escape what comes from outside. */
 void doctor_find(struct doctor *doctor, enum finding finding, const char *what, const char *format,
 	...) __attribute__((format(printf, 4, 5)));
-/* The same of a request that did not end well. permission ("s3:PutObject") is named if that is
- * what it lacks. */
+/* The same for a request that failed. `permission`, such as "s3:PutObject", is named if the request
+ * was denied. */
 void doctor_refused(struct doctor *doctor, enum finding finding, const char *what,
 	const char *permission, enum outcome outcome, const struct problem *problem);
 
-/* Between the two a signal ends the checks, and nothing is found any more but by the clean-up. */
+/* Between these two, a signal ends the checks. After it only the clean-up prints findings. */
 void doctor_begin_probes(struct doctor *doctor);
 void doctor_end_probes(struct doctor *doctor);
-/* Of a request that removes what was tried out: it may go on after a signal, for a few seconds, or
- * until the second one. */
+/* The limits of a request that removes probe objects. It may go on for a few seconds after a
+ * signal, until the second one. */
 struct call_limits doctor_tidy_limits(struct doctor *doctor);
 
-/* Credentials, region, endpoints, limits of the process. */
+/* Checks the credentials, the region, the endpoints and the limits of the process. */
 void doctor_host(struct doctor *doctor);
 
 /* A bucket and the keys that are tried out in it. */
@@ -56,15 +57,16 @@ struct doctor_bucket {
 	char key[1200];       /* of the object sent whole */
 	char parts_key[1200]; /* of the one sent in parts */
 };
-/* Whether it is there, what the server does with probe objects below the prefix, lifecycle rules.
- * The probe objects are removed. */
+/* Checks whether the bucket is there, what the server does with probe objects below the prefix, and
+ * the lifecycle rules. The probe objects are removed. */
 void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url);
-/* PutObject, proof, checksums and conditions; false if nothing can be put. */
+/* Checks PutObject, the proof, the checksums and the conditions. False if nothing can be put. */
 bool doctor_puts(struct doctor_bucket *bucket);
-/* Whether the server keeps the storage class, metadata and tags that an object is stored with. */
+/* Checks whether the server keeps the storage class, metadata and tags that an object is stored
+ * with. */
 void doctor_settings(struct doctor_bucket *bucket);
-/* The same for multipart uploads. */
+/* Checks multipart uploads as doctor_puts() checks PutObject. */
 void doctor_multipart(struct doctor_bucket *bucket);
 
-/* Where marks are kept. */
+/* Checks the place where marks are kept. */
 void doctor_marks(struct doctor *doctor);

@@ -1,4 +1,5 @@
-/* A job: what a file says to push, and on top of it the options of a command line. */
+/* A job is what a file says is to be pushed, and the options of a command line, which win over it.
+ */
 #pragma once
 #include "cli/job/job_file.h"
 #include "cli/push_options.h"

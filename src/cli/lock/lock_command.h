@@ -1,4 +1,5 @@
-/* What the commands of `s3once lock` share: options, the client, exit codes, what is told. */
+/* What the commands of `s3once lock` share: their options, the client, the exit codes, and what is
+ * printed. */
 #pragma once
 #include "cli/access.h"
 #include "s3once/lock.h"
@@ -11,7 +12,8 @@ struct lock_options {
 	struct access access;
 	const char *place, *key_name, *sort_name, *sort_key, *owner, *prefix, *if_version;
 	const char *ttl_name;
-	int dialect, release_by, tokens, json; /* the first three as in s3once/lock.h */
+	int dialect, release_by, tokens; /* as in s3once/lock.h */
+	int json;
 	uint64_t wait_ms, lease_ms, for_ms, kill_after_ms;
 	unsigned slots, read_units, write_units;
 };
@@ -20,9 +22,10 @@ struct lock_options {
 struct lock_command {
 	const char *name; /* "run" */
 	const char *operands, *about, *examples, *description;
-	const struct option *groups[3]; /* of struct lock_options, what is about the lock; NULL
-					   ends */
-	int least, most;                /* operands; most -1: any */
+	/* The options about the lock, of struct lock_options. NULL ends them. */
+	const struct option *groups[3];
+	/* How many operands there are. `most` is -1 if there may be any number. */
+	int least, most;
 	int (*run)(const struct lock_options *options, int n, char **operands);
 };
 extern const struct lock_command lock_run_command, lock_acquire_command, lock_renew_command,
@@ -32,29 +35,29 @@ extern const struct lock_command lock_run_command, lock_acquire_command, lock_re
 extern const struct option lock_place_options[], lock_key_options[], lock_wait_options[],
 	lock_output_options[];
 
-/* The client that the options describe; `manual`: without heartbeats. An exit code: 0, or one that
- * was explained on stderr. */
+/* Opens the client that the options describe. With `manual` it sends no heartbeats. Returns 0, or
+ * an exit code that was explained on stderr. */
 int lock_open(const struct lock_options *options, int manual, struct s3once_locks **ret);
 struct s3once_lock_request lock_request(const struct lock_options *options, const char *key);
 
-/* The exit code of what a library call returned; if it is not 0, explains it on stderr and, with
- * --json, in an event. */
+/* The exit code for what a call of the library returned. If it is not 0, it is explained on stderr
+ * and, with --json, in an event. */
 int lock_exit(const struct lock_options *options, int r, const struct s3once_lock_error *error);
 /* Prints an object as a line of standard output; takes the reference. */
 void lock_print(json_t *object);
 
-/* Starts a command, in a process group of its own and with this signal mask, that finds the lock in
- * its environment. *ret_hold is the end of a pipe: once it is closed, the command's descriptor
- * reads end of file. 0 or -errno. */
+/* Starts a command in a process group of its own, with this signal mask. It finds the lock in its
+ * environment. *ret_hold is the end of a pipe. Once it is closed, the command's descriptor reads
+ * end of file. 0 or -errno. */
 int lock_child_start(char **command, const struct s3once_lock *lock, const sigset_t *mask,
 	pid_t *ret_pid, int *ret_hold);
-/* Passes the terminal on, if it is `from`'s in the foreground: then true. */
+/* Passes the terminal on if `from` has it in the foreground, and returns whether it has. */
 bool lock_terminal_pass(int tty, pid_t from, pid_t to);
-/* Stops the whole process group as Ctrl-Z does; returns when it was continued. false: it did not
- * stop, since nobody could continue it (a session's leader, a group without a shell). SIGTSTP and
- * SIGCONT are blocked. */
+/* Stops the whole process group as Ctrl-Z does, and returns when it was continued. It returns false
+ * if the group did not stop since nobody could continue it, as for the leader of a session or a
+ * group without a shell. SIGTSTP and SIGCONT are blocked. */
 bool lock_terminal_stop(void);
 
-/* `s3once lock child PARENT BEFORE COMMAND…`, which only `lock run` starts: becomes the command in
- * such a way that it ends with its parent. Returns only if that fails. */
+/* `s3once lock child PARENT BEFORE COMMAND…`, which only `lock run` starts. It becomes the command,
+ * in such a way that the command ends with its parent. It returns only if that fails. */
 int lock_child_main(int argc, char **argv);
