@@ -59,8 +59,8 @@ static int by_time(const void *a, const void *b)
 	return (one->minute > other->minute) - (one->minute < other->minute);
 }
 
-/* The next word of the value; false: there is none. Longer ones are cut, and refused as they are.
- */
+/* The next word of the value. False if there is none. A word that is too long is cut, and is
+ * refused then. */
 static bool next_word(const char **at, char ret[static WORD_CHARS])
 {
 	*at += strspn(*at, " \t");

@@ -53,7 +53,7 @@ static int add_proxy(struct config_rows *rows, const char *row, const char *vari
 	return error ? -ENOMEM : 1;
 }
 
-/* As libcurl looks for them: the first that is set. */
+/* In the order in which libcurl looks for them. The first one that is set counts. */
 static int add_proxies(struct config_rows *rows)
 {
 	static const struct {
@@ -120,7 +120,7 @@ static int add_credentials(
 	return error;
 }
 
-/* All but the credentials is told even if there are none. */
+/* Without credentials, everything else is still told. */
 static int config_of(const struct access *access, struct config_view *view)
 {
 	struct services services = {0};

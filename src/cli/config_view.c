@@ -41,13 +41,13 @@ static void tell_line(
 	text_clear(&from);
 }
 
-/* The line of the job that says what the row has from an option, or NULL. */
+/* The line of the job that sets what the row has from an option, or NULL. */
 static const struct job_line *line_of(const struct job *job, const struct config_row *row)
 {
 	return job && strncmp(row->from, "--", 2) == 0 ? job_line_of(job, row->from + 2) : NULL;
 }
 
-/* What the file says and no row has. */
+/* Tells what the file sets and no row has. */
 static void tell_job(struct config_view *view, const struct config_rows *rows)
 {
 	const struct job_file *file = view->job->file;
@@ -61,7 +61,7 @@ static void tell_job(struct config_view *view, const struct config_rows *rows)
 	}
 }
 
-/* Options that nobody says, and what holds then. */
+/* Tells the options that are set nowhere, and their defaults. */
 static void tell_defaults(struct config_view *view)
 {
 	const struct job *job = view->job;

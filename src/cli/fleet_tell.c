@@ -63,7 +63,7 @@ static void add_success(struct text *t, const struct fleet_view *view, const str
 	}
 }
 
-/* How the last run ended that did. */
+/* How the last run that has ended did so. */
 static void add_end(struct text *t, const struct fleet_view *view, const struct job_row *row)
 {
 	if (row->exit < 0)
@@ -126,7 +126,7 @@ static void add_state(struct text *t, const struct fleet_view *view, const struc
 	add_success(t, view, row);
 }
 
-/* The gravest of what there is to say. */
+/* The worst thing that there is to say of a job. */
 static const char *word_of(const struct fleet_job *job)
 {
 	if (job->state == FLEET_SILENT || job->state == FLEET_LOST)

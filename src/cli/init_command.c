@@ -65,7 +65,8 @@ static struct command init_command(
 	};
 }
 
-/* A shard count is for life: one that was asked for and is not what the store has is refused. */
+/* The number of shards never changes. If one was asked for that the store does not have, it is
+ * refused. */
 static int check_shards(
 	const struct init_options *options, const struct store_settings *settings, const char *name)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Reads more behind what is there. Returns how many bytes, 0 at the end, or -errno. */
+/* Reads more bytes after those that are there. Returns how many, 0 at the end, or -errno. */
 static ssize_t fill(struct line_reader *reader)
 {
 	ssize_t n;

@@ -104,8 +104,8 @@ static bool has_moved(const struct log_file *file)
 				     : st.st_dev != file->dev || st.st_ino != file->ino;
 }
 
-/* One that cannot be opened again is gone on with as it is. O_NONBLOCK is for a FIFO that somebody
- * puts there, which would be waited for. */
+/* If the path cannot be opened again, the file that is open stays in use. Without O_NONBLOCK,
+ * opening a FIFO that somebody has put there would wait. */
 static int open_current(struct log_file *file)
 {
 	struct stat st;

@@ -29,7 +29,7 @@ static void begin_metric(struct writing *w, const char *name, const char *help)
 	text_addf(&w->text, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
-/* more: further labels, or "". */
+/* `more` has further labels, or is "". */
 static void add_labels(struct writing *w, const char *name, const char *more)
 {
 	text_addf(&w->text, "%s{%s%s%s} ", name, text_string(&w->labels), *more ? "," : "", more);
@@ -51,7 +51,7 @@ static void add_time(struct writing *w, const char *name, const char *help, int6
 static void add_label_value(struct text *t, const char *bytes)
 {
 	struct text readable = TEXT(FILE_BYTES_MAX);
-	/* A label is text: of other bytes it has their escapes. */
+	/* A label is text, so that other bytes are escaped. */
 	if (utf8_valid(bytes, strlen(bytes)))
 		text_add(&readable, bytes);
 	else
@@ -164,7 +164,8 @@ static void add_requests(struct writing *w, const struct s3once_push *push)
 	}
 }
 
-/* Of the oldest file, a run that did not see all files knows nothing better than the one before. */
+/* A run that did not see all files does not know the oldest one, so what the run before knew stays.
+ */
 static void add_oldest(struct writing *w, const struct metrics_run *run, const char *earlier)
 {
 	static const char help[] =
@@ -222,7 +223,8 @@ static int fill_file(int fd, const struct text *text)
 	return fchmod(fd, 0644) || fsync(fd) ? -errno : 0;
 }
 
-/* The collector never reads a file that is half written: the name ends otherwise until then. */
+/* The collector never reads a file that is half written, since its name has another ending until it
+ * is whole. */
 static int replace(const char *path, const struct text *text)
 {
 	char *temporary;

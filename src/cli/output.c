@@ -20,8 +20,8 @@
 #define END_MS         300000
 #define HURRY_MS       1000
 
-/* Bounded where a thread writes the lines: then it may be this very reader that stands still.
- * Nobody can be told that stderr is gone. */
+/* The wait is bounded where a thread writes the lines, since the reader that hangs may be the
+ * reader of this line. Nobody can be told that stderr is gone. */
 static void write_stderr(const char *bytes, size_t n, bool may_block)
 {
 	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -31,7 +31,7 @@ static void write_stderr(const char *bytes, size_t n, bool may_block)
 	(void)written;
 }
 
-/* A queue has a thread that alone writes to the file. */
+/* If there is a queue, only its thread writes to the file. */
 static int write_log(void *arg, const char *bytes, size_t n)
 {
 	return log_file_write(arg, bytes, n);
@@ -53,7 +53,7 @@ static void write_locked(struct output *output, const struct output_piece *piece
 		write_stderr(piece->bytes, piece->n, !output->is_abandoned);
 }
 
-/* Does not wait for the reader, so that nobody waits for the mutex. */
+/* This does not wait for the reader, since others would wait for the mutex meanwhile. */
 static void draw_locked(struct output *output, const char *bytes, size_t n)
 {
 	const struct output_piece piece = {.fd = STDERR_FILENO, .bytes = bytes, .n = n};
@@ -135,7 +135,7 @@ static void put_line(struct output *output, const struct said *said)
 static void on_log(void *arg, enum log_level level, const char *line)
 {
 	static const char *const kinds[] = {"error: ", "warning: ", "note: ", "", "debug: "};
-	/* Whoever logs may keep a lease, and does not wait. */
+	/* The thread that logs may have to renew a lease, so it does not wait. */
 	put_line(arg, &(struct said){STDERR_FILENO, level, kinds[level], line, false});
 }
 

@@ -35,7 +35,7 @@ static const struct {
 	[S3ONCE_EVENT_MANIFEST_FAILED] = {"", 0, true},
 };
 
-/* "sentence (Code, request id X)", of what is known. */
+/* Adds "sentence (Code, request id X)", as far as these are known. */
 static void add_sentence(struct text *t, const struct s3once_event *event)
 {
 	text_add(t, event->text);
@@ -55,7 +55,7 @@ void people_add_job(struct text *t, const struct people *people)
 	}
 }
 
-/* "PATH -> s3://BUCKET/KEY (SIZE): sentence", of what the event has. */
+/* Adds "PATH -> s3://BUCKET/KEY (SIZE): sentence", as far as the event has these. */
 static void add_file(struct text *t, const struct people *people, const struct s3once_event *event)
 {
 	text_add_escaped_string(t, event->path);
@@ -77,7 +77,7 @@ static void add_file(struct text *t, const struct people *people, const struct s
 	}
 }
 
-/* Whether it is among the first errors of its kind; -v asks for all. */
+/* Whether an error is printed: with -v all are, and otherwise the first of each kind. */
 static bool is_printed(struct people *people, const struct s3once_event *event)
 {
 	struct text t = TEXT(PEOPLE_LINE_BYTES_MAX);
@@ -115,8 +115,8 @@ static void tell_file(struct people *people, const struct s3once_event *event)
 	text_clear(&t);
 }
 
-/* Held by somebody else: no error while the run waits for it. The first is told, -v asks for all.
- */
+/* A file that another uploader holds is not an error while the run waits for it. The first one is
+ * told, and with -v all are. */
 static void tell_waiting(struct people *people, const struct s3once_event *event)
 {
 	struct text t = TEXT(PEOPLE_LINE_BYTES_MAX);
@@ -151,7 +151,7 @@ static void tell_about_file(struct people *people, const struct s3once_event *ev
 		tell_file(people, event);
 }
 
-/* Whether another run of this job has said so. */
+/* Whether an earlier run of this job has said so. */
 static bool was_said(struct people *people, const char *sentence)
 {
 	struct text *said = people->said;

@@ -18,7 +18,7 @@ static uint64_t in_s3(const struct s3once_counts *c)
 	return c->uploaded + c->adopted + c->refreshed + c->skipped;
 }
 
-/* What the run comes down to. */
+/* The last line of the summary, which says how the run ended. */
 static void add_verdict(
 	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
 {
@@ -131,7 +131,8 @@ static void tell_unprinted(struct people *people)
 	}
 }
 
-/* Cron mails whatever is printed: one line with --quiet, and only if not all is well. */
+/* Cron mails whatever is printed. So with --quiet there is one line, and only if something is
+ * wrong. */
 static void tell_in_one_line(
 	struct people *people, const struct s3once_counts *counts, int exit_code)
 {

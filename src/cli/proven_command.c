@@ -153,7 +153,8 @@ static int prove_files(struct push_options *options, bool quiet, char *const *fi
 				&problem);
 }
 
-/* A job's file has all options; those of the command line that print are the only ones beside. */
+/* A job's file has all options. The command line adds only those that say how results are printed.
+ */
 static int prove_of_job(const char *name, const struct push_options *given, char **files, int n)
 {
 	static char self[] = "proven";

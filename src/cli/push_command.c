@@ -30,7 +30,7 @@ struct push_view {
 	struct progress progress;
 	struct text line;
 	double json_progress_s; /* when progress was last told as JSON */
-	struct push_pass *pass; /* NULL: this run stands alone */
+	struct push_pass *pass; /* NULL: this is the only run */
 };
 
 static void write_json(struct push_view *view, json_t *object)
@@ -153,13 +153,13 @@ static uint64_t progress_interval_ms(const struct push_view *view)
 	return view->progress_is_json || view->service.socket ? JSON_INTERVAL_MS : 0;
 }
 
-/* The exit code of a run that ended so; a signal counts only if it cut the run short. */
+/* The exit code of a run that has ended. A signal counts only if it cut the run short. */
 static int exit_code_of(enum s3once_exit ended, int signal)
 {
 	return ended == S3ONCE_EXIT_STOPPED ? 128 + signal : (int)ended;
 }
 
-/* What the first signal is answered with: on a terminal after the line of progress. */
+/* The message for the first signal. On a terminal it begins on a line after the progress. */
 static const char *stop_message(const struct push_view *view)
 {
 	static const char message[] =
@@ -167,8 +167,9 @@ static const char *stop_message(const struct push_view *view)
 	return view->people.quiet ? "" : view->draws ? message : message + 1;
 }
 
-/* Of a run that has ended; NULL: it never began. A trial run is none that anybody waits for.
- * Returns the exit code. It is not a success if the metrics could not be written. */
+/* Writes the metrics of a run that has ended, or with NULL of one that never began. A dry run
+ * writes none. Returns the exit code, which is not a success if the metrics could not be written.
+ */
 static int write_metrics(struct push_view *view, const struct push_options *options,
 	const struct s3once_push *push, int code)
 {

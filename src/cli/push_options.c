@@ -95,7 +95,7 @@ static int check_together(const struct push_options *o, struct problem *problem)
 	return check_as(o, problem);
 }
 
-/* What the library counts in another way than people do. */
+/* Sets what the library counts in other units than the command line. */
 static void translate(struct push_options *o)
 {
 	const struct access *access = &o->access;

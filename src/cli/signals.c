@@ -30,8 +30,8 @@ static void write_if_room(const char *message)
 	}
 }
 
-/* Whatever stands still keeps nobody any longer. The marks allow it: what is claimed is free for
- * the next run on this host at once, and for others after a lease. */
+/* Ends the process, whatever hangs in it. The marks allow that: the next run on this host may take
+ * what is claimed at once, and other hosts may after a lease. */
 static void on_end(int number)
 {
 	(void)number;

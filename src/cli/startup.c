@@ -14,8 +14,8 @@ static struct {
 	int ignored_pipe, ignored_xfsz;
 } before;
 
-/* A file that is opened later must not become standard output; and standard input that is not there
- * is no empty list of files: reading it fails. */
+/* A file that is opened later must not become standard output. Standard input that is not there
+ * must not be an empty list of files, so reading it has to fail. */
 static void open_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
@@ -29,7 +29,7 @@ static void open_standard_descriptors(void)
 		}
 }
 
-/* As far as the hard limit allows, which stays. Returns the soft one as it was. */
+/* Raises the soft limit to the hard one, and returns what the soft limit was. */
 static unsigned long long set_soft_limit(unsigned which, unsigned long long wanted)
 {
 	struct rlimit limit;

@@ -87,8 +87,8 @@ static enum outcome tell_prefix(struct status_view *view, struct store_conn *con
 	return o;
 }
 
-/* A mark of this key whose object has this suffix behind it; NULL: whichever. OK also if there is
- * none: then *ret_found is false. */
+/* Reads the mark of this key, if its object has this suffix. NULL: whatever suffix it has. OK also
+ * if there is none; then *ret_found is false. */
 static enum outcome tell_mark(struct status_view *view, struct store_conn *conn, const char *key,
 	const char *suffix, bool *ret_found, struct problem *ret_problem)
 {

@@ -12,7 +12,7 @@ struct unit {
 	uint64_t factor;
 };
 
-/* Of several names of one unit the last is the one that is shown. */
+/* If a unit has several names, the last one is shown. */
 static const struct unit duration_units[] = {
 	{"ms", 1},
 	{"sec", 1000},

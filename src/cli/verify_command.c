@@ -114,7 +114,7 @@ static bool is_stopped(void *arg)
 	return signals_came() || is_late(((const struct audience *)arg)->job);
 }
 
-/* The key has a mark of its own: that alone is meant, as `status` takes it. */
+/* If the key has a mark of its own, only that one is meant, as for `status`. */
 static enum outcome is_one_key(const struct job *job, bool *ret, struct problem *ret_problem)
 {
 	const struct mark_ref ref = {.conn = job->setup.marks.conn,
@@ -140,8 +140,8 @@ static struct call_limits limits_of(const struct job *job, struct audience *audi
 		.patience_ms = job->options->give_up_after_ms};
 }
 
-/* Of another bucket of that name every object would be missing, or another one. What ends the run
- * is noticed by the comparison. */
+/* In another bucket of that name, every object would be missing or different. What ends the run is
+ * noticed by the comparison. */
 static enum outcome know_bucket(
 	const struct job *job, struct audience *audience, struct problem *ret_problem)
 {
@@ -157,7 +157,7 @@ static enum outcome know_bucket(
 	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
 }
 
-/* Of --subset 10G it depends on the size of all objects which keys are chosen. */
+/* With --subset 10G, the size of all objects decides which keys are chosen. */
 static enum outcome size_subset(
 	struct job *job, struct audience *audience, struct problem *ret_problem)
 {

@@ -4,7 +4,8 @@
 #include "cli/options.h"
 #include <unistd.h>
 
-/* The manifest is whole, and by who it should be. Adds its key; the descriptor is the caller's. */
+/* Fetches the manifest, and checks that it is whole and signed by the right key. Adds its key. The
+ * caller closes the descriptor. */
 static enum outcome open_manifest(const struct verify_with_manifest *wanted,
 	const struct manifest_setup *setup, struct text *key, int *ret_fd, bool *ret_is_wrong,
 	struct problem *ret_problem)

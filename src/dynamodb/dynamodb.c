@@ -16,8 +16,8 @@ enum outcome dynamodb_present(struct dynamodb_conn *conn, const struct table *ta
 	return outcome == OUTCOME_THROTTLED ? OUTCOME_TRANSIENT : outcome;
 }
 
-/* The item as a refusal carries it. One that carries none may come from a server without ALL_OLD,
- * so it is read. */
+/* The item that came with a refusal. A refusal without one may be from a server without ALL_OLD, so
+ * that the item is read. */
 static enum outcome find_present(struct dynamodb_conn *conn, const struct table *table,
 	struct item_key key, const json_t *reply, const struct call_limits *limits,
 	struct item *ret, struct problem *ret_problem)
@@ -36,8 +36,8 @@ struct write {
 	const struct call_limits *limits;
 };
 
-/* Sends the conditional write whose body was begun. ret_new, if not NULL, gets the Attributes of a
- * reply that is OK. */
+/* Sends the conditional write whose body was begun. If ret_new is not NULL, it gets the Attributes
+ * of a reply that is OK. */
 static enum outcome perform_write(struct dynamodb_conn *conn, const struct write *write,
 	const struct dynamodb_expression *expression, struct item *ret_present,
 	struct item *ret_new, struct problem *ret_problem)

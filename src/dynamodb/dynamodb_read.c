@@ -8,10 +8,10 @@
 #include <string.h>
 
 #define BATCH_KEYS_MAX 100
-/* Rounds in a row in which the server leaves all keys unprocessed, beyond the patience. */
+/* After the patience has ended, so many rounds in a row may leave all keys unprocessed. */
 #define IDLE_ROUNDS_MAX 8
 
-/* RequestItems of n keys. */
+/* Adds the RequestItems of n keys. */
 static void add_batch(
 	struct text *body, const struct table *table, const struct item_key *keys, size_t n)
 {
@@ -29,10 +29,10 @@ struct batch {
 	const struct table *table;
 	item_visitor *each;
 	void *arg;
-	char *unprocessed;    /* RequestItems to send next, owned; NULL: all was answered */
-	size_t left;          /* keys not answered yet */
-	unsigned idle_rounds; /* since there were fewer of them */
-	uint64_t answered_ns; /* then */
+	char *unprocessed;    /* the RequestItems to send next, owned; NULL: all were answered */
+	size_t left;          /* keys that were not answered yet */
+	unsigned idle_rounds; /* rounds since `left` last became less */
+	uint64_t answered_ns; /* when that was */
 };
 
 static enum outcome take_batch(
@@ -61,8 +61,8 @@ static enum outcome take_batch(
 	return batch->unprocessed ? OUTCOME_OK : dynamodb_not_understood(-ENOMEM, ret_problem);
 }
 
-/* Unprocessed keys are asked for again: at once while some are answered (the reply was full), else
- * as after throttling. */
+/* Unprocessed keys are asked for again. That is at once as long as some are answered, since the
+ * reply was full then; otherwise as after throttling. */
 static enum outcome wait_for_keys(
 	const struct batch *batch, const struct call_limits *limits, struct problem *ret_problem)
 {
@@ -127,8 +127,8 @@ static bool given(const char *s)
 	return s && *s; /* no key is empty, and DynamoDB refuses an empty one */
 }
 
-/* DynamoDB allows one condition on the sort key, and BETWEEN includes its lower bound: an item that
- * is not wanted is then left out when it comes. */
+/* DynamoDB allows one condition on the sort key, and BETWEEN includes its lower bound. If that item
+ * is not wanted, it is left out when it comes. */
 static const char *sort_key_condition(const struct dynamodb_range *range)
 {
 	if (given(range->from) && range->to)
@@ -149,7 +149,7 @@ static void add_string_value(struct text *body, const char *name, const char *va
 	item_add_value(body, VALUE_STRING, value, strlen(value));
 }
 
-/* start: ExclusiveStartKey as JSON text, or NULL. */
+/* `start` is ExclusiveStartKey as JSON text, or NULL. */
 static void add_query(struct text *body, const struct table *table,
 	const struct dynamodb_range *range, const char *start)
 {
@@ -208,8 +208,8 @@ static int visit_wanted(void *arg, const char *pk, const char *sk, const struct 
 	return query->each(query->arg, pk, sk, item);
 }
 
-/* Hands out the items of a reply and drops it; *start is replaced by where the next request begins,
- * NULL after the last. */
+/* Hands out the items of a reply and frees it. *start becomes where the next request begins, or
+ * NULL after the last one. */
 static enum outcome take_page(const struct query *query, enum outcome outcome, json_t *reply,
 	item_visitor *each, void *arg, char **start, struct problem *ret_problem)
 {
@@ -238,7 +238,7 @@ static enum outcome query_page(struct dynamodb_conn *conn, struct query *query,
 	return take_page(query, outcome, reply, visit_wanted, query, start, ret_problem);
 }
 
-/* DynamoDB refuses a range whose ends are the wrong way round. */
+/* DynamoDB refuses a range whose end is before its beginning. */
 static bool is_empty_range(const struct dynamodb_range *range)
 {
 	if (!range->to)
@@ -270,7 +270,7 @@ enum outcome dynamodb_query(struct dynamodb_conn *conn, const struct table *tabl
 	return outcome;
 }
 
-/* One request of a scan; *start as of query_page. */
+/* Sends one request of a scan. *start is as in query_page(). */
 static enum outcome scan_page(struct dynamodb_conn *conn, struct query *query,
 	const struct call_limits *limits, char **start, struct problem *ret_problem)
 {

@@ -7,7 +7,7 @@
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 
-/* A statement is JSON text inside of JSON: its own quotes are escaped. */
+/* A statement is text inside of JSON, so its own quotes are escaped. */
 #define QUOTE "\\\""
 
 static bool is_plain(const char *name, const char *more)
@@ -35,7 +35,7 @@ static size_t begin_statement(struct text *ret, const char *verb, const struct t
 	return at;
 }
 
-/* Whether the statement that began there is one, with all its parameters behind it. */
+/* Whether the statement that began there is valid, with all its parameters after it. */
 static bool end_statement(struct text *ret, const struct table *table, size_t statement_chars)
 {
 	text_add(ret, "]}");
@@ -180,7 +180,8 @@ void dynamodb_batch_add(struct dynamodb_conn *conn, const struct text *statement
 	text_add_bytes(body, text_string(statement), statement->len);
 }
 
-/* {"TableName":"…"}, or {"Error":{"Code":"…","Message":"…"},…}. What is neither may be anything. */
+/* An answer is {"TableName":"…"} or {"Error":{"Code":"…","Message":"…"},…}. What anything else
+ * means is not known. */
 static enum outcome answer_of(const json_t *response)
 {
 	const json_t *error = json_object_get(response, "Error");
@@ -210,7 +211,7 @@ enum outcome dynamodb_batch_execute(struct dynamodb_conn *conn, size_t n,
 	enum outcome outcome =
 		dynamodb_perform(conn, DYNAMODB_BATCH_EXECUTE, limits, &reply, ret_problem);
 	const json_t *responses = json_object_get(reply, "Responses");
-	/* Without one answer for each, nothing says whose is whose. */
+	/* Unless there is one answer for each statement, nothing shows which answer is whose. */
 	const bool is_whole = json_array_size(responses) == n;
 	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++)
 		ret_answers[i] = is_whole ? answer_of(json_array_get(responses, i)) : OUTCOME_LOST;

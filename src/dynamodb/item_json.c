@@ -101,7 +101,7 @@ struct source {
 	const struct call_limits *limits;
 };
 
-/* Each value but the first stands behind one of these. Some of them are inside of strings, which
+/* Each value except the first follows one of these. Some of them are inside of strings, which
  * hardly matters. */
 static size_t count_values(const char *bytes, size_t n)
 {

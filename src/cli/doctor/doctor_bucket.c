@@ -18,8 +18,8 @@ static int stop_at_first(void *arg, const struct s3_upload *upload)
 	return 1;
 }
 
-/* A HEAD has no body to say why in; where it is refused, listing uploads tells a missing bucket and
- * wrong keys from a missing permission. */
+/* The reply to a HEAD has no body that could say why it is refused. Listing uploads then
+ * distinguishes a missing bucket and wrong keys from a missing permission. */
 static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 {
 	struct doctor *doctor = bucket->doctor;
@@ -140,7 +140,7 @@ static int keep_upload_id(void *arg, const struct s3_upload *upload)
 	return left->n == UPLOADS_MAX;
 }
 
-/* Those whose id no reply told, because a signal came first. */
+/* Uploads whose id is not known, since a signal came before the reply. */
 static void abort_uploads(struct doctor_bucket *bucket)
 {
 	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);

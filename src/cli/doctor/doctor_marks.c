@@ -24,7 +24,7 @@ static int ignore(void *arg, const char *pk, const char *sk, const struct item *
 	return 0;
 }
 
-/* The ways in which push uses an item, each on one of its own. */
+/* Tries the ways in which push uses items, each with an item of its own. */
 struct tries {
 	struct doctor *doctor;
 	struct store_conn *conn;
@@ -103,7 +103,7 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 	doctor_begin_probes(doctor);
 	try_writes(&tries);
 	try_reads(&tries);
-	/* Push never deletes; where it is not allowed TTL removes the probe. */
+	/* Push never deletes. Where deleting is not allowed, time to live removes the probe. */
 	conn->store->ops->remove(conn, tries.key, NULL, 0, &tidy, &present, NULL);
 	doctor_end_probes(doctor);
 	item_clear(&present);
@@ -209,7 +209,8 @@ static bool check_table(struct doctor *doctor, const char *name)
 	return is_usable;
 }
 
-/* Under the row as it was read: what another uploader writes meanwhile is read again, once. */
+/* The row is written only if it is still as it was read. If another uploader has written it
+ * meanwhile, it is read again once. */
 static enum outcome write_conditions(struct doctor *doctor, struct store_conn *conn,
 	const struct mark_space *space, struct problem *ret_problem)
 {

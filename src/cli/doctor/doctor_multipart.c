@@ -25,7 +25,7 @@ static bool report_failed_call(
 	return outcome != OUTCOME_OK;
 }
 
-/* Create and one part; false, and said, if that cannot be done. */
+/* Creates an upload and sends one part. False if that cannot be done, which is told. */
 static bool begin_upload(struct multipart *upload)
 {
 	struct doctor_bucket *bucket = upload->bucket;
@@ -131,7 +131,7 @@ static void check_abort(struct multipart *upload)
 			&upload->problem);
 }
 
-/* Over an object that is there: to be refused. */
+/* Completes an upload over an object that is there, which is to be refused. */
 static void check_condition(struct multipart *upload)
 {
 	static const char what[] = "conditional complete";

@@ -5,7 +5,7 @@
 
 static const char first[] = "s3once doctor was here\n", other[] = "s3once doctor was here again\n";
 
-/* One PutObject; `spoil` is what of the announced digests is made wrong. */
+/* Sends one PutObject. `spoil` says which of the digests is made wrong. */
 struct probe {
 	const char *content;
 	struct s3_condition condition;
@@ -65,7 +65,7 @@ static void check_proof(
 			outcome, &problem);
 }
 
-/* Whether PutObject notices a digest that is wrong: 1, 0, or -1 if it cannot be told. */
+/* Whether PutObject notices a digest that is wrong. 1 or 0, or -1 if that cannot be known. */
 static int notices(struct doctor_bucket *bucket, unsigned kind)
 {
 	const unsigned payload =

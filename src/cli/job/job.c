@@ -82,7 +82,7 @@ static unsigned line_of_sentence(const struct job *job, const char *sentence)
 	return line ? line->number : 0;
 }
 
-/* Of what a file does not say at all, and of what its lines come to together. */
+/* Checks what a file does not say at all, and what its lines mean together. */
 static void check_whole(struct job *job)
 {
 	struct problem problem;

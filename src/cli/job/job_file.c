@@ -34,7 +34,8 @@ static const char *unquote(char *value, struct job_line *line)
 	return value + 1;
 }
 
-/* A comment behind a value would become a part of it unnoticed: a pattern would match nothing. */
+/* A comment after a value would become part of the value without notice, so that a pattern would
+ * match nothing. */
 static bool has_comment(const char *value)
 {
 	for (const char *at = value; (at = strchr(at, '#')); at++)
@@ -122,7 +123,7 @@ int job_file_parse(const char *bytes, size_t n, struct job_file **ret)
 	return error;
 }
 
-/* Who can write it can have root read and upload any file, to any place. */
+/* Whoever can write the file can make root read any file, and upload it to any place. */
 static int check_owner(const char *path, const struct stat *st, struct problem *problem)
 {
 	if (geteuid() != 0)

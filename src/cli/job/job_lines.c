@@ -166,7 +166,7 @@ const struct job_line *job_line_of(const struct job *job, const char *option)
 	return job->lines[match.index];
 }
 
-/* The line that says an option that has an effect: "quiet = no" contradicts nothing. */
+/* The line that sets an option to a value with an effect. "quiet = no" contradicts nothing. */
 static const struct job_line *effective_line(const struct job *job, const char *option)
 {
 	struct option_match match;

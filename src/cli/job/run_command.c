@@ -35,7 +35,7 @@ static struct command run_command(
 	return command;
 }
 
-/* What keeps the jobs after this one from beginning is a signal alone. */
+/* Only a signal keeps the next jobs from beginning. */
 static int run_all(struct job *jobs, size_t n)
 {
 	int code = S3ONCE_EXIT_OK;

@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-/* The environment with three more; the strings live in `ours`. */
+/* The environment with three more variables, whose strings are in `ours`. */
 static char **make_environment(const struct s3once_lock *lock, int fd, char ours[3][1200])
 {
 	size_t n = 0;

@@ -96,6 +96,6 @@ void lock_print(json_t *object)
 	char *line = json_line(object);
 	if (line)
 		printf("%s\n", line);
-	fflush(stdout); /* whoever reads it does so while the command runs */
+	fflush(stdout); /* it is read while the command runs */
 	free(line);
 }

@@ -29,7 +29,7 @@ static void *acquire_thread(void *arg)
 	return NULL;
 }
 
-/* Waits for the lock on a thread, so that a signal can end the wait. The exit code. */
+/* Waits for the lock in a thread, so that a signal can end the wait. Returns the exit code. */
 static int wait_for_lock(struct run *run)
 {
 	pthread_t thread;
@@ -78,7 +78,7 @@ static int hold(struct run *run)
 	return lock_run_finish(run);
 }
 
-/* By nohup, or by a shell's background: then it is nothing to us either. */
+/* It was ignored by nohup, or by a shell for a background job. Then it stays ignored. */
 static bool is_ignored(int signal)
 {
 	struct sigaction now;
