@@ -119,8 +119,8 @@ enum s3once_event_type {
 	S3ONCE_EVENT_PLANNED,
 	/* A symbolic link was not followed. Told only with report_skipped. [path] */
 	S3ONCE_EVENT_LINK,
-	/* The file is younger than min_age_s, or `rotated` shows that it is still written to. It is
-	 * left for the next run. Told only with report_skipped. [path] */
+	/* The file is younger than min_age_ms, or `rotated` shows that it is still written to. It
+	 * is left for the next run. Told only with report_skipped. [path] */
 	S3ONCE_EVENT_YOUNG,
 	/* The file is larger than max_bytes and was left out. Told only with report_skipped.
 	 * [path, bytes] */
@@ -220,8 +220,8 @@ struct s3once_counts {
 	enum s3once_limited_by limited_by;
 	/* Whether `found` and bytes_found are final. */
 	int scan_complete;
-	/* Whether files are under way and nothing has moved for give_up_after_ms, or for a lease if
-	 * that is longer. Then a file system or a callback hangs. */
+	/* Whether files are under way or looked for, and nothing has moved for give_up_after_ms, or
+	 * for a lease if that is longer. Then a file system or a callback hangs. */
 	int is_stuck;
 	/* The time since the run began. */
 	double seconds;
@@ -306,7 +306,7 @@ struct s3once_options {
 	/* Follow symbolic links. */
 	int follow;
 	/* Leave younger files for the next run. */
-	uint64_t min_age_s;
+	uint64_t min_age_ms;
 	/* Leave larger files out. 0: no file is too large. */
 	uint64_t max_bytes;
 	/* Leave smaller files out. */

@@ -68,17 +68,17 @@ static void add_label_value(struct text *t, const char *bytes)
 	text_clear(&readable);
 }
 
-static void make_labels(struct text *t, const struct metrics_run *run)
+void metrics_add_labels(struct text *t, const char *job, const char *bucket, const char *prefix)
 {
-	if (run->job) {
+	if (job) {
 		text_add(t, "job=\"");
-		add_label_value(t, run->job);
+		add_label_value(t, job);
 		text_add(t, "\",");
 	}
 	text_add(t, "target=\"s3://");
-	add_label_value(t, run->bucket);
-	text_add(t, *run->prefix ? "/" : "");
-	add_label_value(t, run->prefix);
+	add_label_value(t, bucket);
+	text_add(t, *prefix ? "/" : "");
+	add_label_value(t, prefix);
 	text_add_char(t, '"');
 }
 
@@ -94,12 +94,14 @@ static bool find_time(const char *text, const char *name, const char *labels, in
 }
 
 /* What cannot be read has nothing to keep. */
-static void read_earlier(const char *path, struct text *ret)
+static void read_earlier(const struct metrics_run *run, struct text *ret)
 {
 	char bytes[4096];
 	size_t n;
-	FILE *file = fopen(path, "re");
+	FILE *file = run->path ? fopen(run->path, "re") : NULL;
 	text_add_char(ret, '\n');
+	if (run->text && !run->path)
+		text_add(ret, text_string(run->text));
 	while (file && (n = fread(bytes, 1, sizeof bytes, file)) > 0)
 		text_add_bytes(ret, bytes, n);
 	if (file)
@@ -272,12 +274,18 @@ int metrics_write(const struct metrics_run *run, struct problem *ret_problem)
 {
 	struct writing w = {.text = TEXT(FILE_BYTES_MAX), .labels = TEXT(FILE_BYTES_MAX)};
 	struct text earlier = TEXT(FILE_BYTES_MAX);
-	make_labels(&w.labels, run);
-	read_earlier(run->path, &earlier);
+	metrics_add_labels(&w.labels, run->job, run->bucket, run->prefix);
+	read_earlier(run, &earlier);
 	add_last_run(&w, run, text_string(&earlier));
 	add_build(&w);
-	const int error = w.text.error ? w.text.error : replace(run->path, &w.text);
-	if (error)
+	int error = w.text.error;
+	if (run->text && !error) {
+		text_reset(run->text);
+		text_add(run->text, text_string(&w.text));
+	}
+	if (run->path && !error)
+		error = replace(run->path, &w.text);
+	if (error && run->path)
 		problem_set(ret_problem,
 			"--metrics-file: cannot write %s: %s; the file is as it was",
 			quote(run->path).text, strerror(-error));

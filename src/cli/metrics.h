@@ -2,11 +2,14 @@
  * ended, and when one succeeded last. docs/operations.md lists the metrics. */
 #pragma once
 #include "base/problem.h"
+#include "base/text.h"
 #include "s3once/push.h"
 #include <stdbool.h>
 
 struct metrics_run {
-	const char *path;            /* of the file */
+	const char *path;            /* of the file; NULL: only the text is kept */
+	struct text *text;           /* where this process keeps what the job's metrics are; NULL:
+					only in the file */
 	const char *job;             /* whose run it was; NULL: that of a command line */
 	const char *bucket, *prefix; /* its target */
 	int exit_code;
@@ -18,8 +21,10 @@ struct metrics_run {
 
 /* Whether a file can be made there: its folder exists. 0, or -EINVAL with a sentence. */
 int metrics_check(const char *path, struct problem *ret_problem);
-/* Replaces the file in one step by one about this run, mode 0644. What the file says of the last
- * success is kept, and after a run that did not see all files also what it says of the oldest one
- * that is not in S3, as far as it is of this job and target. 0, or -errno with a sentence: then the
- * file is as it was. */
+/* Adds the labels that all metrics of a job have; job may be NULL. */
+void metrics_add_labels(struct text *t, const char *job, const char *bucket, const char *prefix);
+/* Replaces the text, and the file in one step by one about this run, mode 0644. What the file says
+ * of the last success is kept, and after a run that did not see all files also what it says of the
+ * oldest one that is not in S3, as far as it is of this job and target. Without a file, the text
+ * says it. 0, or -errno with a sentence: then the file is as it was. */
 int metrics_write(const struct metrics_run *run, struct problem *ret_problem);

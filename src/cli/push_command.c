@@ -175,6 +175,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 {
 	const bool is_partial = options->run.folders != NULL;
 	const struct metrics_run run = {.path = options->metrics_file,
+		.text = view->pass ? &view->pass->metrics : NULL,
 		.job = options->job,
 		.bucket = options->run.bucket,
 		.prefix = options->run.prefix,
@@ -183,7 +184,8 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 		.ended_s = clock_wall_ns() / (int64_t)NS_PER_S,
 		.push = push};
 	struct problem problem;
-	if (!run.path || options->run.dry_run || !metrics_write(&run, &problem))
+	const bool is_wanted = (run.path || run.text) && !options->run.dry_run;
+	if (!is_wanted || !metrics_write(&run, &problem) || !run.path)
 		return code;
 	output_say(&view->output, "error: %s", problem.text);
 	return code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD ? S3ONCE_EXIT_FILES : code;

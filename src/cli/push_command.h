@@ -13,6 +13,8 @@ struct push_pass {
 	 * only if that one did. */
 	int whole_code;
 	bool is_first;
+	/* What metrics.h makes of the last pass. It is kept from pass to pass. */
+	struct text metrics;
 	/* Warnings that are not repeated. They are kept from pass to pass. */
 	struct text said;
 	/* Set by push_run_pass(). They are zeros if the run never began. */

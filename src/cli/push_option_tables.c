@@ -334,6 +334,12 @@ static const struct option watch_options[] = {
 		.standard = "10m",
 		.least = 1000,
 		.most = 24 * 3600 * 1000},
+	{.name = "metrics-listen",
+		.type = OPTION_STRING,
+		.offset = OWN(metrics_listen),
+		.argument = "ADDRESS",
+		.help = "answer Prometheus at http://ADDRESS/metrics, such as\n"
+			"127.0.0.1:9469; a port alone is one of 127.0.0.1"},
 	{NULL},
 };
 

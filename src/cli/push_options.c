@@ -1,4 +1,5 @@
 #include "cli/push_options.h"
+#include "cli/listen_address.h"
 #include "cli/log_file.h"
 #include "cli/metrics.h"
 #include "scan/key.h"
@@ -92,6 +93,9 @@ static int check_together(const struct push_options *o, struct problem *problem)
 	if (o->log_file && o->metrics_file && strcmp(o->log_file, o->metrics_file) == 0)
 		return refuse(problem,
 			"--log-file and --metrics-file name the same file: give each its own");
+	struct listen_address address;
+	if (o->metrics_listen && listen_address_parse(o->metrics_listen, &address, problem) < 0)
+		return -EINVAL;
 	return check_as(o, problem);
 }
 
@@ -105,7 +109,7 @@ static void translate(struct push_options *o)
 	o->run.n_settings = o->settings.n;
 	o->run.rates = o->rates;
 	o->run.requester_pays = o->pays;
-	o->run.min_age_s = (o->min_age_ms + 999) / 1000;
+	o->run.min_age_ms = o->min_age_ms;
 	o->run.removes = removes(o);
 	if (o->delete_after_ms != UINT64_MAX)
 		o->run.remove_after_s = (o->delete_after_ms + 999) / 1000;

@@ -19,10 +19,11 @@ struct push_options {
 	const char *bwlimit;
 	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
 	int wait, json, quiet, no_progress, io_idle;
-	const char *metrics_file; /* NULL: none */
-	const char *log_file;     /* NULL: none */
-	uint64_t whole_scan_ms;   /* of s3once watch */
-	bool marks_by_default;    /* nobody chose the marks */
+	const char *metrics_file;   /* NULL: none */
+	const char *log_file;       /* NULL: none */
+	const char *metrics_listen; /* of s3once watch, as whole_scan_ms; NULL: nowhere */
+	uint64_t whole_scan_ms;
+	bool marks_by_default; /* nobody chose the marks */
 };
 
 /* Reads the command line. argv is rearranged, and stays borrowed. Returns 0, -ECANCELED if --help

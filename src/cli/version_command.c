@@ -11,6 +11,7 @@
 #include <libxml/parser.h>
 #include <lz4.h>
 #include <lzma.h>
+#include <microhttpd.h>
 #include <openssl/crypto.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -50,12 +51,13 @@ struct library {
 	const char *name, *built, *running;
 };
 #define VERSION_MAX 32
-enum { LIBRARIES = 11 };
+enum { LIBRARIES = 12 };
 
-/* Two libraries have a version of another form. */
+/* Some libraries have a version of another form. */
 struct version_texts {
-	char libxml[VERSION_MAX]; /* a number: 20914 is 2.9.14 */
-	char bzip2[VERSION_MAX];  /* with its date: "1.0.8, 13-Jul-2019" */
+	char microhttpd[VERSION_MAX]; /* a number in hexadecimal digits: 0x00097500 is 0.9.75 */
+	char libxml[VERSION_MAX];     /* a number: 20914 is 2.9.14 */
+	char bzip2[VERSION_MAX];      /* with its date: "1.0.8, 13-Jul-2019" */
 };
 
 static void format_versions(struct version_texts *ret)
@@ -63,6 +65,8 @@ static void format_versions(struct version_texts *ret)
 	const unsigned long version = strtoul(xmlParserVersion, NULL, 10);
 	snprintf(ret->libxml, VERSION_MAX, "%lu.%lu.%lu", version / 10000, version / 100 % 100,
 		version % 100);
+	snprintf(ret->microhttpd, VERSION_MAX, "%x.%x.%x", MHD_VERSION >> 24,
+		MHD_VERSION >> 16 & 0xff, MHD_VERSION >> 8 & 0xff);
 	const char *bzip2 = BZ2_bzlibVersion();
 	snprintf(ret->bzip2, VERSION_MAX, "%.*s", (int)strcspn(bzip2, ","), bzip2);
 }
@@ -82,6 +86,7 @@ static void list_libraries(
 		{"liblzma", LZMA_VERSION_STRING, lzma_version_string()},
 		{"libzstd", ZSTD_VERSION_STRING, ZSTD_versionString()},
 		{"lz4", LZ4_VERSION_STRING, LZ4_versionString()},
+		{"libmicrohttpd", formatted->microhttpd, MHD_get_version()},
 	};
 	memcpy(list, filled, sizeof filled);
 }

@@ -36,12 +36,12 @@ struct scan_options {
 	size_t n_folders;
 	struct filter *filter; /* borrowed; NULL: everything */
 	bool follow;           /* symlinks are followed, loops found; else skipped and counted */
-	uint64_t min_age_s;    /* files written less than this ago are left alone */
-	int64_t now_wall_ns;   /* the time that min_age_s is measured from */
+	uint64_t min_age_ms;   /* files written less than this ago are left alone */
+	int64_t now_wall_ns;   /* the time that min_age_ms is measured from */
 	uint64_t max_bytes;    /* of larger files no content is read for their keys, and if theirs
 				  depend on it, they are FILEs without one; 0: none is too large */
-	bool (*is_over)(void *arg); /* asked where keys are made of a template, which takes its
-				       time: whether to give up; may be NULL */
+	bool (*is_over)(void *arg); /* whether to give up; asked at each folder, and where keys are
+				       made of a template, which takes its time; may be NULL */
 	void *is_over_arg;
 	bool only_looks; /* nothing on this host may change: what a cut removal has left is not put
 			    back */
@@ -51,7 +51,7 @@ enum scan_kind {
 	SCAN_FILE,    /* to be uploaded */
 	SCAN_PROBLEM, /* something that was asked for and cannot be: an error, the run exits 1 */
 	SCAN_LINK,    /* a symlink that is not followed */
-	SCAN_YOUNG,   /* left alone because of min_age_s */
+	SCAN_YOUNG,   /* left alone because of min_age_ms */
 	SCAN_SPECIAL, /* a socket, named pipe or device that nobody named: left out */
 };
 
@@ -71,7 +71,7 @@ struct scan_entry {
 	const char *suffix;     /* of compression, that the object's key has behind the key; "" */
 	char content_id[65];    /* see content_id.h; "" unless the key stands for a content */
 	bool is_rotated;        /* by its name, where that is asked for */
-	bool is_from_future; /* of FILE and YOUNG: min_age_s was counted from the ctime, since the
+	bool is_from_future; /* of FILE and YOUNG: min_age_ms was counted from the ctime, since the
 				mtime lies in the future */
 };
 
@@ -133,7 +133,7 @@ int scan_open_folder(const struct scan *scan, size_t source, const char *relativ
 int scan_open_moved(const struct scan *scan, size_t source, const char *relative,
 	const struct file_state *version, struct file_state *ret_state);
 
-/* Whether a file in this state is one to leave alone because of min_age_s (min_age.h). */
+/* Whether a file in this state is one to leave alone because of min_age_ms (min_age.h). */
 bool scan_is_young(const struct scan *scan, const struct file_state *state);
 /* Whether a source could be opened and is a directory. */
 bool scan_source_is_directory(const struct scan *scan, size_t source);

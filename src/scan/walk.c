@@ -4,6 +4,7 @@
 #include "scan/listing.h"
 #include "scan/open.h"
 #include "scan/removal.h"
+#include "scan/scan_over.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -296,10 +297,12 @@ int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_pro
 	int r = walk->started ? 0 : enter_first(walk, ret, ret_problem);
 	while (r == 0 && walk->n_frames) {
 		struct frame *frame = last_frame(walk);
-		if (frame->next == frame->names.n)
-			leave_directory(walk);
-		else
+		if (frame->next < frame->names.n) {
 			r = visit_name(walk, frame->next++, ret, ret_problem);
+			continue;
+		}
+		leave_directory(walk);
+		r = scan_may_be_over(walk->options, ret_problem);
 	}
 	if (r > 0)
 		ret->relative = text_string(&walk->path);

@@ -254,7 +254,9 @@ static int gather(struct feed *feed)
 {
 	struct scan_entry entry;
 	struct problem problem = {0};
+	liveness_begin(&feed->run->scanning);
 	int got = scan_next(feed->run->scan, &entry, &problem);
+	liveness_end(&feed->run->scanning);
 	if (got < 0 && got != -ECANCELED)
 		run_fail(feed->run, &problem);
 	if (got <= 0)

@@ -44,6 +44,7 @@ static int name_sources(struct run *run)
 static bool scan_is_over(void *arg)
 {
 	struct run *run = arg;
+	liveness_sign(&run->scanning);
 	return run_is_over(run) || atomic_load(&run->stop);
 }
 
@@ -104,7 +105,7 @@ static int open_scan(struct run *run, struct problem *problem)
 		.n_folders = o->n_folders,
 		.filter = run->filter,
 		.follow = o->follow != 0,
-		.min_age_s = o->min_age_s,
+		.min_age_ms = o->min_age_ms,
 		.only_looks = o->dry_run != 0,
 		.now_wall_ns = clock_wall_ns(),
 		.max_bytes = o->max_bytes,

@@ -14,12 +14,22 @@ bool run_is_over(void *arg)
 	       atomic_load(&run->failed_setup);
 }
 
+static uint64_t patience_ns(const struct run *run)
+{
+	const struct s3once_options *o = &run->options;
+	const uint64_t ms = o->lease_ms > o->give_up_after_ms ? o->lease_ms : o->give_up_after_ms;
+	return ms * NS_PER_MS;
+}
+
 bool run_is_stuck(void *arg)
 {
 	const struct run *run = arg;
-	const struct s3once_options *o = &run->options;
-	const uint64_t ms = o->lease_ms > o->give_up_after_ms ? o->lease_ms : o->give_up_after_ms;
-	return liveness_is_lost(&run->liveness, ms * NS_PER_MS);
+	return liveness_is_lost(&run->liveness, patience_ns(run));
+}
+
+bool run_scan_is_stuck(const struct run *run)
+{
+	return liveness_is_lost(&run->scanning, patience_ns(run));
 }
 
 unsigned run_files(void *arg)

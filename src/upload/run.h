@@ -52,6 +52,7 @@ struct run {
 	struct buffers buffers;
 	struct refusals refusals;
 	struct liveness liveness;
+	struct liveness scanning; /* its job: the scan looks for the next file */
 	struct {
 		pthread_mutex_t mutex;
 		bool begun;                        /* bucket looked at, session row written */
@@ -66,6 +67,8 @@ bool run_is_over(void *run);
 /* For session_options.is_stuck: for give_up_after_ms, or a lease if that is longer, no worker has
  * moved. */
 bool run_is_stuck(void *run);
+/* The same of the scan: it has looked for the next file, and entered no folder, for so long. */
+bool run_scan_is_stuck(const struct run *run);
 /* The same, or our lease has run out: for requests that make something visible. It asks at every
  * progress, so that a heartbeat in between gives a long transfer more time. */
 bool run_may_not_show(void *run);

@@ -7,12 +7,15 @@
  * with EIO or ENOMEM, gives at most 3 bytes fewer than half, or says that the file has ended.
  * S3ONCE_TEST_READ=hang, S3ONCE_TEST_READ_HUNG=FILE: it returns when FILE is gone.
  * S3ONCE_TEST_FSTATFS=NUMBER: every file system says that it is of this type.
+ * S3ONCE_TEST_LIST_HUNG=FILE, S3ONCE_TEST_LIST_PATH=TEXT: while FILE exists, to read a directory
+ * with TEXT in its path does not return.
  * S3ONCE_TEST_SLOW_OPEN=TEXT: to open a file with TEXT in its path for reading takes up to 20 ms.
  * S3ONCE_TEST_HUNG_DNS=FILE: while FILE exists, to look up a name takes a minute and fails;
  * else each name is this host's.
  * S3ONCE_TEST_NO_CURL=1: libcurl cannot be set up.
  * S3ONCE_TEST_KILLED_AT=N: before its Nth mkdirat, renameat2 or unlinkat the program is killed.
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -162,6 +165,30 @@ PUBLIC int open64(const char *path, int flags, ...)
 		!clock_gettime(CLOCK_MONOTONIC, &now))
 		usleep((useconds_t)now.tv_nsec / 1000 % 20000);
 	return real(path, flags, mode);
+}
+
+static bool is_hung(DIR *dir)
+{
+	const char *hung = getenv("S3ONCE_TEST_LIST_HUNG"), *text = getenv("S3ONCE_TEST_LIST_PATH");
+	char link[64], path[4096];
+	if (!hung || !text || access(hung, F_OK))
+		return false;
+	snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd(dir));
+	ssize_t n = readlink(link, path, sizeof path - 1);
+	path[n < 0 ? 0 : n] = 0;
+	return strstr(path, text);
+}
+
+PUBLIC struct dirent64 *readdir64(DIR *dir)
+{
+	static struct dirent64 *(*real)(DIR *);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "readdir64");
+	const int saved = errno;
+	while (is_hung(dir))
+		usleep(10000);
+	errno = saved; /* at the end it stays what it was */
+	return real(dir);
 }
 
 PUBLIC int getaddrinfo(

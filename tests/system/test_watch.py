@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import faults
+from tests.faults.preloads import build_preload, preloaded
 from tests.system.harness import make_tree, wait_until
 from tests.system.pushing import told
 from tests.system.watching import Watched
@@ -270,6 +271,23 @@ def test_the_server_is_gone_for_a_while(watched, s3, s3_wire, bucket):
     assert figures["failed"] >= 2
     run = watched.stop()
     assert run.code == 0 and set(s3.objects(bucket)) == {"p/a"}, run
+
+
+def test_a_scan_that_stands_still(watched, s3, bucket, tmp_path):
+    """Nothing feeds the watchdog until the file system answers."""
+    hung = tmp_path / "hung"
+    library = build_preload(tmp_path)
+    watched.write("lease = 1s", "heartbeat = 100ms", "give-up-after = 0")
+    watched.start(env={"WATCHDOG_USEC": "60000000", **preloaded(watched.s3once, library, S3ONCE_TEST_LIST_HUNG=hung, S3ONCE_TEST_LIST_PATH="/tree")})
+    hung.touch()
+    watched.rename_in("a", 1)
+    told_since = []
+    while len(told_since) < 2:
+        lines = watched.manager.next_message()
+        told_since = [] if "WATCHDOG=1" in lines else [*told_since, lines]
+    hung.unlink()
+    watched.manager.pass_with(files=1)
+    assert set(s3.objects(bucket)) == {"p/a"}
 
 
 def test_reload(watched, s3, bucket):

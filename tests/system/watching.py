@@ -16,12 +16,17 @@ class Manager:
 
     def next_line(self, pattern, seconds=60):
         """Waits for a line that is told from now on, and returns its match."""
-        self.socket.settimeout(seconds)
         while True:
-            for line in self.socket.recv(8192).decode().splitlines():
-                self.lines.append(line)
+            for line in self.next_message(seconds):
                 if match := re.fullmatch(pattern, line):
                     return match
+
+    def next_message(self, seconds=60):
+        """The lines that are told at once."""
+        self.socket.settimeout(seconds)
+        lines = self.socket.recv(8192).decode().splitlines()
+        self.lines += lines
+        return lines
 
     def pass_ended(self):
         """What the status says after the next pass: folders, full scans, other passes, failed ones, files."""
@@ -49,8 +54,8 @@ class Watched:
         self.running = None
 
     def write(self, *lines, **values):
-        """The file of the job: a file rests after a second, and no full scan comes unless the test asks for it."""
-        values = {"source": self.tree, "target": f"s3://{self.bucket}/p", "min_age": "1s", "full_scan": "1h", "json": "yes", **values}
+        """The file of the job: a file rests after a moment, and no full scan comes unless the test asks for it."""
+        values = {"source": self.tree, "target": f"s3://{self.bucket}/p", "min_age": "200ms", "full_scan": "1h", "json": "yes", **values}
         text = [f"{name.replace('_', '-')} = {value}" for name, value in values.items()]
         self.file.write_text("\n".join([*text, *lines]) + "\n")
 

@@ -7,15 +7,19 @@
 #include "cli/job/jobs.h"
 #include "cli/service_notify.h"
 #include "cli/signals.h"
+#include "cli/watch/metrics_server.h"
+#include "cli/watch/watch_metrics.h"
 #include "cli/watch/watched.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-#define STATUS_BYTES_MAX 1024
+#define STATUS_BYTES_MAX  1024
+#define METRICS_BYTES_MAX (16U << 20)
 
 struct watch {
 	struct watched **jobs;
@@ -26,8 +30,9 @@ struct watch {
 	struct pollfd *fds; /* of each job */
 	struct service_notify service;
 	uint64_t watchdog_ms;
-	sigset_t unblocked; /* the signals that are taken while the process waits */
-	size_t next;        /* whose turn it is where several jobs are due */
+	sigset_t unblocked;            /* the signals that are taken while the process waits */
+	size_t next;                   /* whose turn it is where several jobs are due */
+	struct metrics_server *server; /* NULL: nobody is answered */
 };
 
 /* push's, with other operands. */
@@ -47,7 +52,8 @@ static struct command watch_command(
 		"  s3once watch --full-scan 1h nginx photos\n"
 		"  systemctl enable --now s3once-watch@nginx\n"
 		"\n"
-		"Exit codes: 2 usage, or a file is invalid: it never began; 129, 130, 143 a signal\n"
+		"Exit codes: 2 usage, or a file is invalid: it never began; 3 --metrics-listen: it\n"
+		"never began, since it cannot listen there; 129, 130, 143 a signal\n"
 		"stopped it while files were waiting; else that of s3once run for what was uploaded\n"
 		"last. A pass that fails is tried again and ends nothing.\n"
 		"More: man s3once-watch\n";
@@ -85,21 +91,73 @@ static void tell_status(const struct watch *watch)
 	text_clear(&t);
 }
 
+static void update_server(const struct watch *watch)
+{
+	struct text t = TEXT(METRICS_BYTES_MAX);
+	if (!watch->server)
+		return;
+	watch_metrics(watch->jobs, watch->n, &t);
+	if (!t.error)
+		metrics_server_set(watch->server, text_string(&t));
+	text_clear(&t);
+}
+
+/* Listens where the jobs say, or goes on where it does. False: told why it cannot. */
+static bool listen_as_told(struct watch *watch)
+{
+	const char *address = NULL;
+	struct metrics_server *server = NULL;
+	struct problem problem;
+	for (size_t i = 0; !address && i < watch->n; i++)
+		address = watched_job(watch->jobs[i])->options.metrics_listen;
+	if (address && watch->server && strcmp(address, metrics_server_address(watch->server)) == 0)
+		return true;
+	if (address && metrics_server_new(address, &server, &problem) < 0) {
+		log_error("watch: %s", problem.text);
+		return false;
+	}
+	metrics_server_free(watch->server);
+	watch->server = server;
+	update_server(watch);
+	return true;
+}
+
+/* Whether two jobs cannot be watched by one service. That is said. */
+static bool do_clash(const struct job *a, const struct job *b)
+{
+	const char *address = a->options.metrics_listen, *other = b->options.metrics_listen;
+	if (jobs_share_metrics("watch", a, b))
+		return true;
+	if (address && other && strcmp(address, other) != 0) {
+		log_error(
+			"watch: the jobs %s and %s have different --metrics-listen: a service listens "
+			"at one address",
+			quote(a->name).text, quote(b->name).text);
+		return true;
+	}
+	return (address || other) && watch_metrics_clash(a, b);
+}
+
+/* Whether the job at i of this service, or what is to take its place, clashes with another one. */
+static bool clashes(const struct watch *watch, size_t i, const struct watched *new)
+{
+	for (size_t j = 0; j < watch->n; j++)
+		if (j != i && do_clash(watched_job(watch->jobs[j]), watched_job(new)))
+			return true;
+	return false;
+}
+
 /* The job keeps the options that it had, unless all of its file is right. */
 static void reload_job(struct watch *watch, size_t i)
 {
-	struct watched *new;
-	if (watched_new(watch->names[i], watch->argc, watch->argv, &new) < 0) {
+	struct watched *new = NULL;
+	if (watched_new(watch->names[i], watch->argc, watch->argv, &new) < 0 ||
+		clashes(watch, i, new)) {
 		log_error("watch: %s: goes on with the options that it had",
 			quote(watch->names[i]).text);
+		watched_free(new);
 		return;
 	}
-	for (size_t j = 0; j < watch->n; j++)
-		if (j != i && jobs_share_metrics(
-				      "watch", watched_job(watch->jobs[j]), watched_job(new))) {
-			watched_free(new);
-			return;
-		}
 	watched_take_over(new, watch->jobs[i]);
 	watched_free(watch->jobs[i]);
 	watch->jobs[i] = new;
@@ -116,6 +174,9 @@ static void reload(struct watch *watch)
 	text_clear(&t);
 	for (size_t i = 0; i < watch->n; i++)
 		reload_job(watch, i);
+	if (!listen_as_told(watch) && watch->server)
+		log_error("watch: the metrics are still at %s",
+			quote(metrics_server_address(watch->server)).text);
 	service_notify_say(&watch->service, "READY=1\n");
 }
 
@@ -154,6 +215,7 @@ static int run_due_job(struct watch *watch)
 		code = watched_pass(job);
 		pthread_sigmask(SIG_SETMASK, &blocked, NULL);
 		tell_status(watch);
+		update_server(watch);
 		break;
 	}
 	return code;
@@ -173,16 +235,20 @@ static void block_signals(struct watch *watch)
 static int serve(struct watch *watch)
 {
 	int code = S3ONCE_EXIT_OK;
+	bool reloads = false;
+	if (!listen_as_told(watch))
+		return S3ONCE_EXIT_SETUP;
 	signals_serve();
 	block_signals(watch);
 	service_notify_init(&watch->service);
 	watch->watchdog_ms = service_notify_watchdog_ms();
 	service_notify_say(&watch->service, "READY=1\n");
 	while (!signals_came()) {
-		if (signals_take_reload())
+		if (reloads || signals_take_reload())
 			reload(watch);
 		code = run_due_job(watch);
-		if (!signals_came())
+		reloads = signals_take_reload(); /* it came during the pass */
+		if (!signals_came() && !reloads)
 			wait_for_work(watch);
 	}
 	service_notify_say(&watch->service, "STOPPING=1\n");
@@ -206,15 +272,15 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 	for (size_t i = 0; watch.jobs && i < n; i++)
 		if (watched_new(names[i], argc, argv, &watch.jobs[i]) < 0)
 			error = -EINVAL;
-	for (size_t i = 0; !error && i < n; i++)
-		for (size_t j = 0; !error && j < i; j++)
-			error = jobs_share_metrics("watch", watched_job(watch.jobs[j]),
-					watched_job(watch.jobs[i]))
-					? -EINVAL
-					: 0;
+	for (size_t i = 1; !error && i < n; i++) {
+		watch.n = i; /* each pair once */
+		error = clashes(&watch, i, watch.jobs[i]) ? -EINVAL : 0;
+	}
+	watch.n = n;
 	const int code = error ? S3ONCE_EXIT_USAGE : serve(&watch);
 	for (size_t i = 0; watch.jobs && i < n; i++)
 		watched_free(watch.jobs[i]);
+	metrics_server_free(watch.server);
 	free(watch.jobs);
 	free(watch.fds);
 	return code;

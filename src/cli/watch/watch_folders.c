@@ -81,6 +81,7 @@ static void on_dropped(void *arg, int wd)
 static struct watch_folder *watch_one(
 	struct watch_folders *folders, const char *path, const char *only_name)
 {
+	folders->options.moves(folders->options.arg);
 	const int wd = inotify_add_watch(folders->fd, path, MASK);
 	if (wd >= 0 && watch_table_put(&folders->table, wd, path, only_name) == 0)
 		return watch_table_find(&folders->table, wd);

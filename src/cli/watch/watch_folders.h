@@ -17,6 +17,9 @@ struct watch_folders_options {
 	bool follow;           /* symbolic links are */
 	uint64_t rest_ns;      /* a file that was touched is looked at so long after it, and at most
 				  twice as long while its folder is touched again and again */
+	/* Called for each folder that is found, since to find all of them may take long. */
+	void (*moves)(void *arg);
+	void *arg;
 };
 
 struct watch_folders;

@@ -12,7 +12,7 @@ void watch_young_clear(struct watch_young *young)
 	for (size_t i = 0; i < young->n; i++)
 		free(young->files[i].path);
 	free(young->files);
-	*young = (struct watch_young){.min_age_s = young->min_age_s};
+	*young = (struct watch_young){.min_age_ms = young->min_age_ms};
 }
 
 static int64_t ns_of(struct timespec t)
@@ -29,14 +29,14 @@ static int64_t rests_at(const struct watch_young *young, const char *path)
 		return 0;
 	const int64_t written =
 		ns_of(st.st_mtim) > clock_wall_ns() ? ns_of(st.st_ctim) : ns_of(st.st_mtim);
-	return written + (int64_t)(young->min_age_s * NS_PER_S);
+	return written + (int64_t)(young->min_age_ms * NS_PER_MS);
 }
 
 /* The same on the other clock; not at once, and not later than if it was written just now. */
 static uint64_t due_at(const struct watch_young *young, int64_t rests_at_ns, int64_t now_wall_ns)
 {
 	const int64_t least = 100 * (int64_t)NS_PER_MS,
-		      most = (int64_t)(young->min_age_s * NS_PER_S) + least;
+		      most = (int64_t)(young->min_age_ms * NS_PER_MS) + least;
 	const int64_t left = rests_at_ns - now_wall_ns;
 	return clock_boot_ns() + (uint64_t)(left < least ? least : left > most ? most : left);
 }

@@ -10,9 +10,9 @@ struct watch_young_file {
 	uint64_t due_ns; /* clock_boot_ns() */
 };
 
-/* Zero-initialised is empty, but for min_age_s. */
+/* Zero-initialised is empty, but for min_age_ms. */
 struct watch_young {
-	uint64_t min_age_s;
+	uint64_t min_age_ms;
 	struct watch_young_file *files;
 	size_t n, cap;
 	bool is_whole; /* there were too many: all files are to be looked at when the last is at

@@ -3,16 +3,18 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "cli/push_command.h"
+#include "cli/service_notify.h"
 #include "cli/watch/watch_folders.h"
 #include "cli/watch/watch_young.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MIN_AGE_MS     10000
-#define FIRST_RETRY_NS (5 * NS_PER_S)
-#define SAID_BYTES_MAX (16U << 10)
-#define TOUCH_DELAY_NS (100 * NS_PER_MS) /* a time stamp of a file may be a little late */
+#define MIN_AGE_MS        10000
+#define FIRST_RETRY_NS    (5 * NS_PER_S)
+#define SAID_BYTES_MAX    (16U << 10)
+#define METRICS_BYTES_MAX (256U << 10)
+#define TOUCH_DELAY_NS    (100 * NS_PER_MS) /* a time stamp of a file may be a little late */
 
 struct watched {
 	struct job job;
@@ -26,6 +28,8 @@ struct watched {
 				   fail */
 	int code;               /* see watched_code() */
 	int64_t began_wall_ns;  /* of the pass under way */
+	struct service_notify service;
+	uint64_t fed_ns; /* when the watchdog was told of a folder last */
 };
 
 /* Options that make no sense for a service that does not end, or without a person to decide. */
@@ -65,12 +69,26 @@ static void on_young(void *arg, const char *path)
 static void prepare(struct watched *watched)
 {
 	struct push_options *options = &watched->job.options;
-	if (!options->run.min_age_s)
-		options->run.min_age_s = MIN_AGE_MS / 1000;
+	if (!options->run.min_age_ms)
+		options->run.min_age_ms = MIN_AGE_MS;
 	options->run.no_wait = 1;
-	watched->young.min_age_s = options->run.min_age_s;
-	watched->pass = (struct push_pass){
-		.young = on_young, .arg = watched, .is_first = true, .said = TEXT(SAID_BYTES_MAX)};
+	watched->young.min_age_ms = options->run.min_age_ms;
+	watched->pass = (struct push_pass){.young = on_young,
+		.arg = watched,
+		.is_first = true,
+		.metrics = TEXT(METRICS_BYTES_MAX),
+		.said = TEXT(SAID_BYTES_MAX)};
+}
+
+static void on_moved(void *arg)
+{
+	struct watched *watched = arg;
+	const uint64_t now_ns = clock_boot_ns();
+	if (now_ns - watched->fed_ns < NS_PER_S)
+		return;
+	watched->fed_ns = now_ns;
+	if (service_notify_watchdog_ms())
+		service_notify_say(&watched->service, "WATCHDOG=1\n");
 }
 
 static int open_folders(struct watched *watched)
@@ -82,7 +100,10 @@ static int open_folders(struct watched *watched)
 		.filter = watched->filter,
 		.ignored = o->log_file,
 		.follow = o->follow != 0,
-		.rest_ns = o->min_age_s * NS_PER_S + TOUCH_DELAY_NS};
+		.rest_ns = o->min_age_ms * NS_PER_MS + TOUCH_DELAY_NS,
+		.moves = on_moved,
+		.arg = watched};
+	service_notify_init(&watched->service);
 	return watch_folders_new(&options, &watched->folders);
 }
 
@@ -120,6 +141,7 @@ void watched_free(struct watched *watched)
 	watch_young_clear(&watched->young);
 	filter_free(watched->filter);
 	text_clear(&watched->pass.said);
+	text_clear(&watched->pass.metrics);
 	job_close(&watched->job);
 	free(watched);
 }
@@ -127,6 +149,8 @@ void watched_free(struct watched *watched)
 void watched_take_over(struct watched *watched, const struct watched *before)
 {
 	watched->sums = before->sums;
+	text_reset(&watched->pass.metrics);
+	text_add(&watched->pass.metrics, text_string(&before->pass.metrics));
 }
 
 const struct job *watched_job(const struct watched *watched)
@@ -147,7 +171,7 @@ static void look_at_all_by(struct watched *watched, uint64_t due_ns)
 
 static uint64_t min_age_ns(const struct watched *watched)
 {
-	return watched->young.min_age_s * NS_PER_S;
+	return watched->young.min_age_ms * NS_PER_MS;
 }
 
 void watched_read(struct watched *watched)
@@ -307,4 +331,9 @@ void watched_add(const struct watched *watched, struct watched_sums *sums)
 	sums->files += watched->sums.files;
 	sums->bytes += watched->sums.bytes;
 	sums->folders += watch_folders_count(watched->folders);
+}
+
+const char *watched_metrics(const struct watched *watched)
+{
+	return text_string(&watched->pass.metrics);
 }

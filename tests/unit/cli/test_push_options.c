@@ -42,7 +42,7 @@ static void check_translated(void)
 	CHECK_INT(o.run.n_sources, 2);
 	CHECK_INT(o.run.attempts, 1);
 	CHECK_INT(o.run.grace_ms, 1);
-	CHECK_INT(o.run.min_age_s, 2);
+	CHECK_INT(o.run.min_age_ms, 1500);
 	CHECK_INT(o.run.if_changed, S3ONCE_CHANGED_SKIP);
 	CHECK_INT(o.run.n_rules, 1);
 	CHECK_STRING(o.run.marks, "sqlite:m");

@@ -63,7 +63,7 @@ static void test_what_collides(void)
 	struct timespec old[2] = {{1000, 0}, {1000, 0}};
 	tree_need(utimensat(AT_FDCWD, "s1/k", old, 0) == 0, "utimensat");
 	options.now_wall_ns = INT64_C(1000) * 1000000000 + INT64_C(61) * 1000000000;
-	options.min_age_s = 60;
+	options.min_age_ms = 60000;
 	scan_yields(&options,
 		"problem p/k: two files have the key p/k: s1/k and s3/k" REMEDY
 		"problem p/k: two files have the key p/k: s1/k and s3/k" REMEDY "link p/k\n");

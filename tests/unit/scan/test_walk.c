@@ -200,7 +200,7 @@ static void test_kinds(void)
 	make_socket("t/sock");
 	struct scan_options options = one_source(t_source);
 	options.now_wall_ns = INT64_C(2000000000) * 1000000000;
-	options.min_age_s = 60;
+	options.min_age_ms = 60000;
 	struct timespec old[2] = {{2000000000 - 60, 0}, {2000000000 - 60, 0}};
 	struct timespec young[2] = {{2000000000 - 60, 1}, {2000000000 - 60, 1}};
 	tree_need(utimensat(AT_FDCWD, "t/old", old, 0) == 0, "utimensat");
@@ -221,7 +221,7 @@ static void test_kinds(void)
 		"special pipe\n"
 		"special sock\n"
 		"young young\n");
-	options.min_age_s = UINT64_MAX;
+	options.min_age_ms = UINT64_MAX;
 	options.follow = false;
 	struct text got = scan_all(&options);
 	CHECK(strstr(text_string(&got), "file") == strstr(text_string(&got), "file; exclude"));

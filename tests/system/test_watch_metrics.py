@@ -1,0 +1,161 @@
+"""`s3once watch --metrics-listen`: what Prometheus is answered, in a form that its own tools read."""
+
+import http.client
+import re
+import signal
+import socket
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.servers.base import free_ports
+from tests.system.harness import REPOSITORY, make_tree
+from tests.system.test_metrics import promtool
+from tests.system.watching import Watched
+
+
+@pytest.fixture
+def watched(s3once, bucket, tmp_path):
+    return Watched(s3once, bucket, tmp_path)
+
+
+@pytest.fixture
+def port():
+    return free_ports(1)[0]
+
+
+def ask(port, path="/metrics", method="GET", host="127.0.0.1"):
+    connection = http.client.HTTPConnection(host, port, timeout=30)
+    connection.request(method, path)
+    reply = connection.getresponse()
+    body = reply.read().decode()
+    connection.close()
+    return reply, body
+
+
+def read(port, **how):
+    """{(name without s3once_, job, its other labels…): value}"""
+    reply, text = ask(port, **how)
+    assert reply.status == 200 and reply.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    promtool("check", "metrics", input=text)
+    found = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation and text.count(f"# TYPE {family.name}") == 1
+        for sample in family.samples:
+            labels = dict(sample.labels)
+            job = labels.pop("job", None)
+            labels.pop("target", None)
+            key = (sample.name.removeprefix("s3once_"), job, *labels.values())
+            assert key not in found
+            found[key] = sample.value
+    return found
+
+
+def is_closed(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_two_jobs(watched, bucket, port, tmp_path):
+    """Each has its own figures, with one description of each metric; the second one fails."""
+    other = tmp_path / "other.conf"
+    other.write_text(f"source = {tmp_path}/nowhere\ntarget = s3://{bucket}/q\nfull-scan = 1h\n")
+    watched.write(metrics_listen=f"127.0.0.1:{port}")
+    watched.start(other)
+    watched.rename_in("a", 10)
+    watched.manager.pass_with(files=1, full=2)
+    found = read(port)
+    assert found["watch_uploaded_files_total", "job"] == 1 and found["watch_uploaded_bytes_total", "job"] == 10
+    assert found["watch_passes_total", "job", "all"] == 1 and found["watch_passes_total", "job", "some"] == 1
+    assert found["watch_folders", "job"] == 1
+    assert found["last_run_exit_status", "job"] == 0 and found["last_success_timestamp_seconds", "job"] > 1e9
+    assert found["last_run_files", "job", "uploaded"] == 1
+    assert found["last_run_exit_status", "other"] == 1 and found["watch_failed_passes_total", "other"] >= 1
+    assert ("last_success_timestamp_seconds", "other") not in found
+    page = (REPOSITORY / "docs" / "operations.md").read_text()
+    assert set(re.findall(r"^\| `s3once_(watch_\w+)", page, re.M)) == {name for name, *_ in found if name.startswith("watch_")}
+    assert watched.stop().code == 1
+    assert is_closed(port)
+
+
+def test_requests(watched, port):
+    watched.start("--metrics-listen", str(port))
+    reply, body = ask(port, method="HEAD")
+    assert reply.status == 200 and not body and int(reply.headers["Content-Length"]) > 100
+    reply, body = ask(port, "/")
+    assert (reply.status, body) == (404, "The metrics are at /metrics.\n")
+    reply, body = ask(port, method="POST")
+    assert (reply.status, reply.headers["Allow"], body) == (405, "GET, HEAD", "Only GET and HEAD are allowed.\n")
+    assert ask(port, "/metrics?name[]=x")[0].status == 200
+    watched.rename_in("a", 1)
+    watched.manager.pass_with(files=1)
+    with socket.create_connection(("127.0.0.1", port)) as silent, socket.create_connection(("127.0.0.1", port)) as other:
+        other.sendall(b"\0\xff nonsense\r\n\r\n")
+        silent.sendall(b"GET /metr")
+        assert read(port)["watch_uploaded_files_total", "job"] == 1
+        assert watched.stop().code == 0
+
+
+def test_what_was_known_before(watched, port, tmp_path):
+    """The last success is that of the file, after a start that fails."""
+    watched.write("metrics-file = watch.prom", metrics_listen=f"[::1]:{port}")
+    (tmp_path / "watch.prom").write_text(f's3once_last_success_timestamp_seconds{{job="job",target="s3://{watched.bucket}/p"}} 5\n')
+    watched.tree.rmdir()
+    watched.start(cwd=tmp_path)
+    found = read(port, host="::1")
+    assert found["last_run_exit_status", "job"] == 1 and found["last_success_timestamp_seconds", "job"] == 5
+    assert f"{found['last_run_timestamp_seconds', 'job']:.0f}" in (tmp_path / "watch.prom").read_text()
+
+
+def test_reload(watched, tmp_path):
+    """Figures stay; the address changes with the file; what cannot be opened leaves the other one open."""
+    first, second, taken = free_ports(3)
+    watched.write(metrics_listen=first)
+    watched.start()
+    watched.rename_in("a", 1)
+    watched.manager.pass_with(files=1)
+
+    def reload():
+        watched.running.popen.send_signal(signal.SIGHUP)
+        watched.manager.next_line("READY=1")
+
+    reload()
+    watched.manager.pass_ended()
+    assert read(first)["watch_uploaded_files_total", "job"] == 1
+    watched.write(metrics_listen=second)
+    reload()
+    assert is_closed(first) and read(second)["last_run_exit_status", "job"] == 0
+    with socket.create_server(("127.0.0.1", taken)):
+        watched.write(metrics_listen=taken)
+        reload()
+        watched.wait_said(f"the metrics are still at {second}")
+        assert read(second)
+    watched.write()
+    reload()
+    assert is_closed(second)
+
+
+def test_a_port_that_is_taken(watched, port):
+    with socket.create_server(("127.0.0.1", port)):
+        run = watched.s3once("watch", watched.file, "--metrics-listen", str(port))
+    assert run.code == 3 and f"another program listens at {port}; end it, or choose another port" in run.err, run
+    run = watched.s3once("watch", watched.file, "--metrics-listen", f"192.0.2.1:{port}")
+    assert run.code == 3 and f"cannot listen at 192.0.2.1:{port}: Cannot assign requested address" in run.err, run
+
+
+def test_addresses_that_are_not_right(watched, bucket, port, tmp_path):
+    watched.write(metrics_listen="localhost:9469")
+    for command in ("watch", "run"):
+        run = watched.s3once(command, watched.file)
+        assert run.code == 2 and "job.conf:6: --metrics-listen: 'localhost:9469' is not a port" in run.err, run
+    watched.write(metrics_listen=port)
+    other = make_tree(tmp_path, {"other.conf": f"source = {tmp_path}\ntarget = s3://{bucket}/q\nmetrics-listen = 127.0.0.1:{port}\n".encode()}) / "other.conf"
+    run = watched.s3once("watch", watched.file, other)
+    assert run.code == 2 and "the jobs job and other have different --metrics-listen" in run.err, run
+    (tmp_path / "more").mkdir()
+    same = tmp_path / "more" / "job.conf"
+    same.write_text(watched.file.read_text())
+    run = watched.s3once("watch", watched.file, same)
+    assert run.code == 2 and "two jobs are called job and have the same target" in run.err, run
+    run = watched.s3once("run", "--metrics-listen", "1", watched.file)
+    assert run.code == 2 and "unknown option '--metrics-listen'" in run.err, run
