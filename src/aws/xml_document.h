@@ -1,18 +1,19 @@
-/* XML as AWS's services answer it: UTF-8, without a document type, without entities of its own.
- * What is made to be slow (an element with very many attributes, very many elements) is refused
- * before it costs more than a moment. */
+/* Reads XML as AWS's services answer it, which is UTF-8 without a document type and without
+ * entities of its own. Documents that are made to be slow, with very many elements or attributes,
+ * are refused before they cost more than a moment. */
 #pragma once
 #include <libxml/tree.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* 0 and a document with a root element, free it with xmlFreeDoc; -EBADMSG, -ENOMEM. */
+/* Returns 0 and a document with a root element, which the caller frees with xmlFreeDoc(); -EBADMSG
+ * or -ENOMEM. */
 int xml_document_read(const char *xml, size_t n, xmlDoc **ret);
 
 /* Whether a node is an element of this name. */
 bool xml_is(const xmlNode *node, const char *name);
 /* The first child element of this name, or NULL; parent may be NULL. */
 const xmlNode *xml_child(const xmlNode *parent, const char *name);
-/* The text of that child; "" if there is none, or if it is more than text. Borrowed from the
- * document. */
+/* The text of that child, borrowed from the document. It is "" if there is no such child, or if the
+ * child has more than text. */
 const char *xml_child_text(const xmlNode *parent, const char *name);

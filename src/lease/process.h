@@ -7,9 +7,9 @@
 
 struct process {
 	char host[256]; /* host name */
-	char boot[37];  /* boot id, "" where unknown: then nobody is known to be on the same host */
-	char pid_space[64];              /* the pid namespace, "" where unknown */
-	char time_space[64];             /* the time namespace, which shifts `start`; likewise */
+	char boot[37]; /* boot id; "" if it is not known, and then no process is known to be near */
+	char pid_space[64];              /* the pid namespace, or "" if it is not known */
+	char time_space[64];             /* the time namespace, which shifts `start`, or "" */
 	char machine[MACHINE_CHARS + 1]; /* machine_id() and machine_board() */
 	char board[MACHINE_CHARS + 1];
 	pid_t pid;
@@ -18,10 +18,10 @@ struct process {
 
 void process_self(struct process *ret);
 /* Whether both surely run or ran in one boot of one machine, within one pid namespace and one time
- * namespace, so that pids and start times mean the same to both. Of the board only what both know
- * counts: root and others may share a machine. */
+ * namespace. Then pids and start times mean the same to both. The board counts only if both know
+ * it, since only root may read it. */
 bool process_is_near(const struct process *self, const struct process *other);
-/* Whether `other` is near and surely runs no more: no such pid, a process that has ended and was
- * not waited for by its parent (as in a container without an init), or another process by its start
- * time. Never by a missing /proc entry. */
+/* Whether `other` is near and surely runs no more. There is no such pid; or the process has ended
+ * and its parent did not wait for it, as in a container without an init; or its start time shows
+ * that it is another process. A missing entry of /proc alone is no proof. */
 bool process_is_gone(const struct process *self, const struct process *other);

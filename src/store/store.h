@@ -1,11 +1,11 @@
-/* The conditional item store that marks, sessions and locks stand on. Two implementations, one
- * conformance suite.
+/* The conditional item store that marks, sessions and locks are kept in. It has two
+ * implementations, which one conformance suite tests.
  *
- * Every operation is one atomic step on one item. A condition that is not met answers
- * OUTCOME_REFUSED with the item as it is, because it may have been our own earlier try that changed
- * it: the caller recognises its own unique values. An ambiguous outcome (outcome_is_ambiguous) may
- * be repeated identically, but of a take that counts: that would count twice. Keys are compared as
- * bytes (memcmp). */
+ * Every operation is one atomic step on one item. If a condition is not met, the outcome is
+ * OUTCOME_REFUSED with the item as it is. An earlier try of ours may have changed it, which the
+ * caller recognises by its own unique values. After an ambiguous outcome (outcome_is_ambiguous())
+ * the same operation may be repeated, except a take that counts, which would count twice. Keys are
+ * compared as bytes (memcmp). */
 #pragma once
 #include "dynamodb/dynamodb.h"
 
@@ -16,11 +16,11 @@
 	"none" /* that word where the server does not keep to conditions in them */
 
 struct store;
-struct store_conn; /* one thread's own way in; not thread-safe */
+struct store_conn; /* a connection, used by one thread at a time */
 
 struct store_ops {
-	/* Nothing that was sent earlier can arrive after a removal and bring the row back: there is
-	 * no network in between. */
+	/* Nothing that was sent earlier can arrive after a removal and bring the row back, since
+	 * there is no network in between. */
 	bool removes_for_good;
 	int (*conn_new)(struct store *store, struct store_conn **ret);
 	void (*conn_free)(struct store_conn *conn);
@@ -68,11 +68,13 @@ struct store_ops {
 	 */
 	enum outcome (*compact)(struct store_conn *conn, const struct call_limits *limits,
 		bool *ret_more, struct problem *ret_problem);
-	int64_t (*time_s)(const struct store *store); /* the store's own time: never this host's
-							 clock where it has another */
-	const char *(*kind)(const struct store *store, size_t i,
-		unsigned long *ret_count);           /* requests by kind, as service_kind */
-	unsigned (*cuts)(const struct store *store); /* as service_cuts; NULL: it never throttles */
+	/* The store's own time in seconds since 1970. It is this host's only if the store has no
+	 * other. */
+	int64_t (*time_s)(const struct store *store);
+	/* Requests by kind, as in service_kind(). */
+	const char *(*kind)(const struct store *store, size_t i, unsigned long *ret_count);
+	/* As service_cuts(). NULL: it never throttles. */
+	unsigned (*cuts)(const struct store *store);
 	void (*close)(struct store *store);
 };
 struct store {
@@ -82,33 +84,36 @@ struct store_conn {
 	struct store *store;
 };
 
-/* The operations, semantics as in dynamodb.h: put replaces the whole item, update never creates
- * one, take may. Conditions may be NULL with n 0. */
+/* The operations mean the same as in dynamodb.h. put replaces the whole item, update never creates
+ * one, and take may. Conditions may be NULL if their number is 0. */
 int store_conn_new(struct store *store, struct store_conn **ret);
 void store_conn_free(struct store_conn *conn); /* NULL is fine */
 void store_close(struct store *store);         /* after every connection; NULL is fine */
 int64_t store_time_s(const struct store *store);
 
-/* Many hosts. The table exists already (see setup.h). limits and retries as of dynamodb.h. */
+/* Opens a store for many hosts. The table exists already (see setup.h). Limits and retries are
+ * those of dynamodb.h. */
 int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,
 	const char *table, struct store **ret, struct problem *ret_problem);
-/* The same with other keys; the table's strings are copied. */
+/* The same with other keys. The strings of the table are copied. */
 int store_dynamodb_open_table(const struct aws_settings *settings, struct http_shared *http,
 	const struct table *table, struct store **ret, struct problem *ret_problem);
 /* The names of our own table's keys, for a DynamoDB call below the store. */
 struct table store_dynamodb_table(const char *name);
 
-/* One host: an SQLite file (WAL, synchronous=FULL), made with its directory if need be (0700, 0600
- * whatever the umask). Refused with a sentence: a symlink, a foreign owner, group- or
- * world-writable, a network file system, a file that is not a mark store, of a newer layout,
- * damaged, locked for longer than 30 s. STORE_SQLITE_NOWHERE is an empty store that is gone when it
- * is closed: for dry runs and tests. */
+/* Opens a store for one host, which is an SQLite file (WAL, synchronous=FULL). The file and its
+ * directory are made if they are missing, with mode 0600 and 0700 whatever the umask is.
+ *
+ * These are refused with a sentence: a symbolic link, a file of another owner, one that its group
+ * or others may write, one on a network file system, one that is not a store, has a newer layout,
+ * is damaged, or is locked for longer than 30 s.
+ *
+ * STORE_SQLITE_NOWHERE is an empty store that is gone when it is closed, for dry runs and tests. */
 #define STORE_SQLITE_NOWHERE ":memory:"
 int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_problem);
-/* The same for who writes nothing: root may read a file of another user, whose folder is that
- * user's or root's. It is opened read only, and stays usable by its owner, who may write meanwhile.
- */
+/* The same for a command that writes nothing. Root may read a file of another user if its directory
+ * is that user's or root's. It is opened read only, and its owner may write meanwhile. */
 int store_sqlite_open_to_read(const char *path, struct store **ret, struct problem *ret_problem);
-/* $STATE_DIRECTORY/marks.db, else $XDG_STATE_HOME/s3once/marks.db, else
- * ~/.local/state/s3once/marks.db. The caller frees it. */
+/* The first of $STATE_DIRECTORY/marks.db, $XDG_STATE_HOME/s3once/marks.db and
+ * ~/.local/state/s3once/marks.db whose variable is set. The caller frees it. */
 int store_sqlite_default_path(char **ret);

@@ -1,6 +1,6 @@
-/* The file under way, and what the steps of worker.h share about it: what is derived from it
- * (file.c), reading it (file_read.c), and how its turn ends (file_settle.c, file_outcome.c and
- * file_done.c, each of which builds on those before). All of it blocks, in the thread of the
+/* The file that is under way, and what the steps of worker.h share about it. file.c has what is
+ * derived from it, and file_read.c reads it. file_settle.c, file_outcome.c and file_done.c end its
+ * turn, and each of these calls the ones before it. All functions may block, in the thread of the
  * worker. */
 #pragma once
 #include "upload/body.h"
@@ -11,10 +11,10 @@
 struct worker;
 
 #define FILE_RESTARTS_MAX 8 /* of one file in one run */
-#define FILE_DAMAGES_MAX                                                                           \
-	3 /* how often it is sent again because S3 holds other bytes than it was sent */
+/* How often it is sent again because S3 holds other bytes than it was sent. */
+#define FILE_DAMAGES_MAX 3
 
-/* The file under way. Whoever holds the pointer is the only one to touch it. */
+/* The file that is under way. Only the thread that holds the pointer uses it. */
 struct file {
 	struct candidate *candidate;     /* owned */
 	struct s3_target target;         /* its key, and how it is to be stored */
@@ -25,42 +25,58 @@ struct file {
 	struct sums sums;                /* of the whole content of that version, if `summed` */
 	bool summed;
 	bool is_planned; /* how well it can be compressed is known to the plan, if that matters */
-	struct sums stored;       /* of its object, if that is encoded; else its `bytes` are 0 */
-	uint64_t sent_part_bytes; /* what S3 holds was sent in parts of this size; 0: whole, or
-				     unknown */
-	char parts_sum[PARTS_SUM_MAX + 1]; /* of those parts' checksums, as marks have it */
-	struct mark seen;                  /* the mark, as last seen, while it is not ours */
-	struct claim claim;                /* ours, if `claimed` */
+			 /* Of its object, if that is encoded; otherwise its `bytes` are 0. */
+	struct sums stored;
+	/* The size of the parts in which S3 got what it holds. 0: it was sent whole, or is not
+	 * known. */
+	uint64_t sent_part_bytes;
+	/* Of those parts' checksums, as marks have it. */
+	char parts_sum[PARTS_SUM_MAX + 1];
+	/* The mark as it was last seen while it was not ours. */
+	struct mark seen;
+	/* Our claim of the mark, if `claimed`. */
+	struct claim claim;
 	bool claimed;
-	bool must_look;        /* S3 may hold something already: HEAD before anything is sent */
-	bool looked_elsewhere; /* under the mark's key with other suffixes, as far as need be */
-	bool unconditional;    /* the server does not take the condition for what it is: HEAD right
-				  before instead */
-	struct version replaces; /* what is to be replaced: the done version, or a damaged upload;
-				    its etag "" if there is none */
-	bool is_in_s3;           /* its turn has ended so, as was told */
-	bool is_left_out;        /* its turn has ended, and it is not to be in S3 as it is now */
-	bool has_lost_key;       /* it is another version than its key was made for */
-	bool is_proven;          /* by this turn, which has read all of its content as of `state` */
-	int64_t opened_ns;       /* clock_wall_ns() when it was opened and `state` was taken */
-	int64_t opened_ctime_ns; /* then, also where it does not count in `state` */
+	/* S3 may hold an object already, so a HEAD precedes whatever is sent. */
+	bool must_look;
+	/* Objects under the mark's key with other suffixes were looked for, as far as that is
+	 * needed. */
+	bool looked_elsewhere;
+	/* The server misreads the condition, so a HEAD goes right before the write instead. */
+	bool unconditional;
+	/* What is to be replaced, which is the done version or a damaged upload. Its etag is "" if
+	 * there is nothing to replace. */
+	struct version replaces;
+	/* Its turn has ended, and the file was reported to be in S3. */
+	bool is_in_s3;
+	/* Its turn has ended, and the file is not to be in S3 as it is now. */
+	bool is_left_out;
+	/* It is another version than its key was made for. */
+	bool has_lost_key;
+	/* This turn has read all of its content as of `state`, and S3 has proven it. */
+	bool is_proven;
+	/* The clock_wall_ns() when it was opened and `state` was taken, and its ctime then, also
+	 * where that does not count in `state`. */
+	int64_t opened_ns;
+	int64_t opened_ctime_ns;
 	unsigned restarts, damages;
-	uint64_t begun_ns; /* when this turn began, clock_boot_ns() */
+	/* The clock_boot_ns() when this turn began. */
+	uint64_t begun_ns;
 	struct share share;
 };
 
 /* What a step leads to. */
 enum step {
 	STEP_NEXT,    /* go on with the next step */
-	STEP_AGAIN,   /* from the top: the file or the mark is another by now */
-	STEP_SETTLED, /* reported and counted; nothing more to do */
-	STEP_LATER,   /* put back into the queue */
-	STEP_PARTS,   /* its parts are in the queue; whoever ends the last one goes on */
-	STEP_ASIDE,   /* refused, and the run's refusals have it: it is theirs now */
-	STEP_OVER,    /* the run is over; the mark stays as it is for the next one */
+	STEP_AGAIN,   /* begin with the first step, since the file or the mark has changed */
+	STEP_SETTLED, /* the file was reported and counted, and nothing is left to do */
+	STEP_LATER,   /* it was put back into the queue */
+	STEP_PARTS,   /* its parts are in the queue, and whoever ends the last one goes on */
+	STEP_ASIDE,   /* it was refused, and was handed over to the run's refusals */
+	STEP_OVER,    /* the run is over, and the mark stays as it is for the next run */
 };
 
-/* Takes the candidate. NULL: out of memory, and nothing is taken. */
+/* Takes the candidate. If there is no memory, it returns NULL and takes nothing. */
 struct file *file_new(struct run *run, struct candidate *candidate);
 void file_free(struct file *file);
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);
@@ -71,20 +87,21 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file);
  */
 struct s3_condition file_condition(
 	const struct worker *worker, const struct file *file, enum s3_ability ability);
-/* Whether the server may ignore that condition: then a HEAD goes right before. */
+/* Whether the server may ignore that condition, so that a HEAD has to go right before. */
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
 /* Whether the object's etag is surely an MD5 of what it holds. */
 bool file_etag_is_md5(const struct worker *worker, const struct s3_object *object);
 
-/* Remembers for the mark how what S3 holds was sent: whole, or in these parts with these sums. */
+/* Remember for the mark how what S3 holds was sent, which is whole, or in these parts with these
+ * sums. */
 void file_note_whole(struct file *file);
 void file_note_parts(
 	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind);
 
 /* Opens what is under the name now, and plans its upload. NEXT, or why not. */
 enum step file_open(struct worker *worker, struct file *file);
-/* Part `index` of this plan, or without one the whole file, to be sent with this encoding, or NULL.
- */
+/* The range of part `index` of this plan, or of the whole file if `plan` is NULL. `encoding` is
+ * what it is sent with, or NULL. */
 struct range file_range(const struct file *file, const struct encoding *encoding,
 	const struct plan *plan, unsigned index);
 /* Computes `kinds` of what is sent of a range of the file as it was opened. 0, -ESTALE if it has
