@@ -61,8 +61,9 @@ int config_look_number(const struct config *config, const struct config_key *key
 int config_look_bool(const struct config *config, const struct config_key *key, bool *ret,
 	struct problem *ret_problem);
 
-/* A service's endpoint: the option, AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, endpoint_url of the
- * service in the profile's `services` section, endpoint_url of the profile; or NULL. */
+/* Where the endpoint of a service is looked for. The first of these counts: the option,
+ * AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, endpoint_url of the service in the profile's
+ * `services` section, and endpoint_url of the profile. */
 struct config_url {
 	const char *row;      /* the row's name */
 	const char *service;  /* "s3" */

@@ -6,14 +6,14 @@
 
 /* What to do with an attempt's result. */
 enum retry_class {
-	RETRY_NONE,        /* decided: return the outcome */
-	RETRY_TRANSIENT,   /* 500, 502, 503, 504, RequestTimeout, no reply */
-	RETRY_THROTTLE,    /* SlowDown, 429, ThrottlingException,
-			      ProvisionedThroughputExceededException, RequestLimitExceeded, … */
-	RETRY_DIGEST,      /* BadDigest: the wire may have turned a bit over, or the file changed:
-			      again as if transient, once */
-	RETRY_CLOCK,       /* RequestTimeTooSkewed, a signature refused while the clocks disagree:
-			      correct ours by the reply's Date, once */
+	RETRY_NONE,      /* decided: return the outcome */
+	RETRY_TRANSIENT, /* 500, 502, 503, 504, RequestTimeout, no reply */
+	RETRY_THROTTLE,  /* SlowDown, 429, ThrottlingException,
+			    ProvisionedThroughputExceededException, RequestLimitExceeded, … */
+	RETRY_DIGEST,    /* BadDigest. A bit may have been damaged on the way, or the file changed.
+		    It is repeated once, as if it was transient */
+	RETRY_CLOCK,     /* RequestTimeTooSkewed, or a signature that is refused while the clocks
+			    disagree. Ours is corrected by the reply's Date, once */
 	RETRY_CREDENTIALS, /* ExpiredToken, InvalidAccessKeyId, …: load the credentials again, once
 			    */
 	RETRY_REGION,      /* 301/307/400 that names another region: sign for that one, once */
@@ -39,9 +39,9 @@ struct verdict {
 /* The one place that decides. Tested as a table. */
 struct verdict classify(const struct attempt *attempt);
 
-/* Full jitter: uniform in [0, min(cap, base * 2^attempt)], in ms; attempt counts from 0. base 50 ms
- * (DynamoDB 25), throttled 1 s; cap 20 s. retry_after_ms, if not 0, is the least (at most 60 s of
- * it). */
+/* How long to wait in ms, with full jitter: a uniform value in [0, min(cap, base * 2^attempt)],
+ * where `attempt` counts from 0. The base is 50 ms, for DynamoDB 25 ms, and 1 s after throttling.
+ * The cap is 20 s. If retry_after_ms is not 0, it is the least, up to 60 s. */
 #define RETRY_CAP_MS 20000
 uint64_t retry_backoff_ms(
 	enum retry_class retry, bool is_s3, unsigned attempt, uint64_t retry_after_ms);

@@ -43,9 +43,9 @@ struct aws_settings {
 	struct config_rows found;              /* each setting's value and where it is from */
 };
 
-/* Precedence: option, environment, profile; config.h says how, settings.c lists the names. A
- * profile that was asked for and does not exist is an error. Returns 0, or -EINVAL/-ENOENT with a
- * sentence. */
+/* Each setting comes from an option, from the environment, or from the profile, in this order.
+ * config.h says how, and settings.c lists the names. A profile that was asked for and does not
+ * exist is an error. Returns 0, or -EINVAL or -ENOENT with a sentence. */
 int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem);
 void aws_settings_free(struct aws_settings *settings);

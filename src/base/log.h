@@ -9,8 +9,9 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG };
 void log_set_level(enum log_level level);
 bool log_wants(enum log_level level);
 
-/* What goes before a line on stderr so that the journal knows its level (sd-daemon(3): "<3>"); ""
- * unless stderr is the journal, which JOURNAL_STREAM tells (systemd.exec(5)). */
+/* What precedes a line on stderr so that the journal knows its level, such as "<3>" (sd-daemon(3)).
+ * It is
+ * "" unless stderr is the journal, which JOURNAL_STREAM shows (systemd.exec(5)). */
 const char *log_priority(enum log_level level);
 
 /* Where lines go instead of stderr; the line ends without newline. NULL restores stderr. Called

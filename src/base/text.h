@@ -32,9 +32,9 @@ void text_addf(struct text *t, const char *format, ...) __attribute__((format(pr
 void text_addfv(struct text *t, const char *format, va_list ap)
 	__attribute__((format(printf, 2, 0)));
 
-/* Adds bytes so that a terminal or a log line shows them and is never steered by them: valid UTF-8
- * stays, control characters (C0, C1, DEL, bidi controls) and invalid bytes become \xNN or \n, \t; a
- * backslash becomes \\. */
+/* Adds bytes so that a terminal or a log shows them and is never controlled by them. Valid UTF-8
+ * stays. Control characters (C0, C1, DEL, bidi controls) and invalid bytes become \xNN, \n or \t,
+ * and a backslash becomes \\. */
 void text_add_escaped(struct text *t, const char *bytes, size_t n);
 void text_add_escaped_string(struct text *t, const char *s);
 /* The same of what should have been escaped by whoever wrote it: a backslash stays. */

@@ -1,5 +1,5 @@
-/* The session of a run: one lease, whatever it has in flight; and the judgement whether another's
- * is over. */
+/* The session of a run, which is one lease for all that the run has in flight. It is also judged
+ * here whether the session of another run is over. */
 #pragma once
 #include "base/random.h"
 #include "store/store.h"

@@ -33,9 +33,10 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	const struct call_limits *limits, struct store_settings *settings,
 	struct problem *ret_problem);
 
-/* `s3once init`: creates the table, waits until it is ACTIVE (at most timeout_ms), turns TTL on for
- * "expires", writes the settings; safe to run again and by several at once. Refuses a table of
- * another shape. *ret_ttl is false, with OK, on a server without TTL. */
+/* What `s3once init` does. It creates the table, waits at most timeout_ms until the table is
+ * ACTIVE, turns time to live on for "expires", and writes the settings. It may be run again, and by
+ * several at once. It refuses a table of another shape. On a server without time to live it sets
+ * *ret_ttl to false, with OK. */
 struct table_setup {
 	const char *table;
 	unsigned shards;

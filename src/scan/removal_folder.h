@@ -6,10 +6,10 @@
  * file system cannot. */
 int removal_rename(int from_fd, const char *from_name, int to_fd, const char *to_name);
 
-/* Makes the folder in this directory if need be, locks it together with whoever else removes files
- * there, and renames the file into it under its own name. Returns the folder's descriptor for
- * removal_folder_close. -EBUSY: somebody puts files back just now; -EPERM: the folder is not ours.
- */
+/* Makes the folder in this directory if it is missing, and takes a shared lock on it with others
+ * who remove files there. Then it renames the file into the folder under its own name. Returns the
+ * folder's descriptor for removal_folder_close(). -EBUSY means that somebody puts files back just
+ * now, and -EPERM that the folder is not ours. */
 int removal_folder_take(int directory_fd, const char *name);
 /* Renames a file in the folder to its name in the directory. */
 int removal_folder_give(int folder_fd, int directory_fd, const char *name);

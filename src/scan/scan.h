@@ -88,11 +88,11 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem);
 void scan_close(struct scan *scan);
 
-/* What the scan would make of one file, which somebody names by a path: 1 and its entry, with the
- * key that a run with these options would use; 0 if it lies in none of the SOURCEs, or the filter
- * leaves it out; -errno with a sentence. That another file has the same key is not seen. The list
- * of files_from is not asked. Not while scan_next is under way, whose entry it takes the place of.
- */
+/* What the scan would make of one file, which is named by a path. Returns 1 and its entry, with the
+ * key that a run with these options would use; 0 if the file is in none of the SOURCEs, or the
+ * filter leaves it out; or -errno with a sentence. It does not notice that another file has the
+ * same key, and does not read the list of files_from. It replaces the entry of scan_next(), and is
+ * not called during that. */
 int scan_look(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem);
 

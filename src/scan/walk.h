@@ -10,8 +10,9 @@ struct walk;
  * or -ENOMEM. */
 int walk_open(int directory_fd, const struct scan_options *options, const struct only *only,
 	struct walk **ret);
-/* 1 and the next entry: kind, relative (valid until the next call) and what look_at sets; key, path
- * and source stay. 0 at the end. -errno with a sentence when out of memory or descriptors. A
- * directory that cannot be listed is a PROBLEM entry, of the top one with relative ".". */
+/* Returns 1 and the next entry, or 0 at the end, or -errno with a sentence for want of memory or
+ * descriptors. Of the entry it sets `kind`, `relative`, which is valid until the next call, and
+ * what look_at() sets. `key`, `path` and `source` stay as they are. A directory that cannot be
+ * listed is a PROBLEM entry; that of the top directory has "." as `relative`. */
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem);
 void walk_close(struct walk *walk);

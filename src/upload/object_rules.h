@@ -1,6 +1,6 @@
-/* Which settings each object is stored with: those for every file and, on top of them, those of the
- * last rule whose pattern matches the file; the command line's replace both. Immutable once made,
- * so any number of threads may ask. */
+/* Which settings each object is stored with. They are those for every file, and those of the last
+ * rule whose pattern matches the file, which replace them. The settings of the command line replace
+ * both. The rules do not change once they are made, so that any number of threads may ask. */
 #pragma once
 #include "s3/s3.h"
 #include "s3once/push.h"

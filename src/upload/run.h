@@ -101,11 +101,13 @@ void run_fence(struct run *run, const char *why);
  * when a lease that ran out is not renewed for give_up_after_ms. */
 bool run_may_begin(struct run *run);
 
-/* HEAD of the bucket, and where that tells no reason, another request that does: OK; ABSENT or
- * SETUP with a sentence, then the run cannot go on; else it does not show. */
+/* Sends a HEAD of the bucket, and if that is refused without a reason, another request that shows
+ * one. After ABSENT or SETUP, which come with a sentence, the run cannot go on. Any other outcome
+ * than OK shows nothing. */
 enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct problem *problem);
-/* A HEAD has no body to give a reason in. Asked otherwise, the server names it: a missing bucket,
- * wrong or expired credentials. True with the sentence if it did: the run cannot go on. */
+/* The reply to a HEAD has no body that could give a reason. To another request the server names it,
+ * such as a missing bucket, or wrong or expired credentials. Returns true with a sentence if it
+ * did, and then the run cannot go on. */
 bool run_ask_why(struct run *run, struct s3_conn *conn, struct problem *problem);
 /* Once a run, before its first claim: the bucket is there, the session's row is written.
  * Thread-safe. False: the run ends. */

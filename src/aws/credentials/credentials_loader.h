@@ -7,9 +7,10 @@ int credentials_loader_init(
 	struct credentials_loader *loader, const struct credentials_options *options);
 void credentials_loader_clear(struct credentials_loader *loader);
 
-/* From the first provider that has any; once one had, from that one alone: *provider is its number,
- * -1 before. 0; -ENODATA with a sentence of where it looked; else -errno with a sentence. What has
- * already expired is an error (-ESTALE). */
+/* Loads credentials from the first provider that has any. *provider is -1 at first. It becomes the
+ * number of that provider, and later loads ask only that one. Returns 0; -ENODATA with a sentence
+ * that says where it has looked; -ESTALE for credentials that have already expired; or another
+ * -errno with a sentence. */
 int credentials_loader_load(struct credentials_loader *loader, int *provider,
 	struct credentials *ret, struct problem *ret_problem);
 /* Whether this provider can never yield others in this process. */

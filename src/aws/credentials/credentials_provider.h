@@ -15,9 +15,9 @@ struct credentials_loader {
 	atomic_bool stopped; /* end the load that is under way: nobody wants it any more */
 };
 
-/* A provider. 0 and *ret filled; -ENODATA: not configured here, ask the next one (an empty sentence
- * has nothing to add to where it was looked); else -errno. ret_problem, not NULL, gets the sentence
- * of whatever is not 0. */
+/* A provider. Returns 0 and fills *ret, or -ENODATA if it is not configured, so that the next one
+ * is asked, or another -errno. *ret_problem, which is not NULL, gets a sentence unless 0 is
+ * returned. With -ENODATA it may be empty. */
 typedef int credentials_load(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem);
 /* AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN. */
@@ -29,9 +29,9 @@ credentials_load credentials_container;
 /* The role of the EC2 instance, from its metadata service. */
 credentials_load credentials_imds;
 
-/* What all providers do with what they found: *ret gets copies. access_key and secret must be
- * there, session_token may be NULL. 0; -ENOMEM; -EINVAL with a sentence that says what is wrong
- * with those of `where`. */
+/* Every provider calls this with what it found. *ret gets copies. access_key and secret are
+ * required, and session_token may be NULL. 0, -ENOMEM, or -EINVAL with a sentence that says what is
+ * wrong with those of `where`. */
 int credentials_set(struct credentials *ret, const char *access_key, const char *secret,
 	const char *session_token, const char *where, struct problem *ret_problem);
 /* The variable's value; NULL if it is not set or empty. */

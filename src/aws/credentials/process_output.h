@@ -9,12 +9,14 @@ struct process_output {
 	int status;           /* of waitpid(2) */
 };
 
-/* Runs argv[0], found in PATH, in this process's environment, with nothing on standard input, until
- * it ends; what it leaves to run, and perhaps to write, is not waited for. It starts with no signal
- * blocked, SIGPIPE and SIGXFSZ not ignored, and a soft limit of at most 1,024 descriptors, which it
- * may raise. Past the deadline
- * (clock_boot_ns()), or when *stopped becomes true, it is killed: -ETIMEDOUT, -ECANCELED; likewise
- * -EMSGSIZE when it writes more than out's cap. What err's cap cannot hold is dropped. Other
- * -errno: it could not be run. Clear both texts in any case. */
+/* Runs argv[0], which is found in PATH, until it ends. It has this process's environment, and
+ * nothing on standard input. Processes that it leaves behind are not waited for. It starts with no
+ * signal blocked, with SIGPIPE and SIGXFSZ not ignored, and with a soft limit of at most 1,024
+ * descriptors, which it may raise.
+ *
+ * It is killed after the deadline, by clock_boot_ns() (-ETIMEDOUT), when *stopped becomes true
+ * (-ECANCELED), and when it writes more than the cap of `out` (-EMSGSIZE). What exceeds the cap of
+ * `err` is dropped. Any other -errno means that it could not be run. Clear both texts in any case.
+ */
 int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *stopped,
 	struct process_output *ret);

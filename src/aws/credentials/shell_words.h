@@ -2,6 +2,6 @@
  * variables, no globs, no comments. Source: Python's shlex.split, which botocore uses. */
 #pragma once
 
-/* *ret is one block: a NULL-terminated vector and its strings; free it with free(). 0; -EINVAL with
- * *ret_why where it cannot be cut; -ENOMEM. */
+/* Cuts a line into words. *ret is a NULL-terminated vector with its strings in one block, which the
+ * caller frees. 0, -ENOMEM, or -EINVAL with *ret_why where the line cannot be cut. */
 int shell_words(const char *line, char ***ret, const char **ret_why);
