@@ -217,17 +217,19 @@ bool run_begin(struct run *run, struct store_conn *marks)
 {
 	struct problem problem = {0};
 	pthread_mutex_lock(&run->locked.mutex);
-	if (!run->locked.begun && !run_is_over(run)) {
-		bool good =
+	const bool is_first = !run->locked.begun && !run_is_over(run);
+	if (is_first) {
+		const bool good =
 			bucket_is_there(run, &problem) &&
 			(run->dry || session_begin(run->session, marks, &problem) == OUTCOME_OK);
 		if (!good && !run_is_over(run))
 			run_fail(run, &problem);
 		run->locked.begun = good;
-		if (good && !run->dry)
-			run_job_begin(run, marks, run_limits(run));
 	}
-	bool begun = run->locked.begun;
+	const bool begun = run->locked.begun;
 	pthread_mutex_unlock(&run->locked.mutex);
+	/* Only people read this row, so no other worker waits for it. */
+	if (is_first && begun && !run->dry)
+		run_job_begin(run, marks, run_limits(run));
 	return begun;
 }
