@@ -275,6 +275,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		bucket_doubt_end(run);
 		report_unshipped(&run->report, queue_oldest_ns(run->queue));
 	}
+	batches_learner_end(&run->batches_learner);
 	if (push->set_up)
 		bucket_keep(run, push->conn);
 	char session[ID_CHARS + 1] = "";

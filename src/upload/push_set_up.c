@@ -60,7 +60,8 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	enum outcome o = settings_load(
 		push->conn, !is_dynamodb, SHARDS_OF_FILE, &limits, &run->space.settings, problem);
 	if (o == OUTCOME_OK && !run->dry)
-		settings_use_batches(push->conn, &limits, &run->space.settings);
+		batches_learner_begin(
+			&run->batches_learner, push->conn, &limits, &run->space.settings);
 	if (!is_dynamodb && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
 		own_files_find(place.path, &run->own_files);
 		place.path = NULL;

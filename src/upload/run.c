@@ -219,9 +219,10 @@ bool run_begin(struct run *run, struct store_conn *marks)
 	pthread_mutex_lock(&run->locked.mutex);
 	const bool is_first = !run->locked.begun && !run_is_over(run);
 	if (is_first) {
-		const bool good =
-			bucket_is_there(run, &problem) &&
-			(run->dry || session_begin(run->session, marks, &problem) == OUTCOME_OK);
+		const bool is_there = bucket_is_there(run, &problem);
+		batches_learner_end(&run->batches_learner);
+		const bool good = is_there && (run->dry || session_begin(run->session, marks,
+								   &problem) == OUTCOME_OK);
 		if (!good && !run_is_over(run))
 			run_fail(run, &problem);
 		run->locked.begun = good;

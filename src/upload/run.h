@@ -7,6 +7,7 @@
 #include "scan/scan.h"
 #include "store/own_files.h"
 #include "upload/bandwidth.h"
+#include "upload/batches_learner.h"
 #include "upload/buffers.h"
 #include "upload/encoders.h"
 #include "upload/liveness.h"
@@ -31,6 +32,7 @@ struct run {
 	struct http_shared *http;
 	struct s3 *s3;
 	struct store *store;
+	struct batches_learner batches_learner; /* until the first claim */
 	struct mark_space space;
 	struct bucket_row bucket;     /* as it was compared at the start */
 	bool conditions_are_recalled; /* from the row, see bucket_conditions.h */
