@@ -20,7 +20,7 @@ FILES = {"small": 1000, "large": 2 * PART + 77}
 # --- the figures
 
 
-@pytest.mark.parametrize("size", [0, 1, 7, 8, 63, 64, 65, 4096, MIB - 1, 5 * MIB + 3, 64 * MIB])
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 63, 64, 65, 4096, MIB - 1, 5 * MIB + 3, pytest.param(64 * MIB, marks=pytest.mark.full)])
 def test_sums_equal_those_of_others(tmp_path, size):
     """Whole, without the processor's help, and in two parts, split anywhere."""
     chosen = random.Random(size)
