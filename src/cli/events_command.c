@@ -186,7 +186,7 @@ static int read_events(struct reading *reading, int fd)
 	return r < 0 ? r : 0;
 }
 
-static void clear(struct reading *reading)
+static void clear_reading(struct reading *reading)
 {
 	for (size_t i = 0; i < reading->n_runs; i++) {
 		end_run(&reading->runs[i]);
@@ -209,7 +209,7 @@ static int tell_all(const struct events_options *options, const char *path, int 
 			reading.left_out);
 	if (output_finish(&reading.output) < 0)
 		code = S3ONCE_EXIT_FILES;
-	clear(&reading);
+	clear_reading(&reading);
 	if (!error)
 		return code;
 	problem_set(&problem, "cannot read %s: %s", quote(path).text, strerror(-error));

@@ -38,7 +38,7 @@ static int split_address(
 	return has_brackets == (strchr(ret_address, ':') != NULL) ? 0 : -EINVAL;
 }
 
-static bool fill(const char *address, uint16_t port, struct listen_address *ret)
+static bool fill_address(const char *address, uint16_t port, struct listen_address *ret)
 {
 	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
 	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
@@ -56,7 +56,7 @@ int listen_address_parse(const char *value, struct listen_address *ret, struct p
 	const char *text;
 	const int error = split_address(value, address, &text);
 	const uint16_t port = port_of(text);
-	if (!error && port && fill(address, port, ret))
+	if (!error && port && fill_address(address, port, ret))
 		return 0;
 	problem_set(ret_problem,
 		"--metrics-listen: '%s' is not a port from 1 to 65535, nor an address and a port, such "
