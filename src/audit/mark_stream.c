@@ -50,6 +50,8 @@ struct mark_row *mark_row_new(const char *key, const struct mark *mark)
 		.state = mark->state,
 		.has_done = mark->has_done,
 		.etag_is_md5 = done->etag_is_md5,
+		.has_newer = mark->has_newer,
+		.file_bytes = done->size,
 		.size = version_object_bytes(done),
 		.part_bytes = done->object_bytes ? 0 : done->part_bytes,
 		.etag = place_string(&at, done->etag),

@@ -10,6 +10,9 @@ struct mark_row {
 	const char *object_key; /* the key, and the suffix behind it */
 	enum mark_state state;
 	bool has_done, etag_is_md5; /* as in struct mark and struct version */
+	bool has_newer;             /* as in struct mark */
+	uint64_t file_bytes;        /* of the version that was done last; its object may be of
+				       another size */
 	uint64_t size, part_bytes;  /* of the version that was done last, as the four below */
 	const char *etag, *sum, *parts_sum;
 	const char *version_id;      /* likewise; "" if unknown */

@@ -39,7 +39,9 @@ static int write_log(void *arg, const char *bytes, size_t n)
 
 static void print_result_locked(struct output *output, const struct output_piece *piece)
 {
-	if (!output->locked.error && fwrite(piece->bytes, 1, piece->n, stdout) < piece->n)
+	/* fwrite() itself is content with a line in its buffer. */
+	const size_t n = output->locked.error ? 0 : fwrite(piece->bytes, 1, piece->n, stdout);
+	if (!output->locked.error && (n < piece->n || ferror(stdout)))
 		output->locked.error = errno ? -errno : -EIO;
 }
 

@@ -4,7 +4,9 @@
 #include "cli/access.h"
 #include "cli/commands.h"
 #include "cli/open_marks.h"
+#include "cli/status_table.h"
 #include "cli/status_tell.h"
+#include "cli/status_watch.h"
 #include "cli/url.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +15,30 @@
 
 struct status_options {
 	struct access access;
-	unsigned verbose;
+	uint64_t watch_ms; /* UINT64_MAX: it looks once */
+	unsigned verbose, depth;
 	int json;
+};
+
+static const struct option what_options[] = {
+	{.name = "depth",
+		.type = OPTION_NUMBER,
+		.offset = offsetof(struct status_options, depth),
+		.argument = "N",
+		.help = "print a table with a sum for each folder down to N\n"
+			"levels below the prefix, as du does",
+		.least = 1,
+		.most = STATUS_DEPTH_MAX},
+	{.name = "watch",
+		.type = OPTION_AGE,
+		.offset = offsetof(struct status_options, watch_ms),
+		.argument = "[=DUR]",
+		.help = "look again every DUR until a signal ends it, with what\n"
+			"was done meanwhile",
+		.standard = "2s",
+		.least = 100,
+		.most = 24 * 3600 * 1000},
+	{NULL},
 };
 
 static const struct option output_options[] = {
@@ -31,13 +55,15 @@ static const struct option output_options[] = {
 	{NULL},
 };
 
-enum { GROUPS = 1 + ACCESS_GROUPS };
+enum { GROUPS = 2 + ACCESS_GROUPS };
+#define WATCH_MS 2000
 
 static struct command status_command(
 	struct option_group groups[static GROUPS], struct status_options *options)
 {
-	access_groups(&options->access, groups);
-	groups[ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
+	groups[0] = (struct option_group){"What to show", what_options, options};
+	access_groups(&options->access, groups + 1);
+	groups[1 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
 	return (struct command){
 		.name = "status",
 		.operands = "[s3://BUCKET[/KEY-OR-PREFIX]]",
@@ -49,6 +75,7 @@ static struct command status_command(
 		.n_groups = GROUPS,
 		.examples =
 			"  s3once status s3://my-bucket/photos\n"
+			"  s3once status --depth 1 --watch s3://my-bucket/photos\n"
 			"  s3once status --marks dynamodb:s3once s3://my-bucket/photos/2024/a.jpg\n"
 			"\n"
 			"Exit codes: 0 the marks were read; 2 usage; 3 they cannot be read.\n"
@@ -137,7 +164,9 @@ static enum outcome tell_below(struct status_view *view, struct store_conn *conn
 	text_add(&prefix, key);
 	if (*key && key[strlen(key) - 1] != '/')
 		text_add_char(&prefix, '/');
-	enum outcome o = tell_prefix(view, conn, key, text_string(&prefix), ret_problem);
+	enum outcome o = view->depth
+				 ? status_table_tell(view, conn, text_string(&prefix), ret_problem)
+				 : tell_prefix(view, conn, key, text_string(&prefix), ret_problem);
 	text_clear(&prefix);
 	return o;
 }
@@ -156,11 +185,35 @@ static enum outcome tell_all(struct status_view *view, struct store_conn *conn,
 	view->space->generation = row.generation;
 	if (*row.version)
 		status_tell_bucket(view, &row);
-	if (url && *url->key)
+	if (url && *url->key && !view->depth)
 		o = tell_key(view, conn, url->key, &found, ret_problem);
 	if (url && o == OUTCOME_OK && !found)
 		o = tell_below(view, conn, url->key, ret_problem);
 	return o;
+}
+
+/* What there is to tell, for each time that it is told. */
+struct look {
+	struct status_view *view;
+	struct store_conn *conn;
+	const struct s3_url *url;
+};
+
+static enum outcome look_once(void *arg, struct problem *ret_problem)
+{
+	const struct look *look = arg;
+	return tell_all(look->view, look->conn, look->url, ret_problem);
+}
+
+static enum outcome look(
+	const struct status_options *options, struct look *look, struct problem *ret_problem)
+{
+	const struct status_watch watch = {.view = look->view,
+		.interval_ms = options->watch_ms ? options->watch_ms : WATCH_MS,
+		.look = look_once,
+		.arg = look};
+	return options->watch_ms == UINT64_MAX ? look_once(look, ret_problem)
+					       : status_watch(&watch, ret_problem);
 }
 
 static int status_of(const struct status_options *options, const struct marks_place *place,
@@ -173,8 +226,12 @@ static int status_of(const struct status_options *options, const struct marks_pl
 	struct problem problem = {0};
 	struct text name = TEXT(8192);
 	marks_place_name(place, &name);
-	struct status_view view = {
-		&output, text_string(&name), &space, options->json, options->verbose, 0, 0};
+	struct status_view view = {.output = &output,
+		.marks = text_string(&name),
+		.space = &space,
+		.json = options->json,
+		.depth = options->depth,
+		.verbose = options->verbose};
 	bool ok = marks_are_there(place, &problem) &&
 		  services_open(&options->access, &services, &problem) == 0 &&
 		  marks_open(place, &services, &marks, &problem) == 0 &&
@@ -184,7 +241,7 @@ static int status_of(const struct status_options *options, const struct marks_pl
 		snprintf(space.service, sizeof space.service, "%s",
 			aws_settings_service(services.aws));
 		snprintf(space.bucket, sizeof space.bucket, "%s", url ? url->bucket : "");
-		ok = tell_all(&view, marks.conn, url, &problem) == OUTCOME_OK;
+		ok = look(options, &(struct look){&view, marks.conn, url}, &problem) == OUTCOME_OK;
 	}
 	int code = output_finish(&output) < 0 ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 	if (!ok)
@@ -202,6 +259,12 @@ static int read_options_of_status(const struct status_options *options, int n, c
 	if (n > 1)
 		problem_set(ret_problem, "'%s': one s3://BUCKET[/KEY-OR-PREFIX] at a time",
 			quote(operands[1]).text);
+	if (n == 0 && (options->depth || options->watch_ms != UINT64_MAX)) {
+		problem_set(ret_problem, "%s: name s3://BUCKET[/PREFIX]",
+			options->depth ? "--depth shows the folders of a bucket"
+				       : "--watch looks at a bucket");
+		return S3ONCE_EXIT_USAGE;
+	}
 	if (n > 1 || (n == 1 && url_parse(operands[0], ret_url, ret_problem) < 0))
 		return S3ONCE_EXIT_USAGE;
 	return marks_place_chosen(&options->access, true, ret_place, ret_problem);
@@ -209,7 +272,7 @@ static int read_options_of_status(const struct status_options *options, int n, c
 
 int status_main(int argc, char **argv)
 {
-	struct status_options options = {0};
+	struct status_options options = {.watch_ms = UINT64_MAX};
 	struct option_group groups[GROUPS];
 	struct command command = status_command(groups, &options);
 	struct problem problem = {0};

@@ -84,6 +84,26 @@ json_t *status_json_session(const struct status_session *session)
 	return object;
 }
 
+static void set_counts(json_t *object, const struct status_counts *counts)
+{
+	json_set_number(object, "done", counts->done);
+	json_set_number(object, "claimed", counts->claimed);
+	json_set_number(object, "failed", counts->failed);
+	json_set_number(object, "changed", counts->changed);
+	json_set_number(object, "unreadable", counts->unreadable);
+	json_set_number(object, "bytes", counts->bytes_done);
+}
+
+json_t *status_json_folder(
+	const char *bucket, const char *folder, const struct status_counts *counts)
+{
+	json_t *object = json_event("folder");
+	json_set_bytes(object, "bucket", bucket);
+	json_set_bytes(object, "prefix", folder);
+	set_counts(object, counts);
+	return object;
+}
+
 json_t *status_json_counts(
 	const struct mark_space *space, const char *prefix, const struct status_counts *counts)
 {
@@ -91,11 +111,6 @@ json_t *status_json_counts(
 	json_set_bytes(object, "service", space->service);
 	json_set_bytes(object, "bucket", space->bucket);
 	json_set_bytes(object, "prefix", prefix);
-	json_set_number(object, "done", counts->done);
-	json_set_number(object, "claimed", counts->claimed);
-	json_set_number(object, "failed", counts->failed);
-	json_set_number(object, "changed", counts->changed);
-	json_set_number(object, "unreadable", counts->unreadable);
-	json_set_number(object, "bytes", counts->bytes_done);
+	set_counts(object, counts);
 	return object;
 }

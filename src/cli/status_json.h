@@ -11,5 +11,8 @@ json_t *status_json_bucket(const char *bucket, const struct bucket_row *row);
 json_t *status_json_mark(
 	const char *bucket, const char *key, const struct mark *mark, const char *outlook);
 json_t *status_json_session(const struct status_session *session);
+/* folder: the beginning of its keys. */
+json_t *status_json_folder(
+	const char *bucket, const char *folder, const struct status_counts *counts);
 json_t *status_json_counts(
 	const struct mark_space *space, const char *prefix, const struct status_counts *counts);

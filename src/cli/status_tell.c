@@ -9,6 +9,14 @@
 
 #define LISTED_MAX 10
 
+static void put(struct status_view *view, const struct text *line)
+{
+	if (view->page)
+		status_page_add(view->page, text_string(line));
+	else
+		output_result(view->output, text_string(line));
+}
+
 __attribute__((format(printf, 2, 3))) static void tell(
 	struct status_view *view, const char *format, ...)
 {
@@ -17,7 +25,7 @@ __attribute__((format(printf, 2, 3))) static void tell(
 	va_start(ap, format);
 	text_addfv(&t, format, ap);
 	va_end(ap);
-	output_result(view->output, text_string(&t));
+	put(view, &t);
 	text_clear(&t);
 }
 
@@ -27,7 +35,7 @@ static void tell_escaped(struct status_view *view, const char *before, const cha
 	struct text t = TEXT(32U << 10);
 	text_add(&t, before);
 	text_add_escaped_string(&t, key);
-	output_result(view->output, text_string(&t));
+	put(view, &t);
 	text_clear(&t);
 }
 
@@ -216,6 +224,7 @@ void status_tell_counts(
 	struct status_view *view, const char *prefix, const struct status_summary *summary)
 {
 	const struct status_counts *counts = &summary->counts;
+	view->sum = *counts;
 	if (view->json) {
 		for (size_t i = 0; i < summary->n_sessions; i++)
 			json_print(view->output, status_json_session(&summary->sessions[i]));
@@ -231,4 +240,73 @@ void status_tell_counts(
 	for (size_t i = 0; i < summary->n_sessions; i++)
 		tell_session(view, &summary->sessions[i]);
 	tell_counts(view, prefix, counts);
+}
+
+void status_tell_head(struct status_view *view)
+{
+	if (!view->json)
+		tell(view, "%12s %11s %9s %9s %9s  %s", "done", "size", "claimed", "failed",
+			"changed", "folder");
+}
+
+static void add_column(
+	struct text *t, int width, uint64_t n, void (*figure)(struct text *, uint64_t))
+{
+	struct text column = TEXT(64);
+	figure(&column, n);
+	text_addf(t, "%*s ", width, text_string(&column));
+	text_clear(&column);
+}
+
+static void add_row(struct text *t, const struct status_counts *counts)
+{
+	add_column(t, 12, counts->done, human_count);
+	add_column(t, 11, counts->bytes_done, human_bytes);
+	add_column(t, 9, counts->claimed, human_count);
+	add_column(t, 9, counts->failed, human_count);
+	add_column(t, 9, counts->changed, human_count);
+	text_add_char(t, ' ');
+}
+
+static void add_unreadable(struct text *t, const struct status_counts *counts)
+{
+	if (!counts->unreadable)
+		return;
+	text_add(t, ", and of a later version of s3once ");
+	human_count(t, counts->unreadable);
+}
+
+void status_tell_folder(
+	struct status_view *view, const char *folder, const struct status_counts *counts)
+{
+	struct text t = TEXT(32U << 10);
+	if (view->json) {
+		json_print(view->output, status_json_folder(view->space->bucket, folder, counts));
+		return;
+	}
+	add_row(&t, counts);
+	text_add_escaped_string(&t, folder);
+	add_unreadable(&t, counts);
+	put(view, &t);
+	text_clear(&t);
+}
+
+void status_tell_sum(
+	struct status_view *view, const char *prefix, const struct status_counts *counts)
+{
+	struct text t = TEXT(32U << 10);
+	view->sum = *counts;
+	if (view->json) {
+		json_print(view->output, status_json_counts(view->space, prefix, counts));
+		return;
+	}
+	add_row(&t, counts);
+	text_addf(&t, "s3://%s/", quote(view->space->bucket).text);
+	text_add_escaped_string(&t, prefix);
+	add_unreadable(&t, counts);
+	if (view->page)
+		status_page_last(view->page, text_string(&t));
+	else
+		output_result(view->output, text_string(&t));
+	text_clear(&t);
 }

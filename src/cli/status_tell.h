@@ -1,15 +1,19 @@
 /* What `s3once status` found out, told to people or as JSON. */
 #pragma once
 #include "cli/output.h"
+#include "cli/status_page.h"
 #include "marks/bucket_row.h"
 #include "upload/marks_status.h"
 
 struct status_view {
 	struct output *output;
-	const char *marks; /* "dynamodb:TABLE" or "sqlite:PATH" */
+	struct status_page *page; /* that lines are put on; NULL: they are printed */
+	const char *marks;        /* "dynamodb:TABLE" or "sqlite:PATH" */
 	struct mark_space *space;
 	bool json;
+	unsigned depth; /* of the table; 0: there is none */
 	unsigned verbose;
+	struct status_counts sum;           /* set by status_tell_counts() and status_tell_sum() */
 	uint64_t failed_told, changed_told; /* marks that were listed; zero them to start */
 };
 
@@ -23,6 +27,12 @@ void status_tell_mark(struct status_view *view, const char *key, const struct ma
 	const struct session_info *session);
 /* Tells that a key has no mark, nor are there marks below it as a prefix. */
 void status_tell_absent(struct status_view *view, const char *key);
+/* Tell of the table of folders: its head, a row for a folder, and the sum below all of them. */
+void status_tell_head(struct status_view *view);
+void status_tell_folder(
+	struct status_view *view, const char *folder, const struct status_counts *counts);
+void status_tell_sum(
+	struct status_view *view, const char *prefix, const struct status_counts *counts);
 /* Tells of a mark below a prefix that is not done, or whose file has changed since. */
 void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark);
 /* Sums up what is below a prefix, after its unfinished marks. */

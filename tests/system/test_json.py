@@ -106,7 +106,7 @@ def only(events, name):
 def test_the_document_was_understood():
     assert set(COMMON) == {"v", "event", "time"}
     assert {"files", "refused", "bytes", "scan_complete", "seconds"} <= set(COUNTS)
-    assert len(PUSH_FIELDS) == 28 and len(STATUS_FIELDS) == 5
+    assert len(PUSH_FIELDS) == 28 and len(STATUS_FIELDS) == 6
     assert {"requests", "exit", "files"} <= PUSH_FIELDS["summary"]
     assert len(LOCK_FIELDS) == 12
     for fields, types in ((PUSH_FIELDS, PUSH_TYPES), (STATUS_FIELDS, STATUS_TYPES), (LOCK_FIELDS, LOCK_TYPES)):
@@ -244,7 +244,7 @@ def test_retry(s3once, s3_proxy, bucket, tmp_path):
 
 def test_status(s3once, s3, table, bucket, tmp_path):
     assert s3once("init").code == 0  # not SQLite: see Holder in test_cli
-    tree = make_tree(tmp_path / "tree", {"a": b"aaa", "b": b"bb"})
+    tree = make_tree(tmp_path / "tree", {"a": b"aaa", "b": b"bb", "folder/in/c": b"c"})
     s3.client.put_object(Bucket=bucket, Key="b", Body=b"other")
     push(s3once, tree, f"s3://{bucket}", code=1)
     big = tmp_path / "big"
@@ -255,7 +255,7 @@ def test_status(s3once, s3, table, bucket, tmp_path):
     wait_until(lambda: s3.uploads(bucket), 30, "an upload")
     os.kill(holder.pid, signal.SIGSTOP)
     seen = set()
-    for url in ([f"s3://{bucket}"], [f"s3://{bucket}/a"], [f"s3://{bucket}/b"], []):
+    for url in ([f"s3://{bucket}"], [f"s3://{bucket}/a"], [f"s3://{bucket}/b"], [], ["--depth", "1", f"s3://{bucket}/folder"]):
         run = s3once("status", "--json", *url)
         assert run.code == 0, run
         for event in run.events:
