@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "store/store_dynamodb_batch_queue.h"
 #include <errno.h>
 #include <string.h>
 
@@ -69,129 +70,19 @@ static void stop(struct batches *batches, const struct batch_write *write, enum 
 			write->table->name, outcome_name(why));
 }
 
-/* --- One write. */
-
-static const struct call_limits *limits_of(const struct batch_write *write)
-{
-	static const struct call_limits none;
-
-	return write->limits ? write->limits : &none;
-}
-
-static enum outcome perform_alone(const struct batch_write *w)
-{
-	if (w->item)
-		return dynamodb_put(w->db, w->table, w->key, w->item, w->conditions,
-			w->n_conditions, w->limits, w->ret_present, w->ret_problem);
-	return dynamodb_update(w->db, w->table, w->key, w->changes, w->n_changes, w->conditions,
-		w->n_conditions, w->limits, w->ret_present, w->ret_problem);
-}
-
-/* INSERT can express only one kind of put, which is a put if the item is absent. */
-static bool is_put_if_absent(const struct batch_write *w)
-{
-	return w->item && w->n_conditions == 1 && w->conditions->test == CONDITION_ABSENT &&
-	       strcmp(w->conditions->name, w->table->pk_name) == 0;
-}
-
-static bool may_wait(const struct batch_write *w)
-{
-	return !limits_of(w)->deadline_ns && (!w->item || is_put_if_absent(w));
-}
-
-static bool write_statement(const struct batches *batches, struct batch_ticket *ticket)
-{
-	const struct batch_write *w = ticket->write;
-	const struct statement_update update = {
-		w->changes, w->n_changes, w->conditions, w->n_conditions};
-	const int dialect = atomic_load(&batches->dialect);
-
-	text_reset(&ticket->statement);
-	if (w->item)
-		return statement_insert(&ticket->statement, w->table, w->key, w->item);
-	return statement_update(
-		&ticket->statement, (enum dynamodb_dialect)dialect, w->table, w->key, &update);
-}
-
-static bool same_key(const struct item_key *a, const struct item_key *b)
-{
-	return strcmp(a->sk ? a->sk : "", b->sk ? b->sk : "") == 0 && strcmp(a->pk, b->pk) == 0;
-}
-
-/* --- The queue. */
-
-static void enqueue_locked(struct batches *batches, struct batch_ticket *ticket)
-{
-	ticket->state = TICKET_WAITS;
-	ticket->locked.next = NULL;
-	*batches->locked.last = ticket;
-	batches->locked.last = &ticket->locked.next;
-	batches->locked.waiting++;
-}
-
-/* at: the link that leads to the ticket. */
-static struct batch_ticket *unlink_locked(struct batches *batches, struct batch_ticket **at)
-{
-	struct batch_ticket *ticket = *at;
-
-	*at = ticket->locked.next;
-	if (batches->locked.last == &ticket->locked.next)
-		batches->locked.last = at;
-	batches->locked.waiting--;
-	return ticket;
-}
-
-static void leave_locked(struct batches *batches, struct batch_ticket *ticket)
-{
-	struct batch_ticket **at = &batches->locked.first;
-
-	while (*at != ticket)
-		at = &(*at)->locked.next;
-	unlink_locked(batches, at);
-}
-
-/* The ticket leads from here on: its request counts already, so that nobody else leaves with what
- * it is to take along. */
-static void lead_locked(struct batches *batches, struct batch_ticket *ticket)
-{
-	leave_locked(batches, ticket);
-	ticket->state = TICKET_LEADS;
-	batches->locked.under_way++;
-}
-
-static bool may_leave_locked(const struct batches *batches)
-{
-	return batches->locked.first &&
-	       (batches->locked.under_way == 0 || batches->locked.waiting >= STATEMENTS_MAX);
-}
-
-/* A request has ended. Returns who leads the next one and is to be called, or NULL. */
-static struct batch_ticket *end_locked(struct batches *batches)
-{
-	struct batch_ticket *first = batches->locked.first;
-
-	batches->locked.under_way--;
-	if (!may_leave_locked(batches))
-		return NULL;
-	lead_locked(batches, first);
-	return first;
-}
-
 static void end_batch(struct batches *batches)
 {
 	pthread_mutex_lock(&batches->mutex);
-	struct batch_ticket *next = end_locked(batches);
+	struct batch_ticket *next = batch_queue_end(batches);
 	pthread_mutex_unlock(&batches->mutex);
 	call(next);
 }
-
-/* --- One batch. */
 
 /* DynamoDB refuses a request that names one item twice. */
 static bool has_key(const struct batch *batch, const struct item_key *key)
 {
 	for (size_t i = 0; i < batch->n; i++)
-		if (same_key(&batch->seats[i]->write->key, key))
+		if (batch_write_is_of(batch->seats[i]->write, key))
 			return true;
 	return false;
 }
@@ -218,7 +109,7 @@ static void fill_locked(struct batches *batches, struct batch *batch, struct bat
 			at = &ticket->locked.next;
 			continue;
 		}
-		unlink_locked(batches, at);
+		batch_queue_unlink(batches, at);
 		ticket->state = TICKET_TAKEN;
 		seat(batch, ticket, leader->write->db);
 	}
@@ -244,12 +135,6 @@ static void answer_locked(struct batch_ticket *ticket, enum outcome whole, enum 
 	ticket->state = TICKET_ANSWERED;
 }
 
-static enum outcome give_up_write(const struct batch_write *write)
-{
-	problem_set(write->ret_problem, "it was given up before the table had answered");
-	return OUTCOME_ABANDONED;
-}
-
 /* A throttled or failed statement is not repeated at once: the table said that it cannot. */
 static enum outcome repeat_alone(
 	struct batches *batches, const struct batch_write *write, enum outcome before)
@@ -265,7 +150,7 @@ static enum outcome repeat_alone(
 		if (waited != OUTCOME_OK)
 			return waited;
 	}
-	enum outcome outcome = perform_alone(write);
+	enum outcome outcome = batch_write_alone(write);
 	/* It was the statement that is not valid: this server wants others than the probe's did. */
 	if (before == OUTCOME_INVALID && (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED))
 		stop(batches, write, before);
@@ -300,7 +185,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	fill_locked(batches, &batch, leader);
 	pthread_mutex_unlock(&batches->mutex);
 	if (batch.n == 1) {
-		outcome = perform_alone(write);
+		outcome = batch_write_alone(write);
 		end_batch(batches);
 		return outcome;
 	}
@@ -310,7 +195,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 		if (batch.seats[i])
 			answer_locked(batch.seats[i], outcome,
 				outcome == OUTCOME_OK ? answers[i] : outcome, &problem);
-	struct batch_ticket *next = end_locked(batches);
+	struct batch_ticket *next = batch_queue_end(batches);
 	pthread_mutex_unlock(&batches->mutex);
 	for (size_t i = 1; i < batch.n; i++) /* the first one is the leader's own */
 		call(batch.seats[i]);
@@ -341,7 +226,7 @@ static bool leads_by_itself(struct batches *batches, struct batch_ticket *ticket
 	pthread_mutex_lock(&batches->mutex);
 	const bool waits = ticket->state == TICKET_WAITS;
 	if (waits)
-		lead_locked(batches, ticket);
+		batch_queue_lead(batches, ticket);
 	pthread_mutex_unlock(&batches->mutex);
 	return waits;
 }
@@ -352,7 +237,7 @@ static bool give_up(struct batches *batches, struct batch_ticket *ticket)
 	pthread_mutex_lock(&batches->mutex);
 	const enum ticket_state state = ticket->state;
 	if (state == TICKET_WAITS)
-		leave_locked(batches, ticket);
+		batch_queue_leave(batches, ticket);
 	else if (state == TICKET_TAKEN)
 		*ticket->locked.seat = NULL;
 	pthread_mutex_unlock(&batches->mutex);
@@ -361,10 +246,10 @@ static bool give_up(struct batches *batches, struct batch_ticket *ticket)
 
 static enum outcome lead_unless_over(struct batches *batches, struct batch_ticket *ticket)
 {
-	if (!limits_are_over(limits_of(ticket->write)))
+	if (!limits_are_over(batch_write_limits(ticket->write)))
 		return lead(batches, ticket);
 	end_batch(batches);
-	return give_up_write(ticket->write);
+	return batch_write_give_up(ticket->write);
 }
 
 static enum outcome await(struct batches *batches, struct batch_ticket *ticket, uint64_t since_ns)
@@ -373,9 +258,9 @@ static enum outcome await(struct batches *batches, struct batch_ticket *ticket, 
 		if (leads_by_itself(batches, ticket, since_ns))
 			return lead_unless_over(batches, ticket);
 		if (clock_boot_ns() - since_ns >= LEAVE_NS && give_up(batches, ticket))
-			return perform_alone(ticket->write);
-		if (limits_are_over(limits_of(ticket->write)) && give_up(batches, ticket))
-			return give_up_write(ticket->write);
+			return batch_write_alone(ticket->write);
+		if (limits_are_over(batch_write_limits(ticket->write)) && give_up(batches, ticket))
+			return batch_write_give_up(ticket->write);
 	}
 	return ticket->state == TICKET_ANSWERED ? ticket_outcome(batches, ticket)
 						: lead_unless_over(batches, ticket);
@@ -394,10 +279,10 @@ static bool begin_alone(struct batches *batches)
 static enum outcome join(struct batches *batches, struct batch_ticket *ticket)
 {
 	pthread_mutex_lock(&batches->mutex);
-	enqueue_locked(batches, ticket);
-	const bool leads = may_leave_locked(batches);
+	batch_queue_add(batches, ticket);
+	const bool leads = batch_queue_may_go(batches);
 	if (leads)
-		lead_locked(batches, ticket);
+		batch_queue_lead(batches, ticket);
 	pthread_mutex_unlock(&batches->mutex);
 	return leads ? lead_unless_over(batches, ticket) : await(batches, ticket, clock_boot_ns());
 }
@@ -406,14 +291,15 @@ enum outcome batches_write(
 	struct batches *batches, struct batch_ticket *ticket, const struct batch_write *write)
 {
 	ticket->write = write;
-	if (!atomic_load(&batches->is_on) || !may_wait(write))
-		return perform_alone(write);
+	if (!atomic_load(&batches->is_on) || !batch_write_may_wait(write))
+		return batch_write_alone(write);
 	if (begin_alone(batches)) {
-		enum outcome outcome = perform_alone(write);
+		enum outcome outcome = batch_write_alone(write);
 		end_batch(batches);
 		return outcome;
 	}
-	if (!write_statement(batches, ticket))
-		return perform_alone(write);
+	const int dialect = atomic_load(&batches->dialect);
+	if (!batch_write_statement(write, (enum dynamodb_dialect)dialect, &ticket->statement))
+		return batch_write_alone(write);
 	return join(batches, ticket);
 }

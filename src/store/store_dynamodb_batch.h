@@ -7,25 +7,10 @@
  * its batch repeats its write alone: a connection that hangs stalls nobody but the caller that sent
  * it. There is no thread beside the callers', and each caller's abandon() is asked in its own. */
 #pragma once
-#include "dynamodb/dynamodb_statement.h"
+#include "store/store_dynamodb_write.h"
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-
-/* One caller's write. All of it is borrowed until batches_write returns. */
-struct batch_write {
-	struct dynamodb_conn *db; /* the caller's own */
-	const struct table *table;
-	struct item_key key;
-	const struct item *item; /* a put; NULL: an update by `changes` */
-	const struct change *changes;
-	size_t n_changes;
-	const struct condition *conditions;
-	size_t n_conditions;
-	const struct call_limits *limits; /* NULL: none */
-	struct item *ret_present;         /* of a refusal; zeroed by the caller */
-	struct problem *ret_problem;
-};
 
 enum ticket_state { TICKET_WAITS, TICKET_TAKEN, TICKET_LEADS, TICKET_ANSWERED };
 

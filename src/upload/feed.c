@@ -1,9 +1,9 @@
 #include "upload/feed.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include "base/same_file.h"
 #include "upload/bucket_check.h"
 #include "upload/bucket_doubt.h"
+#include "upload/feed_tell.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,33 +156,6 @@ static bool hand_on(struct feed *feed, bool last)
 	return open;
 }
 
-static void report_entry(struct feed *feed, const struct scan_entry *entry)
-{
-	static const enum s3once_event_type types[] = {
-		[SCAN_PROBLEM] = S3ONCE_EVENT_FAILED,
-		[SCAN_LINK] = S3ONCE_EVENT_LINK,
-		[SCAN_YOUNG] = S3ONCE_EVENT_YOUNG,
-		[SCAN_SPECIAL] = S3ONCE_EVENT_SPECIAL,
-	};
-	const uint64_t bytes = entry->kind == SCAN_YOUNG ? entry->size : 0;
-	const struct report_file about = {entry->path, entry->key, bytes};
-	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
-	report_found(&feed->run->report, 1, bytes);
-	report_file(&feed->run->report, types[entry->kind], &about,
-		has_problem ? &entry->problem : NULL);
-	if (entry->kind == SCAN_YOUNG)
-		report_unshipped(&feed->run->report, entry->mtime_ns);
-}
-
-/* Leaves a file out because of its size, as the event says. */
-static void tell_left_out(
-	struct feed *feed, const struct scan_entry *entry, enum s3once_event_type event)
-{
-	const struct report_file about = {entry->path, entry->key, entry->size};
-	report_found(&feed->run->report, 1, 0);
-	report_file(&feed->run->report, event, &about, NULL);
-}
-
 static void refuse_own_file(const struct run *run, struct scan_entry *entry)
 {
 	if (entry->kind != SCAN_FILE || !own_files_hold(&run->own_files, entry->dev, entry->ino))
@@ -191,52 +164,6 @@ static void refuse_own_file(const struct run *run, struct scan_entry *entry)
 	problem_set(&entry->problem,
 		"contains the marks of this run; exclude it, or keep the marks elsewhere "
 		"with --marks");
-}
-
-/* Printed once a run, since a wrong clock affects many files. */
-static void tell_future(struct feed *feed, const struct scan_entry *entry)
-{
-	struct problem problem;
-	char when[32];
-	if (feed->said_future)
-		return;
-	feed->said_future = true;
-	clock_format_iso(entry->mtime_ns / (int64_t)NS_PER_S, when);
-	problem_set(&problem,
-		"%s was last modified in the future (%s); the age of such files is counted from "
-		"the last change of their inode (ctime)",
-		quote(entry->path).text, when);
-	report_run(&feed->run->report, S3ONCE_EVENT_WARNING, &problem);
-}
-
-/* An --exclude may well find nothing to leave out, but an --include stands for something. */
-static void tell_unmatched(const struct run *run, struct report *report)
-{
-	const struct s3once_options *o = &run->options;
-	for (size_t i = 0; run->filter && i < o->n_rules; i++) {
-		struct problem problem;
-		if (filter_has_matched(run->filter, i))
-			continue;
-		problem_set(&problem, "--%s %s matches nothing: check the pattern",
-			o->rules[i].include ? "include" : "exclude",
-			quote(o->rules[i].pattern).text);
-		report_run(report, o->rules[i].include ? S3ONCE_EVENT_WARNING : S3ONCE_EVENT_NOTE,
-			&problem);
-	}
-}
-
-static void tell_empty(struct feed *feed)
-{
-	const struct s3once_options *o = &feed->run->options;
-	for (size_t i = 0; i < o->n_sources; i++) {
-		struct problem problem;
-		if (feed->has_found[i] || !scan_source_is_directory(feed->run->scan, i))
-			continue;
-		problem_set(&problem, "there are no files in %s%s", quote(o->sources[i]).text,
-			feed->run->filter ? " but those that --exclude and --include leave out"
-					  : "");
-		report_run(&feed->run->report, S3ONCE_EVENT_WARNING, &problem);
-	}
 }
 
 /* Lets the workers begin once there is a choice, or what there is has waited long enough. */
@@ -262,19 +189,20 @@ static int gather(struct feed *feed)
 	if (got <= 0)
 		return got < 0 ? -1 : 0;
 	feed->has_found[entry.source] = true;
-	if (entry.is_from_future)
-		tell_future(feed, &entry);
+	if (entry.is_from_future && !feed->said_future)
+		feed_tell_future(feed->run, &entry);
+	feed->said_future |= entry.is_from_future;
 	const char *log = feed->run->options.log_file;
 	if (log && entry.kind != SCAN_PROBLEM && same_file(entry.path, log))
 		return 1;
 	refuse_own_file(feed->run, &entry);
 	if (entry.kind != SCAN_FILE) {
-		report_entry(feed, &entry);
+		feed_tell_entry(feed->run, &entry);
 		return 1;
 	}
 	enum s3once_event_type event;
 	if (run_leaves_out(feed->run, entry.size, &event)) {
-		tell_left_out(feed, &entry, event);
+		feed_tell_left_out(feed->run, &entry, event);
 		return 1;
 	}
 	struct candidate *file = feed_candidate(&entry);
@@ -327,8 +255,8 @@ bool feed_run(struct run *run)
 		run_fail(run, &problem);
 	}
 	if (whole && !run->options.folders) {
-		tell_unmatched(run, &run->report);
-		tell_empty(feed);
+		feed_tell_unmatched(run);
+		feed_tell_empty(run, feed->has_found);
 	}
 	if (feed) {
 		free(feed->has_found);

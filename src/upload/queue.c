@@ -1,26 +1,7 @@
-#include "upload/queue.h"
 #include "base/clock.h"
-#include "upload/opening.h"
-#include "upload/seats.h"
+#include "upload/queue_struct.h"
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-
-struct queue {
-	pthread_mutex_t mutex;
-	pthread_cond_t room; /* for the scan */
-	_Atomic uint64_t moved_bytes;
-	struct {
-		struct openings openings;
-		struct turns turns;
-		struct seats seats;         /* workers without a job */
-		struct queue_window window; /* but for idle_ns */
-		unsigned busy;              /* jobs handed out and not done */
-		unsigned retiring;          /* workers that are to end */
-		bool flowing, complete, closed;
-	} locked;
-};
 
 int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret)
 {
@@ -92,28 +73,6 @@ void queue_complete(struct queue *queue)
 	pthread_mutex_unlock(&queue->mutex);
 }
 
-/* True if more large bodies may go at once than before. */
-static bool look_at_line(struct queue *queue)
-{
-	struct turns *turns = &queue->locked.turns;
-	return bulk_look(
-		&turns->bulk, clock_boot_ns(), atomic_load(&queue->moved_bytes), turns->under_way);
-}
-
-static bool has_place(const struct queue *queue)
-{
-	return queue->locked.busy < queue->locked.turns.workers;
-}
-
-/* Whether a worker that is woken finds a job, as far as it can be told without a look. */
-static bool has_more(const struct queue *queue)
-{
-	return queue->locked.flowing && has_place(queue) &&
-	       (turns_has(&queue->locked.turns) ||
-		       (queue->locked.openings.waiting.n &&
-			       openings_want_block(&queue->locked.openings)));
-}
-
 static bool retires(struct queue *queue, struct job *ret)
 {
 	if (!queue->locked.retiring)
@@ -127,7 +86,7 @@ static bool retires(struct queue *queue, struct job *ret)
  * woken than find a job. At the end each calls the next one, too. */
 static void pass_on(struct queue *queue)
 {
-	if (is_ended(queue) || queue->locked.retiring || has_more(queue))
+	if (is_ended(queue) || queue->locked.retiring || queue_has_more(queue))
 		seats_call(&queue->locked.seats);
 	else
 		seats_keep_watch(&queue->locked.seats);
@@ -139,10 +98,10 @@ void queue_take(struct queue *queue, struct job *ret)
 	pthread_mutex_lock(&queue->mutex);
 	while (!is_ended(queue) && !retires(queue, ret)) {
 		uint64_t wait_ns = NS_PER_S / 5;
-		const bool taken = queue->locked.flowing && has_place(queue) &&
+		const bool taken = queue->locked.flowing && queue_has_place(queue) &&
 				   (openings_take(&queue->locked.openings, ret, &wait_ns) ||
 					   turns_take(&queue->locked.turns, ret));
-		const bool has_more_room = look_at_line(queue);
+		const bool has_more_room = queue_look_at_line(queue);
 		if (taken) {
 			queue->locked.busy++;
 			ret->begun_ns = clock_boot_ns();
@@ -152,21 +111,11 @@ void queue_take(struct queue *queue, struct job *ret)
 			break;
 		}
 		if (!has_more_room)
-			seats_wait(&queue->locked.seats, &queue->mutex, wait_ns, has_place(queue));
+			seats_wait(&queue->locked.seats, &queue->mutex, wait_ns,
+				queue_has_place(queue));
 	}
 	pass_on(queue);
 	pthread_mutex_unlock(&queue->mutex);
-}
-
-static void count(struct queue_window *window, const struct job *job)
-{
-	window->warm += job->is_first;
-	const bool is_small = job->kind == JOB_FILE && !job->is_bulk && !job->opens;
-	if (!is_small || job->is_first || job->begun_ns < window->counts_from_ns)
-		return;
-	window->files++;
-	window->files_ns += clock_boot_ns() - job->begun_ns;
-	window->read_ns += job->read_ns;
 }
 
 void queue_done(struct queue *queue, const struct job *job)
@@ -174,64 +123,11 @@ void queue_done(struct queue *queue, const struct job *job)
 	pthread_mutex_lock(&queue->mutex);
 	queue->locked.busy--;
 	turns_done(&queue->locked.turns, job);
-	count(&queue->locked.window, job);
+	queue_count(queue, job);
 	const bool has_rest = /* in case it was not claimed */
 		job->leads && openings_finish(&queue->locked.openings, job->leads);
 	if (has_rest || is_ended(queue))
 		seats_call(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
-}
-
-void queue_set_level(struct queue *queue, unsigned level)
-{
-	pthread_mutex_lock(&queue->mutex);
-	queue->locked.turns.workers = level;
-	if (has_more(queue))
-		seats_call(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
-}
-
-void queue_retire(struct queue *queue, unsigned n)
-{
-	pthread_mutex_lock(&queue->mutex);
-	queue->locked.retiring += n;
-	seats_call(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
-}
-
-void queue_window(struct queue *queue, struct queue_window *ret)
-{
-	pthread_mutex_lock(&queue->mutex);
-	const struct turns *turns = &queue->locked.turns;
-	const bool has_bulk =
-		turns->under_way || turns->parts || turns->whole.n || turns->split.n || turns->open;
-	*ret = queue->locked.window;
-	ret->idle_ns = seats_idle_ns(&queue->locked.seats, clock_boot_ns());
-	ret->bulk = has_bulk ? turns->bulk.at_once : 0;
-	pthread_mutex_unlock(&queue->mutex);
-}
-
-void queue_begin_window(struct queue *queue, bool is_like_before)
-{
-	const uint64_t now_ns = clock_boot_ns();
-	pthread_mutex_lock(&queue->mutex);
-	struct queue_window *window = &queue->locked.window;
-	*window = (struct queue_window){.began_ns = now_ns,
-		.counts_from_ns = is_like_before ? window->counts_from_ns : now_ns,
-		.warm = window->warm};
-	seats_begin_window(&queue->locked.seats, now_ns);
-	pthread_mutex_unlock(&queue->mutex);
-}
-
-void queue_moved(struct queue *queue, uint64_t bytes)
-{
-	atomic_fetch_add(&queue->moved_bytes, bytes);
-}
-
-void queue_cut(struct queue *queue)
-{
-	pthread_mutex_lock(&queue->mutex);
-	bulk_cut(&queue->locked.turns.bulk, clock_boot_ns(), atomic_load(&queue->moved_bytes));
 	pthread_mutex_unlock(&queue->mutex);
 }
 

@@ -76,6 +76,31 @@ def test_what_the_table_can_do_is_found_out_once(s3once, dynamodb, wire, table, 
     assert not kinds(wire)[PROBE]
 
 
+def test_the_table_is_tried_out_while_s3_is_asked_about_the_bucket(s3once, s3_wire, dynamodb, wire, table, bucket, tmp_path):
+    """Neither waits for the other, and the first claim waits for both."""
+    asked = s3_wire.add(faults.hold_request, "ListBuckets")
+    saved = wire.add(faults.hold_request, "UpdateItem:settings")
+    run = s3once.start("push", files(tmp_path / "tree", 1), f"s3://{bucket}")
+    assert asked.reached.wait(60) and saved.reached.wait(60), run.output()
+    asked.released.set()
+    wait_until(lambda: any(record.kind == "HeadBucket" for record in s3_wire.history), 60, "the look at the bucket")
+    saved.released.set()
+    assert run.wait(60).code == 0 and settings(dynamodb, table)["batches"] == "lists"
+    order = [record.kind for record in wire.history]
+    assert order.index("UpdateItem:settings") < order.index("PutItem:session") < order.index("PutItem:claim")
+
+
+def test_a_stop_while_the_table_is_tried_out(s3once, s3, dynamodb, wire, table, bucket, tmp_path):
+    hung = wire.add(faults.hang, PROBE)
+    tree = files(tmp_path / "tree", 1)
+    run = s3once.start("push", tree, f"s3://{bucket}")
+    wait_until(lambda: hung.fired, 60, "the probe")
+    run.kill(15)
+    assert run.wait(60).code == 143 and not dynamodb.marks(table)
+    wire.clear()
+    assert_done(s3once("push", tree, f"s3://{bucket}"), dynamodb, table, s3, bucket, tree)
+
+
 def test_a_lone_mark_is_a_request_of_its_own(s3once, wire, bucket, tmp_path):
     assert s3once("push", files(tmp_path / "tree", 1), f"s3://{bucket}").code == 0
     found = kinds(wire)
