@@ -83,7 +83,7 @@ static int sign_call(struct service_conn *conn, const struct call *call, const c
 		.payload_hash = call->payload_hash ? call->payload_hash : ret->payload_hash,
 		.region = conn->endpoint.region,
 		.service = conn->endpoint.signing_name,
-		.wall_s = ret->signed_s};
+		.date = ret->date};
 	text_reset(line);
 	text_add(line, "authorization: ");
 	int error = signed_path.error;
@@ -97,19 +97,18 @@ int call_request_build(struct service_conn *conn, const struct call *call, struc
 {
 	struct text host = TEXT(ENDPOINT_MAX);
 	struct sigv4_header headers[SIGV4_HEADERS_MAX];
-	char date[17];
 	size_t n = 0, path_at = 0;
 	if (call->n_headers + 4 > SIGV4_HEADERS_MAX)
 		return -EINVAL;
 	ret->signed_s = service_wall_s(conn->service);
 	ret->signed_ns = clock_boot_ns();
-	clock_format_amz(ret->signed_s, date);
+	clock_format_amz(ret->signed_s, ret->date);
 	int error = build_url(conn, call, &host, &path_at);
 	if (!error && !call->payload_hash)
 		error = sigv4_sha256(&conn->signing, call->body.memory ? call->body.memory : "",
 			(size_t)call->body.bytes, ret->payload_hash);
 	headers[n++] = (struct sigv4_header){"host", text_string(&host)};
-	headers[n++] = (struct sigv4_header){"x-amz-date", date};
+	headers[n++] = (struct sigv4_header){"x-amz-date", ret->date};
 	if (conn->service->options.is_s3)
 		headers[n++] = (struct sigv4_header){"x-amz-content-sha256",
 			call->payload_hash ? call->payload_hash : ret->payload_hash};

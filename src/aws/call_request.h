@@ -8,6 +8,7 @@ struct call_request {
 	int64_t signed_s;      /* the time it was signed at */
 	uint64_t signed_ns;    /* clock_boot_ns() then */
 	char payload_hash[65]; /* if it had to be computed */
+	char date[17];         /* signed_s, as x-amz-date has it */
 };
 
 /* Fills *ret and conn's texts with the request, signed for now; they are valid until the next call

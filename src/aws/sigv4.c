@@ -1,5 +1,4 @@
 #include "aws/sigv4.h"
-#include "base/clock.h"
 #include <errno.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -92,10 +91,10 @@ static int sign_string(
 
 /* Makes cache.mac that of the signing key for this day, region, service and secret. */
 static int derive_key(struct sigv4_cache *cache, const struct credentials *credentials,
-	const struct sigv4_request *request, const char *date)
+	const struct sigv4_request *request)
 {
 	char scope[sizeof cache->scope], day[9];
-	snprintf(day, sizeof day, "%.8s", date);
+	snprintf(day, sizeof day, "%.8s", request->date);
 	int n = snprintf(scope, sizeof scope, "%s/%s/%s/aws4_request", day, request->region,
 		request->service);
 	if (n < 0 || (size_t)n >= sizeof scope)
@@ -209,17 +208,17 @@ int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 {
 	if (request->n_headers > SIGV4_HEADERS_MAX)
 		return -E2BIG;
-	char date[17], hex[2 * HASH_BYTES + 1];
-	clock_format_amz(request->wall_s, date);
-	int error = derive_key(cache, credentials, request, date);
+	char hex[2 * HASH_BYTES + 1];
+	int error = derive_key(cache, credentials, request);
 	const struct sigv4_header *sorted[SIGV4_HEADERS_MAX];
 	sort_headers(request, sorted);
 	if (!error)
 		error = hash_canonical_request(cache, request, sorted, hex);
 	if (error)
 		return error;
-	char to_sign[sizeof ALGORITHM + sizeof date + sizeof cache->scope + sizeof hex];
-	snprintf(to_sign, sizeof to_sign, ALGORITHM "\n%s\n%s\n%s", date, cache->scope, hex);
+	char to_sign[sizeof ALGORITHM + 17 + sizeof cache->scope + sizeof hex];
+	snprintf(to_sign, sizeof to_sign, ALGORITHM "\n%.16s\n%s\n%s", request->date, cache->scope,
+		hex);
 	error = sign_string(cache, to_sign, hex);
 	if (error)
 		return error;

@@ -38,12 +38,12 @@ struct sigv4_request {
 	size_t n_headers;         /* at most SIGV4_HEADERS_MAX */
 	const char *payload_hash; /* 64 hex digits or SIGV4_UNSIGNED */
 	const char *region, *service; /* service "s3" or "dynamodb" */
-	int64_t wall_s;               /* seconds since the epoch */
+	const char *date;             /* as x-amz-date has it */
 };
 #define SIGV4_HEADERS_MAX 96
 
 /* Writes the value of the Authorization header such that, sent with exactly these headers, this is
- * a correctly signed request. The caller puts x-amz-date (clock_format_amz of wall_s),
+ * a correctly signed request. The caller puts x-amz-date (clock_format_amz),
  * x-amz-content-sha256 and x-amz-security-token among the headers. Returns 0, -E2BIG for too many
  * headers, -EINVAL for a region or service that is too long, or -ENOMEM, -EMSGSIZE. */
 int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,

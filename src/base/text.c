@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEAST_BYTES                                                                                \
+	256 /* of memory: headers, keys and marks hardly ever need more than twice that */
+
 void text_clear(struct text *t)
 {
 	free(t->data);
@@ -39,7 +42,7 @@ static bool reserve_bytes(struct text *t, size_t n)
 	}
 	if (t->len + n < t->cap)
 		return true;
-	size_t cap = t->cap ? t->cap : 64;
+	size_t cap = t->cap ? t->cap : LEAST_BYTES;
 	while (cap <= t->len + n)
 		cap = cap > SIZE_MAX / 2 ? t->len + n + 1 : cap * 2;
 	char *data = malloc(cap);

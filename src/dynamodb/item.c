@@ -5,16 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void attribute_clear(struct attribute *attribute)
-{
-	free(attribute->name);
-	free(attribute->value);
-}
+#define ROOM_LEAST 8 /* attributes; a power of two */
 
 void item_clear(struct item *item)
 {
 	for (size_t i = 0; i < item->count; i++)
-		attribute_clear(&item->attributes[i]);
+		free(item->attributes[i].name);
 	free(item->attributes);
 	*item = (struct item){0};
 }
@@ -37,13 +33,13 @@ const struct attribute *item_find(const struct item *item, const char *name)
 	return find_attribute(item, name);
 }
 
-/* Room for one more: the array grows whenever the count is a power of two, so no capacity is kept.
- */
+/* Room for one more: from ROOM_LEAST on the array grows whenever the count is a power of two, so no
+ * capacity is kept. */
 static int reserve_one(struct item *item)
 {
-	if (item->count & (item->count - 1))
+	if (item->count && (item->count < ROOM_LEAST || item->count & (item->count - 1)))
 		return 0;
-	size_t room = item->count ? item->count * 2 : 1;
+	size_t room = item->count ? item->count * 2 : ROOM_LEAST;
 	void *grown = reallocarray(item->attributes, room, sizeof *item->attributes);
 	if (!grown)
 		return -ENOMEM;
@@ -51,36 +47,27 @@ static int reserve_one(struct item *item)
 	return 0;
 }
 
-static char *copy_bytes(const void *bytes, size_t n)
-{
-	char *copy = malloc(n + 1);
-	if (!copy)
-		return NULL;
-	if (n)
-		memcpy(copy, bytes, n);
-	copy[n] = '\0';
-	return copy;
-}
-
+/* The value stands behind the name, in memory of one piece. */
 int item_set(struct item *item, const char *name, enum value_type type, const void *value, size_t n)
 {
-	char *copy = copy_bytes(value, n);
+	const size_t name_bytes = strlen(name) + 1;
+	char *copy = malloc(name_bytes + n + 1);
 	if (!copy)
 		return -ENOMEM;
-	struct attribute *present = find_attribute(item, name);
-	if (present) {
-		free(present->value);
-		present->value = copy;
-		present->n = n;
-		present->type = type;
-		return 0;
-	}
-	struct attribute added = {.name = strdup(name), .value = copy, .n = n, .type = type};
-	if (!added.name || reserve_one(item) < 0) {
-		attribute_clear(&added);
+	memcpy(copy, name, name_bytes);
+	if (n)
+		memcpy(copy + name_bytes, value, n);
+	copy[name_bytes + n] = '\0';
+	struct attribute *set = find_attribute(item, name);
+	if (set) {
+		free(set->name);
+	} else if (reserve_one(item) < 0) {
+		free(copy);
 		return -ENOMEM;
+	} else {
+		set = &item->attributes[item->count++];
 	}
-	item->attributes[item->count++] = added;
+	*set = (struct attribute){.name = copy, .value = copy + name_bytes, .n = n, .type = type};
 	return 0;
 }
 
@@ -101,7 +88,7 @@ void item_unset(struct item *item, const char *name)
 	struct attribute *found = find_attribute(item, name);
 	if (!found)
 		return;
-	attribute_clear(found);
+	free(found->name);
 	size_t after = (size_t)(item->attributes + item->count - found) - 1;
 	memmove(found, found + 1, after * sizeof *found);
 	item->count--;

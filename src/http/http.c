@@ -18,6 +18,7 @@
 #define EXPECT_MIN_BYTES    (1U << 20)
 #define HEADERS_BYTES       (8U << 10)  /* of a request, as far as one send is to take them */
 #define BUFFER_LEAST_BYTES  (16U << 10) /* of curl's buffers */
+#define LOOK_NS             (10 * NS_PER_MS)
 
 struct http_shared {
 	CURLSH *share;
@@ -43,6 +44,7 @@ struct exchange {
 	struct http_reply *reply;
 	uint64_t body_at; /* the next byte to read */
 	struct http_watch watch;
+	uint64_t looked_ns; /* when on_progress looked last; 0: never */
 	bool headers_ended;
 	bool is_sent;   /* once it was, some of its bytes may have left */
 	bool is_resent; /* an earlier connection took the request, perhaps all of it */
@@ -182,14 +184,18 @@ static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port
 	return CURL_PREREQFUNC_OK;
 }
 
-/* Nonzero ends the request. curl calls it at every progress and about once a second. */
+/* Nonzero ends the request. curl calls it at every progress, which is ten times for a small
+ * request, and about once a second. */
 static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, curl_off_t total_up,
 	curl_off_t uploaded)
 {
 	struct exchange *exchange = arg;
 	const struct http_request *request = exchange->request;
-	http_watch_look(&exchange->watch, downloaded, uploaded);
 	const uint64_t now_ns = clock_boot_ns();
+	if (now_ns - exchange->looked_ns < LOOK_NS)
+		return 0;
+	exchange->looked_ns = now_ns;
+	http_watch_look(&exchange->watch, now_ns, downloaded, uploaded);
 	if ((request->abandon && request->abandon(request->abandon_arg)) ||
 		(request->deadline_ns && now_ns >= request->deadline_ns))
 		exchange->error = -ECANCELED;

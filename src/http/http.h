@@ -58,8 +58,8 @@ struct http_request {
 	struct http_body body;
 	/* The clock_boot_ns() by which it ends. 0: none. */
 	uint64_t deadline_ns;
-	/* Is asked about once a second and whenever bytes move. True ends the request. May be NULL.
-	 */
+	/* Is asked when bytes have moved, at most once in 10 ms, and about once a second. True ends
+	 * the request. May be NULL. */
 	bool (*abandon)(void *arg);
 	void *abandon_arg;
 	size_t reply_max_bytes; /* a longer reply body ends the request with -EMSGSIZE */

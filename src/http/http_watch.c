@@ -22,7 +22,7 @@ struct http_watch http_watch_begin(
 
 void http_watch_header(struct http_watch *watch, bool is_status, bool is_final_status)
 {
-	watch->active_ns = clock_boot_ns();
+	watch->has_header = true;
 	if (is_status)
 		watch->answers = is_final_status;
 }
@@ -55,9 +55,12 @@ static void tell_moved(struct http_watch *watch, uint64_t bytes)
 		body->moved(body->arg, bytes - before);
 }
 
-void http_watch_look(struct http_watch *watch, curl_off_t downloaded, curl_off_t uploaded)
+void http_watch_look(
+	struct http_watch *watch, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded)
 {
-	const uint64_t now_ns = clock_boot_ns();
+	if (watch->has_header)
+		watch->active_ns = now_ns;
+	watch->has_header = false;
 	if (watch->body->bytes > HTTP_SMALL_BODY_BYTES) {
 		if (now_ns - watch->looked_ns < LOOK_NS)
 			return;

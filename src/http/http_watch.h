@@ -14,6 +14,7 @@ struct http_watch {
 	uint64_t taken_ns;               /* when the peer last took something of the body */
 	uint64_t told_bytes;             /* how much of the body was told to body.moved */
 	bool looks_at_socket;            /* there was a socket to look at */
+	bool has_header;                 /* a header line has come since the last look */
 	bool answers;                    /* the reply has begun, and not with 100 Continue */
 };
 /* All arguments are borrowed until http_watch_end(). Times are those of clock_boot_ns(). */
@@ -23,7 +24,8 @@ struct http_watch http_watch_begin(
  * other than 100 Continue and the like. */
 void http_watch_header(struct http_watch *watch, bool is_status, bool is_final_status);
 /* Notes what has moved since the last look, by curl's counts. */
-void http_watch_look(struct http_watch *watch, curl_off_t downloaded, curl_off_t uploaded);
+void http_watch_look(
+	struct http_watch *watch, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded);
 /* Notes that the body's bytes were not there to be sent for so long, which is not the peer's fault.
  */
 void http_watch_waited(struct http_watch *watch, uint64_t ns);

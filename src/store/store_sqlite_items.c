@@ -147,7 +147,7 @@ static int write_changed(struct items *items, struct items_op *op, struct item *
 	if (r)
 		fail_op(op, r);
 	else
-		rc = upsert(items, op, doc);
+		rc = write_doc(items, ITEMS_SQL_UPDATE, op->key, doc);
 	free(doc);
 	return rc;
 }

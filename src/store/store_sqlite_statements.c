@@ -11,6 +11,7 @@ static const char *const sql[ITEMS_SQL_STATEMENTS] = {
 	[ITEMS_SQL_SELECT] = "SELECT doc FROM items WHERE pk = ?1 AND sk = ?2",
 	[ITEMS_SQL_INSERT] = INSERT_ROW " ON CONFLICT DO NOTHING",
 	[ITEMS_SQL_UPSERT] = INSERT_ROW " ON CONFLICT(pk, sk) DO UPDATE SET doc = excluded.doc",
+	[ITEMS_SQL_UPDATE] = "UPDATE items SET doc = ?3 WHERE pk = ?1 AND sk = ?2",
 	[ITEMS_SQL_DELETE] = "DELETE FROM items WHERE pk = ?1 AND sk = ?2",
 	[ITEMS_SQL_RANGE] = "SELECT sk, doc FROM items WHERE pk = ?1 AND sk >= ?2 ORDER BY sk",
 	[ITEMS_SQL_SWEEP] = "DELETE FROM items WHERE pk >= 'session#' AND pk < 'session$'"

@@ -67,7 +67,7 @@ static int sign_sts(const struct credentials_loader *loader, const struct creden
 		.payload_hash = hash,
 		.region = loader->sts_region,
 		.service = "sts",
-		.wall_s = time_s};
+		.date = date};
 	snprintf(message->date, sizeof message->date, "X-Amz-Date: %s", date);
 	text_reset(&message->authorization);
 	text_add(&message->authorization, "Authorization: ");

@@ -147,11 +147,8 @@ static bool is_signed(const struct script_request *request, const char *key, con
 	char *query = strchr(target, '?');
 	if (query)
 		*query++ = 0;
-	char iso[21];
-	snprintf(iso, sizeof iso, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", date, date + 4, date + 6,
-		date + 9, date + 11, date + 13);
-	struct sigv4_request again = {method, target, query ? query : "", signed_headers, n, hash,
-		region, "s3", clock_parse_iso(iso)};
+	struct sigv4_request again = {
+		method, target, query ? query : "", signed_headers, n, hash, region, "s3", date};
 	struct credentials credentials = {.secret = "secret/+="};
 	snprintf(credentials.access_key, sizeof credentials.access_key, "%s", key);
 	struct sigv4_cache cache = {0};
