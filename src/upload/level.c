@@ -94,6 +94,14 @@ static double worth_of(const struct level *level)
 	return worth;
 }
 
+/* Twice as many would keep more than half of this host's CPUs busy, and one at least. A new worker
+ * costs as much CPU time as several files, for its connection. */
+static bool is_busy(const struct level_window *window)
+{
+	const double enough = window->cpus > 2 ? window->cpus / 2 : 1;
+	return 2 * window->cpus_used > enough;
+}
+
 /* The window was measured at the proven level. */
 static void look_further(struct level *level, const struct level_window *window)
 {
@@ -101,7 +109,7 @@ static void look_further(struct level *level, const struct level_window *window)
 	const unsigned most = is_by_memory ? window->most_by_memory : level->ceiling;
 	if (window->bandwidth_share >= LINE_FULL) {
 		level->why = S3ONCE_LIMITED_BY_BANDWIDTH; /* more would only wait for it */
-	} else if (window->cpu_share >= CPU_FULL) {
+	} else if (window->cpu_share >= CPU_FULL || is_busy(window)) {
 		level->why = S3ONCE_LIMITED_BY_CPU;
 		if (window->cpu_share >= CPU_WASTE && level->now > LEVEL_LEAST)
 			settle_level(level, most_of((unsigned)(CUT * level->now), LEVEL_LEAST),

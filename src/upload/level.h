@@ -30,6 +30,7 @@ struct level_window {
 	uint64_t files_ns;         /* how long these took, added up */
 	double cpu_share;  /* 0 to 1: of a worker's time, in which it ran or waited for a CPU */
 	double cpus_used;  /* by the whole process, 1 is one CPU all the time */
+	double cpus;       /* of this host */
 	double disk_share; /* 0 to 1: of those files' time, in which they were read */
 	double bandwidth_share;  /* 0 to 1: of the window, in which somebody waited for the limit of
 				    bandwidth */

@@ -83,6 +83,12 @@ static bool thread_cpu_ns(pid_t thread, uint64_t *ret_ns)
 	return is_read;
 }
 
+static unsigned cpus_of_host(void)
+{
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	return cpus > 0 ? (unsigned)cpus : 1;
+}
+
 static uint64_t process_cpu_ns(void)
 {
 	struct timespec t;
@@ -103,8 +109,7 @@ static uint64_t worker_cpu_ns(const struct s3once_push *push)
 		ns += each;
 		n++;
 	}
-	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	return n ? ns / n : process_cpu_ns() / (uint64_t)(cpus > 0 ? cpus : 1);
+	return n ? ns / n : process_cpu_ns() / cpus_of_host();
 }
 
 static double share(uint64_t part, uint64_t whole)
@@ -164,6 +169,7 @@ unsigned push_level_next(struct s3once_push *push)
 		.cpus_used = wall_ns ? (double)(process_cpu_ns() - push->process_cpu_ns) /
 					       (double)wall_ns
 				     : 0,
+		.cpus = cpus_of_host(),
 		.disk_share = share(seen.read_ns, seen.files_ns),
 		.bandwidth_share = share(waited_ns(push) - push->waited_ns, wall_ns),
 		.idle_share = share(seen.idle_ns, wall_ns * level->now),

@@ -2,6 +2,7 @@
  * headers [[name, value], …], payload_hash, region, service, time, access_key, secret, token or
  * null. Prints the path that the key becomes, and the Authorization header. */
 #include "aws/sigv4.h"
+#include "base/clock.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,8 @@ static int sign(const json_t *line, struct sigv4_cache *cache)
 		string(line, "access_key"));
 	snprintf(credentials.secret, sizeof credentials.secret, "%s", string(line, "secret"));
 	text_add_char(&path, '/');
+	char date[17];
+	clock_format_amz(json_integer_value(json_object_get(line, "time")), date);
 	const json_t *key = json_object_get(line, "key");
 	uri_encode(&path, json_string_value(key), json_string_length(key), 1);
 	const struct sigv4_request request = {.method = string(line, "method"),
@@ -37,7 +40,7 @@ static int sign(const json_t *line, struct sigv4_cache *cache)
 		.payload_hash = string(line, "payload_hash"),
 		.region = string(line, "region"),
 		.service = string(line, "service"),
-		.wall_s = json_integer_value(json_object_get(line, "time"))};
+		.date = date};
 	int error = sigv4_sign(cache, &credentials, &request, &authorization);
 	printf("%s\t%s\n", text_string(&path), text_string(&authorization));
 	text_clear(&path);
