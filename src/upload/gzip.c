@@ -154,7 +154,7 @@ static int sample_crc(int level, uint32_t *ret)
 int gzip_name(int level, char *ret, size_t bytes)
 {
 	const struct gzip_maker *maker = maker_of(level);
-	uint32_t crc;
+	uint32_t crc = 0;
 	if (maker == &gzip_zlib) {
 		snprintf(ret, bytes, "%s-%s:%d", maker->name, zlibVersion(), level);
 		return 0;
