@@ -10,7 +10,7 @@ class Manager:
     """What systemd is to a service of Type=notify: the socket that it is told on, and what it was told."""
 
     def __init__(self, path):
-        self.path, self.lines = path, []
+        self.path, self.lines, self.figures = path, [], {}
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(str(path))
 
@@ -31,13 +31,14 @@ class Manager:
     def pass_ended(self):
         """What the status says after the next pass: folders, full scans, other passes, failed ones, files."""
         match = self.next_line(r"STATUS=Watching (\d+) folders: (\d+) full scans, (\d+) passes over some folders, (\d+) of both failed; uploaded (\d+) files? .*")
-        return dict(zip(("folders", "full", "some", "failed", "files"), map(int, match.groups())))
+        self.figures = dict(zip(("folders", "full", "some", "failed", "files"), map(int, match.groups())))
+        return self.figures
 
     def pass_with(self, **wanted):
-        """The first status that has these figures."""
-        while not wanted.items() <= (figures := self.pass_ended()).items():
-            pass
-        return figures
+        """The first status that has these figures: the last one told, or one that comes."""
+        while not wanted.items() <= self.figures.items():
+            self.pass_ended()
+        return self.figures
 
 
 class Watched:
