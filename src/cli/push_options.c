@@ -2,6 +2,7 @@
 #include "cli/listen_address.h"
 #include "cli/log_file.h"
 #include "cli/metrics.h"
+#include "cli/values.h"
 #include "scan/key.h"
 #include <errno.h>
 #include <limits.h>
@@ -59,6 +60,24 @@ static bool removes(const struct push_options *o)
 	return o->delete_after_ms != UINT64_MAX || o->run.move_to;
 }
 
+/* `--delete-after 7d` would remove at once what was to stay for 7 days, and take 7d for a file. */
+static int check_age(const struct push_options *o, struct problem *problem)
+{
+	uint64_t ms;
+	for (size_t i = 0; o->delete_after_ms == 0 && i < o->run.n_sources; i++) {
+		const char *source = o->run.sources[i];
+		struct problem is_none;
+		if (value_duration(source, &ms, &is_none))
+			continue;
+		problem_set(problem,
+			"the SOURCE %s looks like the AGE of --delete-after: write "
+			"--delete-after=%s, or ./%s if it is a file",
+			source, source, source);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 /* What one option demands of another. */
 static int check_together(const struct push_options *o, struct problem *problem)
 {
@@ -96,7 +115,8 @@ static int check_together(const struct push_options *o, struct problem *problem)
 	struct listen_address address;
 	if (o->metrics_listen && listen_address_parse(o->metrics_listen, &address, problem) < 0)
 		return -EINVAL;
-	return check_as(o, problem);
+	const int error = check_age(o, problem);
+	return error ? error : check_as(o, problem);
 }
 
 /* Sets what the library counts in other units than the command line. */

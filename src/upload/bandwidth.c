@@ -1,6 +1,7 @@
 #include "upload/bandwidth.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "base/thread.h"
 #include "base/time_zone.h"
 #include "store/state_folder.h"
@@ -38,23 +39,23 @@ struct bandwidth {
 	} locked;
 };
 
-/* Returns NULL and sets errno on failure. */
-static void *map(const char *path)
+static int map(const char *path, void **ret)
 {
 	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	void *there = MAP_FAILED;
 	if (fd < 0)
-		return NULL;
+		return -errno;
 	/* A page without a block of the file system would end us by SIGBUS where the disk is full.
 	 */
 	int error = posix_fallocate(fd, 0, sizeof(uint64_t));
 	if (!error) {
 		there = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		error = errno;
+		error = there == MAP_FAILED ? errno : 0;
 	}
 	close(fd);
-	errno = error;
-	return there == MAP_FAILED ? NULL : there;
+	if (!error)
+		*ret = there;
+	return -error;
 }
 
 int bandwidth_new(const struct bandwidth_options *options, struct bandwidth **ret,
@@ -93,15 +94,18 @@ void bandwidth_free(struct bandwidth *bandwidth)
 
 void bandwidth_share(struct bandwidth *bandwidth)
 {
-	char path[4096];
-	const int error = state_file("bandwidth", path, sizeof path);
-	void *there = error ? NULL : map(path);
+	char path[4096] = "";
+	void *there = NULL;
+	int error = state_file("bandwidth", path, sizeof path);
+	if (!error)
+		error = map(path, &there);
 	bandwidth->shift_ns = (uint64_t)clock_boot_shift_ns();
-	if (there)
+	if (!error)
 		bandwidth->free_ns = there;
 	else
-		log_warning("--bwlimit is not shared with other runs of this host: %s",
-			strerror(error ? -error : errno));
+		log_warning("--bwlimit is not shared with other runs of this host, since its file "
+			    "cannot be used: %s%s%s",
+			quote(path).text, *path ? ": " : "", strerror(-error));
 }
 
 uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s)

@@ -67,7 +67,7 @@ static const struct gzip_maker *maker_of(int level)
 	return &gzip_zlib;
 }
 
-static void clear(struct gzip *gzip)
+static void drop_state(struct gzip *gzip)
 {
 	if (gzip->state)
 		gzip->maker->clear(gzip->state);
@@ -77,7 +77,7 @@ static void clear(struct gzip *gzip)
 
 static int set_up(struct gzip *gzip, int level)
 {
-	clear(gzip);
+	drop_state(gzip);
 	const struct gzip_maker *maker = maker_of(level);
 	void *state = malloc(maker->state_bytes(level));
 	if (!state || maker->init(state, level)) {
@@ -101,7 +101,7 @@ void gzip_free(struct gzip *gzip)
 {
 	if (!gzip)
 		return;
-	clear(gzip);
+	drop_state(gzip);
 	free(gzip);
 }
 

@@ -187,6 +187,14 @@ def test_the_limit_of_this_time_of_day(s3once, bucket, tmp_path):
             assert summary(run)["limited_by"] != "bandwidth", run
 
 
+def test_bwlimit_that_cannot_be_shared(s3once, bucket, tmp_path):
+    """The limit is that of the run alone then, which says why."""
+    shared = s3once.state / "s3once" / "bandwidth"
+    shared.mkdir(parents=True)
+    run = s3once("push", make_tree(tmp_path / "tree", {"file": 1000}), f"s3://{bucket}", "--bwlimit", "1M")
+    assert run.code == 0 and f"{shared}: Is a directory" in run.err, run
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="a time namespace is root's to make")
 def test_bwlimit_is_shared_with_a_time_namespace(s3once, s3, bucket, tmp_path):
     """The clock is another one there. What it leaves in the shared file is the host's time, or both would ignore each other."""
