@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 /* Reads more bytes after those that are there. Returns how many, 0 at the end, or -errno. */
-static ssize_t fill(struct line_reader *reader)
+static ssize_t fill_buffer(struct line_reader *reader)
 {
 	ssize_t n;
 	memmove(reader->buffer, reader->buffer + reader->at, reader->end - reader->at);
@@ -26,7 +26,7 @@ static int skip_rest(struct line_reader *reader)
 		const char *from = reader->buffer + reader->at;
 		const char *newline = memchr(from, '\n', reader->end - reader->at);
 		reader->at = newline ? (size_t)(newline - reader->buffer) + 1 : reader->end;
-		const ssize_t n = newline ? 0 : fill(reader);
+		const ssize_t n = newline ? 0 : fill_buffer(reader);
 		if (n <= 0)
 			return (int)n;
 	}
@@ -62,7 +62,7 @@ int line_reader_next(struct line_reader *reader, struct line *ret)
 			reader->number++;
 			return error ? error : 1;
 		}
-		const ssize_t n = fill(reader);
+		const ssize_t n = fill_buffer(reader);
 		if (n < 0)
 			return (int)n;
 		if (n == 0)
