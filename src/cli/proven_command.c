@@ -39,7 +39,7 @@ static struct command proven_command(struct option_group groups[static GROUPS],
 	struct command command = push_command(groups + 1, options);
 	groups[0] = (struct option_group){"Which files", which_options, own};
 	command.name = "proven";
-	command.operands = "FILE... s3://BUCKET[/PREFIX], or --job NAME FILE...";
+	command.operands = "FILE... s3://BUCKET[/PREFIX] | --job NAME FILE...";
 	command.about =
 		"Says whether the content of each FILE is in S3: its mark says that it is done, its\n"
 		"checksum is that of the mark, and S3 shows the object now. Uploads nothing. Takes\n"

@@ -34,8 +34,9 @@ static const struct option what_options[] = {
 	{.name = "rotated",
 		.type = OPTION_FLAG,
 		.offset = RUN(rotated),
-		.help = "upload logs that rotate once, whatever their number and\n"
-			"compression are, and leave out what is still written"},
+		.help = "upload logs that rotate once, whatever their number\n"
+			"and compression are, and leave out what is still\n"
+			"written"},
 	{.name = "rotated-pattern",
 		.type = OPTION_STRING,
 		.offset = RUN(rotated_pattern),
@@ -144,13 +145,15 @@ static const struct option how_options[] = {
 	{.name = "compare-content",
 		.type = OPTION_FLAG,
 		.offset = RUN(compare_content),
-		.help = "read files that were uploaded before too: one with other\n"
-			"content has changed, also if its size and time have not"},
+		.help = "read files that were uploaded before too: one with\n"
+			"other content has changed, also if its size and time\n"
+			"have not"},
 	{.name = "new-bucket",
 		.type = OPTION_FLAG,
 		.offset = RUN(new_bucket),
-		.help = "the bucket was deleted and created again, or is another one\n"
-			"than the marks are about: begin with no marks for it"},
+		.help = "the bucket was deleted and created again, or is\n"
+			"another one than the marks are about: begin with no\n"
+			"marks for it"},
 	{.name = "bucket-id-object",
 		.type = OPTION_STRING,
 		.offset = RUN(bucket_id_object),
@@ -220,8 +223,8 @@ static const struct option effort_options[] = {
 		.type = OPTION_NUMBER,
 		.offset = RUN(concurrency),
 		.argument = "N",
-		.help = "send up to N requests at once; a run finds out how many\n"
-			"are worth while",
+		.help = "send up to N requests at once; a run finds out how\n"
+			"many are worth while",
 		.standard = "1024",
 		.least = 1,
 		.most = 1024},
@@ -388,7 +391,7 @@ struct command push_command(
 		.examples =
 			"  s3once push /srv/photos s3://my-bucket/photos\n"
 			"  s3once push --exclude '*.tmp' --min-age 1m logs s3://my-bucket/logs\n"
-			"  s3once push --marks dynamodb:s3once /data s3://my-bucket   (on any number of hosts)\n"
+			"  s3once push --marks dynamodb:s3once /data s3://my-bucket\n"
 			"\n"
 			"Exit codes: 0 all files are in S3, verified; 1 some are not; 2 usage; 3 setup\n"
 			"(credentials, bucket, table, service); 4 other uploaders hold files; 5 the\n"

@@ -11,8 +11,8 @@ static const struct option what_options[] = {
 	{.name = "head",
 		.type = OPTION_FLAG,
 		.offset = FIELD(head),
-		.help = "ask for each object, too: compares the checksum that S3\n"
-			"keeps, if it keeps one"},
+		.help = "ask for each object, too: compares the checksum that\n"
+			"S3 keeps, if it keeps one"},
 	{.name = "download",
 		.type = OPTION_FLAG,
 		.offset = FIELD(download),
@@ -21,8 +21,9 @@ static const struct option what_options[] = {
 		.type = OPTION_STRING,
 		.offset = FIELD(manifest),
 		.argument = "RUN",
-		.help = "compare the objects that the manifest of this run lists\n"
-			"with the bucket, by HEAD or --download; without marks"},
+		.help = "compare the objects that the manifest of this run\n"
+			"lists with the bucket, by HEAD or --download; without\n"
+			"marks"},
 	{.name = "public-key",
 		.type = OPTION_STRING,
 		.offset = FIELD(public_key),

@@ -71,6 +71,11 @@ def test_values_are_named_alike(s3once, command):
             assert f"--{name} {value}\n" in text, f"--{name} {value}"
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_a_terminal(s3once, command):
+    assert not [line for _, text in helps(s3once, command) for line in text.splitlines() if len(line) > 80]
+
+
 def test_usage_lists_every_command(s3once):
     usage = s3once("--help").out
     overview = (MAN / "s3once.1.scd").read_text()

@@ -46,6 +46,12 @@ static int find_names(const struct jobs_command *command, int argc, char **argv,
 		problem_set(ret_problem, "name a job, such as NAME of /etc/s3once/NAME.conf");
 		n = -EINVAL;
 	}
+	for (int i = 0; i < n; i++)
+		if (!*argv[i]) {
+			problem_set(ret_problem, "the name of a JOB is empty: name one, such as "
+						 "NAME of /etc/s3once/NAME.conf");
+			return -EINVAL;
+		}
 	*ret_n = n;
 	return n < 0 ? n : 0;
 }

@@ -57,9 +57,13 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 		options_help(&command, stdout);
 		return S3ONCE_EXIT_OK;
 	}
-	if (n >= 0 && (n < which->least || (which->most >= 0 && n > which->most)))
-		problem_set(&problem, "usage: s3once %s [OPTIONS]%s%s", name,
-			*which->operands ? " " : "", which->operands);
+	if (n >= 0 && n < which->least)
+		problem_set(&problem, "something is missing: give %s; see s3once %s --help",
+			which->operands, name);
+	else if (n >= 0 && which->most >= 0 && n > which->most)
+		problem_set(&problem, "'%s' is too much: it takes %s; see s3once %s --help",
+			quote(argv[which->most]).text,
+			*which->operands ? which->operands : "no operand", name);
 	if (problem.text[0])
 		return command_fail(name, S3ONCE_EXIT_USAGE, &problem);
 	return which->run(&options, n, argv);
