@@ -101,8 +101,8 @@ static enum outcome download(struct inspection *look, const struct mark_row *row
 	const unsigned kinds = verdict_digests(row);
 	*ret = FINDING_ERROR;
 	if (!kinds) {
-		problem_set(ret_problem, "its mark has no checksum that its content can be "
-					 "compared with");
+		problem_set(ret_problem, "%s has no checksum that its content can be compared with",
+			mark_row_teller(row));
 		return OUTCOME_OK;
 	}
 	const int error = digest_init(&digest, kinds);
@@ -124,26 +124,31 @@ static enum outcome download(struct inspection *look, const struct mark_row *row
 	return o;
 }
 
-static enum outcome not_shown(enum outcome o, enum finding *ret, struct problem *ret_problem)
+static enum outcome not_shown(const struct s3_target *target, enum outcome o, enum finding *ret,
+	struct problem *ret_problem)
 {
 	if (o == OUTCOME_ABSENT) {
 		*ret = FINDING_MISSING;
 		return OUTCOME_OK;
 	}
-	problem_prefix(ret_problem,
-		o == OUTCOME_DENIED ? "S3 does not show it; allow s3:GetObject and s3:ListBucket"
-				    : "S3 does not show it");
+	const bool is_denied = o == OUTCOME_DENIED;
+	problem_prefix(ret_problem, "S3 does not show it%s",
+		is_denied && *target->version_id ? "; allow s3:GetObjectVersion and s3:ListBucket"
+		: is_denied                      ? "; allow s3:GetObject and s3:ListBucket"
+						 : "");
 	return o;
 }
 
 static enum outcome compare_with_head(struct inspection *look, const struct mark_row *row,
 	enum finding *ret, struct problem *ret_problem)
 {
-	const struct s3_target target = {.key = row->object_key, .headers = look->verify->headers};
+	const struct s3_target target = {.key = row->object_key,
+		.headers = look->verify->headers,
+		.version_id = row->is_of_manifest ? row->version_id : ""};
 	struct s3_object object;
 	enum outcome o = s3_head_object(look->s3, &target, &look->limits, &object, ret_problem);
 	if (o != OUTCOME_OK)
-		return not_shown(o, ret, ret_problem);
+		return not_shown(&target, o, ret, ret_problem);
 	const enum verdict verdict = verdict_of_head(row, &object, ret_problem);
 	if (verdict == VERDICT_DIFFERS || look->verify->by != VERIFY_BY_DOWNLOAD) {
 		*ret = verdict == VERDICT_SAME     ? FINDING_SAME
@@ -152,7 +157,7 @@ static enum outcome compare_with_head(struct inspection *look, const struct mark
 		return OUTCOME_OK;
 	}
 	o = download(look, row, &target, &object, ret, ret_problem);
-	return o == OUTCOME_OK ? o : not_shown(o, ret, ret_problem);
+	return o == OUTCOME_OK ? o : not_shown(&target, o, ret, ret_problem);
 }
 
 /* Unless all is right the mark is read again, until it was the same before and after. */

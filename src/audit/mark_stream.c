@@ -72,6 +72,11 @@ struct mark_row *mark_row_new(const char *key, const struct mark *mark)
 	return row;
 }
 
+const char *mark_row_teller(const struct mark_row *row)
+{
+	return row->is_of_manifest ? "the manifest" : "its mark";
+}
+
 bool mark_row_is_same(const struct mark_row *a, const struct mark_row *b)
 {
 	return a->state == b->state && strcmp(a->session, b->session) == 0 &&

@@ -19,10 +19,13 @@ struct mark_row {
 	const char *suffix;          /* of the object's key */
 	const char *session, *claim; /* who wrote it last */
 	bool has_upload;             /* a multipart upload is recorded */
+	bool is_of_manifest;         /* it is an entry of a manifest, and not a mark */
 	int64_t at_s;                /* store time of the last change */
 };
 /* A copy of a mark under this key; NULL if out of memory. */
 struct mark_row *mark_row_new(const char *key, const struct mark *mark);
+/* What says this of the object, for sentences: "its mark" or "the manifest". */
+const char *mark_row_teller(const struct mark_row *row);
 /* Whether nobody has claimed the file between these two readings of its mark: a claim's id is
  * unique. */
 bool mark_row_is_same(const struct mark_row *a, const struct mark_row *b);

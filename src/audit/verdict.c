@@ -19,11 +19,11 @@ static bool are_alike(const struct s3_sum *a, const struct s3_sum *b)
 	return *a->text && *b->text && a->kind == b->kind && is_of_parts(a) == is_of_parts(b);
 }
 
-static enum verdict other_sum(
-	const struct s3_sum *told, const struct s3_sum *kept, struct problem *ret_problem)
+static enum verdict other_sum(const struct mark_row *row, const struct s3_sum *told,
+	const struct s3_sum *kept, struct problem *ret_problem)
 {
-	problem_set(ret_problem, "its content differs: S3 has the %s %s, and its mark %s",
-		checksum_kinds[told->kind].name, told->text, kept->text);
+	problem_set(ret_problem, "its content differs: S3 has the %s %s, and %s %s",
+		checksum_kinds[told->kind].name, told->text, mark_row_teller(row), kept->text);
 	return VERDICT_DIFFERS;
 }
 
@@ -43,7 +43,7 @@ enum verdict verdict_of_head(
 	if (are_alike(kept, &object->sum))
 		return strcmp(kept->text, object->sum.text) == 0
 			       ? VERDICT_SAME
-			       : other_sum(&object->sum, kept, ret_problem);
+			       : other_sum(row, &object->sum, kept, ret_problem);
 	if (*row->etag && strcmp(row->etag, object->etag) == 0)
 		return VERDICT_SAME;
 	if (*row->etag) {
@@ -54,8 +54,9 @@ enum verdict verdict_of_head(
 		return VERDICT_OTHER_ETAG;
 	}
 	problem_set(ret_problem,
-		"its size is right, but S3 returns no checksum, and its mark has no "
-		"etag: --download compares the content");
+		"its size is right, but S3 returns no checksum, and %s has no etag: --download "
+		"compares the content",
+		mark_row_teller(row));
 	return VERDICT_UNTOLD;
 }
 
@@ -79,7 +80,7 @@ enum verdict verdict_of_bytes(
 	if (*kept.text) {
 		checksum_to_base64(kept.kind, sums_bytes(sums, kept.kind), told.text);
 		if (strcmp(told.text, kept.text) != 0)
-			return other_sum(&told, &kept, ret_problem);
+			return other_sum(row, &told, &kept, ret_problem);
 	}
 	if (has_md5(row)) {
 		hex_encode(sums->md5, sizeof sums->md5, md5);

@@ -33,8 +33,12 @@ static struct mark_row *row_of(const struct verify *verify, const struct manifes
 		.has_done = true,
 		.done = {.size = entry->size, .etag_is_md5 = entry->etag_is_md5}};
 	snprintf(mark.done.etag, sizeof mark.done.etag, "%s", entry->etag);
+	snprintf(mark.done.version_id, sizeof mark.done.version_id, "%s", entry->version_id);
 	choose_sums(entry, verify->by == VERIFY_BY_DOWNLOAD ? by_content : by_head, &mark.done);
-	return mark_row_new(entry->key, &mark);
+	struct mark_row *row = mark_row_new(entry->key, &mark);
+	if (row)
+		row->is_of_manifest = true;
+	return row;
 }
 
 /* False: the run has ended. */

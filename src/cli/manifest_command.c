@@ -98,6 +98,7 @@ struct printing {
 	struct output *output;
 	struct text base, line;
 	uint64_t found;   /* manifests */
+	uint64_t damaged; /* of them, damaged or not signed by the key */
 	uint64_t lacking; /* entries without what the format needs */
 	int code;         /* if it ends with an error */
 };
@@ -160,6 +161,21 @@ static enum outcome print_manifest(void *arg, const char *key, struct problem *r
 	return o;
 }
 
+/* Of many, one that is damaged or not signed does not keep the others from being printed. */
+static enum outcome print_one_of_many(void *arg, const char *key, struct problem *ret_problem)
+{
+	struct printing *printing = arg;
+	char sentence[PROBLEM_SENTENCE_MAX];
+	printing->code = S3ONCE_EXIT_SETUP;
+	const enum outcome o = print_manifest(arg, key, ret_problem);
+	if (o == OUTCOME_OK || printing->code != S3ONCE_EXIT_FILES)
+		return o;
+	problem_format(ret_problem, sentence, sizeof sentence);
+	output_say(printing->output, "error: manifest: %s", sentence);
+	printing->damaged++;
+	return OUTCOME_OK;
+}
+
 static enum outcome print_key(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct printing *printing = arg;
@@ -173,7 +189,7 @@ static enum outcome print_all(
 {
 	const char *since = printing->options->since;
 	if (!run)
-		return manifest_list(printing->place, since, since ? print_manifest : print_key,
+		return manifest_list(printing->place, since, since ? print_one_of_many : print_key,
 			printing, ret_problem);
 	struct text key = TEXT(2048);
 	enum outcome o = manifest_find(printing->place, run, &key, ret_problem);
@@ -201,7 +217,7 @@ static int print_output(struct printing *printing, const char *run)
 	if (printing->lacking > 1)
 		output_say(&output, "error: %llu more objects are left out for such a reason",
 			(unsigned long long)printing->lacking - 1);
-	if (printing->lacking && code == S3ONCE_EXIT_OK)
+	if ((printing->lacking || printing->damaged) && code == S3ONCE_EXIT_OK)
 		code = S3ONCE_EXIT_FILES;
 	if (output_finish(&output) < 0 && code == S3ONCE_EXIT_OK)
 		code = S3ONCE_EXIT_FILES;

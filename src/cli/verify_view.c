@@ -128,7 +128,8 @@ static void say_result(struct verify_view *view, const struct verify_end *end)
 	if (differences(counts)) {
 		add_count(&t, counts->of[FINDING_MISSING], "missing");
 		add_count(&t, other, other == 1 ? "differs" : "differ");
-		add_count(&t, counts->of[FINDING_UNKNOWN], "unknown to the marks");
+		if (!view->of_manifest)
+			add_count(&t, counts->of[FINDING_UNKNOWN], "unknown to the marks");
 		add_count(&t, counts->of[FINDING_ERROR], "could not be compared");
 	}
 	output_say(view->output, "%s", text_string(&t));

@@ -35,6 +35,21 @@ static void add_sum_line(struct text *t, const char *hex, const char *name)
 		}
 }
 
+/* Whether the name leads to a file below the folder in which the list is checked. */
+static bool is_below(const char *name)
+{
+	const char *part = name;
+	if (!*name || *name == '/')
+		return false;
+	do {
+		const size_t n = strcspn(part, "/");
+		if (n == 2 && strncmp(part, "..", 2) == 0)
+			return false;
+		part += n + (part[n] == '/');
+	} while (*part);
+	return true;
+}
+
 static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, const char *base,
 	struct text *ret, struct problem *ret_problem)
 {
@@ -46,6 +61,13 @@ static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, c
 		problem_set(ret_problem, "its key is not below %s", quote(base).text);
 		return false;
 	}
+	if (!is_below(entry->key + n)) {
+		problem_set(ret_problem,
+			"its name in the list would be '%s', which is not a file below the folder "
+			"in which the list is checked",
+			quote(entry->key + n).text);
+		return false;
+	}
 	if (checksum_from_base64(kind, sum, strlen(sum), bytes) < 0) {
 		problem_set(ret_problem,
 			"its %s is not known: push with --checksum %s, and with a --part-size that "
@@ -54,7 +76,8 @@ static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, c
 		return false;
 	}
 	hex_encode(bytes, checksum_kinds[kind].bytes, hex);
-	add_sum_line(ret, hex, entry->key + n);
+	/* sha256sum reads its standard input for "-". */
+	add_sum_line(ret, hex, strcmp(entry->key + n, "-") == 0 ? "./-" : entry->key + n);
 	return true;
 }
 

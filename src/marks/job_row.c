@@ -1,4 +1,5 @@
 #include "marks/job_row.h"
+#include "base/checksum.h"
 #include "base/text.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 
 #define JOBS_PK     "jobs"
 #define CHANGES_MAX 12
+#define TAG_CHARS   16 /* of the hash of a name that was cut */
 
 static struct item_key row_key(const struct job_key *key)
 {
@@ -38,21 +40,41 @@ static void copy_cut(const char *s, char *ret, size_t most)
 	snprintf(ret, most + 1, "%.*s%s%s", (int)head, s, dots, tail);
 }
 
-static void copy_escaped(const char *bytes, char *ret, size_t most)
+/* Names of which the same is left have other hashes, so that two jobs do not share a row. */
+static void add_tag(const char *bytes, char *name, size_t most)
+{
+	unsigned char sha256[32];
+	struct digest digest;
+	struct sums sums;
+	char tag[2 * sizeof sha256 + 1];
+	if (digest_init(&digest, DIGEST_SHA256))
+		return; /* the name alone has to do */
+	digest_update(&digest, bytes, strlen(bytes));
+	digest_finish(&digest, &sums);
+	digest_clear(&digest);
+	hex_encode(sums.sha256, sizeof sha256, tag);
+	snprintf(name + strlen(name), most + 1 - strlen(name), "~%.*s", TAG_CHARS, tag);
+}
+
+/* Escaped; what was cut is followed by its hash. */
+static void copy_name(const char *bytes, char *ret, size_t most)
 {
 	struct text t = TEXT(64U << 10);
 	text_add_escaped_string(&t, bytes);
-	copy_cut(text_string(&t), ret, most);
+	const bool is_cut = t.error || t.len > most;
+	copy_cut(text_string(&t), ret, is_cut ? most - TAG_CHARS - 1 : most);
+	if (is_cut)
+		add_tag(bytes, ret, most);
 	text_clear(&t);
 }
 
 void job_key_make(const char *host, const char *job, struct job_key *ret)
 {
 	char name[JOB_NAME_MAX + 1];
-	copy_escaped(host, ret->text, JOB_HOST_MAX);
+	copy_name(host, ret->text, JOB_HOST_MAX);
 	for (char *slash; (slash = strchr(ret->text, '/'));)
 		*slash = '_'; /* the first slash is what ends the host */
-	copy_escaped(job, name, JOB_NAME_MAX);
+	copy_name(job, name, JOB_NAME_MAX);
 	strcat(ret->text, "/");
 	strcat(ret->text, name);
 }

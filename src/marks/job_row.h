@@ -14,8 +14,8 @@
 struct job_key {
 	char text[JOB_HOST_MAX + 1 + JOB_NAME_MAX + 1];
 };
-/* Both may be any bytes. Bytes that are not text are escaped, and a name that is too long is cut in
- * its middle. */
+/* Both may be any bytes. Bytes that are not text are escaped. A name that is too long is cut in its
+ * middle, and a hash of the whole name follows it. */
 void job_key_make(const char *host, const char *job, struct job_key *ret);
 
 /* Says that a run with this session has begun. One write; the row is made if need be. */

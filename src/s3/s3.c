@@ -229,6 +229,7 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 	struct s3_request request;
 	struct http_reply reply = {0};
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
+	s3_request_version(&request, target);
 	s3_request_header(&request, "x-amz-checksum-mode", "ENABLED");
 	s3_request_target(&request, target);
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);

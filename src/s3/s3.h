@@ -99,6 +99,8 @@ struct s3_target {
 	/* For an object whose headers name none. NULL: none. */
 	const char *content_type;
 	const char *content_encoding;
+	/* Of HEAD and GET: which version of it. NULL or "": the current one. */
+	const char *version_id;
 };
 
 #define S3_ETAG_MAX       128

@@ -67,6 +67,7 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	struct s3_request request;
 	char range[64];
 	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target->key, limits);
+	s3_request_version(&request, target);
 	snprintf(range, sizeof range, "bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
 	s3_request_header(&request, "range", range);
 	s3_request_target(&request, target);

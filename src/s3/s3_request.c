@@ -131,6 +131,12 @@ void s3_request_target(struct s3_request *request, const struct s3_target *targe
 		s3_request_header(request, "content-encoding", target->content_encoding);
 }
 
+void s3_request_version(struct s3_request *request, const struct s3_target *target)
+{
+	if (target->version_id && *target->version_id)
+		s3_request_query(request, "versionId", target->version_id);
+}
+
 void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta)
 {
 	if (meta->table[0] || meta->mtime_ns) {

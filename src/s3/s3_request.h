@@ -80,6 +80,8 @@ void s3_request_checksum(
 void s3_request_checksum_algorithm(struct s3_request *request, enum checksum checksum);
 void s3_request_checksum_type(struct s3_request *request, enum checksum checksum);
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
+/* Asks for the version that the target names. Right after s3_request_begin(). */
+void s3_request_version(struct s3_request *request, const struct s3_target *target);
 /* Adds the settings of the object that belong to this kind of request. */
 void s3_request_target(struct s3_request *request, const struct s3_target *target);
 /* Adds our metadata of an object under this key. */

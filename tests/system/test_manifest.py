@@ -154,7 +154,7 @@ def sums(s3once, bucket, program, *what):
 def test_lists_that_other_programs_check(s3once, s3, bucket, tmp_path):
     """sha256sum and md5sum beside the files, rclone on the bucket, and the list for S3 Batch Operations."""
     versioned(s3, bucket)
-    names = ["a", "ü b/c%", "new\nline", "back\\slash", "q\"',;&=+#?", "d/e"]
+    names = ["a", "-", " ", "*x", "..a/b..", "ü b/c%", "new\nline", "cr\r\n", "back\\slash", "q\"',;&=+#?", "d/e"]
     tree = make_tree(tmp_path / "tree", {name: f"content of {name}".encode() for name in names})
     run = push(s3once, tree, bucket, "--checksum", "sha256")
     assert run.code == 0, run
@@ -198,6 +198,72 @@ def test_what_a_list_cannot_have(s3once, s3, bucket, tmp_path):
     for name in ("20260101T000000Z-0", "nothing", "p/_s3once/runs/dt=2026-01-01/host=h/20260101T000000Z-0.jsonl.gz"):
         run = s3once("manifest", name, url)
         assert run.code == 3 and ("there is no manifest of a run" in run.err or "there is no such object" in run.err), run
+
+
+def test_lists_do_not_lead_out_of_their_folder(s3once, s3, bucket, tmp_path):
+    """A key may be any name below a prefix, and sha256sum opens what it reads."""
+    run = push(s3once, make_tree(tmp_path / "tree", {"a": b"one", "b": b"two", "c": b"three"}), bucket, "--checksum", "sha256")
+    key = summary(run)["manifest"]
+    lines = [json.loads(line) for line in gzip.decompress(s3.get(bucket, key)).splitlines()]
+    lines.sort(key=lambda line: line["key"])
+    lines[0]["key"], lines[1]["key"] = "p/d/../../x", "p//etc/passwd"
+    s3.client.put_object(Bucket=bucket, Key=key, Body=gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
+    run = s3once("manifest", "--format", "sha256sum", key, f"s3://{bucket}/p")
+    assert run.code == 1 and run.out.endswith("  c\n") and run.out.count("\n") == 1, run
+    assert "its name in the list would be 'd/../../x', which is not a file below" in run.err and "1 more objects" in run.err
+
+
+def test_a_damaged_manifest_among_others(s3once, s3, bucket, tmp_path):
+    """It is named, and the others are printed."""
+    tree = make_tree(tmp_path / "tree", {"a": b"one"})
+    stored = []
+    for name in "abc":
+        (tree / name).write_bytes(name.encode())
+        run = push(s3once, tree, bucket)
+        stored.append((summary(run)["manifest"], name))
+    stored.sort()
+    first = stored[0][0]
+    s3.client.put_object(Bucket=bucket, Key=first, Body=b"no gzip")
+    run = s3once("manifest", "--since", "2026-01-01", "--uploaded", "--format", "s3-batch", f"s3://{bucket}/p")
+    assert run.code == 1 and f"error: manifest: the manifest {first[:60]}" in run.err and len(run.err.splitlines()) == 1, run
+    assert set(run.out.splitlines()) == {f"{bucket},p/{name}" for _, name in stored[1:]}, run
+
+
+def test_a_version_that_was_replaced(s3once, s3, bucket, tmp_path):
+    """The version of the manifest is compared, whatever the current one is, and sentences say who says so."""
+    versioned(s3, bucket)
+    tree = make_tree(tmp_path / "tree", {"a": b"one", "b": b"two", "c": b"three"})
+    key = summary(push(s3once, tree, bucket))["manifest"]
+    version = s3.client.head_object(Bucket=bucket, Key="p/c")["VersionId"]
+    s3.client.put_object(Bucket=bucket, Key="p/a", Body=b"later")
+    s3.client.delete_object(Bucket=bucket, Key="p/b")
+    s3.client.delete_object(Bucket=bucket, Key="p/c", VersionId=version)
+    for by in ([], ["--download"]):
+        run = s3once("verify", *by, "--manifest", key, f"s3://{bucket}/p")
+        assert run.code == 1 and run.out == "- p/c\n", run
+    lines = [json.loads(line) for line in gzip.decompress(s3.get(bucket, key)).splitlines()]
+    lines = [{**line, "checksums": {"crc32c": "AAAAAA=="}} for line in lines if line["key"] == "p/a"]
+    s3.client.put_object(Bucket=bucket, Key=key, Body=gzip.compress(json.dumps(lines[0]).encode() + b"\n"))
+    run = s3once("verify", "--download", "--manifest", key, f"s3://{bucket}/p")
+    assert run.code == 1 and "and the manifest AAAAAA==" in run.err and "mark" not in run.err, run
+
+
+def test_killed_between_the_manifest_and_its_signature(s3once, s3, s3_wire, bucket, tmp_path, key_pair):
+    """What is there is not trusted without its signature, and the next run stores both of its own."""
+    private, public = key_pair
+    tree = make_tree(tmp_path / "tree", {"a": b"one"})
+    s3_wire.add(faults.kill_before, "PutObject", where=lambda record: record.operation.key.endswith(".sig"))
+    uploader = s3once.start("push", tree, f"s3://{bucket}/p", "--manifest", "--sign", private)
+    assert uploader.popen.wait(60) == -signal.SIGKILL, uploader.output()
+    (key,) = keys(s3, bucket)
+    asked = ["--public-key", public, f"s3://{bucket}/p"]
+    run = s3once("verify", "--manifest", key, *asked)
+    assert run.code == 1 and run.out == "" and "cannot be trusted: it has no signature" in run.err, run
+    run = push(s3once, tree, bucket, "--sign", private)
+    assert run.code == 0 and summary(run)["manifest"] != key, run
+    assert s3once("verify", "--manifest", summary(run)["manifest"], *asked).code == 0
+    run = s3once("manifest", "--since", "2026-01-01", *asked)
+    assert run.code == 1 and len(run.out.splitlines()) == 1 and "it has no signature" in run.err, run
 
 
 def test_lists_hold_nothing_of_others(s3once, s3, bucket, tmp_path):

@@ -188,6 +188,18 @@ static void test_derive(void)
 	CHECK(!manifest_derive(MANIFEST_SHA256SUM, &entry, "p/", &line, &problem));
 	CHECK(strstr(problem.text, "--checksum sha256") != NULL);
 	CHECK(!manifest_derive(MANIFEST_MD5SUM, &entry, "q/", &line, &problem));
+	static const char *const outside[] = {"p/", "p//x", "p/..", "p/../x", "p/x/../y", "p/x/.."};
+	for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+		const struct manifest_entry out = entry_of(outside[i], "/x");
+		CHECK(!manifest_derive(MANIFEST_MD5SUM, &out, "p/", &line, &problem));
+		CHECK(strstr(problem.text, "not a file below the folder"));
+	}
+	const struct manifest_entry dash = entry_of("p/-", "/x"),
+				    dots = entry_of("p/..x/y..", "/x");
+	text_reset(&line);
+	CHECK(manifest_derive(MANIFEST_MD5SUM, &dash, "p/", &line, &problem));
+	CHECK_STRING(text_string(&line), "d41d8cd98f00b204e9800998ecf8427e  ./-");
+	CHECK(manifest_derive(MANIFEST_MD5SUM, &dots, "p/", &line, &problem));
 	text_clear(&line);
 }
 

@@ -29,7 +29,13 @@ static void test_long_names(void)
 	CHECK(n <= JOB_NAME_MAX && n > JOB_NAME_MAX - 4);
 	CHECK(utf8_valid(key.text, strlen(key.text)));
 	CHECK(strncmp(key.text, "begin", 5) == 0 && strstr(key.text, "...") != NULL);
-	CHECK_STRING(key.text + strlen(key.text) - 3, "end");
+	CHECK(strncmp(key.text + strlen(key.text) - 20, "end~", 4) == 0);
+	struct job_key other;
+	job[1000]++; /* in what was cut out */
+	job_key_make("h", job, &other);
+	job[1000]--;
+	job_key_make("h", job, &key);
+	CHECK(strlen(other.text) == strlen(key.text) && strcmp(other.text, key.text) != 0);
 }
 
 static struct job_row only_row(struct store_conn *conn)
