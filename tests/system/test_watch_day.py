@@ -177,6 +177,10 @@ class Day:
                 for each in sorted(tree.iterdir())[30:]:
                     shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
 
+    def end(self):
+        """The last pass may have found that a file was just deleted (1), or files may wait for one (143)."""
+        assert self.watched.stop().code in (0, 1, 143)
+
     def resident_kib(self):
         with open(f"/proc/{self.process.pid}/status") as file:
             return int(next(line for line in file if line.startswith("VmRSS")).split()[1])
@@ -190,7 +194,7 @@ def day(s3once, s3, s3_wire, bucket, tmp_path):
 def test_some_minutes(day):
     day.start()
     day.live([Day.the_host_stands_still, Day.it_is_killed], ordinary=4)
-    assert day.watched.stop().code in (0, 143)
+    day.end()
 
 
 @pytest.mark.full
@@ -207,4 +211,4 @@ def test_a_day(day):
     print(f"{day.made} names; shipped at most {day.worst_s:.1f} s after the last change; {early} KiB, then {late} KiB")
     if b"__asan_init" not in (BUILD / "src" / "cli" / "s3once").read_bytes():
         assert late < early + 8192
-    assert day.watched.stop().code in (0, 143)
+    day.end()
