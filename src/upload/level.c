@@ -153,6 +153,9 @@ bool level_next(struct level *level, const struct level_window *window)
 		fall(level, window->now_ns);
 		return true;
 	}
+	/* More at once means more blocks begun at once, and more claims that another one was first
+	 * with. */
+	level->leaps = level->leaps && !window->has_company;
 	if (window->is_cold)
 		return true;
 	if (window->now_ns - window->began_ns < WINDOW_NS)

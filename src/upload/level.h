@@ -37,6 +37,7 @@ struct level_window {
 	double idle_share;       /* 0 to 1: of the workers' time, in which they had nothing to do */
 	unsigned most_by_memory; /* as many fit into the memory, by what those of now need */
 	bool is_cold;      /* many workers have not finished a file yet: they are connecting */
+	bool has_company;  /* other uploaders are at work in the same files: no leaps */
 	bool is_throttled; /* a service throttled */
 };
 

@@ -175,6 +175,7 @@ unsigned push_level_next(struct s3once_push *push)
 		.idle_share = share(seen.idle_ns, wall_ns * level->now),
 		.most_by_memory = most_by_memory(push),
 		.is_cold = seen.warm + level->now / 8 < level->now,
+		.has_company = seen.has_company,
 		.is_throttled = is_throttled(push)};
 	if (level_next(level, &window))
 		begin_window(push, window.is_cold);

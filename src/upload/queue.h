@@ -37,6 +37,7 @@ struct queue_window {
 					      not count: it waits for connections */
 	uint64_t idle_ns;                  /* how long workers had nothing to do, added up */
 	unsigned warm;                     /* workers that have ended a job, whenever */
+	bool has_company;                  /* other uploaders were seen in these files */
 	unsigned bulk;                     /* large bodies that may go at once; 0: there are none */
 };
 void queue_window(struct queue *queue, struct queue_window *ret);

@@ -59,6 +59,7 @@ void queue_window(struct queue *queue, struct queue_window *ret)
 		turns->under_way || turns->parts || turns->whole.n || turns->split.n || turns->open;
 	*ret = queue->locked.window;
 	ret->idle_ns = seats_idle_ns(&queue->locked.seats, clock_boot_ns());
+	ret->has_company = queue->locked.openings.has_company;
 	ret->bulk = has_bulk ? turns->bulk.at_once : 0;
 	pthread_mutex_unlock(&queue->mutex);
 }
