@@ -17,6 +17,18 @@ extern "C" {
 
 #define S3ONCE_PUBLIC __attribute__((visibility("default")))
 
+/* What becomes of a rotated log that has grown since it was uploaded. */
+enum s3once_if_grown {
+	/* As TAIL with `live`, else as WHOLE. */
+	S3ONCE_GROWN_AUTO = 0,
+	/* All of it is uploaded, under another key. */
+	S3ONCE_GROWN_WHOLE,
+	/* What is new is uploaded as an object of its own. */
+	S3ONCE_GROWN_TAIL,
+	/* It is reported, and the run ends with S3ONCE_EXIT_FILES. */
+	S3ONCE_GROWN_FAIL,
+};
+
 /* What is done with a file that was uploaded before and has changed since. */
 enum s3once_if_changed {
 	/* It is reported, and the run ends with S3ONCE_EXIT_FILES. */
@@ -287,6 +299,12 @@ struct s3once_options {
 	/* A POSIX extended regular expression. What it matches in a base name, without its suffix
 	 * of compression, is what rotation adds to it. NULL: the usual names. */
 	const char *rotated_pattern;
+	/* With `rotated`: the live file of each family is uploaded up to the end of its last line,
+	 * and what is new is uploaded by later runs, as objects of their own. `live`, and TAIL and
+	 * FAIL of `if_grown`, need marks in a file of this host, and directories as sources. They
+	 * do not go with `removes`, `min_bytes` and `max_bytes`. */
+	int live;
+	enum s3once_if_grown if_grown;
 	/* "zstd" or "gzip", with or without ":LEVEL". Files that are not compressed yet are
 	 * compressed on their way, and their keys get the suffix .zst or .gz. With a setting
 	 * content-encoding of the same name they get that header instead. NULL: all files are sent

@@ -88,4 +88,6 @@ int digest_init(struct digest *d, unsigned kinds);
 int digest_restart(struct digest *d, unsigned kinds);
 void digest_update(struct digest *d, const void *bytes, size_t n);
 void digest_finish(struct digest *d, struct sums *ret_sums);
+/* What digest_finish would say now; the computation goes on. 0, -ENOMEM or -ENOTSUP. */
+int digest_peek(const struct digest *d, struct sums *ret_sums);
 void digest_clear(struct digest *d);

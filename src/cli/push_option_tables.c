@@ -11,6 +11,14 @@ static const char *const if_changed_names[] = {
 	NULL,
 };
 
+static const char *const if_grown_names[] = {
+	[S3ONCE_GROWN_AUTO] = "auto",
+	[S3ONCE_GROWN_WHOLE] = "whole",
+	[S3ONCE_GROWN_TAIL] = "tail",
+	[S3ONCE_GROWN_FAIL] = "fail",
+	NULL,
+};
+
 static const struct option what_options[] = {
 	{.name = "as",
 		.type = OPTION_STRING,
@@ -43,6 +51,20 @@ static const struct option what_options[] = {
 		.argument = "REGEX",
 		.help = "what rotation adds to a name, where that is neither a\n"
 			"number nor a date as usual"},
+	{.name = "live",
+		.type = OPTION_FLAG,
+		.offset = RUN(live),
+		.help = "upload also what is in live logs by now, to the end of\n"
+			"their last line, and what is new in objects of its own"},
+	{.name = "if-grown",
+		.type = OPTION_CHOICE,
+		.offset = RUN(if_grown),
+		.argument = "auto|whole|tail|fail",
+		.help = "if a rotated log has grown since it was uploaded: upload\n"
+			"all of it, upload what is new, or report an error; auto\n"
+			"is tail with --live, else whole",
+		.standard = "auto",
+		.choices = if_grown_names},
 	{.name = "files-from",
 		.type = OPTION_STRING,
 		.offset = RUN(files_from),

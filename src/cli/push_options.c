@@ -91,6 +91,9 @@ static int check_together(const struct push_options *o, struct problem *problem)
 	if (o->run.rotated_pattern && !o->run.rotated)
 		return refuse(problem,
 			"--rotated-pattern describes what rotation adds to names, so it needs --rotated");
+	if ((o->run.live || o->run.if_grown) && !o->run.rotated)
+		return refuse(problem,
+			"--live and --if-grown are about logs that rotate, so they need --rotated");
 	if (o->run.files_from && o->run.n_sources > 1)
 		return refuse(
 			problem, "--files-from is relative to one SOURCE, and there are several");

@@ -37,12 +37,27 @@ static const char create_sql[] =
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
 	"CREATE TABLE files(key BLOB, source INTEGER, relative BLOB, young INTEGER, size INTEGER,"
 	" mtime INTEGER, dev INTEGER, ino INTEGER, future INTEGER, id TEXT, suffix TEXT,"
-	" rotated INTEGER);"
+	" rotated INTEGER, piece INTEGER, start INTEGER);"
 	"BEGIN";
-static const char insert_sql[] = "INSERT INTO files VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char insert_sql[] = "INSERT INTO files VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char sorted_sql[] = "SELECT * FROM files ORDER BY key, source, relative";
 /* clang-format on */
-enum { KEY, SOURCE, RELATIVE, YOUNG, SIZE, MTIME, DEV, INO, FUTURE, CONTENT_ID, SUFFIX, ROTATED };
+enum {
+	KEY,
+	SOURCE,
+	RELATIVE,
+	YOUNG,
+	SIZE,
+	MTIME,
+	DEV,
+	INO,
+	FUTURE,
+	CONTENT_ID,
+	SUFFIX,
+	ROTATED,
+	PIECE,
+	START
+};
 
 static int sorting_failed(const struct arrange *arrange, int rc, struct problem *ret_problem)
 {
@@ -142,6 +157,8 @@ static int insert_row(
 	sqlite3_bind_text(s, CONTENT_ID + 1, entry->content_id, -1, SQLITE_STATIC);
 	sqlite3_bind_text(s, SUFFIX + 1, entry->suffix, -1, SQLITE_STATIC);
 	sqlite3_bind_int(s, ROTATED + 1, entry->is_rotated);
+	sqlite3_bind_int(s, PIECE + 1, entry->is_piece);
+	sqlite3_bind_int64(s, START + 1, (int64_t)entry->offset);
 	sqlite3_step(s);
 	const int rc = sqlite3_reset(s); /* tells also what the binding met */
 	return rc ? sorting_failed(arrange, rc, ret_problem) : 0;
@@ -181,6 +198,8 @@ static int copy_columns(struct arrange *arrange, struct row *row)
 		.ino = (ino_t)sqlite3_column_int64(s, INO),
 		.is_from_future = sqlite3_column_int(s, FUTURE) != 0,
 		.is_rotated = sqlite3_column_int(s, ROTATED) != 0,
+		.is_piece = sqlite3_column_int(s, PIECE) != 0,
+		.offset = (uint64_t)sqlite3_column_int64(s, START),
 		.suffix = text_string(&row->suffix),
 	};
 	const char *id = (const char *)sqlite3_column_text(s, CONTENT_ID);

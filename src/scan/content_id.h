@@ -1,18 +1,8 @@
 /* What a file contains, whatever it is compressed with: the identity of a rotated log. */
 #pragma once
-#include "base/problem.h"
-#include <stdbool.h>
-#include <stdint.h>
+#include "scan/content_read.h"
 
 #define CONTENT_ID_CHARS 64
-
-/* The first size bytes of an open file. */
-struct content {
-	int fd; /* its position is not used */
-	uint64_t size;
-	bool (*is_over)(void *arg); /* asked between reads: whether to give up; may be NULL */
-	void *arg;
-};
 
 /* The SHA-256, in lower-case hex digits, of the content: decompressed, if the bytes are gzip,
  * bzip2, xz, zstd or lz4 from the first to the last. The first bytes decide which, not the name;
@@ -20,8 +10,6 @@ struct content {
  * (truncated, damaged, followed by something else) is compressed with nothing: the bytes
  * themselves are the content. So the id of a file depends on its bytes alone.
  *
- * Memory is flat. Returns 0; -EFBIG with a sentence if decompressing needs more memory than is
- * allowed, -ESTALE if the file is shorter by now, -ECANCELED if is_over said so, -ENOMEM, or the
- * error of reading. Thread-safe. */
+ * Returns as content_read(). Thread-safe. */
 int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem);

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "scan/open.h"
 #include "scan/rotation_identity.h"
+#include "scan/rotation_logs.h"
 #include "scan/rotation_table.h"
 #include "scan/scan_over.h"
 #include "scan/source_file.h"
@@ -19,6 +20,7 @@ struct rotation {
 	size_t n;
 	const struct scan_options *options;
 	struct rotation_table *table;
+	struct rotation_logs *logs; /* hands out the table's entries where logs grow, else NULL */
 	bool is_listed, keeps_changing;
 };
 
@@ -31,7 +33,8 @@ int rotation_new(
 		return -ENOMEM;
 	}
 	*rotation = (struct rotation){.sources = sources, .n = n, .options = sources->options};
-	int r = rotation_table_new(rotation->options->rotated, &rotation->table, ret_problem);
+	int r = rotation_table_new(rotation->options->rotated, rotation->options->takes_live,
+		&rotation->table, ret_problem);
 	if (r < 0) {
 		free(rotation);
 		return r;
@@ -42,8 +45,10 @@ int rotation_new(
 
 void rotation_free(struct rotation *rotation)
 {
-	if (rotation)
+	if (rotation) {
+		rotation_logs_free(rotation->logs);
 		rotation_table_free(rotation->table);
+	}
 	free(rotation);
 }
 
@@ -189,13 +194,19 @@ int rotation_next(
 		if (r < 0)
 			return r;
 		rotation->is_listed = true;
+		if (rotation->options->log_rows)
+			r = rotation_logs_new(rotation->table, rotation->sources,
+				!rotation->keeps_changing, &rotation->logs, ret_problem);
+		if (r < 0)
+			return r;
 	}
 	if (rotation->keeps_changing) {
 		tell_changing(rotation);
 		*ret_source = &rotation->sources[0];
 		return 1;
 	}
-	int r = rotation_table_next(rotation->table, &entry, ret_problem);
+	int r = rotation->logs ? rotation_logs_next(rotation->logs, &entry, ret_problem)
+			       : rotation_table_next(rotation->table, &entry, ret_problem);
 	if (r > 0) {
 		*ret_source = &rotation->sources[entry.source];
 		(*ret_source)->head = entry;

@@ -10,10 +10,11 @@ enum statement { ADD, SAME, UNKNOWN, KNOW, NOTE_WRITTEN, NEXT, STATEMENTS };
 
 struct rotation_table {
 	const struct family_rules *families;
+	bool takes_live;
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
 	int listing;              /* the number of the last one */
-	struct text family, bare; /* of the name being added */
+	struct text family, bare; /* of the name being added, and of the entry handed out */
 	struct text relative;     /* of the entry handed out */
 };
 
@@ -48,16 +49,16 @@ static const char *const sql[STATEMENTS] = {
 	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
 	[NOTE_WRITTEN] = "INSERT OR IGNORE INTO written VALUES(?, ?)",
 	[NEXT] = "SELECT source, relative, names.size, names.mtime, names.dev, names.ino, kind,"
-		 " future, coalesce(known.problem, names.problem), rotated, suffix, id FROM names"
+		 " future, coalesce(known.problem, names.problem), rotated, suffix, id, family FROM names"
 		 " LEFT JOIN known ON rotated AND kind = 0 AND " IS_KNOWN
-		 " WHERE listing = ?1 ORDER BY source, relative",
+		 " WHERE listing = ?1 ORDER BY source, family, relative",
 };
-enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, PROBLEM, ROTATED, SUFFIX, ID };
+enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, PROBLEM, ROTATED, SUFFIX, ID, FAMILY };
 
 static const char waits_sql[] =
 	"UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
 	/* the live file, which may not have been rotated yet */
-	"NOT rotated"
+	"(NOT rotated AND NOT ?2)"
 	/* a file that is being made from another file */
 	" OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
 	"  AND other.source = names.source AND other.relative = names.bare))"
@@ -79,8 +80,8 @@ static int table_failed(const struct rotation_table *table, int rc, struct probl
 	return -EIO;
 }
 
-int rotation_table_new(const struct family_rules *families, struct rotation_table **ret,
-	struct problem *ret_problem)
+int rotation_table_new(const struct family_rules *families, bool takes_live,
+	struct rotation_table **ret, struct problem *ret_problem)
 {
 	struct rotation_table *table = calloc(1, sizeof *table);
 	if (!table) {
@@ -88,6 +89,7 @@ int rotation_table_new(const struct family_rules *families, struct rotation_tabl
 		return -ENOMEM;
 	}
 	table->families = families;
+	table->takes_live = takes_live;
 	table->family = table->bare = table->relative = TEXT(PATH_BYTES_MAX);
 	int rc = sqlite3_open_v2("", &table->db,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -125,6 +127,7 @@ static int run_statement(
 	int rc = sqlite3_prepare_v2(table->db, text, -1, &s, NULL);
 	if (!rc) {
 		sqlite3_bind_int(s, 1, n);
+		sqlite3_bind_int(s, 2, table->takes_live);
 		sqlite3_step(s);
 		rc = sqlite3_finalize(s);
 	}
@@ -159,12 +162,15 @@ int rotation_table_add(
 	text_add_bytes(&table->bare, entry->relative, (size_t)(family.suffix - entry->relative));
 	if (table->family.error || table->bare.error)
 		return table_failed(table, SQLITE_NOMEM, ret_problem);
+	const bool is_live = is_file && !family.is_rotated && !family.is_unfinished;
+	const enum scan_kind kind = is_file && family.is_unfinished ? SCAN_YOUNG
+				    : is_live && table->takes_live  ? SCAN_FILE
+								    : entry->kind;
 	int at = 0;
 	sqlite3_bind_int(s, ++at, table->listing);
 	sqlite3_bind_int64(s, ++at, (int64_t)entry->source);
 	bind_blob(s, ++at, entry->relative);
-	sqlite3_bind_int(
-		s, ++at, (int)(is_file && family.is_unfinished ? SCAN_YOUNG : entry->kind));
+	sqlite3_bind_int(s, ++at, (int)kind);
 	sqlite3_bind_int64(s, ++at, (int64_t)entry->size);
 	sqlite3_bind_int64(s, ++at, entry->mtime_ns);
 	sqlite3_bind_int64(s, ++at, (int64_t)entry->dev);
@@ -265,6 +271,11 @@ int rotation_table_next(
 	ret->is_from_future = sqlite3_column_int(s, FUTURE) != 0;
 	ret->is_rotated = sqlite3_column_int(s, ROTATED) != 0;
 	ret->suffix = column(s, SUFFIX);
+	text_reset(&table->family);
+	text_add_bytes(&table->family, sqlite3_column_blob(s, FAMILY),
+		(size_t)sqlite3_column_bytes(s, FAMILY));
+	if (table->family.error)
+		return table_failed(table, SQLITE_NOMEM, ret_problem);
 	const char *id = column(s, ID), *why = column(s, PROBLEM);
 	if (strlen(id) == CONTENT_ID_CHARS)
 		memcpy(ret->content_id, id, CONTENT_ID_CHARS + 1);
@@ -273,4 +284,9 @@ int rotation_table_next(
 	if (ret->kind == SCAN_FILE && ret->is_rotated && sqlite3_column_type(s, ID) == SQLITE_NULL)
 		ret->kind = *why ? SCAN_PROBLEM : SCAN_YOUNG;
 	return 1;
+}
+
+const char *rotation_table_family(const struct rotation_table *table)
+{
+	return text_string(&table->family);
 }

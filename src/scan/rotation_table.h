@@ -8,8 +8,9 @@
 struct rotation_table;
 /* families is borrowed until rotation_table_free. All below return 0, or -errno with a sentence,
  * unless said otherwise. */
-int rotation_table_new(const struct family_rules *families, struct rotation_table **ret,
-	struct problem *ret_problem);
+/* takes_live: the live file of a family does not wait, however young it is. */
+int rotation_table_new(const struct family_rules *families, bool takes_live,
+	struct rotation_table **ret, struct problem *ret_problem);
 void rotation_table_free(struct rotation_table *table);
 
 /* Begins the next listing; of those before only the last one stays. */
@@ -33,8 +34,10 @@ int rotation_table_unknown(
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem);
 
-/* The next entry of the last listing in order of source and path: 1, or 0 at the end. Rotated files
+/* The next entry of the last listing, one family after the other: 1, or 0 at the end. Rotated files
  * have their content_id and suffix; one whose content is not known is YOUNG. Valid until the next
  * call. */
 int rotation_table_next(
 	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem);
+/* The family of that entry behind its folder. Valid until the next call of the above. */
+const char *rotation_table_family(const struct rotation_table *table);

@@ -6,6 +6,7 @@
 #include "scan/merge.h"
 #include "scan/min_age.h"
 #include "scan/open.h"
+#include "scan/piece_copy.h"
 #include "scan/source_file.h"
 #include "scan/source_look.h"
 #include <errno.h>
@@ -256,4 +257,10 @@ int scan_open_file(
 	const struct scan *scan, size_t source, const char *relative, struct file_state *ret_state)
 {
 	return source_open_file(&scan->sources[source], relative, ret_state);
+}
+
+int scan_open_piece(const struct scan *scan, const struct scan_entry *found,
+	struct file_state *ret_state, struct problem *ret_problem)
+{
+	return piece_copy(&scan->sources[found->source], found, ret_state, ret_problem);
 }

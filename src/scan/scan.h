@@ -25,8 +25,13 @@ struct scan_options {
 						    mtime and content, see rotation.h; there is a
 						    template then. NULL: all files are as they are
 						    called */
-	bool template_is_of_rotated;             /* other files have relative paths as keys */
-	struct identity_cache *identities;       /* of contents, borrowed; NULL: all are read */
+	struct log_rows *log_rows;   /* with rotated, borrowed: how logs that grow were cut; NULL:
+					each is whole, and a live one is left out */
+	bool takes_live;             /* with log_rows: also what is still written, up to the end
+					of its last line */
+	bool refuses_grown;          /* with log_rows: a log that grew is a PROBLEM */
+	bool template_is_of_rotated; /* other files have relative paths as keys */
+	struct identity_cache *identities; /* of contents, borrowed; NULL: all are read */
 	const char *
 		files_from; /* a file of paths relative to the one SOURCE, "-" for stdin, or NULL */
 	bool nul_separated; /* of files_from; else lines */
@@ -52,6 +57,7 @@ enum scan_kind {
 	SCAN_PROBLEM, /* something that was asked for and cannot be: an error, the run exits 1 */
 	SCAN_LINK,    /* a symlink that is not followed */
 	SCAN_YOUNG,   /* left alone because of min_age_ms */
+	SCAN_NOTICE,  /* not a file: something to tell about the files, in problem */
 	SCAN_SPECIAL, /* a socket, named pipe or device that nobody named: left out */
 };
 
@@ -71,6 +77,10 @@ struct scan_entry {
 	const char *suffix;     /* of compression, that the object's key has behind the key; "" */
 	char content_id[65];    /* see content_id.h; "" unless the key stands for a content */
 	bool is_rotated;        /* by its name, where that is asked for */
+	bool is_piece;          /* not the file but a range of what it contains, from offset on:
+				   size is the range's, content_id its id, and mtime_ns is of when
+				   it was cut. To be opened by scan_open_piece */
+	uint64_t offset;        /* of a piece */
 	bool is_from_future; /* of FILE and YOUNG: min_age_ms was counted from the ctime, since the
 				mtime lies in the future */
 };
@@ -132,6 +142,15 @@ int scan_open_folder(const struct scan *scan, size_t source, const char *relativ
  * or -ENOENT. */
 int scan_open_moved(const struct scan *scan, size_t source, const char *relative,
 	const struct file_state *version, struct file_state *ret_state);
+
+/* A copy of a piece in a file without a name, which never changes: what scan_open_file returns, of
+ * the piece's size and mtime. The copy has the content that the piece's id says, or this is an
+ * error: -ENOENT if the file is gone, -ESTALE if it has other content by now, -ECANCELED if is_over
+ * said so, or another -errno; with a sentence where that is about the copy or the content, else
+ * ret_problem stays as it is. found is the piece's entry, of which key, path and suffix are not
+ * used. Thread-safe. */
+int scan_open_piece(const struct scan *scan, const struct scan_entry *found,
+	struct file_state *ret_state, struct problem *ret_problem);
 
 /* Whether a file in this state is one to leave alone because of min_age_ms (min_age.h). */
 bool scan_is_young(const struct scan *scan, const struct file_state *state);

@@ -37,6 +37,10 @@ int source_rewind(struct source *source);
 /* As scan_open_moved. */
 int source_open_moved(const struct source *source, const char *relative,
 	const struct file_state *version, struct file_state *ret_state);
+/* Opens the file with the entry's inode, which may have another name in its folder and another
+ * content by now. As scan_open_file. */
+int source_open_inode(
+	const struct source *source, const struct scan_entry *found, struct file_state *ret_state);
 /* Orders sources by what decides their keys: 0 if they are the same. */
 int source_compare(const struct source *a, const struct source *b);
 void source_close(struct source *source);

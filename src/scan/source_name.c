@@ -9,6 +9,7 @@
 #include "scan/scan_over.h"
 #include "scan/source_file.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -130,6 +131,10 @@ static int make_key(struct source *source, struct problem *ret_problem)
 		bare.error ? bare.error
 			   : key_template_render(template, &subject, &source->key, &head->problem);
 	text_clear(&bare);
+	if (head->is_piece) /* of what the file contains, decompressed */
+		head->suffix = "";
+	if (head->is_piece && head->offset)
+		text_addf(&source->key, "~%" PRIu64, head->offset);
 	if (!head->is_rotated)
 		head->content_id[0] = '\0'; /* the mark is one of a path's, by size and time */
 	if (made == 0 && source->key.error != -EMSGSIZE)
@@ -152,7 +157,8 @@ static void take_path_for_key(struct source *source)
 void source_begin_head(struct source *source)
 {
 	source->collides = false;
-	source->head.is_from_future = source->head.is_rotated = false;
+	source->head.is_from_future = source->head.is_rotated = source->head.is_piece = false;
+	source->head.offset = 0;
 	source->head.suffix = "";
 	source->head.content_id[0] = '\0';
 }

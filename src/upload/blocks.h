@@ -31,7 +31,9 @@ struct candidate {
 	bool leads;          /* the rest of its block waits for its claim */
 	bool was_compressed; /* the suffix is that of the file as it was found */
 	bool is_rotated;     /* its name may be another by now */
-	bool said_held;      /* that it is held was told once */
+	bool is_piece;       /* a range of a log that grows, from offset on: see scan_open_piece */
+	uint64_t offset;
+	bool said_held; /* that it is held was told once */
 };
 /* What its mark is asked about. Borrowed. */
 struct asked candidate_asks(const struct candidate *candidate);

@@ -45,6 +45,8 @@ struct candidate *feed_candidate(const struct scan_entry *entry)
 		.dev = entry->dev,
 		.ino = entry->ino,
 		.is_rotated = entry->is_rotated,
+		.is_piece = entry->is_piece,
+		.offset = entry->offset,
 		.was_compressed = *entry->suffix != 0};
 	file->key = memcpy(file + 1, entry->key, key + 1);
 	file->path = memcpy(file->key + key + 1, entry->path, path);
@@ -195,6 +197,10 @@ static int gather(struct feed *feed)
 	const char *log = feed->run->options.log_file;
 	if (log && entry.kind != SCAN_PROBLEM && same_file(entry.path, log))
 		return 1;
+	if (entry.kind == SCAN_NOTICE) {
+		report_run(&feed->run->report, S3ONCE_EVENT_WARNING, &entry.problem);
+		return 1;
+	}
 	refuse_own_file(feed->run, &entry);
 	if (entry.kind != SCAN_FILE) {
 		feed_tell_entry(feed->run, &entry);

@@ -33,6 +33,32 @@ static int open_rotated(const struct scan *scan, const struct candidate *c, stru
 	return fd;
 }
 
+/* A copy of it, since the log goes on growing. */
+static int open_piece(const struct scan *scan, const struct candidate *c, struct file_state *ret,
+	struct problem *ret_problem)
+{
+	struct scan_entry found = {.source = c->source,
+		.relative = c->relative,
+		.size = c->size,
+		.mtime_ns = c->mtime_ns,
+		.dev = c->dev,
+		.ino = c->ino,
+		.is_piece = true,
+		.offset = c->offset};
+	memcpy(found.content_id, c->content, sizeof found.content_id);
+	return scan_open_piece(scan, &found, ret, ret_problem);
+}
+
+/* Opens what the candidate stands for: a descriptor or -errno, perhaps with a sentence. */
+static int open_candidate(const struct scan *scan, const struct candidate *c,
+	struct file_state *ret, struct problem *ret_problem)
+{
+	if (c->is_piece)
+		return open_piece(scan, c, ret, ret_problem);
+	return c->is_rotated ? open_rotated(scan, c, ret)
+			     : scan_open_file(scan, c->source, c->relative, ret);
+}
+
 /* Another uploader may have uploaded and removed the file since it was found. That is not an error.
  */
 static enum step gone(struct worker *worker, struct file *file)
@@ -57,23 +83,25 @@ enum step file_open(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
 	const struct scan *scan = worker->run->scan;
-	struct problem problem;
+	struct problem problem = {.text = ""};
 	if (file->fd >= 0)
 		close(file->fd);
 	file->summed = file->is_planned = false;
 	file->stored = (struct sums){0};
 	file->opened_ns = clock_wall_ns();
-	file->fd = c->is_rotated ? open_rotated(scan, c, &file->state)
-				 : scan_open_file(scan, c->source, c->relative, &file->state);
+	file->fd = open_candidate(scan, c, &file->state, &problem);
 	if (file->fd < 0) {
 		int error = -file->fd;
 		file->fd = -1;
+		if (*problem.text)
+			return file_fail(worker, file, &problem);
 		return error == ENOENT ? gone(worker, file) : file_read_error(worker, file, -error);
 	}
 	file->opened_ctime_ns = file->state.ctime_ns;
 	if (c->is_rotated) /* a rename while it is sent changes it */
 		file->state.ctime_ns = 0;
-	if (scan_is_young(worker->run->scan, &file->state)) /* written to since the scan */
+	if (!c->is_piece &&
+		scan_is_young(worker->run->scan, &file->state)) /* written to since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	enum s3once_event_type event;
 	if (run_leaves_out(

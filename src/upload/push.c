@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "scan/identity_cache.h"
+#include "scan/log_rows.h"
 #include "upload/bucket_doubt.h"
 #include "upload/multipart.h"
 #include "upload/push_struct.h"
@@ -173,6 +174,7 @@ void s3once_push_free(struct s3once_push *push)
 	http_shared_free(run->http);
 	aws_settings_free(run->aws);
 	key_template_free(run->key_template);
+	log_rows_free(run->log_rows);
 	identity_cache_close(run->identities);
 	bandwidth_free(run->bandwidth);
 	family_rules_free(run->families);

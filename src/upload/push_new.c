@@ -3,6 +3,7 @@
 #include "base/quote.h"
 #include "scan/identity_cache.h"
 #include "store/state_folder.h"
+#include "upload/cut_logs.h"
 #include "upload/push_struct.h"
 #include "upload/run_options.h"
 #include <errno.h>
@@ -80,6 +81,9 @@ static int open_scan(struct run *run, struct problem *problem)
 		return error;
 	if (o->rotated || (run->key_template && key_template_has_id(run->key_template)))
 		open_identities(run);
+	error = cut_logs_open(run, problem);
+	if (error)
+		return error;
 	const struct scan_options options = {
 		.sources = o->sources,
 		.n_sources = o->n_sources,
@@ -87,6 +91,9 @@ static int open_scan(struct run *run, struct problem *problem)
 		.as = o->as,
 		.key_template = run->key_template,
 		.rotated = o->rotated ? run->families : NULL,
+		.log_rows = run->log_rows,
+		.takes_live = o->live != 0,
+		.refuses_grown = o->if_grown == S3ONCE_GROWN_FAIL,
 		.template_is_of_rotated = !o->key_template,
 		.identities = run->identities,
 		.files_from = o->files_from,

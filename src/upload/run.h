@@ -23,6 +23,7 @@ struct run {
 		options; /* defaults filled in; what it points to is borrowed from the caller */
 	struct filter *filter;
 	struct family_rules *families;     /* of key_template, and of rotated files */
+	struct log_rows *log_rows;         /* of logs that grow; NULL: none do */
 	struct identity_cache *identities; /* of contents; NULL: all are read */
 	struct key_template *key_template; /* NULL: keys are relative paths */
 	struct object_rules *rules;

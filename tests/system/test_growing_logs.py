@@ -1,0 +1,279 @@
+"""Logs that are uploaded while they grow: what is new of one is an object of its own, and each line is in S3 exactly once."""
+
+import gzip
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+
+import pytest
+
+from tests.system.harness import make_tree
+from tests.system.pushing import counts, told
+from tests.system.test_rotated import COMPRESSION, CREATION, IN_LONG, NAMING, Night, hold_unread, plain, run_nights
+
+LIVE = ["--rotated", "--live", "--json"]
+TAIL = ["--rotated", "--if-grown=tail", "--json"]
+OLD = 1767322800
+
+
+def push(s3once, folder, bucket, options, **how):
+    return s3once("push", folder, f"s3://{bucket}/p", *options, **how)
+
+
+def contents(s3, bucket):
+    return Counter(plain(key, s3.get(bucket, key)) for key in s3.objects(bucket, "p/"))
+
+
+def append(path, text):
+    with open(path, "ab") as file:
+        file.write(text)
+
+
+def logs_of(tmp_path, **files):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_bytes(text)
+    return folder
+
+
+@pytest.fixture
+def marks(request, s3once):
+    """Only marks in a file can do it."""
+
+
+# --- what grows
+
+
+def test_live(s3once, s3, bucket, tmp_path):
+    """A live log is uploaded to the end of its last line; then what is new; then, rotated and compressed, what was still missing."""
+    logs = logs_of(tmp_path, app_log=b"one\ntwo\nthr")
+    want = [b"one\ntwo\n"]
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    assert contents(s3, bucket) == Counter(want)
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"skipped": 1}, "half a line is nothing new"
+    append(logs / "app.log", b"ee\nfour")
+    want.append(b"three\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 1}
+    assert contents(s3, bucket) == Counter(want)
+    (logs / "app.log").rename(logs / "app.log.1")
+    (logs / "app.log").write_bytes(b"another\n")
+    append(logs / "app.log.1", b"five\n")
+    subprocess.run(["gzip", "app.log.1"], cwd=logs, check=True)
+    want += [b"fourfive\n", b"another\n"]
+    run = push(s3once, logs, bucket, LIVE)
+    assert run.code == 0 and counts(run) == {"uploaded": 2, "skipped": 2}, run
+    assert contents(s3, bucket) == Counter(want)
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"skipped": 4}
+    tails = sorted(key for key in s3.objects(bucket) if "~" in key)
+    assert {key.rsplit("~")[1] for key in tails} == {"8", "14"}, tails
+    assert all(re.fullmatch(r"p/app-\d{8}T\d{6}Z-[0-9a-f]{8}\.log~\d+", key) for key in tails), tails
+
+
+@pytest.mark.parametrize("grown", ["tail", "whole", "fail"])
+def test_if_grown(s3once, s3, bucket, tmp_path, grown):
+    logs = logs_of(tmp_path, app_log_1=b"first\n", app_log=b"live\n")
+    options = ["--rotated", f"--if-grown={grown}", "--json"]
+    assert counts(push(s3once, logs, bucket, options)) == {"uploaded": 1, "young": 1}
+    append(logs / "app.log.1", b"second\n")
+    run = push(s3once, logs, bucket, options)
+    if grown == "fail":
+        assert run.code == 1 and counts(run) == {"failed": 1, "skipped": 1, "young": 1}, run
+        assert "has grown since its first 6 bytes were uploaded" in told(run, "failed")[0]["text"]
+        assert contents(s3, bucket) == Counter([b"first\n"])
+        assert push(s3once, logs, bucket, options).code == 1, "it is told again"
+    else:
+        skipped = {"skipped": 1} if grown == "tail" else {}
+        assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1, **skipped}, run
+        new = b"second\n" if grown == "tail" else b"first\nsecond\n"
+        assert contents(s3, bucket) == Counter([b"first\n", new])
+
+
+def test_equal_beginnings(s3once, s3, bucket, tmp_path):
+    """Logs of which one is the beginning of another, or equal to it, are different logs."""
+    logs = logs_of(tmp_path, app_log=b"header\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    (logs / "app.log").rename(logs / "app.log.1")
+    (logs / "app.log").write_bytes(b"header\nsecond\n")
+    append(logs / "app.log.1", b"first\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 2, "skipped": 1}
+    os.unlink(logs / "app.log.1")
+    (logs / "app.log").rename(logs / "app.log.1")
+    (logs / "app.log").write_bytes(b"header\nfirst\nthird\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 1}
+    assert contents(s3, bucket) == Counter([b"header\n", b"first\n", b"header\nsecond\n", b"header\nfirst\nthird\n"])
+
+
+@pytest.mark.parametrize("longer", [False, True], ids=["shorter", "longer"])
+def test_copytruncate_is_told_once(s3once, s3, bucket, tmp_path, longer):
+    """The copy goes on where the live log was; what is in the emptied log is new, also if it is longer than what was there."""
+    logs, want = logs_of(tmp_path, app_log=b"one\n"), [b"one\n"]
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    notices = []
+    for number in (2, 1):
+        append(logs / "app.log", b"last of %d\n" % number)
+        shutil.copyfile(logs / "app.log", logs / f"app.log.{number}")
+        os.truncate(logs / "app.log", 0)
+        begun = b"begun %d\n" % number * (9 if longer else 1)
+        append(logs / "app.log", begun)
+        want += [b"last of %d\n" % number, begun]
+        run = push(s3once, logs, bucket, LIVE)
+        assert run.code == 0 and counts(run)["uploaded"] == 2, run
+        notices += [event["text"] for event in told(run, "warning") if "copytruncate" in event["text"]]
+    assert contents(s3, bucket) == Counter(want)
+    assert len(notices) == 1 and "what was written between the two is lost" in notices[0], notices
+
+
+def test_interrupted_tail_keeps_its_range(s3once, s3, s3_wire, bucket, tmp_path):
+    """What was cut stays cut: a run that was killed is gone on with, and what came later is the next piece."""
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    append(logs / "app.log", b"two\n")
+    rule = s3_wire.add(hold, "PutObject")
+    running = s3once.start("push", logs, f"s3://{bucket}/p", *LIVE)
+    assert rule.reached.wait(60), running.output()
+    append(logs / "app.log", b"three\n")
+    running.kill()
+    running.wait(60)
+    rule.released.set()
+    (logs / "app.log").rename(logs / "app.log.1")
+    subprocess.run(["gzip", "app.log.1"], cwd=logs, check=True)
+    run = push(s3once, logs, bucket, LIVE)
+    assert run.code == 0, run
+    assert contents(s3, bucket) == Counter([b"one\n", b"two\n", b"three\n"])
+
+
+async def hold(x, rule):
+    x.fire(rule)
+    await x.hold(rule)
+
+
+def test_grows_while_it_is_sent(s3once, s3, s3_wire, bucket, tmp_path):
+    """What is sent is a copy, in parts too: neither growth nor rotation disturbs it."""
+    line = b"x" * 1023 + b"\n"
+    logs = logs_of(tmp_path, app_log=line * 12 * 1024)
+    rule = s3_wire.add(hold_unread, "UploadPart", nth=2)
+    running = s3once.start("push", logs, f"s3://{bucket}/p", *LIVE, "--part-size", "5MiB")
+    assert rule.reached.wait(60), running.output()
+    append(logs / "app.log", b"more\n")
+    (logs / "app.log").rename(logs / "app.log.1")
+    rule.released.set()
+    run = running.wait()
+    assert run.code == 0 and counts(run) == {"uploaded": 1} and not told(run, "retry"), run
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 1}
+    assert contents(s3, bucket) == Counter([line * 12 * 1024, b"more\n"])
+
+
+def test_two_runs_at_once(s3once, s3, bucket, tmp_path):
+    logs, want = logs_of(tmp_path, app_log=b"begin\n"), b"begin\n"
+    for i in range(3):
+        both = [s3once.start("push", logs, f"s3://{bucket}/p", *LIVE) for _ in range(2)]
+        append(logs / "app.log", b"line %d\n" % i)
+        want += b"line %d\n" % i
+        for running in both:
+            assert running.wait(60).code == 0
+    assert push(s3once, logs, bucket, LIVE).code == 0
+    lines = [line for body in contents(s3, bucket).elements() for line in body.splitlines(keepends=True)]
+    assert sorted(lines) == sorted(want.splitlines(keepends=True))
+
+
+def test_compressed_on_the_way(s3once, s3, bucket, tmp_path):
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    options = [*LIVE, "--compress", "gzip"]
+    assert counts(push(s3once, logs, bucket, options)) == {"uploaded": 1}
+    append(logs / "app.log", b"two\n")
+    assert counts(push(s3once, logs, bucket, options)) == {"uploaded": 1, "skipped": 1}
+    assert contents(s3, bucket) == Counter([b"one\n", b"two\n"])
+    assert all(key.endswith(".gz") for key in s3.objects(bucket)), s3.objects(bucket)
+
+
+def test_quiet_run_reads_nothing(s3once, s3, bucket, tmp_path):
+    logs = logs_of(tmp_path, app_log=b"one\n", app_log_1=b"zero\n", app_log_2=b"z\n")
+    for each in logs.iterdir():
+        os.utime(each, (OLD, OLD))
+    subprocess.run(["gzip", "app.log.2"], cwd=logs, check=True)
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 3}
+    append(logs / "app.log", b"two\n")
+    os.utime(logs / "app.log", (OLD + 60, OLD + 60))
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 3}
+    trace = tmp_path / "trace"
+    s3once.environment["ASAN_OPTIONS"] = "detect_leaks=0"  # which cannot be while it is traced
+    run = push(s3once, logs, bucket, LIVE, wrap=["strace", "-f", "-y", "-e", "trace=read,pread64,readv,preadv", "-o", str(trace)])
+    assert counts(run) == {"skipped": 4}, run
+    assert f"<{logs}/" not in trace.read_text(errors="replace")
+
+
+def test_dry_run_keeps_nothing(s3once, s3, bucket, tmp_path):
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    run = push(s3once, logs, bucket, [*LIVE, "--dry-run"])
+    assert run.code == 0 and counts(run) == {"planned": 1}, run
+    append(logs / "app.log", b"two\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    assert contents(s3, bucket) == Counter([b"one\ntwo\n"])
+
+
+# --- what it refuses
+
+
+def test_refused(s3once, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"app.log": 10})
+    for options, said in (
+        (["--live"], "need --rotated"),
+        (["--if-grown=tail"], "need --rotated"),
+        (["--rotated", "--live", "--if-grown=whole"], "--live goes only with --if-grown=tail"),
+        (["--rotated", "--live", "--delete-after"], "is not removed"),
+        (["--rotated", "--live", "--max-size=1M"], "do not go with --min-size"),
+        (["--rotated", "--live", "--marks", "dynamodb:some"], "need marks in a file of this host"),
+    ):
+        run = s3once("push", *options, tree, f"s3://{bucket}/p")
+        assert run.code == 2 and said in run.err, (options, run)
+    run = s3once("push", "--rotated", "--live", tree / "app.log", f"s3://{bucket}/p")
+    assert run.code == 1 and "is a single file" in run.err, run
+
+
+def test_hard_links_and_other_folders(s3once, s3, bucket, tmp_path):
+    """What cannot be judged is an error, and never silently left out."""
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    os.link(logs / "app.log", logs / "app.log.1")
+    run = push(s3once, logs, bucket, LIVE)
+    assert run.code == 1 and "hard link" in told(run, "failed")[0]["text"], run
+    os.unlink(logs / "app.log.1")
+    (logs / "old").mkdir()
+    (logs / "app.log").rename(logs / "old/app.log.1")
+    run = push(s3once, logs, bucket, LIVE)
+    assert run.code == 1 and "moved to another folder" in told(run, "failed")[0]["text"], run
+
+
+# --- nights of logrotate
+
+
+def assert_each_line_once(s3, bucket, night):
+    """Each line that is on the disk, or was in an object, is in exactly one object. How many lines are nowhere."""
+    lines = Counter(line for body in contents(s3, bucket).elements() for line in body.splitlines())
+    assert set(lines.values()) <= {1}, [line for line, n in lines.items() if n > 1][:5]
+    on_disk = {line for each in night.live.parent.iterdir() for line in plain(each.name, each.read_bytes()).splitlines()}
+    assert on_disk == set(lines), (list(on_disk - set(lines))[:5], list(set(lines) - on_disk)[:5])
+    lost = night.written - len(lines)
+    print(f"figures: {night.days} nights, {night.written} lines, {len(s3.objects(bucket))} objects, {night.runs} runs, {night.kills} killed, {lost} lines nowhere")
+    return lost
+
+
+SHORT = [("numeric-delaycompress-create", 3), ("numeric-compress-copytruncate", 3)]
+
+
+@pytest.mark.parametrize("options", [LIVE, TAIL], ids=["live", "tail"])
+@pytest.mark.parametrize("way, nights", SHORT + [pytest.param(way, 30, marks=pytest.mark.full) for way in IN_LONG])
+def test_nights(s3once, s3, bucket, tmp_path, way, nights, options):
+    naming, compression, creation = way.split("-")
+    night = Night(tmp_path / "host", NAMING[naming] + COMPRESSION[compression] + CREATION[creation], f"{way} {nights} grows")
+    run_nights(night, nights, lambda: s3once.start("push", night.live.parent, f"s3://{bucket}/p", *options))
+    if options is TAIL:
+        night.rotate()
+    run = push(s3once, night.live.parent, bucket, options)
+    assert run.code == 0, run
+    lost = assert_each_line_once(s3, bucket, night)
+    # Else logrotate itself copies a log, or compresses it, while a line is written to it.
+    assert lost == 0 or creation != "create" or compression == "compress", f"{lost} lines are nowhere"
