@@ -37,7 +37,7 @@ static long read_next(struct reading *reading)
 }
 
 /* Gives it to the sink until that wants no more: 0 or -errno. */
-static int give(struct reading *reading, const unsigned char *bytes, size_t n)
+static int give_content(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	const int r = reading->has_enough ? 0 : reading->sink->take(reading->sink->arg, bytes, n);
 	reading->has_enough = reading->has_enough || r > 0;
@@ -54,7 +54,7 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 		io.out_bytes = CHUNK_BYTES;
 		r = decompress_run(reading->decompress, &io, n == 0, ret_problem);
 		const size_t n_out = CHUNK_BYTES - io.out_bytes;
-		const int taken = r < 0 || !n_out ? 0 : give(reading, reading->out, n_out);
+		const int taken = r < 0 || !n_out ? 0 : give_content(reading, reading->out, n_out);
 		const struct content *content = reading->content;
 		if (taken < 0)
 			return taken;
@@ -80,7 +80,7 @@ static int read_content_of_file(struct reading *reading, struct problem *ret_pro
 		if (reading->decompress)
 			r = add_decompressed(reading, (size_t)n, ret_problem);
 		else
-			r = n ? give(reading, reading->in, (size_t)n) : 0;
+			r = n ? give_content(reading, reading->in, (size_t)n) : 0;
 		if (r < 0)
 			return r;
 		if (n == 0 || (reading->has_enough && !reading->decompress))
@@ -96,7 +96,7 @@ static int read_plain(struct reading *reading)
 	reading->has_enough = false;
 	int r = reading->sink->begin(reading->sink->arg);
 	while (r == 0 && !reading->has_enough && (n = read_next(reading)) != 0)
-		r = n < 0 ? (int)n : give(reading, reading->in, (size_t)n);
+		r = n < 0 ? (int)n : give_content(reading, reading->in, (size_t)n);
 	return r;
 }
 

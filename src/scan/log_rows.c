@@ -230,7 +230,7 @@ int log_rows_load(struct log_rows *rows, const struct log_family_name *family, s
 	return error;
 }
 
-static int run(struct log_rows *rows, const char *text, struct problem *ret_problem)
+static int run_sql(struct log_rows *rows, const char *text, struct problem *ret_problem)
 {
 	const int rc = sqlite3_exec(rows->db, text, NULL, NULL, NULL);
 	return rc ? rows_failed(rows, rc, ret_problem) : 0;
@@ -238,12 +238,12 @@ static int run(struct log_rows *rows, const char *text, struct problem *ret_prob
 
 int log_rows_begin(struct log_rows *rows, struct problem *ret_problem)
 {
-	return run(rows, "BEGIN IMMEDIATE", ret_problem);
+	return run_sql(rows, "BEGIN IMMEDIATE", ret_problem);
 }
 
 int log_rows_commit(struct log_rows *rows, struct problem *ret_problem)
 {
-	return run(rows, "COMMIT", ret_problem);
+	return run_sql(rows, "COMMIT", ret_problem);
 }
 
 void log_rows_undo(struct log_rows *rows)

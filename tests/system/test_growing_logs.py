@@ -250,12 +250,14 @@ def test_hard_links_and_other_folders(s3once, s3, bucket, tmp_path):
 # --- nights of logrotate
 
 
-def assert_each_line_once(s3, bucket, night):
+def assert_each_line_once(s3, bucket, night, run):
     """Each line that is on the disk, or was in an object, is in exactly one object. How many lines are nowhere."""
     lines = Counter(line for body in contents(s3, bucket).elements() for line in body.splitlines())
     assert set(lines.values()) <= {1}, [line for line, n in lines.items() if n > 1][:5]
-    on_disk = {line for each in night.live.parent.iterdir() for line in plain(each.name, each.read_bytes()).splitlines()}
-    assert on_disk == set(lines), (list(on_disk - set(lines))[:5], list(set(lines) - on_disk)[:5])
+    # logrotate puts a log aside that the writer had made anew between the renaming and the creation.
+    logs = [each for each in night.live.parent.iterdir() if not each.name.endswith(".backup")]
+    on_disk = {line for each in logs for line in plain(each.name, each.read_bytes()).splitlines()}
+    assert on_disk == set(lines), (list(on_disk - set(lines))[:5], list(set(lines) - on_disk)[:5], run)
     lost = night.written - len(lines)
     print(f"figures: {night.days} nights, {night.written} lines, {len(s3.objects(bucket))} objects, {night.runs} runs, {night.kills} killed, {lost} lines nowhere")
     return lost
@@ -274,6 +276,6 @@ def test_nights(s3once, s3, bucket, tmp_path, way, nights, options):
         night.rotate()
     run = push(s3once, night.live.parent, bucket, options)
     assert run.code == 0, run
-    lost = assert_each_line_once(s3, bucket, night)
+    lost = assert_each_line_once(s3, bucket, night, run)
     # Else logrotate itself copies a log, or compresses it, while a line is written to it.
     assert lost == 0 or creation != "create" or compression == "compress", f"{lost} lines are nowhere"

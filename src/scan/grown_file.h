@@ -12,6 +12,20 @@ int log_file_not_read(struct log_family *family, struct log_file *file, int erro
 /* Opens the file of that entry, whatever its name is now. The descriptor or -errno. */
 int log_file_open(const struct log_family *family, const struct log_file *file);
 
+/* Whether the file is to be uploaded, and is not known to have a log yet. */
+bool log_file_is_open(const struct log_file *file);
+/* Whether the row is of this file, whatever the file contains by now. */
+bool log_file_had(const struct log_file *file, const struct log_row *row);
+/* Whether the log's only piece is what the file contains, and its key is that of the file. */
+bool log_file_is_whole(const struct log_file *file, const struct log_row *row);
+/* The file has this log, which ends at `end` in it. What is new is cut as the next piece, whose ids
+ * are given. 0 or -ENOMEM. */
+int log_file_take(struct log_family *family, struct log_file *file, struct log_row *row,
+	uint64_t end, const struct content_range_ids *ids);
+/* Whether both are the same id, and there is one. */
+bool log_is_same_id(const char *a, const char *b);
+int64_t log_seconds(int64_t ns);
+
 /* What is at the end of the part of it that may be uploaded: all of a rotated file, of a live one
  * what ends before `size` and with a line end. At least `from`, if that is so much. 0 or -errno. */
 int log_file_end(const struct log_file *file, int fd, uint64_t from, uint64_t *ret_end);

@@ -1,10 +1,13 @@
-#include "scan/log_file.h"
+#include "scan/grown_file.h"
+#include "base/clock.h"
 #include "scan/open.h"
 #include "scan/scan_over.h"
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
-#define CHUNK_BYTES 65536
+#define CHUNK_BYTES  65536
+#define TOO_FRESH_NS ((int64_t)(2 * NS_PER_S))
 
 void log_file_waits(struct log_family *family, struct log_file *file)
 {
@@ -90,4 +93,60 @@ int log_file_range(const struct log_family *family, const struct log_file *file,
 {
 	const struct content content = content_of(family, file, fd);
 	return content_range(&content, range, ret, ret_why);
+}
+
+bool log_is_same_id(const char *a, const char *b)
+{
+	return *a && strcmp(a, b) == 0;
+}
+
+int64_t log_seconds(int64_t ns)
+{
+	return ns / (int64_t)NS_PER_S;
+}
+
+bool log_file_is_open(const struct log_file *file)
+{
+	return file->entry.kind == SCAN_FILE && file->has_identity && !file->row;
+}
+
+/* Whether the log's only piece is what the file contains, and its key is that of the file. */
+bool log_file_is_whole(const struct log_file *file, const struct log_row *row)
+{
+	return !file->is_live && !file->has_grown && row->n_pieces == 1 &&
+	       log_seconds(file->state.mtime_ns) == log_seconds(row->pieces[0].mtime_ns);
+}
+
+/* The file has this log, which ends at `end` in it. What is new is cut as the next piece. */
+int log_file_take(struct log_family *family, struct log_file *file, struct log_row *row,
+	uint64_t end, const struct content_range_ids *ids)
+{
+	const bool is_new = end > row->end || !row->n_pieces;
+	file->has_grown = is_new && row->n_pieces && family->options->refuses_grown;
+	if (is_new && !file->has_grown) {
+		struct log_piece piece = {
+			.start = row->end, .end = end, .mtime_ns = file->state.mtime_ns};
+		memcpy(piece.id, ids->range, sizeof piece.id);
+		if (log_row_add_piece(row, &piece))
+			return -ENOMEM;
+		row->end = end;
+		memcpy(row->until, ids->until, sizeof row->until);
+	}
+	const bool is_settled =
+		!file->has_grown && file->state.mtime_ns < clock_wall_ns() - TOO_FRESH_NS;
+	row->identity = file->identity;
+	row->file_size = file->state.size;
+	row->file_mtime_ns = is_settled ? file->state.mtime_ns : 0;
+	row->was_live = file->is_live;
+	file->row = row;
+	file->is_changed = true;
+	file->is_whole = log_file_is_whole(file, row);
+	family->states[row - family->rows] = LOG_TAKEN;
+	return 0;
+}
+
+bool log_file_had(const struct log_file *file, const struct log_row *row)
+{
+	return file->has_identity && file->identity.n == row->identity.n &&
+	       memcmp(file->identity.bytes, row->identity.bytes, row->identity.n) == 0;
 }
