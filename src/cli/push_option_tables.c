@@ -54,15 +54,15 @@ static const struct option what_options[] = {
 	{.name = "live",
 		.type = OPTION_FLAG,
 		.offset = RUN(live),
-		.help = "upload also what is in live logs by now, to the end of\n"
-			"their last line, and what is new in objects of its own"},
+		.help = "upload also what is in live logs, to the end of their\n"
+			"last line; what is new later is an object of its own"},
 	{.name = "if-grown",
 		.type = OPTION_CHOICE,
 		.offset = RUN(if_grown),
 		.argument = "auto|whole|tail|fail",
-		.help = "if a rotated log has grown since it was uploaded: upload\n"
-			"all of it, upload what is new, or report an error; auto\n"
-			"is tail with --live, else whole",
+		.help = "if a rotated log has grown since then: upload all of\n"
+			"it, upload what is new, or report an error; auto is\n"
+			"tail with --live, else whole",
 		.standard = "auto",
 		.choices = if_grown_names},
 	{.name = "files-from",
