@@ -1,7 +1,7 @@
 #include "audit/inspect.h"
 #include "audit/verdict.h"
 #include "s3/s3_read.h"
-#include "scan/family.h"
+#include "scan/key/family.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #include "audit/mark_stream.h"
-#include "scan/key.h"
+#include "scan/key/key.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/csv.h"
 #include "base/quote.h"
-#include "scan/family.h"
+#include "scan/key/family.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,12 +2,12 @@
 #include "aws/settings.h"
 #include "base/clock.h"
 #include "base/quote.h"
-#include "cli/access.h"
 #include "cli/commands.h"
 #include "cli/config_view.h"
 #include "cli/open_marks.h"
-#include "cli/setup_options.h"
-#include "cli/values.h"
+#include "cli/options/access.h"
+#include "cli/options/setup_options.h"
+#include "cli/options/values.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "cli/commands.h"
 #include "cli/event_read.h"
 #include "cli/line_reader.h"
-#include "cli/options.h"
-#include "cli/people.h"
+#include "cli/options/options.h"
+#include "cli/push/people.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -2,10 +2,10 @@
 #include "base/log.h"
 #include "base/problem.h"
 #include "base/quote.h"
-#include "cli/access.h"
 #include "cli/commands.h"
 #include "cli/open_marks.h"
-#include "cli/options.h"
+#include "cli/options/access.h"
+#include "cli/options/options.h"
 #include "marks/setup.h"
 #include <errno.h>
 #include <string.h>

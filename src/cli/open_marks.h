@@ -1,6 +1,6 @@
 /* The marks, opened for the commands that look at a store or set it up. */
 #pragma once
-#include "cli/access.h"
+#include "cli/options/access.h"
 #include "marks/mark.h"
 #include "store/place.h"
 

@@ -4,7 +4,7 @@
 #include "cli/job/job.h"
 #include "cli/json.h"
 #include "cli/output.h"
-#include "cli/push_options.h"
+#include "cli/push/push_options.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "cli/output.h"
 #include "cli/version_commit.h"
 #include <bzlib.h>

@@ -1,6 +1,6 @@
 #include "manifest/manifest_name.h"
 #include "base/clock.h"
-#include "scan/key.h"
+#include "scan/key/key.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "scan/arrange.h"
 #include "scan/collision.h"
-#include "scan/rotation.h"
+#include "scan/rotated/rotation.h"
 #include "scan/scan_over.h"
 #include "scan/source_name.h"
 #include <errno.h>

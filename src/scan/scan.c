@@ -2,11 +2,11 @@
 #include "base/quote.h"
 #include "scan/arrange.h"
 #include "scan/file_kind.h"
-#include "scan/key.h"
+#include "scan/key/key.h"
 #include "scan/merge.h"
 #include "scan/min_age.h"
 #include "scan/open.h"
-#include "scan/piece_copy.h"
+#include "scan/rotated/piece_copy.h"
 #include "scan/source_file.h"
 #include "scan/source_look.h"
 #include <errno.h>

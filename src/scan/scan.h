@@ -3,8 +3,8 @@
  * files are found first, and sorted in a temporary file. */
 #pragma once
 #include "base/problem.h"
-#include "scan/filter.h"
-#include "scan/key_template.h"
+#include "scan/filter/filter.h"
+#include "scan/key/key_template.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

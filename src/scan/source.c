@@ -1,7 +1,7 @@
 #include "scan/source.h"
 #include "scan/file_kind.h"
 #include "scan/files_from.h"
-#include "scan/key.h"
+#include "scan/key/key.h"
 #include "scan/open.h"
 #include "scan/removal.h"
 #include "scan/source_file.h"

@@ -1,8 +1,8 @@
 #include "scan/source_look.h"
 #include "scan/file_kind.h"
-#include "scan/filter.h"
+#include "scan/filter/filter.h"
 #include "scan/open.h"
-#include "scan/rotation_identity.h"
+#include "scan/rotated/rotation_identity.h"
 #include "scan/source_file.h"
 #include "scan/source_name.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "upload/cut_logs.h"
 #include "base/clock.h"
-#include "scan/log_rows.h"
+#include "scan/rotated/log_rows.h"
 #include "store/place.h"
 #include "store/store_sqlite_file.h"
 #include "upload/run_options.h"

@@ -1,8 +1,8 @@
 #include "upload/feed.h"
 #include "base/clock.h"
 #include "base/same_file.h"
-#include "upload/bucket_check.h"
-#include "upload/bucket_doubt.h"
+#include "upload/bucket/bucket_check.h"
+#include "upload/bucket/bucket_doubt.h"
 #include "upload/feed_tell.h"
 #include <errno.h>
 #include <stdio.h>

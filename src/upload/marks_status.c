@@ -1,5 +1,5 @@
 #include "upload/marks_status.h"
-#include "scan/key.h"
+#include "scan/key/key.h"
 #include "scan/scan.h"
 #include <errno.h>
 #include <stdio.h>

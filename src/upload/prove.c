@@ -1,8 +1,8 @@
 /* `s3once proven`: whether files are done, without uploading anything. */
 #include "base/quote.h"
-#include "upload/bucket_check.h"
-#include "upload/done_now.h"
+#include "upload/bucket/bucket_check.h"
 #include "upload/feed.h"
+#include "upload/file/done_now.h"
 #include "upload/push_struct.h"
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "upload/feed.h"
+#include "upload/file/worker.h"
 #include "upload/push_struct.h"
-#include "upload/worker.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "scan/identity_cache.h"
+#include "scan/content/identity_cache.h"
 #include "store/state_folder.h"
 #include "upload/cut_logs.h"
 #include "upload/push_struct.h"

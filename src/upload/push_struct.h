@@ -1,7 +1,7 @@
 /* What is behind include/s3once/push.h: one run, and the loop of the main thread around it. */
 #pragma once
 #include "s3once/push.h"
-#include "upload/level.h"
+#include "upload/queue/level.h"
 #include "upload/run.h"
 #include <pthread.h>
 #include <uv.h>

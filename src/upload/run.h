@@ -6,15 +6,15 @@
 #include "s3/s3.h"
 #include "scan/scan.h"
 #include "store/own_files.h"
-#include "upload/bandwidth.h"
 #include "upload/batches_learner.h"
-#include "upload/buffers.h"
-#include "upload/encoders.h"
-#include "upload/liveness.h"
-#include "upload/object_rules.h"
-#include "upload/queue.h"
-#include "upload/refusals.h"
-#include "upload/report.h"
+#include "upload/body/buffers.h"
+#include "upload/body/encoders.h"
+#include "upload/body/object_rules.h"
+#include "upload/file/refusals.h"
+#include "upload/progress/bandwidth.h"
+#include "upload/progress/liveness.h"
+#include "upload/progress/report.h"
+#include "upload/queue/queue.h"
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -2,8 +2,8 @@
 #include "base/checksum.h"
 #include "base/quote.h"
 #include "store/place.h"
-#include "upload/encoders.h"
-#include "upload/multipart_plan.h"
+#include "upload/body/encoders.h"
+#include "upload/body/multipart_plan.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>

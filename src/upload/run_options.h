@@ -2,7 +2,7 @@
 #pragma once
 #include "base/problem.h"
 #include "s3once/push.h"
-#include "scan/filter.h"
+#include "scan/filter/filter.h"
 
 #define CONCURRENCY_MAX 1024
 

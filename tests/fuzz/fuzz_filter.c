@@ -2,8 +2,8 @@
  * directory that is pruned holds nothing that is wanted. Lines: "+PATTERN" and "-PATTERN" are
  * rules, all others paths. */
 #include "fuzz.h"
-#include "scan/filter.h"
-#include "scan/glob.h"
+#include "scan/filter/filter.h"
+#include "scan/filter/glob.h"
 #include <errno.h>
 #include <limits.h>
 

@@ -4,7 +4,7 @@
 #include "dynamodb/item_json.h"
 #include "fuzz.h"
 #include "s3/s3_reply.h"
-#include "scan/key.h"
+#include "scan/key/key.h"
 #include "scan/scan.h"
 #include <curl/curl.h>
 

@@ -1,8 +1,8 @@
 /* Templates against paths: the first line is the template, all others are paths. What is made is
  * made again alike, has no empty part, and braces come out as they were written. */
 #include "fuzz.h"
-#include "scan/content_id.h"
-#include "scan/key_template.h"
+#include "scan/content/content_id.h"
+#include "scan/key/key_template.h"
 
 static void render(const struct key_template *template, const char *path, size_t nth)
 {

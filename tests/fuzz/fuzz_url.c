@@ -1,8 +1,8 @@
 /* s3:// URLs and endpoints: what is accepted can be written anew and is accepted again. */
 #include "aws/endpoint.h"
-#include "cli/url.h"
+#include "cli/options/url.h"
 #include "fuzz.h"
-#include "scan/key.h"
+#include "scan/key/key.h"
 #include <errno.h>
 
 static void read_s3(const char *s)

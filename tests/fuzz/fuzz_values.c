@@ -1,5 +1,5 @@
 /* Values of options: a number is the number that was written, and shown it reads the same. */
-#include "cli/values.h"
+#include "cli/options/values.h"
 #include "fuzz.h"
 #include <ctype.h>
 #include <errno.h>

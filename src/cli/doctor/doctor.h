@@ -1,9 +1,9 @@
 /* What the checks of `s3once doctor` share. Each finding of a check is one line. For one thread. */
 #pragma once
-#include "cli/access.h"
 #include "cli/open_marks.h"
+#include "cli/options/access.h"
+#include "cli/options/url.h"
 #include "cli/output.h"
-#include "cli/url.h"
 #include "marks/bucket_row.h"
 #include "s3/s3.h"
 

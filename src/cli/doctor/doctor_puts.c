@@ -1,6 +1,6 @@
 #include "aws/settings.h"
 #include "cli/doctor/doctor.h"
-#include "upload/proof.h"
+#include "upload/body/proof.h"
 #include <string.h>
 
 static const char first[] = "s3once doctor was here\n", other[] = "s3once doctor was here again\n";

@@ -2,7 +2,7 @@
  */
 #pragma once
 #include "cli/job/job_file.h"
-#include "cli/push_options.h"
+#include "cli/push/push_options.h"
 
 /* It must not move while it is open: the options are found by their address. */
 struct job {

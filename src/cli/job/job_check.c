@@ -1,7 +1,7 @@
 #include "cli/job/job_check.h"
 #include "base/quote.h"
 #include "s3/s3_headers.h"
-#include "scan/filter.h"
+#include "scan/filter/filter.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Finds what is wrong with the values of a job, beyond their types, before a run would find it. */
 #pragma once
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "s3once/push.h"
 
 /* The settings of objects so far, since they may contradict each other. */

@@ -2,7 +2,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/quote.h"
-#include "cli/option_value.h"
+#include "cli/options/option_value.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

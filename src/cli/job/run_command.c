@@ -1,7 +1,7 @@
 /* `s3once run`: the jobs of files, one after another. */
 #include "cli/commands.h"
 #include "cli/job/jobs.h"
-#include "cli/push_command.h"
+#include "cli/push/push_command.h"
 #include <errno.h>
 #include <stdlib.h>
 

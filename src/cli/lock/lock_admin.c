@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "cli/json.h"
 #include "cli/lock/lock_command.h"
-#include "cli/values.h"
+#include "cli/options/values.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

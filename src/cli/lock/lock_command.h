@@ -1,7 +1,7 @@
 /* What the commands of `s3once lock` share: their options, the client, the exit codes, and what is
  * printed. */
 #pragma once
-#include "cli/access.h"
+#include "cli/options/access.h"
 #include "s3once/lock.h"
 #include <jansson.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 #include "cli/watch/metrics_server.h"
 #include "base/quote.h"
-#include "cli/listen_address.h"
+#include "cli/options/listen_address.h"
 #include <errno.h>
 #include <microhttpd.h>
 #include <pthread.h>

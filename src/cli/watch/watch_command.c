@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/human_figures.h"
 #include "cli/job/jobs.h"
-#include "cli/service_notify.h"
+#include "cli/push/service_notify.h"
 #include "cli/signals.h"
 #include "cli/watch/metrics_server.h"
 #include "cli/watch/watch_metrics.h"

@@ -3,7 +3,7 @@
  * as it is, since libuv's uv_fs_event does not say that the queue has overflowed. For one thread.
  */
 #pragma once
-#include "scan/filter.h"
+#include "scan/filter/filter.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

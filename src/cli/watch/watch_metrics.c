@@ -1,8 +1,8 @@
 #include "cli/watch/watch_metrics.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "cli/metrics.h"
-#include "cli/metrics_merge.h"
+#include "cli/push/metrics.h"
+#include "cli/push/metrics_merge.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

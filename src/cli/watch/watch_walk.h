@@ -1,6 +1,6 @@
 /* The folders of a tree, for whoever watches them. */
 #pragma once
-#include "scan/filter.h"
+#include "scan/filter/filter.h"
 #include <stdbool.h>
 
 struct watch_walk_options {

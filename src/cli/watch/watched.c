@@ -2,8 +2,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "cli/push_command.h"
-#include "cli/service_notify.h"
+#include "cli/push/push_command.h"
+#include "cli/push/service_notify.h"
 #include "cli/watch/watch_folders.h"
 #include "cli/watch/watch_young.h"
 #include <errno.h>

@@ -41,5 +41,5 @@ int watched_code(const struct watched *watched);
 bool watched_waits(const struct watched *watched);
 /* Adds what this job's passes have come to. */
 void watched_add(const struct watched *watched, struct watched_sums *sums);
-/* What cli/metrics.h makes of its last pass; "" before the first one. Valid until the next. */
+/* What cli/push/metrics.h makes of its last pass; "" before the first one. Valid until the next. */
 const char *watched_metrics(const struct watched *watched);

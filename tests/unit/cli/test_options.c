@@ -1,7 +1,7 @@
 #include "../check.h"
 #include "base/nearest.h"
-#include "cli/option_value.h"
-#include "cli/options.h"
+#include "cli/options/option_value.h"
+#include "cli/options/options.h"
 #include <errno.h>
 #include <stdlib.h>
 

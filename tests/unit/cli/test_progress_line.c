@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/progress_line.h"
+#include "cli/push/progress_line.h"
 
 static void check_line(struct progress *progress, const struct s3once_counts *counts,
 	unsigned columns, const char *want)

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/push_options.h"
+#include "cli/push/push_options.h"
 #include <errno.h>
 #include <stdlib.h>
 

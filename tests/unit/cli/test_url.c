@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/url.h"
+#include "cli/options/url.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/values.h"
+#include "cli/options/values.h"
 #include <errno.h>
 
 typedef int reader(const char *s, uint64_t *ret, struct problem *ret_problem);

@@ -1,5 +1,5 @@
 /* Scans whose keys a template makes. */
-#include "scan/key_template.h"
+#include "scan/key/key_template.h"
 #include "tree.h"
 
 static const char *const t_source[] = {"t"};

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "scan/family.h"
+#include "scan/key/family.h"
 #include <errno.h>
 
 struct row {

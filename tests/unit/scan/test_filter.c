@@ -1,6 +1,6 @@
 #include "../check.h"
-#include "scan/filter.h"
-#include "scan/glob.h"
+#include "scan/filter/filter.h"
+#include "scan/filter/glob.h"
 #include <errno.h>
 
 #define RULES_MAX 4

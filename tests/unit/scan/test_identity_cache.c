@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "scan/identity_cache.h"
+#include "scan/content/identity_cache.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

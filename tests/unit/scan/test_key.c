@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "scan/key.h"
+#include "scan/key/key.h"
 #include "scan/names.h"
 #include "scan/scan.h"
 

@@ -1,6 +1,6 @@
 #include "../check.h"
 #include "base/host_name.h"
-#include "scan/key_template.h"
+#include "scan/key/key_template.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* The limit of bandwidth of a run: which rate holds when, who waits, and what ends the waiting. */
 #include "../check.h"
 #include "base/clock.h"
-#include "upload/bandwidth.h"
+#include "upload/progress/bandwidth.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* Reading a file: a version that is no longer the one opened never gets through. */
 #include "../check.h"
-#include "upload/body.h"
+#include "upload/body/body.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* How many large bodies go at once, on lines that are computed. */
 #include "../check.h"
 #include "base/clock.h"
-#include "upload/bulk.h"
+#include "upload/queue/bulk.h"
 
 #define MIB  (1ULL << 20)
 #define TICK (50 * NS_PER_MS)

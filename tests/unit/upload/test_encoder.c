@@ -1,8 +1,8 @@
 /* What is made of ranges of files: the same bytes each time, which every decompressor reads, and
  * never fewer than a part has to have. */
 #include "../check.h"
-#include "upload/encoders.h"
-#include "upload/multipart_plan.h"
+#include "upload/body/encoders.h"
+#include "upload/body/multipart_plan.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * further. */
 #include "../check.h"
 #include "base/clock.h"
-#include "upload/level.h"
+#include "upload/queue/level.h"
 #include <limits.h>
 
 #define CEILING 1024

@@ -1,6 +1,6 @@
 /* How files are cut into parts. */
 #include "../check.h"
-#include "upload/multipart_plan.h"
+#include "upload/body/multipart_plan.h"
 #include <errno.h>
 
 #define MIB (1ULL << 20)

@@ -1,8 +1,8 @@
 /* A body that is compressed while it is sent takes from the limit of bandwidth what leaves, and no
  * more. */
 #include "../check.h"
-#include "upload/bandwidth.h"
-#include "upload/piece.h"
+#include "upload/file/piece.h"
+#include "upload/progress/bandwidth.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>

@@ -1,7 +1,7 @@
 /* The queue: order, bounds, blocks read again, parts, the end. */
 #include "../check.h"
 #include "base/clock.h"
-#include "upload/queue.h"
+#include "upload/queue/queue.h"
 #include <pthread.h>
 #include <stdlib.h>
 

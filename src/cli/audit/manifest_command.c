@@ -1,0 +1,302 @@
+/* `s3once manifest`: lists the manifests of runs, and makes of them what other programs read. */
+#include "audit/manifest_fetch.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include "cli/audit/manifest_setup.h"
+#include "cli/commands.h"
+#include "cli/options/access.h"
+#include "cli/options/url.h"
+#include "cli/output.h"
+#include "manifest/manifest_derive.h"
+#include "manifest/manifest_reader.h"
+#include "scan/key/key.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct manifest_options {
+	struct access access;
+	const char *since, *key_file, *public_key;
+	int format, uploaded;
+};
+
+#define FIELD(field) offsetof(struct manifest_options, field)
+
+static const struct option manifest_what_options[] = {
+	{.name = "since",
+		.type = OPTION_STRING,
+		.offset = FIELD(since),
+		.argument = "DATE",
+		.help = "the manifests of runs that began on DATE (2026-11-22,\n"
+			"UTC) or later, instead of one RUN"},
+	{.name = "uploaded",
+		.type = OPTION_FLAG,
+		.offset = FIELD(uploaded),
+		.help = "only objects that the runs themselves have uploaded"},
+	{.name = "format",
+		.type = OPTION_CHOICE,
+		.offset = FIELD(format),
+		.argument = "FORMAT",
+		.help = "json, sha256sum, sha1sum, md5sum, s3-batch or\n"
+			"s3-batch-versions",
+		.standard = "json",
+		.choices = manifest_format_names},
+	{.name = "public-key",
+		.type = OPTION_STRING,
+		.offset = FIELD(public_key),
+		.argument = "FILE",
+		.help = "check the signature of each manifest first, by the\n"
+			"Ed25519 key of this PEM file"},
+	{.name = "sse-c-key-file",
+		.type = OPTION_STRING,
+		.offset = FIELD(key_file),
+		.argument = "FILE",
+		.help = "the key that the manifests are encrypted with (SSE-C)"},
+	{NULL},
+};
+
+static const struct option manifest_output_options[] = {
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	{NULL},
+};
+
+enum { GROUPS = 4 };
+
+static struct command manifest_command(
+	struct option_group groups[static GROUPS], struct manifest_options *options)
+{
+	const struct option_group filled[GROUPS] = {
+		{"What is printed", manifest_what_options, options},
+		{"Services", access_s3_options, &options->access},
+		{NULL, access_options, &options->access},
+		{"Output", manifest_output_options, options},
+	};
+	memcpy(groups, filled, sizeof filled);
+	return (struct command){
+		.name = "manifest",
+		.operands = "[RUN] s3://BUCKET[/PREFIX]",
+		.about =
+			"Prints what the manifests of runs list (push --manifest), for other programs.\n"
+			"RUN is a run's name or the key of its manifest. Without RUN and --since, prints the\n"
+			"keys of all manifests below PREFIX, which is that of the runs.\n",
+		.groups = groups,
+		.n_groups = GROUPS,
+		.examples =
+			"  s3once manifest s3://my-bucket/photos\n"
+			"  s3once manifest --since 2026-11-22 --format s3-batch s3://my-bucket/photos\n"
+			"\n"
+			"Exit codes: 0 all is printed; 1 an entry lacks what the format needs, or a\n"
+			"manifest is damaged; 2 usage; 3 it cannot be read. More: man s3once-manifest\n",
+	};
+}
+
+struct printing {
+	const struct manifest_options *options;
+	const struct manifest_place *place;
+	const struct signing_key *key;
+	struct output *output;
+	struct text base, line;
+	uint64_t found;   /* manifests */
+	uint64_t damaged; /* of them, damaged or not signed by the key */
+	uint64_t lacking; /* entries without what the format needs */
+	int code;         /* if it ends with an error */
+};
+
+static void print_entry(struct printing *printing, const struct manifest_reader *reader,
+	const struct manifest_entry *entry)
+{
+	const struct manifest_options *options = printing->options;
+	const enum manifest_format format = (enum manifest_format)options->format;
+	struct problem problem;
+	if (options->uploaded && strcmp(entry->event, "uploaded") != 0)
+		return;
+	if (format == MANIFEST_JSON) {
+		output_result(printing->output, manifest_reader_line(reader));
+		return;
+	}
+	text_reset(&printing->line);
+	if (strcmp(entry->bucket, printing->place->bucket) != 0) {
+		problem_set(&problem, "it is an object of bucket %s", quote(entry->bucket).text);
+	} else if (manifest_derive(format, entry, text_string(&printing->base), &printing->line,
+			   &problem)) {
+		output_result(printing->output, text_string(&printing->line));
+		return;
+	}
+	if (!printing->lacking++)
+		output_say(printing->output, "error: %s: %s", quote(entry->key).text, problem.text);
+}
+
+static enum outcome print_file(
+	struct printing *printing, const char *key, int fd, struct problem *ret_problem)
+{
+	struct manifest_reader *reader = NULL;
+	struct manifest_entry entry;
+	int r = manifest_reader_new(fd, &reader, ret_problem);
+	while (r >= 0 && (r = manifest_reader_next(reader, &entry, ret_problem)) > 0)
+		print_entry(printing, reader, &entry);
+	manifest_reader_free(reader);
+	if (r >= 0)
+		return OUTCOME_OK;
+	problem_prefix(ret_problem, "the manifest %s", quote(key).text);
+	printing->code = r == -EBADMSG ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;
+	return OUTCOME_LOCAL;
+}
+
+static enum outcome print_manifest(void *arg, const char *key, struct problem *ret_problem)
+{
+	struct printing *printing = arg;
+	int fd = -1;
+	bool is_wrong = false;
+	printing->found++;
+	const struct manifest_asked asked = {
+		.place = printing->place, .public_key = printing->key, .key = key};
+	enum outcome o = manifest_open(&asked, &fd, &is_wrong, ret_problem);
+	if (is_wrong)
+		printing->code = S3ONCE_EXIT_FILES;
+	if (o != OUTCOME_OK)
+		return o;
+	o = print_file(printing, key, fd, ret_problem);
+	close(fd);
+	return o;
+}
+
+/* Of many, one that is damaged or not signed does not keep the others from being printed. */
+static enum outcome print_one_of_many(void *arg, const char *key, struct problem *ret_problem)
+{
+	struct printing *printing = arg;
+	char sentence[PROBLEM_SENTENCE_MAX];
+	printing->code = S3ONCE_EXIT_SETUP;
+	const enum outcome o = print_manifest(arg, key, ret_problem);
+	if (o == OUTCOME_OK || printing->code != S3ONCE_EXIT_FILES)
+		return o;
+	problem_format(ret_problem, sentence, sizeof sentence);
+	output_say(printing->output, "error: manifest: %s", sentence);
+	printing->damaged++;
+	return OUTCOME_OK;
+}
+
+static enum outcome print_key(void *arg, const char *key, struct problem *ret_problem)
+{
+	struct printing *printing = arg;
+	printing->found++;
+	output_result(printing->output, key);
+	return OUTCOME_OK;
+}
+
+static enum outcome print_all(
+	struct printing *printing, const char *run, struct problem *ret_problem)
+{
+	const char *since = printing->options->since;
+	if (!run)
+		return manifest_list(printing->place, since, since ? print_one_of_many : print_key,
+			printing, ret_problem);
+	struct text key = TEXT(2048);
+	enum outcome o = manifest_find(printing->place, run, &key, ret_problem);
+	if (o == OUTCOME_OK)
+		o = print_manifest(printing, text_string(&key), ret_problem);
+	text_clear(&key);
+	return o;
+}
+
+static int print_output(struct printing *printing, const char *run)
+{
+	struct problem problem = {0};
+	struct output output;
+	output_init(&output);
+	printing->output = &output;
+	printing->code = S3ONCE_EXIT_SETUP;
+	const enum outcome o = print_all(printing, run, &problem);
+	int code = o == OUTCOME_OK ? S3ONCE_EXIT_OK : printing->code;
+	if (o != OUTCOME_OK)
+		command_fail("manifest", code, &problem);
+	else if (!printing->found)
+		output_say(&output,
+			"note: no such manifest is below s3://%s/%s; PREFIX is that of the runs",
+			printing->place->bucket, quote(printing->place->prefix).text);
+	if (printing->lacking > 1)
+		output_say(&output, "error: %llu more objects are left out for such a reason",
+			(unsigned long long)printing->lacking - 1);
+	if ((printing->lacking || printing->damaged) && code == S3ONCE_EXIT_OK)
+		code = S3ONCE_EXIT_FILES;
+	if (output_finish(&output) < 0 && code == S3ONCE_EXIT_OK)
+		code = S3ONCE_EXIT_FILES;
+	printing->output = NULL;
+	return code;
+}
+
+/* A day of the calendar, as it is written in the keys. */
+static bool is_date(const char *s)
+{
+	char midnight[32], again[21];
+	if (snprintf(midnight, sizeof midnight, "%sT00:00:00Z", s) != 20)
+		return false;
+	const int64_t time_s = clock_parse_iso(midnight);
+	if (time_s < 0)
+		return false;
+	clock_format_iso(time_s, again);
+	return strcmp(again, midnight) == 0;
+}
+
+static int check_usage(const struct manifest_options *options, int n, struct problem *ret_problem)
+{
+	if (n < 1 || n > 2)
+		problem_set(ret_problem,
+			"name one s3://BUCKET[/PREFIX], and before it perhaps one RUN");
+	else if (n == 2 && options->since)
+		problem_set(ret_problem, "--since stands for several runs: leave RUN out");
+	else if (options->since && !is_date(options->since))
+		problem_set(ret_problem, "--since %s is not a date, such as 2026-11-22",
+			quote(options->since).text);
+	else if (n == 1 && !options->since &&
+		 (options->format || options->uploaded || options->public_key))
+		problem_set(ret_problem, "say of which runs: name one RUN, or give --since DATE");
+	else
+		return 0;
+	return S3ONCE_EXIT_USAGE;
+}
+
+static int run_manifest_command(
+	const struct manifest_options *options, int n, char **operands, struct problem *ret_problem)
+{
+	struct s3_url url;
+	struct manifest_setup setup;
+	if (url_parse(operands[n - 1], &url, ret_problem) < 0)
+		return command_fail("manifest", S3ONCE_EXIT_USAGE, ret_problem);
+	const struct manifest_wanted wanted = {.access = &options->access,
+		.url = &url,
+		.sse_c_key_file = options->key_file,
+		.public_key_file = options->public_key};
+	int code;
+	if (manifest_setup_open(&wanted, &setup, ret_problem)) {
+		struct printing printing = {.options = options,
+			.place = &setup.place,
+			.key = setup.public_key,
+			.base = TEXT(2048),
+			.line = TEXT(MANIFEST_LINE_MAX)};
+		key_add_base(&printing.base, url.key);
+		code = print_output(&printing, n == 2 ? operands[0] : NULL);
+		text_clear(&printing.base);
+		text_clear(&printing.line);
+	} else {
+		code = command_fail("manifest", S3ONCE_EXIT_SETUP, ret_problem);
+	}
+	manifest_setup_close(&setup);
+	return code;
+}
+
+int manifest_main(int argc, char **argv)
+{
+	struct manifest_options options = {0};
+	struct option_group groups[GROUPS];
+	struct command command = manifest_command(groups, &options);
+	struct problem problem = {0};
+	const int n = options_parse(&command, argc, argv, &problem);
+	if (n == -ECANCELED) {
+		options_help(&command, stdout);
+		return S3ONCE_EXIT_OK;
+	}
+	const int code = n < 0 ? S3ONCE_EXIT_USAGE : check_usage(&options, n, &problem);
+	return code ? command_fail("manifest", code, &problem)
+		    : run_manifest_command(&options, n, argv, &problem);
+}

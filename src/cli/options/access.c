@@ -1,0 +1,85 @@
+#include "cli/options/access.h"
+#include <stdlib.h>
+
+const struct option access_marks_options[] = {
+	{.name = "marks",
+		.type = OPTION_STRING,
+		.offset = offsetof(struct access, marks),
+		.argument = "PLACE",
+		.help = "keep the marks in dynamodb:TABLE, sqlite:PATH or\n"
+			"local, a file of this host\n"
+			"[S3ONCE_MARKS, or local]"},
+	{NULL},
+};
+
+const struct option access_s3_options[] = {
+	{.name = "endpoint-url",
+		.type = OPTION_STRING,
+		.offset = offsetof(struct access, endpoint_url),
+		.argument = "URL",
+		.help = "use this S3 server [AWS_ENDPOINT_URL_S3, or AWS]"},
+	{NULL},
+};
+
+static const char *const checksums[] = {
+	"crc32c", "crc32", "crc64nvme", "sha1", "sha256", "md5", "auto", NULL};
+
+const struct option access_checksum_options[] = {
+	{.name = "checksum",
+		.type = OPTION_STRING,
+		.offset = offsetof(struct access, checksum),
+		.argument = "NAME",
+		.help = "the checksum that S3 verifies and stores: crc32c,\n"
+			"crc32, crc64nvme, sha1, sha256, md5 (as Content-MD5)\n"
+			"or auto, the fastest [S3ONCE_CHECKSUM, or auto]",
+		.choices = checksums},
+	{NULL},
+};
+
+const struct option access_options[] = {
+	{.name = "dynamodb-endpoint-url",
+		.type = OPTION_STRING,
+		.offset = offsetof(struct access, dynamodb_endpoint_url),
+		.argument = "URL",
+		.help = "use this DynamoDB server\n"
+			"[AWS_ENDPOINT_URL_DYNAMODB, or AWS]"},
+	{.name = "region",
+		.type = OPTION_STRING,
+		.offset = offsetof(struct access, region),
+		.argument = "REGION",
+		.help = "use this region [AWS_REGION, or of the profile]"},
+	{.name = "profile",
+		.type = OPTION_STRING,
+		.offset = offsetof(struct access, profile),
+		.argument = "NAME",
+		.help = "use this profile of ~/.aws/config, ~/.aws/credentials\n"
+			"[AWS_DEFAULT_PROFILE, AWS_PROFILE, or default]"},
+	{.name = "ca-bundle",
+		.type = OPTION_STRING,
+		.offset = offsetof(struct access, ca_bundle),
+		.argument = "FILE",
+		.help = "trust the certificates in FILE (PEM)\n"
+			"[AWS_CA_BUNDLE, or the system's]"},
+	{.name = "request-timeout",
+		.type = OPTION_DURATION,
+		.offset = offsetof(struct access, request_timeout_ms),
+		.argument = "DUR",
+		.help = "end a request that is not answered DUR after its body\n"
+			"was sent [60s; locks: a quarter of the lease]",
+		.least = 1,
+		.most = 24 * 3600 * 1000},
+	{NULL},
+};
+
+void access_groups(struct access *access, struct option_group ret[static ACCESS_GROUPS])
+{
+	ret[0] = (struct option_group){"Marks", access_marks_options, access};
+	ret[1] = (struct option_group){"Services", access_s3_options, access};
+	ret[2] = (struct option_group){NULL, access_options, access};
+}
+
+const char *access_marks(const struct access *access)
+{
+	const char *chosen = access->marks ? access->marks : getenv("S3ONCE_MARKS");
+	return chosen && *chosen ? chosen : NULL;
+}

@@ -1,0 +1,22 @@
+/* The options that every command shares: where the marks are and how to reach the services. */
+#pragma once
+#include "cli/options/options.h"
+
+struct access {
+	const char *marks; /* NULL: not chosen; see access_marks() */
+	const char *endpoint_url, *dynamodb_endpoint_url, *region, *profile, *ca_bundle, *checksum;
+	uint64_t request_timeout_ms;
+};
+
+/* Groups of options for struct access. */
+extern const struct option access_marks_options[];
+extern const struct option access_s3_options[];       /* --endpoint-url */
+extern const struct option access_checksum_options[]; /* --checksum */
+extern const struct option access_options[];          /* all others */
+
+/* Those of a command that has marks and S3: "Marks", and "Services" in two. */
+#define ACCESS_GROUPS 3
+void access_groups(struct access *access, struct option_group ret[static ACCESS_GROUPS]);
+
+/* The marks that were chosen, by option or S3ONCE_MARKS; NULL if nobody did. */
+const char *access_marks(const struct access *access);

@@ -1,0 +1,296 @@
+#include "cli/push/metrics.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include "base/text.h"
+#include "base/write_all.h"
+#include "cli/version_commit.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_BYTES_MAX (256U << 10)
+
+#define LAST_SUCCESS "s3once_last_success_timestamp_seconds"
+#define OLDEST       "s3once_oldest_unshipped_timestamp_seconds"
+
+struct writing {
+	struct text text;
+	struct text labels; /* those of each sample */
+};
+
+/* The text of a metric is the same in all files, as the collector wants it. */
+static void begin_metric(struct writing *w, const char *name, const char *help)
+{
+	text_addf(&w->text, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+}
+
+/* `more` has further labels, or is "". */
+static void add_labels(struct writing *w, const char *name, const char *more)
+{
+	text_addf(&w->text, "%s{%s%s%s} ", name, text_string(&w->labels), *more ? "," : "", more);
+}
+
+static void add_number(struct writing *w, const char *name, const char *more, uint64_t value)
+{
+	add_labels(w, name, more);
+	text_addf(&w->text, "%" PRIu64 "\n", value);
+}
+
+static void add_time(struct writing *w, const char *name, const char *help, int64_t seconds)
+{
+	begin_metric(w, name, help);
+	add_labels(w, name, "");
+	text_addf(&w->text, "%" PRId64 "\n", seconds);
+}
+
+static void add_label_value(struct text *t, const char *bytes)
+{
+	struct text readable = TEXT(FILE_BYTES_MAX);
+	/* A label is text, so that other bytes are escaped. */
+	if (utf8_valid(bytes, strlen(bytes)))
+		text_add(&readable, bytes);
+	else
+		text_add_escaped(&readable, bytes, strlen(bytes));
+	for (const char *at = text_string(&readable); *at; at++) {
+		if (*at == '\n') {
+			text_add(t, "\\n");
+			continue;
+		}
+		if (*at == '\\' || *at == '"')
+			text_add_char(t, '\\');
+		text_add_char(t, *at);
+	}
+	text_clear(&readable);
+}
+
+void metrics_add_labels(struct text *t, const char *job, const char *bucket, const char *prefix)
+{
+	if (job) {
+		text_add(t, "job=\"");
+		add_label_value(t, job);
+		text_add(t, "\",");
+	}
+	text_add(t, "target=\"s3://");
+	add_label_value(t, bucket);
+	text_add(t, *prefix ? "/" : "");
+	add_label_value(t, prefix);
+	text_add_char(t, '"');
+}
+
+/* The value of a metric with exactly these labels in the text of an earlier file. */
+static bool find_time(const char *text, const char *name, const char *labels, int64_t *ret)
+{
+	struct text begin = TEXT(FILE_BYTES_MAX);
+	text_addf(&begin, "\n%s{%s} ", name, labels);
+	const char *at = begin.error ? NULL : strstr(text, text_string(&begin));
+	const bool is_there = at && sscanf(at + begin.len, "%" SCNd64, ret) == 1;
+	text_clear(&begin);
+	return is_there;
+}
+
+/* What cannot be read has nothing to keep. */
+static void read_earlier(const struct metrics_run *run, struct text *ret)
+{
+	char bytes[4096];
+	size_t n;
+	FILE *file = run->path ? fopen(run->path, "re") : NULL;
+	text_add_char(ret, '\n');
+	if (run->text && !run->path)
+		text_add(ret, text_string(run->text));
+	while (file && (n = fread(bytes, 1, sizeof bytes, file)) > 0)
+		text_add_bytes(ret, bytes, n);
+	if (file)
+		fclose(file);
+}
+
+static void add_files(struct writing *w, const struct s3once_counts *c)
+{
+	const uint64_t unfinished = c->uploaded + c->adopted + c->refreshed + c->skipped +
+				    c->outdated + c->changed + c->failed + c->held + c->young +
+				    c->oversized + c->undersized + c->links + c->special;
+	const struct {
+		const char *result;
+		uint64_t n;
+	} files[] = {
+		{"uploaded", c->uploaded},
+		{"adopted", c->adopted},
+		{"refreshed", c->refreshed},
+		{"skipped", c->skipped},
+		{"outdated", c->outdated},
+		{"refused", c->changed},
+		{"failed", c->failed},
+		{"held", c->held},
+		{"young", c->young},
+		{"oversized", c->oversized},
+		{"undersized", c->undersized},
+		{"link", c->links},
+		{"special", c->special},
+		{"unfinished", c->found > unfinished ? c->found - unfinished : 0},
+	};
+	static const char name[] = "s3once_last_run_files";
+	begin_metric(w, name, "Files that the last run found, by what became of them.");
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		char label[64];
+		snprintf(label, sizeof label, "result=\"%s\"", files[i].result);
+		add_number(w, name, label, files[i].n);
+	}
+}
+
+static void add_bytes(struct writing *w, const struct s3once_counts *c)
+{
+	static const char name[] = "s3once_last_run_bytes";
+	begin_metric(w, name,
+		"Bytes of the files that the last run found, of those that need nothing more, and "
+		"of what it sent.");
+	add_number(w, name, "kind=\"found\"", c->bytes_found);
+	add_number(w, name, "kind=\"settled\"", c->bytes_settled);
+	add_number(w, name, "kind=\"sent\"", c->bytes_sent);
+}
+
+static void add_requests(struct writing *w, const struct s3once_push *push)
+{
+	static const char name[] = "s3once_last_run_requests";
+	const char *kind;
+	uint64_t count;
+	begin_metric(w, name, "Requests that the last run sent, by operation.");
+	for (size_t i = 0; (kind = s3once_push_requests(push, i, &count)); i++) {
+		char label[96];
+		snprintf(label, sizeof label, "operation=\"%s\"", kind);
+		if (count)
+			add_number(w, name, label, count);
+	}
+}
+
+/* A run that did not see all files does not know the oldest one, so what the run before knew stays.
+ */
+static void add_oldest(struct writing *w, const struct metrics_run *run, const char *earlier)
+{
+	static const char help[] =
+		"Time at which the oldest file was modified that is to be in S3 and is not. "
+		"Missing if there is none.";
+	const struct s3once_counts *c = run->push ? s3once_push_counts(run->push) : NULL;
+	int64_t oldest = INT64_MAX, before = 0;
+	if (c && c->oldest_unshipped_ns != INT64_MAX)
+		oldest = c->oldest_unshipped_ns / (int64_t)NS_PER_S;
+	if (!(c && c->scan_complete && !run->is_partial) &&
+		find_time(earlier, OLDEST, text_string(&w->labels), &before) && before < oldest)
+		oldest = before;
+	if (oldest != INT64_MAX)
+		add_time(w, OLDEST, help, oldest);
+}
+
+static void add_last_run(struct writing *w, const struct metrics_run *run, const char *earlier)
+{
+	const struct s3once_counts *c = run->push ? s3once_push_counts(run->push) : NULL;
+	int64_t success = run->ended_s;
+	if (run->exit_code == S3ONCE_EXIT_OK ||
+		find_time(earlier, LAST_SUCCESS, text_string(&w->labels), &success))
+		add_time(w, LAST_SUCCESS,
+			"Time at which a run ended last with every file in S3, verified.", success);
+	add_time(w, "s3once_last_run_timestamp_seconds",
+		"Time at which the last run ended, whatever its exit status.", run->ended_s);
+	begin_metric(w, "s3once_last_run_exit_status", "Exit status of the last run.");
+	add_number(w, "s3once_last_run_exit_status", "", (uint64_t)run->exit_code);
+	begin_metric(w, "s3once_last_run_duration_seconds", "How long the last run took.");
+	add_labels(w, "s3once_last_run_duration_seconds", "");
+	text_addf(&w->text, "%.3f\n", c ? c->seconds : 0);
+	add_oldest(w, run, earlier);
+	if (!c)
+		return;
+	add_files(w, c);
+	add_bytes(w, c);
+	add_requests(w, run->push);
+}
+
+static void add_build(struct writing *w)
+{
+	char label[128];
+	snprintf(label, sizeof label, "version=\"%s\",commit=\"%s\"", s3once_version(),
+		VERSION_COMMIT);
+	begin_metric(
+		w, "s3once_build_info", "Version of the program that wrote this file, always 1.");
+	add_number(w, "s3once_build_info", label, 1);
+}
+
+static int fill_file(int fd, const struct text *text)
+{
+	const int error = write_all(fd, text->data, text->len);
+	if (error)
+		return error;
+	return fchmod(fd, 0644) || fsync(fd) ? -errno : 0;
+}
+
+/* The collector never reads a file that is half written, since its name has another ending until it
+ * is whole. */
+static int replace(const char *path, const struct text *text)
+{
+	char *temporary;
+	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
+		return -ENOMEM;
+	const int fd = mkostemp(temporary, O_CLOEXEC);
+	int error = fd < 0 ? -errno : fill_file(fd, text);
+	if (fd >= 0 && close(fd) && !error)
+		error = -errno;
+	if (!error && rename(temporary, path))
+		error = -errno;
+	if (error && fd >= 0)
+		unlink(temporary);
+	free(temporary);
+	return error;
+}
+
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+int metrics_check(const char *path, struct problem *ret_problem)
+{
+	struct stat folder, there;
+	char *name = folder_of(path);
+	const bool is_there = name && !stat(name, &folder) && S_ISDIR(folder.st_mode);
+	const bool is_taken = !stat(path, &there) && S_ISDIR(there.st_mode);
+	if (is_there && is_taken)
+		problem_set(ret_problem,
+			"--metrics-file: %s is a directory: name a file in it, such as "
+			"%s/s3once.prom",
+			quote(path).text, quote(path).text);
+	else if (!is_there)
+		problem_set(ret_problem,
+			"--metrics-file: the directory %s does not exist: make it, or name the "
+			"one that node_exporter reads",
+			name ? quote(name).text : "");
+	free(name);
+	return is_there && !is_taken ? 0 : -EINVAL;
+}
+
+int metrics_write(const struct metrics_run *run, struct problem *ret_problem)
+{
+	struct writing w = {.text = TEXT(FILE_BYTES_MAX), .labels = TEXT(FILE_BYTES_MAX)};
+	struct text earlier = TEXT(FILE_BYTES_MAX);
+	metrics_add_labels(&w.labels, run->job, run->bucket, run->prefix);
+	read_earlier(run, &earlier);
+	add_last_run(&w, run, text_string(&earlier));
+	add_build(&w);
+	int error = w.text.error;
+	if (run->text && !error) {
+		text_reset(run->text);
+		text_add(run->text, text_string(&w.text));
+	}
+	if (run->path && !error)
+		error = replace(run->path, &w.text);
+	if (error && run->path)
+		problem_set(ret_problem,
+			"--metrics-file: cannot write %s: %s; the file is as it was",
+			quote(run->path).text, strerror(-error));
+	text_clear(&earlier);
+	text_clear(&w.labels);
+	text_clear(&w.text);
+	return error;
+}

@@ -1,0 +1,275 @@
+/* `s3once push`: the command line of include/s3once/push.h, and nothing else of the library. */
+#include "cli/push/push_command.h"
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/output.h"
+#include "cli/push/io_idle.h"
+#include "cli/push/metrics.h"
+#include "cli/push/people.h"
+#include "cli/push/progress_line.h"
+#include "cli/push/service_notify.h"
+#include "cli/signals.h"
+#include "s3once/push.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DRAW_INTERVAL_MS 200
+#define STATUS_COLUMNS   200
+#define JSON_INTERVAL_MS 1000
+#define JSON_INTERVAL_S  0.9 /* a little less: ticks are not exact */
+
+struct push_view {
+	struct output output;
+	struct people people;
+	struct json_run json;
+	bool is_json, draws;
+	bool progress_is_json; /* it is told as events, too */
+	struct service_notify service;
+	struct progress progress;
+	struct text line;
+	double json_progress_s; /* when progress was last told as JSON */
+	struct push_pass *pass; /* NULL: this is the only run */
+};
+
+static void write_json(struct push_view *view, json_t *object)
+{
+	char *line = json_line(object);
+	if (line)
+		output_result(&view->output, line);
+	else
+		output_say(&view->output, "error: an event is lost: out of memory");
+	free(line);
+}
+
+/* What people are shown of the progress, too. */
+static void add_rates(
+	json_t *object, const struct progress *progress, const struct s3once_counts *counts)
+{
+	const double percent = progress_percent(progress, counts);
+	const double left = progress_seconds_left(progress, counts);
+	json_object_set_new(object, "percent", percent < 0 ? json_null() : json_real(percent));
+	json_set_number(object, "bytes_per_second", (uint64_t)progress->sent_rate);
+	json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left));
+}
+
+static void tell_progress(struct push_view *view, const struct s3once_event *event)
+{
+	progress_take_in(&view->progress, event->counts);
+	if (view->draws) {
+		progress_line(&view->progress, event->counts, output_columns() - 1, &view->line);
+		output_draw(&view->output, text_string(&view->line));
+	}
+	double since = event->counts->seconds - view->json_progress_s;
+	view->service.feeds_watchdog = view->pass && !event->counts->is_stuck;
+	if (view->service.socket) {
+		progress_line(&view->progress, event->counts, STATUS_COLUMNS, &view->line);
+		service_notify_progress(&view->service, &view->progress, text_string(&view->line));
+	}
+	if (view->progress_is_json && since >= JSON_INTERVAL_S) {
+		view->json_progress_s = event->counts->seconds;
+		json_t *object = json_of_event(&view->json, event);
+		add_rates(object, &view->progress, event->counts);
+		write_json(view, object);
+	}
+}
+
+/* What only the pass asked for, and not who reads the output. */
+static bool is_of_pass_alone(const struct push_view *view, const struct s3once_event *event)
+{
+	switch (event->type) {
+	case S3ONCE_EVENT_YOUNG:
+		view->pass->young(view->pass->arg, event->path);
+		return !view->people.verbose;
+	case S3ONCE_EVENT_SKIPPED:
+	case S3ONCE_EVENT_LINK:
+	case S3ONCE_EVENT_OVERSIZED:
+	case S3ONCE_EVENT_UNDERSIZED:
+	case S3ONCE_EVENT_SPECIAL:
+		return !view->people.verbose;
+	default:
+		return false;
+	}
+}
+
+static void on_event(void *arg, const struct s3once_event *event)
+{
+	struct push_view *view = arg;
+	if (view->pass && is_of_pass_alone(view, event))
+		return;
+	if (event->type == S3ONCE_EVENT_PROGRESS) {
+		tell_progress(view, event);
+		return;
+	}
+	view->progress.waits |= event->type == S3ONCE_EVENT_HELD && !view->people.gives_up_held;
+	people_event(&view->people, event);
+	if (view->is_json && event->type != S3ONCE_EVENT_SUMMARY)
+		write_json(view, json_of_event(&view->json, event));
+}
+
+static void view_init(
+	struct push_view *view, const struct push_options *options, struct push_pass *pass)
+{
+	const char *marks = options->run.marks;
+	*view = (struct push_view){
+		.is_json = options->json,
+		.progress_is_json = options->json && !options->no_progress,
+		.draws = output_can_draw() && !options->no_progress && !options->quiet,
+		.line = TEXT(1024),
+		.pass = pass,
+		.json = {.job = options->job,
+			.bucket = options->run.bucket,
+			.prefix = options->run.prefix,
+			.dry_run = options->run.dry_run,
+			.marks_shared = marks && strncmp(marks, "dynamodb:", 9) == 0},
+		.people = {.output = &view->output,
+			.job = options->job,
+			.bucket = options->run.bucket,
+			.prefix = options->run.prefix,
+			.verbose = options->verbose,
+			.quiet = options->quiet,
+			.only_stderr = options->json,
+			.dry_run = options->run.dry_run,
+			.skip_changed = options->run.if_changed == S3ONCE_CHANGED_SKIP,
+			.gives_up_held = options->run.no_wait || options->run.dry_run,
+			.said = pass ? &pass->said : NULL,
+			.marks_by_default = options->marks_by_default && (!pass || pass->is_first)},
+	};
+	service_notify_init(&view->service);
+	output_init(&view->output);
+	if (options->log_file && output_log_to(&view->output, options->log_file, options->json))
+		output_say(&view->output, "error: out of memory: lines are printed");
+	output_never_block(&view->output);
+	static const enum log_level levels[] = {LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG};
+	log_set_level(
+		options->quiet ? LOG_ERROR : levels[options->verbose < 3 ? options->verbose : 3]);
+}
+
+static uint64_t progress_interval_ms(const struct push_view *view)
+{
+	if (view->draws)
+		return DRAW_INTERVAL_MS;
+	return view->progress_is_json || view->service.socket ? JSON_INTERVAL_MS : 0;
+}
+
+/* The exit code of a run that has ended. A signal counts only if it cut the run short. */
+static int exit_code_of(enum s3once_exit ended, int signal)
+{
+	return ended == S3ONCE_EXIT_STOPPED ? 128 + signal : (int)ended;
+}
+
+/* The message for the first signal. On a terminal it begins on a line after the progress. */
+static const char *stop_message(const struct push_view *view)
+{
+	static const char message[] =
+		"\ns3once: stopping; what is under way may still finish (a second signal ends it)\n";
+	return view->people.quiet ? "" : view->draws ? message : message + 1;
+}
+
+/* Writes the metrics of a run that has ended, or with NULL of one that never began. A dry run
+ * writes none. Returns the exit code, which is not a success if the metrics could not be written.
+ */
+static int write_metrics(struct push_view *view, const struct push_options *options,
+	const struct s3once_push *push, int code)
+{
+	const bool is_partial = options->run.folders != NULL;
+	const struct metrics_run run = {.path = options->metrics_file,
+		.text = view->pass ? &view->pass->metrics : NULL,
+		.job = options->job,
+		.bucket = options->run.bucket,
+		.prefix = options->run.prefix,
+		.exit_code = is_partial && !code ? view->pass->whole_code : code,
+		.is_partial = is_partial,
+		.ended_s = clock_wall_ns() / (int64_t)NS_PER_S,
+		.push = push};
+	struct problem problem;
+	const bool is_wanted = (run.path || run.text) && !options->run.dry_run;
+	if (!is_wanted || !metrics_write(&run, &problem) || !run.path)
+		return code;
+	output_say(&view->output, "error: %s", problem.text);
+	return code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD ? S3ONCE_EXIT_FILES : code;
+}
+
+static int run_push(
+	struct push_view *view, const struct push_options *options, struct s3once_push *push)
+{
+	const int before = options->io_idle ? io_idle_begin() : -ENOSYS;
+	if (options->io_idle && before < 0)
+		output_say(&view->output,
+			"warning: --io-idle has no effect: %s; under systemd, set "
+			"IOSchedulingClass=idle instead",
+			strerror(-before));
+	signals_stop_run(push, stop_message(view));
+	enum s3once_exit ended = s3once_push_run(push);
+	io_idle_end(before);
+	int code = exit_code_of(ended, signals_end_run());
+	output_draw(&view->output, "");
+	code = write_metrics(view, options, push, code);
+	if (view->pass)
+		view->pass->ret_counts = *s3once_push_counts(push);
+	const struct people_end end = {s3once_push_counts(push), s3once_push_manifest(push), code};
+	people_summary(&view->people, &end);
+	if (view->is_json)
+		write_json(view, json_summary(&view->json, push, code));
+	return code;
+}
+
+static int run_once(struct push_options *options, struct push_pass *pass)
+{
+	struct push_view view;
+	struct s3once_push *push;
+	char sentence[1200];
+	view_init(&view, options, pass);
+	options->run.job = options->job;
+	options->run.callback = on_event;
+	options->run.callback_arg = &view;
+	options->run.progress_interval_ms = progress_interval_ms(&view);
+	int code = S3ONCE_EXIT_USAGE;
+	int r = s3once_push_new(&options->run, &push, sentence, sizeof sentence);
+	if (r == -EINVAL) {
+		output_say(&view.output, "error: %s: %s", options->job ? options->job : "push",
+			sentence);
+	} else if (r < 0) {
+		output_say(&view.output, "error: out of memory");
+		code = S3ONCE_EXIT_SETUP;
+	} else {
+		code = run_push(&view, options, push);
+		s3once_push_free(push);
+	}
+	if (r < 0)
+		code = write_metrics(&view, options, NULL, code);
+	if (output_finish(&view.output) < 0 && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD))
+		code = S3ONCE_EXIT_FILES;
+	text_clear(&view.line);
+	return code;
+}
+
+int push_run(struct push_options *options)
+{
+	return run_once(options, NULL);
+}
+
+int push_run_pass(struct push_options *options, struct push_pass *pass)
+{
+	pass->ret_counts = (struct s3once_counts){0};
+	options->run.report_skipped = 1;
+	return run_once(options, pass);
+}
+
+int push_main(int argc, char **argv)
+{
+	struct push_options options;
+	struct problem problem = {0};
+	int code = S3ONCE_EXIT_OK;
+	int r = push_options_parse(argc, argv, &options, &problem);
+	if (r == -ECANCELED) {
+		push_options_help();
+	} else if (r < 0) {
+		code = command_fail("push", S3ONCE_EXIT_USAGE, &problem);
+	} else {
+		code = push_run(&options);
+	}
+	push_options_clear(&options);
+	return code;
+}

@@ -1,0 +1,28 @@
+/* One run of `s3once push`, told as its options say. */
+#pragma once
+#include "base/text.h"
+#include "cli/push/push_options.h"
+
+/* A run that is one of many of the same job in this process, as s3once watch has them. */
+struct push_pass {
+	/* Called for each file that is left for later (S3ONCE_EVENT_YOUNG), from threads of the
+	 * run. */
+	void (*young)(void *arg, const char *path);
+	void *arg;
+	/* The exit code of the last run over all files. A run over options.run.folders succeeds
+	 * only if that one did. */
+	int whole_code;
+	bool is_first;
+	/* What metrics.h makes of the last pass. It is kept from pass to pass. */
+	struct text metrics;
+	/* Warnings that are not repeated. They are kept from pass to pass. */
+	struct text said;
+	/* Set by push_run_pass(). They are zeros if the run never began. */
+	struct s3once_counts ret_counts;
+};
+
+/* Runs it and returns the exit code. One at a time in a process, since signals stop it. */
+int push_run(struct push_options *options);
+/* The same as a pass: the service manager's watchdog is fed as long as the run is not stuck, and a
+ * pass in which nothing happened is not summed up for people. */
+int push_run_pass(struct push_options *options, struct push_pass *pass);

@@ -1,0 +1,205 @@
+#include "cli/push/push_options.h"
+#include "cli/log_file.h"
+#include "cli/options/listen_address.h"
+#include "cli/options/values.h"
+#include "cli/push/metrics.h"
+#include "scan/key/key.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int refuse(struct problem *problem, const char *sentence)
+{
+	problem_set(problem, "%s", sentence);
+	return -EINVAL;
+}
+
+static int check_operands(struct push_options *o, int n, char **operands, struct problem *problem)
+{
+	if (n == 0)
+		return refuse(problem, "nothing to do: name a SOURCE and s3://BUCKET");
+	if (url_parse(operands[n - 1], &o->url, problem) < 0) {
+		if (!url_is_s3(operands[n - 1]))
+			problem_prefix(problem, "the last argument says where to");
+		return -EINVAL;
+	}
+	if (n == 1)
+		return refuse(problem, "nothing to upload: name a SOURCE before s3://BUCKET");
+	for (int i = 0; i < n - 1; i++) {
+		if (!*operands[i])
+			return refuse(problem, "a SOURCE is empty");
+		if (strncmp(operands[i], "s3://", 5) == 0)
+			return refuse(problem, "a SOURCE is on this host, and only the last "
+					       "argument is s3://BUCKET[/PREFIX]");
+	}
+	o->run.sources = (const char *const *)operands;
+	o->run.n_sources = (size_t)n - 1;
+	o->run.bucket = o->url.bucket;
+	o->run.prefix = o->url.key;
+	return 0;
+}
+
+static int check_as(const struct push_options *o, struct problem *problem)
+{
+	if (!o->run.as)
+		return 0;
+	if (o->run.n_sources > 1)
+		return refuse(problem, "--as names the key of one file, so there is one SOURCE");
+	if (*o->run.prefix)
+		return refuse(problem,
+			"--as names the whole key, so the URL is s3://BUCKET without PREFIX");
+	if (key_valid(o->run.as, strlen(o->run.as), problem))
+		return 0;
+	problem_prefix(problem, "--as");
+	return -EINVAL;
+}
+
+static bool removes(const struct push_options *o)
+{
+	return o->delete_after_ms != UINT64_MAX || o->run.move_to;
+}
+
+/* `--delete-after 7d` would remove at once what was to stay for 7 days, and take 7d for a file. */
+static int check_age(const struct push_options *o, struct problem *problem)
+{
+	uint64_t ms;
+	for (size_t i = 0; o->delete_after_ms == 0 && i < o->run.n_sources; i++) {
+		const char *source = o->run.sources[i];
+		struct problem is_none;
+		if (value_duration(source, &ms, &is_none))
+			continue;
+		problem_set(problem,
+			"the SOURCE %s looks like the AGE of --delete-after: write "
+			"--delete-after=%s, or ./%s if it is a file",
+			source, source, source);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What one option demands of another. */
+static int check_together(const struct push_options *o, struct problem *problem)
+{
+	uint64_t lease_ms = o->run.lease_ms ? o->run.lease_ms : 30000;
+	if (o->run.nul_separated && !o->run.files_from)
+		return refuse(problem, "--null says how --files-from is separated: give both");
+	if (o->run.time_zone && !o->run.key_template && !(o->bwlimit && strchr(o->bwlimit, ',')))
+		return refuse(problem,
+			"--time-zone is that of {mtime:…} in --key, and of the times of --bwlimit: give "
+			"one of them, too");
+	if (o->run.rotated_pattern && !o->run.rotated)
+		return refuse(problem,
+			"--rotated-pattern describes what rotation adds to names, so it needs --rotated");
+	if ((o->run.live || o->run.if_grown) && !o->run.rotated)
+		return refuse(problem,
+			"--live and --if-grown are about logs that rotate, so they need --rotated");
+	if (o->run.files_from && o->run.n_sources > 1)
+		return refuse(
+			problem, "--files-from is relative to one SOURCE, and there are several");
+	if (o->run.heartbeat_ms > lease_ms / 2)
+		return refuse(problem,
+			"--heartbeat is more than half of --lease: one lost heartbeat "
+			"would lose the lease");
+	if (!removes(o) && (o->run.remove_linked || o->run.remove_open || o->run.remove_foreign))
+		return refuse(problem,
+			"--delete-linked, --delete-open and --delete-foreign say what else "
+			"--delete-after removes: give that, too");
+	if (o->run.sign_key_file && !o->run.manifest)
+		return refuse(
+			problem, "--sign signs the manifest of the run: give --manifest, too");
+	if (o->metrics_file && metrics_check(o->metrics_file, problem) < 0)
+		return -EINVAL;
+	if (o->log_file && log_file_check(o->log_file, problem) < 0)
+		return -EINVAL;
+	if (o->log_file && o->metrics_file && strcmp(o->log_file, o->metrics_file) == 0)
+		return refuse(problem,
+			"--log-file and --metrics-file name the same file: give each its own");
+	struct listen_address address;
+	if (o->metrics_listen && listen_address_parse(o->metrics_listen, &address, problem) < 0)
+		return -EINVAL;
+	const int error = check_age(o, problem);
+	return error ? error : check_as(o, problem);
+}
+
+/* Sets what the library counts in other units than the command line. */
+static void translate(struct push_options *o)
+{
+	const struct access *access = &o->access;
+	o->run.rules = o->rules.rules;
+	o->run.n_rules = o->rules.n;
+	o->run.settings = o->settings.settings;
+	o->run.n_settings = o->settings.n;
+	o->run.rates = o->rates;
+	o->run.requester_pays = o->pays;
+	o->run.min_age_ms = o->min_age_ms;
+	o->run.removes = removes(o);
+	if (o->delete_after_ms != UINT64_MAX)
+		o->run.remove_after_s = (o->delete_after_ms + 999) / 1000;
+	o->run.grace_ms = o->grace_ms ? o->grace_ms : 1;
+	o->run.give_up_after_ms = o->give_up_after_ms ? o->give_up_after_ms : 1;
+	o->run.attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
+	o->run.marks = access_marks(access);
+	o->run.request_timeout_ms = access->request_timeout_ms;
+	o->run.endpoint_url = access->endpoint_url;
+	o->run.checksum = access->checksum;
+	o->run.dynamodb_endpoint_url = access->dynamodb_endpoint_url;
+	o->run.region = access->region;
+	o->run.profile = access->profile;
+	o->run.ca_bundle = access->ca_bundle;
+	o->run.report_skipped = o->verbose > 0;
+	o->run.log_file = o->log_file;
+	o->marks_by_default = !o->run.marks;
+}
+
+int push_options_init(size_t n, struct push_options *ret, struct problem *ret_problem)
+{
+	*ret = (struct push_options){.retries = UINT_MAX,
+		.grace_ms = 10000,
+		.whole_scan_ms = 600000,
+		.delete_after_ms = UINT64_MAX,
+		.give_up_after_ms = 5 * 60 * 1000};
+	ret->rules.rules = calloc(n + 1, sizeof *ret->rules.rules);
+	ret->settings.settings = calloc(n + 1, sizeof *ret->settings.settings);
+	return ret->rules.rules && ret->settings.settings ? 0
+							  : refuse(ret_problem, "out of memory");
+}
+
+int push_options_complete(
+	struct push_options *options, int n, char **operands, struct problem *ret_problem)
+{
+	int r = check_operands(options, n, operands, ret_problem);
+	if (r == 0)
+		r = check_together(options, ret_problem);
+	if (r == 0 && options->bwlimit)
+		r = bandwidth_value(
+			options->bwlimit, options->rates, &options->run.n_rates, ret_problem);
+	if (r == 0)
+		translate(options);
+	return r;
+}
+
+int push_options_parse(int argc, char **argv, struct push_options *ret, struct problem *ret_problem)
+{
+	struct option_group groups[PUSH_GROUPS];
+	const struct command command = push_command(groups, ret);
+	int r = push_options_init((size_t)argc, ret, ret_problem);
+	if (r == 0)
+		r = options_parse(&command, argc, argv, ret_problem);
+	return r < 0 ? r : push_options_complete(ret, r, argv, ret_problem);
+}
+
+void push_options_clear(struct push_options *options)
+{
+	free(options->rules.rules);
+	free(options->settings.settings);
+	options->rules = (struct option_rules){0};
+	options->settings = (struct option_settings){0};
+}
+
+void push_options_help(void)
+{
+	struct option_group groups[PUSH_GROUPS];
+	struct command command = push_command(groups, NULL);
+	options_help(&command, stdout);
+}

@@ -1,0 +1,54 @@
+/* The options of `s3once push`. */
+#pragma once
+#include "cli/options/access.h"
+#include "cli/options/bandwidth_value.h"
+#include "cli/options/options.h"
+#include "cli/options/url.h"
+
+struct push_options {
+	struct s3once_options run; /* what the library is told; borrows from here and from argv */
+	struct access access;
+	struct option_rules rules;
+	struct option_settings settings;
+	struct s3_url url;
+	const char *job; /* whose options these are; NULL: those of a command line */
+	uint64_t min_age_ms, grace_ms, give_up_after_ms;
+	uint64_t delete_after_ms; /* UINT64_MAX: not asked for */
+	unsigned retries, verbose;
+	int pays; /* index of "requester" */
+	const char *bwlimit;
+	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
+	int wait, json, quiet, no_progress, io_idle;
+	const char *metrics_file;   /* NULL: none */
+	const char *log_file;       /* NULL: none */
+	const char *metrics_listen; /* of s3once watch, as whole_scan_ms; NULL: nowhere */
+	uint64_t whole_scan_ms;
+	bool marks_by_default; /* nobody chose the marks */
+};
+
+/* Reads the command line. argv is rearranged, and stays borrowed. Returns 0, -ECANCELED if --help
+ * was asked for, or -EINVAL with a sentence. Clear *ret in any case. */
+int push_options_parse(
+	int argc, char **argv, struct push_options *ret, struct problem *ret_problem);
+
+/* The same in steps, for a job in a file. push_options_init() sets the defaults and makes room for
+ * n rules and n settings. Then the fields are set by way of push_command(). push_options_complete()
+ * takes the operands, which stay borrowed, and checks what one option demands of another. Each
+ * returns 0, or -EINVAL with a sentence. */
+int push_options_init(size_t n, struct push_options *ret, struct problem *ret_problem);
+int push_options_complete(
+	struct push_options *options, int n, char **operands, struct problem *ret_problem);
+
+void push_options_clear(struct push_options *options);
+void push_options_help(void);
+
+/* The options that say how an object is stored. Their offsets are those of struct push_options. */
+extern const struct option push_object_options[];
+/* The tables of push_option_tables.c, with what --help prints. The groups get the fields of
+ * *options, which may be NULL for --help. */
+enum { PUSH_GROUPS = 12, JOB_GROUPS = PUSH_GROUPS + 1 };
+struct command push_command(
+	struct option_group groups[static PUSH_GROUPS], struct push_options *options);
+/* The same with the options of `s3once watch`, which the file of a job may have as well. */
+struct command job_command(
+	struct option_group groups[static JOB_GROUPS], struct push_options *options);

@@ -1,0 +1,77 @@
+#include "cli/push/service_notify.h"
+#include "base/text.h"
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MESSAGE_BYTES_MAX 2048
+#define INTERVAL_S        0.9 /* a little less than a second: ticks are not exact */
+
+void service_notify_init(struct service_notify *notify)
+{
+	const char *socket = getenv("NOTIFY_SOCKET");
+	const bool is_one = socket && (*socket == '/' || *socket == '@') && socket[1];
+	*notify = (struct service_notify){.socket = is_one ? socket : NULL, .told_s = -1};
+}
+
+/* Nobody waits for it, and nobody can be told that it was lost. */
+static void send_message(const char *path, const struct text *message)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const size_t n = strlen(path);
+	if (n >= sizeof address.sun_path)
+		return;
+	memcpy(address.sun_path, path, n);
+	if (*path == '@') /* abstract */
+		address.sun_path[0] = 0;
+	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return;
+	ssize_t sent = sendto(fd, text_string(message), message->len, MSG_NOSIGNAL,
+		(struct sockaddr *)&address,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+	(void)sent;
+	close(fd);
+}
+
+void service_notify_say(const struct service_notify *notify, const char *lines)
+{
+	struct text message = TEXT(MESSAGE_BYTES_MAX);
+	text_add(&message, lines);
+	if (notify->socket)
+		send_message(notify->socket, &message);
+	text_clear(&message);
+}
+
+uint64_t service_notify_watchdog_ms(void)
+{
+	const char *pid = getenv("WATCHDOG_PID"), *usec = getenv("WATCHDOG_USEC");
+	if (!usec || (pid && strtoll(pid, NULL, 10) != getpid()))
+		return 0;
+	const unsigned long long most = strtoull(usec, NULL, 10);
+	return most && most < 2000 ? 1 : most / 2000;
+}
+
+void service_notify_progress(
+	struct service_notify *notify, const struct progress *progress, const char *line)
+{
+	struct text message = TEXT(MESSAGE_BYTES_MAX);
+	const bool is_first = notify->told_s < 0;
+	if (!notify->socket || (!is_first && progress->seconds - notify->told_s < INTERVAL_S))
+		return;
+	text_addf(&message, "STATUS=%s\n", line);
+	if (is_first || progress->files != notify->files || progress->bytes != notify->bytes ||
+		progress->sent != notify->sent)
+		text_add(&message, "EXTEND_TIMEOUT_USEC=60000000\n");
+	if (notify->feeds_watchdog)
+		text_add(&message, "WATCHDOG=1\n");
+	send_message(notify->socket, &message);
+	text_clear(&message);
+	notify->told_s = progress->seconds;
+	notify->files = progress->files;
+	notify->bytes = progress->bytes;
+	notify->sent = progress->sent;
+}

@@ -1,0 +1,23 @@
+/* What the service manager is told, where there is one: how far the run is, and that it is alive
+ * (sd_notify(3)). */
+#pragma once
+#include "cli/push/progress_line.h"
+
+struct service_notify {
+	const char *socket; /* NOTIFY_SOCKET; NULL: nobody listens */
+	double told_s;      /* the second of the run when it was last told; -1 before that */
+	uint64_t files, bytes, sent; /* how far it was then */
+	bool feeds_watchdog;         /* set by the caller, to feed the watchdog as well */
+};
+
+/* Reads the environment. */
+void service_notify_init(struct service_notify *notify);
+/* Sends lines such as "READY=1", with '\n' between them. */
+void service_notify_say(const struct service_notify *notify, const char *lines);
+/* The longest time in milliseconds between two feeds of the watchdog, which is half of
+ * WATCHDOG_USEC. 0: there is no watchdog. */
+uint64_t service_notify_watchdog_ms(void);
+/* Sends `line` as STATUS, at most once a second. As long as files or bytes move, it also extends
+ * the time limits of the unit (TimeoutStartSec=, RuntimeMaxSec=) to at least a minute from now. */
+void service_notify_progress(
+	struct service_notify *notify, const struct progress *progress, const char *line);

@@ -1,0 +1,40 @@
+/* What `s3once status` found out, told to people or as JSON. */
+#pragma once
+#include "cli/output.h"
+#include "cli/status/status_page.h"
+#include "marks/bucket_row.h"
+#include "upload/marks_status.h"
+
+struct status_view {
+	struct output *output;
+	struct status_page *page; /* that lines are put on; NULL: they are printed */
+	const char *marks;        /* "dynamodb:TABLE" or "sqlite:PATH" */
+	struct mark_space *space;
+	bool json;
+	unsigned depth; /* of the table; 0: there is none */
+	unsigned verbose;
+	struct status_counts sum;           /* set by status_tell_counts() and status_tell_sum() */
+	uint64_t failed_told, changed_told; /* marks that were listed; zero them to start */
+};
+
+/* Tells of the store itself, first of all. */
+void status_tell_store(struct status_view *view, bool has_bucket);
+/* Tells which bucket the marks are about. */
+void status_tell_bucket(struct status_view *view, const struct bucket_row *row);
+/* Tells all that is known of one mark. The session is NULL unless it claims the mark and its row is
+ * there. */
+void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
+	const struct session_info *session);
+/* Tells that a key has no mark, nor are there marks below it as a prefix. */
+void status_tell_absent(struct status_view *view, const char *key);
+/* Tell of the table of folders: its head, a row for a folder, and the sum below all of them. */
+void status_tell_head(struct status_view *view);
+void status_tell_folder(
+	struct status_view *view, const char *folder, const struct status_counts *counts);
+void status_tell_sum(
+	struct status_view *view, const char *prefix, const struct status_counts *counts);
+/* Tells of a mark below a prefix that is not done, or whose file has changed since. */
+void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark);
+/* Sums up what is below a prefix, after its unfinished marks. */
+void status_tell_counts(
+	struct status_view *view, const char *prefix, const struct status_summary *summary);

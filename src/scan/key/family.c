@@ -1,0 +1,198 @@
+#include "scan/key/family.h"
+#include <errno.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct family_rules {
+	regex_t usual, extension, given;
+	bool has_given;
+};
+
+const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zst", ".lz4"};
+
+/* Names of files that are not finished or were put aside. They are not rotated files. */
+static const char *const unfinished_ends[] = {".backup", ".tmp"};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+#define YEAR  "(19|20)[0-9][0-9]"
+#define MONTH "(0[1-9]|1[0-2])"
+#define DAY   "(0[1-9]|[12][0-9]|3[01])"
+#define HOUR  "([01][0-9]|2[0-4])"
+#define SIXTY "[0-5][0-9]"
+#define BREAK "[-_.:]?"
+#define EPOCH "[1-3][0-9]{9}" /* since 1970 */
+
+/* Whole dates, months, and weeks; the year first or last. */
+#define DATE                                                                                       \
+	"(" YEAR MONTH DAY "|" YEAR "[-_.]" MONTH "[-_.]" DAY "|" YEAR "[-_.]?" MONTH "|" YEAR     \
+	"-W?[0-5][0-9]|" DAY "-" MONTH "-" YEAR "|" MONTH "-" DAY "-" YEAR ")"
+#define TIME "([T_.-]?" HOUR "(" BREAK SIXTY "(" BREAK SIXTY ")?)?(Z|[+-][0-9]{4})?)"
+
+/* The longest of these that ends the name is the rotation: a date, perhaps with a time, seconds and
+ * a counter; seconds; or a counter alone. */
+#define DATED       "[._-][._-]?" DATE TIME "?([._-]" EPOCH ")?([._-][0-9]{1,7})?"
+#define EPOCH_ALONE "[._-]" EPOCH "([._-][0-9]{1,4})?"
+#define COUNTED     "[.][0-9]{1,4}"
+#define ROTATION    "(" DATED "|" EPOCH_ALONE "|" COUNTED ")$"
+
+#define EXTENSION "[.][A-Za-z][A-Za-z0-9]{0,9}$"
+
+static int compile(regex_t *regex, const char *pattern, struct problem *ret_problem)
+{
+	char why[200];
+	int error = regcomp(regex, pattern, REG_EXTENDED);
+	if (!error)
+		return 0;
+	regerror(error, regex, why, sizeof why);
+	problem_set(ret_problem, "is not an extended regular expression: %s", why);
+	return error == REG_ESPACE ? -ENOMEM : -EINVAL;
+}
+
+int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem)
+{
+	struct family_rules *rules = calloc(1, sizeof *rules);
+	if (!rules) {
+		problem_set(ret_problem, "out of memory");
+		return -ENOMEM;
+	}
+	int r = compile(&rules->usual, ROTATION, ret_problem);
+	if (r < 0)
+		goto without_usual;
+	r = compile(&rules->extension, EXTENSION, ret_problem);
+	if (r < 0)
+		goto without_extension;
+	if (pattern)
+		r = compile(&rules->given, pattern, ret_problem);
+	if (r < 0)
+		goto without_given;
+	rules->has_given = pattern != NULL;
+	*ret = rules;
+	return 0;
+without_given:
+	regfree(&rules->extension);
+without_extension:
+	regfree(&rules->usual);
+without_usual:
+	free(rules);
+	return r;
+}
+
+void family_rules_free(struct family_rules *rules)
+{
+	if (!rules)
+		return;
+	regfree(&rules->usual);
+	regfree(&rules->extension);
+	if (rules->has_given)
+		regfree(&rules->given);
+	free(rules);
+}
+
+/* A part of a name. */
+struct span {
+	size_t at, bytes;
+};
+
+/* The leftmost match in the first n bytes; of those that begin there, the longest. */
+static bool find_match(const regex_t *regex, const char *name, size_t n, struct span *ret)
+{
+	regmatch_t match = {.rm_so = 0, .rm_eo = (regoff_t)n};
+	if (regexec(regex, name, 1, &match, REG_STARTEND))
+		return false;
+	*ret = (struct span){(size_t)match.rm_so, (size_t)(match.rm_eo - match.rm_so)};
+	return true;
+}
+
+static bool ends_in(const char *name, size_t n, const char *end)
+{
+	const size_t bytes = strlen(end);
+	return n > bytes && memcmp(name + n - bytes, end, bytes) == 0;
+}
+
+/* Whether these bytes end in exactly four numbers with dots between, as an IPv4 address does. */
+static bool ends_in_address(const char *name, size_t n)
+{
+	unsigned numbers = 0;
+	for (;;) {
+		size_t digits = 0;
+		while (digits < n && name[n - 1 - digits] >= '0' && name[n - 1 - digits] <= '9')
+			digits++;
+		n -= digits;
+		numbers += digits > 0;
+		if (digits == 0 || n == 0 || name[n - 1] != '.')
+			return numbers == 4;
+		n--;
+	}
+}
+
+/* The usual ways, at the end of the first n bytes. */
+static bool find_usual(
+	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
+{
+	struct span found;
+	if (!find_match(&rules->usual, name, n, &found) || found.at == 0)
+		return false;
+	const bool is_counter = name[found.at] == '.' && found.bytes <= 5;
+	if (is_counter && ends_in_address(name, n)) /* of a file that is named by its host */
+		return false;
+	*ret = found;
+	return true;
+}
+
+static bool is_unfinished(const char *name, size_t n)
+{
+	for (size_t i = 0; i < COUNT(unfinished_ends); i++)
+		if (ends_in(name, n, unfinished_ends[i]))
+			return true;
+	return false;
+}
+
+static bool find_rotation(
+	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
+{
+	struct span extension;
+	if (rules->has_given && find_match(&rules->given, name, n, ret) && ret->bytes &&
+		ret->bytes < n)
+		return true;
+	if (*name == '.')
+		return false;
+	if (find_usual(rules, name, n, ret))
+		return true;
+	return find_match(&rules->extension, name, n, &extension) &&
+	       find_usual(rules, name, extension.at, ret);
+}
+
+void family_of(const struct family_rules *rules, const char *base_name, struct family *ret)
+{
+	const size_t whole = strlen(base_name);
+	size_t n = whole;
+	for (size_t i = 0; n == whole && i < FAMILY_SUFFIXES; i++)
+		if (ends_in(base_name, whole, family_suffixes[i]))
+			n -= strlen(family_suffixes[i]);
+	struct span rotation;
+	const bool unfinished = is_unfinished(base_name, n);
+	if (unfinished || !find_rotation(rules, base_name, n, &rotation)) {
+		const char *end = base_name + whole;
+		*ret = (struct family){.head = base_name,
+			.head_bytes = whole,
+			.tail = end,
+			.is_unfinished = unfinished,
+			.suffix = end};
+		return;
+	}
+	const size_t tail_at = rotation.at + rotation.bytes;
+	*ret = (struct family){.head = base_name,
+		.head_bytes = rotation.at,
+		.tail = base_name + tail_at,
+		.tail_bytes = n - tail_at,
+		.is_rotated = true,
+		.suffix = base_name + n};
+}
+
+void family_add(struct text *t, const struct family *family)
+{
+	text_add_bytes(t, family->head, family->head_bytes);
+	text_add_bytes(t, family->tail, family->tail_bytes);
+}

@@ -1,0 +1,43 @@
+/* Keys made of a template: --key '{family}/{mtime:%Y/%m/%d}/{host}-{name}'. All fields are
+ * properties of the file or of the host, so that a rerun, another process and a host that has lost
+ * its marks find the same key. s3once-push(1), KEY TEMPLATES, describes the fields. */
+#pragma once
+#include "base/text.h"
+#include "scan/key/family.h"
+#include <stdint.h>
+
+struct key_template_options {
+	const char *text;                    /* the template */
+	const char *time_zone;               /* of {mtime:…}; NULL: UTC */
+	bool zone_has_other_use;             /* a zone without {mtime:…} is not a mistake */
+	const struct family_rules *families; /* of {family}; borrowed until key_template_free */
+	bool names_families; /* {stem} and {ext} are those of the family's name, not of the file's
+			      */
+};
+
+/* Read-only once made: any thread may use it. */
+struct key_template;
+/* Reads the template, the host's name, and the environment where {env:NAME} asks for it. 0, -EINVAL
+ * for a template that is none, else -errno for a host without a name, a time zone that cannot be
+ * read or no memory; with a sentence. {fqdn} may ask the resolver. */
+int key_template_new(const struct key_template_options *options, struct key_template **ret,
+	struct problem *ret_problem);
+void key_template_free(struct key_template *template);
+
+/* Whether keys depend on the content: the caller computes content_id. */
+bool key_template_has_id(const struct key_template *template);
+/* Whether keys depend on the content or the modification time: such a key is right only for the
+ * version of the file that it was made for. */
+bool key_template_is_of_version(const struct key_template *template);
+
+/* What a key is made of. Borrowed for the call. */
+struct key_subject {
+	const char *relative; /* to the SOURCE; of a SOURCE file its base name */
+	int64_t mtime_ns;
+	const char *content_id; /* see content_id.h; may be NULL unless key_template_has_id */
+};
+/* Adds what the template makes of the file to key. 0, or -EINVAL with a sentence for what no path
+ * would give either: nothing, an empty component, "." or "..", and for a time that is none. What
+ * else cannot be a key is key_valid's to say. Pure. */
+int key_template_render(const struct key_template *template, const struct key_subject *subject,
+	struct text *key, struct problem *ret_problem);

@@ -1,0 +1,331 @@
+#include "scan/rotated/log_rows.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DAY_S           86400
+#define BUSY_TIMEOUT_MS 30000
+#define KEPT_DAYS       400 /* of logs in folders that no run looks at any more */
+
+enum statement { LOAD, PIECES, DROP, DROP_PIECES, ADD, CHANGE, ADD_PIECE, TELL, STATEMENTS };
+
+struct log_rows {
+	sqlite3 *db;
+	sqlite3_stmt *statements[STATEMENTS];
+	char *scope;
+	int64_t today;
+	bool only_looks;
+};
+
+/* clang-format off */
+static const char create_sql[] =
+	"CREATE TABLE IF NOT EXISTS logs(log INTEGER PRIMARY KEY, scope TEXT NOT NULL, directory BLOB"
+	" NOT NULL, family BLOB NOT NULL, file BLOB NOT NULL, size INT, mtime INT, live INT, seen INT,"
+	" missing INT, end INT, until TEXT, version INT);"
+	"CREATE UNIQUE INDEX IF NOT EXISTS logs_by_file ON logs(scope, file);"
+	"CREATE INDEX IF NOT EXISTS logs_by_family ON logs(scope, directory, family);"
+	"CREATE TABLE IF NOT EXISTS log_pieces(log INT, start INT, end INT, mtime INT, id TEXT,"
+	" PRIMARY KEY(log, start)) WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS logs_told(scope TEXT, directory BLOB, family BLOB, what TEXT,"
+	" PRIMARY KEY(scope, directory, family, what)) WITHOUT ROWID;";
+
+static const char *const sql[STATEMENTS] = {
+	[LOAD] = "SELECT log, version, file, size, mtime, live, seen, missing, end, until FROM logs"
+		 " WHERE scope = ?1 AND directory = ?2 AND family = ?3 ORDER BY log",
+	[PIECES] = "SELECT start, end, mtime, id FROM log_pieces WHERE log = ?1 ORDER BY start",
+	[DROP] = "DELETE FROM logs WHERE log = ?1 AND version = ?2",
+	[DROP_PIECES] = "DELETE FROM log_pieces WHERE log = ?1",
+	[ADD] = "INSERT INTO logs(scope, directory, family, file, size, mtime, live, seen, missing,"
+		" end, until, version) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 1)",
+	[CHANGE] = "UPDATE logs SET file = ?4, size = ?5, mtime = ?6, live = ?7, seen = ?8,"
+		   " missing = ?9, end = ?10, until = ?11, version = version + 1"
+		   " WHERE log = ?1 AND version = ?2",
+	[ADD_PIECE] = "INSERT INTO log_pieces VALUES(?1, ?2, ?3, ?4, ?5)",
+	[TELL] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
+};
+/* clang-format on */
+enum { LOG, VERSION, FILE_ID, SIZE, MTIME, LIVE, SEEN, MISSING, END, UNTIL };
+
+int log_row_add_piece(struct log_row *row, const struct log_piece *piece)
+{
+	struct log_piece *pieces =
+		reallocarray(row->pieces, row->n_pieces + 1, sizeof *row->pieces);
+	if (!pieces)
+		return -ENOMEM;
+	row->pieces = pieces;
+	row->pieces[row->n_pieces++] = *piece;
+	return 0;
+}
+
+void log_row_clear(struct log_row *row)
+{
+	free(row->pieces);
+	*row = (struct log_row){0};
+}
+
+static int rows_failed(struct log_rows *rows, int rc, struct problem *ret_problem)
+{
+	if ((rc & 0xff) == SQLITE_NOMEM || !rows->db) {
+		problem_set(ret_problem, "out of memory while the files were listed");
+		return -ENOMEM;
+	}
+	problem_set(ret_problem,
+		"what was uploaded of logs that grow cannot be kept in the file of the marks (%s); "
+		"check its folder, its mode and the room on its disk",
+		sqlite3_errmsg(rows->db));
+	return -EIO;
+}
+
+static int set_up(struct log_rows *rows)
+{
+	char forget[200];
+	sqlite3_busy_timeout(rows->db, BUSY_TIMEOUT_MS);
+	int rc = sqlite3_exec(rows->db, create_sql, NULL, NULL, NULL);
+	sqlite3_snprintf(sizeof forget, forget,
+		"DELETE FROM logs WHERE seen < %lld;"
+		"DELETE FROM log_pieces WHERE log NOT IN (SELECT log FROM logs)",
+		(long long)(rows->today - KEPT_DAYS));
+	if (!rc && !rows->only_looks)
+		rc = sqlite3_exec(rows->db, forget, NULL, NULL, NULL);
+	for (unsigned i = 0; !rc && i < STATEMENTS; i++)
+		rc = sqlite3_prepare_v3(rows->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+			&rows->statements[i], NULL);
+	return rc;
+}
+
+/* Of a file that must not be written, and that may have no rows yet. */
+static bool has_tables(sqlite3 *db)
+{
+	sqlite3_stmt *s;
+	if (sqlite3_prepare_v2(db, "SELECT 1 FROM logs, log_pieces", -1, &s, NULL))
+		return false;
+	sqlite3_finalize(s);
+	return true;
+}
+
+int log_rows_new(
+	const struct log_rows_options *options, struct log_rows **ret, struct problem *ret_problem)
+{
+	struct log_rows *rows = calloc(1, sizeof *rows);
+	sqlite3 *db = options->db;
+	int rc = SQLITE_OK;
+	if (db && options->only_looks && !has_tables(db)) {
+		sqlite3_close(db);
+		db = NULL;
+	}
+	if (!db)
+		rc = sqlite3_open(":memory:", &db);
+	if (!rows || !(rows->scope = strdup(options->scope))) {
+		problem_set(ret_problem, "out of memory");
+		sqlite3_close(db);
+		free(rows);
+		return -ENOMEM;
+	}
+	rows->db = db;
+	rows->today = options->now_s / DAY_S;
+	rows->only_looks = options->only_looks;
+	if (!rc)
+		rc = set_up(rows);
+	if (!rc) {
+		*ret = rows;
+		return 0;
+	}
+	const int error = rows_failed(rows, rc, ret_problem);
+	log_rows_free(rows);
+	return error;
+}
+
+void log_rows_free(struct log_rows *rows)
+{
+	if (!rows)
+		return;
+	for (unsigned i = 0; i < STATEMENTS; i++)
+		sqlite3_finalize(rows->statements[i]);
+	sqlite3_close(rows->db);
+	free(rows->scope);
+	free(rows);
+}
+
+int64_t log_rows_today(const struct log_rows *rows)
+{
+	return rows->today;
+}
+
+static void bind_family(
+	struct log_rows *rows, sqlite3_stmt *s, const struct log_family_name *family)
+{
+	sqlite3_bind_text(s, 1, rows->scope, -1, SQLITE_STATIC);
+	sqlite3_bind_blob(s, 2, family->directory, (int)strlen(family->directory), SQLITE_STATIC);
+	sqlite3_bind_blob(s, 3, family->family, (int)strlen(family->family), SQLITE_STATIC);
+}
+
+static void copy_id(sqlite3_stmt *s, int at, char ret[static CONTENT_ID_CHARS + 1])
+{
+	const char *id = (const char *)sqlite3_column_text(s, at);
+	if (id && strlen(id) == CONTENT_ID_CHARS)
+		memcpy(ret, id, CONTENT_ID_CHARS + 1);
+}
+
+static void read_row(sqlite3_stmt *s, struct log_row *ret)
+{
+	*ret = (struct log_row){
+		.number = sqlite3_column_int64(s, LOG),
+		.version = sqlite3_column_int64(s, VERSION),
+		.file_size = (uint64_t)sqlite3_column_int64(s, SIZE),
+		.file_mtime_ns = sqlite3_column_int64(s, MTIME),
+		.was_live = sqlite3_column_int(s, LIVE) != 0,
+		.seen = sqlite3_column_int64(s, SEEN),
+		.missing = sqlite3_column_int64(s, MISSING),
+		.end = (uint64_t)sqlite3_column_int64(s, END),
+	};
+	const size_t n = (size_t)sqlite3_column_bytes(s, FILE_ID);
+	if (n && n <= FILE_IDENTITY_BYTES_MAX) {
+		memcpy(ret->identity.bytes, sqlite3_column_blob(s, FILE_ID), n);
+		ret->identity.n = n;
+	}
+	copy_id(s, UNTIL, ret->until);
+}
+
+static int load_pieces(struct log_rows *rows, struct log_row *row, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = rows->statements[PIECES];
+	int rc, error = 0;
+	sqlite3_bind_int64(s, 1, row->number);
+	while (!error && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+		struct log_piece piece = {.start = (uint64_t)sqlite3_column_int64(s, 0),
+			.end = (uint64_t)sqlite3_column_int64(s, 1),
+			.mtime_ns = sqlite3_column_int64(s, 2)};
+		copy_id(s, 3, piece.id);
+		error = log_row_add_piece(row, &piece);
+	}
+	row->n_kept = row->n_pieces;
+	rc = sqlite3_reset(s);
+	return error || rc ? rows_failed(rows, error ? SQLITE_NOMEM : rc, ret_problem) : 0;
+}
+
+int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
+	size_t *ret_n, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = rows->statements[LOAD];
+	struct log_row *all = NULL;
+	size_t n = 0;
+	int rc, error = 0;
+	bind_family(rows, s, family);
+	while (!error && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+		struct log_row *more = reallocarray(all, n + 1, sizeof *all);
+		if (!more) {
+			error = rows_failed(rows, SQLITE_NOMEM, ret_problem);
+			break;
+		}
+		all = more;
+		read_row(s, &all[n++]);
+	}
+	rc = sqlite3_reset(s);
+	if (!error && rc)
+		error = rows_failed(rows, rc, ret_problem);
+	for (size_t i = 0; !error && i < n; i++)
+		error = load_pieces(rows, &all[i], ret_problem);
+	*ret = all;
+	*ret_n = n;
+	return error;
+}
+
+static int run_sql(struct log_rows *rows, const char *text, struct problem *ret_problem)
+{
+	const int rc = sqlite3_exec(rows->db, text, NULL, NULL, NULL);
+	return rc ? rows_failed(rows, rc, ret_problem) : 0;
+}
+
+int log_rows_begin(struct log_rows *rows, struct problem *ret_problem)
+{
+	return run_sql(rows, "BEGIN IMMEDIATE", ret_problem);
+}
+
+int log_rows_commit(struct log_rows *rows, struct problem *ret_problem)
+{
+	return run_sql(rows, "COMMIT", ret_problem);
+}
+
+void log_rows_undo(struct log_rows *rows)
+{
+	if (!sqlite3_get_autocommit(rows->db))
+		sqlite3_exec(rows->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+/* Runs a statement that changes one row: -EAGAIN if it did not. */
+static int change(struct log_rows *rows, enum statement which, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = rows->statements[which];
+	sqlite3_step(s);
+	const int rc = sqlite3_reset(s);
+	if ((rc & 0xff) == SQLITE_CONSTRAINT)
+		return -EAGAIN;
+	if (rc)
+		return rows_failed(rows, rc, ret_problem);
+	return sqlite3_changes(rows->db) ? 0 : -EAGAIN;
+}
+
+int log_rows_drop(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
+{
+	sqlite3_bind_int64(rows->statements[DROP], 1, row->number);
+	sqlite3_bind_int64(rows->statements[DROP], 2, row->version);
+	const int error = change(rows, DROP, ret_problem);
+	if (error)
+		return error;
+	sqlite3_bind_int64(rows->statements[DROP_PIECES], 1, row->number);
+	return change(rows, DROP_PIECES, ret_problem);
+}
+
+static int put_pieces(struct log_rows *rows, struct log_row *row, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = rows->statements[ADD_PIECE];
+	int error = 0;
+	for (size_t i = row->n_kept; !error && i < row->n_pieces; i++) {
+		const struct log_piece *piece = &row->pieces[i];
+		sqlite3_bind_int64(s, 1, row->number);
+		sqlite3_bind_int64(s, 2, (int64_t)piece->start);
+		sqlite3_bind_int64(s, 3, (int64_t)piece->end);
+		sqlite3_bind_int64(s, 4, piece->mtime_ns);
+		sqlite3_bind_text(s, 5, piece->id, -1, SQLITE_STATIC);
+		error = change(rows, ADD_PIECE, ret_problem);
+	}
+	return error;
+}
+
+int log_rows_put(struct log_rows *rows, const struct log_family_name *family, struct log_row *row,
+	struct problem *ret_problem)
+{
+	const enum statement which = row->number ? CHANGE : ADD;
+	sqlite3_stmt *s = rows->statements[which];
+	if (row->number) {
+		sqlite3_bind_int64(s, 1, row->number);
+		sqlite3_bind_int64(s, 2, row->version);
+	} else {
+		bind_family(rows, s, family);
+	}
+	sqlite3_bind_blob(s, 4, row->identity.bytes, (int)row->identity.n, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 5, (int64_t)row->file_size);
+	sqlite3_bind_int64(s, 6, row->file_mtime_ns);
+	sqlite3_bind_int(s, 7, row->was_live);
+	sqlite3_bind_int64(s, 8, row->seen);
+	sqlite3_bind_int64(s, 9, row->missing);
+	sqlite3_bind_int64(s, 10, (int64_t)row->end);
+	sqlite3_bind_text(s, 11, row->until, -1, SQLITE_STATIC);
+	const int error = change(rows, which, ret_problem);
+	if (error)
+		return error;
+	if (!row->number)
+		row->number = sqlite3_last_insert_rowid(rows->db);
+	return put_pieces(rows, row, ret_problem);
+}
+
+bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family, const char *what)
+{
+	sqlite3_stmt *s = rows->statements[TELL];
+	struct problem ignored;
+	if (rows->only_looks)
+		return true;
+	bind_family(rows, s, family);
+	sqlite3_bind_text(s, 4, what, -1, SQLITE_STATIC);
+	return change(rows, TELL, &ignored) == 0;
+}

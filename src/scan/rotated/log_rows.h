@@ -1,0 +1,75 @@
+/* How logs that grow were cut into objects: rows in the SQLite file of this host's marks, so that
+ * they are lost only together with these.
+ *
+ * A log is what one generation of a log file contains. Its pieces follow each other without a gap
+ * from its first byte to `end`. A piece is kept before its upload begins, and is never changed, so
+ * that every run uploads the same ranges under the same keys. Whether it is uploaded is for its
+ * mark to say. docs/logs.md has the rules. */
+#pragma once
+#include "base/problem.h"
+#include "scan/content/content_id.h"
+#include "scan/content/file_identity.h"
+#include <sqlite3.h>
+
+/* The bytes from start to end of a log. */
+struct log_piece {
+	uint64_t start, end;
+	int64_t mtime_ns; /* of the file when the piece was cut */
+	char id[CONTENT_ID_CHARS + 1];
+};
+
+struct log_row {
+	int64_t number, version;       /* 0: it is not kept yet */
+	struct file_identity identity; /* of the file that has it now */
+	/* Of that file when it was compared with the row last; mtime_ns is 0 where it may have been
+	 * written to since without another modification time. */
+	uint64_t file_size;
+	int64_t file_mtime_ns;
+	bool was_live;                    /* the file had the family's own name */
+	int64_t seen;                     /* the day when the file was there last */
+	int64_t missing;                  /* the first day when it was not, 0 if it was */
+	uint64_t end;                     /* where the last piece ends */
+	char until[CONTENT_ID_CHARS + 1]; /* the id of the first `end` bytes */
+	struct log_piece *pieces;         /* owned */
+	size_t n_pieces, n_kept;          /* the first n_kept are in the file */
+};
+/* Adds a piece behind the last one. 0 or -ENOMEM. */
+int log_row_add_piece(struct log_row *row, const struct log_piece *piece);
+void log_row_clear(struct log_row *row);
+
+struct log_rows_options {
+	sqlite3 *db;       /* taken, and closed with the rows; NULL: none are known or kept */
+	const char *scope; /* copied: where the objects go. What another scope has uploaded is
+			      not uploaded in this one */
+	bool only_looks;   /* nothing is kept */
+	int64_t now_s;     /* wall clock */
+};
+/* For one thread at a time. Other processes may use the same file. */
+struct log_rows;
+/* All below return 0, or -errno with a sentence, unless said otherwise. db is closed in any case.
+ */
+int log_rows_new(
+	const struct log_rows_options *options, struct log_rows **ret, struct problem *ret_problem);
+void log_rows_free(struct log_rows *rows);
+int64_t log_rows_today(const struct log_rows *rows);
+
+/* Which logs are meant: those of one family in the directory of one SOURCE. Borrowed. */
+struct log_family_name {
+	const char *directory;
+	const char *family; /* its name behind its path in that directory */
+};
+/* Reads them. The caller clears each row, and frees the array. */
+int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
+	size_t *ret_n, struct problem *ret_problem);
+
+/* Changes of one family come in one transaction: begin, then drop before put, then commit. After an
+ * error log_rows_undo() takes all of them back. -EAGAIN, without a sentence: another run has
+ * changed the row, or keeps this file already. */
+int log_rows_begin(struct log_rows *rows, struct problem *ret_problem);
+int log_rows_drop(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem);
+int log_rows_put(struct log_rows *rows, const struct log_family_name *family, struct log_row *row,
+	struct problem *ret_problem);
+int log_rows_commit(struct log_rows *rows, struct problem *ret_problem);
+void log_rows_undo(struct log_rows *rows);
+/* Whether this is the first time that this is told of the family. */
+bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family, const char *what);

@@ -1,0 +1,292 @@
+#include "scan/rotated/rotation_table.h"
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_BYTES_MAX (256UL * 1024)
+
+enum statement { ADD, SAME, UNKNOWN, KNOW, NOTE_WRITTEN, NEXT, STATEMENTS };
+
+struct rotation_table {
+	const struct family_rules *families;
+	bool takes_live;
+	sqlite3 *db;
+	sqlite3_stmt *statements[STATEMENTS];
+	int listing;              /* the number of the last one */
+	struct text family, bare; /* of the name being added, and of the entry handed out */
+	struct text relative;     /* of the entry handed out */
+};
+
+/* family and bare have the folder before the name; bare lacks the suffix of compression. */
+/* clang-format off */
+static const char create_sql[] =
+	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
+	"CREATE TABLE names(listing INT, source INT, relative BLOB, kind INT, size INT, mtime INT,"
+	" dev INT, ino INT, future INT, problem TEXT, rotated INT, family BLOB, bare BLOB,"
+	" suffix TEXT);"
+	"CREATE INDEX by_relative ON names(listing, source, relative);"
+	"CREATE TABLE known(dev INT, ino INT, size INT, mtime INT, id TEXT, problem TEXT,"
+	" PRIMARY KEY(dev, ino, size, mtime)) WITHOUT ROWID;"
+	"CREATE TABLE written(dev INT, ino INT, PRIMARY KEY(dev, ino)) WITHOUT ROWID;"
+	"BEGIN";
+
+/* Of what waits, the size may change as long as it likes. */
+#define FOUND(listing)                                                                             \
+	"SELECT source, family, suffix, kind, dev, ino, iif(kind = 0, size, 0),"                   \
+	" iif(kind = 0, mtime, 0) FROM names WHERE listing = " listing " AND (rotated OR kind = 1)"
+#define IS_KNOWN                                                                                   \
+	"known.dev = names.dev AND known.ino = names.ino AND known.size = names.size"              \
+	" AND known.mtime = names.mtime"
+static const char *const sql[STATEMENTS] = {
+	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND("?2") ")"
+		 " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")",
+	[UNKNOWN] = "SELECT source, relative, size, mtime, dev, ino FROM names WHERE listing = ?1"
+		    " AND rotated AND kind = 0 AND NOT EXISTS (SELECT 1 FROM known WHERE " IS_KNOWN
+		    ") ORDER BY source, relative",
+	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
+	[NOTE_WRITTEN] = "INSERT OR IGNORE INTO written VALUES(?, ?)",
+	[NEXT] = "SELECT source, relative, names.size, names.mtime, names.dev, names.ino, kind,"
+		 " future, coalesce(known.problem, names.problem), rotated, suffix, id, family FROM names"
+		 " LEFT JOIN known ON rotated AND kind = 0 AND " IS_KNOWN
+		 " WHERE listing = ?1 ORDER BY source, family, relative",
+};
+enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, PROBLEM, ROTATED, SUFFIX, ID, FAMILY };
+
+static const char waits_sql[] =
+	"UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
+	/* the live file, which may not have been rotated yet */
+	"(NOT rotated AND NOT ?2)"
+	/* a file that is being made from another file */
+	" OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
+	"  AND other.source = names.source AND other.relative = names.bare))"
+	" OR (rotated AND EXISTS (SELECT 1 FROM written WHERE written.dev = names.dev"
+	"  AND written.ino = names.ino)))";
+/* clang-format on */
+_Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_YOUNG == 3, "as the statements have it");
+
+static int table_failed(const struct rotation_table *table, int rc, struct problem *ret_problem)
+{
+	if ((rc & 0xff) == SQLITE_NOMEM || !table->db) {
+		problem_set(ret_problem, "out of memory while the files were listed");
+		return -ENOMEM;
+	}
+	problem_set(ret_problem,
+		"the names of rotated files cannot be kept in a temporary file (%s); make room in "
+		"/var/tmp, or name a folder with room in SQLITE_TMPDIR",
+		sqlite3_errstr(rc));
+	return -EIO;
+}
+
+int rotation_table_new(const struct family_rules *families, bool takes_live,
+	struct rotation_table **ret, struct problem *ret_problem)
+{
+	struct rotation_table *table = calloc(1, sizeof *table);
+	if (!table) {
+		problem_set(ret_problem, "out of memory while the files were listed");
+		return -ENOMEM;
+	}
+	table->families = families;
+	table->takes_live = takes_live;
+	table->family = table->bare = table->relative = TEXT(PATH_BYTES_MAX);
+	int rc = sqlite3_open_v2("", &table->db,
+		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	if (!rc)
+		rc = sqlite3_exec(table->db, create_sql, NULL, NULL, NULL);
+	for (unsigned i = 0; !rc && i < STATEMENTS; i++)
+		rc = sqlite3_prepare_v2(table->db, sql[i], -1, &table->statements[i], NULL);
+	if (!rc) {
+		*ret = table;
+		return 0;
+	}
+	const int error = table_failed(table, rc, ret_problem);
+	rotation_table_free(table);
+	return error;
+}
+
+void rotation_table_free(struct rotation_table *table)
+{
+	if (!table)
+		return;
+	for (unsigned i = 0; i < STATEMENTS; i++)
+		sqlite3_finalize(table->statements[i]);
+	sqlite3_close(table->db);
+	text_clear(&table->family);
+	text_clear(&table->bare);
+	text_clear(&table->relative);
+	free(table);
+}
+
+/* Runs a statement of this parameter that yields no row. */
+static int run_statement(
+	struct rotation_table *table, const char *text, int n, struct problem *ret_problem)
+{
+	sqlite3_stmt *s;
+	int rc = sqlite3_prepare_v2(table->db, text, -1, &s, NULL);
+	if (!rc) {
+		sqlite3_bind_int(s, 1, n);
+		sqlite3_bind_int(s, 2, table->takes_live);
+		sqlite3_step(s);
+		rc = sqlite3_finalize(s);
+	}
+	return rc ? table_failed(table, rc, ret_problem) : 0;
+}
+
+int rotation_table_begin(struct rotation_table *table, struct problem *ret_problem)
+{
+	table->listing++;
+	return run_statement(
+		table, "DELETE FROM names WHERE listing < ?1 - 1", table->listing, ret_problem);
+}
+
+static void bind_blob(sqlite3_stmt *s, int at, const char *text)
+{
+	sqlite3_bind_blob(s, at, text, (int)strlen(text), SQLITE_STATIC);
+}
+
+int rotation_table_add(
+	struct rotation_table *table, const struct scan_entry *entry, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = table->statements[ADD];
+	const char *slash = strrchr(entry->relative, '/'),
+		   *name = slash ? slash + 1 : entry->relative;
+	const bool is_file = entry->kind == SCAN_FILE || entry->kind == SCAN_YOUNG;
+	struct family family;
+	family_of(table->families, name, &family);
+	text_reset(&table->family);
+	text_add_bytes(&table->family, entry->relative, (size_t)(name - entry->relative));
+	family_add(&table->family, &family);
+	text_reset(&table->bare);
+	text_add_bytes(&table->bare, entry->relative, (size_t)(family.suffix - entry->relative));
+	if (table->family.error || table->bare.error)
+		return table_failed(table, SQLITE_NOMEM, ret_problem);
+	const bool is_live = is_file && !family.is_rotated && !family.is_unfinished;
+	const enum scan_kind kind = is_file && family.is_unfinished ? SCAN_YOUNG
+				    : is_live && table->takes_live  ? SCAN_FILE
+								    : entry->kind;
+	int at = 0;
+	sqlite3_bind_int(s, ++at, table->listing);
+	sqlite3_bind_int64(s, ++at, (int64_t)entry->source);
+	bind_blob(s, ++at, entry->relative);
+	sqlite3_bind_int(s, ++at, (int)kind);
+	sqlite3_bind_int64(s, ++at, (int64_t)entry->size);
+	sqlite3_bind_int64(s, ++at, entry->mtime_ns);
+	sqlite3_bind_int64(s, ++at, (int64_t)entry->dev);
+	sqlite3_bind_int64(s, ++at, (int64_t)entry->ino);
+	sqlite3_bind_int(s, ++at, entry->is_from_future);
+	sqlite3_bind_text(s, ++at, is_file ? "" : entry->problem.text, -1, SQLITE_STATIC);
+	sqlite3_bind_int(s, ++at, is_file && family.is_rotated);
+	bind_blob(s, ++at, text_string(&table->family));
+	bind_blob(s, ++at, text_string(&table->bare));
+	sqlite3_bind_text(s, ++at, is_file ? family.suffix : "", -1, SQLITE_STATIC);
+	sqlite3_step(s);
+	const int rc = sqlite3_reset(s);
+	return rc ? table_failed(table, rc, ret_problem) : 0;
+}
+
+int rotation_table_end(struct rotation_table *table, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = table->statements[SAME];
+	int r = run_statement(table, waits_sql, table->listing, ret_problem);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int(s, 1, table->listing - 1);
+	sqlite3_bind_int(s, 2, table->listing);
+	int rc = sqlite3_step(s);
+	r = rc == SQLITE_ROW && sqlite3_column_int(s, 0) && table->listing > 1;
+	rc = sqlite3_reset(s);
+	return rc ? table_failed(table, rc, ret_problem) : r;
+}
+
+/* The next row of a statement about the last listing: 1, 0 at the end, or -errno. */
+static int step_statement(struct rotation_table *table, enum statement statement,
+	struct scan_entry *ret, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = table->statements[statement];
+	if (!sqlite3_stmt_busy(s))
+		sqlite3_bind_int(s, 1, table->listing);
+	int rc = sqlite3_step(s);
+	if (rc != SQLITE_ROW) {
+		rc = sqlite3_reset(s);
+		return rc ? table_failed(table, rc, ret_problem) : 0;
+	}
+	text_reset(&table->relative);
+	text_add_bytes(&table->relative, sqlite3_column_blob(s, RELATIVE),
+		(size_t)sqlite3_column_bytes(s, RELATIVE));
+	if (table->relative.error)
+		return table_failed(table, SQLITE_NOMEM, ret_problem);
+	*ret = (struct scan_entry){
+		.key = "",
+		.path = "",
+		.source = (size_t)sqlite3_column_int64(s, SOURCE),
+		.relative = text_string(&table->relative),
+		.size = (uint64_t)sqlite3_column_int64(s, SIZE),
+		.mtime_ns = sqlite3_column_int64(s, MTIME),
+		.dev = (dev_t)sqlite3_column_int64(s, DEV),
+		.ino = (ino_t)sqlite3_column_int64(s, INO),
+		.suffix = "",
+	};
+	return 1;
+}
+
+int rotation_table_unknown(
+	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem)
+{
+	return step_statement(table, UNKNOWN, ret, ret_problem);
+}
+
+int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
+	const char *id, const char *sentence, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = table->statements[id || sentence ? KNOW : NOTE_WRITTEN];
+	sqlite3_bind_int64(s, 1, (int64_t)version->dev);
+	sqlite3_bind_int64(s, 2, (int64_t)version->ino);
+	if (id || sentence) {
+		sqlite3_bind_int64(s, 3, (int64_t)version->size);
+		sqlite3_bind_int64(s, 4, version->mtime_ns);
+		sqlite3_bind_text(s, 5, id, -1, SQLITE_STATIC);
+		sqlite3_bind_text(s, 6, sentence, -1, SQLITE_STATIC);
+	}
+	sqlite3_step(s);
+	const int rc = sqlite3_reset(s);
+	return rc ? table_failed(table, rc, ret_problem) : 0;
+}
+
+static const char *column(sqlite3_stmt *s, int at)
+{
+	const char *text = (const char *)sqlite3_column_text(s, at);
+	return text ? text : "";
+}
+
+int rotation_table_next(
+	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = table->statements[NEXT];
+	int r = step_statement(table, NEXT, ret, ret_problem);
+	if (r <= 0)
+		return r;
+	ret->kind = (enum scan_kind)sqlite3_column_int(s, KIND);
+	ret->is_from_future = sqlite3_column_int(s, FUTURE) != 0;
+	ret->is_rotated = sqlite3_column_int(s, ROTATED) != 0;
+	ret->suffix = column(s, SUFFIX);
+	text_reset(&table->family);
+	text_add_bytes(&table->family, sqlite3_column_blob(s, FAMILY),
+		(size_t)sqlite3_column_bytes(s, FAMILY));
+	if (table->family.error)
+		return table_failed(table, SQLITE_NOMEM, ret_problem);
+	const char *id = column(s, ID), *why = column(s, PROBLEM);
+	if (strlen(id) == CONTENT_ID_CHARS)
+		memcpy(ret->content_id, id, CONTENT_ID_CHARS + 1);
+	if (*why)
+		problem_set(&ret->problem, "%s", why);
+	if (ret->kind == SCAN_FILE && ret->is_rotated && sqlite3_column_type(s, ID) == SQLITE_NULL)
+		ret->kind = *why ? SCAN_PROBLEM : SCAN_YOUNG;
+	return 1;
+}
+
+const char *rotation_table_family(const struct rotation_table *table)
+{
+	return text_string(&table->family);
+}

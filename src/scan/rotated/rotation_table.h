@@ -1,0 +1,43 @@
+/* The names that listings of the sources found, and what is known of the files behind them: a
+ * temporary database, so that memory stays flat. For one thread. */
+#pragma once
+#include "scan/content/content_id.h"
+#include "scan/key/family.h"
+#include "scan/scan.h"
+
+struct rotation_table;
+/* families is borrowed until rotation_table_free. All below return 0, or -errno with a sentence,
+ * unless said otherwise. */
+/* takes_live: the live file of a family does not wait, however young it is. */
+int rotation_table_new(const struct family_rules *families, bool takes_live,
+	struct rotation_table **ret, struct problem *ret_problem);
+void rotation_table_free(struct rotation_table *table);
+
+/* Begins the next listing; of those before only the last one stays. */
+int rotation_table_begin(struct rotation_table *table, struct problem *ret_problem);
+/* Adds what this listing found. */
+int rotation_table_add(
+	struct rotation_table *table, const struct scan_entry *entry, struct problem *ret_problem);
+/* Ends the listing. Files that are to wait become YOUNG: the live file of a family, a compressed
+ * file beside the one that it is made of, and what was noted to be being written. Returns 1 if
+ * this listing found the same rotated files as the one before, in whatever order of numbers; else
+ * 0. */
+int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
+
+/* The next rotated file of the last listing whose content is not known: 1 and its source, relative
+ * path and version, 0 if there is none. Asked again it goes on behind that; after a 0 it begins
+ * anew. The entry is valid until the next call. */
+int rotation_table_unknown(
+	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem);
+/* Notes what was learnt of exactly this version: its id ("" where that is not wanted), why it has
+ * none (a sentence), or that it is being written (neither). */
+int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
+	const char *id, const char *sentence, struct problem *ret_problem);
+
+/* The next entry of the last listing, one family after the other: 1, or 0 at the end. Rotated files
+ * have their content_id and suffix; one whose content is not known is YOUNG. Valid until the next
+ * call. */
+int rotation_table_next(
+	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem);
+/* The family of that entry behind its folder. Valid until the next call of the above. */
+const char *rotation_table_family(const struct rotation_table *table);

@@ -1,0 +1,235 @@
+#include "upload/body/encoder.h"
+#include "upload/body/gzip.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+/* Both are always offered as a whole, since what a compressor makes of the same input may depend on
+ * the pieces in which it comes and goes. */
+#define IN_BYTES  (256U << 10)
+#define OUT_BYTES (256U << 10)
+
+/* A frame that decompressors skip (RFC 8878, 3.1.2): magic number, and size of what follows. */
+#define SKIPPABLE_BYTES 8
+/* A member of nothing with an extra field of up to 65,535 bytes (RFC 1952). */
+#define MEMBER_HEADER_BYTES 12
+#define MEMBER_END_BYTES    10
+#define SUBFIELD_BYTES      4 /* what a subfield begins with */
+#define MEMBER_LEAST_BYTES  (MEMBER_HEADER_BYTES + SUBFIELD_BYTES + MEMBER_END_BYTES)
+#define MEMBER_MOST_BYTES   (MEMBER_HEADER_BYTES + 65535 + MEMBER_END_BYTES)
+
+struct encoder {
+	struct range range;
+	struct digest input;
+	struct sums read;
+	ZSTD_CCtx *zstd;
+	struct gzip *gzip;
+	uint64_t taken, made;     /* bytes of input and output so far */
+	size_t in_bytes, in_used; /* what of the input lies in `in` */
+	bool has_ended;           /* all output of the range is made, but for padding */
+	uint64_t padding;         /* bytes to come */
+	unsigned char in[IN_BYTES], out[OUT_BYTES];
+	size_t buffer_bytes, kept_bytes;
+	bool is_kept;
+	unsigned char *buffer; /* of buffer_bytes; NULL until it is needed */
+};
+
+int encoder_new(size_t buffer_bytes, struct encoder **ret)
+{
+	struct encoder *encoder = calloc(1, sizeof *encoder);
+	if (!encoder)
+		return -ENOMEM;
+	encoder->buffer_bytes = buffer_bytes;
+	if (digest_init(&encoder->input, 0)) {
+		free(encoder);
+		return -ENOMEM;
+	}
+	*ret = encoder;
+	return 0;
+}
+
+void encoder_free(struct encoder *encoder)
+{
+	if (!encoder)
+		return;
+	ZSTD_freeCCtx(encoder->zstd);
+	gzip_free(encoder->gzip);
+	digest_clear(&encoder->input);
+	free(encoder->buffer);
+	free(encoder);
+}
+
+/* The size of the content gets into the frame's header, and a checksum behind the frame. */
+static int begin_zstd(struct encoder *e)
+{
+	if (!e->zstd && !(e->zstd = ZSTD_createCCtx()))
+		return -ENOMEM;
+	ZSTD_CCtx_reset(e->zstd, ZSTD_reset_session_and_parameters);
+	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_compressionLevel, e->range.encoding->level);
+	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_checksumFlag, 1);
+	ZSTD_CCtx_setPledgedSrcSize(e->zstd, e->range.bytes);
+	return 0;
+}
+
+int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
+{
+	e->range = *range;
+	e->taken = e->made = e->padding = 0;
+	e->in_bytes = e->in_used = e->kept_bytes = 0;
+	e->has_ended = false;
+	e->is_kept = true;
+	const int error = digest_restart(&e->input, kinds);
+	if (error)
+		return error;
+	return range->encoding->codec == CODEC_ZSTD ? begin_zstd(e)
+						    : gzip_begin(&e->gzip, range->encoding->level);
+}
+
+/* Reads a whole piece of the input, or all that is left of it. */
+static int fill_output(struct encoder *e)
+{
+	const uint64_t left = e->range.bytes - e->taken;
+	const size_t wanted = left < IN_BYTES ? (size_t)left : IN_BYTES;
+	e->in_bytes = e->in_used = 0;
+	while (e->in_bytes < wanted) {
+		const uint64_t at = e->taken + e->in_bytes;
+		const struct range rest = {
+			.fd = e->range.fd, .offset = e->range.offset + at, .bytes = 0};
+		const long got = body_read(&rest, e->in + e->in_bytes, wanted - e->in_bytes);
+		if (got < 0)
+			return (int)got;
+		e->in_bytes += (size_t)got;
+	}
+	digest_update(&e->input, e->in, e->in_bytes);
+	e->taken += e->in_bytes;
+	return 0;
+}
+
+/* Returns how many bytes are in `out`, and sets has_ended with the last ones. */
+static long run_zstd(struct encoder *e, bool is_last)
+{
+	ZSTD_inBuffer in = {e->in, e->in_bytes, e->in_used};
+	ZSTD_outBuffer out = {e->out, OUT_BYTES, 0};
+	const size_t left =
+		ZSTD_compressStream2(e->zstd, &out, &in, is_last ? ZSTD_e_end : ZSTD_e_continue);
+	if (ZSTD_isError(left))
+		return -ENOMEM; /* all else is right by construction */
+	e->in_used = in.pos;
+	e->has_ended = is_last && left == 0;
+	return (long)out.pos;
+}
+
+static long run_gzip(struct encoder *e, bool is_last)
+{
+	const struct gzip_buffers buffers = {
+		.in = e->in + e->in_used,
+		.in_bytes = e->in_bytes - e->in_used,
+		.out = e->out,
+		.out_bytes = OUT_BYTES,
+		.is_last = is_last,
+	};
+	size_t used = 0;
+	const long n = gzip_run(e->gzip, &buffers, &used, &e->has_ended);
+	e->in_used += used;
+	return n;
+}
+
+static void put_le(unsigned char *to, uint64_t value, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		to[i] = (unsigned char)(value >> (8 * i));
+}
+
+static uint64_t padding_of(const struct encoder *e)
+{
+	const bool is_zstd = e->range.encoding->codec == CODEC_ZSTD;
+	const uint64_t least = is_zstd ? SKIPPABLE_BYTES : MEMBER_LEAST_BYTES;
+	const uint64_t lacks = e->made < e->range.least_bytes ? e->range.least_bytes - e->made : 0;
+	return lacks && lacks < least ? least : lacks;
+}
+
+/* The first bytes are the header of the padding, and all following bytes are zeros. */
+static long pad_zstd(struct encoder *e, bool is_first)
+{
+	const size_t n = e->padding < OUT_BYTES ? (size_t)e->padding : OUT_BYTES;
+	memset(e->out, 0, n);
+	if (is_first) {
+		put_le(e->out, ZSTD_MAGIC_SKIPPABLE_START, 4);
+		put_le(e->out + 4, e->padding - SKIPPABLE_BYTES, 4);
+	}
+	e->padding -= n;
+	return (long)n;
+}
+
+/* One member, which leaves either nothing or enough for another one. All of its extra field is one
+ * subfield, "s3". */
+static long pad_gzip(struct encoder *e)
+{
+	static const unsigned char header[] = {31, 139, 8, 4, 0, 0, 0, 0, 0, 255};
+	size_t n = e->padding < MEMBER_MOST_BYTES ? (size_t)e->padding : MEMBER_MOST_BYTES;
+	if (e->padding > n && e->padding - n < MEMBER_LEAST_BYTES)
+		n -= MEMBER_LEAST_BYTES;
+	const size_t extra = n - MEMBER_HEADER_BYTES - MEMBER_END_BYTES;
+	unsigned char *field = e->out + MEMBER_HEADER_BYTES;
+	memset(e->out, 0, n);
+	memcpy(e->out, header, sizeof header);
+	put_le(e->out + sizeof header, extra, 2);
+	field[0] = 's';
+	field[1] = '3';
+	put_le(field + 2, extra - SUBFIELD_BYTES, 2);
+	field[extra] = 3; /* the empty block; the checksum and the length of nothing are 0 */
+	e->padding -= n;
+	return (long)n;
+}
+
+static void end_input(struct encoder *e)
+{
+	digest_finish(&e->input, &e->read);
+	e->padding = padding_of(e);
+}
+
+long encoder_next(struct encoder *e, const void **ret)
+{
+	const bool is_zstd = e->range.encoding->codec == CODEC_ZSTD;
+	long n = 0;
+	*ret = e->out;
+	while (n == 0 && !e->has_ended) {
+		if (e->in_used == e->in_bytes && e->taken < e->range.bytes)
+			n = fill_output(e);
+		const bool is_last = e->taken == e->range.bytes;
+		if (n == 0)
+			n = is_zstd ? run_zstd(e, is_last) : run_gzip(e, is_last);
+		if (n < 0)
+			return n;
+		e->made += (uint64_t)n;
+		if (e->has_ended)
+			end_input(e);
+	}
+	if (n == 0 && e->padding) {
+		const bool is_first = e->padding == padding_of(e);
+		n = is_zstd ? pad_zstd(e, is_first) : pad_gzip(e);
+	}
+	return n;
+}
+
+const struct sums *encoder_read_sums(const struct encoder *encoder)
+{
+	return &encoder->read;
+}
+
+void encoder_keep(struct encoder *e, const void *bytes, size_t n)
+{
+	if (e->is_kept && !e->buffer)
+		e->buffer = malloc(e->buffer_bytes);
+	e->is_kept = e->is_kept && e->buffer && n <= e->buffer_bytes - e->kept_bytes;
+	if (!e->is_kept)
+		return;
+	memcpy(e->buffer + e->kept_bytes, bytes, n);
+	e->kept_bytes += n;
+}
+
+const void *encoder_kept(const struct encoder *encoder)
+{
+	return encoder->is_kept ? encoder->buffer : NULL;
+}

@@ -1,0 +1,80 @@
+#include "upload/body/encoding.h"
+#include "base/quote.h"
+#include "upload/body/gzip.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_estimateCStreamSize */
+#include <zstd.h>
+
+/* The levels of zstd that need no memory to speak of for decompression, and of gzip all. */
+const struct codec_info codecs[CODECS] = {
+	[CODEC_ZSTD] = {"zstd", ".zst", 1, 3, 19},
+	[CODEC_GZIP] = {"gzip", ".gz", 1, 6, 9},
+};
+
+static int name_it(struct encoding *encoding)
+{
+	if (encoding->codec == CODEC_GZIP)
+		return gzip_name(encoding->level, encoding->name, sizeof encoding->name);
+	snprintf(encoding->name, sizeof encoding->name, "zstd-%s:%d", ZSTD_versionString(),
+		encoding->level);
+	return 0;
+}
+
+/* Returns the level, or -1. */
+static int read_level(const struct codec_info *codec, const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+	const long level = digits && digits < 3 && !text[digits] ? strtol(text, NULL, 10) : -1;
+	return level >= codec->least_level && level <= codec->most_level ? (int)level : -1;
+}
+
+int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_problem)
+{
+	const size_t n = strcspn(text, ":");
+	struct encoding encoding = {0};
+	while (encoding.codec < CODECS &&
+		(strlen(codecs[encoding.codec].name) != n ||
+			strncmp(codecs[encoding.codec].name, text, n) != 0))
+		encoding.codec++;
+	if (encoding.codec == CODECS) {
+		problem_set(ret_problem, "\"%s\" is neither zstd nor gzip, with or without :LEVEL",
+			quote(text).text);
+		return -EINVAL;
+	}
+	const struct codec_info *codec = &codecs[encoding.codec];
+	encoding.level = text[n] ? read_level(codec, text + n + 1) : codec->level;
+	if (encoding.level < 0) {
+		problem_set(ret_problem, "\"%s\" is not a level of %s: give a number from %d to %d",
+			quote(text + n + 1).text, codec->name, codec->least_level,
+			codec->most_level);
+		return -EINVAL;
+	}
+	if (name_it(&encoding)) {
+		problem_set(ret_problem, "out of memory");
+		return -ENOMEM;
+	}
+	*ret = encoding;
+	return 0;
+}
+
+int encoding_named(const char *name, struct encoding *ret)
+{
+	const char *colon = strrchr(name, ':');
+	for (enum codec codec = 0; colon && codec < CODECS; codec++) {
+		struct encoding encoding = {codec, read_level(&codecs[codec], colon + 1), ""};
+		if (encoding.level < 0 || name_it(&encoding) || strcmp(encoding.name, name) != 0)
+			continue;
+		*ret = encoding;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+size_t encoding_memory(const struct encoding *encoding)
+{
+	return encoding->codec == CODEC_ZSTD ? ZSTD_estimateCStreamSize(encoding->level)
+					     : gzip_memory(encoding->level);
+}

@@ -1,0 +1,166 @@
+#include "upload/body/gzip.h"
+#include "upload/body/gzip_maker.h"
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+/* zlib, "How much memory": 2^(windowBits+2) + 2^(memLevel+9) at windowBits 15 and memLevel 8. */
+#define ZLIB_MEMORY  (288U << 10)
+#define SAMPLE_BYTES (64U << 10)
+
+struct gzip {
+	const struct gzip_maker *maker;
+	int level;
+	void *state;
+};
+
+static size_t zlib_state_bytes(int level)
+{
+	return sizeof(z_stream);
+}
+
+static int zlib_init(void *state, int level)
+{
+	z_stream *stream = state;
+	*stream = (z_stream){0};
+	const int r = deflateInit2(stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+	return r == Z_OK ? 0 : -ENOMEM;
+}
+
+static void zlib_clear(void *state)
+{
+	deflateEnd(state);
+}
+
+static int zlib_begin(void *state, int level)
+{
+	return deflateReset(state) == Z_OK ? 0 : -ENOMEM;
+}
+
+static long zlib_run(
+	void *state, const struct gzip_buffers *b, size_t *ret_used, bool *ret_has_ended)
+{
+	z_stream *stream = state;
+	stream->next_in = b->in;
+	stream->avail_in = (uInt)b->in_bytes;
+	stream->next_out = b->out;
+	stream->avail_out = (uInt)b->out_bytes;
+	const int r = deflate(stream, b->is_last ? Z_FINISH : Z_NO_FLUSH);
+	if (r == Z_STREAM_ERROR)
+		return -ENOMEM;
+	*ret_used = b->in_bytes - stream->avail_in;
+	*ret_has_ended = r == Z_STREAM_END;
+	return (long)(b->out_bytes - stream->avail_out);
+}
+
+static const struct gzip_maker gzip_zlib = {
+	"zlib", zlib_state_bytes, zlib_init, zlib_clear, zlib_begin, zlib_run};
+
+static const struct gzip_maker *maker_of(int level)
+{
+#ifdef HAVE_ISAL
+	if (level <= GZIP_ISAL_LEVELS)
+		return &gzip_isal;
+#endif
+	return &gzip_zlib;
+}
+
+static void drop_state(struct gzip *gzip)
+{
+	if (gzip->state)
+		gzip->maker->clear(gzip->state);
+	free(gzip->state);
+	*gzip = (struct gzip){0};
+}
+
+static int set_up(struct gzip *gzip, int level)
+{
+	drop_state(gzip);
+	const struct gzip_maker *maker = maker_of(level);
+	void *state = malloc(maker->state_bytes(level));
+	if (!state || maker->init(state, level)) {
+		free(state);
+		return -ENOMEM;
+	}
+	*gzip = (struct gzip){maker, level, state};
+	return 0;
+}
+
+int gzip_begin(struct gzip **ret, int level)
+{
+	if (!*ret && !(*ret = calloc(1, sizeof **ret)))
+		return -ENOMEM;
+	struct gzip *gzip = *ret;
+	const int error = gzip->maker && gzip->level == level ? 0 : set_up(gzip, level);
+	return error ? error : gzip->maker->begin(gzip->state, level);
+}
+
+void gzip_free(struct gzip *gzip)
+{
+	if (!gzip)
+		return;
+	drop_state(gzip);
+	free(gzip);
+}
+
+long gzip_run(struct gzip *gzip, const struct gzip_buffers *buffers, size_t *ret_used,
+	bool *ret_has_ended)
+{
+	return gzip->maker->run(gzip->state, buffers, ret_used, ret_has_ended);
+}
+
+size_t gzip_memory(int level)
+{
+	const struct gzip_maker *maker = maker_of(level);
+	return maker->state_bytes(level) + (maker == &gzip_zlib ? ZLIB_MEMORY : 0);
+}
+
+/* Lines as a log has them, which differ and repeat. */
+static void make_sample(unsigned char sample[static SAMPLE_BYTES])
+{
+	uint32_t number = 1;
+	for (size_t at = 0; at < SAMPLE_BYTES;) {
+		number = number * 1664525 + 1013904223;
+		const int n = snprintf((char *)sample + at, SAMPLE_BYTES - at,
+			"10.0.%u.%u GET /item/%x %s\n", number >> 30, number >> 25, number >> 18,
+			number & 0x20000 ? "200 \"curl/8.5.0\"" : "304 \"-\"");
+		at += (size_t)n;
+	}
+}
+
+/* The CRC of what becomes of the sample. */
+static int sample_crc(int level, uint32_t *ret)
+{
+	unsigned char *sample = malloc(SAMPLE_BYTES), *out = malloc(SAMPLE_BYTES);
+	const struct gzip_buffers buffers = {sample, out, SAMPLE_BYTES, SAMPLE_BYTES, true};
+	struct gzip *gzip = NULL;
+	size_t used;
+	bool has_ended;
+	long made = -ENOMEM;
+	if (sample && out && gzip_begin(&gzip, level) == 0) {
+		make_sample(sample);
+		made = gzip_run(gzip, &buffers, &used, &has_ended);
+	}
+	if (made > 0)
+		*ret = (uint32_t)crc32(0, out, (uInt)made);
+	gzip_free(gzip);
+	free(sample);
+	free(out);
+	return made > 0 ? 0 : -ENOMEM;
+}
+
+int gzip_name(int level, char *ret, size_t bytes)
+{
+	const struct gzip_maker *maker = maker_of(level);
+	uint32_t crc = 0;
+	if (maker == &gzip_zlib) {
+		snprintf(ret, bytes, "%s-%s:%d", maker->name, zlibVersion(), level);
+		return 0;
+	}
+	if (sample_crc(level, &crc))
+		return -ENOMEM;
+	snprintf(ret, bytes, "%s-%08x:%d", maker->name, crc, level);
+	return 0;
+}

@@ -1,0 +1,220 @@
+#include "upload/body/object_rules.h"
+#include "base/ini.h"
+#include "base/quote.h"
+#include "scan/filter/filter.h"
+#include "upload/body/media_types.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULTS "default"
+#define RULE     "rule "
+
+/* Objects of files that the filter wants; no filter: of all that no rule is for. */
+struct rule {
+	const char *section; /* of the file */
+	struct filter *filter;
+	struct s3_headers *headers;
+};
+
+struct object_rules {
+	struct ini *ini; /* NULL: no file */
+	struct media_types *types;
+	struct rule *rules; /* the first is for all */
+	size_t n;
+	bool names_encoding;
+};
+
+void object_rules_free(struct object_rules *rules)
+{
+	if (!rules)
+		return;
+	for (size_t i = 0; i < rules->n; i++) {
+		filter_free(rules->rules[i].filter);
+		s3_headers_free(rules->rules[i].headers);
+	}
+	free(rules->rules);
+	media_types_free(rules->types);
+	ini_free(rules->ini);
+	free(rules);
+}
+
+static int add_rule(struct object_rules *rules, const char *section, const char *pattern,
+	struct problem *problem)
+{
+	struct rule *grown = realloc(rules->rules, (rules->n + 1) * sizeof *grown);
+	if (!grown)
+		return -ENOMEM;
+	rules->rules = grown;
+	struct rule *rule = &grown[rules->n++];
+	*rule = (struct rule){.section = section};
+	int error = s3_headers_new(&rule->headers);
+	if (!error && pattern)
+		error = filter_new(&rule->filter);
+	if (!error && pattern)
+		error = filter_add(rule->filter, true, pattern);
+	if (error == -EINVAL)
+		problem_set(problem, "the pattern \"%s\" is empty or has an unclosed [",
+			quote(pattern).text);
+	return error;
+}
+
+/* The state of reading the file. */
+struct reading {
+	struct object_rules *rules;
+	struct problem *problem;
+};
+
+/* Makes the rule of each [rule "PATTERN"]. */
+static int visit_section(void *arg, const struct ini_entry *entry)
+{
+	struct reading *reading = arg;
+	const char *section = entry->section;
+	if (entry->key || strcmp(section, DEFAULTS) == 0)
+		return 0;
+	if (strncmp(section, RULE, strlen(RULE)) == 0)
+		return add_rule(reading->rules, section, section + strlen(RULE), reading->problem);
+	problem_set(reading->problem,
+		"the section [%s] is unknown; use [default] or [rule \"PATTERN\"]",
+		quote(section).text);
+	return -EINVAL;
+}
+
+/* "name = value", or below "name =" an indented "key = value", which is name = key=value. */
+static int set_rule_header(
+	struct s3_headers *headers, const struct ini_entry *entry, struct problem *problem)
+{
+	if (!entry->parent)
+		return s3_headers_set(headers, entry->key, entry->value, problem);
+	char *pair;
+	if (asprintf(&pair, "%s=%s", entry->key, entry->value) < 0)
+		return -ENOMEM;
+	int error = s3_headers_set(headers, entry->parent, pair, problem);
+	free(pair);
+	return error;
+}
+
+/* Sets what is for all in every rule, what is for one in its own: sections are told apart by their
+ * address, since a pattern may come twice. */
+static int visit_setting(struct reading *reading, const struct ini_entry *entry, bool is_for_all)
+{
+	int error = 0;
+	for (size_t i = 0; entry->key && !error && i < reading->rules->n; i++) {
+		const struct rule *rule = &reading->rules->rules[i];
+		if (is_for_all || rule->section == entry->section)
+			error = set_rule_header(rule->headers, entry, reading->problem);
+	}
+	if (error == -EINVAL)
+		problem_prefix(reading->problem, "[%s]", quote(entry->section).text);
+	return error;
+}
+
+static int set_defaults(void *arg, const struct ini_entry *entry)
+{
+	return strcmp(entry->section, DEFAULTS) != 0 ? 0 : visit_setting(arg, entry, true);
+}
+
+static int set_own(void *arg, const struct ini_entry *entry)
+{
+	return strcmp(entry->section, DEFAULTS) != 0 ? visit_setting(arg, entry, false) : 0;
+}
+
+static int load_ini(const char *path, struct ini **ret, struct problem *problem)
+{
+	int line = 0, error = ini_load(path, ret, &line);
+	if (error == -EBADMSG)
+		problem_set(problem, "line %d is neither [section] nor name = value", line);
+	else if (error && error != -ENOMEM)
+		problem_set(problem, "it cannot be read: %s", strerror(-error));
+	return error && error != -ENOMEM ? -EINVAL : error;
+}
+
+static int read_file(struct object_rules *rules, const char *path, struct problem *problem)
+{
+	struct reading reading = {rules, problem};
+	int error = load_ini(path, &rules->ini, problem);
+	if (!error)
+		error = ini_each(rules->ini, visit_section, &reading);
+	if (!error)
+		error = ini_each(rules->ini, set_defaults, &reading);
+	if (!error)
+		error = ini_each(rules->ini, set_own, &reading);
+	if (error == -EINVAL)
+		problem_prefix(problem, "the rules %s", quote(path).text);
+	return error;
+}
+
+/* The encoding that --compress makes is not for files that are compressed already. */
+static bool is_of_compress(
+	const struct s3once_options *options, const struct s3once_setting *setting)
+{
+	return options->compress && strcmp(setting->name, "content-encoding") == 0;
+}
+
+/* The command line's, last, and what all of them come to. */
+static int complete_path(
+	struct rule *rule, const struct s3once_options *options, struct problem *problem)
+{
+	int error = 0;
+	for (size_t i = 0; !error && i < options->n_settings; i++)
+		if (!is_of_compress(options, &options->settings[i]))
+			error = s3_headers_set(rule->headers, options->settings[i].name,
+				options->settings[i].value, problem);
+	if (!error)
+		error = s3_headers_prepare(rule->headers, problem);
+	if (error == -EINVAL && rule->section)
+		problem_prefix(problem, "[%s]", quote(rule->section).text);
+	return error;
+}
+
+int object_rules_new(const struct s3once_options *options, struct object_rules **ret,
+	struct problem *ret_problem)
+{
+	struct object_rules *rules = calloc(1, sizeof *rules);
+	int error = rules ? add_rule(rules, NULL, NULL, ret_problem) : -ENOMEM;
+	if (!error && options->rules_file)
+		error = read_file(rules, options->rules_file, ret_problem);
+	if (!error && options->media_types)
+		error = media_types_load(options->media_types, &rules->types, ret_problem);
+	for (size_t i = 0; !error && i < options->n_settings; i++)
+		if (is_of_compress(options, &options->settings[i]))
+			rules->names_encoding = *options->settings[i].value != 0;
+	for (size_t i = 0; !error && i < rules->n; i++)
+		error = complete_path(&rules->rules[i], options, ret_problem);
+	if (error)
+		object_rules_free(rules);
+	else
+		*ret = rules;
+	return error;
+}
+
+struct s3_target object_rules_target(
+	const struct object_rules *rules, const char *key, const char *relative)
+{
+	struct s3_target target = {.key = key};
+	size_t i = rules->n - 1;
+	while (i && !filter_wants_file(rules->rules[i].filter, relative))
+		i--;
+	target.headers = rules->rules[i].headers;
+	target.content_type = object_rules_type(rules, relative);
+	return target;
+}
+
+const char *object_rules_type(const struct object_rules *rules, const char *name)
+{
+	return rules->types ? media_types_of(rules->types, name) : NULL;
+}
+
+bool object_rules_name_encoding(const struct object_rules *rules)
+{
+	return rules->names_encoding;
+}
+
+bool object_rules_have_key(const struct object_rules *rules)
+{
+	for (size_t i = 0; i < rules->n; i++)
+		if (s3_headers_have_key(rules->rules[i].headers))
+			return true;
+	return false;
+}

@@ -1,0 +1,193 @@
+#include "upload/file/done_now.h"
+#include "scan/content/content_id.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum done no(struct problem *ret, const char *sentence)
+{
+	problem_set(ret, "%s", sentence);
+	return DONE_NO;
+}
+
+/* The mark says that this version is done, and keeps what its content can be compared with. If the
+ * content is compared, another modification time does not matter. */
+static enum done check_mark(
+	const struct mark *mark, const struct file *file, bool is_read, struct problem *ret)
+{
+	const struct asked asked = {
+		file->state.size, file->state.mtime_ns, file->candidate->content};
+	switch (mark_says(mark, &asked)) {
+	case SAYS_COMPARE:
+		if (is_read)
+			return no(ret, "what was uploaded under its key is another version");
+		/* fall through */
+	case SAYS_DONE:
+		return *mark->done.sum || *asked.content
+			       ? DONE_YES
+			       : no(ret, "its mark has no checksum of its content");
+	case SAYS_CHANGED:
+		return no(ret, "what was uploaded under its key is another version");
+	case SAYS_CLAIMED:
+		return no(ret, "an uploader has it under way");
+	case SAYS_FREE:
+		break;
+	}
+	return no(ret, "no upload of it is marked as done");
+}
+
+static enum done not_read(int error, struct problem *ret)
+{
+	if (error == -ESTALE)
+		return no(ret, "it changed while it was read");
+	problem_set(ret, "it cannot be read: %s", strerror(-error));
+	return DONE_UNKNOWN;
+}
+
+/* A file that is known by its content may have been compressed since, so that its bytes are others
+ * than those that were sent. */
+static enum done check_id(
+	struct worker *worker, const struct file *file, const char *id, struct problem *ret)
+{
+	const struct content content = {file->fd, file->state.size, run_is_over, worker->run};
+	char now[CONTENT_ID_CHARS + 1];
+	const int error = content_id(&content, now, ret);
+	if (error == -EFBIG)
+		return DONE_UNKNOWN;
+	if (error)
+		return not_read(error, ret);
+	return strcmp(now, id) == 0 ? DONE_YES : no(ret, "its content is not what was uploaded");
+}
+
+enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
+	struct problem *ret)
+{
+	struct s3_object object = {.size = done->size, .sum = mark_sum_told(done->sum)};
+	const struct range range = file_range(file, NULL, NULL, 0);
+	struct sums sums;
+	unsigned kinds = DIGEST_OF(object.sum.kind);
+	if (*file->candidate->content)
+		return check_id(worker, file, done->content, ret);
+	if (done->etag_is_md5 && !done->object_bytes && !proof_etag_parts(done->etag)) {
+		memcpy(object.etag, done->etag, sizeof object.etag);
+		kinds |= DIGEST_MD5;
+	}
+	const int error = file_digest(worker, file, kinds, &range, &sums);
+	if (error)
+		return not_read(error, ret);
+	if (proof_whole(&sums, &object, true) == PROOF_YES)
+		return DONE_YES;
+	return no(ret, "its content is not what was uploaded, although its size is");
+}
+
+/* Compares two checksums, if they can be compared. */
+static enum proof compare_sums(const struct s3_sum *a, const struct s3_sum *b)
+{
+	if (!*a->text || !*b->text || a->kind != b->kind || strchr(a->text, '-') ||
+		strchr(b->text, '-'))
+		return PROOF_MISSING;
+	return strcmp(a->text, b->text) == 0 ? PROOF_YES : PROOF_NO;
+}
+
+/* The object is the one that was proven when the mark was set: by the checksum of the content, or,
+ * where the server tells none, by its etag. */
+static enum done check_object(
+	const struct version *done, const struct s3_object *object, struct problem *ret)
+{
+	const struct s3_sum sum = mark_sum_told(version_object_sum(done));
+	const struct s3_sum parts_sum = mark_sum_told(done->parts_sum);
+	const bool is_same_etag = *done->etag && strcmp(done->etag, object->etag) == 0;
+	const enum proof by_sum = compare_sums(&sum, &object->sum);
+	const bool is_composite = *parts_sum.text && parts_sum.kind == object->sum.kind &&
+				  strcmp(parts_sum.text, object->sum.text) == 0;
+	if (object->lacks_encryption)
+		return no(ret, "S3 does not confirm the encryption of its object");
+	if (object->size != version_object_bytes(done) || by_sum == PROOF_NO)
+		return no(ret, "S3 holds another object under its key than was uploaded");
+	if (by_sum == PROOF_YES || is_same_etag || is_composite)
+		return DONE_YES;
+	return no(ret, "S3 holds another object under its key than was uploaded, or shows nothing "
+		       "that shows it is the same");
+}
+
+static enum done ask_marks(
+	struct worker *worker, struct file *file, struct mark *ret, struct problem *ret_problem)
+{
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	if (mark_get(&ref, ret, ret_problem) == OUTCOME_OK)
+		return DONE_YES;
+	problem_prefix(ret_problem, "its mark cannot be read");
+	return DONE_UNKNOWN;
+}
+
+static enum done ask_s3(struct worker *worker, const struct file *file, const char *suffix,
+	struct done_object *ret, struct problem *ret_problem)
+{
+	const struct call_limits limits = run_limits(worker->run);
+	struct s3_target target = file->target;
+	snprintf(ret->key, sizeof ret->key, "%s%s", file->candidate->key, suffix);
+	target.key = ret->key;
+	switch (s3_head_object(worker->s3, &target, &limits, &ret->object, ret_problem)) {
+	case OUTCOME_OK:
+		return DONE_YES;
+	case OUTCOME_ABSENT:
+		return no(ret_problem, "S3 does not hold its object any more, although it was "
+				       "uploaded; --reupload uploads it again");
+	case OUTCOME_DENIED:
+		problem_prefix(ret_problem,
+			"S3 does not show its object; allow s3:GetObject and s3:ListBucket");
+		return DONE_UNKNOWN;
+	default:
+		problem_prefix(ret_problem, "S3 does not show its object");
+		return DONE_UNKNOWN;
+	}
+}
+
+/* A change of the mark while the content was read matters as much as one before: it is read once
+ * more, and has to say the same of the content. */
+static enum done read_content(
+	struct worker *worker, struct file *file, struct mark *mark, struct problem *ret_problem)
+{
+	const struct version read = mark->done;
+	enum done done = done_content(worker, file, &mark->done, ret_problem);
+	mark_clear(mark);
+	*mark = (struct mark){0};
+	if (done == DONE_YES)
+		done = ask_marks(worker, file, mark, ret_problem);
+	if (done == DONE_YES)
+		done = check_mark(mark, file, false, ret_problem);
+	if (done == DONE_YES && (strcmp(read.sum, mark->done.sum) != 0 ||
+					strcmp(read.content, mark->done.content) != 0))
+		return no(ret_problem, "its mark changed meanwhile");
+	return done;
+}
+
+enum done done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
+	struct problem *ret_problem)
+{
+	struct mark mark = {0};
+	*ret = (struct done_object){0};
+	enum done done = ask_marks(worker, file, &mark, ret_problem);
+	if (done == DONE_YES)
+		done = check_mark(&mark, file, is_read, ret_problem);
+	if (done == DONE_YES && !is_read)
+		done = read_content(worker, file, &mark, ret_problem);
+	if (done == DONE_YES)
+		done = ask_s3(worker, file, mark.done.suffix, ret, ret_problem);
+	if (done == DONE_YES)
+		done = check_object(&mark.done, &ret->object, ret_problem);
+	mark_clear(&mark);
+	return done;
+}
+
+void done_describe(const struct done_object *object, char checksum[static SUM_MAX + S3_SUM_MAX],
+	struct report_file *about)
+{
+	const struct s3_sum *sum = &object->object.sum;
+	snprintf(checksum, SUM_MAX + S3_SUM_MAX, "%s%s%s",
+		*sum->text ? checksum_kinds[sum->kind].name : "", *sum->text ? ":" : "", sum->text);
+	about->key = object->key;
+	about->version_id = object->object.version_id;
+	about->etag = object->object.etag;
+	about->checksum = checksum;
+}

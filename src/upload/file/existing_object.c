@@ -1,0 +1,288 @@
+/* Step 4: what S3 holds under a key, judged by content alone. */
+#include "base/quote.h"
+#include "upload/body/proof.h"
+#include "upload/file/multipart.h"
+#include "upload/file/worker.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Whether it is the version that the mark said to be done before it was taken over: by its etag,
+ * and by the checksum where both have the same one. */
+static bool was_done(const struct file *file, const struct s3_object *object)
+{
+	const struct mark *before = &file->claim.before;
+	const struct s3_sum done = mark_sum_told(version_object_sum(&before->done));
+	const bool sums_differ = proof_tells_whole(object) && object->sum.kind == done.kind &&
+				 *done.text && strcmp(object->sum.text, done.text) != 0;
+	return before->has_done && strcmp(before->done.etag, object->etag) == 0 &&
+	       version_object_bytes(&before->done) == object->size && !sums_differ;
+}
+
+/* An earlier version that was sent for this mark and not marked: mark it done as what it is. Then
+ * the file is a changed one like any other. */
+static enum step mark_earlier(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	struct version version = file_version_of(worker, object);
+	if (*file->candidate->content)
+		memcpy(version.content, object->meta.content, sizeof version.content);
+	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
+	if (was_done(file, object))
+		version = file->claim.before.done;
+	/* Rewritten with its size and time put back: the content decides, now and in later runs. */
+	if (version.size == file->state.size && version.mtime_ns == file->state.mtime_ns)
+		version.mtime_is_shared = true;
+	enum step step = multipart_abort(worker, file);
+	if (step == STEP_NEXT)
+		step = file_mark_done(worker, file, &version);
+	if (step != STEP_NEXT)
+		return step;
+	mark_clear(&file->seen);
+	file->seen = (struct mark){.state = MARK_DONE, .has_done = true, .done = version};
+	snprintf(file->seen.session, sizeof file->seen.session, "%s",
+		session_id(worker->run->session));
+	memcpy(file->seen.claim, file->claim.id, sizeof file->seen.claim);
+	claim_clear(&file->claim);
+	file->claimed = false;
+	return STEP_AGAIN;
+}
+
+static enum step adopt_object(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	enum step step = multipart_abort(worker, file);
+	return step == STEP_NEXT ? file_done(worker, file, object, S3ONCE_EVENT_ADOPTED) : step;
+}
+
+static enum step nothing_there(struct file *file)
+{
+	file->must_look = false;
+	file->replaces = (struct version){0};
+	return STEP_NEXT;
+}
+
+/* Whether an upload for this very mark wrote it. A copy that was made in S3 keeps the metadata, but
+ * it is not under the key that it was written for. What an earlier version of this program wrote
+ * does not name the key: then its claim has to be one that the mark itself has had. */
+static bool is_our_object(
+	const struct worker *worker, const struct file *file, const struct s3_object *object)
+{
+	const struct s3_meta *meta = &object->meta;
+	/* What X was compressed to is not an earlier version of the file X.zst, nor the reverse. */
+	const char *suffix = file->encoding ? candidate_suffix(file->candidate) : "";
+	if (strcmp(meta->table, worker->run->space.settings.table_id) != 0 ||
+		strcmp(meta->suffix, suffix) != 0)
+		return false;
+	if (meta->written_for != S3_WRITTEN_FOR_UNKNOWN)
+		return meta->written_for == S3_WRITTEN_FOR_THIS;
+	return *meta->claim && (strcmp(meta->claim, file->claim.id) == 0 ||
+				       strcmp(meta->claim, file->claim.before.claim) == 0);
+}
+
+/* Whether what is ours was sent of the file exactly as it is now. Its ctime says so; under our own
+ * claim its size and mtime do. */
+static bool is_this_version(const struct file *file, const struct s3_object *object)
+{
+	const struct s3_meta *meta = &object->meta;
+	if (meta->mtime_ns != file->state.mtime_ns)
+		return false;
+	const uint64_t size = *meta->encoding ? meta->content_bytes : object->size;
+	return (meta->ctime_ns && meta->ctime_ns == file->state.ctime_ns) ||
+	       (size == file->state.size && strcmp(meta->claim, file->claim.id) == 0);
+}
+
+/* This version was sent, and other bytes were stored: by no means an earlier version. It is sent
+ * again in place of exactly what is there. */
+static enum step object_damaged(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	struct problem problem;
+	if (++file->damages > FILE_DAMAGES_MAX) {
+		problem_set(&problem,
+			"S3 holds other bytes than were sent, although the file was sent %u "
+			"times: the network, a proxy or the server damages it; the object is not "
+			"a version of this file",
+			FILE_DAMAGES_MAX);
+		return file_fail(worker, file, &problem);
+	}
+	problem_set(&problem,
+		"%s: S3 holds other bytes than were sent; the upload was damaged on the "
+		"way or by the "
+		"server, and the file is sent again in its place",
+		quote(file->candidate->path).text);
+	report_run(&worker->run->report, S3ONCE_EVENT_WARNING, &problem);
+	file->replaces = (struct version){.size = object->size, .mtime_ns = object->meta.mtime_ns};
+	snprintf(file->replaces.etag, sizeof file->replaces.etag, "%s", object->etag);
+	file->must_look = false;
+	return STEP_AGAIN;
+}
+
+static enum step conflict(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
+{
+	struct problem problem;
+	const bool is_copy = object->meta.written_for == S3_WRITTEN_FOR_ANOTHER &&
+			     strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
+	problem_set(&problem,
+		"an object with this key and %s exists, and %s; remove it, or choose "
+		"another prefix",
+		proof == PROOF_MISSING ? "size" : "other content",
+		proof == PROOF_MISSING
+			? "the server returns nothing that shows whether its content is the same"
+		: is_copy ? "it is a copy of an object that s3once uploaded under another key"
+			  : "s3once did not upload it");
+	return file_fail(worker, file, &problem);
+}
+
+/* It was sent by us and its reply was lost, it was damaged on the way, it is an earlier version
+ * (perhaps not sent by us, but adopted), or it is someone else's. */
+static enum step judge_proof(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
+{
+	if (proof == PROOF_YES)
+		return adopt_object(worker, file, object);
+	if (*file->replaces.etag && strcmp(file->replaces.etag, object->etag) == 0) {
+		file->must_look = false;
+		return STEP_NEXT;
+	}
+	if (proof == PROOF_NO && is_our_object(worker, file, object))
+		return is_this_version(file, object) ? object_damaged(worker, file, object)
+						     : mark_earlier(worker, file, object);
+	if (*object->etag && was_done(file, object))
+		return mark_earlier(worker, file, object);
+	return conflict(worker, file, object, proof);
+}
+
+static enum step judge_existing(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	enum proof proof;
+	enum step step = file_compare(worker, file, object, &proof);
+	return step == STEP_NEXT ? judge_proof(worker, file, object, proof) : step;
+}
+
+static enum step leave_to_next_look(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	file->must_look = !*file->replaces.etag || strcmp(file->replaces.etag, object->etag) != 0;
+	return file->must_look ? STEP_AGAIN : STEP_NEXT;
+}
+
+/* HEAD was answered 400, which is how it says that credentials have expired, that the object's key
+ * (SSE-C) is another, or whatever a server does not like: another request is told why. */
+static enum step refused_head(
+	struct worker *worker, struct file *file, bool must, struct problem *problem)
+{
+	struct problem why = {0};
+	const struct call_limits limits = run_limits(worker->run);
+	enum outcome o = s3_ask_object(worker->s3, &file->target, &limits, &why);
+	if (o != OUTCOME_OK && o != OUTCOME_ABSENT && *why.code)
+		*problem = why;
+	else
+		o = run_ask_why(worker->run, worker->s3, problem) ? OUTCOME_SETUP : OUTCOME_INVALID;
+	if (o == OUTCOME_INVALID && file->target.headers &&
+		s3_headers_have_key(file->target.headers))
+		problem_prefix(
+			problem, "the existing object is not encrypted with this sse-c-key-file");
+	else if (o == OUTCOME_INVALID && !must) /* then the upload itself is told why */
+		return STEP_NEXT;
+	return file_outcome(worker, file, o, problem);
+}
+
+typedef enum step judge_fn(
+	struct worker *worker, struct file *file, const struct s3_object *object);
+
+static enum step head_object(struct worker *worker, struct file *file, bool must, judge_fn *judge)
+{
+	struct s3_object object = {0};
+	struct problem problem = {0};
+	const struct call_limits limits = run_limits(worker->run);
+	enum outcome o = s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
+	switch (o) {
+	case OUTCOME_OK:
+		return judge(worker, file, &object);
+	case OUTCOME_ABSENT:
+		return nothing_there(file);
+	case OUTCOME_DENIED:
+		if (!must)
+			return STEP_NEXT;
+		problem_prefix(&problem,
+			"cannot find out whether the object exists already: allow s3:GetObject "
+			"and s3:ListBucket");
+		return file_outcome(worker, file, o, &problem);
+	case OUTCOME_INVALID:
+		return refused_head(worker, file, must, &problem);
+	default:
+		return file_outcome(worker, file, o, &problem);
+	}
+}
+
+enum step look_at_object(struct worker *worker, struct file *file)
+{
+	return head_object(worker, file, true, judge_existing);
+}
+
+enum step look_once_more(struct worker *worker, struct file *file)
+{
+	return head_object(worker, file, true, leave_to_next_look);
+}
+
+enum step look_ahead(struct worker *worker, struct file *file)
+{
+	return head_object(
+		worker, file, file_needs_look(worker, file, S3_COMPLETE_CONDITION), judge_existing);
+}
+
+enum step look_after_refusal(
+	struct worker *worker, struct file *file, const struct s3_condition *condition)
+{
+	enum step step = look_at_object(worker, file);
+	if (step != STEP_NEXT)
+		return step;
+	/* Refused, although nothing is there or exactly what we named: not the condition that we
+	 * meant (some servers want an etag without its quotes). Or it was deleted in between: then
+	 * the look costs one request. */
+	if (condition->if_match && *file->replaces.etag)
+		s3_learn(worker->run->s3, S3_IF_MATCH, false);
+	if (++file->restarts > FILE_RESTARTS_MAX) {
+		struct problem problem;
+		problem_set(&problem,
+			"the server refuses the upload as if the object existed, but HEAD finds "
+			"none");
+		return file_fail(worker, file, &problem);
+	}
+	return STEP_AGAIN;
+}
+
+enum step file_prove_by_head(struct worker *worker, struct file *file)
+{
+	struct s3_object object = {0};
+	struct problem problem = {0};
+	const struct call_limits limits = run_limits(worker->run);
+	enum proof proof = PROOF_MISSING;
+	enum outcome o = s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
+	if (o == OUTCOME_DENIED) {
+		problem_prefix(
+			&problem, "uploaded, but it cannot be verified without s3:GetObject");
+		return file_outcome(worker, file, o, &problem);
+	}
+	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
+		return file_outcome(worker, file, o, &problem);
+	enum step step = o == OUTCOME_OK ? file_compare(worker, file, &object, &proof) : STEP_NEXT;
+	if (step != STEP_NEXT)
+		return step;
+	if (proof == PROOF_YES)
+		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
+	if (proof == PROOF_NO) {
+		file->replaces = (struct version){0}; /* what was to be replaced is */
+		return judge_proof(worker, file, &object, proof);
+	}
+	if (o == OUTCOME_ABSENT)
+		problem_set(&problem,
+			"uploaded, but the object does not exist: it was deleted meanwhile");
+	else
+		problem_set(&problem,
+			"uploaded, but it cannot be verified: the server returns neither a "
+			"checksum nor an MD5 of its content");
+	return file_fail(worker, file, &problem);
+}

@@ -1,0 +1,142 @@
+/* The file that is under way, and what the steps of worker.h share about it. file.c has what is
+ * derived from it, and file_read.c reads it. file_settle.c, file_outcome.c and file_done.c end its
+ * turn, and each of these calls the ones before it. All functions may block, in the thread of the
+ * worker. */
+#pragma once
+#include "upload/body/body.h"
+#include "upload/body/multipart_plan.h"
+#include "upload/progress/transfer.h"
+#include "upload/run.h"
+
+struct worker;
+
+#define FILE_RESTARTS_MAX 8 /* of one file in one run */
+/* How often it is sent again because S3 holds other bytes than it was sent. */
+#define FILE_DAMAGES_MAX 3
+
+/* The file that is under way. Only the thread that holds the pointer uses it. */
+struct file {
+	struct candidate *candidate;     /* owned */
+	struct s3_target target;         /* its key, and how it is to be stored */
+	int fd;                          /* -1: not open */
+	struct file_state state;         /* of the version being sent */
+	const struct encoding *encoding; /* of what is sent of it; NULL: it is sent as it is */
+	struct plan plan;                /* of the file, not of what is made of it */
+	struct sums sums;                /* of the whole content of that version, if `summed` */
+	bool summed;
+	bool is_planned; /* how well it can be compressed is known to the plan, if that matters */
+			 /* Of its object, if that is encoded; otherwise its `bytes` are 0. */
+	struct sums stored;
+	/* The size of the parts in which S3 got what it holds. 0: it was sent whole, or is not
+	 * known. */
+	uint64_t sent_part_bytes;
+	/* Of those parts' checksums, as marks have it. */
+	char parts_sum[PARTS_SUM_MAX + 1];
+	/* The mark as it was last seen while it was not ours. */
+	struct mark seen;
+	/* Our claim of the mark, if `claimed`. */
+	struct claim claim;
+	bool claimed;
+	/* S3 may hold an object already, so a HEAD precedes whatever is sent. */
+	bool must_look;
+	/* Objects under the mark's key with other suffixes were looked for, as far as that is
+	 * needed. */
+	bool looked_elsewhere;
+	/* The server misreads the condition, so a HEAD goes right before the write instead. */
+	bool unconditional;
+	/* What is to be replaced, which is the done version or a damaged upload. Its etag is "" if
+	 * there is nothing to replace. */
+	struct version replaces;
+	/* Its turn has ended, and the file was reported to be in S3. */
+	bool is_in_s3;
+	/* Its turn has ended, and the file is not to be in S3 as it is now. */
+	bool is_left_out;
+	/* It is another version than its key was made for. */
+	bool has_lost_key;
+	/* This turn has read all of its content as of `state`, and S3 has proven it. */
+	bool is_proven;
+	/* The clock_wall_ns() when it was opened and `state` was taken, and its ctime then, also
+	 * where that does not count in `state`. */
+	int64_t opened_ns;
+	int64_t opened_ctime_ns;
+	unsigned restarts, damages;
+	/* The clock_boot_ns() when this turn began. */
+	uint64_t begun_ns;
+	struct share share;
+};
+
+/* What a step leads to. */
+enum step {
+	STEP_NEXT,    /* go on with the next step */
+	STEP_AGAIN,   /* begin with the first step, since the file or the mark has changed */
+	STEP_SETTLED, /* the file was reported and counted, and nothing is left to do */
+	STEP_LATER,   /* it was put back into the queue */
+	STEP_PARTS,   /* its parts are in the queue, and whoever ends the last one goes on */
+	STEP_ASIDE,   /* it was refused, and was handed over to the run's refusals */
+	STEP_OVER,    /* the run is over, and the mark stays as it is for the next run */
+};
+
+/* Takes the candidate. If there is no memory, it returns NULL and takes nothing. */
+struct file *file_new(struct run *run, struct candidate *candidate);
+void file_free(struct file *file);
+struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);
+struct report_file file_about(const struct file *file);
+/* The metadata that our objects carry. */
+struct s3_meta file_meta(const struct worker *worker, const struct file *file);
+/* The condition for making the object visible. `ability` is the one that If-None-Match needs here.
+ */
+struct s3_condition file_condition(
+	const struct worker *worker, const struct file *file, enum s3_ability ability);
+/* Whether the server may ignore that condition, so that a HEAD has to go right before. */
+bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
+/* Whether the object's etag is surely an MD5 of what it holds. */
+bool file_etag_is_md5(const struct worker *worker, const struct s3_object *object);
+
+/* Remember for the mark how what S3 holds was sent, which is whole, or in these parts with these
+ * sums. */
+void file_note_whole(struct file *file);
+void file_note_parts(
+	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind);
+
+/* Opens what is under the name now, and plans its upload. NEXT, or why not. */
+enum step file_open(struct worker *worker, struct file *file);
+/* The range of part `index` of this plan, or of the whole file if `plan` is NULL. `encoding` is
+ * what it is sent with, or NULL. */
+struct range file_range(const struct file *file, const struct encoding *encoding,
+	const struct plan *plan, unsigned index);
+/* Computes `kinds` of what is sent of a range of the file as it was opened. 0, -ESTALE if it has
+ * changed, or another error of body_digest(). */
+int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
+	const struct range *range, struct sums *ret);
+/* Computes file->sums of the whole content with at least these kinds. NEXT; AGAIN if it changed
+ * meanwhile. */
+enum step file_sum(struct worker *worker, struct file *file, unsigned kinds);
+/* What an error of reading the file leads to, given as -errno: it changed (-ESTALE), it is gone or
+ * cannot be read, or we ended the reading (-ECANCELED). */
+enum step file_read_error(struct worker *worker, struct file *file, int error);
+
+/* Nothing is left to do: reports the event. SETTLED. */
+enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
+/* Step 7: the file cannot be uploaded. Its mark, if it is ours, says why. SETTLED. */
+enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
+/* Puts the file's candidate back into the queue until then. LATER. */
+enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns);
+
+/* What an outcome other than OK leads to when no step knows better: the file fails, the run ends,
+ * the file is tried later, or it is put aside until it shows whether S3 refuses all files. */
+enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+	const struct problem *problem);
+/* The same for a request to the marks. If they deny it to one file, they deny it to all. */
+enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+	const struct problem *problem);
+/* For an error that may pass. Reports it, and begins the file once more after all other files.
+ * Fails the file if this has gone on for too long. LATER or SETTLED. */
+enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
+
+/* What an object of ours is a version of, as it says itself. */
+struct version file_version_of(const struct worker *worker, const struct s3_object *object);
+/* Step 6, once proven: marks this version done and reports the event. SETTLED, or why not. */
+enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
+	enum s3once_event_type event);
+/* Writes a done mark of any version. NEXT if it stands. */
+enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);

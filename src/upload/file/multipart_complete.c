@@ -1,0 +1,108 @@
+#include "upload/body/proof.h"
+#include "upload/file/multipart.h"
+
+#define AMBIGUOUS_MAX 2 /* each was tried as often as any request */
+
+static void note_sums(struct file *file, const struct multipart *multipart)
+{
+	const size_t n = file->plan.n_parts;
+	const struct sums sent = sums_combine(multipart->sums, n);
+	file->stored = file->encoding ? sent : (struct sums){0};
+	if (!file->encoding)
+		file->sums = sent;
+	else if (!file->summed)
+		file->sums = sums_combine(multipart->read, n);
+	file->summed = true;
+}
+
+/* Every part is there. The reply proves the object, or a HEAD with what was computed of the parts,
+ * or a HEAD and the file read once more. */
+static enum step prove_multipart(
+	struct worker *worker, struct multipart *multipart, const struct s3_object *reply)
+{
+	struct file *file = multipart->file;
+	const size_t n = file->plan.n_parts;
+	struct s3_object object = *reply;
+	enum proof proof = proof_parts(multipart->sums, n, &object, false);
+	if (proof != PROOF_YES || !*object.etag) {
+		const struct call_limits limits = run_limits(worker->run);
+		struct problem problem = {0};
+		if (s3_head_object(worker->s3, &file->target, &limits, &object, &problem) ==
+			OUTCOME_OK)
+			proof = proof_parts(multipart->sums, n, &object, true);
+	}
+	note_sums(file, multipart);
+	file_note_parts(file, multipart->sums, &file->plan, file->claim.upload.checksum);
+	if (proof == PROOF_YES)
+		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
+	return file_prove_by_head(worker, file);
+}
+
+static enum step after_complete(struct worker *worker, struct multipart *multipart,
+	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
+	const struct problem *problem)
+{
+	struct file *file = multipart->file;
+	switch (o) {
+	case OUTCOME_OK:
+		file->claim.upload.is_open = false;
+		multipart_keeps(file, 0);
+		return prove_multipart(worker, multipart, reply);
+	case OUTCOME_REFUSED:
+		return look_after_refusal(worker, file, condition);
+	case OUTCOME_ABSENT: /* what If-Match names was deleted meanwhile */
+		if (condition->if_match)
+			return look_after_refusal(worker, file, condition);
+		break;
+	case OUTCOME_NO_UPLOAD:
+		return multipart_is_gone(worker, file);
+	case OUTCOME_LOST: /* it may have worked; or the upload is gone and this server has no word
+			      for it (RGW: 500) */
+	case OUTCOME_TRANSIENT:
+		file->must_look = true;
+		if (++file->restarts <= AMBIGUOUS_MAX)
+			return STEP_AGAIN;
+		break;
+	case OUTCOME_BAD_PART: /* what the server has is listed and compared again */
+		if (++file->restarts <= FILE_RESTARTS_MAX)
+			return STEP_AGAIN;
+		break;
+	case OUTCOME_UNSUPPORTED:
+		if (!file->unconditional) {
+			file->unconditional = true;
+			return STEP_AGAIN;
+		}
+		break;
+	default:
+		break;
+	}
+	return file_outcome(worker, file, o, problem);
+}
+
+enum step multipart_complete(struct worker *worker, struct multipart *multipart)
+{
+	struct file *file = multipart->file;
+	enum step step = STEP_NEXT;
+	if (file_needs_look(worker, file, S3_COMPLETE_CONDITION))
+		step = look_at_object(worker, file);
+	if (step != STEP_NEXT)
+		return step;
+	int error = body_unchanged(file->fd, &file->state);
+	if (error)
+		return file_read_error(worker, file, error);
+	const struct sums whole = sums_combine(multipart->sums, file->plan.n_parts);
+	const struct s3_complete call = {
+		.target = file->target,
+		.upload_id = file->claim.upload.id,
+		.parts = multipart->done,
+		.n_parts = file->plan.n_parts,
+		.checksum = file->claim.upload.checksum,
+		.whole = &whole,
+		.condition = file_condition(worker, file, S3_COMPLETE_CONDITION),
+		.limits = run_visible_limits(worker->run),
+	};
+	struct s3_object reply = {0};
+	struct problem problem = {0};
+	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
+	return after_complete(worker, multipart, &call.condition, o, &reply, &problem);
+}

@@ -1,0 +1,243 @@
+#include "upload/file/piece.h"
+#include <errno.h>
+#include <string.h>
+
+/* Without a sign of life: who waits for those that hold the encoders does not move. */
+static bool is_reading_over(const void *arg)
+{
+	const struct run *run = arg;
+	return atomic_load(&run->stop) > 1 || atomic_load(&run->fenced) ||
+	       atomic_load(&run->failed_setup);
+}
+
+static int take_encoder(struct worker *worker, struct encoder **ret)
+{
+	return encoders_take(&worker->run->encoders, is_reading_over, worker->run, ret);
+}
+
+/* All that the encoder makes of the range it was begun with: its digests, and if `keeps` itself. */
+static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigned kinds, bool keeps,
+	struct sums *ret)
+{
+	const void *bytes;
+	long n = digest_restart(&reader->digest, kinds);
+	if (n < 0)
+		return (int)n;
+	while ((n = encoder_next(encoder, &bytes)) > 0) {
+		if (reader->abandon && reader->abandon(reader->arg))
+			return -ECANCELED;
+		digest_update(&reader->digest, bytes, (size_t)n);
+		if (keeps)
+			encoder_keep(encoder, bytes, (size_t)n);
+	}
+	if (n == 0)
+		digest_finish(&reader->digest, ret);
+	return (int)n;
+}
+
+static int encoder_digest(struct worker *worker, struct encoder *encoder, unsigned kinds,
+	const struct range *range, struct sums *ret)
+{
+	const int error = encoder_begin(encoder, range, 0);
+	return error ? error : drain_encoder(&worker->reader, encoder, kinds, false, ret);
+}
+
+int encoded_digest(
+	struct worker *worker, unsigned kinds, const struct range *range, struct sums *ret)
+{
+	struct encoder *encoder = NULL;
+	int error = take_encoder(worker, &encoder);
+	if (!error)
+		error = encoder_digest(worker, encoder, kinds, range, ret);
+	encoders_give_back(&worker->run->encoders, encoder);
+	return error;
+}
+
+/* Up to n of the next bytes, at *ret until the next call; 0 at the end. */
+static long next_encoded(struct piece *piece, size_t n, const void **ret)
+{
+	if (!piece->n_next && !piece->kept) {
+		const void *bytes;
+		const long made = encoder_next(piece->encoder, &bytes);
+		if (made < 0)
+			return made;
+		if (!made && piece->body.at < piece->sums.bytes)
+			return -ESTALE; /* the file is another than it was at first */
+		piece->next = bytes;
+		piece->n_next = (size_t)made;
+	}
+	*ret = piece->next;
+	return (long)(n < piece->n_next ? n : piece->n_next);
+}
+
+static void pass(struct piece *piece, size_t n)
+{
+	piece->next += n;
+	piece->n_next -= n;
+	piece->body.at += n;
+}
+
+static long encoded_read(void *arg, void *buffer, size_t n)
+{
+	struct piece *piece = arg;
+	struct body *body = &piece->body;
+	const struct share *share = body->transfer.share;
+	const void *bytes;
+	const long there = next_encoded(piece, n, &bytes);
+	if (there <= 0)
+		return body->error = (int)there;
+	n = bandwidth_take(share->bandwidth, (size_t)there, &share->user);
+	if (!n)
+		return body->error = -ECANCELED;
+	memcpy(buffer, bytes, n);
+	pass(piece, n);
+	if (body->at == piece->sums.bytes)
+		body->error = body_unchanged(body->range.fd, &body->state);
+	return body->error ? body->error : (long)n;
+}
+
+/* Everything before that byte is made again. */
+static int encoded_rewind(void *arg, uint64_t offset)
+{
+	struct piece *piece = arg;
+	transfer_undo(&piece->body.transfer);
+	if (piece->kept) {
+		piece->body.at = offset;
+		piece->next = piece->kept + offset;
+		piece->n_next = piece->sums.bytes - offset;
+		return 0;
+	}
+	const void *skipped;
+	piece->body.at = piece->n_next = 0;
+	long n = encoder_begin(piece->encoder, &piece->body.range, 0);
+	while (n >= 0 && piece->body.at < offset) {
+		n = next_encoded(piece, offset - piece->body.at, &skipped);
+		if (n > 0)
+			pass(piece, (size_t)n);
+	}
+	return n < 0 ? (int)n : 0;
+}
+
+static void encoded_moved(void *arg, uint64_t n)
+{
+	struct piece *piece = arg;
+	transfer_moved(&piece->body.transfer, n);
+}
+
+/* What the encoder could not keep is made once more while it is sent. */
+static int stream_encoded(struct piece *piece)
+{
+	piece->next = piece->kept;
+	piece->n_next = piece->kept ? piece->sums.bytes : 0;
+	piece->http = (struct http_body){.bytes = piece->sums.bytes,
+		.read = encoded_read,
+		.rewind = encoded_rewind,
+		.moved = encoded_moved,
+		.arg = piece};
+	return piece->kept ? 0 : encoder_begin(piece->encoder, &piece->body.range, 0);
+}
+
+static void send_memory(struct piece *piece, const void *memory)
+{
+	piece->http = body_memory(&piece->body, memory);
+	piece->http.bytes = piece->sums.bytes;
+}
+
+/* Under a limit of bandwidth a larger body takes its bytes as they leave. */
+static bool takes_its_turns(const struct piece *piece, uint64_t bytes)
+{
+	return piece->body.transfer.share->bandwidth && bytes > BANDWIDTH_WHOLE_BYTES;
+}
+
+/* Small output is copied, so that others have the encoder while it is sent. */
+static int read_encoded(struct worker *worker, const struct piece_asked *asked, struct piece *piece)
+{
+	struct reader *reader = &worker->reader;
+	int error = take_encoder(worker, &piece->encoder);
+	if (!error)
+		error = encoder_begin(piece->encoder, &asked->range, asked->read_kinds);
+	if (!error)
+		error = drain_encoder(reader, piece->encoder, asked->kinds, true, &piece->sums);
+	if (error)
+		return error;
+	piece->read = *encoder_read_sums(piece->encoder);
+	piece->body.transfer.whole_bytes = piece->sums.bytes;
+	piece->kept = encoder_kept(piece->encoder);
+	if (!piece->kept || takes_its_turns(piece, piece->sums.bytes))
+		return stream_encoded(piece);
+	if (piece->sums.bytes > reader->buffer_bytes) {
+		send_memory(piece, piece->kept);
+		return 0;
+	}
+	memcpy(reader->buffer, piece->kept, piece->sums.bytes);
+	send_memory(piece, reader->buffer);
+	encoders_give_back(&worker->run->encoders, piece->encoder);
+	piece->encoder = NULL;
+	return 0;
+}
+
+/* The range is in the buffer afterwards. */
+static int read_into_buffer(
+	struct reader *reader, const struct piece_asked *asked, struct piece *piece)
+{
+	for (uint64_t got = 0; got < asked->range.bytes;) {
+		const struct range rest = {.fd = asked->range.fd,
+			.offset = asked->range.offset + got,
+			.bytes = asked->range.bytes - got};
+		const long n = body_read(&rest, (char *)reader->buffer + got, rest.bytes);
+		if (n < 0)
+			return (int)n;
+		got += (uint64_t)n;
+	}
+	const int error = digest_restart(&reader->digest, asked->kinds);
+	if (error)
+		return error;
+	digest_update(&reader->digest, reader->buffer, asked->range.bytes);
+	digest_finish(&reader->digest, &piece->sums);
+	return 0;
+}
+
+/* It is read once if it fits the buffer, else once more while it is sent. */
+static int read_plain(struct worker *worker, const struct piece_asked *asked, struct piece *piece)
+{
+	struct reader *reader = &worker->reader;
+	if (asked->range.bytes > reader->buffer_bytes ||
+		takes_its_turns(piece, asked->range.bytes)) {
+		piece->http = body_stream(&piece->body);
+		return body_digest(reader, asked->kinds, &asked->range, &piece->sums);
+	}
+	piece->http = body_memory(&piece->body, reader->buffer);
+	return read_into_buffer(reader, asked, piece);
+}
+
+int piece_read(struct worker *worker, struct file *file, const struct piece_asked *asked,
+	struct piece *ret)
+{
+	*ret = (struct piece){.body = body_of(&asked->range, &file->state, &file->share)};
+	const int error = asked->range.encoding ? read_encoded(worker, asked, ret)
+						: read_plain(worker, asked, ret);
+	return error ? error : body_unchanged(file->fd, &file->state);
+}
+
+bool piece_may_leave(struct worker *worker, struct piece *piece)
+{
+	const struct share *share = piece->body.transfer.share;
+	return run_may_send(worker->run, piece->sums.bytes) &&
+	       (!piece->http.memory || !piece->sums.bytes ||
+		       bandwidth_take_all(share->bandwidth, piece->sums.bytes, &share->user));
+}
+
+int piece_digest(struct worker *worker, struct piece *piece, unsigned kinds, struct sums *ret)
+{
+	const struct range *range = &piece->body.range;
+	if (!range->encoding)
+		return body_digest(&worker->reader, kinds, range, ret);
+	return piece->encoder ? encoder_digest(worker, piece->encoder, kinds, range, ret)
+			      : encoded_digest(worker, kinds, range, ret);
+}
+
+void piece_end(struct worker *worker, struct piece *piece)
+{
+	encoders_give_back(&worker->run->encoders, piece->encoder);
+	piece->encoder = NULL;
+}

@@ -1,0 +1,37 @@
+/* The body of one request: a file or a part of one, as it is or encoded. It is read and digested
+ * before it is sent, since its length and checksums go before it. */
+#pragma once
+#include "upload/body/encoders.h"
+#include "upload/file/worker.h"
+
+struct piece_asked {
+	struct range range;
+	unsigned kinds;      /* digests of what is sent */
+	unsigned read_kinds; /* digests of the range's content, where that is something else */
+};
+struct piece {
+	struct sums sums;      /* of what is to be sent */
+	struct sums read;      /* of the content, if it is encoded */
+	struct body body;      /* its transfer and its error */
+	struct http_body http; /* to be sent; points into this struct */
+	/* The rest is piece.c's. */
+	struct encoder *encoder;
+	const unsigned char
+		*kept; /* all of what is made of the range; NULL: it is made once more */
+	const unsigned char *next;
+	size_t n_next;
+};
+/* Reads a range of the file, and makes ret->http. The range's encoding and the worker's buffer are
+ * borrowed until piece_end(). Returns 0; -ESTALE if the file has changed, or another error of
+ * body_digest(): then, too, piece_end() follows. */
+int piece_read(struct worker *worker, struct file *file, const struct piece_asked *asked,
+	struct piece *ret);
+/* Waits for bandwidth. Returns whether the limits of the run still allow the piece to be sent. */
+bool piece_may_leave(struct worker *worker, struct piece *piece);
+/* Reads the range again for other digests, after it was sent. Returns as piece_read(). */
+int piece_digest(struct worker *worker, struct piece *piece, unsigned kinds, struct sums *ret);
+void piece_end(struct worker *worker, struct piece *piece);
+
+/* Computes the digests of the encoded range without sending it. Returns as piece_read(). */
+int encoded_digest(
+	struct worker *worker, unsigned kinds, const struct range *range, struct sums *ret);

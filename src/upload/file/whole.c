@@ -1,0 +1,122 @@
+/* Step 5 for a small file: one PutObject. */
+#include "base/clock.h"
+#include "upload/body/proof.h"
+#include "upload/file/piece.h"
+#include "upload/file/worker.h"
+#include <errno.h>
+
+/* Reads the file once if its body fits the memory for it. */
+static enum step read_whole(struct worker *worker, struct file *file, struct piece *ret)
+{
+	const struct s3 *s3 = worker->run->s3;
+	const struct piece_asked asked = {
+		.range = file_range(file, file->encoding, NULL, 0),
+		.kinds = s3_wanted_digests(s3, s3_checksum(s3)),
+		.read_kinds = DIGEST_SHA256,
+	};
+	const uint64_t began_ns = clock_boot_ns();
+	const int error = piece_read(worker, file, &asked, ret);
+	worker->read_ns += clock_boot_ns() - began_ns;
+	file->summed = !error;
+	if (error)
+		return file_read_error(worker, file, error);
+	file->sums = file->encoding ? ret->read : ret->sums;
+	file->stored = file->encoding ? ret->sums : (struct sums){0};
+	return STEP_NEXT;
+}
+
+/* The reply proves it, or a HEAD does. */
+static enum step prove_whole(
+	struct worker *worker, struct file *file, const struct s3_object *reply)
+{
+	struct problem problem;
+	const struct sums *sent = file->encoding ? &file->stored : &file->sums;
+	switch (proof_whole(sent, reply, false)) {
+	case PROOF_YES:
+		file_note_whole(file);
+		return file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);
+	case PROOF_NO: /* what is there now is looked at, and replaced if it is damaged */
+		file->must_look = true;
+		file->replaces = (struct version){0};
+		if (++file->restarts <= FILE_RESTARTS_MAX)
+			return STEP_AGAIN;
+		problem_set(&problem,
+			"S3 stored other bytes than were sent (its checksum %s%s differs)",
+			reply->sum.text, *reply->sum.text ? "" : reply->etag);
+		return file_fail(worker, file, &problem);
+	case PROOF_MISSING:
+		break;
+	}
+	return file_prove_by_head(worker, file);
+}
+
+static enum step after_put(struct worker *worker, struct file *file, const struct s3_put *put,
+	enum outcome o, const struct s3_object *reply, const struct problem *problem)
+{
+	const bool conditional = put->condition.if_none_match || put->condition.if_match;
+	if (o == OUTCOME_OK || o == OUTCOME_REFUSED) /* S3 looks at conditions last */
+		refusals_stored(&worker->run->refusals);
+	switch (o) {
+	case OUTCOME_OK:
+		return prove_whole(worker, file, reply);
+	case OUTCOME_REFUSED: /* it exists, perhaps by a request of ours whose reply was lost */
+		return look_after_refusal(worker, file, &put->condition);
+	case OUTCOME_ABSENT: /* what If-Match names was deleted meanwhile */
+		if (put->condition.if_match)
+			return look_after_refusal(worker, file, &put->condition);
+		break;
+	case OUTCOME_UNSUPPORTED:
+		if (conditional && !file->unconditional) {
+			file->unconditional = true; /* looked at right before instead */
+			return STEP_AGAIN;
+		}
+		break;
+	default:
+		break;
+	}
+	return file_outcome(worker, file, o, problem);
+}
+
+static enum step put_whole(struct worker *worker, struct file *file, struct piece *piece)
+{
+	const struct s3_put put = {
+		.target = file->target,
+		.body = &piece->http,
+		.sums = &piece->sums,
+		.checksum = s3_checksum(worker->run->s3),
+		.condition = file_condition(worker, file, S3_PUT_CONDITION),
+		.meta = file_meta(worker, file),
+		.limits = run_visible_limits(worker->run),
+	};
+	struct s3_object reply = {0};
+	struct problem problem = {0};
+	const enum outcome o = s3_put_object(worker->s3, &put, &reply, &problem);
+	if (o != OUTCOME_OK)
+		transfer_undo(&piece->body.transfer);
+	/* Other workers may use the encoder while this one proves the upload. */
+	piece_end(worker, piece);
+	if (piece->body.error)
+		return file_read_error(worker, file, piece->body.error);
+	return after_put(worker, file, &put, o, &reply, &problem);
+}
+
+/* Comparing an object with encoded content needs an encoder, and a worker that is about to send may
+ * hold one already. So the object is compared first. After that the worker may wait for an encoder
+ * and for bandwidth, so it looks for the object once more. */
+enum step send_whole(struct worker *worker, struct file *file)
+{
+	struct piece piece = {0};
+	enum step step = STEP_NEXT;
+	if (file->encoding && file_needs_look(worker, file, S3_PUT_CONDITION))
+		step = look_at_object(worker, file);
+	if (step == STEP_NEXT)
+		step = read_whole(worker, file, &piece);
+	if (step == STEP_NEXT && !piece_may_leave(worker, &piece))
+		step = STEP_OVER;
+	if (step == STEP_NEXT && file_needs_look(worker, file, S3_PUT_CONDITION))
+		step = file->encoding ? look_once_more(worker, file) : look_at_object(worker, file);
+	if (step == STEP_NEXT)
+		step = put_whole(worker, file, &piece);
+	piece_end(worker, &piece);
+	return step;
+}

@@ -1,0 +1,228 @@
+#include "upload/progress/bandwidth.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/quote.h"
+#include "base/thread.h"
+#include "base/time_zone.h"
+#include "store/state_folder.h"
+#include "upload/progress/token_bucket.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ASK_NS  (100 * NS_PER_MS) /* between two questions whether to go on waiting */
+#define LOOK_NS (50 * NS_PER_MS)  /* other processes may have left the line sooner */
+
+/* A thread that waits to send. It is on the stack of that thread. */
+struct waiter {
+	struct waiter *next;
+	pthread_cond_t turn;
+};
+
+struct bandwidth {
+	const struct s3once_rate *rates;
+	size_t n_rates;
+	struct time_zone *zone;
+	_Atomic uint64_t *free_ns; /* `own`, or the file's */
+	_Atomic uint64_t own;
+	uint64_t shift_ns; /* of our clock against that of the host, which the file's users share */
+	atomic_bool is_lifted;
+	struct {
+		pthread_mutex_t mutex;
+		struct waiter *first, **end; /* in order of their coming */
+		uint64_t since_ns;           /* when the first of those that are there came */
+		uint64_t waited_ns;
+	} locked;
+};
+
+static int map(const char *path, void **ret)
+{
+	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	void *there = MAP_FAILED;
+	if (fd < 0)
+		return -errno;
+	/* A page without a block of the file system would end us by SIGBUS where the disk is full.
+	 */
+	int error = posix_fallocate(fd, 0, sizeof(uint64_t));
+	if (!error) {
+		there = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		error = there == MAP_FAILED ? errno : 0;
+	}
+	close(fd);
+	if (!error)
+		*ret = there;
+	return -error;
+}
+
+int bandwidth_new(const struct bandwidth_options *options, struct bandwidth **ret,
+	struct problem *ret_problem)
+{
+	struct bandwidth *bandwidth = calloc(1, sizeof *bandwidth);
+	if (!bandwidth)
+		return -ENOMEM;
+	bandwidth->rates = options->rates;
+	bandwidth->n_rates = options->n_rates;
+	bandwidth->free_ns = &bandwidth->own;
+	pthread_mutex_init(&bandwidth->locked.mutex, NULL);
+	bandwidth->locked.end = &bandwidth->locked.first;
+	const int error = options->time_zone ? time_zone_open(options->time_zone, &bandwidth->zone,
+						       ret_problem)
+					     : 0;
+	if (error) {
+		problem_prefix(ret_problem, "--time-zone");
+		bandwidth_free(bandwidth);
+		return error == -ENOMEM ? error : -EINVAL;
+	}
+	*ret = bandwidth;
+	return 0;
+}
+
+void bandwidth_free(struct bandwidth *bandwidth)
+{
+	if (!bandwidth)
+		return;
+	if (bandwidth->free_ns != &bandwidth->own)
+		munmap(bandwidth->free_ns, sizeof(uint64_t));
+	pthread_mutex_destroy(&bandwidth->locked.mutex);
+	time_zone_free(bandwidth->zone);
+	free(bandwidth);
+}
+
+void bandwidth_share(struct bandwidth *bandwidth)
+{
+	char path[4096] = "";
+	void *there = NULL;
+	int error = state_file("bandwidth", path, sizeof path);
+	if (!error)
+		error = map(path, &there);
+	bandwidth->shift_ns = (uint64_t)clock_boot_shift_ns();
+	if (!error)
+		bandwidth->free_ns = there;
+	else
+		log_warning("--bwlimit is not shared with other runs of this host, since its file "
+			    "cannot be used: %s%s%s",
+			quote(path).text, *path ? ": " : "", strerror(-error));
+}
+
+uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s)
+{
+	const size_t n = bandwidth->n_rates;
+	struct tm tm;
+	if (n == 1 || time_zone_local(bandwidth->zone, wall_s, &tm))
+		return bandwidth->rates[n - 1].bytes_per_second;
+	const unsigned minute = (unsigned)(60 * tm.tm_hour + tm.tm_min);
+	size_t i = n;
+	while (i && bandwidth->rates[i - 1].minute > minute)
+		i--;
+	return bandwidth->rates[i ? i - 1 : n - 1].bytes_per_second;
+}
+
+static uint64_t rate_now(const struct bandwidth *bandwidth)
+{
+	if (atomic_load(&bandwidth->is_lifted))
+		return 0;
+	return bandwidth_rate_at(bandwidth, clock_wall_ns() / (int64_t)NS_PER_S);
+}
+
+/* The caller of these three functions holds the mutex. */
+static void join_queue(struct bandwidth *bandwidth, struct waiter *self)
+{
+	thread_cond_init(&self->turn);
+	if (!bandwidth->locked.first)
+		bandwidth->locked.since_ns = clock_boot_ns();
+	*bandwidth->locked.end = self;
+	bandwidth->locked.end = &self->next;
+}
+
+static void leave_queue(struct bandwidth *bandwidth, struct waiter *self)
+{
+	struct waiter **at = &bandwidth->locked.first;
+	while (*at != self)
+		at = &(*at)->next;
+	*at = self->next;
+	if (!self->next)
+		bandwidth->locked.end = at;
+	if (bandwidth->locked.first)
+		pthread_cond_signal(&bandwidth->locked.first->turn);
+	else
+		bandwidth->locked.waited_ns += clock_boot_ns() - bandwidth->locked.since_ns;
+	pthread_cond_destroy(&self->turn);
+}
+
+/* Whoever comes first asks; the others wait until they are. Returns how many bytes may leave; 0
+ * with how long to wait until that is asked again. */
+static size_t bytes_allowed(const struct bandwidth *bandwidth, const struct waiter *self, size_t n,
+	uint64_t *ret_wait_ns)
+{
+	*ret_wait_ns = ASK_NS;
+	if (bandwidth->locked.first != self)
+		return 0;
+	const uint64_t rate = rate_now(bandwidth);
+	if (!rate)
+		return n;
+	const uint64_t piece = token_bucket_piece(rate);
+	const size_t bytes = n < piece ? n : (size_t)piece;
+	const uint64_t wait_ns = token_bucket_take(
+		bandwidth->free_ns, clock_boot_ns() - bandwidth->shift_ns, bytes, rate);
+	*ret_wait_ns = wait_ns < LOOK_NS ? wait_ns : LOOK_NS;
+	return wait_ns ? 0 : bytes;
+}
+
+size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwidth_user *user)
+{
+	struct waiter self = {0};
+	uint64_t wait_ns;
+	size_t bytes;
+	bool is_over = false;
+	if (!bandwidth || !rate_now(bandwidth))
+		return n;
+	pthread_mutex_lock(&bandwidth->locked.mutex);
+	join_queue(bandwidth, &self);
+	while (!(bytes = bytes_allowed(bandwidth, &self, n, &wait_ns)) && !is_over) {
+		thread_cond_wait(&self.turn, &bandwidth->locked.mutex, wait_ns);
+		/* It may take locks of the run. */
+		pthread_mutex_unlock(&bandwidth->locked.mutex);
+		is_over = user->abandon(user->arg);
+		pthread_mutex_lock(&bandwidth->locked.mutex);
+	}
+	leave_queue(bandwidth, &self);
+	pthread_mutex_unlock(&bandwidth->locked.mutex);
+	return bytes;
+}
+
+bool bandwidth_take_all(struct bandwidth *bandwidth, size_t n, const struct bandwidth_user *user)
+{
+	while (n) {
+		const size_t taken = bandwidth_take(bandwidth, n, user);
+		if (!taken)
+			return false;
+		n -= taken;
+	}
+	return true;
+}
+
+void bandwidth_toggle(struct bandwidth *bandwidth)
+{
+	bool is_lifted = atomic_load(&bandwidth->is_lifted);
+	while (!atomic_compare_exchange_weak(&bandwidth->is_lifted, &is_lifted, !is_lifted))
+		;
+}
+
+bool bandwidth_is_lifted(const struct bandwidth *bandwidth)
+{
+	return atomic_load(&bandwidth->is_lifted);
+}
+
+uint64_t bandwidth_waited_ns(struct bandwidth *bandwidth)
+{
+	pthread_mutex_lock(&bandwidth->locked.mutex);
+	uint64_t waited_ns = bandwidth->locked.waited_ns;
+	if (bandwidth->locked.first)
+		waited_ns += clock_boot_ns() - bandwidth->locked.since_ns;
+	pthread_mutex_unlock(&bandwidth->locked.mutex);
+	return waited_ns;
+}

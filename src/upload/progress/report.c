@@ -1,0 +1,297 @@
+#include "upload/progress/report.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include <string.h>
+
+void report_init(struct report *report, const struct s3once_options *options)
+{
+	*report = (struct report){
+		.callback = options->callback,
+		.callback_arg = options->callback_arg,
+		.skipped_too = options->report_skipped != 0,
+		.start_ns = clock_boot_ns(),
+		.oldest_unshipped_ns = INT64_MAX,
+	};
+	pthread_mutex_init(&report->locked.mutex, NULL);
+}
+
+void report_clear(struct report *report)
+{
+	pthread_mutex_destroy(&report->locked.mutex);
+}
+
+/* The counter of an event about a file; NULL for those that are not counted. */
+static uint64_t *counter(struct s3once_counts *c, enum s3once_event_type type)
+{
+	switch (type) {
+	case S3ONCE_EVENT_UPLOADED:
+		return &c->uploaded;
+	case S3ONCE_EVENT_ADOPTED:
+		return &c->adopted;
+	case S3ONCE_EVENT_REFRESHED:
+		return &c->refreshed;
+	case S3ONCE_EVENT_SKIPPED:
+		return &c->skipped;
+	case S3ONCE_EVENT_PLANNED:
+		return &c->planned;
+	case S3ONCE_EVENT_LINK:
+		return &c->links;
+	case S3ONCE_EVENT_YOUNG:
+		return &c->young;
+	case S3ONCE_EVENT_OVERSIZED:
+		return &c->oversized;
+	case S3ONCE_EVENT_UNDERSIZED:
+		return &c->undersized;
+	case S3ONCE_EVENT_SPECIAL:
+		return &c->special;
+	case S3ONCE_EVENT_OUTDATED:
+		return &c->outdated;
+	case S3ONCE_EVENT_CHANGED:
+		return &c->changed;
+	case S3ONCE_EVENT_FAILED:
+		return &c->failed;
+	case S3ONCE_EVENT_REMOVED:
+		return &c->removed;
+	case S3ONCE_EVENT_MOVED:
+		return &c->moved;
+	case S3ONCE_EVENT_KEPT:
+		return &c->kept;
+	case S3ONCE_EVENT_NOT_REMOVED:
+		return &c->not_removed;
+	case S3ONCE_EVENT_REMOVABLE:
+		return &c->removable;
+	default:
+		return NULL;
+	}
+}
+
+/* Whether an event that is counted says that its file needs nothing more, and this for the first
+ * time. */
+static bool settles(enum s3once_event_type type)
+{
+	switch (type) {
+	case S3ONCE_EVENT_FAILED:
+	case S3ONCE_EVENT_CHANGED:
+	case S3ONCE_EVENT_OVERSIZED:
+	case S3ONCE_EVENT_UNDERSIZED:
+	case S3ONCE_EVENT_REMOVED:
+	case S3ONCE_EVENT_MOVED:
+	case S3ONCE_EVENT_KEPT:
+	case S3ONCE_EVENT_NOT_REMOVED:
+	case S3ONCE_EVENT_REMOVABLE:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static bool is_quiet(const struct report *report, const struct s3once_event *event)
+{
+	return !report->skipped_too &&
+	       (event->type == S3ONCE_EVENT_SKIPPED || event->type == S3ONCE_EVENT_LINK ||
+		       event->type == S3ONCE_EVENT_YOUNG || event->type == S3ONCE_EVENT_OVERSIZED ||
+		       event->type == S3ONCE_EVENT_UNDERSIZED ||
+		       event->type == S3ONCE_EVENT_SPECIAL);
+}
+
+/* The caller holds the mutex. */
+static void call_back_locked(struct report *report, struct s3once_event *event)
+{
+	if (!report->callback || is_quiet(report, event))
+		return;
+	event->path = event->path ? event->path : "";
+	event->key = event->key ? event->key : "";
+	event->text = event->text ? event->text : "";
+	event->version_id = event->version_id ? event->version_id : "";
+	event->etag = event->etag ? event->etag : "";
+	event->checksum = event->checksum ? event->checksum : "";
+	event->code = event->code ? event->code : "";
+	event->request_id = event->request_id ? event->request_id : "";
+	report->callback(report->callback_arg, event);
+}
+
+static void add_problem(struct s3once_event *event, const struct problem *problem)
+{
+	if (!problem)
+		return;
+	event->text = problem->text;
+	event->code = problem->code;
+	event->request_id = problem->request_id;
+}
+
+/* Why a run is to end otherwise than with 0. The caller holds the mutex. */
+static void keep_error_locked(
+	struct report *report, const struct s3once_event *event, const struct problem *problem)
+{
+	const bool is_fatal = event->type == S3ONCE_EVENT_FATAL;
+	char sentence[PROBLEM_SENTENCE_MAX];
+	if (!problem || report->locked.error_is_fatal ||
+		(!is_fatal && event->type != S3ONCE_EVENT_FAILED &&
+			event->type != S3ONCE_EVENT_CHANGED &&
+			event->type != S3ONCE_EVENT_NOT_REMOVED))
+		return;
+	report->locked.error_is_fatal = is_fatal;
+	problem_format(problem, sentence, sizeof sentence);
+	if (event->path)
+		problem_set(&report->locked.error, "%s: %s", quote(event->path).text, sentence);
+	else
+		problem_set(&report->locked.error, "%s", sentence);
+}
+
+void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
+	const struct problem *problem)
+{
+	struct s3once_event event = {.type = type,
+		.path = file->path,
+		.key = file->key,
+		.bytes = file->bytes,
+		.version_id = file->version_id,
+		.etag = file->etag,
+		.checksum = file->checksum};
+	add_problem(&event, problem);
+	pthread_mutex_lock(&report->locked.mutex);
+	struct s3once_counts *c = &report->locked.counts;
+	uint64_t *count = counter(c, type);
+	if (count) {
+		++*count;
+		if (settles(type))
+			c->bytes_settled += file->bytes;
+	}
+	if (type == S3ONCE_EVENT_UPLOADED)
+		c->bytes_uploaded += file->bytes;
+	if (type == S3ONCE_EVENT_REMOVED || type == S3ONCE_EVENT_MOVED)
+		c->bytes_removed += file->bytes;
+	keep_error_locked(report, &event, problem);
+	call_back_locked(report, &event);
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_held(struct report *report, const struct report_file *file,
+	const struct problem *problem, bool given_up)
+{
+	struct s3once_event event = {.type = S3ONCE_EVENT_HELD,
+		.path = file->path,
+		.key = file->key,
+		.bytes = file->bytes};
+	add_problem(&event, problem);
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.held += given_up;
+	call_back_locked(report, &event);
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_run(struct report *report, enum s3once_event_type type, const struct problem *problem)
+{
+	struct s3once_event event = {.type = type};
+	add_problem(&event, problem);
+	pthread_mutex_lock(&report->locked.mutex);
+	keep_error_locked(report, &event, problem);
+	call_back_locked(report, &event);
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_counts(struct report *report, enum s3once_event_type type)
+{
+	const struct s3once_counts counts = report_get(report);
+	struct s3once_event event = {.type = type, .counts = &counts};
+	pthread_mutex_lock(&report->locked.mutex);
+	call_back_locked(report, &event);
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_found(struct report *report, uint64_t files, uint64_t bytes)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.found += files;
+	report->locked.counts.bytes_found += bytes;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_scan_complete(struct report *report)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.scan_complete = 1;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_sent(struct report *report, uint64_t bytes)
+{
+	atomic_fetch_add(&report->sent, bytes);
+}
+
+void report_under_way(struct report *report, int64_t bytes)
+{
+	atomic_fetch_add(&report->under_way, (uint64_t)bytes);
+}
+
+void report_kept(struct report *report, int64_t bytes)
+{
+	atomic_fetch_add(&report->kept, (uint64_t)bytes);
+}
+
+void report_unshipped(struct report *report, int64_t mtime_ns)
+{
+	int64_t oldest = atomic_load(&report->oldest_unshipped_ns);
+	while (mtime_ns < oldest &&
+		!atomic_compare_exchange_weak(&report->oldest_unshipped_ns, &oldest, mtime_ns))
+		;
+}
+
+void report_stuck(struct report *report, bool is_stuck)
+{
+	atomic_store(&report->is_stuck, is_stuck);
+}
+
+void report_in_flight(struct report *report, int change)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.in_flight += (unsigned)change;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.concurrency = concurrency;
+	report->locked.counts.limited_by = why;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_claim_refused(struct report *report)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	report->locked.counts.claims_refused++;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+void report_last_error(struct report *report, struct problem *ret)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	*ret = report->locked.error;
+	pthread_mutex_unlock(&report->locked.mutex);
+}
+
+struct s3once_counts report_get(struct report *report)
+{
+	pthread_mutex_lock(&report->locked.mutex);
+	struct s3once_counts counts = report->locked.counts;
+	pthread_mutex_unlock(&report->locked.mutex);
+	counts.bytes_sent = atomic_load(&report->sent);
+	counts.bytes_kept = atomic_load(&report->kept);
+	counts.is_stuck = atomic_load(&report->is_stuck);
+	counts.oldest_unshipped_ns = atomic_load(&report->oldest_unshipped_ns);
+	/* A file is settled a moment before it is under way no more. */
+	const uint64_t under_way = atomic_load(&report->under_way);
+	const uint64_t left = counts.bytes_found - counts.bytes_settled;
+	counts.bytes_under_way = under_way < left ? under_way : left;
+	counts.seconds = (double)(clock_boot_ns() - report->start_ns) / (double)NS_PER_S;
+	return counts;
+}
+
+uint64_t report_settled(const struct s3once_counts *counts)
+{
+	return counts->uploaded + counts->adopted + counts->refreshed + counts->skipped +
+	       counts->planned + counts->changed + counts->failed + counts->held + counts->young +
+	       counts->oversized + counts->undersized + counts->links + counts->special +
+	       counts->outdated;
+}

@@ -1,0 +1,80 @@
+/* What is ready to be taken from the queue, and whose turn it is. Small files, large files and the
+ * parts of open uploads take turns, so that none waits for the end of another. Not thread-safe: the
+ * queue's. */
+#pragma once
+#include "upload/queue/blocks.h"
+#include "upload/queue/bulk.h"
+
+/* A file above this counts as a large body: how many of those go at once is bulk.h's. */
+#define SMALL_BYTES_MAX (1U << 20)
+
+/* The parts of an open upload still to hand out: embedded in the upload. */
+struct parts {
+	struct parts *next;
+	unsigned next_index, end_index; /* [next, end) are still to hand out */
+	unsigned under_way;
+};
+
+enum job_kind { JOB_END, JOB_FILE, JOB_CHECK, JOB_PART, JOB_RETIRE };
+struct job {
+	enum job_kind kind;
+	struct candidate *file; /* FILE: now the worker's */
+	struct block *block;    /* CHECK: now the worker's; read its marks again, sort the files
+				   with queue_later and queue_shared, and end with queue_ready */
+	struct parts *parts;    /* PART */
+	unsigned index;
+	bool is_bulk;      /* counts among the large bodies under way; the queue's */
+	bool opens;        /* begins a file that is to be sent in parts; likewise */
+	unsigned leads;    /* serial number of the block that waits for the claim, or 0; likewise */
+	uint64_t begun_ns; /* clock_boot_ns() when it was handed out */
+	/* For queue_done, by the worker. */
+	uint64_t read_ns; /* how long the file was read */
+	bool is_first;    /* of its worker: connections had to be made for it */
+};
+
+/* Files in the order in which they came. */
+struct line {
+	struct candidate *first, **end;
+	size_t n;
+};
+
+struct turns {
+	unsigned workers;    /* at work at once, at most; may change */
+	uint64_t part_bytes; /* a larger file is sent in parts */
+	struct bulk bulk;
+	struct line small, whole, split; /* split: in parts; whole: up to that */
+	struct parts *parts;             /* each upload in turn */
+	unsigned under_way;              /* large bodies */
+	unsigned being_opened, open; /* uploads: until their parts are there, and from then on */
+	unsigned small_since_bulk;
+	bool part_was_last; /* of parts and whole files */
+};
+
+/* Of large bodies never more than this go at once. Each has a buffer of its share of the memory. */
+#define BULK_MOST 64
+
+/* In place; it is not moved while it is used. Large bodies: at most `workers` and BULK_MOST. */
+void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes);
+/* Frees the files. */
+void turns_clear(struct turns *turns);
+size_t turns_files(const struct turns *turns);
+/* When the oldest of them was modified, INT64_MAX if there is none. */
+int64_t turns_oldest_ns(const struct turns *turns);
+/* Takes the file. */
+void turns_add_file(struct turns *turns, struct candidate *file);
+/* Takes the file. It will be begun before all other files of its kind. */
+void turns_add_first(struct turns *turns, struct candidate *file);
+/* Takes out the files of this block, at most BLOCK_FILES; how many. */
+size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate *ret[BLOCK_FILES]);
+/* Hands out the parts [0, n) of an upload from now on. */
+void turns_open(struct turns *turns, struct parts *parts, unsigned n);
+/* Hands out no more of this upload. */
+void turns_give_up(struct turns *turns, struct parts *parts);
+/* The last part of an upload has ended. */
+void turns_close(struct turns *turns);
+/* The next file or part; false if there is none whose turn has come. */
+bool turns_take(struct turns *turns, struct job *ret);
+/* Whether there is one more. */
+bool turns_has(const struct turns *turns);
+/* The job has ended. */
+void turns_done(struct turns *turns, const struct job *job);
