@@ -48,7 +48,7 @@ static int find_candidates(struct log_family *family, bool is_packed, struct can
 	for (size_t k = 0; k < family->n_rows; k++)
 		if (may_have(family, &family->rows[k], is_packed))
 			ret->rows[ret->n++] = &family->rows[k];
-	qsort(ret->rows, ret->n, sizeof *ret->rows, compare_ends);
+	qsort(ret->rows, ret->n, sizeof(struct log_row *), compare_ends);
 	for (size_t k = 0; k < ret->n; k++)
 		ret->points[k].at = ret->rows[k]->end;
 	return 0;

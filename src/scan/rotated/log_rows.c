@@ -189,9 +189,9 @@ static void read_row(sqlite3_stmt *s, struct log_row *ret)
 static int load_pieces(struct log_rows *rows, struct log_row *row, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = rows->statements[PIECES];
-	int rc, error = 0;
+	int error = 0;
 	sqlite3_bind_int64(s, 1, row->number);
-	while (!error && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+	while (!error && sqlite3_step(s) == SQLITE_ROW) {
 		struct log_piece piece = {.start = (uint64_t)sqlite3_column_int64(s, 0),
 			.end = (uint64_t)sqlite3_column_int64(s, 1),
 			.mtime_ns = sqlite3_column_int64(s, 2)};
@@ -199,7 +199,7 @@ static int load_pieces(struct log_rows *rows, struct log_row *row, struct proble
 		error = log_row_add_piece(row, &piece);
 	}
 	row->n_kept = row->n_pieces;
-	rc = sqlite3_reset(s);
+	const int rc = sqlite3_reset(s);
 	return error || rc ? rows_failed(rows, error ? SQLITE_NOMEM : rc, ret_problem) : 0;
 }
 
@@ -209,9 +209,9 @@ int log_rows_load(struct log_rows *rows, const struct log_family_name *family, s
 	sqlite3_stmt *s = rows->statements[LOAD];
 	struct log_row *all = NULL;
 	size_t n = 0;
-	int rc, error = 0;
+	int error = 0;
 	bind_family(rows, s, family);
-	while (!error && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+	while (!error && sqlite3_step(s) == SQLITE_ROW) {
 		struct log_row *more = reallocarray(all, n + 1, sizeof *all);
 		if (!more) {
 			error = rows_failed(rows, SQLITE_NOMEM, ret_problem);
@@ -220,7 +220,7 @@ int log_rows_load(struct log_rows *rows, const struct log_family_name *family, s
 		all = more;
 		read_row(s, &all[n++]);
 	}
-	rc = sqlite3_reset(s);
+	const int rc = sqlite3_reset(s);
 	if (!error && rc)
 		error = rows_failed(rows, rc, ret_problem);
 	for (size_t i = 0; !error && i < n; i++)

@@ -112,7 +112,8 @@ static int gather_family(struct rotation_logs *logs, struct problem *ret_problem
 	family->name = (struct log_family_name){
 		.directory = family->source->directory ? family->source->directory : "",
 		.family = logs->name};
-	qsort(family->files, family->n_files, sizeof *family->files, compare_times);
+	if (family->n_files)
+		qsort(family->files, family->n_files, sizeof *family->files, compare_times);
 	return 1;
 }
 

@@ -10,7 +10,8 @@
 
 static void print_entry(const struct scan_entry *entry)
 {
-	static const char *const kinds[] = {"file", "problem", "link", "young", "special"};
+	static const char *const kinds[] = {
+		"file", "problem", "link", "young", "notice", "special"};
 	struct text line = TEXT(1024 * 1024);
 	text_addf(&line, "%s\t%llu\t", kinds[entry->kind], (unsigned long long)entry->size);
 	text_add_escaped_string(&line, entry->key);
@@ -26,7 +27,7 @@ static int dump(const struct scan_options *options, bool quiet)
 {
 	struct problem problem;
 	struct scan *scan;
-	size_t counts[5] = {0};
+	size_t counts[6] = {0};
 	uint64_t start_ns = clock_boot_ns();
 	int r = scan_open(options, &scan, &problem);
 	if (r < 0) {

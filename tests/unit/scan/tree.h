@@ -92,7 +92,8 @@ UNUSED static void make_link(const char *target, const char *path)
 /* Adds "kind key" of an entry, with ": problem" where there is one, and a newline. */
 UNUSED static void add_entry(struct text *lines, const struct scan_entry *entry)
 {
-	static const char *const kinds[] = {"file", "problem", "link", "young", "special"};
+	static const char *const kinds[] = {
+		"file", "problem", "link", "young", "notice", "special"};
 	text_addf(lines, "%s %s", kinds[entry->kind], entry->key);
 	if (entry->kind == SCAN_PROBLEM)
 		text_addf(lines, ": %s", entry->problem.text);
