@@ -164,16 +164,41 @@ static bool find_rotation(
 	       find_usual(rules, name, extension.at, ret);
 }
 
+static size_t suffix_at(const char *name, size_t n)
+{
+	for (size_t i = 0; i < FAMILY_SUFFIXES; i++)
+		if (ends_in(name, n, family_suffixes[i]))
+			return n - strlen(family_suffixes[i]);
+	return n;
+}
+
+/* A live log that was there when logrotate wanted to create it: the writer had made it anew in
+ * between. logrotate gives it another name, and nothing else has its lines. What it puts aside
+ * like this under other names are its own unfinished copies. */
+static bool find_put_aside(
+	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
+{
+	static const char form[] = "-YYYYMMDDHH.backup";
+	const size_t bytes = sizeof form - 1;
+	if (n <= bytes || name[n - bytes] != '-' || !ends_in(name, n, ".backup"))
+		return false;
+	*ret = (struct span){n - bytes, bytes};
+	for (size_t i = ret->at + 1; i < n - strlen(".backup"); i++)
+		if (name[i] < '0' || name[i] > '9')
+			return false;
+	struct span rotation;
+	return *name != '.' && suffix_at(name, ret->at) == ret->at &&
+	       !find_rotation(rules, name, ret->at, &rotation);
+}
+
 void family_of(const struct family_rules *rules, const char *base_name, struct family *ret)
 {
 	const size_t whole = strlen(base_name);
-	size_t n = whole;
-	for (size_t i = 0; n == whole && i < FAMILY_SUFFIXES; i++)
-		if (ends_in(base_name, whole, family_suffixes[i]))
-			n -= strlen(family_suffixes[i]);
+	const size_t n = suffix_at(base_name, whole);
 	struct span rotation;
-	const bool unfinished = is_unfinished(base_name, n);
-	if (unfinished || !find_rotation(rules, base_name, n, &rotation)) {
+	const bool put_aside = find_put_aside(rules, base_name, n, &rotation);
+	const bool unfinished = !put_aside && is_unfinished(base_name, n);
+	if (unfinished || (!put_aside && !find_rotation(rules, base_name, n, &rotation))) {
 		const char *end = base_name + whole;
 		*ret = (struct family){.head = base_name,
 			.head_bytes = whole,

@@ -17,8 +17,8 @@ struct family {
 	const char *head, *tail;
 	size_t head_bytes, tail_bytes;
 	bool is_rotated;    /* there is a rotation; else the head is the whole base name */
-	bool is_unfinished; /* by its name it is not finished yet, or was put aside (".tmp",
-			       ".backup"); then it is not rotated */
+	bool is_unfinished; /* by its name it is not finished yet, or an unfinished copy that was
+			       put aside (".tmp", ".backup"); then it is not rotated */
 	const char *suffix; /* of compression: one of family_suffixes, or "". Of what is not
 			       rotated "", since it is a part of the name */
 };

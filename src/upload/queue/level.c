@@ -94,12 +94,11 @@ static double worth_of(const struct level *level)
 	return worth;
 }
 
-/* Twice as many would keep more than half of this host's CPUs busy, and one at least. A new worker
- * costs as much CPU time as several files, for its connection. */
+/* Twice as many would need more CPU time than this host has. A new worker costs as much of it as
+ * several files, for its connection. */
 static bool is_busy(const struct level_window *window)
 {
-	const double enough = window->cpus > 2 ? window->cpus / 2 : 1;
-	return 2 * window->cpus_used > enough;
+	return 2 * window->cpus_used > window->cpus;
 }
 
 /* The window was measured at the proven level. */

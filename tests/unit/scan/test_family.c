@@ -22,8 +22,9 @@ static void check_rows(const char *pattern, const struct row *rows, size_t n)
 		bool ok = CHECK_INT(family.is_rotated, row->family != NULL);
 		ok = CHECK_STRING(text_string(&text), row->family ? row->family : row->name) && ok;
 		const size_t bytes = strlen(row->name);
-		const bool ends = bytes > 4 && (strcmp(row->name + bytes - 4, ".tmp") == 0 ||
-						       strcmp(row->name + bytes - 4, "ckup") == 0);
+		const bool ends = !row->family && bytes > 4 &&
+				  (strcmp(row->name + bytes - 4, ".tmp") == 0 ||
+					  strcmp(row->name + bytes - 4, "ckup") == 0);
 		ok = CHECK_INT(family.is_unfinished, ends) && ok;
 		ok = CHECK_STRING(family.suffix, row->suffix ? row->suffix : "") && ok;
 		if (!ok)
@@ -57,6 +58,9 @@ static void test_usual(void)
 		/* newsyslog */
 		{"maillog.0.bz2", "maillog", ".bz2"},
 		{"maillog.20260101T235959.zst", "maillog", ".zst"},
+		/* logrotate, of a live log that the writer made anew too early */
+		{"app.log-2026010113.backup", "app.log", ""},
+		{"app.log-2026010113.backup.gz", "app.log", ".gz"},
 		/* log4j, logback */
 		{"app.log.2026-01-01-13", "app.log", ""},
 		{"app-2026-01-01.log", "app.log", ""},
@@ -104,6 +108,12 @@ static void test_not_rotated(void)
 		{"app-20260132.log"},
 		{"app.log-20260101.backup"},
 		{"app.log.1.gz-2026010113.backup"},
+		{"app.log.1-2026010113.backup"},
+		{"app.log-20260101-2026010113.backup"},
+		{"app.log.gz-2026010113.backup"},
+		{".app.log-2026010113.backup"},
+		{"-2026010113.backup"},
+		{"app.log-202601011x.backup"},
 		{"app.log.1.tmp"},
 		{".app.log.1"},
 		{"2026-01-01.log"}, /* nothing would be left */
