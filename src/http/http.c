@@ -1,13 +1,11 @@
 #include "http/http.h"
 #include "base/clock.h"
+#include "http/http_exchange.h"
 #include "http/http_problem.h"
 #include "http/http_reply.h"
+#include "http/http_shared.h"
 #include "http/http_trust.h"
-#include "http/http_watch.h"
-#include <curl/curl.h>
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,16 +16,6 @@
 #define EXPECT_MIN_BYTES    (1U << 20)
 #define HEADERS_BYTES       (8U << 10)  /* of a request, as far as one send is to take them */
 #define BUFFER_LEAST_BYTES  (16U << 10) /* of curl's buffers */
-#define LOOK_NS             (10 * NS_PER_MS)
-
-struct http_shared {
-	CURLSH *share;
-	pthread_mutex_t locks[CURL_LOCK_DATA_LAST];
-	char *ca_bundle; /* or NULL */
-	struct http_trust *trust;
-	uint64_t connect_timeout_ms, stall_timeout_ns;
-	size_t upload_buffer_bytes;
-};
 
 struct http {
 	struct http_shared *shared;
@@ -36,173 +24,6 @@ struct http {
 	curl_socket_t socket; /* the last one that was opened, until it is closed; curl's */
 	int socket_error; /* -errno why the last request had no socket, or no file of CAs, or 0 */
 };
-
-/* One http_perform, as curl's callbacks see it. */
-struct exchange {
-	struct http *http;
-	const struct http_request *request;
-	struct http_reply *reply;
-	uint64_t body_at; /* the next byte to read */
-	struct http_watch watch;
-	uint64_t looked_ns; /* when on_progress looked last; 0: never */
-	bool headers_ended;
-	bool is_sent;   /* once it was, some of its bytes may have left */
-	bool is_resent; /* an earlier connection took the request, perhaps all of it */
-	int error;      /* why a callback ended it, or 0 */
-};
-
-int http_global_init(void)
-{
-	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-	static bool is_done;
-	pthread_mutex_lock(&mutex);
-	if (!is_done) {
-		signal(SIGPIPE, SIG_IGN); /* NOSIGNAL makes curl leave it to us */
-		is_done = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-	}
-	const int error = is_done ? 0 : -ENOTSUP;
-	pthread_mutex_unlock(&mutex);
-	return error;
-}
-
-static void lock(CURL *curl, curl_lock_data data, curl_lock_access access, void *arg)
-{
-	pthread_mutex_lock(&((struct http_shared *)arg)->locks[data]);
-}
-
-static void unlock(CURL *curl, curl_lock_data data, void *arg)
-{
-	pthread_mutex_unlock(&((struct http_shared *)arg)->locks[data]);
-}
-
-int http_shared_new(const struct http_options *options, struct http_shared **ret)
-{
-	struct http_shared *shared = calloc(1, sizeof *shared);
-	if (!shared)
-		return -ENOMEM;
-	for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++)
-		pthread_mutex_init(&shared->locks[i], NULL);
-	uint64_t stall_ms = options->stall_timeout_ms;
-	shared->connect_timeout_ms =
-		options->connect_timeout_ms ? options->connect_timeout_ms : 10000;
-	shared->stall_timeout_ns = (stall_ms ? stall_ms : 30000) * NS_PER_MS;
-	shared->upload_buffer_bytes =
-		options->upload_buffer_bytes ? options->upload_buffer_bytes : 64U << 10;
-	shared->share = curl_share_init();
-	if (options->ca_bundle)
-		shared->ca_bundle = strdup(options->ca_bundle);
-	if (!shared->share || (options->ca_bundle && !shared->ca_bundle) ||
-		http_trust_new(options->ca_bundle, &shared->trust)) {
-		http_shared_free(shared);
-		return -ENOMEM;
-	}
-	curl_share_setopt(shared->share, CURLSHOPT_LOCKFUNC, lock);
-	curl_share_setopt(shared->share, CURLSHOPT_UNLOCKFUNC, unlock);
-	curl_share_setopt(shared->share, CURLSHOPT_USERDATA, shared);
-	curl_share_setopt(shared->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
-	curl_share_setopt(shared->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
-	*ret = shared;
-	return 0;
-}
-
-void http_shared_free(struct http_shared *shared)
-{
-	if (!shared)
-		return;
-	curl_share_cleanup(shared->share);
-	for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++)
-		pthread_mutex_destroy(&shared->locks[i]);
-	http_trust_free(shared->trust);
-	free(shared->ca_bundle);
-	free(shared);
-}
-
-static size_t on_header(char *line, size_t size, size_t n, void *arg)
-{
-	struct exchange *exchange = arg;
-	const bool is_status = n >= 5 && memcmp(line, "HTTP/", 5) == 0;
-	http_watch_header(&exchange->watch, is_status, is_status && n > 9 && line[9] != '1');
-	if (is_status) { /* perhaps after 100 Continue */
-		http_reply_drop_headers(exchange->reply);
-		exchange->headers_ended = false;
-	} else if (line[0] == '\r' || line[0] == '\n') {
-		exchange->headers_ended = true;
-	} else {
-		http_reply_add_header(exchange->reply, line, n);
-	}
-	return n;
-}
-
-static size_t on_reply_body(char *bytes, size_t size, size_t n, void *arg)
-{
-	struct exchange *exchange = arg;
-	text_add_bytes(&exchange->reply->body, bytes, n);
-	exchange->error = exchange->reply->body.error;
-	return exchange->error ? 0 : n;
-}
-
-static size_t on_read(char *buf, size_t size, size_t n, void *arg)
-{
-	struct exchange *exchange = arg;
-	const struct http_body *body = &exchange->request->body;
-	uint64_t rest = body->bytes - exchange->body_at;
-	if (!rest)
-		return 0;
-	n = size * n < rest ? size * n : (size_t)rest;
-	const uint64_t began_ns = clock_boot_ns();
-	long got = body->read(body->arg, buf, n);
-	http_watch_waited(&exchange->watch, clock_boot_ns() - began_ns);
-	if (got <= 0 || (size_t)got > n) {
-		exchange->error = exchange->is_resent ? -ECONNRESET : -EIO;
-		return CURL_READFUNC_ABORT;
-	}
-	exchange->body_at += (uint64_t)got;
-	return (size_t)got;
-}
-
-static int on_seek(void *arg, curl_off_t offset, int origin)
-{
-	struct exchange *exchange = arg;
-	const struct http_body *body = &exchange->request->body;
-	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > body->bytes)
-		return CURL_SEEKFUNC_FAIL;
-	exchange->is_resent = true;
-	if (body->rewind(body->arg, (uint64_t)offset)) {
-		exchange->error = -ECONNRESET;
-		return CURL_SEEKFUNC_FAIL;
-	}
-	exchange->body_at = (uint64_t)offset;
-	return CURL_SEEKFUNC_OK;
-}
-
-/* Before each time that the request goes out. */
-static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port)
-{
-	struct exchange *exchange = arg;
-	exchange->is_resent = exchange->is_resent || exchange->is_sent;
-	exchange->is_sent = true;
-	return CURL_PREREQFUNC_OK;
-}
-
-/* Nonzero ends the request. curl calls it at every progress, which is ten times for a small
- * request, and about once a second. */
-static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, curl_off_t total_up,
-	curl_off_t uploaded)
-{
-	struct exchange *exchange = arg;
-	const struct http_request *request = exchange->request;
-	const uint64_t now_ns = clock_boot_ns();
-	if (now_ns - exchange->looked_ns < LOOK_NS)
-		return 0;
-	exchange->looked_ns = now_ns;
-	http_watch_look(&exchange->watch, now_ns, downloaded, uploaded);
-	if ((request->abandon && request->abandon(request->abandon_arg)) ||
-		(request->deadline_ns && now_ns >= request->deadline_ns))
-		exchange->error = -ECANCELED;
-	else if (http_watch_is_stalled(&exchange->watch, now_ns))
-		exchange->error = -ETIMEDOUT;
-	return exchange->error != 0;
-}
 
 /* As curl's own, but children do not inherit it, and why there is none is kept. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
@@ -251,13 +72,7 @@ static void set_up(struct http *http)
 	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
 	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, http);
 	http_trust_apply(shared->trust, curl, &http->socket_error);
-	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_reply_body);
-	curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_read);
-	curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, on_seek);
-	curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_send);
+	exchange_set_up(curl);
 }
 
 int http_new(struct http_shared *shared, struct http **ret)
@@ -339,26 +154,20 @@ static int list_headers(const struct http_request *request, struct curl_slist *n
 }
 
 /* Sends it, with all that differs from the request before; returns curl's verdict. */
-static CURLcode transfer(
-	struct exchange *exchange, long timeout_ms, const struct curl_slist *headers)
+static CURLcode transfer(struct http *http, struct exchange *exchange, long timeout_ms,
+	const struct curl_slist *headers)
 {
-	CURL *curl = exchange->http->curl;
+	CURL *curl = http->curl;
 	const struct http_request *request = exchange->request;
 	curl_easy_setopt(curl, CURLOPT_URL, request->url);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
 	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, request->new_connection ? 1L : 0L);
 	curl_easy_setopt(curl, CURLOPT_NOPROXY, request->no_proxy ? "*" : NULL);
-	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, exchange);
-	curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
-	curl_easy_setopt(curl, CURLOPT_READDATA, exchange);
-	curl_easy_setopt(curl, CURLOPT_SEEKDATA, exchange);
-	curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
-	set_body(
-		curl, request->method, &request->body, exchange->http->shared->upload_buffer_bytes);
-	exchange->http->error_text[0] = 0;
-	exchange->http->socket_error = 0;
+	exchange_attach(exchange, curl);
+	set_body(curl, request->method, &request->body, http->shared->upload_buffer_bytes);
+	http->error_text[0] = 0;
+	http->socket_error = 0;
 	const CURLcode code = curl_easy_perform(curl);
 	/* curl would keep a large buffer until the next request. */
 	if (request->body.bytes >= EXPECT_MIN_BYTES)
@@ -371,8 +180,7 @@ int http_perform(struct http *http, const struct http_request *request,
 {
 	struct curl_slist headers[REQUEST_HEADERS_MAX + 3];
 	const uint64_t now_ns = clock_boot_ns(), end_ns = request->deadline_ns;
-	struct exchange exchange = {.http = http,
-		.request = request,
+	struct exchange exchange = {.request = request,
 		.reply = ret_reply,
 		.watch = http_watch_begin(
 			&request->body, &http->socket, http->shared->stall_timeout_ns)};
@@ -385,7 +193,8 @@ int http_perform(struct http *http, const struct http_request *request,
 	if (!error) {
 		/* A little longer: curl's clock (MONOTONIC_RAW) may go faster than ours. */
 		long left_ms = (long)((end_ns - now_ns) / NS_PER_MS);
-		code = transfer(&exchange, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
+		code = transfer(
+			http, &exchange, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
 		error = exchange.error;
 		curl_easy_getinfo(http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
 		curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
