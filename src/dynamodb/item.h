@@ -23,7 +23,8 @@ struct item {
 /* Frees the attributes. The item is empty then, as a zeroed one is. */
 void item_clear(struct item *item);
 bool item_is_empty(const struct item *item);
-/* These set an attribute, or replace it. They copy the name and the value. 0 or -ENOMEM. */
+/* These set an attribute, or replace it. They copy the name and the value. Whoever has borrowed the
+ * name or the value of an attribute that is replaced has them no longer. 0 or -ENOMEM. */
 int item_set(
 	struct item *item, const char *name, enum value_type type, const void *value, size_t n);
 int item_set_string(struct item *item, const char *name, const char *value);

@@ -54,13 +54,12 @@ static void read_numbers(struct item *item)
 {
 	int64_t number, again;
 	for (size_t i = 0; i < item->count; i++) {
-		const char *name = item->attributes[i].name;
-		if (item_number(item, name, &number) < 0)
+		if (item_number(item, item->attributes[i].name, &number) < 0)
 			continue;
 		const enum value_type type = item->attributes[i].type;
 		ENSURE(type == VALUE_NUMBER);
-		ENSURE(item_set_number(item, name, number) == 0);
-		ENSURE(item_number(item, name, &again) == 0 && again == number);
+		ENSURE(item_set_number(item, item->attributes[i].name, number) == 0);
+		ENSURE(item_number(item, item->attributes[i].name, &again) == 0 && again == number);
 	}
 }
 
