@@ -23,6 +23,8 @@ class Key:
     source: str
     uses: list = field(default_factory=list)  # kinds of the requests that it has signed
     clock: int = 0
+    patience: float = 0  # so many seconds after they have expired the keys are taken all the same
+    signed: list = field(default_factory=list)  # when, as X-Amz-Date says
 
     @property
     def expiration(self):
@@ -69,7 +71,8 @@ class Keys:
             return (400, "InvalidToken"), key
         if signature(request, key.secret, names, scope, payload) != found[3]:
             return (403, "SignatureDoesNotMatch"), key
-        return ((400, "ExpiredToken"), key) if time.time() >= key.expires else (None, key)
+        key.signed.append(datetime.datetime.strptime(request.headers["x-amz-date"] + "+0000", "%Y%m%dT%H%M%SZ%z").timestamp())
+        return ((400, "ExpiredToken"), key) if time.time() >= key.expires + key.patience else (None, key)
 
     async def gate(self, x, rule):
         """For Proxy.add(keys.gate, times=None)."""

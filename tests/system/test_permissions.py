@@ -46,6 +46,7 @@ OPERATIONS = {
     "BatchExecuteStatement": ("dynamodb:PartiQLInsert", UPLOADS),
     "UPDATE": ("dynamodb:PartiQLUpdate", UPLOADS),
     "PUT with tags": ("s3:PutObjectTagging", {"doctor"}),
+    "HEAD with a version": ("s3:GetObjectVersion", {"verify"}),
 }
 # About the bucket; all others are about its objects.
 OF_BUCKET = {"s3:ListBucket", "s3:GetBucketAcl", "s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration"}
@@ -63,7 +64,7 @@ def policies():
 def test_policies_allow_what_is_sent():
     kinds = [re.findall(r'^\t\[\w+\] = "(\w+)",', (REPOSITORY / "src" / name).read_text(), re.M)
              for name in ("s3/s3.c", "dynamodb/dynamodb_request.c")]  # fmt: skip
-    assert {*sum(kinds, []), "UPDATE", "PUT with tags"} == OPERATIONS.keys()
+    assert {*sum(kinds, []), "UPDATE", "PUT with tags", "HEAD with a version"} == OPERATIONS.keys()
     assert policies().keys() == set.union(*(names for _, names in OPERATIONS.values()))
     for name, statements in policies().items():
         allowed = [action for statement in statements for action in statement["Action"]]
