@@ -173,7 +173,7 @@ static const char *stop_message(const struct push_view *view)
 static int write_metrics(struct push_view *view, const struct push_options *options,
 	const struct s3once_push *push, int code)
 {
-	const bool is_partial = options->run.folders != NULL;
+	const bool is_partial = view->pass && options->run.folders;
 	const struct metrics_run run = {.path = options->metrics_file,
 		.text = view->pass ? &view->pass->metrics : NULL,
 		.job = options->job,
