@@ -6,7 +6,7 @@ from tests.faults import faults
 from tests.faults.http1 import Headers, Reply
 from tests.faults.proxy import Proxy
 from tests.system.harness import MIB, make_tree, wait_until
-from tests.system.pushing import counts
+from tests.system.pushing import counts, told
 
 DENIED = faults.answer(403, "AccessDenied")
 SEVERAL = 10  # different files that are refused before a run ends early
@@ -164,6 +164,16 @@ def test_404_to_one_key_is_that_file_s(s3once, s3, s3_wire, bucket, tmp_path, an
     assert run.code == 1 and counts(run) == {"uploaded": 31, "failed": 1}, run
     (error,) = errors(run)
     assert f"{name}: S3 answers 404 for this key, although bucket {bucket} is there" in error, run
+
+
+def test_404_that_passes_is_tried_again(s3once, s3, s3_wire, bucket, tmp_path):
+    """Swift answers NoSuchBucket while it cannot reach the server that knows the bucket."""
+    tree = logs(tmp_path / "tree", 3, odd=100)
+    s3_wire.add(faults.answer(404, "NoSuchBucket"), "PutObject", key="odd", times=2)
+    run = push(s3once, tree, bucket)
+    assert run.code == 0 and counts(run) == {"uploaded": 4}, run
+    assert all("not take such keys" not in retry["text"] for retry in told(run, "retry")) and len(told(run, "retry")) == 2
+    s3.assert_same(tree, bucket, "")
 
 
 def bare(fault):

@@ -8,6 +8,8 @@
 #define AGAIN_FIRST_NS NS_PER_S
 #define AGAIN_MOST_NS  (30 * NS_PER_S)
 
+#define NOT_FOUND_AGAIN 2 /* so often a file is tried again after 404 */
+
 static uint64_t pause_after(unsigned failures)
 {
 	const uint64_t pause_ns = AGAIN_FIRST_NS << (failures < 5 ? failures : 5);
@@ -49,20 +51,28 @@ static enum step put_aside_refused(
 						       : file_fail(worker, file, &said);
 }
 
-/* 404 to a request that writes. Some servers answer so, even by the name NoSuchBucket, for a key
- * that they cannot store. */
+/* 404 to a request that writes, although the bucket is there. Swift answers so while it cannot
+ * reach the bucket's own server, which passes. Some servers answer so for a key that they cannot
+ * store. */
+static enum step not_found_in_bucket(
+	struct worker *worker, struct file *file, const struct problem *problem)
+{
+	struct problem said = *problem;
+	const bool is_again = file->candidate->failures < NOT_FOUND_AGAIN;
+	snprintf(said.text, sizeof said.text,
+		"S3 answers 404 for this key, although bucket %s is there%s",
+		quote(worker->run->options.bucket).text,
+		is_again ? "" : ": the server may not take such keys");
+	return is_again ? file_again(worker, file, &said) : put_aside_refused(worker, file, &said);
+}
+
 static enum step not_found(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct run *run = worker->run;
 	struct problem said = {0};
 	switch (run_look_for_bucket(run, worker->s3, &said)) {
 	case OUTCOME_OK:
-		said = *problem;
-		snprintf(said.text, sizeof said.text,
-			"S3 answers 404 for this key, although bucket %s is there: the server may "
-			"not take such keys",
-			quote(run->options.bucket).text);
-		return put_aside_refused(worker, file, &said);
+		return not_found_in_bucket(worker, file, problem);
 	case OUTCOME_ABSENT:
 	case OUTCOME_SETUP:
 		run_fail(run, &said);
