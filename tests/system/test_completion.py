@@ -11,16 +11,28 @@ from tests.system.harness import BUILD, REPOSITORY
 SCRIPTS = REPOSITORY / "config" / "completion"
 PROGRAM = next(BUILD.rglob("cli/s3once"))
 
+# Each script is given command lines, with a word on each line of them, and writes a NUL behind what is offered for each.
 BASH = """
 . /usr/share/bash-completion/bash_completion
 . "$SCRIPTS/s3once.bash"
-COMP_LINE="$*" COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_POINT=${#COMP_LINE}
 compopt() { :; }
-_s3once
-printf '%s\\n' "${COMPREPLY[@]}"
+for one; do
+	mapfile -t COMP_WORDS <<<"$one"
+	COMP_LINE="${COMP_WORDS[*]}" COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+	COMP_POINT=${#COMP_LINE}
+	_s3once
+	printf '%s\\n' "${COMPREPLY[@]}"
+	printf '\\0'
+done
 """
 
-FISH = 'source "$SCRIPTS/s3once.fish"; complete -C "$argv"'
+FISH = """
+source "$SCRIPTS/s3once.fish"
+for one in $argv
+	complete -C (string replace -a \\n ' ' -- $one | string collect)
+	printf '\\0'
+end
+"""
 
 # What the shell's own functions would be given.
 ZSH = r"""
@@ -38,31 +50,39 @@ _arguments() {
 	done
 	[[ ${words[CURRENT]} = -* || ${words[CURRENT-1]} = --* ]] || ${${@[-1]}##*:}
 }
-words=("$@") CURRENT=$#
-. $SCRIPTS/_s3once
+for one in "$@"; do
+	words=("${(@f)one}") CURRENT=$#words
+	. $SCRIPTS/_s3once
+	print -n '\0'
+done
 """
 
 
-@pytest.fixture(params=["bash", "fish", "zsh"])
-def complete(request, tmp_path):
-    """complete("push", "--m"): what is offered behind "s3once push --m"."""
+SHELLS = {
+    "bash": ["bash", "--norc", "-c", BASH, "bash"],
+    "fish": ["fish", "--no-config", "-c", FISH],
+    "zsh": ["zsh", "-f", "-c", ZSH, "zsh"],
+}
+every_shell = pytest.mark.parametrize("shell", SHELLS)
+
+
+@pytest.fixture
+def complete(tmp_path):
+    """complete(shell, ["push", "--m"], …): of each line, what is offered behind "s3once push --m"."""
     home = tmp_path / "home"
     (home / ".aws").mkdir(parents=True)
     (home / ".aws" / "config").write_text("[default]\n[profile  night]\nregion = x\n")
-    path = f"{PROGRAM.parent}:{os.environ['PATH']}"
-    environment = {"PATH": path, "HOME": str(home), "SCRIPTS": str(SCRIPTS), "S3ONCE_MARKS": "dynamodb:uploads", "LC_ALL": "C.UTF-8"}
+    environment = {"HOME": str(home), "SCRIPTS": str(SCRIPTS), "S3ONCE_MARKS": "dynamodb:uploads", "LC_ALL": "C.UTF-8"}
 
-    def ask(*words):
-        line = ["s3once", *words]
-        argv = {
-            "bash": ["bash", "--norc", "-c", BASH, "bash", *line],
-            "fish": ["fish", "--no-config", "-c", FISH, " ".join(line)],
-            "zsh": ["zsh", "-f", "-c", ZSH, "zsh", *line],
-        }[request.param]
-        run = subprocess.run(argv, env=environment, cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
+    def ask(shell, *lines, programs=PROGRAM.parent):
+        argv = [*SHELLS[shell], *("\n".join(["s3once", *line]) for line in lines)]
+        path = {"PATH": f"{programs}:{os.environ['PATH']}"}
+        run = subprocess.run(argv, env=environment | path, cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
         assert not run.stderr, run.stderr
-        offered = [one.split("\t")[0] for one in run.stdout.splitlines()]
-        return {one for one in offered if one.startswith(words[-1])}
+        answers = run.stdout.split("\0")
+        assert len(answers) == len(lines) + 1 and not answers[-1], run.stdout
+        offered = [{one.split("\t")[0] for one in answer.splitlines()} for answer in answers]
+        return [{one for one in each if one.startswith(line[-1])} for each, line in zip(offered, lines)]
 
     return ask
 
@@ -82,22 +102,42 @@ def every_command():
     return commands + [("lock", one) for one in commands_of("lock")]
 
 
-def test_every_command_is_offered(complete):
-    assert {"push", "status", "lock"} <= complete("") == {*commands_of(), *complete("--")}
-    assert complete("lock", "") >= set(commands_of("lock"))
-    assert complete("pu") == {"push"} and complete("lock", "rel") == {"release"}
-    assert complete("help", "") >= {"push", "status"}
+@every_shell
+def test_every_command_is_offered(complete, shell):
+    commands, dashes, of_lock, pu, rel, of_help = complete(shell, [""], ["--"], ["lock", ""], ["pu"], ["lock", "rel"], ["help", ""])
+    assert {"push", "status", "lock"} <= commands == {*commands_of(), *dashes}
+    assert of_lock >= set(commands_of("lock"))
+    assert pu == {"push"} and rel == {"release"}
+    assert of_help >= {"push", "status"}
 
 
-@pytest.mark.parametrize("command", every_command(), ids=" ".join)
-def test_every_option_is_offered(complete, command):
-    options = set(re.findall(r"^  (?:-., |    )(--[a-z0-9-]+)", help_of(*command), re.M))
-    assert "--help" in options and complete(*command, "--") == options
+@pytest.fixture
+def repeating(tmp_path):
+    """The folder of a program that repeats what the real one says for each --help, which is started once for each."""
+    helps = {command: help_of(*command) for command in every_command()}
+    for command, text in helps.items():
+        (tmp_path / " ".join([*command, "--help"])).write_text(text)
+    program = tmp_path / "bin" / "s3once"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec cat "{tmp_path}/$*"\n')
+    program.chmod(0o755)
+    return program.parent, helps
 
 
-def test_values_are_offered(complete):
-    assert complete("push", "--if-changed", "") == {"fail", "replace", "skip"}
-    assert {"local", "dynamodb:uploads"} <= complete("push", "--marks", "")
-    assert {"default", "night"} == complete("push", "--profile", "")
-    assert "README.md" in complete("push", "--ca-bundle", "READ")
-    assert "README.md" in complete("push", "READ")
+def test_every_option_is_offered(complete, repeating):
+    programs, helps = repeating
+    for shell in SHELLS:
+        offered = complete(shell, *([*command, "--"] for command in helps), programs=programs)
+        for (command, text), options in zip(helps.items(), offered, strict=True):
+            of_help = set(re.findall(r"^  (?:-., |    )(--[a-z0-9-]+)", text, re.M))
+            assert "--help" in of_help and options == of_help, (shell, command)
+
+
+@every_shell
+def test_values_are_offered(complete, shell):
+    lines = [["--if-changed", ""], ["--marks", ""], ["--profile", ""], ["--ca-bundle", "READ"], ["READ"]]
+    changed, marks, profiles, bundle, source = complete(shell, *(["push", *line] for line in lines))
+    assert changed == {"fail", "replace", "skip"}
+    assert {"local", "dynamodb:uploads"} <= marks
+    assert profiles == {"default", "night"}
+    assert "README.md" in bundle and "README.md" in source
