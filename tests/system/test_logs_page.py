@@ -97,7 +97,7 @@ def test_the_commands_of_the_page(s3once, s3, bucket, host):
     host.night(1)
     host.night(2)
     commands = commands_of_page()
-    assert [words[0] for words in commands] == ["config", "run", "status"]
+    assert [words[0] for words in commands] == ["config", "run", "status", "verify"]
     marks = s3once.state / "s3once" / "marks.db"
     for words in commands:
         if words[0] == "status":
@@ -109,6 +109,8 @@ def test_the_commands_of_the_page(s3once, s3, bucket, host):
             assert f"line 1 of {host.folder}/nginx.conf" in run.out
         if words[:2] == ["run", "--dry-run"]:
             assert run.out.count("would upload ") == 5 and not s3.objects(bucket), run
+        if words[0] == "verify":
+            assert "4 objects are as their marks say" in run.err, run
     assert len(s3.objects(bucket)) == 4
 
 
@@ -136,6 +138,7 @@ def test_the_units_of_the_page(installed):  # noqa: F811
             copy = installed / path.removeprefix("/etc/systemd/system/")
             copy.parent.mkdir()
             copy.write_text(text)
+            assert re.search(rf"^mkdir -p .*{path.rsplit('/', 1)[0]}", PAGE, re.M), "the page says to make its folder"
     for unit in ("s3once@nginx.service", "logrotate.service"):
         code, said = analyze("verify", "--man=no", installed / unit)
         assert (code, said) == (0, "")

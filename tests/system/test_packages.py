@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -45,6 +46,21 @@ def test_the_versions_agree():
     program = run(str(next(BUILD.rglob("cli/s3once"))), "--version").split()[1]
     assert version == f"({program})"
     assert f"Version:        {program}\n" in (REPOSITORY / "packaging" / "s3once.spec").read_text()
+
+
+def test_no_instance_outlives_the_package():
+    """Whoever removes the package stops every instance of every unit; only the administrator knows their names."""
+    units = {path.name.replace("@", "@*") for path in (REPOSITORY / "systemd").glob("*@*")}
+    debian = (DEBIAN / "s3once.prerm").read_text()
+    rpm = (REPOSITORY / "packaging" / "s3once.spec").read_text().split("%preun")[1].split("%posttrans")[0]
+    for script in (debian, rpm):
+        assert set(re.findall(r"'(s3once\S*)'", script)) == units
+
+
+def test_jobs_can_be_read_by_the_unit():
+    """Its user is none that a package could make the folder of the jobs belong to."""
+    spec = (REPOSITORY / "packaging" / "s3once.spec").read_text()
+    assert "install -d -m 0755 %{buildroot}%{_sysconfdir}/s3once\n" in spec and "%attr" not in spec
 
 
 def test_bill_of_materials():

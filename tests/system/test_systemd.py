@@ -66,6 +66,13 @@ def test_the_services_are_alike():
     assert setting("s3once-watch@.service", "ExecStart") == ["s3once watch %i $S3ONCE_OPTIONS"]
 
 
+@pytest.mark.parametrize("name", UNIT_NAMES)
+def test_a_small_host_has_what_the_units_call(name):
+    """Debian's smallest has a shell, and no kill but the shell's own."""
+    programs = {line.split()[0] for line in re.findall(r"^Exec\w+=(.*)$", (UNITS / name).read_text(), re.M)}
+    assert programs <= {"s3once", "/bin/sh"}
+
+
 def test_it_runs_nightly():
     assert setting("s3once@.timer", "OnCalendar") == ["*-*-* 02:00:00"]
     assert setting("s3once@.timer", "Persistent") == ["yes"]
