@@ -195,6 +195,28 @@ def test_bwlimit_that_cannot_be_shared(s3once, bucket, tmp_path):
     assert run.code == 0 and f"{shared}: Is a directory" in run.err, run
 
 
+def test_damage_to_what_bwlimit_shares(s3once, s3, bucket, tmp_path):
+    """Under a run: the file is made anew or written again, but a link is not followed. The run goes on by its own limit."""
+    tree, theirs = make_tree(tmp_path / "tree", {"big": 16 * MIB}), make_tree(tmp_path, {"theirs": b"theirs"}) / "theirs"
+    shared = s3once.state / "s3once" / "bandwidth"
+    running = s3once.start("push", tree, f"s3://{bucket}", "--bwlimit", "64K", "--json")
+
+    def is_used():
+        return shared.exists() and shared.stat().st_size >= 8 and struct.unpack("=Q", shared.read_bytes()[:8])[0] < 1 << 62
+
+    wait_until(is_used, 60, "the first use of the shared file")
+    for damage in (lambda: os.truncate(shared, 0), lambda: shared.write_bytes(b"\xff" * 5000), shared.unlink):
+        damage()
+        wait_until(is_used, 60, "another use of the shared file")
+    (tmp_path / "link").symlink_to(theirs)
+    (tmp_path / "link").replace(shared)
+    wait_until(lambda: running.output()[1].count(f"{shared}: it is a symbolic link") == 1, 60, "the word that it is a link")
+    running.popen.send_signal(signal.SIGUSR2)
+    run = running.wait()
+    assert run.code == 0 and theirs.read_bytes() == b"theirs", run
+    s3.assert_same(tree, bucket)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="a time namespace is root's to make")
 def test_bwlimit_is_shared_with_a_time_namespace(s3once, s3, bucket, tmp_path):
     """The clock is another one there. What it leaves in the shared file is the host's time, or both would ignore each other."""

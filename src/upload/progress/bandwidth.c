@@ -5,17 +5,18 @@
 #include "base/thread.h"
 #include "base/time_zone.h"
 #include "store/state_folder.h"
+#include "upload/progress/shared_line.h"
 #include "upload/progress/token_bucket.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#define ASK_NS  (100 * NS_PER_MS) /* between two questions whether to go on waiting */
-#define LOOK_NS (50 * NS_PER_MS)  /* other processes may have left the line sooner */
+#define ASK_NS   (100 * NS_PER_MS) /* between two questions whether to go on waiting */
+#define LOOK_NS  (50 * NS_PER_MS)  /* other processes may have left the line sooner */
+#define BUSY_NS  (1 * NS_PER_MS)   /* another process holds the file for a few system calls */
+#define BUSY_MAX 100U              /* so often in a row: it stands still */
 
 /* A thread that waits to send. It is on the stack of that thread. */
 struct waiter {
@@ -27,8 +28,7 @@ struct bandwidth {
 	const struct s3once_rate *rates;
 	size_t n_rates;
 	struct time_zone *zone;
-	_Atomic uint64_t *free_ns; /* `own`, or the file's */
-	_Atomic uint64_t own;
+	char *shared_path; /* NULL: the limit is that of this run alone */
 	uint64_t shift_ns; /* of our clock against that of the host, which the file's users share */
 	atomic_bool is_lifted;
 	struct {
@@ -36,27 +36,11 @@ struct bandwidth {
 		struct waiter *first, **end; /* in order of their coming */
 		uint64_t since_ns;           /* when the first of those that are there came */
 		uint64_t waited_ns;
+		uint64_t free_ns; /* see token_bucket.h; of this run alone */
+		unsigned n_busy;  /* how often in a row the file was held by another process */
+		bool said_unshared;
 	} locked;
 };
-
-static int map(const char *path, void **ret)
-{
-	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	void *there = MAP_FAILED;
-	if (fd < 0)
-		return -errno;
-	/* A page without a block of the file system would end us by SIGBUS where the disk is full.
-	 */
-	int error = posix_fallocate(fd, 0, sizeof(uint64_t));
-	if (!error) {
-		there = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		error = there == MAP_FAILED ? errno : 0;
-	}
-	close(fd);
-	if (!error)
-		*ret = there;
-	return -error;
-}
 
 int bandwidth_new(const struct bandwidth_options *options, struct bandwidth **ret,
 	struct problem *ret_problem)
@@ -66,7 +50,6 @@ int bandwidth_new(const struct bandwidth_options *options, struct bandwidth **re
 		return -ENOMEM;
 	bandwidth->rates = options->rates;
 	bandwidth->n_rates = options->n_rates;
-	bandwidth->free_ns = &bandwidth->own;
 	pthread_mutex_init(&bandwidth->locked.mutex, NULL);
 	bandwidth->locked.end = &bandwidth->locked.first;
 	const int error = options->time_zone ? time_zone_open(options->time_zone, &bandwidth->zone,
@@ -85,27 +68,32 @@ void bandwidth_free(struct bandwidth *bandwidth)
 {
 	if (!bandwidth)
 		return;
-	if (bandwidth->free_ns != &bandwidth->own)
-		munmap(bandwidth->free_ns, sizeof(uint64_t));
+	free(bandwidth->shared_path);
 	pthread_mutex_destroy(&bandwidth->locked.mutex);
 	time_zone_free(bandwidth->zone);
 	free(bandwidth);
 }
 
+static void say_unshared(struct bandwidth *bandwidth, const char *why)
+{
+	if (!bandwidth->locked.said_unshared)
+		log_warning("--bwlimit is not shared with other runs of this host, since %s", why);
+	bandwidth->locked.said_unshared = true;
+}
+
 void bandwidth_share(struct bandwidth *bandwidth)
 {
 	char path[4096] = "";
-	void *there = NULL;
 	int error = state_file("bandwidth", path, sizeof path);
-	if (!error)
-		error = map(path, &there);
 	bandwidth->shift_ns = (uint64_t)clock_boot_shift_ns();
-	if (!error)
-		bandwidth->free_ns = there;
-	else
-		log_warning("--bwlimit is not shared with other runs of this host, since its file "
-			    "cannot be used: %s%s%s",
-			quote(path).text, *path ? ": " : "", strerror(-error));
+	if (!error && !(bandwidth->shared_path = strdup(path)))
+		error = -ENOMEM;
+	if (error) {
+		struct problem problem;
+		problem_set(&problem, "its file cannot be used: %s%s%s", quote(path).text,
+			*path ? ": " : "", strerror(-error));
+		say_unshared(bandwidth, problem.text);
+	}
 }
 
 uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s)
@@ -153,10 +141,37 @@ static void leave_queue(struct bandwidth *bandwidth, struct waiter *self)
 	pthread_cond_destroy(&self->turn);
 }
 
+/* How long the line that is shared is not free yet; 0: the bytes were taken, or it cannot be used
+ * now. The caller holds the mutex. */
+static uint64_t take_shared(
+	struct bandwidth *bandwidth, uint64_t now_ns, uint64_t bytes, uint64_t rate)
+{
+	struct problem problem;
+	uint64_t wait_ns = 0;
+	const int error = bandwidth->shared_path ? shared_line_take(bandwidth->shared_path, now_ns,
+							   bytes, rate, &wait_ns, &problem)
+						 : 0;
+	unsigned *n_busy = &bandwidth->locked.n_busy;
+	if (error != -EWOULDBLOCK) {
+		*n_busy = 0;
+		if (error)
+			say_unshared(bandwidth, problem.text);
+		return wait_ns;
+	}
+	if (*n_busy < BUSY_MAX) {
+		++*n_busy;
+		return BUSY_NS;
+	}
+	problem_set(&problem, "a process that stands still holds its file: %s",
+		quote(bandwidth->shared_path).text);
+	say_unshared(bandwidth, problem.text);
+	return 0;
+}
+
 /* Whoever comes first asks; the others wait until they are. Returns how many bytes may leave; 0
  * with how long to wait until that is asked again. */
-static size_t bytes_allowed(const struct bandwidth *bandwidth, const struct waiter *self, size_t n,
-	uint64_t *ret_wait_ns)
+static size_t bytes_allowed(
+	struct bandwidth *bandwidth, const struct waiter *self, size_t n, uint64_t *ret_wait_ns)
 {
 	*ret_wait_ns = ASK_NS;
 	if (bandwidth->locked.first != self)
@@ -166,8 +181,13 @@ static size_t bytes_allowed(const struct bandwidth *bandwidth, const struct wait
 		return n;
 	const uint64_t piece = token_bucket_piece(rate);
 	const size_t bytes = n < piece ? n : (size_t)piece;
-	const uint64_t wait_ns = token_bucket_take(
-		bandwidth->free_ns, clock_boot_ns() - bandwidth->shift_ns, bytes, rate);
+	const uint64_t now_ns = clock_boot_ns() - bandwidth->shift_ns;
+	uint64_t free_ns = bandwidth->locked.free_ns;
+	uint64_t wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
+	if (!wait_ns)
+		wait_ns = take_shared(bandwidth, now_ns, bytes, rate);
+	if (!wait_ns)
+		bandwidth->locked.free_ns = free_ns;
 	*ret_wait_ns = wait_ns < LOOK_NS ? wait_ns : LOOK_NS;
 	return wait_ns ? 0 : bytes;
 }

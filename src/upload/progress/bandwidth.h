@@ -1,7 +1,6 @@
 /* The limit of bandwidth of a run: bodies take their bytes from it before they leave, each in its
- * turn. All runs of a user on a host that have a limit share one number in a file of the state
- * folder (token_bucket.h), mapped into memory: no lock is held that a stopped process could keep,
- * and no request goes from one process to another. Thread-safe. */
+ * turn. All runs of a user on a host that have a limit share one line, a file of the state folder
+ * (shared_line.h). Whatever becomes of it, each run keeps its own limit. Thread-safe. */
 #pragma once
 #include "base/problem.h"
 #include "s3once/push.h"
@@ -20,8 +19,8 @@ struct bandwidth_options {
 int bandwidth_new(const struct bandwidth_options *options, struct bandwidth **ret,
 	struct problem *ret_problem);
 void bandwidth_free(struct bandwidth *bandwidth);
-/* From now on the limit is shared with other runs. If the file cannot be used, the limit stays that
- * of this run alone, which is reported. Call it before the first bandwidth_take(). */
+/* From now on the limit is shared with other runs. As long as the file cannot be used, the limit is
+ * that of this run alone, which is reported once. Call it before the first bandwidth_take(). */
 void bandwidth_share(struct bandwidth *bandwidth);
 
 /* Who waits for the limit. abandon() is asked every 100 ms; true ends the waiting. */

@@ -4,21 +4,16 @@
 #define PIECE_LEAST (2U << 10)
 #define PIECE_MOST  (256U << 10)
 
-uint64_t token_bucket_take(
-	_Atomic uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, uint64_t rate)
+uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, uint64_t rate)
 {
-	const uint64_t takes_ns = bytes * NS_PER_S / rate;
 	const uint64_t earliest_ns =
 		now_ns > TOKEN_BUCKET_BURST_NS ? now_ns - TOKEN_BUCKET_BURST_NS : 0;
-	uint64_t seen_ns = atomic_load(free_ns);
-	for (;;) {
-		const uint64_t ahead_ns = seen_ns > now_ns ? seen_ns - now_ns : 0;
-		if (ahead_ns && ahead_ns <= TOKEN_BUCKET_AHEAD_NS)
-			return ahead_ns;
-		const uint64_t from_ns = ahead_ns || seen_ns < earliest_ns ? earliest_ns : seen_ns;
-		if (atomic_compare_exchange_weak(free_ns, &seen_ns, from_ns + takes_ns))
-			return 0;
-	}
+	const uint64_t ahead_ns = *free_ns > now_ns ? *free_ns - now_ns : 0;
+	if (ahead_ns && ahead_ns <= TOKEN_BUCKET_AHEAD_NS)
+		return ahead_ns;
+	const uint64_t from_ns = ahead_ns || *free_ns < earliest_ns ? earliest_ns : *free_ns;
+	*free_ns = from_ns + bytes * NS_PER_S / rate;
+	return 0;
 }
 
 uint64_t token_bucket_piece(uint64_t rate)
