@@ -26,9 +26,7 @@ static void add_batch(
 }
 
 struct batch {
-	const struct table *table;
-	item_visitor *each;
-	void *arg;
+	struct item_visit visit;
 	char *unprocessed;    /* the RequestItems to send next, owned; NULL: all were answered */
 	size_t left;          /* keys that were not answered yet */
 	unsigned idle_rounds; /* rounds since `left` last became less */
@@ -39,18 +37,20 @@ static enum outcome take_batch(
 	struct batch *batch, const json_t *reply, struct problem *ret_problem)
 {
 	const json_t *items =
-		json_object_get(json_object_get(reply, "Responses"), batch->table->name);
+		json_object_get(json_object_get(reply, "Responses"), batch->visit.table->name);
 	const json_t *unprocessed = json_object_get(reply, "UnprocessedKeys");
 	free(batch->unprocessed);
 	batch->unprocessed = NULL;
 	enum outcome outcome = OUTCOME_OK;
-	for (size_t i = 0; i < json_array_size(items) && outcome == OUTCOME_OK; i++)
-		outcome = dynamodb_visit(batch->table, json_array_get(items, i), batch->each,
-			batch->arg, ret_problem);
+	for (size_t i = 0; i < json_array_size(items) && outcome == OUTCOME_OK; i++) {
+		struct item item = {0};
+		const int error = item_from_json(json_array_get(items, i), &item);
+		outcome = dynamodb_visit(&batch->visit, error, &item, ret_problem);
+	}
 	if (outcome != OUTCOME_OK || json_object_size(unprocessed) == 0)
 		return outcome;
 	size_t left = json_array_size(
-		json_object_get(json_object_get(unprocessed, batch->table->name), "Keys"));
+		json_object_get(json_object_get(unprocessed, batch->visit.table->name), "Keys"));
 	batch->idle_rounds++;
 	if (left && left < batch->left) {
 		batch->left = left;
@@ -88,12 +88,12 @@ static enum outcome get_batch(struct dynamodb_conn *conn, struct batch *batch,
 	batch->answered_ns = clock_boot_ns();
 	do {
 		json_t *reply;
-		struct text *body = dynamodb_begin_bare(conn, batch->table->name);
+		struct text *body = dynamodb_begin_bare(conn, batch->visit.table->name);
 		dynamodb_member(body, "RequestItems");
 		if (batch->unprocessed)
 			text_add(body, batch->unprocessed);
 		else
-			add_batch(body, batch->table, keys, n);
+			add_batch(body, batch->visit.table, keys, n);
 		outcome = dynamodb_perform(conn, DYNAMODB_GET_MANY, limits, &reply, ret_problem);
 		if (outcome == OUTCOME_OK)
 			outcome = take_batch(batch, reply, ret_problem);
@@ -110,7 +110,7 @@ enum outcome dynamodb_get_many(struct dynamodb_conn *conn, const struct table *t
 	const struct item_key *keys, size_t n, const struct call_limits *limits, item_visitor *each,
 	void *arg, struct problem *ret_problem)
 {
-	struct batch batch = {.table = table, .each = each, .arg = arg};
+	struct batch batch = {.visit = {table, each, arg}};
 	struct problem problem = {0};
 	enum outcome outcome = OUTCOME_OK;
 	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i += BATCH_KEYS_MAX) {
@@ -208,18 +208,18 @@ static int visit_wanted(void *arg, const char *pk, const char *sk, const struct 
 	return query->each(query->arg, pk, sk, item);
 }
 
-/* Hands out the items of a reply and frees it. *start becomes where the next request begins, or
- * NULL after the last one. */
-static enum outcome take_page(const struct query *query, enum outcome outcome, json_t *reply,
-	item_visitor *each, void *arg, char **start, struct problem *ret_problem)
+/* Sends the request for a page, which was begun. *start becomes where the next one begins, or NULL
+ * after the last one. */
+static enum outcome perform_page(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+	const struct call_limits *limits, const struct item_visit *visit, char **start,
+	struct problem *ret_problem)
 {
+	json_t *reply;
+	enum outcome outcome =
+		dynamodb_perform_page(conn, kind, limits, visit, &reply, ret_problem);
+	const json_t *last = json_object_get(reply, "LastEvaluatedKey");
 	free(*start);
 	*start = NULL;
-	const json_t *items = json_object_get(reply, "Items");
-	const json_t *last = json_object_get(reply, "LastEvaluatedKey");
-	for (size_t i = 0; i < json_array_size(items) && outcome == OUTCOME_OK; i++)
-		outcome = dynamodb_visit(
-			query->table, json_array_get(items, i), each, arg, ret_problem);
 	if (outcome == OUTCOME_OK && json_is_object(last)) {
 		*start = json_dumps(last, JSON_COMPACT);
 		if (!*start)
@@ -232,10 +232,9 @@ static enum outcome take_page(const struct query *query, enum outcome outcome, j
 static enum outcome query_page(struct dynamodb_conn *conn, struct query *query,
 	const struct call_limits *limits, char **start, struct problem *ret_problem)
 {
-	json_t *reply;
+	const struct item_visit visit = {query->table, visit_wanted, query};
 	add_query(dynamodb_begin(conn, query->table->name), query->table, query->range, *start);
-	enum outcome outcome = dynamodb_perform(conn, DYNAMODB_QUERY, limits, &reply, ret_problem);
-	return take_page(query, outcome, reply, visit_wanted, query, start, ret_problem);
+	return perform_page(conn, DYNAMODB_QUERY, limits, &visit, start, ret_problem);
 }
 
 /* DynamoDB refuses a range whose end is before its beginning. */
@@ -270,32 +269,29 @@ enum outcome dynamodb_query(struct dynamodb_conn *conn, const struct table *tabl
 	return outcome;
 }
 
-/* Sends one request of a scan. *start is as in query_page(). */
-static enum outcome scan_page(struct dynamodb_conn *conn, struct query *query,
+static enum outcome scan_page(struct dynamodb_conn *conn, const struct item_visit *visit,
 	const struct call_limits *limits, char **start, struct problem *ret_problem)
 {
-	json_t *reply;
-	struct text *body = dynamodb_begin(conn, query->table->name);
+	struct text *body = dynamodb_begin(conn, visit->table->name);
 	dynamodb_member(body, "ConsistentRead");
 	text_add(body, "true");
 	if (*start) {
 		dynamodb_member(body, "ExclusiveStartKey");
 		text_add(body, *start);
 	}
-	enum outcome outcome = dynamodb_perform(conn, DYNAMODB_SCAN, limits, &reply, ret_problem);
-	return take_page(query, outcome, reply, query->each, query->arg, start, ret_problem);
+	return perform_page(conn, DYNAMODB_SCAN, limits, visit, start, ret_problem);
 }
 
 enum outcome dynamodb_scan(struct dynamodb_conn *conn, const struct table *table,
 	const struct call_limits *limits, item_visitor *each, void *arg,
 	struct problem *ret_problem)
 {
-	struct query query = {.table = table, .each = each, .arg = arg};
+	const struct item_visit visit = {table, each, arg};
 	struct problem problem = {0};
 	char *start = NULL;
 	enum outcome outcome;
 	do
-		outcome = scan_page(conn, &query, limits, &start, &problem);
+		outcome = scan_page(conn, &visit, limits, &start, &problem);
 	while (outcome == OUTCOME_OK && start);
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;

@@ -208,17 +208,24 @@ static enum outcome send_request(struct dynamodb_conn *conn, enum dynamodb_kind 
 	return outcome;
 }
 
-enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kind,
-	const struct call_limits *limits, json_t **ret_reply, struct problem *ret_problem)
+enum outcome dynamodb_send(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+	const struct call_limits *limits, struct http_reply *ret_reply, struct problem *ret_problem)
 {
-	*ret_reply = NULL;
 	text_add_char(&conn->body, '}');
 	if (conn->body.error) {
 		problem_set(ret_problem, "the request would be too long, or memory ran out");
 		return OUTCOME_LOCAL;
 	}
+	enum outcome outcome = send_request(conn, kind, limits, ret_reply, ret_problem);
+	return outcome == OUTCOME_ABSENT ? OUTCOME_SETUP : outcome;
+}
+
+enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+	const struct call_limits *limits, json_t **ret_reply, struct problem *ret_problem)
+{
 	struct http_reply reply = {0};
-	enum outcome outcome = send_request(conn, kind, limits, &reply, ret_problem);
+	enum outcome outcome = dynamodb_send(conn, kind, limits, &reply, ret_problem);
+	*ret_reply = NULL;
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED)
 		*ret_reply = json_read(&reply.body, limits);
 	http_reply_clear(&reply);
@@ -227,16 +234,15 @@ enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kin
 		*ret_reply = NULL;
 		return dynamodb_not_understood(-EBADMSG, ret_problem);
 	}
-	return outcome == OUTCOME_ABSENT ? OUTCOME_SETUP : outcome;
+	return outcome;
 }
 
-enum outcome dynamodb_visit(const struct table *table, const json_t *json, item_visitor *each,
-	void *arg, struct problem *ret_problem)
+enum outcome dynamodb_visit(
+	const struct item_visit *visit, int error, struct item *item, struct problem *ret_problem)
 {
-	struct item item = {0};
-	int error = item_from_json(json, &item);
-	const char *pk = item_string(&item, table->pk_name);
-	const struct attribute *range = table->sk_name ? item_find(&item, table->sk_name) : NULL;
+	const struct table *table = visit->table;
+	const char *pk = item_string(item, table->pk_name);
+	const struct attribute *range = table->sk_name ? item_find(item, table->sk_name) : NULL;
 	const enum value_type type = table->sk_is_number ? VALUE_NUMBER : VALUE_STRING;
 	const char *sk = range && range->type == type ? range->value : NULL;
 	if (error == 0 && (!pk || (table->sk_name && !sk)))
@@ -244,8 +250,8 @@ enum outcome dynamodb_visit(const struct table *table, const json_t *json, item_
 	enum outcome outcome = OUTCOME_OK;
 	if (error < 0)
 		outcome = dynamodb_not_understood(error, ret_problem);
-	else if (each(arg, pk, sk, &item))
+	else if (visit->each(visit->arg, pk, sk, item))
 		outcome = OUTCOME_LOCAL;
-	item_clear(&item);
+	item_clear(item);
 	return outcome;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include "dynamodb/dynamodb.h"
 #include "dynamodb/item_json.h"
+#include "http/http.h"
 
 enum dynamodb_kind {
 	DYNAMODB_PUT,
@@ -45,6 +46,23 @@ enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kin
 /* The outcome of a reply that is JSON, but not the JSON that was expected. `error` is -EBADMSG or
  * -ENOMEM. */
 enum outcome dynamodb_not_understood(int error, struct problem *ret_problem);
-/* Hands one item of a reply to the visitor. OUTCOME_LOCAL if that ends the visit. */
-enum outcome dynamodb_visit(const struct table *table, const json_t *json, item_visitor *each,
-	void *arg, struct problem *ret_problem);
+/* The same without parsing the reply, which the caller clears in any case. */
+enum outcome dynamodb_send(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+	const struct call_limits *limits, struct http_reply *ret_reply,
+	struct problem *ret_problem);
+
+/* Who is given the items of a reply, and of which table they are. */
+struct item_visit {
+	const struct table *table;
+	item_visitor *each;
+	void *arg;
+};
+/* Hands one item to the visitor and clears it. `error` is of reading the item: 0, -EBADMSG or
+ * -ENOMEM. OUTCOME_LOCAL if the visitor ends the visit. */
+enum outcome dynamodb_visit(
+	const struct item_visit *visit, int error, struct item *item, struct problem *ret_problem);
+/* As dynamodb_perform(), of a request for a page of items. They are handed to the visitor one by
+ * one, and *ret_reply has the reply without them. */
+enum outcome dynamodb_perform_page(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+	const struct call_limits *limits, const struct item_visit *visit, json_t **ret_reply,
+	struct problem *ret_problem);

@@ -5,13 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM_LEAST 8 /* attributes; a power of two */
+#define ROOM_LEAST 16 /* attributes; a power of two */
+
+static void free_attribute(struct attribute *attribute)
+{
+	if (!attribute->is_in_block)
+		free(attribute->name);
+}
 
 void item_clear(struct item *item)
 {
 	for (size_t i = 0; i < item->count; i++)
-		free(item->attributes[i].name);
+		free_attribute(&item->attributes[i]);
 	free(item->attributes);
+	free(item->block);
 	*item = (struct item){0};
 }
 
@@ -22,9 +29,12 @@ bool item_is_empty(const struct item *item)
 
 static struct attribute *find_attribute(const struct item *item, const char *name)
 {
-	for (size_t i = 0; i < item->count; i++)
-		if (strcmp(item->attributes[i].name, name) == 0)
+	for (size_t i = 0; i < item->count; i++) {
+		const char *other = item->attributes[i].name;
+		/* Most names differ in their first byte, which spares the call. */
+		if (*other == *name && strcmp(other, name) == 0)
 			return &item->attributes[i];
+	}
 	return NULL;
 }
 
@@ -33,18 +43,24 @@ const struct attribute *item_find(const struct item *item, const char *name)
 	return find_attribute(item, name);
 }
 
-/* Room for one more: from ROOM_LEAST on the array grows whenever the count is a power of two, so no
- * capacity is kept. */
-static int reserve_one(struct item *item)
+/* Room for n: the least power of two that holds them, so no capacity is kept. */
+int item_reserve(struct item *item, size_t n)
 {
-	if (item->count && (item->count < ROOM_LEAST || item->count & (item->count - 1)))
-		return 0;
-	size_t room = item->count ? item->count * 2 : ROOM_LEAST;
+	size_t room = ROOM_LEAST;
+	while (room < n)
+		room *= 2;
 	void *grown = reallocarray(item->attributes, room, sizeof *item->attributes);
 	if (!grown)
 		return -ENOMEM;
 	item->attributes = grown;
 	return 0;
+}
+
+static int reserve_one(struct item *item)
+{
+	if (item->count && (item->count < ROOM_LEAST || item->count & (item->count - 1)))
+		return 0;
+	return item_reserve(item, item->count + 1);
 }
 
 /* The value stands behind the name, in memory of one piece. */
@@ -60,7 +76,7 @@ int item_set(struct item *item, const char *name, enum value_type type, const vo
 	copy[name_bytes + n] = '\0';
 	struct attribute *set = find_attribute(item, name);
 	if (set) {
-		free(set->name);
+		free_attribute(set);
 	} else if (reserve_one(item) < 0) {
 		free(copy);
 		return -ENOMEM;
@@ -88,7 +104,7 @@ void item_unset(struct item *item, const char *name)
 	struct attribute *found = find_attribute(item, name);
 	if (!found)
 		return;
-	free(found->name);
+	free_attribute(found);
 	size_t after = (size_t)(item->attributes + item->count - found) - 1;
 	memmove(found, found + 1, after * sizeof *found);
 	item->count--;

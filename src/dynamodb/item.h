@@ -14,15 +14,19 @@ struct attribute {
 	char *value;
 	size_t n; /* bytes of `value`, without the NUL */
 	enum value_type type;
+	bool is_in_block; /* name and value are in the item's block, else in memory of their own */
 };
 struct item {
 	struct attribute *attributes;
 	size_t count;
+	char *block; /* NULL, or the names and values that item_read() has read at once */
 };
 
 /* Frees the attributes. The item is empty then, as a zeroed one is. */
 void item_clear(struct item *item);
 bool item_is_empty(const struct item *item);
+/* Makes room for n attributes in a zeroed item. 0 or -ENOMEM. */
+int item_reserve(struct item *item, size_t n);
 /* These set an attribute, or replace it. They copy the name and the value. Whoever has borrowed the
  * name or the value of an attribute that is replaced has them no longer. 0 or -ENOMEM. */
 int item_set(

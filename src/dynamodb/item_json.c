@@ -117,7 +117,8 @@ static size_t json_read_some(void *buffer, size_t n, void *arg)
 	const struct call_limits *limits = source->limits;
 	n = n < source->left ? n : source->left;
 	source->n_values += count_values(source->bytes, n);
-	if (source->n_values > JSON_VALUES_MAX ||
+	/* JSON has no NUL, and jansson would overlook one. */
+	if (source->n_values > JSON_VALUES_MAX || memchr(source->bytes, '\0', n) ||
 		(limits && limits->abandon && limits->abandon(limits->abandon_arg)))
 		return (size_t)-1;
 	memcpy(buffer, source->bytes, n);
@@ -130,6 +131,17 @@ json_t *json_read(const struct text *text, const struct call_limits *limits)
 {
 	struct source source = {text_string(text), text->len, 0, limits};
 	return json_load_callback(json_read_some, &source, JSON_ALLOW_NUL, NULL);
+}
+
+json_t *json_read_first(
+	const char *bytes, size_t n, const struct call_limits *limits, size_t *ret_bytes)
+{
+	struct source source = {bytes, n, 0, limits};
+	json_error_t told;
+	json_t *json = json_load_callback(
+		json_read_some, &source, JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &told);
+	*ret_bytes = json ? (size_t)told.position : 0;
+	return json;
 }
 
 int item_from_json(const json_t *json, struct item *ret)

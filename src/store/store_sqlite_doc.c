@@ -3,74 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
-#define NAME_BYTES 64 /* of an attribute that is read without a tree, with its NUL */
-
-static bool skip(const char **at, char c)
-{
-	if (**at != c)
-		return false;
-	++*at;
-	return true;
-}
-
-/* The n characters between two quotes, if they are ASCII without an escape. */
-static bool read_string(const char **at, const char **ret, size_t *ret_n)
-{
-	if (!skip(at, '"'))
-		return false;
-	*ret = *at;
-	while (**at >= 0x20 && **at < 0x7f && **at != '"' && **at != '\\')
-		++*at;
-	*ret_n = (size_t)(*at - *ret);
-	return skip(at, '"');
-}
-
-/* "name":{"S":"text"}, or N. 1 if it was, 0 if it is written otherwise, -ENOMEM. */
-static int read_attribute(const char **at, struct item *ret)
-{
-	const char *name, *type, *value;
-	size_t name_bytes, type_bytes, n;
-	char copy[NAME_BYTES];
-
-	if (!read_string(at, &name, &name_bytes) || name_bytes >= sizeof copy || !skip(at, ':') ||
-		!skip(at, '{') || !read_string(at, &type, &type_bytes) || type_bytes != 1 ||
-		(*type != 'S' && *type != 'N') || !skip(at, ':') || !read_string(at, &value, &n) ||
-		!skip(at, '}'))
-		return 0;
-	memcpy(copy, name, name_bytes);
-	copy[name_bytes] = '\0';
-	int r = item_set(ret, copy, *type == 'S' ? VALUE_STRING : VALUE_NUMBER, value, n);
-	return r ? r : 1;
-}
-
-/* Reads a doc as doc_encode writes nearly all of them, at a fraction of the cost of a tree. Returns
- * as above; the item may be filled in part. */
-static int read_plain(const char *doc, struct item *ret)
-{
-	const char *at = doc;
-	int r = skip(&at, '{');
-
-	while (r > 0 && (r = read_attribute(&at, ret)) > 0 && skip(&at, ','))
-		r = ret->count < ITEM_ATTRIBUTES_MAX;
-	return r > 0 ? skip(&at, '}') && !*at : r;
-}
-
-static int read_json(const char *doc, struct item *ret)
-{
-	json_t *json = json_loads(doc, JSON_ALLOW_NUL, NULL);
-	int r = json ? item_from_json(json, ret) : -EBADMSG;
-
-	json_decref(json);
-	return r;
-}
-
 int doc_decode(struct item_key key, const char *doc, struct item *ret)
 {
-	int r = read_plain(doc, ret);
+	const size_t n = strlen(doc);
+	size_t bytes;
+	int r = item_read(doc, n, NULL, ret, &bytes);
 
-	if (!r)
-		item_clear(ret);
-	r = r > 0 ? 0 : r ? r : read_json(doc, ret);
+	if (!r && bytes != n)
+		r = -EBADMSG;
 	if (!r)
 		r = item_set_string(ret, "pk", key.pk);
 	if (!r)

@@ -256,6 +256,54 @@ static void test_unprocessed_keys_without_items(void)
 	end(&f);
 }
 
+/* Every reply holds the same two items, or does not read as a page. */
+static void test_pages_however_written(void)
+{
+#define ONE "{\"pk\":{\"S\":\"p\"},\"sk\":{\"S\":\"\\\"Items\\\":[\"}}"
+#define TWO "{\"pk\":{\"S\":\"p\"},\"sk\":{\"S\":\"y\"},\"Items\":{\"S\":\"z\"}}"
+	static const struct {
+		const char *reply;
+		enum outcome outcome;
+		unsigned items;
+		bool more;
+	} rows[] = {
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE "," TWO "]}"), OUTCOME_OK, 2, false},
+		{SCRIPT_REPLY("200", "",
+			 "{\"Count\":2,\"LastEvaluatedKey\":{\"Items\":{\"S\":\"Items\"}},"
+			 "\"Items\":[" ONE "," TWO "],\"ScannedCount\":2}"),
+			OUTCOME_OK, 2, true},
+		{SCRIPT_REPLY("200", "", "{ \"Items\" : [ " ONE " ,\n" TWO " ]\n, \"x\" : [] }"),
+			OUTCOME_OK, 2, false},
+		{SCRIPT_REPLY("200", "", "{\"Count\":0}"), OUTCOME_OK, 0, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[ ]}"), OUTCOME_OK, 0, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE ",]}"), OUTCOME_LOST, 1, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE " " TWO "]}"), OUTCOME_LOST, 1, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE "]"), OUTCOME_LOST, 1, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE "]}}"), OUTCOME_LOST, 1, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE), OUTCOME_LOST, 1, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":["), OUTCOME_LOST, 0, false},
+	};
+	enum { ROWS = sizeof rows / sizeof *rows };
+	const struct dynamodb_range all = {.pk = "p"};
+	struct script_step steps[ROWS];
+	struct fixture f;
+	for (size_t i = 0; i < ROWS; i++)
+		steps[i] = (struct script_step){rows[i].reply, .close = true};
+	if (!begin(&f, steps, ROWS))
+		return;
+	for (size_t i = 0; i < ROWS; i++) {
+		unsigned found = 0;
+		bool more = false;
+		if (!CHECK_INT(dynamodb_query(f.conn, &table, &all, NULL, count, &found, &more,
+				       &f.aws.problem),
+			    rows[i].outcome) ||
+			!CHECK_INT(found, rows[i].items) || !CHECK_INT(more, rows[i].more))
+			fprintf(stderr, "\tof reply %zu\n", i);
+	}
+	script_stop(&f.aws.server);
+	end(&f);
+}
+
 static void test_query(void)
 {
 	const struct script_step steps[] = {
@@ -352,6 +400,7 @@ int main(void)
 	test_unprocessed_keys();
 	test_unprocessed_keys_without_items();
 	test_query();
+	test_pages_however_written();
 	test_tables();
 	return check_result();
 }

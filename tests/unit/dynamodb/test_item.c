@@ -160,6 +160,87 @@ static void check_json_refused(void)
 	}
 }
 
+/* The item that stands before the rest: the same as that of the tree, and its length. */
+static void check_read(const char *json, const char *rest, size_t want_attributes)
+{
+	struct item item = {0}, of_tree = {0};
+	struct text text = TEXT(4096);
+	size_t bytes = 0;
+	json_t *tree = json_loads(json, 0, NULL);
+	text_addf(&text, "%s%s", json, rest);
+	bool good =
+		CHECK_INT(item_read(text.data, text.len, NULL, &item, &bytes), 0) &&
+		CHECK_INT(bytes, strlen(json)) && CHECK_INT(item_from_json(tree, &of_tree), 0) &&
+		CHECK_INT(item.count, want_attributes) && CHECK_INT(of_tree.count, want_attributes);
+	for (size_t i = 0; good && i < item.count; i++) {
+		const struct attribute *a = &item.attributes[i], *b = item_find(&of_tree, a->name);
+		good = CHECK(b && a->type == b->type && a->n == b->n) &&
+		       CHECK_INT(memcmp(a->value, b->value, a->n + 1), 0);
+	}
+	if (!good)
+		fprintf(stderr, "\tof %s\n", json);
+	json_decref(tree);
+	text_clear(&text);
+	item_clear(&item);
+	item_clear(&of_tree);
+}
+
+static void check_reads_first(void)
+{
+	struct text many = TEXT(4096);
+	check_read("{\"a\":{\"S\":\"x\"},\"b\":{\"N\":\"1\"}}", ",{\"c\"", 2);
+	check_read("{\"\":{\"S\":\"\"}}", "]", 1);
+	check_read("{}", "]", 0);
+	check_read("{\"\xc3\xa4\":{\"S\":\"\xe2\x82\xac\"}}", "", 1);
+	check_read("{\"a\":{\"S\":\"\\\"\\u00e4}\"}}", ",", 1);
+	check_read("{ \"a\" : {\"S\": \"x\"} }", "\n]", 1);
+	check_read("{\"a\":{\"B\":\"AAEC\"},\"l\":{\"L\":[{\"S\":\"x\"}]}}", "]", 2);
+	check_read("{\"a\":{\"S\":\"x\"},\"a\":{\"S\":\"y\"}}", ",", 1); /* the last one counts */
+	for (int n = 30; n < 40; n++) {
+		text_reset(&many);
+		for (int i = 0; i < n; i++)
+			text_addf(&many, "%s\"a%d\":{\"N\":\"%d\"}", i ? "," : "{", i, i);
+		text_add(&many, "}");
+		check_read(text_string(&many), ",{", (size_t)n);
+	}
+	text_clear(&many);
+}
+
+static void check_first_refused(void)
+{
+	static const char *const rows[] = {"", "]", "{", "{\"a\"", "{\"a\":{\"S\":\"x",
+		"{\"a\":{\"S\":\"x\"}", "{\"a\":{\"S\":\"x\"},}", "{\"a\":{\"S\":\"\xc3\"}}",
+		"{\"a\":{\"S\":\"\n\"}}", "{\"a\":{\"S\":1}}", "{\"a\":{\"S\":\"x\"};", "[]"};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct item item = {0};
+		size_t bytes = 77;
+		if (!CHECK_INT(
+			    item_read(rows[i], strlen(rows[i]), NULL, &item, &bytes), -EBADMSG) ||
+			!CHECK(item_is_empty(&item)) || !CHECK_INT(bytes, 77))
+			fprintf(stderr, "\tof %s\n", rows[i]);
+	}
+}
+
+/* Attributes that were read at once are replaced and removed like others. */
+static void check_changes_what_was_read(void)
+{
+	static const char text[] = "{\"a\":{\"S\":\"x\"},\"b\":{\"N\":\"1\"}}";
+	struct item item = {0};
+	size_t bytes;
+	CHECK_INT(item_read(text, strlen(text), NULL, &item, &bytes), 0);
+	for (int i = 0; i < 40; i++) {
+		char name[8];
+		snprintf(name, sizeof name, "n%d", i);
+		CHECK_INT(item_set_number(&item, name, i), 0);
+	}
+	CHECK_INT(item_set_string(&item, "a", "longer than it was"), 0);
+	item_unset(&item, "b");
+	CHECK_STRING(item_string(&item, "a"), "longer than it was");
+	CHECK(item_find(&item, "b") == NULL);
+	CHECK_INT(item.count, 41);
+	item_clear(&item);
+}
+
 static bool yes(void *arg)
 {
 	return true;
@@ -180,6 +261,9 @@ static void check_limits(void)
 		CHECK_INT(item_from_json(json, &item), more ? -EBADMSG : 0);
 		json_decref(json);
 		CHECK(json_read(&wide, &(struct call_limits){.abandon = yes}) == NULL);
+		size_t bytes;
+		item_clear(&item);
+		CHECK_INT(item_read(wide.data, wide.len, NULL, &item, &bytes), more ? -EBADMSG : 0);
 		item_clear(&item);
 		text_add(&many, "[0");
 		for (int i = 1; i < JSON_VALUES_MAX + more; i++)
@@ -201,6 +285,9 @@ int main(void)
 	check_changes();
 	check_json_round_trip();
 	check_json_refused();
+	check_reads_first();
+	check_first_refused();
+	check_changes_what_was_read();
 	check_limits();
 	return check_result();
 }
