@@ -210,6 +210,68 @@ def test_the_source_disappears_and_comes_back(watched, s3, bucket):
     s3.assert_same(watched.tree, bucket, "p")
 
 
+@pytest.mark.full
+def test_the_source_is_made_anew(watched, s3, bucket):
+    """Deleted and made again at once, replaced by a link to another folder, and made again: each is found."""
+    watched.write(full_scan="1s", if_changed="replace")
+    watched.rename_in("a", 1)
+    watched.start()
+    watched.manager.pass_with(files=1)
+    shutil.rmtree(watched.tree)
+    watched.rename_in("b", 2)
+    watched.manager.pass_with(files=2, folders=1)
+    make_tree(watched.folder, {"away/c": 3})
+    watched.tree.rename(watched.folder / "parked")
+    watched.tree.symlink_to(watched.folder / "away")
+    watched.manager.pass_with(files=3, folders=1)
+    make_tree(watched.folder, {"away/sub/d": 4})
+    watched.manager.pass_with(files=4, folders=2)
+    watched.tree.unlink()
+    watched.rename_in("e", 5)
+    watched.manager.pass_with(files=5, folders=1)
+    assert set(s3.objects(bucket)) == {"p/a", "p/b", "p/c", "p/sub/d", "p/e"}
+
+
+def test_names_of_every_kind(watched, s3, bucket):
+    """Without a full scan. One that cannot be a key is an error that keeps no other file waiting."""
+    watched.start()
+    names = ["new\nline", "fol\nder/a\nb", "'\"\\ $(x)", " ", "\n", "é" * 120, "*/?[a-z]"]
+    for name in names:
+        watched.rename_in(name, 1)
+    figures = watched.manager.pass_with(files=len(names))
+    assert (figures["full"], figures["failed"]) == (1, 0)
+    s3.assert_same(watched.tree, bucket, "p")
+    watched.rename_in(os.fsdecode(b"\xff\n"), 1)
+    watched.manager.pass_with(failed=1)
+    assert watched.said("\\xff\\n: the name is not UTF-8, so it cannot be a key") == 1
+    watched.rename_in("fol\nder/next", 1)
+    watched.manager.pass_with(files=len(names) + 1)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(os.geteuid() != 0, reason="file systems are root's to mount")
+def test_a_file_system_is_mounted_and_unmounted(watched, s3, bucket):
+    """Over the SOURCE, and over a folder in it."""
+    watched.write(full_scan="1s", if_changed="replace")
+    watched.rename_in("sub/a", 1)
+    watched.start()
+    watched.manager.pass_with(files=1, folders=2)
+    done = 1
+    for folder, folders in ((watched.tree / "sub", 2), (watched.tree, 1)):
+        if subprocess.run(["mount", "-t", "tmpfs", "none", folder], capture_output=True).returncode:
+            pytest.skip("this host allows no mounts")
+        try:
+            (folder / f"over{done}").write_text("over")
+            done += 1
+            watched.manager.pass_with(files=done, folders=folders)
+        finally:
+            subprocess.run(["umount", "-l", folder], check=True)
+        watched.rename_in(f"sub/under{done}", 1)
+        done += 1
+        watched.manager.pass_with(files=done, folders=2)
+    assert set(s3.objects(bucket)) == {"p/sub/a", "p/sub/over1", "p/sub/under2", "p/over3", "p/sub/under4"}
+
+
 # --- the kernel
 
 

@@ -1,9 +1,12 @@
 """`s3once watch --metrics-listen`: what Prometheus is answered, in a form that its own tools read."""
 
+import contextlib
 import http.client
 import re
 import signal
 import socket
+import struct
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -94,6 +97,37 @@ def test_requests(watched, port):
         silent.sendall(b"GET /metr")
         assert read(port)["watch_uploaded_files_total", "job"] == 1
         assert watched.stop().code == 0
+
+
+def test_the_port_is_flooded(watched, port):
+    """More clients than are served at once, who send half a request, read nothing, ask too much or hang up: files are shipped
+    meanwhile, with a bounded number of descriptors, and the next one is answered."""
+    watched.start("--metrics-listen", str(port))
+    descriptors = Path(f"/proc/{watched.running.pid}/fd")
+    before = len(list(descriptors.iterdir()))
+    requests = (
+        b"GET /metr",
+        b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 500,
+        b"GET /" + b"a" * 200_000,
+        b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999\r\n\r\n" + b"x" * 200_000,
+        b"GET /metrics HTTP/1.1\r\n" + b"A: b\r\n" * 30_000,
+        b"\0\xff\r\n\r\n" * 1000,
+        b"",
+    )
+    with contextlib.ExitStack() as clients:
+        for i in range(10 * len(requests)):
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", port)))
+            client.setblocking(False)
+            if i % 4 == 0:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, when it is closed
+            with contextlib.suppress(OSError):
+                client.send(requests[i % len(requests)])
+        for i in range(2):
+            watched.rename_in(f"file{i}", 1)
+            watched.manager.pass_with(files=i + 1)
+        assert len(list(descriptors.iterdir())) <= before + 16 + 20, "16 clients, and what a pass may have left open"
+    assert read(port)["watch_uploaded_files_total", "job"] == 2
+    assert watched.stop().code == 0
 
 
 def test_what_was_known_before(watched, port, tmp_path):
