@@ -1,10 +1,10 @@
 /* Runs single calls of s3/s3.h and dynamodb/dynamodb.h for test_aws_layer.py:
  *
- *   aws_probe s3 BUCKET COMMAND ARGUMENT... [OPTION...]
+ *   aws_probe s3 BUCKET COMMAND ARGUMENT... [then COMMAND ARGUMENT...]... [OPTION...]
  *   aws_probe dynamodb TABLE COMMAND ARGUMENT... [OPTION...]
  *
- * Where to and as whom comes from the environment. Prints one JSON object with the outcome, the
- * problem if there is one, and what the call yielded; exits 0 if the call was made at all. */
+ * Where to and as whom comes from the environment. Prints one JSON object a call with the outcome,
+ * the problem if there is one, and what the call yielded; exits 0 if the call was made at all. */
 #include "aws_probe.h"
 #include "aws/global.h"
 #include "base/clock.h"

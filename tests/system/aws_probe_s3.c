@@ -225,14 +225,8 @@ static size_t find_command(const char *name)
 	probe_die("no such command");
 }
 
-void probe_s3(struct probe *probe, const struct aws_settings *settings, struct http_shared *http,
-	char **words)
+static void call(struct probe *probe, struct s3_conn *conn, struct s3 *s3, size_t command)
 {
-	struct s3 *s3;
-	struct s3_conn *conn;
-	size_t command = find_command(words[2]);
-	if (s3_open(settings, http, words[1], &s3, NULL) < 0 || s3_conn_new(s3, &conn) < 0)
-		probe_die("cannot open s3");
 	for (unsigned i = 0; i < probe->repeat; i++) {
 		probe->result = json_object();
 		enum outcome outcome = commands[command].run(probe, conn, s3);
@@ -242,6 +236,24 @@ void probe_s3(struct probe *probe, const struct aws_settings *settings, struct h
 				knows, json_integer(s3_knows(s3, (enum s3_ability)ability)));
 		probe_set(probe, "knows", knows);
 		probe_print(probe, outcome, s3_service(s3));
+	}
+}
+
+void probe_s3(struct probe *probe, const struct aws_settings *settings, struct http_shared *http,
+	char **words)
+{
+	struct s3 *s3;
+	struct s3_conn *conn;
+	if (s3_open(settings, http, words[1], &s3, NULL) < 0 || s3_conn_new(s3, &conn) < 0)
+		probe_die("cannot open s3");
+	for (char **first = words + 2; first;) {
+		char **end = first + 1;
+		while (*end && strcmp(*end, "then") != 0)
+			end++;
+		probe->arguments = first + 1;
+		probe->n_arguments = (int)(end - first) - 1;
+		call(probe, conn, s3, find_command(*first));
+		first = *end && end[1] ? end + 1 : NULL;
 	}
 	s3_conn_free(conn);
 	s3_close(s3);

@@ -19,7 +19,7 @@ UNKNOWN, YES, NO = range(3)  # enum s3_known
 
 
 class Probe(Program):
-    """Runs aws_probe; a call gives its reply, or the list of them for repeat=N."""
+    """Runs aws_probe; a call gives its reply, or the list of them for repeat=N and for several calls."""
 
     def binary(self):
         return BUILD / "tests" / "system" / "aws_probe"
@@ -31,7 +31,15 @@ class Probe(Program):
                 words.append(f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}"))
         result = self.start(*words, "--", *[str(arg) for arg in args], env=env).wait(timeout)
         assert result.code == 0, result
-        return result.events if repeat > 1 else result.events[0]
+        return result.events if repeat > 1 or "then" in args else result.events[0]
+
+
+@pytest.fixture
+def probes(s3, bucket, tmp_path):
+    """probes(["put", KEY, FILE], …): the replies to several calls, which one process makes on the bucket."""
+    program = Probe(tmp_path, s3)
+    yield lambda *calls: program("s3", bucket, *(word for call in calls for word in (*call, "then")))
+    program.kill_all()
 
 
 @pytest.fixture
@@ -80,16 +88,15 @@ HARD_KEYS = [
 
 
 @both_s3
-def test_hard_keys_arrive_as_they_are(s3, bucket, probe, file):
-    for number, key in enumerate(HARD_KEYS):
-        data = f"content {number}".encode()
-        reply = probe("put", key, file(data))
-        assert (reply["outcome"], reply["etag"]) == ("ok", md5(data)), (key, reply)
+def test_hard_keys_arrive_as_they_are(s3, bucket, probes, file):
+    bodies = {key: f"content {number}".encode() for number, key in enumerate(HARD_KEYS)}
+    replies = probes(*(["put", key, file(body)] for key, body in bodies.items()))
+    for (key, body), reply in zip(bodies.items(), replies, strict=True):
+        assert (reply["outcome"], reply["etag"]) == ("ok", md5(body)), (key, reply)
     found = s3.objects(bucket)
     assert sorted(found) == sorted(HARD_KEYS)
-    for number, key in enumerate(HARD_KEYS):
-        assert found[key].etag == md5(f"content {number}".encode()), key
-        reply = probe("head", key)
+    for key, reply in zip(HARD_KEYS, probes(*(["head", key] for key in HARD_KEYS)), strict=True):
+        assert found[key].etag == md5(bodies[key]), key
         assert (reply["outcome"], reply["etag"]) == ("ok", found[key].etag), (key, reply)
 
 
