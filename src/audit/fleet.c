@@ -74,11 +74,24 @@ void fleet_judge(const struct fleet_terms *terms, struct fleet_job *job)
 /* Rows, and the sessions of those whose last run has not reported. */
 struct page {
 	struct job_row rows[PAGE];
+	size_t id_of[PAGE]; /* of such a row: where its session is in `ids` */
 	const char *ids[PAGE];
 	struct session_info infos[PAGE];
 	bool known[PAGE];
 	size_t n, n_ids;
 };
+
+/* DynamoDB refuses a request that names an item twice, and rows may name the same session. */
+static size_t place_id(struct page *page, const char *id)
+{
+	size_t at = 0;
+	while (at < page->n_ids && strcmp(page->ids[at], id) != 0)
+		at++;
+	page->ids[at] = id;
+	if (at == page->n_ids)
+		page->n_ids++;
+	return at;
+}
 
 static enum outcome read_page(struct page *page, struct store_conn *conn,
 	const struct job_key *after, const struct call_limits *limits, struct problem *ret_problem)
@@ -88,7 +101,7 @@ static enum outcome read_page(struct page *page, struct store_conn *conn,
 	page->n_ids = 0;
 	for (size_t i = 0; i < page->n; i++)
 		if (!has_reported(&page->rows[i]))
-			page->ids[page->n_ids++] = page->rows[i].session;
+			page->id_of[i] = place_id(page, page->rows[i].session);
 	if (o == OUTCOME_OK)
 		o = session_describe_many(conn, page->ids, page->n_ids, limits, page->infos,
 			page->known, ret_problem);
@@ -99,12 +112,11 @@ static enum outcome show_page(const struct page *page, const struct fleet_terms 
 	const struct fleet_visitor *visitor, struct problem *ret_problem)
 {
 	enum outcome o = OUTCOME_OK;
-	size_t id = 0;
 	for (size_t i = 0; i < page->n && o == OUTCOME_OK; i++) {
 		struct fleet_job job = {.row = page->rows[i]};
 		if (!has_reported(&job.row)) {
-			job.has_session = page->known[id];
-			job.session = page->infos[id++];
+			job.has_session = page->known[page->id_of[i]];
+			job.session = page->infos[page->id_of[i]];
 		}
 		fleet_judge(terms, &job);
 		o = visitor->each(visitor->arg, &job, ret_problem);

@@ -118,9 +118,7 @@ static enum outcome copy_pieces(const struct manifest_place *place, const struct
 		if (strcmp(etag, object->etag) != 0)
 			problem_set(ret_problem, "it was replaced while it was read");
 		else if (error)
-			problem_set(ret_problem,
-				"its copy in a temporary file cannot be written: %s",
-				strerror(-error));
+			manifest_tell_unwritten(fd, error, ret_problem);
 		if (error || strcmp(etag, object->etag) != 0)
 			o = OUTCOME_LOCAL;
 		digest_update(digest, piece.body.data, n);

@@ -1,5 +1,6 @@
 #define ZLIB_CONST /* its input is const */
 #include "manifest/manifest_spool.h"
+#include "base/quote.h"
 #include "base/write_all.h"
 #include "store/state_folder.h"
 #include <errno.h>
@@ -53,6 +54,19 @@ int manifest_open_file(struct problem *ret_problem)
 			"folder nor in /tmp: %s",
 			strerror(-fd));
 	return fd;
+}
+
+void manifest_tell_unwritten(int fd, int error, struct problem *ret_problem)
+{
+	char link[64], path[4096];
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	const ssize_t n = readlink(link, path, sizeof path - 1);
+	char *name = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
+	if (name)
+		*name = '\0';
+	problem_set(ret_problem, "its temporary file%s%s cannot be written: %s%s",
+		name ? " in " : "", name ? quote(path).text : "", strerror(-error),
+		error == -ENOSPC || error == -EDQUOT ? "; make room there" : "");
 }
 
 int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct problem *ret_problem)
@@ -144,8 +158,7 @@ bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_pro
 	const int error = spool->locked.error;
 	pthread_mutex_unlock(&spool->locked.mutex);
 	if (error)
-		problem_set(
-			ret_problem, "its temporary file cannot be written: %s", strerror(-error));
+		manifest_tell_unwritten(spool->fd, error, ret_problem);
 	return !error;
 }
 

@@ -9,6 +9,8 @@
 /* Creates a temporary file that only this user can read, and removes its name. It is in the state
  * folder, or else in /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
 int manifest_open_file(struct problem *ret_problem);
+/* Sets the sentence that this -errno came from writing to such a file. */
+void manifest_tell_unwritten(int fd, int error, struct problem *ret_problem);
 
 struct manifest_spool;
 /* `kinds` are the digests (enum digest_kind) that are computed of the compressed bytes. Returns 0,

@@ -1,6 +1,7 @@
 #include "marks/job_row.h"
 #include "base/checksum.h"
 #include "base/text.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,16 +190,29 @@ static void read_row(const char *sk, const struct item *item, struct job_row *re
 		ret->exit = (int)exit;
 }
 
+/* Any other key is not one that job_key_make() has made. */
+static bool is_job_key(const char *sk)
+{
+	const size_t host = strcspn(sk, "/");
+	return host <= JOB_HOST_MAX && sk[host] && strlen(sk + host + 1) <= JOB_NAME_MAX;
+}
+
 struct page {
 	struct job_row *rows;
 	size_t n, most;
+	char *last; /* the last key that came in this reply, owned; NULL: none */
 };
 
 static int add_to_page(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct page *page = arg;
+	char *last = strdup(sk);
 	(void)pk;
-	if (page->n < page->most)
+	if (!last)
+		return -ENOMEM;
+	free(page->last);
+	page->last = last;
+	if (page->n < page->most && is_job_key(sk))
 		read_row(sk, item, &page->rows[page->n++]);
 	return 0;
 }
@@ -207,20 +221,28 @@ enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after,
 	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,
 	struct problem *ret_problem)
 {
-	struct page page = {ret, 0, most};
-	const char *last = after ? after->text : NULL;
+	struct page page = {ret, 0, most, NULL};
+	char *from = after ? strdup(after->text) : NULL;
 	enum outcome o = OUTCOME_OK;
+	if (after && !from) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
 	/* A page of the store may end before it is full. */
 	for (bool more = true; more && page.n < most && o == OUTCOME_OK;) {
 		const struct dynamodb_range range = {.pk = JOBS_PK,
-			.from = last,
-			.after = last != NULL,
+			.from = from,
+			.after = from != NULL,
 			.most = (unsigned)(most - page.n)};
 		o = conn->store->ops->query(
 			conn, &range, limits, add_to_page, &page, &more, ret_problem);
-		if (page.n)
-			last = ret[page.n - 1].key.text;
+		if (page.last) {
+			free(from);
+			from = page.last;
+			page.last = NULL;
+		}
 	}
+	free(from);
 	*ret_n = page.n;
 	return o;
 }

@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -16,6 +17,7 @@ from tests.faults import faults
 from tests.system.harness import KIB, MIB, make_tree
 from tests.system.pushing import marks_of, summary, told
 
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
 NAME = re.compile(r"(.*)_s3once/runs/dt=(\d{4}-\d\d-\d\d)/host=([A-Za-z0-9._-]+)/(\d{8}T\d{6}Z-[0-9a-f]{32})\.jsonl\.gz")
 
 
@@ -246,6 +248,28 @@ def test_a_version_that_was_replaced(s3once, s3, bucket, tmp_path):
     s3.client.put_object(Bucket=bucket, Key=key, Body=gzip.compress(json.dumps(lines[0]).encode() + b"\n"))
     run = s3once("verify", "--download", "--manifest", key, f"s3://{bucket}/p")
     assert run.code == 1 and "and the manifest AAAAAA==" in run.err and "mark" not in run.err, run
+
+
+@NEEDS_ROOT
+def test_a_full_disk_under_the_lines(s3once, s3, bucket, tmp_path):
+    """All files are in S3, it is no success, and the sentence says where room is needed. The next run's lists them all."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", disk], check=True)
+    try:
+        (disk / "filler").write_bytes(bytes(60 << 10))
+        tree = make_tree(tmp_path / "tree", {f"{number:03}": str(number).encode() for number in range(300)})
+        marks = ("--marks", f"sqlite:{tmp_path / 'marks.db'}")
+        run = push(s3once, tree, bucket, *marks, env={"XDG_STATE_HOME": str(disk)})
+        assert run.code == 1 and summary(run)["uploaded"] == 300 and summary(run)["manifest"] is None, run
+        (event,) = told(run, "manifest_failed")
+        assert f"its temporary file in {disk}/s3once cannot be written: No space left on device; make room" in event["text"], run
+        assert not keys(s3, bucket)
+        (disk / "filler").unlink()
+        run = push(s3once, tree, bucket, *marks, env={"XDG_STATE_HOME": str(disk)})
+        assert run.code == 0 and len(read(s3, bucket, summary(run)["manifest"])) == 300, run
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def test_killed_between_the_manifest_and_its_signature(s3once, s3, s3_wire, bucket, tmp_path, key_pair):
