@@ -12,8 +12,9 @@
 
 /* Of the memory for buffers the workers may take as many times in all, with their stacks and
  * connections. */
-#define MEMORY_TIMES 3
-#define CAREFUL      0.8 /* connections need more once they have been used for a while */
+#define MEMORY_TIMES      3
+#define CAREFUL           0.8 /* connections need more once they have been used for a while */
+#define WORKER_BYTES_MOST (192.0 * 1024)
 
 static void lower_most(
 	unsigned *most, uint64_t can, enum s3once_limited_by *ret_why, enum s3once_limited_by why)
@@ -37,15 +38,18 @@ static uint64_t resident_bytes(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* How many workers the memory is enough for, if each needs as much as one does now. What else has
- * grown since the run began counts as theirs, which errs on the side of fewer. */
+/* How many workers the memory is enough for. What has grown since the run began is taken, for
+ * whatever it was. Each further worker needs as much again as those of now would need if it had all
+ * been theirs, but no more than a worker can. */
 static unsigned most_by_memory(const struct s3once_push *push)
 {
-	const uint64_t may = MEMORY_TIMES * push->run.options.memory_bytes, now = resident_bytes();
-	if (now <= push->memory_bytes)
+	const double may = CAREFUL * MEMORY_TIMES * (double)push->run.options.memory_bytes;
+	const double grown = (double)resident_bytes() - (double)push->memory_bytes;
+	if (grown <= 0)
 		return UINT_MAX;
-	const double each = (double)(now - push->memory_bytes) / push->level.now;
-	const double most = CAREFUL * (double)may / each;
+	const double mean = grown / push->level.now;
+	const double each = mean < WORKER_BYTES_MOST ? mean : WORKER_BYTES_MOST;
+	const double most = push->level.now + (may - grown) / each;
 	return most >= UINT_MAX ? UINT_MAX : most < 1 ? 1 : (unsigned)most;
 }
 

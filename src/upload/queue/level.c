@@ -5,7 +5,7 @@
 
 /* Twice as many that only wait for answers finish nearly twice as much. */
 #define WORTH      1.2
-#define LEAP_MOST  8   /* a trial is of no more times the workers of now */
+#define LEAP_MOST  32  /* a trial is of no more times the workers of now */
 #define STEP_LEAST 1.1 /* a smaller step shows nothing */
 
 /* At this share of their time the workers wait for a CPU more than for anything else. */
@@ -101,6 +101,14 @@ static bool is_busy(const struct level_window *window)
 	return 2 * window->cpus_used > window->cpus;
 }
 
+/* The level after a trial that was worth it. By Little's law as many workers are busy as the rate
+ * times the time a file took before. Twice as many are enough, and those of a leap may be more. */
+static double enough_after(const struct level *level, double rate)
+{
+	const double enough = 2.0 * level->proven * rate / level->proven_rate;
+	return enough < level->now ? enough : level->now;
+}
+
 /* The window was measured at the proven level. */
 static void look_further(struct level *level, const struct level_window *window)
 {
@@ -134,10 +142,12 @@ static enum s3once_limited_by reason_of_window(const struct level_window *window
 static void judge_trial(struct level *level, const struct level_window *window, double rate)
 {
 	if (rate >= worth_of(level) * level->proven_rate) {
-		settle_level(level, level->now, S3ONCE_LIMITED_BY_FILES);
+		const unsigned tried = level->now;
+		settle_level(level, (unsigned)enough_after(level, rate), S3ONCE_LIMITED_BY_FILES);
 		level->proven_rate = rate;
 		level->pause_ns = PAUSE_FIRST_NS;
-		look_further(level, window);
+		if (level->now == tried)
+			look_further(level, window);
 	} else if (!level->was_in_vain) { /* one window may mislead: connections are new */
 		level->was_in_vain = true;
 	} else {
@@ -146,15 +156,25 @@ static void judge_trial(struct level *level, const struct level_window *window, 
 	}
 }
 
+/* More at once means more blocks begun at once, and more claims that another one was first with. A
+ * leap that was made before the others were seen is taken back. True: the level has changed. */
+static bool keep_company(struct level *level)
+{
+	const bool has_leapt = level->leaps && level->now > LEVEL_COMPANY;
+	level->leaps = false;
+	if (has_leapt)
+		settle_level(level, LEVEL_COMPANY, S3ONCE_LIMITED_BY_FILES);
+	return has_leapt;
+}
+
 bool level_next(struct level *level, const struct level_window *window)
 {
 	if (window->is_throttled) {
 		fall(level, window->now_ns);
 		return true;
 	}
-	/* More at once means more blocks begun at once, and more claims that another one was first
-	 * with. */
-	level->leaps = level->leaps && !window->has_company;
+	if (window->has_company && keep_company(level))
+		return true;
 	if (window->is_cold)
 		return true;
 	if (window->now_ns - window->began_ns < WINDOW_NS)

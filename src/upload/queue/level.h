@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEVEL_FIRST 64 /* how many a run begins with */
-#define LEVEL_LEAST 32 /* a level that falls keeps as many */
+#define LEVEL_FIRST   16 /* how many a run begins with */
+#define LEVEL_LEAST   16 /* a level that falls keeps as many */
+#define LEVEL_COMPANY 64 /* a leap is taken back to as many where other uploaders are seen */
 
 struct level {
 	unsigned now, ceiling;      /* how many may be under way */

@@ -17,6 +17,7 @@ struct host {
 	unsigned memory;         /* workers that fit; 0: any number */
 	unsigned throttles_from; /* at more at once the service throttles; 0: never */
 	unsigned files;          /* that are there at a time; 0: any number */
+	bool has_company;        /* other uploaders are seen */
 	uint64_t now_ns;
 };
 
@@ -32,7 +33,9 @@ static struct level_window window_at(const struct host *host, unsigned level, ui
 {
 	const double rate = rate_at(host, level);
 	const double each_s = level / rate;
-	const double cpu_share = host->cpu_s > 0 ? 1 - host->latency_s / each_s : 0;
+	const bool is_by_service = host->most_per_s > 0 && rate >= host->most_per_s;
+	const double cpu_share =
+		host->cpu_s > 0 && !is_by_service ? 1 - host->latency_s / each_s : 0;
 	const uint64_t files = (uint64_t)(rate * (double)ns / 1e9);
 	return (struct level_window){.now_ns = host->now_ns,
 		.began_ns = host->now_ns - ns,
@@ -46,6 +49,7 @@ static struct level_window window_at(const struct host *host, unsigned level, ui
 		.idle_share =
 			host->files && host->files < level ? 1 - (double)host->files / level : 0,
 		.most_by_memory = host->memory ? host->memory : UINT_MAX,
+		.has_company = host->has_company,
 		.is_throttled = host->throttles_from && level > host->throttles_from};
 }
 
@@ -90,13 +94,29 @@ static void test_a_leap(void)
 	struct host host = {.latency_s = 0.14};
 	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
 	go(&level, &host, 0.2);
-	CHECK_INT(level.now, 8 * LEVEL_FIRST);
+	CHECK_INT(level.now, 32 * LEVEL_FIRST);
 	host.throttles_from = 1;
 	go(&level, &host, 0.5);
 	CHECK_INT(level.now, LEVEL_LEAST);
 	host.throttles_from = 0;
 	go(&level, &host, 2.2);
 	CHECK_INT(level.now, 2 * LEVEL_LEAST);
+}
+
+/* Other uploaders are seen when the leap was made. It is taken back once; later trials only double.
+ */
+static void test_company(void)
+{
+	struct level level;
+	struct host host = {.latency_s = 0.14};
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	go(&level, &host, 0.2);
+	CHECK(level.now > LEVEL_COMPANY);
+	host.has_company = true;
+	go(&level, &host, 0.025);
+	CHECK_INT(level.now, LEVEL_COMPANY);
+	go(&level, &host, 0.2);
+	CHECK_INT(level.now, 2 * LEVEL_COMPANY);
 }
 
 /* A leap is no larger than one CPU has work for. That workers wait for a CPU which others use does
@@ -113,6 +133,31 @@ static void test_a_leap_is_as_large_as_the_cpu(void)
 	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
 	CHECK(level_next(&level, &window));
 	CHECK_INT(level.now, 451);
+}
+
+/* The first trial already is as large as it needs to be, but where the service is near it is no
+ * larger than to twice as many: new connections cost more there than they bring. */
+static void test_the_first_trial(void)
+{
+	struct level level;
+	struct host host = {.latency_s = 0.03, .cpu_s = 2e-4};
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	go(&level, &host, 0.075);
+	CHECK_INT(level.now, 150);
+
+	host = (struct host){.latency_s = 0.002, .most_per_s = 3000, .cpu_s = 2e-4};
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	go(&level, &host, 0.075);
+	CHECK_INT(level.now, 2 * LEVEL_FIRST);
+	go(&level, &host, 0.2);
+	CHECK_INT(level.now, LEVEL_FIRST);
+	CHECK_INT(level.why, S3ONCE_LIMITED_BY_LATENCY);
+
+	host.most_per_s = 0;
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	go(&level, &host, 5);
+	CHECK_INT(level.now, LEVEL_FIRST);
+	CHECK_INT(level.why, S3ONCE_LIMITED_BY_CPU);
 }
 
 static void test_a_service_that_takes_no_more(void)
@@ -138,7 +183,7 @@ static void test_a_service_that_becomes_faster(void)
 static void test_cpu(void)
 {
 	const struct level level = at_its_end((struct host){.latency_s = 0.0005, .cpu_s = 1e-4}, 5);
-	CHECK(level.now >= LEVEL_LEAST && level.now < LEVEL_FIRST);
+	CHECK_INT(level.now, LEVEL_FIRST);
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_CPU);
 	/* Where requests take their time the CPU is the limit later, at ten thousand files a
 	 * second. */
@@ -165,7 +210,7 @@ static void test_cpu_becomes_the_limit(void)
 static void test_no_trial_on_a_busy_host(void)
 {
 	struct level level;
-	const struct host host = {.latency_s = 0.02, .cpu_s = 2e-4, .cpus = 1, .now_ns = NS_PER_S};
+	const struct host host = {.latency_s = 0.005, .cpu_s = 2e-4, .cpus = 1, .now_ns = NS_PER_S};
 	struct level_window window = window_at(&host, LEVEL_FIRST, NS_PER_S);
 	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
 	CHECK(level_next(&level, &window));
@@ -279,7 +324,9 @@ int main(void)
 	test_latency_is_outgrown();
 	test_the_first_second_is_not_wasted();
 	test_a_leap();
+	test_company();
 	test_a_leap_is_as_large_as_the_cpu();
+	test_the_first_trial();
 	test_a_service_that_takes_no_more();
 	test_a_service_that_becomes_faster();
 	test_cpu();
