@@ -190,11 +190,11 @@ static void read_row(const char *sk, const struct item *item, struct job_row *re
 		ret->exit = (int)exit;
 }
 
-/* Any other key is not one that job_key_make() has made. */
+/* A longer key is not one that job_key_make() has made. */
 static bool is_job_key(const char *sk)
 {
 	const size_t host = strcspn(sk, "/");
-	return host <= JOB_HOST_MAX && sk[host] && strlen(sk + host + 1) <= JOB_NAME_MAX;
+	return host <= JOB_HOST_MAX && (!sk[host] || strlen(sk + host + 1) <= JOB_NAME_MAX);
 }
 
 struct page {

@@ -51,7 +51,7 @@ struct job_row {
 };
 
 /* Up to `most` rows whose hosts and jobs follow `after` (NULL: the first ones), in the order of
- * their keys. Rows that are not of jobs by their keys are left out. Eventually consistent. OK sets
+ * their keys. Rows with longer keys than a job's are left out. Eventually consistent. OK sets
  * *ret_n to their number; if it is less than `most`, these were the last ones. */
 enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t most,
 	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,

@@ -73,6 +73,10 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	s3_request_target(&request, target);
 	request.call.read_error = read_error;
 	request.call.reply_max_bytes = n > (1 << 20) ? n : 1 << 20;
+	/* A body that grows step by step leaves as much freed memory behind in each thread. */
+	ret->body.max = request.call.reply_max_bytes;
+	text_reset(&ret->body);
+	text_reserve(&ret->body, n);
 	const enum outcome outcome = s3_request_perform(&request, ret, ret_problem);
 	if (outcome != OUTCOME_OK)
 		return outcome;

@@ -383,3 +383,22 @@ def test_uploaders_begin_anew_together(s3once, s3, bucket, marks, tree):
     assert sum(counts(run).get("uploaded", 0) for run in runs) == 2
     (row,) = [item for item in marks.items() if item["pk"].startswith("bucket#")]
     assert row["generation"] == 1 and marks_of(marks).keys() == {"p/a", "p/b/c"}
+
+
+def test_a_run_from_before_keeps_its_generation(s3once, s3, bucket, marks, s3_wire, tree, tmp_path):
+    """Later runs do not read its marks, and find its objects by looking."""
+    url = f"s3://{bucket}/p"
+    assert s3once("push", tree / "a", url).code == 0
+    held = s3_wire.add(faults.hold_request, "PutObject", key="p/b/c")
+    earlier = s3once.start("push", tree, url, "--json", "--lease", "1h", "--heartbeat", "10m")
+    assert held.reached.wait(60), earlier.output()
+    make_anew(s3, bucket)
+    assert s3once("push", tree / "a", url, "--new-bucket").code == 0
+    held.released.set()
+    run = earlier.wait()
+    assert run.code == 0 and counts(run) == {"skipped": 1, "uploaded": 1}, run
+    generations = {(item["sk"], "~1#" in item["pk"]) for item in marks.items() if item["sk"].startswith("p/")}
+    assert generations == {("p/a", False), ("p/a", True), ("p/b/c", False)}
+    run = s3once("push", tree, url, "--json")
+    assert run.code == 0 and counts(run) == {"skipped": 1, "adopted": 1}, run
+    s3.assert_same(tree, bucket, "p")

@@ -58,7 +58,9 @@ def wire(dynamodb, s3once):
     ("fault", "code"),
     [
         (faults.answer(400, "ResourceNotFoundException"), "ResourceNotFoundException"),
-        (faults.answer(400, "ProvisionedThroughputExceededException"), "ProvisionedThroughputExceededException"),
+        pytest.param(
+            faults.answer(400, "ProvisionedThroughputExceededException"), "ProvisionedThroughputExceededException", marks=pytest.mark.full
+        ),
     ],
     ids=["gone", "throttled"],
 )
@@ -103,6 +105,7 @@ def test_rows_of_jobs_that_nobody_wrote(s3once, pushed):
     assert (run.code, run.out) == (0, "forgotten: z/last\n"), run
 
 
+@pytest.mark.full
 @IN_SQLITE
 def test_ten_thousand_sessions(s3once, pushed):
     """Of runs that were killed and of whose rows only the half is there still."""

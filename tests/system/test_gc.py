@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from tests.faults import faults
+from tests.faults.http1 import Reply
 from tests.system.harness import MIB, make_tree
 from tests.system.pushing import counts, marks_of, told
 
@@ -87,6 +88,22 @@ def test_upload_that_is_gone_already(s3once, s3, bucket, tree, marks, killed):
     run = gc(s3once, bucket)
     assert run.code == 0 and end(run) == {"aborted": 1}, run
     assert "upload" not in marks_of(marks)["large"]
+
+
+async def misses_a_part(x, rule):
+    """A fake: an abort that is confirmed while a part is still under way, which S3 keeps."""
+    await x.body()
+    x.fire(rule)
+    await x.answer(Reply(204))
+
+
+@SQLITE
+def test_part_that_was_under_way_needs_another_abort(s3once, s3, bucket, marks, killed, s3_wire):
+    killed()
+    rule = s3_wire.add(misses_a_part, "AbortMultipartUpload")
+    run = gc(s3once, bucket)
+    assert run.code == 0 and end(run) == {"aborted": 1} and rule.fired == 1 and not s3.uploads(bucket), run
+    assert [record.kind for record in s3_wire.history].count("AbortMultipartUpload") == 2
 
 
 @SQLITE

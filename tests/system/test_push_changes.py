@@ -619,3 +619,18 @@ def test_time_goes_by_between_runs(s3once, s3, bucket, marks, tmp_path):
         assert run.code == 0 and counts(run) == {"uploaded": 1}, run
         assert s3.get(bucket, "p/log") == (tree / "log").read_bytes()
     assert marks_of(marks)["p/log"]["tries"] >= 1 and time.time() - int(marks_of(marks)["p/log"]["at"]) < 600
+
+
+def test_server_that_reads_if_match_otherwise(s3once, s3, bucket, s3_wire, tmp_path):
+    """It refuses the etag that HEAD shows: a HEAD right before replaces the condition from then on."""
+    tree = make_tree(tmp_path / "tree", {"a": b"one", "b": b"one"})
+    command = ("push", tree, f"s3://{bucket}", "--json", "--if-changed=replace", "--concurrency=1")
+    assert s3once(*command).code == 0
+    make_tree(tree, {"a": b"later", "b": b"later"})
+    refused = s3_wire.add(faults.answer(412, "PreconditionFailed"), "PutObject", times=None, where=lambda record: "if-match" in record.headers)
+    before = len(s3_wire.history)
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 2} and refused.fired == 1, run
+    s3.assert_same(tree, bucket)
+    writes = [at for at, record in enumerate(s3_wire.history) if at >= before and record.kind == "PutObject"]
+    assert len(writes) == 3 and all(s3_wire.history[at - 1].kind == "HeadObject" for at in writes[1:])
