@@ -65,9 +65,9 @@ enum s3_written_for {
 };
 
 /* The user metadata that s3once gives an object: x-amz-meta-s3once-
- * {table,claim,key,ctime,part,content,encoding,suffix,size} and x-amz-meta-mtime. Times are seconds
- * with a fraction, as rclone reads and writes them. The value of "key" is s3_key_hash() of the
- * bucket and the key. Requests add it, and HEAD compares it. */
+ * {table,claim,key,ctime,part,content,offset,encoding,suffix,size} and x-amz-meta-mtime. Times are
+ * seconds with a fraction, as rclone reads and writes them. The value of "key" is s3_key_hash() of
+ * the bucket and the key. Requests add it, and HEAD compares it. */
 #define S3_ID_MAX       64
 #define S3_CONTENT_MAX  64 /* hex digits */
 #define S3_ENCODING_MAX 47
@@ -84,6 +84,8 @@ struct s3_meta {
 	uint64_t part_bytes;
 	/* The id of the content, whatever it is compressed with; or "". */
 	char content[S3_CONTENT_MAX + 1];
+	/* Of requests only: how many bytes of the log are before the object's; or 0. */
+	uint64_t log_offset;
 	/* What s3once compressed the file with. "": it did not. */
 	char encoding[S3_ENCODING_MAX + 1];
 	/* Only with an encoding: the suffix that it gives the key, and the size of the file. */

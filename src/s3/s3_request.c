@@ -161,6 +161,11 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 			meta->part_bytes);
 		s3_request_header(request, "x-amz-meta-s3once-part", request->part_bytes);
 	}
+	if (meta->log_offset) {
+		snprintf(request->log_offset, sizeof request->log_offset, "%" PRIu64,
+			meta->log_offset);
+		s3_request_header(request, "x-amz-meta-s3once-offset", request->log_offset);
+	}
 	if (!meta->encoding[0])
 		return;
 	s3_request_header(request, "x-amz-meta-s3once-encoding", meta->encoding);

@@ -70,6 +70,9 @@ def test_live(s3once, s3, bucket, tmp_path):
     tails = sorted(key for key in s3.objects(bucket) if "~" in key)
     assert {key.rsplit("~")[1] for key in tails} == {"8", "14"}, tails
     assert all(re.fullmatch(r"p/app-\d{8}T\d{6}Z-[0-9a-f]{8}\.log~\d+", key) for key in tails), tails
+    for key in s3.objects(bucket):
+        said = s3.client.head_object(Bucket=bucket, Key=key)["Metadata"]
+        assert said.get("s3once-offset", "") == key.partition("~")[2], (key, said)
 
 
 @pytest.mark.parametrize("grown", ["tail", "whole", "fail"])

@@ -3,6 +3,7 @@
 import bz2
 import contextlib
 import gzip
+import hashlib
 import lzma
 import os
 import random
@@ -169,6 +170,27 @@ def test_compressed_after_its_upload_was_begun(s3once, s3, s3_wire, bucket, mark
     assert key.endswith(".gz") and Counter([body]) == want and not s3.uploads(bucket)
 
 
+def test_other_content_with_another_suffix(s3once, s3, bucket, marks, tmp_path):
+    """With one key for all contents, a log may take the place only of the object that it would be itself: another object of
+    the same mark would stay behind."""
+    tree = make_tree(tmp_path / "tree", {"app.log.1": 5000})
+    options = ["--key", "{dir}{name}", "--if-changed", "replace"]
+    subprocess.run(["gzip", "app.log.1"], cwd=tree, check=True)
+    assert counts(push(s3once, tree, bucket, *options)) == {"uploaded": 1}
+    before, known = s3.objects(bucket), marks_of(marks)
+    assert list(before) == ["p/app.log.1.gz"]
+    (tree / "app.log.1.gz").unlink()
+    (tree / "app.log.1").write_bytes(b"another day\n")
+    run = push(s3once, tree, bucket, *options)
+    assert run.code == 1 and counts(run) == {"refused": 1}, run
+    assert "cannot take that object's place as p/app.log.1:" in told(run, "refused")[0]["text"], run
+    assert s3.objects(bucket) == before
+    assert marks_of(marks) == known
+    subprocess.run(["gzip", "app.log.1"], cwd=tree, check=True)
+    assert counts(push(s3once, tree, bucket, *options)) == {"uploaded": 1}
+    assert stored(s3, bucket) == {"p/app.log.1.gz": b"another day\n"}
+
+
 def test_same_content_another_day(s3once, s3, bucket, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"app.log.1": 0, "app.log.2": 0})
     os.utime(tree / "app.log.2", (1767322800, 1767322800))
@@ -264,6 +286,28 @@ def test_moved_while_it_is_sent(s3once, s3, s3_wire, bucket, marks, tmp_path, wa
     run = running.wait()
     assert run.code == 0 and counts(run) == {"uploaded": 1} and not told(run, "retry"), run
     assert list(stored(s3, bucket).values()) == [body]
+
+
+@pytest.mark.parametrize("way, nth, key", [("UploadPart", 2, []), ("PutObject", 1, ["--key", "{dir}{name}"])], ids=["own-key", "one-key-for-all"])
+def test_written_to_while_it_is_sent(s3once, s3, s3_wire, bucket, marks, tmp_path, way, nth, key):
+    """No object names a content that it does not have: what was read before and after the write never becomes visible."""
+    tree = make_tree(tmp_path / "tree", {"app.log.1": 24 * MIB})
+    rule = s3_wire.add(hold_unread, way, nth=nth)
+    part = "25MiB" if way == "PutObject" else "5MiB"
+    options = ["--part-size", part, "--concurrency", "2", *key]
+    running = s3once.start("push", tree, f"s3://{bucket}/p", "--rotated", "--json", *options)
+    assert rule.reached.wait(60), running.output()
+    with open(tree / "app.log.1", "r+b") as log:
+        log.seek(-5, os.SEEK_END)
+        log.write(b"other")
+    rule.released.set()
+    run = running.wait()
+    assert run.code == 1 and not s3.objects(bucket), run
+    run = push(s3once, tree, bucket, *options)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    ((key, body),) = stored(s3, bucket).items()
+    assert Counter([body]) == rotated(tree)
+    assert s3.client.head_object(Bucket=bucket, Key=key)["Metadata"]["s3once-content"] == hashlib.sha256(body).hexdigest()
 
 
 def test_renamed_between_scan_and_upload(s3once, s3, s3_wire, bucket, marks, tmp_path):

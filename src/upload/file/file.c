@@ -61,6 +61,7 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 		.mtime_ns = file->state.mtime_ns,
 		.ctime_ns = file->state.ctime_ns,
 		.part_bytes = file->plan.n_parts ? file->plan.part_bytes : 0,
+		.log_offset = file->candidate->offset,
 	};
 	snprintf(meta.table, sizeof meta.table, "%s", worker->run->space.settings.table_id);
 	snprintf(meta.claim, sizeof meta.claim, "%s", file->claim.id);

@@ -51,7 +51,7 @@ struct file {
 	bool is_in_s3;
 	/* Its turn has ended, and the file is not to be in S3 as it is now. */
 	bool is_left_out;
-	/* It is another version than its key was made for. */
+	/* It is another version than its key or the id of its content was made for. */
 	bool has_lost_key;
 	/* This turn has read all of its content as of `state`, and S3 has proven it. */
 	bool is_proven;

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A key that was made from the modification time or the content belongs to one version of the file.
- */
+/* A key that was made from the modification time or the content belongs to one version of the file,
+ * and so does the id of what a rotated file contains. */
 static bool is_another_version(const struct worker *worker, const struct file *file)
 {
 	const struct key_template *template = worker->run->key_template;
 	const struct candidate *found = file->candidate;
-	return template && key_template_is_of_version(template) &&
+	return (*found->content || (template && key_template_is_of_version(template))) &&
 	       (file->state.size != found->size || file->state.mtime_ns != found->mtime_ns);
 }
 
@@ -110,9 +110,9 @@ enum step file_open(struct worker *worker, struct file *file)
 	file->has_lost_key = is_another_version(worker, file);
 	if (file->has_lost_key) {
 		problem_set(&problem,
-			"changed while the run was under way, so that --key makes another key of "
-			"it; the next run takes it, and --min-age leaves out files that were "
-			"modified a moment ago");
+			"changed while the run was under way, so that it is no longer the file "
+			"that its key and its mark are about; the next run takes it, and --min-age "
+			"leaves out files that were modified a moment ago");
 		return file_fail(worker, file, &problem);
 	}
 	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&

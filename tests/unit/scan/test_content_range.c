@@ -1,0 +1,167 @@
+#include "../check.h"
+#include "base/checksum.h"
+#include "base/text.h"
+#include "scan/content/content_range.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PLAIN_BYTES 200000 /* several readings */
+
+/* What the shell makes of the plain content, the file "plain". */
+static const char *const commands[] = {
+	"cat plain",
+	"gzip -c plain",
+	"xz -0c plain",
+	"zstd -qc plain",
+	"head -c 70000 plain | gzip -c; tail -c +70001 plain | gzip -c",
+};
+
+static unsigned char plain[PLAIN_BYTES];
+
+static void run(const char *command)
+{
+	CHECK_INT(system(command), 0); // NOLINT(cert-env33-c): fixed commands
+}
+
+static void make_plain(void)
+{
+	for (size_t i = 0; i < sizeof plain; i++)
+		plain[i] = (unsigned char)(i * i / 7 + i / 251);
+	const int fd = open("plain", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK_INT(write(fd, plain, sizeof plain), sizeof plain);
+	close(fd);
+}
+
+static struct content content_of(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	return (struct content){.fd = fd, .size = (uint64_t)lseek(fd, 0, SEEK_END)};
+}
+
+static void id_of(const unsigned char *bytes, size_t n, char ret[static CONTENT_ID_CHARS + 1])
+{
+	struct digest digest;
+	struct sums sums;
+	CHECK_INT(digest_init(&digest, DIGEST_SHA256), 0);
+	digest_update(&digest, bytes, n);
+	digest_finish(&digest, &sums);
+	hex_encode(sums.sha256, sizeof sums.sha256, ret);
+	digest_clear(&digest);
+}
+
+static void check_id(const char *got, uint64_t from, uint64_t to)
+{
+	char want[CONTENT_ID_CHARS + 1];
+	id_of(plain + from, to - from, want);
+	if (!CHECK_STRING(got, want))
+		fprintf(stderr, "\tof the bytes from %" PRIu64 " to %" PRIu64 "\n", from, to);
+}
+
+/* Those behind the content's end are not there. */
+static void check_points(const struct content *content)
+{
+	static const uint64_t at[] = {0, 1, 1, 65535, 65536, 65537, 199999, 200000, 200001};
+	enum { N = sizeof at / sizeof *at };
+	struct content_point points[N];
+	struct problem problem = {.text = ""};
+	uint64_t size = 0;
+	for (size_t i = 0; i < N; i++)
+		points[i] = (struct content_point){.at = at[i]};
+	CHECK_INT(content_points(content, points, N, &size, &problem), 0);
+	CHECK_INT(size, PLAIN_BYTES);
+	for (size_t i = 0; i < N; i++) {
+		if (CHECK(points[i].is_there == (at[i] <= PLAIN_BYTES)) && points[i].is_there)
+			check_id(points[i].id, 0, at[i]);
+	}
+}
+
+/* The copy is written over what a former one has left. */
+static void check_range(const struct content *content, uint64_t from, uint64_t to, int copy_fd)
+{
+	static unsigned char copied[PLAIN_BYTES + 1];
+	const struct content_range range = {from, to, copy_fd};
+	struct content_range_ids ids;
+	struct problem problem = {.text = ""};
+	if (!CHECK_INT(content_range(content, &range, &ids, &problem), 0))
+		return;
+	check_id(ids.before, 0, from);
+	check_id(ids.range, from, to);
+	check_id(ids.until, 0, to);
+	CHECK_INT(pread(copy_fd, copied, sizeof copied, 0), to - from);
+	CHECK(memcmp(copied, plain + from, to - from) == 0);
+}
+
+static void test_formats(void)
+{
+	static const uint64_t ranges[][2] = {{0, PLAIN_BYTES}, {0, 0}, {5, 6}, {65536, 131072},
+		{65535, 65537}, {PLAIN_BYTES, PLAIN_BYTES}, {199999, PLAIN_BYTES}};
+	const int copy_fd = open("copy", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		char command[200];
+		snprintf(command, sizeof command, "{ %s; } >tested", commands[i]);
+		run(command);
+		const struct content content = content_of("tested");
+		check_points(&content);
+		for (size_t j = 0; j < sizeof ranges / sizeof *ranges; j++)
+			check_range(&content, ranges[j][0], ranges[j][1], copy_fd);
+		close(content.fd);
+	}
+	close(copy_fd);
+}
+
+/* Its bytes are the content, not what was decompressed until that showed. */
+static void test_compressed_in_part(void)
+{
+	struct content_range_ids ids;
+	struct problem problem = {.text = ""};
+	char want[CONTENT_ID_CHARS + 1], first[2];
+	run("{ gzip -c plain; printf x; } >tested");
+	const struct content content = content_of("tested");
+	const int copy_fd = open("copy", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	const struct content_range range = {0, 2, copy_fd};
+	id_of((const unsigned char *)"\037\213", 2, want);
+	CHECK_INT(content_range(&content, &range, &ids, &problem), 0);
+	CHECK_STRING(ids.range, want);
+	CHECK_STRING(ids.until, want);
+	CHECK_INT(lseek(copy_fd, 0, SEEK_END), 2);
+	CHECK_INT(pread(copy_fd, first, sizeof first, 0), 2);
+	CHECK(memcmp(first, "\037\213", 2) == 0);
+	close(copy_fd);
+	close(content.fd);
+}
+
+static void test_refused(void)
+{
+	struct content_range_ids ids;
+	struct problem problem = {.text = ""};
+	struct content content = content_of("plain");
+	struct content_range range = {10, PLAIN_BYTES + 1, -1};
+	CHECK_INT(content_range(&content, &range, &ids, &problem), -ESTALE);
+	range.from = range.to;
+	CHECK_INT(content_range(&content, &range, &ids, &problem), -ESTALE);
+	const int unwritable = open("plain", O_RDONLY | O_CLOEXEC);
+	range = (struct content_range){10, 20, unwritable};
+	CHECK_INT(content_range(&content, &range, &ids, &problem), -EINVAL);
+	close(unwritable);
+	content.size++; /* the file is shorter by now */
+	range = (struct content_range){10, PLAIN_BYTES + 1, -1};
+	CHECK_INT(content_range(&content, &range, &ids, &problem), -ESTALE);
+	close(content.fd);
+}
+
+int main(void)
+{
+	char directory[] = "/tmp/range-XXXXXX";
+	if (!CHECK(mkdtemp(directory) && chdir(directory) == 0))
+		return check_result();
+	make_plain();
+	test_formats();
+	test_compressed_in_part();
+	test_refused();
+	run("rm -f plain tested copy");
+	CHECK_INT(rmdir(directory), 0);
+	return check_result();
+}

@@ -1,0 +1,255 @@
+#include "../check.h"
+#include "scan/rotated/log_rows.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ID     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define DAY    86400
+#define SCOPE  "b/p"
+#define NO_ROW NULL
+
+static const struct log_family_name family = {"/var/log", "app.log"};
+
+static struct log_rows *open_as(const char *scope, int64_t day, bool only_looks)
+{
+	struct log_rows_options options = {
+		.scope = scope, .only_looks = only_looks, .now_s = day * DAY};
+	struct log_rows *rows = NULL;
+	struct problem problem = {.text = ""};
+	CHECK_INT(sqlite3_open("rows.db", &options.db), SQLITE_OK);
+	if (!CHECK_INT(log_rows_new(&options, &rows, &problem), 0))
+		fprintf(stderr, "\t%s\n", problem.text);
+	return rows;
+}
+
+static struct log_row row_of(const char *file, uint64_t end)
+{
+	struct log_row row = {.file_size = end + 1,
+		.file_mtime_ns = -5,
+		.was_live = true,
+		.seen = 100,
+		.missing = 99,
+		.end = end,
+		.until = ID};
+	row.identity.n = strlen(file);
+	memcpy(row.identity.bytes, file, row.identity.n);
+	const struct log_piece piece = {.end = end, .mtime_ns = -7, .id = ID};
+	CHECK_INT(log_row_add_piece(&row, &piece), 0);
+	return row;
+}
+
+/* One transaction with this change, as far as it is not refused. */
+static int put(struct log_rows *rows, struct log_row *row)
+{
+	struct problem problem = {.text = ""};
+	CHECK_INT(log_rows_begin(rows, &problem), 0);
+	const int error = log_rows_put(rows, &family, row, &problem);
+	if (error)
+		log_rows_undo(rows);
+	else
+		CHECK_INT(log_rows_commit(rows, &problem), 0);
+	CHECK_STRING(problem.text, "");
+	return error;
+}
+
+static int drop(struct log_rows *rows, const struct log_row *row)
+{
+	struct problem problem = {.text = ""};
+	CHECK_INT(log_rows_begin(rows, &problem), 0);
+	const int error = log_rows_drop(rows, row, &problem);
+	if (error)
+		log_rows_undo(rows);
+	else
+		CHECK_INT(log_rows_commit(rows, &problem), 0);
+	CHECK_STRING(problem.text, "");
+	return error;
+}
+
+/* How many rows there are of the family. The first one is the caller's. */
+static size_t load(struct log_rows *rows, const struct log_family_name *of, struct log_row *ret)
+{
+	struct log_row *all = NULL;
+	struct problem problem = {.text = ""};
+	size_t n = 0;
+	CHECK_INT(log_rows_load(rows, of, &all, &n, &problem), 0);
+	for (size_t i = ret ? 1 : 0; i < n; i++)
+		log_row_clear(&all[i]);
+	if (ret)
+		*ret = n ? all[0] : (struct log_row){0};
+	free(all);
+	return n;
+}
+
+static void test_kept(void)
+{
+	struct log_rows *rows = open_as(SCOPE, 100, false);
+	struct log_row row = row_of("abc", 10), kept;
+	CHECK_INT(log_rows_today(rows), 100);
+	CHECK_INT(load(rows, &family, NO_ROW), 0);
+	CHECK_INT(put(rows, &row), 0);
+	const struct log_piece piece = {.start = 10, .end = 30, .mtime_ns = 8, .id = ID};
+	CHECK_INT(log_row_add_piece(&row, &piece), 0);
+	log_rows_free(rows);
+	rows = open_as(SCOPE, 100, false);
+	CHECK_INT(load(rows, &family, &kept), 1);
+	CHECK_INT(kept.identity.n, 3);
+	CHECK(memcmp(kept.identity.bytes, "abc", 3) == 0);
+	CHECK(kept.was_live && kept.file_size == 11 && kept.file_mtime_ns == -5);
+	CHECK(kept.seen == 100 && kept.missing == 99 && kept.end == 10 && kept.version == 1);
+	CHECK_STRING(kept.until, ID);
+	CHECK(kept.n_pieces == 1 && kept.n_kept == 1);
+	/* the next piece follows; those that are kept are not kept again */
+	CHECK_INT(log_row_add_piece(&kept, &piece), 0);
+	kept.end = 30;
+	CHECK_INT(put(rows, &kept), 0);
+	log_row_clear(&kept);
+	CHECK_INT(load(rows, &family, &kept), 1);
+	CHECK(kept.end == 30 && kept.version == 2 && kept.n_pieces == 2);
+	CHECK(kept.pieces[0].start == 0 && kept.pieces[0].end == 10);
+	CHECK_INT(kept.pieces[0].mtime_ns, -7);
+	CHECK(kept.pieces[1].start == 10 && kept.pieces[1].end == 30);
+	CHECK_STRING(kept.pieces[1].id, ID);
+	CHECK_INT(drop(rows, &kept), 0);
+	CHECK_INT(load(rows, &family, NO_ROW), 0);
+	log_row_clear(&kept);
+	log_row_clear(&row);
+	log_rows_free(rows);
+	unlink("rows.db");
+}
+
+/* Only the version that was read is changed, and no two rows of one scope have the same file. */
+static void test_two_runs(void)
+{
+	struct log_rows *a = open_as(SCOPE, 100, false), *b = open_as(SCOPE, 100, false);
+	struct log_row row = row_of("abc", 10), same = row_of("abc", 5), of_a, of_b;
+	CHECK_INT(put(a, &row), 0);
+	CHECK_INT(put(b, &same), -EAGAIN);
+	CHECK_INT(load(a, &family, &of_a), 1);
+	CHECK_INT(load(b, &family, &of_b), 1);
+	of_a.missing = of_b.missing = 101;
+	CHECK_INT(put(a, &of_a), 0);
+	CHECK_INT(put(b, &of_b), -EAGAIN);
+	CHECK_INT(drop(b, &of_b), -EAGAIN);
+	log_row_clear(&of_b);
+	CHECK_INT(load(b, &family, &of_b), 1);
+	CHECK_INT(of_b.n_pieces, 1);
+	CHECK_INT(drop(b, &of_b), 0);
+	CHECK_INT(put(a, &of_a), -EAGAIN);
+	CHECK_INT(put(b, &same), 0); /* the file is free again */
+	log_row_clear(&row);
+	log_row_clear(&same);
+	log_row_clear(&of_a);
+	log_row_clear(&of_b);
+	log_rows_free(a);
+	log_rows_free(b);
+	unlink("rows.db");
+}
+
+static void test_undone(void)
+{
+	struct log_rows *rows = open_as(SCOPE, 100, false);
+	struct log_row row = row_of("abc", 10);
+	struct problem problem = {.text = ""};
+	CHECK_INT(log_rows_begin(rows, &problem), 0);
+	CHECK_INT(log_rows_put(rows, &family, &row, &problem), 0);
+	log_rows_undo(rows);
+	CHECK_INT(load(rows, &family, NO_ROW), 0);
+	log_rows_undo(rows); /* nothing is under way */
+	log_row_clear(&row);
+	log_rows_free(rows);
+	unlink("rows.db");
+}
+
+static void test_families_and_scopes(void)
+{
+	static const struct log_family_name others[] = {
+		{"/var/log", "app.lo"}, {"/var/lo", "app.log"}, {"/var/log", "APP.LOG"}};
+	struct log_rows *rows = open_as(SCOPE, 100, false), *other = open_as("b/q", 100, false);
+	struct log_row row = row_of("abc", 10), also = row_of("abc", 10);
+	CHECK_INT(put(rows, &row), 0);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		CHECK_INT(load(rows, &others[i], NO_ROW), 0);
+	CHECK_INT(load(other, &family, NO_ROW), 0);
+	CHECK_INT(put(other, &also), 0); /* the same file may go to another place */
+	CHECK_INT(load(rows, &family, NO_ROW), 1);
+	CHECK(log_rows_tells(rows, &family, "x"));
+	CHECK(!log_rows_tells(rows, &family, "x"));
+	CHECK(log_rows_tells(rows, &family, "y"));
+	CHECK(log_rows_tells(rows, &others[0], "x"));
+	CHECK(log_rows_tells(other, &family, "x"));
+	log_row_clear(&row);
+	log_row_clear(&also);
+	log_rows_free(rows);
+	log_rows_free(other);
+	unlink("rows.db");
+}
+
+/* Rows that no run has seen for 400 days go with their pieces, but not by a run that only looks. */
+static void test_forgotten(void)
+{
+	struct log_rows *rows = open_as(SCOPE, 100, false);
+	struct log_row row = row_of("abc", 10), kept;
+	CHECK_INT(put(rows, &row), 0);
+	log_row_clear(&row);
+	log_rows_free(rows);
+	static const struct {
+		int64_t day;
+		bool only_looks, is_kept;
+	} days[] = {{500, false, true}, {501, true, true}, {501, false, false}};
+	for (size_t i = 0; i < sizeof days / sizeof *days; i++) {
+		rows = open_as(SCOPE, days[i].day, days[i].only_looks);
+		CHECK_INT(load(rows, &family, &kept), days[i].is_kept);
+		CHECK_INT(kept.n_pieces, days[i].is_kept);
+		log_row_clear(&kept);
+		log_rows_free(rows);
+	}
+	unlink("rows.db");
+}
+
+/* A run that only looks makes no tables, and tells nothing. */
+static void test_only_looks(void)
+{
+	struct log_rows *rows = open_as(SCOPE, 100, true);
+	struct log_row row = row_of("abc", 10);
+	CHECK_INT(load(rows, &family, NO_ROW), 0);
+	CHECK_INT(put(rows, &row), 0); /* for as long as it lasts */
+	CHECK_INT(load(rows, &family, NO_ROW), 1);
+	CHECK(log_rows_tells(rows, &family, "x") && log_rows_tells(rows, &family, "x"));
+	log_row_clear(&row);
+	log_rows_free(rows);
+	rows = open_as(SCOPE, 100, false);
+	CHECK_INT(load(rows, &family, NO_ROW), 0);
+	CHECK(log_rows_tells(rows, &family, "x"));
+	log_rows_free(rows);
+	unlink("rows.db");
+}
+
+static void test_unusable(void)
+{
+	struct log_rows_options options = {.scope = SCOPE};
+	struct log_rows *rows;
+	struct problem problem = {.text = ""};
+	FILE *file = fopen("rows.db", "we");
+	CHECK(file && fprintf(file, "%s%s\n", ID, ID) > 0 && fclose(file) == 0);
+	CHECK_INT(sqlite3_open("rows.db", &options.db), SQLITE_OK);
+	CHECK_INT(log_rows_new(&options, &rows, &problem), -EIO);
+	CHECK(strstr(problem.text, "cannot be kept in the file of the marks") != NULL);
+	unlink("rows.db");
+}
+
+int main(void)
+{
+	char directory[] = "/tmp/rows-XXXXXX";
+	if (!CHECK(mkdtemp(directory) && chdir(directory) == 0))
+		return check_result();
+	test_kept();
+	test_two_runs();
+	test_undone();
+	test_families_and_scopes();
+	test_forgotten();
+	test_only_looks();
+	test_unusable();
+	CHECK_INT(rmdir(directory), 0);
+	return check_result();
+}
