@@ -1,10 +1,10 @@
 #define ZLIB_CONST /* its input is const */
 #include "manifest/manifest_spool.h"
 #include "base/quote.h"
+#include "base/unnamed_file.h"
 #include "base/write_all.h"
 #include "store/state_folder.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,24 +30,14 @@ struct manifest_spool {
 	} locked;
 };
 
-static int open_in(char *path)
-{
-	const int fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	unlink(path);
-	return fd;
-}
-
 int manifest_open_file(struct problem *ret_problem)
 {
-	char path[4096] = "",
-	     *others[] = {(char[]){"/var/tmp/s3once.XXXXXX"}, (char[]){"/tmp/s3once.XXXXXX"}};
-	int fd = state_file("manifest.XXXXXX", path, sizeof path);
-	if (!fd)
-		fd = open_in(path);
+	char state[4096];
+	const char *const others[] = {"/var/tmp", "/tmp"};
+	const int error = state_file("", state, sizeof state);
+	int fd = error ? error : unnamed_file(state);
 	for (size_t i = 0; fd < 0 && i < sizeof others / sizeof *others; i++)
-		fd = open_in(others[i]);
+		fd = unnamed_file(others[i]);
 	if (fd < 0)
 		problem_set(ret_problem,
 			"the manifest needs a temporary file, which can be made neither in the state "

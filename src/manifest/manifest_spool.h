@@ -6,8 +6,8 @@
 #include "base/problem.h"
 #include "http/http.h"
 
-/* Creates a temporary file that only this user can read, and removes its name. It is in the state
- * folder, or else in /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
+/* Makes a temporary file without a name (base/unnamed_file.h) in the state folder, or else in
+ * /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
 int manifest_open_file(struct problem *ret_problem);
 /* Sets the sentence that this -errno came from writing to such a file. */
 void manifest_tell_unwritten(int fd, int error, struct problem *ret_problem);

@@ -3,7 +3,8 @@
 #pragma once
 #include <stddef.h>
 
-/* The path of a file in it. 0, -ENOENT if the environment names no place, or -ENAMETOOLONG. */
+/* The path of a file in it, or with the name "" its own with a slash behind it. 0, -ENOENT if the
+ * environment names no place, or -ENAMETOOLONG. */
 int state_path(const char *name, char *ret, size_t size);
 /* The same; the directory is made (0700) if need be. Also the error of making it. */
 int state_file(const char *name, char *ret, size_t size);

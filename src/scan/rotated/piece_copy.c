@@ -1,10 +1,9 @@
 #include "scan/rotated/piece_copy.h"
 #include "base/clock.h"
 #include "base/quote.h"
+#include "base/unnamed_file.h"
 #include "scan/content/content_range.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,23 +15,6 @@ static const char *temporary_folder(void)
 	if (!folder || !*folder)
 		folder = getenv("TMPDIR");
 	return folder && *folder ? folder : "/var/tmp";
-}
-
-/* A file without a name in the folder: its descriptor or -errno. */
-static int open_unnamed(const char *folder)
-{
-	char path[4096];
-	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
-		return fd < 0 ? -errno : fd;
-	const int n = snprintf(path, sizeof path, "%s/s3once-XXXXXX", folder);
-	if (n < 0 || (size_t)n >= sizeof path)
-		return -ENAMETOOLONG;
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	unlink(path);
-	return fd;
 }
 
 static int refuse_copy(int error, const struct scan_entry *found, struct problem *ret_problem)
@@ -91,7 +73,7 @@ int piece_copy(const struct source *source, const struct scan_entry *found,
 	const int fd = source_open_inode(source, found, &state);
 	if (fd < 0)
 		return fd;
-	const int copy_fd = open_unnamed(temporary_folder());
+	const int copy_fd = unnamed_file(temporary_folder());
 	int r = copy_fd < 0 ? refuse_copy(copy_fd, found, ret_problem)
 			    : copy_piece(source, fd, &state, found, copy_fd, ret_problem);
 	if (r == 0)
