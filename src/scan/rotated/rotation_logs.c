@@ -136,31 +136,14 @@ static void forget_attempt(struct log_family *family, const enum scan_kind *kind
 	family->has_waiting = false;
 }
 
-static void refuse_single_files(struct log_family *family)
+static void refuse_files(struct log_family *family, const char *why)
 {
 	for (size_t i = 0; i < family->n_files; i++) {
 		struct scan_entry *entry = &family->files[i].entry;
 		if (entry->kind != SCAN_FILE)
 			continue;
 		entry->kind = SCAN_PROBLEM;
-		problem_set(&entry->problem,
-			"is a single file: with --live and --if-grown, name its folder, so that "
-			"all files of the log are seen");
-	}
-}
-
-/* The rows that another run keeps elsewhere will not change soon. */
-static void give_up(struct log_family *family)
-{
-	for (size_t i = 0; i < family->n_files; i++) {
-		struct scan_entry *entry = &family->files[i].entry;
-		if (entry->kind != SCAN_FILE)
-			continue;
-		entry->kind = SCAN_PROBLEM;
-		problem_set(&entry->problem,
-			"or another file of its family was moved to another folder (logrotate's "
-			"olddir), or is a hard link, or another run is at work on it; with --live "
-			"and --if-grown, logs have to stay in their folder");
+		problem_set(&entry->problem, "%s", why);
 	}
 }
 
@@ -170,7 +153,9 @@ static int settle_family(struct rotation_logs *logs, struct problem *ret_problem
 	if (!is_wanted(family))
 		return 0;
 	if (family->source->directory_fd < 0) {
-		refuse_single_files(family);
+		refuse_files(family,
+			"is a single file: with --live and --if-grown, name its folder, so that "
+			"all files of the log are seen");
 		return 0;
 	}
 	enum scan_kind *kinds = calloc(family->n_files, sizeof *kinds);
@@ -186,9 +171,13 @@ static int settle_family(struct rotation_logs *logs, struct problem *ret_problem
 		family->is_unsure = !logs->is_stable;
 		r = log_family_settle(family, ret_problem);
 	}
+	/* The rows that another run keeps elsewhere will not change soon. */
 	if (r == -EAGAIN) {
 		forget_attempt(family, kinds);
-		give_up(family);
+		refuse_files(family,
+			"or another file of its family was moved to another folder (logrotate's "
+			"olddir), or is a hard link, or another run is at work on it; with --live "
+			"and --if-grown, logs have to stay in their folder");
 		r = 0;
 	}
 	free(kinds);
