@@ -3,10 +3,10 @@
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/csv.h"
+#include "base/json_text.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -196,16 +196,10 @@ static int open_result(
 	return error;
 }
 
-static const char *string_of(const json_t *object, const char *name)
-{
-	const char *s = json_string_value(json_object_get(object, name));
-	return s ? s : "";
-}
-
 static int add_result(struct batch_report *report, const char *manifest, const json_t *result,
 	struct problem *ret_problem)
 {
-	const char *key = string_of(result, "Key"), *md5 = string_of(result, "MD5Checksum");
+	const char *key = json_text(result, "Key"), *md5 = json_text(result, "MD5Checksum");
 	FILE *stream;
 	int error = open_result(manifest, key, &stream, ret_problem);
 	if (error)
@@ -224,10 +218,10 @@ static int add_manifest(struct batch_report *report, const char *path, const jso
 	struct problem *ret_problem)
 {
 	const json_t *results = json_object_get(manifest, "Results"), *result;
-	const int64_t made_s = clock_parse_iso(string_of(manifest, "ReportCreationDate"));
+	const int64_t made_s = clock_parse_iso(json_text(manifest, "ReportCreationDate"));
 	size_t i;
 	int error = 0;
-	if (strcmp(string_of(manifest, "Format"), "Report_CSV_20180820") != 0 ||
+	if (strcmp(json_text(manifest, "Format"), "Report_CSV_20180820") != 0 ||
 		!json_is_array(results)) {
 		problem_set(ret_problem,
 			"it is not the manifest of a completion report, whose Format is "

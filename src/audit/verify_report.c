@@ -3,9 +3,9 @@
 #include "audit/inspect.h"
 #include "base/clock.h"
 #include "base/csv.h"
+#include "base/json_text.h"
 #include "base/quote.h"
 #include "scan/key/family.h"
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,12 +34,6 @@ struct comparing {
 	struct verify_counts counts;
 	uint64_t told_ns;
 };
-
-static const char *string_of(const json_t *object, const char *name)
-{
-	const char *s = json_string_value(json_object_get(object, name));
-	return s ? s : "";
-}
 
 /* A sum of the report and the one that the mark has of the same kind, or "", in the same form. */
 struct sums_told {
@@ -75,9 +69,9 @@ static bool is_same_sum(const struct sums_told *sums)
 static enum finding compare_result(
 	const struct mark_row *mark, const json_t *result, struct problem *ret_problem)
 {
-	const char *sum = string_of(result, "checksum_base64"), *etag = string_of(result, "etag");
-	const char *algorithm = string_of(result, "checksumAlgorithm");
-	const bool is_of_parts = strcmp(string_of(result, "checksumType"), "COMPOSITE") == 0;
+	const char *sum = json_text(result, "checksum_base64"), *etag = json_text(result, "etag");
+	const char *algorithm = json_text(result, "checksumAlgorithm");
+	const bool is_of_parts = strcmp(json_text(result, "checksumType"), "COMPOSITE") == 0;
 	const enum checksum kind = checksum_named(algorithm, strlen(algorithm));
 	struct sums_told sums = {0};
 	if (!*sum || !*algorithm) {

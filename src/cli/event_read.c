@@ -1,6 +1,6 @@
 #include "cli/event_read.h"
+#include "base/json_text.h"
 #include "cli/json_shapes.h"
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,15 +46,15 @@ static bool read_string(struct event_read *ret, const json_t *object, size_t i)
 {
 	char bytes_name[32];
 	struct text *t = string_at(ret, i);
-	const char *value = json_string_value(json_object_get(object, strings[i].name));
+	const char *value = json_text(object, strings[i].name);
 	snprintf(bytes_name, sizeof bytes_name, "%s_bytes", strings[i].name);
 	const json_t *base64 = json_object_get(object, bytes_name);
 	if (base64)
 		return add_bytes_of(t, base64);
 	if (strings[i].is_escaped)
-		text_add_escaped_again(t, value ? value : "");
+		text_add_escaped_again(t, value);
 	else
-		text_add(t, value ? value : "");
+		text_add(t, value);
 	return true;
 }
 
@@ -80,13 +80,12 @@ static uint64_t number(const json_t *object, const char *name)
 
 static void read_counts(struct s3once_counts *ret, const json_t *object)
 {
-	const char *limit = json_string_value(json_object_get(object, "limited_by"));
 	*ret = (struct s3once_counts){0};
 	for (const struct json_count *count = json_counts; count->name; count++)
 		*(uint64_t *)(void *)((char *)ret + count->offset) = number(object, count->name);
 	ret->in_flight = (unsigned)number(object, "in_flight");
 	ret->concurrency = (unsigned)number(object, "concurrency");
-	ret->limited_by = json_limit_of(limit ? limit : "");
+	ret->limited_by = json_limit_of(json_text(object, "limited_by"));
 	ret->scan_complete = json_is_true(json_object_get(object, "scan_complete"));
 	ret->seconds = json_number_value(json_object_get(object, "seconds"));
 }

@@ -1,7 +1,7 @@
 /* The events of --json, as docs/json.md describes them: one JSON object a line. Pure but for the
  * time, which each event carries, and json_print(). */
 #pragma once
-#include "base/json_bytes.h"
+#include "base/json_text.h"
 #include "cli/output.h"
 #include "s3once/push.h"
 #include <stdbool.h>

@@ -1,4 +1,5 @@
 #include "dynamodb/dynamodb_request.h"
+#include "base/json_text.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,12 +126,6 @@ static bool is_whole(const struct http_reply *reply)
 	return strtoul(header, NULL, 10) == sum;
 }
 
-static void copy_string(const json_t *object, const char *name, char *ret, size_t size)
-{
-	const char *value = json_string_value(json_object_get(object, name));
-	snprintf(ret, size, "%s", value ? value : "");
-}
-
 /* {"__type":"com.amazonaws.dynamodb.v20120810#CodeException","message":"…"} */
 static int read_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
@@ -141,14 +136,11 @@ static int read_error(const struct http_reply *reply, char ret_code[static 64],
 	if (reply->status == 200)
 		return text_string(&reply->body)[0] == '{' ? 0 : -EBADMSG;
 	json_t *json = json_read(&reply->body, NULL);
-	char type[256];
-	copy_string(json, "__type", type, sizeof type);
-	copy_string(json, "message", ret_message, 256);
-	if (!ret_message[0])
-		copy_string(json, "Message", ret_message, 256);
-	json_decref(json);
-	const char *hash = strrchr(type, '#');
+	const char *type = json_text(json, "__type"), *hash = strrchr(type, '#');
+	const char *message = json_text(json, "message");
 	snprintf(ret_code, 64, "%.63s", hash ? hash + 1 : type);
+	snprintf(ret_message, 256, "%s", *message ? message : json_text(json, "Message"));
+	json_decref(json);
 	return ret_code[0] != '\0';
 }
 

@@ -1,5 +1,6 @@
 #include "dynamodb/dynamodb_statement.h"
 #include "aws/retry.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "dynamodb/dynamodb_request.h"
@@ -192,8 +193,8 @@ static enum outcome answer_of(const json_t *response)
 		return OUTCOME_LOST;
 	if (!error)
 		return OUTCOME_OK;
-	const char *code = json_string_value(json_object_get(error, "Code"));
-	if (!code || !*code)
+	const char *code = json_text(error, "Code");
+	if (!*code)
 		return OUTCOME_LOST;
 	const struct attempt attempt = {.status = 400, .code = code, .is_write = true};
 	const enum outcome outcome = classify(&attempt).outcome;

@@ -1,3 +1,4 @@
+#include "base/json_text.h"
 #include "dynamodb/dynamodb_request.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -72,18 +73,12 @@ enum outcome dynamodb_create_table(struct dynamodb_conn *conn, const struct tabl
 	return outcome;
 }
 
-static const char *string_of(const json_t *object, const char *name)
-{
-	const char *value = json_string_value(json_object_get(object, name));
-	return value ? value : "";
-}
-
 static char type_of(const json_t *definitions, const char *name)
 {
 	for (size_t i = 0; i < json_array_size(definitions); i++) {
 		const json_t *definition = json_array_get(definitions, i);
-		if (strcmp(string_of(definition, "AttributeName"), name) == 0)
-			return string_of(definition, "AttributeType")[0];
+		if (strcmp(json_text(definition, "AttributeName"), name) == 0)
+			return json_text(definition, "AttributeType")[0];
 	}
 	return '\0';
 }
@@ -94,11 +89,11 @@ static int read_shape(const json_t *reply, struct dynamodb_shape *ret)
 	const json_t *keys = json_object_get(table, "KeySchema");
 	const json_t *definitions = json_object_get(table, "AttributeDefinitions");
 	struct dynamodb_shape shape = {0};
-	snprintf(shape.status, sizeof shape.status, "%s", string_of(table, "TableStatus"));
+	snprintf(shape.status, sizeof shape.status, "%s", json_text(table, "TableStatus"));
 	for (size_t i = 0; i < json_array_size(keys); i++) {
 		const json_t *key = json_array_get(keys, i);
-		bool is_hash = strcmp(string_of(key, "KeyType"), "HASH") == 0;
-		const char *name = string_of(key, "AttributeName");
+		bool is_hash = strcmp(json_text(key, "KeyType"), "HASH") == 0;
+		const char *name = json_text(key, "AttributeName");
 		snprintf(is_hash ? shape.pk_name : shape.sk_name, sizeof shape.pk_name, "%s", name);
 		*(is_hash ? &shape.pk_type : &shape.sk_type) = type_of(definitions, name);
 	}
@@ -159,9 +154,9 @@ enum outcome dynamodb_describe_ttl(struct dynamodb_conn *conn, const char *table
 		dynamodb_perform(conn, DYNAMODB_DESCRIBE_TTL, limits, &reply, &problem);
 	if (outcome == OUTCOME_OK) {
 		const json_t *ttl = json_object_get(reply, "TimeToLiveDescription");
-		const char *status = string_of(ttl, "TimeToLiveStatus");
+		const char *status = json_text(ttl, "TimeToLiveStatus");
 		bool is_on = strcmp(status, "ENABLED") == 0 || strcmp(status, "ENABLING") == 0;
-		*ret_on = is_on && strcmp(string_of(ttl, "AttributeName"), attribute) == 0;
+		*ret_on = is_on && strcmp(json_text(ttl, "AttributeName"), attribute) == 0;
 	}
 	json_decref(reply);
 	if (outcome != OUTCOME_OK && ret_problem)

@@ -1,6 +1,6 @@
 #include "manifest/manifest_entry.h"
 #include "base/clock.h"
-#include "base/json_bytes.h"
+#include "base/json_text.h"
 #include "base/quote.h"
 #include "scan/scan.h"
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 #include "aws/credentials/credentials_json.h"
 #include "aws/credentials/credentials_provider.h"
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/quote.h"
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -38,8 +39,8 @@ void json_free_secret(json_t *object)
 
 const char *json_word(const json_t *object, const char *name)
 {
-	const char *word = json_string_value(json_object_get(object, name));
-	return word && *word ? word : NULL;
+	const char *word = json_text(object, name);
+	return *word ? word : NULL;
 }
 
 int credentials_from_json(const json_t *object, const char *token_name, const char *where,

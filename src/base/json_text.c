@@ -1,4 +1,4 @@
-#include "base/json_bytes.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include <stdlib.h>
 #include <string.h>
@@ -22,4 +22,10 @@ void json_set_bytes(json_t *object, const char *name, const char *bytes)
 	free(base64);
 	text_clear(&escaped);
 	text_clear(&bytes_name);
+}
+
+const char *json_text(const json_t *object, const char *name)
+{
+	const char *value = json_string_value(json_object_get(object, name));
+	return value ? value : "";
 }

@@ -1,0 +1,11 @@
+/* Strings in JSON objects. JSON has only text, and names and paths may be any bytes. */
+#pragma once
+#include <jansson.h>
+
+/* Sets "name" to bytes that may be anything: if they are not UTF-8, "name" holds them escaped for
+ * reading and "name_bytes" as base64. */
+void json_set_bytes(json_t *object, const char *name, const char *bytes);
+
+/* The string "name" of the object, or "" if there is none. It lives as long as the object, which
+ * may be NULL. */
+const char *json_text(const json_t *object, const char *name);
