@@ -1,16 +1,16 @@
 #include "audit/verify_subset.h"
+#include "base/fnv.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* How finely a share is cut. */
 #define SHARES 1000000000U
 
 bool verify_subset_has(const struct verify_subset *subset, const char *key)
 {
-	uint64_t hash = 14695981039346656037ULL;
 	if (!subset->of)
 		return true;
-	for (const unsigned char *c = (const unsigned char *)key; *c; c++)
-		hash = (hash ^ *c) * 1099511628211ULL;
+	uint64_t hash = fnv_add(FNV_EMPTY, key, strlen(key));
 	/* The low bits of this hash say too little of the first characters. */
 	hash ^= hash >> 32;
 	hash *= 0xD6E8FEB86659FD93ULL;

@@ -1,4 +1,5 @@
 /* Reads marks, and says what they mean for a file. */
+#include "base/fnv.h"
 #include "marks/mark.h"
 #include <errno.h>
 #include <stdio.h>
@@ -84,10 +85,7 @@ const char *version_object_sum(const struct version *version)
 
 unsigned mark_shard(const char *key, unsigned shards)
 {
-	uint64_t hash = 14695981039346656037ULL;
-	for (const unsigned char *c = (const unsigned char *)key; *c; c++)
-		hash = (hash ^ *c) * 1099511628211ULL;
-	return (unsigned)(hash % shards);
+	return (unsigned)(fnv_add(FNV_EMPTY, key, strlen(key)) % shards);
 }
 
 void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX])

@@ -1,14 +1,15 @@
 #include "cli/options/alike.h"
+#include "base/fnv.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a of all but the digits. */
+/* Of all but the digits. */
 static uint64_t hash_of(const char *sentence)
 {
-	uint64_t hash = 14695981039346656037ULL;
+	uint64_t hash = FNV_EMPTY;
 	for (; *sentence; sentence++)
 		if (*sentence < '0' || *sentence > '9')
-			hash = (hash ^ (unsigned char)*sentence) * 1099511628211ULL;
+			hash = fnv_add(hash, sentence, 1);
 	return hash;
 }
 
