@@ -1,6 +1,8 @@
 #include "cli/log_file.h"
+#include "base/path.h"
 #include "base/quote.h"
 #include "base/write_all.h"
+#include "cli/options/file_option.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -24,18 +26,10 @@ struct log_file {
 
 static int check_folder(const char *path, struct problem *ret_problem)
 {
-	struct stat st;
-	const char *slash = strrchr(path, '/');
-	char *folder =
-		slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-	int error = folder ? 0 : -EINVAL;
+	char *folder = path_folder(path);
+	int error = 0;
 	if (!folder) {
 		problem_set(ret_problem, "out of memory");
-	} else if (stat(folder, &st) || !S_ISDIR(st.st_mode)) {
-		problem_set(ret_problem,
-			"--log-file: the directory %s does not exist: make it, or name a file in "
-			"another one",
-			quote(folder).text);
 		error = -EINVAL;
 	} else if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS)) {
 		problem_set(ret_problem,
@@ -50,14 +44,16 @@ static int check_folder(const char *path, struct problem *ret_problem)
 
 int log_file_check(const char *path, struct problem *ret_problem)
 {
+	const struct file_option option = {.name = "--log-file",
+		.path = path,
+		.example = "s3once.log",
+		.other = "name a file in another one"};
 	struct stat st;
+	if (file_option_check(&option, ret_problem))
+		return -EINVAL;
 	if (stat(path, &st))
 		return check_folder(path, ret_problem);
-	if (S_ISDIR(st.st_mode))
-		problem_set(ret_problem,
-			"--log-file: %s is a directory: name a file in it, such as %s/s3once.log",
-			quote(path).text, quote(path).text);
-	else if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
+	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
 		problem_set(ret_problem,
 			"--log-file: %s is neither a file nor a device: name a file, or leave the "
 			"option out and redirect the output",

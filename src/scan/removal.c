@@ -1,4 +1,5 @@
 #include "scan/removal.h"
+#include "base/path.h"
 #include "base/quote.h"
 #include "scan/names.h"
 #include "scan/open.h"
@@ -160,14 +161,13 @@ static int open_target_folder(int directory_fd, const char *target)
 
 static int move_away(const struct removal *removal, int folder_fd)
 {
-	const char *slash = strrchr(removal->target, '/');
 	if (open_leads_out(removal->target))
 		return -EXDEV;
 	int target_fd = open_target_folder(removal->target_fd, removal->target);
 	if (target_fd < 0)
 		return target_fd;
-	const int error = removal_rename(
-		folder_fd, removal->name, target_fd, slash ? slash + 1 : removal->target);
+	const int error =
+		removal_rename(folder_fd, removal->name, target_fd, path_name(removal->target));
 	close(target_fd);
 	return error;
 }

@@ -1,4 +1,5 @@
 #include "scan/scan.h"
+#include "base/path.h"
 #include "base/quote.h"
 #include "scan/arrange.h"
 #include "scan/file_kind.h"
@@ -211,9 +212,8 @@ bool scan_source_is_directory(const struct scan *scan, size_t source)
 /* The folder of relative, "." if that has none. */
 static int open_parent(int directory_fd, const char *relative, const char **ret_name)
 {
-	const char *slash = strrchr(relative, '/');
-	*ret_name = slash ? slash + 1 : relative;
-	char *parent = slash ? strndup(relative, (size_t)(slash - relative)) : strdup(".");
+	char *parent = path_folder(relative);
+	*ret_name = path_name(relative);
 	if (!parent)
 		return -ENOMEM;
 	const int fd = open_beneath(directory_fd, parent, O_PATH | O_DIRECTORY);

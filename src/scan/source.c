@@ -1,4 +1,5 @@
 #include "scan/source.h"
+#include "base/path.h"
 #include "scan/file_kind.h"
 #include "scan/files_from.h"
 #include "scan/key/key.h"
@@ -126,8 +127,7 @@ int source_compare(const struct source *a, const struct source *b)
 	if (!order)
 		order = strcmp(a->file ? a->file : "", b->file ? b->file : "");
 	return order || !a->file ? order
-				 : strcmp(source_base_name(source_given(a)),
-					   source_base_name(source_given(b)));
+				 : strcmp(path_name(source_given(a)), path_name(source_given(b)));
 }
 
 void source_close(struct source *source)
@@ -158,8 +158,7 @@ static int next_itself(struct source *source)
 	if (source->error) {
 		look_refused(
 			AT_FDCWD, source_given(source), -source->error, "does not exist", head);
-	} else if (filter_wants_file(
-			   source->options->filter, source_base_name(source_given(source)))) {
+	} else if (filter_wants_file(source->options->filter, path_name(source_given(source)))) {
 		look_judge(&st, source->options, head);
 		look_was_named(head);
 	} else {

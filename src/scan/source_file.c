@@ -2,19 +2,12 @@
 #include "scan/open.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 const char *source_given(const struct source *source)
 {
 	return source->options->sources[source->index];
-}
-
-const char *source_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
 }
 
 static int open_in(const struct source *source, const char *relative)

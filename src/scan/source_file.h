@@ -7,5 +7,3 @@ int source_open_file(
 	const struct source *source, const char *relative, struct file_state *ret_state);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
-/* What follows the last slash. Borrowed from the path. */
-const char *source_base_name(const char *path);

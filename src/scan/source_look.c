@@ -1,4 +1,5 @@
 #include "scan/source_look.h"
+#include "base/path.h"
 #include "scan/file_kind.h"
 #include "scan/filter/filter.h"
 #include "scan/open.h"
@@ -35,8 +36,7 @@ static bool find_relative(struct source *source, const struct place_of_file *pla
 		text_add_char(relative, '/');
 	}
 	text_add(relative, place->name);
-	const char *filtered =
-		is_tree ? text_string(relative) : source_base_name(source_given(source));
+	const char *filtered = is_tree ? text_string(relative) : path_name(source_given(source));
 	return filter_wants_file(source->options->filter, filtered);
 }
 

@@ -1,4 +1,5 @@
 #include "scan/source_name.h"
+#include "base/path.h"
 #include "scan/content/content_id.h"
 #include "scan/content/identity_cache.h"
 #include "scan/file_kind.h"
@@ -36,8 +37,7 @@ void source_add_path(const struct source *source, const char *relative, struct t
 /* To the SOURCE; of a SOURCE file the name that was given, which may be that of a link. */
 static const char *relative_in_key(const struct source *source)
 {
-	return source->directory_fd < 0 ? source_base_name(source_given(source))
-					: source->head.relative;
+	return source->directory_fd < 0 ? path_name(source_given(source)) : source->head.relative;
 }
 
 static bool takes_key(const struct scan_entry *entry)

@@ -1,4 +1,5 @@
 #include "store/store_sqlite_path.h"
+#include "base/path.h"
 #include "store/state_folder.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -211,12 +212,8 @@ static bool is_ours_to_make(const char *path, const char *base)
 int sqlite_path_secure(const char *path, bool only_read, const char *name, struct sqlite_path *ret,
 	struct problem *ret_problem)
 {
-	const char *slash = strrchr(path, '/');
-	const char *base = slash ? slash + 1 : path;
-	char *folder = slash == path ? strdup("/")
-		       : slash       ? strndup(path, (size_t)(slash - path))
-				     : strdup(".");
-
+	const char *base = path_name(path);
+	char *folder = path_folder(path);
 	if (!folder)
 		return -ENOMEM;
 	int r = -EINVAL;

@@ -3,6 +3,7 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "base/write_all.h"
+#include "cli/options/file_option.h"
 #include "cli/version_commit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -244,30 +245,13 @@ static int replace(const char *path, const struct text *text)
 	return error;
 }
 
-static char *folder_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-}
-
 int metrics_check(const char *path, struct problem *ret_problem)
 {
-	struct stat folder, there;
-	char *name = folder_of(path);
-	const bool is_there = name && !stat(name, &folder) && S_ISDIR(folder.st_mode);
-	const bool is_taken = !stat(path, &there) && S_ISDIR(there.st_mode);
-	if (is_there && is_taken)
-		problem_set(ret_problem,
-			"--metrics-file: %s is a directory: name a file in it, such as "
-			"%s/s3once.prom",
-			quote(path).text, quote(path).text);
-	else if (!is_there)
-		problem_set(ret_problem,
-			"--metrics-file: the directory %s does not exist: make it, or name the "
-			"one that node_exporter reads",
-			name ? quote(name).text : "");
-	free(name);
-	return is_there && !is_taken ? 0 : -EINVAL;
+	const struct file_option option = {.name = "--metrics-file",
+		.path = path,
+		.example = "s3once.prom",
+		.other = "name the one that node_exporter reads"};
+	return file_option_check(&option, ret_problem);
 }
 
 int metrics_write(const struct metrics_run *run, struct problem *ret_problem)

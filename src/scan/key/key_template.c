@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/path.h"
 #include "base/quote.h"
 #include "scan/key/key_template_struct.h"
 #include <errno.h>
@@ -22,17 +23,11 @@ bool key_template_is_of_version(const struct key_template *template)
 	return key_template_has(template, MTIME) || key_template_has(template, ID);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 static void add_family(
 	const struct key_template *template, const struct key_subject *subject, struct text *t)
 {
 	struct family family;
-	family_of(template->families, base_name(subject->relative), &family);
+	family_of(template->families, path_name(subject->relative), &family);
 	family_add(t, &family);
 }
 
@@ -45,7 +40,7 @@ static void add_half(const struct key_template *template, enum field half,
 	if (template->names_families)
 		add_family(template, subject, t);
 	else
-		text_add(t, base_name(subject->relative));
+		text_add(t, path_name(subject->relative));
 	if (t->error)
 		return;
 	char *name = t->data + begin, *dot = strrchr(name, '.');
@@ -73,7 +68,7 @@ static int add_time(const struct key_template *template, const char *format, int
 static int add_piece(const struct key_template *template, const struct piece *piece,
 	const struct key_subject *subject, struct text *t, struct problem *ret_problem)
 {
-	const char *relative = subject->relative, *name = base_name(relative);
+	const char *relative = subject->relative, *name = path_name(relative);
 	switch (piece->field) {
 	case PATH:
 		text_add(t, relative);

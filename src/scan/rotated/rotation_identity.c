@@ -1,10 +1,10 @@
 #include "scan/rotated/rotation_identity.h"
+#include "base/path.h"
 #include "scan/content/identity_cache.h"
 #include "scan/key/family.h"
 #include "scan/open.h"
 #include "scan/source_file.h"
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 bool rotation_is_version(const struct scan_entry *found, const struct file_state *state)
@@ -67,7 +67,7 @@ int rotation_look(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	struct family family;
-	family_of(source->options->rotated, source_base_name(head->relative), &family);
+	family_of(source->options->rotated, path_name(head->relative), &family);
 	head->is_rotated = family.is_rotated;
 	head->suffix = family.suffix;
 	head->kind = SCAN_PROBLEM;

@@ -1,4 +1,5 @@
 #include "upload/body/media_types.h"
+#include "base/path.h"
 #include "base/quote.h"
 #include "s3/s3_headers.h"
 #include <ctype.h>
@@ -96,8 +97,7 @@ int media_types_load(const char *path, struct media_types **ret, struct problem 
 const char *media_types_of(const struct media_types *types, const char *path)
 {
 	char extension[EXTENSION_MAX + 1];
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	const char *dot = strrchr(name, '.');
+	const char *name = path_name(path), *dot = strrchr(name, '.');
 	if (!dot || dot == name || lower_case(dot + 1, extension))
 		return NULL;
 	return json_string_value(json_object_get(types->of, extension));
