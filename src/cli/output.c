@@ -8,9 +8,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define LINE_BYTES_MAX (64U << 10)
@@ -258,18 +256,4 @@ int output_finish(struct output *output)
 		output_say(output, "error: cannot write to standard output: %s", strerror(-error));
 	const int log_error = close_log(output);
 	return error ? error : log_error;
-}
-
-bool output_can_draw(void)
-{
-	const char *terminal = getenv("TERM");
-	return isatty(STDERR_FILENO) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
-}
-
-unsigned output_columns(void)
-{
-	struct winsize size;
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
-		return 80;
-	return size.ws_col;
 }

@@ -48,7 +48,3 @@ void output_draw(struct output *output, const char *line);
  * output_never_block() leaves is waited for as long as it is read, with five minutes for each
  * pause, a second after a signal. */
 int output_finish(struct output *output);
-
-/* Whether stderr is a terminal that can draw a line anew, and how many columns it has. */
-bool output_can_draw(void);
-unsigned output_columns(void);

@@ -9,10 +9,12 @@
 #include "cli/audit/verify_with_report.h"
 #include "cli/commands.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 #include "scan/key/key.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WORKERS          8
 #define GIVE_UP_AFTER_MS 60000
@@ -293,7 +295,7 @@ static int verify(struct job *job)
 			.prefix = text_string(&job->prefix),
 			.json = options->json,
 			.verbose = options->verbose > 0,
-			.draws = output_can_draw() && !options->no_progress,
+			.draws = terminal_can_draw(STDERR_FILENO) && !options->no_progress,
 			.of_manifest = options->manifest != NULL,
 			.by = options->reports.n                   ? VERIFY_BY_REPORT
 			      : options->download                  ? VERIFY_BY_DOWNLOAD

@@ -2,7 +2,9 @@
 #include "base/quote.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
+#include "cli/terminal.h"
 #include <string.h>
+#include <unistd.h>
 
 #define LINE_BYTES_MAX (32U << 10)
 
@@ -91,7 +93,7 @@ void verify_view_progress(void *arg, const struct verify_counts *counts)
 		human_bytes(&t, counts->bytes_read);
 		text_add(&t, " read");
 	}
-	const unsigned columns = output_columns();
+	const unsigned columns = terminal_size(STDERR_FILENO).columns;
 	if (t.len > columns)
 		t.data[t.len = columns] = '\0';
 	output_draw(view->output, text_string(&t));

@@ -10,10 +10,12 @@
 #include "cli/push/progress_line.h"
 #include "cli/push/service_notify.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 #include "s3once/push.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DRAW_INTERVAL_MS 200
 #define STATUS_COLUMNS   200
@@ -58,7 +60,8 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 {
 	progress_take_in(&view->progress, event->counts);
 	if (view->draws) {
-		progress_line(&view->progress, event->counts, output_columns() - 1, &view->line);
+		progress_line(&view->progress, event->counts,
+			terminal_size(STDERR_FILENO).columns - 1, &view->line);
 		output_draw(&view->output, text_string(&view->line));
 	}
 	double since = event->counts->seconds - view->json_progress_s;
@@ -115,7 +118,8 @@ static void view_init(
 	*view = (struct push_view){
 		.is_json = options->json,
 		.progress_is_json = options->json && !options->no_progress,
-		.draws = output_can_draw() && !options->no_progress && !options->quiet,
+		.draws = terminal_can_draw(STDERR_FILENO) && !options->no_progress &&
+			 !options->quiet,
 		.line = TEXT(1024),
 		.pass = pass,
 		.json = {.job = options->job,

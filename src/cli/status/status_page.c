@@ -1,8 +1,7 @@
 #include "cli/status/status_page.h"
 #include "base/write_all.h"
-#include <stdlib.h>
+#include "cli/terminal.h"
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define PAGE_BYTES_MAX (1U << 20)
@@ -10,18 +9,11 @@
 #define ERASE_LINE     "\033[K"
 #define ERASE_BELOW    "\033[J"
 
-bool status_page_can_draw(void)
-{
-	const char *terminal = getenv("TERM");
-	return isatty(STDOUT_FILENO) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
-}
-
 void status_page_begin(struct status_page *page)
 {
-	struct winsize size = {0};
-	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-	page->rows = size.ws_row > 2 ? size.ws_row : 24;
-	page->columns = size.ws_col ? size.ws_col : 80;
+	const struct terminal_size size = terminal_size(STDOUT_FILENO);
+	page->rows = size.rows > 2 ? size.rows : 24;
+	page->columns = size.columns;
 	page->n = page->left_out = 0;
 	page->lines.max = PAGE_BYTES_MAX;
 	text_reset(&page->lines);

@@ -1,7 +1,6 @@
 /* A screen of lines that is drawn anew as a whole, on a terminal at standard output. */
 #pragma once
 #include "base/text.h"
-#include <stdbool.h>
 
 /* Zero it to start. */
 struct status_page {
@@ -10,8 +9,6 @@ struct status_page {
 	unsigned n, left_out; /* lines that are on it, and those that have no room */
 };
 
-/* Whether standard output is a terminal that can draw. */
-bool status_page_can_draw(void);
 /* Empties the page, and takes the size of the terminal. */
 void status_page_begin(struct status_page *page);
 /* Adds a line, cut to the width. Three rows stay free for status_page_last(). */

@@ -1,8 +1,10 @@
 #include "cli/status/status_watch.h"
 #include "base/clock.h"
 #include "cli/human_figures.h"
+#include "cli/terminal.h"
 #include <errno.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LINE_BYTES_MAX 512
 
@@ -66,7 +68,7 @@ enum outcome status_watch(const struct status_watch *watch, struct problem *ret_
 	struct status_page page = {0};
 	struct found before = {0};
 	enum outcome o;
-	view->page = !view->json && status_page_can_draw() ? &page : NULL;
+	view->page = !view->json && terminal_can_draw(STDOUT_FILENO) ? &page : NULL;
 	for (;;) {
 		struct text about = TEXT(LINE_BYTES_MAX);
 		if (view->page)
