@@ -29,12 +29,6 @@ static void write_stderr(const char *bytes, size_t n, bool may_block)
 	(void)written;
 }
 
-/* If there is a queue, only its thread writes to the file. */
-static int write_log(void *arg, const char *bytes, size_t n)
-{
-	return log_file_write(arg, bytes, n);
-}
-
 static void print_result_locked(struct output *output, const struct output_piece *piece)
 {
 	/* fwrite() itself is content with a line in its buffer. */
@@ -45,9 +39,9 @@ static void print_result_locked(struct output *output, const struct output_piece
 
 static void write_locked(struct output *output, const struct output_piece *piece)
 {
-	if (piece->is_logged && write_log(output->log, piece->bytes, piece->n) == 0)
+	if (piece->is_logged && log_file_write(output->log, piece->bytes, piece->n) == 0)
 		return;
-	else if (piece->fd == STDOUT_FILENO)
+	if (piece->fd == STDOUT_FILENO)
 		print_result_locked(output, piece);
 	else
 		write_stderr(piece->bytes, piece->n, !output->is_abandoned);
@@ -178,8 +172,7 @@ void output_never_block(struct output *output)
 		.hurry_ms = HURRY_MS,
 		.is_hurried = is_hurried,
 		.stalled = on_stalled,
-		.log = write_log,
-		.log_arg = output->log};
+		.log = output->log};
 	if (output_queue_start(&options, &output->queue))
 		output->queue = NULL;
 }

@@ -1,6 +1,7 @@
 #include "cli/output_queue.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "cli/log_file.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -47,8 +48,7 @@ static void note_piece(struct output_queue *queue, const struct line *line, ssiz
 
 static void write_line(struct output_queue *queue, const struct line *line)
 {
-	if (line->is_logged &&
-		queue->options.log(queue->options.log_arg, line->bytes, line->n) == 0) {
+	if (line->is_logged && log_file_write(queue->options.log, line->bytes, line->n) == 0) {
 		note_piece(queue, line, (ssize_t)line->n);
 		return;
 	}

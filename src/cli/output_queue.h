@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct log_file;
+
 struct output_queue_options {
 	/* The most bytes that are kept at once. A further line waits for room. */
 	size_t bytes_max;
@@ -19,10 +21,9 @@ struct output_queue_options {
 	bool (*is_hurried)(void);
 	/* Is called by the thread that has waited, when lines begin to be lost. */
 	void (*stalled)(int fd);
-	/* Takes the lines that are logged, from the thread of the queue. Returns 0, or -errno:
-	 * then the line goes to its descriptor. NULL: no line is logged. */
-	int (*log)(void *arg, const char *bytes, size_t n);
-	void *log_arg;
+	/* Takes the lines that are logged, and is used by no other thread until the end. A line
+	 * that cannot be written to it goes to its descriptor. NULL: no line is logged. */
+	struct log_file *log;
 };
 
 struct output_piece {
