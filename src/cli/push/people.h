@@ -1,8 +1,8 @@
 /* What people read of a run: lines for what happened to files, and the summary. */
 #pragma once
 #include "base/text.h"
-#include "cli/options/alike.h"
 #include "cli/output.h"
+#include "cli/push/alike.h"
 #include "s3once/push.h"
 #include <stdint.h>
 

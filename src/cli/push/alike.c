@@ -1,4 +1,4 @@
-#include "cli/options/alike.h"
+#include "cli/push/alike.h"
 #include "base/fnv.h"
 #include <stdlib.h>
 #include <string.h>
