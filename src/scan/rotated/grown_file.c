@@ -110,14 +110,12 @@ bool log_file_is_open(const struct log_file *file)
 	return file->entry.kind == SCAN_FILE && file->has_identity && !file->row;
 }
 
-/* Whether the log's only piece is what the file contains, and its key is that of the file. */
 bool log_file_is_whole(const struct log_file *file, const struct log_row *row)
 {
 	return !file->is_live && !file->has_grown && row->n_pieces == 1 &&
 	       log_seconds(file->state.mtime_ns) == log_seconds(row->pieces[0].mtime_ns);
 }
 
-/* The file has this log, which ends at `end` in it. What is new is cut as the next piece. */
 int log_file_take(struct log_family *family, struct log_file *file, struct log_row *row,
 	uint64_t end, const struct content_range_ids *ids)
 {
