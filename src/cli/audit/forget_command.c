@@ -8,6 +8,7 @@
 #include "cli/human_figures.h"
 #include "cli/json.h"
 #include "cli/signals.h"
+#include "scan/key/key.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,9 +122,7 @@ static enum outcome forget_below(struct forgetting *f, const char *key, struct p
 	const struct forget_options options = options_of(f, !f->values->yes);
 	const uint64_t before = told_so_far(f);
 	struct text prefix = TEXT(2048);
-	text_add(&prefix, key);
-	if (*key && key[strlen(key) - 1] != '/')
-		text_add_char(&prefix, '/');
+	key_add_base(&prefix, key);
 	enum outcome o = OUTCOME_LOCAL;
 	if (prefix.error)
 		problem_set(ret_problem, "out of memory");

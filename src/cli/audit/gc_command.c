@@ -9,10 +9,11 @@
 #include "cli/human_figures.h"
 #include "cli/json.h"
 #include "cli/signals.h"
+#include "scan/key/key.h"
 #include "store/state_folder.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define LEASE_MS        30000
@@ -207,9 +208,7 @@ static void tell_end(struct gc *gc)
 static bool work_below(struct gc *gc, const char *key, struct problem *ret_problem)
 {
 	struct text prefix = TEXT(2048);
-	text_add(&prefix, key);
-	if (*key && key[strlen(key) - 1] != '/')
-		text_add_char(&prefix, '/');
+	key_add_base(&prefix, key);
 	const bool ok = !prefix.error && open_session(gc, ret_problem) &&
 			collect_all(gc, text_string(&prefix), ret_problem) &&
 			compact(gc, ret_problem);

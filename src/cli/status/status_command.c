@@ -8,6 +8,7 @@
 #include "cli/status/status_table.h"
 #include "cli/status/status_tell.h"
 #include "cli/status/status_watch.h"
+#include "scan/key/key.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,9 +162,7 @@ static enum outcome tell_below(struct status_view *view, struct store_conn *conn
 	struct problem *ret_problem)
 {
 	struct text prefix = TEXT(2048);
-	text_add(&prefix, key);
-	if (*key && key[strlen(key) - 1] != '/')
-		text_add_char(&prefix, '/');
+	key_add_base(&prefix, key);
 	enum outcome o = view->depth
 				 ? status_table_tell(view, conn, text_string(&prefix), ret_problem)
 				 : tell_prefix(view, conn, key, text_string(&prefix), ret_problem);
