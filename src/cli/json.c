@@ -47,7 +47,10 @@ char *json_line(json_t *object)
 void json_print(struct output *output, json_t *object)
 {
 	char *line = json_line(object);
-	output_result(output, line ? line : "");
+	if (line)
+		output_result(output, line);
+	else
+		output_say(output, "error: an event is lost: out of memory");
 	free(line);
 }
 

@@ -14,8 +14,8 @@ void json_set_time(json_t *object, const char *name, int64_t s);
 /* The line without newline; takes the reference. The caller frees it; NULL if out of memory. */
 char *json_line(json_t *object);
 
-/* Prints the object as a line of standard output; takes the reference. Prints an empty line if out
- * of memory. */
+/* Prints the object as a line of standard output; takes the reference. If memory runs out, that is
+ * said instead. */
 void json_print(struct output *output, json_t *object);
 
 /* The object of an event of a run; NULL for SUMMARY, which is json_summary()'s. */

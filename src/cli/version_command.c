@@ -124,9 +124,7 @@ static void print_json(struct output *output, const struct library list[static L
 			json_pack(
 				"{s:s?, s:s}", "built", list[i].built, "running", list[i].running));
 	json_object_set_new(object, "libraries", libraries);
-	char *text = json_line(object);
-	output_result(output, text ? text : "");
-	free(text);
+	json_print(output, object);
 }
 
 int version_main(int argc, char **argv)

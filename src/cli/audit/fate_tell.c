@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
-#include <stdlib.h>
 #include <string.h>
 
 #define LINE_BYTES_MAX (32U << 10)
@@ -38,10 +37,7 @@ static void tell_json(struct fate_view *view, const struct mark_told *told)
 		json_set_bytes(object, "code", problem->code);
 		json_set_bytes(object, "request_id", problem->request_id);
 	}
-	char *line = json_line(object);
-	if (line)
-		output_result(view->output, line);
-	free(line);
+	json_print(view->output, object);
 }
 
 void fate_tell(void *arg, const struct mark_told *told)

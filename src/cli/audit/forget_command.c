@@ -165,10 +165,7 @@ static void tell_counts(struct forgetting *f)
 		json_set_number(object, "forgettable", forgettable);
 		json_set_number(object, "kept", kept);
 		json_set_number(object, "failed", failed);
-		char *line = json_line(object);
-		if (line)
-			output_result(f->view.output, line);
-		free(line);
+		json_print(f->view.output, object);
 		return;
 	}
 	text_add(&t, "forgot ");

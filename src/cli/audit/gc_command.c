@@ -13,7 +13,6 @@
 #include "store/state_folder.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #define LEASE_MS        30000
@@ -167,10 +166,7 @@ static void tell_json(struct gc *gc)
 	json_set_number(object, "failed", fate_count(&gc->view, FATE_FAILED));
 	json_set_number(object, "file_bytes_before", gc->bytes_before);
 	json_set_number(object, "file_bytes", gc->bytes_after);
-	char *line = json_line(object);
-	if (line)
-		output_result(gc->view.output, line);
-	free(line);
+	json_print(gc->view.output, object);
 }
 
 static void add_figure(struct text *t, const char *what, uint64_t n)

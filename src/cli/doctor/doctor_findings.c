@@ -5,7 +5,6 @@
 #include "cli/json.h"
 #include "cli/signals.h"
 #include <stdarg.h>
-#include <stdlib.h>
 
 #define TIDY_NS (5 * NS_PER_S)
 
@@ -19,9 +18,7 @@ static void tell_json(
 	json_object_set_new(object, "finding", json_string(names[finding]));
 	json_object_set_new(object, "check", json_string(what));
 	json_set_bytes(object, "text", text);
-	char *line = json_line(object);
-	output_result(&doctor->output, line ? line : "");
-	free(line);
+	json_print(&doctor->output, object);
 }
 
 void doctor_find(

@@ -13,7 +13,6 @@
 #include "cli/terminal.h"
 #include "s3once/push.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,16 +33,6 @@ struct push_view {
 	double json_progress_s; /* when progress was last told as JSON */
 	struct push_pass *pass; /* NULL: this is the only run */
 };
-
-static void write_json(struct push_view *view, json_t *object)
-{
-	char *line = json_line(object);
-	if (line)
-		output_result(&view->output, line);
-	else
-		output_say(&view->output, "error: an event is lost: out of memory");
-	free(line);
-}
 
 /* What people are shown of the progress, too. */
 static void add_rates(
@@ -74,7 +63,7 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 		view->json_progress_s = event->counts->seconds;
 		json_t *object = json_of_event(&view->json, event);
 		add_rates(object, &view->progress, event->counts);
-		write_json(view, object);
+		json_print(&view->output, object);
 	}
 }
 
@@ -108,7 +97,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 	view->progress.waits |= event->type == S3ONCE_EVENT_HELD && !view->people.gives_up_held;
 	people_event(&view->people, event);
 	if (view->is_json && event->type != S3ONCE_EVENT_SUMMARY)
-		write_json(view, json_of_event(&view->json, event));
+		json_print(&view->output, json_of_event(&view->json, event));
 }
 
 static void view_init(
@@ -215,7 +204,7 @@ static int run_push(
 	const struct people_end end = {s3once_push_counts(push), s3once_push_manifest(push), code};
 	people_summary(&view->people, &end);
 	if (view->is_json)
-		write_json(view, json_summary(&view->json, push, code));
+		json_print(&view->output, json_summary(&view->json, push, code));
 	return code;
 }
 
