@@ -1,5 +1,6 @@
 #include "s3/s3.h"
 #include "s3/s3_reply.h"
+#include "s3/s3_reply_headers.h"
 #include "s3/s3_request.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -98,19 +98,6 @@ void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
 	const struct s3_condition *condition, enum outcome outcome, int status);
 /* Remembers the Server header of the first reply. */
 void s3_note_server(struct s3 *s3, const struct http_reply *reply);
-/* Whether the object's etag is not an MD5. The reply says so (Amazon S3 API Reference, "Object"),
- * or it is known of this server. */
-bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
-/* Whether the target asks for an encryption that the reply does not confirm. */
-bool s3_reply_lacks_encryption(const struct s3_target *target, const struct http_reply *reply);
-/* Learns from the reply to a write whether etags are MD5s. `sum` is the checksum that the reply
- * shows. */
-void s3_learn_etag(struct s3 *s3, const struct sums *sums, const struct http_reply *reply,
-	const struct s3_sum *sum);
-/* The checksum that the reply's headers show. */
-void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret);
-/* The header's value, or "" where it is missing or does not fit. */
-void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
 /* The outcome of a reply that was whole XML, but not what was expected. `error` is that of
  * s3_reply_*(). What the request did is unknown. */
 enum outcome s3_not_understood(
