@@ -1,5 +1,5 @@
 #include "aws/settings.h"
-#include "base/quote.h"
+#include "aws/settings_endpoints.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,6 @@
 #define REQUEST_TIMEOUT_DEFAULT_MS 60000
 #define STALL_TIMEOUT_LEAST_MS     30000
 #define PATIENCE_TIMEOUTS          5 /* requests that may time out while credentials are awaited */
-
-/* What one resolving stands on. */
-struct sources {
-	const struct aws_options *options;
-	struct config config;
-	struct problem *problem;
-};
 
 static const struct config_key region_key = {.name = "region",
 	.option = "--region",
@@ -37,38 +30,12 @@ static const struct config_key retry_mode_key = {.name = "retry_mode",
 	.variable = {"AWS_RETRY_MODE"},
 	.key = {"retry_mode"},
 	.standard = "adaptive"};
-static const struct config_key sts_key = {.name = "sts_regional_endpoints",
-	.variable = {"AWS_STS_REGIONAL_ENDPOINTS"},
-	.key = {"sts_regional_endpoints"},
-	.standard = "regional"};
-static const struct config_key style_key = {
-	.name = "s3.addressing_style", .key = {"s3.addressing_style"}, .standard = "auto"};
 static const struct config_key when_checksum_key = {.name = "request_checksum_calculation",
 	.variable = {"AWS_REQUEST_CHECKSUM_CALCULATION"},
 	.key = {"request_checksum_calculation"},
 	.standard = "when_supported"};
-static const struct config_key dualstack_key = {.name = "use_dualstack_endpoint",
-	.variable = {"AWS_USE_DUALSTACK_ENDPOINT"},
-	.key = {"use_dualstack_endpoint"},
-	.standard = "false"};
-static const struct config_key s3_dualstack_key = {
-	.name = "s3.use_dualstack_endpoint", .key = {"s3.use_dualstack_endpoint"}};
-static const struct config_key fips_key = {.name = "use_fips_endpoint",
-	.variable = {"AWS_USE_FIPS_ENDPOINT"},
-	.key = {"use_fips_endpoint"},
-	.standard = "false"};
-static const struct config_key accelerate_key = {.name = "s3.use_accelerate_endpoint",
-	.key = {"s3.use_accelerate_endpoint"},
-	.standard = "false"};
-static const struct config_key arn_region_key = {.name = "s3_use_arn_region",
-	.variable = {"AWS_S3_USE_ARN_REGION"},
-	.key = {"s3_use_arn_region", "s3.use_arn_region"},
-	.standard = "true"};
-static const struct config_key payload_key = {.name = "s3.payload_signing_enabled",
-	.key = {"s3.payload_signing_enabled"},
-	.standard = "false"};
 
-static int set_region(struct aws_settings *settings, const struct sources *sources)
+static int set_region(struct aws_settings *settings, const struct settings_sources *sources)
 {
 	int error = 0;
 	const char *region =
@@ -78,118 +45,8 @@ static int set_region(struct aws_settings *settings, const struct sources *sourc
 	return error < 0 || !settings->region ? -ENOMEM : 0;
 }
 
-static int set_terms(struct aws_settings *settings, const struct sources *sources)
-{
-	const struct config *config = &sources->config;
-	struct endpoint_terms *terms = &settings->terms;
-	static const char *const styles[] = {"auto", "virtual", "path", NULL};
-	static const char *const sts[] = {"regional", "legacy", NULL};
-	bool uses_arn_region = true;
-	int style = STYLE_AUTO, sts_mode = 0;
-	int error = config_look_bool(config, &dualstack_key, &terms->dualstack, sources->problem);
-	terms->s3_dualstack = terms->dualstack;
-	const struct {
-		const struct config_key *key;
-		bool *field;
-	} flags[] = {
-		{&s3_dualstack_key, &terms->s3_dualstack},
-		{&fips_key, &terms->fips},
-		{&accelerate_key, &terms->accelerate},
-		{&arn_region_key, &uses_arn_region},
-		{&payload_key, &settings->signs_payload},
-	};
-	for (size_t i = 0; error == 0 && i < sizeof flags / sizeof *flags; i++)
-		error = config_look_bool(config, flags[i].key, flags[i].field, sources->problem);
-	if (error == 0)
-		error = config_look_word(config, &style_key, styles, &style, sources->problem);
-	if (error == 0)
-		error = config_look_word(config, &sts_key, sts, &sts_mode, sources->problem);
-	terms->keep_region = !uses_arn_region;
-	terms->style = (enum endpoint_style)style;
-	terms->sts_global = sts_mode == 1;
-	return error;
-}
-
-/* A service's URL and the region that is signed for; either ret may be NULL. */
-struct wanted {
-	struct config_url url;
-	const char *given; /* by option */
-	char **ret_url, **ret_region;
-	bool *ret_is_aws;
-	bool only_custom; /* AWS's own is that of another region */
-};
-
-static int set_endpoint(const struct aws_settings *settings, const struct sources *sources,
-	const struct wanted *wanted)
-{
-	int error = 0;
-	const char *why = NULL;
-	char *custom = NULL;
-	const char *url = config_look_url(&sources->config, &wanted->url, wanted->given, &error);
-	if (error == 0 && url)
-		error = endpoint_parse_url(url, &custom, &why);
-	if (error == -EINVAL)
-		problem_set(sources->problem, "the endpoint URL %s cannot be used: %s",
-			quote_url(url).text, why);
-	if (error < 0)
-		return error;
-	if (wanted->only_custom) {
-		*wanted->ret_url = custom;
-		return 0;
-	}
-	const struct endpoint_question question = {.service = wanted->url.service,
-		.region = settings->region,
-		.custom = custom,
-		.terms = settings->terms};
-	struct endpoint endpoint;
-	error = endpoint_resolve(&question, &endpoint, sources->problem);
-	free(custom);
-	if (error < 0)
-		return error;
-	if (!url && config_rows_add(sources->config.found, wanted->url.row, endpoint.url, "AWS"))
-		return -ENOMEM;
-	if (wanted->ret_is_aws)
-		*wanted->ret_is_aws = !url;
-	*wanted->ret_url = strdup(endpoint.url);
-	if (wanted->ret_region)
-		*wanted->ret_region = strdup(endpoint.region);
-	return !*wanted->ret_url || (wanted->ret_region && !*wanted->ret_region) ? -ENOMEM : 0;
-}
-
-static int set_endpoints(struct aws_settings *settings, const struct sources *sources)
-{
-	const struct wanted services[] = {
-		{.url = {"s3_endpoint", "s3", "AWS_ENDPOINT_URL_S3", "--endpoint-url"},
-			.given = sources->options->endpoint_url,
-			.ret_url = &settings->s3_endpoint,
-			.ret_is_aws = &settings->s3_is_aws},
-		{.url = {"dynamodb_endpoint", "dynamodb", "AWS_ENDPOINT_URL_DYNAMODB",
-			 "--dynamodb-endpoint-url"},
-			.given = sources->options->dynamodb_endpoint_url,
-			.ret_url = &settings->dynamodb_endpoint,
-			.ret_is_aws = &settings->dynamodb_is_aws},
-		{.url = {"sts_endpoint", "sts", "AWS_ENDPOINT_URL_STS", NULL},
-			.ret_url = &settings->sts_endpoint,
-			.ret_region = &settings->sts_region},
-		{.url = {"sso_endpoint", "sso", "AWS_ENDPOINT_URL_SSO", NULL},
-			.ret_url = &settings->sso_endpoint,
-			.only_custom = true},
-		{.url = {"sso_oidc_endpoint", "sso_oidc", "AWS_ENDPOINT_URL_SSO_OIDC", NULL},
-			.ret_url = &settings->sso_oidc_endpoint,
-			.only_custom = true},
-	};
-	int error = 0;
-	for (size_t i = 0; error == 0 && i < sizeof services / sizeof *services; i++)
-		error = set_endpoint(settings, sources, &services[i]);
-	if (error < 0)
-		return error;
-	settings->partition =
-		strdup(settings->s3_is_aws ? endpoint_partition(settings->region) : "");
-	return settings->partition ? 0 : -ENOMEM;
-}
-
 /* "legacy" is botocore's own, "standard" with other figures. */
-static int set_retry_mode(struct aws_settings *settings, const struct sources *sources)
+static int set_retry_mode(struct aws_settings *settings, const struct settings_sources *sources)
 {
 	static const char *const modes[] = {"legacy", "standard", "adaptive", NULL};
 	int mode = 2;
@@ -199,7 +56,7 @@ static int set_retry_mode(struct aws_settings *settings, const struct sources *s
 	return error;
 }
 
-static int set_attempts(struct aws_settings *settings, const struct sources *sources)
+static int set_attempts(struct aws_settings *settings, const struct settings_sources *sources)
 {
 	settings->attempts = ATTEMPTS_DEFAULT;
 	if (!sources->options->attempts)
@@ -214,7 +71,7 @@ static int set_attempts(struct aws_settings *settings, const struct sources *sou
 }
 
 /* As in AWS's tools, "when_required" is about the checksum that nobody asked for. */
-static int set_checksum(struct aws_settings *settings, const struct sources *sources)
+static int set_checksum(struct aws_settings *settings, const struct settings_sources *sources)
 {
 	static const char *const modes[] = {"when_supported", "when_required", NULL};
 	const char *given = sources->options->checksum, *names[CHECKSUMS + 2] = {NULL};
@@ -240,7 +97,7 @@ static int set_checksum(struct aws_settings *settings, const struct sources *sou
 	return error;
 }
 
-static int set_rest(struct aws_settings *settings, const struct sources *sources)
+static int set_rest(struct aws_settings *settings, const struct settings_sources *sources)
 {
 	const struct aws_options *options = sources->options;
 	int error = 0;
@@ -256,7 +113,7 @@ static int set_rest(struct aws_settings *settings, const struct sources *sources
 	return error;
 }
 
-static int set_credentials(struct aws_settings *settings, const struct sources *sources)
+static int set_credentials(struct aws_settings *settings, const struct settings_sources *sources)
 {
 	const struct credentials_options credentials = {
 		.profile = sources->config.profile_name,
@@ -276,10 +133,10 @@ static int set_credentials(struct aws_settings *settings, const struct sources *
 int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem)
 {
-	static int (*const steps[])(struct aws_settings *, const struct sources *) = {set_region,
-		set_terms, set_endpoints, set_retry_mode, set_attempts, set_checksum, set_rest,
-		set_credentials};
-	struct sources sources = {.options = options, .problem = ret_problem};
+	static int (*const steps[])(struct aws_settings *, const struct settings_sources *) = {
+		set_region, settings_set_terms, settings_set_endpoints, set_retry_mode,
+		set_attempts, set_checksum, set_rest, set_credentials};
+	struct settings_sources sources = {.options = options, .problem = ret_problem};
 	struct aws_settings *settings = calloc(1, sizeof *settings);
 	int error = settings ? config_load(options->profile, &settings->found, &sources.config,
 				       ret_problem)
