@@ -87,7 +87,7 @@ static void destroy_queue(struct output_queue *queue)
 	free(queue);
 }
 
-static void *write_all(void *arg)
+static void *write_lines(void *arg)
 {
 	struct output_queue *queue = arg;
 	struct line *line;
@@ -120,7 +120,7 @@ int output_queue_start(const struct output_queue_options *options, struct output
 	pthread_mutex_init(&queue->mutex, NULL);
 	thread_cond_init(&queue->added);
 	thread_cond_init(&queue->taken);
-	const int error = thread_start(&queue->writer, write_all, queue);
+	const int error = thread_start(&queue->writer, write_lines, queue);
 	if (error)
 		destroy_queue(queue);
 	else
