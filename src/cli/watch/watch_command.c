@@ -214,8 +214,9 @@ static int run_due_job(struct watch *watch)
 		pthread_sigmask(SIG_SETMASK, &watch->unblocked, &blocked);
 		code = watched_pass(job);
 		pthread_sigmask(SIG_SETMASK, &blocked, NULL);
-		tell_status(watch);
+		/* Whoever is told of the pass finds its figures. */
 		update_server(watch);
+		tell_status(watch);
 		break;
 	}
 	return code;
