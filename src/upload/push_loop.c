@@ -234,6 +234,8 @@ bool push_loop(struct s3once_push *push)
 	if (interval)
 		uv_timer_start(&push->progress, on_progress, interval, interval);
 	atomic_store(&push->looping, true);
+	if (atomic_load(&push->run.stop)) /* nothing is begun after that */
+		queue_close(push->run.queue);
 	if (start_works(push))
 		uv_timer_start(&push->look, on_look, LOOK_MS, LOOK_MS);
 	else
