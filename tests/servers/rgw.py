@@ -136,7 +136,7 @@ class Rgw(Server):
         self.run(["ceph-mon", "-c", conf, "--mkfs", "-i", "a", "--monmap", monmap])
         self.spawn("mon", ["ceph-mon", "-c", conf, "-i", "a", "-f"])
         osd = uuid.uuid4()
-        self.run(["ceph", "-c", conf, "--connect-timeout", "20", "osd", "new", osd, "0"])
+        self.run(["ceph", "-c", conf, "--connect-timeout", "50", "osd", "new", osd, "0"])
         self.run(["ceph-osd", "-c", conf, "-i", "0", "--mkfs", "--osd-uuid", osd])
         self.spawn("osd", ["ceph-osd", "-c", conf, "-i", "0", "-f"])
 

@@ -2,13 +2,14 @@
  * test goes on. main() ends with `return check_result();`. */
 #pragma once
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-/* One count for all files of a test program. */
-__attribute__((weak)) unsigned check_done, check_failed;
+/* One count for all files of a test program, and for all its threads. */
+__attribute__((weak)) atomic_uint check_done, check_failed;
 
 __attribute__((unused)) static bool check_that(
 	bool ok, const char *file, int line, const char *what)
