@@ -65,6 +65,12 @@ void push_level_init(struct s3once_push *push)
 				? (limit.rlim_cur - DESCRIPTORS_OTHERS) / DESCRIPTORS_EACH
 				: 1,
 			&why, S3ONCE_LIMITED_BY_DESCRIPTORS);
+	/* The user's other threads count as well, so that there may be fewer still. */
+	if (!getrlimit(RLIMIT_NPROC, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		lower_most(&most,
+			limit.rlim_cur > PUSH_SPARE_THREADS ? limit.rlim_cur - PUSH_SPARE_THREADS
+							    : 1,
+			&why, S3ONCE_LIMITED_BY_THREADS);
 	level_init(&push->level, most, why);
 	push->most_at_once = push->level.now;
 	push->memory_bytes = resident_bytes();

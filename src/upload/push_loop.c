@@ -9,8 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LOOK_MS       25 /* how often the level is looked at */
-#define SPARE_THREADS 8
+#define LOOK_MS 25 /* how often the level is looked at */
 
 /* Of the scan and of each worker. Whoever is the last tells the loop. */
 static void has_ended(struct s3once_push *push)
@@ -122,12 +121,11 @@ static bool start_worker(struct s3once_push *push, void *(*run)(void *arg))
 	return false;
 }
 
-/* This host lets us have no more threads. Some workers end again: there are other uses for threads,
- * such as heartbeats. */
+/* This host lets us have no more threads. Some workers end again. */
 static void make_do(struct s3once_push *push)
 {
 	const unsigned there = push->n_threads - 1;
-	const unsigned can = there > SPARE_THREADS ? there - SPARE_THREADS : 1;
+	const unsigned can = there > PUSH_SPARE_THREADS ? there - PUSH_SPARE_THREADS : 1;
 	push_level_lower(push, can);
 	queue_retire(push->run.queue, there - can);
 	queue_set_level(push->run.queue, can);

@@ -7,6 +7,8 @@
 #include <uv.h>
 
 #define PUSH_SAMPLES 4
+/* So many threads of a user are left for the scan, the marks, heartbeats and the like. */
+#define PUSH_SPARE_THREADS 8
 
 struct s3once_push {
 	struct run run;
