@@ -39,31 +39,30 @@ static struct log_row row_of(const char *file, uint64_t end)
 	return row;
 }
 
+/* Ends the transaction of a change, which is undone if it was refused. Returns the error. */
+static int end_change(struct log_rows *rows, int error, struct problem *problem)
+{
+	if (error)
+		log_rows_undo(rows);
+	else
+		CHECK_INT(log_rows_commit(rows, problem), 0);
+	CHECK_STRING(problem->text, "");
+	return error;
+}
+
 /* One transaction with this change, as far as it is not refused. */
 static int put(struct log_rows *rows, struct log_row *row)
 {
 	struct problem problem = {.text = ""};
 	CHECK_INT(log_rows_begin(rows, &problem), 0);
-	const int error = log_rows_put(rows, &family, row, &problem);
-	if (error)
-		log_rows_undo(rows);
-	else
-		CHECK_INT(log_rows_commit(rows, &problem), 0);
-	CHECK_STRING(problem.text, "");
-	return error;
+	return end_change(rows, log_rows_put(rows, &family, row, &problem), &problem);
 }
 
 static int drop(struct log_rows *rows, const struct log_row *row)
 {
 	struct problem problem = {.text = ""};
 	CHECK_INT(log_rows_begin(rows, &problem), 0);
-	const int error = log_rows_drop(rows, row, &problem);
-	if (error)
-		log_rows_undo(rows);
-	else
-		CHECK_INT(log_rows_commit(rows, &problem), 0);
-	CHECK_STRING(problem.text, "");
-	return error;
+	return end_change(rows, log_rows_drop(rows, row, &problem), &problem);
 }
 
 /* How many rows there are of the family. The first one is the caller's. */
