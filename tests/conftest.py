@@ -116,6 +116,15 @@ def s3_wire(s3):
 
 
 @pytest.fixture
+def dynamodb_wire(dynamodb, s3once):
+    """The wire proxy between the program and dynamodb."""
+    with Proxy(dynamodb, "dynamodb") as proxy:
+        s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = proxy.endpoint
+        yield proxy
+        assert not proxy.failures
+
+
+@pytest.fixture
 def s3once(request, tmp_path):
     """Runs the program with what the test's other fixtures stand for: see Program."""
 

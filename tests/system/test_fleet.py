@@ -7,7 +7,6 @@ import time
 import pytest
 
 from tests.faults import faults
-from tests.faults.proxy import Proxy
 from tests.system.harness import fresh_name, make_tree
 from tests.system.test_cli import assert_setup_error
 
@@ -271,29 +270,21 @@ def test_bad_command_lines(s3once, s3):
 # --- what it costs, and what happens if the row cannot be written
 
 
-@pytest.fixture
-def wire(dynamodb, s3once):
-    with Proxy(dynamodb, "dynamodb") as proxy:
-        s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = proxy.endpoint
-        yield proxy
-        assert not proxy.failures
-
-
 def row_writes(wire, before=0):
     return [record.kind for record in wire.history[before:] if record.kind.endswith(":job")]
 
 
-def test_one_or_two_writes_a_run(s3once, s3, bucket, tree, wire, table, run_job):
+def test_one_or_two_writes_a_run(s3once, s3, bucket, tree, dynamodb_wire, table, run_job):
     """A run that finds nothing to upload writes once. To read many rows takes few requests."""
     assert s3once("init").code == 0
     assert run_job("nginx").code == 0
-    assert row_writes(wire) == ["UpdateItem:job"] * 2
-    before = len(wire.history)
+    assert row_writes(dynamodb_wire) == ["UpdateItem:job"] * 2
+    before = len(dynamodb_wire.history)
     assert run_job("nginx").code == 0
-    assert row_writes(wire, before) == ["UpdateItem:job"]
-    before = len(wire.history)
+    assert row_writes(dynamodb_wire, before) == ["UpdateItem:job"]
+    before = len(dynamodb_wire.history)
     fleet(s3once)
-    assert [record.kind for record in wire.history[before:]] == ["GetItem:settings", "Query"]
+    assert [record.kind for record in dynamodb_wire.history[before:]] == ["GetItem:settings", "Query"]
 
 
 @pytest.mark.parametrize(
@@ -304,11 +295,11 @@ def test_one_or_two_writes_a_run(s3once, s3, bucket, tree, wire, table, run_job)
         pytest.param(faults.hang, id="hangs", marks=pytest.mark.full),
     ],
 )
-def test_row_that_cannot_be_written_is_a_warning(s3once, s3, bucket, tree, wire, table, run_job, fault):
+def test_row_that_cannot_be_written_is_a_warning(s3once, s3, bucket, tree, dynamodb_wire, table, run_job, fault):
     """The files are in S3, and that is what the exit status says."""
     assert s3once("init").code == 0
     assert run_job("nginx").code == 0
-    wire.add(fault, "UpdateItem:job", times=None)
+    dynamodb_wire.add(fault, "UpdateItem:job", times=None)
     run = run_job("nginx", "--json")
     assert run.code == 0 and "warning: " in run.err and "s3once fleet does not show how this run ended" in run.err, run
     assert [each for each in run.events if each["event"] == "warning"]
@@ -316,10 +307,10 @@ def test_row_that_cannot_be_written_is_a_warning(s3once, s3, bucket, tree, wire,
     assert run_job("nginx").code == 0
 
 
-def test_lost_reply_to_the_row(s3once, s3, bucket, tree, wire, table, run_job):
+def test_lost_reply_to_the_row(s3once, s3, bucket, tree, dynamodb_wire, table, run_job):
     """It is written again as it was."""
     assert s3once("init").code == 0
-    rule = wire.add(faults.drop_reply, "UpdateItem:job", times=None, where=lambda record: "exit" in record.operation.sets and not rule.fired)
+    rule = dynamodb_wire.add(faults.drop_reply, "UpdateItem:job", times=None, where=lambda record: "exit" in record.operation.sets and not rule.fired)
     run = run_job("nginx")
     assert run.code == 0 and run.err.count("warning") == 0, run
     assert rule.fired and fleet(s3once)[0]["nginx"]["exit"] == 0

@@ -9,7 +9,6 @@ import sqlite3
 import pytest
 
 from tests.faults import faults
-from tests.faults.proxy import Proxy
 from tests.system.harness import make_tree
 
 UNPRINTABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
@@ -45,14 +44,6 @@ def job(host, name, session=None, **more):
     return "jobs", f"{host}/{name}", {"version": {"S": "0" * 32}, **ended, **begun, **more}
 
 
-@pytest.fixture
-def wire(dynamodb, s3once):
-    with Proxy(dynamodb, "dynamodb") as proxy:
-        s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = proxy.endpoint
-        yield proxy
-        assert not proxy.failures
-
-
 @ON_DYNAMODB
 @pytest.mark.parametrize(
     ("fault", "code"),
@@ -64,18 +55,18 @@ def wire(dynamodb, s3once):
     ],
     ids=["gone", "throttled"],
 )
-def test_marks_fail_in_the_middle(s3once, pushed, wire, fault, code):
+def test_marks_fail_in_the_middle(s3once, pushed, dynamodb_wire, fault, code):
     """What was read is shown, there are no sums, and that not all is known is exit status 3."""
     add_rows(pushed, [job("a", f"{number:04}") for number in range(600)])
-    wire.add(fault, "Query", times=None, where=lambda record: len([one for one in wire.history if one.kind == "Query"]) > 1)
+    dynamodb_wire.add(fault, "Query", times=None, where=lambda record: len([one for one in dynamodb_wire.history if one.kind == "Query"]) > 1)
     run = s3once("fleet", "--json")
     assert run.code == 3 and len(run.events) == 500 and {event["event"] for event in run.events} == {"job"}, run
     assert len(run.err.splitlines()) == 1 and run.err.startswith("s3once: error: fleet: ") and code in run.err, run
 
 
 @ON_DYNAMODB
-def test_stopped_while_it_waits(s3once, pushed, wire):
-    held = wire.add(faults.hold_request, "Query")
+def test_stopped_while_it_waits(s3once, pushed, dynamodb_wire):
+    held = dynamodb_wire.add(faults.hold_request, "Query")
     fleet = s3once.start("fleet")
     assert held.reached.wait(60), fleet.output()
     os.kill(fleet.pid, signal.SIGTERM)
