@@ -38,7 +38,7 @@ def test_it_rises_while_requests_take_long(push, s3_wire):
     assert FIRST < most_uploads_at_once(s3_wire) <= summary["concurrency"]
 
 
-@pytest.mark.parametrize("ceiling, files", [(1, 3), (FIRST, 50), (48, 150)])
+@pytest.mark.parametrize("ceiling, files", [(1, 3), (8, 24), (FIRST, 50), (48, 150)])
 def test_it_stays_below_what_was_asked_for(push, s3_wire, ceiling, files):
     s3_wire.latency = 0.5
     summary = push(files, "--json", "--concurrency", str(ceiling)).events[-1]
