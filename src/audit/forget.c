@@ -41,7 +41,8 @@ static void tell_fate(const struct subject *subject, enum mark_fate fate, const 
 	subject->options->teller.tell(subject->options->teller.arg, &told);
 }
 
-const char *forget_protection(const struct mark *mark)
+/* Why nobody may forget a mark as it is, as a clause. NULL: it may be forgotten. */
+static const char *protection_of(const struct mark *mark)
 {
 	switch (mark->state) {
 	case MARK_CLAIMED:
@@ -108,7 +109,7 @@ static enum outcome judge_mark(const struct subject *subject, bool is_asked_for)
 {
 	const struct forget_options *options = subject->options;
 	const char *other = selection(options, subject->mark);
-	const char *protected = forget_protection(subject->mark);
+	const char *protected = protection_of(subject->mark);
 	if (other && is_asked_for)
 		tell_fate(subject, FATE_KEPT, other, NULL);
 	else if (!other && protected)

@@ -12,8 +12,6 @@ struct forget_options {
 	struct mark_teller teller; /* of FORGOTTEN, FORGETTABLE, KEPT and FAILED */
 };
 
-/* Why nobody may forget a mark as it is, a clause; NULL: it may be. Pure. */
-const char *forget_protection(const struct mark *mark);
 /* Where the limits of the place end it, these return ABANDONED. */
 
 /* Forgets the mark of one key, or of an object that is stored under its mark's key with a suffix of

@@ -102,7 +102,9 @@ static enum finding compare_result(
 	return FINDING_ERROR;
 }
 
-enum finding verify_report_row(
+/* Compares a mark with a task of the job for its object. SAME, MISSING, or DIFFERS or ERROR with a
+ * sentence. NOTHING: the task was about another version. */
+static enum finding compare_row(
 	const struct mark_row *mark, const struct batch_row *row, struct problem *ret_problem)
 {
 	if (*row->version_id && *mark->version_id && strcmp(row->version_id, mark->version_id) != 0)
@@ -126,7 +128,7 @@ static void add_row(struct candidate *candidate, const struct batch_row *row)
 	struct problem problem = {0};
 	if (candidate->finding == FINDING_SAME)
 		return;
-	const enum finding finding = verify_report_row(candidate->mark, row, &problem);
+	const enum finding finding = compare_row(candidate->mark, row, &problem);
 	if (finding != FINDING_NOTHING) {
 		candidate->finding = finding;
 		candidate->problem = problem;

@@ -11,8 +11,3 @@
  * stopped; then *ret is not complete. */
 enum outcome verify_report(const struct verify *verify, struct batch_report *report,
 	struct verify_end *ret, struct problem *ret_problem);
-
-/* Compares a mark with a task of the job for its object. Pure. SAME, MISSING, or DIFFERS or ERROR
- * with a sentence; NOTHING: the task was about another version. */
-enum finding verify_report_row(
-	const struct mark_row *mark, const struct batch_row *row, struct problem *ret_problem);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-void random_bytes(void *ret, size_t n)
+static void fill_random(void *ret, size_t n)
 {
 	unsigned char *at = ret;
 	while (n) {
@@ -21,7 +21,7 @@ void random_bytes(void *ret, size_t n)
 void random_id(char ret_id[static ID_CHARS + 1])
 {
 	unsigned char bytes[ID_CHARS / 2];
-	random_bytes(bytes, sizeof bytes);
+	fill_random(bytes, sizeof bytes);
 	hex_encode(bytes, sizeof bytes, ret_id);
 }
 
@@ -32,7 +32,7 @@ uint64_t random_below(uint64_t bound)
 	/* The values above the last whole multiple of bound would favour the small results. */
 	uint64_t uneven = (UINT64_MAX % bound + 1) % bound, value;
 	do
-		random_bytes(&value, sizeof value);
+		fill_random(&value, sizeof value);
 	while (value > UINT64_MAX - uneven);
 	return value % bound;
 }

@@ -1,13 +1,10 @@
 /* Unpredictable values straight from getrandom(2), since a cloned machine must not repeat them.
- * Thread-safe. */
+ * It never blocks after boot. If the kernel cannot give any, the process ends. Thread-safe. */
 #pragma once
-#include <stddef.h>
 #include <stdint.h>
 
 #define ID_CHARS 32 /* 128 bits as lower-case hex */
 
-/* Fills n bytes. It ends the process if the kernel cannot give any. It never blocks after boot. */
-void random_bytes(void *ret, size_t n);
 /* Writes a new unique id. */
 void random_id(char ret_id[static ID_CHARS + 1]);
 /* A uniform value from 0 to bound - 1; 0 if `bound` is 0. */

@@ -76,7 +76,8 @@ void s3once_lock_free(struct s3once_lock *lock)
 	free(lock);
 }
 
-int lock_keep_data(struct s3once_lock *lock, const void *data, size_t bytes)
+/* The handle keeps a copy of the data. 0 or -ENOMEM. */
+static int keep_data(struct s3once_lock *lock, const void *data, size_t bytes)
 {
 	void *copy = data ? malloc(bytes + 1) : NULL;
 	if (data && !copy)
@@ -92,7 +93,7 @@ int lock_keep_data(struct s3once_lock *lock, const void *data, size_t bytes)
 int lock_keep_row(struct s3once_lock *lock, struct item *item)
 {
 	const struct lock_row row = dialect_read(lock->locks->dialect, item);
-	if (row.data && lock_keep_data(lock, row.data->value, row.data->n))
+	if (row.data && keep_data(lock, row.data->value, row.data->n))
 		return -ENOMEM;
 	item_clear(&lock->row);
 	lock->row = *item;
@@ -282,7 +283,7 @@ int s3once_lock_set_data(
 	if (!change.name)
 		return lock_error(ret, -EINVAL, "the rows of this dialect have no data");
 	int r = renew_lock(lock, &more, ret);
-	if (!r && lock_keep_data(lock, data, bytes))
+	if (!r && keep_data(lock, data, bytes))
 		return lock_error(ret, -ENOMEM, "out of memory; the row has the data");
 	return r;
 }

@@ -95,8 +95,6 @@ struct lock_key {
 };
 void lock_key_of(const struct s3once_locks *locks, const char *key, const char *sort, unsigned slot,
 	struct lock_key *ret);
-void lock_counter_of(
-	const struct s3once_locks *locks, const char *key, const char *sort, struct lock_key *ret);
 /* 0 if these can be keys here, or -EINVAL with a sentence. */
 int lock_key_check(const struct s3once_locks *locks, const char *key, const char *sort,
 	struct s3once_lock_error *ret);
@@ -122,8 +120,6 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
 int lock_link(struct s3once_lock *lock, struct s3once_lock_error *ret);
 /* Releases the row if it is still ours, and returns what s3once_lock_release() says. */
 int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret);
-/* The handle keeps a copy of the data. 0 or -ENOMEM. */
-int lock_keep_data(struct s3once_lock *lock, const void *data, size_t bytes);
 /* The handle keeps the row as it was acquired, and a copy of its data. Takes the item. 0 or
  * -ENOMEM. */
 int lock_keep_row(struct s3once_lock *lock, struct item *item);

@@ -29,7 +29,8 @@ void lock_key_of(const struct s3once_locks *locks, const char *key, const char *
 	ret->key = (struct item_key){ret->pk, has_sk ? ret->sk : NULL};
 }
 
-void lock_counter_of(
+/* The key of the counter beside the row. */
+static void counter_key_of(
 	const struct s3once_locks *locks, const char *key, const char *sort, struct lock_key *ret)
 {
 	char counter[LOCK_KEY_MAX + 20];
@@ -130,7 +131,7 @@ enum outcome lock_row_count(struct store_conn *conn, const struct s3once_lock *l
 	struct lock_key key;
 	struct item item = {0};
 	int64_t token = 0;
-	lock_counter_of(lock->locks, lock->key, lock->sort, &key);
+	counter_key_of(lock->locks, lock->key, lock->sort, &key);
 	/* Sent again after a lost reply it counts twice: a number is left out, none is given twice.
 	 */
 	enum outcome o =

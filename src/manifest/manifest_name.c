@@ -1,10 +1,12 @@
 #include "manifest/manifest_name.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "scan/key/key.h"
 #include <stdio.h>
 #include <string.h>
 
-#define FOLDER "_s3once/runs/"
+#define FOLDER    "_s3once/runs/"
+#define RUN_CHARS (16 + 1 + ID_CHARS) /* of its name */
 
 void manifest_add_folder(struct text *key, const char *prefix)
 {
@@ -12,11 +14,11 @@ void manifest_add_folder(struct text *key, const char *prefix)
 	text_add(key, FOLDER);
 }
 
-void manifest_run_name(const struct manifest_run *run, char ret[static MANIFEST_RUN_CHARS + 1])
+static void name_run(const struct manifest_run *run, char ret[static RUN_CHARS + 1])
 {
 	char started[17];
 	clock_format_amz(run->started_s, started);
-	snprintf(ret, MANIFEST_RUN_CHARS + 1, "%s-%s", started, run->session);
+	snprintf(ret, RUN_CHARS + 1, "%s-%s", started, run->session);
 }
 
 /* A partition's value ends at a '/', and readers of partitions decode '%'. */
@@ -30,8 +32,8 @@ static void add_host(struct text *key, const char *host)
 
 void manifest_add_key(struct text *key, const struct manifest_run *run)
 {
-	char name[MANIFEST_RUN_CHARS + 1];
-	manifest_run_name(run, name);
+	char name[RUN_CHARS + 1];
+	name_run(run, name);
 	manifest_add_day(key, run->prefix, name);
 	text_add(key, "host=");
 	add_host(key, run->host);

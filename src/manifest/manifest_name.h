@@ -1,6 +1,5 @@
 /* Where the manifests of runs are: PREFIX/_s3once/runs/dt=YYYY-MM-DD/host=HOST/RUN.jsonl.gz. */
 #pragma once
-#include "base/random.h"
 #include "base/text.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,10 +16,7 @@ struct manifest_run {
 	const char *session; /* its session's id, which makes the name unique */
 	int64_t started_s;   /* since 1970, UTC */
 };
-/* The name of a run: "20261122T135501Z-SESSION". */
-#define MANIFEST_RUN_CHARS (16 + 1 + ID_CHARS)
-void manifest_run_name(const struct manifest_run *run, char ret[static MANIFEST_RUN_CHARS + 1]);
-/* Adds the whole key. */
+/* Adds the whole key. RUN is the name of the run, "20261122T135501Z-SESSION". */
 void manifest_add_key(struct text *key, const struct manifest_run *run);
 
 /* Whether this is the key of a manifest, or of its signature, below any prefix. */

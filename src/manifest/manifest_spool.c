@@ -25,7 +25,6 @@ struct manifest_spool {
 		z_stream deflate;
 		struct digest digest;
 		unsigned char buffer[BUFFER_BYTES];
-		uint64_t lines;
 		int error; /* 0, or the -errno of the first failure */
 	} locked;
 };
@@ -135,7 +134,6 @@ void manifest_spool_add(struct manifest_spool *spool, const char *line)
 	if (line) {
 		compress_bytes(spool, line, strlen(line), Z_NO_FLUSH);
 		compress_bytes(spool, "\n", 1, Z_NO_FLUSH);
-		spool->locked.lines++;
 	}
 	pthread_mutex_unlock(&spool->locked.mutex);
 }
@@ -150,11 +148,6 @@ bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_pro
 	if (error)
 		manifest_tell_unwritten(spool->fd, error, ret_problem);
 	return !error;
-}
-
-uint64_t manifest_spool_lines(const struct manifest_spool *spool)
-{
-	return spool->locked.lines;
 }
 
 const struct sums *manifest_spool_sums(const struct manifest_spool *spool)

@@ -24,7 +24,6 @@ void manifest_spool_add(struct manifest_spool *spool, const char *line);
 /* Ends the manifest. It is called once. Returns false with a sentence if the manifest is not
  * complete. Afterwards the body is borrowed from it. */
 bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_problem);
-uint64_t manifest_spool_lines(const struct manifest_spool *spool);
 /* The digests of a finished manifest. Borrowed. */
 const struct sums *manifest_spool_sums(const struct manifest_spool *spool);
 struct http_body manifest_spool_body(struct manifest_spool *spool);

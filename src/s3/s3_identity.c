@@ -29,7 +29,8 @@ static const xmlNode *bucket_named(const xmlNode *root, const char *bucket)
 	return node;
 }
 
-int s3_reply_bucket_listed(const char *xml, size_t n, const char *bucket, struct s3_identity *ret)
+/* These two leave *ret as it is where a reply shows nothing. They return 0 or -ENOMEM. */
+static int read_listed(const char *xml, size_t n, const char *bucket, struct s3_identity *ret)
 {
 	xmlDoc *document;
 	int error = xml_document_read(xml, n, &document);
@@ -47,7 +48,7 @@ int s3_reply_bucket_listed(const char *xml, size_t n, const char *bucket, struct
 	return 0;
 }
 
-int s3_reply_bucket_owner(const char *xml, size_t n, struct s3_identity *ret)
+static int read_owner(const char *xml, size_t n, struct s3_identity *ret)
 {
 	xmlDoc *document;
 	int error = xml_document_read(xml, n, &document);
@@ -77,8 +78,8 @@ enum outcome s3_identify_by_listing(struct s3_conn *conn, const struct call_limi
 	request.call.reply_max_bytes = LISTED_MAX_BYTES;
 	*ret = (struct s3_identity){0};
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
-	if (outcome == OUTCOME_OK && s3_reply_bucket_listed(text_string(&reply.body),
-					     reply.body.len, conn->s3->bucket, ret))
+	if (outcome == OUTCOME_OK &&
+		read_listed(text_string(&reply.body), reply.body.len, conn->s3->bucket, ret))
 		outcome = out_of_memory(ret_problem);
 	http_reply_clear(&reply);
 	return outcome;
@@ -93,8 +94,7 @@ enum outcome s3_identify_by_acl(struct s3_conn *conn, const struct call_limits *
 	s3_request_query(&request, "acl", "");
 	*ret = (struct s3_identity){0};
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
-	if (outcome == OUTCOME_OK &&
-		s3_reply_bucket_owner(text_string(&reply.body), reply.body.len, ret))
+	if (outcome == OUTCOME_OK && read_owner(text_string(&reply.body), reply.body.len, ret))
 		outcome = out_of_memory(ret_problem);
 	http_reply_clear(&reply);
 	return outcome;

@@ -19,8 +19,3 @@ enum outcome s3_identify_by_listing(struct s3_conn *conn, const struct call_limi
 /* Asks GetBucketAcl for the owner of any bucket. SETUP also if there is no such bucket. */
 enum outcome s3_identify_by_acl(struct s3_conn *conn, const struct call_limits *limits,
 	struct s3_identity *ret, struct problem *ret_problem);
-
-/* These read the two replies, without I/O. They leave *ret as it is where a reply shows nothing. 0
- * or -ENOMEM. */
-int s3_reply_bucket_listed(const char *xml, size_t n, const char *bucket, struct s3_identity *ret);
-int s3_reply_bucket_owner(const char *xml, size_t n, struct s3_identity *ret);

@@ -38,7 +38,7 @@ unsigned run_files(void *arg)
 	return report_get(&run->report).in_flight;
 }
 
-bool run_may_not_show(void *arg)
+static bool may_not_show(void *arg)
 {
 	struct run *run = arg;
 	return run_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);
@@ -53,7 +53,7 @@ struct call_limits run_limits(struct run *run)
 
 struct call_limits run_visible_limits(struct run *run)
 {
-	return (struct call_limits){.abandon = run_may_not_show,
+	return (struct call_limits){.abandon = may_not_show,
 		.abandon_arg = run,
 		.patience_ms = run->options.give_up_after_ms};
 }

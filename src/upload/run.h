@@ -72,11 +72,12 @@ bool run_is_over(void *run);
 bool run_is_stuck(void *run);
 /* The same of the scan: it has looked for the next file, and entered no folder, for so long. */
 bool run_scan_is_stuck(const struct run *run);
-/* The same, or our lease has run out: for requests that make something visible. It asks at every
- * progress, so that a heartbeat in between gives a long transfer more time. */
-bool run_may_not_show(void *run);
-struct call_limits run_limits(struct run *run);         /* abandon = run_is_over */
-struct call_limits run_visible_limits(struct run *run); /* abandon = run_may_not_show */
+/* The limits of any request of the run. It ends when run_is_over(). */
+struct call_limits run_limits(struct run *run);
+/* The limits of requests that make something visible. They also end when our lease has run out. The
+ * lease is asked for at every progress, so that a heartbeat in between gives a long transfer more
+ * time. */
+struct call_limits run_visible_limits(struct run *run);
 
 /* For session_options.files: how many are under way. */
 unsigned run_files(void *run);

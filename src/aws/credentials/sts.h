@@ -5,12 +5,11 @@
 struct sts_parameter {
 	const char *name, *value; /* value NULL: left out */
 };
-#define STS_PARAMETERS_MAX 8
 
 struct sts_request {
 	const char *action; /* AssumeRole, AssumeRoleWithWebIdentity */
 	const struct sts_parameter *parameters;
-	size_t n_parameters;                 /* at most STS_PARAMETERS_MAX */
+	size_t n_parameters;
 	const struct credentials *signed_by; /* NULL: it needs no signature */
 };
 

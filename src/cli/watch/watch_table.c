@@ -42,14 +42,6 @@ struct watch_folder *watch_table_find(struct watch_table *table, int wd)
 	return i < table->n && folder->wd == wd && folder->path ? folder : NULL;
 }
 
-struct watch_folder *watch_table_find_path(struct watch_table *table, const char *path)
-{
-	for (size_t i = 0; i < table->n; i++)
-		if (table->folders[i].path && strcmp(table->folders[i].path, path) == 0)
-			return &table->folders[i];
-	return NULL;
-}
-
 /* Drops the folders that are gone, if they are more than those that exist. */
 static void compact(struct watch_table *table)
 {

@@ -28,8 +28,6 @@ struct watch_table {
 void watch_table_clear(struct watch_table *table);
 /* The folder that is watched as wd, or NULL. Valid until the table changes. */
 struct watch_folder *watch_table_find(struct watch_table *table, int wd);
-/* The folder of this path, or NULL; looks at all. */
-struct watch_folder *watch_table_find_path(struct watch_table *table, const char *path);
 /* A folder is watched as wd, perhaps one that was known under another path. 0 or -ENOMEM. */
 int watch_table_put(struct watch_table *table, int wd, const char *path, const char *only_name);
 void watch_table_drop(struct watch_table *table, struct watch_folder *folder);
