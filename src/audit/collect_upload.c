@@ -62,12 +62,12 @@ static bool is_not_ours(void *arg)
 }
 
 /* Whether the upload is to be aborted, or else why not. */
-enum verdict { GO_ON, LEAVE, ERROR };
+enum abort_choice { GO_ON, LEAVE, ERROR };
 
 /* An object that is not the version which the mark knows may be what became of the upload: on some
  * servers an abort then damages the object. It has the size of the file, unless it was compressed.
  */
-static enum verdict look_at_result(struct abortion *a)
+static enum abort_choice look_at_result(struct abortion *a)
 {
 	const struct s3_target target = {.key = a->object};
 	const struct mark *before = &a->claim.before;
@@ -100,7 +100,7 @@ static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 }
 
 /* The upload's id is not known there: it is gone, if this is the bucket. */
-static enum verdict is_gone(struct abortion *a)
+static enum abort_choice is_gone(struct abortion *a)
 {
 	const struct leftover *leftover = a->leftover;
 	return bucket_is_known(&leftover->options->place, leftover->hand, leftover->options->bucket,
@@ -109,7 +109,7 @@ static enum verdict is_gone(struct abortion *a)
 		       : ERROR;
 }
 
-static enum verdict abort_and_await(struct abortion *a)
+static enum abort_choice abort_and_await(struct abortion *a)
 {
 	unsigned parts;
 	enum outcome o = list_uploaded_parts(a, &parts);
@@ -132,7 +132,8 @@ static enum verdict abort_and_await(struct abortion *a)
 }
 
 /* Ends our claim: without the upload if it is gone, else as it was. */
-static enum outcome end_claim(struct abortion *a, enum verdict verdict, struct problem *ret_problem)
+static enum outcome end_claim(
+	struct abortion *a, enum abort_choice verdict, struct problem *ret_problem)
 {
 	struct mark_ref ref = leftover_ref(a->leftover);
 	const char *reason = a->claim.before.error;
@@ -151,7 +152,7 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 	text_add(&object, a->claim.upload.suffix);
 	a->object = text_string(&object);
 	problem_set(&a->problem, "out of memory");
-	enum verdict verdict = object.error ? ERROR : look_at_result(a);
+	enum abort_choice verdict = object.error ? ERROR : look_at_result(a);
 	if (verdict == GO_ON)
 		verdict = abort_and_await(a);
 	const enum outcome o = end_claim(a, verdict, ret_problem);

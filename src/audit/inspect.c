@@ -149,7 +149,7 @@ static enum outcome compare_with_head(struct inspection *look, const struct mark
 	enum outcome o = s3_head_object(look->s3, &target, &look->limits, &object, ret_problem);
 	if (o != OUTCOME_OK)
 		return not_shown(&target, o, ret, ret_problem);
-	const enum verdict verdict = verdict_of_head(row, &object, ret_problem);
+	const enum object_verdict verdict = verdict_of_head(row, &object, ret_problem);
 	if (verdict == VERDICT_DIFFERS || look->verify->by != VERIFY_BY_DOWNLOAD) {
 		*ret = verdict == VERDICT_SAME     ? FINDING_SAME
 		       : verdict == VERDICT_UNTOLD ? FINDING_ERROR

@@ -19,7 +19,7 @@ static bool are_alike(const struct s3_sum *a, const struct s3_sum *b)
 	return *a->text && *b->text && a->kind == b->kind && is_of_parts(a) == is_of_parts(b);
 }
 
-static enum verdict other_sum(const struct mark_row *row, const struct s3_sum *told,
+static enum object_verdict other_sum(const struct mark_row *row, const struct s3_sum *told,
 	const struct s3_sum *kept, struct problem *ret_problem)
 {
 	problem_set(ret_problem, "its content differs: S3 has the %s %s, and %s %s",
@@ -27,7 +27,7 @@ static enum verdict other_sum(const struct mark_row *row, const struct s3_sum *t
 	return VERDICT_DIFFERS;
 }
 
-enum verdict verdict_of_head(
+enum object_verdict verdict_of_head(
 	const struct mark_row *row, const struct s3_object *object, struct problem *ret_problem)
 {
 	const struct s3_sum sum = mark_sum_told(row->sum);
@@ -71,7 +71,7 @@ unsigned verdict_digests(const struct mark_row *row)
 	return (*sum.text ? DIGEST_OF(sum.kind) : 0U) | (has_md5(row) ? DIGEST_MD5 : 0U);
 }
 
-enum verdict verdict_of_bytes(
+enum object_verdict verdict_of_bytes(
 	const struct mark_row *row, const struct sums *sums, struct problem *ret_problem)
 {
 	const struct s3_sum kept = mark_sum_told(row->sum);

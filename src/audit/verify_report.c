@@ -15,7 +15,7 @@
 #define MARKS_MAX (FAMILY_SUFFIXES + 1)
 
 /* A mark whose object is at its turn, and what the rows so far say about it. */
-struct candidate {
+struct reported_mark {
 	struct mark_row *mark; /* owned */
 	enum finding finding;
 	struct problem problem;
@@ -29,7 +29,7 @@ struct comparing {
 	struct mark_row *mark; /* the next one, owned; NULL: none any more */
 	struct batch_row row;  /* the next one */
 	bool has_row;
-	struct candidate candidates[MARKS_MAX];
+	struct reported_mark waiting[MARKS_MAX];
 	size_t n;
 	struct verify_counts counts;
 	uint64_t told_ns;
@@ -123,15 +123,15 @@ static enum finding compare_row(
 }
 
 /* One row that is right is enough: the others are about other versions. */
-static void add_row(struct candidate *candidate, const struct batch_row *row)
+static void add_row(struct reported_mark *reported, const struct batch_row *row)
 {
 	struct problem problem = {0};
-	if (candidate->finding == FINDING_SAME)
+	if (reported->finding == FINDING_SAME)
 		return;
-	const enum finding finding = compare_row(candidate->mark, row, &problem);
+	const enum finding finding = compare_row(reported->mark, row, &problem);
 	if (finding != FINDING_NOTHING) {
-		candidate->finding = finding;
-		candidate->problem = problem;
+		reported->finding = finding;
+		reported->problem = problem;
 	}
 }
 
@@ -168,26 +168,26 @@ static enum outcome next_row(struct comparing *comparing, struct problem *ret_pr
 
 /* A mark that does not agree is read again: somebody may be at work on its file. */
 static enum outcome conclude_mark(
-	struct comparing *comparing, struct candidate *candidate, struct problem *ret_problem)
+	struct comparing *comparing, struct reported_mark *reported, struct problem *ret_problem)
 {
-	const struct mark_row *mark = candidate->mark;
+	const struct mark_row *mark = reported->mark;
 	const int64_t made_s = batch_report_made_s(comparing->report);
 	struct mark_row *now;
-	if (mark->state == MARK_DONE && candidate->finding == FINDING_NOTHING) {
-		problem_set(&candidate->problem, "the report does not have it");
-		candidate->finding = FINDING_ERROR;
+	if (mark->state == MARK_DONE && reported->finding == FINDING_NOTHING) {
+		problem_set(&reported->problem, "the report does not have it");
+		reported->finding = FINDING_ERROR;
 	}
 	if (mark->state != MARK_DONE) {
-		candidate->finding = inspect_state(mark->state, &candidate->problem);
-	} else if (candidate->finding != FINDING_SAME) {
+		reported->finding = inspect_state(mark->state, &reported->problem);
+	} else if (reported->finding != FINDING_SAME) {
 		const enum outcome o = inspect_read(&comparing->look, mark->key, &now, ret_problem);
 		if (o != OUTCOME_OK)
 			return o;
 		if (!mark_row_is_same(mark, now) || (made_s && now->at_s > made_s))
-			candidate->finding = FINDING_UNFINISHED;
+			reported->finding = FINDING_UNFINISHED;
 		free(now);
 	}
-	tell(comparing, candidate->finding, mark->object_key, &candidate->problem);
+	tell(comparing, reported->finding, mark->object_key, &reported->problem);
 	return OUTCOME_OK;
 }
 
@@ -205,10 +205,10 @@ static enum outcome conclude_unknown(
 	return o;
 }
 
-static void drop_candidates(struct comparing *comparing)
+static void drop_waiting(struct comparing *comparing)
 {
 	while (comparing->n)
-		free(comparing->candidates[--comparing->n].mark);
+		free(comparing->waiting[--comparing->n].mark);
 }
 
 /* The next object: all of its marks against all of its rows. */
@@ -218,21 +218,21 @@ static enum outcome compare_object(
 	enum outcome o = OUTCOME_OK;
 	while (o == OUTCOME_OK && comparing->mark && comparing->n < MARKS_MAX &&
 		strcmp(comparing->mark->object_key, key) == 0) {
-		comparing->candidates[comparing->n++] =
-			(struct candidate){.mark = comparing->mark, .finding = FINDING_NOTHING};
+		comparing->waiting[comparing->n++] =
+			(struct reported_mark){.mark = comparing->mark, .finding = FINDING_NOTHING};
 		comparing->mark = NULL;
 		o = next_mark(comparing, ret_problem);
 	}
 	while (o == OUTCOME_OK && comparing->has_row && strcmp(comparing->row.key, key) == 0) {
 		for (size_t i = 0; i < comparing->n; i++)
-			add_row(&comparing->candidates[i], &comparing->row);
+			add_row(&comparing->waiting[i], &comparing->row);
 		o = next_row(comparing, ret_problem);
 	}
 	if (o == OUTCOME_OK && !comparing->n)
 		o = conclude_unknown(comparing, key, ret_problem);
 	for (size_t i = 0; i < comparing->n && o == OUTCOME_OK; i++)
-		o = conclude_mark(comparing, &comparing->candidates[i], ret_problem);
-	drop_candidates(comparing);
+		o = conclude_mark(comparing, &comparing->waiting[i], ret_problem);
+	drop_waiting(comparing);
 	return o;
 }
 
@@ -292,7 +292,7 @@ enum outcome verify_report(const struct verify *verify, struct batch_report *rep
 	else
 		o = compare_all(comparing, &ret->is_complete, ret_problem);
 	ret->counts = comparing->counts;
-	drop_candidates(comparing);
+	drop_waiting(comparing);
 	expected_free(comparing->expected);
 	free(comparing->mark);
 	inspect_clear(&comparing->look);

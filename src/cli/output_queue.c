@@ -11,8 +11,8 @@
 #define PIECE_BYTES 4096 /* written at once: each is a sign of life */
 #define SLICE_NS    (100 * NS_PER_MS)
 
-struct line {
-	struct line *next;
+struct queued_line {
+	struct queued_line *next;
 	int fd;
 	bool is_logged;
 	size_t n;
@@ -25,7 +25,7 @@ struct output_queue {
 	pthread_mutex_t mutex;
 	pthread_cond_t added, taken;
 	struct {
-		struct line *first, **end;
+		struct queued_line *first, **end;
 		size_t bytes;      /* of the lines in the list and the one that is being written */
 		uint64_t taken_ns; /* when the reader last took something, or had nothing to take */
 		bool stalled, finishing, abandoned;
@@ -35,7 +35,7 @@ struct output_queue {
 
 /* A reader that went away is an error of standard output only: nobody can be told that standard
  * error is gone. */
-static void note_piece(struct output_queue *queue, const struct line *line, ssize_t n)
+static void note_piece(struct output_queue *queue, const struct queued_line *line, ssize_t n)
 {
 	const int error = errno;
 	pthread_mutex_lock(&queue->mutex);
@@ -46,7 +46,7 @@ static void note_piece(struct output_queue *queue, const struct line *line, ssiz
 	pthread_mutex_unlock(&queue->mutex);
 }
 
-static void write_line(struct output_queue *queue, const struct line *line)
+static void write_line(struct output_queue *queue, const struct queued_line *line)
 {
 	if (line->is_logged && log_file_write(queue->options.log, line->bytes, line->n) == 0) {
 		note_piece(queue, line, (ssize_t)line->n);
@@ -67,11 +67,11 @@ static void write_line(struct output_queue *queue, const struct line *line)
 	}
 }
 
-static struct line *take_locked(struct output_queue *queue)
+static struct queued_line *take_locked(struct output_queue *queue)
 {
 	while (!queue->locked.first && !queue->locked.finishing)
 		pthread_cond_wait(&queue->added, &queue->mutex);
-	struct line *line = queue->locked.first;
+	struct queued_line *line = queue->locked.first;
 	if (line)
 		queue->locked.first = line->next;
 	if (!queue->locked.first)
@@ -90,7 +90,7 @@ static void destroy_queue(struct output_queue *queue)
 static void *write_lines(void *arg)
 {
 	struct output_queue *queue = arg;
-	struct line *line;
+	struct queued_line *line;
 	pthread_mutex_lock(&queue->mutex);
 	while ((line = take_locked(queue))) {
 		const bool failed =
@@ -162,9 +162,10 @@ static bool has_room_locked(struct output_queue *queue, int fd, size_t n, bool m
 void output_queue_add(struct output_queue *queue, const struct output_piece *piece, bool may_wait)
 {
 	const size_t n = piece->n;
-	struct line *line = malloc(sizeof *line + n);
+	struct queued_line *line = malloc(sizeof *line + n);
 	if (line) {
-		*line = (struct line){.fd = piece->fd, .is_logged = piece->is_logged, .n = n};
+		*line = (struct queued_line){
+			.fd = piece->fd, .is_logged = piece->is_logged, .n = n};
 		memcpy(line->bytes, piece->bytes, n);
 	}
 	pthread_mutex_lock(&queue->mutex);
@@ -196,7 +197,7 @@ struct output_fate output_queue_finish(struct output_queue *queue)
 	pthread_mutex_lock(&queue->mutex);
 	const bool written = await_locked(queue, 0, queue->options.end_ms);
 	struct output_fate fate = queue->locked.fate;
-	for (struct line *line = queue->locked.first; line; line = line->next)
+	for (struct queued_line *line = queue->locked.first; line; line = line->next)
 		fate.lines_lost++;
 	fate.lines_lost += !written; /* the one that is being written */
 	queue->locked.finishing = true;

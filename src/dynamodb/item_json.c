@@ -95,7 +95,7 @@ static int set_from_json(struct item *ret, const char *name, json_t *value)
 }
 
 /* What json_read_some hands out. */
-struct source {
+struct json_source {
 	const char *bytes;
 	size_t left, n_values;
 	const struct call_limits *limits;
@@ -113,7 +113,7 @@ static size_t count_values(const char *bytes, size_t n)
 
 static size_t json_read_some(void *buffer, size_t n, void *arg)
 {
-	struct source *source = arg;
+	struct json_source *source = arg;
 	const struct call_limits *limits = source->limits;
 	n = n < source->left ? n : source->left;
 	source->n_values += count_values(source->bytes, n);
@@ -129,14 +129,14 @@ static size_t json_read_some(void *buffer, size_t n, void *arg)
 
 json_t *json_read(const struct text *text, const struct call_limits *limits)
 {
-	struct source source = {text_string(text), text->len, 0, limits};
+	struct json_source source = {text_string(text), text->len, 0, limits};
 	return json_load_callback(json_read_some, &source, JSON_ALLOW_NUL, NULL);
 }
 
 json_t *json_read_first(
 	const char *bytes, size_t n, const struct call_limits *limits, size_t *ret_bytes)
 {
-	struct source source = {bytes, n, 0, limits};
+	struct json_source source = {bytes, n, 0, limits};
 	json_error_t told;
 	json_t *json = json_load_callback(
 		json_read_some, &source, JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &told);

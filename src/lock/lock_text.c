@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* A handle as text: these fields, each with its NUL, in base64 of URLs without padding. */
-enum field { ID, SLOT, TOKEN, LEASE_MS, OWNER, KEY, SORT, FIELDS };
+enum handle_field { ID, SLOT, TOKEN, LEASE_MS, OWNER, KEY, SORT, FIELDS };
 #define BYTES_MAX (2 * LOCK_KEY_MAX + 400)
 
 static void swap(char *s, const char *from, const char *to)

@@ -1,15 +1,14 @@
 #include "marks/job_row.h"
 #include "base/checksum.h"
 #include "base/text.h"
+#include "marks/mark_changes.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define JOBS_PK     "jobs"
-#define CHANGES_MAX 12
-#define TAG_CHARS   16 /* of the hash of a name that was cut */
+#define JOBS_PK   "jobs"
+#define TAG_CHARS 16 /* of the hash of a name that was cut */
 
 static struct item_key row_key(const struct job_key *key)
 {
@@ -80,35 +79,15 @@ void job_key_make(const char *host, const char *job, struct job_key *ret)
 	strcat(ret->text, name);
 }
 
-/* Changes, and the texts of their values. */
-struct changes {
-	struct change list[CHANGES_MAX];
-	char numbers[CHANGES_MAX][24];
-	char version[ID_CHARS + 1];
-	size_t n;
-};
-
-/* value NULL takes the attribute away. */
-static void add_string(struct changes *c, const char *name, const char *value)
-{
-	c->list[c->n++] = (struct change){name, VALUE_STRING, value, 0};
-}
-
-static void add_number(struct changes *c, const char *name, int64_t value)
-{
-	snprintf(c->numbers[c->n], sizeof c->numbers[c->n], "%" PRId64, value);
-	c->list[c->n] = (struct change){name, VALUE_NUMBER, c->numbers[c->n], 0};
-	c->n++;
-}
-
 static enum outcome write_changes(struct store_conn *conn, const struct job_key *key,
 	struct changes *c, const struct call_limits *limits, struct problem *ret_problem)
 {
 	/* Each row that is there has one, so any will do. */
 	const struct condition there = {"version", CONDITION_PRESENT, VALUE_STRING, NULL};
 	struct item now = {0};
-	random_id(c->version);
-	add_string(c, "version", c->version);
+	char version[ID_CHARS + 1];
+	random_id(version);
+	changes_set_text(c, "version", version);
 	const struct taking taking = {.changes = c->list,
 		.n_changes = c->n,
 		.conditions = &there,
@@ -124,8 +103,8 @@ enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key, c
 	const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct changes c = {.n = 0};
-	add_string(&c, "session", session);
-	add_number(&c, "began", store_time_s(conn->store));
+	changes_set_text(&c, "session", session);
+	changes_set_number(&c, "began", store_time_s(conn->store));
 	return write_changes(conn, key, &c, limits, ret_problem);
 }
 
@@ -137,17 +116,17 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	const int64_t now_s = store_time_s(conn->store);
 	copy_cut(end->target, target, JOB_TARGET_MAX);
 	copy_cut(end->error, error, JOB_ERROR_MAX);
-	add_string(&c, "target", target);
-	add_string(&c, "error", *error ? error : NULL);
+	changes_set_text(&c, "target", target);
+	changes_set_or_unset(&c, "error", error);
 	if (end->session)
-		add_string(&c, "ended_session", end->session);
-	add_number(&c, "exit", end->exit);
-	add_number(&c, "ended", now_s);
+		changes_set_text(&c, "ended_session", end->session);
+	changes_set_number(&c, "exit", end->exit);
+	changes_set_number(&c, "ended", now_s);
 	if (end->exit == 0)
-		add_number(&c, "succeeded", now_s);
-	add_number(&c, "uploaded", (int64_t)end->uploaded);
-	add_number(&c, "failed", (int64_t)end->failed);
-	add_number(&c, "bytes", (int64_t)end->bytes);
+		changes_set_number(&c, "succeeded", now_s);
+	changes_set_number(&c, "uploaded", (int64_t)end->uploaded);
+	changes_set_number(&c, "failed", (int64_t)end->failed);
+	changes_set_number(&c, "bytes", (int64_t)end->bytes);
 	return write_changes(conn, key, &c, limits, ret_problem);
 }
 

@@ -1,22 +1,30 @@
 #include "marks/mark_changes.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
+static void add_change(struct changes *c, const char *name, enum value_type type, const char *value)
+{
+	assert(c->n < sizeof c->list / sizeof *c->list);
+	c->list[c->n++] = (struct change){name, type, value};
+}
+
 void changes_set_text(struct changes *c, const char *name, const char *value)
 {
-	c->list[c->n++] = (struct change){name, VALUE_STRING, value};
+	add_change(c, name, VALUE_STRING, value);
 }
 
 void changes_set_number(struct changes *c, const char *name, int64_t value)
 {
+	assert(c->n_numbers < sizeof c->numbers / sizeof *c->numbers);
 	char *text = c->numbers[c->n_numbers++];
 	snprintf(text, sizeof c->numbers[0], "%" PRId64, value);
-	c->list[c->n++] = (struct change){name, VALUE_NUMBER, text};
+	add_change(c, name, VALUE_NUMBER, text);
 }
 
 void changes_unset(struct changes *c, const char *name)
 {
-	c->list[c->n++] = (struct change){name, VALUE_STRING, NULL};
+	add_change(c, name, VALUE_STRING, NULL);
 }
 
 void changes_set_or_unset(struct changes *c, const char *name, const char *value)

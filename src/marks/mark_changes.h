@@ -1,9 +1,10 @@
-/* The changes and conditions of one write to a mark, by the names of its attributes. Internal to
- * mark*.c. Names and texts are borrowed until the write has ended. */
+/* The changes and conditions of one write to a mark or to the row of a job, by the names of
+ * attributes. Names and texts are borrowed until the write has ended. */
 #pragma once
 #include "marks/mark.h"
 
-/* A list of changes, with room for the decimal text of its numbers. Zero is an empty one. */
+/* A list of changes, with room for the decimal text of its numbers. Zero is an empty one. The
+ * longest is that of a mark which becomes done after a take-over. */
 struct changes {
 	struct change list[28];
 	size_t n;

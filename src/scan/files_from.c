@@ -25,14 +25,14 @@ struct files_from {
 };
 
 /* A line as far as it was read. */
-struct line {
+struct listed_line {
 	char bytes[PATH_MAX];
 	size_t len;
 	bool too_long;
 };
 
 /* Drops "." and empty components, in place; false, and as it was given, if the path leads out. */
-static bool normalise(struct line *line)
+static bool normalise(struct listed_line *line)
 {
 	line->bytes[line->len] = '\0';
 	if (open_leads_out(line->bytes))
@@ -55,7 +55,7 @@ static bool normalise(struct line *line)
 	return true;
 }
 
-static int end_line(struct files_from *list, struct line *line)
+static int end_line(struct files_from *list, struct listed_line *line)
 {
 	if (line->len == 0)
 		return 0;
@@ -70,7 +70,7 @@ static int end_line(struct files_from *list, struct line *line)
 	return r;
 }
 
-static void add_to_line(struct line *line, const char *bytes, size_t n)
+static void add_to_line(struct listed_line *line, const char *bytes, size_t n)
 {
 	size_t room = sizeof line->bytes - 1 - line->len;
 	if (n > room) {
@@ -82,7 +82,7 @@ static void add_to_line(struct line *line, const char *bytes, size_t n)
 }
 
 /* -EILSEQ for a NUL in a line: no path holds one. */
-static int add_chunk(struct files_from *list, struct line *line, const char *bytes, size_t n)
+static int add_chunk(struct files_from *list, struct listed_line *line, const char *bytes, size_t n)
 {
 	char end = list->options->nul_separated ? '\0' : '\n';
 	if (end != '\0' && memchr(bytes, '\0', n))
@@ -103,7 +103,7 @@ static int add_chunk(struct files_from *list, struct line *line, const char *byt
 static int read_list(struct files_from *list, int fd)
 {
 	char chunk[32 * 1024];
-	struct line line = {.len = 0};
+	struct listed_line line = {.len = 0};
 	for (;;) {
 		ssize_t n = read(fd, chunk, sizeof chunk);
 		if (n < 0 && errno == EINTR)

@@ -34,13 +34,13 @@ static bool is_named(int directory_fd, const char *name, const struct stat *file
 
 /* A lease says whether somebody has the file open for writing, and as long as it is held it tells
  * of whoever wants to. */
-enum lease {
+enum write_lease {
 	LEASE_HELD,
 	LEASE_REFUSED, /* it is open for writing */
 	LEASE_UNKNOWN, /* this user, or this file system, gets no leases */
 };
 
-static enum lease take_lease(int fd)
+static enum write_lease take_lease(int fd)
 {
 	/* SIGIO, which is sent otherwise when the lease is asked back, would end the process. */
 	if (fcntl(fd, F_SETSIG, SIGURG) < 0)
@@ -50,7 +50,7 @@ static enum lease take_lease(int fd)
 	return errno == EAGAIN ? LEASE_REFUSED : LEASE_UNKNOWN;
 }
 
-static void drop_lease(int fd, enum lease lease)
+static void drop_lease(int fd, enum write_lease lease)
 {
 	if (lease == LEASE_HELD)
 		fcntl(fd, F_SETLEASE, F_UNLCK);
@@ -97,7 +97,7 @@ static enum removal_end check_file(const struct removal *removal, struct problem
 
 enum removal_end removal_check(const struct removal *removal, struct problem *ret_problem)
 {
-	const enum lease lease = take_lease(removal->fd);
+	const enum write_lease lease = take_lease(removal->fd);
 	drop_lease(removal->fd, lease);
 	if (lease == LEASE_REFUSED && !removal->open)
 		return keep_open(ret_problem);
@@ -106,7 +106,7 @@ enum removal_end removal_check(const struct removal *removal, struct problem *re
 
 /* In the folder of ours, where nobody reaches it by its name. The rename itself may have changed
  * the ctime, so that says nothing now. */
-static bool is_still_the_file(const struct removal *removal, int folder_fd, enum lease lease)
+static bool is_still_the_file(const struct removal *removal, int folder_fd, enum write_lease lease)
 {
 	struct stat file;
 	struct file_state now;
@@ -199,7 +199,7 @@ static enum removal_end tell_not_taken(
 
 /* The file is in our folder: from there it leaves for good, or goes back. */
 static enum removal_end finish_removal(
-	const struct removal *removal, int folder_fd, enum lease lease, struct problem *ret)
+	const struct removal *removal, int folder_fd, enum write_lease lease, struct problem *ret)
 {
 	if (!is_still_the_file(removal, folder_fd, lease))
 		return put_back(removal, folder_fd,
@@ -239,7 +239,7 @@ static enum removal_end tell_not_aside(int error, struct problem *ret)
 }
 
 static enum removal_end remove_leased(
-	const struct removal *removal, enum lease lease, struct problem *ret)
+	const struct removal *removal, enum write_lease lease, struct problem *ret)
 {
 	if (lease == LEASE_REFUSED && !removal->open)
 		return keep_open(ret);
@@ -256,7 +256,7 @@ static enum removal_end remove_leased(
 
 enum removal_end removal_run(const struct removal *removal, struct problem *ret_problem)
 {
-	const enum lease lease = take_lease(removal->fd);
+	const enum write_lease lease = take_lease(removal->fd);
 	const enum removal_end end = remove_leased(removal, lease, ret_problem);
 	drop_lease(removal->fd, lease);
 	return end;

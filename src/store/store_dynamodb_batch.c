@@ -110,7 +110,7 @@ static void fill_locked(struct batches *batches, struct batch *batch, struct bat
 			continue;
 		}
 		batch_queue_unlink(batches, at);
-		ticket->state = TICKET_TAKEN;
+		ticket->state = BATCH_TAKEN;
 		seat(batch, ticket, leader->write->db);
 	}
 }
@@ -132,7 +132,7 @@ static void answer_locked(struct batch_ticket *ticket, enum outcome whole, enum 
 	ticket->locked.is_final = whole == OUTCOME_OK ? is_decided : is_of_all(whole);
 	if (whole != OUTCOME_OK)
 		ticket->locked.problem = *problem;
-	ticket->state = TICKET_ANSWERED;
+	ticket->state = BATCH_ANSWERED;
 }
 
 /* A throttled or failed statement is not repeated at once: the table said that it cannot. */
@@ -213,7 +213,7 @@ static uint64_t sleep_ns(const struct batch_ticket *ticket, uint64_t since_ns)
 {
 	const uint64_t now_ns = clock_boot_ns(), leaves_ns = since_ns + HOLD_NS;
 
-	if (ticket->state != TICKET_WAITS)
+	if (ticket->state != BATCH_WAITS)
 		return LOOK_NS;
 	return leaves_ns > now_ns ? leaves_ns - now_ns : 0;
 }
@@ -224,7 +224,7 @@ static bool leads_by_itself(struct batches *batches, struct batch_ticket *ticket
 	if (clock_boot_ns() < since_ns + HOLD_NS)
 		return false;
 	pthread_mutex_lock(&batches->mutex);
-	const bool waits = ticket->state == TICKET_WAITS;
+	const bool waits = ticket->state == BATCH_WAITS;
 	if (waits)
 		batch_queue_lead(batches, ticket);
 	pthread_mutex_unlock(&batches->mutex);
@@ -235,13 +235,13 @@ static bool leads_by_itself(struct batches *batches, struct batch_ticket *ticket
 static bool give_up(struct batches *batches, struct batch_ticket *ticket)
 {
 	pthread_mutex_lock(&batches->mutex);
-	const enum ticket_state state = ticket->state;
-	if (state == TICKET_WAITS)
+	const enum batch_ticket_state state = ticket->state;
+	if (state == BATCH_WAITS)
 		batch_queue_leave(batches, ticket);
-	else if (state == TICKET_TAKEN)
+	else if (state == BATCH_TAKEN)
 		*ticket->locked.seat = NULL;
 	pthread_mutex_unlock(&batches->mutex);
-	return state == TICKET_WAITS || state == TICKET_TAKEN;
+	return state == BATCH_WAITS || state == BATCH_TAKEN;
 }
 
 static enum outcome lead_unless_over(struct batches *batches, struct batch_ticket *ticket)
@@ -262,8 +262,8 @@ static enum outcome await(struct batches *batches, struct batch_ticket *ticket, 
 		if (limits_are_over(batch_write_limits(ticket->write)) && give_up(batches, ticket))
 			return batch_write_give_up(ticket->write);
 	}
-	return ticket->state == TICKET_ANSWERED ? ticket_outcome(batches, ticket)
-						: lead_unless_over(batches, ticket);
+	return ticket->state == BATCH_ANSWERED ? ticket_outcome(batches, ticket)
+					       : lead_unless_over(batches, ticket);
 }
 
 /* No request is under way, so later writes wait for this one. */

@@ -12,7 +12,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-enum ticket_state { TICKET_WAITS, TICKET_TAKEN, TICKET_LEADS, TICKET_ANSWERED };
+enum batch_ticket_state { BATCH_WAITS, BATCH_TAKEN, BATCH_LEADS, BATCH_ANSWERED };
 
 /* A caller's place in the queue. Embedded in a connection, used for one write after another. */
 struct batch_ticket {
@@ -22,7 +22,7 @@ struct batch_ticket {
 	 * ANSWERED. The ticket is its caller's again only when it has taken that. Who makes itself
 	 * LEADS is not called for that, and no leader for its own answer. */
 	sem_t called;
-	_Atomic enum ticket_state state; /* changed with the mutex held */
+	_Atomic enum batch_ticket_state state; /* changed with the mutex held */
 	struct {
 		struct batch_ticket *next;  /* in the queue */
 		struct batch_ticket **seat; /* of TAKEN: where the batch knows it */

@@ -2,7 +2,7 @@
 
 void batch_queue_add(struct batches *batches, struct batch_ticket *ticket)
 {
-	ticket->state = TICKET_WAITS;
+	ticket->state = BATCH_WAITS;
 	ticket->locked.next = NULL;
 	*batches->locked.last = ticket;
 	batches->locked.last = &ticket->locked.next;
@@ -32,7 +32,7 @@ void batch_queue_leave(struct batches *batches, struct batch_ticket *ticket)
 void batch_queue_lead(struct batches *batches, struct batch_ticket *ticket)
 {
 	batch_queue_leave(batches, ticket);
-	ticket->state = TICKET_LEADS;
+	ticket->state = BATCH_LEADS;
 	batches->locked.under_way++;
 }
 

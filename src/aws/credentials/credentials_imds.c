@@ -14,7 +14,7 @@
 #define EXTENSION_S    600
 #define ROLE_MAX_BYTES 256
 
-struct service {
+struct imds {
 	struct credentials_loader *loader;
 	char url[300];     /* without a slash at its end */
 	struct text token; /* the header line; empty: version 1 */
@@ -37,8 +37,7 @@ static unsigned long number_up_to(const char *value, unsigned long most)
 	return n < 1 ? 1 : n > most ? most : n;
 }
 
-static int set_url(
-	struct service *service, const struct profile *profile, struct problem *ret_problem)
+static int set_url(struct imds *service, const struct profile *profile, struct problem *ret_problem)
 {
 	const char *url = metadata_setting(
 		profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT", "ec2_metadata_service_endpoint");
@@ -64,7 +63,7 @@ static int set_url(
 	return 0;
 }
 
-static int configure_service(struct service *service, struct problem *ret_problem)
+static int configure_service(struct imds *service, struct problem *ret_problem)
 {
 	struct credentials_loader *loader = service->loader;
 	struct profile profile;
@@ -88,8 +87,8 @@ static int configure_service(struct service *service, struct problem *ret_proble
 	return error;
 }
 
-static int request(struct service *service, const char *method, const char *path,
-	const char *header, struct http_reply *ret, struct problem *ret_problem)
+static int request(struct imds *service, const char *method, const char *path, const char *header,
+	struct http_reply *ret, struct problem *ret_problem)
 {
 	struct text url = TEXT(1024);
 	text_addf(&url, "%s%s", service->url, path);
@@ -115,7 +114,7 @@ static bool is_word(const struct text *text, size_t most)
 	return text->len > 0 && text->len <= most;
 }
 
-static int get_token(struct service *service, struct problem *ret_problem)
+static int get_token(struct imds *service, struct problem *ret_problem)
 {
 	char ttl[60];
 	struct http_reply reply = {0};
@@ -133,7 +132,7 @@ static int get_token(struct service *service, struct problem *ret_problem)
 }
 
 /* The first line of the list: an instance has one role. */
-static int get_role(struct service *service, struct text *ret, struct problem *ret_problem)
+static int get_role(struct imds *service, struct text *ret, struct problem *ret_problem)
 {
 	struct http_reply reply = {0};
 	int error = request(service, "GET", "/latest/meta-data/iam/security-credentials/",
@@ -182,7 +181,7 @@ static int read_role(
 	return error;
 }
 
-static int get_credentials(struct service *service, const char *role, struct credentials *ret,
+static int get_credentials(struct imds *service, const char *role, struct credentials *ret,
 	struct problem *ret_problem)
 {
 	struct text path = TEXT(512);
@@ -205,8 +204,7 @@ static bool is_nobody(int error)
 	       error == -ECONNRESET;
 }
 
-static int ask_metadata(
-	struct service *service, struct credentials *ret, struct problem *ret_problem)
+static int ask_metadata(struct imds *service, struct credentials *ret, struct problem *ret_problem)
 {
 	struct text role = TEXT(ROLE_MAX_BYTES + 1);
 	int error = get_token(service, ret_problem);
@@ -230,7 +228,7 @@ static int ask_metadata(
 int credentials_imds(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
-	struct service service = {.loader = loader, .token = TEXT(1100)};
+	struct imds service = {.loader = loader, .token = TEXT(1100)};
 	const char *disabled = credentials_variable("AWS_EC2_METADATA_DISABLED");
 	if (disabled && strcasecmp(disabled, "true") == 0) {
 		problem_set(ret_problem, "AWS_EC2_METADATA_DISABLED is set");

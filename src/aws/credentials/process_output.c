@@ -13,7 +13,7 @@
 
 #define SLICE_MS 50
 
-struct run {
+struct process_run {
 	struct process_output *output;
 	pid_t pid;
 	struct pollfd pipes[2]; /* of its output and its errors; fd -1 at the end */
@@ -82,7 +82,7 @@ static int spawn_writing(char *const *argv, const int writes[2], pid_t *ret_pid)
 	return -error;
 }
 
-static int start_process(char *const *argv, struct run *run)
+static int start_process(char *const *argv, struct process_run *run)
 {
 	int out[2], err[2];
 	if (pipe2(out, O_CLOEXEC) < 0)
@@ -110,7 +110,7 @@ static void close_pipe(struct pollfd *pipe)
 }
 
 /* Takes what there is; 0 or -EMSGSIZE. */
-static int drain_pipe(struct run *run, int i)
+static int drain_pipe(struct process_run *run, int i)
 {
 	struct text *text = i ? &run->output->err : &run->output->out;
 	char buf[4096];
@@ -124,14 +124,14 @@ static int drain_pipe(struct run *run, int i)
 }
 
 /* Where children are not waited for (SIGCHLD ignored), how it ended is unknown: taken as well. */
-static void reap(struct run *run, int flags)
+static void reap(struct process_run *run, int flags)
 {
 	pid_t got = run->ended ? 0 : waitpid(run->pid, &run->output->status, flags);
 	if (got == run->pid || (got < 0 && errno == ECHILD))
 		run->ended = true;
 }
 
-static int read_step(struct run *run, uint64_t deadline_ns, const atomic_bool *stopped)
+static int read_step(struct process_run *run, uint64_t deadline_ns, const atomic_bool *stopped)
 {
 	if (atomic_load(stopped))
 		return -ECANCELED;
@@ -148,7 +148,7 @@ static int read_step(struct run *run, uint64_t deadline_ns, const atomic_bool *s
 int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *stopped,
 	struct process_output *ret)
 {
-	struct run run = {.output = ret};
+	struct process_run run = {.output = ret};
 	int error = start_process(argv, &run);
 	if (error == 0) {
 		while (error == 0 && !run.ended)

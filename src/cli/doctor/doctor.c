@@ -39,7 +39,7 @@ static int examine(const struct setup_options *options, const struct s3_url *url
 	struct problem problem = {0};
 	output_init(&doctor.output);
 	if (services_open(&options->access, &doctor.services, &problem) < 0) {
-		doctor_find(&doctor, FINDING_FAILURE, "configuration", "%s", problem.text);
+		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", problem.text);
 	} else {
 		doctor_host(&doctor);
 		if (url)
@@ -51,7 +51,7 @@ static int examine(const struct setup_options *options, const struct s3_url *url
 	bool is_told = output_finish(&doctor.output) == 0;
 	if (doctor.signal)
 		return 128 + doctor.signal;
-	return is_told && !doctor.counts[FINDING_FAILURE] ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
+	return is_told && !doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
 }
 
 int doctor_main(int argc, char **argv)

@@ -9,10 +9,10 @@
 
 #define DOCTOR_ATTEMPTS 3 /* of each request */
 
-enum finding {
-	FINDING_OK,
-	FINDING_WARNING, /* push works, but not as well as it might */
-	FINDING_FAILURE, /* push cannot work, or not safely */
+enum doctor_finding {
+	DOCTOR_OK,
+	DOCTOR_WARNING, /* push works, but not as well as it might */
+	DOCTOR_FAILURE, /* push cannot work, or not safely */
 };
 
 struct doctor {
@@ -32,11 +32,11 @@ struct doctor {
 
 /* Prints one line about `what`. The format makes a clause, with the remedy where there is one.
  * Escape what comes from outside. */
-void doctor_find(struct doctor *doctor, enum finding finding, const char *what, const char *format,
-	...) __attribute__((format(printf, 4, 5)));
+void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char *what,
+	const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* The same for a request that failed. `permission`, such as "s3:PutObject", is named if the request
  * was denied. */
-void doctor_refused(struct doctor *doctor, enum finding finding, const char *what,
+void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *permission, enum outcome outcome, const struct problem *problem);
 
 /* Between these two, a signal ends the checks. After it only the clean-up prints findings. */

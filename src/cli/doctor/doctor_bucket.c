@@ -37,20 +37,20 @@ static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 	char region[64];
 	service_region(s3_service(bucket->s3), region, sizeof region);
 	if (outcome == OUTCOME_OK)
-		doctor_find(doctor, FINDING_OK, "bucket", "%s is there, in %s", quote(name).text,
+		doctor_find(doctor, DOCTOR_OK, "bucket", "%s is there, in %s", quote(name).text,
 			quote(region).text);
 	else if (outcome == OUTCOME_DENIED)
-		doctor_find(doctor, FINDING_OK, "bucket",
+		doctor_find(doctor, DOCTOR_OK, "bucket",
 			"whether %s is there cannot be seen without s3:ListBucket, which push does "
 			"not need",
 			quote(name).text);
 	else if (outcome == OUTCOME_ABSENT)
-		doctor_find(doctor, FINDING_FAILURE, "bucket",
+		doctor_find(doctor, DOCTOR_FAILURE, "bucket",
 			"there is no bucket %s: create it, or check its name and the endpoint",
 			quote(name).text);
 	else
 		doctor_refused(
-			doctor, FINDING_FAILURE, "bucket", "s3:ListBucket", outcome, &problem);
+			doctor, DOCTOR_FAILURE, "bucket", "s3:ListBucket", outcome, &problem);
 	return outcome == OUTCOME_OK || outcome == OUTCOME_DENIED;
 }
 
@@ -59,9 +59,9 @@ static void check_clock(struct doctor_bucket *bucket)
 	long long off_s = (long long)(clock_wall_ns() / (int64_t)NS_PER_S -
 				      service_time_s(s3_service(bucket->s3)));
 	if (llabs(off_s) < CLOCK_WARN_S)
-		doctor_find(bucket->doctor, FINDING_OK, "clock", "as the server's");
+		doctor_find(bucket->doctor, DOCTOR_OK, "clock", "as the server's");
 	else
-		doctor_find(bucket->doctor, FINDING_WARNING, "clock",
+		doctor_find(bucket->doctor, DOCTOR_WARNING, "clock",
 			"%lld s %s the server's: requests are signed by the server's time; set "
 			"this host's",
 			llabs(off_s), off_s > 0 ? "ahead of" : "behind");
@@ -78,14 +78,14 @@ static void check_identity(struct doctor_bucket *bucket)
 		s3_identify_by_listing(bucket->conn, &doctor->limits, &told, &problem);
 	if (outcome == OUTCOME_OK && *told.created) {
 		doctor->conditions.told = told;
-		doctor_find(doctor, FINDING_OK, what, "created %s, owned by %s",
+		doctor_find(doctor, DOCTOR_OK, what, "created %s, owned by %s",
 			quote(told.created).text, quote(told.owner).text);
 		return;
 	}
 	if (!*told.owner)
 		s3_identify_by_acl(bucket->conn, &doctor->limits, &told, &problem);
 	doctor->conditions.told = told;
-	doctor_find(doctor, FINDING_WARNING, what,
+	doctor_find(doctor, DOCTOR_WARNING, what,
 		"%s%s; the service does not show when the bucket was created%s, so push looks at the "
 		"object that was uploaded last; --bucket-id-object is better",
 		*told.owner ? "owned by " : "its owner is not shown",
@@ -102,18 +102,18 @@ static void check_lifecycle(struct doctor_bucket *bucket, const char *prefix)
 	enum outcome outcome =
 		s3_get_abort_days(bucket->conn, prefix, &doctor->limits, &days, &problem);
 	if (outcome == OUTCOME_OK && days)
-		doctor_find(doctor, FINDING_OK, what,
-			"unfinished uploads are aborted after %u days", days);
+		doctor_find(doctor, DOCTOR_OK, what, "unfinished uploads are aborted after %u days",
+			days);
 	else if (outcome == OUTCOME_OK)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"nothing aborts uploads that nobody finishes, and they cost as much as "
 			"objects: add a rule with AbortIncompleteMultipartUpload");
 	else if (outcome == OUTCOME_DENIED)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"cannot be seen without s3:GetLifecycleConfiguration: have one that aborts "
 			"unfinished uploads");
 	else
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"this server shows none: unfinished uploads stay until somebody aborts "
 			"them");
 }
@@ -124,7 +124,7 @@ static void tell_left(struct doctor_bucket *bucket, const char *what, const char
 {
 	struct problem named = *problem;
 	problem_prefix(&named, "%s may be left, remove it", what);
-	doctor_refused(bucket->doctor, FINDING_WARNING, "clean-up", permission, outcome, &named);
+	doctor_refused(bucket->doctor, DOCTOR_WARNING, "clean-up", permission, outcome, &named);
 }
 
 struct left {
@@ -200,11 +200,11 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 	struct problem problem = {0};
 	const struct services *services = &doctor->services;
 	if (s3_open(services->aws, services->http, url->bucket, &bucket.s3, &problem) < 0) {
-		doctor_find(doctor, FINDING_FAILURE, "bucket", "%s", problem.text);
+		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "%s", problem.text);
 		return;
 	}
 	if (s3_conn_new(bucket.s3, &bucket.conn) < 0) {
-		doctor_find(doctor, FINDING_FAILURE, "bucket", "out of memory or descriptors");
+		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "out of memory or descriptors");
 	} else if (check_reachable(&bucket, url->bucket)) {
 		check_clock(&bucket);
 		name_probes(&bucket, url->key);

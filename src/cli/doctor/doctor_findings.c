@@ -9,10 +9,10 @@
 #define TIDY_NS (5 * NS_PER_S)
 
 static const char *const names[] = {
-	[FINDING_OK] = "ok", [FINDING_WARNING] = "warning", [FINDING_FAILURE] = "failure"};
+	[DOCTOR_OK] = "ok", [DOCTOR_WARNING] = "warning", [DOCTOR_FAILURE] = "failure"};
 
 static void tell_json(
-	struct doctor *doctor, enum finding finding, const char *what, const char *text)
+	struct doctor *doctor, enum doctor_finding finding, const char *what, const char *text)
 {
 	json_t *object = json_event("finding");
 	json_object_set_new(object, "finding", json_string(names[finding]));
@@ -21,8 +21,8 @@ static void tell_json(
 	json_print(&doctor->output, object);
 }
 
-void doctor_find(
-	struct doctor *doctor, enum finding finding, const char *what, const char *format, ...)
+void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char *what,
+	const char *format, ...)
 {
 	struct text text = TEXT(8192), line = TEXT(8192);
 	va_list ap;
@@ -41,7 +41,7 @@ void doctor_find(
 	text_clear(&line);
 }
 
-void doctor_refused(struct doctor *doctor, enum finding finding, const char *what,
+void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *permission, enum outcome outcome, const struct problem *problem)
 {
 	char sentence[PROBLEM_SENTENCE_MAX];

@@ -18,15 +18,15 @@ static void check_credentials(struct doctor *doctor)
 	char until[21] = "they do not expire";
 	if (credentials_get(doctor->services.aws->credentials, NULL, &credentials, &generation,
 		    &problem) < 0) {
-		doctor_find(doctor, FINDING_FAILURE, "credentials", "%s", problem.text);
+		doctor_find(doctor, DOCTOR_FAILURE, "credentials", "%s", problem.text);
 		return;
 	}
 	int64_t left_s = credentials.expires_s - clock_wall_ns() / (int64_t)NS_PER_S;
 	bool is_short = credentials.expires_s && left_s < SOON_S;
 	if (credentials.expires_s)
 		clock_format_iso(credentials.expires_s, until);
-	doctor_find(doctor, is_short ? FINDING_WARNING : FINDING_OK, "credentials",
-		"from %s, %s%s%s", credentials.from, credentials.expires_s ? "until " : "", until,
+	doctor_find(doctor, is_short ? DOCTOR_WARNING : DOCTOR_OK, "credentials", "from %s, %s%s%s",
+		credentials.from, credentials.expires_s ? "until " : "", until,
 		is_short ? ": less than 15 minutes, check that they are renewed" : "");
 	credentials_wipe(&credentials);
 }
@@ -43,11 +43,11 @@ static void check_region(struct doctor *doctor)
 {
 	const struct aws_settings *aws = doctor->services.aws;
 	if (aws->region_is_default && (aws->s3_is_aws || aws->dynamodb_is_aws))
-		doctor_find(doctor, FINDING_WARNING, "region",
+		doctor_find(doctor, DOCTOR_WARNING, "region",
 			"none is set, %s is assumed: set AWS_REGION, or region of the profile",
 			aws->region);
 	else
-		doctor_find(doctor, FINDING_OK, "region", "%s (%s)", aws->region,
+		doctor_find(doctor, DOCTOR_OK, "region", "%s (%s)", aws->region,
 			quote(from_of(aws, "region")).text);
 }
 
@@ -56,9 +56,9 @@ static void check_endpoint(
 {
 	const char *from = from_of(doctor->services.aws, row);
 	if (strncmp(url, "https:", 6) == 0)
-		doctor_find(doctor, FINDING_OK, what, "%s (%s)", quote(url).text, quote(from).text);
+		doctor_find(doctor, DOCTOR_OK, what, "%s (%s)", quote(url).text, quote(from).text);
 	else
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"%s (%s) is not encrypted: use https where others may listen",
 			quote(url).text, quote(from).text);
 }
@@ -69,10 +69,10 @@ static void check_descriptors(struct doctor *doctor)
 	struct rlimit limit = {0};
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_cur >= need)
-		doctor_find(doctor, FINDING_OK, "file descriptors", "%llu",
+		doctor_find(doctor, DOCTOR_OK, "file descriptors", "%llu",
 			(unsigned long long)limit.rlim_cur);
 	else
-		doctor_find(doctor, FINDING_WARNING, "file descriptors",
+		doctor_find(doctor, DOCTOR_WARNING, "file descriptors",
 			"%llu are too few for %d requests at once, push will send fewer: raise "
 			"the limit (ulimit -Hn) to %lu",
 			(unsigned long long)limit.rlim_cur, REQUESTS_MANY, need);

@@ -11,7 +11,7 @@
 
 #define PROBE_LIVES_S (24 * 3600)
 
-static void table_refused(struct doctor *doctor, enum finding finding, const char *operation,
+static void table_refused(struct doctor *doctor, enum doctor_finding finding, const char *operation,
 	enum outcome outcome, const struct problem *problem)
 {
 	char permission[64];
@@ -39,11 +39,11 @@ static void try_operation(struct tries *tries, const char *operation, enum outco
 		return;
 	tries->failures++;
 	if (outcome == OUTCOME_OK)
-		doctor_find(tries->doctor, FINDING_FAILURE, "table access",
+		doctor_find(tries->doctor, DOCTOR_FAILURE, "table access",
 			"%s ignores its condition: two uploaders could claim the same file",
 			operation);
 	else
-		table_refused(tries->doctor, FINDING_FAILURE, operation, outcome, problem);
+		table_refused(tries->doctor, DOCTOR_FAILURE, operation, outcome, problem);
 }
 
 static void try_writes(struct tries *tries)
@@ -108,7 +108,7 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 	doctor_end_probes(doctor);
 	item_clear(&present);
 	if (!tries.failures)
-		doctor_find(doctor, FINDING_OK, "table access",
+		doctor_find(doctor, DOCTOR_OK, "table access",
 			"conditional writes, single and batch reads and queries work");
 }
 
@@ -132,14 +132,14 @@ static void try_batches(
 	doctor_end_probes(doctor);
 	item_clear(&present);
 	if (outcome == OUTCOME_OK && strcmp(settings->batches, STORE_BATCHES_NONE) != 0)
-		doctor_find(doctor, FINDING_OK, what,
+		doctor_find(doctor, DOCTOR_OK, what,
 			"conditions hold in BatchExecuteStatement: up to 25 marks in one request");
 	else if (outcome == OUTCOME_OK)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"this server has no BatchExecuteStatement that keeps to conditions: each "
 			"mark takes a request of its own");
 	else
-		doctor_refused(doctor, FINDING_WARNING, what,
+		doctor_refused(doctor, DOCTOR_WARNING, what,
 			"dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate; until then each mark "
 			"takes a request of its own",
 			outcome, &problem);
@@ -153,16 +153,16 @@ static void check_ttl(struct doctor *doctor, struct dynamodb_conn *conn, const c
 	enum outcome outcome =
 		dynamodb_describe_ttl(conn, table, "expires", &doctor->limits, &is_on, &problem);
 	if (outcome == OUTCOME_OK && is_on)
-		doctor_find(doctor, FINDING_OK, what, "on 'expires'");
+		doctor_find(doctor, DOCTOR_OK, what, "on 'expires'");
 	else if (outcome == OUTCOME_OK)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"is off, and rows of ended sessions stay: run s3once init, which turns it "
 			"on where the server can");
 	else if (outcome == OUTCOME_UNSUPPORTED)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"this server has none: rows of ended sessions stay in the table");
 	else
-		doctor_refused(doctor, FINDING_WARNING, what,
+		doctor_refused(doctor, DOCTOR_WARNING, what,
 			"dynamodb:DescribeTimeToLive to see whether it is on", outcome, &problem);
 }
 
@@ -175,7 +175,7 @@ static bool check_shape(struct doctor *doctor, struct dynamodb_conn *conn, const
 	enum outcome outcome =
 		dynamodb_describe_table(conn, name, &doctor->limits, &shape, &problem);
 	if (outcome == OUTCOME_DENIED) {
-		doctor_refused(doctor, FINDING_WARNING, "table",
+		doctor_refused(doctor, DOCTOR_WARNING, "table",
 			"dynamodb:DescribeTable to see its shape", outcome, &problem);
 		return true;
 	}
@@ -184,10 +184,10 @@ static bool check_shape(struct doctor *doctor, struct dynamodb_conn *conn, const
 	if (outcome == OUTCOME_OK)
 		outcome = table_check_shape(&table, "marks", &shape, &problem);
 	if (outcome == OUTCOME_OK)
-		doctor_find(doctor, FINDING_OK, "table", "%s has the shape of marks, %s", name,
+		doctor_find(doctor, DOCTOR_OK, "table", "%s has the shape of marks, %s", name,
 			quote(shape.status).text);
 	else
-		doctor_refused(doctor, FINDING_FAILURE, "table", "dynamodb:DescribeTable", outcome,
+		doctor_refused(doctor, DOCTOR_FAILURE, "table", "dynamodb:DescribeTable", outcome,
 			&problem);
 	return outcome == OUTCOME_OK;
 }
@@ -199,7 +199,7 @@ static bool check_table(struct doctor *doctor, const char *name)
 	bool is_usable = false;
 	if (dynamodb_open(doctor->services.aws, doctor->services.http, &db) < 0 ||
 		dynamodb_conn_new(db, &conn) < 0)
-		doctor_find(doctor, FINDING_FAILURE, "table", "out of memory or descriptors");
+		doctor_find(doctor, DOCTOR_FAILURE, "table", "out of memory or descriptors");
 	else
 		is_usable = check_shape(doctor, conn, name);
 	if (is_usable)
@@ -245,11 +245,11 @@ static void keep_conditions(
 		aws_settings_service(doctor->services.aws));
 	snprintf(space.bucket, sizeof space.bucket, "%s", doctor->bucket);
 	if (write_conditions(doctor, conn, &space, &problem) != OUTCOME_OK)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"what the server does with them cannot be kept with the marks: %s",
 			problem.text);
 	else
-		doctor_find(doctor, FINDING_OK, what,
+		doctor_find(doctor, DOCTOR_OK, what,
 			"what the server does with them is kept with the marks for 30 days");
 }
 
@@ -264,7 +264,7 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 		is_open ? settings_load(marks.conn, false, 0, NULL, &settings, &problem)
 			: OUTCOME_SETUP;
 	if (outcome == OUTCOME_OK) {
-		doctor_find(doctor, FINDING_OK, what, "%s: %u shard%s, for %s",
+		doctor_find(doctor, DOCTOR_OK, what, "%s: %u shard%s, for %s",
 			quote(place->is_dynamodb ? place->table : place->path).text,
 			settings.shards, settings.shards == 1 ? "" : "s",
 			place->is_dynamodb ? "any number of hosts" : "this host");
@@ -275,10 +275,9 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 		keep_conditions(doctor, marks.conn, &settings);
 	} else if (outcome == OUTCOME_ABSENT) {
 		doctor_find(
-			doctor, FINDING_FAILURE, what, "they were never set up: run s3once init");
+			doctor, DOCTOR_FAILURE, what, "they were never set up: run s3once init");
 	} else {
-		doctor_refused(
-			doctor, FINDING_FAILURE, what, "dynamodb:GetItem", outcome, &problem);
+		doctor_refused(doctor, DOCTOR_FAILURE, what, "dynamodb:GetItem", outcome, &problem);
 	}
 	marks_close(&marks);
 }
@@ -289,9 +288,9 @@ void doctor_marks(struct doctor *doctor)
 	struct marks_place place = {0};
 	struct problem problem = {0};
 	if (marks_place_parse(spec ? spec : "local", &place, &problem) < 0)
-		doctor_find(doctor, FINDING_FAILURE, "marks", "%s", problem.text);
+		doctor_find(doctor, DOCTOR_FAILURE, "marks", "%s", problem.text);
 	else if (!place.is_dynamodb && access(place.path, F_OK) < 0 && errno == ENOENT)
-		doctor_find(doctor, FINDING_OK, "marks", "%s is not there yet: push makes it%s",
+		doctor_find(doctor, DOCTOR_OK, "marks", "%s is not there yet: push makes it%s",
 			quote(place.path).text,
 			spec ? "" : "; for several hosts name a table with --marks");
 	else if (!place.is_dynamodb || check_table(doctor, place.table))

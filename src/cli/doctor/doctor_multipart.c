@@ -6,7 +6,7 @@
 static const char content[] = "a part of s3once doctor\n";
 
 /* One upload of one part. */
-struct multipart {
+struct trial_upload {
 	struct doctor_bucket *bucket;
 	struct s3_target target;
 	struct sums sums;
@@ -17,16 +17,16 @@ struct multipart {
 };
 
 static bool report_failed_call(
-	struct multipart *upload, const char *permission, enum outcome outcome)
+	struct trial_upload *upload, const char *permission, enum outcome outcome)
 {
 	if (outcome != OUTCOME_OK)
-		doctor_refused(upload->bucket->doctor, FINDING_FAILURE, "multipart", permission,
+		doctor_refused(upload->bucket->doctor, DOCTOR_FAILURE, "multipart", permission,
 			outcome, &upload->problem);
 	return outcome != OUTCOME_OK;
 }
 
 /* Creates an upload and sends one part. False if that cannot be done, which is told. */
-static bool begin_upload(struct multipart *upload)
+static bool begin_upload(struct trial_upload *upload)
 {
 	struct doctor_bucket *bucket = upload->bucket;
 	const struct call_limits *limits = &bucket->doctor->limits;
@@ -59,35 +59,35 @@ static bool begin_upload(struct multipart *upload)
 
 static int differs_from_part(void *arg, const struct s3_part *part)
 {
-	struct multipart *upload = arg;
+	struct trial_upload *upload = arg;
 	return !(part->part_number == 1 && proof_part(&upload->sums, part) == PROOF_YES);
 }
 
-static void check_list(struct multipart *upload)
+static void check_list(struct trial_upload *upload)
 {
 	static const char what[] = "list parts";
 	struct doctor *doctor = upload->bucket->doctor;
 	enum outcome outcome = s3_list_parts(upload->bucket->conn, &upload->target, upload->id,
 		&doctor->limits, differs_from_part, upload, &upload->problem);
 	if (outcome == OUTCOME_OK)
-		doctor_find(doctor, FINDING_OK, what,
+		doctor_find(doctor, DOCTOR_OK, what,
 			"ListParts shows parts with their checksums: an upload that broke off goes "
 			"on where it was");
 	else if (outcome == OUTCOME_LOCAL)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"ListParts shows no checksum of a part: after an interruption all parts "
 			"are sent again");
 	else if (outcome == OUTCOME_DENIED || outcome == OUTCOME_SETUP)
-		doctor_refused(doctor, FINDING_FAILURE, what, "s3:ListMultipartUploadParts",
-			outcome, &upload->problem);
+		doctor_refused(doctor, DOCTOR_FAILURE, what, "s3:ListMultipartUploadParts", outcome,
+			&upload->problem);
 	else
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"this server does not list parts (%s): an upload that broke off is started "
 			"again",
 			upload->problem.text);
 }
 
-static enum outcome complete_upload(struct multipart *upload, bool if_none_match)
+static enum outcome complete_upload(struct trial_upload *upload, bool if_none_match)
 {
 	struct s3_object object;
 	enum outcome outcome;
@@ -104,7 +104,7 @@ static enum outcome complete_upload(struct multipart *upload, bool if_none_match
 	return outcome;
 }
 
-static enum outcome end_upload(struct multipart *upload)
+static enum outcome end_upload(struct trial_upload *upload)
 {
 	enum outcome outcome = OUTCOME_OK;
 	const struct call_limits limits = doctor_tidy_limits(upload->bucket->doctor);
@@ -118,21 +118,21 @@ static enum outcome end_upload(struct multipart *upload)
 }
 
 /* One that is begun only to be aborted. */
-static void check_abort(struct multipart *upload)
+static void check_abort(struct trial_upload *upload)
 {
 	struct doctor *doctor = upload->bucket->doctor;
 	if (!begin_upload(upload))
 		return;
 	enum outcome outcome = end_upload(upload);
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_NO_UPLOAD)
-		doctor_find(doctor, FINDING_OK, "abort", "AbortMultipartUpload works");
+		doctor_find(doctor, DOCTOR_OK, "abort", "AbortMultipartUpload works");
 	else
-		doctor_refused(doctor, FINDING_WARNING, "abort", "s3:AbortMultipartUpload", outcome,
+		doctor_refused(doctor, DOCTOR_WARNING, "abort", "s3:AbortMultipartUpload", outcome,
 			&upload->problem);
 }
 
 /* Completes an upload over an object that is there, which is to be refused. */
-static void check_condition(struct multipart *upload)
+static void check_condition(struct trial_upload *upload)
 {
 	static const char what[] = "conditional complete";
 	struct doctor *doctor = upload->bucket->doctor;
@@ -140,25 +140,25 @@ static void check_condition(struct multipart *upload)
 		return;
 	enum outcome outcome = complete_upload(upload, true);
 	if (outcome == OUTCOME_REFUSED)
-		doctor_find(doctor, FINDING_OK, what, "If-None-Match is honoured");
+		doctor_find(doctor, DOCTOR_OK, what, "If-None-Match is honoured");
 	else if (outcome == OUTCOME_OK || outcome == OUTCOME_UNSUPPORTED)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"If-None-Match is %s by this server: push looks right before it completes "
 			"an upload instead",
 			outcome == OUTCOME_OK ? "ignored" : "refused");
 	else
 		doctor_refused(
-			doctor, FINDING_WARNING, what, "s3:PutObject", outcome, &upload->problem);
+			doctor, DOCTOR_WARNING, what, "s3:PutObject", outcome, &upload->problem);
 }
 
-static void try_out(struct multipart *upload)
+static void try_out(struct trial_upload *upload)
 {
 	if (!begin_upload(upload))
 		return;
 	check_list(upload);
 	if (report_failed_call(upload, "s3:PutObject", complete_upload(upload, false)))
 		return;
-	doctor_find(upload->bucket->doctor, FINDING_OK, "multipart",
+	doctor_find(upload->bucket->doctor, DOCTOR_OK, "multipart",
 		"create, upload of a part and complete work");
 	end_upload(upload);
 	check_condition(upload);
@@ -168,7 +168,7 @@ static void try_out(struct multipart *upload)
 
 void doctor_multipart(struct doctor_bucket *bucket)
 {
-	struct multipart upload = {.bucket = bucket, .target = {.key = bucket->parts_key}};
+	struct trial_upload upload = {.bucket = bucket, .target = {.key = bucket->parts_key}};
 	try_out(&upload);
 	end_upload(&upload);
 }

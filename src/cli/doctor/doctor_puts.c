@@ -50,16 +50,15 @@ static void check_proof(
 		s3_head_object(bucket->conn, &target, &doctor->limits, &seen, &problem);
 	bool by_reply = proof_whole(sums, put, false) == PROOF_YES;
 	if (outcome == OUTCOME_OK && proof_whole(sums, &seen, true) == PROOF_YES)
-		doctor_find(
-			doctor, FINDING_OK, what, "HEAD shows that the object is what was sent");
+		doctor_find(doctor, DOCTOR_OK, what, "HEAD shows that the object is what was sent");
 	else if (outcome == OUTCOME_OK)
-		doctor_find(doctor, by_reply ? FINDING_WARNING : FINDING_FAILURE, what,
+		doctor_find(doctor, by_reply ? DOCTOR_WARNING : DOCTOR_FAILURE, what,
 			"HEAD shows no checksum to compare with%s",
 			by_reply ? ", but the reply to PutObject does: what is there already "
 				   "cannot be distinguished from other content"
 				 : ", nor does the reply to PutObject: no upload can be proven");
 	else
-		doctor_refused(doctor, by_reply ? FINDING_WARNING : FINDING_FAILURE, what,
+		doctor_refused(doctor, by_reply ? DOCTOR_WARNING : DOCTOR_FAILURE, what,
 			by_reply ? "s3:GetObject to recognise content that is there already"
 				 : "s3:GetObject, since the reply to PutObject proves nothing",
 			outcome, &problem);
@@ -91,23 +90,23 @@ static void check_digests(struct doctor_bucket *bucket, const struct s3_object *
 	int by_md5 = notices(bucket, DIGEST_MD5);
 	if (by_sum > 0 && is_kept)
 		doctor_find(
-			doctor, FINDING_OK, what, "%s is verified and kept by the server", header);
+			doctor, DOCTOR_OK, what, "%s is verified and kept by the server", header);
 	else if (by_md5 > 0 && !header)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"no x-amz-checksum- header is sent, as asked for (checksum, "
 			"request_checksum_calculation); Content-MD5 is verified, which costs CPU");
 	else if (by_md5 > 0)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"%s is %s by this server; Content-MD5 is verified and sent instead, which "
 			"costs CPU",
 			header, is_kept ? "not verified" : "ignored");
 	else if (by_md5 == 0)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"this server verifies neither %s%sContent-MD5: a byte that changes on the "
 			"way is noticed only afterwards",
 			header ? header : "", header ? " nor " : "");
 	else
-		doctor_find(doctor, FINDING_WARNING, what, "could not be tried out");
+		doctor_find(doctor, DOCTOR_WARNING, what, "could not be tried out");
 }
 
 static void check_if_none_match(struct doctor_bucket *bucket, enum outcome at_first)
@@ -124,15 +123,15 @@ static void check_if_none_match(struct doctor_bucket *bucket, enum outcome at_fi
 				       ? at_first
 				       : put(bucket, &again, &sums, &object, &problem);
 	if (outcome == OUTCOME_REFUSED)
-		doctor_find(doctor, FINDING_OK, what,
+		doctor_find(doctor, DOCTOR_OK, what,
 			"If-None-Match is honoured: no object is replaced unasked");
 	else if (outcome == OUTCOME_OK || outcome == OUTCOME_UNSUPPORTED)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"If-None-Match is %s by this server: push looks right before each upload "
 			"instead, and what someone else writes in between is replaced",
 			outcome == OUTCOME_OK ? "ignored" : "refused");
 	else
-		doctor_refused(doctor, FINDING_WARNING, what, "s3:PutObject", outcome, &problem);
+		doctor_refused(doctor, DOCTOR_WARNING, what, "s3:PutObject", outcome, &problem);
 }
 
 /* What a PUT under If-Match does with the right etag and with a wrong one. */
@@ -156,17 +155,17 @@ static void check_if_match(struct doctor_bucket *bucket)
 	if (is_honoured)
 		s3_learn(bucket->s3, S3_IF_MATCH, true);
 	if (is_honoured)
-		doctor_find(doctor, FINDING_OK, what, "If-Match is honoured");
+		doctor_find(doctor, DOCTOR_OK, what, "If-Match is honoured");
 	else if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED ||
 		 outcome == OUTCOME_UNSUPPORTED)
-		doctor_find(doctor, FINDING_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, what,
 			"If-Match is %s by this server: --if-changed=replace looks right before "
 			"the upload instead",
 			outcome == OUTCOME_OK        ? "ignored"
 			: outcome == OUTCOME_REFUSED ? "not read as RFC 9110 writes it"
 						     : "refused");
 	else
-		doctor_refused(doctor, FINDING_WARNING, what, "s3:PutObject", outcome, &problem);
+		doctor_refused(doctor, DOCTOR_WARNING, what, "s3:PutObject", outcome, &problem);
 }
 
 bool doctor_puts(struct doctor_bucket *bucket)
@@ -184,10 +183,10 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	if (conditional == OUTCOME_UNSUPPORTED)
 		outcome = put(bucket, &probe, &sums, &object, &problem);
 	if (outcome != OUTCOME_OK) {
-		doctor_refused(doctor, FINDING_FAILURE, "put", "s3:PutObject", outcome, &problem);
+		doctor_refused(doctor, DOCTOR_FAILURE, "put", "s3:PutObject", outcome, &problem);
 		return false;
 	}
-	doctor_find(doctor, FINDING_OK, "put", "PutObject works");
+	doctor_find(doctor, DOCTOR_OK, "put", "PutObject works");
 	check_proof(bucket, &sums, &object);
 	check_digests(bucket, &object);
 	check_if_none_match(bucket, conditional);

@@ -48,13 +48,13 @@ static void look_at_kept(
 	enum outcome outcome = s3_look_at_kept(
 		bucket->conn, target, S3_KEPT_BIT(trial->kind), &doctor->limits, &look, &problem);
 	if (look.lacks)
-		doctor_find(doctor, FINDING_WARNING, trial->what,
+		doctor_find(doctor, DOCTOR_WARNING, trial->what,
 			"--%s is ignored by this server: objects are stored without", option);
 	else if (!look.unknown)
-		doctor_find(doctor, FINDING_OK, trial->what, "--%s is kept", option);
+		doctor_find(doctor, DOCTOR_OK, trial->what, "--%s is kept", option);
 	else {
 		problem_prefix(&problem, "whether --%s is kept cannot be seen", option);
-		doctor_refused(doctor, FINDING_WARNING, trial->what,
+		doctor_refused(doctor, DOCTOR_WARNING, trial->what,
 			trial->kind == S3_KEPT_TAGS ? "s3:GetObjectTagging" : "s3:GetObject",
 			outcome, &problem);
 	}
@@ -76,12 +76,12 @@ static void try_out(
 	if (outcome == OUTCOME_OK)
 		look_at_kept(bucket, trial, target);
 	else if (is_refusal(outcome))
-		doctor_find(doctor, FINDING_OK, trial->what,
+		doctor_find(doctor, DOCTOR_OK, trial->what,
 			"--%s %s is refused by this server, not ignored",
 			s3_kept_settings[trial->kind], trial->value);
 	else
 		doctor_refused(
-			doctor, FINDING_WARNING, trial->what, trial->permission, outcome, &problem);
+			doctor, DOCTOR_WARNING, trial->what, trial->permission, outcome, &problem);
 }
 
 void doctor_settings(struct doctor_bucket *bucket)
@@ -98,7 +98,7 @@ void doctor_settings(struct doctor_bucket *bucket)
 			error = s3_headers_prepare(headers, &problem);
 		const struct s3_target target = {.key = bucket->key, .headers = headers};
 		if (error)
-			doctor_find(bucket->doctor, FINDING_WARNING, trial->what, "out of memory");
+			doctor_find(bucket->doctor, DOCTOR_WARNING, trial->what, "out of memory");
 		else
 			try_out(bucket, trial, &target);
 		s3_headers_free(headers);

@@ -22,7 +22,7 @@ static const int forwarded[] = {
 
 static void *acquire_thread(void *arg)
 {
-	struct run *run = arg;
+	struct lock_run *run = arg;
 	const struct s3once_lock_request request = lock_request(run->options, run->key);
 	run->acquired = s3once_lock_acquire(run->locks, &request, &run->lock, &run->error);
 	eventfd_write(run->acquired_fd, 1);
@@ -30,7 +30,7 @@ static void *acquire_thread(void *arg)
 }
 
 /* Waits for the lock in a thread, so that a signal can end the wait. Returns the exit code. */
-static int wait_for_lock(struct run *run)
+static int wait_for_lock(struct lock_run *run)
 {
 	pthread_t thread;
 	int signal = 0;
@@ -60,7 +60,7 @@ static int wait_for_lock(struct run *run)
 	return signal ? STOPPED(signal) : lock_exit(run->options, run->acquired, &run->error);
 }
 
-static int hold(struct run *run)
+static int hold(struct lock_run *run)
 {
 	int code = wait_for_lock(run);
 	if (code)
@@ -94,7 +94,7 @@ static int run_command(const struct lock_options *options, int n, char **operand
 		return S3ONCE_EXIT_USAGE;
 	}
 	operands[n] = NULL; /* an argv has room for that */
-	struct run run = {.options = options,
+	struct lock_run run = {.options = options,
 		.key = operands[0],
 		.command = operands + first,
 		.hold = -1,

@@ -4,7 +4,7 @@
 
 #define STOPPED(signal) (128 + (signal))
 
-struct run {
+struct lock_run {
 	const struct lock_options *options;
 	const char *key;
 	char **command;
@@ -35,14 +35,14 @@ struct run {
 
 /* The next signal, or 0 if none waits. *ret_key says whether it came from the terminal to our whole
  * process group. */
-int lock_run_signal(struct run *run, bool *ret_key);
+int lock_run_signal(struct lock_run *run, bool *ret_key);
 /* Whether this signal asks a program to end. */
 bool lock_run_ends_by(int signal);
 /* Prints an event of --json. */
-void lock_run_tell(const struct run *run, const char *event, const char *text);
+void lock_run_tell(const struct lock_run *run, const char *event, const char *text);
 /* Waits while the command runs. It passes signals on, stops with the command, and ends the command
  * when the lock is lost. */
-void lock_run_watch(struct run *run);
+void lock_run_watch(struct lock_run *run);
 /* Releases the lock after the command has ended. Returns the exit code, which is that of the
  * command unless the lock was lost while it ran. */
-int lock_run_finish(struct run *run);
+int lock_run_finish(struct lock_run *run);

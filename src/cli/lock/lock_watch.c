@@ -20,7 +20,7 @@ static bool is_interrupt(int signal)
 	return signal == SIGINT || signal == SIGQUIT;
 }
 
-int lock_run_signal(struct run *run, bool *ret_key)
+int lock_run_signal(struct lock_run *run, bool *ret_key)
 {
 	struct signalfd_siginfo info;
 	if (read(run->signals, &info, sizeof info) != sizeof info)
@@ -36,7 +36,7 @@ bool lock_run_ends_by(int signal)
 	return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
 }
 
-void lock_run_tell(const struct run *run, const char *event, const char *text)
+void lock_run_tell(const struct lock_run *run, const char *event, const char *text)
 {
 	if (!run->options->json)
 		return;
@@ -46,7 +46,7 @@ void lock_run_tell(const struct run *run, const char *event, const char *text)
 	lock_print(object);
 }
 
-static void signal_command(const struct run *run, int signal)
+static void signal_command(const struct lock_run *run, int signal)
 {
 	if (kill(-run->group, signal) && errno == EPERM && run->lost && !run->kill_ns)
 		log_error("lock run: the command cannot be ended: process %d runs as another user",
@@ -54,7 +54,7 @@ static void signal_command(const struct run *run, int signal)
 }
 
 /* Of a lock that may be lost it goes on only to be ended. */
-static void go_on(struct run *run)
+static void go_on(struct lock_run *run)
 {
 	run->waits = !s3once_lock_remaining_ms(run->lock);
 	if (!run->waits)
@@ -71,7 +71,7 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 		[S3ONCE_LOCK_EXPIRED] = "expired",
 		[S3ONCE_LOCK_OUTAGE] = "outage",
 	};
-	struct run *run = arg;
+	struct lock_run *run = arg;
 	struct text text = TEXT(1000);
 	text_add_escaped_string(&text, event->text);
 	if (*event->owner) {
@@ -98,7 +98,7 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 
 /* Stopped from the terminal, or for want of it: so are we, for the shell to see, and heartbeats
  * stop as well. What asks for the terminal while it is ours gets it. */
-static void on_stop(struct run *run)
+static void on_stop(struct lock_run *run)
 {
 	const int by = WSTOPSIG(run->status);
 	const bool had = lock_terminal_pass(run->tty, run->child, getpgrp());
@@ -116,7 +116,7 @@ static void on_stop(struct run *run)
 	go_on(run);
 }
 
-static void on_child(struct run *run)
+static void on_child(struct lock_run *run)
 {
 	if (run->child <= 0 || waitpid(run->child, &run->status, WNOHANG | WUNTRACED) != run->child)
 		return;
@@ -126,7 +126,7 @@ static void on_child(struct run *run)
 		run->child = 0;
 }
 
-static void on_signal(struct run *run)
+static void on_signal(struct lock_run *run)
 {
 	bool by_key = false;
 	const int signal = lock_run_signal(run, &by_key);
@@ -143,12 +143,12 @@ static void on_signal(struct run *run)
 }
 
 /* Something of a command that had to end is left, and may still be ending. */
-static bool is_ending(const struct run *run)
+static bool is_ending(const struct lock_run *run)
 {
 	return run->lost && (!kill(-run->group, 0) || errno == EPERM);
 }
 
-static int left_ms(const struct run *run)
+static int left_ms(const struct lock_run *run)
 {
 	if (!run->kill_ns)
 		return -1;
@@ -158,7 +158,7 @@ static int left_ms(const struct run *run)
 	return now_ns >= run->kill_ns ? 0 : (int)((run->kill_ns - now_ns) / NS_PER_MS) + 1;
 }
 
-void lock_run_watch(struct run *run)
+void lock_run_watch(struct lock_run *run)
 {
 	struct pollfd fds[] = {{.fd = run->signals, .events = POLLIN},
 		{.fd = s3once_locks_event_fd(run->locks), .events = POLLIN}};
@@ -177,7 +177,7 @@ void lock_run_watch(struct run *run)
 	}
 }
 
-int lock_run_finish(struct run *run)
+int lock_run_finish(struct lock_run *run)
 {
 	while (s3once_locks_next_event(run->locks, on_event, run) == 1)
 		;

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-bool key_template_has(const struct key_template *template, enum field field)
+bool key_template_has(const struct key_template *template, enum key_field field)
 {
 	for (size_t i = 0; i < template->n; i++)
 		if (template->pieces[i].field == field)
@@ -33,7 +33,7 @@ static void add_family(
 
 /* The name that is split into stem and ext goes to the end of t. What is before a first dot is
  * never empty: ".profile" is a stem. */
-static void add_half(const struct key_template *template, enum field half,
+static void add_half(const struct key_template *template, enum key_field half,
 	const struct key_subject *subject, struct text *t)
 {
 	const size_t begin = t->len;
@@ -65,7 +65,7 @@ static int add_time(const struct key_template *template, const char *format, int
 	return 0;
 }
 
-static int add_piece(const struct key_template *template, const struct piece *piece,
+static int add_piece(const struct key_template *template, const struct template_piece *piece,
 	const struct key_subject *subject, struct text *t, struct problem *ret_problem)
 {
 	const char *relative = subject->relative, *name = path_name(relative);

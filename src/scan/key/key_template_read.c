@@ -28,14 +28,15 @@ static const struct {
 };
 #define FIELDS (sizeof fields / sizeof *fields)
 
-static int add_piece(struct key_template *template, enum field field, const char *text, size_t n)
+static int add_piece(
+	struct key_template *template, enum key_field field, const char *text, size_t n)
 {
-	struct piece *pieces =
+	struct template_piece *pieces =
 		realloc(template->pieces, (template->n + 1) * sizeof *template->pieces);
 	if (!pieces)
 		return -ENOMEM;
 	template->pieces = pieces;
-	pieces[template->n] = (struct piece){.field = field, .text = strndup(text, n)};
+	pieces[template->n] = (struct template_piece){.field = field, .text = strndup(text, n)};
 	if (!pieces[template->n].text)
 		return -ENOMEM;
 	template->n++;
@@ -71,11 +72,11 @@ static int refuse_field(const char *name, struct problem *ret_problem)
 	return -EINVAL;
 }
 
-static enum field field_named(const char *name)
+static enum key_field field_named(const char *name)
 {
 	for (size_t i = 1; i < FIELDS; i++)
 		if (strcmp(fields[i].name, name) == 0)
-			return (enum field)i;
+			return (enum key_field)i;
 	return LITERAL;
 }
 
@@ -90,7 +91,7 @@ static int read_id_chars(const char *s, int *ret)
 }
 
 /* Checks and keeps the argument of the last piece, which is its text. */
-static int read_argument(struct piece *piece, struct problem *ret_problem)
+static int read_argument(struct template_piece *piece, struct problem *ret_problem)
 {
 	switch (piece->field) {
 	case MTIME:
@@ -119,7 +120,7 @@ static int add_field(
 	if (colon)
 		*colon = '\0';
 	const char *argument = colon ? colon + 1 : "";
-	const enum field field = field_named(inside);
+	const enum key_field field = field_named(inside);
 	if (field == LITERAL)
 		return refuse_field(inside, ret_problem);
 	if (colon && (fields[field].argument == NO_ARGUMENT || !*argument)) {
@@ -183,7 +184,7 @@ static int check_pieces(const struct key_template *template, struct problem *ret
 {
 	bool is_of_file = false;
 	for (size_t i = 0; i < template->n; i++) {
-		const struct piece *piece = &template->pieces[i];
+		const struct template_piece *piece = &template->pieces[i];
 		is_of_file |= fields[piece->field].is_of_file;
 		if (piece->field == LITERAL && *piece->text == '/' && i &&
 			template->pieces[i - 1].field == DIR) {
@@ -208,18 +209,18 @@ static int check_pieces(const struct key_template *template, struct problem *ret
 
 /* A field that is the same for every file becomes a literal. */
 
-static int set_literal(struct piece *piece, const char *text)
+static int set_literal(struct template_piece *piece, const char *text)
 {
 	char *copy = strdup(text);
 	if (!copy)
 		return -ENOMEM;
 	free(piece->text);
-	*piece = (struct piece){.field = LITERAL, .text = copy};
+	*piece = (struct template_piece){.field = LITERAL, .text = copy};
 	return 0;
 }
 
 /* A variable that is missing in one job and there in another would make two keys of one file. */
-static int fill_in_variable(struct piece *piece, struct problem *ret_problem)
+static int fill_in_variable(struct template_piece *piece, struct problem *ret_problem)
 {
 	const char *value = getenv(piece->text);
 	if (value && *value)
@@ -229,7 +230,7 @@ static int fill_in_variable(struct piece *piece, struct problem *ret_problem)
 	return -EINVAL;
 }
 
-static int fill_in_host(struct piece *piece, struct problem *ret_problem)
+static int fill_in_host(struct template_piece *piece, struct problem *ret_problem)
 {
 	char name[HOST_NAME_BYTES];
 	const int error = piece->field == HOST ? host_name_short(name, ret_problem)
@@ -241,7 +242,7 @@ static int fill_in(struct key_template *template, struct problem *ret_problem)
 {
 	int error = 0;
 	for (size_t i = 0; !error && i < template->n; i++) {
-		struct piece *piece = &template->pieces[i];
+		struct template_piece *piece = &template->pieces[i];
 		if (piece->field == ENV)
 			error = fill_in_variable(piece, ret_problem);
 		else if (piece->field == HOST || piece->field == FQDN)

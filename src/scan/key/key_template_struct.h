@@ -4,17 +4,17 @@
 #include "scan/key/key_template.h"
 #include "scan/key/time_format.h"
 
-enum field { LITERAL, PATH, DIR, NAME, STEM, EXT, FAMILY, HOST, FQDN, MTIME, ID, ENV };
+enum key_field { LITERAL, PATH, DIR, NAME, STEM, EXT, FAMILY, HOST, FQDN, MTIME, ID, ENV };
 
-struct piece {
-	enum field field;
+struct template_piece {
+	enum key_field field;
 	char *text; /* of LITERAL, MTIME (the format) and ENV (the variable, then its value); owned
 		     */
 	int id_chars; /* of ID */
 };
 
 struct key_template {
-	struct piece *pieces;
+	struct template_piece *pieces;
 	size_t n;
 	const struct family_rules *families;
 	bool names_families;
@@ -23,4 +23,4 @@ struct key_template {
 };
 
 /* Whether some piece is of this field. */
-bool key_template_has(const struct key_template *template, enum field field);
+bool key_template_has(const struct key_template *template, enum key_field field);

@@ -9,13 +9,13 @@
 #define CHUNK_BYTES  65536
 #define TOO_FRESH_NS ((int64_t)(2 * NS_PER_S))
 
-void log_file_waits(struct log_family *family, struct log_file *file)
+void grown_file_waits(struct log_family *family, struct grown_file *file)
 {
 	file->entry.kind = SCAN_YOUNG;
 	family->has_waiting = true;
 }
 
-int log_file_not_read(struct log_family *family, struct log_file *file, int error,
+int grown_file_not_read(struct log_family *family, struct grown_file *file, int error,
 	const struct problem *why, struct problem *ret_problem)
 {
 	if (error == -ECANCELED)
@@ -24,7 +24,7 @@ int log_file_not_read(struct log_family *family, struct log_file *file, int erro
 		return error;
 	family->is_unsure = true;
 	if (error == -ESTALE || error == -ENOENT || error == -ENOTDIR || error == -ELOOP) {
-		log_file_waits(family, file); /* it was renamed, removed or emptied just now */
+		grown_file_waits(family, file); /* it was renamed, removed or emptied just now */
 		return 0;
 	}
 	file->entry.kind = SCAN_PROBLEM;
@@ -35,7 +35,7 @@ int log_file_not_read(struct log_family *family, struct log_file *file, int erro
 	return 0;
 }
 
-int log_file_open(const struct log_family *family, const struct log_file *file)
+int grown_file_open(const struct log_family *family, const struct grown_file *file)
 {
 	struct file_state state;
 	return source_open_inode(family->source, &file->entry, &state);
@@ -66,7 +66,7 @@ static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
 	return 0;
 }
 
-int log_file_end(const struct log_file *file, int fd, uint64_t from, uint64_t *ret_end)
+int grown_file_end(const struct grown_file *file, int fd, uint64_t from, uint64_t *ret_end)
 {
 	*ret_end = file->state.size;
 	if (!file->is_live || file->state.size <= from)
@@ -75,20 +75,20 @@ int log_file_end(const struct log_file *file, int fd, uint64_t from, uint64_t *r
 }
 
 static struct content content_of(
-	const struct log_family *family, const struct log_file *file, int fd)
+	const struct log_family *family, const struct grown_file *file, int fd)
 {
 	return (struct content){
 		fd, file->state.size, family->options->is_over, family->options->is_over_arg};
 }
 
-int log_file_points(const struct log_family *family, const struct log_file *file, int fd,
+int grown_file_points(const struct log_family *family, const struct grown_file *file, int fd,
 	struct content_point *points, size_t n, uint64_t *ret_size, struct problem *ret_why)
 {
 	const struct content content = content_of(family, file, fd);
 	return content_points(&content, points, n, ret_size, ret_why);
 }
 
-int log_file_range(const struct log_family *family, const struct log_file *file, int fd,
+int grown_file_range(const struct log_family *family, const struct grown_file *file, int fd,
 	const struct content_range *range, struct content_range_ids *ret, struct problem *ret_why)
 {
 	const struct content content = content_of(family, file, fd);
@@ -105,18 +105,18 @@ int64_t log_seconds(int64_t ns)
 	return ns / (int64_t)NS_PER_S;
 }
 
-bool log_file_is_open(const struct log_file *file)
+bool grown_file_is_open(const struct grown_file *file)
 {
 	return file->entry.kind == SCAN_FILE && file->has_identity && !file->row;
 }
 
-bool log_file_is_whole(const struct log_file *file, const struct log_row *row)
+bool grown_file_is_whole(const struct grown_file *file, const struct log_row *row)
 {
 	return !file->is_live && !file->has_grown && row->n_pieces == 1 &&
 	       log_seconds(file->state.mtime_ns) == log_seconds(row->pieces[0].mtime_ns);
 }
 
-int log_file_take(struct log_family *family, struct log_file *file, struct log_row *row,
+int grown_file_take(struct log_family *family, struct grown_file *file, struct log_row *row,
 	uint64_t end, const struct content_range_ids *ids)
 {
 	const bool is_new = end > row->end || !row->n_pieces;
@@ -138,12 +138,12 @@ int log_file_take(struct log_family *family, struct log_file *file, struct log_r
 	row->was_live = file->is_live;
 	file->row = row;
 	file->is_changed = true;
-	file->is_whole = log_file_is_whole(file, row);
+	file->is_whole = grown_file_is_whole(file, row);
 	family->states[row - family->rows] = LOG_TAKEN;
 	return 0;
 }
 
-bool log_file_had(const struct log_file *file, const struct log_row *row)
+bool grown_file_had(const struct grown_file *file, const struct log_row *row)
 {
 	return file->has_identity && file->identity.n == row->identity.n &&
 	       memcmp(file->identity.bytes, row->identity.bytes, row->identity.n) == 0;

@@ -95,7 +95,7 @@ static int keep_changed(
 {
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < family->n_files; i++) {
-		struct log_file *file = &family->files[i];
+		struct grown_file *file = &family->files[i];
 		struct log_row *row = file->row;
 		if (!row || (row->number == 0) != is_new)
 			continue;

@@ -4,7 +4,7 @@
 #include "scan/source.h"
 
 /* A file of the family. */
-struct log_file {
+struct grown_file {
 	struct scan_entry entry; /* its relative and suffix are within `relative`; key is "" */
 	char *relative;          /* owned */
 	bool is_live;            /* it has the family's own name */
@@ -28,7 +28,7 @@ struct log_family {
 	const struct scan_options *options;
 	struct source *source;
 	struct log_family_name name;
-	struct log_file *files; /* in order of their mtime */
+	struct grown_file *files; /* in order of their mtime */
 	size_t n_files;
 	struct log_row *rows; /* what is known, and what is new; there is room for n_files more */
 	enum log_state *states;

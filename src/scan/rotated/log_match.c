@@ -4,14 +4,14 @@
 
 /* It was compared, and has not been touched since. What a live file had behind its last line end
  * counts once it is rotated. */
-static bool is_as_it_was(const struct log_file *file, const struct log_row *row)
+static bool is_as_it_was(const struct grown_file *file, const struct log_row *row)
 {
 	return row->file_mtime_ns && file->state.mtime_ns == row->file_mtime_ns &&
 	       file->state.size == row->file_size && file->is_live == row->was_live;
 }
 
 /* How much content the file has, and whether it begins with the log. */
-static int compare_with_row(struct log_family *family, struct log_file *file, int fd,
+static int compare_with_row(struct log_family *family, struct grown_file *file, int fd,
 	const struct log_row *row, uint64_t *ret_end, struct content_range_ids *ret_ids,
 	struct problem *ret_why)
 {
@@ -19,18 +19,18 @@ static int compare_with_row(struct log_family *family, struct log_file *file, in
 	int r = packed < 0 ? packed : 0;
 	if (packed == 1) {
 		struct content_point point = {.at = row->end};
-		r = log_file_points(family, file, fd, &point, 1, ret_end, ret_why);
+		r = grown_file_points(family, file, fd, &point, 1, ret_end, ret_why);
 	} else if (r == 0) {
-		r = log_file_end(file, fd, row->end, ret_end);
+		r = grown_file_end(file, fd, row->end, ret_end);
 	}
 	if (r < 0 || *ret_end < row->end)
 		return r;
 	const struct content_range range = {row->end, *ret_end, -1};
-	return log_file_range(family, file, fd, &range, ret_ids, ret_why);
+	return grown_file_range(family, file, fd, &range, ret_ids, ret_why);
 }
 
 /* The file that had this log is the same one still. Does it contain it? */
-static int match_same_file(struct log_family *family, struct log_file *file, struct log_row *row,
+static int match_same_file(struct log_family *family, struct grown_file *file, struct log_row *row,
 	struct problem *ret_problem)
 {
 	enum log_state *state = &family->states[row - family->rows];
@@ -49,32 +49,32 @@ static int match_same_file(struct log_family *family, struct log_file *file, str
 		if (*state == LOG_WAITS)
 			return 0;
 		file->row = row;
-		file->is_whole = log_file_is_whole(file, row);
+		file->is_whole = grown_file_is_whole(file, row);
 		return 0;
 	}
-	const int fd = log_file_open(family, file);
+	const int fd = grown_file_open(family, file);
 	int r = fd < 0 ? fd : compare_with_row(family, file, fd, row, &end, &ids, &why);
 	if (fd >= 0)
 		close(fd);
 	if (r < 0) {
 		*state = LOG_WAITS;
-		return log_file_not_read(family, file, r, &why, ret_problem);
+		return grown_file_not_read(family, file, r, &why, ret_problem);
 	}
 	if (end < row->end || !log_is_same_id(ids.before, row->until)) {
 		*state = LOG_TRUNCATED;
 		return 0;
 	}
-	r = log_file_take(family, file, row, end, &ids);
-	return r < 0 ? log_file_not_read(family, file, r, &why, ret_problem) : 0;
+	r = grown_file_take(family, file, row, end, &ids);
+	return r < 0 ? grown_file_not_read(family, file, r, &why, ret_problem) : 0;
 }
 
 static int identify_log(
-	struct log_family *family, struct log_file *file, struct problem *ret_problem)
+	struct log_family *family, struct grown_file *file, struct problem *ret_problem)
 {
 	static const struct problem none = {.text = ""};
 	const int fd = source_open_inode(family->source, &file->entry, &file->state);
 	if (fd < 0)
-		return log_file_not_read(family, file, fd, &none, ret_problem);
+		return grown_file_not_read(family, file, fd, &none, ret_problem);
 	file->has_identity = file_identity_of(fd, &file->identity) == 0;
 	close(fd);
 	if (file->has_identity)
@@ -93,7 +93,7 @@ int log_match_by_identity(struct log_family *family, struct problem *ret_problem
 {
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < family->n_files; i++) {
-		struct log_file *file = &family->files[i];
+		struct grown_file *file = &family->files[i];
 		if (file->entry.kind != SCAN_FILE && file->entry.kind != SCAN_YOUNG) {
 			family->is_unsure = true;
 			continue;
@@ -105,9 +105,9 @@ int log_match_by_identity(struct log_family *family, struct problem *ret_problem
 			file->is_live || (file->state.size == file->entry.size &&
 						 file->state.mtime_ns == file->entry.mtime_ns);
 		if (r == 0 && file->entry.kind == SCAN_FILE && !is_version)
-			log_file_waits(family, file);
+			grown_file_waits(family, file);
 		for (size_t k = 0; r == 0 && k < family->n_rows; k++)
-			if (log_file_had(file, &family->rows[k])) {
+			if (grown_file_had(file, &family->rows[k])) {
 				r = match_same_file(family, file, &family->rows[k], ret_problem);
 				break;
 			}

@@ -17,7 +17,7 @@ static bool may_have(const struct log_family *family, const struct log_row *row,
 
 /* Whether it has that log, of which it has the first bytes: logs of two days may be equal, but
  * compressing keeps the time. */
-static bool has_log(const struct log_family *family, const struct log_file *file,
+static bool has_log(const struct log_family *family, const struct grown_file *file,
 	const struct log_row *row, uint64_t size)
 {
 	return size > row->end || row->was_live ||
@@ -55,14 +55,14 @@ static int find_candidates(struct log_family *family, bool is_packed, struct can
 }
 
 /* The longest log that the open file has, or NULL. */
-static int find_log(struct log_family *family, const struct log_file *file, int fd,
+static int find_log(struct log_family *family, const struct grown_file *file, int fd,
 	struct candidates *candidates, struct log_row **ret, uint64_t *ret_size,
 	struct problem *ret_why)
 {
 	*ret = NULL;
 	if (!candidates->n)
 		return 0;
-	const int r = log_file_points(
+	const int r = grown_file_points(
 		family, file, fd, candidates->points, candidates->n, ret_size, ret_why);
 	for (size_t k = candidates->n; r == 0 && !*ret && k-- > 0;)
 		if (candidates->points[k].is_there &&
@@ -73,7 +73,7 @@ static int find_log(struct log_family *family, const struct log_file *file, int 
 }
 
 static int match_open_file(
-	struct log_family *family, struct log_file *file, int fd, struct problem *ret_why)
+	struct log_family *family, struct grown_file *file, int fd, struct problem *ret_why)
 {
 	struct candidates candidates;
 	struct content_range_ids ids;
@@ -100,8 +100,8 @@ static int match_open_file(
 			"nothing",
 			quote(family->name.family).text, quote(file->relative).text);
 	const struct content_range range = {row->end, size, -1};
-	r = log_file_range(family, file, fd, &range, &ids, ret_why);
-	return r < 0 ? r : log_file_take(family, file, row, size, &ids);
+	r = grown_file_range(family, file, fd, &range, &ids, ret_why);
+	return r < 0 ? r : grown_file_take(family, file, row, size, &ids);
 }
 
 static bool has_loose(const struct log_family *family)
@@ -116,16 +116,16 @@ int log_match_by_content(struct log_family *family, struct problem *ret_problem)
 {
 	int r = 0;
 	for (size_t i = 0; r == 0 && has_loose(family) && i < family->n_files; i++) {
-		struct log_file *file = &family->files[i];
+		struct grown_file *file = &family->files[i];
 		struct problem why = {.text = ""};
-		if (!log_file_is_open(file) || file->is_live)
+		if (!grown_file_is_open(file) || file->is_live)
 			continue;
-		const int fd = log_file_open(family, file);
+		const int fd = grown_file_open(family, file);
 		r = fd < 0 ? fd : match_open_file(family, file, fd, &why);
 		if (fd >= 0)
 			close(fd);
 		if (r < 0)
-			r = log_file_not_read(family, file, r, &why, ret_problem);
+			r = grown_file_not_read(family, file, r, &why, ret_problem);
 	}
 	return r;
 }

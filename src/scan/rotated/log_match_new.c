@@ -4,26 +4,26 @@
 #include <unistd.h>
 
 /* Whether the file had another log, of which it is not known yet where it is now. */
-static bool awaits_old_log(const struct log_family *family, const struct log_file *file)
+static bool awaits_old_log(const struct log_family *family, const struct grown_file *file)
 {
 	for (size_t k = 0; k < family->n_rows; k++)
-		if (family->states[k] == LOG_TRUNCATED && log_file_had(file, &family->rows[k]) &&
+		if (family->states[k] == LOG_TRUNCATED && grown_file_had(file, &family->rows[k]) &&
 			(family->is_unsure || family->has_waiting))
 			return true;
 	return false;
 }
 
 /* How much there is to begin with, and its id. */
-static int measure(struct log_family *family, struct log_file *file, int fd, uint64_t *ret_end,
+static int measure(struct log_family *family, struct grown_file *file, int fd, uint64_t *ret_end,
 	struct content_range_ids *ret_ids, struct problem *ret_why)
 {
 	const int packed = content_seems_compressed(fd);
 	int r = packed < 0 ? packed : 0;
 	*ret_end = 0;
 	if (r == 0 && packed && !file->is_live)
-		r = log_file_points(family, file, fd, NULL, 0, ret_end, ret_why);
+		r = grown_file_points(family, file, fd, NULL, 0, ret_end, ret_why);
 	else if (r == 0 && !packed)
-		r = log_file_end(file, fd, 0, ret_end);
+		r = grown_file_end(file, fd, 0, ret_end);
 	if (r < 0)
 		return r;
 	if (!file->is_live) { /* read already */
@@ -32,14 +32,14 @@ static int measure(struct log_family *family, struct log_file *file, int fd, uin
 		return 0;
 	}
 	const struct content_range range = {0, *ret_end, -1};
-	return *ret_end ? log_file_range(family, file, fd, &range, ret_ids, ret_why) : 0;
+	return *ret_end ? grown_file_range(family, file, fd, &range, ret_ids, ret_why) : 0;
 }
 
 /* Whether a file without a log may be a copy of the live file, which is to be emptied next
  * (copytruncate), or has just been. Then it waits: it is known once that has happened. One reading
  * tells both whether the live file begins with all of the file, and that it is not emptied yet. */
-static int is_copy_of(struct log_family *family, const struct log_file *live,
-	const struct log_file *file, bool *ret, struct problem *ret_why)
+static int is_copy_of(struct log_family *family, const struct grown_file *live,
+	const struct grown_file *file, bool *ret, struct problem *ret_why)
 {
 	const struct log_row none = {.until = ""}, *row = live->row ? live->row : &none;
 	const bool is_shorter = file->state.size < row->end;
@@ -48,9 +48,9 @@ static int is_copy_of(struct log_family *family, const struct log_file *live,
 	uint64_t size;
 	whole->at = file->state.size;
 	known->at = row->end;
-	struct log_file now = *live;
+	struct grown_file now = *live;
 	const int fd = source_open_inode(family->source, &live->entry, &now.state);
-	const int r = fd < 0 ? fd : log_file_points(family, &now, fd, points, 2, &size, ret_why);
+	const int r = fd < 0 ? fd : grown_file_points(family, &now, fd, points, 2, &size, ret_why);
 	if (fd >= 0)
 		close(fd);
 	if (r < 0)
@@ -61,21 +61,22 @@ static int is_copy_of(struct log_family *family, const struct log_file *live,
 	return 0;
 }
 
-static int may_be_copy(
-	struct log_family *family, const struct log_file *file, bool *ret, struct problem *ret_why)
+static int may_be_copy(struct log_family *family, const struct grown_file *file, bool *ret,
+	struct problem *ret_why)
 {
 	int r = 0;
 	*ret = false;
 	for (size_t i = 0; r == 0 && !*ret && i < family->n_files; i++) {
-		const struct log_file *live = &family->files[i];
-		if (live->is_live && (live->row || log_file_is_open(live)) && !file->is_live &&
+		const struct grown_file *live = &family->files[i];
+		if (live->is_live && (live->row || grown_file_is_open(live)) && !file->is_live &&
 			file->state.size)
 			r = is_copy_of(family, live, file, ret, ret_why);
 	}
 	return r;
 }
 
-static int begin_log(struct log_family *family, struct log_file *file, struct problem *ret_problem)
+static int begin_log(
+	struct log_family *family, struct grown_file *file, struct problem *ret_problem)
 {
 	struct content_range_ids ids;
 	struct problem why = {.text = ""};
@@ -83,36 +84,36 @@ static int begin_log(struct log_family *family, struct log_file *file, struct pr
 	bool is_copy;
 	int r = may_be_copy(family, file, &is_copy, &why);
 	if (r < 0)
-		return log_file_not_read(family, file, r, &why, ret_problem);
+		return grown_file_not_read(family, file, r, &why, ret_problem);
 	if (is_copy) {
-		log_file_waits(family, file);
+		grown_file_waits(family, file);
 		return 0;
 	}
-	const int fd = log_file_open(family, file);
+	const int fd = grown_file_open(family, file);
 	r = fd < 0 ? fd : measure(family, file, fd, &end, &ids, &why);
 	if (fd >= 0)
 		close(fd);
 	if (r < 0)
-		return log_file_not_read(family, file, r, &why, ret_problem);
+		return grown_file_not_read(family, file, r, &why, ret_problem);
 	if (file->is_live && !end) { /* no line yet, or no log */
-		log_file_waits(family, file);
+		grown_file_waits(family, file);
 		return 0;
 	}
 	struct log_row *row = &family->rows[family->n_rows++];
 	*row = (struct log_row){.number = 0};
-	r = log_file_take(family, file, row, end, &ids);
-	return r < 0 ? log_file_not_read(family, file, r, &why, ret_problem) : 0;
+	r = grown_file_take(family, file, row, end, &ids);
+	return r < 0 ? grown_file_not_read(family, file, r, &why, ret_problem) : 0;
 }
 
 int log_match_new(struct log_family *family, struct problem *ret_problem)
 {
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < family->n_files; i++) {
-		struct log_file *file = &family->files[i];
-		if (!log_file_is_open(file))
+		struct grown_file *file = &family->files[i];
+		if (!grown_file_is_open(file))
 			continue;
 		if (awaits_old_log(family, file))
-			log_file_waits(family, file);
+			grown_file_waits(family, file);
 		else
 			r = begin_log(family, file, ret_problem);
 	}

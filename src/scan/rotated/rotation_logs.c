@@ -54,12 +54,12 @@ void rotation_logs_free(struct rotation_logs *logs)
 static int add_file(struct rotation_logs *logs, const struct scan_entry *entry)
 {
 	struct log_family *family = &logs->family;
-	struct log_file *files = reallocarray(family->files, family->n_files + 1, sizeof *files);
+	struct grown_file *files = reallocarray(family->files, family->n_files + 1, sizeof *files);
 	if (!files)
 		return -ENOMEM;
 	family->files = files;
-	struct log_file *file = &files[family->n_files];
-	*file = (struct log_file){.entry = *entry, .relative = strdup(entry->relative)};
+	struct grown_file *file = &files[family->n_files];
+	*file = (struct grown_file){.entry = *entry, .relative = strdup(entry->relative)};
 	if (!file->relative)
 		return -ENOMEM;
 	family->n_files++;
@@ -77,7 +77,7 @@ static bool is_of_family(const struct rotation_logs *logs, const struct scan_ent
 
 static int compare_times(const void *a, const void *b)
 {
-	const struct log_file *x = a, *y = b;
+	const struct grown_file *x = a, *y = b;
 	return x->entry.mtime_ns < y->entry.mtime_ns ? -1 : x->entry.mtime_ns > y->entry.mtime_ns;
 }
 
@@ -128,7 +128,7 @@ static bool is_wanted(const struct log_family *family)
 static void forget_attempt(struct log_family *family, const enum scan_kind *kinds)
 {
 	for (size_t i = 0; i < family->n_files; i++) {
-		struct log_file *file = &family->files[i];
+		struct grown_file *file = &family->files[i];
 		file->entry.kind = kinds[i];
 		file->row = NULL;
 		file->has_identity = file->is_whole = file->has_grown = file->is_changed = false;
@@ -184,7 +184,7 @@ static int settle_family(struct rotation_logs *logs, struct problem *ret_problem
 	return r;
 }
 
-static void make_piece(const struct log_file *file, size_t i, struct scan_entry *ret)
+static void make_piece(const struct grown_file *file, size_t i, struct scan_entry *ret)
 {
 	const struct log_piece *piece = &file->row->pieces[i];
 	*ret = file->entry;
@@ -195,7 +195,7 @@ static void make_piece(const struct log_file *file, size_t i, struct scan_entry 
 	memcpy(ret->content_id, piece->id, sizeof ret->content_id);
 }
 
-static void make_grown(const struct log_file *file, struct scan_entry *ret)
+static void make_grown(const struct grown_file *file, struct scan_entry *ret)
 {
 	*ret = file->entry;
 	ret->kind = SCAN_PROBLEM;
@@ -221,7 +221,7 @@ static int next_of_family(struct rotation_logs *logs, struct scan_entry *ret)
 		return 1;
 	}
 	while (logs->file < family->n_files) {
-		const struct log_file *file = &family->files[logs->file];
+		const struct grown_file *file = &family->files[logs->file];
 		const bool is_cut = file->entry.kind == SCAN_FILE && file->row && !file->is_whole;
 		const size_t n = !is_cut ? 1 : file->row->n_pieces + file->has_grown;
 		if (logs->piece == n) {

@@ -19,7 +19,7 @@ struct refusals {
 		pthread_cond_t changed;  /* any of these */
 		struct refused *refused; /* since the last settling */
 		unsigned n_refused;
-		unsigned n_working; /* workers with a job under way */
+		unsigned n_working; /* workers with a task under way */
 		unsigned n_waiting; /* those of them that only wait for the rest */
 		bool has_stored;    /* S3 took something in this run */
 	} locked;
@@ -34,11 +34,11 @@ void refusals_clear(struct refusals *refusals);
  * ends the run if all of them were refused. */
 bool refusals_keep(struct run *run, struct file *file, const struct problem *problem);
 
-/* Around each job of a worker. */
+/* Around each task of a worker. */
 void refusals_job_begins(struct refusals *refusals);
 void refusals_job_ended(struct refusals *refusals);
 /* S3 took an object or a part, or let an upload begin: what it refuses is not all. */
 void refusals_stored(struct refusals *refusals);
-/* Fails the files that are kept, once something was stored. `at_end`: the worker has no more jobs;
+/* Fails the files that are kept, once something was stored. `at_end`: the worker has no more tasks;
  * the last such one decides. */
 void refusals_settle(struct worker *worker, bool at_end);

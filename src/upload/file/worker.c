@@ -110,58 +110,58 @@ static void do_part(struct worker *worker, struct parts *parts, unsigned index)
 	finish_file(worker, file, step);
 }
 
-static uint64_t bytes_to_read(const struct run *run, const struct job *job)
+static uint64_t bytes_to_read(const struct run *run, const struct task *task)
 {
-	return job->kind == JOB_FILE   ? job->file->size
-	       : job->kind == JOB_PART ? run->options.part_bytes
-				       : 0;
+	return task->kind == TASK_FILE   ? task->file->size
+	       : task->kind == TASK_PART ? run->options.part_bytes
+					 : 0;
 }
 
-static void do_job(struct worker *worker, const struct job *job)
+static void do_task(struct worker *worker, const struct task *task)
 {
-	switch (job->kind) {
-	case JOB_END:
-	case JOB_RETIRE:
+	switch (task->kind) {
+	case TASK_END:
+	case TASK_RETIRE:
 		break;
-	case JOB_FILE:
-		do_file(worker, job->file);
+	case TASK_FILE:
+		do_file(worker, task->file);
 		break;
-	case JOB_CHECK:
-		block_check(worker, job->block);
+	case TASK_CHECK:
+		block_check(worker, task->block);
 		break;
-	case JOB_PART:
-		do_part(worker, job->parts, job->index);
+	case TASK_PART:
+		do_part(worker, task->parts, task->index);
 		break;
 	}
 }
 
-/* The next job; false if there is none for this worker any more. */
-static bool take_job(struct worker *worker, struct job *ret)
+/* The next task; false if there is none for this worker any more. */
+static bool take_task(struct worker *worker, struct task *ret)
 {
 	queue_take(worker->run->queue, ret);
 	ret->is_first = !worker->is_warm;
 	worker->is_warm = true;
 	worker->read_ns = 0;
-	return ret->kind != JOB_END && ret->kind != JOB_RETIRE;
+	return ret->kind != TASK_END && ret->kind != TASK_RETIRE;
 }
 
 void worker_run(struct worker *worker)
 {
 	struct run *run = worker->run;
-	struct job job;
-	while (take_job(worker, &job)) {
-		buffers_lend(&run->buffers, &worker->reader, bytes_to_read(run, &job));
+	struct task task;
+	while (take_task(worker, &task)) {
+		buffers_lend(&run->buffers, &worker->reader, bytes_to_read(run, &task));
 		refusals_job_begins(&run->refusals);
 		liveness_begin(&run->liveness);
-		do_job(worker, &job);
+		do_task(worker, &task);
 		liveness_end(&run->liveness);
 		refusals_job_ended(&run->refusals);
 		refusals_settle(worker, false);
 		buffers_take_back(&run->buffers, &worker->reader);
-		job.read_ns = worker->read_ns;
-		queue_done(run->queue, &job);
+		task.read_ns = worker->read_ns;
+		queue_done(run->queue, &task);
 	}
-	if (job.kind == JOB_END)
+	if (task.kind == TASK_END)
 		refusals_settle(worker, true);
 }
 

@@ -1,4 +1,4 @@
-/* A worker takes jobs from the queue and brings each file from its claim to its mark, blocking, on
+/* A worker takes tasks from the queue and brings each file from its claim to its mark, blocking, on
  * connections of its own. The steps of docs/protocol.md ("One file") are one function each, and
  * worker.c calls them in a straight line. */
 #pragma once
@@ -10,8 +10,8 @@ struct worker {
 	struct s3_conn *s3;
 	struct store_conn *marks;
 	struct reader reader; /* its buffer has a small file's whole body, too; owned */
-	bool is_warm;         /* it has had a job, so that its connections are there */
-	uint64_t read_ns;     /* for how long the job has opened and read its file, so far */
+	bool is_warm;         /* it has had a task, so that its connections are there */
+	uint64_t read_ns;     /* for how long the task has opened and read its file, so far */
 };
 
 /* Steps 2 and 3: judges the mark, and claims it or takes it over. NEXT: it is claimed. */
@@ -72,7 +72,7 @@ enum step file_prove_by_head(struct worker *worker, struct file *file);
  * and kept by no rule, and tells what became of it. */
 void remove_file(struct worker *worker, struct file *file);
 
-/* The body of a worker's thread: until the queue has no more jobs. */
+/* The body of a worker's thread: until the queue has no more tasks. */
 int worker_new(struct run *run, struct worker **ret);
 void worker_run(struct worker *worker);
 void worker_free(struct worker *worker);

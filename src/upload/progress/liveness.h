@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 struct liveness {
-	atomic_uint jobs;         /* begun and not ended */
+	atomic_uint tasks;        /* begun and not ended */
 	_Atomic uint64_t seen_ns; /* clock_boot_ns() of the last sign of life */
 };
 
-/* A worker begins a job, or has ended it: both are signs of life. */
+/* A worker begins a task, or has ended it: both are signs of life. */
 void liveness_begin(struct liveness *liveness);
 void liveness_end(struct liveness *liveness);
 /* A worker is at work: between two reads, at each progress of a request. */

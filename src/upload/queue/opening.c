@@ -95,7 +95,7 @@ bool openings_want_block(const struct openings *openings)
 	       BLOCK_FILES / 2 + turns->workers / 2;
 }
 
-bool openings_take(struct openings *openings, struct job *ret, uint64_t *ret_wait_ns)
+bool openings_take(struct openings *openings, struct task *ret, uint64_t *ret_wait_ns)
 {
 	finish_late(openings);
 	while (openings_want_block(openings)) {
@@ -105,7 +105,7 @@ bool openings_take(struct openings *openings, struct job *ret, uint64_t *ret_wai
 		openings->n_waiting -= block->n;
 		if (openings->has_company || clock_boot_ns() - block->read_ns >= FRESH_NS) {
 			openings->checking++;
-			*ret = (struct job){.kind = JOB_CHECK, .block = block};
+			*ret = (struct task){.kind = TASK_CHECK, .block = block};
 			return true;
 		}
 		openings_begin(openings, block->files, block->n);

@@ -31,9 +31,9 @@ void openings_begin(struct openings *openings, struct candidate *const *files, s
 /* Whether fewer small files are ready, or will be, than the workers take until another block is
  * read and one of its files is claimed. */
 bool openings_want_block(const struct openings *openings);
-/* Begins blocks as long as that is so. True if *ret is now a job to read the next one again;
+/* Begins blocks as long as that is so. True if *ret is now a task to read the next one again;
  * otherwise *ret_wait_ns is lowered to what the earliest still needs. */
-bool openings_take(struct openings *openings, struct job *ret, uint64_t *ret_wait_ns);
+bool openings_take(struct openings *openings, struct task *ret, uint64_t *ret_wait_ns);
 /* The rest of the block with this serial number may be begun, if it waits. True if it did. */
 bool openings_finish(struct openings *openings, unsigned serial);
 /* Takes the files of a block that are not begun out of turns and rest, and adds them again as the

@@ -73,17 +73,17 @@ void queue_complete(struct queue *queue)
 	pthread_mutex_unlock(&queue->mutex);
 }
 
-static bool retires(struct queue *queue, struct job *ret)
+static bool retires(struct queue *queue, struct task *ret)
 {
 	if (!queue->locked.retiring)
 		return false;
 	queue->locked.retiring--;
-	ret->kind = JOB_RETIRE;
+	ret->kind = TASK_RETIRE;
 	return true;
 }
 
 /* Each worker that goes to work calls the next one if there is more to do, so that no more are
- * woken than find a job. At the end each calls the next one, too. */
+ * woken than find a task. At the end each calls the next one, too. */
 static void pass_on(struct queue *queue)
 {
 	if (is_ended(queue) || queue->locked.retiring || queue_has_more(queue))
@@ -92,9 +92,9 @@ static void pass_on(struct queue *queue)
 		seats_keep_watch(&queue->locked.seats);
 }
 
-void queue_take(struct queue *queue, struct job *ret)
+void queue_take(struct queue *queue, struct task *ret)
 {
-	*ret = (struct job){.kind = JOB_END};
+	*ret = (struct task){.kind = TASK_END};
 	pthread_mutex_lock(&queue->mutex);
 	while (!is_ended(queue) && !retires(queue, ret)) {
 		uint64_t wait_ns = NS_PER_S / 5;
@@ -105,7 +105,7 @@ void queue_take(struct queue *queue, struct job *ret)
 		if (taken) {
 			queue->locked.busy++;
 			ret->begun_ns = clock_boot_ns();
-			if (ret->kind == JOB_FILE && ret->file->leads)
+			if (ret->kind == TASK_FILE && ret->file->leads)
 				ret->leads = ret->file->block;
 			pthread_cond_signal(&queue->room);
 			break;
@@ -118,14 +118,14 @@ void queue_take(struct queue *queue, struct job *ret)
 	pthread_mutex_unlock(&queue->mutex);
 }
 
-void queue_done(struct queue *queue, const struct job *job)
+void queue_done(struct queue *queue, const struct task *task)
 {
 	pthread_mutex_lock(&queue->mutex);
 	queue->locked.busy--;
-	turns_done(&queue->locked.turns, job);
-	queue_count(queue, job);
+	turns_done(&queue->locked.turns, task);
+	queue_count(queue, task);
 	const bool has_rest = /* in case it was not claimed */
-		job->leads && openings_finish(&queue->locked.openings, job->leads);
+		task->leads && openings_finish(&queue->locked.openings, task->leads);
 	if (has_rest || is_ended(queue))
 		seats_call(&queue->locked.seats);
 	pthread_mutex_unlock(&queue->mutex);

@@ -11,7 +11,7 @@
 #define QUEUE_FILES 8192 /* candidates held at once; the scan waits for room */
 
 struct queue;
-/* At most `most` jobs at once; files of more than part_bytes are sent in parts. 0 or -ENOMEM. */
+/* At most `most` tasks at once; files of more than part_bytes are sent in parts. 0 or -ENOMEM. */
 int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret);
 /* Frees what is left in it; parts must be gone (queue_leftover). */
 void queue_free(struct queue *queue);
@@ -22,10 +22,10 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 void queue_flow(struct queue *queue);     /* workers may begin: enough is there to choose from */
 void queue_complete(struct queue *queue); /* nothing more will be added by the scan */
 
-/* The side of who sets the level. So many jobs at once from now on, at most as many as in
+/* The side of who sets the level. So many tasks at once from now on, at most as many as in
  * queue_new: workers beyond that wait. */
 void queue_set_level(struct queue *queue, unsigned level);
-/* So many workers are to end, as soon as they ask for a job: they get JOB_RETIRE, which needs no
+/* So many workers are to end, as soon as they ask for a task: they get TASK_RETIRE, which needs no
  * queue_done. */
 void queue_retire(struct queue *queue, unsigned n);
 /* What happened since the window began. */
@@ -36,7 +36,7 @@ struct queue_window {
 					      were read, added up. The first one of a worker does
 					      not count: it waits for connections */
 	uint64_t idle_ns;                  /* how long workers had nothing to do, added up */
-	unsigned warm;                     /* workers that have ended a job, whenever */
+	unsigned warm;                     /* workers that have ended a task, whenever */
 	bool has_company;                  /* other uploaders were seen in these files */
 	unsigned bulk;                     /* large bodies that may go at once; 0: there are none */
 };
@@ -45,17 +45,17 @@ void queue_window(struct queue *queue, struct queue_window *ret);
  */
 void queue_begin_window(struct queue *queue, bool is_like_before);
 
-/* The worker's side. Waits for the next job; JOB_END when all is done or the queue is closed. Each
- * job but END and RETIRE is ended by one queue_done. */
-void queue_take(struct queue *queue, struct job *ret);
-void queue_done(struct queue *queue, const struct job *job);
+/* The worker's side. Waits for the next task; TASK_END when all is done or the queue is closed.
+ * Each task but END and RETIRE is ended by one queue_done. */
+void queue_take(struct queue *queue, struct task *ret);
+void queue_done(struct queue *queue, const struct task *task);
 /* So many bytes of large bodies have moved, or needed no sending: how many go at once depends on
  * it. Lock-free. */
 void queue_moved(struct queue *queue, uint64_t bytes);
 /* A large body was cut: fewer go at once. */
 void queue_cut(struct queue *queue);
-/* The end of a JOB_CHECK, once for each: files of its block that may be begun now, perhaps none, in
- * this order. One of them may be begun before the rest. Takes them. */
+/* The end of a TASK_CHECK, once for each: files of its block that may be begun now, perhaps none,
+ * in this order. One of them may be begun before the rest. Takes them. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
 /* Files to look at again from a time on (clock_boot_ns()). Takes them. */
 void queue_later(
@@ -65,7 +65,7 @@ void queue_again(struct queue *queue, struct candidate *file, uint64_t not_befor
 /* Files of a block that another uploader is at work in: to be read again last. Takes them. */
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);
 /* The file is claimed: the rest of its block may be begun. The rest waits for this for half a
- * second at most, and no longer than until the file's job has ended, claimed or not. The caller
+ * second at most, and no longer than until the file's task has ended, claimed or not. The caller
  * still has the file. */
 void queue_claimed(struct queue *queue, const struct candidate *file);
 /* Another uploader turned out to be in the block with this serial number, too: what is not begun
@@ -77,7 +77,7 @@ void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);
  * nothing of it is under way or to come any more. */
 bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up);
 
-/* No new jobs from here on; all waiting ones return. */
+/* No new tasks from here on; all waiting ones return. */
 void queue_close(struct queue *queue);
 /* After the last worker has ended: uploads that were never handed out to the end, one a call; NULL
  * at the end. */

@@ -1,4 +1,4 @@
-/* The queue's part in how many jobs go at once: places for them, and what the level is told. */
+/* The queue's part in how many tasks go at once: places for them, and what the level is told. */
 #include "base/clock.h"
 #include "upload/queue/queue_struct.h"
 
@@ -22,16 +22,16 @@ bool queue_look_at_line(struct queue *queue)
 		&turns->bulk, clock_boot_ns(), atomic_load(&queue->moved_bytes), turns->under_way);
 }
 
-void queue_count(struct queue *queue, const struct job *job)
+void queue_count(struct queue *queue, const struct task *task)
 {
 	struct queue_window *window = &queue->locked.window;
-	window->warm += job->is_first;
-	const bool is_small = job->kind == JOB_FILE && !job->is_bulk && !job->opens;
-	if (!is_small || job->is_first || job->begun_ns < window->counts_from_ns)
+	window->warm += task->is_first;
+	const bool is_small = task->kind == TASK_FILE && !task->is_bulk && !task->opens;
+	if (!is_small || task->is_first || task->begun_ns < window->counts_from_ns)
 		return;
 	window->files++;
-	window->files_ns += clock_boot_ns() - job->begun_ns;
-	window->read_ns += job->read_ns;
+	window->files_ns += clock_boot_ns() - task->begun_ns;
+	window->read_ns += task->read_ns;
 }
 
 void queue_set_level(struct queue *queue, unsigned level)

@@ -14,19 +14,19 @@ struct queue {
 	struct {
 		struct openings openings;
 		struct turns turns;
-		struct seats seats;         /* workers without a job */
+		struct seats seats;         /* workers without a task */
 		struct queue_window window; /* but for idle_ns */
-		unsigned busy;              /* jobs handed out and not done */
+		unsigned busy;              /* tasks handed out and not done */
 		unsigned retiring;          /* workers that are to end */
 		bool flowing, complete, closed;
 	} locked;
 };
 
-/* Whether fewer jobs are under way than the level allows. */
+/* Whether fewer tasks are under way than the level allows. */
 bool queue_has_place(const struct queue *queue);
-/* Whether a worker that is woken finds a job, as far as it can be told without a look. */
+/* Whether a worker that is woken finds a task, as far as it can be told without a look. */
 bool queue_has_more(const struct queue *queue);
 /* True if more large bodies may go at once than before. */
 bool queue_look_at_line(struct queue *queue);
-/* The job has ended: what the window says of it. */
-void queue_count(struct queue *queue, const struct job *job);
+/* The task has ended: what the window says of it. */
+void queue_count(struct queue *queue, const struct task *task);

@@ -5,7 +5,7 @@
 struct seat {
 	struct seat *next;
 	pthread_cond_t called;
-	bool was_called, lacks_jobs;
+	bool was_called, lacks_tasks;
 	uint64_t since_ns;
 };
 
@@ -13,7 +13,7 @@ static uint64_t idle_ns(const struct seats *seats, const struct seat *seat, uint
 {
 	const uint64_t from_ns =
 		seat->since_ns > seats->window_ns ? seat->since_ns : seats->window_ns;
-	return seat->lacks_jobs && now_ns > from_ns ? now_ns - from_ns : 0;
+	return seat->lacks_tasks && now_ns > from_ns ? now_ns - from_ns : 0;
 }
 
 static void sit(struct seats *seats, struct seat *seat, pthread_mutex_t *mutex)
@@ -31,9 +31,9 @@ static void watch(struct seats *seats, struct seat *seat, pthread_mutex_t *mutex
 	seats->watcher = NULL;
 }
 
-void seats_wait(struct seats *seats, pthread_mutex_t *mutex, uint64_t wait_ns, bool lacks_jobs)
+void seats_wait(struct seats *seats, pthread_mutex_t *mutex, uint64_t wait_ns, bool lacks_tasks)
 {
-	struct seat seat = {.lacks_jobs = lacks_jobs, .since_ns = clock_boot_ns()};
+	struct seat seat = {.lacks_tasks = lacks_tasks, .since_ns = clock_boot_ns()};
 	thread_cond_init(&seat.called);
 	if (seats->watcher)
 		sit(seats, &seat, mutex);

@@ -7,7 +7,7 @@
 /* A worker that is alone sends this many small files between two large bodies. */
 #define SMALL_TURNS BLOCK_FILES
 
-static void line_add(struct line *line, struct candidate *file)
+static void line_add(struct file_line *line, struct candidate *file)
 {
 	file->next = NULL;
 	*line->end = file;
@@ -15,7 +15,7 @@ static void line_add(struct line *line, struct candidate *file)
 	line->n++;
 }
 
-static void line_add_first(struct line *line, struct candidate *file)
+static void line_add_first(struct file_line *line, struct candidate *file)
 {
 	file->next = line->first;
 	line->first = file;
@@ -24,7 +24,7 @@ static void line_add_first(struct line *line, struct candidate *file)
 	line->n++;
 }
 
-static struct candidate *line_take(struct line *line)
+static struct candidate *line_take(struct file_line *line)
 {
 	struct candidate *file = line->first;
 	line->first = file->next;
@@ -34,14 +34,14 @@ static struct candidate *line_take(struct line *line)
 	return file;
 }
 
-static void line_clear(struct line *line)
+static void line_clear(struct file_line *line)
 {
 	while (line->n)
 		free(line_take(line));
 }
 
 static size_t line_remove_block(
-	struct line *line, unsigned block, struct candidate **ret, size_t most)
+	struct file_line *line, unsigned block, struct candidate **ret, size_t most)
 {
 	size_t n = 0;
 	struct candidate **at = &line->first;
@@ -75,7 +75,7 @@ void turns_clear(struct turns *turns)
 	line_clear(&turns->split);
 }
 
-static int64_t line_oldest_ns(const struct line *line)
+static int64_t line_oldest_ns(const struct file_line *line)
 {
 	int64_t oldest = INT64_MAX;
 	for (const struct candidate *file = line->n ? line->first : NULL; file; file = file->next)
@@ -96,7 +96,7 @@ size_t turns_files(const struct turns *turns)
 	return turns->small.n + turns->whole.n + turns->split.n;
 }
 
-static struct line *line_of(struct turns *turns, const struct candidate *file)
+static struct file_line *line_of(struct turns *turns, const struct candidate *file)
 {
 	return file->size <= SMALL_BYTES_MAX     ? &turns->small
 	       : file->size <= turns->part_bytes ? &turns->whole
@@ -152,20 +152,20 @@ void turns_close(struct turns *turns)
 	turns->open--;
 }
 
-static void take_file(struct turns *turns, struct line *line, struct job *ret)
+static void take_file(struct turns *turns, struct file_line *line, struct task *ret)
 {
-	*ret = (struct job){.kind = JOB_FILE,
+	*ret = (struct task){.kind = TASK_FILE,
 		.file = line_take(line),
 		.is_bulk = line == &turns->whole,
 		.opens = line == &turns->split};
 }
 
 /* The uploads take turns, too. */
-static void take_part(struct turns *turns, struct job *ret)
+static void take_part(struct turns *turns, struct task *ret)
 {
 	struct parts *parts = turns->parts;
-	*ret = (struct job){
-		.kind = JOB_PART, .parts = parts, .index = parts->next_index++, .is_bulk = true};
+	*ret = (struct task){
+		.kind = TASK_PART, .parts = parts, .index = parts->next_index++, .is_bulk = true};
 	parts->under_way++;
 	turns->parts = parts->next;
 	if (parts->next_index < parts->end_index)
@@ -208,7 +208,7 @@ bool turns_has(const struct turns *turns)
 	return turns->small.n || has_bulk(turns);
 }
 
-static bool take_bulk(struct turns *turns, struct job *ret)
+static bool take_bulk(struct turns *turns, struct task *ret)
 {
 	if (!has_bulk(turns))
 		return false;
@@ -218,14 +218,14 @@ static bool take_bulk(struct turns *turns, struct job *ret)
 		take_part(turns, ret);
 	else
 		take_file(turns, &turns->whole, ret);
-	turns->part_was_last = ret->kind == JOB_PART;
+	turns->part_was_last = ret->kind == TASK_PART;
 	turns->being_opened += ret->opens;
 	turns->under_way += ret->is_bulk;
 	turns->small_since_bulk = 0;
 	return true;
 }
 
-bool turns_take(struct turns *turns, struct job *ret)
+bool turns_take(struct turns *turns, struct task *ret)
 {
 	if (take_bulk(turns, ret))
 		return true;
@@ -236,8 +236,8 @@ bool turns_take(struct turns *turns, struct job *ret)
 	return true;
 }
 
-void turns_done(struct turns *turns, const struct job *job)
+void turns_done(struct turns *turns, const struct task *task)
 {
-	turns->under_way -= job->is_bulk;
-	turns->being_opened -= job->opens;
+	turns->under_way -= task->is_bulk;
+	turns->being_opened -= task->opens;
 }

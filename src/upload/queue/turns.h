@@ -15,9 +15,9 @@ struct parts {
 	unsigned under_way;
 };
 
-enum job_kind { JOB_END, JOB_FILE, JOB_CHECK, JOB_PART, JOB_RETIRE };
-struct job {
-	enum job_kind kind;
+enum task_kind { TASK_END, TASK_FILE, TASK_CHECK, TASK_PART, TASK_RETIRE };
+struct task {
+	enum task_kind kind;
 	struct candidate *file; /* FILE: now the worker's */
 	struct block *block;    /* CHECK: now the worker's; read its marks again, sort the files
 				   with queue_later and queue_shared, and end with queue_ready */
@@ -33,7 +33,7 @@ struct job {
 };
 
 /* Files in the order in which they came. */
-struct line {
+struct file_line {
 	struct candidate *first, **end;
 	size_t n;
 };
@@ -42,9 +42,9 @@ struct turns {
 	unsigned workers;    /* at work at once, at most; may change */
 	uint64_t part_bytes; /* a larger file is sent in parts */
 	struct bulk bulk;
-	struct line small, whole, split; /* split: in parts; whole: up to that */
-	struct parts *parts;             /* each upload in turn */
-	unsigned under_way;              /* large bodies */
+	struct file_line small, whole, split; /* split: in parts; whole: up to that */
+	struct parts *parts;                  /* each upload in turn */
+	unsigned under_way;                   /* large bodies */
 	unsigned being_opened, open; /* uploads: until their parts are there, and from then on */
 	unsigned small_since_bulk;
 	bool part_was_last; /* of parts and whole files */
@@ -73,8 +73,8 @@ void turns_give_up(struct turns *turns, struct parts *parts);
 /* The last part of an upload has ended. */
 void turns_close(struct turns *turns);
 /* The next file or part; false if there is none whose turn has come. */
-bool turns_take(struct turns *turns, struct job *ret);
+bool turns_take(struct turns *turns, struct task *ret);
 /* Whether there is one more. */
 bool turns_has(const struct turns *turns);
-/* The job has ended. */
-void turns_done(struct turns *turns, const struct job *job);
+/* The task has ended. */
+void turns_done(struct turns *turns, const struct task *task);

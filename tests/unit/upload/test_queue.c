@@ -24,19 +24,19 @@ static void add(struct queue *queue, unsigned from, size_t n, uint64_t read_ns)
 static void test_files(void)
 {
 	struct queue *queue;
-	struct job job;
+	struct task task;
 	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	add(queue, 0, 3, clock_boot_ns());
 	queue_complete(queue);
 	for (unsigned i = 0; i < 3; i++) {
-		queue_take(queue, &job);
-		CHECK_INT(job.kind, JOB_FILE);
-		CHECK_INT((int64_t)job.file->size, i);
-		free(job.file);
-		queue_done(queue, &job);
+		queue_take(queue, &task);
+		CHECK_INT(task.kind, TASK_FILE);
+		CHECK_INT((int64_t)task.file->size, i);
+		free(task.file);
+		queue_done(queue, &task);
 	}
-	queue_take(queue, &job);
-	CHECK_INT(job.kind, JOB_END);
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_END);
 	queue_free(queue);
 }
 
@@ -44,34 +44,34 @@ static void test_files(void)
 static void test_check_and_later(void)
 {
 	struct queue *queue;
-	struct job job;
+	struct task task;
 	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	add(queue, 0, 2, 0);
 	queue_complete(queue);
-	queue_take(queue, &job);
-	CHECK_INT(job.kind, JOB_CHECK);
-	CHECK_INT((int64_t)job.block->n, 2);
-	struct candidate *ready = job.block->files[0], *later = job.block->files[1];
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_CHECK);
+	CHECK_INT((int64_t)task.block->n, 2);
+	struct candidate *ready = task.block->files[0], *later = task.block->files[1];
 	const uint64_t due = clock_boot_ns() + 50 * NS_PER_MS;
 	queue_later(queue, &later, 1, due);
 	queue_ready(queue, &ready, 1);
-	free(job.block);
-	queue_done(queue, &job);
-	queue_take(queue, &job);
-	CHECK_INT(job.kind, JOB_FILE);
-	CHECK_INT((int64_t)job.file->size, 0);
-	free(job.file);
-	queue_done(queue, &job);
-	queue_take(queue, &job);
-	CHECK_INT(job.kind, JOB_CHECK);
+	free(task.block);
+	queue_done(queue, &task);
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_FILE);
+	CHECK_INT((int64_t)task.file->size, 0);
+	free(task.file);
+	queue_done(queue, &task);
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_CHECK);
 	CHECK(clock_boot_ns() >= due);
-	CHECK_INT((int64_t)job.block->files[0]->size, 1);
-	free(job.block->files[0]);
-	free(job.block);
+	CHECK_INT((int64_t)task.block->files[0]->size, 1);
+	free(task.block->files[0]);
+	free(task.block);
 	queue_ready(queue, NULL, 0);
-	queue_done(queue, &job);
-	queue_take(queue, &job);
-	CHECK_INT(job.kind, JOB_END);
+	queue_done(queue, &task);
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_END);
 	queue_free(queue);
 }
 
@@ -79,67 +79,67 @@ static void test_check_and_later(void)
 static void test_again(void)
 {
 	struct queue *queue;
-	struct job job;
+	struct task task;
 	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	add(queue, 7, 1, clock_boot_ns());
 	queue_complete(queue);
-	queue_take(queue, &job);
-	queue_again(queue, job.file, clock_boot_ns());
-	queue_done(queue, &job);
+	queue_take(queue, &task);
+	queue_again(queue, task.file, clock_boot_ns());
+	queue_done(queue, &task);
 	for (unsigned i = 0; i < 3; i++)
 		add(queue, i, 1, 0);
 	for (int i = 0; i < 4; i++) {
-		queue_take(queue, &job);
-		CHECK_INT(job.kind, JOB_CHECK);
-		CHECK(((int64_t)job.block->files[0]->size == 7) == (i == 3));
-		free(job.block->files[0]);
-		free(job.block);
+		queue_take(queue, &task);
+		CHECK_INT(task.kind, TASK_CHECK);
+		CHECK(((int64_t)task.block->files[0]->size == 7) == (i == 3));
+		free(task.block->files[0]);
+		free(task.block);
 		queue_ready(queue, NULL, 0);
-		queue_done(queue, &job);
+		queue_done(queue, &task);
 	}
-	queue_take(queue, &job);
-	CHECK_INT(job.kind, JOB_END);
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_END);
 	queue_free(queue);
 }
 
 static void test_contested(void)
 {
 	struct queue *queue;
-	struct job job;
+	struct task task;
 	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	add(queue, 0, 10, clock_boot_ns());
 	queue_complete(queue);
-	queue_take(queue, &job);
-	const unsigned block = job.file->block;
-	free(job.file);
+	queue_take(queue, &task);
+	const unsigned block = task.file->block;
+	free(task.file);
 	queue_contested(queue, block);
-	queue_done(queue, &job);
-	queue_take(queue, &job);
-	CHECK_INT(job.kind, JOB_CHECK);
-	CHECK_INT((int64_t)job.block->n, 9);
-	for (size_t i = 0; i < job.block->n; i++)
-		free(job.block->files[i]);
-	free(job.block);
+	queue_done(queue, &task);
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_CHECK);
+	CHECK_INT((int64_t)task.block->n, 9);
+	for (size_t i = 0; i < task.block->n; i++)
+		free(task.block->files[i]);
+	free(task.block);
 	queue_ready(queue, NULL, 0);
-	queue_done(queue, &job);
+	queue_done(queue, &task);
 	queue_free(queue);
 }
 
-static void end_file(struct queue *queue, const struct job *job)
+static void end_file(struct queue *queue, const struct task *task)
 {
-	free(job->file);
-	queue_done(queue, job);
+	free(task->file);
+	queue_done(queue, task);
 }
 
 /* A block that is to be read again is, and nothing has changed. */
-static void take_file(struct queue *queue, struct job *ret)
+static void take_file(struct queue *queue, struct task *ret)
 {
-	for (queue_take(queue, ret); ret->kind == JOB_CHECK; queue_take(queue, ret)) {
+	for (queue_take(queue, ret); ret->kind == TASK_CHECK; queue_take(queue, ret)) {
 		queue_ready(queue, ret->block->files, ret->block->n);
 		free(ret->block);
 		queue_done(queue, ret);
 	}
-	CHECK_INT(ret->kind, JOB_FILE);
+	CHECK_INT(ret->kind, TASK_FILE);
 }
 
 /* Where there are other uploaders, one small file of each block is handed out, and the others once
@@ -147,7 +147,7 @@ static void take_file(struct queue *queue, struct job *ret)
 static void test_one_goes_ahead(void)
 {
 	struct queue *queue;
-	struct job first, second, next;
+	struct task first, second, next;
 	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	queue_shared(queue, NULL, 0);
 	add(queue, SMALL_BYTES_MAX, 3, clock_boot_ns()); /* the others are a little larger */
@@ -174,19 +174,19 @@ static void test_one_goes_ahead(void)
 
 static void take_and_end_part(struct queue *queue, struct parts *want, bool give_up, bool is_last)
 {
-	struct job job;
-	queue_take(queue, &job);
-	CHECK_INT(job.kind, JOB_PART);
-	CHECK(job.parts == want);
-	CHECK(queue_part_ended(queue, job.parts, give_up) == is_last);
-	queue_done(queue, &job);
+	struct task task;
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_PART);
+	CHECK(task.parts == want);
+	CHECK(queue_part_ended(queue, task.parts, give_up) == is_last);
+	queue_done(queue, &task);
 }
 
 /* Uploads take turns; exactly one caller is told that a part was the last one. */
 static void test_parts(void)
 {
 	struct queue *queue;
-	struct job job;
+	struct task task;
 	struct parts one, two;
 	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	queue_flow(queue);
@@ -197,25 +197,25 @@ static void test_parts(void)
 	take_and_end_part(queue, &one, false, true);
 	take_and_end_part(queue, &two, true, true); /* given up: its last part is not handed out */
 	queue_complete(queue);
-	queue_take(queue, &job);
-	CHECK_INT(job.kind, JOB_END);
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_END);
 	queue_free(queue);
 }
 
 static void test_close_leaves_parts(void)
 {
 	struct queue *queue;
-	struct job job;
+	struct task task;
 	struct parts parts;
 	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
 	queue_flow(queue);
 	queue_open_parts(queue, &parts, 3);
-	queue_take(queue, &job);
+	queue_take(queue, &task);
 	queue_close(queue);
 	CHECK(!queue_part_ended(queue, &parts, false));
-	queue_done(queue, &job);
-	queue_take(queue, &job);
-	CHECK_INT(job.kind, JOB_END);
+	queue_done(queue, &task);
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_END);
 	CHECK(queue_leftover(queue) == &parts);
 	CHECK(queue_leftover(queue) == NULL);
 	queue_free(queue);
@@ -228,18 +228,18 @@ static void *worker(void *arg)
 	struct queue *queue = arg;
 	size_t taken = 0;
 	for (;;) {
-		struct job job;
-		queue_take(queue, &job);
-		if (job.kind == JOB_END)
+		struct task task;
+		queue_take(queue, &task);
+		if (task.kind == TASK_END)
 			return (void *)taken;
-		if (job.kind == JOB_CHECK) {
-			queue_ready(queue, job.block->files, job.block->n);
-			free(job.block);
+		if (task.kind == TASK_CHECK) {
+			queue_ready(queue, task.block->files, task.block->n);
+			free(task.block);
 		} else {
-			free(job.file);
+			free(task.file);
 			taken++;
 		}
-		queue_done(queue, &job);
+		queue_done(queue, &task);
 	}
 }
 

@@ -16,28 +16,28 @@ static void add(struct turns *turns, uint64_t size, unsigned n)
 }
 
 /* What is handed out next: "s"mall, "w"hole, "f"ile to be split, "p"art, "-" nothing. */
-static char take(struct turns *turns, struct job *ret)
+static char take(struct turns *turns, struct task *ret)
 {
 	if (!turns_take(turns, ret))
 		return '-';
-	if (ret->kind == JOB_PART)
+	if (ret->kind == TASK_PART)
 		return 'p';
 	const uint64_t size = ret->file->size;
 	free(ret->file);
 	return size > PART ? 'f' : size > SMALL_BYTES_MAX ? 'w' : 's';
 }
 
-/* One job after the other, each done before the next. */
+/* One task after the other, each done before the next. */
 static const char *one_by_one(struct turns *turns, size_t n)
 {
 	static char text[300];
-	struct job job;
+	struct task task;
 	for (size_t i = 0; i < n; i++) {
-		text[i] = take(turns, &job);
+		text[i] = take(turns, &task);
 		if (text[i] == 'p')
-			job.parts->under_way--;
+			task.parts->under_way--;
 		if (text[i] != '-')
-			turns_done(turns, &job);
+			turns_done(turns, &task);
 	}
 	text[n] = 0;
 	return text;
@@ -48,17 +48,17 @@ static void test_small_beside_parts(void)
 {
 	struct turns turns;
 	struct parts parts;
-	struct job jobs[8];
+	struct task tasks[8];
 	turns_init(&turns, 8, PART);
 	turns_open(&turns, &parts, 10000);
 	add(&turns, 1000, 100);
-	CHECK_INT(take(&turns, &jobs[0]), 'p');
+	CHECK_INT(take(&turns, &tasks[0]), 'p');
 	for (int i = 1; i < 8; i++)
-		CHECK_INT(take(&turns, &jobs[i]), 's');
-	turns_done(&turns, &jobs[3]);
-	CHECK_INT(take(&turns, &jobs[3]), 's');
-	turns_done(&turns, &jobs[0]);
-	CHECK_INT(take(&turns, &jobs[0]), 'p');
+		CHECK_INT(take(&turns, &tasks[i]), 's');
+	turns_done(&turns, &tasks[3]);
+	CHECK_INT(take(&turns, &tasks[3]), 's');
+	turns_done(&turns, &tasks[0]);
+	CHECK_INT(take(&turns, &tasks[0]), 'p');
 	turns_clear(&turns);
 }
 
@@ -67,14 +67,14 @@ static void test_half(void)
 {
 	struct turns turns;
 	struct parts parts;
-	struct job job;
+	struct task task;
 	unsigned n = 0;
 	turns_init(&turns, 8, PART);
 	turns.bulk.at_once = 8;
 	turns_open(&turns, &parts, 10000);
 	add(&turns, 1000, 100);
 	for (int i = 0; i < 8; i++)
-		n += take(&turns, &job) == 'p';
+		n += take(&turns, &task) == 'p';
 	CHECK_INT(n, 4);
 	turns_clear(&turns);
 }
@@ -99,7 +99,7 @@ static void test_large(void)
 {
 	struct turns turns;
 	struct parts one, two;
-	struct job job;
+	struct task task;
 	turns_init(&turns, 8, PART);
 	turns_open(&turns, &one, 10);
 	add(&turns, 5 << 20, 3);
@@ -107,9 +107,9 @@ static void test_large(void)
 	turns_open(&turns, &two, 2);
 	struct parts *order[4];
 	for (int i = 0; i < 4; i++) {
-		CHECK_INT(take(&turns, &job), 'p');
-		order[i] = job.parts;
-		turns_done(&turns, &job);
+		CHECK_INT(take(&turns, &task), 'p');
+		order[i] = task.parts;
+		turns_done(&turns, &task);
 	}
 	CHECK(order[0] == &one && order[1] == &two && order[2] == &one && order[3] == &two);
 	turns_clear(&turns);
@@ -120,15 +120,15 @@ static void test_opening(void)
 {
 	struct turns turns;
 	struct parts parts[4];
-	struct job jobs[4];
+	struct task tasks[4];
 	turns_init(&turns, 64, PART);
 	add(&turns, PART + 1, 10);
 	for (int i = 0; i < 4; i++)
-		CHECK_INT(take(&turns, &jobs[i]), 'f');
-	CHECK_INT(take(&turns, &jobs[0]), '-');
+		CHECK_INT(take(&turns, &tasks[i]), 'f');
+	CHECK_INT(take(&turns, &tasks[0]), '-');
 	for (int i = 0; i < 4; i++) {
 		turns_open(&turns, &parts[i], 3);
-		turns_done(&turns, &(struct job){.opens = true});
+		turns_done(&turns, &(struct task){.opens = true});
 	}
 	CHECK_STRING(one_by_one(&turns, 3), "ppp");
 	turns_give_up(&turns, &parts[0]);
