@@ -22,7 +22,7 @@ static void print_row(struct config_view *view, const struct config_row *row)
 		size_t before = line.len;
 		text_add_escaped_string(&line, row->value);
 		size_t width = line.len - before;
-		text_addf(&line, "%*s ", width < 40 ? (int)(40 - width) : 0, "");
+		text_addf(&line, "%*s  ", width < 39 ? (int)(39 - width) : 0, "");
 		text_add_escaped_string(&line, row->from);
 	}
 	output_result(&view->output, text_string(&line));

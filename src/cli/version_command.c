@@ -105,7 +105,7 @@ static void print_text(struct output *output, const struct library list[static L
 	output_result(output, text_string(&line));
 	for (size_t i = 0; i < LIBRARIES; i++) {
 		text_reset(&line);
-		text_addf(&line, "%-8s built with %-12s running with %s", list[i].name,
+		text_addf(&line, "%-13s built with %-12s running with %s", list[i].name,
 			list[i].built ? list[i].built : "unknown", list[i].running);
 		output_result(output, text_string(&line));
 	}

@@ -49,7 +49,7 @@ class Table:
             self.of_key = ["--sort-key", "-"]
         s3once.environment["S3ONCE_LOCKS"] = f"dynamodb:{name}"
         run = s3once("lock", "init", *self.extra, *terms)
-        assert run.code == 0 and "created just now" in run.out, run
+        assert run.code == 0 and run.out == f"dynamodb:{name} was created and is ready\n", run
 
     def key(self, key, slot=0):
         found = {self.pk: {"S": key}}

@@ -9,12 +9,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int lock_open(const struct lock_options *options, int manual, struct s3once_locks **ret)
+const char *lock_place(const struct lock_options *options)
 {
 	const char *place = options->place ? options->place : getenv("S3ONCE_LOCKS");
+	return place && *place ? place : NULL;
+}
+
+int lock_open(const struct lock_options *options, int manual, struct s3once_locks **ret)
+{
 	struct s3once_lock_error error;
 	const struct s3once_locks_options client = {
-		.place = place && *place ? place : NULL,
+		.place = lock_place(options),
 		.dialect = (enum s3once_lock_dialect)options->dialect,
 		.key_name = options->key_name,
 		.sort_name = options->sort_name,

@@ -35,6 +35,8 @@ extern const struct lock_command lock_run_command, lock_acquire_command, lock_re
 extern const struct option lock_place_options[], lock_key_options[], lock_wait_options[],
 	lock_output_options[];
 
+/* Where the locks are, as --locks or the environment says. NULL: in the file of this user. */
+const char *lock_place(const struct lock_options *options);
 /* Opens the client that the options describe. With `manual` it sends no heartbeats. Returns 0, or
  * an exit code that was explained on stderr. */
 int lock_open(const struct lock_options *options, int manual, struct s3once_locks **ret);

@@ -41,7 +41,10 @@ static int init(const struct lock_options *options, int n, char **operands)
 		json_object_set_new(object, "created", json_boolean(created));
 		lock_print(object);
 	} else if (!code) {
-		printf("ready%s\n", created ? ", created just now" : "");
+		printf("%s %s\n",
+			lock_place(options) ? quote(lock_place(options)).text
+					    : "the file of this user's locks",
+			created ? "was created and is ready" : "is ready");
 	}
 	s3once_locks_free(locks);
 	return code;

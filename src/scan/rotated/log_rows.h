@@ -19,7 +19,8 @@ struct log_piece {
 };
 
 struct log_row {
-	int64_t number, version;       /* 0: it is not kept yet */
+	int64_t number;                /* 0: it is not kept yet */
+	int64_t version;               /* as it was read; each change adds 1 */
 	struct file_identity identity; /* of the file that has it now */
 	/* Of that file when it was compared with the row last; mtime_ns is 0 where it may have been
 	 * written to since without another modification time. */
@@ -58,7 +59,8 @@ struct log_family_name {
 	const char *directory;
 	const char *family; /* its name behind its path in that directory */
 };
-/* Reads them. The caller clears each row, and frees the array. */
+/* Reads them as they are at one moment, since other runs may change rows and pieces. The caller
+ * clears each row and frees the array, also after an error. Not within a transaction. */
 int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
 	size_t *ret_n, struct problem *ret_problem);
 

@@ -95,16 +95,17 @@ static void test_kept(void)
 	CHECK_INT(kept.identity.n, 3);
 	CHECK(memcmp(kept.identity.bytes, "abc", 3) == 0);
 	CHECK(kept.was_live && kept.file_size == 11 && kept.file_mtime_ns == -5);
-	CHECK(kept.seen == 100 && kept.missing == 99 && kept.end == 10 && kept.version == 1);
+	CHECK(kept.seen == 100 && kept.missing == 99 && kept.end == 10);
 	CHECK_STRING(kept.until, ID);
 	CHECK(kept.n_pieces == 1 && kept.n_kept == 1);
+	const int64_t version = kept.version;
 	/* the next piece follows; those that are kept are not kept again */
 	CHECK_INT(log_row_add_piece(&kept, &piece), 0);
 	kept.end = 30;
 	CHECK_INT(put(rows, &kept), 0);
 	log_row_clear(&kept);
 	CHECK_INT(load(rows, &family, &kept), 1);
-	CHECK(kept.end == 30 && kept.version == 2);
+	CHECK(kept.end == 30 && kept.version == version + 1);
 	if (!CHECK(kept.n_pieces == 2 && kept.pieces))
 		return;
 	CHECK(kept.pieces[0].start == 0 && kept.pieces[0].end == 10);
@@ -140,6 +141,78 @@ static void test_two_runs(void)
 	CHECK_INT(put(b, &same), 0); /* the file is free again */
 	log_row_clear(&row);
 	log_row_clear(&same);
+	log_row_clear(&of_a);
+	log_row_clear(&of_b);
+	log_rows_free(a);
+	log_rows_free(b);
+	unlink("rows.db");
+}
+
+/* The number of a row that was dropped is given to the next one. A run that still has the old row
+ * does not take the new one for it. */
+static void test_number_used_again(void)
+{
+	struct log_rows *a = open_as(SCOPE, 100, false), *b = open_as(SCOPE, 100, false);
+	struct log_row row = row_of("abc", 10), next = row_of("def", 5), old, of_b;
+	CHECK_INT(put(a, &row), 0);
+	CHECK_INT(load(a, &family, &old), 1);
+	CHECK_INT(load(b, &family, &of_b), 1);
+	CHECK_INT(drop(b, &of_b), 0);
+	CHECK_INT(put(b, &next), 0);
+	CHECK_INT(next.number, old.number);
+	CHECK_INT(put(a, &old), -EAGAIN);
+	CHECK_INT(drop(a, &old), -EAGAIN);
+	log_row_clear(&of_b);
+	CHECK_INT(load(b, &family, &of_b), 1);
+	CHECK(of_b.end == 5 && of_b.n_pieces == 1);
+	log_row_clear(&row);
+	log_row_clear(&next);
+	log_row_clear(&old);
+	log_row_clear(&of_b);
+	log_rows_free(a);
+	log_rows_free(b);
+	unlink("rows.db");
+}
+
+/* Another run, which drops a row as soon as the pieces of one are asked for. */
+struct other_run {
+	struct log_rows *rows;
+	const struct log_row *row;
+	bool has_dropped;
+};
+
+static int drop_meanwhile(unsigned event, void *arg, void *statement, void *text)
+{
+	struct other_run *other = arg;
+	(void)event, (void)statement;
+	if (!other->has_dropped && strstr(text, "FROM log_pieces")) {
+		other->has_dropped = true;
+		CHECK_INT(drop(other->rows, other->row), 0);
+	}
+	return 0;
+}
+
+/* A row comes with the pieces that it had at that moment. */
+static void test_dropped_while_it_is_read(void)
+{
+	struct log_rows *b = open_as(SCOPE, 100, false);
+	struct log_rows_options options = {.scope = SCOPE, .now_s = 100 * DAY};
+	struct log_rows *a = NULL;
+	struct log_row row = row_of("abc", 10), of_a, of_b;
+	struct problem problem = {.text = ""};
+	CHECK_INT(put(b, &row), 0);
+	CHECK_INT(load(b, &family, &of_b), 1);
+	CHECK_INT(sqlite3_open("rows.db", &options.db), SQLITE_OK);
+	CHECK_INT(sqlite3_exec(options.db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL), 0);
+	sqlite3 *db = options.db;
+	CHECK_INT(log_rows_new(&options, &a, &problem), 0);
+	struct other_run other = {.rows = b, .row = &of_b};
+	sqlite3_trace_v2(db, SQLITE_TRACE_STMT, drop_meanwhile, &other);
+	CHECK_INT(load(a, &family, &of_a), 1);
+	CHECK(other.has_dropped);
+	CHECK_INT(of_a.n_pieces, 1);
+	CHECK_INT(load(a, &family, NO_ROW), 0);
+	log_row_clear(&row);
 	log_row_clear(&of_a);
 	log_row_clear(&of_b);
 	log_rows_free(a);
@@ -246,6 +319,8 @@ int main(void)
 		return check_result();
 	test_kept();
 	test_two_runs();
+	test_number_used_again();
+	test_dropped_while_it_is_read();
 	test_undone();
 	test_families_and_scopes();
 	test_forgotten();
