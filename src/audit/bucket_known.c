@@ -105,7 +105,11 @@ static enum outcome look_at_samples(struct identification *id, struct problem *r
 /* What the service says of the bucket itself. It may say nothing. */
 static enum outcome ask_service(struct identification *id, struct problem *ret_problem)
 {
-	enum outcome o = s3_head_bucket(id->hand->s3, &id->place->limits, ret_problem);
+	enum outcome o = s3_look_for_bucket(id->hand->s3, &id->place->limits, ret_problem);
+	if (o == OUTCOME_ABSENT)
+		problem_set(ret_problem,
+			"there is no bucket %s: check its name, the endpoint and the region",
+			quote(id->place->space->bucket).text);
 	if (o == OUTCOME_ABSENT || o == OUTCOME_SETUP)
 		return OUTCOME_SETUP;
 	if (o != OUTCOME_OK && o != OUTCOME_DENIED)

@@ -1,7 +1,6 @@
 #include "cli/config_view.h"
 #include "base/text.h"
 #include "cli/json.h"
-#include <stdlib.h>
 #include <string.h>
 
 static void print_row(struct config_view *view, const struct config_row *row)
@@ -14,17 +13,15 @@ static void print_row(struct config_view *view, const struct config_row *row)
 		json_object_set_new(object, "name", json_string(row->name));
 		json_set_bytes(object, "value", row->value);
 		json_set_bytes(object, "from", row->from);
-		char *text = json_line(object);
-		text_add(&line, text ? text : "");
-		free(text);
-	} else {
-		text_addf(&line, "%-32s ", row->name);
-		size_t before = line.len;
-		text_add_escaped_string(&line, row->value);
-		size_t width = line.len - before;
-		text_addf(&line, "%*s  ", width < 39 ? (int)(39 - width) : 0, "");
-		text_add_escaped_string(&line, row->from);
+		json_print(&view->output, object);
+		return;
 	}
+	text_addf(&line, "%-32s ", row->name);
+	size_t before = line.len;
+	text_add_escaped_string(&line, row->value);
+	size_t width = line.len - before;
+	text_addf(&line, "%*s  ", width < 39 ? (int)(39 - width) : 0, "");
+	text_add_escaped_string(&line, row->from);
 	output_result(&view->output, text_string(&line));
 	text_clear(&line);
 }

@@ -51,8 +51,8 @@ void human_age(struct text *t, uint64_t seconds)
 		text_addf(t, "%" PRIu64 " days", hours / 24);
 }
 
-void human_files(struct text *t, uint64_t n)
+void human_things(struct text *t, uint64_t n, const char *thing)
 {
 	human_count(t, n);
-	text_add(t, n == 1 ? " file" : " files");
+	text_addf(t, n == 1 ? " %s" : " %ss", thing);
 }

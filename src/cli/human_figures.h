@@ -9,5 +9,5 @@ void human_seconds(
 	struct text *t, double seconds); /* "0.4 s", "12 s", "1:05", "2:03:04" (h:mm:ss) */
 /* How long ago something was, roughly: "45 s", "12 min", "5 h", "3 days". */
 void human_age(struct text *t, uint64_t seconds);
-/* "1 file", "1,204 files". */
-void human_files(struct text *t, uint64_t n);
+/* Of a "file": "1 file", "1,204 files". */
+void human_things(struct text *t, uint64_t n, const char *thing);

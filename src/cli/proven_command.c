@@ -92,19 +92,11 @@ static void say_proof(struct view *view, const char *what, const struct s3once_e
 	text_clear(&t);
 }
 
-static void write_json(struct view *view, const struct s3once_event *event)
-{
-	char *line = json_line(json_of_event(&view->json, event));
-	if (line)
-		output_result(&view->output, line);
-	free(line);
-}
-
 static void on_event(void *arg, const struct s3once_event *event)
 {
 	struct view *view = arg;
 	if (view->is_json)
-		write_json(view, event);
+		json_print(&view->output, json_of_event(&view->json, event));
 	switch (event->type) {
 	case S3ONCE_EVENT_FAILED:
 	case S3ONCE_EVENT_FATAL:

@@ -233,3 +233,11 @@ enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 /* HEAD of the bucket. OK, ABSENT, DENIED or SETUP. */
 enum outcome s3_head_bucket(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
+/* The reply to a HEAD has no body that could give a reason. To another request the server names it,
+ * such as a missing bucket, or wrong or expired credentials. Returns true with a sentence if it
+ * did. */
+bool s3_ask_why(
+	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
+/* As s3_head_bucket(), and asks why it is refused. SETUP comes with the reason. */
+enum outcome s3_look_for_bucket(
+	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);

@@ -168,28 +168,10 @@ bool run_may_begin(struct run *run)
 	return false;
 }
 
-static int stop_at_first(void *arg, const struct s3_upload *upload)
-{
-	return 1;
-}
-
-bool run_ask_why(struct run *run, struct s3_conn *conn, struct problem *problem)
-{
-	struct problem why = {0};
-	const struct call_limits limits = run_limits(run);
-	enum outcome o = s3_list_uploads(conn, "", &limits, stop_at_first, NULL, &why);
-	if (o == OUTCOME_SETUP)
-		*problem = why;
-	return o == OUTCOME_SETUP;
-}
-
 enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct problem *problem)
 {
 	const struct call_limits limits = run_limits(run);
-	enum outcome o = s3_head_bucket(conn, &limits, problem);
-	if ((o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID) &&
-		run_ask_why(run, conn, problem))
-		o = OUTCOME_SETUP;
+	const enum outcome o = s3_look_for_bucket(conn, &limits, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem,
 			"the bucket %s does not exist at %s; create it, or check its name and "

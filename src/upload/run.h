@@ -105,14 +105,9 @@ void run_fence(struct run *run, const char *why);
  * when a lease that ran out is not renewed for give_up_after_ms. */
 bool run_may_begin(struct run *run);
 
-/* Sends a HEAD of the bucket, and if that is refused without a reason, another request that shows
- * one. After ABSENT or SETUP, which come with a sentence, the run cannot go on. Any other outcome
- * than OK shows nothing. */
+/* As s3_look_for_bucket(). After ABSENT or SETUP, which come with a sentence, the run cannot go on.
+ * Any other outcome than OK shows nothing. */
 enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct problem *problem);
-/* The reply to a HEAD has no body that could give a reason. To another request the server names it,
- * such as a missing bucket, or wrong or expired credentials. Returns true with a sentence if it
- * did, and then the run cannot go on. */
-bool run_ask_why(struct run *run, struct s3_conn *conn, struct problem *problem);
 /* Once a run, before its first claim: the bucket is there, the session's row is written.
  * Thread-safe. False: the run ends. */
 bool run_begin(struct run *run, struct store_conn *marks);

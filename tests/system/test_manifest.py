@@ -177,6 +177,13 @@ def test_lists_that_other_programs_check(s3once, s3, bucket, tmp_path):
     if shutil.which("rclone"):
         checked = subprocess.run(["rclone", "--config", "/dev/null", "check", "-C", "sha256", list_of_sums, plain], capture_output=True, text=True, timeout=60)
         assert checked.returncode == 0 and "2 matching files" in checked.stderr, checked
+        keys = {"ACCESS_KEY_ID": s3.access_key, "SECRET_ACCESS_KEY": s3.secret_key, "ENDPOINT": s3.endpoint, "REGION": s3.region, "TYPE": "s3", "PROVIDER": "Ceph"}
+        remote = {"PATH": os.environ["PATH"], **{f"RCLONE_CONFIG_REMOTE_{name}": value for name, value in keys.items()}}
+        argv = ["rclone", "--config", "/dev/null", "check", "-C", "sha256", "--download", "--one-way", list_of_sums, f"remote:{bucket}/r"]
+        for found, code in (("2 matching files", 0), ("1 differences found", 1)):
+            checked = subprocess.run(argv, env=remote, capture_output=True, text=True, timeout=60)
+            assert checked.returncode == code and found in checked.stderr, checked
+            flip(s3, bucket, "r/a", 0)
     assert s3once("manifest", f"s3://{bucket}/r").out.splitlines() == [summary(run)["manifest"]]
 
 

@@ -202,3 +202,13 @@ def test_another_bucket_of_the_same_name(s3once, s3, bucket, marks, tree):
     run = s3once("verify", f"s3://{bucket}x")
     s3.remove_bucket(bucket + "x")
     assert run.code == 3 and f"there are no marks of bucket {bucket}x at this endpoint" in run.err, run
+
+
+@pytest.mark.parametrize("env, code", [({"AWS_SECRET_ACCESS_KEY": "wrong"}, "SignatureDoesNotMatch"), ({"AWS_ACCESS_KEY_ID": "AKIANOBODY"}, "InvalidAccessKeyId")])
+@pytest.mark.parametrize("command", [["verify"], ["forget", "--missing"]], ids=lambda words: words[0])
+def test_credentials_that_are_refused(s3once, bucket, tree, command, env, code):
+    """In the words of the service: the reply to a HEAD has none, so that the bucket seemed to be another one."""
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    run = s3once(*command, f"s3://{bucket}", env=env)
+    assert run.code == 3 and f"bucket {bucket} at " in run.err and f"({code}, request id " in run.err, run
+

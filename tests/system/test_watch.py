@@ -38,6 +38,7 @@ def test_what_rests_is_uploaded(watched, s3, bucket):
     make_tree(watched.tree, {"a": 10, "new/deep/b": 20})
     watched.rename_in("c", 30)
     figures = watched.manager.pass_with(files=4)
+    assert "STATUS=Watching 1 folder: 1 full scan, 0 passes over some folders, 0 of both failed; uploaded 1 file (5 B)" in watched.manager.lines
     assert (figures["full"], figures["failed"], figures["folders"]) == (1, 0, 3)
     s3.assert_same(watched.tree, bucket, "p")
     run = watched.stop()

@@ -6,6 +6,9 @@ import socket
 from tests.system.harness import make_tree, wait_until
 
 
+STATUS = r"STATUS=Watching ([\d,]+) folders?: ([\d,]+) full scans?, ([\d,]+) pass(?:es)? over some folders, ([\d,]+) of both failed; uploaded ([\d,]+) files? .*"
+
+
 class Manager:
     """What systemd is to a service of Type=notify: the socket that it is told on, and what it was told."""
 
@@ -30,8 +33,9 @@ class Manager:
 
     def pass_ended(self):
         """What the status says after the next pass: folders, full scans, other passes, failed ones, files."""
-        match = self.next_line(r"STATUS=Watching (\d+) folders: (\d+) full scans, (\d+) passes over some folders, (\d+) of both failed; uploaded (\d+) files? .*")
-        self.figures = dict(zip(("folders", "full", "some", "failed", "files"), map(int, match.groups())))
+        match = self.next_line(STATUS)
+        numbers = [int(number.replace(",", "")) for number in match.groups()]
+        self.figures = dict(zip(("folders", "full", "some", "failed", "files"), numbers))
         return self.figures
 
     def pass_with(self, **wanted):

@@ -64,9 +64,3 @@ uint64_t fate_count(const struct fate_view *view, enum mark_fate fate)
 {
 	return atomic_load(&view->counts[fate]);
 }
-
-void fate_marks(struct text *t, uint64_t n)
-{
-	human_count(t, n);
-	text_add(t, n == 1 ? " mark" : " marks");
-}

@@ -16,5 +16,3 @@ struct fate_view {
 void fate_tell(void *arg, const struct mark_told *told);
 /* How many marks had this fate. */
 uint64_t fate_count(const struct fate_view *view, enum mark_fate fate);
-/* Adds "3 marks" or "1 mark". */
-void fate_marks(struct text *t, uint64_t n);

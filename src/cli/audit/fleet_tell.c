@@ -78,7 +78,7 @@ static void add_end(struct text *t, const struct fleet_view *view, const struct 
 	text_add(t, " ago");
 	if (row->uploaded) {
 		text_add(t, ", uploaded ");
-		human_files(t, row->uploaded);
+		human_things(t, row->uploaded, "file");
 		text_add(t, " (");
 		human_bytes(t, row->bytes);
 		text_add_char(t, ')');
@@ -94,7 +94,7 @@ static void add_end(struct text *t, const struct fleet_view *view, const struct 
 static void add_files_under_way(struct text *t, const struct session_info *session)
 {
 	text_add(t, ", with ");
-	human_files(t, session->files);
+	human_things(t, session->files, "file");
 	text_add(t, " under way");
 }
 

@@ -169,7 +169,7 @@ static void tell_counts(struct forgetting *f)
 		return;
 	}
 	text_add(&t, "forgot ");
-	fate_marks(&t, forgotten);
+	human_things(&t, forgotten, "mark");
 	text_add(&t, ", kept ");
 	human_count(&t, kept);
 	if (failed) {
@@ -178,7 +178,7 @@ static void tell_counts(struct forgetting *f)
 	}
 	if (forgettable) {
 		text_add(&t, "; ");
-		fate_marks(&t, forgettable);
+		human_things(&t, forgettable, "mark");
 		text_add(&t, f->values->dry_run ? " would be forgotten"
 						: " would be forgotten with --yes");
 	}

@@ -71,19 +71,13 @@ static void add_count(struct text *t, uint64_t n, const char *what)
 	text_addf(t, " %s", what);
 }
 
-static void add_objects(struct text *t, uint64_t n)
-{
-	human_count(t, n);
-	text_add(t, n == 1 ? " object" : " objects");
-}
-
 void verify_view_progress(void *arg, const struct verify_counts *counts)
 {
 	struct verify_view *view = arg;
 	struct text t = TEXT(1000);
 	if (!view->draws)
 		return;
-	add_objects(&t, counts->listed);
+	human_things(&t, counts->listed, "object");
 	text_add(&t, view->by == VERIFY_BY_REPORT ? " in the report" : " listed");
 	add_count(&t, counts->of[FINDING_SAME],
 		view->of_manifest ? "as the manifest says" : "as their marks say");
@@ -121,7 +115,7 @@ static void say_result(struct verify_view *view, const struct verify_end *end)
 	const uint64_t right = counts->of[FINDING_SAME], other = counts->of[FINDING_DIFFERS];
 	add_place(&t, view);
 	text_add(&t, ": ");
-	add_objects(&t, right);
+	human_things(&t, right, "object");
 	text_addf(&t, " %s %s, by %s", right == 1 ? "is as" : "are as",
 		view->of_manifest ? "the manifest says"
 		: right == 1      ? "its mark says"
@@ -143,7 +137,7 @@ static void say_rest(struct verify_view *view, const struct verify_end *end)
 	struct text t = TEXT(LINE_BYTES_MAX);
 	const uint64_t unfinished = end->counts.of[FINDING_UNFINISHED];
 	if (unfinished) {
-		human_files(&t, unfinished);
+		human_things(&t, unfinished, "file");
 		output_say(view->output,
 			"%s %s claimed or failed%s and not compared: s3once status shows more",
 			text_string(&t), unfinished == 1 ? "is" : "are",

@@ -13,27 +13,11 @@
 #define CLOCK_WARN_S 60 /* well before requests are refused */
 #define UPLOADS_MAX  8  /* that one run of the probes can leave, retries included */
 
-static int stop_at_first(void *arg, const struct s3_upload *upload)
-{
-	return 1;
-}
-
-/* The reply to a HEAD has no body that could say why it is refused. Listing uploads then
- * distinguishes a missing bucket and wrong keys from a missing permission. */
 static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 {
 	struct doctor *doctor = bucket->doctor;
 	struct problem problem = {0};
-	enum outcome outcome = s3_head_bucket(bucket->conn, &doctor->limits, &problem);
-	if (outcome == OUTCOME_ABSENT || outcome == OUTCOME_DENIED) {
-		struct problem why = {0};
-		enum outcome asked = s3_list_uploads(
-			bucket->conn, "", &doctor->limits, stop_at_first, NULL, &why);
-		if (asked == OUTCOME_SETUP) {
-			outcome = asked;
-			problem = why;
-		}
-	}
+	const enum outcome outcome = s3_look_for_bucket(bucket->conn, &doctor->limits, &problem);
 	char region[64];
 	service_region(s3_service(bucket->s3), region, sizeof region);
 	if (outcome == OUTCOME_OK)

@@ -101,6 +101,8 @@ void lock_print(json_t *object)
 	char *line = json_line(object);
 	if (line)
 		printf("%s\n", line);
+	else
+		log_error("lock: what was to be printed is lost: out of memory");
 	fflush(stdout); /* it is read while the command runs */
 	free(line);
 }

@@ -251,7 +251,15 @@ int metrics_check(const char *path, struct problem *ret_problem)
 		.path = path,
 		.example = "s3once.prom",
 		.other = "name the one that node_exporter reads"};
-	return file_option_check(&option, ret_problem);
+	struct stat st;
+	const int error = file_option_check(&option, ret_problem);
+	if (error || stat(path, &st) || S_ISREG(st.st_mode))
+		return error;
+	problem_set(ret_problem,
+		"--metrics-file: %s is no regular file, and would be replaced by one: name another "
+		"one",
+		quote(path).text);
+	return -EINVAL;
 }
 
 int metrics_write(const struct metrics_run *run, struct problem *ret_problem)

@@ -28,7 +28,7 @@ static void add_verdict(
 	people_add_job(t, people);
 	if (people->dry_run) {
 		text_add(t, "dry run: would upload ");
-		human_files(t, c->planned);
+		human_things(t, c->planned, "file");
 		text_add(t, " (");
 		human_bytes(t, people->planned_bytes);
 		text_add(t, ") to ");

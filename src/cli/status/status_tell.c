@@ -187,7 +187,7 @@ void status_tell_unfinished(struct status_view *view, const char *key, const str
 static void tell_session(struct status_view *view, const struct status_session *session)
 {
 	struct text claims = TEXT(64);
-	human_files(&claims, session->claims);
+	human_things(&claims, session->claims, "file");
 	if (session->known)
 		tell(view, "claimed: %s by %s, %s, begun %s", text_string(&claims),
 			quote(session->info.owner).text, condition(&session->info),
@@ -203,7 +203,7 @@ static void tell_counts(
 	struct text t = TEXT(4096);
 	text_addf(&t, "s3://%s/%s at %s: done ", view->space->bucket, quote(prefix).text,
 		quote(view->space->service).text);
-	human_files(&t, counts->done);
+	human_things(&t, counts->done, "file");
 	text_add(&t, " (");
 	human_bytes(&t, counts->bytes_done);
 	text_add(&t, "), claimed ");

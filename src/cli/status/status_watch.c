@@ -20,7 +20,7 @@ static void add_rate(struct text *t, const struct found *before, const struct fo
 	const uint64_t files = now->done > before->done ? now->done - before->done : 0;
 	const uint64_t bytes = now->bytes > before->bytes ? now->bytes - before->bytes : 0;
 	text_add(t, ", ");
-	human_files(t, files);
+	human_things(t, files, "file");
 	text_add(t, " (");
 	human_bytes(t, bytes);
 	text_addf(t, ") done since the last look, %.1f files/s, ", (double)files / seconds);

@@ -11,7 +11,6 @@
 #include "cli/watch/watch_metrics.h"
 #include "cli/watch/watched.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -77,11 +76,17 @@ static void tell_status(const struct watch *watch)
 	struct text t = TEXT(STATUS_BYTES_MAX);
 	for (size_t i = 0; i < watch->n; i++)
 		watched_add(watch->jobs[i], &sums);
-	text_addf(&t,
-		"STATUS=Watching %" PRIu64 " folders: %" PRIu64 " full scans, %" PRIu64
-		" passes over some folders, %" PRIu64 " of both failed; uploaded ",
-		sums.folders, sums.whole, sums.passes - sums.whole, sums.failed);
-	human_files(&t, sums.files);
+	const uint64_t some = sums.passes - sums.whole;
+	text_add(&t, "STATUS=Watching ");
+	human_things(&t, sums.folders, "folder");
+	text_add(&t, ": ");
+	human_things(&t, sums.whole, "full scan");
+	text_add(&t, ", ");
+	human_count(&t, some);
+	text_addf(&t, " pass%s over some folders, ", some == 1 ? "" : "es");
+	human_count(&t, sums.failed);
+	text_add(&t, " of both failed; uploaded ");
+	human_things(&t, sums.files, "file");
 	text_add(&t, " (");
 	human_bytes(&t, sums.bytes);
 	text_add_char(&t, ')');

@@ -179,7 +179,7 @@ static enum step refused_head(
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT && *why.code)
 		*problem = why;
 	else
-		o = run_ask_why(worker->run, worker->s3, problem) ? OUTCOME_SETUP : OUTCOME_INVALID;
+		o = s3_ask_why(worker->s3, &limits, problem) ? OUTCOME_SETUP : OUTCOME_INVALID;
 	if (o == OUTCOME_INVALID && file->target.headers &&
 		s3_headers_have_key(file->target.headers))
 		problem_prefix(

@@ -17,6 +17,14 @@ static void check_seconds(double seconds, const char *want)
 	text_clear(&t);
 }
 
+static void check_things(uint64_t n, const char *want)
+{
+	struct text t = TEXT(100);
+	human_things(&t, n, "file");
+	CHECK_STRING(text_string(&t), want);
+	text_clear(&t);
+}
+
 int main(void)
 {
 	check_number(human_count, 0, "0");
@@ -30,8 +38,9 @@ int main(void)
 	check_number(human_bytes, (1 << 20) - 1, "1.0 MiB");
 	check_number(human_bytes, 3ULL << 30, "3.0 GiB");
 	check_number(human_bytes, UINT64_MAX, "16.0 EiB");
-	check_number(human_files, 1, "1 file");
-	check_number(human_files, 1204, "1,204 files");
+	check_things(0, "0 files");
+	check_things(1, "1 file");
+	check_things(1204, "1,204 files");
 	check_number(human_age, 0, "0 s");
 	check_number(human_age, 119, "119 s");
 	check_number(human_age, 120, "2 min");
