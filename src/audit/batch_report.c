@@ -77,6 +77,8 @@ static void add_decoded(struct text *t, const char *key)
 		}
 	}
 	text_add(t, is_encoded ? text_string(&decoded) : key);
+	if (decoded.error)
+		t->error = decoded.error;
 	text_clear(&decoded);
 }
 
@@ -110,8 +112,10 @@ static int add_record(
 		.code = fields[is_code_first ? CODE : STATUS],
 		.message = fields[MESSAGE],
 	};
-	int error = 0;
-	if (strncmp(row.key, report->prefix, strlen(report->prefix)) == 0) {
+	int error = key.error;
+	if (error) {
+		problem_set(ret_problem, "out of memory");
+	} else if (strncmp(row.key, report->prefix, strlen(report->prefix)) == 0) {
 		error = batch_rows_add(report->rows, &row, ret_problem);
 		report->n_rows++;
 	}

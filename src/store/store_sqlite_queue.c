@@ -214,14 +214,8 @@ static int prepare_statements(void *arg)
 	return items_new(queue->db, &queue->items);
 }
 
-static int fill_queue(struct sqlite_queue *queue, struct problem *ret_problem)
+static int start_thread(struct sqlite_queue *queue)
 {
-	int rc = sqlite_patiently(prepare_statements, queue);
-
-	if (rc) {
-		enum outcome o = sqlite_failure(queue->db, rc, queue->name, ret_problem);
-		return o == OUTCOME_LOCAL ? -ENOMEM : -EIO;
-	}
 	int r = -pthread_cond_init(&queue->work, NULL);
 	if (r)
 		return r;
@@ -233,25 +227,39 @@ static int fill_queue(struct sqlite_queue *queue, struct problem *ret_problem)
 	return r;
 }
 
+static int fill_queue(struct sqlite_queue *queue, struct problem *ret_problem)
+{
+	int rc = sqlite_patiently(prepare_statements, queue);
+
+	if (rc) {
+		enum outcome o = sqlite_failure(queue->db, rc, queue->name, ret_problem);
+		return o == OUTCOME_LOCAL ? -ENOMEM : -EIO;
+	}
+	const int r = start_thread(queue);
+	if (r)
+		problem_set(ret_problem, "%s: " PROBLEM_NO_THREAD, queue->name);
+	return r;
+}
+
 int sqlite_queue_new(
 	sqlite3 *db, const char *name, struct sqlite_queue **ret, struct problem *ret_problem)
 {
 	struct sqlite_queue *queue = calloc(1, sizeof *queue);
-	int r = -ENOMEM;
 
-	if (queue) {
-		queue->db = db;
-		queue->name = name;
-		problem_set(ret_problem, "%s: " PROBLEM_NO_THREAD, name);
-		r = fill_queue(queue, ret_problem);
+	if (!queue) {
+		problem_set(ret_problem, "out of memory");
+		return -ENOMEM;
 	}
-	if (r && queue) {
+	queue->db = db;
+	queue->name = name;
+	const int r = fill_queue(queue, ret_problem);
+	if (r) {
 		items_free(queue->items);
 		free(queue);
-	} else if (!r) {
-		*ret = queue;
+		return r;
 	}
-	return r;
+	*ret = queue;
+	return 0;
 }
 
 void sqlite_queue_free(struct sqlite_queue *queue)

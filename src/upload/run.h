@@ -55,7 +55,7 @@ struct run {
 	struct buffers buffers;
 	struct refusals refusals;
 	struct liveness liveness;
-	struct liveness scanning; /* its job: the scan looks for the next file */
+	struct liveness scanning; /* its one task is the scan's look for the next file */
 	struct {
 		pthread_mutex_t mutex;
 		bool begun;                        /* bucket looked at, session row written */

@@ -96,8 +96,8 @@ static bool is_empty(const struct status_counts *counts)
 }
 
 /* `key` was asked for. It does not have a mark, and may be a prefix. */
-static enum outcome tell_prefix(struct status_view *view, struct store_conn *conn, const char *key,
-	const char *prefix, struct problem *ret_problem)
+static enum outcome tell_prefix(
+	struct status_view *view, const char *key, const char *prefix, struct problem *ret_problem)
 {
 	struct status_summary *summary = malloc(sizeof *summary);
 	if (!summary) {
@@ -106,7 +106,7 @@ static enum outcome tell_prefix(struct status_view *view, struct store_conn *con
 	}
 	const struct status_visitor visitor = {tell_unfinished, view};
 	enum outcome o =
-		status_of_prefix(conn, view->space, prefix, &visitor, summary, ret_problem);
+		status_of_prefix(view->conn, view->space, prefix, &visitor, summary, ret_problem);
 	if (o == OUTCOME_OK && is_empty(&summary->counts) && strcmp(key, prefix) != 0)
 		status_tell_absent(view, key);
 	if (o == OUTCOME_OK)
@@ -117,17 +117,17 @@ static enum outcome tell_prefix(struct status_view *view, struct store_conn *con
 
 /* Reads the mark of this key, if its object has this suffix. NULL: whatever suffix it has. OK also
  * if there is none; then *ret_found is false. */
-static enum outcome tell_mark(struct status_view *view, struct store_conn *conn, const char *key,
-	const char *suffix, bool *ret_found, struct problem *ret_problem)
+static enum outcome tell_mark(struct status_view *view, const char *key, const char *suffix,
+	bool *ret_found, struct problem *ret_problem)
 {
 	const struct mark_ref ref = {
-		.conn = conn, .space = view->space, .key = key, .session = "", .source = ""};
+		.conn = view->conn, .space = view->space, .key = key, .session = "", .source = ""};
 	struct mark mark = {0};
 	struct session_info session;
 	bool known = false;
 	enum outcome o = mark_get(&ref, &mark, ret_problem);
 	if (o == OUTCOME_OK && mark.state == MARK_CLAIMED) {
-		o = session_describe(conn, mark.session, &session, ret_problem);
+		o = session_describe(view->conn, mark.session, &session, ret_problem);
 		known = o == OUTCOME_OK;
 		o = o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 	}
@@ -140,11 +140,11 @@ static enum outcome tell_mark(struct status_view *view, struct store_conn *conn,
 }
 
 /* The key of a mark, or that of the object, which may have a suffix of compression behind it. */
-static enum outcome tell_key(struct status_view *view, struct store_conn *conn, const char *key,
-	bool *ret_found, struct problem *ret_problem)
+static enum outcome tell_key(
+	struct status_view *view, const char *key, bool *ret_found, struct problem *ret_problem)
 {
 	const char *suffix = strrchr(key, '.');
-	enum outcome o = tell_mark(view, conn, key, NULL, ret_found, ret_problem);
+	enum outcome o = tell_mark(view, key, NULL, ret_found, ret_problem);
 	if (o != OUTCOME_OK || *ret_found || !suffix || suffix == key || strchr(suffix, '/'))
 		return o;
 	char *bare = strndup(key, (size_t)(suffix - key));
@@ -152,56 +152,54 @@ static enum outcome tell_key(struct status_view *view, struct store_conn *conn, 
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
-	o = tell_mark(view, conn, bare, suffix, ret_found, ret_problem);
+	o = tell_mark(view, bare, suffix, ret_found, ret_problem);
 	free(bare);
 	return o;
 }
 
 /* A prefix as push makes it: "logs" stands for "logs/". */
-static enum outcome tell_below(struct status_view *view, struct store_conn *conn, const char *key,
-	struct problem *ret_problem)
+static enum outcome tell_below(
+	struct status_view *view, const char *key, struct problem *ret_problem)
 {
 	struct text prefix = TEXT(2048);
 	key_add_base(&prefix, key);
-	enum outcome o = view->depth
-				 ? status_table_tell(view, conn, text_string(&prefix), ret_problem)
-				 : tell_prefix(view, conn, key, text_string(&prefix), ret_problem);
+	enum outcome o = view->depth ? status_table_tell(view, text_string(&prefix), ret_problem)
+				     : tell_prefix(view, key, text_string(&prefix), ret_problem);
 	text_clear(&prefix);
 	return o;
 }
 
-static enum outcome tell_all(struct status_view *view, struct store_conn *conn,
-	const struct s3_url *url, struct problem *ret_problem)
+static enum outcome tell_all(
+	struct status_view *view, const struct s3_url *url, struct problem *ret_problem)
 {
 	bool found = false;
 	enum outcome o = OUTCOME_OK;
 	struct bucket_row row = {0};
 	status_tell_store(view, url != NULL);
 	if (url)
-		o = bucket_row_read(conn, view->space, NULL, &row, ret_problem);
+		o = bucket_row_read(view->conn, view->space, NULL, &row, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
 	view->space->generation = row.generation;
 	if (*row.version)
 		status_tell_bucket(view, &row);
 	if (url && *url->key && !view->depth)
-		o = tell_key(view, conn, url->key, &found, ret_problem);
+		o = tell_key(view, url->key, &found, ret_problem);
 	if (url && o == OUTCOME_OK && !found)
-		o = tell_below(view, conn, url->key, ret_problem);
+		o = tell_below(view, url->key, ret_problem);
 	return o;
 }
 
 /* What there is to tell, for each time that it is told. */
 struct look {
 	struct status_view *view;
-	struct store_conn *conn;
 	const struct s3_url *url;
 };
 
 static enum outcome look_once(void *arg, struct problem *ret_problem)
 {
 	const struct look *look = arg;
-	return tell_all(look->view, look->conn, look->url, ret_problem);
+	return tell_all(look->view, look->url, ret_problem);
 }
 
 static enum outcome look(
@@ -240,7 +238,8 @@ static int status_of(const struct status_options *options, const struct marks_pl
 		snprintf(space.service, sizeof space.service, "%s",
 			aws_settings_service(services.aws));
 		snprintf(space.bucket, sizeof space.bucket, "%s", url ? url->bucket : "");
-		ok = look(options, &(struct look){&view, marks.conn, url}, &problem) == OUTCOME_OK;
+		view.conn = marks.conn;
+		ok = look(options, &(struct look){&view, url}, &problem) == OUTCOME_OK;
 	}
 	int code = output_finish(&output) < 0 ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 	if (!ok)

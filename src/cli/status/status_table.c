@@ -88,15 +88,15 @@ static enum outcome read_marks(
 	}
 }
 
-enum outcome status_table_tell(struct status_view *view, struct store_conn *conn,
-	const char *prefix, struct problem *ret_problem)
+enum outcome status_table_tell(
+	struct status_view *view, const char *prefix, struct problem *ret_problem)
 {
 	const struct mark_range range = {.prefix = prefix};
 	const struct call_limits limits = {0};
 	struct mark_stream *stream = NULL;
 	struct folder_sums *table = calloc(1, sizeof *table);
 	enum outcome o = OUTCOME_LOCAL;
-	if (table && mark_stream_new(conn, view->space, &range, &limits, &stream) == 0) {
+	if (table && mark_stream_new(view->conn, view->space, &range, &limits, &stream) == 0) {
 		table->view = view;
 		table->ends[0] = strlen(prefix);
 		status_tell_head(view);

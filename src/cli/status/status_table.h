@@ -7,5 +7,5 @@
 #define STATUS_DEPTH_MAX 32
 
 /* Tells the rows of the folders, in order of their keys, and then the sum of all. */
-enum outcome status_table_tell(struct status_view *view, struct store_conn *conn,
-	const char *prefix, struct problem *ret_problem);
+enum outcome status_table_tell(
+	struct status_view *view, const char *prefix, struct problem *ret_problem);

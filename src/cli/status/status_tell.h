@@ -9,6 +9,7 @@ struct status_view {
 	struct output *output;
 	struct status_page *page; /* that lines are put on; NULL: they are printed */
 	const char *marks;        /* "dynamodb:TABLE" or "sqlite:PATH" */
+	struct store_conn *conn;  /* to them, once they are open */
 	struct mark_space *space;
 	bool json;
 	unsigned depth; /* of the table; 0: there is none */

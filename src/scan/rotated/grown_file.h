@@ -26,8 +26,9 @@ int grown_file_take(struct log_family *family, struct grown_file *file, struct l
 bool log_is_same_id(const char *a, const char *b);
 int64_t log_seconds(int64_t ns);
 
-/* What is at the end of the part of it that may be uploaded: all of a rotated file, of a live one
- * what ends before `size` and with a line end. At least `from`, if that is so much. 0 or -errno. */
+/* Sets *ret_end to how much of the file may be uploaded: all of a rotated file, and of a live one
+ * what is there up to its last line end, or `from` if no line has ended behind that. Returns 0 or
+ * -errno. */
 int grown_file_end(const struct grown_file *file, int fd, uint64_t from, uint64_t *ret_end);
 /* content_points and content_range of the open file. */
 int grown_file_points(const struct log_family *family, const struct grown_file *file, int fd,

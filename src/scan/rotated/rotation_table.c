@@ -32,7 +32,7 @@ static const char create_sql[] =
 	"CREATE TABLE written(dev INT, ino INT, PRIMARY KEY(dev, ino)) WITHOUT ROWID;"
 	"BEGIN";
 
-/* Of what waits, the size may change as long as it likes. */
+/* A change of size or time makes two listings differ only for files that do not wait. */
 #define FOUND(listing)                                                                             \
 	"SELECT source, family, suffix, kind, dev, ino, iif(kind = 0, size, 0),"                   \
 	" iif(kind = 0, mtime, 0) FROM names WHERE listing = " listing " AND (rotated OR kind = 1)"

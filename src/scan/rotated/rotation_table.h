@@ -6,9 +6,10 @@
 #include "scan/scan.h"
 
 struct rotation_table;
-/* families is borrowed until rotation_table_free. All below return 0, or -errno with a sentence,
- * unless said otherwise. */
-/* takes_live: the live file of a family does not wait, however young it is. */
+/* All functions return 0, or -errno with a sentence, unless said otherwise. */
+
+/* `families` is borrowed until rotation_table_free. With takes_live, the live file of a family does
+ * not wait, however young it is. */
 int rotation_table_new(const struct family_rules *families, bool takes_live,
 	struct rotation_table **ret, struct problem *ret_problem);
 void rotation_table_free(struct rotation_table *table);
@@ -24,9 +25,9 @@ int rotation_table_add(
  * 0. */
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
 
-/* The next rotated file of the last listing whose content is not known: 1 and its source, relative
- * path and version, 0 if there is none. Asked again it goes on behind that; after a 0 it begins
- * anew. The entry is valid until the next call. */
+/* The next rotated file of the last listing whose content is not known. Returns 1 and its source,
+ * relative path and version, or 0 if there is none. The next call goes on behind that file, and
+ * begins anew after a 0. The entry is valid until the next call. */
 int rotation_table_unknown(
 	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem);
 /* Notes what was learnt of exactly this version: its id ("" where that is not wanted), why it has

@@ -24,8 +24,9 @@ struct file {
 	struct plan plan;                /* of the file, not of what is made of it */
 	struct sums sums;                /* of the whole content of that version, if `summed` */
 	bool summed;
-	bool is_planned; /* how well it can be compressed is known to the plan, if that matters */
-			 /* Of its object, if that is encoded; otherwise its `bytes` are 0. */
+	/* The plan knows how well the file can be compressed, if that matters. */
+	bool is_planned;
+	/* Of its object, if that is encoded; otherwise its `bytes` are 0. */
 	struct sums stored;
 	/* The size of the parts in which S3 got what it holds. 0: it was sent whole, or is not
 	 * known. */

@@ -46,12 +46,12 @@ static void change_working(struct refusals *refusals, int by)
 	pthread_mutex_unlock(&refusals->locked.mutex);
 }
 
-void refusals_job_begins(struct refusals *refusals)
+void refusals_task_begins(struct refusals *refusals)
 {
 	change_working(refusals, 1);
 }
 
-void refusals_job_ended(struct refusals *refusals)
+void refusals_task_ended(struct refusals *refusals)
 {
 	change_working(refusals, -1);
 }

@@ -35,8 +35,8 @@ void refusals_clear(struct refusals *refusals);
 bool refusals_keep(struct run *run, struct file *file, const struct problem *problem);
 
 /* Around each task of a worker. */
-void refusals_job_begins(struct refusals *refusals);
-void refusals_job_ended(struct refusals *refusals);
+void refusals_task_begins(struct refusals *refusals);
+void refusals_task_ended(struct refusals *refusals);
 /* S3 took an object or a part, or let an upload begin: what it refuses is not all. */
 void refusals_stored(struct refusals *refusals);
 /* Fails the files that are kept, once something was stored. `at_end`: the worker has no more tasks;

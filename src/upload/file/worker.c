@@ -151,11 +151,11 @@ void worker_run(struct worker *worker)
 	struct task task;
 	while (take_task(worker, &task)) {
 		buffers_lend(&run->buffers, &worker->reader, bytes_to_read(run, &task));
-		refusals_job_begins(&run->refusals);
+		refusals_task_begins(&run->refusals);
 		liveness_begin(&run->liveness);
 		do_task(worker, &task);
 		liveness_end(&run->liveness);
-		refusals_job_ended(&run->refusals);
+		refusals_task_ended(&run->refusals);
 		refusals_settle(worker, false);
 		buffers_take_back(&run->buffers, &worker->reader);
 		task.read_ns = worker->read_ns;

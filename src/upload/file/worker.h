@@ -14,17 +14,20 @@ struct worker {
 	uint64_t read_ns;     /* for how long the task has opened and read its file, so far */
 };
 
-/* Steps 2 and 3: judges the mark, and claims it or takes it over. NEXT: it is claimed. */
+/* Steps 2 and 3: judges the mark, and claims it or takes it over. Returns NEXT if it is claimed. */
 enum step claim_file(struct worker *worker, struct file *file);
-/* Step 2 of a file whose very version is done by its size and mtime, or by the id of its content.
- * SETTLED: that is believed, and that a newer version was noted is forgotten. NEXT: its object is
- * to be looked at. Where the content is to be compared, else as changed_file. */
+/* Step 2 for a file whose mark says that this version is done, by size and mtime or by the id of
+ * the content. Returns SETTLED if that is believed; a newer version that the mark notes is then
+ * forgotten. Returns NEXT if the object is to be looked at. If the content is to be compared and
+ * differs, it returns as changed_file(). */
 enum step done_file(struct worker *worker, struct file *file);
-/* Step 2 of one that is done with the same size, where the mtime is another or does not tell: the
- * content decides. SETTLED if it is the same, else as changed_file. */
+/* Step 2 for a file whose mark says that a version of the same size is done, but whose mtime
+ * differs or does not tell. The content decides. Returns SETTLED if it is the same, else as
+ * changed_file().
+ */
 enum step touched_file(struct worker *worker, struct file *file);
-/* Step 2 of one that is done with other content: what to do is the user's choice. NEXT: the object
- * is to be replaced. */
+/* Step 2 for a file whose mark says that other content is done. The user has chosen what happens
+ * then. Returns NEXT if the object is to be replaced. */
 enum step changed_file(struct worker *worker, struct file *file);
 
 /* How a file would be sent: with which encoding (NULL: as it is), and in which parts; and the
@@ -41,39 +44,41 @@ enum step file_sum_parts(
  * sets *ret. AGAIN if the file changed meanwhile. */
 enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
-/* The same of the content itself, for what is told of it, whatever encoding it is sent with. */
+/* The same for the content itself, whatever encoding it is sent with. */
 enum step file_compare_content(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
-/* Step 4: asks what S3 holds under the key. NEXT: nothing, or exactly the version to be replaced,
- * so that the file can be sent. Content that is the file's own is adopted. AGAIN where what was
- * sent is damaged, or was an earlier version. */
+/* Step 4: asks what S3 holds under the key. Returns NEXT if the file can be sent, since S3 holds
+ * nothing, or exactly the version to be replaced. Content that is the file's own is adopted.
+ * Returns AGAIN if what was sent is damaged, or was an earlier version. */
 enum step look_at_object(struct worker *worker, struct file *file);
-/* The same without reading the file: AGAIN, so that look_at_object() comes first, where there is
- * anything else than what is to be replaced. */
+/* The same without reading the file. Returns AGAIN if S3 holds anything else than what is to be
+ * replaced, so that look_at_object() comes first. */
 enum step look_once_more(struct worker *worker, struct file *file);
-/* Step 4 of a file that is known by its content: asks whether that is stored under the same key
- * with another suffix of compression. Such an object is adopted. NEXT: there is none. */
+/* Step 4 for a file that is known by its content: asks whether that is stored under the same key
+ * with another suffix of compression. Such an object is adopted. Returns NEXT if there is none. */
 enum step look_elsewhere(struct worker *worker, struct file *file);
-/* The same as look_at_object before much is sent, only to save that. NEXT also where we may not
+/* As look_at_object(), before much is sent and only to save that. Returns NEXT also if we may not
  * look, but the server is known to refuse what we must not replace. */
 enum step look_ahead(struct worker *worker, struct file *file);
-/* The same after this condition was refused. AGAIN, and not NEXT, if the way is free now. */
+/* As look_at_object(), after this condition was refused. If S3 holds nothing in the way now, it
+ * returns AGAIN and not NEXT. */
 enum step look_after_refusal(
 	struct worker *worker, struct file *file, const struct s3_condition *condition);
 
 /* Step 5 for a small file: one PutObject, from the check of the file to the done mark. A large file
  * goes the way of multipart.h. */
 enum step send_whole(struct worker *worker, struct file *file);
-/* Step 6 where the reply did not prove the upload: the object as HEAD shows it does, or is judged
- * as in step 4. SETTLED, or why not. */
+/* Step 6 if the reply did not prove the upload: a HEAD shows the object, which proves it, or is
+ * judged as in step 4. Returns SETTLED, or why not. */
 enum step file_prove_by_head(struct worker *worker, struct file *file);
 
-/* Of a file that is in S3: removes or moves it as the options say, if it is due, proven once more
- * and kept by no rule, and tells what became of it. */
+/* Removes or moves a file that is in S3, as the options say, if it is due, proven once more and
+ * kept by no rule. Reports what became of it. */
 void remove_file(struct worker *worker, struct file *file);
 
-/* The body of a worker's thread: until the queue has no more tasks. */
+/* Makes a worker with connections of its own. Returns 0 or -errno. */
 int worker_new(struct run *run, struct worker **ret);
+/* The body of a worker's thread. It returns when the queue has no more tasks for this worker. */
 void worker_run(struct worker *worker);
 void worker_free(struct worker *worker);
 /* A block of files that others may have taken meanwhile: reads their marks anew and puts back into

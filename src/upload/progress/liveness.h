@@ -16,5 +16,5 @@ void liveness_begin(struct liveness *liveness);
 void liveness_end(struct liveness *liveness);
 /* A worker is at work: between two reads, at each progress of a request. */
 void liveness_sign(struct liveness *liveness);
-/* Jobs are under way, and none of them has moved for ns. */
+/* Whether tasks are under way, and none of them has moved for ns. */
 bool liveness_is_lost(const struct liveness *liveness, uint64_t ns);

@@ -15,19 +15,30 @@ struct parts {
 	unsigned under_way;
 };
 
-enum task_kind { TASK_END, TASK_FILE, TASK_CHECK, TASK_PART, TASK_RETIRE };
+enum task_kind {
+	TASK_END,    /* there is nothing more to do */
+	TASK_FILE,   /* a file is to be brought to its mark */
+	TASK_CHECK,  /* the marks of a block are to be read again */
+	TASK_PART,   /* a part of an open upload is to be sent */
+	TASK_RETIRE, /* this worker is not needed any more */
+};
+/* What a worker takes from the queue. */
 struct task {
 	enum task_kind kind;
-	struct candidate *file; /* FILE: now the worker's */
-	struct block *block;    /* CHECK: now the worker's; read its marks again, sort the files
-				   with queue_later and queue_shared, and end with queue_ready */
-	struct parts *parts;    /* PART */
+	/* Of FILE. It is the worker's now. */
+	struct candidate *file;
+	/* Of CHECK. It is the worker's now, who reads its marks again, sorts the files with
+	 * queue_later and queue_shared, and ends with queue_ready. */
+	struct block *block;
+	/* Of PART: an upload, and which part of it. */
+	struct parts *parts;
 	unsigned index;
-	bool is_bulk;      /* counts among the large bodies under way; the queue's */
-	bool opens;        /* begins a file that is to be sent in parts; likewise */
-	unsigned leads;    /* serial number of the block that waits for the claim, or 0; likewise */
 	uint64_t begun_ns; /* clock_boot_ns() when it was handed out */
-	/* For queue_done, by the worker. */
+	/* These three are the queue's. */
+	bool is_bulk;   /* it counts among the large bodies under way */
+	bool opens;     /* it begins a file that is to be sent in parts */
+	unsigned leads; /* the serial number of the block that waits for the claim, or 0 */
+	/* The worker sets these for queue_done(). */
 	uint64_t read_ns; /* how long the file was read */
 	bool is_first;    /* of its worker: connections had to be made for it */
 };
@@ -64,7 +75,7 @@ int64_t turns_oldest_ns(const struct turns *turns);
 void turns_add_file(struct turns *turns, struct candidate *file);
 /* Takes the file. It will be begun before all other files of its kind. */
 void turns_add_first(struct turns *turns, struct candidate *file);
-/* Takes out the files of this block, at most BLOCK_FILES; how many. */
+/* Takes out the files of this block, which are the caller's then. Returns how many they are. */
 size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate *ret[BLOCK_FILES]);
 /* Hands out the parts [0, n) of an upload from now on. */
 void turns_open(struct turns *turns, struct parts *parts, unsigned n);
