@@ -29,7 +29,7 @@ static enum outcome find_present(struct dynamodb_conn *conn, const struct table 
 	return error < 0 ? dynamodb_not_understood(error, ret_problem) : OUTCOME_REFUSED;
 }
 
-struct write {
+struct sent_write {
 	enum dynamodb_kind kind;
 	const struct table *table;
 	struct item_key key;
@@ -38,22 +38,22 @@ struct write {
 
 /* Sends the conditional write whose body was begun. If ret_new is not NULL, it gets the Attributes
  * of a reply that is OK. */
-static enum outcome perform_write(struct dynamodb_conn *conn, const struct write *write,
+static enum outcome perform_write(struct dynamodb_conn *conn, const struct sent_write *sent,
 	const struct dynamodb_expression *expression, struct item *ret_present,
 	struct item *ret_new, struct problem *ret_problem)
 {
 	struct problem problem = {0};
 	json_t *reply;
 	dynamodb_add_expression(&conn->body, expression);
-	enum outcome outcome = dynamodb_perform(conn, write->kind, write->limits, &reply, &problem);
+	enum outcome outcome = dynamodb_perform(conn, sent->kind, sent->limits, &reply, &problem);
 	if (outcome == OUTCOME_OK && ret_new) {
 		int error = item_from_json(json_object_get(reply, "Attributes"), ret_new);
 		if (error < 0)
 			outcome = dynamodb_not_understood(error, &problem);
 	}
 	if (outcome == OUTCOME_REFUSED && ret_present)
-		outcome = find_present(conn, write->table, write->key, reply, write->limits,
-			ret_present, &problem);
+		outcome = find_present(
+			conn, sent->table, sent->key, reply, sent->limits, ret_present, &problem);
 	json_decref(reply);
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;
@@ -61,10 +61,10 @@ static enum outcome perform_write(struct dynamodb_conn *conn, const struct write
 }
 
 enum outcome dynamodb_put(struct dynamodb_conn *conn, const struct table *table,
-	struct item_key key, const struct item *item, const struct condition *conditions,
-	size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
-	struct problem *ret_problem)
+	struct item_key key, const struct item_write *write, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem)
 {
+	const struct item *item = write->item;
 	struct text *body = dynamodb_begin(conn, table->name);
 	dynamodb_member(body, "Item");
 	dynamodb_add_key(body, table, key);
@@ -80,14 +80,13 @@ enum outcome dynamodb_put(struct dynamodb_conn *conn, const struct table *table,
 	}
 	text_add_char(body, '}');
 	const struct dynamodb_expression expression = {
-		.conditions = conditions, .n_conditions = n_conditions};
-	const struct write write = {DYNAMODB_PUT, table, key, limits};
-	return perform_write(conn, &write, &expression, ret_present, NULL, ret_problem);
+		.conditions = write->conditions, .n_conditions = write->n_conditions};
+	const struct sent_write sent = {DYNAMODB_PUT, table, key, limits};
+	return perform_write(conn, &sent, &expression, ret_present, NULL, ret_problem);
 }
 
 enum outcome dynamodb_update(struct dynamodb_conn *conn, const struct table *table,
-	struct item_key key, const struct change *changes, size_t n_changes,
-	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
+	struct item_key key, const struct item_write *write, const struct call_limits *limits,
 	struct item *ret_present, struct problem *ret_problem)
 {
 	struct text *body = dynamodb_begin(conn, table->name);
@@ -95,12 +94,12 @@ enum outcome dynamodb_update(struct dynamodb_conn *conn, const struct table *tab
 	dynamodb_add_key(body, table, key);
 	const struct dynamodb_expression expression = {.pk_name = table->pk_name,
 		.must_exist = true,
-		.changes = changes,
-		.n_changes = n_changes,
-		.conditions = conditions,
-		.n_conditions = n_conditions};
-	const struct write write = {DYNAMODB_UPDATE, table, key, limits};
-	return perform_write(conn, &write, &expression, ret_present, NULL, ret_problem);
+		.changes = write->changes,
+		.n_changes = write->n_changes,
+		.conditions = write->conditions,
+		.n_conditions = write->n_conditions};
+	const struct sent_write sent = {DYNAMODB_UPDATE, table, key, limits};
+	return perform_write(conn, &sent, &expression, ret_present, NULL, ret_problem);
 }
 
 bool taking_only_creates(const struct taking *taking)
@@ -127,21 +126,21 @@ enum outcome dynamodb_take(struct dynamodb_conn *conn, const struct table *table
 		.n_changes = taking->n_changes,
 		.conditions = taking->conditions,
 		.n_conditions = taking->n_conditions};
-	const struct write write = {DYNAMODB_UPDATE, table, key, limits};
-	return perform_write(conn, &write, &expression, ret, ret, ret_problem);
+	const struct sent_write sent = {DYNAMODB_UPDATE, table, key, limits};
+	return perform_write(conn, &sent, &expression, ret, ret, ret_problem);
 }
 
 enum outcome dynamodb_delete(struct dynamodb_conn *conn, const struct table *table,
-	struct item_key key, const struct condition *conditions, size_t n_conditions,
-	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem)
+	struct item_key key, const struct item_write *write, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem)
 {
 	struct text *body = dynamodb_begin(conn, table->name);
 	dynamodb_member(body, "Key");
 	dynamodb_add_key(body, table, key);
 	const struct dynamodb_expression expression = {
-		.conditions = conditions, .n_conditions = n_conditions};
-	const struct write write = {DYNAMODB_DELETE, table, key, limits};
-	return perform_write(conn, &write, &expression, ret_present, NULL, ret_problem);
+		.conditions = write->conditions, .n_conditions = write->n_conditions};
+	const struct sent_write sent = {DYNAMODB_DELETE, table, key, limits};
+	return perform_write(conn, &sent, &expression, ret_present, NULL, ret_problem);
 }
 
 enum outcome dynamodb_get(struct dynamodb_conn *conn, const struct table *table,

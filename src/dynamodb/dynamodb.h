@@ -31,6 +31,17 @@ struct item_key {
 	const char *pk, *sk;
 };
 
+/* What a conditional write does to an item. Borrowed during the call. */
+struct item_write {
+	/* Of a put: the whole item. NULL: an update by `changes`, or a removal. */
+	const struct item *item;
+	const struct change *changes;
+	size_t n_changes;
+	/* All of them have to be met. */
+	const struct condition *conditions;
+	size_t n_conditions;
+};
+
 /* PutItem. The call adds the key attributes to the item. Every item that comes back has them among
  * its attributes.
  *
@@ -38,14 +49,12 @@ struct item_key {
  * the reply (ReturnValuesOnConditionCheckFailure=ALL_OLD), or from a server without that by a
  * consistent GetItem. An empty item then means that it is gone by now. */
 enum outcome dynamodb_put(struct dynamodb_conn *conn, const struct table *table,
-	struct item_key key, const struct item *item, const struct condition *conditions,
-	size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
-	struct problem *ret_problem);
+	struct item_key key, const struct item_write *write, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem);
 /* UpdateItem. It never creates the item, since one of its conditions is always that the key is
  * present. REFUSED as above. */
 enum outcome dynamodb_update(struct dynamodb_conn *conn, const struct table *table,
-	struct item_key key, const struct change *changes, size_t n_changes,
-	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
+	struct item_key key, const struct item_write *write, const struct call_limits *limits,
 	struct item *ret_present, struct problem *ret_problem);
 /* An update that may create the item, and count. */
 struct taking {
@@ -66,9 +75,11 @@ bool taking_only_creates(const struct taking *taking);
 enum outcome dynamodb_take(struct dynamodb_conn *conn, const struct table *table,
 	struct item_key key, const struct taking *taking, const struct call_limits *limits,
 	struct item *ret, struct problem *ret_problem);
+/* DeleteItem, by the conditions of `write`. OK also if the item is not there and no condition says
+ * that it has to be. REFUSED as above. */
 enum outcome dynamodb_delete(struct dynamodb_conn *conn, const struct table *table,
-	struct item_key key, const struct condition *conditions, size_t n_conditions,
-	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem);
+	struct item_key key, const struct item_write *write, const struct call_limits *limits,
+	struct item *ret_present, struct problem *ret_problem);
 /* GetItem. ABSENT if there is no such item. */
 enum outcome dynamodb_get(struct dynamodb_conn *conn, const struct table *table,
 	struct item_key key, bool consistent, const struct call_limits *limits, struct item *ret,

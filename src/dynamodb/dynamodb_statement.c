@@ -90,8 +90,8 @@ bool statement_insert(
 	return end_statement(ret, table, chars) && is_possible;
 }
 
-static bool add_changes(struct text *ret, enum dynamodb_dialect dialect,
-	const struct statement_update *update, bool sets)
+static bool add_changes(
+	struct text *ret, enum dynamodb_dialect dialect, const struct item_write *update, bool sets)
 {
 	const char *const verb = sets ? " SET " : " REMOVE ";
 	const char *before = verb;
@@ -109,7 +109,7 @@ static bool add_changes(struct text *ret, enum dynamodb_dialect dialect,
 	return is_possible;
 }
 
-static bool add_conditions(struct text *ret, const struct statement_update *update)
+static bool add_conditions(struct text *ret, const struct item_write *update)
 {
 	bool is_possible = true;
 	for (size_t i = 0; i < update->n_conditions; i++) {
@@ -126,7 +126,7 @@ static bool add_conditions(struct text *ret, const struct statement_update *upda
 
 /* In the order of their question marks: the new values, the key, the values compared with. */
 static void add_update_values(struct text *ret, const struct table *table, struct item_key key,
-	const struct statement_update *update)
+	const struct item_write *update)
 {
 	text_add(ret, "\",\"Parameters\":[");
 	for (size_t i = 0; i < update->n_changes; i++) {
@@ -147,7 +147,7 @@ static void add_update_values(struct text *ret, const struct table *table, struc
 }
 
 bool statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
-	struct item_key key, const struct statement_update *update)
+	struct item_key key, const struct item_write *update)
 {
 	const size_t at = begin_statement(ret, "UPDATE ", table);
 	bool is_possible = update->n_changes && add_changes(ret, dialect, update, true);

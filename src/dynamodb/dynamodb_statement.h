@@ -25,14 +25,8 @@ bool statement_insert(
 	struct text *ret, const struct table *table, struct item_key key, const struct item *item);
 /* The same for an update, which never creates the item. A statement can say the conditions EQUALS
  * and ABSENT. */
-struct statement_update {
-	const struct change *changes;
-	size_t n_changes;
-	const struct condition *conditions;
-	size_t n_conditions;
-};
 bool statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
-	struct item_key key, const struct statement_update *update);
+	struct item_key key, const struct item_write *update);
 
 /* Begin a request, and add its statements one by one. There are at most STATEMENTS_MAX, all about
  * the same table, and no two about the same item. The texts are copied. */

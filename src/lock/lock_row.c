@@ -154,16 +154,21 @@ static enum outcome give_version(struct store_conn *conn, const struct lock_givi
 	const struct condition as_seen = {
 		locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, version};
 	if (!locks->by_mark)
-		return conn->store->ops->remove(
-			conn, giving->key, &as_seen, 1, limits, ret_present, ret_problem);
+		return conn->store->ops->remove(conn, giving->key,
+			&(struct item_write){.conditions = &as_seen, .n_conditions = 1}, limits,
+			ret_present, ret_problem);
 	struct item set = {0};
 	struct change changes[CHANGES_MAX];
 	if (dialect_release(locks->dialect, &set)) {
 		item_clear(&set);
 		return out_of_memory(ret_problem);
 	}
-	enum outcome o = conn->store->ops->update(conn, giving->key, changes,
-		changes_of(&set, changes), &as_seen, 1, limits, ret_present, ret_problem);
+	enum outcome o = conn->store->ops->update(conn, giving->key,
+		&(struct item_write){.changes = changes,
+			.n_changes = changes_of(&set, changes),
+			.conditions = &as_seen,
+			.n_conditions = 1},
+		limits, ret_present, ret_problem);
 	item_clear(&set);
 	return o;
 }
@@ -224,8 +229,12 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 				  locks->dialect->released, CONDITION_ABSENT, VALUE_STRING, NULL}};
 	struct lock_key key;
 	lock_key_of(locks, lock->key, lock->sort, lock->slot, &key);
-	enum outcome o = conn->store->ops->update(conn, key.key, changes, n, ours,
-		ours[1].name ? 2 : 1, try->limits, ret_row, ret_problem);
+	enum outcome o = conn->store->ops->update(conn, key.key,
+		&(struct item_write){.changes = changes,
+			.n_changes = n,
+			.conditions = ours,
+			.n_conditions = ours[1].name ? 2 : 1},
+		try->limits, ret_row, ret_problem);
 	item_clear(&set);
 	if (o == OUTCOME_OK && !own_files_are_there(&locks->files))
 		o = OUTCOME_REFUSED;

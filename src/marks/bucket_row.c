@@ -161,8 +161,10 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	if (row_item(&next, &item))
 		problem_set(ret_problem, "out of memory");
 	else
-		o = conn->store->ops->put(conn, row_key(space, pk), &item, &as_seen, 1, limits,
-			&present, ret_problem);
+		o = conn->store->ops->put(conn, row_key(space, pk),
+			&(struct item_write){
+				.item = &item, .conditions = &as_seen, .n_conditions = 1},
+			limits, &present, ret_problem);
 	if (o == OUTCOME_REFUSED && !item_is_empty(&present))
 		o = read_row_of_bucket(&present, ret_seen, ret_problem) == OUTCOME_OK
 			    ? o

@@ -231,8 +231,9 @@ enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
 {
 	const struct condition as_read = {"version", CONDITION_EQUALS, VALUE_STRING, row->version};
 	struct item present = {0};
-	enum outcome o = conn->store->ops->remove(
-		conn, row_key(&row->key), &as_read, 1, limits, &present, ret_problem);
+	enum outcome o = conn->store->ops->remove(conn, row_key(&row->key),
+		&(struct item_write){.conditions = &as_read, .n_conditions = 1}, limits, &present,
+		ret_problem);
 	/* It is gone: by this very request, which the wire sent twice, or by somebody else's. */
 	if (o == OUTCOME_REFUSED && item_is_empty(&present))
 		o = OUTCOME_OK;

@@ -30,8 +30,11 @@ static enum outcome update(const struct mark_ref *ref, const struct changes *cha
 	char partition[PARTITION_MAX];
 	struct item present = {0};
 	enum outcome o = ref->conn->store->ops->update(ref->conn, mark_item_key(ref, partition),
-		changes->list, changes->n, conditions, n_conditions, &ref->limits, &present,
-		ret_problem);
+		&(struct item_write){.changes = changes->list,
+			.n_changes = changes->n,
+			.conditions = conditions,
+			.n_conditions = n_conditions},
+		&ref->limits, &present, ret_problem);
 	return mark_seen(o, &present, ret_seen, ret_problem);
 }
 
@@ -85,8 +88,9 @@ enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct ma
 		return OUTCOME_LOCAL;
 	}
 	struct condition absent = {"pk", CONDITION_ABSENT, VALUE_STRING, NULL};
-	enum outcome o = ref->conn->store->ops->put(ref->conn, mark_item_key(ref, partition), &item,
-		&absent, 1, &ref->limits, &present, ret_problem);
+	enum outcome o = ref->conn->store->ops->put(ref->conn, mark_item_key(ref, partition),
+		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
+		&ref->limits, &present, ret_problem);
 	item_clear(&item);
 	o = mark_seen(o, &present, ret_seen, ret_problem);
 	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim.id, ret_seen)) {

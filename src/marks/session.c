@@ -32,8 +32,10 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 		{"expires", VALUE_NUMBER, expires}, {"files", VALUE_NUMBER, files}};
 	const struct condition ours[] = {{"version", CONDITION_EQUALS, VALUE_STRING, try->version},
 		{"state", CONDITION_EQUALS, VALUE_STRING, "open"}};
-	return conn->store->ops->update(conn, (struct item_key){session->pk, "-"}, changes, 3, ours,
-		2, try->limits, ret_row, ret_problem);
+	return conn->store->ops->update(conn, (struct item_key){session->pk, "-"},
+		&(struct item_write){
+			.changes = changes, .n_changes = 3, .conditions = ours, .n_conditions = 2},
+		try->limits, ret_row, ret_problem);
 }
 
 static const char *whose(void *arg, const struct item *row, char ret_why[static LEASE_TEXT_MAX],
@@ -146,8 +148,9 @@ static enum outcome write_row(
 	const struct condition absent = {"pk", CONDITION_ABSENT, VALUE_STRING, NULL};
 	const struct call_limits limits = session_limits(session);
 	const uint64_t sent_ns = clock_boot_ns();
-	enum outcome o = conn->store->ops->put(conn, (struct item_key){session->pk, "-"}, &row,
-		&absent, 1, &limits, &present, ret_problem);
+	enum outcome o = conn->store->ops->put(conn, (struct item_key){session->pk, "-"},
+		&(struct item_write){.item = &row, .conditions = &absent, .n_conditions = 1},
+		&limits, &present, ret_problem);
 	const char *seen = item_string(&present, "version");
 	if (o == OUTCOME_REFUSED && seen && strcmp(seen, version) == 0)
 		o = OUTCOME_OK; /* our own write, sent twice by the wire */
@@ -202,7 +205,11 @@ static void end_own(struct session *session, struct store_conn *conn)
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 3 * NS_PER_S};
 	struct item present = {0};
 	struct problem problem = {0};
-	if (conn->store->ops->update(conn, (struct item_key){session->pk, "-"}, changes, 1, ours, 1,
+	if (conn->store->ops->update(conn, (struct item_key){session->pk, "-"},
+		    &(struct item_write){.changes = changes,
+			    .n_changes = 1,
+			    .conditions = ours,
+			    .n_conditions = 1},
 		    &limits, &present, &problem) != OUTCOME_OK &&
 		item_is_empty(&present))
 		log_info("cannot end the session: %s", problem.text);

@@ -60,8 +60,12 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	*ret_over = session->options.reads_only;
 	if (*ret_over)
 		return OUTCOME_OK;
-	enum outcome o = conn->store->ops->update(conn, (struct item_key){pk, "-"}, changes, 2,
-		as_seen, 2, &limits, &present, ret_problem);
+	enum outcome o = conn->store->ops->update(conn, (struct item_key){pk, "-"},
+		&(struct item_write){.changes = changes,
+			.n_changes = 2,
+			.conditions = as_seen,
+			.n_conditions = 2},
+		&limits, &present, ret_problem);
 	*ret_over =
 		o == OUTCOME_OK ||
 		(o == OUTCOME_REFUSED && strcmp(string_or_empty(&present, "state"), "open") != 0);

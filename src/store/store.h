@@ -24,21 +24,18 @@ struct store_ops {
 	bool removes_for_good;
 	int (*conn_new)(struct store *store, struct store_conn **ret);
 	void (*conn_free)(struct store_conn *conn);
-	enum outcome (*put)(struct store_conn *conn, struct item_key key, const struct item *item,
-		const struct condition *conditions, size_t n_conditions,
-		const struct call_limits *limits, struct item *ret_present,
-		struct problem *ret_problem);
+	enum outcome (*put)(struct store_conn *conn, struct item_key key,
+		const struct item_write *write, const struct call_limits *limits,
+		struct item *ret_present, struct problem *ret_problem);
 	enum outcome (*update)(struct store_conn *conn, struct item_key key,
-		const struct change *changes, size_t n_changes, const struct condition *conditions,
-		size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
-		struct problem *ret_problem);
+		const struct item_write *write, const struct call_limits *limits,
+		struct item *ret_present, struct problem *ret_problem);
 	enum outcome (*take)(struct store_conn *conn, struct item_key key,
 		const struct taking *taking, const struct call_limits *limits, struct item *ret,
 		struct problem *ret_problem);
 	enum outcome (*remove)(struct store_conn *conn, struct item_key key,
-		const struct condition *conditions, size_t n_conditions,
-		const struct call_limits *limits, struct item *ret_present,
-		struct problem *ret_problem);
+		const struct item_write *write, const struct call_limits *limits,
+		struct item *ret_present, struct problem *ret_problem);
 	enum outcome (*get)(struct store_conn *conn, struct item_key key, bool consistent,
 		const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
 	enum outcome (*get_many)(struct store_conn *conn, const struct item_key *keys, size_t n,
@@ -85,7 +82,8 @@ struct store_conn {
 };
 
 /* The operations mean the same as in dynamodb.h. put replaces the whole item, update never creates
- * one, and take may. Conditions may be NULL if their number is 0. */
+ * one, and take may. remove uses the conditions of its write alone. Conditions may be NULL if their
+ * number is 0. */
 int store_conn_new(struct store *store, struct store_conn **ret);
 void store_conn_free(struct store_conn *conn); /* NULL is fine */
 void store_close(struct store *store);         /* after every connection; NULL is fine */

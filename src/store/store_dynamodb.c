@@ -59,40 +59,19 @@ static void conn_free(struct store_conn *conn)
 	free(conn);
 }
 
-static enum outcome put(struct store_conn *conn, struct item_key key, const struct item *item,
-	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
-	struct item *ret_present, struct problem *ret_problem)
-{
-	const struct batch_write write = {.db = conn_of(conn)->db,
-		.table = conn_of(conn)->table,
-		.key = key,
-		.item = item,
-		.conditions = conditions,
-		.n_conditions = n_conditions,
-		.limits = limits,
-		.ret_present = ret_present,
-		.ret_problem = ret_problem};
-
-	return batches_write(&store_of(conn->store)->batches, &conn_of(conn)->ticket, &write);
-}
-
-static enum outcome update(struct store_conn *conn, struct item_key key,
-	const struct change *changes, size_t n_changes, const struct condition *conditions,
-	size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
+static enum outcome write_item(struct store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
 	struct problem *ret_problem)
 {
-	const struct batch_write write = {.db = conn_of(conn)->db,
+	const struct batch_write one = {.db = conn_of(conn)->db,
 		.table = conn_of(conn)->table,
 		.key = key,
-		.changes = changes,
-		.n_changes = n_changes,
-		.conditions = conditions,
-		.n_conditions = n_conditions,
+		.what = *write,
 		.limits = limits,
 		.ret_present = ret_present,
 		.ret_problem = ret_problem};
 
-	return batches_write(&store_of(conn->store)->batches, &conn_of(conn)->ticket, &write);
+	return batches_write(&store_of(conn->store)->batches, &conn_of(conn)->ticket, &one);
 }
 
 static enum outcome take(struct store_conn *conn, struct item_key key, const struct taking *taking,
@@ -103,11 +82,11 @@ static enum outcome take(struct store_conn *conn, struct item_key key, const str
 }
 
 static enum outcome remove_item(struct store_conn *conn, struct item_key key,
-	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
-	struct item *ret_present, struct problem *ret_problem)
+	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
 {
-	return dynamodb_delete(conn_of(conn)->db, conn_of(conn)->table, key, conditions,
-		n_conditions, limits, ret_present, ret_problem);
+	return dynamodb_delete(conn_of(conn)->db, conn_of(conn)->table, key, write, limits,
+		ret_present, ret_problem);
 }
 
 static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
@@ -186,8 +165,8 @@ static void close_store(struct store *store)
 static const struct store_ops dynamodb_ops = {
 	.conn_new = conn_new,
 	.conn_free = conn_free,
-	.put = put,
-	.update = update,
+	.put = write_item,
+	.update = write_item,
 	.take = take,
 	.remove = remove_item,
 	.get = get,

@@ -68,7 +68,8 @@ static enum outcome update(struct probe *probe, const struct condition *conditio
 {
 	static const struct change changes[] = {{"gone"}, {"state", VALUE_STRING, "second"},
 		{"also-gone"}, {"at", VALUE_NUMBER, "1"}};
-	const struct statement_update update = {changes, 4, conditions, n};
+	const struct item_write update = {
+		.changes = changes, .n_changes = 4, .conditions = conditions, .n_conditions = n};
 
 	text_reset(&probe->statement);
 	if (!statement_update(

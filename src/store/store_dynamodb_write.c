@@ -10,35 +10,33 @@ const struct call_limits *batch_write_limits(const struct batch_write *write)
 
 enum outcome batch_write_alone(const struct batch_write *w)
 {
-	if (w->item)
-		return dynamodb_put(w->db, w->table, w->key, w->item, w->conditions,
-			w->n_conditions, w->limits, w->ret_present, w->ret_problem);
-	return dynamodb_update(w->db, w->table, w->key, w->changes, w->n_changes, w->conditions,
-		w->n_conditions, w->limits, w->ret_present, w->ret_problem);
+	if (w->what.item)
+		return dynamodb_put(w->db, w->table, w->key, &w->what, w->limits, w->ret_present,
+			w->ret_problem);
+	return dynamodb_update(
+		w->db, w->table, w->key, &w->what, w->limits, w->ret_present, w->ret_problem);
 }
 
 /* INSERT can express only one kind of put, which is a put if the item is absent. */
 static bool is_put_if_absent(const struct batch_write *w)
 {
-	return w->item && w->n_conditions == 1 && w->conditions->test == CONDITION_ABSENT &&
-	       strcmp(w->conditions->name, w->table->pk_name) == 0;
+	const struct condition *only = w->what.conditions;
+	return w->what.item && w->what.n_conditions == 1 && only->test == CONDITION_ABSENT &&
+	       strcmp(only->name, w->table->pk_name) == 0;
 }
 
 bool batch_write_may_wait(const struct batch_write *w)
 {
-	return !batch_write_limits(w)->deadline_ns && (!w->item || is_put_if_absent(w));
+	return !batch_write_limits(w)->deadline_ns && (!w->what.item || is_put_if_absent(w));
 }
 
 bool batch_write_statement(
 	const struct batch_write *w, enum dynamodb_dialect dialect, struct text *statement)
 {
-	const struct statement_update update = {
-		w->changes, w->n_changes, w->conditions, w->n_conditions};
-
 	text_reset(statement);
-	if (w->item)
-		return statement_insert(statement, w->table, w->key, w->item);
-	return statement_update(statement, dialect, w->table, w->key, &update);
+	if (w->what.item)
+		return statement_insert(statement, w->table, w->key, w->what.item);
+	return statement_update(statement, dialect, w->table, w->key, &w->what);
 }
 
 static bool same_text(const char *a, const char *b)

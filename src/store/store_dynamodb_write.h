@@ -7,11 +7,7 @@ struct batch_write {
 	struct dynamodb_conn *db; /* the caller's own */
 	const struct table *table;
 	struct item_key key;
-	const struct item *item; /* a put; NULL: an update by `changes` */
-	const struct change *changes;
-	size_t n_changes;
-	const struct condition *conditions;
-	size_t n_conditions;
+	struct item_write what;           /* a put, or an update if it has no item */
 	const struct call_limits *limits; /* NULL: none */
 	struct item *ret_present;         /* of a refusal; zeroed by the caller */
 	struct problem *ret_problem;

@@ -145,36 +145,35 @@ static enum outcome perform_single(struct store_conn *conn, const struct items_o
 	return outcome;
 }
 
-static enum outcome put(struct store_conn *conn, struct item_key key, const struct item *item,
-	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
-	struct item *ret_present, struct problem *ret_problem)
+static enum outcome put(struct store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
 {
 	char *doc = NULL;
-	int r = doc_encode(item, &doc);
+	int r = doc_encode(write->item, &doc);
 
 	if (r)
 		return doc_failure(key, r, ret_problem);
 	struct items_op op = {.kind = ITEMS_PUT,
 		.key = key,
 		.doc = doc,
-		.conditions = conditions,
-		.n_conditions = n_conditions};
+		.conditions = write->conditions,
+		.n_conditions = write->n_conditions};
 	enum outcome outcome = perform_single(conn, &op, limits, ret_present, ret_problem);
 	free(doc);
 	return outcome;
 }
 
 static enum outcome update(struct store_conn *conn, struct item_key key,
-	const struct change *changes, size_t n_changes, const struct condition *conditions,
-	size_t n_conditions, const struct call_limits *limits, struct item *ret_present,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
 	struct problem *ret_problem)
 {
 	struct items_op op = {.kind = ITEMS_UPDATE,
 		.key = key,
-		.changes = changes,
-		.n_changes = n_changes,
-		.conditions = conditions,
-		.n_conditions = n_conditions};
+		.changes = write->changes,
+		.n_changes = write->n_changes,
+		.conditions = write->conditions,
+		.n_conditions = write->n_conditions};
 
 	return perform_single(conn, &op, limits, ret_present, ret_problem);
 }
@@ -188,13 +187,13 @@ static enum outcome take(struct store_conn *conn, struct item_key key, const str
 }
 
 static enum outcome remove_item(struct store_conn *conn, struct item_key key,
-	const struct condition *conditions, size_t n_conditions, const struct call_limits *limits,
-	struct item *ret_present, struct problem *ret_problem)
+	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
 {
 	struct items_op op = {.kind = ITEMS_DELETE,
 		.key = key,
-		.conditions = conditions,
-		.n_conditions = n_conditions};
+		.conditions = write->conditions,
+		.n_conditions = write->n_conditions};
 
 	return perform_single(conn, &op, limits, ret_present, ret_problem);
 }

@@ -47,11 +47,16 @@ static bool claim_and_done(struct store_conn *conn, struct item_key key, const c
 	struct item item = claim_item(claim), present = {0};
 	struct problem problem = {0};
 
-	enum outcome o =
-		conn->store->ops->put(conn, key, &item, &absent, 1, &limits, &present, &problem);
+	enum outcome o = conn->store->ops->put(conn, key,
+		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
+		&limits, &present, &problem);
 	if (o == OUTCOME_OK)
-		o = conn->store->ops->update(
-			conn, key, changes, 6, ours, 3, &limits, &present, &problem);
+		o = conn->store->ops->update(conn, key,
+			&(struct item_write){.changes = changes,
+				.n_changes = 6,
+				.conditions = ours,
+				.n_conditions = 3},
+			&limits, &present, &problem);
 	if (o != OUTCOME_OK)
 		fprintf(stderr, "%s: %s\n", outcome_name(o), problem.text);
 	item_clear(&item);

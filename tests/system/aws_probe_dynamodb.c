@@ -38,8 +38,11 @@ static enum outcome db_put(struct probe *probe, struct dynamodb_conn *conn)
 	if (item_from_json(json, &item) < 0)
 		probe_die("that is no item");
 	json_decref(json);
-	enum outcome outcome = dynamodb_put(conn, &probe->table, key_of(probe), &item,
-		probe->conditions, probe->n_conditions, &probe->limits, &present, &probe->problem);
+	enum outcome outcome = dynamodb_put(conn, &probe->table, key_of(probe),
+		&(struct item_write){.item = &item,
+			.conditions = probe->conditions,
+			.n_conditions = probe->n_conditions},
+		&probe->limits, &present, &probe->problem);
 	item_clear(&item);
 	return with_item(probe, outcome, OUTCOME_REFUSED, &present);
 }
@@ -47,9 +50,12 @@ static enum outcome db_put(struct probe *probe, struct dynamodb_conn *conn)
 static enum outcome db_update(struct probe *probe, struct dynamodb_conn *conn)
 {
 	struct item present = {0};
-	enum outcome outcome = dynamodb_update(conn, &probe->table, key_of(probe), probe->changes,
-		probe->n_changes, probe->conditions, probe->n_conditions, &probe->limits, &present,
-		&probe->problem);
+	enum outcome outcome = dynamodb_update(conn, &probe->table, key_of(probe),
+		&(struct item_write){.changes = probe->changes,
+			.n_changes = probe->n_changes,
+			.conditions = probe->conditions,
+			.n_conditions = probe->n_conditions},
+		&probe->limits, &present, &probe->problem);
 	return with_item(probe, outcome, OUTCOME_REFUSED, &present);
 }
 
@@ -57,7 +63,9 @@ static enum outcome db_delete(struct probe *probe, struct dynamodb_conn *conn)
 {
 	struct item present = {0};
 	enum outcome outcome = dynamodb_delete(conn, &probe->table, key_of(probe),
-		probe->conditions, probe->n_conditions, &probe->limits, &present, &probe->problem);
+		&(struct item_write){
+			.conditions = probe->conditions, .n_conditions = probe->n_conditions},
+		&probe->limits, &present, &probe->problem);
 	return with_item(probe, outcome, OUTCOME_REFUSED, &present);
 }
 

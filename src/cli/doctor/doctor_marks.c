@@ -57,17 +57,24 @@ static void try_writes(struct tries *tries)
 	struct problem problem = {0};
 	item_set_string(&item, "state", "doctor");
 	item_set_number(&item, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
-	enum outcome outcome =
-		ops->put(tries->conn, tries->key, &item, &absent, 1, limits, &present, &problem);
+	enum outcome outcome = ops->put(tries->conn, tries->key,
+		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
+		limits, &present, &problem);
 	try_operation(tries, "PutItem", outcome, OUTCOME_OK, &problem);
 	if (outcome == OUTCOME_OK) {
 		item_clear(&present);
-		outcome = ops->put(
-			tries->conn, tries->key, &item, &absent, 1, limits, &present, &problem);
+		outcome = ops->put(tries->conn, tries->key,
+			&(struct item_write){
+				.item = &item, .conditions = &absent, .n_conditions = 1},
+			limits, &present, &problem);
 		try_operation(tries, "PutItem", outcome, OUTCOME_REFUSED, &problem);
 		item_clear(&present);
-		outcome = ops->update(
-			tries->conn, tries->key, &change, 1, &wrong, 1, limits, &present, &problem);
+		outcome = ops->update(tries->conn, tries->key,
+			&(struct item_write){.changes = &change,
+				.n_changes = 1,
+				.conditions = &wrong,
+				.n_conditions = 1},
+			limits, &present, &problem);
 		try_operation(tries, "UpdateItem", outcome, OUTCOME_REFUSED, &problem);
 	}
 	item_clear(&present);
@@ -104,7 +111,7 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 	try_writes(&tries);
 	try_reads(&tries);
 	/* Push never deletes. Where deleting is not allowed, time to live removes the probe. */
-	conn->store->ops->remove(conn, tries.key, NULL, 0, &tidy, &present, NULL);
+	conn->store->ops->remove(conn, tries.key, &(struct item_write){0}, &tidy, &present, NULL);
 	doctor_end_probes(doctor);
 	item_clear(&present);
 	if (!tries.failures)
@@ -128,7 +135,8 @@ static void try_batches(
 	enum outcome outcome =
 		settings_learn_batches(conn, pk, &doctor->limits, settings, &problem);
 	for (size_t i = 0; i < 2; i++)
-		conn->store->ops->remove(conn, probes[i], NULL, 0, &tidy, &present, NULL);
+		conn->store->ops->remove(
+			conn, probes[i], &(struct item_write){0}, &tidy, &present, NULL);
 	doctor_end_probes(doctor);
 	item_clear(&present);
 	if (outcome == OUTCOME_OK && strcmp(settings->batches, STORE_BATCHES_NONE) != 0)

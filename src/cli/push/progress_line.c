@@ -7,8 +7,9 @@
 
 uint64_t progress_settled(const struct s3once_counts *c)
 {
-	return c->uploaded + c->adopted + c->refreshed + c->skipped + c->changed + c->failed +
-	       c->held + c->young + c->oversized + c->undersized + c->links + c->planned;
+	return c->uploaded + c->adopted + c->refreshed + c->skipped + c->outdated + c->changed +
+	       c->failed + c->held + c->young + c->oversized + c->undersized + c->links +
+	       c->special + c->planned;
 }
 
 static double smooth(double rate, uint64_t before, uint64_t now, double seconds)

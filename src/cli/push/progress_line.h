@@ -13,7 +13,8 @@ struct progress {
 	double files_rate, bytes_rate, sent_rate; /* per second, smoothed */
 };
 
-/* Files of a run that need nothing more. */
+/* Files of a run that need nothing more, whatever became of them: when the run has ended by itself,
+ * as many as counts->found. */
 uint64_t progress_settled(const struct s3once_counts *counts);
 /* Takes new counts in. */
 void progress_take_in(struct progress *progress, const struct s3once_counts *counts);

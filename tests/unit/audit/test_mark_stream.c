@@ -22,8 +22,8 @@ static void put_mark(struct store_conn *conn, const char *key, int64_t size)
 	item_set_string(&item, "etag", "e");
 	item_set_number(&item, "size", size);
 	item_set_number(&item, "mtime", 7);
-	CHECK_INT(conn->store->ops->put(conn, (struct item_key){partition, key}, &item, NULL, 0,
-			  &no_limits, &present, &problem),
+	CHECK_INT(conn->store->ops->put(conn, (struct item_key){partition, key},
+			  &(struct item_write){.item = &item}, &no_limits, &present, &problem),
 		OUTCOME_OK);
 	item_clear(&item);
 	item_clear(&present);

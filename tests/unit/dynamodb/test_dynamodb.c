@@ -70,13 +70,25 @@ static void test_writes(void)
 	const struct change changes[] = {{"upload"}, {"state", VALUE_STRING, "done"}, {"error"},
 		{"size", VALUE_NUMBER, "8"}};
 	struct item present = {0};
-	CHECK_INT(dynamodb_put(f.conn, &table, key, &f.item, &absent, 1, NULL, &present, NULL),
+	CHECK_INT(dynamodb_put(f.conn, &table, key,
+			  &(struct item_write){
+				  .item = &f.item, .conditions = &absent, .n_conditions = 1},
+			  NULL, &present, NULL),
 		OUTCOME_OK);
-	CHECK_INT(
-		dynamodb_put(f.conn, &table, key, &present, NULL, 0, NULL, NULL, NULL), OUTCOME_OK);
-	CHECK_INT(dynamodb_update(f.conn, &table, key, changes, 4, both, 2, NULL, &present, NULL),
+	CHECK_INT(dynamodb_put(f.conn, &table, key, &(struct item_write){.item = &present}, NULL,
+			  NULL, NULL),
 		OUTCOME_OK);
-	CHECK_INT(dynamodb_delete(f.conn, &table, key, both, 1, NULL, &present, NULL), OUTCOME_OK);
+	CHECK_INT(dynamodb_update(f.conn, &table, key,
+			  &(struct item_write){.changes = changes,
+				  .n_changes = 4,
+				  .conditions = both,
+				  .n_conditions = 2},
+			  NULL, &present, NULL),
+		OUTCOME_OK);
+	CHECK_INT(dynamodb_delete(f.conn, &table, key,
+			  &(struct item_write){.conditions = both, .n_conditions = 1}, NULL,
+			  &present, NULL),
+		OUTCOME_OK);
 	script_stop(&f.aws.server);
 	check_sent(&f, 0, "PutItem",
 		"{'TableName':'t','Item':{'pk':{'S':'p\\''},'sk':{'S':'s'},'state':{'S':'claimed'},"
@@ -105,7 +117,9 @@ static void test_writes(void)
 static enum outcome put_absent(struct fixture *f, struct item *ret)
 {
 	const struct condition absent = {"pk", CONDITION_ABSENT};
-	return dynamodb_put(f->conn, &table, key, &f->item, &absent, 1, NULL, ret, &f->aws.problem);
+	return dynamodb_put(f->conn, &table, key,
+		&(struct item_write){.item = &f->item, .conditions = &absent, .n_conditions = 1},
+		NULL, ret, &f->aws.problem);
 }
 
 /* A refusal without the item is followed by a consistent read; one that carries it is not. */

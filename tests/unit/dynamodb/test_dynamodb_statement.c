@@ -49,7 +49,7 @@ static const struct condition conditions[] = {{"state", CONDITION_EQUALS, VALUE_
 
 static void test_update(void)
 {
-	const struct statement_update update = {changes, 4, conditions, 3};
+	const struct item_write update = {NULL, changes, 4, conditions, 3};
 	struct text text = TEXT(1 << 20);
 	check_statement(statement_update(&text, DIALECT_CLAUSES, &table, key, &update), &text,
 		"{~Statement~:~UPDATE \\~t-1.x_y\\~ SET \\~state\\~=? SET \\~size\\~=? REMOVE "
@@ -66,11 +66,11 @@ static void test_what_no_statement_says(void)
 	const struct change odd = {"a\"b", VALUE_STRING, "x"};
 	struct text text = TEXT(1 << 20);
 	for (size_t i = 0; i < 3; i++) {
-		const struct statement_update update = {changes, 4, &others[i], 1};
+		const struct item_write update = {NULL, changes, 4, &others[i], 1};
 		check_statement(
 			statement_update(&text, DIALECT_LISTS, &table, key, &update), &text, NULL);
 	}
-	const struct statement_update none = {NULL, 0, NULL, 0}, named = {&odd, 1, NULL, 0};
+	const struct item_write none = {.item = NULL}, named = {NULL, &odd, 1, NULL, 0};
 	check_statement(statement_update(&text, DIALECT_LISTS, &table, key, &none), &text, NULL);
 	check_statement(statement_update(&text, DIALECT_LISTS, &table, key, &named), &text, NULL);
 }

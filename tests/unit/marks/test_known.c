@@ -92,8 +92,9 @@ static void put_marks(struct store_conn *conn)
 		item_set_string(&item, "state", "done");
 		item_set_number(&item, "size", i);
 		item_set_number(&item, "mtime", 7);
-		CHECK_INT(conn->store->ops->put(conn, (struct item_key){partition, names[i]}, &item,
-				  NULL, 0, &no_limits, &present, &problem),
+		CHECK_INT(conn->store->ops->put(conn, (struct item_key){partition, names[i]},
+				  &(struct item_write){.item = &item}, &no_limits, &present,
+				  &problem),
 			OUTCOME_OK);
 		item_clear(&item);
 		item_clear(&present);

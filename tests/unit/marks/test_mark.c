@@ -10,39 +10,34 @@ struct echo_conn {
 	struct store_conn *inner;
 };
 
-static enum outcome put_twice(struct store_conn *conn, struct item_key key, const struct item *item,
-	const struct condition *conditions, size_t n, const struct call_limits *limits,
-	struct item *ret_present, struct problem *ret_problem)
-{
-	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
-	inner->store->ops->put(inner, key, item, conditions, n, limits, ret_present, ret_problem);
-	item_clear(ret_present);
-	return inner->store->ops->put(
-		inner, key, item, conditions, n, limits, ret_present, ret_problem);
-}
-
-static enum outcome update_twice(struct store_conn *conn, struct item_key key,
-	const struct change *changes, size_t n_changes, const struct condition *conditions,
-	size_t n, const struct call_limits *limits, struct item *ret_present,
+static enum outcome put_twice(struct store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
 	struct problem *ret_problem)
 {
 	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
-	inner->store->ops->update(
-		inner, key, changes, n_changes, conditions, n, limits, ret_present, ret_problem);
+	inner->store->ops->put(inner, key, write, limits, ret_present, ret_problem);
 	item_clear(ret_present);
-	return inner->store->ops->update(
-		inner, key, changes, n_changes, conditions, n, limits, ret_present, ret_problem);
+	return inner->store->ops->put(inner, key, write, limits, ret_present, ret_problem);
+}
+
+static enum outcome update_twice(struct store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
+{
+	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
+	inner->store->ops->update(inner, key, write, limits, ret_present, ret_problem);
+	item_clear(ret_present);
+	return inner->store->ops->update(inner, key, write, limits, ret_present, ret_problem);
 }
 
 static enum outcome remove_twice(struct store_conn *conn, struct item_key key,
-	const struct condition *conditions, size_t n, const struct call_limits *limits,
-	struct item *ret_present, struct problem *ret_problem)
+	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
 {
 	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
-	inner->store->ops->remove(inner, key, conditions, n, limits, ret_present, ret_problem);
+	inner->store->ops->remove(inner, key, write, limits, ret_present, ret_problem);
 	item_clear(ret_present);
-	return inner->store->ops->remove(
-		inner, key, conditions, n, limits, ret_present, ret_problem);
+	return inner->store->ops->remove(inner, key, write, limits, ret_present, ret_problem);
 }
 
 static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,

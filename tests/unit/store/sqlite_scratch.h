@@ -76,8 +76,9 @@ __attribute__((unused)) static enum outcome put_within(
 	struct item item = {0}, present = {0};
 
 	item_set_string(&item, "name", sk);
-	enum outcome o = opened->store->ops->put(opened->conn, (struct item_key){pk, sk}, &item,
-		&absent, 1, limits, &present, &opened->problem);
+	enum outcome o = opened->store->ops->put(opened->conn, (struct item_key){pk, sk},
+		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
+		limits, &present, &opened->problem);
 	item_clear(&item);
 	item_clear(&present);
 	return o;

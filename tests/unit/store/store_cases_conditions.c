@@ -129,14 +129,21 @@ static enum outcome operate(
 	enum outcome o;
 
 	if (operation == PUT)
-		o = ops->put(scene->conn, key_of(scene, "k"), &item, conditions, n, &no_limits,
-			ret_present, &problem);
+		o = ops->put(scene->conn, key_of(scene, "k"),
+			&(struct item_write){
+				.item = &item, .conditions = conditions, .n_conditions = n},
+			&no_limits, ret_present, &problem);
 	else if (operation == UPDATE)
-		o = ops->update(scene->conn, key_of(scene, "k"), &change, 1, conditions, n,
+		o = ops->update(scene->conn, key_of(scene, "k"),
+			&(struct item_write){.changes = &change,
+				.n_changes = 1,
+				.conditions = conditions,
+				.n_conditions = n},
 			&no_limits, ret_present, &problem);
 	else
-		o = ops->remove(scene->conn, key_of(scene, "k"), conditions, n, &no_limits,
-			ret_present, &problem);
+		o = ops->remove(scene->conn, key_of(scene, "k"),
+			&(struct item_write){.conditions = conditions, .n_conditions = n},
+			&no_limits, ret_present, &problem);
 	item_clear(&item);
 	return o;
 }
@@ -177,17 +184,24 @@ static void missing_item(struct scene *scene)
 	struct problem problem = {0};
 	struct item_key key = key_of(scene, "k");
 
-	CHECK_OUTCOME(
-		ops->update(scene->conn, key, &change, 1, NULL, 0, &no_limits, &present, &problem),
+	CHECK_OUTCOME(ops->update(scene->conn, key,
+			      &(struct item_write){.changes = &change, .n_changes = 1}, &no_limits,
+			      &present, &problem),
 		OUTCOME_REFUSED);
-	CHECK_OUTCOME(ops->update(scene->conn, key, &change, 1, &absent, 1, &no_limits, &present,
+	CHECK_OUTCOME(ops->update(scene->conn, key,
+			      &(struct item_write){.changes = &change,
+				      .n_changes = 1,
+				      .conditions = &absent,
+				      .n_conditions = 1},
+			      &no_limits, &present, &problem),
+		OUTCOME_REFUSED);
+	CHECK_OUTCOME(ops->remove(scene->conn, key,
+			      &(struct item_write){.conditions = &present_test, .n_conditions = 1},
+			      &no_limits, &present, &problem),
+		OUTCOME_REFUSED);
+	CHECK_OUTCOME(ops->remove(scene->conn, key, &(struct item_write){0}, &no_limits, &present,
 			      &problem),
-		OUTCOME_REFUSED);
-	CHECK_OUTCOME(
-		ops->remove(scene->conn, key, &present_test, 1, &no_limits, &present, &problem),
-		OUTCOME_REFUSED);
-	CHECK_OUTCOME(
-		ops->remove(scene->conn, key, NULL, 0, &no_limits, &present, &problem), OUTCOME_OK);
+		OUTCOME_OK);
 	CHECK_OUTCOME(get_item(scene, "k", &present), OUTCOME_ABSENT);
 	CHECK(item_is_empty(&present));
 }
@@ -208,8 +222,9 @@ static void changes_apply(struct scene *scene)
 	CHECK(item_set_number(&want, "tries", INT64_MAX) == 0);
 	CHECK(item_set_number(&want, "size", 0) == 0);
 	CHECK_OUTCOME(put_absent(scene, "k", &item, &got), OUTCOME_OK);
-	CHECK_OUTCOME(scene->store->ops->update(scene->conn, key_of(scene, "k"), changes, 5, NULL,
-			      0, &no_limits, &got, &problem),
+	CHECK_OUTCOME(scene->store->ops->update(scene->conn, key_of(scene, "k"),
+			      &(struct item_write){.changes = changes, .n_changes = 5}, &no_limits,
+			      &got, &problem),
 		OUTCOME_OK);
 	CHECK(item_is_empty(&got));
 	CHECK_OUTCOME(get_item(scene, "k", &got), OUTCOME_OK);
@@ -234,13 +249,13 @@ static void limits_hold(struct scene *scene)
 	struct item item = item_of("state", "late"), got = {0};
 	struct problem problem = {0};
 
-	CHECK_OUTCOME(
-		ops->put(scene->conn, key_of(scene, "a"), &item, NULL, 0, &over, &got, &problem),
+	CHECK_OUTCOME(ops->put(scene->conn, key_of(scene, "a"), &(struct item_write){.item = &item},
+			      &over, &got, &problem),
 		OUTCOME_ABANDONED);
 	CHECK(problem.text[0]);
 	CHECK_OUTCOME(get_item(scene, "a", &got), OUTCOME_ABSENT);
-	CHECK_OUTCOME(
-		ops->put(scene->conn, key_of(scene, "b"), &item, NULL, 0, &stopped, &got, &problem),
+	CHECK_OUTCOME(ops->put(scene->conn, key_of(scene, "b"), &(struct item_write){.item = &item},
+			      &stopped, &got, &problem),
 		OUTCOME_ABANDONED);
 	CHECK(asked > 0);
 	CHECK_OUTCOME(get_item(scene, "b", &got), OUTCOME_ABSENT);
@@ -278,8 +293,9 @@ static void take_creates_or_changes(struct scene *scene)
 	CHECK_STRING(item_string(&item, "version"), "a");
 	CHECK_OUTCOME(take(scene, "k", &taking, &item), OUTCOME_REFUSED);
 	CHECK_STRING(item_string(&item, "version"), "a");
-	CHECK_OUTCOME(scene->conn->store->ops->update(scene->conn, key_of(scene, "k"), &release, 1,
-			      NULL, 0, &no_limits, NULL, &problem),
+	CHECK_OUTCOME(scene->conn->store->ops->update(scene->conn, key_of(scene, "k"),
+			      &(struct item_write){.changes = &release, .n_changes = 1}, &no_limits,
+			      NULL, &problem),
 		OUTCOME_OK);
 	CHECK_OUTCOME(take(scene, "k", &taking, &item), OUTCOME_OK);
 	CHECK(item_number(&item, "token", &token) == 0 && token == 2);

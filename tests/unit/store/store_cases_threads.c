@@ -62,7 +62,9 @@ static void *claim_all(void *arg)
 		char sk[16];
 		snprintf(sk, sizeof sk, "%zu", i);
 		enum outcome o = part->conn->store->ops->put(part->conn, key_of(part->scene, sk),
-			&item, &absent, 1, &no_limits, &present, &problem);
+			&(struct item_write){
+				.item = &item, .conditions = &absent, .n_conditions = 1},
+			&no_limits, &present, &problem);
 		note(part, i, o, &present);
 		item_clear(&present);
 	}
@@ -110,7 +112,11 @@ static void *take_all(void *arg)
 		char sk[16];
 		snprintf(sk, sizeof sk, "%zu", i);
 		enum outcome o = part->conn->store->ops->update(part->conn, key_of(part->scene, sk),
-			&change, 1, &as_seen, 1, &no_limits, &present, &problem);
+			&(struct item_write){.changes = &change,
+				.n_changes = 1,
+				.conditions = &as_seen,
+				.n_conditions = 1},
+			&no_limits, &present, &problem);
 		note(part, i, o, &present);
 		item_clear(&present);
 	}
@@ -149,7 +155,10 @@ static enum outcome add_one(struct part *part)
 	snprintf(after, sizeof after, "%" PRId64, count + 1);
 	const struct condition same = {"count", CONDITION_EQUALS, VALUE_NUMBER, before};
 	const struct change change = {"count", VALUE_NUMBER, after};
-	o = ops->update(part->conn, key, &change, 1, &same, 1, &no_limits, &present, &problem);
+	o = ops->update(part->conn, key,
+		&(struct item_write){
+			.changes = &change, .n_changes = 1, .conditions = &same, .n_conditions = 1},
+		&no_limits, &present, &problem);
 	item_clear(&got);
 	item_clear(&present);
 	return o;

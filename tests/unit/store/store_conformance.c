@@ -23,7 +23,8 @@ struct item_key key_of(const struct scene *scene, const char *sk)
 enum outcome put_if(struct scene *scene, const char *sk, const struct item *item,
 	const struct condition *conditions, size_t n, struct item *ret_present)
 {
-	return scene->store->ops->put(scene->conn, key_of(scene, sk), item, conditions, n,
+	return scene->store->ops->put(scene->conn, key_of(scene, sk),
+		&(struct item_write){.item = item, .conditions = conditions, .n_conditions = n},
 		&no_limits, ret_present, &last_problem);
 }
 
@@ -133,7 +134,9 @@ static void *write_all_the_time(void *arg)
 		(void)store_conn_new(company->store, &conn);
 	while (conn && !atomic_load(&company->over)) {
 		random_id(id);
-		company->store->ops->put(conn, (struct item_key){"company", id}, &item, &absent, 1,
+		company->store->ops->put(conn, (struct item_key){"company", id},
+			&(struct item_write){
+				.item = &item, .conditions = &absent, .n_conditions = 1},
 			&no_limits, &present, &problem);
 		item_clear(&present);
 	}
