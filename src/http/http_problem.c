@@ -101,10 +101,16 @@ static void explain_failure(const struct http_failure *failure, int error, const
 {
 	switch (error) {
 	case -ENOENT:
-		problem_set(p,
-			"cannot resolve the name of %s: check the endpoint, the region and the "
-			"network",
-			host);
+		if (failure->code == CURLE_COULDNT_RESOLVE_PROXY)
+			problem_set(p,
+				"cannot resolve the name of the proxy to %s: check http_proxy, "
+				"HTTPS_PROXY and ALL_PROXY, or add the host to NO_PROXY",
+				host);
+		else
+			problem_set(p,
+				"cannot resolve the name of %s: check the endpoint, the region and "
+				"the network",
+				host);
 		break;
 	case -ECONNREFUSED:
 		if (failure->code == CURLE_SSL_CONNECT_ERROR) {

@@ -117,6 +117,12 @@ def test_name_that_does_not_resolve_is_not_asked_for_ever(s3once, tree):
     assert_ends_once(run, "after 3 attempts: cannot resolve the name of no-such-host.invalid: check the endpoint")
 
 
+def test_name_of_a_proxy_that_does_not_resolve(s3once, tree):
+    """It is the proxy's name that is wrong, and not the endpoint's."""
+    run = s3once("push", tree, "s3://bucket", env={"http_proxy": "http://no-such-proxy.invalid:3128"})
+    assert_ends_once(run, "cannot resolve the name of the proxy to 127.0.0.1:9: check http_proxy, HTTPS_PROXY and ALL_PROXY")
+
+
 class Oddity(socketserver.ThreadingTCPServer):
     """Answers everything with the same bytes."""
 
