@@ -7,8 +7,8 @@
 enum fleet_state {
 	FLEET_IDLE,    /* no run is known to be at work */
 	FLEET_RUNNING, /* its session was renewed within its lease */
-	FLEET_SILENT,  /* its session is open, and was not: whoever needs its files takes them over
-			*/
+	FLEET_SILENT,  /* its session is open, but was not renewed: who needs its files takes them
+			  over */
 	FLEET_LOST     /* its last run is over and did not say how it ended: it was killed, or could
 			  not reach the marks */
 };
@@ -20,7 +20,7 @@ struct fleet_job {
 	bool has_session; /* its row was looked for and is still there */
 	struct session_info session;
 	enum fleet_state state;
-	bool has_failed; /* the last run that ended did, with files or the setup in its way */
+	bool has_failed; /* the last run that ended has failed, by its files or its setup */
 	bool is_overdue;
 	bool is_fine; /* neither of these, nor SILENT or LOST */
 };

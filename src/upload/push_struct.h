@@ -38,17 +38,18 @@ struct s3once_push {
 	atomic_uint stopping; /* calls of s3once_push_stop() under way */
 };
 
-/* Opens what a run needs: services, marks, session, in this order. False: told, the run ends. Main
- * thread. */
+/* Opens what a run needs: services, marks, session, in this order. Returns false if the run ends,
+ * for a reason that was reported. Main thread. */
 bool push_set_up(struct s3once_push *push);
-/* Scan and workers from beginning to end, on threads of their own. False: they could not be
- * started. Main thread. */
+/* Runs the scan and the workers from beginning to end, on threads of their own. Returns false if
+ * they could not be started. Main thread. */
 bool push_loop(struct s3once_push *push);
 
-/* How many workers there may be: the most, by what was asked for and what this host allows, and
- * where the run begins. Then ask often: how many there should be now. The queue keeps those beyond
- * that waiting. Main thread. */
+/* Sets how many workers there may be at the most, by what was asked for and what this host allows,
+ * and with how many the run begins. Main thread. */
 void push_level_init(struct s3once_push *push);
+/* How many workers there should be now. To be asked often. The queue keeps those beyond that
+ * waiting. Main thread. */
 unsigned push_level_next(struct s3once_push *push);
-/* Only so many could be started. */
+/* No more than these could be started. */
 void push_level_lower(struct s3once_push *push, unsigned can);

@@ -4,8 +4,8 @@
 #include "upload/run.h"
 
 struct run_manifest;
-/* Once the services and the session are open. True without --manifest, and in a dry run; false with
- * a sentence. */
+/* To be called once the services and the session are open. Returns true also without --manifest and
+ * in a dry run, or false with a sentence. */
 bool run_manifest_open(struct run *run, struct problem *ret_problem);
 void run_manifest_free(struct run *run); /* frees run->manifest */
 
@@ -19,8 +19,8 @@ struct in_s3 {
 /* Adds its line, if there is a manifest. Thread-safe. */
 void run_manifest_add(struct run *run, const struct in_s3 *file);
 
-/* After the last worker: stores the object and reports it, or why that failed. False: it failed. A
- * dry run says where it would be. */
+/* To be called after the last worker has ended. Stores the object and reports it. Returns false if
+ * that failed, which was reported. A dry run reports where the object would be. */
 bool run_manifest_put(struct run *run);
 /* Its key, "" if there is none or it was not stored (yet). Borrowed. */
 const char *run_manifest_key(const struct run *run);

@@ -9,42 +9,44 @@
 #include <stdint.h>
 
 struct watch_folders_options {
-	const char *job;            /* before what is said; borrowed, as all here */
+	/* All pointers are borrowed. */
+	const char *job;            /* its name begins each message */
 	const char *const *sources; /* directories and files */
 	size_t n_sources;
 	struct filter *filter; /* what it excludes is not watched; NULL: everything is */
-	const char *ignored;   /* a file of no interest, whatever is done to it; NULL: none */
-	bool follow;           /* symbolic links are */
+	const char *ignored;   /* what is done to this file does not count; NULL: none */
+	bool follow;           /* symbolic links are followed */
 	uint64_t rest_ns;      /* a file that was touched is looked at so long after it, and at most
 				  twice as long while its folder is touched again and again */
-	/* Called for each folder that is found, since to find all of them may take long. */
+	/* Called for each folder that is found, as a sign of life, since finding all of them may
+	 * take long. */
 	void (*moves)(void *arg);
 	void *arg;
 };
 
 struct watch_folders;
-/* Watches nothing yet. 0 or -ENOMEM. Where the host refuses inotify, that is said, and no folder is
- * ever touched. */
+/* Makes an object that watches nothing yet. Returns 0 or -ENOMEM. If the host refuses inotify, a
+ * message says so, and no folder is ever touched. */
 int watch_folders_new(const struct watch_folders_options *options, struct watch_folders **ret);
 /* NULL is fine. */
 void watch_folders_free(struct watch_folders *folders);
 
-/* Watches every folder that is there now, and forgets what was touched: before all files are looked
- * at. What cannot be watched is said once. */
+/* Watches every folder that is there now, and forgets what was touched. To be called before all
+ * files are looked at. A folder that cannot be watched is reported once. */
 void watch_folders_renew(struct watch_folders *folders);
-/* Readable when something happened; -1: there is none. */
+/* A descriptor that is readable when something has happened. -1: there is none. */
 int watch_folders_fd(const struct watch_folders *folders);
-/* Takes in what has happened. New folders are watched from now on. False: not all of it is known,
- * so that all files are to be looked at. */
+/* Takes in what has happened. New folders are watched from now on. Returns false if not all of it
+ * is known, so that all files have to be looked at. */
 bool watch_folders_read(struct watch_folders *folders, uint64_t now_ns);
 
 /* When files in the folder that was touched first are at rest, by clock_boot_ns(); UINT64_MAX: none
  * was. */
 uint64_t watch_folders_due_ns(const struct watch_folders *folders);
-/* Those that are due, no longer touched, as absolute paths without links. Returns how many; the
- * array, of borrowed strings that are
- * valid until the next call of this and of watch_folders_read() and _renew(), is for the caller to
- * free. -ENOMEM: all are as before. */
+/* Takes the folders that are due, which are not touched any longer then. Returns how many they are,
+ * and in *ret an array of their absolute paths without links. The caller frees the array. The paths
+ * are borrowed until the next call of watch_folders_take(), watch_folders_read() or
+ * watch_folders_renew(). After -ENOMEM all are as before. */
 int watch_folders_take(struct watch_folders *folders, uint64_t now_ns, const char ***ret);
 
 size_t watch_folders_count(const struct watch_folders *folders);

@@ -24,7 +24,7 @@ struct watch_table {
 
 #define WATCH_TABLE ((struct watch_table){.due_ns = UINT64_MAX})
 
-/* Empties it. */
+/* Forgets all folders and frees their memory. */
 void watch_table_clear(struct watch_table *table);
 /* The folder that is watched as wd, or NULL. Valid until the table changes. */
 struct watch_folder *watch_table_find(struct watch_table *table, int wd);
@@ -37,12 +37,12 @@ void watch_table_drop_below(
 /* The same for each that was not put since the generation was raised last. */
 void watch_table_sweep(struct watch_table *table, void (*dropped)(void *arg, int wd), void *arg);
 
-/* Looked at when it is due: rest_ns after the last touch, but not later than twice that after the
- * first one. */
+/* The folder was touched. It is due rest_ns after the last touch, but not later than twice that
+ * after the first one. */
 void watch_table_touch(
 	struct watch_table *table, struct watch_folder *folder, uint64_t now_ns, uint64_t rest_ns);
 /* No folder is touched any longer. */
 void watch_table_settle(struct watch_table *table);
-/* The paths of those that are due, borrowed, in an array that the caller frees; they are touched no
- * longer. Returns how many, or -ENOMEM. */
+/* Takes the folders that are due, which are not touched any longer then. Returns how many they are,
+ * or -ENOMEM. The caller frees the array in *ret; the paths in it are borrowed. */
 int watch_table_take(struct watch_table *table, uint64_t now_ns, const char ***ret);

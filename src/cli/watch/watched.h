@@ -8,9 +8,11 @@
 
 /* What the passes of a job have come to. */
 struct watched_sums {
-	uint64_t passes, whole, failed; /* passes; those over all files; those without exit 0 */
-	uint64_t files, bytes;          /* uploaded */
-	uint64_t folders;               /* watched now */
+	uint64_t passes;       /* all of them */
+	uint64_t whole;        /* those over all files */
+	uint64_t failed;       /* those that did not end with exit 0 */
+	uint64_t files, bytes; /* uploaded */
+	uint64_t folders;      /* watched now */
 };
 
 struct watched;
@@ -19,19 +21,19 @@ struct watched;
 int watched_new(const char *name, int argc, char *const *argv, struct watched **ret);
 /* NULL is fine. */
 void watched_free(struct watched *watched);
-/* What the job has come to so far is counted on with another file of it. */
+/* After the job's file was read anew: goes on with the sums that `before` has come to. */
 void watched_take_over(struct watched *watched, const struct watched *before);
 const struct job *watched_job(const struct watched *watched);
 
-/* Readable when something has happened; -1: there is none. */
+/* A descriptor that is readable when something has happened in the folders. -1: there is none. */
 int watched_fd(const struct watched *watched);
 /* Takes in what has happened in the folders. */
 void watched_read(struct watched *watched);
 /* When the next pass is due, by clock_boot_ns(). */
 uint64_t watched_due_ns(const struct watched *watched);
-/* A pass, if files wait for one now. Whatever came of it, the next one is planned: after one that
- * failed, all files are looked at again, soon at first and then later and later, but never later
- * than the next full scan. Returns the exit code of the pass, 0 if there was none. */
+/* Makes a pass if files wait for one now, and plans the next one. After a pass that failed, all
+ * files are looked at again, soon at first and then later and later, but never later than the next
+ * full scan. Returns the exit code of the pass, or 0 if there was none. */
 int watched_pass(struct watched *watched);
 
 /* The exit code of the last pass over all files, or of one over some that came after it and
@@ -41,5 +43,6 @@ int watched_code(const struct watched *watched);
 bool watched_waits(const struct watched *watched);
 /* Adds what this job's passes have come to. */
 void watched_add(const struct watched *watched, struct watched_sums *sums);
-/* What cli/push/metrics.h makes of its last pass; "" before the first one. Valid until the next. */
+/* The metrics of its last pass, as cli/push/metrics.h writes them. "" before the first pass. Valid
+ * until the next one. */
 const char *watched_metrics(const struct watched *watched);

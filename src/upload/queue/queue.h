@@ -16,17 +16,24 @@ int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret);
 /* Frees what is left in it; parts must be gone (queue_leftover). */
 void queue_free(struct queue *queue);
 
-/* The scan's side. queue_add takes the candidates and waits for room; false (nothing taken) once
- * the queue is closed. */
-bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns);
-void queue_flow(struct queue *queue);     /* workers may begin: enough is there to choose from */
-void queue_complete(struct queue *queue); /* nothing more will be added by the scan */
+/* The scan's side. */
 
-/* The side of who sets the level. So many tasks at once from now on, at most as many as in
- * queue_new: workers beyond that wait. */
+/* Takes the candidates, and waits for room. Returns false, and takes nothing, once the queue is
+ * closed. read_ns is when their marks were read, by clock_boot_ns(). */
+bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns);
+/* Workers may begin, since enough is there to choose from. */
+void queue_flow(struct queue *queue);
+/* The scan will add nothing more. */
+void queue_complete(struct queue *queue);
+
+/* The side of who sets the level. */
+
+/* From now on, so many tasks go at once, at most as many as in queue_new(). Workers beyond that
+ * wait.
+ */
 void queue_set_level(struct queue *queue, unsigned level);
-/* So many workers are to end, as soon as they ask for a task: they get TASK_RETIRE, which needs no
- * queue_done. */
+/* So many workers are to end as soon as they ask for a task. They get TASK_RETIRE, which needs no
+ * queue_done(). */
 void queue_retire(struct queue *queue, unsigned n);
 /* What happened since the window began. */
 struct queue_window {
@@ -41,47 +48,49 @@ struct queue_window {
 	unsigned bulk;                     /* large bodies that may go at once; 0: there are none */
 };
 void queue_window(struct queue *queue, struct queue_window *ret);
-/* is_like_before: nothing has changed, so that files that the last window began count in this one.
- */
+/* Begins the next window. is_like_before says that nothing has changed, so that files which were
+ * begun in the last window count in this one. */
 void queue_begin_window(struct queue *queue, bool is_like_before);
 
-/* The worker's side. Waits for the next task; TASK_END when all is done or the queue is closed.
- * Each task but END and RETIRE is ended by one queue_done. */
+/* The worker's side. */
+
+/* Waits for the next task, which is TASK_END when all is done or the queue is closed. Each task but
+ * END and RETIRE is ended by one queue_done(). */
 void queue_take(struct queue *queue, struct task *ret);
 void queue_done(struct queue *queue, const struct task *task);
-/* So many bytes of large bodies have moved, or needed no sending: how many go at once depends on
- * it. Lock-free. */
+/* So many bytes of large bodies have moved, or needed no sending. How many large bodies go at once
+ * depends on it. Lock-free. */
 void queue_moved(struct queue *queue, uint64_t bytes);
 /* A large body was cut: fewer go at once. */
 void queue_cut(struct queue *queue);
-/* The end of a TASK_CHECK, once for each: files of its block that may be begun now, perhaps none,
- * in this order. One of them may be begun before the rest. Takes them. */
+/* Ends a TASK_CHECK, once for each. Takes the files of its block that may be begun now, in this
+ * order, of which there may be none. One of them may be begun before the rest. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
-/* Files to look at again from a time on (clock_boot_ns()). Takes them. */
+/* Takes files to look at again, but not before a given time (clock_boot_ns()). */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
-/* Adds a file to begin once more, after all other files, and not before a given time. Takes it. */
+/* Takes a file to begin once more, after all other files and not before a given time. */
 void queue_again(struct queue *queue, struct candidate *file, uint64_t not_before_ns);
-/* Files of a block that another uploader is at work in: to be read again last. Takes them. */
+/* Takes files of a block that another uploader is at work in. It will be read again last. */
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);
-/* The file is claimed: the rest of its block may be begun. The rest waits for this for half a
- * second at most, and no longer than until the file's task has ended, claimed or not. The caller
- * still has the file. */
+/* The file is claimed, so that the rest of its block may be begun. The rest waits for this for half
+ * a second at most, and no longer than until the file's task has ended. The file stays the
+ * caller's. */
 void queue_claimed(struct queue *queue, const struct candidate *file);
-/* Another uploader turned out to be in the block with this serial number, too: what is not begun
- * of it goes back, shared. What the caller has in hand is not the queue's, and stays. */
+/* Another uploader turned out to be in the block with this serial number, too. What is not begun of
+ * it goes back, as by queue_shared(). What the caller has in hand stays the caller's. */
 void queue_contested(struct queue *queue, unsigned block);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);
-/* A part has ended; `give_up`: hand out no more of this upload. True for exactly one caller:
- * nothing of it is under way or to come any more. */
+/* A part has ended. With `give_up`, no more of this upload is handed out. Returns true to exactly
+ * one caller, once nothing of the upload is under way or to come any more. */
 bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up);
 
-/* No new tasks from here on; all waiting ones return. */
+/* From now on no task is handed out, and every worker that waits for one returns. */
 void queue_close(struct queue *queue);
-/* After the last worker has ended: uploads that were never handed out to the end, one a call; NULL
- * at the end. */
+/* After the last worker has ended, returns the uploads that were never handed out to the end, one a
+ * call, and NULL at the end. */
 struct parts *queue_leftover(struct queue *queue);
-/* Likewise after it: when the oldest of the files that are left in it was modified, INT64_MAX if
- * there is none. */
+/* After the last worker has ended, returns when the oldest of the files that are left in the queue
+ * was modified (ns since 1970), or INT64_MAX if there is none. */
 int64_t queue_oldest_ns(const struct queue *queue);
