@@ -43,6 +43,7 @@ void changes_set_upload(struct changes *c, const struct open_upload *upload)
 	changes_set_or_unset(c, "upload_key", upload->key_md5);
 	changes_set_or_unset(c, "upload_suffix", upload->suffix);
 	changes_set_or_unset(c, "upload_encoding", upload->encoding);
+	changes_set_or_unset(c, "upload_content", upload->content);
 	changes_set_number(c, "upload_size", (int64_t)upload->size);
 	changes_set_number(c, "upload_mtime", upload->mtime_ns);
 }
@@ -55,6 +56,7 @@ void changes_unset_upload(struct changes *c)
 	changes_unset(c, "upload_key");
 	changes_unset(c, "upload_suffix");
 	changes_unset(c, "upload_encoding");
+	changes_unset(c, "upload_content");
 	changes_unset(c, "upload_size");
 	changes_unset(c, "upload_mtime");
 }

@@ -174,6 +174,7 @@ static bool take_upload(const struct item *item, struct open_upload *ret)
 	       take_text(item, "upload_key", ret->key_md5, sizeof ret->key_md5) &&
 	       take_text(item, "upload_suffix", ret->suffix, sizeof ret->suffix) &&
 	       take_text(item, "upload_encoding", ret->encoding, sizeof ret->encoding) &&
+	       take_text(item, "upload_content", ret->content, sizeof ret->content) &&
 	       take_size(item, "upload_size", &ret->size) &&
 	       take_number(item, "upload_mtime", &ret->mtime_ns);
 }

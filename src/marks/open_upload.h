@@ -5,6 +5,7 @@
 
 #define SUFFIX_MAX          4 /* ".bz2" */
 #define UPLOAD_ENCODING_MAX 47
+#define UPLOAD_CONTENT_MAX  64 /* hex digits */
 
 /* Zero: there is none. A value has one owner at a time: the mark that was read, then the claim that
  * took the mark over or recorded the upload. */
@@ -20,6 +21,8 @@ struct open_upload {
 	uint64_t part_bytes; /* of the file in all parts but the last */
 	uint64_t size;       /* of the version of the file that it was begun for */
 	int64_t mtime_ns;    /* likewise */
+	char content[UPLOAD_CONTENT_MAX +
+		     1]; /* the id of that version's content, if its metadata has it; or "" */
 };
 
 /* Frees what it owns and leaves it zero. */

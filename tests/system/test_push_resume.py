@@ -1,7 +1,10 @@
 """kill -9 at any moment of a large file: the next run sends what is missing, and waits for nothing."""
 
+import hashlib
+import os
 import random
 import signal
+import subprocess
 
 import pytest
 
@@ -163,3 +166,37 @@ def test_many_small_files(s3once, s3, s3_wire, bucket, marks, tmp_path):
     again = [each.operation.key for each in s3_wire.history if each.kind in VISIBLE_WRITES]
     assert not set(again) & killed.visible and len(again) == 300 - len(killed.visible)
     assert_whole(s3, bucket, marks, tree)
+
+
+WAYS = {
+    "plain": ([], "large"),
+    "plain, content compared": (["--compare-content"], "large"),
+    "rotated, one key for all contents": (["--rotated", "--key", "{dir}{name}"], "app.log.1"),
+    "rotated, content in the key": (["--rotated"], "app.log.1"),
+    "compressed": (["--compress", "zstd"], "large"),
+    "compressed, SHA-256": (["--compress", "zstd", "--checksum", "sha256"], "large"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_other_content_of_the_same_size_and_time(s3once, s3, s3_wire, bucket, marks, tmp_path, way):
+    """Parts of the earlier content are no parts of the object, and its metadata is not about that content either."""
+    options, name = WAYS[way]
+    tree = make_tree(tmp_path / "tree", {name: 16 * MIB})
+    file, status = tree / name, (tree / name).stat()
+    command = (*push(tree, bucket), *options)
+    killed = Killed(s3once, s3, s3_wire, bucket, command, faults.kill_after, 2, "UploadPart")
+    assert killed.there
+    other = random.Random(1).randbytes(16 * MIB)
+    (tmp_path / "other").write_bytes(other)
+    os.utime(tmp_path / "other", ns=(status.st_mtime_ns, status.st_mtime_ns))
+    (tmp_path / "other").rename(file)
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    found = {key: s3.get(bucket, key) for key in s3.objects(bucket)}
+    ((key, body),) = found.items()
+    made = subprocess.run(["zstd", "-dqc"], input=body, stdout=subprocess.PIPE, check=True).stdout if key.endswith(".zst") else body
+    assert made == other
+    told = s3.client.head_object(Bucket=bucket, Key=key)["Metadata"].get("s3once-content")
+    assert told in (None, hashlib.sha256(other).hexdigest())
+    assert (told is not None) == ("rotated" in way or "SHA-256" in way)

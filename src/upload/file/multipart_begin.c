@@ -21,17 +21,27 @@ static const char *encoding_of(const struct file *file)
 	return file->encoding ? file->encoding->name : "";
 }
 
+/* Whether the recorded upload's metadata is true of the content, as far as it names one. An upload
+ * from before that was recorded is of no use for a file that is known by its content. */
+static bool is_of_content(struct worker *worker, const struct file *file)
+{
+	const char *begun_for = file->claim.upload.content;
+	const struct s3_meta meta = file_meta(worker, file);
+	return strcmp(begun_for, *begun_for ? meta.content : file->candidate->content) == 0;
+}
+
 /* Whether the recorded upload was begun for this very version of the file, with this very key: with
  * another the server refuses parts, or completes what the caller cannot read. Another encoding
- * makes other parts. */
-static bool fits(const struct file *file, struct plan *ret)
+ * makes other parts. Of other content with this size and time, parts would be compared and sent
+ * again, but the metadata stays. */
+static bool fits(struct worker *worker, const struct file *file, struct plan *ret)
 {
 	const struct open_upload *upload = &file->claim.upload;
 	return upload->is_open && upload->checksum != CHECKSUMS &&
 	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
 	       strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) == 0 &&
 	       strcmp(upload->suffix, candidate_suffix(file->candidate)) == 0 &&
-	       strcmp(upload->encoding, encoding_of(file)) == 0 &&
+	       strcmp(upload->encoding, encoding_of(file)) == 0 && is_of_content(worker, file) &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
@@ -142,6 +152,14 @@ static enum step create_was_lost(
 			       : file_outcome(worker, file, OUTCOME_LOST, problem);
 }
 
+/* The metadata is sent before the content is read. */
+static enum step learn_content(struct worker *worker, struct file *file, bool is_needed)
+{
+	return is_needed && file->encoding && !*file->candidate->content
+		       ? file_sum(worker, file, DIGEST_SHA256)
+		       : STEP_NEXT;
+}
+
 static enum step create_upload(struct worker *worker, struct file *file)
 {
 	struct problem problem = {0};
@@ -165,6 +183,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 		s3_headers_key_md5(file->target.headers));
 	snprintf(upload.suffix, sizeof upload.suffix, "%s", candidate_suffix(file->candidate));
 	snprintf(upload.encoding, sizeof upload.encoding, "%s", encoding_of(file));
+	snprintf(upload.content, sizeof upload.content, "%s", call.meta.content);
 	return created.lacks_encryption ? not_encrypted(worker, file, &upload)
 					: record(worker, file, &upload);
 }
@@ -176,10 +195,8 @@ static enum step begin_anew(struct worker *worker, struct file *file)
 	enum step step = multipart_abort(worker, file);
 	if (step == STEP_NEXT)
 		step = look_ahead(worker, file);
-	/* The metadata is sent before the content is read. */
-	if (step == STEP_NEXT && file->encoding && !*file->candidate->content &&
-		s3_checksum(worker->run->s3) == CHECKSUM_SHA256)
-		step = file_sum(worker, file, DIGEST_SHA256);
+	if (step == STEP_NEXT)
+		step = learn_content(worker, file, s3_checksum(worker->run->s3) == CHECKSUM_SHA256);
 	return step == STEP_NEXT ? create_upload(worker, file) : step;
 }
 
@@ -208,7 +225,11 @@ enum step multipart_plan(struct worker *worker, struct file *file)
 	struct plan plan;
 	if (!file->encoding || !file->plan.n_parts || file->is_planned)
 		return STEP_NEXT;
-	if (fits(file, &plan)) {
+	const struct open_upload *upload = &file->claim.upload;
+	enum step step = learn_content(worker, file, upload->is_open && *upload->content);
+	if (step != STEP_NEXT)
+		return step;
+	if (fits(worker, file, &plan)) {
 		file->plan = plan;
 		return STEP_NEXT;
 	}
@@ -220,7 +241,7 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 {
 	struct plan plan;
 	enum step step = STEP_NEXT;
-	const bool resumes = fits(file, &plan);
+	const bool resumes = fits(worker, file, &plan);
 	if (resumes)
 		file->plan = plan;
 	else

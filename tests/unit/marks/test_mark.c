@@ -94,7 +94,8 @@ static struct open_upload upload_named(const char *id)
 		.key_md5 = "bWQ1",
 		.part_bytes = 8,
 		.size = 5,
-		.mtime_ns = 7};
+		.mtime_ns = 7,
+		.content = "c0ffee"};
 }
 
 /* From absent to done, and what another session may do at each point. */
@@ -124,6 +125,7 @@ static void test_life(struct store_conn *conn)
 	seen = present(&a);
 	CHECK_STRING(seen.upload.id, "up");
 	CHECK_STRING(seen.upload.key_md5, "bWQ1");
+	CHECK_STRING(seen.upload.content, "c0ffee");
 
 	/* Taken over: the upload id stays, the first owner is fenced. */
 	CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_OK);
