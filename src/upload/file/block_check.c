@@ -44,7 +44,7 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 		c->known = known[i];
 		const struct asked asked = candidate_asks(c);
 		uint64_t at_ns = 0;
-		if (run_skips(run, &c->known, &asked)) {
+		if (!c->said_done && run_skips(run, &c->known, &asked)) {
 			bucket_skip_done(run, worker->marks, c, versions[i]);
 			n_done++;
 		} else if (may_wait(worker, c, &at_ns)) {

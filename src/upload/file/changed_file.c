@@ -159,6 +159,8 @@ enum step done_file(struct worker *worker, struct file *file)
 {
 	const struct s3once_options *o = &worker->run->options;
 	struct problem problem = {0};
+	if (file_was_done_here(worker, file))
+		return file_settle_done(worker, file);
 	if (o->compare_content) {
 		const enum done done = done_content(worker, file, &file->seen.done, &problem);
 		if (run_is_over(worker->run))

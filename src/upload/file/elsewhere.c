@@ -27,6 +27,7 @@ static enum step adopt_by_content(
 		return step;
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
+	file->candidate->said_done = true;
 	step = file_mark_done(worker, file, &version);
 	if (step != STEP_NEXT)
 		return step;

@@ -47,13 +47,6 @@ static enum step mark_earlier(
 	return STEP_AGAIN;
 }
 
-static enum step adopt_object(
-	struct worker *worker, struct file *file, const struct s3_object *object)
-{
-	enum step step = multipart_abort(worker, file);
-	return step == STEP_NEXT ? file_done(worker, file, object, S3ONCE_EVENT_ADOPTED) : step;
-}
-
 static enum step nothing_there(struct file *file)
 {
 	file->must_look = false;
@@ -77,6 +70,20 @@ static bool is_our_object(
 		return meta->written_for == S3_WRITTEN_FOR_THIS;
 	return *meta->claim && (strcmp(meta->claim, file->claim.id) == 0 ||
 				       strcmp(meta->claim, file->claim.before.claim) == 0);
+}
+
+/* It may have been sent by this very run, and the reply was lost. */
+static enum step adopt_object(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	const bool is_sent =
+		is_our_object(worker, file, object) &&
+		(file->candidate->was_sent || strcmp(object->meta.claim, file->claim.id) == 0);
+	enum step step = multipart_abort(worker, file);
+	file->candidate->was_sent = is_sent;
+	return step == STEP_NEXT ? file_done(worker, file, object,
+					   is_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED)
+				 : step;
 }
 
 /* Whether what is ours was sent of the file exactly as it is now. Its ctime says so; under our own

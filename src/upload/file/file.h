@@ -118,6 +118,12 @@ enum step file_read_error(struct worker *worker, struct file *file, int error);
 
 /* Nothing is left to do: reports the event. SETTLED. */
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
+/* The same where file->seen says that this very version is done. The event is SKIPPED, unless this
+ * run has written that mark in an earlier turn and the reply was lost: then it is the event of that
+ * turn. */
+enum step file_settle_done(struct worker *worker, struct file *file);
+/* Whether this run has written that mark. */
+bool file_was_done_here(const struct worker *worker, const struct file *file);
 /* Step 7: the file cannot be uploaded. Its mark, if it is ours, says why. SETTLED. */
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
 /* Puts the file's candidate back into the queue until then. LATER. */

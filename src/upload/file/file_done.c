@@ -95,6 +95,7 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
 	refusals_stored(&worker->run->refusals);
+	file->candidate->said_done = true;
 	enum step step = file_mark_done(worker, file, &version);
 	if (step != STEP_NEXT)
 		return step;

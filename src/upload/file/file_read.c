@@ -70,7 +70,7 @@ static enum step gone(struct worker *worker, struct file *file)
 	if (!file->claimed && !worker->run->options.reupload && !bucket_is_in_doubt(worker->run) &&
 		mark_get(&ref, &file->seen, &problem) == OUTCOME_OK && !file->seen.has_newer &&
 		mark_says(&file->seen, &asked) == SAYS_DONE)
-		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
+		return file_settle_done(worker, file);
 	if (!file->candidate->is_rotated)
 		return file_read_error(worker, file, -ENOENT);
 	problem_set(&problem,

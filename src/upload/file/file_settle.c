@@ -1,6 +1,8 @@
 #include "base/log.h"
+#include "upload/bucket/bucket_evidence.h"
 #include "upload/file/worker.h"
 #include "upload/run_manifest.h"
+#include <string.h>
 
 /* A mark that was refreshed has the modification time of the file as it is now. */
 static void tell_manifest(struct run *run, const struct file *file, enum s3once_event_type event)
@@ -17,11 +19,27 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 	const struct report_file about = file_about(file);
 	report_file(&worker->run->report, event, &about, NULL);
 	file->is_proven = event == S3ONCE_EVENT_REFRESHED;
-	file->is_in_s3 = file->is_proven || event == S3ONCE_EVENT_SKIPPED;
+	file->is_in_s3 = file->is_proven || event == S3ONCE_EVENT_SKIPPED ||
+			 event == S3ONCE_EVENT_UPLOADED || event == S3ONCE_EVENT_ADOPTED;
 	file->is_left_out = !file->is_in_s3;
 	if (file->is_in_s3)
 		tell_manifest(worker->run, file, event);
 	return STEP_SETTLED;
+}
+
+bool file_was_done_here(const struct worker *worker, const struct file *file)
+{
+	return file->candidate->said_done && file->seen.state == MARK_DONE &&
+	       strcmp(file->seen.session, session_id(worker->run->session)) == 0;
+}
+
+enum step file_settle_done(struct worker *worker, struct file *file)
+{
+	if (!file_was_done_here(worker, file))
+		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
+	bucket_saw_object(worker->run, file->candidate->object, file->seen.done.etag);
+	return file_settle(worker, file,
+		file->candidate->was_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED);
 }
 
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem)

@@ -103,6 +103,7 @@ enum step multipart_complete(struct worker *worker, struct multipart *multipart)
 	};
 	struct s3_object reply = {0};
 	struct problem problem = {0};
+	file->candidate->was_sent = true;
 	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
 	return after_complete(worker, multipart, &call.condition, o, &reply, &problem);
 }

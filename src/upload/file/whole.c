@@ -77,6 +77,13 @@ static enum step after_put(struct worker *worker, struct file *file, const struc
 	return file_outcome(worker, file, o, problem);
 }
 
+/* Of a refused request the object's claim shows it. */
+static bool may_have_arrived(enum outcome o)
+{
+	return o == OUTCOME_OK || o == OUTCOME_LOST || o == OUTCOME_TRANSIENT ||
+	       o == OUTCOME_THROTTLED || o == OUTCOME_CONFLICT || o == OUTCOME_ABANDONED;
+}
+
 static enum step put_whole(struct worker *worker, struct file *file, struct piece *piece)
 {
 	const struct s3_put put = {
@@ -93,6 +100,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct piec
 	const enum outcome o = s3_put_object(worker->s3, &put, &reply, &problem);
 	if (o != OUTCOME_OK)
 		transfer_undo(&piece->body.transfer);
+	file->candidate->was_sent |= may_have_arrived(o);
 	/* Other workers may use the encoder while this one proves the upload. */
 	piece_end(worker, piece);
 	if (piece->body.error)

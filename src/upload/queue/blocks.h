@@ -34,6 +34,8 @@ struct candidate {
 	bool is_piece;       /* a range of a log that grows, from offset on: see scan_open_piece */
 	uint64_t offset;
 	bool said_held; /* that it is held was told once */
+	bool was_sent;  /* a request of this run has made it its object, or may have */
+	bool said_done; /* a mark of this run has said that it is done, or may have */
 };
 /* What its mark is asked about. Borrowed. */
 struct asked candidate_asks(const struct candidate *candidate);
