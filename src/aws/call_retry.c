@@ -49,7 +49,8 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 	if (end_ns && ms > half_ms)
 		ms = least_ms > half_ms ? ms : half_ms;
 	/* An empty quota must not make the last attempt a late one. */
-	if (run->failed_ns && limits->patience_ms && ms > limits->patience_ms)
+	const bool is_failing = run->failed_ns || run->is_down;
+	if (is_failing && limits->patience_ms && ms > limits->patience_ms)
 		ms = least_ms > limits->patience_ms ? least_ms : limits->patience_ms;
 	log_debug("%s: %s; again in %llu ms", service->options.kinds[run->call->kind],
 		run->problem.text, (unsigned long long)ms);

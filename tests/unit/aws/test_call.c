@@ -609,6 +609,23 @@ static void test_address(void)
 	end(&f);
 }
 
+/* Where nobody listens, an empty quota does not make the last attempts late ones. */
+static void test_down_with_an_empty_quota(void)
+{
+	struct fixture f;
+	if (!begin(&f, NULL, 0))
+		return;
+	script_stop(&f.server);
+	while (retry_quota_take(&f.service->quota, RETRY_TRANSIENT))
+		continue;
+	struct call call = get_call();
+	call.limits.patience_ms = 100;
+	const struct result result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_SETUP);
+	CHECK(result.took_ms < RETRY_CAP_MS / 2);
+	end(&f);
+}
+
 /* As many as were borrowed at once, and the one used last is the next. */
 static void test_borrowed_connections(void)
 {
@@ -644,6 +661,7 @@ int main(void)
 	test_retry_mode();
 	test_used_up();
 	test_patience();
+	test_down_with_an_empty_quota();
 	test_clock();
 	test_clock_of_a_long_request();
 	test_region();
