@@ -1,4 +1,5 @@
 #include "http/http_trust.h"
+#include "http/http_ciphers.h"
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -93,6 +94,7 @@ static CURLcode on_context(CURL *curl, void *context, void *arg)
 	/* curl forbids the tickets of TLS 1.2, for servers of old that failed on them. Without one
 	 * most servers do not resume a session, and each connection costs a whole handshake. */
 	SSL_CTX_clear_options(context, SSL_OP_NO_TICKET);
+	http_ciphers_order(context);
 	return CURLE_OK;
 }
 

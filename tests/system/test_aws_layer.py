@@ -4,11 +4,13 @@ import base64
 import hashlib
 import json
 import random
+import ssl
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.faults.proxy import Proxy
 from tests.system.harness import BUILD, MIB, Program, content, fresh_name, wait_until
 
 both_s3 = pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
@@ -332,6 +334,35 @@ def test_over_tls(s3, bucket, probe, file):
     reply = probe("put", "other", file(data), env={**env, "AWS_CA_BUNDLE": None})
     assert reply["outcome"] == "setup", reply
     assert list(s3.objects(bucket)) == ["key"]
+
+
+class Chosen(Proxy):
+    """Takes the first cipher that a client offers, as servers do by default: .ciphers, of each connection."""
+
+    ciphers = ()
+    version = None
+
+    async def listen(self, port=0):
+        self.context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+        self.context.maximum_version = self.version
+        await super().listen(port)
+
+    async def accept(self, reader, writer):
+        self.ciphers = [*self.ciphers, writer.get_extra_info("cipher")[0]]
+        await super().accept(reader, writer)
+
+
+@pytest.mark.parametrize(
+    "version, cipher",
+    [(ssl.TLSVersion.TLSv1_2, "ECDHE-ECDSA-AES128-GCM-SHA256"), (ssl.TLSVersion.TLSv1_3, "TLS_AES_128_GCM_SHA256")],
+)
+def test_the_cheaper_cipher_is_offered_first(s3, bucket, probe, file, tmp_path, version, cipher):
+    proxy = Chosen(s3, "s3", tmp_path / "proxy", tls=True)
+    proxy.version = version
+    with proxy:
+        env = {"AWS_ENDPOINT_URL_S3": proxy.endpoint, "AWS_CA_BUNDLE": str(proxy.ca)}
+        assert probe("put", "key", file(b"x"), env=env)["outcome"] == "ok"
+    assert proxy.ciphers == [cipher]
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
