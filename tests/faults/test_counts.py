@@ -7,7 +7,8 @@ from tests.faults.scenarios import LARGE
 from tests.faults.stage import Stage
 from tests.system.pushing import counts
 
-TRIED_ONCE = ["--json", "--retries", "0", "--give-up-after", "30s", "--lease", "1h"]
+PATIENT = ["--json", "--request-timeout", "30s", "--give-up-after", "30s", "--lease", "1h"]
+TRIED_ONCE = [*PATIENT, "--retries", "0"]
 APPLIED = faults.answer(500, "InternalServerError", applied=True)
 FAILED = faults.answer(500, "InternalServerError")
 
@@ -47,7 +48,7 @@ def test_a_request_that_is_sent_again_is_refused_by_itself(stage):
     """The first one was applied, and its answer lost: If-None-Match refuses the second."""
     stage.write("a", 1000)
     rule = stage.s3.add(faults.answer(500, "InternalError", applied=True), "PutObject")
-    run = stage.push("--json", "--trust-conditions")
+    run = stage.push(*PATIENT, "--trust-conditions")
     assert rule.fired == 1 and run.code == 0 and counts(run) == {"uploaded": 1}, run
     assert [record.answered for record in stage.s3.history if record.kind == "PutObject"] == [500, 412]
 
@@ -56,7 +57,7 @@ def test_an_upload_of_another_run_is_finished_by_this_one(stage):
     """The object says who began its upload, but this run has made it visible."""
     stage.write("a", LARGE)
     killed = stage.s3.add(faults.kill_after, "UploadPart", nth=2)
-    assert stage.push(concurrency=1).code == -9 and killed.fired == 1
+    assert stage.push(*PATIENT, concurrency=1).code == -9 and killed.fired == 1
     rule = stage.s3.add(APPLIED, "CompleteMultipartUpload")
     run = stage.push(*TRIED_ONCE)
     assert rule.fired == 1 and run.code == 0 and counts(run) == {"uploaded": 1}, run
@@ -74,7 +75,7 @@ def test_what_another_has_sent_is_adopted(stage):
 def test_reupload_sends_once(stage):
     """Nothing is sent again because the answer to the done mark is lost."""
     stage.write("a", 1000)
-    assert stage.push().code == 0
+    assert stage.push(*PATIENT).code == 0
     before = len(stage.s3.history)
     rule = stage.dynamodb.add(APPLIED, "UpdateItem:done")
     run = stage.push(*TRIED_ONCE, "--reupload")

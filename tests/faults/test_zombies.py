@@ -7,6 +7,7 @@ from tests.faults.conftest import note_case
 from tests.faults.scenarios import LARGE
 from tests.faults.stage import Stage, cont
 from tests.system.harness import MIB
+from tests.system.pushing import counts, told
 
 REPLACE = ["--if-changed", "replace"]
 MOMENTS = {
@@ -59,3 +60,66 @@ def test_zombie(place, moment, changes, arenas, tmp_path):
             passed = True
     finally:
         note_case(suite="zombies", server=place, scenario=moment, fault=fault.__name__, operation=kind, passed=passed)
+
+
+# At these it surely holds claims, so that it has to be taken over.
+BATCHES = {
+    "claims applied": (faults.stop_after, "PutItem:claim"),
+    "before done": (faults.stop_before, "UpdateItem:done"),
+}
+PATIENT = ["--json", "--request-timeout", "30s", "--give-up-after", "30s"]
+MANY = [*PATIENT, "--concurrency", "12"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("moment", BATCHES)
+def test_zombie_with_a_batch(moment, arenas, tmp_path):
+    """Paused while several marks are in one request: who goes on has each file in one count, and sends none twice."""
+    fault, kind = BATCHES[moment]
+    files = 60  # more than a block
+    with Stage(tmp_path / "stage", arenas(), latency=0.02) as stage:
+        for number in range(files):
+            stage.write(f"{number:02}", 100 + number)
+
+        def is_meant(record):
+            return any(statement.kind == kind for statement in record.statements)
+
+        rule = stage.dynamodb.add(fault, "BatchExecuteStatement:marks", where=is_meant)
+        first = stage.start(*MANY)
+        assert rule.reached.wait(60), f"the fault did not fire: {first.result(None)!r}"
+        second = stage.push(*MANY, timeout=60)
+        assert second.code == 0, second
+        object_, marks = stage.arena.s3.objects(stage.arena.bucket, stage.prefix), stage.marks()
+        cont(first)
+        rule.released.set()
+        fenced = stage.ended(first)
+        assert fenced.code == 5, fenced
+        stage.settle()
+        assert stage.arena.s3.objects(stage.arena.bucket, stage.prefix) == object_
+        assert stage.marks() == marks
+        assert sum(counts(second, "uploaded", "adopted", "skipped").values()) == files, second
+        sent = [event["key"] for run in (fenced, second) for event in told(run, "uploaded")]
+        assert len(sent) == len(set(sent)) and counts(second, "failed") == counts(fenced, "failed") == {}, (fenced, second)
+        stage.finish()
+
+
+@pytest.mark.full
+def test_taken_over_between_parts_while_it_goes_on(arenas, tmp_path):
+    """It is not paused, but its heartbeats do not get through, and one of its parts is late."""
+    with Stage(tmp_path / "stage", arenas()) as stage:
+        stage.write("a", LARGE)
+        late = stage.s3.add(faults.hold_request, "UploadPart", nth=2)
+        first = stage.start(*PATIENT, concurrency=1)
+        assert late.reached.wait(60)
+        stage.dynamodb.add(faults.refuse, "UpdateItem:heartbeat", times=None, pid=first.pid)
+        second = stage.push(*PATIENT, timeout=60)
+        assert second.code == 0 and counts(second) == {"uploaded": 1}, second
+        object_, marks = stage.arena.s3.objects(stage.arena.bucket, stage.prefix), stage.marks()
+        stage.dynamodb.clear()
+        late.released.set()
+        fenced = stage.ended(first)
+        assert fenced.code == 5 and counts(fenced) == {}, fenced
+        stage.settle()
+        assert stage.arena.s3.objects(stage.arena.bucket, stage.prefix) == object_
+        assert stage.marks() == marks
+        stage.finish()
