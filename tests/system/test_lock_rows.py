@@ -135,7 +135,7 @@ def test_take_over_of_a_dead_owner(s3once, locks):
 
 
 def test_a_live_owner_is_never_taken_over(s3once, locks):
-    holder = Foreign(locks, lease=1 if locks.dialect != "dlm" else 3)
+    holder = Foreign(locks, lease=3)
     assert holder.try_acquire("k")
     stop = threading.Event()
 
@@ -149,7 +149,7 @@ def test_a_live_owner_is_never_taken_over(s3once, locks):
     thread = threading.Thread(target=beat)
     thread.start()
     try:
-        run = acquire(s3once, locks, wait="3s")
+        run = acquire(s3once, locks, wait="4s")
         assert run.code == 4, run
         assert "held by" in run.err
         if locks.dialect != "dlm":
