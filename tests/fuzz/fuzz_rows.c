@@ -23,11 +23,11 @@ static enum outcome get(struct store_conn *from, struct item_key key, bool consi
 	return OUTCOME_OK;
 }
 
-static enum outcome update(struct store_conn *to, struct item_key key, const struct change *changes,
-	size_t n_changes, const struct condition *conditions, size_t n_conditions,
-	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem)
+static enum outcome update(struct store_conn *to, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
 {
-	if (item_satisfies(&row, conditions, n_conditions))
+	if (item_satisfies(&row, write->conditions, write->n_conditions))
 		return OUTCOME_OK;
 	get(to, key, true, limits, ret_present, ret_problem);
 	return OUTCOME_REFUSED;
