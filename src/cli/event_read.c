@@ -5,7 +5,8 @@
 #include <string.h>
 
 #define VALUE_BYTES_MAX (256U << 10)
-#define TIME_CHARS      19 /* "2026-11-21T07:56:28" */
+#define TIME_CHARS      19   /* "2026-11-21T07:56:28" */
+#define SECONDS_MOST    1e12 /* of a run: no line of s3once says more */
 
 static const struct {
 	const char *name;
@@ -118,7 +119,9 @@ static bool has_fields(const json_t *object, unsigned fields)
 		if (fields & needed[i].field &&
 			!json_is_string(json_object_get(object, needed[i].name)))
 			return false;
-	return !(fields & HAS_COUNTS) || json_is_integer(json_object_get(object, "files"));
+	const double seconds = json_number_value(json_object_get(object, "seconds"));
+	return !(fields & HAS_COUNTS) || (json_is_integer(json_object_get(object, "files")) &&
+						 seconds >= 0 && seconds <= SECONDS_MOST);
 }
 
 static const char *read_object(struct event_read *ret, const json_t *object)

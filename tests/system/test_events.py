@@ -50,13 +50,13 @@ def test_lines_that_are_no_events(s3once, tmp_path):
         "not json", "[]", '{"v": 1}', "", event("mark", key="x"), event("proven", path="x", key="x"), event("uploaded", path="x"),
         event("uploaded", path="x", key="k", bytes=1).replace('"v": 1', '"v": 2'),
         event("failed", path="p\x1b[31m", path_bytes=base64.b64encode(b"p\xff").decode(), key="k", text="t\x1b[0m", code="C\x1b", request_id="r"),
-        event("uploaded", path="x", key="k", bytes=1)[:-9], "x" * (1 << 21),
+        event("uploaded", path="x", key="k", bytes=1)[:-9], "x" * (1 << 21), event("summary", files=1, seconds=1e300),
         event("uploaded", path="/tree/x", key="k", bytes=1),
     ]  # fmt: skip
     log.write_text("\n".join(lines) + "\n")
     run = s3once("events", "-v", log)
     left_out = {int(n): why for n, why in re.findall(r"^s3once: warning: line (\d+) (.*): it is left out$", run.err, re.M)}
-    assert run.code == 1 and sorted(left_out) == [2, 3, 4, 6, 7, 8, 9, 11, 12], run
+    assert run.code == 1 and sorted(left_out) == [2, 3, 4, 6, 7, 8, 9, 11, 12, 13], run
     assert left_out[2] == left_out[11] == "is not JSON, or only a part of a line" and left_out[4] == "is no event of s3once"
     assert "another command" in left_out[6] and "later version" in left_out[9] and "1 MiB" in left_out[12]
     assert run.out.splitlines() == [
