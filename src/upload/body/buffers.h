@@ -1,5 +1,5 @@
 /* The buffers through which files are read. Each worker has a small buffer of its own. A larger one
- * is lent to it for a job, as long as all of these together are within the memory that is allowed.
+ * is lent to it for a task, as long as all of these together are within the memory that is allowed.
  * With the small one, a file is read in smaller pieces, and a small file twice. Thread-safe. */
 #pragma once
 #include "upload/body/body.h"
@@ -19,6 +19,6 @@ void buffers_init(struct buffers *buffers, uint64_t memory_bytes, unsigned at_on
 int reader_init(struct reader *reader);
 void reader_clear(struct reader *reader);
 
-/* Lends a larger buffer for a job that reads this many bytes, if memory allows it. */
+/* Lends a larger buffer for a task that reads this many bytes, if memory allows it. */
 void buffers_lend(struct buffers *buffers, struct reader *reader, uint64_t bytes);
 void buffers_take_back(struct buffers *buffers, struct reader *reader);
