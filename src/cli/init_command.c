@@ -35,7 +35,7 @@ static const struct option init_help_options[] = {
 	{NULL},
 };
 
-enum { GROUPS = 4 };
+enum { GROUPS = 5 };
 
 static struct command init_command(
 	struct option_group groups[static GROUPS], struct init_options *options)
@@ -44,7 +44,8 @@ static struct command init_command(
 	const struct option_group filled[GROUPS] = {
 		{"What to set up", access_marks_options, access},
 		{NULL, init_own_options, options},
-		{"Services", access_options, access},
+		{"Services", access_dynamodb_options, access},
+		{NULL, access_options, access},
 		{"Output", init_help_options, options},
 	};
 	memcpy(groups, filled, sizeof filled);

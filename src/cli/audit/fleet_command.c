@@ -50,7 +50,7 @@ static const struct option_conflict conflicts[] = {
 	{NULL},
 };
 
-enum { GROUPS = 4 };
+enum { GROUPS = 5 };
 
 static struct command fleet_command(
 	struct option_group groups[static GROUPS], struct fleet_command *values)
@@ -58,7 +58,8 @@ static struct command fleet_command(
 	const struct option_group filled[GROUPS] = {
 		{"What to look for", what_options, values},
 		{"Marks", access_marks_options, &values->access},
-		{"Services", access_options, &values->access},
+		{"Services", access_dynamodb_options, &values->access},
+		{NULL, access_options, &values->access},
 		{"Output", output_options, values},
 	};
 	memcpy(groups, filled, sizeof filled);

@@ -12,7 +12,7 @@
 static const struct lock_command *const commands[] = {&lock_run_command, &lock_acquire_command,
 	&lock_renew_command, &lock_release_command, &lock_status_command, &lock_list_command,
 	&lock_break_command, &lock_init_command};
-enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 6 };
+enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 7 };
 
 static void print_usage(FILE *stream)
 {
@@ -32,7 +32,8 @@ static struct command command_of(const struct lock_command *which, char name[sta
 	for (; n < 3 && which->groups[n]; n++)
 		groups[n] = (struct option_group){n ? NULL : "Lock", which->groups[n], options};
 	groups[n++] = (struct option_group){"Table or file", lock_place_options, options};
-	groups[n++] = (struct option_group){"Services", access_options, &options->access};
+	groups[n++] = (struct option_group){"Services", access_dynamodb_options, &options->access};
+	groups[n++] = (struct option_group){NULL, access_options, &options->access};
 	groups[n++] = (struct option_group){"Output", lock_output_options, options};
 	snprintf(name, 32, "lock %s", which->name);
 	return (struct command){

@@ -36,13 +36,17 @@ const struct option access_checksum_options[] = {
 	{NULL},
 };
 
-const struct option access_options[] = {
+const struct option access_dynamodb_options[] = {
 	{.name = "dynamodb-endpoint-url",
 		.type = OPTION_STRING,
 		.offset = offsetof(struct access, dynamodb_endpoint_url),
 		.argument = "URL",
 		.help = "use this DynamoDB server\n"
 			"[AWS_ENDPOINT_URL_DYNAMODB, or AWS]"},
+	{NULL},
+};
+
+const struct option access_options[] = {
 	{.name = "region",
 		.type = OPTION_STRING,
 		.offset = offsetof(struct access, region),
@@ -75,7 +79,8 @@ void access_groups(struct access *access, struct option_group ret[static ACCESS_
 {
 	ret[0] = (struct option_group){"Marks", access_marks_options, access};
 	ret[1] = (struct option_group){"Services", access_s3_options, access};
-	ret[2] = (struct option_group){NULL, access_options, access};
+	ret[2] = (struct option_group){NULL, access_dynamodb_options, access};
+	ret[3] = (struct option_group){NULL, access_options, access};
 }
 
 const char *access_marks(const struct access *access)

@@ -12,10 +12,11 @@ struct access {
 extern const struct option access_marks_options[];
 extern const struct option access_s3_options[];       /* --endpoint-url */
 extern const struct option access_checksum_options[]; /* --checksum */
+extern const struct option access_dynamodb_options[]; /* --dynamodb-endpoint-url */
 extern const struct option access_options[];          /* all others */
 
-/* Those of a command that has marks and S3: "Marks", and "Services" in two. */
-#define ACCESS_GROUPS 3
+/* Those of a command that has marks and S3: "Marks", and "Services" in three. */
+#define ACCESS_GROUPS 4
 void access_groups(struct access *access, struct option_group ret[static ACCESS_GROUPS]);
 
 /* The marks that were chosen, by option or S3ONCE_MARKS; NULL if nobody did. */

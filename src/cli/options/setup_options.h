@@ -9,6 +9,6 @@ struct setup_options {
 
 /* A command with these options alone: fills the groups with the fields of *options. The caller adds
  * the name and the texts. */
-enum { SETUP_GROUPS = 5 };
+enum { SETUP_GROUPS = 2 + ACCESS_GROUPS };
 struct command setup_command(
 	struct option_group groups[static SETUP_GROUPS], struct setup_options *options);

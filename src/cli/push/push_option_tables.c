@@ -393,6 +393,7 @@ struct command push_command(
 		{"Marks and lease", access_marks_options, access},
 		{NULL, lease_options, options},
 		{"Services", access_s3_options, access},
+		{NULL, access_dynamodb_options, access},
 		{NULL, access_options, access},
 		{NULL, access_checksum_options, access},
 		{"Effort", effort_options, options},

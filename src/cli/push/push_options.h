@@ -46,7 +46,7 @@ void push_options_help(void);
 extern const struct option push_object_options[];
 /* The tables of push_option_tables.c, with what --help prints. The groups get the fields of
  * *options, which may be NULL for --help. */
-enum { PUSH_GROUPS = 12, JOB_GROUPS = PUSH_GROUPS + 1 };
+enum { PUSH_GROUPS = 13, JOB_GROUPS = PUSH_GROUPS + 1 };
 struct command push_command(
 	struct option_group groups[static PUSH_GROUPS], struct push_options *options);
 /* The same with the options of `s3once watch`, which the file of a job may have as well. */
