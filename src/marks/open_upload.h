@@ -21,8 +21,8 @@ struct open_upload {
 	uint64_t part_bytes; /* of the file in all parts but the last */
 	uint64_t size;       /* of the version of the file that it was begun for */
 	int64_t mtime_ns;    /* likewise */
-	char content[UPLOAD_CONTENT_MAX +
-		     1]; /* the id of that version's content, if its metadata has it; or "" */
+	/* The id of that version's content, if the metadata of the upload has it; or "". */
+	char content[UPLOAD_CONTENT_MAX + 1];
 };
 
 /* Frees what it owns and leaves it zero. */
