@@ -15,9 +15,8 @@ struct open_upload {
 	enum checksum checksum; /* of its parts; CHECKSUMS for an algorithm that is not ours */
 	char key_md5[S3_KEY_MD5_CHARS + 1]; /* of the caller's key (SSE-C), or "" */
 	char suffix[SUFFIX_MAX + 1];        /* of the object's key, see mark.h */
-	char encoding[UPLOAD_ENCODING_MAX +
-		      1];    /* of its parts, each made of part_bytes of the file;
-				"" if they are sent as they are */
+	/* Of its parts, each made of part_bytes of the file; "" if they are sent as they are. */
+	char encoding[UPLOAD_ENCODING_MAX + 1];
 	uint64_t part_bytes; /* of the file in all parts but the last */
 	uint64_t size;       /* of the version of the file that it was begun for */
 	int64_t mtime_ns;    /* likewise */
