@@ -34,6 +34,27 @@ CASES = [
 ]
 
 
+def fenced_off(stage, first, let_go):
+    """The first run goes on once let_go() was called, after another took its files over: it ends so, and changes nothing."""
+    before = stage.arena.s3.objects(stage.arena.bucket, stage.prefix), stage.marks()
+    let_go()
+    result = stage.ended(first)
+    assert result.code == 5, result
+    stage.settle()
+    assert (stage.arena.s3.objects(stage.arena.bucket, stage.prefix), stage.marks()) == before
+    return result
+
+
+def paused(first, rule):
+    """What lets a run go on that was stopped by this rule."""
+
+    def let_go():
+        cont(first)
+        rule.released.set()
+
+    return let_go
+
+
 @pytest.mark.parametrize("place, moment, changes", CASES)
 def test_zombie(place, moment, changes, arenas, tmp_path):
     service, fault, kind, nth, size = MOMENTS[moment]
@@ -48,14 +69,7 @@ def test_zombie(place, moment, changes, arenas, tmp_path):
             if changes:
                 stage.write("a", size + 1)
             assert stage.push(*REPLACE, timeout=60).code == 0
-            object_, marks = stage.arena.s3.objects(stage.arena.bucket, stage.prefix), stage.marks()
-            cont(first)
-            rule.released.set()
-            result = stage.ended(first)
-            assert result.code == 5, result
-            stage.settle()
-            assert stage.arena.s3.objects(stage.arena.bucket, stage.prefix) == object_
-            assert stage.marks() == marks
+            fenced_off(stage, first, paused(first, rule))
             stage.finish(*REPLACE)
             passed = True
     finally:
@@ -89,14 +103,7 @@ def test_zombie_with_a_batch(moment, arenas, tmp_path):
         assert rule.reached.wait(60), f"the fault did not fire: {first.result(None)!r}"
         second = stage.push(*MANY, timeout=60)
         assert second.code == 0, second
-        object_, marks = stage.arena.s3.objects(stage.arena.bucket, stage.prefix), stage.marks()
-        cont(first)
-        rule.released.set()
-        fenced = stage.ended(first)
-        assert fenced.code == 5, fenced
-        stage.settle()
-        assert stage.arena.s3.objects(stage.arena.bucket, stage.prefix) == object_
-        assert stage.marks() == marks
+        fenced = fenced_off(stage, first, paused(first, rule))
         assert sum(counts(second, "uploaded", "adopted", "skipped").values()) == files, second
         sent = [event["key"] for run in (fenced, second) for event in told(run, "uploaded")]
         assert len(sent) == len(set(sent)) and counts(second, "failed") == counts(fenced, "failed") == {}, (fenced, second)
@@ -114,12 +121,11 @@ def test_taken_over_between_parts_while_it_goes_on(arenas, tmp_path):
         stage.dynamodb.add(faults.refuse, "UpdateItem:heartbeat", times=None, pid=first.pid)
         second = stage.push(*PATIENT, timeout=60)
         assert second.code == 0 and counts(second) == {"uploaded": 1}, second
-        object_, marks = stage.arena.s3.objects(stage.arena.bucket, stage.prefix), stage.marks()
-        stage.dynamodb.clear()
-        late.released.set()
-        fenced = stage.ended(first)
-        assert fenced.code == 5 and counts(fenced) == {}, fenced
-        stage.settle()
-        assert stage.arena.s3.objects(stage.arena.bucket, stage.prefix) == object_
-        assert stage.marks() == marks
+
+        def let_go():
+            stage.dynamodb.clear()
+            late.released.set()
+
+        fenced = fenced_off(stage, first, let_go)
+        assert counts(fenced) == {}, fenced
         stage.finish()
