@@ -1,6 +1,7 @@
 #include "base/thread.h"
 #include "base/clock.h"
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <uv.h>
@@ -24,6 +25,13 @@ int thread_start_patiently(pthread_t *ret, void *(*run)(void *arg), void *arg)
 		error = thread_start(ret, run, arg);
 	}
 	return error;
+}
+
+void thread_be_batch(void)
+{
+	const struct sched_param none = {0};
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
 /* libuv's condition variables are those of pthread on the monotonic clock. */

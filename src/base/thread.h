@@ -11,6 +11,11 @@ int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg);
  * waits for up to two seconds until another thread has ended. */
 int thread_start_patiently(pthread_t *ret, void *(*run)(void *arg), void *arg);
 
+/* The calling thread is one of many that are woken often and do a little each time. It does not
+ * interrupt another one when it is woken (SCHED_BATCH), which saves switches. Its share of the CPU
+ * stays the same, and a policy that somebody has chosen for the process is left alone. */
+void thread_be_batch(void);
+
 /* Makes a condition variable that waits on the monotonic clock, which a step of the wall clock does
  * not touch. Destroyed by pthread_cond_destroy(). */
 void thread_cond_init(pthread_cond_t *ret);

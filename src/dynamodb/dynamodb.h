@@ -40,6 +40,9 @@ struct item_write {
 	/* All of them have to be met. */
 	const struct condition *conditions;
 	size_t n_conditions;
+	/* A failure of power may undo it for a while, as store.h says of SQLite. DynamoDB keeps
+	 * whatever it has answered. */
+	bool may_sync_later;
 };
 
 /* PutItem. The call adds the key attributes to the item. Every item that comes back has them among

@@ -33,7 +33,8 @@ static enum outcome update(const struct mark_ref *ref, const struct changes *cha
 		&(struct item_write){.changes = changes->list,
 			.n_changes = changes->n,
 			.conditions = conditions,
-			.n_conditions = n_conditions},
+			.n_conditions = n_conditions,
+			.may_sync_later = ref->may_sync_later},
 		&ref->limits, &present, ret_problem);
 	return mark_seen(o, &present, ret_seen, ret_problem);
 }
@@ -89,7 +90,10 @@ enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct ma
 	}
 	struct condition absent = {"pk", CONDITION_ABSENT, VALUE_STRING, NULL};
 	enum outcome o = ref->conn->store->ops->put(ref->conn, mark_item_key(ref, partition),
-		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
+		&(struct item_write){.item = &item,
+			.conditions = &absent,
+			.n_conditions = 1,
+			.may_sync_later = ref->may_sync_later},
 		&ref->limits, &present, ret_problem);
 	item_clear(&item);
 	o = mark_seen(o, &present, ret_seen, ret_problem);

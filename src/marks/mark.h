@@ -119,6 +119,7 @@ struct mark_ref {
 	const char *suffix;  /* of the object that a claim is for */
 	int64_t at_s; /* mark_take() and mark_fail() keep this as the time of the last change; 0: it
 			 is now */
+	bool may_sync_later; /* of store.h, for mark_claim(), mark_take() and mark_done() */
 	struct call_limits limits;
 };
 

@@ -5,7 +5,11 @@
  * OUTCOME_REFUSED with the item as it is. An earlier try of ours may have changed it, which the
  * caller recognises by its own unique values. After an ambiguous outcome (outcome_is_ambiguous())
  * the same operation may be repeated, except a take that counts, which would count twice. Keys are
- * compared as bytes (memcmp). */
+ * compared as bytes (memcmp).
+ *
+ * What a write has done outlives the process and a failure of power. With may_sync_later a failure
+ * of power may undo it, until it is synced: with the next write without that, after a second, or
+ * when the store is closed. It undoes the last writes only, and keeps none that came after. */
 #pragma once
 #include "dynamodb/dynamodb.h"
 
@@ -99,7 +103,7 @@ int store_dynamodb_open_table(const struct aws_settings *settings, struct http_s
 /* The names of our own table's keys, for a DynamoDB call below the store. */
 struct table store_dynamodb_table(const char *name);
 
-/* Opens a store for one host, which is an SQLite file (WAL, synchronous=FULL). The file and its
+/* Opens a store for one host, which is an SQLite file (WAL). The file and its
  * directory are made if they are missing, with mode 0600 and 0700 whatever the umask is.
  *
  * These are refused with a sentence: a symbolic link, a file of another owner, one that its group

@@ -158,7 +158,8 @@ static enum outcome put(struct store_conn *conn, struct item_key key,
 		.key = key,
 		.doc = doc,
 		.conditions = write->conditions,
-		.n_conditions = write->n_conditions};
+		.n_conditions = write->n_conditions,
+		.may_sync_later = write->may_sync_later};
 	enum outcome outcome = perform_single(conn, &op, limits, ret_present, ret_problem);
 	free(doc);
 	return outcome;
@@ -173,7 +174,8 @@ static enum outcome update(struct store_conn *conn, struct item_key key,
 		.changes = write->changes,
 		.n_changes = write->n_changes,
 		.conditions = write->conditions,
-		.n_conditions = write->n_conditions};
+		.n_conditions = write->n_conditions,
+		.may_sync_later = write->may_sync_later};
 
 	return perform_single(conn, &op, limits, ret_present, ret_problem);
 }

@@ -32,6 +32,7 @@ struct items_op {
 	const struct item_key *keys; /* GET_MANY */
 	size_t n_keys;
 	const struct dynamodb_range *range; /* QUERY */
+	bool may_sync_later;                /* PUT, UPDATE */
 
 	enum outcome outcome;
 	struct problem problem; /* set unless the outcome is OK, ABSENT or REFUSED */
@@ -49,8 +50,10 @@ void items_free(struct items *items);
  * nothing is decided, the transaction, if one is open, is to be rolled back, and the op may be
  * applied again. */
 int items_apply(struct items *items, struct items_op *op);
-int items_begin(struct items *items); /* BEGIN IMMEDIATE */
-int items_commit(struct items *items);
+int items_begin(struct items *items);  /* BEGIN IMMEDIATE */
+int items_commit(struct items *items); /* without a sync */
+/* What was committed so far outlives a failure of power. */
+int items_sync(struct items *items);
 void items_rollback(struct items *items);
 
 /* Deletes sessions whose `expires` is before now_s, as DynamoDB's TTL would; but none that is open

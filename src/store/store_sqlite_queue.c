@@ -10,10 +10,13 @@
 #include <string.h>
 #include <time.h>
 
+#define SYNC_LATER_NS NS_PER_S
+
 struct sqlite_queue {
 	sqlite3 *db;
 	const char *name;
 	struct items *items;
+	uint64_t unsynced_since_ns; /* 0: all is synced; the thread's */
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t work;
@@ -142,6 +145,37 @@ static bool perform_reads(struct sqlite_queue *queue)
 	return locked;
 }
 
+static int sync_file(struct sqlite_queue *queue)
+{
+	queue->unsynced_since_ns = 0;
+	return items_sync(queue->items);
+}
+
+/* Of a list that was committed. */
+static int sync_tickets(struct sqlite_queue *queue, const struct ticket *list)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	bool may_wait = true;
+
+	for (const struct ticket *t = list; t; t = t->queued.next)
+		may_wait &= t->op.may_sync_later;
+	if (!queue->unsynced_since_ns)
+		queue->unsynced_since_ns = now_ns;
+	if (may_wait && now_ns < queue->unsynced_since_ns + SYNC_LATER_NS)
+		return SQLITE_OK;
+	return sync_file(queue);
+}
+
+/* Nobody waits for this sync any more. */
+static void sync_the_rest(struct sqlite_queue *queue)
+{
+	const int rc = queue->unsynced_since_ns ? sync_file(queue) : SQLITE_OK;
+
+	if (rc)
+		log_note("%s: the last marks were written, but not synced to the disk: %s",
+			queue->name, sqlite3_errstr(rc));
+}
+
 /* The queue is emptied only after the file's lock was had: until then each may be withdrawn. */
 static bool perform_writes(struct sqlite_queue *queue)
 {
@@ -154,20 +188,35 @@ static bool perform_writes(struct sqlite_queue *queue)
 		rc = items_apply(queue->items, &t->op);
 	if (!rc)
 		rc = items_commit(queue->items);
+	if (!rc)
+		rc = sync_tickets(queue, list);
 	if (rc)
 		items_rollback(queue->items);
 	return settle_tickets(queue, list, rc);
 }
 
+/* False if no ticket came while something has waited for its sync for long enough. */
+static bool wait_for_ticket_locked(struct sqlite_queue *queue)
+{
+	if (queue->unsynced_since_ns)
+		return thread_cond_wait(&queue->work, &queue->mutex, SYNC_LATER_NS);
+	pthread_cond_wait(&queue->work, &queue->mutex);
+	return true;
+}
+
 /* Returns false when there is nothing more to do, ever. */
 static bool wait_for_work(struct sqlite_queue *queue, bool *ret_has_writes)
 {
+	bool is_busy = true;
+
 	pthread_mutex_lock(&queue->mutex);
-	while (!queue->locked.first && !queue->locked.closing)
-		pthread_cond_wait(&queue->work, &queue->mutex);
-	bool more = queue->locked.first != NULL;
+	while (!queue->locked.first && !queue->locked.closing && is_busy)
+		is_busy = wait_for_ticket_locked(queue);
+	bool more = queue->locked.first || !queue->locked.closing;
 	*ret_has_writes = queue->locked.writes;
 	pthread_mutex_unlock(&queue->mutex);
+	if (!is_busy || !more)
+		sync_the_rest(queue);
 	return more;
 }
 
@@ -216,14 +265,15 @@ static int prepare_statements(void *arg)
 
 static int start_thread(struct sqlite_queue *queue)
 {
-	int r = -pthread_cond_init(&queue->work, NULL);
+	int r = -pthread_mutex_init(&queue->mutex, NULL);
 	if (r)
 		return r;
-	r = -pthread_mutex_init(&queue->mutex, NULL);
-	if (!r && (r = thread_start(&queue->thread, run_queue, queue)))
-		pthread_mutex_destroy(&queue->mutex);
-	if (r)
+	thread_cond_init(&queue->work);
+	r = thread_start(&queue->thread, run_queue, queue);
+	if (r) {
 		pthread_cond_destroy(&queue->work);
+		pthread_mutex_destroy(&queue->mutex);
+	}
 	return r;
 }
 

@@ -1,5 +1,6 @@
 /* The one thread that uses an SQLite connection, and the queue before it. All writes that are
- * queued become one transaction: a single sync acknowledges them all. */
+ * queued become one transaction: a single sync acknowledges them all. Those that may_sync_later are
+ * acknowledged before the sync, which follows within a second. */
 #pragma once
 #include "store/store_sqlite_ticket.h"
 

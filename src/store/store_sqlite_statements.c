@@ -26,8 +26,10 @@ int items_new(sqlite3 *db, struct items **ret)
 	struct items *items = calloc(1, sizeof *items);
 	int rc = items ? SQLITE_OK : SQLITE_NOMEM;
 
-	if (items)
+	if (items) {
 		items->db = db;
+		rc = sqlite3_exec(db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
+	}
 	for (int i = 0; i < ITEMS_SQL_STATEMENTS && !rc; i++)
 		rc = sqlite3_prepare_v3(
 			db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &items->statements[i], NULL);
@@ -70,6 +72,18 @@ int items_begin(struct items *items)
 int items_commit(struct items *items)
 {
 	return items_run(items, ITEMS_SQL_COMMIT);
+}
+
+/* PRAGMA synchronous = FULL would do so with each commit. It cannot be set for a single one, since
+ * what will be in a transaction is not known before it has begun. */
+int items_sync(struct items *items)
+{
+	sqlite3_file *log = NULL;
+	int rc = sqlite3_file_control(items->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+
+	if (rc || !log || !log->pMethods) /* in memory */
+		return rc;
+	return log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 }
 
 void items_rollback(struct items *items)

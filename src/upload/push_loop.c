@@ -36,6 +36,7 @@ static void be_sample(struct s3once_push *push)
 static void *work_on_files(void *arg)
 {
 	struct s3once_push *push = arg;
+	thread_be_batch();
 	be_sample(push);
 	struct run *run = &push->run;
 	struct worker *worker;

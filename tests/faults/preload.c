@@ -14,6 +14,8 @@
  * else each name is this host's.
  * S3ONCE_TEST_NO_CURL=1: libcurl cannot be set up.
  * S3ONCE_TEST_KILLED_AT=N: before its Nth mkdirat, renameat2 or unlinkat the program is killed.
+ * S3ONCE_TEST_SYNCED=FILE: each time that SQLite has synced its write-ahead log, FILE gets the
+ * log's size. What lies behind that is what a failure of power may take.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -29,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,18 +102,21 @@ PUBLIC int fstatfs64(int fd, struct statfs64 *ret)
 	return r;
 }
 
-static bool is_chosen(int fd)
+static bool has_in_path(int fd, const char *text)
 {
-	const char *text = getenv("S3ONCE_TEST_READ_PATH"), *from = getenv("S3ONCE_TEST_READ_FROM");
 	char link[64], path[4096];
-	if (!text)
-		return false;
 	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
 	ssize_t n = readlink(link, path, sizeof path - 1);
 	if (n < 0)
 		return false;
 	path[n] = 0;
-	return strstr(path, text) && ++reads >= (unsigned)(from ? atoi(from) : 1);
+	return strstr(path, text);
+}
+
+static bool is_chosen(int fd)
+{
+	const char *text = getenv("S3ONCE_TEST_READ_PATH"), *from = getenv("S3ONCE_TEST_READ_FROM");
+	return text && has_in_path(fd, text) && ++reads >= (unsigned)(from ? atoi(from) : 1);
 }
 
 static ssize_t misread(
@@ -170,13 +176,7 @@ PUBLIC int open64(const char *path, int flags, ...)
 static bool is_hung(DIR *dir)
 {
 	const char *hung = getenv("S3ONCE_TEST_LIST_HUNG"), *text = getenv("S3ONCE_TEST_LIST_PATH");
-	char link[64], path[4096];
-	if (!hung || !text || access(hung, F_OK))
-		return false;
-	snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd(dir));
-	ssize_t n = readlink(link, path, sizeof path - 1);
-	path[n < 0 ? 0 : n] = 0;
-	return strstr(path, text);
+	return hung && text && !access(hung, F_OK) && has_in_path(dirfd(dir), text);
 }
 
 PUBLIC struct dirent64 *readdir64(DIR *dir)
@@ -238,6 +238,27 @@ PUBLIC int unlinkat(int fd, const char *name, int flags)
 		*(void **)&real = dlsym(RTLD_NEXT, "unlinkat");
 	count_change();
 	return real(fd, name, flags);
+}
+
+static void note_synced(int fd)
+{
+	const char *name = getenv("S3ONCE_TEST_SYNCED");
+	struct stat st;
+	if (!name || !has_in_path(fd, "-wal") || fstat(fd, &st))
+		return;
+	int file = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	dprintf(file, "%020lld", (long long)st.st_size);
+	close(file);
+}
+
+/* The size is noted before, since more may be written meanwhile. */
+PUBLIC int fdatasync(int fd)
+{
+	static int (*real)(int);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
+	note_synced(fd);
+	return real(fd);
 }
 
 PUBLIC int curl_global_init(long flags)

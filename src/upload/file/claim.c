@@ -102,6 +102,7 @@ static enum outcome write_claim(
 {
 	struct mark_ref ref = file_mark_ref(worker, file);
 	ref.limits = run_visible_limits(worker->run);
+	ref.may_sync_later = true;
 	if (file->seen.state == MARK_ABSENT)
 		return mark_claim(&ref, &file->claim, seen, problem);
 	return mark_take(&ref, &file->seen, &file->claim, seen, problem);

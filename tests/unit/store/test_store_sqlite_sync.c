@@ -1,0 +1,93 @@
+/* When the marks of an embedded store are synced to the disk: before a write returns, or after it
+ * where that may be later. fdatasync(), which SQLite calls for its log, is counted here. */
+#include "base/clock.h"
+#include "sqlite_scratch.h"
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+static atomic_uint syncs;
+
+__attribute__((visibility("default"))) int fdatasync(int fd)
+{
+	syncs++;
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+static void put(struct opened *opened, const char *sk, bool may_sync_later)
+{
+	const struct condition absent = {.name = "pk", .test = CONDITION_ABSENT};
+	struct item item = {0}, present = {0};
+
+	CHECK_INT(opened->store->ops->put(opened->conn, (struct item_key){"p", sk},
+			  &(struct item_write){.item = &item,
+				  .conditions = &absent,
+				  .n_conditions = 1,
+				  .may_sync_later = may_sync_later},
+			  &(struct call_limits){0}, &present, &opened->problem),
+		OUTCOME_OK);
+	item_clear(&item);
+	item_clear(&present);
+}
+
+/* None of the writes since then was synced. On a host that stood still meanwhile they may be. */
+static void check_unsynced(unsigned before, uint64_t since_ns)
+{
+	const unsigned now = syncs;
+
+	if (clock_boot_ns() < since_ns + NS_PER_S)
+		CHECK_INT(now, before);
+}
+
+static void one_that_may_not_wait_takes_all_along(struct opened *opened)
+{
+	put(opened, "first", false);
+	const unsigned before = syncs;
+	CHECK(before > 0);
+	const uint64_t since_ns = clock_boot_ns();
+	put(opened, "later 1", true);
+	put(opened, "later 2", true);
+	check_unsynced(before, since_ns);
+	put(opened, "now", false);
+	CHECK(syncs > before);
+}
+
+static void the_last_one_is_not_forgotten(struct opened *opened)
+{
+	const unsigned before = syncs;
+	const uint64_t since_ns = clock_boot_ns();
+
+	put(opened, "later 3", true);
+	check_unsynced(before, since_ns);
+	while (syncs == before && clock_boot_ns() < since_ns + 30 * NS_PER_S)
+		nanosleep(&(struct timespec){.tv_nsec = 10 * (long)NS_PER_MS}, NULL);
+	CHECK(syncs > before);
+}
+
+static void closing_syncs(struct opened *opened)
+{
+	struct opened other;
+
+	if (!CHECK_INT(open_at("marks.db", &other), 0))
+		return;
+	put(&other, "later 4", true);
+	const unsigned before = syncs;
+	close_it(&other); /* the file stays open, so that its log is not written back */
+	CHECK(syncs > before);
+	CHECK_INT(get_one(opened, "p", "later 4"), OUTCOME_OK);
+}
+
+int main(void)
+{
+	struct opened opened;
+
+	scratch_make();
+	if (CHECK_INT(open_at("marks.db", &opened), 0)) {
+		one_that_may_not_wait_takes_all_along(&opened);
+		the_last_one_is_not_forgotten(&opened);
+		closing_syncs(&opened);
+		close_it(&opened);
+	}
+	scratch_remove();
+	return check_result();
+}
