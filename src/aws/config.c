@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#define FROM_BYTES_MAX 8192 /* a path, a section and a key */
+
 static const char *variable(const char *name)
 {
 	const char *value = name ? getenv(name) : NULL;
@@ -42,17 +44,14 @@ static int aws_file(struct config_rows *rows, const struct config_key *key, char
 {
 	const char *given = variable(key->variable[0]);
 	const char *path = given ? given : key->standard, *home = variable("HOME");
-	if (strncmp(path, "~/", 2) == 0 && !home)
+	const bool is_below_home = strncmp(path, "~/", 2) == 0;
+	if (is_below_home && !home)
 		return 0;
-	struct text text = TEXT(4096);
-	if (strncmp(path, "~/", 2) == 0)
-		text_addf(&text, "%s%s", home, path + 1);
-	else
-		text_add(&text, path);
-	*ret = text.error ? NULL : strdup(text_string(&text));
-	text_clear(&text);
-	return *ret ? config_rows_add(rows, key->name, *ret, given ? key->variable[0] : "default")
-		    : -ENOMEM;
+	if (asprintf(ret, "%s%s", is_below_home ? home : "", path + is_below_home) < 0) {
+		*ret = NULL;
+		return -ENOMEM;
+	}
+	return config_rows_add(rows, key->name, *ret, given ? key->variable[0] : "default");
 }
 
 static int read_files(struct config *config, struct problem *ret_problem)
@@ -131,7 +130,7 @@ static void found_in_file(
 static struct found find_setting(
 	const struct config *config, const struct config_key *key, const char *given)
 {
-	struct found found = {.value = given, .from = TEXT(4096)};
+	struct found found = {.value = given, .from = TEXT(FROM_BYTES_MAX)};
 	if (given)
 		text_add(&found.from, key->option);
 	for (size_t i = 0; i < 2 && !found.value; i++) {
@@ -246,7 +245,7 @@ const char *config_look_url(const struct config *config, const struct config_url
 {
 	const struct config_key variables = {
 		.option = url->option, .variable = {url->variable, "AWS_ENDPOINT_URL"}};
-	struct found found = {.value = given, .from = TEXT(4096)};
+	struct found found = {.value = given, .from = TEXT(FROM_BYTES_MAX)};
 	if (given)
 		text_add(&found.from, url->option);
 	else if (!config->ignores_urls)

@@ -46,7 +46,8 @@ static const char *why_not(CURLU *url, CURLUcode code)
 	return why;
 }
 
-/* A default port is left out, as it is in the Host header that is signed. */
+/* A default port is left out, as it is in the Host header that is signed. 0, -ENOMEM, -EINVAL
+ * without a host, or -EMSGSIZE. */
 static int rebuild(CURLU *url, char **ret)
 {
 	char *scheme = NULL, *host = NULL, *port = NULL, *path = NULL;
@@ -63,8 +64,9 @@ static int rebuild(CURLU *url, char **ret)
 		text_add(&text, path);
 		while (text.len && text.data[text.len - 1] == '/')
 			text.data[--text.len] = '\0';
-		*ret = strdup(text_string(&text));
-		error = text.error || !*ret ? -ENOMEM : 0;
+		error = text.error;
+		if (!error && !(*ret = strdup(text_string(&text))))
+			error = -ENOMEM;
 	}
 	text_clear(&text);
 	curl_free(scheme);
@@ -93,5 +95,7 @@ int endpoint_parse_url(const char *url, char **ret, const char **ret_why)
 	curl_url_cleanup(parsed);
 	if (error == -EINVAL)
 		*ret_why = why ? why : "it has no host";
-	return error;
+	if (error == -EMSGSIZE)
+		*ret_why = "it is too long";
+	return error == -EMSGSIZE ? -EINVAL : error;
 }

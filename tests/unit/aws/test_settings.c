@@ -258,6 +258,25 @@ static void check_errors(void)
 	check_refused(&(struct aws_options){0}, -EINVAL, "cannot read /tmp");
 }
 
+/* What is too long is not taken for a lack of memory. */
+static void check_too_long(void)
+{
+	static char name[100001], url[sizeof name + 32], config[sizeof url + 32];
+	memset(name, 'x', sizeof name - 1);
+	snprintf(url, sizeof url, "http://127.0.0.1/%s", name);
+	snprintf(config, sizeof config, "[default]\nendpoint_url = %s\n", url);
+	fresh_environment();
+	write_file("config", config);
+	check_refused(&(struct aws_options){0}, -EINVAL, "cannot be used: it is too long");
+	check_refused(&(struct aws_options){.endpoint_url = url}, -EINVAL, "it is too long");
+	fresh_environment();
+	setenv("AWS_CONFIG_FILE", name, 1);
+	check_refused(&(struct aws_options){0}, -EINVAL, "File name too long");
+	fresh_environment();
+	setenv("HOME", name, 1);
+	check_refused(&(struct aws_options){0}, -EINVAL, "File name too long");
+}
+
 static void check_credentials(const struct aws_options *options, const char *access_key,
 	const char *token, const char *sentence)
 {
@@ -390,6 +409,7 @@ int main(void)
 	check_checksum();
 	check_custom_endpoint();
 	check_errors();
+	check_too_long();
 	check_credentials_chain();
 	check_credentials_environment();
 	check_refused_credentials();
