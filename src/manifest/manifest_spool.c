@@ -145,7 +145,9 @@ bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_pro
 	digest_finish(&spool->locked.digest, &spool->sums);
 	const int error = spool->locked.error;
 	pthread_mutex_unlock(&spool->locked.mutex);
-	if (error)
+	if (error == -ENOMEM)
+		problem_set(ret_problem, "out of memory");
+	else if (error)
 		manifest_tell_unwritten(spool->fd, error, ret_problem);
 	return !error;
 }

@@ -22,15 +22,16 @@ void media_types_free(struct media_types *types)
 	free(types);
 }
 
-static bool is_type(const char *type)
+/* 0, -ENOMEM, or -EINVAL if it is not a type. */
+static int check_type(const char *type)
 {
-	struct s3_headers *headers;
+	struct s3_headers *headers = NULL;
 	struct problem problem;
-	if (s3_headers_new(&headers))
-		return false;
-	bool good = !s3_headers_set(headers, "content-type", type, &problem);
+	int error = s3_headers_new(&headers);
+	if (!error)
+		error = s3_headers_set(headers, "content-type", type, &problem);
 	s3_headers_free(headers);
-	return good;
+	return error;
 }
 
 static int lower_case(const char *extension, char ret[static EXTENSION_MAX + 1])
@@ -43,55 +44,56 @@ static int lower_case(const char *extension, char ret[static EXTENSION_MAX + 1])
 	return 0;
 }
 
-/* Returns false if it is not such a line. */
-static bool read_line(struct media_types *types, char *line)
+/* 0, -ENOMEM, or -EINVAL if it is not such a line. */
+static int read_line(struct media_types *types, char *line)
 {
 	static const char blank[] = " \t\r\n\f\v";
 	char *rest = line, extension[EXTENSION_MAX + 1];
 	line[strcspn(line, "#")] = '\0';
 	const char *type = strtok_r(rest, blank, &rest);
-	if (!type)
-		return true;
-	if (!is_type(type))
-		return false;
-	for (const char *word; (word = strtok_r(NULL, blank, &rest));)
-		if (lower_case(word, extension) || json_object_set_new_nocheck(types->of, extension,
-							   json_string_nocheck(type)))
-			return false;
-	return true;
+	int error = type ? check_type(type) : 0;
+	for (const char *word; type && !error && (word = strtok_r(NULL, blank, &rest));)
+		if (lower_case(word, extension))
+			error = -EINVAL;
+		else if (json_object_set_new_nocheck(
+				 types->of, extension, json_string_nocheck(type)))
+			error = -ENOMEM;
+	return error;
+}
+
+static int cannot_read(const char *path, int error, struct problem *ret_problem)
+{
+	problem_set(ret_problem, "the media types %s cannot be read: %s", quote(path).text,
+		strerror(-error));
+	return error == -ENOMEM ? error : -EINVAL;
 }
 
 int media_types_load(const char *path, struct media_types **ret, struct problem *ret_problem)
 {
 	FILE *stream = fopen(path, "re");
-	if (!stream) {
-		problem_set(ret_problem, "the media types %s cannot be read: %s", quote(path).text,
-			strerror(errno));
-		return -EINVAL;
-	}
+	if (!stream)
+		return cannot_read(path, -errno, ret_problem);
 	struct media_types *types = calloc(1, sizeof *types);
 	char *line = NULL;
 	size_t size = 0;
 	unsigned number = 0;
-	bool good = types && (types->of = json_object());
-	while (good && getline(&line, &size, stream) >= 0) {
+	int error = types && (types->of = json_object()) ? 0 : -ENOMEM;
+	while (!error && getline(&line, &size, stream) >= 0) {
 		number++;
-		good = read_line(types, line);
+		error = read_line(types, line);
 	}
-	if (!good)
+	if (error == -EINVAL)
 		problem_set(ret_problem, "the media types %s: line %u is not a type and extensions",
 			quote(path).text, number);
-	else if (ferror(stream))
-		problem_set(ret_problem, "the media types %s cannot be read", quote(path).text);
-	good = good && !ferror(stream);
+	else if (!error && !feof(stream))
+		error = cannot_read(path, -errno, ret_problem);
 	free(line);
 	fclose(stream);
-	if (!good) {
+	if (error)
 		media_types_free(types);
-		return -EINVAL;
-	}
-	*ret = types;
-	return 0;
+	else
+		*ret = types;
+	return error;
 }
 
 const char *media_types_of(const struct media_types *types, const char *path)

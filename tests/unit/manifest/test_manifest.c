@@ -99,6 +99,18 @@ static unsigned char *spooled(unsigned lines, size_t *ret_n)
 	return bytes;
 }
 
+static void test_line_without_memory(void)
+{
+	struct manifest_spool *spool = NULL;
+	struct problem problem = {0};
+	CHECK_INT(manifest_spool_new(DIGEST_CRC32C, &spool, &problem), 0);
+	manifest_spool_add(spool, NULL);
+	manifest_spool_add(spool, "{}");
+	CHECK(!manifest_spool_finish(spool, &problem));
+	CHECK_STRING(problem.text, "out of memory");
+	manifest_spool_free(spool);
+}
+
 /* How many entries were read; *ret_end is how it ended. */
 static unsigned read_bytes(const void *bytes, size_t n, int *ret_end)
 {
@@ -216,6 +228,7 @@ int main(void)
 {
 	test_line();
 	test_bad_lines();
+	test_line_without_memory();
 	test_spool_and_reader();
 	test_damage();
 	test_names();

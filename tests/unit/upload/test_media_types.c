@@ -1,0 +1,71 @@
+#include "../check.h"
+#include "upload/body/media_types.h"
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/s3once-media-types-XXXXXX";
+
+static void write_types(const char *content)
+{
+	FILE *file = fopen(path, "w");
+	CHECK(file && fputs(content, file) >= 0 && fclose(file) == 0);
+}
+
+static void check_refused(const char *of, const char *named)
+{
+	struct media_types *types = NULL;
+	struct problem problem = {0};
+	CHECK_INT(media_types_load(of, &types, &problem), -EINVAL);
+	CHECK(types == NULL);
+	if (!CHECK(strstr(problem.text, of) != NULL && strstr(problem.text, named) != NULL))
+		fprintf(stderr, "\t%s does not name %s and %s\n", problem.text, of, named);
+}
+
+static void test_sentences(void)
+{
+	write_types("text/plain txt\n\nno-type ext\n");
+	check_refused(path, "line 3 is not a type and extensions");
+	check_refused("/tmp", "cannot be read: Is a directory");
+	check_refused("/nonexistent", "cannot be read: No such file");
+}
+
+static unsigned left; /* allocations of jansson that succeed yet */
+
+static void *allocate(size_t n)
+{
+	return left && left-- ? malloc(n) : NULL;
+}
+
+/* Whichever allocation fails, the line is not what is wrong. */
+static void test_without_memory(void)
+{
+	struct media_types *types = NULL;
+	unsigned most = 0;
+	int error = -ENOMEM;
+	write_types("# of a test\ntext/plain txt LOG # comment\nimage/png png");
+	json_set_alloc_funcs(allocate, free);
+	for (; error == -ENOMEM && most < 100; most++) {
+		struct problem problem = {0};
+		left = most;
+		error = media_types_load(path, &types, &problem);
+		CHECK_STRING(problem.text, "");
+	}
+	CHECK_INT(error, 0);
+	CHECK(most > 3);
+	CHECK_STRING(media_types_of(types, "a/b.log"), "text/plain");
+	CHECK_STRING(media_types_of(types, "b.PNG"), "image/png");
+	CHECK_STRING(media_types_of(types, "png"), NULL);
+	media_types_free(types);
+}
+
+int main(void)
+{
+	const int fd = mkstemp(path);
+	CHECK(fd >= 0 && close(fd) == 0);
+	test_sentences();
+	test_without_memory();
+	unlink(path);
+	return check_result();
+}
