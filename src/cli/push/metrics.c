@@ -256,7 +256,7 @@ int metrics_check(const char *path, struct problem *ret_problem)
 	if (error || stat(path, &st) || S_ISREG(st.st_mode))
 		return error;
 	problem_set(ret_problem,
-		"--metrics-file: %s is no regular file, and would be replaced by one: name another "
+		"--metrics-file: %s is not a regular file, and would be replaced by one: name another "
 		"one",
 		quote(path).text);
 	return -EINVAL;
