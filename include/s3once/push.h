@@ -513,6 +513,11 @@ S3ONCE_PUBLIC const char *s3once_push_manifest(const struct s3once_push *push);
 /* The final counts. They are valid until s3once_push_free(). It is called after the run. */
 S3ONCE_PUBLIC const struct s3once_counts *s3once_push_counts(const struct s3once_push *push);
 
+/* Returns how many of the files that were found the run has finished with, whatever became of them.
+ * This is `found` when a run has ended by itself. The counts may be those of an event, too. It may
+ * be called from any thread. */
+S3ONCE_PUBLIC uint64_t s3once_counts_settled(const struct s3once_counts *counts);
+
 /* Frees a run that has ended or was never started. NULL is ignored. */
 S3ONCE_PUBLIC void s3once_push_free(struct s3once_push *push);
 

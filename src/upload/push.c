@@ -25,7 +25,7 @@ static void tell_lost(struct run *run, const struct s3once_counts *c)
 	problem_set(&problem,
 		"%llu files were found, but %llu were counted, which is an error of "
 		"s3once itself: run again",
-		(unsigned long long)c->found, (unsigned long long)report_settled(c));
+		(unsigned long long)c->found, (unsigned long long)s3once_counts_settled(c));
 	report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
 }
 
@@ -33,7 +33,7 @@ static enum s3once_exit verdict(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const struct s3once_counts c = report_get(&run->report);
-	const bool settled = push->whole && report_settled(&c) == c.found;
+	const bool settled = push->whole && s3once_counts_settled(&c) == c.found;
 	if (atomic_load(&run->was_asked_to_stop) && !settled)
 		return S3ONCE_EXIT_STOPPED;
 	if (atomic_load(&run->fenced))
@@ -152,6 +152,14 @@ const char *s3once_push_manifest(const struct s3once_push *push)
 const struct s3once_counts *s3once_push_counts(const struct s3once_push *push)
 {
 	return &push->counts;
+}
+
+uint64_t s3once_counts_settled(const struct s3once_counts *counts)
+{
+	return counts->uploaded + counts->adopted + counts->refreshed + counts->skipped +
+	       counts->planned + counts->changed + counts->failed + counts->held + counts->young +
+	       counts->oversized + counts->undersized + counts->links + counts->special +
+	       counts->outdated;
 }
 
 void s3once_push_free(struct s3once_push *push)

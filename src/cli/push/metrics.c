@@ -111,9 +111,7 @@ static void read_earlier(const struct metrics_run *run, struct text *ret)
 
 static void add_files(struct writing *w, const struct s3once_counts *c)
 {
-	const uint64_t unfinished = c->uploaded + c->adopted + c->refreshed + c->skipped +
-				    c->outdated + c->changed + c->failed + c->held + c->young +
-				    c->oversized + c->undersized + c->links + c->special;
+	const uint64_t settled = s3once_counts_settled(c);
 	const struct {
 		const char *result;
 		uint64_t n;
@@ -131,7 +129,7 @@ static void add_files(struct writing *w, const struct s3once_counts *c)
 		{"undersized", c->undersized},
 		{"link", c->links},
 		{"special", c->special},
-		{"unfinished", c->found > unfinished ? c->found - unfinished : 0},
+		{"unfinished", c->found > settled ? c->found - settled : 0},
 	};
 	static const char name[] = "s3once_last_run_files";
 	begin_metric(w, name, "Files that the last run found, by what became of them.");

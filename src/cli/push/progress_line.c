@@ -5,13 +5,6 @@
 /* Rates forget what is older than about this. */
 #define MEMORY_S 4.0
 
-uint64_t progress_settled(const struct s3once_counts *c)
-{
-	return c->uploaded + c->adopted + c->refreshed + c->skipped + c->outdated + c->changed +
-	       c->failed + c->held + c->young + c->oversized + c->undersized + c->links +
-	       c->special + c->planned;
-}
-
 static double smooth(double rate, uint64_t before, uint64_t now, double seconds)
 {
 	double weight = seconds < MEMORY_S ? seconds / MEMORY_S : 1;
@@ -22,7 +15,7 @@ static double smooth(double rate, uint64_t before, uint64_t now, double seconds)
 void progress_take_in(struct progress *p, const struct s3once_counts *counts)
 {
 	double seconds = counts->seconds - p->seconds;
-	const uint64_t files = progress_settled(counts);
+	const uint64_t files = s3once_counts_settled(counts);
 	const uint64_t bytes = counts->bytes_settled + counts->bytes_under_way;
 	if (seconds <= 0)
 		return;

@@ -13,9 +13,6 @@ struct progress {
 	double files_rate, bytes_rate, sent_rate; /* per second, smoothed */
 };
 
-/* Files of a run that need nothing more, whatever became of them: when the run has ended by itself,
- * as many as counts->found. */
-uint64_t progress_settled(const struct s3once_counts *counts);
 /* Takes new counts in. */
 void progress_take_in(struct progress *progress, const struct s3once_counts *counts);
 /* How much of the bytes that were found is done, 0 to 100; negative while more are being found. */

@@ -287,11 +287,3 @@ struct s3once_counts report_get(struct report *report)
 	counts.seconds = (double)(clock_boot_ns() - report->start_ns) / (double)NS_PER_S;
 	return counts;
 }
-
-uint64_t report_settled(const struct s3once_counts *counts)
-{
-	return counts->uploaded + counts->adopted + counts->refreshed + counts->skipped +
-	       counts->planned + counts->changed + counts->failed + counts->held + counts->young +
-	       counts->oversized + counts->undersized + counts->links + counts->special +
-	       counts->outdated;
-}

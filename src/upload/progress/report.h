@@ -66,5 +66,3 @@ void report_claim_refused(struct report *report);
 void report_last_error(struct report *report, struct problem *ret);
 
 struct s3once_counts report_get(struct report *report);
-/* The files that need nothing more, whatever became of them. */
-uint64_t report_settled(const struct s3once_counts *counts);

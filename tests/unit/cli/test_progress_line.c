@@ -1,6 +1,5 @@
 #include "../check.h"
 #include "cli/push/progress_line.h"
-#include "upload/progress/report.h"
 
 static void check_line(struct progress *progress, const struct s3once_counts *counts,
 	unsigned columns, const char *want)
@@ -12,31 +11,8 @@ static void check_line(struct progress *progress, const struct s3once_counts *co
 	text_clear(&line);
 }
 
-/* What people are told is settled is what the run takes for settled. */
-static void test_settled(void)
-{
-	const struct s3once_counts counts = {.found = 1,
-		.uploaded = 2,
-		.adopted = 4,
-		.refreshed = 8,
-		.skipped = 16,
-		.outdated = 32,
-		.changed = 64,
-		.failed = 128,
-		.held = 256,
-		.young = 512,
-		.oversized = 1024,
-		.undersized = 2048,
-		.links = 4096,
-		.special = 8192,
-		.planned = 16384};
-	CHECK_INT(progress_settled(&counts), report_settled(&counts));
-	CHECK_INT(progress_settled(&counts), 32768 - 2);
-}
-
 int main(void)
 {
-	test_settled();
 	struct progress progress = {0};
 	struct s3once_counts counts = {0};
 	check_line(&progress, &counts, 80, "0 of 0+ files, 0 B of 0 B, 0 B/s, 0 in flight");
@@ -70,7 +46,6 @@ int main(void)
 	check_line(&progress, &counts, 42, "1,902 of 2,000 files, 5.0 MiB of 2.0 MiB");
 	check_line(&progress, &counts, 39, "1,902 of 2,000 files");
 	check_line(&progress, &counts, 10, "1,902 of 2");
-	CHECK_INT(progress_settled(&counts), 1902);
 
 	/* One large file: what has left of it is progress. */
 	progress = (struct progress){0};
