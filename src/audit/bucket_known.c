@@ -158,7 +158,7 @@ enum outcome bucket_is_known(const struct audit_place *place, const struct audit
 	}
 	problem_set(ret_problem,
 		"nothing shows that bucket %s is the one that the marks are about: the service shows "
-		"%s, and none of the objects that were looked at is there; check the endpoint and the "
+		"%s, and none of the uploaded objects that it was asked for; check the endpoint and the "
 		"credentials",
 		quote(bucket).text,
 		is_other ? "another creation date or owner" : "no creation date to compare");

@@ -82,6 +82,64 @@ def test_token_that_expires_where_only_heads_are_sent(s3once, s3, s3_wire, bucke
     assert_ends_once(s3once("push", tree, f"s3://{bucket}"), f"bucket {bucket} at .*: the credentials have expired: renew them")
 
 
+LOSSES = pytest.mark.parametrize("lose", [faults.cut_reply, faults.drop_reply, faults.truncate_reply])
+
+
+def refuse_without_a_reason(wire, lose, status, code):
+    """HEAD of the bucket has no words, and the answer to the request that asks for them is lost each time."""
+    lost = wire.add(lose, "ListMultipartUploads", times=None)
+    for kind in ("ListBuckets", "GetBucketAcl"):  # they would tell, too
+        wire.add(answers(403, "AccessDenied"), kind, times=None)
+    wire.add(answers(status, code), times=None)
+    return lost
+
+
+@LOSSES
+@pytest.mark.parametrize(
+    "status, code, sentence",
+    [
+        (404, "NoSuchBucket", "the bucket .* does not exist at http"),
+        (403, "AccessDenied", "all of the 2 files that were tried are refused: .*: access is denied: check the policy"),
+        (400, "ExpiredToken", "bucket .*: the credentials have expired: renew them"),
+    ],
+)
+def test_reason_that_is_lost_on_its_way_to_push(s3once, s3, s3_wire, bucket, tree, lose, status, code, sentence):
+    lost = refuse_without_a_reason(s3_wire, lose, status, code)
+    assert_ends_once(s3once("push", tree, f"s3://{bucket}", env={"AWS_MAX_ATTEMPTS": "2"}), sentence)
+    assert lost.fired >= 2 and not s3.objects(bucket)
+
+
+@LOSSES
+@pytest.mark.parametrize(
+    "status, code, sentence",
+    [
+        (404, "NoSuchBucket", "there is no bucket "),
+        (403, "AccessDenied", "nothing shows that bucket .*, and none of the uploaded objects that it was asked for"),
+        (400, "ExpiredToken", "whether it is the bucket .* cannot be found out: S3 answers with status 400 "),
+    ],
+)
+def test_reason_that_is_lost_on_its_way_to_verify(s3once, s3_wire, bucket, tree, lose, status, code, sentence):
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    lost = refuse_without_a_reason(s3_wire, lose, status, code)
+    run = s3once("verify", f"s3://{bucket}", env={"AWS_MAX_ATTEMPTS": "2"})
+    assert_ends_once(run, sentence)
+    assert lost.fired >= 2 and not run.out
+
+
+@LOSSES
+@pytest.mark.parametrize("command", ["push", "verify"])
+def test_reason_that_arrives_in_the_end(s3once, s3_wire, bucket, tree, lose, command):
+    source = [tree] if command == "push" else []
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    (tree / "new").write_bytes(b"new")
+    lost = s3_wire.add(lose, "ListMultipartUploads")
+    for kind in ("HeadBucket", "ListMultipartUploads"):
+        s3_wire.add(answers(400, "ExpiredToken"), kind, times=None)
+    run = s3once(command, *source, f"s3://{bucket}")
+    assert_ends_once(run, "bucket .*: the credentials have expired: renew them .ExpiredToken, ")
+    assert lost.fired == 1
+
+
 def test_region_that_is_redirected_to_in_vain(s3once, s3, s3_wire, bucket, tree):
     s3_wire.add(answers(301, "PermanentRedirect", "eu-west-1"), times=None)
     run = s3once("push", tree, f"s3://{bucket}")
