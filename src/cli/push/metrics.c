@@ -1,5 +1,6 @@
 #include "cli/push/metrics.h"
 #include "base/clock.h"
+#include "base/path.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "base/write_all.h"
@@ -11,10 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define FILE_BYTES_MAX (256U << 10)
+#define LOCK_TURNS     100
+#define LOCK_TURN_US   20000
 
 #define LAST_SUCCESS "s3once_last_success_timestamp_seconds"
 #define OLDEST       "s3once_oldest_unshipped_timestamp_seconds"
@@ -186,13 +190,14 @@ static void add_oldest(struct writing *w, const struct metrics_run *run, const c
 static void add_last_run(struct writing *w, const struct metrics_run *run, const char *earlier)
 {
 	const struct s3once_counts *c = run->push ? s3once_push_counts(run->push) : NULL;
-	int64_t success = run->ended_s;
+	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	int64_t success = now_s;
 	if (run->exit_code == S3ONCE_EXIT_OK ||
 		find_time(earlier, LAST_SUCCESS, text_string(&w->labels), &success))
 		add_time(w, LAST_SUCCESS,
 			"Time at which a run ended last with every file in S3, verified.", success);
 	add_time(w, "s3once_last_run_timestamp_seconds",
-		"Time at which the last run ended, whatever its exit status.", run->ended_s);
+		"Time at which the last run ended, whatever its exit status.", now_s);
 	begin_metric(w, "s3once_last_run_exit_status", "Exit status of the last run.");
 	add_number(w, "s3once_last_run_exit_status", "", (uint64_t)run->exit_code);
 	begin_metric(w, "s3once_last_run_duration_seconds", "How long the last run took.");
@@ -243,6 +248,23 @@ static int replace(const char *path, const struct text *text)
 	return error;
 }
 
+/* Runs that end together read and replace the file one after the other, so that none of them puts
+ * back what another one has replaced. The lock is the folder's, since the file is another one each
+ * time. Who does not get it in two seconds, or may not read the folder, goes without. Returns a
+ * descriptor to close, or -1. */
+static int lock_folder(const char *path)
+{
+	char *folder = path_folder(path);
+	const int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	free(folder);
+	for (int turn = 0; fd >= 0 && turn < LOCK_TURNS; turn++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			break;
+		usleep(LOCK_TURN_US);
+	}
+	return fd;
+}
+
 int metrics_check(const char *path, struct problem *ret_problem)
 {
 	const struct file_option option = {.name = "--metrics-file",
@@ -264,6 +286,7 @@ int metrics_write(const struct metrics_run *run, struct problem *ret_problem)
 {
 	struct writing w = {.text = TEXT(FILE_BYTES_MAX), .labels = TEXT(FILE_BYTES_MAX)};
 	struct text earlier = TEXT(FILE_BYTES_MAX);
+	const int lock = run->path ? lock_folder(run->path) : -1;
 	metrics_add_labels(&w.labels, run->job, run->bucket, run->prefix);
 	read_earlier(run, &earlier);
 	add_last_run(&w, run, text_string(&earlier));
@@ -275,6 +298,8 @@ int metrics_write(const struct metrics_run *run, struct problem *ret_problem)
 	}
 	if (run->path && !error)
 		error = replace(run->path, &w.text);
+	if (lock >= 0)
+		close(lock);
 	if (error && run->path)
 		problem_set(ret_problem,
 			"--metrics-file: cannot write %s: %s; the file is as it was",

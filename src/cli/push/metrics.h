@@ -14,7 +14,6 @@ struct metrics_run {
 	const char *bucket, *prefix; /* its target */
 	int exit_code;
 	bool is_partial; /* it looked at some folders only */
-	int64_t ended_s; /* seconds since 1970 */
 	/* The run that has ended; NULL: it never began. */
 	const struct s3once_push *push;
 };
@@ -24,8 +23,9 @@ struct metrics_run {
 int metrics_check(const char *path, struct problem *ret_problem);
 /* Adds the labels that all metrics of a job have; job may be NULL. */
 void metrics_add_labels(struct text *t, const char *job, const char *bucket, const char *prefix);
-/* Replaces the text, and the file in one step by one about this run, mode 0644. What the file says
- * of the last success is kept, and after a run that did not see all files also what it says of the
- * oldest one that is not in S3, as far as it is of this job and target. Without a file, the text
- * says it. 0, or -errno with a sentence: then the file is as it was. */
+/* Replaces the text, and the file in one step by one about this run, mode 0644. Processes that do
+ * so at the same time take turns. What the file says of the last success is kept, and after a run
+ * that did not see all files also what it says of the oldest one that is not in S3, as far as it is
+ * of this job and target. Without a file, the text says it. 0, or -errno with a sentence: then the
+ * file is as it was. */
 int metrics_write(const struct metrics_run *run, struct problem *ret_problem);

@@ -1,6 +1,5 @@
 /* `s3once push`: the command line of include/s3once/push.h, and nothing else of the library. */
 #include "cli/push/push_command.h"
-#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/output.h"
@@ -174,7 +173,6 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 		.prefix = options->run.prefix,
 		.exit_code = is_partial && !code ? view->pass->whole_code : code,
 		.is_partial = is_partial,
-		.ended_s = clock_wall_ns() / (int64_t)NS_PER_S,
 		.push = push};
 	struct problem problem;
 	const bool is_wanted = (run.path || run.text) && !options->run.dry_run;
