@@ -245,6 +245,7 @@ static void *run_queue(void *arg)
 	struct sqlite_queue *queue = arg;
 	bool has_writes;
 
+	thread_be_batch();
 	sweep(queue);
 	while (wait_for_work(queue, &has_writes)) {
 		bool locked = perform_reads(queue);
