@@ -216,6 +216,7 @@ def test_secrets_are_credentials():
 
 def test_the_upload_leaves_the_host_to_others():
     assert int(setting("s3once@.service", "Nice")[0]) > 0
+    assert setting("s3once@.service", "CPUSchedulingPolicy") == ["batch"]
     assert setting("s3once@.service", "IOSchedulingClass") == ["best-effort"]
     assert setting("s3once@.service", "IOSchedulingPriority") == ["7"]
 
