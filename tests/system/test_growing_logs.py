@@ -129,6 +129,40 @@ def test_copytruncate_is_told_once(s3once, s3, bucket, tmp_path, longer):
     assert len(notices) == 1 and "what was written between the two is lost" in notices[0], notices
 
 
+def test_copy_of_a_quiet_log_is_compressed(s3once, s3, bucket, tmp_path):
+    """The copy has a time of its own, by which it is known once it is compressed."""
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    os.utime(logs / "app.log", (OLD, OLD))
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    shutil.copyfile(logs / "app.log", logs / "app.log.1")
+    os.truncate(logs / "app.log", 0)
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"skipped": 1, "young": 1}
+    subprocess.run(["gzip", "app.log.1"], cwd=logs, check=True)
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"skipped": 1, "young": 1}
+    assert contents(s3, bucket) == Counter([b"one\n"])
+
+
+def test_empty_log_grows(s3once, s3, bucket, tmp_path):
+    """The empty piece and the next one begin at the same byte."""
+    logs = logs_of(tmp_path, app_log_1=b"")
+    assert counts(push(s3once, logs, bucket, TAIL)) == {"uploaded": 1}
+    append(logs / "app.log.1", b"late\n")
+    assert counts(push(s3once, logs, bucket, TAIL)) == {"uploaded": 1, "skipped": 1}
+    assert contents(s3, bucket) == Counter([b"", b"late\n"])
+
+
+@pytest.mark.parametrize("options", [LIVE, TAIL], ids=["live", "tail"])
+def test_rotated_log_is_overwritten(s3once, s3, bucket, tmp_path, options):
+    """What a live log that waits contains says nothing of a rotated log: what took the place of that is uploaded at once."""
+    logs = logs_of(tmp_path, app_log_1=b"one\n")
+    assert counts(push(s3once, logs, bucket, options)) == {"uploaded": 1}
+    (logs / "app.log.1").write_bytes(b"two\n")
+    append(logs / "app.log", b"half a line")
+    run = push(s3once, logs, bucket, options)
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1}, run
+    assert contents(s3, bucket) == Counter([b"one\n", b"two\n"])
+
+
 def test_interrupted_tail_keeps_its_range(s3once, s3, s3_wire, bucket, tmp_path):
     """What was cut stays cut: a run that was killed is gone on with, and what came later is the next piece."""
     logs = logs_of(tmp_path, app_log=b"one\n")

@@ -12,7 +12,7 @@
 void grown_file_waits(struct log_family *family, struct grown_file *file)
 {
 	file->entry.kind = SCAN_YOUNG;
-	family->has_waiting = true;
+	family->has_waiting |= !file->is_live;
 }
 
 int grown_file_not_read(struct log_family *family, struct grown_file *file, int error,
@@ -133,8 +133,8 @@ int grown_file_take(struct log_family *family, struct grown_file *file, struct l
 	const bool is_settled =
 		!file->has_grown && file->state.mtime_ns < clock_wall_ns() - TOO_FRESH_NS;
 	row->identity = file->identity;
-	row->file_size = file->state.size;
-	row->file_mtime_ns = is_settled ? file->state.mtime_ns : 0;
+	row->file_size = is_settled ? file->state.size : LOG_SIZE_UNSETTLED;
+	row->file_mtime_ns = file->state.mtime_ns;
 	row->was_live = file->is_live;
 	file->row = row;
 	file->is_changed = true;

@@ -1,6 +1,7 @@
 #include "scan/rotated/log_family.h"
 #include "base/quote.h"
 #include "scan/open.h"
+#include "scan/rotated/grown_file.h"
 #include "scan/rotated/log_match.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -38,12 +39,21 @@ static int load_rows(struct log_family *family, struct problem *ret_problem)
 	return -ENOMEM;
 }
 
+/* Whether another log has the file that had this one. */
+static bool is_replaced(const struct log_family *family, const struct log_row *row)
+{
+	for (size_t i = 0; i < family->n_files; i++)
+		if (family->files[i].row && grown_file_had(&family->files[i], row))
+			return true;
+	return false;
+}
+
 /* What is not found anywhere is given up, after a while. */
 static bool is_lost(struct log_family *family, size_t k, int64_t today)
 {
 	struct log_row *row = &family->rows[k];
 	if (family->states[k] == LOG_TRUNCATED)
-		return !family->is_unsure && !family->has_waiting;
+		return !family->is_unsure && !family->has_waiting && is_replaced(family, row);
 	return family->states[k] == LOG_LOOSE && row->missing &&
 	       today - row->missing >= MISSING_DAYS;
 }

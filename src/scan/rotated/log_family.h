@@ -34,7 +34,7 @@ struct log_family {
 	enum log_state *states;
 	size_t n_rows;
 	bool is_unsure;        /* a file may be missing from the files */
-	bool has_waiting;      /* the content of some files is not known yet */
+	bool has_waiting;      /* the content of some rotated files is not known yet */
 	struct problem notice; /* something to be told once, or "" */
 };
 

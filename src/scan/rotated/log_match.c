@@ -6,8 +6,8 @@
  * counts once it is rotated. */
 static bool is_as_it_was(const struct grown_file *file, const struct log_row *row)
 {
-	return row->file_mtime_ns && file->state.mtime_ns == row->file_mtime_ns &&
-	       file->state.size == row->file_size && file->is_live == row->was_live;
+	return file->state.mtime_ns == row->file_mtime_ns && file->state.size == row->file_size &&
+	       file->is_live == row->was_live;
 }
 
 /* How much content the file has, and whether it begins with the log. */
@@ -98,7 +98,7 @@ int log_match_by_identity(struct log_family *family, struct problem *ret_problem
 			family->is_unsure = true;
 			continue;
 		}
-		family->has_waiting |= file->entry.kind == SCAN_YOUNG;
+		family->has_waiting |= file->entry.kind == SCAN_YOUNG && !file->is_live;
 		r = identify_log(family, file, ret_problem);
 		/* A rotated file is what the listing found, or waits. */
 		const bool is_version =

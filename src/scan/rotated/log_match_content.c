@@ -22,8 +22,7 @@ static bool has_log(const struct log_family *family, const struct grown_file *fi
 {
 	return size > row->end || row->was_live ||
 	       family->states[row - family->rows] == LOG_TRUNCATED ||
-	       log_seconds(file->state.mtime_ns) ==
-		       log_seconds(row->pieces[row->n_pieces - 1].mtime_ns);
+	       log_seconds(file->state.mtime_ns) == log_seconds(row->file_mtime_ns);
 }
 
 struct candidates {

@@ -14,15 +14,16 @@ static const char create_sql[] =
 	" missing INT, end INT, until TEXT, version INT);"
 	"CREATE UNIQUE INDEX IF NOT EXISTS logs_by_file ON logs(scope, file);"
 	"CREATE INDEX IF NOT EXISTS logs_by_family ON logs(scope, directory, family);"
+	/* The first piece of a log that was empty begins where the next one begins, too. */
 	"CREATE TABLE IF NOT EXISTS log_pieces(log INT, start INT, end INT, mtime INT, id TEXT,"
-	" PRIMARY KEY(log, start)) WITHOUT ROWID;"
+	" PRIMARY KEY(log, end)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS logs_told(scope TEXT, directory BLOB, family BLOB, what TEXT,"
 	" PRIMARY KEY(scope, directory, family, what)) WITHOUT ROWID;";
 
 static const char *const sql[STATEMENTS] = {
 	[LOAD] = "SELECT log, version, file, size, mtime, live, seen, missing, end, until FROM logs"
 		 " WHERE scope = ?1 AND directory = ?2 AND family = ?3 ORDER BY log",
-	[PIECES] = "SELECT start, end, mtime, id FROM log_pieces WHERE log = ?1 ORDER BY start",
+	[PIECES] = "SELECT start, end, mtime, id FROM log_pieces WHERE log = ?1 ORDER BY end",
 	[DROP] = "DELETE FROM logs WHERE log = ?1 AND version = ?2",
 	[DROP_PIECES] = "DELETE FROM log_pieces WHERE log = ?1",
 	/* The number of a row that was dropped is used again: a new row begins with a version of its

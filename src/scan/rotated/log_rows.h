@@ -18,12 +18,14 @@ struct log_piece {
 	char id[CONTENT_ID_CHARS + 1];
 };
 
+#define LOG_SIZE_UNSETTLED UINT64_MAX
+
 struct log_row {
 	int64_t number;                /* 0: it is not kept yet */
 	int64_t version;               /* as it was read; each change adds 1 */
 	struct file_identity identity; /* of the file that has it now */
-	/* Of that file when it was compared with the row last; mtime_ns is 0 where it may have been
-	 * written to since without another modification time. */
+	/* Of that file when it was compared with the row last; the size is LOG_SIZE_UNSETTLED where
+	 * it may have been written to since without another modification time. */
 	uint64_t file_size;
 	int64_t file_mtime_ns;
 	bool was_live;                    /* the file had the family's own name */
