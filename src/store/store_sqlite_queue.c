@@ -17,6 +17,7 @@ struct sqlite_queue {
 	const char *name;
 	struct items *items;
 	uint64_t unsynced_since_ns; /* 0: all is synced; the thread's */
+	int sync_rc; /* of the last sync. A failure stays: the kernel tells it only once */
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t work;
@@ -148,22 +149,19 @@ static bool perform_reads(struct sqlite_queue *queue)
 static int sync_file(struct sqlite_queue *queue)
 {
 	queue->unsynced_since_ns = 0;
-	return items_sync(queue->items);
+	return queue->sync_rc = items_sync(queue->items);
 }
 
 /* Of a list that was committed. */
 static int sync_tickets(struct sqlite_queue *queue, const struct ticket *list)
 {
-	const uint64_t now_ns = clock_boot_ns();
 	bool may_wait = true;
 
 	for (const struct ticket *t = list; t; t = t->queued.next)
 		may_wait &= t->op.may_sync_later;
 	if (!queue->unsynced_since_ns)
-		queue->unsynced_since_ns = now_ns;
-	if (may_wait && now_ns < queue->unsynced_since_ns + SYNC_LATER_NS)
-		return SQLITE_OK;
-	return sync_file(queue);
+		queue->unsynced_since_ns = clock_boot_ns();
+	return may_wait ? SQLITE_OK : sync_file(queue);
 }
 
 /* Nobody waits for this sync any more. */
@@ -179,7 +177,7 @@ static void sync_the_rest(struct sqlite_queue *queue)
 /* The queue is emptied only after the file's lock was had: until then each may be withdrawn. */
 static bool perform_writes(struct sqlite_queue *queue)
 {
-	int rc = items_begin(queue->items);
+	int rc = queue->sync_rc ? queue->sync_rc : items_begin(queue->items);
 
 	if ((rc & 0xff) == SQLITE_BUSY)
 		return true;
@@ -195,27 +193,33 @@ static bool perform_writes(struct sqlite_queue *queue)
 	return settle_tickets(queue, list, rc);
 }
 
-/* False if no ticket came while something has waited for its sync for long enough. */
-static bool wait_for_ticket_locked(struct sqlite_queue *queue)
+static uint64_t sync_due_ns(const struct sqlite_queue *queue)
 {
-	if (queue->unsynced_since_ns)
-		return thread_cond_wait(&queue->work, &queue->mutex, SYNC_LATER_NS);
-	pthread_cond_wait(&queue->work, &queue->mutex);
-	return true;
+	return queue->unsynced_since_ns ? queue->unsynced_since_ns + SYNC_LATER_NS : UINT64_MAX;
 }
 
-/* Returns false when there is nothing more to do, ever. */
+static void wait_for_ticket_locked(struct sqlite_queue *queue, uint64_t until_ns)
+{
+	const uint64_t now_ns = clock_boot_ns();
+
+	if (until_ns == UINT64_MAX)
+		pthread_cond_wait(&queue->work, &queue->mutex);
+	else if (now_ns < until_ns)
+		thread_cond_wait(&queue->work, &queue->mutex, until_ns - now_ns);
+}
+
+/* Returns false when there is nothing more to do, ever. Meanwhile what is due is synced. */
 static bool wait_for_work(struct sqlite_queue *queue, bool *ret_has_writes)
 {
-	bool is_busy = true;
+	const uint64_t due_ns = sync_due_ns(queue);
 
 	pthread_mutex_lock(&queue->mutex);
-	while (!queue->locked.first && !queue->locked.closing && is_busy)
-		is_busy = wait_for_ticket_locked(queue);
+	while (!queue->locked.first && !queue->locked.closing && clock_boot_ns() < due_ns)
+		wait_for_ticket_locked(queue, due_ns);
 	bool more = queue->locked.first || !queue->locked.closing;
 	*ret_has_writes = queue->locked.writes;
 	pthread_mutex_unlock(&queue->mutex);
-	if (!is_busy || !more)
+	if (!more || clock_boot_ns() >= due_ns)
 		sync_the_rest(queue);
 	return more;
 }

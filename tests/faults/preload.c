@@ -14,8 +14,8 @@
  * else each name is this host's.
  * S3ONCE_TEST_NO_CURL=1: libcurl cannot be set up.
  * S3ONCE_TEST_KILLED_AT=N: before its Nth mkdirat, renameat2 or unlinkat the program is killed.
- * S3ONCE_TEST_SYNCED=FILE: each time that SQLite has synced its write-ahead log, FILE gets the
- * log's size. What lies behind that is what a failure of power may take.
+ * S3ONCE_TEST_SYNCED=FILE: each time that SQLite syncs the write-ahead log of marks.db, FILE
+ * becomes a copy of it. A failure of power may take what is not in that.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -30,7 +30,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -240,24 +242,33 @@ PUBLIC int unlinkat(int fd, const char *name, int flags)
 	return real(fd, name, flags);
 }
 
-static void note_synced(int fd)
+/* One process at a time, so that a copy has all that the one before it had. */
+static void keep_synced(int fd)
 {
 	const char *name = getenv("S3ONCE_TEST_SYNCED");
-	struct stat st;
-	if (!name || !has_in_path(fd, "-wal") || fstat(fd, &st))
+	char lock_name[4096], fresh_name[4096];
+	off_t at = 0;
+	if (!name || !has_in_path(fd, "marks.db-wal"))
 		return;
-	int file = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	dprintf(file, "%020lld", (long long)st.st_size);
-	close(file);
+	snprintf(lock_name, sizeof lock_name, "%s.lock", name);
+	snprintf(fresh_name, sizeof fresh_name, "%s.fresh", name);
+	int lock = open(lock_name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	flock(lock, LOCK_EX);
+	int fresh = open(fresh_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	while (sendfile(fresh, fd, &at, 1 << 20) > 0)
+		;
+	if (close(fresh) || rename(fresh_name, name))
+		abort();
+	close(lock);
 }
 
-/* The size is noted before, since more may be written meanwhile. */
+/* The copy is made before, since more may be written meanwhile. */
 PUBLIC int fdatasync(int fd)
 {
 	static int (*real)(int);
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
-	note_synced(fd);
+	keep_synced(fd);
 	return real(fd);
 }
 

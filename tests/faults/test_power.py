@@ -1,53 +1,24 @@
-"""A failure of power takes what SQLite had not synced: marks of the last second. The process is killed, and its
-write-ahead log is cut to what was synced last."""
+"""A failure of power takes what SQLite had not synced: marks of the last second (tests/faults/power.py)."""
 
 import os
-import shutil
 import signal
 import sqlite3
+import subprocess
 from contextlib import closing
 
 import pytest
 
 from tests.faults import faults
 from tests.faults.checker import sqlite_marks
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.power import PowerStage
 from tests.faults.scenarios import LARGE
-from tests.faults.stage import Stage
 
 FILES = 40
 
 
-class PowerStage(Stage):
-    """Marks in SQLite, on a host whose power fails."""
-
-    def __enter__(self):
-        super().__enter__()
-        self.synced = self.folder / "synced"
-        self.library = build_preload(self.folder)
-        return self
-
-    def start_on_power(self, *options, **variables):
-        env = preloaded(self.program, self.library, S3ONCE_TEST_SYNCED=self.synced, **variables)
-        return self.start(*options, concurrency=4, env=env)
-
-    def fail_power(self):
-        """Leaves what the disk surely has. Returns the keys of the marks that were lost."""
-        before = sqlite_marks(self.marks_file)
-        folder, left = self.marks_file.parent, self.folder / "left"
-        left.mkdir()
-        for name in ("marks.db", "marks.db-wal"):
-            shutil.copy(folder / name, left / name)
-        os.truncate(left / "marks.db-wal", int(self.synced.read_text()))
-        shutil.rmtree(folder)
-        left.rename(folder)
-        after = sqlite_marks(self.marks_file)
-        return [key for key in before if before[key] != after.get(key)]
-
-
 @pytest.fixture
 def stage(arenas, tmp_path):
-    with PowerStage(tmp_path / "stage", arenas(), store="sqlite") as stage:
+    with PowerStage(tmp_path / "stage", arenas()) as stage:
         yield stage
 
 
@@ -57,7 +28,7 @@ def test_lost_marks_of_files(stage, kill):
     for n in range(FILES):
         stage.write(f"f{n}", 1000 + n)
     killed = stage.s3.add(kill, "PutObject", nth=FILES - 5)
-    running = stage.start_on_power()
+    running = stage.start(concurrency=4)
     assert running.popen.wait(60) == -signal.SIGKILL and killed.fired == 1
     stage.settle()
     lost = stage.fail_power()
@@ -67,11 +38,45 @@ def test_lost_marks_of_files(stage, kill):
     stage.finish("--if-changed", "replace")
 
 
+def test_a_change_that_the_failure_undid(arenas, tmp_path):
+    """The file is again what it was before. The mark must not say so of the object, which was replaced."""
+    with PowerStage(tmp_path / "stage", arenas(), behaves="aws") as stage:
+        file = stage.write("f", 1000)
+        body, times = file.read_bytes(), file.stat()
+        assert stage.push().code == 0
+        stage.write("f", 1000)
+        killed = stage.s3.add(faults.kill_after, "PutObject")
+        running = stage.start("--if-changed", "replace")
+        assert running.popen.wait(60) == -signal.SIGKILL and killed.fired == 1
+        stage.settle()
+        stage.fail_power()
+        file.write_bytes(body)
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+        stage.checker.note_version(stage.key("f"), body, times.st_mtime_ns)
+        assert stage.push("--if-changed", "replace").code == 0
+
+
+def test_a_compression_that_the_failure_undid(arenas, tmp_path):
+    """A rotated log is not stored once more because it is no longer compressed."""
+    with PowerStage(tmp_path / "stage", arenas(), behaves="aws") as stage:
+        log = stage.tree / "app.log.1"
+        log.write_bytes(b"a line\n" * 1000)
+        subprocess.run(["gzip", log], check=True)
+        killed = stage.s3.add(faults.kill_after, "PutObject")
+        assert stage.start("--rotated").popen.wait(60) == -signal.SIGKILL and killed.fired == 1
+        stage.settle()
+        stage.fail_power()
+        before = stage.arena.s3.objects(stage.arena.bucket, stage.prefix)
+        subprocess.run(["gunzip", log], check=True)
+        assert stage.start("--rotated").wait().code == 0
+        assert stage.arena.s3.objects(stage.arena.bucket, stage.prefix) == before and len(before) == 1
+
+
 def test_an_open_upload_is_not_lost(stage):
     """Its id was synced before its first part was sent, so that the next run goes on with it."""
     stage.write("large", LARGE)
     killed = stage.s3.add(faults.kill_after, "UploadPart")
-    running = stage.start_on_power()
+    running = stage.start(concurrency=4)
     assert running.popen.wait(60) == -signal.SIGKILL and killed.fired == 1
     stage.settle()
     stage.fail_power()
@@ -85,7 +90,7 @@ def test_what_was_removed_has_a_mark(stage):
     names = [f"f{n}" for n in range(12)]
     for name in names:
         stage.write(name, 1000)
-    running = stage.start_on_power("--delete-after", S3ONCE_TEST_KILLED_AT=20)
+    running = stage.start("--delete-after", concurrency=4, env={"S3ONCE_TEST_KILLED_AT": "20"})
     assert running.popen.wait(60) == -signal.SIGKILL
     stage.fail_power()
     removed = [name for name in names if not (stage.tree / name).exists()]
@@ -99,8 +104,8 @@ def test_the_end_of_a_run_is_synced(stage):
     assert stage.push().code == 0
     for n in range(FILES):
         stage.write(f"f{n}", 1000)
-    with closing(sqlite3.connect(stage.marks_file)) as reader:
+    with closing(sqlite3.connect(f"file:{stage.marks_file}?mode=ro", uri=True)) as reader:
         reader.execute("SELECT count(*) FROM items").fetchall()
-        result = stage.ended(stage.start_on_power())
+        result = stage.push(concurrency=4)
         assert result.code == 0 and stage.fail_power() == [], result
     stage.finish()

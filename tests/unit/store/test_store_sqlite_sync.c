@@ -2,32 +2,43 @@
  * where that may be later. fdatasync(), which SQLite calls for its log, is counted here. */
 #include "base/clock.h"
 #include "sqlite_scratch.h"
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <time.h>
 
 static atomic_uint syncs;
+static atomic_bool fails;
 
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
 	syncs++;
+	if (atomic_exchange(&fails, false)) {
+		errno = EIO;
+		return -1;
+	}
 	return (int)syscall(SYS_fdatasync, fd);
 }
 
-static void put(struct opened *opened, const char *sk, bool may_sync_later)
+static enum outcome put(struct opened *opened, const char *sk, bool may_sync_later)
 {
 	const struct condition absent = {.name = "pk", .test = CONDITION_ABSENT};
 	struct item item = {0}, present = {0};
+	const enum outcome o = opened->store->ops->put(opened->conn, (struct item_key){"p", sk},
+		&(struct item_write){.item = &item,
+			.conditions = &absent,
+			.n_conditions = 1,
+			.may_sync_later = may_sync_later},
+		&(struct call_limits){0}, &present, &opened->problem);
 
-	CHECK_INT(opened->store->ops->put(opened->conn, (struct item_key){"p", sk},
-			  &(struct item_write){.item = &item,
-				  .conditions = &absent,
-				  .n_conditions = 1,
-				  .may_sync_later = may_sync_later},
-			  &(struct call_limits){0}, &present, &opened->problem),
-		OUTCOME_OK);
 	item_clear(&item);
 	item_clear(&present);
+	return o;
+}
+
+static void put_well(struct opened *opened, const char *sk, bool may_sync_later)
+{
+	CHECK_INT(put(opened, sk, may_sync_later), OUTCOME_OK);
 }
 
 /* None of the writes since then was synced. On a host that stood still meanwhile they may be. */
@@ -41,27 +52,48 @@ static void check_unsynced(unsigned before, uint64_t since_ns)
 
 static void one_that_may_not_wait_takes_all_along(struct opened *opened)
 {
-	put(opened, "first", false);
+	put_well(opened, "first", false);
 	const unsigned before = syncs;
 	CHECK(before > 0);
 	const uint64_t since_ns = clock_boot_ns();
-	put(opened, "later 1", true);
-	put(opened, "later 2", true);
+	put_well(opened, "later 1", true);
+	put_well(opened, "later 2", true);
 	check_unsynced(before, since_ns);
-	put(opened, "now", false);
+	put_well(opened, "now", false);
 	CHECK(syncs > before);
 }
 
+/* Reading meanwhile does not put it off. */
 static void the_last_one_is_not_forgotten(struct opened *opened)
 {
 	const unsigned before = syncs;
 	const uint64_t since_ns = clock_boot_ns();
 
-	put(opened, "later 3", true);
+	put_well(opened, "later 3", true);
 	check_unsynced(before, since_ns);
-	while (syncs == before && clock_boot_ns() < since_ns + 30 * NS_PER_S)
+	while (syncs == before && clock_boot_ns() < since_ns + 30 * NS_PER_S) {
+		CHECK_INT(get_one(opened, "p", "later 3"), OUTCOME_OK);
 		nanosleep(&(struct timespec){.tv_nsec = 10 * (long)NS_PER_MS}, NULL);
+	}
 	CHECK(syncs > before);
+}
+
+/* The kernel tells each failure once only. */
+static void a_failure_is_not_forgotten(void)
+{
+	struct opened opened;
+	unsigned before;
+
+	if (!CHECK_INT(open_at("failing.db", &opened), 0))
+		return;
+	put_well(&opened, "lost", true);
+	before = syncs;
+	fails = true;
+	while (syncs == before)
+		nanosleep(&(struct timespec){.tv_nsec = 10 * (long)NS_PER_MS}, NULL);
+	CHECK_INT(put(&opened, "later", true), OUTCOME_SETUP);
+	CHECK_INT(put(&opened, "now", false), OUTCOME_SETUP);
+	close_it(&opened);
 }
 
 static void closing_syncs(struct opened *opened)
@@ -70,7 +102,7 @@ static void closing_syncs(struct opened *opened)
 
 	if (!CHECK_INT(open_at("marks.db", &other), 0))
 		return;
-	put(&other, "later 4", true);
+	put_well(&other, "later 4", true);
 	const unsigned before = syncs;
 	close_it(&other); /* the file stays open, so that its log is not written back */
 	CHECK(syncs > before);
@@ -88,6 +120,7 @@ int main(void)
 		closing_syncs(&opened);
 		close_it(&opened);
 	}
+	a_failure_is_not_forgotten();
 	scratch_remove();
 	return check_result();
 }
