@@ -156,6 +156,23 @@ def test_marks_are_lost(s3once, s3, bucket, tmp_path, first, later):
     assert s3.objects(bucket) == before
 
 
+@pytest.mark.parametrize("pack", [["gzip", "app.log.1"], ["gunzip", "app.log.1.gz"]])
+def test_marks_are_lost_with_compress(s3once, s3, bucket, tmp_path, pack):
+    """The object has the key of what --compress makes of the log and of what logrotate does, although their bytes differ."""
+    tree = make_tree(tmp_path / "tree", {"app.log.1": 5000})
+    if pack[0] == "gunzip":
+        subprocess.run(["gzip", "app.log.1"], cwd=tree, check=True)
+    assert counts(push(s3once, tree, bucket, "--compress", "gzip")) == {"uploaded": 1}
+    before = s3.objects(bucket)
+    subprocess.run(pack, cwd=tree, check=True)
+    shutil.rmtree(s3once.state)
+    s3once.state.mkdir()
+    for fate in ("adopted", "skipped"):
+        run = push(s3once, tree, bucket, "--compress", "gzip")
+        assert run.code == 0 and counts(run) == {fate: 1}, run
+    assert s3.objects(bucket) == before
+
+
 def test_compressed_after_its_upload_was_begun(s3once, s3, s3_wire, bucket, marks, tmp_path):
     """The upload is of another object, which nobody needs any more: it is aborted."""
     tree = make_tree(tmp_path / "tree", {"app.log.1": 11 * MIB})

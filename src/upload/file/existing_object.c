@@ -54,6 +54,22 @@ static enum step nothing_there(struct file *file)
 	return STEP_NEXT;
 }
 
+/* What X was compressed to is not an earlier version of the file X.zst, nor the reverse. */
+static bool is_encoded_alike(const struct file *file, const struct s3_object *object)
+{
+	const char *suffix = file->encoding ? candidate_suffix(file->candidate) : "";
+	return strcmp(object->meta.suffix, suffix) == 0;
+}
+
+/* Of a log that is known by its content, s3once may have made the compressed object, and logrotate
+ * the file, or the reverse. */
+static bool has_content_otherwise(const struct file *file, const struct s3_object *object)
+{
+	const char *content = file->candidate->content;
+	return *content && strcmp(object->meta.content, content) == 0 &&
+	       !is_encoded_alike(file, object);
+}
+
 /* Whether an upload for this very mark wrote it. A copy that was made in S3 keeps the metadata, but
  * it is not under the key that it was written for. What an earlier version of this program wrote
  * does not name the key: then its claim has to be one that the mark itself has had. */
@@ -61,10 +77,8 @@ static bool is_our_object(
 	const struct worker *worker, const struct file *file, const struct s3_object *object)
 {
 	const struct s3_meta *meta = &object->meta;
-	/* What X was compressed to is not an earlier version of the file X.zst, nor the reverse. */
-	const char *suffix = file->encoding ? candidate_suffix(file->candidate) : "";
 	if (strcmp(meta->table, worker->run->space.settings.table_id) != 0 ||
-		strcmp(meta->suffix, suffix) != 0)
+		!is_encoded_alike(file, object))
 		return false;
 	if (meta->written_for != S3_WRITTEN_FOR_UNKNOWN)
 		return meta->written_for == S3_WRITTEN_FOR_THIS;
@@ -148,6 +162,8 @@ static enum step judge_proof(
 {
 	if (proof == PROOF_YES)
 		return adopt_object(worker, file, object);
+	if (has_content_otherwise(file, object))
+		return adopt_by_content(worker, file, file->candidate->object, object);
 	if (*file->replaces.etag && strcmp(file->replaces.etag, object->etag) == 0) {
 		file->must_look = false;
 		return STEP_NEXT;

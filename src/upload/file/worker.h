@@ -57,6 +57,10 @@ enum step look_once_more(struct worker *worker, struct file *file);
 /* Step 4 for a file that is known by its content: asks whether that is stored under the same key
  * with another suffix of compression. Such an object is adopted. Returns NEXT if there is none. */
 enum step look_elsewhere(struct worker *worker, struct file *file);
+/* Such a file is done with this object, which says of itself that it has this content. Returns
+ * SETTLED, or why not. */
+enum step adopt_by_content(
+	struct worker *worker, struct file *file, const char *key, const struct s3_object *object);
 /* As look_at_object(), before much is sent and only to save that. Returns NEXT also if we may not
  * look, but the server is known to refuse what we must not replace. */
 enum step look_ahead(struct worker *worker, struct file *file);
