@@ -1,4 +1,5 @@
-"""python3 -m tests.faults.soak MINUTES [SEED]: four uploaders over random trees, with random faults, kills, pauses and changes.
+"""python3 -m tests.faults.soak MINUTES [SEED]: four uploaders over random trees, with random faults, kills, pauses, changes and
+failures of power.
 
 In rounds of half a minute; after each the faults end, a clean run finishes, and the checker decides. Prints what happened, and
 exits 1 if a promise was broken. The last line: N rounds passed, M failed.
@@ -14,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.faults.clients import descendants
+from tests.faults.power import PowerStage
 from tests.faults.stage import LEASE, PART, Arena, Stage
 from tests.faults.test_matrix import FAULTS
 from tests.servers.dynoxide import Dynoxide
@@ -23,7 +25,16 @@ from tests.system.harness import S3, DynamoDB
 ROUND = 25  # seconds of faults
 UPLOADERS = 4
 REPLACE = ["--if-changed", "replace"]
-PLACES = [{}, {"behaves": "aws"}, {"behaves": "aws", "tls": True}, {"close_each": True}, {"behaves": "ignores", "honours": False}]
+IGNORES = {"behaves": "ignores", "honours": False}
+PLACES = [
+    (Stage, {}),
+    (Stage, {"behaves": "aws"}),
+    (Stage, {"behaves": "aws", "tls": True}),
+    (Stage, {"close_each": True}),
+    (Stage, IGNORES),
+    (PowerStage, {"behaves": "aws"}),
+    (PowerStage, IGNORES),
+]
 
 
 class Round:
@@ -76,6 +87,9 @@ class Round:
                 self.pause(one)
             elif chance < 0.05 and self.changes:
                 self.change_one()
+            elif chance < 0.06 and isinstance(self.stage, PowerStage):
+                self.counts["failures of power"] += 1
+                self.counts["marks lost"] += len(self.stage.fail_power())
         for proxy in (self.stage.s3, self.stage.dynamodb):
             proxy.clear()
         for one in running:
@@ -100,8 +114,8 @@ def fits(fault, proxy):
 
 
 def play_round(arena, folder, dice, total):
-    how = dice.choice(PLACES)
-    with Stage(folder, arena, **how) as stage:
+    kind, how = dice.choice(PLACES)
+    with kind(folder, arena, **how) as stage:
         one = Round(stage, dice, changes="honours" not in how)
         try:
             one.play()
