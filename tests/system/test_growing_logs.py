@@ -163,6 +163,19 @@ def test_rotated_log_is_overwritten(s3once, s3, bucket, tmp_path, options):
     assert contents(s3, bucket) == Counter([b"one\n", b"two\n"])
 
 
+def test_written_between_copy_and_emptying(s3once, s3, bucket, tmp_path):
+    """The copy is shorter than what was uploaded, and nobody can tell whether it is a part of it: it is uploaded, which is told."""
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    shutil.copyfile(logs / "app.log", logs / "app.log.1")
+    append(logs / "app.log", b"two\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "young": 1}
+    (logs / "app.log").write_bytes(b"three\n")
+    run = push(s3once, logs, bucket, LIVE)
+    assert run.code == 0 and counts(run) == {"uploaded": 2}, run
+    assert "a copy that was made before the last of them were written" in told(run, "warning")[0]["text"], run
+    assert contents(s3, bucket) == Counter([b"one\ntwo\n", b"one\n", b"three\n"])
+
+
 def test_interrupted_tail_keeps_its_range(s3once, s3, s3_wire, bucket, tmp_path):
     """What was cut stays cut: a run that was killed is gone on with, and what came later is the next piece."""
     logs = logs_of(tmp_path, app_log=b"one\n")

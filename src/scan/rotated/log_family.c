@@ -65,8 +65,9 @@ static void tell_lost(struct log_family *family, const struct log_row *row, enum
 	problem_set(&family->notice,
 		state == LOG_TRUNCATED
 			? "%s was emptied after %llu bytes of it were uploaded, and no file here "
-			  "begins with them; if it was copied to another folder (logrotate's "
-			  "olddir), that copy is uploaded as a whole"
+			  "begins with them; a copy that was made before the last of them were "
+			  "written, or in another folder (logrotate's olddir), is uploaded as a "
+			  "whole"
 			: "%s is gone since %llu bytes of it were uploaded, and no file here begins "
 			  "with them; if it was moved to another folder (logrotate's olddir), it is "
 			  "uploaded there as a whole",
