@@ -27,8 +27,8 @@ def test_lost_marks_of_files(stage, kill):
     """What is in S3 without a mark is found again. Files that have changed meanwhile replace it."""
     for n in range(FILES):
         stage.write(f"f{n}", 1000 + n)
-    killed = stage.s3.add(kill, "PutObject", nth=FILES - 5)
-    running = stage.start(concurrency=4)
+    killed = stage.s3.add(kill, "PutObject", nth=FILES // 2)
+    running = stage.start("--lease", "1m", concurrency=4)  # a heartbeat would sync them
     assert running.popen.wait(60) == -signal.SIGKILL and killed.fired == 1
     stage.settle()
     lost = stage.fail_power()
