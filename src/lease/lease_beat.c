@@ -89,11 +89,13 @@ static bool is_beat_over(void *arg)
 }
 
 /* Short at first, so that one that hangs is sent anew long before the lease is in danger; longer
- * for a store that is slow. */
+ * for a store that is slow. Where nothing else helps, two slow requests have to fit in: a store may
+ * have to be asked what it has refused. */
 static uint64_t patience_ns(const struct lease *lease)
 {
 	const uint64_t lease_ns = lease_length_ns(lease);
-	uint64_t ns = lease->failures < 2 ? lease_ns / 10 : lease_ns / 4;
+	const unsigned share = lease->failures < 2 ? 10 : lease->failures < 4 ? 4 : 2;
+	uint64_t ns = lease_ns / share;
 	if (ns < TRY_LEAST_NS)
 		ns = TRY_LEAST_NS;
 	return ns < lease_ns / 2 ? ns : lease_ns / 2;
