@@ -193,33 +193,37 @@ static bool perform_writes(struct sqlite_queue *queue)
 	return settle_tickets(queue, list, rc);
 }
 
-static uint64_t sync_due_ns(const struct sqlite_queue *queue)
+/* How long the next sync may still wait: 0 if it is due, UINT64_MAX if there is nothing to sync. */
+static uint64_t sync_due_in_ns(const struct sqlite_queue *queue)
 {
-	return queue->unsynced_since_ns ? queue->unsynced_since_ns + SYNC_LATER_NS : UINT64_MAX;
+	if (!queue->unsynced_since_ns)
+		return UINT64_MAX;
+	const uint64_t waited_ns = clock_boot_ns() - queue->unsynced_since_ns;
+	return waited_ns < SYNC_LATER_NS ? SYNC_LATER_NS - waited_ns : 0;
 }
 
-static void wait_for_ticket_locked(struct sqlite_queue *queue, uint64_t until_ns)
+static void wait_for_ticket_locked(struct sqlite_queue *queue, uint64_t most_ns)
 {
-	const uint64_t now_ns = clock_boot_ns();
-
-	if (until_ns == UINT64_MAX)
+	if (most_ns == UINT64_MAX)
 		pthread_cond_wait(&queue->work, &queue->mutex);
-	else if (now_ns < until_ns)
-		thread_cond_wait(&queue->work, &queue->mutex, until_ns - now_ns);
+	else
+		thread_cond_wait(&queue->work, &queue->mutex, most_ns);
 }
 
 /* Returns false when there is nothing more to do, ever. Meanwhile what is due is synced. */
 static bool wait_for_work(struct sqlite_queue *queue, bool *ret_has_writes)
 {
-	const uint64_t due_ns = sync_due_ns(queue);
+	uint64_t due_in_ns = sync_due_in_ns(queue);
 
 	pthread_mutex_lock(&queue->mutex);
-	while (!queue->locked.first && !queue->locked.closing && clock_boot_ns() < due_ns)
-		wait_for_ticket_locked(queue, due_ns);
+	while (!queue->locked.first && !queue->locked.closing && due_in_ns) {
+		wait_for_ticket_locked(queue, due_in_ns);
+		due_in_ns = sync_due_in_ns(queue);
+	}
 	bool more = queue->locked.first || !queue->locked.closing;
 	*ret_has_writes = queue->locked.writes;
 	pthread_mutex_unlock(&queue->mutex);
-	if (!more || clock_boot_ns() >= due_ns)
+	if (!more || !due_in_ns)
 		sync_the_rest(queue);
 	return more;
 }

@@ -98,7 +98,8 @@ int log_match_by_identity(struct log_family *family, struct problem *ret_problem
 			family->is_unsure = true;
 			continue;
 		}
-		family->has_waiting |= file->entry.kind == SCAN_YOUNG && !file->is_live;
+		if (file->entry.kind == SCAN_YOUNG)
+			grown_file_waits(family, file);
 		r = identify_log(family, file, ret_problem);
 		/* A rotated file is what the listing found, or waits. */
 		const bool is_version =

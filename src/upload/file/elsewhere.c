@@ -14,7 +14,8 @@ static const char *suffix_at(size_t i)
 	return i ? family_suffixes[i - 1] : "";
 }
 
-/* s3once wrote that after the last byte of a file that had not changed meanwhile. */
+/* s3once wrote the id of its content after the last byte of a file that had not changed meanwhile.
+ */
 enum step adopt_by_content(
 	struct worker *worker, struct file *file, const char *key, const struct s3_object *object)
 {
