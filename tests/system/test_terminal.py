@@ -3,6 +3,7 @@
 import html
 import os
 import re
+import time
 
 import pytest
 
@@ -25,8 +26,10 @@ def run_of_22_files(terminal, s3_wire, bucket, folder):
     rule = s3_wire.add(hold_its_body, "PutObject", key="web1/app.log-20261121")
     running = terminal.start("push", "var/log/app", f"s3://{bucket}/web1", cwd=folder)
     assert rule.reached.wait(60)
+    reached = time.monotonic()
     wait_until(lambda: terminal.rows[-1].startswith("21 of 22 files"), what="the progress line")
     shown = terminal.rows
+    wait_until(lambda: time.monotonic() - reached > 0.6, what="a run of which the summary tells the rate")
     rule.released.set()
     assert running.wait(60) == 0, terminal.rows
     return shown
