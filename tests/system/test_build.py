@@ -60,8 +60,8 @@ def test_everything_is_installed(tmp_path):
     prefix = program.parent.parent
     installed = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if path.is_file()}
     doc = "share/doc/s3once"
-    documents = [*(REPOSITORY / "docs").glob("*.md"), REPOSITORY / "README.md", REPOSITORY / "LICENSE"]
-    assert {f"{doc}/{path.name}" for path in documents} <= installed
+    documents = [*(REPOSITORY / "docs").glob("*.md"), *REPOSITORY.glob("*.md"), REPOSITORY / "LICENSE"]
+    assert {f"{doc}/{path.relative_to(REPOSITORY)}" for path in documents} <= installed
     config = REPOSITORY / "config"
     examples = [path.relative_to(config) for path in config.rglob("*") if path.is_file() and path.name != "meson.build"]
     examples = [path for path in examples if path.parts[0] != "completion"]
@@ -70,6 +70,15 @@ def test_everything_is_installed(tmp_path):
     pages = {f"share/man/man{path.stem[-1]}/{path.stem}" for path in (REPOSITORY / "docs" / "man").glob("*.scd")}
     assert not shutil.which("scdoc") or pages <= installed
     assert {"include/s3once/push.h", "include/s3once/lock.h"} <= installed
+
+
+def test_the_links_of_the_installed_pages(tmp_path):
+    meson("install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", tmp_path)
+    pages = list(tmp_path.rglob("doc/s3once/**/*.md"))
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)\s#]+)[^)\s]*\)", page.read_text())]
+    links = [(page, link) for page, link in links if not re.match("[a-z]+:", link)]
+    assert len(links) > 100
+    assert [f"{page.name}: {link}" for page, link in links if not (page.parent / link).exists()] == []
 
 
 def test_the_license_is_named_alike():

@@ -29,7 +29,7 @@ def test_every_installed_file_is_in_one_package(tmp_path):
     run("meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet", "--destdir", str(tmp_path))
     (program,) = tmp_path.rglob("bin/s3once")
     prefix = program.parent.parent
-    installed = {"usr" / path.relative_to(prefix) for path in prefix.rglob("*") if not path.is_dir()}
+    installed = {"usr" / path.relative_to(prefix) for path in prefix.rglob("*") if path.is_symlink() or not path.is_dir()}
     packages = {}
     for listing in [*DEBIAN.glob("*.install"), DEBIAN / "not-installed"]:
         for pattern in patterns(listing):
@@ -55,6 +55,20 @@ def test_no_instance_outlives_the_package():
     rpm = (REPOSITORY / "packaging" / "s3once.spec").read_text().split("%preun")[1].split("%posttrans")[0]
     for script in (debian, rpm):
         assert set(re.findall(r"'(s3once\S*)'", script)) == units
+
+
+@pytest.mark.parametrize("has_link", [True, False])
+def test_purge_removes_the_marks(tmp_path, has_link):
+    """The folder is systemd's, behind a link, or one that an administrator made for marks of another host."""
+    state = tmp_path / "var/lib/s3once"
+    (state.parent / "private/s3once").mkdir(parents=True)
+    if has_link:
+        state.symlink_to("private/s3once")
+    else:
+        state.mkdir()
+    (state / "marks.db").write_bytes(b"marks")
+    run("sh", str(DEBIAN / "s3once.postrm"), "purge", env={**os.environ, "DPKG_ROOT": str(tmp_path)})
+    assert list(state.parent.iterdir()) == [state.parent / "private"] and not list((state.parent / "private").iterdir())
 
 
 def test_jobs_can_be_read_by_the_unit():

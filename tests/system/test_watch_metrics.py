@@ -178,10 +178,10 @@ def test_a_port_that_is_taken(watched, port):
 
 
 def test_addresses_that_are_not_right(watched, bucket, port, tmp_path):
-    watched.write(metrics_listen="localhost:9469")
+    watched.write(metrics_listen="localhost:14469")
     for command in ("watch", "run"):
         run = watched.s3once(command, watched.file)
-        assert run.code == 2 and "job.conf:6: --metrics-listen: 'localhost:9469' is not a port" in run.err, run
+        assert run.code == 2 and "job.conf:6: --metrics-listen: 'localhost:14469' is not a port" in run.err, run
     watched.write(metrics_listen=port)
     other = make_tree(tmp_path, {"other.conf": f"source = {tmp_path}\ntarget = s3://{bucket}/q\nmetrics-listen = 127.0.0.1:{port}\n".encode()}) / "other.conf"
     run = watched.s3once("watch", watched.file, other)

@@ -60,7 +60,7 @@ int listen_address_parse(const char *value, struct listen_address *ret, struct p
 		return 0;
 	problem_set(ret_problem,
 		"--metrics-listen: '%s' is not a port from 1 to 65535, nor an address and a port, such "
-		"as 127.0.0.1:9469 or [::1]:9469",
+		"as 127.0.0.1:14469 or [::1]:14469",
 		quote(value).text);
 	return -EINVAL;
 }

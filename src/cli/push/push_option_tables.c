@@ -364,7 +364,7 @@ static const struct option watch_options[] = {
 		.offset = OWN(metrics_listen),
 		.argument = "ADDRESS",
 		.help = "answer Prometheus at http://ADDRESS/metrics, such as\n"
-			"127.0.0.1:9469; a port alone is one of 127.0.0.1"},
+			"127.0.0.1:14469; a port alone is one of 127.0.0.1"},
 	{NULL},
 };
 
