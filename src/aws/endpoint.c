@@ -1,5 +1,6 @@
 #include "aws/endpoint.h"
 #include "aws/endpoint_arn.h"
+#include "aws/endpoint_partitions.h"
 #include "aws/sigv4.h"
 #include "base/quote.h"
 #include "base/text.h"
@@ -7,21 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-/* The first prefix that fits counts. Source: botocore's partitions.json. */
-static const struct partition {
-	const char *region_prefix, *name, *suffix;
-	const char *dualstack_suffix; /* NULL: it has none */
-} partitions[] = {
-	{"cn-", "aws-cn", "amazonaws.com.cn", "api.amazonwebservices.com.cn"},
-	{"us-gov-", "aws-us-gov", "amazonaws.com", "api.aws"},
-	{"us-iso-", "aws-iso", "c2s.ic.gov", NULL},
-	{"us-isob-", "aws-iso-b", "sc2s.sgov.gov", NULL},
-	{"eu-isoe-", "aws-iso-e", "cloud.adc-e.uk", NULL},
-	{"us-isof-", "aws-iso-f", "csp.hci.ic.gov", NULL},
-	{"eusc-", "aws-eusc", "amazonaws.eu", "api.amazonwebservices.eu"},
-	{"", "aws", "amazonaws.com", "api.aws"},
-};
 
 static const struct partition *partition_of(const char *region)
 {
@@ -60,12 +46,19 @@ static bool is_numeric(const char *endpoint)
 	return is_ip_address(host) || is_ip_address(name);
 }
 
-/* Whether it can stand before a host: certificates match no name with another dot. */
-static bool is_host_name(const char *bucket)
+/* Whether it can stand before a host. TLS certificates match no name with another dot. */
+static bool is_host_name(const char *bucket, bool allows_dots)
 {
 	size_t n = strlen(bucket);
-	return n >= 3 && n <= 63 && !bucket[strspn(bucket, LOWER_ALNUM "-")] && bucket[0] != '-' &&
-	       bucket[n - 1] != '-';
+	if (n < 3 || n > 63 || bucket[strspn(bucket, LOWER_ALNUM "-.")] || is_ip_address(bucket))
+		return false;
+	for (const char *label = bucket; label; label = strchr(label, '.')) {
+		label += *label == '.';
+		n = strcspn(label, ".");
+		if (n == 0 || label[0] == '-' || label[n - 1] == '-' || (label[n] && !allows_dots))
+			return false;
+	}
+	return true;
 }
 
 static int refuse(struct problem *problem, const char *sentence)
@@ -141,6 +134,8 @@ static int check_suffix(const char *bucket, struct problem *ret_problem)
 		{"--op-s3", "S3 on Outposts is not supported: its buckets are not in the region"},
 		{"--x-s3", "directory buckets (S3 Express One Zone) are not supported: they need "
 			   "sessions of their own"},
+		{"--xa-s3", "access points of directory buckets (S3 Express One Zone) are not "
+			    "supported: they need sessions of their own"},
 	};
 	size_t n = strlen(bucket);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -165,7 +160,7 @@ static int custom_bucket(
 		return refuse(ret_problem,
 			"S3 Transfer Acceleration is AWS's alone: it excludes an endpoint URL");
 	bool wants_host = question->terms.style == STYLE_VIRTUAL && !is_numeric(custom);
-	if (wants_host && is_host_name(bucket)) {
+	if (wants_host && is_host_name(bucket, strncmp(custom, "http://", 7) == 0)) {
 		add_below_custom(url, custom, bucket);
 	} else {
 		text_add(url, custom);
@@ -178,8 +173,8 @@ static int aws_bucket(
 	const struct endpoint_question *question, struct text *url, struct problem *ret_problem)
 {
 	const struct endpoint_terms *terms = &question->terms;
-	bool in_host =
-		is_host_name(question->bucket) && (terms->style != STYLE_PATH || terms->accelerate);
+	bool in_host = is_host_name(question->bucket, false) &&
+		       (terms->style != STYLE_PATH || terms->accelerate);
 	if (terms->accelerate && terms->fips)
 		return refuse(ret_problem, "S3 Transfer Acceleration has no FIPS endpoint");
 	if (terms->accelerate && !in_host)
@@ -187,10 +182,6 @@ static int aws_bucket(
 					   "a host name without dots");
 	if (terms->accelerate && strcmp(partition_of(question->region)->name, "aws-cn") == 0)
 		return refuse(ret_problem, "S3 Transfer Acceleration is not in China");
-	if (terms->fips && !in_host)
-		return refuse(ret_problem,
-			"S3's FIPS endpoints take a bucket in the host name alone: "
-			"no path style, and no dots in its name");
 	text_add(url, "https://");
 	if (in_host)
 		text_addf(url, "%s.", question->bucket);
@@ -227,18 +218,27 @@ static int s3_url(const struct endpoint_question *question, struct text *url, st
 /* Source: "AWS STS Regional endpoints" (AWS SDKs and Tools Reference Guide). */
 static bool shares_sts(const struct endpoint_question *question)
 {
-	static const char *const older[] = {"ap-northeast-1", "ap-south-1", "ap-southeast-1",
-		"ap-southeast-2", "aws-global", "ca-central-1", "eu-central-1", "eu-north-1",
-		"eu-west-1", "eu-west-2", "eu-west-3", "sa-east-1", "us-east-1", "us-east-2",
-		"us-west-1", "us-west-2"};
 	const struct endpoint_terms *terms = &question->terms;
-	if (strcmp(question->service, "sts") != 0 || !terms->sts_global || terms->fips ||
-		terms->dualstack)
+	if (strcmp(question->service, "sts") != 0 || terms->fips || terms->dualstack)
 		return false;
-	for (size_t i = 0; i < sizeof older / sizeof *older; i++)
-		if (strcmp(older[i], question->region) == 0)
-			return true;
+	if (strcmp(question->region, "aws-global") == 0)
+		return true;
+	for (size_t i = 0; i < sizeof sts_global_regions / sizeof *sts_global_regions; i++)
+		if (strcmp(sts_global_regions[i], question->region) == 0)
+			return terms->sts_global;
 	return false;
+}
+
+/* DynamoDB's own server for development is a region to AWS's tools. */
+static int local_url(const struct endpoint_terms *terms, struct text *url, struct endpoint *ret,
+	struct problem *ret_problem)
+{
+	if (terms->fips || terms->dualstack)
+		return refuse(ret_problem,
+			"DynamoDB in the region \"local\" has no FIPS and no dualstack endpoint");
+	text_add(url, "http://localhost:8000");
+	strcpy(ret->region, "us-east-1");
+	return 0;
 }
 
 static int other_url(const struct endpoint_question *question, struct text *url,
@@ -248,12 +248,12 @@ static int other_url(const struct endpoint_question *question, struct text *url,
 	const struct endpoint_terms *terms = &question->terms;
 	if (question->custom) {
 		text_add(url, question->custom);
+	} else if (strcmp(question->service, "dynamodb") == 0 &&
+		   strcmp(question->region, "local") == 0) {
+		return local_url(terms, url, ret, ret_problem);
 	} else if (shares_sts(question)) {
 		text_add(url, "https://sts.amazonaws.com");
 		strcpy(ret->region, "us-east-1");
-	} else if (terms->dualstack && !partition->dualstack_suffix) {
-		problem_set(ret_problem, "there are no dualstack endpoints in %s", partition->name);
-		return -EINVAL;
 	} else {
 		/* In GovCloud the ordinary endpoints are FIPS endpoints. */
 		bool is_named = terms->fips &&
