@@ -63,6 +63,18 @@ def test_an_upload_of_another_run_is_finished_by_this_one(stage):
     assert rule.fired == 1 and run.code == 0 and counts(run) == {"uploaded": 1}, run
 
 
+def test_what_a_killed_run_has_sent_is_not_sent_again(stage):
+    """What is taken over is looked for first. If-None-Match would refuse it, but only once its bytes had been sent."""
+    for name, size in (("small", 1000), ("large", LARGE)):
+        stage.write(name, size)
+        killed = stage.s3.add(faults.kill_after, "CompleteMultipartUpload" if size == LARGE else "PutObject")
+        assert stage.push(*PATIENT, concurrency=1).code == -9 and killed.fired == 1
+        before = len(stage.s3.history)
+        run = stage.push(*PATIENT, "--trust-conditions", concurrency=1)
+        assert run.code == 0 and counts(run)["adopted"] == 1, run
+        assert not [record for record in stage.s3.history[before:] if record.body_bytes], "only what S3 lacks is sent"
+
+
 def test_what_another_has_sent_is_adopted(stage):
     """Also if the answer to its done mark is lost."""
     body = stage.write("a", 1000).read_bytes()

@@ -95,6 +95,16 @@ def test_missing(s3once, s3, bucket, tree, marks):
     assert again.code == 0 and again.out == "forgot 0 marks, kept 0\n", again
 
 
+@SQLITE
+def test_missing_of_what_was_compressed(s3once, s3, bucket, tree, marks):
+    """The object is looked for under its own key, which has the suffix of the compression behind that of the mark."""
+    assert s3once("push", "--compress", "gzip", tree, f"s3://{bucket}/p").code == 0
+    s3.client.delete_object(Bucket=bucket, Key="p/a.txt.gz")
+    run = s3once("forget", "--missing", "--yes", "--json", f"s3://{bucket}/p")
+    assert run.code == 0 and names(run, "forgotten") == ["p/a.txt"] and not told(run, "kept"), run
+    assert keys_of(marks) == {"p/sub/b.txt", "p/sub/c.txt", "p/subway.txt"}
+
+
 @pytest.mark.parametrize("s3", ["swift"], indirect=True)
 def test_missing_on_swift(s3once, s3, bucket, tree):
     """It tells no creation date: that an object is there shows the bucket. Without any, nothing is forgotten."""

@@ -142,6 +142,19 @@ def test_copy_of_a_quiet_log_is_compressed(s3once, s3, bucket, tmp_path):
     assert contents(s3, bucket) == Counter([b"one\n"])
 
 
+def test_equal_log_of_another_day_is_compressed(s3once, s3, bucket, tmp_path):
+    """Two days may have logged the same. Compressing keeps the time, so a compressed log of another time is another log."""
+    logs = logs_of(tmp_path, app_log_1=b"same\n")
+    os.utime(logs / "app.log.1", (OLD, OLD))
+    assert counts(push(s3once, logs, bucket, TAIL)) == {"uploaded": 1}
+    os.utime(logs / "app.log.1", (OLD + 86400, OLD + 86400))
+    shutil.copy2(logs / "app.log.1", logs / "app.log.2")
+    (logs / "app.log.1").unlink()
+    subprocess.run(["gzip", "app.log.2"], cwd=logs, check=True)
+    assert counts(push(s3once, logs, bucket, TAIL)) == {"uploaded": 1}
+    assert contents(s3, bucket) == Counter([b"same\n"] * 2)
+
+
 def test_empty_log_grows(s3once, s3, bucket, tmp_path):
     """The empty piece and the next one begin at the same byte."""
     logs = logs_of(tmp_path, app_log_1=b"")

@@ -15,6 +15,7 @@ from tests.faults import faults
 from tests.faults.preloads import build_preload, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import REPOSITORY, wait_until
+from tests.system.locking import Probe
 from tests.system.test_lock_terminal import blocks, state_of
 
 
@@ -120,6 +121,17 @@ def test_renewed_by_two_at_once(s3once, wire):
     result = first.wait(60)
     assert result.code == 0, result
     assert s3once("lock", "release", handle).code == 0
+
+
+def test_the_lease_counts_from_before_it_was_asked_for(s3once, wire, tmp_path):
+    """Others count from when they see the row, which may be long before the reply is here."""
+    late = wire.add(faults.delay_reply(1.5), times=None)
+    with Probe(s3once, tmp_path, lease_ms=60000) as probe:
+        assert probe.call("acquire 1 k 20000")[0] == 0
+        assert late.fired
+        assert 0 < probe.call("left 1 -")[0] <= 60000 - 1500
+        wire.clear()
+        assert probe.call("release 1 -")[0] == 0
 
 
 def test_the_wait_bounds_an_outage(s3once, wire):

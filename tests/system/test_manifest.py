@@ -9,7 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -167,6 +167,7 @@ def test_lists_that_other_programs_check(s3once, s3, bucket, tmp_path):
     rows = [row.split(",") for row in sums(s3once, bucket, "s3-batch-versions", "--since", "2026-01-01").splitlines()]
     versions = {f"p/{name}": s3.client.head_object(Bucket=bucket, Key=f"p/{name}")["VersionId"] for name in names}
     assert {unquote(key): version for _, key, version in rows} == versions and {row[0] for row in rows} == {bucket}
+    assert {key for _, key, _ in rows} == {quote(key, safe="/-_.~") for key in versions}, "also what unquote() takes as it is"
     assert {row.split(",")[1] for row in sums(s3once, bucket, "s3-batch", name).splitlines()} == {row[1] for row in rows}
     lines = s3once("manifest", summary(run)["manifest"], f"s3://{bucket}/p").out.splitlines()
     assert lines == gzip.decompress(s3.get(bucket, summary(run)["manifest"])).decode().splitlines()

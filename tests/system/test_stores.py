@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.faults.proxy import Proxy
 from tests.servers.dynalite import Dynalite
 from tests.system.harness import BUILD, CRASHES, FULL, WRAP, DynamoDB
 
@@ -56,6 +57,16 @@ def test_every_case_with_batches(s3once, dynamodb, table, how):
     assert f"batches: {how}\n" in done.stdout
     batches, puts, _ = map(int, re.search(r"requests: (\d+) batches, (\d+) puts, (\d+) updates", done.stdout).groups())
     assert batches > 100 if how == "lists" else batches == 1, done.stdout
+
+
+def test_no_item_is_twice_in_one_batch(s3once, dynamodb, table):
+    """DynamoDB refuses such a request. Dynoxide does not, so that what is sent is looked at."""
+    with Proxy(dynamodb, "dynamodb", latency=0.006) as wire:
+        done = conformance(s3once, table, "no_lost_update", "one_winner", endpoint=wire.endpoint, store="batches")
+        assert done.returncode == 0, done.stdout + done.stderr
+        batches = [[(one.operation.pk, one.operation.key) for one in record.statements] for record in wire.history if record.statements]
+        assert not wire.failures
+    assert max(map(len, batches)) > 1 and all(len(set(keys)) == len(keys) for keys in batches)
 
 
 @SERVERS

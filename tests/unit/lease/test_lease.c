@@ -20,6 +20,8 @@ static struct row {
 	unsigned tries;
 	char sent[4][LEASE_VERSION_MAX]; /* the new versions that were sent */
 	unsigned lost;                   /* LEASE_LOST events */
+	uint64_t took_ns;                /* how long each answer takes */
+	uint64_t arrived_ns;             /* when the last try did */
 } row;
 
 static enum outcome renew(void *arg, struct store_conn *conn, const struct lease_try *try,
@@ -28,6 +30,9 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	const unsigned i = row.tries++;
 	if (!CHECK(i < 4))
 		return OUTCOME_LOST;
+	row.arrived_ns = clock_boot_ns();
+	while (clock_boot_ns() < row.arrived_ns + row.took_ns)
+		;
 	snprintf(row.sent[i], sizeof row.sent[i], "%s", try->next);
 	problem_set(ret_problem, "no answer");
 	if (row.answers[i] == LOSE_BEFORE)
@@ -88,6 +93,22 @@ static void test_renewed(void)
 	CHECK(strcmp(row.version, "first") != 0);
 	CHECK_INT(renew_now(lease), OUTCOME_OK);
 	CHECK(strcmp(row.sent[0], row.sent[1]) != 0);
+	lease_free(lease);
+}
+
+/* Others count from when they see the row, which may be long before the reply is here. */
+static void test_counted_from_before_it_is_sent(void)
+{
+	struct lease *lease = begin(&(struct row){.took_ns = 2 * NS_PER_MS}, clock_boot_ns());
+	CHECK_INT(renew_now(lease), OUTCOME_OK);
+	CHECK(lease_ends_ns(lease) <= row.arrived_ns + LEASE_NS);
+	lease_free(lease);
+	/* The second try of a change whose first reply was lost finds it applied. */
+	lease = begin(
+		&(struct row){.answers = {LOSE_AFTER}, .took_ns = 2 * NS_PER_MS}, clock_boot_ns());
+	CHECK_INT(renew_now(lease), OUTCOME_OK);
+	CHECK_INT(row.tries, 2);
+	CHECK(lease_ends_ns(lease) <= row.arrived_ns - row.took_ns + LEASE_NS);
 	lease_free(lease);
 }
 
@@ -162,6 +183,7 @@ int main(void)
 	if (leases_new(NULL, 1, &leases))
 		return 1;
 	test_renewed();
+	test_counted_from_before_it_is_sent();
 	test_lost_replies();
 	test_no_answer();
 	test_taken_by_another();

@@ -291,6 +291,35 @@ static void test_take_needs_the_state(struct store_conn *conn)
 	mark_clear(&image);
 }
 
+/* A session may hold a mark again under another claim: what was still under way for the first claim
+ * changes nothing then. */
+static void test_earlier_claim_of_the_same_session(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours);
+	a.key = "again";
+	struct claim first = {0}, second = {0};
+	struct mark seen = {0}, image = {0};
+	struct problem problem;
+	struct open_upload late = upload_named("late");
+	CHECK_INT(mark_claim(&a, &first, &seen, &problem), OUTCOME_OK);
+	seen = present(&a);
+	CHECK_INT(mark_take(&a, &seen, &second, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &first, &version, &image, &problem), OUTCOME_REFUSED);
+	mark_clear(&image);
+	CHECK_INT(mark_record_upload(&a, &first, &late, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_fail(&a, &first, "late", &problem), OUTCOME_OK); /* and changes nothing */
+	seen = present(&a);
+	CHECK_INT(seen.state, MARK_CLAIMED);
+	CHECK_STRING(seen.claim, second.id);
+	CHECK(!seen.upload.id && !seen.error && !seen.has_done);
+	mark_clear(&seen);
+	CHECK_INT(mark_done(&a, &second, &version, &image, &problem), OUTCOME_OK);
+	open_upload_clear(&late);
+	claim_clear(&first);
+	claim_clear(&second);
+	mark_clear(&image);
+}
+
 static void test_failed_is_free(struct store_conn *conn)
 {
 	struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
@@ -504,6 +533,7 @@ static void on_store(bool echo)
 	test_life(used);
 	test_content(used);
 	test_take_needs_the_state(used);
+	test_earlier_claim_of_the_same_session(used);
 	test_failed_is_free(used);
 	test_shared_mtime(used);
 	test_forget(used);

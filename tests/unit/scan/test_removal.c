@@ -11,9 +11,10 @@
 #define FOREIGN   "somebody else's"
 #define CALLS_MAX 60
 
-static unsigned calls, chosen; /* since arm(), and at which of them it happens; 0: never */
-static int fails_with;         /* errno of that call; 0: it is passed on */
-static void (*happens)(void);  /* before it; NULL: nothing */
+static unsigned calls, chosen;         /* since arm(), and at which of them it happens; 0: never */
+static unsigned leased_at, removed_at; /* which calls took the lease and removed the file */
+static int fails_with;                 /* errno of that call; 0: it is passed on */
+static void (*happens)(void);          /* before it; NULL: nothing */
 static bool has_leases = true;
 
 static void arm(unsigned call, int error, void (*what)(void))
@@ -57,6 +58,8 @@ int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned
 
 int unlinkat(int fd, const char *name, int flags)
 {
+	if (strcmp(name, "f") == 0)
+		removed_at = calls + 1;
 	return PASS_ON(SYS_unlinkat, fd, name, flags);
 }
 
@@ -75,6 +78,8 @@ int fcntl(int fd, int command, ...)
 		errno = EACCES;
 		return -1;
 	}
+	if (command == F_SETLEASE && value == F_RDLCK)
+		leased_at = calls + 1;
 	return PASS_ON(SYS_fcntl, fd, command, value);
 }
 
@@ -376,6 +381,39 @@ static void test_disturbed(const struct disturbance *d, bool leases)
 	has_leases = true;
 }
 
+/* Somebody opens the file for writing, and waits for the lease. */
+static void ask_the_lease_back(void)
+{
+	const char *const places[] = {"t/f", "t/" REMOVAL_FOLDER "/f"};
+	for (size_t i = 0; i < 2; i++) {
+		const int fd = open(places[i], O_WRONLY | O_NONBLOCK);
+		CHECK(fd < 0);
+		if (errno == EWOULDBLOCK)
+			return;
+	}
+}
+
+/* What would be written through that descriptor would be gone with the file. So it is kept,
+ * whenever the lease is asked back before the very call that removes the file. */
+static void test_lease_is_asked_back(void)
+{
+	struct problem problem = {0};
+	struct removal removal = begin();
+	arm(0, 0, NULL);
+	CHECK_INT(removal_run(&removal, &problem), REMOVAL_DONE);
+	end(&removal);
+	const unsigned first = leased_at + 1, last = removed_at - 1;
+	CHECK(leased_at && first <= last);
+	for (unsigned n = first; n <= last; n++) {
+		removal = begin();
+		arm(n, 0, ask_the_lease_back);
+		CHECK(removal_run(&removal, &problem) != REMOVAL_DONE);
+		arm(0, 0, NULL);
+		CHECK(has("t/f", PROVEN));
+		end(&removal);
+	}
+}
+
 /* --- the rules */
 
 static void expect(struct removal *removal, enum removal_end want, const char *words, bool *rule)
@@ -543,6 +581,7 @@ int main(void)
 		test_disturbed(&disturbances[i], true);
 		test_disturbed(&disturbances[i], false);
 	}
+	test_lease_is_asked_back();
 	test_rules();
 	test_folder_of_others();
 	test_recovery_waits_and_tells();

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "sqlite_scratch.h"
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -63,6 +64,52 @@ static void one_that_may_not_wait_takes_all_along(struct opened *opened)
 	CHECK(syncs > before);
 }
 
+#define ROUNDS 200
+
+/* Begins a round together with the thread that writes what may not wait. */
+struct beside {
+	struct opened *opened;
+	pthread_barrier_t begin;
+};
+
+static void *write_what_may_wait(void *arg)
+{
+	struct beside *beside = arg;
+	struct opened mine = {.store = beside->opened->store};
+	char sk[32];
+
+	if (!CHECK_INT(store_conn_new(mine.store, &mine.conn), 0))
+		abort();
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		snprintf(sk, sizeof sk, "beside later %u", i);
+		pthread_barrier_wait(&beside->begin);
+		put_well(&mine, sk, true);
+	}
+	store_conn_free(mine.conn);
+	return NULL;
+}
+
+/* Writes that arrive together share a transaction. One that may not wait is synced all the same. */
+static void one_that_may_wait_delays_no_other(struct opened *opened)
+{
+	struct beside beside = {.opened = opened};
+	pthread_t thread;
+	char sk[32];
+
+	pthread_barrier_init(&beside.begin, NULL, 2);
+	if (!CHECK_INT(pthread_create(&thread, NULL, write_what_may_wait, &beside), 0))
+		abort();
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		snprintf(sk, sizeof sk, "beside now %u", i);
+		pthread_barrier_wait(&beside.begin);
+		const unsigned before = syncs;
+		put_well(opened, sk, false);
+		CHECK(syncs > before);
+	}
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&beside.begin);
+}
+
 /* Reading meanwhile does not put it off. */
 static void the_last_one_is_not_forgotten(struct opened *opened)
 {
@@ -118,6 +165,7 @@ int main(void)
 	if (CHECK_INT(open_at("marks.db", &opened), 0)) {
 		one_that_may_not_wait_takes_all_along(&opened);
 		the_last_one_is_not_forgotten(&opened);
+		one_that_may_wait_delays_no_other(&opened);
 		closing_syncs(&opened);
 		close_it(&opened);
 	}
