@@ -3,9 +3,9 @@
 #include "audit/forget.h"
 #include "aws/wait.h"
 #include "base/clock.h"
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
 #define WAITED_FOR_MAX 1000
 
@@ -18,7 +18,7 @@ struct waited_for {
 struct collection {
 	const struct collect_options *options;
 	struct {
-		pthread_mutex_t mutex;
+		uv_mutex_t mutex;
 		struct waited_for list[WAITED_FOR_MAX];
 		size_t n;
 	} locked;
@@ -80,12 +80,12 @@ static void wait_for(struct collection *collection, const struct leftover *lefto
 	struct session_info info;
 	session_recall(leftover->options->session, leftover->mark->session, &info);
 	char *key = strdup(leftover->key);
-	pthread_mutex_lock(&collection->locked.mutex);
+	uv_mutex_lock(&collection->locked.mutex);
 	const bool has_room = key && collection->locked.n < WAITED_FOR_MAX;
 	if (has_room)
 		collection->locked.list[collection->locked.n++] =
 			(struct waited_for){key, clock_boot_ns() + info.lease_ns + 2 * NS_PER_S};
-	pthread_mutex_unlock(&collection->locked.mutex);
+	uv_mutex_unlock(&collection->locked.mutex);
 	if (has_room)
 		return;
 	free(key);
@@ -200,11 +200,11 @@ enum outcome collect(
 		return OUTCOME_LOCAL;
 	}
 	collection->options = options;
-	pthread_mutex_init(&collection->locked.mutex, NULL);
+	uv_mutex_init(&collection->locked.mutex);
 	enum outcome o = crew_walk(crew, &range, &work, ret_problem);
 	crew_free(crew);
 	o = look_again(collection, o, ret_problem);
-	pthread_mutex_destroy(&collection->locked.mutex);
+	uv_mutex_destroy(&collection->locked.mutex);
 	free(collection);
 	return o;
 }

@@ -19,7 +19,7 @@ struct pass {
 	const struct crew_work *work;
 	atomic_size_t next;
 	struct {
-		pthread_mutex_t mutex;
+		uv_mutex_t mutex;
 		enum outcome outcome; /* the first that is not OK */
 		struct problem problem;
 	} locked;
@@ -78,16 +78,16 @@ void crew_free(struct crew *crew)
 
 static void end_pass(struct pass *pass, enum outcome outcome, const struct problem *problem)
 {
-	pthread_mutex_lock(&pass->locked.mutex);
+	uv_mutex_lock(&pass->locked.mutex);
 	if (pass->locked.outcome == OUTCOME_OK) {
 		pass->locked.outcome = outcome;
 		pass->locked.problem = *problem;
 	}
-	pthread_mutex_unlock(&pass->locked.mutex);
+	uv_mutex_unlock(&pass->locked.mutex);
 	atomic_store(&pass->next, pass->crew->n);
 }
 
-static void *work_through(void *arg)
+static void work_through(void *arg)
 {
 	const struct member *member = arg;
 	struct pass *pass = member->pass;
@@ -98,7 +98,6 @@ static void *work_through(void *arg)
 		if (o != OUTCOME_OK)
 			end_pass(pass, o, &problem);
 	}
-	return NULL;
 }
 
 /* The caller's thread is one of them, so that it also goes on where no thread can be started. */
@@ -107,9 +106,9 @@ static enum outcome pass_rows(
 {
 	struct pass pass = {.crew = crew, .work = work};
 	struct member members[CREW_HANDS];
-	pthread_t threads[CREW_HANDS];
+	uv_thread_t threads[CREW_HANDS];
 	size_t n = 0;
-	pthread_mutex_init(&pass.locked.mutex, NULL);
+	uv_mutex_init(&pass.locked.mutex);
 	for (size_t i = 0; i < CREW_HANDS; i++)
 		members[i] = (struct member){&pass, &crew->hands[i]};
 	while (n + 1 < CREW_HANDS && n + 1 < crew->n &&
@@ -117,8 +116,8 @@ static enum outcome pass_rows(
 		n++;
 	work_through(&members[n]);
 	while (n)
-		pthread_join(threads[--n], NULL);
-	pthread_mutex_destroy(&pass.locked.mutex);
+		uv_thread_join(&threads[--n]);
+	uv_mutex_destroy(&pass.locked.mutex);
 	if (pass.locked.outcome != OUTCOME_OK)
 		*ret_problem = pass.locked.problem;
 	return pass.locked.outcome;

@@ -21,14 +21,14 @@ static bool is_stopped(const struct verify_tasks *tasks)
 /* Tasks come in the order of their keys, so the least `before` is that of the first one. */
 static void note_left_task(struct verify_tasks *tasks, struct verify_task *task)
 {
-	pthread_mutex_lock(&tasks->locked.mutex);
+	uv_mutex_lock(&tasks->locked.mutex);
 	char **left = &tasks->locked.left_after;
 	if (!*left || strcmp(task->before, *left) < 0) {
 		free(*left);
 		*left = task->before;
 		task->before = NULL;
 	}
-	pthread_mutex_unlock(&tasks->locked.mutex);
+	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
 static void end_tasks_locked(
@@ -39,8 +39,8 @@ static void end_tasks_locked(
 		tasks->locked.problem = *problem;
 	}
 	tasks->locked.is_ended = true;
-	pthread_cond_broadcast(&tasks->locked.has_task);
-	pthread_cond_broadcast(&tasks->locked.has_room);
+	uv_cond_broadcast(&tasks->locked.has_task);
+	uv_cond_broadcast(&tasks->locked.has_room);
 }
 
 /* Whether nothing more is worth a try after this outcome of one look. */
@@ -66,24 +66,24 @@ static void tell_locked(struct verify_tasks *tasks, enum finding finding, const 
 void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const char *key,
 	const struct problem *problem)
 {
-	pthread_mutex_lock(&tasks->locked.mutex);
+	uv_mutex_lock(&tasks->locked.mutex);
 	tell_locked(tasks, finding, key, problem);
-	pthread_mutex_unlock(&tasks->locked.mutex);
+	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
 void verify_tasks_count_listed(struct verify_tasks *tasks)
 {
-	pthread_mutex_lock(&tasks->locked.mutex);
+	uv_mutex_lock(&tasks->locked.mutex);
 	tasks->locked.counts.listed++;
-	pthread_mutex_unlock(&tasks->locked.mutex);
+	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
 void verify_tasks_progress(struct verify_tasks *tasks)
 {
 	const struct verify_visitor *visitor = &tasks->verify->visitor;
-	pthread_mutex_lock(&tasks->locked.mutex);
+	uv_mutex_lock(&tasks->locked.mutex);
 	visitor->progress(visitor->arg, &tasks->locked.counts);
-	pthread_mutex_unlock(&tasks->locked.mutex);
+	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
 static void perform_task(
@@ -96,7 +96,7 @@ static void perform_task(
 	task->row = NULL;
 	const enum outcome o = row ? inspect_mark(look, row, &finding, &problem)
 				   : inspect_object(look, task->key, &finding, &problem);
-	pthread_mutex_lock(&tasks->locked.mutex);
+	uv_mutex_lock(&tasks->locked.mutex);
 	tasks->locked.counts.looked_at++;
 	tasks->locked.counts.bytes_read += look->bytes_read - read_before;
 	const bool is_over = ends_all(tasks, o);
@@ -104,7 +104,7 @@ static void perform_task(
 		end_tasks_locked(tasks, o, &problem);
 	else
 		tell_locked(tasks, o == OUTCOME_OK ? finding : FINDING_ERROR, task->key, &problem);
-	pthread_mutex_unlock(&tasks->locked.mutex);
+	uv_mutex_unlock(&tasks->locked.mutex);
 	if (is_over)
 		note_left_task(tasks, task);
 }
@@ -112,9 +112,9 @@ static void perform_task(
 /* False: there is none, and none will come. */
 static bool take_task(struct verify_tasks *tasks, struct verify_task *ret, bool *ret_is_ended)
 {
-	pthread_mutex_lock(&tasks->locked.mutex);
+	uv_mutex_lock(&tasks->locked.mutex);
 	while (!tasks->locked.n && !tasks->locked.is_last && !tasks->locked.is_ended)
-		pthread_cond_wait(&tasks->locked.has_task, &tasks->locked.mutex);
+		uv_cond_wait(&tasks->locked.has_task, &tasks->locked.mutex);
 	const bool has = tasks->locked.n > 0;
 	if (has) {
 		*ret = tasks->locked.ring[tasks->locked.at];
@@ -122,12 +122,12 @@ static bool take_task(struct verify_tasks *tasks, struct verify_task *ret, bool 
 		tasks->locked.n--;
 	}
 	*ret_is_ended = tasks->locked.is_ended;
-	pthread_cond_signal(&tasks->locked.has_room);
-	pthread_mutex_unlock(&tasks->locked.mutex);
+	uv_cond_signal(&tasks->locked.has_room);
+	uv_mutex_unlock(&tasks->locked.mutex);
 	return has;
 }
 
-static void *work_on_tasks(void *arg)
+static void work_on_tasks(void *arg)
 {
 	struct verify_tasks *tasks = arg;
 	struct inspection look;
@@ -137,9 +137,9 @@ static void *work_on_tasks(void *arg)
 	if (error) {
 		struct problem problem;
 		problem_set(&problem, "a connection cannot be made: %s", strerror(-error));
-		pthread_mutex_lock(&tasks->locked.mutex);
+		uv_mutex_lock(&tasks->locked.mutex);
 		end_tasks_locked(tasks, OUTCOME_LOCAL, &problem);
-		pthread_mutex_unlock(&tasks->locked.mutex);
+		uv_mutex_unlock(&tasks->locked.mutex);
 	}
 	while (take_task(tasks, &task, &is_ended)) {
 		if (is_ended || is_stopped(tasks))
@@ -149,16 +149,15 @@ static void *work_on_tasks(void *arg)
 		clear_task(&task);
 	}
 	inspect_clear(&look);
-	return NULL;
 }
 
 int verify_tasks_init(
 	struct verify_tasks *tasks, const struct verify *verify, struct problem *ret_problem)
 {
 	*tasks = (struct verify_tasks){.verify = verify};
-	pthread_mutex_init(&tasks->locked.mutex, NULL);
-	pthread_cond_init(&tasks->locked.has_task, NULL);
-	pthread_cond_init(&tasks->locked.has_room, NULL);
+	uv_mutex_init(&tasks->locked.mutex);
+	uv_cond_init(&tasks->locked.has_task);
+	uv_cond_init(&tasks->locked.has_room);
 	while (tasks->n_threads < verify->workers) {
 		const int error =
 			thread_start(&tasks->threads[tasks->n_threads], work_on_tasks, tasks);
@@ -177,9 +176,9 @@ bool verify_tasks_add(
 	struct verify_tasks *tasks, struct mark_row *row, const char *key, const char *before)
 {
 	struct verify_task task = {row, strdup(key), strdup(before)};
-	pthread_mutex_lock(&tasks->locked.mutex);
+	uv_mutex_lock(&tasks->locked.mutex);
 	while (tasks->locked.n == RING && !tasks->locked.is_ended)
-		pthread_cond_wait(&tasks->locked.has_room, &tasks->locked.mutex);
+		uv_cond_wait(&tasks->locked.has_room, &tasks->locked.mutex);
 	if (!task.key || !task.before) {
 		struct problem problem;
 		problem_set(&problem, "out of memory");
@@ -189,9 +188,9 @@ bool verify_tasks_add(
 	if (!is_ended) {
 		tasks->locked.ring[(tasks->locked.at + tasks->locked.n) % RING] = task;
 		tasks->locked.n++;
-		pthread_cond_signal(&tasks->locked.has_task);
+		uv_cond_signal(&tasks->locked.has_task);
 	}
-	pthread_mutex_unlock(&tasks->locked.mutex);
+	uv_mutex_unlock(&tasks->locked.mutex);
 	if (is_ended)
 		clear_task(&task);
 	return !is_ended;
@@ -199,12 +198,12 @@ bool verify_tasks_add(
 
 void verify_tasks_finish(struct verify_tasks *tasks)
 {
-	pthread_mutex_lock(&tasks->locked.mutex);
+	uv_mutex_lock(&tasks->locked.mutex);
 	tasks->locked.is_last = true;
-	pthread_cond_broadcast(&tasks->locked.has_task);
-	pthread_mutex_unlock(&tasks->locked.mutex);
+	uv_cond_broadcast(&tasks->locked.has_task);
+	uv_mutex_unlock(&tasks->locked.mutex);
 	for (unsigned i = 0; i < tasks->n_threads; i++)
-		pthread_join(tasks->threads[i], NULL);
+		uv_thread_join(&tasks->threads[i]);
 	tasks->n_threads = 0;
 }
 
@@ -212,7 +211,7 @@ void verify_tasks_clear(struct verify_tasks *tasks)
 {
 	verify_tasks_finish(tasks);
 	free(tasks->locked.left_after);
-	pthread_cond_destroy(&tasks->locked.has_task);
-	pthread_cond_destroy(&tasks->locked.has_room);
-	pthread_mutex_destroy(&tasks->locked.mutex);
+	uv_cond_destroy(&tasks->locked.has_task);
+	uv_cond_destroy(&tasks->locked.has_room);
+	uv_mutex_destroy(&tasks->locked.mutex);
 }

@@ -1,7 +1,7 @@
 /* Looks at objects on several threads. The findings are reported one at a time. */
 #pragma once
 #include "audit/inspect.h"
-#include <pthread.h>
+#include <uv.h>
 
 /* One object or mark to look at. */
 struct verify_task {
@@ -13,11 +13,11 @@ struct verify_task {
 
 struct verify_tasks {
 	const struct verify *verify;
-	pthread_t threads[VERIFY_WORKERS_MAX];
+	uv_thread_t threads[VERIFY_WORKERS_MAX];
 	unsigned n_threads;
 	struct {
-		pthread_mutex_t mutex;
-		pthread_cond_t has_task, has_room;
+		uv_mutex_t mutex;
+		uv_cond_t has_task, has_room;
 		struct verify_task ring[VERIFY_WORKERS_MAX * 4];
 		size_t at, n;
 		bool is_last;         /* no task comes after these */

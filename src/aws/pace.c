@@ -9,15 +9,15 @@
 
 void pace_init(struct pace *pace)
 {
-	thread_cond_init(&pace->room);
-	pthread_mutex_init(&pace->mutex, NULL);
+	uv_cond_init(&pace->room);
+	uv_mutex_init(&pace->mutex);
 	pace->locked.limit = PACE_FREE;
 }
 
 void pace_destroy(struct pace *pace)
 {
-	pthread_cond_destroy(&pace->room);
-	pthread_mutex_destroy(&pace->mutex);
+	uv_cond_destroy(&pace->room);
+	uv_mutex_destroy(&pace->mutex);
 }
 
 /* A moment at most, so that an abandon is noticed. */
@@ -29,17 +29,17 @@ static void wait_for_room(struct pace *pace)
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_ticket)
 {
 	bool abandoned = false;
-	pthread_mutex_lock(&pace->mutex);
+	uv_mutex_lock(&pace->mutex);
 	while (!abandoned && !limits->deadline_ns &&
 		pace->locked.in_flight + 1 > pace->locked.limit) {
 		wait_for_room(pace);
-		pthread_mutex_unlock(&pace->mutex); /* abandon() may take its time */
+		uv_mutex_unlock(&pace->mutex); /* abandon() may take its time */
 		abandoned = limits->abandon && limits->abandon(limits->abandon_arg);
-		pthread_mutex_lock(&pace->mutex);
+		uv_mutex_lock(&pace->mutex);
 	}
 	pace->locked.in_flight += !abandoned;
 	*ret_ticket = pace->locked.cuts;
-	pthread_mutex_unlock(&pace->mutex);
+	uv_mutex_unlock(&pace->mutex);
 	return !abandoned;
 }
 
@@ -60,34 +60,34 @@ static void heighten(struct pace *pace, uint64_t now_ns)
 	if (pace->locked.limit >= PACE_FREE)
 		return;
 	pace->locked.limit += calm ? 1 : 1 / pace->locked.limit;
-	pthread_cond_signal(&pace->room); /* beyond the one that this request leaves */
+	uv_cond_signal(&pace->room); /* beyond the one that this request leaves */
 }
 
 void pace_leave(struct pace *pace, unsigned ticket, enum pace_result result)
 {
 	const uint64_t now_ns = clock_boot_ns();
-	pthread_mutex_lock(&pace->mutex);
+	uv_mutex_lock(&pace->mutex);
 	pace->locked.in_flight--;
 	if (result == PACE_ACCEPTED)
 		heighten(pace, now_ns);
 	else if (result == PACE_THROTTLED && ticket == pace->locked.cuts)
 		cut_limit(pace, now_ns);
-	pthread_cond_signal(&pace->room);
-	pthread_mutex_unlock(&pace->mutex);
+	uv_cond_signal(&pace->room);
+	uv_mutex_unlock(&pace->mutex);
 }
 
 uint64_t pace_success_ns(struct pace *pace)
 {
-	pthread_mutex_lock(&pace->mutex);
+	uv_mutex_lock(&pace->mutex);
 	const uint64_t ns = pace->locked.success_ns;
-	pthread_mutex_unlock(&pace->mutex);
+	uv_mutex_unlock(&pace->mutex);
 	return ns;
 }
 
 unsigned pace_cuts(struct pace *pace)
 {
-	pthread_mutex_lock(&pace->mutex);
+	uv_mutex_lock(&pace->mutex);
 	const unsigned cuts = pace->locked.cuts;
-	pthread_mutex_unlock(&pace->mutex);
+	uv_mutex_unlock(&pace->mutex);
 	return cuts;
 }

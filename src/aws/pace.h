@@ -3,11 +3,11 @@
  * Thread-safe. */
 #pragma once
 #include "aws/call.h"
-#include <pthread.h>
+#include <uv.h>
 
 struct pace {
-	pthread_mutex_t mutex;
-	pthread_cond_t room;
+	uv_mutex_t mutex;
+	uv_cond_t room;
 	struct {
 		double limit; /* requests at once; PACE_FREE or more is no limit */
 		unsigned in_flight;

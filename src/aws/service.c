@@ -45,7 +45,7 @@ int service_new(
 	retry_quota_init(&service->quota);
 	atomic_init(&service->server_at_boot_ms, NO_TIME);
 	atomic_init(&service->region_generation, 1);
-	pthread_mutex_init(&service->mutex, NULL);
+	uv_mutex_init(&service->mutex);
 	pace_init(&service->pace);
 	*ret = service;
 	return 0;
@@ -60,7 +60,7 @@ void service_free(struct service *service)
 		service->locked.idle = conn->next;
 		service_conn_free(conn);
 	}
-	pthread_mutex_destroy(&service->mutex);
+	uv_mutex_destroy(&service->mutex);
 	pace_destroy(&service->pace);
 	free(service);
 }
@@ -127,10 +127,10 @@ void service_correct_clock(struct service *service, int64_t date_s)
 
 void service_region(const struct service *service, char *ret, size_t size)
 {
-	pthread_mutex_t *mutex = (pthread_mutex_t *)(uintptr_t)&service->mutex;
-	pthread_mutex_lock(mutex);
+	uv_mutex_t *mutex = (uv_mutex_t *)(uintptr_t)&service->mutex;
+	uv_mutex_lock(mutex);
 	snprintf(ret, size, "%s", service->locked.endpoint.region);
-	pthread_mutex_unlock(mutex);
+	uv_mutex_unlock(mutex);
 }
 
 bool service_is_region(const char *region)
@@ -147,13 +147,13 @@ int service_learn_region(struct service *service, const char *region)
 	if (!service_is_region(region) || endpoint_resolve(&question, &endpoint, NULL) < 0 ||
 		strcmp(endpoint.region, region) != 0)
 		return -EINVAL;
-	pthread_mutex_lock(&service->mutex);
+	uv_mutex_lock(&service->mutex);
 	if (strcmp(service->locked.endpoint.region, region) != 0) {
 		service->locked.endpoint = endpoint;
 		resolve_root(&question, service->locked.root_url);
 		atomic_fetch_add(&service->region_generation, 1);
 	}
-	pthread_mutex_unlock(&service->mutex);
+	uv_mutex_unlock(&service->mutex);
 	return 0;
 }
 
@@ -189,11 +189,11 @@ void service_conn_free(struct service_conn *conn)
 
 int service_conn_borrow(struct service *service, struct service_conn **ret)
 {
-	pthread_mutex_lock(&service->mutex);
+	uv_mutex_lock(&service->mutex);
 	struct service_conn *conn = service->locked.idle;
 	if (conn)
 		service->locked.idle = conn->next;
-	pthread_mutex_unlock(&service->mutex);
+	uv_mutex_unlock(&service->mutex);
 	if (!conn)
 		return service_conn_new(service, ret);
 	*ret = conn;
@@ -203,10 +203,10 @@ int service_conn_borrow(struct service *service, struct service_conn **ret)
 void service_conn_give_back(struct service_conn *conn)
 {
 	struct service *service = conn->service;
-	pthread_mutex_lock(&service->mutex);
+	uv_mutex_lock(&service->mutex);
 	conn->next = service->locked.idle;
 	service->locked.idle = conn;
-	pthread_mutex_unlock(&service->mutex);
+	uv_mutex_unlock(&service->mutex);
 }
 
 static void refresh_region(struct service_conn *conn)
@@ -214,11 +214,11 @@ static void refresh_region(struct service_conn *conn)
 	struct service *service = conn->service;
 	if (atomic_load(&service->region_generation) == conn->region_generation)
 		return;
-	pthread_mutex_lock(&service->mutex);
+	uv_mutex_lock(&service->mutex);
 	conn->endpoint = service->locked.endpoint;
 	strcpy(conn->root_url, service->locked.root_url);
 	conn->region_generation = atomic_load(&service->region_generation);
-	pthread_mutex_unlock(&service->mutex);
+	uv_mutex_unlock(&service->mutex);
 }
 
 enum outcome service_conn_refresh(

@@ -8,8 +8,8 @@
 #include "aws/retry.h"
 #include "aws/sigv4.h"
 #include "base/text.h"
-#include <pthread.h>
 #include <stdatomic.h>
+#include <uv.h>
 
 struct service {
 	struct service_options options;
@@ -21,7 +21,7 @@ struct service {
 	_Atomic int64_t server_at_boot_ms; /* the server's time less clock_boot_ns(), or NO_TIME */
 	atomic_bool is_said_down;
 	atomic_uint region_generation; /* counts changes of what is locked */
-	pthread_mutex_t mutex;
+	uv_mutex_t mutex;
 	struct {
 		struct endpoint endpoint;
 		char root_url[ENDPOINT_MAX + 1]; /* of S3: the service above all buckets; "" where

@@ -1,8 +1,8 @@
 #include "base/crc.h"
 #include "base/crc64.h"
 #include <endian.h>
-#include <pthread.h>
 #include <string.h>
+#include <uv.h>
 #include <zlib.h>
 #ifdef HAVE_ISAL
 #include <isa-l/crc.h>
@@ -25,7 +25,7 @@ static struct {
 	int can_fold;
 #endif
 } tables;
-static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
+static uv_once_t tables_once = UV_ONCE_INIT;
 
 static uint64_t one(enum crc kind)
 {
@@ -117,7 +117,7 @@ static uint64_t add_raw(enum crc kind, uint64_t crc, const unsigned char *s, siz
 
 uint64_t crc_add_portable(enum crc kind, uint64_t crc, const void *bytes, size_t n)
 {
-	pthread_once(&tables_once, fill_tables);
+	uv_once(&tables_once, fill_tables);
 	return add_raw(kind, crc ^ ones(kind), bytes, n) ^ ones(kind);
 }
 
@@ -151,7 +151,7 @@ static uint64_t add_32(uint64_t crc, const void *bytes, size_t n)
 static uint64_t add_64nvme(uint64_t crc, const void *bytes, size_t n)
 {
 #ifdef HAVE_CRC64_FOLD
-	pthread_once(&tables_once, fill_tables);
+	uv_once(&tables_once, fill_tables);
 	if (tables.can_fold && n >= CRC64_FOLD_MIN) {
 		const unsigned char *s = bytes;
 		const size_t folded = n & ~(size_t)15;

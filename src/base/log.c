@@ -1,21 +1,35 @@
 #include "base/log.h"
 #include "base/text.h"
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <uv.h>
 
 #define LINE_MAX_BYTES 8192
 
 static enum log_level max_level = LOG_WARNING;
 static struct {
-	pthread_mutex_t mutex;
+	uv_mutex_t mutex;
 	log_sink *sink;
 	void *arg;
-} locked = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} locked;
+static uv_once_t once = UV_ONCE_INIT;
+
+static void make_sink_mutex(void)
+{
+	if (uv_mutex_init(&locked.mutex))
+		abort();
+}
+
+/* libuv has no initialiser for a mutex. */
+static void lock_sink(void)
+{
+	uv_once(&once, make_sink_mutex);
+	uv_mutex_lock(&locked.mutex);
+}
 
 void log_set_level(enum log_level level)
 {
@@ -29,10 +43,10 @@ bool log_wants(enum log_level level)
 
 void log_set_sink(log_sink *sink, void *arg)
 {
-	pthread_mutex_lock(&locked.mutex);
+	lock_sink();
 	locked.sink = sink;
 	locked.arg = arg;
-	pthread_mutex_unlock(&locked.mutex);
+	uv_mutex_unlock(&locked.mutex);
 }
 
 /* Both numbers are of stderr: a child may have the variable and another stderr. */
@@ -76,12 +90,12 @@ __attribute__((format(printf, 2, 0))) static void emit(
 		memcpy(message + sizeof message - 4, "...", 4);
 	for (char *at = message; (at = strchr(at, '\n'));)
 		*at = ' ';
-	pthread_mutex_lock(&locked.mutex);
+	lock_sink();
 	if (locked.sink)
 		locked.sink(locked.arg, level, message);
 	else
 		write_line(level, message);
-	pthread_mutex_unlock(&locked.mutex);
+	uv_mutex_unlock(&locked.mutex);
 }
 
 #define DEFINE_LOG(name, level)                                                                    \

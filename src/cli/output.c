@@ -60,11 +60,11 @@ static void draw_locked(struct output *output, const char *bytes, size_t n)
 /* Takes the progress line away. */
 static void erase(struct output *output)
 {
-	pthread_mutex_lock(&output->locked.mutex);
+	uv_mutex_lock(&output->locked.mutex);
 	if (output->locked.is_drawn)
 		draw_locked(output, ERASE, strlen(ERASE));
 	output->locked.is_drawn = false;
-	pthread_mutex_unlock(&output->locked.mutex);
+	uv_mutex_unlock(&output->locked.mutex);
 }
 
 static bool begins_with(const char *line, const char *words)
@@ -119,9 +119,9 @@ static void put_line(struct output *output, const struct said *said)
 	if (output->queue) {
 		output_queue_add(output->queue, &piece, said->may_wait);
 	} else {
-		pthread_mutex_lock(&output->locked.mutex);
+		uv_mutex_lock(&output->locked.mutex);
 		write_locked(output, &piece);
-		pthread_mutex_unlock(&output->locked.mutex);
+		uv_mutex_unlock(&output->locked.mutex);
 	}
 	text_clear(&t);
 }
@@ -135,7 +135,8 @@ static void on_log(void *arg, enum log_level level, const char *line)
 
 void output_init(struct output *output)
 {
-	*output = (struct output){.locked = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+	*output = (struct output){0};
+	uv_mutex_init(&output->locked.mutex);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	log_set_sink(on_log, output);
 }
@@ -201,11 +202,11 @@ void output_draw(struct output *output, const char *line)
 	struct text t = TEXT(LINE_BYTES_MAX);
 	text_add(&t, ERASE);
 	text_add(&t, line);
-	pthread_mutex_lock(&output->locked.mutex);
+	uv_mutex_lock(&output->locked.mutex);
 	if (*line || output->locked.is_drawn)
 		draw_locked(output, text_string(&t), t.len);
 	output->locked.is_drawn = *line;
-	pthread_mutex_unlock(&output->locked.mutex);
+	uv_mutex_unlock(&output->locked.mutex);
 	text_clear(&t);
 }
 

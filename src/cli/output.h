@@ -2,8 +2,8 @@
  * drawn again and again. Lines are whole and never mixed. Thread-safe but for init and finish. */
 #pragma once
 #include "base/log.h"
-#include <pthread.h>
 #include <stdbool.h>
+#include <uv.h>
 
 struct log_file;
 struct output_queue;
@@ -15,7 +15,7 @@ struct output {
 	bool logs_results_alone;
 	const char *stamp; /* of output_stamp(); NULL: none */
 	struct {
-		pthread_mutex_t mutex;
+		uv_mutex_t mutex;
 		bool is_drawn; /* a progress line stands on the terminal */
 		int error;     /* 0, or the -errno of the first failed write to stdout */
 	} locked;

@@ -21,9 +21,9 @@ struct queued_line {
 
 struct output_queue {
 	struct output_queue_options options;
-	pthread_t writer;
-	pthread_mutex_t mutex;
-	pthread_cond_t added, taken;
+	uv_thread_t writer;
+	uv_mutex_t mutex;
+	uv_cond_t added, taken;
 	struct {
 		struct queued_line *first, **end;
 		size_t bytes;      /* of the lines in the list and the one that is being written */
@@ -38,12 +38,12 @@ struct output_queue {
 static void note_piece(struct output_queue *queue, const struct queued_line *line, ssize_t n)
 {
 	const int error = errno;
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	if (n < 0 && line->fd == STDOUT_FILENO && !queue->locked.fate.error)
 		queue->locked.fate.error = -error;
 	queue->locked.taken_ns = clock_boot_ns();
 	queue->locked.stalled = false;
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 static void write_line(struct output_queue *queue, const struct queued_line *line)
@@ -70,7 +70,7 @@ static void write_line(struct output_queue *queue, const struct queued_line *lin
 static struct queued_line *take_locked(struct output_queue *queue)
 {
 	while (!queue->locked.first && !queue->locked.finishing)
-		pthread_cond_wait(&queue->added, &queue->mutex);
+		uv_cond_wait(&queue->added, &queue->mutex);
 	struct queued_line *line = queue->locked.first;
 	if (line)
 		queue->locked.first = line->next;
@@ -81,33 +81,32 @@ static struct queued_line *take_locked(struct output_queue *queue)
 
 static void destroy_queue(struct output_queue *queue)
 {
-	pthread_cond_destroy(&queue->added);
-	pthread_cond_destroy(&queue->taken);
-	pthread_mutex_destroy(&queue->mutex);
+	uv_cond_destroy(&queue->added);
+	uv_cond_destroy(&queue->taken);
+	uv_mutex_destroy(&queue->mutex);
 	free(queue);
 }
 
-static void *write_lines(void *arg)
+static void write_lines(void *arg)
 {
 	struct output_queue *queue = arg;
 	struct queued_line *line;
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	while ((line = take_locked(queue))) {
 		const bool failed =
 			queue->locked.fate.error && line->fd == STDOUT_FILENO && !line->is_logged;
-		pthread_mutex_unlock(&queue->mutex);
+		uv_mutex_unlock(&queue->mutex);
 		if (!failed)
 			write_line(queue, line);
-		pthread_mutex_lock(&queue->mutex);
+		uv_mutex_lock(&queue->mutex);
 		queue->locked.bytes -= line->n;
-		pthread_cond_broadcast(&queue->taken);
+		uv_cond_broadcast(&queue->taken);
 		free(line);
 	}
 	const bool is_left_to_us = queue->locked.abandoned;
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 	if (is_left_to_us)
 		destroy_queue(queue);
-	return NULL;
 }
 
 int output_queue_start(const struct output_queue_options *options, struct output_queue **ret)
@@ -117,9 +116,9 @@ int output_queue_start(const struct output_queue_options *options, struct output
 		return -ENOMEM;
 	queue->options = *options;
 	queue->locked.end = &queue->locked.first;
-	pthread_mutex_init(&queue->mutex, NULL);
-	thread_cond_init(&queue->added);
-	thread_cond_init(&queue->taken);
+	uv_mutex_init(&queue->mutex);
+	uv_cond_init(&queue->added);
+	uv_cond_init(&queue->taken);
 	const int error = thread_start(&queue->writer, write_lines, queue);
 	if (error)
 		destroy_queue(queue);
@@ -168,33 +167,33 @@ void output_queue_add(struct output_queue *queue, const struct output_piece *pie
 			.fd = piece->fd, .is_logged = piece->is_logged, .n = n};
 		memcpy(line->bytes, piece->bytes, n);
 	}
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	if (!queue->locked.bytes)
 		queue->locked.taken_ns = clock_boot_ns();
 	if (line && has_room_locked(queue, piece->fd, n, may_wait)) {
 		*queue->locked.end = line;
 		queue->locked.end = &line->next;
 		queue->locked.bytes += n;
-		pthread_cond_signal(&queue->added);
+		uv_cond_signal(&queue->added);
 		line = NULL;
 	} else {
 		queue->locked.fate.lines_lost++;
 	}
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 	free(line);
 }
 
 bool output_queue_is_empty(struct output_queue *queue)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	const bool empty = !queue->locked.bytes;
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 	return empty;
 }
 
 struct output_fate output_queue_finish(struct output_queue *queue)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	const bool written = await_locked(queue, 0, queue->options.end_ms);
 	struct output_fate fate = queue->locked.fate;
 	for (struct queued_line *line = queue->locked.first; line; line = line->next)
@@ -203,12 +202,12 @@ struct output_fate output_queue_finish(struct output_queue *queue)
 	queue->locked.finishing = true;
 	queue->locked.abandoned = !written;
 	if (!written)
-		pthread_detach(queue->writer);
-	pthread_cond_signal(&queue->added);
-	const pthread_t writer = queue->writer;
-	pthread_mutex_unlock(&queue->mutex);
+		thread_abandon(queue->writer);
+	uv_cond_signal(&queue->added);
+	uv_thread_t writer = queue->writer;
+	uv_mutex_unlock(&queue->mutex);
 	if (written) {
-		pthread_join(writer, NULL);
+		uv_thread_join(&writer);
 		destroy_queue(queue);
 	}
 	return fate;

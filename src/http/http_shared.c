@@ -6,28 +6,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_curl_ready;
+
+static void make_curl_ready(void)
+{
+	signal(SIGPIPE, SIG_IGN); /* NOSIGNAL makes curl leave it to us */
+	is_curl_ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+}
+
 int http_global_init(void)
 {
-	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-	static bool is_done;
-	pthread_mutex_lock(&mutex);
-	if (!is_done) {
-		signal(SIGPIPE, SIG_IGN); /* NOSIGNAL makes curl leave it to us */
-		is_done = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-	}
-	const int error = is_done ? 0 : -ENOTSUP;
-	pthread_mutex_unlock(&mutex);
-	return error;
+	static uv_once_t once = UV_ONCE_INIT;
+	uv_once(&once, make_curl_ready);
+	return is_curl_ready ? 0 : -ENOTSUP;
 }
 
 static void lock(CURL *curl, curl_lock_data data, curl_lock_access access, void *arg)
 {
-	pthread_mutex_lock(&((struct http_shared *)arg)->locks[data]);
+	uv_mutex_lock(&((struct http_shared *)arg)->locks[data]);
 }
 
 static void unlock(CURL *curl, curl_lock_data data, void *arg)
 {
-	pthread_mutex_unlock(&((struct http_shared *)arg)->locks[data]);
+	uv_mutex_unlock(&((struct http_shared *)arg)->locks[data]);
 }
 
 int http_shared_new(const struct http_options *options, struct http_shared **ret)
@@ -36,7 +37,7 @@ int http_shared_new(const struct http_options *options, struct http_shared **ret
 	if (!shared)
 		return -ENOMEM;
 	for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++)
-		pthread_mutex_init(&shared->locks[i], NULL);
+		uv_mutex_init(&shared->locks[i]);
 	uint64_t stall_ms = options->stall_timeout_ms;
 	shared->connect_timeout_ms =
 		options->connect_timeout_ms ? options->connect_timeout_ms : 10000;
@@ -66,7 +67,7 @@ void http_shared_free(struct http_shared *shared)
 		return;
 	curl_share_cleanup(shared->share);
 	for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++)
-		pthread_mutex_destroy(&shared->locks[i]);
+		uv_mutex_destroy(&shared->locks[i]);
 	http_trust_free(shared->trust);
 	free(shared->ca_bundle);
 	free(shared);

@@ -2,11 +2,11 @@
 #pragma once
 #include "http/http.h"
 #include <curl/curl.h>
-#include <pthread.h>
+#include <uv.h>
 
 struct http_shared {
 	CURLSH *share;
-	pthread_mutex_t locks[CURL_LOCK_DATA_LAST];
+	uv_mutex_t locks[CURL_LOCK_DATA_LAST];
 	char *ca_bundle; /* or NULL */
 	struct http_trust *trust;
 	uint64_t connect_timeout_ms, stall_timeout_ns;

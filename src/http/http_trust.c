@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
 struct http_trust {
 	char *ca_bundle; /* or NULL */
-	pthread_mutex_t mutex;
+	uv_mutex_t mutex;
 	struct {
 		X509_STORE *store; /* NULL until it was read */
 	} locked;
@@ -21,7 +21,7 @@ int http_trust_new(const char *ca_bundle, struct http_trust **ret)
 	struct http_trust *trust = calloc(1, sizeof *trust);
 	if (!trust)
 		return -ENOMEM;
-	pthread_mutex_init(&trust->mutex, NULL);
+	uv_mutex_init(&trust->mutex);
 	if (ca_bundle && !(trust->ca_bundle = strdup(ca_bundle))) {
 		http_trust_free(trust);
 		return -ENOMEM;
@@ -35,7 +35,7 @@ void http_trust_free(struct http_trust *trust)
 	if (!trust)
 		return;
 	X509_STORE_free(trust->locked.store);
-	pthread_mutex_destroy(&trust->mutex);
+	uv_mutex_destroy(&trust->mutex);
 	free(trust->ca_bundle);
 	free(trust);
 }
@@ -76,11 +76,11 @@ static bool no_descriptor(void)
 static CURLcode on_context(CURL *curl, void *context, void *arg)
 {
 	struct http_trust *trust = arg;
-	pthread_mutex_lock(&trust->mutex);
+	uv_mutex_lock(&trust->mutex);
 	if (!trust->locked.store)
 		trust->locked.store = load_trust(trust->ca_bundle);
 	X509_STORE *store = trust->locked.store;
-	pthread_mutex_unlock(&trust->mutex);
+	uv_mutex_unlock(&trust->mutex);
 	if (!store) {
 		bool is_full = no_descriptor();
 		int *error = NULL;

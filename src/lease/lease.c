@@ -49,7 +49,7 @@ static uint64_t first_due_ns(const struct lease *lease, uint64_t sent_ns)
 int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 {
 	struct leases *leases = lease->keeper;
-	pthread_mutex_lock(&leases->mutex);
+	uv_mutex_lock(&leases->mutex);
 	int error = leases_reserve_locked(leases);
 	if (!error)
 		error = leases_run_locked(leases);
@@ -62,7 +62,7 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 		lease->locked.due_ns = first_due_ns(lease, sent_ns);
 		leases_place_locked(leases, lease);
 	}
-	pthread_mutex_unlock(&leases->mutex);
+	uv_mutex_unlock(&leases->mutex);
 	return error;
 }
 
@@ -75,12 +75,12 @@ static void wait_100_ms_locked(struct leases *leases)
 static bool occupy(struct lease *lease)
 {
 	struct leases *leases = lease->keeper;
-	pthread_mutex_lock(&leases->mutex);
+	uv_mutex_lock(&leases->mutex);
 	while (lease->locked.busy && !atomic_load(&lease->stopping))
 		wait_100_ms_locked(leases);
 	const bool ok = !lease_is_lost(lease) && !atomic_load(&lease->stopping);
 	lease->locked.busy |= ok;
-	pthread_mutex_unlock(&leases->mutex);
+	uv_mutex_unlock(&leases->mutex);
 	return ok;
 }
 
@@ -93,12 +93,12 @@ enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 		return OUTCOME_REFUSED;
 	for (int i = 0; i < 3 && o != OUTCOME_OK && o != OUTCOME_REFUSED; i++)
 		o = lease_beat(lease, conn, more, limits, ret_problem);
-	pthread_mutex_lock(&lease->keeper->mutex);
+	uv_mutex_lock(&lease->keeper->mutex);
 	lease->locked.busy = false;
 	lease->locked.beats = lease->options.heartbeat_ns != 0;
 	lease_schedule_locked(lease);
-	pthread_cond_broadcast(&lease->keeper->changed);
-	pthread_mutex_unlock(&lease->keeper->mutex);
+	uv_cond_broadcast(&lease->keeper->changed);
+	uv_mutex_unlock(&lease->keeper->mutex);
 	return o;
 }
 
@@ -107,9 +107,9 @@ bool lease_await(struct lease *lease, uint64_t need_ns, bool (*abandon)(void *ar
 	while (clock_boot_ns() + need_ns > lease_ends_ns(lease)) {
 		if (lease_is_lost(lease) || (abandon && abandon(arg)))
 			return false;
-		pthread_mutex_lock(&lease->keeper->mutex);
+		uv_mutex_lock(&lease->keeper->mutex);
 		wait_100_ms_locked(lease->keeper);
-		pthread_mutex_unlock(&lease->keeper->mutex);
+		uv_mutex_unlock(&lease->keeper->mutex);
 	}
 	return !lease_is_lost(lease);
 }
@@ -117,7 +117,7 @@ bool lease_await(struct lease *lease, uint64_t need_ns, bool (*abandon)(void *ar
 void lease_stop(struct lease *lease)
 {
 	struct leases *leases = lease->keeper;
-	pthread_mutex_lock(&leases->mutex);
+	uv_mutex_lock(&leases->mutex);
 	const bool first = !atomic_exchange(&lease->stopping, true);
 	leases_unqueue_locked(leases, lease);
 	while (lease->locked.busy)
@@ -125,7 +125,7 @@ void lease_stop(struct lease *lease)
 	leases_remove_locked(leases, lease);
 	if (first && *lease->version)
 		leases->locked.count--;
-	pthread_mutex_unlock(&leases->mutex);
+	uv_mutex_unlock(&leases->mutex);
 }
 
 void lease_free(struct lease *lease)

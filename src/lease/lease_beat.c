@@ -47,25 +47,25 @@ static void renewed(struct lease *lease, uint64_t sent_ns)
 	memcpy(lease->version, lease->pending, sizeof lease->version);
 	*lease->pending = 0;
 	lease->failures = 0;
-	pthread_mutex_lock(&leases->mutex);
+	uv_mutex_lock(&leases->mutex);
 	atomic_store(&lease->lease_ns, lease->pending_lease_ns);
 	atomic_store(&lease->ends_ns, sent_ns + lease->pending_lease_ns);
 	if (lease->locked.suspected)
 		lease_tell_locked(lease, LEASE_RECOVERED, "the lease is renewed", "");
 	lease->locked.suspected = lease->locked.expired = false;
-	pthread_cond_broadcast(&leases->changed);
-	pthread_mutex_unlock(&leases->mutex);
+	uv_cond_broadcast(&leases->changed);
+	uv_mutex_unlock(&leases->mutex);
 }
 
 static void lose(struct lease *lease, const char *why, const char *owner)
 {
-	pthread_mutex_lock(&lease->keeper->mutex);
+	uv_mutex_lock(&lease->keeper->mutex);
 	snprintf(lease->loss, sizeof lease->loss, "%s", why);
 	snprintf(lease->owner, sizeof lease->owner, "%s", owner);
 	atomic_store(&lease->lost, true);
 	lease_tell_locked(lease, LEASE_LOST, why, owner);
-	pthread_cond_broadcast(&lease->keeper->changed);
-	pthread_mutex_unlock(&lease->keeper->mutex);
+	uv_cond_broadcast(&lease->keeper->changed);
+	uv_mutex_unlock(&lease->keeper->mutex);
 }
 
 /* The row as it is refuses our version: it is ours all the same if it holds one that we sent. */

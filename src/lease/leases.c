@@ -13,10 +13,10 @@ int leases_new(struct store *store, unsigned workers_most, struct leases **ret)
 		return -ENOMEM;
 	leases->store = store;
 	leases->workers_most = workers_most < LEASE_WORKERS_MAX ? workers_most : LEASE_WORKERS_MAX;
-	pthread_mutex_init(&leases->mutex, NULL);
-	thread_cond_init(&leases->due);
-	thread_cond_init(&leases->work);
-	thread_cond_init(&leases->changed);
+	uv_mutex_init(&leases->mutex);
+	uv_cond_init(&leases->due);
+	uv_cond_init(&leases->work);
+	uv_cond_init(&leases->changed);
 	*ret = leases;
 	return 0;
 }
@@ -25,20 +25,20 @@ void leases_free(struct leases *leases)
 {
 	if (!leases)
 		return;
-	pthread_mutex_lock(&leases->mutex);
+	uv_mutex_lock(&leases->mutex);
 	leases->locked.stopping = true;
-	pthread_cond_broadcast(&leases->due);
-	pthread_cond_broadcast(&leases->work);
-	pthread_mutex_unlock(&leases->mutex);
+	uv_cond_broadcast(&leases->due);
+	uv_cond_broadcast(&leases->work);
+	uv_mutex_unlock(&leases->mutex);
 	/* The keeper starts the workers: once it has ended their number stands. */
 	if (leases->locked.keeping)
-		pthread_join(leases->locked.keeper, NULL);
+		uv_thread_join(&leases->locked.keeper);
 	for (unsigned i = 0; i < leases->locked.workers; i++)
-		pthread_join(leases->locked.worker[i], NULL);
-	pthread_cond_destroy(&leases->due);
-	pthread_cond_destroy(&leases->work);
-	pthread_cond_destroy(&leases->changed);
-	pthread_mutex_destroy(&leases->mutex);
+		uv_thread_join(&leases->locked.worker[i]);
+	uv_cond_destroy(&leases->due);
+	uv_cond_destroy(&leases->work);
+	uv_cond_destroy(&leases->changed);
+	uv_mutex_destroy(&leases->mutex);
 	free(leases->locked.heap);
 	free(leases);
 }
@@ -62,7 +62,7 @@ static struct lease *take_work_locked(struct leases *leases)
 {
 	leases->locked.idle++;
 	while (!leases->locked.first && !leases->locked.stopping)
-		pthread_cond_wait(&leases->work, &leases->mutex);
+		uv_cond_wait(&leases->work, &leases->mutex);
 	leases->locked.idle--;
 	struct lease *lease = leases->locked.stopping ? NULL : leases->locked.first;
 	if (lease)
@@ -70,14 +70,14 @@ static struct lease *take_work_locked(struct leases *leases)
 	return lease;
 }
 
-static void *attend_due(void *arg)
+static void attend_due(void *arg)
 {
 	struct leases *leases = arg;
 	struct store_conn *conn = NULL;
 	struct lease *lease;
-	pthread_mutex_lock(&leases->mutex);
+	uv_mutex_lock(&leases->mutex);
 	while ((lease = take_work_locked(leases))) {
-		pthread_mutex_unlock(&leases->mutex);
+		uv_mutex_unlock(&leases->mutex);
 		struct problem problem = {0};
 		enum outcome o = OUTCOME_LOCAL;
 		if (!conn && store_conn_new(leases->store, &conn)) {
@@ -86,15 +86,14 @@ static void *attend_due(void *arg)
 		} else if (!atomic_load(&lease->stopping)) {
 			o = lease_beat(lease, conn, NULL, NULL, &problem);
 		}
-		pthread_mutex_lock(&leases->mutex);
+		uv_mutex_lock(&leases->mutex);
 		tell_outcome_locked(lease, o, &problem);
 		lease->locked.busy = false;
 		lease_schedule_locked(lease);
-		pthread_cond_broadcast(&leases->changed);
+		uv_cond_broadcast(&leases->changed);
 	}
-	pthread_mutex_unlock(&leases->mutex);
+	uv_mutex_unlock(&leases->mutex);
 	store_conn_free(conn);
-	return NULL;
 }
 
 /* Queues a heartbeat, and starts another thread if all are busy. */
@@ -114,7 +113,7 @@ static void queue_locked(struct leases *leases, struct lease *lease)
 	if (waiting > leases->locked.idle && n < leases->workers_most &&
 		!thread_start(&leases->locked.worker[n], attend_due, leases))
 		leases->locked.workers++;
-	pthread_cond_signal(&leases->work);
+	uv_cond_signal(&leases->work);
 }
 
 void leases_unqueue_locked(struct leases *leases, struct lease *lease)
@@ -158,13 +157,13 @@ static void wait_for_due_locked(struct leases *leases, uint64_t now_ns)
 	if (leases->locked.n)
 		thread_cond_wait(&leases->due, &leases->mutex, wait_ns);
 	else
-		pthread_cond_wait(&leases->due, &leases->mutex);
+		uv_cond_wait(&leases->due, &leases->mutex);
 }
 
-static void *keep_leases(void *arg)
+static void keep_leases(void *arg)
 {
 	struct leases *leases = arg;
-	pthread_mutex_lock(&leases->mutex);
+	uv_mutex_lock(&leases->mutex);
 	while (!leases->locked.stopping) {
 		const uint64_t now_ns = clock_boot_ns();
 		struct lease *lease = leases->locked.n ? leases->locked.heap[1] : NULL;
@@ -173,8 +172,7 @@ static void *keep_leases(void *arg)
 		else
 			wait_for_due_locked(leases, now_ns);
 	}
-	pthread_mutex_unlock(&leases->mutex);
-	return NULL;
+	uv_mutex_unlock(&leases->mutex);
 }
 
 /* The first worker as well: refused later, nobody would renew anything. */

@@ -2,8 +2,8 @@
  * and keeps the queue. lease_beat.c renews one lease, and leases_heap.c sorts them by time. */
 #pragma once
 #include "lease/lease.h"
-#include <pthread.h>
 #include <stdatomic.h>
+#include <uv.h>
 
 #define LEASE_WORKERS_MAX 64
 
@@ -36,10 +36,10 @@ struct lease {
 struct leases {
 	struct store *store;
 	unsigned workers_most;
-	pthread_mutex_t mutex;
-	pthread_cond_t due;     /* a lease came into the heap, or all is to end */
-	pthread_cond_t work;    /* a lease came into the queue, or all is to end */
-	pthread_cond_t changed; /* a lease was renewed, was lost, or is no longer busy */
+	uv_mutex_t mutex;
+	uv_cond_t due;     /* a lease came into the heap, or all is to end */
+	uv_cond_t work;    /* a lease came into the queue, or all is to end */
+	uv_cond_t changed; /* a lease was renewed, was lost, or is no longer busy */
 	struct {
 		bool stopping, keeping, outage;
 		unsigned failures;   /* heartbeats in a row that failed, of any lease */
@@ -48,7 +48,7 @@ struct leases {
 		struct lease *first, *last; /* the queue of those that are to be renewed now */
 		unsigned count;             /* leases that were started */
 		unsigned workers, idle;
-		pthread_t keeper, worker[LEASE_WORKERS_MAX];
+		uv_thread_t keeper, worker[LEASE_WORKERS_MAX];
 	} locked;
 };
 

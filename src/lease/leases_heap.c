@@ -89,5 +89,5 @@ void leases_place_locked(struct leases *leases, struct lease *lease)
 		set_heap(leases, ++leases->locked.n, lease);
 	sift(leases, lease->locked.at);
 	if (leases->locked.heap[1] == lease)
-		pthread_cond_signal(&leases->due);
+		uv_cond_signal(&leases->due);
 }

@@ -51,13 +51,13 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
 int lock_link(struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	struct s3once_locks *locks = lock->locks;
-	pthread_mutex_lock(&locks->mutex);
+	uv_mutex_lock(&locks->mutex);
 	const bool closed = atomic_load(&locks->closed);
 	if (!closed) {
 		lock->next = locks->locked.first;
 		locks->locked.first = lock;
 	}
-	pthread_mutex_unlock(&locks->mutex);
+	uv_mutex_unlock(&locks->mutex);
 	return closed ? lock_error(ret, -ECANCELED, "the client was closed") : 0;
 }
 
@@ -66,9 +66,9 @@ void s3once_lock_free(struct s3once_lock *lock)
 	if (!lock)
 		return;
 	lease_stop(lock->lease);
-	pthread_mutex_lock(&lock->locks->mutex);
+	uv_mutex_lock(&lock->locks->mutex);
 	unlink_locked(lock);
-	pthread_mutex_unlock(&lock->locks->mutex);
+	uv_mutex_unlock(&lock->locks->mutex);
 	lock_events_forget(&lock->locks->events, lock);
 	lease_free(lock->lease);
 	free(lock->data);
@@ -183,13 +183,13 @@ int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_l
 
 int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
-	pthread_mutex_lock(&lock->locks->mutex);
+	uv_mutex_lock(&lock->locks->mutex);
 	const bool last = lock->count <= 1;
 	if (last)
 		atomic_store(&lock->given_up, true); /* nobody acquires it once more from here on */
 	else
 		lock->count--;
-	pthread_mutex_unlock(&lock->locks->mutex);
+	uv_mutex_unlock(&lock->locks->mutex);
 	if (!last)
 		return 0;
 	if (atomic_load(&lock->settled))

@@ -201,10 +201,10 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 		ns = a->stale_ns > now_ns ? a->stale_ns - now_ns + NS_PER_MS : NS_PER_MS;
 	if (a->deadline_ns < now_ns + ns)
 		ns = a->deadline_ns > now_ns ? a->deadline_ns - now_ns : 0;
-	pthread_mutex_lock(&locks->mutex);
+	uv_mutex_lock(&locks->mutex);
 	while (!atomic_load(&locks->closed) && thread_cond_wait(&locks->closing, &locks->mutex, ns))
 		;
-	pthread_mutex_unlock(&locks->mutex);
+	uv_mutex_unlock(&locks->mutex);
 	return atomic_load(&locks->closed)
 		       ? lock_error(a->error, -ECANCELED, "the client was closed")
 		       : 0;
@@ -222,7 +222,7 @@ static uint64_t deadline_of(const struct s3once_lock_request *request)
 static struct s3once_lock *again(const struct acquisition *a)
 {
 	struct s3once_locks *locks = a->locks;
-	pthread_mutex_lock(&locks->mutex);
+	uv_mutex_lock(&locks->mutex);
 	struct s3once_lock *lock = locks->locked.first;
 	while (lock &&
 		(strcmp(lock->key, a->request->key) != 0 || strcmp(lock->sort, a->sort) != 0 ||
@@ -230,7 +230,7 @@ static struct s3once_lock *again(const struct acquisition *a)
 		lock = lock->next;
 	if (lock)
 		lock->count++;
-	pthread_mutex_unlock(&locks->mutex);
+	uv_mutex_unlock(&locks->mutex);
 	return lock;
 }
 

@@ -182,8 +182,8 @@ static void destroy_locks(struct s3once_locks *locks)
 	http_shared_free(locks->http);
 	aws_settings_free(locks->aws);
 	own_files_clear(&locks->files);
-	pthread_cond_destroy(&locks->closing);
-	pthread_mutex_destroy(&locks->mutex);
+	uv_cond_destroy(&locks->closing);
+	uv_mutex_destroy(&locks->mutex);
 	free(locks);
 }
 
@@ -192,8 +192,8 @@ static struct s3once_locks *new_client(void)
 	struct s3once_locks *locks = calloc(1, sizeof *locks);
 	if (!locks)
 		return NULL;
-	pthread_mutex_init(&locks->mutex, NULL);
-	thread_cond_init(&locks->closing);
+	uv_mutex_init(&locks->mutex);
+	uv_cond_init(&locks->closing);
 	return locks;
 }
 

@@ -10,8 +10,8 @@
 #include "lock/dialect.h"
 #include "s3once/lock.h"
 #include "store/own_files.h"
-#include <pthread.h>
 #include <stdatomic.h>
+#include <uv.h>
 
 #define LOCK_KEY_MAX        1000                  /* bytes of a key, and of a sort key */
 #define LOCK_COUNTER_PREFIX "s3once-token:"       /* of the keys of token counters in tables */
@@ -20,12 +20,12 @@
 #define LOCK_BEATS          32                    /* the most heartbeats at once */
 
 struct lock_events {
-	pthread_mutex_t mutex;
-	pthread_cond_t came;
+	uv_mutex_t mutex;
+	uv_cond_t came;
 	int fd; /* an eventfd; -1 with a callback */
 	s3once_lock_callback *callback;
 	void *callback_arg;
-	pthread_t thread; /* of the callback */
+	uv_thread_t thread; /* of the callback */
 	struct {
 		struct lock_event *first, *last;
 		bool stopping;
@@ -58,8 +58,8 @@ struct s3once_locks {
 	struct leases *leases;
 	struct lock_events events;
 	atomic_bool closed;
-	pthread_mutex_t mutex;
-	pthread_cond_t closing;
+	uv_mutex_t mutex;
+	uv_cond_t closing;
 	struct {
 		struct s3once_lock *first;
 		struct store_conn *idle[LOCK_CONNS];

@@ -11,7 +11,7 @@
  * long. */
 struct round {
 	uint64_t deadline_ns, each_ns; /* each_ns is the most time for one */
-	pthread_mutex_t mutex;
+	uv_mutex_t mutex;
 	struct {
 		struct s3once_lock *next;
 		int result;
@@ -21,16 +21,16 @@ struct round {
 
 static struct s3once_lock *next_unsettled(struct round *round)
 {
-	pthread_mutex_lock(&round->mutex);
+	uv_mutex_lock(&round->mutex);
 	struct s3once_lock *lock = round->locked.next;
 	while (lock && atomic_load(&lock->settled))
 		lock = lock->next;
 	round->locked.next = lock ? lock->next : NULL;
-	pthread_mutex_unlock(&round->mutex);
+	uv_mutex_unlock(&round->mutex);
 	return lock;
 }
 
-static void *give_up_all(void *arg)
+static void give_up_all(void *arg)
 {
 	struct round *round = arg;
 	struct s3once_lock *lock;
@@ -42,29 +42,28 @@ static void *give_up_all(void *arg)
 		int r = lock_give_up(lock, until_ns, &error);
 		if (!r || r == -ESTALE)
 			continue;
-		pthread_mutex_lock(&round->mutex);
+		uv_mutex_lock(&round->mutex);
 		round->locked.result = r;
 		round->locked.error = error;
-		pthread_mutex_unlock(&round->mutex);
+		uv_mutex_unlock(&round->mutex);
 	}
-	return NULL;
 }
 
 static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t each_ns,
 	struct s3once_lock_error *ret)
 {
 	struct round round = {.deadline_ns = deadline_ns, .each_ns = each_ns};
-	pthread_t threads[CLOSE_THREADS];
+	uv_thread_t threads[CLOSE_THREADS];
 	unsigned n = 0;
 	round.locked.next = first;
-	pthread_mutex_init(&round.mutex, NULL);
+	uv_mutex_init(&round.mutex);
 	for (struct s3once_lock *lock = first; lock && n < CLOSE_THREADS; lock = lock->next)
 		if (lock->next && !thread_start(&threads[n], give_up_all, &round))
 			n++;
 	give_up_all(&round);
 	while (n)
-		pthread_join(threads[--n], NULL);
-	pthread_mutex_destroy(&round.mutex);
+		uv_thread_join(&threads[--n]);
+	uv_mutex_destroy(&round.mutex);
 	if (round.locked.result && ret)
 		*ret = round.locked.error;
 	return round.locked.result;
@@ -76,11 +75,11 @@ int s3once_locks_close(
 	const uint64_t most_ns =
 		timeout_ms < LOCK_DAY_MS ? timeout_ms * NS_PER_MS : LOCK_DAY_MS * NS_PER_MS;
 	const uint64_t deadline_ns = clock_boot_ns() + most_ns;
-	pthread_mutex_lock(&locks->mutex);
+	uv_mutex_lock(&locks->mutex);
 	atomic_store(&locks->closed, true);
-	pthread_cond_broadcast(&locks->closing);
+	uv_cond_broadcast(&locks->closing);
 	struct s3once_lock *first = locks->locked.first;
-	pthread_mutex_unlock(&locks->mutex);
+	uv_mutex_unlock(&locks->mutex);
 	/* Only their user frees handles, and does not do so during this call. */
 	if (keep) {
 		for (struct s3once_lock *lock = first; lock; lock = lock->next)

@@ -4,10 +4,10 @@
 struct store_conn *lock_conn_get(struct s3once_locks *locks)
 {
 	struct store_conn *conn = NULL;
-	pthread_mutex_lock(&locks->mutex);
+	uv_mutex_lock(&locks->mutex);
 	if (locks->locked.n_idle)
 		conn = locks->locked.idle[--locks->locked.n_idle];
-	pthread_mutex_unlock(&locks->mutex);
+	uv_mutex_unlock(&locks->mutex);
 	if (!conn && store_conn_new(locks->store, &conn))
 		return NULL;
 	return conn;
@@ -15,11 +15,11 @@ struct store_conn *lock_conn_get(struct s3once_locks *locks)
 
 void lock_conn_put(struct s3once_locks *locks, struct store_conn *conn)
 {
-	pthread_mutex_lock(&locks->mutex);
+	uv_mutex_lock(&locks->mutex);
 	const bool keep = locks->locked.n_idle < LOCK_CONNS;
 	if (keep)
 		locks->locked.idle[locks->locked.n_idle++] = conn;
-	pthread_mutex_unlock(&locks->mutex);
+	uv_mutex_unlock(&locks->mutex);
 	if (!keep)
 		store_conn_free(conn);
 }

@@ -41,13 +41,13 @@ void lock_events_tell(void *arg, enum lease_event event, const char *text, const
 	}
 	snprintf(e->text, sizeof e->text, "%s", text);
 	snprintf(e->owner, sizeof e->owner, "%s", owner);
-	pthread_mutex_lock(&events->mutex);
+	uv_mutex_lock(&events->mutex);
 	*(events->locked.first ? &events->locked.last->next : &events->locked.first) = e;
 	events->locked.last = e;
 	if (events->fd >= 0)
 		eventfd_write(events->fd, 1);
-	pthread_cond_signal(&events->came);
-	pthread_mutex_unlock(&events->mutex);
+	uv_cond_signal(&events->came);
+	uv_mutex_unlock(&events->mutex);
 }
 
 static struct lock_event *pop_locked(struct lock_events *events)
@@ -75,30 +75,29 @@ static void hand_out(struct lock_event *e, s3once_lock_callback *callback, void 
 	free(e);
 }
 
-static void *tell_all(void *arg)
+static void tell_all(void *arg)
 {
 	struct lock_events *events = arg;
-	pthread_mutex_lock(&events->mutex);
+	uv_mutex_lock(&events->mutex);
 	while (!events->locked.stopping) {
 		struct lock_event *e = pop_locked(events);
 		if (!e) {
-			pthread_cond_wait(&events->came, &events->mutex);
+			uv_cond_wait(&events->came, &events->mutex);
 			continue;
 		}
-		pthread_mutex_unlock(&events->mutex);
+		uv_mutex_unlock(&events->mutex);
 		hand_out(e, events->callback, events->callback_arg);
-		pthread_mutex_lock(&events->mutex);
+		uv_mutex_lock(&events->mutex);
 	}
-	pthread_mutex_unlock(&events->mutex);
-	return NULL;
+	uv_mutex_unlock(&events->mutex);
 }
 
 int lock_events_init(struct lock_events *events, s3once_lock_callback *callback, void *callback_arg)
 {
 	*events =
 		(struct lock_events){.fd = -1, .callback = callback, .callback_arg = callback_arg};
-	pthread_mutex_init(&events->mutex, NULL);
-	pthread_cond_init(&events->came, NULL);
+	uv_mutex_init(&events->mutex);
+	uv_cond_init(&events->came);
 	if (!callback) {
 		events->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		return events->fd < 0 ? -errno : 0;
@@ -111,12 +110,12 @@ int lock_events_init(struct lock_events *events, s3once_lock_callback *callback,
 
 void lock_events_stop(struct lock_events *events)
 {
-	pthread_mutex_lock(&events->mutex);
+	uv_mutex_lock(&events->mutex);
 	events->locked.stopping = true;
-	pthread_cond_signal(&events->came);
-	pthread_mutex_unlock(&events->mutex);
+	uv_cond_signal(&events->came);
+	uv_mutex_unlock(&events->mutex);
 	if (events->callback)
-		pthread_join(events->thread, NULL);
+		uv_thread_join(&events->thread);
 	events->callback = NULL;
 }
 
@@ -126,17 +125,17 @@ void lock_events_clear(struct lock_events *events)
 		free(e);
 	if (events->fd >= 0)
 		close(events->fd);
-	pthread_cond_destroy(&events->came);
-	pthread_mutex_destroy(&events->mutex);
+	uv_cond_destroy(&events->came);
+	uv_mutex_destroy(&events->mutex);
 }
 
 void lock_events_forget(struct lock_events *events, const struct s3once_lock *lock)
 {
-	pthread_mutex_lock(&events->mutex);
+	uv_mutex_lock(&events->mutex);
 	for (struct lock_event *e = events->locked.first; e; e = e->next)
 		if (e->lock == lock)
 			e->lock = NULL;
-	pthread_mutex_unlock(&events->mutex);
+	uv_mutex_unlock(&events->mutex);
 }
 
 int s3once_locks_event_fd(const struct s3once_locks *locks)
@@ -146,9 +145,9 @@ int s3once_locks_event_fd(const struct s3once_locks *locks)
 
 int s3once_locks_next_event(struct s3once_locks *locks, s3once_lock_callback *callback, void *arg)
 {
-	pthread_mutex_lock(&locks->events.mutex);
+	uv_mutex_lock(&locks->events.mutex);
 	struct lock_event *e = pop_locked(&locks->events);
-	pthread_mutex_unlock(&locks->events.mutex);
+	uv_mutex_unlock(&locks->events.mutex);
 	if (e)
 		hand_out(e, callback, arg);
 	return e != NULL;

@@ -74,7 +74,7 @@ uint64_t lock_observe(
 	name_of(&version, 1, now);
 	if (!*row || !*now)
 		return 0;
-	pthread_mutex_lock(&locks->mutex);
+	uv_mutex_lock(&locks->mutex);
 	struct observation *seen = observer_of(&locks->locked.observer, row);
 	if (!*seen->version && *locks->observations)
 		load_observation(locks, seen);
@@ -83,7 +83,7 @@ uint64_t lock_observe(
 	seen->asked_ns = now_ns;
 	if (is_new && *locks->observations)
 		save(locks, seen);
-	pthread_mutex_unlock(&locks->mutex);
+	uv_mutex_unlock(&locks->mutex);
 	return unchanged_ns;
 }
 
@@ -91,9 +91,9 @@ void lock_unobserve(struct s3once_locks *locks, struct item_key key)
 {
 	char row[ID_CHARS + 1], path[4200];
 	row_name(locks, key, row);
-	pthread_mutex_lock(&locks->mutex);
+	uv_mutex_lock(&locks->mutex);
 	*observer_of(&locks->locked.observer, row)->version = 0;
-	pthread_mutex_unlock(&locks->mutex);
+	uv_mutex_unlock(&locks->mutex);
 	if (*locks->observations && *row) {
 		file_of(locks, row, path, sizeof path);
 		unlink(path);

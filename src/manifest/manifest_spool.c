@@ -5,11 +5,11 @@
 #include "base/write_all.h"
 #include "store/state_folder.h"
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 #include <zlib.h>
 
 #define BUFFER_BYTES (64U << 10)
@@ -21,7 +21,7 @@ struct manifest_spool {
 	uint64_t sent_bytes; /* where the body is read next */
 	struct sums sums;    /* of a finished one */
 	struct {
-		pthread_mutex_t mutex;
+		uv_mutex_t mutex;
 		z_stream deflate;
 		struct digest digest;
 		unsigned char buffer[BUFFER_BYTES];
@@ -67,7 +67,7 @@ int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct probl
 		problem_set(ret_problem, "the manifest cannot be begun: %s", strerror(-error));
 		return error;
 	}
-	pthread_mutex_init(&spool->locked.mutex, NULL);
+	uv_mutex_init(&spool->locked.mutex);
 	spool->fd = -1;
 	if (deflateInit2(&spool->locked.deflate, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW,
 		    GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) {
@@ -95,7 +95,7 @@ void manifest_spool_free(struct manifest_spool *spool)
 		close(spool->fd);
 	deflateEnd(&spool->locked.deflate);
 	digest_clear(&spool->locked.digest);
-	pthread_mutex_destroy(&spool->locked.mutex);
+	uv_mutex_destroy(&spool->locked.mutex);
 	free(spool);
 }
 
@@ -128,23 +128,23 @@ static void compress_bytes(struct manifest_spool *spool, const char *bytes, size
 
 void manifest_spool_add(struct manifest_spool *spool, const char *line)
 {
-	pthread_mutex_lock(&spool->locked.mutex);
+	uv_mutex_lock(&spool->locked.mutex);
 	if (!line && !spool->locked.error)
 		spool->locked.error = -ENOMEM;
 	if (line) {
 		compress_bytes(spool, line, strlen(line), Z_NO_FLUSH);
 		compress_bytes(spool, "\n", 1, Z_NO_FLUSH);
 	}
-	pthread_mutex_unlock(&spool->locked.mutex);
+	uv_mutex_unlock(&spool->locked.mutex);
 }
 
 bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_problem)
 {
-	pthread_mutex_lock(&spool->locked.mutex);
+	uv_mutex_lock(&spool->locked.mutex);
 	compress_bytes(spool, NULL, 0, Z_FINISH);
 	digest_finish(&spool->locked.digest, &spool->sums);
 	const int error = spool->locked.error;
-	pthread_mutex_unlock(&spool->locked.mutex);
+	uv_mutex_unlock(&spool->locked.mutex);
 	if (error == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
 	else if (error)

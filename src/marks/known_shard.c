@@ -102,7 +102,7 @@ struct beginning {
 /* One of them. */
 struct reader_of_pages {
 	struct beginning *beginning;
-	pthread_t thread;
+	uv_thread_t thread;
 	enum outcome outcome;
 	struct problem problem;
 };
@@ -124,15 +124,14 @@ static void read_first_pages(struct reader_of_pages *reader, struct store_conn *
 }
 
 /* Without a connection it leaves all shards to the others. */
-static void *help_to_read(void *arg)
+static void help_to_read(void *arg)
 {
 	struct reader_of_pages *reader = arg;
 	struct store_conn *conn;
 	if (store_conn_new(reader->beginning->reading->conn->store, &conn))
-		return NULL;
+		return;
 	read_first_pages(reader, conn);
 	store_conn_free(conn);
-	return NULL;
 }
 
 enum outcome known_shards_begin(const struct known_reading *reading, struct known_shard *shards,
@@ -149,7 +148,7 @@ enum outcome known_shards_begin(const struct known_reading *reading, struct know
 	}
 	read_first_pages(&readers[0], reading->conn);
 	for (unsigned i = 1; i < n; i++)
-		pthread_join(readers[i].thread, NULL);
+		uv_thread_join(&readers[i].thread);
 	for (unsigned i = 0; i < n; i++)
 		if (readers[i].outcome != OUTCOME_OK) {
 			*ret_problem = readers[i].problem;

@@ -88,7 +88,7 @@ int session_new(const struct session_options *options, struct session **ret)
 		free(session);
 		return error;
 	}
-	pthread_mutex_init(&session->locked.mutex, NULL);
+	uv_mutex_init(&session->locked.mutex);
 	if (*session->observations)
 		observer_load(&session->locked.observer, session->observations);
 	*ret = session;
@@ -167,12 +167,12 @@ enum outcome session_begin(
 	struct session *session, struct store_conn *conn, struct problem *ret_problem)
 {
 	enum outcome o = OUTCOME_OK;
-	pthread_mutex_lock(&session->locked.mutex);
+	uv_mutex_lock(&session->locked.mutex);
 	if (!session->locked.begun) {
 		o = write_row(session, conn, ret_problem);
 		session->locked.begun = o == OUTCOME_OK;
 	}
-	pthread_mutex_unlock(&session->locked.mutex);
+	uv_mutex_unlock(&session->locked.mutex);
 	return o;
 }
 
@@ -225,6 +225,6 @@ void session_close(struct session *session, struct store_conn *conn)
 		end_own(session, conn);
 	if (*session->observations && session->locked.begun)
 		observer_save(&session->locked.observer, session->observations);
-	pthread_mutex_destroy(&session->locked.mutex);
+	uv_mutex_destroy(&session->locked.mutex);
 	free(session);
 }

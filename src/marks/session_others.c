@@ -131,24 +131,24 @@ enum outcome session_is_over(struct session *session, struct store_conn *conn, c
 		return o;
 	}
 	/* Held while the store is asked: one question answers all workers that have it. */
-	pthread_mutex_lock(&session->locked.mutex);
+	uv_mutex_lock(&session->locked.mutex);
 	struct observation *seen = observer_of(&session->locked.observer, id);
 	if (!seen->over && (!seen->asked_ns || clock_boot_ns() - seen->asked_ns >= pause_ns))
 		o = ask_for_session(session, conn, seen, ret_problem);
 	*ret_over = seen->over;
 	*ret_again_ns = seen->asked_ns + pause_ns;
-	pthread_mutex_unlock(&session->locked.mutex);
+	uv_mutex_unlock(&session->locked.mutex);
 	return o;
 }
 
 void session_recall(struct session *session, const char *id, struct session_info *ret)
 {
-	pthread_mutex_lock(&session->locked.mutex);
+	uv_mutex_lock(&session->locked.mutex);
 	const struct observation *seen = observer_of(&session->locked.observer, id);
 	*ret = (struct session_info){0};
 	if (seen->asked_ns)
 		*ret = session->locked.infos[seen - session->locked.observer.list];
-	pthread_mutex_unlock(&session->locked.mutex);
+	uv_mutex_unlock(&session->locked.mutex);
 }
 
 static void describe_row(

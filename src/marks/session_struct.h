@@ -5,7 +5,7 @@
 #include "lease/observer.h"
 #include "lease/process.h"
 #include "marks/session.h"
-#include <pthread.h>
+#include <uv.h>
 
 #define SESSION_PK_MAX (sizeof "session#" + ID_CHARS)
 
@@ -17,7 +17,7 @@ struct session {
 	struct lease *lease;
 	char observations[4096]; /* "" if not kept */
 	struct {
-		pthread_mutex_t mutex;
+		uv_mutex_t mutex;
 		bool begun;
 		struct observer observer;
 		struct session_info infos[OBSERVATIONS_MAX]; /* of the observations, as last read */

@@ -3,9 +3,7 @@
 #include "aws/wait.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "store/store_dynamodb_batch_queue.h"
-#include <errno.h>
 #include <string.h>
 
 #define BATCH_MAX_BYTES (1U << 20)        /* of statements; a mark takes less than 3 KB */
@@ -22,12 +20,12 @@ struct batch {
 int batch_ticket_init(struct batch_ticket *ticket)
 {
 	ticket->statement = TEXT(BATCH_MAX_BYTES);
-	return sem_init(&ticket->called, 0, 0) ? -errno : 0;
+	return thread_sem_init(&ticket->called);
 }
 
 void batch_ticket_clear(struct batch_ticket *ticket)
 {
-	sem_destroy(&ticket->called);
+	thread_sem_destroy(&ticket->called);
 	text_clear(&ticket->statement);
 }
 
@@ -35,18 +33,18 @@ void batch_ticket_clear(struct batch_ticket *ticket)
 static void call(struct batch_ticket *ticket)
 {
 	if (ticket)
-		sem_post(&ticket->called);
+		thread_sem_post(&ticket->called);
 }
 
 int batches_init(struct batches *batches)
 {
 	batches->locked.last = &batches->locked.first;
-	return -pthread_mutex_init(&batches->mutex, NULL);
+	return uv_mutex_init(&batches->mutex);
 }
 
 void batches_destroy(struct batches *batches)
 {
-	pthread_mutex_destroy(&batches->mutex);
+	uv_mutex_destroy(&batches->mutex);
 }
 
 void batches_begin(struct batches *batches, enum dynamodb_dialect dialect)
@@ -72,9 +70,9 @@ static void stop(struct batches *batches, const struct batch_write *write, enum 
 
 static void end_batch(struct batches *batches)
 {
-	pthread_mutex_lock(&batches->mutex);
+	uv_mutex_lock(&batches->mutex);
 	struct batch_ticket *next = batch_queue_end(batches);
-	pthread_mutex_unlock(&batches->mutex);
+	uv_mutex_unlock(&batches->mutex);
 	call(next);
 }
 
@@ -181,22 +179,22 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	struct problem problem = {0};
 	struct batch batch = {0};
 
-	pthread_mutex_lock(&batches->mutex);
+	uv_mutex_lock(&batches->mutex);
 	fill_locked(batches, &batch, leader);
-	pthread_mutex_unlock(&batches->mutex);
+	uv_mutex_unlock(&batches->mutex);
 	if (batch.n == 1) {
 		outcome = batch_write_alone(write);
 		end_batch(batches);
 		return outcome;
 	}
 	outcome = dynamodb_batch_execute(write->db, batch.n, write->limits, answers, &problem);
-	pthread_mutex_lock(&batches->mutex);
+	uv_mutex_lock(&batches->mutex);
 	for (size_t i = 0; i < batch.n; i++)
 		if (batch.seats[i])
 			answer_locked(batch.seats[i], outcome,
 				outcome == OUTCOME_OK ? answers[i] : outcome, &problem);
 	struct batch_ticket *next = batch_queue_end(batches);
-	pthread_mutex_unlock(&batches->mutex);
+	uv_mutex_unlock(&batches->mutex);
 	for (size_t i = 1; i < batch.n; i++) /* the first one is the leader's own */
 		call(batch.seats[i]);
 	call(next);
@@ -223,24 +221,24 @@ static bool leads_by_itself(struct batches *batches, struct batch_ticket *ticket
 {
 	if (clock_boot_ns() < since_ns + HOLD_NS)
 		return false;
-	pthread_mutex_lock(&batches->mutex);
+	uv_mutex_lock(&batches->mutex);
 	const bool waits = ticket->state == BATCH_WAITS;
 	if (waits)
 		batch_queue_lead(batches, ticket);
-	pthread_mutex_unlock(&batches->mutex);
+	uv_mutex_unlock(&batches->mutex);
 	return waits;
 }
 
 /* The caller, which was not called so far, goes away. False: it is just being called. */
 static bool give_up(struct batches *batches, struct batch_ticket *ticket)
 {
-	pthread_mutex_lock(&batches->mutex);
+	uv_mutex_lock(&batches->mutex);
 	const enum batch_ticket_state state = ticket->state;
 	if (state == BATCH_WAITS)
 		batch_queue_leave(batches, ticket);
 	else if (state == BATCH_TAKEN)
 		*ticket->locked.seat = NULL;
-	pthread_mutex_unlock(&batches->mutex);
+	uv_mutex_unlock(&batches->mutex);
 	return state == BATCH_WAITS || state == BATCH_TAKEN;
 }
 
@@ -269,21 +267,21 @@ static enum outcome await(struct batches *batches, struct batch_ticket *ticket, 
 /* No request is under way, so later writes wait for this one. */
 static bool begin_alone(struct batches *batches)
 {
-	pthread_mutex_lock(&batches->mutex);
+	uv_mutex_lock(&batches->mutex);
 	const bool is_idle = batches->locked.under_way == 0 && !batches->locked.first;
 	batches->locked.under_way += is_idle;
-	pthread_mutex_unlock(&batches->mutex);
+	uv_mutex_unlock(&batches->mutex);
 	return is_idle;
 }
 
 static enum outcome join(struct batches *batches, struct batch_ticket *ticket)
 {
-	pthread_mutex_lock(&batches->mutex);
+	uv_mutex_lock(&batches->mutex);
 	batch_queue_add(batches, ticket);
 	const bool leads = batch_queue_may_go(batches);
 	if (leads)
 		batch_queue_lead(batches, ticket);
-	pthread_mutex_unlock(&batches->mutex);
+	uv_mutex_unlock(&batches->mutex);
 	return leads ? lead_unless_over(batches, ticket) : await(batches, ticket, clock_boot_ns());
 }
 

@@ -7,10 +7,10 @@
  * its batch repeats its write alone: a connection that hangs stalls nobody but the caller that sent
  * it. There is no thread beside the callers', and each caller's abandon() is asked in its own. */
 #pragma once
+#include "base/thread.h"
 #include "store/store_dynamodb_write.h"
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
+#include <uv.h>
 
 enum batch_ticket_state { BATCH_WAITS, BATCH_TAKEN, BATCH_LEADS, BATCH_ANSWERED };
 
@@ -21,7 +21,7 @@ struct batch_ticket {
 	/* Posted once, without the mutex, for each time that another caller made it LEADS or
 	 * ANSWERED. The ticket is its caller's again only when it has taken that. Who makes itself
 	 * LEADS is not called for that, and no leader for its own answer. */
-	sem_t called;
+	struct thread_sem called;
 	_Atomic enum batch_ticket_state state; /* changed with the mutex held */
 	struct {
 		struct batch_ticket *next;  /* in the queue */
@@ -37,8 +37,7 @@ void batch_ticket_clear(struct batch_ticket *ticket);
 struct batches {
 	atomic_bool is_on;
 	atomic_int dialect;
-	pthread_mutex_t
-		mutex; /* never held while a request is under way or an abandon() is asked */
+	uv_mutex_t mutex; /* never held while a request is under way or an abandon() is asked */
 	struct {
 		struct batch_ticket *first, **last;
 		size_t waiting, under_way; /* writes; requests */

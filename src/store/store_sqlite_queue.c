@@ -18,9 +18,9 @@ struct sqlite_queue {
 	struct items *items;
 	uint64_t unsynced_since_ns; /* 0: all is synced; the thread's */
 	int sync_rc; /* of the last sync. A failure stays: the kernel tells it only once */
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	pthread_cond_t work;
+	uv_thread_t thread;
+	uv_mutex_t mutex;
+	uv_cond_t work;
 	struct {
 		struct ticket *first, *last;
 		size_t writes; /* how many of the queued are writes */
@@ -77,7 +77,7 @@ static struct ticket *take_chosen(struct sqlite_queue *queue, enum choice choice
 	struct ticket *list = NULL, **end = &list, *next;
 	uint64_t now_ns = clock_boot_ns();
 
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	for (struct ticket *t = queue->locked.first; t; t = next) {
 		next = t->queued.next;
 		if (!is_chosen(t, choice, now_ns))
@@ -88,7 +88,7 @@ static struct ticket *take_chosen(struct sqlite_queue *queue, enum choice choice
 		*end = t;
 		end = &t->queued.next;
 	}
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 	return list;
 }
 
@@ -111,12 +111,12 @@ static void fail_all(struct sqlite_queue *queue, struct ticket *list, int rc)
 
 static void put_back(struct sqlite_queue *queue, struct ticket *list)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	for (struct ticket *next; list; list = next) {
 		next = list->queued.next;
 		link_locked(queue, list);
 	}
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 /* The end of a list of tickets that met an SQLite result. Returns whether the file was locked. */
@@ -205,7 +205,7 @@ static uint64_t sync_due_in_ns(const struct sqlite_queue *queue)
 static void wait_for_ticket_locked(struct sqlite_queue *queue, uint64_t most_ns)
 {
 	if (most_ns == UINT64_MAX)
-		pthread_cond_wait(&queue->work, &queue->mutex);
+		uv_cond_wait(&queue->work, &queue->mutex);
 	else
 		thread_cond_wait(&queue->work, &queue->mutex, most_ns);
 }
@@ -215,14 +215,14 @@ static bool wait_for_work(struct sqlite_queue *queue, bool *ret_has_writes)
 {
 	uint64_t due_in_ns = sync_due_in_ns(queue);
 
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	while (!queue->locked.first && !queue->locked.closing && due_in_ns) {
 		wait_for_ticket_locked(queue, due_in_ns);
 		due_in_ns = sync_due_in_ns(queue);
 	}
 	bool more = queue->locked.first || !queue->locked.closing;
 	*ret_has_writes = queue->locked.writes;
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 	if (!more || !due_in_ns)
 		sync_the_rest(queue);
 	return more;
@@ -248,7 +248,7 @@ static void sweep(struct sqlite_queue *queue)
 		log_debug("%s: old sessions not swept: %s", queue->name, sqlite3_errstr(rc));
 }
 
-static void *run_queue(void *arg)
+static void run_queue(void *arg)
 {
 	struct sqlite_queue *queue = arg;
 	bool has_writes;
@@ -262,7 +262,6 @@ static void *run_queue(void *arg)
 		if (locked)
 			wait_for_file(queue);
 	}
-	return NULL;
 }
 
 static int prepare_statements(void *arg)
@@ -274,14 +273,14 @@ static int prepare_statements(void *arg)
 
 static int start_thread(struct sqlite_queue *queue)
 {
-	int r = -pthread_mutex_init(&queue->mutex, NULL);
+	int r = uv_mutex_init(&queue->mutex);
 	if (r)
 		return r;
-	thread_cond_init(&queue->work);
+	uv_cond_init(&queue->work);
 	r = thread_start(&queue->thread, run_queue, queue);
 	if (r) {
-		pthread_cond_destroy(&queue->work);
-		pthread_mutex_destroy(&queue->mutex);
+		uv_cond_destroy(&queue->work);
+		uv_mutex_destroy(&queue->mutex);
 	}
 	return r;
 }
@@ -325,34 +324,34 @@ void sqlite_queue_free(struct sqlite_queue *queue)
 {
 	if (!queue)
 		return;
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	queue->locked.closing = true;
-	pthread_cond_signal(&queue->work);
-	pthread_mutex_unlock(&queue->mutex);
-	pthread_join(queue->thread, NULL);
+	uv_cond_signal(&queue->work);
+	uv_mutex_unlock(&queue->mutex);
+	uv_thread_join(&queue->thread);
 	items_free(queue->items);
-	pthread_cond_destroy(&queue->work);
-	pthread_mutex_destroy(&queue->mutex);
+	uv_cond_destroy(&queue->work);
+	uv_mutex_destroy(&queue->mutex);
 	free(queue);
 }
 
 static void submit(struct sqlite_queue *queue, struct ticket *ticket)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	ticket->queued.since_ns = clock_boot_ns();
 	if (!queue->locked.first)
-		pthread_cond_signal(&queue->work);
+		uv_cond_signal(&queue->work);
 	link_locked(queue, ticket);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 static bool withdraw(struct sqlite_queue *queue, struct ticket *ticket)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	bool queued = ticket->queued.state == TICKET_QUEUED;
 	if (queued)
 		unlink_locked(queue, ticket);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 	return queued;
 }
 

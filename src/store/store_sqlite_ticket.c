@@ -1,24 +1,21 @@
 #include "store/store_sqlite_ticket.h"
 #include "base/clock.h"
-#include "base/thread.h"
-#include <errno.h>
 
 #define LOOK_NS (100 * NS_PER_MS) /* how often a waiting caller looks at its limits */
 
 int ticket_init(struct ticket *ticket)
 {
-	return sem_init(&ticket->answered, 0, 0) ? -errno : 0;
+	return thread_sem_init(&ticket->answered);
 }
 
 void ticket_clear(struct ticket *ticket)
 {
-	sem_destroy(&ticket->answered);
+	thread_sem_destroy(&ticket->answered);
 }
 
 void ticket_answer(struct ticket *ticket)
 {
-	atomic_store(&ticket->is_answered, true);
-	sem_post(&ticket->answered);
+	thread_sem_post(&ticket->answered);
 }
 
 bool ticket_wait(struct ticket *ticket, const struct call_limits *limits)
@@ -27,6 +24,5 @@ bool ticket_wait(struct ticket *ticket, const struct call_limits *limits)
 
 	if (limits->deadline_ns > now_ns && limits->deadline_ns - now_ns < wait_ns)
 		wait_ns = limits->deadline_ns - now_ns;
-	return thread_sem_wait(&ticket->answered, wait_ns) &&
-	       atomic_exchange(&ticket->is_answered, false);
+	return thread_sem_wait(&ticket->answered, wait_ns);
 }

@@ -1,8 +1,7 @@
 /* One operation of a connection on its way through the queue, and the wait for its answer. */
 #pragma once
+#include "base/thread.h"
 #include "store/store_sqlite_items.h"
-#include <semaphore.h>
-#include <stdatomic.h>
 
 enum ticket_state { TICKET_IDLE, TICKET_QUEUED, TICKET_TAKEN };
 
@@ -12,10 +11,9 @@ struct ticket {
 	struct {
 		struct ticket *next, *previous;
 		enum ticket_state state;
-		uint64_t since_ns; /* clock_boot_ns() when it was queued */
-	} queued;                  /* guarded by the queue's mutex */
-	sem_t answered;            /* 1 from the answer until the caller took it */
-	atomic_bool is_answered;   /* likewise; for tools that do not know sem_clockwait() */
+		uint64_t since_ns;  /* clock_boot_ns() when it was queued */
+	} queued;                   /* guarded by the queue's mutex */
+	struct thread_sem answered; /* 1 from the answer until the caller took it */
 };
 int ticket_init(struct ticket *ticket);
 void ticket_clear(struct ticket *ticket);

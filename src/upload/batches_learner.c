@@ -1,11 +1,10 @@
 #include "upload/batches_learner.h"
 #include "base/thread.h"
 
-static void *learn(void *arg)
+static void learn(void *arg)
 {
 	struct batches_learner *learner = arg;
 	settings_use_batches(learner->conn, &learner->limits, &learner->settings);
-	return NULL;
 }
 
 void batches_learner_begin(struct batches_learner *learner, struct store_conn *conn,
@@ -26,7 +25,7 @@ void batches_learner_end(struct batches_learner *learner)
 {
 	if (!learner->is_at_work)
 		return;
-	pthread_join(learner->thread, NULL);
+	uv_thread_join(&learner->thread);
 	store_conn_free(learner->conn);
 	learner->is_at_work = false;
 }

@@ -3,12 +3,12 @@
  */
 #pragma once
 #include "marks/setup.h"
-#include <pthread.h>
+#include <uv.h>
 
 /* Zero has nothing to do. Moved by nobody between begin and end. */
 struct batches_learner {
 	bool is_at_work;
-	pthread_t thread;
+	uv_thread_t thread;
 	struct store_conn *conn;
 	struct call_limits limits;
 	struct store_settings settings;

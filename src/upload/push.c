@@ -7,11 +7,11 @@
 #include "upload/push_struct.h"
 #include "upload/run_job.h"
 #include "upload/run_manifest.h"
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 
 const char *s3once_version(void)
 {
@@ -193,7 +193,7 @@ void s3once_push_free(struct s3once_push *push)
 	encoders_clear(&run->encoders);
 	refusals_clear(&run->refusals);
 	report_clear(&run->report);
-	pthread_mutex_destroy(&run->locked.mutex);
+	uv_mutex_destroy(&run->locked.mutex);
 	own_files_clear(&run->own_files);
 	free(push->threads);
 	free(push);

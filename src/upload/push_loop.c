@@ -3,11 +3,11 @@
 #include "upload/feed.h"
 #include "upload/file/worker.h"
 #include "upload/push_struct.h"
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <uv.h>
 
 #define LOOK_MS 25 /* how often the level is looked at */
 
@@ -18,12 +18,11 @@ static void has_ended(struct s3once_push *push)
 		uv_async_send(&push->ended);
 }
 
-static void *scan_files(void *arg)
+static void scan_files(void *arg)
 {
 	struct s3once_push *push = arg;
 	push->whole = feed_run(&push->run);
 	has_ended(push);
-	return NULL;
 }
 
 static void be_sample(struct s3once_push *push)
@@ -33,7 +32,7 @@ static void be_sample(struct s3once_push *push)
 		atomic_store(&push->samples[i], (int)syscall(SYS_gettid));
 }
 
-static void *work_on_files(void *arg)
+static void work_on_files(void *arg)
 {
 	struct s3once_push *push = arg;
 	thread_be_batch();
@@ -49,7 +48,6 @@ static void *work_on_files(void *arg)
 		worker_free(worker);
 	}
 	has_ended(push);
-	return NULL;
 }
 
 static void close_handles(struct s3once_push *push)
@@ -70,7 +68,7 @@ static void on_ended(uv_async_t *async)
 	if (atomic_load(&push->n_works) || uv_is_closing((uv_handle_t *)async))
 		return; /* a worker was started when the last one had just ended */
 	while (push->n_threads)
-		pthread_join(push->threads[--push->n_threads], NULL);
+		uv_thread_join(&push->threads[--push->n_threads]);
 	close_handles(push);
 }
 
@@ -111,7 +109,7 @@ void s3once_push_toggle_bandwidth(struct s3once_push *push)
 		bandwidth_toggle(push->run.bandwidth);
 }
 
-static bool start_worker(struct s3once_push *push, void *(*run)(void *arg))
+static bool start_worker(struct s3once_push *push, uv_thread_cb run)
 {
 	atomic_fetch_add(&push->n_works, 1);
 	if (!thread_start(&push->threads[push->n_threads], run, push)) {

@@ -7,11 +7,11 @@
 #include "upload/push_struct.h"
 #include "upload/run_options.h"
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <uv.h>
 
 /* What rotation and compression do not change. */
 #define ROTATED_KEY "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}"
@@ -162,7 +162,7 @@ int s3once_push_new(
 		free(push);
 		return error;
 	}
-	pthread_mutex_init(&run->locked.mutex, NULL);
+	uv_mutex_init(&run->locked.mutex);
 	refusals_init(&run->refusals);
 	run->move_to_fd = -1;
 	report_init(&run->report, &run->options);

@@ -3,7 +3,6 @@
 #include "s3once/push.h"
 #include "upload/queue/level.h"
 #include "upload/run.h"
-#include <pthread.h>
 #include <uv.h>
 
 #define PUSH_SAMPLES 4
@@ -23,7 +22,7 @@ struct s3once_push {
 	uv_loop_t loop;
 	uv_async_t stopped, ended;
 	uv_timer_t progress, grace, look;
-	pthread_t *threads; /* the scan's and the workers' */
+	uv_thread_t *threads; /* the scan's and the workers' */
 	unsigned n_threads;
 	atomic_uint n_works;              /* of them, still running */
 	struct level level;               /* how many requests go at once */

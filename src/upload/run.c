@@ -198,7 +198,7 @@ static bool bucket_is_there(struct run *run, struct problem *problem)
 bool run_begin(struct run *run, struct store_conn *marks)
 {
 	struct problem problem = {0};
-	pthread_mutex_lock(&run->locked.mutex);
+	uv_mutex_lock(&run->locked.mutex);
 	const bool is_first = !run->locked.begun && !run_is_over(run);
 	if (is_first) {
 		const bool is_there = bucket_is_there(run, &problem);
@@ -210,7 +210,7 @@ bool run_begin(struct run *run, struct store_conn *marks)
 		run->locked.begun = good;
 	}
 	const bool begun = run->locked.begun;
-	pthread_mutex_unlock(&run->locked.mutex);
+	uv_mutex_unlock(&run->locked.mutex);
 	/* Only people read this row, so no other worker waits for it. */
 	if (is_first && begun && !run->dry)
 		run_job_begin(run, marks, run_limits(run));

@@ -15,8 +15,8 @@
 #include "upload/progress/liveness.h"
 #include "upload/progress/report.h"
 #include "upload/queue/queue.h"
-#include <pthread.h>
 #include <stdatomic.h>
+#include <uv.h>
 
 struct run {
 	struct s3once_options
@@ -57,7 +57,7 @@ struct run {
 	struct liveness liveness;
 	struct liveness scanning; /* its one task is the scan's look for the next file */
 	struct {
-		pthread_mutex_t mutex;
+		uv_mutex_t mutex;
 		bool begun;                        /* bucket looked at, session row written */
 		char last_key[BUCKET_KEY_MAX + 1]; /* see bucket_saw_object() */
 		char last_etag[S3_ETAG_MAX + 1];

@@ -34,8 +34,8 @@ int credentials_chain_new(const struct credentials_options *options, struct cred
 	chain->patience_ns = patience_ms * NS_PER_MS;
 	chain->provider = -1;
 	chain->locked.next_ns = UINT64_MAX;
-	thread_cond_init(&chain->changed);
-	pthread_mutex_init(&chain->mutex, NULL);
+	uv_cond_init(&chain->changed);
+	uv_mutex_init(&chain->mutex);
 	*ret = chain;
 	return 0;
 }
@@ -45,16 +45,16 @@ void credentials_chain_free(struct credentials_chain *chain)
 	if (!chain)
 		return;
 	atomic_store(&chain->loader.stopped, true);
-	pthread_mutex_lock(&chain->mutex);
+	uv_mutex_lock(&chain->mutex);
 	chain->locked.stopping = true;
-	pthread_cond_broadcast(&chain->changed);
-	pthread_mutex_unlock(&chain->mutex);
+	uv_cond_broadcast(&chain->changed);
+	uv_mutex_unlock(&chain->mutex);
 	if (chain->locked.keeper_runs)
-		pthread_join(chain->keeper, NULL);
+		uv_thread_join(&chain->keeper);
 	credentials_loader_clear(&chain->loader);
 	credentials_wipe(&chain->locked.current);
-	pthread_cond_destroy(&chain->changed);
-	pthread_mutex_destroy(&chain->mutex);
+	uv_cond_destroy(&chain->changed);
+	uv_mutex_destroy(&chain->mutex);
 	free(chain);
 }
 
@@ -80,7 +80,7 @@ static bool await_load_locked(
 static unsigned want_load_locked(struct credentials_chain *chain)
 {
 	chain->locked.wanted = true;
-	pthread_cond_broadcast(&chain->changed);
+	uv_cond_broadcast(&chain->changed);
 	return chain->locked.begun + 1;
 }
 
@@ -144,7 +144,7 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 	struct credentials *ret, unsigned *ret_generation, struct problem *ret_problem)
 {
 	struct problem problem = {0};
-	pthread_mutex_lock(&chain->mutex);
+	uv_mutex_lock(&chain->mutex);
 	int error = credentials_keeper_start_locked(chain);
 	if (error)
 		problem_set(&problem, PROBLEM_NO_THREAD);
@@ -156,7 +156,7 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 		error = copy_strings(&chain->locked.current, ret);
 		*ret_generation = atomic_load(&chain->generation);
 	}
-	pthread_mutex_unlock(&chain->mutex);
+	uv_mutex_unlock(&chain->mutex);
 	if (error && ret_problem)
 		*ret_problem = problem;
 	return error;
@@ -203,10 +203,10 @@ bool credentials_refused(struct credentials_chain *chain, unsigned generation, b
 	const struct call_limits *limits)
 {
 	bool is_worth_it = true;
-	pthread_mutex_lock(&chain->mutex);
+	uv_mutex_lock(&chain->mutex);
 	bool is_news = atomic_load(&chain->generation) == generation && !chain->locked.is_refused;
 	if (is_news && chain->locked.keeper_runs)
 		is_worth_it = load_refused_locked(chain, generation, is_sure, limits);
-	pthread_mutex_unlock(&chain->mutex);
+	uv_mutex_unlock(&chain->mutex);
 	return is_worth_it;
 }

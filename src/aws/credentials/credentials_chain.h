@@ -1,8 +1,8 @@
 /* The chain's insides: what credentials.c (who asks) and credentials_keeper.c (who loads) share. */
 #pragma once
 #include "aws/credentials/credentials_loader.h"
-#include <pthread.h>
 #include <stdatomic.h>
+#include <uv.h>
 
 /* What shows that a file was written. */
 struct stamp {
@@ -14,13 +14,13 @@ struct credentials_chain {
 	uint64_t patience_ns;
 	atomic_uint generation; /* written under the mutex */
 	atomic_bool accepted;
-	pthread_t keeper;
+	uv_thread_t keeper;
 	/* The keeper's own, written while it loads. */
 	struct credentials_loader loader;
 	int provider;           /* that yielded the first ones, or -1 */
 	struct stamp stamps[2]; /* of the profile's files at the last load */
-	pthread_mutex_t mutex;
-	pthread_cond_t changed; /* anything that is locked */
+	uv_mutex_t mutex;
+	uv_cond_t changed; /* anything that is locked */
 	struct {
 		struct credentials current;
 		bool loaded;     /* current is there */

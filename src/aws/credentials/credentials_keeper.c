@@ -126,10 +126,10 @@ static void load_locked(struct credentials_chain *chain)
 	struct problem problem = {0};
 	chain->locked.wanted = false;
 	chain->locked.begun++;
-	pthread_mutex_unlock(&chain->mutex);
+	uv_mutex_unlock(&chain->mutex);
 	stamp_files(chain, chain->stamps);
 	int error = credentials_loader_load(&chain->loader, &chain->provider, &fresh, &problem);
-	pthread_mutex_lock(&chain->mutex);
+	uv_mutex_lock(&chain->mutex);
 	chain->locked.error = error;
 	chain->locked.problem = problem;
 	if (error)
@@ -138,7 +138,7 @@ static void load_locked(struct credentials_chain *chain)
 		take_locked(chain, &fresh);
 	chain->locked.ended = chain->locked.begun;
 	chain->locked.ended_ns = clock_boot_ns();
-	pthread_cond_broadcast(&chain->changed);
+	uv_cond_broadcast(&chain->changed);
 }
 
 void credentials_wait_locked(struct credentials_chain *chain, uint64_t ms)
@@ -146,10 +146,10 @@ void credentials_wait_locked(struct credentials_chain *chain, uint64_t ms)
 	thread_cond_wait(&chain->changed, &chain->mutex, ms * NS_PER_MS);
 }
 
-static void *keep_credentials(void *arg)
+static void keep_credentials(void *arg)
 {
 	struct credentials_chain *chain = arg;
-	pthread_mutex_lock(&chain->mutex);
+	uv_mutex_lock(&chain->mutex);
 	while (!chain->locked.stopping) {
 		uint64_t now_ns = clock_boot_ns();
 		bool is_due = chain->locked.wanted || now_ns >= chain->locked.next_ns ||
@@ -161,8 +161,7 @@ static void *keep_credentials(void *arg)
 		uint64_t left_ms = (chain->locked.next_ns - now_ns) / NS_PER_MS + 1;
 		credentials_wait_locked(chain, left_ms < LOOK_MS ? left_ms : LOOK_MS);
 	}
-	pthread_mutex_unlock(&chain->mutex);
-	return NULL;
+	uv_mutex_unlock(&chain->mutex);
 }
 
 int credentials_keeper_start_locked(struct credentials_chain *chain)

@@ -2,10 +2,10 @@
 #include "cli/lock/lock_run.h"
 #include "base/log.h"
 #include "base/problem.h"
+#include "base/thread.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include <uv.h>
 
 #define RELEASE_MOST_MS 10000
 #define NO_DESCRIPTORS  "out of descriptors: raise ulimit -n"
@@ -20,23 +21,22 @@
 static const int forwarded[] = {
 	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
-static void *acquire_thread(void *arg)
+static void acquire_thread(void *arg)
 {
 	struct lock_run *run = arg;
 	const struct s3once_lock_request request = lock_request(run->options, run->key);
 	run->acquired = s3once_lock_acquire(run->locks, &request, &run->lock, &run->error);
 	eventfd_write(run->acquired_fd, 1);
-	return NULL;
 }
 
 /* Waits for the lock in a thread, so that a signal can end the wait. Returns the exit code. */
 static int wait_for_lock(struct lock_run *run)
 {
-	pthread_t thread;
+	uv_thread_t thread;
 	int signal = 0;
 	bool by_key = false;
 	run->acquired_fd = eventfd(0, EFD_CLOEXEC);
-	if (run->acquired_fd < 0 || pthread_create(&thread, NULL, acquire_thread, run)) {
+	if (run->acquired_fd < 0 || thread_start(&thread, acquire_thread, run)) {
 		log_error(
 			"lock run: %s", run->acquired_fd < 0 ? NO_DESCRIPTORS : PROBLEM_NO_THREAD);
 		return S3ONCE_EXIT_SETUP;
@@ -55,7 +55,7 @@ static int wait_for_lock(struct lock_run *run)
 			kill(getpid(), SIGSTOP);
 		}
 	}
-	pthread_join(thread, NULL);
+	uv_thread_join(&thread);
 	close(run->acquired_fd);
 	return signal ? STOPPED(signal) : lock_exit(run->options, run->acquired, &run->error);
 }

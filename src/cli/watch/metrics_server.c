@@ -3,11 +3,11 @@
 #include "cli/options/listen_address.h"
 #include <errno.h>
 #include <microhttpd.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 
 #define CONNECTIONS_MAX 16U
 #define SILENCE_S       10U /* of a connection, until it is closed */
@@ -16,7 +16,7 @@ struct metrics_server {
 	char *address;
 	struct MHD_Daemon *daemon;
 	struct {
-		pthread_mutex_t mutex;
+		uv_mutex_t mutex;
 		char *text;
 	} locked;
 };
@@ -32,10 +32,10 @@ static struct MHD_Response *respond(const char *text, const char *header, const 
 
 static struct MHD_Response *respond_with_metrics(struct metrics_server *server)
 {
-	pthread_mutex_lock(&server->locked.mutex);
+	uv_mutex_lock(&server->locked.mutex);
 	struct MHD_Response *response = respond(server->locked.text, MHD_HTTP_HEADER_CONTENT_TYPE,
 		"text/plain; version=0.0.4; charset=utf-8");
-	pthread_mutex_unlock(&server->locked.mutex);
+	uv_mutex_unlock(&server->locked.mutex);
 	return response;
 }
 
@@ -125,7 +125,7 @@ int metrics_server_new(
 	}
 	server->address = copy;
 	server->locked.text = empty;
-	pthread_mutex_init(&server->locked.mutex, NULL);
+	uv_mutex_init(&server->locked.mutex);
 	const int error = open_server(server, ret_problem);
 	if (error)
 		metrics_server_free(server);
@@ -140,7 +140,7 @@ void metrics_server_free(struct metrics_server *server)
 		return;
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
-	pthread_mutex_destroy(&server->locked.mutex);
+	uv_mutex_destroy(&server->locked.mutex);
 	free(server->locked.text);
 	free(server->address);
 	free(server);
@@ -156,9 +156,9 @@ void metrics_server_set(struct metrics_server *server, const char *text)
 	char *copy = strdup(text);
 	if (!copy)
 		return;
-	pthread_mutex_lock(&server->locked.mutex);
+	uv_mutex_lock(&server->locked.mutex);
 	char *before = server->locked.text;
 	server->locked.text = copy;
-	pthread_mutex_unlock(&server->locked.mutex);
+	uv_mutex_unlock(&server->locked.mutex);
 	free(before);
 }

@@ -43,8 +43,8 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	if (buffer > wanted)
 		buffer = wanted;
 	*encoders = (struct encoders){.buffer_bytes = (size_t)buffer, .most = (unsigned)most};
-	pthread_mutex_init(&encoders->locked.mutex, NULL);
-	thread_cond_init(&encoders->locked.is_free);
+	uv_mutex_init(&encoders->locked.mutex);
+	uv_cond_init(&encoders->locked.is_free);
 }
 
 void encoders_clear(struct encoders *encoders)
@@ -53,8 +53,8 @@ void encoders_clear(struct encoders *encoders)
 		return;
 	while (encoders->locked.n_free)
 		encoder_free(encoders->locked.free[--encoders->locked.n_free]);
-	pthread_cond_destroy(&encoders->locked.is_free);
-	pthread_mutex_destroy(&encoders->locked.mutex);
+	uv_cond_destroy(&encoders->locked.is_free);
+	uv_mutex_destroy(&encoders->locked.mutex);
 }
 
 /* The caller holds the mutex. */
@@ -75,7 +75,7 @@ int encoders_take(struct encoders *encoders, bool (*is_over)(const void *arg), c
 	struct encoder **ret)
 {
 	int error;
-	pthread_mutex_lock(&encoders->locked.mutex);
+	uv_mutex_lock(&encoders->locked.mutex);
 	while ((error = take_encoder_locked(encoders, ret)) == -EAGAIN) {
 		if (is_over(arg)) {
 			error = -ECANCELED;
@@ -83,7 +83,7 @@ int encoders_take(struct encoders *encoders, bool (*is_over)(const void *arg), c
 		}
 		thread_cond_wait(&encoders->locked.is_free, &encoders->locked.mutex, ASK_AFTER_NS);
 	}
-	pthread_mutex_unlock(&encoders->locked.mutex);
+	uv_mutex_unlock(&encoders->locked.mutex);
 	return error;
 }
 
@@ -91,10 +91,10 @@ void encoders_give_back(struct encoders *encoders, struct encoder *encoder)
 {
 	if (!encoder)
 		return;
-	pthread_mutex_lock(&encoders->locked.mutex);
+	uv_mutex_lock(&encoders->locked.mutex);
 	encoders->locked.free[encoders->locked.n_free++] = encoder;
-	pthread_cond_signal(&encoders->locked.is_free);
-	pthread_mutex_unlock(&encoders->locked.mutex);
+	uv_cond_signal(&encoders->locked.is_free);
+	uv_mutex_unlock(&encoders->locked.mutex);
 }
 
 uint64_t encoders_part_bytes(const struct encoders *encoders, uint64_t in, uint64_t out)

@@ -2,7 +2,7 @@
  * what was made is sent or copied. Thread-safe. */
 #pragma once
 #include "upload/body/encoder.h"
-#include <pthread.h>
+#include <uv.h>
 
 #define ENCODERS_MAX 64
 
@@ -10,8 +10,8 @@ struct encoders {
 	size_t buffer_bytes; /* of the output that each of them can keep */
 	unsigned most;
 	struct {
-		pthread_mutex_t mutex;
-		pthread_cond_t is_free;
+		uv_mutex_t mutex;
+		uv_cond_t is_free;
 		struct encoder *free[ENCODERS_MAX];
 		unsigned n_free, n_made;
 	} locked;

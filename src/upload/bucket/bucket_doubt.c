@@ -28,7 +28,7 @@ struct bucket_doubt {
 	atomic_bool open[GROUPS]; /* its marks are not believed yet */
 	bool is_new;              /* no earlier run was in doubt */
 	struct {
-		pthread_mutex_t mutex; /* held while one is looked for */
+		uv_mutex_t mutex;      /* held while one is looked for */
 		bool is_shown[GROUPS]; /* an object of this group was seen */
 		unsigned looks[GROUPS], gone[GROUPS];
 		struct parked parked[GROUPS * LOOKS_MAX];
@@ -44,7 +44,7 @@ int bucket_doubt_new(struct run *run, bool others_are_shown, bool is_new)
 		free(doubt);
 		return error;
 	}
-	pthread_mutex_init(&doubt->locked.mutex, NULL);
+	uv_mutex_init(&doubt->locked.mutex);
 	atomic_store(&doubt->open[OTHERS], !others_are_shown);
 	doubt->locked.is_shown[OTHERS] = others_are_shown;
 	atomic_store(&doubt->open[IN_DOUBT], true);
@@ -61,7 +61,7 @@ void bucket_doubt_free(struct run *run)
 	for (unsigned i = 0; i < doubt->locked.n_parked; i++)
 		free(doubt->locked.parked[i].skip.candidate);
 	s3_conn_free(doubt->s3);
-	pthread_mutex_destroy(&doubt->locked.mutex);
+	uv_mutex_destroy(&doubt->locked.mutex);
 	free(doubt);
 	run->doubt = NULL;
 }
@@ -184,9 +184,9 @@ enum belief bucket_believe(
 	struct bucket_doubt *doubt = run->doubt;
 	if (!bucket_is_in_doubt(run))
 		return BELIEF_YES;
-	pthread_mutex_lock(&doubt->locked.mutex);
+	uv_mutex_lock(&doubt->locked.mutex);
 	enum belief belief = ask_evidence(run, marks, skip);
-	pthread_mutex_unlock(&doubt->locked.mutex);
+	uv_mutex_unlock(&doubt->locked.mutex);
 	return belief;
 }
 

@@ -39,8 +39,8 @@ bool bucket_look_at(struct run *run, struct s3_conn *conn, const struct uploaded
 
 void bucket_saw_object(struct run *run, const char *key, const char *etag)
 {
-	pthread_mutex_lock(&run->locked.mutex);
+	uv_mutex_lock(&run->locked.mutex);
 	snprintf(run->locked.last_key, sizeof run->locked.last_key, "%s", key);
 	snprintf(run->locked.last_etag, sizeof run->locked.last_etag, "%s", etag);
-	pthread_mutex_unlock(&run->locked.mutex);
+	uv_mutex_unlock(&run->locked.mutex);
 }

@@ -9,7 +9,7 @@ struct multipart *multipart_new(struct file *file)
 	struct multipart *multipart = calloc(1, sizeof *multipart);
 	if (!multipart)
 		return NULL;
-	pthread_mutex_init(&multipart->locked.mutex, NULL);
+	uv_mutex_init(&multipart->locked.mutex);
 	multipart->file = file;
 	multipart->done = calloc(file->plan.n_parts, sizeof *multipart->done);
 	multipart->sums = calloc(file->plan.n_parts, sizeof *multipart->sums);
@@ -23,7 +23,7 @@ struct multipart *multipart_new(struct file *file)
 
 void multipart_free(struct multipart *multipart)
 {
-	pthread_mutex_destroy(&multipart->locked.mutex);
+	uv_mutex_destroy(&multipart->locked.mutex);
 	free(multipart->done);
 	free(multipart->sums);
 	free(multipart->read);

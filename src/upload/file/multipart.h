@@ -4,7 +4,7 @@
  * (multipart_complete.c). What these share is in multipart.c. */
 #pragma once
 #include "upload/file/worker.h"
-#include <pthread.h>
+#include <uv.h>
 
 /* Why a part could not be sent. */
 struct part_failure {
@@ -21,7 +21,7 @@ struct multipart {
 	struct sums *sums;    /* [n_parts]: of what is sent */
 	struct sums *read;    /* [n_parts]: of the content, if the file is encoded; else NULL */
 	struct {
-		pthread_mutex_t mutex;
+		uv_mutex_t mutex;
 		bool has_failed;
 		struct part_failure failure; /* the first one */
 	} locked;

@@ -115,11 +115,11 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 
 static void note_failure(struct multipart *multipart, const struct part_failure *failure)
 {
-	pthread_mutex_lock(&multipart->locked.mutex);
+	uv_mutex_lock(&multipart->locked.mutex);
 	if (!multipart->locked.has_failed)
 		multipart->locked.failure = *failure;
 	multipart->locked.has_failed = true;
-	pthread_mutex_unlock(&multipart->locked.mutex);
+	uv_mutex_unlock(&multipart->locked.mutex);
 }
 
 /* An upload that makes progress does not count as one that keeps failing. */

@@ -18,8 +18,8 @@ struct refused {
 
 void refusals_init(struct refusals *refusals)
 {
-	pthread_mutex_init(&refusals->locked.mutex, NULL);
-	thread_cond_init(&refusals->locked.changed);
+	uv_mutex_init(&refusals->locked.mutex);
+	uv_cond_init(&refusals->locked.changed);
 }
 
 static void refused_free(struct refused *refused)
@@ -34,16 +34,16 @@ void refusals_clear(struct refusals *refusals)
 		next = each->next;
 		refused_free(each);
 	}
-	pthread_cond_destroy(&refusals->locked.changed);
-	pthread_mutex_destroy(&refusals->locked.mutex);
+	uv_cond_destroy(&refusals->locked.changed);
+	uv_mutex_destroy(&refusals->locked.mutex);
 }
 
 static void change_working(struct refusals *refusals, int by)
 {
-	pthread_mutex_lock(&refusals->locked.mutex);
+	uv_mutex_lock(&refusals->locked.mutex);
 	refusals->locked.n_working += (unsigned)by;
-	pthread_cond_broadcast(&refusals->locked.changed);
-	pthread_mutex_unlock(&refusals->locked.mutex);
+	uv_cond_broadcast(&refusals->locked.changed);
+	uv_mutex_unlock(&refusals->locked.mutex);
 }
 
 void refusals_task_begins(struct refusals *refusals)
@@ -60,10 +60,10 @@ void refusals_stored(struct refusals *refusals)
 {
 	if (atomic_exchange(&refusals->has_stored, true))
 		return;
-	pthread_mutex_lock(&refusals->locked.mutex);
+	uv_mutex_lock(&refusals->locked.mutex);
 	refusals->locked.has_stored = true;
-	pthread_cond_broadcast(&refusals->locked.changed);
-	pthread_mutex_unlock(&refusals->locked.mutex);
+	uv_cond_broadcast(&refusals->locked.changed);
+	uv_mutex_unlock(&refusals->locked.mutex);
 }
 
 /* The caller holds the mutex. Whether the others are through, and none could store anything. */
@@ -79,7 +79,7 @@ static bool wait_for_others(struct run *run)
 {
 	struct refusals *refusals = &run->refusals;
 	refusals->locked.n_waiting++;
-	pthread_cond_broadcast(&refusals->locked.changed);
+	uv_cond_broadcast(&refusals->locked.changed);
 	while (!is_set_up(refusals) && !refusals->locked.has_stored && !run_is_over(run) &&
 		!atomic_load(&run->stop)) {
 		thread_cond_wait(&refusals->locked.changed, &refusals->locked.mutex, SLICE_NS);
@@ -101,7 +101,7 @@ static void fail_run(struct run *run, unsigned n_refused, const struct problem *
 static bool add_refused(struct run *run, struct refused *refused, unsigned *ret_n)
 {
 	struct refusals *refusals = &run->refusals;
-	pthread_mutex_lock(&refusals->locked.mutex);
+	uv_mutex_lock(&refusals->locked.mutex);
 	const bool adds = !refusals->locked.has_stored;
 	if (adds) {
 		refused->next = refusals->locked.refused;
@@ -111,7 +111,7 @@ static bool add_refused(struct run *run, struct refused *refused, unsigned *ret_
 		if (refusals->locked.n_refused >= SEVERAL && wait_for_others(run))
 			*ret_n = refusals->locked.n_refused;
 	}
-	pthread_mutex_unlock(&refusals->locked.mutex);
+	uv_mutex_unlock(&refusals->locked.mutex);
 	return adds;
 }
 
@@ -141,7 +141,7 @@ static struct refused *take_refused(
 	struct refusals *refusals, bool at_end, bool *ret_has_stored, unsigned *ret_n)
 {
 	struct refused *all = NULL;
-	pthread_mutex_lock(&refusals->locked.mutex);
+	uv_mutex_lock(&refusals->locked.mutex);
 	*ret_has_stored = refusals->locked.has_stored;
 	*ret_n = refusals->locked.n_refused;
 	if (*ret_has_stored || (at_end && !refusals->locked.n_working)) {
@@ -150,7 +150,7 @@ static struct refused *take_refused(
 		refusals->locked.n_refused = 0;
 		atomic_store(&refusals->has_some, false);
 	}
-	pthread_mutex_unlock(&refusals->locked.mutex);
+	uv_mutex_unlock(&refusals->locked.mutex);
 	return all;
 }
 

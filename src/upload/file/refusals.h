@@ -3,9 +3,9 @@
  * here until something was stored (then each fails by itself), or until several different files
  * were refused and nothing is left that could still be stored (then the run ends). Thread-safe. */
 #pragma once
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <uv.h>
 
 struct file;
 struct problem;
@@ -15,8 +15,8 @@ struct refused; /* a file and what S3 said; owned by the list */
 
 struct refusals {
 	struct {
-		pthread_mutex_t mutex;
-		pthread_cond_t changed;  /* any of these */
+		uv_mutex_t mutex;
+		uv_cond_t changed;       /* any of these */
 		struct refused *refused; /* since the last settling */
 		unsigned n_refused;
 		unsigned n_working; /* workers with a task under way */

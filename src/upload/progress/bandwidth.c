@@ -8,10 +8,10 @@
 #include "upload/progress/shared_line.h"
 #include "upload/progress/token_bucket.h"
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
 #define ASK_NS   (100 * NS_PER_MS) /* between two questions whether to go on waiting */
 #define LOOK_NS  (50 * NS_PER_MS)  /* other processes may have left the line sooner */
@@ -21,7 +21,7 @@
 /* A thread that waits to send. It is on the stack of that thread. */
 struct waiter {
 	struct waiter *next;
-	pthread_cond_t turn;
+	uv_cond_t turn;
 };
 
 struct bandwidth {
@@ -32,7 +32,7 @@ struct bandwidth {
 	uint64_t shift_ns; /* of our clock against that of the host, which the file's users share */
 	atomic_bool is_lifted;
 	struct {
-		pthread_mutex_t mutex;
+		uv_mutex_t mutex;
 		struct waiter *first, **end; /* in order of their coming */
 		uint64_t since_ns;           /* when the first of those that are there came */
 		uint64_t waited_ns;
@@ -50,7 +50,7 @@ int bandwidth_new(const struct bandwidth_options *options, struct bandwidth **re
 		return -ENOMEM;
 	bandwidth->rates = options->rates;
 	bandwidth->n_rates = options->n_rates;
-	pthread_mutex_init(&bandwidth->locked.mutex, NULL);
+	uv_mutex_init(&bandwidth->locked.mutex);
 	bandwidth->locked.end = &bandwidth->locked.first;
 	const int error = options->time_zone ? time_zone_open(options->time_zone, &bandwidth->zone,
 						       ret_problem)
@@ -69,7 +69,7 @@ void bandwidth_free(struct bandwidth *bandwidth)
 	if (!bandwidth)
 		return;
 	free(bandwidth->shared_path);
-	pthread_mutex_destroy(&bandwidth->locked.mutex);
+	uv_mutex_destroy(&bandwidth->locked.mutex);
 	time_zone_free(bandwidth->zone);
 	free(bandwidth);
 }
@@ -119,7 +119,7 @@ static uint64_t rate_now(const struct bandwidth *bandwidth)
 /* The caller of these three functions holds the mutex. */
 static void join_queue(struct bandwidth *bandwidth, struct waiter *self)
 {
-	thread_cond_init(&self->turn);
+	uv_cond_init(&self->turn);
 	if (!bandwidth->locked.first)
 		bandwidth->locked.since_ns = clock_boot_ns();
 	*bandwidth->locked.end = self;
@@ -135,10 +135,10 @@ static void leave_queue(struct bandwidth *bandwidth, struct waiter *self)
 	if (!self->next)
 		bandwidth->locked.end = at;
 	if (bandwidth->locked.first)
-		pthread_cond_signal(&bandwidth->locked.first->turn);
+		uv_cond_signal(&bandwidth->locked.first->turn);
 	else
 		bandwidth->locked.waited_ns += clock_boot_ns() - bandwidth->locked.since_ns;
-	pthread_cond_destroy(&self->turn);
+	uv_cond_destroy(&self->turn);
 }
 
 /* How long the line that is shared is not free yet; 0: the bytes were taken, or it cannot be used
@@ -200,17 +200,17 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 	bool is_over = false;
 	if (!bandwidth || !rate_now(bandwidth))
 		return n;
-	pthread_mutex_lock(&bandwidth->locked.mutex);
+	uv_mutex_lock(&bandwidth->locked.mutex);
 	join_queue(bandwidth, &self);
 	while (!(bytes = bytes_allowed(bandwidth, &self, n, &wait_ns)) && !is_over) {
 		thread_cond_wait(&self.turn, &bandwidth->locked.mutex, wait_ns);
 		/* It may take locks of the run. */
-		pthread_mutex_unlock(&bandwidth->locked.mutex);
+		uv_mutex_unlock(&bandwidth->locked.mutex);
 		is_over = user->abandon(user->arg);
-		pthread_mutex_lock(&bandwidth->locked.mutex);
+		uv_mutex_lock(&bandwidth->locked.mutex);
 	}
 	leave_queue(bandwidth, &self);
-	pthread_mutex_unlock(&bandwidth->locked.mutex);
+	uv_mutex_unlock(&bandwidth->locked.mutex);
 	return bytes;
 }
 
@@ -239,10 +239,10 @@ bool bandwidth_is_lifted(const struct bandwidth *bandwidth)
 
 uint64_t bandwidth_waited_ns(struct bandwidth *bandwidth)
 {
-	pthread_mutex_lock(&bandwidth->locked.mutex);
+	uv_mutex_lock(&bandwidth->locked.mutex);
 	uint64_t waited_ns = bandwidth->locked.waited_ns;
 	if (bandwidth->locked.first)
 		waited_ns += clock_boot_ns() - bandwidth->locked.since_ns;
-	pthread_mutex_unlock(&bandwidth->locked.mutex);
+	uv_mutex_unlock(&bandwidth->locked.mutex);
 	return waited_ns;
 }

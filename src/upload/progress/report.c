@@ -12,12 +12,12 @@ void report_init(struct report *report, const struct s3once_options *options)
 		.start_ns = clock_boot_ns(),
 		.oldest_unshipped_ns = INT64_MAX,
 	};
-	pthread_mutex_init(&report->locked.mutex, NULL);
+	uv_mutex_init(&report->locked.mutex);
 }
 
 void report_clear(struct report *report)
 {
-	pthread_mutex_destroy(&report->locked.mutex);
+	uv_mutex_destroy(&report->locked.mutex);
 }
 
 /* The counter of an event about a file; NULL for those that are not counted. */
@@ -149,7 +149,7 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		.etag = file->etag,
 		.checksum = file->checksum};
 	add_problem(&event, problem);
-	pthread_mutex_lock(&report->locked.mutex);
+	uv_mutex_lock(&report->locked.mutex);
 	struct s3once_counts *c = &report->locked.counts;
 	uint64_t *count = counter(c, type);
 	if (count) {
@@ -163,7 +163,7 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		c->bytes_removed += file->bytes;
 	keep_error_locked(report, &event, problem);
 	call_back_locked(report, &event);
-	pthread_mutex_unlock(&report->locked.mutex);
+	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_held(struct report *report, const struct report_file *file,
@@ -174,44 +174,44 @@ void report_held(struct report *report, const struct report_file *file,
 		.key = file->key,
 		.bytes = file->bytes};
 	add_problem(&event, problem);
-	pthread_mutex_lock(&report->locked.mutex);
+	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.held += given_up;
 	call_back_locked(report, &event);
-	pthread_mutex_unlock(&report->locked.mutex);
+	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_run(struct report *report, enum s3once_event_type type, const struct problem *problem)
 {
 	struct s3once_event event = {.type = type};
 	add_problem(&event, problem);
-	pthread_mutex_lock(&report->locked.mutex);
+	uv_mutex_lock(&report->locked.mutex);
 	keep_error_locked(report, &event, problem);
 	call_back_locked(report, &event);
-	pthread_mutex_unlock(&report->locked.mutex);
+	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_counts(struct report *report, enum s3once_event_type type)
 {
 	const struct s3once_counts counts = report_get(report);
 	struct s3once_event event = {.type = type, .counts = &counts};
-	pthread_mutex_lock(&report->locked.mutex);
+	uv_mutex_lock(&report->locked.mutex);
 	call_back_locked(report, &event);
-	pthread_mutex_unlock(&report->locked.mutex);
+	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_found(struct report *report, uint64_t files, uint64_t bytes)
 {
-	pthread_mutex_lock(&report->locked.mutex);
+	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.found += files;
 	report->locked.counts.bytes_found += bytes;
-	pthread_mutex_unlock(&report->locked.mutex);
+	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_scan_complete(struct report *report)
 {
-	pthread_mutex_lock(&report->locked.mutex);
+	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.scan_complete = 1;
-	pthread_mutex_unlock(&report->locked.mutex);
+	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_sent(struct report *report, uint64_t bytes)
@@ -244,38 +244,38 @@ void report_stuck(struct report *report, bool is_stuck)
 
 void report_in_flight(struct report *report, int change)
 {
-	pthread_mutex_lock(&report->locked.mutex);
+	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.in_flight += (unsigned)change;
-	pthread_mutex_unlock(&report->locked.mutex);
+	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why)
 {
-	pthread_mutex_lock(&report->locked.mutex);
+	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.concurrency = concurrency;
 	report->locked.counts.limited_by = why;
-	pthread_mutex_unlock(&report->locked.mutex);
+	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_claim_refused(struct report *report)
 {
-	pthread_mutex_lock(&report->locked.mutex);
+	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.claims_refused++;
-	pthread_mutex_unlock(&report->locked.mutex);
+	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_last_error(struct report *report, struct problem *ret)
 {
-	pthread_mutex_lock(&report->locked.mutex);
+	uv_mutex_lock(&report->locked.mutex);
 	*ret = report->locked.error;
-	pthread_mutex_unlock(&report->locked.mutex);
+	uv_mutex_unlock(&report->locked.mutex);
 }
 
 struct s3once_counts report_get(struct report *report)
 {
-	pthread_mutex_lock(&report->locked.mutex);
+	uv_mutex_lock(&report->locked.mutex);
 	struct s3once_counts counts = report->locked.counts;
-	pthread_mutex_unlock(&report->locked.mutex);
+	uv_mutex_unlock(&report->locked.mutex);
 	counts.bytes_sent = atomic_load(&report->sent);
 	counts.bytes_kept = atomic_load(&report->kept);
 	counts.is_stuck = atomic_load(&report->is_stuck);

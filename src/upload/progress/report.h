@@ -3,9 +3,9 @@
 #pragma once
 #include "base/problem.h"
 #include "s3once/push.h"
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <uv.h>
 
 struct report {
 	s3once_callback *callback; /* may be NULL */
@@ -16,7 +16,7 @@ struct report {
 	_Atomic int64_t oldest_unshipped_ns;    /* as the count of this name */
 	atomic_bool is_stuck;                   /* the same */
 	struct {
-		pthread_mutex_t mutex; /* also serialises the callback */
+		uv_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
 		struct problem error; /* see report_last_error() */
 		bool error_is_fatal;

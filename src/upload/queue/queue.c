@@ -8,8 +8,8 @@ int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret)
 	struct queue *queue = calloc(1, sizeof *queue);
 	if (!queue)
 		return -ENOMEM;
-	pthread_mutex_init(&queue->mutex, NULL);
-	pthread_cond_init(&queue->room, NULL);
+	uv_mutex_init(&queue->mutex);
+	uv_cond_init(&queue->room);
 	turns_init(&queue->locked.turns, most, part_bytes);
 	openings_init(&queue->locked.openings, &queue->locked.turns);
 	*ret = queue;
@@ -22,8 +22,8 @@ void queue_free(struct queue *queue)
 		return;
 	openings_clear(&queue->locked.openings);
 	turns_clear(&queue->locked.turns);
-	pthread_cond_destroy(&queue->room);
-	pthread_mutex_destroy(&queue->mutex);
+	uv_cond_destroy(&queue->room);
+	uv_mutex_destroy(&queue->mutex);
 	free(queue);
 }
 
@@ -40,11 +40,11 @@ static bool is_ended(const struct queue *queue)
 
 bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	while (!queue->locked.closed && files_held(queue) + n > QUEUE_FILES) {
 		queue->locked.flowing = true;
 		seats_call(&queue->locked.seats);
-		pthread_cond_wait(&queue->room, &queue->mutex);
+		uv_cond_wait(&queue->room, &queue->mutex);
 	}
 	const bool open = !queue->locked.closed;
 	if (open) {
@@ -53,24 +53,24 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 		if (queue->locked.flowing)
 			seats_call(&queue->locked.seats);
 	}
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 	return open;
 }
 
 void queue_flow(struct queue *queue)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	queue->locked.flowing = true;
 	seats_call(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_complete(struct queue *queue)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	queue->locked.flowing = queue->locked.complete = true;
 	seats_call(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 static bool retires(struct queue *queue, struct task *ret)
@@ -95,7 +95,7 @@ static void pass_on(struct queue *queue)
 void queue_take(struct queue *queue, struct task *ret)
 {
 	*ret = (struct task){.kind = TASK_END};
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	while (!is_ended(queue) && !retires(queue, ret)) {
 		uint64_t wait_ns = NS_PER_S / 5;
 		const bool taken = queue->locked.flowing && queue_has_place(queue) &&
@@ -107,7 +107,7 @@ void queue_take(struct queue *queue, struct task *ret)
 			ret->begun_ns = clock_boot_ns();
 			if (ret->kind == TASK_FILE && ret->file->leads)
 				ret->leads = ret->file->block;
-			pthread_cond_signal(&queue->room);
+			uv_cond_signal(&queue->room);
 			break;
 		}
 		if (!has_more_room)
@@ -115,12 +115,12 @@ void queue_take(struct queue *queue, struct task *ret)
 				queue_has_place(queue));
 	}
 	pass_on(queue);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_done(struct queue *queue, const struct task *task)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	queue->locked.busy--;
 	turns_done(&queue->locked.turns, task);
 	queue_count(queue, task);
@@ -128,16 +128,16 @@ void queue_done(struct queue *queue, const struct task *task)
 		task->leads && openings_finish(&queue->locked.openings, task->leads);
 	if (has_rest || is_ended(queue))
 		seats_call(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	openings_begin(&queue->locked.openings, files, n);
 	queue->locked.openings.checking--;
 	seats_call(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_later(
@@ -145,77 +145,77 @@ void queue_later(
 {
 	if (!n)
 		return;
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	openings_add(
 		&queue->locked.openings, files, n, &(struct block){.not_before_ns = not_before_ns});
 	seats_call_watcher(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_again(struct queue *queue, struct candidate *file, uint64_t not_before_ns)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	openings_add(&queue->locked.openings, &file, 1,
 		&(struct block){.not_before_ns = not_before_ns, .last = true});
 	seats_call_watcher(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	queue->locked.openings.has_company = true;
 	if (n)
 		openings_add(&queue->locked.openings, files, n, &(struct block){.last = true});
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_claimed(struct queue *queue, const struct candidate *file)
 {
 	if (!file->leads)
 		return;
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	if (openings_finish(&queue->locked.openings, file->block))
 		seats_call(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_contested(struct queue *queue, unsigned serial)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	queue->locked.openings.has_company = true;
 	openings_put_back(&queue->locked.openings, serial);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	turns_open(&queue->locked.turns, parts, n);
 	seats_call(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	parts->under_way--;
 	if (give_up)
 		turns_give_up(&queue->locked.turns, parts);
 	bool last = parts->next_index == parts->end_index && !parts->under_way;
 	if (last)
 		turns_close(&queue->locked.turns);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 	return last;
 }
 
 void queue_close(struct queue *queue)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	queue->locked.closed = true;
 	seats_call(&queue->locked.seats);
-	pthread_cond_broadcast(&queue->room);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_cond_broadcast(&queue->room);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 struct parts *queue_leftover(struct queue *queue)

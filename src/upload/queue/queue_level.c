@@ -36,24 +36,24 @@ void queue_count(struct queue *queue, const struct task *task)
 
 void queue_set_level(struct queue *queue, unsigned level)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	queue->locked.turns.workers = level;
 	if (queue_has_more(queue))
 		seats_call(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_retire(struct queue *queue, unsigned n)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	queue->locked.retiring += n;
 	seats_call(&queue->locked.seats);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_window(struct queue *queue, struct queue_window *ret)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	const struct turns *turns = &queue->locked.turns;
 	const bool has_bulk =
 		turns->under_way || turns->parts || turns->whole.n || turns->split.n || turns->open;
@@ -61,19 +61,19 @@ void queue_window(struct queue *queue, struct queue_window *ret)
 	ret->idle_ns = seats_idle_ns(&queue->locked.seats, clock_boot_ns());
 	ret->has_company = queue->locked.openings.has_company;
 	ret->bulk = has_bulk ? turns->bulk.at_once : 0;
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_begin_window(struct queue *queue, bool is_like_before)
 {
 	const uint64_t now_ns = clock_boot_ns();
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	struct queue_window *window = &queue->locked.window;
 	*window = (struct queue_window){.began_ns = now_ns,
 		.counts_from_ns = is_like_before ? window->counts_from_ns : now_ns,
 		.warm = window->warm};
 	seats_begin_window(&queue->locked.seats, now_ns);
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_moved(struct queue *queue, uint64_t bytes)
@@ -83,7 +83,7 @@ void queue_moved(struct queue *queue, uint64_t bytes)
 
 void queue_cut(struct queue *queue)
 {
-	pthread_mutex_lock(&queue->mutex);
+	uv_mutex_lock(&queue->mutex);
 	bulk_cut(&queue->locked.turns.bulk, clock_boot_ns(), atomic_load(&queue->moved_bytes));
-	pthread_mutex_unlock(&queue->mutex);
+	uv_mutex_unlock(&queue->mutex);
 }

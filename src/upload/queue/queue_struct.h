@@ -4,12 +4,12 @@
 #include "upload/queue/opening.h"
 #include "upload/queue/queue.h"
 #include "upload/queue/seats.h"
-#include <pthread.h>
 #include <stdatomic.h>
+#include <uv.h>
 
 struct queue {
-	pthread_mutex_t mutex;
-	pthread_cond_t room; /* for the scan */
+	uv_mutex_t mutex;
+	uv_cond_t room; /* for the scan */
 	_Atomic uint64_t moved_bytes;
 	struct {
 		struct openings openings;

@@ -4,7 +4,7 @@
 
 struct seat {
 	struct seat *next;
-	pthread_cond_t called;
+	uv_cond_t called;
 	bool was_called, lacks_tasks;
 	uint64_t since_ns;
 };
@@ -16,31 +16,31 @@ static uint64_t idle_ns(const struct seats *seats, const struct seat *seat, uint
 	return seat->lacks_tasks && now_ns > from_ns ? now_ns - from_ns : 0;
 }
 
-static void sit(struct seats *seats, struct seat *seat, pthread_mutex_t *mutex)
+static void sit(struct seats *seats, struct seat *seat, uv_mutex_t *mutex)
 {
 	seat->next = seats->top;
 	seats->top = seat;
 	while (!seat->was_called)
-		pthread_cond_wait(&seat->called, mutex);
+		uv_cond_wait(&seat->called, mutex);
 }
 
-static void watch(struct seats *seats, struct seat *seat, pthread_mutex_t *mutex, uint64_t wait_ns)
+static void watch(struct seats *seats, struct seat *seat, uv_mutex_t *mutex, uint64_t wait_ns)
 {
 	seats->watcher = seat;
 	thread_cond_wait(&seat->called, mutex, wait_ns);
 	seats->watcher = NULL;
 }
 
-void seats_wait(struct seats *seats, pthread_mutex_t *mutex, uint64_t wait_ns, bool lacks_tasks)
+void seats_wait(struct seats *seats, uv_mutex_t *mutex, uint64_t wait_ns, bool lacks_tasks)
 {
 	struct seat seat = {.lacks_tasks = lacks_tasks, .since_ns = clock_boot_ns()};
-	thread_cond_init(&seat.called);
+	uv_cond_init(&seat.called);
 	if (seats->watcher)
 		sit(seats, &seat, mutex);
 	else
 		watch(seats, &seat, mutex, wait_ns);
 	seats->idle_ns += idle_ns(seats, &seat, clock_boot_ns());
-	pthread_cond_destroy(&seat.called);
+	uv_cond_destroy(&seat.called);
 }
 
 void seats_call(struct seats *seats)
@@ -52,13 +52,13 @@ void seats_call(struct seats *seats)
 	}
 	seats->top = seat->next;
 	seat->was_called = true;
-	pthread_cond_signal(&seat->called);
+	uv_cond_signal(&seat->called);
 }
 
 void seats_call_watcher(struct seats *seats)
 {
 	if (seats->watcher)
-		pthread_cond_signal(&seats->watcher->called);
+		uv_cond_signal(&seats->watcher->called);
 }
 
 void seats_keep_watch(struct seats *seats)

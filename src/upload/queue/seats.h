@@ -3,9 +3,9 @@
  * by itself when something may have become due; all others sleep until they are called. Used under
  * the queue's mutex. */
 #pragma once
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <uv.h>
 
 struct seat;
 struct seats {
@@ -16,10 +16,10 @@ struct seats {
 	uint64_t idle_ns, window_ns;
 };
 
-/* Waits with the mutex held, as pthread_cond_wait() does, until the worker is called, or if it is
+/* Waits with the mutex held, as uv_cond_wait() does, until the worker is called, or if it is
  * the watcher for at most wait_ns. Then it has to look for a task again. lacks_tasks: it waits for
  * want of a task, not because enough are under way. */
-void seats_wait(struct seats *seats, pthread_mutex_t *mutex, uint64_t wait_ns, bool lacks_tasks);
+void seats_wait(struct seats *seats, uv_mutex_t *mutex, uint64_t wait_ns, bool lacks_tasks);
 /* Wakes one, if there is one. */
 void seats_call(struct seats *seats);
 /* What becomes due when has changed: the watcher looks again. */

@@ -10,9 +10,9 @@
 #define SUCCESS "s3once_last_success_timestamp_seconds{target=\"s3://b/p\"} "
 
 static char folder[] = "/tmp/s3once-metrics-XXXXXX", path[64];
-static pthread_t other;
+static uv_thread_t other;
 static bool is_other_begun;
-static sem_t is_other_written;
+static struct thread_sem is_other_written;
 
 static void write_metrics(int exit_code)
 {
@@ -23,11 +23,10 @@ static void write_metrics(int exit_code)
 	CHECK_STRING(problem.text, "");
 }
 
-static void *succeed(void *arg)
+static void succeed(void *arg)
 {
 	write_metrics(S3ONCE_EXIT_OK);
-	sem_post(&is_other_written);
-	return NULL;
+	thread_sem_post(&is_other_written);
 }
 
 /* Instead of libc's. When the failed run is about to replace the file, one that succeeded wants to.
@@ -57,13 +56,13 @@ int main(void)
 	snprintf(path, sizeof path, "%s/s3once.prom", folder);
 	FILE *file = fopen(path, "w");
 	CHECK(file && fputs(SUCCESS "1000\n", file) >= 0 && fclose(file) == 0);
-	sem_init(&is_other_written, 0, 0);
+	thread_sem_init(&is_other_written);
 	const long long before = clock_wall_ns() / (int64_t)NS_PER_S;
 	write_metrics(S3ONCE_EXIT_FILES);
 	CHECK(is_other_begun);
-	pthread_join(other, NULL);
+	uv_thread_join(&other);
 	CHECK(last_success() >= before);
-	sem_destroy(&is_other_written);
+	thread_sem_destroy(&is_other_written);
 	unlink(path);
 	CHECK_INT(rmdir(folder), 0);
 	return check_result();
