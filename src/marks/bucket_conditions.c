@@ -11,31 +11,22 @@ static const enum s3_ability abilities[BUCKET_CONDITIONS] = {
 	[BUCKET_IF_MATCH] = S3_IF_MATCH,
 };
 
-bool conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_s)
+void conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_s)
 {
 	if (s3_is_aws(s3) || !row->honours || now_s < row->honours_at_s ||
 		now_s - row->honours_at_s >= HOLDS_FOR_S ||
 		strcmp(row->honours_server, s3_server(s3)) != 0)
-		return false;
+		return;
 	for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
 		if (row->honours & 1U << i)
 			s3_learn(s3, abilities[i], true);
-	return true;
 }
 
-bool conditions_note(struct bucket_row *row, const struct s3 *s3, bool recalled, int64_t now_s)
+void conditions_note(struct bucket_row *row, const struct s3 *s3)
 {
-	unsigned honours = 0;
-	if (s3_is_aws(s3))
-		return false;
+	row->honours = 0;
 	for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
 		if (s3_knows(s3, abilities[i]) == S3_YES)
-			honours |= 1U << i;
-	/* The conditions that were recalled were not seen again in this run. */
-	if (recalled ? honours == row->honours : !honours && !row->honours)
-		return false;
-	row->honours_at_s = recalled ? row->honours_at_s : now_s;
-	row->honours = honours;
+			row->honours |= 1U << i;
 	snprintf(row->honours_server, sizeof row->honours_server, "%s", s3_server(s3));
-	return true;
 }

@@ -168,7 +168,7 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	s3_request_meta(&request, put->target.key, &put->meta);
 	s3_request_target(&request, &put->target);
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
-	s3_learn_condition(conn->s3, S3_PUT_CONDITION, &put->condition, outcome, reply.status);
+	s3_learn_refusal(conn->s3, S3_PUT_CONDITION, &put->condition, outcome, reply.status);
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_object){.size = put->body->bytes};
 		read_sums(conn->s3, &reply, ret);

@@ -31,13 +31,9 @@ void s3_note_server(struct s3 *s3, const struct http_reply *reply)
 	atomic_store(&s3->server_is, S3_SERVER_KNOWN);
 }
 
-void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
-	const struct s3_condition *condition, enum outcome outcome, int status)
+void s3_learn_refusal(struct s3 *s3, enum s3_ability ability, const struct s3_condition *condition,
+	enum outcome outcome, int status)
 {
-	if (!condition->if_none_match)
-		return;
-	if (outcome == OUTCOME_REFUSED)
-		s3_learn(s3, ability, true);
-	else if (outcome == OUTCOME_UNSUPPORTED && status == 501)
+	if (condition->if_none_match && outcome == OUTCOME_UNSUPPORTED && status == 501)
 		s3_learn(s3, ability, false);
 }

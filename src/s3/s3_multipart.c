@@ -122,7 +122,7 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	if (!complete->condition.if_match) /* else it may be the object that is not there */
 		outcome = s3_outcome_of_upload(outcome);
-	s3_learn_condition(
+	s3_learn_refusal(
 		conn->s3, S3_COMPLETE_CONDITION, &complete->condition, outcome, reply.status);
 	if (outcome == OUTCOME_OK) {
 		struct s3_object object = {.size = complete->whole->bytes,

@@ -92,10 +92,11 @@ enum outcome s3_request_perform(
 /* The outcome of a request on an upload id. Some servers answer NoSuchKey where S3 answers
  * NoSuchUpload, as Ceph's gateway does for ListParts. */
 enum outcome s3_outcome_of_upload(enum outcome outcome);
-/* Learns from the outcome whether If-None-Match is honoured. `ability` is that of PutObject or that
- * of Complete. */
-void s3_learn_condition(struct s3 *s3, enum s3_ability ability,
-	const struct s3_condition *condition, enum outcome outcome, int status);
+/* Learns that the server does not know If-None-Match, if it says so by 501. `ability` is that of
+ * PutObject or that of Complete. That a condition is honoured is never learnt from one reply: the
+ * server may look first and write then, so that several writers win. */
+void s3_learn_refusal(struct s3 *s3, enum s3_ability ability, const struct s3_condition *condition,
+	enum outcome outcome, int status);
 /* Remembers the Server header of the first reply. */
 void s3_note_server(struct s3 *s3, const struct http_reply *reply);
 /* The outcome of a reply that was whole XML, but not what was expected. `error` is that of

@@ -35,9 +35,8 @@ struct run {
 	struct store *store;
 	struct batches_learner batches_learner; /* until the first claim */
 	struct mark_space space;
-	struct bucket_row bucket;     /* as it was compared at the start */
-	bool conditions_are_recalled; /* from the row, see bucket_conditions.h */
-	struct bucket_doubt *doubt;   /* set before the first mark is read; NULL: none */
+	struct bucket_row bucket;   /* as it was compared at the start */
+	struct bucket_doubt *doubt; /* set before the first mark is read; NULL: none */
 	struct own_files own_files;
 	struct run_manifest *manifest; /* NULL: there is none */
 	struct session *session;

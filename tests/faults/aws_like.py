@@ -1,11 +1,12 @@
 """Behaviour of AWS that a server here lacks, or lack of it that it has: conditional writes and echoed checksums.
 
 behaves: "aws": If-None-Match and If-Match are honoured on PutObject and CompleteMultipartUpload, checksums are kept, checked and
-echoed. "ignores": conditions are taken away before the server sees them. "refuses": a conditional request is answered 501.
+echoed. "races": the same by a server that looks first and writes then, so that several writers at once win. "ignores": conditions are taken away before the server sees them. "refuses": a conditional request is answered 501.
 """
 
 import asyncio
 import re
+import time
 
 from tests.faults.checksums import COMBINE, ELEMENTS, HEADERS, composite_of, promised_by, sum_of
 from tests.faults.http1 import Headers, Request
@@ -14,20 +15,22 @@ from tests.faults.sigv4 import sign
 
 CONDITIONS = ("if-none-match", "if-match")
 VISIBLE = ("PutObject", "CompleteMultipartUpload")
+ALONE_SECONDS = 0.3  # after which a writer is the only one
 
 
 class AwsLike:
     def __init__(self, proxy, behaves):
-        assert behaves in ("aws", "ignores", "refuses")
+        assert behaves in ("aws", "races", "ignores", "refuses")
         self.proxy, self.behaves = proxy, behaves
         self.locks = {}
+        self.looked = {}  # path → how many conditions were found true
         self.objects = {}  # path → (etag without quotes, name of the checksum, checksum)
         self.uploads = {}  # upload → name of the checksum that it was begun with
         self.parts = {}  # (upload, number) → checksum
 
     async def forward(self, x):
         operation = x.record.operation
-        if operation.kind not in VISIBLE or self.behaves == "aws":
+        if operation.kind not in VISIBLE or self.behaves in ("aws", "races"):
             return await self.aws(x)
         if operation.conditions and self.behaves == "refuses":
             return self.error(x, 501, "NotImplemented")
@@ -50,10 +53,11 @@ class AwsLike:
             if kind == "UploadPart" and begun_with and [begun_with] != list(promised_by(x.request.headers)):
                 return self.error(x, 400, "InvalidRequest")
             reply = await x.forward_plain()
-            if reply.status < 300 and self.behaves == "aws":
+            if reply.status < 300 and self.behaves in ("aws", "races"):
                 self.echo(x, reply)
             return reply
-        async with self.locks.setdefault(x.request.path, asyncio.Lock()):
+        lock = asyncio.Lock() if self.behaves == "races" else self.locks.setdefault(x.request.path, asyncio.Lock())
+        async with lock:
             conditions = x.record.operation.conditions
             if conditions:
                 etag = await self.etag_of(x.request)
@@ -64,12 +68,21 @@ class AwsLike:
                         return self.error(x, 404, "NoSuchKey")
                     if conditions["if-match"].strip('"') != etag:
                         return self.error(x, 412, "PreconditionFailed")
+                if self.behaves == "races":
+                    await self.let_others_look(x.request.path)
             promised = promised_by(x.request.headers)
             self.take_away(x.request, *HEADERS.values())
             reply = await x.forward_plain()
             if reply.status < 300 and b"<Error>" not in reply.body:
                 await self.keep(x, reply, promised)
             return reply
+
+    async def let_others_look(self, path):
+        """Nobody writes before two have looked, unless nobody else comes."""
+        self.looked[path] = self.looked.get(path, 0) + 1
+        deadline = time.monotonic() + ALONE_SECONDS
+        while self.looked[path] < 2 and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
 
     async def ask(self, method, request):
         asked = Request(method, request.path, Headers({"host": request.headers["host"]}))

@@ -7,9 +7,10 @@ import os
 import re
 import signal
 import time
+from urllib.parse import quote
 
 from tests.faults.checksums import HEADERS, BodyDigests, sum_of
-from tests.faults.http1 import Headers, Request
+from tests.faults.http1 import Headers, Reply, Request
 from tests.faults.replies import error_reply
 from tests.faults.sigv4 import sign
 
@@ -314,6 +315,40 @@ def tells(header, value):
             element = f"Checksum{header.rpartition('-')[2].upper()}"
             reply.body = reply.body.replace(b"</ETag>", f"</ETag><{element}>{value}</{element}>".encode())
             x.fire(rule)
+        await x.answer(reply)
+
+    return fault
+
+
+def cuts_keys_at(*characters):
+    """A server that stores an object under what its key has before one of these, and answers as if nothing had happened."""
+
+    @named(f"cuts_keys_at({''.join(characters)})")
+    async def fault(x, rule):
+        for character in characters:
+            path, found, _ = x.request.path.partition(quote(character))
+            if found:
+                x.request.path = x.request.target = path
+                sign(x.request, x.proxy.access_key, x.proxy.secret_key, x.proxy.region, "s3")
+                x.fire(rule)
+        await x.proxy.pass_on(x)
+
+    return fault
+
+
+def looks_then_writes():
+    """A table whose server looks at a condition first and writes then: whoever asks before the first write has ended wins too."""
+    written = {}  # item → when it was last written
+
+    @named("looks_then_writes")
+    async def fault(x, rule):
+        reply = await x.forward()
+        item = (x.record.operation.pk, x.record.operation.key)
+        if reply.status == 200:
+            written[item] = time.monotonic()
+        elif b"ConditionalCheckFailed" in reply.body and x.record.begun < written.get(item, 0):
+            x.fire(rule)
+            reply = Reply(200, {"content-type": "application/x-amz-json-1.0"}, b"{}")
         await x.answer(reply)
 
     return fault

@@ -16,7 +16,7 @@ static struct command doctor_command(
 	command.about =
 		"Tries out what push needs and says what it finds, line by line: credentials,\n"
 		"endpoints, clock, marks; of a bucket also which checks the server really makes,\n"
-		"with two probe objects below PREFIX that it removes.\n";
+		"with probe objects below PREFIX that it removes.\n";
 	command.examples =
 		"  s3once doctor\n"
 		"  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n"

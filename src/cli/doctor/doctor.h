@@ -49,19 +49,76 @@ struct call_limits doctor_tidy_limits(struct doctor *doctor);
 /* Checks the credentials, the region, the endpoints and the limits of the process. */
 void doctor_host(struct doctor *doctor);
 
-/* A bucket and the keys that are tried out in it. */
+/* A bucket and the keys that are tried out in it. Each probe has a key of its own, since a policy
+ * may forbid to write to a key twice. */
+#define DOCTOR_KEYS_MAX 64
 struct doctor_bucket {
 	struct doctor *doctor;
 	struct s3 *s3;
 	struct s3_conn *conn;
-	char key[1200];       /* of the object sent whole */
-	char parts_key[1200]; /* of the one sent in parts */
+	char prefix[1200]; /* of all these keys */
+	char keys[DOCTOR_KEYS_MAX][1300];
+	unsigned n_keys; /* handed out so far */
 };
+/* A key that nothing was written to yet and that ends in `end`. It is borrowed from the bucket. Its
+ * object is removed at the end. Thread of the checks. */
+const char *doctor_key(struct doctor_bucket *bucket, const char *end);
+
+/* A small object that is sent whole. */
+struct doctor_probe {
+	const char *key, *content;
+	const struct s3_headers *headers; /* prepared, or NULL */
+	/* Nothing is there yet, and If-None-Match is sent unless the server is known to refuse it:
+	 * a policy may demand it. */
+	bool is_new;
+	struct s3_condition condition; /* otherwise */
+	unsigned kinds;                /* the digests to send; 0: those that push sends */
+	unsigned spoil;                /* which of the digests is made wrong */
+};
+/* Sends it, by any thread's connection. */
+enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket,
+	const struct doctor_probe *probe, struct sums *ret_sums, struct s3_object *ret,
+	struct problem *ret_problem);
+
+/* Several writers try the same conditional write at the same moment, some rounds long. A server
+ * that first looks and then writes lets more than one of them win. */
+#define DOCTOR_WRITERS 8
+#define DOCTOR_ROUNDS  5
+struct racer {
+	unsigned number; /* of the writer, from 0 */
+	struct s3_conn *s3;
+	struct store_conn *store;
+	struct contest *contest;
+	bool is_ready;
+};
+struct race {
+	struct s3 *s3;       /* whose connections the writers get, or NULL */
+	struct store *store; /* likewise */
+	/* Makes what a round is about, in the thread of the checks. */
+	enum outcome (*prepare)(void *arg, unsigned round, struct problem *ret_problem);
+	/* One writer, in a thread of its own. It calls racer_ready() right before its write. OK: it
+	 * has won; REFUSED: another one has. */
+	enum outcome (*write)(void *arg, struct racer *racer, struct problem *ret_problem);
+	void *arg;
+};
+/* Waits until all writers of the round are ready. */
+void racer_ready(struct racer *racer);
+/* The most that won one round: 1 is right. 0 with a sentence: in some round nobody has won, so that
+ * nothing is known. */
+unsigned doctor_race(const struct race *race, struct problem *ret_problem);
+
 /* Checks whether the bucket is there, what the server does with probe objects below the prefix, and
  * the lifecycle rules. The probe objects are removed. */
 void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url);
 /* Checks PutObject, the proof, the checksums and the conditions. False if nothing can be put. */
 bool doctor_puts(struct doctor_bucket *bucket);
+/* Says what a race of this header came to. If exactly one writer won each round, *s3 learns that
+ * the condition is honoured. `else_push` is what push does instead. */
+void doctor_tell_race(struct doctor_bucket *bucket, const struct race *race, const char *what,
+	const char *header, enum s3_ability ability, const char *else_push);
+/* Checks whether objects are found under the keys that they were stored under, whatever characters
+ * these have. */
+void doctor_names(struct doctor_bucket *bucket);
 /* Checks whether the server keeps the storage class, metadata and tags that an object is stored
  * with. */
 void doctor_settings(struct doctor_bucket *bucket);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define CLOCK_WARN_S 60 /* well before requests are refused */
-#define UPLOADS_MAX  8  /* that one run of the probes can leave, retries included */
+#define UPLOADS_MAX  64 /* that one run of the probes can leave, retries included */
 
 static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 {
@@ -107,21 +107,26 @@ static void tell_left(struct doctor_bucket *bucket, const char *what, const char
 	enum outcome outcome, const struct problem *problem)
 {
 	struct problem named = *problem;
-	problem_prefix(&named, "%s may be left, remove it", what);
+	problem_prefix(&named, "%s may be left, remove them", what);
 	doctor_refused(bucket->doctor, DOCTOR_WARNING, "clean-up", permission, outcome, &named);
 }
 
 struct left {
-	char *ids[UPLOADS_MAX];
+	char *keys[UPLOADS_MAX], *ids[UPLOADS_MAX];
 	size_t n;
 };
 
-static int keep_upload_id(void *arg, const struct s3_upload *upload)
+static int keep_upload(void *arg, const struct s3_upload *upload)
 {
 	struct left *left = arg;
+	left->keys[left->n] = strdup(upload->key);
 	left->ids[left->n] = strdup(upload->upload_id);
-	left->n += left->ids[left->n] != NULL;
-	return left->n == UPLOADS_MAX;
+	if (!left->keys[left->n] || !left->ids[left->n]) {
+		free(left->keys[left->n]);
+		free(left->ids[left->n]);
+		return -1;
+	}
+	return ++left->n == UPLOADS_MAX;
 }
 
 /* Uploads whose id is not known, since a signal came before the reply. */
@@ -131,36 +136,44 @@ static void abort_uploads(struct doctor_bucket *bucket)
 	struct left left = {0};
 	struct problem problem = {0};
 	enum outcome outcome = s3_list_uploads(
-		bucket->conn, bucket->parts_key, &limits, keep_upload_id, &left, &problem);
+		bucket->conn, bucket->prefix, &limits, keep_upload, &left, &problem);
 	for (size_t i = 0; i < left.n; i++) {
-		enum outcome o = s3_abort_upload(
-			bucket->conn, bucket->parts_key, left.ids[i], &limits, &problem);
+		enum outcome o =
+			s3_abort_upload(bucket->conn, left.keys[i], left.ids[i], &limits, &problem);
 		if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
 			outcome = o;
+		free(left.keys[i]);
 		free(left.ids[i]);
 	}
 	if (outcome != OUTCOME_OK)
-		tell_left(bucket, "an upload of a probe", "s3:ListBucketMultipartUploads", outcome,
+		tell_left(bucket, "uploads of probes", "s3:ListBucketMultipartUploads", outcome,
 			&problem);
 }
 
 static void remove_probes(struct doctor_bucket *bucket)
 {
-	const char *const keys[] = {bucket->key, bucket->parts_key};
 	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
 	struct problem problem = {0};
+	enum outcome left = OUTCOME_OK;
 	bucket->doctor->is_tidying = true;
 	if (signals_came())
 		abort_uploads(bucket);
-	for (size_t i = 0; i < 2; i++) {
-		enum outcome outcome = s3_delete_object(bucket->conn, keys[i], &limits, &problem);
-		if (outcome == OUTCOME_OK)
+	for (unsigned i = 0; i < bucket->n_keys; i++) {
+		struct problem why = {0};
+		const enum outcome outcome =
+			s3_delete_object(bucket->conn, bucket->keys[i], &limits, &why);
+		if (outcome == OUTCOME_OK || outcome == OUTCOME_ABSENT || left != OUTCOME_OK)
 			continue;
+		left = outcome;
+		problem = why;
+	}
+	if (left != OUTCOME_OK) {
 		struct text what = TEXT(4096);
-		text_add(&what, "the probe object ");
-		text_add_escaped_string(&what, keys[i]);
-		tell_left(bucket, text_string(&what), "s3:DeleteObject, which push does not",
-			outcome, &problem);
+		text_add(&what, "probe objects ");
+		text_add_escaped_string(&what, bucket->prefix);
+		text_add(&what, "*");
+		tell_left(bucket, text_string(&what), "s3:DeleteObject, which push does not", left,
+			&problem);
 		text_clear(&what);
 	}
 	bucket->doctor->is_tidying = false;
@@ -173,9 +186,7 @@ static void name_probes(struct doctor_bucket *bucket, const char *prefix)
 	size_t n = strlen(prefix);
 	const char *slash = n && prefix[n - 1] != '/' ? "/" : "";
 	random_id(id);
-	snprintf(bucket->key, sizeof bucket->key, "%s%s.s3once-doctor-%s", prefix, slash, id);
-	snprintf(bucket->parts_key, sizeof bucket->parts_key, "%s%s.s3once-doctor-%s-parts", prefix,
-		slash, id);
+	snprintf(bucket->prefix, sizeof bucket->prefix, "%s%s.s3once-doctor-%s", prefix, slash, id);
 }
 
 void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
@@ -195,6 +206,7 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		doctor_begin_probes(doctor);
 		const bool works = doctor_puts(&bucket);
 		if (works) {
+			doctor_names(&bucket);
 			doctor_settings(&bucket);
 			doctor_multipart(&bucket);
 		}
@@ -205,7 +217,7 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		check_identity(&bucket);
 		if (works && !signals_came()) {
 			snprintf(doctor->bucket, sizeof doctor->bucket, "%s", url->bucket);
-			conditions_note(&doctor->conditions, bucket.s3, false, 0);
+			conditions_note(&doctor->conditions, bucket.s3);
 		}
 	}
 	s3_conn_free(bucket.conn);

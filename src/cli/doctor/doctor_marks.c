@@ -99,6 +99,94 @@ static void try_reads(struct tries *tries)
 	try_operation(tries, "Query", outcome, OUTCOME_OK, &problem);
 }
 
+/* An item for each round, which several writers claim as push does: absent, they put it; otherwise
+ * they update it if its owner is still the one that they saw. */
+struct claimed {
+	const struct tries *tries;
+	bool is_there;
+	char sk[DOCTOR_ROUNDS][16];
+	unsigned round;
+};
+
+static enum outcome put_owner(struct claimed *claimed, struct store_conn *conn, const char *owner,
+	struct problem *ret_problem)
+{
+	static const struct condition absent = {"owner", CONDITION_ABSENT, VALUE_STRING, NULL};
+	struct item item = {0}, present = {0};
+	item_set_string(&item, "owner", owner);
+	item_set_number(&item, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
+	const struct item_key key = {claimed->tries->key.pk, claimed->sk[claimed->round]};
+	const enum outcome outcome = conn->store->ops->put(conn, key,
+		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
+		&claimed->tries->doctor->limits, &present, ret_problem);
+	item_clear(&present);
+	item_clear(&item);
+	return outcome;
+}
+
+static enum outcome prepare_claim(void *arg, unsigned round, struct problem *ret_problem)
+{
+	struct claimed *claimed = arg;
+	claimed->round = round;
+	snprintf(claimed->sk[round], sizeof claimed->sk[round], "%s-%u",
+		claimed->is_there ? "update" : "put", round);
+	return claimed->is_there ? put_owner(claimed, claimed->tries->conn, "nobody", ret_problem)
+				 : OUTCOME_OK;
+}
+
+static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_problem)
+{
+	struct claimed *claimed = arg;
+	static const struct condition seen = {"owner", CONDITION_EQUALS, VALUE_STRING, "nobody"};
+	char owner[32];
+	struct item present = {0};
+	snprintf(owner, sizeof owner, "writer %u", racer->number);
+	const struct change change = {"owner", VALUE_STRING, owner, 0};
+	const struct item_key key = {claimed->tries->key.pk, claimed->sk[claimed->round]};
+	racer_ready(racer);
+	if (!claimed->is_there)
+		return put_owner(claimed, racer->store, owner, ret_problem);
+	const enum outcome outcome = racer->store->store->ops->update(racer->store, key,
+		&(struct item_write){
+			.changes = &change, .n_changes = 1, .conditions = &seen, .n_conditions = 1},
+		&claimed->tries->doctor->limits, &present, ret_problem);
+	item_clear(&present);
+	return outcome;
+}
+
+/* AWS promises it. Another server may look first and write then, for all that one writer sees. */
+static void try_race(struct tries *tries, bool is_there)
+{
+	const char *operation = is_there ? "UpdateItem" : "PutItem";
+	const struct call_limits tidy = doctor_tidy_limits(tries->doctor);
+	struct claimed claimed = {.tries = tries, .is_there = is_there};
+	const struct race race = {.store = tries->conn->store,
+		.prepare = prepare_claim,
+		.write = claim,
+		.arg = &claimed};
+	struct problem problem = {0};
+	const unsigned winners = doctor_race(&race, &problem);
+	tries->failures += winners != 1;
+	if (winners > 1)
+		doctor_find(tries->doctor, DOCTOR_FAILURE, "table access",
+			"of %u writers of one item that tried at once, %u were told by %s that "
+			"they had won: two uploaders could claim the same file; if the service has "
+			"a setting for conditional writes that are isolated, turn it on",
+			DOCTOR_WRITERS, winners, operation);
+	else if (!winners)
+		doctor_find(tries->doctor, DOCTOR_WARNING, "table access",
+			"what happens when several write one item at once by %s could not be tried "
+			"out: %s",
+			operation, problem.text);
+	for (unsigned round = 0; round < DOCTOR_ROUNDS && *claimed.sk[round]; round++) {
+		struct item present = {0};
+		const struct item_key key = {tries->key.pk, claimed.sk[round]};
+		tries->conn->store->ops->remove(
+			tries->conn, key, &(struct item_write){0}, &tidy, &present, NULL);
+		item_clear(&present);
+	}
+}
+
 static void try_table(struct doctor *doctor, struct store_conn *conn)
 {
 	char id[ID_CHARS + 1], pk[64];
@@ -110,6 +198,10 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 	doctor_begin_probes(doctor);
 	try_writes(&tries);
 	try_reads(&tries);
+	if (!tries.failures && !doctor->services.aws->dynamodb_is_aws) {
+		try_race(&tries, false);
+		try_race(&tries, true);
+	}
 	/* Push never deletes. Where deleting is not allowed, time to live removes the probe. */
 	conn->store->ops->remove(conn, tries.key, &(struct item_write){0}, &tidy, &present, NULL);
 	doctor_end_probes(doctor);

@@ -1,49 +1,17 @@
 #include "aws/settings.h"
 #include "cli/doctor/doctor.h"
 #include "upload/body/proof.h"
+#include <stdio.h>
 #include <string.h>
 
 static const char first[] = "s3once doctor was here\n", other[] = "s3once doctor was here again\n";
 
-/* Sends one PutObject. `spoil` says which of the digests is made wrong. */
-struct probe {
-	const char *content;
-	struct s3_condition condition;
-	unsigned kinds, spoil;
-};
-
-static enum outcome put(struct doctor_bucket *bucket, const struct probe *probe,
-	struct sums *ret_sums, struct s3_object *ret, struct problem *ret_problem)
-{
-	const struct http_body body = {.bytes = strlen(probe->content), .memory = probe->content};
-	struct digest digest;
-	struct call_limits once = bucket->doctor->limits;
-	once.attempts = probe->spoil ? 1 : once.attempts;
-	if (digest_init(&digest, probe->kinds) < 0) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	digest_update(&digest, probe->content, strlen(probe->content));
-	digest_finish(&digest, ret_sums);
-	digest_clear(&digest);
-	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
-		if (probe->spoil & DIGEST_OF(kind))
-			((unsigned char *)ret_sums)[checksum_kinds[kind].at] ^= 1;
-	const struct s3_put wanted = {.target = {.key = bucket->key},
-		.body = &body,
-		.sums = ret_sums,
-		.checksum = s3_checksum(bucket->s3),
-		.condition = probe->condition,
-		.limits = once};
-	return s3_put_object(bucket->conn, &wanted, ret, ret_problem);
-}
-
-static void check_proof(
-	struct doctor_bucket *bucket, const struct sums *sums, const struct s3_object *put)
+static void check_proof(struct doctor_bucket *bucket, const char *key, const struct sums *sums,
+	const struct s3_object *put)
 {
 	static const char what[] = "proof";
 	struct doctor *doctor = bucket->doctor;
-	const struct s3_target target = {.key = bucket->key};
+	const struct s3_target target = {.key = key};
 	struct s3_object seen = {0};
 	struct problem problem = {0};
 	enum outcome outcome =
@@ -72,8 +40,12 @@ static int notices(struct doctor_bucket *bucket, unsigned kind)
 	struct sums sums;
 	struct s3_object object;
 	struct problem problem = {0};
-	const struct probe probe = {.content = first, .kinds = kind | payload, .spoil = kind};
-	enum outcome outcome = put(bucket, &probe, &sums, &object, &problem);
+	const struct doctor_probe probe = {.key = doctor_key(bucket, ""),
+		.content = first,
+		.is_new = true,
+		.kinds = kind | payload,
+		.spoil = kind};
+	enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
 	return outcome == OUTCOME_BAD_DIGEST || outcome == OUTCOME_INVALID ? 1
 	       : outcome == OUTCOME_OK                                     ? 0
 									   : -1;
@@ -109,27 +81,87 @@ static void check_digests(struct doctor_bucket *bucket, const struct s3_object *
 		doctor_find(doctor, DOCTOR_WARNING, what, "could not be tried out");
 }
 
-static void check_if_none_match(struct doctor_bucket *bucket, enum outcome at_first)
+/* One that several writers put at once, and what they know of it. */
+struct contested {
+	struct doctor_bucket *bucket;
+	const char *key;
+	bool replaces;
+	struct s3_object object; /* that is to be replaced */
+};
+
+static enum outcome prepare_put(void *arg, unsigned round, struct problem *ret_problem)
+{
+	struct contested *contested = arg;
+	struct doctor_bucket *bucket = contested->bucket;
+	struct sums sums;
+	contested->key = doctor_key(bucket, "");
+	const struct doctor_probe plain = {.key = contested->key, .content = first, .is_new = true};
+	return contested->replaces ? doctor_put(bucket->conn, bucket, &plain, &sums,
+					     &contested->object, ret_problem)
+				   : OUTCOME_OK;
+}
+
+/* Each writes content of its own, since the etag of equal content would still be that which the
+ * others name. */
+static enum outcome write_put(void *arg, struct racer *racer, struct problem *ret_problem)
+{
+	const struct contested *contested = arg;
+	struct sums sums;
+	struct s3_object object;
+	char content[64];
+	snprintf(content, sizeof content, "writer %u of s3once doctor\n", racer->number);
+	const struct doctor_probe probe = {.key = contested->key,
+		.content = content,
+		.condition = {.if_none_match = !contested->replaces,
+			.if_match = contested->replaces ? contested->object.etag : NULL}};
+	racer_ready(racer);
+	return doctor_put(racer->s3, contested->bucket, &probe, &sums, &object, ret_problem);
+}
+
+void doctor_tell_race(struct doctor_bucket *bucket, const struct race *race, const char *what,
+	const char *header, enum s3_ability ability, const char *else_push)
+{
+	struct doctor *doctor = bucket->doctor;
+	struct problem problem = {0};
+	const unsigned winners = s3_is_aws(bucket->s3) ? 1 : doctor_race(race, &problem);
+	s3_learn(bucket->s3, ability, winners == 1);
+	if (winners == 1)
+		doctor_find(doctor, DOCTOR_OK, what, "%s is honoured%s", header,
+			s3_is_aws(bucket->s3) ? "" : ", also when several write at once");
+	else if (winners > 1)
+		doctor_find(doctor, DOCTOR_WARNING, what,
+			"%s is honoured only when one writes after another: of %u that wrote at "
+			"once %u were told that they had won, so %s",
+			header, DOCTOR_WRITERS, winners, else_push);
+	else
+		doctor_find(doctor, DOCTOR_WARNING, what,
+			"%s is honoured when one writes after another; what happens when several "
+			"write at once could not be tried out, so %s: %s",
+			header, else_push, problem.text);
+}
+
+static void check_if_none_match(struct doctor_bucket *bucket, const char *key, bool is_refused)
 {
 	static const char what[] = "conditional put";
-	const struct probe again = {.content = other,
-		.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)),
-		.condition = {.if_none_match = true}};
+	static const char else_push[] = "push looks right before each upload instead, and what "
+					"someone else writes in between is replaced";
+	const struct doctor_probe again = {
+		.key = key, .content = other, .condition = {.if_none_match = true}};
 	struct doctor *doctor = bucket->doctor;
+	struct contested contested = {.bucket = bucket};
+	const struct race race = {
+		.s3 = bucket->s3, .prepare = prepare_put, .write = write_put, .arg = &contested};
 	struct sums sums;
 	struct s3_object object;
 	struct problem problem = {0};
-	enum outcome outcome = at_first == OUTCOME_UNSUPPORTED
-				       ? at_first
-				       : put(bucket, &again, &sums, &object, &problem);
+	enum outcome outcome =
+		is_refused ? OUTCOME_UNSUPPORTED
+			   : doctor_put(bucket->conn, bucket, &again, &sums, &object, &problem);
 	if (outcome == OUTCOME_REFUSED)
-		doctor_find(doctor, DOCTOR_OK, what,
-			"If-None-Match is honoured: no object is replaced unasked");
+		doctor_tell_race(bucket, &race, what, "If-None-Match", S3_PUT_CONDITION, else_push);
 	else if (outcome == OUTCOME_OK || outcome == OUTCOME_UNSUPPORTED)
-		doctor_find(doctor, DOCTOR_WARNING, what,
-			"If-None-Match is %s by this server: push looks right before each upload "
-			"instead, and what someone else writes in between is replaced",
-			outcome == OUTCOME_OK ? "ignored" : "refused");
+		doctor_find(doctor, DOCTOR_WARNING, what, "If-None-Match is %s by this server: %s",
+			outcome == OUTCOME_OK ? "ignored" : "refused", else_push);
 	else
 		doctor_refused(doctor, DOCTOR_WARNING, what, "s3:PutObject", outcome, &problem);
 }
@@ -138,32 +170,39 @@ static void check_if_none_match(struct doctor_bucket *bucket, enum outcome at_fi
 static void check_if_match(struct doctor_bucket *bucket)
 {
 	static const char what[] = "conditional replace";
+	static const char else_push[] =
+		"--if-changed=replace looks right before the upload instead";
 	struct doctor *doctor = bucket->doctor;
-	const unsigned kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3));
-	const struct probe plain = {.content = first, .kinds = kinds};
+	struct contested contested = {.bucket = bucket, .replaces = true};
+	const struct race race = {
+		.s3 = bucket->s3, .prepare = prepare_put, .write = write_put, .arg = &contested};
 	struct sums sums;
-	struct s3_object object = {0}, ignored;
+	struct s3_object ignored;
 	struct problem problem = {0};
-	enum outcome outcome = put(bucket, &plain, &sums, &object, &problem), wrong = outcome;
+	enum outcome outcome = prepare_put(&contested, 0, &problem), wrong = outcome;
 	if (outcome == OUTCOME_OK) {
-		const struct probe right = {
-			.content = other, .kinds = kinds, .condition = {.if_match = object.etag}};
-		outcome = put(bucket, &right, &sums, &ignored, &problem);
-		wrong = put(bucket, &right, &sums, &ignored, &problem);
+		const struct doctor_probe right = {.key = contested.key,
+			.content = other,
+			.condition = {.if_match = contested.object.etag}};
+		outcome = doctor_put(bucket->conn, bucket, &right, &sums, &ignored, &problem);
+		wrong = outcome == OUTCOME_OK ? doctor_put(bucket->conn, bucket, &right, &sums,
+							&ignored, &problem)
+					      : outcome;
 	}
-	const bool is_honoured = outcome == OUTCOME_OK && wrong == OUTCOME_REFUSED;
-	if (is_honoured)
-		s3_learn(bucket->s3, S3_IF_MATCH, true);
-	if (is_honoured)
-		doctor_find(doctor, DOCTOR_OK, what, "If-Match is honoured");
+	if (outcome == OUTCOME_OK && wrong == OUTCOME_REFUSED)
+		doctor_tell_race(bucket, &race, what, "If-Match", S3_IF_MATCH, else_push);
 	else if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED ||
 		 outcome == OUTCOME_UNSUPPORTED)
-		doctor_find(doctor, DOCTOR_WARNING, what,
-			"If-Match is %s by this server: --if-changed=replace looks right before "
-			"the upload instead",
+		doctor_find(doctor, DOCTOR_WARNING, what, "If-Match is %s by this server: %s",
 			outcome == OUTCOME_OK        ? "ignored"
 			: outcome == OUTCOME_REFUSED ? "not read as RFC 9110 writes it"
-						     : "refused");
+						     : "refused",
+			else_push);
+	else if (outcome == OUTCOME_DENIED)
+		doctor_refused(doctor, DOCTOR_WARNING, what,
+			"s3:GetObject for If-Match, or are under a policy that lets objects only be "
+			"made: --if-changed=replace can replace nothing here",
+			outcome, &problem);
 	else
 		doctor_refused(doctor, DOCTOR_WARNING, what, "s3:PutObject", outcome, &problem);
 }
@@ -171,25 +210,28 @@ static void check_if_match(struct doctor_bucket *bucket)
 bool doctor_puts(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;
-	struct probe probe = {.content = first,
-		.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)) | DIGEST_MD5,
-		.condition = {.if_none_match = true}};
+	const struct doctor_probe probe = {.key = doctor_key(bucket, ""),
+		.content = first,
+		.is_new = true,
+		.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)) | DIGEST_MD5};
 	struct sums sums;
 	struct s3_object object = {0};
 	struct problem problem = {0};
-	enum outcome conditional = put(bucket, &probe, &sums, &object, &problem);
+	enum outcome conditional =
+		doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
 	enum outcome outcome = conditional;
-	probe.condition.if_none_match = false;
-	if (conditional == OUTCOME_UNSUPPORTED)
-		outcome = put(bucket, &probe, &sums, &object, &problem);
+	if (conditional == OUTCOME_UNSUPPORTED) {
+		s3_learn(bucket->s3, S3_PUT_CONDITION, false);
+		outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
+	}
 	if (outcome != OUTCOME_OK) {
 		doctor_refused(doctor, DOCTOR_FAILURE, "put", "s3:PutObject", outcome, &problem);
 		return false;
 	}
 	doctor_find(doctor, DOCTOR_OK, "put", "PutObject works");
-	check_proof(bucket, &sums, &object);
+	check_proof(bucket, probe.key, &sums, &object);
 	check_digests(bucket, &object);
-	check_if_none_match(bucket, conditional);
+	check_if_none_match(bucket, probe.key, conditional == OUTCOME_UNSUPPORTED);
 	check_if_match(bucket);
 	return true;
 }

@@ -15,29 +15,6 @@ static const struct trial trials[] = {
 	{S3_KEPT_TAGS, "tags", "doctor=was-here", "s3:PutObjectTagging, as --tag does"},
 };
 
-static enum outcome put(
-	struct doctor_bucket *bucket, const struct s3_target *target, struct problem *ret_problem)
-{
-	const struct http_body body = {.bytes = strlen(content), .memory = content};
-	const enum checksum checksum = s3_checksum(bucket->s3);
-	struct digest digest;
-	struct sums sums;
-	struct s3_object object;
-	if (digest_init(&digest, s3_wanted_digests(bucket->s3, checksum)) < 0) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	digest_update(&digest, content, strlen(content));
-	digest_finish(&digest, &sums);
-	digest_clear(&digest);
-	const struct s3_put wanted = {.target = *target,
-		.body = &body,
-		.sums = &sums,
-		.checksum = checksum,
-		.limits = bucket->doctor->limits};
-	return s3_put_object(bucket->conn, &wanted, &object, ret_problem);
-}
-
 static void look_at_kept(
 	struct doctor_bucket *bucket, const struct trial *trial, const struct s3_target *target)
 {
@@ -72,7 +49,11 @@ static void try_out(
 {
 	struct doctor *doctor = bucket->doctor;
 	struct problem problem = {0};
-	enum outcome outcome = put(bucket, target, &problem);
+	struct sums sums;
+	struct s3_object object;
+	const struct doctor_probe probe = {
+		.key = target->key, .content = content, .headers = target->headers, .is_new = true};
+	enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
 	if (outcome == OUTCOME_OK)
 		look_at_kept(bucket, trial, target);
 	else if (is_refusal(outcome))
@@ -96,7 +77,7 @@ void doctor_settings(struct doctor_bucket *bucket)
 				headers, s3_kept_settings[trial->kind], trial->value, &problem);
 		if (!error)
 			error = s3_headers_prepare(headers, &problem);
-		const struct s3_target target = {.key = bucket->key, .headers = headers};
+		const struct s3_target target = {.key = doctor_key(bucket, ""), .headers = headers};
 		if (error)
 			doctor_find(bucket->doctor, DOCTOR_WARNING, trial->what, "out of memory");
 		else

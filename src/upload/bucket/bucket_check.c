@@ -180,8 +180,7 @@ bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret
 		    check_and_settle(&check) && begin_doubt(&check);
 	run->bucket = check.row;
 	if (good && !run->doubt)
-		run->conditions_are_recalled =
-			conditions_recall(&check.row, run->s3, store_time_s(marks->store));
+		conditions_recall(&check.row, run->s3, store_time_s(marks->store));
 	s3_conn_free(check.s3);
 	return good;
 }

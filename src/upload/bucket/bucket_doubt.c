@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "marks/bucket_conditions.h"
 #include "upload/bucket/bucket_evidence.h"
 #include "upload/run_manifest.h"
 #include <errno.h>
@@ -248,10 +247,7 @@ void bucket_keep(struct run *run, struct store_conn *marks)
 	if (!*row.version || atomic_load(&run->stop) || run->dry ||
 		(run->doubt && !run->doubt->locked.is_shown[OTHERS]))
 		return;
-	bool is_other = take_last(run, &row);
-	if (conditions_note(&row, run->s3, run->conditions_are_recalled, store_time_s(run->store)))
-		is_other = true;
-	if (!is_other)
+	if (!take_last(run, &row))
 		return;
 	enum outcome o = bucket_row_write(marks, &run->space, &row, &limits, &seen, &problem);
 	/* Refused: another uploader has kept one of its own meanwhile, which is as good. */
