@@ -1,11 +1,10 @@
 #include "aws/pace.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/wait_until.h"
 
-#define CUT      0.7
-#define CALM_NS  (2 * NS_PER_S) /* without throttling: the limit doubles each round */
-#define SLICE_NS (100 * NS_PER_MS)
+#define CUT     0.7
+#define CALM_NS (2 * NS_PER_S) /* without throttling: the limit doubles each round */
 
 void pace_init(struct pace *pace)
 {
@@ -20,27 +19,17 @@ void pace_destroy(struct pace *pace)
 	uv_mutex_destroy(&pace->mutex);
 }
 
-/* A moment at most, so that an abandon is noticed. */
-static void wait_for_room(struct pace *pace)
-{
-	thread_cond_wait(&pace->room, &pace->mutex, SLICE_NS);
-}
-
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_ticket)
 {
-	bool abandoned = false;
 	uv_mutex_lock(&pace->mutex);
-	while (!abandoned && !limits->deadline_ns &&
-		pace->locked.in_flight + 1 > pace->locked.limit) {
-		wait_for_room(pace);
-		uv_mutex_unlock(&pace->mutex); /* abandon() may take its time */
-		abandoned = limits->abandon && limits->abandon(limits->abandon_arg);
-		uv_mutex_lock(&pace->mutex);
-	}
-	pace->locked.in_flight += !abandoned;
+	const bool may =
+		wait_until(limits->deadline_ns || pace->locked.in_flight + 1 <= pace->locked.limit,
+			.told = &pace->room, .mutex = &pace->mutex, .abandon = limits->abandon,
+			.arg = limits->abandon_arg) == WAIT_MET;
+	pace->locked.in_flight += may;
 	*ret_ticket = pace->locked.cuts;
 	uv_mutex_unlock(&pace->mutex);
-	return !abandoned;
+	return may;
 }
 
 static void cut_limit(struct pace *pace, uint64_t now_ns)

@@ -1,8 +1,6 @@
 #include "aws/wait.h"
 #include "base/clock.h"
-#include <time.h>
-
-#define SLICE_NS (100 * NS_PER_MS) /* how late an abandon may be noticed */
+#include "base/wait_until.h"
 
 static enum outcome abandoned_because(const char *why, struct problem *ret_problem)
 {
@@ -12,16 +10,14 @@ static enum outcome abandoned_because(const char *why, struct problem *ret_probl
 
 enum outcome wait_within(const struct call_limits *limits, uint64_t ms, struct problem *ret_problem)
 {
-	uint64_t now = clock_boot_ns(), end = now + ms * NS_PER_MS;
-	if (limits && limits->deadline_ns && end > limits->deadline_ns)
+	static const struct call_limits none;
+	const struct call_limits *by = limits ? limits : &none;
+	const uint64_t end_ns = clock_boot_ns() + ms * NS_PER_MS;
+	if (by->deadline_ns && end_ns > by->deadline_ns)
 		return abandoned_because("the deadline passed", ret_problem);
-	while (now < end) {
-		if (limits && limits->abandon && limits->abandon(limits->abandon_arg))
-			return abandoned_because("stopped", ret_problem);
-		uint64_t ns = end - now < SLICE_NS ? end - now : SLICE_NS;
-		nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
-		now = clock_boot_ns();
-	}
+	if (wait_until(false, .deadline_ns = end_ns, .abandon = by->abandon,
+		    .arg = by->abandon_arg) == WAIT_ABANDONED)
+		return abandoned_because("stopped", ret_problem);
 	return OUTCOME_OK;
 }
 

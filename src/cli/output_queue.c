@@ -1,6 +1,7 @@
 #include "cli/output_queue.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "base/wait_until.h"
 #include "cli/log_file.h"
 #include <errno.h>
 #include <poll.h>
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 #define PIECE_BYTES 4096 /* written at once: each is a sign of life */
-#define SLICE_NS    (100 * NS_PER_MS)
 
 struct queued_line {
 	struct queued_line *next;
@@ -69,8 +69,8 @@ static void write_line(struct output_queue *queue, const struct queued_line *lin
 
 static struct queued_line *take_locked(struct output_queue *queue)
 {
-	while (!queue->locked.first && !queue->locked.finishing)
-		uv_cond_wait(&queue->added, &queue->mutex);
+	wait_until(queue->locked.first || queue->locked.finishing, .told = &queue->added,
+		.mutex = &queue->mutex);
 	struct queued_line *line = queue->locked.first;
 	if (line)
 		queue->locked.first = line->next;
@@ -127,18 +127,20 @@ int output_queue_start(const struct output_queue_options *options, struct output
 	return error;
 }
 
+static bool stands_still_locked(const struct output_queue *queue, uint64_t ms)
+{
+	const struct output_queue_options *o = &queue->options;
+	const uint64_t most_ms = o->is_hurried() && o->hurry_ms < ms ? o->hurry_ms : ms;
+	return clock_boot_ns() - queue->locked.taken_ns >= most_ms * NS_PER_MS;
+}
+
 /* Waits until at most this many bytes are on their way. False: the reader has stood still for ms.
  */
 static bool await_locked(struct output_queue *queue, size_t bytes, uint64_t ms)
 {
-	const struct output_queue_options *o = &queue->options;
-	while (queue->locked.bytes > bytes) {
-		const uint64_t most_ms = o->is_hurried() && o->hurry_ms < ms ? o->hurry_ms : ms;
-		if (clock_boot_ns() - queue->locked.taken_ns >= most_ms * NS_PER_MS)
-			return false;
-		thread_cond_wait(&queue->taken, &queue->mutex, SLICE_NS);
-	}
-	return true;
+	wait_until(queue->locked.bytes <= bytes || stands_still_locked(queue, ms),
+		.told = &queue->taken, .mutex = &queue->mutex, .deadline_ns = UINT64_MAX);
+	return queue->locked.bytes <= bytes;
 }
 
 static bool has_room_locked(struct output_queue *queue, int fd, size_t n, bool may_wait)

@@ -1,6 +1,6 @@
 #include "lease/lease.h"
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/wait_until.h"
 #include "lease/leases.h"
 #include <errno.h>
 #include <stdio.h>
@@ -66,18 +66,13 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 	return error;
 }
 
-static void wait_100_ms_locked(struct leases *leases)
-{
-	thread_cond_wait(&leases->changed, &leases->mutex, 100 * NS_PER_MS);
-}
-
 /* Makes the lease busy for this thread; false if it is lost or stopping. */
 static bool occupy(struct lease *lease)
 {
 	struct leases *leases = lease->keeper;
 	uv_mutex_lock(&leases->mutex);
-	while (lease->locked.busy && !atomic_load(&lease->stopping))
-		wait_100_ms_locked(leases);
+	wait_until(!lease->locked.busy || atomic_load(&lease->stopping), .told = &leases->changed,
+		.mutex = &leases->mutex);
 	const bool ok = !lease_is_lost(lease) && !atomic_load(&lease->stopping);
 	lease->locked.busy |= ok;
 	uv_mutex_unlock(&leases->mutex);
@@ -102,16 +97,23 @@ enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 	return o;
 }
 
+static bool is_good_for(const struct lease *lease, uint64_t need_ns)
+{
+	return clock_boot_ns() + need_ns <= lease_ends_ns(lease);
+}
+
 bool lease_await(struct lease *lease, uint64_t need_ns, bool (*abandon)(void *arg), void *arg)
 {
-	while (clock_boot_ns() + need_ns > lease_ends_ns(lease)) {
-		if (lease_is_lost(lease) || (abandon && abandon(arg)))
-			return false;
-		uv_mutex_lock(&lease->keeper->mutex);
-		wait_100_ms_locked(lease->keeper);
-		uv_mutex_unlock(&lease->keeper->mutex);
+	struct leases *leases = lease->keeper;
+	bool goes_on = true;
+	if (!is_good_for(lease, need_ns)) {
+		uv_mutex_lock(&leases->mutex);
+		goes_on = wait_until(lease_is_lost(lease) || is_good_for(lease, need_ns),
+				  .told = &leases->changed, .mutex = &leases->mutex,
+				  .abandon = abandon, .arg = arg) == WAIT_MET;
+		uv_mutex_unlock(&leases->mutex);
 	}
-	return !lease_is_lost(lease);
+	return goes_on && !lease_is_lost(lease);
 }
 
 void lease_stop(struct lease *lease)
@@ -120,8 +122,8 @@ void lease_stop(struct lease *lease)
 	uv_mutex_lock(&leases->mutex);
 	const bool first = !atomic_exchange(&lease->stopping, true);
 	leases_unqueue_locked(leases, lease);
-	while (lease->locked.busy)
-		wait_100_ms_locked(leases);
+	uv_cond_broadcast(&leases->changed);
+	wait_until(!lease->locked.busy, .told = &leases->changed, .mutex = &leases->mutex);
 	leases_remove_locked(leases, lease);
 	if (first && *lease->version)
 		leases->locked.count--;

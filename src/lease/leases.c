@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "base/wait_until.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +62,8 @@ static void tell_outcome_locked(struct lease *lease, enum outcome o, const struc
 static struct lease *take_work_locked(struct leases *leases)
 {
 	leases->locked.idle++;
-	while (!leases->locked.first && !leases->locked.stopping)
-		uv_cond_wait(&leases->work, &leases->mutex);
+	wait_until(leases->locked.first || leases->locked.stopping, .told = &leases->work,
+		.mutex = &leases->mutex);
 	leases->locked.idle--;
 	struct lease *lease = leases->locked.stopping ? NULL : leases->locked.first;
 	if (lease)
@@ -145,19 +146,10 @@ static void attend_locked(struct leases *leases, struct lease *lease, uint64_t n
 	leases_place_locked(leases, lease);
 }
 
-/* Waits in slices, since the clock of the wait stops while the host is suspended, but the leases go
- * on. */
-static void wait_for_due_locked(struct leases *leases, uint64_t now_ns)
+/* When something is to be done next; 0: nothing is. */
+static uint64_t next_due_locked(const struct leases *leases)
 {
-	uint64_t wait_ns = 200 * NS_PER_MS;
-	const struct lease *first =
-		leases->locked.n && leases->locked.heap ? leases->locked.heap[1] : NULL;
-	if (first && first->locked.next_ns < now_ns + wait_ns)
-		wait_ns = first->locked.next_ns > now_ns ? first->locked.next_ns - now_ns : 0;
-	if (leases->locked.n)
-		thread_cond_wait(&leases->due, &leases->mutex, wait_ns);
-	else
-		uv_cond_wait(&leases->due, &leases->mutex);
+	return leases->locked.n ? leases->locked.heap[1]->locked.next_ns : 0;
 }
 
 static void keep_leases(void *arg)
@@ -165,12 +157,13 @@ static void keep_leases(void *arg)
 	struct leases *leases = arg;
 	uv_mutex_lock(&leases->mutex);
 	while (!leases->locked.stopping) {
-		const uint64_t now_ns = clock_boot_ns();
-		struct lease *lease = leases->locked.n ? leases->locked.heap[1] : NULL;
-		if (lease && lease->locked.next_ns <= now_ns)
-			attend_locked(leases, lease, now_ns);
+		const uint64_t now_ns = clock_boot_ns(), due_ns = next_due_locked(leases);
+		if (due_ns && due_ns <= now_ns)
+			attend_locked(leases, leases->locked.heap[1], now_ns);
 		else
-			wait_for_due_locked(leases, now_ns);
+			wait_until(leases->locked.stopping || next_due_locked(leases) != due_ns,
+				.told = &leases->due, .mutex = &leases->mutex,
+				.deadline_ns = due_ns);
 	}
 	uv_mutex_unlock(&leases->mutex);
 }

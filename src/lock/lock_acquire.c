@@ -1,6 +1,6 @@
 #include "base/clock.h"
 #include "base/text.h"
-#include "base/thread.h"
+#include "base/wait_until.h"
 #include "lock/lock_client.h"
 #include <errno.h>
 #include <stdio.h>
@@ -202,12 +202,11 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 	if (a->deadline_ns < now_ns + ns)
 		ns = a->deadline_ns > now_ns ? a->deadline_ns - now_ns : 0;
 	uv_mutex_lock(&locks->mutex);
-	while (!atomic_load(&locks->closed) && thread_cond_wait(&locks->closing, &locks->mutex, ns))
-		;
+	const bool is_closed =
+		wait_until(atomic_load(&locks->closed), .told = &locks->closing,
+			.mutex = &locks->mutex, .deadline_ns = now_ns + ns) == WAIT_MET;
 	uv_mutex_unlock(&locks->mutex);
-	return atomic_load(&locks->closed)
-		       ? lock_error(a->error, -ECANCELED, "the client was closed")
-		       : 0;
+	return is_closed ? lock_error(a->error, -ECANCELED, "the client was closed") : 0;
 }
 
 static uint64_t deadline_of(const struct s3once_lock_request *request)

@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "base/thread.h"
+#include "base/wait_until.h"
 #include "lock/lock_client.h"
 #include <errno.h>
 #include <stdio.h>
@@ -79,12 +80,12 @@ static void tell_all(void *arg)
 {
 	struct lock_events *events = arg;
 	uv_mutex_lock(&events->mutex);
-	while (!events->locked.stopping) {
+	for (;;) {
+		wait_until(events->locked.first || events->locked.stopping, .told = &events->came,
+			.mutex = &events->mutex);
+		if (events->locked.stopping)
+			break;
 		struct lock_event *e = pop_locked(events);
-		if (!e) {
-			uv_cond_wait(&events->came, &events->mutex);
-			continue;
-		}
 		uv_mutex_unlock(&events->mutex);
 		hand_out(e, events->callback, events->callback_arg);
 		uv_mutex_lock(&events->mutex);

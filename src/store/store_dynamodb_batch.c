@@ -6,10 +6,9 @@
 #include "store/store_dynamodb_batch_queue.h"
 #include <string.h>
 
-#define BATCH_MAX_BYTES (1U << 20)        /* of statements; a mark takes less than 3 KB */
-#define HOLD_NS         (50 * NS_PER_MS)  /* a request under way is waited for no longer */
-#define LEAVE_NS        (5 * NS_PER_S)    /* nor is one that carries one's own statement */
-#define LOOK_NS         (100 * NS_PER_MS) /* how often a waiting caller looks at its limits */
+#define BATCH_MAX_BYTES (1U << 20)       /* of statements; a mark takes less than 3 KB */
+#define HOLD_NS         (50 * NS_PER_MS) /* a request under way is waited for no longer */
+#define LEAVE_NS        (5 * NS_PER_S)   /* nor is one that carries one's own statement */
 
 /* The statements of one request, and who waits for their answers: NULL is a caller that left. */
 struct batch {
@@ -20,12 +19,12 @@ struct batch {
 int batch_ticket_init(struct batch_ticket *ticket)
 {
 	ticket->statement = TEXT(BATCH_MAX_BYTES);
-	return thread_sem_init(&ticket->called);
+	return bell_init(&ticket->called);
 }
 
 void batch_ticket_clear(struct batch_ticket *ticket)
 {
-	thread_sem_destroy(&ticket->called);
+	bell_clear(&ticket->called);
 	text_clear(&ticket->statement);
 }
 
@@ -33,7 +32,7 @@ void batch_ticket_clear(struct batch_ticket *ticket)
 static void call(struct batch_ticket *ticket)
 {
 	if (ticket)
-		thread_sem_post(&ticket->called);
+		bell_ring(&ticket->called);
 }
 
 int batches_init(struct batches *batches)
@@ -206,16 +205,6 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	return ticket_outcome(batches, leader);
 }
 
-/* How long to sleep before there is something else to look at. */
-static uint64_t sleep_ns(const struct batch_ticket *ticket, uint64_t since_ns)
-{
-	const uint64_t now_ns = clock_boot_ns(), leaves_ns = since_ns + HOLD_NS;
-
-	if (ticket->state != BATCH_WAITS)
-		return LOOK_NS;
-	return leaves_ns > now_ns ? leaves_ns - now_ns : 0;
-}
-
 /* Whether the ticket leads since it has waited long enough. */
 static bool leads_by_itself(struct batches *batches, struct batch_ticket *ticket, uint64_t since_ns)
 {
@@ -250,16 +239,26 @@ static enum outcome lead_unless_over(struct batches *batches, struct batch_ticke
 	return batch_write_give_up(ticket->write);
 }
 
+static bool is_called(
+	struct batch_ticket *ticket, uint64_t until_ns, const struct call_limits *limits)
+{
+	return bell_await(&ticket->called, until_ns, limits->abandon, limits->abandon_arg);
+}
+
 static enum outcome await(struct batches *batches, struct batch_ticket *ticket, uint64_t since_ns)
 {
-	while (!thread_sem_wait(&ticket->called, sleep_ns(ticket, since_ns))) {
-		if (leads_by_itself(batches, ticket, since_ns))
-			return lead_unless_over(batches, ticket);
-		if (clock_boot_ns() - since_ns >= LEAVE_NS && give_up(batches, ticket))
-			return batch_write_alone(ticket->write);
-		if (limits_are_over(batch_write_limits(ticket->write)) && give_up(batches, ticket))
-			return batch_write_give_up(ticket->write);
-	}
+	const struct call_limits *limits = batch_write_limits(ticket->write);
+	bool called = is_called(ticket, since_ns + HOLD_NS, limits);
+
+	if (!called && leads_by_itself(batches, ticket, since_ns))
+		return lead_unless_over(batches, ticket);
+	if (!called)
+		called = is_called(ticket, since_ns + LEAVE_NS, limits);
+	if (!called && give_up(batches, ticket))
+		return limits_are_over(limits) ? batch_write_give_up(ticket->write)
+					       : batch_write_alone(ticket->write);
+	if (!called) /* it is just being called */
+		bell_await(&ticket->called, 0, NULL, NULL);
 	return ticket->state == BATCH_ANSWERED ? ticket_outcome(batches, ticket)
 					       : lead_unless_over(batches, ticket);
 }

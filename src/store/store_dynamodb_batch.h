@@ -7,7 +7,7 @@
  * its batch repeats its write alone: a connection that hangs stalls nobody but the caller that sent
  * it. There is no thread beside the callers', and each caller's abandon() is asked in its own. */
 #pragma once
-#include "base/thread.h"
+#include "base/wait_until.h"
 #include "store/store_dynamodb_write.h"
 #include <stdatomic.h>
 #include <uv.h>
@@ -18,10 +18,10 @@ enum batch_ticket_state { BATCH_WAITS, BATCH_TAKEN, BATCH_LEADS, BATCH_ANSWERED 
 struct batch_ticket {
 	const struct batch_write *write;
 	struct text statement; /* kept for its memory */
-	/* Posted once, without the mutex, for each time that another caller made it LEADS or
+	/* Rung once, without the mutex, for each time that another caller made it LEADS or
 	 * ANSWERED. The ticket is its caller's again only when it has taken that. Who makes itself
 	 * LEADS is not called for that, and no leader for its own answer. */
-	struct thread_sem called;
+	struct bell called;
 	_Atomic enum batch_ticket_state state; /* changed with the mutex held */
 	struct {
 		struct batch_ticket *next;  /* in the queue */

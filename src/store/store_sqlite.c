@@ -49,7 +49,7 @@ static struct ticket *ticket_of(struct store_conn *conn)
 static int conn_new(struct store *store, struct store_conn **ret)
 {
 	struct sqlite_conn *conn = calloc(1, sizeof *conn);
-	int r = conn ? ticket_init(&conn->ticket) : -ENOMEM;
+	int r = conn ? bell_init(&conn->ticket.answered) : -ENOMEM;
 
 	if (r) {
 		free(conn);
@@ -62,7 +62,7 @@ static int conn_new(struct store *store, struct store_conn **ret)
 
 static void conn_free(struct store_conn *conn)
 {
-	ticket_clear(ticket_of(conn));
+	bell_clear(&ticket_of(conn)->answered);
 	free(conn);
 }
 

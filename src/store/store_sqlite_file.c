@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <uv.h>
 
 #define APPLICATION_ID 0x73336f6e /* "s3on" */
 #define LAYOUT         1
@@ -175,20 +175,13 @@ static int prepare_file(void *arg)
 	return rc ? rc : sqlite3_exec(db, settings_sql, NULL, NULL, NULL);
 }
 
-static void pause_briefly(void)
-{
-	uint64_t ns = NS_PER_MS + random_below(10 * NS_PER_MS);
-
-	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
-}
-
 int sqlite_patiently(int (*attempt)(void *arg), void *arg)
 {
 	uint64_t deadline = clock_boot_ns() + SQLITE_LOCKED_MAX_S * NS_PER_S;
 	int rc;
 
 	while (((rc = attempt(arg)) & 0xff) == SQLITE_BUSY && clock_boot_ns() < deadline)
-		pause_briefly();
+		uv_sleep(1 + (unsigned)random_below(10));
 	return rc;
 }
 

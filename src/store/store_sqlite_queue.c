@@ -4,13 +4,14 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "base/wait_until.h"
 #include "store/store_sqlite_file.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SYNC_LATER_NS NS_PER_S
+#define LOOK_NS       (100 * NS_PER_MS) /* how often a caller that must end tries to withdraw */
 
 struct sqlite_queue {
 	sqlite3 *db;
@@ -96,7 +97,7 @@ static void answer_all(struct ticket *list)
 {
 	for (struct ticket *next; list; list = next) {
 		next = list->queued.next;
-		ticket_answer(list);
+		bell_ring(&list->answered);
 	}
 }
 
@@ -193,37 +194,19 @@ static bool perform_writes(struct sqlite_queue *queue)
 	return settle_tickets(queue, list, rc);
 }
 
-/* How long the next sync may still wait: 0 if it is due, UINT64_MAX if there is nothing to sync. */
-static uint64_t sync_due_in_ns(const struct sqlite_queue *queue)
-{
-	if (!queue->unsynced_since_ns)
-		return UINT64_MAX;
-	const uint64_t waited_ns = clock_boot_ns() - queue->unsynced_since_ns;
-	return waited_ns < SYNC_LATER_NS ? SYNC_LATER_NS - waited_ns : 0;
-}
-
-static void wait_for_ticket_locked(struct sqlite_queue *queue, uint64_t most_ns)
-{
-	if (most_ns == UINT64_MAX)
-		uv_cond_wait(&queue->work, &queue->mutex);
-	else
-		thread_cond_wait(&queue->work, &queue->mutex, most_ns);
-}
-
 /* Returns false when there is nothing more to do, ever. Meanwhile what is due is synced. */
 static bool wait_for_work(struct sqlite_queue *queue, bool *ret_has_writes)
 {
-	uint64_t due_in_ns = sync_due_in_ns(queue);
+	const uint64_t since_ns = queue->unsynced_since_ns;
+	const uint64_t due_ns = since_ns ? since_ns + SYNC_LATER_NS : 0;
 
 	uv_mutex_lock(&queue->mutex);
-	while (!queue->locked.first && !queue->locked.closing && due_in_ns) {
-		wait_for_ticket_locked(queue, due_in_ns);
-		due_in_ns = sync_due_in_ns(queue);
-	}
+	wait_until(queue->locked.first || queue->locked.closing, .told = &queue->work,
+		.mutex = &queue->mutex, .deadline_ns = due_ns);
 	bool more = queue->locked.first || !queue->locked.closing;
 	*ret_has_writes = queue->locked.writes;
 	uv_mutex_unlock(&queue->mutex);
-	if (!more || !due_in_ns)
+	if (!more || (due_ns && clock_boot_ns() >= due_ns))
 		sync_the_rest(queue);
 	return more;
 }
@@ -233,8 +216,7 @@ static bool wait_for_work(struct sqlite_queue *queue, bool *ret_has_writes)
 static void wait_for_file(struct sqlite_queue *queue)
 {
 	fail_all(queue, take_chosen(queue, OVERDUE), SQLITE_BUSY);
-	uint64_t ns = NS_PER_MS / 2 + random_below(3 * NS_PER_MS);
-	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+	uv_sleep(1 + (unsigned)random_below(3));
 }
 
 /* Only housekeeping: when the file is locked, the next run does it. */
@@ -373,10 +355,15 @@ void sqlite_queue_perform(
 		return;
 	}
 	submit(queue, ticket);
-	while (!ticket_wait(ticket, limits)) {
-		if (limits_are_over(limits) && withdraw(queue, ticket)) {
+	/* What the thread has taken cannot be withdrawn, unless the file is locked and it is put
+	 * back. */
+	while (!bell_await(
+		&ticket->answered, limits->deadline_ns, limits->abandon, limits->abandon_arg)) {
+		if (withdraw(queue, ticket)) {
 			give_up(queue, &ticket->op);
 			return;
 		}
+		if (bell_await(&ticket->answered, clock_boot_ns() + LOOK_NS, NULL, NULL))
+			return;
 	}
 }

@@ -14,6 +14,12 @@ bool run_is_over(void *arg)
 	       atomic_load(&run->failed_setup);
 }
 
+bool run_is_stopping(void *arg)
+{
+	const struct run *run = arg;
+	return run_is_over(arg) || atomic_load(&run->stop);
+}
+
 static uint64_t patience_ns(const struct run *run)
 {
 	const struct s3once_options *o = &run->options;

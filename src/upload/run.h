@@ -66,6 +66,8 @@ struct run {
 /* For call_limits.abandon; arg is the run. Whether everything is to end at once. The question
  * counts as a sign of life of the worker. */
 bool run_is_over(void *run);
+/* Likewise; true also while what is under way may still end. */
+bool run_is_stopping(void *run);
 /* For session_options.is_stuck: for give_up_after_ms, or a lease if that is longer, no worker has
  * moved. */
 bool run_is_stuck(void *run);

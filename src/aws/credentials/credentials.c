@@ -3,13 +3,12 @@
 #include "aws/credentials/credentials_chain.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/wait_until.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
-#define SLICE_MS            100             /* how late the end of a wait may be noticed */
 #define GUESS_NS            (60 * NS_PER_S) /* between two loads because they may have expired */
 
 static int copy_strings(const struct credentials *from, struct credentials *ret)
@@ -58,22 +57,14 @@ void credentials_chain_free(struct credentials_chain *chain)
 	free(chain);
 }
 
-static bool must_end(const struct call_limits *limits)
-{
-	return limits && ((limits->abandon && limits->abandon(limits->abandon_arg)) ||
-				 (limits->deadline_ns && clock_boot_ns() >= limits->deadline_ns));
-}
-
 /* Waits until load number `number` has ended; false if the limits end the wait before. */
 static bool await_load_locked(
 	struct credentials_chain *chain, unsigned number, const struct call_limits *limits)
 {
-	while ((int)(chain->locked.ended - number) < 0) {
-		if (must_end(limits))
-			return false;
-		credentials_wait_locked(chain, SLICE_MS);
-	}
-	return true;
+	return wait_until((int)(chain->locked.ended - number) >= 0, .told = &chain->changed,
+		       .mutex = &chain->mutex, .deadline_ns = limits ? limits->deadline_ns : 0,
+		       .abandon = limits ? limits->abandon : NULL,
+		       .arg = limits ? limits->abandon_arg : NULL) == WAIT_MET;
 }
 
 /* Asks for a load that begins from now on; returns its number. */
@@ -96,6 +87,15 @@ static void say_paused_locked(struct credentials_chain *chain)
 		(unsigned long long)(chain->patience_ns / NS_PER_S));
 }
 
+/* Says that it waits once a load has failed. */
+static bool is_patience_over_locked(struct credentials_chain *chain)
+{
+	if (!chain->locked.failures)
+		return false;
+	say_paused_locked(chain);
+	return clock_boot_ns() - chain->locked.paused_ns >= chain->patience_ns;
+}
+
 /* The pause: until there are usable ones, or the patience or the limits have ended. */
 static int await_usable_locked(struct credentials_chain *chain, const struct call_limits *limits,
 	struct problem *ret_problem)
@@ -105,25 +105,24 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 	if (!chain->locked.wanted && chain->locked.begun == chain->locked.ended &&
 		!chain->locked.failures)
 		want_load_locked(chain);
-	while (!credentials_usable_locked(chain)) {
-		bool failed = chain->locked.failures > 0;
-		if (failed)
-			say_paused_locked(chain);
-		if (failed && clock_boot_ns() - chain->locked.paused_ns >= chain->patience_ns) {
-			*ret_problem = chain->locked.problem;
-			if (!chain->locked.error)
-				problem_set(ret_problem, "the server refuses the credentials");
-			problem_prefix(ret_problem, "no valid credentials for %llu s",
-				(unsigned long long)(chain->patience_ns / NS_PER_S));
-			return chain->locked.error ? chain->locked.error : -EKEYEXPIRED;
-		}
-		if (must_end(limits)) {
-			problem_set(ret_problem, "it was given up before there were credentials");
-			return -ECANCELED;
-		}
-		credentials_wait_locked(chain, SLICE_MS);
+	const enum waited waited = wait_until(
+		credentials_usable_locked(chain) || is_patience_over_locked(chain),
+		.told = &chain->changed, .mutex = &chain->mutex,
+		.deadline_ns = limits && limits->deadline_ns ? limits->deadline_ns : UINT64_MAX,
+		.abandon = limits ? limits->abandon : NULL,
+		.arg = limits ? limits->abandon_arg : NULL);
+	if (waited != WAIT_MET) {
+		problem_set(ret_problem, "it was given up before there were credentials");
+		return -ECANCELED;
 	}
-	return 0;
+	if (credentials_usable_locked(chain))
+		return 0;
+	*ret_problem = chain->locked.problem;
+	if (!chain->locked.error)
+		problem_set(ret_problem, "the server refuses the credentials");
+	problem_prefix(ret_problem, "no valid credentials for %llu s",
+		(unsigned long long)(chain->patience_ns / NS_PER_S));
+	return chain->locked.error ? chain->locked.error : -EKEYEXPIRED;
 }
 
 /* Until the load that this call asks for has ended. */

@@ -46,5 +46,3 @@ int credentials_keeper_start_locked(struct credentials_chain *chain);
 bool credentials_usable_locked(const struct credentials_chain *chain);
 /* Nothing but the same again was found for what the server refuses: no longer to be used. */
 void credentials_unusable_locked(struct credentials_chain *chain);
-/* Waits for a change, at most ms. */
-void credentials_wait_locked(struct credentials_chain *chain, uint64_t ms);

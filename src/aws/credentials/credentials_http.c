@@ -1,14 +1,13 @@
 #include "aws/credentials/credentials_http.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/wait_until.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define REPLY_MAX_BYTES (256U << 10)
 #define PAUSE_MS        200U /* at most, before the second attempt; then twice that, … */
-#define SLICE_MS        50
 
 static int prepare_client(struct credentials_loader *loader)
 {
@@ -62,12 +61,6 @@ static bool is_worth_another(int error, const struct http_reply *reply)
 	return error != -ECANCELED && error != -ENOMEM && error != -EINVAL && error != -EPROTO;
 }
 
-static void pause_ms(const struct credentials_loader *loader, unsigned ms)
-{
-	for (unsigned done = 0; done < ms && !atomic_load(&loader->stopped); done += SLICE_MS)
-		nanosleep(&(struct timespec){.tv_nsec = SLICE_MS * (long)NS_PER_MS}, NULL);
-}
-
 int credentials_http(struct credentials_loader *loader, const struct credentials_request *request,
 	struct http_reply *ret, struct problem *ret_problem)
 {
@@ -81,7 +74,9 @@ int credentials_http(struct credentials_loader *loader, const struct credentials
 		if (i + 1 >= request->attempts || !is_worth_another(error, ret))
 			return error;
 		const unsigned most_ms = PAUSE_MS << i;
-		pause_ms(loader, most_ms / 2 + (unsigned)random_below(most_ms / 2));
+		const uint64_t pause_ms = most_ms / 2 + random_below(most_ms / 2);
+		wait_until(atomic_load(&loader->stopped),
+			.deadline_ns = clock_boot_ns() + pause_ms * NS_PER_MS);
 	}
 }
 

@@ -3,12 +3,13 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "base/wait_until.h"
 #include <string.h>
 #include <sys/stat.h>
 
 #define AHEAD_MAX_S  (15 * 60) /* as AWS's SDKs begin to renew */
 #define RETRY_MAX_MS 30000
-#define LOOK_MS      2000 /* between two looks at the files */
+#define LOOK_NS      (2 * NS_PER_S) /* between two looks at the files */
 
 static bool same_keys(const struct credentials *a, const struct credentials *b)
 {
@@ -141,11 +142,6 @@ static void load_locked(struct credentials_chain *chain)
 	uv_cond_broadcast(&chain->changed);
 }
 
-void credentials_wait_locked(struct credentials_chain *chain, uint64_t ms)
-{
-	thread_cond_wait(&chain->changed, &chain->mutex, ms * NS_PER_MS);
-}
-
 static void keep_credentials(void *arg)
 {
 	struct credentials_chain *chain = arg;
@@ -158,8 +154,10 @@ static void keep_credentials(void *arg)
 			load_locked(chain);
 			continue;
 		}
-		uint64_t left_ms = (chain->locked.next_ns - now_ns) / NS_PER_MS + 1;
-		credentials_wait_locked(chain, left_ms < LOOK_MS ? left_ms : LOOK_MS);
+		const uint64_t look_ns = now_ns + LOOK_NS, next_ns = chain->locked.next_ns;
+		wait_until(chain->locked.wanted || chain->locked.stopping, .told = &chain->changed,
+			.mutex = &chain->mutex,
+			.deadline_ns = next_ns < look_ns ? next_ns : look_ns);
 	}
 	uv_mutex_unlock(&chain->mutex);
 }

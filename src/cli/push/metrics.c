@@ -15,10 +15,11 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <uv.h>
 
 #define FILE_BYTES_MAX (256U << 10)
 #define LOCK_TURNS     100
-#define LOCK_TURN_US   20000
+#define LOCK_TURN_MS   20
 
 #define LAST_SUCCESS "s3once_last_success_timestamp_seconds"
 #define OLDEST       "s3once_oldest_unshipped_timestamp_seconds"
@@ -260,7 +261,7 @@ static int lock_folder(const char *path)
 	for (int turn = 0; fd >= 0 && turn < LOCK_TURNS; turn++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
 			break;
-		usleep(LOCK_TURN_US);
+		uv_sleep(LOCK_TURN_MS);
 	}
 	return fd;
 }

@@ -3,8 +3,8 @@
 #include "cli/human_figures.h"
 #include "cli/terminal.h"
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
+#include <uv.h>
 
 #define LINE_BYTES_MAX 512
 
@@ -57,11 +57,6 @@ static void show(struct status_view *view, const struct text *about)
 		view->output->locked.error = -EPIPE;
 }
 
-static void pause_ms(uint64_t ms)
-{
-	nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)(ms % 1000 * NS_PER_MS)}, NULL);
-}
-
 enum outcome status_watch(const struct status_watch *watch, struct problem *ret_problem)
 {
 	struct status_view *view = watch->view;
@@ -84,7 +79,7 @@ enum outcome status_watch(const struct status_watch *watch, struct problem *ret_
 		if (view->output->locked.error)
 			break;
 		before = now;
-		pause_ms(watch->interval_ms);
+		uv_sleep((unsigned)watch->interval_ms);
 	}
 	status_page_clear(&page);
 	view->page = NULL;

@@ -1,5 +1,6 @@
 #include "scan/rotated/rotation.h"
 #include "base/clock.h"
+#include "base/wait_until.h"
 #include "scan/open.h"
 #include "scan/rotated/rotation_identity.h"
 #include "scan/rotated/rotation_logs.h"
@@ -9,11 +10,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PAUSE_FIRST_NS (250 * NS_PER_MS) /* after listings that differ; doubles each time */
-#define PAUSE_STEP_NS  (50 * NS_PER_MS)
 
 struct rotation {
 	struct source *sources;
@@ -139,15 +138,10 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 static int pause_before(
 	const struct rotation *rotation, unsigned round, struct problem *ret_problem)
 {
-	const uint64_t end_ns = clock_boot_ns() + (PAUSE_FIRST_NS << round);
-	while (clock_boot_ns() < end_ns) {
-		int r = scan_may_be_over(rotation->options, ret_problem);
-		if (r < 0)
-			return r;
-		const struct timespec step = {.tv_nsec = (long)PAUSE_STEP_NS};
-		nanosleep(&step, NULL);
-	}
-	return 0;
+	int r;
+	wait_until((r = scan_may_be_over(rotation->options, ret_problem)) < 0,
+		.deadline_ns = clock_boot_ns() + (PAUSE_FIRST_NS << round));
+	return r;
 }
 
 /* A listing goes through names in order, so that a file may be renamed from where it has not been

@@ -1,13 +1,11 @@
 #include "upload/body/encoders.h"
-#include "base/clock.h"
-#include "base/thread.h"
+#include "base/wait_until.h"
 #include "upload/body/multipart_plan.h"
 #include <errno.h>
 
 #define MIB            (1ULL << 20)
 #define BUFFER_MIN     (PART_BYTES_MIN + PART_BYTES_MIN / 4)
 #define RANGE_MAX      (256 * MIB) /* more would be made again after a kill */
-#define ASK_AFTER_NS   (200 * NS_PER_MS)
 #define TENTHS_WANTED  9 /* of a buffer: some parts come out larger than the sample says */
 #define OVER_SUBSCRIBE 2 /* while one part is sent another one is made */
 
@@ -71,20 +69,17 @@ static int take_encoder_locked(struct encoders *encoders, struct encoder **ret)
 	return error;
 }
 
-int encoders_take(struct encoders *encoders, bool (*is_over)(const void *arg), const void *arg,
-	struct encoder **ret)
+int encoders_take(
+	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret)
 {
 	int error;
 	uv_mutex_lock(&encoders->locked.mutex);
-	while ((error = take_encoder_locked(encoders, ret)) == -EAGAIN) {
-		if (is_over(arg)) {
-			error = -ECANCELED;
-			break;
-		}
-		thread_cond_wait(&encoders->locked.is_free, &encoders->locked.mutex, ASK_AFTER_NS);
-	}
+	const enum waited waited =
+		wait_until((error = take_encoder_locked(encoders, ret)) != -EAGAIN,
+			.told = &encoders->locked.is_free, .mutex = &encoders->locked.mutex,
+			.abandon = is_over, .arg = arg);
 	uv_mutex_unlock(&encoders->locked.mutex);
-	return error;
+	return waited == WAIT_MET ? error : -ECANCELED;
 }
 
 void encoders_give_back(struct encoders *encoders, struct encoder *encoder)

@@ -32,8 +32,8 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 void encoders_clear(struct encoders *encoders);
 /* Waits for an encoder. is_over is asked from time to time. Returns 0, -ECANCELED or -ENOMEM. A
  * caller that holds an encoder must not wait for a second one. */
-int encoders_take(struct encoders *encoders, bool (*is_over)(const void *arg), const void *arg,
-	struct encoder **ret);
+int encoders_take(
+	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret);
 /* NULL is fine. */
 void encoders_give_back(struct encoders *encoders, struct encoder *encoder);
 /* So many bytes of a file that is compressed `in` to `out` come to a part that an encoder can keep:

@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* Without a sign of life: who waits for those that hold the encoders does not move. */
-static bool is_reading_over(const void *arg)
+static bool is_reading_over(void *arg)
 {
 	const struct run *run = arg;
 	return atomic_load(&run->stop) > 1 || atomic_load(&run->fenced) ||

@@ -1,6 +1,5 @@
 #include "upload/file/refusals.h"
-#include "base/clock.h"
-#include "base/thread.h"
+#include "base/wait_until.h"
 #include "upload/file/worker.h"
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,6 @@
 
 #define SEVERAL_AT_END 2  /* different files, when all were tried */
 #define SEVERAL        10 /* before that */
-#define SLICE_NS       (100 * NS_PER_MS)
 
 struct refused {
 	struct refused *next;
@@ -80,10 +78,9 @@ static bool wait_for_others(struct run *run)
 	struct refusals *refusals = &run->refusals;
 	refusals->locked.n_waiting++;
 	uv_cond_broadcast(&refusals->locked.changed);
-	while (!is_set_up(refusals) && !refusals->locked.has_stored && !run_is_over(run) &&
-		!atomic_load(&run->stop)) {
-		thread_cond_wait(&refusals->locked.changed, &refusals->locked.mutex, SLICE_NS);
-	}
+	wait_until(is_set_up(refusals) || refusals->locked.has_stored,
+		.told = &refusals->locked.changed, .mutex = &refusals->locked.mutex,
+		.abandon = run_is_stopping, .arg = run);
 	const bool is_over = is_set_up(refusals);
 	refusals->locked.n_waiting--;
 	return is_over;

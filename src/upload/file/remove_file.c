@@ -1,6 +1,7 @@
 /* What --delete-after and --move-to ask for once a file is in S3. Nothing here changes what became
  * of the file before: that is told and counted already. */
 #include "base/clock.h"
+#include "base/wait_until.h"
 #include "scan/removal.h"
 #include "upload/file/done_now.h"
 #include <errno.h>
@@ -14,16 +15,12 @@
 
 /* Waits until the file's last change is so long ago. False: the run ends, or the clock says that
  * the change lies in the future. */
-static bool wait_until_quiet(struct run *run, const struct file_state *state)
+static bool wait_for_quiet(struct run *run, const struct file_state *state)
 {
-	for (;;) {
-		const int64_t age_ns = clock_wall_ns() - state->ctime_ns;
-		if (age_ns >= QUIET_NS)
-			return true;
-		if (age_ns < 0 || run_is_over(run) || atomic_load(&run->stop))
-			return false;
-		usleep(50 * 1000);
-	}
+	int64_t age_ns;
+	wait_until((age_ns = clock_wall_ns() - state->ctime_ns) >= QUIET_NS || age_ns < 0,
+		.deadline_ns = UINT64_MAX, .abandon = run_is_stopping, .arg = run);
+	return age_ns >= QUIET_NS;
 }
 
 static void report(struct worker *worker, const struct file *file, enum s3once_event_type type,
@@ -87,7 +84,7 @@ static void remove_proven(
 		report_end(worker, file, end, NULL, &problem);
 		return;
 	}
-	if (!is_read && !wait_until_quiet(run, &removal->state)) {
+	if (!is_read && !wait_for_quiet(run, &removal->state)) {
 		problem_set(&problem, "it was changed a moment ago");
 		report_end(worker, file, REMOVAL_KEPT, NULL, &problem);
 		return;

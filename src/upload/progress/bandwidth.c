@@ -2,8 +2,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "base/thread.h"
 #include "base/time_zone.h"
+#include "base/wait_until.h"
 #include "store/state_folder.h"
 #include "upload/progress/shared_line.h"
 #include "upload/progress/token_bucket.h"
@@ -13,10 +13,9 @@
 #include <string.h>
 #include <uv.h>
 
-#define ASK_NS   (100 * NS_PER_MS) /* between two questions whether to go on waiting */
-#define LOOK_NS  (50 * NS_PER_MS)  /* other processes may have left the line sooner */
-#define BUSY_NS  (1 * NS_PER_MS)   /* another process holds the file for a few system calls */
-#define BUSY_MAX 100U              /* so often in a row: it stands still */
+#define LOOK_NS  (50 * NS_PER_MS) /* other processes may have left the line sooner */
+#define BUSY_NS  (1 * NS_PER_MS)  /* another process holds the file for a few system calls */
+#define BUSY_MAX 100U             /* so often in a row: it stands still */
 
 /* A thread that waits to send. It is on the stack of that thread. */
 struct waiter {
@@ -168,14 +167,10 @@ static uint64_t take_shared(
 	return 0;
 }
 
-/* Whoever comes first asks; the others wait until they are. Returns how many bytes may leave; 0
- * with how long to wait until that is asked again. */
-static size_t bytes_allowed(
-	struct bandwidth *bandwidth, const struct waiter *self, size_t n, uint64_t *ret_wait_ns)
+/* For whoever came first. Returns how many bytes may leave; 0 with how long to wait until that is
+ * asked again. */
+static size_t bytes_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret_wait_ns)
 {
-	*ret_wait_ns = ASK_NS;
-	if (bandwidth->locked.first != self)
-		return 0;
 	const uint64_t rate = rate_now(bandwidth);
 	if (!rate)
 		return n;
@@ -196,19 +191,17 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 {
 	struct waiter self = {0};
 	uint64_t wait_ns;
-	size_t bytes;
-	bool is_over = false;
+	size_t bytes = 0;
 	if (!bandwidth || !rate_now(bandwidth))
 		return n;
 	uv_mutex_lock(&bandwidth->locked.mutex);
 	join_queue(bandwidth, &self);
-	while (!(bytes = bytes_allowed(bandwidth, &self, n, &wait_ns)) && !is_over) {
-		thread_cond_wait(&self.turn, &bandwidth->locked.mutex, wait_ns);
-		/* It may take locks of the run. */
-		uv_mutex_unlock(&bandwidth->locked.mutex);
-		is_over = user->abandon(user->arg);
-		uv_mutex_lock(&bandwidth->locked.mutex);
-	}
+	enum waited waited = wait_until(bandwidth->locked.first == &self, .told = &self.turn,
+		.mutex = &bandwidth->locked.mutex, .abandon = user->abandon, .arg = user->arg);
+	while (waited != WAIT_ABANDONED && !(bytes = bytes_allowed(bandwidth, n, &wait_ns)))
+		waited = wait_until(false, .told = &self.turn, .mutex = &bandwidth->locked.mutex,
+			.deadline_ns = clock_boot_ns() + wait_ns, .abandon = user->abandon,
+			.arg = user->arg);
 	leave_queue(bandwidth, &self);
 	uv_mutex_unlock(&bandwidth->locked.mutex);
 	return bytes;

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/wait_until.h"
 #include "upload/queue/queue_struct.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -38,14 +39,21 @@ static bool is_ended(const struct queue *queue)
 					       !queue->locked.turns.parts && !queue->locked.busy);
 }
 
+/* Where there is none, workers begin to make some. */
+static bool has_room(struct queue *queue, size_t n)
+{
+	if (files_held(queue) + n <= QUEUE_FILES)
+		return true;
+	queue->locked.flowing = true;
+	seats_call(&queue->locked.seats);
+	return false;
+}
+
 bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns)
 {
 	uv_mutex_lock(&queue->mutex);
-	while (!queue->locked.closed && files_held(queue) + n > QUEUE_FILES) {
-		queue->locked.flowing = true;
-		seats_call(&queue->locked.seats);
-		uv_cond_wait(&queue->room, &queue->mutex);
-	}
+	wait_until(queue->locked.closed || has_room(queue, n), .told = &queue->room,
+		.mutex = &queue->mutex);
 	const bool open = !queue->locked.closed;
 	if (open) {
 		openings_add(

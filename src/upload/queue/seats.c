@@ -1,6 +1,6 @@
 #include "upload/queue/seats.h"
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/wait_until.h"
 
 struct seat {
 	struct seat *next;
@@ -16,49 +16,42 @@ static uint64_t idle_ns(const struct seats *seats, const struct seat *seat, uint
 	return seat->lacks_tasks && now_ns > from_ns ? now_ns - from_ns : 0;
 }
 
-static void sit(struct seats *seats, struct seat *seat, uv_mutex_t *mutex)
-{
-	seat->next = seats->top;
-	seats->top = seat;
-	while (!seat->was_called)
-		uv_cond_wait(&seat->called, mutex);
-}
-
-static void watch(struct seats *seats, struct seat *seat, uv_mutex_t *mutex, uint64_t wait_ns)
-{
-	seats->watcher = seat;
-	thread_cond_wait(&seat->called, mutex, wait_ns);
-	seats->watcher = NULL;
-}
-
 void seats_wait(struct seats *seats, uv_mutex_t *mutex, uint64_t wait_ns, bool lacks_tasks)
 {
-	struct seat seat = {.lacks_tasks = lacks_tasks, .since_ns = clock_boot_ns()};
+	const uint64_t now_ns = clock_boot_ns();
+	struct seat seat = {.next = seats->top, .lacks_tasks = lacks_tasks, .since_ns = now_ns};
+	const bool watches = !seats->watcher;
+	*(watches ? &seats->watcher : &seats->top) = &seat;
 	uv_cond_init(&seat.called);
-	if (seats->watcher)
-		sit(seats, &seat, mutex);
-	else
-		watch(seats, &seat, mutex, wait_ns);
+	wait_until(seat.was_called, .told = &seat.called, .mutex = mutex,
+		.deadline_ns = watches ? now_ns + wait_ns : 0);
+	if (watches)
+		seats->watcher = NULL;
 	seats->idle_ns += idle_ns(seats, &seat, clock_boot_ns());
 	uv_cond_destroy(&seat.called);
+}
+
+static void call_seat(struct seat *seat)
+{
+	seat->was_called = true;
+	uv_cond_signal(&seat->called);
 }
 
 void seats_call(struct seats *seats)
 {
 	struct seat *seat = seats->top;
-	if (!seat) {
+	if (seat) {
+		seats->top = seat->next;
+		call_seat(seat);
+	} else {
 		seats_call_watcher(seats);
-		return;
 	}
-	seats->top = seat->next;
-	seat->was_called = true;
-	uv_cond_signal(&seat->called);
 }
 
 void seats_call_watcher(struct seats *seats)
 {
 	if (seats->watcher)
-		uv_cond_signal(&seats->watcher->called);
+		call_seat(seats->watcher);
 }
 
 void seats_keep_watch(struct seats *seats)

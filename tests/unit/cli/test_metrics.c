@@ -2,6 +2,7 @@
 #include "../check.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "base/wait_until.h"
 #include "cli/push/metrics.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 static char folder[] = "/tmp/s3once-metrics-XXXXXX", path[64];
 static uv_thread_t other;
 static bool is_other_begun;
-static struct thread_sem is_other_written;
+static struct bell is_other_written;
 
 static void write_metrics(int exit_code)
 {
@@ -26,7 +27,7 @@ static void write_metrics(int exit_code)
 static void succeed(void *arg)
 {
 	write_metrics(S3ONCE_EXIT_OK);
-	thread_sem_post(&is_other_written);
+	bell_ring(&is_other_written);
 }
 
 /* Instead of libc's. When the failed run is about to replace the file, one that succeeded wants to.
@@ -36,7 +37,7 @@ int rename(const char *from, const char *to)
 	if (!is_other_begun) {
 		is_other_begun = true;
 		CHECK_INT(thread_start(&other, succeed, NULL), 0);
-		thread_sem_wait(&is_other_written, 500 * NS_PER_MS);
+		bell_await(&is_other_written, clock_boot_ns() + 500 * NS_PER_MS, NULL, NULL);
 	}
 	return renameat(AT_FDCWD, from, AT_FDCWD, to);
 }
@@ -56,13 +57,13 @@ int main(void)
 	snprintf(path, sizeof path, "%s/s3once.prom", folder);
 	FILE *file = fopen(path, "w");
 	CHECK(file && fputs(SUCCESS "1000\n", file) >= 0 && fclose(file) == 0);
-	thread_sem_init(&is_other_written);
+	bell_init(&is_other_written);
 	const long long before = clock_wall_ns() / (int64_t)NS_PER_S;
 	write_metrics(S3ONCE_EXIT_FILES);
 	CHECK(is_other_begun);
 	uv_thread_join(&other);
 	CHECK(last_success() >= before);
-	thread_sem_destroy(&is_other_written);
+	bell_clear(&is_other_written);
 	unlink(path);
 	CHECK_INT(rmdir(folder), 0);
 	return check_result();

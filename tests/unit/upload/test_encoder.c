@@ -207,7 +207,7 @@ static void test_errors(void)
 	close(fd);
 }
 
-static bool is_over(const void *arg)
+static bool is_over(void *arg)
 {
 	return *(const bool *)arg;
 }

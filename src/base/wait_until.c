@@ -1,0 +1,86 @@
+/* Waits in short sleeps, since the clock of a sleep stands still while the host is suspended, and
+ * since what an abandon() asks about tells nobody. */
+#include "base/wait_until.h"
+#include "base/clock.h"
+
+#define ASK_NS  (100 * NS_PER_MS)
+#define LOOK_NS (200 * NS_PER_MS)
+
+static bool must_stop(struct waiting *waiting)
+{
+	if (waiting->mutex)
+		uv_mutex_unlock(waiting->mutex); /* it may take its time, and locks of its own */
+	const bool stops = waiting->abandon(waiting->arg);
+	if (waiting->mutex)
+		uv_mutex_lock(waiting->mutex);
+	return stops;
+}
+
+/* The caller looks at the condition at the end of each. */
+static void sleep_for(const struct waiting *waiting, uint64_t ns)
+{
+	if (waiting->told)
+		uv_cond_timedwait(waiting->told, waiting->mutex, ns);
+	else
+		uv_sleep((unsigned)((ns + NS_PER_MS - 1) / NS_PER_MS));
+}
+
+bool wait_goes_on(struct waiting *waiting)
+{
+	if (waiting->told && !waiting->deadline_ns && !waiting->abandon) {
+		uv_cond_wait(waiting->told, waiting->mutex);
+		return true;
+	}
+	const uint64_t now_ns = clock_boot_ns();
+	if (waiting->ended == WAIT_MET && waiting->deadline_ns && now_ns >= waiting->deadline_ns)
+		waiting->ended = WAIT_LATE;
+	if (waiting->ended != WAIT_MET)
+		return false;
+	if (waiting->abandon && now_ns >= waiting->ask_ns) {
+		waiting->ask_ns = now_ns + ASK_NS;
+		if (must_stop(waiting))
+			waiting->ended = WAIT_ABANDONED;
+		return true; /* the condition may have been met meanwhile */
+	}
+	uint64_t most_ns = waiting->told ? LOOK_NS : ASK_NS;
+	if (waiting->abandon && waiting->ask_ns - now_ns < most_ns)
+		most_ns = waiting->ask_ns - now_ns;
+	if (waiting->deadline_ns && waiting->deadline_ns - now_ns < most_ns)
+		most_ns = waiting->deadline_ns - now_ns;
+	sleep_for(waiting, most_ns);
+	return true;
+}
+
+int bell_init(struct bell *bell)
+{
+	bell->has_rung = false;
+	int error = uv_mutex_init(&bell->mutex);
+	if (!error && (error = uv_cond_init(&bell->rung)))
+		uv_mutex_destroy(&bell->mutex);
+	return error;
+}
+
+void bell_clear(struct bell *bell)
+{
+	uv_cond_destroy(&bell->rung);
+	uv_mutex_destroy(&bell->mutex);
+}
+
+void bell_ring(struct bell *bell)
+{
+	uv_mutex_lock(&bell->mutex);
+	bell->has_rung = true;
+	uv_cond_signal(&bell->rung); /* with the mutex: once it is free, the bell may be gone */
+	uv_mutex_unlock(&bell->mutex);
+}
+
+bool bell_await(struct bell *bell, uint64_t deadline_ns, bool (*abandon)(void *arg), void *arg)
+{
+	uv_mutex_lock(&bell->mutex);
+	const bool has_rung =
+		wait_until(bell->has_rung, .told = &bell->rung, .mutex = &bell->mutex,
+			.deadline_ns = deadline_ns, .abandon = abandon, .arg = arg) == WAIT_MET;
+	bell->has_rung = false;
+	uv_mutex_unlock(&bell->mutex);
+	return has_rung;
+}
