@@ -1,0 +1,44 @@
+#include "chance.h"
+
+uint64_t chance_next(struct chance *chance)
+{
+	/* SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
+	uint64_t z = chance->state += 0x9e3779b97f4a7c15U;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+	return z ^ (z >> 31);
+}
+
+struct chance chance_of(uint64_t seed, const char *name)
+{
+	struct chance chance = {.state = seed};
+	for (; *name; name++)
+		chance.state = chance_next(&chance) ^ (unsigned char)*name;
+	chance_next(&chance);
+	return chance;
+}
+
+uint64_t chance_below(struct chance *chance, uint64_t bound)
+{
+	return bound < 2 ? 0 : chance_next(chance) % bound;
+}
+
+uint64_t chance_between(struct chance *chance, uint64_t least, uint64_t most)
+{
+	return least + chance_below(chance, most - least + 1);
+}
+
+bool chance_hits(struct chance *chance, unsigned per_mille)
+{
+	return per_mille && chance_below(chance, 1000) < per_mille;
+}
+
+void chance_fill(struct chance *chance, void *ret, uint64_t n)
+{
+	unsigned char *at = ret;
+	for (uint64_t i = 0, bits = 0; i < n; i++, bits >>= 8) {
+		if (i % 8 == 0)
+			bits = chance_next(chance);
+		at[i] = (unsigned char)bits;
+	}
+}

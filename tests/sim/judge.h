@@ -1,0 +1,31 @@
+/* Looks on, and says at every step whether a promise is broken (docs/guarantees.md). It knows what
+ * each file was at every moment, what is in S3 and what the marks say. */
+#pragma once
+#include "machines.h"
+#include "s3once/push.h"
+#include "world_dynamodb.h"
+#include "world_s3.h"
+
+void judge_begin(void);
+void judge_end(void);
+/* A file has another content now, which is that of its node. The path is that of push's source. */
+void judge_content(const char *path, const struct node *node);
+
+/* A witness each of the servers. */
+void judge_item(void *arg, const struct wire_request *request, const char *pk, const char *sk,
+	const json_t *old, const json_t *now);
+void judge_store(void *arg, const struct wire_request *request, const struct s3_stored *before,
+	const struct s3_stored *now);
+void judge_remove_object(
+	void *arg, const struct wire_request *request, const struct s3_stored *before);
+
+/* A run has told that the object of this key is there and marked. */
+void judge_told(const char *key);
+
+/* A process is about to remove a file. */
+void judge_removal(struct machine_process *process, struct node *node, const char *path);
+/* A run has begun at this world time, and ends with this exit status. */
+void judge_exit(const struct machine_process *process, uint64_t began_ns, int exit,
+	const struct s3once_counts *counts);
+/* All is quiet, and a last run has ended with 0 on each machine: everything is where it belongs. */
+void judge_rest(void);

@@ -1,0 +1,76 @@
+/* Simulated machines and the processes on them: what the kernel of each would know. */
+#pragma once
+#include "chance.h"
+#include "disk.h"
+#include "tasks.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MACHINES_MAX 8
+#define FDS_MAX      256
+
+struct machine {
+	char name[32];
+	unsigned index;
+	struct disk *disk;
+	char boot_id[37];
+	int64_t wall_shift_ns;  /* what its wall clock shows at world time 0 */
+	uint64_t boot_shift_ns; /* CLOCK_BOOTTIME at world time 0 */
+	uint64_t suspended_ns;  /* so long it was, in sum; the monotonic clock did not count that */
+	uint64_t suspended_at_ns; /* since when it is, or 0 */
+	bool is_off;
+	int last_pid;
+	unsigned boots;
+	struct chance chance; /* of getrandom(), names of temporary files */
+};
+
+struct open_file;
+struct machine_process {
+	struct machine *machine;
+	int pid;
+	uint64_t start; /* in ticks, as /proc/PID/stat has it */
+	bool is_over, is_killed, is_stopped;
+	char name[48];                  /* for the story: HOST/PID */
+	const char *const *environment; /* "NAME=value", ended by NULL; borrowed */
+	struct open_file *files[FDS_MAX];
+	unsigned n_threads;
+	struct machine_process *next; /* of the world's list */
+	void *owner;                  /* of whoever started it */
+};
+
+/* Forgets all machines of the world before. */
+void machines_begin(uint64_t seed);
+struct machine *machine_add(const char *name);
+/* Another machine with the same disk content, ids and name. */
+size_t machines_count(void);
+struct machine *machine_at(size_t i);
+
+int64_t machine_wall_ns(const struct machine *machine);
+uint64_t machine_boot_ns(const struct machine *machine);
+uint64_t machine_monotonic_ns(const struct machine *machine);
+
+/* A new process; its first thread runs `run`, and the process ends when that returns. */
+struct machine_process *process_start(struct machine *machine, const char *const *environment,
+	void (*run)(void *arg), void *arg, void *owner);
+/* Marks it ended in order: its descriptors are closed. */
+void process_end(struct machine_process *process);
+/* As SIGKILL. Does not return if the running task is of this process. */
+void process_kill(struct machine_process *process);
+void process_stop(struct machine_process *process);     /* SIGSTOP */
+void process_continue(struct machine_process *process); /* SIGCONT */
+struct machine_process *process_find(const struct machine *machine, int pid);
+struct machine_process *processes_first(void);
+
+/* The power fails: all processes are killed, and files lose what was not synced. */
+void machine_lose_power(struct machine *machine);
+void machine_boot(struct machine *machine);
+void machine_suspend(struct machine *machine);
+void machine_resume(struct machine *machine);
+
+/* The files below /proc, /sys and /etc that tell which machine this is. */
+void machine_write_ids(struct machine *machine, uint64_t identity);
+
+/* In kernel_files.c: closes what a process had open. */
+void kernel_close_all(struct machine_process *process);
+/* In sqlite_vfs.c: drops the locks of a process that has ended. */
+void vfs_forget_process(struct machine_process *process);

@@ -1,0 +1,101 @@
+/* The simulation's command line. See README.md. */
+#include "story.h"
+#include "tasks.h"
+#include "world.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What killed processes had allocated is nobody's any more. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+
+static const char usage[] =
+	"Usage: sim SEED [--requests] [NAME=VALUE ...]   one world, told as a story\n"
+	"       sim --seeds FROM TO [NAME=VALUE ...]     worlds FROM to TO; tells the broken ones\n";
+
+#define SEEDS_OF_A_CHILD 100 /* so that what killed processes leave behind does not pile up */
+#define LIMIT_S          120 /* of real time for a world that hangs in itself */
+
+static bool apply_settings(struct scenario *scenario, char **settings, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (strncmp(settings[i], "--", 2) != 0 && !scenario_set(scenario, settings[i])) {
+			fprintf(stderr, "sim: %s: there is no such setting\n%s", settings[i],
+				usage);
+			return false;
+		}
+	return true;
+}
+
+static bool play(uint64_t seed, char **settings, int n, bool shows)
+{
+	struct scenario scenario;
+	scenario_choose(seed, &scenario);
+	if (!apply_settings(&scenario, settings, n))
+		exit(2);
+	story_begin(shows);
+	if (shows)
+		scenario_print(&scenario, stdout);
+	alarm(LIMIT_S);
+	const char *broken = world_play(seed, &scenario);
+	alarm(0);
+	if (shows)
+		printf("%s\nfingerprint %016" PRIx64 "\n", broken ? broken : "no promise is broken",
+			story_fingerprint());
+	else if (broken)
+		printf("seed %" PRIu64 ": %s\n", seed, broken);
+	fflush(stdout);
+	return !broken;
+}
+
+/* In a child of its own: whether all went well. */
+static bool play_some(uint64_t from, uint64_t to, char **settings, int n)
+{
+	int status;
+	const pid_t child = fork();
+	if (child < 0) {
+		perror("sim: fork");
+		exit(2);
+	}
+	if (!child) {
+		bool good = true;
+		for (uint64_t seed = from; seed <= to; seed++)
+			good = play(seed, settings, n, false) && good;
+		_exit(good ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	if (!WIFEXITED(status)) {
+		printf("seeds %" PRIu64 " to %" PRIu64 ": the simulation ended by signal %d\n",
+			from, to, WTERMSIG(status));
+		return false;
+	}
+	return WEXITSTATUS(status) == 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc >= 4 && strcmp(argv[1], "--seeds") == 0) {
+		const uint64_t from = strtoull(argv[2], NULL, 10), to = strtoull(argv[3], NULL, 10);
+		bool good = true;
+		for (uint64_t at = from; at <= to; at += SEEDS_OF_A_CHILD) {
+			const uint64_t end = at + SEEDS_OF_A_CHILD - 1;
+			good = play_some(at, end < to ? end : to, argv + 4, argc - 4) && good;
+		}
+		return good ? 0 : 1;
+	}
+	if (argc < 2 || *argv[1] < '0' || *argv[1] > '9') {
+		fputs(usage, stderr);
+		return 2;
+	}
+	for (int i = 2; i < argc; i++)
+		if (strcmp(argv[i], "--requests") == 0)
+			story_show_details(true);
+	return play(strtoull(argv[1], NULL, 10), argv + 2, argc - 2, true) ? 0 : 1;
+}

@@ -1,0 +1,435 @@
+/* src/http, as src sees it, on the simulated wire. See net.h and http/http.h.
+ *
+ * The body is read as curl would read it, piece by piece and with time between the pieces, so that
+ * a file may change meanwhile. */
+#include "net.h"
+#include "base/clock.h"
+#include "http/http.h"
+#include "http/http_reply.h"
+#include "machines.h"
+#include "story.h"
+#include "tasks.h"
+#include "world.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define READ_BYTES (256U << 10)
+#define LOOK_NS    (500 * NS_PER_MS)
+
+struct http_shared {
+	uint64_t stall_timeout_ns;
+};
+struct http {
+	struct http_shared *shared;
+};
+
+enum fault {
+	FAULT_NONE,
+	FAULT_REFUSED,
+	FAULT_LOST_BEFORE,
+	FAULT_LOST_AFTER,
+	FAULT_HANGS,
+	FAULT_SENT_TWICE,
+	FAULT_COMES_AGAIN,
+	FAULT_SERVER_ERROR,
+	FAULT_ERROR_AFTER,
+	FAULT_THROTTLED,
+	FAULT_HTML
+};
+static const char *const fault_names[] = {"", "refused", "lost", "answer lost", "hangs",
+	"sent twice", "will come again", "500", "500 after it", "throttled", "HTML"};
+
+static struct {
+	struct chance chance;
+	struct net_habits habits;
+	net_server *server;
+	void *arg;
+	uint64_t numbers, met;
+	unsigned late;
+	bool is_cut[MACHINES_MAX];
+} net;
+
+void net_begin(uint64_t seed, const struct net_habits *habits, net_server *server, void *arg)
+{
+	memset(&net, 0, sizeof net);
+	net.chance = chance_of(seed, "net");
+	net.habits = *habits;
+	net.server = server;
+	net.arg = arg;
+}
+
+void net_calm(void)
+{
+	net.habits.faults = (struct net_faults){0};
+	memset(net.is_cut, 0, sizeof net.is_cut);
+}
+
+unsigned net_late_copies(void)
+{
+	return net.late;
+}
+
+uint64_t net_faults_met(void)
+{
+	return net.met;
+}
+
+void net_cut(const struct machine *machine, bool is_cut)
+{
+	net.is_cut[machine->index] = is_cut;
+}
+
+static bool is_cut(void)
+{
+	const struct machine_process *process = task_process();
+	return process && net.is_cut[process->machine->index];
+}
+
+static enum fault choose_fault(void)
+{
+	const struct net_faults *f = &net.habits.faults;
+	const unsigned shares[] = {f->refused, f->lost_before, f->lost_after, f->hangs,
+		f->sent_twice, f->comes_again, f->server_error, f->error_after, f->throttled,
+		f->html};
+	uint64_t dice = chance_below(&net.chance, 1000);
+	for (unsigned i = 0; i < sizeof shares / sizeof *shares; i++) {
+		if (dice < shares[i]) {
+			net.met++;
+			return (enum fault)(i + 1);
+		}
+		dice -= shares[i];
+	}
+	return FAULT_NONE;
+}
+
+int http_global_init(void)
+{
+	return 0;
+}
+
+int http_shared_new(const struct http_options *options, struct http_shared **ret)
+{
+	struct http_shared *shared = calloc(1, sizeof *shared);
+	if (!shared)
+		return -ENOMEM;
+	shared->stall_timeout_ns =
+		(options->stall_timeout_ms ? options->stall_timeout_ms : 30000) * NS_PER_MS;
+	*ret = shared;
+	return 0;
+}
+
+void http_shared_free(struct http_shared *shared)
+{
+	free(shared);
+}
+
+int http_new(struct http_shared *shared, struct http **ret)
+{
+	struct http *http = calloc(1, sizeof *http);
+	if (!http)
+		return -ENOMEM;
+	http->shared = shared;
+	*ret = http;
+	return 0;
+}
+
+void http_free(struct http *http)
+{
+	free(http);
+}
+
+static bool must_end(const struct http_request *request)
+{
+	return (request->abandon && request->abandon(request->abandon_arg)) ||
+	       (request->deadline_ns && clock_boot_ns() >= request->deadline_ns);
+}
+
+static int give_up(const struct http_request *request, int error, struct problem *ret_problem)
+{
+	problem_set(ret_problem, "%s",
+		error == -ECANCELED      ? "the request was abandoned"
+		: error == -ETIMEDOUT    ? "the server does not answer"
+		: error == -ECONNREFUSED ? "the server cannot be reached"
+		: error == -EIO          ? "the data to send could not be read"
+					 : "the connection was lost");
+	return error;
+}
+
+/* Waits so long; -ECANCELED if the request is to end before. */
+static int wait_on(const struct http_request *request, uint64_t ns)
+{
+	const uint64_t end_ns = world_now_ns() + ns;
+	while (world_now_ns() < end_ns) {
+		if (must_end(request))
+			return -ECANCELED;
+		const uint64_t left = end_ns - world_now_ns();
+		task_sleep_until(world_now_ns() + (left < LOOK_NS ? left : LOOK_NS));
+	}
+	return must_end(request) ? -ECANCELED : 0;
+}
+
+static uint64_t latency_ns(void)
+{
+	return chance_between(&net.chance, net.habits.latency_least_ns, net.habits.latency_most_ns);
+}
+
+/* The whole body in memory of its own, or NULL and -errno. */
+static unsigned char *read_body(const struct http_request *request, int *ret_error)
+{
+	const struct http_body *body = &request->body;
+	unsigned char *bytes = malloc((size_t)body->bytes + 1);
+	uint64_t at = 0;
+	*ret_error = bytes ? 0 : -ENOMEM;
+	if (bytes && body->memory)
+		memcpy(bytes, body->memory, (size_t)body->bytes);
+	while (bytes && !body->memory && at < body->bytes && !*ret_error) {
+		const size_t most =
+			body->bytes - at < READ_BYTES ? (size_t)(body->bytes - at) : READ_BYTES;
+		const long n = body->read(body->arg, bytes + at, most);
+		if (n <= 0)
+			*ret_error = -EIO;
+		at += n > 0 ? (uint64_t)n : 0;
+		if (n > 0 && body->moved)
+			body->moved(body->arg, (uint64_t)n);
+		if (n > 0 && at < body->bytes)
+			*ret_error = wait_on(request, chance_below(&net.chance, 20 * NS_PER_MS));
+	}
+	if (!*ret_error)
+		return bytes;
+	free(bytes);
+	return NULL;
+}
+
+static bool is_dynamodb(const struct wire_request *request)
+{
+	return wire_header(request, "x-amz-target") != NULL;
+}
+
+static const char *operation(const struct wire_request *request)
+{
+	const char *target = wire_header(request, "x-amz-target");
+	const char *dot = target ? strchr(target, '.') : NULL;
+	return dot ? dot + 1 : request->method;
+}
+
+/* The server's clock is right, and the time between two machines is what their clocks are off. */
+static bool is_skewed(const struct wire_request *request)
+{
+	const char *date = wire_header(request, "x-amz-date");
+	char iso[21];
+	if (!date || strlen(date) < 16)
+		return false;
+	snprintf(iso, sizeof iso, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", date, date + 4, date + 6,
+		date + 9, date + 11, date + 13);
+	const int64_t skew_s =
+		clock_parse_iso(iso) - WORLD_EPOCH - (int64_t)(world_now_ns() / NS_PER_S);
+	return skew_s > 900 || skew_s < -900;
+}
+
+static void add_common_headers(struct wire_reply *reply)
+{
+	char date[CLOCK_HTTP_DATE_CHARS];
+	clock_format_http_date(WORLD_EPOCH + (int64_t)(world_now_ns() / NS_PER_S), date);
+	wire_reply_header(reply, "date", date);
+}
+
+static void say(
+	const struct wire_request *request, struct wire_reply *reply, int status, const char *code)
+{
+	wire_reply_clear(reply);
+	wire_reply_init(reply);
+	reply->status = status;
+	if (is_dynamodb(request))
+		text_addf(&reply->body,
+			"{\"__type\":\"com.amazonaws.dynamodb.v20120810#%s\",\"message\":\"\"}",
+			code);
+	else if (strcmp(request->method, "HEAD") != 0)
+		text_addf(&reply->body,
+			"<?xml version=\"1.0\"?><Error><Code>%s</Code><Message/></Error>", code);
+	wire_reply_header(reply, "x-amz-request-id", "SIM");
+}
+
+static void apply(const struct wire_request *request, struct wire_reply *ret)
+{
+	if (is_skewed(request))
+		say(request, ret, is_dynamodb(request) ? 400 : 403,
+			is_dynamodb(request) ? "InvalidSignatureException"
+					     : "RequestTimeTooSkewed");
+	else
+		net.server(net.arg, request, ret);
+}
+
+static void apply_unheard(const struct wire_request *request)
+{
+	struct wire_reply reply;
+	wire_reply_init(&reply);
+	apply(request, &reply);
+	story_detail("  %s %s%s: %d, which nobody hears", operation(request),
+		is_dynamodb(request) ? "" : request->path, request->is_late ? " (late)" : "",
+		reply.status);
+	wire_reply_clear(&reply);
+}
+
+struct late {
+	struct wire_request *request;
+	uint64_t at_ns;
+};
+
+static void come_late(void *arg)
+{
+	struct late *late = arg;
+	task_sleep_until(late->at_ns);
+	net.late--;
+	apply_unheard(late->request);
+	wire_request_free(late->request);
+	free(late);
+}
+
+/* Takes the request. */
+static void send_late(struct wire_request *request, uint64_t most_ns)
+{
+	struct late *late = calloc(1, sizeof *late);
+	if (!late)
+		abort();
+	request->is_late = true;
+	*late = (struct late){request, world_now_ns() + chance_below(&net.chance, most_ns)};
+	net.late++;
+	task_start(NULL, come_late, late);
+}
+
+static struct wire_request *copy_of(
+	const struct http_request *request, const struct wire_request *wire)
+{
+	unsigned char *body = malloc(wire->body_bytes + 1);
+	if (!body)
+		abort();
+	memcpy(body, wire->body, wire->body_bytes);
+	struct wire_request *copy = wire_request_new(request->method, request->url,
+		request->headers, request->n_headers, body, wire->body_bytes);
+	copy->from = wire->from;
+	copy->number = wire->number;
+	copy->sent_ns = wire->sent_ns;
+	return copy;
+}
+
+static int hand_out(const struct http_request *request, const struct wire_reply *reply,
+	struct http_reply *ret_reply, struct problem *ret_problem)
+{
+	const char *at = text_string(&reply->headers);
+	char line[2300];
+	ret_reply->status = reply->status;
+	for (size_t i = 0; i < reply->n_headers; i++) {
+		const char *value = at + strlen(at) + 1;
+		const int n = snprintf(line, sizeof line, "%s: %s\r\n", at, value);
+		http_reply_add_header(ret_reply, line, (size_t)n);
+		at = value + strlen(value) + 1;
+	}
+	const uint64_t length =
+		strcmp(request->method, "HEAD") == 0 ? reply->content_length : reply->body.len;
+	const int n =
+		snprintf(line, sizeof line, "content-length: %llu\r\n", (unsigned long long)length);
+	http_reply_add_header(ret_reply, line, (size_t)n);
+	text_add_bytes(&ret_reply->body, text_string(&reply->body), reply->body.len);
+	return ret_reply->body.error ? give_up(request, -EMSGSIZE, ret_problem) : 0;
+}
+
+static void answer_by_fault(
+	enum fault fault, const struct wire_request *wire, struct wire_reply *reply)
+{
+	if (fault == FAULT_SERVER_ERROR)
+		say(wire, reply, chance_hits(&net.chance, 500) ? 500 : 503,
+			is_dynamodb(wire) ? "InternalServerError" : "InternalError");
+	else if (fault == FAULT_THROTTLED)
+		say(wire, reply, is_dynamodb(wire) ? 400 : 503,
+			is_dynamodb(wire) ? "ProvisionedThroughputExceededException" : "SlowDown");
+	else if (fault == FAULT_ERROR_AFTER) {
+		apply(wire, reply);
+		say(wire, reply, 500, is_dynamodb(wire) ? "InternalServerError" : "InternalError");
+	} else if (fault == FAULT_HTML) {
+		reply->status = 200;
+		wire_reply_header(reply, "content-type", "text/html");
+		text_add(&reply->body, "<html><body>Please log in</body></html>");
+		reply->content_length = reply->body.len;
+	} else {
+		apply(wire, reply);
+	}
+}
+
+/* The request is at the server's door. */
+static int exchange(const struct http *http, const struct http_request *request,
+	struct wire_request *wire, enum fault fault, struct http_reply *ret_reply,
+	struct problem *ret_problem)
+{
+	struct wire_reply reply;
+	if (is_cut())
+		fault = FAULT_HANGS;
+	if (fault == FAULT_HANGS) {
+		struct wire_request *copy = copy_of(request, wire);
+		if (is_cut() || chance_hits(&net.chance, 300))
+			wire_request_free(copy);
+		else
+			send_late(copy, 90 * NS_PER_S);
+		const int error = wait_on(request, http->shared->stall_timeout_ns);
+		return give_up(request, error ? error : -ETIMEDOUT, ret_problem);
+	}
+	if (fault == FAULT_LOST_AFTER || fault == FAULT_SENT_TWICE)
+		apply_unheard(wire);
+	if (fault == FAULT_LOST_AFTER)
+		return give_up(request, -ECONNRESET, ret_problem);
+	if (fault == FAULT_COMES_AGAIN)
+		send_late(copy_of(request, wire), 600 * NS_PER_S);
+	wire_reply_init(&reply);
+	answer_by_fault(fault, wire, &reply);
+	add_common_headers(&reply);
+	const int status = reply.status;
+	int error = wait_on(request, latency_ns());
+	if (!error)
+		error = hand_out(request, &reply, ret_reply, ret_problem);
+	else
+		give_up(request, error, ret_problem);
+	ret_reply->is_resent = fault == FAULT_SENT_TWICE;
+	story_detail("  %s %s: %d%s%s", operation(wire), is_dynamodb(wire) ? "" : wire->path,
+		status, fault ? ", " : "", fault_names[fault]);
+	wire_reply_clear(&reply);
+	return error;
+}
+
+int http_perform(struct http *http, const struct http_request *request,
+	struct http_reply *ret_reply, struct problem *ret_problem)
+{
+	enum fault fault = choose_fault();
+	int error = 0;
+	http_reply_begin(ret_reply, request->reply_max_bytes);
+	if (must_end(request))
+		return give_up(request, -ECANCELED, ret_problem);
+	if (fault == FAULT_REFUSED || is_cut()) {
+		wait_on(request, latency_ns());
+		return give_up(request, -ECONNREFUSED, ret_problem);
+	}
+	unsigned char *body = read_body(request, &error);
+	if (!body)
+		return give_up(request, error, ret_problem);
+	struct wire_request *wire = wire_request_new(request->method, request->url,
+		request->headers, request->n_headers, body, (size_t)request->body.bytes);
+	wire->from = task_process();
+	wire->number = ++net.numbers;
+	wire->sent_ns = world_now_ns();
+	error = wait_on(request, latency_ns());
+	if (error) {
+		/* It was on its way: perhaps it arrives all the same. */
+		if (chance_hits(&net.chance, 500))
+			send_late(copy_of(request, wire), 5 * NS_PER_S);
+		give_up(request, error, ret_problem);
+	} else if (fault == FAULT_LOST_BEFORE) {
+		error = give_up(request, -ECONNRESET, ret_problem);
+	} else {
+		error = exchange(http, request, wire, fault, ret_reply, ret_problem);
+	}
+	if (error)
+		story_detail("  %s %s: no answer%s%s", operation(wire),
+			is_dynamodb(wire) ? "" : wire->path, fault ? ", " : "", fault_names[fault]);
+	wire_request_free(wire);
+	return error;
+}

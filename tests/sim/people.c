@@ -1,0 +1,265 @@
+/* People and programs that make, change and remove the files which are uploaded. */
+#include "judge.h"
+#include "story.h"
+#include "world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_S 1000000000ULL
+
+static unsigned last_file;
+
+static struct disk *disk_of(const struct machine *machine)
+{
+	return world.shared ? world.shared : machine->disk;
+}
+
+static char *path_on_disk(const char *name, char *ret, size_t size)
+{
+	snprintf(ret, size, world.shared ? "/%s" : "/data/%s", name);
+	return ret;
+}
+
+static void note(const struct machine *machine, const char *name)
+{
+	char path[300], whole[340];
+	struct node *node = disk_get(disk_of(machine), path_on_disk(name, path, sizeof path));
+	snprintf(whole, sizeof whole, "%s/%s", run_prefix(machine), name);
+	judge_content(whole, node);
+}
+
+/* Lines that are nowhere else. */
+static size_t make_lines(struct chance *chance, char *ret, size_t size, unsigned n)
+{
+	size_t at = 0;
+	for (unsigned i = 0; i < n && at + 40 < size; i++)
+		at += (size_t)snprintf(ret + at, size - at, "line %016llx\n",
+			(unsigned long long)chance_next(chance));
+	return at;
+}
+
+static void new_file(struct machine *machine, const char *name, bool is_large)
+{
+	char path[300], text[8192];
+	path_on_disk(name, path, sizeof path);
+	if (is_large) {
+		const size_t n = (size_t)chance_between(&world.chance, 6U << 20, 13U << 20);
+		unsigned char *bytes = malloc(n);
+		if (!bytes)
+			abort();
+		chance_fill(&world.chance, bytes, n);
+		disk_put(disk_of(machine), path, bytes, n);
+		free(bytes);
+	} else {
+		const size_t n = make_lines(&world.chance, text, sizeof text,
+			(unsigned)chance_below(&world.chance, 100));
+		disk_put(disk_of(machine), path, text, n);
+	}
+	disk_get(disk_of(machine), path)->uid = 1000;
+	note(machine, name);
+}
+
+static void next_name(char *ret, size_t size)
+{
+	static const char *const forms[][2] = {
+		{"file-", ".log"}, {"sub/file-", ".txt"}, {"a b+", "~"}, {"", ""}};
+	const char *const *form = forms[chance_below(&world.chance, 4)];
+	snprintf(ret, size, "%s%u%s", form[0], ++last_file, form[1]);
+}
+
+/* The name of a file below the folder that there is, or false. */
+static bool pick(const struct machine *machine, char *ret, size_t size)
+{
+	struct disk *disk = disk_of(machine);
+	char path[300];
+	struct node *top = world.shared ? disk_root(disk) : disk_get(disk, "/data");
+	struct node *sub = disk_get(disk, path_on_disk("sub", path, sizeof path));
+	const size_t n = top->n_entries + (sub ? sub->n_entries : 0);
+	const size_t i = chance_below(&world.chance, n);
+	if (!n)
+		return false;
+	const bool is_in_sub = i >= top->n_entries;
+	const struct node_entry *entry =
+		is_in_sub ? &sub->entries[i - top->n_entries] : &top->entries[i];
+	snprintf(ret, size, "%s%s", is_in_sub ? "sub/" : "", entry->name);
+	return S_ISREG(entry->node->mode);
+}
+
+static void append(struct machine *machine, const char *name, struct node *node)
+{
+	char text[2048];
+	const size_t n = make_lines(
+		&world.chance, text, sizeof text, 1 + (unsigned)chance_below(&world.chance, 20));
+	node_write(node, text, n, node->size);
+	note(machine, name);
+	story("%s: lines are appended to %s", machine->name, name);
+}
+
+static void overwrite(struct machine *machine, const char *name, struct node *node)
+{
+	unsigned char bytes[16];
+	if (node->size < 32)
+		return;
+	chance_fill(&world.chance, bytes, sizeof bytes);
+	node_write(node, bytes, sizeof bytes, chance_below(&world.chance, node->size - 16));
+	note(machine, name);
+	story("%s: some bytes of %s are overwritten", machine->name, name);
+}
+
+static void truncate_it(struct machine *machine, const char *name, struct node *node)
+{
+	node_truncate(node, chance_below(&world.chance, node->size + 1));
+	note(machine, name);
+	story("%s: %s is truncated to %llu bytes", machine->name, name,
+		(unsigned long long)node->size);
+}
+
+static void remove_it(struct machine *machine, const char *name)
+{
+	char path[300];
+	struct node *folder;
+	const char *last;
+	struct disk *disk = disk_of(machine);
+	path_on_disk(name, path, sizeof path);
+	if (!disk_find_parent(disk, disk_root(disk), path, &folder, &last))
+		disk_remove(folder, last, false);
+	note(machine, name);
+	story("%s: %s is removed", machine->name, name);
+}
+
+static void rename_it(struct machine *machine, const char *name)
+{
+	char from[300], to[300], other[200];
+	struct node *folder, *to_folder;
+	const char *last, *to_last;
+	struct disk *disk = disk_of(machine);
+	snprintf(other, sizeof other, "renamed-%u", ++last_file);
+	if (!disk_find_parent(
+		    disk, disk_root(disk), path_on_disk(name, from, sizeof from), &folder, &last) &&
+		!disk_find_parent(disk, disk_root(disk), path_on_disk(other, to, sizeof to),
+			&to_folder, &to_last))
+		disk_rename(folder, last, to_folder, to_last, true);
+	note(machine, name);
+	note(machine, other);
+	story("%s: %s is renamed to %s", machine->name, name, other);
+}
+
+static void replace_it(struct machine *machine, const char *name)
+{
+	char path[300], text[4096];
+	struct node *folder;
+	const char *last;
+	struct disk *disk = disk_of(machine);
+	path_on_disk(name, path, sizeof path);
+	if (disk_find_parent(disk, disk_root(disk), path, &folder, &last))
+		return;
+	disk_remove(folder, last, false);
+	const size_t n = make_lines(
+		&world.chance, text, sizeof text, (unsigned)chance_below(&world.chance, 50));
+	disk_put(disk, path, text, n);
+	disk_get(disk, path)->uid = 1000;
+	note(machine, name);
+	story("%s: %s is replaced by another file", machine->name, name);
+}
+
+static void touch(struct machine *machine, const char *name, struct node *node)
+{
+	node_touch(node);
+	note(machine, name);
+	story("%s: %s is touched", machine->name, name);
+}
+
+static void edit(struct machine *machine)
+{
+	char name[200], path[300];
+	const bool is_there = pick(machine, name, sizeof name);
+	struct node *node =
+		is_there ? disk_get(disk_of(machine), path_on_disk(name, path, sizeof path)) : NULL;
+	const uint64_t what = node ? chance_below(&world.chance, 10) : 9;
+	switch (what) {
+	case 0:
+	case 1:
+		append(machine, name, node);
+		break;
+	case 2:
+		overwrite(machine, name, node);
+		break;
+	case 3:
+		truncate_it(machine, name, node);
+		break;
+	case 4:
+		remove_it(machine, name);
+		break;
+	case 5:
+		rename_it(machine, name);
+		break;
+	case 6:
+		replace_it(machine, name);
+		break;
+	case 7:
+		touch(machine, name, node);
+		break;
+	default:
+		next_name(name, sizeof name);
+		new_file(machine, name, false);
+		story("%s: %s is new", machine->name, name);
+	}
+}
+
+static void foreign_object(void)
+{
+	char name[200], key[300];
+	struct machine *machine = machine_at(chance_below(&world.chance, machines_count()));
+	if (!pick(machine, name, sizeof name))
+		return;
+	snprintf(key, sizeof key, "%s/%s", run_prefix(machine), name);
+	if (world_s3_object(world.s3, key))
+		return;
+	world_s3_put(world.s3, key, "somebody else's", 15,
+		WORLD_EPOCH + (int64_t)(world_now_ns() / NS_PER_S));
+	story("somebody puts an object at %s", key);
+}
+
+static void live(void *arg)
+{
+	for (unsigned i = 0; i < world.scenario.edits; i++) {
+		struct machine *machine = machine_at(chance_below(&world.chance, machines_count()));
+		/* Mostly a moment, sometimes minutes. */
+		task_sleep_until(
+			world_now_ns() + chance_below(&world.chance, chance_hits(&world.chance, 700)
+									     ? NS_PER_S
+									     : 100 * NS_PER_S));
+		if (!machine->is_off)
+			edit(machine);
+	}
+	world.busy--;
+}
+
+static void interfere(void *arg)
+{
+	for (unsigned i = 0; i < world.scenario.foreign; i++) {
+		task_sleep_until(world_now_ns() + chance_below(&world.chance, 2 * NS_PER_S));
+		foreign_object();
+	}
+	world.busy--;
+}
+
+void people_begin(void)
+{
+	const size_t n = world.shared ? 1 : machines_count();
+	last_file = 0;
+	for (unsigned i = 0; i < world.scenario.files; i++) {
+		char name[200];
+		next_name(name, sizeof name);
+		new_file(machine_at(i % n), name, i < world.scenario.large);
+	}
+	if (world.scenario.edits) {
+		world.busy++;
+		task_start(NULL, live, NULL);
+	}
+	if (world.scenario.foreign) {
+		world.busy++;
+		task_start(NULL, interfere, NULL);
+	}
+}

@@ -1,0 +1,131 @@
+/* Commands that run as processes of simulated machines. See world.h. */
+#include "judge.h"
+#include "s3once/push.h"
+#include "story.h"
+#include "world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const environment[] = {"HOME=/home/up", "AWS_ACCESS_KEY_ID=AKIDEXAMPLE",
+	"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", NULL};
+
+struct run {
+	struct machine *machine;
+	struct machine_process *process;
+	enum run_kind kind;
+	int *ret_exit;
+	uint64_t began_ns;
+};
+
+const char *run_folder(const struct machine *machine)
+{
+	return "/data";
+}
+
+const char *run_prefix(const struct machine *machine)
+{
+	static char prefixes[MACHINES_MAX][40];
+	if (world.scenario.dynamodb)
+		return WORLD_PREFIX;
+	snprintf(
+		prefixes[machine->index], sizeof prefixes[0], "%s-%s", WORLD_PREFIX, machine->name);
+	return prefixes[machine->index];
+}
+
+static const char *name_of(enum s3once_event_type type)
+{
+	static const char *const names[] = {
+		[S3ONCE_EVENT_WARNING] = "warning",
+		[S3ONCE_EVENT_UPLOADED] = "uploaded",
+		[S3ONCE_EVENT_ADOPTED] = "found in S3",
+		[S3ONCE_EVENT_REFRESHED] = "refreshed",
+		[S3ONCE_EVENT_OUTDATED] = "outdated",
+		[S3ONCE_EVENT_CHANGED] = "changed",
+		[S3ONCE_EVENT_HELD] = "held",
+		[S3ONCE_EVENT_FAILED] = "failed",
+		[S3ONCE_EVENT_RETRY] = "again",
+		[S3ONCE_EVENT_REMOVED] = "removed",
+		[S3ONCE_EVENT_MOVED] = "moved",
+		[S3ONCE_EVENT_KEPT] = "kept",
+		[S3ONCE_EVENT_NOT_REMOVED] = "not removed",
+		[S3ONCE_EVENT_FATAL] = "fatal",
+	};
+	return (size_t)type < sizeof names / sizeof *names ? names[type] : NULL;
+}
+
+static void on_event(void *arg, const struct s3once_event *event)
+{
+	const char *name = name_of(event->type);
+	if (name)
+		story("%s %s%s%s%s%s", name, event->path, *event->text ? ": " : "", event->text,
+			*event->code ? ", " : "", event->code);
+	if (event->type == S3ONCE_EVENT_UPLOADED || event->type == S3ONCE_EVENT_ADOPTED)
+		judge_told(event->key);
+}
+
+static struct s3once_options options_of(const struct run *run, const char *const *source)
+{
+	const struct scenario *s = &world.scenario;
+	static const enum s3once_if_changed if_changed[] = {
+		S3ONCE_CHANGED_REPLACE, S3ONCE_CHANGED_FAIL, S3ONCE_CHANGED_SKIP};
+	static const char *const compress[] = {NULL, "zstd:1", "gzip:1"};
+	return (struct s3once_options){.sources = source,
+		.n_sources = 1,
+		.bucket = WORLD_BUCKET,
+		.prefix = run_prefix(run->machine),
+		.marks = s->dynamodb ? "dynamodb:" WORLD_TABLE : "local",
+		.region = "us-east-1",
+		.endpoint_url = s->aws ? NULL : "https://s3.example.net",
+		.dynamodb_endpoint_url = "https://dynamodb.us-east-1.amazonaws.com",
+		.rotated = s->rotated != 0,
+		.compress = compress[s->compress % 3],
+		.removes = s->removes != 0,
+		.if_changed = if_changed[s->if_changed % 3],
+		.concurrency = s->concurrency,
+		.part_bytes = 5U << 20,
+		.lease_ms = s->lease_s * 1000,
+		.callback = on_event};
+}
+
+static int push(const struct run *run)
+{
+	const char *source = run_folder(run->machine);
+	const struct s3once_options options = options_of(run, &source);
+	struct s3once_push *push;
+	char text[1000];
+	if (s3once_push_new(&options, &push, text, sizeof text)) {
+		story_break("the options are refused: %s", text);
+		return S3ONCE_EXIT_USAGE;
+	}
+	const int exit = (int)s3once_push_run(push);
+	const struct s3once_counts *counts = s3once_push_counts(push);
+	story("push ends with %d: found %llu, uploaded %llu, adopted %llu, skipped %llu, failed %llu",
+		exit, (unsigned long long)counts->found, (unsigned long long)counts->uploaded,
+		(unsigned long long)counts->adopted, (unsigned long long)counts->skipped,
+		(unsigned long long)counts->failed);
+	judge_exit(run->process, run->began_ns, exit, counts);
+	s3once_push_free(push);
+	return exit;
+}
+
+static void run_main(void *arg)
+{
+	struct run *run = arg;
+	run->process = task_process();
+	run->began_ns = world_now_ns();
+	story("push begins");
+	const int exit = push(run);
+	*run->ret_exit = exit;
+	free(run);
+}
+
+struct machine_process *run_start(struct machine *machine, enum run_kind kind, int *ret_exit)
+{
+	struct run *run = calloc(1, sizeof *run);
+	if (!run)
+		abort();
+	*run = (struct run){.machine = machine, .kind = kind, .ret_exit = ret_exit};
+	*ret_exit = -1;
+	return process_start(machine, environment, run_main, run, run);
+}

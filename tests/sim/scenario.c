@@ -1,0 +1,117 @@
+#include "scenario.h"
+#include "chance.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[] = {
+#define FIELD(name) #name,
+	SCENARIO_FIELDS(FIELD)
+#undef FIELD
+};
+
+size_t scenario_fields(void)
+{
+	return sizeof names / sizeof *names;
+}
+
+const char *scenario_name(size_t i)
+{
+	return names[i];
+}
+
+unsigned *scenario_field(struct scenario *scenario, size_t i)
+{
+	return (unsigned *)scenario + i; /* all members are unsigned, in the order of the names */
+}
+
+bool scenario_set(struct scenario *scenario, const char *setting)
+{
+	const size_t n = strcspn(setting, "=");
+	for (size_t i = 0; i < scenario_fields(); i++)
+		if (strncmp(names[i], setting, n) == 0 && !names[i][n] && setting[n]) {
+			*scenario_field(scenario, i) = (unsigned)strtoul(setting + n + 1, NULL, 10);
+			return true;
+		}
+	return false;
+}
+
+void scenario_print(const struct scenario *scenario, FILE *to)
+{
+	struct scenario copy = *scenario;
+	for (size_t i = 0; i < scenario_fields(); i++)
+		if (*scenario_field(&copy, i))
+			fprintf(to, "%s=%u ", names[i], *scenario_field(&copy, i));
+	fputc('\n', to);
+}
+
+static unsigned one_of(struct chance *chance, const unsigned *values, size_t n)
+{
+	return values[chance_below(chance, n)];
+}
+#define ONE_OF(chance, ...)                                                                        \
+	one_of(chance, (const unsigned[]){__VA_ARGS__},                                            \
+		sizeof((const unsigned[]){__VA_ARGS__}) / sizeof(unsigned))
+
+static void choose_service(struct chance *c, struct scenario *s)
+{
+	s->dynamodb = 1;
+	s->hosts = s->dynamodb ? ONE_OF(c, 1, 2, 2, 3) : ONE_OF(c, 1, 1, 2);
+	s->aws = ONE_OF(c, 0, 1);
+	s->ignores = s->aws ? 0 : ONE_OF(c, 0, 0, 1);
+	s->drops_sums = s->aws ? 0 : ONE_OF(c, 0, 1);
+	s->no_date = s->aws ? 0 : ONE_OF(c, 0, 1);
+	s->versions = ONE_OF(c, 0, 0, 1);
+	s->small_pages = ONE_OF(c, 0, 0, 1);
+	s->batches = s->aws ? 0 : ONE_OF(c, 0, 1, 2);
+	s->no_old = s->aws ? 0 : ONE_OF(c, 0, 0, 1);
+	s->slow = ONE_OF(c, 0, 0, 0, 1);
+}
+
+static void choose_files(struct chance *c, struct scenario *s)
+{
+	s->files = ONE_OF(c, 1, 2, 3, 5, 8, 30);
+	s->large = ONE_OF(c, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2);
+	s->edits = ONE_OF(c, 0, 1, 3, 10, 20);
+	s->rotated = 0;
+	s->compress = ONE_OF(c, 0, 0, 0, 1, 2);
+	s->removes = ONE_OF(c, 0, 0, 0, 1);
+	s->if_changed = ONE_OF(c, 0, 0, 1, 2);
+	s->foreign = ONE_OF(c, 0, 0, 0, 1);
+}
+
+static void choose_runs(struct chance *c, struct scenario *s)
+{
+	s->runs = ONE_OF(c, 1, 2, 3, 5);
+	s->overlap = ONE_OF(c, 0, 200, 500);
+	s->concurrency = ONE_OF(c, 1, 2, 4, 8);
+	s->lease_s = s->slow ? 30 : ONE_OF(c, 5, 30, 30);
+	s->audits = ONE_OF(c, 0, 0, 1, 3);
+}
+
+static void choose_troubles(struct chance *c, struct scenario *s)
+{
+	s->kills = ONE_OF(c, 0, 0, 1, 2, 5);
+	s->stops = ONE_OF(c, 0, 0, 0, 1, 3);
+	s->suspends = ONE_OF(c, 0, 0, 0, 1);
+	s->power_cuts = ONE_OF(c, 0, 0, 1, 2);
+	s->net_cuts = ONE_OF(c, 0, 0, 0, 1);
+	s->clock_jumps = ONE_OF(c, 0, 0, 0, 1);
+	const unsigned scale = ONE_OF(c, 0, 1, 1, 4, 10);
+	unsigned *const shares[] = {&s->lost, &s->lost_after, &s->hangs, &s->twice, &s->again,
+		&s->errors, &s->errors_after, &s->throttled, &s->html};
+	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+		*shares[i] = scale * ONE_OF(c, 0, 0, 2, 5, 10);
+	s->hangs /= 4; /* each takes a minute */
+	s->html /= 4;
+	s->partial = scale * ONE_OF(c, 0, 10, 30);
+}
+
+void scenario_choose(uint64_t seed, struct scenario *ret)
+{
+	struct chance chance = chance_of(seed, "scenario");
+	*ret = (struct scenario){0};
+	choose_service(&chance, ret);
+	choose_files(&chance, ret);
+	choose_runs(&chance, ret);
+	choose_troubles(&chance, ret);
+}

@@ -1,0 +1,65 @@
+/* What a world is like, as numbers that a seed chooses, and that may be set by hand: `./sim SEED
+ * hosts=1 kills=0`. A smaller number is a simpler world, which is how a story is shrunk. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* name, least, and how it is chosen (scenario.c) */
+#define SCENARIO_FIELDS(X)                                                                         \
+	X(hosts)        /* machines */                                                             \
+	X(runs)         /* runs of push on each */                                                 \
+	X(overlap)      /* of 1,000 runs, how many begin while another one of the host goes on */  \
+	X(files)        /* there from the beginning */                                             \
+	X(large)        /* of these, how many have several parts */                                \
+	X(dynamodb)     /* 1: hosts share marks and files; 0: an SQLite file each */               \
+	X(aws)          /* 1: AWS's endpoint, 0: another service's */                              \
+	X(ignores)      /* 1: the service ignores conditions */                                    \
+	X(drops_sums)   /* 1: the service keeps no checksums */                                    \
+	X(no_date)      /* 1: the service does not tell when the bucket was made */                \
+	X(versions)     /* 1: the bucket keeps versions */                                         \
+	X(small_pages)  /* 1: listings have two entries a page */                                  \
+	X(batches)      /* 0: by AWS's statements, 1: lists, 2: none */                            \
+	X(no_old)       /* 1: a refusal does not bring the item */                                 \
+	X(rotated)      /* 1: the files are logs that rotate */                                    \
+	X(compress)     /* 1: zstd, 2: gzip */                                                     \
+	X(removes)      /* 1: files that are in S3 are removed */                                  \
+	X(if_changed)   /* 0: replace, 1: fail, 2: skip */                                         \
+	X(concurrency)  /* workers of a run */                                                     \
+	X(lease_s)      /* of a run */                                                             \
+	X(edits)        /* things that people and logrotate do */                                  \
+	X(kills)        /* of processes */                                                         \
+	X(stops)        /* of processes, which go on later */                                      \
+	X(suspends)     /* of machines */                                                          \
+	X(power_cuts)   /* of machines, which boot again */                                        \
+	X(net_cuts)     /* of a machine's network, for a while */                                  \
+	X(clock_jumps)  /* of a machine's wall clock */                                            \
+	X(foreign)      /* objects that somebody else puts where ours belong */                    \
+	X(lost)         /* of 1,000 requests: lost before they are applied */                      \
+	X(lost_after)   /* applied, and the answer is lost */                                      \
+	X(hangs)        /* no answer */                                                            \
+	X(twice)        /* applied twice at once */                                                \
+	X(again)        /* a copy comes much later */                                              \
+	X(errors)       /* 500 */                                                                  \
+	X(errors_after) /* applied, and 500 all the same */                                        \
+	X(throttled)    /* */                                                                      \
+	X(html)         /* 200 and a page of HTML */                                               \
+	X(partial)      /* of 1,000 statements and keys of batches: throttled or failed */         \
+	X(slow)         /* 1: requests take seconds, 0: milliseconds */                            \
+	X(audits)       /* runs of verify, gc and forget between */
+
+struct scenario {
+#define FIELD(name) unsigned name;
+	SCENARIO_FIELDS(FIELD)
+#undef FIELD
+};
+
+void scenario_choose(uint64_t seed, struct scenario *ret);
+size_t scenario_fields(void);
+const char *scenario_name(size_t i);
+unsigned *scenario_field(struct scenario *scenario, size_t i);
+/* "name=value". False: there is no such name. */
+bool scenario_set(struct scenario *scenario, const char *setting);
+/* All that are not 0, on one line. */
+void scenario_print(const struct scenario *scenario, FILE *to);

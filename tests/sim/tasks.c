@@ -1,0 +1,384 @@
+/* The scheduler. See tasks.h.
+ *
+ * A task's stack is taken from a pool. Abandoned tasks leave it as it is: what they had allocated
+ * is lost, as a killed process loses it, until the real process ends. */
+#include "tasks.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#if defined __SANITIZE_ADDRESS__
+#define HAS_ASAN 1
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#endif
+#ifdef HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define STACK_BYTES (1U << 20)
+#else
+#define STACK_BYTES (256U << 10)
+#endif
+#define TASKS_MAX 4096
+#define LOCKS_MAX 16
+
+enum task_state { TASK_READY, TASK_WAITS, TASK_OVER };
+
+struct task {
+	uint32_t number;
+	enum task_state state;
+	struct machine_process *process;
+	void (*run)(void *arg);
+	void *arg;
+	const void *waits_for;
+	uint64_t until_ns;
+	bool is_woken, is_stopped;
+	int error_number;
+	uint32_t *locks[LOCKS_MAX];
+	size_t n_locks;
+	ucontext_t context;
+	void *stack;
+	void *fake_stack; /* ASan's */
+};
+
+static struct {
+	struct task *tasks[TASKS_MAX]; /* those that are not over, by number */
+	size_t n;
+	struct task *running;
+	ucontext_t scheduler;
+	void *fake_stack;
+	const void *scheduler_stack;
+	size_t scheduler_stack_bytes;
+	uint32_t last_number;
+	uint64_t now_ns, steps;
+	struct chance chance;
+	unsigned preempt_per_mille;
+	void *free_stacks[TASKS_MAX];
+	size_t n_free_stacks;
+} world;
+
+void tasks_begin(uint64_t seed)
+{
+	static const unsigned rates[] = {0, 5, 50, 200, 500};
+	assert(!world.running);
+	for (size_t i = 0; i < world.n; i++) {
+		world.free_stacks[world.n_free_stacks++] = world.tasks[i]->stack;
+		free(world.tasks[i]);
+	}
+	world.n = 0;
+	world.last_number = 0;
+	world.now_ns = world.steps = 0;
+	world.chance = chance_of(seed, "tasks");
+	world.preempt_per_mille = rates[chance_below(&world.chance, 5)];
+}
+
+static void *stack_take(void)
+{
+	if (world.n_free_stacks)
+		return world.free_stacks[--world.n_free_stacks];
+	void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (stack == MAP_FAILED) {
+		perror("no memory for a stack");
+		abort();
+	}
+	return stack;
+}
+
+static void switch_to_scheduler(struct task *task)
+{
+	task->error_number = errno;
+#ifdef HAS_ASAN
+	__sanitizer_start_switch_fiber(task->state == TASK_OVER ? NULL : &task->fake_stack,
+		world.scheduler_stack, world.scheduler_stack_bytes);
+#endif
+	swapcontext(&task->context, &world.scheduler);
+#ifdef HAS_ASAN
+	__sanitizer_finish_switch_fiber(
+		task->fake_stack, &world.scheduler_stack, &world.scheduler_stack_bytes);
+#endif
+	errno = task->error_number;
+}
+
+static void task_main(void)
+{
+	struct task *task = world.running;
+#ifdef HAS_ASAN
+	__sanitizer_finish_switch_fiber(NULL, &world.scheduler_stack, &world.scheduler_stack_bytes);
+#endif
+	task->run(task->arg);
+	task->state = TASK_OVER;
+	task_wake_all(task);
+	switch_to_scheduler(task);
+	abort();
+}
+
+uint32_t task_start(struct machine_process *process, void (*run)(void *arg), void *arg)
+{
+	struct task *task = calloc(1, sizeof *task);
+	if (!task || world.n == TASKS_MAX) {
+		fprintf(stderr, "too many tasks\n");
+		abort();
+	}
+	task->number = ++world.last_number;
+	task->process = process;
+	task->run = run;
+	task->arg = arg;
+	task->stack = stack_take();
+	getcontext(&task->context);
+	task->context.uc_stack.ss_sp = task->stack;
+	task->context.uc_stack.ss_size = STACK_BYTES;
+	makecontext(&task->context, task_main, 0);
+	world.tasks[world.n++] = task;
+	return task->number;
+}
+
+static struct task *find_task(uint32_t number)
+{
+	for (size_t i = 0; i < world.n; i++)
+		if (world.tasks[i]->number == number)
+			return world.tasks[i];
+	return NULL;
+}
+
+uint32_t task_self(void)
+{
+	return world.running ? world.running->number : 0;
+}
+
+struct machine_process *task_process(void)
+{
+	return world.running ? world.running->process : NULL;
+}
+
+bool task_is_over(uint32_t number)
+{
+	const struct task *task = find_task(number);
+	return !task || task->state == TASK_OVER;
+}
+
+uint64_t world_now_ns(void)
+{
+	return world.now_ns;
+}
+
+void world_spend(uint64_t ns)
+{
+	world.now_ns += ns;
+}
+
+uint64_t tasks_steps(void)
+{
+	return world.steps;
+}
+
+void task_yield(void)
+{
+	if (world.running)
+		switch_to_scheduler(world.running);
+}
+
+void task_point(void)
+{
+	if (world.running && chance_hits(&world.chance, world.preempt_per_mille))
+		switch_to_scheduler(world.running);
+}
+
+bool task_wait(const void *what, uint64_t until_ns)
+{
+	struct task *task = world.running;
+	assert(task);
+	task->state = TASK_WAITS;
+	task->waits_for = what;
+	task->until_ns = until_ns;
+	task->is_woken = false;
+	switch_to_scheduler(task);
+	return task->is_woken;
+}
+
+void task_sleep_until(uint64_t ns)
+{
+	static const char nothing;
+	while (world.now_ns < ns)
+		task_wait(&nothing, ns);
+}
+
+static void wake(struct task *task)
+{
+	task->state = TASK_READY;
+	task->is_woken = true;
+	task->waits_for = NULL;
+}
+
+void task_wake_all(const void *what)
+{
+	for (size_t i = 0; i < world.n; i++)
+		if (world.tasks[i]->state == TASK_WAITS && world.tasks[i]->waits_for == what)
+			wake(world.tasks[i]);
+}
+
+void task_wake_one(const void *what)
+{
+	size_t n = 0;
+	struct task *chosen = NULL;
+	for (size_t i = 0; i < world.n; i++)
+		if (world.tasks[i]->state == TASK_WAITS && world.tasks[i]->waits_for == what &&
+			chance_below(&world.chance, ++n) == 0)
+			chosen = world.tasks[i];
+	if (chosen)
+		wake(chosen);
+}
+
+static void free_locks(struct task *task)
+{
+	extern char __data_start, _end; /* of the static memory of this program */
+	for (size_t i = 0; i < task->n_locks; i++) {
+		const char *at = (const char *)task->locks[i];
+		if (at >= &__data_start && at < &_end) {
+			*task->locks[i] = 0;
+			task_wake_all(task->locks[i]);
+		}
+	}
+	task->n_locks = 0;
+}
+
+void tasks_abandon(const struct machine_process *process)
+{
+	bool is_own = false;
+	for (size_t i = 0; i < world.n; i++) {
+		struct task *task = world.tasks[i];
+		if (task->process != process || task->state == TASK_OVER)
+			continue;
+		free_locks(task);
+		task->state = TASK_OVER;
+		is_own = is_own || task == world.running;
+	}
+	if (is_own)
+		switch_to_scheduler(world.running);
+}
+
+void tasks_stop(const struct machine_process *process)
+{
+	bool is_own = false;
+	for (size_t i = 0; i < world.n; i++)
+		if (world.tasks[i]->process == process) {
+			world.tasks[i]->is_stopped = true;
+			is_own = is_own || world.tasks[i] == world.running;
+		}
+	if (is_own)
+		task_yield();
+}
+
+void tasks_continue(const struct machine_process *process, uint64_t hold_ns)
+{
+	for (size_t i = 0; i < world.n; i++) {
+		struct task *task = world.tasks[i];
+		if (task->process != process)
+			continue;
+		task->is_stopped = false;
+		if (task->state == TASK_WAITS && task->until_ns != TASK_FOREVER)
+			task->until_ns += hold_ns;
+	}
+}
+
+void task_holds(uint32_t *lock)
+{
+	struct task *task = world.running;
+	if (task && task->n_locks < LOCKS_MAX)
+		task->locks[task->n_locks++] = lock;
+}
+
+void task_released(uint32_t *lock)
+{
+	struct task *task = world.running;
+	for (size_t i = 0; task && i < task->n_locks; i++)
+		if (task->locks[i] == lock) {
+			task->locks[i] = task->locks[--task->n_locks];
+			return;
+		}
+}
+
+static void bury(void)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < world.n; i++) {
+		struct task *task = world.tasks[i];
+		if (task->state != TASK_OVER) {
+			world.tasks[kept++] = task;
+			continue;
+		}
+#ifdef HAS_ASAN
+		__asan_unpoison_memory_region(task->stack, STACK_BYTES);
+#endif
+		world.free_stacks[world.n_free_stacks++] = task->stack;
+		free(task);
+	}
+	world.n = kept;
+}
+
+/* One that can go on now, by chance, or NULL. */
+static struct task *choose(void)
+{
+	struct task *ready[TASKS_MAX];
+	size_t n = 0;
+	for (size_t i = 0; i < world.n; i++) {
+		struct task *task = world.tasks[i];
+		if (task->state == TASK_WAITS && !task->is_stopped &&
+			task->until_ns <= world.now_ns)
+			task->state = TASK_READY;
+		if (task->state == TASK_READY && !task->is_stopped)
+			ready[n++] = task;
+	}
+	return n ? ready[chance_below(&world.chance, n)] : NULL;
+}
+
+static uint64_t next_deadline_ns(void)
+{
+	uint64_t next_ns = TASK_FOREVER;
+	for (size_t i = 0; i < world.n; i++) {
+		const struct task *task = world.tasks[i];
+		if (task->state == TASK_WAITS && !task->is_stopped && task->until_ns < next_ns)
+			next_ns = task->until_ns;
+	}
+	return next_ns;
+}
+
+static void go_on(struct task *task)
+{
+	world.running = task;
+	world.steps++;
+	world.now_ns += 200 + chance_below(&world.chance, 2000);
+	errno = task->error_number;
+#ifdef HAS_ASAN
+	__sanitizer_start_switch_fiber(&world.fake_stack, task->stack, STACK_BYTES);
+#endif
+	swapcontext(&world.scheduler, &task->context);
+#ifdef HAS_ASAN
+	__sanitizer_finish_switch_fiber(world.fake_stack, NULL, NULL);
+#endif
+	world.running = NULL;
+}
+
+enum tasks_end tasks_run(bool (*done)(void), uint64_t end_ns)
+{
+	while (!done()) {
+		bury();
+		struct task *task = choose();
+		if (task) {
+			go_on(task);
+			continue;
+		}
+		const uint64_t next_ns = next_deadline_ns();
+		if (next_ns == TASK_FOREVER)
+			return TASKS_DEADLOCK;
+		if (next_ns > end_ns)
+			return TASKS_OUT_OF_TIME;
+		world.now_ns = next_ns > world.now_ns ? next_ns : world.now_ns;
+	}
+	return TASKS_DONE;
+}

@@ -1,0 +1,258 @@
+/* See world.h. */
+#include "world.h"
+#include "base/log.h"
+#include "judge.h"
+#include "kernel.h"
+#include "net.h"
+#include "story.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_S  1000000000ULL
+#define NS_PER_MS 1000000ULL
+#define END_S     (14ULL * 24 * 3600) /* no world takes as long */
+#define REST_S    (6ULL * 3600)       /* within which all has to end once it is calm */
+
+struct world world;
+static uint64_t last_ns;
+
+static const char *const names[MACHINES_MAX] = {
+	"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"};
+
+static bool is_over(void)
+{
+	return world.is_over || story_broken();
+}
+
+static void serve(void *arg, const struct wire_request *request, struct wire_reply *ret)
+{
+	const int64_t now_s = WORLD_EPOCH + (int64_t)(world_now_ns() / NS_PER_S);
+	if (wire_header(request, "x-amz-target"))
+		world_dynamodb_answer(world.db, request, now_s, ret);
+	else
+		world_s3_answer(world.s3, request, now_s, ret);
+}
+
+/* What `s3once init` writes. */
+static void make_settings(void)
+{
+	static const char *const header = "x-amz-target: DynamoDB_20120810.PutItem";
+	char *body;
+	const int n = asprintf(&body,
+		"{\"TableName\":\"%s\",\"Item\":{\"pk\":{\"S\":\"settings\"},\"sk\":{\"S\":\"-\"},"
+		"\"id\":{\"S\":\"0123456789abcdef0123456789abcdef\"},\"layout\":{\"N\":\"1\"},"
+		"\"shards\":{\"N\":\"2\"}}}",
+		WORLD_TABLE);
+	struct wire_reply reply;
+	struct wire_request *request = wire_request_new(
+		"POST", "https://x/", &header, 1, (unsigned char *)body, (size_t)n);
+	wire_reply_init(&reply);
+	world_dynamodb_answer(world.db, request, WORLD_EPOCH, &reply);
+	wire_reply_clear(&reply);
+	wire_request_free(request);
+}
+
+static void make_servers(void)
+{
+	const struct scenario *s = &world.scenario;
+	const struct s3_habits s3 = {.conditions = s->ignores ? S3_IGNORES : S3_HONOURS,
+		.keeps_checksums = !s->drops_sums,
+		.has_versions = s->versions != 0,
+		.tells_creation = !s->no_date,
+		.etag_is_md5 = true,
+		.page = s->small_pages ? 2 : 0};
+	const struct dynamodb_habits db = {.batches = (enum dynamodb_batches)(s->batches % 3),
+		.returns_old = !s->no_old,
+		.page_items = s->small_pages ? 2 : 0,
+		.partial_per_mille = s->partial};
+	const struct s3_witness witness = {.stores = judge_store, .removes = judge_remove_object};
+	const struct net_habits net = {.faults = {.lost_before = s->lost,
+					       .lost_after = s->lost_after,
+					       .hangs = s->hangs,
+					       .sent_twice = s->twice,
+					       .comes_again = s->again,
+					       .server_error = s->errors,
+					       .error_after = s->errors_after,
+					       .throttled = s->throttled,
+					       .html = s->html,
+					       .refused = s->lost / 2},
+		.latency_least_ns = (s->slow ? 100 : 2) * NS_PER_MS,
+		.latency_most_ns = (s->slow ? 3000 : 60) * NS_PER_MS};
+	world.s3 = world_s3_new(world.seed, WORLD_BUCKET, WORLD_EPOCH - 86400, &s3, &witness);
+	world.db = world_dynamodb_new(world.seed, WORLD_TABLE, &db, judge_item, NULL);
+	make_settings();
+	net_begin(world.seed, &net, serve, NULL);
+}
+
+static int64_t file_server_ns(void *arg)
+{
+	return (int64_t)(WORLD_EPOCH * NS_PER_S + world_now_ns());
+}
+
+static void make_machines(void)
+{
+	const unsigned n = world.scenario.hosts ? world.scenario.hosts : 1;
+	if (world.scenario.dynamodb)
+		world.shared = disk_new(world.seed, "shared", file_server_ns, NULL);
+	for (unsigned i = 0; i < n && i < MACHINES_MAX; i++) {
+		struct machine *machine = machine_add(names[i]);
+		struct disk *disk = machine->disk;
+		disk_put(disk, "/home/up/.keep", "", 0);
+		disk_put(disk, "/tmp/.keep", "", 0);
+		disk_get(disk, "/home/up")->uid = 1000;
+		if (world.shared)
+			disk_link(disk_root(disk), "data", disk_root(world.shared));
+		else
+			disk_put(disk, "/data/.keep", "", 0);
+		if (!world.shared)
+			disk_remove(disk_get(disk, "/data"), ".keep", false);
+		disk_get(disk, "/data")->uid = 1000;
+	}
+}
+
+static bool can_run(const struct machine *machine)
+{
+	return !machine->is_off && !machine->suspended_at_ns;
+}
+
+/* A machine's timer: some runs, one after the other or overlapping. */
+static void run_now_and_then(void *arg)
+{
+	struct machine *machine = arg;
+	struct chance chance = chance_of(world.seed ^ (machine->index + 1), "timer");
+	int *exits = calloc(world.scenario.runs + 1, sizeof *exits);
+	for (unsigned i = 0; i < world.scenario.runs; i++) {
+		task_sleep_until(world_now_ns() + chance_below(&chance, chance_hits(&chance, 600)
+										? NS_PER_S
+										: 120 * NS_PER_S));
+		if (!can_run(machine))
+			continue;
+		struct machine_process *process = run_start(machine, RUN_PUSH, &exits[i]);
+		if (chance_hits(&chance, world.scenario.overlap))
+			continue;
+		while (!process->is_over)
+			task_sleep_until(world_now_ns() + NS_PER_S / 10);
+	}
+	world.busy--; /* `exits` is written to by runs that go on */
+}
+
+static bool any_process(void)
+{
+	for (const struct machine_process *p = processes_first(); p; p = p->next)
+		if (!p->is_over)
+			return true;
+	return false;
+}
+
+static bool wait_until_ns(uint64_t end_ns, bool (*is_so)(void))
+{
+	while (!is_so() && world_now_ns() < end_ns)
+		task_sleep_until(world_now_ns() + NS_PER_S);
+	return is_so();
+}
+
+static bool is_quiet(void)
+{
+	return !any_process();
+}
+
+static bool no_late_copies(void)
+{
+	return !net_late_copies();
+}
+
+static bool nobody_is_busy(void)
+{
+	return !world.busy;
+}
+
+/* Exit statuses that a last run may have although nothing is wrong with the program. */
+static bool is_explained(int exit)
+{
+	return exit == 0 || (exit == S3ONCE_EXIT_FILES &&
+				    (world.scenario.foreign || world.scenario.if_changed == 1));
+}
+
+static void run_last(struct machine *machine, bool is_second)
+{
+	int exit = -1;
+	run_start(machine, RUN_PUSH, &exit);
+	if (!wait_until_ns(world_now_ns() + REST_S * NS_PER_S, is_quiet))
+		story_break("the last run of %s does not end", machine->name);
+	else if (!is_explained(exit))
+		story_break("the last run of %s ends with %d, and nothing is wrong any more",
+			machine->name, exit);
+}
+
+/* Waits until nothing more happens, and then everything has to come right. */
+static void conclude(void *arg)
+{
+	wait_until_ns(END_S / 2 * NS_PER_S, nobody_is_busy);
+	net_calm();
+	story("all is calm from now on");
+	world.is_calm = true;
+	wait_until_ns(END_S * NS_PER_S, no_late_copies);
+	if (!wait_until_ns(world_now_ns() + REST_S * NS_PER_S, is_quiet))
+		story_break("runs do not end although nothing is wrong any more");
+	/* What a machine's clock is off by is put right, as people would. */
+	for (size_t i = 0; i < machines_count(); i++)
+		machine_at(i)->wall_shift_ns = (int64_t)(WORLD_EPOCH * NS_PER_S);
+	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
+		run_last(machine_at(i), false);
+	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
+		run_last(machine_at(i), true);
+	if (!story_broken() && !world.scenario.foreign && world.scenario.if_changed != 1)
+		judge_rest();
+	world.is_over = true;
+}
+
+static void log_line(void *arg, enum log_level level, const char *line)
+{
+	if (task_process())
+		story_detail("%s", line);
+}
+
+static void clear(void)
+{
+	judge_end();
+	world_s3_free(world.s3);
+	world_dynamodb_free(world.db);
+	disk_free(world.shared);
+	world = (struct world){0};
+}
+
+const char *world_play(uint64_t seed, const struct scenario *scenario)
+{
+	clear();
+	log_set_sink(log_line, NULL);
+	log_set_level(LOG_INFO);
+	kernel_hook(&(struct kernel_hooks){.removes = judge_removal});
+	tasks_begin(seed);
+	machines_begin(seed);
+	world.seed = seed;
+	world.scenario = *scenario;
+	world.chance = chance_of(seed, "world");
+	judge_begin();
+	make_servers();
+	make_machines();
+	people_begin();
+	troubles_begin();
+	for (size_t i = 0; i < machines_count(); i++) {
+		world.busy++;
+		task_start(NULL, run_now_and_then, machine_at(i));
+	}
+	task_start(NULL, conclude, NULL);
+	const enum tasks_end end = tasks_run(is_over, END_S * 2 * NS_PER_S);
+	last_ns = world_now_ns();
+	if (end == TASKS_DEADLOCK)
+		story_break("nobody can go on: a deadlock");
+	else if (end == TASKS_OUT_OF_TIME)
+		story_break("it does not end");
+	return story_broken();
+}
+
+uint64_t world_hours(void)
+{
+	return last_ns / NS_PER_S / 3600;
+}

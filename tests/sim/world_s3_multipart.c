@@ -1,0 +1,359 @@
+/* Uploads in parts. See world_s3.h. */
+#include "base/clock.h"
+#include "world_s3_struct.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PART_LEAST_BYTES (5U << 20)
+
+static void *must(void *memory)
+{
+	if (!memory)
+		abort();
+	return memory;
+}
+
+static void free_upload(struct upload *upload)
+{
+	for (size_t i = 0; i < upload->n_parts; i++)
+		free(upload->parts[i].bytes);
+	free(upload->parts);
+	free(upload->key);
+	s3_free_kept(upload->kept, upload->n_kept);
+}
+
+void s3_free_uploads(struct world_s3 *s3)
+{
+	for (size_t i = 0; i < s3->n_uploads; i++)
+		free_upload(&s3->uploads[i]);
+	free(s3->uploads);
+	s3->uploads = NULL;
+	s3->n_uploads = 0;
+}
+
+static struct upload *find_upload(struct world_s3 *s3, const char *key, const char *id)
+{
+	for (size_t i = 0; i < s3->n_uploads; i++)
+		if (strcmp(s3->uploads[i].id, id) == 0 && strcmp(s3->uploads[i].key, key) == 0)
+			return &s3->uploads[i];
+	return NULL;
+}
+
+static void no_such_upload(struct wire_reply *ret)
+{
+	s3_refuse(ret, 404, "NoSuchUpload",
+		"The specified upload does not exist. The upload ID may be invalid, or the upload may "
+		"have been aborted or completed.");
+}
+
+static void create(struct world_s3 *s3, const struct wire_request *request, const char *key,
+	int64_t now_s, struct wire_reply *ret)
+{
+	const char *algorithm = wire_header(request, "x-amz-checksum-algorithm");
+	const char *type = wire_header(request, "x-amz-checksum-type");
+	s3->uploads = must(realloc(s3->uploads, (s3->n_uploads + 1) * sizeof *s3->uploads));
+	struct upload *upload = &s3->uploads[s3->n_uploads++];
+	*upload = (struct upload){
+		.key = must(strdup(key)), .initiated_s = now_s, .writer = request->from};
+	snprintf(upload->id, sizeof upload->id, "upload-%016" PRIx64, chance_next(&s3->chance));
+	upload->kept = s3_kept_headers(request, &upload->n_kept);
+	if (algorithm && s3->habits.keeps_checksums) {
+		const enum checksum kind = checksum_named(algorithm, strlen(algorithm));
+		snprintf(upload->checksum_name, sizeof upload->checksum_name, "%s",
+			kind < CHECKSUMS ? checksum_kinds[kind].name : "");
+		upload->is_composite = !type || strcmp(type, "COMPOSITE") == 0;
+		wire_reply_header(ret, "x-amz-checksum-algorithm", algorithm);
+	}
+	ret->status = 200;
+	text_addf(&ret->body,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<InitiateMultipartUploadResult><Bucket>%s"
+		"</Bucket><UploadId>%s</UploadId></InitiateMultipartUploadResult>",
+		s3->bucket, upload->id);
+}
+
+static void put_part(struct world_s3 *s3, const struct wire_request *request, struct upload *upload,
+	unsigned number, struct wire_reply *ret)
+{
+	struct part part = {.number = number, .n = request->body_bytes};
+	struct sums sums;
+	enum checksum kind;
+	char text[CHECKSUM_BASE64_MAX + 1], quoted[48];
+	if (!s3_check_body(s3, request, &sums, &kind, text, ret))
+		return;
+	part.bytes = must(malloc(part.n + 1));
+	if (part.n)
+		memcpy(part.bytes, request->body, part.n);
+	memcpy(part.md5, sums.md5, 16);
+	if (s3->habits.etag_is_md5)
+		s3_hex(sums.md5, 16, part.etag);
+	else
+		snprintf(part.etag, sizeof part.etag, "p%016" PRIx64, chance_next(&s3->chance));
+	snprintf(part.checksum, sizeof part.checksum, "%s", text);
+	size_t at = 0;
+	while (at < upload->n_parts && upload->parts[at].number < number)
+		at++;
+	if (at < upload->n_parts && upload->parts[at].number == number) {
+		free(upload->parts[at].bytes);
+	} else {
+		upload->parts =
+			must(realloc(upload->parts, (upload->n_parts + 1) * sizeof *upload->parts));
+		memmove(upload->parts + at + 1, upload->parts + at,
+			(upload->n_parts - at) * sizeof *upload->parts);
+		upload->n_parts++;
+	}
+	upload->parts[at] = part;
+	snprintf(quoted, sizeof quoted, "\"%s\"", part.etag);
+	wire_reply_header(ret, "etag", quoted);
+	if (kind < CHECKSUMS)
+		wire_reply_header(ret, checksum_kinds[kind].header, text);
+	ret->status = 200;
+}
+
+static const char *element_of(const struct upload *upload)
+{
+	const enum checksum kind =
+		checksum_named(upload->checksum_name, strlen(upload->checksum_name));
+	return *upload->checksum_name && kind < CHECKSUMS ? checksum_kinds[kind].element : NULL;
+}
+
+static void list_parts(struct world_s3 *s3, const struct wire_request *request,
+	const struct upload *upload, struct wire_reply *ret)
+{
+	char *marker = wire_parameter(request, "part-number-marker");
+	const unsigned long after = marker ? strtoul(marker, NULL, 10) : 0;
+	const size_t most = s3->habits.page ? s3->habits.page : 1000;
+	const char *element = element_of(upload);
+	size_t told = 0, i = 0;
+	unsigned last = 0;
+	text_addf(&ret->body,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListPartsResult><UploadId>%s</UploadId>",
+		upload->id);
+	for (; i < upload->n_parts && told < most; i++) {
+		const struct part *part = &upload->parts[i];
+		if (part->number <= after)
+			continue;
+		text_addf(&ret->body,
+			"<Part><PartNumber>%u</PartNumber><ETag>&quot;%s&quot;</ETag><Size>%zu</Size>",
+			part->number, part->etag, part->n);
+		if (element && *part->checksum)
+			text_addf(&ret->body, "<%s>%s</%s>", element, part->checksum, element);
+		text_add(&ret->body, "</Part>");
+		last = part->number;
+		told++;
+	}
+	if (i < upload->n_parts)
+		text_addf(&ret->body,
+			"<IsTruncated>true</IsTruncated><NextPartNumberMarker>%u</NextPartNumberMarker>",
+			last);
+	else
+		text_add(&ret->body, "<IsTruncated>false</IsTruncated>");
+	text_add(&ret->body, "</ListPartsResult>");
+	ret->status = 200;
+	free(marker);
+}
+
+/* The parts that Complete names, in their order. NULL, answered: it names wrong ones. */
+static const struct part **chosen_parts(const struct wire_request *request,
+	const struct upload *upload, size_t *ret_n, struct wire_reply *ret)
+{
+	char *xml = must(strndup((const char *)request->body, request->body_bytes));
+	const struct part **chosen = must(calloc(upload->n_parts + 1, sizeof *chosen));
+	const char *why = NULL, *at = xml;
+	size_t n = 0;
+	while (!why && (at = strstr(at, "<Part>"))) {
+		const char *end = strstr(at, "</Part>"), *number = strstr(at, "<PartNumber>");
+		const char *etag = strstr(at, "<ETag>\"");
+		const unsigned long wanted = number ? strtoul(number + 12, NULL, 10) : 0;
+		size_t i = 0;
+		while (i < upload->n_parts && upload->parts[i].number != wanted)
+			i++;
+		const struct part *part = i < upload->n_parts ? &upload->parts[i] : NULL;
+		if (!end || !etag || !part ||
+			strncmp(etag + 7, part->etag, strlen(part->etag)) != 0 ||
+			etag[7 + strlen(part->etag)] != '"')
+			why = "InvalidPart";
+		else if (n && chosen[n - 1]->number >= part->number)
+			why = "InvalidPartOrder";
+		else if (n && chosen[n - 1]->n < PART_LEAST_BYTES)
+			why = "EntityTooSmall";
+		else
+			chosen[n++] = part;
+		at += 6;
+	}
+	free(xml);
+	if (why || !n) {
+		s3_refuse(ret, 400, why ? why : "MalformedXML", "The list of parts is not valid");
+		free(chosen);
+		return NULL;
+	}
+	*ret_n = n;
+	return chosen;
+}
+
+/* The bytes of all, the etag and the checksum. */
+static void join(struct world_s3 *s3, const struct upload *upload, const struct part **parts,
+	size_t n, struct s3_stored *now)
+{
+	unsigned char *md5s = must(malloc(16 * n));
+	struct sums sums;
+	now->part_bytes = must(calloc(n, sizeof *now->part_bytes));
+	now->n_parts = n;
+	for (size_t i = 0; i < n; i++)
+		now->n += parts[i]->n;
+	now->bytes = must(malloc(now->n + 1));
+	size_t at = 0;
+	for (size_t i = 0; i < n; i++) {
+		memcpy(now->bytes + at, parts[i]->bytes, parts[i]->n);
+		memcpy(md5s + 16 * i, parts[i]->md5, 16);
+		at += now->part_bytes[i] = parts[i]->n;
+	}
+	s3_sum(md5s, 16 * n, DIGEST_MD5, &sums);
+	free(md5s);
+	if (s3->habits.etag_is_md5)
+		s3_hex(sums.md5, 16, now->etag);
+	else
+		snprintf(now->etag, 17, "%016" PRIx64, chance_next(&s3->chance));
+	snprintf(now->etag + strlen(now->etag), 24, "-%zu", n);
+	const enum checksum kind =
+		checksum_named(upload->checksum_name, strlen(upload->checksum_name));
+	const bool has = *upload->checksum_name && kind < CHECKSUMS;
+	s3_sum(now->bytes, now->n, DIGEST_MD5 | DIGEST_CRC32C | (has ? DIGEST_OF(kind) : 0),
+		&now->sums);
+	if (!has)
+		return;
+	snprintf(now->checksum_name, sizeof now->checksum_name, "%s", upload->checksum_name);
+	if (!upload->is_composite) {
+		checksum_to_base64(kind, sums_bytes(&now->sums, kind), now->checksum);
+		return;
+	}
+	struct sums *each = must(calloc(n, sizeof *each));
+	unsigned char composed[CHECKSUM_BYTES_MAX];
+	for (size_t i = 0; i < n; i++)
+		s3_sum(parts[i]->bytes, parts[i]->n, DIGEST_OF(kind), &each[i]);
+	if (sums_compose(each, n, kind, composed))
+		abort();
+	free(each);
+	checksum_to_base64(kind, composed, now->checksum);
+	snprintf(now->checksum + strlen(now->checksum), 24, "-%zu", n);
+}
+
+static void tell_complete(const char *key, const char *etag, const struct s3_stored *now,
+	const char *element, struct wire_reply *ret)
+{
+	ret->status = 200;
+	text_add(&ret->body, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+			     "<CompleteMultipartUploadResult><Key>");
+	wire_add_xml(&ret->body, key);
+	text_addf(&ret->body, "</Key><ETag>&quot;%s&quot;</ETag>", etag);
+	if (now && element && *now->checksum)
+		text_addf(&ret->body, "<%s>%s</%s>", element, now->checksum, element);
+	text_add(&ret->body, "</CompleteMultipartUploadResult>");
+}
+
+static void forget_upload(struct world_s3 *s3, struct upload *upload)
+{
+	const size_t i = (size_t)(upload - s3->uploads);
+	free_upload(upload);
+	memmove(upload, upload + 1, (--s3->n_uploads - i) * sizeof *upload);
+}
+
+/* S3 answers a Complete that comes again for a while as it did the first time. */
+static bool complete_again(
+	const struct world_s3 *s3, const char *key, const char *id, struct wire_reply *ret)
+{
+	for (size_t i = 0; i < s3->n_completed && !s3->habits.forgets_completed; i++)
+		if (strcmp(s3->completed[i].id, id) == 0) {
+			tell_complete(key, s3->completed[i].etag, NULL, NULL, ret);
+			return true;
+		}
+	return false;
+}
+
+static void complete(struct world_s3 *s3, const struct wire_request *request, struct upload *upload,
+	int64_t now_s, struct wire_reply *ret)
+{
+	const char *size = wire_header(request, "x-amz-mp-object-size");
+	struct s3_stored now = {.modified_s = now_s, .writer = request->from};
+	size_t n;
+	if (!s3_condition_holds(s3, request, world_s3_object(s3, upload->key), ret))
+		return;
+	const struct part **parts = chosen_parts(request, upload, &n, ret);
+	if (!parts)
+		return;
+	join(s3, upload, parts, n, &now);
+	free(parts);
+	if (size && s3->habits.keeps_checksums && strtoull(size, NULL, 10) != now.n) {
+		free(now.bytes);
+		free(now.part_bytes);
+		s3_refuse(ret, 400, "InvalidRequest", "The size of the object is another one");
+		return;
+	}
+	now.key = must(strdup(upload->key));
+	now.kept = upload->kept;
+	now.n_kept = upload->n_kept;
+	tell_complete(now.key, now.etag, &now, element_of(upload), ret);
+	upload->kept = NULL;
+	upload->n_kept = 0;
+	s3->completed = must(realloc(s3->completed, (s3->n_completed + 1) * sizeof *s3->completed));
+	struct completed *done = &s3->completed[s3->n_completed++];
+	snprintf(done->id, sizeof done->id, "%s", upload->id);
+	snprintf(done->etag, sizeof done->etag, "%s", now.etag);
+	s3_store(s3, request, &now);
+	if (*now.version_id)
+		wire_reply_header(ret, "x-amz-version-id", now.version_id);
+	forget_upload(s3, upload);
+}
+
+bool s3_answer_multipart(struct world_s3 *s3, const struct wire_request *request, const char *key,
+	int64_t now_s, struct wire_reply *ret)
+{
+	char *uploads = wire_parameter(request, "uploads");
+	char *id = wire_parameter(request, "uploadId");
+	char *number = wire_parameter(request, "partNumber");
+	const char method = *request->method; /* of GET, PUT, POST, DELETE */
+	const bool is_post = strcmp(request->method, "POST") == 0;
+	struct upload *upload = id ? find_upload(s3, key, id) : NULL;
+	const bool is_ours = id || (uploads && is_post);
+	if (uploads && is_post)
+		create(s3, request, key, now_s, ret);
+	else if (id && !upload && !(is_post && complete_again(s3, key, id, ret)))
+		no_such_upload(ret);
+	else if (upload && number && strcmp(request->method, "PUT") == 0)
+		put_part(s3, request, upload, (unsigned)strtoul(number, NULL, 10), ret);
+	else if (upload && is_post)
+		complete(s3, request, upload, now_s, ret);
+	else if (upload && method == 'G')
+		list_parts(s3, request, upload, ret);
+	else if (upload && method == 'D') {
+		forget_upload(s3, upload);
+		ret->status = 204;
+	}
+	free(uploads);
+	free(id);
+	free(number);
+	return is_ours;
+}
+
+void s3_answer_uploads(
+	struct world_s3 *s3, const struct wire_request *request, struct wire_reply *ret)
+{
+	char *prefix = wire_parameter(request, "prefix"), iso[21];
+	text_add(&ret->body, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+			     "<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>");
+	for (size_t i = 0; i < s3->n_uploads; i++) {
+		const struct upload *upload = &s3->uploads[i];
+		if (prefix && strncmp(upload->key, prefix, strlen(prefix)) != 0)
+			continue;
+		clock_format_iso(upload->initiated_s, iso);
+		text_add(&ret->body, "<Upload><Key>");
+		wire_add_xml(&ret->body, upload->key);
+		text_addf(&ret->body,
+			"</Key><UploadId>%s</UploadId><Initiated>%s</Initiated></Upload>",
+			upload->id, iso);
+	}
+	text_add(&ret->body, "</ListMultipartUploadsResult>");
+	ret->status = 200;
+	free(prefix);
+}

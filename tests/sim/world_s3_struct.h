@@ -1,0 +1,64 @@
+/* What the files of the simulated S3 share. */
+#pragma once
+#include "world_s3.h"
+
+struct part {
+	unsigned number;
+	unsigned char *bytes;
+	size_t n;
+	char etag[40];
+	char checksum[64];
+	unsigned char md5[16];
+};
+struct upload {
+	char id[48];
+	char *key;
+	struct part *parts; /* by number */
+	size_t n_parts;
+	struct wire_header *kept;
+	size_t n_kept;
+	char checksum_name[24];
+	bool is_composite;
+	int64_t initiated_s;
+	const void *writer;
+};
+struct completed { /* of which Complete tells again what became of them */
+	char id[48];
+	char etag[80];
+};
+struct world_s3 {
+	struct chance chance;
+	char bucket[64];
+	int64_t made_s;
+	struct s3_habits habits;
+	struct s3_witness witness;
+	struct s3_stored *objects; /* by key */
+	size_t n, cap;
+	struct upload *uploads;
+	size_t n_uploads;
+	struct completed *completed;
+	size_t n_completed;
+};
+
+/* In world_s3.c. */
+void s3_refuse(struct wire_reply *ret, int status, const char *code, const char *message);
+/* Whether the request's condition holds for what is there; if not, answers. */
+bool s3_condition_holds(struct world_s3 *s3, const struct wire_request *request,
+	const struct s3_stored *there, struct wire_reply *ret);
+/* Takes what `now` owns. */
+void s3_store(struct world_s3 *s3, const struct wire_request *request, struct s3_stored *now);
+struct wire_header *s3_kept_headers(const struct wire_request *request, size_t *ret_n);
+void s3_free_kept(struct wire_header *kept, size_t n);
+/* Which x-amz-checksum-* the request has; CHECKSUMS if none. False, answered: it is wrong. */
+bool s3_check_body(struct world_s3 *s3, const struct wire_request *request, struct sums *ret_sums,
+	enum checksum *ret_kind, char ret_text[static CHECKSUM_BASE64_MAX + 1],
+	struct wire_reply *ret);
+void s3_sum(const void *bytes, size_t n, unsigned kinds, struct sums *ret);
+void s3_hex(const unsigned char *bytes, size_t n, char *ret);
+
+/* In world_s3_multipart.c. False: it is none of these calls. */
+bool s3_answer_multipart(struct world_s3 *s3, const struct wire_request *request, const char *key,
+	int64_t now_s, struct wire_reply *ret);
+void s3_answer_uploads(
+	struct world_s3 *s3, const struct wire_request *request, struct wire_reply *ret);
+void s3_free_uploads(struct world_s3 *s3);
