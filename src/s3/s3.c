@@ -166,6 +166,8 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	s3_request_body(&request, put->body, put->sums, put->checksum);
 	s3_request_condition(&request, &put->condition);
 	s3_request_meta(&request, put->target.key, &put->meta);
+	if (put->meta.table[0])
+		s3_request_sums(&request, put->sums, put->checksum);
 	s3_request_target(&request, &put->target);
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	s3_learn_refusal(conn->s3, S3_PUT_CONDITION, &put->condition, outcome, reply.status);
@@ -221,6 +223,8 @@ static int read_meta(
 	s3_copy_header(reply, "x-amz-meta-s3once-encoding", ret->encoding, sizeof ret->encoding);
 	s3_copy_header(reply, "x-amz-meta-s3once-suffix", ret->suffix, sizeof ret->suffix);
 	ret->content_bytes = header_number(reply, "x-amz-meta-s3once-size", &found);
+	const char *sums = http_reply_header(reply, "x-amz-meta-s3once-sums");
+	s3_parse_sums(sums ? sums : "", &ret->sums);
 	return 0;
 }
 

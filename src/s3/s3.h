@@ -65,9 +65,9 @@ enum s3_written_for {
 };
 
 /* The user metadata that s3once gives an object: x-amz-meta-s3once-
- * {table,claim,key,ctime,part,content,offset,encoding,suffix,size} and x-amz-meta-mtime. Times are
- * seconds with a fraction, as rclone reads and writes them. The value of "key" is s3_key_hash() of
- * the bucket and the key. Requests add it, and HEAD compares it. */
+ * {table,claim,key,ctime,part,content,offset,encoding,suffix,size,sums} and x-amz-meta-mtime. Times
+ * are seconds with a fraction, as rclone reads and writes them. The value of "key" is s3_key_hash()
+ * of the bucket and the key. Requests add it, and HEAD compares it. */
 #define S3_ID_MAX       64
 #define S3_CONTENT_MAX  64 /* hex digits */
 #define S3_ENCODING_MAX 47
@@ -91,6 +91,9 @@ struct s3_meta {
 	/* Only with an encoding: the suffix that it gives the key, and the size of the file. */
 	char suffix[S3_SUFFIX_MAX + 1];
 	uint64_t content_bytes;
+	/* Of HEAD only: what PutObject was told of the bytes that it sent. The metadata of a
+	 * multipart upload are sent before its content is read, so that it has none. */
+	struct sums sums;
 };
 
 /* Which object a request is about, and how that is stored. Borrowed during the call. */

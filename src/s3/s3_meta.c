@@ -55,3 +55,39 @@ int s3_key_hash(struct digest *digest, const char *bucket, const char *key,
 	ret[S3_KEY_HASH_CHARS] = '\0';
 	return 0;
 }
+
+static void format_sum(const struct sums *sums, enum checksum kind, char ret[static S3_SUMS_CHARS])
+{
+	const size_t n = strlen(ret);
+	char base64[CHECKSUM_BASE64_MAX + 1];
+	if (!(sums->kinds & DIGEST_OF(kind)))
+		return;
+	checksum_to_base64(kind, sums_bytes(sums, kind), base64);
+	snprintf(ret + n, S3_SUMS_CHARS - n, "%s%s:%s", n ? " " : "", checksum_kinds[kind].name,
+		base64);
+}
+
+void s3_format_sums(const struct sums *sums, enum checksum checksum, char ret[static S3_SUMS_CHARS])
+{
+	ret[0] = '\0';
+	format_sum(sums, checksum, ret);
+	if (checksum != CHECKSUM_MD5)
+		format_sum(sums, CHECKSUM_MD5, ret);
+}
+
+void s3_parse_sums(const char *s, struct sums *ret)
+{
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	*ret = (struct sums){0};
+	while (*s) {
+		const size_t n = strcspn(s, " "), name = strcspn(s, ": ");
+		const enum checksum kind = checksum_named(s, name);
+		if (kind != CHECKSUMS && s[name] == ':' &&
+			!checksum_from_base64(kind, s + name + 1, n - name - 1, bytes)) {
+			memcpy((char *)ret + checksum_kinds[kind].at, bytes,
+				checksum_kinds[kind].bytes);
+			ret->kinds |= DIGEST_OF(kind);
+		}
+		s += n + (s[n] == ' ');
+	}
+}

@@ -1,5 +1,6 @@
-/* The values of our metadata: times as rclone writes them, in seconds with a fraction, and the hash
- * of the bucket and key that an object is written under. These functions do no I/O. */
+/* The values of our metadata: times as rclone writes them, in seconds with a fraction, the hash of
+ * the bucket and key that an object is written under, and the sums of the bytes that were sent.
+ * These functions do no I/O. */
 #pragma once
 #include "base/checksum.h"
 #include <stddef.h>
@@ -16,3 +17,10 @@ int64_t s3_parse_mtime(const char *s);
  * -ENOMEM. */
 int s3_key_hash(struct digest *digest, const char *bucket, const char *key,
 	char ret[static S3_KEY_HASH_CHARS + 1]);
+
+#define S3_SUMS_CHARS 96
+/* "crc32c:BASE64 md5:BASE64": this checksum and the MD5, as far as they were computed. */
+void s3_format_sums(
+	const struct sums *sums, enum checksum checksum, char ret[static S3_SUMS_CHARS]);
+/* The reverse, without the number of bytes. What is not understood is left out of ret->kinds. */
+void s3_parse_sums(const char *s, struct sums *ret);

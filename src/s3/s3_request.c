@@ -175,6 +175,13 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 	s3_request_header(request, "x-amz-meta-s3once-size", request->content_bytes);
 }
 
+void s3_request_sums(struct s3_request *request, const struct sums *sums, enum checksum checksum)
+{
+	s3_format_sums(sums, checksum, request->sums);
+	if (request->sums[0])
+		s3_request_header(request, "x-amz-meta-s3once-sums", request->sums);
+}
+
 /* After a redirect that names no region: the answer to the bucket's HEAD does, and call_perform
  * learns it from there. Whether another region is in force since. */
 static bool finds_region(const struct s3_request *request)

@@ -48,7 +48,7 @@ struct s3_conn {
 	struct digest digest;          /* for hashes of keys */
 };
 
-/* Ours are at most 17. The rest are an object's settings. */
+/* Ours are at most 18. The rest are an object's settings. */
 #define S3_REQUEST_HEADERS_MAX 80
 
 /* A request that is being made. Its texts are the connection's, so there is one at a time. */
@@ -59,7 +59,7 @@ struct s3_request {
 	char checksum[CHECKSUM_BASE64_MAX + 1];
 	char md5[25], sha256[65], if_match[S3_ETAG_MAX + 3];
 	char mtime[32], ctime[32], key_hash[S3_KEY_HASH_CHARS + 1], part_bytes[24], size[24],
-		content_bytes[24], log_offset[24];
+		content_bytes[24], log_offset[24], sums[S3_SUMS_CHARS];
 };
 
 /* Begins a request without a body on the key, or on the bucket if `key` is NULL. `method` is
@@ -86,6 +86,8 @@ void s3_request_version(struct s3_request *request, const struct s3_target *targ
 void s3_request_target(struct s3_request *request, const struct s3_target *target);
 /* Adds our metadata of an object under this key. */
 void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta);
+/* Adds to the metadata what is sent: its checksum and its MD5, as far as they were computed. */
+void s3_request_sums(struct s3_request *request, const struct sums *sums, enum checksum checksum);
 /* The caller zeroes *ret_reply before, and clears it after. */
 enum outcome s3_request_perform(
 	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);

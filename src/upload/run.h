@@ -46,6 +46,7 @@ struct run {
 	struct report report;
 	char **sources_of_marks; /* "host:directory" of each source */
 	atomic_int stop;         /* 0; 1: begin nothing new; 2: end what is under way */
+	atomic_bool said_blind;  /* that objects may not be looked at, for look_elsewhere() */
 	atomic_bool fenced, failed_setup, dry;
 	atomic_bool was_asked_to_stop, has_reached_limit;
 	_Atomic uint64_t begun_bytes;   /* of bodies, once each: see run_may_send() */

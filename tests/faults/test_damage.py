@@ -1,6 +1,9 @@
 """A byte that changes on the way to a server that verifies nothing: recognised, said, sent again, never taken for another version."""
 
+import gzip
 import os
+import shutil
+import subprocess
 
 import pytest
 
@@ -66,6 +69,86 @@ def test_damage_that_a_killed_run_left_is_recognised(stage, choice):
     run = stage.push("--if-changed", choice)
     assert run.code == 0 and SAID in run.err, run
     assert stage.arena.s3.get(stage.arena.bucket, stage.key("a")) == body
+
+
+OTHER_INODE_TIME = {
+    "chmod": lambda path: path.chmod(0o640),
+    "chown": lambda path: os.chown(path, 1, 1),
+    "link": lambda path: os.link(path, path.parent.parent / "linked"),
+}
+
+
+@pytest.mark.parametrize("touch", OTHER_INODE_TIME)
+@pytest.mark.parametrize("choice", CHOICES)
+def test_damage_is_recognised_whatever_else_happened_to_the_file(stage, choice, touch):
+    """Its ctime is another, and its content is what it was."""
+    body = stage.write("a", 1000).read_bytes()
+    damage(stage, faults.store_damaged(kill=True))
+    assert stage.push().code == -9
+    stage.s3.clear()
+    OTHER_INODE_TIME[touch](stage.tree / "a")
+    run = stage.push("--if-changed", choice)
+    assert run.code == 0 and SAID in run.err, run
+    assert stage.arena.s3.get(stage.arena.bucket, stage.key("a")) == body
+
+
+ROTATED = {  # the log as it is found first, options, and whether logrotate compresses it between the two runs
+    "plain": ("app.log.1", [], False),
+    "gz": ("app.log.1.gz", [], False),
+    "compress": ("app.log.1", ["--compress", "gzip"], False),
+    "compress, then gz": ("app.log.1", ["--compress", "gzip"], True),
+    "plain, then gz": ("app.log.1", [], True),
+    "zstd, then gz": ("app.log.1", ["--compress", "zstd"], True),
+}
+
+
+def rotated_log(stage, how):
+    """The first run of a log is killed over a damaged upload. Its content, and the options for the next run."""
+    name, options, later = ROTATED[how]
+    line = "".join(f"line {n}\n" for n in range(200)).encode()
+    path = stage.tree / name
+    path.write_bytes(gzip.compress(line) if name.endswith(".gz") else line)
+    options = ["--rotated", "--min-age", "0s", *options]
+    rule = damage(stage, faults.store_damaged(kill=True))
+    assert stage.push(*options).code == -9 and rule.fired == 1
+    stage.s3.clear()
+    if later:
+        subprocess.run(["gzip", name], cwd=stage.tree, check=True)
+    return line, options
+
+
+def holds(stage):
+    """Which of the objects can be decompressed, as they are or by zstd or gzip: key → content."""
+    found = {}
+    for key in stage.arena.s3.objects(stage.arena.bucket, stage.prefix + "/"):
+        body = stage.arena.s3.get(stage.arena.bucket, key)
+        tool = {"zst": "zstd", "gz": "gzip"}.get(key.rsplit(".", 1)[-1])
+        run = subprocess.run([tool, "-dc"], input=body, capture_output=True) if tool else None
+        found[key] = (run.stdout if not run.returncode else None) if run else body
+    return found
+
+
+@pytest.mark.parametrize("how", ROTATED)
+@pytest.mark.parametrize("lost", [False, True], ids=["", "marks lost"])
+@pytest.mark.parametrize("stage", ["rgw", "aws", "ignores"], indirect=True)
+def test_damage_of_a_rotated_log_is_recognised(stage, how, lost):
+    """Never adopted, whichever key it is under and whatever it says of its content; the file is not removed for it."""
+    line, options = rotated_log(stage, how)
+    if lost:
+        for each in stage.marks_file.parent.iterdir():
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+    (damaged,) = stage.arena.s3.objects(stage.arena.bucket, stage.prefix + "/")
+    run = stage.start(*options, "--delete-after=0s").wait(60)  # the checker does not know the keys of rotated logs
+    if lost and holds(stage)[damaged] != line:  # it is ours to replace only by the marks that sent it
+        assert run.code == 1 or len(holds(stage)) == 2, run
+    else:
+        assert run.code == 0 and "S3 holds other bytes" in run.err, run
+    found = holds(stage)
+    if run.code == 0:
+        assert list(found.values()).count(line) == 1 and len(found) <= 2, (run, found)
+        assert not list(stage.tree.iterdir()), "what S3 has proven may go"
+    else:
+        assert [each for each in stage.tree.iterdir()], "the only good copy"
 
 
 def test_a_version_that_was_rewritten_with_its_time_is_no_damage(stage):

@@ -1,6 +1,8 @@
-/* Values of options: a number is the number that was written, and shown it reads the same. */
+/* Values of options: a number is the number that was written, and shown it reads the same. And the
+ * sums in an object's metadata: shown they read the same. */
 #include "cli/options/values.h"
 #include "fuzz.h"
+#include "s3/s3_meta.h"
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -34,12 +36,28 @@ static void read_value(const char *s, reader *read_it, shower *show, uint64_t la
 	text_clear(&text);
 }
 
+static void read_sums(const char *s)
+{
+	struct sums sums, again;
+	char text[S3_SUMS_CHARS];
+	s3_parse_sums(s, &sums);
+	ENSURE(sums.kinds < 1U << CHECKSUMS);
+	for (unsigned i = 0; i < CHECKSUMS; i++) {
+		s3_format_sums(&sums, (enum checksum)i, text);
+		s3_parse_sums(text, &again);
+		ENSURE(again.kinds == (sums.kinds & (DIGEST_OF(i) | DIGEST_MD5)));
+		ENSURE(!(again.kinds & DIGEST_OF(i)) ||
+			sums_equal(&sums, &again, (enum checksum)i));
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *s = fuzz_string(data, size);
 	read_value(s, value_number, NULL, 1);
 	read_value(s, value_duration, value_show_duration, 24 * 3600 * 1000);
 	read_value(s, value_size, value_show_size, 1ULL << 40);
+	read_sums(s);
 	free(s);
 	return 0;
 }

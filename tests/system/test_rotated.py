@@ -173,6 +173,44 @@ def test_marks_are_lost_with_compress(s3once, s3, bucket, tmp_path, pack):
     assert s3.objects(bucket) == before
 
 
+@pytest.mark.parametrize("first", ["", ".gz", ".xz", "zstd", "gzip"])
+@pytest.mark.parametrize("later", [".gz", ".bz2", ".xz", ".zst", ""])
+@pytest.mark.parametrize("lost", ["forgotten", "file"])
+def test_one_object_whatever_compresses_it(s3once, s3, bucket, tmp_path, first, later, lost):
+    """Its number and its compression are others, and no mark knows it: the object is looked for under every suffix."""
+    tree = make_tree(tmp_path / "tree", {"app.log.1": 5000})
+    pack = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+    if first in pack:
+        subprocess.run([pack[first], "-q", "app.log.1"], cwd=tree, check=True)
+    options = ["--compress", first] if first in ("zstd", "gzip") else []
+    assert counts(push(s3once, tree, bucket, *options)) == {"uploaded": 1}
+    before = s3.objects(bucket)
+    if first in pack:
+        subprocess.run([pack[first], "-qd", f"app.log.1{first}"], cwd=tree, check=True)
+    (tree / "app.log.1").rename(tree / "app.log.2")
+    if later:
+        subprocess.run([pack[later], "-q", *(["--rm"] if later == ".zst" else []), "app.log.2"], cwd=tree, check=True)
+    if lost == "file":
+        shutil.rmtree(s3once.state)
+        s3once.state.mkdir()
+    else:
+        forgotten = s3once("forget", f"s3://{bucket}/p", "--yes")
+        assert forgotten.code == 0, forgotten
+    for fate in ("adopted", "skipped"):
+        run = push(s3once, tree, bucket, *options)
+        assert run.code == 0 and counts(run) == {fate: 1}, run
+    assert s3.objects(bucket) == before
+
+
+def test_nothing_may_be_looked_at(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """A log without a mark is uploaded, and it is said that it might be there already."""
+    tree = make_tree(tmp_path / "tree", {"app.log.1": 5000, "app.log.2": 6000})
+    s3_wire.add(faults.answer(403, "AccessDenied"), "HeadObject", times=None)
+    run = push(s3once, tree, bucket, "--trust-conditions")
+    assert run.code == 0 and counts(run) == {"uploaded": 2}, run
+    assert len([event for event in told(run, "note") if "with another compression" in event["text"]]) == 1, run
+
+
 def test_compressed_after_its_upload_was_begun(s3once, s3, s3_wire, bucket, marks, tmp_path):
     """The upload is of another object, which nobody needs any more: it is aborted."""
     tree = make_tree(tmp_path / "tree", {"app.log.1": 11 * MIB})

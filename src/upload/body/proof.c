@@ -141,3 +141,17 @@ enum proof proof_parts(
 		proof = by_sum(&whole, &object->sum);
 	return both(proof, by_composite_md5(parts, n, object));
 }
+
+enum proof proof_sent(const struct s3_object *object)
+{
+	const struct sums *sent = &object->meta.sums;
+	if (sent->kinds) {
+		const enum proof proof = by_sum(sent, &object->sum);
+		return proof != PROOF_MISSING ? proof
+					      : by_md5(sent, object->etag, object->etag_is_opaque);
+	}
+	const bool is_told =
+		*object->sum.text || (!object->etag_is_opaque && proof_etag_is_md5(object->etag));
+	return *object->meta.table && object->meta.part_bytes && is_told ? PROOF_YES
+									 : PROOF_MISSING;
+}

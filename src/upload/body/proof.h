@@ -18,6 +18,11 @@ enum proof proof_whole(const struct sums *sums, const struct s3_object *object, 
 enum proof proof_parts(
 	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known);
 
+/* Whether the object holds the bytes that s3once sent for it, by what its own metadata says of
+ * them. Of an object in parts each part was compared before they became visible; so if the server
+ * tells anything of its content, that is proven. */
+enum proof proof_sent(const struct s3_object *object);
+
 /* One part, against what UploadPart answered or ListParts shows. */
 enum proof proof_part(const struct sums *sums, const struct s3_part *part);
 

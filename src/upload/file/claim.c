@@ -97,22 +97,15 @@ static enum step judge_seen_mark(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-/* A failure of power may also undo what was written to the file system a moment ago. Then a mark
- * that says done again would be believed of a file that is what it was, although its object was
- * replaced. And the object of a compressed log would not be looked for if the log is plain again
- * and has no mark. */
-static bool may_be_undone(const struct file *file)
-{
-	const struct candidate *c = file->candidate;
-	return file->seen.state != MARK_DONE && !(*c->content && *candidate_suffix(c));
-}
-
 static enum outcome write_claim(
 	struct worker *worker, struct file *file, struct mark *seen, struct problem *problem)
 {
 	struct mark_ref ref = file_mark_ref(worker, file);
 	ref.limits = run_visible_limits(worker->run);
-	ref.may_sync_later = may_be_undone(file);
+	/* A failure of power may also undo what was written to the file system a moment ago. Then a
+	 * mark that says done again would be believed of a file that is what it was, although its
+	 * object was replaced. */
+	ref.may_sync_later = file->seen.state != MARK_DONE;
 	if (file->seen.state == MARK_ABSENT)
 		return mark_claim(&ref, &file->claim, seen, problem);
 	return mark_take(&ref, &file->seen, &file->claim, seen, problem);

@@ -7,8 +7,12 @@
 /* An encoder of another version makes other bytes, so that what the object says of itself has to
  * do: it became visible only after all of the file was read as it had been opened. */
 static enum proof by_metadata(
-	const struct worker *worker, const struct file *file, const struct s3_meta *meta)
+	const struct worker *worker, const struct file *file, const struct s3_object *object)
 {
+	const struct s3_meta *meta = &object->meta;
+	const enum proof sent = proof_sent(object);
+	if (sent != PROOF_YES)
+		return sent;
 	if (strcmp(meta->table, worker->run->space.settings.table_id) != 0 ||
 		meta->written_for != S3_WRITTEN_FOR_THIS)
 		return PROOF_MISSING;
@@ -104,7 +108,7 @@ enum step file_compare_encoded(
 	}
 	if (encoding)
 		return compare_bytes(worker, file, encoding, object, ret);
-	*ret = by_metadata(worker, file, meta);
+	*ret = by_metadata(worker, file, object);
 	if (*ret != PROOF_YES)
 		return STEP_NEXT;
 	file_note_whole(file);

@@ -1,22 +1,9 @@
 /* Step 4: what S3 holds under a key, judged by content alone. */
 #include "base/quote.h"
-#include "upload/body/proof.h"
 #include "upload/file/multipart.h"
 #include "upload/file/worker.h"
 #include <stdio.h>
 #include <string.h>
-
-/* Whether it is the version that the mark said to be done before it was taken over: by its etag,
- * and by the checksum where both have the same one. */
-static bool was_done(const struct file *file, const struct s3_object *object)
-{
-	const struct mark *before = &file->claim.before;
-	const struct s3_sum done = mark_sum_told(version_object_sum(&before->done));
-	const bool sums_differ = proof_tells_whole(object) && object->sum.kind == done.kind &&
-				 *done.text && strcmp(object->sum.text, done.text) != 0;
-	return before->has_done && strcmp(before->done.etag, object->etag) == 0 &&
-	       version_object_bytes(&before->done) == object->size && !sums_differ;
-}
 
 /* An earlier version that was sent for this mark and not marked: mark it done as what it is. Then
  * the file is a changed one like any other. */
@@ -27,7 +14,7 @@ static enum step mark_earlier(
 	if (*file->candidate->content)
 		memcpy(version.content, object->meta.content, sizeof version.content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
-	if (was_done(file, object))
+	if (judge_is_done_version(&file->claim, object))
 		version = file->claim.before.done;
 	/* Rewritten with its size and time put back: the content decides, now and in later runs. */
 	if (version.size == file->state.size && version.mtime_ns == file->state.mtime_ns)
@@ -54,44 +41,13 @@ static enum step nothing_there(struct file *file)
 	return STEP_NEXT;
 }
 
-/* What X was compressed to is not an earlier version of the file X.zst, nor the reverse. */
-static bool is_encoded_alike(const struct file *file, const struct s3_object *object)
-{
-	const char *suffix = file->encoding ? candidate_suffix(file->candidate) : "";
-	return strcmp(object->meta.suffix, suffix) == 0;
-}
-
-/* Of a log that is known by its content, s3once may have made the compressed object, and logrotate
- * the file, or the reverse. */
-static bool has_content_otherwise(const struct file *file, const struct s3_object *object)
-{
-	const char *content = file->candidate->content;
-	return *content && strcmp(object->meta.content, content) == 0 &&
-	       !is_encoded_alike(file, object);
-}
-
-/* Whether an upload for this very mark wrote it. A copy that was made in S3 keeps the metadata, but
- * it is not under the key that it was written for. What an earlier version of this program wrote
- * does not name the key: then its claim has to be one that the mark itself has had. */
-static bool is_our_object(
-	const struct worker *worker, const struct file *file, const struct s3_object *object)
-{
-	const struct s3_meta *meta = &object->meta;
-	if (strcmp(meta->table, worker->run->space.settings.table_id) != 0 ||
-		!is_encoded_alike(file, object))
-		return false;
-	if (meta->written_for != S3_WRITTEN_FOR_UNKNOWN)
-		return meta->written_for == S3_WRITTEN_FOR_THIS;
-	return *meta->claim && (strcmp(meta->claim, file->claim.id) == 0 ||
-				       strcmp(meta->claim, file->claim.before.claim) == 0);
-}
-
 /* It may have been sent by this very run, and the reply was lost. */
 static enum step adopt_object(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
+	const struct judged judged = file_judged(worker, file, object, PROOF_YES);
 	const bool is_sent =
-		is_our_object(worker, file, object) &&
+		judge_is_ours(&judged) &&
 		(file->candidate->was_sent || strcmp(object->meta.claim, file->claim.id) == 0);
 	enum step step = multipart_abort(worker, file);
 	file->candidate->was_sent = is_sent;
@@ -100,20 +56,8 @@ static enum step adopt_object(
 				 : step;
 }
 
-/* Whether what is ours was sent of the file exactly as it is now. Its ctime says so; under our own
- * claim its size and mtime do. */
-static bool is_this_version(const struct file *file, const struct s3_object *object)
-{
-	const struct s3_meta *meta = &object->meta;
-	if (meta->mtime_ns != file->state.mtime_ns)
-		return false;
-	const uint64_t size = *meta->encoding ? meta->content_bytes : object->size;
-	return (meta->ctime_ns && meta->ctime_ns == file->state.ctime_ns) ||
-	       (size == file->state.size && strcmp(meta->claim, file->claim.id) == 0);
-}
-
-/* This version was sent, and other bytes were stored: by no means an earlier version. It is sent
- * again in place of exactly what is there. */
+/* Other bytes were stored than were sent: by no means an earlier version. The file is sent again in
+ * place of exactly what is there. */
 static enum step object_damaged(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
@@ -142,8 +86,10 @@ static enum step conflict(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
 {
 	struct problem problem;
-	const bool is_copy = object->meta.written_for == S3_WRITTEN_FOR_ANOTHER &&
-			     strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
+	const bool is_of_these_marks =
+		strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
+	const bool is_copy =
+		object->meta.written_for == S3_WRITTEN_FOR_ANOTHER && is_of_these_marks;
 	problem_set(&problem,
 		"an object with this key and %s exists, and %s; remove it, or choose "
 		"another prefix",
@@ -151,28 +97,34 @@ static enum step conflict(
 		proof == PROOF_MISSING
 			? "the server returns nothing that shows whether its content is the same"
 		: is_copy ? "it is a copy of an object that s3once uploaded under another key"
-			  : "s3once did not upload it");
+		: *object->meta.table && !is_of_these_marks
+			? "another s3once, whose marks are not these, uploaded it"
+			: "s3once did not upload it");
 	return file_fail(worker, file, &problem);
 }
 
-/* It was sent by us and its reply was lost, it was damaged on the way, it is an earlier version
- * (perhaps not sent by us, but adopted), or it is someone else's. */
+/* PROOF is NO or MISSING if the object is not the file's. */
 static enum step judge_proof(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
 {
-	if (proof == PROOF_YES)
+	const struct judged judged = file_judged(worker, file, object, proof);
+	switch (judge(&judged)) {
+	case JUDGED_THE_FILE:
 		return adopt_object(worker, file, object);
-	if (has_content_otherwise(file, object))
-		return adopt_by_content(worker, file, file->candidate->object, object);
-	if (*file->replaces.etag && strcmp(file->replaces.etag, object->etag) == 0) {
+	case JUDGED_THE_CONTENT:
+		return adopt_by_content(worker, file, candidate_suffix(file->candidate), object);
+	case JUDGED_REPLACED:
 		file->must_look = false;
 		return STEP_NEXT;
-	}
-	if (proof == PROOF_NO && is_our_object(worker, file, object))
-		return is_this_version(file, object) ? object_damaged(worker, file, object)
-						     : mark_earlier(worker, file, object);
-	if (*object->etag && was_done(file, object))
+	case JUDGED_DAMAGED:
+		return object_damaged(worker, file, object);
+	case JUDGED_EARLIER:
 		return mark_earlier(worker, file, object);
+	case JUDGED_UNPROVEN:
+		return fail_unproven(worker, file, file->candidate->object);
+	case JUDGED_FOREIGN:
+		break;
+	}
 	return conflict(worker, file, object, proof);
 }
 
@@ -212,10 +164,10 @@ static enum step refused_head(
 	return file_outcome(worker, file, o, problem);
 }
 
-typedef enum step judge_fn(
+typedef enum step shown_fn(
 	struct worker *worker, struct file *file, const struct s3_object *object);
 
-static enum step head_object(struct worker *worker, struct file *file, bool must, judge_fn *judge)
+static enum step head_object(struct worker *worker, struct file *file, bool must, shown_fn *then)
 {
 	struct s3_object object = {0};
 	struct problem problem = {0};
@@ -223,7 +175,7 @@ static enum step head_object(struct worker *worker, struct file *file, bool must
 	enum outcome o = s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
 	switch (o) {
 	case OUTCOME_OK:
-		return judge(worker, file, &object);
+		return then(worker, file, &object);
 	case OUTCOME_ABSENT:
 		return nothing_there(file);
 	case OUTCOME_DENIED:

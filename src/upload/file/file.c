@@ -118,3 +118,16 @@ void file_note_parts(
 	file->sent_part_bytes = plan->part_bytes;
 	mark_parts_sum_of(sums, plan->n_parts, kind, file->parts_sum);
 }
+
+struct judged file_judged(const struct worker *worker, const struct file *file,
+	const struct s3_object *object, enum proof proof)
+{
+	return (struct judged){.object = object,
+		.proof = proof,
+		.file = &file->state,
+		.content = file->candidate->content,
+		.suffix = file->encoding ? candidate_suffix(file->candidate) : "",
+		.table = worker->run->space.settings.table_id,
+		.claim = &file->claim,
+		.replaces = file->replaces.etag};
+}

@@ -4,6 +4,7 @@
  * worker. */
 #pragma once
 #include "upload/body/body.h"
+#include "upload/body/judge.h"
 #include "upload/body/multipart_plan.h"
 #include "upload/progress/transfer.h"
 #include "upload/run.h"
@@ -93,6 +94,10 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 /* Whether the object's etag is surely an MD5 of what it holds. */
 bool file_etag_is_md5(const struct worker *worker, const struct s3_object *object);
 
+/* What there is to judge of an object, for judge(). Borrows both. */
+struct judged file_judged(const struct worker *worker, const struct file *file,
+	const struct s3_object *object, enum proof proof);
+
 /* Remember for the mark how what S3 holds was sent, which is whole, or in these parts with these
  * sums. */
 void file_note_whole(struct file *file);
@@ -145,5 +150,9 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 /* Step 6, once proven: marks this version done and reports the event. SETTLED, or why not. */
 enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event);
+/* The same for an object under the mark's key and this suffix that holds the content of a log,
+ * compressed otherwise than the file is. */
+enum step file_done_otherwise(struct worker *worker, struct file *file,
+	const struct s3_object *object, const char *suffix);
 /* Writes a done mark of any version. NEXT if it stands. */
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);

@@ -68,8 +68,8 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	return version;
 }
 
-enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
-	enum s3once_event_type event)
+static enum step done_with(struct worker *worker, struct file *file, const struct s3_object *object,
+	const struct in_s3 *done)
 {
 	if (object->lacks_encryption) {
 		struct problem problem;
@@ -79,6 +79,25 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 			"leave the option out or use a server that encrypts");
 		return file_fail(worker, file, &problem);
 	}
+	refusals_stored(&worker->run->refusals);
+	file->candidate->said_done = true;
+	enum step step = file_mark_done(worker, file, done->version);
+	if (step != STEP_NEXT)
+		return step;
+	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	snprintf(key, sizeof key, "%s%s", file->candidate->key, done->version->suffix);
+	bucket_saw_object(worker->run, key, object->etag);
+	struct report_file about = file_about(file);
+	about.key = key;
+	report_file(&worker->run->report, done->event, &about, NULL);
+	run_manifest_add(worker->run, done);
+	file->is_in_s3 = true;
+	return STEP_SETTLED;
+}
+
+enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
+	enum s3once_event_type event)
+{
 	struct version version = {.size = file->state.size,
 		.mtime_ns = file->state.mtime_ns,
 		.part_bytes = file->sent_part_bytes,
@@ -95,21 +114,27 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	snprintf(version.parts_sum, sizeof version.parts_sum, "%s", file->parts_sum);
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
-	refusals_stored(&worker->run->refusals);
-	file->candidate->said_done = true;
-	enum step step = file_mark_done(worker, file, &version);
-	if (step != STEP_NEXT)
+	const struct in_s3 done = {.file = file->candidate,
+		.version = &version,
+		.sums = file->stored.bytes ? &file->stored : &file->sums,
+		.event = event};
+	const enum step step = done_with(worker, file, object, &done);
+	if (step != STEP_SETTLED || !file->is_in_s3)
 		return step;
-	bucket_saw_object(worker->run, file->candidate->object, object->etag);
-	const struct report_file about = file_about(file);
-	report_file(&worker->run->report, event, &about, NULL);
-	run_manifest_add(
-		worker->run, &(struct in_s3){.file = file->candidate,
-				     .version = &version,
-				     .sums = file->stored.bytes ? &file->stored : &file->sums,
-				     .event = event});
-	file->is_in_s3 = file->is_proven = true;
+	file->is_proven = true;
 	if (event == S3ONCE_EVENT_UPLOADED)
 		settings_look(worker, file);
 	return STEP_SETTLED;
+}
+
+enum step file_done_otherwise(struct worker *worker, struct file *file,
+	const struct s3_object *object, const char *suffix)
+{
+	struct version version = file_version_of(worker, object);
+	version.mtime_ns = file->state.mtime_ns;
+	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
+	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
+	const struct in_s3 done = {
+		.file = file->candidate, .version = &version, .event = S3ONCE_EVENT_ADOPTED};
+	return done_with(worker, file, object, &done);
 }

@@ -2,7 +2,6 @@
  * connections of its own. The steps of docs/protocol.md ("One file") are one function each, and
  * worker.c calls them in a straight line. */
 #pragma once
-#include "upload/body/proof.h"
 #include "upload/file/file.h"
 
 struct worker {
@@ -57,10 +56,12 @@ enum step look_once_more(struct worker *worker, struct file *file);
 /* Step 4 for a file that is known by its content: asks whether that is stored under the same key
  * with another suffix of compression. Such an object is adopted. Returns NEXT if there is none. */
 enum step look_elsewhere(struct worker *worker, struct file *file);
-/* Such a file is done with this object, which says of itself that it has this content. Returns
- * SETTLED, or why not. */
-enum step adopt_by_content(
-	struct worker *worker, struct file *file, const char *key, const struct s3_object *object);
+/* Such a file is done with this object, which was judged to have its content. Returns SETTLED, or
+ * why not. */
+enum step adopt_by_content(struct worker *worker, struct file *file, const char *suffix,
+	const struct s3_object *object);
+/* The object under this key says that it has the content, and nothing shows that it has. */
+enum step fail_unproven(struct worker *worker, struct file *file, const char *key);
 /* As look_at_object(), before much is sent and only to save that. Returns NEXT also if we may not
  * look, but the server is known to refuse what we must not replace. */
 enum step look_ahead(struct worker *worker, struct file *file);

@@ -101,6 +101,9 @@ static void test_echo_is_learned(void)
 	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-key"), "ac310f04d3284a3ebeac");
 	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-part"), NULL);
 	CHECK_STRING(script_sent(first, "x-amz-meta-mtime"), "1.5");
+	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-sums"),
+		"crc32c:4waSgw== md5:JfnnlDI7RTiF9RgfG2JNCw==");
+	CHECK_STRING(script_sent(second, "x-amz-meta-s3once-sums"), "crc32c:4waSgw==");
 	end(&f);
 }
 
@@ -232,7 +235,8 @@ static void test_head(void)
 		/* printf b/k | sha256sum */
 		{"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nETag: \"e\"\r\n"
 		 "x-amz-meta-s3once-key: 710800c9e207017de17b\r\nx-amz-meta-mtime: 1.5\r\n"
-		 "x-amz-meta-s3once-ctime: 2.25\r\n\r\n",
+		 "x-amz-meta-s3once-ctime: 2.25\r\n"
+		 "x-amz-meta-s3once-sums: crc32c:4waSgw==\r\n\r\n",
 			.close = true},
 		{"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nETag: \"e\"\r\n"
 		 "x-amz-meta-s3once-key: 710800c9e207017de17c\r\n\r\n",
@@ -251,6 +255,7 @@ static void test_head(void)
 	CHECK_INT(object.meta.written_for, S3_WRITTEN_FOR_UNKNOWN);
 	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_OK);
 	CHECK_INT(object.meta.written_for, S3_WRITTEN_FOR_THIS);
+	CHECK(object.meta.sums.kinds == DIGEST_CRC32C && object.meta.sums.crc32c[0] == 0xe3);
 	CHECK(object.meta.mtime_ns == 1500000000 && object.meta.ctime_ns == 2250000000);
 	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_OK);
 	CHECK_INT(object.meta.written_for, S3_WRITTEN_FOR_ANOTHER);

@@ -311,6 +311,44 @@ static void check_etags(void)
 	CHECK_STRING(etag, "");
 }
 
+/* What is not understood is left out, and the rest is read. */
+static void check_sums(void)
+{
+	static const struct {
+		const char *text;
+		unsigned kinds;
+	} rows[] = {
+		{"crc32c:4waSgw== md5:JfnnlDI7RTiF9RgfG2JNCw==", DIGEST_CRC32C | DIGEST_MD5},
+		{"md5:JfnnlDI7RTiF9RgfG2JNCw==", DIGEST_MD5},
+		{"later:AAAA crc32c:4waSgw==", DIGEST_CRC32C},
+		{"crc32c:4waSgw", 0},
+		{"crc32c:4waSgw==x", 0},
+		{"crc32c4waSgw==", 0},
+		{" crc32c:4waSgw==  ", DIGEST_CRC32C},
+		{"", 0},
+		{":", 0},
+		{"crc32c", 0},
+	};
+	char text[S3_SUMS_CHARS];
+	struct sums sums;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		s3_parse_sums(rows[i].text, &sums);
+		CHECK_INT(sums.kinds, rows[i].kinds);
+		CHECK(!(sums.kinds & DIGEST_CRC32C) ||
+			memcmp(sums.crc32c, "\xe3\x06\x92\x83", 4) == 0);
+	}
+	s3_parse_sums(rows[0].text, &sums);
+	s3_format_sums(&sums, CHECKSUM_CRC32C, text);
+	CHECK_STRING(text, rows[0].text);
+	s3_format_sums(&sums, CHECKSUM_MD5, text);
+	CHECK_STRING(text, rows[1].text);
+	sums.kinds = (1U << CHECKSUMS) - 1;
+	s3_format_sums(&sums, CHECKSUM_SHA256, text); /* the longest */
+	CHECK(strlen(text) < S3_SUMS_CHARS - 1);
+	s3_parse_sums(text, &sums);
+	CHECK_INT(sums.kinds, DIGEST_SHA256 | DIGEST_MD5);
+}
+
 static void check_mtime(void)
 {
 	static const struct {
@@ -416,6 +454,7 @@ int main(void)
 	check_uploads();
 	check_etags();
 	check_mtime();
+	check_sums();
 	check_abort_days();
 	check_tags();
 	return check_result();
