@@ -270,7 +270,7 @@ int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock
 	const bool longer = ms * NS_PER_MS > lease_length_ns(lock->lease) * 9 / 10;
 	const struct lease_more more = {.lease_ns = longer ? (ms + ms / 8 + 1000) * NS_PER_MS : 0};
 	int r = renew_lock(lock, &more, ret);
-	if (!r && 0 && s3once_lock_remaining_ms(lock) < ms)
+	if (!r && s3once_lock_remaining_ms(lock) < ms)
 		r = lock_error(ret, -EIO, "the service is too slow to ensure so much");
 	return r;
 }
