@@ -11,6 +11,8 @@
 
 /* CLOCK_BOOTTIME in ns: elapsed time that counts suspend and never steps. */
 uint64_t clock_boot_ns(void);
+/* CLOCK_MONOTONIC in ns, for those that have to be told it: it stands still during suspend. */
+uint64_t clock_monotonic_ns(void);
 /* By how much clock_boot_ns() is ahead of the host's, in a time namespace; 0 outside of one. */
 int64_t clock_boot_shift_ns(void);
 /* CLOCK_REALTIME in ns since the epoch. */

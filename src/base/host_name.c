@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
+#include <uv.h>
 
 static int get_host_name(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
 {
-	memset(ret, 0, HOST_NAME_BYTES);
-	if (gethostname(ret, HOST_NAME_BYTES - 1) || !*ret || *ret == '.' || *ret == '(') {
+	size_t n = HOST_NAME_BYTES;
+	if (uv_os_gethostname(ret, &n) || !*ret || *ret == '.' || *ret == '(') {
 		problem_set(ret_problem, "this host has no name; set it, as with hostnamectl");
 		return -ENOENT;
 	}

@@ -1,21 +1,12 @@
 #include "base/random.h"
 #include "base/text.h"
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
+#include <uv.h>
 
 static void fill_random(void *ret, size_t n)
 {
-	unsigned char *at = ret;
-	while (n) {
-		ssize_t got = getrandom(at, n, 0);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			abort();
-		at += got;
-		n -= (size_t)got;
-	}
+	if (uv_random(NULL, NULL, ret, n, 0, NULL))
+		abort();
 }
 
 void random_id(char ret_id[static ID_CHARS + 1])

@@ -1,5 +1,6 @@
-/* Unpredictable values straight from getrandom(2), since a cloned machine must not repeat them.
- * It never blocks after boot. If the kernel cannot give any, the process ends. Thread-safe. */
+/* Unpredictable values by uv_random(), each straight from the kernel, since a cloned machine must
+ * not repeat them. It never blocks after boot. If the kernel cannot give any, the process ends.
+ * Thread-safe. */
 #pragma once
 #include <stdint.h>
 

@@ -1,14 +1,19 @@
 #include "base/thread.h"
 #include <sched.h>
-#include <signal.h>
+
+/* The only calls of pthread, and of the scheduler, that there are: libuv has none of these. */
+void thread_mask_signals(int how, const sigset_t *set, sigset_t *ret_before)
+{
+	pthread_sigmask(how, set, ret_before);
+}
 
 int thread_start(uv_thread_t *ret, uv_thread_cb run, void *arg)
 {
 	sigset_t all, before;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	thread_mask_signals(SIG_SETMASK, &all, &before);
 	const int error = uv_thread_create(ret, run, arg);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	thread_mask_signals(SIG_SETMASK, &before, NULL);
 	return error;
 }
 

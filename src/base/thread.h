@@ -1,7 +1,6 @@
 /* Threads of ours: signals are the main thread's. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
+#include <signal.h>
 #include <uv.h>
 
 /* uv_thread_create() with all signals blocked in the new thread. 0 or -errno. */
@@ -12,6 +11,10 @@ int thread_start_patiently(uv_thread_t *ret, uv_thread_cb run, void *arg);
 
 /* Nobody will join it. libuv has no call for that. */
 void thread_abandon(uv_thread_t thread);
+
+/* Which signals the calling thread blocks, as sigprocmask(2) has it for processes. libuv has no
+ * call for that. */
+void thread_mask_signals(int how, const sigset_t *set, sigset_t *ret_before);
 
 /* The calling thread is one of many that are woken often and do a little each time. It does not
  * interrupt another one when it is woken (SCHED_BATCH), which saves switches. Its share of the CPU

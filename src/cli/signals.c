@@ -11,7 +11,9 @@
 enum { STOP_SIGNALS = 3 };
 static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 
-/* A handler can reach only static variables. */
+/* Handlers, not uv_signal: the loop is the library's, which leaves signals to the program that uses
+ * it, and a second signal ends a process whose loop does not turn. A handler can reach only static
+ * variables. */
 static struct {
 	struct s3once_push *push;
 	const char *message;

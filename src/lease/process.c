@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 #ifdef HAVE_PIDFD_OPEN
 #include <sys/pidfd.h>
 #endif
@@ -52,7 +53,8 @@ static void name_space(const char *kind, char *ret, size_t size)
 void process_self(struct process *ret)
 {
 	*ret = (struct process){.pid = getpid()};
-	if (gethostname(ret->host, sizeof ret->host - 1) || !*ret->host)
+	size_t n = sizeof ret->host;
+	if (uv_os_gethostname(ret->host, &n) || !*ret->host)
 		snprintf(ret->host, sizeof ret->host, "unknown-host");
 	clock_boot_id(ret->boot);
 	name_space("pid", ret->pid_space, sizeof ret->pid_space);

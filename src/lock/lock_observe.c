@@ -116,7 +116,7 @@ static void remove_if_old(int folder, const char *name, time_t now)
 void lock_observe_sweep(const struct s3once_locks *locks)
 {
 	struct stat st;
-	const time_t now = time(NULL);
+	const time_t now = (time_t)(clock_wall_ns() / (int64_t)NS_PER_S);
 	DIR *folder = opendir(locks->observations);
 	if (!folder)
 		return;

@@ -28,14 +28,8 @@ static void lower_most(
 /* 0 where it is not known. */
 static uint64_t resident_bytes(void)
 {
-	unsigned long long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "re");
-	if (!file)
-		return 0;
-	if (fscanf(file, "%*u %llu", &pages) != 1)
-		pages = 0;
-	fclose(file);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	size_t bytes;
+	return uv_resident_set_memory(&bytes) ? 0 : bytes;
 }
 
 /* How many workers the memory is enough for. What has grown since the run began is taken, for
@@ -93,17 +87,15 @@ static bool thread_cpu_ns(pid_t thread, uint64_t *ret_ns)
 	return is_read;
 }
 
-static unsigned cpus_of_host(void)
+static uint64_t ns_of(uv_timeval_t time)
 {
-	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	return cpus > 0 ? (unsigned)cpus : 1;
+	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * 1000;
 }
 
 static uint64_t process_cpu_ns(void)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+	uv_rusage_t used;
+	return uv_getrusage(&used) ? 0 : ns_of(used.ru_utime) + ns_of(used.ru_stime);
 }
 
 /* The CPU time of a worker so far, estimated from some of them. Where nothing is known of threads,
@@ -119,7 +111,7 @@ static uint64_t worker_cpu_ns(const struct s3once_push *push)
 		ns += each;
 		n++;
 	}
-	return n ? ns / n : process_cpu_ns() / cpus_of_host();
+	return n ? ns / n : process_cpu_ns() / uv_available_parallelism();
 }
 
 static double share(uint64_t part, uint64_t whole)
@@ -179,7 +171,7 @@ unsigned push_level_next(struct s3once_push *push)
 		.cpus_used = wall_ns ? (double)(process_cpu_ns() - push->process_cpu_ns) /
 					       (double)wall_ns
 				     : 0,
-		.cpus = cpus_of_host(),
+		.cpus = uv_available_parallelism(),
 		.disk_share = share(seen.read_ns, seen.files_ns),
 		.bandwidth_share = share(waited_ns(push) - push->waited_ns, wall_ns),
 		.idle_share = share(seen.idle_ns, wall_ns * level->now),

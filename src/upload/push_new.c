@@ -7,7 +7,6 @@
 #include "upload/push_struct.h"
 #include "upload/run_options.h"
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -130,13 +129,11 @@ static void open_encoders(struct run *run)
 {
 	const struct s3once_options *o = &run->options;
 	struct problem problem;
-	cpu_set_t cpus;
 	if (!o->compress || encoding_parse(o->compress, &run->encoding, &problem))
 		return;
-	const bool is_known = sched_getaffinity(0, sizeof cpus, &cpus) == 0;
 	const struct encoders_limits limits = {.memory_bytes = encoders_memory(o->memory_bytes),
 		.part_bytes = o->part_bytes,
-		.cpus = is_known ? (unsigned)CPU_COUNT(&cpus) : 1};
+		.cpus = uv_available_parallelism()};
 	encoders_init(&run->encoders, &run->encoding, &limits);
 }
 

@@ -1,5 +1,6 @@
 #include "aws/credentials/process_output.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -32,7 +33,7 @@ static void reset_signals(void)
 		if (!sigaction(number, NULL, &action) && (is_ours || action.sa_handler != SIG_IGN))
 			signal(number, SIG_DFL);
 	}
-	pthread_sigmask(SIG_SETMASK, &none, NULL);
+	thread_mask_signals(SIG_SETMASK, &none, NULL);
 }
 
 static bool place_pipe(int fd, int wanted)
@@ -56,8 +57,10 @@ __attribute__((noreturn)) static void become(
 	_exit(written == sizeof error ? 127 : 126);
 }
 
-/* posix_spawn cannot lower a limit, and lowering our own would be felt by every thread. Programs
- * that use select(2), or close every descriptor that they may have, want the usual 1,024. */
+/* uv_spawn() and posix_spawn() cannot lower a limit, and lowering our own would be felt by every
+ * thread. Programs that use select(2), or close every descriptor that they may have, want the usual
+ * 1,024. Besides, uv_spawn() would take SIGCHLD from a program that uses the library, and let a
+ * child be ended by signals that nohup has had ignored. */
 static int spawn_writing(char *const *argv, const int writes[2], pid_t *ret_pid)
 {
 	struct rlimit files = {FD_SETSIZE, FD_SETSIZE};
@@ -68,13 +71,13 @@ static int spawn_writing(char *const *argv, const int writes[2], pid_t *ret_pid)
 	if (pipe2(failure, O_CLOEXEC) < 0)
 		return -errno;
 	sigfillset(&all); /* a handler of ours must not run in the child */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	thread_mask_signals(SIG_SETMASK, &all, &before);
 	*ret_pid = fork();
 	if (*ret_pid == 0)
 		become(argv, writes, &files, failure[1]);
 	if (*ret_pid < 0)
 		error = errno;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	thread_mask_signals(SIG_SETMASK, &before, NULL);
 	close(failure[1]);
 	if (*ret_pid > 0 && read(failure[0], &error, sizeof error) > 0)
 		waitpid(*ret_pid, NULL, 0);

@@ -37,6 +37,8 @@ static char **make_environment(const struct s3once_lock *lock, int fd, char ours
 	return made;
 }
 
+/* Not uv_spawn(): the command is a process group of its own in the same session, so that it keeps
+ * the terminal, and it begins with the signals blocked that were blocked when we began. */
 static int spawn_command(char **argv, char **environment, const sigset_t *mask, int fd, pid_t *ret)
 {
 	posix_spawnattr_t attributes;

@@ -1,4 +1,5 @@
 /* The terminal, of which `lock run` and its command are two process groups. */
+#include "base/thread.h"
 #include "cli/lock/lock_command.h"
 #include <signal.h>
 #include <unistd.h>
@@ -19,7 +20,8 @@ bool lock_terminal_stop(void)
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTSTP);
 	kill(0, SIGTSTP);
-	pthread_sigmask(SIG_UNBLOCK, &stop, &before); /* here it stops, unless nobody would see */
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	thread_mask_signals(
+		SIG_UNBLOCK, &stop, &before); /* here it stops, unless nobody would see */
+	thread_mask_signals(SIG_SETMASK, &before, NULL);
 	return !sigpending(&pending) && sigismember(&pending, SIGCONT);
 }

@@ -1,5 +1,6 @@
 #include "cli/watch/metrics_server.h"
 #include "base/quote.h"
+#include "base/thread.h"
 #include "cli/options/listen_address.h"
 #include <errno.h>
 #include <microhttpd.h>
@@ -83,11 +84,11 @@ static int start(struct metrics_server *server, int fd)
 {
 	sigset_t all, before;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	thread_mask_signals(SIG_SETMASK, &all, &before);
 	server->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, answer,
 		server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
 		MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_S, MHD_OPTION_END);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	thread_mask_signals(SIG_SETMASK, &before, NULL);
 	return server->daemon ? 0 : -EAGAIN;
 }
 

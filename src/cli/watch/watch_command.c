@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
 #include "cli/job/jobs.h"
@@ -171,10 +172,8 @@ static void reload_job(struct watch *watch, size_t i)
 static void reload(struct watch *watch)
 {
 	struct text t = TEXT(STATUS_BYTES_MAX);
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	text_addf(&t, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
-		(long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	text_addf(&t, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
+		(unsigned long long)(clock_monotonic_ns() / 1000));
 	service_notify_say(&watch->service, text_string(&t));
 	text_clear(&t);
 	for (size_t i = 0; i < watch->n; i++)
@@ -216,9 +215,9 @@ static int run_due_job(struct watch *watch)
 		if (watched_due_ns(job) > clock_boot_ns())
 			continue;
 		sigset_t blocked;
-		pthread_sigmask(SIG_SETMASK, &watch->unblocked, &blocked);
+		thread_mask_signals(SIG_SETMASK, &watch->unblocked, &blocked);
 		code = watched_pass(job);
-		pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+		thread_mask_signals(SIG_SETMASK, &blocked, NULL);
 		/* Whoever is told of the pass finds its figures. */
 		update_server(watch);
 		tell_status(watch);
@@ -234,7 +233,7 @@ static void block_signals(struct watch *watch)
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		sigaddset(&set, numbers[i]);
-	pthread_sigmask(SIG_BLOCK, &set, &watch->unblocked);
+	thread_mask_signals(SIG_BLOCK, &set, &watch->unblocked);
 }
 
 /* Until a signal comes. The exit code. */
@@ -264,7 +263,7 @@ static int serve(struct watch *watch)
 		waits |= watched_waits(watch->jobs[i]);
 		code = jobs_worse_code(code, watched_code(watch->jobs[i]));
 	}
-	pthread_sigmask(SIG_SETMASK, &watch->unblocked, NULL);
+	thread_mask_signals(SIG_SETMASK, &watch->unblocked, NULL);
 	const int number = signals_restore();
 	return waits ? S3ONCE_EXIT_STOPPED + number : code;
 }
