@@ -55,6 +55,7 @@ _s3once() {
 			__ltrim_colon_completions "$cur"
 			;;
 		FILE | PATH) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+		JOB) COMPREPLY=($(compgen -W "$(_s3once_jobs)" -- "$cur")) ;;
 		DIR) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
 		esac
 		[ "$option" != --profile ] || COMPREPLY=($(compgen -W "$(_s3once_profiles)" -- "$cur"))

@@ -44,6 +44,8 @@ function __s3once_values
             for file in /etc/s3once/*.conf /etc/s3once/*.env
                 cat $file 2>/dev/null
             end | string match -ar '(?:dynamodb|sqlite):[^ "\']*' | sort -u
+        case JOB
+            __s3once_jobs
         case FILE PATH DIR
             __fish_complete_path (commandline -ct)
     end
@@ -52,10 +54,8 @@ function __s3once_values
     end
 end
 
-# The jobs of this host, for the commands that run them and show them.
+# The jobs of this host.
 function __s3once_jobs
-    set -l command (__s3once_command)
-    contains -- "$command[2]" run watch config; or return
     for file in /etc/s3once/*.conf
         basename $file .conf
     end
@@ -66,4 +66,4 @@ complete -c s3once -n __s3once_needs_command -a '(__s3once_commands)'
 complete -c s3once -n 'string match -q -- "-*" (commandline -ct)' -a '(__s3once_options)'
 complete -c s3once -n 'string length -q -- (__s3once_value_of)' -a '(__s3once_values)'
 complete -c s3once -n 'not __s3once_needs_command; and not string length -q -- (__s3once_value_of)' -F
-complete -c s3once -a '(__s3once_jobs)'
+complete -c s3once -n 'contains -- (__s3once_command)[2] run watch config' -a '(__s3once_jobs)'

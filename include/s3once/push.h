@@ -482,8 +482,10 @@ S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
 
 /* Is called instead of s3once_push_run(), with options that set dry_run. It uploads nothing, and
  * tells of each of n files below the sources whether its content is done. `files` has their paths.
- * A file's content is done if its mark says so, its checksum is that of the mark, and S3 shows the
- * object at this moment. Modification times do not matter.
+ * A folder stands for all files in it, as far as the options would upload them, and a symbolic link
+ * in it is not done. They come in no order. A file's content is done if its mark says so, its
+ * checksum is that of the mark, and S3 shows the object at this moment. Modification times do not
+ * matter.
  *
  * Returns S3ONCE_EXIT_OK if all are done, S3ONCE_EXIT_SETUP if that cannot be known of one, and
  * otherwise S3ONCE_EXIT_FILES. */

@@ -1,9 +1,13 @@
 #include "cli/open_marks.h"
 #include "aws/global.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "http/http.h"
+#include "store/state_folder.h"
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int services_open(const struct access *access, struct services *ret, struct problem *ret_problem)
@@ -48,13 +52,52 @@ void marks_place_name(const struct marks_place *place, struct text *ret)
 	text_add_escaped_string(ret, where);
 }
 
+/* The state of the units, which DynamicUser= keeps for a user of their own. */
+#define UNITS "/var/lib/s3once"
+#define MARKS "marks.db"
+
+/* Whether the units keep marks on this host that are not those of this process. */
+static bool has_marks_of_units(const char *own)
+{
+	struct stat st;
+	return lstat(UNITS, &st) == 0 && (geteuid() || access(UNITS "/" MARKS, F_OK) == 0) &&
+	       strcmp(own, UNITS "/" MARKS) != 0;
+}
+
+void marks_of_units_choose(const char **spec)
+{
+	char own[PATH_MAX];
+	if (geteuid() || (*spec && strcmp(*spec, "local") != 0))
+		return;
+	if (state_path(MARKS, own, sizeof own))
+		*own = 0;
+	if (!has_marks_of_units(own))
+		return;
+	*spec = "sqlite:" UNITS "/" MARKS;
+	if (access(own, F_OK) == 0)
+		log_warning("these are the marks of the systemd units, %s; those of root's own "
+			    "runs are in %s: --marks local looks there",
+			*spec, quote(own).text);
+}
+
+/* Root runs what units run, too, to try it out, and then has marks of both. */
+static void tell_of_units(const struct marks_place *place)
+{
+	if (geteuid() == 0 && access(place->path, F_OK) == 0 && has_marks_of_units(place->path))
+		log_warning("these are the marks of root's own runs; the systemd units keep theirs "
+			    "in sqlite:" UNITS "/" MARKS ": --job NAME or --marks looks there");
+}
+
 bool marks_are_there(const struct marks_place *place, struct problem *ret_problem)
 {
 	if (place->is_dynamodb || access(place->path, F_OK) == 0 || errno != ENOENT)
 		return true;
 	problem_set(ret_problem,
-		"there are no marks at %s yet: push makes them, or name others with --marks",
-		quote(place->path).text);
+		"there are no marks at %s yet: push makes them, or name others with --marks%s",
+		quote(place->path).text,
+		has_marks_of_units(place->path) ? "; the systemd units keep theirs in sqlite:" UNITS
+						  "/" MARKS ", which root reads with --job NAME"
+						: "");
 	return false;
 }
 
@@ -64,6 +107,8 @@ int marks_place_chosen(const struct access *access, bool only_read, struct marks
 	const char *spec = access_marks(access);
 	const int error = marks_place_parse(spec ? spec : "local", ret, ret_problem);
 	ret->only_read = only_read;
+	if (!error && (!spec || strcmp(spec, "local") == 0))
+		tell_of_units(ret);
 	return !error ? 0 : error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
 }
 

@@ -25,6 +25,10 @@ int marks_open(const struct marks_place *place, const struct services *services,
  * caller clears *ret in any case. */
 int marks_place_chosen(const struct access *access, bool only_read, struct marks_place *ret,
 	struct problem *ret_problem);
+/* Makes *spec the name of the marks of the systemd units, if it is NULL or "local", this is root,
+ * and the units keep marks on this host. Root is told so, and where its own marks are. The name is
+ * static. */
+void marks_of_units_choose(const char **spec);
 /* Whether the SQLite file is there; if not, with a sentence. A command that only asks must not make
  * it, and opening it would. */
 bool marks_are_there(const struct marks_place *place, struct problem *ret_problem);

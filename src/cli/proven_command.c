@@ -1,53 +1,54 @@
 /* `s3once proven`: whether files are done, for whoever wants to remove them. */
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/job/job.h"
+#include "cli/human_figures.h"
+#include "cli/job/job_asked.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/push/push_options.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define LINE_BYTES_MAX (32U << 10)
 
 struct own_options {
-	const char *job, *source;
+	struct job_asked job;
+	const char *source;
 };
 
 static const struct option which_options[] = {
-	{.name = "job",
-		.type = OPTION_STRING,
-		.offset = offsetof(struct own_options, job),
-		.argument = "NAME",
-		.help = "the files are of this job, whose file has all options\n"
-			"and the target"},
 	{.name = "source",
 		.type = OPTION_STRING,
 		.offset = offsetof(struct own_options, source),
 		.argument = "DIR",
-		.help = "the files were uploaded as part of the SOURCE DIR\n"
+		.help = "they were uploaded as part of the SOURCE DIR\n"
 			"[each by itself]"},
 	{NULL},
 };
 
-enum { GROUPS = PUSH_GROUPS + 1 };
+enum { GROUPS = PUSH_GROUPS + 2 };
 
 static struct command proven_command(struct option_group groups[static GROUPS],
 	struct own_options *own, struct push_options *options)
 {
-	struct command command = push_command(groups + 1, options);
+	struct command command = push_command(groups + 2, options);
 	groups[0] = (struct option_group){"Which files", which_options, own};
+	groups[1] = (struct option_group){NULL, job_asked_options, &own->job};
 	command.name = "proven";
-	command.operands = "FILE... s3://BUCKET[/PREFIX] | --job NAME FILE...";
+	command.operands = "FILE... s3://BUCKET[/PREFIX] | --job JOB";
 	command.about =
-		"Says whether the content of each FILE is in S3: its mark says that it is done, its\n"
-		"checksum is that of the mark, and S3 shows the object now. Uploads nothing. Takes\n"
-		"the options of push, so that those of an upload can be given as they are; the ones\n"
-		"that say how to upload change nothing here.\n";
+		"Says whether the content of each FILE, which may be a folder, is in S3: a file's\n"
+		"mark says that it is done, its checksum is that of the mark, and S3 shows the object\n"
+		"now. Uploads nothing. Takes the options of push, so that those of an upload can be\n"
+		"given as they are; the ones that say how to upload change nothing here. A job is\n"
+		"asked for its sources if there is no FILE.\n";
 	command.groups = groups;
 	command.n_groups = GROUPS;
 	command.examples =
+		"  s3once proven /mnt/disk s3://my-bucket/disk && echo it may be erased\n"
 		"  s3once proven --quiet --source /var/log /var/log/app.log.1 s3://my-logs/web1\n"
 		"  s3once proven --job nginx /var/log/nginx/access.log.1 && rm …\n"
 		"\n"
@@ -60,6 +61,8 @@ struct view {
 	struct output output;
 	struct json_run json;
 	bool is_json, quiet;
+	bool lists_proven;                 /* else only what is not in S3 */
+	uint64_t proven, unproven, failed; /* files */
 };
 
 static void print(struct view *view, const struct s3once_event *event)
@@ -97,6 +100,9 @@ static void on_event(void *arg, const struct s3once_event *event)
 	struct view *view = arg;
 	if (view->is_json)
 		json_print(&view->output, json_of_event(&view->json, event));
+	view->proven += event->type == S3ONCE_EVENT_PROVEN;
+	view->unproven += event->type == S3ONCE_EVENT_UNPROVEN;
+	view->failed += event->type == S3ONCE_EVENT_FAILED;
 	switch (event->type) {
 	case S3ONCE_EVENT_FAILED:
 	case S3ONCE_EVENT_FATAL:
@@ -107,7 +113,8 @@ static void on_event(void *arg, const struct s3once_event *event)
 		break;
 	case S3ONCE_EVENT_PROVEN:
 	case S3ONCE_EVENT_UNPROVEN:
-		if (!view->quiet && !view->is_json)
+		if (!view->quiet && !view->is_json &&
+			(view->lists_proven || event->type == S3ONCE_EVENT_UNPROVEN))
 			print(view, event);
 		break;
 	default:
@@ -115,10 +122,43 @@ static void on_event(void *arg, const struct s3once_event *event)
 	}
 }
 
+static bool has_folder(char *const *files, int n)
+{
+	struct stat st;
+	for (int i = 0; i < n; i++)
+		if (stat(files[i], &st) == 0 && S_ISDIR(st.st_mode))
+			return true;
+	return false;
+}
+
+static void add_count(struct text *t, const char *before, uint64_t n, const char *what)
+{
+	text_add(t, before);
+	human_things(t, n, "file");
+	text_addf(t, " %s", what);
+}
+
+/* Of folders, whose files are too many to list. */
+static void print_counts(struct view *view)
+{
+	struct text t = TEXT(400);
+	const uint64_t others = view->unproven + view->failed;
+	add_count(&t, others || view->proven == 1 ? "" : "all ", view->proven,
+		view->proven == 1 ? "is in S3" : "are in S3");
+	if (view->unproven)
+		add_count(&t, ", ", view->unproven, view->unproven == 1 ? "is not" : "are not");
+	if (view->failed)
+		add_count(&t, ", of ", view->failed, "it cannot be known");
+	output_result(&view->output, text_string(&t));
+	text_clear(&t);
+}
+
 /* The files of a run with these options. */
 static int prove_files(struct push_options *options, bool quiet, char *const *files, int n)
 {
+	const bool counts = has_folder(files, n);
 	struct view view = {.is_json = options->json,
+		.lists_proven = !counts || options->verbose,
 		.quiet = quiet,
 		.json = {.bucket = options->run.bucket,
 			.prefix = options->run.prefix,
@@ -138,6 +178,9 @@ static int prove_files(struct push_options *options, bool quiet, char *const *fi
 	} else if (r != -EINVAL) {
 		problem_set(&problem, "out of memory");
 	}
+	if (r == 0 && counts && !view.quiet && !view.is_json &&
+		view.proven + view.unproven + view.failed)
+		print_counts(&view);
 	if (output_finish(&view.output) < 0)
 		code = S3ONCE_EXIT_SETUP;
 	return r == 0 ? code
@@ -147,18 +190,20 @@ static int prove_files(struct push_options *options, bool quiet, char *const *fi
 
 /* A job's file has all options. The command line adds only those that say how results are printed.
  */
-static int prove_of_job(const char *name, const struct push_options *given, char **files, int n)
+static int prove_of_job(struct job_asked *asked, const struct push_options *given, char **files,
+	int n, struct problem *problem)
 {
-	static char self[] = "proven";
-	struct job job;
-	char *const argv[] = {self, NULL};
-	int code = S3ONCE_EXIT_USAGE;
-	if (job_open(name, 1, argv, &job) == 0) {
-		job.options.json |= given->json;
-		code = prove_files(&job.options, given->quiet, files, n);
-	}
-	job_close(&job);
-	return code;
+	struct access access = {0};
+	if (given->quiet)
+		log_set_level(LOG_ERROR);
+	if (job_asked_open(asked, &access, n, files, problem) < 0)
+		return S3ONCE_EXIT_USAGE;
+	struct job *job = &asked->job;
+	job->options.json |= given->json;
+	job->options.verbose = given->verbose;
+	job->options.run.marks = access.marks ? access.marks : job->options.run.marks;
+	return n ? prove_files(&job->options, given->quiet, files, n)
+		 : prove_files(&job->options, given->quiet, job->operands, (int)job->n_sources);
 }
 
 static int prove_of_line(struct push_options *options, const char *source, char **operands, int n,
@@ -175,9 +220,7 @@ static int prove_of_line(struct push_options *options, const char *source, char 
 	if (n)
 		sources[n_sources++] = operands[n - 1];
 	int code = S3ONCE_EXIT_USAGE;
-	if (push_options_complete(options, n_sources, sources, problem) < 0)
-		code = command_fail("proven", code, problem);
-	else
+	if (push_options_complete(options, n_sources, sources, problem) == 0)
 		code = prove_files(options, options->quiet, operands, n - 1);
 	if (source)
 		free(sources[0]);
@@ -188,7 +231,7 @@ static int prove_of_line(struct push_options *options, const char *source, char 
 /* Options that a job's file has, if it is named. */
 static bool says_more_than_job(const struct command *command, const struct options_given *given)
 {
-	static const char *const allowed[] = {"job", "quiet", "json"};
+	static const char *const allowed[] = {"job", "quiet", "verbose", "json"};
 	unsigned index = 0, others = 0;
 	for (size_t g = 0; g < command->n_groups; g++)
 		for (const struct option *o = command->groups[g].options; o->name; o++, index++) {
@@ -213,16 +256,20 @@ static int prepare_options(struct push_options *options, int argc, char **argv)
 		options_help(&command, stdout);
 		return S3ONCE_EXIT_OK;
 	}
-	if (n >= 0 && own.job && says_more_than_job(&command, &given))
+	int code = S3ONCE_EXIT_USAGE;
+	if (n >= 0 && own.job.name && says_more_than_job(&command, &given))
 		problem_set(&problem,
 			"--job names a file that has all options; beside it there are "
-			"only --quiet and --json");
-	else if (n >= 0 && n < (own.job ? 1 : 2))
-		problem_set(&problem, "name a FILE, and s3://BUCKET or --job");
+			"only --quiet, --verbose and --json");
+	else if (n >= 0 && !own.job.name && n < 2)
+		problem_set(&problem, "name a FILE and s3://BUCKET, or give --job");
 	else if (n >= 0)
-		return own.job ? prove_of_job(own.job, options, argv, n)
-			       : prove_of_line(options, own.source, argv, n, &problem);
-	return command_fail("proven", S3ONCE_EXIT_USAGE, &problem);
+		code = own.job.name ? prove_of_job(&own.job, options, argv, n, &problem)
+				    : prove_of_line(options, own.source, argv, n, &problem);
+	if (*problem.text)
+		command_fail("proven", code, &problem);
+	job_asked_close(&own.job);
+	return code;
 }
 
 int proven_main(int argc, char **argv)

@@ -40,6 +40,22 @@ bool sqlite_path_is_remote(unsigned long type)
 	return false;
 }
 
+/* Under DynamicUser= the user of the units has a name only while one of them runs. */
+static void say_whose(const char *name, const char *what, uid_t uid, struct problem *ret_problem)
+{
+	if (strstr(name, "/var/lib/s3once/") || strstr(name, "/var/lib/private/s3once/"))
+		problem_set(ret_problem,
+			"%s: %s to another user (uid %u): these are the marks of the systemd "
+			"units, whose user is s3once; root reads them with --job NAME, and changes "
+			"them by systemd-run, as docs/audit.md shows",
+			name, what, (unsigned)uid);
+	else
+		problem_set(ret_problem,
+			"%s: %s to another user (uid %u): run as that user, or keep the marks in a "
+			"folder of your own; root can read it with s3once status",
+			name, what, (unsigned)uid);
+}
+
 /* Others who can write here could put a write-ahead log beside the file, or swap the file. */
 static int check_folder(int fd, uid_t owner, const char *name, struct problem *ret_problem)
 {
@@ -52,11 +68,7 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 		return -e;
 	}
 	if (st.st_uid != owner && st.st_uid != 0)
-		problem_set(ret_problem,
-			"%s: its folder belongs to another user (uid %u): keep the marks in a "
-			"folder of "
-			"your own",
-			name, (unsigned)st.st_uid);
+		say_whose(name, "its folder belongs", st.st_uid, ret_problem);
 	else if (st.st_mode & 022)
 		problem_set(ret_problem,
 			"%s: others can write to its folder (mode %04o): use a folder of your "
@@ -103,10 +115,7 @@ static int check_file(
 	else if (!S_ISREG(st.st_mode))
 		problem_set(ret_problem, "%s: is not a regular file: give another path", name);
 	else if (st.st_uid != owner)
-		problem_set(ret_problem,
-			"%s: belongs to another user (uid %u): run as that user, or give another "
-			"path; root can read it with s3once status",
-			name, (unsigned)st.st_uid);
+		say_whose(name, "belongs", st.st_uid, ret_problem);
 	else if (st.st_mode & 022)
 		problem_set(ret_problem, "%s: others can write to it (mode %04o): chmod go-w it",
 			name, (unsigned)st.st_mode & 07777);

@@ -1,79 +1,18 @@
 /* `s3once proven`: whether files are done, without uploading anything. */
 #include "base/quote.h"
+#include "base/thread.h"
+#include "scan/scan.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/feed.h"
-#include "upload/file/done_now.h"
+#include "upload/prove_file.h"
 #include "upload/push_struct.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-static enum done unknown(
-	struct run *run, const char *path, const char *key, const struct problem *problem)
-{
-	const struct report_file about = {.path = path, .key = key};
-	report_file(&run->report, S3ONCE_EVENT_FAILED, &about, problem);
-	return DONE_UNKNOWN;
-}
-
-static enum done cannot_read(struct run *run, const char *path, const char *key, int error)
-{
-	struct problem problem;
-	problem_set(&problem, "cannot be read: %s", strerror(-error));
-	return unknown(run, path, key, &problem);
-}
-
-static void report_proof(struct run *run, const struct file *file, enum done done,
-	const struct done_object *object, const struct problem *problem)
-{
-	struct report_file about = file_about(file);
-	char checksum[SUM_MAX + S3_SUM_MAX];
-	if (done == DONE_YES)
-		done_describe(object, checksum, &about);
-	report_file(&run->report,
-		done == DONE_YES  ? S3ONCE_EVENT_PROVEN
-		: done == DONE_NO ? S3ONCE_EVENT_UNPROVEN
-				  : S3ONCE_EVENT_FAILED,
-		&about, done == DONE_YES ? NULL : problem);
-}
-
-/* Opens the file as uploading it would, and reads it. */
-static enum done prove_open(struct worker *worker, struct file *file)
-{
-	struct run *run = worker->run;
-	const struct candidate *c = file->candidate;
-	struct done_object object;
-	struct problem problem = {0};
-	struct file_state now;
-	const int fd = scan_open_file(run->scan, c->source, c->relative, &file->state);
-	if (fd < 0)
-		return cannot_read(run, c->path, c->object, fd);
-	file->fd = fd;
-	buffers_lend(&run->buffers, &worker->reader, file->state.size);
-	enum done done = done_now(worker, file, false, &object, &problem);
-	buffers_take_back(&run->buffers, &worker->reader);
-	if (done == DONE_YES &&
-		(file_state_of(fd, &now) || !file_state_equal(&now, &file->state))) {
-		problem_set(&problem, "it changed while it was read");
-		done = DONE_UNKNOWN;
-	}
-	report_proof(run, file, done, &object, &problem);
-	return done;
-}
-
-static enum done prove_entry(struct worker *worker, const struct scan_entry *entry)
-{
-	struct candidate *candidate = feed_candidate(entry);
-	struct file *file = candidate ? file_new(worker->run, candidate) : NULL;
-	if (!file) {
-		free(candidate);
-		return cannot_read(worker->run, entry->path, entry->key, -ENOMEM);
-	}
-	const enum done done = prove_open(worker, file);
-	file_free(file);
-	return done;
-}
+#define HELPERS 7 /* so that eight files are compared at once */
 
 static enum done prove_path(struct worker *worker, const char *path)
 {
@@ -82,9 +21,12 @@ static enum done prove_path(struct worker *worker, const char *path)
 	struct problem problem = {0};
 	const int r = scan_look(run->scan, path, &entry, &problem);
 	const bool is_file = r > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG);
-	if (is_file && *entry.key)
-		return prove_entry(worker, &entry);
-	if (is_file)
+	if (is_file && *entry.key) {
+		struct candidate *candidate = feed_candidate(&entry);
+		if (candidate)
+			return prove_candidate(worker, candidate);
+		problem_set(&problem, "out of memory");
+	} else if (is_file)
 		problem_set(&problem, "has no key: it is larger than --max-size, or younger than "
 				      "--min-age");
 	else if (r > 0 && entry.kind == SCAN_PROBLEM)
@@ -95,20 +37,189 @@ static enum done prove_path(struct worker *worker, const char *path)
 		problem_set(&problem,
 			"does not exist, or is not one of the files that these options "
 			"would upload");
-	return unknown(run, path, "", &problem);
+	return prove_unknown(run, path, "", &problem);
+}
+
+/* The folders whose files are asked for, and where several threads are with them. */
+struct folders {
+	struct run *run;
+	char **real; /* without links, with a slash behind each; owned */
+	const char **given;
+	bool *has_found;
+	size_t n;
+	uv_mutex_t mutex; /* of the scan, of has_found, and of what follows */
+	bool is_over;
+	enum s3once_exit exit;
+};
+
+static void note_done(enum s3once_exit *exit, enum done done)
+{
+	if (done == DONE_UNKNOWN)
+		*exit = S3ONCE_EXIT_SETUP;
+	else if (done == DONE_NO && *exit == S3ONCE_EXIT_OK)
+		*exit = S3ONCE_EXIT_FILES;
+}
+
+static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
+{
+	struct text path = TEXT(32U << 10);
+	bool is_below = false;
+	const char *source = scan_source_path(folders->run->scan, entry->source);
+	text_addf(&path, "%s/%s", strcmp(source, "/") == 0 ? "" : source, entry->relative);
+	for (size_t i = 0; i < folders->n; i++)
+		if (strncmp(text_string(&path), folders->real[i], strlen(folders->real[i])) == 0)
+			folders->has_found[i] = is_below = true;
+	text_clear(&path);
+	return is_below;
+}
+
+static enum done not_uploaded(struct run *run, const struct scan_entry *entry, const char *why)
+{
+	const struct report_file about = {.path = entry->path, .key = ""};
+	struct problem problem;
+	problem_set(&problem, "%s", why);
+	report_file(&run->report, S3ONCE_EVENT_UNPROVEN, &about, &problem);
+	return DONE_NO;
+}
+
+/* What is no file that can be compared. A socket, pipe or device has no content to lose. */
+static void judge_other(struct folders *folders, const struct scan_entry *entry)
+{
+	struct run *run = folders->run;
+	if (entry->kind == SCAN_NOTICE)
+		report_run(&run->report, S3ONCE_EVENT_WARNING, &entry->problem);
+	else if (entry->kind == SCAN_LINK)
+		note_done(&folders->exit,
+			not_uploaded(run, entry, "it is a symbolic link, which is not uploaded"));
+	else if (entry->kind == SCAN_PROBLEM)
+		note_done(&folders->exit,
+			prove_unknown(run, entry->path, entry->key, &entry->problem));
+	else if (entry->kind != SCAN_SPECIAL && entry->is_piece)
+		note_done(&folders->exit,
+			not_uploaded(
+				run, entry, "it is uploaded in pieces, which are not compared"));
+	else if (entry->kind != SCAN_SPECIAL)
+		note_done(&folders->exit,
+			not_uploaded(run, entry, "has no key, since it is larger than --max-size"));
+}
+
+static bool is_comparable(const struct scan_entry *entry)
+{
+	return (entry->kind == SCAN_FILE || entry->kind == SCAN_YOUNG) && *entry->key &&
+	       !entry->is_piece;
+}
+
+/* The next file in the folders. NULL: there is none any more. With the mutex. */
+static struct candidate *next_candidate(struct folders *folders)
+{
+	struct scan_entry entry;
+	struct problem problem = {0};
+	while (!folders->is_over && !run_is_over(folders->run)) {
+		const int got = scan_next(folders->run->scan, &entry, &problem);
+		folders->is_over = got <= 0;
+		if (got < 0 && got != -ECANCELED)
+			run_fail(folders->run, &problem);
+		if (got <= 0 || !is_wanted(folders, &entry))
+			continue;
+		if (!is_comparable(&entry)) {
+			judge_other(folders, &entry);
+			continue;
+		}
+		struct candidate *candidate = feed_candidate(&entry);
+		if (candidate)
+			return candidate;
+		problem_set(&problem, "out of memory while reading the tree");
+		run_fail(folders->run, &problem);
+	}
+	return NULL;
+}
+
+static void prove_rest(struct worker *worker, struct folders *folders)
+{
+	for (;;) {
+		uv_mutex_lock(&folders->mutex);
+		struct candidate *candidate = next_candidate(folders);
+		uv_mutex_unlock(&folders->mutex);
+		if (!candidate)
+			return;
+		const enum done done = prove_candidate(worker, candidate);
+		uv_mutex_lock(&folders->mutex);
+		note_done(&folders->exit, done);
+		uv_mutex_unlock(&folders->mutex);
+	}
+}
+
+static void help(void *arg)
+{
+	struct folders *folders = arg;
+	struct worker *worker = NULL;
+	if (worker_new(folders->run, &worker) == 0)
+		prove_rest(worker, folders);
+	worker_free(worker);
+}
+
+/* With as many helpers as can be started. */
+static void prove_folders(struct worker *worker, struct folders *folders)
+{
+	uv_thread_t helpers[HELPERS];
+	struct problem problem;
+	size_t n = 0;
+	uv_mutex_init(&folders->mutex);
+	while (n < HELPERS && thread_start(&helpers[n], help, folders) == 0)
+		n++;
+	prove_rest(worker, folders);
+	while (n)
+		uv_thread_join(&helpers[--n]);
+	uv_mutex_destroy(&folders->mutex);
+	for (size_t i = 0; i < folders->n && !run_is_over(folders->run); i++) {
+		if (folders->has_found[i])
+			continue;
+		problem_set(&problem, "there is no file in it that these options would upload");
+		note_done(&folders->exit,
+			prove_unknown(folders->run, folders->given[i], "", &problem));
+	}
+}
+
+/* The path without links, with a slash behind it; NULL if it is no folder. */
+static char *real_folder(const char *path)
+{
+	struct stat st;
+	char *real = stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? realpath(path, NULL) : NULL;
+	char *ret = NULL;
+	if (real && asprintf(&ret, "%s%s", real, strcmp(real, "/") == 0 ? "" : "/") < 0)
+		ret = NULL;
+	free(real);
+	return ret;
 }
 
 static enum s3once_exit prove_all(struct worker *worker, const char *const *files, size_t n)
 {
-	enum s3once_exit exit = S3ONCE_EXIT_OK;
-	for (size_t i = 0; i < n && !run_is_over(worker->run); i++) {
-		const enum done done = prove_path(worker, files[i]);
-		if (done == DONE_UNKNOWN)
-			exit = S3ONCE_EXIT_SETUP;
-		else if (done == DONE_NO && exit == S3ONCE_EXIT_OK)
-			exit = S3ONCE_EXIT_FILES;
+	struct folders folders = {.run = worker->run,
+		.real = calloc(n, sizeof *folders.real),
+		.given = calloc(n, sizeof *folders.given),
+		.has_found = calloc(n, sizeof *folders.has_found)};
+	struct problem problem;
+	if (!folders.real || !folders.given || !folders.has_found) {
+		problem_set(&problem, "out of memory");
+		run_fail(worker->run, &problem);
+		n = 0;
 	}
-	return run_is_over(worker->run) ? S3ONCE_EXIT_SETUP : exit;
+	for (size_t i = 0; i < n && !run_is_over(worker->run); i++) {
+		char *real = real_folder(files[i]);
+		folders.given[folders.n] = files[i];
+		if (real)
+			folders.real[folders.n++] = real;
+		else
+			note_done(&folders.exit, prove_path(worker, files[i]));
+	}
+	if (folders.n)
+		prove_folders(worker, &folders);
+	for (size_t i = 0; i < folders.n; i++)
+		free(folders.real[i]);
+	free(folders.real);
+	free(folders.given);
+	free(folders.has_found);
+	return run_is_over(worker->run) ? S3ONCE_EXIT_SETUP : folders.exit;
 }
 
 /* The marks count for one bucket. */

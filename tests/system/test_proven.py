@@ -66,7 +66,7 @@ def test_s3_is_asked(s3once, s3, bucket, target, marks, tree):
 def test_what_cannot_be_known(s3once, target, marks, tree, tmp_path):
     assert s3once("push", tree, target).code == 0
     (tree / "link").symlink_to("a")
-    for path in (tree / "missing", tree / "link", tree / "d", tmp_path / "missing"):
+    for path in (tree / "missing", tree / "link", tmp_path / "missing"):
         run = s3once("proven", "--quiet", "--source", tree, path, target)
         assert run.code == 3 and str(path) in run.err, run
     gone = {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"}
@@ -101,3 +101,51 @@ def test_json(s3once, target, marks, tree):
     proven, unproven = run.events
     assert (proven["event"], proven["path"], proven["key"], proven["bytes"]) == ("proven", f"{tree}/a", "p/a", 100), proven
     assert proven["etag"] and (unproven["event"], unproven["key"]) == ("unproven", "p/b"), run
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_a_whole_folder(s3once, s3, bucket, target, marks, tree):
+    """May this disk be erased? Every file in it counts, and what is not uploaded is named."""
+    assert s3once("push", tree, target).code == 0
+    run = s3once("proven", tree, target)
+    assert (run.code, run.out, run.err) == (0, "all 3 files are in S3\n", ""), run
+    assert s3once("proven", "--quiet", "--source", tree, tree / "d", target).code == 0
+    make_tree(tree, {"d/new": 10})
+    s3.client.delete_object(Bucket=bucket, Key="p/a")
+    run = s3once("proven", tree, target)
+    assert run.code == 1 and sorted(line.split(" -> ")[0] for line in run.out.splitlines()) == [
+        "2 files are in S3, 2 files are not",
+        f"not in S3: {tree}/a",
+        f"not in S3: {tree}/d/new",
+    ], run
+    run = s3once("proven", "--source", tree, tree / "d", target)
+    assert run.code == 1 and run.out.splitlines()[-1] == "1 file is in S3, 1 file is not", run
+    events = s3once("proven", "--json", tree, target).events
+    assert sorted(event["event"] for event in events) == ["proven"] * 2 + ["unproven"] * 2, events
+
+
+@sqlite
+def test_a_folder_with_what_is_not_uploaded(s3once, target, marks, tree, tmp_path):
+    """A link is lost with its disk. What cannot be read cannot be known, and an empty folder may be a disk that is not mounted."""
+    assert s3once("push", tree, target).code == 0
+    (tree / "link").symlink_to("a")
+    run = s3once("proven", tree, target)
+    assert run.code == 1 and f"not in S3: {tree}/link: it is a symbolic link" in run.out, run
+    (tree / "link").unlink()
+    (tmp_path / "empty").mkdir()
+    run = s3once("proven", tmp_path / "empty", target)
+    assert run.code == 3 and f"{tmp_path}/empty: there is no file in it" in run.err, run
+    run = s3once("proven", "--source", tree, tmp_path / "empty", target)
+    assert run.code == 3 and f"{tmp_path}/empty: there is no file in it" in run.err, run
+
+
+@sqlite
+def test_the_folders_of_a_job(s3once, target, marks, tree, tmp_path):
+    job = tmp_path / "logs.conf"
+    job.write_text(f"source = {tree}\ntarget = {target}\n")
+    assert s3once("proven", "--job", job).code == 1
+    assert s3once("run", job).code == 0
+    run = s3once("proven", "--job", job)
+    assert (run.code, run.out) == (0, "all 3 files are in S3\n"), run
+    run = s3once("proven", "--verbose", "--job", job)
+    assert run.code == 0 and run.out.count("in S3: ") == 3, run

@@ -6,6 +6,7 @@
 #include "cli/audit/fate_tell.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
+#include "cli/job/job_asked.h"
 #include "cli/json.h"
 #include "cli/signals.h"
 #include "scan/key/key.h"
@@ -15,6 +16,7 @@
 
 struct forget_command {
 	struct access access;
+	struct job_asked job;
 	int only_missing, yes, dry_run, json;
 	uint64_t older_than_ms;
 };
@@ -59,17 +61,18 @@ static const struct option_conflict conflicts[] = {
 	{NULL},
 };
 
-enum { GROUPS = 2 + ACCESS_GROUPS };
+enum { GROUPS = 3 + ACCESS_GROUPS };
 
 static struct command forget_command(
 	struct option_group groups[static GROUPS], struct forget_command *values)
 {
 	groups[0] = (struct option_group){"Which marks", which_options, values};
-	access_groups(&values->access, groups + 1);
-	groups[1 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, values};
+	groups[1] = (struct option_group){NULL, job_asked_options, &values->job};
+	access_groups(&values->access, groups + 2);
+	groups[2 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, values};
 	return (struct command){
 		.name = "forget",
-		.operands = "s3://BUCKET[/KEY-OR-PREFIX]...",
+		.operands = "s3://BUCKET[/KEY-OR-PREFIX]... | --job JOB",
 		.about =
 			"Removes marks of files that are done or have failed: of a key, or of all keys\n"
 			"below a prefix. No object is changed. A file whose mark is forgotten is looked\n"
@@ -266,6 +269,8 @@ int forget_main(int argc, char **argv)
 	struct problem problem = {0};
 	struct marks_place place = {0};
 	int n = options_parse(&command, argc, argv, &problem);
+	if (n >= 0)
+		n = job_asked_open(&values.job, &values.access, n, argv, &problem);
 	if (n == -ECANCELED) {
 		options_help(&command, stdout);
 		return S3ONCE_EXIT_OK;
@@ -278,6 +283,7 @@ int forget_main(int argc, char **argv)
 		problem_set(&problem, "out of memory");
 	code = code ? command_fail("forget", code, &problem) : forget_all(&values, &place, urls, n);
 	marks_place_clear(&place);
+	job_asked_close(&values.job);
 	free(urls);
 	return code;
 }

@@ -7,6 +7,7 @@
 #include "cli/audit/fate_tell.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
+#include "cli/job/job_asked.h"
 #include "cli/json.h"
 #include "cli/signals.h"
 #include "scan/key/key.h"
@@ -20,6 +21,7 @@
 
 struct gc_command {
 	struct access access;
+	struct job_asked job;
 	uint64_t keep_uploads_ms, keep_marks_ms;
 	int dry_run, json;
 };
@@ -55,17 +57,18 @@ static const struct option output_options[] = {
 	{NULL},
 };
 
-enum { GROUPS = 2 + ACCESS_GROUPS };
+enum { GROUPS = 3 + ACCESS_GROUPS };
 
 static struct command gc_command(
 	struct option_group groups[static GROUPS], struct gc_command *values)
 {
 	groups[0] = (struct option_group){"What to keep", what_options, values};
-	access_groups(&values->access, groups + 1);
-	groups[1 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, values};
+	groups[1] = (struct option_group){"Where", job_asked_options, &values->job};
+	access_groups(&values->access, groups + 2);
+	groups[2 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, values};
 	return (struct command){
 		.name = "gc",
-		.operands = "s3://BUCKET[/PREFIX]",
+		.operands = "s3://BUCKET[/PREFIX] | --job JOB",
 		.about =
 			"Clears away what ended runs have left behind: aborts unfinished uploads that\n"
 			"marks name and nobody goes on with, forgets old marks if asked to, lists\n"
@@ -271,6 +274,8 @@ int gc_main(int argc, char **argv)
 	struct marks_place place = {0};
 	struct s3_url url;
 	int n = options_parse(&command, argc, argv, &problem);
+	if (n >= 0)
+		n = job_asked_open(&values.job, &values.access, n, argv, &problem);
 	if (n == -ECANCELED) {
 		options_help(&command, stdout);
 		return S3ONCE_EXIT_OK;
@@ -279,5 +284,6 @@ int gc_main(int argc, char **argv)
 			 : read_options_of_gc(&values, n, argv, &url, &place, &problem);
 	code = code ? command_fail("gc", code, &problem) : collect_garbage(&values, &place, &url);
 	marks_place_clear(&place);
+	job_asked_close(&values.job);
 	return code;
 }

@@ -4,6 +4,7 @@
 #include "base/quote.h"
 #include "cli/audit/manifest_setup.h"
 #include "cli/commands.h"
+#include "cli/job/job_asked.h"
 #include "cli/options/access.h"
 #include "cli/options/url.h"
 #include "cli/output.h"
@@ -17,6 +18,7 @@
 
 struct manifest_options {
 	struct access access;
+	struct job_asked job;
 	const char *since, *key_file, *public_key;
 	int format, uploaded;
 };
@@ -61,13 +63,14 @@ static const struct option manifest_output_options[] = {
 	{NULL},
 };
 
-enum { GROUPS = 4 };
+enum { GROUPS = 5 };
 
 static struct command manifest_command(
 	struct option_group groups[static GROUPS], struct manifest_options *options)
 {
 	const struct option_group filled[GROUPS] = {
 		{"What is printed", manifest_what_options, options},
+		{NULL, job_asked_options, &options->job},
 		{"Services", access_s3_options, &options->access},
 		{NULL, access_options, &options->access},
 		{"Output", manifest_output_options, options},
@@ -75,7 +78,7 @@ static struct command manifest_command(
 	memcpy(groups, filled, sizeof filled);
 	return (struct command){
 		.name = "manifest",
-		.operands = "[RUN] s3://BUCKET[/PREFIX]",
+		.operands = "[RUN] s3://BUCKET[/PREFIX] | [RUN] --job JOB",
 		.about =
 			"Prints what the manifests of runs list (push --manifest), for other programs.\n"
 			"RUN is a run's name or the key of its manifest. Without RUN and --since, prints the\n"
@@ -291,12 +294,18 @@ int manifest_main(int argc, char **argv)
 	struct option_group groups[GROUPS];
 	struct command command = manifest_command(groups, &options);
 	struct problem problem = {0};
-	const int n = options_parse(&command, argc, argv, &problem);
+	int n = options_parse(&command, argc, argv, &problem);
+	if (n >= 0)
+		n = job_asked_open(&options.job, &options.access, n, argv, &problem);
+	if (!options.key_file)
+		options.key_file = job_asked_setting(&options.job, "sse-c-key-file");
 	if (n == -ECANCELED) {
 		options_help(&command, stdout);
 		return S3ONCE_EXIT_OK;
 	}
 	const int code = n < 0 ? S3ONCE_EXIT_USAGE : check_usage(&options, n, &problem);
-	return code ? command_fail("manifest", code, &problem)
-		    : run_manifest_command(&options, n, argv, &problem);
+	const int told = code ? command_fail("manifest", code, &problem)
+			      : run_manifest_command(&options, n, argv, &problem);
+	job_asked_close(&options.job);
+	return told;
 }

@@ -248,6 +248,15 @@ static int verify(struct verification *verification)
 	return code;
 }
 
+/* What a comparison of its objects needs, beside the access. */
+static void take_from_job(struct verify_options *options)
+{
+	if (!options->key_file)
+		options->key_file = job_asked_setting(&options->job, "sse-c-key-file");
+	if (!options->id_object)
+		options->id_object = options->job.job.options.run.bucket_id_object;
+}
+
 int verify_main(int argc, char **argv)
 {
 	struct s3once_setting *reports = calloc((size_t)argc + 1, sizeof *reports);
@@ -257,7 +266,9 @@ int verify_main(int argc, char **argv)
 	struct command command = verify_command(groups, &options);
 	struct problem problem = {0};
 	struct verification verification = {.options = &options, .prefix = TEXT(2048)};
-	const int n = reports ? options_parse(&command, argc, argv, &problem) : -ENOMEM;
+	int n = reports ? options_parse(&command, argc, argv, &problem) : -ENOMEM;
+	if (n >= 0)
+		n = job_asked_open(&options.job, &options.access, n, argv, &problem);
 	if (!reports)
 		problem_set(&problem, "out of memory");
 	if (n == -ECANCELED) {
@@ -265,9 +276,12 @@ int verify_main(int argc, char **argv)
 		free(reports);
 		return S3ONCE_EXIT_OK;
 	}
+	if (n >= 0 && options.job.name)
+		take_from_job(&options);
 	int code = n < 0 ? S3ONCE_EXIT_USAGE : read_operands(&verification, n, argv, &problem);
 	code = code ? command_fail("verify", code, &problem) : verify(&verification);
 	close_all(&verification);
+	job_asked_close(&options.job);
 	free(reports);
 	return code;
 }

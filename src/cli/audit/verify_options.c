@@ -124,11 +124,12 @@ struct command verify_command(
 			   "the options of the upload, sends again what is missing"},
 		{NULL}};
 	groups[0] = (struct option_group){"What is compared", what_options, options};
-	access_groups(&options->access, groups + 1);
-	groups[1 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
+	groups[1] = (struct option_group){NULL, job_asked_options, &options->job};
+	access_groups(&options->access, groups + 2);
+	groups[2 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
 	return (struct command){
 		.name = "verify",
-		.operands = "s3://BUCKET[/KEY-OR-PREFIX]",
+		.operands = "s3://BUCKET[/KEY-OR-PREFIX] | --job JOB",
 		.about =
 			"Compares what is in the bucket with the marks: lists the bucket, and looks whether\n"
 			"each file that is done is there with its size and etag. Prints a line for each\n"

@@ -24,13 +24,18 @@ static int read_words(const struct command *command, int argc, char *const *argv
 	return n < 0 ? n : 0;
 }
 
+const char *job_folder(void)
+{
+	const char *folder = getenv("S3ONCE_JOBS");
+	return folder && *folder ? folder : FOLDER;
+}
+
 static int find_file(const char *wanted, struct job *job)
 {
-	const char *folder = getenv("S3ONCE_JOBS"), *slash = strrchr(wanted, '/');
+	const char *slash = strrchr(wanted, '/');
 	if (slash)
 		job->path = strdup(wanted);
-	else if (asprintf(&job->path, "%s/%s" SUFFIX, folder && *folder ? folder : FOLDER, wanted) <
-		 0)
+	else if (asprintf(&job->path, "%s/%s" SUFFIX, job_folder(), wanted) < 0)
 		job->path = NULL;
 	job->name = strdup(slash ? slash + 1 : wanted);
 	if (!job->path || !job->name)

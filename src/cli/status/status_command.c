@@ -2,6 +2,7 @@
 #include "base/problem.h"
 #include "base/quote.h"
 #include "cli/commands.h"
+#include "cli/job/job_asked.h"
 #include "cli/open_marks.h"
 #include "cli/options/access.h"
 #include "cli/options/url.h"
@@ -16,6 +17,7 @@
 
 struct status_options {
 	struct access access;
+	struct job_asked job;
 	uint64_t watch_ms; /* UINT64_MAX: it looks once */
 	unsigned verbose, depth;
 	int json;
@@ -56,15 +58,16 @@ static const struct option output_options[] = {
 	{NULL},
 };
 
-enum { GROUPS = 2 + ACCESS_GROUPS };
+enum { GROUPS = 3 + ACCESS_GROUPS };
 #define WATCH_MS 2000
 
 static struct command status_command(
 	struct option_group groups[static GROUPS], struct status_options *options)
 {
 	groups[0] = (struct option_group){"What to show", what_options, options};
-	access_groups(&options->access, groups + 1);
-	groups[1 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
+	groups[1] = (struct option_group){NULL, job_asked_options, &options->job};
+	access_groups(&options->access, groups + 2);
+	groups[2 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
 	return (struct command){
 		.name = "status",
 		.operands = "[s3://BUCKET[/KEY-OR-PREFIX]]",
@@ -76,6 +79,7 @@ static struct command status_command(
 		.n_groups = GROUPS,
 		.examples =
 			"  s3once status s3://my-bucket/photos\n"
+			"  s3once status --job nginx\n"
 			"  s3once status --depth 1 --watch s3://my-bucket/photos\n"
 			"  s3once status --marks dynamodb:s3once s3://my-bucket/photos/2024/a.jpg\n"
 			"\n"
@@ -277,6 +281,8 @@ int status_main(int argc, char **argv)
 	struct marks_place place = {0};
 	struct s3_url url;
 	int n = options_parse(&command, argc, argv, &problem);
+	if (n >= 0)
+		n = job_asked_open(&options.job, &options.access, n, argv, &problem);
 	if (n == -ECANCELED) {
 		options_help(&command, stdout);
 		return S3ONCE_EXIT_OK;
@@ -286,5 +292,6 @@ int status_main(int argc, char **argv)
 	code = code ? command_fail("status", code, &problem)
 		    : status_of(&options, &place, n == 1 ? &url : NULL);
 	marks_place_clear(&place);
+	job_asked_close(&options.job);
 	return code;
 }

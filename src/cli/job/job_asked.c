@@ -1,0 +1,132 @@
+#include "cli/job/job_asked.h"
+#include "base/log.h"
+#include "base/quote.h"
+#include "cli/open_marks.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct option job_asked_options[] = {
+	{.name = "job",
+		.type = OPTION_STRING,
+		.offset = offsetof(struct job_asked, name),
+		.argument = "JOB",
+		.help = "ask about this job: the marks, the services and the\n"
+			"target are those of /etc/s3once/JOB.conf"},
+	{NULL},
+};
+
+/* The path beside a job's file, "/etc/s3once/NAME" and the ending. */
+static char *path_beside(const char *name, const char *ending)
+{
+	char *path;
+	return asprintf(&path, "%s/%s%s", job_folder(), name, ending) < 0 ? NULL : path;
+}
+
+/* Sets what the unit's EnvironmentFile= sets. */
+static int read_variables(const char *path, struct problem *ret_problem)
+{
+	struct job_file *file = NULL;
+	if (access(path, R_OK))
+		return 0;
+	if (job_file_load(path, &file, ret_problem)) {
+		problem_prefix(ret_problem, "%s", quote(path).text);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < file->n; i++) {
+		const struct job_line *line = &file->lines[i];
+		if (line->wrong)
+			log_warning("%s:%u: %s", quote(path).text, line->number, line->wrong);
+		else
+			setenv(line->name, line->value, 0);
+	}
+	job_file_free(file);
+	if (getenv("S3ONCE_OPTIONS"))
+		log_warning("%s: S3ONCE_OPTIONS is for runs alone; what it says is not looked at",
+			quote(path).text);
+	return 0;
+}
+
+static int read_environment(const char *name, struct problem *ret_problem)
+{
+	char *variables = path_beside(name, ".env");
+	char *credentials = path_beside(name, ".credentials");
+	int r = variables && credentials ? 0 : -EINVAL;
+	if (r)
+		problem_set(ret_problem, "out of memory");
+	else
+		r = read_variables(variables, ret_problem);
+	if (!r && access(credentials, R_OK) == 0)
+		setenv("AWS_SHARED_CREDENTIALS_FILE", credentials, 0);
+	free(variables);
+	free(credentials);
+	return r;
+}
+
+static void choose(const char **ret, const char *of_job)
+{
+	if (!*ret)
+		*ret = of_job;
+}
+
+static void choose_access(struct access *access, const struct access *job)
+{
+	const char *chosen = access->marks;
+	choose(&access->marks, access_marks(job));
+	choose(&access->endpoint_url, job->endpoint_url);
+	choose(&access->dynamodb_endpoint_url, job->dynamodb_endpoint_url);
+	choose(&access->region, job->region);
+	choose(&access->profile, job->profile);
+	choose(&access->ca_bundle, job->ca_bundle);
+	choose(&access->checksum, job->checksum);
+	if (!access->request_timeout_ms)
+		access->request_timeout_ms = job->request_timeout_ms;
+	if (!chosen)
+		marks_of_units_choose(&access->marks);
+}
+
+static bool has_url(int n, char *const *operands)
+{
+	for (int i = 0; i < n; i++)
+		if (url_is_s3(operands[i]))
+			return true;
+	return false;
+}
+
+int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands,
+	struct problem *ret_problem)
+{
+	if (!asked->name)
+		return n;
+	if (!strchr(asked->name, '/') && read_environment(asked->name, ret_problem) < 0)
+		return -EINVAL;
+	static char self[] = "run";
+	char *const argv[] = {self, NULL};
+	asked->is_open = true;
+	if (job_open(asked->name, 1, argv, &asked->job) < 0) {
+		problem_set(ret_problem, "the job %s cannot be read", quote(asked->name).text);
+		return -EINVAL;
+	}
+	choose_access(access, &asked->job.options.access);
+	if (!has_url(n, operands))
+		operands[n++] = (char *)(uintptr_t)asked->job.target;
+	return n;
+}
+
+void job_asked_close(struct job_asked *asked)
+{
+	if (asked->is_open)
+		job_close(&asked->job);
+}
+
+const char *job_asked_setting(const struct job_asked *asked, const char *option)
+{
+	const struct option_settings *settings = &asked->job.options.settings;
+	const char *value = NULL;
+	for (size_t i = 0; asked->name && i < settings->n; i++)
+		if (strcmp(settings->settings[i].name, option) == 0)
+			value = settings->settings[i].value;
+	return value;
+}

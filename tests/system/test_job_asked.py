@@ -1,0 +1,129 @@
+"""`--job NAME` of the commands that ask: the file of the job says where, and root is led to the marks of the units."""
+
+import os
+
+import pytest
+
+from tests.system.harness import make_tree
+
+UNIT_USER = 61235
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return make_tree(tmp_path / "tree", {"a.log": 10, "sub/b.log": 20})
+
+
+@pytest.fixture
+def jobs(s3once, tmp_path):
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    s3once.environment["S3ONCE_JOBS"] = str(folder)
+    return folder
+
+
+@pytest.fixture
+def nginx(s3once, s3, bucket, jobs, tree, tmp_path):
+    """A job whose marks, endpoint and region only its file names."""
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_REGION", "S3ONCE_MARKS"):
+        s3once.environment.pop(name, None)
+    marks = tmp_path / "m.db"
+    text = f"source = {tree}\ntarget = s3://{bucket}/web1\nmarks = sqlite:{marks}\nendpoint-url = {s3.endpoint}\nregion = us-east-1\nmanifest = yes\n"
+    (jobs / "nginx.conf").write_text(text)
+    assert s3once("run", "nginx").code == 0
+    return text
+
+
+def test_the_name_is_enough(s3once, s3, bucket, nginx, tree):
+    run = s3once("status", "--job", "nginx")
+    assert run.code == 0 and f"s3://{bucket}/web1/ at {s3.endpoint.removeprefix('http://')}: done 2 files" in run.out, run
+    run = s3once("verify", "--job", "nginx")
+    assert run.code == 0 and "2 objects are as their marks say" in run.err, run
+    run = s3once("manifest", "--job", "nginx")
+    (key,) = run.out.splitlines()
+    assert run.code == 0 and key.startswith("web1/_s3once/runs/"), run
+    run = s3once("manifest", "--job", "nginx", "--format", "json", key)
+    assert run.code == 0 and len(run.out.splitlines()) == 2, run
+    assert s3once("verify", "--job", "nginx", "--manifest", key).code == 0
+    run = s3once("proven", "--job", "nginx", tree / "sub")
+    assert (run.code, run.out) == (0, "1 file is in S3\n"), run
+    assert s3once("gc", "-n", "--job", "nginx").code == 0
+    run = s3once("forget", "--job", "nginx", f"s3://{bucket}/web1/a.log")
+    assert run.code == 0 and "forgot 1 mark" in run.out, run
+    run = s3once("forget", "--yes", "--job", "nginx")
+    assert run.code == 0 and "forgot 1 mark" in run.out, run
+
+
+def test_what_the_command_line_says_wins(s3once, bucket, nginx, tmp_path):
+    run = s3once("status", "--job", "nginx", "--marks", f"sqlite:{tmp_path}/other.db")
+    assert run.code == 3 and "there are no marks at" in run.err, run
+    run = s3once("status", "--job", "nginx", f"s3://{bucket}/web1/sub")
+    assert run.code == 0 and "done 1 file " in run.out, run
+
+
+def test_the_environment_of_the_unit(s3once, s3, bucket, jobs, nginx, tree):
+    """What NAME.env and NAME.credentials say counts as in the unit, unless it is set already."""
+    credentials = {name: s3once.environment.pop(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    (jobs / "nginx.conf").write_text("\n".join(line for line in nginx.splitlines() if not line.startswith("region")))
+    run = s3once("verify", "--job", "nginx")
+    assert run.code == 3, run
+    lines = "".join(f"{name.lower()} = {value}\n" for name, value in credentials.items())
+    (jobs / "nginx.credentials").write_text(f"[default]\n{lines}")
+    (jobs / "nginx.env").write_text("# of the unit\nAWS_REGION='us-east-1'\n")
+    run = s3once("verify", "--job", "nginx")
+    assert run.code == 0, run
+    (jobs / "nginx.env").chmod(0o666)
+    run = s3once("verify", "--job", "nginx")
+    assert os.geteuid() or (run.code == 2 and "nginx.env: others than root may write it" in run.err), run
+
+
+def test_a_job_that_cannot_be_read(s3once, jobs):
+    for command in ("status", "verify", "forget", "gc", "manifest", "proven"):
+        run = s3once(command, "--job", "none")
+        assert run.code == 2 and "none.conf: there is no such file" in run.err and f"{command}: the job none cannot be read" in run.err, run
+
+
+@pytest.fixture
+def host(s3once, tmp_path, tree, bucket, jobs):
+    """A host whose units have marks: what makes a program see it, and be the units' user there."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, who asks, and to become another user")
+    library = tmp_path / "library"
+    (library / "private" / "s3once").mkdir(parents=True, mode=0o700)
+    os.chown(library / "private" / "s3once", UNIT_USER, UNIT_USER)
+    (library / "s3once").symlink_to("private/s3once")
+    s3once.environment.pop("S3ONCE_MARKS", None)
+    (jobs / "nginx.conf").write_text(f"source = {tree}\ntarget = s3://{bucket}/web1\n")
+    here = ["unshare", "--mount", "sh", "-c", f'mount --bind {library} /var/lib && exec "$@"', "-"]
+    read = "+dac_read_search"
+    unit = here + ["setpriv", "--reuid", str(UNIT_USER), "--regid", str(UNIT_USER), "--clear-groups", "--inh-caps", read, "--ambient-caps", read]
+    return here, [*unit, "--bounding-set", f"-all,{read}", "env", "STATE_DIRECTORY=/var/lib/s3once"]
+
+
+def test_root_asks_the_units(s3once, bucket, host, tree):
+    here, unit = host
+    assert s3once("run", "nginx", wrap=unit).code == 0
+    run = s3once("status", "--job", "nginx", wrap=here)
+    assert run.code == 0 and "marks: sqlite:/var/lib/s3once/marks.db" in run.out and "done 2 files" in run.out and run.err == "", run
+    assert s3once("verify", "--job", "nginx", wrap=here).code == 0
+    assert s3once("proven", "--job", "nginx", wrap=here).code == 0
+    run = s3once("status", f"s3://{bucket}", wrap=here)
+    assert run.code == 3 and "the systemd units keep theirs in sqlite:/var/lib/s3once/marks.db, which root reads with --job NAME" in run.err, run
+    run = s3once("forget", "--yes", "--job", "nginx", wrap=here)
+    assert run.code == 3 and "belongs to another user" in run.err and "systemd-run" in run.err, run
+
+
+def test_root_has_marks_of_its_own_too(s3once, bucket, host, tree):
+    """It is told whose marks it looks at, and where the others are."""
+    here, unit = host
+    assert s3once("run", "nginx", wrap=unit).code == 0
+    assert s3once("push", tree / "sub", f"s3://{bucket}/mine", wrap=here).code == 0
+    run = s3once("status", "--job", "nginx", wrap=here)
+    assert run.code == 0 and "done 2 files" in run.out, run
+    assert "these are the marks of the systemd units" in run.err and "--marks local looks there" in run.err, run
+    run = s3once("status", "--job", "nginx", "--marks", "local", f"s3://{bucket}", wrap=here)
+    assert run.code == 0 and "done 1 file " in run.out, run
+    run = s3once("status", f"s3://{bucket}", wrap=here)
+    assert run.code == 0 and "done 1 file " in run.out and "the systemd units keep theirs in sqlite:/var/lib/s3once/marks.db" in run.err, run
+    run = s3once("status", f"s3://{bucket}", wrap=unit)
+    assert run.code == 0 and "done 2 files" in run.out and run.err == "", run
