@@ -137,11 +137,11 @@ def test_the_lease_counts_from_before_it_was_asked_for(s3once, wire, tmp_path):
 
 def test_what_a_slow_service_cannot_ensure_is_an_error(s3once, wire, tmp_path):
     """Each answer takes so long that never enough is left of the lease."""
-    late = wire.add(faults.delay_reply(1.5), times=None)
-    with Probe(s3once, tmp_path, lease_ms=4000) as probe:
+    late = wire.add(faults.delay_reply(2.5), times=None)
+    with Probe(s3once, tmp_path, lease_ms=20000) as probe:
         assert probe.call("acquire 1 k 20000")[0] == 0
         assert late.fired
-        result, _, text = probe.call("ensure 1 3500")
+        result, _, text = probe.call("ensure 1 17900")
         assert result == -errno.EIO and "too slow" in text, (result, text)
         wire.clear()
         assert probe.call("release 1 -")[0] == 0
