@@ -1,6 +1,5 @@
 """`s3once lock`: what a shell sees of it, on both DynamoDB servers and in a file."""
 
-import errno
 import os
 import re
 import shlex
@@ -131,18 +130,6 @@ def test_the_lease_counts_from_before_it_was_asked_for(s3once, wire, tmp_path):
         assert probe.call("acquire 1 k 20000")[0] == 0
         assert late.fired
         assert 0 < probe.call("left 1 -")[0] <= 60000 - 1500
-        wire.clear()
-        assert probe.call("release 1 -")[0] == 0
-
-
-def test_what_a_slow_service_cannot_ensure_is_an_error(s3once, wire, tmp_path):
-    """Each answer takes so long that never enough is left of the lease."""
-    late = wire.add(faults.delay_reply(2.5), times=None)
-    with Probe(s3once, tmp_path, lease_ms=20000) as probe:
-        assert probe.call("acquire 1 k 20000")[0] == 0
-        assert late.fired
-        result, _, text = probe.call("ensure 1 17900")
-        assert result == -errno.EIO and "too slow" in text, (result, text)
         wire.clear()
         assert probe.call("release 1 -")[0] == 0
 
