@@ -17,6 +17,13 @@ void store_close(struct store *store)
 		store->ops->close(store);
 }
 
+enum outcome store_sync(
+	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
+{
+	const struct store_ops *ops = conn->store->ops;
+	return ops->sync ? ops->sync(conn, limits, ret_problem) : OUTCOME_OK;
+}
+
 int64_t store_time_s(const struct store *store)
 {
 	return store->ops->time_s(store);

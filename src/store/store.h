@@ -8,8 +8,11 @@
  * compared as bytes (memcmp).
  *
  * What a write has done outlives the process and a failure of power. With may_sync_later a failure
- * of power may undo it, until it is synced: with the next write without that, after a second, or
- * when the store is closed. It undoes the last writes only, and keeps none that came after. */
+ * of power may undo it, until it is synced: with the next write without that, with store_sync(),
+ * after a second, or when the store is closed. It undoes the last writes only, and keeps none that
+ * came after. What was synced before the store was opened is known to be on the disk; what another
+ * process has written since then is only after store_sync(). Once a sync has failed, so do all
+ * later writes and syncs of the store. */
 #pragma once
 #include "dynamodb/dynamodb.h"
 
@@ -69,6 +72,9 @@ struct store_ops {
 	 */
 	enum outcome (*compact)(struct store_conn *conn, const struct call_limits *limits,
 		bool *ret_more, struct problem *ret_problem);
+	/* What was read or written before outlives a failure of power. NULL: it does so anyway. */
+	enum outcome (*sync)(struct store_conn *conn, const struct call_limits *limits,
+		struct problem *ret_problem);
 	/* The store's own time in seconds since 1970. It is this host's only if the store has no
 	 * other. */
 	int64_t (*time_s)(const struct store *store);
@@ -91,6 +97,9 @@ struct store_conn {
 int store_conn_new(struct store *store, struct store_conn **ret);
 void store_conn_free(struct store_conn *conn); /* NULL is fine */
 void store_close(struct store *store);         /* after every connection; NULL is fine */
+/* As ops->sync; limits may be NULL. */
+enum outcome store_sync(
+	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 int64_t store_time_s(const struct store *store);
 
 /* Opens a store for many hosts. The table exists already (see setup.h). Limits and retries are

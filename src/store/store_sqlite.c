@@ -17,6 +17,7 @@ static const char *const kinds[ITEMS_KINDS] = {
 	[ITEMS_UPDATE] = "Update",
 	[ITEMS_TAKE] = "Take",
 	[ITEMS_DELETE] = "Delete",
+	[ITEMS_SYNC] = "Sync",
 	[ITEMS_GET] = "Get",
 	[ITEMS_GET_MANY] = "BatchGet",
 	[ITEMS_QUERY] = "Query",
@@ -238,6 +239,12 @@ static enum outcome query(struct store_conn *conn, const struct dynamodb_range *
 	return outcome;
 }
 
+static enum outcome sync_marks(
+	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
+{
+	return perform_op(conn, &(struct items_op){.kind = ITEMS_SYNC}, limits, ret_problem);
+}
+
 static enum outcome compact(struct store_conn *conn, const struct call_limits *limits,
 	bool *ret_more, struct problem *ret_problem)
 {
@@ -282,6 +289,7 @@ static const struct store_ops sqlite_ops = {
 	.get = get,
 	.get_many = get_many,
 	.query = query,
+	.sync = sync_marks,
 	.compact = compact,
 	.time_s = time_s,
 	.kind = kind,

@@ -70,6 +70,14 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 			name, sqlite3_errstr(rc));
 		break;
 	case SQLITE_IOERR:
+		if (rc == SQLITE_IOERR_FSYNC) {
+			problem_set(ret_problem,
+				"%s: the last marks cannot be synced to the disk, and a failure of "
+				"power may undo them: check the disk and run again, and the next run "
+				"writes them once more",
+				name);
+			break;
+		}
 		problem_set(ret_problem, "%s: I/O error (%s): check the disk", name, because);
 		break;
 	case SQLITE_CANTOPEN:

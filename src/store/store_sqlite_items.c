@@ -293,6 +293,10 @@ int items_apply(struct items *items, struct items_op *op)
 	case ITEMS_COMPACT:
 		rc = compact(items, op);
 		break;
+	case ITEMS_SYNC:
+		op->outcome = OUTCOME_OK;
+		rc = SQLITE_OK;
+		break;
 	default:
 		rc = is_put_if_absent(op) ? put_if_absent(items, op) : write_if(items, op);
 	}

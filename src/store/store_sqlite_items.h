@@ -10,12 +10,13 @@ enum items_kind {
 	ITEMS_UPDATE,
 	ITEMS_TAKE,
 	ITEMS_DELETE,
+	ITEMS_SYNC, /* a write that changes nothing */
 	ITEMS_GET,
 	ITEMS_GET_MANY,
 	ITEMS_QUERY,
 	ITEMS_COMPACT
 };
-#define ITEMS_KINDS 8
+#define ITEMS_KINDS 9
 #define ITEMS_BATCH 100               /* keys of one GET_MANY at most */
 #define ITEMS_PAGE  ((size_t)1 << 20) /* bytes at which a QUERY ends, as DynamoDB's */
 
@@ -52,8 +53,12 @@ void items_free(struct items *items);
 int items_apply(struct items *items, struct items_op *op);
 int items_begin(struct items *items);  /* BEGIN IMMEDIATE */
 int items_commit(struct items *items); /* without a sync */
-/* What was committed so far outlives a failure of power. */
+/* What was committed so far outlives a failure of power, whoever did it, unless an earlier sync has
+ * failed: Linux then takes what it could not write for written, and a later sync succeeds. */
 int items_sync(struct items *items);
+/* The same whatever syncs have failed before: the log is first written over itself. Whatever is
+ * read from then on has been synced or was written later. */
+int items_write_anew(struct items *items);
 void items_rollback(struct items *items);
 
 /* Deletes sessions whose `expires` is before now_s, as DynamoDB's TTL would; but none that is open

@@ -18,7 +18,7 @@ struct sqlite_queue {
 	const char *name;
 	struct items *items;
 	uint64_t unsynced_since_ns; /* 0: all is synced; the thread's */
-	int sync_rc; /* of the last sync. A failure stays: the kernel tells it only once */
+	int failed_rc; /* an I/O error of a write or a sync, which the kernel tells only once */
 	uv_thread_t thread;
 	uv_mutex_t mutex;
 	uv_cond_t work;
@@ -31,7 +31,7 @@ struct sqlite_queue {
 
 static bool is_write(const struct ticket *ticket)
 {
-	return ticket->op.kind <= ITEMS_DELETE;
+	return ticket->op.kind <= ITEMS_SYNC;
 }
 
 static void link_locked(struct sqlite_queue *queue, struct ticket *ticket)
@@ -147,10 +147,22 @@ static bool perform_reads(struct sqlite_queue *queue)
 	return locked;
 }
 
+/* What the log has on the disk is not known any more. Who opens the file next writes it anew, so
+ * it must not be written back and removed before. */
+static void keep_failure(struct sqlite_queue *queue, int rc)
+{
+	if ((rc & 0xff) != SQLITE_IOERR || queue->failed_rc)
+		return;
+	queue->failed_rc = rc;
+	sqlite3_db_config(queue->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
+
 static int sync_file(struct sqlite_queue *queue)
 {
 	queue->unsynced_since_ns = 0;
-	return queue->sync_rc = items_sync(queue->items);
+	const int rc = items_sync(queue->items);
+	keep_failure(queue, rc);
+	return rc;
 }
 
 /* Of a list that was committed. */
@@ -165,20 +177,10 @@ static int sync_tickets(struct sqlite_queue *queue, const struct ticket *list)
 	return may_wait ? SQLITE_OK : sync_file(queue);
 }
 
-/* Nobody waits for this sync any more. */
-static void sync_the_rest(struct sqlite_queue *queue)
-{
-	const int rc = queue->unsynced_since_ns ? sync_file(queue) : SQLITE_OK;
-
-	if (rc)
-		log_note("%s: the last marks were written, but not synced to the disk: %s",
-			queue->name, sqlite3_errstr(rc));
-}
-
 /* The queue is emptied only after the file's lock was had: until then each may be withdrawn. */
 static bool perform_writes(struct sqlite_queue *queue)
 {
-	int rc = queue->sync_rc ? queue->sync_rc : items_begin(queue->items);
+	int rc = queue->failed_rc ? queue->failed_rc : items_begin(queue->items);
 
 	if ((rc & 0xff) == SQLITE_BUSY)
 		return true;
@@ -189,6 +191,7 @@ static bool perform_writes(struct sqlite_queue *queue)
 		rc = items_commit(queue->items);
 	if (!rc)
 		rc = sync_tickets(queue, list);
+	keep_failure(queue, rc);
 	if (rc)
 		items_rollback(queue->items);
 	return settle_tickets(queue, list, rc);
@@ -206,8 +209,8 @@ static bool wait_for_work(struct sqlite_queue *queue, bool *ret_has_writes)
 	bool more = queue->locked.first || !queue->locked.closing;
 	*ret_has_writes = queue->locked.writes;
 	uv_mutex_unlock(&queue->mutex);
-	if (!more || (due_ns && clock_boot_ns() >= due_ns))
-		sync_the_rest(queue);
+	if (since_ns && (!more || clock_boot_ns() >= due_ns))
+		sync_file(queue);
 	return more;
 }
 
@@ -253,6 +256,11 @@ static int prepare_statements(void *arg)
 	return items_new(queue->db, &queue->items);
 }
 
+static int write_anew(void *arg)
+{
+	return items_write_anew(((struct sqlite_queue *)arg)->items);
+}
+
 static int start_thread(struct sqlite_queue *queue)
 {
 	int r = uv_mutex_init(&queue->mutex);
@@ -271,6 +279,8 @@ static int fill_queue(struct sqlite_queue *queue, struct problem *ret_problem)
 {
 	int rc = sqlite_patiently(prepare_statements, queue);
 
+	if (!rc && sqlite3_db_readonly(queue->db, "main") == 0)
+		rc = sqlite_patiently(write_anew, queue);
 	if (rc) {
 		enum outcome o = sqlite_failure(queue->db, rc, queue->name, ret_problem);
 		return o == OUTCOME_LOCAL ? -ENOMEM : -EIO;

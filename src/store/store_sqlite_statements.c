@@ -76,14 +76,53 @@ int items_commit(struct items *items)
 
 /* PRAGMA synchronous = FULL would do so with each commit. It cannot be set for a single one, since
  * what will be in a transaction is not known before it has begun. */
+/* NULL for a store in memory. */
+static int find_log(struct items *items, sqlite3_file **ret)
+{
+	int rc = sqlite3_file_control(items->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, ret);
+
+	if (*ret && !(*ret)->pMethods)
+		*ret = NULL;
+	return rc;
+}
+
 int items_sync(struct items *items)
 {
 	sqlite3_file *log = NULL;
-	int rc = sqlite3_file_control(items->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+	int rc = find_log(items, &log);
 
-	if (rc || !log || !log->pMethods) /* in memory */
-		return rc;
-	return log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+	return rc || !log ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+}
+
+static int write_over_itself(sqlite3_file *log)
+{
+	static const int piece_bytes = 1 << 16; /* SQLite's files take less than 128 KiB at once */
+	char *piece = malloc((size_t)piece_bytes);
+	sqlite3_int64 size = 0;
+	int rc = piece ? log->pMethods->xFileSize(log, &size) : SQLITE_NOMEM;
+
+	for (sqlite3_int64 at = 0; at < size && !rc; at += piece_bytes) {
+		const int n = size - at < piece_bytes ? (int)(size - at) : piece_bytes;
+		rc = log->pMethods->xRead(log, piece, n, at);
+		if (!rc)
+			rc = log->pMethods->xWrite(log, piece, n, at);
+	}
+	free(piece);
+	return rc || !size ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+}
+
+/* The transaction keeps other processes from writing to the log or beginning it anew. */
+int items_write_anew(struct items *items)
+{
+	sqlite3_file *log = NULL;
+	int rc = items_begin(items);
+
+	if (!rc)
+		rc = find_log(items, &log);
+	if (!rc && log)
+		rc = write_over_itself(log);
+	items_rollback(items);
+	return rc;
 }
 
 void items_rollback(struct items *items)

@@ -66,9 +66,12 @@ static void tell_start(struct s3once_push *push)
 	report_run(&push->run.report, S3ONCE_EVENT_START, &problem);
 }
 
+/* Before it is said that files are in S3, that is on the disk, whichever run has marked them. */
 static void look_for_marks(struct s3once_push *push)
 {
 	struct problem problem;
+	if (!push->run.dry && store_sync(push->conn, NULL, &problem) != OUTCOME_OK)
+		run_fail(&push->run, &problem);
 	if (own_files_are_there(&push->run.own_files))
 		return;
 	problem_set(&problem,

@@ -38,8 +38,14 @@ class PowerStage(Stage):
             shutil.copy(kept, self.folder / name)  # a new file, for who has the old one open
             (self.folder / name).rename(self.marks_file.with_name(name))
         self.marks_file.with_name("marks.db-shm").unlink()
+        self.synced.with_name("synced.dirty").unlink()
         after = sqlite_marks(self.marks_file)
         return [key for key in before if before[key] != after.get(key)]
+
+    def push_over_failing_sync(self, n):
+        """A run whose Nth sync of the log fails. None: it has fewer."""
+        result = self.ended(self.start(concurrency=4, env={"S3ONCE_TEST_SYNC_FAILS": n}))
+        return result if self.synced.with_name("synced.failed").exists() else None
 
     def kill_all(self):
         """Those in a namespace of their own may end a moment after the process that was started."""

@@ -14,8 +14,12 @@
  * else each name is this host's.
  * S3ONCE_TEST_NO_CURL=1: libcurl cannot be set up.
  * S3ONCE_TEST_KILLED_AT=N: before its Nth mkdirat, renameat2 or unlinkat the program is killed.
- * S3ONCE_TEST_SYNCED=FILE: each time that SQLite syncs the write-ahead log of marks.db, FILE
- * becomes a copy of it. A failure of power may take what is not in that.
+ * S3ONCE_TEST_SYNCED=FILE: each time that SQLite syncs the write-ahead log of marks.db, what was
+ * written to it since the last sync is written to FILE, too. A failure of power may take what is
+ * not in that. FILE.dirty has which pages these are, a byte each. S3ONCE_TEST_SYNC_FAILS=N: the Nth
+ * time, they are not written, and the sync fails with EIO. As Linux has it, the next sync does not
+ * write them either and succeeds. Then FILE.failed is there. S3ONCE_TEST_SYNC_HUNG=FILE: while FILE
+ * exists, such a sync does not return.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -32,7 +36,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -242,33 +245,95 @@ PUBLIC int unlinkat(int fd, const char *name, int flags)
 	return real(fd, name, flags);
 }
 
-/* One process at a time, so that a copy has all that the one before it had. */
-static void keep_synced(int fd)
+enum { PAGE_BYTES = 4096 };
+
+static int open_beside(const char *suffix, int flags)
 {
-	const char *name = getenv("S3ONCE_TEST_SYNCED");
-	char lock_name[4096], fresh_name[4096];
-	off_t at = 0;
-	if (!name || !has_in_path(fd, "marks.db-wal"))
-		return;
-	snprintf(lock_name, sizeof lock_name, "%s.lock", name);
-	snprintf(fresh_name, sizeof fresh_name, "%s.fresh", name);
-	int lock = open(lock_name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	flock(lock, LOCK_EX);
-	int fresh = open(fresh_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	while (sendfile(fresh, fd, &at, 1 << 20) > 0)
-		;
-	if (close(fresh) || rename(fresh_name, name))
+	char name[4096];
+	snprintf(name, sizeof name, "%s%s", getenv("S3ONCE_TEST_SYNCED"), suffix);
+	const int fd = open(name, flags | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
 		abort();
-	close(lock);
+	return fd;
 }
 
-/* The copy is made before, since more may be written meanwhile. */
+static bool is_log(int fd)
+{
+	return getenv("S3ONCE_TEST_SYNCED") && has_in_path(fd, "marks.db-wal");
+}
+
+/* Of all processes that have the log open. The lock is had until it is closed. */
+static int open_dirty(void)
+{
+	const int dirty = open_beside(".dirty", O_RDWR);
+	flock(dirty, LOCK_EX);
+	return dirty;
+}
+
+PUBLIC ssize_t pwrite64(int fd, const void *data, size_t n, off_t at)
+{
+	static ssize_t (*real)(int, const void *, size_t, off_t);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "pwrite64");
+	if (!is_log(fd))
+		return real(fd, data, n, at);
+	const int dirty = open_dirty();
+	for (off_t page = at / PAGE_BYTES; page * PAGE_BYTES < at + (off_t)n; page++)
+		if (real(dirty, "\1", 1, page) != 1)
+			abort();
+	const ssize_t written = real(fd, data, n, at);
+	close(dirty);
+	return written;
+}
+
+static void copy_page(int from, int to, off_t at)
+{
+	char page[PAGE_BYTES];
+	const ssize_t n = pread(from, page, sizeof page, at);
+	if (n > 0 && (lseek(to, at, SEEK_SET) != at || write(to, page, (size_t)n) != n))
+		abort();
+}
+
+/* Nothing is written meanwhile, since that waits for the lock. */
+static void end_dirty(int log, bool fails)
+{
+	const int dirty = open_dirty(), synced = open_beside("", O_WRONLY);
+	char is_dirty;
+	for (off_t page = 0; !fails && pread(dirty, &is_dirty, 1, page) == 1; page++)
+		if (is_dirty)
+			copy_page(log, synced, page * PAGE_BYTES);
+	if (ftruncate(dirty, 0))
+		abort();
+	close(synced);
+	close(dirty);
+}
+
+static bool sync_fails(void)
+{
+	static atomic_uint syncs;
+	const char *at = getenv("S3ONCE_TEST_SYNC_FAILS");
+	const bool fails = at && ++syncs == (unsigned)atoi(at);
+	if (fails)
+		close(open_beside(".failed", O_WRONLY));
+	return fails;
+}
+
 PUBLIC int fdatasync(int fd)
 {
 	static int (*real)(int);
+	const char *hung = getenv("S3ONCE_TEST_SYNC_HUNG");
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
-	keep_synced(fd);
+	if (!is_log(fd))
+		return real(fd);
+	while (hung && !access(hung, F_OK))
+		usleep(10000);
+	const bool fails = sync_fails();
+	end_dirty(fd, fails);
+	if (fails) {
+		errno = EIO;
+		return -1;
+	}
 	return real(fd);
 }
 

@@ -1,10 +1,11 @@
 """A failure of power takes what SQLite had not synced: marks of the last second (tests/faults/power.py)."""
 
+import contextlib
+import itertools
 import os
 import signal
 import sqlite3
 import subprocess
-from contextlib import closing
 
 import pytest
 
@@ -12,8 +13,17 @@ from tests.faults import faults
 from tests.faults.checker import sqlite_marks
 from tests.faults.power import PowerStage
 from tests.faults.scenarios import LARGE
+from tests.system.harness import wait_until
 
 FILES = 40
+
+
+@contextlib.contextmanager
+def reader_of(stage):
+    """Somebody who has the marks open, so that no run is the last one to close them."""
+    with contextlib.closing(sqlite3.connect(f"file:{stage.marks_file}?mode=ro", uri=True)) as reader:
+        reader.execute("SELECT count(*) FROM items").fetchall()
+        yield
 
 
 @pytest.fixture
@@ -106,8 +116,51 @@ def test_the_end_of_a_run_is_synced(stage):
     assert stage.push().code == 0
     for n in range(FILES):
         stage.write(f"f{n}", 1000)
-    with closing(sqlite3.connect(f"file:{stage.marks_file}?mode=ro", uri=True)) as reader:
-        reader.execute("SELECT count(*) FROM items").fetchall()
+    with reader_of(stage):
         result = stage.push(concurrency=4)
         assert result.code == 0 and stage.fail_power() == [], result
     stage.finish()
+
+
+@pytest.mark.parametrize("failure", ["at once", "after the next run"])
+def test_each_sync_that_fails(arenas, tmp_path, failure):
+    """The disk refuses one sync, whichever. The run does not say that all is well unless no mark can be lost, and the next run
+    does not rely on what the kernel takes for written."""
+    for n in itertools.count(1):
+        with PowerStage(tmp_path / f"stage{n}", arenas()) as stage:
+            stage.write("first", 1000)
+            assert stage.push().code == 0
+            for file in range(FILES):
+                stage.write(f"f{file}", 1000 + file)
+            with reader_of(stage):
+                result = stage.push_over_failing_sync(n)
+                if not result:
+                    break
+                if failure == "after the next run":
+                    assert stage.push().code == 0
+                lost = stage.fail_power()
+            if result.code == 3:
+                assert "marks.db: " in result.err and "check the disk" in result.err, result
+            assert not lost or (result.code == 3 and failure == "at once"), (n, lost, result)
+            stage.finish()
+    assert n > 4
+
+
+def test_a_mark_that_another_run_has_not_synced(stage):
+    """Before a run removes a file, the mark that another run has just set is on the disk."""
+    file, hung = stage.write("f", 1000), stage.folder / "hung"
+    another = stage.write("another", 1000)
+    waits = stage.s3.add(faults.hold_request, "PutObject", key=stage.key("f"))
+    never_ends = stage.s3.add(faults.hold_request, "PutObject", key=stage.key(stage.write("last", 1000).name))
+    patient = ["--lease", "1m", "--request-timeout", "1m"]  # a heartbeat would sync it
+    first = stage.start(*patient, source=file, env={"S3ONCE_TEST_SYNC_HUNG": hung})
+    assert waits.reached.wait(30)
+    stage.start(*patient, "--delete-after")
+    wait_until(lambda: not another.exists(), seconds=60)
+    assert never_ends.reached.wait(30)
+    hung.touch()
+    waits.released.set()
+    wait_until(lambda: not file.exists(), seconds=60)
+    stage.fail_power()
+    assert sqlite_marks(stage.marks_file)[stage.key("f")]["state"] == "done"
+    assert first.popen.returncode == -signal.SIGKILL

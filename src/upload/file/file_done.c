@@ -11,7 +11,7 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	struct problem problem = {0};
 	struct mark_ref ref = file_mark_ref(worker, file);
 	ref.limits = run_visible_limits(worker->run);
-	ref.may_sync_later = file->candidate->was_sent && !worker->run->options.removes;
+	ref.may_sync_later = file->candidate->was_sent;
 	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
 	const bool is_gone = seen.state == MARK_ABSENT || seen.state == MARK_FORGOTTEN;
 	mark_clear(&seen);

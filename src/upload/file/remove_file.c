@@ -89,7 +89,12 @@ static void remove_proven(
 		report_end(worker, file, REMOVAL_KEPT, NULL, &problem);
 		return;
 	}
-	const enum done done = done_now(worker, file, is_read, &object, &problem);
+	enum done done = done_now(worker, file, is_read, &object, &problem);
+	const struct call_limits limits = run_limits(run);
+	/* A failure of power must not undo the mark, whoever has set it. */
+	if (done == DONE_YES && !run->dry &&
+		store_sync(worker->marks, &limits, &problem) != OUTCOME_OK)
+		done = DONE_UNKNOWN;
 	if (run_is_over(run) || atomic_load(&run->stop))
 		return;
 	struct problem changed;

@@ -1,5 +1,6 @@
 /* When the marks of an embedded store are synced to the disk: before a write returns, or after it
- * where that may be later. fdatasync(), which SQLite calls for its log, is counted here. */
+ * where that may be later. What SQLite calls for its log is counted here: fdatasync(), pwrite64().
+ */
 #include "base/clock.h"
 #include "sqlite_scratch.h"
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-static atomic_uint syncs;
+static atomic_uint syncs, log_writes;
 static atomic_bool fails;
 
 __attribute__((visibility("default"))) int fdatasync(int fd)
@@ -19,6 +20,17 @@ __attribute__((visibility("default"))) int fdatasync(int fd)
 		return -1;
 	}
 	return (int)syscall(SYS_fdatasync, fd);
+}
+
+__attribute__((visibility("default"))) ssize_t pwrite64(
+	int fd, const void *data, size_t n, off_t at)
+{
+	char link[64], path[4096] = "";
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, "-wal"))
+		log_writes++;
+	return syscall(SYS_pwrite64, fd, data, n, at);
 }
 
 static enum outcome put(struct opened *opened, const char *sk, bool may_sync_later)
@@ -141,6 +153,22 @@ static void a_failure_is_not_forgotten(void)
 		nanosleep(&(struct timespec){.tv_nsec = 10 * (long)NS_PER_MS}, NULL);
 	CHECK_INT(put(&opened, "later", true), OUTCOME_SETUP);
 	CHECK_INT(put(&opened, "now", false), OUTCOME_SETUP);
+	CHECK_INT(store_sync(opened.conn, NULL, &opened.problem), OUTCOME_SETUP);
+	CHECK(strstr(opened.problem.text, "cannot be synced") != NULL);
+	close_it(&opened);
+}
+
+/* The kernel would not sync it once more by itself. */
+static void what_was_not_synced_is_written_anew(void)
+{
+	struct opened opened;
+	const unsigned synced = syncs, written = log_writes;
+
+	if (!CHECK_INT(open_at("failing.db", &opened), 0))
+		return;
+	CHECK(syncs > synced && log_writes > written);
+	CHECK_INT(get_one(&opened, "p", "lost"), OUTCOME_OK);
+	CHECK_INT(store_sync(opened.conn, NULL, &opened.problem), OUTCOME_OK);
 	close_it(&opened);
 }
 
@@ -170,6 +198,7 @@ int main(void)
 		close_it(&opened);
 	}
 	a_failure_is_not_forgotten();
+	what_was_not_synced_is_written_anew();
 	scratch_remove();
 	return check_result();
 }
