@@ -83,9 +83,6 @@ static void free_content(struct node *node)
 	free(node->synced);
 	node->synced = NULL;
 	drop_unsynced(node);
-	free(node->locks);
-	free(node->shared);
-	node->locks = node->shared = NULL;
 	node->size = node->cap = 0;
 }
 
@@ -481,9 +478,6 @@ void disk_lose_power(struct disk *disk, struct chance *chance)
 		struct node *node = disk->nodes[i];
 		node->opened = node->writers = 0;
 		node->flocked_by = 0;
-		free(node->locks);
-		free(node->shared);
-		node->locks = node->shared = NULL;
 		if (node->links && node->n_unsynced)
 			lose_writes(node, chance);
 		node_release(node);

@@ -45,9 +45,7 @@ struct node {
 	uint64_t synced_size;
 	struct unsynced *unsynced;
 	size_t n_unsynced;
-	void *locks;  /* of whoever locks it: flock or SQLite */
-	void *shared; /* SQLite's index of the log */
-	uint64_t flocked_by;
+	uint64_t flocked_by; /* a process id */
 };
 
 /* What tells the time of this disk's machine, in ns since 1970. */

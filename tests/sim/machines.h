@@ -72,5 +72,8 @@ void machine_write_ids(struct machine *machine, uint64_t identity);
 
 /* In kernel_files.c: closes what a process had open. */
 void kernel_close_all(struct machine_process *process);
-/* In sqlite_vfs.c: drops the locks of a process that has ended. */
+/* In sqlite_vfs.c: before the first world, and before each. */
+void vfs_set_up(void);
+void vfs_begin(uint64_t seed);
+/* Likewise: drops the locks of a process that has ended. */
 void vfs_forget_process(struct machine_process *process);

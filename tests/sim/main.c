@@ -81,6 +81,7 @@ static bool play_some(uint64_t from, uint64_t to, char **settings, int n)
 
 int main(int argc, char **argv)
 {
+	vfs_set_up();
 	if (argc >= 4 && strcmp(argv[1], "--seeds") == 0) {
 		const uint64_t from = strtoull(argv[2], NULL, 10), to = strtoull(argv[3], NULL, 10);
 		bool good = true;

@@ -54,7 +54,7 @@ static unsigned one_of(struct chance *chance, const unsigned *values, size_t n)
 
 static void choose_service(struct chance *c, struct scenario *s)
 {
-	s->dynamodb = 1;
+	s->dynamodb = ONE_OF(c, 0, 1, 1);
 	s->hosts = s->dynamodb ? ONE_OF(c, 1, 2, 2, 3) : ONE_OF(c, 1, 1, 2);
 	s->aws = ONE_OF(c, 0, 1);
 	s->ignores = s->aws ? 0 : ONE_OF(c, 0, 0, 1);

@@ -230,6 +230,7 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	kernel_hook(&(struct kernel_hooks){.removes = judge_removal});
 	tasks_begin(seed);
 	machines_begin(seed);
+	vfs_begin(seed);
 	world.seed = seed;
 	world.scenario = *scenario;
 	world.chance = chance_of(seed, "world");
