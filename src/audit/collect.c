@@ -191,18 +191,15 @@ enum outcome collect(
 	const struct collect_options *options, const char *prefix, struct problem *ret_problem)
 {
 	struct collection *collection = calloc(1, sizeof *collection);
-	struct crew *crew = NULL;
 	const struct mark_range range = {.prefix = prefix};
 	const struct crew_work work = {look_at_row, collection};
-	if (!collection || crew_new(&options->place, &crew)) {
+	if (!collection) {
 		problem_set(ret_problem, "out of memory");
-		free(collection);
 		return OUTCOME_LOCAL;
 	}
 	collection->options = options;
 	uv_mutex_init(&collection->locked.mutex);
-	enum outcome o = crew_walk(crew, &range, &work, ret_problem);
-	crew_free(crew);
+	enum outcome o = crew_walk(&options->place, &range, &work, ret_problem);
 	o = look_again(collection, o, ret_problem);
 	uv_mutex_destroy(&collection->locked.mutex);
 	free(collection);

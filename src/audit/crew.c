@@ -1,32 +1,19 @@
 #include "audit/crew.h"
-#include "base/thread.h"
-#include <errno.h>
-#include <stdatomic.h>
+#include "base/pool.h"
 #include <stdlib.h>
 
-#define ROWS_AT_ONCE 4096
+#define WORKERS 15 /* and the caller, which reads the marks */
+#define ROOM    64
 
-struct crew {
+struct walk {
 	const struct audit_place *place;
-	struct audit_hand hands[CREW_HANDS];
-	struct mark_row *rows[ROWS_AT_ONCE]; /* n of them, each owned */
-	size_t n;
-};
-
-/* One pass over the rows that are loaded. */
-struct pass {
-	struct crew *crew;
 	const struct crew_work *work;
-	atomic_size_t next;
+	struct pool pool;
 	struct {
 		uv_mutex_t mutex;
 		enum outcome outcome; /* the first that is not OK */
 		struct problem problem;
 	} locked;
-};
-struct member {
-	struct pass *pass;
-	const struct audit_hand *hand;
 };
 
 int audit_hand_open(const struct audit_place *place, struct audit_hand *ret)
@@ -45,115 +32,96 @@ void audit_hand_clear(struct audit_hand *hand)
 	*hand = (struct audit_hand){0};
 }
 
-int crew_new(const struct audit_place *place, struct crew **ret)
+static void end_walk(struct walk *walk, enum outcome outcome, const struct problem *problem)
 {
-	struct crew *crew = calloc(1, sizeof *crew);
-	int error = crew ? 0 : -ENOMEM;
-	if (!error)
-		crew->place = place;
-	for (size_t i = 0; i < CREW_HANDS && !error; i++)
-		error = audit_hand_open(place, &crew->hands[i]);
-	if (error)
-		crew_free(crew);
-	else
-		*ret = crew;
-	return error;
-}
-
-static void drop_rows(struct crew *crew)
-{
-	while (crew->n)
-		free(crew->rows[--crew->n]);
-}
-
-void crew_free(struct crew *crew)
-{
-	if (!crew)
-		return;
-	drop_rows(crew);
-	for (size_t i = 0; i < CREW_HANDS; i++)
-		audit_hand_clear(&crew->hands[i]);
-	free(crew);
-}
-
-static void end_pass(struct pass *pass, enum outcome outcome, const struct problem *problem)
-{
-	uv_mutex_lock(&pass->locked.mutex);
-	if (pass->locked.outcome == OUTCOME_OK) {
-		pass->locked.outcome = outcome;
-		pass->locked.problem = *problem;
+	uv_mutex_lock(&walk->locked.mutex);
+	if (walk->locked.outcome == OUTCOME_OK) {
+		walk->locked.outcome = outcome;
+		walk->locked.problem = *problem;
 	}
-	uv_mutex_unlock(&pass->locked.mutex);
-	atomic_store(&pass->next, pass->crew->n);
+	uv_mutex_unlock(&walk->locked.mutex);
+	pool_close(&walk->pool);
 }
 
-static void work_through(void *arg)
+static bool goes_on(struct walk *walk)
 {
-	const struct member *member = arg;
-	struct pass *pass = member->pass;
+	uv_mutex_lock(&walk->locked.mutex);
+	const bool goes_on = walk->locked.outcome == OUTCOME_OK;
+	uv_mutex_unlock(&walk->locked.mutex);
+	return goes_on;
+}
+
+/* Takes the row. */
+static void work_on_row(struct walk *walk, const struct audit_hand *hand, struct mark_row *row)
+{
 	struct problem problem = {0};
-	for (size_t i; (i = atomic_fetch_add(&pass->next, 1)) < pass->crew->n;) {
-		const enum outcome o = pass->work->each(
-			pass->work->arg, member->hand, pass->crew->rows[i], &problem);
-		if (o != OUTCOME_OK)
-			end_pass(pass, o, &problem);
-	}
-}
-
-/* The caller's thread is one of them, so that it also goes on where no thread can be started. */
-static enum outcome pass_rows(
-	struct crew *crew, const struct crew_work *work, struct problem *ret_problem)
-{
-	struct pass pass = {.crew = crew, .work = work};
-	struct member members[CREW_HANDS];
-	uv_thread_t threads[CREW_HANDS];
-	size_t n = 0;
-	uv_mutex_init(&pass.locked.mutex);
-	for (size_t i = 0; i < CREW_HANDS; i++)
-		members[i] = (struct member){&pass, &crew->hands[i]};
-	while (n + 1 < CREW_HANDS && n + 1 < crew->n &&
-		!thread_start(&threads[n], work_through, &members[n]))
-		n++;
-	work_through(&members[n]);
-	while (n)
-		uv_thread_join(&threads[--n]);
-	uv_mutex_destroy(&pass.locked.mutex);
-	if (pass.locked.outcome != OUTCOME_OK)
-		*ret_problem = pass.locked.problem;
-	return pass.locked.outcome;
-}
-
-static enum outcome load_rows(
-	struct crew *crew, struct mark_stream *stream, struct problem *ret_problem)
-{
 	enum outcome o = OUTCOME_OK;
+	if (goes_on(walk))
+		o = walk->work->each(walk->work->arg, hand, row, &problem);
+	if (o != OUTCOME_OK)
+		end_walk(walk, o, &problem);
+	free(row);
+}
+
+static void work_on_rows(void *arg)
+{
+	struct walk *walk = arg;
+	struct audit_hand hand;
+	struct problem problem;
+	struct mark_row *row;
+	if (audit_hand_open(walk->place, &hand)) {
+		problem_set(&problem, "out of memory");
+		end_walk(walk, OUTCOME_LOCAL, &problem);
+	}
+	while ((row = pool_take(&walk->pool)))
+		work_on_row(walk, &hand, row);
+	audit_hand_clear(&hand);
+}
+
+/* Where no thread can be started, the caller's own does the work. */
+static enum outcome feed_rows(struct walk *walk, const struct audit_hand *own,
+	struct mark_stream *stream, struct problem *ret_problem)
+{
 	struct mark_row *row = NULL;
-	drop_rows(crew);
-	while (crew->n < ROWS_AT_ONCE && o == OUTCOME_OK) {
-		o = mark_stream_next(stream, &row, ret_problem);
-		if (o != OUTCOME_OK || !row)
+	enum outcome o;
+	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
+		pool_start(&walk->pool, work_on_rows, walk);
+		if (!walk->pool.n)
+			work_on_row(walk, own, row);
+		else if (!pool_add(&walk->pool, row))
+			free(row);
+		if (!goes_on(walk))
 			break;
-		crew->rows[crew->n++] = row;
 	}
 	return o;
 }
 
-enum outcome crew_walk(struct crew *crew, const struct mark_range *range,
+enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,
 	const struct crew_work *work, struct problem *ret_problem)
 {
+	struct walk walk = {.place = place, .work = work};
+	struct audit_hand own;
 	struct mark_stream *stream;
-	if (mark_stream_new(crew->hands[CREW_HANDS - 1].marks, crew->place->space, range,
-		    &crew->place->limits, &stream)) {
+	const bool has_hand = !audit_hand_open(place, &own);
+	if (!has_hand || mark_stream_new(own.marks, place->space, range, &place->limits, &stream)) {
 		problem_set(ret_problem, "out of memory");
+		audit_hand_clear(&own);
 		return OUTCOME_LOCAL;
 	}
-	enum outcome o;
-	do {
-		o = load_rows(crew, stream, ret_problem);
-		if (o == OUTCOME_OK && crew->n)
-			o = pass_rows(crew, work, ret_problem);
-	} while (o == OUTCOME_OK && crew->n == ROWS_AT_ONCE);
-	drop_rows(crew);
+	enum outcome o = OUTCOME_LOCAL;
+	uv_mutex_init(&walk.locked.mutex);
+	if (pool_init(&walk.pool, &(struct pool_options){.most = WORKERS, .room = ROOM})) {
+		problem_set(ret_problem, "out of memory");
+	} else {
+		o = feed_rows(&walk, &own, stream, ret_problem);
+		pool_end(&walk.pool);
+	}
+	if (o == OUTCOME_OK && walk.locked.outcome != OUTCOME_OK) {
+		o = walk.locked.outcome;
+		*ret_problem = walk.locked.problem;
+	}
+	uv_mutex_destroy(&walk.locked.mutex);
 	mark_stream_free(stream);
+	audit_hand_clear(&own);
 	return o;
 }

@@ -21,20 +21,13 @@ struct audit_hand {
 int audit_hand_open(const struct audit_place *place, struct audit_hand *ret);
 void audit_hand_clear(struct audit_hand *hand);
 
-#define CREW_HANDS 16
-
-struct crew;
-/* place is borrowed until crew_free. 0 or -ENOMEM. */
-int crew_new(const struct audit_place *place, struct crew **ret);
-void crew_free(struct crew *crew); /* NULL is fine */
-
-/* Hands every mark of the range to `each`, on up to CREW_HANDS threads, in no order. `each` may
- * write the marks; what it returns other than OK ends all. The rows are borrowed during the call.
- * Memory: at most MARK_STREAM_ROWS marks, and 4,096 rows beside them. */
+/* Hands every mark of the range to `each`, on up to 16 threads, in no order. `each` may write the
+ * marks; what it returns other than OK ends all. The rows are borrowed during the call. Memory: at
+ * most MARK_STREAM_ROWS marks. */
 struct crew_work {
 	enum outcome (*each)(void *arg, const struct audit_hand *hand, const struct mark_row *row,
 		struct problem *ret_problem);
 	void *arg;
 };
-enum outcome crew_walk(struct crew *crew, const struct mark_range *range,
+enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,
 	const struct crew_work *work, struct problem *ret_problem);

@@ -206,14 +206,7 @@ static enum outcome forget_row(void *arg, const struct audit_hand *hand, const s
 enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem)
 {
-	struct crew *crew;
 	const struct mark_range range = {.prefix = prefix};
 	const struct crew_work work = {forget_row, (void *)(uintptr_t)options};
-	if (crew_new(&options->place, &crew)) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	const enum outcome o = crew_walk(crew, &range, &work, ret_problem);
-	crew_free(crew);
-	return o;
+	return crew_walk(&options->place, &range, &work, ret_problem);
 }

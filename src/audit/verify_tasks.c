@@ -1,16 +1,16 @@
 #include "audit/verify_tasks.h"
-#include "base/thread.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define RING (sizeof((struct verify_tasks *)0)->locked.ring / sizeof(struct verify_task))
-
-static void clear_task(struct verify_task *task)
+static void task_free(struct verify_task *task)
 {
+	if (!task)
+		return;
 	free(task->row);
 	free(task->key);
 	free(task->before);
-	*task = (struct verify_task){0};
+	free(task);
 }
 
 static bool is_stopped(const struct verify_tasks *tasks)
@@ -39,8 +39,7 @@ static void end_tasks_locked(
 		tasks->locked.problem = *problem;
 	}
 	tasks->locked.is_ended = true;
-	uv_cond_broadcast(&tasks->locked.has_task);
-	uv_cond_broadcast(&tasks->locked.has_room);
+	pool_close(&tasks->pool);
 }
 
 /* Whether nothing more is worth a try after this outcome of one look. */
@@ -109,44 +108,35 @@ static void perform_task(
 		note_left_task(tasks, task);
 }
 
-/* False: there is none, and none will come. */
-static bool take_task(struct verify_tasks *tasks, struct verify_task *ret, bool *ret_is_ended)
+static bool is_ended(struct verify_tasks *tasks)
 {
 	uv_mutex_lock(&tasks->locked.mutex);
-	while (!tasks->locked.n && !tasks->locked.is_last && !tasks->locked.is_ended)
-		uv_cond_wait(&tasks->locked.has_task, &tasks->locked.mutex);
-	const bool has = tasks->locked.n > 0;
-	if (has) {
-		*ret = tasks->locked.ring[tasks->locked.at];
-		tasks->locked.at = (tasks->locked.at + 1) % RING;
-		tasks->locked.n--;
-	}
-	*ret_is_ended = tasks->locked.is_ended;
-	uv_cond_signal(&tasks->locked.has_room);
+	const bool is_ended = tasks->locked.is_ended;
 	uv_mutex_unlock(&tasks->locked.mutex);
-	return has;
+	return is_ended || is_stopped(tasks);
+}
+
+static void fail_tasks(struct verify_tasks *tasks, const char *why)
+{
+	struct problem problem;
+	problem_set(&problem, "%s", why);
+	uv_mutex_lock(&tasks->locked.mutex);
+	end_tasks_locked(tasks, OUTCOME_LOCAL, &problem);
+	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
 static void work_on_tasks(void *arg)
 {
 	struct verify_tasks *tasks = arg;
 	struct inspection look;
-	struct verify_task task;
-	bool is_ended = false;
-	const int error = inspect_init(&look, tasks->verify);
-	if (error) {
-		struct problem problem;
-		problem_set(&problem, "a connection cannot be made: %s", strerror(-error));
-		uv_mutex_lock(&tasks->locked.mutex);
-		end_tasks_locked(tasks, OUTCOME_LOCAL, &problem);
-		uv_mutex_unlock(&tasks->locked.mutex);
-	}
-	while (take_task(tasks, &task, &is_ended)) {
-		if (is_ended || is_stopped(tasks))
-			note_left_task(tasks, &task);
+	if (inspect_init(&look, tasks->verify))
+		fail_tasks(tasks, PROBLEM_NO_DESCRIPTORS);
+	for (struct verify_task *task; (task = pool_take(&tasks->pool));) {
+		if (is_ended(tasks))
+			note_left_task(tasks, task);
 		else
-			perform_task(tasks, &look, &task);
-		clear_task(&task);
+			perform_task(tasks, &look, task);
+		task_free(task);
 	}
 	inspect_clear(&look);
 }
@@ -154,64 +144,47 @@ static void work_on_tasks(void *arg)
 int verify_tasks_init(
 	struct verify_tasks *tasks, const struct verify *verify, struct problem *ret_problem)
 {
+	const struct pool_options options = {.most = verify->workers, .room = 4 * verify->workers};
 	*tasks = (struct verify_tasks){.verify = verify};
 	uv_mutex_init(&tasks->locked.mutex);
-	uv_cond_init(&tasks->locked.has_task);
-	uv_cond_init(&tasks->locked.has_room);
-	while (tasks->n_threads < verify->workers) {
-		const int error =
-			thread_start(&tasks->threads[tasks->n_threads], work_on_tasks, tasks);
-		if (error && !tasks->n_threads) {
-			problem_set(ret_problem, "%s", PROBLEM_NO_THREAD);
-			return error;
-		}
-		if (error)
-			break; /* fewer do, too */
-		tasks->n_threads++;
+	if (pool_init(&tasks->pool, &options)) {
+		problem_set(ret_problem, "out of memory");
+		return -ENOMEM;
 	}
-	return 0;
+	while (pool_start(&tasks->pool, work_on_tasks, tasks))
+		; /* fewer do, too */
+	if (!tasks->pool.n)
+		problem_set(ret_problem, "%s", PROBLEM_NO_THREAD);
+	return tasks->pool.n ? 0 : -EAGAIN;
 }
 
 bool verify_tasks_add(
 	struct verify_tasks *tasks, struct mark_row *row, const char *key, const char *before)
 {
-	struct verify_task task = {row, strdup(key), strdup(before)};
-	uv_mutex_lock(&tasks->locked.mutex);
-	while (tasks->locked.n == RING && !tasks->locked.is_ended)
-		uv_cond_wait(&tasks->locked.has_room, &tasks->locked.mutex);
-	if (!task.key || !task.before) {
-		struct problem problem;
-		problem_set(&problem, "out of memory");
-		end_tasks_locked(tasks, OUTCOME_LOCAL, &problem);
-	}
-	const bool is_ended = tasks->locked.is_ended;
-	if (!is_ended) {
-		tasks->locked.ring[(tasks->locked.at + tasks->locked.n) % RING] = task;
-		tasks->locked.n++;
-		uv_cond_signal(&tasks->locked.has_task);
-	}
-	uv_mutex_unlock(&tasks->locked.mutex);
-	if (is_ended)
-		clear_task(&task);
-	return !is_ended;
+	struct verify_task *task = calloc(1, sizeof *task);
+	if (task)
+		*task = (struct verify_task){row, strdup(key), strdup(before)};
+	else
+		free(row);
+	if (!task || !task->key || !task->before)
+		fail_tasks(tasks, "out of memory");
+	else if (pool_add(&tasks->pool, task))
+		return true;
+	task_free(task);
+	return false;
 }
 
 void verify_tasks_finish(struct verify_tasks *tasks)
 {
-	uv_mutex_lock(&tasks->locked.mutex);
-	tasks->locked.is_last = true;
-	uv_cond_broadcast(&tasks->locked.has_task);
-	uv_mutex_unlock(&tasks->locked.mutex);
-	for (unsigned i = 0; i < tasks->n_threads; i++)
-		uv_thread_join(&tasks->threads[i]);
-	tasks->n_threads = 0;
+	if (!tasks->pool.threads)
+		return;
+	pool_end(&tasks->pool);
+	tasks->pool.threads = NULL;
 }
 
 void verify_tasks_clear(struct verify_tasks *tasks)
 {
 	verify_tasks_finish(tasks);
 	free(tasks->locked.left_after);
-	uv_cond_destroy(&tasks->locked.has_task);
-	uv_cond_destroy(&tasks->locked.has_room);
 	uv_mutex_destroy(&tasks->locked.mutex);
 }

@@ -1,7 +1,7 @@
 /* Looks at objects on several threads. The findings are reported one at a time. */
 #pragma once
 #include "audit/inspect.h"
-#include <uv.h>
+#include "base/pool.h"
 
 /* One object or mark to look at. */
 struct verify_task {
@@ -13,14 +13,9 @@ struct verify_task {
 
 struct verify_tasks {
 	const struct verify *verify;
-	uv_thread_t threads[VERIFY_WORKERS_MAX];
-	unsigned n_threads;
+	struct pool pool; /* its items are tasks */
 	struct {
 		uv_mutex_t mutex;
-		uv_cond_t has_task, has_room;
-		struct verify_task ring[VERIFY_WORKERS_MAX * 4];
-		size_t at, n;
-		bool is_last;         /* no task comes after these */
 		bool is_ended;        /* by an outcome, or since it was stopped */
 		unsigned failures;    /* in a row */
 		enum outcome outcome; /* OK, or what ended it, with its sentence */

@@ -1,5 +1,5 @@
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/pool.h"
 #include "lock/lock_client.h"
 #include <errno.h>
 #include <string.h>
@@ -53,16 +53,16 @@ static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t e
 	struct s3once_lock_error *ret)
 {
 	struct round round = {.deadline_ns = deadline_ns, .each_ns = each_ns};
-	uv_thread_t threads[CLOSE_THREADS];
-	unsigned n = 0;
+	struct pool pool;
+	const bool has_pool = !pool_init(&pool, &(struct pool_options){.most = CLOSE_THREADS});
 	round.locked.next = first;
 	uv_mutex_init(&round.mutex);
-	for (struct s3once_lock *lock = first; lock && n < CLOSE_THREADS; lock = lock->next)
-		if (lock->next && !thread_start(&threads[n], give_up_all, &round))
-			n++;
+	for (struct s3once_lock *lock = first; lock && lock->next && has_pool; lock = lock->next)
+		if (!pool_start(&pool, give_up_all, &round))
+			break;
 	give_up_all(&round);
-	while (n)
-		uv_thread_join(&threads[--n]);
+	if (has_pool)
+		pool_end(&pool);
 	uv_mutex_destroy(&round.mutex);
 	if (round.locked.result && ret)
 		*ret = round.locked.error;

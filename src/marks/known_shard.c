@@ -1,5 +1,5 @@
 #include "marks/known_shard.h"
-#include "base/thread.h"
+#include "base/pool.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -102,7 +102,6 @@ struct beginning {
 /* One of them. */
 struct reader_of_pages {
 	struct beginning *beginning;
-	uv_thread_t thread;
 	enum outcome outcome;
 	struct problem problem;
 };
@@ -140,16 +139,18 @@ enum outcome known_shards_begin(const struct known_reading *reading, struct know
 	struct beginning beginning = {.reading = reading, .shards = shards, .range = range};
 	struct reader_of_pages readers[AT_ONCE] = {{.beginning = &beginning}};
 	const unsigned most = reading->space->settings.shards;
-	unsigned n = 1; /* the first one is the caller */
-	for (; n < AT_ONCE && n < most; n++) {
-		readers[n].beginning = &beginning;
-		if (thread_start(&readers[n].thread, help_to_read, &readers[n]))
+	const struct pool_options options = {.most = AT_ONCE - 1};
+	struct pool pool;
+	const bool has_pool = !pool_init(&pool, &options);
+	for (unsigned i = 1; i < AT_ONCE && i < most && has_pool; i++) {
+		readers[i].beginning = &beginning;
+		if (!pool_start(&pool, help_to_read, &readers[i]))
 			break;
 	}
 	read_first_pages(&readers[0], reading->conn);
-	for (unsigned i = 1; i < n; i++)
-		uv_thread_join(&readers[i].thread);
-	for (unsigned i = 0; i < n; i++)
+	if (has_pool)
+		pool_end(&pool);
+	for (unsigned i = 0; i < AT_ONCE; i++)
 		if (readers[i].outcome != OUTCOME_OK) {
 			*ret_problem = readers[i].problem;
 			return readers[i].outcome;

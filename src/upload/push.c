@@ -198,6 +198,5 @@ void s3once_push_free(struct s3once_push *push)
 	report_clear(&run->report);
 	uv_mutex_destroy(&run->locked.mutex);
 	own_files_clear(&run->own_files);
-	free(push->threads);
 	free(push);
 }

@@ -11,18 +11,17 @@
 
 #define LOOK_MS 25 /* how often the level is looked at */
 
-/* Of the scan and of each worker. Whoever is the last tells the loop. */
-static void has_ended(struct s3once_push *push)
+/* The scan and all workers. */
+static void all_have_ended(void *arg)
 {
-	if (atomic_fetch_sub(&push->n_works, 1) == 1)
-		uv_async_send(&push->ended);
+	struct s3once_push *push = arg;
+	uv_async_send(&push->ended);
 }
 
 static void scan_files(void *arg)
 {
 	struct s3once_push *push = arg;
 	push->whole = feed_run(&push->run);
-	has_ended(push);
 }
 
 static void be_sample(struct s3once_push *push)
@@ -47,7 +46,6 @@ static void work_on_files(void *arg)
 		worker_run(worker);
 		worker_free(worker);
 	}
-	has_ended(push);
 }
 
 static void close_handles(struct s3once_push *push)
@@ -65,10 +63,9 @@ static void close_handles(struct s3once_push *push)
 static void on_ended(uv_async_t *async)
 {
 	struct s3once_push *push = async->data;
-	if (atomic_load(&push->n_works) || uv_is_closing((uv_handle_t *)async))
+	if (atomic_load(&push->pool.at_work) || uv_is_closing((uv_handle_t *)async))
 		return; /* a worker was started when the last one had just ended */
-	while (push->n_threads)
-		uv_thread_join(&push->threads[--push->n_threads]);
+	pool_join(&push->pool);
 	close_handles(push);
 }
 
@@ -109,21 +106,10 @@ void s3once_push_toggle_bandwidth(struct s3once_push *push)
 		bandwidth_toggle(push->run.bandwidth);
 }
 
-static bool start_worker(struct s3once_push *push, uv_thread_cb run)
-{
-	atomic_fetch_add(&push->n_works, 1);
-	if (!thread_start(&push->threads[push->n_threads], run, push)) {
-		push->n_threads++;
-		return true;
-	}
-	has_ended(push);
-	return false;
-}
-
 /* This host lets us have no more threads. Some workers end again. */
 static void make_do(struct s3once_push *push)
 {
-	const unsigned there = push->n_threads - 1;
+	const unsigned there = push->pool.n - 1;
 	const unsigned can = there > PUSH_SPARE_THREADS ? there - PUSH_SPARE_THREADS : 1;
 	push_level_lower(push, can);
 	queue_retire(push->run.queue, there - can);
@@ -134,9 +120,9 @@ static void make_do(struct s3once_push *push)
 static bool start_workers(struct s3once_push *push, unsigned n)
 {
 	bool can = true;
-	while (can && push->n_threads < n + 1)
-		can = start_worker(push, work_on_files);
-	if (push->n_threads < 2)
+	while (can && push->pool.n < n + 1)
+		can = pool_start(&push->pool, work_on_files, push);
+	if (push->pool.n < 2)
 		return false;
 	if (can)
 		queue_set_level(push->run.queue, n);
@@ -149,7 +135,7 @@ static bool start_workers(struct s3once_push *push, unsigned n)
 static bool goes_on(const struct s3once_push *push)
 {
 	const struct run *run = &push->run;
-	return atomic_load(&push->n_works) && !atomic_load(&run->stop) &&
+	return atomic_load(&push->pool.at_work) && !atomic_load(&run->stop) &&
 	       !atomic_load(&run->fenced) && !atomic_load(&run->failed_setup);
 }
 
@@ -184,18 +170,22 @@ static void on_look(uv_timer_t *timer)
 		start_workers(push, push_level_next(push));
 }
 
-/* Each blocks for the whole run, so they are threads of the run's own. False: told. */
+/* The scan feeds the queue of the run, and that feeds the workers. Each blocks for the whole run,
+ * so they are threads of the run's own. False: told. */
 static bool start_works(struct s3once_push *push)
 {
 	struct problem problem;
 	push_level_init(push);
-	push->threads = calloc(push->level.ceiling + 1, sizeof *push->threads);
-	if (push->threads && start_worker(push, scan_files) && start_workers(push, push->level.now))
+	const struct pool_options options = {
+		.most = push->level.ceiling + 1, .all_ended = all_have_ended, .arg = push};
+	const bool has_pool = !pool_init(&push->pool, &options);
+	if (has_pool && pool_start(&push->pool, scan_files, push) &&
+		start_workers(push, push->level.now))
 		return true;
-	problem_set(&problem, push->threads
-				      ? "no thread can be started: raise ulimit -u and -v or the "
-					"container's limit of processes"
-				      : "out of memory");
+	problem_set(&problem,
+		has_pool ? "no thread can be started: raise ulimit -u and -v or the container's "
+			   "limit of processes"
+			 : "out of memory");
 	run_fail(&push->run, &problem);
 	return false;
 }
@@ -240,6 +230,8 @@ bool push_loop(struct s3once_push *push)
 	if (atomic_load(&push->run.stop))    /* asked for before there was anybody to tell */
 		uv_async_send(&push->stopped);
 	uv_run(&push->loop, UV_RUN_DEFAULT);
+	if (push->pool.threads)
+		pool_end(&push->pool);
 	uv_loop_close(&push->loop);
 	return true;
 }

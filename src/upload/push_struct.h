@@ -1,5 +1,6 @@
 /* What is behind include/s3once/push.h: one run, and the loop of the main thread around it. */
 #pragma once
+#include "base/pool.h"
 #include "s3once/push.h"
 #include "upload/queue/level.h"
 #include "upload/run.h"
@@ -22,9 +23,7 @@ struct s3once_push {
 	uv_loop_t loop;
 	uv_async_t stopped, ended;
 	uv_timer_t progress, grace, look;
-	uv_thread_t *threads; /* the scan's and the workers' */
-	unsigned n_threads;
-	atomic_uint n_works;              /* of them, still running */
+	struct pool pool;                 /* the scan, then the workers */
 	struct level level;               /* how many requests go at once */
 	unsigned most_at_once;            /* so far */
 	unsigned cuts;                    /* by throttling, when that was looked at last */
