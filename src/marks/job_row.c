@@ -118,6 +118,7 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	copy_cut(end->error, error, JOB_ERROR_MAX);
 	changes_set_text(&c, "target", target);
 	changes_set_or_unset(&c, "error", error);
+	changes_set_or_unset(&c, "failures", end->failures);
 	if (end->session)
 		changes_set_text(&c, "ended_session", end->session);
 	changes_set_number(&c, "exit", end->exit);
@@ -224,6 +225,19 @@ enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after,
 	free(from);
 	*ret_n = page.n;
 	return o;
+}
+
+enum outcome job_row_failures(struct store_conn *conn, const struct job_key *key,
+	const struct call_limits *limits, struct text *ret, struct problem *ret_problem)
+{
+	struct item item = {0};
+	enum outcome o =
+		conn->store->ops->get(conn, row_key(key), false, limits, &item, ret_problem);
+	const char *failures = o == OUTCOME_OK ? item_string(&item, "failures") : NULL;
+	if (failures)
+		text_add(ret, failures);
+	item_clear(&item);
+	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 }
 
 enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,

@@ -3,6 +3,7 @@
  * by them. They are for people who monitor many hosts. */
 #pragma once
 #include "base/random.h"
+#include "base/text.h"
 #include "store/store.h"
 
 #define JOB_HOST_MAX   255
@@ -27,6 +28,7 @@ struct job_end {
 	const char *target;               /* "s3://BUCKET/PREFIX" */
 	const char *session;              /* NULL: the run had begun none */
 	const char *error;                /* a sentence, the last one or what ended it; "": none */
+	const char *failures;             /* a line for each; "": none */
 	int exit;                         /* of enum s3once_exit */
 	uint64_t uploaded, failed, bytes; /* files, files, and content of the uploaded ones */
 };
@@ -56,6 +58,10 @@ struct job_row {
 enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t most,
 	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,
 	struct problem *ret_problem);
+/* Adds the lines of what failed in the last run that ended, escaped, or nothing. Eventually
+ * consistent. */
+enum outcome job_row_failures(struct store_conn *conn, const struct job_key *key,
+	const struct call_limits *limits, struct text *ret, struct problem *ret_problem);
 /* Removes a row that has not changed since it was read. REFUSED: it has. */
 enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
 	const struct call_limits *limits, struct problem *ret_problem);

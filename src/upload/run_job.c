@@ -74,15 +74,18 @@ void run_job_end(
 	const struct s3once_counts counts = report_get(&run->report);
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + PATIENCE_NS};
 	struct text target = TEXT(8192), readable = TEXT(32U << 10);
+	struct text failures = TEXT(REPORT_FAILURES_MAX + 1);
 	struct job_key key;
 	struct problem problem = {0}, error;
 	make_key(run, &key);
 	add_target(&target, run);
 	text_add_escaped_string(&readable, text_string(&target));
 	report_last_error(&run->report, &error);
+	report_failures(&run->report, &failures);
 	const struct job_end end = {.target = text_string(&readable),
 		.session = session,
 		.error = exit == S3ONCE_EXIT_OK ? "" : error.text,
+		.failures = exit == S3ONCE_EXIT_OK ? "" : text_string(&failures),
 		.exit = (int)exit,
 		.uploaded = counts.uploaded,
 		.failed = counts.failed + counts.changed + counts.not_removed,
@@ -95,4 +98,5 @@ void run_job_end(
 		warn_of_row(run, &problem);
 	text_clear(&target);
 	text_clear(&readable);
+	text_clear(&failures);
 }

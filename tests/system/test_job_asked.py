@@ -83,6 +83,51 @@ def test_a_job_that_cannot_be_read(s3once, jobs):
         assert run.code == 2 and "none.conf: there is no such file" in run.err and f"{command}: the job none cannot be read" in run.err, run
 
 
+def test_which_files_failed_last_night_and_why(s3once, s3, bucket, nginx, tree):
+    """Also those that have no mark, since they could not even be read."""
+    make_tree(tree, {"c.log": 5, "sub/d.log": 5, "e.log": 5})
+    (tree / "c.log").chmod(0)
+    (tree / "sub").chmod(0)
+    s3.client.put_object(Bucket=bucket, Key="web1/e.log", Body=b"somebody else's")
+    assert s3once("run", "nginx", unprivileged=True).code == 1
+    run = s3once("status", "--job", "nginx")
+    lines = run.out.splitlines()
+    (at,) = [at for at, line in enumerate(lines) if line.startswith("failed   ") and "/nginx: exit status 1 " in line]
+    assert run.code == 0 and "3 failed" in lines[at], run
+    told = sorted(line.strip() for line in lines[at + 1 : at + 4])
+    assert [line.split(": ")[0] for line in told] == [f"{tree}/c.log", f"{tree}/e.log", f"{tree}/sub"], run
+    assert "Permission denied" in told[0] and "Permission denied" in told[2], run
+    for place in (f"s3://{bucket}", f"s3://{bucket}/web1/c.log", f"s3://{bucket}/web1/sub"):
+        assert f"{tree}/c.log: " in s3once("status", "--job", "nginx", place).out, place
+    assert "c.log" not in s3once("status", "--job", "nginx", f"s3://{bucket}/web10").out
+    (job,) = [event for event in s3once("status", "--json", "--job", "nginx").events if event["event"] == "job"]
+    assert (job["exit"], job["files_failed"], len(job["failures"])) == (1, 3, 3), job
+    (tree / "c.log").chmod(0o644)
+    (tree / "sub").chmod(0o755)
+    s3.client.delete_object(Bucket=bucket, Key="web1/e.log")
+    assert s3once("run", "nginx").code == 0
+    run = s3once("status", "--job", "nginx")
+    assert "ok       " in run.out and f"{tree}/" not in run.out, run
+
+
+def test_many_failures(s3once, bucket, nginx, tree):
+    """As many as have room are told, and the others are counted."""
+    make_tree(tree, {f"{n:03}-{'x' * 200}": 1 for n in range(200)})
+    for path in tree.glob("*x"):
+        path.chmod(0)
+    assert s3once("run", "-q", "nginx", unprivileged=True).code == 1
+    lines = s3once("status", "--job", "nginx").out.splitlines()
+    told = [line for line in lines if "Permission denied" in line]
+    assert 20 < len(told) < 200 and f"         and {200 - len(told)} more: the log of the run has them" in lines, lines
+
+
+def test_a_bucket_that_the_marks_do_not_know(s3once, bucket, nginx):
+    run = s3once("status", "--job", "nginx", f"s3://{bucket}-x")
+    assert run.code == 0 and "these marks know of no file there, nor of the bucket: check its name" in run.out and "done 0" not in run.out, run
+    run = s3once("status", "--job", "nginx", f"s3://{bucket}/none/")
+    assert run.code == 0 and "these marks know of no file there\n" in run.out, run
+
+
 @pytest.fixture
 def host(s3once, tmp_path, tree, bucket, jobs):
     """A host whose units have marks: what makes a program see it, and be the units' user there."""

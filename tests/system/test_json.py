@@ -56,6 +56,7 @@ def shapes(section):
 
 PUSH_FIELDS, PUSH_TYPES = shapes("push")
 STATUS_FIELDS, STATUS_TYPES = shapes("status")
+FLEET_FIELDS, FLEET_TYPES = shapes("fleet")
 LOCK_FIELDS, LOCK_TYPES = shapes("lock")
 
 
@@ -259,6 +260,10 @@ def test_status(s3once, s3, table, bucket, tmp_path):
         run = s3once("status", "--json", *url)
         assert run.code == 0, run
         for event in run.events:
+            if event["event"] == "job":
+                assert [line.split(": ")[0] for line in event.pop("failures")] == [f"{tree}/b"]
+                check(event, FLEET_FIELDS, FLEET_TYPES)
+                continue
             check(event, STATUS_FIELDS, STATUS_TYPES)
             seen.add(event["event"])
         if url == [f"s3://{bucket}"]:

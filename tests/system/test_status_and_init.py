@@ -44,8 +44,8 @@ def test_counts_below_a_prefix(s3once, s3, bucket, tree, marks):
     assert "failed: p/a.txt\n" in run.out
     assert "done 2 files" in s3once("status", f"s3://{bucket}/p/sub").out
     assert "done 2 files" in s3once("status", f"s3://{bucket}/p/sub/").out
-    assert "done 0 files" in s3once("status", f"s3://{bucket}/p/su").out
-    assert "done 0 files" in s3once("status", f"s3://{bucket}-x").out
+    assert "know of no file there\n" in s3once("status", f"s3://{bucket}/p/su").out
+    assert "nor of the bucket" in s3once("status", f"s3://{bucket}-x").out
 
 
 @pytest.mark.smoke
@@ -190,9 +190,10 @@ def shards_of(marks):
 def test_status_as_json(s3once, s3, bucket, tree, marks):
     s3.client.put_object(Bucket=bucket, Key="a.txt", Body=b"somebody else's")
     assert s3once("push", tree, f"s3://{bucket}").code == 1
-    store, about, mark, status = s3once("status", "--json", f"s3://{bucket}").events
+    store, about, job, mark, status = s3once("status", "--json", f"s3://{bucket}").events
     assert (about["event"], about["bucket"], about["owner"], about["generation"]) == ("bucket", bucket, "s3once", 0)
     assert about["created"].startswith("20")
+    assert (job["event"], job["exit"], [line.partition(": ")[0] for line in job["failures"]]) == ("job", 1, [f"{tree}/a.txt"])
     assert store["event"] == "store" and store["shards"] == shards_of(marks)
     assert re.fullmatch("[0-9a-f]{32}", store["table_id"])
     assert store["marks"] == (marks if marks != "local" else f"sqlite:{s3once.state}/s3once/marks.db")

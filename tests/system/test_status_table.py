@@ -41,7 +41,8 @@ def test_sums_of_folders(s3once, s3, bucket, table, tree):
     run = s3once("status", "--depth", "2", f"s3://{bucket}")
     assert list(rows(run.out)) == ["p/2023/", "p/2024/", "p/", f"s3://{bucket}/"], run
     run = s3once("status", "--depth", "9", "--json", f"s3://{bucket}/p/2023")
-    store_event, about, *folders, total = run.events
+    store_event, about, *told, total = run.events
+    folders = [each for each in told if each["event"] != "job"]
     assert [(each["event"], each["prefix"], each["done"], each["bytes"]) for each in folders] == [
         ("folder", "p/2023/jan/deep/", 1, 2048),
         ("folder", "p/2023/jan/", 2, 3048),

@@ -4,6 +4,8 @@
 #include "cli/human_figures.h"
 #include "cli/json.h"
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define LINE_MAX_BYTES (32U << 10)
 
@@ -21,6 +23,16 @@ static json_t *session_json(const struct fleet_view *view, const struct fleet_jo
 	json_set_number(object, "lease_ms", session->lease_ns / NS_PER_MS);
 	json_set_number(object, "files", session->files);
 	return object;
+}
+
+static json_t *lines_json(const char *lines)
+{
+	json_t *list = json_array();
+	for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
+		n = strcspn(lines, "\n");
+		json_array_append_new(list, json_stringn(lines, n));
+	}
+	return list;
 }
 
 static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *job)
@@ -41,6 +53,8 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 	json_set_number(object, "files_uploaded", row->uploaded);
 	json_set_number(object, "files_failed", row->failed);
 	json_set_number(object, "bytes_uploaded", row->bytes);
+	if (view->failures)
+		json_object_set_new(object, "failures", lines_json(view->failures));
 	json_set_time(object, "began", row->began_s);
 	json_object_set_new(
 		object, "session", job->has_session ? session_json(view, job) : json_null());
@@ -145,6 +159,18 @@ static void add_name(struct text *t, const struct job_row *row)
 	text_add_escaped_again(t, row->job);
 }
 
+/* Of what the row has, which may be anything. */
+static void tell_line(struct fleet_view *view, const char *line, size_t n)
+{
+	struct text t = TEXT(LINE_MAX_BYTES);
+	char *copy = strndup(line, n);
+	text_add(&t, "         ");
+	text_add_escaped_again(&t, copy ? copy : "");
+	output_result(view->output, text_string(&t));
+	text_clear(&t);
+	free(copy);
+}
+
 static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *job)
 {
 	struct text t = TEXT(LINE_MAX_BYTES);
@@ -153,11 +179,10 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	text_add(&t, ": ");
 	add_state(&t, view, job);
 	output_result(view->output, text_string(&t));
-	if (job->has_failed && *job->row.error) {
-		text_reset(&t);
-		text_add(&t, "         ");
-		text_add_escaped_again(&t, job->row.error);
-		output_result(view->output, text_string(&t));
+	const char *lines = view->failures && *view->failures ? view->failures : job->row.error;
+	for (size_t n; job->has_failed && *lines; lines += n + (lines[n] == '\n')) {
+		n = strcspn(lines, "\n");
+		tell_line(view, lines, n);
 	}
 	text_clear(&t);
 }

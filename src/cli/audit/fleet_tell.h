@@ -8,6 +8,9 @@ struct fleet_view {
 	bool json;
 	bool only_wrong; /* what is fine is not told */
 	int64_t now_s;   /* of the store; set it before each job */
+	/* What failed in the job's last run, line by line; NULL: only its last error is told. Set
+	 * it before each job. */
+	const char *failures;
 	/* Counted as they are told; zero them to start. */
 	uint64_t jobs, fine, running, failed, overdue, silent, lost;
 };

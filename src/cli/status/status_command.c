@@ -6,6 +6,7 @@
 #include "cli/open_marks.h"
 #include "cli/options/access.h"
 #include "cli/options/url.h"
+#include "cli/status/status_jobs.h"
 #include "cli/status/status_table.h"
 #include "cli/status/status_tell.h"
 #include "cli/status/status_watch.h"
@@ -73,8 +74,9 @@ static struct command status_command(
 		.operands = "[s3://BUCKET[/KEY-OR-PREFIX]]",
 		.about =
 			"Says what the marks hold: of a bucket or a prefix how many files are done, claimed\n"
-			"and failed, and whose claims they are; of one key its whole story; without a\n"
-			"bucket, what kind of store it is. Changes nothing and never asks S3.\n",
+			"and failed, whose claims they are, how the last run of each job there ended, and\n"
+			"what failed in it; of one key its whole story; without a bucket, what kind of\n"
+			"store it is. Changes nothing and never asks S3.\n",
 		.groups = groups,
 		.n_groups = GROUPS,
 		.examples =
@@ -113,7 +115,9 @@ static enum outcome tell_prefix(
 		status_of_prefix(view->conn, view->space, prefix, &visitor, summary, ret_problem);
 	if (o == OUTCOME_OK && is_empty(&summary->counts) && strcmp(key, prefix) != 0)
 		status_tell_absent(view, key);
-	if (o == OUTCOME_OK)
+	if (o == OUTCOME_OK && is_empty(&summary->counts) && !view->json)
+		status_tell_nothing(view, prefix);
+	else if (o == OUTCOME_OK)
 		status_tell_counts(view, prefix, summary);
 	free(summary);
 	return o;
@@ -185,9 +189,12 @@ static enum outcome tell_all(
 	if (o != OUTCOME_OK)
 		return o;
 	view->space->generation = row.generation;
-	if (*row.version)
+	view->knows_bucket = *row.version;
+	if (view->knows_bucket)
 		status_tell_bucket(view, &row);
-	if (url && *url->key && !view->depth)
+	if (url && o == OUTCOME_OK && !view->watches)
+		o = status_jobs_tell(view, url->key, ret_problem);
+	if (url && *url->key && !view->depth && o == OUTCOME_OK)
 		o = tell_key(view, url->key, &found, ret_problem);
 	if (url && o == OUTCOME_OK && !found)
 		o = tell_below(view, url->key, ret_problem);
@@ -232,6 +239,7 @@ static int status_of(const struct status_options *options, const struct marks_pl
 		.space = &space,
 		.json = options->json,
 		.depth = options->depth,
+		.watches = options->watch_ms != UINT64_MAX,
 		.verbose = options->verbose};
 	bool ok = marks_are_there(place, &problem) &&
 		  services_open(&options->access, &services, &problem) == 0 &&

@@ -151,9 +151,23 @@ void status_tell_absent(struct status_view *view, const char *key)
 	}
 	snprintf(before, sizeof before, "s3://%s/", view->space->bucket);
 	tell_escaped(view, before, key);
-	tell(view, "  state     no mark for this key, so no run has begun to upload it with these "
-		   "marks");
+	tell(view, "  state     no mark for this key: with these marks, no upload of it has begun");
 	tell(view, "  next run  %s", outlook);
+}
+
+void status_tell_nothing(struct status_view *view, const char *prefix)
+{
+	struct text t = TEXT(32U << 10);
+	view->sum = (struct status_counts){0};
+	text_addf(&t, "s3://%s/", quote(view->space->bucket).text);
+	text_add_escaped_string(&t, prefix);
+	text_addf(
+		&t, " at %s: these marks know of no file there", quote(view->space->service).text);
+	if (!view->knows_bucket)
+		text_add(&t, ", nor of the bucket: check its name, --endpoint-url, and whose marks "
+			     "they are (--marks, --job)");
+	put(view, &t);
+	text_clear(&t);
 }
 
 static void tell_changed(struct status_view *view, const char *key, const struct mark *mark)

@@ -12,7 +12,9 @@ struct status_view {
 	struct store_conn *conn;  /* to them, once they are open */
 	struct mark_space *space;
 	bool json;
-	unsigned depth; /* of the table; 0: there is none */
+	bool watches;      /* looks again and again */
+	bool knows_bucket; /* the marks have a row of it */
+	unsigned depth;    /* of the table; 0: there is none */
 	unsigned verbose;
 	struct status_counts sum;           /* set by status_tell_counts() and status_tell_sum() */
 	uint64_t failed_told, changed_told; /* marks that were listed; zero them to start */
@@ -28,6 +30,8 @@ void status_tell_mark(struct status_view *view, const char *key, const struct ma
 	const struct session_info *session);
 /* Tells that a key has no mark, nor are there marks below it as a prefix. */
 void status_tell_absent(struct status_view *view, const char *key);
+/* Tells that there is no mark below the prefix, and where one might be instead. */
+void status_tell_nothing(struct status_view *view, const char *prefix);
 /* Tell of the table of folders: its head, a row for a folder, and the sum below all of them. */
 void status_tell_head(struct status_view *view);
 void status_tell_folder(

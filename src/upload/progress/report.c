@@ -1,7 +1,10 @@
 #include "upload/progress/report.h"
 #include "base/clock.h"
 #include "base/quote.h"
+#include <inttypes.h>
 #include <string.h>
+
+#define LAST_LINE 80 /* room for the line that counts the others */
 
 void report_init(struct report *report, const struct s3once_options *options)
 {
@@ -11,6 +14,7 @@ void report_init(struct report *report, const struct s3once_options *options)
 		.skipped_too = options->report_skipped != 0,
 		.start_ns = clock_boot_ns(),
 		.oldest_unshipped_ns = INT64_MAX,
+		.locked.failures = TEXT(REPORT_FAILURES_MAX),
 	};
 	uv_mutex_init(&report->locked.mutex);
 }
@@ -18,6 +22,7 @@ void report_init(struct report *report, const struct s3once_options *options)
 void report_clear(struct report *report)
 {
 	uv_mutex_destroy(&report->locked.mutex);
+	text_clear(&report->locked.failures);
 }
 
 /* The counter of an event about a file; NULL for those that are not counted. */
@@ -119,19 +124,37 @@ static void add_problem(struct s3once_event *event, const struct problem *proble
 	event->request_id = problem->request_id;
 }
 
+static void keep_failure_locked(struct report *report, const char *path, const char *sentence)
+{
+	struct text line = TEXT(32U << 10);
+	struct text *failures = &report->locked.failures;
+	if (path) {
+		text_add_escaped_string(&line, path);
+		text_add(&line, ": ");
+	}
+	text_add_escaped_string(&line, sentence);
+	if (report->locked.n_left_out || failures->len + line.len + LAST_LINE > REPORT_FAILURES_MAX)
+		report->locked.n_left_out++;
+	else
+		text_addf(failures, "%s%s", failures->len ? "\n" : "", text_string(&line));
+	text_clear(&line);
+}
+
 /* Why a run is to end otherwise than with 0. The caller holds the mutex. */
 static void keep_error_locked(
 	struct report *report, const struct s3once_event *event, const struct problem *problem)
 {
 	const bool is_fatal = event->type == S3ONCE_EVENT_FATAL;
 	char sentence[PROBLEM_SENTENCE_MAX];
-	if (!problem || report->locked.error_is_fatal ||
-		(!is_fatal && event->type != S3ONCE_EVENT_FAILED &&
-			event->type != S3ONCE_EVENT_CHANGED &&
-			event->type != S3ONCE_EVENT_NOT_REMOVED))
+	if (!problem || (!is_fatal && event->type != S3ONCE_EVENT_FAILED &&
+				event->type != S3ONCE_EVENT_CHANGED &&
+				event->type != S3ONCE_EVENT_NOT_REMOVED))
+		return;
+	problem_format(problem, sentence, sizeof sentence);
+	keep_failure_locked(report, event->path, sentence);
+	if (report->locked.error_is_fatal)
 		return;
 	report->locked.error_is_fatal = is_fatal;
-	problem_format(problem, sentence, sizeof sentence);
 	if (event->path)
 		problem_set(&report->locked.error, "%s: %s", quote(event->path).text, sentence);
 	else
@@ -268,6 +291,16 @@ void report_last_error(struct report *report, struct problem *ret)
 {
 	uv_mutex_lock(&report->locked.mutex);
 	*ret = report->locked.error;
+	uv_mutex_unlock(&report->locked.mutex);
+}
+
+void report_failures(struct report *report, struct text *ret)
+{
+	uv_mutex_lock(&report->locked.mutex);
+	text_add(ret, text_string(&report->locked.failures));
+	if (report->locked.n_left_out)
+		text_addf(ret, "%sand %" PRIu64 " more: the log of the run has them",
+			report->locked.failures.len ? "\n" : "", report->locked.n_left_out);
 	uv_mutex_unlock(&report->locked.mutex);
 }
 

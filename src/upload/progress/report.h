@@ -2,6 +2,7 @@
  * Thread-safe. */
 #pragma once
 #include "base/problem.h"
+#include "base/text.h"
 #include "s3once/push.h"
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,6 +21,8 @@ struct report {
 		struct s3once_counts counts;
 		struct problem error; /* see report_last_error() */
 		bool error_is_fatal;
+		struct text failures; /* see report_failures() */
+		uint64_t n_left_out;  /* of them */
 	} locked;
 };
 
@@ -64,5 +67,11 @@ void report_claim_refused(struct report *report);
 /* The error that ended the run, or else the last error of a file. Only the text is set, which
  * includes the path; "" if there was none. */
 void report_last_error(struct report *report, struct problem *ret);
+
+/* A line for each failure of the run so far, escaped, with the path, as many as there is room for.
+ * The count of those that had none is in the last line. "" if there was no failure. Adds them to
+ * *ret, which has room. */
+#define REPORT_FAILURES_MAX 16000
+void report_failures(struct report *report, struct text *ret);
 
 struct s3once_counts report_get(struct report *report);

@@ -53,10 +53,20 @@ static struct job_end end_of(int exit, const char *session)
 	return (struct job_end){.target = "s3://b/p",
 		.session = session,
 		.error = exit ? "a: it failed" : "",
+		.failures = exit ? "a: it failed\nb: so did it" : "",
 		.exit = exit,
 		.uploaded = 2,
 		.failed = exit ? 1 : 0,
 		.bytes = 3};
+}
+
+static void check_failures(struct store_conn *conn, const struct job_key *key, const char *expected)
+{
+	struct text failures = TEXT(1000);
+	struct problem problem;
+	CHECK_INT(job_row_failures(conn, key, &no_limits, &failures, &problem), OUTCOME_OK);
+	CHECK_STRING(text_string(&failures), expected);
+	text_clear(&failures);
 }
 
 static void test_life(struct store_conn *conn)
@@ -88,10 +98,12 @@ static void test_life(struct store_conn *conn)
 	CHECK_STRING(row.ended_session, first);
 	CHECK_STRING(row.error, "a: it failed");
 	CHECK(row.exit == 1 && row.succeeded_s == before.succeeded_s && row.failed == 1);
+	check_failures(conn, &key, "a: it failed\nb: so did it");
 
 	/* The next success takes the error away, and what was read before is not removed. */
 	CHECK_INT(job_row_end(conn, &key, &good, &no_limits, &problem), OUTCOME_OK);
 	CHECK_STRING(only_row(conn).error, "");
+	check_failures(conn, &key, "");
 	CHECK_INT(job_row_remove(conn, &row, &no_limits, &problem), OUTCOME_REFUSED);
 	row = only_row(conn);
 	CHECK_INT(job_row_remove(conn, &row, &no_limits, &problem), OUTCOME_OK);
