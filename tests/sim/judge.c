@@ -25,9 +25,18 @@ struct known {
 	char claims[CLAIMS_MAX][40]; /* in the order in which they were made */
 	size_t n_claims;
 };
+/* What a rotated log contains. */
+struct log {
+	struct content content;
+	const char *prefix;
+	uint64_t since_ns;
+	bool is_gone;
+};
 static struct {
 	struct known *known;
 	size_t n;
+	struct log *logs;
+	size_t n_logs;
 } judge;
 
 void judge_begin(void)
@@ -42,8 +51,8 @@ void judge_end(void)
 		free(judge.known[i].had);
 	}
 	free(judge.known);
-	judge.known = NULL;
-	judge.n = 0;
+	free(judge.logs);
+	memset(&judge, 0, sizeof judge);
 }
 
 static struct known *known_of(const char *key)
@@ -58,17 +67,28 @@ static struct known *known_of(const char *key)
 	return &judge.known[judge.n++];
 }
 
+static const char *suffix_of_compress(void)
+{
+	static const char *const suffixes[] = {"", ".zst", ".gz"};
+	return suffixes[world.scenario.compress % 3];
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	const size_t n = strlen(s), chars = strlen(end);
+	return n >= chars && strcmp(s + n - chars, end) == 0;
+}
+
 /* The key of the file whose object has this key. */
 static struct known *file_of(const char *object_key)
 {
-	static const char *const suffixes[] = {"", ".zst", ".gz"};
-	const char *suffix = suffixes[world.scenario.compress % 3];
-	const size_t n = strlen(object_key), chars = strlen(suffix);
+	const char *suffix = suffix_of_compress();
 	char key[1100];
-	if (n >= chars && strcmp(object_key + n - chars, suffix) == 0)
-		snprintf(key, sizeof key, "%.*s", (int)(n - chars), object_key);
-	else
-		snprintf(key, sizeof key, "%s", object_key);
+	if (world.scenario.rotated && ends_with(object_key, ".gz"))
+		suffix = ".gz"; /* logrotate's, or ours */
+	snprintf(key, sizeof key, "%.*s",
+		(int)(strlen(object_key) - (ends_with(object_key, suffix) ? strlen(suffix) : 0)),
+		object_key);
 	return known_of(key);
 }
 
@@ -82,6 +102,41 @@ void judge_content(const char *path, const struct node *node)
 	known->had[known->n_had++] = (struct had){
 		.content = content_of(node ? node->data : NULL, node ? (size_t)node->size : 0),
 		.since_ns = world_now_ns()};
+}
+
+static struct content content_of_log(const void *bytes, size_t n)
+{
+	size_t plain_n = 0;
+	unsigned char *plain = content_decompress(bytes, n, &plain_n);
+	const struct content ret =
+		plain ? content_of(plain, plain_n) : (struct content){.n = SIZE_MAX};
+	free(plain);
+	return ret;
+}
+
+static struct log *log_of(const struct content *content)
+{
+	for (size_t i = 0; i < judge.n_logs; i++)
+		if (content_is_same(&judge.logs[i].content, content))
+			return &judge.logs[i];
+	return NULL;
+}
+
+void judge_log(const char *prefix, const void *bytes, size_t n)
+{
+	judge.logs = realloc(judge.logs, (judge.n_logs + 1) * sizeof *judge.logs);
+	if (!judge.logs)
+		abort();
+	judge.logs[judge.n_logs++] =
+		(struct log){content_of_log(bytes, n), prefix, world_now_ns(), false};
+}
+
+void judge_log_gone(const struct node *node)
+{
+	const struct content content = content_of_log(node->data, (size_t)node->size);
+	struct log *log = log_of(&content);
+	if (log)
+		log->is_gone = true;
 }
 
 static bool had_it(const struct known *known, const struct content *content)
@@ -184,6 +239,35 @@ static void judge_replacement(const struct wire_request *request, const struct s
 			"%s, which a later owner wrote, is replaced by an earlier one", now->key);
 }
 
+static bool is_below(const char *key, const char *prefix)
+{
+	const size_t n = strlen(prefix);
+	return strncmp(key, prefix, n) == 0 && key[n] == '/';
+}
+
+/* The first part of a key. Borrowed until the next call. */
+static const char *prefix_of(const char *key)
+{
+	static char ret[64];
+	snprintf(ret, sizeof ret, "%.*s", (int)strcspn(key, "/"), key);
+	return ret;
+}
+
+/* A rotated log is in one object alone, whatever its names were. */
+static void judge_log_stored(const struct s3_stored *now, const struct content *content)
+{
+	const struct s3_stored *other;
+	if (!log_of(content))
+		story_break("%s gets a content that no rotated log ever had (%zu bytes)", now->key,
+			now->n);
+	for (size_t i = 0; (other = world_s3_at(world.s3, i)); i++) {
+		const struct content there = content_of_object(other);
+		if (strcmp(other->key, now->key) != 0 && content_is_same(&there, content) &&
+			is_below(other->key, prefix_of(now->key)))
+			story_break("%s gets the log that is in %s already", now->key, other->key);
+	}
+}
+
 void judge_store(void *arg, const struct wire_request *request, const struct s3_stored *before,
 	const struct s3_stored *now)
 {
@@ -191,7 +275,9 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 		return;
 	struct known *known = file_of(now->key);
 	const struct content content = content_of_object(now);
-	if (!had_it(known, &content))
+	if (world.scenario.rotated)
+		judge_log_stored(now, &content);
+	else if (!had_it(known, &content))
 		story_break(
 			"%s gets a content that its file never had (%zu bytes)", now->key, now->n);
 	if (before)
@@ -206,48 +292,41 @@ void judge_remove_object(
 
 static const struct s3_stored *object_of(const char *key)
 {
-	static const char *const suffixes[] = {"", ".zst", ".gz"};
 	char object_key[1100];
-	snprintf(object_key, sizeof object_key, "%s%s", key, suffixes[world.scenario.compress % 3]);
+	snprintf(object_key, sizeof object_key, "%s%s", key, suffix_of_compress());
 	return world_s3_object(world.s3, object_key);
 }
 
+static const struct s3_stored *object_with(const struct content *content, const char *prefix)
+{
+	const struct s3_stored *object;
+	for (size_t i = 0; (object = world_s3_at(world.s3, i)); i++) {
+		const struct content there = content_of_object(object);
+		if (is_below(object->key, prefix) && content_is_same(&there, content))
+			return object;
+	}
+	return NULL;
+}
+
+/* It is removed by way of another name, so that its content alone tells which file it is. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path)
 {
-	const char *folder = run_folder(process->machine);
-	char key[1100];
-	const char *in_disk = world.shared && node->disk == world.shared ? path : NULL;
-	if (!in_disk && strncmp(path, folder, strlen(folder)) == 0)
-		in_disk = path + strlen(folder);
-	if (!in_disk || strstr(path, "/.s3once"))
-		in_disk = in_disk && strstr(path, "/.s3once") ? in_disk : NULL;
-	if (!in_disk)
+	const bool is_in_shared = world.shared && node->disk == world.shared;
+	if (!is_in_shared && !is_below(path, run_folder(process->machine)))
 		return;
-	const char *name = strrchr(in_disk, '/');
-	(void)name;
-	snprintf(key, sizeof key, "%s%s", run_prefix(process->machine), in_disk);
-	const struct content content = content_of(node->data, (size_t)node->size);
-	for (size_t i = 0;; i++) { /* under whatever key: removal goes by way of another name */
-		const struct s3_stored *object = world_s3_at(world.s3, i);
-		if (!object)
-			break;
-		const struct content there = content_of_object(object);
-		if (content_is_same(&there, &content))
-			return;
-	}
-	story_break("%s is removed, and no object has its content", path);
+	const struct content content = world.scenario.rotated
+					       ? content_of_log(node->data, (size_t)node->size)
+					       : content_of(node->data, (size_t)node->size);
+	if (!object_with(&content, run_prefix(process->machine)))
+		story_break("%s is removed, and no object has its content", path);
+	else if (world.scenario.rotated)
+		judge_log_gone(node);
 }
 
 /* Whether this file was as it is now since before that time. */
 static bool is_settled(const struct known *known, uint64_t before_ns)
 {
 	return known->is_there && known->had[known->n_had - 1].since_ns < before_ns;
-}
-
-static bool is_below(const char *key, const char *prefix)
-{
-	const size_t n = strlen(prefix);
-	return strncmp(key, prefix, n) == 0 && key[n] == '/';
 }
 
 static void judge_file(const struct known *known, const char *when)
@@ -266,19 +345,73 @@ static void judge_file(const struct known *known, const char *when)
 		story_break("%s, and %s has another content in S3", when, known->key);
 }
 
+/* The mark of a key in DynamoDB says done. */
+static bool is_marked(const char *key)
+{
+	const json_t *item;
+	for (size_t i = 0; (item = world_dynamodb_at(world.db, i)); i++)
+		if (strcmp(dynamodb_text(item, "sk"), key) == 0 &&
+			is_mark(dynamodb_text(item, "pk")))
+			return strcmp(dynamodb_text(item, "state"), "done") == 0;
+	return false;
+}
+
+static void judge_logs(const char *when, uint64_t before_ns, const char *prefix)
+{
+	for (size_t i = 0; i < judge.n_logs; i++) {
+		const struct log *log = &judge.logs[i];
+		if (!log->is_gone && log->since_ns < before_ns &&
+			strcmp(log->prefix, prefix) == 0 && !object_with(&log->content, prefix))
+			story_break("%s, and a rotated log of %zu bytes is not in S3", when,
+				log->content.n);
+	}
+}
+
+/* What SQLite has written is on the disk. */
+static void judge_disk(const struct machine_process *process, const char *when)
+{
+	static const char *const names[] = {"marks.db", "marks.db-wal"};
+	for (const struct machine_process *p = processes_first(); p; p = p->next)
+		if (p != process && !p->is_over && p->machine == process->machine)
+			return; /* what it writes may wait */
+	for (size_t i = 0; i < 2; i++) {
+		char path[100];
+		snprintf(path, sizeof path, "/home/up/.local/state/s3once/%s", names[i]);
+		const struct node *node = disk_get(process->machine->disk, path);
+		if (node && node->n_unsynced)
+			story_break("%s, and %s is not synced to the disk", when, names[i]);
+	}
+}
+
 void judge_exit(const struct machine_process *process, uint64_t began_ns, int exit,
 	const struct s3once_counts *counts)
 {
 	char when[100];
+	const char *prefix = run_prefix(process->machine);
 	snprintf(when, sizeof when, "push of %s ends with 0", process->name);
-	for (size_t i = 0; exit == 0 && i < judge.n; i++)
-		if (is_below(judge.known[i].key, run_prefix(process->machine)) &&
-			is_settled(&judge.known[i], began_ns))
-			judge_file(&judge.known[i], when);
+	if (exit != 0)
+		return;
+	if (!world.scenario.dynamodb)
+		judge_disk(process, when);
+	if (world.scenario.rotated)
+		judge_logs(when, began_ns, prefix);
+	for (size_t i = 0; i < judge.n && !world.scenario.rotated; i++) {
+		const struct known *known = &judge.known[i];
+		if (!is_below(known->key, prefix) || !is_settled(known, began_ns))
+			continue;
+		judge_file(known, when);
+		if (world.scenario.dynamodb && !is_marked(known->key))
+			story_break("%s, and the mark of %s does not say done", when, known->key);
+	}
 }
 
 void judge_rest(void)
 {
+	if (world.scenario.rotated) {
+		for (size_t i = 0; i < machines_count(); i++)
+			judge_logs("all is quiet", world_now_ns(), run_prefix(machine_at(i)));
+		return;
+	}
 	for (size_t i = 0; i < judge.n; i++)
 		if (judge.known[i].is_there)
 			judge_file(&judge.known[i], "all is quiet");

@@ -11,6 +11,11 @@ void judge_end(void);
 /* A file has another content now, which is that of its node. The path is that of push's source. */
 void judge_content(const char *path, const struct node *node);
 
+/* A rotated log below this prefix: from now on it has this content under some name, whether
+ * compressed or not, and with judge_log_gone() no more. */
+void judge_log(const char *prefix, const void *bytes, size_t n);
+void judge_log_gone(const struct node *node);
+
 /* A witness each of the servers. */
 void judge_item(void *arg, const struct wire_request *request, const char *pk, const char *sk,
 	const json_t *old, const json_t *now);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,6 +60,12 @@ static bool play(uint64_t seed, char **settings, int n, bool shows)
 static bool play_some(uint64_t from, uint64_t to, char **settings, int n)
 {
 	int status;
+	volatile uint64_t *at = mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0); /* the child's seed, for when it crashes */
+	if (at == MAP_FAILED) {
+		perror("sim: mmap");
+		exit(2);
+	}
 	const pid_t child = fork();
 	if (child < 0) {
 		perror("sim: fork");
@@ -66,8 +73,10 @@ static bool play_some(uint64_t from, uint64_t to, char **settings, int n)
 	}
 	if (!child) {
 		bool good = true;
-		for (uint64_t seed = from; seed <= to; seed++)
+		for (uint64_t seed = from; seed <= to; seed++) {
+			*at = seed;
 			good = play(seed, settings, n, false) && good;
+		}
 		_exit(good ? 0 : 1);
 	}
 	waitpid(child, &status, 0);

@@ -72,11 +72,11 @@ static void choose_files(struct chance *c, struct scenario *s)
 	s->files = ONE_OF(c, 1, 2, 3, 5, 8, 30);
 	s->large = ONE_OF(c, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2);
 	s->edits = ONE_OF(c, 0, 1, 3, 10, 20);
-	s->rotated = 0;
+	s->rotated = ONE_OF(c, 0, 0, 1);
 	s->compress = ONE_OF(c, 0, 0, 0, 1, 2);
 	s->removes = ONE_OF(c, 0, 0, 0, 1);
 	s->if_changed = ONE_OF(c, 0, 0, 1, 2);
-	s->foreign = ONE_OF(c, 0, 0, 0, 1);
+	s->foreign = s->rotated ? 0 : ONE_OF(c, 0, 0, 0, 1);
 }
 
 static void choose_runs(struct chance *c, struct scenario *s)

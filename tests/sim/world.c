@@ -237,7 +237,10 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	judge_begin();
 	make_servers();
 	make_machines();
-	people_begin();
+	if (world.scenario.rotated)
+		logrotate_begin();
+	else
+		people_begin();
 	troubles_begin();
 	for (size_t i = 0; i < machines_count(); i++) {
 		world.busy++;

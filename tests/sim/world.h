@@ -29,6 +29,8 @@ uint64_t world_hours(void); /* of virtual time that the last one took */
 
 /* In people.c: makes the files, and starts whoever changes them. */
 void people_begin(void);
+/* In logrotate.c: makes the logs, if they rotate, and starts whoever writes and rotates them. */
+void logrotate_begin(void);
 /* In troubles.c: starts whoever kills, stops, suspends. */
 void troubles_begin(void);
 
