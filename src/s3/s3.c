@@ -257,6 +257,22 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 	return outcome;
 }
 
+enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *target,
+	const struct call_limits *limits, uint64_t *ret_bytes)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	bool found = false;
+	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
+	s3_request_query(&request, "partNumber", "1");
+	s3_request_target(&request, target);
+	enum outcome outcome = s3_request_perform(&request, &reply, NULL);
+	if (outcome == OUTCOME_OK)
+		*ret_bytes = header_number(&reply, "content-length", &found);
+	http_reply_clear(&reply);
+	return outcome == OUTCOME_OK && !found ? OUTCOME_LOST : outcome;
+}
+
 enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct problem *ret_problem)
 {

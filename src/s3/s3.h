@@ -159,6 +159,11 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem);
 
+/* Asks how large the first part is that the object was sent in (HEAD ?partNumber=1). OK: as the
+ * server says; one that does not know the question says the size of the object. */
+enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *target,
+	const struct call_limits *limits, uint64_t *ret_bytes);
+
 /* Asks for the object's first byte after a HEAD was refused, since the reply to a HEAD has no body
  * that could give a reason. The outcome comes with an error code in *ret_problem, or is OK. */
 enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,

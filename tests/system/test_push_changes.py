@@ -252,6 +252,46 @@ def test_object_that_is_there(s3once, server, place, marks, tmp_path, size, put)
     s3.assert_same(tree, place, "p")
 
 
+@pytest.mark.parametrize("size, parts", [(9, 5), (51, 50), (20, 15), (21, 20)], ids=["rclone", "s5cmd", "s3cmd", "20 MiB"])
+def test_trees_that_others_uploaded(s3once, s3, s3_wire, bucket, marks, tmp_path, size, parts):
+    """In parts of their usual size, and with s3once's own default: several sizes make the same number of parts."""
+    tree = make_tree(tmp_path / "tree", {"same": size * MIB + 77})
+    in_parts(parts)(s3, bucket, "p/same", tree / "same")
+    run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+    assert run.code == 0 and counts(run) == {"adopted": 1}, run
+    assert not [each for each in s3_wire.history if each.kind in ("UploadPart", "PutObject")]
+    assert int(marks_of(marks)["p/same"]["parts"]) == parts * MIB
+
+
+@faults.named("the size of the first part")
+async def first_part(x, rule):
+    """As S3 answers HEAD ?partNumber=1. A fake: the server here ignores it."""
+    reply = await x.forward()
+    if "partNumber=1" in x.request.query:
+        x.fire(rule)
+        reply.status, reply.declared = 206, 7 * MIB
+    await x.answer(reply)
+
+
+def test_parts_of_an_unusual_size(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """S3 tells it, or the user does."""
+    tree = make_tree(tmp_path / "tree", {"same": 9 * MIB})
+    in_parts(7)(s3, bucket, "p/same", tree / "same")
+    command = ("push", tree, f"s3://{bucket}/p", "--json")
+    s3_wire.add(faults.answer(400, "InvalidArgument"), "HeadObject", times=None, where=lambda record: record.operation.part == 1)
+    run = s3once(*command)
+    assert run.code == 1 and "name that size with --part-size" in told(run, "failed")[0]["text"], run
+    s3_wire.clear()
+    rule = s3_wire.add(first_part, "HeadObject", times=None)
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"adopted": 1} and rule.fired, run
+    s3_wire.clear()
+    assert s3once("forget", f"s3://{bucket}/p/same").code == 0
+    s3_wire.add(faults.answer(400, "InvalidArgument"), "HeadObject", times=None, where=lambda record: record.operation.part == 1)
+    run = s3once(*command, "--part-size", "7MiB")
+    assert run.code == 0 and counts(run) == {"adopted": 1}, run
+
+
 @EVERYWHERE
 @pytest.mark.parametrize(
     "size, there, put, reason",
@@ -260,7 +300,7 @@ def test_object_that_is_there(s3once, server, place, marks, tmp_path, size, put)
         (1000, 999, whole, "other content"),
         (11 * MIB, 11 * MIB, whole, "other content"),
         (11 * MIB, 12 * MIB, in_parts(5), "other content"),
-        (11 * MIB, 11 * MIB, in_parts(5), "shows whether"),
+        (11 * MIB, 11 * MIB, in_parts(5), "name that size with --part-size"),
         (7 * MIB, 0, whole, "other content"),
     ],
     ids=["same size", "other size", "large at once", "parts of other size", "parts", "empty"],
@@ -292,7 +332,7 @@ def test_object_that_nothing_can_be_said_of(s3once, s3, bucket, marks, tmp_path)
     in_parts(6)(s3, bucket, "p/file", tree / "file")
     before = s3.objects(bucket)
     run = s3once("push", tree, f"s3://{bucket}/p", *FIVE, "--json")
-    assert run.code == 1 and "shows whether" in told(run, "failed")[0]["text"], run
+    assert run.code == 1 and "name that size with --part-size" in told(run, "failed")[0]["text"], run
     assert s3.objects(bucket) == before and marks_of(marks)["p/file"]["state"] == "failed"
 
 

@@ -27,6 +27,45 @@ int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret)
 	return 0;
 }
 
+static uint64_t least_in_units(uint64_t size, uint64_t unit)
+{
+	const uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
+	return (least + unit - 1) / unit * unit;
+}
+
+static size_t add_guess(uint64_t size, unsigned n_parts, uint64_t guess, uint64_t *ret, size_t n)
+{
+	struct plan plan;
+	for (size_t i = 0; i < n; i++)
+		if (ret[i] == guess)
+			return n;
+	if (plan_resume(size, guess, &plan) || plan.n_parts != n_parts)
+		return n;
+	ret[n] = guess;
+	return n + 1;
+}
+
+size_t plan_guesses(
+	uint64_t size, unsigned n_parts, uint64_t wanted, uint64_t ret[static PLAN_GUESSES_MAX])
+{
+	/* AWS's command line, SDKs and transfer managers, rclone, s5cmd, s3cmd, mc, Cyberduck, and
+	 * what AWS's console takes. */
+	static const uint64_t usual[] = {8 * MIB, 5 * MIB, 16 * MIB, 50 * MIB, 15 * MIB, 10 * MIB,
+		64 * MIB, 32 * MIB, 20 * MIB, 25 * MIB, 100 * MIB, 128 * MIB, 256 * MIB, 512 * MIB,
+		1024 * MIB, 17179870};
+	/* With which each stays below the most parts that S3 takes: rclone, mc, SDKs. */
+	static const uint64_t units[] = {MIB, 16 * MIB, 64 * MIB, 1};
+	struct plan plan = {0};
+	plan_upload(size, wanted, &plan);
+	size_t n = add_guess(size, n_parts, plan.part_bytes, ret, 0);
+	n = add_guess(size, n_parts, wanted, ret, n);
+	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+		n = add_guess(size, n_parts, usual[i], ret, n);
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		n = add_guess(size, n_parts, least_in_units(size, units[i]), ret, n);
+	return n;
+}
+
 uint64_t plan_offset(const struct plan *plan, unsigned index)
 {
 	return index * plan->part_bytes;

@@ -1,5 +1,6 @@
 /* How a file is cut into parts. Pure. Limits: Amazon S3 User Guide, "Multipart upload limits". */
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
 
 #define PART_BYTES_DEFAULT (16ULL << 20)
@@ -18,6 +19,12 @@ struct plan {
 int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret);
 /* The plan of an upload that was begun with this part size. -EINVAL if it cannot be. */
 int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret);
+/* The part sizes that an uploader that nobody knows may have sent a file in, if that made so many
+ * parts: `wanted`, and what other programs use. Returns how many they are, each once, in the order
+ * in which they are to be tried. */
+#define PLAN_GUESSES_MAX 24
+size_t plan_guesses(
+	uint64_t size, unsigned n_parts, uint64_t wanted, uint64_t ret[static PLAN_GUESSES_MAX]);
 /* Where part `index` (from 0) begins, and how long it is. */
 uint64_t plan_offset(const struct plan *plan, unsigned index);
 uint64_t plan_bytes(const struct plan *plan, uint64_t size, unsigned index);

@@ -94,7 +94,11 @@ static enum step conflict(
 		"an object with this key and %s exists, and %s; remove it, or choose "
 		"another prefix",
 		proof == PROOF_MISSING ? "size" : "other content",
-		proof == PROOF_MISSING
+		proof == PROOF_MISSING && proof_etag_parts(object->etag) > 1
+			? "it was uploaded in parts of a size that s3once cannot find out, so that "
+			  "its content cannot be compared; name that size with --part-size, or "
+			  "make sure that it is this file"
+		: proof == PROOF_MISSING
 			? "the server returns nothing that shows whether its content is the same"
 		: is_copy ? "it is a copy of an object that s3once uploaded under another key"
 		: *object->meta.table && !is_of_these_marks

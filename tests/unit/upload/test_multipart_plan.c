@@ -24,6 +24,36 @@ static const struct {
 	{OBJECT_BYTES_MAX + 1, 5 * MIB, -EFBIG, 0, 0},
 };
 
+/* What a size and a number of parts leave to be tried, the usual first. */
+static void check_guesses(void)
+{
+	static const struct {
+		uint64_t size;
+		unsigned n_parts;
+		uint64_t wanted, expected[6];
+	} rows[] = {
+		{9 * MIB, 2, 16 * MIB, {8 * MIB, 5 * MIB}},
+		{60 * MIB, 2, 16 * MIB, {50 * MIB, 32 * MIB}},
+		{20 * MIB, 2, 16 * MIB, {16 * MIB, 15 * MIB, 10 * MIB, 17179870}},
+		{20 * MIB, 2, 12 * MIB, {12 * MIB, 16 * MIB, 15 * MIB, 10 * MIB, 17179870}},
+		{9 * MIB, 2, 7 * MIB, {7 * MIB, 8 * MIB, 5 * MIB}},
+		{100000 * MIB + 1, 9091, 16 * MIB, {11 * MIB}},
+		{100000 * MIB + 1, 10000, 16 * MIB, {10 * MIB + 1}},
+		{100000 * MIB + 1, 6251, 5 * MIB, {16 * MIB}},
+		{9 * MIB, 3, 16 * MIB, {0}},
+		{9 * MIB, 1, 16 * MIB, {0}},
+		{0, 2, 16 * MIB, {0}},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		uint64_t guesses[PLAN_GUESSES_MAX];
+		const size_t n =
+			plan_guesses(rows[i].size, rows[i].n_parts, rows[i].wanted, guesses);
+		for (size_t k = 0; k < n; k++)
+			CHECK(guesses[k] == rows[i].expected[k]);
+		CHECK(n < 6 && !rows[i].expected[n]);
+	}
+}
+
 static void parts_cover_the_file(uint64_t size, const struct plan *plan)
 {
 	uint64_t at = 0;
@@ -51,5 +81,6 @@ int main(void)
 	CHECK_INT(plan_resume(17 * MIB, 0, &plan), -EINVAL);
 	CHECK_INT(plan_resume(8 * MIB, 8 * MIB, &plan), -EINVAL);
 	CHECK_INT(plan_resume(10001, 1, &plan), -EINVAL);
+	check_guesses();
 	return check_result();
 }
