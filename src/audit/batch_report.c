@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/csv.h"
 #include "base/json_text.h"
+#include "base/named_file.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include <errno.h>
@@ -168,11 +169,9 @@ static int check_md5(FILE *stream, const char *md5, struct problem *ret_problem)
 
 static int open_file(const char *path, FILE **ret, struct problem *ret_problem)
 {
-	*ret = fopen(path, "re");
-	if (*ret)
-		return 0;
-	const int error = -errno;
-	problem_set(ret_problem, "it cannot be opened: %s", strerror(-error));
+	const int error = named_file_stream(path, ret);
+	if (error)
+		problem_set(ret_problem, "it cannot be opened: %s", named_file_error(error));
 	return error;
 }
 

@@ -1,4 +1,5 @@
 #include "aws/profile.h"
+#include "base/named_file.h"
 #include "base/quote.h"
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ static int load_file(const char *path, struct ini **ret, struct problem *ret_pro
 			quote(path).text, line);
 	else
 		problem_set(ret_problem, "cannot read %s: %s; fix this, or use another file",
-			quote(path).text, strerror(-error));
+			quote(path).text, named_file_error(error));
 	return error == -ENOMEM ? error : -EINVAL;
 }
 

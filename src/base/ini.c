@@ -1,7 +1,7 @@
 #include "base/ini.h"
+#include "base/named_file.h"
 #include "base/text.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -155,9 +155,9 @@ static ssize_t read_all(int fd, char *buf, size_t size)
 
 int ini_load(const char *path, struct ini **ret, int *ret_line)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int fd = named_file_open(path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	char *text = malloc(FILE_MAX_BYTES + 2);
 	ssize_t n = text ? read_all(fd, text, FILE_MAX_BYTES + 1) : -ENOMEM;
 	close(fd);

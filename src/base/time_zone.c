@@ -1,9 +1,9 @@
 #include "base/time_zone.h"
 #include "base/clock.h"
+#include "base/named_file.h"
 #include "base/quote.h"
 #include "base/time_zone_rule.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,9 +146,9 @@ static bool is_name(const char *name)
 /* The number of bytes read, or -errno. */
 static ssize_t read_zone(const char *path, unsigned char *bytes, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = named_file_open(path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	size_t n = 0;
 	ssize_t got;
 	while ((got = read(fd, bytes + n, size - n)) > 0 || (got < 0 && errno == EINTR))
@@ -168,7 +168,7 @@ static int refuse(const char *name, const char *folder, int error, struct proble
 		return -EINVAL;
 	}
 	problem_set(ret_problem, "the time zone \"%s\" cannot be read from %s: %s",
-		quote(name).text, quote(folder).text, strerror(-error));
+		quote(name).text, quote(folder).text, named_file_error(error));
 	return error;
 }
 

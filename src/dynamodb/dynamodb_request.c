@@ -126,7 +126,19 @@ static bool is_whole(const struct http_reply *reply)
 	return strtoul(header, NULL, 10) == sum;
 }
 
-/* {"__type":"com.amazonaws.dynamodb.v20120810#CodeException","message":"…"} */
+/* The code is in a header, as "__type" or as "code". There may be a namespace and a # before it,
+ * and after it a colon and an address. Source: "AWS JSON 1.0 protocol" (Smithy). */
+static void read_code(const struct http_reply *reply, const json_t *json, char ret[static 64])
+{
+	const char *header = http_reply_header(reply, "x-amzn-errortype");
+	const char *type = header ? header : json_text(json, "__type");
+	type = *type ? type : json_text(json, "code");
+	const size_t n = strcspn(type, ":");
+	const char *hash = memrchr(type, '#', n);
+	const char *code = hash ? hash + 1 : type;
+	snprintf(ret, 64, "%.*s", (int)(n - (size_t)(code - type)), code);
+}
+
 static int read_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {
@@ -136,9 +148,8 @@ static int read_error(const struct http_reply *reply, char ret_code[static 64],
 	if (reply->status == 200)
 		return text_string(&reply->body)[0] == '{' ? 0 : -EBADMSG;
 	json_t *json = json_read(&reply->body, NULL);
-	const char *type = json_text(json, "__type"), *hash = strrchr(type, '#');
 	const char *message = json_text(json, "message");
-	snprintf(ret_code, 64, "%.63s", hash ? hash + 1 : type);
+	read_code(reply, json, ret_code);
 	snprintf(ret_message, 256, "%s", *message ? message : json_text(json, "Message"));
 	json_decref(json);
 	return ret_code[0] != '\0';

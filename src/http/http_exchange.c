@@ -5,11 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#define HEADERS_MAX_BYTES                                                                          \
+	(256U << 10) /* less than curl's own limit, which it calls a lost connection */
 #define LOOK_NS (10 * NS_PER_MS)
 
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
 	struct exchange *exchange = arg;
+	exchange->header_bytes += n;
+	if (exchange->header_bytes > HEADERS_MAX_BYTES) {
+		exchange->error = -EMSGSIZE;
+		return 0;
+	}
 	const bool is_status = n >= 5 && memcmp(line, "HTTP/", 5) == 0;
 	http_watch_header(&exchange->watch, is_status, is_status && n > 9 && line[9] != '1');
 	if (is_status) { /* perhaps after 100 Continue */

@@ -10,7 +10,8 @@ struct exchange {
 	struct http_reply *reply;
 	uint64_t body_at; /* the next byte to read */
 	struct http_watch watch;
-	uint64_t looked_ns; /* when on_progress looked last; 0: never */
+	uint64_t looked_ns;  /* when on_progress looked last; 0: never */
+	size_t header_bytes; /* of all headers, those of interim replies too */
 	bool headers_ended;
 	bool is_sent;   /* once it was, some of its bytes may have left */
 	bool is_resent; /* an earlier connection took the request, perhaps all of it */

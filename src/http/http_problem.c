@@ -5,6 +5,18 @@
 
 #define PROXY_WANTS_CREDENTIALS 407
 
+/* The peer speaks no TLS, or none that this host accepts. Other handshakes that fail are those of a
+ * server that is about to stop or to start. */
+static bool is_wrong_tls(const struct http_failure *failure)
+{
+	static const char *const details[] = {"wrong version number", "unsupported protocol",
+		"alert protocol version", "handshake failure", "unknown ca"};
+	for (size_t i = 0; i < sizeof details / sizeof *details; i++)
+		if (failure->code == CURLE_SSL_CONNECT_ERROR && strstr(failure->detail, details[i]))
+			return true;
+	return false;
+}
+
 static int error_of(const struct http_failure *failure)
 {
 	if (failure->error)
@@ -42,8 +54,8 @@ static int error_of(const struct http_failure *failure)
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_BAD_FUNCTION_ARGUMENT:
 		return -EINVAL;
-	default: /* SSL_CONNECT_ERROR too: a server that is about to stop or start does this */
-		return -ECONNREFUSED;
+	default:
+		return is_wrong_tls(failure) ? -EPROTO : -ECONNREFUSED;
 	}
 }
 

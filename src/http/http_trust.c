@@ -1,4 +1,5 @@
 #include "http/http_trust.h"
+#include "base/named_file.h"
 #include "http/http_ciphers.h"
 #include <errno.h>
 #include <openssl/err.h>
@@ -44,6 +45,9 @@ void http_trust_free(struct http_trust *trust)
 static bool fill_trust(X509_STORE *store, const char *ca_bundle)
 {
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+	struct stat st;
+	if (ca_bundle && stat(ca_bundle, &st) == 0 && named_file_kind(&st))
+		return false; /* the library might wait for it */
 	if (ca_bundle)
 		return X509_STORE_load_file(store, ca_bundle);
 	if (!curl->cainfo && !curl->capath)

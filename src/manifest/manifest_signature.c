@@ -1,4 +1,5 @@
 #include "manifest/manifest_signature.h"
+#include "base/named_file.h"
 #include "base/quote.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -22,16 +23,32 @@ static int no_passphrase(char *buffer, int size, int is_writing, void *arg)
 	return -1;
 }
 
+/* Whoever may read a private key can sign what he likes. */
+static int open_key(const char *path, bool is_private, FILE **ret, struct problem *ret_problem)
+{
+	struct stat st;
+	int error = named_file_stream(path, ret);
+	if (!error && is_private && fstat(fileno(*ret), &st) == 0 && S_ISREG(st.st_mode) &&
+		st.st_mode & S_IRWXO) {
+		fclose(*ret);
+		problem_set(ret_problem,
+			"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",
+			quote(path).text, (unsigned)st.st_mode & 0777, quote(path).text);
+		return -EPERM;
+	}
+	if (error)
+		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
+			named_file_error(error));
+	return error;
+}
+
 int signing_key_read(
 	const char *path, bool is_private, struct signing_key **ret, struct problem *ret_problem)
 {
-	FILE *file = fopen(path, "re");
-	if (!file) {
-		const int error = -errno;
-		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
-			strerror(errno));
+	FILE *file;
+	const int error = open_key(path, is_private, &file, ret_problem);
+	if (error)
 		return error;
-	}
 	EVP_PKEY *pkey = is_private ? PEM_read_PrivateKey(file, NULL, no_passphrase, NULL)
 				    : PEM_read_PUBKEY(file, NULL, no_passphrase, NULL);
 	fclose(file);

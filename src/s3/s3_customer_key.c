@@ -1,8 +1,8 @@
 #include "s3/s3_customer_key.h"
 #include "base/checksum.h"
+#include "base/named_file.h"
 #include "base/quote.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@
 /* Reads the file, at most size bytes. Returns the number of bytes, or -errno. */
 static ssize_t read_file(const char *path, char *buf, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd = named_file_open(path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	ssize_t n = 0, got = 1;
 	while (got > 0 && (size_t)n < size) {
 		got = read(fd, buf + n, size - (size_t)n);
@@ -52,8 +52,8 @@ int s3_customer_key_read(const char *path, struct text *ret, struct problem *ret
 		base64_encode(key, sizeof key, base64);
 		text_add(ret, base64);
 	} else if (n < 0) {
-		problem_set(
-			ret_problem, "%s cannot be read: %s", quote(path).text, strerror((int)-n));
+		problem_set(ret_problem, "%s cannot be read: %s", quote(path).text,
+			named_file_error((int)n));
 	} else {
 		problem_set(ret_problem,
 			"%s holds no key: 32 bytes, or their base64; make one with: openssl rand 32",

@@ -20,11 +20,11 @@ def cache_file(aws, name):
 
 
 class Sso(Fake):
-    """tokens: access tokens that it takes. refresh: the refresh token that it exchanges, once."""
+    """tokens: access tokens that it takes. refresh: the refresh token that it exchanges, once; for a new token of `life` s."""
 
-    def __init__(self, keys, tokens=(), refresh=None, **how):
+    def __init__(self, keys, tokens=(), refresh=None, life=28800, **how):
         super().__init__(keys, **how)
-        self.tokens, self.refresh = set(tokens), refresh
+        self.tokens, self.refresh, self.life = set(tokens), refresh, life
 
     def reply(self, method, path, headers, body):
         if (method, path) == ("POST", "/token"):
@@ -46,4 +46,4 @@ class Sso(Fake):
             return 400, {"error": "invalid_grant"}
         self.refresh = "refresh-2"
         self.tokens.add("access-2")
-        return 200, {"accessToken": "access-2", "expiresIn": 28800, "refreshToken": self.refresh, "tokenType": "Bearer"}
+        return 200, {"accessToken": "access-2", "expiresIn": self.life, "refreshToken": self.refresh, "tokenType": "Bearer"}

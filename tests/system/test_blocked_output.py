@@ -3,6 +3,7 @@
 import fcntl
 import os
 import signal
+import socket
 import subprocess
 import time
 
@@ -82,30 +83,47 @@ def is_pending(pid, number):
 
 @pytest.mark.parametrize("signals, most", [(2, 60), (3, 8)])
 def test_what_never_returns_is_ended(start, tmp_path, signals, most):
-    """A configuration file that is a FIFO nobody writes to: to open it blocks."""
+    """Marks in a file that another process holds a lease on: to open it blocks for 45 s."""
     tree = make_tree(tmp_path / "tree", {"a": 1})
-    os.mkfifo(tmp_path / "fifo")
-    errors = tmp_path / "errors"
+    errors, marks = tmp_path / "errors", tmp_path / "marks.db"
+    marks.touch(0o600)
+    lease = os.open(marks, os.O_RDWR)
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # the word that somebody waits for the lease
+    fcntl.fcntl(lease, fcntl.F_SETLEASE, fcntl.F_WRLCK)
     with open(errors, "wb") as file:
-        where = ("--marks", f"sqlite:{tmp_path}/marks.db")
-        run = start("push", tree, "s3://bucket/p", *where, stdout=file, stderr=file, env={"AWS_CONFIG_FILE": str(tmp_path / "fifo")})
+        run = start("push", tree, "s3://bucket/p", "--marks", f"sqlite:{marks}", stdout=file, stderr=file)
     blocked = f"/proc/{run.pid}/syscall"
-    wait_until(lambda: open(blocked).read().startswith("257 "), 60, "its opening of the FIFO")  # openat
+    wait_until(lambda: open(blocked).read().startswith("257 "), 60, "its opening of the marks")  # openat
     begun = time.monotonic()
     for n in range(signals):
         run.send_signal(signal.SIGTERM)
         wait_until(lambda: n or "stopping" in errors.read_text(), 60, "the word that it stops")
         wait_until(lambda: not is_pending(run.pid, signal.SIGTERM), 60, "its taking of the signal")  # two at once are one
     assert run.wait(60) == 143 and time.monotonic() - begun < most
+    os.close(lease)
 
 
-def test_a_token_file_that_is_no_file(s3once, tmp_path):
-    os.mkfifo(tmp_path / "token")
+NAMED = {
+    "config": {"AWS_CONFIG_FILE": "{fifo}"},
+    "credentials": {"AWS_SHARED_CREDENTIALS_FILE": "{fifo}"},
+    "token": {"AWS_ACCESS_KEY_ID": None, "AWS_WEB_IDENTITY_TOKEN_FILE": "{fifo}", "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/r"},
+    "rules": ["--rules", "{fifo}"],
+    "media types": ["--media-types", "{fifo}"],
+    "signing key": ["--manifest", "--sign", "{fifo}"],
+    "customer key": ["--sse-c-key-file", "{fifo}"],
+    "CA bundle": ["--ca-bundle", "{fifo}", "--endpoint-url", "https://127.0.0.1:{port}"],
+}
+
+
+@pytest.mark.parametrize("how", NAMED.values(), ids=NAMED.keys())
+def test_a_file_that_is_none(s3once, tmp_path, how):
+    """A FIFO that nobody writes to, where a file is wanted: it is named in a sentence, and not waited for."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
     tree = make_tree(tmp_path / "tree", {"a": 1})
-    environment = {
-        "AWS_ACCESS_KEY_ID": None,
-        "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
-        "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/r",
-    }
-    run = s3once("push", tree, "s3://bucket/p", "--marks", f"sqlite:{tmp_path}/marks.db", env=environment, timeout=30)
-    assert run.code == 3 and "token" in run.err and "not a regular file" in run.err, run
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        words = [word.format(fifo=fifo, port=listener.getsockname()[1]) for word in how] if isinstance(how, list) else []
+        environment = {} if words else {name: value and value.format(fifo=fifo) for name, value in how.items()}
+        run = s3once("push", tree, "s3://bucket/p", "--marks", f"sqlite:{tmp_path}/marks.db", *words, env=environment, timeout=30)
+    says = "it must be a readable file" if "--ca-bundle" in words else "it is not a regular file"
+    assert run.code in (2, 3) and str(fifo) in run.err and says in run.err, run

@@ -1,5 +1,6 @@
 """The command line: what is refused and with which words, exit codes, streams and signals."""
 
+import contextlib
 import json
 import os
 import pty
@@ -9,8 +10,10 @@ import shlex
 import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -516,6 +519,47 @@ def test_untrusted_certificate(s3once, s3, bucket, tree):
     run = s3once("push", "--endpoint-url", s3.tls_endpoint, "--ca-bundle", s3.ca, tree, f"s3://{bucket}")
     assert run.code == 0, run
     s3.assert_same(tree, bucket)
+
+
+@pytest.mark.parametrize(
+    "name, is_known, says",
+    [
+        (None, False, "cannot establish a TLS connection to {host} .*wrong version number.*: check that the endpoint supports https"),
+        ("127.0.0.1", False, "the certificate of {host} is not trusted"),
+        ("192.0.2.1", True, "the certificate of {host} is not trusted"),
+    ],
+    ids=["no TLS", "unknown CA", "another name"],
+)
+def test_wrong_tls_is_said_at_once(s3once, tmp_path, tree, name, is_known, says):
+    """One connection, and none of the minutes that a server is waited for that is down."""
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    context, connections = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), []
+    if name:
+        make = ["openssl", "req", "-x509", "-nodes", "-newkey", "rsa:2048", "-subj", "/CN=x", "-addext", f"subjectAltName=IP:{name}"]
+        subprocess.run([*make, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        context.load_cert_chain(certificate, key)
+
+    def serve(listener):
+        with contextlib.suppress(OSError):
+            while True:
+                connections.append(listener.accept()[0])
+                with contextlib.suppress(OSError), connections[-1] as client:
+                    if name:
+                        context.wrap_socket(client, server_side=True).recv(1)
+                    else:
+                        client.recv(1)
+                        client.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        server = threading.Thread(target=serve, args=(listener,))
+        server.start()
+        trust = ["--ca-bundle", certificate] if is_known else []
+        run = s3once("push", "--endpoint-url", f"https://{host}", *trust, tree, "s3://bucket", "--marks", f"sqlite:{tmp_path}/marks.db", timeout=60)
+        listener.shutdown(socket.SHUT_RDWR)
+        server.join()
+    assert_setup_error(run, says.format(host=host))
+    assert len(connections) == 1
 
 
 def test_certificates_that_are_not_there(s3once, s3, bucket, tree):

@@ -210,7 +210,7 @@ def test_without_credentials_the_rest_is_told(config):
         ({}, "[default]\ns3 =\n  addressing_style = diagonal\n", "it must be auto, virtual or path"),
         ({"AWS_ENDPOINT_URL_S3": "ftp://h"}, "", "ftp://h cannot be used"),
         ({"AWS_REGION": "Frankfurt"}, "", "Frankfurt is not a region"),
-        ({"AWS_USE_DUALSTACK_ENDPOINT": "true", "AWS_REGION": "us-iso-east-1"}, "", "no dualstack endpoints in aws-iso"),
+        ({"AWS_USE_DUALSTACK_ENDPOINT": "true", "AWS_REGION": "local"}, "", "has no FIPS and no dualstack endpoint"),
         ({"AWS_USE_FIPS_ENDPOINT": "true", "AWS_REGION": "cn-north-1"}, "", "no FIPS endpoints in China"),
     ],
 )

@@ -382,6 +382,14 @@ def test_imds(uploads, keys):
         ]
 
 
+def test_imds_out_of_order_for_a_moment(uploads, keys):
+    """Each of its three answers may be a server error twice."""
+    with Imds(keys) as imds:
+        imds.stumbles = [(500, ""), (503, ""), ANSWER] * 3
+        uploads("imds", metadata(imds))
+        assert len(imds.requests) == 9
+
+
 def test_imds_named_in_the_profile(uploads, keys, aws):
     with Imds(keys) as imds:
         put(aws / "config", f"[default]\nec2_metadata_service_endpoint = {imds.endpoint}\n")
@@ -688,6 +696,16 @@ def test_sso_token_is_renewed(uploads, keys, aws, seconds):
     assert token["expiresAt"] > utc(28000) and path.stat().st_mode & 0o777 == 0o600
     assert list(path.parent.iterdir()) == [path]
     assert "access-" not in run.out + run.err and "refresh-" not in run.out + run.err
+
+
+@pytest.mark.parametrize("life", [0, -1, 2**63 - 1, 2**53])
+def test_sso_token_of_an_impossible_life(s3once, keys, aws, life):
+    put(aws / "config", SESSION)
+    client = {"clientId": "id", "clientSecret": "cs", "registrationExpiresAt": utc(86400), "refreshToken": "refresh-1"}
+    login(aws, "corp", -10, **client)
+    with Sso(keys, refresh="refresh-1", life=life) as sso:
+        run = s3once("config", env={**NOTHING, **sso_env(sso)})
+    assert run.code == 3 and "the SSO token has expired: log in" in run.err, run
 
 
 def test_sso_role_is_asked_for_again(s3once, s3, bucket, keys, aws, s3_wire, tree):

@@ -253,7 +253,7 @@ def test_root_is_refused_a_file_that_others_may_write(s3once, s3, bucket, job, t
     assert f"it belongs to another user (uid 4), and root would do what that user writes into it; run: chown root {path}" in s3once("run", "logs").err
     os.chown(path, 0, 0)
     assert s3once("run", "logs").code == 0, "the group is root's"
-    assert errors(s3once("run", path.parent)) == [f"{path.parent}: it is not a regular file"]
+    assert errors(s3once("run", path.parent)) == [f"{path.parent}: it cannot be read: Is a directory"]
 
 
 def test_config_shows_what_is_in_force(s3once, s3, bucket, job, tree):

@@ -399,6 +399,10 @@ def test_keys_that_cannot_sign(s3once, s3, bucket, tmp_path, key_pair):
         run = push(s3once, tree, bucket, "--sign", file)
         assert run.code == 3 and str(file) in run.err, run
     assert push(s3once, tree, bucket, "--sign", rsa, "--dry-run").code == 3
+    private.chmod(0o644)
+    run = push(s3once, tree, bucket, "--sign", private)
+    assert run.code == 3 and f"others may read or write the key file {private} (mode 644); run: chmod o-rwx {private}" in run.err, run
+    private.chmod(0o640)
     assert push(s3once, tree, bucket, "--sign", private, "--dry-run").code == 0
     assert not s3.objects(bucket)
     assert s3once("push", tree, f"s3://{bucket}", "--sign", private).code == 2

@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import struct
+import threading
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,8 @@ def port():
     return free_ports(1)[0]
 
 
-def ask(port, path="/metrics", method="GET", host="127.0.0.1"):
-    connection = http.client.HTTPConnection(host, port, timeout=30)
+def ask(port, path="/metrics", method="GET", host="127.0.0.1", source=""):
+    connection = http.client.HTTPConnection(host, port, timeout=30, source_address=(source, 0) if source else None)
     connection.request(method, path)
     reply = connection.getresponse()
     body = reply.read().decode()
@@ -126,7 +127,37 @@ def test_the_port_is_flooded(watched, port):
             watched.rename_in(f"file{i}", 1)
             watched.manager.pass_with(files=i + 1)
         assert len(list(descriptors.iterdir())) <= before + 16 + 20, "16 clients, and what a pass may have left open"
-    assert read(port)["watch_uploaded_files_total", "job"] == 2
+    assert read(port, source="127.0.0.2")["watch_uploaded_files_total", "job"] == 2
+    assert watched.stop().code == 0
+
+
+class Dribbling(threading.Thread):
+    """A client whose request grows by a header every half second, until it is cut off."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.client = socket.create_connection(("127.0.0.1", port))
+        self.client.settimeout(0.5)
+        self.start()
+
+    def run(self):
+        with contextlib.suppress(ConnectionError), self.client:
+            self.client.sendall(b"GET /metrics HTTP/1.1\r\n")
+            for _ in range(120):
+                self.client.sendall(b"A: b\r\n")
+                with contextlib.suppress(TimeoutError):
+                    if not self.client.recv(1):
+                        return
+
+
+def test_clients_that_never_end(watched, port):
+    """They leave room for clients of other addresses, and are cut off."""
+    watched.start("--metrics-listen", str(port))
+    clients = [Dribbling(port) for _ in range(16)]
+    assert read(port, source="127.0.0.2")["watch_folders", "job"] == 1
+    for client in clients:
+        client.join(30)
+    assert not any(client.is_alive() for client in clients)
     assert watched.stop().code == 0
 
 

@@ -3,6 +3,7 @@
 #include "aws/credentials/credentials_http.h"
 #include "aws/credentials/credentials_json.h"
 #include "aws/credentials/secret_file.h"
+#include "base/named_file.h"
 #include "base/quote.h"
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -78,7 +79,7 @@ static int read_token_file(const char *path, struct text *ret, struct problem *r
 	int error = secret_file_read(path, ret);
 	if (error)
 		problem_set(ret_problem, TOKEN_FILE ": cannot read a token from %s: %s",
-			quote(path).text, secret_file_error(error));
+			quote(path).text, named_file_error(error));
 	return error == -ENODATA ? -EIO : error;
 }
 

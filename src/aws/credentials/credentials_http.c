@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLY_MAX_BYTES (256U << 10)
-#define PAUSE_MS        200U /* at most, before the second attempt; then twice that, … */
+#define REPLY_MAX_BYTES   (256U << 10)
+#define ANSWERED_ATTEMPTS 3    /* at least, of a service that answers that it cannot */
+#define PAUSE_MS          200U /* at most, before the second attempt; then twice that, … */
 
 static int prepare_client(struct credentials_loader *loader)
 {
@@ -71,7 +72,10 @@ int credentials_http(struct credentials_loader *loader, const struct credentials
 	}
 	for (unsigned i = 0;; i++) {
 		error = attempt(loader, request, i > 0, ret, ret_problem);
-		if (i + 1 >= request->attempts || !is_worth_another(error, ret))
+		const unsigned most = error || request->attempts > ANSWERED_ATTEMPTS
+					      ? request->attempts
+					      : ANSWERED_ATTEMPTS;
+		if (i + 1 >= most || !is_worth_another(error, ret))
 			return error;
 		const unsigned most_ms = PAUSE_MS << i;
 		const uint64_t pause_ms = most_ms / 2 + random_below(most_ms / 2);

@@ -3,6 +3,7 @@
 #include "aws/credentials/credentials_profile.h"
 #include "aws/credentials/secret_file.h"
 #include "aws/credentials/sts.h"
+#include "base/named_file.h"
 #include "base/quote.h"
 #include <errno.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static int read_token(const char *path, struct text *ret, struct problem *ret_pr
 	int error = secret_file_read(path, ret);
 	if (error)
 		problem_set(ret_problem, "cannot read a token from %s: %s", quote(path).text,
-			secret_file_error(error));
+			named_file_error(error));
 	return error == -ENODATA ? -EIO : error;
 }
 

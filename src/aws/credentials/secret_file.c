@@ -1,9 +1,8 @@
 #include "aws/credentials/secret_file.h"
+#include "base/named_file.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 int secret_file_read(const char *path, struct text *ret)
@@ -11,14 +10,9 @@ int secret_file_read(const char *path, struct text *ret)
 	char buf[4096];
 	size_t before = ret->len;
 	ssize_t n = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd = named_file_open(path);
 	if (fd < 0)
-		return -errno;
-	struct stat st;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return -ENOTSUP;
-	}
+		return fd;
 	while (!ret->error && (n = read(fd, buf, sizeof buf)) > 0)
 		text_add_bytes(ret, buf, (size_t)n);
 	int error = n < 0 ? -errno : ret->error;
@@ -27,9 +21,4 @@ int secret_file_read(const char *path, struct text *ret)
 	while (ret->len > before && strchr("\r\n\t ", ret->data[ret->len - 1]))
 		ret->data[--ret->len] = 0;
 	return !error && ret->len == before ? -EIO : error;
-}
-
-const char *secret_file_error(int error)
-{
-	return error == -ENOTSUP ? "it is not a regular file" : strerror(-error);
 }

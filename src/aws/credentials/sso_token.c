@@ -19,6 +19,7 @@
 
 #define FILE_MAX_BYTES (64U << 10)
 #define RENEW_AHEAD_S  (15 * 60)
+#define LIFE_MAX_S     (100LL * 365 * 24 * 3600)
 #define TIMEOUT_MS     10000
 #define ATTEMPTS       3
 
@@ -142,8 +143,8 @@ static int put_reply(const struct http_reply *reply, int64_t now_s, json_t *toke
 	const char *refresh = made ? json_word(made, "refreshToken") : NULL;
 	json_int_t seconds = json_integer_value(json_object_get(made, "expiresIn"));
 	char until[21];
-	int error = access && seconds > 0 ? 0 : -EBADMSG;
-	clock_format_iso(now_s + seconds, until);
+	int error = access && seconds > 0 && seconds <= LIFE_MAX_S ? 0 : -EBADMSG;
+	clock_format_iso(now_s + (error ? 0 : seconds), until);
 	if (!error)
 		error = json_object_set_new(token, "accessToken", json_string(access)) |
 			json_object_set_new(token, "expiresAt", json_string(until));

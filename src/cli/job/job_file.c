@@ -1,12 +1,11 @@
 #include "cli/job/job_file.h"
+#include "base/named_file.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define FILE_MAX_BYTES (1U << 20)
@@ -160,10 +159,6 @@ static int read_file(const char *path, int fd, struct text *text, struct problem
 	struct stat st;
 	if (fstat(fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode)) {
-		problem_set(problem, "it is not a regular file");
-		return -ENOTSUP;
-	}
 	const int error = check_owner(path, &st, problem);
 	return error ? error : read_all(fd, text);
 }
@@ -172,8 +167,8 @@ int job_file_load(const char *path, struct job_file **ret, struct problem *ret_p
 {
 	struct text text = TEXT(FILE_MAX_BYTES);
 	ret_problem->text[0] = 0;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	int error = fd < 0 ? -errno : read_file(path, fd, &text, ret_problem);
+	const int fd = named_file_open(path);
+	int error = fd < 0 ? fd : read_file(path, fd, &text, ret_problem);
 	if (fd >= 0)
 		close(fd);
 	if (!error)
@@ -182,6 +177,6 @@ int job_file_load(const char *path, struct job_file **ret, struct problem *ret_p
 	if (error == -EMSGSIZE)
 		problem_set(ret_problem, "it is larger than 1 MiB, which no job is");
 	else if (error && !ret_problem->text[0])
-		problem_set(ret_problem, "it cannot be read: %s", strerror(-error));
+		problem_set(ret_problem, "it cannot be read: %s", named_file_error(error));
 	return error;
 }

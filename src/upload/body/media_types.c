@@ -1,4 +1,5 @@
 #include "upload/body/media_types.h"
+#include "base/named_file.h"
 #include "base/path.h"
 #include "base/quote.h"
 #include "s3/s3_headers.h"
@@ -64,20 +65,21 @@ static int read_line(struct media_types *types, char *line)
 static int cannot_read(const char *path, int error, struct problem *ret_problem)
 {
 	problem_set(ret_problem, "the media types %s cannot be read: %s", quote(path).text,
-		strerror(-error));
+		named_file_error(error));
 	return error == -ENOMEM ? error : -EINVAL;
 }
 
 int media_types_load(const char *path, struct media_types **ret, struct problem *ret_problem)
 {
-	FILE *stream = fopen(path, "re");
-	if (!stream)
-		return cannot_read(path, -errno, ret_problem);
+	FILE *stream;
+	int error = named_file_stream(path, &stream);
+	if (error)
+		return cannot_read(path, error, ret_problem);
 	struct media_types *types = calloc(1, sizeof *types);
 	char *line = NULL;
 	size_t size = 0;
 	unsigned number = 0;
-	int error = types && (types->of = json_object()) ? 0 : -ENOMEM;
+	error = types && (types->of = json_object()) ? 0 : -ENOMEM;
 	while (!error && getline(&line, &size, stream) >= 0) {
 		number++;
 		error = read_line(types, line);

@@ -1,5 +1,6 @@
 #include "upload/body/object_rules.h"
 #include "base/ini.h"
+#include "base/named_file.h"
 #include "base/quote.h"
 #include "scan/filter/filter.h"
 #include "upload/body/media_types.h"
@@ -126,7 +127,7 @@ static int load_ini(const char *path, struct ini **ret, struct problem *problem)
 	if (error == -EBADMSG)
 		problem_set(problem, "line %d is neither [section] nor name = value", line);
 	else if (error && error != -ENOMEM)
-		problem_set(problem, "it cannot be read: %s", strerror(-error));
+		problem_set(problem, "it cannot be read: %s", named_file_error(error));
 	return error && error != -ENOMEM ? -EINVAL : error;
 }
 

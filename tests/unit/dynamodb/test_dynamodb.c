@@ -406,8 +406,38 @@ static void test_tables(void)
 	end(&f);
 }
 
+/* The code of an error in each place and form that AWS's services have for it. */
+static void test_codes(void)
+{
+	static const char *const replies[] = {
+		SCRIPT_REPLY("400", "", "{\"__type\":\"ResourceNotFoundException\"}"),
+		SCRIPT_REPLY(
+			"400", "", "{\"__type\":\"a.b#ResourceNotFoundException:http://x/y#z\"}"),
+		SCRIPT_REPLY("400", "", "{\"code\":\"a.b#ResourceNotFoundException\"}"),
+		SCRIPT_REPLY("400", "X-Amzn-Errortype: ResourceNotFoundException:http://x/y\r\n",
+			"{\"__type\":\"ValidationException\"}"),
+		SCRIPT_REPLY("400", "X-Amzn-Errortype: a.b#ResourceNotFoundException\r\n", ""),
+	};
+	enum { N = sizeof replies / sizeof *replies };
+	struct script_step steps[N];
+	struct dynamodb_shape shape = {0};
+	struct fixture f;
+	for (size_t i = 0; i < N; i++)
+		steps[i] = (struct script_step){replies[i], .close = true};
+	if (!begin(&f, steps, N))
+		return;
+	for (size_t i = 0; i < N; i++)
+		if (!CHECK_INT(dynamodb_describe_table(f.conn, "t", NULL, &shape, &f.aws.problem),
+			    OUTCOME_ABSENT) ||
+			!CHECK_STRING(f.aws.problem.code, "ResourceNotFoundException"))
+			fprintf(stderr, "\treply %zu\n", i);
+	script_stop(&f.aws.server);
+	end(&f);
+}
+
 int main(void)
 {
+	test_codes();
 	test_writes();
 	test_refusals();
 	test_checksum_of_replies();

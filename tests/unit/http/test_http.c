@@ -168,6 +168,29 @@ static void test_many_headers(void)
 	script_clear(&server);
 }
 
+/* As many as the server likes: the reply is too long, and no connection was lost. */
+static void test_endless_headers(void)
+{
+	enum { LINES = 20000 };
+	static const char line[] = "x-amz-meta-endless: v\r\n";
+	struct text text = TEXT(1U << 20);
+	text_add(&text, "HTTP/1.1 200 OK\r\n");
+	for (size_t i = 0; i < LINES; i++)
+		text_add(&text, line);
+	struct script_step step = {text_string(&text), .close = true};
+	struct script_server server;
+	struct http_reply reply = {0};
+	struct problem p = {0};
+	if (script_start(&server, &step, 1)) {
+		CHECK_INT(perform((struct http_request){.url = server.url}, &reply, &p), -EMSGSIZE);
+		CHECK(strstr(p.text, "is too long"));
+		script_stop(&server);
+		script_clear(&server);
+	}
+	http_reply_clear(&reply);
+	text_clear(&text);
+}
+
 static void test_large_bodies(void)
 {
 	struct script_step steps[] = {{OK_REPLY}, {OK_REPLY}};
@@ -516,6 +539,7 @@ int main(void)
 	open_handle(0);
 	test_requests();
 	test_many_headers();
+	test_endless_headers();
 	test_large_bodies();
 	test_silent_resend();
 	test_resend_unreadable();
