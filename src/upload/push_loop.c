@@ -1,9 +1,9 @@
 #include "base/clock.h"
 #include "base/thread.h"
+#include "base/wait_until.h"
 #include "upload/feed.h"
 #include "upload/file/worker.h"
 #include "upload/push_struct.h"
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -51,8 +51,7 @@ static void work_on_files(void *arg)
 static void close_handles(struct s3once_push *push)
 {
 	atomic_store(&push->looping, false);
-	while (atomic_load(&push->stopping)) /* another thread is just telling this handle */
-		sched_yield();
+	wait_until(!atomic_load(&push->stopping)); /* another thread is just telling this handle */
 	uv_close((uv_handle_t *)&push->stopped, NULL);
 	uv_close((uv_handle_t *)&push->ended, NULL);
 	uv_close((uv_handle_t *)&push->progress, NULL);

@@ -1,5 +1,6 @@
 /* Whether a server decides a condition and writes in one step: several writers try at once. */
 #include "base/thread.h"
+#include "base/wait_until.h"
 #include "cli/doctor/doctor.h"
 #include <stdlib.h>
 #include <uv.h>
@@ -30,8 +31,8 @@ void racer_ready(struct racer *racer)
 	uv_mutex_lock(&contest->locked.mutex);
 	if (++contest->locked.ready >= contest->locked.expected)
 		uv_cond_broadcast(&contest->locked.all_are_ready);
-	while (contest->locked.ready < contest->locked.expected)
-		uv_cond_wait(&contest->locked.all_are_ready, &contest->locked.mutex);
+	wait_until(contest->locked.ready >= contest->locked.expected,
+		.told = &contest->locked.all_are_ready, .mutex = &contest->locked.mutex);
 	uv_mutex_unlock(&contest->locked.mutex);
 }
 

@@ -1,3 +1,4 @@
+#include "base/random.h"
 #include "scan/rotated/log_rows_struct.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static const char *const sql[STATEMENTS] = {
 	/* The number of a row that was dropped is used again: a new row begins with a version of its
 	 * own. */
 	[ADD] = "INSERT INTO logs(scope, directory, family, file, size, mtime, live, seen, missing,"
-		" end, until, version) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, random() / 2)",
+		" end, until, version) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
 	[CHANGE] = "UPDATE logs SET file = ?4, size = ?5, mtime = ?6, live = ?7, seen = ?8,"
 		   " missing = ?9, end = ?10, until = ?11, version = version + 1"
 		   " WHERE log = ?1 AND version = ?2",
@@ -205,6 +206,7 @@ int log_rows_put(struct log_rows *rows, const struct log_family_name *family, st
 		sqlite3_bind_int64(s, 2, row->version);
 	} else {
 		log_rows_bind_family(rows, s, family);
+		sqlite3_bind_int64(s, 12, (int64_t)random_below(INT64_MAX / 2));
 	}
 	sqlite3_bind_blob(s, 4, row->identity.bytes, (int)row->identity.n, SQLITE_STATIC);
 	sqlite3_bind_int64(s, 5, (int64_t)row->file_size);
