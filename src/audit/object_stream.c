@@ -110,8 +110,7 @@ static enum outcome load_objects(struct object_stream *stream, struct problem *r
 		s3_list_objects(stream->conn, &listing, &stream->limits, &more, ret_problem);
 	if (stream->is_in_disorder) {
 		problem_set(ret_problem,
-			"the server does not list objects in byte order (after '%s'), so that its "
-			"listing cannot be compared with the marks",
+			"the server does not list objects in byte order (after '%s')",
 			quote(stream->last ? stream->last : "").text);
 		return OUTCOME_UNSUPPORTED;
 	}

@@ -4,6 +4,7 @@
 #include "audit/verdict.h"
 #include "audit/verify_tasks.h"
 #include "base/clock.h"
+#include "base/quote.h"
 #include "manifest/manifest_name.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,12 +43,31 @@ static enum outcome next_mark(struct merging *merging, struct problem *ret_probl
 	return OUTCOME_OK;
 }
 
+/* What was compared so far is right all the same: of a mark whose object the listing does not have
+ * at its place, a HEAD has decided. */
+static void leave_listing(struct merging *merging, const struct problem *why)
+{
+	const struct verify_visitor *visitor = &merging->verify->visitor;
+	const char *server = s3_server(merging->verify->s3);
+	struct problem problem;
+	merging->object = NULL;
+	problem_set(&problem,
+		"%s, and calls itself '%s'; from there on each file is compared by a HEAD, as with "
+		"--head, and objects that have no mark are not looked for",
+		why->text, quote(server).text);
+	visitor->warned(visitor->arg, &problem);
+}
+
 static enum outcome next_object(struct merging *merging, struct problem *ret_problem)
 {
 	merging->object_has_mark = false;
 	const enum outcome o = object_stream_next(merging->objects, &merging->object, ret_problem);
 	if (o == OUTCOME_OK && merging->object)
 		verify_tasks_count_listed(&merging->tasks);
+	if (o == OUTCOME_UNSUPPORTED) {
+		leave_listing(merging, ret_problem);
+		return OUTCOME_OK;
+	}
 	if (o == OUTCOME_DENIED)
 		problem_prefix(ret_problem,
 			"the bucket's listing is refused; allow s3:ListBucket of the bucket");

@@ -2,7 +2,10 @@
  *
  * The bucket's listing is merged with the marks, both sorted. What disagrees there is looked at
  * again by a HEAD, and after that its mark is read consistently. It is a difference only if the
- * mark is still the same, so the work of a running uploader is not reported. */
+ * mark is still the same, so the work of a running uploader is not reported.
+ *
+ * Where the listing is not in byte order, it is left at that point. The marks that follow are
+ * compared by HEAD, and objects that have no mark are not looked for any more. */
 #pragma once
 #include "audit/mark_stream.h"
 #include "audit/verify_subset.h"
@@ -39,6 +42,8 @@ struct verify_visitor {
 	 * not have a sentence. */
 	void (*found)(
 		void *arg, enum finding finding, const char *key, const struct problem *problem);
+	/* Something about the server that bounds what could be compared. The run goes on. */
+	void (*warned)(void *arg, const struct problem *problem);
 	void (*progress)(void *arg, const struct verify_counts *counts); /* about once a second */
 	bool (*is_stopped)(void *arg); /* asked all the time, from any thread at once */
 	void *arg;

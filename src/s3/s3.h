@@ -37,6 +37,8 @@ enum s3_ability {
 	/* The etag is the MD5 of the content, or of the MD5s of the parts, unless the reply says
 	 * that the object is encrypted. It is "no" also where OpenSSL has no MD5. */
 	S3_ETAG_IS_MD5,
+	/* The etag of the reply to Complete is the one that the object has from then on. */
+	S3_COMPLETE_TELLS_ETAG,
 	S3_ABILITIES
 };
 enum s3_known { S3_UNKNOWN, S3_YES, S3_NO };

@@ -8,25 +8,50 @@
 #include <string.h>
 #include <strings.h>
 
-#define META         "x-amz-meta-"
-#define STANDARD     "STANDARD"
-#define CLASS_HEADER "x-amz-storage-class"
+#define STANDARD "STANDARD"
 
-const char *const s3_kept_settings[S3_KEPT_KINDS] = {
-	[S3_KEPT_CLASS] = "storage-class",
-	[S3_KEPT_METADATA] = "metadata",
-	[S3_KEPT_TAGS] = "tag",
+/* How a reply to HEAD shows a setting. */
+enum shown {
+	AS_IT_IS,
+	AT_ALL, /* servers write the value in ways of their own */
+	BY_NUMBER,
 };
+static const struct {
+	const char *setting, *header;
+	enum shown shown;
+} kinds[S3_KEPT_KINDS] = {
+	[S3_KEPT_CLASS] = {"storage-class", "x-amz-storage-class", AS_IT_IS},
+	[S3_KEPT_METADATA] = {"metadata", "x-amz-meta-", AT_ALL},
+	[S3_KEPT_TAGS] = {"tag", "x-amz-tagging", BY_NUMBER},
+	[S3_KEPT_TYPE] = {"content-type", "content-type", AS_IT_IS},
+	[S3_KEPT_ENCODING] = {"content-encoding", "content-encoding", AS_IT_IS},
+	[S3_KEPT_LANGUAGE] = {"content-language", "content-language", AS_IT_IS},
+	[S3_KEPT_DISPOSITION] = {"content-disposition", "content-disposition", AT_ALL},
+	[S3_KEPT_CACHE_CONTROL] = {"cache-control", "cache-control", AS_IT_IS},
+	[S3_KEPT_EXPIRES] = {"expires", "expires", AT_ALL},
+	[S3_KEPT_REDIRECT] = {"website-redirect", "x-amz-website-redirect-location", AT_ALL},
+	[S3_KEPT_LOCK_MODE] = {"object-lock-mode", "x-amz-object-lock-mode", AS_IT_IS},
+	[S3_KEPT_LOCK_UNTIL] = {"object-lock-retain-until-date",
+		"x-amz-object-lock-retain-until-date", AT_ALL},
+	[S3_KEPT_LOCK_HOLD] = {"object-lock-legal-hold", "x-amz-object-lock-legal-hold", AS_IT_IS},
+};
+
+const char *s3_kept_setting(enum s3_kept kind)
+{
+	return kinds[kind].setting;
+}
 
 /* Of which kind a header of the settings is; S3_KEPT_KINDS: of none that is looked at. */
 static enum s3_kept kind_of(const struct call_header *header)
 {
-	if (strncmp(header->name, META, strlen(META)) == 0)
+	const char *meta = kinds[S3_KEPT_METADATA].header;
+	if (strncmp(header->name, meta, strlen(meta)) == 0)
 		return S3_KEPT_METADATA;
-	if (strcmp(header->name, "x-amz-tagging") == 0)
-		return S3_KEPT_TAGS;
-	if (strcmp(header->name, CLASS_HEADER) == 0 && strcmp(header->value, STANDARD) != 0)
-		return S3_KEPT_CLASS;
+	for (unsigned kind = 0; kind < S3_KEPT_KINDS; kind++)
+		if (strcmp(header->name, kinds[kind].header) == 0)
+			return kind == S3_KEPT_CLASS && strcmp(header->value, STANDARD) == 0
+				       ? S3_KEPT_KINDS
+				       : (enum s3_kept)kind;
 	return S3_KEPT_KINDS;
 }
 
@@ -60,11 +85,11 @@ static size_t n_tags(const struct s3_headers *headers)
 	return 0;
 }
 
-/* Servers encode values in ways of their own, so that only whether there is one counts. */
 static bool shows(const struct http_reply *reply, const struct call_header *asked)
 {
 	const char *told = http_reply_header(reply, asked->name);
-	return told && (kind_of(asked) != S3_KEPT_CLASS || strcasecmp(told, asked->value) == 0);
+	return told &&
+	       (kinds[kind_of(asked)].shown != AS_IT_IS || strcasecmp(told, asked->value) == 0);
 }
 
 /* What the reply to HEAD tells of `asked`. */
@@ -74,17 +99,19 @@ static void read_head(const struct http_reply *reply, const struct s3_headers *h
 	const struct call_header *all;
 	const size_t n = s3_headers_of(headers, S3_HEADERS_STORE, &all);
 	const char *tags = http_reply_header(reply, "x-amz-tagging-count");
-	s3_copy_header(reply, CLASS_HEADER, ret->storage_class, sizeof ret->storage_class);
+	s3_copy_header(
+		reply, kinds[S3_KEPT_CLASS].header, ret->storage_class, sizeof ret->storage_class);
 	if (!ret->storage_class[0])
 		strcpy(ret->storage_class, STANDARD);
 	for (size_t i = 0; i < n; i++) {
 		const enum s3_kept kind = kind_of(&all[i]);
-		if ((kind == S3_KEPT_CLASS || kind == S3_KEPT_METADATA) && !shows(reply, &all[i]))
+		if (kind != S3_KEPT_KINDS && kinds[kind].shown != BY_NUMBER &&
+			!shows(reply, &all[i]))
 			ret->lacks |= asked & S3_KEPT_BIT(kind);
 	}
-	ret->unknown = asked & S3_KEPT_BIT(S3_KEPT_TAGS);
-	if (tags && strtoull(tags, NULL, 10) >= n_tags(headers))
-		ret->unknown = 0;
+	ret->unknown = tags ? 0 : asked & S3_KEPT_BIT(S3_KEPT_TAGS);
+	if (tags && strtoull(tags, NULL, 10) < n_tags(headers))
+		ret->lacks |= asked & S3_KEPT_BIT(S3_KEPT_TAGS);
 }
 
 int s3_reply_tags(const char *xml, size_t n, size_t *ret)
@@ -95,8 +122,10 @@ int s3_reply_tags(const char *xml, size_t n, size_t *ret)
 		return error;
 	size_t count = 0;
 	const xmlNode *set = xml_child(xmlDocGetRootElement(document), "TagSet");
-	for (const xmlNode *tag = set ? set->children : NULL; tag; tag = tag->next)
-		count += xml_is(tag, "Tag");
+	for (const xmlNode *tag = set ? set->children : NULL; tag; tag = tag->next) {
+		const xmlNode *key = xml_is(tag, "Tag") ? xml_child(tag, "Key") : NULL;
+		count += key && key->children; /* one without a key stands for none */
+	}
 	error = set ? 0 : -EBADMSG;
 	if (!error)
 		*ret = count;
@@ -130,7 +159,7 @@ enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *targe
 	*ret = (struct s3_kept_look){.unknown = asked};
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
 	s3_request_target(&request, target);
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	enum outcome outcome = ret->head = s3_request_perform(&request, &reply, ret_problem);
 	if (outcome == OUTCOME_OK)
 		read_head(&reply, target->headers, asked, ret);
 	http_reply_clear(&reply);

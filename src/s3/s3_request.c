@@ -132,7 +132,10 @@ void s3_request_target(struct s3_request *request, const struct s3_target *targe
 
 void s3_request_version(struct s3_request *request, const struct s3_target *target)
 {
-	if (target->version_id && *target->version_id)
+	/* "null" is the object in a bucket without versions, and some servers refuse it as a name.
+	 */
+	const bool is_null = target->version_id && strcmp(target->version_id, "null") == 0;
+	if (target->version_id && *target->version_id && (!is_null || request->conn->s3->is_aws))
 		s3_request_query(request, "versionId", target->version_id);
 }
 

@@ -49,9 +49,15 @@ struct run {
 	atomic_bool said_blind;  /* that objects may not be looked at, for look_elsewhere() */
 	atomic_bool fenced, failed_setup, dry;
 	atomic_bool was_asked_to_stop, has_reached_limit;
-	_Atomic uint64_t begun_bytes;   /* of bodies, once each: see run_may_send() */
-	struct bandwidth *bandwidth;    /* NULL: there is no limit */
-	atomic_uint settings_looked_at; /* see settings_kept.h; a set of s3_kept.h */
+	_Atomic uint64_t begun_bytes; /* of bodies, once each: see run_may_send() */
+	struct bandwidth *bandwidth;  /* NULL: there is no limit */
+	struct stored_seen {
+		/* Of keys under which objects were found, and the settings of objects sent whole
+		 * and in parts that were looked at. */
+		_Atomic uint64_t characters[2];
+		atomic_uint settings[2];
+		atomic_uint lacks; /* settings that were reported */
+	} stored; /* what a server other than AWS has done in this run: see stored_look.h */
 	struct buffers buffers;
 	struct refusals refusals;
 	struct liveness liveness;

@@ -3,6 +3,7 @@ has really happened. Functions that take parameters return the fault."""
 
 import asyncio
 import email.utils
+import hashlib
 import os
 import re
 import signal
@@ -328,10 +329,37 @@ def cuts_keys_at(*characters):
         for character in characters:
             path, found, _ = x.request.path.partition(quote(character))
             if found:
-                x.request.path = x.request.target = path
+                x.request.path = path
+                x.request.target = path + ("?" + x.request.query if x.request.query else "")
                 sign(x.request, x.proxy.access_key, x.proxy.secret_key, x.proxy.region, "s3")
                 x.fire(rule)
         await x.proxy.pass_on(x)
+
+    return fault
+
+
+def tells_md5_of_the_whole():
+    """A fake of gofakes3: Complete answers with the etag of an object in parts, HEAD and the listing show the MD5 of the whole."""
+    shown = {}  # the etag of parts → the MD5
+
+    @named("tells_md5_of_the_whole")
+    async def fault(x, rule):
+        reply = await x.forward()
+        kind = x.record.operation.kind
+        if kind == "CompleteMultipartUpload" and reply.status == 200:
+            body = Request("GET", x.request.path, Headers({"host": x.request.headers["host"]}))
+            sign(body, x.proxy.access_key, x.proxy.secret_key, x.proxy.region, "s3")
+            whole = await x.proxy.send(body, b"")
+            etag = whole.headers["etag"].strip('"')
+            shown[etag] = hashlib.md5(whole.body).hexdigest()
+            reply.body = re.sub(rb"<ETag>[^<]*</ETag>|<ETag/>", f"<ETag>&quot;{etag}&quot;</ETag>".encode(), reply.body)
+            x.fire(rule)
+        elif kind in ("HeadObject", "GetObject"):
+            etag = reply.headers.get("etag", "").strip('"')
+            reply.headers["etag"] = f'"{shown.get(etag, etag)}"'
+        elif kind == "ListObjectsV2":
+            reply.body = re.sub(rb"[0-9a-f]{32}-\d+", lambda found: shown[found[0].decode()].encode(), reply.body)
+        await x.answer(reply)
 
     return fault
 

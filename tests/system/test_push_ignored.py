@@ -79,7 +79,76 @@ def test_upload_that_cannot_be_listed_begins_anew(s3once, s3, s3_wire, bucket, t
     assert len(s3.uploads(bucket)) == (0 if aborts else 1)
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_an_object_that_is_not_under_its_key(s3once, s3, s3_wire, bucket, tmp_path, size):
+    """A fake server: it answers 200 and the right MD5, and stores what comes behind a # nowhere. No such file counts, however many go at once."""
+    tree = make_tree(tmp_path / "tree", {name: SIZES[size] for name in ("plain", "h#1", "h#2", "h#3", "s p")})
+    for kind in ("PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"):
+        s3_wire.add(faults.cuts_keys_at("#"), kind, times=None)
+    run = push(s3once, tree, bucket)
+    assert run.code == 1 and counts(run) == {"uploaded": 2, "failed": 3}, run
+    failed = [event["text"] for event in told(run, "failed")]
+    assert any("there is no object p/h#" in text for text in failed), failed
+    assert all("there is no object p/h#" in text or "but HEAD finds none" in text for text in failed), failed
+    assert push(s3once, tree, bucket).code == 1
+    assert s3.get(bucket, "p/plain") == (tree / "plain").read_bytes() and s3.get(bucket, "p/s p") == (tree / "s p").read_bytes()
+
+
+def test_keys_are_looked_at_once(s3once, s3, bucket, tmp_path):
+    """A HEAD for the first key with a character that has to be encoded, where conditions spare the others."""
+    tree = make_tree(tmp_path / "tree", {f"{end}{number}": 10 for end in ("plain", "a#", "b?", "c#?", "\u00e9", "\u00fc") for number in range(4)})
+    with Proxy(s3, "s3", behaves="aws") as wire:
+        s3once.environment["AWS_ENDPOINT_URL_S3"] = wire.endpoint
+        run = push(s3once, tree, bucket, "--concurrency", "1", "--trust-conditions")
+    assert run.code == 0 and counts(run) == {"uploaded": 24}, run
+    heads = [record.operation.key for record in wire.history if record.kind == "HeadObject"]
+    assert heads == ["p/a#0", "p/b?0", "p/\u00e90"], heads
+
+
+def test_key_that_nobody_may_look_at(s3once, s3, bucket, tmp_path):
+    """With s3:PutObject alone the reply to the upload has to do."""
+    tree = make_tree(tmp_path / "tree", {"a#": 10, "b#": 10})
+    with Proxy(s3, "s3", behaves="aws") as wire:
+        s3once.environment["AWS_ENDPOINT_URL_S3"] = wire.endpoint
+        wire.add(faults.answer(403, "AccessDenied"), "HeadObject", times=None)
+        run = push(s3once, tree, bucket, "--concurrency", "1", "--trust-conditions")
+    (warning,) = told(run, "warning")
+    assert run.code == 0 and "is found under its key cannot be seen" in warning["text"], run
+
+
+def test_etag_that_is_another_after_complete(s3once, s3, s3_wire, bucket, tmp_path):
+    """A fake of gofakes3. The mark has what HEAD shows, which the MD5 of the file settles."""
+    tree = make_tree(tmp_path / "tree", SIZES)
+    rule = s3_wire.add(faults.tells_md5_of_the_whole(), times=None)
+    run = push(s3once, tree, bucket)
+    assert run.code == 0 and counts(run) == {"uploaded": 2} and rule.fired, run
+    for options in ((), ("--head",), ("--download",)):
+        run = s3once("verify", *options, f"s3://{bucket}/p")
+        assert run.code == 0, run
+    run = s3once("proven", "--json", tree / "small", tree / "large", f"s3://{bucket}/p")
+    assert run.code == 0, run
+
+
+def test_etag_that_was_another_when_it_was_marked(s3once, s3, s3_wire, bucket, tmp_path):
+    """As above, of a mark that has the etag of the parts: the MD5 of the file is that of the object."""
+    tree = make_tree(tmp_path / "tree", SIZES)
+    rule = s3_wire.add(faults.tells_md5_of_the_whole(), times=None)
+    denied = s3_wire.add(faults.answer(403, "AccessDenied"), "HeadObject", times=None)
+    s3_wire.rules.reverse()
+    run = push(s3once, tree, bucket, "--trust-conditions")
+    assert run.code == 0 and rule.fired and denied.fired, run
+    denied.times = 0
+    assert s3once("proven", tree / "large", f"s3://{bucket}/p").code == 0
+    assert s3once("verify", "--download", f"s3://{bucket}/p").code == 0
+    with open(tree / "large", "r+b") as file:
+        file.write(b"other")
+    assert s3once("proven", tree / "large", f"s3://{bucket}/p").code == 1
+
+
 KEPT = {
+    "content-language": (("--content-language", "en"), "content-language", "--content-language: the object of {} does not have this value"),
+    "cache-control": (("--cache-control", "no-cache"), "cache-control", "--cache-control: the object of {} does not have this value"),
+    "content-type": (("--content-type", "text/x-log"), "content-type", "--content-type: the object of {} does not have this value"),
     "storage class": (("--storage-class", "GLACIER"), "x-amz-storage-class", "--storage-class GLACIER: the object of {} is stored as STANDARD"),
     "metadata": (("--metadata", "team=logs"), "x-amz-meta-team", "--metadata: the object of {} does not have all of this metadata"),
     "tags": (("--tag", "team=logs", "--tag", "a=b"), "x-amz-tagging", "--tag: the object of {} does not have all of these tags"),
@@ -101,8 +170,42 @@ def test_setting_that_was_ignored_is_said_once(s3once, s3, s3_wire, bucket, tmp_
     assert run.code == 0 and counts(run) == {"uploaded": 3}, run
     (warning,) = ignored(run)
     assert "the server ignored " + words.format(tree / f"{size}0") in warning, warning
-    assert rule.fired == 3 and len([each for each in s3_wire.history if each.kind == "GetObjectTagging"]) == (what == "tags")
+    assert rule.fired >= 3 and len([each for each in s3_wire.history if each.kind == "GetObjectTagging"]) == (what == "tags")
     s3.assert_same(tree, bucket, "p")
+
+
+def test_tags_of_objects_in_parts_that_rgw_drops(s3once, s3, bucket, tmp_path):
+    """Ceph's gateway itself, which keeps those of objects sent whole."""
+    run = push(s3once, make_tree(tmp_path / "tree", SIZES), bucket, "--tag", "a=b")
+    assert run.code == 0 and counts(run) == {"uploaded": 2}, run
+    (warning,) = ignored(run)
+    assert "--tag: the object of " in warning and "large" in warning, warning
+
+
+def test_setting_that_is_ignored_in_parts_alone(s3once, s3, s3_wire, bucket, tmp_path):
+    """One object sent whole and one sent in parts are looked at."""
+    tree = make_tree(tmp_path / "tree", {f"{size}{number}": SIZES[size] for size in SIZES for number in range(2)})
+    s3_wire.add(faults.ignores("content-language"), "CreateMultipartUpload", times=None)
+    run = push(s3once, tree, bucket, "--content-language", "en", "--cache-control", "no-cache")
+    assert run.code == 0 and counts(run) == {"uploaded": 4}, run
+    (warning,) = ignored(run)
+    assert "--content-language: the object of " in warning and "large" in warning and "sent in parts, only this one" in warning, warning
+
+
+async def one_empty_tag(x, rule):
+    """As gofakes3 answers."""
+    reply = await x.forward()
+    reply.body = b"<Tagging><TagSet><Tag><Key></Key><Value></Value></Tag></TagSet></Tagging>"
+    x.fire(rule)
+    await x.answer(reply)
+
+
+def test_an_empty_tag_is_none(s3once, s3, s3_wire, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"file": 1000})
+    rule = s3_wire.add(one_empty_tag, "GetObjectTagging", times=None)
+    s3_wire.add(faults.hides("x-amz-tagging-count"), "HeadObject", times=None)
+    run = push(s3once, tree, bucket, "--tag", "a=b")
+    assert run.code == 0 and rule.fired and "the server ignored --tag" in ignored(run)[0], run
 
 
 def test_setting_that_was_ignored_is_printed_by_a_quiet_run(s3once, s3, s3_wire, bucket, tmp_path):
@@ -112,10 +215,10 @@ def test_setting_that_was_ignored_is_printed_by_a_quiet_run(s3once, s3, s3_wire,
     assert run.code == 0 and not run.out and "warning: the server ignored --tag" in run.err and "is in s3://" in run.err, run
 
 
-@pytest.mark.parametrize("s3, what", [(server, what) for server in ("rgw", "swift") for what in ("metadata", "tags", "STANDARD") if (server, what) != ("swift", "tags")], indirect=["s3"])
+@pytest.mark.parametrize("s3, what", [(server, what) for server in ("rgw", "swift") for what in ("metadata", "tags", "STANDARD", "content-language", "cache-control", "content-type") if (server, what) != ("swift", "tags")], indirect=["s3"])
 def test_setting_that_is_kept_is_not_complained_of(s3once, s3, bucket, tmp_path, what):
     """Swift refuses tags, see test_push_refused.py."""
-    tree = make_tree(tmp_path / "tree", SIZES)
+    tree = make_tree(tmp_path / "tree", SIZES if what != "tags" else {"one": 1000, "two": 1000})
     options = KEPT[what][0] if what in KEPT else ("--storage-class", what)
     run = push(s3once, tree, bucket, "-vv", *options)
     assert run.code == 0 and counts(run) == {"uploaded": 2} and not ignored(run), run

@@ -212,3 +212,18 @@ def test_credentials_that_are_refused(s3once, bucket, tree, command, env, code):
     run = s3once(*command, f"s3://{bucket}", env=env)
     assert run.code == 3 and f"bucket {bucket} at " in run.err and f"({code}, request id " in run.err, run
 
+
+
+@pytest.mark.parametrize("s3", ["s3rver"], indirect=True)
+def test_a_listing_that_is_not_in_byte_order(s3once, s3, bucket, tmp_path):
+    """s3rver lists the files of a folder after its folders. Each mark is compared by HEAD then, and what is missing is found."""
+    tree = make_tree(tmp_path / "tree", {"a/1": 10, "a-b": 20, "a.c": 30, "z": 40})
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    listed = [row["Key"] for row in s3.client.list_objects_v2(Bucket=bucket)["Contents"]]
+    assert listed != sorted(listed), "this server lists in byte order"
+    run = s3once("verify", f"s3://{bucket}/p")
+    assert run.code == 0 and "does not list objects in byte order" in run.err and "4 objects are as their marks say" in run.err, run
+    s3.client.delete_object(Bucket=bucket, Key="p/z")
+    run = s3once("verify", "--json", f"s3://{bucket}/p")
+    assert run.code == 1 and [event["event"] for event in run.events] == ["warning", "object", "verify"], run
+    assert run.events[1]["key"] == "p/z" and run.events[1]["result"] == "missing"

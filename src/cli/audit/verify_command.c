@@ -106,6 +106,11 @@ static void on_found(
 	verify_view_found(&((struct audience *)arg)->view, finding, key, problem);
 }
 
+static void on_warned(void *arg, const struct problem *problem)
+{
+	verify_view_warned(&((struct audience *)arg)->view, problem);
+}
+
 static void on_progress(void *arg, const struct verify_counts *counts)
 {
 	verify_view_progress(&((struct audience *)arg)->view, counts);
@@ -160,7 +165,7 @@ static struct verify verify_of(const struct verification *verification, struct a
 		.subset = verification->subset,
 		.workers = options->workers ? options->workers : WORKERS,
 		.patience_ms = options->give_up_after_ms,
-		.visitor = {on_found, on_progress, is_stopped, audience}};
+		.visitor = {on_found, on_warned, on_progress, is_stopped, audience}};
 }
 
 static int compare_manifest(struct verification *verification, struct audience *audience)

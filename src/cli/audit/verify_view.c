@@ -64,6 +64,18 @@ void verify_view_found(
 	text_clear(&t);
 }
 
+void verify_view_warned(void *arg, const struct problem *problem)
+{
+	struct verify_view *view = arg;
+	if (view->json) {
+		json_t *object = json_event("warning");
+		set_problem(object, problem);
+		json_print(view->output, object);
+	} else {
+		output_say(view->output, "warning: %s", problem->text);
+	}
+}
+
 static void add_count(struct text *t, uint64_t n, const char *what)
 {
 	text_add(t, ", ");

@@ -14,6 +14,7 @@ struct verify_view {
 /* For struct verify_visitor; arg is the view. */
 void verify_view_found(
 	void *arg, enum finding finding, const char *key, const struct problem *problem);
+void verify_view_warned(void *arg, const struct problem *problem);
 void verify_view_progress(void *arg, const struct verify_counts *counts);
 
 /* The end of a run: how it ended, and what was sent for it. */

@@ -12,6 +12,8 @@ struct trial {
 static const struct trial trials[] = {
 	{S3_KEPT_CLASS, "storage class", "REDUCED_REDUNDANCY", "s3:PutObject"},
 	{S3_KEPT_METADATA, "metadata", "doctor=was-here", "s3:PutObject"},
+	{S3_KEPT_LANGUAGE, "content language", "en", "s3:PutObject"},
+	{S3_KEPT_CACHE_CONTROL, "cache control", "no-cache", "s3:PutObject"},
 	{S3_KEPT_TAGS, "tags", "doctor=was-here", "s3:PutObjectTagging, as --tag does"},
 };
 
@@ -21,7 +23,7 @@ static void look_at_kept(
 	struct doctor *doctor = bucket->doctor;
 	struct s3_kept_look look;
 	struct problem problem = {0};
-	const char *option = s3_kept_settings[trial->kind];
+	const char *option = s3_kept_setting(trial->kind);
 	enum outcome outcome = s3_look_at_kept(
 		bucket->conn, target, S3_KEPT_BIT(trial->kind), &doctor->limits, &look, &problem);
 	if (look.lacks)
@@ -59,7 +61,7 @@ static void try_out(
 	else if (is_refusal(outcome))
 		doctor_find(doctor, DOCTOR_OK, trial->what,
 			"--%s %s is refused by this server, not ignored",
-			s3_kept_settings[trial->kind], trial->value);
+			s3_kept_setting(trial->kind), trial->value);
 	else
 		doctor_refused(
 			doctor, DOCTOR_WARNING, trial->what, trial->permission, outcome, &problem);
@@ -74,7 +76,7 @@ void doctor_settings(struct doctor_bucket *bucket)
 		int error = s3_headers_new(&headers);
 		if (!error)
 			error = s3_headers_set(
-				headers, s3_kept_settings[trial->kind], trial->value, &problem);
+				headers, s3_kept_setting(trial->kind), trial->value, &problem);
 		if (!error)
 			error = s3_headers_prepare(headers, &problem);
 		const struct s3_target target = {.key = doctor_key(bucket, ""), .headers = headers};

@@ -110,6 +110,20 @@ static enum done check_object(
 		       "that shows it is the same");
 }
 
+/* Some servers told another etag when the upload was completed than they show now, which is the MD5
+ * of the whole. The file is read for it: it is what the mark says. */
+static bool has_md5_of_file(
+	struct worker *worker, const struct file *file, const struct s3_object *object)
+{
+	const struct s3_object shown = {.size = object->size, .etag_is_opaque = true};
+	const struct range range = file_range(file, NULL, NULL, 0);
+	struct s3_object by_etag = shown;
+	struct sums sums;
+	memcpy(by_etag.etag, object->etag, sizeof by_etag.etag);
+	return !file_digest(worker, file, DIGEST_MD5, &range, &sums) &&
+	       proof_whole(&sums, &by_etag, true) == PROOF_YES;
+}
+
 static enum done ask_marks(
 	struct worker *worker, struct file *file, struct mark *ret, struct problem *ret_problem)
 {
@@ -174,8 +188,12 @@ enum done done_now(struct worker *worker, struct file *file, bool is_read, struc
 		done = read_content(worker, file, &mark, ret_problem);
 	if (done == DONE_YES)
 		done = ask_s3(worker, file, mark.done.suffix, ret, ret_problem);
-	if (done == DONE_YES)
+	if (done == DONE_YES) {
 		done = check_object(&mark.done, &ret->object, ret_problem);
+		if (done == DONE_NO && proof_etag_parts(mark.done.etag) &&
+			has_md5_of_file(worker, file, &ret->object))
+			done = DONE_YES;
+	}
 	mark_clear(&mark);
 	return done;
 }

@@ -1,6 +1,7 @@
 /* Step 4: what S3 holds under a key, judged by content alone. */
 #include "base/quote.h"
 #include "upload/file/multipart.h"
+#include "upload/file/stored_look.h"
 #include "upload/file/worker.h"
 #include <stdio.h>
 #include <string.h>
@@ -257,11 +258,9 @@ enum step file_prove_by_head(struct worker *worker, struct file *file)
 		return judge_proof(worker, file, &object, proof);
 	}
 	if (o == OUTCOME_ABSENT)
-		problem_set(&problem,
-			"uploaded, but the object does not exist: it was deleted meanwhile");
-	else
-		problem_set(&problem,
-			"uploaded, but it cannot be verified: the server returns neither a "
-			"checksum nor an MD5 of its content");
+		return stored_nowhere(worker, file);
+	problem_set(&problem,
+		"uploaded, but it cannot be verified: the server returns neither a checksum nor an "
+		"MD5 of its content");
 	return file_fail(worker, file, &problem);
 }

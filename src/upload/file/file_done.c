@@ -1,5 +1,5 @@
 #include "upload/bucket/bucket_evidence.h"
-#include "upload/file/settings_kept.h"
+#include "upload/file/stored_look.h"
 #include "upload/file/worker.h"
 #include "upload/run_manifest.h"
 #include <stdio.h>
@@ -80,8 +80,12 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 		return file_fail(worker, file, &problem);
 	}
 	refusals_stored(&worker->run->refusals);
+	enum step step =
+		done->event == S3ONCE_EVENT_UPLOADED ? stored_look(worker, file) : STEP_NEXT;
+	if (step != STEP_NEXT)
+		return step;
 	file->candidate->said_done = true;
-	enum step step = file_mark_done(worker, file, done->version);
+	step = file_mark_done(worker, file, done->version);
 	if (step != STEP_NEXT)
 		return step;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
@@ -119,12 +123,8 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 		.sums = file->stored.bytes ? &file->stored : &file->sums,
 		.event = event};
 	const enum step step = done_with(worker, file, object, &done);
-	if (step != STEP_SETTLED || !file->is_in_s3)
-		return step;
-	file->is_proven = true;
-	if (event == S3ONCE_EVENT_UPLOADED)
-		settings_look(worker, file);
-	return STEP_SETTLED;
+	file->is_proven = step == STEP_SETTLED && file->is_in_s3;
+	return step;
 }
 
 enum step file_done_otherwise(struct worker *worker, struct file *file,

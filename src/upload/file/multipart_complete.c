@@ -1,5 +1,6 @@
 #include "upload/body/proof.h"
 #include "upload/file/multipart.h"
+#include <string.h>
 
 #define AMBIGUOUS_MAX 2 /* each was tried as often as any request */
 
@@ -16,7 +17,8 @@ static void note_sums(struct file *file, const struct multipart *multipart)
 }
 
 /* Every part is there. The reply proves the object, or a HEAD with what was computed of the parts,
- * or a HEAD and the file read once more. */
+ * or a HEAD and the file read once more. Some servers tell another etag at Complete than they show
+ * from then on, which is the one that the mark needs. */
 static enum step prove_multipart(
 	struct worker *worker, struct multipart *multipart, const struct s3_object *reply)
 {
@@ -24,12 +26,15 @@ static enum step prove_multipart(
 	const size_t n = file->plan.n_parts;
 	struct s3_object object = *reply;
 	enum proof proof = proof_parts(multipart->sums, n, &object, false);
-	if (proof != PROOF_YES || !*object.etag) {
+	if (proof != PROOF_YES || s3_knows(worker->run->s3, S3_COMPLETE_TELLS_ETAG) != S3_YES) {
 		const struct call_limits limits = run_limits(worker->run);
 		struct problem problem = {0};
 		if (s3_head_object(worker->s3, &file->target, &limits, &object, &problem) ==
-			OUTCOME_OK)
+			OUTCOME_OK) {
+			s3_learn(worker->run->s3, S3_COMPLETE_TELLS_ETAG,
+				strcmp(object.etag, reply->etag) == 0);
 			proof = proof_parts(multipart->sums, n, &object, true);
+		}
 	}
 	note_sums(file, multipart);
 	file_note_parts(file, multipart->sums, &file->plan, file->claim.upload.checksum);

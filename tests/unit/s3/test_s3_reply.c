@@ -426,9 +426,10 @@ static void check_tags(void)
 	} rows[] = {
 		{"<Tagging><TagSet/></Tagging>", 0, 0},
 		{"<Tagging> <TagSet><Tag><Key>a</Key><Value/></Tag> <Tag/></TagSet></Tagging>", 0,
-			2},
-		{"<Tagging><![CDATA[TagSet]]><TagSet><![CDATA[Tag]]><Tag/></TagSet></Tagging>", 0,
 			1},
+		{"<Tagging><![CDATA[TagSet]]><TagSet><![CDATA[Tag]]><Tag><Key>a</Key></Tag></TagSet></Tagging>",
+			0, 1},
+		{"<Tagging><TagSet><Tag><Key></Key><Value></Value></Tag></TagSet></Tagging>", 0, 0},
 		{"<Tagging/>", -EBADMSG, 99},
 		{"<Other><Tag/></Other>", -EBADMSG, 99},
 		{"the object's content", -EBADMSG, 99},
