@@ -48,6 +48,8 @@ OPERATIONS = {
     "PUT with tags": ("s3:PutObjectTagging", {"doctor"}),
     "HEAD with a version": ("s3:GetObjectVersion", {"verify"}),
 }
+# The policy of a bucket, which denies: see test_write_once_is_enough.
+OF_THE_BUCKET = "write-once"
 # About the bucket; all others are about its objects.
 OF_BUCKET = {"s3:ListBucket", "s3:GetBucketAcl", "s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration"}
 # About all buckets of the account.
@@ -58,7 +60,7 @@ OF_PROBES = {"s3:DeleteObject", "s3:PutObjectTagging"}
 
 def policies():
     found = {path.stem: json.loads(path.read_text()) for path in IAM.glob("*.json") if path.name != "table.tf.json"}
-    return {name: policy["Statement"] for name, policy in found.items() if policy["Version"] == "2012-10-17"}
+    return {name: policy["Statement"] for name, policy in found.items() if name != OF_THE_BUCKET}
 
 
 def test_policies_allow_what_is_sent():
@@ -90,7 +92,7 @@ def test_permissions_are_explained():
     text = (REPOSITORY / "docs" / "permissions.md").read_text()
     for action, _ in OPERATIONS.values():
         assert f"`{action}`" in text, action
-    for name in policies():
+    for name in [*policies(), OF_THE_BUCKET]:
         assert f"(../config/iam/{name}.json)" in text, name
 
 
@@ -144,6 +146,51 @@ def test_upload_only_is_enough(s3once, s3, wires, bucket, tmp_path):
     assert run.code == 0, run
     assert sum(rule.fired for rule in denied) >= 2
     s3.assert_same(tree, bucket)
+
+
+def deny(s3_wire, where):
+    for kind in ("PutObject", "CompleteMultipartUpload"):
+        s3_wire.add(faults.answer(403, "AccessDenied"), kind, where=lambda record: where(record.operation.conditions), times=None)
+
+
+@pytest.mark.parametrize("size", [1, 5 * MIB + 1])
+def test_replacing_needs_get_object(s3once, s3, wires, bucket, tmp_path, size):
+    """A fake of AWS under upload.json: If-Match is refused there, since it needs s3:GetObject, and the message says so.
+
+    Doctor comes first, since nothing needs to be looked at in a service that is known to honour If-Match.
+    """
+    assert s3once("init").code == 0 and s3once("doctor", f"s3://{bucket}").code == 0
+    s3_wire, _ = wires
+    for kind in ("HeadObject", "HeadBucket"):
+        s3_wire.add(faults.answer(403, "AccessDenied"), kind, times=None)
+    deny(s3_wire, lambda conditions: "if-match" in conditions)
+    tree = make_tree(tmp_path / "tree", {"file": size})
+    command = ["push", "--part-size", "5MiB", "--trust-conditions", "--if-changed", "replace", tree, f"s3://{bucket}"]
+    assert s3once(*command).code == 0
+    content = (tree / "file").read_bytes()
+    (tree / "file").write_bytes(b"other" + content)
+    run = s3once(*command)
+    assert run.code in (1, 3) and "s3:GetObject beside s3:PutObject" in run.err and "(AccessDenied, request id" in run.err, run
+    assert s3.get(bucket, "file") == content
+
+
+def test_write_once_is_enough(s3once, s3, wires, bucket, tmp_path):
+    """A fake of AWS under write-once.json, which lets objects only be made. All is uploaded, in parts too, and nothing is replaced."""
+    (statement,) = json.loads((IAM / "write-once.json").read_text())["Statement"]
+    assert statement["Effect"] == "Deny" and statement["Action"] == "s3:PutObject"
+    assert statement["Condition"] == {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}}
+    assert s3once("init").code == 0
+    s3_wire, _ = wires
+    deny(s3_wire, lambda conditions: "if-none-match" not in conditions)
+    tree = make_tree(tmp_path / "tree", {"small": 1, "large": 5 * MIB + 1})
+    command = ["push", "--part-size", "5MiB", "--if-changed", "replace", "--manifest", tree, f"s3://{bucket}/p"]
+    assert s3once(*command).code == 0
+    before = s3.get(bucket, "p/small")
+    assert before == (tree / "small").read_bytes() and s3.get(bucket, "p/large") == (tree / "large").read_bytes()
+    (tree / "small").write_bytes(b"other")
+    run = s3once(*command)
+    assert run.code in (1, 3) and "a policy may let objects only be made" in run.err, run
+    assert s3.get(bucket, "p/small") == before
 
 
 def test_templates_make_the_table(s3once, dynamodb, table):

@@ -89,6 +89,15 @@ struct s3_condition file_condition(
 	return condition;
 }
 
+void file_explain_denial(
+	enum outcome outcome, const struct s3_condition *condition, struct problem *problem)
+{
+	if (outcome == OUTCOME_DENIED && condition->if_match)
+		problem_prefix(problem,
+			"the object is not replaced: S3 wants s3:GetObject beside s3:PutObject to "
+			"compare its etag (If-Match), and a policy may let objects only be made");
+}
+
 bool file_etag_is_md5(const struct worker *worker, const struct s3_object *object)
 {
 	return !object->etag_is_opaque && proof_etag_is_md5(object->etag) &&

@@ -89,6 +89,9 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file);
  */
 struct s3_condition file_condition(
 	const struct worker *worker, const struct file *file, enum s3_ability ability);
+/* Says in the problem of a request with this condition which permission it may lack. */
+void file_explain_denial(
+	enum outcome outcome, const struct s3_condition *condition, struct problem *problem);
 /* Whether the server may ignore that condition, so that a HEAD has to go right before. */
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
 /* Whether the object's etag is surely an MD5 of what it holds. */

@@ -110,5 +110,6 @@ enum step multipart_complete(struct worker *worker, struct multipart *multipart)
 	struct problem problem = {0};
 	file->candidate->was_sent = true;
 	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
+	file_explain_denial(o, &call.condition, &problem);
 	return after_complete(worker, multipart, &call.condition, o, &reply, &problem);
 }

@@ -98,6 +98,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct piec
 	struct s3_object reply = {0};
 	struct problem problem = {0};
 	const enum outcome o = s3_put_object(worker->s3, &put, &reply, &problem);
+	file_explain_denial(o, &put.condition, &problem);
 	if (o != OUTCOME_OK)
 		transfer_undo(&piece->body.transfer);
 	file->candidate->was_sent |= may_have_arrived(o);
