@@ -1,8 +1,9 @@
-"""The mark store goes away and stays away: a run that cannot go on says so and ends."""
+"""A service goes away. If it stays away, the run says so and ends; if it comes back in time, no file fails."""
 
 import pytest
 
 from tests.faults import faults
+from tests.faults.scenarios import LARGE
 from tests.faults.stage import Stage
 
 
@@ -20,3 +21,20 @@ def test_store_that_never_comes_back(stage, how):
     stage.dynamodb.add(how, times=None, where=lambda record: record.number > 12)
     result = stage.push()
     assert result.code == 3 and "the lease expired" in result.err and "heartbeats fail: " in result.err, result
+
+
+@pytest.mark.parametrize(("kind", "size"), [("PutObject", 10), ("CreateMultipartUpload", LARGE)])
+def test_connections_are_reset_before_anything_was_stored(stage, kind, size):
+    for number in range(3):
+        stage.write(f"f{number}", size)
+    refused = stage.s3.add(faults.refuse, kind, times=16)
+    result = stage.push("--retries", "0", "--give-up-after", "5m")
+    assert result.code == 0 and refused.fired == 16, result
+
+
+def test_what_does_not_answer_as_s3_does_is_not_waited_for(stage):
+    stage.write("f", LARGE)
+    garbled = stage.s3.add(faults.garble_reply, "CreateMultipartUpload", times=None)
+    result = stage.push("--give-up-after", "5m")
+    assert result.code == 1 and "is not what S3 answers: check the endpoint" in result.err, result
+    assert "will be retried later" not in result.err and garbled.fired

@@ -105,12 +105,11 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 		run_fail(run, problem);
 		return STEP_OVER;
 	case OUTCOME_LOST:
-	case OUTCOME_TRANSIENT:
-		/* What never answered as S3 does will not begin to. */
-		if (!atomic_load(&run->refusals.has_stored) && !file->candidate->parts_done &&
-			(outcome == OUTCOME_LOST || !problem->status))
+		/* What answered, but never as S3 does, will not begin to. */
+		if (problem->status && !atomic_load(&run->refusals.has_stored))
 			break;
 		/* fall through */
+	case OUTCOME_TRANSIENT:
 	case OUTCOME_CONFLICT:
 	case OUTCOME_THROTTLED:
 		return file_again(worker, file, problem);
