@@ -214,6 +214,8 @@ struct s3once_counts {
 	/* The bodies of objects and parts, as they leave this host. What is sent again counts
 	 * again. */
 	uint64_t bytes_sent;
+	/* The content that was sent in this run. What is sent again counts once. */
+	uint64_t bytes_moved;
 	/* The content of all files found so far, without those that are too large. */
 	uint64_t bytes_found;
 	/* The content of the files that need nothing more. */

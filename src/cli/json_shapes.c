@@ -57,6 +57,7 @@ const struct json_count json_counts[] = {
 	{"bytes_removed", offsetof(struct s3once_counts, bytes_removed)},
 	{"bytes", offsetof(struct s3once_counts, bytes_uploaded)},
 	{"bytes_sent", offsetof(struct s3once_counts, bytes_sent)},
+	{"bytes_moved", offsetof(struct s3once_counts, bytes_moved)},
 	{"bytes_found", offsetof(struct s3once_counts, bytes_found)},
 	{"bytes_settled", offsetof(struct s3once_counts, bytes_settled)},
 	{"bytes_under_way", offsetof(struct s3once_counts, bytes_under_way)},

@@ -101,6 +101,12 @@ bool marks_are_there(const struct marks_place *place, struct problem *ret_proble
 	return false;
 }
 
+bool marks_own_are_there(void)
+{
+	char own[PATH_MAX];
+	return state_path(MARKS, own, sizeof own) == 0 && access(own, F_OK) == 0;
+}
+
 int marks_place_chosen(const struct access *access, bool only_read, struct marks_place *ret,
 	struct problem *ret_problem)
 {

@@ -32,6 +32,8 @@ void marks_of_units_choose(const char **spec);
 /* Whether the SQLite file is there; if not, with a sentence. A command that only asks must not make
  * it, and opening it would. */
 bool marks_are_there(const struct marks_place *place, struct problem *ret_problem);
+/* Whether this user has marks in the file where they are if none are named. */
+bool marks_own_are_there(void);
 /* Reads the settings of a store. False with a sentence if it was not set up. `name` is that of
  * marks_place_name(). */
 bool marks_load_settings(struct open_marks *marks, const char *name, struct store_settings *ret,

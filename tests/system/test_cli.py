@@ -260,6 +260,7 @@ def test_summary_and_marks_note(s3once, s3, bucket, tree):
     assert len(lines) == 1 and lines[0].startswith("s3once: marks are this host's only; "), run
     assert "this host's only" not in run.out, "said once, at the start"
     run = s3once("push", tree, f"s3://{bucket}/p")
+    assert "this host's only" not in run.err, "said by the first run alone"
     assert f"all 2 files are in s3://{bucket}/p\nuploaded 0 (0 B) in " in run.out
     assert "; uploaded before and not looked at again 2" in run.out
 
@@ -820,6 +821,12 @@ def test_empty_folder_is_fine(s3once, s3, bucket, tmp_path):
     run = s3once("push", "empty", f"s3://{bucket}/p")
     assert run.code == 0
     assert f"found no files for s3://{bucket}/p" in run.out
+
+
+def test_files_that_are_all_left_for_later(s3once, s3, bucket, tree):
+    run = s3once("push", "--min-age", "1h", tree, f"s3://{bucket}/p")
+    assert run.code == 0 and run.out.startswith(f"found no files for s3://{bucket}/p\n"), run
+    assert "; younger than --min-age or still written to 2" in run.out, run
 
 
 def test_object_with_other_content_is_kept(s3once, s3, bucket, tree):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -131,6 +132,24 @@ def test_bwlimit_of_large_bodies(s3once, s3, bucket, tmp_path):
     run = s3once("push", tree, f"s3://{bucket}", "--part-size", "5M", "--bwlimit", "7M", "--json")
     assert run.code == 0 and run.seconds >= 2 - 0.25, run
     s3.assert_same(tree, bucket)
+
+
+def test_time_left_after_a_resume(s3once, s3, bucket, tmp_path):
+    """A large file beside small ones, of which S3 has a half already, over a slow line."""
+    tree = make_tree(tmp_path / "tree", {"large": 30 * MIB, **{f"small{i}": KIB for i in range(20)}})
+    command = ("push", tree, f"s3://{bucket}", "--part-size", "5M", "--json")
+    run = s3once(*command, "--concurrency", "1", "--max-transfer", "14M")
+    assert run.code == 6 and summary(run)["bytes_kept"] >= 10 * MIB, run
+    run = s3once(*command, "--bwlimit", "1M")
+    end = summary(run)
+    assert run.code == 0 and end["bytes_moved"] < 21 * MIB < end["bytes"], run
+    told_left = [(end["seconds"] - each["seconds"], each["seconds_left"]) for each in told(run, "progress") if each["seconds"] > 10]
+    told_left = [(really, left) for really, left in told_left if really > 3]
+    assert told_left and all(abs(left - really) <= really / 3 + 1 for really, left in told_left), told_left
+    log = tmp_path / "log"
+    log.write_text(run.out)
+    rate = re.search(r"uploaded [0-9]+ \(30[^)]*\) in [^,]*, (?:1\.[0-3] MiB|[0-9.]+ KiB)/s", s3once("events", log).out)
+    assert rate, s3once("events", log)
 
 
 def test_sigusr2_lifts_the_limit(s3once, s3, bucket, tmp_path):

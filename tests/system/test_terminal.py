@@ -42,7 +42,7 @@ def test_progress_fits_the_terminal(s3once, s3_wire, bucket, tmp_path, columns, 
         wait_until(lambda: "uploaded 22" in "".join(terminal.rows), what="the summary")
     *said, progress = shown
     assert not [row for row in said if " of 22" in row], "it is one line that is drawn again and again"
-    assert re.match(r"21 of 22 files(, [\d.]+ MiB of [\d.]+ MiB|$)", progress) and len(progress) < columns
+    assert re.match(r"21 of 22 files(, [\d.]+ MiB of [\d.]+ MiB)? \(\d+%\)", progress) and len(progress) < columns
     assert ("in flight" in progress) == (columns >= 80) and not re.search(r"[,( ]$", progress), progress
     assert not re.search("files, .* in flight", "\n".join(terminal.rows)), "the line is left behind"
     assert language == "C.UTF-8" or terminal.bytes.isascii()

@@ -131,7 +131,7 @@ static void tell_start(struct people *people, const struct s3once_event *event)
 {
 	if (people->quiet)
 		return;
-	if (people->marks_by_default)
+	if (people->makes_marks)
 		output_say(people->output, "%s", marks_note);
 	else if (people->verbose)
 		output_say(people->output, "marks: %s", event->text);

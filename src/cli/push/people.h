@@ -22,7 +22,7 @@ struct people {
 	 * Such a run prints nothing if nothing happened. NULL: this is the only run. */
 	struct text *said;
 	/* The marks were not chosen, so the summary says whose they are. */
-	bool marks_by_default;
+	bool makes_marks; /* nobody chose the marks, and there are none yet */
 	/* Kept here; zero them to start. */
 	uint64_t planned_bytes;
 	struct alike errors;

@@ -32,7 +32,7 @@ static void add_verdict(
 		text_add(t, " (");
 		human_bytes(t, people->planned_bytes);
 		text_add(t, ") to ");
-	} else if (!c->found && exit_code == 0) {
+	} else if (!wanted && c->scan_complete) {
 		text_add(t, "found no files for ");
 	} else {
 		if (there == wanted && c->scan_complete && exit_code == 0)
@@ -69,9 +69,9 @@ static void add_uploaded(struct text *t, const struct s3once_counts *c)
 	human_bytes(t, c->bytes_uploaded);
 	text_add(t, ") in ");
 	human_seconds(t, c->seconds);
-	if (c->seconds > 0.5 && c->bytes_uploaded) {
+	if (c->seconds > 0.5 && c->bytes_moved) {
 		text_add(t, ", ");
-		human_bytes(t, (uint64_t)((double)c->bytes_uploaded / c->seconds));
+		human_bytes(t, (uint64_t)((double)c->bytes_moved / c->seconds));
 		text_add(t, "/s");
 	}
 	if (c->bytes_kept) {

@@ -2,30 +2,51 @@
 #include "cli/human_figures.h"
 #include <string.h>
 
-/* Rates forget what is older than about this. */
-#define MEMORY_S 4.0
+#define LINE_MEMORY_S    4.0
+#define CONTENT_MEMORY_S 20.0
 
-static double smooth(double rate, uint64_t before, uint64_t now, double seconds)
+/* A mean of which what is older than memory_s counts little. While the run is younger than that, it
+ * is the mean of the whole run. */
+static double smooth(double rate, double latest, double seconds, double of_run_s, double memory_s)
 {
-	double weight = seconds < MEMORY_S ? seconds / MEMORY_S : 1;
-	double latest = now > before ? (double)(now - before) / seconds : 0;
-	return rate > 0 ? rate + weight * (latest - rate) : latest;
+	const double span = of_run_s < memory_s ? of_run_s : memory_s;
+	return rate + (latest - rate) * (seconds < span ? seconds / span : 1);
+}
+
+static double per_second(uint64_t before, uint64_t now, double seconds)
+{
+	return now > before ? (double)(now - before) / seconds : 0;
+}
+
+static void take_in_rates(struct progress *p, const struct s3once_counts *counts, double seconds)
+{
+	const uint64_t files = counts->uploaded + counts->failed;
+	const double line = per_second(p->rates.sent, counts->bytes_sent, seconds);
+	const double content = per_second(p->rates.moved, counts->bytes_moved, seconds);
+	const double per_s = per_second(p->rates.sent_files, files, seconds);
+	p->rates.line = smooth(p->rates.line, line, seconds, counts->seconds, LINE_MEMORY_S);
+	p->rates.content =
+		smooth(p->rates.content, content, seconds, counts->seconds, CONTENT_MEMORY_S);
+	/* Not the mean of the whole run at first, which one early file would make high for ever. */
+	p->rates.files = smooth(p->rates.files, per_s, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
+	if (p->rates.files > p->rates.most_files)
+		p->rates.most_files = p->rates.files;
+	p->rates.sent = counts->bytes_sent;
+	p->rates.moved = counts->bytes_moved;
+	p->rates.sent_files = files;
 }
 
 void progress_take_in(struct progress *p, const struct s3once_counts *counts)
 {
-	double seconds = counts->seconds - p->seconds;
-	const uint64_t files = s3once_counts_settled(counts);
-	const uint64_t bytes = counts->bytes_settled + counts->bytes_under_way;
+	const double seconds = counts->seconds - p->seconds;
+	const uint64_t no_files = counts->links + counts->special;
 	if (seconds <= 0)
 		return;
-	p->files_rate = smooth(p->files_rate, p->files, files, seconds);
-	p->bytes_rate = smooth(p->bytes_rate, p->bytes, bytes, seconds);
-	p->sent_rate = smooth(p->sent_rate, p->sent, counts->bytes_sent, seconds);
+	take_in_rates(p, counts, seconds);
 	p->seconds = counts->seconds;
-	p->files = files;
-	p->bytes = bytes;
-	p->sent = counts->bytes_sent;
+	p->files = s3once_counts_settled(counts) - no_files;
+	p->found = counts->found - no_files;
+	p->bytes = counts->bytes_settled + counts->bytes_under_way;
 }
 
 double progress_percent(const struct progress *p, const struct s3once_counts *counts)
@@ -38,64 +59,113 @@ double progress_percent(const struct progress *p, const struct s3once_counts *co
 
 double progress_seconds_left(const struct progress *p, const struct s3once_counts *counts)
 {
-	if (p->waits && !counts->in_flight)
+	if ((p->waits && !counts->in_flight) || !counts->scan_complete || counts->seconds < 1 ||
+		p->found < p->files || counts->bytes_found < p->bytes)
 		return -1;
-	uint64_t files = counts->found - p->files, bytes = counts->bytes_found - p->bytes;
-	if (!counts->scan_complete || counts->seconds < 1 || counts->found < p->files ||
-		counts->bytes_found < p->bytes)
+	const uint64_t bytes = counts->bytes_found - p->bytes, files = p->found - p->files;
+	const uint64_t to_begin = files > counts->in_flight ? files - counts->in_flight : 0;
+	if ((bytes && p->rates.content <= 0) || (to_begin && p->rates.most_files <= 0 && !bytes))
 		return -1;
-	double by_files = p->files_rate > 0 ? (double)files / p->files_rate : -1;
-	double by_bytes = p->bytes_rate > 0 ? (double)bytes / p->bytes_rate : -1;
-	double left = by_files > by_bytes ? by_files : by_bytes;
+	const double by_bytes = bytes ? (double)bytes / p->rates.content : 0;
+	const double by_files =
+		p->rates.most_files > 0 ? (double)to_begin / p->rates.most_files : 0;
+	const double left = by_files > by_bytes ? by_files : by_bytes;
 	return left < 100 * 3600 ? left : -1;
 }
 
-/* A narrow terminal shows fewer figures, each of them whole. */
-static void leave_out_what_does_not_fit(struct text *line, unsigned columns)
+/* The figures of the line, in its order. */
+enum { FILES, BYTES, PERCENT, RATE, LEFT, IN_FLIGHT, FAILED, FIGURES };
+/* What a narrow terminal does without, in this order. */
+static const int dispensable[] = {IN_FLIGHT, BYTES, RATE, FAILED, FILES, LEFT};
+
+/* Writes "A of B". */
+static void add_share(
+	struct text *t, void (*add)(struct text *, uint64_t), uint64_t part, uint64_t whole)
 {
-	if (line->len <= columns)
-		return;
-	size_t len = columns;
-	while (len > 0 && strncmp(line->data + len, ", ", 2) != 0 &&
-		strncmp(line->data + len, " (", 2) != 0)
-		len--;
-	line->data[line->len = len ? len : columns] = 0;
+	add(t, part);
+	text_add(t, " of ");
+	add(t, whole);
+}
+
+static void add_left(struct text *t, double left)
+{
+	if (left < 59)
+		text_addf(t, "%u s", (unsigned)left + 1);
+	else
+		human_seconds(t, left);
+	text_add(t, " left");
+}
+
+static void add_figure(
+	struct text *t, int figure, const struct progress *p, const struct s3once_counts *counts)
+{
+	const double percent = progress_percent(p, counts), left = progress_seconds_left(p, counts);
+	switch (figure) {
+	case FILES:
+		add_share(t, human_count, p->files, p->found);
+		text_add(t, counts->scan_complete ? " files" : "+ files");
+		break;
+	case BYTES:
+		add_share(t, human_bytes, p->bytes, counts->bytes_found);
+		break;
+	case PERCENT:
+		if (percent >= 0)
+			text_addf(t, "%u%%", (unsigned)percent);
+		break;
+	case RATE:
+		human_bytes(t, (uint64_t)p->rates.line);
+		text_add(t, "/s");
+		break;
+	case LEFT:
+		if (left >= 0)
+			add_left(t, left);
+		break;
+	case IN_FLIGHT:
+		if (p->waits && !counts->in_flight)
+			text_add(t, "waiting for another uploader");
+		else
+			text_addf(t, "%u in flight", counts->in_flight);
+		break;
+	case FAILED:
+		if (counts->failed) {
+			human_count(t, counts->failed);
+			text_add(t, " failed");
+		}
+		break;
+	}
+}
+
+static void write_figures(const struct progress *p, const struct s3once_counts *counts,
+	unsigned left_out, struct text *ret_line)
+{
+	struct text figure = TEXT(128);
+	text_reset(ret_line);
+	for (int i = 0; i < FIGURES; i++) {
+		text_reset(&figure);
+		if (!(left_out & 1U << i))
+			add_figure(&figure, i, p, counts);
+		if (!figure.len)
+			continue;
+		const bool in_brackets = i == PERCENT && ret_line->len;
+		text_addf(ret_line, "%s%s%s",
+			!ret_line->len ? ""
+			: in_brackets  ? " ("
+				       : ", ",
+			text_string(&figure), in_brackets ? ")" : "");
+	}
+	text_clear(&figure);
 }
 
 void progress_line(const struct progress *p, const struct s3once_counts *counts, unsigned columns,
 	struct text *ret_line)
 {
-	text_reset(ret_line);
-	human_count(ret_line, p->files);
-	text_add(ret_line, " of ");
-	human_count(ret_line, counts->found);
-	text_add(ret_line, counts->scan_complete ? " files, " : "+ files, ");
-	human_bytes(ret_line, p->bytes);
-	text_add(ret_line, " of ");
-	human_bytes(ret_line, counts->bytes_found);
-	const double percent = progress_percent(p, counts);
-	if (percent >= 0)
-		text_addf(ret_line, " (%u%%)", (unsigned)percent);
-	text_add(ret_line, ", ");
-	human_bytes(ret_line, (uint64_t)p->sent_rate);
-	text_add(ret_line, "/s");
-	double left = progress_seconds_left(p, counts);
-	if (left >= 0) {
-		text_add(ret_line, ", ");
-		if (left < 59)
-			text_addf(ret_line, "%u s", (unsigned)left + 1);
-		else
-			human_seconds(ret_line, left);
-		text_add(ret_line, " left");
+	unsigned left_out = 0;
+	write_figures(p, counts, left_out, ret_line);
+	for (size_t i = 0; ret_line->len > columns && i < sizeof dispensable / sizeof *dispensable;
+		i++) {
+		left_out |= 1U << dispensable[i];
+		write_figures(p, counts, left_out, ret_line);
 	}
-	if (p->waits && !counts->in_flight)
-		text_add(ret_line, ", waiting for another uploader");
-	else
-		text_addf(ret_line, ", %u in flight", counts->in_flight);
-	if (counts->failed) {
-		text_add(ret_line, ", ");
-		human_count(ret_line, counts->failed);
-		text_add(ret_line, " failed");
-	}
-	leave_out_what_does_not_fit(ret_line, columns);
+	if (ret_line->len > columns)
+		ret_line->data[ret_line->len = columns] = 0;
 }

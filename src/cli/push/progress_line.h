@@ -6,20 +6,28 @@
 /* What was seen before, for rates. Zero it to start. */
 struct progress {
 	double seconds; /* of the last counts */
-	uint64_t files; /* settled */
+	uint64_t files; /* settled, without what is no file */
+	uint64_t found; /* likewise */
 	uint64_t bytes; /* of settled files, and of those under way what has moved */
-	uint64_t sent;  /* bytes that left this host */
 	bool waits;     /* set by the caller: another uploader holds a file */
-	double files_rate, bytes_rate, sent_rate; /* per second, smoothed */
+	struct {
+		uint64_t sent, moved, sent_files; /* the counts before */
+		double line;    /* bytes a second that left this host, of the last seconds */
+		double content; /* bytes a second of content that was sent, for longer */
+		double files, most_files; /* files a second that were sent, and the most so far */
+	} rates;
 };
 
 /* Takes new counts in. */
 void progress_take_in(struct progress *progress, const struct s3once_counts *counts);
 /* How much of the bytes that were found is done, 0 to 100; negative while more are being found. */
 double progress_percent(const struct progress *progress, const struct s3once_counts *counts);
-/* Whichever takes longer, the files or their bytes; negative if nobody knows. */
+/* Whichever takes longer: the content that is left, at the rate at which content was sent of late,
+ * or the files that have not begun yet, at the best rate that was seen. What S3 had before, and
+ * files that were skipped, are left out of both rates. Negative if nobody knows. */
 double progress_seconds_left(const struct progress *progress, const struct s3once_counts *counts);
 /* Writes the line for the counts that were taken in last, of at most `columns`
- * characters: figures that do not fit are left out, the last ones first. */
+ * characters. What does not fit is left out: how far the run is and how long it takes stay longest.
+ */
 void progress_line(const struct progress *progress, const struct s3once_counts *counts,
 	unsigned columns, struct text *ret_line);

@@ -2,6 +2,7 @@
 #include "cli/push/push_command.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/open_marks.h"
 #include "cli/output.h"
 #include "cli/push/io_idle.h"
 #include "cli/push/metrics.h"
@@ -40,7 +41,7 @@ static void add_rates(
 	const double percent = progress_percent(progress, counts);
 	const double left = progress_seconds_left(progress, counts);
 	json_object_set_new(object, "percent", percent < 0 ? json_null() : json_real(percent));
-	json_set_number(object, "bytes_per_second", (uint64_t)progress->sent_rate);
+	json_set_number(object, "bytes_per_second", (uint64_t)progress->rates.line);
 	json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left));
 }
 
@@ -126,7 +127,7 @@ static void view_init(
 			.skip_changed = options->run.if_changed == S3ONCE_CHANGED_SKIP,
 			.gives_up_held = options->run.no_wait || options->run.dry_run,
 			.said = pass ? &pass->said : NULL,
-			.marks_by_default = options->marks_by_default && (!pass || pass->is_first)},
+			.makes_marks = options->marks_by_default && !marks_own_are_there()},
 	};
 	service_notify_init(&view->service);
 	output_init(&view->output);

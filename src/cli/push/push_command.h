@@ -12,7 +12,6 @@ struct push_pass {
 	/* The exit code of the last run over all files. A run over options.run.folders succeeds
 	 * only if that one did. */
 	int whole_code;
-	bool is_first;
 	/* What metrics.h makes of the last pass. It is kept from pass to pass. */
 	struct text metrics;
 	/* Warnings that are not repeated. They are kept from pass to pass. */

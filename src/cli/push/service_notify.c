@@ -64,7 +64,7 @@ void service_notify_progress(
 		return;
 	text_addf(&message, "STATUS=%s\n", line);
 	if (is_first || progress->files != notify->files || progress->bytes != notify->bytes ||
-		progress->sent != notify->sent)
+		progress->rates.sent != notify->sent)
 		text_add(&message, "EXTEND_TIMEOUT_USEC=60000000\n");
 	if (notify->feeds_watchdog)
 		text_add(&message, "WATCHDOG=1\n");
@@ -73,5 +73,5 @@ void service_notify_progress(
 	notify->told_s = progress->seconds;
 	notify->files = progress->files;
 	notify->bytes = progress->bytes;
-	notify->sent = progress->sent;
+	notify->sent = progress->rates.sent;
 }

@@ -75,7 +75,6 @@ static void prepare(struct watched *watched)
 	watched->young.min_age_ms = options->run.min_age_ms;
 	watched->pass = (struct push_pass){.young = on_young,
 		.arg = watched,
-		.is_first = true,
 		.metrics = TEXT(METRICS_BYTES_MAX),
 		.said = TEXT(SAID_BYTES_MAX)};
 }
@@ -253,7 +252,6 @@ static int run(struct watched *watched, const struct touched *touched)
 	options->run.n_folders = touched ? touched->n : 0;
 	const int code = push_run_pass(options, &watched->pass);
 	options->run.folders = NULL;
-	watched->pass.is_first = false;
 	watched->sums.passes++;
 	watched->sums.failed += code != S3ONCE_EXIT_OK;
 	watched->sums.files += watched->pass.ret_counts.uploaded;

@@ -242,6 +242,12 @@ void report_sent(struct report *report, uint64_t bytes)
 	atomic_fetch_add(&report->sent, bytes);
 }
 
+void report_moved(struct report *report, int64_t bytes)
+{
+	atomic_fetch_add(&report->moved, (uint64_t)bytes);
+	report_under_way(report, bytes);
+}
+
 void report_under_way(struct report *report, int64_t bytes)
 {
 	atomic_fetch_add(&report->under_way, (uint64_t)bytes);
@@ -310,6 +316,7 @@ struct s3once_counts report_get(struct report *report)
 	struct s3once_counts counts = report->locked.counts;
 	uv_mutex_unlock(&report->locked.mutex);
 	counts.bytes_sent = atomic_load(&report->sent);
+	counts.bytes_moved = atomic_load(&report->moved);
 	counts.bytes_kept = atomic_load(&report->kept);
 	counts.is_stuck = atomic_load(&report->is_stuck);
 	counts.oldest_unshipped_ns = atomic_load(&report->oldest_unshipped_ns);

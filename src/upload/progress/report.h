@@ -13,9 +13,9 @@ struct report {
 	void *callback_arg;
 	bool skipped_too; /* SKIPPED, LINK, YOUNG and SPECIAL events are wanted */
 	uint64_t start_ns;
-	_Atomic uint64_t sent, under_way, kept; /* bytes, of the counts of these names */
-	_Atomic int64_t oldest_unshipped_ns;    /* as the count of this name */
-	atomic_bool is_stuck;                   /* the same */
+	_Atomic uint64_t sent, moved, under_way, kept; /* bytes, of the counts of these names */
+	_Atomic int64_t oldest_unshipped_ns;           /* as the count of this name */
+	atomic_bool is_stuck;                          /* the same */
 	struct {
 		uv_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
@@ -49,9 +49,11 @@ void report_counts(struct report *report, enum s3once_event_type type);
 /* Adds to a counter that no event carries. */
 void report_found(struct report *report, uint64_t files, uint64_t bytes);
 void report_scan_complete(struct report *report);
-/* These three are lock-free. They add bytes that were sent, the change of the bytes that have moved
- * of files under way, and the change of the bytes that S3 keeps of unfinished files. */
+/* These four are lock-free. They add bytes that were sent, the change of the content that was sent
+ * of files under way, the change of what S3 has of it otherwise, and the change of the bytes that
+ * S3 keeps of unfinished files. */
 void report_sent(struct report *report, uint64_t bytes);
+void report_moved(struct report *report, int64_t bytes);
 void report_under_way(struct report *report, int64_t bytes);
 void report_kept(struct report *report, int64_t bytes);
 void report_in_flight(struct report *report, int change);

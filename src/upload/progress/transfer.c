@@ -34,7 +34,7 @@ void transfer_moved(struct transfer *transfer, uint64_t bytes)
 	transfer->share_bytes += more;
 	atomic_fetch_add(&share->bytes, more);
 	report_sent(share->report, bytes);
-	report_under_way(share->report, (int64_t)more);
+	report_moved(share->report, (int64_t)more);
 	if (transfer->is_bulk)
 		queue_moved(share->queue, bytes);
 }
@@ -47,6 +47,6 @@ void transfer_undo(struct transfer *transfer)
 	if (transfer->is_bulk && transfer->bytes < transfer->whole_bytes)
 		queue_cut(share->queue);
 	atomic_fetch_sub(&share->bytes, transfer->share_bytes);
-	report_under_way(share->report, -(int64_t)transfer->share_bytes);
+	report_moved(share->report, -(int64_t)transfer->share_bytes);
 	transfer->bytes = transfer->share_bytes = 0;
 }
