@@ -7,6 +7,7 @@
 struct row {
 	size_t key_at, etag_at; /* in bytes */
 	uint64_t size;
+	int64_t modified_s;
 };
 
 struct object_stream {
@@ -76,6 +77,7 @@ static int add_object(void *arg, const struct s3_listed *object)
 		return -1;
 	struct row *row = &stream->rows[stream->n];
 	row->size = object->size;
+	row->modified_s = object->modified_s;
 	row->key_at = stream->bytes.len;
 	text_add_bytes(&stream->bytes, object->key, strlen(object->key) + 1);
 	row->etag_at = stream->bytes.len;
@@ -135,8 +137,8 @@ enum outcome object_stream_next(
 		return OUTCOME_OK;
 	}
 	const struct row *row = &stream->rows[stream->at++];
-	stream->current = (struct object_row){
-		stream->bytes.data + row->key_at, row->size, stream->bytes.data + row->etag_at};
+	stream->current = (struct object_row){stream->bytes.data + row->key_at, row->size,
+		stream->bytes.data + row->etag_at, row->modified_s};
 	*ret = &stream->current;
 	return OUTCOME_OK;
 }

@@ -6,7 +6,8 @@
 struct object_row {
 	const char *key; /* borrowed until the next call */
 	uint64_t size;
-	const char *etag; /* likewise; without quotes, "" if it is not told */
+	const char *etag;   /* likewise; without quotes, "" if it is not told */
+	int64_t modified_s; /* when it was stored; negative if that is not told */
 };
 
 /* conn and prefix are borrowed until object_stream_free. `after`: only keys above this one; NULL or

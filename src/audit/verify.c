@@ -135,6 +135,16 @@ static void pass_key(struct merging *merging, const char *key)
 	snprintf(merging->after, sizeof merging->after, "%s", key);
 }
 
+/* Whether an object without a mark may have had one that `gc --keep-marks` has removed: the object
+ * was stored before its mark said done. */
+static bool is_aged(const struct merging *merging, const struct object_row *object)
+{
+	const int64_t age_s = store_time_s(merging->verify->store) - object->modified_s;
+	return !merging->object_has_mark && merging->verify->keep_marks_s &&
+	       !verify_is_own(merging->verify, object->key) && object->modified_s >= 0 &&
+	       age_s > 0 && (uint64_t)age_s >= merging->verify->keep_marks_s;
+}
+
 /* One step of the merge: what comes first is done. False: the run has ended. */
 static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, struct problem *ret)
 {
@@ -145,8 +155,10 @@ static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, s
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	snprintf(key, sizeof key, "%s", order > 0 ? object->key : merging->mark->object_key);
 	if (order > 0) {
-		if (!merging->object_has_mark && !verify_is_own(merging->verify, key) &&
-			!verify_tasks_add(&merging->tasks, NULL, key, merging->after))
+		if (is_aged(merging, object))
+			verify_tasks_tell(&merging->tasks, FINDING_AGED, key, NULL);
+		else if (!merging->object_has_mark && !verify_is_own(merging->verify, key) &&
+			 !verify_tasks_add(&merging->tasks, NULL, key, merging->after))
 			return false;
 		*ret_outcome = next_object(merging, ret);
 	} else {

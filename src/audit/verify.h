@@ -24,6 +24,7 @@ enum finding {
 	FINDING_DIFFERS,    /* the object is not what the mark says; with a sentence */
 	FINDING_UNKNOWN,    /* an object without a mark */
 	FINDING_ERROR,      /* it cannot be told; with a sentence */
+	FINDING_AGED,       /* an object without a mark, which is older than marks are kept */
 	FINDING_UNFINISHED, /* the mark is claimed or failed */
 	FINDING_NOTHING,    /* neither a mark nor an object by now */
 	FINDINGS
@@ -38,8 +39,8 @@ struct verify_counts {
 
 /* The callbacks of a run. Its threads call them, one at a time. */
 struct verify_visitor {
-	/* Any finding but UNFINISHED and NOTHING. key is the object's; problem is NULL if it does
-	 * not have a sentence. */
+	/* Any finding but AGED, UNFINISHED and NOTHING. key is the object's; problem is NULL if it
+	 * does not have a sentence. */
 	void (*found)(
 		void *arg, enum finding finding, const char *key, const struct problem *problem);
 	/* Something about the server that bounds what could be compared. The run goes on. */
@@ -56,6 +57,7 @@ struct verify {
 	const struct mark_space *space;
 	const struct s3_headers *headers; /* prepared, with a key of the caller's own; or NULL */
 	struct mark_range range;          /* `after` is the key of an object */
+	uint64_t keep_marks_s;            /* objects older than this may lack a mark; 0: none may */
 	const char *id_object;            /* identifies the bucket and has no mark; or NULL */
 	enum verify_by by;
 	struct verify_subset subset; /* what is looked at by more than the listing */

@@ -58,7 +58,7 @@ static void tell_locked(struct verify_tasks *tasks, enum finding finding, const 
 	const struct verify_visitor *visitor = &tasks->verify->visitor;
 	const bool has_sentence = finding == FINDING_DIFFERS || finding == FINDING_ERROR;
 	tasks->locked.counts.of[finding]++;
-	if (finding != FINDING_UNFINISHED && finding != FINDING_NOTHING)
+	if (finding != FINDING_AGED && finding != FINDING_UNFINISHED && finding != FINDING_NOTHING)
 		visitor->found(visitor->arg, finding, key, has_sentence ? problem : NULL);
 }
 

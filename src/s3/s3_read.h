@@ -8,6 +8,7 @@ struct s3_listed {
 	const char *key;
 	uint64_t size;
 	char etag[S3_ETAG_MAX + 1]; /* without quotes; "" if the listing has none */
+	int64_t modified_s; /* when it was stored; negative if the listing does not say it */
 };
 struct s3_listing {
 	const char *prefix; /* "" for all */

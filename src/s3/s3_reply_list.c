@@ -155,6 +155,7 @@ static int visit_object(const xmlNode *node, bool is_encoded, const void *to)
 		return -ENOMEM;
 	object.key = key;
 	s3_strip_etag(xml_child_text(node, "ETag"), object.etag);
+	object.modified_s = clock_parse_iso(xml_child_text(node, "LastModified"));
 	const int error = objects->each(objects->arg, &object);
 	free(key);
 	return error;

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults import faults
-from tests.system.harness import make_tree
+from tests.system.harness import make_tree, wait_until
 
 NAMES = ["a b", "a+b", "a%20b", "a%", "ü/ä", "new\nline", "tab\tq", "&<>\"'", "日本/語", "a", "a-b", "a.b/c", "~", "\\x"]
 ON_BOTH = pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
@@ -227,3 +227,25 @@ def test_a_listing_that_is_not_in_byte_order(s3once, s3, bucket, tmp_path):
     run = s3once("verify", "--json", f"s3://{bucket}/p")
     assert run.code == 1 and [event["event"] for event in run.events] == ["warning", "object", "verify"], run
     assert run.events[1]["key"] == "p/z" and run.events[1]["result"] == "missing"
+
+
+def test_marks_that_went_by_age(s3once, s3, bucket, tmp_path):
+    """`gc --keep-marks` and `verify --keep-marks` agree; what is younger and has no mark is still somebody else's."""
+    tree = make_tree(tmp_path / "tree", {"a": 10, "b": 20})
+    s3once.environment["S3ONCE_MARKS"] = f"sqlite:{tmp_path}/m.db"
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    wait_until(lambda: "2 marks would be forgotten" in s3once("forget", "-n", "--older-than", "2s", f"s3://{bucket}").out, 30, "two seconds")
+    assert s3once("gc", "--keep-marks", "2s", f"s3://{bucket}").code == 0
+    run = s3once("verify", f"s3://{bucket}/p")
+    assert run.code == 1 and sorted(run.out.splitlines()) == ["+ p/a", "+ p/b"], run
+    run = s3once("verify", "--keep-marks", "2s", f"s3://{bucket}/p")
+    assert run.code == 0 and run.out == "" and "2 without a mark are older than --keep-marks" in run.err, run
+    event = s3once("verify", "--json", "--keep-marks", "2s", f"s3://{bucket}/p").events[-1]
+    assert (event["aged"], event["unknown"], event["exit"]) == (2, 0, 0), event
+    run = s3once("verify", "--keep-marks", "1d", f"s3://{bucket}/p")
+    assert run.code == 1 and sorted(run.out.splitlines()) == ["+ p/a", "+ p/b"], run
+    s3.client.delete_object(Bucket=bucket, Key="p/a")
+    assert s3once("push", "--reupload", tree, f"s3://{bucket}/p").code == 0
+    s3.client.delete_object(Bucket=bucket, Key="p/b")
+    run = s3once("verify", "--keep-marks", "2s", f"s3://{bucket}/p")
+    assert run.code == 1 and run.out.splitlines() == ["- p/b"], run

@@ -160,6 +160,7 @@ static struct verify verify_of(const struct verification *verification, struct a
 		.space = &verification->setup.space,
 		.headers = verification->headers,
 		.range = {.prefix = text_string(&verification->prefix), .after = options->after},
+		.keep_marks_s = options->keep_marks_ms / 1000,
 		.id_object = options->id_object,
 		.by = audience->view.by,
 		.subset = verification->subset,

@@ -12,7 +12,7 @@ struct verify_options {
 	const char *after, *subset, *id_object, *key_file, *manifest, *public_key;
 	int head, download, json, no_progress;
 	unsigned workers, verbose;
-	uint64_t max_duration_ms, give_up_after_ms;
+	uint64_t max_duration_ms, give_up_after_ms, keep_marks_ms;
 };
 
 /* What there is, and its --help. Fills the groups with the fields of *options. */

@@ -18,6 +18,7 @@ static const struct {
 	[FINDING_DIFFERS] = {'*', "differs"},
 	[FINDING_UNKNOWN] = {'+', "unknown"},
 	[FINDING_ERROR] = {'!', "error"},
+	[FINDING_AGED] = {' ', "aged"},
 	[FINDING_UNFINISHED] = {' ', "unfinished"},
 };
 
@@ -140,6 +141,9 @@ static void say_result(struct verify_view *view, const struct verify_end *end)
 			add_count(&t, counts->of[FINDING_UNKNOWN], "unknown to the marks");
 		add_count(&t, counts->of[FINDING_ERROR], "could not be compared");
 	}
+	if (counts->of[FINDING_AGED])
+		add_count(
+			&t, counts->of[FINDING_AGED], "without a mark are older than --keep-marks");
 	output_say(view->output, "%s", text_string(&t));
 	text_clear(&t);
 }
