@@ -60,7 +60,7 @@ def test_the_commands_of_the_page(s3once, s3, bucket, old, tmp_path):
 
 
 def test_two_runs_overlap(s3once, s3, s3_wire, bucket, tmp_path):
-    """The second one sends what the first one does not hold, waits for the rest, and both end with 0."""
+    """No file is sent twice: the second run waits for what the first one holds, and both end with 0."""
     s3once.environment["S3ONCE_MARKS"] = f"sqlite:{tmp_path}/m.db"
     tree = make_tree(tmp_path / "tree", {"a": 10, "b": 20})
     rule = s3_wire.add(faults.hold_request, "PutObject", key="a")
@@ -73,7 +73,7 @@ def test_two_runs_overlap(s3once, s3, s3_wire, bucket, tmp_path):
     rule.released.set()
     runs = [first.wait(), second.wait()]
     assert [run.code for run in runs] == [0, 0], runs
-    assert [counts(run).get("uploaded", 0) for run in runs] == [1, 0] and counts(runs[1])["skipped"] >= 1, runs
+    assert sum(counts(run).get("uploaded", 0) for run in runs) == 2, runs
     assert sorted(s3.objects(bucket)) == ["a", "b"]
 
 
