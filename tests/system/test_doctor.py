@@ -130,11 +130,13 @@ def test_conditions_that_several_writers_at_once_meet(doctor, s3once, s3, bucket
     assert not s3.uploads(bucket) and set(s3.objects(bucket)) == {"p/a"}
 
 
+@pytest.mark.parametrize("kind", ["PutObject", None], ids=["put", "whatever is asked"])
+@pytest.mark.parametrize("behaves", ["aws", "ignores"])
 @pytest.mark.parametrize("characters", ["#", "?", "#?"])
-def test_keys_that_are_cut(doctor, s3, bucket, characters):
+def test_keys_that_are_cut(doctor, s3, bucket, characters, behaves, kind):
     """A fake server: it answers 200 and the right MD5, and stores the object under another key."""
-    with Proxy(s3, "s3") as wire:
-        wire.add(faults.cuts_keys_at(*characters), "PutObject", times=None)
+    with Proxy(s3, "s3", behaves=behaves) as wire:
+        wire.add(faults.cuts_keys_at(*characters), kind, times=None)
         run, found = doctor(f"s3://{bucket}", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
     assert run.code == 1 and found["names"][0] == "failure", run
     assert all(f"'{each}a'" in found["names"][1] for each in characters), found["names"]

@@ -60,9 +60,10 @@ struct doctor_bucket {
 	char keys[DOCTOR_KEYS_MAX][1300];
 	unsigned n_keys; /* handed out so far */
 };
-/* A key that nothing was written to yet and that ends in `end`. It is borrowed from the bucket. Its
- * object is removed at the end. Thread of the checks. */
-const char *doctor_key(struct doctor_bucket *bucket, const char *end);
+/* A key that nothing was written to yet, or the one with this end. They are borrowed from the
+ * bucket, and their objects are removed at the end. Thread of the checks. */
+const char *doctor_key(struct doctor_bucket *bucket);
+const char *doctor_key_of(struct doctor_bucket *bucket, const char *end);
 
 /* A small object that is sent whole. */
 struct doctor_probe {

@@ -137,7 +137,7 @@ static void check_abort(struct trial_upload *upload)
 static enum outcome prepare_complete(void *arg, unsigned round, struct problem *ret_problem)
 {
 	struct trial_upload *upload = arg;
-	upload->target.key = doctor_key(upload->bucket, "");
+	upload->target.key = doctor_key(upload->bucket);
 	return OUTCOME_OK;
 }
 
@@ -204,9 +204,8 @@ static void try_out(struct trial_upload *upload)
 
 void doctor_multipart(struct doctor_bucket *bucket)
 {
-	struct trial_upload upload = {.bucket = bucket,
-		.conn = bucket->conn,
-		.target = {.key = doctor_key(bucket, "-parts")}};
+	struct trial_upload upload = {
+		.bucket = bucket, .conn = bucket->conn, .target = {.key = doctor_key(bucket)}};
 	try_out(&upload);
 	end_upload(&upload);
 }

@@ -4,12 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *doctor_key(struct doctor_bucket *bucket, const char *end)
+const char *doctor_key_of(struct doctor_bucket *bucket, const char *end)
 {
 	assert(bucket->n_keys < DOCTOR_KEYS_MAX);
-	char *key = bucket->keys[bucket->n_keys];
-	snprintf(key, sizeof bucket->keys[0], "%s-%u%s", bucket->prefix, bucket->n_keys++, end);
+	char *key = bucket->keys[bucket->n_keys++];
+	snprintf(key, sizeof bucket->keys[0], "%s%s", bucket->prefix, end);
 	return key;
+}
+
+const char *doctor_key(struct doctor_bucket *bucket)
+{
+	char end[16];
+	snprintf(end, sizeof end, "-%u", bucket->n_keys);
+	return doctor_key_of(bucket, end);
 }
 
 enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket,

@@ -40,7 +40,7 @@ static int notices(struct doctor_bucket *bucket, unsigned kind)
 	struct sums sums;
 	struct s3_object object;
 	struct problem problem = {0};
-	const struct doctor_probe probe = {.key = doctor_key(bucket, ""),
+	const struct doctor_probe probe = {.key = doctor_key(bucket),
 		.content = first,
 		.is_new = true,
 		.kinds = kind | payload,
@@ -94,7 +94,7 @@ static enum outcome prepare_put(void *arg, unsigned round, struct problem *ret_p
 	struct contested *contested = arg;
 	struct doctor_bucket *bucket = contested->bucket;
 	struct sums sums;
-	contested->key = doctor_key(bucket, "");
+	contested->key = doctor_key(bucket);
 	const struct doctor_probe plain = {.key = contested->key, .content = first, .is_new = true};
 	return contested->replaces ? doctor_put(bucket->conn, bucket, &plain, &sums,
 					     &contested->object, ret_problem)
@@ -210,7 +210,7 @@ static void check_if_match(struct doctor_bucket *bucket)
 bool doctor_puts(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;
-	const struct doctor_probe probe = {.key = doctor_key(bucket, ""),
+	const struct doctor_probe probe = {.key = doctor_key(bucket),
 		.content = first,
 		.is_new = true,
 		.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)) | DIGEST_MD5};

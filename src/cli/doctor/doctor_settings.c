@@ -79,7 +79,7 @@ void doctor_settings(struct doctor_bucket *bucket)
 				headers, s3_kept_setting(trial->kind), trial->value, &problem);
 		if (!error)
 			error = s3_headers_prepare(headers, &problem);
-		const struct s3_target target = {.key = doctor_key(bucket, ""), .headers = headers};
+		const struct s3_target target = {.key = doctor_key(bucket), .headers = headers};
 		if (error)
 			doctor_find(bucket->doctor, DOCTOR_WARNING, trial->what, "out of memory");
 		else
