@@ -238,8 +238,8 @@ struct s3once_lock_request {
 	const struct s3once_lock_attribute *attributes;
 	size_t n_attributes;
 	/* How many owners may hold the lock at once, up to 1,000. 0: one. All users of a key say
-	 * the same. The row of slot N > 0 is that of "KEY#N" (dlm: of the number). The tokens of
-	 * all slots come from one counter. */
+	 * the same. The row of slot N > 0 is that of "KEY#N" (dlm: of the number), so that no
+	 * lock may be acquired by such a key. The tokens of all slots come from one counter. */
 	unsigned slots;
 	/* If this client holds the lock already, it gets the same handle once more. */
 	int reentrant;

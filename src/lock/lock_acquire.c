@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/quote.h"
 #include "base/text.h"
 #include "base/wait_until.h"
 #include "lock/lock_client.h"
@@ -256,6 +257,16 @@ static int acquire(struct acquisition *a)
 	return r;
 }
 
+/* Whether the key's row is that of a slot of another key. */
+static bool names_slot(const struct s3once_locks *locks, const char *key)
+{
+	const char *number = strrchr(key, '#');
+	if (locks->dialect->sk_is_slot || !number || *++number < '1' || *number > '9')
+		return false;
+	return !number[strspn(number, "0123456789")] && strlen(number) < sizeof "1000" &&
+	       atoi(number) < SLOTS_MAX;
+}
+
 static int check_request(const struct s3once_locks *locks,
 	const struct s3once_lock_request *request, struct s3once_lock_error *ret)
 {
@@ -264,6 +275,11 @@ static int check_request(const struct s3once_locks *locks,
 		return r;
 	if (request->lease_ms && (request->lease_ms < 1000 || request->lease_ms > LOCK_DAY_MS))
 		return lock_error(ret, -EINVAL, "a lease is at least 1s and at most a day");
+	if (names_slot(locks, request->key))
+		return lock_error(ret, -EINVAL,
+			"'%s': this is the row of a slot of a semaphore; give the lock a name that does "
+			"not end with # and a number from 1 to %d",
+			quote(request->key).text, SLOTS_MAX - 1);
 	if (request->slots > SLOTS_MAX)
 		return lock_error(ret, -EINVAL, "at most %d slots", SLOTS_MAX);
 	if (request->data && !locks->dialect->data)

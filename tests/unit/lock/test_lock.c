@@ -149,6 +149,24 @@ static void test_reentrant_and_slots(void)
 	s3once_locks_free(a);
 }
 
+/* A lock of that name would take a slot of the semaphore. */
+static void test_names_of_slots(void)
+{
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
+	struct s3once_lock *lock = NULL;
+	struct s3once_lock_error error = {0};
+	static const char *const slots[] = {"plain#1", "plain#999", "a#b#7"};
+	static const char *const names[] = {
+		"plain#0", "plain#1000", "plain#01", "plain#", "plain#1a", "plain1", "#"};
+	for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+		CHECK_INT(acquire(a, slots[i], 0, &lock, &error), -EINVAL);
+		CHECK(strstr(error.text, "slot of a semaphore") != NULL);
+	}
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		CHECK_INT(acquire(a, names[i], 0, &lock, &error), 0);
+	s3once_locks_free(a);
+}
+
 /* Without heartbeats: suspect, expired; taken by another after a lease; then lost, and by whom. */
 static void test_events(void)
 {
@@ -422,6 +440,7 @@ int main(void)
 	test_one_at_a_time();
 	test_data();
 	test_reentrant_and_slots();
+	test_names_of_slots();
 	test_events();
 	test_ensure();
 	test_handles_and_observations();
