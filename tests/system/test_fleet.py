@@ -1,6 +1,7 @@
 """`s3once fleet`: what runs leave behind of themselves in the marks, and what it says of them."""
 
 import os
+import re
 import signal
 import time
 
@@ -136,6 +137,7 @@ def test_run_that_is_at_work_or_was_killed(s3once, s3_wire, bucket, tree, marks,
     assert fleet(s3once, "--expect", "1h")[1]["overdue"] == 0, "its first run is not over"
     run = s3once("fleet")
     assert run.code == 0 and run.out.startswith("running  ") and "no success yet" in run.out
+    assert "with 0 files" not in run.out, "it has not sent a heartbeat yet"
     run = s3once("fleet", "--forget", os.uname().nodename)
     assert run.code == 1 and "kept: " in run.out and "a run of it is at work" in run.out
 
@@ -160,6 +162,7 @@ def test_heartbeats_say_how_many_files_are_under_way(s3once, s3_wire, bucket, tr
     while not (files := fleet(s3once)[0]["nginx"]["session"]["files"]):
         assert time.monotonic() < deadline
     assert files in (1, 2)
+    assert re.search(r"with (1 file|2 files) under way at the last heartbeat; ", s3once("fleet").out)
     rule.released.set()
     assert holder.wait().code == 0
 

@@ -105,11 +105,14 @@ static void add_end(struct text *t, const struct fleet_view *view, const struct 
 	add_success(t, view, row);
 }
 
+/* The row has 0 until the first heartbeat. */
 static void add_files_under_way(struct text *t, const struct session_info *session)
 {
+	if (!session->files)
+		return;
 	text_add(t, ", with ");
 	human_things(t, session->files, "file");
-	text_add(t, " under way");
+	text_add(t, " under way at the last heartbeat");
 }
 
 static void add_state(struct text *t, const struct fleet_view *view, const struct fleet_job *job)
