@@ -38,7 +38,7 @@ class Host:
         self.target = f"s3://{bucket}/web1/nginx"
         files = files_of_page()
         rotate = files["/etc/logrotate.d/nginx"].replace("/var/log/nginx", str(self.logs))
-        rotate = rotate.replace("invoke-rc.d nginx rotate", "true").replace("create 0640 www-data adm", "create 0640\n\tsu root root")
+        rotate = rotate.replace("invoke-rc.d nginx rotate", "true").replace("create 0640 www-data adm\n\tsu root adm", "create 0640\n\tsu root root")
         (folder / "logrotate.conf").write_text(rotate)
         job = files["/etc/s3once/nginx.conf"].replace("/var/log/nginx", str(self.logs)).replace("s3://my-logs/web1/nginx", self.target)
         assert job.count(self.target) == 1
@@ -91,6 +91,48 @@ def test_each_log_is_uploaded_once(s3once, s3, bucket, marks, host):
     assert run.code == 0 and (run.events[-1]["removed"], run.events[-1]["uploaded"]) == (22, 2), run
     assert sorted(path.name for path in host.logs.iterdir()) == ["access.log", "access.log.1", "error.log", "error.log.1"]
     assert host.uploaded(s3, bucket) == sorted(host.written)
+
+
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+def test_two_groups_are_enough(s3once, bucket, marks, host, tmp_path):
+    """Who is in the group of the logs and in that of their folder uploads and removes them, and reads no other file. logrotate goes on."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to give files to groups")
+    unit = files_of_page()["/etc/systemd/system/s3once@nginx.service.d/logs.conf"]
+    assert "CAP_DAC" not in unit and "SupplementaryGroups=adm s3once-logs\n" in unit and "\tsu root adm\n" in files_of_page()["/etc/logrotate.d/nginx"]
+    user, reads, removes = 61236, 61237, 61238
+    capability = re.search("^AmbientCapabilities=CAP_(.*)$", unit, re.M)[1].lower()
+    become = ["setpriv", "--reuid", str(user), "--regid", str(user), "--groups", f"{reads},{removes}", "--inh-caps", f"+{capability}"]
+    become += ["--ambient-caps", f"+{capability}", "--bounding-set", f"-all,+{capability}"]
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    state = tmp_path / "unit"
+    state.mkdir(mode=0o700)
+    os.chown(state, user, user)
+    (host.folder / "nginx.conf").chmod(0o644)
+
+    def night(day):
+        host.night(day)
+        subprocess.run(["chgrp", str(removes), host.logs], check=True)  # as the unit does before it starts
+        subprocess.run(["chmod", "g+rwx", host.logs], check=True)
+        for path in host.logs.iterdir():
+            os.chown(path, 33, reads)
+            path.chmod(0o640)
+        os.chown(host.logs, 0, removes)
+        environment = {"STATE_DIRECTORY": str(state), "S3ONCE_MARKS": "local"}
+        return s3once("run", "nginx", "--json", wrap=become, env=environment)
+
+    run = night(1)
+    assert run.code == 0 and run.events[-1]["uploaded"] == 2, run
+    marks.path = state / "marks.db"
+    make_marks_older(marks, 8 * 86400)
+    run = night(2)
+    assert run.code == 0 and (run.events[-1]["removed"], run.events[-1]["uploaded"]) == (2, 2), run
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"of root")
+    secret.chmod(0o600)
+    run = s3once("push", secret, f"s3://{bucket}/secret", wrap=become, env={"STATE_DIRECTORY": str(state), "S3ONCE_MARKS": "local"})
+    assert run.code == 1 and "Permission denied" in run.err, run
 
 
 def test_the_commands_of_the_page(s3once, s3, bucket, host):
