@@ -1,5 +1,6 @@
 """What the matrix and the other tests of this folder found, each as the least that shows it."""
 
+import copy
 import time
 
 import pytest
@@ -75,6 +76,26 @@ def test_a_host_that_sleeps_for_longer_than_anything_is_waited_for(stage):
     cont(run)
     rule.released.set()
     assert stage.ended(run).code == 0
+
+
+def test_an_upload_over_which_an_object_came_and_went(arenas, tmp_path):
+    """AWS never completes it: 409 each time. Another upload is begun, and this one leaves no parts behind."""
+    with Stage(tmp_path / "stage", arenas(), behaves="aws") as stage:
+        stage.write("large", LARGE)
+        rule = stage.s3.add(faults.hold_request, "CompleteMultipartUpload")
+        run = stage.start("--retries", "0")
+        assert rule.reached.wait(60)
+        other = copy.copy(stage.arena.s3)
+        other.endpoint = stage.s3.endpoint
+        path = f"/{stage.arena.bucket}/{stage.key('large')}"
+        assert other.request("PUT", path, {}, b"of another program")[0] == 200
+        assert other.request("DELETE", path)[0] == 204
+        rule.released.set()
+        assert stage.ended(run).code == 0
+        answers = [record.answered for record in stage.s3.history if record.kind == "CompleteMultipartUpload"]
+        assert answers == [409, 200]
+        stage.arena.s3.assert_same(stage.tree, stage.arena.bucket, stage.prefix)
+        assert not stage.arena.s3.uploads(stage.arena.bucket, stage.prefix)
 
 
 def test_an_upload_that_vanishes_before_complete_is_begun_again(stage):

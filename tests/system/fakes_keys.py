@@ -120,7 +120,7 @@ class Fake:
                 self.end_headers()
                 self.wfile.write(data)
 
-            do_GET = do_PUT = do_POST = handle_any
+            do_GET = do_HEAD = do_PUT = do_POST = handle_any
 
             def date_time_string(self, timestamp=None):
                 return super().date_time_string(time.time() + fake.keys.clock)

@@ -48,6 +48,7 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 	const struct problem *problem)
 {
 	struct file *file = multipart->file;
+	enum step step;
 	switch (o) {
 	case OUTCOME_OK:
 		file->claim.upload.is_open = false;
@@ -67,6 +68,13 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		file->must_look = true;
 		if (++file->restarts <= AMBIGUOUS_MAX)
 			return STEP_AGAIN;
+		break;
+	case OUTCOME_CONFLICT: /* an object of the key was written or deleted since the upload was
+				  begun: S3 will never complete it */
+		file->must_look = true;
+		step = multipart_abort(worker, file);
+		if (step != STEP_NEXT || ++file->restarts <= FILE_RESTARTS_MAX)
+			return step == STEP_NEXT ? STEP_AGAIN : step;
 		break;
 	case OUTCOME_BAD_PART: /* what the server has is listed and compared again */
 		if (++file->restarts <= FILE_RESTARTS_MAX)
