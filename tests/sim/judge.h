@@ -27,6 +27,9 @@ void judge_remove_object(
 /* A run has told that the object of this key is there and marked. */
 void judge_told(const char *key);
 
+/* Marks were forgotten, so that a mark may be missing of what is done. */
+void judge_forgotten(void);
+
 /* A process is about to remove a file. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path);
 /* A run has begun at this world time, and ends with this exit status. */

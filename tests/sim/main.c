@@ -1,4 +1,5 @@
 /* The simulation's command line. See README.md. */
+#include "shrink.h"
 #include "story.h"
 #include "tasks.h"
 #include "world.h"
@@ -19,6 +20,8 @@ const char *__asan_default_options(void)
 
 static const char usage[] =
 	"Usage: sim SEED [--requests] [NAME=VALUE ...]   one world, told as a story\n"
+	"       sim --shrink SEED [NAME=VALUE ...]       the smallest world that is still broken\n"
+	"       sim --fingerprints FROM TO [NAME=VALUE ...] of their stories, in one process\n"
 	"       sim --seeds FROM TO [NAME=VALUE ...]     worlds FROM to TO; tells the broken ones\n";
 
 #define SEEDS_OF_A_CHILD 100 /* so that what killed processes leave behind does not pile up */
@@ -35,12 +38,17 @@ static bool apply_settings(struct scenario *scenario, char **settings, int n)
 	return true;
 }
 
+static void read_scenario(uint64_t seed, char **settings, int n, struct scenario *ret)
+{
+	scenario_choose(seed, ret);
+	if (!apply_settings(ret, settings, n))
+		exit(2);
+}
+
 static bool play(uint64_t seed, char **settings, int n, bool shows)
 {
 	struct scenario scenario;
-	scenario_choose(seed, &scenario);
-	if (!apply_settings(&scenario, settings, n))
-		exit(2);
+	read_scenario(seed, settings, n, &scenario);
 	story_begin(shows);
 	if (shows)
 		scenario_print(&scenario, stdout);
@@ -99,6 +107,28 @@ int main(int argc, char **argv)
 			good = play_some(at, end < to ? end : to, argv + 4, argc - 4) && good;
 		}
 		return good ? 0 : 1;
+	}
+	if (argc >= 4 && strcmp(argv[1], "--fingerprints") == 0) {
+		const uint64_t to = strtoull(argv[3], NULL, 10);
+		for (uint64_t seed = strtoull(argv[2], NULL, 10); seed <= to; seed++) {
+			play(seed, argv + 4, argc - 4, false);
+			printf("%016" PRIx64 "\n", story_fingerprint());
+		}
+		return 0;
+	}
+	if (argc >= 3 && strcmp(argv[1], "--shrink") == 0) {
+		struct scenario scenario;
+		const uint64_t seed = strtoull(argv[2], NULL, 10);
+		read_scenario(seed, argv + 3, argc - 3, &scenario);
+		if (!shrink(seed, &scenario)) {
+			printf("no promise is broken\n");
+			return 0;
+		}
+		printf("sim %s ", argv[2]);
+		for (size_t i = 0; i < scenario_fields(); i++) /* what is 0 is told, too */
+			printf("%s=%u ", scenario_name(i), *scenario_field(&scenario, i));
+		printf("\n");
+		return 1;
 	}
 	if (argc < 2 || *argv[1] < '0' || *argv[1] > '9') {
 		fputs(usage, stderr);

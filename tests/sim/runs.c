@@ -1,4 +1,5 @@
 /* Commands that run as processes of simulated machines. See world.h. */
+#include "audits.h"
 #include "judge.h"
 #include "s3once/push.h"
 #include "story.h"
@@ -31,6 +32,16 @@ const char *run_prefix(const struct machine *machine)
 	snprintf(
 		prefixes[machine->index], sizeof prefixes[0], "%s-%s", WORLD_PREFIX, machine->name);
 	return prefixes[machine->index];
+}
+
+const char *run_endpoint(void)
+{
+	return world.scenario.aws ? NULL : "https://s3.example.net";
+}
+
+const char *run_marks(void)
+{
+	return world.scenario.dynamodb ? "dynamodb:" WORLD_TABLE : "local";
 }
 
 static const char *name_of(enum s3once_event_type type)
@@ -74,10 +85,10 @@ static struct s3once_options options_of(const struct run *run, const char *const
 		.n_sources = 1,
 		.bucket = WORLD_BUCKET,
 		.prefix = run_prefix(run->machine),
-		.marks = s->dynamodb ? "dynamodb:" WORLD_TABLE : "local",
+		.marks = run_marks(),
 		.region = "us-east-1",
-		.endpoint_url = s->aws ? NULL : "https://s3.example.net",
-		.dynamodb_endpoint_url = "https://dynamodb.us-east-1.amazonaws.com",
+		.endpoint_url = run_endpoint(),
+		.dynamodb_endpoint_url = RUN_DYNAMODB,
 		.rotated = s->rotated != 0,
 		.compress = compress[s->compress % 3],
 		.removes = s->removes != 0,
@@ -94,6 +105,7 @@ static int push(const struct run *run)
 	const struct s3once_options options = options_of(run, &source);
 	struct s3once_push *push;
 	char text[1000];
+	story("push begins");
 	if (s3once_push_new(&options, &push, text, sizeof text)) {
 		story_break("the options are refused: %s", text);
 		return S3ONCE_EXIT_USAGE;
@@ -114,8 +126,7 @@ static void run_main(void *arg)
 	struct run *run = arg;
 	run->process = task_process();
 	run->began_ns = world_now_ns();
-	story("push begins");
-	const int exit = push(run);
+	const int exit = run->kind == RUN_PUSH ? push(run) : audit_run(run->machine, run->kind);
 	*run->ret_exit = exit;
 	free(run);
 }

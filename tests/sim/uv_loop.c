@@ -301,3 +301,13 @@ const char *uv_strerror(int error)
 {
 	return strerror(-error);
 }
+
+/* As if the process had a hundredth of a processor. */
+int uv_getrusage(uv_rusage_t *ret)
+{
+	const uint64_t us = world_now_ns() / 10000;
+	memset(ret, 0, sizeof *ret);
+	ret->ru_utime.tv_sec = (long)(us / 1000000);
+	ret->ru_utime.tv_usec = (long)(us % 1000000);
+	return 0;
+}

@@ -137,6 +137,22 @@ static void run_now_and_then(void *arg)
 	world.busy--; /* `exits` is written to by runs that go on */
 }
 
+/* Somebody looks at what is there, now and then. */
+static void audit_now_and_then(void *arg)
+{
+	static const enum run_kind kinds[] = {RUN_VERIFY, RUN_VERIFY, RUN_GC, RUN_FORGET};
+	struct chance chance = chance_of(world.seed, "audits");
+	int *exits = calloc(world.scenario.audits + 1, sizeof *exits);
+	for (unsigned i = 0; i < world.scenario.audits; i++) {
+		task_sleep_until(world_now_ns() + chance_below(&chance, 60 * NS_PER_S));
+		struct machine *machine = machine_at(chance_below(&chance, machines_count()));
+		const enum run_kind kind = kinds[chance_below(&chance, 4)];
+		if (can_run(machine))
+			run_start(machine, kind, &exits[i]);
+	}
+	world.busy--;
+}
+
 static bool any_process(void)
 {
 	for (const struct machine_process *p = processes_first(); p; p = p->next)
@@ -174,14 +190,15 @@ static bool is_explained(int exit)
 				    (world.scenario.foreign || world.scenario.if_changed == 1));
 }
 
-static void run_last(struct machine *machine, bool is_second)
+static void run_last(struct machine *machine, enum run_kind kind)
 {
 	int exit = -1;
-	run_start(machine, RUN_PUSH, &exit);
+	const char *name = kind == RUN_PUSH ? "push" : "verify";
+	run_start(machine, kind, &exit);
 	if (!wait_until_ns(world_now_ns() + REST_S * NS_PER_S, is_quiet))
-		story_break("the last run of %s does not end", machine->name);
+		story_break("the last %s of %s does not end", name, machine->name);
 	else if (!is_explained(exit))
-		story_break("the last run of %s ends with %d, and nothing is wrong any more",
+		story_break("the last %s of %s ends with %d, and nothing is wrong any more", name,
 			machine->name, exit);
 }
 
@@ -199,9 +216,11 @@ static void conclude(void *arg)
 	for (size_t i = 0; i < machines_count(); i++)
 		machine_at(i)->wall_shift_ns = (int64_t)(WORLD_EPOCH * NS_PER_S);
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
-		run_last(machine_at(i), false);
+		run_last(machine_at(i), RUN_PUSH);
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
-		run_last(machine_at(i), true);
+		run_last(machine_at(i), RUN_PUSH);
+	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
+		run_last(machine_at(i), RUN_VERIFY);
 	if (!story_broken() && !world.scenario.foreign && world.scenario.if_changed != 1)
 		judge_rest();
 	world.is_over = true;
@@ -245,6 +264,10 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	for (size_t i = 0; i < machines_count(); i++) {
 		world.busy++;
 		task_start(NULL, run_now_and_then, machine_at(i));
+	}
+	if (scenario->audits) {
+		world.busy++;
+		task_start(NULL, audit_now_and_then, NULL);
 	}
 	task_start(NULL, conclude, NULL);
 	const enum tasks_end end = tasks_run(is_over, END_S * 2 * NS_PER_S);

@@ -36,7 +36,10 @@ void troubles_begin(void);
 
 /* In runs.c. */
 struct run;
-enum run_kind { RUN_PUSH, RUN_VERIFY, RUN_GC };
+enum run_kind { RUN_PUSH, RUN_VERIFY, RUN_GC, RUN_FORGET };
+#define RUN_DYNAMODB "https://dynamodb.us-east-1.amazonaws.com"
+const char *run_endpoint(void); /* of S3, or NULL for AWS's */
+const char *run_marks(void);
 /* Starts a command on a machine, and returns its process; *ret_exit gets the exit status once it
  * has ended in order, and is -1 before. */
 struct machine_process *run_start(struct machine *machine, enum run_kind kind, int *ret_exit);

@@ -1,0 +1,179 @@
+/* Commands that look at what is there: verify, gc and forget, by way of src/audit as the command
+ * line has it. See world.h. */
+#include "audits.h"
+#include "audit/collect.h"
+#include "audit/forget.h"
+#include "audit/verify.h"
+#include "aws/global.h"
+#include "base/clock.h"
+#include "judge.h"
+#include "marks/bucket_row.h"
+#include "marks/session.h"
+#include "marks/setup.h"
+#include "s3/s3.h"
+#include "store/place.h"
+#include "store/state_folder.h"
+#include "story.h"
+#include "world.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct audit {
+	struct aws_settings *aws;
+	struct http_shared *http;
+	struct marks_place where;
+	struct store *store;
+	struct store_conn *conn;
+	struct mark_space space;
+	struct s3 *s3;
+	struct audit_place place;
+	char prefix[64];
+};
+
+static bool open_audit(struct audit *audit, const struct machine *machine, struct problem *problem)
+{
+	const struct aws_options options = {.region = "us-east-1",
+		.endpoint_url = run_endpoint(),
+		.dynamodb_endpoint_url = RUN_DYNAMODB};
+	struct bucket_row row;
+	snprintf(audit->prefix, sizeof audit->prefix, "%s/", run_prefix(machine));
+	aws_global_init();
+	if (aws_settings_resolve(&options, &audit->aws, problem))
+		return false;
+	const struct http_options http = {.stall_timeout_ms = audit->aws->stall_timeout_ms};
+	if (http_shared_new(&http, &audit->http) ||
+		marks_place_parse(run_marks(), &audit->where, problem) ||
+		marks_place_open(&audit->where, audit->aws, audit->http, &audit->store, problem) ||
+		store_conn_new(audit->store, &audit->conn) ||
+		settings_load(audit->conn, false, 0, NULL, &audit->space.settings, problem) !=
+			OUTCOME_OK)
+		return false;
+	snprintf(audit->space.service, sizeof audit->space.service, "%s",
+		aws_settings_service(audit->aws));
+	snprintf(audit->space.bucket, sizeof audit->space.bucket, "%s", WORLD_BUCKET);
+	if (bucket_row_read(audit->conn, &audit->space, NULL, &row, problem) != OUTCOME_OK)
+		return false;
+	audit->space.generation = row.generation;
+	if (s3_open(audit->aws, audit->http, WORLD_BUCKET, &audit->s3, problem))
+		return false;
+	audit->place = (struct audit_place){
+		.store = audit->store, .space = &audit->space, .s3 = audit->s3};
+	return true;
+}
+
+static void close_audit(struct audit *audit)
+{
+	store_conn_free(audit->conn);
+	store_close(audit->store);
+	s3_close(audit->s3);
+	http_shared_free(audit->http);
+	aws_settings_free(audit->aws);
+	marks_place_clear(&audit->where);
+}
+
+static void on_found(
+	void *arg, enum finding finding, const char *key, const struct problem *problem)
+{
+	static const char *const names[] = {[FINDING_MISSING] = "is missing",
+		[FINDING_DIFFERS] = "differs",
+		[FINDING_UNKNOWN] = "has no mark",
+		[FINDING_ERROR] = "cannot be told"};
+	if (finding >= sizeof names / sizeof *names || !names[finding])
+		return;
+	story("verify: %s %s%s%s", key, names[finding], problem ? ": " : "",
+		problem ? problem->text : "");
+	/* Where conditions are ignored a late request replaces what is there. */
+	if ((finding == FINDING_MISSING || finding == FINDING_DIFFERS) && !world.scenario.ignores)
+		story_break("verify says of %s that it %s", key, names[finding]);
+	if (world.is_calm && finding == FINDING_ERROR)
+		story_break(
+			"verify cannot tell what became of %s, and nothing is wrong any more", key);
+}
+
+static void on_verify_progress(void *arg, const struct verify_counts *counts)
+{
+}
+
+static bool is_never_stopped(void *arg)
+{
+	return false;
+}
+
+static enum outcome verify(struct audit *audit, struct problem *problem)
+{
+	const struct verify options = {.store = audit->store,
+		.s3 = audit->s3,
+		.space = &audit->space,
+		.range = {.prefix = audit->prefix},
+		.by = world.is_calm ? VERIFY_BY_DOWNLOAD : VERIFY_BY_HEAD,
+		.workers = 2,
+		.visitor = {on_found, on_verify_progress, is_never_stopped, NULL}};
+	struct verify_end end;
+	const enum outcome o = verify_run(&options, &end, problem);
+	story("verify ends: %s%s, same %llu, unfinished %llu, without a mark %llu", outcome_name(o),
+		end.is_complete ? "" : ", not complete",
+		(unsigned long long)end.counts.of[FINDING_SAME],
+		(unsigned long long)end.counts.of[FINDING_UNFINISHED],
+		(unsigned long long)end.counts.of[FINDING_UNKNOWN]);
+	return o;
+}
+
+static void on_fate(void *arg, const struct mark_told *told)
+{
+	static const char *const names[FATES] = {[FATE_FORGOTTEN] = "is forgotten",
+		[FATE_ABORTED] = "had an upload that is aborted",
+		[FATE_DAMAGED] = "is damaged",
+		[FATE_FAILED] = "could not be dealt with"};
+	if (names[told->fate])
+		story("the mark of %s %s", told->key, names[told->fate]);
+	if (told->fate == FATE_DAMAGED)
+		story_break("the mark of %s is damaged", told->key);
+	if (told->fate == FATE_FORGOTTEN)
+		judge_forgotten();
+}
+
+static enum outcome forget(struct audit *audit, struct problem *problem)
+{
+	const struct forget_options options = {.place = audit->place, .teller = {on_fate, NULL}};
+	return forget_prefix(&options, audit->prefix, problem);
+}
+
+static enum outcome collect_garbage(struct audit *audit, struct problem *problem)
+{
+	char observations[4096];
+	struct session_options options = {.store = audit->store,
+		.lease_ns = 30 * NS_PER_S,
+		.heartbeat_ns = 6 * NS_PER_S,
+		.abandon = is_never_stopped};
+	struct collect_options collecting = {.place = audit->place,
+		.source = "sim:gc",
+		.bucket = WORLD_BUCKET,
+		.keep_uploads_s = 1,
+		.keep_marks_s = UINT64_MAX,
+		.teller = {on_fate, NULL}};
+	if (!state_file("sessions", observations, sizeof observations))
+		options.observations = observations;
+	if (session_new(&options, &collecting.session))
+		return OUTCOME_LOCAL;
+	const enum outcome o = collect(&collecting, audit->prefix, problem);
+	session_close(collecting.session, audit->conn);
+	return o;
+}
+
+int audit_run(const struct machine *machine, enum run_kind kind)
+{
+	static const char *const names[] = {
+		[RUN_VERIFY] = "verify", [RUN_GC] = "gc", [RUN_FORGET] = "forget"};
+	struct audit audit = {0};
+	struct problem problem = {0};
+	enum outcome o = OUTCOME_SETUP;
+	story("%s begins", names[kind]);
+	if (open_audit(&audit, machine, &problem))
+		o = kind == RUN_VERIFY ? verify(&audit, &problem)
+		    : kind == RUN_GC   ? collect_garbage(&audit, &problem)
+				       : forget(&audit, &problem);
+	if (o != OUTCOME_OK)
+		story("%s: %s", names[kind], problem.text);
+	close_audit(&audit);
+	return o == OUTCOME_OK ? 0 : 3;
+}

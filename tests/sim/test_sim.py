@@ -1,0 +1,69 @@
+"""The simulation: that a seed is one story, and that nothing of src escapes the simulated machine."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+BUILD = REPOSITORY / os.environ.get("S3ONCE_BUILD", "build/check")
+SIM = BUILD / "tests/sim/sim"
+
+pytestmark = pytest.mark.skipif(not SIM.exists(), reason="this build has no simulation (ThreadSanitizer, or without tests)")
+
+
+def sim(*argv):
+    return subprocess.run([SIM, *map(str, argv)], capture_output=True, text=True, timeout=600)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 7])
+def test_a_seed_is_one_story(seed):
+    first, second = sim(seed, "--requests"), sim(seed, "--requests")
+    assert first.returncode == 0, first.stdout[-2000:]
+    assert first.stdout == second.stdout
+
+
+# The stories of these seeds as gcc, clang and the sanitizers tell them. A change of src changes them; what counts is that
+# two builds of one source agree (fingerprints are compared by `./check`).
+def test_a_story_does_not_depend_on_what_was_played_before():
+    alone = re.search(r"fingerprint (\w+)", sim(4).stdout)[1]
+    after = sim("--fingerprints", 1, 4).stdout.split()
+    assert alone == after[-1]
+
+
+# What src may ask of libc directly: it depends on nothing but its arguments.
+PURE = set(
+    """__asprintf_chk __assert_fail __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc __errno_location __fprintf_chk __getdelim
+    __isoc99_fscanf __isoc99_sscanf __memcpy_chk __memmove_chk __sched_cpucount __snprintf_chk __stack_chk_fail __strcpy_chk
+    __vsnprintf_chk abort alphasort64 asprintf calloc dirname fclose feof ferror fgets fprintf fread free freelocale fscanf gai_strerror
+    getc getdelim gmtime_r inet_pton malloc memchr memcmp memcpy memmem memmove memrchr memset newlocale qsort qsort_r realloc reallocarray
+    regcomp regerror regexec regfree rewind sigemptyset sigfillset snprintf sscanf stpcpy strcasecmp strcasestr strchr strchrnul strcmp
+    strcpy strcspn strdup strerror strftime strftime_l strlen strncasecmp strncmp strncpy strndup strnlen strpbrk strrchr strspn strstr
+    strtok_r strtol strtoll strtoul strtoull timegm ungetc vasprintf vsnprintf fputs fputc fwrite fflush puts strtod bcmp __xpg_basename
+    atoi getline ntohl strcat fseek fseeko64 ftell ftello64 strsep bsearch toupper tolower isalnum ffs""".split()
+)
+# Only of what no simulated process does: credentials of a command, full host names, locks' events, curl's half of src/http.
+NOT_DONE = set(
+    """_exit dup2 eventfd eventfd_read eventfd_write execvp fork freeaddrinfo getaddrinfo getsockopt ioctl pipe2 setrlimit64 sigaction socket
+    waitpid uv_spawn uv_signal_init uv_signal_start uv_signal_stop uv_process_kill uv_pipe_init uv_read_start shutdown""".split()
+)
+LIBRARIES = re.compile(r"(sqlite3|curl|xml|json|EVP|ZSTD|LZ4|lzma|BZ2|inflate|deflate|OPENSSL|X509|SSL|BIO|PEM|ERR|isal|crc|zlib|HMAC|SHA|OSSL|MD5|UTF8)")
+COMPILERS = re.compile(r"(__asan|__ubsan|__sanitizer|_GLOBAL_OFFSET|__cpu_model|__stack_chk|__gcov|__start_|__stop_)")
+
+
+def test_nothing_escapes():
+    """Each name that src takes from elsewhere is simulated, or depends on its arguments alone."""
+    table = subprocess.run(["nm", BUILD / "libs3once-core.a"], capture_output=True, text=True).stdout
+    rows = [line.split() for line in table.splitlines()]
+    defined = {row[-1] for row in rows if len(row) == 3}
+    wanted = {row[-1] for row in rows if len(row) == 2 and row[0] == "U"} - defined
+    wrapped = set((REPOSITORY / "tests/sim/wrapped.txt").read_text().split())
+    simulated = {row[-1] for row in map(str.split, subprocess.run(["nm", SIM], capture_output=True, text=True).stdout.splitlines()) if row[-2:-1] in (["T"], ["t"])}
+    escaping = {
+        name
+        for name in wanted - PURE - NOT_DONE - wrapped
+        if not LIBRARIES.match(name) and not COMPILERS.match(name) and not (name.startswith("uv_") and name in simulated)
+    }
+    assert not escaping
