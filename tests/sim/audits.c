@@ -90,6 +90,11 @@ static void on_found(
 			"verify cannot tell what became of %s, and nothing is wrong any more", key);
 }
 
+static void on_verify_warning(void *arg, const struct problem *problem)
+{
+	story("verify: %s", problem->text);
+}
+
 static void on_verify_progress(void *arg, const struct verify_counts *counts)
 {
 }
@@ -107,7 +112,10 @@ static enum outcome verify(struct audit *audit, struct problem *problem)
 		.range = {.prefix = audit->prefix},
 		.by = world.is_calm ? VERIFY_BY_DOWNLOAD : VERIFY_BY_HEAD,
 		.workers = 2,
-		.visitor = {on_found, on_verify_progress, is_never_stopped, NULL}};
+		.visitor = {.found = on_found,
+			.warned = on_verify_warning,
+			.progress = on_verify_progress,
+			.is_stopped = is_never_stopped}};
 	struct verify_end end;
 	const enum outcome o = verify_run(&options, &end, problem);
 	story("verify ends: %s%s, same %llu, unfinished %llu, without a mark %llu", outcome_name(o),
