@@ -91,7 +91,7 @@ class Keys:
 
 class Fake:
     """An HTTP server on a free port of 127.0.0.1, in a thread. Subclasses answer: reply(method, path, headers, body) gives
-    (status, body as bytes, str or what json can say). `failing`: this status instead. `stumbles`: what the first requests get
+    (status, body as bytes, str or what json can say), and perhaps headers. `failing`: this status instead. `stumbles`: what the first requests get
     instead: (status, body), None (the connection's end) or ANSWER. requests: (method, path, headers)."""
 
     def __init__(self, keys, seconds=3600):
@@ -111,12 +111,15 @@ class Fake:
                 if stumble is None:
                     self.close_connection = True
                     return
-                status, answer = fake.reply(self.command, self.path, headers, body) if stumble is ANSWER else stumble
+                answered = fake.reply(self.command, self.path, headers, body) if stumble is ANSWER else stumble
+                status, answer, more = (*answered, {})[:3]
                 if isinstance(answer, (dict, list)):
                     answer = json.dumps(answer)
                 data = answer.encode() if isinstance(answer, str) else answer
                 self.send_response(status)
                 self.send_header("content-length", str(len(data)))
+                for name, value in more.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)
 
