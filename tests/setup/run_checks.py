@@ -18,7 +18,8 @@ LOGS = REPOSITORY / "build" / "logs"
 BYTECODE = str(REPOSITORY / "build" / "bytecode")  # compiled once, for every worker of every step
 FAST, FULL = "--fast" in sys.argv, "--full" in sys.argv
 SOAK = sys.argv[sys.argv.index("--soak") + 1] if "--soak" in sys.argv else None  # minutes
-LIMIT = 8 * 3600 if FULL or SOAK else 2400
+SIM = sys.argv[sys.argv.index("--sim") + 1] if "--sim" in sys.argv else None  # minutes
+LIMIT = 8 * 3600 if FULL or SOAK or SIM else 2400
 JOBS = os.environ.get("S3ONCE_JOBS") or str(min(4, 2 * (os.cpu_count() or 1)))
 
 CLANG = 14  # of Debian 12, which decides about format
@@ -85,14 +86,14 @@ def count(title, report, code):
 # --- kinds of steps
 
 
-def build(name, compiler, *options):
+def build(name, compiler, *options, target="all"):
     """A counted build in build/NAME, where every warning is an error."""
     folder, log = REPOSITORY / "build" / name, LOGS / f"build-{name}.log"
     again = ["--reconfigure"] if (folder / "build.ninja").exists() else []
     log.unlink(missing_ok=True)
     linker = {"CC_LD": "gold"} if shutil.which("ld.gold") and name != "release" else {}  # five times as fast
     code = run(["meson", "setup", *again, folder, "--werror", "-Dtests=true", *options], log, CC=compiler, **linker)
-    code = code or run(["ninja", "-j2", "-C", folder], log)
+    code = code or run(["ninja", "-j2", "-C", folder, target], log)
     note(f"build {name}", code == 0)
 
 
@@ -129,6 +130,42 @@ def clang_format():
 
 def soak():
     note("soak", run(["/usr/bin/python3", "-m", "tests.faults.soak", SOAK], S3ONCE_BUILD="build/check") == 0)
+
+
+def fingerprints(name, last):
+    argv = [REPOSITORY / "build" / name / "tests/sim/sim", "--fingerprints", "1", str(last)]
+    return subprocess.run(["setarch", "-R", *map(str, argv)], capture_output=True, text=True, timeout=LIMIT).stdout.split()
+
+
+def one_story():
+    """A seed is the same story in every build."""
+    stories = fingerprints("clang", 4)
+    note("simulation: clang and gcc with ASan tell the same stories", len(stories) == 4 and stories == fingerprints("check", 4))
+
+
+def simulation(name, minutes, first):
+    """Worlds from this seed on, on two processors, until the time is over."""
+    program, log = REPOSITORY / "build" / name / "tests/sim/sim", LOGS / "sim.log"
+    end = time.monotonic() + 60 * minutes
+    broken, played = [], [0, 0]
+
+    def play(half):
+        seed = first + 500_000 * half
+        while time.monotonic() < end:
+            done = subprocess.run([program, "--seeds", str(seed), str(seed + 9)], capture_output=True, text=True, errors="replace")
+            broken.extend(done.stdout.splitlines() or (["a world ended without a word"] if done.returncode else []))
+            played[half] += 10
+            seed += 10
+
+    halves = [threading.Thread(target=play, args=(half,)) for half in (0, 1)]
+    for half in halves:
+        half.start()
+    for half in halves:
+        half.join()
+    log.write_text("\n".join(broken))
+    print(f"{sum(played)} worlds from seed {first} on")
+    print("\n".join(broken[:20]), flush=True)
+    note(f"simulation: {len(broken)} worlds broke a promise", not broken)
 
 
 def models():
@@ -170,6 +207,7 @@ BESIDE = [
     ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=plain")),
     ("source: shape", True, lambda: executables("shape")),
     ("model of the protocol", False, models),
+    ("simulation", False, lambda: (one_story(), simulation("clang", 2, 1))),
 ]
 TESTS = [
     ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),
@@ -203,8 +241,10 @@ def do(steps, beside=False):
 
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
-    do(FIRST[:1] if SOAK else FIRST)
-    if SOAK:
+    do([("build: the simulation", True, lambda: build("sim", "gcc", "-Dbuildtype=debugoptimized", target="tests/sim/sim"))] if SIM else FIRST[:1] if SOAK else FIRST)
+    if SIM:
+        do([("simulation", True, lambda: simulation("sim", float(SIM), 1_000_000 * int(time.strftime("%Y%m%d"))))])
+    elif SOAK:
         do([("soak", False, soak)])
     else:
         builds = threading.Thread(target=do, args=(BUILDS, True))

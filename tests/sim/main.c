@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ static const char usage[] =
 	"       sim --seeds FROM TO [NAME=VALUE ...]     worlds FROM to TO; tells the broken ones\n";
 
 #define SEEDS_OF_A_CHILD 100 /* so that what killed processes leave behind does not pile up */
-#define LIMIT_S          120 /* of real time for a world that hangs in itself */
+#define LIMIT_S          60  /* of a processor's time, for a world that hangs in itself */
 
 static bool apply_settings(struct scenario *scenario, char **settings, int n)
 {
@@ -45,6 +46,12 @@ static void read_scenario(uint64_t seed, char **settings, int n, struct scenario
 		exit(2);
 }
 
+/* SIGPROF ends the process after so much time of a processor. 0: never. */
+static void limit_time(long s)
+{
+	setitimer(ITIMER_PROF, &(struct itimerval){.it_value = {.tv_sec = s}}, NULL);
+}
+
 static bool play(uint64_t seed, char **settings, int n, bool shows)
 {
 	struct scenario scenario;
@@ -52,9 +59,9 @@ static bool play(uint64_t seed, char **settings, int n, bool shows)
 	story_begin(shows);
 	if (shows)
 		scenario_print(&scenario, stdout);
-	alarm(LIMIT_S);
+	limit_time(LIMIT_S);
 	const char *broken = world_play(seed, &scenario);
-	alarm(0);
+	limit_time(0);
 	if (shows)
 		printf("%s\nfingerprint %016" PRIx64 "\n", broken ? broken : "no promise is broken",
 			story_fingerprint());

