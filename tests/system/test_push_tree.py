@@ -14,7 +14,7 @@ FEW = 1_000 if FULL else 110
 
 def store_calls(run):
     """Of SQLite, which no proxy can count."""
-    calls = ("Put", "Get", "Update", "Take", "Delete", "Query", "BatchGet")
+    calls = ("Put", "Get", "Update", "Take", "Delete", "Sync", "Query", "BatchGet")
     return sum(number for name, number in summary(run)["requests"].items() if name in calls)
 
 
