@@ -345,8 +345,11 @@ struct s3once_options {
 	 * made if it is missing. NULL: none. */
 	const char *bucket_id_object;
 	/* Begin with no marks where the bucket is not the one that the marks are about, or where
-	 * the service does not show whether it is. */
+	 * the service does not let it be seen. */
 	int new_bucket;
+	/* Where none of the objects that the marks name is there any more, believe that it is the
+	 * same bucket all the same. It needs bucket_id_object, which shows it from then on. */
+	int same_bucket;
 	/* Look at the objects of files that are done, and upload those that are not there. */
 	int reupload;
 	/* Read files that are done. One whose content is not what was uploaded has changed,

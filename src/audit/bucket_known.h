@@ -4,8 +4,8 @@
 #pragma once
 #include "audit/crew.h"
 
-/* OK: it is. SETUP, with a sentence: it is a different bucket, or nothing shows that it is the
- * same. Any other outcome, with a sentence: this could not be found out. space->generation is set
- * already. `bucket` names it in sentences. Up to 20 requests. */
+/* OK: it is. ABSENT: no mark says done, so that there is nothing to ask for. SETUP: it is another
+ * bucket, or S3 does not show which one. ABANDONED: the limits of the place ended it. All but OK
+ * come with a sentence. space->generation is set already. */
 enum outcome bucket_is_known(const struct audit_place *place, const struct audit_hand *hand,
-	const char *bucket, struct problem *ret_problem);
+	struct problem *ret_problem);

@@ -10,7 +10,6 @@ struct collect_options {
 	struct audit_place place; /* with its s3 */
 	struct session *session;  /* reads_only if only_show */
 	const char *source;       /* "host:gc", for the marks that are taken over */
-	const char *bucket;       /* for sentences */
 	uint64_t keep_uploads_s; /* uploads whose marks were last changed so long ago are aborted */
 	uint64_t keep_marks_s;   /* marks that were last changed so long ago go; UINT64_MAX: none */
 	bool only_show;          /* nothing is changed */

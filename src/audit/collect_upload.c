@@ -103,10 +103,9 @@ static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 static enum abort_choice is_gone(struct abortion *a)
 {
 	const struct leftover *leftover = a->leftover;
-	return bucket_is_known(&leftover->options->place, leftover->hand, leftover->options->bucket,
-		       &a->problem) == OUTCOME_OK
-		       ? GO_ON
-		       : ERROR;
+	const enum outcome o =
+		bucket_is_known(&leftover->options->place, leftover->hand, &a->problem);
+	return o == OUTCOME_OK || o == OUTCOME_ABSENT ? GO_ON : ERROR;
 }
 
 static enum abort_choice abort_and_await(struct abortion *a)

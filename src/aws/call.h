@@ -77,7 +77,6 @@ struct call {
 	unsigned kind;       /* index into service_options.kinds */
 	const char *subject; /* the bucket or table, named where it or its rights are the matter */
 	const char *method;
-	bool is_above_buckets;             /* of S3: to the service itself, not to the bucket */
 	const char *path;                  /* encoded, begins with '/'; "": the bucket itself */
 	const char *query;                 /* encoded and sorted, "" for none */
 	const struct call_header *headers; /* beyond host, x-amz-date, x-amz-content-sha256,

@@ -27,7 +27,7 @@ static int build_url(struct service_conn *conn, const struct call *call, struct 
 {
 	struct address address;
 	struct text *url = &conn->url;
-	const char *endpoint = call->is_above_buckets ? conn->root_url : conn->endpoint.url;
+	const char *endpoint = conn->endpoint.url;
 	int error = split_endpoint(endpoint, &address);
 	if (error)
 		return error;

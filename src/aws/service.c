@@ -10,14 +10,6 @@
 #define URL_MAX_BYTES   (16U << 10)
 #define LINES_MAX_BYTES (64U << 10)
 
-static void resolve_root(const struct endpoint_question *asked, char ret[static ENDPOINT_MAX + 1])
-{
-	struct endpoint_question question = *asked;
-	struct endpoint root;
-	question.bucket = NULL;
-	strcpy(ret, asked->bucket && !endpoint_resolve(&question, &root, NULL) ? root.url : "");
-}
-
 int service_new(
 	const struct service_options *options, struct service **ret, struct problem *ret_problem)
 {
@@ -41,7 +33,6 @@ int service_new(
 		free(service);
 		return error;
 	}
-	resolve_root(&service->question, service->locked.root_url);
 	retry_quota_init(&service->quota);
 	atomic_init(&service->server_at_boot_ms, NO_TIME);
 	atomic_init(&service->region_generation, 1);
@@ -150,7 +141,6 @@ int service_learn_region(struct service *service, const char *region)
 	uv_mutex_lock(&service->mutex);
 	if (strcmp(service->locked.endpoint.region, region) != 0) {
 		service->locked.endpoint = endpoint;
-		resolve_root(&question, service->locked.root_url);
 		atomic_fetch_add(&service->region_generation, 1);
 	}
 	uv_mutex_unlock(&service->mutex);
@@ -216,7 +206,6 @@ static void refresh_region(struct service_conn *conn)
 		return;
 	uv_mutex_lock(&service->mutex);
 	conn->endpoint = service->locked.endpoint;
-	strcpy(conn->root_url, service->locked.root_url);
 	conn->region_generation = atomic_load(&service->region_generation);
 	uv_mutex_unlock(&service->mutex);
 }

@@ -24,9 +24,7 @@ struct service {
 	uv_mutex_t mutex;
 	struct {
 		struct endpoint endpoint;
-		char root_url[ENDPOINT_MAX + 1]; /* of S3: the service above all buckets; "" where
-						    there is no way to it */
-		struct service_conn *idle;       /* to borrow, the one used last first */
+		struct service_conn *idle; /* to borrow, the one used last first */
 	} locked;
 };
 #define NO_TIME INT64_MIN
@@ -40,7 +38,6 @@ struct service_conn {
 	bool has_credentials;
 	unsigned region_generation; /* of the copy below */
 	struct endpoint endpoint;
-	char root_url[ENDPOINT_MAX + 1];
 	struct text url, lines, authorization; /* of the attempt; kept for their memory */
 	struct service_conn *next;             /* while it is idle */
 };

@@ -53,9 +53,8 @@ static enum outcome read_row_of_bucket(
 	struct bucket_row row = {0};
 	int64_t generation = 0, made = 0;
 	bool good = read_text(item, "version", row.version, sizeof row.version) && *row.version;
-	good = good && read_text(item, "created", row.told.created, sizeof row.told.created);
-	good = good && read_text(item, "owner", row.told.owner, sizeof row.told.owner);
-	good = good && read_text(item, "object", row.object_id, sizeof row.object_id);
+	good = good && read_text(item, "object", row.id, sizeof row.id);
+	good = good && read_text(item, "object_key", row.id_key, sizeof row.id_key);
 	good = good && read_text(item, "last_key", row.last_key, sizeof row.last_key);
 	good = good && read_text(item, "last_etag", row.last_etag, sizeof row.last_etag);
 	good = good && read_text(item, "server", row.honours_server, sizeof row.honours_server);
@@ -68,9 +67,8 @@ static enum outcome read_row_of_bucket(
 		return OUTCOME_SETUP;
 	}
 	row.generation = (unsigned)generation;
-	row.object_is_made = item_number(item, "object_made", &made) == 0 && made == 1;
-	read_time(item, "doubt_from", &row.doubt_from_s);
-	read_time(item, "doubt_to", &row.doubt_to_s);
+	if (item_number(item, "object_made", &made) || made != 1)
+		row.id[0] = '\0';
 	read_time(item, "honours_at", &row.honours_at_s);
 	read_time(item, "at", &row.at_s);
 	row.honours = read_honours(item);
@@ -118,22 +116,16 @@ static int set_honours(struct item *item, const struct bucket_row *row)
 static int row_item(const struct bucket_row *row, struct item *ret)
 {
 	int error = item_set_string(ret, "version", row->version);
-	if (!error)
-		error = set_if_told(ret, "created", row->told.created);
-	if (!error)
-		error = set_if_told(ret, "owner", row->told.owner);
-	if (!error)
-		error = set_if_told(ret, "object", row->object_id);
-	if (!error && row->object_is_made)
+	if (!error && *row->id)
 		error = item_set_number(ret, "object_made", 1);
+	if (!error)
+		error = set_if_told(ret, "object", row->id);
+	if (!error)
+		error = set_if_told(ret, "object_key", row->id_key);
 	if (!error)
 		error = set_if_told(ret, "last_key", row->last_key);
 	if (!error)
 		error = set_if_told(ret, "last_etag", row->last_etag);
-	if (!error && row->doubt_from_s)
-		error = item_set_number(ret, "doubt_from", row->doubt_from_s);
-	if (!error && row->doubt_to_s)
-		error = item_set_number(ret, "doubt_to", row->doubt_to_s);
 	if (!error)
 		error = set_honours(ret, row);
 	if (!error)
@@ -176,28 +168,5 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 		*row = next;
 	item_clear(&item);
 	item_clear(&present);
-	return o;
-}
-
-static int note_others_row(void *arg, const char *pk, const char *sk, const struct item *item)
-{
-	(void)pk, (void)sk, (void)item;
-	*(bool *)arg = true;
-	return 0;
-}
-
-enum outcome bucket_has_marks(struct store_conn *conn, const struct mark_space *space,
-	const struct call_limits *limits, bool *ret, struct problem *ret_problem)
-{
-	enum outcome o = OUTCOME_OK;
-	*ret = false;
-	for (unsigned i = 0; i < space->settings.shards && !*ret && o == OUTCOME_OK; i++) {
-		char partition[PARTITION_MAX];
-		bool more;
-		mark_partition(space, i, partition);
-		const struct dynamodb_range range = {.pk = partition, .most = 1};
-		o = conn->store->ops->query(
-			conn, &range, limits, note_others_row, ret, &more, ret_problem);
-	}
 	return o;
 }

@@ -1,4 +1,5 @@
 #include "s3/s3.h"
+#include "base/clock.h"
 #include "s3/s3_reply.h"
 #include "s3/s3_reply_headers.h"
 #include "s3/s3_request.h"
@@ -21,8 +22,6 @@ static const char *const kinds[] = {
 	[S3_HEAD_BUCKET] = "HeadBucket",
 	[S3_DELETE_OBJECT] = "DeleteObject",
 	[S3_GET_LIFECYCLE] = "GetBucketLifecycleConfiguration",
-	[S3_LIST_BUCKETS] = "ListBuckets",
-	[S3_GET_BUCKET_ACL] = "GetBucketAcl",
 	[S3_GET_OBJECT_TAGGING] = "GetObjectTagging",
 	[S3_LIST_OBJECTS] = "ListObjectsV2",
 	NULL,
@@ -203,6 +202,15 @@ static int64_t header_time(const struct http_reply *reply, const char *name)
 	return value ? s3_parse_mtime(value) : 0;
 }
 
+static int64_t age_of(const struct http_reply *reply)
+{
+	const char *now = http_reply_header(reply, "date");
+	const char *then = http_reply_header(reply, "last-modified");
+	const int64_t now_s = now ? clock_parse_http_date(now) : -1;
+	const int64_t then_s = then ? clock_parse_http_date(then) : -1;
+	return then_s >= 0 && now_s >= then_s ? now_s - then_s : -1;
+}
+
 static int read_meta(
 	struct s3_conn *conn, const struct http_reply *reply, const char *key, struct s3_meta *ret)
 {
@@ -240,7 +248,9 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		bool found;
-		struct s3_object object = {.size = header_number(&reply, "content-length", &found)};
+		struct s3_object object = {.size = header_number(&reply, "content-length", &found),
+			.age_s = age_of(&reply),
+			.has_request_id = http_reply_header(&reply, "x-amz-request-id") != NULL};
 		read_sums(conn->s3, &reply, &object);
 		object.lacks_encryption = s3_reply_lacks_encryption(target, &reply);
 		s3_copy_header(

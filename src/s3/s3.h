@@ -131,6 +131,10 @@ struct s3_object {
 	bool lacks_encryption;
 	/* Of HEAD only. */
 	struct s3_meta meta;
+	/* Of HEAD only: for how long it has not been written, in seconds by the server's own clock.
+	 * -1: not known. */
+	int64_t age_s;
+	bool has_request_id; /* of HEAD only: the reply has one of S3's */
 	/* Of HEAD, PUT and Complete; "" where the bucket has no versions. */
 	char version_id[S3_VERSION_ID_MAX + 1];
 };

@@ -30,9 +30,9 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 		text_add_char(&conn->path, '/');
 		uri_encode(&conn->path, key, strlen(key), 1);
 	}
-	if (s3->expected_owner && kind != S3_LIST_BUCKETS)
+	if (s3->expected_owner)
 		s3_request_header(request, "x-amz-expected-bucket-owner", s3->expected_owner);
-	if (s3->requester_pays && kind != S3_HEAD_BUCKET && kind != S3_LIST_BUCKETS)
+	if (s3->requester_pays && kind != S3_HEAD_BUCKET)
 		s3_request_header(request, "x-amz-request-payer", "requester");
 }
 

@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/same_file.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/bucket/bucket_doubt.h"
 #include "upload/feed_tell.h"
 #include <errno.h>
 #include <stdio.h>
@@ -75,39 +74,17 @@ static bool is_skipped(const struct feed *feed, const struct candidate *file)
 	return run_skips(feed->run, &file->known, &asked);
 }
 
-/* Where the bucket is in doubt, a few files that are far from each other say more than the first
- * few: a lifecycle rule deletes neighbours. False: the run is over. */
-static bool skip_samples(struct feed *feed)
-{
-	const size_t n = feed->n;
-	const size_t starts[] = {n - 1, 0, n / 2};
-	for (size_t s = 0; s < sizeof starts / sizeof *starts; s++) {
-		size_t i = starts[s], tried = 0;
-		if (!bucket_is_in_doubt(feed->run))
-			return true;
-		while (tried < n && !(feed->chunk[i] && is_skipped(feed, feed->chunk[i])))
-			i = (i + (s ? 1 : n - 1)) % n, tried++;
-		if (tried == n)
-			return true;
-		struct candidate *file = feed->chunk[i];
-		feed->chunk[i] = NULL;
-		if (!bucket_skip_done(feed->run, feed->conn, file, feed->versions[i]))
-			return false;
-	}
-	return true;
-}
-
 /* Leaves only the files in the chunk that need work. Returns false if the run is over. */
 static bool skip_done(struct feed *feed)
 {
 	size_t kept = 0;
-	bool good = skip_samples(feed);
+	bool good = true;
 	for (size_t i = 0; i < feed->n; i++) {
 		struct candidate *file = feed->chunk[i];
 		feed->chunk[i] = NULL;
-		if (file && good && is_skipped(feed, file))
+		if (good && is_skipped(feed, file))
 			good = bucket_skip_done(feed->run, feed->conn, file, feed->versions[i]);
-		else if (file)
+		else
 			feed->chunk[kept++] = file;
 		free(feed->versions[i]);
 		feed->versions[i] = NULL;

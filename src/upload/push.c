@@ -2,7 +2,7 @@
 #include "base/quote.h"
 #include "scan/content/identity_cache.h"
 #include "scan/rotated/log_rows.h"
-#include "upload/bucket/bucket_doubt.h"
+#include "upload/bucket/bucket_check.h"
 #include "upload/file/multipart.h"
 #include "upload/push_struct.h"
 #include "upload/run_job.h"
@@ -110,7 +110,6 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		}
 		for (struct parts *parts; (parts = queue_leftover(run->queue));)
 			file_free(multipart_give_up(parts));
-		bucket_doubt_end(run);
 		report_unshipped(&run->report, queue_oldest_ns(run->queue));
 	}
 	batches_learner_end(&run->batches_learner);
@@ -171,7 +170,6 @@ void s3once_push_free(struct s3once_push *push)
 		return;
 	struct run *run = &push->run;
 	queue_free(run->queue);
-	bucket_doubt_free(run);
 	run_manifest_free(run);
 	for (size_t i = 0; run->sources_of_marks && i < run->options.n_sources; i++)
 		free(run->sources_of_marks[i]);

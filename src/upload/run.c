@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "marks/bucket_conditions.h"
 #include "upload/run_job.h"
 
 bool run_is_over(void *arg)
@@ -209,6 +210,7 @@ bool run_begin(struct run *run, struct store_conn *marks)
 	if (is_first) {
 		const bool is_there = bucket_is_there(run, &problem);
 		batches_learner_end(&run->batches_learner);
+		conditions_recall(&run->locked.bucket, run->s3, store_time_s(run->store));
 		const bool good = is_there && (run->dry || session_begin(run->session, marks,
 								   &problem) == OUTCOME_OK);
 		if (!good && !run_is_over(run))

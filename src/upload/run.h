@@ -35,8 +35,8 @@ struct run {
 	struct store *store;
 	struct batches_learner batches_learner; /* until the first claim */
 	struct mark_space space;
-	struct bucket_row bucket;   /* as it was compared at the start */
-	struct bucket_doubt *doubt; /* set before the first mark is read; NULL: none */
+	/* See bucket_check.h: marks that say done may be believed, and may be written. */
+	atomic_bool done_is_believed, has_witness;
 	struct own_files own_files;
 	struct run_manifest *manifest; /* NULL: there is none */
 	struct session *session;
@@ -65,6 +65,8 @@ struct run {
 	struct {
 		uv_mutex_t mutex;
 		bool begun;                        /* bucket looked at, session row written */
+		struct bucket_row bucket;          /* as it was read or written last */
+		bool is_shown;                     /* by an object: the row may be written */
 		char last_key[BUCKET_KEY_MAX + 1]; /* see bucket_saw_object() */
 		char last_etag[S3_ETAG_MAX + 1];
 	} locked;

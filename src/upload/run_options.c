@@ -107,6 +107,9 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 	if (o->removes && o->follow)
 		return "what is reached through symbolic links is not removed, so that they cannot be "
 		       "followed";
+	if (o->same_bucket && (o->new_bucket || !o->bucket_id_object))
+		return "--same-bucket goes with --bucket-id-object, by which the bucket is known from "
+		       "then on, and not with --new-bucket";
 	if (o->sign_key_file && !o->manifest)
 		return "--sign signs the manifest of the run: give --manifest, too";
 	const char *owner = o->expected_bucket_owner;

@@ -11,7 +11,7 @@ import time
 from urllib.parse import quote
 
 from tests.faults.checksums import HEADERS, BodyDigests, sum_of
-from tests.faults.http1 import Headers, Reply, Request
+from tests.faults.http1 import BODILESS, Headers, Reply, Request
 from tests.faults.replies import error_reply
 from tests.faults.sigv4 import sign
 
@@ -210,6 +210,34 @@ def answer(status, code, applied=False):
         reply = error_reply(x.proxy.service, status, code)
         if x.request.method == "HEAD":
             reply.body = b""
+        x.fire(rule)
+        await x.answer(reply)
+
+    return fault
+
+
+def page(status, **headers):
+    """What stands before the server answers with a page of HTML: a portal, a balancer, a page of maintenance."""
+
+    @named(f"page {status}")
+    async def fault(x, rule):
+        await x.body()
+        text = b"" if status in BODILESS else b"<html><body>Please come back later.</body></html>"
+        reply = Reply(status, {"content-type": "text/html", **headers}, text)
+        if x.request.method == "HEAD":
+            reply.declared, reply.body = len(text), b""
+        x.fire(rule)
+        await x.answer(reply)
+
+    return fault
+
+
+def headers_of(headers):
+    """The reply to a HEAD has the headers of another object."""
+
+    @named("headers of another object")
+    async def fault(x, rule):
+        reply = Reply(200, headers, b"", declared=int(headers["content-length"]))
         x.fire(rule)
         await x.answer(reply)
 
@@ -541,6 +569,14 @@ async def stop_after(x, rule):
     """SIGSTOP when the server has done it; the answer waits for the client."""
     reply = await x.forward()
     await stop(x, rule)
+    await x.hold(rule)
+    await x.answer(reply)
+
+
+async def hold_reply(x, rule):
+    """The server has done it; the answer waits in the network until rule.released."""
+    reply = await x.forward()
+    x.fire(rule)
     await x.hold(rule)
     await x.answer(reply)
 

@@ -32,7 +32,7 @@ class Operation:
 # --- S3
 
 # What a run may ask although everything was done: whether this is the bucket, and what an object is.
-LOOKS = ("HeadBucket", "ListBuckets", "GetBucketAcl", "HeadObject")
+LOOKS = ("HeadBucket", "HeadObject", "GetObject")
 
 BY_QUERY = {
     ("POST", "uploads"): "CreateMultipartUpload",
@@ -45,7 +45,6 @@ BY_QUERY = {
     ("POST", "delete"): "DeleteObjects",
     ("GET", "location"): "GetBucketLocation",
     ("GET", "lifecycle"): "GetBucketLifecycleConfiguration",
-    ("GET", "acl"): "GetBucketAcl",
     ("GET", "tagging"): "GetObjectTagging",
 }
 OBJECT = {"PUT": "PutObject", "GET": "GetObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}

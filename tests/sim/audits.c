@@ -155,7 +155,6 @@ static enum outcome collect_garbage(struct audit *audit, struct problem *problem
 		.abandon = is_never_stopped};
 	struct collect_options collecting = {.place = audit->place,
 		.source = "sim:gc",
-		.bucket = WORLD_BUCKET,
 		.keep_uploads_s = 1,
 		.keep_marks_s = UINT64_MAX,
 		.teller = {on_fate, NULL}};

@@ -26,8 +26,6 @@ OPERATIONS = {
     "GetObjectTagging": ("s3:GetObjectTagging", {"upload-verify"}),
     "HeadBucket": ("s3:ListBucket", {"upload-verify", "verify"}),
     "ListObjectsV2": ("s3:ListBucket", {"upload-verify", "verify"}),
-    "ListBuckets": ("s3:ListAllMyBuckets", {"upload-verify", "verify"}),
-    "GetBucketAcl": ("s3:GetBucketAcl", {"upload-verify"}),
     "ListMultipartUploads": ("s3:ListBucketMultipartUploads", {"upload-verify"}),
     "BatchGetItem": ("dynamodb:BatchGetItem", UPLOADS | {"verify", "fleet"}),
     "Query": ("dynamodb:Query", UPLOADS | {"verify", "fleet"}),
@@ -51,9 +49,7 @@ OPERATIONS = {
 # The policy of a bucket, which denies: see test_write_once_is_enough.
 OF_THE_BUCKET = "write-once"
 # About the bucket; all others are about its objects.
-OF_BUCKET = {"s3:ListBucket", "s3:GetBucketAcl", "s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration"}
-# About all buckets of the account.
-OF_ACCOUNT = {"s3:ListAllMyBuckets"}
+OF_BUCKET = {"s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration"}
 # Probes only, wherever the prefix is.
 OF_PROBES = {"s3:DeleteObject", "s3:PutObjectTagging"}
 
@@ -80,8 +76,6 @@ def test_policies_name_the_right_resources():
             for action in statement["Action"]:
                 if action.startswith("dynamodb:"):
                     expected = "arn:aws:dynamodb:*:*:table/s3once" + ("-locks" if name == "lock" else "")
-                elif action in OF_ACCOUNT:
-                    expected = "*"
                 else:
                     expected = "arn:aws:s3:::my-bucket" + ("" if action in OF_BUCKET else "/*")
                     expected += ".s3once-doctor-*" if action in OF_PROBES else ""
@@ -161,7 +155,7 @@ def test_replacing_needs_get_object(s3once, s3, wires, bucket, tmp_path, size):
     """
     assert s3once("init").code == 0 and s3once("doctor", f"s3://{bucket}").code == 0
     s3_wire, _ = wires
-    for kind in ("HeadObject", "HeadBucket"):
+    for kind in ("HeadObject", "GetObject", "HeadBucket"):
         s3_wire.add(faults.answer(403, "AccessDenied"), kind, times=None)
     deny(s3_wire, lambda conditions: "if-match" in conditions)
     tree = make_tree(tmp_path / "tree", {"file": size})

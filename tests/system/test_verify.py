@@ -196,12 +196,12 @@ def test_another_bucket_of_the_same_name(s3once, s3, bucket, marks, tree):
     s3.remove_bucket(bucket)
     s3.client.create_bucket(Bucket=bucket)
     run = s3once("verify", "--json", f"s3://{bucket}")
-    assert run.code == 3 and "another creation date or owner" in run.err, run
+    assert run.code == 3 and "is not the bucket that the marks are about" in run.err, run
     assert [event["event"] for event in run.events] == ["fatal", "verify"] and last(run)["missing"] == 0, run
     s3.client.create_bucket(Bucket=bucket + "x")
     run = s3once("verify", f"s3://{bucket}x")
     s3.remove_bucket(bucket + "x")
-    assert run.code == 3 and f"there are no marks of bucket {bucket}x at this endpoint" in run.err, run
+    assert run.code == 3 and f"there are no marks of bucket {bucket}x at " in run.err, run
 
 
 @pytest.mark.parametrize("env, code", [({"AWS_SECRET_ACCESS_KEY": "wrong"}, "SignatureDoesNotMatch"), ({"AWS_ACCESS_KEY_ID": "AKIANOBODY"}, "InvalidAccessKeyId")])

@@ -203,8 +203,7 @@ static int open_all(
 	if (!r && (r = audit_hand_open(&f->setup.place, &f->hand)))
 		problem_set(ret_problem, "out of memory");
 	if (!r && wanted->needs_s3 &&
-		bucket_is_known(&f->setup.place, &f->hand, wanted->bucket, ret_problem) !=
-			OUTCOME_OK)
+		bucket_is_known(&f->setup.place, &f->hand, ret_problem) != OUTCOME_OK)
 		r = -EIO;
 	return r;
 }

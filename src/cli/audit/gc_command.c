@@ -137,7 +137,6 @@ static bool collect_all(struct gc *gc, const char *prefix, struct problem *ret_p
 		.place = gc->setup.place,
 		.session = gc->session,
 		.source = source,
-		.bucket = gc->setup.space.bucket,
 		.keep_uploads_s = values->keep_uploads_ms / 1000,
 		.keep_marks_s = values->keep_marks_ms ? values->keep_marks_ms / 1000 : UINT64_MAX,
 		.only_show = values->dry_run,

@@ -21,7 +21,7 @@ static enum outcome know_bucket(
 	if (audit_hand_open(&place, &hand))
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
 	else
-		o = bucket_is_known(&place, &hand, wanted->url->bucket, ret_problem);
+		o = bucket_is_known(&place, &hand, ret_problem);
 	audit_hand_clear(&hand);
 	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
 }

@@ -26,7 +26,7 @@ struct doctor {
 	bool is_tidying;
 	int signal;       /* the one that ended the probes, or 0 */
 	char bucket[256]; /* the one that was tried out, or "" */
-	/* Which conditions the bucket honours, and what the service shows of it. */
+	/* Which conditions the bucket honours. */
 	struct bucket_row conditions;
 };
 

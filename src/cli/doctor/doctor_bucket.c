@@ -5,7 +5,6 @@
 #include "cli/signals.h"
 #include "marks/bucket_conditions.h"
 #include "s3/s3_admin.h"
-#include "s3/s3_identity.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,32 +48,6 @@ static void check_clock(struct doctor_bucket *bucket)
 			"%lld s %s the server's: requests are signed by the server's time; set "
 			"this host's",
 			llabs(off_s), off_s > 0 ? "ahead of" : "behind");
-}
-
-/* What push compares at its start. */
-static void check_identity(struct doctor_bucket *bucket)
-{
-	static const char what[] = "bucket's identity";
-	struct doctor *doctor = bucket->doctor;
-	struct s3_identity told = {0};
-	struct problem problem = {0};
-	enum outcome outcome =
-		s3_identify_by_listing(bucket->conn, &doctor->limits, &told, &problem);
-	if (outcome == OUTCOME_OK && *told.created) {
-		doctor->conditions.told = told;
-		doctor_find(doctor, DOCTOR_OK, what, "created %s, owned by %s",
-			quote(told.created).text, quote(told.owner).text);
-		return;
-	}
-	if (!*told.owner)
-		s3_identify_by_acl(bucket->conn, &doctor->limits, &told, &problem);
-	doctor->conditions.told = told;
-	doctor_find(doctor, DOCTOR_WARNING, what,
-		"%s%s; the service does not show when the bucket was created%s, so push looks at the "
-		"object that was uploaded last; --bucket-id-object is better",
-		*told.owner ? "owned by " : "its owner is not shown",
-		*told.owner ? quote(told.owner).text : "",
-		outcome == OUTCOME_DENIED ? " without s3:ListAllMyBuckets" : "");
 }
 
 static void check_lifecycle(struct doctor_bucket *bucket, const char *prefix)
@@ -214,7 +187,6 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 			remove_probes(&bucket);
 		doctor_end_probes(doctor);
 		check_lifecycle(&bucket, url->key);
-		check_identity(&bucket);
 		if (works && !signals_came()) {
 			snprintf(doctor->bucket, sizeof doctor->bucket, "%s", url->bucket);
 			conditions_note(&doctor->conditions, bucket.s3);

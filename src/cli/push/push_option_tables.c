@@ -176,12 +176,17 @@ static const struct option how_options[] = {
 		.help = "the bucket was deleted and created again, or is\n"
 			"another one than the marks are about: begin with no\n"
 			"marks for it"},
+	{.name = "same-bucket",
+		.type = OPTION_FLAG,
+		.offset = RUN(same_bucket),
+		.help = "the bucket is the one that the marks are about,\n"
+			"although their objects are gone: believe the marks"},
 	{.name = "bucket-id-object",
 		.type = OPTION_STRING,
 		.offset = RUN(bucket_id_object),
 		.argument = "KEY",
 		.help = "keep a small object under KEY, which identifies the\n"
-			"bucket where the service does not"},
+			"bucket even if all other objects are gone"},
 	{.name = "dry-run",
 		.letter = 'n',
 		.type = OPTION_FLAG,

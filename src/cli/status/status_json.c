@@ -22,8 +22,6 @@ json_t *status_json_bucket(const char *bucket, const struct bucket_row *row)
 {
 	json_t *object = json_event("bucket");
 	json_set_bytes(object, "bucket", bucket);
-	json_set_bytes(object, "created", row->told.created);
-	json_set_bytes(object, "owner", row->told.owner);
 	json_set_number(object, "generation", row->generation);
 	return object;
 }

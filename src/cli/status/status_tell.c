@@ -73,10 +73,6 @@ void status_tell_bucket(struct status_view *view, const struct bucket_row *row)
 	}
 	struct text t = TEXT(2000);
 	text_addf(&t, "bucket: %s", quote(view->space->bucket).text);
-	if (*row->told.created)
-		text_addf(&t, ", created %s", quote(row->told.created).text);
-	if (*row->told.owner)
-		text_addf(&t, ", owned by %s", quote(row->told.owner).text);
 	if (row->generation)
 		text_addf(&t, ", the marks of %u earlier %s of this name are set aside",
 			row->generation, row->generation == 1 ? "bucket" : "buckets");

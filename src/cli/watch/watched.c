@@ -40,6 +40,7 @@ static int refuse(const struct watched *watched)
 			     : o->files_from      ? "files-from"
 			     : o->reupload        ? "reupload"
 			     : o->new_bucket      ? "new-bucket"
+			     : o->same_bucket     ? "same-bucket"
 			     : o->manifest        ? "manifest"
 			     : o->compare_content ? "compare-content"
 						  : NULL;

@@ -1,13 +1,134 @@
 #include "upload/bucket/bucket_check.h"
+#include "base/clock.h"
 #include "base/log.h"
-#include "base/quote.h"
-#include "marks/bucket_conditions.h"
-#include "upload/bucket/bucket_compare.h"
-#include "upload/bucket/bucket_doubt.h"
 #include "upload/bucket/bucket_id_object.h"
+#include "upload/run_manifest.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define TURNS_MAX 5 /* each is another uploader's write of the row */
+#define TURNS_MAX      5              /* each is another uploader's write of the row */
+#define KEEP_WITHIN_NS (5 * NS_PER_S) /* at the end, when all else is done */
+
+struct checking {
+	struct run *run;
+	struct bucket_asking asking;
+	struct bucket_row row;
+	enum bucket_answer answer;
+	struct bucket_shown shown;
+	struct problem *problem;
+};
+
+/* REFUSED: another uploader was first. */
+static enum outcome write_row(struct checking *check, const struct bucket_row *next)
+{
+	struct bucket_row row = *next, seen;
+	enum outcome o = OUTCOME_OK;
+	if (!check->run->dry)
+		o = bucket_row_write(check->asking.marks, &check->run->space, &row,
+			&check->asking.limits, &seen, check->problem);
+	if (o == OUTCOME_OK)
+		check->row = row;
+	return o;
+}
+
+static enum outcome begin_anew(struct checking *check)
+{
+	struct bucket_row next = {.generation = check->row.generation + 1};
+	memcpy(next.version, check->row.version, sizeof next.version);
+	const enum outcome o = write_row(check, &next);
+	if (o == OUTCOME_OK)
+		check->run->space.generation = next.generation;
+	check->answer = BUCKET_NOTHING;
+	return o;
+}
+
+static enum outcome take_id_object(struct checking *check)
+{
+	struct run *run = check->run;
+	const char *key = run->options.bucket_id_object;
+	struct bucket_row next = check->row;
+	if (!key || run->dry || (*next.id && strcmp(next.id_key, key) == 0))
+		return OUTCOME_OK;
+	if (!bucket_id_object_take(run->s3, &check->asking, key, &next, check->problem))
+		return OUTCOME_SETUP;
+	check->answer = BUCKET_SHOWN;
+	return write_row(check, &next);
+}
+
+/* Asks S3, and does what the answer and the options lead to. REFUSED: another uploader has written
+ * the row meanwhile. */
+static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
+{
+	struct run *run = check->run;
+	const struct s3once_options *options = &run->options;
+	/* A row of an earlier version of this program does not name the object. */
+	if (*check->row.id && !*check->row.id_key && options->bucket_id_object)
+		snprintf(check->row.id_key, sizeof check->row.id_key, "%s",
+			options->bucket_id_object);
+	check->answer = bucket_show(&check->asking, &check->row, &check->shown, check->problem);
+	enum outcome o = OUTCOME_OK;
+	switch (check->answer) {
+	case BUCKET_NO_ANSWER:
+		return OUTCOME_SETUP;
+	case BUCKET_GONE:
+		if (may_begin_anew)
+			o = begin_anew(check);
+		else if (!options->same_bucket)
+			return OUTCOME_SETUP;
+		else
+			check->row.id[0] = '\0'; /* to take the object that is there, or make it */
+		break;
+	case BUCKET_REFUSED:
+		log_info("S3 refuses to show objects, so that nothing shows whether the bucket is "
+			 "the one that the marks are about: %s",
+			check->problem->text);
+		if (may_begin_anew)
+			o = begin_anew(check);
+		if (options->bucket_id_object) /* which says what it needs */
+			check->row.id[0] = '\0';
+		break;
+	case BUCKET_SHOWN:
+		if (!run->dry)
+			bucket_id_object_refresh(
+				run->s3, &check->asking, &check->row, check->shown.id_age_s);
+		break;
+	case BUCKET_NOTHING:
+		break;
+	}
+	return o == OUTCOME_OK ? take_id_object(check) : o;
+}
+
+/* Reads the row and asks, anew for each write of another uploader. Of several uploaders, one begins
+ * anew: whoever finds another generation than at its start uses that. */
+static enum outcome check_until_settled(struct checking *check, bool is_first)
+{
+	struct run *run = check->run;
+	unsigned generation = 0;
+	for (unsigned turn = 0; turn < TURNS_MAX; turn++) {
+		enum outcome o = bucket_row_read(check->asking.marks, &run->space,
+			&check->asking.limits, &check->row, check->problem);
+		if (o != OUTCOME_OK)
+			return o;
+		if (!turn)
+			generation = check->row.generation;
+		if (is_first)
+			run->space.generation = check->row.generation;
+		if (run->space.generation != check->row.generation) {
+			problem_set(check->problem,
+				"another uploader has begun anew with --new-bucket meanwhile: run "
+				"again");
+			return OUTCOME_SETUP;
+		}
+		o = ask_and_settle(check,
+			is_first && run->options.new_bucket && check->row.generation == generation);
+		if (o != OUTCOME_REFUSED)
+			return o;
+	}
+	problem_set(check->problem,
+		"other uploaders keep writing what the marks know of the bucket: run again");
+	return OUTCOME_SETUP;
+}
 
 /* No upload is under way yet that would have to finish first. */
 static bool is_stopped(void *arg)
@@ -16,171 +137,156 @@ static bool is_stopped(void *arg)
 	return atomic_load(&run->stop) > 0 || run_is_over(run);
 }
 
-static void warn_of_doubt(const struct bucket_comparison *check)
+/* With run->locked.mutex held. `is_first`: before the run has read a mark. */
+static bool check_bucket(
+	struct run *run, struct store_conn *marks, bool is_first, struct problem *ret_problem)
 {
-	struct problem problem;
-	problem_set(&problem,
-		"bucket %s at %s does not hold %s, which an earlier run uploaded and verified, and "
-		"nothing else shows that it is the same bucket; new files are uploaded, but the run "
-		"ends before it skips a file if the objects of such files are gone too",
-		check->run->options.bucket, quote(check->run->aws->s3_endpoint).text,
-		quote(check->row.last_key).text);
-	report_run(&check->run->report, S3ONCE_EVENT_WARNING, &problem);
-}
-
-/* What the row says of the object that identifies the bucket. Its id is in the row before the
- * object is made, so that uploaders that race make the same one. */
-static bool next_object(struct bucket_comparison *check, struct bucket_row *next)
-{
-	struct run *run = check->run;
-	const enum checksum checksum = s3_checksum(run->s3);
-	const struct bucket_id_object wanted = {
-		.key = run->options.bucket_id_object,
-		.id = next->object_id,
-		.table_id = run->space.settings.table_id,
-		.checksum = checksum,
-		.digests = s3_wanted_digests(run->s3, checksum),
+	struct checking check = {
+		.run = run,
+		.asking = {.marks = marks,
+			.space = &run->space,
+			.headers = object_rules_target(run->rules, "", "").headers,
+			.limits = run_limits(run)},
+		.problem = ret_problem,
 	};
-	if (!wanted.key || next->object_is_made || run->dry)
-		return true;
-	if (!*check->object_id && !*next->object_id) {
-		random_id(next->object_id);
-		return true;
-	}
-	if (!*check->object_id && !bucket_id_object_make(check->s3, &wanted, &check->limits,
-					  check->object_id, check->problem))
+	if (is_first)
+		check.asking.limits.abandon = is_stopped;
+	if (s3_conn_new(run->s3, &check.asking.s3)) {
+		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
 		return false;
-	memcpy(next->object_id, check->object_id, sizeof next->object_id);
-	return next->object_is_made = true;
-}
-
-/* Nothing about this bucket may be written to the row, or the next run would take it for the right
- * one. */
-static bool doubt_row(const struct bucket_comparison *check, struct bucket_row *ret)
-{
-	*ret = check->row;
-	if (!ret->doubt_from_s)
-		ret->doubt_from_s = store_time_s(check->marks->store);
-	ret->doubt_to_s = 0;
+	}
+	const bool good = check_until_settled(&check, is_first) == OUTCOME_OK;
+	s3_conn_free(check.asking.s3);
+	if (!good)
+		return false;
+	run->locked.bucket = check.row;
+	run->locked.is_shown = check.answer == BUCKET_SHOWN || check.answer == BUCKET_GONE;
+	if (check.answer == BUCKET_SHOWN && !*check.row.id) {
+		memcpy(run->locked.last_key, check.shown.key, sizeof run->locked.last_key);
+		memcpy(run->locked.last_etag, check.shown.etag, sizeof run->locked.last_etag);
+	}
+	atomic_store(&run->done_is_believed, check.answer != BUCKET_NOTHING);
+	atomic_store(&run->has_witness, check.answer != BUCKET_NOTHING);
 	return true;
-}
-
-/* Sets the row as it is to be from now on. */
-static bool next_row(
-	struct bucket_comparison *check, enum bucket_likeness likeness, struct bucket_row *ret)
-{
-	struct bucket_row next = check->row;
-	if (likeness == IS_OTHER) {
-		memset(&next, 0, sizeof next);
-		next.generation = check->row.generation + 1;
-		memcpy(next.version, check->row.version, sizeof next.version);
-	}
-	if (likeness == IS_IN_DOUBT)
-		return doubt_row(check, ret);
-	/* Files that were uploaded in doubt may be in a different bucket. */
-	if (likeness == IS_SAME && next.doubt_from_s && !next.doubt_to_s)
-		next.doubt_to_s = store_time_s(check->marks->store);
-	if (bucket_differs(check->told.created, next.told.created) ||
-		bucket_differs(check->told.owner, next.told.owner))
-		next.honours = 0;
-	if (*check->told.created)
-		memcpy(next.told.created, check->told.created, sizeof next.told.created);
-	if (*check->told.owner)
-		memcpy(next.told.owner, check->told.owner, sizeof next.told.owner);
-	*ret = next;
-	return next_object(check, ret);
-}
-
-static bool is_same_row(const struct bucket_row *a, const struct bucket_row *b)
-{
-	return *a->version && *b->version && a->generation == b->generation &&
-	       strcmp(a->told.created, b->told.created) == 0 &&
-	       strcmp(a->told.owner, b->told.owner) == 0 &&
-	       strcmp(a->object_id, b->object_id) == 0 && a->object_is_made == b->object_is_made &&
-	       a->doubt_from_s == b->doubt_from_s && a->doubt_to_s == b->doubt_to_s;
-}
-
-/* OUTCOME_REFUSED: the row is another one now, and check->row is that: by another uploader, or by
- * us with an id whose object is to be made next. */
-static enum outcome settle_row(struct bucket_comparison *check, enum bucket_likeness likeness)
-{
-	struct bucket_row next, seen;
-	if (!next_row(check, likeness, &next))
-		return OUTCOME_SETUP;
-	if (is_same_row(&next, &check->row) || check->run->dry) {
-		check->row = next;
-		return OUTCOME_OK;
-	}
-	enum outcome o = bucket_row_write(
-		check->marks, &check->run->space, &next, &check->limits, &seen, check->problem);
-	if (o == OUTCOME_OK && *next.object_id && !next.object_is_made)
-		o = OUTCOME_REFUSED;
-	else if (o == OUTCOME_REFUSED)
-		next = seen;
-	check->row = next;
-	return o;
-}
-
-static bool check_and_settle(struct bucket_comparison *check)
-{
-	/* Once, whoever of several uploaders does it. */
-	const unsigned generation = check->row.generation;
-	for (unsigned turn = 0; turn < TURNS_MAX; turn++) {
-		check->last_was_looked_at = false;
-		check->last = EVIDENCE_NONE;
-		check->run->space.generation = check->row.generation;
-		enum bucket_likeness likeness = bucket_compare(check);
-		const bool may_begin_anew =
-			check->run->options.new_bucket && check->row.generation == generation;
-		if (likeness == CANNOT_TELL || (likeness == IS_OTHER && !may_begin_anew))
-			return false;
-		if (may_begin_anew && (likeness == IS_UNKNOWN || likeness == IS_IN_DOUBT ||
-					      check->row.doubt_from_s))
-			likeness = IS_OTHER;
-		check->likeness = likeness;
-		check->doubt_is_new = !check->row.doubt_from_s;
-		enum outcome o = settle_row(check, likeness);
-		check->run->space.generation = check->row.generation;
-		if (o != OUTCOME_REFUSED)
-			return o == OUTCOME_OK;
-	}
-	problem_set(check->problem,
-		"other uploaders keep writing what the marks know of the bucket: run again");
-	return false;
-}
-
-static bool begin_doubt(struct bucket_comparison *check)
-{
-	const bool is_in_doubt = check->likeness == IS_IN_DOUBT;
-	if (is_in_doubt)
-		warn_of_doubt(check);
-	if (!check->row.doubt_from_s ||
-		!bucket_doubt_new(check->run, !is_in_doubt, check->doubt_is_new))
-		return true;
-	problem_set(check->problem, PROBLEM_NO_DESCRIPTORS);
-	return false;
 }
 
 bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret_problem)
 {
-	struct bucket_comparison check = {
-		.run = run,
-		.marks = marks,
-		.limits = {.abandon = is_stopped,
-			.abandon_arg = run,
-			.patience_ms = run->options.give_up_after_ms},
-		.problem = ret_problem,
-	};
-	if (s3_conn_new(run->s3, &check.s3)) {
-		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
-		return false;
-	}
-	bool good = bucket_row_read(marks, &run->space, &check.limits, &check.row, ret_problem) ==
-			    OUTCOME_OK &&
-		    check_and_settle(&check) && begin_doubt(&check);
-	run->bucket = check.row;
-	if (good && !run->doubt)
-		conditions_recall(&check.row, run->s3, store_time_s(marks->store));
-	s3_conn_free(check.s3);
+	uv_mutex_lock(&run->locked.mutex);
+	const bool good = check_bucket(run, marks, true, ret_problem);
+	uv_mutex_unlock(&run->locked.mutex);
 	return good;
+}
+
+static bool end_unless(struct run *run, bool good, const struct problem *problem)
+{
+	if (!good && !run_is_over(run))
+		run_fail(run, problem);
+	return good;
+}
+
+bool bucket_is_believed(struct run *run, struct store_conn *marks)
+{
+	struct problem problem = {0};
+	if (atomic_load(&run->done_is_believed))
+		return true;
+	uv_mutex_lock(&run->locked.mutex);
+	bool good =
+		atomic_load(&run->done_is_believed) || check_bucket(run, marks, false, &problem);
+	uv_mutex_unlock(&run->locked.mutex);
+	if (good && !atomic_load(&run->done_is_believed)) {
+		problem_set(&problem, "marks that said done are gone a moment later: run again");
+		good = false;
+	}
+	return end_unless(run, good, &problem);
+}
+
+bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *c,
+	const struct version *version)
+{
+	const struct report_file about = {c->path, c->object, c->size};
+	const bool good = bucket_is_believed(run, marks);
+	if (good) {
+		report_file(&run->report, S3ONCE_EVENT_SKIPPED, &about, NULL);
+		run_manifest_add(
+			run, &(struct in_s3){
+				     .file = c, .version = version, .event = S3ONCE_EVENT_SKIPPED});
+	}
+	free(c);
+	return good;
+}
+
+/* A lost race is harmless if the other's object is there, too. */
+static bool write_witness(struct run *run, struct store_conn *marks, const char *key,
+	const char *etag, struct problem *ret_problem)
+{
+	const struct call_limits limits = run_limits(run);
+	for (unsigned turn = 0; turn < TURNS_MAX; turn++) {
+		struct bucket_row row = run->locked.bucket, seen;
+		snprintf(row.last_key, sizeof row.last_key, "%s", key);
+		snprintf(row.last_etag, sizeof row.last_etag, "%s", etag);
+		const enum outcome o =
+			bucket_row_write(marks, &run->space, &row, &limits, &seen, ret_problem);
+		if (o == OUTCOME_OK) {
+			run->locked.bucket = row;
+			run->locked.is_shown = true;
+			atomic_store(&run->done_is_believed, true);
+			atomic_store(&run->has_witness, true);
+		}
+		if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
+			return false;
+		if (o == OUTCOME_REFUSED && !check_bucket(run, marks, false, ret_problem))
+			return false;
+		if (atomic_load(&run->has_witness))
+			return true;
+	}
+	problem_set(ret_problem,
+		"other uploaders keep writing what the marks know of the bucket: run again");
+	return false;
+}
+
+bool bucket_keeps_witness(
+	struct run *run, struct store_conn *marks, const char *key, const char *etag)
+{
+	struct problem problem = {0};
+	if (atomic_load(&run->has_witness))
+		return true;
+	uv_mutex_lock(&run->locked.mutex);
+	const bool good =
+		atomic_load(&run->has_witness) || write_witness(run, marks, key, etag, &problem);
+	uv_mutex_unlock(&run->locked.mutex);
+	return end_unless(run, good, &problem);
+}
+
+void bucket_saw_object(struct run *run, const char *key, const char *etag)
+{
+	uv_mutex_lock(&run->locked.mutex);
+	snprintf(run->locked.last_key, sizeof run->locked.last_key, "%s", key);
+	snprintf(run->locked.last_etag, sizeof run->locked.last_etag, "%s", etag);
+	uv_mutex_unlock(&run->locked.mutex);
+}
+
+/* Returns whether this changes the row. */
+static bool take_last(const struct run *run, struct bucket_row *row)
+{
+	if (!run->locked.is_shown || *row->id || !*run->locked.last_key ||
+		(strcmp(row->last_key, run->locked.last_key) == 0 &&
+			strcmp(row->last_etag, run->locked.last_etag) == 0))
+		return false;
+	memcpy(row->last_key, run->locked.last_key, sizeof row->last_key);
+	memcpy(row->last_etag, run->locked.last_etag, sizeof row->last_etag);
+	return true;
+}
+
+void bucket_keep(struct run *run, struct store_conn *marks)
+{
+	struct bucket_row row = run->locked.bucket, seen;
+	struct problem problem = {0};
+	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + KEEP_WITHIN_NS};
+	if (atomic_load(&run->stop) || run->dry || !take_last(run, &row))
+		return;
+	enum outcome o = bucket_row_write(marks, &run->space, &row, &limits, &seen, &problem);
+	/* Refused: another uploader has kept one of its own meanwhile, which is as good. */
+	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
+		log_info("what is known of the bucket could not be kept: %s", problem.text);
 }

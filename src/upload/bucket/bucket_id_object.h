@@ -1,21 +1,13 @@
-/* The object that --bucket-id-object names: its metadata has a random id, by which this bucket is
- * told from every other one. */
+/* The object that --bucket-id-object names. Its metadata has a random id, by which this bucket is
+ * told from every other one. It is the witness of the bucket as long as it is there, which no
+ * lifecycle rule ends, since it is written anew before it is a day old. */
 #pragma once
-#include "base/random.h"
-#include "s3/s3.h"
+#include "marks/bucket_shown.h"
 
-/* The id; "" if there is no such object. False with a sentence: that cannot be found out, or the
- * object is somebody else's. */
-bool bucket_id_object_read(struct s3_conn *conn, const char *key, const struct call_limits *limits,
-	char ret_id[static ID_CHARS + 1], struct problem *ret_problem);
-/* What it is made of. Borrowed. */
-struct bucket_id_object {
-	const char *key, *id, *table_id;
-	enum checksum checksum; /* goes out with it */
-	unsigned digests;       /* to compute of it, see s3_wanted_digests() */
-};
-/* Makes it, unless another uploader did first, and reads the id that it has. False with a sentence.
- */
-bool bucket_id_object_make(struct s3_conn *conn, const struct bucket_id_object *wanted,
-	const struct call_limits *limits, char ret_id[static ID_CHARS + 1],
-	struct problem *ret_problem);
+/* Takes the id of the object under `key` into the row, and makes the object if there is none. False
+ * with a sentence: that cannot be done, or the object is somebody else's. */
+bool bucket_id_object_take(struct s3 *s3, const struct bucket_asking *asking, const char *key,
+	struct bucket_row *row, struct problem *ret_problem);
+/* Writes the row's object again with its id if it is `age_s` old. What fails is a warning. */
+void bucket_id_object_refresh(struct s3 *s3, const struct bucket_asking *asking,
+	const struct bucket_row *row, int64_t age_s);

@@ -1,7 +1,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "upload/bucket/bucket_doubt.h"
+#include "upload/bucket/bucket_check.h"
 #include "upload/file/worker.h"
 #include <stdlib.h>
 #include <string.h>

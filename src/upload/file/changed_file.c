@@ -2,30 +2,10 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "upload/bucket/bucket_doubt.h"
 #include "upload/file/done_now.h"
 #include "upload/file/worker.h"
 #include <stdio.h>
 #include <string.h>
-
-/* NEXT: what the mark says of S3 may be believed. Else the file is, or will be, reported as this
- * event. */
-static enum step believe(
-	struct worker *worker, struct file *file, enum s3once_event_type event, const char *said)
-{
-	const struct bucket_skip skip = {
-		file->candidate, file->seen.at_s, event, said, &file->seen.done};
-	switch (bucket_believe(worker->run, worker->marks, &skip)) {
-	case BELIEF_YES:
-		return STEP_NEXT;
-	case BELIEF_PARKED:
-		file->candidate = NULL;
-		return STEP_LATER;
-	case BELIEF_OVER:
-		break;
-	}
-	return STEP_OVER;
-}
 
 /* Left alone for now: `status` is to know of it. It matters to no other step, so an error is only
  * logged. */
@@ -37,8 +17,7 @@ static void note_newer(struct worker *worker, const struct file *file)
 	struct problem problem = {0};
 	const bool is_noted = seen->has_newer && seen->newer_size == now->size &&
 			      seen->newer_mtime_ns == now->mtime_ns;
-	/* In doubt, the time of the mark still tells when it was uploaded. */
-	if (is_noted || worker->run->dry || bucket_is_in_doubt(worker->run))
+	if (is_noted || worker->run->dry)
 		return;
 	enum outcome o = mark_note_newer(&ref, seen, now->size, now->mtime_ns, &problem);
 	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
@@ -51,9 +30,6 @@ static enum step keep_earlier_version(struct worker *worker, struct file *file)
 	static const char said[] = "changed since it was uploaded; S3 keeps the earlier version";
 	const struct report_file about = file_about(file);
 	struct problem problem;
-	enum step step = believe(worker, file, S3ONCE_EVENT_OUTDATED, said);
-	if (step != STEP_NEXT)
-		return step;
 	note_newer(worker, file);
 	problem_set(&problem, "%s", said);
 	report_file(&worker->run->report, S3ONCE_EVENT_OUTDATED, &about, &problem);
@@ -146,9 +122,6 @@ static enum step same_file(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
-	enum step step = believe(worker, file, S3ONCE_EVENT_SKIPPED, NULL);
-	if (step != STEP_NEXT)
-		return step;
 	if (file->seen.has_newer && !worker->run->dry &&
 		mark_refresh(&ref, &file->seen, file->state.mtime_ns, &problem) != OUTCOME_OK)
 		log_info("the note of a newer version stays for now: %s", problem.text);
@@ -183,9 +156,6 @@ enum step touched_file(struct worker *worker, struct file *file)
 		return changed_file(worker, file);
 	if (worker->run->options.reupload)
 		return STEP_NEXT;
-	step = believe(worker, file, S3ONCE_EVENT_SKIPPED, NULL);
-	if (step != STEP_NEXT)
-		return step;
 	if (worker->run->dry)
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 	struct problem problem = {0};

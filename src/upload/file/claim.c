@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "upload/bucket/bucket_check.h"
 #include "upload/file/worker.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,6 +83,8 @@ static enum step judge_seen_mark(struct worker *worker, struct file *file)
 {
 	const struct asked asked = {
 		file->state.size, file->state.mtime_ns, file->candidate->content};
+	if (file->seen.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))
+		return STEP_OVER;
 	switch (mark_says(&file->seen, &asked)) {
 	case SAYS_DONE:
 		return done_file(worker, file);

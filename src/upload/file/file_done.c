@@ -1,4 +1,4 @@
-#include "upload/bucket/bucket_evidence.h"
+#include "upload/bucket/bucket_check.h"
 #include "upload/file/stored_look.h"
 #include "upload/file/worker.h"
 #include "upload/run_manifest.h"
@@ -10,13 +10,19 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	struct mark seen = {0};
 	struct problem problem = {0};
 	struct mark_ref ref = file_mark_ref(worker, file);
+	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	snprintf(object, sizeof object, "%s%s", file->candidate->key, version->suffix);
+	if (!bucket_keeps_witness(worker->run, worker->marks, object, version->etag))
+		return STEP_OVER;
 	ref.limits = run_visible_limits(worker->run);
 	ref.may_sync_later = file->candidate->was_sent;
 	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
 	const bool is_gone = seen.state == MARK_ABSENT || seen.state == MARK_FORGOTTEN;
 	mark_clear(&seen);
-	if (o == OUTCOME_OK)
+	if (o == OUTCOME_OK) {
+		bucket_saw_object(worker->run, object, version->etag);
 		return STEP_NEXT;
+	}
 	if (o != OUTCOME_REFUSED)
 		return file_marks_outcome(worker, file, o, &problem);
 	run_fence(worker->run, is_gone ? "the mark of a file of this run was deleted"
@@ -90,7 +96,6 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 		return step;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	snprintf(key, sizeof key, "%s%s", file->candidate->key, done->version->suffix);
-	bucket_saw_object(worker->run, key, object->etag);
 	struct report_file about = file_about(file);
 	about.key = key;
 	report_file(&worker->run->report, done->event, &about, NULL);

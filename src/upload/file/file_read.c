@@ -1,6 +1,6 @@
 #include "base/clock.h"
 #include "scan/open.h"
-#include "upload/bucket/bucket_doubt.h"
+#include "upload/bucket/bucket_check.h"
 #include "upload/file/file_encoding.h"
 #include "upload/file/piece.h"
 #include <errno.h>
@@ -67,10 +67,12 @@ static enum step gone(struct worker *worker, struct file *file)
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
 	mark_clear(&file->seen);
-	if (!file->claimed && !worker->run->options.reupload && !bucket_is_in_doubt(worker->run) &&
+	if (!file->claimed && !worker->run->options.reupload &&
 		mark_get(&ref, &file->seen, &problem) == OUTCOME_OK && !file->seen.has_newer &&
 		mark_says(&file->seen, &asked) == SAYS_DONE)
-		return file_settle_done(worker, file);
+		return bucket_is_believed(worker->run, worker->marks)
+			       ? file_settle_done(worker, file)
+			       : STEP_OVER;
 	if (!file->candidate->is_rotated)
 		return file_read_error(worker, file, -ENOENT);
 	problem_set(&problem,

@@ -1,5 +1,4 @@
 #include "base/log.h"
-#include "upload/bucket/bucket_evidence.h"
 #include "upload/file/worker.h"
 #include "upload/run_manifest.h"
 #include <string.h>
@@ -37,7 +36,6 @@ enum step file_settle_done(struct worker *worker, struct file *file)
 {
 	if (!file_was_done_here(worker, file))
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
-	bucket_saw_object(worker->run, file->candidate->object, file->seen.done.etag);
 	return file_settle(worker, file,
 		file->candidate->was_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED);
 }

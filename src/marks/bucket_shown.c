@@ -1,0 +1,200 @@
+#include "marks/bucket_shown.h"
+#include "aws/wait.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/quote.h"
+#include "base/text.h"
+#include "marks/done_samples.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WAIT_MIN_MS 250
+#define WAIT_MAX_MS 20000
+#define NAMED_MAX   3 /* keys in a sentence */
+
+/* Only an object with the etag that is kept, or with our metadata under this very key, is proof. A
+ * page of HTML and the headers of another object are none. */
+static bool is_wanted(const struct bucket_asking *asking, const struct bucket_wanted *wanted,
+	const struct s3_object *object)
+{
+	if (wanted->id)
+		return *object->meta.claim && strcmp(object->meta.claim, wanted->id) == 0;
+	if (!wanted->etag)
+		return true;
+	return (*wanted->etag && strcmp(object->etag, wanted->etag) == 0) ||
+	       (strcmp(object->meta.table, asking->space->settings.table_id) == 0 &&
+		       object->meta.written_for == S3_WRITTEN_FOR_THIS);
+}
+
+/* The reply to a HEAD cannot say who refuses it. Only S3 names NoSuchKey and AccessDenied. */
+static enum bucket_look ask_why(const struct bucket_asking *asking, const char *key,
+	const struct call_limits *limits, struct problem *ret_problem, enum outcome *ret)
+{
+	const struct s3_target target = {.key = key, .headers = asking->headers};
+	*ret = s3_ask_object(asking->s3, &target, limits, ret_problem);
+	if (*ret == OUTCOME_ABSENT && *ret_problem->code)
+		return LOOK_GONE;
+	if (*ret == OUTCOME_DENIED && *ret_problem->code)
+		return LOOK_REFUSED;
+	if (*ret == OUTCOME_OK)
+		problem_set(ret_problem, "HEAD and GET disagree on %s", quote(key).text);
+	return LOOK_NO_ANSWER;
+}
+
+static enum bucket_look look_once(const struct bucket_asking *asking,
+	const struct bucket_wanted *wanted, const struct call_limits *limits, struct s3_object *ret,
+	enum outcome *ret_outcome, struct problem *ret_problem)
+{
+	struct s3_target target = {.key = wanted->key, .headers = asking->headers};
+	enum outcome o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
+	if (o == OUTCOME_INVALID && asking->headers) { /* this one is not encrypted with the key */
+		target.headers = NULL;
+		o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
+	}
+	*ret_outcome = o;
+	if (o == OUTCOME_OK && is_wanted(asking, wanted, ret))
+		return LOOK_THERE;
+	if (o == OUTCOME_OK && ret->has_request_id)
+		return LOOK_ANOTHER;
+	if (o == OUTCOME_OK)
+		problem_set(ret_problem,
+			"the reply to the look at %s has neither the etag nor the metadata of the "
+			"object that was uploaded: check the endpoint",
+			quote(wanted->key).text);
+	if (o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID)
+		return ask_why(asking, wanted->key, limits, ret_problem, ret_outcome);
+	return LOOK_NO_ANSWER;
+}
+
+/* Whether asking again may help. Credentials, certificates and redirects do not mend themselves. */
+static bool may_change(enum outcome o)
+{
+	return o != OUTCOME_SETUP && o != OUTCOME_ABANDONED && o != OUTCOME_LOCAL;
+}
+
+enum bucket_look bucket_look(const struct bucket_asking *asking, const struct bucket_wanted *wanted,
+	struct s3_object *ret, struct problem *ret_problem)
+{
+	const uint64_t end_ns = clock_boot_ns() + asking->limits.patience_ms * NS_PER_MS;
+	struct call_limits limits = asking->limits;
+	for (uint64_t wait_ms = WAIT_MIN_MS;;
+		wait_ms = wait_ms < WAIT_MAX_MS ? 2 * wait_ms : wait_ms) {
+		enum outcome o;
+		const enum bucket_look look =
+			look_once(asking, wanted, &limits, ret, &o, ret_problem);
+		const uint64_t now_ns = clock_boot_ns();
+		if (look != LOOK_NO_ANSWER || !may_change(o) || now_ns >= end_ns)
+			return look;
+		const uint64_t left_ms = (end_ns - now_ns) / NS_PER_MS + 1;
+		limits.patience_ms = left_ms;
+		if (wait_ms == WAIT_MIN_MS)
+			log_warning("%s; asking again for up to %llu s (--give-up-after)",
+				ret_problem->text,
+				(unsigned long long)(asking->limits.patience_ms / 1000));
+		if (wait_within(&limits, wait_ms < left_ms ? wait_ms : left_ms, NULL) != OUTCOME_OK)
+			return look;
+	}
+}
+
+/* The keys that were asked for and are not there. */
+struct missed {
+	struct text keys;
+	unsigned n;
+};
+
+static void miss(struct missed *missed, const char *key)
+{
+	if (missed->n++ < NAMED_MAX)
+		text_addf(&missed->keys, "%s%s", missed->n > 1 ? ", " : "", quote(key).text);
+}
+
+static enum bucket_answer tell_gone(const struct bucket_asking *asking, const struct missed *missed,
+	struct problem *ret_problem)
+{
+	problem_set(ret_problem,
+		"bucket %s at %s is not the bucket that the marks are about, or was emptied: check the "
+		"endpoint and the credentials; if it is another bucket, run once with --new-bucket, "
+		"which looks at each file anew; if it is the same one, run once with --same-bucket and "
+		"--bucket-id-object KEY; what was uploaded and is not there: %s",
+		asking->space->bucket, quote(asking->space->service).text,
+		text_string(&missed->keys));
+	return BUCKET_GONE;
+}
+
+static enum bucket_answer no_answer(const struct bucket_asking *asking, struct problem *ret_problem)
+{
+	problem_prefix(ret_problem,
+		"whether bucket %s is the one that the marks are about cannot be found out",
+		asking->space->bucket);
+	return BUCKET_NO_ANSWER;
+}
+
+static enum bucket_answer show_one(const struct bucket_asking *asking,
+	const struct bucket_wanted *wanted, struct missed *missed, struct bucket_shown *ret,
+	struct problem *ret_problem)
+{
+	struct s3_object object = {0};
+	const enum bucket_look look = bucket_look(asking, wanted, &object, ret_problem);
+	switch (look) {
+	case LOOK_THERE:
+		snprintf(ret->key, sizeof ret->key, "%s", wanted->key);
+		snprintf(ret->etag, sizeof ret->etag, "%s", object.etag);
+		ret->id_age_s = wanted->id ? object.age_s : -1;
+		return BUCKET_SHOWN;
+	case LOOK_REFUSED:
+		return BUCKET_REFUSED;
+	case LOOK_GONE:
+	case LOOK_ANOTHER:
+		miss(missed, wanted->key);
+		return BUCKET_NOTHING; /* so far */
+	case LOOK_NO_ANSWER:
+		break;
+	}
+	return no_answer(asking, ret_problem);
+}
+
+static enum bucket_answer show_sample(const struct bucket_asking *asking,
+	const struct bucket_wanted *witness, struct missed *missed, struct bucket_shown *ret,
+	struct problem *ret_problem)
+{
+	struct done_samples *samples = calloc(1, sizeof *samples);
+	enum bucket_answer answer = BUCKET_NOTHING;
+	if (!samples) {
+		problem_set(ret_problem, "out of memory");
+		return no_answer(asking, ret_problem);
+	}
+	if (done_samples_take(asking->marks, asking->space, &asking->limits, samples,
+		    ret_problem) != OUTCOME_OK)
+		answer = no_answer(asking, ret_problem);
+	for (unsigned i = 0; i < samples->n && answer == BUCKET_NOTHING; i++) {
+		const struct done_sample *one = &samples->list[i];
+		const bool was_asked = strcmp(one->key, witness->key) == 0 &&
+				       strcmp(one->etag, witness->etag) == 0;
+		if (was_asked)
+			continue;
+		const struct bucket_wanted wanted = {.key = one->key, .etag = one->etag};
+		answer = show_one(asking, &wanted, missed, ret, ret_problem);
+	}
+	free(samples);
+	return answer;
+}
+
+enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct bucket_row *row,
+	struct bucket_shown *ret, struct problem *ret_problem)
+{
+	const bool has_id = *row->id && *row->id_key;
+	const struct bucket_wanted witness = {.key = has_id ? row->id_key : row->last_key,
+		.etag = row->last_etag,
+		.id = has_id ? row->id : NULL};
+	struct missed missed = {.keys = TEXT(NAMED_MAX * 1100)};
+	enum bucket_answer answer = BUCKET_NOTHING;
+	if (*witness.key)
+		answer = show_one(asking, &witness, &missed, ret, ret_problem);
+	if (answer == BUCKET_NOTHING && !has_id)
+		answer = show_sample(asking, &witness, &missed, ret, ret_problem);
+	if (answer == BUCKET_NOTHING && missed.n)
+		answer = tell_gone(asking, &missed, ret_problem);
+	text_clear(&missed.keys);
+	return answer;
+}

@@ -1,0 +1,51 @@
+/* No mark that says done is believed before S3 has shown one object of such a mark. This asks S3
+ * for one (docs/protocol.md, "The bucket is the one that the marks know"). Nothing is written. */
+#pragma once
+#include "marks/bucket_row.h"
+
+/* All borrowed. */
+struct bucket_asking {
+	struct store_conn *marks;
+	struct s3_conn *s3;
+	const struct mark_space *space;
+	/* With the key of the caller's own that objects are encrypted with; NULL: there is none. */
+	const struct s3_headers *headers;
+	/* For patience_ms, what is no answer of S3's is asked for again. */
+	struct call_limits limits;
+};
+
+enum bucket_answer {
+	BUCKET_NO_ANSWER, /* of S3 or of the marks, with a sentence */
+	BUCKET_NOTHING,   /* there is nothing to ask for: no mark says done */
+	BUCKET_SHOWN,
+	BUCKET_REFUSED, /* S3 said itself that these credentials may not look (403) */
+	BUCKET_GONE, /* S3 said itself that none is there, with a sentence: it is another bucket, or
+			one that was emptied */
+};
+/* The object that S3 has shown. */
+struct bucket_shown {
+	char key[BUCKET_KEY_MAX + 1], etag[S3_ETAG_MAX + 1];
+	int64_t id_age_s; /* if it is the id object: struct s3_object.age_s; else -1 */
+};
+/* Asks for the witness of the row, and if that is gone for a few other objects. space->generation
+ * is the row's. SHOWN sets *ret. */
+enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct bucket_row *row,
+	struct bucket_shown *ret, struct problem *ret_problem);
+
+/* What S3 shows of one key. */
+enum bucket_look {
+	LOOK_NO_ANSWER, /* with a sentence */
+	LOOK_THERE,     /* what was asked for */
+	LOOK_ANOTHER,   /* an object that somebody else has written */
+	LOOK_REFUSED,   /* with a sentence */
+	LOOK_GONE,
+};
+struct bucket_wanted {
+	const char *key;
+	const char *etag; /* NULL: any object is what is asked for */
+	const char *id;   /* of the id object; NULL: it is none */
+};
+/* One HEAD, and a GET if that is refused, since the reply to a HEAD cannot name a reason. *ret is
+ * set if an object is there. */
+enum bucket_look bucket_look(const struct bucket_asking *asking, const struct bucket_wanted *wanted,
+	struct s3_object *ret, struct problem *ret_problem);
