@@ -241,9 +241,9 @@ def do(steps, beside=False):
 
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
-    do([("build: the simulation", True, lambda: build("sim", "gcc", "-Dbuildtype=debugoptimized", target="tests/sim/sim"))] if SIM else FIRST[:1] if SOAK else FIRST)
+    do([("build: the simulation", True, lambda: build("sim-clang", "clang", "-Dbuildtype=debugoptimized", target="tests/sim/sim"))] if SIM else FIRST[:1] if SOAK else FIRST)
     if SIM:
-        do([("simulation", True, lambda: simulation("sim", float(SIM), 1_000_000 * int(time.strftime("%Y%m%d"))))])
+        do([("simulation", True, lambda: simulation("sim-clang", float(SIM), 1_000_000 * int(time.strftime("%Y%m%d"))))])
     elif SOAK:
         do([("soak", False, soak)])
     else:
