@@ -85,11 +85,8 @@ static enum outcome feed_rows(struct walk *walk, const struct audit_hand *own,
 	struct mark_row *row = NULL;
 	enum outcome o;
 	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
-		pool_start(&walk->pool, work_on_rows, walk);
-		if (!walk->pool.n)
+		if (!pool_feed(&walk->pool, work_on_rows, walk, row))
 			work_on_row(walk, own, row);
-		else if (!pool_add(&walk->pool, row))
-			free(row);
 		if (!goes_on(walk))
 			break;
 	}

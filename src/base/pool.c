@@ -82,6 +82,12 @@ bool pool_add(struct pool *pool, void *item)
 	return is_open;
 }
 
+bool pool_feed(struct pool *pool, uv_thread_cb run, void *arg, void *item)
+{
+	pool_start(pool, run, arg);
+	return pool->n && pool_add(pool, item);
+}
+
 void *pool_take(struct pool *pool)
 {
 	void *item = NULL;

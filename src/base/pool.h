@@ -56,6 +56,9 @@ void pool_end(struct pool *pool);
 /* Waits for room, and gives the item to a worker. False: the queue is closed, and the item stays
  * the caller's. NULL is no item. */
 bool pool_add(struct pool *pool, void *item);
+/* Starts another thread if there are fewer than `most`, and adds the item. False: nobody takes it,
+ * since there is no thread or the queue is closed. For the thread that starts and joins. */
+bool pool_feed(struct pool *pool, uv_thread_cb run, void *arg, void *item);
 /* Waits for the next item. NULL: the queue is closed and empty. */
 void *pool_take(struct pool *pool);
 /* Nothing more is added: the feeder is through, or a worker has found out that it is of no use. */

@@ -10,59 +10,48 @@
 /* A round of releases. Several run at once, so that one that hangs does not delay the others for
  * long. */
 struct round {
+	struct pool pool;              /* its items are locks */
 	uint64_t deadline_ns, each_ns; /* each_ns is the most time for one */
 	uv_mutex_t mutex;
 	struct {
-		struct s3once_lock *next;
 		int result;
 		struct s3once_lock_error error;
 	} locked;
 };
 
-static struct s3once_lock *next_unsettled(struct round *round)
+static void give_up_one(struct round *round, struct s3once_lock *lock)
 {
+	struct s3once_lock_error error = {0};
+	const uint64_t until_ns = clock_boot_ns() + round->each_ns;
+	const int r = lock_give_up(
+		lock, until_ns < round->deadline_ns ? until_ns : round->deadline_ns, &error);
+	if (!r || r == -ESTALE)
+		return;
 	uv_mutex_lock(&round->mutex);
-	struct s3once_lock *lock = round->locked.next;
-	while (lock && atomic_load(&lock->settled))
-		lock = lock->next;
-	round->locked.next = lock ? lock->next : NULL;
+	round->locked.result = r;
+	round->locked.error = error;
 	uv_mutex_unlock(&round->mutex);
-	return lock;
 }
 
 static void give_up_all(void *arg)
 {
 	struct round *round = arg;
-	struct s3once_lock *lock;
-	while ((lock = next_unsettled(round))) {
-		struct s3once_lock_error error = {0};
-		uint64_t until_ns = clock_boot_ns() + round->each_ns;
-		if (until_ns > round->deadline_ns)
-			until_ns = round->deadline_ns;
-		int r = lock_give_up(lock, until_ns, &error);
-		if (!r || r == -ESTALE)
-			continue;
-		uv_mutex_lock(&round->mutex);
-		round->locked.result = r;
-		round->locked.error = error;
-		uv_mutex_unlock(&round->mutex);
-	}
+	for (struct s3once_lock *lock; (lock = pool_take(&round->pool));)
+		give_up_one(round, lock);
 }
 
 static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t each_ns,
 	struct s3once_lock_error *ret)
 {
 	struct round round = {.deadline_ns = deadline_ns, .each_ns = each_ns};
-	struct pool pool;
-	const bool has_pool = !pool_init(&pool, &(struct pool_options){.most = CLOSE_THREADS});
-	round.locked.next = first;
+	if (pool_init(&round.pool, &(struct pool_options){.most = CLOSE_THREADS, .room = 1}))
+		return lock_error(ret, -ENOMEM, "out of memory");
 	uv_mutex_init(&round.mutex);
-	for (struct s3once_lock *lock = first; lock && lock->next && has_pool; lock = lock->next)
-		if (!pool_start(&pool, give_up_all, &round))
-			break;
-	give_up_all(&round);
-	if (has_pool)
-		pool_end(&pool);
+	for (struct s3once_lock *lock = first; lock; lock = lock->next)
+		if (!atomic_load(&lock->settled) &&
+			!pool_feed(&round.pool, give_up_all, &round, lock))
+			give_up_one(&round, lock);
+	pool_end(&round.pool);
 	uv_mutex_destroy(&round.mutex);
 	if (round.locked.result && ret)
 		*ret = round.locked.error;
