@@ -1,7 +1,11 @@
 #include "audit/verify_tasks.h"
+#include "base/wait_until.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of findings that wait for an earlier one. Then the merge waits, too. */
+#define LINES_MAX 20000
 
 static void task_free(struct verify_task *task)
 {
@@ -16,19 +20,6 @@ static void task_free(struct verify_task *task)
 static bool is_stopped(const struct verify_tasks *tasks)
 {
 	return tasks->verify->visitor.is_stopped(tasks->verify->visitor.arg);
-}
-
-/* Tasks come in the order of their keys, so the least `before` is that of the first one. */
-static void note_left_task(struct verify_tasks *tasks, struct verify_task *task)
-{
-	uv_mutex_lock(&tasks->locked.mutex);
-	char **left = &tasks->locked.left_after;
-	if (!*left || strcmp(task->before, *left) < 0) {
-		free(*left);
-		*left = task->before;
-		task->before = NULL;
-	}
-	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
 static void end_tasks_locked(
@@ -52,21 +43,85 @@ static bool ends_all(struct verify_tasks *tasks, enum outcome o)
 	       tasks->locked.failures >= VERIFY_FAILURES_MAX;
 }
 
+/* Told when all before it are. The caller holds the mutex. NULL: out of memory. */
+static struct verify_line *add_line_locked(struct verify_tasks *tasks, const char *key)
+{
+	wait_until(tasks->locked.n_lines < LINES_MAX, .told = &tasks->locked.shorter,
+		.mutex = &tasks->locked.mutex);
+	struct verify_line *line = calloc(1, sizeof *line);
+	if (line && !(line->key = strdup(key))) {
+		free(line);
+		line = NULL;
+	}
+	if (!line)
+		return NULL;
+	*tasks->locked.last = line;
+	tasks->locked.last = &line->next;
+	tasks->locked.n_lines++;
+	return line;
+}
+
 static void tell_locked(struct verify_tasks *tasks, enum finding finding, const char *key,
 	const struct problem *problem)
 {
 	const struct verify_visitor *visitor = &tasks->verify->visitor;
 	const bool has_sentence = finding == FINDING_DIFFERS || finding == FINDING_ERROR;
+	if (finding == FINDINGS)
+		return;
 	tasks->locked.counts.of[finding]++;
 	if (finding != FINDING_AGED && finding != FINDING_UNFINISHED && finding != FINDING_NOTHING)
 		visitor->found(visitor->arg, finding, key, has_sentence ? problem : NULL);
+}
+
+static void tell_known_locked(struct verify_tasks *tasks)
+{
+	struct verify_line *line;
+	while ((line = tasks->locked.first) && line->is_known) {
+		tell_locked(tasks, line->finding, line->key, line->problem);
+		tasks->locked.first = line->next;
+		if (!line->next)
+			tasks->locked.last = &tasks->locked.first;
+		tasks->locked.n_lines--;
+		free(line->key);
+		free(line->problem);
+		free(line);
+	}
+	uv_cond_broadcast(&tasks->locked.shorter);
+}
+
+static void know_locked(struct verify_tasks *tasks, struct verify_line *line, enum finding finding,
+	const struct problem *problem)
+{
+	line->is_known = true;
+	line->finding = finding;
+	if (problem && *problem->text && (line->problem = malloc(sizeof *problem)))
+		*line->problem = *problem;
+	tell_known_locked(tasks);
+}
+
+/* Tasks come in the order of their keys, so the least `before` is that of the first one. */
+static void leave_task(struct verify_tasks *tasks, struct verify_task *task)
+{
+	uv_mutex_lock(&tasks->locked.mutex);
+	char **left = &tasks->locked.left_after;
+	if (!*left || strcmp(task->before, *left) < 0) {
+		free(*left);
+		*left = task->before;
+		task->before = NULL;
+	}
+	know_locked(tasks, task->line, FINDINGS, NULL); /* neither told nor counted */
+	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
 void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const char *key,
 	const struct problem *problem)
 {
 	uv_mutex_lock(&tasks->locked.mutex);
-	tell_locked(tasks, finding, key, problem);
+	struct verify_line *line = tasks->locked.first ? add_line_locked(tasks, key) : NULL;
+	if (line)
+		know_locked(tasks, line, finding, problem);
+	else
+		tell_locked(tasks, finding, key, problem);
 	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
@@ -102,10 +157,10 @@ static void perform_task(
 	if (is_over)
 		end_tasks_locked(tasks, o, &problem);
 	else
-		tell_locked(tasks, o == OUTCOME_OK ? finding : FINDING_ERROR, task->key, &problem);
+		know_locked(tasks, task->line, o == OUTCOME_OK ? finding : FINDING_ERROR, &problem);
 	uv_mutex_unlock(&tasks->locked.mutex);
 	if (is_over)
-		note_left_task(tasks, task);
+		leave_task(tasks, task);
 }
 
 static bool is_ended(struct verify_tasks *tasks)
@@ -133,7 +188,7 @@ static void work_on_tasks(void *arg)
 		fail_tasks(tasks, PROBLEM_NO_DESCRIPTORS);
 	for (struct verify_task *task; (task = pool_take(&tasks->pool));) {
 		if (is_ended(tasks))
-			note_left_task(tasks, task);
+			leave_task(tasks, task);
 		else
 			perform_task(tasks, &look, task);
 		task_free(task);
@@ -147,6 +202,8 @@ int verify_tasks_init(
 	const struct pool_options options = {.most = verify->workers, .room = 4 * verify->workers};
 	*tasks = (struct verify_tasks){.verify = verify};
 	uv_mutex_init(&tasks->locked.mutex);
+	uv_cond_init(&tasks->locked.shorter);
+	tasks->locked.last = &tasks->locked.first;
 	if (pool_init(&tasks->pool, &options)) {
 		problem_set(ret_problem, "out of memory");
 		return -ENOMEM;
@@ -163,13 +220,21 @@ bool verify_tasks_add(
 {
 	struct verify_task *task = calloc(1, sizeof *task);
 	if (task)
-		*task = (struct verify_task){row, strdup(key), strdup(before)};
+		*task = (struct verify_task){
+			.row = row, .key = strdup(key), .before = strdup(before)};
 	else
 		free(row);
-	if (!task || !task->key || !task->before)
+	if (task && task->key && task->before) {
+		uv_mutex_lock(&tasks->locked.mutex);
+		task->line = add_line_locked(tasks, key);
+		uv_mutex_unlock(&tasks->locked.mutex);
+	}
+	if (!task || !task->line)
 		fail_tasks(tasks, "out of memory");
 	else if (pool_add(&tasks->pool, task))
 		return true;
+	else
+		leave_task(tasks, task);
 	task_free(task);
 	return false;
 }
@@ -186,5 +251,6 @@ void verify_tasks_clear(struct verify_tasks *tasks)
 {
 	verify_tasks_finish(tasks);
 	free(tasks->locked.left_after);
+	uv_cond_destroy(&tasks->locked.shorter);
 	uv_mutex_destroy(&tasks->locked.mutex);
 }

@@ -1,14 +1,25 @@
-/* Looks at objects on several threads. The findings are reported one at a time. */
+/* Looks at objects on several threads. The findings are reported one at a time, in the order in
+ * which the objects were added. */
 #pragma once
 #include "audit/inspect.h"
 #include "base/pool.h"
 
+/* A finding in the order of what was added. It waits for those before it. */
+struct verify_line {
+	struct verify_line *next;
+	char *key; /* of the object, owned */
+	bool is_known;
+	enum finding finding;    /* once it is known */
+	struct problem *problem; /* its sentence, owned; NULL: none */
+};
+
 /* One object or mark to look at. */
 struct verify_task {
-	struct mark_row *row; /* owned; NULL: an object without a mark */
-	char *key;            /* of the object, owned */
-	char *before;         /* owned: all up to this key has been looked at, or is looked at by
-				 an earlier task; "" if nothing has */
+	struct verify_line *line; /* its finding; the list's */
+	struct mark_row *row;     /* owned; NULL: an object without a mark */
+	char *key;                /* of the object, owned */
+	char *before; /* owned: all up to this key has been looked at, or is looked at by
+			 an earlier task; "" if nothing has */
 };
 
 struct verify_tasks {
@@ -16,6 +27,10 @@ struct verify_tasks {
 	struct pool pool; /* its items are tasks */
 	struct {
 		uv_mutex_t mutex;
+		uv_cond_t shorter;         /* the list of lines is */
+		struct verify_line *first; /* those that wait; NULL: none does */
+		struct verify_line **last; /* where the next one is added */
+		size_t n_lines;
 		bool is_ended;        /* by an outcome, or since it was stopped */
 		unsigned failures;    /* in a row */
 		enum outcome outcome; /* OK, or what ended it, with its sentence */

@@ -237,15 +237,29 @@ def test_marks_that_went_by_age(s3once, s3, bucket, tmp_path):
     wait_until(lambda: "2 marks would be forgotten" in s3once("forget", "-n", "--older-than", "2s", f"s3://{bucket}").out, 30, "two seconds")
     assert s3once("gc", "--keep-marks", "2s", f"s3://{bucket}").code == 0
     run = s3once("verify", f"s3://{bucket}/p")
-    assert run.code == 1 and sorted(run.out.splitlines()) == ["+ p/a", "+ p/b"], run
+    assert run.code == 1 and run.out.splitlines() == ["+ p/a", "+ p/b"], run
     run = s3once("verify", "--keep-marks", "2s", f"s3://{bucket}/p")
     assert run.code == 0 and run.out == "" and "2 without a mark are older than --keep-marks" in run.err, run
     event = s3once("verify", "--json", "--keep-marks", "2s", f"s3://{bucket}/p").events[-1]
     assert (event["aged"], event["unknown"], event["exit"]) == (2, 0, 0), event
     run = s3once("verify", "--keep-marks", "1d", f"s3://{bucket}/p")
-    assert run.code == 1 and sorted(run.out.splitlines()) == ["+ p/a", "+ p/b"], run
+    assert run.code == 1 and run.out.splitlines() == ["+ p/a", "+ p/b"], run
     s3.client.delete_object(Bucket=bucket, Key="p/a")
     assert s3once("push", "--reupload", tree, f"s3://{bucket}/p").code == 0
     s3.client.delete_object(Bucket=bucket, Key="p/b")
     run = s3once("verify", "--keep-marks", "2s", f"s3://{bucket}/p")
     assert run.code == 1 and run.out.splitlines() == ["- p/b"], run
+
+
+def test_lines_come_in_the_order_of_the_keys(s3once, s3, bucket, tmp_path):
+    """Although many objects are looked at at once."""
+    tree = make_tree(tmp_path / "tree", {f"{n:03}": 100 for n in range(120)})
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    for n in range(0, 120, 3):
+        s3.client.delete_object(Bucket=bucket, Key=f"{n:03}")
+        s3.client.put_object(Bucket=bucket, Key=f"{n + 1:03}", Body=b"other")
+        s3.client.put_object(Bucket=bucket, Key=f"{n + 1:03}-new", Body=b"foreign")
+    for options in ((), ("--head", "-v"), ("--download", "-v", "--concurrency", "64")):
+        run = s3once("verify", *options, f"s3://{bucket}")
+        keys = [line[2:] for line in run.out.splitlines()]
+        assert run.code == 1 and len(keys) == 120 + 40 * bool(options) and keys == sorted(keys), run
