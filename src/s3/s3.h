@@ -39,6 +39,8 @@ enum s3_ability {
 	S3_ETAG_IS_MD5,
 	/* The etag of the reply to Complete is the one that the object has from then on. */
 	S3_COMPLETE_TELLS_ETAG,
+	/* The parts of an upload may have different lengths. */
+	S3_UNEQUAL_PARTS,
 	S3_ABILITIES
 };
 enum s3_known { S3_UNKNOWN, S3_YES, S3_NO };

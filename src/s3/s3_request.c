@@ -207,21 +207,19 @@ static bool finds_region(const struct s3_request *request)
 	return strcmp(before, after) != 0;
 }
 
-/* Whether a request is refused because the server does not know the checksum that nobody asked for:
- * its answer names it. */
-static bool refuses_checksum(struct s3 *s3, enum outcome outcome, const struct problem *problem)
+/* Whether a request may have been refused because the server does not know the checksum that nobody
+ * asked for. Servers say that in many ways, so that only the same request without it shows it. */
+static bool may_refuse_checksum(const struct s3 *s3, enum outcome outcome)
 {
-	const char *name = checksum_kinds[s3->checksum].s3_name;
-	return s3->checksum_is_automatic && name &&
+	return s3->checksum_is_automatic && checksum_kinds[s3->checksum].s3_name &&
+	       s3_knows(s3, S3_ECHOES_CHECKSUM) != S3_YES &&
 	       (outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED ||
-		       outcome == OUTCOME_SETTING) &&
-	       (strcasestr(problem->text, name) || strcasestr(problem->text, "checksum"));
+		       outcome == OUTCOME_SETTING);
 }
 
-/* From this request and all that follow. False if it had none. */
+/* From this request. False if it had none. */
 static bool take_checksums_away(struct s3_request *request)
 {
-	struct s3 *s3 = request->conn->s3;
 	size_t kept = 0;
 	for (size_t i = 0; i < request->call.n_headers; i++)
 		if (strncmp(request->headers[i].name, "x-amz-checksum-", 15) != 0 ||
@@ -231,11 +229,29 @@ static bool take_checksums_away(struct s3_request *request)
 		return false;
 	request->call.n_headers = kept;
 	request->checksum[0] = '\0';
+	return true;
+}
+
+static void learn_refusal(struct s3 *s3)
+{
 	s3_learn(s3, S3_ECHOES_CHECKSUM, false); /* so that MD5s are computed */
 	if (!atomic_exchange(&s3->refuses_checksum, true))
 		log_info("this server refuses %s; what is sent is protected by Content-MD5",
 			checksum_kinds[s3->checksum].s3_name);
-	return true;
+}
+
+/* Another refusal of the request without the checksum is not about that: the first one stands. */
+static enum outcome perform_without_checksum(struct s3_request *request, enum outcome outcome,
+	struct http_reply *reply, struct problem *problem)
+{
+	struct problem second = {0};
+	const enum outcome o = call_perform(request->conn->service, &request->call, reply, &second);
+	if (o == outcome)
+		return outcome;
+	if (o == OUTCOME_OK)
+		learn_refusal(request->conn->s3);
+	*problem = second;
+	return o;
 }
 
 enum outcome s3_request_perform(
@@ -253,10 +269,8 @@ enum outcome s3_request_perform(
 	enum outcome outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	if (outcome == OUTCOME_SETUP && ret_reply->status == 301 && finds_region(request))
 		outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
-	if (refuses_checksum(conn->s3, outcome, &problem) && take_checksums_away(request)) {
-		request->call.headers = request->headers;
-		outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
-	}
+	if (may_refuse_checksum(conn->s3, outcome) && take_checksums_away(request))
+		outcome = perform_without_checksum(request, outcome, ret_reply, &problem);
 	s3_note_server(conn->s3, ret_reply);
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;

@@ -333,6 +333,38 @@ def refuses_crc32c(code="InvalidRequest"):
     return fault
 
 
+def refuses_unequal_parts(code="InvalidPart"):
+    """A fake of Cloudflare's R2 as others have met it: all parts but the last have one length, and the last one is no larger."""
+
+    @named(f"refuses_unequal_parts({code})")
+    async def fault(x, rule):
+        upload = x.record.operation.upload
+        sent = [each for each in x.proxy.history if each.kind == "UploadPart" and each.operation.upload == upload and each.took_effect]
+        sizes = {each.operation.part: each.body_bytes for each in sent}
+        first = sizes[1]
+        if any(size > first or (size < first and number < max(sizes)) for number, size in sizes.items()):
+            await x.body()
+            x.fire(rule)
+            return await x.answer(error_reply("s3", 400, code, "All non-trailing parts must have the same length."))
+        await x.proxy.pass_on(x)
+
+    return fault
+
+
+def answers_to(header, status, code, words):
+    """A request with this header is refused in these words, which name nothing."""
+
+    @named(f"answers_to({header}, {code})")
+    async def fault(x, rule):
+        if any(name.startswith(header) and name != "x-amz-checksum-mode" for name in x.request.headers):
+            await x.body()
+            x.fire(rule)
+            return await x.answer(error_reply("s3", status, code, words))
+        await x.proxy.pass_on(x)
+
+    return fault
+
+
 def tells(header, value):
     """A success with this header, and in a document the element of that checksum."""
 

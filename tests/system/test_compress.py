@@ -383,3 +383,61 @@ def test_several_uploaders(s3once, s3, bucket, marks, tmp_path):
     assert all(run.code == 0 for run in runs), runs
     assert sum(run.events[-1]["uploaded"] for run in runs) == len(files), runs
     assert_round_trip(s3, bucket, tree, "zstd")
+
+
+# --- servers that want parts of one length
+
+
+def part_sizes(wire):
+    """upload → the sizes of its parts in order, of the uploads that became visible."""
+    done = {each.operation.upload for each in wire.history if each.kind == "CompleteMultipartUpload" and each.took_effect}
+    sizes = {}
+    for each in wire.history:
+        if each.kind == "UploadPart" and each.operation.upload in done and each.took_effect:
+            sizes.setdefault(each.operation.upload, {})[each.operation.part] = each.body_bytes
+    return [[parts[number] for number in sorted(parts)] for parts in sizes.values()]
+
+
+def assert_equal_parts(wire):
+    for sizes in part_sizes(wire):
+        assert len(sizes) > 1 and set(sizes[:-1]) == {sizes[0]} and sizes[-1] <= sizes[0], sizes
+
+
+def uneven():
+    """Samples of it say that it compresses well, and in one place it does not."""
+    return text(36 * MIB) + content("uneven", 7 * MIB) + text(18 * MIB)
+
+
+@pytest.mark.parametrize("codec, code", [("zstd", "InvalidPart"), ("zstd", "InvalidRequest"), ("gzip:1", "InvalidPart")])
+def test_server_that_wants_equal_parts(s3once, s3, s3_wire, bucket, marks, tmp_path, codec, code):
+    """Parts are padded to one length once the server has refused others; where one is larger, all are made of less."""
+    files = {"a": content("a", 6 * MIB) + text(9 * MIB), "b": uneven(), "c": content("c", 7 * MIB), "small": text(1000)}
+    tree = make_tree(tmp_path / "tree", files)
+    rule = s3_wire.add(faults.refuses_unequal_parts(code), "CompleteMultipartUpload", times=None)
+    run = push(s3once, tree, bucket, codec, "--concurrency", "1")
+    assert run.code == 0 and counts(run) == {"uploaded": 4} and 1 <= rule.fired <= 6, run
+    assert len([event for event in told(run, "note") if "padded to one length" in event["text"]]) == 1, run
+    assert_round_trip(s3, bucket, tree, codec.partition(":")[0])
+    assert_equal_parts(s3_wire)
+    assert counts(push(s3once, tree, bucket, codec)) == {"skipped": 4}
+    for each in marks_of(marks):  # what lies there is made again to be compared
+        assert s3once("forget", f"s3://{bucket}/{each}").code == 0
+    run = push(s3once, tree, bucket, codec)
+    assert run.code == 0 and counts(run) == {"adopted": 4}, run
+
+
+def test_equal_parts_are_resumed(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """The next run learns from the mark what the server wants, and sends only what lacks."""
+    tree = make_tree(tmp_path / "tree", {"a": uneven()})
+    s3_wire.add(faults.refuses_unequal_parts(), "CompleteMultipartUpload", times=None)
+    refused = lambda record: any(each.kind == "CompleteMultipartUpload" and each.ended for each in s3_wire.history)  # noqa: E731
+    s3_wire.add(faults.kill_after, "UploadPart", where=refused, nth=1)
+    assert push(s3once, tree, bucket, "zstd", "--concurrency", "1").code == -9
+    s3_wire.clear()
+    rule = s3_wire.add(faults.refuses_unequal_parts(), "CompleteMultipartUpload", times=None)
+    since = len(s3_wire.history)
+    run = push(s3once, tree, bucket, "zstd", "--concurrency", "1")
+    assert run.code == 0 and counts(run) == {"uploaded": 1} and not rule.fired, run
+    assert not [each for each in s3_wire.history[since:] if each.kind == "CreateMultipartUpload"]
+    assert_round_trip(s3, bucket, tree, "zstd")
+    assert_equal_parts(s3_wire)

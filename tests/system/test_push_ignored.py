@@ -260,6 +260,25 @@ def test_checksum_that_is_refused_by_name_is_done_without(s3once, s3, s3_wire, b
     assert all("content-md5" in each.headers for each in s3_wire.history if each.kind in ("PutObject", "UploadPart"))
 
 
+@pytest.mark.parametrize("status, code", [(501, "NotImplemented"), (400, "InvalidRequest"), (400, "InvalidArgument")])
+def test_checksum_that_is_refused_in_any_words_is_done_without(s3once, s3, s3_wire, bucket, tmp_path, status, code):
+    """The same request without it shows that it was that."""
+    tree = make_tree(tmp_path / "tree", FEW | {"large": SIZES["large"]})
+    rule = s3_wire.add(faults.answers_to("x-amz-checksum-", status, code, "Not here."), times=None)
+    run = push(s3once, tree, bucket, "--concurrency", "1")
+    assert run.code == 0 and counts(run) == {"uploaded": 9} and rule.fired == 1, run
+    s3.assert_same(tree, bucket, "p")
+
+
+def test_refusal_that_is_not_about_the_checksum(s3once, s3, s3_wire, bucket, tmp_path):
+    """It is reported as the server said it, and later files keep their checksum."""
+    tree = make_tree(tmp_path / "tree", {"a": 1000, "b": 1000})
+    s3_wire.add(faults.answer(400, "InvalidRequest"), "PutObject", times=None, where=lambda record: record.operation.key.endswith("/a"))
+    run = push(s3once, tree, bucket, "--concurrency", "1")
+    assert run.code == 1 and counts(run, "failed", "uploaded") == {"failed": 1, "uploaded": 1}, run
+    assert "x-amz-checksum-crc32c" in [each for each in s3_wire.history if each.kind == "PutObject"][-1].headers
+
+
 def test_checksum_that_was_chosen_is_not_done_without(s3once, s3, s3_wire, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {"small": 1000})
     s3_wire.add(faults.refuses_crc32c(), times=None)

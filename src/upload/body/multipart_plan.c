@@ -18,6 +18,22 @@ int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret)
 	return 0;
 }
 
+/* So much of a file surely fits a part, whatever compressing makes of it. */
+static uint64_t surely_fits(uint64_t part_bytes)
+{
+	return part_bytes - part_bytes / 128 - 4096;
+}
+
+void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, struct plan *ret)
+{
+	const uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
+	if (surely_fits(*part_bytes) < least)
+		*part_bytes = (least + least / 64 + MIB) / MIB * MIB;
+	const uint64_t sure = surely_fits(*part_bytes), range = wanted > sure ? wanted : sure;
+	*ret = (struct plan){
+		.part_bytes = range, .n_parts = size > range ? parts_of(size, range) : 0};
+}
+
 int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret)
 {
 	if (!part_bytes || part_bytes > PART_BYTES_MAX || size <= part_bytes ||

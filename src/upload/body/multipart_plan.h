@@ -17,6 +17,10 @@ struct plan {
 /* A file that fits one part of `wanted` bytes is sent whole; else the parts grow, in whole MiB,
  * until PARTS_MAX do. Returns 0, or -EFBIG for a file that no S3 object can hold. */
 int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret);
+/* The plan of a file whose parts are compressed and padded to `part_bytes`: ranges of `wanted`
+ * bytes, or of fewer, so that no part is larger if compressing makes nothing smaller. If ranges
+ * that small would be too many parts, *part_bytes is raised. n_parts is 0 if one range has all. */
+void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, struct plan *ret);
 /* The plan of an upload that was begun with this part size. -EINVAL if it cannot be. */
 int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret);
 /* The part sizes that an uploader that nobody knows may have sent a file in, if that made so many

@@ -22,8 +22,11 @@ struct file {
 	int fd;                          /* -1: not open */
 	struct file_state state;         /* of the version being sent */
 	const struct encoding *encoding; /* of what is sent of it; NULL: it is sent as it is */
+	struct encoding own_encoding;    /* with a length of parts of this file's */
 	struct plan plan;                /* of the file, not of what is made of it */
-	struct sums sums;                /* of the whole content of that version, if `summed` */
+	/* Ranges that were larger did not fit parts of one length. 0: none was tried. */
+	uint64_t range_most;
+	struct sums sums; /* of the whole content of that version, if `summed` */
 	bool summed;
 	/* The plan knows how well the file can be compressed, if that matters. */
 	bool is_planned;

@@ -145,7 +145,7 @@ struct range file_range(const struct file *file, const struct encoding *encoding
 	range.offset = plan_offset(plan, index);
 	range.bytes = plan_bytes(plan, file->state.size, index);
 	if (encoding && index + 1 < plan->n_parts)
-		range.least_bytes = PART_BYTES_MIN;
+		range.least_bytes = encoding->part_bytes ? encoding->part_bytes : PART_BYTES_MIN;
 	return range;
 }
 

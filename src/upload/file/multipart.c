@@ -1,5 +1,6 @@
 #include "upload/file/multipart.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "base/text.h"
 #include <stddef.h>
 #include <stdlib.h>
@@ -93,4 +94,27 @@ enum step multipart_is_gone(struct worker *worker, struct file *file)
 		"its multipart uploads disappear while they are under way: check whether "
 		"a lifecycle rule or another program aborts them");
 	return file_fail(worker, file, &problem);
+}
+
+bool multipart_may_be(const struct worker *worker, const struct encoding *encoding)
+{
+	return !encoding || encoding->part_bytes ||
+	       s3_knows(worker->run->s3, S3_UNEQUAL_PARTS) != S3_NO;
+}
+
+bool multipart_part_fits(const struct file *file, unsigned index, uint64_t bytes)
+{
+	const uint64_t wanted = file->encoding ? file->encoding->part_bytes : 0;
+	return !wanted || bytes == wanted || (index + 1 == file->plan.n_parts && bytes < wanted);
+}
+
+enum step multipart_misfits(struct worker *worker, struct file *file)
+{
+	log_info("%s: compressed, a part is larger than the others may be; the file is cut into "
+		 "smaller ranges",
+		quote(file->candidate->path).text);
+	file->range_most = file->plan.part_bytes / 2;
+	file->is_planned = false;
+	const enum step step = multipart_abort(worker, file);
+	return step == STEP_NEXT ? STEP_AGAIN : step;
 }

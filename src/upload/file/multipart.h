@@ -49,6 +49,14 @@ enum step multipart_complete(struct worker *worker, struct multipart *multipart)
  * Returns its file, which is the caller's. */
 struct file *multipart_give_up(struct parts *parts);
 
+/* Whether the server may take the parts that a file is sent in with this encoding, or NULL. */
+bool multipart_may_be(const struct worker *worker, const struct encoding *encoding);
+/* Every part of an upload in equal parts but the last one has that length, and no part is larger.
+ */
+bool multipart_part_fits(const struct file *file, unsigned index, uint64_t bytes);
+/* Begins the file again in smaller ranges, since a part was larger. AGAIN, or why not. */
+enum step multipart_misfits(struct worker *worker, struct file *file);
+
 /* Aborts the upload that the mark records, if it is open, and awaits the answer. NEXT, or why not.
  */
 enum step multipart_abort(struct worker *worker, struct file *file);

@@ -41,7 +41,8 @@ static bool fits(struct worker *worker, const struct file *file, struct plan *re
 	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
 	       strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) == 0 &&
 	       strcmp(upload->suffix, candidate_suffix(file->candidate)) == 0 &&
-	       strcmp(upload->encoding, encoding_of(file)) == 0 && is_of_content(worker, file) &&
+	       strcmp(upload->encoding, encoding_of(file)) == 0 &&
+	       multipart_may_be(worker, file->encoding) && is_of_content(worker, file) &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
@@ -201,9 +202,10 @@ static enum step begin_anew(struct worker *worker, struct file *file)
 }
 
 /* Compresses samples of the file's beginning, middle and end. */
-static enum step sample_encoding(struct worker *worker, struct file *file)
+static enum step sample_encoding(
+	struct worker *worker, struct file *file, uint64_t *ret_in, uint64_t *ret_out)
 {
-	uint64_t in = 0, out = 0;
+	*ret_in = *ret_out = 0;
 	for (unsigned i = 0; i < SAMPLES; i++) {
 		struct range range = file_range(file, file->encoding, NULL, 0);
 		range.offset = (range.bytes - SAMPLE_BYTES) / (SAMPLES - 1) * i;
@@ -212,29 +214,66 @@ static enum step sample_encoding(struct worker *worker, struct file *file)
 		const int error = file_digest(worker, file, 0, &range, &sums);
 		if (error)
 			return file_read_error(worker, file, error);
-		in += range.bytes;
-		out += sums.bytes;
+		*ret_in += range.bytes;
+		*ret_out += sums.bytes;
 	}
-	const uint64_t bytes = encoders_part_bytes(&worker->run->encoders, in, out);
-	plan_upload(file->state.size, bytes, &file->plan);
 	return STEP_NEXT;
+}
+
+/* Ranges as large as the sample allows, each compressed and padded to parts of one length. */
+static void plan_in_equal_parts(struct worker *worker, struct file *file, uint64_t range_bytes)
+{
+	const uint64_t mib = 1ULL << 20;
+	uint64_t part_bytes = worker->run->encoders.buffer_bytes / mib * mib;
+	if (file->range_most && range_bytes > file->range_most)
+		range_bytes = file->range_most;
+	plan_equal_parts(file->state.size, range_bytes, &part_bytes, &file->plan);
+	file->own_encoding = encoding_in_parts(&worker->run->encoding, part_bytes);
+	if (file->plan.n_parts)
+		file->encoding = &file->own_encoding;
+}
+
+/* The recorded upload may be one in equal parts, whatever this run knows of the server. */
+static void choose_as_recorded(struct worker *worker, struct file *file)
+{
+	const struct open_upload *upload = &file->claim.upload;
+	const struct encoding *plain = &worker->run->encoding;
+	struct encoding recorded;
+	file->encoding = plain;
+	if (!upload->is_open || encoding_named(upload->encoding, &recorded) ||
+		!recorded.part_bytes || recorded.codec != plain->codec ||
+		recorded.level != plain->level)
+		return;
+	file->own_encoding = recorded;
+	file->encoding = &file->own_encoding;
 }
 
 enum step multipart_plan(struct worker *worker, struct file *file)
 {
 	struct plan plan;
+	uint64_t in, out;
 	if (!file->encoding || !file->plan.n_parts || file->is_planned)
 		return STEP_NEXT;
 	const struct open_upload *upload = &file->claim.upload;
 	enum step step = learn_content(worker, file, upload->is_open && *upload->content);
 	if (step != STEP_NEXT)
 		return step;
+	choose_as_recorded(worker, file);
 	if (fits(worker, file, &plan)) {
 		file->plan = plan;
 		return STEP_NEXT;
 	}
 	file->is_planned = true;
-	return sample_encoding(worker, file);
+	file->encoding = &worker->run->encoding;
+	step = sample_encoding(worker, file, &in, &out);
+	if (step != STEP_NEXT)
+		return step;
+	const uint64_t bytes = encoders_part_bytes(&worker->run->encoders, in, out);
+	if (multipart_may_be(worker, file->encoding))
+		plan_upload(file->state.size, bytes, &file->plan);
+	else
+		plan_in_equal_parts(worker, file, bytes);
+	return STEP_NEXT;
 }
 
 enum step multipart_begin(struct worker *worker, struct file *file)

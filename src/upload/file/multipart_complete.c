@@ -43,6 +43,32 @@ static enum step prove_multipart(
 	return file_prove_by_head(worker, file);
 }
 
+/* Compressed parts have any length, which a server may refuse although it has every one of them. */
+static bool may_want_equal_parts(const struct worker *worker, const struct multipart *multipart)
+{
+	const struct file *file = multipart->file;
+	const size_t n = file->plan.n_parts;
+	bool are_equal = multipart->sums[n - 1].bytes <= multipart->sums[0].bytes;
+	for (size_t i = 1; i + 1 < n; i++)
+		are_equal = are_equal && multipart->sums[i].bytes == multipart->sums[0].bytes;
+	return file->encoding && !file->encoding->part_bytes && !are_equal &&
+	       !s3_is_aws(worker->run->s3);
+}
+
+static enum step send_in_equal_parts(struct worker *worker, struct file *file)
+{
+	struct problem problem;
+	problem_set(&problem,
+		"the server refuses compressed parts of different lengths: from here on they are "
+		"padded to one length");
+	if (s3_knows(worker->run->s3, S3_UNEQUAL_PARTS) != S3_NO)
+		report_run(&worker->run->report, S3ONCE_EVENT_NOTE, &problem);
+	s3_learn(worker->run->s3, S3_UNEQUAL_PARTS, false);
+	file->is_planned = false;
+	const enum step step = multipart_abort(worker, file);
+	return step == STEP_NEXT ? STEP_AGAIN : step;
+}
+
 static enum step after_complete(struct worker *worker, struct multipart *multipart,
 	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
 	const struct problem *problem)
@@ -76,7 +102,13 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		if (step != STEP_NEXT || ++file->restarts <= FILE_RESTARTS_MAX)
 			return step == STEP_NEXT ? STEP_AGAIN : step;
 		break;
+	case OUTCOME_INVALID:
+		if (may_want_equal_parts(worker, multipart))
+			return send_in_equal_parts(worker, file);
+		break;
 	case OUTCOME_BAD_PART: /* what the server has is listed and compared again */
+		if (file->restarts && may_want_equal_parts(worker, multipart))
+			return send_in_equal_parts(worker, file);
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_AGAIN;
 		break;

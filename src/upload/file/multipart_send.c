@@ -99,6 +99,8 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	if (there->part_number)
 		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
 	ret_failure->read_error = piece_read(worker, file, &asked, &piece);
+	if (!ret_failure->read_error && !multipart_part_fits(file, index, piece.sums.bytes))
+		ret_failure->read_error = -EMSGSIZE;
 	bool is_there = !ret_failure->read_error;
 	if (is_there) {
 		multipart->sums[index] = piece.sums;
@@ -151,6 +153,8 @@ static enum step after_last_part(struct worker *worker, struct multipart *multip
 		return STEP_OVER;
 	if (!multipart->locked.has_failed)
 		return multipart_complete(worker, multipart);
+	if (failure->read_error == -EMSGSIZE)
+		return multipart_misfits(worker, file);
 	if (failure->read_error)
 		return file_read_error(worker, file, failure->read_error);
 	if (failure->outcome == OUTCOME_NO_UPLOAD)

@@ -29,6 +29,12 @@ static void test_parse(void)
 		CHECK_INT((long long)encoding.codec, (long long)good[i].codec);
 		CHECK_INT(encoding.level, good[i].level);
 		CHECK_INT(encoding_named(encoding.name, &again), 0);
+		CHECK_INT((int64_t)again.part_bytes, 0);
+		const struct encoding in_parts = encoding_in_parts(&encoding, PART_BYTES_MAX);
+		struct encoding named;
+		CHECK_INT(encoding_named(in_parts.name, &named), 0);
+		CHECK(named.part_bytes == PART_BYTES_MAX && named.level == encoding.level &&
+			strcmp(named.name, in_parts.name) == 0);
 		CHECK_STRING(again.name, encoding.name);
 		CHECK(again.codec == encoding.codec && again.level == encoding.level);
 	}

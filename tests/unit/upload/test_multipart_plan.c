@@ -66,6 +66,34 @@ static void parts_cover_the_file(uint64_t size, const struct plan *plan)
 		CHECK_INT((int64_t)at, (int64_t)size);
 }
 
+/* The smallest ranges fit whatever compressing makes of them, and they are not too many. */
+static void check_equal_parts(void)
+{
+	static const struct {
+		uint64_t size, wanted;
+	} rows[] = {
+		{61 * MIB, 28 * MIB},
+		{61 * MIB, 1},
+		{28 * MIB, 28 * MIB},
+		{6 * MIB, 1},
+		{100000 * MIB, 256 * MIB},
+		{100000 * MIB, 1},
+		{OBJECT_BYTES_MAX / 2, 1},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct plan plan;
+		uint64_t part_bytes = 6 * MIB;
+		plan_equal_parts(rows[i].size, rows[i].wanted, &part_bytes, &plan);
+		CHECK(part_bytes % MIB == 0 && part_bytes >= 6 * MIB &&
+			part_bytes <= PART_BYTES_MAX);
+		CHECK(plan.n_parts <= PARTS_MAX && plan.part_bytes >= rows[i].wanted);
+		CHECK((plan.n_parts > 1) == (rows[i].size > plan.part_bytes));
+		CHECK(rows[i].wanted > 1 ||
+			plan.part_bytes + plan.part_bytes / 256 + 2048 <= part_bytes);
+		parts_cover_the_file(rows[i].size, &plan);
+	}
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -82,5 +110,6 @@ int main(void)
 	CHECK_INT(plan_resume(8 * MIB, 8 * MIB, &plan), -EINVAL);
 	CHECK_INT(plan_resume(10001, 1, &plan), -EINVAL);
 	check_guesses();
+	check_equal_parts();
 	return check_result();
 }
