@@ -108,7 +108,9 @@ static bool is_never_stopped(void *arg)
  */
 static enum verify_by way_of_looking(void)
 {
-	return world.is_calm && !world.scenario.compress ? VERIFY_BY_DOWNLOAD : VERIFY_BY_HEAD;
+	return world.is_calm && !world.scenario.compress && !world.scenario.rotated
+		       ? VERIFY_BY_DOWNLOAD
+		       : VERIFY_BY_HEAD;
 }
 
 static enum outcome verify(struct audit *audit, struct problem *problem)

@@ -207,6 +207,7 @@ void judge_item(void *arg, const struct wire_request *request, const char *pk, c
 	const char *session = dynamodb_text(now, "session");
 	const char *other = dynamodb_text(old, "session");
 	const bool was_done = strcmp(before, "done") == 0;
+	judge.has_forgotten = judge.has_forgotten || strcmp(state, "forgotten") == 0;
 	if (strcmp(state, "done") == 0 && !was_done)
 		judge_done(sk, old, now);
 	if (strcmp(before, "claimed") == 0 && strcmp(session, other) != 0 && is_open(other))
