@@ -3,6 +3,8 @@
 #include "check.h"
 #include "lease/observer.h"
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #define ROWS (OBSERVATIONS_MAX * 2 + 50)
 
@@ -48,9 +50,35 @@ static void test_what_stands_still_is_kept(void)
 	CHECK_INT((int64_t)observer_note(observer_of(&observer, "still"), "2", 61 * NS_PER_S), 0);
 }
 
+/* What is over is not kept, and a time that this boot has not reached is not believed. */
+static void test_what_is_kept_in_a_file(void)
+{
+	static const char *const names[] = {"00000000000000000000000000000001",
+		"00000000000000000000000000000002", "00000000000000000000000000000003"};
+	char path[] = "/tmp/s3once-observer-XXXXXX";
+	const int fd = mkstemp(path);
+	const uint64_t now_ns = clock_boot_ns();
+	if (!CHECK(fd >= 0))
+		return;
+	close(fd);
+	observer = (struct observer){0};
+	observer_note(observer_of(&observer, names[0]), names[0], now_ns / 2);
+	observer_note(observer_of(&observer, names[1]), names[1], now_ns / 2);
+	observer_of(&observer, names[1])->over = true;
+	observer_note(observer_of(&observer, names[2]), names[2], now_ns + 3600 * NS_PER_S);
+	observer_save(&observer, path);
+	observer = (struct observer){0};
+	observer_load(&observer, path);
+	CHECK_INT(observer.n, 1);
+	CHECK_STRING(observer.list[0].session, names[0]);
+	CHECK_INT((int64_t)observer.list[0].since_ns, (int64_t)(now_ns / 2));
+	unlink(path);
+}
+
 int main(void)
 {
 	test_many_rows_come_to_an_end();
 	test_what_stands_still_is_kept();
+	test_what_is_kept_in_a_file();
 	return check_result();
 }

@@ -413,6 +413,25 @@ static void test_content(struct store_conn *conn)
 	claim_clear(&second);
 }
 
+/* Each of what it was seen with decides. */
+static void forget_as_others_see_it(const struct mark_ref *ref, const struct mark *old)
+{
+	static char upload[] = "another upload";
+	struct problem problem;
+	struct mark other = *old;
+	snprintf(other.session, sizeof other.session, "%s", theirs);
+	CHECK_INT(mark_forget(ref, &other, &problem), OUTCOME_REFUSED);
+	other = *old;
+	snprintf(other.claim, sizeof other.claim, "%s", theirs);
+	CHECK_INT(mark_forget(ref, &other, &problem), OUTCOME_REFUSED);
+	other = *old;
+	other.upload.id = upload;
+	CHECK_INT(mark_forget(ref, &other, &problem), OUTCOME_REFUSED);
+	other = *old;
+	other.at_s++;
+	CHECK_INT(mark_forget(ref, &other, &problem), OUTCOME_REFUSED);
+}
+
 /* Only as it was seen. Where writes may come late, a row stays for a while that they are refused
  * by; elsewhere nothing is left. */
 static void test_forget(struct store_conn *conn)
@@ -433,6 +452,7 @@ static void test_forget(struct store_conn *conn)
 	CHECK_INT(mark_forget(&b, &old, &problem), OUTCOME_REFUSED);
 	mark_clear(&old);
 	old = present(&a);
+	forget_as_others_see_it(&b, &old);
 	CHECK_INT(mark_forget(&b, &old, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(seen.state, for_good ? MARK_ABSENT : MARK_FORGOTTEN);
@@ -443,6 +463,12 @@ static void test_forget(struct store_conn *conn)
 		CHECK_INT(mark_done(&a, &claim, &version, &image, &problem), OUTCOME_REFUSED);
 		mark_clear(&image);
 		CHECK_INT(mark_claim(&b, &second, &image, &problem), OUTCOME_REFUSED);
+		CHECK_INT(image.state, MARK_FORGOTTEN);
+		/* Before it is old enough it is written anew, and stays. */
+		echo_time_s += MARK_FORGOTTEN_KEEP_S - 1;
+		CHECK_INT(mark_forget(&b, &image, &problem), OUTCOME_OK);
+		mark_clear(&image);
+		image = present(&a);
 		CHECK_INT(image.state, MARK_FORGOTTEN);
 		/* Another row by the time it is old enough stays; this one goes for good. */
 		echo_time_s += MARK_FORGOTTEN_KEEP_S + 1;

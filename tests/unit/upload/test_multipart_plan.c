@@ -109,6 +109,8 @@ int main(void)
 	CHECK_INT(plan_resume(17 * MIB, 0, &plan), -EINVAL);
 	CHECK_INT(plan_resume(8 * MIB, 8 * MIB, &plan), -EINVAL);
 	CHECK_INT(plan_resume(10001, 1, &plan), -EINVAL);
+	CHECK_INT(plan_resume(20000, 2, &plan), 0);
+	CHECK_INT(plan_resume(20001, 2, &plan), -EINVAL); /* the last part is short */
 	check_guesses();
 	check_equal_parts();
 	return check_result();
