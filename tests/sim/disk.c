@@ -310,7 +310,7 @@ char *disk_path(const struct node *node)
 				node->parent->entries[i].name) < 0)
 			must(NULL);
 	free(above);
-	return must(ret);
+	return ret ? ret : must(strdup("(removed)"));
 }
 
 struct ranked {
