@@ -190,7 +190,7 @@ static size_t bytes_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret
 size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwidth_user *user)
 {
 	struct waiter self = {0};
-	uint64_t wait_ns;
+	uint64_t wait_ns = 0;
 	size_t bytes = 0;
 	if (!bandwidth || !rate_now(bandwidth))
 		return n;

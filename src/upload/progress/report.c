@@ -25,48 +25,48 @@ void report_clear(struct report *report)
 	text_clear(&report->locked.failures);
 }
 
-/* The counter of an event about a file; NULL for those that are not counted. */
-static uint64_t *counter(struct s3once_counts *c, enum s3once_event_type type)
+/* Counts an event about a file. Returns how many there were; 0 for those that are not counted. */
+static uint64_t count_event(struct s3once_counts *c, enum s3once_event_type type)
 {
 	switch (type) {
 	case S3ONCE_EVENT_UPLOADED:
-		return &c->uploaded;
+		return ++c->uploaded;
 	case S3ONCE_EVENT_ADOPTED:
-		return &c->adopted;
+		return ++c->adopted;
 	case S3ONCE_EVENT_REFRESHED:
-		return &c->refreshed;
+		return ++c->refreshed;
 	case S3ONCE_EVENT_SKIPPED:
-		return &c->skipped;
+		return ++c->skipped;
 	case S3ONCE_EVENT_PLANNED:
-		return &c->planned;
+		return ++c->planned;
 	case S3ONCE_EVENT_LINK:
-		return &c->links;
+		return ++c->links;
 	case S3ONCE_EVENT_YOUNG:
-		return &c->young;
+		return ++c->young;
 	case S3ONCE_EVENT_OVERSIZED:
-		return &c->oversized;
+		return ++c->oversized;
 	case S3ONCE_EVENT_UNDERSIZED:
-		return &c->undersized;
+		return ++c->undersized;
 	case S3ONCE_EVENT_SPECIAL:
-		return &c->special;
+		return ++c->special;
 	case S3ONCE_EVENT_OUTDATED:
-		return &c->outdated;
+		return ++c->outdated;
 	case S3ONCE_EVENT_CHANGED:
-		return &c->changed;
+		return ++c->changed;
 	case S3ONCE_EVENT_FAILED:
-		return &c->failed;
+		return ++c->failed;
 	case S3ONCE_EVENT_REMOVED:
-		return &c->removed;
+		return ++c->removed;
 	case S3ONCE_EVENT_MOVED:
-		return &c->moved;
+		return ++c->moved;
 	case S3ONCE_EVENT_KEPT:
-		return &c->kept;
+		return ++c->kept;
 	case S3ONCE_EVENT_NOT_REMOVED:
-		return &c->not_removed;
+		return ++c->not_removed;
 	case S3ONCE_EVENT_REMOVABLE:
-		return &c->removable;
+		return ++c->removable;
 	default:
-		return NULL;
+		return 0;
 	}
 }
 
@@ -174,12 +174,8 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 	add_problem(&event, problem);
 	uv_mutex_lock(&report->locked.mutex);
 	struct s3once_counts *c = &report->locked.counts;
-	uint64_t *count = counter(c, type);
-	if (count) {
-		++*count;
-		if (settles(type))
-			c->bytes_settled += file->bytes;
-	}
+	if (count_event(c, type) && settles(type))
+		c->bytes_settled += file->bytes;
 	if (type == S3ONCE_EVENT_UPLOADED)
 		c->bytes_uploaded += file->bytes;
 	if (type == S3ONCE_EVENT_REMOVED || type == S3ONCE_EVENT_MOVED)
