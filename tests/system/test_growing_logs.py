@@ -155,6 +155,27 @@ def test_equal_log_of_another_day_is_compressed(s3once, s3, bucket, tmp_path):
     assert contents(s3, bucket) == Counter([b"same\n"] * 2)
 
 
+def test_compressed_in_two_ways(s3once, s3, bucket, tmp_path):
+    """A log in two pieces of which two compressed copies are there is one log, whichever of them stays; another time makes another log."""
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    append(logs / "app.log", b"two\n")
+    os.utime(logs / "app.log", (OLD, OLD))
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 1}
+    (logs / "app.log").rename(logs / "app.log.1")
+    subprocess.run("gzip -k app.log.1 && xz app.log.1", shell=True, cwd=logs, check=True)
+    for _ in range(2):
+        run = push(s3once, logs, bucket, LIVE)
+        assert run.code == 0 and counts(run) == {"skipped": 2}, run
+    assert contents(s3, bucket) == Counter([b"one\n", b"two\n"])
+    (logs / "app.log.1.gz").unlink()
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"skipped": 2}, "it goes on as the log"
+    shutil.copy2(logs / "app.log.1.xz", logs / "app.log.2.xz")
+    os.utime(logs / "app.log.2.xz", (OLD + 86400, OLD + 86400))
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 2}
+    assert contents(s3, bucket) == Counter([b"one\n", b"two\n", b"one\ntwo\n"])
+
+
 def test_empty_log_grows(s3once, s3, bucket, tmp_path):
     """The empty piece and the next one begin at the same byte."""
     logs = logs_of(tmp_path, app_log_1=b"")

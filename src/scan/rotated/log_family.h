@@ -3,7 +3,8 @@
 #include "scan/rotated/log_rows.h"
 #include "scan/source.h"
 
-/* A file of the family. */
+/* A file of the family. Two files that have the same log share its row, which has the identity of
+ * one of them. */
 struct grown_file {
 	struct scan_entry entry; /* its relative and suffix are within `relative`; key is "" */
 	char *relative;          /* owned */

@@ -75,6 +75,21 @@ static int may_be_copy(struct log_family *family, const struct grown_file *file,
 	return r;
 }
 
+/* The log that another rotated file has, and that this compressed one contains as well, or NULL:
+ * one log may be there in two compressions. Compressing keeps the time, and equal logs of two days
+ * differ in it. */
+static struct log_row *find_same_log(const struct log_family *family, const struct grown_file *file)
+{
+	for (size_t k = 0; *file->entry.suffix && k < family->n_rows; k++) {
+		struct log_row *row = &family->rows[k];
+		if (family->states[k] == LOG_TAKEN && !row->was_live && row->end &&
+			log_is_same_id(file->entry.content_id, row->until) &&
+			log_seconds(file->state.mtime_ns) == log_seconds(row->file_mtime_ns))
+			return row;
+	}
+	return NULL;
+}
+
 static int begin_log(
 	struct log_family *family, struct grown_file *file, struct problem *ret_problem)
 {
@@ -82,6 +97,11 @@ static int begin_log(
 	struct problem why = {.text = ""};
 	uint64_t end = 0;
 	bool is_copy;
+	file->row = find_same_log(family, file);
+	if (file->row) { /* whose pieces are those of the other file */
+		file->is_whole = grown_file_is_whole(file, file->row);
+		return 0;
+	}
 	int r = may_be_copy(family, file, &is_copy, &why);
 	if (r < 0)
 		return grown_file_not_read(family, file, r, &why, ret_problem);

@@ -1,6 +1,6 @@
 #include "scan/rotated/rotation_logs.h"
 #include "scan/open.h"
-#include "scan/rotated/log_family.h"
+#include "scan/rotated/grown_file.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,7 +223,8 @@ static int next_of_family(struct rotation_logs *logs, struct scan_entry *ret)
 	while (logs->file < family->n_files) {
 		const struct grown_file *file = &family->files[logs->file];
 		const bool is_cut = file->entry.kind == SCAN_FILE && file->row && !file->is_whole;
-		const size_t n = !is_cut ? 1 : file->row->n_pieces + file->has_grown;
+		const bool shares = is_cut && !grown_file_had(file, file->row);
+		const size_t n = shares ? 0 : !is_cut ? 1 : file->row->n_pieces + file->has_grown;
 		if (logs->piece == n) {
 			logs->file++;
 			logs->piece = 0;
