@@ -2,17 +2,19 @@
 
 import gzip
 import os
+import re
 import subprocess
 
 import pytest
 
 from tests.faults.preloads import build_preload, preloaded
-from tests.system.harness import MIB, make_tree
+from tests.system.harness import MIB, REPOSITORY, make_tree
 from tests.system.pushing import counts, marks_of, told
 from tests.system.test_rotated import LOGROTATE, hold_unread, plain, push, stored
 
 sqlite = pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 
+PAGE = REPOSITORY / "docs" / "logs.md"
 REMOVING = ("uploaded", "skipped", "failed", "removed", "kept", "not_removed", "moved")
 
 
@@ -203,15 +205,21 @@ def test_proven_asks_s3_and_reads_the_file(s3once, s3, bucket, marks, tmp_path):
 
 
 @sqlite
-@pytest.mark.parametrize("options", [[], ["dateext"], ["compress", "delaycompress"]], ids=["numeric", "dateext", "delaycompress"])
-def test_preremove_of_logrotate(s3once, s3, bucket, marks, tmp_path, options):
-    """logrotate asks before it removes: what was uploaded goes, compressed or not, and what was not stays."""
+@pytest.mark.parametrize(
+    "outage, options",
+    [(2, []), (4, ["dateext"]), (4, ["dateext", "compress"]), (4, ["dateext", "compress", "delaycompress"])],
+    ids=["numeric", "dateext", "compress", "delaycompress"],
+)
+def test_preremove_of_logrotate(s3once, s3, bucket, marks, tmp_path, outage, options):
+    """The page's script: what was uploaded goes, and what was not stays until then, once, compressed or not."""
     logs, job, config = tmp_path / "logs", tmp_path / "app.conf", tmp_path / "logrotate.conf"
     logs.mkdir()
     job.write_text(f"source = {logs}\ntarget = s3://{bucket}/p\nrotated = yes\n")
-    asks = f'\tpreremove\n\t\tunset LD_PRELOAD\n\t\t{s3once.binary()} proven --quiet --job {job} "$1"\n\tendscript\n'
+    (script,) = re.findall(r"\tpreremove\n(.*?)\tendscript\n", PAGE.read_text(), re.S)
+    asks = script.replace("s3once ", f"{s3once.binary()} ").replace("--job nginx", f"--job {job}")
+    assert str(job) in asks, script
     body = "".join(f"\t{option}\n" for option in ["rotate 1", "su root root", "create", *options])
-    config.write_text(f"{logs}/app.log {{\n{body}{asks}}}\n")
+    config.write_text(f"{logs}/app.log {{\n{body}\tpreremove\n\t\tunset LD_PRELOAD\n{asks}\tendscript\n}}\n")
     environment = {**os.environ, **s3once.environment, "NO_FAKE_STAT": "1"}
 
     def night(day):
@@ -220,21 +228,28 @@ def test_preremove_of_logrotate(s3once, s3, bucket, marks, tmp_path, options):
         argv = ["faketime", "-f", f"+{day}d", LOGROTATE, "-f", "-s", tmp_path / "logrotate.state", config]
         subprocess.run(argv, check=False, capture_output=True, env=environment, timeout=60)
 
+    def written(*days):
+        return [b"written on day %d" % day for day in days]
+
     def lines(bodies):
         return sorted(line for body in bodies for line in body.splitlines())
 
     def on_disk():
-        return [plain(path.name, path.read_bytes()) for path in logs.iterdir()]
+        return lines(plain(path.name.partition("-20")[0] + path.suffix, path.read_bytes()) for path in logs.iterdir())
 
     for day in range(3):
         night(day)
         assert s3once("run", job).code == 0
-    assert lines(on_disk()) == [b"written on day 2"], "what was uploaded was not removed"
-    night(3)
-    night(4)
-    assert lines(on_disk())[-2:] == [b"written on day 3", b"written on day 4"], "what was not uploaded was removed"
-    for day in (5, 6):  # delaycompress rotates no more until what it compressed is uploaded
-        assert s3once("run", job).code == 0
+    assert on_disk() == written(2), "what was uploaded was not removed"
+    back = 3 + outage
+    for day in range(3, back):
         night(day)
+    assert not list(logs.glob("*.backup")), "logrotate compressed a log again"
+    assert on_disk() == written(*range(3, back)), "what was not uploaded was removed"
     assert s3once("run", job).code == 0
-    assert lines(stored(s3, bucket).values()) == [b"written on day %d" % day for day in range(7)]
+    night(back)
+    begun = back if not options else back - 2  # with dateext, the log goes on while an older one is refused
+    assert on_disk() == written(*range(begun, back + 1)), "what was uploaded after the outage was not removed"
+    assert len(list(logs.glob("app.log?*"))) == 1
+    assert s3once("run", job).code == 0
+    assert lines(stored(s3, bucket).values()) == written(*range(back + 1))
