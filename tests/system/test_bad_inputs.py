@@ -216,7 +216,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
 
 def test_headers_without_end(s3once, oddity, tree):
     endpoint = oddity(OK + b"X-Long: " + b"x" * 300_000 + b"\r\n\r\n")
-    run = s3once("push", "--retries", "1", "--endpoint-url", endpoint, tree, "s3://bucket")
+    run = s3once("push", "--retries", "1", "--give-up-after", "3s", "--endpoint-url", endpoint, tree, "s3://bucket")
     assert run.code in (1, 3) and "is too long, or there is no memory for it" in run.err and "check the endpoint" in run.err, run
     assert "out of memory" not in run.err
 

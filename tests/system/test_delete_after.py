@@ -75,7 +75,7 @@ def test_files_of_earlier_runs_are_removed_when_they_come_of_age(s3once, s3, buc
     assert s3once("push", tree, target, "--part-size", "5MiB").code == 0
     run = s3once("push", tree, target, "--delete-after=2h", "--json")
     assert run.code == 0 and counts(run, "skipped", "removed", "kept") == {"skipped": 5}, run
-    assert files(tree) == set(TREE) and "HeadObject" not in summary(run)["requests"]
+    assert files(tree) == set(TREE) and summary(run)["requests"]["HeadObject"] == 1, "of the witness of the bucket"
     make_marks_older(marks, 2 * 3600)
     (tree / "new").write_bytes(b"new")
     run = s3once("push", tree, target, "--delete-after=2h", "--json")

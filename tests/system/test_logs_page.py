@@ -104,7 +104,7 @@ def test_two_groups_are_enough(s3once, bucket, marks, host, tmp_path):
     capability = re.search("^AmbientCapabilities=CAP_(.*)$", unit, re.M)[1].lower()
     become = ["setpriv", "--reuid", str(user), "--regid", str(user), "--groups", f"{reads},{removes}", "--inh-caps", f"+{capability}"]
     become += ["--ambient-caps", f"+{capability}", "--bounding-set", f"-all,+{capability}"]
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
         folder.chmod(folder.stat().st_mode | 0o011)
     state = tmp_path / "unit"
     state.mkdir(mode=0o700)
