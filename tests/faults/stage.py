@@ -37,7 +37,7 @@ class Stage:
     def __enter__(self):
         self.s3.start()
         self.dynamodb.start()
-        self.arena.forget_bucket_row(f"127.0.0.1:{self.s3.port}")
+        self.arena.forget_service(f"127.0.0.1:{self.s3.port}")
         table = self.arena.table if self.store == "dynamodb" else None
         self.program = Program(self.folder, self.s3, self.dynamodb, table)
         if self.store == "sqlite":
@@ -86,8 +86,9 @@ class Stage:
         """What a run without faults makes of a file: the same bytes each time."""
         known = (path.read_bytes(), *options)
         if known not in STORED:
-            folder, prefix = self.folder / "stored", fresh_name("stored")
-            folder.mkdir(exist_ok=True)
+            prefix = fresh_name("stored")
+            folder = self.folder / prefix  # with marks of its own, since the object goes
+            folder.mkdir()
             program = Program(folder, self.arena.s3)
             run = program("push", *QUICK, *options, path, f"s3://{self.arena.bucket}/{prefix}")
             assert run.code == 0, run
@@ -166,17 +167,18 @@ class Arena:
         first = program("push", folder / "first", f"s3://{self.bucket}/first")  # finds out what the table can do
         assert first.code == 0, first
 
-    def marks(self, service, prefix):
+    def marks(self, service, prefix=""):
         """key → mark below a prefix, for runs that saw S3 at `service`. The table holds the marks of many cases."""
+        below = {"KeyConditionExpression": "pk = :pk AND begins_with(sk, :prefix)"} if prefix else {"KeyConditionExpression": "pk = :pk"}
         found, plain = {}, TypeDeserializer().deserialize
         for shard in range(SHARDS):
             reply = self.dynamodb.client.query(
                 TableName=self.table,
                 ConsistentRead=True,
-                KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)",
+                **below,
                 ExpressionAttributeValues={
                     ":pk": {"S": f"{service}/{self.bucket}#{shard}"},
-                    ":prefix": {"S": prefix + "/"},
+                    **({":prefix": {"S": prefix + "/"}} if prefix else {}),
                 },
             )
             assert "LastEvaluatedKey" not in reply
@@ -184,10 +186,13 @@ class Arena:
                 found[item["sk"]["S"]] = {name: plain(value) for name, value in item.items()}
         return found
 
-    def forget_bucket_row(self, service):
-        """A port may be used again, and with it the row of the bucket that an earlier case has written."""
-        row = {"pk": {"S": f"bucket#{service}/{self.bucket}"}, "sk": {"S": "-"}}
-        self.dynamodb.client.delete_item(TableName=self.table, Key=row)
+    def forget_service(self, service):
+        """A port may be used again, and with it the marks and the row of the bucket that an earlier case has written. Its objects
+        are gone, so that no object of such a mark could be shown."""
+        keys = [(f"bucket#{service}/{self.bucket}", "-")]
+        keys += [(mark["pk"], key) for key, mark in self.marks(service).items()]
+        for pk, sk in keys:
+            self.dynamodb.client.delete_item(TableName=self.table, Key={"pk": {"S": pk}, "sk": {"S": sk}})
 
     def close(self):
         self.s3.remove_bucket(self.bucket)

@@ -93,11 +93,13 @@ def test_late_requests_do_not_bring_a_mark_back(arenas, tmp_path):
     """Late duplicates of a claim and of the done write that followed it, after the mark was forgotten and its object deleted:
     the mark would say that the object is there."""
     with Stage(tmp_path / "stage", arenas()) as stage:
+        stage.write("b", 1000)  # by which the bucket is known again
+        assert stage.push().code == 0
         stage.write("a", 1000)
         rules = [stage.dynamodb.add(copy_on_release, kind) for kind in ("PutItem:claim", "UpdateItem:done")]
         assert stage.push().code == 0
         stage.arena.s3.client.delete_object(Bucket=stage.arena.bucket, Key=stage.key("a"))
-        assert clean(stage, "forget", "--yes").code == 0
+        assert stage.program("forget", f"s3://{stage.arena.bucket}/{stage.key('a')}").code == 0
         twice = [record for record in stage.dynamodb.history if record.late]
         for rule, record in zip(rules, twice, strict=True):
             rule.released.set()

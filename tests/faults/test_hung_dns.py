@@ -42,7 +42,8 @@ def test_a_request_has_its_time(s3once, environment, hung, tmp_path):
     tree = make_tree(tmp_path / "tree", {"file": 100})
     where = ("--endpoint-url", "http://name.test:9", "--marks", f"sqlite:{tmp_path}/marks.db")
     environment["AWS_MAX_ATTEMPTS"] = "2"
-    run = s3once("push", tree, "s3://bucket/p", *where, "--request-timeout", "1s", env=environment, timeout=50)
+    patience = ("--request-timeout", "1s", "--give-up-after", "2s")
+    run = s3once("push", tree, "s3://bucket/p", *where, *patience, env=environment, timeout=50)
     assert run.code in (1, 3) and run.seconds < 40 and "its name was not resolved" in run.err, run
 
 
