@@ -151,7 +151,7 @@ class Program:
             "AWS_ENDPOINT_URL": "http://127.0.0.1:9",  # nothing listens there: no test reaches the real AWS
             "ASAN_OPTIONS": f"exitcode={SANITIZER_EXIT}:detect_leaks=1:detect_stack_use_after_return=1",
             "UBSAN_OPTIONS": f"exitcode={SANITIZER_EXIT}:halt_on_error=1:print_stacktrace=1",
-            "TSAN_OPTIONS": f"exitcode={SANITIZER_EXIT}:halt_on_error=1",
+            "TSAN_OPTIONS": f"exitcode={SANITIZER_EXIT}:halt_on_error=1:suppressions={Path(__file__).parent / 'tsan-suppressions'}",
         }
         if s3:
             self.environment["AWS_ENDPOINT_URL_S3"] = s3.endpoint
