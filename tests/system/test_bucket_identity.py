@@ -248,17 +248,22 @@ def test_a_date_that_moves(s3once, s3, bucket, marks, s3_wire, tmp_path):
     s3.assert_same(tree, bucket, "p")
 
 
+def push_elsewhere(s3once, s3, bucket, s3_wire, tree):
+    """A run that is led to another cluster, where a bucket has the same name."""
+    with Rgw() as server:
+        S3(server.info()).client.create_bucket(Bucket=bucket)
+        lead_to(s3_wire, server)
+        assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+        lead_to(s3_wire, s3)
+
+
 def test_hosts_that_begin_in_two_buckets(s3once, s3, bucket, marks, s3_wire, tmp_path):
     """Both have nothing to be shown. The one that is second is shown the first one's object before a mark of its own says done."""
     tree, other = make_tree(tmp_path / "tree", {"a": 10}), make_tree(tmp_path / "other", {"b": 10})
     held = s3_wire.add(faults.hold_reply, "PutObject", key="q/b")
     second = s3once.start("push", other, f"s3://{bucket}/q", "--json")
     assert held.reached.wait(60), second.output()
-    with Rgw() as server:
-        S3(server.info()).client.create_bucket(Bucket=bucket)
-        lead_to(s3_wire, server)
-        assert s3once("push", tree, f"s3://{bucket}/p").code == 0
-        lead_to(s3_wire, s3)
+    push_elsewhere(s3once, s3, bucket, s3_wire, tree)
     held.released.set()
     run = second.wait(60)
     assert_refused(run, "p/a")
@@ -270,11 +275,7 @@ def test_done_marks_of_a_host_that_began_elsewhere(s3once, s3, bucket, marks, s3
     held = s3_wire.add(faults.hold_request, "HeadBucket")
     run = s3once.start("push", tree, f"s3://{bucket}/p", "--json")
     assert held.reached.wait(60), run.output()
-    with Rgw() as server:
-        S3(server.info()).client.create_bucket(Bucket=bucket)
-        lead_to(s3_wire, server)
-        assert s3once("push", tree, f"s3://{bucket}/p").code == 0
-        lead_to(s3_wire, s3)
+    push_elsewhere(s3once, s3, bucket, s3_wire, tree)
     held.released.set()
     run = run.wait(60)
     assert run.code == 3 and not counts(run), run
