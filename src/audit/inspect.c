@@ -1,6 +1,6 @@
 #include "audit/inspect.h"
 #include "audit/verdict.h"
-#include "s3/s3_read.h"
+#include "s3/s3.h"
 #include "scan/key/family.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "base/write_all.h"
 #include "manifest/manifest_name.h"
 #include "manifest/manifest_spool.h"
-#include "s3/s3_read.h"
+#include "s3/s3.h"
 #include "scan/scan.h"
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* The objects below a prefix as one stream in byte order of their keys: the bucket's listing, page
  * by page. */
 #pragma once
-#include "s3/s3_read.h"
+#include "s3/s3.h"
 
 struct object_row {
 	const char *key; /* borrowed until the next call */

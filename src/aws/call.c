@@ -1,12 +1,278 @@
+/* One signed request with its retries: s3.c and dynamodb.c are made of these. From top to
+ * bottom: a refusal as a sentence with its remedy; what follows after an attempt, and how long
+ * is waited before the next one; the call itself. What an answer means is decided by classify()
+ * in retry.c, and the request is built by call_request.c. */
 #include "aws/call.h"
-#include "aws/call_problem.h"
 #include "aws/call_request.h"
-#include "aws/call_retry.h"
+#include "aws/service.h"
+#include "aws/wait.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "base/random.h"
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* What a reply that is not OK said; strings as they came. */
+struct refusal {
+	const struct http_reply *reply;
+	const char *operation;               /* the request's name */
+	const char *code, *message, *region; /* each perhaps "" */
+	bool is_s3;
+	bool body_is_unreadable;
+};
+
+/* A call in progress. */
+struct call_run {
+	struct service_conn *conn;
+	const struct call *call;
+	struct http_reply *reply;
+	struct problem problem;
+	unsigned attempts;            /* sent so far, but for those that only corrected something */
+	unsigned waits;               /* so far, as far as the next one is to be longer */
+	uint64_t began_ns, waited_ns; /* the call; its last wait */
+	uint64_t failed_ns;           /* when the service first answered with an error of its own */
+	unsigned cost;                /* tokens the last wait took */
+	bool was_abandoned;           /* the caller said so */
+	bool new_connection;          /* for the next attempt */
+	bool name_is_unknown;         /* in the last attempt: a slip of the pen, or no network */
+	bool is_down;                 /* likewise: nobody listens there */
+	bool corrected_clock, corrected_credentials, corrected_region;
+	bool repeated_digest;
+	bool maybe_applied;                      /* by an attempt before the last one */
+	int64_t date_s;                          /* of the last reply, -1 if it has none */
+	char code[64], message[256], region[64]; /* of the last reply */
+};
+
+/* What happened and what to do, where the code alone says it. */
+static const struct {
+	const char *code, *sentence;
+} sentences[] = {
+	{"NoSuchBucket", "the bucket does not exist: create it or check its name and the endpoint"},
+	{"InvalidBucketName", "this cannot be the name of a bucket: check it"},
+	{"ResourceNotFoundException",
+		"the table does not exist: make it with `s3once init` (for locks `s3once lock init`), or "
+		"check its name and the region"},
+	{"InvalidAccessKeyId",
+		"the access key is not known to the server: check the credentials and the endpoint"},
+	{"InvalidClientTokenId",
+		"the access key is not known to the server: check the credentials and the endpoint"},
+	{"UnrecognizedClientException",
+		"the access key is not known to the server: check the credentials and the endpoint"},
+	{"SignatureDoesNotMatch",
+		"the server refuses the signature: the secret key does not belong to the access key"},
+	{"InvalidSignatureException",
+		"the server refuses the signature: the secret key does not belong to the access key"},
+	{"ExpiredToken", "the credentials have expired: renew them"},
+	{"ExpiredTokenException", "the credentials have expired: renew them"},
+	{"RequestExpired", "the credentials have expired: renew them"},
+	{"TokenRefreshRequired", "the credentials have expired: renew them"},
+	{"InvalidToken", "the session token is not valid: renew the credentials"},
+	{"RequestTimeTooSkewed", "the clocks of this host and of the server disagree: set them"},
+	{"RequestInTheFuture", "the clocks of this host and of the server disagree: set them"},
+	{"SlowDown", "the server asks to slow down"},
+	{"BadDigest", "the server received other bytes than were sent"},
+	{"XAmzContentSHA256Mismatch", "the server received other bytes than were sent"},
+	{"ConditionalCheckFailedException", "the condition was not met"},
+	{"PreconditionFailed", "the condition was not met"},
+};
+
+static void set_region_sentence(const char *region, struct problem *ret)
+{
+	if (region[0])
+		problem_set(ret, "it belongs to the region %s: give it with --region",
+			quote(region).text);
+	else
+		problem_set(ret, "it belongs to another region or endpoint: check --region and "
+				 "--endpoint-url");
+}
+
+static void set_sentence(const struct refusal *refusal, struct problem *ret)
+{
+	const char *service = refusal->is_s3 ? "S3" : "DynamoDB", *code = refusal->code;
+	int status = refusal->reply->status;
+	for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
+		if (strcmp(sentences[i].code, code) == 0) {
+			problem_set(ret, "%s", sentences[i].sentence);
+			return;
+		}
+	bool is_redirect = status == 301 || status == 302 || status == 307 || status == 308;
+	if (is_redirect || strcmp(code, "AuthorizationHeaderMalformed") == 0)
+		set_region_sentence(refusal->region, ret);
+	else if (refusal->body_is_unreadable)
+		problem_set(ret,
+			"the reply to %s (status %d) is not what %s answers: check the endpoint",
+			refusal->operation, status, service);
+	else if (refusal->message[0])
+		problem_set(ret, "%s says: %s", service, quote(refusal->message).text);
+	else if (status == 403)
+		problem_set(ret, "access is denied: check the policy of these credentials");
+	else if (status == 404)
+		problem_set(ret, "it does not exist");
+	else if (status == 407)
+		problem_set(ret, "the proxy wants a password");
+	else
+		problem_set(ret, "%s answers with status %d", service, status);
+}
+
+/* Copies at most size - 1 characters. Characters of a code or id that are not printable ASCII are
+ * left out. */
+static void copy_word(const char *word, char *ret, size_t size)
+{
+	size_t n = 0;
+	for (; word[n] > ' ' && word[n] < 127 && n + 1 < size; n++)
+		ret[n] = word[n];
+	ret[n] = 0;
+}
+
+static void call_explain(const struct refusal *refusal, struct problem *ret_problem)
+{
+	if (!ret_problem)
+		return;
+	set_sentence(refusal, ret_problem);
+	const char *id = http_reply_header(refusal->reply, "x-amz-request-id");
+	if (!id)
+		id = http_reply_header(refusal->reply, "x-amzn-requestid");
+	ret_problem->status = refusal->reply->status;
+	copy_word(refusal->code, ret_problem->code, sizeof ret_problem->code);
+	copy_word(id ? id : "", ret_problem->request_id, sizeof ret_problem->request_id);
+}
+
+#define UNKNOWN_NAME_ATTEMPTS 3 /* of a service that has never answered */
+
+/* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. */
+static uint64_t retry_after_ms(const struct call_run *run)
+{
+	const char *ms = http_reply_header(run->reply, "x-amz-retry-after");
+	const char *s = http_reply_header(run->reply, "retry-after");
+	if (ms && ms[0] >= '0' && ms[0] <= '9')
+		return strtoull(ms, NULL, 10);
+	if (!s)
+		return 0;
+	if (s[0] >= '0' && s[0] <= '9') {
+		uint64_t seconds = strtoull(s, NULL, 10);
+		return seconds < 1000000 ? seconds * 1000 : 1000000000;
+	}
+	int64_t at = clock_parse_http_date(s);
+	return at > run->date_s && run->date_s >= 0 ? (uint64_t)(at - run->date_s) * 1000 : 0;
+}
+
+/* Waits before the next attempt; OUTCOME_OK or OUTCOME_ABANDONED. */
+static enum outcome back_off(struct call_run *run, enum retry_class retry)
+{
+	struct service *service = run->conn->service;
+	const struct call_limits *limits = &run->call->limits;
+	uint64_t least_ms = retry_after_ms(run);
+	const bool is_throttled = retry == RETRY_THROTTLE;
+	/* Throttled, but others are served: the pace has been lowered, longer waits would only
+	 * starve this one. */
+	if (!is_throttled || pace_success_ns(&service->pace) < run->waited_ns)
+		run->waits++;
+	uint64_t ms = retry_backoff_ms(
+		retry, service->options.is_s3, run->waits ? run->waits - 1 : 0, least_ms);
+	run->waited_ns = clock_boot_ns();
+	run->cost = is_throttled ? 0 : retry_cost(retry);
+	if (!is_throttled && !retry_quota_take(&service->quota, retry)) {
+		run->cost = 0;
+		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
+	}
+	/* Half of the time that is left, so that the last attempts are made in time. */
+	uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
+	uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
+	if (end_ns && ms > half_ms)
+		ms = least_ms > half_ms ? ms : half_ms;
+	/* An empty quota must not make the last attempt a late one. */
+	const bool is_failing = run->failed_ns || run->is_down;
+	if (is_failing && limits->patience_ms && ms > limits->patience_ms)
+		ms = least_ms > limits->patience_ms ? least_ms : limits->patience_ms;
+	log_debug("%s: %s; again in %llu ms", service->options.kinds[run->call->kind],
+		run->problem.text, (unsigned long long)ms);
+	enum outcome outcome = wait_within(limits, ms, NULL);
+	if (outcome != OUTCOME_OK)
+		problem_prefix(&run->problem, "given up before the next attempt");
+	return outcome;
+}
+
+/* Mends what the reply complained of, once each; false if that is not possible. */
+static bool correct(struct call_run *run, struct verdict verdict)
+{
+	struct service_conn *conn = run->conn;
+	struct service *service = conn->service;
+	switch (verdict.retry) {
+	case RETRY_CLOCK:
+		if (run->corrected_clock || run->date_s < 0)
+			return false;
+		service_correct_clock(service, run->date_s);
+		return run->corrected_clock = true;
+	case RETRY_CREDENTIALS:
+		if (run->corrected_credentials ||
+			!credentials_refused(service->options.settings->credentials,
+				conn->credentials_generation, verdict.outcome == OUTCOME_SETUP,
+				&run->call->limits))
+			return false;
+		conn->has_credentials = false;
+		return run->corrected_credentials = true;
+	case RETRY_REGION:
+		if (run->corrected_region || service_learn_region(service, run->region))
+			return false;
+		return run->corrected_region = true;
+	default:
+		return false;
+	}
+}
+
+/* Whether throttling, or a service that is down, is waited out still. */
+static bool is_patient(struct call_run *run)
+{
+	const uint64_t success_ns = pace_success_ns(&run->conn->service->pace);
+	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
+	return clock_boot_ns() - since_ns < run->call->limits.patience_ms * NS_PER_MS;
+}
+
+/* Whether the service has answered with errors of its own for longer than the caller waits. */
+static bool has_failed_long(struct call_run *run, struct verdict verdict)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	if (verdict.retry != RETRY_TRANSIENT || run->reply->status < 500)
+		return false;
+	run->failed_ns = run->failed_ns ? run->failed_ns : now_ns;
+	const uint64_t patience_ns = run->call->limits.patience_ms * NS_PER_MS;
+	return patience_ns && now_ns - run->failed_ns >= patience_ns;
+}
+
+/* Whether to try again after this verdict, which is not OK; if not, *outcome is what the call
+ * returns. Waits where it must. */
+static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outcome *outcome)
+{
+	const struct call_limits *limits = &run->call->limits;
+	unsigned most = limits->attempts ? limits->attempts
+					 : run->conn->service->options.settings->attempts;
+	if (run->name_is_unknown && most > UNKNOWN_NAME_ATTEMPTS &&
+		!service_has_answered(run->conn->service))
+		most = UNKNOWN_NAME_ATTEMPTS;
+	*outcome = verdict.outcome;
+	if (!retry_cost(verdict.retry))
+		return correct(run, verdict);
+	const bool is_waited_out =
+		(verdict.retry == RETRY_THROTTLE || run->is_down) && is_patient(run);
+	run->attempts += !is_waited_out;
+	if (run->is_down && is_waited_out)
+		service_say_down(run->conn->service, &run->problem, limits->patience_ms);
+	const bool is_too_late = has_failed_long(run, verdict) ||
+				 (run->is_down && !is_waited_out && run->waits + 1 >= most);
+	if (run->attempts >= most || is_too_late ||
+		(verdict.retry == RETRY_DIGEST && run->repeated_digest))
+		return false;
+	run->repeated_digest = run->repeated_digest || verdict.retry == RETRY_DIGEST;
+	enum outcome waited = back_off(run, verdict.retry);
+	if (waited != OUTCOME_OK)
+		*outcome = waited;
+	else if (run->call->is_write && verdict.retry == RETRY_TRANSIENT)
+		run->maybe_applied = run->maybe_applied || outcome_is_ambiguous(verdict.outcome);
+	return waited == OUTCOME_OK;
+}
 
 #define REPLY_MAX_BYTES (1U << 20)
 

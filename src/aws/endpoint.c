@@ -1,13 +1,179 @@
+/* Where the requests of a service go: a URL that was given, the ARN of an access point, or what
+ * region and settings lead to. Pure: no name is looked up. */
 #include "aws/endpoint.h"
-#include "aws/endpoint_arn.h"
 #include "aws/endpoint_partitions.h"
 #include "aws/sigv4.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include <arpa/inet.h>
+#include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+static bool is_graphic(const char *s)
+{
+	while ((unsigned char)*s > ' ' && (unsigned char)*s < 0x7f)
+		s++;
+	return !*s;
+}
+
+static const char *why_not(CURLU *url, CURLUcode code)
+{
+	char *part = NULL;
+	if (code == CURLUE_UNSUPPORTED_SCHEME || code == CURLUE_BAD_SCHEME)
+		return "it must begin with http:// or https://";
+	if (code)
+		return "it is not a URL like https://HOST:PORT";
+	const char *why = NULL;
+	if (curl_url_get(url, CURLUPART_SCHEME, &part, 0) == CURLUE_OK &&
+		strcmp(part, "http") != 0 && strcmp(part, "https") != 0)
+		why = "it must begin with http:// or https://";
+	curl_free(part);
+	part = NULL;
+	if (!why && curl_url_get(url, CURLUPART_HOST, &part, 0) == CURLUE_OK && !is_graphic(part))
+		why = "its host has a character that is not allowed there"; /* %XX, which curl
+									       decodes */
+	curl_free(part);
+	static const struct {
+		CURLUPart part;
+		const char *why;
+	} unwanted[] = {
+		{CURLUPART_USER, "it must not carry a user name"},
+		{CURLUPART_PASSWORD, "it must not carry a password"},
+		{CURLUPART_QUERY, "it must not carry a query"},
+		{CURLUPART_FRAGMENT, "it must not carry a fragment"},
+	};
+	for (size_t i = 0; !why && i < sizeof unwanted / sizeof *unwanted; i++) {
+		part = NULL;
+		if (curl_url_get(url, unwanted[i].part, &part, 0) == CURLUE_OK)
+			why = unwanted[i].why;
+		curl_free(part);
+	}
+	return why;
+}
+
+/* A default port is left out, as it is in the Host header that is signed. 0, -ENOMEM, -EINVAL
+ * without a host, or -EMSGSIZE. */
+static int rebuild(CURLU *url, char **ret)
+{
+	char *scheme = NULL, *host = NULL, *port = NULL, *path = NULL;
+	struct text text = TEXT(4096);
+	int error = -EINVAL;
+	if (curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+		curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK && host[0] &&
+		curl_url_get(url, CURLUPART_PATH, &path, 0) == CURLUE_OK) {
+		for (char *c = host; *c; c++)
+			*c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+		text_addf(&text, "%s://%s", scheme, host);
+		if (curl_url_get(url, CURLUPART_PORT, &port, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
+			text_addf(&text, ":%s", port);
+		text_add(&text, path);
+		while (text.len && text.data[text.len - 1] == '/')
+			text.data[--text.len] = '\0';
+		error = text.error;
+		if (!error && !(*ret = strdup(text_string(&text))))
+			error = -ENOMEM;
+	}
+	text_clear(&text);
+	curl_free(scheme);
+	curl_free(host);
+	curl_free(port);
+	curl_free(path);
+	return error;
+}
+
+int endpoint_parse_url(const char *url, char **ret, const char **ret_why)
+{
+	if (!is_graphic(url)) {
+		*ret_why = "it has a character that is not allowed in a URL";
+		return -EINVAL;
+	}
+	if (strstr(url, ":///")) { /* curl would take the path for the host */
+		*ret_why = "it has no host";
+		return -EINVAL;
+	}
+	CURLU *parsed = curl_url();
+	if (!parsed)
+		return -ENOMEM;
+	CURLUcode code = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+	const char *why = why_not(parsed, code);
+	int error = why ? -EINVAL : rebuild(parsed, ret);
+	curl_url_cleanup(parsed);
+	if (error == -EINVAL)
+		*ret_why = why ? why : "it has no host";
+	if (error == -EMSGSIZE)
+		*ret_why = "it is too long";
+	return error == -EMSGSIZE ? -EINVAL : error;
+}
+
+/* What stands before the next separator, at most size - 1 bytes; false if it does not fit. Moves
+ * *at beyond the separator, or to the end. */
+static bool next_word(const char **at, const char *separators, char *ret, size_t size)
+{
+	size_t n = strcspn(*at, separators);
+	if (n >= size)
+		return false;
+	memcpy(ret, *at, n);
+	ret[n] = '\0';
+	*at += n + ((*at)[n] != '\0');
+	return true;
+}
+
+static bool is_label(const char *s)
+{
+	static const char alnum[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	char allowed[sizeof alnum + 1];
+	strcpy(allowed, alnum);
+	strcat(allowed, "-");
+	return *s && strchr(alnum, *s) && !s[strspn(s, allowed)];
+}
+
+static int refuse_arn(struct problem *problem, const char *s, const char *why)
+{
+	problem_set(problem, "%s: %s", quote(s).text, why);
+	return -EINVAL;
+}
+
+static const char *fault_of(
+	const char *service, const char *type, const char *rest, const struct endpoint_arn *arn)
+{
+	if (strcmp(service, "s3-outposts") == 0)
+		return "S3 on Outposts is not supported: name a bucket or an access point of S3";
+	if (strcmp(service, "s3") != 0 && !arn->is_lambda)
+		return "only access points of S3 can be named by an ARN";
+	if (strcmp(type, "accesspoint") != 0)
+		return "only access points can be named by an ARN: name a bucket by its name alone";
+	if (!arn->region[0])
+		return "multi-region access points are not supported: name an access point of one "
+		       "region";
+	if (!is_label(arn->region) || !is_label(arn->account) || !is_label(arn->name) || *rest)
+		return "an access point is named arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME";
+	return NULL;
+}
+
+int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *ret_problem)
+{
+	char word[64], service[64], type[64];
+	struct endpoint_arn arn = {0};
+	const char *at = s;
+	bool fits = next_word(&at, ":", word, sizeof word) && strcmp(word, "arn") == 0 &&
+		    next_word(&at, ":", word, sizeof word) &&
+		    next_word(&at, ":", service, sizeof service) &&
+		    next_word(&at, ":", arn.region, sizeof arn.region) &&
+		    next_word(&at, ":", arn.account, sizeof arn.account) &&
+		    next_word(&at, ":/", type, sizeof type) &&
+		    next_word(&at, ":/", arn.name, sizeof arn.name);
+	if (!fits)
+		return refuse_arn(ret_problem, s, "this is not the ARN of an access point");
+	arn.is_lambda = strcmp(service, "s3-object-lambda") == 0;
+	const char *fault = fault_of(service, type, at, &arn);
+	if (fault)
+		return refuse_arn(ret_problem, s, fault);
+	*ret = arn;
+	return 0;
+}
 
 static const struct partition *partition_of(const char *region)
 {

@@ -1,14 +1,26 @@
+/* Where the requests of a service go. */
+#pragma once
+#include "base/problem.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+/* An S3 access point's name in full: arn:PARTITION:s3:REGION:ACCOUNT:accesspoint/NAME, or with ':'
+ * for '/', and s3-object-lambda for s3. Internal to endpoint.c. */
+struct endpoint_arn {
+	char region[64], account[64], name[64];
+	bool is_lambda;
+};
+
+/* 0, or -EINVAL with a sentence that quotes s, also for what is an ARN but cannot be uploaded to:
+ * S3 on Outposts, multi-region access points. */
+int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *ret_problem);
+
 /* Where a service listens, for which region and name its requests are signed, and how a bucket is
  * addressed there. These functions do no I/O.
  *
  * The sources are "Amazon S3 endpoints and quotas", "Bucket naming rules", "Virtual hosting of
  * buckets" and "Referencing access points" (Amazon S3 User Guide), "Dual-stack and FIPS endpoints"
  * (AWS SDKs and Tools Reference Guide), and the rules in botocore. */
-#pragma once
-#include "base/problem.h"
-#include <stdbool.h>
-#include <stddef.h>
-
 #define REGION_MAX   63
 #define ENDPOINT_MAX 767 /* a custom URL of 511 and a bucket */
 

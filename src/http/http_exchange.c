@@ -1,9 +1,183 @@
+/* One request and its reply, as curl's callbacks see them: what has moved, whether the peer has
+ * stalled, and the reply as it comes in. http.c begins and ends an exchange. */
 #include "http/http_exchange.h"
 #include "base/clock.h"
-#include "http/http_reply.h"
 #include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#define KEPT_HEADERS_MAX_BYTES (64U << 10)
+#define HEADERS_USUAL_BYTES    1000
+
+/* Drops the headers that came so far, since they were those of an interim reply. */
+static void http_reply_drop_headers(struct http_reply *reply)
+{
+	text_reset(&reply->headers);
+	reply->n_headers = 0;
+}
+
+void http_reply_begin(struct http_reply *reply, size_t max_bytes)
+{
+	text_reset(&reply->body);
+	http_reply_drop_headers(reply);
+	reply->body.max = max_bytes;
+	reply->headers.max = KEPT_HEADERS_MAX_BYTES;
+	text_reserve(&reply->headers, HEADERS_USUAL_BYTES);
+	reply->status = 0;
+	reply->is_resent = false;
+}
+
+void http_reply_clear(struct http_reply *reply)
+{
+	text_clear(&reply->body);
+	text_clear(&reply->headers);
+	*reply = (struct http_reply){0};
+}
+
+const char *http_reply_header(const struct http_reply *reply, const char *name)
+{
+	const char *at = text_string(&reply->headers);
+	for (size_t i = 0; i < reply->n_headers; i++) {
+		const char *value = at + strlen(at) + 1;
+		if (strcmp(at, name) == 0)
+			return value;
+		at = value + strlen(value) + 1;
+	}
+	return NULL;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
+{
+	const char *colon = memchr(line, ':', n);
+	if (!colon || reply->n_headers == HTTP_HEADERS_MAX || memchr(line, 0, n))
+		return;
+	struct text *t = &reply->headers;
+	size_t name_at = t->len, name_bytes = (size_t)(colon - line);
+	const char *value = colon + 1, *end = line + n;
+	while (value < end && is_blank(*value))
+		value++;
+	while (end > value && is_blank(end[-1]))
+		end--;
+	if (name_bytes + (size_t)(end - value) + 2 > t->max - t->len)
+		return;
+	text_add_bytes(t, line, name_bytes);
+	text_add_char(t, 0);
+	text_add_bytes(t, value, (size_t)(end - value));
+	text_add_char(t, 0);
+	if (t->error)
+		return;
+	for (char *c = t->data + name_at; *c; c++)
+		*c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c;
+	reply->n_headers++;
+}
+
+#define BODY_LOOK_NS (100 * NS_PER_MS) /* between two looks at how a body gets on */
+
+struct http_watch http_watch_begin(
+	const struct http_body *body, const curl_socket_t *socket, uint64_t stall_timeout_ns)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	return (struct http_watch){.body = body,
+		.socket = socket,
+		.stall_timeout_ns = stall_timeout_ns,
+		.active_ns = now_ns,
+		.looked_ns = now_ns,
+		.taken_ns = now_ns};
+}
+
+/* Notes that a line of the reply's headers has come. is_final_status says that it is a status line
+ * other than 100 Continue and the like. */
+static void http_watch_header(struct http_watch *watch, bool is_status, bool is_final_status)
+{
+	watch->has_header = true;
+	if (is_status)
+		watch->answers = is_final_status;
+}
+
+/* Bytes that curl has handed over and that wait in this host's socket still. Many connections over
+ * a slow line hold more there than the line takes in the time that counts as silence. False: the
+ * connection is gone, and nobody knows what arrived. */
+static bool bytes_waiting(struct http_watch *watch, curl_off_t *ret)
+{
+	const curl_socket_t fd = *watch->socket;
+	struct tcp_info info = {0};
+	socklen_t size = sizeof info;
+	int waiting = 0;
+	*ret = 0;
+	if (fd == CURL_SOCKET_BAD)
+		return !watch->looks_at_socket;
+	watch->looks_at_socket = true;
+	if (!ioctl(fd, SIOCOUTQ, &waiting) && waiting > 0)
+		*ret = waiting;
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) || info.tcpi_state != TCP_CLOSE;
+}
+
+/* Tells how far the body is. curl counts from 0 again when it sends it again. */
+static void tell_moved(struct http_watch *watch, uint64_t bytes)
+{
+	const struct http_body *body = watch->body;
+	const uint64_t before = bytes < watch->told_bytes ? 0 : watch->told_bytes;
+	watch->told_bytes = bytes;
+	if (body->moved && bytes > before)
+		body->moved(body->arg, bytes - before);
+}
+
+/* Notes what has moved since the last look, by curl's counts. */
+static void http_watch_look(
+	struct http_watch *watch, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded)
+{
+	if (watch->has_header)
+		watch->active_ns = now_ns;
+	watch->has_header = false;
+	if (watch->body->bytes > HTTP_SMALL_BODY_BYTES) {
+		if (now_ns - watch->looked_ns < BODY_LOOK_NS)
+			return;
+		curl_off_t waiting;
+		if (!bytes_waiting(watch, &waiting))
+			return;
+		uploaded = uploaded > waiting ? uploaded - waiting : 0;
+		tell_moved(watch, (uint64_t)uploaded);
+	}
+	if (uploaded != watch->uploaded)
+		watch->taken_ns = now_ns;
+	if (uploaded != watch->uploaded || downloaded != watch->downloaded)
+		watch->active_ns = now_ns;
+	watch->uploaded = uploaded;
+	watch->downloaded = downloaded;
+	watch->looked_ns = now_ns;
+}
+
+void http_watch_waited(struct http_watch *watch, uint64_t ns)
+{
+	watch->active_ns += ns;
+	watch->taken_ns += ns;
+}
+
+bool http_watch_is_stalled(const struct http_watch *watch, uint64_t now_ns)
+{
+	const uint64_t bytes = watch->body->bytes;
+	const bool is_answer_due = bytes > HTTP_SMALL_BODY_BYTES &&
+				   (watch->answers || (uint64_t)watch->uploaded >= bytes);
+	const uint64_t since_ns = is_answer_due ? watch->taken_ns : watch->active_ns;
+	return now_ns - since_ns >= watch->stall_timeout_ns;
+}
+
+void http_watch_end(struct http_watch *watch, curl_off_t uploaded, bool is_whole)
+{
+	if (is_whole || watch->body->bytes <= HTTP_SMALL_BODY_BYTES)
+		tell_moved(watch, (uint64_t)uploaded);
+}
 
 #define HEADERS_MAX_BYTES                                                                          \
 	(256U << 10) /* less than curl's own limit, which it calls a lost connection */

@@ -1,10 +1,113 @@
+/* A lock that is held: its heartbeats, asking for it, passing errors to its owner, giving it
+ * back, and the end of a client with all of its locks. lock_acquire.c gets one. */
 #include "base/clock.h"
+#include "base/pool.h"
 #include "base/quote.h"
 #include "lock/lock_client.h"
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
+{
+	if (!ret)
+		return r;
+	va_list ap;
+	*ret = (struct s3once_lock_error){0};
+	va_start(ap, format);
+	vsnprintf(ret->text, sizeof ret->text, format, ap);
+	va_end(ap);
+	return r;
+}
+
+int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *problem)
+{
+	const bool has_other_keys = strstr(problem->text, "does not match the schema");
+	lock_error(ret, r, "%s%s", problem->text,
+		has_other_keys ? ": the table's keys are not those of this dialect, or have other "
+				 "names: say which it has"
+			       : "");
+	if (ret) {
+		snprintf(ret->code, sizeof ret->code, "%s", problem->code);
+		snprintf(ret->request_id, sizeof ret->request_id, "%s", problem->request_id);
+	}
+	return r;
+}
+
+int lock_held(struct s3once_lock_error *ret, int r, const struct lock_row *row)
+{
+	const char *owner = *row->owner ? row->owner : "someone who gives no name";
+	lock_error(ret, r, "held by %s%s%s", quote(owner).text,
+		row->state == ROW_UNREADABLE ? "; its row cannot be understood: " : "", row->why);
+	if (ret)
+		snprintf(ret->holder, sizeof ret->holder, "%s", owner);
+	return r;
+}
+
+int lock_key_check(const struct s3once_locks *locks, const char *key, const char *sort,
+	struct s3once_lock_error *ret)
+{
+	const bool has_sort = sort && *sort;
+	if (!key || !*key || strlen(key) > LOCK_KEY_MAX)
+		return lock_error(ret, -EINVAL, "a key has 1 to %d bytes", LOCK_KEY_MAX);
+	if (has_sort && strlen(sort) > LOCK_KEY_MAX)
+		return lock_error(ret, -EINVAL, "a sort key has at most %d bytes", LOCK_KEY_MAX);
+	if (!utf8_valid(key, strlen(key)) || (has_sort && !utf8_valid(sort, strlen(sort))))
+		return lock_error(ret, -EINVAL, "'%s': keys are UTF-8", quote(key).text);
+	if (locks->is_sqlite && strchr(key, 1))
+		return lock_error(
+			ret, -EINVAL, "'%s': no byte 1 in the keys of a file", quote(key).text);
+	if (!locks->is_sqlite &&
+		strncmp(key, LOCK_COUNTER_PREFIX, strlen(LOCK_COUNTER_PREFIX)) == 0)
+		return lock_error(ret, -EINVAL,
+			"'%s': keys that begin with " LOCK_COUNTER_PREFIX
+			" are those of token counters",
+			quote(key).text);
+	const bool takes_sort =
+		locks->is_sqlite || (locks->table.sk_name && !locks->dialect->sk_is_slot);
+	if (has_sort && !takes_sort)
+		return lock_error(ret, -EINVAL, "the rows of this table have no sort key of locks");
+	if (!has_sort && takes_sort && !locks->is_sqlite && (sort || !locks->dialect->sk_default))
+		return lock_error(ret, -EINVAL, "a lock of this table needs a sort key");
+	return 0;
+}
+
+/* The connections of a client, kept for the next call, and how long a call may take. */
+struct store_conn *lock_conn_get(struct s3once_locks *locks)
+{
+	struct store_conn *conn = NULL;
+	uv_mutex_lock(&locks->mutex);
+	if (locks->locked.n_idle)
+		conn = locks->locked.idle[--locks->locked.n_idle];
+	uv_mutex_unlock(&locks->mutex);
+	if (!conn && store_conn_new(locks->store, &conn))
+		return NULL;
+	return conn;
+}
+
+void lock_conn_put(struct s3once_locks *locks, struct store_conn *conn)
+{
+	uv_mutex_lock(&locks->mutex);
+	const bool keep = locks->locked.n_idle < LOCK_CONNS;
+	if (keep)
+		locks->locked.idle[locks->locked.n_idle++] = conn;
+	uv_mutex_unlock(&locks->mutex);
+	if (!keep)
+		store_conn_free(conn);
+}
+
+static bool is_closed(void *arg)
+{
+	return atomic_load(&((struct s3once_locks *)arg)->closed);
+}
+
+struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns)
+{
+	return (struct call_limits){
+		.deadline_ns = deadline_ns, .abandon = is_closed, .abandon_arg = locks};
+}
 
 #define RELEASE_MOST_NS (10 * NS_PER_S)
 #define ENSURE_MOST_MS  (LOCK_DAY_MS / 8 * 7) /* with what the request may take, a day */
@@ -286,4 +389,80 @@ int s3once_lock_set_data(
 	if (!r && keep_data(lock, data, bytes))
 		return lock_error(ret, -ENOMEM, "out of memory; the row has the data");
 	return r;
+}
+
+#define CLOSE_THREADS 16
+#define LEAST_NS      (NS_PER_S / 2) /* for one release of the first round */
+
+/* A round of releases. Several run at once, so that one that hangs does not delay the others for
+ * long. */
+struct round {
+	struct pool pool;              /* its items are locks */
+	uint64_t deadline_ns, each_ns; /* each_ns is the most time for one */
+	uv_mutex_t mutex;
+	struct {
+		int result;
+		struct s3once_lock_error error;
+	} locked;
+};
+
+static void give_up_one(struct round *round, struct s3once_lock *lock)
+{
+	struct s3once_lock_error error = {0};
+	const uint64_t until_ns = clock_boot_ns() + round->each_ns;
+	const int r = lock_give_up(
+		lock, until_ns < round->deadline_ns ? until_ns : round->deadline_ns, &error);
+	if (!r || r == -ESTALE)
+		return;
+	uv_mutex_lock(&round->mutex);
+	round->locked.result = r;
+	round->locked.error = error;
+	uv_mutex_unlock(&round->mutex);
+}
+
+static void give_up_all(void *arg)
+{
+	struct round *round = arg;
+	for (struct s3once_lock *lock; (lock = pool_take(&round->pool));)
+		give_up_one(round, lock);
+}
+
+static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t each_ns,
+	struct s3once_lock_error *ret)
+{
+	struct round round = {.deadline_ns = deadline_ns, .each_ns = each_ns};
+	if (pool_init(&round.pool, &(struct pool_options){.most = CLOSE_THREADS, .room = 1}))
+		return lock_error(ret, -ENOMEM, "out of memory");
+	uv_mutex_init(&round.mutex);
+	for (struct s3once_lock *lock = first; lock; lock = lock->next)
+		if (!atomic_load(&lock->settled) &&
+			!pool_feed(&round.pool, give_up_all, &round, lock))
+			give_up_one(&round, lock);
+	pool_end(&round.pool);
+	uv_mutex_destroy(&round.mutex);
+	if (round.locked.result && ret)
+		*ret = round.locked.error;
+	return round.locked.result;
+}
+
+int s3once_locks_close(
+	struct s3once_locks *locks, int keep, uint64_t timeout_ms, struct s3once_lock_error *ret)
+{
+	const uint64_t most_ns =
+		timeout_ms < LOCK_DAY_MS ? timeout_ms * NS_PER_MS : LOCK_DAY_MS * NS_PER_MS;
+	const uint64_t deadline_ns = clock_boot_ns() + most_ns;
+	uv_mutex_lock(&locks->mutex);
+	atomic_store(&locks->closed, true);
+	uv_cond_broadcast(&locks->closing);
+	struct s3once_lock *first = locks->locked.first;
+	uv_mutex_unlock(&locks->mutex);
+	/* Only their user frees handles, and does not do so during this call. */
+	if (keep) {
+		for (struct s3once_lock *lock = first; lock; lock = lock->next)
+			lease_stop(lock->lease);
+		return 0;
+	}
+	const uint64_t each_ns = most_ns / 16 > LEAST_NS ? most_ns / 16 : LEAST_NS;
+	int r = run_round(first, deadline_ns, each_ns, ret);
+	return r && clock_boot_ns() < deadline_ns ? run_round(first, deadline_ns, most_ns, ret) : r;
 }

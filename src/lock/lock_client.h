@@ -1,8 +1,8 @@
 /* A client of locks and its handles, as the files lock*.c share them.
  *
- * lock_client.c opens a client and lock_close.c closes it. lock_acquire.c acquires a lock, and
- * lock.c has what a holder does with it. lock_row.c has each request on a row. lock_events.c tells
- * what happened, lock_info.c reads rows, and lock_text.c passes a lock on to another process. */
+ * lock_client.c opens a client. lock_acquire.c acquires a lock, and lock.c has what a holder does
+ * with it and the end of a client. lock_row.c has each request on a row. lock_events.c tells what
+ * happened, and lock_info.c reads rows and passes a lock on to another process. */
 #pragma once
 #include "aws/settings.h"
 #include "lease/lease.h"

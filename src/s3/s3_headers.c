@@ -1,6 +1,5 @@
 #include "s3/s3_headers.h"
 #include "base/quote.h"
-#include "s3/s3_customer_key.h"
 #include "s3/s3_setting.h"
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -1,7 +1,6 @@
 #include "s3/s3_kept.h"
 #include "aws/xml_document.h"
 #include "s3/s3_reply.h"
-#include "s3/s3_reply_headers.h"
 #include "s3/s3_request.h"
 #include <errno.h>
 #include <stdlib.h>

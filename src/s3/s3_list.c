@@ -1,6 +1,10 @@
+/* The calls that read what is stored: listings of objects, of uploads and of their parts, and
+ * bytes of an object. */
+#include "s3/s3.h"
 #include "s3/s3_reply.h"
 #include "s3/s3_request.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,4 +160,89 @@ enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 	} while (outcome == OUTCOME_OK && more);
 	place_clear(&visit.last);
 	return outcome;
+}
+
+/* 1,000 rows with keys of 1,024 bytes, each byte as %XX, and what else may stand in a row. */
+#define LIST_REPLY_MAX_BYTES (8 << 20)
+
+/* Keeps a visitor's own end apart from a reply that is not understood. */
+struct object_visit {
+	const struct s3_listing *listing;
+	bool ended;
+};
+
+static int visit_object(void *arg, const struct s3_listed *object)
+{
+	struct object_visit *visit = arg;
+	visit->ended = visit->listing->each(visit->listing->arg, object) != 0;
+	return visit->ended ? -ECANCELED : 0;
+}
+
+enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *listing,
+	const struct call_limits *limits, bool *ret_more, struct problem *ret_problem)
+{
+	struct s3_request request;
+	struct http_reply reply = {0};
+	struct object_visit visit = {.listing = listing};
+	s3_request_begin(&request, conn, S3_LIST_OBJECTS, "GET", NULL, limits);
+	s3_request_query(&request, "encoding-type", "url");
+	s3_request_query(&request, "list-type", "2");
+	if (*listing->prefix)
+		s3_request_query(&request, "prefix", listing->prefix);
+	if (*listing->after)
+		s3_request_query(&request, "start-after", listing->after);
+	request.call.read_error = s3_reply_error_or_xml;
+	request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		const int error = s3_reply_objects(
+			text_string(&reply.body), reply.body.len, visit_object, &visit, ret_more);
+		if (visit.ended)
+			outcome = OUTCOME_LOCAL;
+		else if (error < 0)
+			outcome = s3_not_understood(&request, error, ret_problem);
+	}
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+/* Bytes that are asked for are no XML, whatever they look like. */
+static int read_error(const struct http_reply *reply, char ret_code[static 64],
+	char ret_message[static 256], char ret_region[static 64])
+{
+	if (reply->status < 300) {
+		ret_code[0] = ret_message[0] = ret_region[0] = '\0';
+		return 0;
+	}
+	return s3_reply_error(reply, ret_code, ret_message, ret_region);
+}
+
+enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, uint64_t offset,
+	size_t n, const struct call_limits *limits, struct http_reply *ret,
+	char ret_etag[static S3_ETAG_MAX + 1], struct problem *ret_problem)
+{
+	struct s3_request request;
+	char range[64];
+	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target->key, limits);
+	s3_request_version(&request, target);
+	snprintf(range, sizeof range, "bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
+	s3_request_header(&request, "range", range);
+	s3_request_target(&request, target);
+	request.call.read_error = read_error;
+	request.call.reply_max_bytes = n > (1 << 20) ? n : 1 << 20;
+	/* A body that grows step by step leaves as much freed memory behind in each thread. */
+	ret->body.max = request.call.reply_max_bytes;
+	text_reset(&ret->body);
+	text_reserve(&ret->body, n);
+	const enum outcome outcome = s3_request_perform(&request, ret, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	const char *etag = http_reply_header(ret, "etag");
+	s3_strip_etag(etag ? etag : "", ret_etag);
+	if (ret->body.len == n && (ret->status == 206 || offset == 0))
+		return OUTCOME_OK;
+	problem_set(ret_problem,
+		"S3 sent %zu bytes where %zu from byte %" PRIu64 " on were asked for",
+		ret->body.len, n, offset);
+	return OUTCOME_LOST;
 }

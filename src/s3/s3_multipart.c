@@ -1,5 +1,4 @@
 #include "s3/s3_reply.h"
-#include "s3/s3_reply_headers.h"
 #include "s3/s3_request.h"
 #include <inttypes.h>
 #include <stdio.h>

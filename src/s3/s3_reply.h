@@ -7,8 +7,10 @@
  * request did is unknown then. White space before the document is allowed, since S3 sends it to
  * keep a connection alive. */
 #pragma once
+#include "aws/xml_document.h"
 #include "http/http.h"
-#include "s3/s3_read.h"
+#include "s3/s3.h"
+#include <libxml/tree.h>
 
 /* Is call.read_error of a reply that needs no body. 1 if the reply is an <Error>, otherwise 0. The
  * region is that of x-amz-bucket-region, or of <Region> in <Error>, or "". */
@@ -49,3 +51,12 @@ int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned 
 /* Copies an ETag of a header or an element without its quotes and without W/. ret becomes "" if it
  * does not fit. */
 void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1]);
+
+/* What the readers of S3's XML replies share. For this folder only. */
+
+/* What a reply is recognised by. `root` is the name of AWS's root element. A root of another name
+ * has to have a child `child`. Servers differ in the names of their roots, and AWS's own libraries
+ * do not read them. */
+struct s3_shape {
+	const char *root, *child;
+};

@@ -1,11 +1,200 @@
+/* How an S3 request is put together, what the headers of its reply say, and what is learned of
+ * the server by them. The calls themselves are in s3.c, s3_multipart.c and s3_list.c. */
 #include "s3/s3_request.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "s3/s3_reply.h"
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+/* What this server is known to do, learned from its replies. */
+enum s3_known s3_knows(const struct s3 *s3, enum s3_ability ability)
+{
+	return (enum s3_known)atomic_load_explicit(&s3->known[ability], memory_order_relaxed);
+}
+
+void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes)
+{
+	atomic_store_explicit(&s3->known[ability], yes ? S3_YES : S3_NO, memory_order_relaxed);
+}
+
+const char *s3_server(const struct s3 *s3)
+{
+	return atomic_load(&s3->server_is) == S3_SERVER_KNOWN ? s3->server : "";
+}
+
+/* Remembers the Server header of the first reply. */
+static void s3_note_server(struct s3 *s3, const struct http_reply *reply)
+{
+	int unknown = S3_SERVER_UNKNOWN;
+	if (!reply->status ||
+		!atomic_compare_exchange_strong(&s3->server_is, &unknown, S3_SERVER_BEING_NOTED))
+		return;
+	const char *name = http_reply_header(reply, "server");
+	snprintf(s3->server, sizeof s3->server, "%s", name ? name : "");
+	for (char *c = s3->server; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?'; /* a mark store takes only text */
+	atomic_store(&s3->server_is, S3_SERVER_KNOWN);
+}
+
+void s3_learn_refusal(struct s3 *s3, enum s3_ability ability, const struct s3_condition *condition,
+	enum outcome outcome, int status)
+{
+	if (condition->if_none_match && outcome == OUTCOME_UNSUPPORTED && status == 501)
+		s3_learn(s3, ability, false);
+}
+
+#define NS 1000000000
+
+void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS])
+{
+	uint64_t ns = mtime_ns < 0 ? 0 - (uint64_t)mtime_ns : (uint64_t)mtime_ns;
+	int n = snprintf(ret, S3_MTIME_CHARS, "%s%" PRIu64 ".%09" PRIu64, mtime_ns < 0 ? "-" : "",
+		ns / NS, ns % NS);
+	while (ret[n - 1] == '0')
+		n--;
+	if (ret[n - 1] == '.')
+		n--;
+	ret[n] = '\0';
+}
+
+int64_t s3_parse_mtime(const char *s)
+{
+	int sign = *s == '-' ? -1 : 1;
+	s += sign < 0;
+	size_t whole = strspn(s, "0123456789");
+	if (whole == 0 || whole > 10 || (s[whole] && s[whole] != '.'))
+		return 0;
+	int64_t ns = (int64_t)strtoull(s, NULL, 10);
+	if (ns >= INT64_MAX / NS)
+		return 0;
+	const char *fraction = s[whole] ? s + whole + 1 : "";
+	for (int i = 0; i < 9; i++) {
+		if (*fraction && (*fraction < '0' || *fraction > '9'))
+			return 0;
+		ns = ns * 10 + (*fraction ? *fraction++ - '0' : 0);
+	}
+	return sign * ns;
+}
+
+int s3_key_hash(struct digest *digest, const char *bucket, const char *key,
+	char ret[static S3_KEY_HASH_CHARS + 1])
+{
+	struct sums sums;
+	char hex[2 * sizeof sums.sha256 + 1];
+	if (digest_restart(digest, DIGEST_SHA256))
+		return -ENOMEM;
+	digest_update(digest, bucket, strlen(bucket));
+	digest_update(digest, "/", 1);
+	digest_update(digest, key, strlen(key));
+	digest_finish(digest, &sums);
+	hex_encode(sums.sha256, sizeof sums.sha256, hex);
+	memcpy(ret, hex, S3_KEY_HASH_CHARS);
+	ret[S3_KEY_HASH_CHARS] = '\0';
+	return 0;
+}
+
+static void format_sum(const struct sums *sums, enum checksum kind, char ret[static S3_SUMS_CHARS])
+{
+	const size_t n = strlen(ret);
+	char base64[CHECKSUM_BASE64_MAX + 1];
+	if (!(sums->kinds & DIGEST_OF(kind)))
+		return;
+	checksum_to_base64(kind, sums_bytes(sums, kind), base64);
+	snprintf(ret + n, S3_SUMS_CHARS - n, "%s%s:%s", n ? " " : "", checksum_kinds[kind].name,
+		base64);
+}
+
+void s3_format_sums(const struct sums *sums, enum checksum checksum, char ret[static S3_SUMS_CHARS])
+{
+	ret[0] = '\0';
+	format_sum(sums, checksum, ret);
+	if (checksum != CHECKSUM_MD5)
+		format_sum(sums, CHECKSUM_MD5, ret);
+}
+
+void s3_parse_sums(const char *s, struct sums *ret)
+{
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	*ret = (struct sums){0};
+	while (*s) {
+		const size_t n = strcspn(s, " "), name = strcspn(s, ": ");
+		const enum checksum kind = checksum_named(s, name);
+		if (kind != CHECKSUMS && s[name] == ':' &&
+			!checksum_from_base64(kind, s + name + 1, n - name - 1, bytes)) {
+			memcpy((char *)ret + checksum_kinds[kind].at, bytes,
+				checksum_kinds[kind].bytes);
+			ret->kinds |= DIGEST_OF(kind);
+		}
+		s += n + (s[n] == ' ');
+	}
+}
+
+static bool is_encrypted(const struct http_reply *reply)
+{
+	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");
+	return (sse && strncmp(sse, "aws:kms", 7) == 0) ||
+	       http_reply_header(reply, "x-amz-server-side-encryption-customer-algorithm");
+}
+
+bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply)
+{
+	return s3_knows(s3, S3_ETAG_IS_MD5) == S3_NO || is_encrypted(reply);
+}
+
+bool s3_reply_lacks_encryption(const struct s3_target *target, const struct http_reply *reply)
+{
+	return !s3_headers_encryption_is(target->headers,
+		http_reply_header(reply, "x-amz-server-side-encryption"),
+		http_reply_header(reply, "x-amz-server-side-encryption-customer-key-md5"));
+}
+
+void s3_learn_etag(struct s3 *s3, const struct sums *sums, const struct http_reply *reply,
+	const struct s3_sum *sum)
+{
+	char etag[S3_ETAG_MAX + 1], md5[33], base64[CHECKSUM_BASE64_MAX + 1];
+	const char *told = http_reply_header(reply, "etag");
+	s3_strip_etag(told ? told : "", etag);
+	if (!(sums->kinds & DIGEST_MD5) || is_encrypted(reply) || strlen(etag) != 32)
+		return;
+	hex_encode(sums->md5, sizeof sums->md5, md5);
+	if (strcasecmp(etag, md5) == 0) {
+		s3_learn(s3, S3_ETAG_IS_MD5, true);
+		return;
+	}
+	/* The etag differs. If the checksum shows that the content is the same, the etags of this
+	 * server are not MD5s. */
+	if (!sum->text[0] || !(sums->kinds & DIGEST_OF(sum->kind)) ||
+		s3_knows(s3, S3_ETAG_IS_MD5) != S3_UNKNOWN)
+		return;
+	checksum_to_base64(sum->kind, sums_bytes(sums, sum->kind), base64);
+	if (strcmp(sum->text, base64) == 0)
+		s3_learn(s3, S3_ETAG_IS_MD5, false);
+}
+
+void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret)
+{
+	*ret = (struct s3_sum){0};
+	for (unsigned kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
+		ret->kind = (enum checksum)kind;
+		if (checksum_kinds[kind].header)
+			s3_copy_header(
+				reply, checksum_kinds[kind].header, ret->text, sizeof ret->text);
+	}
+}
+
+void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size)
+{
+	const char *value = http_reply_header(reply, name);
+	if (!value || snprintf(ret, size, "%s", value) >= (int)size)
+		ret[0] = '\0';
+}
 
 static const struct call_limits no_limits;
 

@@ -1,10 +1,36 @@
-/* How an S3 request is put together: for this folder only. */
+/* How an S3 request is put together, and what the headers of its reply say: for this folder
+ * only. */
 #pragma once
 #include "aws/sigv4.h"
+#include "base/checksum.h"
 #include "s3/s3.h"
-#include "s3/s3_meta.h"
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
 
+/* The values of our metadata: times as rclone writes them, in seconds with a fraction, the hash of
+ * the bucket and key that an object is written under, and the sums of the bytes that were sent.
+ * These functions do no I/O. */
+#define S3_MTIME_CHARS 24
+/* "1637000000.123456789", without trailing zeros. */
+void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS]);
+/* The reverse. Digits beyond nanoseconds are ignored. 0 for what is not such a time. */
+int64_t s3_parse_mtime(const char *s);
+
+#define S3_KEY_HASH_CHARS 20
+/* Hex digits of the SHA-256 of "BUCKET/KEY", computed with this digest, which is restarted. 0 or
+ * -ENOMEM. */
+int s3_key_hash(struct digest *digest, const char *bucket, const char *key,
+	char ret[static S3_KEY_HASH_CHARS + 1]);
+
+#define S3_SUMS_CHARS 96
+/* "crc32c:BASE64 md5:BASE64": this checksum and the MD5, as far as they were computed. */
+void s3_format_sums(
+	const struct sums *sums, enum checksum checksum, char ret[static S3_SUMS_CHARS]);
+/* The reverse, without the number of bytes. What is not understood is left out of ret->kinds. */
+void s3_parse_sums(const char *s, struct sums *ret);
+
+/* How an S3 request is put together: for this folder only. */
 enum s3_kind {
 	S3_PUT_OBJECT,
 	S3_HEAD_OBJECT,
@@ -97,9 +123,23 @@ enum outcome s3_outcome_of_upload(enum outcome outcome);
  * server may look first and write then, so that several writers win. */
 void s3_learn_refusal(struct s3 *s3, enum s3_ability ability, const struct s3_condition *condition,
 	enum outcome outcome, int status);
-/* Remembers the Server header of the first reply. */
-void s3_note_server(struct s3 *s3, const struct http_reply *reply);
+
 /* The outcome of a reply that was whole XML, but not what was expected. `error` is that of
  * s3_reply_*(). What the request did is unknown. */
 enum outcome s3_not_understood(
 	const struct s3_request *request, int error, struct problem *ret_problem);
+
+/* What the headers of a reply say about an object: for this folder only. */
+/* Whether the object's etag is not an MD5. The reply says so (Amazon S3 API Reference, "Object"),
+ * or it is known of this server. */
+bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
+/* Whether the target asks for an encryption that the reply does not confirm. */
+bool s3_reply_lacks_encryption(const struct s3_target *target, const struct http_reply *reply);
+/* Learns from the reply to a write whether etags are MD5s. `sum` is the checksum that the reply
+ * shows. */
+void s3_learn_etag(struct s3 *s3, const struct sums *sums, const struct http_reply *reply,
+	const struct s3_sum *sum);
+/* The checksum that the reply's headers show. */
+void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret);
+/* The header's value, or "" where it is missing or does not fit. */
+void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);

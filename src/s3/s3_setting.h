@@ -26,3 +26,10 @@ struct s3_setting {
 
 /* The setting of this name, or NULL. Static. */
 const struct s3_setting *s3_setting_find(const char *name);
+
+/* A key of the caller's own (SSE-C): 256 bits in a file, never in an argument. */
+#define S3_CUSTOMER_KEY_BASE64 45 /* with its NUL */
+
+/* The base64 of the key's MD5, as S3 wants it beside the key. 0, -EINVAL if it is none, or as
+ * digest_init. */
+int s3_customer_key_md5(const char *base64, char ret[static 25]);

@@ -2,7 +2,7 @@
  * written and reads the same again. */
 #include "base/clock.h"
 #include "fuzz.h"
-#include "s3/s3_meta.h"
+#include "s3/s3_request.h"
 #include <errno.h>
 
 static void through_iso(int64_t time_s)

@@ -1,7 +1,6 @@
 /* Files of the tz database, whatever their bytes: an offset is of hours, and local time is UTC and
  * the offset. */
 #include "base/time_zone.h"
-#include "base/time_zone_rule.h"
 #include "fuzz.h"
 
 static void ask(const struct time_zone *zone, int64_t wall_s)

@@ -2,7 +2,7 @@
  * sums in an object's metadata: shown they read the same. */
 #include "cli/options/values.h"
 #include "fuzz.h"
-#include "s3/s3_meta.h"
+#include "s3/s3_request.h"
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "net.h"
 #include "base/clock.h"
 #include "http/http.h"
-#include "http/http_reply.h"
+#include "http/http_exchange.h"
 #include "machines.h"
 #include "story.h"
 #include "tasks.h"

@@ -1,4 +1,4 @@
-/* The chain's insides: what credentials.c (who asks) and credentials_keeper.c (who loads) share. */
+/* The chain, as credentials.c and its unit test see it. */
 #pragma once
 #include "aws/credentials/credentials_loader.h"
 #include <stdatomic.h>

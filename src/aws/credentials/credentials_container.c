@@ -1,8 +1,6 @@
 /* Credentials of a container. Source: "Container credential provider" of the AWS SDKs and Tools
  * Reference Guide. */
-#include "aws/credentials/credentials_http.h"
-#include "aws/credentials/credentials_json.h"
-#include "aws/credentials/secret_file.h"
+#include "aws/credentials/credentials_provider.h"
 #include "base/named_file.h"
 #include "base/quote.h"
 #include <arpa/inet.h>

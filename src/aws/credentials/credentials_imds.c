@@ -1,8 +1,7 @@
 /* The role of an EC2 instance, by its metadata service, version 2: a token first. Source: "Use
  * IMDS" and "IMDS credential provider" of AWS's guides. */
-#include "aws/credentials/credentials_http.h"
-#include "aws/credentials/credentials_json.h"
-#include "aws/credentials/credentials_profile.h"
+#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_provider.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include <errno.h>

@@ -1,9 +1,247 @@
+/* One load of credentials: the environment, a profile in whichever way it yields them, and what
+ * the host offers, in the order of AWS's programs. Sources: "Default credential provider chain"
+ * and "Assume role credential provider" of the AWS SDKs and Tools Reference Guide. */
 #include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_provider.h"
+#include "aws/credentials/sts.h"
 #include "base/clock.h"
+#include "base/quote.h"
 #include "base/text.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+int credentials_env(
+	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
+{
+	const char *access_key = credentials_variable("AWS_ACCESS_KEY_ID");
+	const char *secret = credentials_variable("AWS_SECRET_ACCESS_KEY");
+	if (!access_key) {
+		problem_set(ret_problem, "AWS_ACCESS_KEY_ID is not set");
+		return -ENODATA;
+	}
+	if (!secret) {
+		problem_set(ret_problem, "AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is "
+					 "not: set both or neither");
+		return -EINVAL;
+	}
+	return credentials_set(ret, access_key, secret, credentials_variable("AWS_SESSION_TOKEN"),
+		"environment", ret_problem);
+}
+
+/* A profile, in whichever way it yields credentials, and the role that it assumes. Source: "Assume
+ * role credential provider" of the AWS SDKs and Tools Reference Guide. */
+static int take_keys(const struct profile_source *source, bool of_credentials_file,
+	struct credentials *ret, struct problem *ret_problem)
+{
+	const struct profile *profile = &source->profile;
+	const char *access_key = profile_get_of(profile, of_credentials_file, "aws_access_key_id");
+	const char *secret = profile_get_of(profile, of_credentials_file, "aws_secret_access_key");
+	if (!access_key)
+		return -ENODATA;
+	if (!secret) {
+		problem_set(ret_problem,
+			"profile %s has aws_access_key_id, but no aws_secret_access_key",
+			quote(profile->name).text);
+		return -EINVAL;
+	}
+	return credentials_set(ret, access_key, secret,
+		profile_get_of(profile, of_credentials_file, "aws_session_token"), "profile",
+		ret_problem);
+}
+
+static int keys_of_credentials_file(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	return take_keys(source, true, ret, ret_problem);
+}
+
+static int keys_of_config_file(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	return take_keys(source, false, ret, ret_problem);
+}
+
+static int own_keys(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	int error = take_keys(source, true, ret, ret_problem);
+	return error == -ENODATA ? take_keys(source, false, ret, ret_problem) : error;
+}
+
+/* All ways of the profile of this name. A role's source_profile leads back here. */
+static int load_profile(struct credentials_loader *loader, const char *name,
+	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem);
+
+/* What -ENODATA would let the next provider hide is an error here: the profile asked for it. */
+static int from_source(const struct profile_source *source, const char *name,
+	struct credentials *ret, struct problem *ret_problem)
+{
+	static const struct {
+		const char *name;
+		credentials_load *load;
+	} kinds[] = {
+		{"Environment", credentials_env},
+		{"EcsContainer", credentials_container},
+		{"Ec2InstanceMetadata", credentials_imds},
+	};
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (strcasecmp(kinds[i].name, name) == 0) {
+			int error = kinds[i].load(source->loader, ret, ret_problem);
+			if (error)
+				problem_prefix(ret_problem, "credential_source %s", name);
+			return error == -ENODATA ? -ENOENT : error;
+		}
+	problem_set(ret_problem,
+		"credential_source is %s: it must be Environment, EcsContainer or "
+		"Ec2InstanceMetadata",
+		quote(name).text);
+	return -EINVAL;
+}
+
+/* A profile may name itself for its own keys; any other way back is a circle. */
+static int from_profile(const struct profile_source *source, const char *name,
+	struct credentials *ret, struct problem *ret_problem)
+{
+	if (strcmp(name, source->profile.name) == 0) {
+		int error = own_keys(source, ret, ret_problem);
+		if (error == -ENODATA)
+			problem_set(ret_problem, "it is its own source_profile and has no keys");
+		return error == -ENODATA ? -ENOENT : error;
+	}
+	for (const struct profile_source *up = source; up; up = up->parent)
+		if (strcmp(up->profile.name, name) == 0) {
+			problem_set(ret_problem, "source_profile %s leads back to itself",
+				quote(name).text);
+			return -ELOOP;
+		}
+	int error = load_profile(source->loader, name, source, ret, ret_problem);
+	if (error == -ENODATA)
+		problem_prefix(ret_problem, "source_profile");
+	return error == -ENODATA ? -ENOENT : error;
+}
+
+static int load_source(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	const char *profile = profile_get(&source->profile, "source_profile");
+	const char *kind = profile_get(&source->profile, "credential_source");
+	if (!profile == !kind) {
+		problem_set(ret_problem,
+			"role_arn needs one of source_profile and credential_source, not %s",
+			kind ? "both" : "neither");
+		return -EINVAL;
+	}
+	return profile ? from_profile(source, profile, ret, ret_problem)
+		       : from_source(source, kind, ret, ret_problem);
+}
+
+static int check_profile(const struct profile *profile, struct problem *ret_problem)
+{
+	const char *seconds = profile_get(profile, "duration_seconds");
+	if (profile_get(profile, "mfa_serial")) {
+		problem_set(ret_problem,
+			"mfa_serial asks for a code, and a run without people cannot give one: use "
+			"a profile without, or keys of a session that was begun with a code");
+		return -EINVAL;
+	}
+	if (seconds && seconds[strspn(seconds, "0123456789")]) {
+		problem_set(
+			ret_problem, "duration_seconds is not a number: %s", quote(seconds).text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int assume_profile_role(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	const struct profile *profile = &source->profile;
+	struct credentials by = {0};
+	char made_up[32];
+	int error = check_profile(profile, ret_problem);
+	if (error == 0)
+		error = load_source(source, &by, ret_problem);
+	if (error)
+		return error;
+	const char *name = profile_get(profile, "role_session_name");
+	sts_session_name(made_up);
+	const struct sts_parameter parameters[] = {
+		{"RoleArn", profile_get(profile, "role_arn")},
+		{"RoleSessionName", name ? name : made_up},
+		{"ExternalId", profile_get(profile, "external_id")},
+		{"DurationSeconds", profile_get(profile, "duration_seconds")},
+	};
+	const struct sts_request request = {"AssumeRole", parameters, 4, &by};
+	error = sts_assume(source->loader, &request, ret, ret_problem);
+	credentials_wipe(&by);
+	if (error)
+		problem_prefix(ret_problem, "role %s", quote(parameters[0].value).text);
+	return error;
+}
+
+static int role(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	const struct profile *profile = &source->profile;
+	bool is_role = profile_get(profile, "role_arn") &&
+		       !profile_get(profile, "web_identity_token_file");
+	/* As somebody's source, a profile's own keys come before its role. */
+	bool has_keys = profile_get(profile, "aws_access_key_id") != NULL;
+	if (!is_role || (source->parent && has_keys))
+		return -ENODATA;
+	int error = assume_profile_role(source, ret, ret_problem);
+	if (error)
+		problem_prefix(ret_problem, "profile %s", quote(profile->name).text);
+	return error;
+}
+
+/* In botocore's order. */
+static const struct {
+	profile_way *load;
+	const char *name;
+} ways[] = {
+	{role, "role of the profile"},
+	{credentials_web_identity, "web identity"},
+	{credentials_sso, "SSO"},
+	{keys_of_credentials_file, "credentials file"},
+	{credentials_process, "credential_process"},
+	{keys_of_config_file, "config file"},
+};
+
+static const char *shown_file(const char *path)
+{
+	return path ? path : "(no HOME)";
+}
+
+static int load_profile(struct credentials_loader *loader, const char *name,
+	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem)
+{
+	struct profile_source source = {.loader = loader, .parent = parent};
+	int error = profile_load(
+		name, loader->config_path, loader->credentials_path, &source.profile, ret_problem);
+	if (error < 0)
+		return error;
+	error = -ENODATA;
+	for (size_t i = 0; i < sizeof ways / sizeof *ways && error == -ENODATA; i++) {
+		error = ways[i].load(&source, ret, ret_problem);
+		if (error == 0)
+			ret->from = ways[i].name;
+	}
+	profile_clear(&source.profile);
+	if (error == -ENODATA)
+		problem_set(ret_problem, "profile %s has no credentials in %s or %s",
+			quote(name).text, quote(shown_file(loader->credentials_path)).text,
+			quote(shown_file(loader->config_path)).text);
+	return error;
+}
+
+int credentials_profile(
+	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
+{
+	return load_profile(loader, loader->profile, NULL, ret, ret_problem);
+}
 
 /* AWS's order. Source: "Default credential provider chain" of the AWS SDKs and Tools Reference
  * Guide, and botocore's where that leaves it open. */

@@ -1,15 +1,243 @@
-/* credential_process: a program that prints credentials as JSON. Source: "Process credential
+/* Credentials that a program prints (credential_process): its command line in words as a shell
+ * splits them, the program and what it prints, and what that means. Source: "Process credential
  * provider" of the AWS SDKs and Tools Reference Guide. */
-#include "aws/credentials/credentials_json.h"
-#include "aws/credentials/credentials_profile.h"
-#include "aws/credentials/process_output.h"
-#include "aws/credentials/shell_words.h"
+#include "aws/credentials/credentials_process.h"
+#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_provider.h"
 #include "base/clock.h"
 #include "base/quote.h"
+#include "base/thread.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Copies the quoted part that begins at s, which is its quote, to *to; returns what follows it, or
+ * NULL if it does not end. */
+static const char *copy_quoted(const char *s, char **to)
+{
+	char quote = *s++;
+	for (; *s && *s != quote; s++) {
+		if (quote == '"' && *s == '\\' && (s[1] == '"' || s[1] == '\\'))
+			s++;
+		*(*to)++ = *s;
+	}
+	return *s ? s + 1 : NULL;
+}
+
+/* Copies one word; returns what follows it, or NULL with *ret_why. */
+static const char *copy_word(const char *s, char *to, char **ret_end, const char **ret_why)
+{
+	while (s && *s && !is_space(*s)) {
+		if (*s == '\'' || *s == '"') {
+			s = copy_quoted(s, &to);
+			*ret_why = "a quotation does not end";
+		} else if (*s == '\\' && !s[1]) {
+			s = NULL;
+			*ret_why = "it ends in a backslash";
+		} else {
+			s += *s == '\\';
+			*to++ = *s++;
+		}
+	}
+	*to++ = 0;
+	*ret_end = to;
+	return s;
+}
+
+int shell_words(const char *line, char ***ret, const char **ret_why)
+{
+	/* As many words as characters, and the strings after them. */
+	size_t most = strlen(line) / 2 + 2, bytes = strlen(line) + 2;
+	char **words = malloc(most * sizeof *words + bytes);
+	if (!words)
+		return -ENOMEM;
+	char *to = (char *)(words + most);
+	size_t n = 0;
+	for (const char *s = line;;) {
+		while (is_space(*s))
+			s++;
+		if (!*s)
+			break;
+		words[n++] = to;
+		s = copy_word(s, to, &to, ret_why);
+		if (!s) {
+			free(words);
+			return -EINVAL;
+		}
+	}
+	words[n] = NULL;
+	*ret = words;
+	return 0;
+}
+
+#define SLICE_MS 50
+
+struct process_run {
+	struct process_output *output;
+	pid_t pid;
+	struct pollfd pipes[2]; /* of its output and its errors; fd -1 at the end */
+	bool ended;
+};
+
+/* No handler of ours runs in the child, and what we ignore (SIGPIPE, SIGXFSZ) is not ignored there.
+ */
+static void reset_signals(void)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	for (int number = 1; number < NSIG; number++) {
+		struct sigaction action;
+		const bool is_ours = number == SIGPIPE || number == SIGXFSZ;
+		if (!sigaction(number, NULL, &action) && (is_ours || action.sa_handler != SIG_IGN))
+			signal(number, SIG_DFL);
+	}
+	thread_mask_signals(SIG_SETMASK, &none, NULL);
+}
+
+static bool place_pipe(int fd, int wanted)
+{
+	return fd == wanted ? !fcntl(fd, F_SETFD, 0) : dup2(fd, wanted) == wanted;
+}
+
+/* The child, which calls only what is safe between fork and exec: another thread may hold any lock.
+ * Writes why it failed to `failure`, which the start of the program closes. */
+__attribute__((noreturn)) static void become(
+	char *const *argv, const int writes[2], const struct rlimit *files, int failure)
+{
+	const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	const bool ready = null >= 0 && place_pipe(null, 0) && place_pipe(writes[0], 1) &&
+			   place_pipe(writes[1], 2) && !setrlimit(RLIMIT_NOFILE, files);
+	reset_signals();
+	if (ready)
+		execvp(argv[0], argv);
+	const int error = errno;
+	const ssize_t written = write(failure, &error, sizeof error);
+	_exit(written == sizeof error ? 127 : 126);
+}
+
+/* uv_spawn() and posix_spawn() cannot lower a limit, and lowering our own would be felt by every
+ * thread. Programs that use select(2), or close every descriptor that they may have, want the usual
+ * 1,024. Besides, uv_spawn() would take SIGCHLD from a program that uses the library, and let a
+ * child be ended by signals that nohup has had ignored. */
+static int spawn_writing(char *const *argv, const int writes[2], pid_t *ret_pid)
+{
+	struct rlimit files = {FD_SETSIZE, FD_SETSIZE};
+	int failure[2], error = 0;
+	sigset_t all, before;
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > FD_SETSIZE)
+		files.rlim_cur = FD_SETSIZE;
+	if (pipe2(failure, O_CLOEXEC) < 0)
+		return -errno;
+	sigfillset(&all); /* a handler of ours must not run in the child */
+	thread_mask_signals(SIG_SETMASK, &all, &before);
+	*ret_pid = fork();
+	if (*ret_pid == 0)
+		become(argv, writes, &files, failure[1]);
+	if (*ret_pid < 0)
+		error = errno;
+	thread_mask_signals(SIG_SETMASK, &before, NULL);
+	close(failure[1]);
+	if (*ret_pid > 0 && read(failure[0], &error, sizeof error) > 0)
+		waitpid(*ret_pid, NULL, 0);
+	close(failure[0]);
+	return -error;
+}
+
+static int start_process(char *const *argv, struct process_run *run)
+{
+	int out[2], err[2];
+	if (pipe2(out, O_CLOEXEC) < 0)
+		return -errno;
+	if (pipe2(err, O_CLOEXEC) < 0) {
+		int error = -errno;
+		close(out[0]);
+		close(out[1]);
+		return error;
+	}
+	int error = spawn_writing(argv, (int[2]){out[1], err[1]}, &run->pid);
+	close(out[1]);
+	close(err[1]);
+	fcntl(out[0], F_SETFL, O_NONBLOCK);
+	fcntl(err[0], F_SETFL, O_NONBLOCK);
+	run->pipes[0] = (struct pollfd){.fd = out[0], .events = POLLIN};
+	run->pipes[1] = (struct pollfd){.fd = err[0], .events = POLLIN};
+	return error;
+}
+
+static void close_pipe(struct pollfd *pipe)
+{
+	close(pipe->fd);
+	pipe->fd = -1;
+}
+
+/* Takes what there is; 0 or -EMSGSIZE. */
+static int drain_pipe(struct process_run *run, int i)
+{
+	struct text *text = i ? &run->output->err : &run->output->out;
+	char buf[4096];
+	ssize_t n = 0;
+	while (run->pipes[i].fd >= 0 && (n = read(run->pipes[i].fd, buf, sizeof buf)) > 0)
+		text_add_bytes(text, buf, (size_t)n);
+	if (run->pipes[i].fd >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR)))
+		close_pipe(&run->pipes[i]);
+	OPENSSL_cleanse(buf, sizeof buf);
+	return i == 0 ? text->error : 0;
+}
+
+/* Where children are not waited for (SIGCHLD ignored), how it ended is unknown: taken as well. */
+static void reap(struct process_run *run, int flags)
+{
+	pid_t got = run->ended ? 0 : waitpid(run->pid, &run->output->status, flags);
+	if (got == run->pid || (got < 0 && errno == ECHILD))
+		run->ended = true;
+}
+
+static int read_step(struct process_run *run, uint64_t deadline_ns, const atomic_bool *stopped)
+{
+	if (atomic_load(stopped))
+		return -ECANCELED;
+	if (clock_boot_ns() >= deadline_ns)
+		return -ETIMEDOUT;
+	poll(run->pipes, 2, SLICE_MS);
+	/* Before the last look at the pipes: what it left to run may keep them open. */
+	reap(run, WNOHANG);
+	int error = drain_pipe(run, 0);
+	drain_pipe(run, 1);
+	return error;
+}
+
+int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *stopped,
+	struct process_output *ret)
+{
+	struct process_run run = {.output = ret};
+	int error = start_process(argv, &run);
+	if (error == 0) {
+		while (error == 0 && !run.ended)
+			error = read_step(&run, deadline_ns, stopped);
+		if (!run.ended)
+			kill(run.pid, SIGKILL);
+		while (!run.ended)
+			reap(&run, 0);
+	}
+	for (int i = 0; i < 2; i++)
+		if (run.pipes[i].fd > 0)
+			close_pipe(&run.pipes[i]);
+	return error;
+}
 
 #define OUTPUT_MAX_BYTES (64U << 10)
 #define ERRORS_MAX_BYTES 1024

@@ -1,14 +1,206 @@
-/* A role of IAM Identity Center, for the token of a login. Sources as in sso_token.h, and IAM
- * Identity Center Portal API Reference. */
-#include "aws/credentials/credentials_http.h"
-#include "aws/credentials/credentials_json.h"
-#include "aws/credentials/credentials_profile.h"
-#include "aws/credentials/sso_token.h"
+/* Credentials of IAM Identity Center (SSO): the token that `aws sso login` has left, which is
+ * refreshed when it can be, and the role that it stands for. Sources: "IAM Identity Center
+ * credential provider" of the AWS SDKs and Tools Reference Guide, and the IAM Identity Center
+ * Portal API Reference. */
+#include "aws/credentials/credentials_sso.h"
+#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_provider.h"
+#include "aws/endpoint.h"
 #include "aws/sigv4.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/quote.h"
+#include "base/random.h"
+#include "base/write_all.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define FILE_MAX_BYTES (64U << 10)
+#define RENEW_AHEAD_S  (15 * 60)
+#define LIFE_MAX_S     (100LL * 365 * 24 * 3600)
+#define TIMEOUT_MS     10000
+#define ATTEMPTS       3
+
+/* The URL of a path at a service: at the endpoint that is set, or, if that is NULL, where AWS has
+ * the service ("portal.sso", "oidc") of this region. 0, or -EINVAL with a sentence. */
+static int sso_url(const char *service, const char *region, const char *set, const char *path,
+	struct text *ret, struct problem *ret_problem)
+{
+	const struct endpoint_question question = {.service = service, .region = region};
+	struct endpoint endpoint;
+	if (!set && endpoint_resolve(&question, &endpoint, ret_problem) < 0) {
+		problem_prefix(ret_problem, "sso_region");
+		return -EINVAL;
+	}
+	text_addf(ret, "%s%s", set ? set : endpoint.url, path);
+	return ret->error ? -EINVAL : 0;
+}
+
+static int find_file(const struct sso_session *session, struct text *ret)
+{
+	const char *home = credentials_variable("HOME");
+	const char *name = session->name ? session->name : session->start_url;
+	unsigned char digest[SHA_DIGEST_LENGTH];
+	char hex[2 * SHA_DIGEST_LENGTH + 1];
+	SHA1((const unsigned char *)name, strlen(name), digest);
+	hex_encode(digest, sizeof digest, hex);
+	text_addf(ret, "%s/.aws/sso/cache/%s.json", home ? home : "", hex);
+	return ret->error;
+}
+
+/* The tools of AWS have written "UTC" for "Z". */
+static int64_t time_of(const char *s)
+{
+	char copy[64];
+	size_t n = s ? strlen(s) : 0;
+	if (n < 3 || n >= sizeof copy)
+		return -EINVAL;
+	strcpy(copy, s);
+	if (strcmp(copy + n - 3, "UTC") == 0)
+		strcpy(copy + n - 3, "Z");
+	return clock_parse_iso(copy);
+}
+
+static json_t *read_file(const char *path)
+{
+	struct text text = TEXT(FILE_MAX_BYTES);
+	json_t *object =
+		secret_file_read(path, &text) == 0 ? json_load_secret(text.data, text.len) : NULL;
+	text_wipe(&text);
+	return object;
+}
+
+/* Beside it and then in its place: others read it. */
+static int write_file(const char *path, const json_t *object)
+{
+	char id[ID_CHARS + 1];
+	struct text fresh = TEXT(4096);
+	char *bytes = json_dumps(object, JSON_COMPACT);
+	random_id(id);
+	text_addf(&fresh, "%s.%s", path, id);
+	int fd = bytes ? open(text_string(&fresh), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
+		       : -1;
+	int error = fd < 0 ? -EIO : write_all(fd, bytes, strlen(bytes));
+	if (fd >= 0 && close(fd) < 0 && !error)
+		error = -errno;
+	if (!error && rename(fresh.data, path) < 0)
+		error = -errno;
+	if (error && fd >= 0)
+		unlink(fresh.data);
+	if (bytes)
+		OPENSSL_cleanse(bytes, strlen(bytes));
+	free(bytes);
+	text_clear(&fresh);
+	return error;
+}
+
+/* Whether the token can be exchanged for another without a person. */
+static bool is_renewable(const json_t *token, int64_t now_s)
+{
+	return json_word(token, "refreshToken") && json_word(token, "clientId") &&
+	       json_word(token, "clientSecret") &&
+	       time_of(json_word(token, "registrationExpiresAt")) > now_s;
+}
+
+static int exchange(struct credentials_loader *loader, const struct sso_session *session,
+	const json_t *token, struct http_reply *reply, struct problem *ret_problem)
+{
+	const char *const headers[] = {"Content-Type: application/json"};
+	struct text url = TEXT(1024), body = TEXT(FILE_MAX_BYTES);
+	json_t *asked = json_pack("{ssssssss}", "grantType", "refresh_token", "clientId",
+		json_word(token, "clientId"), "clientSecret", json_word(token, "clientSecret"),
+		"refreshToken", json_word(token, "refreshToken"));
+	char *bytes = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
+	int error = sso_url(
+		"oidc", session->region, loader->sso_oidc_endpoint, "/token", &url, ret_problem);
+	if (bytes) {
+		text_add(&body, bytes);
+		OPENSSL_cleanse(bytes, strlen(bytes));
+		free(bytes);
+	}
+	const struct credentials_request request = {.method = "POST",
+		.url = text_string(&url),
+		.headers = headers,
+		.n_headers = 1,
+		.body = &body,
+		.timeout_ms = TIMEOUT_MS,
+		.attempts = ATTEMPTS};
+	if (!error)
+		error = bytes ? credentials_http(loader, &request, reply, ret_problem) : -ENOMEM;
+	json_free_secret(asked);
+	text_clear(&url);
+	text_wipe(&body);
+	return error;
+}
+
+/* Puts what the reply has into the token. */
+static int put_reply(const struct http_reply *reply, int64_t now_s, json_t *token)
+{
+	json_t *made = reply->status == 200
+			       ? json_load_secret(text_string(&reply->body), reply->body.len)
+			       : NULL;
+	const char *access = made ? json_word(made, "accessToken") : NULL;
+	const char *refresh = made ? json_word(made, "refreshToken") : NULL;
+	json_int_t seconds = json_integer_value(json_object_get(made, "expiresIn"));
+	char until[21];
+	int error = access && seconds > 0 && seconds <= LIFE_MAX_S ? 0 : -EBADMSG;
+	clock_format_iso(now_s + (error ? 0 : seconds), until);
+	if (!error)
+		error = json_object_set_new(token, "accessToken", json_string(access)) |
+			json_object_set_new(token, "expiresAt", json_string(until));
+	if (!error && refresh)
+		error = json_object_set_new(token, "refreshToken", json_string(refresh));
+	json_free_secret(made);
+	return error ? -EBADMSG : 0;
+}
+
+static void renew_token(struct credentials_loader *loader, const struct sso_session *session,
+	const char *path, json_t *token)
+{
+	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	struct http_reply reply = {0};
+	struct problem problem = {0};
+	int error = exchange(loader, session, token, &reply, &problem);
+	if (error == 0)
+		error = put_reply(&reply, now_s, token);
+	if (error == 0 && write_file(path, token) < 0)
+		log_warning(
+			"cannot write the renewed SSO token to %s: the next login is due earlier",
+			quote(path).text);
+	if (error)
+		log_info("the SSO token cannot be renewed (status %d) %s", reply.status,
+			problem.text);
+	credentials_reply_clear(&reply);
+}
+
+/* Adds the access token to ret (wipe it). One of an sso-session that has less than 15 minutes left
+ * is renewed, and the file written anew. 0; else -errno with a sentence that says how to log in. */
+static int sso_token_get(struct credentials_loader *loader, const struct sso_session *session,
+	struct text *ret, struct problem *ret_problem)
+{
+	struct text path = TEXT(4096);
+	json_t *token = find_file(session, &path) ? NULL : read_file(path.data);
+	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	if (token && session->name && is_renewable(token, now_s) &&
+		time_of(json_word(token, "expiresAt")) - now_s < RENEW_AHEAD_S)
+		renew_token(loader, session, path.data, token);
+	const char *access = token ? json_word(token, "accessToken") : NULL;
+	bool is_good = access && time_of(json_word(token, "expiresAt")) > now_s;
+	if (is_good)
+		text_add(ret, access);
+	else
+		problem_set(ret_problem, "%s: log in with `aws sso login`",
+			!token ? "there is no SSO token" : "the SSO token has expired");
+	json_free_secret(token);
+	text_clear(&path);
+	return !is_good ? -EKEYEXPIRED : ret->error ? -EINVAL : 0;
+}
 
 #define TOKEN_MAX_BYTES (16U << 10)
 #define TIMEOUT_MS      10000

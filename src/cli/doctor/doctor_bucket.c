@@ -4,7 +4,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/signals.h"
 #include "marks/bucket_conditions.h"
-#include "s3/s3_admin.h"
+#include "s3/s3.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #include "cli/options/url.h"
-#include "aws/endpoint_arn.h"
+#include "aws/endpoint.h"
 #include "base/quote.h"
 #include "scan/key/key.h"
 #include <arpa/inet.h>

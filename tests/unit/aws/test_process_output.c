@@ -1,4 +1,4 @@
-#include "aws/credentials/process_output.h"
+#include "aws/credentials/credentials_process.h"
 #include "base/clock.h"
 #include "check.h"
 #include <errno.h>

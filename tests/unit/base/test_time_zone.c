@@ -2,7 +2,6 @@
 #include "../check.h"
 #include "base/random.h"
 #include "base/time_zone.h"
-#include "base/time_zone_rule.h"
 #include <errno.h>
 #include <stdlib.h>
 

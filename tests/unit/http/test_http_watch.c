@@ -1,7 +1,7 @@
 /* Time that a body was not there to be sent is not the peer's silence. */
 #include "../check.h"
 #include "base/clock.h"
-#include "http/http_watch.h"
+#include "http/http_exchange.h"
 
 #define PATIENCE_NS (30 * NS_PER_S)
 

@@ -1,7 +1,7 @@
 #include "../check.h"
 #include "s3/s3_kept.h"
-#include "s3/s3_meta.h"
 #include "s3/s3_reply.h"
+#include "s3/s3_request.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* What an object is to a file: every fate, and what is next to it. */
 #include "../check.h"
-#include "s3/s3_meta.h"
+#include "s3/s3_request.h"
 #include "upload/body/judge.h"
 
 #define CONTENT "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"

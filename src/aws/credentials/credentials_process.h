@@ -1,9 +1,15 @@
-/* Runs a program and takes its output. */
+/* A command line cut into words as a POSIX shell would, without anything else a shell does: no
+ * variables, no globs, no comments. Source: Python's shlex.split, which botocore uses. */
 #pragma once
 #include "base/text.h"
 #include <stdatomic.h>
 #include <stdint.h>
 
+/* Cuts a line into words. *ret is a NULL-terminated vector with its strings in one block, which the
+ * caller frees. 0, -ENOMEM, or -EINVAL with *ret_why where the line cannot be cut. */
+int shell_words(const char *line, char ***ret, const char **ret_why);
+
+/* Runs a program and takes its output. */
 struct process_output {
 	struct text out, err; /* both owned, capped by their max: set by the caller */
 	int status;           /* of waitpid(2) */

@@ -1,0 +1,229 @@
+/* What the providers of credentials share: a set of them, a file with a secret, JSON with
+ * credentials, and one request without a signature. The providers are the other files of this
+ * folder. */
+#include "aws/credentials/credentials_provider.h"
+#include "base/clock.h"
+#include "base/json_text.h"
+#include "base/named_file.h"
+#include "base/quote.h"
+#include "base/random.h"
+#include "base/wait_until.h"
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void credentials_wipe(struct credentials *c)
+{
+	if (c->session_token)
+		OPENSSL_cleanse(c->session_token, strlen(c->session_token));
+	free(c->session_token);
+	OPENSSL_cleanse(c, sizeof *c);
+}
+
+static bool is_printable(const char *s)
+{
+	for (; *s; s++)
+		if (*s <= ' ' || *s >= 0x7f)
+			return false;
+	return true;
+}
+
+int credentials_set(struct credentials *ret, const char *access_key, const char *secret,
+	const char *session_token, const char *where, struct problem *ret_problem)
+{
+	struct credentials set = {0};
+	if (!*access_key || strlen(access_key) >= sizeof set.access_key ||
+		strlen(secret) >= sizeof set.secret || !is_printable(access_key) ||
+		(session_token && !is_printable(session_token))) {
+		problem_set(ret_problem, "the credentials of the %s are malformed", where);
+		return -EINVAL;
+	}
+	strcpy(set.access_key, access_key);
+	strcpy(set.secret, secret);
+	if (session_token && !(set.session_token = strdup(session_token))) {
+		credentials_wipe(&set);
+		return -ENOMEM;
+	}
+	*ret = set;
+	return 0;
+}
+
+const char *credentials_variable(const char *name)
+{
+	const char *value = getenv(name);
+	return value && *value ? value : NULL;
+}
+
+int secret_file_read(const char *path, struct text *ret)
+{
+	char buf[4096];
+	size_t before = ret->len;
+	ssize_t n = 0;
+	int fd = named_file_open(path);
+	if (fd < 0)
+		return fd;
+	while (!ret->error && (n = read(fd, buf, sizeof buf)) > 0)
+		text_add_bytes(ret, buf, (size_t)n);
+	int error = n < 0 ? -errno : ret->error;
+	close(fd);
+	OPENSSL_cleanse(buf, sizeof buf);
+	while (ret->len > before && strchr("\r\n\t ", ret->data[ret->len - 1]))
+		ret->data[--ret->len] = 0;
+	return !error && ret->len == before ? -EIO : error;
+}
+
+json_t *json_load_secret(const char *bytes, size_t n)
+{
+	json_t *object = n ? json_loadb(bytes, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	if (object && !json_is_object(object)) {
+		json_free_secret(object);
+		return NULL;
+	}
+	return object;
+}
+
+static void wipe(const json_t *value)
+{
+	const char *text = json_string_value(value);
+	if (text)
+		OPENSSL_cleanse((char *)(uintptr_t)text, json_string_length(value));
+}
+
+void json_free_secret(json_t *object)
+{
+	const char *name;
+	json_t *value;
+	json_object_foreach(object, name, value)
+	{
+		const char *inner_name;
+		json_t *inner;
+		wipe(value);
+		json_object_foreach(value, inner_name, inner) wipe(inner);
+	}
+	json_decref(object);
+}
+
+const char *json_word(const json_t *object, const char *name)
+{
+	const char *word = json_text(object, name);
+	return *word ? word : NULL;
+}
+
+int credentials_from_json(const json_t *object, const char *token_name, const char *where,
+	struct credentials *ret, struct problem *ret_problem)
+{
+	const char *access_key = json_word(object, "AccessKeyId");
+	const char *secret = json_word(object, "SecretAccessKey");
+	const char *expiration = json_word(object, "Expiration");
+	if (!access_key || !secret) {
+		problem_set(ret_problem, "the reply of the %s has no %s", where,
+			access_key ? "SecretAccessKey" : "AccessKeyId");
+		return -EBADMSG;
+	}
+	int64_t expires_s = expiration ? clock_parse_iso(expiration) : 0;
+	if (expires_s < 0) {
+		problem_set(ret_problem,
+			"the reply of the %s has an Expiration that is not a time: %s", where,
+			quote(expiration).text);
+		return -EBADMSG;
+	}
+	int error = credentials_set(
+		ret, access_key, secret, json_word(object, token_name), where, ret_problem);
+	if (error == 0)
+		ret->expires_s = expires_s;
+	return error;
+}
+
+#define REPLY_MAX_BYTES   (256U << 10)
+#define ANSWERED_ATTEMPTS 3    /* at least, of a service that answers that it cannot */
+#define PAUSE_MS          200U /* at most, before the second attempt; then twice that, … */
+
+static int prepare_client(struct credentials_loader *loader)
+{
+	const struct http_options options = {.ca_bundle = loader->ca_bundle};
+	int error = loader->shared ? 0 : http_shared_new(&options, &loader->shared);
+	if (error == 0 && !loader->http)
+		error = http_new(loader->shared, &loader->http);
+	return error;
+}
+
+static bool is_stopped(void *arg)
+{
+	return atomic_load((atomic_bool *)arg);
+}
+
+static int attempt(struct credentials_loader *loader, const struct credentials_request *request,
+	bool is_again, struct http_reply *ret, struct problem *ret_problem)
+{
+	const struct text *body = request->body;
+	const struct http_request sent = {.method = request->method,
+		.url = request->url,
+		.headers = request->headers,
+		.n_headers = request->n_headers,
+		.body = {.bytes = body ? body->len : 0, .memory = body ? body->data : NULL},
+		.deadline_ns = clock_boot_ns() + request->timeout_ms * NS_PER_MS,
+		.abandon = is_stopped,
+		.abandon_arg = &loader->stopped,
+		.reply_max_bytes = REPLY_MAX_BYTES,
+		.no_proxy = request->no_proxy,
+		.new_connection = is_again};
+	int error = http_perform(loader->http, &sent, ret, ret_problem);
+	/* Only the attempt's own time has passed. */
+	return error == -ECANCELED && !is_stopped(&loader->stopped) ? -ETIMEDOUT : error;
+}
+
+/* STS says so with status 400. */
+static bool is_throttled(const struct http_reply *reply)
+{
+	static const char *const codes[] = {
+		"<Code>Throttling", "<Code>RequestLimitExceeded<", "<Code>IDPCommunicationError<"};
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+		if (reply->status == 400 && strstr(text_string(&reply->body), codes[i]))
+			return true;
+	return reply->status == 429;
+}
+
+static bool is_worth_another(int error, const struct http_reply *reply)
+{
+	if (error == 0)
+		return is_throttled(reply) || reply->status >= 500;
+	return error != -ECANCELED && error != -ENOMEM && error != -EINVAL && error != -EPROTO;
+}
+
+int credentials_http(struct credentials_loader *loader, const struct credentials_request *request,
+	struct http_reply *ret, struct problem *ret_problem)
+{
+	int error = prepare_client(loader);
+	if (error) {
+		problem_set(ret_problem, "out of memory");
+		return -ENOMEM;
+	}
+	for (unsigned i = 0;; i++) {
+		error = attempt(loader, request, i > 0, ret, ret_problem);
+		const unsigned most = error || request->attempts > ANSWERED_ATTEMPTS
+					      ? request->attempts
+					      : ANSWERED_ATTEMPTS;
+		if (i + 1 >= most || !is_worth_another(error, ret))
+			return error;
+		const unsigned most_ms = PAUSE_MS << i;
+		const uint64_t pause_ms = most_ms / 2 + random_below(most_ms / 2);
+		wait_until(atomic_load(&loader->stopped),
+			.deadline_ns = clock_boot_ns() + pause_ms * NS_PER_MS);
+	}
+}
+
+int64_t credentials_clock_offset_s(const struct http_reply *reply)
+{
+	const char *date = http_reply_header(reply, "date");
+	const int64_t date_s = date ? clock_parse_http_date(date) : -1;
+	const int64_t offset_s = date_s - clock_wall_ns() / (int64_t)NS_PER_S;
+	return date_s >= 0 && llabs(offset_s) >= CLOCK_IS_OFF_S ? offset_s : 0;
+}
+
+void credentials_reply_clear(struct http_reply *reply)
+{
+	text_wipe(&reply->body);
+	http_reply_clear(reply);
+}
