@@ -3,6 +3,7 @@
 #include "aws/wait.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "marks/judge.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,6 @@ enum abort_choice { GO_ON, LEAVE, ERROR };
 static enum abort_choice look_at_result(struct abortion *a)
 {
 	const struct s3_target target = {.key = a->object};
-	const struct mark *before = &a->claim.before;
 	struct s3_object now = {0};
 	const enum outcome o =
 		s3_head_object(a->leftover->hand->s3, &target, &a->limits, &now, &a->problem);
@@ -78,10 +78,8 @@ static enum abort_choice look_at_result(struct abortion *a)
 		return GO_ON;
 	if (o != OUTCOME_OK)
 		return ERROR;
-	const bool is_done_version =
-		before->has_done && *before->done.etag && strcmp(before->done.etag, now.etag) == 0;
 	const bool may_be_it = *a->claim.upload.encoding || now.size == a->claim.upload.size;
-	return may_be_it && !is_done_version ? LEAVE : GO_ON;
+	return may_be_it && !judge_is_done_version(&a->claim, &now) ? LEAVE : GO_ON;
 }
 
 static int count_part(void *arg, const struct s3_part *part)

@@ -1,8 +1,14 @@
+/* A closer look at the object of a mark: by HEAD, and by its bytes. verify.c and verify_tasks.c ask
+ * for it. What is the same is decided in src/marks/judge.c; here are the requests, and the
+ * sentences about what differs. Nothing is written. */
 #include "audit/inspect.h"
-#include "audit/verdict.h"
+#include "base/text.h"
+#include "marks/judge.h"
 #include "s3/s3.h"
 #include "scan/key/family.h"
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +76,76 @@ enum finding inspect_state(enum mark_state state, struct problem *ret_problem)
 	return FINDING_UNFINISHED;
 }
 
+static struct kept kept_of(const struct mark_row *row)
+{
+	return (struct kept){.bytes = row->size,
+		.sum = row->sum,
+		.parts_sum = row->parts_sum,
+		.etag = row->etag,
+		.etag_is_md5 = row->etag_is_md5};
+}
+
+bool inspect_listed(const struct mark_row *row, uint64_t size, const char *etag)
+{
+	const struct kept kept = kept_of(row);
+	struct s3_object listed = {.size = size};
+	snprintf(listed.etag, sizeof listed.etag, "%s", etag);
+	return judge_kept(&kept, &listed) == LIKE_SAME;
+}
+
+static void tell_other_sum(const struct mark_row *row, const struct s3_sum *told,
+	const struct s3_sum *kept, struct problem *ret_problem)
+{
+	problem_set(ret_problem, "its content differs: S3 has the %s %s, and %s %s",
+		checksum_kinds[told->kind].name, told->text, mark_row_teller(row), kept->text);
+}
+
+/* Compares with what HEAD shows; with a sentence unless it is the same. */
+static enum likeness compare_shown(
+	const struct mark_row *row, const struct s3_object *object, struct problem *ret_problem)
+{
+	const struct kept kept = kept_of(row);
+	const struct s3_sum sum = kept_sum_like(&kept, &object->sum);
+	const enum likeness like = judge_kept(&kept, object);
+	if (like == LIKE_OTHER && object->size != row->size)
+		problem_set(ret_problem,
+			"its size differs: %" PRIu64 " bytes in S3, and %" PRIu64
+			" bytes when it was uploaded",
+			object->size, row->size);
+	else if (like == LIKE_OTHER)
+		tell_other_sum(row, &object->sum, &sum, ret_problem);
+	else if (like == LIKE_OTHER_ETAG)
+		problem_set(ret_problem,
+			"its etag differs: %s in S3, and %s when it was uploaded; --download "
+			"shows whether its content differs, too",
+			object->etag, row->etag);
+	else if (like == LIKE_UNTOLD)
+		problem_set(ret_problem,
+			"its size is right, but S3 returns no checksum, and %s has no etag: "
+			"--download compares the content",
+			mark_row_teller(row));
+	return like;
+}
+
+/* The same with its bytes, which have other sums than the mark has kept. */
+static void tell_other_bytes(
+	const struct mark_row *row, const struct sums *sums, struct problem *ret_problem)
+{
+	const struct s3_sum kept = mark_sum_told(row->sum);
+	struct s3_sum told = {.kind = kept.kind};
+	char md5[33];
+	if (*kept.text)
+		checksum_to_base64(kept.kind, sums_bytes(sums, kept.kind), told.text);
+	if (strcmp(told.text, kept.text) != 0) {
+		tell_other_sum(row, &told, &kept, ret_problem);
+		return;
+	}
+	hex_encode(sums->md5, sizeof sums->md5, md5);
+	problem_set(ret_problem,
+		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
+		row->etag);
+}
+
 static enum outcome read_pieces(struct inspection *look, const struct s3_target *target,
 	const struct s3_object *object, struct digest *digest, bool *ret_replaced,
 	struct problem *ret_problem)
@@ -98,7 +174,8 @@ static enum outcome download(struct inspection *look, const struct mark_row *row
 	struct digest digest;
 	struct sums sums;
 	bool is_replaced = false;
-	const unsigned kinds = verdict_digests(row);
+	const struct kept kept = kept_of(row);
+	const unsigned kinds = judge_digests(&kept);
 	*ret = FINDING_ERROR;
 	if (!kinds) {
 		problem_set(ret_problem, "%s has no checksum that its content can be compared with",
@@ -117,8 +194,9 @@ static enum outcome download(struct inspection *look, const struct mark_row *row
 		*ret = FINDING_DIFFERS;
 	} else if (o == OUTCOME_OK) {
 		digest_finish(&digest, &sums);
-		*ret = verdict_of_bytes(row, &sums, ret_problem) == VERDICT_SAME ? FINDING_SAME
-										 : FINDING_DIFFERS;
+		*ret = judge_bytes(&kept, &sums) == PROOF_YES ? FINDING_SAME : FINDING_DIFFERS;
+		if (*ret == FINDING_DIFFERS)
+			tell_other_bytes(row, &sums, ret_problem);
 	}
 	digest_clear(&digest);
 	return o;
@@ -149,11 +227,11 @@ static enum outcome compare_with_head(struct inspection *look, const struct mark
 	enum outcome o = s3_head_object(look->s3, &target, &look->limits, &object, ret_problem);
 	if (o != OUTCOME_OK)
 		return not_shown(&target, o, ret, ret_problem);
-	const enum object_verdict verdict = verdict_of_head(row, &object, ret_problem);
-	if (verdict == VERDICT_DIFFERS || look->verify->by != VERIFY_BY_DOWNLOAD) {
-		*ret = verdict == VERDICT_SAME     ? FINDING_SAME
-		       : verdict == VERDICT_UNTOLD ? FINDING_ERROR
-						   : FINDING_DIFFERS;
+	const enum likeness like = compare_shown(row, &object, ret_problem);
+	if (like == LIKE_OTHER || look->verify->by != VERIFY_BY_DOWNLOAD) {
+		*ret = like == LIKE_SAME     ? FINDING_SAME
+		       : like == LIKE_UNTOLD ? FINDING_ERROR
+					     : FINDING_DIFFERS;
 		return OUTCOME_OK;
 	}
 	o = download(look, row, &target, &object, ret, ret_problem);

@@ -15,6 +15,9 @@ struct inspection {
 int inspect_init(struct inspection *look, const struct verify *verify);
 void inspect_clear(struct inspection *look);
 
+/* Whether the listing alone shows the object of a done mark. If not, a closer look decides. Pure.
+ */
+bool inspect_listed(const struct mark_row *row, uint64_t size, const char *etag);
 /* What a mark that is not done says by itself: UNFINISHED, NOTHING, or ERROR with a sentence. */
 enum finding inspect_state(enum mark_state state, struct problem *ret_problem);
 /* The mark with this key as it is now, consistently. It is the caller's to free. */

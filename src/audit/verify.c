@@ -1,7 +1,7 @@
 #include "audit/verify.h"
 #include "audit/expected.h"
+#include "audit/inspect.h"
 #include "audit/object_stream.h"
-#include "audit/verdict.h"
 #include "audit/verify_tasks.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -104,7 +104,7 @@ static bool is_settled(const struct merging *merging, const struct object_row *o
 	*ret = mark->state == MARK_DONE ? FINDING_SAME : inspect_state(mark->state, ret_problem);
 	if (mark->state != MARK_DONE)
 		return true;
-	return object && verdict_of_listing(mark, object->size, object->etag) &&
+	return object && inspect_listed(mark, object->size, object->etag) &&
 	       (merging->verify->by == VERIFY_BY_LISTING ||
 		       !verify_subset_has(&merging->verify->subset, mark->key));
 }

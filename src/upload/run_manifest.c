@@ -6,7 +6,7 @@
 #include "manifest/manifest_name.h"
 #include "manifest/manifest_signature.h"
 #include "manifest/manifest_spool.h"
-#include "upload/body/proof.h"
+#include "marks/judge.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -223,6 +223,12 @@ inline newid() {
 #define OURS (gses == id && gid == n && gst == CLAIMED)
 #endif
 
+/* What HEAD shows (h != 0) is to the file (v), by the rows of the table in docs/protocol.md: those that
+ * a content which is a number can meet. tests/shape/one-table-of-judgements compares them with the table of src/marks/judge.c. */
+#define ROW_1 (h == v)
+#define ROW_7 (h != v && h != FOREIGN)
+#define ROW_9 (h == FOREIGN)
+
 inline wipe() { gst=0;gses=0;gid=0;gdv=0;gup=0;gupv=0;c1=0;c2=0;m=0;u=0;k1=0;k2=0;r=0;h=0;ht=0;mu=0 }
 
 proctype Run(byte id) {
@@ -419,19 +425,19 @@ head:	/* 412: one HEAD */
 	:: h != 0 && !ht && h != v -> goto other
 #else
 #ifdef MP
-	:: h != 0 && h == v && u == 0 -> goto mark
-	:: h != 0 && h == v && u != 0 -> m = h; goto abort  /* it is there: our own upload is not wanted */
+	:: h != 0 && ROW_1 && u == 0 -> goto mark
+	:: h != 0 && ROW_1 && u != 0 -> m = h; goto abort  /* it is there: our own upload is not wanted */
 #else
-	:: h != 0 && h == v -> goto mark
+	:: h != 0 && ROW_1 -> goto mark
 #endif
-	:: h != 0 && h != v -> goto other
+	:: h != 0 && (ROW_7 || ROW_9) -> goto other
 #endif
 	:: h == 0 -> m = 0; goto send
 	fi;
 other:
 	if
-	:: h == FOREIGN -> goto conflict
-	:: else -> m = h
+	:: ROW_9 -> goto conflict
+	:: ROW_7 -> m = h
 	fi;
 	h = 0; ht = 0;
 #ifdef BUG_OURS_IS_FOREIGN

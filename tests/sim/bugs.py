@@ -99,7 +99,7 @@ BUGS = {
         "new": "return file_done(worker, file, reply, S3ONCE_EVENT_ADOPTED);\n\tcase OUTCOME_ABSENT:",
     },
     "size-is-enough": {  # an object of the same size counts as the file
-        "file": "src/upload/body/proof.c",
+        "file": "src/marks/judge.c",
         "old": "return both(by_sum(sums, &object->sum), by_md5(sums, object->etag, object->etag_is_opaque));",
         "new": "return object->size ? PROOF_YES : both(by_sum(sums, &object->sum), by_md5(sums, object->etag, object->etag_is_opaque));",
     },

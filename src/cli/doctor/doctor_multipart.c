@@ -1,5 +1,5 @@
 #include "cli/doctor/doctor.h"
-#include "upload/body/proof.h"
+#include "marks/judge.h"
 #include <stdlib.h>
 #include <string.h>
 

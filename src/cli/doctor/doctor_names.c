@@ -2,7 +2,7 @@
  * keys with characters that mean something in a URL, and answer as if nothing had happened. */
 #include "base/quote.h"
 #include "cli/doctor/doctor.h"
-#include "upload/body/proof.h"
+#include "marks/judge.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "aws/settings.h"
 #include "cli/doctor/doctor.h"
-#include "upload/body/proof.h"
+#include "marks/judge.h"
 #include <stdio.h>
 #include <string.h>
 

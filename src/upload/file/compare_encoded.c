@@ -4,25 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An encoder of another version makes other bytes, so that what the object says of itself has to
- * do: it became visible only after all of the file was read as it had been opened. */
-static enum proof by_metadata(
-	const struct worker *worker, const struct file *file, const struct s3_object *object)
-{
-	const struct s3_meta *meta = &object->meta;
-	const enum proof sent = proof_sent(object);
-	if (sent != PROOF_YES)
-		return sent;
-	if (strcmp(meta->table, worker->run->space.settings.table_id) != 0 ||
-		meta->written_for != S3_WRITTEN_FOR_THIS)
-		return PROOF_MISSING;
-	if (*meta->content)
-		return PROOF_YES; /* it was compared */
-	return meta->mtime_ns != file->state.mtime_ns                     ? PROOF_NO
-	       : meta->ctime_ns && meta->ctime_ns == file->state.ctime_ns ? PROOF_YES
-									  : PROOF_MISSING;
-}
-
 /* NEXT: *ret says whether the object's file had this content, as far as it says. */
 static enum step compare_metadata(
 	struct worker *worker, struct file *file, const struct s3_meta *meta, bool *ret)
@@ -108,7 +89,8 @@ enum step file_compare_encoded(
 	}
 	if (encoding)
 		return compare_bytes(worker, file, encoding, object, ret);
-	*ret = by_metadata(worker, file, object);
+	*ret = proof_encoded(object, worker->run->space.settings.table_id, file->state.mtime_ns,
+		file->state.ctime_ns);
 	if (*ret != PROOF_YES)
 		return STEP_NEXT;
 	file_note_whole(file);

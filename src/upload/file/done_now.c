@@ -62,52 +62,17 @@ static enum done check_id(
 enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
 	struct problem *ret)
 {
-	struct s3_object object = {.size = done->size, .sum = mark_sum_told(done->sum)};
+	const struct kept kept = kept_of_content(done);
 	const struct range range = file_range(file, NULL, NULL, 0);
 	struct sums sums;
-	unsigned kinds = DIGEST_OF(object.sum.kind);
 	if (*file->candidate->content)
 		return check_id(worker, file, done->content, ret);
-	if (done->etag_is_md5 && !done->object_bytes && !proof_etag_parts(done->etag)) {
-		memcpy(object.etag, done->etag, sizeof object.etag);
-		kinds |= DIGEST_MD5;
-	}
-	const int error = file_digest(worker, file, kinds, &range, &sums);
+	const int error = file_digest(worker, file, judge_digests(&kept), &range, &sums);
 	if (error)
 		return not_read(error, ret);
-	if (proof_whole(&sums, &object, true) == PROOF_YES)
+	if (judge_bytes(&kept, &sums) == PROOF_YES)
 		return DONE_YES;
 	return no(ret, "its content is not what was uploaded, although its size is");
-}
-
-/* Compares two checksums, if they can be compared. */
-static enum proof compare_sums(const struct s3_sum *a, const struct s3_sum *b)
-{
-	if (!*a->text || !*b->text || a->kind != b->kind || strchr(a->text, '-') ||
-		strchr(b->text, '-'))
-		return PROOF_MISSING;
-	return strcmp(a->text, b->text) == 0 ? PROOF_YES : PROOF_NO;
-}
-
-/* The object is the one that was proven when the mark was set: by the checksum of the content, or,
- * where the server tells none, by its etag. */
-static enum done check_object(
-	const struct version *done, const struct s3_object *object, struct problem *ret)
-{
-	const struct s3_sum sum = mark_sum_told(version_object_sum(done));
-	const struct s3_sum parts_sum = mark_sum_told(done->parts_sum);
-	const bool is_same_etag = *done->etag && strcmp(done->etag, object->etag) == 0;
-	const enum proof by_sum = compare_sums(&sum, &object->sum);
-	const bool is_composite = *parts_sum.text && parts_sum.kind == object->sum.kind &&
-				  strcmp(parts_sum.text, object->sum.text) == 0;
-	if (object->lacks_encryption)
-		return no(ret, "S3 does not confirm the encryption of its object");
-	if (object->size != version_object_bytes(done) || by_sum == PROOF_NO)
-		return no(ret, "S3 holds another object under its key than was uploaded");
-	if (by_sum == PROOF_YES || is_same_etag || is_composite)
-		return DONE_YES;
-	return no(ret, "S3 holds another object under its key than was uploaded, or shows nothing "
-		       "that shows it is the same");
 }
 
 /* Some servers told another etag when the upload was completed than they show now, which is the MD5
@@ -115,13 +80,35 @@ static enum done check_object(
 static bool has_md5_of_file(
 	struct worker *worker, const struct file *file, const struct s3_object *object)
 {
-	const struct s3_object shown = {.size = object->size, .etag_is_opaque = true};
+	const struct kept by_etag = {
+		.bytes = object->size, .sum = "", .etag = object->etag, .etag_is_md5 = true};
 	const struct range range = file_range(file, NULL, NULL, 0);
-	struct s3_object by_etag = shown;
 	struct sums sums;
-	memcpy(by_etag.etag, object->etag, sizeof by_etag.etag);
 	return !file_digest(worker, file, DIGEST_MD5, &range, &sums) &&
-	       proof_whole(&sums, &by_etag, true) == PROOF_YES;
+	       judge_bytes(&by_etag, &sums) == PROOF_YES;
+}
+
+/* The object is the one that was proven when the mark was set. */
+static enum done check_object(struct worker *worker, const struct file *file,
+	const struct version *done, const struct s3_object *object, struct problem *ret)
+{
+	const struct kept kept = kept_of_object(done);
+	if (object->lacks_encryption)
+		return no(ret, "S3 does not confirm the encryption of its object");
+	switch (judge_kept(&kept, object)) {
+	case LIKE_SAME:
+		return DONE_YES;
+	case LIKE_OTHER:
+		return no(ret, "S3 holds another object under its key than was uploaded");
+	case LIKE_OTHER_ETAG:
+		if (proof_etag_parts(done->etag) && has_md5_of_file(worker, file, object))
+			return DONE_YES;
+		break;
+	case LIKE_UNTOLD:
+		break;
+	}
+	return no(ret, "S3 holds another object under its key than was uploaded, or shows nothing "
+		       "that shows it is the same");
 }
 
 static enum done ask_marks(
@@ -188,12 +175,8 @@ enum done done_now(struct worker *worker, struct file *file, bool is_read, struc
 		done = read_content(worker, file, &mark, ret_problem);
 	if (done == DONE_YES)
 		done = ask_s3(worker, file, mark.done.suffix, ret, ret_problem);
-	if (done == DONE_YES) {
-		done = check_object(&mark.done, &ret->object, ret_problem);
-		if (done == DONE_NO && proof_etag_parts(mark.done.etag) &&
-			has_md5_of_file(worker, file, &ret->object))
-			done = DONE_YES;
-	}
+	if (done == DONE_YES)
+		done = check_object(worker, file, &mark.done, &ret->object, ret_problem);
 	mark_clear(&mark);
 	return done;
 }

@@ -48,7 +48,7 @@ static void tell_damage(struct worker *worker, const struct file *file, const ch
 static enum step judge_elsewhere(
 	struct worker *worker, struct file *file, const char *key, const struct s3_object *object)
 {
-	const struct judged judged = file_judged(worker, file, object, PROOF_NO);
+	const struct judged judged = file_judged(worker, file, object, PROOF_MISSING);
 	if (strcmp(object->meta.content, file->candidate->content) != 0)
 		return STEP_NEXT;
 	switch (judge(&judged)) {

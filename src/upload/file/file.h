@@ -3,8 +3,8 @@
  * turn, and each of these calls the ones before it. All functions may block, in the thread of the
  * worker. */
 #pragma once
+#include "marks/judge.h"
 #include "upload/body/body.h"
-#include "upload/body/judge.h"
 #include "upload/body/multipart_plan.h"
 #include "upload/progress/transfer.h"
 #include "upload/run.h"

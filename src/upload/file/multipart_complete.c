@@ -1,4 +1,4 @@
-#include "upload/body/proof.h"
+#include "marks/judge.h"
 #include "upload/file/multipart.h"
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Step 5 for a small file: one PutObject. */
 #include "base/clock.h"
-#include "upload/body/proof.h"
+#include "marks/judge.h"
 #include "upload/file/piece.h"
 #include "upload/file/worker.h"
 #include <errno.h>

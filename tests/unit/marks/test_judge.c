@@ -1,7 +1,9 @@
-/* What an object is to a file: every fate, and what is next to it. */
+/* What an object is to a file: every row of the table, and what is next to it. What it is to a
+ * mark: a checksum that both have decides, then the etag; of the content, every sum that the mark
+ * has. */
 #include "../check.h"
+#include "marks/judge.h"
 #include "s3/s3_request.h"
-#include "upload/body/judge.h"
 
 #define CONTENT "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 #define MD5     "5d41402abc4b2a76b9719d911017c592" /* of "hello" */
@@ -99,27 +101,140 @@ static struct s3_object object_of(const struct row *row)
 	return object;
 }
 
-int main(void)
+static void test_rows(void)
 {
+	bool has_decided[32] = {false};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct row *row = &rows[i];
 		const struct s3_object object = object_of(row);
-		const struct file_state file = {.size = 5, .mtime_ns = 7};
 		struct claim claim = {
 			.id = "now", .before = {.claim = "before", .has_done = row->was_done}};
 		claim.before.done.size = 5;
 		snprintf(claim.before.done.etag, sizeof claim.before.done.etag, "%s", object.etag);
 		const struct judged judged = {.object = &object,
 			.proof = row->proof,
-			.file = &file,
-			.content = row->content ? row->content : "",
+			.file = {5, 7, row->content ? row->content : ""},
 			.suffix = row->suffix ? row->suffix : "",
 			.table = "ours",
 			.claim = &claim,
 			.replaces = row->replaces ? object.etag : ""};
-		if (judge(&judged) != row->judgement)
+		if (!CHECK_INT(judge(&judged), row->judgement))
 			fprintf(stderr, "row %zu\n", i);
-		CHECK_INT(judge(&judged), row->judgement);
+		has_decided[judge_row(&judged)] = true;
 	}
+	for (unsigned i = 0; i < judge_rows; i++)
+		if (!CHECK(has_decided[i]))
+			fprintf(stderr, "nothing here is decided by row %u of the table\n", i);
+}
+
+#define SUM       "CRC32C:AAAAAA=="
+#define OTHER_SUM "AAAAAQ=="
+#define ZERO_MD5  "00000000000000000000000000000000"
+
+static struct kept kept_with(const char *sum, const char *etag)
+{
+	return (struct kept){
+		.bytes = 4, .sum = sum, .parts_sum = "", .etag = etag, .etag_is_md5 = true};
+}
+
+static struct s3_object shown(uint64_t size, const char *sum, const char *etag)
+{
+	struct s3_object object = {.size = size, .sum = {.kind = CHECKSUM_CRC32C}};
+	snprintf(object.sum.text, sizeof object.sum.text, "%s", sum);
+	snprintf(object.etag, sizeof object.etag, "%s", etag);
+	return object;
+}
+
+static enum likeness like(const struct kept *kept, uint64_t size, const char *sum, const char *etag)
+{
+	const struct s3_object object = shown(size, sum, etag);
+	return judge_kept(kept, &object);
+}
+
+static void test_what_is_shown(void)
+{
+	const struct kept both = kept_with(SUM, ZERO_MD5), etag = kept_with("", ZERO_MD5),
+			  none = kept_with(SUM, "");
+	struct kept parts = kept_with("CRC32C:AAAAAQ==", "x-2");
+	parts.parts_sum = "CRC32C:AAAAAA==-2";
+	CHECK_INT(like(&both, 4, "AAAAAA==", "other"), LIKE_SAME);
+	CHECK_INT(like(&both, 4, OTHER_SUM, ZERO_MD5), LIKE_OTHER);
+	CHECK_INT(like(&both, 5, "AAAAAA==", ZERO_MD5), LIKE_OTHER);
+	CHECK_INT(like(&both, 4, "AAAAAA==-2", ZERO_MD5), LIKE_SAME);
+	CHECK_INT(like(&both, 4, "", "other"), LIKE_OTHER_ETAG);
+	CHECK_INT(like(&etag, 4, OTHER_SUM, ZERO_MD5), LIKE_SAME);
+	CHECK_INT(like(&none, 4, "", ZERO_MD5), LIKE_UNTOLD);
+	CHECK_INT(like(&parts, 4, "AAAAAA==-2", "other"), LIKE_SAME);
+	CHECK_INT(like(&parts, 4, "AAAAAQ==-2", "x-2"), LIKE_OTHER);
+	CHECK_INT(like(&parts, 4, "AAAAAQ==", "other"), LIKE_SAME);
+}
+
+static void test_what_was_done(void)
+{
+	struct claim claim = {
+		.before = {.has_done = true, .done = {.size = 4, .sum = SUM, .etag = ZERO_MD5}}};
+	struct s3_object object = shown(4, "", ZERO_MD5);
+	CHECK(judge_is_done_version(&claim, &object));
+	object = shown(4, "AAAAAA==", ZERO_MD5);
+	CHECK(judge_is_done_version(&claim, &object));
+	object = shown(4, OTHER_SUM, ZERO_MD5);
+	CHECK(!judge_is_done_version(&claim, &object));
+	/* The same content under another etag is another object. */
+	object = shown(4, "AAAAAA==", "other");
+	CHECK(!judge_is_done_version(&claim, &object));
+	claim.before.has_done = false;
+	object = shown(4, "", ZERO_MD5);
+	CHECK(!judge_is_done_version(&claim, &object));
+}
+
+static enum proof of_bytes(const struct kept *kept, bool same_sum, bool same_md5)
+{
+	struct sums sums = {.kinds = DIGEST_CRC32C | DIGEST_MD5, .bytes = 4};
+	sums.crc32c[3] = !same_sum;
+	sums.md5[15] = !same_md5;
+	return judge_bytes(kept, &sums);
+}
+
+static void test_bytes(void)
+{
+	const struct kept both = kept_with(SUM, ZERO_MD5), sum = kept_with(SUM, "opaque"),
+			  md5 = kept_with("", ZERO_MD5), none = kept_with("", "opaque");
+	CHECK_INT(judge_digests(&both), DIGEST_CRC32C | DIGEST_MD5);
+	CHECK_INT(judge_digests(&sum), DIGEST_CRC32C);
+	CHECK_INT(judge_digests(&md5), DIGEST_MD5);
+	CHECK_INT(judge_digests(&none), 0);
+	CHECK_INT(of_bytes(&both, true, true), PROOF_YES);
+	CHECK_INT(of_bytes(&both, false, true), PROOF_NO);
+	CHECK_INT(of_bytes(&both, true, false), PROOF_NO);
+	CHECK_INT(of_bytes(&sum, true, false), PROOF_YES);
+	CHECK_INT(of_bytes(&md5, false, true), PROOF_YES);
+	CHECK_INT(of_bytes(&md5, true, false), PROOF_NO);
+	CHECK_INT(of_bytes(&none, true, true), PROOF_MISSING);
+}
+
+/* The bytes that this program would make of the file are others, so that the metadata decide. */
+static void test_encoded(void)
+{
+	struct s3_object object = object_of(&(struct row){.whose = OURS, .sums = AS_STORED});
+	object.meta.ctime_ns = 9;
+	CHECK_INT(proof_encoded(&object, "ours", 7, 9), PROOF_YES);
+	CHECK_INT(proof_encoded(&object, "ours", 7, 8), PROOF_MISSING);
+	CHECK_INT(proof_encoded(&object, "ours", 6, 9), PROOF_NO);
+	CHECK_INT(proof_encoded(&object, "theirs", 7, 9), PROOF_MISSING);
+	snprintf(object.meta.content, sizeof object.meta.content, "%s", CONTENT);
+	CHECK_INT(proof_encoded(&object, "ours", 6, 8), PROOF_YES);
+	object = object_of(&(struct row){.whose = OURS, .sums = NOT_AS_STORED});
+	CHECK_INT(proof_encoded(&object, "ours", 7, 0), PROOF_NO);
+	object = object_of(&(struct row){.whose = A_COPY, .sums = AS_STORED});
+	CHECK_INT(proof_encoded(&object, "ours", 7, 0), PROOF_MISSING);
+}
+
+int main(void)
+{
+	test_rows();
+	test_what_is_shown();
+	test_what_was_done();
+	test_bytes();
+	test_encoded();
 	return check_result();
 }

@@ -1,0 +1,339 @@
+/* What an object in S3 is, in three sections as in judge.h: what S3's words prove of bytes, whether
+ * an object is the one that a mark keeps, and what it is to a file. src/upload asks when it finds,
+ * stores, skips or removes, and src/audit when it compares. Nothing here reads, asks or writes. */
+#include "marks/judge.h"
+#include "base/text.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static bool is_md5(const char *etag)
+{
+	return strlen(etag) == 32 && strspn(etag, "0123456789abcdefABCDEF") == 32;
+}
+
+/* A number of parts, or 0. */
+static unsigned parts_in(const char *s)
+{
+	const size_t digits = strspn(s, "0123456789");
+	const unsigned long n = digits && digits <= 5 && !s[digits] ? strtoul(s, NULL, 10) : 0;
+	return n > 10000 ? 0 : (unsigned)n;
+}
+
+unsigned proof_etag_parts(const char *etag)
+{
+	return strspn(etag, "0123456789abcdefABCDEF") == 32 && etag[32] == '-' ? parts_in(etag + 33)
+									       : 0;
+}
+
+/* Compares the MD5 that an etag is with ours. One that is opaque may be it, too. */
+static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaque)
+{
+	if (!is_md5(etag) || !(sums->kinds & DIGEST_MD5))
+		return PROOF_MISSING;
+	char hex[33];
+	hex_encode(sums->md5, sizeof sums->md5, hex);
+	return strcasecmp(hex, etag) == 0 ? PROOF_YES : is_opaque ? PROOF_MISSING : PROOF_NO;
+}
+
+/* The bytes of a told checksum, and of how many parts' checksums it is (0: of the content). */
+static bool read_told(const struct s3_sum *told, unsigned char ret[static CHECKSUM_BYTES_MAX],
+	unsigned *ret_parts)
+{
+	const size_t n = strcspn(told->text, "-");
+	unsigned parts = 0;
+	if (told->text[n] && !(parts = parts_in(told->text + n + 1)))
+		return false;
+	*ret_parts = parts;
+	return !checksum_from_base64(told->kind, told->text, n, ret);
+}
+
+bool proof_tells_whole(const struct s3_object *object)
+{
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	unsigned parts;
+	return read_told(&object->sum, bytes, &parts) && !parts;
+}
+
+bool proof_etag_is_md5(const char *etag)
+{
+	return is_md5(etag) || proof_etag_parts(etag);
+}
+
+unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
+{
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	unsigned kinds = 0, parts = 0;
+	if (read_told(&object->sum, bytes, &parts))
+		kinds = DIGEST_OF(object->sum.kind);
+	if (!parts)
+		parts = proof_etag_parts(object->etag);
+	*ret_parts = parts;
+	/* An opaque etag may be an MD5, too: where nothing else is told it is tried. */
+	if (!kinds || (!object->etag_is_opaque && proof_etag_is_md5(object->etag)))
+		kinds |= DIGEST_MD5;
+	return kinds;
+}
+
+/* What two comparisons say together. */
+static enum proof both(enum proof a, enum proof b)
+{
+	return a == PROOF_NO || b == PROOF_NO ? PROOF_NO : a == PROOF_MISSING ? b : a;
+}
+
+static enum proof by_sum(const struct sums *sums, const struct s3_sum *told)
+{
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	unsigned parts;
+	if (!(sums->kinds & DIGEST_OF(told->kind)) || !read_told(told, bytes, &parts) || parts)
+		return PROOF_MISSING;
+	return memcmp(bytes, sums_bytes(sums, told->kind), checksum_kinds[told->kind].bytes) != 0
+		       ? PROOF_NO
+		       : PROOF_YES;
+}
+
+enum proof proof_whole(const struct sums *sums, const struct s3_object *object, bool size_known)
+{
+	if (size_known && object->size != sums->bytes)
+		return PROOF_NO;
+	return both(by_sum(sums, &object->sum), by_md5(sums, object->etag, object->etag_is_opaque));
+}
+
+enum proof proof_part(const struct sums *sums, const struct s3_part *part)
+{
+	if (part->size != sums->bytes)
+		return PROOF_NO;
+	return both(by_sum(sums, &part->sum), by_md5(sums, part->etag, part->etag_is_opaque));
+}
+
+/* "base64-N": the checksum of the parts' checksums. Some servers leave out the "-N". */
+static enum proof by_composite(const struct sums *parts, size_t n, const struct s3_sum *told)
+{
+	unsigned char theirs[CHECKSUM_BYTES_MAX], ours[CHECKSUM_BYTES_MAX];
+	unsigned told_parts;
+	if (!read_told(told, theirs, &told_parts) || (told_parts && told_parts != n) ||
+		sums_compose(parts, n, told->kind, ours))
+		return PROOF_MISSING;
+	if (memcmp(ours, theirs, checksum_kinds[told->kind].bytes) == 0)
+		return PROOF_YES;
+	return told_parts ? PROOF_NO : PROOF_MISSING; /* it may be that of the whole */
+}
+
+static enum proof by_composite_md5(
+	const struct sums *parts, size_t n, const struct s3_object *object)
+{
+	unsigned char md5[CHECKSUM_BYTES_MAX];
+	char hex[33];
+	if (proof_etag_parts(object->etag) != n || sums_compose(parts, n, CHECKSUM_MD5, md5))
+		return PROOF_MISSING;
+	hex_encode(md5, 16, hex);
+	if (strncasecmp(hex, object->etag, 32) == 0)
+		return PROOF_YES;
+	return object->etag_is_opaque ? PROOF_MISSING : PROOF_NO;
+}
+
+enum proof proof_parts(
+	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known)
+{
+	const struct sums whole = sums_combine(parts, n);
+	if (size_known && object->size != whole.bytes)
+		return PROOF_NO;
+	enum proof proof = by_composite(parts, n, &object->sum);
+	if (proof == PROOF_MISSING)
+		proof = by_sum(&whole, &object->sum);
+	return both(proof, by_composite_md5(parts, n, object));
+}
+
+enum proof proof_sent(const struct s3_object *object)
+{
+	const struct sums *sent = &object->meta.sums;
+	if (sent->kinds) {
+		const enum proof proof = by_sum(sent, &object->sum);
+		return proof != PROOF_MISSING ? proof
+					      : by_md5(sent, object->etag, object->etag_is_opaque);
+	}
+	const bool is_told =
+		*object->sum.text || (!object->etag_is_opaque && proof_etag_is_md5(object->etag));
+	return *object->meta.table && object->meta.part_bytes && is_told ? PROOF_YES
+									 : PROOF_MISSING;
+}
+
+enum proof proof_encoded(
+	const struct s3_object *object, const char *table, int64_t mtime_ns, int64_t ctime_ns)
+{
+	const struct s3_meta *meta = &object->meta;
+	const enum proof sent = proof_sent(object);
+	if (sent != PROOF_YES)
+		return sent;
+	if (strcmp(meta->table, table) != 0 || meta->written_for != S3_WRITTEN_FOR_THIS)
+		return PROOF_MISSING;
+	if (*meta->content)
+		return PROOF_YES; /* it was compared */
+	if (meta->mtime_ns != mtime_ns)
+		return PROOF_NO;
+	return meta->ctime_ns && meta->ctime_ns == ctime_ns ? PROOF_YES : PROOF_MISSING;
+}
+
+struct kept kept_of_object(const struct version *version)
+{
+	return (struct kept){.bytes = version_object_bytes(version),
+		.sum = version_object_sum(version),
+		.parts_sum = version->parts_sum,
+		.etag = version->etag,
+		.etag_is_md5 = version->etag_is_md5};
+}
+
+struct kept kept_of_content(const struct version *version)
+{
+	if (!version->object_bytes)
+		return kept_of_object(version);
+	return (struct kept){
+		.bytes = version->size, .sum = version->sum, .parts_sum = "", .etag = ""};
+}
+
+/* Whether both are of the same kind, of the whole content or of parts alike. */
+static bool are_alike(const struct s3_sum *a, const struct s3_sum *b)
+{
+	return *a->text && *b->text && a->kind == b->kind &&
+	       !strchr(a->text, '-') == !strchr(b->text, '-');
+}
+
+struct s3_sum kept_sum_like(const struct kept *kept, const struct s3_sum *told)
+{
+	struct s3_sum sum = mark_sum_told(kept->sum);
+	if (!are_alike(&sum, told))
+		sum = mark_sum_told(kept->parts_sum);
+	return are_alike(&sum, told) ? sum : (struct s3_sum){.text = ""};
+}
+
+enum likeness judge_kept(const struct kept *kept, const struct s3_object *object)
+{
+	const struct s3_sum sum = kept_sum_like(kept, &object->sum);
+	if (object->size != kept->bytes)
+		return LIKE_OTHER;
+	if (*sum.text)
+		return strcmp(sum.text, object->sum.text) == 0 ? LIKE_SAME : LIKE_OTHER;
+	if (!*kept->etag)
+		return LIKE_UNTOLD;
+	return strcmp(kept->etag, object->etag) == 0 ? LIKE_SAME : LIKE_OTHER_ETAG;
+}
+
+unsigned judge_digests(const struct kept *kept)
+{
+	const struct s3_sum sum = mark_sum_told(kept->sum);
+	return (*sum.text ? DIGEST_OF(sum.kind) : 0U) |
+	       (kept->etag_is_md5 && is_md5(kept->etag) ? DIGEST_MD5 : 0U);
+}
+
+enum proof judge_bytes(const struct kept *kept, const struct sums *sums)
+{
+	struct s3_object object = {.size = kept->bytes, .sum = mark_sum_told(kept->sum)};
+	if (kept->etag_is_md5)
+		snprintf(object.etag, sizeof object.etag, "%s", kept->etag);
+	return proof_whole(sums, &object, true);
+}
+
+bool judge_is_done_version(const struct claim *claim, const struct s3_object *object)
+{
+	const struct version *done = &claim->before.done;
+	const struct kept kept = kept_of_object(done);
+	return claim->before.has_done && *done->etag && strcmp(done->etag, object->etag) == 0 &&
+	       judge_kept(&kept, object) == LIKE_SAME;
+}
+
+/* A copy that was made in S3 keeps the metadata, but it is not under the key that it was written
+ * for. What an earlier version of this program wrote does not name the key: then its claim has to
+ * be one that the mark itself has had. */
+static bool is_of_this_mark(const struct judged *j)
+{
+	const struct s3_meta *meta = &j->object->meta;
+	if (strcmp(meta->table, j->table) != 0)
+		return false;
+	if (meta->written_for != S3_WRITTEN_FOR_UNKNOWN)
+		return meta->written_for == S3_WRITTEN_FOR_THIS;
+	return *meta->claim && (strcmp(meta->claim, j->claim->id) == 0 ||
+				       strcmp(meta->claim, j->claim->before.claim) == 0);
+}
+
+static bool says_content(const struct judged *j)
+{
+	return *j->file.content && strcmp(j->object->meta.content, j->file.content) == 0;
+}
+
+/* What X was compressed to is not an earlier version of the file X.zst, nor the reverse. Of a log
+ * that is known by its content, either may be the same log. */
+bool judge_is_ours(const struct judged *j)
+{
+	return is_of_this_mark(j) &&
+	       (strcmp(j->object->meta.suffix, j->suffix) == 0 || says_content(j));
+}
+
+/* What does not name the sums of what was sent was sent in parts. Under our own claim it was sent
+ * of this very version, if that has its size and time. */
+static bool was_sent_of_this(const struct judged *j)
+{
+	const struct s3_meta *meta = &j->object->meta;
+	const uint64_t size = *meta->encoding ? meta->content_bytes : j->object->size;
+	return !meta->sums.kinds && strcmp(meta->claim, j->claim->id) == 0 &&
+	       meta->mtime_ns == j->file.mtime_ns && size == j->file.size;
+}
+
+/* What is so of an object and a file. */
+enum fact {
+	IS_THE_FILE = 1 << 0,    /* comparing the bytes has proven it */
+	IS_OTHER_BYTES = 1 << 1, /* comparing the bytes has shown that */
+	IS_TO_GO = 1 << 2,       /* what is to be replaced */
+	IS_OURS = 1 << 3,        /* judge_is_ours() */
+	IS_AS_SENT = 1 << 4,     /* it holds the bytes that were sent, by the object alone */
+	IS_NOT_AS_SENT = 1 << 5, /* it holds others */
+	IS_UNTOLD = 1 << 6,      /* nothing shows which */
+	IS_OF_THIS = 1 << 7,     /* sent of this very version, in parts */
+	SAYS_CONTENT = 1 << 8,   /* its metadata have the id of the file's content */
+	WAS_DONE = 1 << 9,       /* the version that the mark said was done */
+};
+
+static unsigned facts_of(const struct judged *j)
+{
+	const enum proof sent = proof_sent(j->object);
+	const bool is_to_go = *j->replaces && strcmp(j->replaces, j->object->etag) == 0;
+	return (j->proof == PROOF_YES ? IS_THE_FILE : 0U) |
+	       (j->proof == PROOF_NO ? IS_OTHER_BYTES : 0U) | (is_to_go ? IS_TO_GO : 0U) |
+	       (judge_is_ours(j) ? IS_OURS : 0U) |
+	       (sent == PROOF_YES         ? IS_AS_SENT
+		       : sent == PROOF_NO ? IS_NOT_AS_SENT
+					  : IS_UNTOLD) |
+	       (was_sent_of_this(j) ? IS_OF_THIS : 0U) | (says_content(j) ? SAYS_CONTENT : 0U) |
+	       (judge_is_done_version(j->claim, j->object) ? WAS_DONE : 0U);
+}
+
+/* The first row decides all of whose facts are so. */
+static const struct {
+	unsigned facts;
+	enum judgement judgement;
+} table[] = {
+	{IS_THE_FILE, JUDGED_THE_FILE},
+	{IS_TO_GO, JUDGED_REPLACED},
+	{IS_OURS | IS_NOT_AS_SENT, JUDGED_DAMAGED},
+	{IS_OURS | IS_OTHER_BYTES | IS_OF_THIS, JUDGED_DAMAGED},
+	{SAYS_CONTENT | IS_AS_SENT, JUDGED_THE_CONTENT},
+	{SAYS_CONTENT | IS_UNTOLD, JUDGED_UNPROVEN},
+	{IS_OURS | IS_OTHER_BYTES, JUDGED_EARLIER},
+	{WAS_DONE, JUDGED_EARLIER},
+	{0, JUDGED_FOREIGN},
+};
+const unsigned judge_rows = sizeof table / sizeof *table;
+
+unsigned judge_row(const struct judged *judged)
+{
+	const unsigned facts = facts_of(judged);
+	unsigned row = 0;
+	while ((facts & table[row].facts) != table[row].facts)
+		row++;
+	return row;
+}
+
+enum judgement judge(const struct judged *judged)
+{
+	return table[judge_row(judged)].judgement;
+}

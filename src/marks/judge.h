@@ -1,0 +1,109 @@
+/* What an object in S3 is: the one home of that truth. A run that finds an object where a file is
+ * to go, `verify`, `proven`, `gc` and the removal of files ask here, and only act. Pure: whoever
+ * asks has read the file and asked S3 before. docs/protocol.md ("What an object is to a file") is
+ * the table. */
+#pragma once
+#include "marks/mark.h"
+
+/* 1. Whether what S3 says of an object proves that it holds the bytes that were read. */
+
+enum proof {
+	PROOF_YES,     /* size, if known, and each checksum that both sides have agree */
+	PROOF_NO,      /* something disagrees: it is other content */
+	PROOF_MISSING, /* nothing there to compare with */
+};
+
+/* An object sent whole, against the sums of its content. `size_known`: the object's size was told
+ * (by HEAD). */
+enum proof proof_whole(const struct sums *sums, const struct s3_object *object, bool size_known);
+/* An object sent in parts, against the sums of each part in order: combined where the whole one is
+ * told, else the checksum of theirs, and its etag against their MD5s. */
+enum proof proof_parts(
+	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known);
+/* One part, against what UploadPart answered or ListParts shows. */
+enum proof proof_part(const struct sums *sums, const struct s3_part *part);
+/* Whether the object holds the bytes that s3once sent for it, by what its own metadata says of
+ * them. Of an object in parts each part was compared before they became visible; so if the server
+ * tells anything of its content, that is proven. */
+enum proof proof_sent(const struct s3_object *object);
+/* The same of an object that s3once compressed, where this program would make other bytes of the
+ * file, so that these cannot be compared: whether it was made of the file, as its metadata say that
+ * became visible only after all of the file was read. `table` is the id of our store of marks. The
+ * caller has compared the size, and the content if the metadata name one. */
+enum proof proof_encoded(
+	const struct s3_object *object, const char *table, int64_t mtime_ns, int64_t ctime_ns);
+
+/* The digests to compute to have everything to compare that is told: of the content, or of each of
+ * *ret_parts parts (0: it was not sent in parts). */
+unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts);
+/* Whether a checksum of the whole content is told, as far as its form says. */
+bool proof_tells_whole(const struct s3_object *object);
+/* Whether the etag has the form of an MD5, or of one of parts' MD5s. */
+bool proof_etag_is_md5(const char *etag);
+/* How many parts an etag of the form "md5-N" names; 0 for any other. */
+unsigned proof_etag_parts(const char *etag);
+
+/* 2. Whether an object, or a content, is the one that was proven when its mark was set. */
+
+/* What a mark or a manifest keeps of it. Borrowed; "" is what it does not have. */
+struct kept {
+	uint64_t bytes;
+	const char *sum, *parts_sum; /* as in struct version */
+	const char *etag;
+	bool etag_is_md5;
+};
+/* Of the object of a version, and of the file's content, which is something else if it was sent
+ * compressed. Both borrow the version. */
+struct kept kept_of_object(const struct version *version);
+struct kept kept_of_content(const struct version *version);
+
+enum likeness {
+	LIKE_SAME,       /* a checksum that both have is the same; without one, the etag */
+	LIKE_OTHER,      /* the size or a checksum that both have differs */
+	LIKE_OTHER_ETAG, /* nothing but the etag can be compared, and it differs */
+	LIKE_UNTOLD,     /* nothing but the size can be compared, and it is the same */
+};
+/* By what HEAD shows, or a listing, which has no checksum. */
+enum likeness judge_kept(const struct kept *kept, const struct s3_object *object);
+/* Which of the kept checksums is the one to compare with what S3 tells; its text is "" if none is.
+ */
+struct s3_sum kept_sum_like(const struct kept *kept, const struct s3_sum *told);
+/* By the bytes. `sums` has the digests of judge_digests(), which is 0 if nothing is kept that bytes
+ * can be compared with. */
+enum proof judge_bytes(const struct kept *kept, const struct sums *sums);
+unsigned judge_digests(const struct kept *kept);
+/* Whether the object is the version that the mark said was done when it was claimed, also by its
+ * etag: so that this etag names the object. */
+bool judge_is_done_version(const struct claim *claim, const struct s3_object *object);
+
+/* 3. What an object that stands where a file is to be stored is to that file. */
+
+enum judgement {
+	JUDGED_THE_FILE,    /* the bytes that this file is sent as */
+	JUDGED_THE_CONTENT, /* what a log that is known by its content contains, compressed
+			       otherwise */
+	JUDGED_UNPROVEN,    /* it says that it is that, and nothing shows it */
+	JUDGED_REPLACED,    /* exactly what is to be replaced */
+	JUDGED_DAMAGED,     /* sent by us, and other bytes were stored */
+	JUDGED_EARLIER, /* an earlier version of the file, sent for this mark or adopted by it */
+	JUDGED_FOREIGN, /* anything else */
+};
+
+/* Borrowed. */
+struct judged {
+	const struct s3_object *object; /* as HEAD shows it */
+	/* What reading the file says of it. MISSING if the file was not read. */
+	enum proof proof;
+	struct asked file; /* as it was opened */
+	/* What compressing the file on its way adds to its key; "" if it is sent as it is. */
+	const char *suffix;
+	const char *table;         /* the id of our store of marks */
+	const struct claim *claim; /* of the file's mark */
+	const char *replaces;      /* the etag of what is to be replaced, or "" */
+};
+enum judgement judge(const struct judged *judged);
+/* Which row of the table decides, from 0, and how many there are. */
+unsigned judge_row(const struct judged *judged);
+extern const unsigned judge_rows;
+/* Whether an upload for this very mark wrote it, whatever it is of. */
+bool judge_is_ours(const struct judged *judged);
