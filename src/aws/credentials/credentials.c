@@ -13,9 +13,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define AHEAD_MAX_S  (15 * 60) /* as AWS's SDKs begin to renew */
-#define RETRY_MAX_MS 30000
-#define LOOK_NS      (2 * NS_PER_S) /* between two looks at the files */
+#define AHEAD_MAX_S         (15 * 60) /* as AWS's SDKs begin to renew */
+#define RETRY_MAX_MS        30000
+#define LOOK_NS             (2 * NS_PER_S) /* between two looks at the files */
+#define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
+#define GUESS_NS            (60 * NS_PER_S) /* between two loads because they may have expired */
+
+/* Functions that need the mutex end in _locked. */
 
 static bool same_keys(const struct credentials *a, const struct credentials *b)
 {
@@ -57,7 +61,8 @@ static bool files_changed(const struct credentials_chain *chain)
 	return false;
 }
 
-bool credentials_usable_locked(const struct credentials_chain *chain)
+/* Whether what is in force can be used. */
+static bool usable_locked(const struct credentials_chain *chain)
 {
 	const struct credentials *current = &chain->locked.current;
 	return chain->locked.loaded && !chain->locked.is_refused &&
@@ -84,7 +89,8 @@ static uint64_t retry_ns(const struct credentials_chain *chain)
 	return clock_boot_ns() + (most_ms / 2 + random_below(most_ms / 2)) * NS_PER_MS;
 }
 
-void credentials_unusable_locked(struct credentials_chain *chain)
+/* Nothing but the same again was found for what the server refuses: no longer to be used. */
+static void unusable_locked(struct credentials_chain *chain)
 {
 	chain->locked.is_refused = true;
 	chain->locked.failures++;
@@ -101,7 +107,7 @@ static void take_locked(struct credentials_chain *chain, struct credentials *fre
 	chain->locked.current = *fresh;
 	chain->locked.loaded = true;
 	if (chain->locked.is_refused) {
-		credentials_unusable_locked(chain);
+		unusable_locked(chain);
 		return;
 	}
 	if (chain->locked.said_paused)
@@ -117,7 +123,7 @@ static void fail_locked(struct credentials_chain *chain)
 	chain->locked.failures++;
 	/* Before there were any, only somebody who asks makes it look again. */
 	chain->locked.next_ns = chain->locked.loaded ? retry_ns(chain) : UINT64_MAX;
-	if (!credentials_usable_locked(chain) || chain->locked.said_late)
+	if (!usable_locked(chain) || chain->locked.said_late)
 		return;
 	char until[21];
 	clock_format_iso(chain->locked.current.expires_s, until);
@@ -168,7 +174,8 @@ static void keep_credentials(void *arg)
 	uv_mutex_unlock(&chain->mutex);
 }
 
-int credentials_keeper_start_locked(struct credentials_chain *chain)
+/* Starts the thread that loads, if it does not run yet. 0 or -errno. */
+static int start_keeper_locked(struct credentials_chain *chain)
 {
 	if (chain->locked.keeper_runs)
 		return 0;
@@ -176,9 +183,6 @@ int credentials_keeper_start_locked(struct credentials_chain *chain)
 	chain->locked.keeper_runs = error == 0;
 	return error;
 }
-
-#define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
-#define GUESS_NS            (60 * NS_PER_S) /* between two loads because they may have expired */
 
 static int copy_strings(const struct credentials *from, struct credentials *ret)
 {
@@ -275,8 +279,8 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 		!chain->locked.failures)
 		want_load_locked(chain);
 	const enum waited waited = wait_until(
-		credentials_usable_locked(chain) || is_patience_over_locked(chain),
-		.told = &chain->changed, .mutex = &chain->mutex,
+		usable_locked(chain) || is_patience_over_locked(chain), .told = &chain->changed,
+		.mutex = &chain->mutex,
 		.deadline_ns = limits && limits->deadline_ns ? limits->deadline_ns : UINT64_MAX,
 		.abandon = limits ? limits->abandon : NULL,
 		.arg = limits ? limits->abandon_arg : NULL);
@@ -284,7 +288,7 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 		problem_set(ret_problem, "it was given up before there were credentials");
 		return -ECANCELED;
 	}
-	if (credentials_usable_locked(chain))
+	if (usable_locked(chain))
 		return 0;
 	*ret_problem = chain->locked.problem;
 	if (!chain->locked.error)
@@ -313,10 +317,10 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 {
 	struct problem problem = {0};
 	uv_mutex_lock(&chain->mutex);
-	int error = credentials_keeper_start_locked(chain);
+	int error = start_keeper_locked(chain);
 	if (error)
 		problem_set(&problem, PROBLEM_NO_THREAD);
-	else if (!credentials_usable_locked(chain))
+	else if (!usable_locked(chain))
 		error = chain->locked.loaded && atomic_load(&chain->accepted)
 				? await_usable_locked(chain, limits, &problem)
 				: await_first_locked(chain, limits, &problem);
@@ -363,7 +367,7 @@ static bool load_refused_locked(struct credentials_chain *chain, unsigned genera
 		(atomic_load(&chain->accepted) && !credentials_provider_is_fixed(chain->provider));
 	bool is_over = is_sure && others_may_come;
 	if (is_over)
-		credentials_unusable_locked(chain);
+		unusable_locked(chain);
 	return is_over;
 }
 

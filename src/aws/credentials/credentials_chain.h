@@ -37,12 +37,3 @@ struct credentials_chain {
 		bool said_late, said_paused;
 	} locked;
 };
-
-/* Functions that need the mutex end in _locked. */
-
-/* Starts the thread that loads, if it does not run yet. 0 or -errno. */
-int credentials_keeper_start_locked(struct credentials_chain *chain);
-/* Whether what is in force can be used. */
-bool credentials_usable_locked(const struct credentials_chain *chain);
-/* Nothing but the same again was found for what the server refuses: no longer to be used. */
-void credentials_unusable_locked(struct credentials_chain *chain);

@@ -21,11 +21,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FILE_MAX_BYTES (64U << 10)
-#define RENEW_AHEAD_S  (15 * 60)
-#define LIFE_MAX_S     (100LL * 365 * 24 * 3600)
-#define TIMEOUT_MS     10000
-#define ATTEMPTS       3
+#define FILE_MAX_BYTES  (64U << 10)
+#define RENEW_AHEAD_S   (15 * 60)
+#define TOKEN_MAX_BYTES (16U << 10)
+#define LIFE_MAX_S      (100LL * 365 * 24 * 3600)
+#define TIMEOUT_MS      10000
+#define ATTEMPTS        3
 
 /* The URL of a path at a service: at the endpoint that is set, or, if that is NULL, where AWS has
  * the service ("portal.sso", "oidc") of this region. 0, or -EINVAL with a sentence. */
@@ -201,10 +202,6 @@ static int sso_token_get(struct credentials_loader *loader, const struct sso_ses
 	text_clear(&path);
 	return !is_good ? -EKEYEXPIRED : ret->error ? -EINVAL : 0;
 }
-
-#define TOKEN_MAX_BYTES (16U << 10)
-#define TIMEOUT_MS      10000
-#define ATTEMPTS        3
 
 /* The sso-session's before the profile's own. */
 static const char *sso_setting(
