@@ -1,12 +1,16 @@
-/* Each command is one function. Its argv[0] is the command's name, and it returns the exit code. */
+/* Each command is one function. Its argv[0] is the command's name, and it returns the exit code.
+ * All begin and end in the same frame, which reads the words, opens what is asked for, and says why
+ * the command fails. */
 #pragma once
+#include "cli/open_marks.h"
+#include "cli/options/options.h"
+#include "cli/output.h"
 
 int push_main(int argc, char **argv);
 int run_main(int argc, char **argv);
 int watch_main(int argc, char **argv);
 int init_main(int argc, char **argv);
 int proven_main(int argc, char **argv);
-int events_main(int argc, char **argv);
 int fleet_main(int argc, char **argv);
 int forget_main(int argc, char **argv);
 int gc_main(int argc, char **argv);
@@ -17,3 +21,49 @@ int config_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int lock_main(int argc, char **argv);
 int version_main(int argc, char **argv);
+
+/* The frame of a command. Zero it, set what the command has, and use it as follows:
+ *
+ *	if (frame_begin(&frame, argc, argv) && frame_choose_marks(&frame, true))
+ *		frame.code = show_what_is_there(&frame);
+ *	return frame_end(&frame);
+ *
+ * For one thread; `output` is for all of them. It must not move. */
+struct command_frame {
+	/* Set by the command: */
+	const struct command *command; /* its options and texts */
+	struct job_asked *job;         /* of --job; NULL: it has no such option */
+	struct access *access;         /* its marks and services; NULL: it has none */
+	bool speaks_itself;            /* it does not use `output` */
+	int unprinted_code;            /* if its results cannot be printed; 0: S3ONCE_EXIT_FILES */
+	/* Set by the command as it goes on: */
+	int code; /* the exit code */
+	/* Why it fails, which frame_end() says. Nothing is said if it is "", or if the code is
+	 * S3ONCE_EXIT_OK: what the command got over may be left here then. */
+	struct problem problem;
+	/* From frame_begin() on: */
+	int n; /* operands */
+	char **operands;
+	struct output output;
+	/* From frame_choose_marks() and frame_open_marks() on: */
+	struct marks_place place;
+	struct text marks_name; /* "dynamodb:TABLE" or "sqlite:PATH", as messages show it */
+	struct services services;
+	struct open_marks marks;
+};
+
+/* Reads argv[1…], which is rearranged and stays borrowed, prints what --help asks for, and opens
+ * the job of --job. Returns whether the command goes on; if not, the frame says why. The code is
+ * S3ONCE_EXIT_USAGE until the command sets another one. Call frame_end() in any case. */
+bool frame_begin(struct command_frame *frame, int argc, char **argv);
+/* Finds out which marks were chosen. False: the frame has the code and says why. */
+bool frame_choose_marks(struct command_frame *frame, bool only_read);
+/* Opens the services, and those marks, which have to be there. False: the frame says why, and the
+ * code is S3ONCE_EXIT_SETUP. */
+bool frame_open_marks(struct command_frame *frame, struct store_settings *ret);
+/* Lets go of the output, says what went wrong, closes all that is open, and returns the code. If
+ * results could not be printed, it is another one than success. */
+int frame_end(struct command_frame *frame);
+
+/* Says why a command ends, "NAME: sentence", and returns the exit code. */
+int command_fail(const char *name, int code, const struct problem *problem);

@@ -1,16 +1,24 @@
-/* `s3once config`: the settings in force and where each has its value from; secrets masked. */
+/* `s3once config`: the settings in force, and where each has its value from. It reads what a run
+ * would read, by the same functions, so that it cannot tell another story than the run: src/aws
+ * says where each setting of AWS was found, and job.h which line of a job's file sets an option. It
+ * sends nothing but what loading the credentials takes, and masks every secret. */
+#include "aws/config.h"
 #include "aws/settings.h"
 #include "base/clock.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "cli/commands.h"
-#include "cli/config_view.h"
-#include "cli/open_marks.h"
-#include "cli/options/access.h"
-#include "cli/options/setup_options.h"
+#include "cli/job/job.h"
+#include "cli/json.h"
 #include "cli/options/values.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct config_view {
+	struct output *output;
+	bool is_json;
+	const struct job *job; /* NULL: none was named */
+};
 
 static struct command config_command(
 	struct option_group groups[static SETUP_GROUPS], struct setup_options *options)
@@ -30,6 +38,96 @@ static struct command config_command(
 		"Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or there are no credentials.\n"
 		"More: man s3once-config\n";
 	return command;
+}
+
+static void print_row(const struct config_view *view, const struct config_row *row)
+{
+	struct text line = TEXT(1 << 16);
+	if (view->is_json) {
+		json_t *object = json_event("setting");
+		if (view->job)
+			json_set_bytes(object, "job", view->job->name);
+		json_object_set_new(object, "name", json_string(row->name));
+		json_set_bytes(object, "value", row->value);
+		json_set_bytes(object, "from", row->from);
+		json_print(view->output, object);
+		return;
+	}
+	text_addf(&line, "%-32s ", row->name);
+	size_t before = line.len;
+	text_add_escaped_string(&line, row->value);
+	size_t width = line.len - before;
+	text_addf(&line, "%*s  ", width < 39 ? (int)(39 - width) : 0, "");
+	text_add_escaped_string(&line, row->from);
+	output_result(view->output, text_string(&line));
+	text_clear(&line);
+}
+
+static void tell_line(const struct config_view *view, const char *name, const char *value,
+	const struct job_line *line)
+{
+	struct text from = TEXT(1 << 13);
+	if (line)
+		text_addf(&from, "line %u of ", line->number);
+	text_add(&from, view->job->path);
+	print_row(view, &(struct config_row){name, (char *)(uintptr_t)value,
+				(char *)(uintptr_t)text_string(&from)});
+	text_clear(&from);
+}
+
+/* The line of the job that sets what the row has from an option, or NULL. */
+static const struct job_line *line_of(const struct job *job, const struct config_row *row)
+{
+	return job && strncmp(row->from, "--", 2) == 0 ? job_line_of(job, row->from + 2) : NULL;
+}
+
+/* Tells what the file sets and no row has. */
+static void tell_job(const struct config_view *view, const struct config_rows *rows)
+{
+	const struct job_file *file = view->job->file;
+	for (size_t i = 0; i < file->n; i++) {
+		const struct job_line *line = &file->lines[i];
+		bool has_row = job_is_overridden(view->job, line->name);
+		for (size_t j = 0; j < rows->n && !has_row; j++)
+			has_row = line_of(view->job, &rows->rows[j]) == line;
+		if (!has_row)
+			tell_line(view, line->name, line->value, line);
+	}
+}
+
+/* Tells the options that are set nowhere, and their defaults. */
+static void tell_defaults(const struct config_view *view)
+{
+	const struct job *job = view->job;
+	for (size_t g = 0; g < job->command.n_groups; g++)
+		for (const struct option *o = job->command.groups[g].options; o->name; o++)
+			if (o->standard && !job_line_of(job, o->name) &&
+				!job_is_overridden(job, o->name))
+				print_row(view, &(struct config_row){o->name,
+							(char *)(uintptr_t)o->standard,
+							(char[]){"default"}});
+}
+
+/* A line for each row. With a job, also for what its file says, and for the options of push that
+ * nobody says and that have a default. A row that has its value from an option which the file says
+ * names the line. */
+static void tell_all(const struct config_view *view, const struct config_rows *rows)
+{
+	if (view->job) {
+		tell_job(view, rows);
+		tell_defaults(view);
+	}
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct config_row *row = &rows->rows[i];
+		const struct job_line *line = line_of(view->job, row);
+		if (view->job && strcmp(row->name, "max_attempts") == 0 &&
+			job_line_of(view->job, "retries"))
+			continue; /* the job says it by another name */
+		if (line)
+			tell_line(view, row->name, row->value, line);
+		else
+			print_row(view, row);
+	}
 }
 
 /* A proxy's URL with what may be a password left out. */
@@ -121,35 +219,32 @@ static int add_credentials(
 }
 
 /* Without credentials, everything else is still told. */
-static int config_of(const struct access *access, struct config_view *view)
+static int config_of(struct command_frame *frame, const struct config_view *view)
 {
-	struct services services = {0};
-	struct problem problem = {0};
-	int error = services_open(access, &services, &problem);
-	output_init(&view->output);
-	if (error == 0) {
-		struct config_rows *rows = &services.aws->found;
-		error = add_access(rows, access, services.aws->request_timeout_ms);
-		if (error == 0)
-			error = add_proxies(rows);
-		if (error < 0)
-			problem_set(&problem, "out of memory");
-		else
-			error = add_credentials(rows, services.aws->credentials, &problem);
-		config_view_tell(view, rows);
-	}
-	int code = output_finish(&view->output) < 0 ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
-	services_close(&services);
-	return error < 0 ? command_fail("config", S3ONCE_EXIT_SETUP, &problem) : code;
+	struct problem *problem = &frame->problem;
+	if (services_open(frame->access, &frame->services, problem) < 0)
+		return S3ONCE_EXIT_SETUP;
+	struct config_rows *rows = &frame->services.aws->found;
+	int error = add_access(rows, frame->access, frame->services.aws->request_timeout_ms);
+	if (error == 0)
+		error = add_proxies(rows);
+	if (error < 0)
+		problem_set(problem, "out of memory");
+	else
+		error = add_credentials(rows, frame->services.aws->credentials, problem);
+	tell_all(view, rows);
+	return error < 0 ? S3ONCE_EXIT_SETUP : S3ONCE_EXIT_OK;
 }
 
-static int config_of_job(const char *name, int argc, char **argv, struct config_view *view)
+static int config_of_job(
+	struct command_frame *frame, struct config_view *view, int argc, char **argv)
 {
 	struct job job;
 	int code = S3ONCE_EXIT_USAGE;
-	if (job_open(name, argc, argv, &job) == 0) {
+	if (job_open(frame->operands[0], argc, argv, &job) == 0) {
 		view->job = &job;
-		code = config_of(&job.options.access, view);
+		frame->access = &job.options.access;
+		code = config_of(frame, view);
 	}
 	job_close(&job);
 	return code;
@@ -159,25 +254,22 @@ int config_main(int argc, char **argv)
 {
 	struct setup_options options = {0};
 	struct option_group groups[SETUP_GROUPS];
-	struct command command = config_command(groups, &options);
-	struct problem problem = {0};
-	char **words = calloc((size_t)argc + 1, sizeof *words);
+	const struct command command = config_command(groups, &options);
+	struct command_frame frame = {.command = &command, .access = &options.access};
+	struct config_view view = {.output = &frame.output};
+	char **words = calloc((size_t)argc + 1, sizeof *words); /* job_open() reads argv again */
 	if (!words)
 		return S3ONCE_EXIT_SETUP;
 	memcpy(words, argv, (size_t)argc * sizeof *words);
-	const int n = options_parse(&command, argc, words, &problem);
-	struct config_view view = {.is_json = options.json};
-	int code = S3ONCE_EXIT_OK;
-	if (n > 1)
-		problem_set(&problem, "'%s': config shows one job at a time", quote(words[1]).text);
-	if (n == -ECANCELED)
-		options_help(&command, stdout);
-	else if (n < 0 || n > 1)
-		code = command_fail("config", S3ONCE_EXIT_USAGE, &problem);
-	else if (n == 1)
-		code = config_of_job(words[0], argc, argv, &view);
-	else
-		code = config_of(&options.access, &view);
+	const bool goes_on = frame_begin(&frame, argc, words);
+	view.is_json = options.json;
+	if (goes_on && frame.n > 1)
+		problem_set(&frame.problem, "'%s': config shows one job at a time",
+			quote(words[1]).text);
+	else if (goes_on)
+		frame.code = frame.n ? config_of_job(&frame, &view, argc, argv)
+				     : config_of(&frame, &view);
+	const int code = frame_end(&frame);
 	free(words);
 	return code;
 }

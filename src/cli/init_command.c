@@ -1,16 +1,12 @@
 /* `s3once init`: sets up where marks are kept. */
 #include "base/log.h"
-#include "base/problem.h"
 #include "base/quote.h"
 #include "cli/commands.h"
-#include "cli/open_marks.h"
-#include "cli/options/access.h"
-#include "cli/options/options.h"
 #include "marks/setup.h"
-#include <errno.h>
 #include <string.h>
 
 #define ACTIVE_TIMEOUT_MS (5 * 60 * 1000)
+#define LINE_BYTES_MAX    (32U << 10)
 
 struct init_options {
 	struct access access;
@@ -69,101 +65,84 @@ static struct command init_command(
 /* The number of shards never changes. If one was asked for that the store does not have, it is
  * refused. */
 static int check_shards(
-	const struct init_options *options, const struct store_settings *settings, const char *name)
+	struct command_frame *frame, unsigned asked, unsigned shards, const char *name)
 {
-	struct problem problem;
-	if (!options->shards || options->shards == settings->shards)
+	if (!asked || asked == shards)
 		return S3ONCE_EXIT_OK;
-	problem_set(&problem,
+	problem_set(&frame->problem,
 		"%s has %u shard%s, which cannot be changed: leave --shards out, or name another",
-		name, settings->shards, settings->shards == 1 ? "" : "s");
-	return command_fail("init", S3ONCE_EXIT_SETUP, &problem);
+		name, shards, shards == 1 ? "" : "s");
+	return S3ONCE_EXIT_SETUP;
 }
 
-static int init_table(const struct init_options *options, const struct marks_place *place,
-	const struct services *services)
+static int init_table(struct command_frame *frame, unsigned shards)
 {
+	const char *table = frame->place.table;
 	const struct table_setup setup = {
-		.table = place->table,
-		.shards = options->shards ? options->shards : SHARDS_OF_TABLE,
+		.table = table,
+		.shards = shards ? shards : SHARDS_OF_TABLE,
 		.timeout_ms = ACTIVE_TIMEOUT_MS,
 	};
 	struct store_settings settings = {0};
-	struct problem problem = {0};
+	struct text line = TEXT(LINE_BYTES_MAX);
 	bool created, ttl;
-	if (table_create(services->aws, services->http, &setup, &settings, &created, &ttl,
-		    &problem) != OUTCOME_OK)
-		return command_fail("init", S3ONCE_EXIT_SETUP, &problem);
-	int code = check_shards(options, &settings, place->table);
+	if (services_open(frame->access, &frame->services, &frame->problem) < 0 ||
+		table_create(frame->services.aws, frame->services.http, &setup, &settings, &created,
+			&ttl, &frame->problem) != OUTCOME_OK)
+		return S3ONCE_EXIT_SETUP;
+	const int code = check_shards(frame, shards, settings.shards, table);
 	if (code)
 		return code;
-	printf("table %s %s: %u shard%s%s\n", place->table,
+	text_addf(&line, "table %s %s: %u shard%s%s", table,
 		created ? "was created and is ready" : "is ready", settings.shards,
 		settings.shards == 1 ? "" : "s", ttl ? ", time to live on 'expires'" : "");
+	output_result(&frame->output, text_string(&line));
+	text_clear(&line);
 	if (!ttl)
 		log_warning(
 			"this server does not support time to live: rows of ended sessions stay in the table");
 	return S3ONCE_EXIT_OK;
 }
 
-static int init_file(const struct init_options *options, const struct marks_place *place,
-	const struct services *services)
+static int init_file(struct command_frame *frame, unsigned shards)
 {
-	struct open_marks marks;
 	struct store_settings settings = {0};
-	struct problem problem = {0};
-	int code = S3ONCE_EXIT_OK;
-	if (marks_open(place, services, &marks, &problem) < 0 ||
-		settings_load(marks.conn, true, options->shards ? options->shards : SHARDS_OF_FILE,
-			NULL, &settings, &problem) != OUTCOME_OK)
-		code = command_fail("init", S3ONCE_EXIT_SETUP, &problem);
-	if (code == S3ONCE_EXIT_OK)
-		code = check_shards(options, &settings, "this file");
-	if (code == S3ONCE_EXIT_OK)
-		printf("%s is ready; marks of one host need no other setup\n",
-			quote(place->path).text);
-	marks_close(&marks);
-	return code;
+	struct text line = TEXT(LINE_BYTES_MAX);
+	if (marks_open(&frame->place, &frame->services, &frame->marks, &frame->problem) < 0 ||
+		settings_load(frame->marks.conn, true, shards ? shards : SHARDS_OF_FILE, NULL,
+			&settings, &frame->problem) != OUTCOME_OK)
+		return S3ONCE_EXIT_SETUP;
+	const int code = check_shards(frame, shards, settings.shards, "this file");
+	if (code)
+		return code;
+	text_addf(&line, "%s is ready; marks of one host need no other setup",
+		quote(frame->place.path).text);
+	output_result(&frame->output, text_string(&line));
+	text_clear(&line);
+	return S3ONCE_EXIT_OK;
 }
 
-static int init_at(const struct init_options *options, const char *spec)
+static int init_marks(struct command_frame *frame, unsigned shards)
 {
-	struct marks_place place;
-	struct services services = {0};
-	struct problem problem = {0};
-	int code, r = marks_place_parse(spec, &place, &problem);
-	if (r < 0)
-		code = command_fail(
-			"init", r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP, &problem);
-	else if (place.is_dynamodb && services_open(&options->access, &services, &problem) < 0)
-		code = command_fail("init", S3ONCE_EXIT_SETUP, &problem);
-	else
-		code = (place.is_dynamodb ? init_table : init_file)(options, &place, &services);
-	services_close(&services);
-	marks_place_clear(&place);
-	return code;
+	if (frame->n > 0)
+		problem_set(&frame->problem, "'%s': init takes no arguments, only options",
+			quote(frame->operands[0]).text);
+	else if (!access_marks(frame->access))
+		problem_set(&frame->problem,
+			"nothing to set up: name the table with --marks dynamodb:TABLE or "
+			"S3ONCE_MARKS");
+	if (frame->problem.text[0] || !frame_choose_marks(frame, false))
+		return frame->code;
+	return frame->place.is_dynamodb ? init_table(frame, shards) : init_file(frame, shards);
 }
 
 int init_main(int argc, char **argv)
 {
 	struct init_options options = {0};
 	struct option_group groups[GROUPS];
-	struct command command = init_command(groups, &options);
-	struct problem problem = {0};
-	int n = options_parse(&command, argc, argv, &problem);
-	if (n == -ECANCELED) {
-		options_help(&command, stdout);
-		return S3ONCE_EXIT_OK;
-	}
-	const char *spec = access_marks(&options.access);
-	if (n > 0)
-		problem_set(&problem, "'%s': init takes no arguments, only options",
-			quote(argv[0]).text);
-	else if (n == 0 && !spec)
-		problem_set(&problem,
-			"nothing to set up: name the table with --marks dynamodb:TABLE or "
-			"S3ONCE_MARKS");
-	if (problem.text[0])
-		return command_fail("init", S3ONCE_EXIT_USAGE, &problem);
-	return init_at(&options, spec);
+	const struct command command = init_command(groups, &options);
+	struct command_frame frame = {.command = &command, .access = &options.access};
+	if (frame_begin(&frame, argc, argv))
+		frame.code = init_marks(&frame, options.shards);
+	return frame_end(&frame);
 }

@@ -84,11 +84,3 @@ const char *json_limit_word(enum s3once_limited_by limit)
 {
 	return (size_t)limit < LIMIT_WORDS ? limit_words[limit] : "";
 }
-
-enum s3once_limited_by json_limit_of(const char *word)
-{
-	int i = LIMIT_WORDS - 1;
-	while (i > 0 && strcmp(limit_words[i], word) != 0)
-		i--;
-	return (enum s3once_limited_by)i;
-}

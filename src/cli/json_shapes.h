@@ -31,5 +31,3 @@ struct json_count {
 extern const struct json_count json_counts[];
 
 const char *json_limit_word(enum s3once_limited_by limit);
-/* What is no word of json_limit_word() is FILES. */
-enum s3once_limited_by json_limit_of(const char *word);

@@ -2,7 +2,7 @@
 #include "base/path.h"
 #include "base/quote.h"
 #include "base/write_all.h"
-#include "cli/options/file_option.h"
+#include "cli/options/values.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>

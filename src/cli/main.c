@@ -1,7 +1,7 @@
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "cli/commands.h"
-#include "cli/startup.h"
+#include "cli/signals.h"
 #include "s3once/push.h"
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,6 @@ static const struct {
 	{"watch", watch_main, "the same as a service: upload what comes to rest"},
 	{"proven", proven_main, "say whether files are in S3, for whoever removes them"},
 	{"status", status_main, "show what is uploaded of a bucket, a prefix or a key"},
-	{"events", events_main, "print the events of a log (--json) for people"},
 	{"fleet", fleet_main, "show the state of the jobs of all hosts that share the marks"},
 	{"forget", forget_main, "remove marks: of a key, a prefix, or of objects that are gone"},
 	{"verify", verify_main, "compare what is in the bucket with the marks"},

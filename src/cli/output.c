@@ -8,7 +8,9 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define LINE_BYTES_MAX (64U << 10)
@@ -93,13 +95,12 @@ struct said {
 static void add_begin(struct text *t, const struct output *output, const struct said *said)
 {
 	char time[21];
-	const bool is_logged = output->log && !output->logs_results_alone;
-	if (is_logged)
+	if (output->log && !output->logs_results_alone) {
 		clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, time);
-	if (is_logged || output->stamp)
-		text_addf(t, "%s ", is_logged ? time : output->stamp);
-	else if (said->fd == STDERR_FILENO)
+		text_addf(t, "%s ", time);
+	} else if (said->fd == STDERR_FILENO) {
 		text_addf(t, "%ss3once: ", log_priority(said->level));
+	}
 }
 
 static void put_line(struct output *output, const struct said *said)
@@ -109,7 +110,7 @@ static void put_line(struct output *output, const struct said *said)
 	add_begin(&t, output, said);
 	text_addf(&t, "%s%s\n", said->kind, said->line);
 	const struct output_piece piece = {
-		.fd = output->stamp ? STDOUT_FILENO : said->fd,
+		.fd = said->fd,
 		.is_logged = output->log && (is_result || !output->logs_results_alone),
 		.bytes = text_string(&t),
 		.n = t.len,
@@ -145,11 +146,6 @@ int output_log_to(struct output *output, const char *path, bool results_alone)
 {
 	output->logs_results_alone = results_alone;
 	return log_file_new(path, &output->log);
-}
-
-void output_stamp(struct output *output, const char *stamp)
-{
-	output->stamp = stamp;
 }
 
 static void on_stalled(int fd)
@@ -250,4 +246,18 @@ int output_finish(struct output *output)
 		output_say(output, "error: cannot write to standard output: %s", strerror(-error));
 	const int log_error = close_log(output);
 	return error ? error : log_error;
+}
+
+bool terminal_can_draw(int fd)
+{
+	const char *terminal = getenv("TERM");
+	return isatty(fd) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+}
+
+struct terminal_size terminal_size(int fd)
+{
+	struct winsize size = {0};
+	const bool is_known = ioctl(fd, TIOCGWINSZ, &size) == 0;
+	return (struct terminal_size){.rows = is_known && size.ws_row ? size.ws_row : 24,
+		.columns = is_known && size.ws_col ? size.ws_col : 80};
 }

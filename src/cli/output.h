@@ -13,7 +13,6 @@ struct output {
 	bool is_abandoned;          /* a reader stood still at the end */
 	struct log_file *log;       /* of output_log_to(); NULL: lines are printed */
 	bool logs_results_alone;
-	const char *stamp; /* of output_stamp(); NULL: none */
 	struct {
 		uv_mutex_t mutex;
 		bool is_drawn; /* a progress line stands on the terminal */
@@ -27,9 +26,6 @@ void output_init(struct output *output);
  * or, with results_alone, the lines of the result alone go there, as they are. A line that cannot
  * be written there is printed. Before the first line and output_never_block(). 0 or -ENOMEM. */
 int output_log_to(struct output *output, const char *path, bool results_alone);
-/* From now on all lines go to standard output, each with this before it, as output_log_to() writes
- * them. Borrowed. */
-void output_stamp(struct output *output, const char *stamp);
 /* From now on until output_finish() a thread writes the lines, and a reader that stands still (a
  * full pipe, a stopped terminal) keeps nobody waiting for long: with 1 MiB of lines unread and
  * nothing taken for a minute, or for a second after a signal, lines are lost, which is said.
@@ -48,3 +44,11 @@ void output_draw(struct output *output, const char *line);
  * output_never_block() leaves is waited for as long as it is read, with five minutes for each
  * pause, a second after a signal. */
 int output_finish(struct output *output);
+
+/* Whether the descriptor is of a terminal that can draw a line anew. */
+bool terminal_can_draw(int fd);
+/* 24 rows and 80 columns if the terminal does not tell. */
+struct terminal_size {
+	unsigned rows, columns;
+};
+struct terminal_size terminal_size(int fd);

@@ -5,7 +5,6 @@
 #include "cli/human_figures.h"
 #include "cli/job/job_asked.h"
 #include "cli/json.h"
-#include "cli/output.h"
 #include "cli/push/push_options.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -58,7 +57,7 @@ static struct command proven_command(struct option_group groups[static GROUPS],
 }
 
 struct view {
-	struct output output;
+	struct output *output;
 	struct json_run json;
 	bool is_json, quiet;
 	bool lists_proven;                 /* else only what is not in S3 */
@@ -77,7 +76,7 @@ static void print(struct view *view, const struct s3once_event *event)
 	}
 	if (!is_proven)
 		text_addf(&t, ": %s", event->text);
-	output_result(&view->output, text_string(&t));
+	output_result(view->output, text_string(&t));
 	text_clear(&t);
 }
 
@@ -91,7 +90,7 @@ static void say_proof(struct view *view, const char *what, const struct s3once_e
 	text_add(&t, event->text);
 	if (*event->code)
 		text_addf(&t, " (%s)", event->code);
-	output_say(&view->output, "%s: %s", what, text_string(&t));
+	output_say(view->output, "%s: %s", what, text_string(&t));
 	text_clear(&t);
 }
 
@@ -99,7 +98,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 {
 	struct view *view = arg;
 	if (view->is_json)
-		json_print(&view->output, json_of_event(&view->json, event));
+		json_print(view->output, json_of_event(&view->json, event));
 	view->proven += event->type == S3ONCE_EVENT_PROVEN;
 	view->unproven += event->type == S3ONCE_EVENT_UNPROVEN;
 	view->failed += event->type == S3ONCE_EVENT_FAILED;
@@ -149,87 +148,75 @@ static void print_counts(struct view *view)
 		add_count(&t, ", ", view->unproven, view->unproven == 1 ? "is not" : "are not");
 	if (view->failed)
 		add_count(&t, ", of ", view->failed, "it cannot be known");
-	output_result(&view->output, text_string(&t));
+	output_result(view->output, text_string(&t));
 	text_clear(&t);
 }
 
 /* The files of a run with these options. */
-static int prove_files(struct push_options *options, bool quiet, char *const *files, int n)
+static int prove_files(
+	struct command_frame *frame, struct push_options *options, char *const *files, int n)
 {
 	const bool counts = has_folder(files, n);
-	struct view view = {.is_json = options->json,
+	struct view view = {.output = &frame->output,
+		.is_json = options->json,
 		.lists_proven = !counts || options->verbose,
-		.quiet = quiet,
+		.quiet = options->quiet,
 		.json = {.bucket = options->run.bucket,
 			.prefix = options->run.prefix,
 			.job = options->job}};
 	struct s3once_push *push;
-	struct problem problem = {0};
-	output_init(&view.output);
+	struct problem *problem = &frame->problem;
 	options->run.dry_run = 1;
 	options->run.reupload = 0;
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;
-	int code = S3ONCE_EXIT_SETUP;
-	const int r = s3once_push_new(&options->run, &push, problem.text, sizeof problem.text);
-	if (r == 0) {
-		code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
-		s3once_push_free(push);
-	} else if (r != -EINVAL) {
-		problem_set(&problem, "out of memory");
+	const int r = s3once_push_new(&options->run, &push, problem->text, sizeof problem->text);
+	if (r == -EINVAL)
+		return S3ONCE_EXIT_USAGE;
+	if (r) {
+		problem_set(problem, "out of memory");
+		return S3ONCE_EXIT_SETUP;
 	}
-	if (r == 0 && counts && !view.quiet && !view.is_json &&
-		view.proven + view.unproven + view.failed)
+	*problem->text = 0;
+	const int code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
+	s3once_push_free(push);
+	if (counts && !view.quiet && !view.is_json && view.proven + view.unproven + view.failed)
 		print_counts(&view);
-	if (output_finish(&view.output) < 0)
-		code = S3ONCE_EXIT_SETUP;
-	return r == 0 ? code
-		      : command_fail("proven", r == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP,
-				&problem);
+	return code;
 }
 
 /* A job's file has all options. The command line adds only those that say how results are printed.
  */
-static int prove_of_job(struct job_asked *asked, const struct push_options *given, char **files,
-	int n, struct problem *problem)
+static int prove_of_job(
+	struct command_frame *frame, struct job_asked *asked, const struct push_options *given)
 {
+	struct job *job = &asked->job;
+	struct push_options *options = &job->options;
 	struct access access = {0};
 	if (given->quiet)
 		log_set_level(LOG_ERROR);
-	if (job_asked_open(asked, &access, n, files, problem) < 0)
+	if (job_asked_open(asked, &access, frame->n, frame->operands, &frame->problem) < 0)
 		return S3ONCE_EXIT_USAGE;
-	struct job *job = &asked->job;
-	job->options.json |= given->json;
-	job->options.verbose = given->verbose;
-	job->options.run.marks = access.marks ? access.marks : job->options.run.marks;
-	return n ? prove_files(&job->options, given->quiet, files, n)
-		 : prove_files(&job->options, given->quiet, job->operands, (int)job->n_sources);
+	options->json |= given->json;
+	options->quiet = given->quiet;
+	options->verbose = given->verbose;
+	options->run.marks = access.marks ? access.marks : options->run.marks;
+	return frame->n ? prove_files(frame, options, frame->operands, frame->n)
+			: prove_files(frame, options, job->operands, (int)job->n_sources);
 }
 
-static int prove_of_line(struct push_options *options, const char *source, char **operands, int n,
-	struct problem *problem)
+/* With --source DIR, that is the source; else each FILE is one. */
+static int prove_of_line(struct command_frame *frame, char *source, struct push_options *options)
 {
-	char **sources = calloc((size_t)n + 2, sizeof *sources);
-	int n_sources = 0;
-	if (!sources)
-		return S3ONCE_EXIT_SETUP;
-	if (source)
-		sources[n_sources++] = strdup(source);
-	for (int i = 0; !source && i < n - 1; i++)
-		sources[n_sources++] = operands[i];
-	if (n)
-		sources[n_sources++] = operands[n - 1];
-	int code = S3ONCE_EXIT_USAGE;
-	if (push_options_complete(options, n_sources, sources, problem) == 0)
-		code = prove_files(options, options->quiet, operands, n - 1);
-	if (source)
-		free(sources[0]);
-	free(sources);
-	return code;
+	char **operands = frame->operands, *of_source[] = {source, operands[frame->n - 1]};
+	if (push_options_complete(options, source ? 2 : frame->n, source ? of_source : operands,
+		    &frame->problem) < 0)
+		return S3ONCE_EXIT_USAGE;
+	return prove_files(frame, options, operands, frame->n - 1);
 }
 
 /* Options that a job's file has, if it is named. */
-static bool says_more_than_job(const struct command *command, const struct options_given *given)
+static bool says_more_than_job(const struct command *command)
 {
 	static const char *const allowed[] = {"job", "quiet", "verbose", "json"};
 	unsigned index = 0, others = 0;
@@ -238,49 +225,44 @@ static bool says_more_than_job(const struct command *command, const struct optio
 			bool is_allowed = false;
 			for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
 				is_allowed |= strcmp(o->name, allowed[i]) == 0;
-			others += given->is[index] && !is_allowed;
+			others += command->given->is[index] && !is_allowed;
 		}
 	return others > 0;
 }
 
-static int prepare_options(struct push_options *options, int argc, char **argv)
+static int prove(struct command_frame *frame, struct own_options *own, struct push_options *options)
 {
-	struct own_options own = {0};
-	struct option_group groups[GROUPS];
-	struct options_given given = {0};
-	struct problem problem = {0};
-	struct command command = proven_command(groups, &own, options);
-	command.given = &given;
-	const int n = options_parse(&command, argc, argv, &problem);
-	if (n == -ECANCELED) {
-		options_help(&command, stdout);
-		return S3ONCE_EXIT_OK;
-	}
-	int code = S3ONCE_EXIT_USAGE;
-	if (n >= 0 && own.job.name && says_more_than_job(&command, &given))
-		problem_set(&problem,
+	const bool has_job = own->job.name != NULL;
+	if (has_job && says_more_than_job(frame->command))
+		problem_set(&frame->problem,
 			"--job names a file that has all options; beside it there are "
 			"only --quiet, --verbose and --json");
-	else if (n >= 0 && !own.job.name && n < 2)
-		problem_set(&problem, "name a FILE and s3://BUCKET, or give --job");
-	else if (n >= 0)
-		code = own.job.name ? prove_of_job(&own.job, options, argv, n, &problem)
-				    : prove_of_line(options, own.source, argv, n, &problem);
-	if (*problem.text)
-		command_fail("proven", code, &problem);
-	job_asked_close(&own.job);
-	return code;
+	else if (!has_job && frame->n < 2)
+		problem_set(&frame->problem, "name a FILE and s3://BUCKET, or give --job");
+	else
+		return has_job ? prove_of_job(frame, &own->job, options)
+			       : prove_of_line(frame, (char *)(uintptr_t)own->source, options);
+	return S3ONCE_EXIT_USAGE;
 }
 
 int proven_main(int argc, char **argv)
 {
 	struct push_options options;
-	struct problem problem = {0};
-	int code = S3ONCE_EXIT_SETUP;
-	if (push_options_init((size_t)argc, &options, &problem) < 0)
-		code = command_fail("proven", code, &problem);
-	else
-		code = prepare_options(&options, argc, argv);
+	struct own_options own = {0};
+	struct option_group groups[GROUPS];
+	struct options_given given = {0};
+	struct command command = proven_command(groups, &own, &options);
+	/* That a file is not in S3 must not be taken for output that is lost. */
+	struct command_frame frame = {.command = &command, .unprinted_code = S3ONCE_EXIT_SETUP};
+	command.given = &given;
+	if (push_options_init((size_t)argc, &options, &frame.problem) < 0) {
+		frame.speaks_itself = true;
+		frame.code = S3ONCE_EXIT_SETUP;
+	} else if (frame_begin(&frame, argc, argv)) {
+		frame.code = prove(&frame, &own, &options);
+	}
+	const int code = frame_end(&frame);
+	job_asked_close(&own.job);
 	push_options_clear(&options);
 	return code;
 }

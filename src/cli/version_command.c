@@ -2,12 +2,9 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/options/options.h"
-#include "cli/output.h"
 #include "cli/version_commit.h"
 #include <bzlib.h>
 #include <curl/curl.h>
-#include <errno.h>
 #include <libxml/parser.h>
 #include <lz4.h>
 #include <lzma.h>
@@ -50,25 +47,25 @@ static const struct option version_options[] = {
 struct library {
 	const char *name, *built, *running;
 };
-#define VERSION_MAX 32
+#define VERSION_CHARS 32
 enum { LIBRARIES = 12 };
 
 /* Some libraries have a version of another form. */
 struct version_texts {
-	char microhttpd[VERSION_MAX]; /* a number in hexadecimal digits: 0x00097500 is 0.9.75 */
-	char libxml[VERSION_MAX];     /* a number: 20914 is 2.9.14 */
-	char bzip2[VERSION_MAX];      /* with its date: "1.0.8, 13-Jul-2019" */
+	char microhttpd[VERSION_CHARS]; /* a number in hexadecimal digits: 0x00097500 is 0.9.75 */
+	char libxml[VERSION_CHARS];     /* a number: 20914 is 2.9.14 */
+	char bzip2[VERSION_CHARS];      /* with its date: "1.0.8, 13-Jul-2019" */
 };
 
 static void format_versions(struct version_texts *ret)
 {
 	const unsigned long version = strtoul(xmlParserVersion, NULL, 10);
-	snprintf(ret->libxml, VERSION_MAX, "%lu.%lu.%lu", version / 10000, version / 100 % 100,
+	snprintf(ret->libxml, VERSION_CHARS, "%lu.%lu.%lu", version / 10000, version / 100 % 100,
 		version % 100);
-	snprintf(ret->microhttpd, VERSION_MAX, "%x.%x.%x", MHD_VERSION >> 24,
+	snprintf(ret->microhttpd, VERSION_CHARS, "%x.%x.%x", MHD_VERSION >> 24,
 		MHD_VERSION >> 16 & 0xff, MHD_VERSION >> 8 & 0xff);
 	const char *bzip2 = BZ2_bzlibVersion();
-	snprintf(ret->bzip2, VERSION_MAX, "%.*s", (int)strcspn(bzip2, ","), bzip2);
+	snprintf(ret->bzip2, VERSION_CHARS, "%.*s", (int)strcspn(bzip2, ","), bzip2);
 }
 
 static void list_libraries(
@@ -142,25 +139,18 @@ int version_main(int argc, char **argv)
 		.examples = "  s3once version\n"
 			    "  s3once version --json\n",
 	};
-	struct problem problem = {0};
-	int operands = options_parse(&command, argc, argv, &problem);
-	if (operands == -ECANCELED) {
-		options_help(&command, stdout);
-		return S3ONCE_EXIT_OK;
+	struct command_frame frame = {.command = &command};
+	const bool goes_on = frame_begin(&frame, argc, argv);
+	if (goes_on && frame.n > 0) {
+		problem_set(
+			&frame.problem, "the command takes no operands; see s3once version --help");
+	} else if (goes_on) {
+		struct library libraries[LIBRARIES];
+		struct version_texts formatted;
+		format_versions(&formatted);
+		list_libraries(libraries, &formatted);
+		(options.json ? print_json : print_text)(&frame.output, libraries);
+		frame.code = S3ONCE_EXIT_OK;
 	}
-	if (operands > 0)
-		problem_set(&problem, "the command takes no operands; see s3once version --help");
-	if (operands)
-		return command_fail("version", S3ONCE_EXIT_USAGE, &problem);
-	struct library libraries[LIBRARIES];
-	struct version_texts formatted;
-	struct output output;
-	format_versions(&formatted);
-	list_libraries(libraries, &formatted);
-	output_init(&output);
-	if (options.json)
-		print_json(&output, libraries);
-	else
-		print_text(&output, libraries);
-	return output_finish(&output) ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
+	return frame_end(&frame);
 }

@@ -6,8 +6,8 @@
 #include "cli/audit/verify_with_manifest.h"
 #include "cli/audit/verify_with_report.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/signals.h"
-#include "cli/terminal.h"
 #include "scan/key/key.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "base/quote.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
-#include "cli/terminal.h"
+#include "cli/output.h"
 #include <string.h>
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+#include "cli/commands.h"
 #include "cli/audit/verify_with_manifest.h"
 #include "audit/verify_manifest.h"
 #include "base/quote.h"

@@ -2,7 +2,7 @@
 #include "cli/doctor/doctor.h"
 #include "base/quote.h"
 #include "cli/commands.h"
-#include "cli/options/setup_options.h"
+#include "cli/options/access.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,13 @@
+/* A job: the lines of its file, read by push's table of options, and the options of the command
+ * line over them. run, watch, config and whoever has --job come here by job_open(). Each line is
+ * checked as far as it can be without a run, so that an error has the number of its line, and the
+ * whole as a run would check it. Nothing here sends or changes anything. */
 #include "cli/job/job.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/quote.h"
-#include "cli/job/job_lines.h"
+#include "s3/s3_headers.h"
+#include "scan/filter/filter.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,18 +16,284 @@
 #define FOLDER "/etc/s3once"
 #define SUFFIX ".conf"
 
-/* Reads the options of the command line into `ret`. They were read once before this and are known
- * to be right. */
-static int read_words(const struct command *command, int argc, char *const *argv)
+/* The values so far that can contradict each other beyond their types. */
+struct checker {
+	struct filter *filter;
+	struct s3_headers *headers;
+};
+
+/* Tells an error of the file; line 0: of the file as a whole. */
+static void tell_error(struct job *job, unsigned line, const char *sentence)
+{
+	char number[16] = "";
+	if (line)
+		snprintf(number, sizeof number, ":%u", line);
+	log_error("%s%s: %s", quote(job->path).text, number, sentence);
+	job->errors++;
+}
+
+static bool is_list(const struct option *option)
+{
+	return option->type == OPTION_EXCLUDE || option->type == OPTION_INCLUDE ||
+	       option->type == OPTION_SETTING;
+}
+
+/* Whether the command line has the option, or what takes its place. */
+static bool is_overridden(const struct job *job, const struct option_match *match)
+{
+	const char *name = match->option->name;
+	if (is_list(match->option))
+		return false;
+	if (job->given.is[match->index])
+		return true;
+	for (const struct option_conflict *c = job->command.conflicts; c && c->a; c++) {
+		const char *other = strcmp(c->a, name) == 0   ? c->b
+				    : strcmp(c->b, name) == 0 ? c->a
+							      : NULL;
+		if (other && !c->why && options_has(&job->command, &job->given, other))
+			return true;
+	}
+	return false;
+}
+
+static void add_source(struct job *job, const struct job_line *line)
+{
+	struct problem problem;
+	job->operands[job->n_sources++] = (char *)(uintptr_t)line->value;
+	if (*line->value == '/')
+		return;
+	problem_set(&problem,
+		"source: '%s' is not an absolute path; a job may be started from any folder",
+		quote(line->value).text);
+	tell_error(job, line->number, problem.text);
+}
+
+static void set_target(struct job *job, const struct job_line *line)
+{
+	struct problem problem = {0};
+	struct s3_url url;
+	if (job->target)
+		problem_set(&problem, "target: there is one before; a job has one target");
+	else if (url_parse(line->value, &url, &problem) < 0)
+		problem_prefix(&problem, "target");
+	if (problem.text[0])
+		tell_error(job, line->number, problem.text);
+	job->target = line->value;
+}
+
+static void tell_unknown(struct job *job, const struct job_line *line)
+{
+	static const char *const own[] = {"source", "target"};
+	struct problem problem;
+	const char *nearest = nearest_name(line->name, own, 2);
+	if (!nearest)
+		nearest = options_nearest(&job->command, line->name);
+	if (nearest && strcmp(nearest, "help") != 0)
+		problem_set(&problem, "unknown name '%s'; did you mean %s?", quote(line->name).text,
+			nearest);
+	else
+		problem_set(&problem,
+			"unknown name '%s'; there are source, target and the options of "
+			"s3once push --help without their dashes",
+			quote(line->name).text);
+	tell_error(job, line->number, problem.text);
+}
+
+/* "wait = no" is "no-wait = yes", and the other way round. */
+static const char *find_opposite(
+	const struct command *command, struct option_match *match, const char *value)
+{
+	struct option_match opposite;
+	char name[64];
+	const char *own = match->option->name;
+	if (match->option->type != OPTION_FLAG ||
+		(strcmp(value, "no") != 0 && strcmp(value, "false") != 0))
+		return value;
+	if (strncmp(own, "no-", 3) == 0)
+		snprintf(name, sizeof name, "%s", own + 3);
+	else
+		snprintf(name, sizeof name, "no-%s", own);
+	if (!options_find(command, name, &opposite))
+		return value;
+	*match = opposite;
+	return "yes";
+}
+
+/* Checks a value that has the right type. 0, -ENOMEM, or -EINVAL with a sentence. */
+static int check_value(struct checker *checker, const struct option *option, const char *value,
+	struct problem *ret_problem)
+{
+	if (option->type == OPTION_SETTING)
+		return s3_headers_set(checker->headers, option->name, value, ret_problem);
+	if (option->type != OPTION_EXCLUDE && option->type != OPTION_INCLUDE)
+		return 0;
+	const int error = filter_add(checker->filter, option->type == OPTION_INCLUDE, value);
+	if (error == -EINVAL)
+		problem_set(ret_problem, "%s: the pattern \"%s\" is empty or has an unclosed [",
+			option->name, quote(value).text);
+	return error;
+}
+
+static void set_option(struct job *job, struct checker *checker, const struct job_line *line)
+{
+	struct option_match match;
+	struct problem problem = {0};
+	union { /* what the command line says instead is still checked */
+		int yes;
+		unsigned number;
+		uint64_t quantity;
+		const char *string;
+	} unused = {.quantity = 0};
+	if (!options_find(&job->command, line->name, &match) || match.option->type == OPTION_HELP) {
+		tell_unknown(job, line);
+		return;
+	}
+	const char *value = find_opposite(&job->command, &match, line->value);
+	const struct job_line *before = job->lines[match.index];
+	job->lines[match.index] = line;
+	int error = option_set(
+		match.option, is_overridden(job, &match) ? &unused : match.field, value, &problem);
+	if (error)
+		problem_prefix(&problem, "%s", line->name);
+	else
+		error = check_value(checker, match.option, value, &problem);
+	if (!error && before && !is_list(match.option)) {
+		problem_set(&problem, "%s: line %u says it already", line->name, before->number);
+		error = -EINVAL;
+	}
+	if (error)
+		tell_error(job, line->number, problem.text);
+}
+
+static void set_lines(struct job *job, struct checker *checker)
+{
+	for (size_t i = 0; i < job->file->n; i++) {
+		const struct job_line *line = &job->file->lines[i];
+		if (line->wrong)
+			tell_error(job, line->number, line->wrong);
+		else if (strcmp(line->name, "source") == 0)
+			add_source(job, line);
+		else if (strcmp(line->name, "target") == 0)
+			set_target(job, line);
+		else
+			set_option(job, checker, line);
+	}
+}
+
+/* Reads the options of the command line. They were read once before this and are known to be
+ * right. */
+static int read_words(struct job *job, int argc, char *const *argv)
 {
 	struct problem problem;
 	char **copy = calloc((size_t)argc + 1, sizeof *copy); /* since the words are rearranged */
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, argv, (size_t)argc * sizeof *copy);
-	const int n = options_parse(command, argc, copy, &problem);
+	const int n = options_parse(&job->command, argc, copy, &problem);
 	free(copy);
 	return n < 0 ? n : 0;
+}
+
+/* The words are read first to know what they say, and once more behind the lines, over which they
+ * win. */
+static int read_options(struct job *job, int argc, char *const *argv)
+{
+	const size_t n = job->file->n + (size_t)argc;
+	struct checker checker = {0};
+	struct problem problem;
+	int error = push_options_init(n, &job->options, &problem);
+	if (!error)
+		error = read_words(job, argc, argv);
+	push_options_clear(&job->options);
+	if (!error)
+		error = push_options_init(n, &job->options, &problem);
+	if (!error)
+		error = filter_new(&checker.filter);
+	if (!error)
+		error = s3_headers_new(&checker.headers);
+	if (!error) {
+		set_lines(job, &checker);
+		error = read_words(job, argc, argv);
+	}
+	filter_free(checker.filter);
+	s3_headers_free(checker.headers);
+	return error;
+}
+
+bool job_is_overridden(const struct job *job, const char *option)
+{
+	struct option_match match;
+	return options_find(&job->command, option, &match) && is_overridden(job, &match);
+}
+
+const struct job_line *job_line_of(const struct job *job, const char *option)
+{
+	struct option_match match;
+	if (!options_find(&job->command, option, &match) || is_overridden(job, &match))
+		return NULL;
+	return job->lines[match.index];
+}
+
+/* What the words and the lines together have, and must not have together. */
+static void check_conflicts(struct job *job)
+{
+	const struct option_conflict *c = job->command.conflicts;
+	struct options_given all = job->given;
+	for (unsigned i = 0; i < OPTIONS_MAX; i++)
+		all.is[i] |= job->lines[i] != NULL;
+	for (; (c = options_conflict(&job->command, &all, c)); c++) {
+		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
+		const unsigned line_a = a ? a->number : 0, line_b = b ? b->number : 0;
+		struct problem problem;
+		problem_set(&problem, "%s%s and %s%s contradict each other: %s", a ? "" : "--",
+			c->a, b ? "" : "--", c->b, c->why ? c->why : "choose one");
+		tell_error(job, line_a > line_b ? line_a : line_b, problem.text);
+	}
+}
+
+/* The line of the option that a sentence begins with, "--heartbeat is more than …"; 0: none. */
+static unsigned line_of_sentence(const struct job *job, const char *sentence)
+{
+	char name[64] = "";
+	if (sscanf(sentence, "--%63[a-z0-9-]", name) != 1)
+		return 0;
+	const struct job_line *line = job_line_of(job, name);
+	return line ? line->number : 0;
+}
+
+/* Checks all options together, as a run would begin with them. That reads the files that they name,
+ * but no list of files, which may be standard input. */
+static int check_run(const struct s3once_options *options, struct problem *ret_problem)
+{
+	struct s3once_options checked = *options;
+	struct s3once_push *push;
+	char sentence[PROBLEM_SENTENCE_MAX];
+	checked.files_from = NULL;
+	const int error = s3once_push_new(&checked, &push, sentence, sizeof sentence);
+	if (!error)
+		s3once_push_free(push);
+	else
+		problem_set(ret_problem, "%s", error == -EINVAL ? sentence : "out of memory");
+	return error;
+}
+
+/* Checks what a file does not say at all, and what its lines mean together. */
+static void check_whole(struct job *job)
+{
+	struct problem problem;
+	check_conflicts(job);
+	if (!job->n_sources)
+		tell_error(job, 0, "nothing to upload: add a line source = /PATH");
+	if (!job->target)
+		tell_error(
+			job, 0, "it does not say where to: add a line target = s3://BUCKET/PREFIX");
+	if (job->errors)
+		return;
+	job->operands[job->n_sources] = (char *)(uintptr_t)job->target;
+	if (push_options_complete(&job->options, (int)job->n_sources + 1, job->operands, &problem) <
+			0 ||
+		check_run(&job->options.run, &problem) < 0)
+		tell_error(job, line_of_sentence(job, problem.text), problem.text);
 }
 
 const char *job_folder(void)
@@ -77,76 +349,23 @@ static int load_job(const char *wanted, struct job *job, struct problem *problem
 	return error;
 }
 
-/* The line of the option that a sentence begins with, "--heartbeat is more than …"; 0: none. */
-static unsigned line_of_sentence(const struct job *job, const char *sentence)
-{
-	char name[64] = "";
-	if (sscanf(sentence, "--%63[a-z0-9-]", name) != 1)
-		return 0;
-	const struct job_line *line = job_line_of(job, name);
-	return line ? line->number : 0;
-}
-
-/* Checks what a file does not say at all, and what its lines mean together. */
-static void check_whole(struct job *job)
-{
-	struct problem problem;
-	if (!job->n_sources)
-		job_tell(job, 0, "nothing to upload: add a line source = /PATH");
-	if (!job->target)
-		job_tell(
-			job, 0, "it does not say where to: add a line target = s3://BUCKET/PREFIX");
-	if (job->errors)
-		return;
-	job->operands[job->n_sources] = (char *)(uintptr_t)job->target;
-	if (push_options_complete(&job->options, (int)job->n_sources + 1, job->operands, &problem) <
-			0 ||
-		job_check_whole(&job->options.run, &problem) < 0)
-		job_tell(job, line_of_sentence(job, problem.text), problem.text);
-}
-
-static int read_lines(struct job *job, int argc, char *const *argv)
-{
-	struct push_options overridden;
-	struct option_group groups[JOB_GROUPS];
-	struct command command = job_command(groups, &overridden);
-	struct job_reading reading = {.overridden = &command};
-	const size_t n = job->file->n + (size_t)argc;
-	struct problem problem;
-	command.given = &job->given;
-	int error = push_options_init(n, &overridden, &problem);
-	if (!error)
-		error = read_words(&command, argc, argv);
-	if (!error)
-		error = push_options_init(n, &job->options, &problem);
-	if (!error)
-		error = job_check_new(&reading.check);
-	if (!error) {
-		job_read_lines(job, &reading);
-		job_check_conflicts(job);
-		error = read_words(&job->command, argc, argv);
-	}
-	job_check_free(reading.check);
-	push_options_clear(&overridden);
-	return error;
-}
-
 int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 {
 	struct problem problem = {0};
 	*ret = (struct job){0};
 	ret->command = job_command(ret->groups, &ret->options);
+	ret->command.given = &ret->given;
 	int error = find_file(wanted, ret);
 	if (!error)
 		error = load_job(wanted, ret, &problem);
 	if (error && problem.text[0]) {
-		job_tell(ret, 0, problem.text);
+		tell_error(ret, 0, problem.text);
 		return -EINVAL;
 	}
 	if (!error)
 		ret->operands = calloc(ret->file->n + 2, sizeof *ret->operands);
 	if (!error)
-		error = ret->operands ? read_lines(ret, argc, argv) : -ENOMEM;
+		error = ret->operands ? read_options(ret, argc, argv) : -ENOMEM;
 	if (error)
 		log_error("%s: out of memory", quote(wanted).text);
 	else

@@ -1,12 +1,74 @@
-/* `s3once run`: the jobs of files, one after another. */
+/* `s3once run`: the jobs of files, one after another; and what `s3once watch` shares with it
+ * (run_command.h). A job is read and checked by job.h, and each run of it is that of `push`. All
+ * files are checked before the first job begins, so nothing here may upload before that. */
+#include "cli/job/run_command.h"
+#include "base/log.h"
+#include "base/quote.h"
 #include "cli/commands.h"
-#include "cli/job/jobs.h"
 #include "cli/push/push_command.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+int jobs_worse_code(int a, int b)
+{
+	static const int order[] = {S3ONCE_EXIT_FENCED, S3ONCE_EXIT_SETUP, S3ONCE_EXIT_USAGE,
+		S3ONCE_EXIT_FILES, S3ONCE_EXIT_LIMIT, S3ONCE_EXIT_HELD};
+	if (a >= S3ONCE_EXIT_STOPPED || b >= S3ONCE_EXIT_STOPPED)
+		return a > b ? a : b;
+	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+		if (a == order[i] || b == order[i])
+			return order[i];
+	return S3ONCE_EXIT_OK;
+}
+
+bool jobs_share_metrics(const char *command, const struct job *a, const struct job *b)
+{
+	const char *path = a->options.metrics_file, *other = b->options.metrics_file;
+	if (!path || !other || strcmp(path, other) != 0)
+		return false;
+	log_error("%s: the jobs %s and %s would both write --metrics-file %s: give each job a file "
+		  "of its own",
+		command, quote(a->name).text, quote(b->name).text, quote(path).text);
+	return true;
+}
+
+/* Whether jobs are named. The words were checked by the way, for job_open() to read them again. */
+static bool has_names(struct command_frame *frame)
+{
+	if (frame->n == 0)
+		problem_set(&frame->problem, "name a job, such as NAME of /etc/s3once/NAME.conf");
+	for (int i = 0; i < frame->n; i++)
+		if (!*frame->operands[i])
+			problem_set(&frame->problem,
+				"the name of a JOB is empty: name one, such as NAME of "
+				"/etc/s3once/NAME.conf");
+	return !*frame->problem.text;
+}
+
+int jobs_main(const struct jobs_command *jobs, int argc, char **argv)
+{
+	struct push_options options;
+	struct option_group groups[JOB_GROUPS];
+	const struct command command = jobs->command(groups, &options);
+	struct command_frame frame = {
+		.command = &command, .speaks_itself = true, .code = S3ONCE_EXIT_SETUP};
+	char **names = calloc((size_t)argc + 1, sizeof *names);
+	if (!names)
+		return S3ONCE_EXIT_SETUP;
+	memcpy(names, argv, (size_t)argc * sizeof *names);
+	const bool goes_on = push_options_init((size_t)argc, &options, &frame.problem) == 0 &&
+			     frame_begin(&frame, argc, names) && has_names(&frame);
+	push_options_clear(&options);
+	if (goes_on)
+		frame.code = jobs->run((size_t)frame.n, names, argc, argv);
+	const int code = frame_end(&frame);
+	free(names);
+	return code;
+}
 
 /* push's, with other operands. */
-static struct command run_command(
+static struct command command_of_run(
 	struct option_group groups[static JOB_GROUPS], struct push_options *options)
 {
 	struct command command = push_command(groups, options);
@@ -63,6 +125,6 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 
 int run_main(int argc, char **argv)
 {
-	const struct jobs_command command = {run_command, open_and_run};
+	const struct jobs_command command = {command_of_run, open_and_run};
 	return jobs_main(&command, argc, argv);
 }

@@ -2,7 +2,7 @@
  * do, done by that process before it becomes the command. */
 #include "base/quote.h"
 #include "cli/lock/lock_command.h"
-#include "cli/startup.h"
+#include "cli/signals.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,3 +1,6 @@
+/* The options by which a command finds its marks, S3 and DynamoDB. push and all commands that look
+ * at what it did have these tables; config and doctor have nothing else. What they say is read by
+ * src/cli/open_marks.c, or by the library in a push. */
 #include "cli/options/access.h"
 #include <stdlib.h>
 
@@ -87,4 +90,23 @@ const char *access_marks(const struct access *access)
 {
 	const char *chosen = access->marks ? access->marks : getenv("S3ONCE_MARKS");
 	return chosen && *chosen ? chosen : NULL;
+}
+
+static const struct option output_options[] = {
+	{.name = "json",
+		.type = OPTION_FLAG,
+		.offset = offsetof(struct setup_options, json),
+		.help = "print a line of JSON for each to standard output"},
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
+	{NULL},
+};
+
+struct command setup_command(
+	struct option_group groups[static SETUP_GROUPS], struct setup_options *options)
+{
+	access_groups(&options->access, groups);
+	groups[ACCESS_GROUPS] =
+		(struct option_group){NULL, access_checksum_options, &options->access};
+	groups[ACCESS_GROUPS + 1] = (struct option_group){"Output", output_options, options};
+	return (struct command){.groups = groups, .n_groups = SETUP_GROUPS};
 }

@@ -21,3 +21,15 @@ void access_groups(struct access *access, struct option_group ret[static ACCESS_
 
 /* The marks that were chosen, by option or S3ONCE_MARKS; NULL if nobody did. */
 const char *access_marks(const struct access *access);
+
+/* The options of the commands that look at the setup of a push: config and doctor. */
+struct setup_options {
+	struct access access;
+	int json;
+};
+
+/* A command with these options alone: fills the groups with the fields of *options. The caller adds
+ * the name and the texts. */
+enum { SETUP_GROUPS = 2 + ACCESS_GROUPS };
+struct command setup_command(
+	struct option_group groups[static SETUP_GROUPS], struct setup_options *options);

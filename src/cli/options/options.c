@@ -1,11 +1,178 @@
+/* The table of a command's options, put to use: a value is read into its field, a command line into
+ * all of them, what the options have to do with each other is checked, and --help is printed. Every
+ * command comes here, and so does a job's file, which names options as the command line does
+ * (src/cli/job/job.c). Nothing here knows an option, opens a file, or prints an error. */
 #include "cli/options/options.h"
-#include "base/log.h"
 #include "base/nearest.h"
 #include "base/quote.h"
-#include "cli/options/option_value.h"
+#include "base/text.h"
+#include "cli/options/values.h"
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
+
+#define COUNT_MAX    9
+#define NAME_COLUMN  26
+#define HELP_COLUMNS 52
+#define COLUMNS      79
+
+static int add_rule(struct option_rules *rules, bool include, const char *pattern)
+{
+	rules->rules[rules->n++] = (struct s3once_rule){.include = include, .pattern = pattern};
+	return 0;
+}
+
+static int add_setting(struct option_settings *settings, const char *name, const char *value,
+	struct problem *ret_problem)
+{
+	if (!*value) {
+		problem_set(ret_problem, "the value is empty");
+		return -EINVAL;
+	}
+	settings->settings[settings->n++] = (struct s3once_setting){.name = name, .value = value};
+	return 0;
+}
+
+static int set_choice(
+	const struct option *option, int *field, const char *value, struct problem *ret_problem)
+{
+	for (int i = 0; option->choices[i]; i++)
+		if (strcmp(option->choices[i], value) == 0) {
+			*field = i;
+			return 0;
+		}
+	struct text all = TEXT(200);
+	for (int i = 0; option->choices[i]; i++)
+		text_addf(&all, "%s%s", i ? "|" : "", option->choices[i]);
+	problem_set(ret_problem, "'%s' is not one of %s", quote(value).text, text_string(&all));
+	text_clear(&all);
+	return -EINVAL;
+}
+
+static int check_bounds(
+	const struct option *option, const char *value, uint64_t n, struct problem *ret_problem)
+{
+	bool too_small = n < option->least, too_large = option->most && n > option->most;
+	if (!too_small && !too_large)
+		return 0;
+	struct text bound = TEXT(60);
+	uint64_t n_bound = too_small ? option->least : option->most;
+	if (option->type == OPTION_NUMBER)
+		text_addf(&bound, "%" PRIu64, n_bound);
+	else if (option->type == OPTION_SIZE)
+		value_show_size(&bound, n_bound);
+	else
+		value_show_duration(&bound, n_bound);
+	problem_set(ret_problem, "'%s' is too %s: at %s %s", value, too_small ? "small" : "large",
+		too_small ? "least" : "most", text_string(&bound));
+	text_clear(&bound);
+	return -EINVAL;
+}
+
+static int set_quantity(
+	const struct option *option, void *field, const char *value, struct problem *ret_problem)
+{
+	uint64_t n;
+	const enum option_type type = option->type;
+	int r = type == OPTION_NUMBER ? value_number(value, &n, ret_problem)
+		: type == OPTION_SIZE ? value_size(value, &n, ret_problem)
+				      : value_duration(value, &n, ret_problem);
+	if (r == 0)
+		r = check_bounds(option, value, n, ret_problem);
+	if (r < 0)
+		return r;
+	if (type == OPTION_NUMBER)
+		*(unsigned *)field = (unsigned)n;
+	else
+		*(uint64_t *)field = n;
+	return 0;
+}
+
+static int set_flag(int *field, const char *value, struct problem *ret_problem)
+{
+	const bool is_yes = !value || strcmp(value, "yes") == 0 || strcmp(value, "true") == 0;
+	if (!is_yes && strcmp(value, "no") != 0 && strcmp(value, "false") != 0) {
+		problem_set(ret_problem, "'%s' is neither yes nor no", quote(value).text);
+		return -EINVAL;
+	}
+	*field = is_yes;
+	return 0;
+}
+
+static int set_count(unsigned *field, const char *value, struct problem *ret_problem)
+{
+	uint64_t n = *field + 1;
+	int yes = 0;
+	if (value && set_flag(&yes, value, NULL) == 0)
+		n = yes != 0;
+	else if (value && (value_number(value, &n, NULL) < 0 || n > COUNT_MAX)) {
+		problem_set(ret_problem, "'%s' is neither yes nor no nor a number from 0 to %d",
+			quote(value).text, COUNT_MAX);
+		return -EINVAL;
+	}
+	*field = (unsigned)n;
+	return 0;
+}
+
+static int set_string(const struct option *option, const char **field, const char *value,
+	struct problem *ret_problem)
+{
+	if (!*value) {
+		problem_set(ret_problem, "the value is empty");
+		return -EINVAL;
+	}
+	if (option->choices && set_choice(option, &(int){0}, value, ret_problem) < 0)
+		return -EINVAL;
+	*field = value;
+	return 0;
+}
+
+static int set_age(const struct option *option, uint64_t *field, const char *value,
+	struct problem *ret_problem)
+{
+	int yes = 1;
+	if (value && set_flag(&yes, value, NULL) < 0)
+		return set_quantity(option, field, value, ret_problem);
+	*field = yes ? 0 : UINT64_MAX;
+	return 0;
+}
+
+/* Whether it is written with a value on a command line. */
+static bool takes_value(const struct option *option)
+{
+	return option->type != OPTION_FLAG && option->type != OPTION_COUNT &&
+	       option->type != OPTION_HELP;
+}
+
+int option_set(
+	const struct option *option, void *field, const char *value, struct problem *ret_problem)
+{
+	switch (option->type) {
+	case OPTION_FLAG:
+		return set_flag(field, value, ret_problem);
+	case OPTION_HELP:
+		return -ECANCELED;
+	case OPTION_COUNT:
+		return set_count(field, value, ret_problem);
+	case OPTION_STRING:
+		return set_string(option, field, value, ret_problem);
+	case OPTION_CHOICE:
+		return set_choice(option, field, value, ret_problem);
+	case OPTION_NUMBER:
+	case OPTION_SIZE:
+	case OPTION_DURATION:
+		return set_quantity(option, field, value, ret_problem);
+	case OPTION_AGE:
+		return set_age(option, field, value, ret_problem);
+	case OPTION_EXCLUDE:
+	case OPTION_INCLUDE:
+		return add_rule(field, option->type == OPTION_INCLUDE, value);
+	case OPTION_SETTING:
+		return add_setting(field, option->name, value, ret_problem);
+	}
+	return -EINVAL;
+}
 
 struct parse {
 	const struct command *command;
@@ -117,12 +284,11 @@ static int parse_long(struct parse *p, const char *given)
 	if (!find_option(p->command, has_name, &name, &match))
 		return unknown_option(p, given);
 	const struct option *option = match.option;
-	if (!option_takes_value(option) && value) {
+	if (!takes_value(option) && value) {
 		problem_set(p->problem, "--%s takes no value", option->name);
 		return -EINVAL;
 	}
-	if (option_takes_value(option) && option->type != OPTION_AGE &&
-		find_value(p, option, &value) < 0)
+	if (takes_value(option) && option->type != OPTION_AGE && find_value(p, option, &value) < 0)
 		return -EINVAL;
 	int r = option_set(option, match.field, value, p->problem);
 	if (r == -EINVAL)
@@ -136,7 +302,7 @@ static int parse_letters(struct parse *p, const char *given)
 	for (const char *letter = given + 1; *letter; letter++) {
 		struct option_match match;
 		if (!find_option(p->command, has_letter, letter, &match) ||
-			option_takes_value(match.option))
+			takes_value(match.option))
 			return unknown_option(p, given);
 		int r = option_set(match.option, match.field, NULL, p->problem);
 		if (r < 0)
@@ -152,16 +318,37 @@ bool options_has(const struct command *command, const struct options_given *give
 	return options_find(command, name, &match) && given->is[match.index];
 }
 
+/* Whether an option was given, and does something: "quiet = no" in a file contradicts nothing. */
+static bool is_in_force(
+	const struct command *command, const struct options_given *given, const char *name)
+{
+	struct option_match match;
+	if (!options_find(command, name, &match) || !given->is[match.index])
+		return false;
+	const enum option_type type = match.option->type;
+	if (type == OPTION_FLAG || type == OPTION_COUNT)
+		return *(const int *)match.field != 0;
+	return type != OPTION_AGE || *(const uint64_t *)match.field != UINT64_MAX;
+}
+
+const struct option_conflict *options_conflict(const struct command *command,
+	const struct options_given *given, const struct option_conflict *from)
+{
+	for (; from && from->a; from++)
+		if (is_in_force(command, given, from->a) && is_in_force(command, given, from->b))
+			return from;
+	return NULL;
+}
+
 static int check_conflicts(const struct parse *p)
 {
-	for (const struct option_conflict *c = p->command->conflicts; c && c->a; c++)
-		if (options_has(p->command, p->given, c->a) &&
-			options_has(p->command, p->given, c->b)) {
-			problem_set(p->problem, "--%s and --%s contradict each other: %s", c->a,
-				c->b, c->why ? c->why : "choose one");
-			return -EINVAL;
-		}
-	return 0;
+	const struct option_conflict *c =
+		options_conflict(p->command, p->given, p->command->conflicts);
+	if (!c)
+		return 0;
+	problem_set(p->problem, "--%s and --%s contradict each other: %s", c->a, c->b,
+		c->why ? c->why : "choose one");
+	return -EINVAL;
 }
 
 int options_parse(const struct command *command, int argc, char **argv, struct problem *ret_problem)
@@ -185,10 +372,77 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 	return r < 0 ? r : operands;
 }
 
-int command_fail(const char *name, int code, const struct problem *problem)
+static void print_option(const struct option *option, FILE *stream)
 {
-	char sentence[PROBLEM_SENTENCE_MAX];
-	problem_format(problem, sentence, sizeof sentence);
-	log_error("%s: %s", name, sentence);
-	return code;
+	char letter[5] = "    ";
+	if (option->letter)
+		memcpy(letter, (char[]){'-', option->letter, ',', ' '}, 4);
+	int n = fprintf(stream, "  %s--%s%s%s", letter, option->name,
+		option->argument && *option->argument != '[' ? " " : "",
+		option->argument ? option->argument : "");
+	if (n > NAME_COLUMN - 2)
+		n = fprintf(stream, "\n") * 0;
+	size_t len = 0;
+	for (const char *line = option->help; *line; line += len + (line[len] == '\n')) {
+		len = strcspn(line, "\n");
+		fprintf(stream, "%*s%.*s", NAME_COLUMN - n, "", (int)len, line);
+		if (line[len])
+			fprintf(stream, "\n");
+		n = 0;
+	}
+	if (option->standard) {
+		const bool has_room =
+			len + strlen(option->standard) + strlen(" []") <= HELP_COLUMNS;
+		fprintf(stream, "%s%*s[%s]", has_room ? "" : "\n", has_room ? 1 : NAME_COLUMN, "",
+			option->standard);
+	}
+	fprintf(stream, "\n");
+}
+
+/* Prints the words of a line behind what stands in the row already. Returns the column after it. */
+static size_t print_words(const char *line, size_t len, size_t column, FILE *stream)
+{
+	for (size_t at = 0; at < len;) {
+		const size_t n = strcspn(line + at, " \n");
+		if (column && column + 1 + n > COLUMNS) {
+			fputc('\n', stream);
+			column = 0;
+		}
+		fprintf(stream, "%s%.*s", column ? " " : "", (int)n, line + at);
+		column += n + (column > 0);
+		at += n + 1;
+	}
+	return column;
+}
+
+/* Fills paragraphs to the width of a terminal. Lines that begin with a blank stay as they are. */
+static void print_filled(const char *text, FILE *stream)
+{
+	size_t column = 0, len;
+	for (const char *line = text; *line; line += len + (line[len] == '\n')) {
+		len = strcspn(line, "\n");
+		if (len && *line != ' ') {
+			column = print_words(line, len, column, stream);
+			continue;
+		}
+		fprintf(stream, "%s%.*s\n", column ? "\n" : "", (int)len, line);
+		column = 0;
+	}
+	if (column)
+		fputc('\n', stream);
+}
+
+void options_help(const struct command *command, FILE *stream)
+{
+	fprintf(stream, "Usage: s3once %s [OPTIONS]%s%s\n\n", command->name,
+		*command->operands ? " " : "", command->operands);
+	print_filled(command->about, stream);
+	for (size_t g = 0; g < command->n_groups; g++) {
+		if (command->groups[g].title)
+			fprintf(stream, "\n%s:\n", command->groups[g].title);
+		for (const struct option *o = command->groups[g].options; o->name; o++)
+			print_option(o, stream);
+	}
+	fprintf(stream, "\nExamples:\n");
+	print_filled(command->examples, stream);
 }

@@ -88,8 +88,7 @@ struct command {
 
 /* Reads argv[1…] into the groups' values, and moves the operands to argv[0…] in their order.
  * Options and operands may be mixed, and "--" ends the options. Returns the number of operands,
- * -ECANCELED if
- * --help was asked for, or -EINVAL with a sentence. */
+ * -ECANCELED if --help was asked for, or -EINVAL with a sentence. */
 int options_parse(
 	const struct command *command, int argc, char **argv, struct problem *ret_problem);
 
@@ -107,7 +106,16 @@ const char *options_nearest(const struct command *command, const char *name);
 bool options_has(
 	const struct command *command, const struct options_given *given, const char *name);
 
-/* Says why a command ends, "NAME: sentence", and returns the exit code. */
-int command_fail(const char *name, int code, const struct problem *problem);
+/* The first conflict from `from` on of which both options were given, and neither is "no"; NULL if
+ * there is none. The values are read already. */
+const struct option_conflict *options_conflict(const struct command *command,
+	const struct options_given *given, const struct option_conflict *from);
+/* The value of one option, by its type. Reads `value` into `field`, whose type option_type gives.
+ * Strings stay borrowed. `value` is NULL for an option without a value, as flags are on a command
+ * line. In a file, a flag is yes or no, and a count may also be a number. Returns 0, -ECANCELED for
+ * OPTION_HELP, or -EINVAL with a sentence about the value. */
+int option_set(
+	const struct option *option, void *field, const char *value, struct problem *ret_problem);
+
 /* What --help prints. */
 void options_help(const struct command *command, FILE *stream);

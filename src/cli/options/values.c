@@ -1,11 +1,21 @@
+/* The values of options that are more than a word: numbers, durations and sizes, times of day with
+ * rates, addresses and files. options.c calls the first three by an option's type, and the commands
+ * call the others. A value is refused with a sentence that quotes it; none is cut or guessed. */
 #include "cli/options/values.h"
+#include "base/path.h"
 #include "base/quote.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+
+#define WORD_CHARS  64 /* of a time of day with its rate */
+#define ADDRESS_MAX 64
 
 struct unit {
 	const char *name;
@@ -166,4 +176,167 @@ void value_show_duration(struct text *t, uint64_t ms)
 void value_show_size(struct text *t, uint64_t bytes)
 {
 	show_in_units(t, size_units, bytes);
+}
+
+static int refuse_rate(struct problem *problem, const char *word, const char *why)
+{
+	problem_set(problem, "--bwlimit: '%s' %s", quote(word).text, why);
+	return -EINVAL;
+}
+
+/* "20M" or "off". */
+static int read_rate(const char *word, uint64_t *ret, struct problem *problem)
+{
+	*ret = 0;
+	if (strcmp(word, "off") == 0)
+		return 0;
+	if (value_size(word, ret, problem) < 0) {
+		problem_prefix(problem, "--bwlimit");
+		return -EINVAL;
+	}
+	if (*ret < S3ONCE_RATE_LEAST)
+		return refuse_rate(problem, word, "is too small: at least 8KiB, or off");
+	return 0;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* "08:00,2M": cut at the comma. */
+static int read_timed(char *word, struct s3once_rate *ret, struct problem *problem)
+{
+	char whole[WORD_CHARS];
+	snprintf(whole, sizeof whole, "%s", word);
+	char *comma = strchr(word, ',');
+	const bool is_time = comma == word + 5 && is_digit(word[0]) && is_digit(word[1]) &&
+			     word[2] == ':' && is_digit(word[3]) && is_digit(word[4]);
+	const int hour = is_time ? 10 * (word[0] - '0') + word[1] - '0' : 24;
+	const int minute = is_time ? 10 * (word[3] - '0') + word[4] - '0' : 0;
+	if (hour > 23 || minute > 59)
+		return refuse_rate(problem, whole,
+			"is not a time of day and a rate: write them as in 08:00,2M, with a blank between "
+			"several");
+	ret->minute = (unsigned)(60 * hour + minute);
+	return read_rate(comma + 1, &ret->bytes_per_second, problem);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct s3once_rate *one = a, *other = b;
+	return (one->minute > other->minute) - (one->minute < other->minute);
+}
+
+/* The next word of the value. False if there is none. A word that is too long is cut, and is
+ * refused then. */
+static bool next_word(const char **at, char ret[static WORD_CHARS])
+{
+	*at += strspn(*at, " \t");
+	const size_t n = strcspn(*at, " \t");
+	snprintf(ret, WORD_CHARS, "%.*s", (int)n, *at);
+	*at += n;
+	return n > 0;
+}
+
+int bandwidth_value(const char *value, struct s3once_rate ret_rates[static BANDWIDTH_RATES_MAX],
+	size_t *ret_n, struct problem *ret_problem)
+{
+	char word[WORD_CHARS];
+	size_t n = 0;
+	if (!strchr(value, ',')) {
+		*ret_n = 1;
+		ret_rates[0] = (struct s3once_rate){0};
+		return read_rate(value, &ret_rates[0].bytes_per_second, ret_problem);
+	}
+	for (const char *at = value; next_word(&at, word); n++) {
+		if (n == BANDWIDTH_RATES_MAX)
+			return refuse_rate(ret_problem, value, "has more than 48 times");
+		if (read_timed(word, &ret_rates[n], ret_problem) < 0)
+			return -EINVAL;
+	}
+	qsort(ret_rates, n, sizeof *ret_rates, by_time);
+	for (size_t i = 1; i < n; i++)
+		if (ret_rates[i].minute == ret_rates[i - 1].minute)
+			return refuse_rate(ret_problem, value, "has a time twice");
+	*ret_n = n;
+	return 0;
+}
+
+/* "1" to "65535", without sign or blanks; 0: it is no port. */
+static uint16_t port_of(const char *text)
+{
+	const size_t n = strlen(text);
+	const unsigned long port =
+		n <= 5 && strspn(text, "0123456789") == n ? strtoul(text, NULL, 10) : 0;
+	return port <= UINT16_MAX ? (uint16_t)port : 0;
+}
+
+/* What stands before the port; "" if the port stands alone. 0 or -EINVAL. */
+static int split_address(
+	const char *value, char ret_address[static ADDRESS_MAX], const char **ret_port)
+{
+	const char *colon = strrchr(value, ':');
+	*ret_address = 0;
+	*ret_port = colon ? colon + 1 : value;
+	if (!colon)
+		return 0;
+	const bool has_brackets = *value == '[' && colon > value + 1 && colon[-1] == ']';
+	const char *begin = has_brackets ? value + 1 : value;
+	const char *end = has_brackets ? colon - 1 : colon;
+	if (end == begin || end - begin >= ADDRESS_MAX)
+		return -EINVAL;
+	snprintf(ret_address, ADDRESS_MAX, "%.*s", (int)(end - begin), begin);
+	return has_brackets == (strchr(ret_address, ':') != NULL) ? 0 : -EINVAL;
+}
+
+static bool fill_address(const char *address, uint16_t port, struct listen_address *ret)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+	const bool is_v4 = inet_pton(AF_INET, *address ? address : "127.0.0.1", &v4.sin_addr) == 1;
+	if (!is_v4 && inet_pton(AF_INET6, address, &v6.sin6_addr) != 1)
+		return false;
+	*ret = (struct listen_address){.length = is_v4 ? sizeof v4 : sizeof v6};
+	memcpy(&ret->address, is_v4 ? (const void *)&v4 : &v6, ret->length);
+	return true;
+}
+
+int listen_address_parse(const char *value, struct listen_address *ret, struct problem *ret_problem)
+{
+	char address[ADDRESS_MAX];
+	const char *text;
+	const int error = split_address(value, address, &text);
+	const uint16_t port = port_of(text);
+	if (!error && port && fill_address(address, port, ret))
+		return 0;
+	problem_set(ret_problem,
+		"--metrics-listen: '%s' is not a port from 1 to 65535, nor an address and a port, such "
+		"as 127.0.0.1:14469 or [::1]:14469",
+		quote(value).text);
+	return -EINVAL;
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+int file_option_check(const struct file_option *option, struct problem *ret_problem)
+{
+	char *folder = path_folder(option->path);
+	const bool is_there = folder && is_directory(folder);
+	const bool is_taken = is_directory(option->path);
+	if (!folder)
+		problem_set(ret_problem, "out of memory");
+	else if (!is_there)
+		problem_set(ret_problem, "%s: the directory %s does not exist: make it, or %s",
+			option->name, quote(folder).text, option->other);
+	else if (is_taken)
+		problem_set(ret_problem, "%s: %s is a directory: name a file in it, such as %s/%s",
+			option->name, quote(option->path).text, quote(option->path).text,
+			option->example);
+	free(folder);
+	return is_there && !is_taken ? 0 : -EINVAL;
 }

@@ -1,9 +1,13 @@
-/* Strict readers of option values, without I/O. Each returns 0, or -EINVAL with a sentence that
- * quotes what was given. */
+/* Strict readers of option values. Each returns 0, or -EINVAL with a sentence that quotes what was
+ * given. All but file_option_check() are pure. */
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
+#include "s3once/push.h"
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 /* Decimal digits and nothing else. */
 int value_number(const char *s, uint64_t *ret, struct problem *ret_problem);
@@ -17,3 +21,33 @@ int value_size(const char *s, uint64_t *ret_bytes, struct problem *ret_problem);
 /* These write a value in the largest unit that leaves a whole number, such as "30s" and "64MiB". */
 void value_show_duration(struct text *t, uint64_t ms);
 void value_show_size(struct text *t, uint64_t bytes);
+
+#define BANDWIDTH_RATES_MAX 48
+
+/* The value of --bwlimit, a rate or rates by time of day: "20M", or "08:00,2M 19:00,off", in any
+ * order. The rates are in order of their times then. 0, or -EINVAL with a sentence that begins with
+ * the option's name. */
+int bandwidth_value(const char *value, struct s3once_rate ret_rates[static BANDWIDTH_RATES_MAX],
+	size_t *ret_n, struct problem *ret_problem);
+
+/* The value of --metrics-listen: where a server of this host listens. */
+struct listen_address {
+	struct sockaddr_storage address;
+	socklen_t length;
+};
+
+/* "PORT" on 127.0.0.1, "ADDRESS:PORT" or "[ADDRESS]:PORT" of IPv6. Names are not looked up. 0, or
+ * -EINVAL with a sentence that begins with the option's name. */
+int listen_address_parse(
+	const char *value, struct listen_address *ret, struct problem *ret_problem);
+
+/* An option that names a file which the program makes. All strings are borrowed. */
+struct file_option {
+	const char *name, *path;
+	const char *example; /* a name for a file, for somebody who named a directory */
+	const char *other;   /* what to do instead of making the directory: "name ..." */
+};
+
+/* Refuses a path that is a directory, and one whose directory does not exist. 0, or -EINVAL with a
+ * sentence. */
+int file_option_check(const struct file_option *option, struct problem *ret_problem);

@@ -4,7 +4,7 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "base/write_all.h"
-#include "cli/options/file_option.h"
+#include "cli/options/values.h"
 #include "cli/version_commit.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -2,18 +2,16 @@
 #include "cli/push/push_command.h"
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/open_marks.h"
-#include "cli/output.h"
-#include "cli/push/io_idle.h"
 #include "cli/push/metrics.h"
 #include "cli/push/people.h"
 #include "cli/push/progress_line.h"
 #include "cli/push/service_notify.h"
 #include "cli/signals.h"
-#include "cli/terminal.h"
 #include "s3once/push.h"
 #include <errno.h>
+#include <linux/ioprio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define DRAW_INTERVAL_MS 200
@@ -183,10 +181,29 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	return code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD ? S3ONCE_EXIT_FILES : code;
 }
 
+/* The calling thread, and those that it starts from now on, read and write only when the disk is
+ * idle (ioprio_set(2); the schedulers bfq and mq-deadline heed it). Returns what end_io_idle()
+ * takes, or -errno. */
+static int begin_io_idle(void)
+{
+	const int idle = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
+	const long before = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
+	if (before < 0 || syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, idle) < 0)
+		return -errno;
+	return (int)before;
+}
+
+/* As it was before. A negative `before` changes nothing. */
+static void end_io_idle(int before)
+{
+	if (before >= 0)
+		syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, before);
+}
+
 static int run_push(
 	struct push_view *view, const struct push_options *options, struct s3once_push *push)
 {
-	const int before = options->io_idle ? io_idle_begin() : -ENOSYS;
+	const int before = options->io_idle ? begin_io_idle() : -ENOSYS;
 	if (options->io_idle && before < 0)
 		output_say(&view->output,
 			"warning: --io-idle has no effect: %s; under systemd, set "
@@ -194,7 +211,7 @@ static int run_push(
 			strerror(-before));
 	signals_stop_run(push, stop_message(view));
 	enum s3once_exit ended = s3once_push_run(push);
-	io_idle_end(before);
+	end_io_idle(before);
 	int code = exit_code_of(ended, signals_end_run());
 	output_draw(&view->output, "");
 	code = write_metrics(view, options, push, code);
@@ -252,16 +269,14 @@ int push_run_pass(struct push_options *options, struct push_pass *pass)
 int push_main(int argc, char **argv)
 {
 	struct push_options options;
-	struct problem problem = {0};
-	int code = S3ONCE_EXIT_OK;
-	int r = push_options_parse(argc, argv, &options, &problem);
-	if (r == -ECANCELED) {
-		push_options_help();
-	} else if (r < 0) {
-		code = command_fail("push", S3ONCE_EXIT_USAGE, &problem);
-	} else {
-		code = push_run(&options);
-	}
+	struct option_group groups[PUSH_GROUPS];
+	const struct command command = push_command(groups, &options);
+	struct command_frame frame = {
+		.command = &command, .speaks_itself = true, .code = S3ONCE_EXIT_SETUP};
+	if (push_options_init((size_t)argc, &options, &frame.problem) == 0 &&
+		frame_begin(&frame, argc, argv) &&
+		push_options_complete(&options, frame.n, argv, &frame.problem) == 0)
+		frame.code = push_run(&options);
 	push_options_clear(&options);
-	return code;
+	return frame_end(&frame);
 }

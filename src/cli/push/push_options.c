@@ -1,7 +1,5 @@
 #include "cli/push/push_options.h"
 #include "cli/log_file.h"
-#include "cli/options/listen_address.h"
-#include "cli/options/values.h"
 #include "cli/push/metrics.h"
 #include "scan/key/key.h"
 #include <errno.h>
@@ -179,27 +177,10 @@ int push_options_complete(
 	return r;
 }
 
-int push_options_parse(int argc, char **argv, struct push_options *ret, struct problem *ret_problem)
-{
-	struct option_group groups[PUSH_GROUPS];
-	const struct command command = push_command(groups, ret);
-	int r = push_options_init((size_t)argc, ret, ret_problem);
-	if (r == 0)
-		r = options_parse(&command, argc, argv, ret_problem);
-	return r < 0 ? r : push_options_complete(ret, r, argv, ret_problem);
-}
-
 void push_options_clear(struct push_options *options)
 {
 	free(options->rules.rules);
 	free(options->settings.settings);
 	options->rules = (struct option_rules){0};
 	options->settings = (struct option_settings){0};
-}
-
-void push_options_help(void)
-{
-	struct option_group groups[PUSH_GROUPS];
-	struct command command = push_command(groups, NULL);
-	options_help(&command, stdout);
 }

@@ -1,9 +1,9 @@
 /* The options of `s3once push`. */
 #pragma once
 #include "cli/options/access.h"
-#include "cli/options/bandwidth_value.h"
 #include "cli/options/options.h"
 #include "cli/options/url.h"
+#include "cli/options/values.h"
 
 struct push_options {
 	struct s3once_options run; /* what the library is told; borrows from here and from argv */
@@ -26,21 +26,14 @@ struct push_options {
 	bool marks_by_default; /* nobody chose the marks */
 };
 
-/* Reads the command line. argv is rearranged, and stays borrowed. Returns 0, -ECANCELED if --help
- * was asked for, or -EINVAL with a sentence. Clear *ret in any case. */
-int push_options_parse(
-	int argc, char **argv, struct push_options *ret, struct problem *ret_problem);
-
-/* The same in steps, for a job in a file. push_options_init() sets the defaults and makes room for
- * n rules and n settings. Then the fields are set by way of push_command(). push_options_complete()
- * takes the operands, which stay borrowed, and checks what one option demands of another. Each
- * returns 0, or -EINVAL with a sentence. */
+/* Reads options in steps. push_options_init() sets the defaults and makes room for n rules and n
+ * settings. Then the fields are set by way of push_command(). push_options_complete() takes the
+ * operands, which stay borrowed, and checks what one option demands of another. Each returns 0, or
+ * -EINVAL with a sentence. Clear *ret in any case. */
 int push_options_init(size_t n, struct push_options *ret, struct problem *ret_problem);
 int push_options_complete(
 	struct push_options *options, int n, char **operands, struct problem *ret_problem);
-
 void push_options_clear(struct push_options *options);
-void push_options_help(void);
 
 /* The options that say how an object is stored. Their offsets are those of struct push_options. */
 extern const struct option push_object_options[];

@@ -1,6 +1,6 @@
 #include "cli/status/status_page.h"
 #include "base/write_all.h"
-#include "cli/terminal.h"
+#include "cli/output.h"
 #include <string.h>
 #include <unistd.h>
 

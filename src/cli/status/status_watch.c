@@ -1,7 +1,7 @@
 #include "cli/status/status_watch.h"
 #include "base/clock.h"
 #include "cli/human_figures.h"
-#include "cli/terminal.h"
+#include "cli/output.h"
 #include <errno.h>
 #include <unistd.h>
 #include <uv.h>

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/thread.h"
-#include "cli/options/listen_address.h"
+#include "cli/options/values.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>

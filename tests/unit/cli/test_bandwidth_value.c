@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/options/bandwidth_value.h"
+#include "cli/options/values.h"
 #include <errno.h>
 
 static struct s3once_rate rates[BANDWIDTH_RATES_MAX];

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/options/listen_address.h"
+#include "cli/options/values.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

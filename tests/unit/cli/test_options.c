@@ -1,6 +1,5 @@
 #include "../check.h"
 #include "base/nearest.h"
-#include "cli/options/option_value.h"
 #include "cli/options/options.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -12,7 +12,12 @@ static int parse(const char *line, struct push_options *ret, struct problem *ret
 	snprintf(words, sizeof words, "%s", line);
 	for (char *word; (word = strsep(&rest, " "));)
 		argv[argc++] = word;
-	return push_options_parse(argc, argv, ret, ret_problem);
+	struct option_group groups[PUSH_GROUPS];
+	const struct command command = push_command(groups, ret);
+	int r = push_options_init((size_t)argc, ret, ret_problem);
+	if (r == 0)
+		r = options_parse(&command, argc, argv, ret_problem);
+	return r < 0 ? r : push_options_complete(ret, r, argv, ret_problem);
 }
 
 static void check_defaults(void)

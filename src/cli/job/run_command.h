@@ -1,4 +1,4 @@
-/* What the commands share that take the names of jobs. */
+/* What the commands share that take the names of jobs: run and watch. */
 #pragma once
 #include "cli/job/job.h"
 
