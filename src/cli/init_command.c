@@ -14,20 +14,16 @@ struct init_options {
 };
 
 static const struct option init_own_options[] = {
-	{.name = "shards",
-		.type = OPTION_NUMBER,
-		.offset = offsetof(struct init_options, shards),
-		.argument = "N",
-		.help = "spread a bucket's marks over N partitions; this\n"
-			"cannot be changed later; each takes 1,000 writes a\n"
-			"second, and a file costs two [16, in SQLite 1]",
-		.least = 1,
-		.most = SHARDS_MAX},
+	VALUE("shards", NUMBER, offsetof(struct init_options, shards), "N",
+		"spread a bucket's marks over N partitions; this\n"
+		"cannot be changed later; each takes 1,000 writes a\n"
+		"second, and a file costs two [16, in SQLite 1]",
+		.least = 1, .most = SHARDS_MAX),
 	{NULL},
 };
 
 static const struct option init_help_options[] = {
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
+	HELP_FLAG("print this help and exit"),
 	{NULL},
 };
 

@@ -19,12 +19,9 @@ struct own_options {
 };
 
 static const struct option which_options[] = {
-	{.name = "source",
-		.type = OPTION_STRING,
-		.offset = offsetof(struct own_options, source),
-		.argument = "DIR",
-		.help = "they were uploaded as part of the SOURCE DIR\n"
-			"[each by itself]"},
+	VALUE("source", STRING, offsetof(struct own_options, source), "DIR",
+		"they were uploaded as part of the SOURCE DIR\n"
+		"[each by itself]"),
 	{NULL},
 };
 

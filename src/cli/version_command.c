@@ -23,11 +23,9 @@ struct version_options {
 };
 
 static const struct option version_options[] = {
-	{.name = "json",
-		.type = OPTION_FLAG,
-		.offset = offsetof(struct version_options, json),
-		.help = "print one JSON object to standard output"},
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
+	FLAG("json", offsetof(struct version_options, json),
+		"print one JSON object to standard output"),
+	HELP_FLAG("print this help and exit"),
 	{NULL},
 };
 

@@ -9,12 +9,9 @@
 #include <unistd.h>
 
 const struct option job_asked_options[] = {
-	{.name = "job",
-		.type = OPTION_STRING,
-		.offset = offsetof(struct job_asked, name),
-		.argument = "JOB",
-		.help = "ask about this job: the marks, the services and the\n"
-			"target are those of /etc/s3once/JOB.conf"},
+	VALUE("job", STRING, offsetof(struct job_asked, name), "JOB",
+		"ask about this job: the marks, the services and the\n"
+		"target are those of /etc/s3once/JOB.conf"),
 	{NULL},
 };
 

@@ -5,22 +5,16 @@
 #include <stdlib.h>
 
 const struct option access_marks_options[] = {
-	{.name = "marks",
-		.type = OPTION_STRING,
-		.offset = offsetof(struct access, marks),
-		.argument = "PLACE",
-		.help = "keep the marks in dynamodb:TABLE, sqlite:PATH or\n"
-			"local, a file of this host\n"
-			"[S3ONCE_MARKS, or local]"},
+	VALUE("marks", STRING, offsetof(struct access, marks), "PLACE",
+		"keep the marks in dynamodb:TABLE, sqlite:PATH or\n"
+		"local, a file of this host\n"
+		"[S3ONCE_MARKS, or local]"),
 	{NULL},
 };
 
 const struct option access_s3_options[] = {
-	{.name = "endpoint-url",
-		.type = OPTION_STRING,
-		.offset = offsetof(struct access, endpoint_url),
-		.argument = "URL",
-		.help = "use this S3 server [AWS_ENDPOINT_URL_S3, or AWS]"},
+	VALUE("endpoint-url", STRING, offsetof(struct access, endpoint_url), "URL",
+		"use this S3 server [AWS_ENDPOINT_URL_S3, or AWS]"),
 	{NULL},
 };
 
@@ -28,53 +22,35 @@ static const char *const checksums[] = {
 	"crc32c", "crc32", "crc64nvme", "sha1", "sha256", "md5", "auto", NULL};
 
 const struct option access_checksum_options[] = {
-	{.name = "checksum",
-		.type = OPTION_STRING,
-		.offset = offsetof(struct access, checksum),
-		.argument = "NAME",
-		.help = "the checksum that S3 verifies and stores: crc32c,\n"
-			"crc32, crc64nvme, sha1, sha256, md5 (as Content-MD5)\n"
-			"or auto, the fastest [S3ONCE_CHECKSUM, or auto]",
-		.choices = checksums},
+	VALUE("checksum", STRING, offsetof(struct access, checksum), "NAME",
+		"the checksum that S3 verifies and stores: crc32c,\n"
+		"crc32, crc64nvme, sha1, sha256, md5 (as Content-MD5)\n"
+		"or auto, the fastest [S3ONCE_CHECKSUM, or auto]",
+		.choices = checksums),
 	{NULL},
 };
 
 const struct option access_dynamodb_options[] = {
-	{.name = "dynamodb-endpoint-url",
-		.type = OPTION_STRING,
-		.offset = offsetof(struct access, dynamodb_endpoint_url),
-		.argument = "URL",
-		.help = "use this DynamoDB server\n"
-			"[AWS_ENDPOINT_URL_DYNAMODB, or AWS]"},
+	VALUE("dynamodb-endpoint-url", STRING, offsetof(struct access, dynamodb_endpoint_url),
+		"URL",
+		"use this DynamoDB server\n"
+		"[AWS_ENDPOINT_URL_DYNAMODB, or AWS]"),
 	{NULL},
 };
 
 const struct option access_options[] = {
-	{.name = "region",
-		.type = OPTION_STRING,
-		.offset = offsetof(struct access, region),
-		.argument = "REGION",
-		.help = "use this region [AWS_REGION, or of the profile]"},
-	{.name = "profile",
-		.type = OPTION_STRING,
-		.offset = offsetof(struct access, profile),
-		.argument = "NAME",
-		.help = "use this profile of ~/.aws/config, ~/.aws/credentials\n"
-			"[AWS_DEFAULT_PROFILE, AWS_PROFILE, or default]"},
-	{.name = "ca-bundle",
-		.type = OPTION_STRING,
-		.offset = offsetof(struct access, ca_bundle),
-		.argument = "FILE",
-		.help = "trust the certificates in FILE (PEM)\n"
-			"[AWS_CA_BUNDLE, or the system's]"},
-	{.name = "request-timeout",
-		.type = OPTION_DURATION,
-		.offset = offsetof(struct access, request_timeout_ms),
-		.argument = "DUR",
-		.help = "end a request that is not answered DUR after its body\n"
-			"was sent [60s; locks: a quarter of the lease]",
-		.least = 1,
-		.most = 24 * 3600 * 1000},
+	VALUE("region", STRING, offsetof(struct access, region), "REGION",
+		"use this region [AWS_REGION, or of the profile]"),
+	VALUE("profile", STRING, offsetof(struct access, profile), "NAME",
+		"use this profile of ~/.aws/config, ~/.aws/credentials\n"
+		"[AWS_DEFAULT_PROFILE, AWS_PROFILE, or default]"),
+	VALUE("ca-bundle", STRING, offsetof(struct access, ca_bundle), "FILE",
+		"trust the certificates in FILE (PEM)\n"
+		"[AWS_CA_BUNDLE, or the system's]"),
+	VALUE("request-timeout", DURATION, offsetof(struct access, request_timeout_ms), "DUR",
+		"end a request that is not answered DUR after its body\n"
+		"was sent [60s; locks: a quarter of the lease]",
+		.least = 1, .most = 24 * 3600 * 1000),
 	{NULL},
 };
 
@@ -93,11 +69,9 @@ const char *access_marks(const struct access *access)
 }
 
 static const struct option output_options[] = {
-	{.name = "json",
-		.type = OPTION_FLAG,
-		.offset = offsetof(struct setup_options, json),
-		.help = "print a line of JSON for each to standard output"},
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
+	FLAG("json", offsetof(struct setup_options, json),
+		"print a line of JSON for each to standard output"),
+	HELP_FLAG("print this help and exit"),
 	{NULL},
 };
 

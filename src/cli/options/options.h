@@ -49,6 +49,22 @@ struct option {
 	const char *standard;
 };
 
+/* The lines of a table. `field` is an offset, and what follows the help sets further members. */
+#define FLAG(option, field, text, ...)                                                             \
+	{                                                                                          \
+		.name = (option), .type = OPTION_FLAG, .offset = (field), .help = (text),          \
+		__VA_ARGS__                                                                        \
+	}
+#define VALUE(option, kind, field, word, text, ...)                                                \
+	{                                                                                          \
+		.name = (option), .type = OPTION_##kind, .offset = (field), .argument = (word),    \
+		.help = (text), __VA_ARGS__                                                        \
+	}
+#define HELP_FLAG(text)                                                                            \
+	{                                                                                          \
+		.name = "help", .letter = 'h', .type = OPTION_HELP, .help = (text)                 \
+	}
+
 struct option_group {
 	const char *title; /* NULL: it continues the group before it */
 	const struct option *options;

@@ -1,3 +1,7 @@
+/* The tables of push's options, which a job's file and the commands run, watch and proven have,
+ * too. What an option is called, takes and says stands here alone: options.h parses and explains
+ * it, and push_options.c hands it to the library. A manual page and the completion are compared
+ * with these tables by tests. */
 #include "cli/push/push_options.h"
 #include <string.h>
 
@@ -19,296 +23,212 @@ static const char *const if_grown_names[] = {
 	NULL,
 };
 
+static const char *const payers[] = {"owner", "requester", NULL};
+
 static const struct option what_options[] = {
-	{.name = "as",
-		.type = OPTION_STRING,
-		.offset = RUN(as),
-		.argument = "KEY",
-		.help = "use KEY as the whole key of a SOURCE that is one file"},
-	{.name = "key",
-		.type = OPTION_STRING,
-		.offset = RUN(key_template),
-		.argument = "TEMPLATE",
-		.help = "make keys of {path} {dir} {name} {stem} {ext} {family}\n"
-			"{mtime:%Y/%m/%d} {id:8} {host} {fqdn} {env:NAME}",
-		.standard = "{path}; with --rotated, a name with time and id"},
-	{.name = "time-zone",
-		.type = OPTION_STRING,
-		.offset = RUN(time_zone),
-		.argument = "ZONE",
-		.help = "the time zone of {mtime:…} in --key and of the times\n"
-			"of --bwlimit, such as Europe/Berlin",
-		.standard = "UTC"},
-	{.name = "rotated",
-		.type = OPTION_FLAG,
-		.offset = RUN(rotated),
-		.help = "upload logs that rotate once, whatever their number\n"
-			"and compression are, and leave out what is still\n"
-			"written"},
-	{.name = "rotated-pattern",
-		.type = OPTION_STRING,
-		.offset = RUN(rotated_pattern),
-		.argument = "REGEX",
-		.help = "what rotation adds to a name, where that is neither a\n"
-			"number nor a date as usual"},
-	{.name = "live",
-		.type = OPTION_FLAG,
-		.offset = RUN(live),
-		.help = "upload also what is in live logs, to the end of their\n"
-			"last line; what is new later is an object of its own"},
-	{.name = "if-grown",
-		.type = OPTION_CHOICE,
-		.offset = RUN(if_grown),
-		.argument = "auto|whole|tail|fail",
-		.help = "if a rotated log has grown since then: upload all of\n"
-			"it, upload what is new, or report an error; auto is\n"
-			"tail with --live, else whole",
-		.standard = "auto",
-		.choices = if_grown_names},
-	{.name = "files-from",
-		.type = OPTION_STRING,
-		.offset = RUN(files_from),
-		.argument = "FILE",
-		.help = "upload only the files that FILE lists (- for standard\n"
-			"input), one per line, relative to the one SOURCE"},
-	{.name = "null",
-		.letter = '0',
-		.type = OPTION_FLAG,
-		.offset = RUN(nul_separated),
-		.help = "read NUL-separated names from --files-from"},
-	{.name = "exclude",
-		.type = OPTION_EXCLUDE,
-		.offset = OWN(rules),
-		.argument = "PATTERN",
-		.help = "exclude files that match; * stops at /, ** does not;\n"
-			"of several rules the last that matches wins"},
-	{.name = "include",
-		.type = OPTION_INCLUDE,
-		.offset = OWN(rules),
-		.argument = "PATTERN",
-		.help = "include files that match; if the first rule includes,\n"
-			"everything else is excluded"},
-	{.name = "min-age",
-		.type = OPTION_DURATION,
-		.offset = OWN(min_age_ms),
-		.argument = "DUR",
-		.help = "skip files modified less than DUR ago; the next run\n"
-			"uploads them"},
-	{.name = "max-size",
-		.type = OPTION_SIZE,
-		.offset = RUN(max_bytes),
-		.argument = "SIZE",
-		.help = "skip files larger than SIZE",
-		.least = 1,
-		.most = 1ULL << 60},
-	{.name = "min-size",
-		.type = OPTION_SIZE,
-		.offset = RUN(min_bytes),
-		.argument = "SIZE",
-		.help = "skip files smaller than SIZE",
-		.most = 1ULL << 60},
-	{.name = "follow",
-		.type = OPTION_FLAG,
-		.offset = RUN(follow),
-		.help = "follow symbolic links [they are skipped and counted]"},
+	VALUE("as", STRING, RUN(as), "KEY",
+		"use KEY as the whole key of a SOURCE that is one file"),
+	VALUE("key", STRING, RUN(key_template), "TEMPLATE",
+		"make keys of {path} {dir} {name} {stem} {ext} {family}\n"
+		"{mtime:%Y/%m/%d} {id:8} {host} {fqdn} {env:NAME}",
+		.standard = "{path}; with --rotated, a name with time and id"),
+	VALUE("time-zone", STRING, RUN(time_zone), "ZONE",
+		"the time zone of {mtime:…} in --key and of the times\n"
+		"of --bwlimit, such as Europe/Berlin",
+		.standard = "UTC"),
+	FLAG("rotated", RUN(rotated),
+		"upload logs that rotate once, whatever their number\n"
+		"and compression are, and leave out what is still\n"
+		"written"),
+	VALUE("rotated-pattern", STRING, RUN(rotated_pattern), "REGEX",
+		"what rotation adds to a name, where that is neither a\n"
+		"number nor a date as usual"),
+	FLAG("live", RUN(live),
+		"upload also what is in live logs, to the end of their\n"
+		"last line; what is new later is an object of its own"),
+	VALUE("if-grown", CHOICE, RUN(if_grown), "auto|whole|tail|fail",
+		"if a rotated log has grown since then: upload all of\n"
+		"it, upload what is new, or report an error; auto is\n"
+		"tail with --live, else whole",
+		.standard = "auto", .choices = if_grown_names),
+	VALUE("files-from", STRING, RUN(files_from), "FILE",
+		"upload only the files that FILE lists (- for standard\n"
+		"input), one per line, relative to the one SOURCE"),
+	FLAG("null", RUN(nul_separated), "read NUL-separated names from --files-from",
+		.letter = '0'),
+	VALUE("exclude", EXCLUDE, OWN(rules), "PATTERN",
+		"exclude files that match; * stops at /, ** does not;\n"
+		"of several rules the last that matches wins"),
+	VALUE("include", INCLUDE, OWN(rules), "PATTERN",
+		"include files that match; if the first rule includes,\n"
+		"everything else is excluded"),
+	VALUE("min-age", DURATION, OWN(min_age_ms), "DUR",
+		"skip files modified less than DUR ago; the next run\n"
+		"uploads them"),
+	VALUE("max-size", SIZE, RUN(max_bytes), "SIZE", "skip files larger than SIZE", .least = 1,
+		.most = 1ULL << 60),
+	VALUE("min-size", SIZE, RUN(min_bytes), "SIZE", "skip files smaller than SIZE",
+		.most = 1ULL << 60),
+	FLAG("follow", RUN(follow), "follow symbolic links [they are skipped and counted]"),
 	{NULL},
 };
 
 static const struct option removal_options[] = {
-	{.name = "delete-after",
-		.type = OPTION_AGE,
-		.offset = OWN(delete_after_ms),
-		.argument = "[=AGE]",
-		.help = "remove files that are in S3, proven once more right\n"
-			"before; with AGE once they have been there so long"},
-	{.name = "move-to",
-		.type = OPTION_STRING,
-		.offset = RUN(move_to),
-		.argument = "DIR",
-		.help = "move them below DIR instead, on the same file system"},
-	{.name = "delete-linked",
-		.type = OPTION_FLAG,
-		.offset = RUN(remove_linked),
-		.help = "also files that have other names (hard links)"},
-	{.name = "delete-open",
-		.type = OPTION_FLAG,
-		.offset = RUN(remove_open),
-		.help = "also files that are open for writing"},
-	{.name = "delete-foreign",
-		.type = OPTION_FLAG,
-		.offset = RUN(remove_foreign),
-		.help = "also files of another user than their folder's owner\n"
-			"and the SOURCE's"},
+	VALUE("delete-after", AGE, OWN(delete_after_ms), "[=AGE]",
+		"remove files that are in S3, proven once more right\n"
+		"before; with AGE once they have been there so long"),
+	VALUE("move-to", STRING, RUN(move_to), "DIR",
+		"move them below DIR instead, on the same file system"),
+	FLAG("delete-linked", RUN(remove_linked), "also files that have other names (hard links)"),
+	FLAG("delete-open", RUN(remove_open), "also files that are open for writing"),
+	FLAG("delete-foreign", RUN(remove_foreign),
+		"also files of another user than their folder's owner\n"
+		"and the SOURCE's"),
 	{NULL},
 };
 
 static const struct option how_options[] = {
-	{.name = "if-changed",
-		.type = OPTION_CHOICE,
-		.offset = RUN(if_changed),
-		.argument = "fail|replace|skip",
-		.help = "if a file has changed since it was uploaded: report an\n"
-			"error, overwrite the object, or leave it",
-		.standard = "fail",
-		.choices = if_changed_names},
-	{.name = "wait",
-		.type = OPTION_FLAG,
-		.offset = OWN(wait),
-		.help = "wait for files that other uploaders hold [default]"},
-	{.name = "no-wait",
-		.type = OPTION_FLAG,
-		.offset = RUN(no_wait),
-		.help = "do not wait for them, and exit with 4"},
-	{.name = "reupload",
-		.type = OPTION_FLAG,
-		.offset = RUN(reupload),
-		.help = "look at the objects of files that were uploaded before\n"
-			"too, and upload those that are not there"},
-	{.name = "compare-content",
-		.type = OPTION_FLAG,
-		.offset = RUN(compare_content),
-		.help = "read files that were uploaded before too: one with\n"
-			"other content has changed, also if its size and time\n"
-			"have not"},
-	{.name = "new-bucket",
-		.type = OPTION_FLAG,
-		.offset = RUN(new_bucket),
-		.help = "the bucket was deleted and created again, or is\n"
-			"another one than the marks are about: begin with no\n"
-			"marks for it"},
-	{.name = "same-bucket",
-		.type = OPTION_FLAG,
-		.offset = RUN(same_bucket),
-		.help = "the bucket is the one that the marks are about,\n"
-			"although their objects are gone: believe the marks"},
-	{.name = "bucket-id-object",
-		.type = OPTION_STRING,
-		.offset = RUN(bucket_id_object),
-		.argument = "KEY",
-		.help = "keep a small object under KEY, which identifies the\n"
-			"bucket even if all other objects are gone"},
-	{.name = "dry-run",
-		.letter = 'n',
-		.type = OPTION_FLAG,
-		.offset = RUN(dry_run),
-		.help = "change nothing, print what would be uploaded"},
-	{.name = "trust-conditions",
-		.type = OPTION_FLAG,
-		.offset = RUN(trust_conditions),
-		.help = "send no HEAD before each upload: this server honours\n"
-			"If-None-Match, as AWS does"},
+	VALUE("if-changed", CHOICE, RUN(if_changed), "fail|replace|skip",
+		"if a file has changed since it was uploaded: report an\n"
+		"error, overwrite the object, or leave it",
+		.standard = "fail", .choices = if_changed_names),
+	FLAG("wait", OWN(wait), "wait for files that other uploaders hold [default]"),
+	FLAG("no-wait", RUN(no_wait), "do not wait for them, and exit with 4"),
+	FLAG("reupload", RUN(reupload),
+		"look at the objects of files that were uploaded before\n"
+		"too, and upload those that are not there"),
+	FLAG("compare-content", RUN(compare_content),
+		"read files that were uploaded before too: one with\n"
+		"other content has changed, also if its size and time\n"
+		"have not"),
+	FLAG("new-bucket", RUN(new_bucket),
+		"the bucket was deleted and created again, or is\n"
+		"another one than the marks are about: begin with no\n"
+		"marks for it"),
+	FLAG("same-bucket", RUN(same_bucket),
+		"the bucket is the one that the marks are about,\n"
+		"although their objects are gone: believe the marks"),
+	VALUE("bucket-id-object", STRING, RUN(bucket_id_object), "KEY",
+		"keep a small object under KEY, which identifies the\n"
+		"bucket even if all other objects are gone"),
+	FLAG("dry-run", RUN(dry_run), "change nothing, print what would be uploaded",
+		.letter = 'n'),
+	FLAG("trust-conditions", RUN(trust_conditions),
+		"send no HEAD before each upload: this server honours\n"
+		"If-None-Match, as AWS does"),
+	{NULL},
+};
+
+static const struct option object_options[] = {
+	VALUE("storage-class", SETTING, OWN(settings), "CLASS",
+		"STANDARD_IA, GLACIER, … or a class of the server's own"),
+	VALUE("acl", SETTING, OWN(settings), "ACL",
+		"private, public-read, bucket-owner-full-control, …"),
+	VALUE("grant", SETTING, OWN(settings), "WHAT=TYPE=WHO",
+		"grant read, readacl, writeacl or full to id=USER,\n"
+		"uri=GROUP or emailaddress=ADDRESS; may be repeated"),
+	VALUE("tag", SETTING, OWN(settings), "KEY=VALUE",
+		"add a tag; may be repeated, up to ten times"),
+	VALUE("metadata", SETTING, OWN(settings), "KEY=VALUE",
+		"add user metadata; may be repeated"),
+	VALUE("content-type", SETTING, OWN(settings), "TYPE",
+		"such as text/plain; see also --media-types"),
+	VALUE("content-encoding", SETTING, OWN(settings), "CODING",
+		"such as gzip; with --compress the same as there, in\n"
+		"place of the suffix"),
+	VALUE("content-language", SETTING, OWN(settings), "TAG", "such as de"),
+	VALUE("content-disposition", SETTING, OWN(settings), "TEXT", "such as attachment"),
+	VALUE("cache-control", SETTING, OWN(settings), "TEXT", "such as max-age=3600"),
+	VALUE("expires", SETTING, OWN(settings), "TIME", "such as 2030-12-31T23:59:59Z, UTC"),
+	VALUE("website-redirect", SETTING, OWN(settings), "PLACE",
+		"redirect requests to a website bucket to /KEY or a URL"),
+	VALUE("sse", SETTING, OWN(settings), "KIND",
+		"encrypt on the server: AES256, aws:kms or aws:kms:dsse"),
+	VALUE("sse-kms-key-id", SETTING, OWN(settings), "ID", "use this KMS key"),
+	VALUE("sse-kms-context", SETTING, OWN(settings), "JSON",
+		"the encryption context of KMS, an object of strings"),
+	VALUE("sse-bucket-key", SETTING, OWN(settings), "true|false",
+		"use an S3 Bucket Key, which saves requests to KMS"),
+	VALUE("sse-c-key-file", SETTING, OWN(settings), "FILE",
+		"encrypt with the key in FILE (SSE-C): 32 bytes, or\n"
+		"their base64"),
+	VALUE("object-lock-mode", SETTING, OWN(settings), "MODE",
+		"retain objects in GOVERNANCE or COMPLIANCE mode"),
+	VALUE("object-lock-retain-until-date", SETTING, OWN(settings), "TIME",
+		"retain objects until this time, UTC"),
+	VALUE("object-lock-legal-hold", SETTING, OWN(settings), "ON|OFF",
+		"place a legal hold on objects"),
+	VALUE("compress", STRING, RUN(compress), "zstd|gzip[:LEVEL]",
+		"compress what is not compressed yet, and add .zst or\n"
+		".gz to its key"),
+	VALUE("media-types", STRING, RUN(media_types), "FILE",
+		"read content types by extension from FILE, such as\n"
+		"/etc/mime.types"),
+	VALUE("rules", STRING, RUN(rules_file), "FILE",
+		"read these options for files that match a pattern, as\n"
+		"in rules.example; options given here take precedence"),
+	VALUE("expected-bucket-owner", STRING, RUN(expected_bucket_owner), "ACCOUNT",
+		"fail if the bucket belongs to another account"),
+	VALUE("request-payer", CHOICE, OWN(pays), "owner|requester", "who pays for requests",
+		.standard = "owner", .choices = payers),
 	{NULL},
 };
 
 static const struct option lease_options[] = {
-	{.name = "lease",
-		.type = OPTION_DURATION,
-		.offset = RUN(lease_ms),
-		.argument = "DUR",
-		.help = "let other hosts take over DUR after the last\n"
-			"heartbeat",
-		.standard = "30s",
-		.least = 1000,
-		.most = 24 * 3600 * 1000},
-	{.name = "heartbeat",
-		.type = OPTION_DURATION,
-		.offset = RUN(heartbeat_ms),
-		.argument = "DUR",
-		.help = "send a heartbeat every DUR, at most half the lease",
-		.standard = "a fifth of it",
-		.least = 100,
-		.most = 12 * 3600 * 1000},
+	VALUE("lease", DURATION, RUN(lease_ms), "DUR",
+		"let other hosts take over DUR after the last\n"
+		"heartbeat",
+		.standard = "30s", .least = 1000, .most = 24 * 3600 * 1000),
+	VALUE("heartbeat", DURATION, RUN(heartbeat_ms), "DUR",
+		"send a heartbeat every DUR, at most half the lease", .standard = "a fifth of it",
+		.least = 100, .most = 12 * 3600 * 1000),
 	{NULL},
 };
 
 static const struct option effort_options[] = {
-	{.name = "retries",
-		.type = OPTION_NUMBER,
-		.offset = OWN(retries),
-		.argument = "N",
-		.help = "retry a failed request up to N times\n"
-			"[8, or AWS_MAX_ATTEMPTS less one]",
-		.most = 100},
-	{.name = "give-up-after",
-		.type = OPTION_DURATION,
-		.offset = OWN(give_up_after_ms),
-		.argument = "DUR",
-		.help = "at the end of the run, retry for up to DUR the files\n"
-			"that failed by throttling, server errors or lost\n"
-			"connections",
-		.standard = "5m",
-		.most = 7ULL * 24 * 3600 * 1000},
-	{.name = "grace",
-		.type = OPTION_DURATION,
-		.offset = OWN(grace_ms),
-		.argument = "DUR",
-		.help = "after a signal, let what is under way finish for up\n"
-			"to DUR",
-		.standard = "10s",
-		.most = 24 * 3600 * 1000},
-	{.name = "concurrency",
-		.type = OPTION_NUMBER,
-		.offset = RUN(concurrency),
-		.argument = "N",
-		.help = "send up to N requests at once; a run finds out how\n"
-			"many are worth while",
-		.standard = "1024",
-		.least = 1,
-		.most = 1024},
-	{.name = "memory",
-		.type = OPTION_SIZE,
-		.offset = RUN(memory_bytes),
-		.argument = "SIZE",
-		.help = "use up to SIZE for buffers and bodies",
-		.standard = "24MiB",
-		.least = 1 << 20,
-		.most = 1ULL << 40},
-	{.name = "part-size",
-		.type = OPTION_SIZE,
-		.offset = RUN(part_bytes),
-		.argument = "SIZE",
-		.help = "send larger files in parts of SIZE; it grows where a\n"
-			"file would need over 10,000 parts",
-		.standard = "16MiB",
-		.least = 5 << 20,
-		.most = 5ULL << 30},
+	VALUE("retries", NUMBER, OWN(retries), "N",
+		"retry a failed request up to N times\n"
+		"[8, or AWS_MAX_ATTEMPTS less one]",
+		.most = 100),
+	VALUE("give-up-after", DURATION, OWN(give_up_after_ms), "DUR",
+		"at the end of the run, retry for up to DUR the files\n"
+		"that failed by throttling, server errors or lost\n"
+		"connections",
+		.standard = "5m", .most = 7ULL * 24 * 3600 * 1000),
+	VALUE("grace", DURATION, OWN(grace_ms), "DUR",
+		"after a signal, let what is under way finish for up\n"
+		"to DUR",
+		.standard = "10s", .most = 24 * 3600 * 1000),
+	VALUE("concurrency", NUMBER, RUN(concurrency), "N",
+		"send up to N requests at once; a run finds out how\n"
+		"many are worth while",
+		.standard = "1024", .least = 1, .most = 1024),
+	VALUE("memory", SIZE, RUN(memory_bytes), "SIZE", "use up to SIZE for buffers and bodies",
+		.standard = "24MiB", .least = 1 << 20, .most = 1ULL << 40),
+	VALUE("part-size", SIZE, RUN(part_bytes), "SIZE",
+		"send larger files in parts of SIZE; it grows where a\n"
+		"file would need over 10,000 parts",
+		.standard = "16MiB", .least = 5 << 20, .most = 5ULL << 30),
 	{NULL},
 };
 
 static const struct option limit_options[] = {
-	{.name = "bwlimit",
-		.type = OPTION_STRING,
-		.offset = OWN(bwlimit),
-		.argument = "RATE",
-		.help = "send up to RATE bytes a second, such as 20M, with all\n"
-			"runs of this user on this host; by time of day:\n"
-			"'08:00,2M 19:00,off'; SIGUSR2 lifts and restores it"},
-	{.name = "max-duration",
-		.type = OPTION_DURATION,
-		.offset = RUN(max_duration_ms),
-		.argument = "DUR",
-		.help = "begin nothing new after DUR, and exit with 6",
-		.least = 1000,
-		.most = 365ULL * 24 * 3600 * 1000},
-	{.name = "max-transfer",
-		.type = OPTION_SIZE,
-		.offset = RUN(max_transfer_bytes),
-		.argument = "SIZE",
-		.help = "begin nothing new once SIZE was sent, and exit with 6",
-		.least = 1,
-		.most = 1ULL << 60},
-	{.name = "io-idle",
-		.type = OPTION_FLAG,
-		.offset = OWN(io_idle),
-		.help = "read files only when nobody else uses the disk"},
+	VALUE("bwlimit", STRING, OWN(bwlimit), "RATE",
+		"send up to RATE bytes a second, such as 20M, with all\n"
+		"runs of this user on this host; by time of day:\n"
+		"'08:00,2M 19:00,off'; SIGUSR2 lifts and restores it"),
+	VALUE("max-duration", DURATION, RUN(max_duration_ms), "DUR",
+		"begin nothing new after DUR, and exit with 6", .least = 1000,
+		.most = 365ULL * 24 * 3600 * 1000),
+	VALUE("max-transfer", SIZE, RUN(max_transfer_bytes), "SIZE",
+		"begin nothing new once SIZE was sent, and exit with 6", .least = 1,
+		.most = 1ULL << 60),
+	FLAG("io-idle", OWN(io_idle), "read files only when nobody else uses the disk"),
 	{NULL},
 };
 
 static const struct option output_options[] = {
-	{.name = "json",
-		.type = OPTION_FLAG,
-		.offset = OWN(json),
-		.help = "print one event per line to standard output, as JSON"},
+	FLAG("json", OWN(json), "print one event per line to standard output, as JSON"),
 	{.name = "verbose",
 		.letter = 'v',
 		.type = OPTION_COUNT,
@@ -317,59 +237,35 @@ static const struct option output_options[] = {
 			"that is skipped, and each error of those that are\n"
 			"alike; -vv: also files that are skipped; -vvv: also\n"
 			"requests"},
-	{.name = "quiet",
-		.letter = 'q',
-		.type = OPTION_FLAG,
-		.offset = OWN(quiet),
-		.help = "print only errors and warnings, and a last line if\n"
-			"there were any; for cron"},
-	{.name = "no-progress",
-		.type = OPTION_FLAG,
-		.offset = OWN(no_progress),
-		.help = "do not show progress"},
-	{.name = "manifest",
-		.type = OPTION_FLAG,
-		.offset = RUN(manifest),
-		.help = "at the end, store a list of the files that are in S3\n"
-			"below PREFIX/_s3once/runs/"},
-	{.name = "sign",
-		.type = OPTION_STRING,
-		.offset = RUN(sign_key_file),
-		.argument = "KEYFILE",
-		.help = "sign the manifest with the private Ed25519 key of this\n"
-			"PEM file"},
-	{.name = "log-file",
-		.type = OPTION_STRING,
-		.offset = OWN(log_file),
-		.argument = "FILE",
-		.help = "append what would be printed to FILE instead, with\n"
-			"times; with --json, the events"},
-	{.name = "metrics-file",
-		.type = OPTION_STRING,
-		.offset = OWN(metrics_file),
-		.argument = "FILE",
-		.help = "write how the run ended to FILE, for the textfile\n"
-			"collector of Prometheus's node_exporter"},
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this help and exit"},
+	FLAG("quiet", OWN(quiet),
+		"print only errors and warnings, and a last line if\n"
+		"there were any; for cron",
+		.letter = 'q'),
+	FLAG("no-progress", OWN(no_progress), "do not show progress"),
+	FLAG("manifest", RUN(manifest),
+		"at the end, store a list of the files that are in S3\n"
+		"below PREFIX/_s3once/runs/"),
+	VALUE("sign", STRING, RUN(sign_key_file), "KEYFILE",
+		"sign the manifest with the private Ed25519 key of this\n"
+		"PEM file"),
+	VALUE("log-file", STRING, OWN(log_file), "FILE",
+		"append what would be printed to FILE instead, with\n"
+		"times; with --json, the events"),
+	VALUE("metrics-file", STRING, OWN(metrics_file), "FILE",
+		"write how the run ended to FILE, for the textfile\n"
+		"collector of Prometheus's node_exporter"),
+	HELP_FLAG("print this help and exit"),
 	{NULL},
 };
 
 static const struct option watch_options[] = {
-	{.name = "full-scan",
-		.type = OPTION_DURATION,
-		.offset = OWN(whole_scan_ms),
-		.argument = "DUR",
-		.help = "look at all files every DUR, whatever the kernel has\n"
-			"told",
-		.standard = "10m",
-		.least = 1000,
-		.most = 24 * 3600 * 1000},
-	{.name = "metrics-listen",
-		.type = OPTION_STRING,
-		.offset = OWN(metrics_listen),
-		.argument = "ADDRESS",
-		.help = "answer Prometheus at http://ADDRESS/metrics, such as\n"
-			"127.0.0.1:14469; a port alone is one of 127.0.0.1"},
+	VALUE("full-scan", DURATION, OWN(whole_scan_ms), "DUR",
+		"look at all files every DUR, whatever the kernel has\n"
+		"told",
+		.standard = "10m", .least = 1000, .most = 24 * 3600 * 1000),
+	VALUE("metrics-listen", STRING, OWN(metrics_listen), "ADDRESS",
+		"answer Prometheus at http://ADDRESS/metrics, such as\n"
+		"127.0.0.1:14469; a port alone is one of 127.0.0.1"),
 	{NULL},
 };
 
@@ -394,7 +290,7 @@ struct command push_command(
 		{"What to upload", what_options, options},
 		{"How", how_options, options},
 		{"Files that are in S3", removal_options, options},
-		{"Objects", push_object_options, options},
+		{"Objects", object_options, options},
 		{"Marks and lease", access_marks_options, access},
 		{NULL, lease_options, options},
 		{"Services", access_s3_options, access},

@@ -1,3 +1,6 @@
+/* What push's options come to: what one demands of another, which values are refused, and what the
+ * library is told. push, proven and a job's file come here once their words were read by the table
+ * of push_option_tables.c. What the library refuses by itself is not checked here once more. */
 #include "cli/push/push_options.h"
 #include "cli/log_file.h"
 #include "cli/push/metrics.h"
@@ -38,24 +41,52 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 	return 0;
 }
 
-static int check_as(const struct push_options *o, struct problem *problem)
-{
-	if (!o->run.as)
-		return 0;
-	if (o->run.n_sources > 1)
-		return refuse(problem, "--as names the key of one file, so there is one SOURCE");
-	if (*o->run.prefix)
-		return refuse(problem,
-			"--as names the whole key, so the URL is s3://BUCKET without PREFIX");
-	if (key_valid(o->run.as, strlen(o->run.as), problem))
-		return 0;
-	problem_prefix(problem, "--as");
-	return -EINVAL;
-}
-
 static bool removes(const struct push_options *o)
 {
 	return o->delete_after_ms != UINT64_MAX || o->run.move_to;
+}
+
+/* What one option demands of another. Two that exclude each other are in the table of options. */
+static int check_demands(const struct push_options *o, struct problem *problem)
+{
+	const struct s3once_options *run = &o->run;
+	const uint64_t lease_ms = run->lease_ms ? run->lease_ms : 30000;
+	const bool has_times = o->bwlimit && strchr(o->bwlimit, ',');
+	const struct {
+		bool lacks;
+		const char *sentence;
+	} demands[] = {
+		{run->nul_separated && !run->files_from,
+			"--null says how --files-from is separated: give both"},
+		{run->time_zone && !run->key_template && !has_times,
+			"--time-zone is that of {mtime:…} in --key, and of the times of --bwlimit: "
+			"give one of them, too"},
+		{run->rotated_pattern && !run->rotated,
+			"--rotated-pattern describes what rotation adds to names, so it needs "
+			"--rotated"},
+		{(run->live || run->if_grown) && !run->rotated,
+			"--live and --if-grown are about logs that rotate, so they need --rotated"},
+		{run->files_from && run->n_sources > 1,
+			"--files-from is relative to one SOURCE, and there are several"},
+		{run->heartbeat_ms > lease_ms / 2,
+			"--heartbeat is more than half of --lease: one lost heartbeat would lose "
+			"the lease"},
+		{!removes(o) && (run->remove_linked || run->remove_open || run->remove_foreign),
+			"--delete-linked, --delete-open and --delete-foreign say what else "
+			"--delete-after removes: give that, too"},
+		{run->sign_key_file && !run->manifest,
+			"--sign signs the manifest of the run: give --manifest, too"},
+		{o->log_file && o->metrics_file && strcmp(o->log_file, o->metrics_file) == 0,
+			"--log-file and --metrics-file name the same file: give each its own"},
+		{run->as && run->n_sources > 1,
+			"--as names the key of one file, so there is one SOURCE"},
+		{run->as && *run->prefix,
+			"--as names the whole key, so the URL is s3://BUCKET without PREFIX"},
+	};
+	for (size_t i = 0; i < sizeof demands / sizeof *demands; i++)
+		if (demands[i].lacks)
+			return refuse(problem, demands[i].sentence);
+	return 0;
 }
 
 /* `--delete-after 7d` would remove at once what was to stay for 7 days, and take 7d for a file. */
@@ -76,48 +107,23 @@ static int check_age(const struct push_options *o, struct problem *problem)
 	return 0;
 }
 
-/* What one option demands of another. */
-static int check_together(const struct push_options *o, struct problem *problem)
+/* What a value has to be beyond its type. */
+static int check_values(struct push_options *o, struct problem *problem)
 {
-	uint64_t lease_ms = o->run.lease_ms ? o->run.lease_ms : 30000;
-	if (o->run.nul_separated && !o->run.files_from)
-		return refuse(problem, "--null says how --files-from is separated: give both");
-	if (o->run.time_zone && !o->run.key_template && !(o->bwlimit && strchr(o->bwlimit, ',')))
-		return refuse(problem,
-			"--time-zone is that of {mtime:…} in --key, and of the times of --bwlimit: give "
-			"one of them, too");
-	if (o->run.rotated_pattern && !o->run.rotated)
-		return refuse(problem,
-			"--rotated-pattern describes what rotation adds to names, so it needs --rotated");
-	if ((o->run.live || o->run.if_grown) && !o->run.rotated)
-		return refuse(problem,
-			"--live and --if-grown are about logs that rotate, so they need --rotated");
-	if (o->run.files_from && o->run.n_sources > 1)
-		return refuse(
-			problem, "--files-from is relative to one SOURCE, and there are several");
-	if (o->run.heartbeat_ms > lease_ms / 2)
-		return refuse(problem,
-			"--heartbeat is more than half of --lease: one lost heartbeat "
-			"would lose the lease");
-	if (!removes(o) && (o->run.remove_linked || o->run.remove_open || o->run.remove_foreign))
-		return refuse(problem,
-			"--delete-linked, --delete-open and --delete-foreign say what else "
-			"--delete-after removes: give that, too");
-	if (o->run.sign_key_file && !o->run.manifest)
-		return refuse(
-			problem, "--sign signs the manifest of the run: give --manifest, too");
+	struct listen_address address;
 	if (o->metrics_file && metrics_check(o->metrics_file, problem) < 0)
 		return -EINVAL;
 	if (o->log_file && log_file_check(o->log_file, problem) < 0)
 		return -EINVAL;
-	if (o->log_file && o->metrics_file && strcmp(o->log_file, o->metrics_file) == 0)
-		return refuse(problem,
-			"--log-file and --metrics-file name the same file: give each its own");
-	struct listen_address address;
 	if (o->metrics_listen && listen_address_parse(o->metrics_listen, &address, problem) < 0)
 		return -EINVAL;
-	const int error = check_age(o, problem);
-	return error ? error : check_as(o, problem);
+	if (check_age(o, problem) < 0)
+		return -EINVAL;
+	if (o->run.as && !key_valid(o->run.as, strlen(o->run.as), problem)) {
+		problem_prefix(problem, "--as");
+		return -EINVAL;
+	}
+	return o->bwlimit ? bandwidth_value(o->bwlimit, o->rates, &o->run.n_rates, problem) : 0;
 }
 
 /* Sets what the library counts in other units than the command line. */
@@ -166,15 +172,11 @@ int push_options_init(size_t n, struct push_options *ret, struct problem *ret_pr
 int push_options_complete(
 	struct push_options *options, int n, char **operands, struct problem *ret_problem)
 {
-	int r = check_operands(options, n, operands, ret_problem);
-	if (r == 0)
-		r = check_together(options, ret_problem);
-	if (r == 0 && options->bwlimit)
-		r = bandwidth_value(
-			options->bwlimit, options->rates, &options->run.n_rates, ret_problem);
-	if (r == 0)
-		translate(options);
-	return r;
+	if (check_operands(options, n, operands, ret_problem) < 0 ||
+		check_demands(options, ret_problem) < 0 || check_values(options, ret_problem) < 0)
+		return -EINVAL;
+	translate(options);
+	return 0;
 }
 
 void push_options_clear(struct push_options *options)

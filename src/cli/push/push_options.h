@@ -35,8 +35,6 @@ int push_options_complete(
 	struct push_options *options, int n, char **operands, struct problem *ret_problem);
 void push_options_clear(struct push_options *options);
 
-/* The options that say how an object is stored. Their offsets are those of struct push_options. */
-extern const struct option push_object_options[];
 /* The tables of push_option_tables.c, with what --help prints. The groups get the fields of
  * *options, which may be NULL for --help. */
 enum { PUSH_GROUPS = 13, JOB_GROUPS = PUSH_GROUPS + 1 };
