@@ -119,6 +119,11 @@ void node_touch(struct node *node)
 	node->mtime_ns = node->ctime_ns = node->disk->wall_ns(node->disk->arg);
 }
 
+void node_touch_status(struct node *node)
+{
+	node->ctime_ns = node->disk->wall_ns(node->disk->arg);
+}
+
 static struct node_entry *entry_of(const struct node *folder, const char *name, size_t n)
 {
 	for (size_t i = 0; i < folder->n_entries; i++)

@@ -78,6 +78,7 @@ int node_write(struct node *node, const void *bytes, size_t n, uint64_t offset);
 int node_truncate(struct node *node, uint64_t size);
 void node_stat(const struct node *node, struct stat *ret);
 void node_touch(struct node *node);
+void node_touch_status(struct node *node); /* as chmod does */
 void node_release(struct node *node); /* after links or opened were lowered */
 
 /* From now on, writes to this file are lost at a failure of power until it is synced. */

@@ -2,6 +2,7 @@
  * object, and who has claimed it, in order. */
 #include "judge.h"
 #include "judge_content.h"
+#include "judge_sessions.h"
 #include "story.h"
 #include "world.h"
 #include <stdio.h>
@@ -21,7 +22,6 @@ struct known {
 	bool is_there; /* the file, with the last content */
 	bool was_told;
 	uint64_t told_ns;
-	struct content told;         /* what its object was then */
 	char claims[CLAIMS_MAX][40]; /* in the order in which they were made */
 	size_t n_claims;
 };
@@ -53,6 +53,7 @@ void judge_end(void)
 	}
 	free(judge.known);
 	free(judge.logs);
+	sessions_end();
 	memset(&judge, 0, sizeof judge);
 }
 
@@ -68,11 +69,7 @@ static struct known *known_of(const char *key)
 	return &judge.known[judge.n++];
 }
 
-static const char *suffix_of_compress(void)
-{
-	static const char *const suffixes[] = {"", ".zst", ".gz"};
-	return suffixes[world.scenario.compress % 3];
-}
+static const char *const suffixes[] = {".zst", ".gz", ""};
 
 static bool ends_with(const char *s, const char *end)
 {
@@ -80,15 +77,14 @@ static bool ends_with(const char *s, const char *end)
 	return n >= chars && strcmp(s + n - chars, end) == 0;
 }
 
-/* The key of the file whose object has this key. */
+/* The key of the file whose object has this key. People give no file such a suffix. */
 static struct known *file_of(const char *object_key)
 {
-	const char *suffix = suffix_of_compress();
 	char key[1100];
-	if (world.scenario.rotated && ends_with(object_key, ".gz"))
-		suffix = ".gz"; /* logrotate's, or ours */
-	snprintf(key, sizeof key, "%.*s",
-		(int)(strlen(object_key) - (ends_with(object_key, suffix) ? strlen(suffix) : 0)),
+	size_t i = 0;
+	while (!ends_with(object_key, suffixes[i]))
+		i++;
+	snprintf(key, sizeof key, "%.*s", (int)(strlen(object_key) - strlen(suffixes[i])),
 		object_key);
 	return known_of(key);
 }
@@ -151,14 +147,18 @@ static bool had_it(const struct known *known, const struct content *content)
 void judge_told(const char *key)
 {
 	struct known *known = file_of(key);
-	const struct s3_stored *object = world_s3_object(world.s3, key);
-	if (!object) {
+	if (!world_s3_object(world.s3, key)) {
 		story_break("%s was told to be in S3, and is not there", key);
 		return;
 	}
-	known->told = content_of_object(object);
 	known->told_ns = world_now_ns();
 	known->was_told = true;
+}
+
+void judge_bucket_anew(void)
+{
+	for (size_t i = 0; i < judge.n; i++)
+		judge.known[i].was_told = false;
 }
 
 void judge_forgotten(void)
@@ -201,6 +201,7 @@ static void judge_done(const char *sk, const json_t *old, const json_t *now)
 void judge_item(void *arg, const struct wire_request *request, const char *pk, const char *sk,
 	const json_t *old, const json_t *now)
 {
+	sessions_item(request, pk, old, now);
 	if (!is_mark(pk) || !now)
 		return;
 	const char *state = dynamodb_text(now, "state"), *before = dynamodb_text(old, "state");
@@ -234,10 +235,9 @@ static void judge_replacement(const struct wire_request *request, const struct s
 {
 	if (world.scenario.ignores)
 		return; /* conditions are what would prevent it */
-	if (before->is_foreign && !had_it(known, &(struct content){0}))
+	if (before->is_foreign)
 		story_break("%s, which is somebody else's, is overwritten", now->key);
-	const struct content there = content_of_object(before);
-	if (content_is_same(&there, content) && known->was_told && !request->is_late &&
+	if (content_is_same(&before->content, content) && known->was_told && !request->is_late &&
 		request->sent_ns > known->told_ns)
 		story_break("%s is sent a second time, although it was told to be there", now->key);
 	const size_t older = rank(known, now), later = rank(known, before);
@@ -268,20 +268,20 @@ static void judge_log_stored(const struct s3_stored *now, const struct content *
 		story_break("%s gets a content that no rotated log ever had (%zu bytes)", now->key,
 			now->n);
 	for (size_t i = 0; (other = world_s3_at(world.s3, i)); i++) {
-		const struct content there = content_of_object(other);
-		if (strcmp(other->key, now->key) != 0 && content_is_same(&there, content) &&
+		if (strcmp(other->key, now->key) != 0 && content_is_same(&other->content, content) &&
 			is_below(other->key, prefix_of(now->key)))
 			story_break("%s gets the log that is in %s already", now->key, other->key);
 	}
 }
 
 void judge_store(void *arg, const struct wire_request *request, const struct s3_stored *before,
-	const struct s3_stored *now)
+	struct s3_stored *now)
 {
+	now->content = content_of_object(now);
 	if (!request)
 		return;
 	struct known *known = file_of(now->key);
-	const struct content content = content_of_object(now);
+	const struct content content = now->content;
 	if (world.scenario.rotated)
 		judge_log_stored(now, &content);
 	else if (!had_it(known, &content))
@@ -289,6 +289,8 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 			"%s gets a content that its file never had (%zu bytes)", now->key, now->n);
 	if (before)
 		judge_replacement(request, before, now, known, &content);
+	if (!request->is_late && session_had_ended(request->from, request->sent_ns))
+		story_break("%s is written by a run whose session had ended before", now->key);
 }
 
 void judge_remove_object(
@@ -297,19 +299,27 @@ void judge_remove_object(
 	story_break("the object %s is deleted", before->key);
 }
 
-static const struct s3_stored *object_of(const char *key)
+/* An object of this file, whatever it is compressed with; one with this content, if there is one.
+ */
+static const struct s3_stored *object_of(const char *key, const struct content *content)
 {
-	char object_key[1100];
-	snprintf(object_key, sizeof object_key, "%s%s", key, suffix_of_compress());
-	return world_s3_object(world.s3, object_key);
+	const struct s3_stored *any = NULL;
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		char object_key[1100];
+		snprintf(object_key, sizeof object_key, "%s%s", key, suffixes[i]);
+		const struct s3_stored *object = world_s3_object(world.s3, object_key);
+		if (object && content_is_same(&object->content, content))
+			return object;
+		any = object ? object : any;
+	}
+	return any;
 }
 
 static const struct s3_stored *object_with(const struct content *content, const char *prefix)
 {
 	const struct s3_stored *object;
 	for (size_t i = 0; (object = world_s3_at(world.s3, i)); i++) {
-		const struct content there = content_of_object(object);
-		if (is_below(object->key, prefix) && content_is_same(&there, content))
+		if (is_below(object->key, prefix) && content_is_same(&object->content, content))
 			return object;
 	}
 	return NULL;
@@ -336,30 +346,33 @@ static bool is_settled(const struct known *known, uint64_t before_ns)
 	return known->is_there && known->had[known->n_had - 1].since_ns < before_ns;
 }
 
-static void judge_file(const struct known *known, const char *when)
+static void judge_file(const struct known *known, const char *when, bool keeps_earlier)
 {
-	const struct s3_stored *object = object_of(known->key);
+	const struct content *last = &known->had[known->n_had - 1].content;
+	const struct s3_stored *object = object_of(known->key, last);
 	if (!object) {
 		story_break("%s, and %s is not in S3", when, known->key);
 		return;
 	}
-	const struct content content = content_of_object(object);
-	const bool is_last = content_is_same(&known->had[known->n_had - 1].content, &content);
-	/* Where conditions are ignored, a request that comes late replaces what is there; with
-	 * if_changed=skip an earlier version stays. */
-	const bool may_be_earlier = world.scenario.ignores || world.scenario.if_changed == 2;
-	if (!is_last && !(may_be_earlier && had_it(known, &content)))
+	/* Where conditions are ignored, a request that comes late replaces what is there. */
+	const bool may_be_earlier = world.scenario.ignores || keeps_earlier;
+	if (!content_is_same(last, &object->content) &&
+		!(may_be_earlier && had_it(known, &object->content)))
 		story_break("%s, and %s has another content in S3", when, known->key);
 }
 
-/* The mark of a key in DynamoDB says done. */
-static bool is_marked(const char *key)
+/* A mark of a key in DynamoDB says done, of whichever bucket of this name, or another run has
+ * claimed it since. */
+static bool is_marked(const char *key, const struct machine_process *process)
 {
 	const json_t *item;
 	for (size_t i = 0; (item = world_dynamodb_at(world.db, i)); i++)
 		if (strcmp(dynamodb_text(item, "sk"), key) == 0 &&
-			is_mark(dynamodb_text(item, "pk")))
-			return strcmp(dynamodb_text(item, "state"), "done") == 0;
+			is_mark(dynamodb_text(item, "pk")) &&
+			(strcmp(dynamodb_text(item, "state"), "done") == 0 ||
+				(strcmp(dynamodb_text(item, "state"), "claimed") == 0 &&
+					!session_is_of(dynamodb_text(item, "session"), process))))
+			return true;
 	return false;
 }
 
@@ -391,7 +404,7 @@ static void judge_disk(const struct machine_process *process, const char *when)
 }
 
 void judge_exit(const struct machine_process *process, uint64_t began_ns, int exit,
-	const struct s3once_counts *counts)
+	bool keeps_earlier)
 {
 	char when[100];
 	const char *prefix = run_prefix(process->machine);
@@ -406,8 +419,8 @@ void judge_exit(const struct machine_process *process, uint64_t began_ns, int ex
 		const struct known *known = &judge.known[i];
 		if (!is_below(known->key, prefix) || !is_settled(known, began_ns))
 			continue;
-		judge_file(known, when);
-		if (world.scenario.dynamodb && !judge.has_forgotten && !is_marked(known->key))
+		judge_file(known, when, keeps_earlier);
+		if (world.scenario.dynamodb && !judge.has_forgotten && !is_marked(known->key, process))
 			story_break("%s, and the mark of %s does not say done", when, known->key);
 	}
 }
@@ -421,5 +434,5 @@ void judge_rest(void)
 	}
 	for (size_t i = 0; i < judge.n; i++)
 		if (judge.known[i].is_there)
-			judge_file(&judge.known[i], "all is quiet");
+			judge_file(&judge.known[i], "all is quiet", world.scenario.if_changed == 2);
 }

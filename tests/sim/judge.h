@@ -20,20 +20,24 @@ void judge_log_gone(const struct node *node);
 void judge_item(void *arg, const struct wire_request *request, const char *pk, const char *sk,
 	const json_t *old, const json_t *now);
 void judge_store(void *arg, const struct wire_request *request, const struct s3_stored *before,
-	const struct s3_stored *now);
+	struct s3_stored *now);
 void judge_remove_object(
 	void *arg, const struct wire_request *request, const struct s3_stored *before);
 
 /* A run has told that the object of this key is there and marked. */
 void judge_told(const char *key);
 
+/* The bucket was deleted and made again. */
+void judge_bucket_anew(void);
+
 /* Marks were forgotten, so that a mark may be missing of what is done. */
 void judge_forgotten(void);
 
 /* A process is about to remove a file. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path);
-/* A run has begun at this world time, and ends with this exit status. */
+/* A run has begun at this world time, and ends with this exit status. It may leave the earlier
+ * version of a file that has changed. */
 void judge_exit(const struct machine_process *process, uint64_t began_ns, int exit,
-	const struct s3once_counts *counts);
+	bool keeps_earlier);
 /* All is quiet, and a last run has ended with 0 on each machine: everything is where it belongs. */
 void judge_rest(void);

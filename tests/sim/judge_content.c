@@ -104,9 +104,12 @@ unsigned char *content_decompress(const unsigned char *bytes, size_t n, size_t *
 
 struct content content_of_object(const struct s3_stored *object)
 {
-	if (!s3_stored_header(object, "x-amz-meta-s3once-encoding") && !world.scenario.rotated)
-		return content_of(object->bytes, object->n);
 	size_t n = 0;
+	if (!s3_stored_header(object, "x-amz-meta-s3once-encoding") && !world.scenario.rotated) {
+		struct content raw = {.n = object->n};
+		memcpy(raw.md5, object->sums.md5, sizeof raw.md5);
+		return raw;
+	}
 	unsigned char *bytes = content_decompress(object->bytes, object->n, &n);
 	struct content ret = bytes ? content_of(bytes, n) : (struct content){.n = SIZE_MAX};
 	free(bytes);

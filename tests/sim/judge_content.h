@@ -2,12 +2,9 @@
 #pragma once
 #include "world_s3.h"
 
-struct content {
-	size_t n;
-	unsigned char md5[16];
-};
 struct content content_of(const void *bytes, size_t n);
-/* Of an object, decompressed if its key says that it is compressed by s3once. */
+/* Of an object that has just come, decompressed if its metadata say that s3once has compressed it.
+ */
 struct content content_of_object(const struct s3_stored *object);
 bool content_is_same(const struct content *a, const struct content *b);
 /* Decompresses zstd or gzip, which the first bytes tell; else a copy. NULL: it is damaged. The

@@ -86,7 +86,7 @@ uid_t __wrap_geteuid(void)
 int __wrap_gethostname(char *ret, size_t size)
 {
 	const struct machine *machine = here();
-	strncpy(ret, machine ? machine->name : "nowhere", size);
+	strncpy(ret, machine ? machine->host : "nowhere", size);
 	return 0;
 }
 

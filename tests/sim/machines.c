@@ -42,22 +42,47 @@ static int64_t wall_of(void *arg)
 	return machine_wall_ns(arg);
 }
 
+bool processes_any(const struct machine *machine)
+{
+	for (const struct machine_process *p = world.processes; p; p = p->next)
+		if (!p->is_over && (!machine || p->machine == machine))
+			return true;
+	return false;
+}
+
+static void write_boot_id(struct machine *machine)
+{
+	disk_put(machine->disk, "/proc/sys/kernel/random/boot_id", machine->boot_id, 36);
+}
+
 static void new_boot_id(struct machine *machine)
 {
 	uint64_t a = chance_next(&world.chance), b = chance_next(&world.chance);
 	snprintf(machine->boot_id, sizeof machine->boot_id, "%08x-%04x-4%03x-a%03x-%012" PRIx64,
 		(unsigned)(a & 0xffffffff), (unsigned)(a >> 32) & 0xffff,
 		(unsigned)(a >> 48) & 0xfff, (unsigned)b & 0xfff, b >> 16);
-	disk_put(machine->disk, "/proc/sys/kernel/random/boot_id", machine->boot_id, 36);
+	write_boot_id(machine);
 }
 
-struct machine *machine_add(const char *name)
+/* The files below /sys and /etc that tell which machine this is. */
+static void write_ids(struct machine *machine, uint64_t identity)
 {
+	char text[64];
+	snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64 "\n", identity, ~identity);
+	disk_put(machine->disk, "/etc/machine-id", text, strlen(text));
+	snprintf(text, sizeof text, "00000000-0000-0000-0000-%012u\n", machine->index);
+	disk_put(machine->disk, "/sys/hypervisor/uuid", text, strlen(text));
+}
+
+struct machine *machine_add(const char *name, bool is_clone)
+{
+	const bool copies = is_clone && world.n;
 	struct machine *machine = &world.machines[world.n];
 	if (world.n == MACHINES_MAX)
 		abort();
 	machine->index = (unsigned)world.n++;
 	snprintf(machine->name, sizeof machine->name, "%s", name);
+	snprintf(machine->host, sizeof machine->host, "%s", copies ? world.machines[0].name : name);
 	machine->chance = chance_of(world.seed, machine->name);
 	/* Somewhere in 2026, a second or so off from the others. */
 	machine->wall_shift_ns =
@@ -65,16 +90,14 @@ struct machine *machine_add(const char *name)
 	machine->boot_shift_ns = chance_between(&machine->chance, 100, 900000) * NS_PER_S;
 	machine->last_pid = (int)chance_between(&machine->chance, 300, 30000);
 	machine->disk = disk_new(world.seed, machine->name, wall_of, machine);
-	new_boot_id(machine);
-	machine_write_ids(machine, chance_next(&machine->chance));
+	if (copies) {
+		memcpy(machine->boot_id, world.machines[0].boot_id, sizeof machine->boot_id);
+		write_boot_id(machine);
+	} else {
+		new_boot_id(machine);
+	}
+	write_ids(machine, is_clone ? 17 : chance_next(&machine->chance));
 	return machine;
-}
-
-void machine_write_ids(struct machine *machine, uint64_t identity)
-{
-	char text[64];
-	snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64 "\n", identity, ~identity);
-	disk_put(machine->disk, "/etc/machine-id", text, strlen(text));
 }
 
 int64_t machine_wall_ns(const struct machine *machine)

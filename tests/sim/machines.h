@@ -11,6 +11,7 @@
 
 struct machine {
 	char name[32];
+	char host[32]; /* the name that it knows itself */
 	unsigned index;
 	struct disk *disk;
 	char boot_id[37];
@@ -40,8 +41,9 @@ struct machine_process {
 
 /* Forgets all machines of the world before. */
 void machines_begin(uint64_t seed);
-struct machine *machine_add(const char *name);
-/* Another machine with the same disk content, ids and name. */
+/* A clone has the host name, the machine id and the boot id of the first one. Only the hypervisor
+ * tells them apart. */
+struct machine *machine_add(const char *name, bool is_clone);
 size_t machines_count(void);
 struct machine *machine_at(size_t i);
 
@@ -60,15 +62,14 @@ void process_stop(struct machine_process *process);     /* SIGSTOP */
 void process_continue(struct machine_process *process); /* SIGCONT */
 struct machine_process *process_find(const struct machine *machine, int pid);
 struct machine_process *processes_first(void);
+/* Whether any process has not ended, of this machine or (NULL) of any. */
+bool processes_any(const struct machine *machine);
 
 /* The power fails: all processes are killed, and files lose what was not synced. */
 void machine_lose_power(struct machine *machine);
 void machine_boot(struct machine *machine);
 void machine_suspend(struct machine *machine);
 void machine_resume(struct machine *machine);
-
-/* The files below /proc, /sys and /etc that tell which machine this is. */
-void machine_write_ids(struct machine *machine, uint64_t identity);
 
 /* In kernel_files.c: closes what a process had open. */
 void kernel_close_all(struct machine_process *process);

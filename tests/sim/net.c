@@ -379,7 +379,7 @@ static int exchange(const struct http *http, const struct http_request *request,
 	if (fault == FAULT_LOST_AFTER)
 		return give_up(request, -ECONNRESET, ret_problem);
 	if (fault == FAULT_COMES_AGAIN)
-		send_late(copy_of(request, wire), 600 * NS_PER_S);
+		send_late(copy_of(request, wire), net.habits.late_most_ns);
 	wire_reply_init(&reply);
 	answer_by_fault(fault, wire, &reply);
 	add_common_headers(&reply);

@@ -15,7 +15,7 @@ struct net_faults {
 	unsigned lost_after;  /* the same, but the server has applied it */
 	unsigned hangs;       /* no answer; perhaps applied, now or later */
 	unsigned sent_twice; /* applied twice at once, as curl does on a connection that was gone */
-	unsigned comes_again;  /* a copy is applied much later, and nobody reads its answer */
+	unsigned comes_again;  /* a copy is applied later, and nobody reads its answer */
 	unsigned server_error; /* 500 or 503, not applied */
 	unsigned error_after;  /* 500, but applied */
 	unsigned throttled;    /* SlowDown, ProvisionedThroughputExceededException */
@@ -24,6 +24,7 @@ struct net_faults {
 struct net_habits {
 	struct net_faults faults;
 	uint64_t latency_least_ns, latency_most_ns;
+	uint64_t late_most_ns; /* of a copy that comes again */
 };
 
 /* Answers a request at the server. */

@@ -207,6 +207,24 @@ static void edit(struct machine *machine)
 	}
 }
 
+/* Permissions are set wrongly, and put right after a while. The node may have another name by then,
+ * or none. */
+static void lock_one(void)
+{
+	char name[200], path[300];
+	struct machine *machine = machine_at(chance_below(&world.chance, machines_count()));
+	if (!pick(machine, name, sizeof name))
+		return;
+	struct node *node = disk_get(disk_of(machine), path_on_disk(name, path, sizeof path));
+	node->mode &= ~(mode_t)0777;
+	node_touch_status(node);
+	story("%s: nobody may read %s any more", machine->name, name);
+	task_sleep_until(world_now_ns() + chance_below(&world.chance, 60 * NS_PER_S));
+	node->mode |= 0644;
+	node_touch_status(node);
+	story("%s: what was %s may be read again", machine->name, name);
+}
+
 static void foreign_object(void)
 {
 	char name[200], key[300];
@@ -245,6 +263,15 @@ static void interfere(void *arg)
 	world.busy--;
 }
 
+static void lock(void *arg)
+{
+	for (unsigned i = 0; i < world.scenario.locks; i++) {
+		task_sleep_until(world_now_ns() + chance_below(&world.chance, 20 * NS_PER_S));
+		lock_one();
+	}
+	world.busy--;
+}
+
 void people_begin(void)
 {
 	const size_t n = world.shared ? 1 : machines_count();
@@ -261,5 +288,9 @@ void people_begin(void)
 	if (world.scenario.foreign) {
 		world.busy++;
 		task_start(NULL, interfere, NULL);
+	}
+	if (world.scenario.locks) {
+		world.busy++;
+		task_start(NULL, lock, NULL);
 	}
 }

@@ -94,18 +94,42 @@ static struct s3once_options options_of(const struct run *run, const char *const
 		.removes = s->removes != 0,
 		.if_changed = if_changed[s->if_changed % 3],
 		.concurrency = s->concurrency,
+		.attempts = s->attempts,
+		.give_up_after_ms = s->give_up_s * 1000,
 		.part_bytes = 5U << 20,
 		.lease_ms = s->lease_s * 1000,
 		.callback = on_event};
 }
 
+/* Somebody has changed the job's file since the last run, or tries something out. */
+static void vary(struct s3once_options *options, struct chance *chance)
+{
+	static const char *const compress[] = {NULL, "zstd:1", "gzip:1"};
+	static const char *const checksums[] = {NULL, "crc32", "crc64nvme", "sha1", "sha256", "md5"};
+	if (options->rotated) /* the key of another file would be another one */
+		options->compress = compress[chance_below(chance, 3)];
+	options->if_changed = (enum s3once_if_changed)chance_below(chance, 3);
+	options->concurrency = (unsigned)chance_between(chance, 1, 8);
+	options->checksum = checksums[chance_below(chance, 6)];
+	options->part_bytes = (uint64_t)chance_between(chance, 5, 7) << 20;
+	options->reupload = chance_hits(chance, 200);
+	options->compare_content = chance_hits(chance, 200);
+	options->no_wait = chance_hits(chance, 200);
+	options->removes = options->removes && chance_hits(chance, 500);
+}
+
 static int push(const struct run *run)
 {
 	const char *source = run_folder(run->machine);
-	const struct s3once_options options = options_of(run, &source);
+	struct s3once_options options = options_of(run, &source);
+	struct chance chance = chance_of(world.seed + ++world.pushes, "options");
 	struct s3once_push *push;
 	char text[1000];
-	story("push begins");
+	if (world.scenario.varies && !world.is_calm)
+		vary(&options, &chance);
+	/* Whoever has made the bucket anew says so in some of the runs after that. */
+	options.new_bucket = world.is_anew && (world.is_calm || chance_hits(&chance, 500));
+	story("push begins%s", options.new_bucket ? " --new-bucket" : "");
 	if (s3once_push_new(&options, &push, text, sizeof text)) {
 		story_break("the options are refused: %s", text);
 		return S3ONCE_EXIT_USAGE;
@@ -116,7 +140,7 @@ static int push(const struct run *run)
 		exit, (unsigned long long)counts->found, (unsigned long long)counts->uploaded,
 		(unsigned long long)counts->adopted, (unsigned long long)counts->skipped,
 		(unsigned long long)counts->failed);
-	judge_exit(run->process, run->began_ns, exit, counts);
+	judge_exit(run->process, run->began_ns, exit, options.if_changed == S3ONCE_CHANGED_SKIP);
 	s3once_push_free(push);
 	return exit;
 }

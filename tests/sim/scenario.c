@@ -52,16 +52,20 @@ static unsigned one_of(struct chance *chance, const unsigned *values, size_t n)
 	one_of(chance, (const unsigned[]){__VA_ARGS__},                                            \
 		sizeof((const unsigned[]){__VA_ARGS__}) / sizeof(unsigned))
 
+/* A feature is there in some worlds only, and then often, so that those meet that are rare alone. */
+#define SOMETIMES(chance, ...) (chance_hits(chance, 300) ? ONE_OF(chance, __VA_ARGS__) : 0)
+
 static void choose_service(struct chance *c, struct scenario *s)
 {
 	s->dynamodb = ONE_OF(c, 0, 1, 1);
 	s->hosts = s->dynamodb ? ONE_OF(c, 1, 2, 2, 3) : ONE_OF(c, 1, 1, 2);
+	s->clones = SOMETIMES(c, 1);
 	s->aws = ONE_OF(c, 0, 1);
 	s->ignores = s->aws ? 0 : ONE_OF(c, 0, 0, 1);
 	s->drops_sums = s->aws ? 0 : ONE_OF(c, 0, 1);
-	s->no_date = s->aws ? 0 : ONE_OF(c, 0, 1);
-	s->versions = ONE_OF(c, 0, 0, 1);
-	s->small_pages = ONE_OF(c, 0, 0, 1);
+	s->versions = SOMETIMES(c, 1);
+	s->stale = ONE_OF(c, 0, 1);
+	s->small_pages = SOMETIMES(c, 1);
 	s->batches = s->aws ? 0 : ONE_OF(c, 0, 1, 2);
 	s->no_old = s->aws ? 0 : ONE_OF(c, 0, 0, 1);
 	s->slow = ONE_OF(c, 0, 0, 0, 1);
@@ -69,41 +73,48 @@ static void choose_service(struct chance *c, struct scenario *s)
 
 static void choose_files(struct chance *c, struct scenario *s)
 {
-	s->files = ONE_OF(c, 1, 2, 3, 5, 8, 30);
+	s->files = ONE_OF(c, 1, 1, 2, 3, 5, 8, 30);
 	s->large = ONE_OF(c, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2);
 	s->edits = ONE_OF(c, 0, 1, 3, 10, 20);
 	s->rotated = ONE_OF(c, 0, 0, 1);
 	s->compress = ONE_OF(c, 0, 0, 0, 1, 2);
 	s->removes = ONE_OF(c, 0, 0, 0, 1);
 	s->if_changed = ONE_OF(c, 0, 0, 1, 2);
+	s->locks = s->rotated ? 0 : SOMETIMES(c, 1, 3);
 	s->foreign = s->rotated ? 0 : ONE_OF(c, 0, 0, 0, 1);
+	s->anew = s->removes ? 0 : chance_hits(c, 150);
+	s->backups = s->dynamodb ? 0 : SOMETIMES(c, 1, 2);
 }
 
 static void choose_runs(struct chance *c, struct scenario *s)
 {
 	s->runs = ONE_OF(c, 1, 2, 3, 5);
 	s->overlap = ONE_OF(c, 0, 200, 500);
+	s->varies = SOMETIMES(c, 1);
 	s->concurrency = ONE_OF(c, 1, 2, 4, 8);
 	s->lease_s = s->slow ? 30 : ONE_OF(c, 5, 30, 30);
+	s->give_up_s = SOMETIMES(c, 5, 20, 60);
+	s->attempts = SOMETIMES(c, 1, 2, 3);
 	s->audits = ONE_OF(c, 0, 0, 1, 3);
 }
 
 static void choose_troubles(struct chance *c, struct scenario *s)
 {
 	s->kills = ONE_OF(c, 0, 0, 1, 2, 5);
-	s->stops = ONE_OF(c, 0, 0, 0, 1, 3);
-	s->suspends = ONE_OF(c, 0, 0, 0, 1);
-	s->power_cuts = ONE_OF(c, 0, 0, 1, 2);
-	s->net_cuts = ONE_OF(c, 0, 0, 0, 1);
-	s->clock_jumps = ONE_OF(c, 0, 0, 0, 1);
-	const unsigned scale = ONE_OF(c, 0, 1, 1, 4, 10);
+	s->stops = SOMETIMES(c, 1, 3, 6);
+	s->suspends = SOMETIMES(c, 1, 2);
+	s->power_cuts = SOMETIMES(c, 1, 2, 4);
+	s->net_cuts = SOMETIMES(c, 1, 3);
+	s->clock_jumps = SOMETIMES(c, 1, 2);
 	unsigned *const shares[] = {&s->lost, &s->lost_after, &s->hangs, &s->twice, &s->again,
 		&s->errors, &s->errors_after, &s->throttled, &s->html};
-	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
-		*shares[i] = scale * ONE_OF(c, 0, 0, 2, 5, 10);
+	const bool is_fine = chance_hits(c, 250);
+	for (size_t i = 0; i < sizeof shares / sizeof *shares && !is_fine; i++)
+		*shares[i] = SOMETIMES(c, 3, 10, 30, 100);
 	s->hangs /= 4; /* each takes a minute */
 	s->html /= 4;
-	s->partial = scale * ONE_OF(c, 0, 10, 30);
+	s->late_s = s->again ? ONE_OF(c, 1, 10, 60, 600) : 0;
+	s->partial = is_fine ? 0 : ONE_OF(c, 0, 0, 10, 100, 300);
 }
 
 void scenario_choose(uint64_t seed, struct scenario *ret)

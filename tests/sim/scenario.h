@@ -9,6 +9,7 @@
 /* name, least, and how it is chosen (scenario.c) */
 #define SCENARIO_FIELDS(X)                                                                         \
 	X(hosts)        /* machines */                                                             \
+	X(clones)       /* 1: copies of one machine, which only the hypervisor tells apart */       \
 	X(runs)         /* runs of push on each */                                                 \
 	X(overlap)      /* of 1,000 runs, how many begin while another one of the host goes on */  \
 	X(files)        /* there from the beginning */                                             \
@@ -17,8 +18,8 @@
 	X(aws)          /* 1: AWS's endpoint, 0: another service's */                              \
 	X(ignores)      /* 1: the service ignores conditions */                                    \
 	X(drops_sums)   /* 1: the service keeps no checksums */                                    \
-	X(no_date)      /* 1: the service does not tell when the bucket was made */                \
 	X(versions)     /* 1: the bucket keeps versions */                                         \
+	X(stale)        /* 1: reads that are not consistent may show what was before */            \
 	X(small_pages)  /* 1: listings have two entries a page */                                  \
 	X(batches)      /* 0: by AWS's statements, 1: lists, 2: none */                            \
 	X(no_old)       /* 1: a refusal does not bring the item */                                 \
@@ -26,8 +27,11 @@
 	X(compress)     /* 1: zstd, 2: gzip */                                                     \
 	X(removes)      /* 1: files that are in S3 are removed */                                  \
 	X(if_changed)   /* 0: replace, 1: fail, 2: skip */                                         \
+	X(varies)       /* 1: each run but the last has other options */                           \
 	X(concurrency)  /* workers of a run */                                                     \
 	X(lease_s)      /* of a run */                                                             \
+	X(give_up_s)    /* of a run; 0: the default */                                             \
+	X(attempts)     /* at each request; 0: the default */                                      \
 	X(edits)        /* things that people and logrotate do */                                  \
 	X(kills)        /* of processes */                                                         \
 	X(stops)        /* of processes, which go on later */                                      \
@@ -35,12 +39,16 @@
 	X(power_cuts)   /* of machines, which boot again */                                        \
 	X(net_cuts)     /* of a machine's network, for a while */                                  \
 	X(clock_jumps)  /* of a machine's wall clock */                                            \
+	X(locks)        /* files that nobody may read for a while */                               \
+	X(anew)         /* times that the bucket is deleted and made again between runs */         \
+	X(backups)      /* of an SQLite file of marks, restored later, between runs */             \
 	X(foreign)      /* objects that somebody else puts where ours belong */                    \
 	X(lost)         /* of 1,000 requests: lost before they are applied */                      \
 	X(lost_after)   /* applied, and the answer is lost */                                      \
 	X(hangs)        /* no answer */                                                            \
 	X(twice)        /* applied twice at once */                                                \
-	X(again)        /* a copy comes much later */                                              \
+	X(again)        /* a copy comes later */                                                   \
+	X(late_s)       /* at most so much later */                                                \
 	X(errors)       /* 500 */                                                                  \
 	X(errors_after) /* applied, and 500 all the same */                                        \
 	X(throttled)    /* */                                                                      \

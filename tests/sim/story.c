@@ -64,10 +64,11 @@ void story_break(const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);
-	if (!*state.broken)
+	if (!*state.broken) {
 		vsnprintf(state.broken, sizeof state.broken, format, ap);
+		story("BROKEN: %s", state.broken);
+	}
 	va_end(ap);
-	story("BROKEN: %s", state.broken);
 }
 
 const char *story_broken(void)

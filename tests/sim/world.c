@@ -59,11 +59,11 @@ static void make_servers(void)
 	const struct s3_habits s3 = {.conditions = s->ignores ? S3_IGNORES : S3_HONOURS,
 		.keeps_checksums = !s->drops_sums,
 		.has_versions = s->versions != 0,
-		.tells_creation = !s->no_date,
 		.etag_is_md5 = true,
 		.page = s->small_pages ? 2 : 0};
 	const struct dynamodb_habits db = {.batches = (enum dynamodb_batches)(s->batches % 3),
 		.returns_old = !s->no_old,
+		.may_read_stale = s->stale != 0,
 		.page_items = s->small_pages ? 2 : 0,
 		.partial_per_mille = s->partial};
 	const struct s3_witness witness = {.stores = judge_store, .removes = judge_remove_object};
@@ -77,9 +77,10 @@ static void make_servers(void)
 					       .throttled = s->throttled,
 					       .html = s->html,
 					       .refused = s->lost / 2},
+		.late_most_ns = (s->late_s ? s->late_s : 600) * NS_PER_S,
 		.latency_least_ns = (s->slow ? 100 : 2) * NS_PER_MS,
 		.latency_most_ns = (s->slow ? 3000 : 60) * NS_PER_MS};
-	world.s3 = world_s3_new(world.seed, WORLD_BUCKET, WORLD_EPOCH - 86400, &s3, &witness);
+	world.s3 = world_s3_new(world.seed, WORLD_BUCKET, &s3, &witness);
 	world.db = world_dynamodb_new(world.seed, WORLD_TABLE, &db, judge_item, NULL);
 	make_settings();
 	net_begin(world.seed, &net, serve, NULL);
@@ -96,7 +97,7 @@ static void make_machines(void)
 	if (world.scenario.dynamodb)
 		world.shared = disk_new(world.seed, "shared", file_server_ns, NULL);
 	for (unsigned i = 0; i < n && i < MACHINES_MAX; i++) {
-		struct machine *machine = machine_add(names[i]);
+		struct machine *machine = machine_add(names[i], world.scenario.clones != 0);
 		struct disk *disk = machine->disk;
 		disk_put(disk, "/home/up/.keep", "", 0);
 		disk_put(disk, "/tmp/.keep", "", 0);
@@ -153,14 +154,6 @@ static void audit_now_and_then(void *arg)
 	world.busy--;
 }
 
-static bool any_process(void)
-{
-	for (const struct machine_process *p = processes_first(); p; p = p->next)
-		if (!p->is_over)
-			return true;
-	return false;
-}
-
 static bool wait_until_ns(uint64_t end_ns, bool (*is_so)(void))
 {
 	while (!is_so() && world_now_ns() < end_ns)
@@ -170,7 +163,7 @@ static bool wait_until_ns(uint64_t end_ns, bool (*is_so)(void))
 
 static bool is_quiet(void)
 {
-	return !any_process();
+	return !processes_any(NULL);
 }
 
 static bool no_late_copies(void)
@@ -260,6 +253,7 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 		logrotate_begin();
 	else
 		people_begin();
+	operators_begin();
 	troubles_begin();
 	for (size_t i = 0; i < machines_count(); i++) {
 		world.busy++;

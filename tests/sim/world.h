@@ -18,6 +18,8 @@ struct world {
 	struct world_dynamodb *db;
 	struct disk *shared; /* the file server that hosts with shared marks have below /data */
 	unsigned busy;       /* tasks of the world that have something left to do */
+	unsigned pushes;     /* that have begun */
+	bool is_anew;        /* the bucket was made anew, which runs are told now and then */
 	bool is_calm;        /* nothing happens any more but the last runs */
 	bool is_over;
 };
@@ -29,6 +31,8 @@ uint64_t world_hours(void); /* of virtual time that the last one took */
 
 /* In people.c: makes the files, and starts whoever changes them. */
 void people_begin(void);
+/* In operators.c: starts whoever makes the bucket anew and restores marks. */
+void operators_begin(void);
 /* In logrotate.c: makes the logs, if they rotate, and starts whoever writes and rotates them. */
 void logrotate_begin(void);
 /* In troubles.c: starts whoever kills, stops, suspends. */

@@ -15,13 +15,12 @@ static void *must(void *memory)
 	return memory;
 }
 
-struct world_s3 *world_s3_new(uint64_t seed, const char *bucket, int64_t made_s,
-	const struct s3_habits *habits, const struct s3_witness *witness)
+struct world_s3 *world_s3_new(uint64_t seed, const char *bucket, const struct s3_habits *habits,
+	const struct s3_witness *witness)
 {
 	struct world_s3 *s3 = must(calloc(1, sizeof *s3));
 	s3->chance = chance_of(seed, "s3");
 	snprintf(s3->bucket, sizeof s3->bucket, "%s", bucket);
-	s3->made_s = made_s;
 	s3->habits = *habits;
 	s3->witness = *witness;
 	return s3;
@@ -373,44 +372,22 @@ static void list_objects(
 	free(date);
 }
 
-static void list_buckets(struct world_s3 *s3, struct wire_reply *ret)
-{
-	char iso[21];
-	clock_format_iso(s3->made_s, iso);
-	ret->status = 200;
-	text_addf(&ret->body,
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListAllMyBucketsResult><Owner><ID>%s"
-		"</ID></Owner><Buckets>",
-		s3->habits.tells_creation ? "0123456789abcdef" : "");
-	if (s3->habits.tells_creation)
-		text_addf(&ret->body,
-			"<Bucket><Name>%s</Name><CreationDate>%.19s.000Z</CreationDate></Bucket>",
-			s3->bucket, iso);
-	text_add(&ret->body, "</Buckets></ListAllMyBucketsResult>");
-}
-
 static void answer_bucket(
 	struct world_s3 *s3, const struct wire_request *request, struct wire_reply *ret)
 {
 	char *list_type = wire_parameter(request, "list-type");
-	char *uploads = wire_parameter(request, "uploads"), *acl = wire_parameter(request, "acl");
+	char *uploads = wire_parameter(request, "uploads");
 	if (strcmp(request->method, "HEAD") == 0) {
 		ret->status = 200;
 	} else if (list_type) {
 		list_objects(s3, request, ret);
 	} else if (uploads) {
 		s3_answer_uploads(s3, request, ret);
-	} else if (acl) {
-		ret->status = 200;
-		text_addf(&ret->body,
-			"<AccessControlPolicy><Owner><ID>%s</ID></Owner></AccessControlPolicy>",
-			s3->habits.tells_creation ? "0123456789abcdef" : "");
 	} else {
 		s3_refuse(ret, 501, "NotImplemented", "This is not simulated");
 	}
 	free(list_type);
 	free(uploads);
-	free(acl);
 }
 
 /* The key in the path; "" for the bucket; NULL for what is above it. The caller frees it. */
@@ -435,7 +412,7 @@ void world_s3_answer(struct world_s3 *s3, const struct wire_request *request, in
 	wire_reply_header(ret, "server", "AmazonS3");
 	wire_reply_header(ret, "x-amz-request-id", "SIM");
 	if (!key)
-		list_buckets(s3, ret);
+		s3_refuse(ret, 501, "NotImplemented", "This is not simulated");
 	else if (!*key)
 		answer_bucket(s3, request, ret);
 	else if (s3_answer_multipart(s3, request, key, now_s, ret))
@@ -476,8 +453,7 @@ size_t world_s3_uploads(const struct world_s3 *s3)
 	return s3->n_uploads;
 }
 
-void world_s3_make_anew(struct world_s3 *s3, int64_t now_s)
+void world_s3_make_anew(struct world_s3 *s3)
 {
 	remove_all(s3);
-	s3->made_s = now_s;
 }

@@ -2,7 +2,7 @@
  * happens: delays, losses and duplicates are the wire's (net.h).
  *
  * What it knows: PutObject, GetObject, HeadObject, DeleteObject, the calls of multipart uploads,
- * ListObjectsV2, ListMultipartUploads, ListBuckets, HeadBucket, GetBucketAcl. */
+ * ListObjectsV2, ListMultipartUploads, HeadBucket. */
 #pragma once
 #include "base/checksum.h"
 #include "chance.h"
@@ -14,11 +14,16 @@ struct s3_habits {
 	enum s3_conditions conditions;
 	bool keeps_checksums; /* x-amz-checksum-* are verified, kept and told */
 	bool has_versions;
-	bool tells_creation; /* ListBuckets shows when the bucket was made */
 	bool etag_is_md5;
 	bool forgets_completed; /* a second Complete of an upload is NoSuchUpload, as after a while
 				 */
 	size_t page;            /* objects, parts of a page of a listing; 0: 1,000 */
+};
+
+/* What a file contains, so that it can be compared. */
+struct content {
+	size_t n;
+	unsigned char md5[16];
 };
 
 struct s3_stored {
@@ -36,6 +41,7 @@ struct s3_stored {
 	char version_id[40];
 	int64_t modified_s;
 	bool is_foreign;    /* people put it there */
+	struct content content; /* decompressed; whoever looks on sets it */
 	const void *writer; /* wire_request.from */
 };
 
@@ -43,13 +49,13 @@ struct world_s3;
 struct s3_witness {
 	/* An object becomes visible. `before` is what was there, or NULL. */
 	void (*stores)(void *arg, const struct wire_request *request,
-		const struct s3_stored *before, const struct s3_stored *now);
+		const struct s3_stored *before, struct s3_stored *now);
 	void (*removes)(
 		void *arg, const struct wire_request *request, const struct s3_stored *before);
 	void *arg;
 };
-struct world_s3 *world_s3_new(uint64_t seed, const char *bucket, int64_t made_s,
-	const struct s3_habits *habits, const struct s3_witness *witness);
+struct world_s3 *world_s3_new(uint64_t seed, const char *bucket, const struct s3_habits *habits,
+	const struct s3_witness *witness);
 void world_s3_free(struct world_s3 *s3);
 void world_s3_answer(struct world_s3 *s3, const struct wire_request *request, int64_t now_s,
 	struct wire_reply *ret);
@@ -60,6 +66,6 @@ const struct s3_stored *world_s3_at(const struct world_s3 *s3, size_t i); /* by 
 size_t world_s3_uploads(const struct world_s3 *s3);
 void world_s3_put(struct world_s3 *s3, const char *key, const void *bytes, size_t n, int64_t now_s);
 void world_s3_delete(struct world_s3 *s3, const char *key);
-/* The bucket is deleted and made again: empty, with another creation date. */
-void world_s3_make_anew(struct world_s3 *s3, int64_t now_s);
+/* The bucket is deleted and made again. */
+void world_s3_make_anew(struct world_s3 *s3);
 const char *s3_stored_header(const struct s3_stored *object, const char *name);

@@ -29,7 +29,6 @@ struct completed { /* of which Complete tells again what became of them */
 struct world_s3 {
 	struct chance chance;
 	char bucket[64];
-	int64_t made_s;
 	struct s3_habits habits;
 	struct s3_witness witness;
 	struct s3_stored *objects; /* by key */

@@ -1,0 +1,117 @@
+/* What administrators do between runs: the bucket is deleted and made again, and the marks of a
+ * host come back from its backup. */
+#include "judge.h"
+#include "net.h"
+#include "story.h"
+#include "world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_S 1000000000ULL
+#define MARKS    "/home/up/.local/state/s3once/marks.db"
+
+static const char *const suffixes[] = {"", "-wal", "-shm"};
+
+static void wait_up_to(struct chance *chance, uint64_t s)
+{
+	task_sleep_until(world_now_ns() + chance_below(chance, s * NS_PER_S));
+}
+
+/* What a run under way would do in a bucket that is made anew, no client can know. Nor does it
+ * know of a request of its own that comes late. */
+static void make_bucket_anew(struct chance *chance)
+{
+	wait_up_to(chance, 100);
+	for (unsigned i = 0; i < 600; i++, task_sleep_until(world_now_ns() + NS_PER_S / 10))
+		if (!processes_any(NULL) && !net_late_copies()) {
+			world_s3_make_anew(world.s3);
+			world.is_anew = true;
+			judge_bucket_anew();
+			story("the bucket is deleted and made again");
+			return;
+		}
+}
+
+struct backup {
+	unsigned char *bytes[3];
+	size_t n[3];
+};
+
+static bool is_idle(const struct machine *machine)
+{
+	return !machine->is_off && !processes_any(machine) && disk_get(machine->disk, MARKS);
+}
+
+static bool wait_until_idle(const struct machine *machine)
+{
+	for (unsigned i = 0; i < 600 && !is_idle(machine); i++)
+		task_sleep_until(world_now_ns() + NS_PER_S / 10);
+	return is_idle(machine);
+}
+
+static void copy_marks(const struct machine *machine, struct backup *ret)
+{
+	for (size_t i = 0; i < 3; i++) {
+		char path[100];
+		snprintf(path, sizeof path, "%s%s", MARKS, suffixes[i]);
+		const struct node *node = disk_get(machine->disk, path);
+		ret->n[i] = node ? (size_t)node->size : 0;
+		ret->bytes[i] = node ? malloc(ret->n[i] + 1) : NULL;
+		if (ret->bytes[i] && ret->n[i])
+			memcpy(ret->bytes[i], node->data, ret->n[i]);
+	}
+}
+
+static void restore_marks(const struct machine *machine, const struct backup *backup)
+{
+	for (size_t i = 0; i < 3; i++) {
+		char path[100];
+		struct node *folder;
+		const char *name;
+		snprintf(path, sizeof path, "%s%s", MARKS, suffixes[i]);
+		if (!disk_find_parent(machine->disk, disk_root(machine->disk), path, &folder, &name))
+			disk_remove(folder, name, false);
+		if (backup->bytes[i])
+			disk_put(machine->disk, path, backup->bytes[i], backup->n[i]);
+		struct node *node = disk_get(machine->disk, path);
+		if (node)
+			node->uid = 1000;
+	}
+}
+
+static void restore_backup(struct chance *chance)
+{
+	struct machine *machine = machine_at(chance_below(chance, machines_count()));
+	struct backup backup;
+	wait_up_to(chance, 20);
+	if (!wait_until_idle(machine))
+		return;
+	copy_marks(machine, &backup);
+	story("the marks of %s are copied", machine->name);
+	wait_up_to(chance, 100);
+	if (wait_until_idle(machine)) {
+		restore_marks(machine, &backup);
+		story("the earlier marks of %s are restored", machine->name);
+	}
+	for (size_t i = 0; i < 3; i++)
+		free(backup.bytes[i]);
+}
+
+static void act(void *arg)
+{
+	struct chance chance = chance_of(world.seed, "operators");
+	for (unsigned i = 0; i < world.scenario.backups; i++)
+		restore_backup(&chance);
+	for (unsigned i = 0; i < world.scenario.anew; i++)
+		make_bucket_anew(&chance);
+	world.busy--;
+}
+
+void operators_begin(void)
+{
+	if (!world.scenario.anew && !world.scenario.backups)
+		return;
+	world.busy++;
+	task_start(NULL, act, NULL);
+}
