@@ -188,10 +188,11 @@ struct machine_process *task_process(void)
 	return world.running ? world.running->process : NULL;
 }
 
-bool task_is_over(uint32_t number)
+void task_join(uint32_t number)
 {
-	const struct task *task = find_task(number);
-	return !task || task->state == TASK_OVER;
+	const struct task *task;
+	while ((task = find_task(number)) && task->state != TASK_OVER)
+		task_wait(task, TASK_FOREVER);
 }
 
 uint64_t world_now_ns(void)

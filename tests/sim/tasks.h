@@ -27,7 +27,8 @@ uint32_t task_start(struct machine_process *process, void (*run)(void *arg), voi
 /* The number of the running task; 0 outside of all. */
 uint32_t task_self(void);
 struct machine_process *task_process(void);
-bool task_is_over(uint32_t number);
+/* Waits until that task is over. */
+void task_join(uint32_t number);
 
 /* World time in ns, which no host ever shows as it is. */
 uint64_t world_now_ns(void);

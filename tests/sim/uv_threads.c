@@ -206,8 +206,7 @@ int uv_thread_create_ex(
 
 int uv_thread_join(uv_thread_t *thread)
 {
-	while (!task_is_over((uint32_t)*thread))
-		task_sleep_until(world_now_ns() + 20000);
+	task_join((uint32_t)*thread);
 	return 0;
 }
 
