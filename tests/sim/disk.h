@@ -79,7 +79,7 @@ int node_truncate(struct node *node, uint64_t size);
 void node_stat(const struct node *node, struct stat *ret);
 void node_touch(struct node *node);
 void node_touch_status(struct node *node); /* as chmod does */
-void node_release(struct node *node); /* after links or opened were lowered */
+void node_release(struct node *node);      /* after links or opened were lowered */
 
 /* From now on, writes to this file are lost at a failure of power until it is synced. */
 void disk_keep_unsynced(struct node *node);

@@ -268,7 +268,8 @@ static void judge_log_stored(const struct s3_stored *now, const struct content *
 		story_break("%s gets a content that no rotated log ever had (%zu bytes)", now->key,
 			now->n);
 	for (size_t i = 0; (other = world_s3_at(world.s3, i)); i++) {
-		if (strcmp(other->key, now->key) != 0 && content_is_same(&other->content, content) &&
+		if (strcmp(other->key, now->key) != 0 &&
+			content_is_same(&other->content, content) &&
 			is_below(other->key, prefix_of(now->key)))
 			story_break("%s gets the log that is in %s already", now->key, other->key);
 	}
@@ -403,8 +404,8 @@ static void judge_disk(const struct machine_process *process, const char *when)
 	}
 }
 
-void judge_exit(const struct machine_process *process, uint64_t began_ns, int exit,
-	bool keeps_earlier)
+void judge_exit(
+	const struct machine_process *process, uint64_t began_ns, int exit, bool keeps_earlier)
 {
 	char when[100];
 	const char *prefix = run_prefix(process->machine);
@@ -420,7 +421,8 @@ void judge_exit(const struct machine_process *process, uint64_t began_ns, int ex
 		if (!is_below(known->key, prefix) || !is_settled(known, began_ns))
 			continue;
 		judge_file(known, when, keeps_earlier);
-		if (world.scenario.dynamodb && !judge.has_forgotten && !is_marked(known->key, process))
+		if (world.scenario.dynamodb && !judge.has_forgotten &&
+			!is_marked(known->key, process))
 			story_break("%s, and the mark of %s does not say done", when, known->key);
 	}
 }

@@ -37,7 +37,7 @@ void judge_forgotten(void);
 void judge_removal(struct machine_process *process, struct node *node, const char *path);
 /* A run has begun at this world time, and ends with this exit status. It may leave the earlier
  * version of a file that has changed. */
-void judge_exit(const struct machine_process *process, uint64_t began_ns, int exit,
-	bool keeps_earlier);
+void judge_exit(
+	const struct machine_process *process, uint64_t began_ns, int exit, bool keeps_earlier);
 /* All is quiet, and a last run has ended with 0 on each machine: everything is where it belongs. */
 void judge_rest(void);

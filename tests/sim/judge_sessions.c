@@ -46,8 +46,8 @@ static void begin(const struct wire_request *request, const char *pk, const json
 	sessions = session;
 }
 
-void sessions_item(const struct wire_request *request, const char *pk, const json_t *old,
-	const json_t *now)
+void sessions_item(
+	const struct wire_request *request, const char *pk, const json_t *old, const json_t *now)
 {
 	struct session *session = find(pk);
 	if (!now || strncmp(pk, "session#", 8) != 0)

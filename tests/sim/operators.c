@@ -70,7 +70,8 @@ static void restore_marks(const struct machine *machine, const struct backup *ba
 		struct node *folder;
 		const char *name;
 		snprintf(path, sizeof path, "%s%s", MARKS, suffixes[i]);
-		if (!disk_find_parent(machine->disk, disk_root(machine->disk), path, &folder, &name))
+		if (!disk_find_parent(
+			    machine->disk, disk_root(machine->disk), path, &folder, &name))
 			disk_remove(folder, name, false);
 		if (backup->bytes[i])
 			disk_put(machine->disk, path, backup->bytes[i], backup->n[i]);

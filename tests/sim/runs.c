@@ -105,7 +105,8 @@ static struct s3once_options options_of(const struct run *run, const char *const
 static void vary(struct s3once_options *options, struct chance *chance)
 {
 	static const char *const compress[] = {NULL, "zstd:1", "gzip:1"};
-	static const char *const checksums[] = {NULL, "crc32", "crc64nvme", "sha1", "sha256", "md5"};
+	static const char *const checksums[] = {
+		NULL, "crc32", "crc64nvme", "sha1", "sha256", "md5"};
 	if (options->rotated) /* the key of another file would be another one */
 		options->compress = compress[chance_below(chance, 3)];
 	options->if_changed = (enum s3once_if_changed)chance_below(chance, 3);

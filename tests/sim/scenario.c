@@ -52,7 +52,8 @@ static unsigned one_of(struct chance *chance, const unsigned *values, size_t n)
 	one_of(chance, (const unsigned[]){__VA_ARGS__},                                            \
 		sizeof((const unsigned[]){__VA_ARGS__}) / sizeof(unsigned))
 
-/* A feature is there in some worlds only, and then often, so that those meet that are rare alone. */
+/* A feature is there in some worlds only, and then often, so that those meet that are rare alone.
+ */
 #define SOMETIMES(chance, ...) (chance_hits(chance, 300) ? ONE_OF(chance, __VA_ARGS__) : 0)
 
 static void choose_service(struct chance *c, struct scenario *s)

@@ -9,7 +9,7 @@
 /* name, least, and how it is chosen (scenario.c) */
 #define SCENARIO_FIELDS(X)                                                                         \
 	X(hosts)        /* machines */                                                             \
-	X(clones)       /* 1: copies of one machine, which only the hypervisor tells apart */       \
+	X(clones)       /* 1: copies of one machine, which only the hypervisor tells apart */      \
 	X(runs)         /* runs of push on each */                                                 \
 	X(overlap)      /* of 1,000 runs, how many begin while another one of the host goes on */  \
 	X(files)        /* there from the beginning */                                             \

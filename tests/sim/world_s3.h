@@ -40,9 +40,9 @@ struct s3_stored {
 	size_t n_parts;
 	char version_id[40];
 	int64_t modified_s;
-	bool is_foreign;    /* people put it there */
+	bool is_foreign;        /* people put it there */
 	struct content content; /* decompressed; whoever looks on sets it */
-	const void *writer; /* wire_request.from */
+	const void *writer;     /* wire_request.from */
 };
 
 struct world_s3;
