@@ -151,7 +151,7 @@ static int add_mark_row(void *arg, const char *pk, const char *sk, const struct 
 
 /* The first key that the shard's next page may have. */
 static void begin_page(
-	const struct mark_stream *stream, const struct shard *shard, struct dynamodb_range *range)
+	const struct mark_stream *stream, const struct shard *shard, struct store_range *range)
 {
 	const bool goes_on = shard->last || strcmp(stream->after, stream->prefix) >= 0;
 	const char *after = shard->last ? shard->last : stream->after;
@@ -178,8 +178,7 @@ static enum outcome load_marks(
 {
 	struct shard *shard = &stream->shards[number];
 	char partition[PARTITION_MAX];
-	struct dynamodb_range range = {
-		.pk = partition, .to = stream->to, .most = stream->page_rows};
+	struct store_range range = {.pk = partition, .to = stream->to, .most = stream->page_rows};
 	bool more = false;
 	mark_partition(stream->space, number, partition);
 	begin_page(stream, shard, &range);

@@ -2,7 +2,7 @@
 #pragma once
 #include "cli/options/access.h"
 #include "marks/mark.h"
-#include "store/place.h"
+#include "store/store.h"
 
 /* A way to the services of a command that is not push. */
 struct services {

@@ -2,8 +2,8 @@
  * writes them (enum s3once_lock_dialect). These functions do no I/O, and take the time as an
  * argument. */
 #pragma once
-#include "dynamodb/item.h"
 #include "s3once/lock.h"
+#include "store/item.h"
 
 /* Names of attributes are NULL where the dialect has none. Static. */
 struct dialect {

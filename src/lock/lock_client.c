@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "lease/process.h"
 #include "store/state_folder.h"
-#include "store/table.h"
+#include "store/store.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,8 @@
 #include "lease/observer.h"
 #include "lock/dialect.h"
 #include "s3once/lock.h"
-#include "store/own_files.h"
+#include "store/dynamodb.h"
+#include "store/state_folder.h"
 #include <stdatomic.h>
 #include <uv.h>
 

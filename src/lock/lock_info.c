@@ -313,7 +313,7 @@ static enum outcome list_file(struct store_conn *conn, struct listing *listing,
 	for (bool first = true; more && o == OUTCOME_OK; first = false) {
 		char from[sizeof page.after];
 		memcpy(from, page.after, sizeof from);
-		const struct dynamodb_range range = {
+		const struct store_range range = {
 			.pk = "lock", .from = from, .after = !first, .consistent = true};
 		o = conn->store->ops->query(conn, &range, limits, page_row, &page, &more, problem);
 	}

@@ -101,17 +101,18 @@ enum outcome lock_row_take(struct store_conn *conn, const struct lock_take *take
 		{dialect->version, CONDITION_EQUALS, VALUE_STRING, take->seen},
 		{dialect->expires, CONDITION_AT_MOST, VALUE_NUMBER, now}};
 	const struct condition is_free = {dialect->released, CONDITION_EQUALS, VALUE_STRING, "1"};
-	const struct taking taking = {
+	const struct item_write write = {
 		.changes = changes,
 		.n_changes = n,
 		.conditions = take->seen ? as_seen : &is_free,
 		.n_conditions = take->seen ? 1 + dialect->by_wall_clock : dialect->released != NULL,
 		.or_absent = !take->seen,
 		.count = take->lock->tokens == S3ONCE_LOCK_TOKENS_ROW ? DIALECT_TOKEN : NULL,
+		.shows = true,
 	};
 	struct lock_key key;
 	lock_key_of(locks, take->lock->key, take->lock->sort, take->lock->slot, &key);
-	enum outcome o = conn->store->ops->take(conn, key.key, &taking, limits, ret, ret_problem);
+	enum outcome o = conn->store->ops->write(conn, key.key, &write, limits, ret, ret_problem);
 	const char *version = item_string(ret, dialect->version);
 	if (o == OUTCOME_REFUSED && version && strcmp(version, take->version) == 0)
 		o = OUTCOME_OK; /* our own write, whose reply was lost */
@@ -127,7 +128,8 @@ enum outcome lock_row_take(struct store_conn *conn, const struct lock_take *take
 enum outcome lock_row_count(struct store_conn *conn, const struct s3once_lock *lock,
 	const struct call_limits *limits, uint64_t *ret_token, struct problem *ret_problem)
 {
-	const struct taking counting = {.or_absent = true, .count = DIALECT_TOKEN};
+	const struct item_write counting = {
+		.or_absent = true, .count = DIALECT_TOKEN, .shows = true};
 	struct lock_key key;
 	struct item item = {0};
 	int64_t token = 0;
@@ -135,7 +137,7 @@ enum outcome lock_row_count(struct store_conn *conn, const struct s3once_lock *l
 	/* Sent again after a lost reply it counts twice: a number is left out, none is given twice.
 	 */
 	enum outcome o =
-		conn->store->ops->take(conn, key.key, &counting, limits, &item, ret_problem);
+		conn->store->ops->write(conn, key.key, &counting, limits, &item, ret_problem);
 	if (o == OUTCOME_OK && (item_number(&item, DIALECT_TOKEN, &token) || token <= 0)) {
 		problem_set(ret_problem, "the token counter beside the lock is damaged");
 		o = OUTCOME_SETUP;
@@ -154,16 +156,17 @@ static enum outcome give_version(struct store_conn *conn, const struct lock_givi
 	const struct condition as_seen = {
 		locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, version};
 	if (!locks->by_mark)
-		return conn->store->ops->remove(conn, giving->key,
-			&(struct item_write){.conditions = &as_seen, .n_conditions = 1}, limits,
-			ret_present, ret_problem);
+		return conn->store->ops->write(conn, giving->key,
+			&(struct item_write){
+				.removes = true, .conditions = &as_seen, .n_conditions = 1},
+			limits, ret_present, ret_problem);
 	struct item set = {0};
 	struct change changes[CHANGES_MAX];
 	if (dialect_release(locks->dialect, &set)) {
 		item_clear(&set);
 		return out_of_memory(ret_problem);
 	}
-	enum outcome o = conn->store->ops->update(conn, giving->key,
+	enum outcome o = conn->store->ops->write(conn, giving->key,
 		&(struct item_write){.changes = changes,
 			.n_changes = changes_of(&set, changes),
 			.conditions = &as_seen,
@@ -229,7 +232,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 				  locks->dialect->released, CONDITION_ABSENT, VALUE_STRING, NULL}};
 	struct lock_key key;
 	lock_key_of(locks, lock->key, lock->sort, lock->slot, &key);
-	enum outcome o = conn->store->ops->update(conn, key.key,
+	enum outcome o = conn->store->ops->write(conn, key.key,
 		&(struct item_write){.changes = changes,
 			.n_changes = n,
 			.conditions = ours,

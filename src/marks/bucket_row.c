@@ -153,7 +153,7 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	if (row_item(&next, &item))
 		problem_set(ret_problem, "out of memory");
 	else
-		o = conn->store->ops->put(conn, row_key(space, pk),
+		o = conn->store->ops->write(conn, row_key(space, pk),
 			&(struct item_write){
 				.item = &item, .conditions = &as_seen, .n_conditions = 1},
 			limits, &present, ret_problem);

@@ -67,7 +67,7 @@ static enum outcome read_shard(struct store_conn *conn, const struct mark_space 
 		(!sampling->n_done || sampling->n_in_shard < MARKS_MAX / space->settings.shards)) {
 		char from[BUCKET_KEY_MAX + 1];
 		snprintf(from, sizeof from, "%s", sampling->last);
-		const struct dynamodb_range range = {.pk = partition,
+		const struct store_range range = {.pk = partition,
 			.from = sampling->n_in_shard ? from : NULL,
 			.after = true,
 			.consistent = true};

@@ -88,13 +88,13 @@ static enum outcome write_changes(struct store_conn *conn, const struct job_key 
 	char version[ID_CHARS + 1];
 	random_id(version);
 	changes_set_text(c, "version", version);
-	const struct taking taking = {.changes = c->list,
+	const struct item_write write = {.changes = c->list,
 		.n_changes = c->n,
 		.conditions = &there,
 		.n_conditions = 1,
 		.or_absent = true};
 	const enum outcome o =
-		conn->store->ops->take(conn, row_key(key), &taking, limits, &now, ret_problem);
+		conn->store->ops->write(conn, row_key(key), &write, limits, &now, ret_problem);
 	item_clear(&now);
 	return o;
 }
@@ -210,7 +210,7 @@ enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after,
 	}
 	/* A page of the store may end before it is full. */
 	for (bool more = true; more && page.n < most && o == OUTCOME_OK;) {
-		const struct dynamodb_range range = {.pk = JOBS_PK,
+		const struct store_range range = {.pk = JOBS_PK,
 			.from = from,
 			.after = from != NULL,
 			.most = (unsigned)(most - page.n)};
@@ -245,9 +245,9 @@ enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
 {
 	const struct condition as_read = {"version", CONDITION_EQUALS, VALUE_STRING, row->version};
 	struct item present = {0};
-	enum outcome o = conn->store->ops->remove(conn, row_key(&row->key),
-		&(struct item_write){.conditions = &as_read, .n_conditions = 1}, limits, &present,
-		ret_problem);
+	enum outcome o = conn->store->ops->write(conn, row_key(&row->key),
+		&(struct item_write){.removes = true, .conditions = &as_read, .n_conditions = 1},
+		limits, &present, ret_problem);
 	/* It is gone: by this very request, which the wire sent twice, or by somebody else's. */
 	if (o == OUTCOME_REFUSED && item_is_empty(&present))
 		o = OUTCOME_OK;

@@ -77,7 +77,7 @@ enum outcome known_shard_load(const struct known_reading *reading, struct known_
 {
 	char partition[PARTITION_MAX];
 	mark_partition(reading->space, number, partition);
-	const struct dynamodb_range rows = {.pk = partition, .from = range->from, .to = range->to};
+	const struct store_range rows = {.pk = partition, .from = range->from, .to = range->to};
 	bool more = false;
 	empty_shard(shard);
 	shard->keeps_versions = reading->keeps_versions;

@@ -29,7 +29,7 @@ static enum outcome update(const struct mark_ref *ref, const struct changes *cha
 {
 	char partition[PARTITION_MAX];
 	struct item present = {0};
-	enum outcome o = ref->conn->store->ops->update(ref->conn, mark_item_key(ref, partition),
+	enum outcome o = ref->conn->store->ops->write(ref->conn, mark_item_key(ref, partition),
 		&(struct item_write){.changes = changes->list,
 			.n_changes = changes->n,
 			.conditions = conditions,
@@ -89,7 +89,7 @@ enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct ma
 		return OUTCOME_LOCAL;
 	}
 	struct condition absent = {"pk", CONDITION_ABSENT, VALUE_STRING, NULL};
-	enum outcome o = ref->conn->store->ops->put(ref->conn, mark_item_key(ref, partition),
+	enum outcome o = ref->conn->store->ops->write(ref->conn, mark_item_key(ref, partition),
 		&(struct item_write){.item = &item,
 			.conditions = &absent,
 			.n_conditions = 1,

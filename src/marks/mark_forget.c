@@ -23,7 +23,7 @@ static enum outcome put_forgotten(const struct mark_ref *ref, const struct condi
 	if (error)
 		problem_set(ret_problem, "out of memory");
 	else
-		o = ref->conn->store->ops->put(ref->conn, mark_item_key(ref, partition),
+		o = ref->conn->store->ops->write(ref->conn, mark_item_key(ref, partition),
 			&(struct item_write){
 				.item = &item, .conditions = as_seen, .n_conditions = n},
 			&ref->limits, &present, ret_problem);
@@ -36,9 +36,9 @@ static enum outcome remove_row(const struct mark_ref *ref, const struct conditio
 {
 	char partition[PARTITION_MAX];
 	struct item present = {0};
-	enum outcome o = ref->conn->store->ops->remove(ref->conn, mark_item_key(ref, partition),
-		&(struct item_write){.conditions = as_seen, .n_conditions = n}, &ref->limits,
-		&present, ret_problem);
+	enum outcome o = ref->conn->store->ops->write(ref->conn, mark_item_key(ref, partition),
+		&(struct item_write){.removes = true, .conditions = as_seen, .n_conditions = n},
+		&ref->limits, &present, ret_problem);
 	return mark_seen(o, &present, ret_seen, ret_problem);
 }
 

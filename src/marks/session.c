@@ -32,7 +32,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 		{"expires", VALUE_NUMBER, expires}, {"files", VALUE_NUMBER, files}};
 	const struct condition ours[] = {{"version", CONDITION_EQUALS, VALUE_STRING, try->version},
 		{"state", CONDITION_EQUALS, VALUE_STRING, "open"}};
-	return conn->store->ops->update(conn, (struct item_key){session->pk, "-"},
+	return conn->store->ops->write(conn, (struct item_key){session->pk, "-"},
 		&(struct item_write){
 			.changes = changes, .n_changes = 3, .conditions = ours, .n_conditions = 2},
 		try->limits, ret_row, ret_problem);
@@ -148,7 +148,7 @@ static enum outcome write_row(
 	const struct condition absent = {"pk", CONDITION_ABSENT, VALUE_STRING, NULL};
 	const struct call_limits limits = session_limits(session);
 	const uint64_t sent_ns = clock_boot_ns();
-	enum outcome o = conn->store->ops->put(conn, (struct item_key){session->pk, "-"},
+	enum outcome o = conn->store->ops->write(conn, (struct item_key){session->pk, "-"},
 		&(struct item_write){.item = &row, .conditions = &absent, .n_conditions = 1},
 		&limits, &present, ret_problem);
 	const char *seen = item_string(&present, "version");
@@ -205,7 +205,7 @@ static void end_own(struct session *session, struct store_conn *conn)
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 3 * NS_PER_S};
 	struct item present = {0};
 	struct problem problem = {0};
-	if (conn->store->ops->update(conn, (struct item_key){session->pk, "-"},
+	if (conn->store->ops->write(conn, (struct item_key){session->pk, "-"},
 		    &(struct item_write){.changes = changes,
 			    .n_changes = 1,
 			    .conditions = ours,

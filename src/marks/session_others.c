@@ -60,7 +60,7 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	*ret_over = session->options.reads_only;
 	if (*ret_over)
 		return OUTCOME_OK;
-	enum outcome o = conn->store->ops->update(conn, (struct item_key){pk, "-"},
+	enum outcome o = conn->store->ops->write(conn, (struct item_key){pk, "-"},
 		&(struct item_write){.changes = changes,
 			.n_changes = 2,
 			.conditions = as_seen,

@@ -66,7 +66,7 @@ static enum outcome write_unless_there(struct store_conn *conn, const struct ite
 {
 	const struct condition absent = {.name = "pk", .test = CONDITION_ABSENT};
 	struct item present = {0};
-	enum outcome outcome = conn->store->ops->put(conn, settings_key,
+	enum outcome outcome = conn->store->ops->write(conn, settings_key,
 		&(struct item_write){.item = fresh, .conditions = &absent, .n_conditions = 1},
 		limits, &present, ret_problem);
 
@@ -152,7 +152,7 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	enum outcome outcome = ops->try_batches(conn, pk, limits, settings->batches, ret_problem);
 	if (outcome != OUTCOME_OK)
 		return outcome;
-	outcome = ops->update(conn, settings_key,
+	outcome = ops->write(conn, settings_key,
 		&(struct item_write){.changes = &learnt, .n_changes = 1}, limits, &present,
 		ret_problem);
 	item_clear(&present);

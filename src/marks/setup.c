@@ -1,4 +1,5 @@
 #include "marks/setup.h"
+#include "store/dynamodb.h"
 #include <string.h>
 
 static enum outcome write_settings(const struct aws_settings *aws, struct http_shared *http,

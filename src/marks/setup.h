@@ -2,7 +2,6 @@
  * every run. */
 #pragma once
 #include "store/store.h"
-#include "store/table.h"
 
 #define SHARDS_OF_TABLE 16 /* DynamoDB's partitions share the load */
 #define SHARDS_OF_FILE  1  /* in SQLite, marks of files side by side are in the same pages */

@@ -1,7 +1,9 @@
 /* Where this host keeps what is its own: $STATE_DIRECTORY, else $XDG_STATE_HOME/s3once, else
  * ~/.local/state/s3once. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* The path of a file in it, or with the name "" its own with a slash behind it. 0, -ENOENT if the
  * environment names no place, or -ENAMETOOLONG. */
@@ -12,3 +14,24 @@ int state_file(const char *name, char *ret, size_t size);
 /* Makes every folder above the last slash of a path where it is missing, 0700 whatever the umask. 0
  * or -errno. */
 int state_make_folders(const char *path);
+
+/* The SQLite files that this process has open. They must never be opened as files to be uploaded.
+ * Closing any descriptor of an SQLite file drops the POSIX locks that SQLite holds on it in the
+ * same process, and then another process damages it. */
+struct own_files {
+	char *path; /* of the SQLite file; NULL: none */
+	struct {
+		dev_t dev;
+		ino_t ino;
+	} files[3];
+	size_t n;
+};
+
+/* Finds the files of an open SQLite file: itself, its log and its index, if they exist. Takes the
+ * path. */
+void own_files_find(char *sqlite_path, struct own_files *ret);
+void own_files_clear(struct own_files *own);
+/* Whether the path still leads to these files. If it does not, nobody finds what was written, and
+ * other processes write into a different file. True without a path. */
+bool own_files_are_there(const struct own_files *own);
+bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino);

@@ -1,4 +1,11 @@
+/* Opening a store by the name that people give it, and what both stores share. The command line and
+ * the run open their marks here. */
 #include "store/store.h"
+#include "base/quote.h"
+#include "store/state_folder.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 int store_conn_new(struct store *store, struct store_conn **ret)
 {
@@ -27,4 +34,89 @@ enum outcome store_sync(
 int64_t store_time_s(const struct store *store)
 {
 	return store->ops->time_s(store);
+}
+
+int store_sqlite_default_path(char **ret)
+{
+	char path[4096];
+	int error = state_path("marks.db", path, sizeof path);
+	if (error)
+		return error;
+	*ret = strdup(path);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static const char *after(const char *spec, const char *word)
+{
+	size_t n = strlen(word);
+	return strncmp(spec, word, n) == 0 ? spec + n : NULL;
+}
+
+/* What is wrong with a table's name, or NULL (CreateTable, Amazon DynamoDB API Reference). */
+static const char *table_fault(const char *name)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+	size_t n = strlen(name);
+	if (n < 3 || n > 255)
+		return "a table's name has 3 to 255 characters";
+	return strspn(name, allowed) < n
+		       ? "a table's name has only letters, digits, '_', '.' and '-'"
+		       : NULL;
+}
+
+static void explain_no_place(int error, struct problem *ret_problem)
+{
+	if (error == -ENOENT)
+		problem_set(ret_problem,
+			"there is no place for local marks: set HOME, XDG_STATE_HOME or "
+			"STATE_DIRECTORY to an absolute path, or name a file with --marks "
+			"sqlite:PATH");
+	else
+		problem_set(ret_problem,
+			"the folder for local marks cannot be made (%s): look at HOME, "
+			"XDG_STATE_HOME and STATE_DIRECTORY, or name a file with --marks "
+			"sqlite:PATH",
+			strerror(-error));
+}
+
+int marks_place_parse(const char *spec, struct marks_place *ret, struct problem *ret_problem)
+{
+	const char *table = after(spec, "dynamodb:"), *path = after(spec, "sqlite:");
+	const char *fault = table ? table_fault(table) : NULL;
+	*ret = (struct marks_place){.is_dynamodb = table != NULL, .table = table};
+	if (strcmp(spec, "local") == 0) {
+		int r = store_sqlite_default_path(&ret->path);
+		if (r < 0)
+			explain_no_place(r, ret_problem);
+		return r;
+	}
+	if (path && strcmp(path, STORE_SQLITE_NOWHERE) == 0)
+		fault = "marks in memory are lost at once: name a file";
+	else if (!table && (!path || !*path))
+		fault = "marks are in dynamodb:TABLE, sqlite:PATH or local";
+	if (fault) {
+		problem_set(ret_problem, "'%s': %s", quote(spec).text, fault);
+		return -EINVAL;
+	}
+	if (path && !(ret->path = strdup(path))) {
+		problem_set(ret_problem, "out of memory");
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void marks_place_clear(struct marks_place *place)
+{
+	free(place->path);
+	*place = (struct marks_place){0};
+}
+
+int marks_place_open(const struct marks_place *place, const struct aws_settings *aws,
+	struct http_shared *http, struct store **ret, struct problem *ret_problem)
+{
+	if (place->is_dynamodb)
+		return store_dynamodb_open(aws, http, place->table, ret, ret_problem);
+	return place->only_read ? store_sqlite_open_to_read(place->path, ret, ret_problem)
+				: store_sqlite_open(place->path, ret, ret_problem);
 }

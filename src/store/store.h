@@ -4,7 +4,7 @@
  * Every operation is one atomic step on one item. If a condition is not met, the outcome is
  * OUTCOME_REFUSED with the item as it is. An earlier try of ours may have changed it, which the
  * caller recognises by its own unique values. After an ambiguous outcome (outcome_is_ambiguous())
- * the same operation may be repeated, except a take that counts, which would count twice. Keys are
+ * the same operation may be repeated, except one that counts, which would count twice. Keys are
  * compared as bytes (memcmp).
  *
  * What a write has done outlives the process and a failure of power. With may_sync_later a failure
@@ -14,7 +14,8 @@
  * process has written since then is only after store_sync(). Once a sync has failed, so do all
  * later writes and syncs of the store. */
 #pragma once
-#include "dynamodb/dynamodb.h"
+#include "aws/call.h"
+#include "store/item.h"
 
 #define STORE_BATCHES_MAX  16 /* bytes of the word for how batches are written, with its NUL */
 #define STORE_PROBE_FIRST  "1"
@@ -31,24 +32,21 @@ struct store_ops {
 	bool removes_for_good;
 	int (*conn_new)(struct store *store, struct store_conn **ret);
 	void (*conn_free)(struct store_conn *conn);
-	enum outcome (*put)(struct store_conn *conn, struct item_key key,
-		const struct item_write *write, const struct call_limits *limits,
-		struct item *ret_present, struct problem *ret_problem);
-	enum outcome (*update)(struct store_conn *conn, struct item_key key,
-		const struct item_write *write, const struct call_limits *limits,
-		struct item *ret_present, struct problem *ret_problem);
-	enum outcome (*take)(struct store_conn *conn, struct item_key key,
-		const struct taking *taking, const struct call_limits *limits, struct item *ret,
+	/* One write of one item. REFUSED fills *ret, which the caller has zeroed, with the item as
+	 * it is, or leaves it empty if there is none. ret may be NULL. */
+	enum outcome (*write)(struct store_conn *conn, struct item_key key,
+		const struct item_write *write, const struct call_limits *limits, struct item *ret,
 		struct problem *ret_problem);
-	enum outcome (*remove)(struct store_conn *conn, struct item_key key,
-		const struct item_write *write, const struct call_limits *limits,
-		struct item *ret_present, struct problem *ret_problem);
+	/* ABSENT if there is no such item. */
 	enum outcome (*get)(struct store_conn *conn, struct item_key key, bool consistent,
 		const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
+	/* Eventually consistent. Items are visited in no order, and missing ones are not. */
 	enum outcome (*get_many)(struct store_conn *conn, const struct item_key *keys, size_t n,
 		const struct call_limits *limits, item_visitor *each, void *arg,
 		struct problem *ret_problem);
-	enum outcome (*query)(struct store_conn *conn, const struct dynamodb_range *range,
+	/* One page, in the order of sort keys. *ret_more says whether there may be items after the
+	 * last one that was visited. */
+	enum outcome (*query)(struct store_conn *conn, const struct store_range *range,
 		const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
 		struct problem *ret_problem);
 	/* Reads every item of a table that belongs to the caller alone. NULL if the store does not
@@ -91,9 +89,6 @@ struct store_conn {
 	struct store *store;
 };
 
-/* The operations mean the same as in dynamodb.h. put replaces the whole item, update never creates
- * one, and take may. remove uses the conditions of its write alone. Conditions may be NULL if their
- * number is 0. */
 int store_conn_new(struct store *store, struct store_conn **ret);
 void store_conn_free(struct store_conn *conn); /* NULL is fine */
 void store_close(struct store *store);         /* after every connection; NULL is fine */
@@ -106,11 +101,6 @@ int64_t store_time_s(const struct store *store);
  * those of dynamodb.h. */
 int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,
 	const char *table, struct store **ret, struct problem *ret_problem);
-/* The same with other keys. The strings of the table are copied. */
-int store_dynamodb_open_table(const struct aws_settings *settings, struct http_shared *http,
-	const struct table *table, struct store **ret, struct problem *ret_problem);
-/* The names of our own table's keys, for a DynamoDB call below the store. */
-struct table store_dynamodb_table(const char *name);
 
 /* Opens a store for one host, which is an SQLite file (WAL). The file and its
  * directory are made if they are missing, with mode 0600 and 0700 whatever the umask is.
@@ -125,6 +115,25 @@ int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_
 /* The same for a command that writes nothing. Root may read a file of another user if its directory
  * is that user's or root's. It is opened read only, and its owner may write meanwhile. */
 int store_sqlite_open_to_read(const char *path, struct store **ret, struct problem *ret_problem);
-/* The first of $STATE_DIRECTORY/marks.db, $XDG_STATE_HOME/s3once/marks.db and
- * ~/.local/state/s3once/marks.db whose variable is set. The caller frees it. */
+
+/* marks.db in the folder of state_folder.h. The caller frees it. */
 int store_sqlite_default_path(char **ret);
+
+/* Where marks are, as people name it: dynamodb:TABLE, sqlite:PATH or local, which is the file
+ * marks.db in the folder of state_folder.h. */
+struct marks_place {
+	bool is_dynamodb;
+	const char *table; /* of dynamodb:TABLE; borrowed */
+	char *path;        /* of sqlite:PATH and local; owned */
+	bool only_read;    /* nothing is written; zeroed by the reading of the name */
+};
+
+/* Reads the name. 0, -EINVAL with a sentence, or -errno with one if there is no place for local
+ * marks. */
+int marks_place_parse(const char *spec, struct marks_place *ret, struct problem *ret_problem);
+void marks_place_clear(struct marks_place *place);
+
+/* Opens the store there; an SQLite file is made if need be. aws and http are borrowed until it is
+ * closed. 0, or -errno with a sentence. */
+int marks_place_open(const struct marks_place *place, const struct aws_settings *aws,
+	struct http_shared *http, struct store **ret, struct problem *ret_problem);

@@ -1,8 +1,8 @@
 #include "upload/cut_logs.h"
 #include "base/clock.h"
 #include "scan/rotated/log_rows.h"
-#include "store/place.h"
-#include "store/store_sqlite_file.h"
+#include "store/sqlite_file.h"
+#include "store/store.h"
 #include "upload/run_options.h"
 #include <errno.h>
 #include <stdio.h>

@@ -75,7 +75,7 @@ static enum outcome walk_shard(struct walk *walk, struct store_conn *conn, const
 	const struct call_limits limits = {0};
 	char to[KEY_BYTES_MAX + 1];
 	bool more = key_last_below(walk->prefix, to);
-	struct dynamodb_range range = {
+	struct store_range range = {
 		.pk = partition, .from = *walk->prefix ? walk->prefix : NULL, .to = to};
 	while (more) {
 		enum outcome o = conn->store->ops->query(

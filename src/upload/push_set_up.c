@@ -1,8 +1,8 @@
 #include "aws/global.h"
 #include "base/clock.h"
 #include "base/quote.h"
-#include "store/place.h"
 #include "store/state_folder.h"
+#include "store/store.h"
 #include "upload/push_struct.h"
 #include "upload/run_manifest.h"
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "marks/session.h"
 #include "s3/s3.h"
 #include "scan/scan.h"
-#include "store/own_files.h"
+#include "store/state_folder.h"
 #include "upload/batches_learner.h"
 #include "upload/body/buffers.h"
 #include "upload/body/encoders.h"

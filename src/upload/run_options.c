@@ -1,7 +1,7 @@
 #include "upload/run_options.h"
 #include "base/checksum.h"
 #include "base/quote.h"
-#include "store/place.h"
+#include "store/store.h"
 #include "upload/body/encoders.h"
 #include "upload/body/multipart_plan.h"
 #include <errno.h>

@@ -47,11 +47,11 @@ static bool claim_and_done(struct store_conn *conn, struct item_key key, const c
 	struct item item = claim_item(claim), present = {0};
 	struct problem problem = {0};
 
-	enum outcome o = conn->store->ops->put(conn, key,
+	enum outcome o = conn->store->ops->write(conn, key,
 		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
 		&limits, &present, &problem);
 	if (o == OUTCOME_OK)
-		o = conn->store->ops->update(conn, key,
+		o = conn->store->ops->write(conn, key,
 			&(struct item_write){.changes = changes,
 				.n_changes = 6,
 				.conditions = ours,
@@ -104,7 +104,7 @@ static int count_item(void *arg, const char *pk, const char *sk, const struct it
 static void read_all(void)
 {
 	struct reading reading = {0};
-	struct dynamodb_range range = {.pk = "aws/bucket#0", .from = reading.last, .after = true};
+	struct store_range range = {.pk = "aws/bucket#0", .from = reading.last, .after = true};
 	const struct call_limits limits = {0};
 	struct store_conn *conn;
 	bool more = true;

@@ -1,8 +1,8 @@
 /* Items as DynamoDB's JSON: what is read is written so that it reads the same, in a request and in
  * the embedded store's rows; and an item of a reply is handed out only with its keys. */
-#include "dynamodb/dynamodb_request.h"
 #include "fuzz.h"
-#include "store/store_sqlite_doc.h"
+#include "store/dynamodb_request.h"
+#include "store/sqlite.h"
 #include <errno.h>
 
 static void ensure_same(const struct item *a, const struct item *b)

@@ -1,11 +1,11 @@
 /* Keys: what may be a key comes back byte for byte from a request's path, from XML and from JSON.
  */
 #include "aws/sigv4.h"
-#include "dynamodb/item_json.h"
 #include "fuzz.h"
 #include "s3/s3_reply.h"
 #include "scan/key/key.h"
 #include "scan/scan.h"
+#include "store/item_json.h"
 #include <curl/curl.h>
 
 static void through_path(const char *key, int n)

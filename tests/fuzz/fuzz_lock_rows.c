@@ -1,8 +1,8 @@
 /* Rows of locks, whoever wrote them, read as each dialect: one is free only if it says so, held for
  * a time only if that time is certain, and else held for good. What is written is read again. */
-#include "dynamodb/item_json.h"
 #include "fuzz.h"
 #include "lock/dialect.h"
+#include "store/item_json.h"
 #include <errno.h>
 
 static bool says(const struct item *row, const char *name, const char *value)

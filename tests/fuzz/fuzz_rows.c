@@ -1,11 +1,11 @@
 /* Rows of the mark store, whoever wrote them: a file is taken for done, and a session for over,
  * only if its row says so in words that are understood. */
 #include "base/clock.h"
-#include "dynamodb/item_json.h"
 #include "fuzz.h"
 #include "lease/process.h"
 #include "marks/mark.h"
 #include "marks/session.h"
+#include "store/item_json.h"
 
 /* A store that holds one row, under every key. */
 static struct item row;
@@ -44,7 +44,7 @@ static void conn_free(struct store_conn *unused)
 }
 
 static const struct store_ops ops = {
-	.conn_new = conn_new, .conn_free = conn_free, .get = get, .update = update};
+	.conn_new = conn_new, .conn_free = conn_free, .get = get, .write = update};
 
 static bool says(const char *name, const char *value)
 {

@@ -11,8 +11,8 @@
 #include "marks/session.h"
 #include "marks/setup.h"
 #include "s3/s3.h"
-#include "store/place.h"
 #include "store/state_folder.h"
+#include "store/store.h"
 #include "story.h"
 #include "world.h"
 #include <stdio.h>

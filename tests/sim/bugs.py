@@ -74,24 +74,24 @@ BUGS = {
         "new": "if (other->pid <= 0)\n\t\treturn false;",
     },
     "statement-200-is-ok": {
-        "file": "src/dynamodb/dynamodb_statement.c",
+        "file": "src/store/dynamodb_statement.c",
         "old": "const enum outcome outcome = classify(&attempt).outcome;",
         "new": "const enum outcome outcome = classify(&attempt).outcome == OUTCOME_REFUSED ? OUTCOME_REFUSED : OUTCOME_OK;",
     },
     "one-item-twice-in-a-batch": {
-        "file": "src/store/store_dynamodb_batch.c",
-        "old": "if (has_key(batch, &ticket->write->key) ||",
-        "new": "if ((has_key(batch, &ticket->write->key) && !batch) ||",
+        "file": "src/store/dynamodb_batch.c",
+        "old": "if (!has_key(batch, &ticket->write->key) &&",
+        "new": "if ((!has_key(batch, &ticket->write->key) || batch) &&",
     },
     "last-marks-are-not-synced": {
-        "file": "src/store/store_sqlite_queue.c",
+        "file": "src/store/sqlite_queue.c",
         "old": "return may_wait ? SQLITE_OK : sync_file(queue);",
         "new": "return may_wait || list ? SQLITE_OK : sync_file(queue);",
     },
     "one-that-may-wait-delays-all": {
-        "file": "src/store/store_sqlite_queue.c",
-        "old": "bool may_wait = true;\n\n\tfor (const struct ticket *t = list; t; t = t->queued.next)\n\t\tmay_wait &=",
-        "new": "bool may_wait = false;\n\n\tfor (const struct ticket *t = list; t; t = t->queued.next)\n\t\tmay_wait |=",
+        "file": "src/store/sqlite_queue.c",
+        "old": "bool may_wait = true;\n\n\tfor (struct ticket *t = list->first; t; t = t->next)\n\t\tmay_wait &=",
+        "new": "bool may_wait = false;\n\n\tfor (struct ticket *t = list->first; t; t = t->next)\n\t\tmay_wait |=",
     },
     "412-is-ours": {  # whatever is there is taken for the file
         "file": "src/upload/file/whole.c",

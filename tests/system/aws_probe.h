@@ -1,7 +1,7 @@
 /* What the parts of aws_probe share. */
 #pragma once
-#include "dynamodb/dynamodb.h"
 #include "s3/s3.h"
+#include "store/dynamodb.h"
 #include <jansson.h>
 
 #define TERMS_MAX 8

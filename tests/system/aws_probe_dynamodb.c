@@ -1,5 +1,5 @@
 #include "aws_probe.h"
-#include "dynamodb/item_json.h"
+#include "store/item_json.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static enum outcome db_put(struct probe *probe, struct dynamodb_conn *conn)
 	if (item_from_json(json, &item) < 0)
 		probe_die("that is no item");
 	json_decref(json);
-	enum outcome outcome = dynamodb_put(conn, &probe->table, key_of(probe),
+	enum outcome outcome = dynamodb_write(conn, &probe->table, key_of(probe),
 		&(struct item_write){.item = &item,
 			.conditions = probe->conditions,
 			.n_conditions = probe->n_conditions},
@@ -50,7 +50,7 @@ static enum outcome db_put(struct probe *probe, struct dynamodb_conn *conn)
 static enum outcome db_update(struct probe *probe, struct dynamodb_conn *conn)
 {
 	struct item present = {0};
-	enum outcome outcome = dynamodb_update(conn, &probe->table, key_of(probe),
+	enum outcome outcome = dynamodb_write(conn, &probe->table, key_of(probe),
 		&(struct item_write){.changes = probe->changes,
 			.n_changes = probe->n_changes,
 			.conditions = probe->conditions,
@@ -62,9 +62,10 @@ static enum outcome db_update(struct probe *probe, struct dynamodb_conn *conn)
 static enum outcome db_delete(struct probe *probe, struct dynamodb_conn *conn)
 {
 	struct item present = {0};
-	enum outcome outcome = dynamodb_delete(conn, &probe->table, key_of(probe),
-		&(struct item_write){
-			.conditions = probe->conditions, .n_conditions = probe->n_conditions},
+	enum outcome outcome = dynamodb_write(conn, &probe->table, key_of(probe),
+		&(struct item_write){.removes = true,
+			.conditions = probe->conditions,
+			.n_conditions = probe->n_conditions},
 		&probe->limits, &present, &probe->problem);
 	return with_item(probe, outcome, OUTCOME_REFUSED, &present);
 }
@@ -98,7 +99,7 @@ static enum outcome db_many(struct probe *probe, struct dynamodb_conn *conn)
 
 static enum outcome db_query(struct probe *probe, struct dynamodb_conn *conn)
 {
-	const struct dynamodb_range range = {.pk = probe_argument(probe, 0),
+	const struct store_range range = {.pk = probe_argument(probe, 0),
 		.from = probe->from,
 		.after = probe->after,
 		.to = probe->to,

@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
 #include "marks/setup.h"
+#include "store/dynamodb.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,19 +58,19 @@ static void try_writes(struct tries *tries)
 	struct problem problem = {0};
 	item_set_string(&item, "state", "doctor");
 	item_set_number(&item, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
-	enum outcome outcome = ops->put(tries->conn, tries->key,
+	enum outcome outcome = ops->write(tries->conn, tries->key,
 		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
 		limits, &present, &problem);
 	try_operation(tries, "PutItem", outcome, OUTCOME_OK, &problem);
 	if (outcome == OUTCOME_OK) {
 		item_clear(&present);
-		outcome = ops->put(tries->conn, tries->key,
+		outcome = ops->write(tries->conn, tries->key,
 			&(struct item_write){
 				.item = &item, .conditions = &absent, .n_conditions = 1},
 			limits, &present, &problem);
 		try_operation(tries, "PutItem", outcome, OUTCOME_REFUSED, &problem);
 		item_clear(&present);
-		outcome = ops->update(tries->conn, tries->key,
+		outcome = ops->write(tries->conn, tries->key,
 			&(struct item_write){.changes = &change,
 				.n_changes = 1,
 				.conditions = &wrong,
@@ -85,7 +86,7 @@ static void try_reads(struct tries *tries)
 {
 	const struct store_ops *ops = tries->conn->store->ops;
 	const struct call_limits *limits = &tries->doctor->limits;
-	const struct dynamodb_range range = {.pk = tries->key.pk};
+	const struct store_range range = {.pk = tries->key.pk};
 	struct item item = {0};
 	struct problem problem = {0};
 	bool more;
@@ -116,7 +117,7 @@ static enum outcome put_owner(struct claimed *claimed, struct store_conn *conn, 
 	item_set_string(&item, "owner", owner);
 	item_set_number(&item, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
 	const struct item_key key = {claimed->tries->key.pk, claimed->sk[claimed->round]};
-	const enum outcome outcome = conn->store->ops->put(conn, key,
+	const enum outcome outcome = conn->store->ops->write(conn, key,
 		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
 		&claimed->tries->doctor->limits, &present, ret_problem);
 	item_clear(&present);
@@ -146,7 +147,7 @@ static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_pr
 	racer_ready(racer);
 	if (!claimed->is_there)
 		return put_owner(claimed, racer->store, owner, ret_problem);
-	const enum outcome outcome = racer->store->store->ops->update(racer->store, key,
+	const enum outcome outcome = racer->store->store->ops->write(racer->store, key,
 		&(struct item_write){
 			.changes = &change, .n_changes = 1, .conditions = &seen, .n_conditions = 1},
 		&claimed->tries->doctor->limits, &present, ret_problem);
@@ -181,8 +182,8 @@ static void try_race(struct tries *tries, bool is_there)
 	for (unsigned round = 0; round < DOCTOR_ROUNDS && *claimed.sk[round]; round++) {
 		struct item present = {0};
 		const struct item_key key = {tries->key.pk, claimed.sk[round]};
-		tries->conn->store->ops->remove(
-			tries->conn, key, &(struct item_write){0}, &tidy, &present, NULL);
+		tries->conn->store->ops->write(tries->conn, key,
+			&(struct item_write){.removes = true}, &tidy, &present, NULL);
 		item_clear(&present);
 	}
 }
@@ -203,7 +204,8 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 		try_race(&tries, true);
 	}
 	/* Push never deletes. Where deleting is not allowed, time to live removes the probe. */
-	conn->store->ops->remove(conn, tries.key, &(struct item_write){0}, &tidy, &present, NULL);
+	conn->store->ops->write(
+		conn, tries.key, &(struct item_write){.removes = true}, &tidy, &present, NULL);
 	doctor_end_probes(doctor);
 	item_clear(&present);
 	if (!tries.failures)
@@ -227,8 +229,8 @@ static void try_batches(
 	enum outcome outcome =
 		settings_learn_batches(conn, pk, &doctor->limits, settings, &problem);
 	for (size_t i = 0; i < 2; i++)
-		conn->store->ops->remove(
-			conn, probes[i], &(struct item_write){0}, &tidy, &present, NULL);
+		conn->store->ops->write(conn, probes[i], &(struct item_write){.removes = true},
+			&tidy, &present, NULL);
 	doctor_end_probes(doctor);
 	item_clear(&present);
 	if (outcome == OUTCOME_OK && strcmp(settings->batches, STORE_BATCHES_NONE) != 0)

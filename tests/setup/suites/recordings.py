@@ -18,7 +18,7 @@ from repository import Repository, write_table
 HERE = Path(__file__).resolve().parents[2] / "suites"
 FOLDER = "tests/aws/services"
 S3 = ["s3/test_s3", "s3/test_s3_api", "s3/test_s3_list_operations", "s3/test_s3_preconditions"]
-DYNAMODB = ["dynamodb/test_dynamodb"]
+DYNAMODB = ["store/test_dynamodb"]
 
 # Step → request. "@STEP" is the etag that AWS told there; a create sends one part, too.
 REQUESTS = {

@@ -22,7 +22,7 @@ static void put_mark(struct store_conn *conn, const char *key, int64_t size)
 	item_set_string(&item, "etag", "e");
 	item_set_number(&item, "size", size);
 	item_set_number(&item, "mtime", 7);
-	CHECK_INT(conn->store->ops->put(conn, (struct item_key){partition, key},
+	CHECK_INT(conn->store->ops->write(conn, (struct item_key){partition, key},
 			  &(struct item_write){.item = &item}, &no_limits, &present, &problem),
 		OUTCOME_OK);
 	item_clear(&item);

@@ -32,7 +32,7 @@ static void put_mark(struct fixture *f, const char *key, const char *state, cons
 	item_set_number(&item, "mtime", 7);
 	if (*suffix)
 		item_set_string(&item, "suffix", suffix);
-	CHECK_INT(f->conn->store->ops->put(f->conn, (struct item_key){partition, key},
+	CHECK_INT(f->conn->store->ops->write(f->conn, (struct item_key){partition, key},
 			  &(struct item_write){.item = &item}, &no_limits, &present, NULL),
 		OUTCOME_OK);
 	item_clear(&item);

@@ -1,8 +1,8 @@
 /* The rows of each dialect, byte for byte, and what is read out of those that are foreign, released
  * or damaged. */
 #include "../check.h"
-#include "dynamodb/item_json.h"
 #include "lock/dialect.h"
+#include "store/item_json.h"
 #include <errno.h>
 #include <jansson.h>
 

@@ -145,7 +145,7 @@ static void test_strange_row(struct store_conn *conn)
 		&item, "session", "much too long for an id of a session, which has 32 digits");
 	item_set_string(&item, "ended", "yesterday");
 	item_set_number(&item, "exit", 70000);
-	CHECK_INT(conn->store->ops->put(conn, (struct item_key){"jobs", "no-slash"},
+	CHECK_INT(conn->store->ops->write(conn, (struct item_key){"jobs", "no-slash"},
 			  &(struct item_write){.item = &item}, &no_limits, &present, &problem),
 		OUTCOME_OK);
 	const struct job_row row = only_row(conn);

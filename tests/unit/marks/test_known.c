@@ -43,7 +43,7 @@ static void conn_free(struct store_conn *conn)
 	free(conn);
 }
 
-static enum outcome count_query(struct store_conn *conn, const struct dynamodb_range *range,
+static enum outcome count_query(struct store_conn *conn, const struct store_range *range,
 	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
 {
@@ -92,7 +92,7 @@ static void put_marks(struct store_conn *conn)
 		item_set_string(&item, "state", "done");
 		item_set_number(&item, "size", i);
 		item_set_number(&item, "mtime", 7);
-		CHECK_INT(conn->store->ops->put(conn, (struct item_key){partition, names[i]},
+		CHECK_INT(conn->store->ops->write(conn, (struct item_key){partition, names[i]},
 				  &(struct item_write){.item = &item}, &no_limits, &present,
 				  &problem),
 			OUTCOME_OK);

@@ -10,34 +10,14 @@ struct echo_conn {
 	struct store_conn *inner;
 };
 
-static enum outcome put_twice(struct store_conn *conn, struct item_key key,
+static enum outcome write_twice(struct store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
 	struct problem *ret_problem)
 {
 	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
-	inner->store->ops->put(inner, key, write, limits, ret_present, ret_problem);
+	inner->store->ops->write(inner, key, write, limits, ret_present, ret_problem);
 	item_clear(ret_present);
-	return inner->store->ops->put(inner, key, write, limits, ret_present, ret_problem);
-}
-
-static enum outcome update_twice(struct store_conn *conn, struct item_key key,
-	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
-	struct problem *ret_problem)
-{
-	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
-	inner->store->ops->update(inner, key, write, limits, ret_present, ret_problem);
-	item_clear(ret_present);
-	return inner->store->ops->update(inner, key, write, limits, ret_present, ret_problem);
-}
-
-static enum outcome remove_twice(struct store_conn *conn, struct item_key key,
-	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
-	struct problem *ret_problem)
-{
-	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
-	inner->store->ops->remove(inner, key, write, limits, ret_present, ret_problem);
-	item_clear(ret_present);
-	return inner->store->ops->remove(inner, key, write, limits, ret_present, ret_problem);
+	return inner->store->ops->write(inner, key, write, limits, ret_present, ret_problem);
 }
 
 static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
@@ -55,11 +35,7 @@ static int64_t time_s(const struct store *store)
 	return echo_time_s;
 }
 
-static const struct store_ops echo_ops = {.put = put_twice,
-	.update = update_twice,
-	.remove = remove_twice,
-	.get = get,
-	.time_s = time_s};
+static const struct store_ops echo_ops = {.write = write_twice, .get = get, .time_s = time_s};
 static struct store echo_store = {&echo_ops};
 
 static const struct mark_space space = {

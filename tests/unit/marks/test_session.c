@@ -11,7 +11,7 @@
 static uint64_t arrived_ns; /* when the last write did */
 static struct store *inner;
 
-static enum outcome put_slowly(struct store_conn *conn, struct item_key key,
+static enum outcome write_slowly(struct store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
 	struct problem *ret_problem)
 {
@@ -19,7 +19,8 @@ static enum outcome put_slowly(struct store_conn *conn, struct item_key key,
 	arrived_ns = clock_boot_ns();
 	if (store_conn_new(inner, &there))
 		abort();
-	const enum outcome o = inner->ops->put(there, key, write, limits, ret_present, ret_problem);
+	const enum outcome o =
+		inner->ops->write(there, key, write, limits, ret_present, ret_problem);
 	store_conn_free(there);
 	while (clock_boot_ns() < arrived_ns + ANSWER_NS)
 		;
@@ -45,7 +46,7 @@ static void slow_conn_free(struct store_conn *conn)
 
 static const struct store_ops slow_ops = {.conn_new = slow_conn_new,
 	.conn_free = slow_conn_free,
-	.put = put_slowly,
+	.write = write_slowly,
 	.time_s = time_s};
 static struct store slow = {&slow_ops};
 

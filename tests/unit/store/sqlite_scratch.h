@@ -76,7 +76,7 @@ __attribute__((unused)) static enum outcome put_within(
 	struct item item = {0}, present = {0};
 
 	item_set_string(&item, "name", sk);
-	enum outcome o = opened->store->ops->put(opened->conn, (struct item_key){pk, sk},
+	enum outcome o = opened->store->ops->write(opened->conn, (struct item_key){pk, sk},
 		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
 		limits, &present, &opened->problem);
 	item_clear(&item);

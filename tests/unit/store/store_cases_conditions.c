@@ -129,20 +129,21 @@ static enum outcome operate(
 	enum outcome o;
 
 	if (operation == PUT)
-		o = ops->put(scene->conn, key_of(scene, "k"),
+		o = ops->write(scene->conn, key_of(scene, "k"),
 			&(struct item_write){
 				.item = &item, .conditions = conditions, .n_conditions = n},
 			&no_limits, ret_present, &problem);
 	else if (operation == UPDATE)
-		o = ops->update(scene->conn, key_of(scene, "k"),
+		o = ops->write(scene->conn, key_of(scene, "k"),
 			&(struct item_write){.changes = &change,
 				.n_changes = 1,
 				.conditions = conditions,
 				.n_conditions = n},
 			&no_limits, ret_present, &problem);
 	else
-		o = ops->remove(scene->conn, key_of(scene, "k"),
-			&(struct item_write){.conditions = conditions, .n_conditions = n},
+		o = ops->write(scene->conn, key_of(scene, "k"),
+			&(struct item_write){
+				.removes = true, .conditions = conditions, .n_conditions = n},
 			&no_limits, ret_present, &problem);
 	item_clear(&item);
 	return o;
@@ -184,23 +185,25 @@ static void missing_item(struct scene *scene)
 	struct problem problem = {0};
 	struct item_key key = key_of(scene, "k");
 
-	CHECK_OUTCOME(ops->update(scene->conn, key,
+	CHECK_OUTCOME(ops->write(scene->conn, key,
 			      &(struct item_write){.changes = &change, .n_changes = 1}, &no_limits,
 			      &present, &problem),
 		OUTCOME_REFUSED);
-	CHECK_OUTCOME(ops->update(scene->conn, key,
+	CHECK_OUTCOME(ops->write(scene->conn, key,
 			      &(struct item_write){.changes = &change,
 				      .n_changes = 1,
 				      .conditions = &absent,
 				      .n_conditions = 1},
 			      &no_limits, &present, &problem),
 		OUTCOME_REFUSED);
-	CHECK_OUTCOME(ops->remove(scene->conn, key,
-			      &(struct item_write){.conditions = &present_test, .n_conditions = 1},
-			      &no_limits, &present, &problem),
+	CHECK_OUTCOME(
+		ops->write(scene->conn, key,
+			&(struct item_write){
+				.removes = true, .conditions = &present_test, .n_conditions = 1},
+			&no_limits, &present, &problem),
 		OUTCOME_REFUSED);
-	CHECK_OUTCOME(ops->remove(scene->conn, key, &(struct item_write){0}, &no_limits, &present,
-			      &problem),
+	CHECK_OUTCOME(ops->write(scene->conn, key, &(struct item_write){.removes = true},
+			      &no_limits, &present, &problem),
 		OUTCOME_OK);
 	CHECK_OUTCOME(get_item(scene, "k", &present), OUTCOME_ABSENT);
 	CHECK(item_is_empty(&present));
@@ -222,7 +225,7 @@ static void changes_apply(struct scene *scene)
 	CHECK(item_set_number(&want, "tries", INT64_MAX) == 0);
 	CHECK(item_set_number(&want, "size", 0) == 0);
 	CHECK_OUTCOME(put_absent(scene, "k", &item, &got), OUTCOME_OK);
-	CHECK_OUTCOME(scene->store->ops->update(scene->conn, key_of(scene, "k"),
+	CHECK_OUTCOME(scene->store->ops->write(scene->conn, key_of(scene, "k"),
 			      &(struct item_write){.changes = changes, .n_changes = 5}, &no_limits,
 			      &got, &problem),
 		OUTCOME_OK);
@@ -249,13 +252,13 @@ static void limits_hold(struct scene *scene)
 	struct item item = item_of("state", "late"), got = {0};
 	struct problem problem = {0};
 
-	CHECK_OUTCOME(ops->put(scene->conn, key_of(scene, "a"), &(struct item_write){.item = &item},
-			      &over, &got, &problem),
+	CHECK_OUTCOME(ops->write(scene->conn, key_of(scene, "a"),
+			      &(struct item_write){.item = &item}, &over, &got, &problem),
 		OUTCOME_ABANDONED);
 	CHECK(problem.text[0]);
 	CHECK_OUTCOME(get_item(scene, "a", &got), OUTCOME_ABSENT);
-	CHECK_OUTCOME(ops->put(scene->conn, key_of(scene, "b"), &(struct item_write){.item = &item},
-			      &stopped, &got, &problem),
+	CHECK_OUTCOME(ops->write(scene->conn, key_of(scene, "b"),
+			      &(struct item_write){.item = &item}, &stopped, &got, &problem),
 		OUTCOME_ABANDONED);
 	CHECK(asked > 0);
 	CHECK_OUTCOME(get_item(scene, "b", &got), OUTCOME_ABSENT);
@@ -263,12 +266,14 @@ static void limits_hold(struct scene *scene)
 }
 
 static enum outcome take(
-	struct scene *scene, const char *sk, const struct taking *taking, struct item *ret)
+	struct scene *scene, const char *sk, const struct item_write *taking, struct item *ret)
 {
+	struct item_write write = *taking;
 	struct problem problem = {0};
+	write.shows = true;
 	item_clear(ret);
-	return scene->conn->store->ops->take(
-		scene->conn, key_of(scene, sk), taking, &no_limits, ret, &problem);
+	return scene->conn->store->ops->write(
+		scene->conn, key_of(scene, sk), &write, &no_limits, ret, &problem);
 }
 
 /* One step that creates, or changes what meets the conditions; and counts. */
@@ -278,7 +283,7 @@ static void take_creates_or_changes(struct scene *scene)
 	const struct change held[] = {{"version", VALUE_STRING, "a"},
 		{"data", VALUE_BYTES, "x\0y", 3}, {"released", VALUE_STRING, NULL}};
 	const struct change release = {"released", VALUE_STRING, "1"};
-	const struct taking taking = {.changes = held,
+	const struct item_write taking = {.changes = held,
 		.n_changes = 3,
 		.conditions = &free,
 		.n_conditions = 1,
@@ -293,7 +298,7 @@ static void take_creates_or_changes(struct scene *scene)
 	CHECK_STRING(item_string(&item, "version"), "a");
 	CHECK_OUTCOME(take(scene, "k", &taking, &item), OUTCOME_REFUSED);
 	CHECK_STRING(item_string(&item, "version"), "a");
-	CHECK_OUTCOME(scene->conn->store->ops->update(scene->conn, key_of(scene, "k"),
+	CHECK_OUTCOME(scene->conn->store->ops->write(scene->conn, key_of(scene, "k"),
 			      &(struct item_write){.changes = &release, .n_changes = 1}, &no_limits,
 			      NULL, &problem),
 		OUTCOME_OK);
@@ -308,7 +313,7 @@ static void take_never_creates_unless_asked(struct scene *scene)
 {
 	const struct change change = {"version", VALUE_STRING, "a"};
 	const struct condition as_seen = {"version", CONDITION_EQUALS, VALUE_STRING, "a"};
-	const struct taking taking = {
+	const struct item_write taking = {
 		.changes = &change, .n_changes = 1, .conditions = &as_seen, .n_conditions = 1};
 	struct item item = {0};
 
@@ -322,7 +327,7 @@ static void take_creates_only_once(struct scene *scene)
 {
 	const struct change first = {"version", VALUE_STRING, "a"},
 			    second = {"version", VALUE_STRING, "b"};
-	struct taking taking = {
+	struct item_write taking = {
 		.changes = &first, .n_changes = 1, .or_absent = true, .count = "token"};
 	struct item item = {0};
 	int64_t token = 0;
@@ -337,7 +342,7 @@ static void take_creates_only_once(struct scene *scene)
 
 static void take_counts_alone(struct scene *scene)
 {
-	const struct taking counting = {.or_absent = true, .count = "token"};
+	const struct item_write counting = {.or_absent = true, .count = "token"};
 	struct item item = {0};
 	int64_t token = 0;
 

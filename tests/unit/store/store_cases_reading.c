@@ -40,10 +40,10 @@ static void put_named(struct scene *scene, const char *sk)
 }
 
 static enum outcome query(
-	struct scene *scene, const struct dynamodb_range *range, struct seen *seen, bool *ret_more)
+	struct scene *scene, const struct store_range *range, struct seen *seen, bool *ret_more)
 {
 	struct problem problem = {0};
-	struct dynamodb_range own = *range;
+	struct store_range own = *range;
 
 	own.pk = scene->pk;
 	own.consistent = true;
@@ -73,7 +73,7 @@ static void hard_names(struct scene *scene)
 		CHECK_STRING(item_string(&got, "name"), hard_keys[i]);
 		item_clear(&got);
 	}
-	CHECK_OUTCOME(query(scene, &(struct dynamodb_range){0}, &seen, &more), OUTCOME_OK);
+	CHECK_OUTCOME(query(scene, &(struct store_range){0}, &seen, &more), OUTCOME_OK);
 	CHECK_INT(seen.n, sizeof hard_keys / sizeof *hard_keys);
 	CHECK(!more);
 	forget(&seen);
@@ -101,7 +101,7 @@ static void order_of_bytes(struct scene *scene)
 	bool more = true;
 
 	put_ordered(scene);
-	CHECK_OUTCOME(query(scene, &(struct dynamodb_range){0}, &seen, &more), OUTCOME_OK);
+	CHECK_OUTCOME(query(scene, &(struct store_range){0}, &seen, &more), OUTCOME_OK);
 	CHECK_INT(seen.n, ORDERED);
 	for (size_t i = 0; i < seen.n && i < ORDERED; i++)
 		CHECK_STRING(seen.keys[i], ordered[i]);
@@ -110,7 +110,7 @@ static void order_of_bytes(struct scene *scene)
 }
 
 static const struct {
-	struct dynamodb_range range;
+	struct store_range range;
 	const char *want; /* joined by spaces */
 	bool more;
 } ranges[] = {
@@ -157,10 +157,10 @@ static void own_partition(struct scene *scene)
 
 	put_named(scene, "mine");
 	strcat(other.pk, "0");
-	CHECK_OUTCOME(query(&other, &(struct dynamodb_range){0}, &seen, &more), OUTCOME_OK);
+	CHECK_OUTCOME(query(&other, &(struct store_range){0}, &seen, &more), OUTCOME_OK);
 	CHECK(seen.n == 0 && !more);
 	put_named(&other, "other");
-	CHECK_OUTCOME(query(scene, &(struct dynamodb_range){0}, &seen, &more), OUTCOME_OK);
+	CHECK_OUTCOME(query(scene, &(struct store_range){0}, &seen, &more), OUTCOME_OK);
 	CHECK(seen.n == 1 && !more);
 	CHECK_STRING(seen.keys[0], "mine");
 	forget(&seen);
@@ -184,7 +184,7 @@ static void put_large(struct scene *scene, size_t i)
 static void pages(struct scene *scene)
 {
 	struct seen *seen = calloc(1, sizeof *seen);
-	struct dynamodb_range range = {0};
+	struct store_range range = {0};
 	unsigned count = 0;
 	bool more = true;
 
@@ -254,7 +254,7 @@ static void visitor_ends(struct scene *scene)
 	unsigned visited = 0;
 	struct problem problem = {0};
 	struct item_key keys[] = {key_of(scene, "a"), key_of(scene, "b")};
-	const struct dynamodb_range range = {.pk = scene->pk, .consistent = true};
+	const struct store_range range = {.pk = scene->pk, .consistent = true};
 	bool more;
 
 	put_named(scene, "a");

@@ -61,7 +61,7 @@ static void *claim_all(void *arg)
 	for (size_t i = 0; i < KEYS; i++) {
 		char sk[16];
 		snprintf(sk, sizeof sk, "%zu", i);
-		enum outcome o = part->conn->store->ops->put(part->conn, key_of(part->scene, sk),
+		enum outcome o = part->conn->store->ops->write(part->conn, key_of(part->scene, sk),
 			&(struct item_write){
 				.item = &item, .conditions = &absent, .n_conditions = 1},
 			&no_limits, &present, &problem);
@@ -111,7 +111,7 @@ static void *take_all(void *arg)
 	for (size_t i = 0; i < KEYS; i++) {
 		char sk[16];
 		snprintf(sk, sizeof sk, "%zu", i);
-		enum outcome o = part->conn->store->ops->update(part->conn, key_of(part->scene, sk),
+		enum outcome o = part->conn->store->ops->write(part->conn, key_of(part->scene, sk),
 			&(struct item_write){.changes = &change,
 				.n_changes = 1,
 				.conditions = &as_seen,
@@ -155,7 +155,7 @@ static enum outcome add_one(struct part *part)
 	snprintf(after, sizeof after, "%" PRId64, count + 1);
 	const struct condition same = {"count", CONDITION_EQUALS, VALUE_NUMBER, before};
 	const struct change change = {"count", VALUE_NUMBER, after};
-	o = ops->update(part->conn, key,
+	o = ops->write(part->conn, key,
 		&(struct item_write){
 			.changes = &change, .n_changes = 1, .conditions = &same, .n_conditions = 1},
 		&no_limits, &present, &problem);

@@ -23,7 +23,7 @@ struct item_key key_of(const struct scene *scene, const char *sk)
 enum outcome put_if(struct scene *scene, const char *sk, const struct item *item,
 	const struct condition *conditions, size_t n, struct item *ret_present)
 {
-	return scene->store->ops->put(scene->conn, key_of(scene, sk),
+	return scene->store->ops->write(scene->conn, key_of(scene, sk),
 		&(struct item_write){.item = item, .conditions = conditions, .n_conditions = n},
 		&no_limits, ret_present, &last_problem);
 }
@@ -134,7 +134,7 @@ static void *write_all_the_time(void *arg)
 		(void)store_conn_new(company->store, &conn);
 	while (conn && !atomic_load(&company->over)) {
 		random_id(id);
-		company->store->ops->put(conn, (struct item_key){"company", id},
+		company->store->ops->write(conn, (struct item_key){"company", id},
 			&(struct item_write){
 				.item = &item, .conditions = &absent, .n_conditions = 1},
 			&no_limits, &present, &problem);

@@ -1,7 +1,7 @@
 /* Which files an embedded store is made in, opened, and refused. */
 #include "base/clock.h"
 #include "sqlite_scratch.h"
-#include "store/store_sqlite_path.h"
+#include "store/sqlite_file.h"
 #include <errno.h>
 #include <sqlite3.h>
 #include <sys/wait.h>

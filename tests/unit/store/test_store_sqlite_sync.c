@@ -37,7 +37,7 @@ static enum outcome put(struct opened *opened, const char *sk, bool may_sync_lat
 {
 	const struct condition absent = {.name = "pk", .test = CONDITION_ABSENT};
 	struct item item = {0}, present = {0};
-	const enum outcome o = opened->store->ops->put(opened->conn, (struct item_key){"p", sk},
+	const enum outcome o = opened->store->ops->write(opened->conn, (struct item_key){"p", sk},
 		&(struct item_write){.item = &item,
 			.conditions = &absent,
 			.n_conditions = 1,

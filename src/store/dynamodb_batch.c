@@ -1,0 +1,358 @@
+/* Marks in batches, as docs/protocol.md says of DynamoDB. The store sends every put, update and
+ * removal through batches_write(). What a caller is told is what its write alone would have told
+ * it: nothing here may take the answer of a request for the answer of a statement. */
+#include "store/dynamodb_batch.h"
+#include "aws/retry.h"
+#include "aws/wait.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include <string.h>
+
+#define BATCH_MAX_BYTES (1U << 20)       /* of statements; a mark takes less than 3 KB */
+#define HOLD_NS         (50 * NS_PER_MS) /* a request under way is waited for no longer */
+#define LEAVE_NS        (5 * NS_PER_S)   /* nor is one that carries one's own statement */
+
+/* The statements of one request, and who waits for their answers: a caller that left is not in the
+ * list any more. */
+struct batch {
+	struct tickets tickets;
+	unsigned n;
+	size_t bytes;
+};
+
+static struct batch_ticket *batch_ticket_of(struct ticket *ticket)
+{
+	return (struct batch_ticket *)ticket;
+}
+
+int batch_ticket_init(struct batch_ticket *ticket)
+{
+	ticket->statement = TEXT(BATCH_MAX_BYTES);
+	return ticket_init(&ticket->ticket);
+}
+
+void batch_ticket_clear(struct batch_ticket *ticket)
+{
+	ticket_clear(&ticket->ticket);
+	text_clear(&ticket->statement);
+}
+
+int batches_init(struct batches *batches)
+{
+	return uv_mutex_init(&batches->mutex);
+}
+
+void batches_destroy(struct batches *batches)
+{
+	uv_mutex_destroy(&batches->mutex);
+}
+
+void batches_begin(struct batches *batches, enum dynamodb_dialect dialect)
+{
+	atomic_store(&batches->dialect, (int)dialect);
+	atomic_store(&batches->is_on, true);
+}
+
+static enum outcome write_alone(const struct batch_write *w)
+{
+	return dynamodb_write(w->db, w->table, w->key, w->what, w->limits, w->ret, w->ret_problem);
+}
+
+/* INSERT can express only one kind of put, which is a put if the item is absent. */
+static bool is_put_if_absent(const struct batch_write *w)
+{
+	const struct condition *only = w->what->conditions;
+	return w->what->item && w->what->n_conditions == 1 && only->test == CONDITION_ABSENT &&
+	       strcmp(only->name, w->table->pk_name) == 0;
+}
+
+/* Whether a statement can say it, and it may wait for a batch. */
+static bool may_wait(const struct batch_write *w)
+{
+	const struct item_write *what = w->what;
+	return !w->limits->deadline_ns && !what->removes && !what->shows && !what->or_absent &&
+	       !what->count && (!what->item || is_put_if_absent(w));
+}
+
+/* False: it does not fit into a statement. */
+static bool set_statement(struct batch_ticket *ticket, enum dynamodb_dialect dialect)
+{
+	const struct batch_write *w = ticket->write;
+	text_reset(&ticket->statement);
+	if (w->what->item)
+		return statement_insert(&ticket->statement, w->table, w->key, w->what->item);
+	return statement_update(&ticket->statement, dialect, w->table, w->key, w->what);
+}
+
+static enum outcome give_up(const struct batch_write *write)
+{
+	problem_set(write->ret_problem, "it was given up before the table had answered");
+	return OUTCOME_ABANDONED;
+}
+
+/* Not for this caller, or not any more: said once. */
+static void stop(struct batches *batches, const struct batch_write *write, enum outcome why)
+{
+	if (!atomic_exchange(&batches->is_on, false))
+		return;
+	if (why == OUTCOME_DENIED)
+		log_note("table %s: each mark is a request of its own, since BatchExecuteStatement "
+			 "is denied; allow dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate",
+			write->table->name);
+	else
+		log_info("table %s: each mark is a request of its own, since BatchExecuteStatement "
+			 "is %s",
+			write->table->name, outcome_name(why));
+}
+
+/* Whether one of those that wait may leave now. */
+static bool may_go_locked(const struct batches *batches)
+{
+	return batches->locked.waiting.n &&
+	       (batches->locked.under_way == 0 || batches->locked.waiting.n >= STATEMENTS_MAX);
+}
+
+/* A ticket that waits leads from here on: its request counts already, so that nobody else leaves
+ * with what it is to take along. */
+static void let_lead_locked(struct batches *batches, struct ticket *ticket, struct tickets *leaders)
+{
+	ticket_move(ticket, leaders, TICKET_LEADS);
+	batches->locked.under_way++;
+}
+
+/* A request has ended: *called gets who leads the next one. */
+static void end_request_locked(struct batches *batches, struct tickets *called)
+{
+	batches->locked.under_way--;
+	if (may_go_locked(batches))
+		let_lead_locked(batches, batches->locked.waiting.first, called);
+}
+
+static void end_request(struct batches *batches)
+{
+	struct tickets called = {0};
+	uv_mutex_lock(&batches->mutex);
+	end_request_locked(batches, &called);
+	uv_mutex_unlock(&batches->mutex);
+	tickets_call(&called);
+}
+
+/* DynamoDB refuses a request that names one item twice. */
+static bool has_key(const struct batch *batch, const struct item_key *key)
+{
+	for (struct ticket *t = batch->tickets.first; t; t = t->next) {
+		const struct item_key *other = &batch_ticket_of(t)->write->key;
+		if (strcmp(other->sk ? other->sk : "", key->sk ? key->sk : "") == 0 &&
+			strcmp(other->pk, key->pk) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The statement is copied: its caller may leave while it is under way. */
+static void add_locked(struct batch *batch, struct batch_ticket *ticket, enum ticket_state state,
+	struct dynamodb_conn *db)
+{
+	ticket_move(&ticket->ticket, &batch->tickets, state);
+	ticket->number = batch->n++;
+	batch->bytes += ticket->statement.len;
+	dynamodb_batch_add(db, &ticket->statement);
+}
+
+/* Takes along who waits. */
+static void fill_locked(struct batches *batches, struct batch *batch, struct batch_ticket *leader)
+{
+	struct dynamodb_conn *db = leader->write->db;
+	dynamodb_batch_begin(db, leader->write->table->name);
+	add_locked(batch, leader, TICKET_LEADS, db);
+	for (struct ticket *next, *t = batches->locked.waiting.first;
+		t && batch->n < STATEMENTS_MAX; t = next) {
+		struct batch_ticket *ticket = batch_ticket_of(t);
+		next = t->next;
+		if (!has_key(batch, &ticket->write->key) &&
+			batch->bytes + ticket->statement.len <= BATCH_MAX_BYTES)
+			add_locked(batch, ticket, TICKET_TAKEN, db);
+	}
+}
+
+/* Of a request that failed as a whole: whether its statements would have failed alone just so,
+ * after as many attempts. The rest is the leader's affair, or that of batches. */
+static bool is_of_all(enum outcome whole)
+{
+	return whole == OUTCOME_SETUP || whole == OUTCOME_THROTTLED || whole == OUTCOME_TRANSIENT;
+}
+
+/* What its statement's outcome means to a caller. `whole` is the outcome of the request. */
+static void answer_locked(struct batch_ticket *ticket, enum outcome whole,
+	const enum outcome *answers, const struct problem *problem)
+{
+	const enum outcome own = whole == OUTCOME_OK ? answers[ticket->number] : whole;
+	const bool is_decided = own == OUTCOME_OK || own == OUTCOME_REFUSED;
+
+	ticket->outcome = own;
+	ticket->is_final = whole == OUTCOME_OK ? is_decided : is_of_all(whole);
+	if (whole != OUTCOME_OK)
+		ticket->problem = *problem;
+	ticket->ticket.state = TICKET_ANSWERED;
+}
+
+/* A throttled or failed statement is not repeated at once: the table said that it cannot. */
+static enum outcome repeat_alone(
+	struct batches *batches, const struct batch_write *write, enum outcome before)
+{
+	const bool is_throttled = before == OUTCOME_THROTTLED;
+
+	if (before == OUTCOME_DENIED || before == OUTCOME_UNSUPPORTED)
+		stop(batches, write, before);
+	if (is_throttled || before == OUTCOME_TRANSIENT) {
+		const enum retry_class class = is_throttled ? RETRY_THROTTLE : RETRY_TRANSIENT;
+		enum outcome waited = wait_within(
+			write->limits, retry_backoff_ms(class, false, 0, 0), write->ret_problem);
+		if (waited != OUTCOME_OK)
+			return waited;
+	}
+	enum outcome outcome = write_alone(write);
+	/* It was the statement that is not valid: this server wants others than the probe's did. */
+	if (before == OUTCOME_INVALID && (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED))
+		stop(batches, write, before);
+	return outcome;
+}
+
+/* The outcome of an answered ticket, in its caller's thread. */
+static enum outcome outcome_of(struct batches *batches, struct batch_ticket *ticket)
+{
+	const struct batch_write *write = ticket->write;
+	const enum outcome outcome = ticket->outcome;
+
+	if (!ticket->is_final)
+		return repeat_alone(batches, write, outcome);
+	if (outcome == OUTCOME_REFUSED && write->ret)
+		return dynamodb_present(write->db, write->table, write->key, write->limits,
+			write->ret, write->ret_problem);
+	if (outcome != OUTCOME_OK && outcome != OUTCOME_REFUSED && write->ret_problem)
+		*write->ret_problem = ticket->problem;
+	return outcome;
+}
+
+/* Leads a batch of all that waits. A leader that finds nobody goes as it would have gone alone. */
+static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
+{
+	const struct batch_write *write = leader->write;
+	enum outcome answers[STATEMENTS_MAX], outcome;
+	struct problem problem = {0};
+	struct batch batch = {0};
+
+	if (limits_are_over(write->limits)) {
+		end_request(batches);
+		return give_up(write);
+	}
+	uv_mutex_lock(&batches->mutex);
+	fill_locked(batches, &batch, leader);
+	ticket_move(&leader->ticket, NULL, TICKET_LEADS); /* it calls itself for nothing */
+	uv_mutex_unlock(&batches->mutex);
+	if (batch.n == 1) {
+		outcome = write_alone(write);
+		end_request(batches);
+		return outcome;
+	}
+	outcome = dynamodb_batch_execute(write->db, batch.n, write->limits, answers, &problem);
+	answer_locked(leader, outcome, answers, &problem);
+	uv_mutex_lock(&batches->mutex);
+	for (struct ticket *t = batch.tickets.first; t; t = t->next)
+		answer_locked(batch_ticket_of(t), outcome, answers, &problem);
+	end_request_locked(batches, &batch.tickets);
+	uv_mutex_unlock(&batches->mutex);
+	tickets_call(&batch.tickets);
+	if (outcome == OUTCOME_ABANDONED) {
+		if (write->ret_problem)
+			*write->ret_problem = problem;
+		return outcome;
+	}
+	return outcome_of(batches, leader);
+}
+
+/* Whether the ticket leads since it has waited long enough. */
+static bool leads_by_itself(struct batches *batches, struct ticket *ticket)
+{
+	if (clock_boot_ns() < ticket->since_ns + HOLD_NS)
+		return false;
+	uv_mutex_lock(&batches->mutex);
+	const bool waits = ticket->state == TICKET_WAITS;
+	if (waits)
+		let_lead_locked(batches, ticket, NULL);
+	uv_mutex_unlock(&batches->mutex);
+	return waits;
+}
+
+/* The caller, which was not called so far, goes away. False: it is just being called. */
+static bool leave(struct batches *batches, struct ticket *ticket)
+{
+	uv_mutex_lock(&batches->mutex);
+	const bool may_leave = ticket->state == TICKET_WAITS || ticket->state == TICKET_TAKEN;
+	if (may_leave)
+		ticket_move(ticket, NULL, TICKET_ANSWERED);
+	uv_mutex_unlock(&batches->mutex);
+	return may_leave;
+}
+
+static bool is_called(struct ticket *ticket, uint64_t wait_ns, const struct call_limits *limits)
+{
+	return bell_await(
+		&ticket->called, ticket->since_ns + wait_ns, limits->abandon, limits->abandon_arg);
+}
+
+static enum outcome await(struct batches *batches, struct batch_ticket *own)
+{
+	struct ticket *ticket = &own->ticket;
+	const struct call_limits *limits = own->write->limits;
+	bool called = is_called(ticket, HOLD_NS, limits);
+
+	if (!called && leads_by_itself(batches, ticket))
+		return lead(batches, own);
+	if (!called)
+		called = is_called(ticket, LEAVE_NS, limits);
+	if (!called && leave(batches, ticket))
+		return limits_are_over(limits) ? give_up(own->write) : write_alone(own->write);
+	if (!called) /* it is just being called */
+		bell_await(&ticket->called, 0, NULL, NULL);
+	return ticket->state == TICKET_ANSWERED ? outcome_of(batches, own) : lead(batches, own);
+}
+
+/* No request is under way, so later writes wait for this one. */
+static bool begin_alone(struct batches *batches)
+{
+	uv_mutex_lock(&batches->mutex);
+	const bool is_idle = batches->locked.under_way == 0 && !batches->locked.waiting.n;
+	batches->locked.under_way += is_idle;
+	uv_mutex_unlock(&batches->mutex);
+	return is_idle;
+}
+
+static enum outcome join(struct batches *batches, struct batch_ticket *own)
+{
+	struct ticket *ticket = &own->ticket;
+	ticket->since_ns = clock_boot_ns();
+	uv_mutex_lock(&batches->mutex);
+	ticket_move(ticket, &batches->locked.waiting, TICKET_WAITS);
+	const bool leads = may_go_locked(batches);
+	if (leads)
+		let_lead_locked(batches, ticket, NULL);
+	uv_mutex_unlock(&batches->mutex);
+	return leads ? lead(batches, own) : await(batches, own);
+}
+
+enum outcome batches_write(
+	struct batches *batches, struct batch_ticket *ticket, const struct batch_write *write)
+{
+	ticket->write = write;
+	if (!atomic_load(&batches->is_on) || !may_wait(write))
+		return write_alone(write);
+	if (begin_alone(batches)) {
+		enum outcome outcome = write_alone(write);
+		end_request(batches);
+		return outcome;
+	}
+	if (!set_statement(ticket, (enum dynamodb_dialect)atomic_load(&batches->dialect)))
+		return write_alone(write);
+	return join(batches, ticket);
+}

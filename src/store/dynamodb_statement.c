@@ -1,0 +1,414 @@
+/* Conditional writes as PartiQL statements, and the probe of a server that finds out whether it
+ * keeps to their conditions. That it answers is not enough: there are servers that overwrite with
+ * INSERT, and ignore what WHERE says beyond the key. dynamodb_batch.c writes with it, and init,
+ * doctor and the first run of a table try it. */
+#include "store/dynamodb_statement.h"
+#include "aws/retry.h"
+#include "base/clock.h"
+#include "base/json_text.h"
+#include "base/log.h"
+#include "base/quote.h"
+#include "store/dynamodb_request.h"
+#include <stdio.h>
+#include <string.h>
+
+#define PROBE_LIVES_S  (24 * 3600)
+#define PROBE_ATTEMPTS 3 /* there are servers that answer 500 to what they do not know */
+
+#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+
+/* A statement is text inside of JSON, so its own quotes are escaped. */
+#define QUOTE "\\\""
+
+static bool is_plain(const char *name, const char *more)
+{
+	for (; *name; name++)
+		if (!strchr(PLAIN, *name) && !strchr(more, *name))
+			return false;
+	return true;
+}
+
+static void add_name(struct text *ret, const char *name)
+{
+	text_add(ret, QUOTE);
+	text_add(ret, name);
+	text_add(ret, QUOTE);
+}
+
+/* Begins a statement and returns where its own text does. The table may be named by its ARN. */
+static size_t begin_statement(struct text *ret, const char *verb, const struct table *table)
+{
+	text_add(ret, "{\"Statement\":\"");
+	const size_t at = ret->len;
+	text_add(ret, verb);
+	add_name(ret, table->name);
+	return at;
+}
+
+/* Whether the statement that began there is valid, with all its parameters after it. */
+static bool end_statement(struct text *ret, const struct table *table, size_t statement_chars)
+{
+	text_add(ret, "]}");
+	return !ret->error && statement_chars <= STATEMENT_CHARS_MAX &&
+	       is_plain(table->name, ":/") && is_plain(table->pk_name, "") &&
+	       (!table->sk_name || is_plain(table->sk_name, ""));
+}
+
+static void add_key_values(struct text *ret, const struct table *table, struct item_key key)
+{
+	item_add_value(ret, VALUE_STRING, key.pk, strlen(key.pk));
+	if (!table->sk_name)
+		return;
+	text_add_char(ret, ',');
+	item_add_value(
+		ret, table->sk_is_number ? VALUE_NUMBER : VALUE_STRING, key.sk, strlen(key.sk));
+}
+
+bool statement_insert(
+	struct text *ret, const struct table *table, struct item_key key, const struct item *item)
+{
+	bool is_possible = true;
+	const size_t at = begin_statement(ret, "INSERT INTO ", table);
+	text_addf(ret, " VALUE {'%s':?", table->pk_name);
+	if (table->sk_name)
+		text_addf(ret, ",'%s':?", table->sk_name);
+	for (size_t i = 0; i < item->count; i++) {
+		const char *name = item->attributes[i].name;
+		if (table_has_key(table, name))
+			continue;
+		is_possible = is_possible && is_plain(name, "");
+		text_addf(ret, ",'%s':?", name);
+	}
+	text_add_char(ret, '}');
+	const size_t chars = ret->len - at;
+	text_add(ret, "\",\"Parameters\":[");
+	add_key_values(ret, table, key);
+	for (size_t i = 0; i < item->count; i++) {
+		const struct attribute *attribute = &item->attributes[i];
+		if (table_has_key(table, attribute->name))
+			continue;
+		text_add_char(ret, ',');
+		item_add_value(ret, attribute->type, attribute->value, attribute->n);
+	}
+	return end_statement(ret, table, chars) && is_possible;
+}
+
+static bool add_changes(
+	struct text *ret, enum dynamodb_dialect dialect, const struct item_write *update, bool sets)
+{
+	const char *const verb = sets ? " SET " : " REMOVE ";
+	const char *before = verb;
+	bool is_possible = true;
+	for (size_t i = 0; i < update->n_changes; i++) {
+		const struct change *change = &update->changes[i];
+		if ((change->value != NULL) != sets)
+			continue;
+		is_possible = is_possible && is_plain(change->name, "");
+		text_add(ret, before);
+		before = dialect == DIALECT_LISTS ? "," : verb;
+		add_name(ret, change->name);
+		text_add(ret, sets ? "=?" : "");
+	}
+	return is_possible;
+}
+
+static bool add_conditions(struct text *ret, const struct item_write *update)
+{
+	bool is_possible = true;
+	for (size_t i = 0; i < update->n_conditions; i++) {
+		const struct condition *condition = &update->conditions[i];
+		const bool equals = condition->test == CONDITION_EQUALS;
+		is_possible = is_possible && is_plain(condition->name, "") &&
+			      (equals || condition->test == CONDITION_ABSENT);
+		text_add(ret, " AND ");
+		add_name(ret, condition->name);
+		text_add(ret, equals ? "=?" : " IS MISSING");
+	}
+	return is_possible;
+}
+
+/* In the order of their question marks: the new values, the key, the values compared with. */
+static void add_update_values(struct text *ret, const struct table *table, struct item_key key,
+	const struct item_write *update)
+{
+	text_add(ret, "\",\"Parameters\":[");
+	for (size_t i = 0; i < update->n_changes; i++) {
+		const struct change *change = &update->changes[i];
+		if (!change->value)
+			continue;
+		item_add_value(ret, change->type, change->value, change_bytes(change));
+		text_add_char(ret, ',');
+	}
+	add_key_values(ret, table, key);
+	for (size_t i = 0; i < update->n_conditions; i++) {
+		const struct condition *condition = &update->conditions[i];
+		if (condition->test != CONDITION_EQUALS)
+			continue;
+		text_add_char(ret, ',');
+		item_add_value(ret, condition->type, condition->value, strlen(condition->value));
+	}
+}
+
+bool statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
+	struct item_key key, const struct item_write *update)
+{
+	const size_t at = begin_statement(ret, "UPDATE ", table);
+	bool is_possible = update->n_changes && add_changes(ret, dialect, update, true);
+	is_possible = add_changes(ret, dialect, update, false) && is_possible;
+	text_add(ret, " WHERE ");
+	add_name(ret, table->pk_name);
+	text_add(ret, "=?");
+	if (table->sk_name) {
+		text_add(ret, " AND ");
+		add_name(ret, table->sk_name);
+		text_add(ret, "=?");
+	}
+	is_possible = add_conditions(ret, update) && is_possible;
+	const size_t chars = ret->len - at;
+	add_update_values(ret, table, key, update);
+	return end_statement(ret, table, chars) && is_possible;
+}
+
+void dynamodb_batch_begin(struct dynamodb_conn *conn, const char *table)
+{
+	struct text *body = dynamodb_begin_bare(conn, table);
+	dynamodb_member(body, "Statements");
+	text_add_char(body, '[');
+}
+
+void dynamodb_batch_add(struct dynamodb_conn *conn, const struct text *statement)
+{
+	struct text *body = &conn->body;
+	if (body->len && body->data[body->len - 1] != '[')
+		text_add_char(body, ',');
+	text_add_bytes(body, text_string(statement), statement->len);
+}
+
+/* An answer is {"TableName":"…"} or {"Error":{"Code":"…","Message":"…"},…}. What anything else
+ * means is not known. */
+static enum outcome answer_of(const json_t *response)
+{
+	const json_t *error = json_object_get(response, "Error");
+	const unsigned has_table = json_object_get(response, "TableName") != NULL;
+	const unsigned has_item = json_object_get(response, "Item") != NULL;
+	if (!json_is_object(response) ||
+		(!error && json_object_size(response) != has_table + has_item))
+		return OUTCOME_LOST;
+	if (!error)
+		return OUTCOME_OK;
+	const char *code = json_text(error, "Code");
+	if (!*code)
+		return OUTCOME_LOST;
+	const struct attempt attempt = {.status = 400, .code = code, .is_write = true};
+	const enum outcome outcome = classify(&attempt).outcome;
+	if (outcome != OUTCOME_REFUSED)
+		log_debug("a statement of a batch: %s, it is repeated alone", quote(code).text);
+	return outcome;
+}
+
+enum outcome dynamodb_batch_execute(struct dynamodb_conn *conn, size_t n,
+	const struct call_limits *limits, enum outcome ret_answers[static STATEMENTS_MAX],
+	struct problem *ret_problem)
+{
+	json_t *reply;
+	text_add_char(&conn->body, ']');
+	enum outcome outcome =
+		dynamodb_perform(conn, DYNAMODB_BATCH_EXECUTE, limits, &reply, ret_problem);
+	const json_t *responses = json_object_get(reply, "Responses");
+	/* Unless there is one answer for each statement, nothing shows which answer is whose. */
+	const bool is_whole = json_array_size(responses) == n;
+	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++)
+		ret_answers[i] = is_whole ? answer_of(json_array_get(responses, i)) : OUTCOME_LOST;
+	json_decref(reply);
+	return outcome;
+}
+
+static const char *const dialects[] = {
+	[DIALECT_CLAUSES] = "clauses",
+	[DIALECT_LISTS] = "lists",
+};
+
+bool dynamodb_batches_dialect(const char *how, enum dynamodb_dialect *ret)
+{
+	for (unsigned i = 0; i < sizeof dialects / sizeof *dialects; i++)
+		if (strcmp(how, dialects[i]) == 0) {
+			*ret = (enum dynamodb_dialect)i;
+			return true;
+		}
+	return false;
+}
+
+struct probe {
+	struct dynamodb_conn *conn;
+	const struct table *table;
+	struct call_limits limits;
+	struct item_key keys[2];
+	struct text statement;
+	struct problem *problem;
+	enum dynamodb_dialect dialect;
+	enum outcome answers[STATEMENTS_MAX]; /* of the last request */
+};
+
+static int fill_item(struct item *ret)
+{
+	static const char *const texts[][2] = {
+		{"state", "first"}, {"gone", "1"}, {"also-gone", "1"}, {"kept", "1"}};
+	int error = item_set_number(
+		ret, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
+
+	for (size_t i = 0; !error && i < sizeof texts / sizeof *texts; i++)
+		error = item_set_string(ret, texts[i][0], texts[i][1]);
+	return error;
+}
+
+/* Sends one request that inserts the first n of the items. */
+static enum outcome send_insert(struct probe *probe, size_t n)
+{
+	struct item item = {0};
+	bool is_one = fill_item(&item) == 0;
+
+	dynamodb_batch_begin(probe->conn, probe->table->name);
+	for (size_t i = 0; i < n && is_one; i++) {
+		text_reset(&probe->statement);
+		is_one = statement_insert(&probe->statement, probe->table, probe->keys[i], &item);
+		dynamodb_batch_add(probe->conn, &probe->statement);
+	}
+	item_clear(&item);
+	if (!is_one)
+		return OUTCOME_INVALID;
+	return dynamodb_batch_execute(
+		probe->conn, n, &probe->limits, probe->answers, probe->problem);
+}
+
+/* Sends one request that changes the first item if these conditions hold. */
+static enum outcome send_update(struct probe *probe, const struct condition *conditions, size_t n)
+{
+	static const struct change changes[] = {{"gone"}, {"state", VALUE_STRING, "second"},
+		{"also-gone"}, {"at", VALUE_NUMBER, "1"}};
+	const struct item_write update = {
+		.changes = changes, .n_changes = 4, .conditions = conditions, .n_conditions = n};
+
+	text_reset(&probe->statement);
+	if (!statement_update(
+		    &probe->statement, probe->dialect, probe->table, probe->keys[0], &update))
+		return OUTCOME_INVALID;
+	dynamodb_batch_begin(probe->conn, probe->table->name);
+	dynamodb_batch_add(probe->conn, &probe->statement);
+	return dynamodb_batch_execute(
+		probe->conn, 1, &probe->limits, probe->answers, probe->problem);
+}
+
+/* What an answer says about the server: OK if it is the wanted one, INVALID if it is another that
+ * counts, else that nothing was learnt. */
+static enum outcome judge_answer(enum outcome answer, enum outcome wanted)
+{
+	if (answer == wanted)
+		return OUTCOME_OK;
+	return answer == OUTCOME_OK || answer == OUTCOME_REFUSED ? OUTCOME_INVALID : answer;
+}
+
+/* An item that is there is refused, and the other of the same request is not. Our own insert may be
+ * refused as well: it was sent twice. */
+static enum outcome try_insert(struct probe *probe)
+{
+	enum outcome outcome = send_insert(probe, 1);
+
+	if (outcome == OUTCOME_OK && probe->answers[0] != OUTCOME_REFUSED)
+		outcome = judge_answer(probe->answers[0], OUTCOME_OK);
+	if (outcome == OUTCOME_OK)
+		outcome = send_insert(probe, 2);
+	if (outcome == OUTCOME_OK)
+		outcome = judge_answer(probe->answers[0], OUTCOME_REFUSED);
+	if (outcome == OUTCOME_OK && probe->answers[1] != OUTCOME_REFUSED)
+		outcome = judge_answer(probe->answers[1], OUTCOME_OK);
+	return outcome;
+}
+
+/* OK if the update was refused. */
+static enum outcome try_refused(struct probe *probe, const struct condition *conditions, size_t n)
+{
+	enum outcome outcome = send_update(probe, conditions, n);
+
+	return outcome == OUTCOME_OK ? judge_answer(probe->answers[0], OUTCOME_REFUSED) : outcome;
+}
+
+/* Whether the item is what a true condition makes of it. */
+static bool is_changed(const struct item *item)
+{
+	const char *state = item_string(item, "state"), *kept = item_string(item, "kept");
+	int64_t at;
+
+	return state && strcmp(state, "second") == 0 && kept && !item_find(item, "gone") &&
+	       !item_find(item, "also-gone") && !item_number(item, "at", &at) && at == 1;
+}
+
+static enum outcome try_applied(struct probe *probe)
+{
+	static const struct condition true_ones[] = {
+		{"state", CONDITION_EQUALS, VALUE_STRING, "first"}, {"never", CONDITION_ABSENT}};
+	struct item item = {0};
+	enum outcome outcome = send_update(probe, true_ones, 2);
+
+	if (outcome == OUTCOME_OK && probe->answers[0] != OUTCOME_REFUSED)
+		outcome = judge_answer(probe->answers[0], OUTCOME_OK);
+	if (outcome == OUTCOME_OK)
+		outcome = dynamodb_get(probe->conn, probe->table, probe->keys[0], true,
+			&probe->limits, &item, probe->problem);
+	if (outcome == OUTCOME_ABSENT || (outcome == OUTCOME_OK && !is_changed(&item)))
+		outcome = OUTCOME_INVALID;
+	item_clear(&item);
+	return outcome;
+}
+
+static enum outcome try_update(struct probe *probe)
+{
+	static const struct condition other[] = {
+		{"state", CONDITION_EQUALS, VALUE_STRING, "other"}};
+	static const struct condition present[] = {
+		{"state", CONDITION_EQUALS, VALUE_STRING, "first"}, {"gone", CONDITION_ABSENT}};
+	enum outcome outcome = try_refused(probe, other, 1);
+
+	if (outcome == OUTCOME_OK)
+		outcome = try_refused(probe, present, 2);
+	return outcome == OUTCOME_OK ? try_applied(probe) : outcome;
+}
+
+static enum outcome try_all(struct probe *probe)
+{
+	enum outcome outcome = try_insert(probe);
+
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	probe->dialect = DIALECT_CLAUSES;
+	outcome = try_update(probe);
+	if (outcome != OUTCOME_INVALID)
+		return outcome;
+	probe->dialect = DIALECT_LISTS;
+	return try_update(probe);
+}
+
+enum outcome dynamodb_batches_probe(struct dynamodb_conn *conn, const struct table *table,
+	const char *pk, const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
+	struct problem *ret_problem)
+{
+	struct problem problem = {0};
+	struct probe probe = {.conn = conn,
+		.table = table,
+		.limits = limits ? *limits : (struct call_limits){0},
+		.keys = {{pk, STORE_PROBE_FIRST}, {pk, STORE_PROBE_SECOND}},
+		.statement = TEXT(1 << 16),
+		.problem = &problem};
+
+	probe.limits.attempts = PROBE_ATTEMPTS;
+	enum outcome outcome = try_all(&probe);
+	text_clear(&probe.statement);
+	const bool is_none = outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED;
+	if (outcome == OUTCOME_OK || is_none) {
+		snprintf(ret_how, STORE_BATCHES_MAX, "%s",
+			is_none ? STORE_BATCHES_NONE : dialects[probe.dialect]);
+		return OUTCOME_OK;
+	}
+	if (ret_problem)
+		*ret_problem = problem;
+	return outcome;
+}

@@ -1,0 +1,317 @@
+/* Tables: the calls about them, and making one for marks or for locks. init and doctor call it. A
+ * table of another shape is refused, never changed. */
+#include "aws/wait.h"
+#include "base/clock.h"
+#include "base/json_text.h"
+#include "store/dynamodb_request.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAP_FIRST_MS 20
+#define NAP_MOST_MS  2000
+
+static void add_attribute_of_key(
+	struct text *body, const char *name, const char *member, const char *value)
+{
+	text_add(body, body->data[body->len - 1] == '[' ? "{" : ",{");
+	dynamodb_member(body, "AttributeName");
+	json_add_string(body, name, strlen(name));
+	dynamodb_member(body, member);
+	text_addf(body, "\"%s\"}", value);
+}
+
+static void add_terms(struct text *body, const struct table_terms *terms)
+{
+	const bool provisioned = terms->read_units || terms->write_units;
+	text_addf(body, ",\"BillingMode\":\"%s\"", provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
+	if (provisioned)
+		text_addf(body,
+			",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":%" PRIu64
+			",\"WriteCapacityUnits\":%" PRIu64 "}",
+			terms->read_units ? terms->read_units : 1,
+			terms->write_units ? terms->write_units : 1);
+	if (!terms->tags || !*terms->tags)
+		return;
+	text_add(body, ",\"Tags\":[");
+	for (const char *const *tag = terms->tags; tag[0] && tag[1]; tag += 2) {
+		text_add(body, tag == terms->tags ? "{\"Key\":" : ",{\"Key\":");
+		json_add_string(body, tag[0], strlen(tag[0]));
+		text_add(body, ",\"Value\":");
+		json_add_string(body, tag[1], strlen(tag[1]));
+		text_add_char(body, '}');
+	}
+	text_add_char(body, ']');
+}
+
+static void add_table(struct text *body, const struct table *table, const struct table_terms *terms)
+{
+	add_terms(body, terms);
+	text_add(body, ",\"AttributeDefinitions\":[");
+	if (body->error)
+		return;
+	add_attribute_of_key(body, table->pk_name, "AttributeType", "S");
+	if (table->sk_name)
+		add_attribute_of_key(
+			body, table->sk_name, "AttributeType", table->sk_is_number ? "N" : "S");
+	text_add(body, "],\"KeySchema\":[");
+	add_attribute_of_key(body, table->pk_name, "KeyType", "HASH");
+	if (table->sk_name)
+		add_attribute_of_key(body, table->sk_name, "KeyType", "RANGE");
+	text_add_char(body, ']');
+}
+
+enum outcome dynamodb_create_table(struct dynamodb_conn *conn, const struct table *table,
+	const struct table_terms *terms, const struct call_limits *limits,
+	struct problem *ret_problem)
+{
+	static const struct table_terms on_demand;
+	struct problem problem = {0};
+	json_t *reply;
+	add_table(dynamodb_begin(conn, table->name), table, terms ? terms : &on_demand);
+	enum outcome outcome =
+		dynamodb_perform(conn, DYNAMODB_CREATE_TABLE, limits, &reply, &problem);
+	json_decref(reply);
+	if (outcome != OUTCOME_OK && strcmp(problem.code, "ResourceInUseException") == 0)
+		outcome = OUTCOME_REFUSED;
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = problem;
+	return outcome;
+}
+
+static char type_of(const json_t *definitions, const char *name)
+{
+	for (size_t i = 0; i < json_array_size(definitions); i++) {
+		const json_t *definition = json_array_get(definitions, i);
+		if (strcmp(json_text(definition, "AttributeName"), name) == 0)
+			return json_text(definition, "AttributeType")[0];
+	}
+	return '\0';
+}
+
+static int read_shape(const json_t *reply, struct dynamodb_shape *ret)
+{
+	const json_t *table = json_object_get(reply, "Table");
+	const json_t *keys = json_object_get(table, "KeySchema");
+	const json_t *definitions = json_object_get(table, "AttributeDefinitions");
+	struct dynamodb_shape shape = {0};
+	snprintf(shape.status, sizeof shape.status, "%s", json_text(table, "TableStatus"));
+	for (size_t i = 0; i < json_array_size(keys); i++) {
+		const json_t *key = json_array_get(keys, i);
+		bool is_hash = strcmp(json_text(key, "KeyType"), "HASH") == 0;
+		const char *name = json_text(key, "AttributeName");
+		snprintf(is_hash ? shape.pk_name : shape.sk_name, sizeof shape.pk_name, "%s", name);
+		*(is_hash ? &shape.pk_type : &shape.sk_type) = type_of(definitions, name);
+	}
+	if (!shape.status[0] || !shape.pk_name[0])
+		return -EBADMSG;
+	*ret = shape;
+	return 0;
+}
+
+enum outcome dynamodb_describe_table(struct dynamodb_conn *conn, const char *table,
+	const struct call_limits *limits, struct dynamodb_shape *ret, struct problem *ret_problem)
+{
+	struct problem problem = {0};
+	json_t *reply;
+	dynamodb_begin(conn, table);
+	enum outcome outcome =
+		dynamodb_perform(conn, DYNAMODB_DESCRIBE_TABLE, limits, &reply, &problem);
+	if (outcome == OUTCOME_OK && read_shape(reply, ret) < 0)
+		outcome = dynamodb_not_understood(-EBADMSG, &problem);
+	json_decref(reply);
+	if (outcome != OUTCOME_OK && strcmp(problem.code, "ResourceNotFoundException") == 0)
+		outcome = OUTCOME_ABSENT;
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = problem;
+	return outcome;
+}
+
+enum outcome dynamodb_enable_ttl(struct dynamodb_conn *conn, const char *table,
+	const char *attribute, const struct call_limits *limits, struct problem *ret_problem)
+{
+	struct problem problem = {0};
+	json_t *reply;
+	struct text *body = dynamodb_begin(conn, table);
+	dynamodb_member(body, "TimeToLiveSpecification");
+	text_add(body, "{\"Enabled\":true,\"AttributeName\":");
+	json_add_string(body, attribute, strlen(attribute));
+	text_add_char(body, '}');
+	enum outcome outcome =
+		dynamodb_perform(conn, DYNAMODB_ENABLE_TTL, limits, &reply, &problem);
+	json_decref(reply);
+	/* DynamoDB says this only in words, not by a code. */
+	if (outcome != OUTCOME_OK && strcmp(problem.code, "ValidationException") == 0 &&
+		strstr(problem.text, "already enabled"))
+		outcome = OUTCOME_OK;
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = problem;
+	return outcome;
+}
+
+enum outcome dynamodb_describe_ttl(struct dynamodb_conn *conn, const char *table,
+	const char *attribute, const struct call_limits *limits, bool *ret_on,
+	struct problem *ret_problem)
+{
+	struct problem problem = {0};
+	json_t *reply;
+	dynamodb_begin(conn, table);
+	enum outcome outcome =
+		dynamodb_perform(conn, DYNAMODB_DESCRIBE_TTL, limits, &reply, &problem);
+	if (outcome == OUTCOME_OK) {
+		const json_t *ttl = json_object_get(reply, "TimeToLiveDescription");
+		const char *status = json_text(ttl, "TimeToLiveStatus");
+		bool is_on = strcmp(status, "ENABLED") == 0 || strcmp(status, "ENABLING") == 0;
+		*ret_on = is_on && strcmp(json_text(ttl, "AttributeName"), attribute) == 0;
+	}
+	json_decref(reply);
+	if (outcome != OUTCOME_OK && ret_problem)
+		*ret_problem = problem;
+	return outcome;
+}
+
+/* One `init` under way. */
+struct creation {
+	struct dynamodb_conn *db;
+	struct table table;
+	const struct table_making *making;
+	struct call_limits limits;
+	uint64_t nap_ms;
+	bool created;
+};
+
+static void format_key(char *ret, size_t size, const char *name, char type, const char *kind)
+{
+	if (*name)
+		snprintf(ret, size, "%s \"%.100s\" (%c)", kind, name, type);
+	else
+		snprintf(ret, size, "no %s", kind);
+}
+
+enum outcome table_check_shape(const struct table *table, const char *what,
+	const struct dynamodb_shape *shape, struct problem *ret_problem)
+{
+	const char *sk_name = table->sk_name ? table->sk_name : "";
+	const char sk_type = !table->sk_name ? '\0' : table->sk_is_number ? 'N' : 'S';
+	char hash[160], range[160], needed[160];
+
+	if (strcmp(shape->pk_name, table->pk_name) == 0 && shape->pk_type == 'S' &&
+		strcmp(shape->sk_name, sk_name) == 0 && shape->sk_type == sk_type)
+		return OUTCOME_OK;
+	format_key(hash, sizeof hash, shape->pk_name, shape->pk_type, "partition key");
+	format_key(range, sizeof range, shape->sk_name, shape->sk_type, "sort key");
+	format_key(needed, sizeof needed, sk_name, sk_type, "sort key");
+	problem_set(ret_problem,
+		"table %s is not one for %s: it has %s and %s, %s need partition key \"%s\" (S) "
+		"and %s; give another table name",
+		table->name, what, hash, range, what, table->pk_name, needed);
+	return OUTCOME_SETUP;
+}
+
+/* Waits a little longer each time, until the deadline. */
+static enum outcome wait_while(
+	struct creation *creation, const char *status, struct problem *ret_problem)
+{
+	enum outcome outcome = wait_within(&creation->limits, creation->nap_ms, ret_problem);
+
+	if (outcome != OUTCOME_OK) {
+		problem_set(ret_problem, "table %s is still %s after %llu s: run init again later",
+			creation->table.name, status,
+			(unsigned long long)creation->making->timeout_ms / 1000);
+		return OUTCOME_SETUP;
+	}
+	creation->nap_ms = creation->nap_ms * 2 < NAP_MOST_MS ? creation->nap_ms * 2 : NAP_MOST_MS;
+	return OUTCOME_OK;
+}
+
+/* Also waits for a table that is being deleted. Afterwards it is absent. */
+static enum outcome judge_table(struct creation *creation, const struct dynamodb_shape *shape,
+	bool *ret_ready, struct problem *ret_problem)
+{
+	const char *status = shape->status;
+	enum outcome outcome = OUTCOME_OK;
+
+	if (strcmp(status, "DELETING") != 0)
+		outcome = table_check_shape(
+			&creation->table, creation->making->what, shape, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	*ret_ready = strcmp(status, "ACTIVE") == 0 || strcmp(status, "UPDATING") == 0;
+	if (*ret_ready)
+		return OUTCOME_OK;
+	if (strcmp(status, "CREATING") == 0 || strcmp(status, "DELETING") == 0)
+		return wait_while(creation, status, ret_problem);
+	problem_set(ret_problem, "table %s cannot be used: it is %s", creation->table.name, status);
+	return OUTCOME_SETUP;
+}
+
+/* REFUSED: another one makes it, or a table just made is not shown yet. */
+static enum outcome create_table(struct creation *creation, struct problem *ret_problem)
+{
+	enum outcome outcome = dynamodb_create_table(creation->db, &creation->table,
+		&creation->making->terms, &creation->limits, ret_problem);
+
+	if (outcome == OUTCOME_OK)
+		creation->created = true;
+	return outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED
+		       ? wait_while(creation, "not visible", ret_problem)
+		       : outcome;
+}
+
+static enum outcome make_ready(struct creation *creation, struct problem *ret_problem)
+{
+	enum outcome outcome = OUTCOME_OK;
+	bool ready = false;
+
+	while (outcome == OUTCOME_OK && !ready) {
+		struct dynamodb_shape shape;
+		outcome = dynamodb_describe_table(
+			creation->db, creation->table.name, &creation->limits, &shape, ret_problem);
+		if (outcome == OUTCOME_OK)
+			outcome = judge_table(creation, &shape, &ready, ret_problem);
+		else if (outcome == OUTCOME_ABSENT)
+			outcome = create_table(creation, ret_problem);
+	}
+	return outcome;
+}
+
+static enum outcome enable_ttl(
+	struct creation *creation, bool *ret_ttl, struct problem *ret_problem)
+{
+	enum outcome outcome = dynamodb_enable_ttl(creation->db, creation->table.name,
+		creation->making->ttl_name, &creation->limits, ret_problem);
+
+	*ret_ttl = outcome == OUTCOME_OK;
+	return outcome == OUTCOME_UNSUPPORTED ? OUTCOME_OK : outcome;
+}
+
+enum outcome table_make(const struct aws_settings *aws, struct http_shared *http,
+	const struct table_making *making, bool *ret_created, bool *ret_ttl,
+	struct problem *ret_problem)
+{
+	struct creation creation = {
+		.table = making->table,
+		.making = making,
+		.limits = {.deadline_ns = clock_boot_ns() + making->timeout_ms * NS_PER_MS},
+		.nap_ms = NAP_FIRST_MS,
+	};
+	struct dynamodb *db = NULL;
+	enum outcome outcome = OUTCOME_LOCAL;
+	int r = dynamodb_open(aws, http, &db);
+
+	if (!r)
+		r = dynamodb_conn_new(db, &creation.db);
+	if (r)
+		problem_set(ret_problem, "table %s: %s", making->table.name, strerror(-r));
+	else
+		outcome = make_ready(&creation, ret_problem);
+	*ret_ttl = false;
+	if (outcome == OUTCOME_OK && making->ttl_name)
+		outcome = enable_ttl(&creation, ret_ttl, ret_problem);
+	if (outcome == OUTCOME_OK)
+		*ret_created = creation.created;
+	dynamodb_conn_free(creation.db);
+	dynamodb_close(db);
+	return outcome;
+}

@@ -1,0 +1,199 @@
+/* Items in memory: their attributes, whether they meet conditions, and what changes make of them.
+ * Both stores and the dialects of locks use them. No I/O. */
+#include "store/item.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROOM_LEAST 16 /* attributes; a power of two */
+
+static void free_attribute(struct attribute *attribute)
+{
+	if (!attribute->is_in_block)
+		free(attribute->name);
+}
+
+void item_clear(struct item *item)
+{
+	for (size_t i = 0; i < item->count; i++)
+		free_attribute(&item->attributes[i]);
+	free(item->attributes);
+	free(item->block);
+	*item = (struct item){0};
+}
+
+bool item_is_empty(const struct item *item)
+{
+	return item->count == 0;
+}
+
+static struct attribute *find_attribute(const struct item *item, const char *name)
+{
+	for (size_t i = 0; i < item->count; i++) {
+		const char *other = item->attributes[i].name;
+		/* Most names differ in their first byte, which spares the call. */
+		if (*other == *name && strcmp(other, name) == 0)
+			return &item->attributes[i];
+	}
+	return NULL;
+}
+
+const struct attribute *item_find(const struct item *item, const char *name)
+{
+	return find_attribute(item, name);
+}
+
+/* Room for n: the least power of two that holds them, so no capacity is kept. */
+int item_reserve(struct item *item, size_t n)
+{
+	size_t room = ROOM_LEAST;
+	while (room < n)
+		room *= 2;
+	void *grown = reallocarray(item->attributes, room, sizeof *item->attributes);
+	if (!grown)
+		return -ENOMEM;
+	item->attributes = grown;
+	return 0;
+}
+
+static int reserve_one(struct item *item)
+{
+	if (item->count && (item->count < ROOM_LEAST || item->count & (item->count - 1)))
+		return 0;
+	return item_reserve(item, item->count + 1);
+}
+
+/* The value stands behind the name, in memory of one piece. */
+int item_set(struct item *item, const char *name, enum value_type type, const void *value, size_t n)
+{
+	const size_t name_bytes = strlen(name) + 1;
+	char *copy = malloc(name_bytes + n + 1);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, name, name_bytes);
+	if (n)
+		memcpy(copy + name_bytes, value, n);
+	copy[name_bytes + n] = '\0';
+	struct attribute *set = find_attribute(item, name);
+	if (set) {
+		free_attribute(set);
+	} else if (reserve_one(item) < 0) {
+		free(copy);
+		return -ENOMEM;
+	} else {
+		set = &item->attributes[item->count++];
+	}
+	*set = (struct attribute){.name = copy, .value = copy + name_bytes, .n = n, .type = type};
+	return 0;
+}
+
+int item_set_string(struct item *item, const char *name, const char *value)
+{
+	return item_set(item, name, VALUE_STRING, value, strlen(value));
+}
+
+int item_set_number(struct item *item, const char *name, int64_t value)
+{
+	char text[24];
+	int n = snprintf(text, sizeof text, "%" PRId64, value);
+	return item_set(item, name, VALUE_NUMBER, text, (size_t)n);
+}
+
+void item_unset(struct item *item, const char *name)
+{
+	struct attribute *found = find_attribute(item, name);
+	if (!found)
+		return;
+	free_attribute(found);
+	size_t after = (size_t)(item->attributes + item->count - found) - 1;
+	memmove(found, found + 1, after * sizeof *found);
+	item->count--;
+}
+
+const char *item_string(const struct item *item, const char *name)
+{
+	const struct attribute *found = find_attribute(item, name);
+	return found && found->type == VALUE_STRING ? found->value : NULL;
+}
+
+static int parse_number(const char *s, int64_t *ret)
+{
+	if (s[strspn(s, "-0123456789")] || !*s)
+		return -EINVAL;
+	char *end;
+	errno = 0;
+	long long value = strtoll(s, &end, 10);
+	if (errno || *end)
+		return -EINVAL;
+	*ret = value;
+	return 0;
+}
+
+int item_number(const struct item *item, const char *name, int64_t *ret)
+{
+	const struct attribute *found = find_attribute(item, name);
+	if (!found)
+		return -ENOENT;
+	return found->type == VALUE_NUMBER ? parse_number(found->value, ret) : -EINVAL;
+}
+
+/* Numbers are equal as numbers: "07" is "7". */
+static bool equals(const struct attribute *attribute, const struct condition *condition)
+{
+	if (attribute->type != condition->type)
+		return false;
+	int64_t a, b;
+	if (condition->type == VALUE_NUMBER && parse_number(attribute->value, &a) == 0 &&
+		parse_number(condition->value, &b) == 0)
+		return a == b;
+	size_t n = strlen(condition->value);
+	return attribute->n == n && memcmp(attribute->value, condition->value, n) == 0;
+}
+
+static bool is_at_most(const struct attribute *attribute, const struct condition *condition)
+{
+	int64_t a, b;
+	return attribute->type == VALUE_NUMBER && parse_number(attribute->value, &a) == 0 &&
+	       parse_number(condition->value, &b) == 0 && a <= b;
+}
+
+bool item_satisfies(const struct item *item, const struct condition *conditions, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct attribute *found = find_attribute(item, conditions[i].name);
+		if (conditions[i].test == CONDITION_ABSENT ? found != NULL : found == NULL)
+			return false;
+		if (conditions[i].test == CONDITION_EQUALS &&
+			(!found || !equals(found, &conditions[i])))
+			return false;
+		if (conditions[i].test == CONDITION_AT_MOST &&
+			(!found || !is_at_most(found, &conditions[i])))
+			return false;
+	}
+	return true;
+}
+
+size_t change_bytes(const struct change *change)
+{
+	return change->type == VALUE_BYTES ? change->n : strlen(change->value);
+}
+
+int item_apply(struct item *item, const struct change *changes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct change *change = &changes[i];
+		if (!change->value)
+			item_unset(item, change->name);
+		else if (item_set(item, change->name, change->type, change->value,
+				 change_bytes(change)) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+bool write_only_creates(const struct item_write *write)
+{
+	return write->or_absent && !write->n_conditions && (write->n_changes || !write->count);
+}

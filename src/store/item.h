@@ -1,0 +1,109 @@
+/* The words of the store: an item is a set of named, typed attributes under a key. A write puts,
+ * changes or removes one, if conditions are met. Both stores share them. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum value_type { VALUE_STRING = 'S', VALUE_NUMBER = 'N', VALUE_BYTES = 'B', VALUE_OTHER = '?' };
+
+/* One attribute. Strings and numbers are NUL-terminated text. Bytes are raw. OTHER is the JSON text
+ * of an attribute of another type, so that it can be written back. */
+struct attribute {
+	char *name;
+	char *value;
+	size_t n; /* bytes of `value`, without the NUL */
+	enum value_type type;
+	bool is_in_block; /* name and value are in the item's block, else in memory of their own */
+};
+struct item {
+	struct attribute *attributes;
+	size_t count;
+	char *block; /* NULL, or the names and values that item_read() has read at once */
+};
+
+/* Frees the attributes. The item is empty then, as a zeroed one is. */
+void item_clear(struct item *item);
+bool item_is_empty(const struct item *item);
+/* Makes room for n attributes in a zeroed item. 0 or -ENOMEM. */
+int item_reserve(struct item *item, size_t n);
+/* These set an attribute, or replace it. They copy the name and the value. Whoever has borrowed the
+ * name or the value of an attribute that is replaced has them no longer. 0 or -ENOMEM. */
+int item_set(
+	struct item *item, const char *name, enum value_type type, const void *value, size_t n);
+int item_set_string(struct item *item, const char *name, const char *value);
+int item_set_number(struct item *item, const char *name, int64_t value);
+void item_unset(struct item *item, const char *name);
+const struct attribute *item_find(const struct item *item, const char *name);
+/* The value of a string attribute, which is borrowed; NULL if it is absent or of another type. */
+const char *item_string(const struct item *item, const char *name);
+/* 0; -ENOENT if it is absent; -EINVAL if it is not a number that int64_t holds exactly. */
+int item_number(const struct item *item, const char *name, int64_t *ret);
+
+/* A condition on one attribute. Of several, all have to hold. An item that is not there has no
+ * attributes. */
+enum condition_test { CONDITION_ABSENT, CONDITION_PRESENT, CONDITION_EQUALS, CONDITION_AT_MOST };
+struct condition {
+	const char *name;
+	enum condition_test test;
+	enum value_type type; /* of EQUALS: STRING or NUMBER; of AT_MOST: NUMBER */
+	const char *value;
+};
+bool item_satisfies(const struct item *item, const struct condition *conditions, size_t n);
+
+/* A change to one attribute. It is set, or removed if `value` is NULL. */
+struct change {
+	const char *name;
+	enum value_type type; /* STRING, NUMBER or BYTES */
+	const char *value;
+	size_t n; /* bytes of a BYTES value; otherwise not used */
+};
+/* The bytes of its value. */
+size_t change_bytes(const struct change *change);
+/* 0, or -ENOMEM with an item that may be half changed. */
+int item_apply(struct item *item, const struct change *changes, size_t n);
+
+/* The key of an item. sk is NULL if the table has no sort key. A number is decimal text. */
+struct item_key {
+	const char *pk, *sk;
+};
+
+/* One conditional write of one item. It is a put if it has an item, a removal if it says so, and
+ * otherwise an update. All of it is borrowed during the call. */
+struct item_write {
+	const struct item *item; /* the whole item, without its keys */
+	const struct change *changes;
+	size_t n_changes;
+	/* All of them have to be met by the item that is there. */
+	const struct condition *conditions;
+	size_t n_conditions;
+	/* Of an update: an attribute to which 1 is added. It counts from 0 if it is absent. */
+	const char *count;
+	bool removes;
+	/* An update creates the item if it is not there. With changes and without a condition it
+	 * does nothing else: every item that is there is refused. */
+	bool or_absent;
+	/* After OK the caller is given the item as it is now, too. */
+	bool shows;
+	/* A failure of power may undo it for a while, as store.h says of SQLite. */
+	bool may_sync_later;
+};
+/* Whether it is refused by every item that is there. */
+bool write_only_creates(const struct item_write *write);
+
+/* A range of the items of one partition. */
+struct store_range {
+	const char *pk;
+	/* The first sort key, or with `after` the one before it. NULL: the first of all. */
+	const char *from;
+	bool after;
+	/* The last sort key. NULL: the last of all. */
+	const char *to;
+	/* The most items. 0: as many as a page holds. */
+	unsigned most;
+	bool consistent;
+};
+
+/* Is given one item at a time, which is borrowed during the call. Any value but 0 ends the reading
+ * call, which then returns OUTCOME_LOCAL. */
+typedef int item_visitor(void *arg, const char *pk, const char *sk, const struct item *item);

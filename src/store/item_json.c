@@ -1,0 +1,285 @@
+/* Items as JSON. The stores write their requests and rows with it, and read replies and rows. What
+ * usual items look like is read without a tree, since that is most of what a run reads. */
+#include "store/item_json.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAIN_MAX 32 /* attributes of an item that is read without a tree */
+
+void json_add_string(struct text *ret, const char *s, size_t n)
+{
+	text_add_char(ret, '"');
+	size_t done = 0;
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)s[i];
+		if (c >= 0x20 && c != '"' && c != '\\')
+			continue;
+		text_add_bytes(ret, s + done, i - done);
+		done = i + 1;
+		if (c >= 0x20)
+			text_addf(ret, "\\%c", c);
+		else
+			text_addf(ret, "\\u%04x", c);
+	}
+	text_add_bytes(ret, s + done, n - done);
+	text_add_char(ret, '"');
+}
+
+static void add_base64(struct text *ret, const char *bytes, size_t n)
+{
+	char *encoded = malloc(4 * ((n + 2) / 3) + 1);
+	if (!encoded) {
+		ret->error = -ENOMEM;
+		return;
+	}
+	base64_encode((const unsigned char *)bytes, n, encoded);
+	json_add_string(ret, encoded, strlen(encoded));
+	free(encoded);
+}
+
+void item_add_value(struct text *ret, enum value_type type, const char *value, size_t n)
+{
+	if (type == VALUE_OTHER) {
+		text_add_bytes(ret, value, n);
+		return;
+	}
+	text_add_bytes(ret, (char[]){'{', '"', (char)type, '"', ':'}, 5);
+	if (type == VALUE_BYTES)
+		add_base64(ret, value, n);
+	else
+		json_add_string(ret, value, n);
+	text_add_char(ret, '}');
+}
+
+void item_add_attribute(struct text *ret, const struct attribute *attribute)
+{
+	json_add_string(ret, attribute->name, strlen(attribute->name));
+	text_add_char(ret, ':');
+	item_add_value(ret, attribute->type, attribute->value, attribute->n);
+}
+
+static int set_bytes(struct item *ret, const char *name, const char *base64)
+{
+	unsigned char *bytes = malloc(3 * (strlen(base64) / 4) + 1);
+	if (!bytes)
+		return -ENOMEM;
+	int n = base64_decode(base64, bytes);
+	int error = n < 0 ? -EBADMSG : item_set(ret, name, VALUE_BYTES, bytes, (size_t)n);
+	free(bytes);
+	return error;
+}
+
+static int set_other(struct item *ret, const char *name, const json_t *value)
+{
+	char *text = json_dumps(value, JSON_COMPACT);
+	if (!text)
+		return -ENOMEM;
+	int error = item_set(ret, name, VALUE_OTHER, text, strlen(text));
+	free(text);
+	return error;
+}
+
+/* value is {"TYPE": …}. */
+static int set_from_json(struct item *ret, const char *name, json_t *value)
+{
+	void *only = json_object_iter(value);
+	if (!only || json_object_size(value) != 1)
+		return -EBADMSG;
+	const char *type = json_object_iter_key(only);
+	const json_t *inner = json_object_iter_value(only);
+	if (strcmp(type, "S") != 0 && strcmp(type, "N") != 0 && strcmp(type, "B") != 0)
+		return set_other(ret, name, value);
+	if (!json_is_string(inner))
+		return -EBADMSG;
+	if (*type == 'B')
+		return set_bytes(ret, name, json_string_value(inner));
+	return item_set(ret, name, *type == 'S' ? VALUE_STRING : VALUE_NUMBER,
+		json_string_value(inner), json_string_length(inner));
+}
+
+/* What json_read_some hands out. */
+struct json_source {
+	const char *bytes;
+	size_t left, n_values;
+	const struct call_limits *limits;
+};
+
+/* Each value except the first follows one of these. Some of them are inside of strings, which
+ * hardly matters. */
+static size_t count_values(const char *bytes, size_t n)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < n; i++)
+		count += bytes[i] == ',' || bytes[i] == '[' || bytes[i] == '{';
+	return count;
+}
+
+static size_t json_read_some(void *buffer, size_t n, void *arg)
+{
+	struct json_source *source = arg;
+	const struct call_limits *limits = source->limits;
+	n = n < source->left ? n : source->left;
+	source->n_values += count_values(source->bytes, n);
+	/* JSON has no NUL, and jansson would overlook one. */
+	if (source->n_values > JSON_VALUES_MAX || memchr(source->bytes, '\0', n) ||
+		(limits && limits->abandon && limits->abandon(limits->abandon_arg)))
+		return (size_t)-1;
+	memcpy(buffer, source->bytes, n);
+	source->bytes += n;
+	source->left -= n;
+	return n;
+}
+
+json_t *json_read(const struct text *text, const struct call_limits *limits)
+{
+	struct json_source source = {text_string(text), text->len, 0, limits};
+	return json_load_callback(json_read_some, &source, JSON_ALLOW_NUL, NULL);
+}
+
+json_t *json_read_first(
+	const char *bytes, size_t n, const struct call_limits *limits, size_t *ret_bytes)
+{
+	struct json_source source = {bytes, n, 0, limits};
+	json_error_t told;
+	json_t *json = json_load_callback(
+		json_read_some, &source, JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &told);
+	*ret_bytes = json ? (size_t)told.position : 0;
+	return json;
+}
+
+int item_from_json(const json_t *json, struct item *ret)
+{
+	if (!json_is_object(json) || json_object_size(json) > ITEM_ATTRIBUTES_MAX)
+		return -EBADMSG;
+	struct item item = {0};
+	json_t *object = (json_t *)(uintptr_t)json;
+	for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
+		int error =
+			set_from_json(&item, json_object_iter_key(i), json_object_iter_value(i));
+		if (error < 0) {
+			item_clear(&item);
+			return error;
+		}
+	}
+	*ret = item;
+	return 0;
+}
+
+/* A text without escapes, as it stands in the JSON. */
+struct span {
+	const char *at;
+	size_t n;
+};
+
+struct plain_attribute {
+	struct span name, value;
+	enum value_type type;
+};
+
+static bool skip(const char **at, const char *what)
+{
+	const size_t n = strlen(what);
+	if (strncmp(*at, what, n) != 0)
+		return false;
+	*at += n;
+	return true;
+}
+
+static bool take_span(const char **at, struct span *ret)
+{
+	if (**at != '"')
+		return false;
+	const unsigned char *begin = (const unsigned char *)*at + 1, *c = begin;
+	unsigned char all = 0;
+	for (; *c >= 0x20 && *c != '"' && *c != '\\'; c++)
+		all |= *c;
+	*ret = (struct span){(const char *)begin, (size_t)(c - begin)};
+	*at = (const char *)c;
+	return skip(at, "\"") && (all < 0x80 || utf8_valid(ret->at, ret->n));
+}
+
+/* "name":{"S":"text"}, or N. */
+static bool take_plain(const char **at, struct plain_attribute *ret)
+{
+	if (!take_span(at, &ret->name))
+		return false;
+	if (skip(at, ":{\"S\":"))
+		ret->type = VALUE_STRING;
+	else if (skip(at, ":{\"N\":"))
+		ret->type = VALUE_NUMBER;
+	else
+		return false;
+	return take_span(at, &ret->value) && skip(at, "}");
+}
+
+/* A usual item has strings and numbers only, and no space between them. Returns how many attributes
+ * it has, or 0 if it is not usual. */
+static size_t take_plain_item(
+	const char *text, struct plain_attribute ret[static PLAIN_MAX], size_t *ret_bytes)
+{
+	const char *at = text;
+	size_t n = 0;
+	if (!skip(&at, "{"))
+		return 0;
+	do
+		if (n == PLAIN_MAX || !take_plain(&at, &ret[n++]))
+			return 0;
+	while (skip(&at, ","));
+	if (!skip(&at, "}"))
+		return 0;
+	*ret_bytes = (size_t)(at - text);
+	return n;
+}
+
+/* The span in a copy of the text, with a NUL in place of its quote. */
+static char *span_in(char *block, const char *text, struct span span)
+{
+	char *copy = block + (span.at - text);
+	copy[span.n] = '\0';
+	return copy;
+}
+
+/* 0, -ENOMEM, or -EEXIST if two attributes have one name. */
+static int set_plain(struct item *ret, const char *text, size_t bytes,
+	const struct plain_attribute *attributes, size_t n)
+{
+	struct item item = {.block = malloc(bytes)};
+	int error = item.block ? item_reserve(&item, n) : -ENOMEM;
+	if (!error)
+		memcpy(item.block, text, bytes);
+	for (size_t i = 0; i < n && !error; i++) {
+		const struct plain_attribute *from = &attributes[i];
+		const struct attribute attribute = {.name = span_in(item.block, text, from->name),
+			.value = span_in(item.block, text, from->value),
+			.n = from->value.n,
+			.type = from->type,
+			.is_in_block = true};
+		if (item_find(&item, attribute.name))
+			error = -EEXIST;
+		else
+			item.attributes[item.count++] = attribute;
+	}
+	if (error)
+		item_clear(&item);
+	else
+		*ret = item;
+	return error;
+}
+
+int item_read(const char *text, size_t n, const struct call_limits *limits, struct item *ret,
+	size_t *ret_bytes)
+{
+	struct plain_attribute attributes[PLAIN_MAX];
+	size_t bytes;
+	const size_t count = take_plain_item(text, attributes, &bytes);
+	int error = count ? set_plain(ret, text, bytes, attributes, count) : -EEXIST;
+	if (error == -EEXIST) {
+		json_t *json = json_read_first(text, n, limits, &bytes);
+		error = json ? item_from_json(json, ret) : -EBADMSG;
+		json_decref(json);
+	}
+	if (!error)
+		*ret_bytes = bytes;
+	return error;
+}

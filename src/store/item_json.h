@@ -1,0 +1,35 @@
+/* Items as DynamoDB's JSON, {"name":{"S":"text"},…}. They are written as text, straight into a
+ * request, which costs a fraction of building a tree. A single item is read from the tree of its
+ * reply. Of the many items of a page none is kept as a tree. */
+#pragma once
+#include "aws/call.h"
+#include "base/text.h"
+#include "store/item.h"
+#include <jansson.h>
+
+/* Adds n bytes as a JSON string with its quotes. */
+void json_add_string(struct text *ret, const char *s, size_t n);
+/* Adds {"S":"text"}, or what the type asks for. */
+void item_add_value(struct text *ret, enum value_type type, const char *value, size_t n);
+/* Adds "name":{"S":"text"}. */
+void item_add_attribute(struct text *ret, const struct attribute *attribute);
+
+/* The most values of one reply. A page of 1 MB has fewer, however small its items are. Each takes
+ * about 100 bytes of memory. */
+#define JSON_VALUES_MAX 1000000
+/* Parses a reply. NULL if it is not JSON, if it has more values than that, or if the limits end the
+ * call meanwhile. `limits` may be NULL. */
+json_t *json_read(const struct text *text, const struct call_limits *limits);
+/* The same of the value that n bytes begin with. *ret_bytes is its length. */
+json_t *json_read_first(
+	const char *bytes, size_t n, const struct call_limits *limits, size_t *ret_bytes);
+
+/* The most attributes of an item, since each is compared with all others. Ours have about 20. */
+#define ITEM_ATTRIBUTES_MAX 1000
+/* Fills a zeroed item. 0, -EBADMSG or -ENOMEM. */
+int item_from_json(const json_t *json, struct item *ret);
+/* Fills a zeroed item from the JSON that n bytes begin with, and *ret_bytes with its length. Of a
+ * usual item no tree is built. A NUL stands behind the n bytes. `limits` is as in json_read(). 0,
+ * -EBADMSG or -ENOMEM. */
+int item_read(const char *text, size_t n, const struct call_limits *limits, struct item *ret,
+	size_t *ret_bytes);

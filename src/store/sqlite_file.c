@@ -1,0 +1,521 @@
+/* Opening the SQLite file of a mark store: where it may be, whose it may be, and what it has to be.
+ * The store, the locks and the rows of growing logs open it by these functions. What is not ours is
+ * refused and never written to. */
+#include "store/sqlite_file.h"
+#include "base/clock.h"
+#include "base/path.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "store/state_folder.h"
+#include "store/store.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <uv.h>
+
+#define APPLICATION_ID 0x73336f6e /* "s3on" */
+#define LAYOUT         1
+#define NAME_MAX_BYTES 160
+#define TO_STRING_(x)  #x
+#define TO_STRING(x)   TO_STRING_(x)
+
+/* Where an SQLite file may be: in a folder that only its owner (or root) can write to, a regular
+ * file of ours, not a link, on a local disk. */
+struct sqlite_path {
+	char *real;       /* without symlinks; the caller frees it */
+	bool is_anothers; /* the file of another user, which root may read and not write */
+};
+
+/* Includes cluster file systems. FUSE is not here: it may be the network (sshfs) or a local disk
+ * (ntfs-3g, encfs), and its type does not say which. */
+static const unsigned long remote_types[] = {
+	0x6969,     /* NFS */
+	0x517b,     /* SMB */
+	0xff534d42, /* CIFS */
+	0xfe534d42, /* SMB2 */
+	0x564c,     /* NCP */
+	0x01021997, /* 9P */
+	0x00c36400, /* Ceph */
+	0x5346414f, /* OpenAFS */
+	0x6b414653, /* kAFS */
+	0x73757245, /* Coda */
+	0x0bd00bd0, /* Lustre */
+	0x01161970, /* GFS2 */
+	0x7461636f, /* OCFS2 */
+	0x47504653, /* GPFS */
+	0x19830326, /* BeeGFS */
+	0xaad7aaea, /* PanFS */
+};
+
+bool sqlite_path_is_remote(unsigned long type)
+{
+	for (size_t i = 0; i < sizeof remote_types / sizeof *remote_types; i++)
+		if (remote_types[i] == type)
+			return true;
+	return false;
+}
+
+/* Under DynamicUser= the user of the units has a name only while one of them runs. */
+static void say_whose(const char *name, const char *what, uid_t uid, struct problem *ret_problem)
+{
+	if (strstr(name, "/var/lib/s3once/") || strstr(name, "/var/lib/private/s3once/"))
+		problem_set(ret_problem,
+			"%s: %s to another user (uid %u): these are the marks of the systemd "
+			"units, whose user is s3once; root reads them with --job NAME, and changes "
+			"them by systemd-run, as docs/audit.md shows",
+			name, what, (unsigned)uid);
+	else
+		problem_set(ret_problem,
+			"%s: %s to another user (uid %u): run as that user, or keep the marks in a "
+			"folder of your own; root can read it with s3once status",
+			name, what, (unsigned)uid);
+}
+
+/* Others who can write here could put a write-ahead log beside the file, or swap the file. */
+static int check_folder(int fd, uid_t owner, const char *name, struct problem *ret_problem)
+{
+	struct stat st;
+	struct statfs fs;
+
+	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0) {
+		int e = errno;
+		problem_set(ret_problem, "%s: %s", name, strerror(e));
+		return -e;
+	}
+	if (st.st_uid != owner && st.st_uid != 0)
+		say_whose(name, "its folder belongs", st.st_uid, ret_problem);
+	else if (st.st_mode & 022)
+		problem_set(ret_problem,
+			"%s: others can write to its folder (mode %04o): use a folder of your "
+			"own, or "
+			"chmod go-w it",
+			name, (unsigned)st.st_mode & 07777);
+	else if (sqlite_path_is_remote((unsigned long)fs.f_type & 0xffffffff))
+		problem_set(ret_problem,
+			"%s: is on a network file system, where SQLite's locks cannot be relied "
+			"on: use a "
+			"local folder, or a DynamoDB table (--marks dynamodb:TABLE)",
+			name);
+	else
+		return 0;
+	return -EPERM;
+}
+
+/* Made by mknod and looked at by fstatat, never opened here: closing a descriptor of our own would
+ * drop the POSIX locks of every SQLite connection that this process has on the file. */
+static int make_file(int folder, const char *base)
+{
+	if (mknodat(folder, base, S_IFREG | 0600, 0) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return fchmodat(folder, base, 0600, 0) < 0 ? -errno : 0;
+}
+
+static int check_file(
+	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
+{
+	struct stat st;
+	int r = owner == geteuid() ? make_file(folder, base) : 0;
+
+	if (!r && fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		r = -errno;
+	if (r) {
+		problem_set(ret_problem,
+			"%s: cannot be made: %s; give a path in a folder that this user may "
+			"write to",
+			name, strerror(-r));
+		return r;
+	}
+	if (S_ISLNK(st.st_mode))
+		problem_set(ret_problem, "%s: is a symbolic link: give the file itself", name);
+	else if (!S_ISREG(st.st_mode))
+		problem_set(ret_problem, "%s: is not a regular file: give another path", name);
+	else if (st.st_uid != owner)
+		say_whose(name, "belongs", st.st_uid, ret_problem);
+	else if (st.st_mode & 022)
+		problem_set(ret_problem, "%s: others can write to it (mode %04o): chmod go-w it",
+			name, (unsigned)st.st_mode & 07777);
+	else if (st.st_size == 1) /* SQLite would take it for an empty one and write over it */
+		problem_set(ret_problem,
+			"%s: is not an SQLite file: give another path; if these are damaged marks, move the file away, and the next run compares each file with what S3 holds",
+			name);
+	else
+		return 0;
+	return -EPERM;
+}
+
+/* The path without symlinks, as SQLITE_OPEN_NOFOLLOW wants it; the caller frees it. */
+static int real_path(const char *folder, const char *base, char **ret)
+{
+	char *real = realpath(folder, NULL);
+
+	if (!real)
+		return -errno;
+	int n = asprintf(ret, "%s/%s", strcmp(real, "/") != 0 ? real : "", base);
+	free(real);
+	return n < 0 ? -ENOMEM : 0;
+}
+
+static bool is_safe_log(int folder, const char *base, const char *suffix, uid_t owner)
+{
+	char name[NAME_MAX + 1];
+	struct stat st;
+
+	if ((size_t)snprintf(name, sizeof name, "%s%s", base, suffix) >= sizeof name)
+		return false;
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT;
+	return S_ISREG(st.st_mode) && st.st_uid == owner && st.st_nlink == 1;
+}
+
+/* SQLite as root gives the log and its index to the owner of the file: they must be no other files
+ * that the owner has linked there. */
+static int check_logs(
+	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
+{
+	if (is_safe_log(folder, base, "-wal", owner) && is_safe_log(folder, base, "-shm", owner))
+		return 0;
+	problem_set(ret_problem,
+		"%s: its -wal or -shm file is not a plain file of its owner (uid %u): read it as "
+		"that user",
+		name, (unsigned)owner);
+	return -EPERM;
+}
+
+/* The owner that the file must have. This is our user, or any user if root only reads. */
+static uid_t owner_of(int folder, const char *base, bool only_read)
+{
+	struct stat st;
+	const uid_t self = geteuid();
+
+	if (self != 0 || !only_read || fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return self;
+	return st.st_uid;
+}
+
+static int check_path(
+	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
+{
+	int r = check_folder(folder, owner, name, ret_problem);
+
+	if (!r)
+		r = check_file(folder, base, owner, name, ret_problem);
+	if (!r && owner != geteuid())
+		r = check_logs(folder, base, owner, name, ret_problem);
+	return r;
+}
+
+static int secure(const char *folder, const char *base, bool only_read, const char *name,
+	struct sqlite_path *ret, struct problem *ret_problem)
+{
+	int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0) {
+		int e = errno;
+		problem_set(ret_problem,
+			"%s: its folder cannot be opened: %s; correct the path, or make the folder "
+			"first",
+			name, strerror(e));
+		return -e;
+	}
+	const uid_t owner = owner_of(fd, base, only_read);
+	int r = check_path(fd, base, owner, name, ret_problem);
+	close(fd);
+	ret->is_anothers = owner != geteuid();
+	if (!r && (r = real_path(folder, base, &ret->real)))
+		problem_set(ret_problem, "%s: %s", name, strerror(-r));
+	return r;
+}
+
+/* Only our own folder is created. A mistyped path must not begin with empty marks. */
+static bool is_ours_to_make(const char *path, const char *base)
+{
+	char own[4096];
+	return !state_path(base, own, sizeof own) && strcmp(path, own) == 0;
+}
+
+/* Makes the folder (0700) and an empty file (0600) where they are missing, whatever the umask, and
+ * checks both. With `only_read` root may have a file of another user. 0, or -errno with a sentence
+ * (not for -ENOMEM). */
+static int secure_path(const char *path, bool only_read, const char *name, struct sqlite_path *ret,
+	struct problem *ret_problem)
+{
+	const char *base = path_name(path);
+	char *folder = path_folder(path);
+	if (!folder)
+		return -ENOMEM;
+	int r = -EINVAL;
+	if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
+		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
+	else if (is_ours_to_make(path, base) && (r = state_make_folders(path)))
+		problem_set(ret_problem,
+			"%s: its folder cannot be made: %s; give a path in a folder that this "
+			"user may write to, or correct HOME or XDG_STATE_HOME if the path comes "
+			"from there",
+			name, strerror(-r));
+	else
+		r = secure(folder, base, only_read, name, ret, ret_problem);
+	free(folder);
+	return r;
+}
+
+static char *shown_name(const char *path)
+{
+	struct text shown = TEXT(4 * NAME_MAX_BYTES + 4);
+	size_t n = strlen(path), skip = n > NAME_MAX_BYTES ? n - NAME_MAX_BYTES : 0;
+
+	if (skip)
+		text_add(&shown, "...");
+	while (skip && ((unsigned char)path[skip] & 0xc0) == 0x80)
+		skip++;
+	text_add_escaped(&shown, path + skip, n - skip);
+	return shown.error ? (text_clear(&shown), NULL) : shown.data;
+}
+
+enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct problem *ret_problem)
+{
+	int e = db ? sqlite3_system_errno(db) : 0;
+	const char *because = e ? strerror(e) : sqlite3_errstr(rc);
+
+	switch (rc & 0xff) {
+	case SQLITE_NOMEM:
+		problem_set(ret_problem, "%s: out of memory", name);
+		return OUTCOME_LOCAL;
+	case SQLITE_FULL:
+		problem_set(
+			ret_problem, "%s: the file system is full: make room and run again", name);
+		break;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		problem_set(ret_problem,
+			"%s: another process kept it locked for %d s: end that (fuser shows it) "
+			"and run "
+			"again",
+			name, SQLITE_LOCKED_MAX_S);
+		break;
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+		problem_set(ret_problem,
+			"%s: cannot be written: check its mode and how its file system is mounted",
+			name);
+		break;
+	case SQLITE_NOTADB:
+		problem_set(ret_problem,
+			"%s: is not an SQLite file: give another path; if these are damaged "
+			"marks, move the file away, and the next run compares each file with what S3 holds",
+			name);
+		break;
+	case SQLITE_CORRUPT:
+		problem_set(ret_problem,
+
+			"%s: is damaged (%s): restore it or move it away; without marks the next "
+			"run "
+			"compares each file with what S3 holds",
+			name, sqlite3_errstr(rc));
+		break;
+	case SQLITE_IOERR:
+		if (rc == SQLITE_IOERR_FSYNC) {
+			problem_set(ret_problem,
+				"%s: the last marks cannot be synced to the disk, and a failure of "
+				"power may undo them: check the disk and run again, and the next run "
+				"writes them once more",
+				name);
+			break;
+		}
+		problem_set(ret_problem, "%s: I/O error (%s): check the disk", name, because);
+		break;
+	case SQLITE_CANTOPEN:
+		problem_set(ret_problem, "%s: cannot be opened (%s): check its folder and rights",
+			name, because);
+		break;
+	default:
+		problem_set(ret_problem, "%s: SQLite: %s", name, sqlite3_errstr(rc));
+	}
+	return OUTCOME_SETUP;
+}
+
+static int read_number(sqlite3 *db, const char *sql, int *ret)
+{
+	sqlite3_stmt *statement;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+
+	if (rc)
+		return rc;
+	rc = sqlite3_step(statement);
+	if (rc == SQLITE_ROW)
+		*ret = sqlite3_column_int(statement, 0);
+	sqlite3_finalize(statement);
+	return rc == SQLITE_ROW ? SQLITE_OK : rc == SQLITE_DONE ? SQLITE_INTERNAL : rc;
+}
+
+static void roll_back(sqlite3 *db)
+{
+	if (!sqlite3_get_autocommit(db))
+		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+struct identity {
+	int application, layout, tables;
+};
+
+/* In one transaction, since another process may be making the tables. */
+static int identify_database(sqlite3 *db, struct identity *ret)
+{
+	int rc = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
+
+	if (!rc)
+		rc = read_number(db, "PRAGMA application_id", &ret->application);
+	if (!rc)
+		rc = read_number(db, "PRAGMA user_version", &ret->layout);
+	if (!rc)
+		rc = read_number(db, "SELECT count(*) FROM sqlite_schema", &ret->tables);
+	roll_back(db);
+	return rc;
+}
+
+static bool is_our_file(const struct identity *identity)
+{
+	return identity->application == APPLICATION_ID;
+}
+
+static bool is_new_file(const struct identity *identity)
+{
+	return !identity->application && !identity->layout && !identity->tables;
+}
+
+/* clang-format off */
+static const char create_sql[] =
+	"BEGIN IMMEDIATE;"
+	"CREATE TABLE IF NOT EXISTS items(pk TEXT NOT NULL, sk TEXT NOT NULL, doc TEXT NOT NULL,"
+	" PRIMARY KEY(pk, sk)) WITHOUT ROWID;"
+	"PRAGMA application_id = " TO_STRING(APPLICATION_ID) ";"
+	"PRAGMA user_version = " TO_STRING(LAYOUT) ";"
+	"COMMIT";
+/* clang-format on */
+
+static const char settings_sql[] =
+	"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+	"PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000";
+
+struct preparation {
+	sqlite3 *db;
+	bool is_anothers; /* read only */
+	struct identity identity;
+};
+
+/* Nothing is written to a file that is not ours or blank. */
+static int prepare_file(void *arg)
+{
+	struct preparation *preparation = arg;
+	sqlite3 *db = preparation->db;
+	struct identity *identity = &preparation->identity;
+	int rc = identify_database(db, identity);
+
+	if (rc || (!is_our_file(identity) && !is_new_file(identity)) || identity->layout > LAYOUT)
+		return rc;
+	/* In a file that has a page already, it takes effect only with the next VACUUM. */
+	if (!preparation->is_anothers && is_new_file(identity))
+		rc = sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
+	if (!rc && !preparation->is_anothers)
+		rc = sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+	if (!rc && !preparation->is_anothers && is_new_file(identity)) {
+		rc = sqlite3_exec(db, create_sql, NULL, NULL, NULL);
+		roll_back(db);
+		if (!rc)
+			rc = identify_database(db, identity);
+	}
+	return rc ? rc : sqlite3_exec(db, settings_sql, NULL, NULL, NULL);
+}
+
+int sqlite_patiently(int (*attempt)(void *arg), void *arg)
+{
+	uint64_t deadline = clock_boot_ns() + SQLITE_LOCKED_MAX_S * NS_PER_S;
+	int rc;
+
+	while (((rc = attempt(arg)) & 0xff) == SQLITE_BUSY && clock_boot_ns() < deadline)
+		uv_sleep(1 + (unsigned)random_below(10));
+	return rc;
+}
+
+static int configure_database(
+	sqlite3 *db, bool is_anothers, const char *name, struct problem *ret_problem)
+{
+	struct preparation preparation = {.db = db, .is_anothers = is_anothers};
+	const struct identity *identity = &preparation.identity;
+	int rc = sqlite_patiently(prepare_file, &preparation);
+
+	if (!rc && is_anothers && is_new_file(identity)) {
+		problem_set(ret_problem, "%s: there are no marks in it yet: push makes them", name);
+		return -ENOENT;
+	}
+	if (!rc && !is_our_file(identity)) {
+		problem_set(ret_problem,
+			"%s: is an SQLite file of another program: give another path", name);
+		return -EBADMSG;
+	}
+	if (!rc && identity->layout > LAYOUT) {
+		problem_set(ret_problem,
+
+			"%s: was made by a newer s3once (layout %d, this one knows %d): use that "
+			"one",
+			name, identity->layout, LAYOUT);
+		return -EBADMSG;
+	}
+	if (!rc && !is_anothers && sqlite3_db_readonly(db, "main") == 1)
+		rc = SQLITE_READONLY;
+	if (!rc)
+		return 0;
+	return sqlite_failure(db, rc, name, ret_problem) == OUTCOME_LOCAL ? -ENOMEM : -EIO;
+}
+
+/* The write-ahead log of a file of another user is needed to read it. If root makes it, SQLite
+ * gives it to the owner of the file. */
+static int open_path(const struct sqlite_path *path, const char *name, sqlite3 **ret,
+	struct problem *ret_problem)
+{
+	sqlite3 *db = NULL;
+	int rc = sqlite3_open_v2(path->real, &db,
+		(path->is_anothers ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
+			SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
+			SQLITE_OPEN_EXRESCODE,
+		NULL);
+	int r = -EIO;
+
+	if (rc)
+		sqlite_failure(db, rc, name, ret_problem);
+	else
+		r = configure_database(db, path->is_anothers, name, ret_problem);
+	if (r)
+		sqlite3_close(db);
+	else
+		*ret = db;
+	return r;
+}
+
+int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret_name,
+	struct problem *ret_problem)
+{
+	char *name = shown_name(path);
+	struct sqlite_path safe = {0};
+	int r = name ? 0 : -ENOMEM;
+
+	if (!r && strcmp(path, STORE_SQLITE_NOWHERE) == 0)
+		r = (safe.real = strdup(path)) ? 0 : -ENOMEM;
+	else if (!r)
+		r = secure_path(path, only_read, name, &safe, ret_problem);
+	if (!r)
+		r = open_path(&safe, name, ret, ret_problem);
+	if (r == -ENOMEM)
+		problem_set(ret_problem, "out of memory");
+	free(safe.real);
+	if (r)
+		free(name);
+	else
+		*ret_name = name;
+	return r;
+}

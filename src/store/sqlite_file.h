@@ -1,0 +1,28 @@
+/* Checks that the SQLite file of a mark store is safe to use, and opens it. */
+#pragma once
+#include "aws/outcome.h"
+#include "base/problem.h"
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#define SQLITE_LOCKED_MAX_S 30 /* a file that is locked for longer is an error */
+
+/* Opens the file, made with its folder if need be, as store_sqlite_open promises, or as
+ * store_sqlite_open_to_read does (`only_read`). *ret_name is the path as messages show it (escaped,
+ * may be shortened); the caller frees it. 0 or -errno with a sentence. The connection belongs to
+ * one thread at a time. */
+int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret_name,
+	struct problem *ret_problem);
+
+/* The sentence and outcome for an SQLite result code other than OK on this file: SETUP, or LOCAL
+ * when out of memory. */
+enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct problem *ret_problem);
+
+/* Repeats the attempt (an SQLite result code) while it answers SQLITE_BUSY, for 30 s at most. Not
+ * SQLite's busy handler, since the change to WAL, a log that is being recovered and a file that
+ * another process is just closing answer SQLITE_BUSY without asking one. */
+int sqlite_patiently(int (*attempt)(void *arg), void *arg);
+
+/* Whether a statfs(2) type is a file system of the network, where SQLite's locks and shared memory
+ * cannot be relied on. */
+bool sqlite_path_is_remote(unsigned long type);

@@ -1,0 +1,515 @@
+/* The operations on an SQLite connection: SQL and JSON, no threads. The queue's thread calls it,
+ * inside of a transaction if it writes. A write is judged by the row as it is in that transaction.
+ */
+#include "store/item_json.h"
+#include "store/sqlite.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COMPACT_PAGES "500" /* at a time: 2 MiB */
+#define INSERT_ROW    "INSERT INTO items(pk, sk, doc) VALUES(?1, ?2, ?3)"
+
+enum items_statement {
+	ITEMS_SQL_BEGIN,
+	ITEMS_SQL_SNAPSHOT,
+	ITEMS_SQL_COMMIT,
+	ITEMS_SQL_ROLLBACK,
+	ITEMS_SQL_SELECT,
+	ITEMS_SQL_INSERT,
+	ITEMS_SQL_UPSERT,
+	ITEMS_SQL_UPDATE,
+	ITEMS_SQL_DELETE,
+	ITEMS_SQL_RANGE,
+	ITEMS_SQL_SWEEP,
+	ITEMS_SQL_STATEMENTS
+};
+
+struct items {
+	sqlite3 *db;
+	sqlite3_stmt *statements[ITEMS_SQL_STATEMENTS];
+};
+
+static const char *const sql[ITEMS_SQL_STATEMENTS] = {
+	[ITEMS_SQL_BEGIN] = "BEGIN IMMEDIATE",
+	[ITEMS_SQL_SNAPSHOT] = "BEGIN",
+	[ITEMS_SQL_COMMIT] = "COMMIT",
+	[ITEMS_SQL_ROLLBACK] = "ROLLBACK",
+	[ITEMS_SQL_SELECT] = "SELECT doc FROM items WHERE pk = ?1 AND sk = ?2",
+	[ITEMS_SQL_INSERT] = INSERT_ROW " ON CONFLICT DO NOTHING",
+	[ITEMS_SQL_UPSERT] = INSERT_ROW " ON CONFLICT(pk, sk) DO UPDATE SET doc = excluded.doc",
+	[ITEMS_SQL_UPDATE] = "UPDATE items SET doc = ?3 WHERE pk = ?1 AND sk = ?2",
+	[ITEMS_SQL_DELETE] = "DELETE FROM items WHERE pk = ?1 AND sk = ?2",
+	[ITEMS_SQL_RANGE] = "SELECT sk, doc FROM items WHERE pk = ?1 AND sk >= ?2 ORDER BY sk",
+	[ITEMS_SQL_SWEEP] = "DELETE FROM items WHERE pk >= 'session#' AND pk < 'session$'"
+			    " AND CASE WHEN json_valid(doc)"
+			    " THEN CAST(json_extract(doc, '$.expires.N') AS INTEGER) < ?1"
+			    " AND (json_extract(doc, '$.state.S') IS NOT 'open'"
+			    " OR json_extract(doc, '$.boot.S') IS NOT ?2) ELSE 0 END",
+};
+
+int items_new(sqlite3 *db, struct items **ret)
+{
+	struct items *items = calloc(1, sizeof *items);
+	int rc = items ? SQLITE_OK : SQLITE_NOMEM;
+
+	if (items) {
+		items->db = db;
+		rc = sqlite3_exec(db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
+	}
+	for (int i = 0; i < ITEMS_SQL_STATEMENTS && !rc; i++)
+		rc = sqlite3_prepare_v3(
+			db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &items->statements[i], NULL);
+	if (rc)
+		items_free(items);
+	else
+		*ret = items;
+	return rc;
+}
+
+void items_free(struct items *items)
+{
+	if (!items)
+		return;
+	for (int i = 0; i < ITEMS_SQL_STATEMENTS; i++)
+		sqlite3_finalize(items->statements[i]);
+	free(items);
+}
+
+/* Runs a statement that yields no rows. An SQLite result code. */
+static int items_run(struct items *items, enum items_statement which)
+{
+	sqlite3_step(items->statements[which]);
+	return sqlite3_reset(items->statements[which]);
+}
+
+/* The statement with the key as its first two parameters, which are borrowed until it is reset. */
+static sqlite3_stmt *items_bound(
+	struct items *items, enum items_statement which, struct item_key key)
+{
+	sqlite3_stmt *statement = items->statements[which];
+
+	sqlite3_bind_text(statement, 1, key.pk, -1, SQLITE_STATIC);
+	sqlite3_bind_text(statement, 2, key.sk, -1, SQLITE_STATIC);
+	return statement;
+}
+
+int items_begin(struct items *items)
+{
+	return items_run(items, ITEMS_SQL_BEGIN);
+}
+
+int items_commit(struct items *items)
+{
+	return items_run(items, ITEMS_SQL_COMMIT);
+}
+
+/* NULL for a store in memory. */
+static int find_log(struct items *items, sqlite3_file **ret)
+{
+	int rc = sqlite3_file_control(items->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, ret);
+
+	if (*ret && !(*ret)->pMethods)
+		*ret = NULL;
+	return rc;
+}
+
+/* PRAGMA synchronous = FULL would do so with each commit. It cannot be set for a single one, since
+ * what will be in a transaction is not known before it has begun. */
+int items_sync(struct items *items)
+{
+	sqlite3_file *log = NULL;
+	int rc = find_log(items, &log);
+
+	return rc || !log ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+}
+
+static int write_over_itself(sqlite3_file *log)
+{
+	static const int piece_bytes = 1 << 16; /* SQLite's files take less than 128 KiB at once */
+	char *piece = malloc((size_t)piece_bytes);
+	sqlite3_int64 size = 0;
+	int rc = piece ? log->pMethods->xFileSize(log, &size) : SQLITE_NOMEM;
+
+	for (sqlite3_int64 at = 0; at < size && !rc; at += piece_bytes) {
+		const int n = size - at < piece_bytes ? (int)(size - at) : piece_bytes;
+		rc = log->pMethods->xRead(log, piece, n, at);
+		if (!rc)
+			rc = log->pMethods->xWrite(log, piece, n, at);
+	}
+	free(piece);
+	return rc || !size ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+}
+
+/* The transaction keeps other processes from writing to the log or beginning it anew. */
+int items_write_anew(struct items *items)
+{
+	sqlite3_file *log = NULL;
+	int rc = items_begin(items);
+
+	if (!rc)
+		rc = find_log(items, &log);
+	if (!rc && log)
+		rc = write_over_itself(log);
+	items_rollback(items);
+	return rc;
+}
+
+void items_rollback(struct items *items)
+{
+	if (!sqlite3_get_autocommit(items->db))
+		items_run(items, ITEMS_SQL_ROLLBACK);
+}
+
+int items_sweep(struct items *items, int64_t now_s, const char *boot)
+{
+	sqlite3_bind_int64(items->statements[ITEMS_SQL_SWEEP], 1, now_s);
+	sqlite3_bind_text(items->statements[ITEMS_SQL_SWEEP], 2, boot, -1, SQLITE_TRANSIENT);
+	return items_run(items, ITEMS_SQL_SWEEP);
+}
+
+int doc_decode(struct item_key key, const char *doc, struct item *ret)
+{
+	const size_t n = strlen(doc);
+	size_t bytes;
+	int r = item_read(doc, n, NULL, ret, &bytes);
+
+	if (!r && bytes != n)
+		r = -EBADMSG;
+	if (!r)
+		r = item_set_string(ret, "pk", key.pk);
+	if (!r)
+		r = item_set_string(ret, "sk", key.sk);
+	if (r)
+		item_clear(ret);
+	return r;
+}
+
+static bool is_key(const struct attribute *attribute)
+{
+	return strcmp(attribute->name, "pk") == 0 || strcmp(attribute->name, "sk") == 0;
+}
+
+static bool is_text(const struct attribute *attribute)
+{
+	return attribute->type == VALUE_BYTES || utf8_valid(attribute->value, attribute->n);
+}
+
+int doc_encode(const struct item *item, char **ret_doc)
+{
+	struct text doc = TEXT(DOC_BYTES);
+
+	text_add_char(&doc, '{');
+	for (size_t i = 0; i < item->count && !doc.error; i++) {
+		const struct attribute *attribute = &item->attributes[i];
+		if (is_key(attribute))
+			continue;
+		if (doc.len > 1)
+			text_add_char(&doc, ',');
+		if (is_text(attribute))
+			item_add_attribute(&doc, attribute);
+		else
+			doc.error = -EILSEQ;
+	}
+	text_add_char(&doc, '}');
+	int r = doc.error;
+	if (r)
+		text_clear(&doc);
+	else
+		*ret_doc = doc.data;
+	return r;
+}
+
+static const char *reason_of_error(int r)
+{
+	switch (r) {
+	case -EBADMSG:
+		return "is not the JSON of an item: fix its row or delete it";
+	case -EMSGSIZE:
+		return "is larger than 400 KB";
+	case -EILSEQ:
+		return "holds text that is not UTF-8";
+	default:
+		return "out of memory";
+	}
+}
+
+enum outcome doc_failure(struct item_key key, int r, struct problem *ret_problem)
+{
+	struct text sk = TEXT(200);
+
+	text_add_escaped_string(&sk, key.sk);
+	problem_set(ret_problem, "item \"%s\" of the mark store %s", text_string(&sk),
+		reason_of_error(r));
+	text_clear(&sk);
+	return r == -ENOMEM ? OUTCOME_LOCAL : r == -EBADMSG ? OUTCOME_SETUP : OUTCOME_INVALID;
+}
+
+static void fail_op(struct items_op *op, int r)
+{
+	op->outcome = doc_failure(op->key, r, &op->problem);
+}
+
+static int add_op_row(struct items_op *op, const char *pk, const char *sk, const char *doc)
+{
+	text_add_bytes(&op->rows, pk, strlen(pk) + 1);
+	text_add_bytes(&op->rows, sk, strlen(sk) + 1);
+	text_add_bytes(&op->rows, doc, strlen(doc) + 1);
+	return op->rows.error ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+/* Finds one row and adds it to the op's rows. */
+static int find(struct items *items, struct items_op *op, struct item_key key, bool *ret_found)
+{
+	sqlite3_stmt *select = items_bound(items, ITEMS_SQL_SELECT, key);
+	bool found = sqlite3_step(select) == SQLITE_ROW;
+	int rc = SQLITE_OK;
+
+	if (found) {
+		const char *doc = (const char *)sqlite3_column_text(select, 0);
+		rc = doc ? add_op_row(op, key.pk, key.sk, doc) : SQLITE_NOMEM;
+	}
+	int reset = sqlite3_reset(select);
+	*ret_found = found;
+	return rc ? rc : reset;
+}
+
+static const char *found_doc(const struct items_op *op)
+{
+	const char *sk = op->rows.data + strlen(op->rows.data) + 1;
+
+	return sk + strlen(sk) + 1;
+}
+
+static int get(struct items *items, struct items_op *op)
+{
+	bool found;
+	int rc = find(items, op, op->key, &found);
+
+	op->outcome = found ? OUTCOME_OK : OUTCOME_ABSENT;
+	return rc;
+}
+
+/* In one transaction, since each takes and gives back two locks of the file. */
+static int get_many(struct items *items, struct items_op *op)
+{
+	bool found;
+	int rc = items_run(items, ITEMS_SQL_SNAPSHOT);
+
+	for (size_t i = 0; i < op->n_keys && !rc; i++)
+		rc = find(items, op, op->keys[i], &found);
+	if (!rc)
+		rc = items_run(items, ITEMS_SQL_COMMIT);
+	if (rc)
+		items_rollback(items);
+	op->outcome = OUTCOME_OK;
+	return rc;
+}
+
+static int query_rows(sqlite3_stmt *select, struct items_op *op)
+{
+	const struct store_range *range = op->range;
+	unsigned count = 0;
+
+	while (sqlite3_step(select) == SQLITE_ROW) {
+		const char *sk = (const char *)sqlite3_column_text(select, 0);
+		const char *doc = (const char *)sqlite3_column_text(select, 1);
+
+		if (!sk || !doc)
+			return SQLITE_NOMEM;
+		if (range->after && range->from && strcmp(sk, range->from) == 0)
+			continue;
+		if (range->to && strcmp(sk, range->to) > 0)
+			break;
+		op->more = (range->most && count == range->most) || op->rows.len >= ITEMS_PAGE;
+		if (op->more)
+			break;
+		int rc = add_op_row(op, range->pk, sk, doc);
+		if (rc)
+			return rc;
+		count++;
+	}
+	return SQLITE_OK;
+}
+
+static int query(struct items *items, struct items_op *op)
+{
+	const char *from = op->range->from ? op->range->from : "";
+	sqlite3_stmt *select =
+		items_bound(items, ITEMS_SQL_RANGE, (struct item_key){op->range->pk, from});
+	int rc = query_rows(select, op);
+	int reset = sqlite3_reset(select);
+
+	op->outcome = OUTCOME_OK;
+	return rc ? rc : reset;
+}
+
+static int write_doc(
+	struct items *items, enum items_statement which, struct item_key key, const char *doc)
+{
+	sqlite3_bind_text(items_bound(items, which, key), 3, doc, -1, SQLITE_STATIC);
+	return items_run(items, which);
+}
+
+static bool is_put_if_absent(const struct item_write *write)
+{
+	return write->item && write->n_conditions == 1 &&
+	       write->conditions->test == CONDITION_ABSENT &&
+	       strcmp(write->conditions->name, "pk") == 0;
+}
+
+/* One search instead of two, for what each new file costs. */
+static int put_if_absent(struct items *items, struct items_op *op)
+{
+	bool found;
+	int rc = write_doc(items, ITEMS_SQL_INSERT, op->key, op->doc);
+
+	op->outcome = OUTCOME_OK;
+	if (rc || sqlite3_changes(items->db))
+		return rc;
+	op->outcome = OUTCOME_REFUSED;
+	return find(items, op, op->key, &found);
+}
+
+static int count_up(struct item *item, const char *name)
+{
+	int64_t n = 0;
+
+	if (item_number(item, name, &n) == -EINVAL)
+		return -EBADMSG;
+	return item_set_number(item, name, n + 1);
+}
+
+/* Writes what an update makes of the item. Leaves the row as it then is in op->rows if it is to be
+ * shown. */
+static int write_changed(struct items *items, struct items_op *op, struct item *item, bool found)
+{
+	const struct item_write *write = op->write;
+	char *doc = NULL;
+	int r = item_apply(item, write->changes, write->n_changes);
+	int rc = SQLITE_OK;
+
+	if (!r && write->count)
+		r = count_up(item, write->count);
+	if (!r)
+		r = doc_encode(item, &doc);
+	if (r)
+		fail_op(op, r);
+	else
+		rc = write_doc(items, found ? ITEMS_SQL_UPDATE : ITEMS_SQL_UPSERT, op->key, doc);
+	if (!r && !rc && write->shows)
+		rc = add_op_row(op, op->key.pk, op->key.sk, doc);
+	free(doc);
+	return rc;
+}
+
+static bool may_write(const struct items_op *op, const struct item *present, bool found)
+{
+	const struct item_write *write = op->write;
+	const bool is_update = !write->item && !write->removes;
+
+	if (is_update && !found)
+		return write->or_absent;
+	return !(is_update && write_only_creates(write)) &&
+	       item_satisfies(present, write->conditions, write->n_conditions);
+}
+
+/* Leaves the present row in op->rows if the write is refused. */
+static int write_if(struct items *items, struct items_op *op)
+{
+	const struct item_write *write = op->write;
+	const bool is_update = !write->item && !write->removes;
+	bool found = false;
+	int rc = write->n_conditions || is_update ? find(items, op, op->key, &found) : SQLITE_OK;
+	struct item item = {0};
+	int r = !rc && found ? doc_decode(op->key, found_doc(op), &item) : 0;
+
+	op->outcome = OUTCOME_OK;
+	if (!rc && !r && !may_write(op, &item, found)) {
+		op->outcome = OUTCOME_REFUSED;
+	} else {
+		text_reset(&op->rows);
+		if (r)
+			fail_op(op, r);
+		else if (!rc && is_update)
+			rc = write_changed(items, op, &item, found);
+		else if (!rc && write->item)
+			rc = write_doc(items, ITEMS_SQL_UPSERT, op->key, op->doc);
+		else if (!rc) {
+			items_bound(items, ITEMS_SQL_DELETE, op->key);
+			rc = items_run(items, ITEMS_SQL_DELETE);
+		}
+	}
+	item_clear(&item);
+	return rc;
+}
+
+static int first_number(void *arg, int columns, char **values, char **names)
+{
+	(void)columns, (void)names;
+	*(long *)arg = values[0] ? strtol(values[0], NULL, 10) : 0;
+	return 0;
+}
+
+static int read_pragma(struct items *items, const char *pragma, long *ret)
+{
+	*ret = 0;
+	return sqlite3_exec(items->db, pragma, first_number, ret, NULL);
+}
+
+/* A file that was made without auto_vacuum is written anew once, at a stretch. */
+static int free_some(struct items *items, bool *ret_more)
+{
+	long mode, left;
+	int rc = read_pragma(items, "PRAGMA auto_vacuum", &mode);
+	if (!rc)
+		rc = sqlite3_exec(items->db,
+			mode ? "PRAGMA incremental_vacuum(" COMPACT_PAGES ")"
+			     : "PRAGMA auto_vacuum = INCREMENTAL; VACUUM",
+			NULL, NULL, NULL);
+	if (!rc)
+		rc = read_pragma(items, "PRAGMA freelist_count", &left);
+	*ret_more = !rc && left > 0;
+	return rc;
+}
+
+/* The file itself is cut when its log is written back. That waits for nobody who reads just now:
+ * then the last one that closes the file does it. */
+static int compact(struct items *items, struct items_op *op)
+{
+	int rc = free_some(items, &op->more);
+
+	if (!rc && !op->more)
+		sqlite3_exec(items->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
+	op->outcome = OUTCOME_OK;
+	return rc;
+}
+
+int items_apply(struct items *items, struct items_op *op)
+{
+	int rc;
+
+	op->more = false;
+	text_reset(&op->rows);
+	switch (op->kind) {
+	case ITEMS_GET:
+		rc = get(items, op);
+		break;
+	case ITEMS_GET_MANY:
+		rc = get_many(items, op);
+		break;
+	case ITEMS_QUERY:
+		rc = query(items, op);
+		break;
+	case ITEMS_COMPACT:
+		rc = compact(items, op);
+		break;
+	case ITEMS_SYNC:
+		op->outcome = OUTCOME_OK;
+		rc = SQLITE_OK;
+		break;
+	default:
+		rc = is_put_if_absent(op->write) ? put_if_absent(items, op) : write_if(items, op);
+	}
+	return rc;
+}

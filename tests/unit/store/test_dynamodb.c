@@ -1,0 +1,451 @@
+/* DynamoDB's requests as they are written, and replies that no server here gives. How real servers
+ * answer is shown by tests/system/test_aws_layer.py. */
+#include "../script_aws.h"
+#include "base/clock.h"
+#include "store/dynamodb.h"
+
+struct fixture {
+	struct script_aws aws;
+	struct dynamodb *db;
+	struct dynamodb_conn *conn;
+	struct item item;
+};
+
+static const struct table table = {"t", "pk", "sk"};
+static const struct item_key key = {"p\"", "s"};
+
+static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
+{
+	*f = (struct fixture){0};
+	return script_aws_start(&f->aws, steps, n) &&
+	       CHECK_INT(dynamodb_open(&f->aws.settings, f->aws.http, &f->db), 0) &&
+	       CHECK_INT(dynamodb_conn_new(f->db, &f->conn), 0);
+}
+
+static void end(struct fixture *f)
+{
+	dynamodb_conn_free(f->conn);
+	dynamodb_close(f->db);
+	item_clear(&f->item);
+	script_aws_end(&f->aws);
+}
+
+/* The body of the i-th request, as JSON with one kind of quotes for easier reading. */
+static void check_sent(struct fixture *f, size_t i, const char *operation, const char *want)
+{
+	const struct script_request *request = &f->aws.server.requests[i];
+	char target[64];
+	snprintf(target, sizeof target, "DynamoDB_20120810.%s", operation);
+	CHECK(script_is_to(request, "POST /"));
+	CHECK_STRING(script_sent(request, "x-amz-target"), target);
+	CHECK_STRING(script_sent(request, "content-type"), "application/x-amz-json-1.0");
+	char *got = strdup(request->body ? request->body : "");
+	for (char *c = got; *c; c++)
+		*c = *c == '"' ? '\'' : *c;
+	CHECK_STRING(got, want);
+	free(got);
+}
+
+#define NOT_MET                                                                                    \
+	"{\"__type\":\"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException\","        \
+	"\"message\":\"The conditional request failed\""
+#define THROTTLED                                                                                  \
+	SCRIPT_REPLY("400", "",                                                                    \
+		"{\"__type\":\"x#ProvisionedThroughputExceededException\",\"message\":\"slow\"}")
+
+static void test_writes(void)
+{
+	static const char ok[] = SCRIPT_REPLY("200", "", "{}");
+	const struct script_step steps[] = {
+		{ok, .close = true}, {ok, .close = true}, {ok, .close = true}, {ok, .close = true}};
+	struct fixture f;
+	if (!begin(&f, steps, 4))
+		return;
+	item_set_string(&f.item, "pk", "stale");
+	item_set_string(&f.item, "state", "claimed");
+	item_set_number(&f.item, "size", 7);
+	const struct condition absent = {"pk", CONDITION_ABSENT};
+	const struct condition both[] = {{"state", CONDITION_EQUALS, VALUE_STRING, "claimed"},
+		{"size", CONDITION_EQUALS, VALUE_NUMBER, "7"}};
+	const struct change changes[] = {{"upload"}, {"state", VALUE_STRING, "done"}, {"error"},
+		{"size", VALUE_NUMBER, "8"}};
+	struct item present = {0};
+	CHECK_INT(dynamodb_write(f.conn, &table, key,
+			  &(struct item_write){
+				  .item = &f.item, .conditions = &absent, .n_conditions = 1},
+			  NULL, &present, NULL),
+		OUTCOME_OK);
+	CHECK_INT(dynamodb_write(f.conn, &table, key, &(struct item_write){.item = &present}, NULL,
+			  NULL, NULL),
+		OUTCOME_OK);
+	CHECK_INT(dynamodb_write(f.conn, &table, key,
+			  &(struct item_write){.changes = changes,
+				  .n_changes = 4,
+				  .conditions = both,
+				  .n_conditions = 2},
+			  NULL, &present, NULL),
+		OUTCOME_OK);
+	CHECK_INT(dynamodb_write(f.conn, &table, key,
+			  &(struct item_write){
+				  .removes = true, .conditions = both, .n_conditions = 1},
+			  NULL, &present, NULL),
+		OUTCOME_OK);
+	script_stop(&f.aws.server);
+	check_sent(&f, 0, "PutItem",
+		"{'TableName':'t','Item':{'pk':{'S':'p\\''},'sk':{'S':'s'},'state':{'S':'claimed'},"
+		"'size':{'N':'7'}},'ConditionExpression':'attribute_not_exists(#c0)',"
+		"'ReturnValuesOnConditionCheckFailure':'ALL_OLD',"
+		"'ExpressionAttributeNames':{'#c0':'pk'}}");
+	check_sent(&f, 1, "PutItem", "{'TableName':'t','Item':{'pk':{'S':'p\\''},'sk':{'S':'s'}}}");
+	check_sent(&f, 2, "UpdateItem",
+		"{'TableName':'t','Key':{'pk':{'S':'p\\''},'sk':{'S':'s'}},"
+		"'UpdateExpression':'SET #u1 = :u1, #u3 = :u3 REMOVE #u0, #u2',"
+		"'ConditionExpression':'attribute_exists(#k) AND #c0 = :c0 AND #c1 = :c1',"
+		"'ReturnValuesOnConditionCheckFailure':'ALL_OLD',"
+		"'ExpressionAttributeNames':{'#k':'pk','#c0':'state','#c1':'size','#u0':'upload',"
+		"'#u1':'state','#u2':'error','#u3':'size'},"
+		"'ExpressionAttributeValues':{':c0':{'S':'claimed'},':c1':{'N':'7'},"
+		"':u1':{'S':'done'},':u3':{'N':'8'}}}");
+	check_sent(&f, 3, "DeleteItem",
+		"{'TableName':'t','Key':{'pk':{'S':'p\\''},'sk':{'S':'s'}},"
+		"'ConditionExpression':'#c0 = :c0',"
+		"'ReturnValuesOnConditionCheckFailure':'ALL_OLD',"
+		"'ExpressionAttributeNames':{'#c0':'state'},"
+		"'ExpressionAttributeValues':{':c0':{'S':'claimed'}}}");
+	end(&f);
+}
+
+static enum outcome put_absent(struct fixture *f, struct item *ret)
+{
+	const struct condition absent = {"pk", CONDITION_ABSENT};
+	return dynamodb_write(f->conn, &table, key,
+		&(struct item_write){.item = &f->item, .conditions = &absent, .n_conditions = 1},
+		NULL, ret, &f->aws.problem);
+}
+
+/* A refusal without the item is followed by a consistent read; one that carries it is not. */
+static void test_refusals(void)
+{
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("400", "", NOT_MET ",\"Item\":{\"by\":{\"S\":\"a\"}}}"),
+			.close = true},
+		{SCRIPT_REPLY("400", "", NOT_MET "}"), .close = true},
+		{SCRIPT_REPLY("200", "", "{\"Item\":{\"by\":{\"S\":\"b\"}}}"), .close = true},
+		{SCRIPT_REPLY("400", "", NOT_MET "}"), .close = true},
+		{SCRIPT_REPLY("200", "", "{}"), .close = true},
+		{SCRIPT_REPLY("400", "", NOT_MET "}"), .close = true}, {THROTTLED, .close = true},
+		{SCRIPT_REPLY("400", "", NOT_MET ",\"Item\":{\"by\":1}}"), .close = true}};
+	struct fixture f;
+	struct item present = {0};
+	if (!begin(&f, steps, 8))
+		return;
+	CHECK_INT(put_absent(&f, &present), OUTCOME_REFUSED);
+	CHECK_STRING(item_string(&present, "by"), "a");
+	CHECK_STRING(f.aws.problem.code, "ConditionalCheckFailedException");
+	item_clear(&present);
+	CHECK_INT(put_absent(&f, &present), OUTCOME_REFUSED);
+	CHECK_STRING(item_string(&present, "by"), "b");
+	CHECK_STRING(f.aws.problem.code, "ConditionalCheckFailedException");
+	item_clear(&present);
+	CHECK_INT(put_absent(&f, &present), OUTCOME_REFUSED);
+	CHECK(item_is_empty(&present));
+	/* The refusal may hide an earlier try of ours: never "not applied". */
+	CHECK_INT(put_absent(&f, &present), OUTCOME_TRANSIENT);
+	CHECK(item_is_empty(&present));
+	CHECK_INT(put_absent(&f, &present), OUTCOME_LOST);
+	CHECK(item_is_empty(&present));
+	script_stop(&f.aws.server);
+	CHECK_INT(f.aws.server.n_requests, 8);
+	check_sent(&f, 2, "GetItem",
+		"{'TableName':'t','Key':{'pk':{'S':'p\\''},'sk':{'S':'s'}},'ConsistentRead':true}");
+	end(&f);
+}
+
+/* {} has the CRC-32 2745614147. */
+static void test_checksum_of_replies(void)
+{
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("200", "x-amz-crc32: 2745614147\r\n", "{}"), .close = true},
+		{SCRIPT_REPLY("200", "x-amz-crc32: 2745614148\r\n", "{}"), .close = true},
+		{SCRIPT_REPLY("200", "x-amz-crc32: 2745614148\r\n", "{}"), .close = true},
+		{SCRIPT_REPLY("400", "x-amz-crc32: 1\r\n", NOT_MET "}"), .close = true},
+		{SCRIPT_REPLY("200", "", "<html>"), .close = true},
+		{SCRIPT_REPLY("200", "", "{\"cut"), .close = true}};
+	struct fixture f;
+	struct item present = {0};
+	if (!begin(&f, steps, 6))
+		return;
+	CHECK_INT(put_absent(&f, &present), OUTCOME_OK);
+	f.aws.settings.attempts = 2;
+	CHECK_INT(put_absent(&f, &present), OUTCOME_LOST);
+	f.aws.settings.attempts = 1;
+	for (int i = 0; i < 3; i++)
+		CHECK_INT(put_absent(&f, &present), OUTCOME_LOST);
+	script_stop(&f.aws.server);
+	CHECK_INT(f.aws.server.n_requests, 6);
+	end(&f);
+}
+
+static int count(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	++*(unsigned *)arg;
+	return 0;
+}
+
+static const struct item_key keys[] = {{"p", "a"}, {"p", "b"}};
+
+/* Unprocessed keys are sent again just as they came. */
+static void test_unprocessed_keys(void)
+{
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("200", "",
+			 "{\"Responses\":{\"t\":[{\"pk\":{\"S\":\"p\"},\"sk\":{\"S\":\"a\"}}]},"
+			 "\"UnprocessedKeys\":{\"t\":{\"Keys\":[{\"pk\":{\"S\":\"p\"},"
+			 "\"sk\":{\"S\":\"b\"}}]}}}"),
+			.close = true},
+		{SCRIPT_REPLY("200", "",
+			 "{\"Responses\":{\"t\":[{\"pk\":{\"S\":\"p\"},\"sk\":{\"S\":\"b\"}}]},"
+			 "\"UnprocessedKeys\":{}}"),
+			.close = true},
+		{SCRIPT_REPLY("200", "",
+			 "{\"Responses\":{\"t\":[]},\"UnprocessedKeys\":{\"t\":{\"Keys\":[]}}}"),
+			.close = true}};
+	struct fixture f;
+	unsigned found = 0;
+	if (!begin(&f, steps, 3))
+		return;
+	CHECK_INT(dynamodb_get_many(f.conn, &table, keys, 2, NULL, count, &found, &f.aws.problem),
+		OUTCOME_OK);
+	CHECK_INT(found, 2);
+	/* A server that answers no key is waited for as after throttling, within the deadline. */
+	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 500 * NS_PER_MS};
+	enum outcome outcome =
+		dynamodb_get_many(f.conn, &table, keys, 2, &limits, count, &found, &f.aws.problem);
+	CHECK_INT(outcome, OUTCOME_ABANDONED);
+	CHECK_INT(found, 2);
+	script_stop(&f.aws.server);
+	check_sent(&f, 0, "BatchGetItem",
+		"{'RequestItems':{'t':{'Keys':[{'pk':{'S':'p'},'sk':{'S':'a'}},"
+		"{'pk':{'S':'p'},'sk':{'S':'b'}}]}}}");
+	check_sent(&f, 1, "BatchGetItem",
+		"{'RequestItems':{'t':{'Keys':[{'pk':{'S':'p'},'sk':{'S':'b'}}]}}}");
+	end(&f);
+}
+
+/* No item, and n keys unprocessed. */
+static void unprocessed_reply(char *ret, size_t size, size_t n)
+{
+	size_t at = (size_t)snprintf(ret, size, SCRIPT_REPLY("200", "", "%s"),
+		"{\"Responses\":{\"t\":[]},\"UnprocessedKeys\":{\"t\":{\"Keys\":[");
+	for (size_t i = 0; i < n; i++)
+		at += (size_t)snprintf(ret + at, size - at,
+			"%s{\"pk\":{\"S\":\"p\"},\"sk\":{\"S\":\"%zu\"}}", i ? "," : "", i);
+	snprintf(ret + at, size - at, "]}}}");
+}
+
+/* Keys without items are progress, too: a table that answers some of them is not waited for. */
+static void test_unprocessed_keys_without_items(void)
+{
+	struct script_step steps[14];
+	char replies[13][1000];
+	struct item_key absent[14];
+	for (size_t i = 0; i < 14; i++)
+		absent[i] = (struct item_key){"p", "x"};
+	for (size_t i = 0; i < 13; i++) {
+		unprocessed_reply(replies[i], sizeof replies[i], 13 - i);
+		steps[i] = (struct script_step){replies[i], .close = true};
+	}
+	steps[13] = (struct script_step){
+		SCRIPT_REPLY("200", "", "{\"Responses\":{},\"UnprocessedKeys\":{}}"),
+		.close = true};
+	struct fixture f;
+	unsigned found = 0;
+	if (!begin(&f, steps, 14))
+		return;
+	CHECK_INT(
+		dynamodb_get_many(f.conn, &table, absent, 14, NULL, count, &found, &f.aws.problem),
+		OUTCOME_OK);
+	CHECK_INT(found, 0);
+	script_stop(&f.aws.server);
+	CHECK_INT(f.aws.server.n_requests, 14);
+	end(&f);
+}
+
+/* Every reply holds the same two items, or does not read as a page. */
+static void test_pages_however_written(void)
+{
+#define ONE "{\"pk\":{\"S\":\"p\"},\"sk\":{\"S\":\"\\\"Items\\\":[\"}}"
+#define TWO "{\"pk\":{\"S\":\"p\"},\"sk\":{\"S\":\"y\"},\"Items\":{\"S\":\"z\"}}"
+	static const struct {
+		const char *reply;
+		enum outcome outcome;
+		unsigned items;
+		bool more;
+	} rows[] = {
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE "," TWO "]}"), OUTCOME_OK, 2, false},
+		{SCRIPT_REPLY("200", "",
+			 "{\"Count\":2,\"LastEvaluatedKey\":{\"Items\":{\"S\":\"Items\"}},"
+			 "\"Items\":[" ONE "," TWO "],\"ScannedCount\":2}"),
+			OUTCOME_OK, 2, true},
+		{SCRIPT_REPLY("200", "", "{ \"Items\" : [ " ONE " ,\n" TWO " ]\n, \"x\" : [] }"),
+			OUTCOME_OK, 2, false},
+		{SCRIPT_REPLY("200", "", "{\"Count\":0}"), OUTCOME_OK, 0, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[ ]}"), OUTCOME_OK, 0, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE ",]}"), OUTCOME_LOST, 1, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE " " TWO "]}"), OUTCOME_LOST, 1, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE "]"), OUTCOME_LOST, 1, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE "]}}"), OUTCOME_LOST, 1, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":[" ONE), OUTCOME_LOST, 1, false},
+		{SCRIPT_REPLY("200", "", "{\"Items\":["), OUTCOME_LOST, 0, false},
+	};
+	enum { ROWS = sizeof rows / sizeof *rows };
+	const struct store_range all = {.pk = "p"};
+	struct script_step steps[ROWS];
+	struct fixture f;
+	for (size_t i = 0; i < ROWS; i++)
+		steps[i] = (struct script_step){rows[i].reply, .close = true};
+	if (!begin(&f, steps, ROWS))
+		return;
+	for (size_t i = 0; i < ROWS; i++) {
+		unsigned found = 0;
+		bool more = false;
+		if (!CHECK_INT(dynamodb_query(f.conn, &table, &all, NULL, count, &found, &more,
+				       &f.aws.problem),
+			    rows[i].outcome) ||
+			!CHECK_INT(found, rows[i].items) || !CHECK_INT(more, rows[i].more))
+			fprintf(stderr, "\tof reply %zu\n", i);
+	}
+	script_stop(&f.aws.server);
+	end(&f);
+}
+
+static void test_query(void)
+{
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("200", "",
+			 "{\"Items\":[],\"LastEvaluatedKey\":{\"pk\":{\"S\":\"p\"},"
+			 "\"sk\":{\"S\":\"b\"}}}"),
+			.close = true},
+		{SCRIPT_REPLY("200", "",
+			 "{\"Items\":[{\"pk\":{\"S\":\"p\"},\"sk\":{\"S\":\"c\"}}],"
+			 "\"LastEvaluatedKey\":{\"pk\":{\"S\":\"p\"},\"sk\":{\"S\":\"c\"}}}"),
+			.close = true},
+		{SCRIPT_REPLY(
+			 "200", "", "{\"Items\":[{\"pk\":{\"S\":\"p\"},\"sk\":{\"N\":\"1\"}}]}"),
+			.close = true}};
+	struct fixture f;
+	unsigned found = 0;
+	bool more = false;
+	const struct store_range range = {
+		.pk = "p", .from = "a", .after = true, .to = "x", .most = 1, .consistent = true};
+	const struct store_range all = {.pk = "p"};
+	if (!begin(&f, steps, 3))
+		return;
+	CHECK_INT(
+		dynamodb_query(f.conn, &table, &range, NULL, count, &found, &more, &f.aws.problem),
+		OUTCOME_OK);
+	CHECK_INT(found, 1);
+	CHECK(more);
+	CHECK_INT(dynamodb_query(f.conn, &table, &all, NULL, count, &found, &more, &f.aws.problem),
+		OUTCOME_LOST);
+	CHECK_INT(found, 1);
+	script_stop(&f.aws.server);
+#define RANGE                                                                                      \
+	"{'TableName':'t','KeyConditionExpression':'#p = :p AND #s BETWEEN :f AND :t',"            \
+	"'ExpressionAttributeNames':{'#p':'pk','#s':'sk'},"                                        \
+	"'ExpressionAttributeValues':{':p':{'S':'p'},':f':{'S':'a'},':t':{'S':'x'}},"              \
+	"'ConsistentRead':true,'Limit':2"
+	check_sent(&f, 0, "Query", RANGE "}");
+	check_sent(&f, 1, "Query", RANGE ",'ExclusiveStartKey':{'pk':{'S':'p'},'sk':{'S':'b'}}}");
+	check_sent(&f, 2, "Query",
+		"{'TableName':'t','KeyConditionExpression':'#p = :p',"
+		"'ExpressionAttributeNames':{'#p':'pk'},"
+		"'ExpressionAttributeValues':{':p':{'S':'p'}},'ConsistentRead':false}");
+	end(&f);
+}
+
+static void test_tables(void)
+{
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("400", "",
+			 "{\"__type\":\"x#ResourceInUseException\",\"Message\":\"Table exists\"}"),
+			.close = true},
+		{SCRIPT_REPLY("200", "", "{\"Table\":{}}"), .close = true},
+		{SCRIPT_REPLY("400", "",
+			 "{\"__type\":\"x#ResourceNotFoundException\",\"message\":\"none\"}"),
+			.close = true},
+		{SCRIPT_REPLY("400", "",
+			 "{\"__type\":\"com.amazon.coral.validate#ValidationException\","
+			 "\"message\":\"TimeToLive is already enabled\"}"),
+			.close = true},
+		{SCRIPT_REPLY("400", "",
+			 "{\"__type\":\"com.amazon.coral.validate#ValidationException\",\"message\":"
+			 "\"TimeToLive is active on a different AttributeName\"}"),
+			.close = true}};
+	struct fixture f;
+	struct dynamodb_shape shape = {0};
+	const struct table other = {"t", "k\"", NULL};
+	if (!begin(&f, steps, 5))
+		return;
+	CHECK_INT(
+		dynamodb_create_table(f.conn, &other, NULL, NULL, &f.aws.problem), OUTCOME_REFUSED);
+	CHECK_INT(dynamodb_describe_table(f.conn, "t", NULL, &shape, &f.aws.problem), OUTCOME_LOST);
+	CHECK_INT(
+		dynamodb_describe_table(f.conn, "t", NULL, &shape, &f.aws.problem), OUTCOME_ABSENT);
+	CHECK_INT(dynamodb_enable_ttl(f.conn, "t", "expires", NULL, &f.aws.problem), OUTCOME_OK);
+	CHECK_INT(
+		dynamodb_enable_ttl(f.conn, "t", "expires", NULL, &f.aws.problem), OUTCOME_INVALID);
+	script_stop(&f.aws.server);
+	check_sent(&f, 0, "CreateTable",
+		"{'TableName':'t','BillingMode':'PAY_PER_REQUEST',"
+		"'AttributeDefinitions':[{'AttributeName':'k\\'','AttributeType':'S'}],"
+		"'KeySchema':[{'AttributeName':'k\\'','KeyType':'HASH'}]}");
+	check_sent(&f, 1, "DescribeTable", "{'TableName':'t'}");
+	check_sent(&f, 3, "UpdateTimeToLive",
+		"{'TableName':'t','TimeToLiveSpecification':{'Enabled':true,"
+		"'AttributeName':'expires'}}");
+	end(&f);
+}
+
+/* The code of an error in each place and form that AWS's services have for it. */
+static void test_codes(void)
+{
+	static const char *const replies[] = {
+		SCRIPT_REPLY("400", "", "{\"__type\":\"ResourceNotFoundException\"}"),
+		SCRIPT_REPLY(
+			"400", "", "{\"__type\":\"a.b#ResourceNotFoundException:http://x/y#z\"}"),
+		SCRIPT_REPLY("400", "", "{\"code\":\"a.b#ResourceNotFoundException\"}"),
+		SCRIPT_REPLY("400", "X-Amzn-Errortype: ResourceNotFoundException:http://x/y\r\n",
+			"{\"__type\":\"ValidationException\"}"),
+		SCRIPT_REPLY("400", "X-Amzn-Errortype: a.b#ResourceNotFoundException\r\n", ""),
+	};
+	enum { N = sizeof replies / sizeof *replies };
+	struct script_step steps[N];
+	struct dynamodb_shape shape = {0};
+	struct fixture f;
+	for (size_t i = 0; i < N; i++)
+		steps[i] = (struct script_step){replies[i], .close = true};
+	if (!begin(&f, steps, N))
+		return;
+	for (size_t i = 0; i < N; i++)
+		if (!CHECK_INT(dynamodb_describe_table(f.conn, "t", NULL, &shape, &f.aws.problem),
+			    OUTCOME_ABSENT) ||
+			!CHECK_STRING(f.aws.problem.code, "ResourceNotFoundException"))
+			fprintf(stderr, "\treply %zu\n", i);
+	script_stop(&f.aws.server);
+	end(&f);
+}
+
+int main(void)
+{
+	test_codes();
+	test_writes();
+	test_refusals();
+	test_checksum_of_replies();
+	test_unprocessed_keys();
+	test_unprocessed_keys_without_items();
+	test_query();
+	test_pages_however_written();
+	test_tables();
+	return check_result();
+}

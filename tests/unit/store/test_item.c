@@ -1,0 +1,293 @@
+#include "../check.h"
+#include "store/item.h"
+#include "store/item_json.h"
+#include <errno.h>
+
+static void check_sets_and_finds(void)
+{
+	struct item item = {0};
+	CHECK(item_is_empty(&item));
+	CHECK(item_string(&item, "state") == NULL);
+	char name[8];
+	for (int i = 0; i < 37; i++) {
+		snprintf(name, sizeof name, "n%d", i);
+		CHECK_INT(item_set_number(&item, name, i - 5), 0);
+	}
+	CHECK_INT(item_set_string(&item, "state", "claimed"), 0);
+	CHECK_INT(item_set_string(&item, "state", "done"), 0);
+	CHECK_INT(item.count, 38);
+	CHECK_STRING(item_string(&item, "state"), "done");
+	int64_t number;
+	CHECK_INT(item_number(&item, "n0", &number), 0);
+	CHECK_INT(number, -5);
+	CHECK_INT(item_number(&item, "state", &number), -EINVAL);
+	CHECK_INT(item_number(&item, "none", &number), -ENOENT);
+	CHECK(item_string(&item, "n0") == NULL);
+	item_unset(&item, "n0");
+	item_unset(&item, "n0");
+	CHECK_INT(item.count, 37);
+	CHECK(item_find(&item, "n0") == NULL);
+	CHECK(item_find(&item, "n1") != NULL);
+	item_clear(&item);
+	item_clear(&item);
+	CHECK(item_is_empty(&item));
+}
+
+static void check_numbers(void)
+{
+	static const struct {
+		const char *text;
+		int error;
+		int64_t value;
+	} rows[] = {
+		{"0", 0, 0},
+		{"-1", 0, -1},
+		{"9223372036854775807", 0, INT64_MAX},
+		{"-9223372036854775808", 0, INT64_MIN},
+		{"9223372036854775808", -EINVAL, 0},
+		{"1.5", -EINVAL, 0},
+		{"1e3", -EINVAL, 0},
+		{"", -EINVAL, 0},
+		{"-", -EINVAL, 0},
+		{" 1", -EINVAL, 0},
+		{"0x10", -EINVAL, 0},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct item item = {0};
+		int64_t got = 0;
+		item_set(&item, "n", VALUE_NUMBER, rows[i].text, strlen(rows[i].text));
+		if (!CHECK_INT(item_number(&item, "n", &got), rows[i].error) ||
+			!CHECK_INT(got, rows[i].value))
+			fprintf(stderr, "\tof %s\n", rows[i].text);
+		item_clear(&item);
+	}
+}
+
+static void check_conditions(void)
+{
+	struct item item = {0}, none = {0};
+	item_set_string(&item, "state", "claimed");
+	item_set_number(&item, "size", 7);
+	const struct {
+		struct condition condition;
+		bool holds, holds_of_none;
+	} rows[] = {
+		{{"state", CONDITION_PRESENT}, true, false},
+		{{"state", CONDITION_ABSENT}, false, true},
+		{{"other", CONDITION_PRESENT}, false, false},
+		{{"other", CONDITION_ABSENT}, true, true},
+		{{"state", CONDITION_EQUALS, VALUE_STRING, "claimed"}, true, false},
+		{{"state", CONDITION_EQUALS, VALUE_STRING, "claime"}, false, false},
+		{{"state", CONDITION_EQUALS, VALUE_NUMBER, "claimed"}, false, false},
+		{{"size", CONDITION_EQUALS, VALUE_NUMBER, "7"}, true, false},
+		{{"size", CONDITION_EQUALS, VALUE_NUMBER, "07"}, true, false},
+		{{"size", CONDITION_EQUALS, VALUE_NUMBER, "8"}, false, false},
+		{{"size", CONDITION_EQUALS, VALUE_STRING, "7"}, false, false},
+		{{"size", CONDITION_AT_MOST, VALUE_NUMBER, "7"}, true, false},
+		{{"size", CONDITION_AT_MOST, VALUE_NUMBER, "10"}, true, false},
+		{{"size", CONDITION_AT_MOST, VALUE_NUMBER, "6"}, false, false},
+		{{"state", CONDITION_AT_MOST, VALUE_NUMBER, "7"}, false, false},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		CHECK_INT(item_satisfies(&item, &rows[i].condition, 1), rows[i].holds);
+		CHECK_INT(item_satisfies(&none, &rows[i].condition, 1), rows[i].holds_of_none);
+	}
+	const struct condition both[] = {rows[0].condition, rows[1].condition};
+	CHECK(!item_satisfies(&item, both, 2));
+	CHECK(item_satisfies(&none, NULL, 0));
+	item_clear(&item);
+}
+
+static void check_changes(void)
+{
+	struct item item = {0};
+	item_set_string(&item, "upload", "u");
+	item_set_string(&item, "state", "claimed");
+	const struct change changes[] = {
+		{"upload"}, {"state", VALUE_STRING, "done"}, {"size", VALUE_NUMBER, "5"}, {"none"}};
+	CHECK_INT(item_apply(&item, changes, 4), 0);
+	CHECK_INT(item.count, 2);
+	CHECK_STRING(item_string(&item, "state"), "done");
+	int64_t size;
+	CHECK_INT(item_number(&item, "size", &size), 0);
+	item_clear(&item);
+}
+
+/* Every type comes back as it went, those we do not know word for word. */
+static void check_json_round_trip(void)
+{
+	static const char json[] =
+		"{\"s\":{\"S\":\"a\\\"\\\\\\u0000\\u001f/\xc3\xa4\"},\"n\":{\"N\":\"12\"},"
+		"\"b\":{\"B\":\"AAEC\"},\"l\":{\"L\":[{\"S\":\"x\"},{\"BOOL\":true}]},\"e\":{\"S\":\"\"}}";
+	json_t *tree = json_loads(json, JSON_ALLOW_NUL, NULL);
+	struct item item = {0}, again = {0};
+	CHECK_INT(item_from_json(tree, &item), 0);
+	CHECK_INT(item.count, 5);
+	CHECK_INT(item_find(&item, "s")->n, 8);
+	CHECK_INT(item_find(&item, "b")->n, 3);
+	CHECK_INT(memcmp(item_find(&item, "b")->value, "\0\1\2", 4), 0);
+	CHECK_INT(item_find(&item, "l")->type, VALUE_OTHER);
+	CHECK_STRING(item_string(&item, "e"), "");
+	struct text text = TEXT(1024);
+	for (size_t i = 0; i < item.count; i++) {
+		text_add(&text, i ? "," : "{");
+		item_add_attribute(&text, &item.attributes[i]);
+	}
+	text_add(&text, "}");
+	json_t *reread = json_loads(text_string(&text), JSON_ALLOW_NUL, NULL);
+	CHECK(json_equal(tree, reread));
+	CHECK_INT(item_from_json(reread, &again), 0);
+	json_decref(tree);
+	json_decref(reread);
+	text_clear(&text);
+	item_clear(&item);
+	item_clear(&again);
+}
+
+static void check_json_refused(void)
+{
+	static const char *const rows[] = {"[]", "{\"a\":1}", "{\"a\":{}}", "{\"a\":{\"S\":1}}",
+		"{\"a\":{\"N\":1}}", "{\"a\":{\"B\":\"!\"}}", "{\"a\":{\"S\":\"x\",\"N\":\"1\"}}",
+		"{\"ok\":{\"S\":\"x\"},\"a\":null}"};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		json_t *tree = json_loads(rows[i], 0, NULL);
+		struct item item = {0};
+		CHECK(tree != NULL);
+		if (!CHECK_INT(item_from_json(tree, &item), -EBADMSG) ||
+			!CHECK(item_is_empty(&item)))
+			fprintf(stderr, "\tof %s\n", rows[i]);
+		json_decref(tree);
+	}
+}
+
+/* The item that stands before the rest: the same as that of the tree, and its length. */
+static void check_read(const char *json, const char *rest, size_t want_attributes)
+{
+	struct item item = {0}, of_tree = {0};
+	struct text text = TEXT(4096);
+	size_t bytes = 0;
+	json_t *tree = json_loads(json, 0, NULL);
+	text_addf(&text, "%s%s", json, rest);
+	bool good =
+		CHECK_INT(item_read(text.data, text.len, NULL, &item, &bytes), 0) &&
+		CHECK_INT(bytes, strlen(json)) && CHECK_INT(item_from_json(tree, &of_tree), 0) &&
+		CHECK_INT(item.count, want_attributes) && CHECK_INT(of_tree.count, want_attributes);
+	for (size_t i = 0; good && i < item.count; i++) {
+		const struct attribute *a = &item.attributes[i], *b = item_find(&of_tree, a->name);
+		good = CHECK(b && a->type == b->type && a->n == b->n) &&
+		       CHECK_INT(memcmp(a->value, b->value, a->n + 1), 0);
+	}
+	if (!good)
+		fprintf(stderr, "\tof %s\n", json);
+	json_decref(tree);
+	text_clear(&text);
+	item_clear(&item);
+	item_clear(&of_tree);
+}
+
+static void check_reads_first(void)
+{
+	struct text many = TEXT(4096);
+	check_read("{\"a\":{\"S\":\"x\"},\"b\":{\"N\":\"1\"}}", ",{\"c\"", 2);
+	check_read("{\"\":{\"S\":\"\"}}", "]", 1);
+	check_read("{}", "]", 0);
+	check_read("{\"\xc3\xa4\":{\"S\":\"\xe2\x82\xac\"}}", "", 1);
+	check_read("{\"a\":{\"S\":\"\\\"\\u00e4}\"}}", ",", 1);
+	check_read("{ \"a\" : {\"S\": \"x\"} }", "\n]", 1);
+	check_read("{\"a\":{\"B\":\"AAEC\"},\"l\":{\"L\":[{\"S\":\"x\"}]}}", "]", 2);
+	check_read("{\"a\":{\"S\":\"x\"},\"a\":{\"S\":\"y\"}}", ",", 1); /* the last one counts */
+	for (int n = 30; n < 40; n++) {
+		text_reset(&many);
+		for (int i = 0; i < n; i++)
+			text_addf(&many, "%s\"a%d\":{\"N\":\"%d\"}", i ? "," : "{", i, i);
+		text_add(&many, "}");
+		check_read(text_string(&many), ",{", (size_t)n);
+	}
+	text_clear(&many);
+}
+
+static void check_first_refused(void)
+{
+	static const char *const rows[] = {"", "]", "{", "{\"a\"", "{\"a\":{\"S\":\"x",
+		"{\"a\":{\"S\":\"x\"}", "{\"a\":{\"S\":\"x\"},}", "{\"a\":{\"S\":\"\xc3\"}}",
+		"{\"a\":{\"S\":\"\n\"}}", "{\"a\":{\"S\":1}}", "{\"a\":{\"S\":\"x\"};", "[]"};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct item item = {0};
+		size_t bytes = 77;
+		if (!CHECK_INT(
+			    item_read(rows[i], strlen(rows[i]), NULL, &item, &bytes), -EBADMSG) ||
+			!CHECK(item_is_empty(&item)) || !CHECK_INT(bytes, 77))
+			fprintf(stderr, "\tof %s\n", rows[i]);
+	}
+}
+
+/* Attributes that were read at once are replaced and removed like others. */
+static void check_changes_what_was_read(void)
+{
+	static const char text[] = "{\"a\":{\"S\":\"x\"},\"b\":{\"N\":\"1\"}}";
+	struct item item = {0};
+	size_t bytes;
+	CHECK_INT(item_read(text, strlen(text), NULL, &item, &bytes), 0);
+	for (int i = 0; i < 40; i++) {
+		char name[8];
+		snprintf(name, sizeof name, "n%d", i);
+		CHECK_INT(item_set_number(&item, name, i), 0);
+	}
+	CHECK_INT(item_set_string(&item, "a", "longer than it was"), 0);
+	item_unset(&item, "b");
+	CHECK_STRING(item_string(&item, "a"), "longer than it was");
+	CHECK(item_find(&item, "b") == NULL);
+	CHECK_INT(item.count, 41);
+	item_clear(&item);
+}
+
+static bool yes(void *arg)
+{
+	return true;
+}
+
+/* What would take long to read, or much memory: at the limit, and one more. */
+static void check_limits(void)
+{
+	for (int more = 0; more < 2; more++) {
+		struct text wide = TEXT(4 << 20), many = TEXT(4 << 20);
+		struct item item = {0};
+		text_add_char(&wide, '{');
+		for (int i = 0; i < ITEM_ATTRIBUTES_MAX + more; i++)
+			text_addf(&wide, "%s\"a%d\":{\"S\":\"\"}", i ? "," : "", i);
+		text_add_char(&wide, '}');
+		json_t *json = json_read(&wide, NULL);
+		CHECK(json != NULL);
+		CHECK_INT(item_from_json(json, &item), more ? -EBADMSG : 0);
+		json_decref(json);
+		CHECK(json_read(&wide, &(struct call_limits){.abandon = yes}) == NULL);
+		size_t bytes;
+		item_clear(&item);
+		CHECK_INT(item_read(wide.data, wide.len, NULL, &item, &bytes), more ? -EBADMSG : 0);
+		item_clear(&item);
+		text_add(&many, "[0");
+		for (int i = 1; i < JSON_VALUES_MAX + more; i++)
+			text_add(&many, ",0");
+		text_add_char(&many, ']');
+		json = json_read(&many, NULL);
+		CHECK((json == NULL) == more);
+		json_decref(json);
+		text_clear(&wide);
+		text_clear(&many);
+	}
+}
+
+int main(void)
+{
+	check_sets_and_finds();
+	check_numbers();
+	check_conditions();
+	check_changes();
+	check_json_round_trip();
+	check_json_refused();
+	check_reads_first();
+	check_first_refused();
+	check_changes_what_was_read();
+	check_limits();
+	return check_result();
+}
