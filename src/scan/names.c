@@ -1,7 +1,14 @@
+/* A compact list of names, and the reading of a folder into one. The walk keeps such a list for
+ * each folder on its way, a list of paths (files_from.c) is one, and a removal reads its own folder
+ * by it. Only names are looked at here; what a name stands for is scan_entry.c's to find out. */
 #include "scan/names.h"
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 void names_clear(struct names *names)
 {
@@ -90,4 +97,71 @@ const char *names_get(const struct names *names, size_t i)
 char names_tag(const struct names *names, size_t i)
 {
 	return names->bytes[names->at[i]];
+}
+
+static char tag_by_stat(int fd, const char *name, bool follow)
+{
+	struct stat st;
+	if (follow && fstatat(fd, name, &st, 0) == 0 && S_ISDIR(st.st_mode))
+		return NAMES_DIRECTORY;
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return NAMES_OTHER; /* gone again: looking at the entry itself will say so */
+	if (S_ISDIR(st.st_mode))
+		return NAMES_DIRECTORY;
+	if (S_ISLNK(st.st_mode))
+		return NAMES_LINK;
+	return NAMES_OTHER;
+}
+
+static char tag_of(int fd, const struct dirent *entry, bool follow)
+{
+	switch (entry->d_type) {
+	case DT_DIR:
+		return NAMES_DIRECTORY;
+	case DT_LNK:
+		return follow ? tag_by_stat(fd, entry->d_name, true) : NAMES_LINK;
+	case DT_UNKNOWN:
+		return tag_by_stat(fd, entry->d_name, follow);
+	default:
+		return NAMES_OTHER;
+	}
+}
+
+static int read_directory(DIR *dir, bool follow, struct names *ret)
+{
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(dir);
+		if (!entry)
+			return -errno;
+		const char *name = entry->d_name;
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+			continue;
+		int r = names_add(ret, tag_of(dirfd(dir), entry, follow), name, strlen(name));
+		if (r < 0)
+			return r;
+	}
+}
+
+int names_read(int fd, bool follow, struct names *ret)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return -errno;
+	DIR *dir = fdopendir(copy);
+	if (!dir) {
+		int r = -errno;
+		close(copy);
+		return r;
+	}
+	int r = read_directory(dir, follow, ret);
+	closedir(dir);
+	if (r < 0) {
+		names_clear(ret);
+		return r;
+	}
+	/* A name that is removed and made again meanwhile may be listed twice. */
+	names_sort(ret);
+	names_unique(ret);
+	return 0;
 }

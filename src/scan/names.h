@@ -26,3 +26,12 @@ void names_unique(struct names *names);
 /* Borrowed until the list changes; i < n. */
 const char *names_get(const struct names *names, size_t i);
 char names_tag(const struct names *names, size_t i);
+
+/* Tags of names that names_read found, beside NAMES_DIRECTORY. */
+#define NAMES_LINK  'l' /* a symlink; with follow: one that leads to no directory */
+#define NAMES_OTHER 'f' /* a file, or what only stat tells */
+
+/* Reads all names of the directory open for reading at fd (kept open, its position moves), "." and
+ * ".." left out, each once, into an empty ret. With follow, a link that leads to a directory is a
+ * directory. 0 or -errno, then ret is empty. */
+int names_read(int fd, bool follow, struct names *ret);

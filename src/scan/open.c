@@ -1,8 +1,12 @@
+/* Opening below a directory without being led out of it, by openat2(2) or component by component,
+ * and what is said where that fails. Everything that opens files or folders of a SOURCE does it by
+ * these functions, since a run as root works in folders that others may write to. */
 #include "scan/open.h"
 #include "base/problem.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,6 +29,16 @@ bool open_leads_out(const char *path)
 			return true;
 	}
 	return false;
+}
+
+const char *path_below(const char *directory, const char *path)
+{
+	size_t n = strlen(directory);
+	if (n && directory[n - 1] == '/')
+		n--; /* the root */
+	if (strncmp(path, directory, n) != 0 || (path[n] && path[n] != '/'))
+		return NULL;
+	return path + n + (path[n] == '/');
 }
 
 /* One component. A symlink is ELOOP, whatever O_DIRECTORY would have made of it. */
@@ -119,4 +133,28 @@ void open_explain_unread(int error, struct problem *ret)
 			strerror(-error));
 	else
 		problem_set(ret, "cannot be read: %s", strerror(-error));
+}
+
+enum write_lease write_lease_take(int fd)
+{
+	/* SIGIO, which is sent otherwise when the lease is asked back, would end the process;
+	 * SIGURG is ignored unless somebody handles it. */
+	if (fcntl(fd, F_SETSIG, SIGURG) < 0)
+		return LEASE_UNKNOWN;
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0)
+		return LEASE_HELD;
+	return errno == EAGAIN ? LEASE_REFUSED : LEASE_UNKNOWN;
+}
+
+void write_lease_drop(int fd, enum write_lease lease)
+{
+	if (lease == LEASE_HELD)
+		fcntl(fd, F_SETLEASE, F_UNLCK);
+}
+
+bool file_is_being_written(int fd)
+{
+	const enum write_lease lease = write_lease_take(fd);
+	write_lease_drop(fd, lease);
+	return lease == LEASE_REFUSED;
 }

@@ -1,4 +1,4 @@
-/* Opening below a directory without being led out of it. */
+/* Opening below a directory without being led out of it, and who else has a file open. */
 #pragma once
 #include <stdbool.h>
 
@@ -11,6 +11,9 @@ int open_beneath(int directory_fd, const char *relative, int flags);
 int open_beneath_by_components(int directory_fd, const char *relative, int flags);
 /* Whether a path is absolute or holds "..". Pure. */
 bool open_leads_out(const char *path);
+/* The part of an absolute path below the directory, without slash before it; "" for the directory
+ * itself, NULL if it lies elsewhere. Neither has links. Borrowed. Pure. */
+const char *path_below(const char *directory, const char *path);
 /* As open_beneath, but links are followed wherever they lead when follow is set. */
 int open_below(int directory_fd, const char *relative, int flags, bool follow);
 /* Whether -errno says that this process ran out of descriptors or memory: no fault of the file, so
@@ -19,3 +22,16 @@ struct problem;
 bool open_out_of_resources(int error, struct problem *ret_problem);
 /* The sentence of a file that cannot be opened or read because of this -errno. */
 void open_explain_unread(int error, struct problem *ret);
+
+/* A lease to read an open file says whether somebody has it open for writing, and as long as it is
+ * held it tells of whoever wants to: he waits until it is given back. */
+enum write_lease {
+	LEASE_HELD,
+	LEASE_REFUSED, /* it is open for writing */
+	LEASE_UNKNOWN, /* this user (neither the owner nor with CAP_LEASE), or this file system,
+			  gets no leases */
+};
+enum write_lease write_lease_take(int fd);
+void write_lease_drop(int fd, enum write_lease lease);
+/* Whether another process has the open file open for writing, as far as this process may know. */
+bool file_is_being_written(int fd);

@@ -1,16 +1,166 @@
+/* Removing or moving a file whose content was proven to be in S3. A run calls it for each such
+ * file, and a scan calls removal_recover() where it meets the folder that a cut removal has left. A
+ * file that is not exactly what was proven is put back; nothing is ever replaced by a rename. */
 #include "scan/removal.h"
 #include "base/path.h"
 #include "base/quote.h"
 #include "scan/names.h"
 #include "scan/open.h"
-#include "scan/removal_folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Each turn is lost to somebody who just removed the folder, empty as it was. */
+#define TURNS_MAX 100
+
+/* Without replacing anything: -EEXIST if to_name is taken; -EINVAL or -ENOSYS where the file system
+ * cannot. */
+static int rename_to_free(int from_fd, const char *from_name, int to_fd, const char *to_name)
+{
+	return renameat2(from_fd, from_name, to_fd, to_name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+}
+
+static int open_folder(int directory_fd)
+{
+	int fd = openat(directory_fd, REMOVAL_FOLDER,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* 0, -EBUSY if somebody else's lock does not go together with it, or another -errno. */
+static int lock_folder(int fd, int how)
+{
+	if (flock(fd, how | LOCK_NB) == 0)
+		return 0;
+	return errno == EWOULDBLOCK ? -EBUSY : -errno;
+}
+
+/* If other users can write to a folder, they can replace the files in it at any time. */
+static int check_ours(int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_uid == geteuid() && !(st.st_mode & 022) ? 0 : -EPERM;
+}
+
+static bool is_removed(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* The folder, locked; -ESTALE if it was removed again meanwhile. */
+static int make_folder(int directory_fd)
+{
+	if (mkdirat(directory_fd, REMOVAL_FOLDER, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	int fd = open_folder(directory_fd);
+	if (fd < 0)
+		return fd == -ENOENT ? -ESTALE : fd;
+	int r = check_ours(fd);
+	if (r == 0)
+		r = lock_folder(fd, LOCK_SH);
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
+/* Removes the folder if nothing is in it, and ends the lock. */
+static void close_folder(int directory_fd, int folder_fd)
+{
+	struct stat st;
+	/* It may have been renamed, and another one may have its name: that stays unless empty. */
+	if (fstat(folder_fd, &st) == 0 && st.st_nlink)
+		unlinkat(directory_fd, REMOVAL_FOLDER, AT_REMOVEDIR);
+	close(folder_fd);
+}
+
+/* Makes the folder in this directory if it is missing, and takes a shared lock on it with others
+ * who remove files there. Then it renames the file into the folder under its own name. Returns the
+ * folder's descriptor for close_folder(). -EBUSY means that somebody puts files back just now, and
+ * -EPERM that the folder is not ours. */
+static int take_to_folder(int directory_fd, const char *name)
+{
+	for (unsigned turn = 0; turn < TURNS_MAX; turn++) {
+		int fd = make_folder(directory_fd);
+		if (fd == -ESTALE)
+			continue;
+		if (fd < 0)
+			return fd;
+		const int r = rename_to_free(directory_fd, name, fd, name);
+		if (r == 0)
+			return fd;
+		const bool again = r == -ENOENT && is_removed(fd);
+		close_folder(directory_fd, fd);
+		if (!again)
+			return r;
+	}
+	return -EBUSY;
+}
+
+static int tell_stuck(const char *name, int error, struct problem *ret)
+{
+	if (error == -EEXIST)
+		problem_set(ret,
+			"holds the file %s, which a run that was cut short was about to remove, and "
+			"another file has its name by now: rename or remove one of the two",
+			quote(name).text);
+	else
+		problem_set(ret,
+			"holds the file %s, which a run that was cut short was about to remove, and "
+			"it cannot be put back under its name: %s",
+			quote(name).text, strerror(-error));
+	return error;
+}
+
+/* All that is in the locked folder; the last error. */
+static int give_all(int directory_fd, int folder_fd, struct problem *ret_problem)
+{
+	struct names names = {0};
+	int result = names_read(folder_fd, false, &names);
+	if (result < 0)
+		problem_set(ret_problem, "cannot be listed: %s", strerror(-result));
+	for (size_t i = 0; i < names.n; i++) {
+		const char *name = names_get(&names, i);
+		const int r = names_tag(&names, i) == NAMES_OTHER
+				      ? rename_to_free(folder_fd, name, directory_fd, name)
+				      : -EINVAL; /* none that we put there */
+		if (r < 0 && r != -ENOENT)
+			result = tell_stuck(name, r, ret_problem);
+	}
+	names_clear(&names);
+	return result;
+}
+
+int removal_recover(int directory_fd, struct problem *ret_problem)
+{
+	int fd = open_folder(directory_fd);
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+		return 0;
+	int r = fd < 0 ? fd : lock_folder(fd, LOCK_EX);
+	if (r == -EBUSY) {
+		close(fd);
+		return 1;
+	}
+	if (r < 0) {
+		problem_set(ret_problem,
+			"cannot be opened and locked, to put back what may be in it: %s",
+			strerror(-r));
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	r = give_all(directory_fd, fd, ret_problem);
+	close_folder(directory_fd, fd);
+	return r;
+}
 
 static enum removal_end kept_because(struct problem *ret, const char *sentence)
 {
@@ -30,30 +180,6 @@ static bool is_named(int directory_fd, const char *name, const struct stat *file
 	struct stat named;
 	return fstatat(directory_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       named.st_dev == file->st_dev && named.st_ino == file->st_ino;
-}
-
-/* A lease says whether somebody has the file open for writing, and as long as it is held it tells
- * of whoever wants to. */
-enum write_lease {
-	LEASE_HELD,
-	LEASE_REFUSED, /* it is open for writing */
-	LEASE_UNKNOWN, /* this user, or this file system, gets no leases */
-};
-
-static enum write_lease take_lease(int fd)
-{
-	/* SIGIO, which is sent otherwise when the lease is asked back, would end the process. */
-	if (fcntl(fd, F_SETSIG, SIGURG) < 0)
-		return LEASE_UNKNOWN;
-	if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0)
-		return LEASE_HELD;
-	return errno == EAGAIN ? LEASE_REFUSED : LEASE_UNKNOWN;
-}
-
-static void drop_lease(int fd, enum write_lease lease)
-{
-	if (lease == LEASE_HELD)
-		fcntl(fd, F_SETLEASE, F_UNLCK);
 }
 
 static enum removal_end keep_open(struct problem *ret)
@@ -97,8 +223,8 @@ static enum removal_end check_file(const struct removal *removal, struct problem
 
 enum removal_end removal_check(const struct removal *removal, struct problem *ret_problem)
 {
-	const enum write_lease lease = take_lease(removal->fd);
-	drop_lease(removal->fd, lease);
+	const enum write_lease lease = write_lease_take(removal->fd);
+	write_lease_drop(removal->fd, lease);
 	if (lease == LEASE_REFUSED && !removal->open)
 		return keep_open(ret_problem);
 	return check_file(removal, ret_problem);
@@ -123,7 +249,8 @@ static bool is_still_the_file(const struct removal *removal, int folder_fd, enum
 static enum removal_end put_back(
 	const struct removal *removal, int folder_fd, enum removal_end end, struct problem *ret)
 {
-	const int error = removal_folder_give(folder_fd, removal->directory_fd, removal->name);
+	const int error =
+		rename_to_free(folder_fd, removal->name, removal->directory_fd, removal->name);
 	if (!error || error == -ENOENT)
 		return end;
 	problem_set(ret,
@@ -167,7 +294,7 @@ static int move_away(const struct removal *removal, int folder_fd)
 	if (target_fd < 0)
 		return target_fd;
 	const int error =
-		removal_rename(folder_fd, removal->name, target_fd, path_name(removal->target));
+		rename_to_free(folder_fd, removal->name, target_fd, path_name(removal->target));
 	close(target_fd);
 	return error;
 }
@@ -246,18 +373,18 @@ static enum removal_end remove_leased(
 	enum removal_end end = check_file(removal, ret);
 	if (end != REMOVAL_DONE)
 		return end;
-	int folder_fd = removal_folder_take(removal->directory_fd, removal->name);
+	int folder_fd = take_to_folder(removal->directory_fd, removal->name);
 	if (folder_fd < 0)
 		return tell_not_aside(folder_fd, ret);
 	end = finish_removal(removal, folder_fd, lease, ret);
-	removal_folder_close(removal->directory_fd, folder_fd);
+	close_folder(removal->directory_fd, folder_fd);
 	return end;
 }
 
 enum removal_end removal_run(const struct removal *removal, struct problem *ret_problem)
 {
-	const enum write_lease lease = take_lease(removal->fd);
+	const enum write_lease lease = write_lease_take(removal->fd);
 	const enum removal_end end = remove_leased(removal, lease, ret_problem);
-	drop_lease(removal->fd, lease);
+	write_lease_drop(removal->fd, lease);
 	return end;
 }

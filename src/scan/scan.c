@@ -1,15 +1,18 @@
+/* The scan as other rooms see it: it checks the options, opens the SOURCEs, hands out their files
+ * in order, finds out what it would make of one file that somebody names, and opens files and
+ * folders of the SOURCEs for the workers of a run. What it does is in source.c, order.c and the
+ * files below them. */
 #include "scan/scan.h"
 #include "base/path.h"
 #include "base/quote.h"
-#include "scan/arrange.h"
-#include "scan/file_kind.h"
+#include "scan/filter/filter.h"
 #include "scan/key/key.h"
-#include "scan/merge.h"
-#include "scan/min_age.h"
 #include "scan/open.h"
-#include "scan/rotated/piece_copy.h"
-#include "scan/source_file.h"
-#include "scan/source_look.h"
+#include "scan/order.h"
+#include "scan/rotated/growing_logs.h"
+#include "scan/rotated/rotation.h"
+#include "scan/scan_entry.h"
+#include "scan/source_key.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,10 +23,8 @@
 struct scan {
 	struct scan_options options;
 	struct source *sources;
-	size_t n;                /* open sources */
-	struct merge merge;      /* of keys that are paths */
-	struct arrange *arrange; /* of keys that a template makes */
-	bool started;
+	size_t n;            /* open sources */
+	struct order *order; /* NULL before the first scan_next() */
 };
 
 static int refuse(struct problem *ret_problem, const char *sentence)
@@ -94,10 +95,8 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 	if (r < 0)
 		return r;
 	struct scan *scan = calloc(1, sizeof *scan);
-	if (!scan) {
-		open_out_of_resources(-ENOMEM, ret_problem);
-		return -ENOMEM;
-	}
+	if (!scan)
+		return scan_no_memory(ret_problem);
 	scan->options = *options;
 	scan->sources = calloc(options->n_sources, sizeof *scan->sources);
 	r = scan->sources ? 0 : -ENOMEM;
@@ -120,77 +119,104 @@ void scan_close(struct scan *scan)
 {
 	if (!scan)
 		return;
-	merge_clear(&scan->merge);
-	arrange_free(scan->arrange);
+	order_free(scan->order);
 	for (size_t i = 0; i < scan->n; i++)
 		source_close(&scan->sources[i]);
 	free(scan->sources);
 	free(scan);
 }
 
-static int start_sources(struct scan *scan, struct problem *ret_problem)
-{
-	if (scan->options.key_template)
-		return arrange_new(scan->sources, scan->n, &scan->arrange, ret_problem);
-	const int r = merge_init(&scan->merge, scan->sources, scan->n, ret_problem);
-	if (r < 0)
-		merge_clear(&scan->merge);
-	return r;
-}
-
 int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem)
 {
-	if (!scan->started) {
-		int r = start_sources(scan, ret_problem);
-		if (r < 0)
-			return r;
-		scan->started = true;
+	const int r =
+		scan->order ? 0 : order_new(scan->sources, scan->n, &scan->order, ret_problem);
+	return r < 0 ? r : order_next(scan->order, ret, ret_problem);
+}
+
+static bool find_relative(struct source *source, const char *directory, const char *name)
+{
+	struct text *relative = &source->looked_at;
+	const char *folder = source->directory ? path_below(source->directory, directory) : NULL;
+	const bool is_tree = source->directory_fd >= 0;
+	if (!folder || (!is_tree && (*folder || !source->file || strcmp(name, source->file) != 0)))
+		return false;
+	text_reset(relative);
+	if (*folder) {
+		text_add(relative, folder);
+		text_add_char(relative, '/');
 	}
-	return scan->arrange ? arrange_next(scan->arrange, ret, ret_problem)
-			     : merge_next(&scan->merge, ret, ret_problem);
+	text_add(relative, name);
+	const char *filtered = is_tree ? text_string(relative) : path_name(source_given(source));
+	return filter_wants_file(source->options->filter, filtered);
+}
+
+/* The directory has no links in its path, so that none is followed. */
+static int look_in_folder(
+	struct source *source, const char *directory, const char *name, struct problem *ret_problem)
+{
+	struct scan_entry *head = &source->head;
+	const int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const int error = fd < 0 ? -errno : 0;
+	if (open_out_of_resources(error, ret_problem))
+		return error;
+	if (error) {
+		look_refused(AT_FDCWD, directory, -error, "does not exist", head);
+		return 0;
+	}
+	look_at(fd, name, source->options, "does not exist", head);
+	look_was_named(head);
+	close(fd);
+	return 0;
+}
+
+/* Makes source->head what the stream would have of this file: 1, or 0 if it is in no part of the
+ * SOURCE or the filter leaves it out, or -errno with a sentence. */
+static int look_in_source(
+	struct source *source, const char *directory, const char *name, struct problem *ret_problem)
+{
+	if (!find_relative(source, directory, name))
+		return 0;
+	if (source->looked_at.error)
+		return scan_no_memory(ret_problem);
+	source_begin_head(source);
+	source->head.relative = text_string(&source->looked_at);
+	int error = look_in_folder(source, directory, name, ret_problem);
+	if (!error && source->options->rotated && entry_is_file(&source->head))
+		error = rotation_look(source, ret_problem);
+	return error ? error : source_name_head(source, ret_problem);
 }
 
 /* The directory without links, the name as it was given. */
-static int look_in_sources(
-	struct scan *scan, char *path, struct scan_entry *ret, struct problem *ret_problem)
+int scan_look(
+	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem)
 {
-	char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
-	if (slash)
-		*slash = '\0';
-	char *directory = realpath(!slash ? "." : *path ? path : "/", NULL);
-	int r = 0;
-	if (!directory) {
-		r = -errno;
-		problem_set(ret_problem, "%s: %s", quote(path).text, strerror(-r));
-	}
-	const struct place_of_file place = {directory, name};
+	char *folder = path_folder(path);
+	if (!folder)
+		return scan_no_memory(ret_problem);
+	char *directory = realpath(folder, NULL);
+	int r = directory ? 0 : -errno;
+	if (r < 0)
+		problem_set(ret_problem, "%s: %s", quote(folder).text, strerror(-r));
 	for (size_t i = 0; r == 0 && i < scan->n; i++) {
-		r = source_look(&scan->sources[i], &place, ret_problem);
+		r = look_in_source(&scan->sources[i], directory, path_name(path), ret_problem);
 		if (r > 0)
 			*ret = scan->sources[i].head;
 	}
 	free(directory);
-	return r;
-}
-
-int scan_look(
-	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem)
-{
-	char *copy = strdup(path);
-	if (!copy) {
-		open_out_of_resources(-ENOMEM, ret_problem);
-		return -ENOMEM;
-	}
-	const int r = look_in_sources(scan, copy, ret, ret_problem);
-	free(copy);
+	free(folder);
 	return r;
 }
 
 int scan_open_moved(const struct scan *scan, size_t source, const char *relative,
 	const struct file_state *version, struct file_state *ret_state)
 {
-	return source_open_moved(&scan->sources[source], relative, version, ret_state);
+	int fd = source_open_inode(
+		&scan->sources[source], relative, version->dev, version->ino, ret_state);
+	if (fd >= 0 && !file_state_equal(ret_state, version)) {
+		close(fd);
+		fd = -ENOENT;
+	}
+	return fd;
 }
 
 const char *scan_source_path(const struct scan *scan, size_t source)
@@ -262,5 +288,6 @@ int scan_open_file(
 int scan_open_piece(const struct scan *scan, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem)
 {
-	return piece_copy(&scan->sources[found->source], found, ret_state, ret_problem);
+	return growing_logs_copy_piece(
+		&scan->sources[found->source], found, ret_state, ret_problem);
 }

@@ -73,16 +73,17 @@ struct scan_entry {
 	int64_t mtime_ns;
 	dev_t dev;
 	ino_t ino;
-	struct problem problem; /* of PROBLEM */
-	const char *suffix;     /* of compression, that the object's key has behind the key; "" */
-	char content_id[65];    /* see content_id.h; "" unless the key stands for a content */
-	bool is_rotated;        /* by its name, where that is asked for */
-	bool is_piece;          /* not the file but a range of what it contains, from offset on:
-				   size is the range's, content_id its id, and mtime_ns is of when
-				   it was cut. To be opened by scan_open_piece */
-	uint64_t offset;        /* of a piece */
+	const char *suffix;  /* of compression, that the object's key has behind the key; "" */
+	bool is_rotated;     /* by its name, where that is asked for */
+	bool is_piece;       /* not the file but a range of what it contains, from offset on: size
+				is the range's, content_id its id, and mtime_ns is of when it was
+				cut. To be opened by scan_open_piece */
+	uint64_t offset;     /* of a piece */
 	bool is_from_future; /* of FILE and YOUNG: min_age_ms was counted from the ctime, since the
 				mtime lies in the future */
+	bool collides;       /* another file has the same key; problem says which */
+	char content_id[65]; /* see content.h; "" unless the key stands for a content */
+	struct problem problem; /* of PROBLEM */
 };
 
 /* Opens every source. A missing or unreadable SOURCE is not an error here but a PROBLEM entry of
@@ -119,8 +120,6 @@ struct file_state {
 	ino_t ino;
 };
 bool file_state_equal(const struct file_state *a, const struct file_state *b);
-/* The same, but that its ctime is another one, as after a rename, does not count. */
-bool file_state_is_version(const struct file_state *a, const struct file_state *b);
 int file_state_of(int fd, struct file_state *ret); /* fstat; 0 or -errno */
 struct stat;
 void file_state_from(const struct stat *st, struct file_state *ret);
@@ -152,7 +151,7 @@ int scan_open_moved(const struct scan *scan, size_t source, const char *relative
 int scan_open_piece(const struct scan *scan, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem);
 
-/* Whether a file in this state is one to leave alone because of min_age_ms (min_age.h). */
+/* Whether a file in this state is one to leave alone because of min_age_ms (scan_entry.h). */
 bool scan_is_young(const struct scan *scan, const struct file_state *state);
 /* Whether a source could be opened and is a directory. */
 bool scan_source_is_directory(const struct scan *scan, size_t source);

@@ -1,13 +1,17 @@
+/* One SOURCE: it is opened, its entries are read one after the other (from a walk, a list of paths,
+ * or the one file that it is), and its files are opened, also under the names that rotation has
+ * given them since. Merging and sorting the sources (order.c) and rotated logs call it. What an
+ * entry's key is, is source_key.c's to say. */
 #include "scan/source.h"
 #include "base/path.h"
-#include "scan/file_kind.h"
+#include "base/text.h"
 #include "scan/files_from.h"
 #include "scan/key/key.h"
 #include "scan/open.h"
 #include "scan/removal.h"
-#include "scan/source_file.h"
-#include "scan/source_name.h"
+#include "scan/scan_entry.h"
 #include "scan/walk.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -16,9 +20,109 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PATH_BYTES_MAX (256UL * 1024) /* a SOURCE and a relative path always fit */
+const char *source_given(const struct source *source)
+{
+	return source->options->sources[source->index];
+}
 
-static int refuse_combination(struct problem *ret_problem, const char *sentence)
+static int open_in(const struct source *source, const char *relative)
+{
+	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	if (source->error)
+		return source->error;
+	if (source->directory_fd >= 0)
+		return open_below(source->directory_fd, relative, flags, source->options->follow);
+	/* No descriptor is kept for each SOURCE file: there may be many thousands. */
+	int directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (directory_fd < 0)
+		return -errno;
+	int fd = open_beneath(directory_fd, relative, flags);
+	close(directory_fd);
+	return fd;
+}
+
+int source_open_file(
+	const struct source *source, const char *relative, struct file_state *ret_state)
+{
+	int fd = open_in(source, relative);
+	if (fd < 0)
+		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
+	struct stat st;
+	int r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+	if (r == 0) {
+		file_state_from(&st, ret_state);
+		return fd;
+	}
+	close(fd);
+	return r;
+}
+
+static DIR *open_folder(const struct source *source, const char *folder)
+{
+	const int flags = O_RDONLY | O_DIRECTORY;
+	int fd = source->directory_fd < 0 ? open(source->directory, flags | O_CLOEXEC)
+					  : open_below(source->directory_fd, *folder ? folder : ".",
+						    flags, source->options->follow);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
+/* The name in the folder with this inode, as a relative path. */
+static int find_inode(DIR *dir, const char *folder, ino_t ino, struct text *ret)
+{
+	const struct dirent *each;
+	while ((each = readdir(dir)) != NULL) {
+		if (each->d_ino != ino)
+			continue;
+		text_reset(ret);
+		text_add(ret, folder);
+		text_add(ret, each->d_name);
+		return ret->error;
+	}
+	return -ENOENT;
+}
+
+/* Opens the name in the folder of relative that has this inode now. */
+static int open_by_inode(
+	const struct source *source, const char *relative, ino_t ino, struct file_state *ret_state)
+{
+	struct text folder = TEXT(SOURCE_PATH_BYTES_MAX), found = TEXT(SOURCE_PATH_BYTES_MAX);
+	const char *slash = strrchr(relative, '/');
+	text_add_bytes(&folder, relative, slash ? (size_t)(slash + 1 - relative) : 0);
+	DIR *dir = folder.error ? NULL : open_folder(source, text_string(&folder));
+	int fd = dir ? find_inode(dir, text_string(&folder), ino, &found) : -ENOENT;
+	if (fd == 0)
+		fd = source_open_file(source, text_string(&found), ret_state);
+	if (dir)
+		closedir(dir);
+	text_clear(&folder);
+	text_clear(&found);
+	return fd;
+}
+
+bool source_has_moved(int error)
+{
+	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EINVAL;
+}
+
+int source_open_inode(const struct source *source, const char *relative, dev_t dev, ino_t ino,
+	struct file_state *ret_state)
+{
+	int fd = source_open_file(source, relative, ret_state);
+	if (fd < 0 ? !source_has_moved(fd) : ret_state->dev == dev && ret_state->ino == ino)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	fd = open_by_inode(source, relative, ino, ret_state);
+	if (fd < 0 || (ret_state->dev == dev && ret_state->ino == ino))
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
+static int refuse(struct problem *ret_problem, const char *sentence)
 {
 	problem_set(ret_problem, "%s", sentence);
 	return -EINVAL;
@@ -26,16 +130,14 @@ static int refuse_combination(struct problem *ret_problem, const char *sentence)
 
 static int begin_walk(struct source *source)
 {
-	const struct scan_options *options = source->options;
-	return walk_open(source->directory_fd, options, options->folders ? &source->only : NULL,
-		&source->walk);
+	return walk_open(source->directory_fd, source->options, source->directory, &source->walk);
 }
 
 static int open_tree(struct source *source, struct problem *ret_problem)
 {
 	const struct scan_options *options = source->options;
 	if (options->as)
-		return refuse_combination(ret_problem,
+		return refuse(ret_problem,
 			"--as names the key of one file, and the SOURCE is a directory");
 	source->directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (source->directory_fd < 0) {
@@ -44,16 +146,14 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 	}
 	if (options->files_from)
 		return files_from_open(source->directory_fd, options, &source->list, ret_problem);
-	const int error =
-		only_init(&source->only, source->directory, options->folders, options->n_folders);
-	return error ? error : begin_walk(source);
+	return begin_walk(source);
 }
 
 /* directory holds the path of the file; cuts it in two. */
 static int open_file(struct source *source, struct problem *ret_problem)
 {
 	if (source->options->files_from)
-		return refuse_combination(ret_problem,
+		return refuse(ret_problem,
 			"--files-from lists paths below a directory, and the SOURCE is a file");
 	char *slash = strrchr(source->directory, '/');
 	source->file = strdup(slash + 1);
@@ -66,9 +166,9 @@ static int open_file(struct source *source, struct problem *ret_problem)
 static void add_bases(struct source *source)
 {
 	const struct scan_options *options = source->options;
-	source->key = TEXT(PATH_BYTES_MAX);
-	source->path = TEXT(PATH_BYTES_MAX);
-	source->looked_at = TEXT(PATH_BYTES_MAX);
+	source->key = TEXT(SOURCE_PATH_BYTES_MAX);
+	source->path = TEXT(SOURCE_PATH_BYTES_MAX);
+	source->looked_at = TEXT(SOURCE_PATH_BYTES_MAX);
 	if (!options->as)
 		key_add_base(&source->key, options->prefix);
 	source->key_base_bytes = source->key.len;
@@ -133,7 +233,6 @@ int source_compare(const struct source *a, const struct source *b)
 void source_close(struct source *source)
 {
 	walk_close(source->walk);
-	only_clear(&source->only);
 	files_from_close(source->list);
 	if (source->directory_fd >= 0)
 		close(source->directory_fd);
@@ -167,6 +266,15 @@ static int next_itself(struct source *source)
 	return 1;
 }
 
+void source_begin_head(struct source *source)
+{
+	struct scan_entry *head = &source->head;
+	head->is_from_future = head->is_rotated = head->is_piece = head->collides = false;
+	head->offset = 0;
+	head->suffix = "";
+	head->content_id[0] = '\0';
+}
+
 int source_read(struct source *source, struct problem *ret_problem)
 {
 	source_begin_head(source);
@@ -175,12 +283,6 @@ int source_read(struct source *source, struct problem *ret_problem)
 	if (source->list)
 		return files_from_next(source->list, &source->head, ret_problem);
 	return next_itself(source);
-}
-
-int source_next(struct source *source, struct problem *ret_problem)
-{
-	int r = source_read(source, ret_problem);
-	return r > 0 ? source_name_head(source, ret_problem) : r;
 }
 
 int source_rewind(struct source *source)

@@ -1,16 +1,87 @@
+/* One directory tree in byte order of its paths. A SOURCE that is a directory reads its entries
+ * from it. It holds one descriptor and the names of the folders on the way down, whatever the
+ * depth. It never leaves the tree, unless links are followed, and opens no file. */
 #include "scan/walk.h"
 #include "base/text.h"
-#include "scan/file_kind.h"
-#include "scan/listing.h"
 #include "scan/open.h"
 #include "scan/removal.h"
-#include "scan/scan_over.h"
+#include "scan/scan_entry.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define TAG_FOLDER 'f'
+
+static int add_folder(struct only *only, const char *relative)
+{
+	char with_slash[PATH_MAX + 2];
+	const size_t n = strlen(relative);
+	if (n > PATH_MAX)
+		return 0; /* no such path can be opened */
+	snprintf(with_slash, sizeof with_slash, "%s/", relative);
+	return names_add(&only->folders, TAG_FOLDER, with_slash, n ? n + 1 : 0);
+}
+
+int only_init(struct only *only, const char *directory, const char *const *folders, size_t n)
+{
+	int error = 0;
+	*only = (struct only){0};
+	for (size_t i = 0; !error && i < n; i++) {
+		const char *relative = path_below(directory, folders[i]);
+		error = relative ? add_folder(only, relative) : 0;
+	}
+	names_sort(&only->folders);
+	return error ? -ENOMEM : 0;
+}
+
+void only_clear(struct only *only)
+{
+	names_clear(&only->folders);
+}
+
+/* Below 0, 0 or above 0: whether `folder` comes before "relative/", begins with it, or comes behind
+ * it. */
+static int compare(const char *folder, const char *relative, size_t n)
+{
+	const int order = strncmp(folder, relative, n);
+	return order ? order : (unsigned char)folder[n] - '/';
+}
+
+/* The first folder that begins with "relative/", or NULL. */
+static const char *find_below(const struct only *only, const char *relative)
+{
+	const size_t length = strlen(relative);
+	size_t from = 0, to = only->folders.n;
+	while (from < to) {
+		const size_t middle = from + (to - from) / 2;
+		if (compare(names_get(&only->folders, middle), relative, length) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	if (from == only->folders.n)
+		return NULL;
+	const char *found = names_get(&only->folders, from);
+	return compare(found, relative, length) == 0 ? found : NULL;
+}
+
+bool only_has(const struct only *only, const char *relative)
+{
+	if (!*relative)
+		return only->folders.n && !*names_get(&only->folders, 0);
+	const char *found = find_below(only, relative);
+	return found && !found[strlen(relative) + 1];
+}
+
+bool only_leads_to(const struct only *only, const char *relative)
+{
+	return find_below(only, relative) != NULL;
+}
 
 #define PATH_BYTES_MAX                                                                             \
 	(64UL * 1024) /* above what the kernel opens, so that it is the one to say no */
@@ -28,7 +99,7 @@ struct frame {
 struct walk {
 	int directory_fd; /* borrowed */
 	const struct scan_options *options;
-	const struct only *only; /* NULL: everything */
+	struct only only; /* of options->folders */
 	struct frame *frames;
 	size_t n_frames, cap_frames;
 	bool started;
@@ -36,19 +107,22 @@ struct walk {
 	struct text path; /* relative path of the last entry */
 };
 
-int walk_open(int directory_fd, const struct scan_options *options, const struct only *only,
+int walk_open(int directory_fd, const struct scan_options *options, const char *directory,
 	struct walk **ret)
 {
 	struct walk *walk = calloc(1, sizeof *walk);
 	if (!walk)
 		return -ENOMEM;
-	walk->directory_fd = directory_fd;
-	walk->options = options;
-	walk->only = only;
-	walk->fd = -1;
-	walk->path = TEXT(PATH_BYTES_MAX);
-	*ret = walk;
-	return 0;
+	*walk = (struct walk){.directory_fd = directory_fd,
+		.options = options,
+		.fd = -1,
+		.path = TEXT(PATH_BYTES_MAX)};
+	const int error = only_init(&walk->only, directory, options->folders, options->n_folders);
+	if (error)
+		walk_close(walk);
+	else
+		*ret = walk;
+	return error;
 }
 
 static void close_directory(struct walk *walk)
@@ -71,6 +145,7 @@ void walk_close(struct walk *walk)
 	while (walk->n_frames)
 		leave_directory(walk);
 	free(walk->frames);
+	only_clear(&walk->only);
 	text_clear(&walk->path);
 	free(walk);
 }
@@ -95,7 +170,7 @@ static int push_frame(struct walk *walk, const struct stat *st)
 	walk->frames[walk->n_frames++] = (struct frame){.path_len = path_len,
 		.dev = st->st_dev,
 		.ino = st->st_ino,
-		.is_wanted = !walk->only || only_has(walk->only, relative)};
+		.is_wanted = !walk->options->folders || only_has(&walk->only, relative)};
 	return 0;
 }
 
@@ -126,14 +201,14 @@ static int list_folder(const struct walk *walk, int fd, struct names *ret)
 	const struct scan_options *options = walk->options;
 	struct problem problem;
 	bool has_folder = false;
-	int r = listing_read(fd, options->follow, ret);
+	int r = names_read(fd, options->follow, ret);
 	for (size_t i = 0; r == 0 && !has_folder && i < ret->n; i++)
 		has_folder = is_removal_folder(ret, i);
 	if (!has_folder || options->only_looks)
 		return r;
 	removal_recover(fd, &problem);
 	names_clear(ret);
-	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : listing_read(fd, options->follow, ret);
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : names_read(fd, options->follow, ret);
 }
 
 /* Opens the directory at walk.path, lists it and makes it the last frame. 0 or -errno; -EDEADLK for
@@ -263,21 +338,19 @@ static int visit_name(
 	if (frame->path_len)
 		text_add_char(&walk->path, '/');
 	text_add(&walk->path, name);
-	if (walk->path.error) {
-		open_out_of_resources(-ENOMEM, ret_problem);
-		return -ENOMEM;
-	}
+	if (walk->path.error)
+		return scan_no_memory(ret_problem);
 	const char *path = text_string(&walk->path);
 	if (is_removal_folder(&frame->names, i))
 		return visit_removal_folder(walk, ret, ret_problem);
 	if (tag == NAMES_DIRECTORY)
 		return filter_prunes(walk->options->filter, path) ||
-				       (walk->only && !only_leads_to(walk->only, path))
+				       (walk->options->folders && !only_leads_to(&walk->only, path))
 			       ? 0
 			       : try_enter(walk, ret, ret_problem);
 	if (!frame->is_wanted || !filter_wants_file(walk->options->filter, path))
 		return 0;
-	if (tag != LISTING_LINK || walk->options->follow)
+	if (tag != NAMES_LINK || walk->options->follow)
 		return look_at_name(walk, name, ret, ret_problem);
 	ret->kind = SCAN_LINK;
 	return 1;
@@ -287,8 +360,8 @@ static int enter_first(struct walk *walk, struct scan_entry *ret, struct problem
 {
 	walk->started = true;
 	text_add(&walk->path, ".");
-	if (open_out_of_resources(walk->path.error, ret_problem))
-		return walk->path.error;
+	if (walk->path.error)
+		return scan_no_memory(ret_problem);
 	return try_enter(walk, ret, ret_problem);
 }
 

@@ -3,7 +3,6 @@
  * rules, all others paths. */
 #include "fuzz.h"
 #include "scan/filter/filter.h"
-#include "scan/filter/glob.h"
 #include <errno.h>
 #include <limits.h>
 

@@ -1,6 +1,6 @@
 /* Patterns against a naive matcher. The first line is the pattern, all others are paths. */
 #include "fuzz.h"
-#include "scan/filter/glob.h"
+#include "scan/filter/filter.h"
 #include <limits.h>
 
 /* The sets that ASCII needs; the matcher's characters are code points. */

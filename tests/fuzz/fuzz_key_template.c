@@ -1,7 +1,7 @@
 /* Templates against paths: the first line is the template, all others are paths. What is made is
  * made again alike, has no empty part, and braces come out as they were written. */
 #include "fuzz.h"
-#include "scan/content/content_id.h"
+#include "scan/content/content.h"
 #include "scan/key/key_template.h"
 
 static void render(const struct key_template *template, const char *path, size_t nth)

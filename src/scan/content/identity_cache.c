@@ -1,16 +1,57 @@
+/* Which file an open file is, whatever its name is now, and what is known of the contents of files
+ * by that. The scan asks before it reads a file for its key. What is kept here only saves reading:
+ * a database that cannot be written or has lost its rows is no error. */
 #include "scan/content/identity_cache.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define DAY_S           86400
 #define BUSY_TIMEOUT_MS 10000
 #define TOO_FRESH_NS    ((int64_t)(2 * NS_PER_S))
+
+/* Handles of FUSE may be those of other files after the next mount. */
+static bool has_lasting_handles(const struct statfs *fs)
+{
+	static const __fsid_t none;
+	return fs->f_type != FUSE_SUPER_MAGIC && memcmp(&fs->f_fsid, &none, sizeof none) != 0;
+}
+
+static void add_identity_bytes(struct file_identity *identity, const void *bytes, size_t n)
+{
+	memcpy(identity->bytes + identity->n, bytes, n);
+	identity->n += n;
+}
+
+int file_identity_of(int fd, struct file_identity *ret)
+{
+	struct statfs fs;
+	union {
+		struct file_handle handle;
+		unsigned char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+	} u = {.handle.handle_bytes = MAX_HANDLE_SZ};
+	int mount;
+	_Static_assert(
+		sizeof fs.f_type + sizeof fs.f_fsid + sizeof u.handle.handle_type + MAX_HANDLE_SZ <=
+			FILE_IDENTITY_BYTES_MAX,
+		"an identity has room for every handle");
+	if (fstatfs(fd, &fs) < 0 || !has_lasting_handles(&fs) ||
+		name_to_handle_at(fd, "", &u.handle, &mount, AT_EMPTY_PATH) < 0)
+		return -ENOTSUP;
+	ret->n = 0;
+	add_identity_bytes(ret, &fs.f_type, sizeof fs.f_type);
+	add_identity_bytes(ret, &fs.f_fsid, sizeof fs.f_fsid);
+	add_identity_bytes(ret, &u.handle.handle_type, sizeof u.handle.handle_type);
+	add_identity_bytes(ret, u.handle.f_handle, u.handle.handle_bytes);
+	return 0;
+}
 
 enum statement { FIND, SEEN, KEEP, STATEMENTS };
 
@@ -92,46 +133,23 @@ void identity_cache_close(struct identity_cache *cache)
 	free(cache);
 }
 
-static sqlite3_stmt *bind_version(struct identity_cache *cache, enum statement statement,
-	const struct identity_version *version)
+static sqlite3_stmt *bind_file(const struct identity_file *file, enum statement statement)
 {
-	sqlite3_stmt *s = cache->statements[statement];
-	sqlite3_bind_blob(s, 1, version->identity->bytes, (int)version->identity->n, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 2, (int64_t)version->size);
-	sqlite3_bind_int64(s, 3, version->mtime_ns);
+	sqlite3_stmt *s = file->cache->statements[statement];
+	sqlite3_bind_blob(s, 1, file->identity.bytes, (int)file->identity.n, SQLITE_STATIC);
 	return s;
 }
 
-static void note_seen(struct identity_cache *cache, const struct file_identity *identity)
+static void bind_version(const struct identity_file *file, sqlite3_stmt *s)
 {
-	sqlite3_stmt *s = cache->statements[SEEN];
-	sqlite3_bind_blob(s, 1, identity->bytes, (int)identity->n, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 2, cache->today);
-	sqlite3_step(s);
-	sqlite3_reset(s);
+	sqlite3_bind_int64(s, 2, (int64_t)file->size);
+	sqlite3_bind_int64(s, 3, file->mtime_ns);
 }
 
-bool identity_cache_find(struct identity_cache *cache, const struct identity_version *version,
-	char ret_id[static CONTENT_ID_CHARS + 1])
+static void note_seen(const struct identity_file *file)
 {
-	sqlite3_stmt *s = bind_version(cache, FIND, version);
-	bool found =
-		sqlite3_step(s) == SQLITE_ROW && sqlite3_column_bytes(s, 0) == CONTENT_ID_CHARS;
-	const bool is_stale = found && sqlite3_column_int64(s, 1) != cache->today;
-	if (found)
-		memcpy(ret_id, sqlite3_column_text(s, 0), CONTENT_ID_CHARS + 1);
-	sqlite3_reset(s);
-	if (is_stale)
-		note_seen(cache, version->identity);
-	return found;
-}
-
-void identity_cache_keep(
-	struct identity_cache *cache, const struct identity_version *version, const char *id)
-{
-	sqlite3_stmt *s = bind_version(cache, KEEP, version);
-	sqlite3_bind_text(s, 4, id, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 5, cache->today);
+	sqlite3_stmt *s = bind_file(file, SEEN);
+	sqlite3_bind_int64(s, 2, file->cache->today);
 	sqlite3_step(s);
 	sqlite3_reset(s);
 }
@@ -147,13 +165,29 @@ struct identity_file identity_file_of(
 
 bool identity_file_find(const struct identity_file *file, char ret_id[static CONTENT_ID_CHARS + 1])
 {
-	const struct identity_version version = {&file->identity, file->size, file->mtime_ns};
-	return file->cache && identity_cache_find(file->cache, &version, ret_id);
+	if (!file->cache)
+		return false;
+	sqlite3_stmt *s = bind_file(file, FIND);
+	bind_version(file, s);
+	bool found =
+		sqlite3_step(s) == SQLITE_ROW && sqlite3_column_bytes(s, 0) == CONTENT_ID_CHARS;
+	const bool is_stale = found && sqlite3_column_int64(s, 1) != file->cache->today;
+	if (found)
+		memcpy(ret_id, sqlite3_column_text(s, 0), CONTENT_ID_CHARS + 1);
+	sqlite3_reset(s);
+	if (is_stale)
+		note_seen(file);
+	return found;
 }
 
 void identity_file_keep(const struct identity_file *file, const char *id)
 {
-	const struct identity_version version = {&file->identity, file->size, file->mtime_ns};
-	if (file->cache && file->mtime_ns < clock_wall_ns() - TOO_FRESH_NS)
-		identity_cache_keep(file->cache, &version, id);
+	if (!file->cache || file->mtime_ns >= clock_wall_ns() - TOO_FRESH_NS)
+		return;
+	sqlite3_stmt *s = bind_file(file, KEEP);
+	bind_version(file, s);
+	sqlite3_bind_text(s, 4, id, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 5, file->cache->today);
+	sqlite3_step(s);
+	sqlite3_reset(s);
 }

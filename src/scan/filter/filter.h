@@ -1,4 +1,4 @@
-/* --exclude and --include, as rules in order. For one thread at a time. */
+/* --exclude and --include, as rules in order, and the patterns they consist of. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,3 +21,15 @@ bool filter_prunes(struct filter *filter, const char *relative_directory);
 /* Whether rule i, in the order in which they were added, has matched anything that the two calls
  * above were asked about. */
 bool filter_has_matched(const struct filter *filter, size_t i);
+
+/* Whether the pattern is well formed: every '[' closed. */
+bool glob_valid(const char *pattern);
+
+/* Whether the whole path matches: '*' and '?' stop at '/', '**' crosses it, a component "**" also
+ * matches none ("a/" followed by "**" and "/b" matches "a/b"), [a-z] and [!a-z] are classes of
+ * characters, '\' takes the next character as it is. The pattern is valid. */
+bool glob_matches(const char *pattern, const char *path);
+
+/* Whether some path that begins with the directory and '/' may match. May say true too often, never
+ * false. "" is the top. */
+bool glob_may_match_below(const char *pattern, const char *directory);

@@ -1,3 +1,6 @@
+/* The name of a rotated log taken apart: the family, the rotation, and the suffix of compression.
+ * Listings of rotated logs (rotation_table.c) and {family} of keys ask for it, and verify does to
+ * find what a compressed file was. Names are all that it looks at. */
 #include "scan/key/family.h"
 #include <errno.h>
 #include <regex.h>

@@ -1,4 +1,8 @@
+/* What every key is checked against, whether it comes from a path, a template or the command line,
+ * and what is said of two files that would have the same one. Nothing here reads files or asks
+ * services. */
 #include "scan/key/key.h"
+#include "base/text.h"
 #include "scan/scan.h"
 #include <string.h>
 
@@ -66,4 +70,40 @@ bool key_valid(const char *key, size_t len, struct problem *ret_problem)
 		"cannot be a key; rename it or exclude it",
 		code);
 	return false;
+}
+
+#define NAME_BYTES_SHOWN 88 /* three of them fit into a problem's sentence */
+
+/* A name for a sentence: escaped, a long one without its middle. */
+static void add_short(struct text *text, const char *name)
+{
+	struct text shown = TEXT(1024UL * 1024);
+	text_add_escaped_string(&shown, name);
+	const char *s = text_string(&shown);
+	size_t head = shown.len, tail = shown.len;
+	if (shown.len > NAME_BYTES_SHOWN) {
+		head = NAME_BYTES_SHOWN / 2;
+		tail = shown.len - (NAME_BYTES_SHOWN / 2 - 3);
+		while ((s[head] & 0xC0) == 0x80)
+			head--;
+		while ((s[tail] & 0xC0) == 0x80)
+			tail++;
+	}
+	text_add_bytes(text, s, head);
+	if (head < tail)
+		text_add(text, "…");
+	text_add(text, s + tail);
+	text_clear(&shown);
+}
+
+void collision_tell(const struct collision *collision, struct problem *ret)
+{
+	struct text names = TEXT(4096);
+	add_short(&names, collision->key);
+	text_add(&names, ": ");
+	add_short(&names, collision->path);
+	text_add(&names, " and ");
+	add_short(&names, collision->other_path);
+	problem_set(ret, "two files have the key %s; %s", text_string(&names), collision->remedy);
+	text_clear(&names);
 }

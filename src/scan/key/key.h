@@ -1,4 +1,4 @@
-/* Keys from prefix and path, and what cannot be a key. Pure. */
+/* Keys from prefix and path, and what cannot be a key. */
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
@@ -18,3 +18,10 @@ bool key_last_below(const char *prefix, char *ret);
  * only characters that XML 1.0 can carry (https://www.w3.org/TR/xml/#charsets), since keys come
  * back in XML. Else false and the sentence in ret_problem. */
 bool key_valid(const char *key, size_t len, struct problem *ret_problem);
+
+struct collision {
+	const char *key, *path, *other_path; /* raw bytes */
+	const char *remedy;                  /* "exclude one, or …" */
+};
+/* Sets the sentence, in which all three names have room. */
+void collision_tell(const struct collision *collision, struct problem *ret);

@@ -1,11 +1,45 @@
+/* A template of keys: it is read once, when the command line is, and source_key.c makes the key of
+ * each file with it. A field that is the same for every file becomes a literal when the template is
+ * read, so that making a key only looks at what it is given: the file's path, its time, and the id
+ * of its content. */
+#include "scan/key/key_template.h"
 #include "base/clock.h"
+#include "base/host_name.h"
+#include "base/nearest.h"
 #include "base/path.h"
 #include "base/quote.h"
-#include "scan/key/key_template_struct.h"
+#include "base/time_zone.h"
+#include "scan/content/content.h"
+#include <ctype.h>
 #include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-bool key_template_has(const struct key_template *template, enum key_field field)
+#define TEMPLATE_BYTES_MAX 4096
+#define CONVERSIONS        "YmdHMSjyCGgVUWbBheaAuwIpFTDRzZs%"
+
+enum key_field { LITERAL, PATH, DIR, NAME, STEM, EXT, FAMILY, HOST, FQDN, MTIME, ID, ENV };
+
+struct template_piece {
+	enum key_field field;
+	char *text; /* of LITERAL, MTIME (the format) and ENV (the variable, then its value); owned
+		     */
+	int id_chars; /* of ID */
+};
+
+struct key_template {
+	struct template_piece *pieces;
+	size_t n;
+	const struct family_rules *families;
+	bool names_families;
+	struct time_zone *zone; /* NULL: UTC */
+	locale_t c_locale;      /* of times, whatever the process's is */
+};
+
+/* Whether some piece is of this field. */
+static bool has_field(const struct key_template *template, enum key_field field)
 {
 	for (size_t i = 0; i < template->n; i++)
 		if (template->pieces[i].field == field)
@@ -13,14 +47,376 @@ bool key_template_has(const struct key_template *template, enum key_field field)
 	return false;
 }
 
+static int refuse_format(const char *format, const char *conversion, struct problem *ret_problem)
+{
+	struct text shown = TEXT(1024), help = TEXT(1024);
+	text_add_escaped(&shown, format, strnlen(format, 100));
+	const unsigned char c = (unsigned char)conversion[0];
+	const char other = (char)(islower(c) ? toupper(c) : tolower(c));
+	if (isalpha(c) && strchr(CONVERSIONS, other))
+		text_addf(&help, "there is no %%%c; did you mean %%%c?", c, other);
+	else if (isalnum(c))
+		text_addf(&help, "there is no %%%c", c);
+	else
+		text_add(&help, "a % is followed by no conversion");
+	text_add(&help,
+		help.data[help.len - 1] == '?' ? "" : "; the most common are %Y %m %d %H %M %S");
+	problem_set(
+		ret_problem, "{mtime:%s} of --key: %s", text_string(&shown), text_string(&help));
+	text_clear(&shown);
+	text_clear(&help);
+	return -EINVAL;
+}
+
+/* Whether the format has at least one conversion, and only those of C99 that no locale changes, or
+ * %s. 0, or -EINVAL with a sentence. */
+static int check_format(const char *format, struct problem *ret_problem)
+{
+	bool has_conversion = false;
+	for (const char *p = format; *p; p++) {
+		if (*p != '%')
+			continue;
+		if (!*++p || !strchr(CONVERSIONS, *p))
+			return refuse_format(format, p, ret_problem);
+		has_conversion |= *p != '%';
+	}
+	if (has_conversion)
+		return 0;
+	problem_set(ret_problem,
+		"{mtime:…} of --key needs a format as of strftime(3), such as {mtime:%%Y/%%m/%%d}");
+	return -EINVAL;
+}
+
+/* %s of strftime() would take the time for one of the process's own zone. */
+static void add_formatted(
+	locale_t c_locale, const char *format, const struct tm *tm, int64_t wall_s, struct text *t)
+{
+	for (const char *p = format; *p; p++) {
+		if (*p != '%') {
+			text_add_char(t, *p);
+		} else if (*++p == 's') {
+			text_addf(t, "%lld", (long long)wall_s);
+		} else {
+			char made[64];
+			const char conversion[] = {'%', *p, '\0'};
+			text_add_bytes(
+				t, made, strftime_l(made, sizeof made, conversion, tm, c_locale));
+		}
+	}
+}
+
+static const struct {
+	const char *name, *example;
+	enum { NO_ARGUMENT, MAY_HAVE_ARGUMENT, NEEDS_ARGUMENT } argument;
+	bool is_of_file;
+} fields[] = {
+	[PATH] = {"path", "{path}", NO_ARGUMENT, true},
+	[DIR] = {"dir", "{dir}", NO_ARGUMENT, true},
+	[NAME] = {"name", "{name}", NO_ARGUMENT, true},
+	[STEM] = {"stem", "{stem}", NO_ARGUMENT, true},
+	[EXT] = {"ext", "{ext}", NO_ARGUMENT, true},
+	[FAMILY] = {"family", "{family}", NO_ARGUMENT, true},
+	[HOST] = {"host", "{host}", NO_ARGUMENT, false},
+	[FQDN] = {"fqdn", "{fqdn}", NO_ARGUMENT, false},
+	[MTIME] = {"mtime", "{mtime:%Y/%m/%d}", NEEDS_ARGUMENT, true},
+	[ID] = {"id", "{id:8}", MAY_HAVE_ARGUMENT, true},
+	[ENV] = {"env", "{env:NAME}", NEEDS_ARGUMENT, false},
+};
+#define FIELDS (sizeof fields / sizeof *fields)
+
+static int add_piece(
+	struct key_template *template, enum key_field field, const char *text, size_t n)
+{
+	struct template_piece *pieces =
+		realloc(template->pieces, (template->n + 1) * sizeof *template->pieces);
+	if (!pieces)
+		return -ENOMEM;
+	template->pieces = pieces;
+	pieces[template->n] = (struct template_piece){.field = field, .text = strndup(text, n)};
+	if (!pieces[template->n].text)
+		return -ENOMEM;
+	template->n++;
+	return 0;
+}
+
+static int refuse_field(const char *name, struct problem *ret_problem)
+{
+	const char *names[FIELDS - 1], *shown[FIELDS - 1];
+	struct text all = TEXT(512);
+	for (size_t i = 1; i < FIELDS; i++) {
+		names[i - 1] = fields[i].name;
+		shown[i - 1] = fields[i].example;
+		text_addf(&all, "%s%s",
+			i == 1           ? ""
+			: i + 1 < FIELDS ? ", "
+					 : " and ",
+			shown[i - 1]);
+	}
+	const char *nearest = nearest_name(name, names, FIELDS - 1);
+	if (strcmp(name, "now") == 0 || strcmp(name, "date") == 0 || strcmp(name, "time") == 0)
+		problem_set(ret_problem,
+			"--key has no field {%s}, because the next run would make another key of "
+			"the same file; {mtime:%%Y/%%m/%%d} is the file's own time",
+			name);
+	else if (nearest)
+		problem_set(ret_problem, "--key has no field {%s}; did you mean {%s}?",
+			quote(name).text, nearest);
+	else
+		problem_set(ret_problem, "--key has no field {%s}; there are %s", quote(name).text,
+			text_string(&all));
+	text_clear(&all);
+	return -EINVAL;
+}
+
+static enum key_field field_named(const char *name)
+{
+	for (size_t i = 1; i < FIELDS; i++)
+		if (strcmp(fields[i].name, name) == 0)
+			return (enum key_field)i;
+	return LITERAL;
+}
+
+static int read_id_chars(const char *s, int *ret)
+{
+	char *end;
+	const long n = strtol(s, &end, 10);
+	if (*s < '1' || *s > '9' || *end || n > CONTENT_ID_CHARS)
+		return -EINVAL;
+	*ret = (int)n;
+	return 0;
+}
+
+/* Checks and keeps the argument of the last piece, which is its text. */
+static int read_argument(struct template_piece *piece, struct problem *ret_problem)
+{
+	switch (piece->field) {
+	case MTIME:
+		return check_format(piece->text, ret_problem);
+	case ID:
+		piece->id_chars = CONTENT_ID_CHARS;
+		if (!*piece->text || read_id_chars(piece->text, &piece->id_chars) == 0)
+			return 0;
+		problem_set(ret_problem,
+			"{id:%s} of --key: an id has %d hex digits, and {id:8} is its first eight",
+			quote(piece->text).text, CONTENT_ID_CHARS);
+		return -EINVAL;
+	default:
+		return 0;
+	}
+}
+
+/* "name" or "name:argument", the n bytes between braces. */
+static int add_field(
+	struct key_template *template, const char *s, size_t n, struct problem *ret_problem)
+{
+	char inside[TEMPLATE_BYTES_MAX];
+	memcpy(inside, s, n);
+	inside[n] = '\0';
+	char *colon = strchr(inside, ':');
+	if (colon)
+		*colon = '\0';
+	const char *argument = colon ? colon + 1 : "";
+	const enum key_field field = field_named(inside);
+	if (field == LITERAL)
+		return refuse_field(inside, ret_problem);
+	if (colon && (fields[field].argument == NO_ARGUMENT || !*argument)) {
+		problem_set(ret_problem, "{%s:%s} of --key: write it as %s", inside,
+			quote(argument).text, fields[field].example);
+		return -EINVAL;
+	}
+	if (!colon && fields[field].argument == NEEDS_ARGUMENT) {
+		problem_set(ret_problem, "{%s} of --key: write it as in %s", inside,
+			fields[field].example);
+		return -EINVAL;
+	}
+	const int error = add_piece(template, field, argument, strlen(argument));
+	return error ? error : read_argument(&template->pieces[template->n - 1], ret_problem);
+}
+
+static int refuse_brace(char brace, size_t at, struct problem *ret_problem)
+{
+	problem_set(ret_problem,
+		"the %c at character %zu of --key has no %c; write %c%c for a brace as it is",
+		brace, at + 1, brace == '{' ? '}' : '{', brace, brace);
+	return -EINVAL;
+}
+
+static int read_pieces(struct key_template *template, const char *text, struct problem *ret_problem)
+{
+	struct text literal = TEXT(TEMPLATE_BYTES_MAX);
+	int error = 0;
+	for (const char *p = text; !error && *p;) {
+		if ((*p == '{' || *p == '}') && p[1] == *p) {
+			text_add_char(&literal, *p);
+			p += 2;
+			continue;
+		}
+		if (*p != '{' && *p != '}') {
+			text_add_char(&literal, *p++);
+			continue;
+		}
+		const char *end = *p == '{' ? p + 1 + strcspn(p + 1, "{}") : p;
+		if (*p == '}' || *end != '}') {
+			error = refuse_brace(*p, (size_t)(p - text), ret_problem);
+			break;
+		}
+		if (literal.len)
+			error = add_piece(template, LITERAL, text_string(&literal), literal.len);
+		text_reset(&literal);
+		if (!error)
+			error = add_field(template, p + 1, (size_t)(end - p - 1), ret_problem);
+		p = end + 1;
+	}
+	if (!error && literal.len)
+		error = add_piece(template, LITERAL, text_string(&literal), literal.len);
+	if (!error)
+		error = literal.error;
+	text_clear(&literal);
+	return error;
+}
+
+/* What would be wrong with every key. */
+static int check_pieces(const struct key_template *template, struct problem *ret_problem)
+{
+	bool is_of_file = false;
+	for (size_t i = 0; i < template->n; i++) {
+		const struct template_piece *piece = &template->pieces[i];
+		is_of_file |= fields[piece->field].is_of_file;
+		if (piece->field == LITERAL && *piece->text == '/' && i &&
+			template->pieces[i - 1].field == DIR) {
+			problem_set(ret_problem, "{dir} of --key ends in a slash already: write "
+						 "{dir}{name}, not {dir}/{name}");
+			return -EINVAL;
+		}
+		if (piece->field == LITERAL &&
+			((*piece->text == '/' && !i) || strstr(piece->text, "//"))) {
+			problem_set(ret_problem, "--key begins with a slash, or has two in a row: "
+						 "parts of keys are not empty");
+			return -EINVAL;
+		}
+	}
+	if (is_of_file)
+		return 0;
+	problem_set(ret_problem,
+		"--key has no field of the file, such as {name}, so that all files "
+		"would have one key; --as names the key of one file");
+	return -EINVAL;
+}
+
+/* A field that is the same for every file becomes a literal. */
+static int set_literal(struct template_piece *piece, const char *text)
+{
+	char *copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	free(piece->text);
+	*piece = (struct template_piece){.field = LITERAL, .text = copy};
+	return 0;
+}
+
+/* A variable that is missing in one job and there in another would make two keys of one file. */
+static int fill_in_variable(struct template_piece *piece, struct problem *ret_problem)
+{
+	const char *value = getenv(piece->text);
+	if (value && *value)
+		return set_literal(piece, value);
+	problem_set(ret_problem, "{env:%s} of --key: this variable is not set, or is empty",
+		quote(piece->text).text);
+	return -EINVAL;
+}
+
+static int fill_in_host(struct template_piece *piece, struct problem *ret_problem)
+{
+	char name[HOST_NAME_BYTES];
+	const int error = piece->field == HOST ? host_name_short(name, ret_problem)
+					       : host_name_full(name, ret_problem);
+	return error ? error : set_literal(piece, name);
+}
+
+static int fill_in(struct key_template *template, struct problem *ret_problem)
+{
+	int error = 0;
+	for (size_t i = 0; !error && i < template->n; i++) {
+		struct template_piece *piece = &template->pieces[i];
+		if (piece->field == ENV)
+			error = fill_in_variable(piece, ret_problem);
+		else if (piece->field == HOST || piece->field == FQDN)
+			error = fill_in_host(piece, ret_problem);
+	}
+	return error;
+}
+
+static int open_zone(struct key_template *template, const struct key_template_options *options,
+	struct problem *ret_problem)
+{
+	const char *name = options->time_zone;
+	if (name && !options->zone_has_other_use && !has_field(template, MTIME)) {
+		problem_set(
+			ret_problem, "--time-zone is that of {mtime:…}, which --key does not have");
+		return -EINVAL;
+	}
+	template->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	int error = template->c_locale == (locale_t)0 ? -ENOMEM : 0;
+	if (!error && name)
+		error = time_zone_open(name, &template->zone, ret_problem);
+	if (error == -EINVAL)
+		problem_prefix(ret_problem, "--time-zone");
+	return error;
+}
+
+int key_template_new(const struct key_template_options *options, struct key_template **ret,
+	struct problem *ret_problem)
+{
+	struct key_template *template = calloc(1, sizeof *template);
+	if (!template) {
+		problem_set(ret_problem, "out of memory");
+		return -ENOMEM;
+	}
+	template->families = options->families;
+	template->names_families = options->names_families;
+	int error = 0;
+	if (strlen(options->text) >= TEMPLATE_BYTES_MAX) {
+		problem_set(ret_problem, "--key is longer than %d bytes", TEMPLATE_BYTES_MAX - 1);
+		error = -EINVAL;
+	}
+	if (!error)
+		error = read_pieces(template, options->text, ret_problem);
+	if (!error)
+		error = check_pieces(template, ret_problem);
+	if (!error)
+		error = open_zone(template, options, ret_problem);
+	if (!error)
+		error = fill_in(template, ret_problem);
+	if (error == -ENOMEM)
+		problem_set(ret_problem, "out of memory");
+	if (error)
+		key_template_free(template);
+	else
+		*ret = template;
+	return error;
+}
+
+void key_template_free(struct key_template *template)
+{
+	if (!template)
+		return;
+	for (size_t i = 0; i < template->n; i++)
+		free(template->pieces[i].text);
+	free(template->pieces);
+	time_zone_free(template->zone);
+	if (template->c_locale != (locale_t)0)
+		freelocale(template->c_locale);
+	free(template);
+}
+
 bool key_template_has_id(const struct key_template *template)
 {
-	return key_template_has(template, ID);
+	return has_field(template, ID);
 }
 
 bool key_template_is_of_version(const struct key_template *template)
 {
-	return key_template_has(template, MTIME) || key_template_has(template, ID);
+	return has_field(template, MTIME) || has_field(template, ID);
 }
 
 static void add_family(
@@ -61,11 +457,11 @@ static int add_time(const struct key_template *template, const char *format, int
 		problem_set(ret_problem, "its modification time is not a date, which --key needs");
 		return -EINVAL;
 	}
-	time_format_add(template->times, format, &tm, wall_s, t);
+	add_formatted(template->c_locale, format, &tm, wall_s, t);
 	return 0;
 }
 
-static int add_piece(const struct key_template *template, const struct template_piece *piece,
+static int render_piece(const struct key_template *template, const struct template_piece *piece,
 	const struct key_subject *subject, struct text *t, struct problem *ret_problem)
 {
 	const char *relative = subject->relative, *name = path_name(relative);
@@ -136,7 +532,7 @@ int key_template_render(const struct key_template *template, const struct key_su
 	const size_t begin = key->len;
 	int error = 0;
 	for (size_t i = 0; !error && i < template->n; i++)
-		error = add_piece(template, &template->pieces[i], subject, key, ret_problem);
+		error = render_piece(template, &template->pieces[i], subject, key, ret_problem);
 	if (error || key->error)
 		return error;
 	return check_made(text_string(key) + begin, ret_problem);

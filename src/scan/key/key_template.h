@@ -34,7 +34,7 @@ bool key_template_is_of_version(const struct key_template *template);
 struct key_subject {
 	const char *relative; /* to the SOURCE; of a SOURCE file its base name */
 	int64_t mtime_ns;
-	const char *content_id; /* see content_id.h; may be NULL unless key_template_has_id */
+	const char *content_id; /* see content.h; may be NULL unless key_template_has_id */
 };
 /* Adds what the template makes of the file to key. 0, or -EINVAL with a sentence for what no path
  * would give either: nothing, an empty component, "." or "..", and for a time that is none. What

@@ -1,5 +1,8 @@
+/* How logs that grow were cut into objects, as rows in the SQLite file of the marks. growing_logs.c
+ * reads the rows of one family, decides, and writes what has changed in one transaction. Other runs
+ * may do the same meanwhile: each row has a version, and who comes second reads again. */
+#include "scan/rotated/log_rows.h"
 #include "base/random.h"
-#include "scan/rotated/log_rows_struct.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +10,16 @@
 #define DAY_S           86400
 #define BUSY_TIMEOUT_MS 30000
 #define KEPT_DAYS       400 /* of logs in folders that no run looks at any more */
+
+enum log_statement { LOAD, PIECES, DROP, DROP_PIECES, ADD, CHANGE, ADD_PIECE, TELL, STATEMENTS };
+
+struct log_rows {
+	sqlite3 *db;
+	sqlite3_stmt *statements[STATEMENTS];
+	char *scope;
+	int64_t today;
+	bool only_looks;
+};
 
 /* clang-format off */
 static const char create_sql[] =
@@ -38,7 +51,9 @@ static const char *const sql[STATEMENTS] = {
 	[TELL] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
 };
 /* clang-format on */
-int log_rows_failed(struct log_rows *rows, int rc, struct problem *ret_problem)
+
+/* Sets the sentence that this SQLite error comes with. -ENOMEM or -EIO. */
+static int rows_failed(struct log_rows *rows, int rc, struct problem *ret_problem)
 {
 	if ((rc & 0xff) == SQLITE_NOMEM || !rows->db) {
 		problem_set(ret_problem, "out of memory while the files were listed");
@@ -51,7 +66,8 @@ int log_rows_failed(struct log_rows *rows, int rc, struct problem *ret_problem)
 	return -EIO;
 }
 
-void log_rows_bind_family(
+/* To the first three parameters. */
+static void bind_family(
 	struct log_rows *rows, sqlite3_stmt *s, const struct log_family_name *family)
 {
 	sqlite3_bind_text(s, 1, rows->scope, -1, SQLITE_STATIC);
@@ -113,7 +129,7 @@ int log_rows_new(
 		*ret = rows;
 		return 0;
 	}
-	const int error = log_rows_failed(rows, rc, ret_problem);
+	const int error = rows_failed(rows, rc, ret_problem);
 	log_rows_free(rows);
 	return error;
 }
@@ -137,7 +153,7 @@ int64_t log_rows_today(const struct log_rows *rows)
 static int run_sql(struct log_rows *rows, const char *text, struct problem *ret_problem)
 {
 	const int rc = sqlite3_exec(rows->db, text, NULL, NULL, NULL);
-	return rc ? log_rows_failed(rows, rc, ret_problem) : 0;
+	return rc ? rows_failed(rows, rc, ret_problem) : 0;
 }
 
 int log_rows_begin(struct log_rows *rows, struct problem *ret_problem)
@@ -165,7 +181,7 @@ static int change(struct log_rows *rows, enum log_statement which, struct proble
 	if ((rc & 0xff) == SQLITE_CONSTRAINT)
 		return -EAGAIN;
 	if (rc)
-		return log_rows_failed(rows, rc, ret_problem);
+		return rows_failed(rows, rc, ret_problem);
 	return sqlite3_changes(rows->db) ? 0 : -EAGAIN;
 }
 
@@ -205,7 +221,7 @@ int log_rows_put(struct log_rows *rows, const struct log_family_name *family, st
 		sqlite3_bind_int64(s, 1, row->number);
 		sqlite3_bind_int64(s, 2, row->version);
 	} else {
-		log_rows_bind_family(rows, s, family);
+		bind_family(rows, s, family);
 		sqlite3_bind_int64(s, 12, (int64_t)random_below(INT64_MAX / 2));
 	}
 	sqlite3_bind_blob(s, 4, row->identity.bytes, (int)row->identity.n, SQLITE_STATIC);
@@ -230,7 +246,111 @@ bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family,
 	struct problem ignored;
 	if (rows->only_looks)
 		return true;
-	log_rows_bind_family(rows, s, family);
+	bind_family(rows, s, family);
 	sqlite3_bind_text(s, 4, what, -1, SQLITE_STATIC);
 	return change(rows, TELL, &ignored) == 0;
+}
+
+/* The columns of LOAD. */
+enum { LOG, VERSION, FILE_ID, SIZE, MTIME, LIVE, SEEN, MISSING, END, UNTIL };
+
+int log_row_add_piece(struct log_row *row, const struct log_piece *piece)
+{
+	struct log_piece *pieces =
+		reallocarray(row->pieces, row->n_pieces + 1, sizeof *row->pieces);
+	if (!pieces)
+		return -ENOMEM;
+	row->pieces = pieces;
+	row->pieces[row->n_pieces++] = *piece;
+	return 0;
+}
+
+void log_row_clear(struct log_row *row)
+{
+	free(row->pieces);
+	*row = (struct log_row){0};
+}
+
+static void copy_id(sqlite3_stmt *s, int at, char ret[static CONTENT_ID_CHARS + 1])
+{
+	const char *id = (const char *)sqlite3_column_text(s, at);
+	if (id && strlen(id) == CONTENT_ID_CHARS)
+		memcpy(ret, id, CONTENT_ID_CHARS + 1);
+}
+
+static void read_row(sqlite3_stmt *s, struct log_row *ret)
+{
+	*ret = (struct log_row){
+		.number = sqlite3_column_int64(s, LOG),
+		.version = sqlite3_column_int64(s, VERSION),
+		.file_size = (uint64_t)sqlite3_column_int64(s, SIZE),
+		.file_mtime_ns = sqlite3_column_int64(s, MTIME),
+		.was_live = sqlite3_column_int(s, LIVE) != 0,
+		.seen = sqlite3_column_int64(s, SEEN),
+		.missing = sqlite3_column_int64(s, MISSING),
+		.end = (uint64_t)sqlite3_column_int64(s, END),
+	};
+	const size_t n = (size_t)sqlite3_column_bytes(s, FILE_ID);
+	if (n && n <= FILE_IDENTITY_BYTES_MAX) {
+		memcpy(ret->identity.bytes, sqlite3_column_blob(s, FILE_ID), n);
+		ret->identity.n = n;
+	}
+	copy_id(s, UNTIL, ret->until);
+}
+
+static int load_pieces(struct log_rows *rows, struct log_row *row, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = rows->statements[PIECES];
+	int error = 0;
+	sqlite3_bind_int64(s, 1, row->number);
+	while (!error && sqlite3_step(s) == SQLITE_ROW) {
+		struct log_piece piece = {.start = (uint64_t)sqlite3_column_int64(s, 0),
+			.end = (uint64_t)sqlite3_column_int64(s, 1),
+			.mtime_ns = sqlite3_column_int64(s, 2)};
+		copy_id(s, 3, piece.id);
+		error = log_row_add_piece(row, &piece);
+	}
+	row->n_kept = row->n_pieces;
+	const int rc = sqlite3_reset(s);
+	return error || rc ? rows_failed(rows, error ? SQLITE_NOMEM : rc, ret_problem) : 0;
+}
+
+static int load_all(struct log_rows *rows, const struct log_family_name *family,
+	struct log_row **ret, size_t *ret_n, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = rows->statements[LOAD];
+	struct log_row *all = NULL;
+	size_t n = 0;
+	int error = 0;
+	bind_family(rows, s, family);
+	while (!error && sqlite3_step(s) == SQLITE_ROW) {
+		struct log_row *more = reallocarray(all, n + 1, sizeof *all);
+		if (!more) {
+			error = rows_failed(rows, SQLITE_NOMEM, ret_problem);
+			break;
+		}
+		all = more;
+		read_row(s, &all[n++]);
+	}
+	const int rc = sqlite3_reset(s);
+	if (!error && rc)
+		error = rows_failed(rows, rc, ret_problem);
+	for (size_t i = 0; !error && i < n; i++)
+		error = load_pieces(rows, &all[i], ret_problem);
+	*ret = all;
+	*ret_n = n;
+	return error;
+}
+
+int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
+	size_t *ret_n, struct problem *ret_problem)
+{
+	*ret = NULL;
+	*ret_n = 0;
+	const int rc = sqlite3_exec(rows->db, "BEGIN", NULL, NULL, NULL);
+	if (rc)
+		return rows_failed(rows, rc, ret_problem);
+	const int error = load_all(rows, family, ret, ret_n, ret_problem);
+	log_rows_undo(rows);
+	return error;
 }

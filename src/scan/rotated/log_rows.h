@@ -7,8 +7,7 @@
  * mark to say. docs/logs.md has the rules. */
 #pragma once
 #include "base/problem.h"
-#include "scan/content/content_id.h"
-#include "scan/content/file_identity.h"
+#include "scan/content/identity_cache.h"
 #include <sqlite3.h>
 
 /* The bytes from start to end of a log. */

@@ -1,16 +1,74 @@
+/* Logs that rotate: listed again until two listings agree, each file with the id of its content, so
+ * that renaming and compressing while they are listed lose none. The sorting of keys (order.c)
+ * reads them from here instead of from the sources. Which of them are to be uploaded,
+ * growing_logs.c decides where logs grow; else every rotated file is. */
 #include "scan/rotated/rotation.h"
 #include "base/clock.h"
+#include "base/path.h"
 #include "base/wait_until.h"
+#include "scan/key/family.h"
 #include "scan/open.h"
-#include "scan/rotated/rotation_identity.h"
-#include "scan/rotated/rotation_logs.h"
+#include "scan/rotated/growing_logs.h"
 #include "scan/rotated/rotation_table.h"
-#include "scan/scan_over.h"
-#include "scan/source_file.h"
+#include "scan/scan_entry.h"
+#include "scan/source_key.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* As source_identify(), of a file that was found. -EAGAIN if its name is gone or another version's
+ * by now. */
+static int identify(const struct source *source, const struct scan_entry *found,
+	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
+{
+	const struct file_state version = entry_version(found);
+	struct file_state state;
+	const int fd = source_open_file(source, found->relative, &state);
+	if (fd < 0)
+		return source_has_moved(fd) ? -EAGAIN : fd;
+	const int r = file_state_equal(&version, &state)
+			      ? source_identify(source->options, fd, &version, ret_id, ret_why)
+			      : -EAGAIN;
+	close(fd);
+	return r;
+}
+
+static const char *why_not_rotated(const struct family *family)
+{
+	return family->is_unfinished
+		       ? "is not finished, or was put aside, by its name: --rotated leaves it out"
+		       : "does not have the name of a rotated file: --rotated takes it for a live log";
+}
+
+int rotation_look(struct source *source, struct problem *ret_problem)
+{
+	struct scan_entry *head = &source->head;
+	struct family family;
+	family_of(source->options->rotated, path_name(head->relative), &family);
+	head->is_rotated = family.is_rotated;
+	head->suffix = family.suffix;
+	head->kind = SCAN_PROBLEM;
+	if (!family.is_rotated) {
+		problem_set(&head->problem, "%s", why_not_rotated(&family));
+		return 0;
+	}
+	const uint64_t max_bytes = source->options->max_bytes;
+	if (max_bytes && head->size > max_bytes) {
+		problem_set(&head->problem, "is larger than --max-size");
+		return 0;
+	}
+	const int r = identify(source, head, head->content_id, &head->problem);
+	if (r == 0)
+		head->kind = SCAN_FILE;
+	else if (r == -ECANCELED)
+		problem_set(ret_problem, "stopped while the file was read");
+	else if (r == -ESTALE || r == -EAGAIN)
+		problem_set(&head->problem, "is being written to");
+	else if (!open_out_of_resources(r, ret_problem) && r != -EFBIG) /* which has its own */
+		open_explain_unread(r, &head->problem);
+	return r == -ECANCELED || open_out_of_resources(r, ret_problem) ? r : 0;
+}
 
 #define PAUSE_FIRST_NS (250 * NS_PER_MS) /* after listings that differ; doubles each time */
 
@@ -19,7 +77,7 @@ struct rotation {
 	size_t n;
 	const struct scan_options *options;
 	struct rotation_table *table;
-	struct rotation_logs *logs; /* hands out the table's entries where logs grow, else NULL */
+	struct growing_logs *logs; /* hands out the table's entries where logs grow, else NULL */
 	bool is_listed, keeps_changing;
 };
 
@@ -27,10 +85,8 @@ int rotation_new(
 	struct source *sources, size_t n, struct rotation **ret, struct problem *ret_problem)
 {
 	struct rotation *rotation = calloc(1, sizeof *rotation);
-	if (!rotation) {
-		open_out_of_resources(-ENOMEM, ret_problem);
-		return -ENOMEM;
-	}
+	if (!rotation)
+		return scan_no_memory(ret_problem);
 	*rotation = (struct rotation){.sources = sources, .n = n, .options = sources->options};
 	int r = rotation_table_new(rotation->options->rotated, rotation->options->takes_live,
 		&rotation->table, ret_problem);
@@ -45,7 +101,7 @@ int rotation_new(
 void rotation_free(struct rotation *rotation)
 {
 	if (rotation) {
-		rotation_logs_free(rotation->logs);
+		growing_logs_free(rotation->logs);
 		rotation_table_free(rotation->table);
 	}
 	free(rotation);
@@ -79,12 +135,6 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 	return r < 0 ? r : rotation_table_end(rotation->table, ret_problem);
 }
 
-/* A file that no longer has this name is found by the next listing. */
-static bool has_moved(int error)
-{
-	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EINVAL;
-}
-
 static int not_read(struct rotation *rotation, const struct scan_entry *entry, int error,
 	struct problem *why, struct problem *ret_problem)
 {
@@ -98,26 +148,21 @@ static int not_read(struct rotation *rotation, const struct scan_entry *entry, i
 	return rotation_table_know(rotation->table, entry, NULL, why->text, ret_problem);
 }
 
+/* A file that has moved is found by the next listing. */
 static int identify_file(
 	struct rotation *rotation, const struct scan_entry *entry, struct problem *ret_problem)
 {
-	struct file_state state;
 	struct problem why = {.text = ""};
 	char id[CONTENT_ID_CHARS + 1];
 	const uint64_t max_bytes = rotation->options->max_bytes;
 	if (max_bytes && entry->size > max_bytes)
 		return rotation_table_know(rotation->table, entry, "", NULL, ret_problem);
-	int fd = source_open_file(&rotation->sources[entry->source], entry->relative, &state);
-	if (fd < 0)
-		return has_moved(fd) ? 0 : not_read(rotation, entry, fd, &why, ret_problem);
-	int r = 0;
-	if (rotation_is_version(entry, &state)) {
-		r = rotation_identify(rotation->options, fd, entry, id, &why);
-		r = r < 0 ? not_read(rotation, entry, r, &why, ret_problem)
-			  : rotation_table_know(rotation->table, entry, id, NULL, ret_problem);
-	}
-	close(fd);
-	return r < 0 ? r : scan_may_be_over(rotation->options, ret_problem);
+	int r = identify(&rotation->sources[entry->source], entry, id, &why);
+	if (r == 0)
+		r = rotation_table_know(rotation->table, entry, id, NULL, ret_problem);
+	else if (r != -EAGAIN)
+		r = not_read(rotation, entry, r, &why, ret_problem);
+	return r < 0 && r != -EAGAIN ? r : scan_may_be_over(rotation->options, ret_problem);
 }
 
 /* How many files were looked at, or -errno. */
@@ -189,7 +234,7 @@ int rotation_next(
 			return r;
 		rotation->is_listed = true;
 		if (rotation->options->log_rows)
-			r = rotation_logs_new(rotation->table, rotation->sources,
+			r = growing_logs_new(rotation->table, rotation->sources,
 				!rotation->keeps_changing, &rotation->logs, ret_problem);
 		if (r < 0)
 			return r;
@@ -199,7 +244,7 @@ int rotation_next(
 		*ret_source = &rotation->sources[0];
 		return 1;
 	}
-	int r = rotation->logs ? rotation_logs_next(rotation->logs, &entry, ret_problem)
+	int r = rotation->logs ? growing_logs_next(rotation->logs, &entry, ret_problem)
 			       : rotation_table_next(rotation->table, &entry, ret_problem);
 	if (r > 0) {
 		*ret_source = &rotation->sources[entry.source];

@@ -17,3 +17,9 @@ int rotation_new(
 int rotation_next(
 	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem);
 void rotation_free(struct rotation *rotation);
+
+/* Makes the head of a source, which is a file somebody named, what rotation_next() would tell of
+ * it, whatever its age: with is_rotated, suffix (within its relative path) and content_id. It
+ * becomes a PROBLEM if it does not have the name of a rotated file or cannot be read. 0, or -errno
+ * with a sentence. */
+int rotation_look(struct source *source, struct problem *ret_problem);

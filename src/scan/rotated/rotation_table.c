@@ -1,10 +1,13 @@
+/* The names that listings of rotated logs have found, in a temporary database, and what is known of
+ * the files behind them: which of them wait, and whether two listings agree. rotation.c fills it
+ * and growing_logs.c reads it, family after family. It opens no file of a SOURCE. */
 #include "scan/rotated/rotation_table.h"
+#include "scan/scan_entry.h"
+#include "scan/source.h"
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PATH_BYTES_MAX (256UL * 1024)
 
 enum statement { ADD, SAME, UNKNOWN, KNOW, NOTE_WRITTEN, NEXT, STATEMENTS };
 
@@ -70,8 +73,7 @@ _Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_YOUNG == 3, "as the s
 static int table_failed(const struct rotation_table *table, int rc, struct problem *ret_problem)
 {
 	if ((rc & 0xff) == SQLITE_NOMEM || !table->db) {
-		problem_set(ret_problem, "out of memory while the files were listed");
-		return -ENOMEM;
+		return scan_no_memory(ret_problem);
 	}
 	problem_set(ret_problem,
 		"the names of rotated files cannot be kept in a temporary file (%s); make room in "
@@ -85,12 +87,11 @@ int rotation_table_new(const struct family_rules *families, bool takes_live,
 {
 	struct rotation_table *table = calloc(1, sizeof *table);
 	if (!table) {
-		problem_set(ret_problem, "out of memory while the files were listed");
-		return -ENOMEM;
+		return scan_no_memory(ret_problem);
 	}
 	table->families = families;
 	table->takes_live = takes_live;
-	table->family = table->bare = table->relative = TEXT(PATH_BYTES_MAX);
+	table->family = table->bare = table->relative = TEXT(SOURCE_PATH_BYTES_MAX);
 	int rc = sqlite3_open_v2("", &table->db,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (!rc)
@@ -152,7 +153,7 @@ int rotation_table_add(
 	sqlite3_stmt *s = table->statements[ADD];
 	const char *slash = strrchr(entry->relative, '/'),
 		   *name = slash ? slash + 1 : entry->relative;
-	const bool is_file = entry->kind == SCAN_FILE || entry->kind == SCAN_YOUNG;
+	const bool is_file = entry_is_file(entry);
 	struct family family;
 	family_of(table->families, name, &family);
 	text_reset(&table->family);

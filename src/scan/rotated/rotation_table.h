@@ -1,7 +1,7 @@
 /* The names that listings of the sources found, and what is known of the files behind them: a
  * temporary database, so that memory stays flat. For one thread. */
 #pragma once
-#include "scan/content/content_id.h"
+#include "scan/content/content.h"
 #include "scan/key/family.h"
 #include "scan/scan.h"
 

@@ -1,5 +1,5 @@
 #include "upload/file/done_now.h"
-#include "scan/content/content_id.h"
+#include "scan/content/content.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

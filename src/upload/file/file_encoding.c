@@ -1,8 +1,8 @@
 #include "upload/file/file_encoding.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "scan/collision.h"
 #include "scan/content/decompress.h"
+#include "scan/key/key.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "scan/content/content_id.h"
+#include "scan/content/content.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "../check.h"
 #include "base/checksum.h"
 #include "base/text.h"
-#include "scan/content/content_range.h"
+#include "scan/content/content.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 #include "../check.h"
 #include "scan/filter/filter.h"
-#include "scan/filter/glob.h"
 #include <errno.h>
 
 #define RULES_MAX 4

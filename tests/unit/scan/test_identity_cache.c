@@ -67,19 +67,6 @@ static void test_identity(void)
 	unlink("other");
 }
 
-static void test_being_written(void)
-{
-	int writer = make("a"), reader = open("a", O_RDONLY | O_CLOEXEC);
-	CHECK(file_is_being_written(reader));
-	close(writer);
-	CHECK(!file_is_being_written(reader));
-	writer = open("a", O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* no lease is left behind */
-	CHECK(writer >= 0);
-	close(writer);
-	close(reader);
-	unlink("a");
-}
-
 static struct identity_cache *open_at(int64_t day)
 {
 	struct identity_cache *cache = NULL;
@@ -89,32 +76,39 @@ static struct identity_cache *open_at(int64_t day)
 	return cache;
 }
 
-static bool finds(struct identity_cache *cache, const struct identity_version *version)
+static bool finds(struct identity_cache *cache, struct identity_file file)
 {
 	char id[CONTENT_ID_CHARS + 1] = "";
-	bool found = identity_cache_find(cache, version, id);
+	file.cache = cache;
+	bool found = identity_file_find(&file, id);
 	CHECK_STRING(id, found ? ID : "");
 	return found;
+}
+
+static void keep(struct identity_cache *cache, struct identity_file file)
+{
+	file.cache = cache;
+	identity_file_keep(&file, ID);
 }
 
 static void test_hits(void)
 {
 	struct file_identity identity = {.bytes = "abc", .n = 3}, longer = {.bytes = "abc", .n = 4};
-	const struct identity_version version = {&identity, 5, -7};
+	const struct identity_file version = {NULL, identity, 5, -7};
 	struct identity_cache *cache = open_at(100);
-	CHECK(!finds(cache, &version));
-	identity_cache_keep(cache, &version, ID);
+	CHECK(!finds(cache, version));
+	keep(cache, version);
 	identity_cache_close(cache);
 	cache = open_at(100);
-	CHECK(finds(cache, &version));
-	CHECK(!finds(cache, &(struct identity_version){&identity, 6, -7}));
-	CHECK(!finds(cache, &(struct identity_version){&identity, 5, -8}));
-	CHECK(!finds(cache, &(struct identity_version){&longer, 5, -7}));
+	CHECK(finds(cache, version));
+	CHECK(!finds(cache, (struct identity_file){NULL, identity, 6, -7}));
+	CHECK(!finds(cache, (struct identity_file){NULL, identity, 5, -8}));
+	CHECK(!finds(cache, (struct identity_file){NULL, longer, 5, -7}));
 	/* another version of the file takes its place */
-	const struct identity_version next = {&identity, 6, 1};
-	identity_cache_keep(cache, &next, ID);
-	CHECK(finds(cache, &next));
-	CHECK(!finds(cache, &version));
+	const struct identity_file next = {NULL, identity, 6, 1};
+	keep(cache, next);
+	CHECK(finds(cache, next));
+	CHECK(!finds(cache, version));
 	identity_cache_close(cache);
 	struct stat st;
 	CHECK_INT(stat("cache.db", &st), 0);
@@ -125,17 +119,17 @@ static void test_hits(void)
 static void test_forgets(void)
 {
 	struct file_identity kept = {.bytes = "kept", .n = 4}, gone = {.bytes = "gone", .n = 4};
-	const struct identity_version a = {&kept, 1, 1}, b = {&gone, 1, 1};
+	const struct identity_file a = {NULL, kept, 1, 1}, b = {NULL, gone, 1, 1};
 	struct identity_cache *cache = open_at(100);
-	identity_cache_keep(cache, &a, ID);
-	identity_cache_keep(cache, &b, ID);
+	keep(cache, a);
+	keep(cache, b);
 	identity_cache_close(cache);
 	cache = open_at(100 + IDENTITY_CACHE_DAYS);
-	CHECK(finds(cache, &a));
+	CHECK(finds(cache, a));
 	identity_cache_close(cache);
 	cache = open_at(101 + IDENTITY_CACHE_DAYS);
-	CHECK(finds(cache, &a));
-	CHECK(!finds(cache, &b));
+	CHECK(finds(cache, a));
+	CHECK(!finds(cache, b));
 	identity_cache_close(cache);
 	unlink("cache.db");
 }
@@ -162,7 +156,6 @@ int main(void)
 	test_without_handles();
 	if (has_handles())
 		test_identity();
-	test_being_written();
 	test_hits();
 	test_forgets();
 	test_unusable();

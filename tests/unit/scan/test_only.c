@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "scan/only.h"
+#include "scan/walk.h"
 
 static void test_folders(void)
 {

@@ -247,11 +247,26 @@ static void run_race_without_openat2(void)
 	run_race();
 }
 
+static void test_being_written(void)
+{
+	int writer = open("a", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600),
+	    reader = open("a", O_RDONLY | O_CLOEXEC);
+	CHECK(file_is_being_written(reader));
+	close(writer);
+	CHECK(!file_is_being_written(reader));
+	writer = open("a", O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* no lease is left behind */
+	CHECK(writer >= 0);
+	close(writer);
+	close(reader);
+	unlink("a");
+}
+
 int main(void)
 {
 	test_openers();
 	test_scan_open_file();
 	test_state_equal();
+	test_being_written();
 	in_child(run_race);
 	in_child(run_race_without_openat2);
 	return check_result();

@@ -1,5 +1,9 @@
-#include "scan/file_kind.h"
-#include "scan/min_age.h"
+/* What one name in a folder is: a file to be uploaded, one that is too young, or something else,
+ * and the sentence that says why. The walk, lists of paths and single SOURCEs judge their names by
+ * it, so that a file is judged alike however it was found. It looks at a name by one stat and opens
+ * nothing. */
+#include "scan/scan_entry.h"
+#include "base/clock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -40,10 +44,12 @@ bool file_state_equal(const struct file_state *a, const struct file_state *b)
 	       a->ino == b->ino && (a->ctime_ns == b->ctime_ns || !a->ctime_ns || !b->ctime_ns);
 }
 
-bool file_state_is_version(const struct file_state *a, const struct file_state *b)
+struct file_state entry_version(const struct scan_entry *entry)
 {
-	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
-	       a->mtime_ns == b->mtime_ns;
+	return (struct file_state){.size = entry->size,
+		.mtime_ns = entry->mtime_ns,
+		.dev = entry->dev,
+		.ino = entry->ino};
 }
 
 void look_was_named(struct scan_entry *entry)
@@ -119,4 +125,63 @@ void look_at(int directory_fd, const char *name, const struct scan_options *opti
 		look_refused(directory_fd, name, errno, absent, ret);
 	else
 		look_judge(&st, options, ret);
+}
+
+bool min_age_is_from_future(const struct file_state *state, const struct scan_options *options)
+{
+	return options->min_age_ms && state->mtime_ns > options->now_wall_ns &&
+	       state->mtime_ns > clock_wall_ns(); /* it may be written while we look */
+}
+
+static bool is_younger(int64_t time_ns, const struct scan_options *options)
+{
+	int64_t age_ns, oldest_ns;
+	return __builtin_mul_overflow(options->min_age_ms, UINT64_C(1000000), &age_ns) ||
+	       __builtin_sub_overflow(options->now_wall_ns, age_ns, &oldest_ns) ||
+	       time_ns > oldest_ns;
+}
+
+/* Another host's clock may be ahead by a little; one that was years ahead must not hide a file. */
+static bool is_far_ahead(int64_t time_ns, const struct scan_options *options)
+{
+	int64_t age_ns, ahead_ns;
+	return !__builtin_mul_overflow(options->min_age_ms, UINT64_C(1000000), &age_ns) &&
+	       (__builtin_sub_overflow(time_ns, options->now_wall_ns, &ahead_ns) ||
+		       ahead_ns > age_ns);
+}
+
+bool min_age_holds(const struct file_state *state, const struct scan_options *options)
+{
+	if (options->min_age_ms == 0)
+		return false;
+	if (!min_age_is_from_future(state, options))
+		return is_younger(state->mtime_ns, options);
+	return is_younger(state->ctime_ns, options) && !is_far_ahead(state->ctime_ns, options);
+}
+
+bool scan_is_cancelled(const struct scan_options *options)
+{
+	return options->is_over && options->is_over(options->is_over_arg);
+}
+
+int scan_may_be_over(const struct scan_options *options, struct problem *ret_problem)
+{
+	return scan_is_cancelled(options) ? scan_stopped(ret_problem) : 0;
+}
+
+int scan_stopped(struct problem *ret_problem)
+{
+	problem_set(ret_problem, "stopped while the files were listed");
+	return -ECANCELED;
+}
+
+int scan_no_memory(struct problem *ret_problem)
+{
+	problem_set(ret_problem, "out of memory while the files were listed");
+	return -ENOMEM;
+}
+
+bool entry_is_file(const struct scan_entry *entry)
+{
+	return entry->kind == SCAN_FILE || entry->kind == SCAN_YOUNG;
 }

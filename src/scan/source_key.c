@@ -1,20 +1,17 @@
-#include "scan/source_name.h"
+/* How the key of a file is made: of its path, by --as, or by the template, which may need the
+ * content; and what people call the file. The streams of all SOURCEs call it for each entry. An
+ * entry whose key no service could hold becomes a PROBLEM here, and nowhere else. */
+#include "scan/source_key.h"
 #include "base/path.h"
-#include "scan/content/content_id.h"
 #include "scan/content/identity_cache.h"
-#include "scan/file_kind.h"
 #include "scan/key/key.h"
 #include "scan/key/key_template.h"
-#include "scan/min_age.h"
 #include "scan/open.h"
-#include "scan/scan_over.h"
-#include "scan/source_file.h"
+#include "scan/scan_entry.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
-
-#define KEY_TEXT_MAX (256UL * 1024) /* a relative path always fits */
 
 static bool is_itself(const char *relative)
 {
@@ -40,11 +37,6 @@ static const char *relative_in_key(const struct source *source)
 	return source->directory_fd < 0 ? path_name(source_given(source)) : source->head.relative;
 }
 
-static bool takes_key(const struct scan_entry *entry)
-{
-	return entry->kind == SCAN_FILE || entry->kind == SCAN_YOUNG;
-}
-
 /* Why the content could not be read, as a PROBLEM of the head. 0, or the error if nothing can go
  * on. */
 static int not_read(
@@ -67,20 +59,21 @@ static int not_read(
 	return 0;
 }
 
-/* Of the open file, as it was when `before` was taken: from the cache, or read. */
-static int identify(const struct scan_options *options, int fd, const struct file_state *before,
+int source_identify(const struct scan_options *options, int fd, const struct file_state *version,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
 {
 	struct file_state after;
 	const struct identity_file file =
-		identity_file_of(options->identities, fd, before->size, before->mtime_ns);
+		identity_file_of(options->identities, fd, version->size, version->mtime_ns);
 	if (identity_file_find(&file, ret_id))
 		return 0;
-	const struct content content = {fd, before->size, options->is_over, options->is_over_arg};
+	if (options->rotated && file_is_being_written(fd))
+		return -ESTALE;
+	const struct content content = {fd, version->size, options->is_over, options->is_over_arg};
 	int error = content_id(&content, ret_id, ret_why);
 	if (!error)
 		error = file_state_of(fd, &after);
-	if (!error && !file_state_equal(before, &after))
+	if (!error && !file_state_equal(version, &after))
 		error = -ESTALE;
 	if (!error)
 		identity_file_keep(&file, ret_id);
@@ -96,7 +89,7 @@ static int read_content(struct source *source, struct problem *ret_problem)
 	int fd = source_open_file(source, head->relative, &before);
 	if (fd < 0)
 		return not_read(source, fd, &why, ret_problem);
-	const int error = identify(source->options, fd, &before, head->content_id, &why);
+	const int error = source_identify(source->options, fd, &before, head->content_id, &why);
 	close(fd);
 	if (error)
 		return not_read(source, error, &why, ret_problem);
@@ -120,10 +113,11 @@ static int make_key(struct source *source, struct problem *ret_problem)
 	if (!error && has_id && head->kind == SCAN_FILE && !head->is_rotated &&
 		!(max_bytes && head->size > max_bytes))
 		error = read_content(source, ret_problem);
-	if (error || !takes_key(head) || (has_id && !*head->content_id) ||
+	if (error || !entry_is_file(head) || (has_id && !*head->content_id) ||
 		(has_id && head->kind == SCAN_YOUNG))
 		return error;
-	struct text bare = TEXT(KEY_TEXT_MAX); /* the suffix of compression comes behind the key */
+	struct text bare =
+		TEXT(SOURCE_PATH_BYTES_MAX); /* the suffix of compression comes behind the key */
 	const char *relative = relative_in_key(source);
 	text_add_bytes(&bare, relative, strlen(relative) - strlen(head->suffix));
 	const struct key_subject subject = {text_string(&bare), head->mtime_ns, head->content_id};
@@ -154,20 +148,11 @@ static void take_path_for_key(struct source *source)
 	text_add(&source->key, as ? as : is_itself(relative) ? "" : relative);
 }
 
-void source_begin_head(struct source *source)
-{
-	source->collides = false;
-	source->head.is_from_future = source->head.is_rotated = source->head.is_piece = false;
-	source->head.offset = 0;
-	source->head.suffix = "";
-	source->head.content_id[0] = '\0';
-}
-
 /* Of the head's key with the suffix of compression behind it. */
 static bool object_key_valid(struct source *source)
 {
 	struct scan_entry *head = &source->head;
-	struct text object = TEXT(KEY_TEXT_MAX + KEY_BYTES_MAX);
+	struct text object = TEXT(SOURCE_PATH_BYTES_MAX + KEY_BYTES_MAX);
 	text_add(&object, head->key);
 	text_add(&object, head->suffix);
 	const bool valid =
@@ -200,7 +185,13 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	head->key = has_key ? text_string(&source->key) : "";
 	head->path = text_string(&source->path);
 	head->source = source->index;
-	if (has_key && takes_key(head) && !object_key_valid(source))
+	if (has_key && entry_is_file(head) && !object_key_valid(source))
 		head->kind = SCAN_PROBLEM;
 	return 1;
+}
+
+int source_next(struct source *source, struct problem *ret_problem)
+{
+	int r = source_read(source, ret_problem);
+	return r > 0 ? source_name_head(source, ret_problem) : r;
 }

@@ -1,0 +1,301 @@
+/* What a file contains, whatever it is compressed with: reading it, the ids of all of it, of its
+ * first bytes and of a range, and a copy of a range. The scan and the removal of a file call it
+ * with a file that they have opened; nothing here opens files or knows their names. The memory it
+ * takes does not grow with the file. */
+#include "scan/content/content.h"
+#include "base/checksum.h"
+#include "base/text.h"
+#include "base/write_all.h"
+#include "scan/content/decompress.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK_BYTES (64U << 10)
+
+/* One reading of the content. */
+struct reading {
+	const struct content *content;
+	uint64_t at;
+	const struct content_sink *sink;
+	bool has_enough;
+	struct decompress *decompress; /* NULL: the bytes themselves count */
+	unsigned char in[CHUNK_BYTES], out[CHUNK_BYTES];
+};
+
+/* Reads the next bytes: how many, 0 at the end, or -errno. */
+static long read_next(struct reading *reading)
+{
+	const struct content *content = reading->content;
+	const uint64_t left = content->size - reading->at;
+	const size_t want = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
+	ssize_t n;
+	if (content->is_over && content->is_over(content->arg))
+		return -ECANCELED;
+	do
+		n = pread(content->fd, reading->in, want, (off_t)reading->at);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (n == 0 && want)
+		return -ESTALE;
+	reading->at += (uint64_t)n;
+	return n;
+}
+
+/* Gives it to the sink until that wants no more: 0 or -errno. */
+static int give_content(struct reading *reading, const unsigned char *bytes, size_t n)
+{
+	const int r = reading->has_enough ? 0 : reading->sink->take(reading->sink->arg, bytes, n);
+	reading->has_enough = reading->has_enough || r > 0;
+	return r < 0 ? r : 0;
+}
+
+/* Adds what comes of the n bytes that were read; n is 0 at the end. */
+static int add_decompressed(struct reading *reading, size_t n, struct problem *ret_problem)
+{
+	struct decompress_io io = {.in = reading->in, .in_bytes = n};
+	int r;
+	do {
+		io.out = reading->out;
+		io.out_bytes = CHUNK_BYTES;
+		r = decompress_run(reading->decompress, &io, n == 0, ret_problem);
+		const size_t n_out = CHUNK_BYTES - io.out_bytes;
+		const int taken = r < 0 || !n_out ? 0 : give_content(reading, reading->out, n_out);
+		const struct content *content = reading->content;
+		if (taken < 0)
+			return taken;
+		if (r > 0 && content->is_over && content->is_over(content->arg))
+			return -ECANCELED;
+	} while (r > 0);
+	return r;
+}
+
+/* 0, -EBADMSG if it is not compressed throughout, or another -errno. */
+static int read_content_of_file(struct reading *reading, struct problem *ret_problem)
+{
+	for (;;) {
+		long n = read_next(reading);
+		if (n < 0)
+			return (int)n;
+		if (n > 0 && reading->at == (uint64_t)n) {
+			int r = decompress_new(reading->in, (size_t)n, &reading->decompress);
+			if (r < 0 && r != -ENOENT)
+				return r;
+		}
+		int r = 0;
+		if (reading->decompress)
+			r = add_decompressed(reading, (size_t)n, ret_problem);
+		else
+			r = n ? give_content(reading, reading->in, (size_t)n) : 0;
+		if (r < 0)
+			return r;
+		if (n == 0 || (reading->has_enough && !reading->decompress))
+			break;
+	}
+	return reading->decompress && !decompress_is_whole(reading->decompress) ? -EBADMSG : 0;
+}
+
+static int read_plain(struct reading *reading)
+{
+	long n;
+	reading->at = 0;
+	reading->has_enough = false;
+	int r = reading->sink->begin(reading->sink->arg);
+	while (r == 0 && !reading->has_enough && (n = read_next(reading)) != 0)
+		r = n < 0 ? (int)n : give_content(reading, reading->in, (size_t)n);
+	return r;
+}
+
+int content_read(
+	const struct content *content, const struct content_sink *sink, struct problem *ret_problem)
+{
+	struct reading *reading = malloc(sizeof *reading);
+	if (!reading)
+		return -ENOMEM;
+	reading->content = content;
+	reading->sink = sink;
+	reading->at = 0;
+	reading->has_enough = false;
+	reading->decompress = NULL;
+	int r = sink->begin(sink->arg);
+	if (r == 0)
+		r = read_content_of_file(reading, ret_problem);
+	if (r == -EBADMSG)
+		r = read_plain(reading);
+	decompress_free(reading->decompress);
+	free(reading);
+	return r;
+}
+
+int content_seems_compressed(int fd)
+{
+	unsigned char first[DECOMPRESS_MAGIC_BYTES];
+	struct decompress *decompress;
+	ssize_t n;
+	do
+		n = pread(fd, first, sizeof first, 0);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	const int r = decompress_new(first, (size_t)n, &decompress);
+	if (r == 0)
+		decompress_free(decompress);
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
+static int begin_digest(void *arg)
+{
+	return digest_restart(arg, DIGEST_SHA256);
+}
+
+static int add_to_digest(void *arg, const unsigned char *bytes, size_t n)
+{
+	digest_update(arg, bytes, n);
+	return 0;
+}
+
+int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
+	struct problem *ret_problem)
+{
+	struct digest digest;
+	struct sums sums;
+	int r = digest_init(&digest, DIGEST_SHA256);
+	if (r < 0)
+		return r;
+	const struct content_sink sink = {begin_digest, add_to_digest, &digest};
+	r = content_read(content, &sink, ret_problem);
+	digest_finish(&digest, &sums);
+	if (r == 0)
+		hex_encode(sums.sha256, sizeof sums.sha256, ret_id);
+	digest_clear(&digest);
+	return r;
+}
+
+static int peek(const struct digest *digest, char ret_id[static CONTENT_ID_CHARS + 1])
+{
+	struct sums sums;
+	const int error = digest_peek(digest, &sums);
+	if (!error)
+		hex_encode(sums.sha256, sizeof sums.sha256, ret_id);
+	return error;
+}
+
+struct points {
+	struct digest digest;
+	struct content_point *points;
+	size_t n, next;
+};
+
+/* Fills the points that lie where the digest is. */
+static int fill_points(struct points *p)
+{
+	int error = 0;
+	for (; !error && p->next < p->n && p->points[p->next].at == p->digest.sums.bytes;
+		p->next++) {
+		error = peek(&p->digest, p->points[p->next].id);
+		p->points[p->next].is_there = !error;
+	}
+	return error;
+}
+
+static int begin_points(void *arg)
+{
+	struct points *p = arg;
+	p->next = 0;
+	for (size_t i = 0; i < p->n; i++)
+		p->points[i].is_there = false;
+	const int error = digest_restart(&p->digest, DIGEST_SHA256);
+	return error ? error : fill_points(p);
+}
+
+static int take_points(void *arg, const unsigned char *bytes, size_t n)
+{
+	struct points *p = arg;
+	int error = 0;
+	while (!error && n) {
+		const uint64_t left =
+			p->next < p->n ? p->points[p->next].at - p->digest.sums.bytes : n;
+		const size_t now = left < n ? (size_t)left : n;
+		digest_update(&p->digest, bytes, now);
+		bytes += now;
+		n -= now;
+		error = fill_points(p);
+	}
+	return error;
+}
+
+int content_points(const struct content *content, struct content_point *points, size_t n,
+	uint64_t *ret_size, struct problem *ret_problem)
+{
+	struct points p = {.points = points, .n = n};
+	int r = digest_init(&p.digest, DIGEST_SHA256);
+	if (r < 0)
+		return r;
+	const struct content_sink sink = {begin_points, take_points, &p};
+	r = content_read(content, &sink, ret_problem);
+	*ret_size = p.digest.sums.bytes;
+	digest_clear(&p.digest);
+	return r;
+}
+
+struct copying {
+	struct points points; /* the ends of the range */
+	struct digest digest; /* of the range */
+	const struct content_range *range;
+	uint64_t at;
+};
+
+static int begin_range(void *arg)
+{
+	struct copying *c = arg;
+	c->at = 0;
+	if (c->range->copy_fd >= 0 &&
+		(ftruncate(c->range->copy_fd, 0) < 0 || lseek(c->range->copy_fd, 0, SEEK_SET) < 0))
+		return -errno;
+	const int error = digest_restart(&c->digest, DIGEST_SHA256);
+	return error ? error : begin_points(&c->points);
+}
+
+static int take_range(void *arg, const unsigned char *bytes, size_t n)
+{
+	struct copying *c = arg;
+	const uint64_t from = c->range->from, to = c->range->to, at = c->at;
+	const size_t wanted = to - at < n ? (size_t)(to - at) : n,
+		     skipped = from <= at           ? 0
+			       : from - at < wanted ? (size_t)(from - at)
+						    : wanted;
+	int error = take_points(&c->points, bytes, wanted);
+	digest_update(&c->digest, bytes + skipped, wanted - skipped);
+	if (!error && c->range->copy_fd >= 0)
+		error = write_all(c->range->copy_fd, bytes + skipped, wanted - skipped);
+	c->at += wanted;
+	return error ? error : c->at == to;
+}
+
+int content_range(const struct content *content, const struct content_range *range,
+	struct content_range_ids *ret, struct problem *ret_problem)
+{
+	struct content_point ends[] = {{.at = range->from}, {.at = range->to}};
+	struct copying c = {.points = {.points = ends, .n = 2}, .range = range};
+	int r = digest_init(&c.points.digest, DIGEST_SHA256);
+	if (r < 0)
+		return r;
+	r = digest_init(&c.digest, DIGEST_SHA256);
+	if (r < 0) {
+		digest_clear(&c.points.digest);
+		return r;
+	}
+	const struct content_sink sink = {begin_range, take_range, &c};
+	r = content_read(content, &sink, ret_problem);
+	if (r == 0 && !ends[1].is_there)
+		r = -ESTALE;
+	if (r == 0)
+		r = peek(&c.digest, ret->range);
+	memcpy(ret->before, ends[0].id, sizeof ret->before);
+	memcpy(ret->until, ends[1].id, sizeof ret->until);
+	digest_clear(&c.points.digest);
+	digest_clear(&c.digest);
+	return r;
+}

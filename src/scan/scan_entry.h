@@ -1,0 +1,37 @@
+/* One name in a folder: what it is, and whether it can be uploaded. */
+#pragma once
+#include "scan/scan.h"
+
+/* Looks at name in the directory open at directory_fd by one stat and sets kind, size, times, dev,
+ * ino, problem and is_from_future of ret: FILE for a regular file, YOUNG, LINK for a symlink unless
+ * followed, SPECIAL with its problem for what is neither file nor directory, else PROBLEM. Its
+ * other fields stay. absent is the sentence for a name that is not there. */
+void look_at(int directory_fd, const char *name, const struct scan_options *options,
+	const char *absent, struct scan_entry *ret);
+/* The PROBLEM of a name that could not be looked at because of this errno. */
+void look_refused(
+	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret);
+/* Of what somebody named: SPECIAL becomes a PROBLEM. */
+void look_was_named(struct scan_entry *entry);
+/* As look_at, of what was already looked at. */
+void look_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret);
+
+/* Whether a file in this state was written too short a time ago: counted from its mtime or, if that
+ * lies in the future, from its ctime. */
+bool min_age_holds(const struct file_state *state, const struct scan_options *options);
+/* Whether the age was counted from the ctime, since the mtime lies in the future. The mtime of a
+ * file that was written after `options` took its time is not one of the future. */
+bool min_age_is_from_future(const struct file_state *state, const struct scan_options *options);
+
+/* Whether is_over of the options says so. */
+bool scan_is_cancelled(const struct scan_options *options);
+/* 0, or -ECANCELED with a sentence if it says so. */
+int scan_may_be_over(const struct scan_options *options, struct problem *ret_problem);
+/* -ECANCELED, with the sentence. */
+int scan_stopped(struct problem *ret_problem);
+/* -ENOMEM, with the sentence. */
+int scan_no_memory(struct problem *ret_problem);
+/* Whether the entry is a file that has a key: what is left alone today would take it tomorrow. */
+bool entry_is_file(const struct scan_entry *entry);
+/* The version of a file that was found. Its ctime does not count: it may be renamed. */
+struct file_state entry_version(const struct scan_entry *entry);
