@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "upload/push_struct.h"
 #include <limits.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -30,6 +29,17 @@ static uint64_t resident_bytes(void)
 {
 	size_t bytes;
 	return uv_resident_set_memory(&bytes) ? 0 : bytes;
+}
+
+static uint64_t ns_of(uv_timeval_t time)
+{
+	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * 1000;
+}
+
+static uint64_t process_cpu_ns(void)
+{
+	uv_rusage_t used;
+	return uv_getrusage(&used) ? 0 : ns_of(used.ru_utime) + ns_of(used.ru_stime);
 }
 
 /* How many workers the memory is enough for. What has grown since the run began is taken, for
@@ -66,52 +76,12 @@ void push_level_init(struct s3once_push *push)
 							    : 1,
 			&why, S3ONCE_LIMITED_BY_THREADS);
 	level_init(&push->level, most, why);
+	level_init_large(&push->large, most < LARGE_MOST ? most : LARGE_MOST);
 	push->most_at_once = push->level.now;
 	push->memory_bytes = resident_bytes();
+	push->began = (struct push_window){.ns = clock_boot_ns(), .cpu_ns = process_cpu_ns()};
+	push->large_began = push->began;
 	report_level(&push->run.report, push->level.now, push->level.why);
-	queue_begin_window(push->run.queue, false);
-}
-
-/* How long a thread has run or waited for a CPU. False where the kernel does not tell. */
-static bool thread_cpu_ns(pid_t thread, uint64_t *ret_ns)
-{
-	char path[64];
-	unsigned long long ran, waited;
-	snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)thread);
-	FILE *file = fopen(path, "re");
-	if (!file)
-		return false;
-	const bool is_read = fscanf(file, "%llu %llu", &ran, &waited) == 2;
-	fclose(file);
-	*ret_ns = is_read ? ran + waited : 0;
-	return is_read;
-}
-
-static uint64_t ns_of(uv_timeval_t time)
-{
-	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * 1000;
-}
-
-static uint64_t process_cpu_ns(void)
-{
-	uv_rusage_t used;
-	return uv_getrusage(&used) ? 0 : ns_of(used.ru_utime) + ns_of(used.ru_stime);
-}
-
-/* The CPU time of a worker so far, estimated from some of them. Where nothing is known of threads,
- * what the process used of all CPUs stands for it. */
-static uint64_t worker_cpu_ns(const struct s3once_push *push)
-{
-	uint64_t ns = 0, each;
-	unsigned n = 0;
-	for (unsigned i = 0; i < PUSH_SAMPLES; i++) {
-		const pid_t thread = (pid_t)atomic_load(&push->samples[i]);
-		if (!thread || !thread_cpu_ns(thread, &each))
-			continue;
-		ns += each;
-		n++;
-	}
-	return n ? ns / n : process_cpu_ns() / uv_available_parallelism();
 }
 
 static double share(uint64_t part, uint64_t whole)
@@ -136,12 +106,13 @@ static uint64_t waited_ns(const struct s3once_push *push)
 	return push->run.bandwidth ? bandwidth_waited_ns(push->run.bandwidth) : 0;
 }
 
-static void begin_window(struct s3once_push *push, bool is_like_before)
+/* Of large bodies more are begun only with twice as many workers, since as many again are the small
+ * files'. */
+static unsigned workers_for(const struct s3once_push *push, const struct queue_seen *seen)
 {
-	push->cpu_ns = worker_cpu_ns(push);
-	push->process_cpu_ns = process_cpu_ns();
-	push->waited_ns = waited_ns(push);
-	queue_begin_window(push->run.queue, is_like_before);
+	const unsigned large = seen->has_large ? 2 * push->large.now : 0;
+	const unsigned wanted = large > push->level.now ? large : push->level.now;
+	return wanted < push->level.most ? wanted : push->level.most;
 }
 
 static void report_new_level(struct s3once_push *push, unsigned before)
@@ -155,35 +126,54 @@ static void report_new_level(struct s3once_push *push, unsigned before)
 		log_debug("%u requests at once", level->now);
 }
 
+static void look_at_large(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
+{
+	struct push_window *began = &push->large_began;
+	const struct level_window window = {.now_ns = now_ns,
+		.began_ns = began->ns,
+		.under_way = seen->large,
+		.bytes = seen->large_bytes - began->seen.large_bytes,
+		.has_fallen = seen->cuts != began->seen.cuts};
+	if (level_next_large(&push->large, &window))
+		*began = (struct push_window){.ns = now_ns, .seen = *seen};
+}
+
+static void look_at_files(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
+{
+	struct push_window *began = &push->began;
+	struct level *level = &push->level;
+	const struct push_window now = {.ns = now_ns,
+		.seen = *seen,
+		.cpu_ns = process_cpu_ns(),
+		.waited_ns = waited_ns(push)};
+	const uint64_t wall_ns = now_ns - began->ns;
+	const uint64_t files_ns = seen->files_ns - began->seen.files_ns;
+	const struct level_window window = {.now_ns = now_ns,
+		.began_ns = began->ns,
+		.under_way = seen->busy,
+		.has_fallen = is_throttled(push),
+		.files = seen->files - began->seen.files,
+		.files_ns = files_ns,
+		.cpus_used = wall_ns ? (double)(now.cpu_ns - began->cpu_ns) / (double)wall_ns : 0,
+		.cpus = uv_available_parallelism(),
+		.disk_share = share(seen->read_ns - began->seen.read_ns, files_ns),
+		.bandwidth_share = share(now.waited_ns - began->waited_ns, wall_ns),
+		.most_by_memory = most_by_memory(push),
+		.is_cold = seen->warm + level->now / 8 < level->now,
+		.has_company = seen->has_company};
+	if (level_next(level, &window))
+		*began = now;
+}
+
 unsigned push_level_next(struct s3once_push *push)
 {
-	struct level *level = &push->level;
-	struct queue_window seen;
-	const unsigned before = level->now;
-	queue_window(push->run.queue, &seen);
-	const uint64_t now_ns = clock_boot_ns(), wall_ns = now_ns - seen.began_ns;
-	const uint64_t cpu_ns = worker_cpu_ns(push);
-	const struct level_window window = {.now_ns = now_ns,
-		.began_ns = seen.began_ns,
-		.files = seen.files,
-		.files_ns = seen.files_ns,
-		.cpu_share = cpu_ns > push->cpu_ns ? share(cpu_ns - push->cpu_ns, wall_ns) : 0,
-		.cpus_used = wall_ns ? (double)(process_cpu_ns() - push->process_cpu_ns) /
-					       (double)wall_ns
-				     : 0,
-		.cpus = uv_available_parallelism(),
-		.disk_share = share(seen.read_ns, seen.files_ns),
-		.bandwidth_share = share(waited_ns(push) - push->waited_ns, wall_ns),
-		.idle_share = share(seen.idle_ns, wall_ns * level->now),
-		.most_by_memory = most_by_memory(push),
-		.is_cold = seen.warm + level->now / 8 < level->now,
-		.has_company = seen.has_company,
-		.is_throttled = is_throttled(push)};
-	if (level_next(level, &window))
-		begin_window(push, window.is_cold);
-	/* As many again as there may be large bodies are the small files'. */
-	unsigned at_once = 2 * seen.bulk < level->ceiling ? 2 * seen.bulk : level->ceiling;
-	at_once = at_once > level->now ? at_once : level->now;
+	struct queue_seen seen;
+	const unsigned before = push->level.now;
+	const uint64_t now_ns = clock_boot_ns();
+	queue_look(push->run.queue, &seen);
+	look_at_files(push, &seen, now_ns);
+	look_at_large(push, &seen, now_ns);
+	const unsigned at_once = workers_for(push, &seen);
 	push->most_at_once = at_once > push->most_at_once ? at_once : push->most_at_once;
 	report_new_level(push, before);
 	return at_once;
@@ -191,7 +181,7 @@ unsigned push_level_next(struct s3once_push *push)
 
 void push_level_lower(struct s3once_push *push, unsigned can)
 {
-	level_lower_ceiling(&push->level, can, S3ONCE_LIMITED_BY_THREADS);
+	level_lower_most(&push->level, can, S3ONCE_LIMITED_BY_THREADS);
 	push->most_at_once = push->most_at_once < can ? push->most_at_once : can;
 	report_new_level(push, push->level.now);
 }

@@ -5,7 +5,6 @@
 #include "upload/file/worker.h"
 #include "upload/push_struct.h"
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -24,18 +23,10 @@ static void scan_files(void *arg)
 	push->whole = feed_run(&push->run);
 }
 
-static void be_sample(struct s3once_push *push)
-{
-	const unsigned i = atomic_fetch_add(&push->n_samples, 1);
-	if (i < PUSH_SAMPLES)
-		atomic_store(&push->samples[i], (int)syscall(SYS_gettid));
-}
-
 static void work_on_files(void *arg)
 {
 	struct s3once_push *push = arg;
 	thread_be_batch();
-	be_sample(push);
 	struct run *run = &push->run;
 	struct worker *worker;
 	if (worker_new(run, &worker)) {
@@ -112,7 +103,7 @@ static void make_do(struct s3once_push *push)
 	const unsigned can = there > PUSH_SPARE_THREADS ? there - PUSH_SPARE_THREADS : 1;
 	push_level_lower(push, can);
 	queue_retire(push->run.queue, there - can);
-	queue_set_level(push->run.queue, can);
+	queue_set_level(push->run.queue, can, push->large.now);
 }
 
 /* So many workers may be at work now; those that are there already stay. False: there is none. */
@@ -124,7 +115,7 @@ static bool start_workers(struct s3once_push *push, unsigned n)
 	if (push->pool.n < 2)
 		return false;
 	if (can)
-		queue_set_level(push->run.queue, n);
+		queue_set_level(push->run.queue, n, push->large.now);
 	else
 		make_do(push);
 	return true;
@@ -176,7 +167,7 @@ static bool start_works(struct s3once_push *push)
 	struct problem problem;
 	push_level_init(push);
 	const struct pool_options options = {
-		.most = push->level.ceiling + 1, .all_ended = all_have_ended, .arg = push};
+		.most = push->level.most + 1, .all_ended = all_have_ended, .arg = push};
 	const bool has_pool = !pool_init(&push->pool, &options);
 	if (has_pool && pool_start(&push->pool, scan_files, push) &&
 		start_workers(push, push->level.now))

@@ -165,7 +165,8 @@ int s3once_push_new(
 	report_init(&run->report, &run->options);
 	atomic_store(&run->dry, run->options.dry_run != 0);
 	const unsigned most = run->options.concurrency;
-	buffers_init(&run->buffers, run->options.memory_bytes, most < BULK_MOST ? most : BULK_MOST);
+	buffers_init(
+		&run->buffers, run->options.memory_bytes, most < LARGE_MOST ? most : LARGE_MOST);
 	open_encoders(run);
 	/* Other errors than contradictions are errors of the run. */
 	if (open_scan(run, &push->scan_problem) == -EINVAL) {

@@ -6,7 +6,6 @@
 #include "upload/run.h"
 #include <uv.h>
 
-#define PUSH_SAMPLES 4
 /* So many threads of a user are left for the scan, the marks, heartbeats and the like. */
 #define PUSH_SPARE_THREADS 8
 
@@ -23,15 +22,15 @@ struct s3once_push {
 	uv_loop_t loop;
 	uv_async_t stopped, ended;
 	uv_timer_t progress, grace, look;
-	struct pool pool;                 /* the scan, then the workers */
-	struct level level;               /* how many requests go at once */
-	unsigned most_at_once;            /* so far */
-	unsigned cuts;                    /* by throttling, when that was looked at last */
-	uint64_t waited_ns;               /* for bandwidth, when the window of the level began */
-	uint64_t cpu_ns, process_cpu_ns;  /* of a worker and of all, when that window began */
-	uint64_t memory_bytes;            /* resident before the first worker */
-	atomic_int samples[PUSH_SAMPLES]; /* threads of workers that stand for all; 0: none */
-	atomic_uint n_samples;
+	struct pool pool;          /* the scan, then the workers */
+	struct level level, large; /* how many requests, and large bodies, go at once */
+	struct push_window {
+		uint64_t ns, cpu_ns, waited_ns; /* CPU time of the process; waits for bandwidth */
+		struct queue_seen seen;
+	} began, large_began;  /* when the windows of the two levels began */
+	unsigned most_at_once; /* so far */
+	unsigned cuts;         /* by throttling, when that was looked at last */
+	uint64_t memory_bytes; /* resident before the first worker */
 	atomic_bool looping;
 	atomic_uint stopping; /* calls of s3once_push_stop() under way */
 };
@@ -46,8 +45,8 @@ bool push_loop(struct s3once_push *push);
 /* Sets how many workers there may be at the most, by what was asked for and what this host allows,
  * and with how many the run begins. Main thread. */
 void push_level_init(struct s3once_push *push);
-/* How many workers there should be now. To be asked often. The queue keeps those beyond that
- * waiting. Main thread. */
+/* Looks at both levels, and says how many workers there should be now. To be asked often. The queue
+ * keeps those beyond that waiting. Main thread. */
 unsigned push_level_next(struct s3once_push *push);
 /* No more than these could be started. */
 void push_level_lower(struct s3once_push *push, unsigned can);

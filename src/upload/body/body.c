@@ -106,5 +106,5 @@ struct body body_of(const struct range *range, const struct file_state *state, s
 		.transfer = {.share = share,
 			.whole_bytes = range->bytes,
 			.content_bytes = range->bytes,
-			.is_bulk = range->bytes > SMALL_BYTES_MAX}};
+			.is_large = range->bytes > SMALL_BYTES_MAX}};
 }

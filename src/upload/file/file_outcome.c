@@ -37,7 +37,7 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	problem_prefix(&said, "will be retried later");
 	report_file(&worker->run->report, S3ONCE_EVENT_RETRY, &about, &said);
 	c->known.state = MARK_CLAIMED; /* so that the mark is read first */
-	queue_again(worker->run->queue, c, now + pause_ns);
+	queue_later(worker->run->queue, &c, 1, now + pause_ns);
 	file->candidate = NULL;
 	return STEP_LATER;
 }

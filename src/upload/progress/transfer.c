@@ -35,7 +35,7 @@ void transfer_moved(struct transfer *transfer, uint64_t bytes)
 	atomic_fetch_add(&share->bytes, more);
 	report_sent(share->report, bytes);
 	report_moved(share->report, (int64_t)more);
-	if (transfer->is_bulk)
+	if (transfer->is_large)
 		queue_moved(share->queue, bytes);
 }
 
@@ -44,7 +44,7 @@ void transfer_undo(struct transfer *transfer)
 	struct share *share = transfer->share;
 	if (!share || !transfer->bytes)
 		return;
-	if (transfer->is_bulk && transfer->bytes < transfer->whole_bytes)
+	if (transfer->is_large && transfer->bytes < transfer->whole_bytes)
 		queue_cut(share->queue);
 	atomic_fetch_sub(&share->bytes, transfer->share_bytes);
 	report_moved(share->report, -(int64_t)transfer->share_bytes);

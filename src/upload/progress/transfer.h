@@ -25,7 +25,7 @@ struct transfer {
 	uint64_t whole_bytes, bytes;
 	uint64_t content_bytes; /* of the file in it; other than whole_bytes if it is encoded */
 	uint64_t share_bytes;   /* of those, what counts as moved */
-	bool is_bulk;           /* a large body, by the queue's rule */
+	bool is_large;          /* a large body, by the queue's rule */
 };
 /* More has left. */
 void transfer_moved(struct transfer *transfer, uint64_t bytes);

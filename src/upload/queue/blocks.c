@@ -1,3 +1,5 @@
+/* The blocks that wait, as a heap by the time at which they are due. The queue puts in what the
+ * scan found and what came back, and takes out what is begun next. */
 #include "upload/queue/blocks.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -29,82 +31,83 @@ bool candidate_was_just_seen_held(struct candidate *candidate)
 	return now - candidate->held_since_ns < 5 * NS_PER_S;
 }
 
-static struct block *new_block(struct blocks *blocks)
+static bool is_before(const struct block *a, const struct block *b)
 {
-	const size_t cap = 2 * blocks->cap + 16;
-	if (blocks->n == blocks->cap) {
-		struct block **more = realloc(blocks->blocks, cap * sizeof(struct block *));
-		if (!more)
-			return NULL;
-		blocks->blocks = more;
-		blocks->cap = cap;
-	}
-	return malloc(sizeof(struct block));
+	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->rank < b->rank;
 }
 
-int blocks_add(
-	struct blocks *blocks, struct candidate *const *files, size_t n, const struct block *how)
+int blocks_add(struct blocks *blocks, struct block *block)
 {
-	struct block *block = new_block(blocks);
-	if (!block)
-		return -ENOMEM;
-	*block = *how;
-	memcpy(block->files, files, n * sizeof(struct candidate *));
-	block->n = n;
-	blocks->blocks[blocks->n++] = block;
+	if (blocks->n == blocks->cap) {
+		const size_t cap = 2 * blocks->cap + 16;
+		struct block **more = realloc(blocks->heap, cap * sizeof(struct block *));
+		if (!more)
+			return -ENOMEM;
+		blocks->heap = more;
+		blocks->cap = cap;
+	}
+	block->rank = random_below(UINT64_MAX);
+	size_t at = blocks->n++;
+	for (; at && is_before(block, blocks->heap[(at - 1) / 2]); at = (at - 1) / 2)
+		blocks->heap[at] = blocks->heap[(at - 1) / 2];
+	blocks->heap[at] = block;
+	blocks->n_files += block->n;
 	return 0;
 }
 
-static struct block *take_out(struct blocks *blocks, size_t at)
+bool blocks_have_due(const struct blocks *blocks, uint64_t now_ns)
 {
-	struct block *block = blocks->blocks[at];
-	blocks->blocks[at] = blocks->blocks[--blocks->n];
-	return block;
+	return blocks->n && blocks->heap[0]->due_ns <= now_ns;
 }
 
-struct block *blocks_remove(struct blocks *blocks, unsigned serial)
+struct block *blocks_take(struct blocks *blocks, uint64_t now_ns)
 {
-	for (size_t i = 0; i < blocks->n; i++)
-		if (blocks->blocks[i]->files[0]->block == serial)
-			return take_out(blocks, i);
-	return NULL;
-}
-
-struct block *blocks_take(struct blocks *blocks, uint64_t *ret_wait_ns)
-{
-	const size_t n = blocks->n;
-	const uint64_t now = clock_boot_ns();
-	const size_t first = (size_t)random_below(n);
-	size_t chosen = n;
-	for (size_t i = 0; i < n && (chosen == n || blocks->blocks[chosen]->last); i++) {
-		size_t at = (first + i) % n;
-		const struct block *block = blocks->blocks[at];
-		if (block->not_before_ns > now) {
-			uint64_t wait = block->not_before_ns - now;
-			*ret_wait_ns = wait < *ret_wait_ns ? wait : *ret_wait_ns;
-		} else if (chosen == n || !block->last) {
-			chosen = at;
-		}
+	if (!blocks_have_due(blocks, now_ns))
+		return NULL;
+	struct block *first = blocks->heap[0], *moved = blocks->heap[--blocks->n];
+	size_t at = 0, below;
+	while ((below = 2 * at + 1) < blocks->n) {
+		below += below + 1 < blocks->n &&
+			 is_before(blocks->heap[below + 1], blocks->heap[below]);
+		if (!is_before(blocks->heap[below], moved))
+			break;
+		blocks->heap[at] = blocks->heap[below];
+		at = below;
 	}
-	return chosen < n ? take_out(blocks, chosen) : NULL;
+	blocks->heap[at] = moved;
+	blocks->n_files -= first->n;
+	return first;
+}
+
+int64_t block_oldest_ns(const struct block *block)
+{
+	int64_t oldest = INT64_MAX;
+	for (size_t i = 0; i < block->n; i++)
+		if (block->files[i]->mtime_ns < oldest)
+			oldest = block->files[i]->mtime_ns;
+	return oldest;
 }
 
 int64_t blocks_oldest_ns(const struct blocks *blocks)
 {
 	int64_t oldest = INT64_MAX;
-	for (size_t i = 0; i < blocks->n; i++)
-		for (size_t j = 0; j < blocks->blocks[i]->n; j++)
-			if (blocks->blocks[i]->files[j]->mtime_ns < oldest)
-				oldest = blocks->blocks[i]->files[j]->mtime_ns;
+	for (size_t i = 0; i < blocks->n; i++) {
+		const int64_t each = block_oldest_ns(blocks->heap[i]);
+		oldest = each < oldest ? each : oldest;
+	}
 	return oldest;
+}
+
+void block_free(struct block *block)
+{
+	for (size_t i = 0; i < block->n; i++)
+		free(block->files[i]);
+	free(block);
 }
 
 void blocks_clear(struct blocks *blocks)
 {
-	for (size_t i = 0; i < blocks->n; i++) {
-		for (size_t j = 0; j < blocks->blocks[i]->n; j++)
-			free(blocks->blocks[i]->files[j]);
-		free(blocks->blocks[i]);
-	}
-	free(blocks->blocks);
+	for (size_t i = 0; i < blocks->n; i++)
+		block_free(blocks->heap[i]);
+	free(blocks->heap);
 }

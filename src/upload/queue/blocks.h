@@ -1,5 +1,6 @@
-/* Candidates in blocks, and the blocks that wait to be taken: each process goes through them in a
- * random order of its own. Not thread-safe: the queue's. */
+/* Candidates in blocks, and the blocks that wait to be begun. Those of the scan come first, in an
+ * order that is random for each process, so that many uploaders over one tree do not fight for the
+ * same files. What came back follows when it is due. Not thread-safe: the queue's. */
 #pragma once
 #include "marks/known.h"
 #include <stdbool.h>
@@ -49,28 +50,33 @@ bool candidate_was_just_seen_held(struct candidate *candidate);
 
 /* Some candidates, in any order. */
 struct block {
+	struct block *next; /* for whoever holds it */
 	struct candidate *files[BLOCK_FILES];
 	size_t n;
-	uint64_t not_before_ns; /* clock_boot_ns() from which it may be taken */
-	uint64_t read_ns;       /* when its marks were read */
-	bool last; /* another uploader was seen at work in it, or it failed: taken last */
+	uint64_t read_ns; /* when its marks were read */
+	uint64_t due_ns;  /* the clock_boot_ns() from which it may be taken; 0: it is the scan's */
+	uint64_t rank;    /* by chance, among those of the scan */
+	bool last;        /* it came back: another uploader was seen in it, or it failed */
 };
 
-/* Those that wait. Zeroed: none. */
+/* A heap of those that wait. Zeroed: none. */
 struct blocks {
-	struct block **blocks;
+	struct block **heap;
 	size_t n, cap;
+	size_t n_files;
 };
-/* Adds a block of these files, the rest as in *how. 0, or -ENOMEM: nothing was added. */
-int blocks_add(
-	struct blocks *blocks, struct candidate *const *files, size_t n, const struct block *how);
-/* Any that is due, chosen at random, one that nobody else is in before one that is shared. The
- * caller's, to free. NULL if there is none: then *ret_wait_ns is lowered to what the earliest
- * still needs. */
-struct block *blocks_take(struct blocks *blocks, uint64_t *ret_wait_ns);
+/* Takes the block. 0, or -ENOMEM: nothing was taken. */
+int blocks_add(struct blocks *blocks, struct block *block);
+/* Whether one is due. */
+bool blocks_have_due(const struct blocks *blocks, uint64_t now_ns);
+/* Any of the scan's, and without these the one that is due for the longest time. The caller's, to
+ * free. NULL if none is due. */
+struct block *blocks_take(struct blocks *blocks, uint64_t now_ns);
 /* When the oldest file in them was modified, INT64_MAX if there is none. */
 int64_t blocks_oldest_ns(const struct blocks *blocks);
-/* Takes out the block with this serial number. The caller's, to free; NULL if it is not there. */
-struct block *blocks_remove(struct blocks *blocks, unsigned serial);
+/* When the oldest file in the block was. */
+int64_t block_oldest_ns(const struct block *block);
+/* Frees the block and the files in it. */
+void block_free(struct block *block);
 /* Frees all and the files in them. */
 void blocks_clear(struct blocks *blocks);

@@ -1,91 +1,71 @@
+/* How many go at once: the arithmetic of the level. The main thread asks it (push_level.c), and
+ * tells the queue. Nothing here measures, waits or knows of threads, so that the unit test plays
+ * hosts and lines that are computed. */
 #include "upload/queue/level.h"
 #include "base/clock.h"
 
-#define WINDOW_NS (50 * NS_PER_MS) /* the least length of a window */
-
 /* Twice as many that only wait for answers finish nearly twice as much. */
-#define WORTH      1.2
-#define LEAP_MOST  32  /* a trial is of no more times the workers of now */
-#define STEP_LEAST 1.1 /* a smaller step shows nothing */
+#define WORTH       1.2
+#define TIMES_MOST  32  /* workers of a first trial, to those of now */
+#define TIMES_LARGE 1.5 /* large bodies of a trial, once one was in vain */
 
-/* At this share of their time the workers wait for a CPU more than for anything else. */
-#define CPU_FULL  0.5
-#define CPU_WASTE 0.9 /* beyond this fewer workers finish as much */
-#define DISK_FULL 0.5
-#define LINE_FULL 0.5
-#define IDLE_MUCH 0.25 /* so much less was under way than the level: that says nothing of it */
-
+#define WINDOW_NS         (50 * NS_PER_MS) /* the least length of a window of small files */
+#define LARGE_LEAST_NS    (200 * NS_PER_MS)
+#define LARGE_LEAST_BYTES (4U << 20)
+#define LARGE_MOST_NS     (5 * NS_PER_S)
+#define FULL              0.5  /* a share of the time in which more would only wait */
+#define UNDER_WAY         0.75 /* fewer of the level say nothing of it */
 #define PAUSE_FIRST_NS    NS_PER_S
 #define PAUSE_MOST_NS     (32 * NS_PER_S)
-#define PAUSE_THROTTLE_NS (2 * NS_PER_S)
-#define CUT               0.7
-
-static unsigned most_of(unsigned a, unsigned b)
-{
-	return a > b ? a : b;
-}
+#define PAUSE_FALL_NS     (2 * NS_PER_S)
+#define FALLS_TOGETHER_NS (NS_PER_S / 4) /* requests that are throttled together count once */
 
 static void set_level(struct level *level, double wanted)
 {
-	level->now = wanted >= level->ceiling ? level->ceiling : wanted < 1 ? 1 : (unsigned)wanted;
+	level->now = wanted >= level->most ? level->most : wanted < 1 ? 1 : (unsigned)wanted;
 }
 
-void level_init(struct level *level, unsigned ceiling, enum s3once_limited_by ceiling_why)
+void level_init(struct level *level, unsigned most, enum s3once_limited_by why)
 {
-	*level = (struct level){.ceiling = ceiling,
-		.ceiling_why = ceiling_why,
-		.pause_ns = PAUSE_FIRST_NS,
-		.leaps = true};
+	*level = (struct level){
+		.most = most, .most_why = why, .least = LEVEL_FIRST, .pause_ns = PAUSE_FIRST_NS};
 	set_level(level, LEVEL_FIRST);
 	level->proven = level->now;
-	level->why = level->now == ceiling ? ceiling_why : S3ONCE_LIMITED_BY_FILES;
+	level->why = level->now == most ? why : S3ONCE_LIMITED_BY_FILES;
 }
 
-void level_lower_ceiling(struct level *level, unsigned ceiling, enum s3once_limited_by why)
+void level_init_large(struct level *level, unsigned most)
 {
-	level->ceiling = ceiling;
-	level->ceiling_why = level->why = why;
-	if (level->proven > ceiling)
-		level->proven = ceiling;
+	*level = (struct level){.most = most, .least = 1, .pause_ns = PAUSE_FIRST_NS};
+	level->now = level->proven = 1;
+}
+
+void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by why)
+{
+	level->most = most;
+	level->most_why = level->why = why;
+	if (level->proven > most)
+		level->proven = most;
 	set_level(level, level->now);
 }
 
-static void settle_level(struct level *level, unsigned at, enum s3once_limited_by why)
-{
-	set_level(level, at);
-	level->proven = level->now;
-	level->why = why;
-}
-
-/* A few workers are kept: the service's own pace (aws/pace.h) holds their
- * requests back, and one that pauses before its next try needs a worker all the while. */
+/* A few workers are kept. The service's own pace (aws/pace.h) holds their requests back, and one
+ * that pauses before its next try needs a worker all the while. */
 static void fall(struct level *level, uint64_t now_ns)
 {
-	const unsigned least = level->now < LEVEL_LEAST ? level->now : LEVEL_LEAST;
-	settle_level(
-		level, most_of((unsigned)(CUT * level->now), least), S3ONCE_LIMITED_BY_THROTTLING);
+	if (level->fell_ns && now_ns - level->fell_ns < FALLS_TOGETHER_NS)
+		return;
+	const unsigned least = level->now < level->least ? level->now : level->least;
+	const unsigned fallen = level->now / 2;
+	set_level(level, fallen > least ? fallen : least);
+	level->proven = level->now;
 	level->proven_rate = 0;
-	level->leaps = false;
-	level->next_trial_ns = now_ns + PAUSE_THROTTLE_NS;
+	level->is_careful = true;
+	level->fell_ns = now_ns;
+	level->next_trial_ns = now_ns + PAUSE_FALL_NS;
 }
 
-static void pause(struct level *level, uint64_t now_ns)
-{
-	level->leaps = false;
-	level->next_trial_ns = now_ns + level->pause_ns;
-	level->pause_ns = 2 * level->pause_ns < PAUSE_MOST_NS ? 2 * level->pause_ns : PAUSE_MOST_NS;
-}
-
-/* The level of the next trial. Where latency is high each doubling takes half a second, and so
- * many may be tried at once as would keep one CPU busy. */
-static double next_trial(const struct level *level, double cpus_used)
-{
-	const double twice = 2.0 * level->proven, most = LEAP_MOST * (double)level->proven;
-	const double busy = LEAP_MOST * cpus_used > 1 ? level->proven / cpus_used : most;
-	return level->leaps && busy > twice ? busy : twice;
-}
-
-/* The factor by which the rate must have grown. */
+/* The factor by which the rate must have grown: a fifth for each doubling. */
 static double worth_of(const struct level *level)
 {
 	double worth = WORTH;
@@ -94,102 +74,148 @@ static double worth_of(const struct level *level)
 	return worth;
 }
 
-/* Twice as many would need more CPU time than this host has. A new worker costs as much of it as
- * several files, for its connection. */
-static bool is_busy(const struct level_window *window)
+enum trial_end { PROVEN, UNDECIDED, IN_VAIN };
+
+/* By Little's law as many workers are busy as the rate times the time that a file took before the
+ * trial. Twice as many are enough, and a large trial may have more. One window may mislead, since
+ * connections are new. */
+static enum trial_end judge_trial(struct level *level, uint64_t now_ns, double rate)
 {
-	return 2 * window->cpus_used > window->cpus;
+	if (rate >= worth_of(level) * level->proven_rate) {
+		const double enough = 2.0 * level->proven * rate / level->proven_rate;
+		if (enough < level->now)
+			set_level(level, enough);
+		level->proven = level->now;
+		level->proven_rate = rate;
+		level->pause_ns = PAUSE_FIRST_NS;
+		return PROVEN;
+	}
+	if (!level->was_in_vain) {
+		level->was_in_vain = true;
+		return UNDECIDED;
+	}
+	set_level(level, level->proven);
+	level->is_careful = true;
+	level->next_trial_ns = now_ns + level->pause_ns;
+	level->pause_ns = 2 * level->pause_ns < PAUSE_MOST_NS ? 2 * level->pause_ns : PAUSE_MOST_NS;
+	return IN_VAIN;
 }
 
-/* The level after a trial that was worth it. By Little's law as many workers are busy as the rate
- * times the time a file took before. Twice as many are enough, and those of a leap may be more. */
-static double enough_after(const struct level *level, double rate)
+/* A window at this level has ended. Rates waver: a trial has to do better than good times did. */
+static enum trial_end note_rate(struct level *level, uint64_t now_ns, double rate)
 {
-	const double enough = 2.0 * level->proven * rate / level->proven_rate;
-	return enough < level->now ? enough : level->now;
+	if (level->now > level->proven)
+		return judge_trial(level, now_ns, rate);
+	level->proven_rate = rate > level->proven_rate ? rate : (rate + level->proven_rate) / 2;
+	return PROVEN;
+}
+
+static void begin_trial(struct level *level, uint64_t now_ns, double times, unsigned most)
+{
+	const double wanted = times * level->proven;
+	if (now_ns < level->next_trial_ns || level->proven >= most)
+		return;
+	level->was_in_vain = false;
+	set_level(level, wanted > most                ? most
+			 : wanted < level->proven + 1 ? level->proven + 1
+						      : wanted);
+}
+
+/* How many times as many workers the next trial is of: as many as keep half of the host's CPUs
+ * busy, but at least twice as many, and no more than that where others would lose by it. 0: twice
+ * as many would need more CPU time than the host has. A new worker costs as much of it as several
+ * files, for its connection. */
+static double times_of(const struct level *level, const struct level_window *window)
+{
+	const double most = level->is_careful || window->has_company ? 2 : TIMES_MOST;
+	const double half = window->cpus / 2;
+	if (window->cpus_used > half)
+		return 0;
+	const double times = most * window->cpus_used > half ? half / window->cpus_used : most;
+	return times > 2 ? times : 2;
 }
 
 /* The window was measured at the proven level. */
 static void look_further(struct level *level, const struct level_window *window)
 {
-	const bool is_by_memory = window->most_by_memory < level->ceiling;
-	const unsigned most = is_by_memory ? window->most_by_memory : level->ceiling;
-	if (window->bandwidth_share >= LINE_FULL) {
-		level->why = S3ONCE_LIMITED_BY_BANDWIDTH; /* more would only wait for it */
-	} else if (window->cpu_share >= CPU_FULL || is_busy(window)) {
+	const bool is_by_memory = window->most_by_memory < level->most;
+	const unsigned most = is_by_memory ? window->most_by_memory : level->most;
+	const double times = times_of(level, window);
+	if (window->bandwidth_share >= FULL)
+		level->why = S3ONCE_LIMITED_BY_BANDWIDTH;
+	else if (times < 1)
 		level->why = S3ONCE_LIMITED_BY_CPU;
-		if (window->cpu_share >= CPU_WASTE && level->now > LEVEL_LEAST)
-			settle_level(level, most_of((unsigned)(CUT * level->now), LEVEL_LEAST),
-				S3ONCE_LIMITED_BY_CPU);
-	} else if (level->now == level->ceiling || most < STEP_LEAST * level->now) {
-		level->why = is_by_memory ? S3ONCE_LIMITED_BY_MEMORY : level->ceiling_why;
-	} else if (window->now_ns >= level->next_trial_ns) {
-		level->was_in_vain = false;
-		const double trial = next_trial(level, window->cpus_used);
-		set_level(level, most < trial ? most : trial);
-	}
+	else if (level->now >= most)
+		level->why = is_by_memory ? S3ONCE_LIMITED_BY_MEMORY : level->most_why;
+	else
+		begin_trial(level, window->now_ns, times, most);
 }
 
 /* What the workers waited for in a trial that did not help. */
-static enum s3once_limited_by reason_of_window(const struct level_window *window)
+static enum s3once_limited_by reason_of(const struct level_window *window)
 {
-	return window->bandwidth_share >= LINE_FULL ? S3ONCE_LIMITED_BY_BANDWIDTH
-	       : window->cpu_share >= CPU_FULL      ? S3ONCE_LIMITED_BY_CPU
-	       : window->disk_share >= DISK_FULL    ? S3ONCE_LIMITED_BY_DISK
-						    : S3ONCE_LIMITED_BY_LATENCY;
+	return window->bandwidth_share >= FULL        ? S3ONCE_LIMITED_BY_BANDWIDTH
+	       : 2 * window->cpus_used > window->cpus ? S3ONCE_LIMITED_BY_CPU
+	       : window->disk_share >= FULL           ? S3ONCE_LIMITED_BY_DISK
+						      : S3ONCE_LIMITED_BY_LATENCY;
 }
 
-static void judge_trial(struct level *level, const struct level_window *window, double rate)
+static bool says_nothing(const struct level *level, const struct level_window *window)
 {
-	if (rate >= worth_of(level) * level->proven_rate) {
-		const unsigned tried = level->now;
-		settle_level(level, (unsigned)enough_after(level, rate), S3ONCE_LIMITED_BY_FILES);
-		level->proven_rate = rate;
-		level->pause_ns = PAUSE_FIRST_NS;
-		if (level->now == tried)
-			look_further(level, window);
-	} else if (!level->was_in_vain) { /* one window may mislead: connections are new */
-		level->was_in_vain = true;
-	} else {
-		settle_level(level, level->proven, reason_of_window(window));
-		pause(level, window->now_ns);
-	}
+	return window->is_cold || window->under_way < UNDER_WAY * level->now;
 }
 
-/* More at once means more blocks begun at once, and more claims that another one was first with. A
- * leap that was made before the others were seen is taken back. True: the level has changed. */
-static bool keep_company(struct level *level)
-{
-	const bool has_leapt = level->leaps && level->now > LEVEL_COMPANY;
-	level->leaps = false;
-	if (has_leapt)
-		settle_level(level, LEVEL_COMPANY, S3ONCE_LIMITED_BY_FILES);
-	return has_leapt;
-}
-
+/* The rate is that of the workers by the mean time of a file. Compared with a count of files it is
+ * steady from window to window. */
 bool level_next(struct level *level, const struct level_window *window)
 {
-	if (window->is_throttled) {
+	if (window->has_fallen) {
+		level->why = S3ONCE_LIMITED_BY_THROTTLING;
 		fall(level, window->now_ns);
 		return true;
 	}
-	if (window->has_company && keep_company(level))
+	if (says_nothing(level, window))
 		return true;
-	if (window->is_cold)
-		return true;
-	if (window->now_ns - window->began_ns < WINDOW_NS)
-		return false;
-	if (window->idle_share >= IDLE_MUCH)
-		return true;
-	if (window->files < level->now)
+	if (window->now_ns - window->began_ns < WINDOW_NS || window->files < level->now)
 		return false;
 	const double mean_s = (double)window->files_ns / (double)window->files / (double)NS_PER_S;
-	const double rate = mean_s > 0 ? level->now / mean_s : 0;
-	if (level->now > level->proven) {
-		judge_trial(level, window, rate);
-	} else {
-		level->proven_rate = rate;
-		look_further(level, window);
+	const unsigned tried = level->now;
+	const bool is_trial = tried > level->proven;
+	switch (note_rate(level, window->now_ns, mean_s > 0 ? level->now / mean_s : 0)) {
+	case PROVEN:
+		if (is_trial)
+			level->why = S3ONCE_LIMITED_BY_FILES;
+		if (level->now == tried)
+			look_further(level, window);
+		break;
+	case IN_VAIN:
+		level->why = reason_of(window);
+		break;
+	case UNDECIDED:
+		break;
 	}
+	return true;
+}
+
+bool level_next_large(struct level *level, const struct level_window *window)
+{
+	const uint64_t ns = window->now_ns - window->began_ns;
+	if (window->has_fallen) {
+		fall(level, window->now_ns);
+		return true;
+	}
+	if (ns < LARGE_LEAST_NS || (window->bytes < LARGE_LEAST_BYTES && ns < LARGE_MOST_NS))
+		return !window->under_way && !window->bytes;
+	if (says_nothing(level, window))
+		return true;
+	/* The first bytes of new connections only fill buffers on the way. */
+	if (level->now > level->proven && !level->was_in_vain) {
+		level->was_in_vain = true;
+		return true;
+	}
+	const double rate = (double)window->bytes / (double)ns * (double)NS_PER_S;
+	if (note_rate(level, window->now_ns, rate) == PROVEN)
+		begin_trial(
+			level, window->now_ns, level->is_careful ? TIMES_LARGE : 2, level->most);
 	return true;
 }

@@ -1,8 +1,50 @@
+/* The queue of a run. The scan's thread fills it (feed.c), workers take from it and tell it what
+ * became of their files, and the main thread says how many of them there are (push_level.c). It
+ * decides who runs next and nothing else: it sends no request, and does not look into files. */
+#include "upload/queue/queue.h"
 #include "base/clock.h"
 #include "base/wait_until.h"
-#include "upload/queue/queue_struct.h"
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+/* Marks read less than this ago need no second look, unless other uploaders were seen. */
+#define FRESH_NS NS_PER_S
+
+/* Uploaders that begin together have seen nothing of each other before so many blocks. */
+#define BLOCKS_FIRST 8
+
+/* Where a worker without a task waits, on its stack. */
+struct seat {
+	struct seat *next;
+	uv_cond_t called;
+	bool was_called;
+};
+
+struct queue {
+	uv_mutex_t mutex;
+	uv_cond_t room; /* for the scan */
+	_Atomic uint64_t large_bytes;
+	atomic_uint cuts;
+	struct {
+		struct blocks waiting; /* not begun, or come back */
+		struct block *rests;   /* each waits for the claim of the file that leads it */
+		size_t n_rests;        /* files in these */
+		unsigned checking;     /* blocks that are read again just now */
+		unsigned begun;        /* blocks so far; it stops at BLOCKS_FIRST */
+		unsigned serial;       /* of the last block that was added */
+		struct turns turns;    /* what may be begun */
+		struct seat *seats;    /* workers without a task; the last one that came is first */
+		unsigned busy;         /* tasks handed out and not done */
+		unsigned retiring;     /* workers that are to end */
+		bool has_company;      /* other uploaders were seen in these files */
+		bool flowing, complete, closed;
+		uint64_t level_since_ns; /* when the number of workers was set */
+		struct queue_seen seen;  /* the sums of it */
+	} locked;
+};
 
 int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret)
 {
@@ -12,7 +54,6 @@ int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret)
 	uv_mutex_init(&queue->mutex);
 	uv_cond_init(&queue->room);
 	turns_init(&queue->locked.turns, most, part_bytes);
-	openings_init(&queue->locked.openings, &queue->locked.turns);
 	*ret = queue;
 	return 0;
 }
@@ -21,16 +62,23 @@ void queue_free(struct queue *queue)
 {
 	if (!queue)
 		return;
-	openings_clear(&queue->locked.openings);
+	blocks_clear(&queue->locked.waiting);
+	for (struct block *rest; (rest = queue->locked.rests);) {
+		queue->locked.rests = rest->next;
+		block_free(rest);
+	}
 	turns_clear(&queue->locked.turns);
 	uv_cond_destroy(&queue->room);
 	uv_mutex_destroy(&queue->mutex);
 	free(queue);
 }
 
+/* All functions from here to queue_add() are called with the mutex held. */
+
 static size_t files_held(const struct queue *queue)
 {
-	return openings_files(&queue->locked.openings) + turns_files(&queue->locked.turns);
+	return queue->locked.waiting.n_files + queue->locked.n_rests +
+	       turns_files(&queue->locked.turns);
 }
 
 static bool is_ended(const struct queue *queue)
@@ -39,46 +87,165 @@ static bool is_ended(const struct queue *queue)
 					       !queue->locked.turns.parts && !queue->locked.busy);
 }
 
-/* Where there is none, workers begin to make some. */
-static bool has_room(struct queue *queue, size_t n)
+/* Whoever has waited least is called first: its connections are the freshest, and those that are
+ * not needed stay where they are. */
+static void call_worker(struct queue *queue)
 {
-	if (files_held(queue) + n <= QUEUE_FILES)
-		return true;
-	queue->locked.flowing = true;
-	seats_call(&queue->locked.seats);
+	struct seat *seat = queue->locked.seats;
+	if (!seat)
+		return;
+	queue->locked.seats = seat->next;
+	seat->was_called = true;
+	uv_cond_signal(&seat->called);
+}
+
+static void wait_for_call(struct queue *queue)
+{
+	struct seat seat = {.next = queue->locked.seats};
+	queue->locked.seats = &seat;
+	uv_cond_init(&seat.called);
+	wait_until(seat.was_called, .told = &seat.called, .mutex = &queue->mutex);
+	uv_cond_destroy(&seat.called);
+}
+
+/* Adds a block of these files, the rest as in *how. Without memory for it they may be begun at
+ * once. */
+static void add_block(
+	struct queue *queue, struct candidate *const *files, size_t n, const struct block *how)
+{
+	struct block *block = malloc(sizeof *block);
+	queue->locked.serial++;
+	for (size_t i = 0; i < n; i++) {
+		files[i]->block = queue->locked.serial;
+		files[i]->leads = false;
+	}
+	if (block) {
+		*block = *how;
+		block->n = n;
+		memcpy(block->files, files, n * sizeof(struct candidate *));
+		if (blocks_add(&queue->locked.waiting, block) == 0)
+			return;
+		free(block);
+	}
+	for (size_t i = 0; i < n; i++)
+		turns_add_file(&queue->locked.turns, files[i]);
+}
+
+static void put_back(struct queue *queue, struct candidate *const *files, size_t n, uint64_t due_ns)
+{
+	if (n)
+		add_block(queue, files, n, &(struct block){.due_ns = due_ns, .last = true});
+}
+
+/* The first small file goes ahead: a large one might have to wait for its turn. Returns its
+ * place, or n where all files may be begun. */
+static size_t find_leader(struct queue *queue, struct candidate *const *files, size_t n)
+{
+	const bool is_early = queue->locked.begun < BLOCKS_FIRST;
+	size_t first = 0;
+	queue->locked.begun += is_early;
+	if (n < 2 || (!queue->locked.has_company && !is_early))
+		return n;
+	while (first < n && files[first]->size > SMALL_BYTES_MAX)
+		first++;
+	return first;
+}
+
+/* These files of one block may be begun: all of them, or one and the rest once that is claimed. */
+static void begin_block(struct queue *queue, struct candidate *const *files, size_t n)
+{
+	const size_t leader = find_leader(queue, files, n);
+	struct block *rest = leader < n ? malloc(sizeof *rest) : NULL;
+	if (!rest) {
+		for (size_t i = 0; i < n; i++)
+			turns_add_file(&queue->locked.turns, files[i]);
+		return;
+	}
+	*rest = (struct block){.next = queue->locked.rests};
+	for (size_t i = 0; i < n; i++)
+		if (i != leader)
+			rest->files[rest->n++] = files[i];
+	queue->locked.rests = rest;
+	queue->locked.n_rests += rest->n;
+	files[leader]->leads = true;
+	turns_add_first(&queue->locked.turns, files[leader]);
+}
+
+/* What waits for the claim of one file of the block with this serial number, or NULL. */
+static struct block *take_rest(struct queue *queue, unsigned serial)
+{
+	struct block **at = &queue->locked.rests;
+	while (*at && (*at)->files[0]->block != serial)
+		at = &(*at)->next;
+	struct block *rest = *at;
+	if (rest) {
+		*at = rest->next;
+		queue->locked.n_rests -= rest->n;
+	}
+	return rest;
+}
+
+static void begin_rest(struct queue *queue, unsigned serial)
+{
+	struct block *rest = take_rest(queue, serial);
+	for (size_t i = 0; rest && i < rest->n; i++)
+		turns_add_file(&queue->locked.turns, rest->files[i]);
+	if (rest)
+		call_worker(queue);
+	free(rest);
+}
+
+/* Whether fewer small files are ready, or will be, than the workers take until another block is
+ * read and one of its files is claimed, and there is such a block. */
+static bool wants_block(const struct queue *queue, uint64_t now_ns)
+{
+	const struct turns *turns = &queue->locked.turns;
+	const size_t ready = turns->lines[LINE_SMALL].n + queue->locked.n_rests +
+			     (size_t)queue->locked.checking * BLOCK_FILES;
+	return ready < BLOCK_FILES / 2 + turns->workers / 2 &&
+	       blocks_have_due(&queue->locked.waiting, now_ns);
+}
+
+/* Begins blocks. True if *ret is now a task to read the next one again. */
+static bool take_block(struct queue *queue, uint64_t now_ns, struct task *ret)
+{
+	while (wants_block(queue, now_ns)) {
+		struct block *block = blocks_take(&queue->locked.waiting, now_ns);
+		if (queue->locked.has_company || now_ns - block->read_ns >= FRESH_NS) {
+			queue->locked.checking++;
+			*ret = (struct task){.kind = TASK_CHECK, .block = block};
+			return true;
+		}
+		begin_block(queue, block->files, block->n);
+		free(block);
+	}
 	return false;
 }
 
-bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns)
+/* Whether a worker may have a task now. */
+static bool has_place(const struct queue *queue)
 {
-	uv_mutex_lock(&queue->mutex);
-	wait_until(queue->locked.closed || has_room(queue, n), .told = &queue->room,
-		.mutex = &queue->mutex);
-	const bool open = !queue->locked.closed;
-	if (open) {
-		openings_add(
-			&queue->locked.openings, files, n, &(struct block){.read_ns = read_ns});
-		if (queue->locked.flowing)
-			seats_call(&queue->locked.seats);
-	}
-	uv_mutex_unlock(&queue->mutex);
-	return open;
+	return queue->locked.flowing && queue->locked.busy < queue->locked.turns.workers;
 }
 
-void queue_flow(struct queue *queue)
+static bool has_more(const struct queue *queue)
 {
-	uv_mutex_lock(&queue->mutex);
-	queue->locked.flowing = true;
-	seats_call(&queue->locked.seats);
-	uv_mutex_unlock(&queue->mutex);
+	return has_place(queue) &&
+	       (turns_has(&queue->locked.turns) || wants_block(queue, clock_boot_ns()));
 }
 
-void queue_complete(struct queue *queue)
+static bool take_task(struct queue *queue, struct task *ret)
 {
-	uv_mutex_lock(&queue->mutex);
-	queue->locked.flowing = queue->locked.complete = true;
-	seats_call(&queue->locked.seats);
-	uv_mutex_unlock(&queue->mutex);
+	const uint64_t now_ns = clock_boot_ns();
+	if (!has_place(queue) ||
+		!(take_block(queue, now_ns, ret) || turns_take(&queue->locked.turns, ret)))
+		return false;
+	queue->locked.busy++;
+	ret->begun_ns = now_ns;
+	if (ret->kind == TASK_FILE && ret->file->leads)
+		ret->leads = ret->file->block;
+	uv_cond_signal(&queue->room);
+	return true;
 }
 
 static bool retires(struct queue *queue, struct task *ret)
@@ -90,40 +257,106 @@ static bool retires(struct queue *queue, struct task *ret)
 	return true;
 }
 
-/* Each worker that goes to work calls the next one if there is more to do, so that no more are
- * woken than find a task. At the end each calls the next one, too. */
-static void pass_on(struct queue *queue)
+/* Where there is none, workers begin to make some. */
+static bool has_room(struct queue *queue, size_t n)
 {
-	if (is_ended(queue) || queue->locked.retiring || queue_has_more(queue))
-		seats_call(&queue->locked.seats);
-	else
-		seats_keep_watch(&queue->locked.seats);
+	if (files_held(queue) + n <= QUEUE_FILES)
+		return true;
+	queue->locked.flowing = true;
+	call_worker(queue);
+	return false;
 }
 
+bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns)
+{
+	uv_mutex_lock(&queue->mutex);
+	wait_until(queue->locked.closed || has_room(queue, n), .told = &queue->room,
+		.mutex = &queue->mutex);
+	const bool open = !queue->locked.closed;
+	if (open) {
+		add_block(queue, files, n, &(struct block){.read_ns = read_ns});
+		if (queue->locked.flowing)
+			call_worker(queue);
+	}
+	uv_mutex_unlock(&queue->mutex);
+	return open;
+}
+
+void queue_flow(struct queue *queue)
+{
+	uv_mutex_lock(&queue->mutex);
+	queue->locked.flowing = true;
+	call_worker(queue);
+	uv_mutex_unlock(&queue->mutex);
+}
+
+void queue_complete(struct queue *queue)
+{
+	uv_mutex_lock(&queue->mutex);
+	queue->locked.flowing = queue->locked.complete = true;
+	call_worker(queue);
+	uv_mutex_unlock(&queue->mutex);
+}
+
+void queue_set_level(struct queue *queue, unsigned workers, unsigned large)
+{
+	uv_mutex_lock(&queue->mutex);
+	if (queue->locked.turns.workers != workers)
+		queue->locked.level_since_ns = clock_boot_ns();
+	queue->locked.turns.workers = workers;
+	queue->locked.turns.large_most = large;
+	if (has_more(queue))
+		call_worker(queue);
+	uv_mutex_unlock(&queue->mutex);
+}
+
+void queue_retire(struct queue *queue, unsigned n)
+{
+	uv_mutex_lock(&queue->mutex);
+	queue->locked.retiring += n;
+	call_worker(queue);
+	uv_mutex_unlock(&queue->mutex);
+}
+
+void queue_look(struct queue *queue, struct queue_seen *ret)
+{
+	uv_mutex_lock(&queue->mutex);
+	if (has_more(queue))
+		call_worker(queue);
+	*ret = queue->locked.seen;
+	ret->large_bytes = atomic_load(&queue->large_bytes);
+	ret->cuts = atomic_load(&queue->cuts);
+	ret->busy = queue->locked.busy;
+	ret->large = queue->locked.turns.large;
+	ret->has_large = turns_has_large(&queue->locked.turns);
+	ret->has_company = queue->locked.has_company;
+	uv_mutex_unlock(&queue->mutex);
+}
+
+/* Each worker that goes to work calls the next one if there is more to do, so that no more are
+ * woken than find a task. At the end each calls the next one, too. */
 void queue_take(struct queue *queue, struct task *ret)
 {
 	*ret = (struct task){.kind = TASK_END};
 	uv_mutex_lock(&queue->mutex);
-	while (!is_ended(queue) && !retires(queue, ret)) {
-		uint64_t wait_ns = NS_PER_S / 5;
-		const bool taken = queue->locked.flowing && queue_has_place(queue) &&
-				   (openings_take(&queue->locked.openings, ret, &wait_ns) ||
-					   turns_take(&queue->locked.turns, ret));
-		const bool has_more_room = queue_look_at_line(queue);
-		if (taken) {
-			queue->locked.busy++;
-			ret->begun_ns = clock_boot_ns();
-			if (ret->kind == TASK_FILE && ret->file->leads)
-				ret->leads = ret->file->block;
-			uv_cond_signal(&queue->room);
-			break;
-		}
-		if (!has_more_room)
-			seats_wait(&queue->locked.seats, &queue->mutex, wait_ns,
-				queue_has_place(queue));
-	}
-	pass_on(queue);
+	while (!is_ended(queue) && !retires(queue, ret) && !take_task(queue, ret))
+		wait_for_call(queue);
+	if (is_ended(queue) || queue->locked.retiring || has_more(queue))
+		call_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
+}
+
+/* The task has ended: what is seen of it. */
+static void count_task(struct queue *queue, const struct task *task)
+{
+	struct queue_seen *seen = &queue->locked.seen;
+	const bool is_small = task->kind == TASK_FILE && !task->is_large && !task->opens;
+	seen->warm += task->is_first;
+	if (!is_small || task->is_first || task->begun_ns < queue->locked.level_since_ns)
+		return;
+	seen->files++;
+	seen->files_ns += clock_boot_ns() - task->begun_ns;
+	seen->read_ns += task->read_ns;
 }
 
 void queue_done(struct queue *queue, const struct task *task)
@@ -131,50 +364,46 @@ void queue_done(struct queue *queue, const struct task *task)
 	uv_mutex_lock(&queue->mutex);
 	queue->locked.busy--;
 	turns_done(&queue->locked.turns, task);
-	queue_count(queue, task);
-	const bool has_rest = /* in case it was not claimed */
-		task->leads && openings_finish(&queue->locked.openings, task->leads);
-	if (has_rest || is_ended(queue))
-		seats_call(&queue->locked.seats);
+	count_task(queue, task);
+	if (task->leads) /* in case it was not claimed */
+		begin_rest(queue, task->leads);
+	if (is_ended(queue))
+		call_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
+}
+
+void queue_moved(struct queue *queue, uint64_t bytes)
+{
+	atomic_fetch_add(&queue->large_bytes, bytes);
+}
+
+void queue_cut(struct queue *queue)
+{
+	atomic_fetch_add(&queue->cuts, 1);
 }
 
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	uv_mutex_lock(&queue->mutex);
-	openings_begin(&queue->locked.openings, files, n);
-	queue->locked.openings.checking--;
-	seats_call(&queue->locked.seats);
+	begin_block(queue, files, n);
+	queue->locked.checking--;
+	call_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns)
 {
-	if (!n)
-		return;
 	uv_mutex_lock(&queue->mutex);
-	openings_add(
-		&queue->locked.openings, files, n, &(struct block){.not_before_ns = not_before_ns});
-	seats_call_watcher(&queue->locked.seats);
-	uv_mutex_unlock(&queue->mutex);
-}
-
-void queue_again(struct queue *queue, struct candidate *file, uint64_t not_before_ns)
-{
-	uv_mutex_lock(&queue->mutex);
-	openings_add(&queue->locked.openings, &file, 1,
-		&(struct block){.not_before_ns = not_before_ns, .last = true});
-	seats_call_watcher(&queue->locked.seats);
+	put_back(queue, files, n, not_before_ns);
 	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	uv_mutex_lock(&queue->mutex);
-	queue->locked.openings.has_company = true;
-	if (n)
-		openings_add(&queue->locked.openings, files, n, &(struct block){.last = true});
+	queue->locked.has_company = true;
+	put_back(queue, files, n, clock_boot_ns());
 	uv_mutex_unlock(&queue->mutex);
 }
 
@@ -183,16 +412,21 @@ void queue_claimed(struct queue *queue, const struct candidate *file)
 	if (!file->leads)
 		return;
 	uv_mutex_lock(&queue->mutex);
-	if (openings_finish(&queue->locked.openings, file->block))
-		seats_call(&queue->locked.seats);
+	begin_rest(queue, file->block);
 	uv_mutex_unlock(&queue->mutex);
 }
 
 void queue_contested(struct queue *queue, unsigned serial)
 {
+	struct candidate *back[BLOCK_FILES];
 	uv_mutex_lock(&queue->mutex);
-	queue->locked.openings.has_company = true;
-	openings_put_back(&queue->locked.openings, serial);
+	queue->locked.has_company = true;
+	size_t n = turns_remove_block(&queue->locked.turns, serial, back);
+	struct block *rest = take_rest(queue, serial);
+	for (size_t i = 0; rest && i < rest->n && n < BLOCK_FILES; i++)
+		back[n++] = rest->files[i];
+	free(rest);
+	put_back(queue, back, n, clock_boot_ns());
 	uv_mutex_unlock(&queue->mutex);
 }
 
@@ -200,7 +434,7 @@ void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n)
 {
 	uv_mutex_lock(&queue->mutex);
 	turns_open(&queue->locked.turns, parts, n);
-	seats_call(&queue->locked.seats);
+	call_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
@@ -210,7 +444,7 @@ bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up)
 	parts->under_way--;
 	if (give_up)
 		turns_give_up(&queue->locked.turns, parts);
-	bool last = parts->next_index == parts->end_index && !parts->under_way;
+	const bool last = parts->next_index == parts->end_index && !parts->under_way;
 	if (last)
 		turns_close(&queue->locked.turns);
 	uv_mutex_unlock(&queue->mutex);
@@ -221,7 +455,7 @@ void queue_close(struct queue *queue)
 {
 	uv_mutex_lock(&queue->mutex);
 	queue->locked.closed = true;
-	seats_call(&queue->locked.seats);
+	call_worker(queue);
 	uv_cond_broadcast(&queue->room);
 	uv_mutex_unlock(&queue->mutex);
 }
@@ -236,7 +470,9 @@ struct parts *queue_leftover(struct queue *queue)
 
 int64_t queue_oldest_ns(const struct queue *queue)
 {
-	const int64_t waiting = openings_oldest_ns(&queue->locked.openings),
-		      ready = turns_oldest_ns(&queue->locked.turns);
-	return waiting < ready ? waiting : ready;
+	int64_t oldest = blocks_oldest_ns(&queue->locked.waiting);
+	const int64_t ready = turns_oldest_ns(&queue->locked.turns);
+	for (const struct block *rest = queue->locked.rests; rest; rest = rest->next)
+		oldest = block_oldest_ns(rest) < oldest ? block_oldest_ns(rest) : oldest;
+	return ready < oldest ? ready : oldest;
 }

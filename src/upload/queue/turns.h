@@ -1,12 +1,14 @@
 /* What is ready to be taken from the queue, and whose turn it is. Small files, large files and the
- * parts of open uploads take turns, so that none waits for the end of another. Not thread-safe: the
- * queue's. */
+ * parts of open uploads take turns, so that none waits for the end of another. While small files
+ * wait, half of the workers are theirs. Not thread-safe: the queue's. */
 #pragma once
 #include "upload/queue/blocks.h"
-#include "upload/queue/bulk.h"
 
-/* A file above this counts as a large body: how many of those go at once is bulk.h's. */
+/* A file above this counts as a large body, of which only so many go at once. */
 #define SMALL_BYTES_MAX (1U << 20)
+
+/* Never more large bodies than this go at once. Each has a buffer of its share of the memory. */
+#define LARGE_MOST 64
 
 /* The parts of an open upload still to hand out: embedded in the upload. */
 struct parts {
@@ -35,7 +37,7 @@ struct task {
 	unsigned index;
 	uint64_t begun_ns; /* clock_boot_ns() when it was handed out */
 	/* These three are the queue's. */
-	bool is_bulk;   /* it counts among the large bodies under way */
+	bool is_large;  /* it counts among the large bodies under way */
 	bool opens;     /* it begins a file that is to be sent in parts */
 	unsigned leads; /* the serial number of the block that waits for the claim, or 0 */
 	/* The worker sets these for queue_done(). */
@@ -48,23 +50,21 @@ struct file_line {
 	struct candidate *first, **end;
 	size_t n;
 };
+enum { LINE_SMALL, LINE_WHOLE, LINE_SPLIT, LINES }; /* SPLIT: in parts; WHOLE: up to that */
 
 struct turns {
 	unsigned workers;    /* at work at once, at most; may change */
+	unsigned large_most; /* large bodies of these, at most; may change */
 	uint64_t part_bytes; /* a larger file is sent in parts */
-	struct bulk bulk;
-	struct file_line small, whole, split; /* split: in parts; whole: up to that */
-	struct parts *parts;                  /* each upload in turn */
-	unsigned under_way;                   /* large bodies */
+	struct file_line lines[LINES];
+	struct parts *parts;         /* each upload in turn */
+	unsigned large;              /* bodies under way */
 	unsigned being_opened, open; /* uploads: until their parts are there, and from then on */
-	unsigned small_since_bulk;
+	unsigned small_since_large;
 	bool part_was_last; /* of parts and whole files */
 };
 
-/* Of large bodies never more than this go at once. Each has a buffer of its share of the memory. */
-#define BULK_MOST 64
-
-/* In place; it is not moved while it is used. Large bodies: at most `workers` and BULK_MOST. */
+/* In place; it is not moved while it is used. */
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes);
 /* Frees the files. */
 void turns_clear(struct turns *turns);
@@ -87,5 +87,7 @@ void turns_close(struct turns *turns);
 bool turns_take(struct turns *turns, struct task *ret);
 /* Whether there is one more. */
 bool turns_has(const struct turns *turns);
+/* Whether anything large is under way or waits. */
+bool turns_has_large(const struct turns *turns);
 /* The task has ended. */
 void turns_done(struct turns *turns, const struct task *task);

@@ -1,5 +1,5 @@
-/* The level of concurrency, against services that are simulated: what it rises to, and why no
- * further. */
+/* How many go at once, against services and lines that are computed: what the level rises to, and
+ * why no further. */
 #include "../check.h"
 #include "base/clock.h"
 #include "upload/queue/level.h"
@@ -33,24 +33,19 @@ static struct level_window window_at(const struct host *host, unsigned level, ui
 {
 	const double rate = rate_at(host, level);
 	const double each_s = level / rate;
-	const bool is_by_service = host->most_per_s > 0 && rate >= host->most_per_s;
-	const double cpu_share =
-		host->cpu_s > 0 && !is_by_service ? 1 - host->latency_s / each_s : 0;
 	const uint64_t files = (uint64_t)(rate * (double)ns / 1e9);
 	return (struct level_window){.now_ns = host->now_ns,
 		.began_ns = host->now_ns - ns,
 		.files = files,
 		.files_ns = (uint64_t)((double)files * each_s * 1e9),
-		.cpu_share = cpu_share,
 		.cpus_used = rate * host->cpu_s,
 		.cpus = host->cpus ? host->cpus : 2,
 		.disk_share = host->read_share,
 		.bandwidth_share = host->line_share,
-		.idle_share =
-			host->files && host->files < level ? 1 - (double)host->files / level : 0,
+		.under_way = host->files && host->files < level ? host->files : level,
 		.most_by_memory = host->memory ? host->memory : UINT_MAX,
 		.has_company = host->has_company,
-		.is_throttled = host->throttles_from && level > host->throttles_from};
+		.has_fallen = host->throttles_from && level > host->throttles_from};
 }
 
 static void go(struct level *level, struct host *host, double seconds)
@@ -88,7 +83,7 @@ static void test_the_first_second_is_not_wasted(void)
 }
 
 /* Where workers only wait, no time is lost with doubling; but not once a service throttled. */
-static void test_a_leap(void)
+static void test_the_first_trial_is_large(void)
 {
 	struct level level;
 	struct host host = {.latency_s = 0.14};
@@ -96,40 +91,33 @@ static void test_a_leap(void)
 	go(&level, &host, 0.2);
 	CHECK_INT(level.now, 32 * LEVEL_FIRST);
 	host.throttles_from = 1;
-	go(&level, &host, 0.5);
-	CHECK_INT(level.now, LEVEL_LEAST);
+	go(&level, &host, 3);
+	CHECK_INT(level.now, LEVEL_FIRST);
 	host.throttles_from = 0;
-	go(&level, &host, 2.2);
-	CHECK_INT(level.now, 2 * LEVEL_LEAST);
+	go(&level, &host, 1.7);
+	CHECK_INT(level.now, LEVEL_FIRST);
+	go(&level, &host, 0.4);
+	CHECK(level.now > LEVEL_FIRST && level.now <= 8 * LEVEL_FIRST);
 }
 
-/* Other uploaders are seen when the leap was made. It is taken back once; later trials only double.
- */
+/* More at once means more blocks begun at once, and more claims that another one was first with. */
 static void test_company(void)
 {
 	struct level level;
-	struct host host = {.latency_s = 0.14};
+	struct host host = {.latency_s = 0.14, .has_company = true};
 	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
 	go(&level, &host, 0.2);
-	CHECK(level.now > LEVEL_COMPANY);
-	host.has_company = true;
-	go(&level, &host, 0.025);
-	CHECK_INT(level.now, LEVEL_COMPANY);
-	go(&level, &host, 0.2);
-	CHECK_INT(level.now, 2 * LEVEL_COMPANY);
+	CHECK_INT(level.now, 2 * LEVEL_FIRST);
+	go(&level, &host, 5);
+	CHECK_INT(level.now, CEILING);
 }
 
-/* A leap is no larger than one CPU has work for. That workers wait for a CPU which others use does
- * not make it smaller. */
-static void test_a_leap_is_as_large_as_the_cpu(void)
+/* It is no larger than half of the CPUs have work for. */
+static void test_a_trial_is_as_large_as_the_cpus(void)
 {
 	struct level level;
 	const struct host host = {.latency_s = 0.09, .cpu_s = 2e-4, .now_ns = NS_PER_S};
-	struct level_window window = window_at(&host, LEVEL_FIRST, NS_PER_S);
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
-	CHECK(level_next(&level, &window));
-	CHECK_INT(level.now, 451);
-	window.cpu_share = 0.3;
+	const struct level_window window = window_at(&host, LEVEL_FIRST, NS_PER_S);
 	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
 	CHECK(level_next(&level, &window));
 	CHECK_INT(level.now, 451);
@@ -154,6 +142,7 @@ static void test_the_first_trial(void)
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_LATENCY);
 
 	host.most_per_s = 0;
+	host.cpus = 1;
 	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
 	go(&level, &host, 5);
 	CHECK_INT(level.now, LEVEL_FIRST);
@@ -182,27 +171,14 @@ static void test_a_service_that_becomes_faster(void)
 
 static void test_cpu(void)
 {
-	const struct level level = at_its_end((struct host){.latency_s = 0.0005, .cpu_s = 1e-4}, 5);
+	const struct level level =
+		at_its_end((struct host){.latency_s = 0.0005, .cpu_s = 1e-4, .cpus = 1}, 5);
 	CHECK_INT(level.now, LEVEL_FIRST);
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_CPU);
 	/* Where requests take their time the CPU is the limit later, at ten thousand files a
 	 * second. */
 	const struct level later = at_its_end((struct host){.latency_s = 0.03, .cpu_s = 1e-4}, 5);
 	CHECK(later.now >= 256 && later.now <= 512);
-}
-
-/* The service is near now: workers that only wait in line for a CPU are not needed. */
-static void test_cpu_becomes_the_limit(void)
-{
-	struct level level;
-	struct host host = {.latency_s = 0.1};
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
-	go(&level, &host, 3);
-	CHECK_INT(level.now, CEILING);
-	host.latency_s = 0.0005;
-	host.cpu_s = 1e-4;
-	go(&level, &host, 5);
-	CHECK(level.now < 100);
 }
 
 /* The only CPU is more than half busy with the files of so many workers, and more are not tried.
@@ -227,7 +203,7 @@ static void test_threads_that_cannot_be_started(void)
 	struct host host = {.latency_s = 0.1};
 	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
 	go(&level, &host, 3);
-	level_lower_ceiling(&level, 700, S3ONCE_LIMITED_BY_THREADS);
+	level_lower_most(&level, 700, S3ONCE_LIMITED_BY_THREADS);
 	go(&level, &host, 3);
 	CHECK_INT(level.now, 700);
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_THREADS);
@@ -277,7 +253,7 @@ static void test_throttling(void)
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_THROTTLING);
 	host.throttles_from = 1;
 	go(&level, &host, 10);
-	CHECK_INT(level.now, LEVEL_LEAST);
+	CHECK_INT(level.now, LEVEL_FIRST);
 	host.throttles_from = 0;
 	go(&level, &host, 10);
 	CHECK_INT(level.now, CEILING);
@@ -319,18 +295,133 @@ static void test_ceiling(void)
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_DESCRIPTORS);
 }
 
+/* Large bodies. */
+
+#define MIB  (1ULL << 20)
+#define TICK (50 * NS_PER_MS)
+
+/* A line of so many bytes a second, of which one connection gets at most so many. */
+struct line {
+	double whole, each;
+	unsigned bodies; /* that are there at a time; 0: any number */
+	uint64_t now_ns, began_ns;
+	double moved, moved_before;
+};
+
+static void look(struct line *line, struct level *level, bool is_cut)
+{
+	const unsigned under_way =
+		line->bodies && line->bodies < level->now ? line->bodies : level->now;
+	const struct level_window window = {.now_ns = line->now_ns,
+		.began_ns = line->began_ns,
+		.bytes = (uint64_t)(line->moved - line->moved_before),
+		.under_way = under_way,
+		.has_fallen = is_cut};
+	if (!level_next_large(level, &window))
+		return;
+	line->began_ns = line->now_ns;
+	line->moved_before = line->moved;
+}
+
+static void pass(struct line *line, struct level *level, double seconds, unsigned *ret_most)
+{
+	const uint64_t end_ns = line->now_ns + (uint64_t)(seconds * NS_PER_S);
+	while (line->now_ns < end_ns) {
+		const unsigned n =
+			line->bodies && line->bodies < level->now ? line->bodies : level->now;
+		const double rate = line->each * n;
+		line->now_ns += TICK;
+		line->moved += (rate < line->whole ? rate : line->whole) * TICK / NS_PER_S;
+		look(line, level, false);
+		if (ret_most && level->now > *ret_most)
+			*ret_most = level->now;
+	}
+}
+
+static void begin(struct line *line, struct level *level)
+{
+	line->now_ns = line->began_ns = 1000 * NS_PER_S;
+	level_init_large(level, 64);
+}
+
+/* One connection fills it, and a second one is tried now and then. */
+static void test_slow_line(void)
+{
+	struct level level;
+	struct line line = {.whole = 0.5 * MIB, .each = 0.5 * MIB};
+	unsigned most = 0;
+	begin(&line, &level);
+	pass(&line, &level, 2000, &most);
+	CHECK_INT(most, 2);
+	CHECK_INT(level.proven, 1);
+}
+
+/* Each connection has a limit of its own: as many as there may be, and soon. */
+static void test_wide_line(void)
+{
+	struct level level;
+	struct line line = {.whole = 10000 * MIB, .each = 50 * MIB};
+	begin(&line, &level);
+	pass(&line, &level, 4, NULL);
+	CHECK_INT(level.proven, 64);
+}
+
+/* Ten connections fill it. */
+static void test_line_between(void)
+{
+	struct level level;
+	struct line line = {.whole = 100 * MIB, .each = 10 * MIB};
+	begin(&line, &level);
+	pass(&line, &level, 60, NULL);
+	CHECK(level.proven >= 8 && level.proven <= 16);
+	line.each = 100 * MIB; /* no more are needed than there are */
+	pass(&line, &level, 600, NULL);
+	CHECK(level.proven <= 16);
+}
+
+static void test_cuts(void)
+{
+	struct level level;
+	struct line line = {.whole = 10000 * MIB, .each = 50 * MIB};
+	begin(&line, &level);
+	pass(&line, &level, 10, NULL);
+	for (int i = 0; i < 20; i++) /* together */
+		look(&line, &level, true);
+	CHECK_INT(level.now, 32);
+	for (int i = 0; i < 20; i++) {
+		line.now_ns += NS_PER_S / 2;
+		look(&line, &level, true);
+	}
+	CHECK_INT(level.now, 1);
+	pass(&line, &level, 40, NULL); /* it is fast still */
+	CHECK(level.proven > 50);
+}
+
+/* The last parts of a file are fewer than might go: they prove nothing, and the next file does not
+ * wait for the pause after a trial that was in vain. */
+static void test_too_few(void)
+{
+	struct level level;
+	struct line line = {.whole = 10000 * MIB, .each = 10 * MIB, .bodies = 1};
+	begin(&line, &level);
+	pass(&line, &level, 10, NULL);
+	CHECK_INT(level.proven, 1);
+	line.bodies = 0;
+	pass(&line, &level, 6, NULL);
+	CHECK_INT(level.proven, 64);
+}
+
 int main(void)
 {
 	test_latency_is_outgrown();
 	test_the_first_second_is_not_wasted();
-	test_a_leap();
+	test_the_first_trial_is_large();
 	test_company();
-	test_a_leap_is_as_large_as_the_cpu();
+	test_a_trial_is_as_large_as_the_cpus();
 	test_the_first_trial();
 	test_a_service_that_takes_no_more();
 	test_a_service_that_becomes_faster();
 	test_cpu();
-	test_cpu_becomes_the_limit();
 	test_no_trial_on_a_busy_host();
 	test_threads_that_cannot_be_started();
 	test_disk();
@@ -340,5 +431,10 @@ int main(void)
 	test_few_files();
 	test_new_workers_are_not_judged();
 	test_ceiling();
+	test_slow_line();
+	test_wide_line();
+	test_line_between();
+	test_cuts();
+	test_too_few();
 	return check_result();
 }

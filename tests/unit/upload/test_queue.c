@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "upload/queue/queue.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <uv.h>
 
 static struct candidate *candidate(unsigned n)
 {
@@ -40,6 +42,23 @@ static void test_files(void)
 	queue_free(queue);
 }
 
+/* Stands for the main thread, which looks at the queue again and again. */
+struct looker {
+	struct queue *queue;
+	atomic_bool is_over;
+};
+
+static void *look(void *arg)
+{
+	struct looker *looker = arg;
+	struct queue_seen seen;
+	while (!atomic_load(&looker->is_over)) {
+		queue_look(looker->queue, &seen);
+		uv_sleep(1);
+	}
+	return NULL;
+}
+
 /* A stale block is handed out to be read again; what is put off comes back. */
 static void test_check_and_later(void)
 {
@@ -62,7 +81,12 @@ static void test_check_and_later(void)
 	CHECK_INT((int64_t)task.file->size, 0);
 	free(task.file);
 	queue_done(queue, &task);
+	struct looker looker = {.queue = queue};
+	pthread_t thread;
+	pthread_create(&thread, NULL, look, &looker);
 	queue_take(queue, &task);
+	atomic_store(&looker.is_over, true);
+	pthread_join(thread, NULL);
 	CHECK_INT(task.kind, TASK_CHECK);
 	CHECK(clock_boot_ns() >= due);
 	CHECK_INT((int64_t)task.block->files[0]->size, 1);
@@ -84,7 +108,7 @@ static void test_again(void)
 	add(queue, 7, 1, clock_boot_ns());
 	queue_complete(queue);
 	queue_take(queue, &task);
-	queue_again(queue, task.file, clock_boot_ns());
+	queue_later(queue, &task.file, 1, clock_boot_ns());
 	queue_done(queue, &task);
 	for (unsigned i = 0; i < 3; i++)
 		add(queue, i, 1, 0);
@@ -99,6 +123,29 @@ static void test_again(void)
 	}
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_END);
+	queue_free(queue);
+}
+
+/* What is due first comes back first, whatever came first. */
+static void test_due_times(void)
+{
+	struct queue *queue;
+	struct task task;
+	const uint64_t now = clock_boot_ns();
+	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	queue_flow(queue);
+	for (unsigned i = 0; i < 100; i++) {
+		struct candidate *file = candidate(37 * i % 100);
+		queue_later(queue, &file, 1, now - 100 + file->size);
+	}
+	for (unsigned i = 0; i < 100; i++) {
+		queue_take(queue, &task);
+		CHECK_INT((int64_t)task.block->files[0]->size, i);
+		free(task.block->files[0]);
+		free(task.block);
+		queue_ready(queue, NULL, 0);
+		queue_done(queue, &task);
+	}
 	queue_free(queue);
 }
 
@@ -269,6 +316,7 @@ int main(void)
 	test_files();
 	test_check_and_later();
 	test_again();
+	test_due_times();
 	test_contested();
 	test_one_goes_ahead();
 	test_parts();
