@@ -1,3 +1,6 @@
+/* Figures as people read them: counts, bytes, times. Every command that prints a figure for people
+ * takes it from here, so that the same figure looks the same everywhere; JSON and metrics have
+ * plain numbers instead. Pure. */
 #include "cli/human_figures.h"
 #include <inttypes.h>
 

@@ -3,7 +3,6 @@
 #pragma once
 #include "base/json_text.h"
 #include "cli/output.h"
-#include "s3once/push.h"
 #include <stdbool.h>
 
 /* An event's object: "v", "event" and "time". A new reference, or NULL if out of memory. */
@@ -17,14 +16,3 @@ char *json_line(json_t *object);
 /* Prints the object as a line of standard output; takes the reference. If memory runs out, that is
  * said instead. */
 void json_print(struct output *output, json_t *object);
-
-/* The object of an event of a run; NULL for SUMMARY, which is json_summary()'s. */
-struct json_run {
-	const char *job; /* whose run it is; NULL: that of a command line */
-	const char *bucket, *prefix;
-	bool dry_run;
-	bool marks_shared; /* several hosts may use these marks */
-};
-json_t *json_of_event(const struct json_run *run, const struct s3once_event *event);
-/* The last object of a run that has ended. */
-json_t *json_summary(const struct json_run *run, const struct s3once_push *push, int exit_code);

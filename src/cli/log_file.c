@@ -1,3 +1,6 @@
+/* The file of --log-file, behind the output of a run: output.c writes lines to it, or the thread of
+ * output_queue.c, if there is one. push_options.c asks before the run whether the file can be made.
+ * It holds no line back, and never cuts or renames the file, which is logrotate's to do. */
 #include "cli/log_file.h"
 #include "base/path.h"
 #include "base/quote.h"

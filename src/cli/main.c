@@ -1,3 +1,6 @@
+/* The program: it prepares the process, runs the command that the first word names, and looks once
+ * more at standard output before the exit code is final. The list of commands is here; what they
+ * share is in commands.h. Nothing but this file is left out of the unit tests' library. */
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "cli/commands.h"

@@ -1,3 +1,7 @@
+/* Marks and services for the commands that look at what runs did, or tidy up behind them: which
+ * ones were chosen, whether they are there, and how they are opened. commands.c calls it for all of
+ * them, and the commands that need only a part of it themselves. A push does the same by the
+ * library. It makes an SQLite file only for who asks to, which is init. */
 #include "cli/open_marks.h"
 #include "aws/global.h"
 #include "base/log.h"

@@ -1,3 +1,7 @@
+/* Where all commands speak: results, messages, the log's lines and the progress line come together
+ * here as whole lines. A line goes to the file of log_file.h, or is printed, either right here or
+ * by the thread of output_queue.h, which a reader that stands still does not hold up. Who prints
+ * past it would mix lines with those of other threads. */
 #include "cli/output.h"
 #include "base/clock.h"
 #include "base/text.h"

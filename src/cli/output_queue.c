@@ -1,3 +1,7 @@
+/* The thread that writes a push's lines, and the bound on what waits for it. output.c adds lines
+ * and waits for the last one at the end. A reader that takes nothing costs lines and not the run,
+ * and every wait here ends: after a minute for room, five minutes at the end, or a second once a
+ * signal came. */
 #include "cli/output_queue.h"
 #include "base/clock.h"
 #include "base/thread.h"

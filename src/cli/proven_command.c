@@ -1,17 +1,18 @@
-/* `s3once proven`: whether files are done, for whoever wants to remove them. */
+/* `s3once proven`: whether files are done, for whoever wants to remove them. The library proves
+ * each file (s3once_push_prove()); here its options are found, which are those of push or of a job,
+ * and its answers are told. It is a dry run, which changes nothing. */
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
 #include "cli/job/job_asked.h"
-#include "cli/json.h"
+#include "cli/push/people.h"
 #include "cli/push/push_options.h"
+#include "cli/push/run_events.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define LINE_BYTES_MAX (32U << 10)
 
 struct own_options {
 	struct job_asked job;
@@ -54,68 +55,26 @@ static struct command proven_command(struct option_group groups[static GROUPS],
 }
 
 struct view {
-	struct output *output;
+	struct people people;
 	struct json_run json;
-	bool is_json, quiet;
+	bool is_json;
 	bool lists_proven;                 /* else only what is not in S3 */
 	uint64_t proven, unproven, failed; /* files */
 };
 
-static void print(struct view *view, const struct s3once_event *event)
-{
-	struct text t = TEXT(LINE_BYTES_MAX);
-	const bool is_proven = event->type == S3ONCE_EVENT_PROVEN;
-	text_add(&t, is_proven ? "in S3: " : "not in S3: ");
-	text_add_escaped_string(&t, event->path);
-	if (*event->key) {
-		text_addf(&t, " -> s3://%s/", view->json.bucket);
-		text_add_escaped_string(&t, event->key);
-	}
-	if (!is_proven)
-		text_addf(&t, ": %s", event->text);
-	output_result(view->output, text_string(&t));
-	text_clear(&t);
-}
-
-static void say_proof(struct view *view, const char *what, const struct s3once_event *event)
-{
-	struct text t = TEXT(LINE_BYTES_MAX);
-	if (*event->path) {
-		text_add_escaped_string(&t, event->path);
-		text_add(&t, ": ");
-	}
-	text_add(&t, event->text);
-	if (*event->code)
-		text_addf(&t, " (%s)", event->code);
-	output_say(view->output, "%s: %s", what, text_string(&t));
-	text_clear(&t);
-}
-
 static void on_event(void *arg, const struct s3once_event *event)
 {
 	struct view *view = arg;
+	const bool is_proven = event->type == S3ONCE_EVENT_PROVEN;
 	if (view->is_json)
-		json_print(view->output, json_of_event(&view->json, event));
-	view->proven += event->type == S3ONCE_EVENT_PROVEN;
+		json_print(view->people.output, json_of_event(&view->json, event));
+	view->proven += is_proven;
 	view->unproven += event->type == S3ONCE_EVENT_UNPROVEN;
 	view->failed += event->type == S3ONCE_EVENT_FAILED;
-	switch (event->type) {
-	case S3ONCE_EVENT_FAILED:
-	case S3ONCE_EVENT_FATAL:
-		say_proof(view, "error", event);
-		break;
-	case S3ONCE_EVENT_WARNING:
-		say_proof(view, "warning", event);
-		break;
-	case S3ONCE_EVENT_PROVEN:
-	case S3ONCE_EVENT_UNPROVEN:
-		if (!view->quiet && !view->is_json &&
-			(view->lists_proven || event->type == S3ONCE_EVENT_UNPROVEN))
-			print(view, event);
-		break;
-	default:
-		break;
-	}
+	if (event->type == S3ONCE_EVENT_UNPROVEN || event->type == S3ONCE_EVENT_FAILED ||
+		event->type == S3ONCE_EVENT_FATAL || event->type == S3ONCE_EVENT_WARNING ||
+		(is_proven && view->lists_proven))
+		people_event(&view->people, event);
 }
 
 static bool has_folder(char *const *files, int n)
@@ -145,7 +104,7 @@ static void print_counts(struct view *view)
 		add_count(&t, ", ", view->unproven, view->unproven == 1 ? "is not" : "are not");
 	if (view->failed)
 		add_count(&t, ", of ", view->failed, "it cannot be known");
-	output_result(view->output, text_string(&t));
+	output_result(view->people.output, text_string(&t));
 	text_clear(&t);
 }
 
@@ -154,10 +113,13 @@ static int prove_files(
 	struct command_frame *frame, struct push_options *options, char *const *files, int n)
 {
 	const bool counts = has_folder(files, n);
-	struct view view = {.output = &frame->output,
+	struct view view = {.people = {.output = &frame->output,
+				    .bucket = options->run.bucket,
+				    .verbose = 1, /* each error is about another file */
+				    .quiet = options->quiet,
+				    .only_stderr = options->json},
 		.is_json = options->json,
 		.lists_proven = !counts || options->verbose,
-		.quiet = options->quiet,
 		.json = {.bucket = options->run.bucket,
 			.prefix = options->run.prefix,
 			.job = options->job}};
@@ -177,7 +139,8 @@ static int prove_files(
 	*problem->text = 0;
 	const int code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
 	s3once_push_free(push);
-	if (counts && !view.quiet && !view.is_json && view.proven + view.unproven + view.failed)
+	people_clear(&view.people);
+	if (counts && !options->quiet && !view.is_json && view.proven + view.unproven + view.failed)
 		print_counts(&view);
 	return code;
 }

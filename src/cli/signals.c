@@ -1,3 +1,7 @@
+/* What the process is given from outside: signals, limits, and standard descriptors. main.c
+ * prepares them first of all. push_command.c lets signals stop its run, watch keeps SIGHUP for
+ * itself, and commands that have to tidy up only count them. A handler does nothing here but set
+ * these variables, write if there is room, and call what the library allows in one. */
 #include "cli/signals.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,6 @@
-/* `s3once version`: what this program was built from and with, and which libraries it runs with. */
+/* `s3once version`: what this program was built from and with, and which libraries it runs with. A
+ * report of an error has it, so it asks the libraries themselves and needs neither marks nor
+ * services. */
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/json.h"

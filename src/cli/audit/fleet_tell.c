@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
+#include "s3once/push.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

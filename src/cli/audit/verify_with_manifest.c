@@ -1,7 +1,7 @@
-#include "cli/commands.h"
 #include "cli/audit/verify_with_manifest.h"
 #include "audit/verify_manifest.h"
 #include "base/quote.h"
+#include "cli/commands.h"
 #include "cli/options/options.h"
 #include <unistd.h>
 

@@ -1,3 +1,7 @@
+/* The option --job of the commands that ask about what a job has uploaded. commands.c opens the job
+ * before the command begins, and closes it behind it. What the unit of the job would find in its
+ * environment is set here, so this comes before there are threads. The command line wins over the
+ * job, and the job over nothing that was set already. */
 #include "cli/job/job_asked.h"
 #include "base/log.h"
 #include "base/quote.h"

@@ -1,3 +1,7 @@
+/* The text of a job's file, cut into lines "name = value". job.c reads the lines by the table of
+ * options, and job_asked.c reads the variables of a unit by the same syntax. What a name means is
+ * not known here. Root is protected from files that others may write, since they would say what it
+ * does. */
 #include "cli/job/job_file.h"
 #include "base/named_file.h"
 #include "base/quote.h"

@@ -182,9 +182,8 @@ struct parse {
 	struct problem *problem;
 };
 
-/* Calls `each` for every option of the command until it returns true; fills *ret with that one. */
-static bool find_option(const struct command *command,
-	bool (*each)(const struct option *, const void *), const void *arg,
+/* Finds an option by the n bytes of its name, or by its letter if `name` is NULL. */
+static bool find_option(const struct command *command, const char *name, size_t n, char letter,
 	struct option_match *ret)
 {
 	unsigned index = 0;
@@ -192,7 +191,8 @@ static bool find_option(const struct command *command,
 		const struct option_group *group = &command->groups[g];
 		for (const struct option *o = group->options; o->name; o++, index++) {
 			assert(index < OPTIONS_MAX);
-			if (!each(o, arg))
+			if (name ? strlen(o->name) != n || memcmp(o->name, name, n) != 0
+				 : o->letter != letter)
 				continue;
 			*ret = (struct option_match){o, (char *)group->values + o->offset, index};
 			return true;
@@ -201,25 +201,9 @@ static bool find_option(const struct command *command,
 	return false;
 }
 
-struct name {
-	const char *bytes;
-	size_t n;
-};
-
-static bool has_name(const struct option *option, const void *arg)
-{
-	const struct name *name = arg;
-	return strlen(option->name) == name->n && memcmp(option->name, name->bytes, name->n) == 0;
-}
-
-static bool has_letter(const struct option *option, const void *arg)
-{
-	return option->letter && option->letter == *(const char *)arg;
-}
-
 bool options_find(const struct command *command, const char *name, struct option_match *ret)
 {
-	return find_option(command, has_name, &(struct name){name, strlen(name)}, ret);
+	return find_option(command, name, strlen(name), 0, ret);
 }
 
 const char *options_nearest(const struct command *command, const char *name)
@@ -278,10 +262,10 @@ static int find_value(struct parse *p, const struct option *option, const char *
 
 static int parse_long(struct parse *p, const char *given)
 {
-	struct name name = {given + 2, strcspn(given + 2, "=")};
-	const char *value = given[2 + name.n] == '=' ? given + 3 + name.n : NULL;
+	const size_t n = strcspn(given + 2, "=");
+	const char *value = given[2 + n] == '=' ? given + 3 + n : NULL;
 	struct option_match match;
-	if (!find_option(p->command, has_name, &name, &match))
+	if (!find_option(p->command, given + 2, n, 0, &match))
 		return unknown_option(p, given);
 	const struct option *option = match.option;
 	if (!takes_value(option) && value) {
@@ -301,8 +285,7 @@ static int parse_letters(struct parse *p, const char *given)
 {
 	for (const char *letter = given + 1; *letter; letter++) {
 		struct option_match match;
-		if (!find_option(p->command, has_letter, letter, &match) ||
-			takes_value(match.option))
+		if (!find_option(p->command, NULL, 0, *letter, &match) || takes_value(match.option))
 			return unknown_option(p, given);
 		int r = option_set(match.option, match.field, NULL, p->problem);
 		if (r < 0)

@@ -1,3 +1,6 @@
+/* The one reader of s3://BUCKET[/KEY]. Every command that takes a URL comes here, and so do the
+ * fuzzers. A bucket is checked by its name alone, an access point by its ARN; nobody is asked
+ * whether it exists. */
 #include "cli/options/url.h"
 #include "aws/endpoint.h"
 #include "base/quote.h"

@@ -1,3 +1,7 @@
+/* The metrics of the last run of a job, for Prometheus: a file that node_exporter collects, or a
+ * text that `s3once watch` answers with, merged from those of its jobs. push_command.c hands over
+ * each run that has ended. What an earlier run left is read back only for the two times that
+ * outlive a run; a file that cannot be replaced stays whole. */
 #include "cli/push/metrics.h"
 #include "base/clock.h"
 #include "base/path.h"
@@ -5,6 +9,7 @@
 #include "base/text.h"
 #include "base/write_all.h"
 #include "cli/options/values.h"
+#include "cli/push/run_events.h"
 #include "cli/version_commit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +28,8 @@
 
 #define LAST_SUCCESS "s3once_last_success_timestamp_seconds"
 #define OLDEST       "s3once_oldest_unshipped_timestamp_seconds"
+
+static const char HELP[] = "# HELP ";
 
 struct writing {
 	struct text text;
@@ -117,32 +124,17 @@ static void read_earlier(const struct metrics_run *run, struct text *ret)
 static void add_files(struct writing *w, const struct s3once_counts *c)
 {
 	const uint64_t settled = s3once_counts_settled(c);
-	const struct {
-		const char *result;
-		uint64_t n;
-	} files[] = {
-		{"uploaded", c->uploaded},
-		{"adopted", c->adopted},
-		{"refreshed", c->refreshed},
-		{"skipped", c->skipped},
-		{"outdated", c->outdated},
-		{"refused", c->changed},
-		{"failed", c->failed},
-		{"held", c->held},
-		{"young", c->young},
-		{"oversized", c->oversized},
-		{"undersized", c->undersized},
-		{"link", c->links},
-		{"special", c->special},
-		{"unfinished", c->found > settled ? c->found - settled : 0},
-	};
 	static const char name[] = "s3once_last_run_files";
 	begin_metric(w, name, "Files that the last run found, by what became of them.");
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+	for (const struct counter *counter = run_counters; counter->name; counter++) {
+		/* What the metrics have always called otherwise than JSON does. */
+		const bool is_links = counter->offset == offsetof(struct s3once_counts, links);
 		char label[64];
-		snprintf(label, sizeof label, "result=\"%s\"", files[i].result);
-		add_number(w, name, label, files[i].n);
+		snprintf(label, sizeof label, "result=\"%s\"", is_links ? "link" : counter->name);
+		if (counter->kind != COUNTS_SOMETHING)
+			add_number(w, name, label, counter_value(counter, c));
 	}
+	add_number(w, name, "result=\"unfinished\"", c->found > settled ? c->found - settled : 0);
 }
 
 static void add_bytes(struct writing *w, const struct s3once_counts *c)
@@ -309,4 +301,56 @@ int metrics_write(const struct metrics_run *run, struct problem *ret_problem)
 	text_clear(&w.labels);
 	text_clear(&w.text);
 	return error;
+}
+
+static size_t line_length(const char *line)
+{
+	const char *end = strchr(line, '\n');
+	return end ? (size_t)(end - line) + 1 : strlen(line);
+}
+
+static bool is_help(const char *line)
+{
+	return strncmp(line, HELP, strlen(HELP)) == 0;
+}
+
+/* "# HELP NAME ", with the blank at its end. */
+static size_t name_length(const char *help)
+{
+	return strlen(HELP) + strcspn(help + strlen(HELP), " ") + 1;
+}
+
+/* The line that describes the same metric in another text, or NULL. */
+static const char *find_metric(const char *text, const char *help)
+{
+	for (const char *line = text; *line; line += line_length(line))
+		if (is_help(line) && strncmp(line, help, name_length(help)) == 0)
+			return line;
+	return NULL;
+}
+
+/* The samples behind the two lines that describe a metric. */
+static void add_samples(const char *help, struct text *ret)
+{
+	const char *begin = help + line_length(help), *end;
+	begin += line_length(begin);
+	for (end = begin; *end && !is_help(end);)
+		end += line_length(end);
+	text_add_bytes(ret, begin, (size_t)(end - begin));
+}
+
+void metrics_merge(const char *const *texts, size_t n, struct text *ret)
+{
+	for (size_t i = 0; i < n; i++)
+		for (const char *line = texts[i]; *line; line += line_length(line)) {
+			if (!is_help(line) || find_metric(text_string(ret), line))
+				continue;
+			const char *type = line + line_length(line);
+			text_add_bytes(ret, line, line_length(line) + line_length(type));
+			for (size_t j = i; j < n && !ret->error; j++) {
+				const char *same = find_metric(texts[j], line);
+				if (same)
+					add_samples(same, ret);
+			}
+		}
 }

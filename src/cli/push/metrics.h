@@ -29,3 +29,7 @@ void metrics_add_labels(struct text *t, const char *job, const char *bucket, con
  * of this job and target. Without a file, the text says it. 0, or -errno with a sentence: then the
  * file is as it was. */
 int metrics_write(const struct metrics_run *run, struct problem *ret_problem);
+
+/* Adds all samples of the texts, those of a metric together behind its one description. A text
+ * consists of lines "# HELP NAME …", each followed by "# TYPE …" and the samples; "" is one. */
+void metrics_merge(const char *const *texts, size_t n, struct text *ret);

@@ -1,39 +1,58 @@
+/* What people read of a run: a line for each file that something happened to, errors that are alike
+ * cut short, and the last lines, which sum it up. push, run and watch hand it the events of the
+ * library; what is printed for which event stands in the tables of run_events.c. Everything goes by
+ * output.h, and names and texts are escaped before. */
 #include "cli/push/people.h"
+#include "base/fnv.h"
 #include "base/text.h"
 #include "cli/human_figures.h"
+#include "cli/push/run_events.h"
+#include <stdlib.h>
 #include <string.h>
+
+#define LINE_BYTES_MAX (32U << 10)
+#define ALIKE_PRINTED  3
 
 static const char marks_note[] =
 	"marks are this host's only; --marks dynamodb:TABLE shares them between hosts";
 
-/* How each kind of event is told. */
-static const struct {
-	const char *words; /* before the path */
-	unsigned verbose;  /* told from this many -v on */
-	bool is_error;     /* on stderr, even when quiet */
-} tellings[] = {
-	[S3ONCE_EVENT_UPLOADED] = {"uploaded", 1, false},
-	[S3ONCE_EVENT_ADOPTED] = {"already in S3:", 1, false},
-	[S3ONCE_EVENT_REFRESHED] = {"same content, new modification time:", 1, false},
-	[S3ONCE_EVENT_SKIPPED] = {"skipped", 2, false},
-	[S3ONCE_EVENT_OUTDATED] = {"kept as it is in S3:", 0, false},
-	[S3ONCE_EVENT_PLANNED] = {"would upload", 0, false},
-	[S3ONCE_EVENT_LINK] = {"skipped symbolic link", 1, false},
-	[S3ONCE_EVENT_OVERSIZED] = {"skipped, larger than --max-size:", 1, false},
-	[S3ONCE_EVENT_UNDERSIZED] = {"skipped, smaller than --min-size:", 1, false},
-	[S3ONCE_EVENT_YOUNG] = {"skipped, younger than --min-age or still written to:", 1, false},
-	[S3ONCE_EVENT_SPECIAL] = {"skipped", 1, false},
-	[S3ONCE_EVENT_CHANGED] = {"", 0, true},
-	[S3ONCE_EVENT_HELD] = {"", 0, true},
-	[S3ONCE_EVENT_FAILED] = {"", 0, true},
-	[S3ONCE_EVENT_REMOVED] = {"removed", 1, false},
-	[S3ONCE_EVENT_MOVED] = {"moved away", 1, false},
-	[S3ONCE_EVENT_KEPT] = {"not removed yet:", 0, false},
-	[S3ONCE_EVENT_NOT_REMOVED] = {"", 0, true},
-	[S3ONCE_EVENT_REMOVABLE] = {"would remove", 0, false},
-	[S3ONCE_EVENT_RETRY] = {"retrying", 1, false},
-	[S3ONCE_EVENT_MANIFEST_FAILED] = {"", 0, true},
-};
+/* Of all but the digits. */
+static uint64_t hash_of(const char *sentence)
+{
+	uint64_t hash = FNV_EMPTY;
+	for (; *sentence; sentence++)
+		if (*sentence < '0' || *sentence > '9')
+			hash = fnv_add(hash, sentence, 1);
+	return hash;
+}
+
+/* Counts an error by its sentence. Digits in it do not matter, since a different part, size or time
+ * is not a different kind. Returns whether it is to be printed. All errors of a kind that finds no
+ * room are printed. */
+static bool alike_add(struct alike *alike, const char *sentence)
+{
+	const uint64_t hash = hash_of(sentence);
+	for (size_t i = 0; i < alike->n; i++)
+		if (alike->kinds[i].hash == hash)
+			return ++alike->kinds[i].count <= ALIKE_PRINTED;
+	if (alike->n < ALIKE_KINDS)
+		alike->kinds[alike->n++] = (struct alike_kind){hash, 1, strdup(sentence)};
+	return true;
+}
+
+/* How many errors of the i-th kind were not printed. */
+static uint64_t alike_unprinted(const struct alike *alike, size_t i)
+{
+	const uint64_t count = alike->kinds[i].count;
+	return count > ALIKE_PRINTED ? count - ALIKE_PRINTED : 0;
+}
+
+void people_clear(struct people *people)
+{
+	for (size_t i = 0; i < people->errors.n; i++)
+		free(people->errors.kinds[i].sentence);
+	people->errors = (struct alike){0};
+}
 
 /* Adds "sentence (Code, request id X)", as far as these are known. */
 static void add_sentence(struct text *t, const struct s3once_event *event)
@@ -47,7 +66,7 @@ static void add_sentence(struct text *t, const struct s3once_event *event)
 		text_add_char(t, ')');
 }
 
-void people_add_job(struct text *t, const struct people *people)
+static void add_job(struct text *t, const struct people *people)
 {
 	if (people->job) {
 		text_add_escaped_string(t, people->job);
@@ -58,15 +77,13 @@ void people_add_job(struct text *t, const struct people *people)
 /* Adds "PATH -> s3://BUCKET/KEY (SIZE): sentence", as far as the event has these. */
 static void add_file(struct text *t, const struct people *people, const struct s3once_event *event)
 {
+	const unsigned traits = event_shapes[event->type].traits;
 	text_add_escaped_string(t, event->path);
-	if (*event->key && event->type != S3ONCE_EVENT_LINK && event->type != S3ONCE_EVENT_YOUNG &&
-		event->type != S3ONCE_EVENT_SPECIAL) {
+	if (*event->key && !(traits & SHOWS_NO_KEY)) {
 		text_addf(t, " -> s3://%s/", people->bucket);
 		text_add_escaped_string(t, event->key);
 	}
-	if (event->type == S3ONCE_EVENT_UPLOADED || event->type == S3ONCE_EVENT_PLANNED ||
-		event->type == S3ONCE_EVENT_REMOVED || event->type == S3ONCE_EVENT_MOVED ||
-		event->type == S3ONCE_EVENT_REMOVABLE) {
+	if (traits & SHOWS_SIZE) {
 		text_add(t, " (");
 		human_bytes(t, event->bytes);
 		text_add_char(t, ')');
@@ -80,7 +97,7 @@ static void add_file(struct text *t, const struct people *people, const struct s
 /* Whether an error is printed: with -v all are, and otherwise the first of each kind. */
 static bool is_printed(struct people *people, const struct s3once_event *event)
 {
-	struct text t = TEXT(PEOPLE_LINE_BYTES_MAX);
+	struct text t = TEXT(LINE_BYTES_MAX);
 	text_add(&t, event->text);
 	if (*event->code)
 		text_addf(&t, " (%s)", event->code);
@@ -93,13 +110,13 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 {
 	if (!is_printed(people, event))
 		return;
-	struct text t = TEXT(PEOPLE_LINE_BYTES_MAX);
+	struct text t = TEXT(LINE_BYTES_MAX);
 	text_add(&t, "error: ");
 	if (*event->path) {
 		text_add_escaped_string(&t, event->path);
 		text_add(&t, ": ");
 	} else {
-		people_add_job(&t, people);
+		add_job(&t, people);
 	}
 	add_sentence(&t, event);
 	output_say(people->output, "%s", text_string(&t));
@@ -108,8 +125,8 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 
 static void tell_file(struct people *people, const struct s3once_event *event)
 {
-	struct text t = TEXT(PEOPLE_LINE_BYTES_MAX);
-	text_addf(&t, "%s ", tellings[event->type].words);
+	struct text t = TEXT(LINE_BYTES_MAX);
+	text_addf(&t, "%s ", event_shapes[event->type].words);
 	add_file(&t, people, event);
 	output_result(people->output, text_string(&t));
 	text_clear(&t);
@@ -119,7 +136,7 @@ static void tell_file(struct people *people, const struct s3once_event *event)
  * told, and with -v all are. */
 static void tell_waiting(struct people *people, const struct s3once_event *event)
 {
-	struct text t = TEXT(PEOPLE_LINE_BYTES_MAX);
+	struct text t = TEXT(LINE_BYTES_MAX);
 	add_file(&t, people, event);
 	if (!people->quiet && (people->verbose || !people->has_said_waiting))
 		output_say(people->output, "waiting: %s", text_string(&t));
@@ -139,15 +156,15 @@ static void tell_start(struct people *people, const struct s3once_event *event)
 
 static void tell_about_file(struct people *people, const struct s3once_event *event)
 {
+	const struct event_shape *shape = &event_shapes[event->type];
 	if (event->type == S3ONCE_EVENT_PLANNED)
 		people->planned_bytes += event->bytes;
 	if (event->type == S3ONCE_EVENT_HELD && !people->gives_up_held)
 		tell_waiting(people, event);
-	else if (tellings[event->type].is_error &&
+	else if (shape->traits & IS_ERROR &&
 		 !(event->type == S3ONCE_EVENT_CHANGED && people->skip_changed))
 		tell_error(people, event);
-	else if (people->verbose >= tellings[event->type].verbose && !people->only_stderr &&
-		 !people->quiet)
+	else if (people->verbose >= shape->verbosity && !people->only_stderr && !people->quiet)
 		tell_file(people, event);
 }
 
@@ -186,5 +203,178 @@ void people_event(struct people *people, const struct s3once_event *event)
 		break;
 	default:
 		tell_about_file(people, event);
+	}
+}
+
+static void add_target(struct text *t, const struct people *people)
+{
+	text_addf(t, "s3://%s", people->bucket);
+	if (*people->prefix)
+		text_add_char(t, '/');
+	text_add_escaped_string(t, people->prefix);
+}
+
+/* The last line of the summary, which says how the run ended. */
+static void add_verdict(
+	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
+{
+	const uint64_t there = counters_sum(c, COUNTS_IN_S3);
+	const uint64_t wanted = c->found - counters_sum(c, COUNTS_LEFT_OUT);
+	add_job(t, people);
+	if (people->dry_run) {
+		text_add(t, "dry run: would upload ");
+		human_things(t, c->planned, "file");
+		text_add(t, " (");
+		human_bytes(t, people->planned_bytes);
+		text_add(t, ") to ");
+	} else if (!wanted && c->scan_complete) {
+		text_add(t, "found no files for ");
+	} else {
+		if (there == wanted && c->scan_complete && exit_code == 0)
+			text_add(t, wanted == 1 ? "" : "all ");
+		human_count(t, there);
+		if (there != wanted) {
+			text_add(t, " of ");
+			human_count(t, wanted);
+		}
+		if (there == wanted && exit_code == 0)
+			text_add(t, wanted == 1 ? " file is in " : " files are in ");
+		else
+			text_add(t, wanted == 1 ? " file is verified to be in "
+						: " files are verified to be in ");
+	}
+	add_target(t, people);
+	if (c->outdated) {
+		text_add(t, "; ");
+		human_count(t, c->outdated);
+		text_add(t, c->outdated == 1
+				    ? " has changed since and stays as it was uploaded"
+				    : " have changed since and stay as they were uploaded");
+		text_add(t, " (--if-changed=skip)");
+	}
+	if (!c->scan_complete)
+		text_add(t, "; the run ended before all files were listed");
+}
+
+static void add_uploaded(struct text *t, const struct s3once_counts *c)
+{
+	text_add(t, "uploaded ");
+	human_count(t, c->uploaded);
+	text_add(t, " (");
+	human_bytes(t, c->bytes_uploaded);
+	text_add(t, ") in ");
+	human_seconds(t, c->seconds);
+	if (c->seconds > 0.5 && c->bytes_moved) {
+		text_add(t, ", ");
+		human_bytes(t, (uint64_t)((double)c->bytes_moved / c->seconds));
+		text_add(t, "/s");
+	}
+	if (c->bytes_kept) {
+		text_add(t, "; S3 keeps ");
+		human_bytes(t, c->bytes_kept);
+		text_add(t, " of unfinished files, and the next run continues from there");
+	}
+}
+
+static void add_counts(struct text *t, const struct people *people, const struct s3once_counts *c)
+{
+	if (!people->dry_run)
+		add_uploaded(t, c);
+	for (const struct counter *counter = run_counters; counter->name; counter++) {
+		const uint64_t n = counter_value(counter, c);
+		if (!counter->words || !n)
+			continue;
+		text_addf(t, "%s%s ", t->len ? "; " : "", counter->words);
+		human_count(t, n);
+	}
+}
+
+static void tell_unprinted(struct people *people)
+{
+	for (size_t i = 0; i < people->errors.n && !people->verbose; i++) {
+		const char *sentence = people->errors.kinds[i].sentence;
+		const uint64_t n = alike_unprinted(&people->errors, i);
+		struct text count = TEXT(64);
+		human_count(&count, n);
+		if (n)
+			output_say(people->output,
+				"error: %s more %s the same error: %s (-v names each)",
+				text_string(&count), n == 1 ? "file has" : "files have",
+				sentence ? sentence : "");
+		text_clear(&count);
+	}
+}
+
+/* Cron mails whatever is printed. So with --quiet there is one line, and only if something is
+ * wrong. */
+static void tell_in_one_line(
+	struct people *people, const struct s3once_counts *counts, int exit_code)
+{
+	struct text verdict = TEXT(LINE_BYTES_MAX), t = TEXT(LINE_BYTES_MAX);
+	add_verdict(&verdict, people, counts, exit_code);
+	add_counts(&t, people, counts);
+	output_say(people->output, "%s%s%s", text_string(&verdict), t.len ? "; " : "",
+		text_string(&t));
+	text_clear(&verdict);
+	text_clear(&t);
+}
+
+static void tell_concurrency(struct people *people, const struct s3once_counts *c)
+{
+	struct text t = TEXT(1024);
+	text_addf(
+		&t, "up to %u requests at once; %s", c->concurrency, limit_sentence(c->limited_by));
+	output_result(people->output, text_string(&t));
+	text_clear(&t);
+}
+
+static void tell_manifest(struct people *people, const char *key)
+{
+	struct text t = TEXT(LINE_BYTES_MAX);
+	if (!*key)
+		return;
+	text_addf(&t, "manifest: s3://%s/", people->bucket);
+	text_add_escaped_string(&t, key);
+	output_result(people->output, text_string(&t));
+	text_clear(&t);
+}
+
+static void tell_in_full(struct people *people, const struct s3once_counts *counts, int exit_code)
+{
+	struct text t = TEXT(LINE_BYTES_MAX);
+	add_verdict(&t, people, counts, exit_code);
+	output_result(people->output, text_string(&t));
+	text_reset(&t);
+	add_counts(&t, people, counts);
+	if (t.len)
+		output_result(people->output, text_string(&t));
+	text_clear(&t);
+	if (people->verbose && counts->concurrency)
+		tell_concurrency(people, counts);
+}
+
+static bool has_something_happened(const struct s3once_counts *c, int exit_code)
+{
+	return exit_code != S3ONCE_EXIT_OK || c->uploaded || c->adopted || c->refreshed ||
+	       c->removed || c->moved;
+}
+
+void people_summary(struct people *people, const struct people_end *end)
+{
+	const struct s3once_counts *counts = end->counts;
+	const int exit_code = end->exit_code;
+	/* What keeps a run from beginning was printed, and there is nothing to sum up. */
+	const bool never_began = exit_code == S3ONCE_EXIT_SETUP &&
+				 !counters_sum(counts, COUNTS_IN_S3) && !counts->bytes_sent;
+	tell_unprinted(people);
+	people_clear(people);
+	const bool is_idle = people->said && !has_something_happened(counts, exit_code);
+	if (people->only_stderr || never_began || is_idle)
+		return;
+	if (!people->quiet) {
+		tell_in_full(people, counts, exit_code);
+		tell_manifest(people, end->manifest);
+	} else if (exit_code != S3ONCE_EXIT_OK || people->has_warned) {
+		tell_in_one_line(people, counts, exit_code);
 	}
 }

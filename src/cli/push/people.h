@@ -2,9 +2,22 @@
 #pragma once
 #include "base/text.h"
 #include "cli/output.h"
-#include "cli/push/alike.h"
 #include "s3once/push.h"
 #include <stdint.h>
+
+/* Errors that are alike: the first few are printed, the others are only counted. Zero it to start.
+ */
+#define ALIKE_KINDS 32
+
+struct alike_kind {
+	uint64_t hash, count;
+	char *sentence; /* of its first error, owned; NULL: out of memory */
+};
+
+struct alike {
+	struct alike_kind kinds[ALIKE_KINDS];
+	size_t n;
+};
 
 struct people {
 	struct output *output; /* borrowed */
@@ -40,8 +53,5 @@ struct people_end {
 /* The last lines: how many errors were not printed, and, unless only_stderr, the summary. Frees
  * what is kept. */
 void people_summary(struct people *people, const struct people_end *end);
-
-/* Internal to people.c and people_summary.c. */
-#define PEOPLE_LINE_BYTES_MAX (32U << 10)
-/* Adds "JOB: " if the run is that of a job. */
-void people_add_job(struct text *t, const struct people *people);
+/* Frees what is kept, if there is no summary. */
+void people_clear(struct people *people);

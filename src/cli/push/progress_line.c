@@ -1,3 +1,6 @@
+/* How far a run is: rates, the time that is left, and the line that shows them. push_command.c
+ * hands over the counts and draws the line on a terminal, gives it to systemd, and takes the same
+ * figures for JSON. Pure: the time comes with the counts. */
 #include "cli/push/progress_line.h"
 #include "cli/human_figures.h"
 #include <string.h>

@@ -1,10 +1,13 @@
-/* `s3once push`: the command line of include/s3once/push.h, and nothing else of the library. */
+/* `s3once push`: the command line of include/s3once/push.h, and nothing else of the library. A run
+ * of `s3once run`, and a pass of `s3once watch`, come by here as well (push_command.h). Its events
+ * go to people.h, run_events.h, progress_line.h, metrics.h and service_notify.h; none of these may
+ * hold up the thread that tells of an event. */
 #include "cli/push/push_command.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/push/metrics.h"
 #include "cli/push/people.h"
 #include "cli/push/progress_line.h"
+#include "cli/push/run_events.h"
 #include "cli/push/service_notify.h"
 #include "cli/signals.h"
 #include "s3once/push.h"
@@ -68,19 +71,10 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 /* What only the pass asked for, and not who reads the output. */
 static bool is_of_pass_alone(const struct push_view *view, const struct s3once_event *event)
 {
-	switch (event->type) {
-	case S3ONCE_EVENT_YOUNG:
+	if (event->type == S3ONCE_EVENT_YOUNG)
 		view->pass->young(view->pass->arg, event->path);
-		return !view->people.verbose;
-	case S3ONCE_EVENT_SKIPPED:
-	case S3ONCE_EVENT_LINK:
-	case S3ONCE_EVENT_OVERSIZED:
-	case S3ONCE_EVENT_UNDERSIZED:
-	case S3ONCE_EVENT_SPECIAL:
-		return !view->people.verbose;
-	default:
-		return false;
-	}
+	return event->type < EVENT_SHAPES && event_shapes[event->type].traits & IS_LEFT_OUT &&
+	       !view->people.verbose;
 }
 
 static void on_event(void *arg, const struct s3once_event *event)

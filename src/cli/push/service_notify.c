@@ -1,3 +1,6 @@
+/* What systemd is told of a run or of `s3once watch`, by datagrams to NOTIFY_SOCKET. push_command.c
+ * calls it with each progress, and watch while it waits. Nothing here waits or fails: a manager
+ * that is not there is not told. */
 #include "cli/push/service_notify.h"
 #include "base/text.h"
 #include <stddef.h>

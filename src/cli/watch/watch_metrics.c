@@ -2,7 +2,6 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "cli/push/metrics.h"
-#include "cli/push/metrics_merge.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

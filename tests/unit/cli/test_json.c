@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/json.h"
+#include "cli/push/run_events.h"
 #include <stdlib.h>
 
 static const struct json_run run = {.bucket = "bucket", .prefix = "p"};

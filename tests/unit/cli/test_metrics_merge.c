@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/push/metrics_merge.h"
+#include "cli/push/metrics.h"
 
 static void check_merged(const char *const *texts, size_t n, const char *wanted)
 {

@@ -1,0 +1,209 @@
+/* The two tables of what a run reports, and its events as JSON. push, run and watch tell all of it,
+ * proven the part about proofs; people.c and metrics.c read the tables. Who adds an event or a
+ * counter to the library adds its line here, and nowhere else in src/cli. */
+#include "cli/push/run_events.h"
+
+#define FILE_OF (HAS_PATH | HAS_KEY)
+
+const struct event_shape event_shapes[EVENT_SHAPES] = {
+	[S3ONCE_EVENT_START] = {"start", HAS_RUN},
+	[S3ONCE_EVENT_NOTE] = {"note", HAS_TEXT},
+	[S3ONCE_EVENT_WARNING] = {"warning", HAS_TEXT},
+	[S3ONCE_EVENT_UPLOADED] = {"uploaded", FILE_OF | HAS_BYTES | SHOWS_SIZE, "uploaded", 1},
+	[S3ONCE_EVENT_ADOPTED] = {"adopted", FILE_OF | HAS_BYTES, "already in S3:", 1},
+	[S3ONCE_EVENT_REFRESHED] = {"refreshed", FILE_OF,
+		"same content, new modification time:", 1},
+	[S3ONCE_EVENT_SKIPPED] = {"skipped", FILE_OF | IS_LEFT_OUT, "skipped", 2},
+	[S3ONCE_EVENT_OUTDATED] = {"outdated", FILE_OF | HAS_TEXT, "kept as it is in S3:"},
+	[S3ONCE_EVENT_PLANNED] = {"planned", FILE_OF | HAS_BYTES | SHOWS_SIZE, "would upload"},
+	[S3ONCE_EVENT_LINK] = {"link", HAS_PATH | SHOWS_NO_KEY | IS_LEFT_OUT,
+		"skipped symbolic link", 1},
+	[S3ONCE_EVENT_YOUNG] = {"young", HAS_PATH | SHOWS_NO_KEY | IS_LEFT_OUT,
+		"skipped, younger than --min-age or still written to:", 1},
+	[S3ONCE_EVENT_OVERSIZED] = {"oversized", HAS_PATH | HAS_BYTES | IS_LEFT_OUT,
+		"skipped, larger than --max-size:", 1},
+	[S3ONCE_EVENT_UNDERSIZED] = {"undersized", HAS_PATH | HAS_BYTES | IS_LEFT_OUT,
+		"skipped, smaller than --min-size:", 1},
+	[S3ONCE_EVENT_SPECIAL] = {"special", HAS_PATH | HAS_TEXT | SHOWS_NO_KEY | IS_LEFT_OUT,
+		"skipped", 1},
+	[S3ONCE_EVENT_CHANGED] = {"refused", FILE_OF | HAS_TEXT | IS_ERROR, ""},
+	[S3ONCE_EVENT_HELD] = {"held", FILE_OF | HAS_TEXT | IS_ERROR, ""},
+	[S3ONCE_EVENT_FAILED] = {"failed", FILE_OF | HAS_TEXT | HAS_REPLY | IS_ERROR, ""},
+	[S3ONCE_EVENT_RETRY] = {"retry", FILE_OF | HAS_TEXT, "retrying", 1},
+	[S3ONCE_EVENT_REMOVED] = {"removed", FILE_OF | HAS_BYTES | HAS_OBJECT | SHOWS_SIZE,
+		"removed", 1},
+	[S3ONCE_EVENT_MOVED] = {"moved", FILE_OF | HAS_BYTES | HAS_OBJECT | SHOWS_SIZE,
+		"moved away", 1},
+	[S3ONCE_EVENT_REMOVABLE] = {"removable", FILE_OF | HAS_BYTES | HAS_OBJECT | SHOWS_SIZE,
+		"would remove"},
+	[S3ONCE_EVENT_KEPT] = {"kept", FILE_OF | HAS_TEXT, "not removed yet:"},
+	[S3ONCE_EVENT_NOT_REMOVED] = {"not_removed", FILE_OF | HAS_TEXT | HAS_REPLY | IS_ERROR, ""},
+	[S3ONCE_EVENT_PROVEN] = {"proven", FILE_OF | HAS_BYTES | HAS_OBJECT, "in S3:"},
+	[S3ONCE_EVENT_UNPROVEN] = {"unproven", FILE_OF | HAS_TEXT, "not in S3:"},
+	[S3ONCE_EVENT_MANIFEST] = {"manifest", HAS_KEY | HAS_BYTES | HAS_OBJECT},
+	[S3ONCE_EVENT_MANIFEST_FAILED] = {"manifest_failed",
+		HAS_KEY | HAS_TEXT | HAS_REPLY | IS_ERROR, ""},
+	[S3ONCE_EVENT_PROGRESS] = {"progress", HAS_COUNTS},
+	[S3ONCE_EVENT_FATAL] = {"fatal", HAS_TEXT | HAS_REPLY | IS_ERROR},
+};
+
+#define AT(member) offsetof(struct s3once_counts, member)
+/* In the order in which people read them. */
+const struct counter run_counters[] = {
+	{"files", AT(found)},
+	{"uploaded", AT(uploaded), COUNTS_IN_S3},
+	{"skipped", AT(skipped), COUNTS_IN_S3, "uploaded before and not looked at again"},
+	{"outdated", AT(outdated), COUNTS_NOT_THERE, "changed and kept as they are in S3"},
+	{"adopted", AT(adopted), COUNTS_IN_S3, "already in S3"},
+	{"refreshed", AT(refreshed), COUNTS_IN_S3, "same content with a new modification time"},
+	{"refused", AT(changed), COUNTS_NOT_THERE, "changed and not replaced"},
+	{"failed", AT(failed), COUNTS_NOT_THERE, "failed"},
+	{"held", AT(held), COUNTS_NOT_THERE, "held by other uploaders"},
+	{"young", AT(young), COUNTS_LEFT_OUT, "younger than --min-age or still written to"},
+	{"oversized", AT(oversized), COUNTS_LEFT_OUT, "larger than --max-size"},
+	{"undersized", AT(undersized), COUNTS_LEFT_OUT, "smaller than --min-size"},
+	{"links", AT(links), COUNTS_LEFT_OUT, "symbolic links skipped"},
+	{"special", AT(special), COUNTS_LEFT_OUT, "sockets, named pipes and devices skipped"},
+	{"planned", AT(planned)},
+	{"removed", AT(removed), COUNTS_SOMETHING, "removed from this host"},
+	{"moved", AT(moved), COUNTS_SOMETHING, "moved away"},
+	{"kept", AT(kept), COUNTS_SOMETHING, "due, but kept for now"},
+	{"not_removed", AT(not_removed), COUNTS_SOMETHING, "due, but not removed"},
+	{"removable", AT(removable), COUNTS_SOMETHING, "would be removed"},
+	{"bytes_removed", AT(bytes_removed)},
+	{"bytes", AT(bytes_uploaded)},
+	{"bytes_sent", AT(bytes_sent)},
+	{"bytes_moved", AT(bytes_moved)},
+	{"bytes_found", AT(bytes_found)},
+	{"bytes_settled", AT(bytes_settled)},
+	{"bytes_under_way", AT(bytes_under_way)},
+	{"bytes_kept", AT(bytes_kept)},
+	{"claims_refused", AT(claims_refused)},
+	{NULL},
+};
+
+static const struct {
+	const char *word, *sentence;
+} limits[] = {
+	[S3ONCE_LIMITED_BY_FILES] = {"files", "there were too few files to need more"},
+	[S3ONCE_LIMITED_BY_CEILING] = {"ceiling", "which is the limit of --concurrency"},
+	[S3ONCE_LIMITED_BY_LATENCY] = {"latency",
+		"limited by latency: the services and the marks did not answer more of them sooner"},
+	[S3ONCE_LIMITED_BY_THROTTLING] = {"throttling", "limited by throttling"},
+	[S3ONCE_LIMITED_BY_CPU] = {"cpu", "limited by this host's CPUs"},
+	[S3ONCE_LIMITED_BY_DISK] = {"disk", "limited by the disk that the files are read from"},
+	[S3ONCE_LIMITED_BY_MEMORY] = {"memory", "limited by --memory"},
+	[S3ONCE_LIMITED_BY_DESCRIPTORS] = {"descriptors",
+		"limited by the file descriptors: raise ulimit -Hn"},
+	[S3ONCE_LIMITED_BY_THREADS] = {"threads",
+		"limited by the threads that could be started: raise ulimit -u and -v or the container's limit of processes"},
+	[S3ONCE_LIMITED_BY_BANDWIDTH] = {"bandwidth",
+		"limited by the bandwidth limit of --bwlimit"},
+};
+enum { LIMITS = sizeof limits / sizeof *limits };
+
+const char *limit_sentence(enum s3once_limited_by limit)
+{
+	return (size_t)limit < LIMITS ? limits[limit].sentence : "";
+}
+
+uint64_t counter_value(const struct counter *counter, const struct s3once_counts *counts)
+{
+	return *(const uint64_t *)(const void *)((const char *)counts + counter->offset);
+}
+
+uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind)
+{
+	uint64_t sum = 0;
+	for (const struct counter *counter = run_counters; counter->name; counter++)
+		sum += counter->kind == kind ? counter_value(counter, counts) : 0;
+	return sum;
+}
+
+static void set_text(json_t *object, const char *name, const char *value)
+{
+	json_object_set_new(object, name, json_string(value));
+}
+
+static void set_counts(json_t *object, const struct s3once_counts *c)
+{
+	for (const struct counter *counter = run_counters; counter->name; counter++)
+		json_set_number(object, counter->name, counter_value(counter, c));
+	json_set_number(object, "in_flight", c->in_flight);
+	json_set_number(object, "concurrency", c->concurrency);
+	set_text(object, "limited_by",
+		(size_t)c->limited_by < LIMITS ? limits[c->limited_by].word : "");
+	json_object_set_new(object, "scan_complete", json_boolean(c->scan_complete));
+	json_object_set_new(object, "seconds", json_real(c->seconds));
+}
+
+static void set_run(json_t *object, const struct json_run *run, const char *marks)
+{
+	set_text(object, "version", s3once_version());
+	set_text(object, "bucket", run->bucket);
+	json_set_bytes(object, "prefix", run->prefix);
+	set_text(object, "marks", marks);
+	json_object_set_new(object, "marks_shared", json_boolean(run->marks_shared));
+	json_object_set_new(object, "dry_run", json_boolean(run->dry_run));
+}
+
+/* An event of a run. */
+static json_t *run_event(const struct json_run *run, const char *name)
+{
+	json_t *object = json_event(name);
+	if (run->job)
+		json_set_bytes(object, "job", run->job);
+	return object;
+}
+
+json_t *json_of_event(const struct json_run *run, const struct s3once_event *event)
+{
+	if (event->type >= EVENT_SHAPES)
+		return NULL;
+	const struct event_shape *shape = &event_shapes[event->type];
+	json_t *object = run_event(run, shape->name);
+	if (shape->traits & HAS_RUN)
+		set_run(object, run, event->text);
+	if (shape->traits & HAS_PATH)
+		json_set_bytes(object, "path", event->path);
+	if (shape->traits & HAS_KEY)
+		json_set_bytes(object, "key", event->key);
+	if (shape->traits & HAS_BYTES)
+		json_set_number(object, "bytes", event->bytes);
+	if (shape->traits & HAS_OBJECT) {
+		json_set_bytes(object, "version_id", event->version_id);
+		json_set_bytes(object, "etag", event->etag);
+		json_set_bytes(object, "checksum", event->checksum);
+	}
+	if (shape->traits & HAS_TEXT)
+		json_set_bytes(object, "text", event->text);
+	if (shape->traits & HAS_REPLY) {
+		json_set_bytes(object, "code", event->code);
+		json_set_bytes(object, "request_id", event->request_id);
+	}
+	if (shape->traits & HAS_COUNTS)
+		set_counts(object, event->counts);
+	return object;
+}
+
+json_t *json_summary(const struct json_run *run, const struct s3once_push *push, int exit_code)
+{
+	json_t *object = run_event(run, "summary");
+	json_t *requests = json_object();
+	uint64_t count;
+	const char *kind;
+	json_set_number(object, "exit", (uint64_t)exit_code);
+	json_object_set_new(object, "marks_shared", json_boolean(run->marks_shared));
+	json_object_set_new(object, "dry_run", json_boolean(run->dry_run));
+	set_counts(object, s3once_push_counts(push));
+	for (size_t i = 0; (kind = s3once_push_requests(push, i, &count)); i++)
+		if (count)
+			json_set_number(requests, kind, count);
+	json_object_set_new(object, "requests", requests);
+	const char *manifest = s3once_push_manifest(push);
+	if (*manifest)
+		json_set_bytes(object, "manifest", manifest);
+	else
+		json_object_set_new(object, "manifest", json_null());
+	return object;
+}

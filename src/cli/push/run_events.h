@@ -1,0 +1,69 @@
+/* What a run reports: its events and its counters, each in one table that JSON, metrics and the
+ * lines for people are made of. include/s3once/push.h says what they mean, docs/json.md how they
+ * are written. Pure but for the time, which each event of JSON carries. */
+#pragma once
+#include "cli/json.h"
+#include "s3once/push.h"
+#include <stddef.h>
+
+enum event_traits {
+	/* Which of an event's members JSON has. */
+	HAS_PATH = 1,
+	HAS_KEY = 2,
+	HAS_BYTES = 4,
+	HAS_TEXT = 8,
+	HAS_REPLY = 16, /* code and request_id */
+	HAS_COUNTS = 32,
+	HAS_RUN = 64,
+	HAS_OBJECT = 128, /* version_id, etag and checksum */
+	/* How people are told. */
+	IS_ERROR = 256, /* on stderr, even when quiet */
+	SHOWS_SIZE = 512,
+	SHOWS_NO_KEY = 1024,
+	/* It is told only with report_skipped. */
+	IS_LEFT_OUT = 2048,
+};
+
+struct event_shape {
+	const char *name;   /* in JSON */
+	unsigned traits;    /* of enum event_traits */
+	const char *words;  /* what people read before the path; NULL: it is about no file */
+	unsigned verbosity; /* people are told from this many -v on */
+};
+/* By type. SUMMARY is none of them. */
+#define EVENT_SHAPES S3ONCE_EVENT_SUMMARY
+extern const struct event_shape event_shapes[EVENT_SHAPES];
+
+enum counter_kind {
+	COUNTS_SOMETHING,
+	/* What became of files that were found: */
+	COUNTS_IN_S3,     /* they are known to be there */
+	COUNTS_NOT_THERE, /* they should be */
+	COUNTS_LEFT_OUT,  /* nobody wants them there, or not yet */
+};
+/* A member of struct s3once_counts that is an uint64_t. */
+struct counter {
+	const char *name; /* in JSON, and of files in the metrics; NULL ends the list */
+	size_t offset;
+	enum counter_kind kind;
+	const char *words; /* in the summary for people; NULL: it is told otherwise, or not */
+};
+extern const struct counter run_counters[];
+uint64_t counter_value(const struct counter *counter, const struct s3once_counts *counts);
+/* The sum of all counters of this kind. */
+uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind);
+
+/* Why there were not more requests at once, in words for people. */
+const char *limit_sentence(enum s3once_limited_by limit);
+
+/* Whose events they are. */
+struct json_run {
+	const char *job; /* NULL: the run is that of a command line */
+	const char *bucket, *prefix;
+	bool dry_run;
+	bool marks_shared; /* several hosts may use these marks */
+};
+/* The object of an event; NULL for SUMMARY, which is json_summary()'s. */
+json_t *json_of_event(const struct json_run *run, const struct s3once_event *event);
+/* The last object of a run that has ended. */
+json_t *json_summary(const struct json_run *run, const struct s3once_push *push, int exit_code);
