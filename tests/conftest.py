@@ -14,7 +14,7 @@ import pytest
 
 from tests.faults.proxy import Proxy
 from tests.servers.nginx_count import NginxCount
-from tests.system.harness import S3, DynamoDB, Program, S3OfS3rver, SharedServers, fresh_name
+from tests.system.harness import QUICK, S3, DynamoDB, Program, S3OfS3rver, SharedServers, fresh_name
 from tests.system.pushing import DynamoDBMarks, SqliteMarks
 
 
@@ -28,6 +28,22 @@ def pytest_configure(config):
         config.servers = SharedServers(Path(shared), os.getppid())
     else:
         config.servers = SharedServers(Path(tempfile.mkdtemp(prefix="s3once-tests-")), os.getpid())
+
+
+OTHER_SERVERS = {"rgw", "swift", "s3rver", "dynoxide", "dynalite", "dynamodb", "table", "s3_proxy", "s3_wire", "marks"}
+
+
+def pytest_collection_modifyitems(config, items):
+    """./check --quick: what needs the simulated S3 alone, or no server."""
+
+    def is_quick(item):
+        values = {str(value) for value in getattr(getattr(item, "callspec", None), "params", {}).values()}
+        marked = item.get_closest_marker("full") or item.get_closest_marker("real_s3")
+        return not OTHER_SERVERS & (set(item.fixturenames) | values) and not marked
+
+    if QUICK:
+        config.hook.pytest_deselected(items=[item for item in items if not is_quick(item)])
+        items[:] = [item for item in items if is_quick(item)]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -56,6 +72,11 @@ def s3rver(pytestconfig):
 
 
 @pytest.fixture(scope="session")
+def simulated(pytestconfig):
+    return S3(pytestconfig.servers.get("simulated"))
+
+
+@pytest.fixture(scope="session")
 def dynoxide(pytestconfig):
     if os.uname().machine != "x86_64":
         pytest.skip("dynoxide exists for x86_64 only")
@@ -69,7 +90,7 @@ def dynalite(pytestconfig):
 
 @pytest.fixture
 def s3(request):
-    return request.getfixturevalue(getattr(request, "param", "rgw"))
+    return request.getfixturevalue(getattr(request, "param", "simulated" if QUICK else "rgw"))
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """python3 -m tests.servers [--dir DIR] [--owner PID] NAME...
 
-Starts the servers (rgw, swift, s3rver, dynoxide, dynalite, sink) and stays until SIGTERM, SIGINT or the end of the owner
+Starts the servers (rgw, swift, s3rver, simulated, dynoxide, dynalite, sink) and stays until SIGTERM, SIGINT or the end of the owner
 (by default the process that started this one). When all are ready it prints, as shell assignments, NAME_ENDPOINT,
 NAME_TLS_ENDPOINT, NAME_CA, NAME_ACCESS_KEY, NAME_SECRET_KEY and NAME_REGION, and then writes the same to DIR/env
 and, as JSON, to DIR/servers.json. On failure it says why on standard error and exits 1.
@@ -23,9 +23,13 @@ from .dynoxide import Dynoxide
 from .nginx_sink import NginxSink
 from .rgw import Rgw
 from .s3rver import S3rver
+from .simulated import Simulated
 from .swift import Swift
 
-SERVERS = {"rgw": Rgw, "swift": Swift, "dynoxide": Dynoxide, "dynalite": Dynalite, "s3rver": S3rver, "sink": NginxSink}
+SERVERS = {
+    **{"rgw": Rgw, "swift": Swift, "s3rver": S3rver, "simulated": Simulated, "sink": NginxSink},
+    **{"dynoxide": Dynoxide, "dynalite": Dynalite},
+}
 
 
 def publish(folder, running):

@@ -16,7 +16,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 LOGS = REPOSITORY / "build" / "logs"
 BYTECODE = str(REPOSITORY / "build" / "bytecode")  # compiled once, for every worker of every step
-FAST, FULL = "--fast" in sys.argv, "--full" in sys.argv
+FAST, FULL, QUICK = "--fast" in sys.argv, "--full" in sys.argv, "--quick" in sys.argv
 SOAK = sys.argv[sys.argv.index("--soak") + 1] if "--soak" in sys.argv else None  # minutes
 SIM = sys.argv[sys.argv.index("--sim") + 1] if "--sim" in sys.argv else None  # minutes
 LIMIT = 8 * 3600 if FULL or SOAK or SIM else 2400
@@ -113,6 +113,7 @@ def pytest(name, marker, wrap="", where=("tests", "--ignore=tests/faults")):
     report.unlink(missing_ok=True)
     argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-n", JOBS, "-m", marker, "--junit-xml", report, *where]
     environment = {"S3ONCE_BUILD": f"build/{name}", "S3ONCE_WRAP": wrap, "S3ONCE_FULL": "1" if FULL else "0"}
+    environment["S3ONCE_QUICK"] = "1" if QUICK else "0"
     code = run(argv + ["-o", "junit_family=xunit1"], **environment)
     count(title, report, 0 if code == 5 else code)  # 5: nothing is marked so
 
@@ -176,10 +177,10 @@ def models():
     count("models", report, run([REPOSITORY / "tests" / "model" / "check", *(["--full"] if FULL else [])], log))
 
 
-def executables(folder):
+def executables(folder, but=()):
     """Each executable file of a folder is one test."""
     for path in sorted((REPOSITORY / "tests" / folder).glob("*")):
-        if path.is_file() and os.access(path, os.X_OK):
+        if path.is_file() and os.access(path, os.X_OK) and path.name not in but:
             log = LOGS / f"{folder}-{path.name}.log"
             log.unlink(missing_ok=True)
             code = run([path], log, S3ONCE_FULL="1" if FULL else "0")
@@ -189,7 +190,7 @@ def executables(folder):
                 note(f"{folder}/{path.name}", code == 0)
 
 
-# --- the tables: title, in --fast too, what is done
+# --- the tables: title, in --fast and --quick too, what is done
 
 VALGRIND = "valgrind -q --leak-check=full --show-leak-kinds=definite,indirect,possible --error-exitcode=99"
 PLAIN = ("tests/faults/test_clocks.py", "tests/faults/test_huge_replies.py")  # what sanitizers do not stand
@@ -221,6 +222,12 @@ OTHER_BUILDS = [
     ("system tests: TSan", False, lambda: pytest("tsan", "threaded")),
     ("system tests: valgrind", False, lambda: pytest("release", "smoke", VALGRIND)),
 ]
+QUICKLY = [  # what compiles and reads code for minutes is left out
+    ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),
+    ("system tests with the simulated S3: ASan + UBSan", True, lambda: pytest("check", "not full", where=("tests/system",))),
+    ("simulation", True, lambda: simulation("check", 1, worlds=40)),
+    ("source: shape", True, lambda: executables("shape", but=("clang-tidy", "gcc-analyzer"))),
+]
 ALONE = [("faults: many uploaders", False, lambda: pytest("release", "", where=(MANY, "-n0")))]  # it measures
 
 
@@ -247,6 +254,8 @@ def main():
         do([("simulation", True, lambda: simulation("sim-clang", 1_000_000 * int(time.strftime("%Y%m%d")), minutes=float(SIM)))])
     elif SOAK:
         do([("soak", False, soak)])
+    elif QUICK:
+        do(QUICKLY)
     else:
         builds = threading.Thread(target=do, args=(BUILDS, True))
         beside = threading.Thread(target=lambda: (builds.join(), do(BESIDE, True)))

@@ -147,15 +147,23 @@ bool s3_condition_holds(struct world_s3 *s3, const struct wire_request *request,
 	return true;
 }
 
+static bool is_kept(const char *name)
+{
+	static const char *const names[] = {"content-type", "content-encoding", "content-language",
+		"content-disposition", "cache-control", "expires"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
 struct wire_header *s3_kept_headers(const struct wire_request *request, size_t *ret_n)
 {
 	struct wire_header *kept = must(calloc(request->n_headers + 1, sizeof *kept));
 	size_t n = 0;
 	for (size_t i = 0; i < request->n_headers; i++) {
 		const struct wire_header *header = &request->headers[i];
-		if (strncmp(header->name, "x-amz-meta-", 11) == 0 ||
-			strcmp(header->name, "content-type") == 0 ||
-			strcmp(header->name, "content-encoding") == 0)
+		if (strncmp(header->name, "x-amz-meta-", 11) == 0 || is_kept(header->name))
 			kept[n++] = (struct wire_header){
 				must(strdup(header->name)), must(strdup(header->value))};
 	}
@@ -265,6 +273,8 @@ static void tell_headers(
 	wire_reply_header(ret, "last-modified", date);
 	for (size_t i = 0; i < object->n_kept; i++)
 		wire_reply_header(ret, object->kept[i].name, object->kept[i].value);
+	if (!s3_stored_header(object, "content-type"))
+		wire_reply_header(ret, "content-type", "binary/octet-stream");
 	if (*object->version_id)
 		wire_reply_header(ret, "x-amz-version-id", object->version_id);
 	if (tells_checksum && *object->checksum) {

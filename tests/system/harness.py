@@ -34,6 +34,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 BUILD = REPOSITORY / os.environ.get("S3ONCE_BUILD", "build")
 WRAP = shlex.split(os.environ.get("S3ONCE_WRAP", ""))
 FULL = os.environ.get("S3ONCE_FULL") == "1"
+QUICK = os.environ.get("S3ONCE_QUICK") == "1"  # SQLite marks, and the simulated S3 as the only server
 SANITIZER_EXIT = 99
 CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL, SANITIZER_EXIT}
 

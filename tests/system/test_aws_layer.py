@@ -271,6 +271,7 @@ def test_uploads_are_listed(s3, bucket, probe):
     assert probe("uploads", stop_after=1)["outcome"] == "local"
 
 
+@pytest.mark.real_s3
 def test_uploads_beyond_one_page(s3, bucket, probe):
     def create(number):
         key = f"k {number // 2}"
@@ -327,6 +328,7 @@ def test_nobody_listens(probe, file):
     assert "127.0.0.1" in reply["problem"]["text"]
 
 
+@pytest.mark.real_s3
 def test_over_tls(s3, bucket, probe, file):
     data = content("tls", MIB)
     env = {"AWS_ENDPOINT_URL_S3": s3.tls_endpoint, "AWS_CA_BUNDLE": s3.ca}
@@ -367,6 +369,7 @@ def test_the_cheaper_cipher_is_offered_first(s3, bucket, probe, file, tmp_path, 
     assert proxy.ciphers == [cipher]
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_bucket_in_the_host_name(s3, bucket, probe, file, tmp_path, scheme):
     """Virtual-host style; curl itself finds *.localhost, and the certificate is for *.s3.localhost."""

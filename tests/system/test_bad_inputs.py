@@ -151,6 +151,7 @@ def test_table_that_goes_away_meanwhile(s3once, s3, dynamodb, bucket, table, tre
         assert_ends_once(run, rf"table {table} at http://\S+: the credentials have expired")
 
 
+@pytest.mark.real_s3
 def test_bucket_that_may_not_be_written(s3once, s3, bucket, tree):
     s3.client.put_bucket_policy(
         Bucket=bucket,

@@ -517,6 +517,7 @@ def test_the_object_is_somebody_else_s(s3once, s3, bucket, tree):
     assert s3.get(bucket, "id") == b"theirs"
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("copied", [True, False])
 def test_moving_to_another_bucket_or_prefix(s3once, s3, bucket, tree, copied):
     """As docs/operations.md describes it: what was copied there is found by its content, and the rest is sent."""

@@ -499,6 +499,7 @@ def assert_setup_error(run, pattern):
     assert re.search(pattern, errors[0]), run
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("case", SETUP_ERRORS)
 def test_setup_error_ends_the_run_at_once(s3once, s3, bucket, tree, case):
     env, options, pattern = SETUP_ERRORS[case]
@@ -514,6 +515,7 @@ def test_no_such_bucket(s3once, s3, tree):
     assert_setup_error(run, missing)
 
 
+@pytest.mark.real_s3
 def test_untrusted_certificate(s3once, s3, bucket, tree):
     run = s3once("push", "--retries", "1", "--endpoint-url", s3.tls_endpoint, tree, f"s3://{bucket}")
     assert_setup_error(run, "certificate")
@@ -563,6 +565,7 @@ def test_wrong_tls_is_said_at_once(s3once, tmp_path, tree, name, is_known, says)
     assert len(connections) == 1
 
 
+@pytest.mark.real_s3
 def test_certificates_that_are_not_there(s3once, s3, bucket, tree):
     options = ["--endpoint-url", s3.tls_endpoint, "--ca-bundle", "/nonexistent.pem"]
     assert_setup_error(s3once("push", *options, tree, f"s3://{bucket}"), "/nonexistent.pem")
@@ -717,6 +720,7 @@ def test_requests_are_told_to_who_asks_thrice(s3once, s3, bucket, tree):
     assert "PutObject" not in s3once("push", "-vv", tree, f"s3://{bucket}/other").err
 
 
+@pytest.mark.real_s3
 def test_wrong_credentials_of_another_user_are_never_shown(s3once, s3, bucket, tree):
     secret = "zH9secretsecretsecret"
     for options in ([], ["-vvv"], ["--json", "-vvv"]):

@@ -91,6 +91,7 @@ def test_truth_and_uploads(doctor, s3once, s3, bucket, reached, tmp_path, addres
     s3.assert_same(tree, bucket, "p")
 
 
+@pytest.mark.real_s3
 def test_lines_for_people(s3once, s3, bucket):
     run = s3once("doctor", f"s3://{bucket}")
     assert run.code == 0, run
@@ -98,6 +99,7 @@ def test_lines_for_people(s3once, s3, bucket):
     assert "\nwarning  conditional complete  If-None-Match is ignored" in run.out
 
 
+@pytest.mark.real_s3
 def test_lifecycle_rule(doctor, s3, bucket):
     rule = {"ID": "a", "Status": "Enabled", "Filter": {"Prefix": "logs/"}, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 3}}
     s3.client.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": [rule]})
@@ -142,6 +144,7 @@ def test_keys_that_are_cut(doctor, s3, bucket, characters, behaves, kind):
     assert all(f"'{each}a'" in found["names"][1] for each in characters), found["names"]
 
 
+@pytest.mark.real_s3
 def test_a_policy_that_enforces_write_once(doctor, s3, bucket):
     """A fake of AWS under config/iam/write-once.json: what is put without If-None-Match is refused."""
     with Proxy(s3, "s3", behaves="aws") as proxy:
@@ -168,6 +171,7 @@ def test_the_checksum_that_was_chosen(doctor, s3, bucket, name, finding, words):
     assert found["proof"][0] == found["multipart"][0] == found["list parts"][0] == "ok"
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize(
     ("denied", "check", "finding"),
     [
@@ -190,6 +194,7 @@ def test_missing_permission_is_named(doctor, s3, bucket, denied, check, finding)
     assert run.code == (1 if finding == "failure" else 0), run
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("check, header", [("storage class", "x-amz-storage-class"), ("metadata", "x-amz-meta-doctor"), ("tags", "x-amz-tagging")])
 def test_settings_that_are_ignored(doctor, s3, bucket, check, header):
     with Proxy(s3, "s3") as wire:
@@ -249,12 +254,14 @@ def test_nobody_listens(doctor):
     assert run.code == 1 and "127.0.0.1" in found["bucket"][1], run
 
 
+@pytest.mark.real_s3
 def test_wrong_keys(doctor, s3, bucket):
     run, found = doctor(f"s3://{bucket}", env={"AWS_SECRET_ACCESS_KEY": "wrong"})
     assert run.code == 1 and found["bucket"][0] == "failure", run
     assert "secret key" in found["bucket"][1] and "SignatureDoesNotMatch" in found["bucket"][1]
 
 
+@pytest.mark.real_s3
 def test_untrusted_certificate(doctor, s3, bucket):
     run, found = doctor(f"s3://{bucket}", env={"AWS_ENDPOINT_URL_S3": s3.tls_endpoint})
     assert run.code == 1 and "certificate" in found["bucket"][1], run

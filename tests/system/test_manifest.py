@@ -154,6 +154,7 @@ def sums(s3once, bucket, program, *what):
     return run.out
 
 
+@pytest.mark.real_s3
 def test_lists_that_other_programs_check(s3once, s3, bucket, tmp_path):
     """sha256sum and md5sum beside the files, rclone on the bucket, and the list for S3 Batch Operations."""
     versioned(s3, bucket)
@@ -240,6 +241,7 @@ def test_a_damaged_manifest_among_others(s3once, s3, bucket, tmp_path):
     assert set(run.out.splitlines()) == {f"{bucket},p/{name}" for _, name in stored[1:]}, run
 
 
+@pytest.mark.real_s3
 def test_a_version_that_was_replaced(s3once, s3, bucket, tmp_path):
     """The version of the manifest is compared, whatever the current one is, and sentences say who says so."""
     versioned(s3, bucket)
@@ -320,6 +322,7 @@ def test_killed_between_the_manifest_and_its_signature(s3once, s3, s3_wire, buck
     assert run.code == 1 and len(run.out.splitlines()) == 1 and "it has no signature" in run.err, run
 
 
+@pytest.mark.real_s3
 def test_lists_hold_nothing_of_others(s3once, s3, bucket, tmp_path):
     """A line that names another bucket, or a version that would be two fields, is left out: S3 Batch Operations acts on such lists."""
     versioned(s3, bucket)

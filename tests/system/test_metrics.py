@@ -68,6 +68,7 @@ def test_a_run_that_succeeds(s3once, bucket, metrics, tmp_path):
     assert [key[1:] for key in found if key[0] == "build_info"][0][0] == s3once("--version").out.split()[1]
 
 
+@pytest.mark.real_s3
 def test_a_failed_run_keeps_the_last_success(s3once, bucket, metrics, tmp_path):
     """And says how old the oldest file is that has not been shipped."""
     tree = make_tree(tmp_path / "tree", {"a": 10})
@@ -92,6 +93,7 @@ def test_a_failed_run_keeps_the_last_success(s3once, bucket, metrics, tmp_path):
     assert found["last_success_timestamp_seconds",] > 1234567890
 
 
+@pytest.mark.real_s3
 def test_another_target_has_another_past(s3once, bucket, metrics, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 10})
     assert s3once("push", tree, f"s3://{bucket}/p", "--metrics-file", metrics).code == 0

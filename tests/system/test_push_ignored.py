@@ -174,6 +174,7 @@ def test_setting_that_was_ignored_is_said_once(s3once, s3, s3_wire, bucket, tmp_
     s3.assert_same(tree, bucket, "p")
 
 
+@pytest.mark.real_s3
 def test_tags_of_objects_in_parts_that_rgw_drops(s3once, s3, bucket, tmp_path):
     """Ceph's gateway itself, which keeps those of objects sent whole."""
     run = push(s3once, make_tree(tmp_path / "tree", SIZES), bucket, "--tag", "a=b")

@@ -77,6 +77,7 @@ def test_two_runs_overlap(s3once, s3, s3_wire, bucket, tmp_path):
     assert sorted(s3.objects(bucket)) == ["a", "b"]
 
 
+@pytest.mark.real_s3
 def test_another_bucket(s3once, s3, bucket, old, tmp_path):
     """Every file is uploaded there once more, unless its object was copied there before."""
     s3once.environment["S3ONCE_MARKS"] = f"sqlite:{tmp_path}/m.db"

@@ -79,6 +79,7 @@ def test_a_proxy_that_breaks_tls_open_is_not_trusted(s3once, bucket, tmp_path, a
     assert len(server.tunnels) == 1 and not server.seen
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("direct", [True, False])
 def test_no_proxy(s3once, s3, bucket, tmp_path, direct):
     tree = make_tree(tmp_path / "tree", {"f": 100})

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.real_s3
+
 from tests.servers.nginx_sink import NginxSink
 from tests.servers.rgw import Rgw
 from tests.system.harness import MIB, REPOSITORY, S3, fresh_name, wait_until

@@ -204,6 +204,7 @@ def test_another_bucket_of_the_same_name(s3once, s3, bucket, marks, tree):
     assert run.code == 3 and f"there are no marks of bucket {bucket}x at " in run.err, run
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("env, code", [({"AWS_SECRET_ACCESS_KEY": "wrong"}, "SignatureDoesNotMatch"), ({"AWS_ACCESS_KEY_ID": "AKIANOBODY"}, "InvalidAccessKeyId")])
 @pytest.mark.parametrize("command", [["verify"], ["forget", "--missing"]], ids=lambda words: words[0])
 def test_credentials_that_are_refused(s3once, bucket, tree, command, env, code):

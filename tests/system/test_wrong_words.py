@@ -12,7 +12,6 @@ OPERANDS = {
     "watch": ["./job.conf"],
     "proven": ["job.conf", "s3://bucket"],
     "status": VALID,
-    "events": ["log"],
     "fleet": [],
     "forget": VALID,
     "verify": VALID,
@@ -31,7 +30,7 @@ OPERANDS = {
     "lock break": ["key", "--if-version", "v"],
     "lock init": [],
 }
-OPTIONAL = {"status", "events", "doctor", "config"}  # they tell something without one, too
+OPTIONAL = {"status", "doctor", "config"}  # they tell something without one, too
 MANY = {"push", "run", "watch", "proven", "manifest", "config", "lock run"}
 KINDS = {"N": ("many", "12x", "-1", ""), "SIZE": ("12x", "1.5G", ""), "DUR": ("12x", "1.5h", ""), "PLACE": ("",), "FILE": ("",), "URL": ("",)}
 

@@ -1,0 +1,19 @@
+"""The S3 of the simulation (tests/sim/serve.c): there at once, in memory, and installed with the build. It checks no signature."""
+
+import os
+from pathlib import Path
+
+from .base import Server, ServerError, answers, free_ports
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+
+
+class Simulated(Server):
+    def launch(self):
+        program = REPOSITORY / os.environ.get("S3ONCE_BUILD", "build") / "tests" / "sim" / "serve"
+        if not program.is_file():
+            raise ServerError(f"no program at {program}: build it, or set S3ONCE_BUILD")
+        (port,) = free_ports(1)
+        self.endpoint = f"http://127.0.0.1:{port}"
+        self.spawn("serve", [program, port, self.access_key])
+        self.wait_until(lambda: answers(self.endpoint), 20)
