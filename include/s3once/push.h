@@ -316,9 +316,9 @@ struct s3once_options {
 	const char *files_from;
 	/* The paths of files_from end with NUL instead of a newline. */
 	int nul_separated;
-	/* Of sources that are directories, only the files directly in these are looked at. They are
-	 * absolute paths without links. Not with key_template, rotated, files_from or follow.
-	 * NULL: everything is looked at. */
+	/* Of sources that are directories, only these files, and the files directly in these
+	 * folders, are looked at. They are absolute paths without links. Not with key_template,
+	 * rotated, files_from or follow. NULL: everything is looked at. */
 	const char *const *folders;
 	size_t n_folders;
 	const struct s3once_rule *rules;

@@ -36,8 +36,8 @@ struct scan_options {
 		files_from; /* a file of paths relative to the one SOURCE, "-" for stdin, or NULL */
 	bool nul_separated; /* of files_from; else lines */
 	const char *const *folders; /* borrowed; NULL: everything; else of SOURCE directories only
-				       the files directly in these are looked at: absolute paths
-				       without links */
+				       these files, and those directly in these, are looked at:
+				       absolute paths without links */
 	size_t n_folders;
 	struct filter *filter; /* borrowed; NULL: everything */
 	bool follow;           /* symlinks are followed, loops found; else skipped and counted */

@@ -93,7 +93,7 @@ struct frame {
 	size_t path_len; /* of the directory in walk.path; 0 for the top */
 	dev_t dev;
 	ino_t ino;
-	bool is_wanted; /* its files are */
+	bool is_wanted; /* all of its files are */
 };
 
 struct walk {
@@ -348,7 +348,8 @@ static int visit_name(
 				       (walk->options->folders && !only_leads_to(&walk->only, path))
 			       ? 0
 			       : try_enter(walk, ret, ret_problem);
-	if (!frame->is_wanted || !filter_wants_file(walk->options->filter, path))
+	if (!(frame->is_wanted || only_has(&walk->only, path)) ||
+		!filter_wants_file(walk->options->filter, path))
 		return 0;
 	if (tag != NAMES_LINK || walk->options->follow)
 		return look_at_name(walk, name, ret, ret_problem);

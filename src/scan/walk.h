@@ -18,11 +18,12 @@ int walk_open(int directory_fd, const struct scan_options *options, const char *
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem);
 void walk_close(struct walk *walk);
 
-/* The folders that a walk is restricted to. Zero-initialised is empty; immutable after only_init.
+/* The folders and files that a walk is restricted to. Zero-initialised is empty; immutable after
+ * only_init.
  */
 struct only {
-	struct names folders; /* relative to the source, each with a '/' behind it; the source
-				 itself is "" */
+	struct names folders; /* or files, relative to the source, each with a '/' behind it; the
+				 source itself is "" */
 };
 
 /* Those of n folders, absolute paths without links, that lie below the source's directory or are
@@ -30,7 +31,8 @@ struct only {
 int only_init(struct only *only, const char *directory, const char *const *folders, size_t n);
 void only_clear(struct only *only);
 
-/* Whether the files directly in this folder are asked for; relative to the source, which is "". */
+/* Whether this file, or the files directly in this folder, are asked for; relative to the source,
+ * which is "". */
 bool only_has(const struct only *only, const char *relative);
 /* Whether this folder, which is not the source, is one of them, or one of them lies below it. */
 bool only_leads_to(const struct only *only, const char *relative);

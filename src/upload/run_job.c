@@ -51,6 +51,8 @@ void run_job_begin(struct run *run, struct store_conn *conn, struct call_limits 
 	limits.deadline_ns = clock_boot_ns() + PATIENCE_NS;
 	struct job_key key;
 	struct problem problem = {0};
+	if (run->options.folders)
+		return;
 	make_key(run, &key);
 	if (job_row_begin(conn, &key, session_id(run->session), &limits, &problem) != OUTCOME_OK)
 		log_info("s3once fleet does not show this run while it lasts: %s", problem.text);
@@ -77,6 +79,8 @@ void run_job_end(
 	struct text failures = TEXT(REPORT_FAILURES_MAX + 1);
 	struct job_key key;
 	struct problem problem = {0}, error;
+	if (run->options.folders)
+		return;
 	make_key(run, &key);
 	add_target(&target, run);
 	text_add_escaped_string(&readable, text_string(&target));

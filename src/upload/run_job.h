@@ -1,5 +1,6 @@
 /* What a run says of itself in the row of its job (marks/job_row.h). A row that cannot be written
- * is a warning: no file depends on it. */
+ * is a warning: no file depends on it. A run that looks only at some folders says nothing, since
+ * how it ends is not how the job is. */
 #pragma once
 #include "upload/run.h"
 

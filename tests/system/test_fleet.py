@@ -197,7 +197,7 @@ def test_stopped_and_dry_runs(s3once, s3_wire, bucket, tree, marks, run_job):
     rule.released.set()
     jobs, sums = fleet(s3once)
     assert (jobs["nginx"]["exit"], jobs["nginx"]["state"], jobs["nginx"]["fine"]) == (128, "idle", True)
-    assert "stopped by a signal" in s3once("fleet").out
+    assert "stopped before its end" in s3once("fleet").out
 
 
 @pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)

@@ -64,11 +64,14 @@ class Watched:
         text = [f"{name.replace('_', '-')} = {value}" for name, value in values.items()]
         self.file.write_text("\n".join([*text, *lines]) + "\n")
 
-    def start(self, *args, **how):
-        """Returns when the first full scan is over; its figures."""
+    def begin(self, *args, **how):
         how["env"] = {"NOTIFY_SOCKET": str(self.manager.path), **how.get("env", {})}
         self.running = self.s3once.start("watch", self.file, *args, **how)
         self.manager.next_line("READY=1")
+
+    def start(self, *args, **how):
+        """Returns when the first full scan is over; its figures."""
+        self.begin(*args, **how)
         return self.manager.pass_ended()
 
     def rename_in(self, name, value, age=0):

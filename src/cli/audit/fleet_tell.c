@@ -86,7 +86,7 @@ static void add_end(struct text *t, const struct fleet_view *view, const struct 
 	if (row->exit == S3ONCE_EXIT_OK)
 		text_add(t, "succeeded ");
 	else if (row->exit >= S3ONCE_EXIT_STOPPED)
-		text_add(t, "stopped by a signal ");
+		text_add(t, "stopped before its end ");
 	else
 		text_addf(t, "exit status %d ", row->exit);
 	add_age(t, view, row->ended_s);

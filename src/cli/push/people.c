@@ -106,6 +106,16 @@ static bool is_printed(struct people *people, const struct s3once_event *event)
 	return is_among_first || people->verbose;
 }
 
+/* Whether an earlier run of this job has said so. NULL: there is none. */
+static bool was_said(struct text *said, const char *sentence)
+{
+	if (!said || strstr(text_string(said), sentence))
+		return said != NULL;
+	text_add(said, sentence);
+	text_add_char(said, '\n');
+	return false;
+}
+
 static void tell_error(struct people *people, const struct s3once_event *event)
 {
 	if (!is_printed(people, event))
@@ -119,7 +129,9 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 		add_job(&t, people);
 	}
 	add_sentence(&t, event);
-	output_say(people->output, "%s", text_string(&t));
+	text_add_char(&t, '\n');
+	if (!was_said(people->told, text_string(&t)))
+		output_say(people->output, "%.*s", (int)t.len - 1, text_string(&t));
 	text_clear(&t);
 }
 
@@ -168,17 +180,6 @@ static void tell_about_file(struct people *people, const struct s3once_event *ev
 		tell_file(people, event);
 }
 
-/* Whether an earlier run of this job has said so. */
-static bool was_said(struct people *people, const char *sentence)
-{
-	struct text *said = people->said;
-	if (!said || strstr(text_string(said), sentence))
-		return said != NULL;
-	text_add(said, sentence);
-	text_add_char(said, '\n');
-	return false;
-}
-
 void people_event(struct people *people, const struct s3once_event *event)
 {
 	switch (event->type) {
@@ -187,11 +188,11 @@ void people_event(struct people *people, const struct s3once_event *event)
 		break;
 	case S3ONCE_EVENT_WARNING:
 		people->has_warned = true;
-		if (!was_said(people, event->text))
+		if (!was_said(people->said, event->text))
 			output_say(people->output, "warning: %s", event->text);
 		break;
 	case S3ONCE_EVENT_NOTE:
-		if (!people->quiet && !was_said(people, event->text))
+		if (!people->quiet && !was_said(people->said, event->text))
 			output_say(people->output, "note: %s", event->text);
 		break;
 	case S3ONCE_EVENT_FATAL:

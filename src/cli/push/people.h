@@ -34,6 +34,8 @@ struct people {
 	/* Of one of many runs of a job: the warnings of the runs before, which are not repeated.
 	 * Such a run prints nothing if nothing happened. NULL: this is the only run. */
 	struct text *said;
+	/* The same for errors. */
+	struct text *told;
 	/* The marks were not chosen, so the summary says whose they are. */
 	bool makes_marks; /* nobody chose the marks, and there are none yet */
 	/* Kept here; zero them to start. */

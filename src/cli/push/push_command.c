@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DRAW_INTERVAL_MS 200
+#define LOOK_INTERVAL_MS 200 /* where progress is drawn, or a pass may give way */
 #define STATUS_COLUMNS   200
 #define JSON_INTERVAL_MS 1000
 #define JSON_INTERVAL_S  0.9 /* a little less: ticks are not exact */
@@ -31,8 +31,10 @@ struct push_view {
 	struct service_notify service;
 	struct progress progress;
 	struct text line;
-	double json_progress_s; /* when progress was last told as JSON */
-	struct push_pass *pass; /* NULL: this is the only run */
+	double json_progress_s;   /* when progress was last told as JSON */
+	struct push_pass *pass;   /* NULL: this is the only run */
+	struct s3once_push *push; /* while it runs */
+	bool gives_way;
 };
 
 /* What people are shown of the progress, too. */
@@ -48,6 +50,11 @@ static void add_rates(
 
 static void tell_progress(struct push_view *view, const struct s3once_event *event)
 {
+	if (view->pass && !view->gives_way &&
+		view->pass->gives_way(view->pass->arg, event->counts)) {
+		view->gives_way = true;
+		s3once_push_stop(view->push);
+	}
 	progress_take_in(&view->progress, event->counts);
 	if (view->draws) {
 		progress_line(&view->progress, event->counts,
@@ -119,6 +126,7 @@ static void view_init(
 			.skip_changed = options->run.if_changed == S3ONCE_CHANGED_SKIP,
 			.gives_up_held = options->run.no_wait || options->run.dry_run,
 			.said = pass ? &pass->said : NULL,
+			.told = pass ? &pass->told : NULL,
 			.makes_marks = options->marks_by_default && !marks_own_are_there()},
 	};
 	service_notify_init(&view->service);
@@ -133,15 +141,18 @@ static void view_init(
 
 static uint64_t progress_interval_ms(const struct push_view *view)
 {
-	if (view->draws)
-		return DRAW_INTERVAL_MS;
+	if (view->draws || view->pass)
+		return LOOK_INTERVAL_MS;
 	return view->progress_is_json || view->service.socket ? JSON_INTERVAL_MS : 0;
 }
 
-/* The exit code of a run that has ended. A signal counts only if it cut the run short. */
+/* The exit code of a run that has ended. A signal counts only if it cut the run short. Without one
+ * the run gave way. */
 static int exit_code_of(enum s3once_exit ended, int signal)
 {
-	return ended == S3ONCE_EXIT_STOPPED ? 128 + signal : (int)ended;
+	if (ended != S3ONCE_EXIT_STOPPED)
+		return (int)ended;
+	return signal ? 128 + signal : S3ONCE_EXIT_LIMIT;
 }
 
 /* The message for the first signal. On a terminal it begins on a line after the progress. */
@@ -204,15 +215,23 @@ static int run_push(
 			"IOSchedulingClass=idle instead",
 			strerror(-before));
 	signals_stop_run(push, stop_message(view));
+	view->push = push;
 	enum s3once_exit ended = s3once_push_run(push);
 	end_io_idle(before);
 	int code = exit_code_of(ended, signals_end_run());
+	const bool gave_way = ended == S3ONCE_EXIT_STOPPED && code == S3ONCE_EXIT_LIMIT;
 	output_draw(&view->output, "");
-	code = write_metrics(view, options, push, code);
-	if (view->pass)
+	if (!gave_way)
+		code = write_metrics(view, options, push, code);
+	if (view->pass) {
 		view->pass->ret_counts = *s3once_push_counts(push);
+		view->pass->ret_gave_way = gave_way;
+	}
 	const struct people_end end = {s3once_push_counts(push), s3once_push_manifest(push), code};
-	people_summary(&view->people, &end);
+	if (gave_way)
+		people_clear(&view->people);
+	else
+		people_summary(&view->people, &end);
 	if (view->is_json)
 		json_print(&view->output, json_summary(&view->json, push, code));
 	return code;
@@ -256,6 +275,7 @@ int push_run(struct push_options *options)
 int push_run_pass(struct push_options *options, struct push_pass *pass)
 {
 	pass->ret_counts = (struct s3once_counts){0};
+	pass->ret_gave_way = false;
 	options->run.report_skipped = 1;
 	return run_once(options, pass);
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include "base/text.h"
 #include "cli/push/push_options.h"
+#include <stdbool.h>
 
 /* A run that is one of many of the same job in this process, as s3once watch has them. */
 struct push_pass {
@@ -16,12 +17,20 @@ struct push_pass {
 	struct text metrics;
 	/* Warnings that are not repeated. They are kept from pass to pass. */
 	struct text said;
-	/* Set by push_run_pass(). They are zeros if the run never began. */
+	/* Called several times a second with the counts so far. True: the run ends as at a limit,
+	 * with what was begun, so that others get their turn. */
+	bool (*gives_way)(void *arg, const struct s3once_counts *counts);
+	/* The errors that were told, and are not repeated. The caller empties it when what gave way
+	 * is over. */
+	struct text told;
+	/* Set by push_run_pass(). The counts are zeros if the run never began. */
 	struct s3once_counts ret_counts;
+	bool ret_gave_way; /* and did not find all of its files done all the same */
 };
 
 /* Runs it and returns the exit code. One at a time in a process, since signals stop it. */
 int push_run(struct push_options *options);
-/* The same as a pass: the service manager's watchdog is fed as long as the run is not stuck, and a
- * pass in which nothing happened is not summed up for people. */
+/* The same as a pass: the service manager's watchdog is fed as long as the run is not stuck. A pass
+ * in which nothing happened is not summed up for people, nor is one that gave way, which ends with
+ * S3ONCE_EXIT_LIMIT and writes no metrics. */
 int push_run_pass(struct push_options *options, struct push_pass *pass);

@@ -30,8 +30,9 @@ struct watch {
 	struct pollfd *fds; /* of each job */
 	struct service_notify service;
 	uint64_t watchdog_ms;
-	sigset_t unblocked;            /* the signals that are taken while the process waits */
-	size_t next;                   /* whose turn it is where several jobs are due */
+	sigset_t unblocked; /* the signals that are taken while the process waits */
+	size_t next;        /* whose turn it is where several jobs are due */
+	const struct watched *running;
 	struct metrics_server *server; /* NULL: nobody is answered */
 };
 
@@ -205,9 +206,19 @@ static void wait_for_work(struct watch *watch)
 		service_notify_say(&watch->service, "WATCHDOG=1\n");
 }
 
+static bool others_want_turn(void *arg)
+{
+	const struct watch *watch = arg;
+	bool want = false;
+	for (size_t i = 0; i < watch->n; i++)
+		want |= watch->jobs[i] != watch->running && watched_wants_turn(watch->jobs[i]);
+	return want;
+}
+
 /* One pass of a job that is due; they take turns. Signals stop it. The exit code of the pass. */
 static int run_due_job(struct watch *watch)
 {
+	const struct watched_others others = {others_want_turn, watch};
 	int code = S3ONCE_EXIT_OK;
 	for (size_t tried = 0; tried < watch->n; tried++) {
 		struct watched *job = watch->jobs[watch->next];
@@ -216,7 +227,8 @@ static int run_due_job(struct watch *watch)
 			continue;
 		sigset_t blocked;
 		thread_mask_signals(SIG_SETMASK, &watch->unblocked, &blocked);
-		code = watched_pass(job);
+		watch->running = job;
+		code = watched_pass(job, &others);
 		thread_mask_signals(SIG_SETMASK, &blocked, NULL);
 		/* Whoever is told of the pass finds its figures. */
 		update_server(watch);

@@ -204,7 +204,8 @@ static void on_new_folder(void *arg, const char *path)
 	struct watch_folders *folders = new->folders;
 	struct watch_folder *folder = watch_one(folders, path, NULL);
 	if (folder)
-		watch_table_touch(&folders->table, folder, new->now_ns, folders->options.rest_ns);
+		watch_table_touch(
+			&folders->table, folder, NULL, new->now_ns, folders->options.rest_ns);
 }
 
 /* The SOURCE directory that the path lies below. */
@@ -259,7 +260,8 @@ static void on_name(struct watch_folders *folders, struct watch_folder *folder,
 	if (event->mask & IN_ISDIR)
 		on_subfolder(folders, event->mask, path, now_ns);
 	else if (!(event->mask & IN_MOVED_FROM) && is_wanted(folders, path))
-		watch_table_touch(&folders->table, folder, now_ns, folders->options.rest_ns);
+		watch_table_touch(
+			&folders->table, folder, event->name, now_ns, folders->options.rest_ns);
 }
 
 static void on_event(
@@ -303,9 +305,10 @@ uint64_t watch_folders_due_ns(const struct watch_folders *folders)
 	return folders->table.due_ns;
 }
 
-int watch_folders_take(struct watch_folders *folders, uint64_t now_ns, const char ***ret)
+void watch_folders_take(struct watch_folders *folders, uint64_t now_ns,
+	void (*rests)(void *arg, const char *path), void *arg)
 {
-	return watch_table_take(&folders->table, now_ns, ret);
+	watch_table_take(&folders->table, now_ns, rests, arg);
 }
 
 size_t watch_folders_count(const struct watch_folders *folders)

@@ -43,10 +43,9 @@ bool watch_folders_read(struct watch_folders *folders, uint64_t now_ns);
 /* When files in the folder that was touched first are at rest, by clock_boot_ns(); UINT64_MAX: none
  * was. */
 uint64_t watch_folders_due_ns(const struct watch_folders *folders);
-/* Takes the folders that are due, which are not touched any longer then. Returns how many they are,
- * and in *ret an array of their absolute paths without links. The caller frees the array. The paths
- * are borrowed until the next call of watch_folders_take(), watch_folders_read() or
- * watch_folders_renew(). After -ENOMEM all are as before. */
-int watch_folders_take(struct watch_folders *folders, uint64_t now_ns, const char ***ret);
+/* Calls `rests` with the absolute path, without links, of each folder that is due, or of each file
+ * in it that was touched if these are few. They are not touched any longer then. */
+void watch_folders_take(struct watch_folders *folders, uint64_t now_ns,
+	void (*rests)(void *arg, const char *path), void *arg);
 
 size_t watch_folders_count(const struct watch_folders *folders);

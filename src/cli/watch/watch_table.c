@@ -1,20 +1,38 @@
 #include "cli/watch/watch_table.h"
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void forget(struct watch_folder *folder)
+#define TOUCHED_MAX 1000 /* names in all folders; all of a folder is looked at beyond that */
+#define TAG_TOUCHED 't'
+
+static void forget_names(struct watch_table *table, struct watch_folder *folder)
+{
+	table->n_touched -= folder->touched.n;
+	names_clear(&folder->touched);
+}
+
+static void settle(struct watch_table *table, struct watch_folder *folder)
+{
+	forget_names(table, folder);
+	folder->touched_all = false;
+	folder->first_touch_ns = 0;
+}
+
+static void forget(struct watch_table *table, struct watch_folder *folder)
 {
 	free(folder->path);
 	free(folder->only_name);
 	folder->path = folder->only_name = NULL;
-	folder->first_touch_ns = 0;
+	settle(table, folder);
 }
 
 void watch_table_clear(struct watch_table *table)
 {
 	for (size_t i = 0; i < table->n; i++)
-		forget(&table->folders[i]);
+		forget(table, &table->folders[i]);
 	free(table->folders);
 	*table = WATCH_TABLE;
 }
@@ -115,7 +133,7 @@ int watch_table_put(struct watch_table *table, int wd, const char *path, const c
 void watch_table_drop(struct watch_table *table, struct watch_folder *folder)
 {
 	table->n_gone += folder->path != NULL;
-	forget(folder);
+	forget(table, folder);
 }
 
 static bool is_below(const char *path, const char *folder)
@@ -147,9 +165,25 @@ void watch_table_sweep(struct watch_table *table, void (*dropped)(void *arg, int
 	}
 }
 
-void watch_table_touch(
-	struct watch_table *table, struct watch_folder *folder, uint64_t now_ns, uint64_t rest_ns)
+static void note_name(struct watch_table *table, struct watch_folder *folder, const char *name)
 {
+	struct names *touched = &folder->touched;
+	for (size_t i = 0; name && i < touched->n; i++)
+		if (strcmp(names_get(touched, i), name) == 0)
+			return;
+	if (name && !folder->touched_all && table->n_touched < TOUCHED_MAX &&
+		!names_add(touched, TAG_TOUCHED, name, strlen(name))) {
+		table->n_touched++;
+		return;
+	}
+	folder->touched_all = true;
+	forget_names(table, folder);
+}
+
+void watch_table_touch(struct watch_table *table, struct watch_folder *folder, const char *name,
+	uint64_t now_ns, uint64_t rest_ns)
+{
+	note_name(table, folder, name);
 	if (!folder->first_touch_ns)
 		folder->first_touch_ns = now_ns;
 	const uint64_t latest_ns = folder->first_touch_ns + 2 * rest_ns;
@@ -161,30 +195,36 @@ void watch_table_touch(
 void watch_table_settle(struct watch_table *table)
 {
 	for (size_t i = 0; i < table->n; i++)
-		table->folders[i].first_touch_ns = 0;
+		settle(table, &table->folders[i]);
 	table->due_ns = UINT64_MAX;
 }
 
-int watch_table_take(struct watch_table *table, uint64_t now_ns, const char ***ret)
+static void tell_touched(
+	const struct watch_folder *folder, void (*rests)(void *arg, const char *path), void *arg)
 {
-	size_t n = 0, taken = 0;
-	for (size_t i = 0; i < table->n; i++)
-		n += table->folders[i].first_touch_ns && table->folders[i].due_ns <= now_ns;
-	const char **paths = calloc(n + 1, sizeof *paths);
-	if (!paths)
-		return -ENOMEM;
+	char path[PATH_MAX + NAME_MAX + 2];
+	if (folder->touched_all)
+		rests(arg, folder->path);
+	for (size_t i = 0; i < folder->touched.n; i++) {
+		snprintf(path, sizeof path, "%s/%s", folder->path[1] ? folder->path : "",
+			names_get(&folder->touched, i));
+		rests(arg, path);
+	}
+}
+
+void watch_table_take(struct watch_table *table, uint64_t now_ns,
+	void (*rests)(void *arg, const char *path), void *arg)
+{
 	table->due_ns = UINT64_MAX;
 	for (size_t i = 0; i < table->n; i++) {
 		struct watch_folder *folder = &table->folders[i];
 		if (!folder->first_touch_ns)
 			continue;
 		if (folder->due_ns <= now_ns) {
-			folder->first_touch_ns = 0;
-			paths[taken++] = folder->path;
+			tell_touched(folder, rests, arg);
+			settle(table, folder);
 		} else if (folder->due_ns < table->due_ns) {
 			table->due_ns = folder->due_ns;
 		}
 	}
-	*ret = paths;
-	return (int)taken;
 }

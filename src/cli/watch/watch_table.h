@@ -1,5 +1,6 @@
-/* Which folder each watch of inotify(7) is about, and which of them were touched. */
+/* Which folder each watch of inotify(7) is about, and what was touched in them. */
 #pragma once
+#include "scan/names.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,6 +11,8 @@ struct watch_folder {
 	char *path;              /* NULL: it is watched no more */
 	char *only_name;         /* only this file in it counts; NULL: all */
 	uint64_t first_touch_ns; /* 0: not touched */
+	bool touched_all;        /* more names than are kept, or unknown ones */
+	struct names touched;    /* else these */
 	uint64_t due_ns;         /* of a folder that was touched */
 };
 
@@ -19,7 +22,8 @@ struct watch_table {
 	size_t n, cap;
 	size_t n_gone; /* with path NULL */
 	unsigned generation;
-	uint64_t due_ns; /* not later than the first due_ns; UINT64_MAX: none is touched */
+	size_t n_touched; /* names, in all folders */
+	uint64_t due_ns;  /* not later than the first due_ns; UINT64_MAX: none is touched */
 };
 
 #define WATCH_TABLE ((struct watch_table){.due_ns = UINT64_MAX})
@@ -37,12 +41,13 @@ void watch_table_drop_below(
 /* The same for each that was not put since the generation was raised last. */
 void watch_table_sweep(struct watch_table *table, void (*dropped)(void *arg, int wd), void *arg);
 
-/* The folder was touched. It is due rest_ns after the last touch, but not later than twice that
- * after the first one. */
-void watch_table_touch(
-	struct watch_table *table, struct watch_folder *folder, uint64_t now_ns, uint64_t rest_ns);
+/* This name in the folder was touched, or with NULL any. The folder is due rest_ns after the last
+ * touch, but not later than twice that after the first one. */
+void watch_table_touch(struct watch_table *table, struct watch_folder *folder, const char *name,
+	uint64_t now_ns, uint64_t rest_ns);
 /* No folder is touched any longer. */
 void watch_table_settle(struct watch_table *table);
-/* Takes the folders that are due, which are not touched any longer then. Returns how many they are,
- * or -ENOMEM. The caller frees the array in *ret; the paths in it are borrowed. */
-int watch_table_take(struct watch_table *table, uint64_t now_ns, const char ***ret);
+/* Calls `rests` with the path of each folder that is due, or with those of the files in it if few
+ * were touched. It is not touched any longer then. */
+void watch_table_take(struct watch_table *table, uint64_t now_ns,
+	void (*rests)(void *arg, const char *path), void *arg);

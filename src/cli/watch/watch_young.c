@@ -1,6 +1,7 @@
 #include "cli/watch/watch_young.h"
 #include "base/clock.h"
-#include <libgen.h>
+#include "base/path.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -81,16 +82,19 @@ uint64_t watch_young_due_ns(const struct watch_young *young)
 	return due_ns;
 }
 
-static void tell_folder(char *path, void (*rests)(void *arg, const char *folder), void *arg)
+static void tell_file(const char *path, void (*rests)(void *arg, const char *path), void *arg)
 {
-	char *folder = realpath(dirname(path), NULL);
-	if (folder)
-		rests(arg, folder);
+	char *given = path_folder(path), *folder = given ? realpath(given, NULL) : NULL, *file;
+	if (folder && asprintf(&file, "%s/%s", folder[1] ? folder : "", path_name(path)) >= 0) {
+		rests(arg, file);
+		free(file);
+	}
 	free(folder);
+	free(given);
 }
 
 void watch_young_take(struct watch_young *young, uint64_t now_ns,
-	void (*rests)(void *arg, const char *folder), void *arg)
+	void (*rests)(void *arg, const char *path), void *arg)
 {
 	const int64_t now_wall_ns = clock_wall_ns();
 	size_t kept = 0;
@@ -100,7 +104,7 @@ void watch_young_take(struct watch_young *young, uint64_t now_ns,
 			const int64_t rests_at_ns = rests_at(young, file.path);
 			if (rests_at_ns <= now_wall_ns) {
 				if (rests_at_ns)
-					tell_folder(file.path, rests, arg);
+					tell_file(file.path, rests, arg);
 				free(file.path);
 				continue;
 			}

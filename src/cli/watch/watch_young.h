@@ -25,7 +25,7 @@ void watch_young_clear(struct watch_young *young);
 void watch_young_add(struct watch_young *young, const char *path, int64_t began_wall_ns);
 /* When the first of them may be at rest; UINT64_MAX: there is none. */
 uint64_t watch_young_due_ns(const struct watch_young *young);
-/* Calls `rests` with the folder, without links, of each file that is at rest by now, and drops it;
- * those that were written to meanwhile stay. */
+/* Calls `rests` with the path of each file that is at rest by now, whose folder has no links in it
+ * then, and drops the file; those that were written to meanwhile stay. */
 void watch_young_take(struct watch_young *young, uint64_t now_ns,
-	void (*rests)(void *arg, const char *folder), void *arg);
+	void (*rests)(void *arg, const char *path), void *arg);

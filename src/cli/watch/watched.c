@@ -14,7 +14,21 @@
 #define FIRST_RETRY_NS    (5 * NS_PER_S)
 #define SAID_BYTES_MAX    (16U << 10)
 #define METRICS_BYTES_MAX (256U << 10)
+#define LONGEST_TIMES     5                 /* see has_stored_enough() */
 #define TOUCH_DELAY_NS    (100 * NS_PER_MS) /* a time stamp of a file may be a little late */
+
+/* The paths of a pass over some, which are ours. */
+struct touched {
+	const char **paths;
+	size_t n;
+	bool is_incomplete; /* memory ran out */
+};
+
+/* What the run of a pass has stored so far, and when. */
+struct stored {
+	uint64_t files, kept_bytes;
+	double last_s, longest_s; /* since it began; and between two times */
+};
 
 struct watched {
 	struct job job;
@@ -27,10 +41,43 @@ struct watched {
 	uint64_t retry_ns;      /* how long the last one that failed was waited out; 0: it did not
 				   fail */
 	int code;               /* see watched_code() */
+	int whole_code;         /* of the last pass over all files */
 	int64_t began_wall_ns;  /* of the pass under way */
+	struct stored stored;   /* in it */
+	bool is_stopped;        /* a pass gave way: it was over `left`, or next_whole_ns is 0 */
+	bool lets_others;       /* what has come to rest is looked at before that pass goes on */
+	struct touched left;
+	const struct watched_others *others; /* of the pass under way */
 	struct service_notify service;
 	uint64_t fed_ns; /* when the watchdog was told of a folder last */
 };
+
+static void add_touched(void *arg, const char *path)
+{
+	struct touched *touched = arg;
+	const char **grown = realloc(touched->paths, (touched->n + 1) * sizeof *touched->paths);
+	char *copy = grown ? strdup(path) : NULL;
+	if (grown)
+		touched->paths = grown;
+	if (copy)
+		touched->paths[touched->n++] = copy;
+	touched->is_incomplete |= !copy;
+}
+
+static void touched_clear(struct touched *touched)
+{
+	while (touched->n)
+		free((char *)(uintptr_t)touched->paths[--touched->n]);
+	free(touched->paths);
+	*touched = (struct touched){0};
+}
+
+static void add_all(struct touched *ret, const struct touched *touched)
+{
+	for (size_t i = 0; i < touched->n; i++)
+		add_touched(ret, touched->paths[i]);
+	ret->is_incomplete |= touched->is_incomplete;
+}
 
 /* Options that make no sense for a service that does not end, or without a person to decide. */
 static int refuse(const struct watched *watched)
@@ -66,6 +113,110 @@ static void on_young(void *arg, const char *path)
 	watch_young_add(&watched->young, path, watched->began_wall_ns);
 }
 
+void watched_take_over(struct watched *watched, const struct watched *before)
+{
+	watched->sums = before->sums;
+	text_reset(&watched->pass.metrics);
+	text_add(&watched->pass.metrics, text_string(&before->pass.metrics));
+}
+
+const struct job *watched_job(const struct watched *watched)
+{
+	return &watched->job;
+}
+
+int watched_fd(const struct watched *watched)
+{
+	return watch_folders_fd(watched->folders);
+}
+
+static void look_at_all_by(struct watched *watched, uint64_t due_ns)
+{
+	if (due_ns < watched->next_whole_ns)
+		watched->next_whole_ns = due_ns;
+}
+
+static uint64_t min_age_ns(const struct watched *watched)
+{
+	return watched->young.min_age_ms * NS_PER_MS;
+}
+
+void watched_read(struct watched *watched)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	if (!watch_folders_read(watched->folders, now_ns))
+		look_at_all_by(watched, now_ns + min_age_ns(watched));
+}
+
+/* After such an end the next pass would end the same way. */
+static bool is_held_up(const struct watched *watched)
+{
+	return watched->code == S3ONCE_EXIT_SETUP || watched->code == S3ONCE_EXIT_FENCED;
+}
+
+static uint64_t touched_due_ns(const struct watched *watched)
+{
+	const uint64_t touched_ns = watch_folders_due_ns(watched->folders);
+	const uint64_t young_ns = watch_young_due_ns(&watched->young);
+	return touched_ns < young_ns ? touched_ns : young_ns;
+}
+
+uint64_t watched_due_ns(const struct watched *watched)
+{
+	const uint64_t due_ns = is_held_up(watched) ? UINT64_MAX : touched_due_ns(watched);
+	if (watched->is_stopped)
+		return 0;
+	return due_ns < watched->next_whole_ns ? due_ns : watched->next_whole_ns;
+}
+
+bool watched_wants_turn(struct watched *watched)
+{
+	watched_read(watched);
+	const uint64_t now_ns = clock_boot_ns();
+	const bool wants_all = !watched->retry_ns && watched->next_whole_ns <= now_ns;
+	const bool wants_some = !is_held_up(watched) && touched_due_ns(watched) <= now_ns;
+	return watched->is_stopped || wants_all || wants_some;
+}
+
+/* Folders are enough only where keys are paths: what a template makes of several folders, or a link
+ * leads to, is known when all is looked at. */
+static bool needs_all(const struct watched *watched)
+{
+	const struct s3once_options *o = &watched->job.options.run;
+	return o->key_template || o->rotated || o->follow;
+}
+
+/* Takes in what the run has stored since it was asked last. Returns whether that was anything, and
+ * enough: what is begun anew with the next run, and what is cut at the end of this one and sent
+ * again, takes about as long as the longest time in which nothing was stored. */
+static bool has_stored_enough(struct watched *watched, const struct s3once_counts *c)
+{
+	struct stored *stored = &watched->stored;
+	const uint64_t files = c->uploaded + c->adopted + c->refreshed + c->removed + c->moved;
+	if (files == stored->files && c->bytes_kept == stored->kept_bytes)
+		return false;
+	const double took_s = c->seconds - stored->last_s;
+	*stored = (struct stored){.files = files,
+		.kept_bytes = c->bytes_kept,
+		.last_s = c->seconds,
+		.longest_s = took_s > stored->longest_s ? took_s : stored->longest_s};
+	return c->seconds * 1000 >= (double)watched->young.min_age_ms &&
+	       c->seconds >= LONGEST_TIMES * stored->longest_s;
+}
+
+/* A pass over all files whose keys are not their paths would look at all of them again, and so the
+ * files that have come to rest do not end it. */
+static bool gives_way(void *arg, const struct s3once_counts *counts)
+{
+	struct watched *watched = arg;
+	if (!has_stored_enough(watched, counts))
+		return false;
+	watched_read(watched);
+	return watched->is_stopped ||
+	       (!needs_all(watched) && touched_due_ns(watched) <= clock_boot_ns()) ||
+	       watched->others->want_turn(watched->others->arg);
+}
+
 /* The options that a service needs: it waits for no other uploader, and for files to rest. */
 static void prepare(struct watched *watched)
 {
@@ -75,9 +226,11 @@ static void prepare(struct watched *watched)
 	options->run.no_wait = 1;
 	watched->young.min_age_ms = options->run.min_age_ms;
 	watched->pass = (struct push_pass){.young = on_young,
+		.gives_way = gives_way,
 		.arg = watched,
 		.metrics = TEXT(METRICS_BYTES_MAX),
-		.said = TEXT(SAID_BYTES_MAX)};
+		.said = TEXT(SAID_BYTES_MAX),
+		.told = TEXT(SAID_BYTES_MAX)};
 }
 
 static void on_moved(void *arg)
@@ -141,123 +294,41 @@ void watched_free(struct watched *watched)
 	watch_young_clear(&watched->young);
 	filter_free(watched->filter);
 	text_clear(&watched->pass.said);
+	text_clear(&watched->pass.told);
+	touched_clear(&watched->left);
 	text_clear(&watched->pass.metrics);
 	job_close(&watched->job);
 	free(watched);
 }
 
-void watched_take_over(struct watched *watched, const struct watched *before)
-{
-	watched->sums = before->sums;
-	text_reset(&watched->pass.metrics);
-	text_add(&watched->pass.metrics, text_string(&before->pass.metrics));
-}
-
-const struct job *watched_job(const struct watched *watched)
-{
-	return &watched->job;
-}
-
-int watched_fd(const struct watched *watched)
-{
-	return watch_folders_fd(watched->folders);
-}
-
-static void look_at_all_by(struct watched *watched, uint64_t due_ns)
-{
-	if (due_ns < watched->next_whole_ns)
-		watched->next_whole_ns = due_ns;
-}
-
-static uint64_t min_age_ns(const struct watched *watched)
-{
-	return watched->young.min_age_ms * NS_PER_MS;
-}
-
-void watched_read(struct watched *watched)
+static void take_touched(struct watched *watched, struct touched *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
-	if (!watch_folders_read(watched->folders, now_ns))
-		look_at_all_by(watched, now_ns + min_age_ns(watched));
+	watch_folders_take(watched->folders, now_ns, add_touched, ret);
+	watch_young_take(&watched->young, now_ns, add_touched, ret);
 }
 
-/* After such an end the next pass would end the same way. */
-static bool is_held_up(const struct watched *watched)
-{
-	return watched->code == S3ONCE_EXIT_SETUP || watched->code == S3ONCE_EXIT_FENCED;
-}
-
-static uint64_t touched_due_ns(const struct watched *watched)
-{
-	const uint64_t touched_ns = watch_folders_due_ns(watched->folders);
-	const uint64_t young_ns = watch_young_due_ns(&watched->young);
-	return touched_ns < young_ns ? touched_ns : young_ns;
-}
-
-uint64_t watched_due_ns(const struct watched *watched)
-{
-	const uint64_t due_ns = is_held_up(watched) ? UINT64_MAX : touched_due_ns(watched);
-	return due_ns < watched->next_whole_ns ? due_ns : watched->next_whole_ns;
-}
-
-/* The folders of a pass. */
-struct touched {
-	const char **paths; /* the first `borrowed` are not ours */
-	size_t n, borrowed;
-	bool is_incomplete;
-};
-
-static void add_touched(void *arg, const char *folder)
-{
-	struct touched *touched = arg;
-	const char **grown = realloc(touched->paths, (touched->n + 1) * sizeof *touched->paths);
-	char *copy = grown ? strdup(folder) : NULL;
-	if (grown)
-		touched->paths = grown;
-	if (copy)
-		touched->paths[touched->n++] = copy;
-	touched->is_incomplete |= !copy;
-}
-
-static struct touched take_touched(struct watched *watched)
-{
-	const uint64_t now_ns = clock_boot_ns();
-	struct touched touched = {0};
-	const int n = watch_folders_take(watched->folders, now_ns, &touched.paths);
-	touched.is_incomplete = n < 0;
-	touched.n = touched.borrowed = n < 0 ? 0 : (size_t)n;
-	watch_young_take(&watched->young, now_ns, add_touched, &touched);
-	return touched;
-}
-
-static void touched_clear(struct touched *touched)
-{
-	while (touched->n > touched->borrowed)
-		free((char *)(uintptr_t)touched->paths[--touched->n]);
-	free(touched->paths);
-}
-
-/* Folders are enough only where keys are paths: what a template makes of several folders, or a link
- * leads to, is known when all is looked at. */
-static bool needs_all(const struct watched *watched)
-{
-	const struct s3once_options *o = &watched->job.options.run;
-	return o->key_template || o->rotated || o->follow;
-}
-
-static int run(struct watched *watched, const struct touched *touched)
+/* True: the pass gave way. */
+static bool run(struct watched *watched, const struct touched *touched, int *ret_code)
 {
 	struct push_options *options = &watched->job.options;
 	watched->began_wall_ns = clock_wall_ns();
+	watched->stored = (struct stored){0};
+	watched->pass.whole_code = watched->is_stopped ? S3ONCE_EXIT_LIMIT : watched->whole_code;
 	options->run.folders = touched ? touched->paths : NULL;
 	options->run.n_folders = touched ? touched->n : 0;
-	const int code = push_run_pass(options, &watched->pass);
+	*ret_code = push_run_pass(options, &watched->pass);
 	options->run.folders = NULL;
-	watched->sums.passes++;
-	watched->sums.failed += code != S3ONCE_EXIT_OK;
 	watched->sums.files += watched->pass.ret_counts.uploaded;
 	watched->sums.bytes += watched->pass.ret_counts.bytes_uploaded;
-	return code;
+	if (watched->pass.ret_gave_way) {
+		log_note("%s: files that came meanwhile have their turn, and then what is left",
+			quote(watched->job.name).text);
+		return true;
+	}
+	watched->sums.passes++;
+	watched->sums.failed += *ret_code != S3ONCE_EXIT_OK;
+	return false;
 }
 
 static void plan_retry(struct watched *watched)
@@ -271,12 +342,17 @@ static void plan_retry(struct watched *watched)
 
 static int pass_over_all(struct watched *watched)
 {
+	int code;
 	watch_young_clear(&watched->young);
 	watch_folders_renew(watched->folders);
-	const int code = run(watched, NULL);
+	watched->next_whole_ns = UINT64_MAX; /* what happens meanwhile may ask for another one */
+	if (run(watched, NULL, &code)) {
+		watched->next_whole_ns = 0;
+		return code;
+	}
 	watched->sums.whole++;
-	watched->code = watched->pass.whole_code = code;
-	watched->next_whole_ns = clock_boot_ns() + watched->job.options.whole_scan_ms * NS_PER_MS;
+	watched->code = watched->whole_code = code;
+	look_at_all_by(watched, clock_boot_ns() + watched->job.options.whole_scan_ms * NS_PER_MS);
 	if (watched->young.is_whole)
 		look_at_all_by(watched, clock_boot_ns() + min_age_ns(watched));
 	if (code)
@@ -288,8 +364,10 @@ static int pass_over_all(struct watched *watched)
 
 static int pass_over_some(struct watched *watched, const struct touched *touched)
 {
-	const int code = run(watched, touched);
-	if (code) {
+	int code;
+	if (run(watched, touched, &code))
+		add_all(&watched->left, touched);
+	else if (code) {
 		watched->code = code;
 		plan_retry(watched);
 	}
@@ -298,16 +376,33 @@ static int pass_over_some(struct watched *watched, const struct touched *touched
 	return code;
 }
 
-int watched_pass(struct watched *watched)
+/* What gave way goes on, with what is due. */
+static int pass_over_due(struct watched *watched, struct touched *touched)
 {
-	if (watched->next_whole_ns <= clock_boot_ns())
+	watched->is_stopped = false;
+	add_all(touched, &watched->left);
+	touched_clear(&watched->left);
+	take_touched(watched, touched);
+	if (watched->next_whole_ns <= clock_boot_ns() || touched->is_incomplete ||
+		(touched->n && needs_all(watched)))
 		return pass_over_all(watched);
-	struct touched touched = take_touched(watched);
-	int code = S3ONCE_EXIT_OK;
-	if (touched.is_incomplete || (touched.n && needs_all(watched)))
-		code = pass_over_all(watched);
-	else if (touched.n)
-		code = pass_over_some(watched, &touched);
+	return touched->n ? pass_over_some(watched, touched) : S3ONCE_EXIT_OK;
+}
+
+int watched_pass(struct watched *watched, const struct watched_others *others)
+{
+	struct touched touched = {0};
+	watched->others = others;
+	watched->pass.ret_gave_way = false;
+	if (watched->lets_others && !needs_all(watched))
+		take_touched(watched, &touched);
+	const bool is_between = touched.n && !touched.is_incomplete;
+	const int code =
+		is_between ? pass_over_some(watched, &touched) : pass_over_due(watched, &touched);
+	watched->is_stopped |= watched->pass.ret_gave_way;
+	watched->lets_others = watched->pass.ret_gave_way && !is_between;
+	if (!watched->is_stopped)
+		text_reset(&watched->pass.told);
 	touched_clear(&touched);
 	return code;
 }
@@ -319,7 +414,8 @@ int watched_code(const struct watched *watched)
 
 bool watched_waits(const struct watched *watched)
 {
-	return !watched->next_whole_ns || watch_folders_due_ns(watched->folders) != UINT64_MAX;
+	return watched->is_stopped || !watched->next_whole_ns ||
+	       watch_folders_due_ns(watched->folders) != UINT64_MAX;
 }
 
 void watched_add(const struct watched *watched, struct watched_sums *sums)

@@ -8,7 +8,7 @@
 
 /* What the passes of a job have come to. */
 struct watched_sums {
-	uint64_t passes;       /* all of them */
+	uint64_t passes;       /* all of them; one that goes on after others is one */
 	uint64_t whole;        /* those over all files */
 	uint64_t failed;       /* those that did not end with exit 0 */
 	uint64_t files, bytes; /* uploaded */
@@ -31,10 +31,27 @@ int watched_fd(const struct watched *watched);
 void watched_read(struct watched *watched);
 /* When the next pass is due, by clock_boot_ns(). */
 uint64_t watched_due_ns(const struct watched *watched);
+/* Whether the job has anything to look at now but what it is about to try once more. It takes in
+ * what has happened. */
+bool watched_wants_turn(struct watched *watched);
+
+/* The other jobs of the service. */
+struct watched_others {
+	bool (*want_turn)(void *arg);
+	void *arg;
+};
 /* Makes a pass if files wait for one now, and plans the next one. After a pass that failed, all
  * files are looked at again, soon at first and then later and later, but never later than the next
- * full scan. Returns the exit code of the pass, or 0 if there was none. */
-int watched_pass(struct watched *watched);
+ * full scan.
+ *
+ * A pass that has gone on for --min-age ends where other jobs want their turn, or where files of
+ * its own have come to rest. The job is due at once then: first there is a pass over these files,
+ * and the one after it goes on with the rest. A pass ends so only when it has just stored
+ * something, and after five times the longest time in which it stored nothing. So whatever the
+ * beginning of a pass or one request costs, most of the time is spent on what is stored.
+ *
+ * Returns the exit code of the pass, or 0 if there was none. */
+int watched_pass(struct watched *watched, const struct watched_others *others);
 
 /* The exit code of the last pass over all files, or of one over some that came after it and
  * failed. */

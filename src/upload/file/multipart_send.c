@@ -17,6 +17,19 @@ static int add_md5(struct worker *worker, struct piece *piece, struct sums *sums
 	return error;
 }
 
+static void keep_part(struct multipart *multipart, const struct s3_part *part)
+{
+	const struct file *file = multipart->file;
+	const unsigned index = part->part_number - 1;
+	uv_mutex_lock(&multipart->locked.mutex);
+	if (!multipart->done[index].part_number)
+		multipart_keeps(
+			multipart->file, file->candidate->kept_bytes +
+						 plan_bytes(&file->plan, file->state.size, index));
+	multipart->done[index] = *part;
+	uv_mutex_unlock(&multipart->locked.mutex);
+}
+
 /* Whether the reply to a part shows that the server has the bytes that were sent. */
 static bool accept_part(struct worker *worker, struct multipart *multipart, struct piece *piece,
 	const struct s3_part *part, struct part_failure *ret_failure)
@@ -36,7 +49,7 @@ static bool accept_part(struct worker *worker, struct multipart *multipart, stru
 		return false;
 	}
 	refusals_stored(&worker->run->refusals);
-	multipart->done[part->part_number - 1] = *part;
+	keep_part(multipart, part);
 	return true;
 }
 

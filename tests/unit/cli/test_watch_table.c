@@ -11,18 +11,19 @@ static void count(void *arg, int wd)
 	++*(int *)arg;
 }
 
-/* The folders that are due, as "a b". */
+static void add_path(void *arg, const char *path)
+{
+	char *text = arg;
+	strcat(text, *text ? " " : "");
+	strcat(text, path);
+}
+
+/* What is due, as "a b". */
 static const char *taken(struct watch_table *table, uint64_t now_ns)
 {
 	static char text[256];
-	const char **paths;
-	const int n = watch_table_take(table, now_ns, &paths);
 	text[0] = 0;
-	for (int i = 0; i < n; i++) {
-		strcat(text, i ? " " : "");
-		strcat(text, paths[i]);
-	}
-	free(paths);
+	watch_table_take(table, now_ns, add_path, text);
 	return text;
 }
 
@@ -31,10 +32,10 @@ static void test_rest(void)
 	struct watch_table table = WATCH_TABLE;
 	CHECK_INT(watch_table_put(&table, 1, "a", NULL), 0);
 	CHECK_INT(watch_table_put(&table, 2, "b", NULL), 0);
-	watch_table_touch(&table, watch_table_find(&table, 1), 100, REST_NS);
+	watch_table_touch(&table, watch_table_find(&table, 1), NULL, 100, REST_NS);
 	CHECK_INT((long long)table.due_ns, 110);
-	watch_table_touch(&table, watch_table_find(&table, 1), 105, REST_NS);
-	watch_table_touch(&table, watch_table_find(&table, 2), 103, REST_NS);
+	watch_table_touch(&table, watch_table_find(&table, 1), NULL, 105, REST_NS);
+	watch_table_touch(&table, watch_table_find(&table, 2), NULL, 103, REST_NS);
 	CHECK_STRING(taken(&table, 112), "");
 	CHECK_INT((long long)table.due_ns, 113);
 	CHECK_STRING(taken(&table, 115), "a b");
@@ -42,9 +43,39 @@ static void test_rest(void)
 	CHECK_STRING(taken(&table, 1000), "");
 	/* One that is touched all the time is looked at after twice the time. */
 	for (uint64_t now = 200; now < 220; now++)
-		watch_table_touch(&table, watch_table_find(&table, 2), now, REST_NS);
+		watch_table_touch(&table, watch_table_find(&table, 2), NULL, now, REST_NS);
 	CHECK_STRING(taken(&table, 219), "");
 	CHECK_STRING(taken(&table, 220), "b");
+	watch_table_clear(&table);
+}
+
+static void test_touched_names(void)
+{
+	struct watch_table table = WATCH_TABLE;
+	char name[32];
+	watch_table_put(&table, 1, "/a", NULL);
+	watch_table_put(&table, 2, "/", NULL);
+	struct watch_folder *a = watch_table_find(&table, 1), *root = watch_table_find(&table, 2);
+	watch_table_touch(&table, a, "x", 1, REST_NS);
+	watch_table_touch(&table, a, "y", 1, REST_NS);
+	watch_table_touch(&table, a, "x", 1, REST_NS);
+	watch_table_touch(&table, root, "z", 1, REST_NS);
+	CHECK_STRING(taken(&table, 100), "/a/x /a/y /z");
+	/* A name that is not known stands for all, whenever it comes. */
+	watch_table_touch(&table, a, "x", 1, REST_NS);
+	watch_table_touch(&table, a, NULL, 1, REST_NS);
+	watch_table_touch(&table, a, "y", 1, REST_NS);
+	CHECK_STRING(taken(&table, 100), "/a");
+	/* Many names do, too, and they leave their room to others. */
+	for (int i = 0; i < 1001; i++) {
+		snprintf(name, sizeof name, "%d", i);
+		watch_table_touch(&table, a, name, 1, REST_NS);
+	}
+	watch_table_touch(&table, root, "z", 1, REST_NS);
+	CHECK_STRING(taken(&table, 100), "/a /z");
+	watch_table_touch(&table, a, "x", 1, REST_NS);
+	CHECK_STRING(taken(&table, 100), "/a/x");
+	CHECK_INT((long long)table.n_touched, 0);
 	watch_table_clear(&table);
 }
 
@@ -107,6 +138,7 @@ static void test_churn(void)
 int main(void)
 {
 	test_rest();
+	test_touched_names();
 	test_paths();
 	test_names();
 	test_churn();

@@ -4,7 +4,7 @@
 static void test_folders(void)
 {
 	static const char *const folders[] = {"/data/b/c", "/data", "/data/a b", "/data/b-c/d",
-		"/database", "/other/b", "/data/b/c"};
+		"/database", "/other/b", "/data/b/c", "/data/x/file"};
 	static const struct {
 		const char *relative;
 		bool has, leads;
@@ -17,6 +17,9 @@ static void test_folders(void)
 		{"b-c", false, true},
 		{"b-c/d", true, true},
 		{"b/", false, false},
+		{"x", false, true},
+		{"x/file", true, true},
+		{"x/file2", false, false},
 		{"base", false, false},
 		{"zzz", false, false},
 	};
