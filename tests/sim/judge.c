@@ -2,6 +2,7 @@
  * object, and who has claimed it, in order. */
 #include "judge.h"
 #include "judge_content.h"
+#include "judge_lines.h"
 #include "judge_sessions.h"
 #include "story.h"
 #include "world.h"
@@ -9,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLAIMS_MAX 400
-
 struct had {
 	struct content content;
 	uint64_t since_ns;
+};
+struct claim_made {
+	char id[40];
+	uint64_t at_ns;
 };
 struct known {
 	char *key; /* that the file has in S3, without a suffix */
@@ -22,7 +25,7 @@ struct known {
 	bool is_there; /* the file, with the last content */
 	bool was_told;
 	uint64_t told_ns;
-	char claims[CLAIMS_MAX][40]; /* in the order in which they were made */
+	struct claim_made *claims; /* in the order in which they were made */
 	size_t n_claims;
 };
 /* What a rotated log contains. */
@@ -50,10 +53,12 @@ void judge_end(void)
 	for (size_t i = 0; i < judge.n; i++) {
 		free(judge.known[i].key);
 		free(judge.known[i].had);
+		free(judge.known[i].claims);
 	}
 	free(judge.known);
 	free(judge.logs);
 	sessions_end();
+	lines_end();
 	memset(&judge, 0, sizeof judge);
 }
 
@@ -121,6 +126,8 @@ static struct log *log_of(const struct content *content)
 
 void judge_log(const char *prefix, const void *bytes, size_t n)
 {
+	if (world.scenario.live)
+		return; /* its lines are known */
 	judge.logs = realloc(judge.logs, (judge.n_logs + 1) * sizeof *judge.logs);
 	if (!judge.logs)
 		abort();
@@ -130,6 +137,8 @@ void judge_log(const char *prefix, const void *bytes, size_t n)
 
 void judge_log_gone(const struct node *node)
 {
+	if (world.scenario.live)
+		lines_gone(node->data, (size_t)node->size);
 	const struct content content = content_of_log(node->data, (size_t)node->size);
 	struct log *log = log_of(&content);
 	if (log)
@@ -159,6 +168,7 @@ void judge_bucket_anew(void)
 {
 	for (size_t i = 0; i < judge.n; i++)
 		judge.known[i].was_told = false;
+	lines_bucket_anew();
 }
 
 void judge_forgotten(void)
@@ -179,14 +189,10 @@ static bool is_open(const char *session)
 	return row && strcmp(dynamodb_text(row, "state"), "open") == 0;
 }
 
-static void judge_done(const char *sk, const json_t *old, const json_t *now)
+static void judge_done(const char *sk, const json_t *now)
 {
 	const char *etag = dynamodb_text(now, "etag");
 	char key[1100];
-	if (old && strcmp(dynamodb_text(old, "state"), "claimed") == 0 &&
-		(strcmp(dynamodb_text(old, "session"), dynamodb_text(now, "session")) != 0 ||
-			strcmp(dynamodb_text(old, "claim"), dynamodb_text(now, "claim")) != 0))
-		story_break("the mark of %s becomes done under a claim of somebody else", sk);
 	snprintf(key, sizeof key, "%s%s", sk, dynamodb_text(now, "suffix"));
 	const struct s3_stored *object = world_s3_object(world.s3, key);
 	if (world.scenario.ignores)
@@ -196,6 +202,35 @@ static void judge_done(const char *sk, const json_t *old, const json_t *now)
 	else if (*etag && strcmp(etag, object->etag) != 0)
 		story_break("the mark of %s becomes done with the etag %s, and the object has %s",
 			sk, etag, object->etag);
+}
+
+static void judge_claimed(const struct wire_request *request, const struct known *known,
+	const json_t *old, const json_t *now)
+{
+	const char *claim = dynamodb_text(old, "claim"), *state = dynamodb_text(now, "state");
+	size_t i = 0;
+	if (strcmp(claim, dynamodb_text(now, "claim")) != 0 || strcmp(state, "forgotten") == 0)
+		return;
+	while (i < known->n_claims && strcmp(known->claims[i].id, claim) != 0)
+		i++;
+	if (!session_is_of(dynamodb_text(old, "session"), request->from))
+		story_break("the mark of %s, which another run has claimed, becomes %s", known->key,
+			state);
+	else if (i < known->n_claims && request->sent_ns < known->claims[i].at_ns)
+		story_break("the mark of %s becomes %s by a request from before its claim",
+			known->key, state);
+}
+
+static void note_claim(struct known *known, const char *claim)
+{
+	if (known->n_claims && strcmp(known->claims[known->n_claims - 1].id, claim) == 0)
+		return;
+	known->claims = realloc(known->claims, (known->n_claims + 1) * sizeof *known->claims);
+	if (!known->claims)
+		abort();
+	struct claim_made *made = &known->claims[known->n_claims++];
+	*made = (struct claim_made){.at_ns = world_now_ns()};
+	snprintf(made->id, sizeof made->id, "%s", claim);
 }
 
 void judge_item(void *arg, const struct wire_request *request, const char *pk, const char *sk,
@@ -210,14 +245,14 @@ void judge_item(void *arg, const struct wire_request *request, const char *pk, c
 	const bool was_done = strcmp(before, "done") == 0;
 	judge.has_forgotten = judge.has_forgotten || strcmp(state, "forgotten") == 0;
 	if (strcmp(state, "done") == 0 && !was_done)
-		judge_done(sk, old, now);
+		judge_done(sk, now);
 	if (strcmp(before, "claimed") == 0 && strcmp(session, other) != 0 && is_open(other))
 		story_break("the claim of %s is taken from a session that is open", sk);
-	const char *claim = dynamodb_text(now, "claim");
 	struct known *known = known_of(sk);
-	if (strcmp(state, "claimed") == 0 && known->n_claims < CLAIMS_MAX &&
-		(!known->n_claims || strcmp(known->claims[known->n_claims - 1], claim) != 0))
-		snprintf(known->claims[known->n_claims++], sizeof known->claims[0], "%s", claim);
+	if (strcmp(before, "claimed") == 0)
+		judge_claimed(request, known, old, now);
+	if (strcmp(state, "claimed") == 0)
+		note_claim(known, dynamodb_text(now, "claim"));
 }
 
 /* The place of a claim in the order of the claims of a key, from 1; 0: it is none of them. */
@@ -225,7 +260,7 @@ static size_t rank(const struct known *known, const struct s3_stored *object)
 {
 	const char *claim = s3_stored_header(object, "x-amz-meta-s3once-claim");
 	for (size_t i = 0; claim && i < known->n_claims; i++)
-		if (strcmp(known->claims[i], claim) == 0)
+		if (strcmp(known->claims[i].id, claim) == 0)
 			return i + 1;
 	return 0;
 }
@@ -283,7 +318,9 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 		return;
 	struct known *known = file_of(now->key);
 	const struct content content = now->content;
-	if (world.scenario.rotated)
+	if (world.scenario.live)
+		lines_stored(now);
+	else if (world.scenario.rotated)
 		judge_log_stored(now, &content);
 	else if (!had_it(known, &content))
 		story_break(
@@ -379,6 +416,7 @@ static bool is_marked(const char *key, const struct machine_process *process)
 
 static void judge_logs(const char *when, uint64_t before_ns, const char *prefix)
 {
+	lines_judge(when, before_ns, prefix);
 	for (size_t i = 0; i < judge.n_logs; i++) {
 		const struct log *log = &judge.logs[i];
 		if (!log->is_gone && log->since_ns < before_ns &&
@@ -388,20 +426,26 @@ static void judge_logs(const char *when, uint64_t before_ns, const char *prefix)
 	}
 }
 
-/* What SQLite has written is on the disk. */
+static const struct node *marks_of(const struct machine *machine, const char *suffix)
+{
+	char path[100];
+	snprintf(path, sizeof path, "/home/up/.local/state/s3once/marks.db%s", suffix);
+	return disk_get(machine->disk, path);
+}
+
+/* What SQLite has written is on the disk. Its log has once more what a run that was killed had
+ * begun to move into the database. */
 static void judge_disk(const struct machine_process *process, const char *when)
 {
-	static const char *const names[] = {"marks.db", "marks.db-wal"};
+	const struct node *database = marks_of(process->machine, "");
+	const struct node *log = marks_of(process->machine, "-wal");
 	for (const struct machine_process *p = processes_first(); p; p = p->next)
 		if (p != process && !p->is_over && p->machine == process->machine)
 			return; /* what it writes may wait */
-	for (size_t i = 0; i < 2; i++) {
-		char path[100];
-		snprintf(path, sizeof path, "/home/up/.local/state/s3once/%s", names[i]);
-		const struct node *node = disk_get(process->machine->disk, path);
-		if (node && node->n_unsynced)
-			story_break("%s, and %s is not synced to the disk", when, names[i]);
-	}
+	if (log && log->n_unsynced)
+		story_break("%s, and SQLite's log is not synced to the disk", when);
+	else if (database && database->n_unsynced && !(log && log->size))
+		story_break("%s, and the marks are not synced to the disk", when);
 }
 
 void judge_exit(

@@ -326,9 +326,11 @@ int __wrap_lstat64(const char *path, struct stat *ret)
 
 int __wrap_fstatfs64(int fd, struct statfs *ret)
 {
-	if (!kernel_file(fd))
+	const struct open_file *file = kernel_file(fd);
+	if (!file)
 		return -1;
 	*ret = (struct statfs){.f_type = 0xef53,
+		.f_fsid = {{file->node ? (int)disk_device(file->node->disk) : 0}},
 		.f_bsize = 4096,
 		.f_bfree = 1 << 20,
 		.f_bavail = 1 << 20,

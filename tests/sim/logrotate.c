@@ -1,6 +1,7 @@
 /* Programs that write logs, and logrotate, which renames, compresses and deletes them. Each line is
  * in one log alone. */
 #include "judge.h"
+#include "judge_lines.h"
 #include "story.h"
 #include "world.h"
 #include <stdio.h>
@@ -16,6 +17,8 @@ struct family {
 	const char *name; /* of the live log */
 	bool copies;      /* copytruncate */
 	bool compresses, delays;
+	bool lingers;    /* programs write to the renamed log for a while */
+	bool is_renamed; /* which they have not noticed yet */
 	struct chance chance;
 };
 
@@ -53,15 +56,21 @@ static void pause_briefly(struct family *family, uint64_t most_ms)
 
 static void write_lines(struct family *family)
 {
-	char text[4000];
-	struct node *live = find(family, family->name);
+	char text[4000], name[100];
+	snprintf(name, sizeof name, "%s%s", family->name, family->is_renamed ? ".1" : "");
+	family->is_renamed = false;
+	struct node *live = find(family, name);
 	if (!live)
-		live = make(family, family->name);
+		live = make(family, name);
 	const unsigned n = (unsigned)chance_below(&family->chance, 60);
 	size_t at = 0;
-	for (unsigned i = 0; i < n; i++)
-		at += (size_t)snprintf(text + at, sizeof text - at, "line %016llx of %s\n",
-			(unsigned long long)chance_next(&family->chance), family->name);
+	for (unsigned i = 0; i < n; i++) {
+		const uint64_t id = chance_next(&family->chance);
+		at += (size_t)snprintf(text + at, sizeof text - at, LINE_FORMAT,
+			(unsigned long long)id, family->name);
+		if (world.scenario.live)
+			lines_written(run_prefix(family->machine), id);
+	}
 	if (live && at)
 		node_write(live, text, at, live->size);
 }
@@ -175,6 +184,7 @@ static void rotate(struct family *family)
 		judge_log(run_prefix(family->machine), live->data, (size_t)live->size);
 		disk_rename(folder_of(family), family->name, folder_of(family), first, true);
 		make(family, family->name);
+		family->is_renamed = family->lingers;
 	}
 	story("logrotate: %s is rotated", family->name);
 	name_of(family, 2, second, sizeof second);
@@ -218,6 +228,9 @@ void logrotate_begin(void)
 			family->copies = chance_hits(&family->chance, 250);
 			family->compresses = chance_hits(&family->chance, 700);
 			family->delays = chance_hits(&family->chance, 500);
+			family->lingers = world.scenario.live &&
+					  (family->delays || !family->compresses) &&
+					  chance_hits(&family->chance, 500);
 			write_lines(family);
 			rotate(family);
 			world.busy++;

@@ -84,7 +84,8 @@ static void choose_files(struct chance *c, struct scenario *s)
 	s->locks = s->rotated ? 0 : SOMETIMES(c, 1, 3);
 	s->foreign = s->rotated ? 0 : ONE_OF(c, 0, 0, 0, 1);
 	s->anew = s->removes ? 0 : chance_hits(c, 150);
-	s->backups = s->dynamodb ? 0 : SOMETIMES(c, 1, 2);
+	s->live = s->rotated && !s->dynamodb && !s->removes ? ONE_OF(c, 0, 1) : 0;
+	s->backups = s->dynamodb || s->live ? 0 : SOMETIMES(c, 1, 2);
 }
 
 static void choose_runs(struct chance *c, struct scenario *s)

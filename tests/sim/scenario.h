@@ -24,6 +24,7 @@
 	X(batches)      /* 0: by AWS's statements, 1: lists, 2: none */                            \
 	X(no_old)       /* 1: a refusal does not bring the item */                                 \
 	X(rotated)      /* 1: the files are logs that rotate */                                    \
+	X(live)         /* 1: and are uploaded while they grow */                                  \
 	X(compress)     /* 1: zstd, 2: gzip */                                                     \
 	X(removes)      /* 1: files that are in S3 are removed */                                  \
 	X(if_changed)   /* 0: replace, 1: fail, 2: skip */                                         \

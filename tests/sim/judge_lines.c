@@ -1,0 +1,135 @@
+#include "judge_lines.h"
+#include "story.h"
+#include "tasks.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct line {
+	uint64_t id, since_ns;
+	const char *prefix;
+	char *object; /* the key of the one that it is in, or NULL */
+	bool is_gone;
+};
+static struct {
+	struct line *lines;
+	size_t n, cap;
+	size_t *places;  /* by id: one more than the index of the line, or 0 */
+	size_t n_places; /* a power of two, more than twice n */
+} state;
+
+void lines_end(void)
+{
+	for (size_t i = 0; i < state.n; i++)
+		free(state.lines[i].object);
+	free(state.lines);
+	free(state.places);
+	memset(&state, 0, sizeof state);
+}
+
+static size_t *place_of(uint64_t id)
+{
+	size_t at = (size_t)id & (state.n_places - 1); /* ids are random */
+	while (state.places[at] && state.lines[state.places[at] - 1].id != id)
+		at = (at + 1) & (state.n_places - 1);
+	return &state.places[at];
+}
+
+static void grow(void)
+{
+	state.cap = 2 * state.cap + 256;
+	state.n_places = state.n_places ? state.n_places : 256;
+	while (state.n_places < 3 * state.cap)
+		state.n_places *= 2;
+	state.lines = realloc(state.lines, state.cap * sizeof *state.lines);
+	free(state.places);
+	state.places = calloc(state.n_places, sizeof *state.places);
+	if (!state.lines || !state.places)
+		abort();
+	for (size_t i = 0; i < state.n; i++)
+		*place_of(state.lines[i].id) = i + 1;
+}
+
+void lines_written(const char *prefix, uint64_t id)
+{
+	if (state.n == state.cap)
+		grow();
+	state.lines[state.n] =
+		(struct line){.id = id, .since_ns = world_now_ns(), .prefix = prefix};
+	*place_of(id) = ++state.n;
+}
+
+/* The next line of a log, or NULL; *at goes on behind it. *ret_n is its length. */
+static struct line *next_line(const char **at, const char *end, size_t *ret_n)
+{
+	unsigned long long id;
+	char first[24];
+	const char *line = *at, *newline = memchr(line, '\n', (size_t)(end - line));
+	*ret_n = (size_t)((newline ? newline + 1 : end) - line);
+	*at = line + *ret_n;
+	snprintf(first, sizeof first, "%.*s", (int)*ret_n, line);
+	if (!newline || sscanf(first, "line %llx", &id) != 1 || !state.n)
+		return NULL;
+	const size_t place = *place_of(id);
+	return place ? &state.lines[place - 1] : NULL;
+}
+
+void lines_gone(const unsigned char *bytes, size_t n)
+{
+	size_t plain_n = 0, line_n;
+	unsigned char *plain = content_decompress(bytes, n, &plain_n);
+	const char *at = (const char *)plain, *end = at + plain_n;
+	while (plain && at < end) {
+		struct line *line = next_line(&at, end, &line_n);
+		if (line)
+			line->is_gone = true;
+	}
+	free(plain);
+}
+
+void lines_bucket_anew(void)
+{
+	for (size_t i = 0; i < state.n; i++) {
+		free(state.lines[i].object);
+		state.lines[i].object = NULL;
+	}
+}
+
+static void store(struct line *line, const struct s3_stored *object)
+{
+	if (line->object && strcmp(line->object, object->key) != 0)
+		story_break("%s gets the line %016llx, which is in %s already", object->key,
+			(unsigned long long)line->id, line->object);
+	free(line->object);
+	line->object = strdup(object->key);
+}
+
+void lines_stored(const struct s3_stored *object)
+{
+	size_t n = 0, line_n;
+	unsigned char *plain = content_decompress(object->bytes, object->n, &n);
+	const char *at = (const char *)plain, *end = at + n;
+	if (!plain)
+		story_break("%s gets a content that cannot be decompressed", object->key);
+	while (plain && at < end) {
+		const char *begin = at;
+		struct line *line = next_line(&at, end, &line_n);
+		if (line)
+			store(line, object);
+		else
+			story_break("%s gets what no program wrote: %.*s", object->key, (int)line_n,
+				begin);
+	}
+	free(plain);
+}
+
+void lines_judge(const char *when, uint64_t before_ns, const char *prefix)
+{
+	for (size_t i = 0; i < state.n; i++) {
+		const struct line *line = &state.lines[i];
+		if (!line->is_gone && !line->object && line->since_ns < before_ns &&
+			strcmp(line->prefix, prefix) == 0)
+			story_break("%s, and the line %016llx is not in S3", when,
+				(unsigned long long)line->id);
+	}
+}

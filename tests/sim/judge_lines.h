@@ -1,0 +1,19 @@
+/* Logs that grow (--live) are cut into pieces: each line is in exactly one object. */
+#pragma once
+#include "judge_content.h"
+#include "world_s3.h"
+
+/* As the programs of these worlds write them. Each has an id of its own. */
+#define LINE_FORMAT "line %016llx of %s\n"
+
+void lines_end(void);
+/* A line is in a log below this prefix, which is borrowed. */
+void lines_written(const char *prefix, uint64_t id);
+/* The log that contained these, compressed or not, is removed. */
+void lines_gone(const unsigned char *bytes, size_t n);
+/* No object is there any more. */
+void lines_bucket_anew(void);
+/* Breaks a promise if one of its lines is in another object, or was never written. */
+void lines_stored(const struct s3_stored *object);
+/* Breaks a promise if a line that was written before is in no object. */
+void lines_judge(const char *when, uint64_t before_ns, const char *prefix);
