@@ -1,106 +1,182 @@
-"""Bugs that are put into a copy of the source on purpose (find-bugs). `settings` narrow the worlds where only few are about
-the bug."""
+"""Bugs that are put into a copy of the source on purpose (find-bugs): what stands in exactly one place of src, and what stands
+there instead."""
 
 BUGS = {
-    "done-without-claim": {  # the fence of a done mark is the session alone
-        "file": "src/marks/mark.c",
-        "old": 'mark_equals("session", ref->session), mark_equals("claim", claim->id)};\n'
-        "\tenum outcome o = update(ref, &c, fence, 3, ret_seen, ret_problem);",
-        "new": 'mark_equals("session", ref->session)};\n\tenum outcome o = update(ref, &c, fence, 2, ret_seen, ret_problem);',
-    },
-    "done-without-fence": {
-        "file": "src/marks/mark.c",
-        "old": "enum outcome o = update(ref, &c, fence, 3, ret_seen, ret_problem);\n\tif (o == OUTCOME_REFUSED && ret_seen",
-        "new": "enum outcome o = update(ref, &c, fence, 0, ret_seen, ret_problem);\n\tif (o == OUTCOME_REFUSED && ret_seen",
-    },
-    "take-over-without-state": {
-        "file": "src/marks/mark.c",
-        "old": "enum outcome o = update(ref, &c, as_seen, 4, ret_seen, ret_problem);",
-        "new": "enum outcome o = update(ref, &c, as_seen + 1, 3, ret_seen, ret_problem);",
-    },
-    "take-over-at-once": {  # a claim counts as stale whatever its session does
-        "file": "src/upload/file/claim.c",
-        "old": "return over ? STEP_NEXT : held(worker, file, again_ns);",
-        "new": "over = true;\n\treturn over ? STEP_NEXT : held(worker, file, again_ns);",
-    },
-    "lost-is-done": {  # no answer to the done mark is taken for yes
-        "file": "src/upload/file/file_done.c",
-        "old": "if (o == OUTCOME_OK)\n\t\treturn STEP_NEXT;\n\tif (o != OUTCOME_REFUSED)",
-        "new": "if (o == OUTCOME_OK || o == OUTCOME_LOST || o == OUTCOME_TRANSIENT)\n\t\treturn STEP_NEXT;\n\tif (o != OUTCOME_REFUSED)",
-    },
-    "put-lost-is-done": {
-        "file": "src/upload/file/whole.c",
-        "old": "switch (o) {\n\tcase OUTCOME_OK:\n\t\treturn prove_whole(worker, file, reply);",
-        "new": "switch (o) {\n\tcase OUTCOME_LOST:\n\tcase OUTCOME_OK:\n\t\treturn file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);",
-    },
-    "no-look-after-take-over": {
-        "file": "src/upload/file/claim.c",
-        "old": "file->claim.taken_over && (before->state != MARK_DONE || run->options.reupload);",
-        "new": "file->claim.taken_over && before->state == MARK_DONE && run->options.reupload;",
-    },
-    "changes-while-read": {  # the file is not compared with what was opened
-        "file": "src/upload/body/body.c",
-        "old": "int body_unchanged(int fd, const struct file_state *state)\n{",
-        "new": "int body_unchanged(int fd, const struct file_state *state)\n{\n\tif (fd >= 0)\n\t\treturn 0;",
-    },
-    "no-condition": {  # nothing keeps a PUT from replacing what is there
-        "file": "src/s3/s3_request.c",
-        "old": "if (condition->if_none_match) {",
-        "new": "if (condition->if_none_match && !request) {",
-    },
-    "heartbeat-without-version": {
-        "file": "src/marks/session.c",
-        "old": ".changes = changes, .n_changes = 3, .conditions = ours, .n_conditions = 2},",
-        "new": ".changes = changes, .n_changes = 3, .conditions = ours, .n_conditions = 0},",
-    },
-    "lease-from-the-reply": {
-        "file": "src/lease/lease_beat.c",
-        "old": "renewed(lease, sent_ns);",
-        "new": "renewed(lease, clock_boot_ns());",
-    },
-    "lease-is-never-over": {  # who lost the lease goes on
-        "file": "src/upload/run.c",
-        "old": "return run_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);",
-        "new": "return atomic_load(&run->stop) > 1;",
-    },
-    "observed-from-any-time": {  # a version that was just seen counts as seen for ever
-        "file": "src/lease/observer.c",
-        "old": "return now_ns > o->since_ns ? now_ns - o->since_ns : 0;",
-        "new": "return now_ns > o->since_ns ? now_ns - o->since_ns + 600000000000U : 600000000000U;",
-    },
-    "same-host-is-same-machine": {  # a process that is not here is gone, wherever it ran
-        "file": "src/lease/process.c",
-        "old": "if (!process_is_near(self, other) || other->pid <= 0)\n\t\treturn false;",
-        "new": "if (other->pid <= 0)\n\t\treturn false;",
-    },
-    "statement-200-is-ok": {
-        "file": "src/store/dynamodb_statement.c",
-        "old": "const enum outcome outcome = classify(&attempt).outcome;",
-        "new": "const enum outcome outcome = classify(&attempt).outcome == OUTCOME_REFUSED ? OUTCOME_REFUSED : OUTCOME_OK;",
-    },
-    "one-item-twice-in-a-batch": {
-        "file": "src/store/dynamodb_batch.c",
-        "old": "if (!has_key(batch, &ticket->write->key) &&",
-        "new": "if ((!has_key(batch, &ticket->write->key) || batch) &&",
-    },
-    "last-marks-are-not-synced": {
-        "file": "src/store/sqlite_queue.c",
-        "old": "return may_wait ? SQLITE_OK : sync_file(queue);",
-        "new": "return may_wait || list ? SQLITE_OK : sync_file(queue);",
-    },
-    "one-that-may-wait-delays-all": {
-        "file": "src/store/sqlite_queue.c",
-        "old": "bool may_wait = true;\n\n\tfor (struct ticket *t = list->first; t; t = t->next)\n\t\tmay_wait &=",
-        "new": "bool may_wait = false;\n\n\tfor (struct ticket *t = list->first; t; t = t->next)\n\t\tmay_wait |=",
-    },
-    "412-is-ours": {  # whatever is there is taken for the file
-        "file": "src/upload/file/whole.c",
-        "old": "return look_after_refusal(worker, file, &put->condition);\n\tcase OUTCOME_ABSENT:",
-        "new": "return file_done(worker, file, reply, S3ONCE_EVENT_ADOPTED);\n\tcase OUTCOME_ABSENT:",
-    },
-    "size-is-enough": {  # an object of the same size counts as the file
-        "file": "src/marks/judge.c",
-        "old": "return both(by_sum(sums, &object->sum), by_md5(sums, object->etag, object->etag_is_opaque));",
-        "new": "return object->size ? PROOF_YES : both(by_sum(sums, &object->sum), by_md5(sums, object->etag, object->etag_is_opaque));",
-    },
+    # Claims and marks
+    "done-without-claim": (  # the fence of a done mark is the session alone
+        "enum outcome o = update(ref, &c, fence, 3, ret_seen, ret_problem);\n\tif (o == OUTCOME_REFUSED && ret_seen",
+        "enum outcome o = update(ref, &c, fence, 2, ret_seen, ret_problem);\n\tif (o == OUTCOME_REFUSED && ret_seen",
+    ),
+    "done-without-fence": (
+        "enum outcome o = update(ref, &c, fence, 3, ret_seen, ret_problem);\n\tif (o == OUTCOME_REFUSED && ret_seen",
+        "enum outcome o = update(ref, &c, fence, 0, ret_seen, ret_problem);\n\tif (o == OUTCOME_REFUSED && ret_seen",
+    ),
+    "take-over-without-state": (
+        "enum outcome o = update(ref, &c, as_seen, 4, ret_seen, ret_problem);",
+        "enum outcome o = update(ref, &c, as_seen + 1, 3, ret_seen, ret_problem);",
+    ),
+    "take-over-keeps-the-claim": (  # a take-over draws no id of its own
+        'changes_set_text(&c, "claim", claim.id);',
+        'if (*old->claim)\n\t\tmemcpy(claim.id, old->claim, sizeof claim.id);\n\tchanges_set_text(&c, "claim", claim.id);',
+    ),
+    "refused-claim-is-not-ours": (  # our own write that came twice is taken for another's
+        'return mark->state == MARK_CLAIMED && strcmp(mark->session, ref->session) == 0 &&\n\t       strcmp(mark->claim, claim) == 0;',
+        'return mark->state == MARK_CLAIMED && strcmp(mark->session, claim) == 0;',
+    ),
+    "take-over-at-once": (  # a claim counts as stale whatever its session does
+        "return over ? STEP_NEXT : held(worker, file, again_ns);",
+        "over = true;\n\treturn over ? STEP_NEXT : held(worker, file, again_ns);",
+    ),
+    "lost-is-done": (  # no answer to the done mark is taken for yes
+        "enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);",
+        "enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);\n"
+        "\tif (o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED)\n\t\to = OUTCOME_OK;",
+    ),
+    "done-is-done": (  # another version that is done counts as this one
+        "if (file->seen.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))\n\t\treturn STEP_OVER;",
+        "if (file->seen.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))\n\t\treturn STEP_OVER;\n"
+        "\tif (file->seen.state == MARK_DONE)\n\t\treturn done_file(worker, file);",
+    ),
+    # What is in S3
+    "put-lost-is-done": (
+        "case OUTCOME_OK:\n\t\treturn prove_whole(worker, file, reply);",
+        "case OUTCOME_LOST:\n\tcase OUTCOME_OK:\n\t\treturn file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);",
+    ),
+    "no-look-after-take-over": (
+        "file->claim.taken_over && (before->state != MARK_DONE || run->options.reupload);",
+        "file->claim.taken_over && before->state == MARK_DONE && run->options.reupload;",
+    ),
+    "no-condition": (  # nothing keeps a PUT from replacing what is there
+        "condition.if_none_match = !replaces;",
+        "condition.if_none_match = false;",
+    ),
+    "no-if-match": (
+        "condition.if_match = replaces ? file->replaces.etag : NULL;",
+        "condition.if_match = NULL;",
+    ),
+    "412-is-ours": (  # whatever is there is taken for the file
+        "return look_after_refusal(worker, file, &put->condition);\n\tcase OUTCOME_ABSENT:",
+        "return file_done(worker, file, reply, S3ONCE_EVENT_ADOPTED);\n\tcase OUTCOME_ABSENT:",
+    ),
+    "size-is-enough": (  # an object of the same size counts as the file
+        "*ret = proof_whole(&file->sums, object, true);\n\treturn STEP_NEXT;",
+        "*ret = PROOF_YES;\n\treturn STEP_NEXT;",
+    ),
+    "earlier-is-foreign": (  # an earlier version that was sent and not marked is a conflict
+        "case JUDGED_EARLIER:\n\t\treturn mark_earlier(worker, file, object);",
+        "case JUDGED_EARLIER:\n\t\treturn conflict(worker, file, object, proof);",
+    ),
+    "foreign-is-replaced": (
+        "case JUDGED_FOREIGN:\n\t\tbreak;\n\t}\n\treturn conflict(",
+        "case JUDGED_FOREIGN:\n\t\treturn object_damaged(worker, file, object);\n\t}\n\treturn conflict(",
+    ),
+    "other-suffixes-are-not-looked-at": (
+        "const size_t n = may_be_elsewhere(file) ? 1 + FAMILY_SUFFIXES : 0;",
+        "const size_t n = may_be_elsewhere(file) && file->fd < 0 ? 1 + FAMILY_SUFFIXES : 0;",
+    ),
+    # Parts
+    "upload-is-not-recorded": (  # no run finds the parts of one that was killed
+        "enum outcome o = mark_record_upload(&ref, &file->claim, upload, &problem);",
+        "enum outcome o = file->fd < 0 ? mark_record_upload(&ref, &file->claim, upload, &problem)\n\t\t: (open_upload_move(&file->claim.upload, upload), OUTCOME_OK);",
+    ),
+    "resumes-another-version": (
+        "upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&\n\t       strcmp(upload->key_md5",
+        "upload->size == file->state.size &&\n\t       strcmp(upload->key_md5",
+    ),
+    "complete-lost-is-tried-no-more": (
+        "case OUTCOME_TRANSIENT:\n\t\tfile->must_look = true;\n\t\tif (++file->restarts <= AMBIGUOUS_MAX)",
+        "case OUTCOME_TRANSIENT:\n\t\treturn prove_multipart(worker, multipart, reply);\n\t\tif (++file->restarts <= AMBIGUOUS_MAX)",
+    ),
+    # Files
+    "changes-while-read": (  # the file is not compared with what was opened
+        "int body_unchanged(int fd, const struct file_state *state)\n{",
+        "int body_unchanged(int fd, const struct file_state *state)\n{\n\tif (fd >= 0)\n\t\treturn 0;",
+    ),
+    "listed-once": (  # a log that is renamed while its folder is listed is missed
+        "if (r > 0 && n == 0)\n\t\t\treturn 0;",
+        "if (n >= 0)\n\t\t\treturn 0;",
+    ),
+    "renamed-log-is-not-compared": (  # a rotated log's name may be another file's by now
+        "if (fd >= 0 && (ret->dev != found.dev || ret->ino != found.ino)) {",
+        "if (fd >= 0 && ret->dev != found.dev) {",
+    ),
+    "piece-is-not-compared": (  # what is copied of a log that grows may be another log's
+        "if (r == 0 && strcmp(ids.range, found->content_id) != 0)",
+        "if (r != 0 && strcmp(ids.range, found->content_id) != 0)",
+    ),
+    "removed-without-proof": (
+        "done = ask_s3(worker, file, mark.done.suffix, ret, ret_problem);\n\tif (done == DONE_YES)\n\t\tdone = check_object(",
+        "done = DONE_YES;\n\tif (done == DONE_NO)\n\t\tdone = check_object(",
+    ),
+    "removed-although-changed": (
+        "if (!file_state_equal(&now, &removal->state))\n\t\treturn kept_because(",
+        "if (now.size != removal->state.size && removal->fd < 0)\n\t\treturn kept_because(",
+    ),
+    "removed-after-a-rename-of-another": (  # what is taken aside is not looked at again
+        "if (!is_still_the_file(removal, folder_fd, lease))",
+        "if (removal->fd < 0 && !is_still_the_file(removal, folder_fd, lease))",
+    ),
+    # Sessions
+    "heartbeat-without-version": (
+        ".changes = changes, .n_changes = 3, .conditions = ours, .n_conditions = 2},",
+        ".changes = changes, .n_changes = 3, .conditions = ours, .n_conditions = 0},",
+    ),
+    "lease-from-the-reply": (
+        "renewed(lease, sent_ns);",
+        "renewed(lease, clock_boot_ns());",
+    ),
+    "lease-is-never-over": (  # who lost the lease goes on
+        "return run_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);",
+        "return atomic_load(&run->stop) > 1;",
+    ),
+    "observed-from-any-time": (  # a version that was just seen counts as seen for ever
+        "return now_ns > o->since_ns ? now_ns - o->since_ns : 0;",
+        "return now_ns > o->since_ns ? now_ns - o->since_ns + 600000000000U : 600000000000U;",
+    ),
+    "observed-before-the-reply": (
+        "const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */",
+        "const uint64_t now_ns = clock_boot_ns() + 2 * NS_PER_S;",
+    ),
+    "same-host-is-same-machine": (  # a process that is not here is gone, wherever it ran
+        "if (!process_is_near(self, other) || other->pid <= 0)\n\t\treturn false;",
+        "if (other->pid <= 0)\n\t\treturn false;",
+    ),
+    "a-clone-is-the-same-machine": (
+        "return is_same(self->boot, other->boot) && is_same(self->machine, other->machine) &&",
+        "return is_same(self->boot, other->boot) &&",
+    ),
+    "lease-by-the-wall-clock": (
+        "if (observer_note(seen, version, now_ns) < (uint64_t)lease_ms * NS_PER_MS)",
+        "if (observer_note(seen, version, (uint64_t)clock_wall_ns()) < (uint64_t)lease_ms * NS_PER_MS)",
+    ),
+    # Stores
+    "statement-200-is-ok": (
+        "const enum outcome outcome = classify(&attempt).outcome;",
+        "const enum outcome outcome = classify(&attempt).outcome == OUTCOME_REFUSED ? OUTCOME_REFUSED : OUTCOME_OK;",
+    ),
+    "last-marks-are-not-synced": (
+        "return may_wait ? SQLITE_OK : sync_file(queue);",
+        "return may_wait || list ? SQLITE_OK : sync_file(queue);",
+    ),
+    "every-write-may-wait": (
+        "may_wait &= op_of(t)->write && op_of(t)->write->may_sync_later;",
+        "may_wait |= op_of(t)->write != NULL;",
+    ),
+    "replacing-claim-may-wait": (  # the failure of power may undo it, and the change of the file
+        "ref.may_sync_later = file->seen.state != MARK_DONE;",
+        "ref.may_sync_later = true;",
+    ),
+    # The bucket
+    "gone-is-shown": (  # marks are believed although their objects are not there
+        "answer = tell_gone(asking, &missed, ret_problem);",
+        "answer = BUCKET_SHOWN;",
+    ),
+    "any-answer-shows": (  # a page of HTML shows an object
+        "if (o == OUTCOME_OK && is_wanted(asking, wanted, ret))",
+        "if (o == OUTCOME_OK)",
+    ),
+    "marks-of-before-count": (  # --new-bucket does not begin with other marks
+        "check->run->space.generation = next.generation;",
+        "check->run->space.generation = next.generation - 1;",
+    ),
 }
