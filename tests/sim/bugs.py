@@ -19,10 +19,6 @@ BUGS = {
         'changes_set_text(&c, "claim", claim.id);',
         'if (*old->claim)\n\t\tmemcpy(claim.id, old->claim, sizeof claim.id);\n\tchanges_set_text(&c, "claim", claim.id);',
     ),
-    "refused-claim-is-not-ours": (  # our own write that came twice is taken for another's
-        'return mark->state == MARK_CLAIMED && strcmp(mark->session, ref->session) == 0 &&\n\t       strcmp(mark->claim, claim) == 0;',
-        'return mark->state == MARK_CLAIMED && strcmp(mark->session, claim) == 0;',
-    ),
     "take-over-at-once": (  # a claim counts as stale whatever its session does
         "return over ? STEP_NEXT : held(worker, file, again_ns);",
         "over = true;\n\treturn over ? STEP_NEXT : held(worker, file, again_ns);",

@@ -221,6 +221,19 @@ static void judge_claimed(const struct wire_request *request, const struct known
 			known->key, state);
 }
 
+/* Nothing has happened to the file since it was done. */
+static void judge_claim_of_done(const struct known *known, const json_t *old)
+{
+	char key[1100];
+	snprintf(key, sizeof key, "%s%s", known->key, dynamodb_text(old, "suffix"));
+	const struct s3_stored *object = world_s3_object(world.s3, key);
+	if (object && known->is_there && !world.scenario.varies && !world.scenario.ignores &&
+		strcmp(dynamodb_text(old, "etag"), object->etag) == 0 &&
+		content_is_same(&known->had[known->n_had - 1].content, &object->content))
+		story_break(
+			"%s is claimed again, although it is done and has not changed", known->key);
+}
+
 static void note_claim(struct known *known, const char *claim)
 {
 	if (known->n_claims && strcmp(known->claims[known->n_claims - 1].id, claim) == 0)
@@ -251,6 +264,8 @@ void judge_item(void *arg, const struct wire_request *request, const char *pk, c
 	struct known *known = known_of(sk);
 	if (strcmp(before, "claimed") == 0)
 		judge_claimed(request, known, old, now);
+	if (was_done && strcmp(state, "claimed") == 0)
+		judge_claim_of_done(known, old);
 	if (strcmp(state, "claimed") == 0)
 		note_claim(known, dynamodb_text(now, "claim"));
 }
@@ -399,8 +414,8 @@ static void judge_file(const struct known *known, const char *when, bool keeps_e
 		story_break("%s, and %s has another content in S3", when, known->key);
 }
 
-/* A mark of a key in DynamoDB says done, of whichever bucket of this name, or another run has
- * claimed it since. */
+/* A mark of a key in DynamoDB says done, of whichever bucket of this name. Another run may have
+ * claimed it since if it looks at what is done (--reupload). */
 static bool is_marked(const char *key, const struct machine_process *process)
 {
 	const json_t *item;
@@ -408,7 +423,7 @@ static bool is_marked(const char *key, const struct machine_process *process)
 		if (strcmp(dynamodb_text(item, "sk"), key) == 0 &&
 			is_mark(dynamodb_text(item, "pk")) &&
 			(strcmp(dynamodb_text(item, "state"), "done") == 0 ||
-				(strcmp(dynamodb_text(item, "state"), "claimed") == 0 &&
+				(world.scenario.varies &&
 					!session_is_of(dynamodb_text(item, "session"), process))))
 			return true;
 	return false;

@@ -176,7 +176,10 @@ static void edit(struct machine *machine)
 	const bool is_there = pick(machine, name, sizeof name);
 	struct node *node =
 		is_there ? disk_get(disk_of(machine), path_on_disk(name, path, sizeof path)) : NULL;
-	const uint64_t what = node ? chance_below(&world.chance, 10) : 9;
+	static const uint64_t changes[] = {0, 1, 2, 3, 7};
+	uint64_t what = node ? chance_below(&world.chance, 10) : 9;
+	if (node && world.scenario.hot)
+		what = changes[what % 5];
 	switch (what) {
 	case 0:
 	case 1:

@@ -90,12 +90,13 @@ static void choose_files(struct chance *c, struct scenario *s)
 
 static void choose_runs(struct chance *c, struct scenario *s)
 {
-	s->runs = ONE_OF(c, 1, 2, 3, 5);
+	s->hot = ONE_OF(c, 0, 0, 1);
+	s->runs = s->hot ? ONE_OF(c, 5, 12) : ONE_OF(c, 1, 2, 3, 5);
 	s->overlap = ONE_OF(c, 0, 200, 500);
 	s->varies = SOMETIMES(c, 1);
 	s->concurrency = ONE_OF(c, 1, 2, 4, 8);
 	s->lease_s = s->slow ? 30 : ONE_OF(c, 5, 30, 30);
-	s->give_up_s = SOMETIMES(c, 5, 20, 60);
+	s->give_up_s = s->slow ? 0 : SOMETIMES(c, 5, 20, 60);
 	s->attempts = SOMETIMES(c, 1, 2, 3);
 	s->audits = ONE_OF(c, 0, 0, 1, 3);
 }

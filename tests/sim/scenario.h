@@ -34,6 +34,7 @@
 	X(give_up_s)    /* of a run; 0: the default */                                             \
 	X(attempts)     /* at each request; 0: the default */                                      \
 	X(edits)        /* things that people and logrotate do */                                  \
+	X(hot)          /* 1: they only change the files that are there */                         \
 	X(kills)        /* of processes */                                                         \
 	X(stops)        /* of processes, which go on later */                                      \
 	X(suspends)     /* of machines */                                                          \
