@@ -38,10 +38,6 @@ BUGS = {
         "case OUTCOME_OK:\n\t\treturn prove_whole(worker, file, reply);",
         "case OUTCOME_LOST:\n\tcase OUTCOME_OK:\n\t\treturn file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);",
     ),
-    "no-look-after-take-over": (
-        "file->claim.taken_over && (before->state != MARK_DONE || run->options.reupload);",
-        "file->claim.taken_over && before->state == MARK_DONE && run->options.reupload;",
-    ),
     "no-condition": (  # nothing keeps a PUT from replacing what is there
         "condition.if_none_match = !replaces;",
         "condition.if_none_match = false;",
@@ -74,14 +70,6 @@ BUGS = {
     "upload-is-not-recorded": (  # no run finds the parts of one that was killed
         "enum outcome o = mark_record_upload(&ref, &file->claim, upload, &problem);",
         "enum outcome o = file->fd < 0 ? mark_record_upload(&ref, &file->claim, upload, &problem)\n\t\t: (open_upload_move(&file->claim.upload, upload), OUTCOME_OK);",
-    ),
-    "resumes-another-version": (
-        "upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&\n\t       strcmp(upload->key_md5",
-        "upload->size == file->state.size &&\n\t       strcmp(upload->key_md5",
-    ),
-    "complete-lost-is-tried-no-more": (
-        "case OUTCOME_TRANSIENT:\n\t\tfile->must_look = true;\n\t\tif (++file->restarts <= AMBIGUOUS_MAX)",
-        "case OUTCOME_TRANSIENT:\n\t\treturn prove_multipart(worker, multipart, reply);\n\t\tif (++file->restarts <= AMBIGUOUS_MAX)",
     ),
     # Files
     "changes-while-read": (  # the file is not compared with what was opened

@@ -363,7 +363,8 @@ static const struct s3_stored *object_of(const char *key, const struct content *
 		const struct s3_stored *object = world_s3_object(world.s3, object_key);
 		if (object && content_is_same(&object->content, content))
 			return object;
-		any = object ? object : any;
+		if (object && (!any || any->is_foreign))
+			any = object;
 	}
 	return any;
 }
@@ -486,8 +487,26 @@ void judge_exit(
 	}
 }
 
+/* An upload in parts that no mark names: nobody finds what was sent to it again. */
+static void judge_open_uploads(void)
+{
+	size_t n_parts;
+	const char *id;
+	for (size_t i = 0; (id = world_s3_upload_at(world.s3, i, &n_parts)); i++) {
+		const json_t *item;
+		bool is_named = !n_parts;
+		for (size_t k = 0; !is_named && (item = world_dynamodb_at(world.db, k)); k++)
+			is_named = strcmp(dynamodb_text(item, "upload"), id) == 0;
+		if (!is_named)
+			story_break("all is quiet, and no mark names the upload %s with %zu parts",
+				id, n_parts);
+	}
+}
+
 void judge_rest(void)
 {
+	if (world.scenario.dynamodb && !world.is_anew)
+		judge_open_uploads();
 	if (world.scenario.rotated) {
 		for (size_t i = 0; i < machines_count(); i++)
 			judge_logs("all is quiet", world_now_ns(), run_prefix(machine_at(i)));

@@ -242,9 +242,18 @@ static void foreign_object(void)
 	story("somebody puts an object at %s", key);
 }
 
+/* Who changes hot files does so while they are uploaded. */
+static void wait_for_run(void)
+{
+	for (unsigned i = 0; i < 600 && !processes_any(NULL); i++)
+		task_sleep_until(world_now_ns() + NS_PER_S / 10);
+}
+
 static void live(void *arg)
 {
 	for (unsigned i = 0; i < world.scenario.edits; i++) {
+		if (world.scenario.hot)
+			wait_for_run();
 		struct machine *machine = machine_at(chance_below(&world.chance, machines_count()));
 		/* Mostly a moment, sometimes minutes. */
 		task_sleep_until(

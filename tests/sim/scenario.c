@@ -85,7 +85,7 @@ static void choose_files(struct chance *c, struct scenario *s)
 	s->foreign = s->rotated ? 0 : ONE_OF(c, 0, 0, 0, 1);
 	s->anew = s->removes ? 0 : chance_hits(c, 150);
 	s->live = s->rotated && !s->dynamodb && !s->removes ? ONE_OF(c, 0, 1) : 0;
-	s->backups = s->dynamodb || s->live ? 0 : SOMETIMES(c, 1, 2);
+	s->backups = s->dynamodb || s->live || s->if_changed ? 0 : SOMETIMES(c, 1, 2);
 }
 
 static void choose_runs(struct chance *c, struct scenario *s)
@@ -97,7 +97,7 @@ static void choose_runs(struct chance *c, struct scenario *s)
 	s->concurrency = ONE_OF(c, 1, 2, 4, 8);
 	s->lease_s = s->slow ? 30 : ONE_OF(c, 5, 30, 30);
 	s->give_up_s = s->slow ? 0 : SOMETIMES(c, 5, 20, 60);
-	s->attempts = SOMETIMES(c, 1, 2, 3);
+	s->attempts = ONE_OF(c, 0, 0, 1, 3);
 	s->audits = ONE_OF(c, 0, 0, 1, 3);
 }
 

@@ -458,9 +458,12 @@ void world_s3_delete(struct world_s3 *s3, const char *key)
 	memmove(s3->objects + i, s3->objects + i + 1, (--s3->n - i) * sizeof *s3->objects);
 }
 
-size_t world_s3_uploads(const struct world_s3 *s3)
+const char *world_s3_upload_at(const struct world_s3 *s3, size_t i, size_t *ret_parts)
 {
-	return s3->n_uploads;
+	if (i >= s3->n_uploads)
+		return NULL;
+	*ret_parts = s3->uploads[i].n_parts;
+	return s3->uploads[i].id;
 }
 
 void world_s3_make_anew(struct world_s3 *s3)

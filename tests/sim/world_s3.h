@@ -63,7 +63,8 @@ void world_s3_answer(struct world_s3 *s3, const struct wire_request *request, in
 /* What people do, and see. */
 const struct s3_stored *world_s3_object(const struct world_s3 *s3, const char *key);
 const struct s3_stored *world_s3_at(const struct world_s3 *s3, size_t i); /* by key, or NULL */
-size_t world_s3_uploads(const struct world_s3 *s3);
+/* The id of an upload that is open, or NULL. */
+const char *world_s3_upload_at(const struct world_s3 *s3, size_t i, size_t *ret_parts);
 void world_s3_put(struct world_s3 *s3, const char *key, const void *bytes, size_t n, int64_t now_s);
 void world_s3_delete(struct world_s3 *s3, const char *key);
 /* The bucket is deleted and made again. */
