@@ -1,15 +1,12 @@
 /* Where all commands speak: results, messages, the log's lines and the progress line come together
- * here as whole lines. A line goes to the file of log_file.h, or is printed, either right here or
- * by the thread of output_queue.h, which a reader that stands still does not hold up. Who prints
- * past it would mix lines with those of other threads. */
+ * here as whole lines, and line_writer.h takes them to a file or prints them, with push and verify
+ * by a thread. Who prints past it would mix lines with those of other threads. */
 #include "cli/output.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/log_file.h"
-#include "cli/output_queue.h"
+#include "cli/line_writer.h"
 #include "cli/signals.h"
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,33 +21,14 @@
 #define END_MS         300000
 #define HURRY_MS       1000
 
-/* The wait is bounded where a thread writes the lines, since the reader that hangs may be the
- * reader of this line. Nobody can be told that stderr is gone. */
-static void write_stderr(const char *bytes, size_t n, bool may_block)
-{
-	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
-	if (!may_block && poll(&room, 1, 0) != 1)
-		return;
-	ssize_t written = write(STDERR_FILENO, bytes, n);
-	(void)written;
-}
-
-static void print_result_locked(struct output *output, const struct output_piece *piece)
-{
-	/* fwrite() itself is content with a line in its buffer. */
-	const size_t n = output->locked.error ? 0 : fwrite(piece->bytes, 1, piece->n, stdout);
-	if (!output->locked.error && (n < piece->n || ferror(stdout)))
-		output->locked.error = errno ? -errno : -EIO;
-}
-
 static void write_locked(struct output *output, const struct output_piece *piece)
 {
-	if (piece->is_logged && log_file_write(output->log, piece->bytes, piece->n) == 0)
+	const bool is_result = piece->fd == STDOUT_FILENO && !piece->is_logged;
+	if (is_result && output->locked.error)
 		return;
-	if (piece->fd == STDOUT_FILENO)
-		print_result_locked(output, piece);
-	else
-		write_stderr(piece->bytes, piece->n, !output->is_abandoned);
+	const int error = piece_write(piece, output->log, NULL, NULL);
+	if (error)
+		output->locked.error = error;
 }
 
 /* This does not wait for the reader, since others would wait for the mutex meanwhile. */
@@ -123,6 +101,9 @@ static void put_line(struct output *output, const struct said *said)
 		erase(output);
 	if (output->queue) {
 		output_queue_add(output->queue, &piece, said->may_wait);
+	} else if (output->is_abandoned && piece.fd == STDERR_FILENO) {
+		/* The reader that hangs may be the reader of this line. */
+		signals_say_if_room(piece.bytes);
 	} else {
 		uv_mutex_lock(&output->locked.mutex);
 		write_locked(output, &piece);
@@ -154,10 +135,11 @@ int output_log_to(struct output *output, const char *path, bool results_alone)
 
 static void on_stalled(int fd)
 {
+	(void)fd;
 	static const char message[] =
 		"s3once: warning: nobody has read standard output or error for a minute: lines are "
 		"lost until somebody does\n";
-	write_stderr(message, strlen(message), false);
+	signals_say_if_room(message);
 }
 
 static bool is_hurried(void)

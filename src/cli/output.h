@@ -22,9 +22,10 @@ struct output {
 
 /* Log messages go through it from now on. */
 void output_init(struct output *output);
-/* From now on lines go to the end of this file instead (log_file.h), each with its time before it;
- * or, with results_alone, the lines of the result alone go there, as they are. A line that cannot
- * be written there is printed. Before the first line and output_never_block(). 0 or -ENOMEM. */
+/* From now on lines go to the end of this file instead (line_writer.h), each with its time before
+ * it; or, with results_alone, the lines of the result alone go there, as they are. A line that
+ * cannot be written there is printed. Before the first line and output_never_block(). 0 or -ENOMEM.
+ */
 int output_log_to(struct output *output, const char *path, bool results_alone);
 /* From now on until output_finish() a thread writes the lines, and a reader that stands still (a
  * full pipe, a stopped terminal) keeps nobody waiting for long: with 1 MiB of lines unread and

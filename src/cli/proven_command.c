@@ -56,7 +56,7 @@ static struct command proven_command(struct option_group groups[static GROUPS],
 
 struct view {
 	struct people people;
-	struct json_run json;
+	struct reported_run run;
 	bool is_json;
 	bool lists_proven;                 /* else only what is not in S3 */
 	uint64_t proven, unproven, failed; /* files */
@@ -67,7 +67,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 	struct view *view = arg;
 	const bool is_proven = event->type == S3ONCE_EVENT_PROVEN;
 	if (view->is_json)
-		json_print(view->people.output, json_of_event(&view->json, event));
+		json_print(view->people.output, json_of_event(&view->run, event));
 	view->proven += is_proven;
 	view->unproven += event->type == S3ONCE_EVENT_UNPROVEN;
 	view->failed += event->type == S3ONCE_EVENT_FAILED;
@@ -113,14 +113,17 @@ static int prove_files(
 	struct command_frame *frame, struct push_options *options, char *const *files, int n)
 {
 	const bool counts = has_folder(files, n);
+	const struct reported_run nameless = {/* one job at most is asked about */
+		.bucket = options->run.bucket,
+		.prefix = options->run.prefix};
 	struct view view = {.people = {.output = &frame->output,
-				    .bucket = options->run.bucket,
+				    .run = &nameless,
 				    .verbose = 1, /* each error is about another file */
 				    .quiet = options->quiet,
 				    .only_stderr = options->json},
 		.is_json = options->json,
 		.lists_proven = !counts || options->verbose,
-		.json = {.bucket = options->run.bucket,
+		.run = {.bucket = options->run.bucket,
 			.prefix = options->run.prefix,
 			.job = options->job}};
 	struct s3once_push *push;

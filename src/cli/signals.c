@@ -29,8 +29,7 @@ static struct {
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } run;
 
-/* Writes nothing if nobody reads it, since a handler that blocks would not stop the run. */
-static void write_if_room(const char *message)
+void signals_say_if_room(const char *message)
 {
 	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
 	if (*message && poll(&room, 1, 0) == 1) {
@@ -53,7 +52,7 @@ static void on_signal(int number)
 	run.came++;
 	if (!run.first) {
 		run.first = number;
-		write_if_room(run.message);
+		signals_say_if_room(run.message);
 	}
 	if (run.push)
 		s3once_push_stop(run.push);

@@ -14,6 +14,10 @@ void signals_stop_run(struct s3once_push *push, const char *message);
  * came, or 0. */
 int signals_end_run(void);
 
+/* Writes to standard error, unless nobody reads it, since a handler that waits would not stop the
+ * run. "" is nothing. It may be called from handlers and any thread. */
+void signals_say_if_room(const char *message);
+
 /* Is called before the first run of a process that has runs until it is stopped. From now on
  * signals are counted while there is no run. A SIGHUP stops no run, and is kept for
  * signals_take_reload(). */

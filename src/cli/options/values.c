@@ -199,27 +199,19 @@ static int read_rate(const char *word, uint64_t *ret, struct problem *problem)
 	return 0;
 }
 
-static bool is_digit(char c)
+/* "08:00,2M". */
+static int read_timed(const char *word, struct s3once_rate *ret, struct problem *problem)
 {
-	return c >= '0' && c <= '9';
-}
-
-/* "08:00,2M": cut at the comma. */
-static int read_timed(char *word, struct s3once_rate *ret, struct problem *problem)
-{
-	char whole[WORD_CHARS];
-	snprintf(whole, sizeof whole, "%s", word);
-	char *comma = strchr(word, ',');
-	const bool is_time = comma == word + 5 && is_digit(word[0]) && is_digit(word[1]) &&
-			     word[2] == ':' && is_digit(word[3]) && is_digit(word[4]);
-	const int hour = is_time ? 10 * (word[0] - '0') + word[1] - '0' : 24;
-	const int minute = is_time ? 10 * (word[3] - '0') + word[4] - '0' : 0;
-	if (hour > 23 || minute > 59)
-		return refuse_rate(problem, whole,
+	unsigned hour = 24, minute = 0;
+	int n = 0;
+	if (strspn(word, "0123456789:") != 5 ||
+		sscanf(word, "%2u:%2u,%n", &hour, &minute, &n) != 2 || n != 6 || hour > 23 ||
+		minute > 59)
+		return refuse_rate(problem, word,
 			"is not a time of day and a rate: write them as in 08:00,2M, with a blank between "
 			"several");
-	ret->minute = (unsigned)(60 * hour + minute);
-	return read_rate(comma + 1, &ret->bytes_per_second, problem);
+	ret->minute = 60 * hour + minute;
+	return read_rate(word + n, &ret->bytes_per_second, problem);
 }
 
 static int by_time(const void *a, const void *b)

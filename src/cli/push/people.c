@@ -6,7 +6,6 @@
 #include "base/fnv.h"
 #include "base/text.h"
 #include "cli/human_figures.h"
-#include "cli/push/run_events.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,8 +67,8 @@ static void add_sentence(struct text *t, const struct s3once_event *event)
 
 static void add_job(struct text *t, const struct people *people)
 {
-	if (people->job) {
-		text_add_escaped_string(t, people->job);
+	if (people->run->job) {
+		text_add_escaped_string(t, people->run->job);
 		text_add(t, ": ");
 	}
 }
@@ -80,7 +79,7 @@ static void add_file(struct text *t, const struct people *people, const struct s
 	const unsigned traits = event_shapes[event->type].traits;
 	text_add_escaped_string(t, event->path);
 	if (*event->key && !(traits & SHOWS_NO_KEY)) {
-		text_addf(t, " -> s3://%s/", people->bucket);
+		text_addf(t, " -> s3://%s/", people->run->bucket);
 		text_add_escaped_string(t, event->key);
 	}
 	if (traits & SHOWS_SIZE) {
@@ -209,10 +208,10 @@ void people_event(struct people *people, const struct s3once_event *event)
 
 static void add_target(struct text *t, const struct people *people)
 {
-	text_addf(t, "s3://%s", people->bucket);
-	if (*people->prefix)
+	text_addf(t, "s3://%s", people->run->bucket);
+	if (*people->run->prefix)
 		text_add_char(t, '/');
-	text_add_escaped_string(t, people->prefix);
+	text_add_escaped_string(t, people->run->prefix);
 }
 
 /* The last line of the summary, which says how the run ended. */
@@ -222,7 +221,7 @@ static void add_verdict(
 	const uint64_t there = counters_sum(c, COUNTS_IN_S3);
 	const uint64_t wanted = c->found - counters_sum(c, COUNTS_LEFT_OUT);
 	add_job(t, people);
-	if (people->dry_run) {
+	if (people->run->dry_run) {
 		text_add(t, "dry run: would upload ");
 		human_things(t, c->planned, "file");
 		text_add(t, " (");
@@ -279,7 +278,7 @@ static void add_uploaded(struct text *t, const struct s3once_counts *c)
 
 static void add_counts(struct text *t, const struct people *people, const struct s3once_counts *c)
 {
-	if (!people->dry_run)
+	if (!people->run->dry_run)
 		add_uploaded(t, c);
 	for (const struct counter *counter = run_counters; counter->name; counter++) {
 		const uint64_t n = counter_value(counter, c);
@@ -334,7 +333,7 @@ static void tell_manifest(struct people *people, const char *key)
 	struct text t = TEXT(LINE_BYTES_MAX);
 	if (!*key)
 		return;
-	text_addf(&t, "manifest: s3://%s/", people->bucket);
+	text_addf(&t, "manifest: s3://%s/", people->run->bucket);
 	text_add_escaped_string(&t, key);
 	output_result(people->output, text_string(&t));
 	text_clear(&t);

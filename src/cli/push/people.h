@@ -2,8 +2,7 @@
 #pragma once
 #include "base/text.h"
 #include "cli/output.h"
-#include "s3once/push.h"
-#include <stdint.h>
+#include "cli/push/run_events.h"
 
 /* Errors that are alike: the first few are printed, the others are only counted. Zero it to start.
  */
@@ -20,15 +19,11 @@ struct alike {
 };
 
 struct people {
-	struct output *output; /* borrowed */
-	/* The job, whose name precedes what is about the run as a whole. NULL: the run is that of a
-	 * command line. */
-	const char *job;
-	const char *bucket, *prefix;
+	struct output *output;          /* borrowed */
+	const struct reported_run *run; /* borrowed; its job precedes what is about all of it */
 	unsigned verbose;
-	bool quiet;       /* only errors and warnings, and a last line if there were any */
-	bool only_stderr; /* stdout belongs to --json */
-	bool dry_run;
+	bool quiet;         /* only errors and warnings, and a last line if there were any */
+	bool only_stderr;   /* stdout belongs to --json */
 	bool skip_changed;  /* --if-changed=skip: a changed file is not an error */
 	bool gives_up_held; /* a file that is held is given up */
 	/* Of one of many runs of a job: the warnings of the runs before, which are not repeated.

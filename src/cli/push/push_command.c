@@ -25,7 +25,7 @@
 struct push_view {
 	struct output output;
 	struct people people;
-	struct json_run json;
+	struct reported_run run;
 	bool is_json, draws;
 	bool progress_is_json; /* it is told as events, too */
 	struct service_notify service;
@@ -69,7 +69,7 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 	}
 	if (view->progress_is_json && since >= JSON_INTERVAL_S) {
 		view->json_progress_s = event->counts->seconds;
-		json_t *object = json_of_event(&view->json, event);
+		json_t *object = json_of_event(&view->run, event);
 		add_rates(object, &view->progress, event->counts);
 		json_print(&view->output, object);
 	}
@@ -96,7 +96,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 	view->progress.waits |= event->type == S3ONCE_EVENT_HELD && !view->people.gives_up_held;
 	people_event(&view->people, event);
 	if (view->is_json && event->type != S3ONCE_EVENT_SUMMARY)
-		json_print(&view->output, json_of_event(&view->json, event));
+		json_print(&view->output, json_of_event(&view->run, event));
 }
 
 static void view_init(
@@ -110,19 +110,16 @@ static void view_init(
 			 !options->quiet,
 		.line = TEXT(1024),
 		.pass = pass,
-		.json = {.job = options->job,
+		.run = {.job = options->job,
 			.bucket = options->run.bucket,
 			.prefix = options->run.prefix,
 			.dry_run = options->run.dry_run,
 			.marks_shared = marks && strncmp(marks, "dynamodb:", 9) == 0},
 		.people = {.output = &view->output,
-			.job = options->job,
-			.bucket = options->run.bucket,
-			.prefix = options->run.prefix,
+			.run = &view->run,
 			.verbose = options->verbose,
 			.quiet = options->quiet,
 			.only_stderr = options->json,
-			.dry_run = options->run.dry_run,
 			.skip_changed = options->run.if_changed == S3ONCE_CHANGED_SKIP,
 			.gives_up_held = options->run.no_wait || options->run.dry_run,
 			.said = pass ? &pass->said : NULL,
@@ -131,7 +128,8 @@ static void view_init(
 	};
 	service_notify_init(&view->service);
 	output_init(&view->output);
-	if (options->log_file && output_log_to(&view->output, options->log_file, options->json))
+	if (options->run.log_file &&
+		output_log_to(&view->output, options->run.log_file, options->json))
 		output_say(&view->output, "error: out of memory: lines are printed");
 	output_never_block(&view->output);
 	static const enum log_level levels[] = {LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG};
@@ -233,7 +231,7 @@ static int run_push(
 	else
 		people_summary(&view->people, &end);
 	if (view->is_json)
-		json_print(&view->output, json_summary(&view->json, push, code));
+		json_print(&view->output, json_summary(&view->run, push, code));
 	return code;
 }
 

@@ -23,7 +23,7 @@ static const char *const if_grown_names[] = {
 	NULL,
 };
 
-static const char *const payers[] = {"owner", "requester", NULL};
+static const char *const payers[] = {"owner", "requester", NULL}; /* requester_pays: 0 or 1 */
 
 static const struct option what_options[] = {
 	VALUE("as", STRING, RUN(as), "KEY",
@@ -62,7 +62,7 @@ static const struct option what_options[] = {
 	VALUE("include", INCLUDE, OWN(rules), "PATTERN",
 		"include files that match; if the first rule includes,\n"
 		"everything else is excluded"),
-	VALUE("min-age", DURATION, OWN(min_age_ms), "DUR",
+	VALUE("min-age", DURATION, RUN(min_age_ms), "DUR",
 		"skip files modified less than DUR ago; the next run\n"
 		"uploads them"),
 	VALUE("max-size", SIZE, RUN(max_bytes), "SIZE", "skip files larger than SIZE", .least = 1,
@@ -169,8 +169,8 @@ static const struct option object_options[] = {
 		"in rules.example; options given here take precedence"),
 	VALUE("expected-bucket-owner", STRING, RUN(expected_bucket_owner), "ACCOUNT",
 		"fail if the bucket belongs to another account"),
-	VALUE("request-payer", CHOICE, OWN(pays), "owner|requester", "who pays for requests",
-		.standard = "owner", .choices = payers),
+	VALUE("request-payer", CHOICE, RUN(requester_pays), "owner|requester",
+		"who pays for requests", .standard = "owner", .choices = payers),
 	{NULL},
 };
 
@@ -248,7 +248,7 @@ static const struct option output_options[] = {
 	VALUE("sign", STRING, RUN(sign_key_file), "KEYFILE",
 		"sign the manifest with the private Ed25519 key of this\n"
 		"PEM file"),
-	VALUE("log-file", STRING, OWN(log_file), "FILE",
+	VALUE("log-file", STRING, RUN(log_file), "FILE",
 		"append what would be printed to FILE instead, with\n"
 		"times; with --json, the events"),
 	VALUE("metrics-file", STRING, OWN(metrics_file), "FILE",

@@ -2,7 +2,7 @@
  * library is told. push, proven and a job's file come here once their words were read by the table
  * of push_option_tables.c. What the library refuses by itself is not checked here once more. */
 #include "cli/push/push_options.h"
-#include "cli/log_file.h"
+#include "cli/line_writer.h"
 #include "cli/push/metrics.h"
 #include "scan/key/key.h"
 #include <errno.h>
@@ -76,7 +76,7 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 			"--delete-after removes: give that, too"},
 		{run->sign_key_file && !run->manifest,
 			"--sign signs the manifest of the run: give --manifest, too"},
-		{o->log_file && o->metrics_file && strcmp(o->log_file, o->metrics_file) == 0,
+		{run->log_file && o->metrics_file && strcmp(run->log_file, o->metrics_file) == 0,
 			"--log-file and --metrics-file name the same file: give each its own"},
 		{run->as && run->n_sources > 1,
 			"--as names the key of one file, so there is one SOURCE"},
@@ -113,7 +113,7 @@ static int check_values(struct push_options *o, struct problem *problem)
 	struct listen_address address;
 	if (o->metrics_file && metrics_check(o->metrics_file, problem) < 0)
 		return -EINVAL;
-	if (o->log_file && log_file_check(o->log_file, problem) < 0)
+	if (o->run.log_file && log_file_check(o->run.log_file, problem) < 0)
 		return -EINVAL;
 	if (o->metrics_listen && listen_address_parse(o->metrics_listen, &address, problem) < 0)
 		return -EINVAL;
@@ -135,8 +135,6 @@ static void translate(struct push_options *o)
 	o->run.settings = o->settings.settings;
 	o->run.n_settings = o->settings.n;
 	o->run.rates = o->rates;
-	o->run.requester_pays = o->pays;
-	o->run.min_age_ms = o->min_age_ms;
 	o->run.removes = removes(o);
 	if (o->delete_after_ms != UINT64_MAX)
 		o->run.remove_after_s = (o->delete_after_ms + 999) / 1000;
@@ -152,7 +150,6 @@ static void translate(struct push_options *o)
 	o->run.profile = access->profile;
 	o->run.ca_bundle = access->ca_bundle;
 	o->run.report_skipped = o->verbose > 0;
-	o->run.log_file = o->log_file;
 	o->marks_by_default = !o->run.marks;
 }
 

@@ -12,15 +12,13 @@ struct push_options {
 	struct option_settings settings;
 	struct s3_url url;
 	const char *job; /* whose options these are; NULL: those of a command line */
-	uint64_t min_age_ms, grace_ms, give_up_after_ms;
+	uint64_t grace_ms, give_up_after_ms;
 	uint64_t delete_after_ms; /* UINT64_MAX: not asked for */
 	unsigned retries, verbose;
-	int pays; /* index of "requester" */
 	const char *bwlimit;
 	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
 	int wait, json, quiet, no_progress, io_idle;
 	const char *metrics_file;   /* NULL: none */
-	const char *log_file;       /* NULL: none */
 	const char *metrics_listen; /* of s3once watch, as whole_scan_ms; NULL: nowhere */
 	uint64_t whole_scan_ms;
 	bool marks_by_default; /* nobody chose the marks */

@@ -137,7 +137,7 @@ static void set_counts(json_t *object, const struct s3once_counts *c)
 	json_object_set_new(object, "seconds", json_real(c->seconds));
 }
 
-static void set_run(json_t *object, const struct json_run *run, const char *marks)
+static void set_run(json_t *object, const struct reported_run *run, const char *marks)
 {
 	set_text(object, "version", s3once_version());
 	set_text(object, "bucket", run->bucket);
@@ -148,7 +148,7 @@ static void set_run(json_t *object, const struct json_run *run, const char *mark
 }
 
 /* An event of a run. */
-static json_t *run_event(const struct json_run *run, const char *name)
+static json_t *run_event(const struct reported_run *run, const char *name)
 {
 	json_t *object = json_event(name);
 	if (run->job)
@@ -156,7 +156,7 @@ static json_t *run_event(const struct json_run *run, const char *name)
 	return object;
 }
 
-json_t *json_of_event(const struct json_run *run, const struct s3once_event *event)
+json_t *json_of_event(const struct reported_run *run, const struct s3once_event *event)
 {
 	if (event->type >= EVENT_SHAPES)
 		return NULL;
@@ -186,7 +186,7 @@ json_t *json_of_event(const struct json_run *run, const struct s3once_event *eve
 	return object;
 }
 
-json_t *json_summary(const struct json_run *run, const struct s3once_push *push, int exit_code)
+json_t *json_summary(const struct reported_run *run, const struct s3once_push *push, int exit_code)
 {
 	json_t *object = run_event(run, "summary");
 	json_t *requests = json_object();

@@ -56,14 +56,14 @@ uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind
 /* Why there were not more requests at once, in words for people. */
 const char *limit_sentence(enum s3once_limited_by limit);
 
-/* Whose events they are. */
-struct json_run {
-	const char *job; /* NULL: the run is that of a command line */
+/* Whose events they are. All strings are borrowed. */
+struct reported_run {
+	const char *job; /* whose name stands in them; NULL: the run is that of a command line */
 	const char *bucket, *prefix;
 	bool dry_run;
 	bool marks_shared; /* several hosts may use these marks */
 };
 /* The object of an event; NULL for SUMMARY, which is json_summary()'s. */
-json_t *json_of_event(const struct json_run *run, const struct s3once_event *event);
+json_t *json_of_event(const struct reported_run *run, const struct s3once_event *event);
 /* The last object of a run that has ended. */
-json_t *json_summary(const struct json_run *run, const struct s3once_push *push, int exit_code);
+json_t *json_summary(const struct reported_run *run, const struct s3once_push *push, int exit_code);

@@ -2,7 +2,7 @@
  * said. */
 #include "../check.h"
 #include "base/clock.h"
-#include "cli/output_queue.h"
+#include "cli/line_writer.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
