@@ -1,8 +1,11 @@
+/* The thread of the scan: from what the scan finds to what the queue gets. It counts and reports
+ * every file that is found, reads the marks of a thousand at a time, drops what is done, and hands
+ * the rest on in blocks. It sends nothing to S3 but the look at the bucket. */
 #include "upload/feed.h"
 #include "base/clock.h"
+#include "base/quote.h"
 #include "base/same_file.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/feed_tell.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +66,7 @@ static bool is_the_bucket(struct feed *feed)
 	if (feed->bucket_is_checked || !feed->n)
 		return true;
 	feed->bucket_is_checked = bucket_check(feed->run, feed->conn, &problem);
-	if (!feed->bucket_is_checked && !run_is_over(feed->run) && !atomic_load(&feed->run->stop))
+	if (!feed->bucket_is_checked && !run_is_stopping(feed->run))
 		run_fail(feed->run, &problem);
 	return feed->bucket_is_checked;
 }
@@ -137,7 +140,8 @@ static bool hand_on(struct feed *feed, bool last)
 
 static void refuse_own_file(const struct run *run, struct scan_entry *entry)
 {
-	if (entry->kind != SCAN_FILE || !own_files_hold(&run->own_files, entry->dev, entry->ino))
+	if (entry->kind != SCAN_FILE ||
+		!own_files_hold(&run->files.own_files, entry->dev, entry->ino))
 		return;
 	entry->kind = SCAN_PROBLEM;
 	problem_set(&entry->problem,
@@ -154,6 +158,77 @@ static void maybe_flow(struct feed *feed)
 	queue_flow(feed->run->queue);
 }
 
+/* Reports what is not a file to be uploaded: a problem, a link, a young file, or a special one. */
+static void tell_entry(struct run *run, const struct scan_entry *entry)
+{
+	static const enum s3once_event_type types[] = {
+		[SCAN_PROBLEM] = S3ONCE_EVENT_FAILED,
+		[SCAN_LINK] = S3ONCE_EVENT_LINK,
+		[SCAN_YOUNG] = S3ONCE_EVENT_YOUNG,
+		[SCAN_SPECIAL] = S3ONCE_EVENT_SPECIAL,
+	};
+	const uint64_t bytes = entry->kind == SCAN_YOUNG ? entry->size : 0;
+	const struct report_file about = {entry->path, entry->key, bytes};
+	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
+	report_found(&run->report, 1, bytes);
+	report_file(&run->report, types[entry->kind], &about, has_problem ? &entry->problem : NULL);
+	if (entry->kind == SCAN_YOUNG)
+		report_unshipped(&run->report, entry->mtime_ns);
+}
+
+/* Reports a file that is left out because of its size, as the event says. */
+static void tell_left_out(
+	struct run *run, const struct scan_entry *entry, enum s3once_event_type event)
+{
+	const struct report_file about = {entry->path, entry->key, entry->size};
+	report_found(&run->report, 1, 0);
+	report_file(&run->report, event, &about, NULL);
+}
+
+/* Once a run, since a wrong clock affects many files. */
+static void tell_future(struct run *run, const struct scan_entry *entry)
+{
+	struct problem problem;
+	char when[32];
+	clock_format_iso(entry->mtime_ns / (int64_t)NS_PER_S, when);
+	problem_set(&problem,
+		"%s was last modified in the future (%s); the age of such files is counted from "
+		"the last change of their inode (ctime)",
+		quote(entry->path).text, when);
+	report_run(&run->report, S3ONCE_EVENT_WARNING, &problem);
+}
+
+/* An --exclude may well find nothing to leave out, but an --include stands for something. */
+static void tell_unmatched(struct run *run)
+{
+	const struct s3once_options *o = &run->options;
+	for (size_t i = 0; run->files.filter && i < o->n_rules; i++) {
+		struct problem problem;
+		if (filter_has_matched(run->files.filter, i))
+			continue;
+		problem_set(&problem, "--%s %s matches nothing: check the pattern",
+			o->rules[i].include ? "include" : "exclude",
+			quote(o->rules[i].pattern).text);
+		report_run(&run->report,
+			o->rules[i].include ? S3ONCE_EVENT_WARNING : S3ONCE_EVENT_NOTE, &problem);
+	}
+}
+
+/* Reports directories without files. has_found has an element for each source. */
+static void tell_empty(struct run *run, const bool *has_found)
+{
+	const struct s3once_options *o = &run->options;
+	for (size_t i = 0; i < o->n_sources; i++) {
+		struct problem problem;
+		if (has_found[i] || !scan_source_is_directory(run->files.scan, i))
+			continue;
+		problem_set(&problem, "there are no files in %s%s", quote(o->sources[i]).text,
+			run->files.filter ? " but those that --exclude and --include leave out"
+					  : "");
+		report_run(&run->report, S3ONCE_EVENT_WARNING, &problem);
+	}
+}
+
 /* Adds the next entry to the chunk. Returns 1, 0 if the scan has ended, or -1 if it cannot
  * continue. */
 static int gather(struct feed *feed)
@@ -161,7 +236,7 @@ static int gather(struct feed *feed)
 	struct scan_entry entry;
 	struct problem problem = {0};
 	liveness_begin(&feed->run->scanning);
-	int got = scan_next(feed->run->scan, &entry, &problem);
+	int got = scan_next(feed->run->files.scan, &entry, &problem);
 	liveness_end(&feed->run->scanning);
 	if (got < 0 && got != -ECANCELED)
 		run_fail(feed->run, &problem);
@@ -169,7 +244,7 @@ static int gather(struct feed *feed)
 		return got < 0 ? -1 : 0;
 	feed->has_found[entry.source] = true;
 	if (entry.is_from_future && !feed->said_future)
-		feed_tell_future(feed->run, &entry);
+		tell_future(feed->run, &entry);
 	feed->said_future |= entry.is_from_future;
 	const char *log = feed->run->options.log_file;
 	if (log && entry.kind != SCAN_PROBLEM && same_file(entry.path, log))
@@ -180,12 +255,12 @@ static int gather(struct feed *feed)
 	}
 	refuse_own_file(feed->run, &entry);
 	if (entry.kind != SCAN_FILE) {
-		feed_tell_entry(feed->run, &entry);
+		tell_entry(feed->run, &entry);
 		return 1;
 	}
 	enum s3once_event_type event;
 	if (run_leaves_out(feed->run, entry.size, &event)) {
-		feed_tell_left_out(feed->run, &entry, event);
+		tell_left_out(feed->run, &entry, event);
 		return 1;
 	}
 	struct candidate *file = feed_candidate(&entry);
@@ -203,7 +278,7 @@ static bool feed_all(struct feed *feed)
 {
 	uint64_t chunk_begun_ns = clock_boot_ns();
 	for (;;) {
-		if (run_is_over(feed->run) || atomic_load(&feed->run->stop))
+		if (run_is_stopping(feed->run))
 			return false;
 		int got = gather(feed);
 		if (got < 0)
@@ -238,8 +313,8 @@ bool feed_run(struct run *run)
 		run_fail(run, &problem);
 	}
 	if (whole && !run->options.folders) {
-		feed_tell_unmatched(run);
-		feed_tell_empty(run, feed->has_found);
+		tell_unmatched(run);
+		tell_empty(run, feed->has_found);
 	}
 	if (feed) {
 		free(feed->has_found);

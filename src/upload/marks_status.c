@@ -1,3 +1,5 @@
+/* What the marks say, for `s3once status`: a walk over all marks below a prefix that counts them,
+ * and a sentence of what the next run will do about one. It reads, and writes nothing. */
 #include "upload/marks_status.h"
 #include "scan/key/key.h"
 #include "scan/scan.h"

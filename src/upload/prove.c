@@ -1,10 +1,12 @@
-/* `s3once proven`: whether files are done, without uploading anything. */
+/* `s3once proven`: whether files are done, without uploading anything. The command asks for files
+ * and folders, this finds them as a push would, compares each with its mark and its object, and
+ * tells an event for it. It writes nothing, neither to S3 nor to the marks. */
 #include "base/quote.h"
 #include "base/thread.h"
 #include "scan/scan.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/feed.h"
-#include "upload/prove_file.h"
+#include "upload/file/done_now.h"
 #include "upload/push_struct.h"
 #include <errno.h>
 #include <stdio.h>
@@ -14,12 +16,81 @@
 
 #define HELPERS 7 /* so that eight files are compared at once */
 
+/* Tells that it cannot be known, and returns that. */
+static enum done prove_unknown(
+	struct run *run, const char *path, const char *key, const struct problem *problem)
+{
+	const struct report_file about = {.path = path, .key = key};
+	report_file(&run->report, S3ONCE_EVENT_FAILED, &about, problem);
+	return DONE_UNKNOWN;
+}
+
+static enum done cannot_read(struct run *run, const char *path, const char *key, int error)
+{
+	struct problem problem;
+	problem_set(&problem, "cannot be read: %s", strerror(-error));
+	return prove_unknown(run, path, key, &problem);
+}
+
+static void report_proof(struct run *run, const struct file *file, enum done done,
+	const struct done_object *object, const struct problem *problem)
+{
+	struct report_file about = file_about(file);
+	char checksum[SUM_MAX + S3_SUM_MAX];
+	if (done == DONE_YES)
+		done_describe(object, checksum, &about);
+	report_file(&run->report,
+		done == DONE_YES  ? S3ONCE_EVENT_PROVEN
+		: done == DONE_NO ? S3ONCE_EVENT_UNPROVEN
+				  : S3ONCE_EVENT_FAILED,
+		&about, done == DONE_YES ? NULL : problem);
+}
+
+/* Opens the file as uploading it would, and reads it. */
+static enum done prove_open(struct worker *worker, struct file *file)
+{
+	struct run *run = worker->run;
+	const struct candidate *c = file->candidate;
+	struct done_object object;
+	struct problem problem = {0};
+	struct file_state now;
+	const int fd = scan_open_file(run->files.scan, c->source, c->relative, &file->state);
+	if (fd < 0)
+		return cannot_read(run, c->path, c->object, fd);
+	file->fd = fd;
+	buffers_lend(&run->bodies.buffers, &worker->reader, file->state.size);
+	enum done done = done_now(worker, file, false, &object, &problem);
+	buffers_take_back(&run->bodies.buffers, &worker->reader);
+	if (done == DONE_YES &&
+		(file_state_of(fd, &now) || !file_state_equal(&now, &file->state))) {
+		problem_set(&problem, "it changed while it was read");
+		done = DONE_UNKNOWN;
+	}
+	report_proof(run, file, done, &object, &problem);
+	return done;
+}
+
+/* Takes the candidate. Several workers may do so at once. */
+static enum done prove_candidate(struct worker *worker, struct candidate *candidate)
+{
+	struct file *file = file_new(worker->run, candidate);
+	if (!file) {
+		const enum done done =
+			cannot_read(worker->run, candidate->path, candidate->object, -ENOMEM);
+		free(candidate);
+		return done;
+	}
+	const enum done done = prove_open(worker, file);
+	file_free(file);
+	return done;
+}
+
 static enum done prove_path(struct worker *worker, const char *path)
 {
 	struct run *run = worker->run;
 	struct scan_entry entry;
 	struct problem problem = {0};
-	const int r = scan_look(run->scan, path, &entry, &problem);
+	const int r = scan_look(run->files.scan, path, &entry, &problem);
 	const bool is_file = r > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG);
 	if (is_file && *entry.key) {
 		struct candidate *candidate = feed_candidate(&entry);
@@ -64,7 +135,7 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 {
 	struct text path = TEXT(32U << 10);
 	bool is_below = false;
-	const char *source = scan_source_path(folders->run->scan, entry->source);
+	const char *source = scan_source_path(folders->run->files.scan, entry->source);
 	text_addf(&path, "%s/%s", strcmp(source, "/") == 0 ? "" : source, entry->relative);
 	for (size_t i = 0; i < folders->n; i++)
 		if (strncmp(text_string(&path), folders->real[i], strlen(folders->real[i])) == 0)
@@ -115,7 +186,7 @@ static struct candidate *next_candidate(struct folders *folders)
 	struct scan_entry entry;
 	struct problem problem = {0};
 	while (!folders->is_over && !run_is_over(folders->run)) {
-		const int got = scan_next(folders->run->scan, &entry, &problem);
+		const int got = scan_next(folders->run->files.scan, &entry, &problem);
 		folders->is_over = got <= 0;
 		if (got < 0 && got != -ECANCELED)
 			run_fail(folders->run, &problem);
@@ -247,6 +318,7 @@ enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *
 		}
 	}
 	worker_free(worker);
+	run_look_at_lease(run);
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;

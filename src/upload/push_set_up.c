@@ -1,3 +1,6 @@
+/* Opens what a run needs before its threads begin: the queue, S3, the marks, the folder to move
+ * files to, the session and the manifest, in this order. push.c and prove.c call it once. What is
+ * opened here is closed by s3once_push_free(). */
 #include "aws/global.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -25,10 +28,10 @@ static int place_without_traces(struct marks_place *place, struct problem *probl
 	return place->path ? 0 : -ENOMEM;
 }
 
-/* No upload is under way yet that would have to finish first. */
-static bool is_stopped(void *arg)
+static unsigned files_under_way(void *arg)
 {
-	return atomic_load(&((struct run *)arg)->stop) > 0;
+	struct run *run = arg;
+	return report_get(&run->report).in_flight;
 }
 
 static bool open_marks(struct s3once_push *push, struct problem *problem)
@@ -54,7 +57,8 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		marks_place_clear(&place);
 		return false;
 	}
-	const struct call_limits limits = {.abandon = is_stopped,
+	const struct call_limits limits = {
+		.abandon = run_is_stopping, /* no upload is under way yet */
 		.abandon_arg = run,
 		.patience_ms = run->options.give_up_after_ms};
 	enum outcome o = settings_load(
@@ -63,7 +67,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		batches_learner_begin(
 			&run->batches_learner, push->conn, &limits, &run->space.settings);
 	if (!is_dynamodb && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
-		own_files_find(place.path, &run->own_files);
+		own_files_find(place.path, &run->files.own_files);
 		place.path = NULL;
 	}
 	marks_place_clear(&place);
@@ -87,7 +91,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		.abandon = run_is_over,
 		.abandon_arg = run,
 		.is_stuck = run_is_stuck,
-		.files = run_files,
+		.files = files_under_way,
 		.reads_only = run->dry,
 	};
 	if (!(run->dry ? state_path : state_file)("sessions", observations, sizeof observations))
@@ -116,14 +120,15 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 		return false;
 	const struct http_options http = {.ca_bundle = run->aws->ca_bundle,
 		.stall_timeout_ms = run->aws->stall_timeout_ms,
-		.upload_buffer_bytes = run->buffers.most_bytes};
+		.upload_buffer_bytes = run->bodies.buffers.most_bytes};
 	if (http_shared_new(&http, &run->http)) {
 		problem_set(problem, "out of memory");
 		return false;
 	}
 	if (s3_open(run->aws, run->http, o->bucket, &run->s3, problem))
 		return false;
-	if (object_rules_have_key(run->rules) && strncmp(run->aws->s3_endpoint, "https:", 6) != 0) {
+	if (object_rules_have_key(run->bodies.rules) &&
+		strncmp(run->aws->s3_endpoint, "https:", 6) != 0) {
 		problem_set(problem,
 			"sse-c-key-file sends the key with each request, so the endpoint must be "
 			"https, "
@@ -166,13 +171,13 @@ static bool check_move_to(const struct run *run, const char *path, struct proble
 {
 	const char *given = run->options.move_to;
 	struct stat target, source;
-	if (fstat(run->move_to_fd, &target) < 0) {
+	if (fstat(run->files.move_to_fd, &target) < 0) {
 		problem_set(problem, "--move-to %s: %s", quote(given).text, strerror(errno));
 		return false;
 	}
 	for (size_t i = 0; i < run->options.n_sources; i++) {
-		const char *directory = scan_source_path(run->scan, i);
-		if (scan_source_is_directory(run->scan, i) && is_within(directory, path)) {
+		const char *directory = scan_source_path(run->files.scan, i);
+		if (scan_source_is_directory(run->files.scan, i) && is_within(directory, path)) {
 			problem_set(problem,
 				"--move-to %s lies in the SOURCE %s, so that what is moved there "
 				"would be uploaded again: choose a directory outside of it",
@@ -196,9 +201,9 @@ static bool open_move_to(struct run *run, struct problem *problem)
 	if (!given)
 		return true;
 	char *path = realpath(given, NULL);
-	run->move_to_fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	run->files.move_to_fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	bool ok = false;
-	if (path && run->move_to_fd >= 0)
+	if (path && run->files.move_to_fd >= 0)
 		ok = check_move_to(run, path, problem);
 	else
 		problem_set(problem, "--move-to %s cannot be opened: %s; make the directory first",
@@ -210,15 +215,16 @@ static bool open_move_to(struct run *run, struct problem *problem)
 bool push_set_up(struct s3once_push *push)
 {
 	struct problem problem = push->scan_problem;
-	if (push->run.bandwidth && !push->run.dry)
-		bandwidth_share(push->run.bandwidth);
-	push->set_up = push->run.scan && open_queue(&push->run, &problem) &&
+	if (push->run.bodies.bandwidth && !push->run.dry)
+		bandwidth_share(push->run.bodies.bandwidth);
+	push->set_up = push->run.files.scan && open_queue(&push->run, &problem) &&
 		       set_up_libraries(&problem) && open_s3(push, &problem) &&
 		       open_marks(push, &problem) && open_move_to(&push->run, &problem) &&
 		       open_session(push, &problem) && run_manifest_open(&push->run, &problem);
 	if (!push->set_up) {
-		atomic_store(&push->run.failed_setup, true);
-		if (!is_stopped(&push->run))
+		const bool is_stopped = run_is_stopping(&push->run);
+		atomic_store(&push->run.end.failed_setup, true);
+		if (!is_stopped)
 			report_run(&push->run.report, S3ONCE_EVENT_FATAL, &problem);
 	}
 	return push->set_up;

@@ -16,7 +16,7 @@ struct s3once_push {
 	bool set_up;
 	bool has_marks;              /* the store behind conn is open, and one of ours */
 	bool has_told_lifted;        /* that the limit of bandwidth is */
-	struct problem scan_problem; /* why there is no run.scan */
+	struct problem scan_problem; /* why there is no run.files.scan */
 	struct s3once_counts counts; /* final, after the run */
 	/* The loop of s3once_push_run; the handles are closed when the last work has ended. */
 	uv_loop_t loop;
@@ -41,12 +41,3 @@ bool push_set_up(struct s3once_push *push);
 /* Runs the scan and the workers from beginning to end, on threads of their own. Returns false if
  * they could not be started. Main thread. */
 bool push_loop(struct s3once_push *push);
-
-/* Sets how many workers there may be at the most, by what was asked for and what this host allows,
- * and with how many the run begins. Main thread. */
-void push_level_init(struct s3once_push *push);
-/* Looks at both levels, and says how many workers there should be now. To be asked often. The queue
- * keeps those beyond that waiting. Main thread. */
-unsigned push_level_next(struct s3once_push *push);
-/* No more than these could be started. */
-void push_level_lower(struct s3once_push *push, unsigned can);

@@ -1,24 +1,68 @@
+/* The run itself: whether it is over and why, what all its requests are limited by, its beginning
+ * before the first claim, and the row of its job. All threads of a run call these functions. What
+ * they hand out is asked again and again, so that the end of a run needs no message to anybody. */
 #include "upload/run.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "base/thread.h"
+#include "lease/process.h"
 #include "marks/bucket_conditions.h"
-#include "upload/run_job.h"
+#include "marks/job_row.h"
+#include <string.h>
+
+#define JOB_PATIENCE_NS (3 * NS_PER_S)
+
+void liveness_sign(struct liveness *liveness)
+{
+	atomic_store(&liveness->seen_ns, clock_boot_ns());
+}
+
+void liveness_begin(struct liveness *liveness)
+{
+	liveness_sign(liveness);
+	atomic_fetch_add(&liveness->tasks, 1);
+}
+
+void liveness_end(struct liveness *liveness)
+{
+	liveness_sign(liveness);
+	atomic_fetch_sub(&liveness->tasks, 1);
+}
+
+/* Tasks are under way, and none of them has moved for ns. */
+static bool is_lost(const struct liveness *liveness, uint64_t ns)
+{
+	const uint64_t seen_ns = atomic_load(&liveness->seen_ns), now_ns = clock_boot_ns();
+	return atomic_load(&liveness->tasks) && now_ns > seen_ns && now_ns - seen_ns >= ns;
+}
 
 bool run_is_over(void *arg)
 {
-	struct run *run = arg;
-	liveness_sign(&run->liveness);
-	if (session_is_fenced(run->session))
-		run_fence(run, session_fence_reason(run->session));
-	return atomic_load(&run->stop) > 1 || atomic_load(&run->fenced) ||
-	       atomic_load(&run->failed_setup);
+	const struct run *run = arg;
+	return atomic_load(&run->end.stop) > 1 || atomic_load(&run->end.fenced) ||
+	       atomic_load(&run->end.failed_setup) ||
+	       (run->session && session_is_fenced(run->session));
 }
 
 bool run_is_stopping(void *arg)
 {
 	const struct run *run = arg;
-	return run_is_over(arg) || atomic_load(&run->stop);
+	return run_is_over(arg) || atomic_load(&run->end.stop);
+}
+
+bool run_ask_is_over(void *arg)
+{
+	struct run *run = arg;
+	liveness_sign(&run->liveness);
+	return run_is_over(run);
+}
+
+bool run_ask_is_stopping(void *arg)
+{
+	struct run *run = arg;
+	liveness_sign(&run->liveness);
+	return run_is_stopping(run);
 }
 
 static uint64_t patience_ns(const struct run *run)
@@ -31,29 +75,23 @@ static uint64_t patience_ns(const struct run *run)
 bool run_is_stuck(void *arg)
 {
 	const struct run *run = arg;
-	return liveness_is_lost(&run->liveness, patience_ns(run));
+	return is_lost(&run->liveness, patience_ns(run));
 }
 
 bool run_scan_is_stuck(const struct run *run)
 {
-	return liveness_is_lost(&run->scanning, patience_ns(run));
-}
-
-unsigned run_files(void *arg)
-{
-	struct run *run = arg;
-	return report_get(&run->report).in_flight;
+	return is_lost(&run->scanning, patience_ns(run));
 }
 
 static bool may_not_show(void *arg)
 {
 	struct run *run = arg;
-	return run_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);
+	return run_ask_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);
 }
 
 struct call_limits run_limits(struct run *run)
 {
-	return (struct call_limits){.abandon = run_is_over,
+	return (struct call_limits){.abandon = run_ask_is_over,
 		.abandon_arg = run,
 		.patience_ms = run->options.give_up_after_ms};
 }
@@ -89,7 +127,7 @@ bool run_skips(const struct run *run, const struct known_mark *mark, const struc
 
 void run_fail(struct run *run, const struct problem *problem)
 {
-	if (atomic_exchange(&run->failed_setup, true))
+	if (atomic_exchange(&run->end.failed_setup, true))
 		return;
 	report_run(&run->report, S3ONCE_EVENT_FATAL, problem);
 	queue_close(run->queue);
@@ -98,10 +136,10 @@ void run_fail(struct run *run, const struct problem *problem)
 void run_reach_limit(struct run *run, const struct problem *said)
 {
 	int none = 0;
-	if (atomic_exchange(&run->has_reached_limit, true))
+	if (atomic_exchange(&run->end.has_reached_limit, true))
 		return;
 	report_run(&run->report, S3ONCE_EVENT_NOTE, said);
-	atomic_compare_exchange_strong(&run->stop, &none, 1);
+	atomic_compare_exchange_strong(&run->end.stop, &none, 1);
 	queue_close(run->queue);
 }
 
@@ -114,7 +152,7 @@ bool run_may_send(struct run *run, uint64_t bytes)
 	struct problem said;
 	if (!most)
 		return true;
-	if (atomic_fetch_add(&run->begun_bytes, bytes) < most &&
+	if (atomic_fetch_add(&run->end.begun_bytes, bytes) < most &&
 		atomic_load(&run->report.sent) < most)
 		return true;
 	problem_set(&said,
@@ -126,15 +164,32 @@ bool run_may_send(struct run *run, uint64_t bytes)
 
 void run_fence(struct run *run, const char *why)
 {
-	if (atomic_exchange(&run->fenced, true))
-		return;
 	struct problem problem;
+	if (atomic_exchange(&run->end.fenced, true))
+		return;
 	problem_set(&problem,
 		"stopped, because %s; the other uploader continues what was under way; "
 		"run again for the rest",
 		why);
 	report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
 	queue_close(run->queue);
+}
+
+void run_look_at_lease(struct run *run)
+{
+	if (run->session && session_is_fenced(run->session))
+		run_fence(run, session_fence_reason(run->session));
+}
+
+void run_ask_to_stop(struct run *run)
+{
+	atomic_store(&run->end.was_asked_to_stop, true);
+	atomic_fetch_add(&run->end.stop, 1);
+}
+
+void run_end_grace(struct run *run)
+{
+	atomic_store(&run->end.stop, 2);
 }
 
 struct wait {
@@ -155,7 +210,7 @@ static bool is_cut_off(const struct wait *wait)
 static bool is_over_or_cut_off(void *arg)
 {
 	const struct wait *wait = arg;
-	return run_is_over(wait->run) || is_cut_off(wait);
+	return run_ask_is_over(wait->run) || is_cut_off(wait);
 }
 
 bool run_may_begin(struct run *run)
@@ -202,6 +257,86 @@ static bool bucket_is_there(struct run *run, struct problem *problem)
 	return o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
 }
 
+static void learn_batches(void *arg)
+{
+	struct batches_learner *learner = arg;
+	settings_use_batches(learner->conn, &learner->limits, &learner->settings);
+}
+
+void batches_learner_begin(struct batches_learner *learner, struct store_conn *conn,
+	const struct call_limits *limits, const struct store_settings *settings)
+{
+	*learner = (struct batches_learner){.limits = *limits, .settings = *settings};
+	const bool is_known = *settings->batches || !conn->store->ops->try_batches;
+	if (!is_known && !store_conn_new(conn->store, &learner->conn)) {
+		learner->is_at_work = !thread_start(&learner->thread, learn_batches, learner);
+		if (learner->is_at_work)
+			return;
+		store_conn_free(learner->conn);
+	}
+	settings_use_batches(conn, limits, &learner->settings);
+}
+
+void batches_learner_end(struct batches_learner *learner)
+{
+	if (!learner->is_at_work)
+		return;
+	uv_thread_join(&learner->thread);
+	store_conn_free(learner->conn);
+	learner->is_at_work = false;
+}
+
+/* A directory by its path, files by their folder, since each night's files have other names. What
+ * is not there goes by the name that was given. */
+static void add_job_source(struct text *t, const struct run *run, size_t i)
+{
+	const char *path = scan_source_path(run->files.scan, i);
+	const bool is_folder_of_file =
+		path != run->options.sources[i] && !scan_source_is_directory(run->files.scan, i);
+	struct text name = TEXT(8192);
+	text_addf(&name, "%s%s ", path, is_folder_of_file ? "/*" : "");
+	/* Files of one folder come one after the other. */
+	if (t->len < name.len || strcmp(t->data + t->len - name.len, text_string(&name)) != 0)
+		text_add(t, text_string(&name));
+	text_clear(&name);
+}
+
+static void add_job_target(struct text *t, const struct run *run)
+{
+	const char *prefix = run->options.prefix;
+	text_addf(t, "s3://%s", run->options.bucket);
+	if (prefix && *prefix)
+		text_addf(t, "/%s", prefix);
+}
+
+static void make_job_key(const struct run *run, struct job_key *ret)
+{
+	struct process self;
+	struct text name = TEXT(32U << 10);
+	process_self(&self);
+	if (run->options.job)
+		text_add(&name, run->options.job);
+	for (size_t i = 0; !run->options.job && i < run->options.n_sources; i++)
+		add_job_source(&name, run, i);
+	if (!run->options.job)
+		add_job_target(&name, run);
+	job_key_make(self.host, text_string(&name), ret);
+	text_clear(&name);
+}
+
+/* Records that the session of the run has begun. */
+static void begin_job(struct run *run, struct store_conn *conn, struct call_limits limits)
+{
+	limits.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS;
+	struct job_key key;
+	struct problem problem = {0};
+	if (run->options.folders)
+		return;
+	make_job_key(run, &key);
+	if (job_row_begin(conn, &key, session_id(run->session), &limits, &problem) != OUTCOME_OK)
+		log_info("s3once fleet does not show this run while it lasts: %s", problem.text);
+}
+
 bool run_begin(struct run *run, struct store_conn *marks)
 {
 	struct problem problem = {0};
@@ -221,6 +356,53 @@ bool run_begin(struct run *run, struct store_conn *marks)
 	uv_mutex_unlock(&run->locked.mutex);
 	/* Only people read this row, so no other worker waits for it. */
 	if (is_first && begun && !run->dry)
-		run_job_begin(run, marks, run_limits(run));
+		begin_job(run, marks, run_limits(run));
 	return begun;
+}
+
+static void warn_of_row(struct run *run, const struct problem *problem)
+{
+	char sentence[PROBLEM_SENTENCE_MAX];
+	struct problem said;
+	problem_format(problem, sentence, sizeof sentence);
+	problem_set(&said,
+		"s3once fleet does not show how this run ended, since the row of its job cannot be "
+		"written: %s",
+		sentence);
+	report_run(&run->report, S3ONCE_EVENT_WARNING, &said);
+}
+
+void run_job_end(
+	struct run *run, struct store_conn *conn, const char *session, enum s3once_exit exit)
+{
+	const struct s3once_counts counts = report_get(&run->report);
+	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS};
+	struct text target = TEXT(8192), readable = TEXT(32U << 10);
+	struct text failures = TEXT(REPORT_FAILURES_MAX + 1);
+	struct job_key key;
+	struct problem problem = {0}, error;
+	if (run->options.folders)
+		return;
+	make_job_key(run, &key);
+	add_job_target(&target, run);
+	text_add_escaped_string(&readable, text_string(&target));
+	report_last_error(&run->report, &error);
+	report_failures(&run->report, &failures);
+	const struct job_end end = {.target = text_string(&readable),
+		.session = session,
+		.error = exit == S3ONCE_EXIT_OK ? "" : error.text,
+		.failures = exit == S3ONCE_EXIT_OK ? "" : text_string(&failures),
+		.exit = (int)exit,
+		.uploaded = counts.uploaded,
+		.failed = counts.failed + counts.changed + counts.not_removed,
+		.bytes = counts.bytes_uploaded};
+	const enum outcome o = job_row_end(conn, &key, &end, &limits, &problem);
+	/* Why the services cannot be used has been said then. */
+	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP)
+		log_info("the row of this job cannot be written: %s", problem.text);
+	else if (o != OUTCOME_OK)
+		warn_of_row(run, &problem);
+	text_clear(&target);
+	text_clear(&readable);
+	text_clear(&failures);
 }

@@ -3,54 +3,103 @@
 #include "lease/process.h"
 #include "marks/bucket_row.h"
 #include "marks/session.h"
+#include "marks/setup.h"
 #include "s3/s3.h"
 #include "scan/scan.h"
 #include "store/state_folder.h"
-#include "upload/batches_learner.h"
 #include "upload/body/buffers.h"
 #include "upload/body/encoders.h"
 #include "upload/body/object_rules.h"
 #include "upload/file/refusals.h"
 #include "upload/progress/bandwidth.h"
-#include "upload/progress/liveness.h"
 #include "upload/progress/report.h"
 #include "upload/queue/queue.h"
 #include <stdatomic.h>
 #include <uv.h>
 
-struct run {
-	struct s3once_options
-		options; /* defaults filled in; what it points to is borrowed from the caller */
+/* Whether the workers of a run make progress. A heartbeat shows only that its own thread runs. If
+ * all workers hang, because of a file system that does not answer or a callback that does not
+ * return, the files should go to another uploader. Lock-free. */
+struct liveness {
+	atomic_uint tasks;        /* begun and not ended */
+	_Atomic uint64_t seen_ns; /* clock_boot_ns() of the last sign of life */
+};
+/* A worker begins a task, or has ended it: both are signs of life. */
+void liveness_begin(struct liveness *liveness);
+void liveness_end(struct liveness *liveness);
+/* A worker is at work: between two reads, at each progress of a request. */
+void liveness_sign(struct liveness *liveness);
+
+/* The first run over a table finds out whether marks can be written in batches. That takes ten
+ * requests to the marks, and a thread of its own sends them while the run asks S3 about the bucket.
+ * Zero has nothing to do. Moved by nobody between begin and end. */
+struct batches_learner {
+	bool is_at_work;
+	uv_thread_t thread;
+	struct store_conn *conn;
+	struct call_limits limits;
+	struct store_settings settings;
+};
+/* As settings_use_batches() through a connection of its own. What is known already, and where no
+ * thread or connection is to be had, is done on return, through `conn`. */
+void batches_learner_begin(struct batches_learner *learner, struct store_conn *conn,
+	const struct call_limits *limits, const struct store_settings *settings);
+/* Waits until it has ended. From then on marks leave in batches, where they can. Again: nothing. */
+void batches_learner_end(struct batches_learner *learner);
+
+/* What is looked at on this host. The main thread makes it before all others, and frees it after
+ * them; the thread of the scan alone uses `scan`, but to open files. */
+struct run_files {
+	struct scan *scan;
 	struct filter *filter;
 	struct family_rules *families;     /* of key_template, and of rotated files */
 	struct log_rows *log_rows;         /* of logs that grow; NULL: none do */
 	struct identity_cache *identities; /* of contents; NULL: all are read */
 	struct key_template *key_template; /* NULL: keys are relative paths */
+	char **sources_of_marks;           /* "host:directory" of each source */
+	struct own_files own_files;
+	int move_to_fd; /* of options.move_to; -1: there is none */
+};
+/* How files become bodies. Made likewise; each has a lock of its own where it needs one. */
+struct run_bodies {
 	struct object_rules *rules;
 	struct encoding encoding; /* of what is not compressed yet; its name "": none */
 	struct encoders encoders; /* for it */
+	struct buffers buffers;
+	struct bandwidth *bandwidth; /* NULL: there is no limit */
+};
+/* Whether, and why, the run is to end. Set by run.c; others ask run_is_over() and the like, and the
+ * exit status is made of it. */
+struct run_end {
+	atomic_int stop; /* 0; 1: begin nothing new; 2: end what is under way */
+	atomic_bool was_asked_to_stop, has_reached_limit, fenced, failed_setup;
+	_Atomic uint64_t begun_bytes; /* of bodies, once each: see run_may_send() */
+};
+
+struct run {
+	/* Set before the first other thread begins, and left alone until the last one has ended. */
+	struct s3once_options options; /* defaults filled in; what it points to is the caller's */
+	bool dry;
+	struct run_files files;
+	struct run_bodies bodies;
 	struct aws_settings *aws;
 	struct http_shared *http;
 	struct s3 *s3;
 	struct store *store;
-	struct batches_learner batches_learner; /* until the first claim */
 	struct mark_space space;
+	struct session *session;
+	struct run_manifest *manifest; /* NULL: there is none */
+	/* Shared by all threads, each with a lock of its own, or without one. */
+	struct queue *queue;
+	struct report report;
+	struct run_end end;
+	struct refusals refusals;
+	struct liveness liveness;
+	struct liveness scanning; /* its one task is the scan's look for the next file */
+	struct batches_learner batches_learner; /* until the first claim */
 	/* See bucket_check.h: marks that say done may be believed, and may be written. */
 	atomic_bool done_is_believed, has_witness;
-	struct own_files own_files;
-	struct run_manifest *manifest; /* NULL: there is none */
-	struct session *session;
-	struct scan *scan;
-	struct queue *queue;
-	int move_to_fd; /* of options.move_to; -1: there is none */
-	struct report report;
-	char **sources_of_marks; /* "host:directory" of each source */
-	atomic_int stop;         /* 0; 1: begin nothing new; 2: end what is under way */
-	atomic_bool said_blind;  /* that objects may not be looked at, for look_elsewhere() */
-	atomic_bool fenced, failed_setup, dry;
-	atomic_bool was_asked_to_stop, has_reached_limit;
-	_Atomic uint64_t begun_bytes; /* of bodies, once each: see run_may_send() */
-	struct bandwidth *bandwidth;  /* NULL: there is no limit */
+	atomic_bool said_blind; /* that objects may not be looked at, for look_elsewhere() */
 	struct stored_seen {
 		/* Of keys under which objects were found, and the settings of objects sent whole
 		 * and in parts that were looked at. */
@@ -58,10 +107,6 @@ struct run {
 		atomic_uint settings[2];
 		atomic_uint lacks; /* settings that were reported */
 	} stored; /* what a server other than AWS has done in this run: see stored_look.h */
-	struct buffers buffers;
-	struct refusals refusals;
-	struct liveness liveness;
-	struct liveness scanning; /* its one task is the scan's look for the next file */
 	struct {
 		uv_mutex_t mutex;
 		bool begun;                        /* bucket looked at, session row written */
@@ -72,11 +117,14 @@ struct run {
 	} locked;
 };
 
-/* For call_limits.abandon; arg is the run. Whether everything is to end at once. The question
- * counts as a sign of life of the worker. */
+/* Whether everything is to end at once. Asks and does nothing; arg is the run. */
 bool run_is_over(void *run);
 /* Likewise; true also while what is under way may still end. */
 bool run_is_stopping(void *run);
+/* The same for whatever makes a worker wait, such as call_limits.abandon: the question counts as a
+ * sign of life of the worker. */
+bool run_ask_is_over(void *run);
+bool run_ask_is_stopping(void *run);
 /* For session_options.is_stuck: for give_up_after_ms, or a lease if that is longer, no worker has
  * moved. */
 bool run_is_stuck(void *run);
@@ -88,9 +136,6 @@ struct call_limits run_limits(struct run *run);
  * lease is asked for at every progress, so that a heartbeat in between gives a long transfer more
  * time. */
 struct call_limits run_visible_limits(struct run *run);
-
-/* For session_options.files: how many are under way. */
-unsigned run_files(void *run);
 
 /* Whether the caller does not want files of this size. Sets *ret_event to OVERSIZED or UNDERSIZED.
  */
@@ -110,6 +155,14 @@ void run_reach_limit(struct run *run, const struct problem *said);
 bool run_may_send(struct run *run, uint64_t bytes);
 /* Ends the run because it lost the lease, with exit status 5. It is reported once. */
 void run_fence(struct run *run, const char *why);
+/* The same if the session says so. To be called often; run_is_over() knows it at once. Main thread.
+ */
+void run_look_at_lease(struct run *run);
+/* s3once_push_stop(): nothing new is begun; from the second time on, what is under way ends. Async-
+ * signal-safe. */
+void run_ask_to_stop(struct run *run);
+/* The grace is over: what is under way ends. */
+void run_end_grace(struct run *run);
 
 /* Waits until enough of the lease is left to begin something new. False: the run is over, as it is
  * when a lease that ran out is not renewed for give_up_after_ms. */
@@ -121,3 +174,10 @@ enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct p
 /* Once a run, before its first claim: the bucket is there, the session's row is written.
  * Thread-safe. False: the run ends. */
 bool run_begin(struct run *run, struct store_conn *marks);
+
+/* What a run says of itself in the row of its job (marks/job_row.h). A row that cannot be written
+ * is a warning: no file depends on it. A run that looks only at some folders says nothing, since
+ * how it ends is not how the job is. It takes a few seconds at most. This one records how the run
+ * ended, after its session has ended; session is the one that was begun, or NULL. */
+void run_job_end(
+	struct run *run, struct store_conn *conn, const char *session, enum s3once_exit exit);

@@ -1,3 +1,6 @@
+/* The manifest of a run. Workers and the scan add a line for each file that is in S3; the main
+ * thread opens it before they begin, and stores it as one object after they have ended. It may not
+ * fail a file: what goes wrong with it is an error of the run. */
 #include "upload/run_manifest.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -178,7 +181,7 @@ static bool put_object(struct s3_conn *conn, struct s3_put *put, struct s3_objec
 /* The session has ended by now. After the first signal, requests that are under way may finish. */
 static bool is_abandoned(void *arg)
 {
-	return atomic_load(&((struct run *)arg)->stop) > 1;
+	return atomic_load(&((struct run *)arg)->end.stop) > 1;
 }
 
 /* An object to store. All pointers are borrowed. */
@@ -199,7 +202,7 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 	}
 	struct s3_put put = {
 		.target = object_rules_target(
-			run->rules, what->key, what->key + base + (what->key[base] == '/')),
+			run->bodies.rules, what->key, what->key + base + (what->key[base] == '/')),
 		.body = what->body,
 		.sums = what->sums,
 		.checksum = s3_checksum(run->s3),

@@ -1,3 +1,5 @@
+/* What is asked of a run: the defaults of options, their limits, and which contradict each other.
+ * s3once_push_new() calls it before anything is opened. Pure. */
 #include "upload/run_options.h"
 #include "base/checksum.h"
 #include "base/quote.h"

@@ -3,7 +3,7 @@
 #include "base/checksum.h"
 #include "http/http.h"
 #include "scan/scan.h"
-#include "upload/progress/transfer.h"
+#include "upload/progress/report.h"
 
 struct encoding;
 

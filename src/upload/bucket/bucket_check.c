@@ -130,13 +130,6 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 	return OUTCOME_SETUP;
 }
 
-/* No upload is under way yet that would have to finish first. */
-static bool is_stopped(void *arg)
-{
-	struct run *run = arg;
-	return atomic_load(&run->stop) > 0 || run_is_over(run);
-}
-
 /* With run->locked.mutex held. `is_first`: before the run has read a mark. */
 static bool check_bucket(
 	struct run *run, struct store_conn *marks, bool is_first, struct problem *ret_problem)
@@ -145,12 +138,12 @@ static bool check_bucket(
 		.run = run,
 		.asking = {.marks = marks,
 			.space = &run->space,
-			.headers = object_rules_target(run->rules, "", "").headers,
+			.headers = object_rules_target(run->bodies.rules, "", "").headers,
 			.limits = run_limits(run)},
 		.problem = ret_problem,
 	};
-	if (is_first)
-		check.asking.limits.abandon = is_stopped;
+	if (is_first) /* no upload is under way yet that would have to finish first */
+		check.asking.limits.abandon = run_ask_is_stopping;
 	if (s3_conn_new(run->s3, &check.asking.s3)) {
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
 		return false;
@@ -283,7 +276,7 @@ void bucket_keep(struct run *run, struct store_conn *marks)
 	struct bucket_row row = run->locked.bucket, seen;
 	struct problem problem = {0};
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + KEEP_WITHIN_NS};
-	if (atomic_load(&run->stop) || run->dry || !take_last(run, &row))
+	if (run_is_stopping(run) || run->dry || !take_last(run, &row))
 		return;
 	enum outcome o = bucket_row_write(marks, &run->space, &row, &limits, &seen, &problem);
 	/* Refused: another uploader has kept one of its own meanwhile, which is as good. */

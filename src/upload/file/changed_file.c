@@ -70,7 +70,7 @@ enum step changed_file(struct worker *worker, struct file *file)
 	note_newer(worker, file);
 	struct problem problem;
 	struct text sources = TEXT(700);
-	const char *here = worker->run->sources_of_marks[file->candidate->source];
+	const char *here = worker->run->files.sources_of_marks[file->candidate->source];
 	const char *there = file->seen.source ? file->seen.source : "";
 	if (*there && strcmp(here, there) != 0) {
 		text_add(&sources, "; it was uploaded from ");

@@ -49,7 +49,7 @@ static enum done not_read(int error, struct problem *ret)
 static enum done check_id(
 	struct worker *worker, const struct file *file, const char *id, struct problem *ret)
 {
-	const struct content content = {file->fd, file->state.size, run_is_over, worker->run};
+	const struct content content = {file->fd, file->state.size, run_ask_is_over, worker->run};
 	char now[CONTENT_ID_CHARS + 1];
 	const int error = content_id(&content, now, ret);
 	if (error == -EFBIG)

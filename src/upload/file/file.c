@@ -11,13 +11,14 @@ struct file *file_new(struct run *run, struct candidate *candidate)
 	if (!file)
 		return NULL;
 	file->candidate = candidate;
-	file->target = object_rules_target(run->rules, candidate->object, candidate->relative);
+	file->target =
+		object_rules_target(run->bodies.rules, candidate->object, candidate->relative);
 	file->fd = -1;
 	file->begun_ns = clock_boot_ns();
 	file->share = (struct share){.report = &run->report,
 		.queue = run->queue,
-		.bandwidth = run->bandwidth,
-		.user = {run_is_over, run}};
+		.bandwidth = run->bodies.bandwidth,
+		.user = {run_ask_is_over, run}};
 	return file;
 }
 
@@ -43,7 +44,7 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 		.space = &worker->run->space,
 		.key = file->candidate->key,
 		.session = session_id(worker->run->session),
-		.source = worker->run->sources_of_marks[file->candidate->source],
+		.source = worker->run->files.sources_of_marks[file->candidate->source],
 		.suffix = candidate_suffix(file->candidate),
 		.limits = run_limits(worker->run),
 	};

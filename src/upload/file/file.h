@@ -6,7 +6,7 @@
 #include "marks/judge.h"
 #include "upload/body/body.h"
 #include "upload/body/multipart_plan.h"
-#include "upload/progress/transfer.h"
+#include "upload/progress/report.h"
 #include "upload/run.h"
 
 struct worker;

@@ -36,9 +36,9 @@ static bool is_there(struct worker *worker, const struct file *file, const char 
 	const struct run *run = worker->run;
 	struct file_state state;
 	bool compressed = !wanted;
-	if (run->filter && !filter_wants_file(run->filter, name))
+	if (run->files.filter && !filter_wants_file(run->files.filter, name))
 		return false;
-	const int fd = scan_open_file(run->scan, file->candidate->source, name, &state);
+	const int fd = scan_open_file(run->files.scan, file->candidate->source, name, &state);
 	if (fd < 0)
 		return false;
 	const int error = is_compressed(fd, &compressed);
@@ -67,13 +67,13 @@ static enum step check_neighbour(struct worker *worker, struct file *file, bool 
 {
 	const struct run *run = worker->run;
 	const struct candidate *c = file->candidate;
-	const char *suffix = codecs[run->encoding.codec].suffix;
+	const char *suffix = codecs[run->bodies.encoding.codec].suffix;
 	const size_t n = strlen(c->relative), bytes = strlen(suffix);
 	const bool ends = n > bytes && strcmp(c->relative + n - bytes, suffix) == 0;
 	struct text name = TEXT(1024UL * 1024);
-	if (run->key_template || run->options.files_from ||
-		object_rules_name_encoding(run->rules) ||
-		!scan_source_is_directory(run->scan, c->source) || (is_compressed && !ends))
+	if (run->files.key_template || run->options.files_from ||
+		object_rules_name_encoding(run->bodies.rules) ||
+		!scan_source_is_directory(run->files.scan, c->source) || (is_compressed && !ends))
 		return STEP_NEXT;
 	text_add_bytes(&name, c->relative, is_compressed ? n - bytes : n);
 	text_add(&name, is_compressed ? "" : suffix);
@@ -100,9 +100,9 @@ enum step file_choose_encoding(struct worker *worker, struct file *file, int *re
 {
 	const struct run *run = worker->run;
 	struct candidate *c = file->candidate;
-	const struct codec_info *codec = &codecs[run->encoding.codec];
-	const bool by_header = object_rules_name_encoding(run->rules);
-	bool is_left = !*run->encoding.name || c->was_compressed ||
+	const struct codec_info *codec = &codecs[run->bodies.encoding.codec];
+	const bool by_header = object_rules_name_encoding(run->bodies.rules);
+	bool is_left = !*run->bodies.encoding.name || c->was_compressed ||
 		       s3_headers_value(file->target.headers, "content-encoding");
 	*ret_error = 0;
 	if (is_left) {
@@ -118,10 +118,10 @@ enum step file_choose_encoding(struct worker *worker, struct file *file, int *re
 	}
 	if (!by_header && strlen(c->key) + strlen(codec->suffix) > KEY_BYTES_MAX)
 		return too_long(worker, file, codec->suffix);
-	file->encoding = &run->encoding;
+	file->encoding = &run->bodies.encoding;
 	candidate_set_suffix(c, by_header ? "" : codec->suffix);
 	file->target.content_encoding = by_header ? codec->name : NULL;
 	file->target.content_type =
-		object_rules_type(run->rules, by_header ? c->relative : c->object);
+		object_rules_type(run->bodies.rules, by_header ? c->relative : c->object);
 	return check_neighbour(worker, file, false);
 }

@@ -12,7 +12,7 @@
  * and so does the id of what a rotated file contains. */
 static bool is_another_version(const struct worker *worker, const struct file *file)
 {
-	const struct key_template *template = worker->run->key_template;
+	const struct key_template *template = worker->run->files.key_template;
 	const struct candidate *found = file->candidate;
 	return (*found->content || (template && key_template_is_of_version(template))) &&
 	       (file->state.size != found->size || file->state.mtime_ns != found->mtime_ns);
@@ -84,7 +84,7 @@ static enum step gone(struct worker *worker, struct file *file)
 enum step file_open(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
-	const struct scan *scan = worker->run->scan;
+	const struct scan *scan = worker->run->files.scan;
 	struct problem problem = {.text = ""};
 	if (file->fd >= 0)
 		close(file->fd);
@@ -102,8 +102,8 @@ enum step file_open(struct worker *worker, struct file *file)
 	file->opened_ctime_ns = file->state.ctime_ns;
 	if (c->is_rotated) /* a rename while it is sent changes it */
 		file->state.ctime_ns = 0;
-	if (!c->is_piece &&
-		scan_is_young(worker->run->scan, &file->state)) /* written to since the scan */
+	if (!c->is_piece && scan_is_young(worker->run->files.scan,
+				    &file->state)) /* written to since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	enum s3once_event_type event;
 	if (run_leaves_out(

@@ -224,11 +224,11 @@ static enum step sample_encoding(
 static void plan_in_equal_parts(struct worker *worker, struct file *file, uint64_t range_bytes)
 {
 	const uint64_t mib = 1ULL << 20;
-	uint64_t part_bytes = worker->run->encoders.buffer_bytes / mib * mib;
+	uint64_t part_bytes = worker->run->bodies.encoders.buffer_bytes / mib * mib;
 	if (file->range_most && range_bytes > file->range_most)
 		range_bytes = file->range_most;
 	plan_equal_parts(file->state.size, range_bytes, &part_bytes, &file->plan);
-	file->own_encoding = encoding_in_parts(&worker->run->encoding, part_bytes);
+	file->own_encoding = encoding_in_parts(&worker->run->bodies.encoding, part_bytes);
 	if (file->plan.n_parts)
 		file->encoding = &file->own_encoding;
 }
@@ -237,7 +237,7 @@ static void plan_in_equal_parts(struct worker *worker, struct file *file, uint64
 static void choose_as_recorded(struct worker *worker, struct file *file)
 {
 	const struct open_upload *upload = &file->claim.upload;
-	const struct encoding *plain = &worker->run->encoding;
+	const struct encoding *plain = &worker->run->bodies.encoding;
 	struct encoding recorded;
 	file->encoding = plain;
 	if (!upload->is_open || encoding_named(upload->encoding, &recorded) ||
@@ -264,11 +264,11 @@ enum step multipart_plan(struct worker *worker, struct file *file)
 		return STEP_NEXT;
 	}
 	file->is_planned = true;
-	file->encoding = &worker->run->encoding;
+	file->encoding = &worker->run->bodies.encoding;
 	step = sample_encoding(worker, file, &in, &out);
 	if (step != STEP_NEXT)
 		return step;
-	const uint64_t bytes = encoders_part_bytes(&worker->run->encoders, in, out);
+	const uint64_t bytes = encoders_part_bytes(&worker->run->bodies.encoders, in, out);
 	if (multipart_may_be(worker, file->encoding))
 		plan_upload(file->state.size, bytes, &file->plan);
 	else

@@ -3,16 +3,9 @@
 #include <string.h>
 
 /* Without a sign of life: who waits for those that hold the encoders does not move. */
-static bool is_reading_over(void *arg)
-{
-	const struct run *run = arg;
-	return atomic_load(&run->stop) > 1 || atomic_load(&run->fenced) ||
-	       atomic_load(&run->failed_setup);
-}
-
 static int take_encoder(struct worker *worker, struct encoder **ret)
 {
-	return encoders_take(&worker->run->encoders, is_reading_over, worker->run, ret);
+	return encoders_take(&worker->run->bodies.encoders, run_is_over, worker->run, ret);
 }
 
 /* All that the encoder makes of the range it was begun with: its digests, and if `keeps` itself. */
@@ -49,7 +42,7 @@ int encoded_digest(
 	int error = take_encoder(worker, &encoder);
 	if (!error)
 		error = encoder_digest(worker, encoder, kinds, range, ret);
-	encoders_give_back(&worker->run->encoders, encoder);
+	encoders_give_back(&worker->run->bodies.encoders, encoder);
 	return error;
 }
 
@@ -171,7 +164,7 @@ static int read_encoded(struct worker *worker, const struct piece_asked *asked, 
 	}
 	memcpy(reader->buffer, piece->kept, piece->sums.bytes);
 	send_memory(piece, reader->buffer);
-	encoders_give_back(&worker->run->encoders, piece->encoder);
+	encoders_give_back(&worker->run->bodies.encoders, piece->encoder);
 	piece->encoder = NULL;
 	return 0;
 }
@@ -238,6 +231,6 @@ int piece_digest(struct worker *worker, struct piece *piece, unsigned kinds, str
 
 void piece_end(struct worker *worker, struct piece *piece)
 {
-	encoders_give_back(&worker->run->encoders, piece->encoder);
+	encoders_give_back(&worker->run->bodies.encoders, piece->encoder);
 	piece->encoder = NULL;
 }

@@ -80,7 +80,7 @@ static bool wait_for_others(struct run *run)
 	uv_cond_broadcast(&refusals->locked.changed);
 	wait_until(is_set_up(refusals) || refusals->locked.has_stored,
 		.told = &refusals->locked.changed, .mutex = &refusals->locked.mutex,
-		.abandon = run_is_stopping, .arg = run);
+		.abandon = run_ask_is_stopping, .arg = run);
 	const bool is_over = is_set_up(refusals);
 	refusals->locked.n_waiting--;
 	return is_over;

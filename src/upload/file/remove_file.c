@@ -19,7 +19,7 @@ static bool wait_for_quiet(struct run *run, const struct file_state *state)
 {
 	int64_t age_ns;
 	wait_until((age_ns = clock_wall_ns() - state->ctime_ns) >= QUIET_NS || age_ns < 0,
-		.deadline_ns = UINT64_MAX, .abandon = run_is_stopping, .arg = run);
+		.deadline_ns = UINT64_MAX, .abandon = run_ask_is_stopping, .arg = run);
 	return age_ns >= QUIET_NS;
 }
 
@@ -40,9 +40,9 @@ static void report_end(struct worker *worker, const struct file *file, enum remo
 	switch (end) {
 	case REMOVAL_DONE:
 		report(worker, file,
-			run->dry               ? S3ONCE_EVENT_REMOVABLE
-			: run->move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
-					       : S3ONCE_EVENT_REMOVED,
+			run->dry                     ? S3ONCE_EVENT_REMOVABLE
+			: run->files.move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
+						     : S3ONCE_EVENT_REMOVED,
 			object, NULL);
 		break;
 	case REMOVAL_KEPT:
@@ -95,7 +95,7 @@ static void remove_proven(
 	if (done == DONE_YES && !run->dry &&
 		store_sync(worker->marks, &limits, &problem) != OUTCOME_OK)
 		done = DONE_UNKNOWN;
-	if (run_is_over(run) || atomic_load(&run->stop))
+	if (run_is_stopping(run))
 		return;
 	struct problem changed;
 	if (done == DONE_YES)
@@ -126,7 +126,7 @@ static bool is_due(struct run *run, const struct file *file)
 		file->state.size, file->state.mtime_ns, file->candidate->content};
 	const bool says_done = file->is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;
 	return says_done && file->fd >= 0 && run_removes_by_now(run, done_at_s) &&
-	       !run_is_over(run) && !atomic_load(&run->stop);
+	       !run_is_stopping(run);
 }
 
 /* The numbers of rotated files come again, so that each is moved to the name of its object. */
@@ -146,13 +146,13 @@ void remove_file(struct worker *worker, struct file *file)
 		.linked = o->remove_linked != 0,
 		.open = o->remove_open != 0,
 		.foreign = o->remove_foreign != 0,
-		.target_fd = run->move_to_fd,
+		.target_fd = run->files.move_to_fd,
 		.target = moved_to(run, c)};
 	if (!is_due(run, file))
 		return;
 	removal.state = state_to_keep(file, &is_read);
-	removal.directory_fd =
-		scan_open_folder(run->scan, c->source, c->relative, &removal.name, &removal.owner);
+	removal.directory_fd = scan_open_folder(
+		run->files.scan, c->source, c->relative, &removal.name, &removal.owner);
 	if (removal.directory_fd < 0) {
 		tell_unreachable(worker, file, removal.directory_fd);
 		return;

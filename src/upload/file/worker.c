@@ -150,14 +150,14 @@ void worker_run(struct worker *worker)
 	struct run *run = worker->run;
 	struct task task;
 	while (take_task(worker, &task)) {
-		buffers_lend(&run->buffers, &worker->reader, bytes_to_read(run, &task));
+		buffers_lend(&run->bodies.buffers, &worker->reader, bytes_to_read(run, &task));
 		refusals_task_begins(&run->refusals);
 		liveness_begin(&run->liveness);
 		do_task(worker, &task);
 		liveness_end(&run->liveness);
 		refusals_task_ended(&run->refusals);
 		refusals_settle(worker, false);
-		buffers_take_back(&run->buffers, &worker->reader);
+		buffers_take_back(&run->bodies.buffers, &worker->reader);
 		task.read_ns = worker->read_ns;
 		queue_done(run->queue, &task);
 	}
@@ -171,7 +171,7 @@ int worker_new(struct run *run, struct worker **ret)
 	if (!worker)
 		return -ENOMEM;
 	worker->run = run;
-	worker->reader = (struct reader){.abandon = run_is_over, .arg = run};
+	worker->reader = (struct reader){.abandon = run_ask_is_over, .arg = run};
 	int error = reader_init(&worker->reader);
 	if (!error)
 		error = s3_conn_new(run->s3, &worker->s3);

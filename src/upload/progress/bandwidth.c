@@ -1,3 +1,7 @@
+/* The limit of bandwidth. Workers wait here for their turn before bytes leave, in the order in
+ * which they came. Three layers: the arithmetic of one number, the file of it that the processes of
+ * a host share, and the queue of this run's threads. A file that cannot be used costs the sharing
+ * alone. */
 #include "upload/progress/bandwidth.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -5,17 +9,21 @@
 #include "base/time_zone.h"
 #include "base/wait_until.h"
 #include "store/state_folder.h"
-#include "upload/progress/shared_line.h"
-#include "upload/progress/token_bucket.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <uv.h>
 
-#define LOOK_NS  (50 * NS_PER_MS) /* other processes may have left the line sooner */
-#define BUSY_NS  (1 * NS_PER_MS)  /* another process holds the file for a few system calls */
-#define BUSY_MAX 100U             /* so often in a row: it stands still */
+#define LOOK_NS     (50 * NS_PER_MS) /* other processes may have left the line sooner */
+#define BUSY_NS     (1 * NS_PER_MS)  /* another process holds the file for a few system calls */
+#define BUSY_MAX    100U             /* so often in a row: it stands still */
+#define PIECE_LEAST (2U << 10)
+#define PIECE_MOST  (256U << 10)
 
 /* A thread that waits to send. It is on the stack of that thread. */
 struct waiter {
@@ -40,6 +48,96 @@ struct bandwidth {
 		bool said_unshared;
 	} locked;
 };
+
+uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, uint64_t rate)
+{
+	const uint64_t earliest_ns =
+		now_ns > TOKEN_BUCKET_BURST_NS ? now_ns - TOKEN_BUCKET_BURST_NS : 0;
+	const uint64_t ahead_ns = *free_ns > now_ns ? *free_ns - now_ns : 0;
+	if (ahead_ns && ahead_ns <= TOKEN_BUCKET_AHEAD_NS)
+		return ahead_ns;
+	const uint64_t from_ns = ahead_ns || *free_ns < earliest_ns ? earliest_ns : *free_ns;
+	*free_ns = from_ns + bytes * NS_PER_S / rate;
+	return 0;
+}
+
+uint64_t token_bucket_piece(uint64_t rate)
+{
+	const uint64_t piece = rate / 50;
+	return piece < PIECE_LEAST ? PIECE_LEAST : piece > PIECE_MOST ? PIECE_MOST : piece;
+}
+
+/* Why the file is not ours alone to write to, or NULL. */
+static const char *fault_of(const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode))
+		return "it is not a regular file";
+	if (st->st_uid != geteuid())
+		return "it belongs to another user";
+	return st->st_nlink > 1 ? "it is a hard link" : NULL;
+}
+
+/* Without O_NONBLOCK, a FIFO or a device that somebody put there might make us wait. */
+static int open_line(const char *path, int *ret_fd, const char **ret_fault)
+{
+	struct stat st;
+	const int fd =
+		open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+	if (fd < 0) {
+		*ret_fault = errno == ELOOP ? "it is a symbolic link" : strerror(errno);
+		return -errno;
+	}
+	int error = fstat(fd, &st) ? -errno : 0;
+	if (!error && (*ret_fault = fault_of(&st)) != NULL)
+		error = -EPERM;
+	/* The umask may have taken bits. */
+	if (!error && (st.st_mode & 07777) != 0600 && fchmod(fd, 0600))
+		error = -errno;
+	if (error)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return error;
+}
+
+/* A file that is too short is one that was just made, or cut: the line is free. */
+static int take_from_file(
+	int fd, uint64_t now_ns, uint64_t bytes, uint64_t rate, uint64_t *ret_wait_ns)
+{
+	uint64_t free_ns = 0;
+	if (flock(fd, LOCK_EX | LOCK_NB) || pread(fd, &free_ns, sizeof free_ns, 0) < 0)
+		return -errno;
+	const uint64_t wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
+	if (!wait_ns) {
+		errno = ENOSPC;
+		if (pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
+			return -errno;
+	}
+	*ret_wait_ns = wait_ns;
+	return 0;
+}
+
+/* Takes `bytes` at `rate` from the file at `path`, which is made (0600) where it is missing. It is
+ * opened anew for each use and never mapped: whoever cuts, fills, removes or replaces it can
+ * neither end this process nor lead it to another file. Times are of a clock that all its users
+ * share. Returns 0 with ret_wait_ns as of token_bucket_take(); -EWOULDBLOCK if another process
+ * holds the file at this moment; or another -errno with a sentence, also for what is not a file of
+ * this user alone. */
+static int take_shared_line(const char *path, uint64_t now_ns, uint64_t bytes, uint64_t rate,
+	uint64_t *ret_wait_ns, struct problem *ret_problem)
+{
+	int fd = -1;
+	const char *fault = NULL;
+	int error = open_line(path, &fd, &fault);
+	if (!error) {
+		error = take_from_file(fd, now_ns, bytes, rate, ret_wait_ns);
+		close(fd); /* ends the lock */
+	}
+	if (error && error != -EWOULDBLOCK)
+		problem_set(ret_problem, "its file cannot be used: %s: %s; remove it",
+			quote(path).text, fault ? fault : strerror(-error));
+	return error;
+}
 
 int bandwidth_new(const struct bandwidth_options *options, struct bandwidth **ret,
 	struct problem *ret_problem)
@@ -147,7 +245,7 @@ static uint64_t take_shared(
 {
 	struct problem problem;
 	uint64_t wait_ns = 0;
-	const int error = bandwidth->shared_path ? shared_line_take(bandwidth->shared_path, now_ns,
+	const int error = bandwidth->shared_path ? take_shared_line(bandwidth->shared_path, now_ns,
 							   bytes, rate, &wait_ns, &problem)
 						 : 0;
 	unsigned *n_busy = &bandwidth->locked.n_busy;

@@ -4,6 +4,8 @@
 #include "base/problem.h"
 #include "base/text.h"
 #include "s3once/push.h"
+#include "upload/progress/bandwidth.h"
+#include "upload/queue/queue.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <uv.h>
@@ -77,3 +79,30 @@ void report_last_error(struct report *report, struct problem *ret);
 void report_failures(struct report *report, struct text *ret);
 
 struct s3once_counts report_get(struct report *report);
+
+/* How much of a file that is under way has moved, or needed no sending. Thread-safe. */
+struct share {
+	struct report *report;
+	struct queue *queue;
+	struct bandwidth *bandwidth; /* NULL: there is no limit */
+	struct bandwidth_user user;
+	_Atomic uint64_t bytes;
+};
+/* Bytes that S3 has already. */
+void share_has(struct share *share, uint64_t bytes);
+/* The file's turn is over: it is under way no more. */
+void share_end(struct share *share);
+
+/* One body being sent. `bytes`: moved in this attempt. share NULL: nobody counts. One thread. */
+struct transfer {
+	struct share *share;
+	uint64_t whole_bytes, bytes;
+	uint64_t content_bytes; /* of the file in it; other than whole_bytes if it is encoded */
+	uint64_t share_bytes;   /* of those, what counts as moved */
+	bool is_large;          /* a large body, by the queue's rule */
+};
+/* More has left. */
+void transfer_moved(struct transfer *transfer, uint64_t bytes);
+/* It is sent once more, or was in vain: what had moved does not count as progress any more. A body
+ * of which only some had moved was cut. */
+void transfer_undo(struct transfer *transfer);

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "upload/progress/bandwidth.h"
-#include "upload/progress/token_bucket.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -76,13 +76,13 @@ int main(void)
 	struct file file = {.share = {.bandwidth = limit(), .user = hasty}, .encoding = &encoding};
 	CHECK_INT(encoding_parse("zstd", &encoding, &problem), 0);
 	const struct encoders_limits limits = {encoders_least_memory(&encoding), 16 << 20, 1};
-	encoders_init(&run->encoders, &encoding, &limits);
-	run->encoders.buffer_bytes = KEPT_BYTES;
+	encoders_init(&run->bodies.encoders, &encoding, &limits);
+	run->bodies.encoders.buffer_bytes = KEPT_BYTES;
 	CHECK_INT(reader_init(&worker.reader), 0);
 	if (CHECK_INT(make(&file), 0))
 		test_of(&worker, &file);
 	reader_clear(&worker.reader);
-	encoders_clear(&run->encoders);
+	encoders_clear(&run->bodies.encoders);
 	bandwidth_free(file.share.bandwidth);
 	close(file.fd);
 	free(run);

@@ -1,7 +1,7 @@
 /* The limit of bandwidth by a clock of the test's own. */
 #include "../check.h"
 #include "base/clock.h"
-#include "upload/progress/token_bucket.h"
+#include "upload/progress/bandwidth.h"
 
 #define RATE  1000000ULL /* bytes a second */
 #define START (1000 * NS_PER_S)
