@@ -2,8 +2,7 @@
  * as an uploader does, with a session of its own. So it takes nothing from an uploader that may be
  * running. */
 #pragma once
-#include "audit/crew.h"
-#include "audit/mark_fate.h"
+#include "audit/forget.h"
 #include "marks/session.h"
 
 struct collect_options {

@@ -1,5 +1,12 @@
+/* The crew that forget and gc hand every mark below a prefix to: one thread reads the marks, and
+ * those of a pool work on them, each with connections of its own. Besides, the question that comes
+ * before all conclusions from an object that is not there: whether this is the bucket that the
+ * marks know. What is done about a mark is the commands' own story. */
 #include "audit/crew.h"
+#include "aws/wait.h"
 #include "base/pool.h"
+#include "base/quote.h"
+#include "marks/bucket_shown.h"
 #include <stdlib.h>
 
 #define WORKERS 15 /* and the caller, which reads the marks */
@@ -30,6 +37,42 @@ void audit_hand_clear(struct audit_hand *hand)
 	store_conn_free(hand->marks);
 	s3_conn_free(hand->s3);
 	*hand = (struct audit_hand){0};
+}
+
+enum outcome bucket_is_known(
+	const struct audit_place *place, const struct audit_hand *hand, struct problem *ret_problem)
+{
+	struct bucket_row row;
+	struct bucket_shown shown;
+	const struct mark_space *space = place->space;
+	const struct bucket_asking asking = {
+		.marks = hand->marks, .s3 = hand->s3, .space = space, .limits = place->limits};
+	const enum outcome o =
+		bucket_row_read(hand->marks, space, &place->limits, &row, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	switch (bucket_show(&asking, &row, &shown, ret_problem)) {
+	case BUCKET_SHOWN:
+		return OUTCOME_OK;
+	case BUCKET_NOTHING:
+		problem_set(ret_problem,
+			"there are no marks of bucket %s at %s that say done: check the name, the "
+			"endpoint and --marks",
+			quote(space->bucket).text, quote(space->service).text);
+		return OUTCOME_ABSENT;
+	case BUCKET_REFUSED:
+		problem_prefix(ret_problem,
+			"nothing shows whether bucket %s is the one that the marks are about",
+			quote(space->bucket).text);
+		break;
+	case BUCKET_NO_ANSWER:
+		if (limits_are_over(&place->limits))
+			return OUTCOME_ABANDONED;
+		break;
+	case BUCKET_GONE:
+		break;
+	}
+	return OUTCOME_SETUP;
 }
 
 static void end_walk(struct walk *walk, enum outcome outcome, const struct problem *problem)

@@ -21,6 +21,14 @@ struct audit_hand {
 int audit_hand_open(const struct audit_place *place, struct audit_hand *ret);
 void audit_hand_clear(struct audit_hand *hand);
 
+/* Whether the bucket is the one that the marks are about, for commands that draw conclusions from
+ * an object that is not there (docs/protocol.md, "The bucket is the one that the marks know").
+ * Nothing is written. OK: it is. ABSENT: no mark says done, so that there is nothing to ask for.
+ * SETUP: it is another bucket, or S3 does not show which one. ABANDONED: the limits of the place
+ * ended it. All but OK come with a sentence. space->generation is set already. */
+enum outcome bucket_is_known(const struct audit_place *place, const struct audit_hand *hand,
+	struct problem *ret_problem);
+
 /* Hands every mark of the range to `each`, on up to 16 threads, in no order. `each` may write the
  * marks; what it returns other than OK ends all. The rows are borrowed during the call. Memory: at
  * most MARK_STREAM_ROWS marks. */

@@ -1,3 +1,6 @@
+/* The state of the jobs of all hosts, for `s3once fleet` and for the last runs in `s3once status`.
+ * A page of rows of jobs is read, then the sessions of those whose last run has not said how it
+ * ended, and each job is judged by both alone. Nothing here knows what is printed. */
 #include "audit/fleet.h"
 #include "base/clock.h"
 #include "s3once/push.h"

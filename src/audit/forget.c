@@ -1,29 +1,44 @@
+/* What `s3once forget` does about each mark that it is asked about: by key, or below a prefix with
+ * the crew. A mark is read right before, judged, and forgotten only as it was read, so that nothing
+ * of a running uploader is lost. No object is changed, and nothing is taken over: that is gc's. */
 #include "audit/forget.h"
-#include "base/text.h"
+#include "scan/key/family.h"
+#include <stdio.h>
 #include <string.h>
-
-/* What compression adds to the key of a rotated file's object. */
-static const char *const suffixes[] = {".gz", ".bz2", ".xz", ".zst", ".lz4"};
 
 /* One mark, as it was read right now. */
 struct subject {
 	const struct forget_options *options;
 	const struct audit_hand *hand;
 	struct mark_ref ref;
-	const struct mark *mark;
-	const char *object;
+	struct mark mark;
 };
 
-static struct mark_ref ref_of(
-	const struct forget_options *options, const struct audit_hand *hand, const char *key)
+/* OK also if there is none. Clear the mark in any case. */
+static enum outcome read_subject(const struct forget_options *options,
+	const struct audit_hand *hand, const char *key, struct subject *ret,
+	struct problem *ret_problem)
 {
-	return (struct mark_ref){.conn = hand->marks,
-		.space = options->place.space,
-		.key = key,
-		.session = "",
-		.source = "",
-		.suffix = "",
-		.limits = options->place.limits};
+	*ret = (struct subject){.options = options,
+		.hand = hand,
+		.ref = {.conn = hand->marks,
+			.space = options->place.space,
+			.key = key,
+			.session = "",
+			.source = "",
+			.suffix = "",
+			.limits = options->place.limits}};
+	return mark_get(&ret->ref, &ret->mark, ret_problem);
+}
+
+static bool has_mark(const struct subject *subject)
+{
+	return subject->mark.state != MARK_ABSENT && subject->mark.state != MARK_FORGOTTEN;
+}
+
+static const char *suffix_of(const struct mark *mark)
+{
+	return mark->has_done ? mark->done.suffix : "";
 }
 
 static void tell_fate(const struct subject *subject, enum mark_fate fate, const char *why,
@@ -32,9 +47,9 @@ static void tell_fate(const struct subject *subject, enum mark_fate fate, const 
 	const struct mark_told told = {
 		.fate = fate,
 		.key = subject->ref.key,
-		.object = subject->object,
+		.suffix = suffix_of(&subject->mark),
 		.upload_id = "",
-		.state = subject->mark->state,
+		.state = subject->mark.state,
 		.why = why,
 		.problem = problem,
 	};
@@ -79,7 +94,7 @@ static const char *selection(const struct forget_options *options, const struct 
 static enum outcome forget_now(const struct subject *subject)
 {
 	struct problem problem = {0};
-	const enum outcome o = mark_forget(&subject->ref, subject->mark, &problem);
+	const enum outcome o = mark_forget(&subject->ref, &subject->mark, &problem);
 	if (o == OUTCOME_OK)
 		tell_fate(subject, FATE_FORGOTTEN, "", NULL);
 	else if (o == OUTCOME_REFUSED)
@@ -92,9 +107,11 @@ static enum outcome forget_now(const struct subject *subject)
 /* ABSENT: the object is gone. OK: it is not, or that cannot be known, which was told. */
 static enum outcome look_for_object(const struct subject *subject, bool is_asked_for)
 {
-	const struct s3_target target = {.key = subject->object};
+	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	const struct s3_target target = {.key = object};
 	struct s3_object now = {0};
 	struct problem problem = {0};
+	snprintf(object, sizeof object, "%s%s", subject->ref.key, suffix_of(&subject->mark));
 	const enum outcome o = s3_head_object(
 		subject->hand->s3, &target, &subject->options->place.limits, &now, &problem);
 	if (o == OUTCOME_OK && is_asked_for)
@@ -108,8 +125,8 @@ static enum outcome look_for_object(const struct subject *subject, bool is_asked
 static enum outcome judge_mark(const struct subject *subject, bool is_asked_for)
 {
 	const struct forget_options *options = subject->options;
-	const char *other = selection(options, subject->mark);
-	const char *protected = protection_of(subject->mark);
+	const char *other = selection(options, &subject->mark);
+	const char *protected = protection_of(&subject->mark);
 	if (other && is_asked_for)
 		tell_fate(subject, FATE_KEPT, other, NULL);
 	else if (!other && protected)
@@ -127,39 +144,16 @@ static enum outcome judge_mark(const struct subject *subject, bool is_asked_for)
 	return OUTCOME_OK;
 }
 
-static enum outcome judge_object(
-	struct subject *subject, bool is_asked_for, struct problem *ret_problem)
-{
-	struct text object = TEXT(2048);
-	text_add(&object, subject->ref.key);
-	text_add(&object, subject->mark->has_done ? subject->mark->done.suffix : "");
-	if (object.error) {
-		problem_set(ret_problem, "out of memory");
-		text_clear(&object);
-		return OUTCOME_LOCAL;
-	}
-	subject->object = text_string(&object);
-	const enum outcome o = judge_mark(subject, is_asked_for);
-	text_clear(&object);
-	return o;
-}
-
 static enum outcome forget_exactly(const struct forget_options *options,
 	const struct audit_hand *hand, const char *key, const char *suffix,
 	struct problem *ret_problem)
 {
-	struct mark mark;
-	struct subject subject = {
-		.options = options, .hand = hand, .ref = ref_of(options, hand, key), .mark = &mark};
-	enum outcome o = mark_get(&subject.ref, &mark, ret_problem);
-	const bool is_there = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
-			      mark.state != MARK_FORGOTTEN &&
-			      (!*suffix || strcmp(mark.suffix, suffix) == 0);
-	if (is_there)
-		o = judge_object(&subject, true, ret_problem);
-	else if (o == OUTCOME_OK)
-		o = OUTCOME_ABSENT;
-	mark_clear(&mark);
+	struct subject subject;
+	enum outcome o = read_subject(options, hand, key, &subject, ret_problem);
+	const bool is_it = !*suffix || strcmp(subject.mark.suffix, suffix) == 0;
+	if (o == OUTCOME_OK)
+		o = has_mark(&subject) && is_it ? judge_mark(&subject, true) : OUTCOME_ABSENT;
+	mark_clear(&subject.mark);
 	return o;
 }
 
@@ -168,16 +162,15 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 {
 	enum outcome o = forget_exactly(options, hand, key, "", ret_problem);
 	const size_t n = strlen(key);
-	for (size_t i = 0; o == OUTCOME_ABSENT && i < sizeof suffixes / sizeof *suffixes; i++) {
-		const size_t more = strlen(suffixes[i]);
-		if (n <= more || strcmp(key + n - more, suffixes[i]) != 0)
+	for (size_t i = 0; o == OUTCOME_ABSENT && i < FAMILY_SUFFIXES; i++) {
+		const size_t more = strlen(family_suffixes[i]);
+		char plain[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+		if (n <= more || n >= sizeof plain ||
+			strcmp(key + n - more, family_suffixes[i]) != 0)
 			continue;
-		struct text plain = TEXT(2048);
-		text_add_bytes(&plain, key, n - more);
-		o = plain.error ? OUTCOME_LOCAL
-				: forget_exactly(options, hand, text_string(&plain), suffixes[i],
-					  ret_problem);
-		text_clear(&plain);
+		memcpy(plain, key, n - more);
+		plain[n - more] = '\0';
+		o = forget_exactly(options, hand, plain, family_suffixes[i], ret_problem);
 	}
 	return o;
 }
@@ -191,15 +184,11 @@ static enum outcome forget_row(void *arg, const struct audit_hand *hand, const s
 	if (row->state == MARK_FORGOTTEN || is_too_new(options, row->at_s) ||
 		(options->only_missing && row->state != MARK_DONE))
 		return OUTCOME_OK;
-	struct mark mark;
-	struct subject subject = {.options = options,
-		.hand = hand,
-		.ref = ref_of(options, hand, row->key),
-		.mark = &mark};
-	enum outcome o = mark_get(&subject.ref, &mark, ret_problem);
-	if (o == OUTCOME_OK && mark.state != MARK_ABSENT && mark.state != MARK_FORGOTTEN)
-		o = judge_object(&subject, false, ret_problem);
-	mark_clear(&mark);
+	struct subject subject;
+	enum outcome o = read_subject(options, hand, row->key, &subject, ret_problem);
+	if (o == OUTCOME_OK && has_mark(&subject))
+		o = judge_mark(&subject, false);
+	mark_clear(&subject.mark);
 	return o;
 }
 

@@ -1,3 +1,7 @@
+/* The marks below a prefix as one sorted stream, for everything that goes through many of them:
+ * verify, forget, gc, and status --depth. Each shard is queried by itself, page by page, and the
+ * least key of all their pages comes next. The order of the objects' keys is made of that one, with
+ * a few marks that wait. Nothing here writes, or reads a mark twice. */
 #include "audit/mark_stream.h"
 #include "scan/key/key.h"
 #include <errno.h>
@@ -6,6 +10,7 @@
 
 /* A page holds at least so many, however many shards there are. */
 #define PAGE_ROWS_MIN 20
+#define WAITING_MAX   (KEY_BYTES_MAX + 2)
 
 /* Where the query of a shard stands: rows[at..n) are the rest of its page. */
 struct shard {
@@ -19,9 +24,14 @@ struct mark_stream {
 	struct store_conn *conn;
 	const struct mark_space *space;
 	struct call_limits limits;
-	const char *prefix, *after;
+	struct mark_range range;
 	char to[KEY_BYTES_MAX + 1];
 	unsigned page_rows;
+	/* In the order of objects: those that wait for their turn, falling by the object's key, so
+	 * that the last one is the next; and the one that was read ahead of them, or NULL. */
+	struct mark_row *waiting[WAITING_MAX], *ahead;
+	size_t n_waiting;
+	bool has_begun, has_ended;
 	struct shard shards[];
 };
 
@@ -94,8 +104,9 @@ int mark_stream_new(struct store_conn *conn, const struct mark_space *space,
 	stream->conn = conn;
 	stream->space = space;
 	stream->limits = *limits;
-	stream->prefix = range->prefix;
-	stream->after = range->after ? range->after : "";
+	stream->range = *range;
+	if (!range->after)
+		stream->range.after = "";
 	stream->page_rows = MARK_STREAM_ROWS / shards;
 	if (stream->page_rows < PAGE_ROWS_MIN)
 		stream->page_rows = PAGE_ROWS_MIN;
@@ -117,6 +128,9 @@ void mark_stream_free(struct mark_stream *stream)
 {
 	if (!stream)
 		return;
+	while (stream->n_waiting)
+		free(stream->waiting[--stream->n_waiting]);
+	free(stream->ahead);
 	for (unsigned i = 0; i < stream->space->settings.shards; i++) {
 		empty_shard(&stream->shards[i]);
 		free(stream->shards[i].rows);
@@ -125,10 +139,28 @@ void mark_stream_free(struct mark_stream *stream)
 	free(stream);
 }
 
+static enum outcome out_of_memory(struct problem *ret_problem)
+{
+	problem_set(ret_problem, "out of memory");
+	return OUTCOME_LOCAL;
+}
+
+static struct mark_row *row_of_item(const char *key, const struct item *item, int *ret_error)
+{
+	struct mark mark;
+	*ret_error = mark_from_item(item, &mark);
+	if (*ret_error)
+		return NULL;
+	struct mark_row *row = mark_row_new(key, &mark);
+	mark_clear(&mark);
+	*ret_error = row ? 0 : -ENOMEM;
+	return row;
+}
+
 static int add_mark_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct shard *shard = arg;
-	struct mark mark;
+	int error;
 	(void)pk;
 	if (shard->n == shard->cap) {
 		const size_t cap = shard->cap ? 2 * shard->cap : 64;
@@ -138,39 +170,24 @@ static int add_mark_row(void *arg, const char *pk, const char *sk, const struct 
 		shard->rows = rows;
 		shard->cap = cap;
 	}
-	const int error = mark_from_item(item, &mark);
-	if (error)
-		return error;
-	struct mark_row *row = mark_row_new(sk, &mark);
-	mark_clear(&mark);
-	if (!row)
-		return -ENOMEM;
-	shard->rows[shard->n++] = row;
-	return 0;
+	struct mark_row *row = row_of_item(sk, item, &error);
+	if (row)
+		shard->rows[shard->n++] = row;
+	return error;
 }
 
 /* The first key that the shard's next page may have. */
 static void begin_page(
 	const struct mark_stream *stream, const struct shard *shard, struct store_range *range)
 {
-	const bool goes_on = shard->last || strcmp(stream->after, stream->prefix) >= 0;
-	const char *after = shard->last ? shard->last : stream->after;
-	range->from = goes_on ? after : stream->prefix;
+	const bool goes_on = shard->last || strcmp(stream->range.after, stream->range.prefix) >= 0;
+	const char *after = shard->last ? shard->last : stream->range.after;
+	range->from = goes_on ? after : stream->range.prefix;
 	range->after = goes_on;
 	if (!*range->from) {
 		range->from = NULL;
 		range->after = false;
 	}
-}
-
-static int note_last(struct shard *shard)
-{
-	char *last = strdup(shard->rows[shard->n - 1]->key);
-	if (!last)
-		return -ENOMEM;
-	free(shard->last);
-	shard->last = last;
-	return 0;
 }
 
 static enum outcome load_marks(
@@ -188,14 +205,14 @@ static enum outcome load_marks(
 	if (o != OUTCOME_OK)
 		return o;
 	shard->ended = !more || !shard->n;
-	if (shard->n && note_last(shard) < 0) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	return OUTCOME_OK;
+	if (!shard->n)
+		return OUTCOME_OK;
+	free(shard->last);
+	shard->last = strdup(shard->rows[shard->n - 1]->key);
+	return shard->last ? OUTCOME_OK : out_of_memory(ret_problem);
 }
 
-enum outcome mark_stream_next(
+static enum outcome next_by_key(
 	struct mark_stream *stream, struct mark_row **ret, struct problem *ret_problem)
 {
 	struct shard *least = NULL;
@@ -212,4 +229,99 @@ enum outcome mark_stream_next(
 	}
 	*ret = least ? least->rows[least->at++] : NULL;
 	return OUTCOME_OK;
+}
+
+static int wait_for_turn(struct mark_stream *stream, struct mark_row *row)
+{
+	size_t at = stream->n_waiting;
+	if (at == WAITING_MAX) {
+		free(row);
+		return -EMSGSIZE;
+	}
+	for (; at && strcmp(stream->waiting[at - 1]->object_key, row->object_key) < 0; at--)
+		stream->waiting[at] = stream->waiting[at - 1];
+	stream->waiting[at] = row;
+	stream->n_waiting++;
+	return 0;
+}
+
+static int add_beginning(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct mark_stream *stream = arg;
+	int error;
+	(void)pk;
+	struct mark_row *row = row_of_item(sk, item, &error);
+	if (row && strcmp(row->object_key, stream->range.after) > 0)
+		return wait_for_turn(stream, row);
+	free(row);
+	return error;
+}
+
+/* Marks that the range leaves out although their objects are above `after`: their keys are
+ * beginnings of it. */
+static enum outcome read_beginnings(struct mark_stream *stream, struct problem *ret_problem)
+{
+	const char *after = stream->range.after;
+	const size_t n = strlen(after), least = strlen(stream->range.prefix);
+	char key[KEY_BYTES_MAX + 1], partition[PARTITION_MAX];
+	if (n > KEY_BYTES_MAX || strncmp(after, stream->range.prefix, least) != 0)
+		return OUTCOME_OK;
+	enum outcome o = OUTCOME_OK;
+	for (size_t bytes = least ? least : 1; o == OUTCOME_OK && bytes <= n; bytes++) {
+		if (!utf8_valid(after, bytes))
+			continue;
+		memcpy(key, after, bytes);
+		key[bytes] = '\0';
+		mark_partition(
+			stream->space, mark_shard(key, stream->space->settings.shards), partition);
+		const struct item_key one = {partition, key};
+		o = stream->conn->store->ops->get_many(
+			stream->conn, &one, 1, &stream->limits, add_beginning, stream, ret_problem);
+	}
+	return o;
+}
+
+/* The first that waits has its turn once no mark to come can have a smaller object: each has a
+ * larger key than the one that was read ahead, and no object's key is below its mark's. */
+static bool has_turn(const struct mark_stream *stream)
+{
+	if (!stream->n_waiting)
+		return false;
+	const struct mark_row *first = stream->waiting[stream->n_waiting - 1];
+	return stream->has_ended || strcmp(first->object_key, stream->ahead->key) <= 0;
+}
+
+static enum outcome next_by_object(
+	struct mark_stream *stream, struct mark_row **ret, struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_OK;
+	if (!stream->has_begun)
+		o = read_beginnings(stream, ret_problem);
+	stream->has_begun = true;
+	for (; o == OUTCOME_OK; stream->ahead = NULL) {
+		if (!stream->ahead && !stream->has_ended) {
+			o = next_by_key(stream, &stream->ahead, ret_problem);
+			stream->has_ended = o == OUTCOME_OK && !stream->ahead;
+		}
+		if (o == OUTCOME_OK && has_turn(stream)) {
+			*ret = stream->waiting[--stream->n_waiting];
+			return OUTCOME_OK;
+		}
+		if (o == OUTCOME_OK && (!stream->ahead || !*stream->ahead->suffix)) {
+			*ret = stream->ahead;
+			stream->ahead = NULL;
+			return OUTCOME_OK;
+		}
+		if (o == OUTCOME_OK && wait_for_turn(stream, stream->ahead) < 0) {
+			problem_set(ret_problem, "too many marks stand for one object");
+			o = OUTCOME_LOCAL;
+		}
+	}
+	return o;
+}
+
+enum outcome mark_stream_next(
+	struct mark_stream *stream, struct mark_row **ret, struct problem *ret_problem)
+{
+	return (stream->range.by_object ? next_by_object : next_by_key)(stream, ret, ret_problem);
 }

@@ -1,5 +1,5 @@
-/* The marks below a prefix as one stream in byte order of their keys, whatever shards they are in.
- * Eventually consistent: what is to be acted upon is read again. */
+/* The marks below a prefix as one stream in byte order of their keys, or of their objects' keys,
+ * whatever shards they are in. Eventually consistent: what is to be acted upon is read again. */
 #pragma once
 #include "marks/mark.h"
 #include "scan/scan.h"
@@ -34,6 +34,11 @@ bool mark_row_is_same(const struct mark_row *a, const struct mark_row *b);
 struct mark_range {
 	const char *prefix; /* "" for all */
 	const char *after;  /* only keys above this one; NULL or "": from the first */
+	/* In the order of the objects' keys, of which `after` is one then. An object's key is its
+	 * mark's key with a suffix of compression behind it, so that the two orders differ. Marks
+	 * that wait for their turn all have keys that the last key begins with, so there are at
+	 * most as many as it has bytes. */
+	bool by_object;
 };
 
 /* conn and space are borrowed until mark_stream_free. Memory: at most MARK_STREAM_ROWS marks.
@@ -44,6 +49,7 @@ int mark_stream_new(struct store_conn *conn, const struct mark_space *space,
 	const struct mark_range *range, const struct call_limits *limits, struct mark_stream **ret);
 void mark_stream_free(struct mark_stream *stream); /* NULL is fine */
 
-/* OK sets *ret to the next mark, the caller's, or to NULL after the last one. */
+/* OK sets *ret to the next mark, the caller's to free(), or to NULL after the last one. Two marks
+ * may stand for the same object. */
 enum outcome mark_stream_next(
 	struct mark_stream *stream, struct mark_row **ret, struct problem *ret_problem);

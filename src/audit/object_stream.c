@@ -1,3 +1,6 @@
+/* The bucket's listing as a stream, for verify and for whoever looks for manifests. A page is kept
+ * as one block of bytes. A server that lists in another order than that of bytes is found out here,
+ * and what came before that point is right all the same. */
 #include "audit/object_stream.h"
 #include "base/quote.h"
 #include <errno.h>
@@ -54,27 +57,22 @@ void object_stream_free(struct object_stream *stream)
 	free(stream);
 }
 
-static int make_room(struct object_stream *stream)
-{
-	if (stream->n < stream->cap)
-		return 0;
-	const size_t cap = stream->cap ? 2 * stream->cap : 1024;
-	struct row *rows = realloc(stream->rows, cap * sizeof *rows);
-	if (!rows)
-		return -ENOMEM;
-	stream->rows = rows;
-	stream->cap = cap;
-	return 0;
-}
-
 static int add_object(void *arg, const struct s3_listed *object)
 {
 	struct object_stream *stream = arg;
 	const char *before =
 		stream->n ? stream->bytes.data + stream->rows[stream->n - 1].key_at : stream->last;
 	stream->is_in_disorder = before && strcmp(before, object->key) >= 0;
-	if (stream->is_in_disorder || make_room(stream) < 0)
+	if (stream->is_in_disorder)
 		return -1;
+	if (stream->n == stream->cap) {
+		const size_t cap = stream->cap ? 2 * stream->cap : 1024;
+		struct row *rows = realloc(stream->rows, cap * sizeof *rows);
+		if (!rows)
+			return -1;
+		stream->rows = rows;
+		stream->cap = cap;
+	}
 	struct row *row = &stream->rows[stream->n];
 	row->size = object->size;
 	row->modified_s = object->modified_s;
@@ -85,17 +83,6 @@ static int add_object(void *arg, const struct s3_listed *object)
 	if (stream->bytes.error)
 		return stream->bytes.error;
 	stream->n++;
-	return 0;
-}
-
-/* The next page begins after the last object of this one. */
-static int note_last(struct object_stream *stream)
-{
-	char *last = strdup(stream->bytes.data + stream->rows[stream->n - 1].key_at);
-	if (!last)
-		return -ENOMEM;
-	free(stream->last);
-	stream->last = last;
 	return 0;
 }
 
@@ -116,8 +103,11 @@ static enum outcome load_objects(struct object_stream *stream, struct problem *r
 			quote(stream->last ? stream->last : "").text);
 		return OUTCOME_UNSUPPORTED;
 	}
-	if (o == OUTCOME_OK && stream->n && note_last(stream) < 0)
-		o = OUTCOME_LOCAL;
+	if (o == OUTCOME_OK && stream->n) { /* the next page begins after the last object */
+		free(stream->last);
+		stream->last = strdup(stream->bytes.data + stream->rows[stream->n - 1].key_at);
+		o = stream->last ? OUTCOME_OK : OUTCOME_LOCAL;
+	}
 	if (o == OUTCOME_LOCAL)
 		problem_set(ret_problem, "out of memory");
 	stream->ended = !more;

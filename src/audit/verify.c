@@ -1,24 +1,74 @@
+/* `s3once verify`, from its three beginnings: the bucket's listing merged with the marks, one mark
+ * alone, and the entries of a manifest. Both streams of the merge are sorted by the objects' keys.
+ * What they settle between them is told at once; everything else becomes a task, for the closer
+ * look of verify_tasks.c. Nothing here writes, and no sentence about an object is made here. */
 #include "audit/verify.h"
-#include "audit/expected.h"
-#include "audit/inspect.h"
 #include "audit/object_stream.h"
 #include "audit/verify_tasks.h"
 #include "base/clock.h"
+#include "base/fnv.h"
 #include "base/quote.h"
 #include "manifest/manifest_name.h"
+#include "manifest/manifest_reader.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Between two calls of progress() so many keys are merged at least. */
 #define KEYS_PER_GLANCE 100
+/* How finely a share of the keys is cut. */
+#define SHARES 1000000000U
+
+bool verify_subset_has(const struct verify_subset *subset, const char *key)
+{
+	if (!subset->of)
+		return true;
+	uint64_t hash = fnv_add(FNV_EMPTY, key, strlen(key));
+	/* The low bits of this hash say too little of the first characters. */
+	hash ^= hash >> 32;
+	hash *= 0xD6E8FEB86659FD93ULL;
+	hash ^= hash >> 32;
+	hash %= subset->of;
+	return hash >= subset->from && hash < subset->to;
+}
+
+void verify_subset_share(struct verify_subset *subset, uint64_t total)
+{
+	const bool is_all = subset->bytes >= total;
+	const double share = is_all ? 1 : (double)subset->bytes / (double)total;
+	subset->from = 0;
+	subset->to = is_all ? SHARES : (uint64_t)(share * SHARES) + 1;
+	subset->of = SHARES;
+}
+
+enum outcome verify_bytes_of_marks(struct store_conn *conn, const struct mark_space *space,
+	const struct mark_range *range, const struct call_limits *limits, uint64_t *ret,
+	struct problem *ret_problem)
+{
+	struct mark_stream *stream;
+	struct mark_row *row = NULL;
+	if (mark_stream_new(conn, space, range, limits, &stream) < 0) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	enum outcome o;
+	*ret = 0;
+	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
+		if (row->state == MARK_DONE)
+			*ret += row->size;
+		free(row);
+	}
+	mark_stream_free(stream);
+	return o;
+}
 
 /* The merge of both streams. */
 struct merging {
 	const struct verify *verify;
 	struct store_conn *store;
 	struct s3_conn *s3;
-	struct expected *expected;
+	struct mark_stream *marks;
 	struct object_stream *objects;
 	struct mark_row *mark;           /* the next one, owned; NULL: none any more */
 	const struct object_row *object; /* likewise, borrowed */
@@ -34,7 +84,7 @@ static enum outcome next_mark(struct merging *merging, struct problem *ret_probl
 		free(merging->mark);
 		merging->mark = NULL;
 		const enum outcome o =
-			expected_next(merging->expected, &merging->mark, ret_problem);
+			mark_stream_next(merging->marks, &merging->mark, ret_problem);
 		if (o != OUTCOME_OK) {
 			problem_prefix(ret_problem, "the marks cannot be read");
 			return o;
@@ -82,17 +132,18 @@ static enum outcome begin_merging(struct merging *merging, struct problem *ret_p
 	const struct call_limits limits = {.abandon = verify->visitor.is_stopped,
 		.abandon_arg = verify->visitor.arg,
 		.patience_ms = verify->patience_ms};
+	struct mark_range range = verify->range;
+	range.by_object = true;
 	if (store_conn_new(verify->store, &merging->store) < 0 ||
 		s3_conn_new(verify->s3, &merging->s3) < 0 ||
-		object_stream_new(merging->s3, verify->range.prefix, verify->range.after, &limits,
-			&merging->objects) < 0) {
+		object_stream_new(
+			merging->s3, range.prefix, range.after, &limits, &merging->objects) < 0 ||
+		mark_stream_new(merging->store, verify->space, &range, &limits, &merging->marks) <
+			0) {
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
 		return OUTCOME_LOCAL;
 	}
-	enum outcome o = expected_new(merging->store, verify->space, &verify->range, &limits,
-		&merging->expected, ret_problem);
-	if (o == OUTCOME_OK)
-		o = next_object(merging, ret_problem);
+	const enum outcome o = next_object(merging, ret_problem);
 	return o == OUTCOME_OK ? next_mark(merging, ret_problem) : o;
 }
 
@@ -110,39 +161,45 @@ static bool is_settled(const struct merging *merging, const struct object_row *o
 }
 
 /* The next mark, with its object or NULL. False: the run has ended. */
-static bool merge_mark(struct merging *merging, const struct object_row *object)
+static bool merge_mark(
+	struct merging *merging, const struct object_row *object, const char *object_key)
 {
 	struct problem problem = {0};
 	enum finding finding;
 	struct mark_row *mark = merging->mark;
 	if (is_settled(merging, object, &finding, &problem)) {
-		verify_tasks_tell(&merging->tasks, finding, mark->object_key, &problem);
+		verify_tasks_tell(&merging->tasks, finding, object_key, &problem);
 		return true;
 	}
-	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-	snprintf(key, sizeof key, "%s", mark->object_key);
 	merging->mark = NULL;
-	return verify_tasks_add(&merging->tasks, mark, key, merging->after);
+	return verify_tasks_add(&merging->tasks, mark, object_key, merging->after);
 }
 
-bool verify_is_own(const struct verify *verify, const char *key)
+/* Whether s3once has written this object, and without a mark. */
+static bool is_own(const struct verify *verify, const char *key)
 {
 	return manifest_is_key(key) || (verify->id_object && strcmp(verify->id_object, key) == 0);
-}
-
-static void pass_key(struct merging *merging, const char *key)
-{
-	snprintf(merging->after, sizeof merging->after, "%s", key);
 }
 
 /* Whether an object without a mark may have had one that `gc --keep-marks` has removed: the object
  * was stored before its mark said done. */
 static bool is_aged(const struct merging *merging, const struct object_row *object)
 {
-	const int64_t age_s = store_time_s(merging->verify->store) - object->modified_s;
-	return !merging->object_has_mark && merging->verify->keep_marks_s &&
-	       !verify_is_own(merging->verify, object->key) && object->modified_s >= 0 &&
-	       age_s > 0 && (uint64_t)age_s >= merging->verify->keep_marks_s;
+	const struct verify *verify = merging->verify;
+	const int64_t age_s = store_time_s(verify->store) - object->modified_s;
+	return verify->keep_marks_s && object->modified_s >= 0 && age_s > 0 &&
+	       (uint64_t)age_s >= verify->keep_marks_s;
+}
+
+/* The next object, which the marks do not have at its place. False: the run has ended. */
+static bool merge_object(struct merging *merging, const char *key)
+{
+	if (merging->object_has_mark || is_own(merging->verify, key))
+		return true;
+	if (!is_aged(merging, merging->object))
+		return verify_tasks_add(&merging->tasks, NULL, key, merging->after);
+	verify_tasks_tell(&merging->tasks, FINDING_AGED, key, NULL);
+	return true;
 }
 
 /* One step of the merge: what comes first is done. False: the run has ended. */
@@ -154,36 +211,18 @@ static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, s
 					 : strcmp(merging->mark->object_key, object->key);
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	snprintf(key, sizeof key, "%s", order > 0 ? object->key : merging->mark->object_key);
-	if (order > 0) {
-		if (is_aged(merging, object))
-			verify_tasks_tell(&merging->tasks, FINDING_AGED, key, NULL);
-		else if (!merging->object_has_mark && !verify_is_own(merging->verify, key) &&
-			 !verify_tasks_add(&merging->tasks, NULL, key, merging->after))
-			return false;
-		*ret_outcome = next_object(merging, ret);
-	} else {
-		merging->object_has_mark |= order == 0;
-		if (!merge_mark(merging, order == 0 ? object : NULL))
-			return false;
-		*ret_outcome = next_mark(merging, ret);
-	}
-	pass_key(merging, key);
+	merging->object_has_mark |= order == 0;
+	if (order > 0 ? !merge_object(merging, key)
+		      : !merge_mark(merging, order == 0 ? object : NULL, key))
+		return false;
+	*ret_outcome = (order > 0 ? next_object : next_mark)(merging, ret);
+	snprintf(merging->after, sizeof merging->after, "%s", key);
 	return *ret_outcome == OUTCOME_OK;
 }
 
-static void tell_progress(struct merging *merging)
+static bool is_stopped(const struct verify *verify)
 {
-	const uint64_t now = clock_boot_ns();
-	if (now - merging->told_ns < NS_PER_S)
-		return;
-	merging->told_ns = now;
-	verify_tasks_progress(&merging->tasks);
-}
-
-static bool is_stopped(const struct merging *merging)
-{
-	const struct verify_visitor *visitor = &merging->verify->visitor;
-	return visitor->is_stopped(visitor->arg);
+	return verify->visitor.is_stopped(verify->visitor.arg);
 }
 
 /* OK: all keys were merged, or it was stopped. *ret_all: all were. */
@@ -192,42 +231,15 @@ static enum outcome merge(struct merging *merging, bool *ret_all, struct problem
 	enum outcome o = begin_merging(merging, ret_problem);
 	bool goes_on = o == OUTCOME_OK;
 	for (unsigned n = 1; goes_on && (merging->mark || merging->object); n++) {
-		goes_on = !is_stopped(merging) && merge_next_key(merging, &o, ret_problem);
-		if (n % KEYS_PER_GLANCE == 0)
-			tell_progress(merging);
+		goes_on = !is_stopped(merging->verify) && merge_next_key(merging, &o, ret_problem);
+		const uint64_t now_ns = n % KEYS_PER_GLANCE ? 0 : clock_boot_ns();
+		if (now_ns >= merging->told_ns + NS_PER_S) {
+			merging->told_ns = now_ns;
+			verify_tasks_progress(&merging->tasks);
+		}
 	}
 	*ret_all = goes_on;
 	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
-}
-
-/* What the threads and the merge came to. */
-static enum outcome conclude(struct merging *merging, enum outcome o, bool is_all,
-	struct verify_end *ret, struct problem *ret_problem)
-{
-	struct verify_tasks *tasks = &merging->tasks;
-	verify_tasks_finish(tasks);
-	const char *left = tasks->locked.left_after;
-	if (o == OUTCOME_OK && tasks->locked.outcome != OUTCOME_OK) {
-		o = tasks->locked.outcome;
-		*ret_problem = tasks->locked.problem;
-	}
-	ret->counts = tasks->locked.counts;
-	ret->is_complete = o == OUTCOME_OK && is_all && !left;
-	snprintf(ret->after, sizeof ret->after, "%s",
-		left && strcmp(left, merging->after) < 0 ? left : merging->after);
-	return o;
-}
-
-static void end_merging(struct merging *merging)
-{
-	verify_tasks_clear(&merging->tasks);
-	expected_free(merging->expected);
-	object_stream_free(merging->objects);
-	free(merging->mark);
-	store_conn_free(merging->store);
-	if (merging->s3)
-		s3_conn_free(merging->s3);
-	free(merging);
 }
 
 enum outcome verify_run(
@@ -243,12 +255,18 @@ enum outcome verify_run(
 	merging->verify = verify;
 	merging->told_ns = clock_boot_ns();
 	if (verify->range.after)
-		pass_key(merging, verify->range.after);
+		snprintf(merging->after, sizeof merging->after, "%s", verify->range.after);
 	enum outcome o = OUTCOME_LOCAL;
 	if (verify_tasks_init(&merging->tasks, verify, ret_problem) == 0)
 		o = merge(merging, &is_all, ret_problem);
-	o = conclude(merging, o, is_all, ret, ret_problem);
-	end_merging(merging);
+	snprintf(ret->after, sizeof ret->after, "%s", merging->after);
+	o = verify_tasks_end(&merging->tasks, o, is_all, ret, ret_problem);
+	mark_stream_free(merging->marks);
+	object_stream_free(merging->objects);
+	free(merging->mark);
+	store_conn_free(merging->store);
+	s3_conn_free(merging->s3);
+	free(merging);
 	return o;
 }
 
@@ -257,24 +275,98 @@ enum outcome verify_one(const struct verify *verify, const char *key, struct ver
 {
 	struct inspection look;
 	enum finding finding = FINDING_ERROR;
+	enum outcome o = OUTCOME_LOCAL;
 	*ret = (struct verify_end){0};
 	if (inspect_init(&look, verify) < 0) {
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
-		inspect_clear(&look);
-		return OUTCOME_LOCAL;
+	} else {
+		o = inspect_key(&look, key, &finding, ret_problem);
+		ret->counts.looked_at = 1;
+		ret->counts.bytes_read = look.bytes_read;
+		ret->is_complete = o == OUTCOME_OK;
 	}
-	const enum outcome o = inspect_key(&look, key, &finding, ret_problem);
-	ret->counts.looked_at = 1;
-	ret->counts.bytes_read = look.bytes_read;
-	ret->is_complete = o == OUTCOME_OK;
-	if (o == OUTCOME_OK) {
-		ret->counts.of[finding] = 1;
-		if (finding != FINDING_UNFINISHED && finding != FINDING_NOTHING)
-			verify->visitor.found(verify->visitor.arg, finding, key,
-				finding == FINDING_SAME || finding == FINDING_MISSING
-					? NULL
-					: ret_problem);
-	}
+	if (o == OUTCOME_OK)
+		verify_tell(verify, &ret->counts, finding, key, ret_problem);
 	inspect_clear(&look);
 	return o;
+}
+
+/* HEAD shows the one that S3 keeps, which the run has sent; what else is known of an object was
+ * computed besides, and is one of the later ones. Of content the strongest says the most. */
+static const enum checksum by_head[] = {CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSUM_CRC64NVME,
+	CHECKSUM_SHA1, CHECKSUM_SHA256, CHECKSUM_MD5};
+static const enum checksum by_content[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, CHECKSUM_CRC64NVME,
+	CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSUM_MD5};
+
+static void choose_sums(
+	const struct manifest_entry *entry, const enum checksum *order, struct version *ret)
+{
+	for (size_t i = 0; i < CHECKSUMS; i++) {
+		const char *sum = entry->sums[order[i]], *name = checksum_kinds[order[i]].name;
+		const bool is_of_parts = strchr(sum, '-') != NULL;
+		if (*sum && is_of_parts && !*ret->parts_sum)
+			snprintf(ret->parts_sum, sizeof ret->parts_sum, "%s:%s", name, sum);
+		else if (*sum && !is_of_parts && !*ret->sum)
+			snprintf(ret->sum, sizeof ret->sum, "%s:%s", name, sum);
+	}
+}
+
+/* The entry as if it were a mark. NULL: out of memory. */
+static struct mark_row *row_of_entry(
+	const struct verify *verify, const struct manifest_entry *entry)
+{
+	struct mark mark = {.state = MARK_DONE,
+		.has_done = true,
+		.done = {.size = entry->size, .etag_is_md5 = entry->etag_is_md5}};
+	snprintf(mark.done.etag, sizeof mark.done.etag, "%s", entry->etag);
+	snprintf(mark.done.version_id, sizeof mark.done.version_id, "%s", entry->version_id);
+	choose_sums(entry, verify->by == VERIFY_BY_DOWNLOAD ? by_content : by_head, &mark.done);
+	struct mark_row *row = mark_row_new(entry->key, &mark);
+	if (row)
+		row->is_of_manifest = true;
+	return row;
+}
+
+/* False: the run has ended. */
+static bool add_entry(
+	struct verify_tasks *tasks, const char *bucket, const struct manifest_entry *entry)
+{
+	struct problem problem;
+	if (strcmp(entry->bucket, bucket) != 0) {
+		problem_set(&problem, "it is an object of bucket %s", quote(entry->bucket).text);
+		verify_tasks_tell(tasks, FINDING_ERROR, entry->key, &problem);
+		return true;
+	}
+	if (!verify_subset_has(&tasks->verify->subset, entry->key))
+		return true;
+	struct mark_row *row = row_of_entry(tasks->verify, entry);
+	return row && verify_tasks_add(tasks, row, entry->key, "");
+}
+
+/* 0 at the end, 1 if it was stopped or has ended, or the error of the reader. */
+static int add_entries(struct verify_tasks *tasks, const char *bucket,
+	struct manifest_reader *reader, struct problem *ret_problem)
+{
+	struct manifest_entry entry;
+	int r;
+	while ((r = manifest_reader_next(reader, &entry, ret_problem)) > 0) {
+		verify_tasks_count_listed(tasks);
+		if (is_stopped(tasks->verify) || !add_entry(tasks, bucket, &entry))
+			return 1;
+	}
+	return r;
+}
+
+enum outcome verify_manifest(const struct verify *verify, const char *bucket,
+	struct manifest_reader *reader, struct verify_end *ret, bool *ret_is_damaged,
+	struct problem *ret_problem)
+{
+	struct verify_tasks tasks;
+	*ret = (struct verify_end){0};
+	int r = -ENOMEM;
+	if (verify_tasks_init(&tasks, verify, ret_problem) == 0)
+		r = add_entries(&tasks, bucket, reader, ret_problem);
+	*ret_is_damaged = r == -EBADMSG;
+	return verify_tasks_end(
+		&tasks, r < 0 ? OUTCOME_LOCAL : OUTCOME_OK, r == 0, ret, ret_problem);
 }

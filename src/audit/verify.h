@@ -8,14 +8,12 @@
  * compared by HEAD, and objects that have no mark are not looked for any more. */
 #pragma once
 #include "audit/mark_stream.h"
-#include "audit/verify_subset.h"
 #include "s3/s3.h"
 
 enum verify_by {
 	VERIFY_BY_LISTING,  /* existence, size and etag */
 	VERIFY_BY_HEAD,     /* and the checksum that S3 keeps */
 	VERIFY_BY_DOWNLOAD, /* and the bytes */
-	VERIFY_BY_REPORT,   /* the checksums that a job of S3 Batch Operations has computed */
 };
 
 enum finding {
@@ -50,10 +48,22 @@ struct verify_visitor {
 	void *arg;
 };
 
+/* A part of the keys, to be looked at more closely than the rest: keys whose hash modulo `of` is
+ * from..to-1: the same keys each time. of 0: all keys. */
+struct verify_subset {
+	uint64_t from, to, of;
+	uint64_t bytes; /* not 0: as many keys as have so many bytes in total; from..to are set by
+			   verify_subset_share() then */
+};
+bool verify_subset_has(const struct verify_subset *subset, const char *key);
+/* Chooses as many keys as have subset->bytes of `total` bytes. At least one part in a thousand
+ * million is chosen. */
+void verify_subset_share(struct verify_subset *subset, uint64_t total);
+
 /* What is compared, and how. All pointers are borrowed. */
 struct verify {
 	struct store *store; /* NULL: the objects are compared with a manifest, not with marks */
-	struct s3 *s3;       /* NULL: only marks are read */
+	struct s3 *s3;
 	const struct mark_space *space;
 	const struct s3_headers *headers; /* prepared, with a key of the caller's own; or NULL */
 	struct mark_range range;          /* `after` is the key of an object */
@@ -69,9 +79,6 @@ struct verify {
 #define VERIFY_PIECE_BYTES  (4U << 20) /* of a download, for each worker */
 #define VERIFY_FAILURES_MAX 8          /* requests in a row that got no answer end a run */
 
-/* Whether s3once has written this object, and without a mark. */
-bool verify_is_own(const struct verify *verify, const char *key);
-
 struct verify_end {
 	struct verify_counts counts;
 	bool is_complete;
@@ -85,4 +92,18 @@ enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem);
 /* One mark alone, without a listing: the object of the mark under this key. */
 enum outcome verify_one(const struct verify *verify, const char *key, struct verify_end *ret,
+	struct problem *ret_problem);
+
+/* The objects of a manifest, without marks. Of `verify`, the store, the space, the range and the
+ * id_object are not used; `by` is HEAD or DOWNLOAD. An object of another bucket is an ERROR. OK
+ * also if it was stopped: then *ret is not complete, and ret->after says nothing. LOCAL with
+ * *ret_is_damaged: the manifest is. */
+struct manifest_reader;
+enum outcome verify_manifest(const struct verify *verify, const char *bucket,
+	struct manifest_reader *reader, struct verify_end *ret, bool *ret_is_damaged,
+	struct problem *ret_problem);
+
+/* The sizes of the objects of all done marks of the range, in total. */
+enum outcome verify_bytes_of_marks(struct store_conn *conn, const struct mark_space *space,
+	const struct mark_range *range, const struct call_limits *limits, uint64_t *ret,
 	struct problem *ret_problem);

@@ -1,11 +1,28 @@
+/* The closer looks of verify. Whoever merges or reads a manifest adds a task for each object that
+ * needs one; the workers of a pool take them, each with an inspection of its own. A finding waits
+ * in the list until all before it are told, so that the lines come in the order of the keys,
+ * whichever worker is the first. Who fails too often, or is stopped, leaves the rest undone, and
+ * remembers where the next run goes on. */
 #include "audit/verify_tasks.h"
 #include "base/wait_until.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of findings that wait for an earlier one. Then the merge waits, too. */
-#define LINES_MAX 20000
+/* Of tasks and findings that wait for an earlier one. Then the merge waits, too. */
+#define TASKS_MAX 20000
+
+/* One object or mark to look at, or what is known of it already, until it was told. */
+struct verify_task {
+	struct verify_task *next;
+	struct mark_row *row; /* owned; NULL: an object without a mark */
+	char *key;            /* of the object, owned */
+	char *before;         /* owned; NULL: there was nothing to look at */
+	bool is_known;
+	enum finding finding;    /* once it is known; FINDINGS: it is not told, since it was left */
+	struct problem *problem; /* its sentence, owned; NULL: none */
+};
 
 static void task_free(struct verify_task *task)
 {
@@ -14,12 +31,18 @@ static void task_free(struct verify_task *task)
 	free(task->row);
 	free(task->key);
 	free(task->before);
+	free(task->problem);
 	free(task);
 }
 
-static bool is_stopped(const struct verify_tasks *tasks)
+void verify_tell(const struct verify *verify, struct verify_counts *counts, enum finding finding,
+	const char *key, const struct problem *problem)
 {
-	return tasks->verify->visitor.is_stopped(tasks->verify->visitor.arg);
+	const struct verify_visitor *visitor = &verify->visitor;
+	const bool has_sentence = finding == FINDING_DIFFERS || finding == FINDING_ERROR;
+	counts->of[finding]++;
+	if (finding != FINDING_AGED && finding != FINDING_UNFINISHED && finding != FINDING_NOTHING)
+		visitor->found(visitor->arg, finding, key, has_sentence ? problem : NULL);
 }
 
 static void end_tasks_locked(
@@ -33,6 +56,15 @@ static void end_tasks_locked(
 	pool_close(&tasks->pool);
 }
 
+static void fail_tasks(struct verify_tasks *tasks, const char *why)
+{
+	struct problem problem;
+	problem_set(&problem, "%s", why);
+	uv_mutex_lock(&tasks->locked.mutex);
+	end_tasks_locked(tasks, OUTCOME_LOCAL, &problem);
+	uv_mutex_unlock(&tasks->locked.mutex);
+}
+
 /* Whether nothing more is worth a try after this outcome of one look. */
 static bool ends_all(struct verify_tasks *tasks, enum outcome o)
 {
@@ -43,85 +75,73 @@ static bool ends_all(struct verify_tasks *tasks, enum outcome o)
 	       tasks->locked.failures >= VERIFY_FAILURES_MAX;
 }
 
-/* Told when all before it are. The caller holds the mutex. NULL: out of memory. */
-static struct verify_line *add_line_locked(struct verify_tasks *tasks, const char *key)
+/* A task at the end of the list, which owns it. Takes row. NULL: out of memory. */
+static struct verify_task *append_locked(
+	struct verify_tasks *tasks, struct mark_row *row, const char *key, const char *before)
 {
-	wait_until(tasks->locked.n_lines < LINES_MAX, .told = &tasks->locked.shorter,
-		.mutex = &tasks->locked.mutex);
-	struct verify_line *line = calloc(1, sizeof *line);
-	if (line && !(line->key = strdup(key))) {
-		free(line);
-		line = NULL;
+	struct verify_task *task = calloc(1, sizeof *task);
+	if (task) {
+		task->row = row;
+		task->key = strdup(key);
+		task->before = before ? strdup(before) : NULL;
+	} else {
+		free(row);
 	}
-	if (!line)
+	if (!task || !task->key || (before && !task->before)) {
+		task_free(task);
 		return NULL;
-	*tasks->locked.last = line;
-	tasks->locked.last = &line->next;
-	tasks->locked.n_lines++;
-	return line;
+	}
+	wait_until(tasks->locked.n < TASKS_MAX, .told = &tasks->locked.shorter,
+		.mutex = &tasks->locked.mutex);
+	*tasks->locked.last = task;
+	tasks->locked.last = &task->next;
+	tasks->locked.n++;
+	return task;
 }
 
-static void tell_locked(struct verify_tasks *tasks, enum finding finding, const char *key,
+/* Tells all that are known and have none before them any more. They are freed. */
+static void know_locked(struct verify_tasks *tasks, struct verify_task *task, enum finding finding,
 	const struct problem *problem)
 {
-	const struct verify_visitor *visitor = &tasks->verify->visitor;
-	const bool has_sentence = finding == FINDING_DIFFERS || finding == FINDING_ERROR;
-	if (finding == FINDINGS)
-		return;
-	tasks->locked.counts.of[finding]++;
-	if (finding != FINDING_AGED && finding != FINDING_UNFINISHED && finding != FINDING_NOTHING)
-		visitor->found(visitor->arg, finding, key, has_sentence ? problem : NULL);
-}
-
-static void tell_known_locked(struct verify_tasks *tasks)
-{
-	struct verify_line *line;
-	while ((line = tasks->locked.first) && line->is_known) {
-		tell_locked(tasks, line->finding, line->key, line->problem);
-		tasks->locked.first = line->next;
-		if (!line->next)
+	task->is_known = true;
+	task->finding = finding;
+	if (problem && *problem->text && (task->problem = malloc(sizeof *problem)))
+		*task->problem = *problem;
+	while ((task = tasks->locked.first) && task->is_known) {
+		if (task->finding != FINDINGS)
+			verify_tell(tasks->verify, &tasks->locked.counts, task->finding, task->key,
+				task->problem);
+		tasks->locked.first = task->next;
+		if (!task->next)
 			tasks->locked.last = &tasks->locked.first;
-		tasks->locked.n_lines--;
-		free(line->key);
-		free(line->problem);
-		free(line);
+		tasks->locked.n--;
+		task_free(task);
 	}
 	uv_cond_broadcast(&tasks->locked.shorter);
 }
 
-static void know_locked(struct verify_tasks *tasks, struct verify_line *line, enum finding finding,
-	const struct problem *problem)
-{
-	line->is_known = true;
-	line->finding = finding;
-	if (problem && *problem->text && (line->problem = malloc(sizeof *problem)))
-		*line->problem = *problem;
-	tell_known_locked(tasks);
-}
-
 /* Tasks come in the order of their keys, so the least `before` is that of the first one. */
-static void leave_task(struct verify_tasks *tasks, struct verify_task *task)
+static void leave_task_locked(struct verify_tasks *tasks, struct verify_task *task)
 {
-	uv_mutex_lock(&tasks->locked.mutex);
 	char **left = &tasks->locked.left_after;
 	if (!*left || strcmp(task->before, *left) < 0) {
 		free(*left);
 		*left = task->before;
 		task->before = NULL;
 	}
-	know_locked(tasks, task->line, FINDINGS, NULL); /* neither told nor counted */
-	uv_mutex_unlock(&tasks->locked.mutex);
+	know_locked(tasks, task, FINDINGS, NULL);
 }
 
 void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const char *key,
 	const struct problem *problem)
 {
 	uv_mutex_lock(&tasks->locked.mutex);
-	struct verify_line *line = tasks->locked.first ? add_line_locked(tasks, key) : NULL;
-	if (line)
-		know_locked(tasks, line, finding, problem);
+	struct verify_task *task =
+		tasks->locked.first ? append_locked(tasks, NULL, key, NULL) : NULL;
+	if (task)
+		know_locked(tasks, task, finding, problem);
 	else
-		tell_locked(tasks, finding, key, problem);
+		verify_tell(tasks->verify, &tasks->locked.counts, finding, key, problem);
 	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
@@ -153,31 +173,25 @@ static void perform_task(
 	uv_mutex_lock(&tasks->locked.mutex);
 	tasks->locked.counts.looked_at++;
 	tasks->locked.counts.bytes_read += look->bytes_read - read_before;
-	const bool is_over = ends_all(tasks, o);
-	if (is_over)
+	if (ends_all(tasks, o)) {
 		end_tasks_locked(tasks, o, &problem);
-	else
-		know_locked(tasks, task->line, o == OUTCOME_OK ? finding : FINDING_ERROR, &problem);
+		leave_task_locked(tasks, task);
+	} else {
+		know_locked(tasks, task, o == OUTCOME_OK ? finding : FINDING_ERROR, &problem);
+	}
 	uv_mutex_unlock(&tasks->locked.mutex);
-	if (is_over)
-		leave_task(tasks, task);
 }
 
-static bool is_ended(struct verify_tasks *tasks)
+/* Whether the task is left, since the run has ended or was stopped. */
+static bool is_left(struct verify_tasks *tasks, struct verify_task *task)
 {
+	const struct verify_visitor *visitor = &tasks->verify->visitor;
 	uv_mutex_lock(&tasks->locked.mutex);
-	const bool is_ended = tasks->locked.is_ended;
+	const bool is_ended = tasks->locked.is_ended || visitor->is_stopped(visitor->arg);
+	if (is_ended)
+		leave_task_locked(tasks, task);
 	uv_mutex_unlock(&tasks->locked.mutex);
-	return is_ended || is_stopped(tasks);
-}
-
-static void fail_tasks(struct verify_tasks *tasks, const char *why)
-{
-	struct problem problem;
-	problem_set(&problem, "%s", why);
-	uv_mutex_lock(&tasks->locked.mutex);
-	end_tasks_locked(tasks, OUTCOME_LOCAL, &problem);
-	uv_mutex_unlock(&tasks->locked.mutex);
+	return is_ended;
 }
 
 static void work_on_tasks(void *arg)
@@ -186,13 +200,9 @@ static void work_on_tasks(void *arg)
 	struct inspection look;
 	if (inspect_init(&look, tasks->verify))
 		fail_tasks(tasks, PROBLEM_NO_DESCRIPTORS);
-	for (struct verify_task *task; (task = pool_take(&tasks->pool));) {
-		if (is_ended(tasks))
-			leave_task(tasks, task);
-		else
+	for (struct verify_task *task; (task = pool_take(&tasks->pool));)
+		if (!is_left(tasks, task))
 			perform_task(tasks, &look, task);
-		task_free(task);
-	}
 	inspect_clear(&look);
 }
 
@@ -218,39 +228,35 @@ int verify_tasks_init(
 bool verify_tasks_add(
 	struct verify_tasks *tasks, struct mark_row *row, const char *key, const char *before)
 {
-	struct verify_task *task = calloc(1, sizeof *task);
-	if (task)
-		*task = (struct verify_task){
-			.row = row, .key = strdup(key), .before = strdup(before)};
-	else
-		free(row);
-	if (task && task->key && task->before) {
-		uv_mutex_lock(&tasks->locked.mutex);
-		task->line = add_line_locked(tasks, key);
-		uv_mutex_unlock(&tasks->locked.mutex);
-	}
-	if (!task || !task->line)
+	uv_mutex_lock(&tasks->locked.mutex);
+	struct verify_task *task = append_locked(tasks, row, key, before);
+	uv_mutex_unlock(&tasks->locked.mutex);
+	if (!task)
 		fail_tasks(tasks, "out of memory");
-	else if (pool_add(&tasks->pool, task))
-		return true;
-	else
-		leave_task(tasks, task);
-	task_free(task);
+	if (!task || pool_add(&tasks->pool, task))
+		return task != NULL;
+	uv_mutex_lock(&tasks->locked.mutex);
+	leave_task_locked(tasks, task);
+	uv_mutex_unlock(&tasks->locked.mutex);
 	return false;
 }
 
-void verify_tasks_finish(struct verify_tasks *tasks)
+enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
+	struct verify_end *ret, struct problem *ret_problem)
 {
-	if (!tasks->pool.threads)
-		return;
-	pool_end(&tasks->pool);
-	tasks->pool.threads = NULL;
-}
-
-void verify_tasks_clear(struct verify_tasks *tasks)
-{
-	verify_tasks_finish(tasks);
+	if (tasks->pool.threads)
+		pool_end(&tasks->pool);
+	const char *left = tasks->locked.left_after;
+	if (o == OUTCOME_OK && tasks->locked.outcome != OUTCOME_OK) {
+		o = tasks->locked.outcome;
+		*ret_problem = tasks->locked.problem;
+	}
+	ret->counts = tasks->locked.counts;
+	ret->is_complete = o == OUTCOME_OK && is_all && !left;
+	if (left && strcmp(left, ret->after) < 0)
+		snprintf(ret->after, sizeof ret->after, "%s", left);
 	free(tasks->locked.left_after);
 	uv_cond_destroy(&tasks->locked.shorter);
 	uv_mutex_destroy(&tasks->locked.mutex);
+	return o;
 }

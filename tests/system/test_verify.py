@@ -143,7 +143,6 @@ def test_one_key_and_the_rest_of_a_run(s3once, s3, bucket, tmp_path):
         (["s3://bkt/p", "--head", "--subset", "8/7"], "--subset: '8/7' is neither a part, such as 1/7, nor a percentage, such as 5%, nor a size"),
         (["s3://bkt/p", "--head", "--subset", "0%"], "--subset: '0%' is neither"),
         (["s3://bkt/p", "--head", "--subset", "0"], "--subset: '0' is neither"),
-        (["s3://bkt/p", "--batch-report", "x", "--head"], "--batch-report and --head contradict each other"),
         (["s3://bkt/p", "--local"], "verify has no --local: s3once push --dry-run --compare-content DIR"),
         (["s3://bkt/p", "--repair=1"], "verify has no --repair: s3once push --reupload --compare-content DIR"),
         (["s3://bkt/p", "--head", "--download"], "--download does what --head does"),

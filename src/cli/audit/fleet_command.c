@@ -1,10 +1,17 @@
-/* `s3once fleet`: the state of the jobs of all hosts that share the marks. */
+/* `s3once fleet`: the state of the jobs of all hosts that share the marks. What state a job is in
+ * is found out by src/audit/fleet.c; this tells it to people or as JSON, sums it up, and forgets
+ * what is kept of hosts that are no more. `s3once status` tells the jobs of one target in these
+ * words. */
+#include "cli/audit/fleet_command.h"
+#include "base/clock.h"
 #include "base/quote.h"
-#include "cli/audit/fleet_tell.h"
-#include "cli/commands.h"
-#include "cli/open_marks.h"
-#include <errno.h>
+#include "cli/audit/audit_command.h"
+#include "cli/human_figures.h"
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define LINE_MAX_BYTES (32U << 10)
 
 struct fleet_command {
 	struct access access;
@@ -14,33 +21,22 @@ struct fleet_command {
 };
 
 static const struct option what_options[] = {
-	{.name = "expect",
-		.type = OPTION_DURATION,
-		.offset = offsetof(struct fleet_command, expect_ms),
-		.argument = "AGE",
-		.help = "a job is overdue if its last success is longer than\n"
-			"AGE ago, such as 26h",
-		.least = 1000},
-	{.name = "forget",
-		.type = OPTION_STRING,
-		.offset = offsetof(struct fleet_command, forget),
-		.argument = "HOST[/JOB]",
-		.help = "remove what is kept of a host, or of one of its jobs,\n"
-			"that no longer exists"},
+	VALUE("expect", DURATION, offsetof(struct fleet_command, expect_ms), "AGE",
+		"a job is overdue if its last success is longer than\n"
+		"AGE ago, such as 26h",
+		.least = 1000),
+	VALUE("forget", STRING, offsetof(struct fleet_command, forget), "HOST[/JOB]",
+		"remove what is kept of a host, or of one of its jobs,\n"
+		"that no longer exists"),
 	{NULL},
 };
 
 static const struct option output_options[] = {
-	{.name = "json",
-		.type = OPTION_FLAG,
-		.offset = offsetof(struct fleet_command, json),
-		.help = "one event a line on standard output, as JSON"},
-	{.name = "quiet",
-		.letter = 'q',
-		.type = OPTION_FLAG,
-		.offset = offsetof(struct fleet_command, quiet),
-		.help = "show only jobs that are not fine, and the sums"},
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	FLAG("json", offsetof(struct fleet_command, json),
+		"one event a line on standard output, as JSON"),
+	FLAG("quiet", offsetof(struct fleet_command, quiet),
+		"show only jobs that are not fine, and the sums", .letter = 'q'),
+	HELP_FLAG("print this and exit"),
 	{NULL},
 };
 
@@ -84,9 +80,248 @@ static struct command fleet_command(
 	};
 }
 
+static json_t *session_json(const struct fleet_view *view, const struct fleet_job *job)
+{
+	const struct session_info *session = &job->session;
+	json_t *object = json_object();
+	json_set_bytes(object, "session", job->row.session);
+	json_set_bytes(object, "owner", session->owner);
+	json_set_time(object, "started", session->started_s);
+	json_object_set_new(object, "open", json_boolean(session->is_open));
+	json_object_set_new(object, "gone", json_boolean(session->is_gone));
+	const int64_t silent_s = view->now_s - session->heard_s;
+	json_set_number(object, "silent_seconds", silent_s > 0 ? (uint64_t)silent_s : 0);
+	json_set_number(object, "lease_ms", session->lease_ns / NS_PER_MS);
+	json_set_number(object, "files", session->files);
+	return object;
+}
+
+static json_t *lines_json(const char *lines)
+{
+	json_t *list = json_array();
+	for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
+		n = strcspn(lines, "\n");
+		json_array_append_new(list, json_stringn(lines, n));
+	}
+	return list;
+}
+
+static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *job)
+{
+	const struct job_row *row = &job->row;
+	json_t *object = json_event("job");
+	json_set_bytes(object, "host", row->host);
+	json_set_bytes(object, "job", row->job);
+	json_set_bytes(object, "target", row->target);
+	json_set_bytes(object, "state", fleet_state_name(job->state));
+	json_object_set_new(object, "fine", json_boolean(job->is_fine));
+	json_object_set_new(object, "failed", json_boolean(job->has_failed));
+	json_object_set_new(object, "overdue", json_boolean(job->is_overdue));
+	json_object_set_new(object, "exit", row->exit < 0 ? json_null() : json_integer(row->exit));
+	json_set_bytes(object, "error", row->error);
+	json_set_time(object, "ended", row->ended_s);
+	json_set_time(object, "succeeded", row->succeeded_s);
+	json_set_number(object, "files_uploaded", row->uploaded);
+	json_set_number(object, "files_failed", row->failed);
+	json_set_number(object, "bytes_uploaded", row->bytes);
+	if (view->failures)
+		json_object_set_new(object, "failures", lines_json(view->failures));
+	json_set_time(object, "began", row->began_s);
+	json_object_set_new(
+		object, "session", job->has_session ? session_json(view, job) : json_null());
+	json_print(view->output, object);
+}
+
+static void add_age(struct text *t, const struct fleet_view *view, int64_t since_s)
+{
+	human_age(t, view->now_s > since_s ? (uint64_t)(view->now_s - since_s) : 0);
+}
+
+static void add_success(struct text *t, const struct fleet_view *view, const struct job_row *row)
+{
+	if (row->succeeded_s) {
+		text_add(t, "last success ");
+		add_age(t, view, row->succeeded_s);
+		text_add(t, " ago");
+	} else {
+		text_add(t, "no success yet");
+	}
+}
+
+/* How the last run that has ended did so. */
+static void add_end(struct text *t, const struct fleet_view *view, const struct job_row *row)
+{
+	if (row->exit < 0)
+		return;
+	if (row->exit == S3ONCE_EXIT_OK)
+		text_add(t, "succeeded ");
+	else if (row->exit >= S3ONCE_EXIT_STOPPED)
+		text_add(t, "stopped before its end ");
+	else
+		text_addf(t, "exit status %d ", row->exit);
+	add_age(t, view, row->ended_s);
+	text_add(t, " ago");
+	if (row->uploaded) {
+		text_add(t, ", uploaded ");
+		human_things(t, row->uploaded, "file");
+		text_add(t, " (");
+		human_bytes(t, row->bytes);
+		text_add_char(t, ')');
+	}
+	if (row->failed)
+		text_addf(t, ", %" PRIu64 " failed", row->failed);
+	if (row->exit == S3ONCE_EXIT_OK)
+		return;
+	text_add(t, "; ");
+	add_success(t, view, row);
+}
+
+/* The row has 0 until the first heartbeat. */
+static void add_files_under_way(struct text *t, const struct session_info *session)
+{
+	if (!session->files)
+		return;
+	text_add(t, ", with ");
+	human_things(t, session->files, "file");
+	text_add(t, " under way at the last heartbeat");
+}
+
+static void add_state(struct text *t, const struct fleet_view *view, const struct fleet_job *job)
+{
+	const struct job_row *row = &job->row;
+	switch (job->state) {
+	case FLEET_IDLE:
+		add_end(t, view, row);
+		return;
+	case FLEET_RUNNING:
+		text_add(t, "running for ");
+		add_age(t, view, row->began_s);
+		add_files_under_way(t, &job->session);
+		break;
+	case FLEET_SILENT:
+		text_add(t, job->session.is_gone ? "its process is gone, last heard of "
+						 : "last heard of ");
+		add_age(t, view, job->session.heard_s);
+		text_add(t, " ago");
+		add_files_under_way(t, &job->session);
+		break;
+	case FLEET_LOST:
+		text_add(t, "its run of ");
+		add_age(t, view, row->began_s);
+		text_add(t, " ago is over and did not say how it ended");
+	}
+	text_add(t, "; ");
+	add_success(t, view, row);
+}
+
+/* The worst thing that there is to say of a job. */
+static const char *word_of(const struct fleet_job *job)
+{
+	if (job->state == FLEET_SILENT || job->state == FLEET_LOST)
+		return fleet_state_name(job->state);
+	if (job->has_failed)
+		return "failed";
+	if (job->is_overdue)
+		return "overdue";
+	return job->state == FLEET_RUNNING ? "running" : "ok";
+}
+
+static void add_name(struct text *t, const struct job_row *row)
+{
+	text_add_escaped_again(t, row->host);
+	text_add_char(t, '/');
+	text_add_escaped_again(t, row->job);
+}
+
+static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *job)
+{
+	struct text t = TEXT(LINE_MAX_BYTES);
+	text_addf(&t, "%-8s ", word_of(job));
+	add_name(&t, &job->row);
+	text_add(&t, ": ");
+	add_state(&t, view, job);
+	output_result(view->output, text_string(&t));
+	/* What the row has of what failed may be anything. */
+	const char *lines = view->failures && *view->failures ? view->failures : job->row.error;
+	for (size_t n; job->has_failed && *lines; lines += n + (lines[n] == '\n')) {
+		char *line = strndup(lines, n = strcspn(lines, "\n"));
+		text_reset(&t);
+		text_add(&t, "         ");
+		text_add_escaped_again(&t, line ? line : "");
+		output_result(view->output, text_string(&t));
+		free(line);
+	}
+	text_clear(&t);
+}
+
+void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
+{
+	view->jobs++;
+	view->fine += job->is_fine;
+	view->running += job->state == FLEET_RUNNING;
+	view->failed += job->has_failed;
+	view->overdue += job->is_overdue;
+	view->silent += job->state == FLEET_SILENT;
+	view->lost += job->state == FLEET_LOST;
+	if (job->is_fine && view->only_wrong)
+		return;
+	if (view->json)
+		tell_job_as_json(view, job);
+	else
+		tell_job_to_people(view, job);
+}
+
+static void tell_end(struct fleet_view *view, int code)
+{
+	const struct {
+		const char *name;
+		uint64_t n;
+	} sums[] = {{"fine", view->fine}, {"running", view->running}, {"failed", view->failed},
+		{"overdue", view->overdue}, {"silent", view->silent}, {"lost", view->lost}};
+	if (view->json) {
+		json_t *object = json_event("fleet");
+		json_set_number(object, "jobs", view->jobs);
+		for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+			json_set_number(object, sums[i].name, sums[i].n);
+		json_set_number(object, "exit", (uint64_t)code);
+		json_print(view->output, object);
+		return;
+	}
+	struct text t = TEXT(1000);
+	human_count(&t, view->jobs);
+	text_add(&t, view->jobs == 1 ? " job" : " jobs");
+	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+		if (sums[i].n || i == 0) {
+			text_add(&t, i ? ", " : ": ");
+			human_count(&t, sums[i].n);
+			text_addf(&t, " %s", sums[i].name);
+		}
+	output_result(view->output, text_string(&t));
+	text_clear(&t);
+}
+
+static void tell_fate(
+	struct fleet_view *view, const char *fate, const struct job_row *row, const char *why)
+{
+	if (view->json) {
+		json_t *object = json_event(fate);
+		json_set_bytes(object, "host", row->host);
+		json_set_bytes(object, "job", row->job);
+		json_set_bytes(object, "text", why);
+		json_print(view->output, object);
+		return;
+	}
+	struct text t = TEXT(LINE_MAX_BYTES);
+	text_addf(&t, "%s: ", fate);
+	add_name(&t, row);
+	text_addf(&t, "%s%s", *why ? ": " : "", why);
+	output_result(view->output, text_string(&t));
+	text_clear(&t);
+}
+
 struct fleet {
 	const struct fleet_command *values;
-	struct open_marks marks;
+	struct command_frame *frame;
 	struct fleet_view view;
 	uint64_t forgotten, kept;
 };
@@ -95,7 +330,7 @@ static enum outcome show_job(void *arg, const struct fleet_job *job, struct prob
 {
 	struct fleet *fleet = arg;
 	(void)ret_problem;
-	fleet->view.now_s = store_time_s(fleet->marks.store);
+	fleet->view.now_s = store_time_s(fleet->frame->marks.store);
 	fleet_tell_job(&fleet->view, job);
 	return OUTCOME_OK;
 }
@@ -113,35 +348,34 @@ static enum outcome forget_job(void *arg, const struct fleet_job *job, struct pr
 {
 	struct fleet *fleet = arg;
 	const struct call_limits limits = {0};
-	enum outcome o = OUTCOME_OK;
+	const char *kept = "";
 	if (!is_named(fleet->values->forget, &job->row))
-		return o;
+		return OUTCOME_OK;
 	if (job->state == FLEET_RUNNING) {
-		fleet->kept++;
-		fleet_tell_kept(&fleet->view, &job->row, "a run of it is at work");
-		return o;
+		kept = "a run of it is at work";
+	} else {
+		const enum outcome o =
+			job_row_remove(fleet->frame->marks.conn, &job->row, &limits, ret_problem);
+		if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
+			return o;
+		if (o == OUTCOME_REFUSED)
+			kept = "a run of it has begun or ended meanwhile";
 	}
-	o = job_row_remove(fleet->marks.conn, &job->row, &limits, ret_problem);
-	if (o == OUTCOME_OK) {
-		fleet->forgotten++;
-		fleet_tell_forgotten(&fleet->view, &job->row);
-	} else if (o == OUTCOME_REFUSED) {
-		fleet->kept++;
-		fleet_tell_kept(
-			&fleet->view, &job->row, "a run of it has begun or ended meanwhile");
-		o = OUTCOME_OK;
-	}
-	return o;
+	fleet->kept += *kept != '\0';
+	fleet->forgotten += !*kept;
+	tell_fate(&fleet->view, *kept ? "kept" : "forgotten", &job->row, kept);
+	return OUTCOME_OK;
 }
 
 /* The exit code; 3 with a sentence. */
-static int look_at_jobs(struct fleet *fleet, struct problem *ret_problem)
+static int look_at_jobs(struct fleet *fleet)
 {
 	const struct fleet_command *values = fleet->values;
+	struct problem *problem = &fleet->frame->problem;
 	const struct call_limits limits = {0};
 	const struct fleet_visitor visitor = {values->forget ? forget_job : show_job, fleet};
-	if (fleet_walk(fleet->marks.conn, values->expect_ms / 1000, &limits, &visitor,
-		    ret_problem) != OUTCOME_OK)
+	if (fleet_walk(fleet->frame->marks.conn, values->expect_ms / 1000, &limits, &visitor,
+		    problem) != OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
 	if (values->forget) {
 		if (!fleet->forgotten && !fleet->kept)
@@ -152,69 +386,33 @@ static int look_at_jobs(struct fleet *fleet, struct problem *ret_problem)
 		return fleet->forgotten && !fleet->kept ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
 	}
 	if (!fleet->view.jobs) {
-		problem_set(ret_problem,
+		problem_set(problem,
 			"no run with these marks has said yet how it ended: check --marks, or look "
 			"again after the first run");
 		return S3ONCE_EXIT_SETUP;
 	}
 	const int code = fleet->view.fine == fleet->view.jobs ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
-	fleet_tell_end(&fleet->view, code);
+	tell_end(&fleet->view, code);
 	return code;
-}
-
-static int fleet_of(const struct fleet_command *values, const struct marks_place *place)
-{
-	struct output output;
-	struct services services = {0};
-	struct store_settings settings;
-	struct problem problem = {0};
-	struct text name = TEXT(8192);
-	struct fleet fleet = {.values = values,
-		.view = {.output = &output, .json = values->json, .only_wrong = values->quiet}};
-	marks_place_name(place, &name);
-	output_init(&output);
-	const bool ok = marks_are_there(place, &problem) &&
-			services_open(&values->access, &services, &problem) == 0 &&
-			marks_open(place, &services, &fleet.marks, &problem) == 0 &&
-			marks_load_settings(&fleet.marks, text_string(&name), &settings, &problem);
-	int code = ok ? look_at_jobs(&fleet, &problem) : S3ONCE_EXIT_SETUP;
-	if (output_finish(&output) < 0 && code == S3ONCE_EXIT_OK)
-		code = S3ONCE_EXIT_FILES;
-	if (code == S3ONCE_EXIT_SETUP)
-		command_fail("fleet", code, &problem);
-	marks_close(&fleet.marks);
-	services_close(&services);
-	text_clear(&name);
-	return code;
-}
-
-/* 0, or the exit code with a sentence. */
-static int understand(const struct fleet_command *values, int n, char **operands,
-	struct marks_place *ret_place, struct problem *ret_problem)
-{
-	if (n > 0) {
-		problem_set(ret_problem,
-			"'%s': fleet shows all jobs of the marks, and takes no operand",
-			quote(operands[0]).text);
-		return S3ONCE_EXIT_USAGE;
-	}
-	return marks_place_chosen(&values->access, !values->forget, ret_place, ret_problem);
 }
 
 int fleet_main(int argc, char **argv)
 {
 	struct fleet_command values = {0};
 	struct option_group groups[GROUPS];
-	struct command command = fleet_command(groups, &values);
-	struct problem problem = {0};
-	struct marks_place place = {0};
-	const int n = options_parse(&command, argc, argv, &problem);
-	if (n == -ECANCELED) {
-		options_help(&command, stdout);
-		return S3ONCE_EXIT_OK;
-	}
-	int code = n < 0 ? S3ONCE_EXIT_USAGE : understand(&values, n, argv, &place, &problem);
-	code = code ? command_fail("fleet", code, &problem) : fleet_of(&values, &place);
-	marks_place_clear(&place);
-	return code;
+	const struct command command = fleet_command(groups, &values);
+	struct command_frame frame = {.command = &command, .access = &values.access};
+	struct store_settings settings;
+	if (!frame_begin(&frame, argc, argv))
+		return frame_end(&frame);
+	struct fleet fleet = {.values = &values,
+		.frame = &frame,
+		.view = {.output = &frame.output, .json = values.json, .only_wrong = values.quiet}};
+	if (frame.n)
+		problem_set(&frame.problem,
+			"'%s': fleet shows all jobs of the marks, and takes no operand",
+			quote(frame.operands[0]).text);
+	else if (frame_choose_marks(&frame, !values.forget) && frame_open_marks(&frame, &settings))
+		frame.code = look_at_jobs(&fleet);
+	return frame_end(&frame);
 }

@@ -1,13 +1,11 @@
-/* `s3once manifest`: lists the manifests of runs, and makes of them what other programs read. */
-#include "audit/manifest_fetch.h"
+/* `s3once manifest`: lists the manifests of runs, and makes of them what other programs read. It
+ * needs no marks. Finding and fetching a manifest is in src/audit/manifest_fetch.c, and what
+ * becomes of an entry in src/manifest; this goes through them, and counts what could not be
+ * printed. */
 #include "base/clock.h"
 #include "base/quote.h"
-#include "cli/audit/manifest_setup.h"
-#include "cli/commands.h"
+#include "cli/audit/audit_command.h"
 #include "cli/job/job_asked.h"
-#include "cli/options/access.h"
-#include "cli/options/url.h"
-#include "cli/output.h"
 #include "manifest/manifest_derive.h"
 #include "manifest/manifest_reader.h"
 #include "scan/key/key.h"
@@ -26,40 +24,24 @@ struct manifest_options {
 #define FIELD(field) offsetof(struct manifest_options, field)
 
 static const struct option manifest_what_options[] = {
-	{.name = "since",
-		.type = OPTION_STRING,
-		.offset = FIELD(since),
-		.argument = "DATE",
-		.help = "the manifests of runs that began on DATE (2026-11-22,\n"
-			"UTC) or later, instead of one RUN"},
-	{.name = "uploaded",
-		.type = OPTION_FLAG,
-		.offset = FIELD(uploaded),
-		.help = "only objects that the runs themselves have uploaded"},
-	{.name = "format",
-		.type = OPTION_CHOICE,
-		.offset = FIELD(format),
-		.argument = "FORMAT",
-		.help = "json, sha256sum, sha1sum, md5sum, s3-batch or\n"
-			"s3-batch-versions",
-		.standard = "json",
-		.choices = manifest_format_names},
-	{.name = "public-key",
-		.type = OPTION_STRING,
-		.offset = FIELD(public_key),
-		.argument = "FILE",
-		.help = "check the signature of each manifest first, by the\n"
-			"Ed25519 key of this PEM file"},
-	{.name = "sse-c-key-file",
-		.type = OPTION_STRING,
-		.offset = FIELD(key_file),
-		.argument = "FILE",
-		.help = "the key that the manifests are encrypted with (SSE-C)"},
+	VALUE("since", STRING, FIELD(since), "DATE",
+		"the manifests of runs that began on DATE (2026-11-22,\n"
+		"UTC) or later, instead of one RUN"),
+	FLAG("uploaded", FIELD(uploaded), "only objects that the runs themselves have uploaded"),
+	VALUE("format", CHOICE, FIELD(format), "FORMAT",
+		"json, sha256sum, sha1sum, md5sum, s3-batch or\n"
+		"s3-batch-versions",
+		.standard = "json", .choices = manifest_format_names),
+	VALUE("public-key", STRING, FIELD(public_key), "FILE",
+		"check the signature of each manifest first, by the\n"
+		"Ed25519 key of this PEM file"),
+	VALUE("sse-c-key-file", STRING, FIELD(key_file), "FILE",
+		"the key that the manifests are encrypted with (SSE-C)"),
 	{NULL},
 };
 
 static const struct option manifest_output_options[] = {
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	HELP_FLAG("print this and exit"),
 	{NULL},
 };
 
@@ -96,14 +78,12 @@ static struct command manifest_command(
 
 struct printing {
 	const struct manifest_options *options;
-	const struct manifest_place *place;
-	const struct signing_key *key;
-	struct output *output;
+	struct command_frame *frame;
+	struct manifest_bucket bucket;
 	struct text base, line;
 	uint64_t found;   /* manifests */
 	uint64_t damaged; /* of them, damaged or not signed by the key */
 	uint64_t lacking; /* entries without what the format needs */
-	int code;         /* if it ends with an error */
 };
 
 static void print_entry(struct printing *printing, const struct manifest_reader *reader,
@@ -115,19 +95,20 @@ static void print_entry(struct printing *printing, const struct manifest_reader 
 	if (options->uploaded && strcmp(entry->event, "uploaded") != 0)
 		return;
 	if (format == MANIFEST_JSON) {
-		output_result(printing->output, manifest_reader_line(reader));
+		output_result(&printing->frame->output, manifest_reader_line(reader));
 		return;
 	}
 	text_reset(&printing->line);
-	if (strcmp(entry->bucket, printing->place->bucket) != 0) {
+	if (strcmp(entry->bucket, printing->bucket.place.bucket) != 0) {
 		problem_set(&problem, "it is an object of bucket %s", quote(entry->bucket).text);
 	} else if (manifest_derive(format, entry, text_string(&printing->base), &printing->line,
 			   &problem)) {
-		output_result(printing->output, text_string(&printing->line));
+		output_result(&printing->frame->output, text_string(&printing->line));
 		return;
 	}
 	if (!printing->lacking++)
-		output_say(printing->output, "error: %s: %s", quote(entry->key).text, problem.text);
+		output_say(&printing->frame->output, "error: %s: %s", quote(entry->key).text,
+			problem.text);
 }
 
 static enum outcome print_file(
@@ -142,7 +123,7 @@ static enum outcome print_file(
 	if (r >= 0)
 		return OUTCOME_OK;
 	problem_prefix(ret_problem, "the manifest %s", quote(key).text);
-	printing->code = r == -EBADMSG ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;
+	printing->frame->code = r == -EBADMSG ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;
 	return OUTCOME_LOCAL;
 }
 
@@ -152,11 +133,12 @@ static enum outcome print_manifest(void *arg, const char *key, struct problem *r
 	int fd = -1;
 	bool is_wrong = false;
 	printing->found++;
-	const struct manifest_asked asked = {
-		.place = printing->place, .public_key = printing->key, .key = key};
+	const struct manifest_asked asked = {.place = &printing->bucket.place,
+		.public_key = printing->bucket.public_key,
+		.key = key};
 	enum outcome o = manifest_open(&asked, &fd, &is_wrong, ret_problem);
 	if (is_wrong)
-		printing->code = S3ONCE_EXIT_FILES;
+		printing->frame->code = S3ONCE_EXIT_FILES;
 	if (o != OUTCOME_OK)
 		return o;
 	o = print_file(printing, key, fd, ret_problem);
@@ -169,12 +151,12 @@ static enum outcome print_one_of_many(void *arg, const char *key, struct problem
 {
 	struct printing *printing = arg;
 	char sentence[PROBLEM_SENTENCE_MAX];
-	printing->code = S3ONCE_EXIT_SETUP;
+	printing->frame->code = S3ONCE_EXIT_SETUP;
 	const enum outcome o = print_manifest(arg, key, ret_problem);
-	if (o == OUTCOME_OK || printing->code != S3ONCE_EXIT_FILES)
+	if (o == OUTCOME_OK || printing->frame->code != S3ONCE_EXIT_FILES)
 		return o;
 	problem_format(ret_problem, sentence, sizeof sentence);
-	output_say(printing->output, "error: manifest: %s", sentence);
+	output_say(&printing->frame->output, "error: manifest: %s", sentence);
 	printing->damaged++;
 	return OUTCOME_OK;
 }
@@ -183,7 +165,7 @@ static enum outcome print_key(void *arg, const char *key, struct problem *ret_pr
 {
 	struct printing *printing = arg;
 	printing->found++;
-	output_result(printing->output, key);
+	output_result(&printing->frame->output, key);
 	return OUTCOME_OK;
 }
 
@@ -192,40 +174,32 @@ static enum outcome print_all(
 {
 	const char *since = printing->options->since;
 	if (!run)
-		return manifest_list(printing->place, since, since ? print_one_of_many : print_key,
-			printing, ret_problem);
+		return manifest_list(&printing->bucket.place, since,
+			since ? print_one_of_many : print_key, printing, ret_problem);
 	struct text key = TEXT(2048);
-	enum outcome o = manifest_find(printing->place, run, &key, ret_problem);
+	enum outcome o = manifest_find(&printing->bucket.place, run, &key, ret_problem);
 	if (o == OUTCOME_OK)
 		o = print_manifest(printing, text_string(&key), ret_problem);
 	text_clear(&key);
 	return o;
 }
 
+/* The exit code, which is SETUP before. */
 static int print_output(struct printing *printing, const char *run)
 {
-	struct problem problem = {0};
-	struct output output;
-	output_init(&output);
-	printing->output = &output;
-	printing->code = S3ONCE_EXIT_SETUP;
-	const enum outcome o = print_all(printing, run, &problem);
-	int code = o == OUTCOME_OK ? S3ONCE_EXIT_OK : printing->code;
-	if (o != OUTCOME_OK)
-		command_fail("manifest", code, &problem);
-	else if (!printing->found)
-		output_say(&output,
+	struct output *output = &printing->frame->output;
+	const enum outcome o = print_all(printing, run, &printing->frame->problem);
+	if (o == OUTCOME_OK && !printing->found)
+		output_say(output,
 			"note: no such manifest is below s3://%s/%s; PREFIX is that of the runs",
-			printing->place->bucket, quote(printing->place->prefix).text);
+			printing->bucket.place.bucket, quote(printing->bucket.place.prefix).text);
 	if (printing->lacking > 1)
-		output_say(&output, "error: %llu more objects are left out for such a reason",
+		output_say(output, "error: %llu more objects are left out for such a reason",
 			(unsigned long long)printing->lacking - 1);
-	if ((printing->lacking || printing->damaged) && code == S3ONCE_EXIT_OK)
-		code = S3ONCE_EXIT_FILES;
-	if (output_finish(&output) < 0 && code == S3ONCE_EXIT_OK)
-		code = S3ONCE_EXIT_FILES;
-	printing->output = NULL;
-	return code;
+	if (o != OUTCOME_OK)
+		return printing->frame->code;
+	printing->frame->problem = (struct problem){0};
+	return printing->lacking || printing->damaged ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 
 /* A day of the calendar, as it is written in the keys. */
@@ -241,50 +215,42 @@ static bool is_date(const char *s)
 	return strcmp(again, midnight) == 0;
 }
 
-static int check_usage(const struct manifest_options *options, int n, struct problem *ret_problem)
+/* False with a sentence. */
+static bool check_usage(const struct manifest_options *options, struct command_frame *frame)
 {
+	const int n = frame->n;
+	struct problem *problem = &frame->problem;
 	if (n < 1 || n > 2)
-		problem_set(ret_problem,
-			"name one s3://BUCKET[/PREFIX], and before it perhaps one RUN");
+		problem_set(
+			problem, "name one s3://BUCKET[/PREFIX], and before it perhaps one RUN");
 	else if (n == 2 && options->since)
-		problem_set(ret_problem, "--since stands for several runs: leave RUN out");
+		problem_set(problem, "--since stands for several runs: leave RUN out");
 	else if (options->since && !is_date(options->since))
-		problem_set(ret_problem, "--since %s is not a date, such as 2026-11-22",
+		problem_set(problem, "--since %s is not a date, such as 2026-11-22",
 			quote(options->since).text);
 	else if (n == 1 && !options->since &&
 		 (options->format || options->uploaded || options->public_key))
-		problem_set(ret_problem, "say of which runs: name one RUN, or give --since DATE");
+		problem_set(problem, "say of which runs: name one RUN, or give --since DATE");
 	else
-		return 0;
-	return S3ONCE_EXIT_USAGE;
+		return true;
+	return false;
 }
 
-static int run_manifest_command(
-	const struct manifest_options *options, int n, char **operands, struct problem *ret_problem)
+static int print_manifests(const struct manifest_options *options, struct command_frame *frame,
+	const struct s3_url *url)
 {
-	struct s3_url url;
-	struct manifest_setup setup;
-	if (url_parse(operands[n - 1], &url, ret_problem) < 0)
-		return command_fail("manifest", S3ONCE_EXIT_USAGE, ret_problem);
-	const struct manifest_wanted wanted = {.access = &options->access,
-		.url = &url,
-		.sse_c_key_file = options->key_file,
-		.public_key_file = options->public_key};
-	int code;
-	if (manifest_setup_open(&wanted, &setup, ret_problem)) {
-		struct printing printing = {.options = options,
-			.place = &setup.place,
-			.key = setup.public_key,
-			.base = TEXT(2048),
-			.line = TEXT(MANIFEST_LINE_MAX)};
-		key_add_base(&printing.base, url.key);
-		code = print_output(&printing, n == 2 ? operands[0] : NULL);
-		text_clear(&printing.base);
-		text_clear(&printing.line);
-	} else {
-		code = command_fail("manifest", S3ONCE_EXIT_SETUP, ret_problem);
-	}
-	manifest_setup_close(&setup);
+	struct printing printing = {.options = options,
+		.frame = frame,
+		.base = TEXT(2048),
+		.line = TEXT(MANIFEST_LINE_MAX)};
+	int code = S3ONCE_EXIT_SETUP;
+	key_add_base(&printing.base, url->key);
+	if (manifest_bucket_open(
+		    frame, url, options->key_file, options->public_key, &printing.bucket))
+		code = print_output(&printing, frame->n == 2 ? frame->operands[0] : NULL);
+	manifest_bucket_close(&printing.bucket);
+	text_clear(&printing.base);
+	text_clear(&printing.line);
 	return code;
 }
 
@@ -292,20 +258,15 @@ int manifest_main(int argc, char **argv)
 {
 	struct manifest_options options = {0};
 	struct option_group groups[GROUPS];
-	struct command command = manifest_command(groups, &options);
-	struct problem problem = {0};
-	int n = options_parse(&command, argc, argv, &problem);
-	if (n >= 0)
-		n = job_asked_open(&options.job, &options.access, n, argv, &problem);
-	if (!options.key_file)
-		options.key_file = job_asked_setting(&options.job, "sse-c-key-file");
-	if (n == -ECANCELED) {
-		options_help(&command, stdout);
-		return S3ONCE_EXIT_OK;
+	const struct command command = manifest_command(groups, &options);
+	struct command_frame frame = {
+		.command = &command, .job = &options.job, .access = &options.access};
+	struct s3_url url;
+	if (frame_begin(&frame, argc, argv) && check_usage(&options, &frame) &&
+		url_parse(frame.operands[frame.n - 1], &url, &frame.problem) == 0) {
+		if (!options.key_file)
+			options.key_file = job_asked_setting(&options.job, "sse-c-key-file");
+		frame.code = print_manifests(&options, &frame, &url);
 	}
-	const int code = n < 0 ? S3ONCE_EXIT_USAGE : check_usage(&options, n, &problem);
-	const int told = code ? command_fail("manifest", code, &problem)
-			      : run_manifest_command(&options, n, argv, &problem);
-	job_asked_close(&options.job);
-	return told;
+	return frame_end(&frame);
 }

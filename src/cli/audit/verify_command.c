@@ -1,124 +1,202 @@
-/* `s3once verify`: whether the bucket has what the marks say. Changes nothing. */
+/* `s3once verify`: whether the bucket has what the marks say, or what the manifest of a run says.
+ * Reads what is to be compared, opens what it takes, and makes an exit code of the end. The
+ * comparison is in src/audit/verify.c, and what is printed in verify_view.c. Changes nothing. */
+#include "audit/verify.h"
 #include "base/clock.h"
 #include "base/quote.h"
-#include "cli/audit/verify_options.h"
-#include "cli/audit/verify_with_bucket.h"
-#include "cli/audit/verify_with_manifest.h"
-#include "cli/audit/verify_with_report.h"
-#include "cli/commands.h"
-#include "cli/output.h"
+#include "cli/audit/audit_command.h"
+#include "cli/audit/verify_view.h"
+#include "cli/job/job_asked.h"
+#include "cli/options/values.h"
 #include "cli/signals.h"
+#include "manifest/manifest_reader.h"
 #include "scan/key/key.h"
-#include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define WORKERS          8
 #define GIVE_UP_AFTER_MS 60000
 
-/* The options of the command, and the services that it uses. */
+struct verify_options {
+	struct access access;
+	struct job_asked job;
+	const char *after, *subset, *id_object, *key_file, *manifest, *public_key;
+	int head, download, json, no_progress;
+	unsigned workers, verbose;
+	uint64_t max_duration_ms, give_up_after_ms, keep_marks_ms;
+};
+
+#define FIELD(field) offsetof(struct verify_options, field)
+
+static const struct option what_options[] = {
+	FLAG("head", FIELD(head),
+		"ask for each object, too: compares the checksum that\n"
+		"S3 keeps, if it keeps one"),
+	FLAG("download", FIELD(download), "read each object, too, and compare its content"),
+	VALUE("manifest", STRING, FIELD(manifest), "RUN",
+		"compare the objects that the manifest of this run\n"
+		"lists with the bucket, by HEAD or --download; without\n"
+		"marks"),
+	VALUE("public-key", STRING, FIELD(public_key), "FILE",
+		"with --manifest: it has to be signed by this Ed25519\n"
+		"key (PEM)"),
+	VALUE("subset", STRING, FIELD(subset), "N/T|P%|SIZE",
+		"with --head or --download: only of the Nth of T parts\n"
+		"of the keys, of P percent, or of as many as have SIZE\n"
+		"(10G) bytes in total; the same keys each time"),
+	VALUE("after", STRING, FIELD(after), "KEY",
+		"begin after KEY, where an earlier run has ended"),
+	VALUE("max-duration", DURATION, FIELD(max_duration_ms), "DUR",
+		"end after DUR, and say where to go on", .least = 1,
+		.most = 366ULL * 24 * 3600 * 1000),
+	VALUE("concurrency", NUMBER, FIELD(workers), "N",
+		"ask for or read at most N objects at once", .least = 1, .most = VERIFY_WORKERS_MAX,
+		.standard = "8"),
+	VALUE("give-up-after", DURATION, FIELD(give_up_after_ms), "DUR",
+		"wait for up to DUR for a service that throttles or\n"
+		"cannot be reached",
+		.standard = "1m", .most = 7ULL * 24 * 3600 * 1000),
+	VALUE("sse-c-key-file", STRING, FIELD(key_file), "FILE",
+		"the key that the objects are encrypted with (SSE-C)"),
+	VALUE("keep-marks", DURATION, FIELD(keep_marks_ms), "AGE",
+		"as given to gc: an object that is older than AGE may\n"
+		"lack a mark",
+		.least = 1000),
+	VALUE("bucket-id-object", STRING, FIELD(id_object), "KEY",
+		"the object that identifies the bucket has no mark"),
+	{NULL},
+};
+
+static const struct option output_options[] = {
+	FLAG("json", offsetof(struct verify_options, json),
+		"one event a line on standard output, as JSON"),
+	VALUE("verbose", COUNT, FIELD(verbose), NULL, "list objects that are right, too",
+		.letter = 'v'),
+	FLAG("no-progress", FIELD(no_progress), "show no progress on a terminal"),
+	HELP_FLAG("print this and exit"),
+	{NULL},
+};
+
+enum { GROUPS = 3 + ACCESS_GROUPS };
+
+static struct command verify_command(
+	struct option_group groups[static GROUPS], struct verify_options *options)
+{
+	static const struct option_conflict conflicts[] = {
+		{"head", "download", "--download does what --head does"},
+		{"manifest", "marks", "a manifest is compared without marks"},
+		{"manifest", "after", "the lines of a manifest are in no order"},
+		{"manifest", "bucket-id-object", "only what a manifest lists is compared"},
+		{"manifest", "keep-marks", "a manifest is compared without marks"}, {NULL}};
+	static const struct option_elsewhere elsewhere[] = {
+		{"local", "s3once push --dry-run --compare-content DIR s3://BUCKET/PREFIX, with "
+			  "the options of the upload, reads the files of this host and compares "
+			  "them with the marks"},
+		{"repair", "s3once push --reupload --compare-content DIR s3://BUCKET/PREFIX, with "
+			   "the options of the upload, sends again what is missing"},
+		{NULL}};
+	groups[0] = (struct option_group){"What is compared", what_options, options};
+	groups[1] = (struct option_group){NULL, job_asked_options, &options->job};
+	access_groups(&options->access, groups + 2);
+	groups[2 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
+	return (struct command){
+		.name = "verify",
+		.operands = "s3://BUCKET[/KEY-OR-PREFIX] | --job JOB",
+		.about =
+			"Compares what is in the bucket with the marks: lists the bucket, and looks whether\n"
+			"each file that is done is there with its size and etag. Prints a line for each\n"
+			"difference, with - for a missing object, * for one that differs, + for one without\n"
+			"a mark, and ! for what could not be checked. Changes nothing.\n",
+		.groups = groups,
+		.n_groups = GROUPS,
+		.conflicts = conflicts,
+		.elsewhere = elsewhere,
+		.examples =
+			"  s3once verify s3://my-bucket/photos\n"
+			"  s3once verify --download --subset 1/7 --max-duration 4h s3://my-bucket\n"
+			"  s3once verify --manifest RUN --public-key run.pem s3://my-bucket/photos\n"
+			"\n"
+			"Exit codes: 0 all is right; 1 there are differences; 2 usage; 3 it cannot be known;\n"
+			"6 --max-duration ended it, and what was looked at is right. More: man s3once-verify\n",
+	};
+}
+
+/* The value of --subset. */
+static bool read_subset(const char *given, struct verify_subset *ret, struct problem *ret_problem)
+{
+	char number[24];
+	uint64_t a = 0, b = 0;
+	const size_t n = strcspn(given, "/%");
+	const bool is_number = n && n < sizeof number && given[n];
+	if (is_number)
+		snprintf(number, sizeof number, "%.*s", (int)n, given);
+	if (!given[n] && value_size(given, &a, NULL) == 0 && a) {
+		*ret = (struct verify_subset){.bytes = a};
+	} else if (is_number && value_number(number, &a, NULL) == 0 && a >= 1 &&
+		   strcmp(given + n, "%") == 0 && a <= 100) {
+		*ret = (struct verify_subset){.to = a, .of = 100};
+	} else if (is_number && a >= 1 && given[n] == '/' &&
+		   value_number(given + n + 1, &b, NULL) == 0 && a <= b && b <= 1000000) {
+		*ret = (struct verify_subset){.from = a - 1, .to = a, .of = b};
+	} else {
+		problem_set(ret_problem,
+			"--subset: '%s' is neither a part, such as 1/7, nor a percentage, such as 5%%, nor "
+			"a size, such as 10G",
+			quote(given).text);
+		return false;
+	}
+	return true;
+}
+
+/* What is compared, and who is told. */
 struct verification {
 	const struct verify_options *options;
+	struct command_frame *frame;
 	struct s3_url url;
-	struct verify_subset subset;
-	struct marks_place place;
-	struct audit_setup setup;
-	struct s3_headers *headers;
 	struct text prefix;
-	uint64_t deadline_ns; /* 0: none */
-};
-
-/* Reads the operand and what needs no service. 0, or the exit code with a sentence. */
-static int read_operands(
-	struct verification *verification, int n, char **operands, struct problem *ret_problem)
-{
-	const struct verify_options *options = verification->options;
-	if (n != 1)
-		problem_set(ret_problem, "name one s3://BUCKET[/KEY-OR-PREFIX]");
-	if (n != 1 || url_parse(operands[0], &verification->url, ret_problem) < 0)
-		return S3ONCE_EXIT_USAGE;
-	if (options->public_key && !options->manifest) {
-		problem_set(
-			ret_problem, "--public-key is that of a manifest: give --manifest, too");
-		return S3ONCE_EXIT_USAGE;
-	}
-	if (options->subset && !options->head && !options->download && !options->manifest) {
-		problem_set(ret_problem, "--subset goes with --head or --download: the listing is "
-					 "compared as a whole");
-		return S3ONCE_EXIT_USAGE;
-	}
-	if (options->subset &&
-		verify_subset_read(options->subset, &verification->subset, ret_problem) < 0)
-		return S3ONCE_EXIT_USAGE;
-	key_add_base(&verification->prefix, verification->url.key);
-	const char *prefix = text_string(&verification->prefix);
-	if (options->after && strncmp(options->after, prefix, strlen(prefix)) != 0) {
-		problem_set(ret_problem, "--after '%s' is not a key below %s",
-			quote(options->after).text, quote(operands[0]).text);
-		return S3ONCE_EXIT_USAGE;
-	}
-	if (options->manifest)
-		return S3ONCE_EXIT_OK;
-	return marks_place_chosen(&options->access, true, &verification->place, ret_problem);
-}
-
-static bool prepare_key(struct verification *verification, struct problem *ret_problem)
-{
-	if (!verification->options->key_file)
-		return true;
-	return s3_headers_new(&verification->headers) == 0 &&
-	       s3_headers_set(verification->headers, "sse-c-key-file",
-		       verification->options->key_file, ret_problem) == 0 &&
-	       s3_headers_prepare(verification->headers, ret_problem) == 0;
-}
-
-static bool open_all(struct verification *verification, struct problem *ret_problem)
-{
-	const struct audit_wanted wanted = {&verification->options->access, &verification->place,
-		verification->url.bucket, .needs_s3 = !verification->options->reports.n};
-	return prepare_key(verification, ret_problem) &&
-	       audit_setup_open(&wanted, &verification->setup, ret_problem) == 0;
-}
-
-static void close_all(struct verification *verification)
-{
-	audit_setup_close(&verification->setup);
-	s3_headers_free(verification->headers);
-	marks_place_clear(&verification->place);
-	text_clear(&verification->prefix);
-}
-
-static bool is_late(const struct verification *verification)
-{
-	return verification->deadline_ns && clock_boot_ns() >= verification->deadline_ns;
-}
-
-/* What the run's threads are given as `arg`. */
-struct audience {
+	struct s3_headers *headers;
+	struct verify verify;
 	struct verify_view view;
-	const struct verification *verification;
 };
 
-static void on_found(
-	void *arg, enum finding finding, const char *key, const struct problem *problem)
+/* What needs no service. False with a sentence. */
+static bool read_operand(struct verification *v)
 {
-	verify_view_found(&((struct audience *)arg)->view, finding, key, problem);
-}
-
-static void on_warned(void *arg, const struct problem *problem)
-{
-	verify_view_warned(&((struct audience *)arg)->view, problem);
-}
-
-static void on_progress(void *arg, const struct verify_counts *counts)
-{
-	verify_view_progress(&((struct audience *)arg)->view, counts);
+	const struct verify_options *options = v->options;
+	struct problem *problem = &v->frame->problem;
+	if (v->frame->n != 1) {
+		problem_set(problem, "name one s3://BUCKET[/KEY-OR-PREFIX]");
+		return false;
+	}
+	if (url_parse(v->frame->operands[0], &v->url, problem) < 0)
+		return false;
+	key_add_base(&v->prefix, v->url.key);
+	const char *prefix = text_string(&v->prefix);
+	if (options->public_key && !options->manifest)
+		problem_set(problem, "--public-key is that of a manifest: give --manifest, too");
+	else if (options->subset && !options->head && !options->download && !options->manifest)
+		problem_set(problem, "--subset goes with --head or --download: the listing is "
+				     "compared as a whole");
+	else if (options->after && strncmp(options->after, prefix, strlen(prefix)) != 0)
+		problem_set(problem, "--after '%s' is not a key below %s",
+			quote(options->after).text, quote(v->frame->operands[0]).text);
+	else
+		return !options->subset || read_subset(options->subset, &v->verify.subset, problem);
+	return false;
 }
 
 static bool is_stopped(void *arg)
 {
-	return signals_came() || is_late(((const struct audience *)arg)->verification);
+	const struct verify_view *view = arg;
+	return signals_came() || (view->until_ns && clock_boot_ns() >= view->until_ns);
+}
+
+static struct call_limits limits_of(const struct verification *v)
+{
+	return (struct call_limits){.abandon = is_stopped,
+		.abandon_arg = v->verify.visitor.arg,
+		.patience_ms = v->verify.patience_ms};
 }
 
 static bool is_empty(const struct verify_end *end)
@@ -138,156 +216,247 @@ static int exit_code_of(const struct verify_end *end)
 	return end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
 }
 
-static int exit_code(
-	const struct verification *verification, const struct verify_end *end, struct problem *ret)
-{
-	if (!end->is_complete || !is_empty(end) || verification->options->after)
-		return exit_code_of(end);
-	problem_set(ret,
-		"there is neither a mark nor an object in s3://%s/%s: check the target "
-		"and --marks",
-		quote(verification->url.bucket).text,
-		quote(text_string(&verification->prefix)).text);
-	return S3ONCE_EXIT_FILES;
-}
-
-/* What is compared, and how. */
-static struct verify verify_of(const struct verification *verification, struct audience *audience)
-{
-	const struct verify_options *options = verification->options;
-	return (struct verify){.store = verification->setup.marks.store,
-		.s3 = verification->setup.s3,
-		.space = &verification->setup.space,
-		.headers = verification->headers,
-		.range = {.prefix = text_string(&verification->prefix), .after = options->after},
-		.keep_marks_s = options->keep_marks_ms / 1000,
-		.id_object = options->id_object,
-		.by = audience->view.by,
-		.subset = verification->subset,
-		.workers = options->workers ? options->workers : WORKERS,
-		.patience_ms = options->give_up_after_ms,
-		.visitor = {on_found, on_warned, on_progress, is_stopped, audience}};
-}
-
-static int compare_manifest(struct verification *verification, struct audience *audience)
-{
-	const struct verify_options *options = verification->options;
-	struct verify_with_manifest wanted = {.where = {.access = &options->access,
-						      .url = &verification->url,
-						      .sse_c_key_file = options->key_file,
-						      .public_key_file = options->public_key},
-		.manifest = options->manifest,
-		.verify = verify_of(verification, audience),
-		.view = &audience->view,
-		.exit_code = exit_code_of};
-	signals_count("s3once: stopping\n");
-	const int code = verify_with_manifest(&wanted);
-	const int signal = signals_restore();
-	return signal && code == S3ONCE_EXIT_LIMIT ? S3ONCE_EXIT_STOPPED + signal : code;
-}
-
-/* Says how it ended, and returns the exit code. told.problem is why it could not go on. */
+/* Says how it ended. `failed` is the exit code if it could not go on, for which there is a problem.
+ */
 static int tell_end(
-	const struct verification *verification, struct audience *audience, struct verify_told told)
+	struct verification *v, const struct verify_end *end, int failed, const struct problem *why)
 {
-	struct problem nothing = {0};
+	struct problem *problem = &v->frame->problem;
 	const int signal = signals_restore();
-	told.code = told.problem ? S3ONCE_EXIT_SETUP : exit_code(verification, told.end, &nothing);
-	if (signal && !told.end->is_complete)
-		told.code = S3ONCE_EXIT_STOPPED + signal;
-	if (*nothing.text)
-		told.problem = &nothing;
-	verify_view_end(&audience->view, &told);
-	return told.problem ? command_fail("verify", told.code, told.problem) : told.code;
-}
-
-static int compare_all(struct verification *verification, struct audience *audience)
-{
-	struct verify_end end = {0};
-	struct problem problem = {0};
-	struct verify verify = verify_of(verification, audience);
-	const struct verify_with_bucket with_bucket = {.setup = &verification->setup,
-		.url = &verification->url,
-		.verify = &verify,
-		.view = &audience->view};
-	signals_count("s3once: stopping\n");
-	const enum outcome o = audience->view.by == VERIFY_BY_REPORT
-				       ? verify_with_report(&verify,
-						 &verification->options->reports, &end, &problem)
-				       : verify_with_bucket(&with_bucket, &end, &problem);
-	return tell_end(verification, audience,
-		(struct verify_told){.end = &end,
-			.verify = &verify,
-			.problem = o == OUTCOME_OK ? NULL : &problem});
-}
-
-static int verify(struct verification *verification)
-{
-	const struct verify_options *options = verification->options;
-	struct output output;
-	struct problem problem = {0};
-	struct audience audience = {.verification = verification,
-		.view = {.output = &output,
-			.bucket = verification->url.bucket,
-			.prefix = text_string(&verification->prefix),
-			.json = options->json,
-			.verbose = options->verbose > 0,
-			.draws = terminal_can_draw(STDERR_FILENO) && !options->no_progress,
-			.of_manifest = options->manifest != NULL,
-			.by = options->reports.n                   ? VERIFY_BY_REPORT
-			      : options->download                  ? VERIFY_BY_DOWNLOAD
-			      : options->head || options->manifest ? VERIFY_BY_HEAD
-								   : VERIFY_BY_LISTING}};
-	if (options->max_duration_ms)
-		verification->deadline_ns = clock_boot_ns() + options->max_duration_ms * NS_PER_MS;
-	output_init(&output);
-	output_never_block(&output);
-	int code = S3ONCE_EXIT_SETUP;
-	if (options->manifest)
-		code = compare_manifest(verification, &audience);
-	else if (open_all(verification, &problem))
-		code = compare_all(verification, &audience);
-	else
-		code = command_fail("verify", code, &problem);
-	if (output_finish(&output) < 0 && code == S3ONCE_EXIT_OK)
+	int code = failed ? failed : exit_code_of(end);
+	if (failed) {
+		*problem = *why;
+	} else if (end->is_complete && is_empty(end) && !v->options->after &&
+		   !v->options->manifest) {
+		problem_set(problem,
+			"there is neither a mark nor an object in s3://%s/%s: check the target "
+			"and --marks",
+			quote(v->url.bucket).text, quote(text_string(&v->prefix)).text);
 		code = S3ONCE_EXIT_FILES;
+	}
+	if (signal && !end->is_complete)
+		code = S3ONCE_EXIT_STOPPED + signal;
+	verify_view_end(&v->view,
+		&(struct verify_told){end, &v->verify, *problem->text ? problem : NULL, code});
 	return code;
 }
 
-/* What a comparison of its objects needs, beside the access. */
-static void take_from_job(struct verify_options *options)
+/* In another bucket of that name, every object would be missing or different. What ends the run is
+ * noticed by the comparison. */
+static enum outcome know_bucket(const struct audit_place *place, struct problem *ret_problem)
 {
-	if (!options->key_file)
-		options->key_file = job_asked_setting(&options->job, "sse-c-key-file");
-	if (!options->id_object)
-		options->id_object = options->job.job.options.run.bucket_id_object;
+	struct audit_hand hand;
+	enum outcome o = OUTCOME_LOCAL;
+	if (audit_hand_open(place, &hand))
+		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
+	else
+		o = bucket_is_known(place, &hand, ret_problem);
+	audit_hand_clear(&hand);
+	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
+}
+
+/* If the key of the URL has a mark of its own, only that one is meant, as in `status`. */
+static enum outcome is_one_key(const struct verification *v, bool *ret, struct problem *ret_problem)
+{
+	const struct mark_ref ref = {.conn = v->frame->marks.conn,
+		.space = v->verify.space,
+		.key = v->url.key,
+		.session = "",
+		.source = ""};
+	struct mark mark = {0};
+	*ret = false;
+	if (strcmp(v->verify.range.prefix, v->url.key) == 0)
+		return OUTCOME_OK;
+	const enum outcome o = mark_get(&ref, &mark, ret_problem);
+	*ret = o == OUTCOME_OK && mark.state != MARK_ABSENT && mark.state != MARK_FORGOTTEN;
+	mark_clear(&mark);
+	return o;
+}
+
+/* With --subset 10G, the size of all objects decides which keys are chosen. */
+static enum outcome size_subset(struct verification *v, struct problem *ret_problem)
+{
+	const struct mark_range range = {.prefix = v->verify.range.prefix};
+	const struct call_limits limits = limits_of(v);
+	uint64_t total = 0;
+	if (!v->verify.subset.bytes)
+		return OUTCOME_OK;
+	const enum outcome o = verify_bytes_of_marks(
+		v->frame->marks.conn, v->verify.space, &range, &limits, &total, ret_problem);
+	verify_subset_share(&v->verify.subset, total);
+	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
+}
+
+static enum outcome compare_with_marks(struct verification *v, struct audit_place *place,
+	struct verify_end *ret, struct problem *ret_problem)
+{
+	bool is_one = false;
+	place->limits = limits_of(v);
+	enum outcome o = know_bucket(place, ret_problem);
+	if (o == OUTCOME_OK)
+		o = is_one_key(v, &is_one, ret_problem);
+	if (is_one)
+		v->view.prefix = v->url.key;
+	else if (o == OUTCOME_OK)
+		o = size_subset(v, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	return is_one ? verify_one(&v->verify, v->url.key, ret, ret_problem)
+		      : verify_run(&v->verify, ret, ret_problem);
+}
+
+static int verify_marks(struct verification *v)
+{
+	struct command_frame *frame = v->frame;
+	struct audit_bucket bucket = {0};
+	struct problem problem = {0};
+	struct verify_end end = {0};
+	int code = S3ONCE_EXIT_SETUP;
+	if (audit_headers(v->options->key_file, &v->headers, &frame->problem) &&
+		audit_open(frame, v->url.bucket, true, &bucket)) {
+		v->verify.store = frame->marks.store;
+		v->verify.s3 = bucket.s3;
+		v->verify.space = &bucket.space;
+		v->verify.headers = v->headers;
+		signals_count("s3once: stopping\n");
+		const enum outcome o = compare_with_marks(v, &bucket.place, &end, &problem);
+		code = tell_end(v, &end, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
+	}
+	audit_close(&bucket);
+	s3_headers_free(v->headers);
+	return code;
+}
+
+/* What is wrong with the manifest is reported by the reading after this one. False with a sentence:
+ * out of memory. */
+static bool size_subset_of_manifest(
+	struct verify_subset *subset, int fd, struct problem *ret_problem)
+{
+	struct manifest_reader *reader;
+	struct manifest_entry entry;
+	struct problem ignored;
+	uint64_t total = 0;
+	if (!subset->bytes)
+		return true;
+	if (manifest_reader_new(fd, &reader, ret_problem) < 0)
+		return false;
+	while (manifest_reader_next(reader, &entry, &ignored) > 0)
+		total += entry.size;
+	manifest_reader_free(reader);
+	verify_subset_share(subset, total);
+	return true;
+}
+
+static enum outcome compare_with_manifest(struct verification *v, int fd, struct verify_end *ret,
+	bool *ret_is_wrong, struct problem *ret_problem)
+{
+	struct manifest_reader *reader;
+	if (!size_subset_of_manifest(&v->verify.subset, fd, ret_problem) ||
+		manifest_reader_new(fd, &reader, ret_problem) < 0)
+		return OUTCOME_LOCAL;
+	const enum outcome o =
+		verify_manifest(&v->verify, v->url.bucket, reader, ret, ret_is_wrong, ret_problem);
+	manifest_reader_free(reader);
+	return o;
+}
+
+/* Fetches the manifest, and checks that it is whole and signed by the right key; then compares. */
+static int verify_run_of(struct verification *v, const struct manifest_bucket *bucket)
+{
+	struct problem problem = {0};
+	struct verify_end end = {0};
+	struct text key = TEXT(2048);
+	bool is_wrong = false;
+	int fd = -1;
+	enum outcome o = manifest_find(&bucket->place, v->options->manifest, &key, &problem);
+	const struct manifest_asked asked = {.place = &bucket->place,
+		.public_key = bucket->public_key,
+		.key = text_string(&key)};
+	if (o == OUTCOME_ABSENT)
+		is_wrong = true;
+	else if (o == OUTCOME_OK)
+		o = manifest_open(&asked, &fd, &is_wrong, &problem);
+	if (o == OUTCOME_OK) {
+		o = compare_with_manifest(v, fd, &end, &is_wrong, &problem);
+		close(fd);
+		if (is_wrong)
+			problem_prefix(&problem, "the manifest %s", quote(text_string(&key)).text);
+	}
+	text_clear(&key);
+	/* ABANDONED: it was stopped before the first object, and nothing was compared. */
+	return tell_end(v, &end,
+		o == OUTCOME_OK || o == OUTCOME_ABANDONED ? 0
+		: is_wrong                                ? S3ONCE_EXIT_FILES
+							  : S3ONCE_EXIT_SETUP,
+		&problem);
+}
+
+static int verify_of_manifest(struct verification *v)
+{
+	const struct verify_options *options = v->options;
+	struct manifest_bucket bucket;
+	int code = S3ONCE_EXIT_SETUP;
+	signals_count("s3once: stopping\n");
+	if (manifest_bucket_open(
+		    v->frame, &v->url, options->key_file, options->public_key, &bucket)) {
+		bucket.place.limits.abandon = is_stopped;
+		bucket.place.limits.abandon_arg = &v->view;
+		v->verify.s3 = bucket.s3;
+		v->verify.headers = bucket.headers;
+		code = verify_run_of(v, &bucket);
+	} else {
+		signals_restore();
+	}
+	manifest_bucket_close(&bucket);
+	return code;
+}
+
+static void set_up(struct verification *v)
+{
+	const struct verify_options *options = v->options;
+	const char *prefix = text_string(&v->prefix);
+	struct verify *verify = &v->verify;
+	v->view = (struct verify_view){.output = &v->frame->output,
+		.bucket = v->url.bucket,
+		.prefix = prefix,
+		.json = options->json,
+		.verbose = options->verbose > 0,
+		.draws = terminal_can_draw(STDERR_FILENO) && !options->no_progress,
+		.of_manifest = options->manifest != NULL,
+		.by = options->download                    ? VERIFY_BY_DOWNLOAD
+		      : options->head || options->manifest ? VERIFY_BY_HEAD
+							   : VERIFY_BY_LISTING};
+	if (options->max_duration_ms)
+		v->view.until_ns = clock_boot_ns() + options->max_duration_ms * NS_PER_MS;
+	verify->range = (struct mark_range){.prefix = prefix, .after = options->after};
+	verify->keep_marks_s = options->keep_marks_ms / 1000;
+	verify->id_object = options->id_object;
+	verify->by = v->view.by;
+	verify->workers = options->workers ? options->workers : WORKERS;
+	verify->patience_ms = options->give_up_after_ms;
+	verify->visitor = (struct verify_visitor){
+		verify_view_found, verify_view_warned, verify_view_progress, is_stopped, &v->view};
 }
 
 int verify_main(int argc, char **argv)
 {
-	struct s3once_setting *reports = calloc((size_t)argc + 1, sizeof *reports);
-	struct verify_options options = {
-		.give_up_after_ms = GIVE_UP_AFTER_MS, .reports.settings = reports};
-	struct option_group groups[VERIFY_GROUPS];
-	struct command command = verify_command(groups, &options);
-	struct problem problem = {0};
-	struct verification verification = {.options = &options, .prefix = TEXT(2048)};
-	int n = reports ? options_parse(&command, argc, argv, &problem) : -ENOMEM;
-	if (n >= 0)
-		n = job_asked_open(&options.job, &options.access, n, argv, &problem);
-	if (!reports)
-		problem_set(&problem, "out of memory");
-	if (n == -ECANCELED) {
-		options_help(&command, stdout);
-		free(reports);
-		return S3ONCE_EXIT_OK;
+	struct verify_options options = {.give_up_after_ms = GIVE_UP_AFTER_MS};
+	struct option_group groups[GROUPS];
+	const struct command command = verify_command(groups, &options);
+	struct command_frame frame = {
+		.command = &command, .job = &options.job, .access = &options.access};
+	struct verification v = {.options = &options, .frame = &frame, .prefix = TEXT(2048)};
+	if (!frame_begin(&frame, argc, argv))
+		return frame_end(&frame);
+	if (options.job.name && !options.key_file)
+		options.key_file = job_asked_setting(&options.job, "sse-c-key-file");
+	if (options.job.name && !options.id_object)
+		options.id_object = options.job.job.options.run.bucket_id_object;
+	output_never_block(&frame.output);
+	if (read_operand(&v) && (options.manifest || frame_choose_marks(&frame, true))) {
+		set_up(&v);
+		frame.code = options.manifest ? verify_of_manifest(&v) : verify_marks(&v);
 	}
-	if (n >= 0 && options.job.name)
-		take_from_job(&options);
-	int code = n < 0 ? S3ONCE_EXIT_USAGE : read_operands(&verification, n, argv, &problem);
-	code = code ? command_fail("verify", code, &problem) : verify(&verification);
-	close_all(&verification);
-	job_asked_close(&options.job);
-	free(reports);
-	return code;
+	text_clear(&v.prefix);
+	return frame_end(&frame);
 }

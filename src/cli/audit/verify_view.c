@@ -1,8 +1,11 @@
+/* What `s3once verify` finds, told while it goes on and at its end: a line for each difference as
+ * `rclone check --combined` writes them, or an event, and how far it is on a terminal. Called by
+ * the threads of a comparison, one at a time. Which exit code follows is decided by
+ * verify_command.c. */
 #include "cli/audit/verify_view.h"
 #include "base/quote.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
-#include "cli/output.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -91,7 +94,7 @@ void verify_view_progress(void *arg, const struct verify_counts *counts)
 	if (!view->draws)
 		return;
 	human_things(&t, counts->listed, "object");
-	text_add(&t, view->by == VERIFY_BY_REPORT ? " in the report" : " listed");
+	text_add(&t, " listed");
 	add_count(&t, counts->of[FINDING_SAME],
 		view->of_manifest ? "as the manifest says" : "as their marks say");
 	add_count(&t, counts->looked_at, "looked at");
@@ -121,8 +124,7 @@ static void add_place(struct text *t, const struct verify_view *view)
 
 static void say_result(struct verify_view *view, const struct verify_end *end)
 {
-	static const char *const ways[] = {
-		"size and etag", "checksum or etag", "content", "the checksum in the report"};
+	static const char *const ways[] = {"size and etag", "checksum or etag", "content"};
 	struct text t = TEXT(LINE_BYTES_MAX);
 	const struct verify_counts *counts = &end->counts;
 	const uint64_t right = counts->of[FINDING_SAME], other = counts->of[FINDING_DIFFERS];
@@ -155,9 +157,8 @@ static void say_rest(struct verify_view *view, const struct verify_end *end)
 	if (unfinished) {
 		human_things(&t, unfinished, "file");
 		output_say(view->output,
-			"%s %s claimed or failed%s and not compared: s3once status shows more",
-			text_string(&t), unfinished == 1 ? "is" : "are",
-			view->by == VERIFY_BY_REPORT ? ", or newer than the report," : "");
+			"%s %s claimed or failed and not compared: s3once status shows more",
+			text_string(&t), unfinished == 1 ? "is" : "are");
 		text_reset(&t);
 	}
 	if (!end->is_complete && *end->after) {

@@ -9,6 +9,7 @@ struct verify_view {
 	bool json, verbose, draws;
 	bool of_manifest; /* it compares with a manifest, not with marks */
 	enum verify_by by;
+	uint64_t until_ns; /* by clock_boot_ns(): nothing is looked at any more; 0: no bound */
 };
 
 /* For struct verify_visitor; arg is the view. */

@@ -1,11 +1,20 @@
-/* `s3once doctor`: whether everything is in order for push, and what the server really does. */
+/* `s3once doctor`: whether everything is in order for push, and what the server really does. Looks
+ * at this host itself, and then calls the checks of the bucket and of the marks, which have a file
+ * each. All of them report by doctor_find(); which exit code follows is decided here. */
 #include "cli/doctor/doctor.h"
+#include "aws/settings.h"
+#include "base/clock.h"
 #include "base/quote.h"
 #include "cli/commands.h"
-#include "cli/options/access.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
+
+#define SOON_S            (15 * 60)
+#define REQUESTS_MANY     256 /* what a run may well find worth while */
+#define FILES_OF_REQUESTS 3   /* connections to S3 and DynamoDB, and the file that is read */
+#define FILES_OF_PROGRAM  100 /* directories of the scan, marks, libraries, with room */
 
 static struct command doctor_command(
 	struct option_group groups[static SETUP_GROUPS], struct setup_options *options)
@@ -31,51 +40,135 @@ static bool ends_checks(void *doctor)
 	return signals_came() > 0;
 }
 
-static int examine(const struct setup_options *options, const struct s3_url *url)
+static void check_credentials(struct doctor *doctor)
 {
-	struct doctor doctor = {.is_json = options->json,
-		.access = &options->access,
+	struct credentials credentials = {0};
+	struct problem problem = {0};
+	unsigned generation;
+	char until[21] = "they do not expire";
+	if (credentials_get(doctor->services->aws->credentials, NULL, &credentials, &generation,
+		    &problem) < 0) {
+		doctor_find(doctor, DOCTOR_FAILURE, "credentials", "%s", problem.text);
+		return;
+	}
+	int64_t left_s = credentials.expires_s - clock_wall_ns() / (int64_t)NS_PER_S;
+	bool is_short = credentials.expires_s && left_s < SOON_S;
+	if (credentials.expires_s)
+		clock_format_iso(credentials.expires_s, until);
+	doctor_find(doctor, is_short ? DOCTOR_WARNING : DOCTOR_OK, "credentials", "from %s, %s%s%s",
+		credentials.from, credentials.expires_s ? "until " : "", until,
+		is_short ? ": less than 15 minutes, check that they are renewed" : "");
+	credentials_wipe(&credentials);
+}
+
+static const char *from_of(const struct aws_settings *aws, const char *name)
+{
+	for (size_t i = 0; i < aws->found.n; i++)
+		if (strcmp(aws->found.rows[i].name, name) == 0)
+			return aws->found.rows[i].from;
+	return "default";
+}
+
+static void check_region(struct doctor *doctor)
+{
+	const struct aws_settings *aws = doctor->services->aws;
+	if (aws->region_is_default && (aws->s3_is_aws || aws->dynamodb_is_aws))
+		doctor_find(doctor, DOCTOR_WARNING, "region",
+			"none is set, %s is assumed: set AWS_REGION, or region of the profile",
+			aws->region);
+	else
+		doctor_find(doctor, DOCTOR_OK, "region", "%s (%s)", aws->region,
+			quote(from_of(aws, "region")).text);
+}
+
+static void check_endpoint(
+	struct doctor *doctor, const char *what, const char *row, const char *url)
+{
+	const char *from = from_of(doctor->services->aws, row);
+	if (strncmp(url, "https:", 6) == 0)
+		doctor_find(doctor, DOCTOR_OK, what, "%s (%s)", quote(url).text, quote(from).text);
+	else
+		doctor_find(doctor, DOCTOR_WARNING, what,
+			"%s (%s) is not encrypted: use https where others may listen",
+			quote(url).text, quote(from).text);
+}
+
+static void check_descriptors(struct doctor *doctor)
+{
+	const unsigned long need = REQUESTS_MANY * FILES_OF_REQUESTS + FILES_OF_PROGRAM;
+	struct rlimit limit = {0};
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur >= need)
+		doctor_find(doctor, DOCTOR_OK, "file descriptors", "%llu",
+			(unsigned long long)limit.rlim_cur);
+	else
+		doctor_find(doctor, DOCTOR_WARNING, "file descriptors",
+			"%llu are too few for %d requests at once, push will send fewer: raise "
+			"the limit (ulimit -Hn) to %lu",
+			(unsigned long long)limit.rlim_cur, REQUESTS_MANY, need);
+}
+
+static void look_at_host(struct doctor *doctor)
+{
+	const struct aws_settings *aws = doctor->services->aws;
+	const char *marks = access_marks(doctor->access);
+	check_credentials(doctor);
+	check_region(doctor);
+	check_endpoint(doctor, "S3 endpoint", "s3_endpoint", aws->s3_endpoint);
+	if (marks && strncmp(marks, "dynamodb:", 9) == 0)
+		check_endpoint(
+			doctor, "DynamoDB endpoint", "dynamodb_endpoint", aws->dynamodb_endpoint);
+	check_descriptors(doctor);
+}
+
+static int examine(struct command_frame *frame, const struct s3_url *url, bool is_json)
+{
+	struct doctor doctor = {.output = &frame->output,
+		.is_json = is_json,
+		.access = frame->access,
+		.services = &frame->services,
 		.limits = {.attempts = DOCTOR_ATTEMPTS, .abandon = ends_checks}};
 	struct problem problem = {0};
-	output_init(&doctor.output);
-	if (services_open(&options->access, &doctor.services, &problem) < 0) {
+	if (services_open(frame->access, &frame->services, &problem) < 0) {
 		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", problem.text);
 	} else {
-		doctor_host(&doctor);
+		look_at_host(&doctor);
 		if (url)
 			doctor_look_at_bucket(&doctor, url);
 		if (!doctor.signal)
 			doctor_marks(&doctor);
 	}
-	services_close(&doctor.services);
-	bool is_told = output_finish(&doctor.output) == 0;
 	if (doctor.signal)
-		return 128 + doctor.signal;
-	return is_told && !doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
+		return S3ONCE_EXIT_STOPPED + doctor.signal;
+	return doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
+}
+
+/* Whether the marks are named as they can be. False with a sentence. */
+static bool understands_marks(const struct access *access, struct problem *ret_problem)
+{
+	struct marks_place place = {0};
+	const char *spec = access_marks(access);
+	const int r = spec ? marks_place_parse(spec, &place, ret_problem) : 0;
+	marks_place_clear(&place);
+	return r != -EINVAL;
 }
 
 int doctor_main(int argc, char **argv)
 {
 	struct setup_options options = {0};
 	struct option_group groups[SETUP_GROUPS];
-	struct command command = doctor_command(groups, &options);
-	struct problem problem = {0};
+	const struct command command = doctor_command(groups, &options);
+	struct command_frame frame = {.command = &command, .access = &options.access};
 	struct s3_url url;
-	struct marks_place place = {0};
-	int n = options_parse(&command, argc, argv, &problem);
-	if (n == -ECANCELED) {
-		options_help(&command, stdout);
-		return S3ONCE_EXIT_OK;
+	if (!frame_begin(&frame, argc, argv))
+		return frame_end(&frame);
+	if (frame.n > 1)
+		problem_set(&frame.problem, "'%s': one s3://BUCKET[/PREFIX] at a time",
+			quote(frame.operands[1]).text);
+	else if ((!frame.n || url_parse(frame.operands[0], &url, &frame.problem) == 0) &&
+		 understands_marks(&options.access, &frame.problem)) {
+		frame.problem = (struct problem){0};
+		frame.code = examine(&frame, frame.n ? &url : NULL, options.json);
 	}
-	if (n > 1)
-		problem_set(
-			&problem, "'%s': one s3://BUCKET[/PREFIX] at a time", quote(argv[1]).text);
-	if (n < 0 || n > 1 || (n == 1 && url_parse(argv[0], &url, &problem) < 0))
-		return command_fail("doctor", S3ONCE_EXIT_USAGE, &problem);
-	const char *spec = access_marks(&options.access);
-	const int r = spec ? marks_place_parse(spec, &place, &problem) : 0;
-	marks_place_clear(&place);
-	if (r == -EINVAL)
-		return command_fail("doctor", S3ONCE_EXIT_USAGE, &problem);
-	return examine(&options, n ? &url : NULL);
+	return frame_end(&frame);
 }

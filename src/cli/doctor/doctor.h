@@ -16,11 +16,11 @@ enum doctor_finding {
 };
 
 struct doctor {
-	struct output output;
+	struct output *output; /* borrowed, as all pointers */
 	bool is_json;
-	unsigned counts[3];          /* findings by kind */
-	const struct access *access; /* borrowed */
-	struct services services;
+	unsigned counts[3]; /* findings by kind */
+	const struct access *access;
+	const struct services *services;
 	struct call_limits limits; /* of each request; a signal ends it */
 	uint64_t tidy_until_ns;    /* when the clean-up has to end, once a signal came */
 	bool is_tidying;
@@ -45,9 +45,6 @@ void doctor_end_probes(struct doctor *doctor);
 /* The limits of a request that removes probe objects. It may go on for a few seconds after a
  * signal, until the second one. */
 struct call_limits doctor_tidy_limits(struct doctor *doctor);
-
-/* Checks the credentials, the region, the endpoints and the limits of the process. */
-void doctor_host(struct doctor *doctor);
 
 /* A bucket and the keys that are tried out in it. Each probe has a key of its own, since a policy
  * may forbid to write to a key twice. */
@@ -113,16 +110,6 @@ unsigned doctor_race(const struct race *race, struct problem *ret_problem);
 void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url);
 /* Checks PutObject, the proof, the checksums and the conditions. False if nothing can be put. */
 bool doctor_puts(struct doctor_bucket *bucket);
-/* Says what a race of this header came to. If exactly one writer won each round, *s3 learns that
- * the condition is honoured. `else_push` is what push does instead. */
-void doctor_tell_race(struct doctor_bucket *bucket, const struct race *race, const char *what,
-	const char *header, enum s3_ability ability, const char *else_push);
-/* Checks whether objects are found under the keys that they were stored under, whatever characters
- * these have. */
-void doctor_names(struct doctor_bucket *bucket);
-/* Checks whether the server keeps the storage class, metadata and tags that an object is stored
- * with. */
-void doctor_settings(struct doctor_bucket *bucket);
 /* Checks multipart uploads as doctor_puts() checks PutObject. */
 void doctor_multipart(struct doctor_bucket *bucket);
 

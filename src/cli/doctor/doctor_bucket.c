@@ -1,10 +1,16 @@
+/* The checks of a bucket by `s3once doctor`: whether it is there, the clock, the names of objects,
+ * the settings that they are stored with, and the lifecycle rules. Those of PutObject and of
+ * multipart uploads are in doctor_uploads.c. This makes the name of all probe objects, and removes
+ * them. */
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
 #include "cli/signals.h"
 #include "marks/bucket_conditions.h"
+#include "marks/judge.h"
 #include "s3/s3.h"
+#include "s3/s3_kept.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +79,184 @@ static void check_lifecycle(struct doctor_bucket *bucket, const char *prefix)
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"this server shows none: unfinished uploads stay until somebody aborts "
 			"them");
+}
+
+/* What a second key has behind the first one: characters that have to be encoded, and what a server
+ * that decodes twice or splits the key makes of them. */
+static const char *const ends[] = {
+	"#a", "?a", "%23a", "+a", " a", "&a=b;c", ":@,!$'()*", "\xc3\xa9"};
+#define ENDS (sizeof ends / sizeof *ends)
+
+struct named {
+	const char *key;
+	char content[1400];
+	struct sums sums;
+};
+
+/* Its content is its key. */
+static enum outcome put_named(struct doctor_bucket *bucket, const char *key, struct named *ret,
+	struct problem *ret_problem)
+{
+	struct s3_object object;
+	ret->key = key;
+	snprintf(ret->content, sizeof ret->content, "s3once doctor: %s\n", key);
+	const struct doctor_probe probe = {.key = key,
+		.content = ret->content,
+		.is_new = true,
+		.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)) | DIGEST_MD5};
+	return doctor_put(bucket->conn, bucket, &probe, &ret->sums, &object, ret_problem);
+}
+
+static enum outcome look_for(struct doctor_bucket *bucket, const struct named *named,
+	bool *ret_is_lost, struct problem *ret_problem)
+{
+	const struct s3_target target = {.key = named->key};
+	struct s3_object seen = {0};
+	const enum outcome o =
+		s3_head_object(bucket->conn, &target, &bucket->doctor->limits, &seen, ret_problem);
+	*ret_is_lost |= o == OUTCOME_ABSENT ||
+			(o == OUTCOME_OK && proof_whole(&named->sums, &seen, true) == PROOF_NO);
+	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
+}
+
+/* Two objects whose keys differ by this end are there, and neither took the place of the other. */
+static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool *ret_is_lost,
+	struct problem *ret_problem)
+{
+	struct named plain, unusual;
+	char both[64];
+	const char *key = doctor_key(bucket);
+	snprintf(both, sizeof both, "%s%s", key + strlen(bucket->prefix), end);
+	enum outcome o = put_named(bucket, key, &plain, ret_problem);
+	if (o == OUTCOME_OK)
+		o = put_named(bucket, doctor_key_of(bucket, both), &unusual, ret_problem);
+	*ret_is_lost = o == OUTCOME_REFUSED;
+	if (o == OUTCOME_OK)
+		o = look_for(bucket, &plain, ret_is_lost, ret_problem);
+	if (o == OUTCOME_OK)
+		o = look_for(bucket, &unusual, ret_is_lost, ret_problem);
+	return *ret_is_lost ? OUTCOME_OK : o;
+}
+
+/* Whether an object is found under the key that it was stored under. Some servers cut or decode
+ * keys with characters that mean something in a URL, and answer as if nothing had happened. */
+static void check_names(struct doctor_bucket *bucket)
+{
+	static const char what[] = "names";
+	struct doctor *doctor = bucket->doctor;
+	struct problem problem = {0};
+	struct text lost = TEXT(500);
+	enum outcome o = OUTCOME_OK;
+	for (unsigned i = 0; o == OUTCOME_OK && i < ENDS; i++) {
+		bool is_lost;
+		o = try_end(bucket, ends[i], &is_lost, &problem);
+		if (is_lost)
+			text_addf(&lost, "%s'%s'", lost.len ? ", " : "", quote(ends[i]).text);
+	}
+	if (lost.len)
+		doctor_find(doctor, DOCTOR_FAILURE, what,
+			"objects whose keys end in %s are not found under their keys, although the "
+			"server answered that it stored them, or take the place of others: files "
+			"whose keys have such characters cannot be kept here",
+			text_string(&lost));
+	else if (o == OUTCOME_OK)
+		doctor_find(doctor, DOCTOR_OK, what,
+			"objects are found under their keys, with characters that have to be "
+			"encoded too");
+	else
+		doctor_refused(doctor, DOCTOR_WARNING, what,
+			"s3:GetObject to find objects with unusual characters in their keys", o,
+			&problem);
+	text_clear(&lost);
+}
+
+static const char settings_content[] = "s3once doctor was here\n";
+
+/* A setting that is tried out. Of the class, S3 asks for no least time of storage. */
+struct trial {
+	enum s3_kept kind;
+	const char *what, *value, *permission;
+};
+static const struct trial trials[] = {
+	{S3_KEPT_CLASS, "storage class", "REDUCED_REDUNDANCY", "s3:PutObject"},
+	{S3_KEPT_METADATA, "metadata", "doctor=was-here", "s3:PutObject"},
+	{S3_KEPT_LANGUAGE, "content language", "en", "s3:PutObject"},
+	{S3_KEPT_CACHE_CONTROL, "cache control", "no-cache", "s3:PutObject"},
+	{S3_KEPT_TAGS, "tags", "doctor=was-here", "s3:PutObjectTagging, as --tag does"},
+};
+
+static void look_at_kept(
+	struct doctor_bucket *bucket, const struct trial *trial, const struct s3_target *target)
+{
+	struct doctor *doctor = bucket->doctor;
+	struct s3_kept_look look;
+	struct problem problem = {0};
+	const char *option = s3_kept_setting(trial->kind);
+	enum outcome outcome = s3_look_at_kept(
+		bucket->conn, target, S3_KEPT_BIT(trial->kind), &doctor->limits, &look, &problem);
+	if (look.lacks)
+		doctor_find(doctor, DOCTOR_WARNING, trial->what,
+			"--%s is ignored by this server: objects are stored without", option);
+	else if (!look.unknown)
+		doctor_find(doctor, DOCTOR_OK, trial->what, "--%s is kept", option);
+	else {
+		problem_prefix(&problem, "whether --%s is kept cannot be seen", option);
+		doctor_refused(doctor, DOCTOR_WARNING, trial->what,
+			trial->kind == S3_KEPT_TAGS ? "s3:GetObjectTagging" : "s3:GetObject",
+			outcome, &problem);
+	}
+}
+
+/* A server that refuses a setting does not ignore it, and push says so. */
+static bool is_refusal(enum outcome outcome)
+{
+	return outcome == OUTCOME_SETTING || outcome == OUTCOME_INVALID ||
+	       outcome == OUTCOME_UNSUPPORTED;
+}
+
+static void try_setting(
+	struct doctor_bucket *bucket, const struct trial *trial, const struct s3_target *target)
+{
+	struct doctor *doctor = bucket->doctor;
+	struct problem problem = {0};
+	struct sums sums;
+	struct s3_object object;
+	const struct doctor_probe probe = {.key = target->key,
+		.content = settings_content,
+		.headers = target->headers,
+		.is_new = true};
+	enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
+	if (outcome == OUTCOME_OK)
+		look_at_kept(bucket, trial, target);
+	else if (is_refusal(outcome))
+		doctor_find(doctor, DOCTOR_OK, trial->what,
+			"--%s %s is refused by this server, not ignored",
+			s3_kept_setting(trial->kind), trial->value);
+	else
+		doctor_refused(
+			doctor, DOCTOR_WARNING, trial->what, trial->permission, outcome, &problem);
+}
+
+/* Whether the server keeps the storage class, metadata and tags that an object is stored with. */
+static void check_settings(struct doctor_bucket *bucket)
+{
+	for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+		const struct trial *trial = &trials[i];
+		struct s3_headers *headers = NULL;
+		struct problem problem = {0};
+		int error = s3_headers_new(&headers);
+		if (!error)
+			error = s3_headers_set(
+				headers, s3_kept_setting(trial->kind), trial->value, &problem);
+		if (!error)
+			error = s3_headers_prepare(headers, &problem);
+		const struct s3_target target = {.key = doctor_key(bucket), .headers = headers};
+		if (error)
+			doctor_find(bucket->doctor, DOCTOR_WARNING, trial->what, "out of memory");
+		else
+			try_setting(bucket, trial, &target);
+		s3_headers_free(headers);
+	}
 }
 
 /* Says that something may be left. */
@@ -166,7 +350,7 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 {
 	struct doctor_bucket bucket = {.doctor = doctor};
 	struct problem problem = {0};
-	const struct services *services = &doctor->services;
+	const struct services *services = doctor->services;
 	if (s3_open(services->aws, services->http, url->bucket, &bucket.s3, &problem) < 0) {
 		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "%s", problem.text);
 		return;
@@ -179,8 +363,8 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		doctor_begin_probes(doctor);
 		const bool works = doctor_puts(&bucket);
 		if (works) {
-			doctor_names(&bucket);
-			doctor_settings(&bucket);
+			check_names(&bucket);
+			check_settings(&bucket);
 			doctor_multipart(&bucket);
 		}
 		if (works || signals_came())

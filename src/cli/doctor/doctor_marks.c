@@ -1,3 +1,7 @@
+/* The checks of the marks by `s3once doctor`: a table's shape and time to live, whether its
+ * conditions hold, also when several write at once, and whether marks can be sent in batches. What
+ * the server does with batches and what the bucket was seen to do is kept with the marks, for push.
+ */
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/random.h"
@@ -199,7 +203,7 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 	doctor_begin_probes(doctor);
 	try_writes(&tries);
 	try_reads(&tries);
-	if (!tries.failures && !doctor->services.aws->dynamodb_is_aws) {
+	if (!tries.failures && !doctor->services->aws->dynamodb_is_aws) {
 		try_race(&tries, false);
 		try_race(&tries, true);
 	}
@@ -299,7 +303,7 @@ static bool check_table(struct doctor *doctor, const char *name)
 	struct dynamodb *db = NULL;
 	struct dynamodb_conn *conn = NULL;
 	bool is_usable = false;
-	if (dynamodb_open(doctor->services.aws, doctor->services.http, &db) < 0 ||
+	if (dynamodb_open(doctor->services->aws, doctor->services->http, &db) < 0 ||
 		dynamodb_conn_new(db, &conn) < 0)
 		doctor_find(doctor, DOCTOR_FAILURE, "table", "out of memory or descriptors");
 	else
@@ -339,10 +343,10 @@ static void keep_conditions(
 	static const char what[] = "conditions";
 	struct mark_space space = {.settings = *settings};
 	struct problem problem = {0};
-	if (!*doctor->bucket || doctor->services.aws->s3_is_aws)
+	if (!*doctor->bucket || doctor->services->aws->s3_is_aws)
 		return;
 	snprintf(space.service, sizeof space.service, "%s",
-		aws_settings_service(doctor->services.aws));
+		aws_settings_service(doctor->services->aws));
 	snprintf(space.bucket, sizeof space.bucket, "%s", doctor->bucket);
 	if (write_conditions(doctor, conn, &space, &problem) != OUTCOME_OK)
 		doctor_find(doctor, DOCTOR_WARNING, what,
@@ -359,7 +363,7 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 	struct open_marks marks = {0};
 	struct store_settings settings;
 	struct problem problem = {0};
-	bool is_open = marks_open(place, &doctor->services, &marks, &problem) == 0;
+	bool is_open = marks_open(place, doctor->services, &marks, &problem) == 0;
 	enum outcome outcome =
 		is_open ? settings_load(marks.conn, false, 0, NULL, &settings, &problem)
 			: OUTCOME_SETUP;

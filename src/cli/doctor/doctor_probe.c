@@ -1,8 +1,88 @@
-/* The objects that the checks of a bucket make. */
+/* What all checks of `s3once doctor` use: a finding, which is one line; the small objects that they
+ * make, each under a key of its own, removed at the end even after a signal; and the race of
+ * several writers, which shows whether a server decides a condition and writes in one step. Nothing
+ * here knows what is checked. */
+#include "base/clock.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "base/wait_until.h"
 #include "cli/doctor/doctor.h"
+#include "cli/json.h"
+#include "cli/signals.h"
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <uv.h>
+
+#define TIDY_NS (5 * NS_PER_S)
+
+static const char *const names[] = {
+	[DOCTOR_OK] = "ok", [DOCTOR_WARNING] = "warning", [DOCTOR_FAILURE] = "failure"};
+
+void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char *what,
+	const char *format, ...)
+{
+	struct text text = TEXT(8192), line = TEXT(8192);
+	va_list ap;
+	if (signals_came() && !doctor->is_tidying)
+		return;
+	va_start(ap, format);
+	text_addfv(&text, format, ap);
+	va_end(ap);
+	doctor->counts[finding]++;
+	text_addf(&line, "%-8s %-21s %s", names[finding], what, text_string(&text));
+	if (doctor->is_json) {
+		json_t *object = json_event("finding");
+		json_object_set_new(object, "finding", json_string(names[finding]));
+		json_object_set_new(object, "check", json_string(what));
+		json_set_bytes(object, "text", text_string(&text));
+		json_print(doctor->output, object);
+	} else {
+		output_result(doctor->output, text_string(&line));
+	}
+	text_clear(&text);
+	text_clear(&line);
+}
+
+void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const char *what,
+	const char *permission, enum outcome outcome, const struct problem *problem)
+{
+	char sentence[PROBLEM_SENTENCE_MAX];
+	problem_format(problem, sentence, sizeof sentence);
+	if (outcome == OUTCOME_DENIED)
+		doctor_find(doctor, finding, what, "these credentials need %s: %s", permission,
+			sentence);
+	else
+		doctor_find(doctor, finding, what, "%s", sentence);
+}
+
+static bool ends_tidying(void *arg)
+{
+	struct doctor *doctor = arg;
+	const unsigned came = signals_came();
+	const uint64_t now = clock_boot_ns();
+	if (came && !doctor->tidy_until_ns)
+		doctor->tidy_until_ns = now + TIDY_NS;
+	return came > 1 || (came && now >= doctor->tidy_until_ns);
+}
+
+struct call_limits doctor_tidy_limits(struct doctor *doctor)
+{
+	return (struct call_limits){
+		.attempts = DOCTOR_ATTEMPTS, .abandon = ends_tidying, .abandon_arg = doctor};
+}
+
+void doctor_begin_probes(struct doctor *doctor)
+{
+	signals_count("s3once: stopping; the probes are removed first (a second signal ends it)\n");
+}
+
+void doctor_end_probes(struct doctor *doctor)
+{
+	doctor->signal = signals_restore();
+}
 
 const char *doctor_key_of(struct doctor_bucket *bucket, const char *end)
 {
@@ -50,4 +130,130 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 		.condition = condition,
 		.limits = limits};
 	return s3_put_object(conn, &wanted, ret, ret_problem);
+}
+
+struct writer {
+	struct racer racer;
+	const struct race *race;
+	enum outcome outcome;
+	struct problem problem;
+};
+
+/* The writers of one round. They pass once all of them are ready. */
+struct contest {
+	struct pool pool; /* a thread for each */
+	struct {
+		uv_mutex_t mutex;
+		uv_cond_t all_are_ready;
+		unsigned expected, ready;
+	} locked;
+	struct writer writers[DOCTOR_WRITERS];
+};
+
+void racer_ready(struct racer *racer)
+{
+	struct contest *contest = racer->contest;
+	racer->is_ready = true;
+	uv_mutex_lock(&contest->locked.mutex);
+	if (++contest->locked.ready >= contest->locked.expected)
+		uv_cond_broadcast(&contest->locked.all_are_ready);
+	wait_until(contest->locked.ready >= contest->locked.expected,
+		.told = &contest->locked.all_are_ready, .mutex = &contest->locked.mutex);
+	uv_mutex_unlock(&contest->locked.mutex);
+}
+
+static void write_once(void *arg)
+{
+	struct writer *writer = arg;
+	writer->outcome = writer->race->write(writer->race->arg, &writer->racer, &writer->problem);
+	if (!writer->racer.is_ready) /* it failed before, and the others wait */
+		racer_ready(&writer->racer);
+}
+
+/* How many have won. 0 with a sentence: nobody, or not all have got an answer. */
+static unsigned run_round(struct contest *contest, struct problem *ret_problem)
+{
+	unsigned winners = 0;
+	const struct writer *unanswered = NULL;
+	contest->locked.expected = DOCTOR_WRITERS;
+	contest->locked.ready = 0;
+	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
+		struct writer *writer = &contest->writers[i];
+		writer->racer.is_ready = false;
+		writer->outcome = OUTCOME_LOCAL;
+		writer->problem = (struct problem){0};
+		if (pool_start(&contest->pool, write_once, writer))
+			continue;
+		/* A thread that cannot be started is not waited for. */
+		problem_set(&writer->problem, PROBLEM_NO_DESCRIPTORS);
+		uv_mutex_lock(&contest->locked.mutex);
+		contest->locked.expected--;
+		uv_cond_broadcast(&contest->locked.all_are_ready);
+		uv_mutex_unlock(&contest->locked.mutex);
+	}
+	pool_join(&contest->pool);
+	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
+		const struct writer *writer = &contest->writers[i];
+		winners += writer->outcome == OUTCOME_OK;
+		if (writer->outcome != OUTCOME_OK && writer->outcome != OUTCOME_REFUSED)
+			unanswered = writer;
+	}
+	if (winners > 1 || (winners && !unanswered))
+		return winners;
+	if (unanswered)
+		*ret_problem = unanswered->problem;
+	else
+		problem_set(ret_problem,
+			"of %u writers that tried at once all were refused, although nothing was "
+			"in their way",
+			DOCTOR_WRITERS);
+	return 0;
+}
+
+/* False: out of descriptors or memory. Close it in any case. */
+static bool open_contest(struct contest *contest, const struct race *race)
+{
+	bool is_open = !pool_init(&contest->pool, &(struct pool_options){.most = DOCTOR_WRITERS});
+	uv_mutex_init(&contest->locked.mutex);
+	uv_cond_init(&contest->locked.all_are_ready);
+	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
+		struct writer *writer = &contest->writers[i];
+		*writer = (struct writer){.race = race, .racer = {.number = i, .contest = contest}};
+		is_open = is_open && (!race->s3 || !s3_conn_new(race->s3, &writer->racer.s3)) &&
+			  (!race->store || !store_conn_new(race->store, &writer->racer.store));
+	}
+	return is_open;
+}
+
+static void close_contest(struct contest *contest)
+{
+	if (contest->pool.threads)
+		pool_end(&contest->pool);
+	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
+		s3_conn_free(contest->writers[i].racer.s3);
+		store_conn_free(contest->writers[i].racer.store);
+	}
+	uv_cond_destroy(&contest->locked.all_are_ready);
+	uv_mutex_destroy(&contest->locked.mutex);
+	free(contest);
+}
+
+unsigned doctor_race(const struct race *race, struct problem *ret_problem)
+{
+	struct contest *contest = calloc(1, sizeof *contest);
+	unsigned winners = 1;
+	if (!contest) {
+		problem_set(ret_problem, "out of memory");
+		return 0;
+	}
+	if (!open_contest(contest, race)) {
+		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
+		winners = 0;
+	}
+	for (unsigned round = 0; winners == 1 && round < DOCTOR_ROUNDS; round++)
+		winners = race->prepare(race->arg, round, ret_problem) == OUTCOME_OK
+				  ? run_round(contest, ret_problem)
+				  : 0;
+	close_contest(contest);
+	return winners;
 }

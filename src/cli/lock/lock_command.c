@@ -1,13 +1,69 @@
-/* What the commands of `s3once lock` have in common: the client they open, their exit codes, what
- * they print. */
+/* What the commands of `s3once lock` have in common: the options about locks, the client that they
+ * open by include/s3once/lock.h, their exit codes, and how they print. What a command does with the
+ * client is in lock_main.c, and in lock_run.c for `lock run`. */
 #include "cli/lock/lock_command.h"
 #include "base/log.h"
 #include "base/problem.h"
-#include "cli/commands.h"
 #include "cli/json.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+static const char *const dialects[] = {"java", "go", "python", "dlm", NULL};
+static const char *const releases[] = {"default", "delete", "mark", NULL};
+static const char *const token_sources[] = {"default", "row", "counter", "none", NULL};
+
+#define FIELD(name) offsetof(struct lock_options, name)
+
+const struct option lock_place_options[] = {
+	VALUE("locks", STRING, FIELD(place), "PLACE",
+		"where the locks are: dynamodb:TABLE, sqlite:PATH\n"
+		"or local, a file of this user on this host [local, or\n"
+		"as S3ONCE_LOCKS says]"),
+	VALUE("dialect", CHOICE, FIELD(dialect), "NAME",
+		"whose rows the table has: java, go, python or dlm\n[java]", .choices = dialects),
+	VALUE("key-name", STRING, FIELD(key_name), "NAME",
+		"the table's partition key [as the dialect has it]"),
+	VALUE("sort-name", STRING, FIELD(sort_name), "NAME",
+		"the table's sort key [as the dialect has it]"),
+	VALUE("release-by", CHOICE, FIELD(release_by), "WAY",
+		"default, delete, or mark: the row stays [mark for\n"
+		"go and files, else delete]",
+		.choices = releases),
+	VALUE("tokens", CHOICE, FIELD(tokens), "FROM",
+		"fencing tokens: default, row, counter or none; all\n"
+		"users say the same [counter]",
+		.choices = token_sources),
+	{NULL},
+};
+
+const struct option lock_key_options[] = {
+	VALUE("sort-key", STRING, FIELD(sort_key), "KEY",
+		"the lock's sort key, where the table has one; the\n"
+		"slot's number for dlm [none; python: -]"),
+	{NULL},
+};
+
+const struct option lock_wait_options[] = {
+	VALUE("wait", DURATION, FIELD(wait_ms), "DUR",
+		"for the lock to come free; 0: try once [for ever]"),
+	VALUE("lease", DURATION, FIELD(lease_ms), "DUR",
+		"how long others wait for a holder that is silent;\n"
+		"1s to 1d [20s]",
+		.least = 1000, .most = 24 * 3600 * 1000),
+	VALUE("slots", NUMBER, FIELD(slots), "N",
+		"how many may hold it at once; all users say the\nsame [1]", .least = 1,
+		.most = 1000),
+	VALUE("owner", STRING, FIELD(owner), "NAME",
+		"what others read of the holder [host, process id]"),
+	{NULL},
+};
+
+const struct option lock_output_options[] = {
+	FLAG("json", FIELD(json), "JSON on standard output, an object a line"),
+	HELP_FLAG("print this and exit"),
+	{NULL},
+};
 
 const char *lock_place(const struct lock_options *options)
 {
@@ -70,17 +126,6 @@ static int exit_code(int r)
 	}
 }
 
-static void print_failure(int code, const struct s3once_lock_error *error)
-{
-	json_t *object = json_event("failed");
-	json_object_set_new(object, "exit", json_integer(code));
-	json_set_bytes(object, "text", error->text);
-	json_set_bytes(object, "code", error->code);
-	json_set_bytes(object, "request_id", error->request_id);
-	json_set_bytes(object, "holder", error->holder);
-	lock_print(object);
-}
-
 int lock_exit(const struct lock_options *options, int r, const struct s3once_lock_error *error)
 {
 	const int code = exit_code(r);
@@ -91,8 +136,15 @@ int lock_exit(const struct lock_options *options, int r, const struct s3once_loc
 		error->code, *error->code && *error->request_id ? ", request id " : "",
 		*error->code ? error->request_id : "", *error->code ? ")" : "");
 	log_error("lock: %s", sentence);
-	if (options->json && code != S3ONCE_EXIT_USAGE)
-		print_failure(code, error);
+	if (!options->json || code == S3ONCE_EXIT_USAGE)
+		return code;
+	json_t *object = json_event("failed");
+	json_object_set_new(object, "exit", json_integer(code));
+	json_set_bytes(object, "text", error->text);
+	json_set_bytes(object, "code", error->code);
+	json_set_bytes(object, "request_id", error->request_id);
+	json_set_bytes(object, "holder", error->holder);
+	lock_print(object);
 	return code;
 }
 

@@ -4,9 +4,6 @@
 #include "cli/options/access.h"
 #include "s3once/lock.h"
 #include <jansson.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <sys/types.h>
 
 struct lock_options {
 	struct access access;
@@ -26,11 +23,15 @@ struct lock_command {
 	const struct option *groups[3];
 	/* How many operands there are. `most` is -1 if there may be any number. */
 	int least, most;
-	int (*run)(const struct lock_options *options, int n, char **operands);
+	/* Before anything is opened: 0, or an exit code that was explained. NULL: nothing more is
+	 * to be checked. The operands end with NULL, here and below. */
+	int (*check)(const struct lock_options *options, char **operands);
+	/* What it does with a client that sends no heartbeats. Returns the exit code. */
+	int (*use)(const struct lock_options *options, struct s3once_locks *locks, char **operands);
+	/* Or else what it does, with a client that it opens itself. */
+	int (*run)(const struct lock_options *options, char **operands);
 };
-extern const struct lock_command lock_run_command, lock_acquire_command, lock_renew_command,
-	lock_release_command, lock_status_command, lock_list_command, lock_break_command,
-	lock_init_command;
+extern const struct lock_command lock_run_command;
 
 extern const struct option lock_place_options[], lock_key_options[], lock_wait_options[],
 	lock_output_options[];
@@ -47,18 +48,6 @@ struct s3once_lock_request lock_request(const struct lock_options *options, cons
 int lock_exit(const struct lock_options *options, int r, const struct s3once_lock_error *error);
 /* Prints an object as a line of standard output; takes the reference. */
 void lock_print(json_t *object);
-
-/* Starts a command in a process group of its own, with this signal mask. It finds the lock in its
- * environment. *ret_hold is the end of a pipe. Once it is closed, the command's descriptor reads
- * end of file. 0 or -errno. */
-int lock_child_start(char **command, const struct s3once_lock *lock, const sigset_t *mask,
-	pid_t *ret_pid, int *ret_hold);
-/* Passes the terminal on if `from` has it in the foreground, and returns whether it has. */
-bool lock_terminal_pass(int tty, pid_t from, pid_t to);
-/* Stops the whole process group as Ctrl-Z does, and returns when it was continued. It returns false
- * if the group did not stop since nobody could continue it, as for the leader of a session or a
- * group without a shell. SIGTSTP and SIGCONT are blocked. */
-bool lock_terminal_stop(void);
 
 /* `s3once lock child PARENT BEFORE COMMAND…`, which only `lock run` starts. It becomes the command,
  * in such a way that the command ends with its parent. It returns only if that fails. */

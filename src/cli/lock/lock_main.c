@@ -1,17 +1,464 @@
-/* `s3once lock`: finds the command and reads its options. */
+/* `s3once lock`: finds the command, reads its options, and has every command but `lock run`: those
+ * that hold a lock from one process to the next by a handle (acquire, renew, release), those that
+ * look at locks or free them (status, list, break), and the one that makes a table (init). Each is
+ * one call or two of include/s3once/lock.h, and a row of its options and texts. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/nearest.h"
-#include "base/problem.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/lock/lock_command.h"
+#include "cli/options/values.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const struct lock_command *const commands[] = {&lock_run_command, &lock_acquire_command,
-	&lock_renew_command, &lock_release_command, &lock_status_command, &lock_list_command,
-	&lock_break_command, &lock_init_command};
+#define HANDLE_MAX  3200
+#define TAGS_MAX    50
+#define FIELD(name) offsetof(struct lock_options, name)
+
+static void tell_held(const struct lock_options *options, struct s3once_lock *lock)
+{
+	char handle[HANDLE_MAX];
+	s3once_lock_handle(lock, handle, sizeof handle);
+	if (!options->json) {
+		printf("%s\n", handle);
+		return;
+	}
+	json_t *object = json_event("held");
+	json_set_bytes(object, "key", s3once_lock_key(lock));
+	json_set_bytes(object, "handle", handle);
+	json_set_bytes(object, "owner", s3once_lock_owner(lock));
+	json_set_number(object, "token", s3once_lock_token(lock));
+	json_set_number(object, "slot", s3once_lock_slot(lock));
+	json_set_number(object, "remaining_ms", s3once_lock_remaining_ms(lock));
+	lock_print(object);
+}
+
+/* Prints an event about this key; nothing without --json. */
+static void tell_event(const struct lock_options *options, const char *event, const char *key)
+{
+	if (!options->json)
+		return;
+	json_t *object = json_event(event);
+	json_set_bytes(object, "key", key);
+	lock_print(object);
+}
+
+static int check_lease(const struct lock_options *options, char **operands)
+{
+	if (options->lease_ms)
+		return 0;
+	log_error("lock acquire: say with --lease how long it is to be held: nothing renews "
+		  "it but lock renew");
+	return S3ONCE_EXIT_USAGE;
+}
+
+static int acquire_lock(
+	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+{
+	struct s3once_lock *lock;
+	struct s3once_lock_error error = {0};
+	const struct s3once_lock_request request = lock_request(options, operands[0]);
+	const int code =
+		lock_exit(options, s3once_lock_acquire(locks, &request, &lock, &error), &error);
+	if (code)
+		return code;
+	tell_held(options, lock);
+	if (!fflush(stdout) && !ferror(stdout))
+		return code;
+	log_error("lock acquire: the handle cannot be printed: the lock is released again");
+	s3once_lock_release(lock, NULL);
+	return S3ONCE_EXIT_SETUP;
+}
+
+static int renew_once(const struct lock_options *options, struct s3once_lock *lock,
+	struct s3once_lock_error *error)
+{
+	return options->for_ms ? s3once_lock_ensure(lock, options->for_ms, error)
+			       : s3once_lock_heartbeat(lock, error);
+}
+
+static int renew_lock(
+	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+{
+	struct s3once_lock *lock;
+	struct s3once_lock_error error = {0};
+	int r = s3once_lock_resume(locks, operands[0], &lock, &error);
+	if (r)
+		return lock_exit(options, r, &error);
+	r = renew_once(options, lock, &error);
+	/* Another process may have renewed it at the same time: then it is still ours. */
+	for (int i = 0; i < 3 && r == -ESTALE; i++) {
+		if (s3once_lock_resume(locks, operands[0], &lock, &error))
+			break;
+		r = renew_once(options, lock, &error);
+	}
+	const int code = lock_exit(options, r, &error);
+	if (!code)
+		tell_held(options, lock);
+	return code;
+}
+
+static int release_lock(
+	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+{
+	struct s3once_lock *lock;
+	struct s3once_lock_error error = {0};
+	int r = s3once_lock_resume(locks, operands[0], &lock, &error);
+	if (!r)
+		r = s3once_lock_release(lock, &error);
+	const int code = lock_exit(options, r, &error);
+	if (!code)
+		tell_event(options, "released", s3once_lock_key(lock));
+	return code;
+}
+
+static const struct lock_command acquire_command = {
+	.name = "acquire",
+	.description = "acquire a lock and keep it after this command",
+	.operands = "KEY",
+	.about =
+		"Waits for the lock and prints a handle, by which lock renew and lock release go on\n"
+		"from any process or host. Nothing renews it meanwhile: --lease is how long it is held.\n",
+	.examples =
+		"  handle=$(s3once lock acquire --lease 10m deploy) && ./deploy.sh\n"
+		"  s3once lock release \"$handle\"\n"
+		"\n"
+		"Exit codes: 0 held; 2 usage; 3 service; 4 held by another. More: man s3once-lock\n",
+	.groups = {lock_wait_options, lock_key_options},
+	.least = 1,
+	.most = 1,
+	.check = check_lease,
+	.use = acquire_lock,
+};
+
+static const struct option renew_options[] = {
+	VALUE("for", DURATION, offsetof(struct lock_options, for_ms), "DUR",
+		"at least this long from now; at most 21h [the lease it\nwas acquired with]",
+		.least = 1, .most = 21 * 3600 * 1000),
+	{NULL},
+};
+
+static const struct lock_command renew_command = {
+	.name = "renew",
+	.description = "hold a lock for longer, by its handle",
+	.operands = "HANDLE",
+	.about = "Renews the lease of a lock that lock acquire got. Prints the handle to use\n"
+		 "from now on; the one before stays good, and renews with its own lease.\n",
+	.examples =
+		"  s3once lock renew \"$handle\"\n"
+		"\n"
+		"Exit codes: 0 renewed; 2 usage; 3 service; 5 lost, or released. More: man s3once-lock\n",
+	.groups = {renew_options},
+	.least = 1,
+	.most = 1,
+	.use = renew_lock,
+};
+
+static const struct lock_command release_command = {
+	.name = "release",
+	.description = "release a lock, by its handle",
+	.operands = "HANDLE",
+	.about = "Releases a lock that lock acquire got.\n",
+	.examples =
+		"  s3once lock release \"$handle\"\n"
+		"\n"
+		"Exit codes: 0 released; 2 usage; 3 service; 5 it was lost, or released before.\n",
+	.least = 1,
+	.most = 1,
+	.use = release_lock,
+};
+
+struct view {
+	bool json;
+	unsigned held;
+};
+
+static void set_data(json_t *object, const struct s3once_lock_info *info)
+{
+	char *text = info->data ? malloc(4 * ((info->data_bytes + 2) / 3) + 1) : NULL;
+	if (text)
+		base64_encode(info->data, info->data_bytes, text);
+	json_object_set_new(object, "data", text ? json_string(text) : json_null());
+	free(text);
+}
+
+static void print_json(const struct s3once_lock_info *info)
+{
+	json_t *object = json_event("lock");
+	json_set_bytes(object, "key", info->key);
+	json_set_bytes(object, "sort_key", info->sort_key);
+	json_object_set_new(object, "held", json_boolean(info->held));
+	json_set_bytes(object, "owner", info->owner);
+	json_set_bytes(object, "version", info->version);
+	json_set_number(object, "lease_ms", info->lease_ms);
+	json_set_number(object, "unchanged_ms", info->unchanged_ms);
+	json_set_number(object, "token", info->token);
+	json_set_number(object, "expires", (uint64_t)info->expires_s);
+	json_object_set_new(object, "understood", json_boolean(info->understood));
+	json_set_bytes(object, "why", info->why);
+	json_t *attributes = json_object();
+	for (size_t i = 0; i < info->n_attributes; i++)
+		json_set_bytes(attributes, info->attributes[i].name, info->attributes[i].value);
+	json_object_set_new(object, "attributes", attributes);
+	set_data(object, info);
+	lock_print(object);
+}
+
+static void print_line(const struct s3once_lock_info *info)
+{
+	struct text line = TEXT(8192);
+	text_add_escaped_string(&line, info->key);
+	if (*info->sort_key) {
+		text_add_char(&line, ' ');
+		text_add_escaped_string(&line, info->sort_key);
+	}
+	text_add(&line, info->held ? ": held by " : ": free");
+	if (info->held)
+		text_add(&line, *info->owner ? quote(info->owner).text : "someone without a name");
+	if (info->held && info->lease_ms) {
+		text_add(&line, ", lease ");
+		value_show_duration(&line, info->lease_ms);
+	}
+	if (info->held && info->expires_s) {
+		char time[21];
+		clock_format_iso(info->expires_s, time);
+		if (info->expires_s <= CLOCK_LAST_S)
+			text_addf(&line, ", expires %s", time);
+		else
+			text_addf(&line, ", expires %lld", (long long)info->expires_s);
+	}
+	if (!info->understood)
+		text_addf(&line, ", not understood (%s)", info->why);
+	if (info->held && *info->version)
+		text_addf(&line, ", version %s", quote(info->version).text);
+	printf("%s\n", text_string(&line));
+	text_clear(&line);
+}
+
+static int show_lock(void *arg, const struct s3once_lock_info *info)
+{
+	struct view *view = arg;
+	view->held += info->held != 0;
+	(view->json ? print_json : print_line)(info);
+	return 0;
+}
+
+static int show_slot(struct s3once_locks *locks, const struct lock_options *options,
+	const char *key, unsigned slot, struct view *view, struct s3once_lock_error *error)
+{
+	char name[1100], number[16];
+	const char *sort = options->sort_key;
+	const bool is_dlm = options->dialect == S3ONCE_LOCK_DLM;
+	snprintf(number, sizeof number, "%u", slot);
+	snprintf(name, sizeof name, "%s%s%s", key, slot && !is_dlm ? "#" : "",
+		slot && !is_dlm ? number : "");
+	if (slot && is_dlm)
+		sort = number;
+	int r = s3once_lock_get(locks, name, sort, show_lock, view, error);
+	if (r != -ENOENT)
+		return r;
+	const struct s3once_lock_info absent = {.key = name,
+		.sort_key = sort ? sort : "",
+		.owner = "",
+		.version = "",
+		.understood = 1,
+		.why = ""};
+	return show_lock(view, &absent);
+}
+
+static int show_slots(
+	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+{
+	struct s3once_lock_error error = {0};
+	struct view view = {.json = options->json};
+	const unsigned slots = options->slots ? options->slots : 1;
+	int code = 0;
+	for (unsigned slot = 0; !code && slot < slots; slot++) {
+		const int r = show_slot(locks, options, operands[0], slot, &view, &error);
+		code = lock_exit(options, r, &error);
+	}
+	return !code && view.held == slots ? S3ONCE_EXIT_HELD : code;
+}
+
+static int list_locks(
+	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+{
+	struct s3once_lock_error error = {0};
+	struct view view = {.json = options->json};
+	return lock_exit(options,
+		s3once_lock_list(locks, options->prefix, show_lock, &view, &error), &error);
+}
+
+static int check_version(const struct lock_options *options, char **operands)
+{
+	if (options->if_version)
+		return 0;
+	log_error("lock break: say with --if-version which holder is meant: lock status shows "
+		  "its version");
+	return S3ONCE_EXIT_USAGE;
+}
+
+static int break_lock(
+	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+{
+	struct s3once_lock_error error = {0};
+	const int code = lock_exit(options,
+		s3once_lock_break(
+			locks, operands[0], options->sort_key, options->if_version, &error),
+		&error);
+	if (!code)
+		tell_event(options, "broken", operands[0]);
+	return code;
+}
+
+static const struct option status_options[] = {
+	VALUE("slots", NUMBER, FIELD(slots), "N", "as its users say; a line for each slot [1]",
+		.least = 1, .most = 1000),
+	{NULL},
+};
+
+static const struct lock_command status_command = {
+	.name = "status",
+	.description = "who holds a lock",
+	.operands = "KEY",
+	.about =
+		"Says who holds a lock, and the version of its row. Changes nothing. A lock that is\n"
+		"used with --slots is looked at with the same --slots: without, only slot 0 is.\n",
+	.examples =
+		"  s3once lock status nightly\n"
+		"\n"
+		"Exit codes: 0 free, or a slot is; 2 usage; 3 service; 4 held. More: man s3once-lock\n",
+	.groups = {status_options, lock_key_options},
+	.least = 1,
+	.most = 1,
+	.use = show_slots,
+};
+
+static const struct option list_options[] = {
+	VALUE("prefix", STRING, FIELD(prefix), "TEXT", "only locks whose key begins so"),
+	{NULL},
+};
+
+static const struct lock_command list_command = {
+	.name = "list",
+	.description = "all locks of a table or file",
+	.operands = "",
+	.about = "Lists the rows of all locks, held or not, by reading the whole table.\n",
+	.examples = "  s3once lock list --locks dynamodb:locks --prefix deploy/\n"
+		    "\n"
+		    "Exit codes: 0 listed; 2 usage; 3 service. More: man s3once-lock\n",
+	.groups = {list_options},
+	.use = list_locks,
+};
+
+static const struct option break_options[] = {
+	VALUE("if-version", STRING, FIELD(if_version), "VERSION",
+		"of the holder that is meant, as lock status shows it;\nrequired"),
+	{NULL},
+};
+
+static const struct lock_command break_command = {
+	.name = "break",
+	.description = "take a lock away from its holder",
+	.operands = "KEY",
+	.about =
+		"Frees a lock whose holder is known to be gone, if its row still has the version\n"
+		"given. A holder that lives notices with its next heartbeat. The key of slot N from 1\n"
+		"on is KEY#N; for dlm --sort-key N says which slot.\n",
+	.examples =
+		"  s3once lock break --if-version 5f0c.81 nightly\n"
+		"\n"
+		"Exit codes: 0 free; 2 usage; 3 service; 4 the version differs. More: man s3once-lock\n",
+	.groups = {break_options, lock_key_options},
+	.least = 1,
+	.most = 1,
+	.check = check_version,
+	.use = break_lock,
+};
+
+static int check_tags(const struct lock_options *options, char **operands)
+{
+	for (; *operands; operands++) {
+		const char *equals = strchr(*operands, '=');
+		if (equals && equals != *operands)
+			continue;
+		log_error("lock init: '%s': a tag is NAME=VALUE", quote(*operands).text);
+		return S3ONCE_EXIT_USAGE;
+	}
+	return 0;
+}
+
+static int init_locks(
+	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+{
+	struct s3once_lock_error error = {0};
+	const char *tags[2 * TAGS_MAX + 1] = {NULL};
+	int created = 0;
+	for (int i = 0; operands[i]; i++) {
+		char *equals = strchr(operands[i], '=');
+		*equals = 0;
+		tags[2 * i] = operands[i];
+		tags[2 * i + 1] = equals + 1;
+	}
+	const struct s3once_locks_table table = {.read_units = options->read_units,
+		.write_units = options->write_units,
+		.ttl_name = options->ttl_name,
+		.tags = tags};
+	const int code =
+		lock_exit(options, s3once_locks_init(locks, &table, &created, &error), &error);
+	if (code)
+		return code;
+	if (*error.text)
+		log_warning("lock init: %s", error.text);
+	if (options->json) {
+		json_t *object = json_event("ready");
+		json_object_set_new(object, "created", json_boolean(created));
+		lock_print(object);
+	} else {
+		printf("%s %s\n",
+			lock_place(options) ? quote(lock_place(options)).text
+					    : "the file of this user's locks",
+			created ? "was created and is ready" : "is ready");
+	}
+	return code;
+}
+
+static const struct option init_options[] = {
+	VALUE("read-units", NUMBER, FIELD(read_units), "N",
+		"provisioned capacity [on demand; 1 if only\n--write-units is given]", .least = 1,
+		.most = 1000000),
+	VALUE("write-units", NUMBER, FIELD(write_units), "N",
+		"provisioned capacity [on demand; 1 if only\n--read-units is given]", .least = 1,
+		.most = 1000000),
+	VALUE("ttl", STRING, FIELD(ttl_name), "NAME",
+		"turn time to live on for this attribute\n(python: expiry_time; not for go) [off]"),
+	{NULL},
+};
+
+static const struct lock_command init_command = {
+	.name = "init",
+	.description = "make a table for locks",
+	.operands = "[TAG=VALUE...]",
+	.about =
+		"Makes a DynamoDB table with the keys of the dialect, unless it is there, and waits\n"
+		"until it can be used. Safe to run again. A file needs no init.\n",
+	.examples = "  s3once lock init --locks dynamodb:locks team=storage\n"
+		    "\n"
+		    "Exit codes: 0 ready; 2 usage; 3 service. More: man s3once-lock\n",
+	.groups = {init_options},
+	.most = TAGS_MAX,
+	.check = check_tags,
+	.use = init_locks,
+};
+
+static const struct lock_command *const commands[] = {&lock_run_command, &acquire_command,
+	&renew_command, &release_command, &status_command, &list_command, &break_command,
+	&init_command};
 enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 7 };
 
 static void print_usage(FILE *stream)
@@ -46,28 +493,41 @@ static struct command command_of(const struct lock_command *which, char name[sta
 	};
 }
 
+/* The exit code of a command whose options were read. */
+static int run_with_options(
+	const struct lock_command *which, const struct lock_options *options, char **operands)
+{
+	struct s3once_locks *locks = NULL;
+	int code = which->check ? which->check(options, operands) : 0;
+	if (code || which->run)
+		return code ? code : which->run(options, operands);
+	code = lock_open(options, 1, &locks);
+	if (!code)
+		code = which->use(options, locks, operands);
+	s3once_locks_free(locks);
+	return code;
+}
+
 static int run_lock_command(const struct lock_command *which, int argc, char **argv)
 {
 	struct lock_options options = {.wait_ms = UINT64_MAX};
 	struct option_group groups[GROUPS];
-	struct problem problem = {0};
 	char name[32];
-	struct command command = command_of(which, name, groups, &options);
-	int n = options_parse(&command, argc, argv, &problem);
-	if (n == -ECANCELED) {
-		options_help(&command, stdout);
-		return S3ONCE_EXIT_OK;
-	}
-	if (n >= 0 && n < which->least)
-		problem_set(&problem, "something is missing: give %s; see s3once %s --help",
+	const struct command command = command_of(which, name, groups, &options);
+	struct command_frame frame = {.command = &command, .speaks_itself = true};
+	if (!frame_begin(&frame, argc, argv))
+		return frame_end(&frame);
+	if (frame.n < which->least)
+		problem_set(&frame.problem, "something is missing: give %s; see s3once %s --help",
 			which->operands, name);
-	else if (n >= 0 && which->most >= 0 && n > which->most)
-		problem_set(&problem, "'%s' is too much: it takes %s; see s3once %s --help",
+	else if (which->most >= 0 && frame.n > which->most)
+		problem_set(&frame.problem, "'%s' is too much: it takes %s; see s3once %s --help",
 			quote(argv[which->most]).text,
 			*which->operands ? which->operands : "no operand", name);
-	if (problem.text[0])
-		return command_fail(name, S3ONCE_EXIT_USAGE, &problem);
-	return which->run(&options, n, argv);
+	argv[frame.n] = NULL; /* an argv has room for that */
+	if (!*frame.problem.text)
+		frame.code = run_with_options(which, &options, argv);
+	return frame_end(&frame);
 }
 
 static int unknown_command(const char *given)

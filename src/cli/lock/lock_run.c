@@ -1,19 +1,381 @@
-/* `s3once lock run`: a command that runs while a lock is held, and never longer. */
-#include "cli/lock/lock_run.h"
+/* `s3once lock run`: a command that runs while a lock is held, and never longer. It waits for the
+ * lock, starts the command as a process group of its own, passes signals and the terminal on, and
+ * ends the command once the lock is lost. Between both is a process that does what posix_spawn
+ * cannot do, and then becomes the command. The lock itself is include/s3once/lock.h's. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/problem.h"
+#include "base/quote.h"
+#include "base/text.h"
 #include "base/thread.h"
+#include "cli/json.h"
+#include "cli/lock/lock_command.h"
+#include "cli/signals.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
+
+#define STOPPED(signal) (128 + (signal))
+
+struct lock_run {
+	const struct lock_options *options;
+	const char *key;
+	char **command;
+	struct s3once_locks *locks;
+	struct s3once_lock *lock;
+	struct s3once_lock_error error;
+	int acquired;       /* what s3once_lock_acquire() returned */
+	int acquired_fd;    /* an eventfd that is written when it has returned */
+	int signals;        /* a signalfd */
+	sigset_t before;    /* the mask of the command */
+	int tty;            /* -1: there is no terminal */
+	pid_t child, group; /* `group` is the command's, also when `child` is 0 */
+	int status;         /* of the command, once `child` is 0 */
+	/* One end of a pipe to which nobody writes. It is closed when the lock is lost. */
+	int hold;
+	bool lost;
+	/* A stop from the terminal was passed on. */
+	bool ctrl_z;
+	/* The command is stopped, and is continued once the lock is known to be ours. */
+	bool waits;
+	/* SIGINT or SIGQUIT from the terminal, which our process group got as well. */
+	int interrupt;
+	/* The signal by which this process ends, so that a shell sees it; or 0. */
+	int die_by;
+	/* The clock_boot_ns() at which the command is killed. 0: not yet. */
+	uint64_t kill_ns;
+};
+
+/* Passes the terminal on if `from` has it in the foreground, and returns whether it has. */
+static bool pass_terminal(int tty, pid_t from, pid_t to)
+{
+	if (tcgetpgrp(tty) != from)
+		return false;
+	void (*before)(int) = signal(SIGTTOU, SIG_IGN);
+	tcsetpgrp(tty, to);
+	signal(SIGTTOU, before);
+	return true;
+}
+
+/* Stops the whole process group as Ctrl-Z does, and returns when it was continued. It returns false
+ * if the group did not stop since nobody could continue it, as for the leader of a session or a
+ * group without a shell. SIGTSTP and SIGCONT are blocked. */
+static bool stop_group(void)
+{
+	sigset_t stop, before, pending;
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	kill(0, SIGTSTP);
+	thread_mask_signals(
+		SIG_UNBLOCK, &stop, &before); /* here it stops, unless nobody would see */
+	thread_mask_signals(SIG_SETMASK, &before, NULL);
+	return !sigpending(&pending) && sigismember(&pending, SIGCONT);
+}
+
+extern char **environ;
+
+/* The environment with three more variables, whose strings are in `ours`. */
+static char **make_environment(const struct s3once_lock *lock, int fd, char ours[3][1200])
+{
+	size_t n = 0;
+	while (environ[n])
+		n++;
+	char **made = calloc(n + 4, sizeof *made);
+	if (!made)
+		return NULL;
+	snprintf(ours[0], 1200, "S3ONCE_LOCK_KEY=%s", s3once_lock_key(lock));
+	snprintf(ours[1], 1200, "S3ONCE_LOCK_TOKEN=%llu",
+		(unsigned long long)s3once_lock_token(lock));
+	snprintf(ours[2], 1200, "S3ONCE_LOCK_FD=%d", fd);
+	size_t at = 0;
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(environ[i], "S3ONCE_LOCK_", 12) != 0)
+			made[at++] = environ[i];
+	for (int i = 0; i < 3; i++)
+		made[at++] = ours[i];
+	return made;
+}
+
+/* Not uv_spawn(): the command is a process group of its own in the same session, so that it keeps
+ * the terminal, and it begins with the signals blocked that were blocked when we began. */
+static int spawn_command(char **argv, char **environment, const sigset_t *mask, int fd, pid_t *ret)
+{
+	posix_spawnattr_t attributes;
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setpgroup(&attributes, 0);
+	posix_spawnattr_setsigmask(&attributes, mask);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fd, fd);
+	int error = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, argv, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	return -error;
+}
+
+/* Starts a command in a process group of its own, with this signal mask. It finds the lock in its
+ * environment. *ret_hold is the end of a pipe. Once it is closed, the command's descriptor reads
+ * end of file. 0 or -errno. */
+static int start_child(char **command, const struct s3once_lock *lock, const sigset_t *mask,
+	pid_t *ret_pid, int *ret_hold)
+{
+	char ours[3][1200], parent[16], before[STARTUP_BEFORE_CHARS];
+	int hold[2];
+	size_t n = 0;
+	while (command[n])
+		n++;
+	if (pipe2(hold, O_CLOEXEC) < 0)
+		return -errno;
+	char **argv = calloc(n + 6, sizeof *argv);
+	char **environment = argv ? make_environment(lock, hold[0], ours) : NULL;
+	int error = -ENOMEM;
+	if (environment) {
+		snprintf(parent, sizeof parent, "%d", (int)getpid());
+		argv[0] = (char[]){"s3once"};
+		argv[1] = (char[]){"lock"};
+		argv[2] = (char[]){"child"};
+		argv[3] = parent;
+		startup_before(before);
+		argv[4] = before;
+		memcpy(argv + 5, command, n * sizeof *argv);
+		error = spawn_command(argv, environment, mask, hold[0], ret_pid);
+	}
+	close(hold[0]);
+	if (error)
+		close(hold[1]);
+	else
+		*ret_hold = hold[1];
+	free(environment);
+	free(argv);
+	return error;
+}
+
+int lock_child_main(int argc, char **argv)
+{
+	if (argc < 4)
+		return S3ONCE_EXIT_USAGE;
+	const pid_t parent = (pid_t)atoi(argv[1]);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* it ended before we could ask to be told */
+		return S3ONCE_EXIT_FENCED;
+	/* A group of its own may not read from the terminal unless it is in the foreground. */
+	pass_terminal(STDIN_FILENO, getpgid(parent), getpgrp());
+	startup_restore(argv[2]);
+	execvp(argv[3], argv + 3);
+	const int error = errno;
+	fprintf(stderr, "s3once: error: lock run: cannot start %s: %s\n", quote(argv[3]).text,
+		strerror(error));
+	return error == ENOENT ? 127 : 126;
+}
+
+#define KILL_AFTER_MS 5000
+#define LOOK_MS       20
+
+static bool is_interrupt(int signal)
+{
+	return signal == SIGINT || signal == SIGQUIT;
+}
+
+/* The next signal, or 0 if none waits. *ret_key says whether it came from the terminal to our whole
+ * process group. */
+static int next_signal(struct lock_run *run, bool *ret_key)
+{
+	struct signalfd_siginfo info;
+	if (read(run->signals, &info, sizeof info) != sizeof info)
+		return 0;
+	*ret_key = info.ssi_code == SI_KERNEL;
+	if (*ret_key && is_interrupt((int)info.ssi_signo))
+		run->interrupt = (int)info.ssi_signo;
+	return (int)info.ssi_signo;
+}
+
+/* Whether this signal asks a program to end. */
+static bool asks_to_end(int signal)
+{
+	return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
+}
+
+/* Prints an event of --json. */
+static void tell_run(const struct lock_run *run, const char *event, const char *text)
+{
+	if (!run->options->json)
+		return;
+	json_t *object = json_event(event);
+	json_set_bytes(object, "key", run->key);
+	json_set_bytes(object, "text", text);
+	lock_print(object);
+}
+
+static void signal_command(const struct lock_run *run, int signal)
+{
+	if (kill(-run->group, signal) && errno == EPERM && run->lost && !run->kill_ns)
+		log_error("lock run: the command cannot be ended: process %d runs as another user",
+			(int)run->group);
+}
+
+/* Of a lock that may be lost it goes on only to be ended. */
+static void go_on(struct lock_run *run)
+{
+	run->waits = !s3once_lock_remaining_ms(run->lock);
+	if (!run->waits)
+		signal_command(run, SIGCONT);
+}
+
+/* The command must not go on: asked first, killed after a while. */
+static void on_event(void *arg, const struct s3once_lock_event *event)
+{
+	static const char *const names[] = {
+		[S3ONCE_LOCK_SUSPECT] = "suspect",
+		[S3ONCE_LOCK_RECOVERED] = "recovered",
+		[S3ONCE_LOCK_LOST] = "lost",
+		[S3ONCE_LOCK_EXPIRED] = "expired",
+		[S3ONCE_LOCK_OUTAGE] = "outage",
+	};
+	struct lock_run *run = arg;
+	struct text text = TEXT(1000);
+	text_add_escaped_string(&text, event->text);
+	if (*event->owner) {
+		text_add(&text, "; the holder is now ");
+		text_add_escaped_string(&text, event->owner);
+	}
+	log_warning("lock run: %s: %s", names[event->type], text_string(&text));
+	tell_run(run, names[event->type], text_string(&text));
+	text_clear(&text);
+	if (event->type == S3ONCE_LOCK_RECOVERED && run->waits && run->child > 0)
+		go_on(run);
+	const bool over = event->type == S3ONCE_LOCK_LOST || event->type == S3ONCE_LOCK_EXPIRED;
+	if (!over || run->lost)
+		return;
+	run->lost = true;
+	close(run->hold);
+	run->hold = -1;
+	if (run->child > 0)
+		signal_command(run, SIGTERM), signal_command(run, SIGCONT);
+	const uint64_t ms =
+		run->options->kill_after_ms ? run->options->kill_after_ms : KILL_AFTER_MS;
+	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
+}
+
+/* Stopped from the terminal, or for want of it: so are we, for the shell to see, and heartbeats
+ * stop as well. What asks for the terminal while it is ours gets it. */
+static void on_stop(struct lock_run *run)
+{
+	const int by = WSTOPSIG(run->status);
+	const bool had = pass_terminal(run->tty, run->child, getpgrp());
+	const bool asks = by == SIGTTIN || by == SIGTTOU,
+		   is_ours = tcgetpgrp(run->tty) == getpgrp();
+	if (!had && !asks && !run->ctrl_z)
+		return;
+	run->ctrl_z = false;
+	if (!(asks && is_ours) && !stop_group() && asks)
+		signal_command(run, SIGHUP); /* nobody will ever give it what it waits for */
+	pass_terminal(run->tty, getpgrp(), run->child);
+	/* Changes nothing, but returns only when the stop has reached the whole group: Linux holds
+	 * its list of processes meanwhile. What it reached after SIGCONT would stay stopped. */
+	setpgid(run->child, run->child);
+	go_on(run);
+}
+
+static void on_child(struct lock_run *run)
+{
+	if (run->child <= 0 || waitpid(run->child, &run->status, WNOHANG | WUNTRACED) != run->child)
+		return;
+	if (WIFSTOPPED(run->status))
+		on_stop(run);
+	else
+		run->child = 0;
+}
+
+static void on_signal(struct lock_run *run)
+{
+	bool by_key = false;
+	const int signal = next_signal(run, &by_key);
+	if (signal == SIGCHLD) {
+		on_child(run);
+	} else if (run->child > 0 && signal == SIGCONT) {
+		go_on(run);
+	} else if (run->child > 0 && signal) {
+		run->ctrl_z = by_key && signal == SIGTSTP;
+		signal_command(run, signal);
+		if (asks_to_end(signal)) /* one that is stopped would not notice */
+			go_on(run);
+	}
+}
+
+/* Something of a command that had to end is left, and may still be ending. */
+static bool is_ending(const struct lock_run *run)
+{
+	return run->lost && (!kill(-run->group, 0) || errno == EPERM);
+}
+
+static int left_ms(const struct lock_run *run)
+{
+	if (!run->kill_ns)
+		return -1;
+	if (!run->child)
+		return LOOK_MS;
+	const uint64_t now_ns = clock_boot_ns();
+	return now_ns >= run->kill_ns ? 0 : (int)((run->kill_ns - now_ns) / NS_PER_MS) + 1;
+}
+
+/* Waits while the command runs. It passes signals on, stops with the command, and ends the command
+ * when the lock is lost. */
+static void watch_command(struct lock_run *run)
+{
+	struct pollfd fds[] = {{.fd = run->signals, .events = POLLIN},
+		{.fd = s3once_locks_event_fd(run->locks), .events = POLLIN}};
+	while (run->child > 0 || is_ending(run)) {
+		int n = poll(fds, 2, left_ms(run));
+		if (run->kill_ns && clock_boot_ns() >= run->kill_ns) {
+			signal_command(run, SIGKILL);
+			if (!run->child)
+				break;
+			run->kill_ns += NS_PER_S;
+		}
+		if (n > 0 && fds[1].revents)
+			s3once_locks_next_event(run->locks, on_event, run);
+		if (n > 0 && fds[0].revents)
+			on_signal(run);
+	}
+}
+
+/* Releases the lock after the command has ended. Returns the exit code, which is that of the
+ * command unless the lock was lost while it ran. */
+static int finish_run(struct lock_run *run)
+{
+	while (s3once_locks_next_event(run->locks, on_event, run) == 1)
+		;
+	const bool had = pass_terminal(run->tty, run->group, getpgrp());
+	int r = s3once_lock_release(run->lock, &run->error);
+	if (r == -ESTALE || run->lost) {
+		if (!run->lost) {
+			log_error("lock run: %s", run->error.text);
+			tell_run(run, "lost", run->error.text);
+		}
+		return S3ONCE_EXIT_FENCED;
+	}
+	if (r)
+		log_warning("lock run: not released, it runs out by itself: %s", run->error.text);
+	if (WIFEXITED(run->status))
+		return WEXITSTATUS(run->status);
+	const int signal = WTERMSIG(run->status);
+	if (had && is_interrupt(signal))
+		kill(0, signal); /* nobody but the command has got it */
+	run->die_by = (had && is_interrupt(signal)) || signal == run->interrupt ? signal : 0;
+	return STOPPED(signal);
+}
 
 #define RELEASE_MOST_MS 10000
 #define NO_DESCRIPTORS  "out of descriptors: raise ulimit -n"
@@ -44,13 +406,13 @@ static int wait_for_lock(struct lock_run *run)
 	struct pollfd fds[] = {
 		{.fd = run->acquired_fd, .events = POLLIN}, {.fd = run->signals, .events = POLLIN}};
 	while (poll(fds, 2, -1) < 0 || !fds[0].revents) {
-		const int got = fds[1].revents ? lock_run_signal(run, &by_key) : 0;
-		if (lock_run_ends_by(got)) {
+		const int got = fds[1].revents ? next_signal(run, &by_key) : 0;
+		if (asks_to_end(got)) {
 			signal = got;
 			run->die_by = got == run->interrupt ? got : 0;
 			s3once_locks_close(run->locks, 0, RELEASE_MOST_MS, NULL);
 		} else if (got == SIGTSTP && by_key) {
-			lock_terminal_stop();
+			stop_group();
 		} else if (got == SIGTSTP) {
 			kill(getpid(), SIGSTOP);
 		}
@@ -65,17 +427,16 @@ static int hold(struct lock_run *run)
 	int code = wait_for_lock(run);
 	if (code)
 		return code;
-	lock_run_tell(run, "acquired", "");
-	int error =
-		lock_child_start(run->command, run->lock, &run->before, &run->child, &run->hold);
+	tell_run(run, "acquired", "");
+	int error = start_child(run->command, run->lock, &run->before, &run->child, &run->hold);
 	if (error) {
 		log_error("lock run: cannot start a process: %s", strerror(-error));
 		s3once_lock_release(run->lock, &run->error);
 		return S3ONCE_EXIT_SETUP;
 	}
 	run->group = run->child;
-	lock_run_watch(run);
-	return lock_run_finish(run);
+	watch_command(run);
+	return finish_run(run);
 }
 
 /* It was ignored by nohup, or by a shell for a background job. Then it stays ignored. */
@@ -85,15 +446,14 @@ static bool is_ignored(int signal)
 	return !sigaction(signal, NULL, &now) && now.sa_handler == SIG_IGN;
 }
 
-static int run_command(const struct lock_options *options, int n, char **operands)
+static int run_command(const struct lock_options *options, char **operands)
 {
 	const int first =
 		strcmp(operands[1], "--") != 0 ? 1 : 2; /* a key after "--" has one of its own */
-	if (first == n) {
+	if (!operands[first]) {
 		log_error("lock run: no command after --");
 		return S3ONCE_EXIT_USAGE;
 	}
-	operands[n] = NULL; /* an argv has room for that */
 	struct lock_run run = {.options = options,
 		.key = operands[0],
 		.command = operands + first,
@@ -125,13 +485,9 @@ static int run_command(const struct lock_options *options, int n, char **operand
 
 #define FIELD(name) offsetof(struct lock_options, name)
 static const struct option own[] = {
-	{.name = "kill-after",
-		.type = OPTION_DURATION,
-		.offset = FIELD(kill_after_ms),
-		.argument = "DUR",
-		.help = "from SIGTERM, when the lock is lost, to SIGKILL [5s]",
-		.least = 1,
-		.most = 24 * 3600 * 1000},
+	VALUE("kill-after", DURATION, FIELD(kill_after_ms), "DUR",
+		"from SIGTERM, when the lock is lost, to SIGKILL [5s]", .least = 1,
+		.most = 24 * 3600 * 1000),
 	{NULL},
 };
 

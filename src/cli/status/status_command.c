@@ -1,20 +1,28 @@
-/* `s3once status`: reads the marks, changes nothing. */
-#include "base/problem.h"
+/* `s3once status`: what the marks hold of a bucket, a prefix or a key, the last runs there, and
+ * with
+ * --depth a sum for each folder, as `du` does it; once, or with --watch again and again. Reads the
+ * marks and what is beside them, and hands it to status_tell.c. Changes nothing and never asks S3.
+ */
+#include "audit/fleet.h"
+#include "audit/mark_stream.h"
+#include "base/clock.h"
 #include "base/quote.h"
-#include "cli/commands.h"
+#include "cli/audit/audit_command.h"
+#include "cli/audit/fleet_command.h"
+#include "cli/human_figures.h"
 #include "cli/job/job_asked.h"
-#include "cli/open_marks.h"
-#include "cli/options/access.h"
-#include "cli/options/url.h"
-#include "cli/status/status_jobs.h"
-#include "cli/status/status_table.h"
 #include "cli/status/status_tell.h"
-#include "cli/status/status_watch.h"
 #include "scan/key/key.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
+
+#define WATCH_MS     2000
+#define DEPTH_MAX    32
+#define FAILURES_MAX (64U << 10) /* bytes of what failed that the row of a job has at most */
 
 struct status_options {
 	struct access access;
@@ -25,42 +33,27 @@ struct status_options {
 };
 
 static const struct option what_options[] = {
-	{.name = "depth",
-		.type = OPTION_NUMBER,
-		.offset = offsetof(struct status_options, depth),
-		.argument = "N",
-		.help = "print a table with a sum for each folder down to N\n"
-			"levels below the prefix, as du does",
-		.least = 1,
-		.most = STATUS_DEPTH_MAX},
-	{.name = "watch",
-		.type = OPTION_AGE,
-		.offset = offsetof(struct status_options, watch_ms),
-		.argument = "[=DUR]",
-		.help = "look again every DUR until a signal ends it, with what\n"
-			"was done meanwhile",
-		.standard = "2s",
-		.least = 100,
-		.most = 24 * 3600 * 1000},
+	VALUE("depth", NUMBER, offsetof(struct status_options, depth), "N",
+		"print a table with a sum for each folder down to N\n"
+		"levels below the prefix, as du does",
+		.least = 1, .most = DEPTH_MAX),
+	VALUE("watch", AGE, offsetof(struct status_options, watch_ms), "[=DUR]",
+		"look again every DUR until a signal ends it, with what\n"
+		"was done meanwhile",
+		.standard = "2s", .least = 100, .most = 24 * 3600 * 1000),
 	{NULL},
 };
 
 static const struct option output_options[] = {
-	{.name = "json",
-		.type = OPTION_FLAG,
-		.offset = offsetof(struct status_options, json),
-		.help = "one event a line on standard output, as JSON"},
-	{.name = "verbose",
-		.letter = 'v',
-		.type = OPTION_COUNT,
-		.offset = offsetof(struct status_options, verbose),
-		.help = "list all failed files, not only the first ten"},
-	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	FLAG("json", offsetof(struct status_options, json),
+		"one event a line on standard output, as JSON"),
+	VALUE("verbose", COUNT, offsetof(struct status_options, verbose), NULL,
+		"list all failed files, not only the first ten", .letter = 'v'),
+	HELP_FLAG("print this and exit"),
 	{NULL},
 };
 
 enum { GROUPS = 3 + ACCESS_GROUPS };
-#define WATCH_MS 2000
 
 static struct command status_command(
 	struct option_group groups[static GROUPS], struct status_options *options)
@@ -90,6 +83,168 @@ static struct command status_command(
 	};
 }
 
+struct jobs {
+	struct status_view *view;
+	struct fleet_view fleet;
+	struct text asked; /* "s3://BUCKET/KEY", escaped as in the rows */
+};
+
+/* Whether one of them is the other one, or below it. */
+static bool is_beside(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+	while (n && a[n - 1] == '/')
+		n--;
+	while (m && b[m - 1] == '/')
+		m--;
+	const size_t least = n < m ? n : m;
+	const char *longer = n < m ? b : a;
+	return strncmp(a, b, least) == 0 && (n == m || longer[least] == '/');
+}
+
+static enum outcome tell_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
+{
+	struct jobs *jobs = arg;
+	struct text failures = TEXT(FAILURES_MAX);
+	if (!is_beside(text_string(&jobs->asked), job->row.target))
+		return OUTCOME_OK;
+	const enum outcome o =
+		job_row_failures(jobs->view->conn, &job->row.key, NULL, &failures, ret_problem);
+	jobs->fleet.now_s = store_time_s(jobs->view->conn->store);
+	jobs->fleet.failures = text_string(&failures);
+	if (o == OUTCOME_OK)
+		fleet_tell_job(&jobs->fleet, job);
+	text_clear(&failures);
+	return o;
+}
+
+static enum outcome tell_jobs(
+	struct status_view *view, const char *key, struct problem *ret_problem)
+{
+	struct jobs jobs = {.view = view,
+		.fleet = {.output = view->output, .json = view->json},
+		.asked = TEXT(32U << 10)};
+	const struct fleet_visitor visitor = {tell_job, &jobs};
+	text_addf(&jobs.asked, "s3://%s/", view->space->bucket);
+	text_add_escaped_string(&jobs.asked, key);
+	const enum outcome o = fleet_walk(view->conn, 0, NULL, &visitor, ret_problem);
+	text_clear(&jobs.asked);
+	return o;
+}
+
+/* The folders that are open, down to that of the last mark. */
+struct folder_sums {
+	struct status_view *view;
+	unsigned open;              /* the deepest folder that `key` is in; 0: the prefix */
+	size_t ends[DEPTH_MAX + 1]; /* of the prefix and of each folder in `key` */
+	struct status_counts sums[DEPTH_MAX + 1];
+	char key[KEY_BYTES_MAX + 1]; /* of the last mark */
+};
+
+static void add_counts(struct status_counts *sum, const struct status_counts *more)
+{
+	sum->done += more->done;
+	sum->claimed += more->claimed;
+	sum->failed += more->failed;
+	sum->changed += more->changed;
+	sum->unreadable += more->unreadable;
+	sum->bytes_done += more->bytes_done;
+}
+
+static void close_folder(struct folder_sums *table)
+{
+	const unsigned level = table->open--;
+	table->key[table->ends[level]] = '\0';
+	status_tell_folder(table->view, table->key, &table->sums[level]);
+	add_counts(&table->sums[table->open], &table->sums[level]);
+}
+
+static void open_folders(struct folder_sums *table)
+{
+	while (table->open < table->view->depth) {
+		const char *slash = strchr(table->key + table->ends[table->open], '/');
+		if (!slash)
+			return;
+		table->open++;
+		table->ends[table->open] = (size_t)(slash - table->key) + 1;
+		table->sums[table->open] = (struct status_counts){0};
+	}
+}
+
+static void count_mark_row(struct status_counts *sum, const struct mark_row *mark)
+{
+	switch (mark->state) {
+	case MARK_DONE:
+		sum->done++;
+		sum->changed += mark->has_newer;
+		sum->bytes_done += mark->file_bytes;
+		break;
+	case MARK_CLAIMED:
+		sum->claimed++;
+		break;
+	case MARK_FAILED:
+		sum->failed++;
+		break;
+	case MARK_FORGOTTEN:
+		break;
+	case MARK_UNREADABLE:
+	case MARK_ABSENT:
+		sum->unreadable++;
+	}
+}
+
+static void add_row(struct folder_sums *table, const struct mark_row *mark)
+{
+	if (mark->state == MARK_FORGOTTEN)
+		return;
+	while (table->open && strncmp(table->key, mark->key, table->ends[table->open]) != 0)
+		close_folder(table);
+	snprintf(table->key, sizeof table->key, "%s", mark->key);
+	open_folders(table);
+	count_mark_row(&table->sums[table->open], mark);
+}
+
+static enum outcome read_marks(
+	struct mark_stream *stream, struct folder_sums *table, struct problem *ret_problem)
+{
+	for (;;) {
+		struct mark_row *row;
+		const enum outcome o = mark_stream_next(stream, &row, ret_problem);
+		if (o != OUTCOME_OK || !row)
+			return o;
+		add_row(table, row);
+		free(row);
+	}
+}
+
+/* Tells a row for each folder, with all that is below it, after the rows of the folders in it, and
+ * then the sum of all. Memory does not grow with the marks. */
+static enum outcome tell_table(
+	struct status_view *view, const char *prefix, struct problem *ret_problem)
+{
+	const struct mark_range range = {.prefix = prefix};
+	const struct call_limits limits = {0};
+	struct mark_stream *stream = NULL;
+	struct folder_sums *table = calloc(1, sizeof *table);
+	enum outcome o = OUTCOME_LOCAL;
+	if (table && mark_stream_new(view->conn, view->space, &range, &limits, &stream) == 0) {
+		table->view = view;
+		table->ends[0] = strlen(prefix);
+		status_tell_head(view);
+		o = read_marks(stream, table, ret_problem);
+	} else {
+		problem_set(ret_problem, "out of memory");
+	}
+	if (o == OUTCOME_OK) {
+		while (table->open)
+			close_folder(table);
+		status_tell_sum(view, prefix, &table->sums[0]);
+	}
+	mark_stream_free(stream);
+	free(table);
+	return o;
+}
+
 static int tell_unfinished(void *arg, const char *key, const struct mark *mark)
 {
 	status_tell_unfinished(arg, key, mark);
@@ -114,7 +269,7 @@ static enum outcome tell_prefix(
 	enum outcome o =
 		status_of_prefix(view->conn, view->space, prefix, &visitor, summary, ret_problem);
 	if (o == OUTCOME_OK && is_empty(&summary->counts) && strcmp(key, prefix) != 0)
-		status_tell_absent(view, key);
+		status_tell_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
 	if (o == OUTCOME_OK && is_empty(&summary->counts) && !view->json)
 		status_tell_nothing(view, prefix);
 	else if (o == OUTCOME_OK)
@@ -171,7 +326,7 @@ static enum outcome tell_below(
 {
 	struct text prefix = TEXT(2048);
 	key_add_base(&prefix, key);
-	enum outcome o = view->depth ? status_table_tell(view, text_string(&prefix), ret_problem)
+	enum outcome o = view->depth ? tell_table(view, text_string(&prefix), ret_problem)
 				     : tell_prefix(view, key, text_string(&prefix), ret_problem);
 	text_clear(&prefix);
 	return o;
@@ -193,7 +348,7 @@ static enum outcome tell_all(
 	if (view->knows_bucket)
 		status_tell_bucket(view, &row);
 	if (url && o == OUTCOME_OK && !view->watches)
-		o = status_jobs_tell(view, url->key, ret_problem);
+		o = tell_jobs(view, url->key, ret_problem);
 	if (url && *url->key && !view->depth && o == OUTCOME_OK)
 		o = tell_key(view, url->key, &found, ret_problem);
 	if (url && o == OUTCOME_OK && !found)
@@ -201,105 +356,140 @@ static enum outcome tell_all(
 	return o;
 }
 
-/* What there is to tell, for each time that it is told. */
-struct look {
-	struct status_view *view;
-	const struct s3_url *url;
+/* What a look has found. */
+struct found {
+	uint64_t at_ns; /* 0: there was no look yet */
+	uint64_t done, bytes;
 };
 
-static enum outcome look_once(void *arg, struct problem *ret_problem)
+static void add_rate(struct text *t, const struct found *before, const struct found *now)
 {
-	const struct look *look = arg;
-	return tell_all(look->view, look->url, ret_problem);
+	const double seconds = (double)(now->at_ns - before->at_ns) / (double)NS_PER_S;
+	const uint64_t files = now->done > before->done ? now->done - before->done : 0;
+	const uint64_t bytes = now->bytes > before->bytes ? now->bytes - before->bytes : 0;
+	text_add(t, ", ");
+	human_things(t, files, "file");
+	text_add(t, " (");
+	human_bytes(t, bytes);
+	text_addf(t, ") done since the last look, %.1f files/s, ", (double)files / seconds);
+	human_bytes(t, (uint64_t)((double)bytes / seconds));
+	text_add(t, "/s");
 }
 
-static enum outcome look(
-	const struct status_options *options, struct look *look, struct problem *ret_problem)
+/* The line that says when the look was, and what has changed since the one before. */
+static void add_about(struct text *t, const struct found *before, const struct found *now)
 {
-	const struct status_watch watch = {.view = look->view,
-		.interval_ms = options->watch_ms ? options->watch_ms : WATCH_MS,
-		.look = look_once,
-		.arg = look};
-	return options->watch_ms == UINT64_MAX ? look_once(look, ret_problem)
-					       : status_watch(&watch, ret_problem);
+	char time[21];
+	clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, time);
+	text_add(t, time);
+	if (before->at_ns && now->at_ns > before->at_ns)
+		add_rate(t, before, now);
 }
 
-static int status_of(const struct status_options *options, const struct marks_place *place,
-	const struct s3_url *url)
+static void show(struct status_view *view, const struct text *about)
 {
-	struct output output;
-	struct services services = {0};
-	struct open_marks marks = {0};
+	if (!view->page) {
+		if (!view->json)
+			output_result(view->output, text_string(about));
+		return;
+	}
+	if (view->page->left_out) {
+		struct text t = TEXT(512);
+		human_count(&t, view->page->left_out);
+		text_add(&t, " lines more have no room here");
+		status_page_last(view->page, text_string(&t));
+		text_clear(&t);
+	}
+	status_page_last(view->page, text_string(about));
+	if (status_page_draw(view->page) < 0)
+		view->output->locked.error = -EPIPE;
+}
+
+/* Draws each look over the one before on a terminal, with what has changed since; else prints one
+ * after the other. Returns what ended it: the outcome of a look that failed, with a sentence, or OK
+ * if standard output is broken. */
+static enum outcome watch_all(struct status_view *view, const struct s3_url *url,
+	uint64_t interval_ms, struct problem *ret_problem)
+{
+	struct status_page page = {0};
+	struct found before = {0};
+	enum outcome o;
+	view->page = !view->json && terminal_can_draw(STDOUT_FILENO) ? &page : NULL;
+	for (;;) {
+		struct text about = TEXT(512);
+		if (view->page)
+			status_page_begin(view->page);
+		view->failed_told = view->changed_told = 0;
+		o = tell_all(view, url, ret_problem);
+		if (o != OUTCOME_OK)
+			break;
+		const struct found now = {clock_boot_ns(), view->sum.done, view->sum.bytes_done};
+		add_about(&about, &before, &now);
+		show(view, &about);
+		text_clear(&about);
+		if (view->output->locked.error)
+			break;
+		before = now;
+		uv_sleep((unsigned)interval_ms);
+	}
+	status_page_clear(&page);
+	view->page = NULL;
+	return o;
+}
+
+static int show_status(
+	const struct status_options *options, struct command_frame *frame, const struct s3_url *url)
+{
 	struct mark_space space = {0};
-	struct problem problem = {0};
-	struct text name = TEXT(8192);
-	marks_place_name(place, &name);
-	struct status_view view = {.output = &output,
-		.marks = text_string(&name),
+	struct status_view view = {.output = &frame->output,
 		.space = &space,
 		.json = options->json,
 		.depth = options->depth,
 		.watches = options->watch_ms != UINT64_MAX,
 		.verbose = options->verbose};
-	bool ok = marks_are_there(place, &problem) &&
-		  services_open(&options->access, &services, &problem) == 0 &&
-		  marks_open(place, &services, &marks, &problem) == 0 &&
-		  marks_load_settings(&marks, view.marks, &space.settings, &problem);
-	output_init(&output);
-	if (ok) {
-		snprintf(space.service, sizeof space.service, "%s",
-			aws_settings_service(services.aws));
-		snprintf(space.bucket, sizeof space.bucket, "%s", url ? url->bucket : "");
-		view.conn = marks.conn;
-		ok = look(options, &(struct look){&view, url}, &problem) == OUTCOME_OK;
-	}
-	int code = output_finish(&output) < 0 ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
-	if (!ok)
-		code = command_fail("status", S3ONCE_EXIT_SETUP, &problem);
-	marks_close(&marks);
-	services_close(&services);
-	text_clear(&name);
-	return code;
+	if (!frame_open_marks(frame, &space.settings))
+		return frame->code;
+	snprintf(space.service, sizeof space.service, "%s",
+		aws_settings_service(frame->services.aws));
+	snprintf(space.bucket, sizeof space.bucket, "%s", url ? url->bucket : "");
+	view.marks = text_string(&frame->marks_name);
+	view.conn = frame->marks.conn;
+	const enum outcome o =
+		!view.watches
+			? tell_all(&view, url, &frame->problem)
+			: watch_all(&view, url, options->watch_ms ? options->watch_ms : WATCH_MS,
+				  &frame->problem);
+	return o == OUTCOME_OK ? S3ONCE_EXIT_OK : S3ONCE_EXIT_SETUP;
 }
 
-/* Reads the operand and the place. 0, or the exit code with a sentence. */
-static int read_options_of_status(const struct status_options *options, int n, char **operands,
-	struct s3_url *ret_url, struct marks_place *ret_place, struct problem *ret_problem)
+/* False with a sentence. */
+static bool read_url(
+	const struct status_options *options, struct command_frame *frame, struct s3_url *ret)
 {
-	if (n > 1)
-		problem_set(ret_problem, "'%s': one s3://BUCKET[/KEY-OR-PREFIX] at a time",
-			quote(operands[1]).text);
-	if (n == 0 && (options->depth || options->watch_ms != UINT64_MAX)) {
-		problem_set(ret_problem, "%s: name s3://BUCKET[/PREFIX]",
+	if (frame->n > 1)
+		problem_set(&frame->problem, "'%s': one s3://BUCKET[/KEY-OR-PREFIX] at a time",
+			quote(frame->operands[1]).text);
+	else if (frame->n == 1)
+		return url_parse(frame->operands[0], ret, &frame->problem) == 0;
+	else if (options->depth || options->watch_ms != UINT64_MAX)
+		problem_set(&frame->problem, "%s: name s3://BUCKET[/PREFIX]",
 			options->depth ? "--depth shows the folders of a bucket"
 				       : "--watch looks at a bucket");
-		return S3ONCE_EXIT_USAGE;
-	}
-	if (n > 1 || (n == 1 && url_parse(operands[0], ret_url, ret_problem) < 0))
-		return S3ONCE_EXIT_USAGE;
-	return marks_place_chosen(&options->access, true, ret_place, ret_problem);
+	else
+		return true;
+	return false;
 }
 
 int status_main(int argc, char **argv)
 {
 	struct status_options options = {.watch_ms = UINT64_MAX};
 	struct option_group groups[GROUPS];
-	struct command command = status_command(groups, &options);
-	struct problem problem = {0};
-	struct marks_place place = {0};
+	const struct command command = status_command(groups, &options);
+	struct command_frame frame = {
+		.command = &command, .job = &options.job, .access = &options.access};
 	struct s3_url url;
-	int n = options_parse(&command, argc, argv, &problem);
-	if (n >= 0)
-		n = job_asked_open(&options.job, &options.access, n, argv, &problem);
-	if (n == -ECANCELED) {
-		options_help(&command, stdout);
-		return S3ONCE_EXIT_OK;
-	}
-	int code = n < 0 ? S3ONCE_EXIT_USAGE
-			 : read_options_of_status(&options, n, argv, &url, &place, &problem);
-	code = code ? command_fail("status", code, &problem)
-		    : status_of(&options, &place, n == 1 ? &url : NULL);
-	marks_place_clear(&place);
-	job_asked_close(&options.job);
-	return code;
+	if (frame_begin(&frame, argc, argv) && read_url(&options, &frame, &url) &&
+		frame_choose_marks(&frame, true))
+		frame.code = show_status(&options, &frame, frame.n ? &url : NULL);
+	return frame_end(&frame);
 }

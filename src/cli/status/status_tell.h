@@ -1,9 +1,24 @@
 /* What `s3once status` found out, told to people or as JSON. */
 #pragma once
 #include "cli/output.h"
-#include "cli/status/status_page.h"
 #include "marks/bucket_row.h"
 #include "upload/marks_status.h"
+
+/* A screen of lines that is drawn anew as a whole, on a terminal at standard output. Zero it to
+ * start. */
+struct status_page {
+	struct text lines; /* each with its newline */
+	unsigned rows, columns;
+	unsigned n, left_out; /* lines that are on it, and those that have no room */
+};
+
+/* Empties the page, and takes the size of the terminal. */
+void status_page_begin(struct status_page *page);
+/* One of the last lines, for which there is always room. */
+void status_page_last(struct status_page *page, const char *line);
+/* Draws it over what is on the screen. 0 or -errno. */
+int status_page_draw(const struct status_page *page);
+void status_page_clear(struct status_page *page);
 
 struct status_view {
 	struct output *output;
@@ -24,12 +39,10 @@ struct status_view {
 void status_tell_store(struct status_view *view, bool has_bucket);
 /* Tells which bucket the marks are about. */
 void status_tell_bucket(struct status_view *view, const struct bucket_row *row);
-/* Tells all that is known of one mark. The session is NULL unless it claims the mark and its row is
- * there. */
+/* Tells all that is known of one mark, or that there is none, nor any below it as a prefix. The
+ * session is NULL unless it claims the mark and its row is there. */
 void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
 	const struct session_info *session);
-/* Tells that a key has no mark, nor are there marks below it as a prefix. */
-void status_tell_absent(struct status_view *view, const char *key);
 /* Tells that there is no mark below the prefix, and where one might be instead. */
 void status_tell_nothing(struct status_view *view, const char *prefix);
 /* Tell of the table of folders: its head, a row for a folder, and the sum below all of them. */

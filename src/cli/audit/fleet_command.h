@@ -1,4 +1,5 @@
-/* What `s3once fleet` found out, told to people or as JSON. */
+/* The jobs of hosts, told to people or as JSON: by `s3once fleet`, and by `s3once status` of those
+ * that upload what it was asked about. */
 #pragma once
 #include "audit/fleet.h"
 #include "cli/output.h"
@@ -15,8 +16,3 @@ struct fleet_view {
 	uint64_t jobs, fine, running, failed, overdue, silent, lost;
 };
 void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job);
-/* The sums, and the exit code that follows from them. */
-void fleet_tell_end(struct fleet_view *view, int code);
-/* A row was removed, or not: why. */
-void fleet_tell_forgotten(struct fleet_view *view, const struct job_row *row);
-void fleet_tell_kept(struct fleet_view *view, const struct job_row *row, const char *why);

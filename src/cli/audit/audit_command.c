@@ -1,0 +1,161 @@
+/* What forget, gc and verify have in common, on top of the frame of all commands: opening the
+ * bucket that the marks are about, and for forget and gc the line or the event of each mark that
+ * something was done about. What is done is in src/audit; nothing here decides it. */
+#include "cli/audit/audit_command.h"
+#include "base/quote.h"
+#include "cli/human_figures.h"
+#include "cli/signals.h"
+#include "marks/bucket_row.h"
+#include "scan/key/key.h"
+#include <stdio.h>
+
+#define LINE_BYTES_MAX       (32U << 10)
+#define MANIFEST_PATIENCE_MS 60000
+
+bool audit_is_stopped(void *arg)
+{
+	(void)arg;
+	return signals_came() > 0;
+}
+
+bool audit_open(
+	struct command_frame *frame, const char *bucket, bool needs_s3, struct audit_bucket *ret)
+{
+	struct mark_space *space = &ret->space;
+	const struct services *services = &frame->services;
+	struct bucket_row row;
+	*ret = (struct audit_bucket){0};
+	if (!frame_open_marks(frame, &space->settings))
+		return false;
+	snprintf(space->service, sizeof space->service, "%s", aws_settings_service(services->aws));
+	snprintf(space->bucket, sizeof space->bucket, "%s", bucket);
+	if (bucket_row_read(frame->marks.conn, space, NULL, &row, &frame->problem) != OUTCOME_OK)
+		return false;
+	space->generation = row.generation;
+	if (needs_s3 &&
+		s3_open(services->aws, services->http, bucket, &ret->s3, &frame->problem) < 0)
+		return false;
+	ret->place = (struct audit_place){.store = frame->marks.store,
+		.space = space,
+		.s3 = ret->s3,
+		.limits = {.abandon = audit_is_stopped}};
+	return true;
+}
+
+void audit_close(struct audit_bucket *bucket)
+{
+	s3_close(bucket->s3);
+}
+
+bool audit_prefix(const char *key, struct text *ret, struct problem *ret_problem)
+{
+	key_add_base(ret, key);
+	if (ret->error)
+		problem_set(ret_problem, "out of memory");
+	return !ret->error;
+}
+
+bool audit_headers(const char *key_file, struct s3_headers **ret, struct problem *ret_problem)
+{
+	return !key_file ||
+	       (s3_headers_new(ret) == 0 &&
+		       s3_headers_set(*ret, "sse-c-key-file", key_file, ret_problem) == 0 &&
+		       s3_headers_prepare(*ret, ret_problem) == 0);
+}
+
+bool manifest_bucket_open(struct command_frame *frame, const struct s3_url *url,
+	const char *sse_c_key_file, const char *public_key_file, struct manifest_bucket *ret)
+{
+	struct services *services = &frame->services;
+	struct problem *problem = &frame->problem;
+	*ret = (struct manifest_bucket){0};
+	frame->code = S3ONCE_EXIT_SETUP;
+	if ((public_key_file &&
+		    signing_key_read(public_key_file, false, &ret->public_key, problem) < 0) ||
+		!audit_headers(sse_c_key_file, &ret->headers, problem) ||
+		services_open(frame->access, services, problem) < 0 ||
+		s3_open(services->aws, services->http, url->bucket, &ret->s3, problem) < 0)
+		return false;
+	if (s3_conn_new(ret->s3, &ret->conn) < 0) {
+		problem_set(problem, PROBLEM_NO_DESCRIPTORS);
+		return false;
+	}
+	ret->place = (struct manifest_place){.s3 = ret->conn,
+		.headers = ret->headers,
+		.bucket = url->bucket,
+		.prefix = url->key,
+		.limits = {.patience_ms = MANIFEST_PATIENCE_MS}};
+	return true;
+}
+
+void manifest_bucket_close(struct manifest_bucket *bucket)
+{
+	s3_conn_free(bucket->conn);
+	s3_close(bucket->s3);
+	s3_headers_free(bucket->headers);
+	signing_key_free(bucket->public_key);
+}
+
+/* The events of --json, which are also the names of their counters, and what people read before the
+ * name of a mark. */
+static const struct {
+	const char *event, *words;
+} names[FATES] = {
+	[FATE_FORGOTTEN] = {"forgotten", "forgotten"},
+	[FATE_FORGETTABLE] = {"forgettable", "would be forgotten"},
+	[FATE_ABORTED] = {"aborted", "upload aborted"},
+	[FATE_ABORTABLE] = {"abortable", "upload would be aborted"},
+	[FATE_KEPT] = {"kept", "kept"},
+	[FATE_DAMAGED] = {"damaged", "damaged"},
+	[FATE_FAILED] = {"failed", "error"},
+};
+
+static void tell_as_json(struct fates *fates, const struct mark_told *told)
+{
+	static const struct problem none;
+	const struct problem *problem = told->problem ? told->problem : &none;
+	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	json_t *object = json_event(names[told->fate].event);
+	snprintf(key, sizeof key, "%s%s", told->key, told->suffix);
+	json_set_bytes(object, "bucket", fates->bucket);
+	json_set_bytes(object, "key", told->key);
+	json_set_bytes(object, "object", key);
+	json_set_bytes(object, "state", mark_state_name(told->state));
+	if (told->fate == FATE_ABORTED || told->fate == FATE_ABORTABLE)
+		json_set_bytes(object, "upload_id", told->upload_id);
+	if (told->fate == FATE_KEPT || told->fate == FATE_FAILED)
+		json_set_bytes(object, "text", told->problem ? problem->text : told->why);
+	if (told->fate == FATE_FAILED) {
+		json_set_bytes(object, "code", problem->code);
+		json_set_bytes(object, "request_id", problem->request_id);
+	}
+	json_print(fates->output, object);
+}
+
+void fates_tell(void *arg, const struct mark_told *told)
+{
+	struct fates *fates = arg;
+	const char *why = told->fate == FATE_FAILED ? told->problem->text : told->why;
+	struct text t = TEXT(LINE_BYTES_MAX);
+	atomic_fetch_add(&fates->counts[told->fate], 1);
+	if (fates->json)
+		tell_as_json(fates, told);
+	text_addf(&t, "%s: s3://%s/", names[told->fate].words, fates->bucket);
+	text_add_escaped_string(&t, told->key);
+	if (*why)
+		text_addf(&t, ": %s", why);
+	if (told->fate == FATE_FAILED)
+		output_say(fates->output, "%s", text_string(&t));
+	else if (!fates->json)
+		output_result(fates->output, text_string(&t));
+	text_clear(&t);
+}
+
+json_t *fates_json(
+	const struct fates *fates, const char *event, const enum mark_fate *which, size_t n)
+{
+	json_t *object = json_event(event);
+	for (size_t i = 0; i < n; i++)
+		json_set_number(object, names[which[i]].event, fates->counts[which[i]]);
+	return object;
+}

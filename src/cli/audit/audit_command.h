@@ -1,0 +1,57 @@
+/* What the commands about marks and their objects share: the bucket, which they open besides the
+ * marks, and how they tell of marks. */
+#pragma once
+#include "audit/forget.h"
+#include "audit/manifest_fetch.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/options/url.h"
+#include <stdatomic.h>
+
+/* The bucket that the marks of a frame are about. */
+struct audit_bucket {
+	struct mark_space space;
+	struct s3 *s3;            /* NULL: it was not asked for */
+	struct audit_place place; /* of the above; its hands are the caller's to open. A signal ends
+				     its requests. */
+};
+/* Opens the marks and the bucket. False: the frame says why. Close it in any case, before
+ * frame_end(). */
+bool audit_open(
+	struct command_frame *frame, const char *bucket, bool needs_s3, struct audit_bucket *ret);
+void audit_close(struct audit_bucket *bucket);
+/* A prefix as push makes it: "logs" stands for "logs/". False with a sentence: out of memory. */
+bool audit_prefix(const char *key, struct text *ret, struct problem *ret_problem);
+bool audit_is_stopped(void *arg); /* whether a signal came */
+
+/* The key of the caller's own that objects are encrypted with. *ret stays NULL without a file.
+ * False with a sentence. Free it in any case. */
+bool audit_headers(const char *key_file, struct s3_headers **ret, struct problem *ret_problem);
+
+/* A bucket without marks, for the commands that read manifests. */
+struct manifest_bucket {
+	struct s3 *s3;
+	struct s3_conn *conn;
+	struct s3_headers *headers;
+	struct signing_key *public_key; /* NULL: none was given */
+	struct manifest_place place;    /* of the above; its limits may be set */
+};
+/* Opens the services and the bucket of the URL, whose key is the prefix of the runs. The files may
+ * be NULL. False: the frame says why, and the code is S3ONCE_EXIT_SETUP. Close it in any case,
+ * before frame_end(). */
+bool manifest_bucket_open(struct command_frame *frame, const struct s3_url *url,
+	const char *sse_c_key_file, const char *public_key_file, struct manifest_bucket *ret);
+void manifest_bucket_close(struct manifest_bucket *bucket);
+
+/* What `forget` and `gc` did about marks, told to people or as JSON, and counted. */
+struct fates {
+	struct output *output;
+	const char *bucket;
+	bool json;
+	atomic_ulong counts[FATES];
+};
+/* For struct mark_teller; arg is the fates. Thread-safe. */
+void fates_tell(void *arg, const struct mark_told *told);
+/* The event that ends a run: how many marks had each of these fates. */
+json_t *fates_json(
+	const struct fates *fates, const char *event, const enum mark_fate *which, size_t n);
