@@ -92,7 +92,7 @@ static void on_found(
 		problem ? problem->text : "");
 	/* Where conditions are ignored a late request replaces what is there. A bucket that was
 	 * made anew has less until the last runs. */
-	const bool is_explained = world.scenario.ignores ||
+	const bool is_explained = world.scenario.ignores || world.scenario.deletes ||
 				  ((world.is_anew || world.scenario.backups) && !world.is_calm);
 	if ((finding == FINDING_MISSING || finding == FINDING_DIFFERS) && !is_explained)
 		story_break("verify says of %s that it %s", key, names[finding]);

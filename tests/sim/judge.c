@@ -22,7 +22,8 @@ struct known {
 	char *key; /* that the file has in S3, without a suffix */
 	struct had *had;
 	size_t n_had;
-	bool is_there; /* the file, with the last content */
+	bool is_there;   /* the file, with the last content */
+	bool is_deleted; /* its object, by people */
 	bool was_told;
 	uint64_t told_ns;
 	struct claim_made *claims; /* in the order in which they were made */
@@ -35,11 +36,19 @@ struct log {
 	uint64_t since_ns;
 	bool is_gone;
 };
+/* An object that somebody has deleted. */
+struct deleted {
+	struct content content;
+	uint64_t at_ns;
+};
+#define DELETED_MAX 8
 static struct {
 	struct known *known;
 	size_t n;
 	struct log *logs;
 	size_t n_logs;
+	struct deleted deleted[DELETED_MAX];
+	size_t n_deleted;
 	bool has_forgotten;
 } judge;
 
@@ -157,6 +166,8 @@ void judge_told(const char *key)
 {
 	struct known *known = file_of(key);
 	if (!world_s3_object(world.s3, key)) {
+		if (known->is_deleted)
+			return;
 		story_break("%s was told to be in S3, and is not there", key);
 		return;
 	}
@@ -169,6 +180,25 @@ void judge_bucket_anew(void)
 	for (size_t i = 0; i < judge.n; i++)
 		judge.known[i].was_told = false;
 	lines_bucket_anew();
+}
+
+void judge_deleted(const struct s3_stored *object)
+{
+	struct known *known = file_of(object->key);
+	known->is_deleted = true;
+	known->was_told = false;
+	if (judge.n_deleted < DELETED_MAX)
+		judge.deleted[judge.n_deleted++] =
+			(struct deleted){object->content, world_now_ns()};
+}
+
+static bool was_deleted_since(const struct content *content, uint64_t since_ns)
+{
+	for (size_t i = 0; i < judge.n_deleted; i++)
+		if (content_is_same(&judge.deleted[i].content, content) &&
+			judge.deleted[i].at_ns >= since_ns)
+			return true;
+	return false;
 }
 
 void judge_forgotten(void)
@@ -195,7 +225,7 @@ static void judge_done(const char *sk, const json_t *now)
 	char key[1100];
 	snprintf(key, sizeof key, "%s%s", sk, dynamodb_text(now, "suffix"));
 	const struct s3_stored *object = world_s3_object(world.s3, key);
-	if (world.scenario.ignores)
+	if (world.scenario.ignores || world.scenario.deletes)
 		return; /* there a late request may replace the object meanwhile */
 	if (!object)
 		story_break("the mark of %s becomes done, and there is no object %s", sk, key);
@@ -388,6 +418,10 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 	const struct content content = world.scenario.rotated
 					       ? content_of_log(node->data, (size_t)node->size)
 					       : content_of(node->data, (size_t)node->size);
+	/* Nobody can help that an object is deleted a moment before its file. */
+	const uint64_t now_ns = world_now_ns(), moment_ns = 60000000000U;
+	if (was_deleted_since(&content, now_ns > moment_ns ? now_ns - moment_ns : 0))
+		return;
 	if (!object_with(&content, run_prefix(process->machine)))
 		story_break("%s is removed, and no object has its content", path);
 	else if (world.scenario.rotated)
@@ -404,6 +438,8 @@ static void judge_file(const struct known *known, const char *when, bool keeps_e
 {
 	const struct content *last = &known->had[known->n_had - 1].content;
 	const struct s3_stored *object = object_of(known->key, last);
+	if (known->is_deleted)
+		return;
 	if (!object) {
 		story_break("%s, and %s is not in S3", when, known->key);
 		return;
@@ -436,7 +472,8 @@ static void judge_logs(const char *when, uint64_t before_ns, const char *prefix)
 	for (size_t i = 0; i < judge.n_logs; i++) {
 		const struct log *log = &judge.logs[i];
 		if (!log->is_gone && log->since_ns < before_ns &&
-			strcmp(log->prefix, prefix) == 0 && !object_with(&log->content, prefix))
+			strcmp(log->prefix, prefix) == 0 && !object_with(&log->content, prefix) &&
+			!was_deleted_since(&log->content, 0))
 			story_break("%s, and a rotated log of %zu bytes is not in S3", when,
 				log->content.n);
 	}

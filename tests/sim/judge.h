@@ -30,6 +30,9 @@ void judge_told(const char *key);
 /* The bucket was deleted and made again. */
 void judge_bucket_anew(void);
 
+/* Somebody is about to delete this object. */
+void judge_deleted(const struct s3_stored *object);
+
 /* Marks were forgotten, so that a mark may be missing of what is done. */
 void judge_forgotten(void);
 

@@ -2,13 +2,14 @@
  * linker leads each call of NAME in src here (-Wl,--wrap=NAME, see meson.build); the libraries that
  * src uses, and the simulation itself, still call the real ones.
  *
- * A call may fail by chance: kernel_faults() says how often. */
+ * A call may take its time, and reading may fail, as kernel_hook() says. */
 #pragma once
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,10 +23,13 @@ struct node;
 struct kernel_hooks {
 	/* A process is about to remove the name of this file. */
 	void (*removes)(struct machine_process *process, struct node *node, const char *path);
-	/* How many of 1,000 reads and writes of files fail with EIO. */
+	/* How many of 1,000 reads of files fail with EIO. */
 	unsigned read_fails_per_mille;
+	uint64_t call_most_ns; /* that a call about files takes, by chance; 0: none */
 };
 void kernel_hook(const struct kernel_hooks *hooks);
+/* A call about files begins: others may go on before it has its effect. */
+void kernel_point(void);
 
 /* kernel_time.c */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);

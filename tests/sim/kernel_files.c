@@ -123,7 +123,7 @@ int kernel_openat2(int fd, const char *path, int flags, mode_t mode, int lookup)
 	struct machine_process *process = task_process();
 	struct disk *disk = process->machine->disk;
 	struct node *base, *node;
-	task_point();
+	kernel_point();
 	int error = kernel_base(fd, &base);
 	if (error)
 		return kernel_fail(error);
@@ -218,7 +218,7 @@ void kernel_close_all(struct machine_process *process)
 
 ssize_t __wrap_pread64(int fd, void *buf, size_t n, off_t offset)
 {
-	task_point();
+	kernel_point();
 	const struct open_file *file = kernel_file(fd);
 	if (!file || !file->node)
 		return kernel_fail(EBADF);
@@ -242,7 +242,7 @@ ssize_t __wrap_read(int fd, void *buf, size_t n)
 
 ssize_t __wrap_pwrite64(int fd, const void *buf, size_t n, off_t offset)
 {
-	task_point();
+	kernel_point();
 	const struct open_file *file = kernel_file(fd);
 	if (!file || !file->node || !may_write(file->flags))
 		return kernel_fail(EBADF);
@@ -289,7 +289,7 @@ int __wrap_ftruncate64(int fd, off_t size)
 
 int __wrap_fstat64(int fd, struct stat *ret)
 {
-	task_point();
+	kernel_point();
 	const struct open_file *file = kernel_file(fd);
 	if (!file || !file->node)
 		return kernel_fail(EBADF);
@@ -303,7 +303,7 @@ int __wrap_fstatat64(int fd, const char *path, struct stat *ret, int flags)
 	struct node *base, *node;
 	if (!*path && flags & AT_EMPTY_PATH)
 		return __wrap_fstat64(fd, ret);
-	task_point();
+	kernel_point();
 	int error = kernel_base(fd, &base);
 	if (!error)
 		error = disk_find(task_process()->machine->disk, base, kernel_own_path(path, own),
@@ -382,7 +382,7 @@ int __wrap_flock(int fd, int how)
 	const uint64_t self = (uint64_t)process->pid;
 	if (!file || !file->node)
 		return kernel_fail(EBADF);
-	task_point();
+	kernel_point();
 	if ((how & ~LOCK_NB) == LOCK_UN) {
 		if (file->node->flocked_by == self)
 			file->node->flocked_by = 0;

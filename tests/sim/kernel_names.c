@@ -16,7 +16,7 @@ static int find_at(int fd, const char *path, int flags, struct node **ret)
 {
 	char own[PATH_MAX];
 	struct node *base;
-	task_point();
+	kernel_point();
 	const int error = kernel_base(fd, &base);
 	return error ? error : disk_find(disk_here(), base, kernel_own_path(path, own), flags, ret);
 }
@@ -24,7 +24,7 @@ static int find_at(int fd, const char *path, int flags, struct node **ret)
 static int find_parent_at(int fd, const char *path, struct node **ret, const char **ret_name)
 {
 	struct node *base;
-	task_point();
+	kernel_point();
 	const int error = kernel_base(fd, &base);
 	return error ? error : disk_find_parent(disk_here(), base, path, ret, ret_name);
 }
@@ -233,7 +233,7 @@ struct dirent *__wrap_readdir64(DIR *dir)
 {
 	struct listing *listing = (struct listing *)dir;
 	struct node *node;
-	task_point();
+	kernel_point();
 	const char *name;
 	do {
 		name = listing->names[listing->next];

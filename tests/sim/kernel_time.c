@@ -17,6 +17,15 @@ void kernel_hook(const struct kernel_hooks *hooks)
 	kernel_hooks = *hooks;
 }
 
+void kernel_point(void)
+{
+	struct machine_process *process = task_process();
+	task_point();
+	if (process && kernel_hooks.call_most_ns)
+		task_sleep_until(world_now_ns() + chance_below(&process->machine->chance,
+							  kernel_hooks.call_most_ns));
+}
+
 static struct machine *here(void)
 {
 	struct machine_process *process = task_process();

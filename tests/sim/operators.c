@@ -1,5 +1,5 @@
-/* What administrators do between runs: the bucket is deleted and made again, and the marks of a
- * host come back from its backup. */
+/* What administrators do: the bucket is deleted and made again, the marks of a host come back from
+ * its backup, and an object is deleted. */
 #include "judge.h"
 #include "net.h"
 #include "story.h"
@@ -99,6 +99,24 @@ static void restore_backup(struct chance *chance)
 		free(backup.bytes[i]);
 }
 
+/* There are some others below its prefix, to show that it is the bucket of the marks. */
+static void delete_object(struct chance *chance)
+{
+	const struct s3_stored *object, *chosen = NULL;
+	const char *prefix = run_prefix(machine_at(chance_below(chance, machines_count())));
+	size_t n = 0;
+	wait_up_to(chance, 60);
+	for (size_t i = 0; (object = world_s3_at(world.s3, i)); i++)
+		if (strncmp(object->key, prefix, strlen(prefix)) == 0 && !object->is_foreign &&
+			chance_below(chance, ++n) == 0)
+			chosen = object;
+	if (n < 4)
+		return;
+	story("somebody deletes the object %s", chosen->key);
+	judge_deleted(chosen);
+	world_s3_delete(world.s3, chosen->key);
+}
+
 static void act(void *arg)
 {
 	struct chance chance = chance_of(world.seed, "operators");
@@ -106,12 +124,15 @@ static void act(void *arg)
 		restore_backup(&chance);
 	for (unsigned i = 0; i < world.scenario.anew; i++)
 		make_bucket_anew(&chance);
+	for (unsigned i = 0; i < world.scenario.deletes; i++)
+		delete_object(&chance);
 	world.busy--;
 }
 
 void operators_begin(void)
 {
-	if (!world.scenario.anew && !world.scenario.backups)
+	const struct scenario *s = &world.scenario;
+	if (!s->anew && !s->backups && !s->deletes)
 		return;
 	world.busy++;
 	task_start(NULL, act, NULL);

@@ -83,6 +83,9 @@ static void choose_files(struct chance *c, struct scenario *s)
 	s->if_changed = ONE_OF(c, 0, 0, 1, 2);
 	s->locks = s->rotated ? 0 : SOMETIMES(c, 1, 3);
 	s->foreign = s->rotated ? 0 : ONE_OF(c, 0, 0, 0, 1);
+	s->slow_files = SOMETIMES(c, 1);
+	s->bad_reads = chance_hits(c, 100) ? ONE_OF(c, 5, 50) : 0;
+	s->deletes = s->removes ? ONE_OF(c, 0, 1, 3) : 0;
 	s->anew = s->removes ? 0 : chance_hits(c, 150);
 	s->live = s->rotated && !s->dynamodb && !s->removes ? ONE_OF(c, 0, 1) : 0;
 	s->backups = s->dynamodb || s->live || s->if_changed ? 0 : SOMETIMES(c, 1, 2);

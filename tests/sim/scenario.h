@@ -34,6 +34,9 @@
 	X(give_up_s)    /* of a run; 0: the default */                                             \
 	X(attempts)     /* at each request; 0: the default */                                      \
 	X(edits)        /* things that people and logrotate do */                                  \
+	X(slow_files)   /* 1: a call about files takes up to 3 ms, as over a network */            \
+	X(bad_reads)    /* of 1,000 reads of files */                                              \
+	X(deletes)      /* of objects, by people */                                                \
 	X(hot)          /* 1: they only change the files that are there */                         \
 	X(kills)        /* of processes */                                                         \
 	X(stops)        /* of processes, which go on later */                                      \

@@ -182,8 +182,9 @@ static bool nobody_is_busy(void)
 /* Exit statuses that a last run may have although nothing is wrong with the program. */
 static bool is_explained(int exit)
 {
-	return exit == 0 || (exit == S3ONCE_EXIT_FILES &&
-				    (world.scenario.foreign || world.scenario.if_changed == 1));
+	const struct scenario *s = &world.scenario;
+	return exit == 0 ||
+	       (exit == S3ONCE_EXIT_FILES && (s->foreign || s->deletes || s->if_changed == 1));
 }
 
 static void run_last(struct machine *machine, enum run_kind kind)
@@ -198,6 +199,14 @@ static void run_last(struct machine *machine, enum run_kind kind)
 			machine->name, exit);
 }
 
+/* At rest, reading does not fail any more. */
+static void hook_kernel(const struct scenario *s)
+{
+	kernel_hook(&(struct kernel_hooks){.removes = judge_removal,
+		.read_fails_per_mille = world.is_calm ? 0 : s->bad_reads,
+		.call_most_ns = s->slow_files ? 3 * NS_PER_MS : 0});
+}
+
 /* Waits until nothing more happens, and then everything has to come right. */
 static void conclude(void *arg)
 {
@@ -205,6 +214,7 @@ static void conclude(void *arg)
 	net_calm();
 	story("all is calm from now on");
 	world.is_calm = true;
+	hook_kernel(&world.scenario);
 	wait_until_ns(END_S * NS_PER_S, no_late_copies);
 	if (!wait_until_ns(world_now_ns() + REST_S * NS_PER_S, is_quiet))
 		story_break("runs do not end although nothing is wrong any more");
@@ -242,7 +252,7 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	clear();
 	log_set_sink(log_line, NULL);
 	log_set_level(LOG_INFO);
-	kernel_hook(&(struct kernel_hooks){.removes = judge_removal});
+	hook_kernel(scenario);
 	tasks_begin(seed);
 	machines_begin(seed);
 	vfs_begin(seed);
