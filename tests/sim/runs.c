@@ -90,7 +90,7 @@ static struct s3once_options options_of(const struct run *run, const char *const
 		.endpoint_url = run_endpoint(),
 		.dynamodb_endpoint_url = RUN_DYNAMODB,
 		.rotated = s->rotated != 0,
-		.live = s->live != 0,
+		.live = s->live && s->rotated,
 		.compress = compress[s->compress % 3],
 		.removes = s->removes != 0,
 		.if_changed = if_changed[s->if_changed % 3],
