@@ -1,18 +1,42 @@
-/* The smallest world that still breaks a promise under this seed: each number of the scenario is
- * lowered as far as it goes, again and again, until none can be lowered any more. */
+/* The smallest world that still breaks the same promise under this seed: each number of the
+ * scenario is lowered as far as it goes, again and again, until none can be lowered any more. */
 #include "shrink.h"
 #include "story.h"
 #include "world.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In a child of its own, since killed processes leave things behind. A crash counts, too. */
-static bool breaks(uint64_t seed, const struct scenario *scenario)
+#define SENTENCE_MAX 1024
+static char *told; /* shared with the child: the promise that it breaks */
+
+/* Which promise a sentence is about: its words without names and numbers. */
+static void promise_of(const char *sentence, char ret[static SENTENCE_MAX])
+{
+	size_t at = 0;
+	for (const char *end; *sentence; sentence = end + strspn(end, " ")) {
+		end = sentence + strcspn(sentence, " ");
+		const size_t n = strcspn(sentence, "/0123456789") < (size_t)(end - sentence)
+					 ? 0
+					 : (size_t)(end - sentence);
+		if (at + n + 1 >= SENTENCE_MAX)
+			break;
+		memcpy(ret + at, sentence, n);
+		at += n;
+	}
+	ret[at] = 0;
+}
+
+/* In a child of its own, since killed processes leave things behind. `promise` is "" for a crash,
+ * or NULL for any. */
+static bool breaks(uint64_t seed, const struct scenario *scenario, const char *promise)
 {
 	int status;
+	*told = 0;
 	fflush(stdout);
 	const pid_t child = fork();
 	if (child < 0) {
@@ -22,13 +46,17 @@ static bool breaks(uint64_t seed, const struct scenario *scenario)
 	if (!child) {
 		story_begin(false);
 		setitimer(ITIMER_PROF, &(struct itimerval){.it_value = {.tv_sec = 60}}, NULL);
-		_exit(world_play(seed, scenario) ? 1 : 0);
+		const char *broken = world_play(seed, scenario);
+		if (broken)
+			promise_of(broken, told);
+		_exit(broken ? 1 : 0);
 	}
 	waitpid(child, &status, 0);
-	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+	return (!WIFEXITED(status) || WEXITSTATUS(status) != 0) &&
+	       (!promise || strcmp(promise, told) == 0);
 }
 
-static bool lower(uint64_t seed, struct scenario *scenario, size_t i)
+static bool lower(uint64_t seed, struct scenario *scenario, size_t i, const char *promise)
 {
 	unsigned *field = scenario_field(scenario, i);
 	const unsigned now = *field;
@@ -37,7 +65,7 @@ static bool lower(uint64_t seed, struct scenario *scenario, size_t i)
 		if (tries[t] >= now)
 			continue;
 		*field = tries[t];
-		if (breaks(seed, scenario))
+		if (breaks(seed, scenario, promise))
 			return true;
 	}
 	*field = now;
@@ -46,13 +74,20 @@ static bool lower(uint64_t seed, struct scenario *scenario, size_t i)
 
 bool shrink(uint64_t seed, struct scenario *scenario)
 {
-	if (!breaks(seed, scenario))
+	char promise[SENTENCE_MAX];
+	told = mmap(NULL, SENTENCE_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (told == MAP_FAILED) {
+		perror("sim: mmap");
+		exit(2);
+	}
+	if (!breaks(seed, scenario, NULL))
 		return false;
+	memcpy(promise, told, sizeof promise);
 	bool any = true;
 	while (any) {
 		any = false;
 		for (size_t i = 0; i < scenario_fields(); i++)
-			any = lower(seed, scenario, i) || any;
+			any = lower(seed, scenario, i, promise) || any;
 	}
 	return true;
 }

@@ -25,6 +25,15 @@ def test_a_seed_is_one_story(seed):
     assert first.stdout == second.stdout
 
 
+def test_shrink():
+    """A world that breaks a promise becomes one with the fewest numbers that breaks the same one."""
+    refused = ["rotated=1", "live=1", "removes=1", "dynamodb=0"]
+    shrunk = sim("--shrink", 5, *refused).stdout.split()
+    assert shrunk[:2] == ["sim", "5"]
+    assert [setting for setting in shrunk[2:] if not setting.endswith("=0")] == ["rotated=1", "live=1", "removes=1"]
+    assert "the options are refused: a log that is uploaded in pieces is not removed" in sim(*shrunk[1:]).stdout
+
+
 def test_a_story_does_not_depend_on_what_was_played_before():
     alone = re.search(r"fingerprint (\w+)", sim(3).stdout)[1]
     after = sim("--fingerprints", 2, 3).stdout.split()
