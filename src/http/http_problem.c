@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define PROXY_WANTS_CREDENTIALS 407
+#define TOO_LARGE               100 /* CURLE_TOO_LARGE, which libcurl 7 has not */
 
 /* The peer speaks no TLS, or none that this host accepts. Other handshakes that fail are those of a
  * server that is about to stop or to start. */
@@ -17,20 +18,25 @@ static bool is_wrong_tls(const struct http_failure *failure)
 	return false;
 }
 
+/* Headers without end. Of a line of 100 KB curl says that it is out of memory, or CURLE_TOO_LARGE
+ * from 8.6 on, and of very many lines that receiving failed. */
+static bool is_too_long(const struct http_failure *failure)
+{
+	return failure->was_sent &&
+	       (failure->code == CURLE_OUT_OF_MEMORY || (int)failure->code == TOO_LARGE ||
+		       strstr(failure->detail, "Too large response headers"));
+}
+
 static int error_of(const struct http_failure *failure)
 {
 	if (failure->error)
 		return failure->error;
-	switch (failure->code) {
-	case CURLE_OUT_OF_MEMORY: /* so does curl call a header line of 100 KB */
-		return failure->was_sent ? -EMSGSIZE : -ENOMEM;
-	case CURLE_OPERATION_TIMEDOUT:
-		if (failure->is_late)
-			return -ECANCELED;
-		break;
-	default:
-		break;
-	}
+	if (is_too_long(failure))
+		return -EMSGSIZE;
+	if (failure->code == CURLE_OUT_OF_MEMORY)
+		return -ENOMEM;
+	if (failure->code == CURLE_OPERATION_TIMEDOUT && failure->is_late)
+		return -ECANCELED;
 	/* curl may have sent the request on an old connection, lost that, and failed to open
 	 * another: then it was sent, whatever the last error says. */
 	if (failure->was_sent)

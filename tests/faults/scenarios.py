@@ -103,6 +103,20 @@ def touched(stage):
     stage.write("a", path.read_bytes())
 
 
+def done_before(stage):
+    """A witness is there, and S3 is asked for it before the marks are believed."""
+    for name in "abc":
+        stage.write(name, 1000)
+    assert stage.push().code == 0
+    stage.write("d", 1000)
+
+
+def witness_expired(stage):
+    """S3 is asked for others of the objects that are marked done."""
+    done_before(stage)
+    stage.expire_witness()
+
+
 def exists_otherwise(stage):
     stage.write("a", 1000)
     stage.put_foreign("a", b"somebody else's")
@@ -148,6 +162,8 @@ SCENARIOS = [
     Scenario("touched file", touched, ()),
     Scenario("object exists, other content", exists_otherwise, LOOK, expect=1),
     Scenario("object exists, same content", exists_alike, LOOK),
+    Scenario("rerun over done marks", done_before, PUT, whole=True),
+    Scenario("rerun, the witness is gone", witness_expired, ("GetObject", *PUT), whole=True),
     Scenario("two uploaders", some_files, BOTH, runs=2, whole=True, races=True),
     Scenario("heartbeats", one_large, (), latency=0.25, only=HEARTBEATS, races=True),
     Scenario("marks in batches", many_small, (), MANY, latency=0.05, only=BATCHES, races=True),

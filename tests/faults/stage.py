@@ -100,6 +100,16 @@ class Stage:
         self.arena.s3.client.put_object(Bucket=self.arena.bucket, Key=self.key(name), Body=body)
         self.checker.note_foreign(self.key(name), body)
 
+    def expire_witness(self):
+        """A lifecycle rule has met the object by which runs know the bucket, and its file is gone, too."""
+        item = self.arena.dynamodb.client.get_item(
+            TableName=self.arena.table, Key={"pk": {"S": f"bucket#127.0.0.1:{self.s3.port}/{self.arena.bucket}"}, "sk": {"S": "-"}}
+        )["Item"]
+        key = item["last_key"]["S"]
+        self.arena.s3.client.delete_object(Bucket=self.arena.bucket, Key=key)
+        (self.tree / key.removeprefix(f"{self.prefix}/")).unlink()
+        self.checker.expired.add(key)
+
     def marks(self):
         if self.store == "sqlite":
             return sqlite_marks(self.marks_file)

@@ -65,7 +65,8 @@ def test_nothing_escapes():
     table = subprocess.run(["nm", BUILD / "libs3once-core.a"], capture_output=True, text=True).stdout
     rows = [line.split() for line in table.splitlines()]
     defined = {row[-1] for row in rows if len(row) == 3}
-    wanted = {row[-1] for row in rows if len(row) == 2 and row[0] == "U"} - defined
+    # glibc has a name of its own for what reads numbers as C23 does.
+    wanted = {row[-1].replace("__isoc23_", "") for row in rows if len(row) == 2 and row[0] == "U"} - defined
     wrapped = set((REPOSITORY / "tests/sim/wrapped.txt").read_text().split())
     simulated = {row[-1] for row in map(str.split, subprocess.run(["nm", SIM], capture_output=True, text=True).stdout.splitlines()) if row[-2:-1] in (["T"], ["t"])}
     escaping = {

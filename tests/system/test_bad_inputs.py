@@ -19,7 +19,7 @@ import pytest
 from tests.faults import faults
 from tests.faults.preloads import build_preload, preloaded
 from tests.faults.proxy import Proxy
-from tests.system.harness import make_tree, wait_until
+from tests.system.harness import RESOLVER_IS_LEFT, make_tree, wait_until
 from tests.system.pushing import counts, told
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
@@ -164,13 +164,13 @@ def test_bucket_that_may_not_be_written(s3once, s3, bucket, tree):
 
 
 def test_name_that_does_not_resolve_is_not_asked_for_ever(s3once, tree):
-    run = s3once("push", "--endpoint-url", "http://no-such-host.invalid", tree, "s3://bucket")
+    run = s3once("push", "--endpoint-url", "http://no-such-host.invalid", tree, "s3://bucket", env=RESOLVER_IS_LEFT)
     assert_ends_once(run, "after 3 attempts: cannot resolve the name of no-such-host.invalid: check the endpoint")
 
 
 def test_name_of_a_proxy_that_does_not_resolve(s3once, tree):
     """It is the proxy's name that is wrong, and not the endpoint's."""
-    run = s3once("push", tree, "s3://bucket", env={"http_proxy": "http://no-such-proxy.invalid:3128"})
+    run = s3once("push", tree, "s3://bucket", env={**RESOLVER_IS_LEFT, "http_proxy": "http://no-such-proxy.invalid:3128"})
     assert_ends_once(run, "cannot resolve the name of the proxy to 127.0.0.1:9: check http_proxy, HTTPS_PROXY and ALL_PROXY")
 
 

@@ -310,6 +310,9 @@ def test_object_of_other_content(s3once, server, place, marks, tmp_path, size, t
     tree = make_tree(tmp_path / "tree", {"file": size, "new": 7})
     foreign = make_tree(tmp_path, {"foreign": there}) / "foreign"
     put(s3, place, "p/file", foreign)
+    status, headers, _ = s3.request("HEAD", f"/{place}/p/file?partNumber=1")
+    if "--part-size" in reason and status == 206 and int(headers["content-length"]) < size:
+        reason = "other content"  # the server tells the size of the parts
     for _ in range(2):
         since = len(wire.history)
         run = s3once("push", tree, f"s3://{place}/p", *FIVE, "--if-changed=replace", "--json")

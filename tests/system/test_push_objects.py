@@ -201,7 +201,10 @@ def grants(s3, bucket, key):
 def test_what_no_server_here_keeps(s3once, s3, s3_wire, bucket, tmp_path):
     """Refused by this server, but sent as botocore sends it."""
     groups = ("aes", "dsse")
-    push(s3once, two_of_each(tmp_path, *groups), bucket, "--rules", rules_file(tmp_path, *groups), code=1)
+    rules = rules_file(tmp_path, *groups)
+    for file in two_of_each(tmp_path, *groups).iterdir():  # each by itself: Ceph 18 refuses all of them, so that a run ends with the first
+        run = s3once("push", file, f"s3://{bucket}", "--part-size", "5MiB", "--rules", rules)
+        assert run.code in (1, 3), run
     assert_wire(s3, s3_wire, groups)
 
 

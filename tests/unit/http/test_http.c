@@ -168,27 +168,31 @@ static void test_many_headers(void)
 	script_clear(&server);
 }
 
-/* As many as the server likes: the reply is too long, and no connection was lost. */
+/* As many and as long as the server likes: the reply is too long, and no connection was lost. */
 static void test_endless_headers(void)
 {
-	enum { LINES = 20000 };
-	static const char line[] = "x-amz-meta-endless: v\r\n";
-	struct text text = TEXT(1U << 20);
-	text_add(&text, "HTTP/1.1 200 OK\r\n");
-	for (size_t i = 0; i < LINES; i++)
-		text_add(&text, line);
-	struct script_step step = {text_string(&text), .close = true};
-	struct script_server server;
-	struct http_reply reply = {0};
-	struct problem p = {0};
-	if (script_start(&server, &step, 1)) {
-		CHECK_INT(perform((struct http_request){.url = server.url}, &reply, &p), -EMSGSIZE);
-		CHECK(strstr(p.text, "is too long"));
-		script_stop(&server);
-		script_clear(&server);
+	static const struct {
+		int lines, bytes;
+	} replies[] = {{20000, 1}, {200, 4000}, {1, 300000}};
+	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+		struct text text = TEXT(2U << 20);
+		text_add(&text, "HTTP/1.1 200 OK\r\n");
+		for (int n = 0; n < replies[i].lines; n++)
+			text_addf(&text, "x-amz-meta-endless: %0*d\r\n", replies[i].bytes, 0);
+		struct script_step step = {text_string(&text), .close = true};
+		struct script_server server;
+		struct http_reply reply = {0};
+		struct problem p = {0};
+		if (script_start(&server, &step, 1)) {
+			CHECK_INT(perform((struct http_request){.url = server.url}, &reply, &p),
+				-EMSGSIZE);
+			CHECK(strstr(p.text, "is too long"));
+			script_stop(&server);
+			script_clear(&server);
+		}
+		http_reply_clear(&reply);
+		text_clear(&text);
 	}
-	http_reply_clear(&reply);
-	text_clear(&text);
 }
 
 static void test_large_bodies(void)
