@@ -2,7 +2,7 @@
  * Kept on disk between runs of one boot, so that short-lived runs do not start the wait anew.
  *
  * What follows from it takes the whole row: whether a session is over is judged in
- * marks/session_others.c, whether a lock may be taken over in lock/lock_acquire.c. */
+ * marks/session.c, whether a lock may be taken over in lock/lock_acquire.c. */
 #pragma once
 #include "base/random.h"
 #include <stdbool.h>

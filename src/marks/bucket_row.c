@@ -1,10 +1,15 @@
+/* The row of a bucket: how it is read and written, and what of it tells a run which conditions the
+ * server honours. Runs, audits and doctor call it. It is only ever replaced as it was read. */
 #include "marks/bucket_row.h"
+#include "marks/row.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#define ROW_PK_MAX (sizeof "bucket#" + PARTITION_MAX)
+/* A server may be upgraded, or its name may lead to a different server. */
+#define HOLDS_FOR_S (30 * 24 * 3600)
+#define ROW_PK_MAX  (sizeof "bucket#" + PARTITION_MAX)
 
 static struct item_key row_key(const struct mark_space *space, char pk[static ROW_PK_MAX])
 {
@@ -12,18 +17,31 @@ static struct item_key row_key(const struct mark_space *space, char pk[static RO
 	return (struct item_key){pk, "-"};
 }
 
-/* A value that does not fit was not written by us. */
-static bool read_text(const struct item *item, const char *name, char *ret, size_t size)
-{
-	const char *value = item_string(item, name);
-	return snprintf(ret, size, "%s", value ? value : "") < (int)size;
-}
-
-static void read_time(const struct item *item, const char *name, int64_t *ret)
-{
-	if (item_number(item, name, ret))
-		*ret = 0;
-}
+/* The row as it is stored. */
+struct stored_row {
+	struct bucket_row row;
+	bool has_id;
+	char honours[64]; /* the names of what it honours */
+	uint64_t generation;
+};
+enum { ROW_VERSION = 1, ROW_REST = 2 };
+static const struct row_field fields[] = {
+	ROW_FIELD(struct stored_row, row.version, "version", FIELD_ID, .groups = ROW_VERSION),
+	ROW_FIELD(struct stored_row, has_id, "object_made", FIELD_FLAG, .groups = ROW_REST),
+	ROW_FIELD(struct stored_row, row.id, "object", FIELD_TEXT, .groups = ROW_REST),
+	ROW_FIELD(struct stored_row, row.id_key, "object_key", FIELD_TEXT, .groups = ROW_REST),
+	ROW_FIELD(struct stored_row, row.last_key, "last_key", FIELD_TEXT, .groups = ROW_REST),
+	ROW_FIELD(struct stored_row, row.last_etag, "last_etag", FIELD_TEXT, .groups = ROW_REST),
+	ROW_FIELD(struct stored_row, honours, "honours", FIELD_TEXT, .groups = ROW_REST),
+	ROW_FIELD(struct stored_row, row.honours_server, "server", FIELD_TEXT, .groups = ROW_REST),
+	ROW_FIELD(struct stored_row, row.honours_at_s, "honours_at", FIELD_NUMBER,
+		.groups = ROW_REST),
+	ROW_FIELD(struct stored_row, generation, "generation", FIELD_SIZE, .groups = ROW_REST,
+		.is_always = true),
+	ROW_FIELD(struct stored_row, row.at_s, "at", FIELD_NUMBER, .groups = ROW_REST,
+		.is_always = true),
+};
+static const struct row_table bucket_table = ROW_TABLE(fields);
 
 static const char *const condition_names[BUCKET_CONDITIONS] = {
 	[BUCKET_PUT_CONDITION] = "put",
@@ -32,11 +50,10 @@ static const char *const condition_names[BUCKET_CONDITIONS] = {
 };
 
 /* Names that only a later version knows are ignored. */
-static unsigned read_honours(const struct item *item)
+static unsigned honours_of(const char *names)
 {
-	const char *names = item_string(item, "honours");
 	unsigned honours = 0;
-	for (; names && *names; names += strspn(names, " ")) {
+	for (; *names; names += strspn(names, " ")) {
 		const size_t n = strcspn(names, " ");
 		for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
 			if (n == strlen(condition_names[i]) &&
@@ -50,29 +67,19 @@ static unsigned read_honours(const struct item *item)
 static enum outcome read_row_of_bucket(
 	const struct item *item, struct bucket_row *ret, struct problem *ret_problem)
 {
-	struct bucket_row row = {0};
-	int64_t generation = 0, made = 0;
-	bool good = read_text(item, "version", row.version, sizeof row.version) && *row.version;
-	good = good && read_text(item, "object", row.id, sizeof row.id);
-	good = good && read_text(item, "object_key", row.id_key, sizeof row.id_key);
-	good = good && read_text(item, "last_key", row.last_key, sizeof row.last_key);
-	good = good && read_text(item, "last_etag", row.last_etag, sizeof row.last_etag);
-	good = good && read_text(item, "server", row.honours_server, sizeof row.honours_server);
-	good = good && item_number(item, "generation", &generation) == 0;
-	good = good && generation >= 0 && generation <= INT_MAX;
-	if (!good) {
+	struct stored_row stored = {0};
+	if (row_read(&bucket_table, item, &stored) || !*stored.row.version ||
+		!item_find(item, "generation") || stored.generation > INT_MAX) {
 		problem_set(ret_problem,
 			"the row of this bucket in the mark store (its pk begins with \"bucket#\") is "
 			"damaged, or of a later version of s3once: use that one");
 		return OUTCOME_SETUP;
 	}
-	row.generation = (unsigned)generation;
-	if (item_number(item, "object_made", &made) || made != 1)
-		row.id[0] = '\0';
-	read_time(item, "honours_at", &row.honours_at_s);
-	read_time(item, "at", &row.at_s);
-	row.honours = read_honours(item);
-	*ret = row;
+	*ret = stored.row;
+	ret->generation = (unsigned)stored.generation;
+	ret->honours = honours_of(stored.honours);
+	if (!stored.has_id)
+		ret->id[0] = '\0';
 	return OUTCOME_OK;
 }
 
@@ -92,47 +99,13 @@ enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *s
 	return o;
 }
 
-static int set_if_told(struct item *item, const char *name, const char *value)
+static void name_honours(unsigned honours, char *ret, size_t size)
 {
-	return *value ? item_set_string(item, name, value) : 0;
-}
-
-static int set_honours(struct item *item, const struct bucket_row *row)
-{
-	char names[64] = "";
 	size_t n = 0;
 	for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
-		if (row->honours & 1U << i)
-			n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "",
-				condition_names[i]);
-	int error = set_if_told(item, "honours", names);
-	if (!error)
-		error = set_if_told(item, "server", row->honours_server);
-	if (!error && row->honours_at_s)
-		error = item_set_number(item, "honours_at", row->honours_at_s);
-	return error;
-}
-
-static int row_item(const struct bucket_row *row, struct item *ret)
-{
-	int error = item_set_string(ret, "version", row->version);
-	if (!error && *row->id)
-		error = item_set_number(ret, "object_made", 1);
-	if (!error)
-		error = set_if_told(ret, "object", row->id);
-	if (!error)
-		error = set_if_told(ret, "object_key", row->id_key);
-	if (!error)
-		error = set_if_told(ret, "last_key", row->last_key);
-	if (!error)
-		error = set_if_told(ret, "last_etag", row->last_etag);
-	if (!error)
-		error = set_honours(ret, row);
-	if (!error)
-		error = item_set_number(ret, "generation", row->generation);
-	if (!error)
-		error = item_set_number(ret, "at", row->at_s);
-	return error;
+		if (honours & 1U << i)
+			n += (size_t)snprintf(
+				ret + n, size - n, "%s%s", n ? " " : "", condition_names[i]);
 }
 
 enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *space,
@@ -140,33 +113,57 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	struct problem *ret_problem)
 {
 	char pk[ROW_PK_MAX];
-	struct item item = {0}, present = {0};
-	struct bucket_row next = *row;
-	const struct condition as_seen =
-		*row->version ? (struct condition){"version", CONDITION_EQUALS, VALUE_STRING,
-					row->version}
-			      : (struct condition){"pk", CONDITION_ABSENT, VALUE_STRING, NULL};
-	random_id(next.version);
-	next.at_s = store_time_s(conn->store);
+	struct item present = {0};
+	struct stored_row next = {
+		.row = *row, .has_id = *row->id != 0, .generation = row->generation};
+	const struct stored_row before = {.row = *row};
+	struct row_write write = {.kind = ROW_PUTS};
+	random_id(next.row.version);
+	next.row.at_s = store_time_s(conn->store);
+	name_honours(row->honours, next.honours, sizeof next.honours);
 	*ret_seen = (struct bucket_row){0};
-	enum outcome o = OUTCOME_LOCAL;
-	if (row_item(&next, &item))
-		problem_set(ret_problem, "out of memory");
+	row_set(&write, &bucket_table, ROW_ALL, &next, true);
+	if (*row->version)
+		row_expect(&write, &bucket_table, ROW_VERSION, &before);
 	else
-		o = conn->store->ops->write(conn, row_key(space, pk),
-			&(struct item_write){
-				.item = &item, .conditions = &as_seen, .n_conditions = 1},
-			limits, &present, ret_problem);
+		row_expect_test(&write, "pk", CONDITION_ABSENT);
+	enum outcome o =
+		row_perform(conn, row_key(space, pk), &write, limits, &present, ret_problem);
 	if (o == OUTCOME_REFUSED && !item_is_empty(&present))
 		o = read_row_of_bucket(&present, ret_seen, ret_problem) == OUTCOME_OK
 			    ? o
 			    : OUTCOME_SETUP;
 	/* Any refusal may be the echo of our own write. */
-	if (o == OUTCOME_REFUSED && strcmp(ret_seen->version, next.version) == 0)
+	if (o == OUTCOME_REFUSED && strcmp(ret_seen->version, next.row.version) == 0)
 		o = OUTCOME_OK;
 	if (o == OUTCOME_OK)
-		*row = next;
-	item_clear(&item);
+		*row = next.row;
 	item_clear(&present);
 	return o;
+}
+
+static const enum s3_ability abilities[BUCKET_CONDITIONS] = {
+	[BUCKET_PUT_CONDITION] = S3_PUT_CONDITION,
+	[BUCKET_COMPLETE_CONDITION] = S3_COMPLETE_CONDITION,
+	[BUCKET_IF_MATCH] = S3_IF_MATCH,
+};
+
+void conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_s)
+{
+	if (s3_is_aws(s3) || !row->honours || now_s < row->honours_at_s ||
+		now_s - row->honours_at_s >= HOLDS_FOR_S ||
+		strcmp(row->honours_server, s3_server(s3)) != 0)
+		return;
+	for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
+		if (row->honours & 1U << i)
+			s3_learn(s3, abilities[i], true);
+}
+
+void conditions_note(struct bucket_row *row, const struct s3 *s3)
+{
+	row->honours = 0;
+	for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
+		if (s3_knows(s3, abilities[i]) == S3_YES)
+			row->honours |= 1U << i;
+	snprintf(row->honours_server, sizeof row->honours_server, "%s", s3_server(s3));
 }

@@ -6,7 +6,9 @@
 
 #define BUCKET_KEY_MAX 1024
 
-/* Conditions that a server was seen to honour. */
+/* Conditions that a server was seen to honour, so that a run need not look before each upload. Only
+ * doctor tries them out, and only it writes them down (docs/protocol.md, "What a server can do is
+ * learnt once"). */
 enum bucket_condition {
 	BUCKET_PUT_CONDITION, /* If-None-Match on PutObject */
 	BUCKET_COMPLETE_CONDITION,
@@ -41,3 +43,9 @@ enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *s
 enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *space,
 	struct bucket_row *row, const struct call_limits *limits, struct bucket_row *ret_seen,
 	struct problem *ret_problem);
+
+/* Lets *s3 know what the row says of this server, if that is not too old and the server has the
+ * name that it had. After the first reply of S3. */
+void conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_s);
+/* Sets in the row what doctor has found out and taught *s3. */
+void conditions_note(struct bucket_row *row, const struct s3 *s3);

@@ -1,7 +1,9 @@
+/* The rows of jobs: the names of hosts and jobs that are their keys, what a run says when it begins
+ * and ends, and the pages that fleet reads. Nothing is decided by them. */
 #include "marks/job_row.h"
 #include "base/checksum.h"
 #include "base/text.h"
-#include "marks/mark_changes.h"
+#include "marks/row.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,22 +81,44 @@ void job_key_make(const char *host, const char *job, struct job_key *ret)
 	strcat(ret->text, name);
 }
 
-static enum outcome write_changes(struct store_conn *conn, const struct job_key *key,
-	struct changes *c, const struct call_limits *limits, struct problem *ret_problem)
+/* What a run writes when it begins and when it ends. Of a row that somebody else has written, what
+ * does not fit is left out, since nothing depends on it. */
+enum {
+	BEGAN = 1 << 0,
+	ENDED = 1 << 1,
+	SUCCEEDED = 1 << 2,
+	ENDED_SESSION = 1 << 3,
+	CHANGED = 1 << 4,
+};
+#define FIELD(member, attribute, how, group)                                                       \
+	ROW_FIELD(struct job_row, member, attribute, how, .groups = (group), .is_always = true)
+static const struct row_field fields[] = {
+	FIELD(target, "target", FIELD_TEXT, ENDED),
+	ROW_FIELD(struct job_row, error, "error", FIELD_TEXT, .groups = ENDED),
+	FIELD(ended_session, "ended_session", FIELD_TEXT, ENDED_SESSION),
+	FIELD(exit, "exit", FIELD_INT, ENDED),
+	FIELD(ended_s, "ended", FIELD_NUMBER, ENDED),
+	FIELD(succeeded_s, "succeeded", FIELD_NUMBER, SUCCEEDED),
+	FIELD(uploaded, "uploaded", FIELD_SIZE, ENDED),
+	FIELD(failed, "failed", FIELD_SIZE, ENDED),
+	FIELD(bytes, "bytes", FIELD_SIZE, ENDED),
+	FIELD(session, "session", FIELD_TEXT, BEGAN),
+	FIELD(began_s, "began", FIELD_NUMBER, BEGAN),
+	FIELD(version, "version", FIELD_TEXT, CHANGED),
+};
+static const struct row_table job_table = ROW_TABLE(fields);
+
+static enum outcome write_row(struct store_conn *conn, const struct job_key *key,
+	struct row_write *write, const struct call_limits *limits, struct problem *ret_problem)
 {
-	/* Each row that is there has one, so any will do. */
-	const struct condition there = {"version", CONDITION_PRESENT, VALUE_STRING, NULL};
+	struct job_row changed;
 	struct item now = {0};
-	char version[ID_CHARS + 1];
-	random_id(version);
-	changes_set_text(c, "version", version);
-	const struct item_write write = {.changes = c->list,
-		.n_changes = c->n,
-		.conditions = &there,
-		.n_conditions = 1,
-		.or_absent = true};
-	const enum outcome o =
-		conn->store->ops->write(conn, row_key(key), &write, limits, &now, ret_problem);
+	random_id(changed.version);
+	write->kind = ROW_MAKES;
+	row_set(write, &job_table, CHANGED, &changed, false);
+	/* Each row that is there has one, so any will do. */
+	row_expect_test(write, "version", CONDITION_PRESENT);
+	const enum outcome o = row_perform(conn, row_key(key), write, limits, &now, ret_problem);
 	item_clear(&now);
 	return o;
 }
@@ -102,72 +126,56 @@ static enum outcome write_changes(struct store_conn *conn, const struct job_key 
 enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key, const char *session,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
-	struct changes c = {.n = 0};
-	changes_set_text(&c, "session", session);
-	changes_set_number(&c, "began", store_time_s(conn->store));
-	return write_changes(conn, key, &c, limits, ret_problem);
+	struct job_row row = {.began_s = store_time_s(conn->store)};
+	struct row_write write = {0};
+	snprintf(row.session, sizeof row.session, "%s", session);
+	row_set(&write, &job_table, BEGAN, &row, false);
+	return write_row(conn, key, &write, limits, ret_problem);
 }
 
 enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem)
 {
-	struct changes c = {.n = 0};
-	char target[JOB_TARGET_MAX + 1], error[JOB_ERROR_MAX + 1];
 	const int64_t now_s = store_time_s(conn->store);
-	copy_cut(end->target, target, JOB_TARGET_MAX);
-	copy_cut(end->error, error, JOB_ERROR_MAX);
-	changes_set_text(&c, "target", target);
-	changes_set_or_unset(&c, "error", error);
-	changes_set_or_unset(&c, "failures", end->failures);
-	if (end->session)
-		changes_set_text(&c, "ended_session", end->session);
-	changes_set_number(&c, "exit", end->exit);
-	changes_set_number(&c, "ended", now_s);
-	if (end->exit == 0)
-		changes_set_number(&c, "succeeded", now_s);
-	changes_set_number(&c, "uploaded", (int64_t)end->uploaded);
-	changes_set_number(&c, "failed", (int64_t)end->failed);
-	changes_set_number(&c, "bytes", (int64_t)end->bytes);
-	return write_changes(conn, key, &c, limits, ret_problem);
+	struct job_row row = {.exit = end->exit,
+		.ended_s = now_s,
+		.succeeded_s = now_s,
+		.uploaded = end->uploaded,
+		.failed = end->failed,
+		.bytes = end->bytes};
+	struct row_write write = {0};
+	copy_cut(end->target, row.target, JOB_TARGET_MAX);
+	copy_cut(end->error, row.error, JOB_ERROR_MAX);
+	snprintf(row.ended_session, sizeof row.ended_session, "%s",
+		end->session ? end->session : "");
+	row_set(&write, &job_table,
+		ENDED | (end->session ? ENDED_SESSION : 0) | (end->exit == 0 ? SUCCEEDED : 0), &row,
+		false);
+	write.changes[write.n_changes++] =
+		(struct change){"failures", VALUE_STRING, *end->failures ? end->failures : NULL, 0};
+	return write_row(conn, key, &write, limits, ret_problem);
 }
 
-/* What is missing or does not fit was not written by us: it is left out, since nothing depends on
- * it. */
-static void read_text(const struct item *item, const char *name, char *ret, size_t size)
+static void at_least_0(int64_t *number)
 {
-	const char *value = item_string(item, name);
-	if (!value || snprintf(ret, size, "%s", value) >= (int)size)
-		*ret = 0;
+	*number = *number < 0 ? 0 : *number;
 }
 
-static int64_t read_number(const struct item *item, const char *name)
+static int read_row(const char *sk, const struct item *item, struct job_row *ret)
 {
-	int64_t value = 0;
-	return item_number(item, name, &value) || value < 0 ? 0 : value;
-}
-
-static void read_row(const char *sk, const struct item *item, struct job_row *ret)
-{
-	int64_t exit;
 	*ret = (struct job_row){.exit = -1};
 	snprintf(ret->key.text, sizeof ret->key.text, "%s", sk);
 	const size_t host = strcspn(ret->key.text, "/");
 	snprintf(ret->host, sizeof ret->host, "%.*s", (int)host, ret->key.text);
 	if (ret->key.text[host])
 		snprintf(ret->job, sizeof ret->job, "%s", ret->key.text + host + 1);
-	read_text(item, "version", ret->version, sizeof ret->version);
-	read_text(item, "target", ret->target, sizeof ret->target);
-	read_text(item, "error", ret->error, sizeof ret->error);
-	read_text(item, "session", ret->session, sizeof ret->session);
-	read_text(item, "ended_session", ret->ended_session, sizeof ret->ended_session);
-	ret->began_s = read_number(item, "began");
-	ret->ended_s = read_number(item, "ended");
-	ret->succeeded_s = read_number(item, "succeeded");
-	ret->uploaded = (uint64_t)read_number(item, "uploaded");
-	ret->failed = (uint64_t)read_number(item, "failed");
-	ret->bytes = (uint64_t)read_number(item, "bytes");
-	if (ret->ended_s && item_number(item, "exit", &exit) == 0 && exit >= 0 && exit < 256)
-		ret->exit = (int)exit;
+	const int error = row_read(&job_table, item, ret);
+	at_least_0(&ret->began_s);
+	at_least_0(&ret->ended_s);
+	at_least_0(&ret->succeeded_s);
+	if (!ret->ended_s || ret->exit < 0 || ret->exit > 255)
+		ret->exit = -1;
+	return error == -ENOMEM ? error : 0;
 }
 
 /* A longer key is not one that job_key_make() has made. */
@@ -192,9 +200,8 @@ static int add_to_page(void *arg, const char *pk, const char *sk, const struct i
 		return -ENOMEM;
 	free(page->last);
 	page->last = last;
-	if (page->n < page->most && is_job_key(sk))
-		read_row(sk, item, &page->rows[page->n++]);
-	return 0;
+	return page->n < page->most && is_job_key(sk) ? read_row(sk, item, &page->rows[page->n++])
+						      : 0;
 }
 
 enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t most,
@@ -243,11 +250,11 @@ enum outcome job_row_failures(struct store_conn *conn, const struct job_key *key
 enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
-	const struct condition as_read = {"version", CONDITION_EQUALS, VALUE_STRING, row->version};
+	struct row_write write = {.kind = ROW_REMOVES};
+	row_expect(&write, &job_table, CHANGED, row);
 	struct item present = {0};
-	enum outcome o = conn->store->ops->write(conn, row_key(&row->key),
-		&(struct item_write){.removes = true, .conditions = &as_read, .n_conditions = 1},
-		limits, &present, ret_problem);
+	enum outcome o =
+		row_perform(conn, row_key(&row->key), &write, limits, &present, ret_problem);
 	/* It is gone: by this very request, which the wire sent twice, or by somebody else's. */
 	if (o == OUTCOME_REFUSED && item_is_empty(&present))
 		o = OUTCOME_OK;

@@ -1,42 +1,261 @@
-/* How a mark is written: each change under the condition that fences it. */
-#include "base/clock.h"
-#include "marks/mark_write.h"
-#include <inttypes.h>
+/* What a mark is, and each way in which it is written (docs/protocol.md, "One file"). One table of
+ * its fields is read and written by. Every write is made under the condition that fences it, and
+ * recognises itself in a refusal, since the wire may send it twice. Runs, audits and gc call it.
+ * None of this looks at a file or at S3. */
+#include "marks/mark.h"
+#include "base/fnv.h"
+#include "marks/row.h"
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-struct item_key mark_item_key(const struct mark_ref *ref, char partition[static PARTITION_MAX])
+static const char *const state_names[] = {
+	[MARK_ABSENT] = "absent",
+	[MARK_CLAIMED] = "claimed",
+	[MARK_DONE] = "done",
+	[MARK_FAILED] = "failed",
+	[MARK_FORGOTTEN] = "forgotten",
+	[MARK_UNREADABLE] = "unreadable",
+	NULL,
+};
+
+/* The fields of a mark, in the order of their attributes in a row. */
+enum {
+	STATE = 1 << 0,
+	OWNER = 1 << 1, /* session, claim */
+	SOURCE = 1 << 2,
+	SUFFIX = 1 << 3,
+	TRIES = 1 << 4,
+	AT = 1 << 5,
+	EXPIRES = 1 << 6,
+	ERROR = 1 << 7,
+	VERSION = 1 << 8,
+	MTIME = 1 << 9,
+	SHARED = 1 << 10,
+	UPLOAD_ID = 1 << 11,
+	UPLOAD = 1 << 12, /* with its id */
+	NEWER = 1 << 13,
+	NEWER_MTIME = 1 << 14,
+};
+#define FIELD(member, attribute, how, group)                                                       \
+	ROW_FIELD(struct mark, member, attribute, how, .groups = (group))
+#define FIELD_SET(member, attribute, how, group)                                                   \
+	ROW_FIELD(struct mark, member, attribute, how, .groups = (group), .is_always = true)
+static const struct row_field fields[] = {
+	ROW_FIELD(struct mark, state, "state", FIELD_WORD, .groups = STATE, .is_always = true,
+		.words = state_names),
+	FIELD(session, "session", FIELD_ID, OWNER),
+	FIELD(claim, "claim", FIELD_ID, OWNER),
+	FIELD_SET(source, "source", FIELD_COPY, SOURCE),
+	FIELD(suffix, "suffix", FIELD_TEXT, SUFFIX),
+	FIELD_SET(tries, "tries", FIELD_NUMBER, TRIES),
+	FIELD_SET(at_s, "at", FIELD_NUMBER, AT),
+	FIELD(expires_s, "expires", FIELD_NUMBER, EXPIRES),
+	FIELD_SET(done.size, "size", FIELD_SIZE, VERSION),
+	FIELD_SET(done.mtime_ns, "mtime", FIELD_NUMBER, VERSION | MTIME),
+	FIELD_SET(done.sum, "sum", FIELD_TEXT, VERSION),
+	FIELD_SET(done.etag, "etag", FIELD_TEXT, VERSION),
+	FIELD(done.mtime_is_shared, "mtime_shared", FIELD_FLAG, VERSION | SHARED),
+	FIELD(done.etag_is_md5, "md5", FIELD_FLAG, VERSION),
+	FIELD(done.part_bytes, "parts", FIELD_SIZE, VERSION),
+	FIELD(done.parts_sum, "parts_sum", FIELD_TEXT, VERSION),
+	FIELD(done.content, "content", FIELD_TEXT, VERSION),
+	FIELD(done.object_bytes, "object_size", FIELD_SIZE, VERSION),
+	FIELD(done.object_sum, "object_sum", FIELD_TEXT, VERSION),
+	FIELD(done.version_id, "version_id", FIELD_TEXT, VERSION),
+	FIELD_SET(newer_size, "newer_size", FIELD_SIZE, NEWER),
+	FIELD_SET(newer_mtime_ns, "newer_mtime", FIELD_NUMBER, NEWER | NEWER_MTIME),
+	FIELD(upload.id, "upload", FIELD_COPY, UPLOAD | UPLOAD_ID),
+	FIELD_SET(upload.part_bytes, "part", FIELD_SIZE, UPLOAD),
+	FIELD_SET(upload.checksum, "upload_sum", FIELD_CHECKSUM, UPLOAD),
+	FIELD(upload.key_md5, "upload_key", FIELD_TEXT, UPLOAD),
+	FIELD(upload.suffix, "upload_suffix", FIELD_TEXT, UPLOAD),
+	FIELD(upload.encoding, "upload_encoding", FIELD_TEXT, UPLOAD),
+	FIELD(upload.content, "upload_content", FIELD_TEXT, UPLOAD),
+	FIELD_SET(upload.size, "upload_size", FIELD_SIZE, UPLOAD),
+	FIELD_SET(upload.mtime_ns, "upload_mtime", FIELD_NUMBER, UPLOAD),
+	FIELD_SET(error, "error", FIELD_COPY, ERROR),
+};
+static const struct row_table mark_table = ROW_TABLE(fields);
+
+void open_upload_clear(struct open_upload *upload)
 {
-	mark_partition(ref->space, mark_shard(ref->key, ref->space->settings.shards), partition);
-	return (struct item_key){partition, ref->key};
+	free(upload->id);
+	*upload = (struct open_upload){0};
 }
 
-enum outcome mark_seen(
-	enum outcome o, struct item *present, struct mark *ret_seen, struct problem *ret_problem)
+void open_upload_move(struct open_upload *to, struct open_upload *from)
 {
-	*ret_seen = (struct mark){0};
-	if (o == OUTCOME_REFUSED && mark_from_item(present, ret_seen)) {
-		problem_set(ret_problem, "out of memory");
-		o = OUTCOME_LOCAL;
+	open_upload_clear(to);
+	*to = *from;
+	*from = (struct open_upload){0};
+}
+
+const char *mark_state_name(enum mark_state state)
+{
+	return state_names[state];
+}
+
+void mark_clear(struct mark *mark)
+{
+	open_upload_clear(&mark->upload);
+	free(mark->source);
+	free(mark->error);
+	*mark = (struct mark){0};
+}
+
+void claim_clear(struct claim *claim)
+{
+	mark_clear(&claim->before);
+	open_upload_clear(&claim->upload);
+	*claim = (struct claim){0};
+}
+
+void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static SUM_MAX + 1])
+{
+	unsigned kind = wanted;
+	char base64[CHECKSUM_BASE64_MAX + 1];
+	if (!(sums->kinds & DIGEST_OF(kind)))
+		kind = 0;
+	while (kind < CHECKSUMS && !(sums->kinds & DIGEST_OF(kind)))
+		kind++;
+	*ret = '\0';
+	if (kind == CHECKSUMS)
+		return;
+	checksum_to_base64((enum checksum)kind, sums_bytes(sums, (enum checksum)kind), base64);
+	snprintf(ret, SUM_MAX + 1, "%s:%s", checksum_kinds[kind].name, base64);
+}
+
+void mark_parts_sum_of(
+	const struct sums *parts, size_t n, enum checksum kind, char ret[static PARTS_SUM_MAX + 1])
+{
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	char base64[CHECKSUM_BASE64_MAX + 1];
+	*ret = '\0';
+	if (checksum_kinds[kind].combines || kind == CHECKSUM_MD5 ||
+		sums_compose(parts, n, kind, bytes))
+		return;
+	checksum_to_base64(kind, bytes, base64);
+	snprintf(ret, PARTS_SUM_MAX + 1, "%s:%s-%zu", checksum_kinds[kind].name, base64, n);
+}
+
+struct s3_sum mark_sum_told(const char *sum)
+{
+	const size_t n = strcspn(sum, ":");
+	struct s3_sum told = {.kind = checksum_named(sum, n)};
+	if (told.kind == CHECKSUMS || !sum[n] ||
+		snprintf(told.text, sizeof told.text, "%s", sum + n + 1) >= (int)sizeof told.text)
+		told = (struct s3_sum){0};
+	return told;
+}
+
+uint64_t version_object_bytes(const struct version *version)
+{
+	return version->object_bytes ? version->object_bytes : version->size;
+}
+
+const char *version_object_sum(const struct version *version)
+{
+	return version->object_bytes ? version->object_sum : version->sum;
+}
+
+unsigned mark_shard(const char *key, unsigned shards)
+{
+	return (unsigned)(fnv_add(FNV_EMPTY, key, strlen(key)) % shards);
+}
+
+void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX])
+{
+	char generation[16] = "";
+	if (space->generation)
+		snprintf(generation, sizeof generation, "~%u", space->generation);
+	snprintf(
+		ret, PARTITION_MAX, "%s/%s%s#%u", space->service, space->bucket, generation, shard);
+}
+
+int mark_from_item(const struct item *item, struct mark *ret)
+{
+	/* Uploads that were begun before there was a choice have no name of it. */
+	struct mark mark = {.upload.checksum = CHECKSUM_CRC32C};
+	*ret = (struct mark){0};
+	if (item_is_empty(item))
+		return 0;
+	const int error = row_read(&mark_table, item, &mark);
+	if (error == -ENOMEM) {
+		mark_clear(&mark);
+		return error;
 	}
-	item_clear(present);
-	return o;
+	mark.has_done = item_find(item, "size") && item_find(item, "mtime");
+	mark.has_newer = item_find(item, "newer_mtime");
+	mark.upload.is_open = mark.upload.id != NULL;
+	memcpy(mark.done.suffix, mark.suffix, sizeof mark.done.suffix);
+	if (error || mark.state == MARK_ABSENT || (mark.state == MARK_DONE && !mark.has_done) ||
+		(mark.upload.id && !*mark.upload.id))
+		mark.state = MARK_UNREADABLE;
+	*ret = mark;
+	return 0;
 }
 
-static enum outcome update(const struct mark_ref *ref, const struct changes *changes,
-	const struct condition *conditions, size_t n_conditions, struct mark *ret_seen,
-	struct problem *ret_problem)
+enum mark_says mark_says(const struct mark *mark, const struct asked *file)
+{
+	switch (mark->state) {
+	case MARK_ABSENT:
+	case MARK_FAILED:
+	case MARK_FORGOTTEN:
+		return SAYS_FREE;
+	case MARK_CLAIMED:
+	case MARK_UNREADABLE:
+		return SAYS_CLAIMED;
+	case MARK_DONE:
+		break;
+	}
+	if (*file->content && *mark->done.content)
+		return strcmp(file->content, mark->done.content) != 0 ? SAYS_CHANGED : SAYS_DONE;
+	if (mark->done.size != file->size)
+		return SAYS_CHANGED;
+	if (mark->done.mtime_ns == file->mtime_ns && !mark->done.mtime_is_shared)
+		return SAYS_DONE;
+	return SAYS_COMPARE;
+}
+
+static int64_t now_s(const struct mark_ref *ref)
+{
+	return store_time_s(ref->conn->store);
+}
+
+static int64_t changed_at_s(const struct mark_ref *ref)
+{
+	return ref->at_s ? ref->at_s : now_s(ref);
+}
+
+/* A mark of this session under this claim: what a claim writes, and the fence of every later write.
+ * It borrows the source. */
+static struct mark own_mark(const struct mark_ref *ref, enum mark_state state, const char *claim)
+{
+	struct mark mark = {.state = state, .source = (char *)(uintptr_t)ref->source, .tries = 1};
+	snprintf(mark.session, sizeof mark.session, "%s", ref->session);
+	snprintf(mark.claim, sizeof mark.claim, "%s", claim);
+	snprintf(mark.suffix, sizeof mark.suffix, "%s", ref->suffix ? ref->suffix : "");
+	return mark;
+}
+
+/* Performs it. Of a refusal *ret_seen is the mark as it is, else it is absent. */
+static enum outcome write_mark(const struct mark_ref *ref, const struct row_write *write,
+	struct mark *ret_seen, struct problem *ret_problem)
 {
 	char partition[PARTITION_MAX];
 	struct item present = {0};
-	enum outcome o = ref->conn->store->ops->write(ref->conn, mark_item_key(ref, partition),
-		&(struct item_write){.changes = changes->list,
-			.n_changes = changes->n,
-			.conditions = conditions,
-			.n_conditions = n_conditions,
-			.may_sync_later = ref->may_sync_later},
+	mark_partition(ref->space, mark_shard(ref->key, ref->space->settings.shards), partition);
+	enum outcome o = row_perform(ref->conn, (struct item_key){partition, ref->key}, write,
 		&ref->limits, &present, ret_problem);
-	return mark_seen(o, &present, ret_seen, ret_problem);
+	*ret_seen = (struct mark){0};
+	if (o == OUTCOME_REFUSED && mark_from_item(&present, ret_seen)) {
+		problem_set(ret_problem, "out of memory");
+		o = OUTCOME_LOCAL;
+	}
+	item_clear(&present);
+	return o;
 }
 
 /* Any refusal may be the echo of our own write, even on a first try: curl resends on a reused
@@ -47,60 +266,29 @@ static bool is_our_mark(const struct mark_ref *ref, const char *claim, const str
 	       strcmp(mark->claim, claim) == 0;
 }
 
-int64_t mark_now_s(const struct mark_ref *ref)
+/* The outcome of a write that claims the mark. */
+static enum outcome write_claim(const struct mark_ref *ref, const struct row_write *write,
+	const char *claim, struct mark *ret_seen, struct problem *ret_problem)
 {
-	return store_time_s(ref->conn->store);
-}
-
-static int64_t changed_at_s(const struct mark_ref *ref)
-{
-	return ref->at_s ? ref->at_s : mark_now_s(ref);
-}
-
-static int claim_item(const struct mark_ref *ref, const char *claim, struct item *ret)
-{
-	int error = item_set_string(ret, "state", mark_state_name(MARK_CLAIMED));
-	if (!error)
-		error = item_set_string(ret, "session", ref->session);
-	if (!error)
-		error = item_set_string(ret, "claim", claim);
-	if (!error)
-		error = item_set_string(ret, "source", ref->source);
-	if (!error && *ref->suffix)
-		error = item_set_string(ret, "suffix", ref->suffix);
-	if (!error)
-		error = item_set_number(ret, "tries", 1);
-	if (!error)
-		error = item_set_number(ret, "at", mark_now_s(ref));
-	return error;
+	enum outcome o = write_mark(ref, write, ret_seen, ret_problem);
+	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim, ret_seen)) {
+		mark_clear(ret_seen);
+		o = OUTCOME_OK;
+	}
+	return o;
 }
 
 enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct mark *ret_seen,
 	struct problem *ret_problem)
 {
-	char partition[PARTITION_MAX];
-	struct item item = {0}, present = {0};
 	struct claim claim = {0};
 	random_id(claim.id);
-	*ret_seen = (struct mark){0};
-	if (claim_item(ref, claim.id, &item)) {
-		item_clear(&item);
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	struct condition absent = {"pk", CONDITION_ABSENT, VALUE_STRING, NULL};
-	enum outcome o = ref->conn->store->ops->write(ref->conn, mark_item_key(ref, partition),
-		&(struct item_write){.item = &item,
-			.conditions = &absent,
-			.n_conditions = 1,
-			.may_sync_later = ref->may_sync_later},
-		&ref->limits, &present, ret_problem);
-	item_clear(&item);
-	o = mark_seen(o, &present, ret_seen, ret_problem);
-	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim.id, ret_seen)) {
-		mark_clear(ret_seen);
-		o = OUTCOME_OK;
-	}
+	struct mark mark = own_mark(ref, MARK_CLAIMED, claim.id);
+	mark.at_s = now_s(ref);
+	struct row_write write = {.kind = ROW_PUTS, .may_sync_later = ref->may_sync_later};
+	row_set(&write, &mark_table, STATE | OWNER | SOURCE | SUFFIX | TRIES | AT, &mark, true);
+	row_expect_test(&write, "pk", CONDITION_ABSENT);
+	enum outcome o = write_claim(ref, &write, claim.id, ret_seen, ret_problem);
 	if (o == OUTCOME_OK)
 		*ret = claim;
 	return o;
@@ -111,29 +299,20 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 {
 	struct claim claim = {.taken_over = true};
 	random_id(claim.id);
-	struct changes c = {0};
-	changes_set_text(&c, "state", mark_state_name(MARK_CLAIMED));
-	changes_set_text(&c, "session", ref->session);
-	changes_set_text(&c, "claim", claim.id);
-	changes_set_text(&c, "source", ref->source);
-	changes_set_number(&c, "tries", old->tries + 1);
-	changes_set_number(&c, "at", changed_at_s(ref));
-	changes_unset(&c, "error");
-	if (*ref->suffix || *old->suffix)
-		changes_set_or_unset(&c, "suffix", ref->suffix);
+	struct mark mark = own_mark(ref, MARK_CLAIMED, claim.id);
+	mark.tries = old->tries + 1;
+	mark.at_s = changed_at_s(ref);
+	struct row_write write = {.may_sync_later = ref->may_sync_later};
+	row_set(&write, &mark_table, STATE | OWNER | SOURCE | TRIES | AT, &mark, false);
+	row_unset(&write, &mark_table, ERROR);
+	if (*mark.suffix || *old->suffix)
+		row_set(&write, &mark_table, SUFFIX, &mark, false);
 	if (old->state == MARK_FORGOTTEN)
-		changes_unset(&c, "expires");
+		row_unset(&write, &mark_table, EXPIRES);
 	/* The state too: a mark that became done in between keeps its session and claim. And the
 	 * upload: a late record of it would leave us without its id. */
-	const struct condition as_seen[] = {mark_equals("state", mark_state_name(old->state)),
-		mark_equals_or_absent("session", old->session),
-		mark_equals_or_absent("claim", old->claim),
-		mark_equals_or_absent("upload", old->upload.id)};
-	enum outcome o = update(ref, &c, as_seen, 4, ret_seen, ret_problem);
-	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim.id, ret_seen)) {
-		mark_clear(ret_seen);
-		o = OUTCOME_OK;
-	}
+	row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID, old);
+	enum outcome o = write_claim(ref, &write, claim.id, ret_seen, ret_problem);
 	if (o == OUTCOME_OK) {
 		open_upload_move(&claim.upload, &old->upload);
 		claim.before = *old;
@@ -146,14 +325,15 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	struct open_upload *upload, struct problem *ret_problem)
 {
-	struct changes c = {0};
-	changes_set_upload(&c, upload);
-	changes_set_number(&c, "at", mark_now_s(ref));
-	const struct condition fence[] = {mark_equals("state", mark_state_name(MARK_CLAIMED)),
-		mark_equals("session", ref->session), mark_equals("claim", claim->id),
-		mark_equals_or_absent("upload", claim->upload.id)};
+	const struct mark own = own_mark(ref, MARK_CLAIMED, claim->id);
+	const struct mark before = {.upload = claim->upload},
+			  after = {.upload = *upload, .at_s = now_s(ref)};
+	struct row_write write = {.may_sync_later = ref->may_sync_later};
+	row_set(&write, &mark_table, UPLOAD | AT, &after, false);
+	row_expect(&write, &mark_table, STATE | OWNER, &own);
+	row_expect(&write, &mark_table, UPLOAD_ID, &before);
 	struct mark present;
-	enum outcome o = update(ref, &c, fence, 4, &present, ret_problem);
+	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim->id, &present) && present.upload.id &&
 		strcmp(present.upload.id, upload->id) == 0)
 		o = OUTCOME_OK;
@@ -169,58 +349,25 @@ static bool same_version(const struct version *a, const struct version *b)
 	       a->mtime_is_shared == b->mtime_is_shared && strcmp(a->sum, b->sum) == 0;
 }
 
-/* What only some versions have. A mark that was there before may have had it of an earlier one. */
-static void set_optional(struct changes *c, const struct version *version, bool was_there)
-{
-	if (version->mtime_is_shared)
-		changes_set_number(c, "mtime_shared", 1);
-	else if (was_there)
-		changes_unset(c, "mtime_shared");
-	if (version->etag_is_md5)
-		changes_set_number(c, "md5", 1);
-	else if (was_there)
-		changes_unset(c, "md5");
-	if (version->part_bytes)
-		changes_set_number(c, "parts", (int64_t)version->part_bytes);
-	else if (was_there)
-		changes_unset(c, "parts");
-	if (*version->parts_sum)
-		changes_set_text(c, "parts_sum", version->parts_sum);
-	else if (was_there)
-		changes_unset(c, "parts_sum");
-	if (*version->content || was_there)
-		changes_set_or_unset(c, "content", version->content);
-	if (version->object_bytes)
-		changes_set_number(c, "object_size", (int64_t)version->object_bytes);
-	else if (was_there)
-		changes_unset(c, "object_size");
-	if (version->object_bytes || was_there)
-		changes_set_or_unset(c, "object_sum", version->object_sum);
-	if (*version->version_id || was_there)
-		changes_set_or_unset(c, "version_id", version->version_id);
-}
-
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, struct mark *ret_seen, struct problem *ret_problem)
 {
-	struct changes c = {0};
-	changes_set_text(&c, "state", mark_state_name(MARK_DONE));
-	changes_set_number(&c, "size", (int64_t)version->size);
-	changes_set_number(&c, "mtime", version->mtime_ns);
-	changes_set_text(&c, "sum", version->sum);
-	changes_set_text(&c, "etag", version->etag);
-	set_optional(&c, version, claim->taken_over);
+	const struct mark own = own_mark(ref, MARK_CLAIMED, claim->id);
+	struct mark mark = {.state = MARK_DONE, .done = *version, .at_s = now_s(ref)};
+	memcpy(mark.suffix, version->suffix, sizeof mark.suffix);
+	struct row_write write = {.may_sync_later = ref->may_sync_later};
+	/* A mark that was there before may have had of an earlier version what this one has not. */
+	row_set(&write, &mark_table, STATE | VERSION, &mark, !claim->taken_over);
 	if (strcmp(version->suffix, ref->suffix) != 0) /* else the claim has written it */
-		changes_set_or_unset(&c, "suffix", version->suffix);
-	changes_set_number(&c, "at", mark_now_s(ref));
+		row_set(&write, &mark_table, SUFFIX, &mark, false);
+	row_set(&write, &mark_table, AT, &mark, false);
 	/* A claim has no error, and only some have an upload: half of the request's length. */
 	if (claim->taken_over || claim->upload.id)
-		changes_unset_upload(&c);
+		row_unset(&write, &mark_table, UPLOAD);
 	if (claim->taken_over)
-		changes_unset_newer(&c);
-	const struct condition fence[] = {mark_equals("state", mark_state_name(MARK_CLAIMED)),
-		mark_equals("session", ref->session), mark_equals("claim", claim->id)};
-	enum outcome o = update(ref, &c, fence, 3, ret_seen, ret_problem);
+		row_unset(&write, &mark_table, NEWER);
+	row_expect(&write, &mark_table, STATE | OWNER, &own);
+	enum outcome o = write_mark(ref, &write, ret_seen, ret_problem);
 	if (o == OUTCOME_REFUSED && ret_seen->state == MARK_DONE &&
 		same_version(&ret_seen->done, version)) {
 		mark_clear(ret_seen);
@@ -229,17 +376,17 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	return o;
 }
 
-/* `c` has the further changes. */
+/* `write` has the further changes. */
 static enum outcome fail_mark(const struct mark_ref *ref, const struct claim *claim,
-	const char *error, struct changes *c, struct problem *ret_problem)
+	const char *error, struct row_write *write, struct problem *ret_problem)
 {
-	changes_set_text(c, "state", mark_state_name(MARK_FAILED));
-	changes_set_text(c, "error", error);
-	changes_set_number(c, "at", changed_at_s(ref));
-	const struct condition fence[] = {mark_equals("state", mark_state_name(MARK_CLAIMED)),
-		mark_equals("session", ref->session), mark_equals("claim", claim->id)};
+	const struct mark own = own_mark(ref, MARK_CLAIMED, claim->id);
+	const struct mark mark = {
+		.state = MARK_FAILED, .error = (char *)(uintptr_t)error, .at_s = changed_at_s(ref)};
+	row_set(write, &mark_table, STATE | ERROR | AT, &mark, false);
+	row_expect(write, &mark_table, STATE | OWNER, &own);
 	struct mark present;
-	enum outcome o = update(ref, c, fence, 3, &present, ret_problem);
+	enum outcome o = write_mark(ref, write, &present, ret_problem);
 	mark_clear(&present);
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
@@ -247,39 +394,27 @@ static enum outcome fail_mark(const struct mark_ref *ref, const struct claim *cl
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
 	struct problem *ret_problem)
 {
-	struct changes c = {0};
-	return fail_mark(ref, claim, error, &c, ret_problem);
+	struct row_write write = {.may_sync_later = ref->may_sync_later};
+	return fail_mark(ref, claim, error, &write, ret_problem);
 }
 
 enum outcome mark_release(const struct mark_ref *ref, const struct claim *claim, const char *error,
 	struct problem *ret_problem)
 {
-	struct changes c = {0};
-	changes_unset_upload(&c);
-	return fail_mark(ref, claim, error, &c, ret_problem);
-}
-
-/* Updates a done mark that is still exactly as it was seen. */
-static enum outcome update_done(const struct mark_ref *ref, const struct changes *changes,
-	const struct mark *old, struct mark *ret_present, struct problem *ret_problem)
-{
-	char old_mtime[24];
-	snprintf(old_mtime, sizeof old_mtime, "%" PRId64, old->done.mtime_ns);
-	const struct condition as_seen[] = {mark_equals("state", mark_state_name(MARK_DONE)),
-		mark_equals_or_absent("session", old->session),
-		mark_equals_or_absent("claim", old->claim),
-		{"mtime", CONDITION_EQUALS, VALUE_NUMBER, old_mtime}};
-	return update(ref, changes, as_seen, 4, ret_present, ret_problem);
+	struct row_write write = {.may_sync_later = ref->may_sync_later};
+	row_unset(&write, &mark_table, UPLOAD);
+	return fail_mark(ref, claim, error, &write, ret_problem);
 }
 
 enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *old, uint64_t size,
 	int64_t mtime_ns, struct problem *ret_problem)
 {
-	struct changes c = {0};
+	const struct mark mark = {.newer_size = size, .newer_mtime_ns = mtime_ns};
+	struct row_write write = {.may_sync_later = ref->may_sync_later};
 	struct mark present;
-	changes_set_number(&c, "newer_size", (int64_t)size);
-	changes_set_number(&c, "newer_mtime", mtime_ns);
-	enum outcome o = update_done(ref, &c, old, &present, ret_problem);
+	row_set(&write, &mark_table, NEWER, &mark, false);
+	row_expect(&write, &mark_table, STATE | OWNER | MTIME, old);
+	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	mark_clear(&present);
 	return o;
 }
@@ -287,18 +422,54 @@ enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *old,
 enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *old, int64_t mtime_ns,
 	struct problem *ret_problem)
 {
-	struct changes c = {0};
-	changes_set_number(&c, "mtime", mtime_ns);
-	changes_set_number(&c, "at", mark_now_s(ref));
+	const struct mark mark = {.done.mtime_ns = mtime_ns, .at_s = now_s(ref)};
+	struct row_write write = {.may_sync_later = ref->may_sync_later};
+	row_set(&write, &mark_table, MTIME | AT, &mark, false);
 	if (old->has_newer)
-		changes_unset_newer(&c);
+		row_unset(&write, &mark_table, NEWER);
 	if (old->done.mtime_is_shared)
-		changes_unset(&c, "mtime_shared");
+		row_unset(&write, &mark_table, SHARED);
+	row_expect(&write, &mark_table, STATE | OWNER | MTIME, old);
 	struct mark present;
-	enum outcome o = update_done(ref, &c, old, &present, ret_problem);
+	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	const struct asked refreshed = {old->done.size, mtime_ns, ""};
 	if (o == OUTCOME_REFUSED && mark_says(&present, &refreshed) == SAYS_DONE &&
 		strcmp(present.done.sum, old->done.sum) == 0)
+		o = OUTCOME_OK;
+	mark_clear(&present);
+	return o;
+}
+
+/* Nothing that was sent before it was forgotten is still under way. */
+static bool has_expired(const struct mark_ref *ref, const struct mark *old)
+{
+	return old->state == MARK_FORGOTTEN && now_s(ref) > old->at_s + MARK_FORGOTTEN_KEEP_S;
+}
+
+enum outcome mark_forget(
+	const struct mark_ref *ref, const struct mark *old, struct problem *ret_problem)
+{
+	struct mark mark = {.state = MARK_FORGOTTEN,
+		.at_s = now_s(ref),
+		.expires_s = now_s(ref) + MARK_FORGOTTEN_KEEP_S};
+	struct row_write write = {.kind = ROW_REMOVES};
+	random_id(mark.claim);
+	/* A late duplicate of its claim, and after that one of its done, could bring the mark back
+	 * if there were no row. */
+	if (!ref->conn->store->ops->removes_for_good && !has_expired(ref, old)) {
+		write.kind = ROW_PUTS;
+		row_set(&write, &mark_table, STATE | OWNER | AT | EXPIRES, &mark, true);
+	}
+	row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID | AT, old);
+	if (old->has_newer)
+		row_expect(&write, &mark_table, NEWER_MTIME, old);
+	else
+		row_expect_none(&write, &mark_table, NEWER_MTIME);
+	struct mark present;
+	enum outcome o = write_mark(ref, &write, &present, ret_problem);
+	if (o == OUTCOME_REFUSED &&
+		(present.state == MARK_ABSENT || (present.state == MARK_FORGOTTEN &&
+							 strcmp(present.claim, mark.claim) == 0)))
 		o = OUTCOME_OK;
 	mark_clear(&present);
 	return o;
@@ -308,8 +479,9 @@ enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct probl
 {
 	char partition[PARTITION_MAX];
 	struct item item = {0};
-	enum outcome o = ref->conn->store->ops->get(
-		ref->conn, mark_item_key(ref, partition), true, &ref->limits, &item, ret_problem);
+	mark_partition(ref->space, mark_shard(ref->key, ref->space->settings.shards), partition);
+	enum outcome o = ref->conn->store->ops->get(ref->conn,
+		(struct item_key){partition, ref->key}, true, &ref->limits, &item, ret_problem);
 	*ret = (struct mark){0};
 	if (o == OUTCOME_ABSENT)
 		o = OUTCOME_OK;

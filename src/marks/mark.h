@@ -2,14 +2,17 @@
  * else. */
 #pragma once
 #include "base/random.h"
-#include "marks/open_upload.h"
 #include "marks/setup.h"
+#include "s3/s3.h"
 #include "store/store.h"
 
-#define SUM_MAX       60            /* a checksum's name, ":" and base64 */
-#define PARTS_SUM_MAX (SUM_MAX + 6) /* "-N" after it */
-#define CONTENT_MAX   64            /* hex digits of a content id */
-#define VERSION_MAX   127           /* a longer id of a version is not kept */
+#define SUFFIX_MAX          4 /* ".bz2" */
+#define UPLOAD_ENCODING_MAX 47
+#define UPLOAD_CONTENT_MAX  64            /* hex digits */
+#define SUM_MAX             60            /* a checksum's name, ":" and base64 */
+#define PARTS_SUM_MAX       (SUM_MAX + 6) /* "-N" after it */
+#define CONTENT_MAX         64            /* hex digits of a content id */
+#define VERSION_MAX         127           /* a longer id of a version is not kept */
 
 /* A version of a file: what was read, or what a done mark says was sent and proven. */
 struct version {
@@ -52,6 +55,31 @@ void mark_parts_sum_of(
 /* The reverse of both, as if a server told it; text "" for what is none of ours. */
 struct s3_sum mark_sum_told(const char *sum);
 
+/* A multipart upload that was begun and has not become an object yet. A mark records it, so that
+ * any run can send the parts that are missing.
+ *
+ * Zero: there is none. A value has one owner at a time: the mark that was read, then the claim that
+ * took the mark over or recorded the upload. */
+struct open_upload {
+	char *id;               /* the upload id, owned; NULL: none is recorded */
+	bool is_open;           /* S3 still has it, as far as is known */
+	enum checksum checksum; /* of its parts; CHECKSUMS for an algorithm that is not ours */
+	char key_md5[S3_KEY_MD5_CHARS + 1]; /* of the caller's key (SSE-C), or "" */
+	char suffix[SUFFIX_MAX + 1];        /* of the object's key, as in struct mark */
+	/* Of its parts, each made of part_bytes of the file; "" if they are sent as they are. */
+	char encoding[UPLOAD_ENCODING_MAX + 1];
+	uint64_t part_bytes; /* of the file in all parts but the last */
+	uint64_t size;       /* of the version of the file that it was begun for */
+	int64_t mtime_ns;    /* likewise */
+	/* The id of that version's content, if the metadata of the upload has it; or "". */
+	char content[UPLOAD_CONTENT_MAX + 1];
+};
+
+/* Frees what it owns and leaves it zero. */
+void open_upload_clear(struct open_upload *upload);
+/* Clears *to, then moves *from into it and leaves *from zero. */
+void open_upload_move(struct open_upload *to, struct open_upload *from);
+
 enum mark_state {
 	MARK_ABSENT,
 	MARK_CLAIMED,
@@ -75,8 +103,9 @@ struct mark {
 	struct open_upload upload; /* of a claim or failure */
 	char *source;              /* "host:directory" that wrote the mark last, or NULL */
 	int64_t tries;
-	char *error;  /* why it failed, or NULL */
-	int64_t at_s; /* store time of the last change */
+	char *error;       /* why it failed, or NULL */
+	int64_t at_s;      /* store time of the last change */
+	int64_t expires_s; /* of a forgotten one: when the store may remove the row */
 };
 void mark_clear(struct mark *mark);
 /* 0, -ENOMEM; an item that is not understood becomes MARK_UNREADABLE. */

@@ -1,15 +1,99 @@
+/* The session of a run: its own row, which a lease renews, and whether the sessions of others are
+ * over. Runs and gc have one. A row that is not understood counts as held, and never as over; and
+ * what follows from time follows from how long this process has seen a version unchanged. */
+#include "marks/session.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "marks/session_struct.h"
+#include "lease/lease.h"
+#include "lease/observer.h"
+#include "lease/process.h"
+#include "marks/row.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
-void session_pk(const char *id, char ret[static SESSION_PK_MAX])
+#define LEASE_MAX_MS   (INT64_MAX / (int64_t)NS_PER_MS) /* what its ns can hold */
+#define SESSION_PK_MAX (sizeof "session#" + ID_CHARS)
+
+struct session {
+	struct session_options options;
+	struct process self;
+	char id[ID_CHARS + 1];
+	struct leases *leases;
+	struct lease *lease;
+	char observations[4096]; /* "" if not kept */
+	struct {
+		uv_mutex_t mutex;
+		bool begun;
+		struct observer observer;
+		struct session_info infos[OBSERVATIONS_MAX]; /* of the observations, as last read */
+	} locked;
+};
+
+/* The row of a session. */
+struct session_row {
+	char owner[320]; /* "host pid 123" */
+	char version[ID_CHARS + 1], state[8], ended_by[ID_CHARS + 1];
+	struct process process;
+	int64_t lease_ms, started_s, expires_s;
+	uint64_t files;
+};
+enum {
+	STATE = 1 << 0,
+	VERSION = 1 << 1,
+	EXPIRES = 1 << 2,
+	FILES = 1 << 3,
+	ENDED_BY = 1 << 4,
+	REST = 1 << 5,
+};
+#define FIELD(member, attribute, how, group)                                                       \
+	ROW_FIELD(struct session_row, member, attribute, how, .groups = (group), .is_always = true)
+static const struct row_field fields[] = {
+	FIELD(owner, "owner", FIELD_TEXT, REST),
+	FIELD(version, "version", FIELD_TEXT, VERSION),
+	FIELD(state, "state", FIELD_TEXT, STATE),
+	FIELD(process.host, "host", FIELD_TEXT, REST),
+	FIELD(process.boot, "boot", FIELD_TEXT, REST),
+	FIELD(process.machine, "machine", FIELD_TEXT, REST),
+	FIELD(process.board, "board", FIELD_TEXT, REST),
+	FIELD(process.pid_space, "pid_space", FIELD_TEXT, REST),
+	FIELD(process.time_space, "time_space", FIELD_TEXT, REST),
+	FIELD(lease_ms, "lease", FIELD_NUMBER, REST),
+	FIELD(process.pid, "pid", FIELD_INT, REST),
+	FIELD(process.start, "start", FIELD_SIZE, REST),
+	FIELD(started_s, "started", FIELD_NUMBER, REST),
+	FIELD(expires_s, "expires", FIELD_NUMBER, EXPIRES),
+	FIELD(files, "files", FIELD_SIZE, FILES),
+	FIELD(ended_by, "ended_by", FIELD_TEXT, ENDED_BY),
+};
+static const struct row_table session_table = ROW_TABLE(fields);
+
+static struct item_key row_key(const char *id, char pk[static SESSION_PK_MAX])
 {
-	snprintf(ret, SESSION_PK_MAX, "session#%s", id);
+	snprintf(pk, SESSION_PK_MAX, "session#%s", id);
+	return (struct item_key){pk, "-"};
+}
+
+/* The row as it is understood. What is not is 0 or "". */
+static struct session_row read_session_row(const struct item *item)
+{
+	struct session_row row = {0};
+	row_read(&session_table, item, &row);
+	return row;
+}
+
+/* Changes the row if it is open, and has this version unless that is NULL. */
+static enum outcome write_open_row(struct store_conn *conn, const char *id, const char *version,
+	struct row_write *write, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
+{
+	char pk[SESSION_PK_MAX];
+	struct session_row seen = {.state = "open"};
+	snprintf(seen.version, sizeof seen.version, "%s", version ? version : "");
+	row_expect(write, &session_table, version ? VERSION | STATE : STATE, &seen);
+	return row_perform(conn, row_key(id, pk), write, limits, ret_present, ret_problem);
 }
 
 static enum outcome renew(void *arg, struct store_conn *conn, const struct lease_try *try,
@@ -23,19 +107,13 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 			"uploaders may take the files; check whether a disk does not answer");
 		return OUTCOME_TRANSIENT;
 	}
-	char expires[24];
-	snprintf(expires, sizeof expires, "%" PRId64,
-		store_time_s(session->options.store) + SESSION_KEEP_S);
-	char files[16];
-	snprintf(files, sizeof files, "%u", o->files ? o->files(o->abandon_arg) : 0);
-	const struct change changes[] = {{"version", VALUE_STRING, try->next},
-		{"expires", VALUE_NUMBER, expires}, {"files", VALUE_NUMBER, files}};
-	const struct condition ours[] = {{"version", CONDITION_EQUALS, VALUE_STRING, try->version},
-		{"state", CONDITION_EQUALS, VALUE_STRING, "open"}};
-	return conn->store->ops->write(conn, (struct item_key){session->pk, "-"},
-		&(struct item_write){
-			.changes = changes, .n_changes = 3, .conditions = ours, .n_conditions = 2},
-		try->limits, ret_row, ret_problem);
+	struct session_row next = {.expires_s = store_time_s(o->store) + SESSION_KEEP_S,
+		.files = o->files ? o->files(o->abandon_arg) : 0};
+	struct row_write write = {0};
+	snprintf(next.version, sizeof next.version, "%s", try->next);
+	row_set(&write, &session_table, VERSION | EXPIRES | FILES, &next, false);
+	return write_open_row(
+		conn, session->id, try->version, &write, try->limits, ret_row, ret_problem);
 }
 
 static const char *whose(void *arg, const struct item *row, char ret_why[static LEASE_TEXT_MAX],
@@ -70,7 +148,6 @@ int session_new(const struct session_options *options, struct session **ret)
 	session->options = *options;
 	process_self(&session->self);
 	random_id(session->id);
-	session_pk(session->id, session->pk);
 	if (options->observations)
 		snprintf(session->observations, sizeof session->observations, "%s",
 			options->observations);
@@ -100,7 +177,8 @@ const char *session_id(const struct session *session)
 	return session->id;
 }
 
-struct call_limits session_limits(const struct session *session)
+/* Of a request in the session's name. */
+static struct call_limits session_limits(const struct session *session)
 {
 	return (struct call_limits){
 		.abandon = session->options.abandon,
@@ -108,55 +186,31 @@ struct call_limits session_limits(const struct session *session)
 	};
 }
 
-static int describe_self(const struct session *session, const char *version, struct item *row)
-{
-	const struct process *self = &session->self;
-	const int64_t now_s = store_time_s(session->options.store);
-	char owner[320];
-	snprintf(owner, sizeof owner, "%s pid %d", self->host, (int)self->pid);
-	const struct {
-		const char *name, *value;
-	} texts[] = {{"owner", owner}, {"version", version}, {"state", "open"},
-		{"host", self->host}, {"boot", self->boot}, {"machine", self->machine},
-		{"board", self->board}, {"pid_space", self->pid_space},
-		{"time_space", self->time_space}};
-	const struct {
-		const char *name;
-		int64_t value;
-	} numbers[] = {{"lease", (int64_t)(session->options.lease_ns / NS_PER_MS)},
-		{"pid", self->pid}, {"start", (int64_t)self->start}, {"started", now_s},
-		{"expires", now_s + SESSION_KEEP_S}};
-	int error = 0;
-	for (size_t i = 0; !error && i < sizeof texts / sizeof *texts; i++)
-		error = item_set_string(row, texts[i].name, texts[i].value);
-	for (size_t i = 0; !error && i < sizeof numbers / sizeof *numbers; i++)
-		error = item_set_number(row, numbers[i].name, numbers[i].value);
-	return error;
-}
-
-static enum outcome write_row(
+static enum outcome write_own_row(
 	struct session *session, struct store_conn *conn, struct problem *ret_problem)
 {
-	char version[ID_CHARS + 1];
-	struct item row = {0}, present = {0};
-	random_id(version);
-	if (describe_self(session, version, &row)) {
-		item_clear(&row);
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	const struct condition absent = {"pk", CONDITION_ABSENT, VALUE_STRING, NULL};
+	const int64_t now_s = store_time_s(session->options.store);
+	struct session_row row = {.state = "open",
+		.process = session->self,
+		.lease_ms = (int64_t)(session->options.lease_ns / NS_PER_MS),
+		.started_s = now_s,
+		.expires_s = now_s + SESSION_KEEP_S};
+	struct row_write write = {.kind = ROW_PUTS};
+	char pk[SESSION_PK_MAX];
+	struct item present = {0};
+	snprintf(row.owner, sizeof row.owner, "%s pid %d", row.process.host, (int)row.process.pid);
+	random_id(row.version);
+	row_set(&write, &session_table, STATE | VERSION | EXPIRES | REST, &row, true);
+	row_expect_test(&write, "pk", CONDITION_ABSENT);
 	const struct call_limits limits = session_limits(session);
 	const uint64_t sent_ns = clock_boot_ns();
-	enum outcome o = conn->store->ops->write(conn, (struct item_key){session->pk, "-"},
-		&(struct item_write){.item = &row, .conditions = &absent, .n_conditions = 1},
-		&limits, &present, ret_problem);
+	enum outcome o =
+		row_perform(conn, row_key(session->id, pk), &write, &limits, &present, ret_problem);
 	const char *seen = item_string(&present, "version");
-	if (o == OUTCOME_REFUSED && seen && strcmp(seen, version) == 0)
+	if (o == OUTCOME_REFUSED && seen && strcmp(seen, row.version) == 0)
 		o = OUTCOME_OK; /* our own write, sent twice by the wire */
-	item_clear(&row);
 	item_clear(&present);
-	if (o == OUTCOME_OK && lease_start(session->lease, version, sent_ns)) {
+	if (o == OUTCOME_OK && lease_start(session->lease, row.version, sent_ns)) {
 		problem_set(ret_problem, PROBLEM_NO_THREAD);
 		o = OUTCOME_SETUP;
 	}
@@ -169,7 +223,7 @@ enum outcome session_begin(
 	enum outcome o = OUTCOME_OK;
 	uv_mutex_lock(&session->locked.mutex);
 	if (!session->locked.begun) {
-		o = write_row(session, conn, ret_problem);
+		o = write_own_row(session, conn, ret_problem);
 		session->locked.begun = o == OUTCOME_OK;
 	}
 	uv_mutex_unlock(&session->locked.mutex);
@@ -196,21 +250,193 @@ const char *session_fence_reason(const struct session *session)
 	return lease_loss(session->lease);
 }
 
+static struct session_info info_of(const struct session_row *row)
+{
+	struct session_info info = {
+		.is_open = strcmp(row->state, "ended") != 0,
+		.started_s = row->started_s,
+		.expires_s = row->expires_s,
+		.lease_ns = (uint64_t)row->lease_ms * NS_PER_MS,
+		.files = row->files,
+	};
+	if (info.expires_s > SESSION_KEEP_S)
+		info.heard_s = info.expires_s - SESSION_KEEP_S;
+	memcpy(info.owner, row->owner, sizeof info.owner);
+	return info;
+}
+
+/* Ends another's row if it still holds the version we judged by. Not over: it moved on. */
+static enum outcome end_row(struct session *session, struct store_conn *conn, const char *id,
+	const char *version, bool *ret_over, struct problem *ret_problem)
+{
+	struct session_row ended = {.state = "ended"};
+	const struct call_limits limits = session_limits(session);
+	struct row_write write = {0};
+	struct item present = {0};
+	*ret_over = session->options.reads_only;
+	if (*ret_over)
+		return OUTCOME_OK;
+	memcpy(ended.ended_by, session->id, sizeof ended.ended_by);
+	row_set(&write, &session_table, STATE | ENDED_BY, &ended, false);
+	enum outcome o = write_open_row(conn, id, version, &write, &limits, &present, ret_problem);
+	const struct session_row now = read_session_row(&present);
+	*ret_over = o == OUTCOME_OK || (o == OUTCOME_REFUSED && strcmp(now.state, "open") != 0);
+	item_clear(&present);
+	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
+}
+
+/* Judges a session by its row as it is now. */
+static enum outcome judge_session(struct session *session, struct store_conn *conn,
+	struct observation *seen, const struct session_row *row, uint64_t now_ns,
+	struct problem *ret_problem)
+{
+	seen->over = strcmp(row->state, "ended") == 0;
+	if (seen->over || strcmp(row->state, "open") != 0 || !*row->version || row->lease_ms <= 0 ||
+		row->lease_ms > LEASE_MAX_MS)
+		return OUTCOME_OK; /* not understood: held, never stale */
+	if (process_is_gone(&session->self, &row->process))
+		log_info("session %s: its process %d on this host is gone", seen->session,
+			(int)row->process.pid);
+	else if (observer_note(seen, row->version, now_ns) < (uint64_t)row->lease_ms * NS_PER_MS)
+		return OUTCOME_OK;
+	else
+		log_info("session %s: no heartbeat for a whole lease", seen->session);
+	return end_row(session, conn, seen->session, row->version, &seen->over, ret_problem);
+}
+
+static enum outcome ask_for_session(struct session *session, struct store_conn *conn,
+	struct observation *seen, struct problem *ret_problem)
+{
+	char pk[SESSION_PK_MAX];
+	struct item item = {0};
+	const struct call_limits limits = session_limits(session);
+	enum outcome o = conn->store->ops->get(
+		conn, row_key(seen->session, pk), true, &limits, &item, ret_problem);
+	const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */
+	const struct session_row row = read_session_row(&item);
+	seen->over = o == OUTCOME_ABSENT; /* swept long ago: a row comes before the first claim */
+	session->locked.infos[seen - session->locked.observer.list] = info_of(&row);
+	if (o == OUTCOME_OK)
+		o = judge_session(session, conn, seen, &row, now_ns, ret_problem);
+	item_clear(&item);
+	seen->asked_ns = now_ns;
+	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
+}
+
+enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
+	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem)
+{
+	const uint64_t pause_ns = NS_PER_S / 2;
+	enum outcome o = OUTCOME_OK;
+	*ret_over = false;
+	if (strcmp(id, session->id) == 0) {
+		*ret_again_ns = clock_boot_ns() + pause_ns;
+		return o;
+	}
+	/* Held while the store is asked: one question answers all workers that have it. */
+	uv_mutex_lock(&session->locked.mutex);
+	struct observation *seen = observer_of(&session->locked.observer, id);
+	if (!seen->over && (!seen->asked_ns || clock_boot_ns() - seen->asked_ns >= pause_ns))
+		o = ask_for_session(session, conn, seen, ret_problem);
+	*ret_over = seen->over;
+	*ret_again_ns = seen->asked_ns + pause_ns;
+	uv_mutex_unlock(&session->locked.mutex);
+	return o;
+}
+
+void session_recall(struct session *session, const char *id, struct session_info *ret)
+{
+	uv_mutex_lock(&session->locked.mutex);
+	const struct observation *seen = observer_of(&session->locked.observer, id);
+	*ret = (struct session_info){0};
+	if (seen->asked_ns)
+		*ret = session->locked.infos[seen - session->locked.observer.list];
+	uv_mutex_unlock(&session->locked.mutex);
+}
+
+static struct session_info describe(const struct item *item, const struct process *self)
+{
+	const struct session_row row = read_session_row(item);
+	struct session_info info = info_of(&row);
+	info.is_gone = info.is_open && process_is_gone(self, &row.process);
+	return info;
+}
+
+enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
+	struct problem *ret_problem)
+{
+	char pk[SESSION_PK_MAX];
+	struct item item = {0};
+	struct process self;
+	const struct call_limits limits = {0};
+	enum outcome o =
+		conn->store->ops->get(conn, row_key(id, pk), true, &limits, &item, ret_problem);
+	if (o == OUTCOME_OK) {
+		process_self(&self);
+		*ret = describe(&item, &self);
+	}
+	item_clear(&item);
+	return o;
+}
+
+struct many {
+	char (*pks)[SESSION_PK_MAX];
+	size_t n;
+	struct process self;
+	struct session_info *infos;
+	bool *known;
+};
+
+static int visit_one(void *arg, const char *pk, const char *sk, const struct item *row)
+{
+	struct many *many = arg;
+	(void)sk;
+	for (size_t i = 0; i < many->n; i++)
+		if (strcmp(many->pks[i], pk) == 0) {
+			many->infos[i] = describe(row, &many->self);
+			many->known[i] = true;
+		}
+	return 0;
+}
+
+enum outcome session_describe_many(struct store_conn *conn, const char *const *ids, size_t n,
+	const struct call_limits *limits, struct session_info *ret, bool *ret_known,
+	struct problem *ret_problem)
+{
+	struct many many = {
+		.pks = calloc(n + 1, sizeof *many.pks), .n = n, .infos = ret, .known = ret_known};
+	struct item_key *keys = calloc(n + 1, sizeof *keys);
+	enum outcome o = OUTCOME_OK;
+	if (many.pks && keys) {
+		process_self(&many.self);
+		for (size_t i = 0; i < n; i++) {
+			keys[i] = row_key(ids[i], many.pks[i]);
+			ret_known[i] = false;
+		}
+		if (n)
+			o = conn->store->ops->get_many(
+				conn, keys, n, limits, visit_one, &many, ret_problem);
+	} else {
+		problem_set(ret_problem, "out of memory");
+		o = OUTCOME_LOCAL;
+	}
+	free(keys);
+	free(many.pks);
+	return o;
+}
+
 /* Our unfinished claims are free for the next run from here on. Best effort: without it they are
  * when the lease runs out. */
 static void end_own(struct session *session, struct store_conn *conn)
 {
-	const struct change changes[] = {{"state", VALUE_STRING, "ended"}};
-	const struct condition ours[] = {{"state", CONDITION_EQUALS, VALUE_STRING, "open"}};
+	const struct session_row ended = {.state = "ended"};
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 3 * NS_PER_S};
+	struct row_write write = {0};
 	struct item present = {0};
 	struct problem problem = {0};
-	if (conn->store->ops->write(conn, (struct item_key){session->pk, "-"},
-		    &(struct item_write){.changes = changes,
-			    .n_changes = 1,
-			    .conditions = ours,
-			    .n_conditions = 1},
-		    &limits, &present, &problem) != OUTCOME_OK &&
+	row_set(&write, &session_table, STATE, &ended, false);
+	if (write_open_row(conn, session->id, NULL, &write, &limits, &present, &problem) !=
+			OUTCOME_OK &&
 		item_is_empty(&present))
 		log_info("cannot end the session: %s", problem.text);
 	item_clear(&present);

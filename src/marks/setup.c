@@ -1,6 +1,185 @@
+/* The settings of a mark store, which every run reads first, and what init does to make one. The id
+ * and the number of shards are written once, and never changed. */
 #include "marks/setup.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "marks/row.h"
 #include "store/dynamodb.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+
+_Static_assert(sizeof((struct store_settings *)0)->table_id == ID_CHARS + 1, "an id fits");
+
+static const struct item_key settings_key = {"settings", "-"};
+
+struct stored_settings {
+	char id[ID_CHARS + 1], batches[STORE_BATCHES_MAX];
+	uint64_t layout, shards;
+};
+enum { MADE = 1, LEARNT = 2 };
+static const struct row_field fields[] = {
+	ROW_FIELD(struct stored_settings, id, "id", FIELD_TEXT, .groups = MADE),
+	ROW_FIELD(struct stored_settings, layout, "layout", FIELD_SIZE, .groups = MADE),
+	ROW_FIELD(struct stored_settings, shards, "shards", FIELD_SIZE, .groups = MADE),
+	ROW_FIELD(struct stored_settings, batches, "batches", FIELD_TEXT, .groups = LEARNT,
+		.is_always = true),
+};
+static const struct row_table settings_table = ROW_TABLE(fields);
+
+static enum outcome settings_damaged(struct problem *ret_problem)
+{
+	problem_set(ret_problem,
+		"the settings item of the mark store (pk \"settings\", sk \"-\") is "
+		"damaged: it needs "
+		"a string id of %d characters, and the numbers layout and shards (1 to %d)",
+		ID_CHARS, SHARDS_MAX);
+	return OUTCOME_SETUP;
+}
+
+/* A longer word for batches is of a later version, and not known. */
+static enum outcome read_settings(
+	const struct item *item, struct store_settings *ret, struct problem *ret_problem)
+{
+	struct stored_settings stored = {0};
+
+	row_read(&settings_table, item, &stored);
+	if (stored.layout && stored.layout != LAYOUT_VERSION) {
+		problem_set(ret_problem,
+			"the mark store has layout %" PRIu64
+			" and this s3once supports layout %d: use the version that created it, "
+			"or another store",
+			stored.layout, LAYOUT_VERSION);
+		return OUTCOME_SETUP;
+	}
+	if (!stored.layout || strlen(stored.id) != ID_CHARS || stored.shards < 1 ||
+		stored.shards > SHARDS_MAX)
+		return settings_damaged(ret_problem);
+	memcpy(ret->table_id, stored.id, sizeof ret->table_id);
+	memcpy(ret->batches, stored.batches, sizeof ret->batches);
+	ret->shards = (unsigned)stored.shards;
+	return OUTCOME_OK;
+}
+
+/* Whoever comes second is shown what the first one wrote, and uses that. */
+static enum outcome write_unless_there(struct store_conn *conn, unsigned shards,
+	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
+{
+	struct stored_settings fresh = {.layout = LAYOUT_VERSION, .shards = shards};
+	struct row_write write = {.kind = ROW_PUTS};
+	struct item present = {0};
+
+	random_id(fresh.id);
+	row_set(&write, &settings_table, MADE, &fresh, true);
+	row_expect_test(&write, "pk", CONDITION_ABSENT);
+	enum outcome outcome =
+		row_perform(conn, settings_key, &write, limits, &present, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		*ret = (struct store_settings){.shards = shards};
+		memcpy(ret->table_id, fresh.id, sizeof ret->table_id);
+	} else if (outcome == OUTCOME_REFUSED) {
+		outcome = read_settings(&present, ret, ret_problem);
+	}
+	item_clear(&present);
+	return outcome;
+}
+
+static enum outcome make(struct store_conn *conn, unsigned shards, const struct call_limits *limits,
+	struct store_settings *ret, struct problem *ret_problem)
+{
+	if (shards >= 1 && shards <= SHARDS_MAX)
+		return write_unless_there(conn, shards, limits, ret, ret_problem);
+	problem_set(ret_problem, "%u shards: give 1 to %d", shards, SHARDS_MAX);
+	return OUTCOME_INVALID;
+}
+
+static bool is_table_missing(enum outcome outcome, const struct problem *problem)
+{
+	return outcome == OUTCOME_SETUP && strcmp(problem->code, "ResourceNotFoundException") == 0;
+}
+
+/* DynamoDB answers so when the key is not made of the attributes that the table has for it. */
+static bool is_other_shape(enum outcome outcome, const struct problem *problem)
+{
+	return outcome != OUTCOME_OK && strcmp(problem->code, "ValidationException") == 0;
+}
+
+static void explain_shape(struct problem *ret_problem)
+{
+	snprintf(ret_problem->text, sizeof ret_problem->text,
+		"its keys are not the strings pk and sk, so it is not a table of s3once: "
+		"give another name");
+}
+
+static enum outcome never_set_up(struct problem *ret_problem)
+{
+	problem_set(ret_problem, "the mark store is not set up: run s3once init");
+	return OUTCOME_ABSENT;
+}
+
+enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
+	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
+{
+	struct item item = {0};
+	enum outcome outcome =
+		conn->store->ops->get(conn, settings_key, true, limits, &item, ret_problem);
+
+	if (outcome == OUTCOME_OK)
+		outcome = read_settings(&item, ret, ret_problem);
+	else if (outcome == OUTCOME_ABSENT && create)
+		outcome = make(conn, shards, limits, ret, ret_problem);
+	else if (outcome == OUTCOME_ABSENT || is_table_missing(outcome, ret_problem))
+		outcome = never_set_up(ret_problem);
+	else if (is_other_shape(outcome, ret_problem))
+		explain_shape(ret_problem);
+	item_clear(&item);
+	return outcome;
+}
+
+enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
+	const struct call_limits *limits, struct store_settings *settings,
+	struct problem *ret_problem)
+{
+	const struct store_ops *ops = conn->store->ops;
+	struct item present = {0};
+	struct stored_settings learnt;
+	struct row_write write = {0};
+
+	if (!ops->try_batches)
+		return OUTCOME_OK;
+	enum outcome outcome = ops->try_batches(conn, pk, limits, settings->batches, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	memcpy(learnt.batches, settings->batches, sizeof learnt.batches);
+	row_set(&write, &settings_table, LEARNT, &learnt, false);
+	outcome = row_perform(conn, settings_key, &write, limits, &present, ret_problem);
+	item_clear(&present);
+	return outcome;
+}
+
+void settings_use_batches(
+	struct store_conn *conn, const struct call_limits *limits, struct store_settings *settings)
+{
+	const struct store_ops *ops = conn->store->ops;
+	struct problem problem = {0};
+
+	if (!ops->use_batches)
+		return;
+	if (!*settings->batches) {
+		char id[ID_CHARS + 1], pk[64];
+		random_id(id);
+		snprintf(pk, sizeof pk, "probe#%s", id);
+		enum outcome outcome = settings_learn_batches(conn, pk, limits, settings, &problem);
+		if (outcome == OUTCOME_DENIED)
+			log_note(
+				"each mark is a request of its own, since BatchExecuteStatement is "
+				"denied; allow dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate");
+		else if (outcome != OUTCOME_OK)
+			log_info("cannot find out whether marks can be written in batches: %s",
+				problem.text);
+	}
+	ops->use_batches(conn->store, settings->batches);
+}
 
 static enum outcome write_settings(const struct aws_settings *aws, struct http_shared *http,
 	const struct table_setup *setup, struct store_settings *ret, struct problem *ret_problem)

@@ -131,12 +131,15 @@ static int parse_number(const char *s, int64_t *ret)
 	return 0;
 }
 
+int attribute_number(const struct attribute *attribute, int64_t *ret)
+{
+	return attribute->type == VALUE_NUMBER ? parse_number(attribute->value, ret) : -EINVAL;
+}
+
 int item_number(const struct item *item, const char *name, int64_t *ret)
 {
 	const struct attribute *found = find_attribute(item, name);
-	if (!found)
-		return -ENOENT;
-	return found->type == VALUE_NUMBER ? parse_number(found->value, ret) : -EINVAL;
+	return found ? attribute_number(found, ret) : -ENOENT;
 }
 
 /* Numbers are equal as numbers: "07" is "7". */

@@ -37,7 +37,9 @@ void item_unset(struct item *item, const char *name);
 const struct attribute *item_find(const struct item *item, const char *name);
 /* The value of a string attribute, which is borrowed; NULL if it is absent or of another type. */
 const char *item_string(const struct item *item, const char *name);
-/* 0; -ENOENT if it is absent; -EINVAL if it is not a number that int64_t holds exactly. */
+/* 0; -EINVAL if it is not a number that int64_t holds exactly. */
+int attribute_number(const struct attribute *attribute, int64_t *ret);
+/* The same of the one with this name, or -ENOENT if it is absent. */
 int item_number(const struct item *item, const char *name, int64_t *ret);
 
 /* A condition on one attribute. Of several, all have to hold. An item that is not there has no

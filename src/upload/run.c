@@ -7,7 +7,7 @@
 #include "base/quote.h"
 #include "base/thread.h"
 #include "lease/process.h"
-#include "marks/bucket_conditions.h"
+#include "marks/bucket_row.h"
 #include "marks/job_row.h"
 #include <string.h>
 

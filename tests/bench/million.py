@@ -41,7 +41,7 @@ def keys(options):
 
 
 def shard_of(key, shards):
-    """FNV-1a of 64 bits, as src/marks/mark_read.c has it."""
+    """FNV-1a of 64 bits, as src/marks/mark.c has it."""
     value = 14695981039346656037
     for byte in key.encode():
         value = (value ^ byte) * 1099511628211 & 0xFFFFFFFFFFFFFFFF

@@ -4,20 +4,22 @@ there instead."""
 BUGS = {
     # Claims and marks
     "done-without-claim": (  # the fence of a done mark is the session alone
-        "enum outcome o = update(ref, &c, fence, 3, ret_seen, ret_problem);\n\tif (o == OUTCOME_REFUSED && ret_seen",
-        "enum outcome o = update(ref, &c, fence, 2, ret_seen, ret_problem);\n\tif (o == OUTCOME_REFUSED && ret_seen",
+        "row_expect(&write, &mark_table, STATE | OWNER, &own);\n\tenum outcome o = write_mark(ref, &write, ret_seen, ret_problem);",
+        "row_expect(&write, &mark_table, STATE | OWNER, &own);\n\twrite.n_conditions--;\n"
+        "\tenum outcome o = write_mark(ref, &write, ret_seen, ret_problem);",
     ),
     "done-without-fence": (
-        "enum outcome o = update(ref, &c, fence, 3, ret_seen, ret_problem);\n\tif (o == OUTCOME_REFUSED && ret_seen",
-        "enum outcome o = update(ref, &c, fence, 0, ret_seen, ret_problem);\n\tif (o == OUTCOME_REFUSED && ret_seen",
+        "row_expect(&write, &mark_table, STATE | OWNER, &own);\n\tenum outcome o = write_mark(ref, &write, ret_seen, ret_problem);",
+        "enum outcome o = write_mark(ref, &write, ret_seen, ret_problem);",
     ),
     "take-over-without-state": (
-        "enum outcome o = update(ref, &c, as_seen, 4, ret_seen, ret_problem);",
-        "enum outcome o = update(ref, &c, as_seen + 1, 3, ret_seen, ret_problem);",
+        "row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID, old);",
+        "row_expect(&write, &mark_table, OWNER | UPLOAD_ID, old);",
     ),
     "take-over-keeps-the-claim": (  # a take-over draws no id of its own
-        'changes_set_text(&c, "claim", claim.id);',
-        'if (*old->claim)\n\t\tmemcpy(claim.id, old->claim, sizeof claim.id);\n\tchanges_set_text(&c, "claim", claim.id);',
+        "mark.tries = old->tries + 1;",
+        "if (*old->claim)\n\t\tmemcpy(claim.id, old->claim, sizeof claim.id);\n\tmemcpy(mark.claim, claim.id, sizeof mark.claim);\n"
+        "\tmark.tries = old->tries + 1;",
     ),
     "take-over-at-once": (  # a claim counts as stale whatever its session does
         "return over ? STEP_NEXT : held(worker, file, again_ns);",
@@ -102,8 +104,8 @@ BUGS = {
     ),
     # Sessions
     "heartbeat-without-version": (
-        ".changes = changes, .n_changes = 3, .conditions = ours, .n_conditions = 2},",
-        ".changes = changes, .n_changes = 3, .conditions = ours, .n_conditions = 0},",
+        "conn, session->id, try->version, &write,",
+        "conn, session->id, NULL, &write,",
     ),
     "lease-from-the-reply": (
         "renewed(lease, sent_ns);",
@@ -130,8 +132,8 @@ BUGS = {
         "return is_same(self->boot, other->boot) &&",
     ),
     "lease-by-the-wall-clock": (
-        "if (observer_note(seen, version, now_ns) < (uint64_t)lease_ms * NS_PER_MS)",
-        "if (observer_note(seen, version, (uint64_t)clock_wall_ns()) < (uint64_t)lease_ms * NS_PER_MS)",
+        "else if (observer_note(seen, row->version, now_ns) < (uint64_t)row->lease_ms * NS_PER_MS)",
+        "else if (observer_note(seen, row->version, (uint64_t)clock_wall_ns()) < (uint64_t)row->lease_ms * NS_PER_MS)",
     ),
     # Stores
     "statement-200-is-ok": (

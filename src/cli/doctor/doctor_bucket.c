@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
 #include "cli/signals.h"
-#include "marks/bucket_conditions.h"
+#include "marks/bucket_row.h"
 #include "marks/judge.h"
 #include "s3/s3.h"
 #include "s3/s3_kept.h"

@@ -1,0 +1,198 @@
+/* Rows by the tables of their fields: marks, sessions, buckets, jobs and settings are read and
+ * written with these functions, and with no others. What a row means is not known here. */
+#include "marks/row.h"
+#include "base/checksum.h"
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_number(const struct row_field *field)
+{
+	return field->kind == FIELD_NUMBER || field->kind == FIELD_SIZE ||
+	       field->kind == FIELD_INT || field->kind == FIELD_FLAG;
+}
+
+/* 0, -EBADMSG or -ENOMEM. */
+static int read_string(const struct row_field *field, const struct attribute *attribute, char *at)
+{
+	const char *value = attribute->value;
+	if (attribute->type != VALUE_STRING)
+		return -EBADMSG;
+	if (field->kind == FIELD_CHECKSUM) {
+		*(enum checksum *)at = checksum_named(value, attribute->n);
+		return 0;
+	}
+	if (field->kind == FIELD_WORD) {
+		for (int i = 0; field->words[i]; i++)
+			if (strcmp(value, field->words[i]) == 0) {
+				*(int *)at = i;
+				return 0;
+			}
+		return -EBADMSG;
+	}
+	if (field->kind == FIELD_COPY) {
+		free(*(char **)at);
+		*(char **)at = strdup(value);
+		return *(char **)at ? 0 : -ENOMEM;
+	}
+	const size_t n = strlen(value);
+	if (n >= field->size || (field->kind == FIELD_ID && !n))
+		return -EBADMSG;
+	memcpy(at, value, n + 1);
+	return 0;
+}
+
+static int read_field(const struct row_field *field, const struct attribute *attribute, char *at)
+{
+	int64_t number = 0;
+	if (!is_number(field))
+		return read_string(field, attribute, at);
+	if (attribute_number(attribute, &number))
+		return -EBADMSG;
+	if (field->kind == FIELD_FLAG)
+		*(bool *)at = number == 1;
+	else if (field->kind == FIELD_NUMBER)
+		*(int64_t *)at = number;
+	else if (field->kind == FIELD_INT && number == (int)number)
+		*(int *)at = (int)number;
+	else if (field->kind == FIELD_INT || number < 0)
+		return -EBADMSG;
+	else
+		*(uint64_t *)at = (uint64_t)number;
+	return 0;
+}
+
+/* Rows have their attributes mostly in the order of the table, so the search goes on behind the
+ * field that was found last. */
+int row_read(const struct row_table *table, const struct item *item, void *ret)
+{
+	size_t next = 0;
+	int result = 0;
+	for (size_t i = 0; i < item->count && result != -ENOMEM; i++) {
+		const char *name = item->attributes[i].name;
+		for (size_t tried = 0; tried < table->n; tried++) {
+			const struct row_field *field = &table->fields[next];
+			next = next + 1 < table->n ? next + 1 : 0;
+			if (*field->name != *name || strcmp(field->name, name) != 0)
+				continue;
+			const int error =
+				read_field(field, &item->attributes[i], (char *)ret + field->at);
+			result = error ? error : result;
+			break;
+		}
+	}
+	return result;
+}
+
+/* The text of a field's value, or NULL if it has none. */
+static const char *value_of(
+	struct row_write *write, const struct row_field *field, const void *from)
+{
+	const char *at = (const char *)from + field->at, *text = at;
+	if (is_number(field)) {
+		const int64_t number = field->kind == FIELD_FLAG  ? *(const bool *)at
+				       : field->kind == FIELD_INT ? *(const int *)at
+								  : *(const int64_t *)at;
+		if (!number && !field->is_always)
+			return NULL;
+		assert(write->n_numbers < sizeof write->numbers / sizeof *write->numbers);
+		char *decimal = write->numbers[write->n_numbers++];
+		snprintf(decimal, sizeof write->numbers[0], "%" PRId64, number);
+		return decimal;
+	}
+	if (field->kind == FIELD_CHECKSUM)
+		text = checksum_kinds[*(const enum checksum *)at].name;
+	else if (field->kind == FIELD_WORD)
+		text = field->words[*(const int *)at];
+	else if (field->kind == FIELD_COPY)
+		text = *(const char *const *)at ? *(const char *const *)at : "";
+	return *text || field->is_always ? text : NULL;
+}
+
+static enum value_type type_of(const struct row_field *field)
+{
+	return is_number(field) ? VALUE_NUMBER : VALUE_STRING;
+}
+
+static void add_change(struct row_write *write, const struct row_field *field, const char *value)
+{
+	assert(write->n_changes < sizeof write->changes / sizeof *write->changes);
+	write->changes[write->n_changes++] = (struct change){field->name, type_of(field), value, 0};
+}
+
+static void add_condition(struct row_write *write, const struct condition *condition)
+{
+	assert(write->n_conditions < sizeof write->conditions / sizeof *write->conditions);
+	write->conditions[write->n_conditions++] = *condition;
+}
+
+void row_set(struct row_write *write, const struct row_table *table, unsigned groups,
+	const void *from, bool is_new)
+{
+	for (size_t i = 0; i < table->n; i++) {
+		const struct row_field *field = &table->fields[i];
+		const char *value = field->groups & groups ? value_of(write, field, from) : NULL;
+		if (value || (field->groups & groups && !is_new))
+			add_change(write, field, value);
+	}
+}
+
+void row_unset(struct row_write *write, const struct row_table *table, unsigned groups)
+{
+	for (size_t i = 0; i < table->n; i++)
+		if (table->fields[i].groups & groups)
+			add_change(write, &table->fields[i], NULL);
+}
+
+void row_expect(
+	struct row_write *write, const struct row_table *table, unsigned groups, const void *from)
+{
+	for (size_t i = 0; i < table->n; i++) {
+		const struct row_field *field = &table->fields[i];
+		if (!(field->groups & groups))
+			continue;
+		const char *value = value_of(write, field, from);
+		add_condition(write, &(struct condition){field->name,
+					     value ? CONDITION_EQUALS : CONDITION_ABSENT,
+					     type_of(field), value});
+	}
+}
+
+void row_expect_none(struct row_write *write, const struct row_table *table, unsigned groups)
+{
+	for (size_t i = 0; i < table->n; i++)
+		if (table->fields[i].groups & groups)
+			add_condition(write, &(struct condition){table->fields[i].name,
+						     CONDITION_ABSENT, VALUE_STRING, NULL});
+}
+
+void row_expect_test(struct row_write *write, const char *attribute, enum condition_test test)
+{
+	add_condition(write, &(struct condition){attribute, test, VALUE_STRING, NULL});
+}
+
+enum outcome row_perform(struct store_conn *conn, struct item_key key,
+	const struct row_write *write, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	struct item item = {0};
+	const bool puts = write->kind == ROW_PUTS;
+	const struct item_write one = {.item = puts ? &item : NULL,
+		.changes = write->changes,
+		.n_changes = puts ? 0 : write->n_changes,
+		.conditions = write->conditions,
+		.n_conditions = write->n_conditions,
+		.removes = write->kind == ROW_REMOVES,
+		.or_absent = write->kind == ROW_MAKES,
+		.may_sync_later = write->may_sync_later};
+	enum outcome o = OUTCOME_LOCAL;
+	if (puts && item_apply(&item, write->changes, write->n_changes))
+		problem_set(ret_problem, "out of memory");
+	else
+		o = conn->store->ops->write(conn, key, &one, limits, ret, ret_problem);
+	item_clear(&item);
+	return o;
+}
