@@ -162,6 +162,12 @@ static bool had_it(const struct known *known, const struct content *content)
 	return false;
 }
 
+/* Whether this file was as it is now since before that time. */
+static bool is_settled(const struct known *known, uint64_t before_ns)
+{
+	return known->is_there && known->had[known->n_had - 1].since_ns < before_ns;
+}
+
 void judge_told(const char *key)
 {
 	struct known *known = file_of(key);
@@ -251,14 +257,16 @@ static void judge_claimed(const struct wire_request *request, const struct known
 			known->key, state);
 }
 
-/* Nothing has happened to the file since it was done. */
-static void judge_claim_of_done(const struct known *known, const json_t *old)
+/* Nothing has happened to the file since it was done. A run that began before may know an earlier
+ * version. */
+static void judge_claim_of_done(
+	const struct machine_process *process, const struct known *known, const json_t *old)
 {
 	char key[1100];
 	snprintf(key, sizeof key, "%s%s", known->key, dynamodb_text(old, "suffix"));
 	const struct s3_stored *object = world_s3_object(world.s3, key);
-	if (object && known->is_there && !world.scenario.varies && !world.scenario.ignores &&
-		strcmp(dynamodb_text(old, "etag"), object->etag) == 0 &&
+	if (object && is_settled(known, process->began_ns) && !world.scenario.varies &&
+		!world.scenario.ignores && strcmp(dynamodb_text(old, "etag"), object->etag) == 0 &&
 		content_is_same(&known->had[known->n_had - 1].content, &object->content))
 		story_break(
 			"%s is claimed again, although it is done and has not changed", known->key);
@@ -295,7 +303,7 @@ void judge_item(void *arg, const struct wire_request *request, const char *pk, c
 	if (strcmp(before, "claimed") == 0)
 		judge_claimed(request, known, old, now);
 	if (was_done && strcmp(state, "claimed") == 0)
-		judge_claim_of_done(known, old);
+		judge_claim_of_done(request->from, known, old);
 	if (strcmp(state, "claimed") == 0)
 		note_claim(known, dynamodb_text(now, "claim"));
 }
@@ -426,12 +434,6 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 		story_break("%s is removed, and no object has its content", path);
 	else if (world.scenario.rotated)
 		judge_log_gone(node);
-}
-
-/* Whether this file was as it is now since before that time. */
-static bool is_settled(const struct known *known, uint64_t before_ns)
-{
-	return known->is_there && known->had[known->n_had - 1].since_ns < before_ns;
 }
 
 static void judge_file(const struct known *known, const char *when, bool keeps_earlier)

@@ -177,6 +177,7 @@ struct machine_process *process_start(struct machine *machine, const char *const
 	machine->last_pid += (int)chance_between(&machine->chance, 1, 9);
 	process->pid = machine->last_pid;
 	process->start = machine_boot_ns(machine) / (NS_PER_S / 100);
+	process->began_ns = world_now_ns();
 	process->environment = environment;
 	process->owner = owner;
 	snprintf(process->name, sizeof process->name, "%s/%d", machine->name, process->pid);

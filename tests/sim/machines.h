@@ -29,7 +29,8 @@ struct open_file;
 struct machine_process {
 	struct machine *machine;
 	int pid;
-	uint64_t start; /* in ticks, as /proc/PID/stat has it */
+	uint64_t start;    /* in ticks, as /proc/PID/stat has it */
+	uint64_t began_ns; /* world time */
 	bool is_over, is_killed, is_stopped;
 	char name[48];                  /* for the story: HOST/PID */
 	const char *const *environment; /* "NAME=value", ended by NULL; borrowed */

@@ -123,6 +123,39 @@ static void choose_troubles(struct chance *c, struct scenario *s)
 	s->partial = is_fine ? 0 : ONE_OF(c, 0, 0, 10, 100, 300);
 }
 
+/* Some worlds are mostly about who owns a file, and some about answers that are lost or come late.
+ */
+static void choose_focus(struct chance *c, struct scenario *s)
+{
+	const unsigned what = ONE_OF(c, 0, 0, 0, 1, 2);
+	if (!what)
+		return;
+	s->rotated = s->live = s->backups = s->anew = 0;
+	s->dynamodb = 1;
+	s->kills = ONE_OF(c, 0, 3);
+	if (what == 1) {
+		s->hosts = ONE_OF(c, 2, 3);
+		s->files = ONE_OF(c, 5, 8);
+		s->runs = 5;
+		s->lease_s = s->slow ? 30 : 5;
+		s->stops = ONE_OF(c, 3, 8);
+		s->suspends = ONE_OF(c, 0, 2);
+		s->net_cuts = ONE_OF(c, 0, 2);
+		s->clock_jumps = ONE_OF(c, 0, 4);
+		return;
+	}
+	s->hot = 1;
+	s->files = ONE_OF(c, 1, 3);
+	s->edits = 20;
+	s->runs = 12;
+	s->attempts = 1;
+	s->lost_after = ONE_OF(c, 0, 30, 100);
+	s->errors_after = ONE_OF(c, 0, 30, 100);
+	s->errors = ONE_OF(c, 0, 30, 100);
+	s->again = ONE_OF(c, 30, 100);
+	s->late_s = ONE_OF(c, 1, 10);
+}
+
 void scenario_choose(uint64_t seed, struct scenario *ret)
 {
 	struct chance chance = chance_of(seed, "scenario");
@@ -131,4 +164,5 @@ void scenario_choose(uint64_t seed, struct scenario *ret)
 	choose_files(&chance, ret);
 	choose_runs(&chance, ret);
 	choose_troubles(&chance, ret);
+	choose_focus(&chance, ret);
 }
