@@ -7,8 +7,8 @@
 #include "s3/s3.h"
 #include "scan/scan.h"
 #include "store/state_folder.h"
-#include "upload/body/buffers.h"
-#include "upload/body/encoders.h"
+#include "upload/body/body.h"
+#include "upload/body/encoder.h"
 #include "upload/body/object_rules.h"
 #include "upload/file/refusals.h"
 #include "upload/progress/bandwidth.h"
@@ -106,7 +106,7 @@ struct run {
 		_Atomic uint64_t characters[2];
 		atomic_uint settings[2];
 		atomic_uint lacks; /* settings that were reported */
-	} stored; /* what a server other than AWS has done in this run: see stored_look.h */
+	} stored; /* what a server other than AWS has done in this run: see file_done.c */
 	struct {
 		uv_mutex_t mutex;
 		bool begun;                        /* bucket looked at, session row written */

@@ -4,7 +4,7 @@
 #include "base/checksum.h"
 #include "base/quote.h"
 #include "store/store.h"
-#include "upload/body/encoders.h"
+#include "upload/body/encoder.h"
 #include "upload/body/multipart_plan.h"
 #include <errno.h>
 #include <stdbool.h>

@@ -41,20 +41,20 @@ BUGS = {
         "case OUTCOME_LOST:\n\tcase OUTCOME_OK:\n\t\treturn file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);",
     ),
     "no-condition": (  # nothing keeps a PUT from replacing what is there
-        "condition.if_none_match = !replaces;",
-        "condition.if_none_match = false;",
+        ".if_none_match = !replaces,",
+        ".if_none_match = false,",
     ),
     "no-if-match": (
-        "condition.if_match = replaces ? file->replaces.etag : NULL;",
-        "condition.if_match = NULL;",
+        ".if_match = replaces ? file->replaces : NULL}",
+        ".if_match = NULL}",
     ),
     "412-is-ours": (  # whatever is there is taken for the file
         "return look_after_refusal(worker, file, &put->condition);\n\tcase OUTCOME_ABSENT:",
         "return file_done(worker, file, reply, S3ONCE_EVENT_ADOPTED);\n\tcase OUTCOME_ABSENT:",
     ),
     "size-is-enough": (  # an object of the same size counts as the file
-        "*ret = proof_whole(&file->sums, object, true);\n\treturn STEP_NEXT;",
-        "*ret = PROOF_YES;\n\treturn STEP_NEXT;",
+        "*ret = proof_whole(encoding ? &file->stored : &file->sums, object, true);",
+        "*ret = PROOF_YES;",
     ),
     "earlier-is-foreign": (  # an earlier version that was sent and not marked is a conflict
         "case JUDGED_EARLIER:\n\t\treturn mark_earlier(worker, file, object);",
@@ -65,8 +65,8 @@ BUGS = {
         "case JUDGED_FOREIGN:\n\t\treturn object_damaged(worker, file, object);\n\t}\n\treturn conflict(",
     ),
     "other-suffixes-are-not-looked-at": (
-        "const size_t n = may_be_elsewhere(file) ? 1 + FAMILY_SUFFIXES : 0;",
-        "const size_t n = may_be_elsewhere(file) && file->fd < 0 ? 1 + FAMILY_SUFFIXES : 0;",
+        "const bool may_be = *c->content && ",
+        "const bool may_be = file->fd < 0 && *c->content && ",
     ),
     # Parts
     "upload-is-not-recorded": (  # no run finds the parts of one that was killed
@@ -112,8 +112,8 @@ BUGS = {
         "renewed(lease, clock_boot_ns());",
     ),
     "lease-is-never-over": (  # who lost the lease goes on
-        "return run_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);",
-        "return atomic_load(&run->stop) > 1;",
+        "return run_ask_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);",
+        "return atomic_load(&run->end.stop) > 1;",
     ),
     "observed-from-any-time": (  # a version that was just seen counts as seen for ever
         "return now_ns > o->since_ns ? now_ns - o->since_ns : 0;",

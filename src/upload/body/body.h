@@ -1,9 +1,11 @@
-/* Reading a file so that no version but the one that was opened ever becomes visible. */
+/* Reading a file so that no version but the one that was opened ever becomes visible, and the
+ * buffers through which it is read. */
 #pragma once
 #include "base/checksum.h"
 #include "http/http.h"
 #include "scan/scan.h"
 #include "upload/progress/report.h"
+#include <stdatomic.h>
 
 struct encoding;
 
@@ -20,7 +22,7 @@ struct reader {
 	struct digest digest; /* initialised and cleared by the owner */
 	void *buffer;         /* what a range is read through */
 	size_t buffer_bytes;
-	void *own_buffer;           /* of buffers.h */
+	void *own_buffer;           /* of reader_init() */
 	bool (*abandon)(void *arg); /* asked after each read; NULL: never */
 	void *arg;
 };
@@ -52,3 +54,24 @@ struct body body_of(const struct range *range, const struct file_state *state, s
 
 /* Whether an open file is still as it was: 0, -ESTALE, or the error of fstat. */
 int body_unchanged(int fd, const struct file_state *state);
+
+/* Each worker has a small buffer of its own. A larger one is lent to it for a task, as long as all
+ * of these together are within the memory that is allowed. With the small one, a file is read in
+ * smaller pieces, and a small file twice. Thread-safe. */
+#define READER_OWN_BYTES (16U << 10)
+
+struct buffers {
+	size_t most_bytes; /* of one */
+	_Atomic int64_t left_bytes;
+};
+/* Half of memory_bytes, shared by as many as may send large bodies at once; the other half is
+ * libcurl's, as much for each. */
+void buffers_init(struct buffers *buffers, uint64_t memory_bytes, unsigned at_once);
+
+/* Makes the worker's own buffer. Returns 0 or -ENOMEM. */
+int reader_init(struct reader *reader);
+void reader_clear(struct reader *reader);
+
+/* Lends a larger buffer for a task that reads this many bytes, if memory allows it. */
+void buffers_lend(struct buffers *buffers, struct reader *reader, uint64_t bytes);
+void buffers_take_back(struct buffers *buffers, struct reader *reader);

@@ -4,6 +4,7 @@
 #pragma once
 #include "upload/body/body.h"
 #include "upload/body/encoding.h"
+#include <uv.h>
 
 struct encoder;
 /* Makes an encoder that keeps up to this many bytes of its output. Returns 0 or -ENOMEM. */
@@ -26,3 +27,41 @@ const struct sums *encoder_read_sums(const struct encoder *encoder);
 void encoder_keep(struct encoder *encoder, const void *bytes, size_t n);
 /* The whole output if it fitted, or else NULL. */
 const void *encoder_kept(const struct encoder *encoder);
+
+/* The encoders of a run: as many as the memory for them allows. Whoever encodes holds one until
+ * what was made is sent or copied. Thread-safe. */
+#define ENCODERS_MAX 64
+
+struct encoders {
+	size_t buffer_bytes; /* of the output that each of them can keep */
+	unsigned most;
+	struct {
+		uv_mutex_t mutex;
+		uv_cond_t is_free;
+		struct encoder *free[ENCODERS_MAX];
+		unsigned n_free, n_made;
+	} locked;
+};
+/* Of so much memory in all, for output of about part_bytes each, on so many CPUs. */
+struct encoders_limits {
+	uint64_t memory_bytes, part_bytes;
+	unsigned cpus;
+};
+/* What they may take beside the memory for buffers and bodies. */
+uint64_t encoders_memory(uint64_t memory_bytes);
+/* The least of that with which an encoding can be used. */
+uint64_t encoders_least_memory(const struct encoding *encoding);
+/* In place; it is not moved. */
+void encoders_init(struct encoders *encoders, const struct encoding *encoding,
+	const struct encoders_limits *limits);
+/* Call it when all encoders were given back. */
+void encoders_clear(struct encoders *encoders);
+/* Waits for an encoder. is_over is asked from time to time. Returns 0, -ECANCELED or -ENOMEM. A
+ * caller that holds an encoder must not wait for a second one. */
+int encoders_take(
+	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret);
+/* NULL is fine. */
+void encoders_give_back(struct encoders *encoders, struct encoder *encoder);
+/* So many bytes of a file that is compressed `in` to `out` come to a part that an encoder can keep:
+ * whole MiB, at least what S3 takes as a part. */
+uint64_t encoders_part_bytes(const struct encoders *encoders, uint64_t in, uint64_t out);

@@ -1,14 +1,34 @@
+/* gzip members, of zlib or, at the levels where the build has it, of isa-l. encoder.c makes members
+ * with it, encoding.c asks for the name of what makes them. */
 #include "upload/body/gzip.h"
-#include "upload/body/gzip_maker.h"
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <zlib.h>
+#ifdef HAVE_ISAL
+#include <isa-l/igzip_lib.h>
+#endif
 
 /* zlib, "How much memory": 2^(windowBits+2) + 2^(memLevel+9) at windowBits 15 and memLevel 8. */
 #define ZLIB_MEMORY  (288U << 10)
 #define SAMPLE_BYTES (64U << 10)
+
+/* What makes members. */
+struct gzip_maker {
+	const char *name;
+	size_t (*state_bytes)(int level);
+	/* Sets up the state of an encoder, which is not moved from then on. Returns 0 or -ENOMEM.
+	 */
+	int (*init)(void *state, int level);
+	void (*clear)(void *state);
+	/* Begins a member. What it becomes does not depend on members before. */
+	int (*begin)(void *state, int level);
+	/* As gzip_run(). */
+	long (*run)(void *state, const struct gzip_buffers *buffers, size_t *ret_used,
+		bool *ret_has_ended);
+};
 
 struct gzip {
 	const struct gzip_maker *maker;
@@ -57,6 +77,62 @@ static long zlib_run(
 
 static const struct gzip_maker gzip_zlib = {
 	"zlib", zlib_state_bytes, zlib_init, zlib_clear, zlib_begin, zlib_run};
+
+#ifdef HAVE_ISAL
+#define GZIP_ISAL_LEVELS 3 /* the levels from 1 on that it makes */
+
+struct isal {
+	struct isal_zstream stream;
+	unsigned char buffer[]; /* of isal_buffer_bytes() */
+};
+
+static uint32_t isal_buffer_bytes(int level)
+{
+	static const uint32_t bytes[GZIP_ISAL_LEVELS + 1] = {
+		0, ISAL_DEF_LVL1_DEFAULT, ISAL_DEF_LVL2_DEFAULT, ISAL_DEF_LVL3_DEFAULT};
+	return bytes[level];
+}
+
+static size_t isal_state_bytes(int level)
+{
+	return sizeof(struct isal) + isal_buffer_bytes(level);
+}
+
+static int isal_begin(void *state, int level)
+{
+	struct isal *isal = state;
+	memset(isal, 0, isal_state_bytes(level));
+	isal_deflate_init(&isal->stream);
+	isal->stream.level = (uint32_t)level;
+	isal->stream.level_buf = isal->buffer;
+	isal->stream.level_buf_size = isal_buffer_bytes(level);
+	isal->stream.gzip_flag = IGZIP_GZIP;
+	return 0;
+}
+
+static void isal_clear(void *state)
+{
+}
+
+static long isal_run(
+	void *state, const struct gzip_buffers *b, size_t *ret_used, bool *ret_has_ended)
+{
+	struct isal_zstream *stream = &((struct isal *)state)->stream;
+	stream->next_in = b->in;
+	stream->avail_in = (uint32_t)b->in_bytes;
+	stream->next_out = b->out;
+	stream->avail_out = (uint32_t)b->out_bytes;
+	stream->end_of_stream = b->is_last;
+	if (isal_deflate(stream) != COMP_OK)
+		return -ENOMEM; /* all else is right by construction */
+	*ret_used = b->in_bytes - stream->avail_in;
+	*ret_has_ended = stream->internal_state.state == ZSTATE_END;
+	return (long)(b->out_bytes - stream->avail_out);
+}
+
+static const struct gzip_maker gzip_isal = {
+	"isal", isal_state_bytes, isal_begin, isal_clear, isal_begin, isal_run};
+#endif
 
 static const struct gzip_maker *maker_of(int level)
 {

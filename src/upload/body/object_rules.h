@@ -21,3 +21,13 @@ const char *object_rules_type(const struct object_rules *rules, const char *name
 bool object_rules_name_encoding(const struct object_rules *rules);
 /* Whether some objects are encrypted with a key of the caller's own. */
 bool object_rules_have_key(const struct object_rules *rules);
+
+/* A file of content types by extension, as /etc/mime.types: "type extension extension …" a line. */
+struct media_types;
+/* 0, -ENOMEM, or -EINVAL with a sentence that names the file. An extension that is listed twice has
+ * the last type. */
+int media_types_load(const char *path, struct media_types **ret, struct problem *ret_problem);
+void media_types_free(struct media_types *types);
+/* The type of a file by what follows the last dot of its name, upper case as lower case; NULL where
+ * none is listed. Borrowed. Thread-safe. */
+const char *media_types_of(const struct media_types *types, const char *path);

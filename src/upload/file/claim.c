@@ -1,9 +1,12 @@
-/* Steps 2 and 3: whether there is anything to do for a file, and the claim. */
+/* Steps 2 and 3 of docs/protocol.md: what the mark says of a file that is open, what follows if it
+ * says that another version is done, and the claim. worker.c calls claim_file() for a file that is
+ * not claimed. S3 is not asked here, but for the witness of the bucket. */
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/file/worker.h"
+#include "upload/file/done_now.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,52 +14,187 @@
 
 #define TURNS_MAX 20 /* each is another uploader's move on this very file */
 
-static void say_who_holds(const struct run *run, const struct file *file, struct problem *ret)
+/* Left alone for now: `status` is to know of it. It matters to no other step, so an error is only
+ * logged. */
+static void note_newer(struct worker *worker, const struct file *file)
 {
-	struct session_info holder;
-	char since[24] = "an unknown time";
-	const char *source = file->seen.source ? file->seen.source : "an unknown source";
-	struct text shown = TEXT(300);
-	session_recall(run->session, file->seen.session, &holder);
-	if (holder.started_s > 0)
-		clock_format_iso(holder.started_s, since);
-	text_add_escaped_string(&shown, source);
-	problem_set(ret,
-		"held by another uploader (%s, running since %s, session %s, from %s)%s; once it "
-		"sends no more heartbeats, its files are free after %" PRIu64 " s at most",
-		quote(holder.owner).text, since, quote(file->seen.session).text,
-		text_string(&shown),
-		run->options.no_wait ? "; run again, or without --no-wait" : "",
-		(uint64_t)(holder.lease_ns / NS_PER_S));
-	text_clear(&shown);
+	const struct mark *seen = &file->seen;
+	const struct file_state *now = &file->state;
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	struct problem problem = {0};
+	const bool is_noted = seen->has_newer && seen->newer_size == now->size &&
+			      seen->newer_mtime_ns == now->mtime_ns;
+	if (is_noted || worker->is_dry)
+		return;
+	const enum outcome o = mark_note_newer(&ref, seen, now->size, now->mtime_ns, &problem);
+	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
+		log_info("that the file has changed could not be noted: %s", problem.text);
+}
+
+/* It replaces nothing. Who uploaded the file from another source has to know that. */
+static enum step changed_is_error(struct worker *worker, struct file *file)
+{
+	const struct report_file about = file_about(file);
+	const char *here = worker->sources[file->candidate->source];
+	const char *there = file->seen.source ? file->seen.source : "";
+	struct problem problem;
+	struct text sources = TEXT(700);
+	if (*there && strcmp(here, there) != 0) {
+		text_add(&sources, "; it was uploaded from ");
+		text_add_escaped_string(&sources, there);
+		text_add(&sources, ", this is ");
+		text_add_escaped_string(&sources, here);
+		text_add(&sources, ": give each source its own prefix");
+	}
+	note_newer(worker, file);
+	problem_set(&problem,
+		"changed since it was uploaded; --if-changed=replace overwrites the "
+		"object in S3, --if-changed=skip leaves it%s",
+		text_string(&sources));
+	text_clear(&sources);
+	report_file(worker->report, S3ONCE_EVENT_CHANGED, &about, &problem);
+	return STEP_SETTLED;
+}
+
+/* The mark says that other content is done. The user has chosen what happens then. NEXT if the
+ * object is to be replaced. */
+static enum step changed_file(struct worker *worker, struct file *file)
+{
+	const struct report_file about = file_about(file);
+	const struct candidate *c = file->candidate;
+	struct problem problem;
+	switch (worker->options->if_changed) {
+	case S3ONCE_CHANGED_REPLACE:
+		if (strcmp(file->seen.done.suffix, candidate_suffix(c)) == 0) {
+			memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
+			return STEP_NEXT;
+		}
+		/* The earlier content is in an object under a different key, which a replacement
+		 * would leave behind. */
+		problem_set(&problem,
+			"changed since it was uploaded as %s%s; it cannot take that object's place "
+			"as %s: use the same --compress as before, put {id} into the template of "
+			"the keys, or remove the object and its mark",
+			quote(c->key).text, file->seen.done.suffix, quote(c->object).text);
+		report_file(worker->report, S3ONCE_EVENT_CHANGED, &about, &problem);
+		return STEP_SETTLED;
+	case S3ONCE_CHANGED_SKIP:
+		note_newer(worker, file);
+		problem_set(
+			&problem, "changed since it was uploaded; S3 keeps the earlier version");
+		report_file(worker->report, S3ONCE_EVENT_OUTDATED, &about, &problem);
+		file->life = FILE_LEFT_OUT;
+		return STEP_SETTLED;
+	case S3ONCE_CHANGED_FAIL:
+		break;
+	}
+	return changed_is_error(worker, file);
+}
+
+/* The mark says that this version is done, by size and mtime or by the id of the content. SETTLED
+ * if that is believed; a newer version that the mark notes is then forgotten. NEXT if the object is
+ * to be looked at. */
+static enum step done_file(struct worker *worker, struct file *file)
+{
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	struct problem problem = {0};
+	if (file_was_done_here(worker, file))
+		return file_settle_done(worker, file);
+	if (worker->options->compare_content) {
+		const enum done done = done_content(worker, file, &file->seen.done, &problem);
+		if (run_is_over(worker->run))
+			return STEP_OVER;
+		if (done == DONE_UNKNOWN)
+			return file_fail(worker, file, &problem);
+		if (done == DONE_NO)
+			return changed_file(worker, file);
+	}
+	if (worker->options->reupload)
+		return STEP_NEXT;
+	if (file->seen.has_newer && !worker->is_dry &&
+		mark_refresh(&ref, &file->seen, file->state.mtime_ns, &problem) != OUTCOME_OK)
+		log_info("the note of a newer version stays for now: %s", problem.text);
+	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
+}
+
+/* Compares the content with all that the mark knows of what was done: the checksum, and unless the
+ * object was compressed the etag if it is an MD5, and the checksum of the parts' checksums. NEXT
+ * sets *ret. */
+static enum step compare_with_mark(struct worker *worker, struct file *file, enum proof *ret)
+{
+	const struct version *done = &file->seen.done;
+	struct s3_object object = {.size = done->size,
+		.sum = mark_sum_told(done->sum),
+		.etag_is_opaque = s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_NO};
+	if (done->object_bytes)
+		return file_compare_content(worker, file, &object, ret);
+	object.meta.part_bytes = done->part_bytes;
+	if (done->etag_is_md5 || !*object.sum.text)
+		memcpy(object.etag, done->etag, sizeof object.etag);
+	const enum step step = file_compare_content(worker, file, &object, ret);
+	if (step != STEP_NEXT || *ret != PROOF_YES || !*done->parts_sum)
+		return step;
+	object.sum = mark_sum_told(done->parts_sum);
+	return file_compare_content(worker, file, &object, ret);
+}
+
+/* The mark says that a version of the same size is done, but its mtime differs or does not tell.
+ * The content decides. */
+static enum step touched_file(struct worker *worker, struct file *file)
+{
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	struct problem problem = {0};
+	enum proof proof;
+	const enum step step = compare_with_mark(worker, file, &proof);
+	if (step != STEP_NEXT)
+		return step;
+	if (proof != PROOF_YES)
+		return changed_file(worker, file);
+	if (worker->options->reupload)
+		return STEP_NEXT;
+	if (worker->is_dry)
+		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
+	enum outcome o = mark_refresh(&ref, &file->seen, file->state.mtime_ns, &problem);
+	if (o == OUTCOME_OK)
+		return file_settle(worker, file, S3ONCE_EVENT_REFRESHED);
+	if (o == OUTCOME_REFUSED) {
+		mark_clear(&file->seen);
+		o = mark_get(&ref, &file->seen, &problem);
+	}
+	return o == OUTCOME_OK ? STEP_AGAIN : file_marks_outcome(worker, file, o, &problem);
 }
 
 /* A running uploader has claimed the file. */
 static enum step held(struct worker *worker, struct file *file, uint64_t again_ns)
 {
-	struct run *run = worker->run;
-	struct problem problem;
 	const struct report_file about = file_about(file);
-	say_who_holds(run, file, &problem);
-	if (run->options.no_wait || run->dry) {
-		report_held(&run->report, &about, &problem, true);
+	const bool gives_up = worker->options->no_wait || worker->is_dry;
+	struct session_info holder;
+	struct problem problem;
+	char since[24] = "an unknown time";
+	struct text source = TEXT(300);
+	session_recall(worker->session, file->seen.session, &holder);
+	if (holder.started_s > 0)
+		clock_format_iso(holder.started_s, since);
+	text_add_escaped_string(
+		&source, file->seen.source ? file->seen.source : "an unknown source");
+	problem_set(&problem,
+		"held by another uploader (%s, running since %s, session %s, from %s)%s; once it "
+		"sends no more heartbeats, its files are free after %" PRIu64 " s at most",
+		quote(holder.owner).text, since, quote(file->seen.session).text,
+		text_string(&source),
+		worker->options->no_wait ? "; run again, or without --no-wait" : "",
+		(uint64_t)(holder.lease_ns / NS_PER_S));
+	text_clear(&source);
+	if (gives_up) {
+		report_held(worker->report, &about, &problem, true);
 		return STEP_SETTLED;
 	}
 	if (!candidate_was_just_seen_held(file->candidate) && !file->candidate->said_held) {
-		report_held(&run->report, &about, &problem, false);
+		report_held(worker->report, &about, &problem, false);
 		file->candidate->said_held = true;
 	}
 	return file_later(worker, file, again_ns);
-}
-
-/* Waiting does not help, and taking the mark over might undo what a later version of s3once did. */
-static enum step unreadable_mark(struct worker *worker, struct file *file)
-{
-	struct problem problem;
-	problem_set(&problem,
-		"its mark is damaged, or was written by a later version of s3once: use "
-		"that version, or delete the mark's row (s3once status shows it)");
-	return file_fail(worker, file, &problem);
 }
 
 /* The file is claimed. NEXT: the claim is stale. */
@@ -64,15 +202,19 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 {
 	struct problem problem = {0};
 	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
+	/* Waiting does not help, and taking the mark over might undo what a later version of s3once
+	 * did. */
 	if (file->seen.state == MARK_UNREADABLE)
-		return unreadable_mark(worker, file);
+		return file_fail_with(worker, file,
+			"its mark is damaged, or was written by a later version of s3once: use "
+			"that version, or delete the mark's row (s3once status shows it)");
 	/* One of ours that no worker holds, since this one has the file: a request that came late.
 	 */
-	if (strcmp(file->seen.session, session_id(worker->run->session)) == 0)
+	if (strcmp(file->seen.session, session_id(worker->session)) == 0)
 		return STEP_NEXT;
 	bool over;
-	enum outcome o = session_is_over(worker->run->session, worker->marks, file->seen.session,
-		&over, &again_ns, &problem);
+	enum outcome o = session_is_over(
+		worker->session, worker->marks, file->seen.session, &over, &again_ns, &problem);
 	if (o != OUTCOME_OK)
 		return file_marks_outcome(worker, file, o, &problem);
 	return over ? STEP_NEXT : held(worker, file, again_ns);
@@ -81,8 +223,7 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 /* NEXT: file->seen may be claimed or taken over. */
 static enum step judge_seen_mark(struct worker *worker, struct file *file)
 {
-	const struct asked asked = {
-		file->state.size, file->state.mtime_ns, file->candidate->content};
+	const struct asked asked = file_asks(file);
 	if (file->seen.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))
 		return STEP_OVER;
 	switch (mark_says(&file->seen, &asked)) {
@@ -114,47 +255,35 @@ static enum outcome write_claim(
 	return mark_take(&ref, &file->seen, &file->claim, seen, problem);
 }
 
-/* Another uploader was first. Its mark is judged next, and the block is left to it. */
-static void lost_the_race(struct worker *worker, struct file *file, struct mark *seen)
-{
-	mark_clear(&file->seen);
-	file->seen = *seen;
-	report_claim_refused(&worker->run->report);
-	queue_contested(worker->run->queue, file->candidate->block);
-}
-
-static void adopt_claim(const struct run *run, struct file *file)
-{
-	queue_claimed(run->queue, file->candidate);
-	const struct mark *before = &file->claim.before;
-	file->claimed = true;
-	file->must_look =
-		file->claim.taken_over && (before->state != MARK_DONE || run->options.reupload);
-}
-
 enum step claim_file(struct worker *worker, struct file *file)
 {
 	for (unsigned turn = 0; turn < TURNS_MAX; turn++) {
 		struct mark seen = {0};
 		struct problem problem = {0};
-		file->replaces = (struct version){0};
+		file->replaces[0] = '\0';
 		enum step step = judge_seen_mark(worker, file);
 		if (step == STEP_AGAIN)
 			continue;
 		if (step != STEP_NEXT)
 			return step;
-		if (worker->run->dry)
+		if (worker->is_dry)
 			return file_settle(worker, file, S3ONCE_EVENT_PLANNED);
 		if (!run_may_begin(worker->run))
 			return STEP_OVER;
 		enum outcome o = write_claim(worker, file, &seen, &problem);
 		if (o == OUTCOME_OK) {
-			adopt_claim(worker->run, file);
+			queue_claimed(worker->queue, file->candidate);
+			file->life = FILE_CLAIMED;
 			return STEP_NEXT;
 		}
 		if (o != OUTCOME_REFUSED)
 			return file_marks_outcome(worker, file, o, &problem);
-		lost_the_race(worker, file, &seen);
+		/* Another uploader was first. Its mark is judged next, and the block is left to it.
+		 */
+		mark_clear(&file->seen);
+		file->seen = seen;
+		report_claim_refused(worker->report);
+		queue_contested(worker->queue, file->candidate->block);
 	}
 	return file_later(worker, file, clock_boot_ns() + NS_PER_S);
 }

@@ -1,7 +1,70 @@
-/* Whether an object has the content of a file. The file is read to compute the checksums that are
- * known of the object. */
-#include "upload/file/file_encoding.h"
+/* Whether an object has the content of a file: the file is read, and compressed where the object is
+ * made of it so, to compute the checksums that are known of the object. look.c, claim.c and the
+ * proof of an upload ask. Nothing is written; what was read is remembered in the file for its mark.
+ */
+#include "base/text.h"
+#include "upload/file/worker.h"
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* One checksum that combines too, since that of the whole goes into the mark. */
+static unsigned digests_for(const struct s3_object *object, unsigned *ret_parts)
+{
+	return proof_needs(object, ret_parts) | DIGEST_OF(checksum_default());
+}
+
+/* `encoding` is what the object was made with, or NULL. */
+static enum step compare_whole(struct worker *worker, struct file *file,
+	const struct encoding *encoding, const struct s3_object *object, enum proof *ret)
+{
+	unsigned parts;
+	const unsigned kinds = digests_for(object, &parts);
+	if (encoding) {
+		const struct range range = file_range(file, encoding, NULL, 0);
+		struct sums sums;
+		const int error = file_digest(worker, file, kinds, &range, &sums);
+		if (error)
+			return file_read_error(worker, file, error);
+		file->stored = sums;
+	} else {
+		const enum step step = file_sum(worker, file, kinds);
+		if (step != STEP_NEXT)
+			return step;
+	}
+	file_note_whole(file);
+	*ret = proof_whole(encoding ? &file->stored : &file->sums, object, true);
+	return STEP_NEXT;
+}
+
+static enum step compare_parts(struct worker *worker, struct file *file,
+	const struct encoding *encoding, const struct plan *plan, bool is_guess,
+	const struct s3_object *object, enum proof *ret)
+{
+	unsigned parts;
+	const unsigned kinds = digests_for(object, &parts);
+	struct sums *sums = calloc(plan->n_parts, sizeof *sums);
+	int error = sums ? 0 : -ENOMEM;
+	for (unsigned i = 0; !error && i < plan->n_parts; i++) {
+		const struct range range = file_range(file, encoding, plan, i);
+		error = file_digest(worker, file, kinds, &range, &sums[i]);
+	}
+	if (error) {
+		free(sums);
+		return file_read_error(worker, file, error);
+	}
+	const struct sums whole = sums_combine(sums, plan->n_parts);
+	*ret = proof_parts(sums, plan->n_parts, object, true);
+	/* A guessed part size that does not fit says nothing of the content. */
+	if (*ret == PROOF_NO && is_guess) {
+		const struct s3_object untold = {.size = object->size, .sum = object->sum};
+		*ret = proof_whole(&whole, &untold, true);
+	}
+	*(encoding ? &file->stored : &file->sums) = whole;
+	file_note_parts(file, sums, plan, object->sum.kind);
+	free(sums);
+	return STEP_NEXT;
+}
 
 /* The size of the parts that the object was sent in: it says so if it is ours, and some servers
  * tell it. 0: not known. */
@@ -16,42 +79,10 @@ static uint64_t known_part_bytes(struct worker *worker, const struct file *file,
 	return plan_resume(object->size, bytes, &plan) || plan.n_parts != n_parts ? 0 : bytes;
 }
 
-static enum step compare_whole(struct worker *worker, struct file *file, unsigned kinds,
-	const struct s3_object *object, enum proof *ret)
-{
-	enum step step = file_sum(worker, file, kinds);
-	if (step != STEP_NEXT)
-		return step;
-	file_note_whole(file);
-	*ret = proof_whole(&file->sums, object, true);
-	return STEP_NEXT;
-}
-
-static enum step compare_parts(struct worker *worker, struct file *file, unsigned kinds,
-	const struct plan *plan, bool is_guess, const struct s3_object *object, enum proof *ret)
-{
-	struct sums *sums = NULL;
-	enum step step = file_sum_parts(worker, file, &(struct sending){NULL, plan, kinds}, &sums);
-	if (step != STEP_NEXT)
-		return step;
-	*ret = proof_parts(sums, plan->n_parts, object, true);
-	/* A guessed part size that does not fit says nothing of the content. */
-	if (*ret == PROOF_NO && is_guess) {
-		const struct s3_object untold = {.size = object->size, .sum = object->sum};
-		const struct sums whole = sums_combine(sums, plan->n_parts);
-		*ret = proof_whole(&whole, &untold, true);
-	}
-	file->sums = sums_combine(sums, plan->n_parts);
-	file->summed = true;
-	file_note_parts(file, sums, plan, object->sum.kind);
-	free(sums);
-	return STEP_NEXT;
-}
-
 /* Where nobody tells the size of the parts, each size that another program may have used is tried
  * until one fits, or the checksum of the whole decides. */
-static enum step compare_in_parts(struct worker *worker, struct file *file, unsigned kinds,
-	unsigned n_parts, const struct s3_object *object, enum proof *ret)
+static enum step compare_in_parts(struct worker *worker, struct file *file, unsigned n_parts,
+	const struct s3_object *object, enum proof *ret)
 {
 	uint64_t sizes[PLAN_GUESSES_MAX] = {object->size};
 	size_t n = 1;
@@ -62,11 +93,11 @@ static enum step compare_in_parts(struct worker *worker, struct file *file, unsi
 		is_guess = !sizes[0];
 	}
 	if (is_guess)
-		n = plan_guesses(object->size, n_parts, worker->run->options.part_bytes, sizes);
+		n = plan_guesses(object->size, n_parts, worker->options->part_bytes, sizes);
 	enum step step = STEP_NEXT;
 	for (size_t i = 0; step == STEP_NEXT && *ret == PROOF_MISSING && i < n; i++) {
 		const struct plan plan = {sizes[i], n_parts};
-		step = compare_parts(worker, file, kinds, &plan, is_guess, object, ret);
+		step = compare_parts(worker, file, NULL, &plan, is_guess, object, ret);
 	}
 	return step;
 }
@@ -75,25 +106,83 @@ enum step file_compare_content(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
 	unsigned parts;
-	/* One that combines too, since that of the whole goes into the mark. */
-	const unsigned kinds = proof_needs(object, &parts) | DIGEST_OF(checksum_default());
+	digests_for(object, &parts);
 	*ret = PROOF_NO;
 	if (object->size != file->state.size)
 		return STEP_NEXT;
 	if (!parts)
-		return compare_whole(worker, file, kinds, object, ret);
-	enum step step = compare_in_parts(worker, file, kinds, parts, object, ret);
+		return compare_whole(worker, file, NULL, object, ret);
+	const enum step step = compare_in_parts(worker, file, parts, object, ret);
 	/* Of an object in parts some servers tell a checksum of the whole that does not combine. */
 	if (step == STEP_NEXT && *ret == PROOF_MISSING && proof_tells_whole(object))
-		step = compare_whole(worker, file, kinds, object, ret);
+		return compare_whole(worker, file, NULL, object, ret);
 	return step;
+}
+
+/* NEXT: *ret says whether the object's file had this content, as far as it says. */
+static enum step compare_metadata(
+	struct worker *worker, struct file *file, const struct s3_meta *meta, bool *ret)
+{
+	char hex[2 * sizeof file->sums.sha256 + 1];
+	*ret = meta->content_bytes == file->state.size;
+	if (!*ret || !*meta->content)
+		return STEP_NEXT;
+	const enum step step = file_sum(worker, file, DIGEST_SHA256);
+	if (step != STEP_NEXT)
+		return step;
+	hex_encode(file->sums.sha256, sizeof file->sums.sha256, hex);
+	*ret = strcmp(hex, meta->content) == 0;
+	return STEP_NEXT;
+}
+
+/* Of an object that s3once made by compressing, as it says itself, or of one whose file would be
+ * compressed. What the object was made with decides what is compared: the encoding of this build
+ * makes the object's bytes again, if that is what it was made with, or else its metadata have to
+ * do. */
+static enum step compare_encoded(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
+{
+	const struct s3_meta *meta = &object->meta;
+	const struct encoding *encoding = file_encoding(file);
+	struct encoding theirs;
+	struct plan plan;
+	*ret = PROOF_NO;
+	if (*meta->encoding) {
+		bool is_same;
+		const enum step step = compare_metadata(worker, file, meta, &is_same);
+		if (step != STEP_NEXT || !is_same)
+			return step;
+		encoding = encoding_named(meta->encoding, &theirs) ? NULL : &theirs;
+	}
+	if (!encoding) {
+		*ret = proof_encoded(object, worker->space->settings.table_id, file->state.mtime_ns,
+			file->state.ctime_ns);
+		if (*ret != PROOF_YES)
+			return STEP_NEXT;
+		file_note_whole(file);
+		file->sent_part_bytes = meta->part_bytes;
+		file->stored = (struct sums){.bytes = object->size};
+	}
+	/* The mark has a checksum of the content, too. */
+	if (!file->sums.kinds) {
+		const enum step step = file_sum(worker, file, DIGEST_OF(checksum_default()));
+		if (step != STEP_NEXT)
+			return step;
+	}
+	if (!encoding)
+		return STEP_NEXT;
+	if (!*meta->encoding || !meta->part_bytes)
+		return compare_whole(worker, file, encoding, object, ret);
+	if (plan_resume(file->state.size, meta->part_bytes, &plan))
+		return STEP_NEXT;
+	return compare_parts(worker, file, encoding, &plan, false, object, ret);
 }
 
 enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
 	file->stored = (struct sums){0};
-	return *object->meta.encoding || file->encoding
-		       ? file_compare_encoded(worker, file, object, ret)
+	return *object->meta.encoding || file_encoding(file)
+		       ? compare_encoded(worker, file, object, ret)
 		       : file_compare_content(worker, file, object, ret);
 }

@@ -1,8 +1,14 @@
+/* A file that is under way: making it, what is derived from it, and how its turn ends. Every step
+ * of worker.h uses this. Nothing here asks S3, and only a failure writes to the mark. */
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "upload/file/worker.h"
+#include "upload/run_manifest.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct file *file_new(struct run *run, struct candidate *candidate)
@@ -27,7 +33,7 @@ void file_free(struct file *file)
 	if (!file)
 		return;
 	share_end(&file->share);
-	if (file->candidate && !file->is_in_s3 && !file->is_left_out)
+	if (file->candidate && (file->life < FILE_LEFT_OUT || file->life == FILE_STRANDED))
 		report_unshipped(file->share.report, file->candidate->mtime_ns);
 	if (file->fd >= 0)
 		close(file->fd);
@@ -41,10 +47,10 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 {
 	return (struct mark_ref){
 		.conn = worker->marks,
-		.space = &worker->run->space,
+		.space = worker->space,
 		.key = file->candidate->key,
-		.session = session_id(worker->run->session),
-		.source = worker->run->files.sources_of_marks[file->candidate->source],
+		.session = session_id(worker->session),
+		.source = worker->sources[file->candidate->source],
 		.suffix = candidate_suffix(file->candidate),
 		.limits = run_limits(worker->run),
 	};
@@ -56,6 +62,16 @@ struct report_file file_about(const struct file *file)
 	return (struct report_file){c->path, c->object, file->fd >= 0 ? file->state.size : c->size};
 }
 
+struct asked file_asks(const struct file *file)
+{
+	return (struct asked){file->state.size, file->state.mtime_ns, file->candidate->content};
+}
+
+const struct encoding *file_encoding(const struct file *file)
+{
+	return *file->encoding.name ? &file->encoding : NULL;
+}
+
 struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 {
 	struct s3_meta meta = {
@@ -64,15 +80,15 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 		.part_bytes = file->plan.n_parts ? file->plan.part_bytes : 0,
 		.log_offset = file->candidate->offset,
 	};
-	snprintf(meta.table, sizeof meta.table, "%s", worker->run->space.settings.table_id);
+	snprintf(meta.table, sizeof meta.table, "%s", worker->space->settings.table_id);
 	snprintf(meta.claim, sizeof meta.claim, "%s", file->claim.id);
 	snprintf(meta.content, sizeof meta.content, "%s", file->candidate->content);
-	if (!file->encoding)
+	if (!file_encoding(file))
 		return meta;
-	snprintf(meta.encoding, sizeof meta.encoding, "%s", file->encoding->name);
+	snprintf(meta.encoding, sizeof meta.encoding, "%s", file->encoding.name);
 	snprintf(meta.suffix, sizeof meta.suffix, "%s", candidate_suffix(file->candidate));
 	meta.content_bytes = file->state.size;
-	if (!*meta.content && file->summed && file->sums.kinds & DIGEST_SHA256)
+	if (!*meta.content && file->sums.kinds & DIGEST_SHA256)
 		hex_encode(file->sums.sha256, sizeof file->sums.sha256, meta.content);
 	return meta;
 }
@@ -80,14 +96,12 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 struct s3_condition file_condition(
 	const struct worker *worker, const struct file *file, enum s3_ability ability)
 {
-	struct s3_condition condition = {0};
-	const bool replaces = *file->replaces.etag != 0;
-	if (file->unconditional ||
-		s3_knows(worker->run->s3, replaces ? S3_IF_MATCH : ability) == S3_NO)
-		return condition;
-	condition.if_none_match = !replaces;
-	condition.if_match = replaces ? file->replaces.etag : NULL;
-	return condition;
+	const bool replaces = *file->replaces != 0;
+	if (file->is_unconditional ||
+		s3_knows(worker->server, replaces ? S3_IF_MATCH : ability) == S3_NO)
+		return (struct s3_condition){0};
+	return (struct s3_condition){
+		.if_none_match = !replaces, .if_match = replaces ? file->replaces : NULL};
 }
 
 void file_explain_denial(
@@ -99,21 +113,27 @@ void file_explain_denial(
 			"compare its etag (If-Match), and a policy may let objects only be made");
 }
 
-bool file_etag_is_md5(const struct worker *worker, const struct s3_object *object)
-{
-	return !object->etag_is_opaque && proof_etag_is_md5(object->etag) &&
-	       s3_knows(worker->run->s3, S3_ETAG_IS_MD5) == S3_YES;
-}
-
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability)
 {
-	if (file->must_look || file->unconditional)
+	if (file->is_unconditional)
 		return true;
-	if (*file->replaces.etag)
+	if (*file->replaces)
 		ability = S3_IF_MATCH;
-	else if (worker->run->options.trust_conditions)
+	else if (worker->options->trust_conditions)
 		return false;
-	return s3_knows(worker->run->s3, ability) != S3_YES;
+	return s3_knows(worker->server, ability) != S3_YES;
+}
+
+struct judged file_judged(const struct worker *worker, const struct file *file,
+	const struct s3_object *object, enum proof proof)
+{
+	return (struct judged){.object = object,
+		.proof = proof,
+		.file = file_asks(file),
+		.suffix = file_encoding(file) ? candidate_suffix(file->candidate) : "",
+		.table = worker->space->settings.table_id,
+		.claim = &file->claim,
+		.replaces = file->replaces};
 }
 
 void file_note_whole(struct file *file)
@@ -129,14 +149,79 @@ void file_note_parts(
 	mark_parts_sum_of(sums, plan->n_parts, kind, file->parts_sum);
 }
 
-struct judged file_judged(const struct worker *worker, const struct file *file,
-	const struct s3_object *object, enum proof proof)
+static enum file_life life_after(enum s3once_event_type event)
 {
-	return (struct judged){.object = object,
-		.proof = proof,
-		.file = {file->state.size, file->state.mtime_ns, file->candidate->content},
-		.suffix = file->encoding ? candidate_suffix(file->candidate) : "",
-		.table = worker->run->space.settings.table_id,
-		.claim = &file->claim,
-		.replaces = file->replaces.etag};
+	switch (event) {
+	case S3ONCE_EVENT_REFRESHED:
+		return FILE_PROVEN;
+	case S3ONCE_EVENT_SKIPPED:
+	case S3ONCE_EVENT_UPLOADED:
+	case S3ONCE_EVENT_ADOPTED:
+		return FILE_IN_S3;
+	default:
+		return FILE_LEFT_OUT;
+	}
+}
+
+enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
+{
+	const struct report_file about = file_about(file);
+	report_file(worker->report, event, &about, NULL);
+	file->life = life_after(event);
+	if (file->life == FILE_LEFT_OUT)
+		return STEP_SETTLED;
+	/* A mark that was refreshed has the modification time of the file as it is now. */
+	struct version version = file->seen.done;
+	if (event == S3ONCE_EVENT_REFRESHED)
+		version.mtime_ns = file->state.mtime_ns;
+	run_manifest_add(worker->run,
+		&(struct in_s3){.file = file->candidate, .version = &version, .event = event});
+	return STEP_SETTLED;
+}
+
+bool file_was_done_here(const struct worker *worker, const struct file *file)
+{
+	return file->candidate->said_done && file->seen.state == MARK_DONE &&
+	       strcmp(file->seen.session, session_id(worker->session)) == 0;
+}
+
+enum step file_settle_done(struct worker *worker, struct file *file)
+{
+	return file_settle(worker, file,
+		!file_was_done_here(worker, file) ? S3ONCE_EVENT_SKIPPED
+		: file->candidate->was_sent       ? S3ONCE_EVENT_UPLOADED
+						  : S3ONCE_EVENT_ADOPTED);
+}
+
+enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem)
+{
+	const struct report_file about = file_about(file);
+	if (file->life != FILE_UNCLAIMED) {
+		struct mark_ref ref = file_mark_ref(worker, file);
+		struct problem second = {0};
+		if (mark_fail(&ref, &file->claim, problem->text, &second) != OUTCOME_OK)
+			log_info("the mark could not be set to failed: %s", second.text);
+	}
+	report_file(worker->report, S3ONCE_EVENT_FAILED, &about, problem);
+	return STEP_SETTLED;
+}
+
+enum step file_fail_with(struct worker *worker, struct file *file, const char *format, ...)
+{
+	struct problem problem;
+	char text[sizeof problem.text];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	problem_set(&problem, "%s", text);
+	return file_fail(worker, file, &problem);
+}
+
+enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns)
+{
+	file->candidate->known.state = MARK_CLAIMED; /* so that the mark is read first */
+	queue_later(worker->queue, &file->candidate, 1, not_before_ns);
+	file->candidate = NULL;
+	return STEP_LATER;
 }

@@ -1,79 +1,88 @@
-/* The file that is under way, and what the steps of worker.h share about it. file.c has what is
- * derived from it, and file_read.c reads it. file_settle.c, file_outcome.c and file_done.c end its
- * turn, and each of these calls the ones before it. All functions may block, in the thread of the
- * worker. */
+/* The file that is under way: its life, and what the steps of worker.h share about it. file.c has
+ * what is derived from it and how its turn ends, refusals.c which error leads where, and
+ * file_open.c reads it. All functions may block, in the thread of the worker. */
 #pragma once
 #include "marks/judge.h"
 #include "upload/body/body.h"
+#include "upload/body/encoding.h"
 #include "upload/body/multipart_plan.h"
 #include "upload/progress/report.h"
-#include "upload/run.h"
 
+struct candidate;
+struct run;
 struct worker;
 
 #define FILE_RESTARTS_MAX 8 /* of one file in one run */
 /* How often it is sent again because S3 holds other bytes than it was sent. */
 #define FILE_DAMAGES_MAX 3
 
-/* The file that is under way. Only the thread that holds the pointer uses it. */
+/* Where a file is in its turn. Only this says so, and each state has one step (worker.c):
+ *
+ *                 claim_file()           look_elsewhere()
+ *   UNCLAIMED ------------------> CLAIMED ----------------> CLEAR --- send_file() ---> PROVEN
+ *      |  ^                          |  \                   |  ^
+ *      |  | an earlier version       |   \ taken over       |  | nothing is in the way
+ *      |  | is marked done           |    \          doubt  v  |
+ *      |  +--------------------------|-----+-------------> UNSEEN --- look_at_object() adopts --->
+ * PROVEN |                             +--- an object of its content is adopted ---> IN_S3
+ *      +--- the mark says done ---> IN_S3, or PROVEN if the content was read for it
+ *      +--- it is not to be sent as it is now ---> LEFT_OUT
+ *
+ * A file that fails stays in its state. "Doubt" is whatever leaves open whether S3 holds something:
+ * an upload that is gone, a reply that is lost, bytes that are not the ones sent. */
+enum file_life {
+	FILE_UNCLAIMED, /* its mark is to be judged and claimed */
+	FILE_CLAIMED,   /* the mark is ours, and its content may be stored under another suffix */
+	FILE_UNSEEN,    /* S3 may hold an object, so a HEAD precedes whatever is sent */
+	FILE_CLEAR,     /* nothing is known to be there but what is to be replaced */
+	/* The turn has ended. */
+	FILE_LEFT_OUT, /* it is not to be in S3 as it is now */
+	FILE_STRANDED, /* it failed as another version than its key or the id of its content is of
+			*/
+	FILE_IN_S3,    /* its mark says so */
+	FILE_PROVEN,   /* likewise, and this turn has read all of its content as of `state` */
+};
+
+/* Only the thread that holds the pointer uses it. */
 struct file {
-	struct candidate *candidate;     /* owned */
-	struct s3_target target;         /* its key, and how it is to be stored */
-	int fd;                          /* -1: not open */
-	struct file_state state;         /* of the version being sent */
-	const struct encoding *encoding; /* of what is sent of it; NULL: it is sent as it is */
-	struct encoding own_encoding;    /* with a length of parts of this file's */
-	struct plan plan;                /* of the file, not of what is made of it */
-	/* Ranges that were larger did not fit parts of one length. 0: none was tried. */
-	uint64_t range_most;
-	struct sums sums; /* of the whole content of that version, if `summed` */
-	bool summed;
-	/* The plan knows how well the file can be compressed, if that matters. */
-	bool is_planned;
-	/* Of its object, if that is encoded; otherwise its `bytes` are 0. */
-	struct sums stored;
-	/* The size of the parts in which S3 got what it holds. 0: it was sent whole, or is not
-	 * known. */
-	uint64_t sent_part_bytes;
-	/* Of those parts' checksums, as marks have it. */
-	char parts_sum[PARTS_SUM_MAX + 1];
-	/* The mark as it was last seen while it was not ours. */
-	struct mark seen;
-	/* Our claim of the mark, if `claimed`. */
-	struct claim claim;
-	bool claimed;
-	/* S3 may hold an object already, so a HEAD precedes whatever is sent. */
-	bool must_look;
-	/* Objects under the mark's key with other suffixes were looked for, as far as that is
-	 * needed. */
-	bool looked_elsewhere;
-	/* The server misreads the condition, so a HEAD goes right before the write instead. */
-	bool unconditional;
-	/* What is to be replaced, which is the done version or a damaged upload. Its etag is "" if
-	 * there is nothing to replace. */
-	struct version replaces;
-	/* Its turn has ended, and the file was reported to be in S3. */
-	bool is_in_s3;
-	/* Its turn has ended, and the file is not to be in S3 as it is now. */
-	bool is_left_out;
-	/* It is another version than its key or the id of its content was made for. */
-	bool has_lost_key;
-	/* This turn has read all of its content as of `state`, and S3 has proven it. */
-	bool is_proven;
+	struct candidate *candidate; /* owned */
+	enum file_life life;
+	struct s3_target target; /* its key, and how it is to be stored */
+	int fd;                  /* -1: not open */
+	struct file_state state; /* of the version being sent */
 	/* The clock_wall_ns() when it was opened and `state` was taken, and its ctime then, also
 	 * where that does not count in `state`. */
 	int64_t opened_ns;
 	int64_t opened_ctime_ns;
+	/* How it is sent. multipart_plan() makes both before anything is sent, and nothing changes
+	 * them until that has ended. */
+	struct encoding encoding; /* its name is "": as it is */
+	struct plan plan;         /* of the file, not of what is made of it */
+	/* Ranges that were larger did not fit parts of one length. 0: none was tried. */
+	uint64_t range_most;
+	struct sums sums; /* of the whole content of that version; no kinds: not read yet */
+	/* Of its object, if that is encoded; otherwise its `bytes` are 0. */
+	struct sums stored;
+	/* The size of the parts in which S3 got what it holds. 0: it was sent whole, or is not
+	 * known. And the checksum of those parts' checksums, as marks have it. */
+	uint64_t sent_part_bytes;
+	char parts_sum[PARTS_SUM_MAX + 1];
+	struct mark seen;   /* the mark as it was last seen while it was not ours */
+	struct claim claim; /* of the mark, from CLAIMED to CLEAR */
+	/* The etag of what is to be replaced, which is the done version or a damaged upload; "" if
+	 * there is nothing to replace. */
+	char replaces[S3_ETAG_MAX + 1];
+	/* The server misreads the condition, so a HEAD goes right before the write instead. */
+	bool is_unconditional;
 	unsigned restarts, damages;
-	/* The clock_boot_ns() when this turn began. */
-	uint64_t begun_ns;
+	uint64_t begun_ns; /* the clock_boot_ns() when this turn began */
 	struct share share;
 };
 
 /* What a step leads to. */
 enum step {
 	STEP_NEXT,    /* go on with the next step */
-	STEP_AGAIN,   /* begin with the first step, since the file or the mark has changed */
+	STEP_AGAIN,   /* go on from the state in which the file is now */
 	STEP_SETTLED, /* the file was reported and counted, and nothing is left to do */
 	STEP_LATER,   /* it was put back into the queue */
 	STEP_PARTS,   /* its parts are in the queue, and whoever ends the last one goes on */
@@ -86,6 +95,10 @@ struct file *file_new(struct run *run, struct candidate *candidate);
 void file_free(struct file *file);
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);
 struct report_file file_about(const struct file *file);
+/* What its mark is asked about, as it was opened. Borrows. */
+struct asked file_asks(const struct file *file);
+/* What it is sent with; NULL: as it is. Borrowed. */
+const struct encoding *file_encoding(const struct file *file);
 /* The metadata that our objects carry. */
 struct s3_meta file_meta(const struct worker *worker, const struct file *file);
 /* The condition for making the object visible. `ability` is the one that If-None-Match needs here.
@@ -97,9 +110,6 @@ void file_explain_denial(
 	enum outcome outcome, const struct s3_condition *condition, struct problem *problem);
 /* Whether the server may ignore that condition, so that a HEAD has to go right before. */
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
-/* Whether the object's etag is surely an MD5 of what it holds. */
-bool file_etag_is_md5(const struct worker *worker, const struct s3_object *object);
-
 /* What there is to judge of an object, for judge(). Borrows both. */
 struct judged file_judged(const struct worker *worker, const struct file *file,
 	const struct s3_object *object, enum proof proof);
@@ -110,7 +120,38 @@ void file_note_whole(struct file *file);
 void file_note_parts(
 	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind);
 
-/* Opens what is under the name now, and plans its upload. NEXT, or why not. */
+/* The file's turn ends. */
+
+/* Nothing is left to do: reports the event, and ends in the state that it means. SETTLED. */
+enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
+/* The same where file->seen says that this very version is done. The event is SKIPPED, unless this
+ * run has written that mark in an earlier turn and the reply was lost: then it is the event of that
+ * turn. */
+enum step file_settle_done(struct worker *worker, struct file *file);
+/* Whether this run has written that mark. */
+bool file_was_done_here(const struct worker *worker, const struct file *file);
+/* Step 7: the file cannot be uploaded. Its mark, if it is ours, says why. SETTLED. */
+enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
+/* The same with a sentence, as of problem_set(). */
+enum step file_fail_with(struct worker *worker, struct file *file, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Puts the file's candidate back into the queue until then. LATER. */
+enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns);
+
+/* What an outcome other than OK leads to when no step knows better: the file fails, the run ends,
+ * the file is tried later, or it is put aside until it shows whether S3 refuses all files. */
+enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+	const struct problem *problem);
+/* The same for a request to the marks. If they deny it to one file, they deny it to all. */
+enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+	const struct problem *problem);
+/* For an error that may pass. Reports it, and begins the file once more after all other files.
+ * Fails the file if this has gone on for too long. LATER or SETTLED. */
+enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
+
+/* The file is read. */
+
+/* Opens what is under the name now, and chooses what it is compressed with. NEXT, or why not. */
 enum step file_open(struct worker *worker, struct file *file);
 /* The range of part `index` of this plan, or of the whole file if `plan` is NULL. `encoding` is
  * what it is sent with, or NULL. */
@@ -126,30 +167,15 @@ enum step file_sum(struct worker *worker, struct file *file, unsigned kinds);
 /* What an error of reading the file leads to, given as -errno: it changed (-ESTALE), it is gone or
  * cannot be read, or we ended the reading (-ECANCELED). */
 enum step file_read_error(struct worker *worker, struct file *file, int error);
+/* Reads the file for what is told of the object, and says whether it has the file's content. NEXT
+ * sets *ret. AGAIN if the file changed meanwhile. */
+enum step file_compare(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
+/* The same for the content itself, whatever encoding it is sent with. */
+enum step file_compare_content(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
 
-/* Nothing is left to do: reports the event. SETTLED. */
-enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
-/* The same where file->seen says that this very version is done. The event is SKIPPED, unless this
- * run has written that mark in an earlier turn and the reply was lost: then it is the event of that
- * turn. */
-enum step file_settle_done(struct worker *worker, struct file *file);
-/* Whether this run has written that mark. */
-bool file_was_done_here(const struct worker *worker, const struct file *file);
-/* Step 7: the file cannot be uploaded. Its mark, if it is ours, says why. SETTLED. */
-enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
-/* Puts the file's candidate back into the queue until then. LATER. */
-enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns);
-
-/* What an outcome other than OK leads to when no step knows better: the file fails, the run ends,
- * the file is tried later, or it is put aside until it shows whether S3 refuses all files. */
-enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
-	const struct problem *problem);
-/* The same for a request to the marks. If they deny it to one file, they deny it to all. */
-enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
-	const struct problem *problem);
-/* For an error that may pass. Reports it, and begins the file once more after all other files.
- * Fails the file if this has gone on for too long. LATER or SETTLED. */
-enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
+/* The file is done. */
 
 /* What an object of ours is a version of, as it says itself. */
 struct version file_version_of(const struct worker *worker, const struct s3_object *object);
@@ -162,3 +188,8 @@ enum step file_done_otherwise(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix);
 /* Writes a done mark of any version. NEXT if it stands. */
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);
+/* Whether a look at the object that Complete has made is due, since that reply's etag may not be
+ * the one that the object has from then on. */
+bool file_etag_is_due(const struct worker *worker);
+/* The file was uploaded, and nothing is under its key. It fails. SETTLED. */
+enum step file_is_nowhere(struct worker *worker, struct file *file);

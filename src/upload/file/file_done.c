@@ -1,9 +1,139 @@
+/* Step 6 of docs/protocol.md, once an object is proven: what a server does with an object is looked
+ * at the first time, and the mark says done under its fence. What sends and what adopts calls
+ * file_done(). Nothing is judged here. */
+#include "base/log.h"
+#include "base/quote.h"
+#include "s3/s3_kept.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/file/stored_look.h"
 #include "upload/file/worker.h"
 #include "upload/run_manifest.h"
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+#define ATTEMPTS 3 /* the file is in already, so that nobody should wait long for its settings */
+
+/* The rule of first looks: what a server other than AWS may do otherwise than S3 is looked at when
+ * a run meets it for the first time, by a HEAD of an object that was uploaded and before its mark
+ * says so.
+ * - Complete may tell another etag than the object has from then on (file_etag_is_due(), asked
+ * while the upload is proven). A server that does is looked at each time.
+ * - An object may be stored under another key: for each character of a key that a URL has to
+ * encode.
+ * - Settings may be ignored: each once of an object sent whole, and once of one sent in parts. */
+
+bool file_etag_is_due(const struct worker *worker)
+{
+	return s3_knows(worker->server, S3_COMPLETE_TELLS_ETAG) != S3_YES;
+}
+
+/* The characters of a key that a URL has to encode. Those that are not ASCII count as one. */
+struct characters {
+	uint64_t of[2];
+};
+
+static struct characters characters_of(const char *key)
+{
+	struct characters set = {0};
+	for (const char *at = key; *at; at++) {
+		const unsigned c = (unsigned char)*at & 0x80 ? 0 : (unsigned char)*at;
+		if (!isalnum((int)c) && (!c || !strchr("-._~/", (int)c)))
+			set.of[c / 64] |= UINT64_C(1) << c % 64;
+	}
+	return set;
+}
+
+static const char *lack_of(enum s3_kept kind)
+{
+	switch (kind) {
+	case S3_KEPT_METADATA:
+		return "does not have all of this metadata";
+	case S3_KEPT_TAGS:
+		return "does not have all of these tags";
+	case S3_KEPT_LOCK_MODE:
+	case S3_KEPT_LOCK_UNTIL:
+	case S3_KEPT_LOCK_HOLD:
+		return "does not show it, or these credentials lack s3:GetObjectRetention and "
+		       "s3:GetObjectLegalHold";
+	default:
+		return "does not have this value";
+	}
+}
+
+static void tell_ignored(const struct worker *worker, const struct file *file, enum s3_kept kind,
+	const struct s3_kept_look *look)
+{
+	const char *name = s3_kept_setting(kind);
+	const bool is_class = kind == S3_KEPT_CLASS;
+	const char *value = is_class ? s3_headers_value(file->target.headers, name) : NULL;
+	struct problem problem;
+	problem_set(&problem,
+		"the server ignored --%s%s%s: the object of %s %s%s; leave the option out, or use a "
+		"server that keeps it (of the objects sent %s, only this one was looked at)",
+		name, value ? " " : "", value ? value : "", quote(file->candidate->path).text,
+		is_class ? "is stored as " : lack_of(kind),
+		is_class ? quote(look->storage_class).text : "",
+		file->sent_part_bytes ? "in parts" : "whole");
+	report_run(worker->report, S3ONCE_EVENT_WARNING, &problem);
+}
+
+enum step file_is_nowhere(struct worker *worker, struct file *file)
+{
+	return file_fail_with(worker, file,
+		"uploaded, but there is no object %s: somebody deleted it, or the server stored it "
+		"under another key, perhaps in place of another object (s3once doctor tries keys "
+		"with unusual characters; s3once verify --head shows what else differs)",
+		quote(file->target.key).text);
+}
+
+/* The key and the settings of an object that was uploaded, where they are new to this run. What may
+ * not be looked at is only told: without s3:GetObject nobody can see it, and the reply to the
+ * upload has to do then. NEXT, or why not. */
+static enum step look_first(struct worker *worker, struct file *file)
+{
+	struct stored_seen *seen = worker->first_looks;
+	const struct characters set = characters_of(file->target.key);
+	struct call_limits limits = run_limits(worker->run);
+	struct s3_kept_look look;
+	struct problem problem = {0};
+	if (s3_is_aws(worker->server))
+		return STEP_NEXT;
+	unsigned asked = s3_kept_asked(file->target.headers);
+	asked &= ~atomic_fetch_or(&seen->settings[file->sent_part_bytes != 0], asked);
+	const bool is_new_key = (set.of[0] & ~atomic_load(&seen->characters[0])) ||
+				(set.of[1] & ~atomic_load(&seen->characters[1]));
+	if (!asked && !is_new_key)
+		return STEP_NEXT;
+	if (!is_new_key) {
+		limits.attempts = ATTEMPTS;
+		limits.patience_ms = 0;
+	}
+	s3_look_at_kept(worker->s3, &file->target, asked, &limits, &look, &problem);
+	if (look.head == OUTCOME_ABSENT)
+		return file_is_nowhere(worker, file);
+	const unsigned reported = atomic_fetch_or(&seen->lacks, look.lacks);
+	for (unsigned kind = 0; kind < S3_KEPT_KINDS; kind++) {
+		if (look.lacks & ~reported & S3_KEPT_BIT(kind))
+			tell_ignored(worker, file, (enum s3_kept)kind, &look);
+		else if (look.unknown & S3_KEPT_BIT(kind))
+			log_info("whether the server keeps --%s could not be looked at: %s",
+				s3_kept_setting((enum s3_kept)kind), problem.text);
+	}
+	if (look.head == OUTCOME_OK || look.head == OUTCOME_DENIED) {
+		atomic_fetch_or(&seen->characters[0], set.of[0]);
+		atomic_fetch_or(&seen->characters[1], set.of[1]);
+	}
+	if (!is_new_key || look.head == OUTCOME_OK)
+		return STEP_NEXT;
+	if (look.head != OUTCOME_DENIED)
+		return file_outcome(worker, file, look.head, &problem);
+	problem_prefix(&problem,
+		"whether the object %s is found under its key cannot be seen without s3:GetObject "
+		"(s3once doctor tries such keys)",
+		quote(file->target.key).text);
+	report_run(worker->report, S3ONCE_EVENT_WARNING, &problem);
+	return STEP_NEXT;
+}
 
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version)
 {
@@ -43,6 +173,13 @@ static void sum_as_told(const struct s3_object *object, char ret[static SUM_MAX 
 			object->sum.text);
 }
 
+/* Whether the object's etag is surely an MD5 of what it holds. */
+static bool etag_is_md5(const struct worker *worker, const struct s3_object *object)
+{
+	return !object->etag_is_opaque && proof_etag_is_md5(object->etag) &&
+	       s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES;
+}
+
 /* The id of a content is the SHA-256 of the content before compression. */
 static void sum_of_content(const struct s3_meta *meta, char ret[static SUM_MAX + 1])
 {
@@ -59,8 +196,8 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	struct version version = {.size = object->size,
 		.mtime_ns = meta->mtime_ns,
 		.part_bytes = meta->part_bytes,
-		.etag_is_md5 = file_etag_is_md5(worker, object)};
-	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
+		.etag_is_md5 = etag_is_md5(worker, object)};
+	memcpy(version.etag, object->etag, sizeof version.etag);
 	keep_version_id(object, &version);
 	if (*meta->encoding) {
 		version.size = meta->content_bytes;
@@ -77,17 +214,14 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 static enum step done_with(struct worker *worker, struct file *file, const struct s3_object *object,
 	const struct in_s3 *done)
 {
-	if (object->lacks_encryption) {
-		struct problem problem;
-		problem_set(&problem,
+	if (object->lacks_encryption)
+		return file_fail_with(worker, file,
 			"the object is there, but the server does not confirm the encryption that was "
 			"asked for (sse, sse-c-key-file), so it may lie there in clear: remove it, and "
 			"leave the option out or use a server that encrypts");
-		return file_fail(worker, file, &problem);
-	}
-	refusals_stored(&worker->run->refusals);
+	refusals_stored(worker->refusals);
 	enum step step =
-		done->event == S3ONCE_EVENT_UPLOADED ? stored_look(worker, file) : STEP_NEXT;
+		done->event == S3ONCE_EVENT_UPLOADED ? look_first(worker, file) : STEP_NEXT;
 	if (step != STEP_NEXT)
 		return step;
 	file->candidate->said_done = true;
@@ -98,9 +232,9 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 	snprintf(key, sizeof key, "%s%s", file->candidate->key, done->version->suffix);
 	struct report_file about = file_about(file);
 	about.key = key;
-	report_file(&worker->run->report, done->event, &about, NULL);
+	report_file(worker->report, done->event, &about, NULL);
 	run_manifest_add(worker->run, done);
-	file->is_in_s3 = true;
+	file->life = FILE_IN_S3;
 	return STEP_SETTLED;
 }
 
@@ -110,17 +244,17 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	struct version version = {.size = file->state.size,
 		.mtime_ns = file->state.mtime_ns,
 		.part_bytes = file->sent_part_bytes,
-		.etag_is_md5 = file_etag_is_md5(worker, object)};
+		.etag_is_md5 = etag_is_md5(worker, object)};
 	if (file->stored.bytes) {
 		version.object_bytes = file->stored.bytes;
-		mark_sum_of(&file->stored, s3_checksum(worker->run->s3), version.object_sum);
+		mark_sum_of(&file->stored, s3_checksum(worker->server), version.object_sum);
 		if (!*version.object_sum)
 			sum_as_told(object, version.object_sum);
 	}
-	mark_sum_of(&file->sums, s3_checksum(worker->run->s3), version.sum);
-	snprintf(version.etag, sizeof version.etag, "%s", object->etag);
+	mark_sum_of(&file->sums, s3_checksum(worker->server), version.sum);
+	memcpy(version.etag, object->etag, sizeof version.etag);
 	keep_version_id(object, &version);
-	snprintf(version.parts_sum, sizeof version.parts_sum, "%s", file->parts_sum);
+	memcpy(version.parts_sum, file->parts_sum, sizeof version.parts_sum);
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
 	const struct in_s3 done = {.file = file->candidate,
@@ -128,7 +262,8 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 		.sums = file->stored.bytes ? &file->stored : &file->sums,
 		.event = event};
 	const enum step step = done_with(worker, file, object, &done);
-	file->is_proven = step == STEP_SETTLED && file->is_in_s3;
+	if (file->life == FILE_IN_S3)
+		file->life = FILE_PROVEN;
 	return step;
 }
 

@@ -1,40 +1,13 @@
+/* The plan of an upload in parts, made once from the size of a file, its claim and a sample of its
+ * content; and the end of the upload that a mark records. multipart_send.c sends by the plan;
+ * whoever finds the file in S3 already aborts what is recorded. No part is sent here. */
 #include "upload/file/multipart.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "base/text.h"
-#include <stddef.h>
-#include <stdlib.h>
+#include <string.h>
 
-struct multipart *multipart_new(struct file *file)
-{
-	struct multipart *multipart = calloc(1, sizeof *multipart);
-	if (!multipart)
-		return NULL;
-	uv_mutex_init(&multipart->locked.mutex);
-	multipart->file = file;
-	multipart->done = calloc(file->plan.n_parts, sizeof *multipart->done);
-	multipart->sums = calloc(file->plan.n_parts, sizeof *multipart->sums);
-	if (file->encoding)
-		multipart->read = calloc(file->plan.n_parts, sizeof *multipart->read);
-	if (multipart->done && multipart->sums && (multipart->read || !file->encoding))
-		return multipart;
-	multipart_free(multipart);
-	return NULL;
-}
-
-void multipart_free(struct multipart *multipart)
-{
-	uv_mutex_destroy(&multipart->locked.mutex);
-	free(multipart->done);
-	free(multipart->sums);
-	free(multipart->read);
-	free(multipart);
-}
-
-struct multipart *multipart_of(struct parts *parts)
-{
-	return (struct multipart *)((char *)parts - offsetof(struct multipart, parts));
-}
+#define SAMPLES      3 /* of SAMPLE_BYTES each: less than any file that is sent in parts has */
+#define SAMPLE_BYTES (512ULL << 10)
 
 void multipart_keeps(struct file *file, uint64_t bytes)
 {
@@ -71,8 +44,14 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 	struct problem problem = {0};
 	if (!file->claim.upload.is_open)
 		return STEP_NEXT;
-	enum outcome o = abort_upload(worker, file, &problem);
+	const enum outcome o = abort_upload(worker, file, &problem);
 	return o == OUTCOME_OK ? STEP_NEXT : file_outcome(worker, file, o, &problem);
+}
+
+enum step multipart_begin_anew(struct worker *worker, struct file *file)
+{
+	const enum step step = multipart_abort(worker, file);
+	return step == STEP_NEXT ? STEP_AGAIN : step;
 }
 
 void multipart_discard(struct worker *worker, struct file *file)
@@ -84,37 +63,108 @@ void multipart_discard(struct worker *worker, struct file *file)
 
 enum step multipart_is_gone(struct worker *worker, struct file *file)
 {
-	struct problem problem;
 	multipart_keeps(file, 0);
 	file->claim.upload.is_open = false;
-	file->must_look = true;
+	file->life = FILE_UNSEEN;
 	if (++file->restarts <= FILE_RESTARTS_MAX)
 		return STEP_AGAIN;
-	problem_set(&problem,
+	return file_fail_with(worker, file,
 		"its multipart uploads disappear while they are under way: check whether "
 		"a lifecycle rule or another program aborts them");
-	return file_fail(worker, file, &problem);
 }
 
 bool multipart_may_be(const struct worker *worker, const struct encoding *encoding)
 {
 	return !encoding || encoding->part_bytes ||
-	       s3_knows(worker->run->s3, S3_UNEQUAL_PARTS) != S3_NO;
+	       s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO;
 }
 
-bool multipart_part_fits(const struct file *file, unsigned index, uint64_t bytes)
+enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed)
 {
-	const uint64_t wanted = file->encoding ? file->encoding->part_bytes : 0;
-	return !wanted || bytes == wanted || (index + 1 == file->plan.n_parts && bytes < wanted);
+	return is_needed && file_encoding(file) && !*file->candidate->content
+		       ? file_sum(worker, file, DIGEST_SHA256)
+		       : STEP_NEXT;
 }
 
-enum step multipart_misfits(struct worker *worker, struct file *file)
+/* Whether the recorded upload was begun for this very version of the file, with this very key: with
+ * another the server refuses parts, or completes what the caller cannot read. Another encoding
+ * makes other parts. Of other content with this size and time, parts would be compared and sent
+ * again, but the metadata stays: as far as it names a content, that is compared. An upload from
+ * before that was recorded is of no use for a file that is known by its content. */
+static bool fits(struct worker *worker, const struct file *file, struct plan *ret)
 {
-	log_info("%s: compressed, a part is larger than the others may be; the file is cut into "
-		 "smaller ranges",
-		quote(file->candidate->path).text);
-	file->range_most = file->plan.part_bytes / 2;
-	file->is_planned = false;
-	const enum step step = multipart_abort(worker, file);
-	return step == STEP_NEXT ? STEP_AGAIN : step;
+	const struct open_upload *upload = &file->claim.upload;
+	const struct s3_meta meta = file_meta(worker, file);
+	const char *content = *upload->content ? meta.content : file->candidate->content;
+	return upload->is_open && upload->checksum != CHECKSUMS &&
+	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
+	       strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) == 0 &&
+	       strcmp(upload->suffix, candidate_suffix(file->candidate)) == 0 &&
+	       strcmp(upload->encoding, file->encoding.name) == 0 &&
+	       multipart_may_be(worker, file_encoding(file)) &&
+	       strcmp(upload->content, content) == 0 &&
+	       !plan_resume(file->state.size, upload->part_bytes, ret);
+}
+
+/* The recorded upload may be one in equal parts, whatever this run knows of the server. */
+static struct encoding recorded_encoding(struct worker *worker, const struct open_upload *upload)
+{
+	const struct encoding *plain = worker->encoding;
+	struct encoding recorded;
+	if (upload->is_open && !encoding_named(upload->encoding, &recorded) &&
+		recorded.part_bytes && recorded.codec == plain->codec &&
+		recorded.level == plain->level)
+		return recorded;
+	return *plain;
+}
+
+/* By samples of the file's beginning, middle and end. For a server that takes only parts of one
+ * length, ranges as large as the sample allows are each compressed and padded to that length. */
+static enum step plan_by_sample(struct worker *worker, struct file *file)
+{
+	const uint64_t mib = 1ULL << 20, size = file->state.size;
+	uint64_t in = 0, out = 0;
+	for (unsigned i = 0; i < SAMPLES; i++) {
+		struct range range = file_range(file, &file->encoding, NULL, 0);
+		range.offset = (range.bytes - SAMPLE_BYTES) / (SAMPLES - 1) * i;
+		range.bytes = SAMPLE_BYTES;
+		struct sums sums;
+		const int error = file_digest(worker, file, 0, &range, &sums);
+		if (error)
+			return file_read_error(worker, file, error);
+		in += range.bytes;
+		out += sums.bytes;
+	}
+	uint64_t bytes = encoders_part_bytes(worker->encoders, in, out);
+	if (multipart_may_be(worker, &file->encoding)) {
+		plan_upload(size, bytes, &file->plan);
+		return STEP_NEXT;
+	}
+	uint64_t part_bytes = worker->encoders->buffer_bytes / mib * mib;
+	if (file->range_most && bytes > file->range_most)
+		bytes = file->range_most;
+	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
+	if (file->plan.n_parts)
+		file->encoding = encoding_in_parts(worker->encoding, part_bytes);
+	return STEP_NEXT;
+}
+
+enum step multipart_plan(struct worker *worker, struct file *file, bool *ret_resumes)
+{
+	const struct open_upload *upload = &file->claim.upload;
+	*ret_resumes = false;
+	plan_upload(file->state.size, worker->options->part_bytes, &file->plan);
+	if (!file->plan.n_parts)
+		return STEP_NEXT;
+	const enum step step =
+		multipart_learn_content(worker, file, upload->is_open && *upload->content);
+	if (step != STEP_NEXT)
+		return step;
+	if (file_encoding(file))
+		file->encoding = recorded_encoding(worker, upload);
+	*ret_resumes = fits(worker, file, &file->plan);
+	if (*ret_resumes || !file_encoding(file))
+		return STEP_NEXT;
+	file->encoding = *worker->encoding;
+	return plan_by_sample(worker, file);
 }

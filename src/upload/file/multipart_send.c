@@ -1,7 +1,237 @@
-#include "marks/judge.h"
+/* Step 5 of docs/protocol.md: a file is sent by its plan. A large one becomes an upload whose parts
+ * go into the queue, where any worker takes them, and whoever ends the last part completes it.
+ * worker.c calls send_file() once nothing is known to be in the way, and multipart_send() for each
+ * part. An upload that ends without an object stays recorded in the mark. */
+#include "base/log.h"
+#include "base/quote.h"
 #include "upload/file/multipart.h"
 #include "upload/file/piece.h"
 #include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CREATES_LOST_MAX 1 /* that are started again at once */
+#define AMBIGUOUS_MAX    2 /* of Complete: each was tried as often as any request */
+
+/* Why a part could not be sent. */
+struct part_failure {
+	int read_error; /* -errno of reading the file; the rest is not set then */
+	enum outcome outcome;
+	struct problem problem;
+};
+
+/* An upload while workers send its parts. The file is not changed until the last part has ended. */
+struct multipart {
+	struct parts parts;   /* what the queue has still to hand out */
+	struct file *file;    /* owned by whoever ends the last part */
+	struct s3_part *done; /* [n_parts]: as the server has them; part_number 0: not yet */
+	struct sums *sums;    /* [n_parts]: of what is sent */
+	struct sums *read;    /* [n_parts]: of the content, if the file is encoded; else NULL */
+	struct {
+		uv_mutex_t mutex;
+		bool has_failed;
+		struct part_failure failure; /* the first one */
+	} locked;
+};
+
+static void multipart_free(struct multipart *multipart)
+{
+	uv_mutex_destroy(&multipart->locked.mutex);
+	free(multipart->done);
+	free(multipart->sums);
+	free(multipart->read);
+	free(multipart);
+}
+
+/* For the parts of file->plan. NULL: out of memory. */
+static struct multipart *multipart_new(struct file *file)
+{
+	struct multipart *multipart = calloc(1, sizeof *multipart);
+	if (!multipart)
+		return NULL;
+	uv_mutex_init(&multipart->locked.mutex);
+	multipart->file = file;
+	multipart->done = calloc(file->plan.n_parts, sizeof *multipart->done);
+	multipart->sums = calloc(file->plan.n_parts, sizeof *multipart->sums);
+	if (file_encoding(file))
+		multipart->read = calloc(file->plan.n_parts, sizeof *multipart->read);
+	if (multipart->done && multipart->sums && (multipart->read || !file_encoding(file)))
+		return multipart;
+	multipart_free(multipart);
+	return NULL;
+}
+
+static struct multipart *multipart_of(struct parts *parts)
+{
+	return (struct multipart *)((char *)parts - offsetof(struct multipart, parts));
+}
+
+/* It begins. */
+
+static int note_part(void *arg, const struct s3_part *part)
+{
+	struct multipart *multipart = arg;
+	if (part->part_number >= 1 && part->part_number <= multipart->file->plan.n_parts)
+		multipart->done[part->part_number - 1] = *part;
+	return 0;
+}
+
+/* Whether the server answered ListParts with something else than a list: it will the next time,
+ * too.
+ */
+static bool cannot_list(enum outcome o, const struct problem *problem)
+{
+	return o == OUTCOME_UNSUPPORTED || o == OUTCOME_INVALID ||
+	       ((o == OUTCOME_LOST || o == OUTCOME_TRANSIENT) && problem->status / 100 == 2);
+}
+
+/* Nobody can say which parts are there, so they are of no use: the recorded upload is aborted, as
+ * far as the server knows how to, and another one begun. */
+static enum step give_up_parts(
+	struct worker *worker, struct file *file, const struct problem *problem)
+{
+	struct problem said, second = {0};
+	const struct call_limits limits = run_limits(worker->run);
+	if (++file->restarts > FILE_RESTARTS_MAX)
+		return file_fail(worker, file, problem);
+	problem_set(&said,
+		"%s: the server cannot list the parts that were uploaded before (%.300s), so the "
+		"upload starts again",
+		quote(file->candidate->path).text, problem->text);
+	report_run(worker->report, S3ONCE_EVENT_WARNING, &said);
+	const enum outcome o = s3_abort_upload(
+		worker->s3, file->candidate->object, file->claim.upload.id, &limits, &second);
+	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && !cannot_list(o, &second))
+		return file_outcome(worker, file, o, &second);
+	file->claim.upload.is_open = false;
+	file->life = FILE_UNSEEN;
+	return STEP_AGAIN;
+}
+
+/* The parts the server has already are compared with the file, one by one, as they come up. */
+static enum step resume_upload(
+	struct worker *worker, struct file *file, struct multipart *multipart)
+{
+	struct problem problem = {0};
+	const struct call_limits limits = run_limits(worker->run);
+	const enum outcome o = s3_list_parts(worker->s3, &file->target, file->claim.upload.id,
+		&limits, note_part, multipart, &problem);
+	if (o == OUTCOME_OK)
+		return STEP_NEXT;
+	if (o == OUTCOME_NO_UPLOAD)
+		return multipart_is_gone(worker, file);
+	return cannot_list(o, &problem) ? give_up_parts(worker, file, &problem)
+					: file_outcome(worker, file, o, &problem);
+}
+
+/* Aborts an upload that no mark records, and to which nothing was sent. */
+static void discard_empty(
+	struct worker *worker, const struct file *file, struct open_upload *upload)
+{
+	struct problem problem = {0};
+	const struct call_limits limits = run_limits(worker->run);
+	if (s3_abort_upload(worker->s3, file->candidate->object, upload->id, &limits, &problem) !=
+		OUTCOME_OK)
+		log_info("an empty upload that no mark records stays open: %s", problem.text);
+	open_upload_clear(upload);
+}
+
+/* The id is in the mark before the first part is sent: else a crash would leave parts that no run
+ * finds again. */
+static enum step record(struct worker *worker, struct file *file, struct open_upload *upload)
+{
+	struct problem problem = {0};
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	const enum outcome o = mark_record_upload(&ref, &file->claim, upload, &problem);
+	if (o == OUTCOME_OK)
+		return STEP_NEXT;
+	/* Should the record arrive yet, the upload it names is one that vanished. */
+	discard_empty(worker, file, upload);
+	if (o != OUTCOME_REFUSED)
+		return file_marks_outcome(worker, file, o, &problem);
+	run_fence(worker->run, "another uploader took over a file of this run");
+	return STEP_OVER;
+}
+
+static enum step create_upload(struct worker *worker, struct file *file)
+{
+	struct problem problem = {0};
+	struct s3_created created = {0};
+	const struct s3_create call = {.target = file->target,
+		.meta = file_meta(worker, file),
+		.checksum = s3_checksum(worker->server),
+		.limits = run_limits(worker->run)};
+	const enum outcome o = s3_create_upload(worker->s3, &call, &created, &problem);
+	/* No reply that can be read: an upload nobody knows of costs storage, so that few are
+	 * risked. A server that has answered so twice does not answer otherwise later. */
+	if (o == OUTCOME_LOST && ++file->restarts <= CREATES_LOST_MAX)
+		return STEP_AGAIN;
+	if (o == OUTCOME_LOST && problem.status)
+		return file_fail(worker, file, &problem);
+	if (o != OUTCOME_OK)
+		return file_outcome(worker, file, o, &problem);
+	refusals_stored(worker->refusals);
+	struct open_upload upload = {.id = created.upload_id,
+		.is_open = true,
+		.checksum = call.checksum,
+		.part_bytes = file->plan.part_bytes,
+		.size = file->state.size,
+		.mtime_ns = file->state.mtime_ns};
+	snprintf(upload.key_md5, sizeof upload.key_md5, "%s",
+		s3_headers_key_md5(file->target.headers));
+	snprintf(upload.suffix, sizeof upload.suffix, "%s", candidate_suffix(file->candidate));
+	snprintf(upload.encoding, sizeof upload.encoding, "%s", file->encoding.name);
+	snprintf(upload.content, sizeof upload.content, "%s", call.meta.content);
+	if (!created.lacks_encryption)
+		return record(worker, file, &upload);
+	/* No part is sent to an upload that would store it unencrypted. */
+	discard_empty(worker, file, &upload);
+	return file_fail_with(worker, file,
+		"not uploaded: the server does not confirm the encryption that was asked for (sse, "
+		"sse-c-key-file); leave the option out, or use a server that encrypts");
+}
+
+/* In place of the recorded upload, if that is of no use. Before gigabytes are sent S3 is asked what
+ * it holds already. */
+static enum step begin_upload(struct worker *worker, struct file *file)
+{
+	enum step step = multipart_abort(worker, file);
+	if (step == STEP_NEXT)
+		step = look_ahead(worker, file);
+	if (step == STEP_NEXT)
+		step = multipart_learn_content(
+			worker, file, s3_checksum(worker->server) == CHECKSUM_SHA256);
+	return step == STEP_NEXT ? create_upload(worker, file) : step;
+}
+
+enum step send_file(struct worker *worker, struct file *file)
+{
+	bool resumes;
+	enum step step = multipart_plan(worker, file, &resumes);
+	if (step == STEP_NEXT && !file->plan.n_parts) { /* it may have been large once */
+		step = multipart_abort(worker, file);
+		return step == STEP_NEXT ? send_whole(worker, file) : step;
+	}
+	if (step == STEP_NEXT && !resumes)
+		step = begin_upload(worker, file);
+	if (step != STEP_NEXT)
+		return step;
+	struct multipart *multipart = multipart_new(file);
+	if (!multipart)
+		return file_fail_with(worker, file, "out of memory");
+	if (resumes)
+		step = resume_upload(worker, file, multipart);
+	if (step != STEP_NEXT) {
+		multipart_free(multipart);
+		return step;
+	}
+	queue_open_parts(worker->queue, &multipart->parts, file->plan.n_parts);
+	return STEP_PARTS;
+}
+
+/* Its parts are sent. */
 
 /* The server did not say what it has but for an etag, which may be the MD5 of the bytes that were
  * sent: those whose checksum is known. */
@@ -19,13 +249,12 @@ static int add_md5(struct worker *worker, struct piece *piece, struct sums *sums
 
 static void keep_part(struct multipart *multipart, const struct s3_part *part)
 {
-	const struct file *file = multipart->file;
+	struct file *file = multipart->file;
 	const unsigned index = part->part_number - 1;
 	uv_mutex_lock(&multipart->locked.mutex);
 	if (!multipart->done[index].part_number)
-		multipart_keeps(
-			multipart->file, file->candidate->kept_bytes +
-						 plan_bytes(&file->plan, file->state.size, index));
+		multipart_keeps(file, file->candidate->kept_bytes +
+					      plan_bytes(&file->plan, file->state.size, index));
 	multipart->done[index] = *part;
 	uv_mutex_unlock(&multipart->locked.mutex);
 }
@@ -48,7 +277,7 @@ static bool accept_part(struct worker *worker, struct multipart *multipart, stru
 			"S3 stored other bytes of part %u than were sent", part->part_number);
 		return false;
 	}
-	refusals_stored(&worker->run->refusals);
+	refusals_stored(worker->refusals);
 	keep_part(multipart, part);
 	return true;
 }
@@ -90,10 +319,12 @@ static unsigned digests_of_part(const struct s3 *s3, enum checksum checksum)
 	return checksum_kinds[checksum].combines ? kinds : kinds | DIGEST_OF(checksum_default());
 }
 
-/* The digests of the content of an encoded part that the mark needs for the whole file. */
-static unsigned digests_of_content(enum checksum checksum)
+/* Every part of an upload in equal parts but the last one has that length, and no part is larger.
+ */
+static bool has_length(const struct file *file, unsigned index, uint64_t bytes)
 {
-	return DIGEST_OF(checksum_kinds[checksum].combines ? checksum : checksum_default());
+	const uint64_t wanted = file->encoding.part_bytes;
+	return !wanted || bytes == wanted || (index + 1 == file->plan.n_parts && bytes < wanted);
 }
 
 /* Sends part `index`, unless the server has exactly these bytes already. */
@@ -104,15 +335,17 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	const enum checksum checksum = file->claim.upload.checksum;
 	const struct s3_part *there = &multipart->done[index];
 	struct piece_asked asked = {
-		.range = file_range(file, file->encoding, &file->plan, index),
-		.kinds = digests_of_part(worker->run->s3, checksum),
-		.read_kinds = digests_of_content(checksum),
+		.range = file_range(file, file_encoding(file), &file->plan, index),
+		.kinds = digests_of_part(worker->server, checksum),
+		/* Of the content of an encoded part, what the mark needs for the whole file. */
+		.read_kinds = DIGEST_OF(
+			checksum_kinds[checksum].combines ? checksum : checksum_default()),
 	};
 	struct piece piece;
 	if (there->part_number)
 		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
 	ret_failure->read_error = piece_read(worker, file, &asked, &piece);
-	if (!ret_failure->read_error && !multipart_part_fits(file, index, piece.sums.bytes))
+	if (!ret_failure->read_error && !has_length(file, index, piece.sums.bytes))
 		ret_failure->read_error = -EMSGSIZE;
 	bool is_there = !ret_failure->read_error;
 	if (is_there) {
@@ -128,25 +361,165 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	return is_there;
 }
 
-static void note_failure(struct multipart *multipart, const struct part_failure *failure)
+/* The last part has ended. */
+
+/* The reply proves the object, or a HEAD with what was computed of the parts, or a HEAD and the
+ * file read once more. Some servers tell another etag at Complete than they show from then on,
+ * which is the one that the mark needs. */
+static enum step prove_multipart(
+	struct worker *worker, struct multipart *multipart, const struct s3_object *reply)
 {
-	uv_mutex_lock(&multipart->locked.mutex);
-	if (!multipart->locked.has_failed)
-		multipart->locked.failure = *failure;
-	multipart->locked.has_failed = true;
-	uv_mutex_unlock(&multipart->locked.mutex);
+	struct file *file = multipart->file;
+	const size_t n = file->plan.n_parts;
+	struct s3_object object = *reply;
+	enum proof proof = proof_parts(multipart->sums, n, &object, false);
+	if (proof != PROOF_YES || file_etag_is_due(worker)) {
+		const struct call_limits limits = run_limits(worker->run);
+		struct problem problem = {0};
+		if (s3_head_object(worker->s3, &file->target, &limits, &object, &problem) ==
+			OUTCOME_OK) {
+			s3_learn(worker->server, S3_COMPLETE_TELLS_ETAG,
+				strcmp(object.etag, reply->etag) == 0);
+			proof = proof_parts(multipart->sums, n, &object, true);
+		}
+	}
+	const struct sums sent = sums_combine(multipart->sums, n);
+	if (!file_encoding(file)) {
+		file->sums = sent;
+		file->stored = (struct sums){0};
+	} else {
+		file->stored = sent;
+		if (!file->sums.kinds)
+			file->sums = sums_combine(multipart->read, n);
+	}
+	file_note_parts(file, multipart->sums, &file->plan, file->claim.upload.checksum);
+	if (proof == PROOF_YES)
+		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
+	return prove_by_head(worker, file);
+}
+
+/* Compressed parts have any length, which a server may refuse although it has every one of them. */
+static bool may_want_equal_parts(const struct worker *worker, const struct multipart *multipart)
+{
+	const struct file *file = multipart->file;
+	const size_t n = file->plan.n_parts;
+	bool are_equal = multipart->sums[n - 1].bytes <= multipart->sums[0].bytes;
+	for (size_t i = 1; i + 1 < n; i++)
+		are_equal = are_equal && multipart->sums[i].bytes == multipart->sums[0].bytes;
+	return file_encoding(file) && !file->encoding.part_bytes && !are_equal &&
+	       !s3_is_aws(worker->server);
+}
+
+static enum step send_in_equal_parts(struct worker *worker, struct file *file)
+{
+	struct problem problem;
+	problem_set(&problem,
+		"the server refuses compressed parts of different lengths: from here on they are "
+		"padded to one length");
+	if (s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO)
+		report_run(worker->report, S3ONCE_EVENT_NOTE, &problem);
+	s3_learn(worker->server, S3_UNEQUAL_PARTS, false);
+	return multipart_begin_anew(worker, file);
+}
+
+static enum step after_complete(struct worker *worker, struct multipart *multipart,
+	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
+	const struct problem *problem)
+{
+	struct file *file = multipart->file;
+	enum step step;
+	switch (o) {
+	case OUTCOME_OK:
+		file->claim.upload.is_open = false;
+		multipart_keeps(file, 0);
+		return prove_multipart(worker, multipart, reply);
+	case OUTCOME_REFUSED:
+		return look_after_refusal(worker, file, condition);
+	case OUTCOME_ABSENT: /* what If-Match names was deleted meanwhile */
+		if (condition->if_match)
+			return look_after_refusal(worker, file, condition);
+		break;
+	case OUTCOME_NO_UPLOAD:
+		return multipart_is_gone(worker, file);
+	case OUTCOME_LOST: /* it may have worked; or the upload is gone and this server has no word
+			      for it (RGW: 500) */
+	case OUTCOME_TRANSIENT:
+		file->life = FILE_UNSEEN;
+		if (++file->restarts <= AMBIGUOUS_MAX)
+			return STEP_AGAIN;
+		break;
+	case OUTCOME_CONFLICT: /* an object of the key was written or deleted since the upload was
+				  begun: S3 will never complete it */
+		file->life = FILE_UNSEEN;
+		step = multipart_begin_anew(worker, file);
+		if (step != STEP_AGAIN || ++file->restarts <= FILE_RESTARTS_MAX)
+			return step;
+		break;
+	case OUTCOME_INVALID:
+		if (may_want_equal_parts(worker, multipart))
+			return send_in_equal_parts(worker, file);
+		break;
+	case OUTCOME_BAD_PART: /* what the server has is listed and compared again */
+		if (file->restarts && may_want_equal_parts(worker, multipart))
+			return send_in_equal_parts(worker, file);
+		if (++file->restarts <= FILE_RESTARTS_MAX)
+			return STEP_AGAIN;
+		break;
+	case OUTCOME_UNSUPPORTED:
+		if (!file->is_unconditional) {
+			file->is_unconditional = true;
+			return STEP_AGAIN;
+		}
+		break;
+	default:
+		break;
+	}
+	return file_outcome(worker, file, o, problem);
+}
+
+/* Every part is there: makes them the object, and proves it. */
+static enum step complete(struct worker *worker, struct multipart *multipart)
+{
+	struct file *file = multipart->file;
+	enum step step = STEP_NEXT;
+	if (file_needs_look(worker, file, S3_COMPLETE_CONDITION))
+		step = look_at_object(worker, file);
+	if (step != STEP_NEXT)
+		return step;
+	const int error = body_unchanged(file->fd, &file->state);
+	if (error)
+		return file_read_error(worker, file, error);
+	const struct sums whole = sums_combine(multipart->sums, file->plan.n_parts);
+	const struct s3_complete call = {
+		.target = file->target,
+		.upload_id = file->claim.upload.id,
+		.parts = multipart->done,
+		.n_parts = file->plan.n_parts,
+		.checksum = file->claim.upload.checksum,
+		.whole = &whole,
+		.condition = file_condition(worker, file, S3_COMPLETE_CONDITION),
+		.limits = run_visible_limits(worker->run),
+	};
+	struct s3_object reply = {0};
+	struct problem problem = {0};
+	file->candidate->was_sent = true;
+	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
+	file_explain_denial(o, &call.condition, &problem);
+	return after_complete(worker, multipart, &call.condition, o, &reply, &problem);
 }
 
 /* An upload that makes progress does not count as one that keeps failing. */
 static void note_progress(const struct multipart *multipart)
 {
-	struct candidate *c = multipart->file->candidate;
+	const struct file *file = multipart->file;
+	struct candidate *c = file->candidate;
 	unsigned n = 0;
 	uint64_t bytes = 0;
-	for (unsigned i = 0; i < multipart->file->plan.n_parts; i++) {
-		n += multipart->done[i].part_number != 0;
-		if (multipart->done[i].part_number)
-			bytes += plan_bytes(&multipart->file->plan, multipart->file->state.size, i);
+	for (unsigned i = 0; i < file->plan.n_parts; i++) {
+		if (!multipart->done[i].part_number)
+			continue;
+		n++;
+		bytes += plan_bytes(&file->plan, file->state.size, i);
 	}
 	multipart_keeps(multipart->file, bytes);
 	if (n <= c->parts_done)
@@ -165,9 +538,14 @@ static enum step after_last_part(struct worker *worker, struct multipart *multip
 	if (run_is_over(worker->run))
 		return STEP_OVER;
 	if (!multipart->locked.has_failed)
-		return multipart_complete(worker, multipart);
-	if (failure->read_error == -EMSGSIZE)
-		return multipart_misfits(worker, file);
+		return complete(worker, multipart);
+	if (failure->read_error == -EMSGSIZE) {
+		log_info("%s: compressed, a part is larger than the others may be; the file is cut "
+			 "into smaller ranges",
+			quote(file->candidate->path).text);
+		file->range_most = file->plan.part_bytes / 2;
+		return multipart_begin_anew(worker, file);
+	}
 	if (failure->read_error)
 		return file_read_error(worker, file, failure->read_error);
 	if (failure->outcome == OUTCOME_NO_UPLOAD)
@@ -182,11 +560,16 @@ enum step multipart_send(
 	struct part_failure failure = {0};
 	const bool is_there = send_part(worker, multipart, index, &failure);
 	*ret_file = NULL;
-	if (!is_there)
-		note_failure(multipart, &failure);
-	if (!queue_part_ended(worker->run->queue, parts, !is_there))
+	if (!is_there) {
+		uv_mutex_lock(&multipart->locked.mutex);
+		if (!multipart->locked.has_failed)
+			multipart->locked.failure = failure;
+		multipart->locked.has_failed = true;
+		uv_mutex_unlock(&multipart->locked.mutex);
+	}
+	if (!queue_part_ended(worker->queue, parts, !is_there))
 		return STEP_PARTS;
-	enum step step = after_last_part(worker, multipart);
+	const enum step step = after_last_part(worker, multipart);
 	*ret_file = multipart->file;
 	multipart_free(multipart);
 	return step;

@@ -1,3 +1,6 @@
+/* The body of one request: a range of a file is read, and compressed if that is asked for, to know
+ * its length and checksums before it is sent. whole.c sends a file as one piece, multipart_send.c a
+ * part; file_open.c digests without sending. It knows neither marks nor S3. */
 #include "upload/file/piece.h"
 #include <errno.h>
 #include <string.h>
@@ -5,7 +8,7 @@
 /* Without a sign of life: who waits for those that hold the encoders does not move. */
 static int take_encoder(struct worker *worker, struct encoder **ret)
 {
-	return encoders_take(&worker->run->bodies.encoders, run_is_over, worker->run, ret);
+	return encoders_take(worker->encoders, run_is_over, worker->run, ret);
 }
 
 /* All that the encoder makes of the range it was begun with: its digests, and if `keeps` itself. */
@@ -42,7 +45,7 @@ int encoded_digest(
 	int error = take_encoder(worker, &encoder);
 	if (!error)
 		error = encoder_digest(worker, encoder, kinds, range, ret);
-	encoders_give_back(&worker->run->bodies.encoders, encoder);
+	encoders_give_back(worker->encoders, encoder);
 	return error;
 }
 
@@ -164,7 +167,7 @@ static int read_encoded(struct worker *worker, const struct piece_asked *asked, 
 	}
 	memcpy(reader->buffer, piece->kept, piece->sums.bytes);
 	send_memory(piece, reader->buffer);
-	encoders_give_back(&worker->run->bodies.encoders, piece->encoder);
+	encoders_give_back(worker->encoders, piece->encoder);
 	piece->encoder = NULL;
 	return 0;
 }
@@ -231,6 +234,6 @@ int piece_digest(struct worker *worker, struct piece *piece, unsigned kinds, str
 
 void piece_end(struct worker *worker, struct piece *piece)
 {
-	encoders_give_back(&worker->run->bodies.encoders, piece->encoder);
+	encoders_give_back(worker->encoders, piece->encoder);
 	piece->encoder = NULL;
 }

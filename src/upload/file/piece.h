@@ -1,7 +1,7 @@
 /* The body of one request: a file or a part of one, as it is or encoded. It is read and digested
  * before it is sent, since its length and checksums go before it. */
 #pragma once
-#include "upload/body/encoders.h"
+#include "upload/body/encoder.h"
 #include "upload/file/worker.h"
 
 struct piece_asked {

@@ -1,12 +1,94 @@
+/* What an answer other than OK leads to for a file: it is tried again, fails, ends the run, or is
+ * put aside with the others that S3 refused. Whether a setting of its object may be the reason is
+ * named in the sentence. Every step calls file_outcome() with what it does not understand better
+ * itself. */
 #include "upload/file/refusals.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include "base/text.h"
 #include "base/wait_until.h"
 #include "upload/file/worker.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#define AGAIN_FIRST_NS NS_PER_S
+#define AGAIN_MOST_NS  (30 * NS_PER_S)
+
+#define NOT_FOUND_AGAIN 2 /* so often a file is tried again after 404 */
+
+#define SUSPECTS_MAX_BYTES 500
+
 #define SEVERAL_AT_END 2  /* different files, when all were tried */
 #define SEVERAL        10 /* before that */
+
+/* Which setting a code is about; its name as on the command line. */
+static const struct {
+	const char *code, *setting;
+} settings[] = {
+	{"InvalidStorageClass", "storage-class"},
+	{"InvalidEncryptionAlgorithmError", "sse"},
+	{"InvalidTag", "tag"},
+	{"AccessControlListNotSupported", "acl"},
+	{"ObjectLockConfigurationNotFoundError", "object-lock-mode"},
+	{"KMS.", "sse-kms-key-id"},
+};
+
+/* What a server may mean that does not say which of them it refuses. */
+static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id", "acl", "grant",
+	"tag", "metadata", "website-redirect", "object-lock-mode", "object-lock-legal-hold"};
+
+static void name_suspects(const struct file *file, struct problem *problem)
+{
+	struct text names = TEXT(SUSPECTS_MAX_BYTES);
+	unsigned n = 0;
+	for (size_t i = 0; i < sizeof suspects / sizeof *suspects; i++) {
+		const char *value = s3_headers_value(file->target.headers, suspects[i]);
+		if (value)
+			text_addf(&names, "%s--%s%s%s", n++ ? ", " : "", suspects[i],
+				*value ? " " : "", value);
+	}
+	if (n && !names.error)
+		problem_prefix(problem, "the reason may be %s%s", n > 1 ? "one of " : "",
+			text_string(&names));
+	text_clear(&names);
+}
+
+static bool is_vague(const struct problem *problem)
+{
+	return strcmp(problem->code, "InvalidArgument") == 0 ||
+	       strcmp(problem->code, "InvalidRequest") == 0 ||
+	       strcmp(problem->code, "NotImplemented") == 0;
+}
+
+/* Whether S3 says no more than that the request is invalid or not implemented, and the file's
+ * object has settings that may be the reason: some servers refuse a storage class or tags so. */
+static bool may_be_of_setting(const struct file *file, const struct problem *problem)
+{
+	bool has_one = false;
+	for (size_t i = 0; i < sizeof suspects / sizeof *suspects; i++)
+		has_one |= s3_headers_value(file->target.headers, suspects[i]) != NULL;
+	return has_one && is_vague(problem);
+}
+
+/* Names the options behind a refusal in its sentence, as far as the refusal's code tells. */
+static void name_setting(const struct file *file, struct problem *problem)
+{
+	if (is_vague(problem)) {
+		name_suspects(file, problem);
+		return;
+	}
+	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+		const char *code = settings[i].code, *name = settings[i].setting;
+		const size_t n = strlen(code);
+		if (strncmp(problem->code, code, code[n - 1] == '.' ? n : n + 1) != 0)
+			continue;
+		const char *value = s3_headers_value(file->target.headers, name);
+		if (value)
+			problem_prefix(problem, "--%s%s%s", name, *value ? " " : "", value);
+	}
+}
 
 struct refused {
 	struct refused *next;
@@ -20,17 +102,12 @@ void refusals_init(struct refusals *refusals)
 	uv_cond_init(&refusals->locked.changed);
 }
 
-static void refused_free(struct refused *refused)
-{
-	file_free(refused->file);
-	free(refused);
-}
-
 void refusals_clear(struct refusals *refusals)
 {
 	for (struct refused *next, *each = refusals->locked.refused; each; each = next) {
 		next = each->next;
-		refused_free(each);
+		file_free(each->file);
+		free(each);
 	}
 	uv_cond_destroy(&refusals->locked.changed);
 	uv_mutex_destroy(&refusals->locked.mutex);
@@ -71,21 +148,6 @@ static bool is_set_up(const struct refusals *refusals)
 	       refusals->locked.n_waiting >= refusals->locked.n_working;
 }
 
-/* Until the others that are under way have ended, or one of them has stored something. True: none
- * has. */
-static bool wait_for_others(struct run *run)
-{
-	struct refusals *refusals = &run->refusals;
-	refusals->locked.n_waiting++;
-	uv_cond_broadcast(&refusals->locked.changed);
-	wait_until(is_set_up(refusals) || refusals->locked.has_stored,
-		.told = &refusals->locked.changed, .mutex = &refusals->locked.mutex,
-		.abandon = run_ask_is_stopping, .arg = run);
-	const bool is_over = is_set_up(refusals);
-	refusals->locked.n_waiting--;
-	return is_over;
-}
-
 static void fail_run(struct run *run, unsigned n_refused, const struct problem *problem)
 {
 	struct problem said = *problem;
@@ -93,11 +155,13 @@ static void fail_run(struct run *run, unsigned n_refused, const struct problem *
 	run_fail(run, &said);
 }
 
-/* Adds to the list, unless something was stored. *ret_n: how many files were refused if the run is
- * to end, else 0. */
-static bool add_refused(struct run *run, struct refused *refused, unsigned *ret_n)
+/* Adds to the list, unless something was stored. Once there are several, it waits until the others
+ * that are under way have ended, or one of them has stored something. *ret_n: how many files were
+ * refused if the run is to end, else 0. */
+static bool add_refused(struct worker *worker, struct refused *refused, unsigned *ret_n)
 {
-	struct refusals *refusals = &run->refusals;
+	struct refusals *refusals = worker->refusals;
+	*ret_n = 0;
 	uv_mutex_lock(&refusals->locked.mutex);
 	const bool adds = !refusals->locked.has_stored;
 	if (adds) {
@@ -105,17 +169,27 @@ static bool add_refused(struct run *run, struct refused *refused, unsigned *ret_
 		refusals->locked.refused = refused;
 		refusals->locked.n_refused++;
 		atomic_store(&refusals->has_some, true);
-		if (refusals->locked.n_refused >= SEVERAL && wait_for_others(run))
+	}
+	if (adds && refusals->locked.n_refused >= SEVERAL) {
+		refusals->locked.n_waiting++;
+		uv_cond_broadcast(&refusals->locked.changed);
+		wait_until(is_set_up(refusals) || refusals->locked.has_stored,
+			.told = &refusals->locked.changed, .mutex = &refusals->locked.mutex,
+			.abandon = run_ask_is_stopping, .arg = worker->run);
+		if (is_set_up(refusals))
 			*ret_n = refusals->locked.n_refused;
+		refusals->locked.n_waiting--;
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);
 	return adds;
 }
 
-bool refusals_keep(struct run *run, struct file *file, const struct problem *problem)
+/* Keeps a file that S3 refused, and what S3 said of it; takes both. False, and nothing is taken, if
+ * something was stored before: then the file fails by itself. Ends the run if all were refused. */
+static bool keep_refused(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	unsigned n_refused = 0;
-	if (atomic_load(&run->refusals.has_stored))
+	unsigned n_refused;
+	if (atomic_load(&worker->refusals->has_stored))
 		return false;
 	struct refused *refused = malloc(sizeof *refused);
 	if (!refused)
@@ -124,48 +198,145 @@ bool refusals_keep(struct run *run, struct file *file, const struct problem *pro
 		close(file->fd);
 	file->fd = -1;
 	*refused = (struct refused){.file = file, .problem = *problem};
-	if (!add_refused(run, refused, &n_refused)) {
+	if (!add_refused(worker, refused, &n_refused)) {
 		free(refused);
 		return false;
 	}
 	if (n_refused)
-		fail_run(run, n_refused, problem);
+		fail_run(worker->run, n_refused, problem);
 	return true;
 }
 
-/* Takes the list if its files are to be judged now. */
-static struct refused *take_refused(
-	struct refusals *refusals, bool at_end, bool *ret_has_stored, unsigned *ret_n)
+void refusals_settle(struct worker *worker, bool at_end)
 {
+	struct refusals *refusals = worker->refusals;
 	struct refused *all = NULL;
+	if (!atomic_load(&refusals->has_some) || (!at_end && !atomic_load(&refusals->has_stored)))
+		return;
 	uv_mutex_lock(&refusals->locked.mutex);
-	*ret_has_stored = refusals->locked.has_stored;
-	*ret_n = refusals->locked.n_refused;
-	if (*ret_has_stored || (at_end && !refusals->locked.n_working)) {
+	const bool has_stored = refusals->locked.has_stored;
+	const unsigned n = refusals->locked.n_refused;
+	if (has_stored || (at_end && !refusals->locked.n_working)) {
 		all = refusals->locked.refused;
 		refusals->locked.refused = NULL;
 		refusals->locked.n_refused = 0;
 		atomic_store(&refusals->has_some, false);
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);
-	return all;
-}
-
-void refusals_settle(struct worker *worker, bool at_end)
-{
-	struct run *run = worker->run;
-	struct refusals *refusals = &run->refusals;
-	bool has_stored;
-	unsigned n;
-	if (!atomic_load(&refusals->has_some) || (!at_end && !atomic_load(&refusals->has_stored)))
-		return;
-	struct refused *all = take_refused(refusals, at_end, &has_stored, &n);
 	if (all && !has_stored && n >= SEVERAL_AT_END)
-		fail_run(run, n, &all->problem);
+		fail_run(worker->run, n, &all->problem);
 	for (struct refused *next; all; all = next) {
 		next = all->next;
-		if (!run_is_over(run))
+		if (!run_is_over(worker->run))
 			file_fail(worker, all->file, &all->problem);
-		refused_free(all);
+		file_free(all->file);
+		free(all);
 	}
+}
+
+static uint64_t pause_after(unsigned failures)
+{
+	const uint64_t pause_ns = AGAIN_FIRST_NS << (failures < 5 ? failures : 5);
+	return pause_ns < AGAIN_MOST_NS ? pause_ns : AGAIN_MOST_NS;
+}
+
+/* The pause before the next try grows. The time for which the file waits for its turn does not
+ * count. Its claim stays ours. */
+enum step file_again(struct worker *worker, struct file *file, const struct problem *problem)
+{
+	struct candidate *c = file->candidate;
+	const struct report_file about = file_about(file);
+	const uint64_t now = clock_boot_ns();
+	struct problem said = *problem;
+	/* Of the first turn only what the service says counts: the file may be a large one. */
+	c->failing_ns += c->failures ? now - file->begun_ns : problem->failing_ms * NS_PER_MS;
+	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms) {
+		if (c->failures)
+			problem_prefix(&said, "failed after %u attempts", c->failures + 1);
+		return file_fail(worker, file, &said);
+	}
+	const uint64_t pause_ns = pause_after(c->failures);
+	c->failing_ns += pause_ns;
+	c->failures++;
+	problem_prefix(&said, "will be retried later");
+	report_file(worker->report, S3ONCE_EVENT_RETRY, &about, &said);
+	c->known.state = MARK_CLAIMED; /* so that the mark is read first */
+	queue_later(worker->queue, &c, 1, now + pause_ns);
+	file->candidate = NULL;
+	return STEP_LATER;
+}
+
+static enum step put_aside(struct worker *worker, struct file *file, const struct problem *problem)
+{
+	struct problem said = *problem;
+	name_setting(file, &said);
+	return keep_refused(worker, file, &said) ? STEP_ASIDE : file_fail(worker, file, &said);
+}
+
+/* 404 to a request that writes. Where the bucket is there, Swift answers so while it cannot reach
+ * the bucket's own server, which passes, and some servers for a key that they cannot store. */
+static enum step not_found(struct worker *worker, struct file *file, const struct problem *problem)
+{
+	struct problem said = {0};
+	const enum outcome o = run_look_for_bucket(worker->run, worker->s3, &said);
+	if (o == OUTCOME_ABSENT || o == OUTCOME_SETUP) {
+		run_fail(worker->run, &said);
+		return STEP_OVER;
+	}
+	if (o != OUTCOME_OK)
+		return put_aside(worker, file, problem);
+	const bool is_again = file->candidate->failures < NOT_FOUND_AGAIN;
+	said = *problem;
+	snprintf(said.text, sizeof said.text,
+		"S3 answers 404 for this key, although bucket %s is there%s",
+		quote(worker->options->bucket).text,
+		is_again ? "" : ": the server may not take such keys");
+	return is_again ? file_again(worker, file, &said) : put_aside(worker, file, &said);
+}
+
+enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+	const struct problem *problem)
+{
+	if (run_is_over(worker->run))
+		return STEP_OVER;
+	switch (outcome) {
+	case OUTCOME_DENIED:
+	case OUTCOME_SETTING:
+		return put_aside(worker, file, problem);
+	case OUTCOME_INVALID:
+	case OUTCOME_UNSUPPORTED:
+		if (may_be_of_setting(file, problem))
+			return put_aside(worker, file, problem);
+		break;
+	case OUTCOME_ABSENT:
+		return not_found(worker, file, problem);
+	case OUTCOME_SETUP:
+		if (strcmp(problem->code, "NoSuchBucket") == 0)
+			return not_found(worker, file, problem);
+		run_fail(worker->run, problem);
+		return STEP_OVER;
+	case OUTCOME_LOST:
+		/* What answered, but never as S3 does, will not begin to. */
+		if (problem->status && !atomic_load(&worker->refusals->has_stored))
+			break;
+		/* fall through */
+	case OUTCOME_TRANSIENT:
+	case OUTCOME_CONFLICT:
+	case OUTCOME_THROTTLED:
+		return file_again(worker, file, problem);
+	case OUTCOME_ABANDONED: /* our lease ran out for a while; the claim is judged anew once it
+				   is back */
+		return file_later(worker, file, clock_boot_ns() + NS_PER_S / 2);
+	default:
+		break;
+	}
+	return file_fail(worker, file, problem);
+}
+
+enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+	const struct problem *problem)
+{
+	if (outcome == OUTCOME_DENIED || outcome == OUTCOME_ABSENT)
+		outcome = OUTCOME_SETUP;
+	return file_outcome(worker, file, outcome, problem);
 }

@@ -7,9 +7,6 @@
 #include <stdbool.h>
 #include <uv.h>
 
-struct file;
-struct problem;
-struct run;
 struct worker;
 struct refused; /* a file and what S3 said; owned by the list */
 
@@ -28,11 +25,6 @@ struct refusals {
 void refusals_init(struct refusals *refusals);
 /* Frees the files that are left. After the last worker. */
 void refusals_clear(struct refusals *refusals);
-
-/* Keeps a file that S3 refused, and what S3 said of it; takes both. False, and nothing is taken, if
- * something was stored before: then the file fails by itself. May wait for the other workers, and
- * ends the run if all of them were refused. */
-bool refusals_keep(struct run *run, struct file *file, const struct problem *problem);
 
 /* Around each task of a worker. */
 void refusals_task_begins(struct refusals *refusals);

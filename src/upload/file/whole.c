@@ -1,27 +1,25 @@
-/* Step 5 for a small file: one PutObject. */
+/* Step 5 of docs/protocol.md for a small file: one PutObject, from reading the file to the proof.
+ * multipart_send.c calls it for a file whose plan has no parts. */
 #include "base/clock.h"
-#include "marks/judge.h"
 #include "upload/file/piece.h"
-#include "upload/file/worker.h"
-#include <errno.h>
 
 /* Reads the file once if its body fits the memory for it. */
 static enum step read_whole(struct worker *worker, struct file *file, struct piece *ret)
 {
-	const struct s3 *s3 = worker->run->s3;
 	const struct piece_asked asked = {
-		.range = file_range(file, file->encoding, NULL, 0),
-		.kinds = s3_wanted_digests(s3, s3_checksum(s3)),
+		.range = file_range(file, file_encoding(file), NULL, 0),
+		.kinds = s3_wanted_digests(worker->server, s3_checksum(worker->server)),
 		.read_kinds = DIGEST_SHA256,
 	};
 	const uint64_t began_ns = clock_boot_ns();
 	const int error = piece_read(worker, file, &asked, ret);
 	worker->read_ns += clock_boot_ns() - began_ns;
-	file->summed = !error;
+	file->sums = file->stored = (struct sums){0};
 	if (error)
 		return file_read_error(worker, file, error);
-	file->sums = file->encoding ? ret->read : ret->sums;
-	file->stored = file->encoding ? ret->sums : (struct sums){0};
+	file->sums = file_encoding(file) ? ret->read : ret->sums;
+	if (file_encoding(file))
+		file->stored = ret->sums;
 	return STEP_NEXT;
 }
 
@@ -29,25 +27,23 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pie
 static enum step prove_whole(
 	struct worker *worker, struct file *file, const struct s3_object *reply)
 {
-	struct problem problem;
-	const struct sums *sent = file->encoding ? &file->stored : &file->sums;
+	const struct sums *sent = file_encoding(file) ? &file->stored : &file->sums;
 	switch (proof_whole(sent, reply, false)) {
 	case PROOF_YES:
 		file_note_whole(file);
 		return file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);
 	case PROOF_NO: /* what is there now is looked at, and replaced if it is damaged */
-		file->must_look = true;
-		file->replaces = (struct version){0};
+		file->life = FILE_UNSEEN;
+		file->replaces[0] = '\0';
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_AGAIN;
-		problem_set(&problem,
+		return file_fail_with(worker, file,
 			"S3 stored other bytes than were sent (its checksum %s%s differs)",
 			reply->sum.text, *reply->sum.text ? "" : reply->etag);
-		return file_fail(worker, file, &problem);
 	case PROOF_MISSING:
 		break;
 	}
-	return file_prove_by_head(worker, file);
+	return prove_by_head(worker, file);
 }
 
 static enum step after_put(struct worker *worker, struct file *file, const struct s3_put *put,
@@ -55,7 +51,7 @@ static enum step after_put(struct worker *worker, struct file *file, const struc
 {
 	const bool conditional = put->condition.if_none_match || put->condition.if_match;
 	if (o == OUTCOME_OK || o == OUTCOME_REFUSED) /* S3 looks at conditions last */
-		refusals_stored(&worker->run->refusals);
+		refusals_stored(worker->refusals);
 	switch (o) {
 	case OUTCOME_OK:
 		return prove_whole(worker, file, reply);
@@ -66,8 +62,8 @@ static enum step after_put(struct worker *worker, struct file *file, const struc
 			return look_after_refusal(worker, file, &put->condition);
 		break;
 	case OUTCOME_UNSUPPORTED:
-		if (conditional && !file->unconditional) {
-			file->unconditional = true; /* looked at right before instead */
+		if (conditional && !file->is_unconditional) {
+			file->is_unconditional = true; /* looked at right before instead */
 			return STEP_AGAIN;
 		}
 		break;
@@ -90,7 +86,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct piec
 		.target = file->target,
 		.body = &piece->http,
 		.sums = &piece->sums,
-		.checksum = s3_checksum(worker->run->s3),
+		.checksum = s3_checksum(worker->server),
 		.condition = file_condition(worker, file, S3_PUT_CONDITION),
 		.meta = file_meta(worker, file),
 		.limits = run_visible_limits(worker->run),
@@ -114,16 +110,17 @@ static enum step put_whole(struct worker *worker, struct file *file, struct piec
  * and for bandwidth, so it looks for the object once more. */
 enum step send_whole(struct worker *worker, struct file *file)
 {
+	const bool is_encoded = file_encoding(file) != NULL;
 	struct piece piece = {0};
 	enum step step = STEP_NEXT;
-	if (file->encoding && file_needs_look(worker, file, S3_PUT_CONDITION))
+	if (is_encoded && file_needs_look(worker, file, S3_PUT_CONDITION))
 		step = look_at_object(worker, file);
 	if (step == STEP_NEXT)
 		step = read_whole(worker, file, &piece);
 	if (step == STEP_NEXT && !piece_may_leave(worker, &piece))
 		step = STEP_OVER;
 	if (step == STEP_NEXT && file_needs_look(worker, file, S3_PUT_CONDITION))
-		step = file->encoding ? look_once_more(worker, file) : look_at_object(worker, file);
+		step = is_encoded ? look_once_more(worker, file) : look_at_object(worker, file);
 	if (step == STEP_NEXT)
 		step = put_whole(worker, file, &piece);
 	piece_end(worker, &piece);

@@ -1,67 +1,160 @@
+/* A worker: it takes tasks from the queue, brings each file from state to state (file.h has the
+ * picture), and checks blocks that other uploaders may be at work in. src/upload/push_loop.c starts
+ * one in each thread, prove.c borrows its connections. What a step does is in the files of the
+ * steps. */
 #include "upload/file/worker.h"
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "upload/bucket/bucket_check.h"
 #include "upload/file/multipart.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Step 2 if the query before showed a mark. The mark is read consistently, since it decides now. */
-static enum step read_mark(struct worker *worker, struct file *file)
+/* Another running uploader holds the file, and this need not be reported now. */
+static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
 {
-	const struct mark_ref ref = file_mark_ref(worker, file);
-	struct problem problem = {0};
-	enum outcome o = mark_get(&ref, &file->seen, &problem);
-	return o == OUTCOME_OK ? STEP_NEXT : file_marks_outcome(worker, file, o, &problem);
+	struct run *run = worker->run;
+	struct problem problem;
+	bool over = true;
+	return c->known.state == MARK_CLAIMED && !run->options.no_wait && !run->dry &&
+	       strcmp(c->known.session, session_id(run->session)) != 0 &&
+	       (candidate_was_just_seen_held(c) || c->said_held) &&
+	       session_is_over(run->session, worker->marks, c->known.session, &over, ret_again_ns,
+		       &problem) == OUTCOME_OK &&
+	       !over;
 }
 
-/* The steps before the claim. */
+/* Begins a shared block at a place where other uploaders are probably not at work. */
+static void rotate(struct candidate **files, size_t n)
+{
+	struct candidate *copy[BLOCK_FILES];
+	const size_t first = (size_t)random_below(n);
+	memcpy(copy, files, n * sizeof(struct candidate *));
+	for (size_t i = 0; i < n; i++)
+		files[i] = copy[(first + i) % n];
+}
+
+/* What others have taken meanwhile: done is skipped, what somebody alive holds waits, the rest may
+ * be begun. */
+static void sort_block(struct worker *worker, struct block *block, const struct known_mark *known,
+	struct version *const *versions)
+{
+	struct run *run = worker->run;
+	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
+	size_t n_ready = 0, n_later = 0, n_done = 0;
+	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
+	for (size_t i = 0; i < block->n; i++) {
+		struct candidate *c = block->files[i];
+		c->known = known[i];
+		const struct asked asked = candidate_asks(c);
+		uint64_t at_ns = 0;
+		if (!c->said_done && run_skips(run, &c->known, &asked)) {
+			bucket_skip_done(run, worker->marks, c, versions[i]);
+			n_done++;
+		} else if (may_wait(worker, c, &at_ns)) {
+			later[n_later++] = c;
+			again_ns = at_ns > again_ns ? at_ns : again_ns;
+		} else {
+			ready[n_ready++] = c;
+		}
+	}
+	queue_later(run->queue, later, n_later, again_ns);
+	if (n_later + n_done && !block->last) { /* away from who is in it */
+		queue_shared(run->queue, ready, n_ready);
+		n_ready = 0;
+	} else if (block->last) {
+		rotate(ready, n_ready);
+	}
+	queue_ready(run->queue, ready, n_ready);
+}
+
+/* Files that come back from a shared block, or together with it, are in any order. */
+static int compare_keys(const void *a, const void *b)
+{
+	const struct candidate *const *x = a, *const *y = b;
+	return strcmp((*x)->key, (*y)->key);
+}
+
+/* A block of files that others may have taken meanwhile: reads their marks anew and puts back into
+ * the queue what is left to do. Frees the block. */
+static void check_block(struct worker *worker, struct block *block)
+{
+	const char *keys[BLOCK_FILES];
+	struct known_mark known[BLOCK_FILES];
+	struct version *versions[BLOCK_FILES] = {0};
+	struct problem problem = {0};
+	const size_t n = block->n;
+	const struct call_limits limits = run_limits(worker->run);
+	qsort(block->files, block->n, sizeof(struct candidate *), compare_keys);
+	for (size_t i = 0; i < block->n; i++)
+		keys[i] = block->files[i]->key;
+	enum outcome o = known_again(worker->marks, &worker->run->space, keys, n, &limits, known,
+		worker->run->manifest ? versions : NULL, &problem);
+	if (o == OUTCOME_OK) {
+		sort_block(worker, block, known, versions);
+	} else { /* a claim will tell */
+		log_info("reading marks again: %s", problem.text);
+		queue_ready(worker->run->queue, block->files, block->n);
+	}
+	for (size_t i = 0; i < n; i++)
+		free(versions[i]);
+	free(block);
+}
+
+/* The steps before the claim. If the query before showed a mark, it is read consistently, since it
+ * decides now. */
 static enum step begin_file(struct worker *worker, struct file *file)
 {
 	const uint64_t began_ns = clock_boot_ns();
 	enum step step = file_open(worker, file);
 	worker->read_ns = clock_boot_ns() - began_ns;
-	if (step == STEP_NEXT && file->candidate->known.state != MARK_ABSENT)
-		step = read_mark(worker, file);
+	if (step == STEP_NEXT && file->candidate->known.state != MARK_ABSENT) {
+		const struct mark_ref ref = file_mark_ref(worker, file);
+		struct problem problem = {0};
+		const enum outcome o = mark_get(&ref, &file->seen, &problem);
+		if (o != OUTCOME_OK)
+			step = file_marks_outcome(worker, file, o, &problem);
+	}
 	if (step == STEP_NEXT && !run_begin(worker->run, worker->marks))
 		step = STEP_OVER;
 	return step;
 }
 
-/* Claim, look and send, from wherever the file is. Sending ends with proving and marking. */
-static enum step claim_and_send(struct worker *worker, struct file *file)
-{
-	enum step step = STEP_NEXT;
-	if (!file->claimed)
-		step = claim_file(worker, file);
-	if (step == STEP_NEXT && !file->looked_elsewhere)
-		step = look_elsewhere(worker, file);
-	if (step == STEP_NEXT && file->must_look)
-		step = look_at_object(worker, file);
-	if (step == STEP_NEXT)
-		step = multipart_plan(worker, file);
-	if (step == STEP_NEXT && !file->plan.n_parts) /* it was large once */
-		step = multipart_abort(worker, file);
-	if (step == STEP_NEXT)
-		step = file->plan.n_parts ? multipart_begin(worker, file)
-					  : send_whole(worker, file);
-	return step;
-}
-
+/* From whichever state the file is in, until its turn ends. Sending ends with proving and marking.
+ */
 static enum step go_on(struct worker *worker, struct file *file)
 {
-	enum step step = STEP_AGAIN;
-	while (step == STEP_AGAIN)
-		step = run_is_over(worker->run) ? STEP_OVER : claim_and_send(worker, file);
-	return step;
+	enum step step = STEP_NEXT;
+	while ((step == STEP_NEXT || step == STEP_AGAIN) && !run_is_over(worker->run))
+		switch (file->life) {
+		case FILE_UNCLAIMED:
+			step = claim_file(worker, file);
+			break;
+		case FILE_CLAIMED:
+			step = look_elsewhere(worker, file);
+			break;
+		case FILE_UNSEEN:
+			step = look_at_object(worker, file);
+			break;
+		case FILE_CLEAR:
+			step = send_file(worker, file);
+			break;
+		default: /* it has ended */
+			return step;
+		}
+	return step == STEP_NEXT || step == STEP_AGAIN ? STEP_OVER : step;
 }
 
 /* A large file that needed no sending took its time all the same: with more at once such files,
  * too, get done sooner. */
 static void note_unsent(struct worker *worker, const struct file *file)
 {
-	const uint64_t most = worker->run->options.part_bytes;
+	const uint64_t most = worker->options->part_bytes;
 	const uint64_t bytes = file->state.size < most ? file->state.size : most;
 	if (bytes > SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
-		queue_moved(worker->run->queue, bytes);
+		queue_moved(worker->queue, bytes);
 }
 
 /* The worker is through with the file, which belongs to others if its parts are still to be sent or
@@ -70,11 +163,11 @@ static void finish_file(struct worker *worker, struct file *file, enum step step
 {
 	if (step == STEP_PARTS)
 		return;
-	if (step == STEP_SETTLED && file->is_in_s3)
+	if (step == STEP_SETTLED && file->life >= FILE_IN_S3)
 		remove_file(worker, file);
-	if (step == STEP_SETTLED && file->has_lost_key)
+	if (step == STEP_SETTLED && file->life == FILE_STRANDED)
 		multipart_discard(worker, file);
-	report_in_flight(&worker->run->report, -1);
+	report_in_flight(worker->report, -1);
 	if (step == STEP_ASIDE)
 		return;
 	note_unsent(worker, file);
@@ -99,26 +192,10 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 	finish_file(worker, file, step);
 }
 
-static void do_part(struct worker *worker, struct parts *parts, unsigned index)
-{
-	struct file *file;
-	enum step step = multipart_send(worker, parts, index, &file);
-	if (!file)
-		return;
-	if (step == STEP_AGAIN)
-		step = go_on(worker, file);
-	finish_file(worker, file, step);
-}
-
-static uint64_t bytes_to_read(const struct run *run, const struct task *task)
-{
-	return task->kind == TASK_FILE   ? task->file->size
-	       : task->kind == TASK_PART ? run->options.part_bytes
-					 : 0;
-}
-
 static void do_task(struct worker *worker, const struct task *task)
 {
+	struct file *file = NULL;
+	enum step step;
 	switch (task->kind) {
 	case TASK_END:
 	case TASK_RETIRE:
@@ -127,12 +204,23 @@ static void do_task(struct worker *worker, const struct task *task)
 		do_file(worker, task->file);
 		break;
 	case TASK_CHECK:
-		block_check(worker, task->block);
+		check_block(worker, task->block);
 		break;
 	case TASK_PART:
-		do_part(worker, task->parts, task->index);
+		step = multipart_send(worker, task->parts, task->index, &file);
+		if (file && step == STEP_AGAIN)
+			step = go_on(worker, file);
+		if (file)
+			finish_file(worker, file, step);
 		break;
 	}
+}
+
+static uint64_t bytes_to_read(const struct run *run, const struct task *task)
+{
+	return task->kind == TASK_FILE   ? task->file->size
+	       : task->kind == TASK_PART ? run->options.part_bytes
+					 : 0;
 }
 
 /* The next task; false if there is none for this worker any more. */
@@ -170,7 +258,23 @@ int worker_new(struct run *run, struct worker **ret)
 	struct worker *worker = calloc(1, sizeof *worker);
 	if (!worker)
 		return -ENOMEM;
-	worker->run = run;
+	*worker = (struct worker){.run = run,
+		.options = &run->options,
+		.is_dry = run->dry,
+		.report = &run->report,
+		.queue = run->queue,
+		.refusals = &run->refusals,
+		.first_looks = &run->stored,
+		.server = run->s3,
+		.scan = run->files.scan,
+		.session = run->session,
+		.space = &run->space,
+		.sources = (const char *const *)run->files.sources_of_marks,
+		.rules = run->bodies.rules,
+		.filter = run->files.filter,
+		.key_template = run->files.key_template,
+		.encoding = &run->bodies.encoding,
+		.encoders = &run->bodies.encoders};
 	worker->reader = (struct reader){.abandon = run_ask_is_over, .arg = run};
 	int error = reader_init(&worker->reader);
 	if (!error)

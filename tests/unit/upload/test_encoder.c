@@ -1,7 +1,7 @@
 /* What is made of ranges of files: the same bytes each time, which every decompressor reads, and
  * never fewer than a part has to have. */
 #include "../check.h"
-#include "upload/body/encoders.h"
+#include "upload/body/encoder.h"
 #include "upload/body/multipart_plan.h"
 #include <errno.h>
 #include <fcntl.h>

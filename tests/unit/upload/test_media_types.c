@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "upload/body/media_types.h"
+#include "upload/body/object_rules.h"
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,0 +1,328 @@
+/* Opens a file as it is now, chooses whether it is compressed on its way, and reads it for
+ * checksums. worker.c opens each file; whoever finds that it changed while it was read opens it
+ * anew by file_read_error(). What is opened is what becomes visible in S3, or nothing does. */
+#include "base/clock.h"
+#include "base/quote.h"
+#include "base/text.h"
+#include "scan/content/decompress.h"
+#include "scan/key/key.h"
+#include "scan/open.h"
+#include "upload/bucket/bucket_check.h"
+#include "upload/file/piece.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A key that was made from the modification time or the content belongs to one version of the file,
+ * and so does the id of what a rotated file contains. */
+static bool is_another_version(const struct worker *worker, const struct file *file)
+{
+	const struct key_template *template = worker->key_template;
+	const struct candidate *found = file->candidate;
+	return (*found->content || (template && key_template_is_of_version(template))) &&
+	       (file->state.size != found->size || file->state.mtime_ns != found->mtime_ns);
+}
+
+/* A rotated file may have another name since it was found, and the name may be another file's. */
+static int open_rotated(const struct scan *scan, const struct candidate *c, struct file_state *ret)
+{
+	const struct file_state found = {
+		.size = c->size, .mtime_ns = c->mtime_ns, .dev = c->dev, .ino = c->ino};
+	int fd = scan_open_file(scan, c->source, c->relative, ret);
+	if (fd >= 0 && (ret->dev != found.dev || ret->ino != found.ino)) {
+		close(fd);
+		fd = -ENOENT;
+	}
+	if (fd == -ENOENT)
+		fd = scan_open_moved(scan, c->source, c->relative, &found, ret);
+	return fd;
+}
+
+/* A copy of it, since the log goes on growing. */
+static int open_piece(const struct scan *scan, const struct candidate *c, struct file_state *ret,
+	struct problem *ret_problem)
+{
+	struct scan_entry found = {.source = c->source,
+		.relative = c->relative,
+		.size = c->size,
+		.mtime_ns = c->mtime_ns,
+		.dev = c->dev,
+		.ino = c->ino,
+		.is_piece = true,
+		.offset = c->offset};
+	memcpy(found.content_id, c->content, sizeof found.content_id);
+	return scan_open_piece(scan, &found, ret, ret_problem);
+}
+
+/* Opens what the candidate stands for: a descriptor or -errno, perhaps with a sentence. */
+static int open_candidate(const struct scan *scan, const struct candidate *c,
+	struct file_state *ret, struct problem *ret_problem)
+{
+	if (c->is_piece)
+		return open_piece(scan, c, ret, ret_problem);
+	return c->is_rotated ? open_rotated(scan, c, ret)
+			     : scan_open_file(scan, c->source, c->relative, ret);
+}
+
+/* Another uploader may have uploaded and removed the file since it was found. That is not an error.
+ */
+static enum step gone(struct worker *worker, struct file *file)
+{
+	const struct asked asked = candidate_asks(file->candidate);
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	struct problem problem = {0};
+	mark_clear(&file->seen);
+	if (file->life == FILE_UNCLAIMED && !worker->options->reupload &&
+		mark_get(&ref, &file->seen, &problem) == OUTCOME_OK && !file->seen.has_newer &&
+		mark_says(&file->seen, &asked) == SAYS_DONE)
+		return bucket_is_believed(worker->run, worker->marks)
+			       ? file_settle_done(worker, file)
+			       : STEP_OVER;
+	if (!file->candidate->is_rotated)
+		return file_read_error(worker, file, -ENOENT);
+	return file_fail_with(worker, file,
+		"was compressed or deleted before it could be sent; the next run takes what "
+		"is there then");
+}
+
+/* The first bytes of the file decide, not its name. */
+static int is_compressed(int fd, bool *ret)
+{
+	char first[DECOMPRESS_MAGIC_BYTES];
+	struct decompress *decompress = NULL;
+	const ssize_t n = pread(fd, first, sizeof first, 0);
+	if (n < 0)
+		return -errno;
+	const int error = decompress_new(first, (size_t)n, &decompress);
+	decompress_free(decompress);
+	*ret = error == 0;
+	return error == -ENOENT ? 0 : error;
+}
+
+static void send_as_it_is(struct file *file)
+{
+	file->encoding = (struct encoding){.name = ""};
+	file->target.content_encoding = NULL;
+	if (!file->candidate->was_compressed)
+		candidate_set_suffix(file->candidate, "");
+}
+
+/* Whether this file of the same folder is there, is wanted, and is compressed or not. */
+static bool is_there(struct worker *worker, const struct file *file, const char *name, bool wanted)
+{
+	struct file_state state;
+	bool compressed = !wanted;
+	if (worker->filter && !filter_wants_file(worker->filter, name))
+		return false;
+	const int fd = scan_open_file(worker->scan, file->candidate->source, name, &state);
+	if (fd < 0)
+		return false;
+	const int error = is_compressed(fd, &compressed);
+	close(fd);
+	return !error && compressed == wanted;
+}
+
+/* X and X.zst of one folder would be one object. NEXT: they are not both there. What else may have
+ * the same key shows when the object is looked at. */
+static enum step check_neighbour(struct worker *worker, struct file *file, bool is_compressed)
+{
+	const struct candidate *c = file->candidate;
+	const char *suffix = codecs[worker->encoding->codec].suffix;
+	const size_t n = strlen(c->relative), bytes = strlen(suffix);
+	const bool ends = n > bytes && strcmp(c->relative + n - bytes, suffix) == 0;
+	struct text name = TEXT(1024UL * 1024);
+	if (worker->key_template || worker->options->files_from ||
+		object_rules_name_encoding(worker->rules) ||
+		!scan_source_is_directory(worker->scan, c->source) || (is_compressed && !ends))
+		return STEP_NEXT;
+	text_add_bytes(&name, c->relative, is_compressed ? n - bytes : n);
+	text_add(&name, is_compressed ? "" : suffix);
+	const bool collides =
+		!name.error && is_there(worker, file, text_string(&name), !is_compressed);
+	text_clear(&name);
+	if (!collides)
+		return STEP_NEXT;
+	struct problem problem;
+	struct text path = TEXT(1024UL * 1024);
+	text_add_bytes(&path, c->path, strlen(c->path) - (is_compressed ? bytes : 0));
+	text_add(&path, is_compressed ? "" : suffix);
+	const struct collision collision = {c->object, c->path, text_string(&path),
+		"exclude one of them, or use --content-encoding in place of the suffix"};
+	collision_tell(&collision, &problem);
+	text_clear(&path);
+	return file_fail(worker, file, &problem);
+}
+
+/* Sets file->encoding and the object's key: what is compressed already, or has a Content-Encoding
+ * by a rule, is sent as it is. NEXT, or why not. */
+static enum step choose_encoding(struct worker *worker, struct file *file)
+{
+	struct candidate *c = file->candidate;
+	const struct codec_info *codec = &codecs[worker->encoding->codec];
+	const bool by_header = object_rules_name_encoding(worker->rules);
+	bool is_left;
+	if (!*worker->encoding->name || c->was_compressed ||
+		s3_headers_value(file->target.headers, "content-encoding")) {
+		send_as_it_is(file);
+		return STEP_NEXT;
+	}
+	const int error = is_compressed(file->fd, &is_left);
+	if (error)
+		return file_read_error(worker, file, error);
+	if (is_left) {
+		send_as_it_is(file);
+		return check_neighbour(worker, file, true);
+	}
+	if (!by_header && strlen(c->key) + strlen(codec->suffix) > KEY_BYTES_MAX)
+		return file_fail_with(worker, file,
+			"its key has more than %u bytes with the %s that --compress adds; use a "
+			"shorter prefix, or --content-encoding in place of the suffix",
+			KEY_BYTES_MAX, codec->suffix);
+	file->encoding = *worker->encoding;
+	candidate_set_suffix(c, by_header ? "" : codec->suffix);
+	file->target.content_encoding = by_header ? codec->name : NULL;
+	file->target.content_type =
+		object_rules_type(worker->rules, by_header ? c->relative : c->object);
+	return check_neighbour(worker, file, false);
+}
+
+/* Why what was opened is not to be sent, or NEXT. */
+static enum step refuse_opened(struct worker *worker, struct file *file)
+{
+	enum s3once_event_type event;
+	struct plan plan;
+	if (!file->candidate->is_piece &&
+		scan_is_young(worker->scan, &file->state)) /* written to since the scan */
+		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
+	/* Its size is another since the scan. */
+	if (run_leaves_out(worker->run, file->state.size, &event))
+		return file_settle(worker, file, event);
+	if (is_another_version(worker, file)) {
+		const enum step step = file_fail_with(worker, file,
+			"changed while the run was under way, so that it is no longer the file "
+			"that its key and its mark are about; the next run takes it, and --min-age "
+			"leaves out files that were modified a moment ago");
+		file->life = FILE_STRANDED;
+		return step;
+	}
+	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
+		!body_unchanged(file->fd, &file->state))
+		return file_fail_with(worker, file,
+			"has size 0 but is not empty, as files of the kernel do (/proc, /sys): "
+			"copy it to a file, or exclude it");
+	if (plan_upload(file->state.size, worker->options->part_bytes, &plan))
+		return file_fail_with(worker, file,
+			"larger than the largest object S3 can hold; split it or exclude it");
+	return STEP_NEXT;
+}
+
+enum step file_open(struct worker *worker, struct file *file)
+{
+	struct candidate *c = file->candidate;
+	struct problem problem = {.text = ""};
+	if (file->fd >= 0)
+		close(file->fd);
+	file->sums = file->stored = (struct sums){0};
+	file->opened_ns = clock_wall_ns();
+	file->fd = open_candidate(worker->scan, c, &file->state, &problem);
+	if (file->fd < 0) {
+		const int error = file->fd;
+		file->fd = -1;
+		if (*problem.text)
+			return file_fail(worker, file, &problem);
+		return error == -ENOENT ? gone(worker, file) : file_read_error(worker, file, error);
+	}
+	file->opened_ctime_ns = file->state.ctime_ns;
+	if (c->is_rotated) /* a rename while it is sent changes it */
+		file->state.ctime_ns = 0;
+	const enum step step = refuse_opened(worker, file);
+	return step == STEP_NEXT ? choose_encoding(worker, file) : step;
+}
+
+struct range file_range(const struct file *file, const struct encoding *encoding,
+	const struct plan *plan, unsigned index)
+{
+	struct range range = {.fd = file->fd, .bytes = file->state.size, .encoding = encoding};
+	if (!plan)
+		return range;
+	range.offset = plan_offset(plan, index);
+	range.bytes = plan_bytes(plan, file->state.size, index);
+	if (encoding && index + 1 < plan->n_parts)
+		range.least_bytes = encoding->part_bytes ? encoding->part_bytes : PART_BYTES_MIN;
+	return range;
+}
+
+int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
+	const struct range *range, struct sums *ret)
+{
+	int error = range->encoding ? encoded_digest(worker, kinds, range, ret)
+				    : body_digest(&worker->reader, kinds, range, ret);
+	return error ? error : body_unchanged(file->fd, &file->state);
+}
+
+enum step file_sum(struct worker *worker, struct file *file, unsigned kinds)
+{
+	if ((file->sums.kinds & kinds) == kinds)
+		return STEP_NEXT;
+	const struct range range = file_range(file, NULL, NULL, 0);
+	struct sums sums;
+	const int error = file_digest(worker, file, kinds, &range, &sums);
+	file->sums = error ? (struct sums){0} : sums;
+	return error ? file_read_error(worker, file, error) : STEP_NEXT;
+}
+
+/* The file changed while it was read: opens what is there now, says so, gives up after too many.
+ * AGAIN or SETTLED. */
+static enum step changed(struct worker *worker, struct file *file)
+{
+	struct problem problem;
+	const struct report_file about = file_about(file);
+	if (++file->restarts > FILE_RESTARTS_MAX)
+		return file_fail_with(worker, file,
+			"changes faster than it can be read; --min-age skips files that were "
+			"modified a moment ago");
+	problem_set(&problem, "changed while it was read, starting again with what it is now");
+	report_file(worker->report, S3ONCE_EVENT_RETRY, &about, &problem);
+	const enum step step = file_open(worker, file);
+	return step == STEP_NEXT ? STEP_AGAIN : step;
+}
+
+enum step file_read_error(struct worker *worker, struct file *file, int error)
+{
+	struct problem problem;
+	switch (error) {
+	case -ESTALE:
+		return changed(worker, file);
+	case -ECANCELED:
+		return STEP_OVER;
+	case -ENOENT:
+	case -ENOTDIR:
+		problem_set(&problem, "disappeared while it was uploaded");
+		break;
+	case -ELOOP:
+	case -EXDEV:
+		problem_set(&problem,
+			"became a symbolic link, or lies behind one, since the directory was "
+			"read; links are not followed");
+		break;
+	case -EINVAL:
+		problem_set(&problem, "is no longer a regular file");
+		break;
+	case -EAGAIN: /* our attempt has asked for it back */
+		problem_set(&problem, "cannot be read: another process holds a lease on it");
+		return file_again(worker, file, &problem);
+	case -ENOMEM:
+		problem_set(&problem, "out of memory");
+		break;
+	case -EMFILE:
+	case -ENFILE:
+		problem_set(&problem,
+			"out of file descriptors; raise ulimit -n or lower --concurrency");
+		run_fail(worker->run, &problem);
+		return STEP_OVER;
+	default:
+		open_explain_unread(error, &problem);
+	}
+	return file_fail(worker, file, &problem);
+}

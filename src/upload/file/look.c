@@ -1,0 +1,335 @@
+/* Step 4 of docs/protocol.md: what S3 holds under the key of a file, or under its mark's key with
+ * another suffix of compression. src/marks/judge.c says what an object is to the file; here that is
+ * asked for and acted upon. worker.c calls it for a file in doubt, and the steps that send right
+ * before a write and after a refusal. It sends nothing of the file. */
+#include "base/quote.h"
+#include "base/text.h"
+#include "scan/key/family.h"
+#include "upload/file/multipart.h"
+#include <stdio.h>
+#include <string.h>
+
+/* An earlier version that was sent for this mark and not marked: mark it done as what it is. Then
+ * the file is a changed one like any other. */
+static enum step mark_earlier(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	struct version version = file_version_of(worker, object);
+	if (*file->candidate->content)
+		memcpy(version.content, object->meta.content, sizeof version.content);
+	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
+	if (judge_is_done_version(&file->claim, object))
+		version = file->claim.before.done;
+	/* Rewritten with its size and time put back: the content decides, now and in later runs. */
+	if (version.size == file->state.size && version.mtime_ns == file->state.mtime_ns)
+		version.mtime_is_shared = true;
+	enum step step = multipart_abort(worker, file);
+	if (step == STEP_NEXT)
+		step = file_mark_done(worker, file, &version);
+	if (step != STEP_NEXT)
+		return step;
+	mark_clear(&file->seen);
+	file->seen = (struct mark){.state = MARK_DONE, .has_done = true, .done = version};
+	snprintf(file->seen.session, sizeof file->seen.session, "%s", session_id(worker->session));
+	memcpy(file->seen.claim, file->claim.id, sizeof file->seen.claim);
+	claim_clear(&file->claim);
+	file->life = FILE_UNCLAIMED;
+	return STEP_AGAIN;
+}
+
+/* It may have been sent by this very run, and the reply was lost. */
+static enum step adopt_object(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	const struct judged judged = file_judged(worker, file, object, PROOF_YES);
+	const bool is_sent =
+		judge_is_ours(&judged) &&
+		(file->candidate->was_sent || strcmp(object->meta.claim, file->claim.id) == 0);
+	const enum step step = multipart_abort(worker, file);
+	file->candidate->was_sent = is_sent;
+	return step == STEP_NEXT ? file_done(worker, file, object,
+					   is_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED)
+				 : step;
+}
+
+/* The file is done with this object, which was judged to have its content. */
+static enum step adopt_by_content(struct worker *worker, struct file *file, const char *suffix,
+	const struct s3_object *object)
+{
+	const enum step step = multipart_abort(worker, file);
+	return step == STEP_NEXT ? file_done_otherwise(worker, file, object, suffix) : step;
+}
+
+static enum step fail_unproven(struct worker *worker, struct file *file, const char *key)
+{
+	return file_fail_with(worker, file,
+		"the object %s says that it has this content, and nothing shows that its bytes are "
+		"the ones that were sent; compare it with the file, and remove one of them",
+		quote(key).text);
+}
+
+/* Other bytes were stored than were sent: by no means an earlier version. The file is sent again in
+ * place of exactly what is there. */
+static enum step object_damaged(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	struct problem problem;
+	if (++file->damages > FILE_DAMAGES_MAX)
+		return file_fail_with(worker, file,
+			"S3 holds other bytes than were sent, although the file was sent %u "
+			"times: the network, a proxy or the server damages it; the object is not "
+			"a version of this file",
+			FILE_DAMAGES_MAX);
+	problem_set(&problem,
+		"%s: S3 holds other bytes than were sent; the upload was damaged on the way or by "
+		"the server, and the file is sent again in its place",
+		quote(file->candidate->path).text);
+	report_run(worker->report, S3ONCE_EVENT_WARNING, &problem);
+	memcpy(file->replaces, object->etag, sizeof file->replaces);
+	file->life = FILE_CLEAR;
+	return STEP_AGAIN;
+}
+
+static enum step conflict(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
+{
+	const bool is_of_these_marks =
+		strcmp(object->meta.table, worker->space->settings.table_id) == 0;
+	const char *why = "s3once did not upload it";
+	if (proof == PROOF_MISSING && proof_etag_parts(object->etag) > 1)
+		why = "it was uploaded in parts of a size that s3once cannot find out, so that "
+		      "its content cannot be compared; name that size with --part-size, or "
+		      "make sure that it is this file";
+	else if (proof == PROOF_MISSING)
+		why = "the server returns nothing that shows whether its content is the same";
+	else if (object->meta.written_for == S3_WRITTEN_FOR_ANOTHER && is_of_these_marks)
+		why = "it is a copy of an object that s3once uploaded under another key";
+	else if (*object->meta.table && !is_of_these_marks)
+		why = "another s3once, whose marks are not these, uploaded it";
+	return file_fail_with(worker, file,
+		"an object with this key and %s exists, and %s; remove it, or choose "
+		"another prefix",
+		proof == PROOF_MISSING ? "size" : "other content", why);
+}
+
+/* What follows from the table of docs/protocol.md. */
+static enum step judge_object(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
+{
+	const struct judged judged = file_judged(worker, file, object, proof);
+	switch (judge(&judged)) {
+	case JUDGED_THE_FILE:
+		return adopt_object(worker, file, object);
+	case JUDGED_THE_CONTENT:
+		return adopt_by_content(worker, file, candidate_suffix(file->candidate), object);
+	case JUDGED_REPLACED:
+		file->life = FILE_CLEAR;
+		return STEP_NEXT;
+	case JUDGED_DAMAGED:
+		return object_damaged(worker, file, object);
+	case JUDGED_EARLIER:
+		return mark_earlier(worker, file, object);
+	case JUDGED_UNPROVEN:
+		return fail_unproven(worker, file, file->candidate->object);
+	case JUDGED_FOREIGN:
+		break;
+	}
+	return conflict(worker, file, object, proof);
+}
+
+/* HEAD was answered 400, which is how it says that credentials have expired, that the object's key
+ * (SSE-C) is another, or whatever a server does not like: another request is told why. */
+static enum step refused_head(
+	struct worker *worker, struct file *file, bool must, struct problem *problem)
+{
+	struct problem why = {0};
+	const struct call_limits limits = run_limits(worker->run);
+	enum outcome o = s3_ask_object(worker->s3, &file->target, &limits, &why);
+	if (o != OUTCOME_OK && o != OUTCOME_ABSENT && *why.code)
+		*problem = why;
+	else
+		o = s3_ask_why(worker->s3, &limits, problem) ? OUTCOME_SETUP : OUTCOME_INVALID;
+	if (o == OUTCOME_INVALID && file->target.headers &&
+		s3_headers_have_key(file->target.headers))
+		problem_prefix(
+			problem, "the existing object is not encrypted with this sse-c-key-file");
+	else if (o == OUTCOME_INVALID && !must) /* then the upload itself is told why */
+		return STEP_NEXT;
+	return file_outcome(worker, file, o, problem);
+}
+
+/* With `reads`, what is there is compared with the file and judged. */
+static enum step look_at_key(struct worker *worker, struct file *file, bool must, bool reads)
+{
+	struct s3_object object = {0};
+	struct problem problem = {0};
+	enum proof proof;
+	const struct call_limits limits = run_limits(worker->run);
+	const enum outcome o =
+		s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
+	if (o == OUTCOME_OK && reads) {
+		const enum step step = file_compare(worker, file, &object, &proof);
+		return step == STEP_NEXT ? judge_object(worker, file, &object, proof) : step;
+	}
+	if (o == OUTCOME_OK) {
+		const bool is_to_go = *file->replaces && strcmp(file->replaces, object.etag) == 0;
+		file->life = is_to_go ? FILE_CLEAR : FILE_UNSEEN;
+		return is_to_go ? STEP_NEXT : STEP_AGAIN;
+	}
+	if (o == OUTCOME_ABSENT) {
+		file->life = FILE_CLEAR;
+		file->replaces[0] = '\0';
+		return STEP_NEXT;
+	}
+	if (o == OUTCOME_INVALID)
+		return refused_head(worker, file, must, &problem);
+	if (o == OUTCOME_DENIED && !must)
+		return STEP_NEXT;
+	if (o == OUTCOME_DENIED)
+		problem_prefix(&problem,
+			"cannot find out whether the object exists already: allow s3:GetObject "
+			"and s3:ListBucket");
+	return file_outcome(worker, file, o, &problem);
+}
+
+enum step look_at_object(struct worker *worker, struct file *file)
+{
+	return look_at_key(worker, file, true, true);
+}
+
+enum step look_once_more(struct worker *worker, struct file *file)
+{
+	return look_at_key(worker, file, true, false);
+}
+
+enum step look_ahead(struct worker *worker, struct file *file)
+{
+	return look_at_key(
+		worker, file, file_needs_look(worker, file, S3_COMPLETE_CONDITION), true);
+}
+
+enum step look_after_refusal(
+	struct worker *worker, struct file *file, const struct s3_condition *condition)
+{
+	const bool is_match = condition->if_match != NULL;
+	const enum step step = look_at_object(worker, file);
+	if (step != STEP_NEXT)
+		return step;
+	/* Refused, although nothing is there or exactly what we named: not the condition that we
+	 * meant (some servers want an etag without its quotes). Or it was deleted in between: then
+	 * the look costs one request. */
+	if (is_match && *file->replaces)
+		s3_learn(worker->server, S3_IF_MATCH, false);
+	if (++file->restarts > FILE_RESTARTS_MAX)
+		return file_fail_with(worker, file,
+			"the server refuses the upload as if the object existed, but HEAD finds "
+			"none");
+	return STEP_AGAIN;
+}
+
+enum step prove_by_head(struct worker *worker, struct file *file)
+{
+	struct s3_object object = {0};
+	struct problem problem = {0};
+	const struct call_limits limits = run_limits(worker->run);
+	enum proof proof = PROOF_MISSING;
+	const enum outcome o =
+		s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
+	if (o == OUTCOME_DENIED)
+		problem_prefix(
+			&problem, "uploaded, but it cannot be verified without s3:GetObject");
+	if (o == OUTCOME_ABSENT)
+		return file_is_nowhere(worker, file);
+	if (o != OUTCOME_OK)
+		return file_outcome(worker, file, o, &problem);
+	const enum step step = file_compare(worker, file, &object, &proof);
+	if (step != STEP_NEXT)
+		return step;
+	if (proof == PROOF_YES)
+		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
+	if (proof == PROOF_NO) {
+		file->replaces[0] = '\0'; /* what was to be replaced is */
+		return judge_object(worker, file, &object, proof);
+	}
+	return file_fail_with(worker, file,
+		"uploaded, but it cannot be verified: the server returns neither a checksum nor an "
+		"MD5 of its content");
+}
+
+/* NEXT: it has other content, or is of no use. */
+static enum step judge_elsewhere(
+	struct worker *worker, struct file *file, const char *key, const struct s3_object *object)
+{
+	const struct judged judged = file_judged(worker, file, object, PROOF_MISSING);
+	struct problem problem;
+	if (strcmp(object->meta.content, file->candidate->content) != 0)
+		return STEP_NEXT;
+	switch (judge(&judged)) {
+	case JUDGED_THE_CONTENT:
+		return adopt_by_content(worker, file, key + strlen(file->candidate->key), object);
+	case JUDGED_UNPROVEN:
+		return fail_unproven(worker, file, key);
+	case JUDGED_DAMAGED: /* it cannot take the place of what is under another key */
+		problem_set(&problem,
+			"%s: S3 holds other bytes under the key %s than were sent; the upload was "
+			"damaged on the way or by the server, and the file is sent again as %s; "
+			"remove the damaged object",
+			quote(file->candidate->path).text, quote(key).text,
+			quote(file->candidate->object).text);
+		report_run(worker->report, S3ONCE_EVENT_WARNING, &problem);
+		return STEP_NEXT;
+	default:
+		return STEP_NEXT;
+	}
+}
+
+/* NEXT: the object is not there, or has other content. */
+static enum step look_under_key(struct worker *worker, struct file *file, const char *key)
+{
+	struct s3_object object = {0};
+	struct problem problem = {0};
+	struct s3_target target = file->target;
+	target.key = key;
+	const struct call_limits limits = run_limits(worker->run);
+	const enum outcome o = s3_head_object(worker->s3, &target, &limits, &object, &problem);
+	if (o == OUTCOME_OK)
+		return judge_elsewhere(worker, file, key, &object);
+	if (o == OUTCOME_DENIED && !atomic_exchange(&worker->run->said_blind, true)) {
+		problem_set(&problem,
+			"S3 does not show whether a rotated log is there already with another "
+			"compression: if its mark was lost, it is uploaded once more; allow "
+			"s3:GetObject and s3:ListBucket");
+		report_run(worker->report, S3ONCE_EVENT_NOTE, &problem);
+	}
+	/* Of these, the step that looks at the file's own key or writes to it says more. */
+	if (o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID)
+		return STEP_NEXT;
+	return file_outcome(worker, file, o, &problem);
+}
+
+/* Without a mark that says done, what the log was compressed to at any time may stand there: marks
+ * may be lost, and a run that was killed may have stored it. Nobody but s3once compresses a piece,
+ * so that of one without a mark only its own key matters. The first suffix is that of a log that
+ * was not compressed yet. */
+enum step look_elsewhere(struct worker *worker, struct file *file)
+{
+	const struct candidate *c = file->candidate;
+	const bool was_begun = file->claim.taken_over &&
+			       (file->claim.before.state != MARK_DONE || worker->options->reupload);
+	const bool may_be = *c->content && !*file->replaces && (!c->is_piece || was_begun);
+	enum step step = STEP_NEXT;
+	for (size_t i = 0; step == STEP_NEXT && may_be && i < 1 + FAMILY_SUFFIXES; i++) {
+		const char *suffix = i ? family_suffixes[i - 1] : "";
+		if (strcmp(suffix, candidate_suffix(c)) == 0)
+			continue;
+		struct text key = TEXT(KEY_BYTES_MAX + SUFFIX_MAX);
+		text_add(&key, c->key);
+		text_add(&key, suffix);
+		if (!key.error)
+			step = look_under_key(worker, file, text_string(&key));
+		text_clear(&key);
+	}
+	if (step == STEP_NEXT)
+		file->life = was_begun ? FILE_UNSEEN : FILE_CLEAR;
+	return step;
+}
