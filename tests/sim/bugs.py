@@ -87,8 +87,8 @@ BUGS = {
         "if (fd >= 0 && ret->dev != found.dev) {",
     ),
     "piece-is-not-compared": (  # what is copied of a log that grows may be another log's
-        "if (r == 0 && strcmp(ids.range, found->content_id) != 0)",
-        "if (r != 0 && strcmp(ids.range, found->content_id) != 0)",
+        "if (r == 0 && strcmp(id, found->content_id) != 0)",
+        "if (r != 0 && strcmp(id, found->content_id) != 0)",
     ),
     "removed-without-proof": (
         "done = ask_s3(worker, file, mark.done.suffix, ret, ret_problem);\n\tif (done == DONE_YES)\n\t\tdone = check_object(",

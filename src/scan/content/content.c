@@ -156,23 +156,7 @@ static int add_to_digest(void *arg, const unsigned char *bytes, size_t n)
 	return 0;
 }
 
-int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
-	struct problem *ret_problem)
-{
-	struct digest digest;
-	struct sums sums;
-	int r = digest_init(&digest, DIGEST_SHA256);
-	if (r < 0)
-		return r;
-	const struct content_sink sink = {begin_digest, add_to_digest, &digest};
-	r = content_read(content, &sink, ret_problem);
-	digest_finish(&digest, &sums);
-	if (r == 0)
-		hex_encode(sums.sha256, sizeof sums.sha256, ret_id);
-	digest_clear(&digest);
-	return r;
-}
-
+/* The id of what the digest has so far. */
 static int peek(const struct digest *digest, char ret_id[static CONTENT_ID_CHARS + 1])
 {
 	struct sums sums;
@@ -182,83 +166,113 @@ static int peek(const struct digest *digest, char ret_id[static CONTENT_ID_CHARS
 	return error;
 }
 
-struct points {
+int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
+	struct problem *ret_problem)
+{
 	struct digest digest;
-	struct content_point *points;
+	int r = digest_init(&digest, DIGEST_SHA256);
+	if (r < 0)
+		return r;
+	const struct content_sink sink = {begin_digest, add_to_digest, &digest};
+	r = content_read(content, &sink, ret_problem);
+	if (r == 0)
+		r = peek(&digest, ret_id);
+	digest_clear(&digest);
+	return r;
+}
+
+struct measuring {
+	struct digest whole, rest; /* rest: of what follows the last prefix that is there */
+	struct content_prefix *prefixes;
 	size_t n, next;
+	bool has_prefix;
 };
 
-/* Fills the points that lie where the digest is. */
-static int fill_points(struct points *p)
+/* Compares the prefixes that end where the digest is. */
+static int compare_prefixes(struct measuring *m)
 {
+	char id[CONTENT_ID_CHARS + 1];
 	int error = 0;
-	for (; !error && p->next < p->n && p->points[p->next].at == p->digest.sums.bytes;
-		p->next++) {
-		error = peek(&p->digest, p->points[p->next].id);
-		p->points[p->next].is_there = !error;
+	for (; !error && m->next < m->n && m->prefixes[m->next].bytes == m->whole.sums.bytes;
+		m->next++) {
+		error = peek(&m->whole, id);
+		if (error || strcmp(id, m->prefixes[m->next].id) != 0)
+			continue;
+		m->prefixes[m->next].is_there = m->has_prefix = true;
+		error = digest_restart(&m->rest, DIGEST_SHA256);
 	}
 	return error;
 }
 
-static int begin_points(void *arg)
+static int begin_measuring(void *arg)
 {
-	struct points *p = arg;
-	p->next = 0;
-	for (size_t i = 0; i < p->n; i++)
-		p->points[i].is_there = false;
-	const int error = digest_restart(&p->digest, DIGEST_SHA256);
-	return error ? error : fill_points(p);
+	struct measuring *m = arg;
+	m->next = 0;
+	m->has_prefix = false;
+	for (size_t i = 0; i < m->n; i++)
+		m->prefixes[i].is_there = false;
+	const int error = digest_restart(&m->whole, DIGEST_SHA256);
+	return error ? error : compare_prefixes(m);
 }
 
-static int take_points(void *arg, const unsigned char *bytes, size_t n)
+static int take_measured(void *arg, const unsigned char *bytes, size_t n)
 {
-	struct points *p = arg;
+	struct measuring *m = arg;
 	int error = 0;
 	while (!error && n) {
 		const uint64_t left =
-			p->next < p->n ? p->points[p->next].at - p->digest.sums.bytes : n;
+			m->next < m->n ? m->prefixes[m->next].bytes - m->whole.sums.bytes : n;
 		const size_t now = left < n ? (size_t)left : n;
-		digest_update(&p->digest, bytes, now);
+		digest_update(&m->whole, bytes, now);
+		if (m->has_prefix)
+			digest_update(&m->rest, bytes, now);
 		bytes += now;
 		n -= now;
-		error = fill_points(p);
+		error = compare_prefixes(m);
 	}
 	return error;
 }
 
-int content_points(const struct content *content, struct content_point *points, size_t n,
-	uint64_t *ret_size, struct problem *ret_problem)
+int content_measure(const struct content *content, struct content_prefix *prefixes, size_t n,
+	struct content_measured *ret, struct problem *ret_problem)
 {
-	struct points p = {.points = points, .n = n};
-	int r = digest_init(&p.digest, DIGEST_SHA256);
+	struct measuring m = {.prefixes = prefixes, .n = n};
+	int r = digest_init(&m.whole, DIGEST_SHA256);
 	if (r < 0)
 		return r;
-	const struct content_sink sink = {begin_points, take_points, &p};
+	r = digest_init(&m.rest, DIGEST_SHA256);
+	if (r < 0) {
+		digest_clear(&m.whole);
+		return r;
+	}
+	const struct content_sink sink = {begin_measuring, take_measured, &m};
 	r = content_read(content, &sink, ret_problem);
-	*ret_size = p.digest.sums.bytes;
-	digest_clear(&p.digest);
+	ret->bytes = m.whole.sums.bytes;
+	if (r == 0)
+		r = peek(&m.whole, ret->id);
+	if (r == 0)
+		r = peek(m.has_prefix ? &m.rest : &m.whole, ret->rest);
+	digest_clear(&m.whole);
+	digest_clear(&m.rest);
 	return r;
 }
 
 struct copying {
-	struct points points; /* the ends of the range */
 	struct digest digest; /* of the range */
 	const struct content_range *range;
 	uint64_t at;
 };
 
-static int begin_range(void *arg)
+static int begin_copy(void *arg)
 {
 	struct copying *c = arg;
 	c->at = 0;
-	if (c->range->copy_fd >= 0 &&
-		(ftruncate(c->range->copy_fd, 0) < 0 || lseek(c->range->copy_fd, 0, SEEK_SET) < 0))
+	if (ftruncate(c->range->copy_fd, 0) < 0 || lseek(c->range->copy_fd, 0, SEEK_SET) < 0)
 		return -errno;
-	const int error = digest_restart(&c->digest, DIGEST_SHA256);
-	return error ? error : begin_points(&c->points);
+	return digest_restart(&c->digest, DIGEST_SHA256);
 }
 
-static int take_range(void *arg, const unsigned char *bytes, size_t n)
+static int take_copied(void *arg, const unsigned char *bytes, size_t n)
 {
 	struct copying *c = arg;
 	const uint64_t from = c->range->from, to = c->range->to, at = c->at;
@@ -266,36 +280,25 @@ static int take_range(void *arg, const unsigned char *bytes, size_t n)
 		     skipped = from <= at           ? 0
 			       : from - at < wanted ? (size_t)(from - at)
 						    : wanted;
-	int error = take_points(&c->points, bytes, wanted);
 	digest_update(&c->digest, bytes + skipped, wanted - skipped);
-	if (!error && c->range->copy_fd >= 0)
-		error = write_all(c->range->copy_fd, bytes + skipped, wanted - skipped);
 	c->at += wanted;
+	const int error = write_all(c->range->copy_fd, bytes + skipped, wanted - skipped);
 	return error ? error : c->at == to;
 }
 
-int content_range(const struct content *content, const struct content_range *range,
-	struct content_range_ids *ret, struct problem *ret_problem)
+int content_copy(const struct content *content, const struct content_range *range,
+	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_problem)
 {
-	struct content_point ends[] = {{.at = range->from}, {.at = range->to}};
-	struct copying c = {.points = {.points = ends, .n = 2}, .range = range};
-	int r = digest_init(&c.points.digest, DIGEST_SHA256);
+	struct copying c = {.range = range};
+	int r = digest_init(&c.digest, DIGEST_SHA256);
 	if (r < 0)
 		return r;
-	r = digest_init(&c.digest, DIGEST_SHA256);
-	if (r < 0) {
-		digest_clear(&c.points.digest);
-		return r;
-	}
-	const struct content_sink sink = {begin_range, take_range, &c};
+	const struct content_sink sink = {begin_copy, take_copied, &c};
 	r = content_read(content, &sink, ret_problem);
-	if (r == 0 && !ends[1].is_there)
+	if (r == 0 && c.at != range->to)
 		r = -ESTALE;
 	if (r == 0)
-		r = peek(&c.digest, ret->range);
-	memcpy(ret->before, ends[0].id, sizeof ret->before);
-	memcpy(ret->until, ends[1].id, sizeof ret->until);
-	digest_clear(&c.points.digest);
+		r = peek(&c.digest, ret_id);
 	digest_clear(&c.digest);
 	return r;
 }

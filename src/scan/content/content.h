@@ -47,27 +47,29 @@ int content_seems_compressed(int fd);
 int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem);
 
-/* The id of the first `at` bytes. */
-struct content_point {
-	uint64_t at;
-	bool is_there; /* else the content is shorter */
-	char id[CONTENT_ID_CHARS + 1];
+/* The first bytes of a content as they are known. */
+struct content_prefix {
+	uint64_t bytes;
+	const char *id; /* of them; borrowed */
+	bool is_there;  /* returned: the content begins with them */
 };
-/* Fills the points, which come in rising order of `at`, and sets *ret_size to how many bytes the
- * content has. Returns as content_read(). */
-int content_points(const struct content *content, struct content_point *points, size_t n,
-	uint64_t *ret_size, struct problem *ret_problem);
+struct content_measured {
+	uint64_t bytes;                  /* how many the content has */
+	char id[CONTENT_ID_CHARS + 1];   /* of all of it */
+	char rest[CONTENT_ID_CHARS + 1]; /* of what follows the longest prefix that is there; of all
+					    of it if none is */
+};
+/* Finds out in one reading which of these prefixes the content begins with. They come in rising
+ * order of bytes. Returns as content_read(). */
+int content_measure(const struct content *content, struct content_prefix *prefixes, size_t n,
+	struct content_measured *ret, struct problem *ret_problem);
 
+/* Copies the bytes from `from` to `to` of the content into an open file, over what is in it, and
+ * computes their id. Returns as content_read(), or -ESTALE if the content ends before `to`, or the
+ * error of writing. */
 struct content_range {
 	uint64_t from, to;
-	int copy_fd; /* the bytes of the range are written to it; -1: they are not copied */
+	int copy_fd;
 };
-struct content_range_ids {
-	char before[CONTENT_ID_CHARS + 1]; /* of the bytes before the range */
-	char range[CONTENT_ID_CHARS + 1];
-	char until[CONTENT_ID_CHARS + 1]; /* of all bytes up to the end of the range */
-};
-/* Computes the three ids, and copies the range, in one reading. Returns as content_read(), or
- * -ESTALE if the content ends within the range, or the error of writing. */
-int content_range(const struct content *content, const struct content_range *range,
-	struct content_range_ids *ret, struct problem *ret_problem);
+int content_copy(const struct content *content, const struct content_range *range,
+	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_problem);

@@ -1,6 +1,7 @@
 /* The files of the last listing as what is to be uploaded of them, where logs grow: whole files, or
  * pieces of them, one family after the other; and the copy of a piece that is sent. rotation.c asks
- * for the next file, and the workers for copies. Which log a file has, log_match.c finds out. */
+ * for the next file, and the workers for copies. Which log a file has, log_match.c finds out; it is
+ * kept here before anything of it is handed out, so that every run finds the same pieces. */
 #include "scan/rotated/growing_logs.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -8,6 +9,7 @@
 #include "scan/content/content.h"
 #include "scan/open.h"
 #include "scan/rotated/log_match.h"
+#include "scan/scan_entry.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,10 +40,10 @@ static int copy_piece(const struct source *source, int fd, const struct file_sta
 	const struct scan_options *options = source->options;
 	const struct content content = {fd, state->size, options->is_over, options->is_over_arg};
 	const struct content_range range = {found->offset, found->offset + found->size, copy_fd};
-	struct content_range_ids ids;
+	char id[CONTENT_ID_CHARS + 1];
 	struct problem why = {.text = ""};
-	int r = content_range(&content, &range, &ids, &why);
-	if (r == 0 && strcmp(ids.range, found->content_id) != 0)
+	int r = content_copy(&content, &range, id, &why);
+	if (r == 0 && strcmp(id, found->content_id) != 0)
 		r = -ESTALE;
 	if (r == -ENOSPC || r == -EDQUOT || r == -EFBIG)
 		return *why.text ? (*ret_problem = why, r) : refuse_copy(r, found, ret_problem);
@@ -92,15 +94,14 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 /* For so many days a log whose file is gone is looked for: logrotate's renamecopy gives it a name
  * of another family for a moment, and it may be compressed while no run looks. */
 #define MISSING_DAYS 7
+#define ATTEMPTS     5 /* while other runs change the same rows */
 
 static void clear_rows(struct log_family *family)
 {
 	for (size_t k = 0; k < family->n_rows; k++)
 		log_row_clear(&family->rows[k]);
 	free(family->rows);
-	free(family->states);
 	family->rows = NULL;
-	family->states = NULL;
 	family->n_rows = 0;
 }
 
@@ -111,14 +112,10 @@ static int load_rows(struct log_family *family, struct problem *ret_problem)
 		&family->n_rows, ret_problem);
 	if (r < 0)
 		return r;
-	const size_t most = family->n_rows + family->n_files;
-	struct log_row *rows = reallocarray(family->rows, most, sizeof *rows);
+	struct log_row *rows =
+		reallocarray(family->rows, family->n_rows + family->n_files, sizeof *rows);
 	family->rows = rows ? rows : family->rows;
-	family->states = calloc(most, sizeof *family->states);
-	if (rows && family->states)
-		return 0;
-	open_out_of_resources(-ENOMEM, ret_problem);
-	return -ENOMEM;
+	return rows ? 0 : scan_no_memory(ret_problem);
 }
 
 /* Whether another log has the file that had this one. */
@@ -131,21 +128,19 @@ static bool is_replaced(const struct log_family *family, const struct log_row *r
 }
 
 /* What is not found anywhere is given up, after a while. */
-static bool is_lost(struct log_family *family, size_t k, int64_t today)
+static bool is_lost(const struct log_family *family, const struct log_row *row, int64_t today)
 {
-	struct log_row *row = &family->rows[k];
-	if (family->states[k] == LOG_TRUNCATED)
+	if (row->state == LOG_TRUNCATED)
 		return !family->is_unsure && !family->has_waiting && is_replaced(family, row);
-	return family->states[k] == LOG_LOOSE && row->missing &&
-	       today - row->missing >= MISSING_DAYS;
+	return row->state == LOG_LOOSE && row->missing && today - row->missing >= MISSING_DAYS;
 }
 
-static void tell_lost(struct log_family *family, const struct log_row *row, enum log_state state)
+static void tell_lost(struct log_family *family, const struct log_row *row)
 {
 	if (!row->was_live || *family->notice.text)
 		return;
 	problem_set(&family->notice,
-		state == LOG_TRUNCATED
+		row->state == LOG_TRUNCATED
 			? "%s was emptied after %llu bytes of it were uploaded, and no file here "
 			  "begins with them; a copy that was made before the last of them were "
 			  "written, or in another folder (logrotate's olddir), is uploaded as a "
@@ -156,101 +151,36 @@ static void tell_lost(struct log_family *family, const struct log_row *row, enum
 		quote(family->name.family).text, (unsigned long long)row->end);
 }
 
-static int drop_lost(struct log_family *family, int64_t today, struct problem *ret_problem)
+/* What the row is to say of the days on which its file was there. */
+static void note_day(struct log_family *family, struct log_row *row, int64_t today)
 {
-	int r = 0;
-	for (size_t k = 0; r == 0 && k < family->n_rows; k++) {
-		struct log_row *row = &family->rows[k];
-		if (!row->number || !is_lost(family, k, today))
-			continue;
-		tell_lost(family, row, family->states[k]);
-		r = log_rows_drop(family->options->log_rows, row, ret_problem);
-	}
-	return r;
-}
-
-static int note_missing(struct log_family *family, int64_t today, struct problem *ret_problem)
-{
-	int r = 0;
-	for (size_t k = 0; r == 0 && k < family->n_rows; k++) {
-		struct log_row *row = &family->rows[k];
-		if (family->states[k] != LOG_LOOSE || row->missing || family->is_unsure)
-			continue;
-		row->missing = today;
-		r = log_rows_put(family->options->log_rows, &family->name, row, ret_problem);
-	}
-	return r;
-}
-
-/* Known rows come before new ones, which may be of a file that had a known one. */
-static int keep_changed(
-	struct log_family *family, int64_t today, bool is_new, struct problem *ret_problem)
-{
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < family->n_files; i++) {
-		struct grown_file *file = &family->files[i];
-		struct log_row *row = file->row;
-		if (!row || (row->number == 0) != is_new)
-			continue;
-		if (!file->is_changed && row->seen == today && !row->missing)
-			continue;
+	if (row->state == LOG_TAKEN && (row->seen != today || row->missing)) {
 		row->seen = today;
 		row->missing = 0;
-		r = log_rows_put(family->options->log_rows, &family->name, row, ret_problem);
+		row->change = LOG_CHANGED;
+	} else if (is_lost(family, row, today)) {
+		tell_lost(family, row);
+		row->change = LOG_LOST;
+	} else if (row->state == LOG_LOOSE && !row->missing && !family->is_unsure) {
+		row->missing = today;
+		row->change = LOG_CHANGED;
 	}
-	return r;
 }
 
-static bool has_changes(const struct log_family *family, int64_t today)
-{
-	for (size_t i = 0; i < family->n_files; i++)
-		if (family->files[i].row &&
-			(family->files[i].is_changed || family->files[i].row->seen != today))
-			return true;
-	for (size_t k = 0; k < family->n_rows; k++)
-		if (family->states[k] == LOG_LOOSE || family->states[k] == LOG_TRUNCATED)
-			return true;
-	return false;
-}
-
-static int keep(struct log_family *family, struct problem *ret_problem)
+static int keep_rows(struct log_family *family, struct problem *ret_problem)
 {
 	struct log_rows *rows = family->options->log_rows;
-	const int64_t today = log_rows_today(rows);
-	if (family->options->only_looks || !has_changes(family, today))
+	bool has_changes = false;
+	if (family->options->only_looks)
 		return 0;
-	int r = log_rows_begin(rows, ret_problem);
-	if (r == 0)
-		r = drop_lost(family, today, ret_problem);
-	if (r == 0)
-		r = note_missing(family, today, ret_problem);
-	if (r == 0)
-		r = keep_changed(family, today, false, ret_problem);
-	if (r == 0)
-		r = keep_changed(family, today, true, ret_problem);
-	if (r == 0)
-		r = log_rows_commit(rows, ret_problem);
-	if (r < 0)
-		log_rows_undo(rows);
-	return r;
+	for (size_t k = 0; k < family->n_rows; k++) {
+		note_day(family, &family->rows[k], log_rows_today(rows));
+		has_changes |= family->rows[k].change != LOG_UNCHANGED;
+	}
+	return has_changes ? log_rows_keep(
+				     rows, &family->name, family->rows, family->n_rows, ret_problem)
+			   : 0;
 }
-
-/* Finds out which log each file has, cuts what is new, and keeps that. Files that cannot be judged
- * become YOUNG, or a PROBLEM. 0, -EAGAIN if another run has changed the rows meanwhile, or -errno
- * with a sentence. */
-static int settle_rows(struct log_family *family, struct problem *ret_problem)
-{
-	int r = load_rows(family, ret_problem);
-	if (r == 0)
-		r = log_match_by_identity(family, ret_problem);
-	if (r == 0)
-		r = log_match_by_content(family, ret_problem);
-	if (r == 0)
-		r = log_match_new(family, ret_problem);
-	return r < 0 ? r : keep(family, ret_problem);
-}
-
-#define ATTEMPTS 5 /* while other runs change the same rows */
 
 struct growing_logs {
 	struct rotation_table *table;
@@ -259,21 +189,30 @@ struct growing_logs {
 	struct log_family family;
 	char *name;              /* of the family */
 	struct scan_entry ahead; /* the first of the next family */
-	bool has_ahead, is_begun;
+	bool has_ahead;
 	size_t file, piece; /* what comes next of the family */
 };
+
+static int look_ahead(struct growing_logs *logs, struct problem *ret_problem)
+{
+	const int r = rotation_table_next(logs->table, &logs->ahead, ret_problem);
+	logs->has_ahead = r > 0;
+	return r < 0 ? r : 0;
+}
 
 int growing_logs_new(struct rotation_table *table, struct source *sources, bool is_stable,
 	struct growing_logs **ret, struct problem *ret_problem)
 {
 	struct growing_logs *logs = calloc(1, sizeof *logs);
-	if (!logs) {
-		open_out_of_resources(-ENOMEM, ret_problem);
-		return -ENOMEM;
-	}
+	if (!logs)
+		return scan_no_memory(ret_problem);
 	*logs = (struct growing_logs){.table = table, .sources = sources, .is_stable = is_stable};
-	*ret = logs;
-	return 0;
+	const int r = look_ahead(logs, ret_problem);
+	if (r < 0)
+		growing_logs_free(logs);
+	else
+		*ret = logs;
+	return r;
 }
 
 static void clear_family(struct growing_logs *logs)
@@ -296,28 +235,23 @@ void growing_logs_free(struct growing_logs *logs)
 	free(logs);
 }
 
-static int add_file(struct growing_logs *logs, const struct scan_entry *entry)
+static int add_file(struct log_family *family, const struct scan_entry *entry)
 {
-	struct log_family *family = &logs->family;
 	struct grown_file *files = reallocarray(family->files, family->n_files + 1, sizeof *files);
 	if (!files)
 		return -ENOMEM;
 	family->files = files;
 	struct grown_file *file = &files[family->n_files];
-	*file = (struct grown_file){.entry = *entry, .relative = strdup(entry->relative)};
+	*file = (struct grown_file){.entry = *entry,
+		.relative = strdup(entry->relative),
+		.found = entry->kind,
+		.is_live = !entry->is_rotated};
 	if (!file->relative)
 		return -ENOMEM;
 	family->n_files++;
-	file->is_live = !entry->is_rotated;
 	file->entry.relative = file->relative;
 	file->entry.suffix = file->relative + strlen(file->relative) - strlen(entry->suffix);
 	return 0;
-}
-
-static bool is_of_family(const struct growing_logs *logs, const struct scan_entry *entry)
-{
-	return &logs->sources[entry->source] == logs->family.source &&
-	       strcmp(rotation_table_family(logs->table), logs->name) == 0;
 }
 
 static int compare_times(const void *a, const void *b)
@@ -326,59 +260,26 @@ static int compare_times(const void *a, const void *b)
 	return x->entry.mtime_ns < y->entry.mtime_ns ? -1 : x->entry.mtime_ns > y->entry.mtime_ns;
 }
 
-/* Reads the files of the next family: 1, 0 if there is none, or -errno. */
+/* Reads the files of the next family, the first of which is ahead. */
 static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
-	int r = 1;
+	struct source *source = &logs->sources[logs->ahead.source];
+	int r = 0;
 	clear_family(logs);
-	if (!logs->is_begun)
-		r = rotation_table_next(logs->table, &logs->ahead, ret_problem);
-	else if (!logs->has_ahead)
-		r = 0;
-	logs->is_begun = true;
-	if (r <= 0)
-		return r;
-	family->source = &logs->sources[logs->ahead.source];
 	logs->name = strdup(rotation_table_family(logs->table));
-	while (r > 0 && logs->name && is_of_family(logs, &logs->ahead)) {
-		if (add_file(logs, &logs->ahead)) {
-			open_out_of_resources(-ENOMEM, ret_problem);
-			return -ENOMEM;
-		}
-		r = rotation_table_next(logs->table, &logs->ahead, ret_problem);
-	}
-	logs->has_ahead = r > 0;
-	if (r < 0 || !logs->name) {
-		if (!logs->name)
-			open_out_of_resources(-ENOMEM, ret_problem);
-		return r < 0 ? r : -ENOMEM;
-	}
+	if (!logs->name)
+		return scan_no_memory(ret_problem);
+	family->source = source;
 	family->name = (struct log_family_name){
-		.directory = family->source->directory ? family->source->directory : "",
-		.family = logs->name};
+		.directory = source->directory ? source->directory : "", .family = logs->name};
+	while (r == 0 && logs->has_ahead && logs->ahead.source == source->index &&
+		strcmp(rotation_table_family(logs->table), logs->name) == 0)
+		r = add_file(family, &logs->ahead) ? scan_no_memory(ret_problem)
+						   : look_ahead(logs, ret_problem);
 	if (family->n_files)
 		qsort(family->files, family->n_files, sizeof *family->files, compare_times);
-	return 1;
-}
-
-static bool is_wanted(const struct log_family *family)
-{
-	for (size_t i = 0; i < family->n_files; i++)
-		if (family->files[i].entry.kind == SCAN_FILE)
-			return true;
-	return false;
-}
-
-static void forget_attempt(struct log_family *family, const enum scan_kind *kinds)
-{
-	for (size_t i = 0; i < family->n_files; i++) {
-		struct grown_file *file = &family->files[i];
-		file->entry.kind = kinds[i];
-		file->row = NULL;
-		file->has_identity = file->is_whole = file->has_grown = file->is_changed = false;
-	}
-	family->has_waiting = false;
+	return r;
 }
 
 static void refuse_files(struct log_family *family, const char *why)
@@ -392,41 +293,51 @@ static void refuse_files(struct log_family *family, const char *why)
 	}
 }
 
+/* As the listing has it. How many files are to be uploaded. */
+static size_t begin_attempt(struct log_family *family)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < family->n_files; i++) {
+		struct grown_file *file = &family->files[i];
+		file->entry.kind = file->found;
+		file->row = NULL;
+		file->has_identity = file->is_whole = file->has_grown = false;
+		n += file->found == SCAN_FILE;
+	}
+	family->has_waiting = false;
+	return n;
+}
+
+/* Finds out which log each file has, cuts what is new, and keeps that. */
 static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
-	if (!is_wanted(family))
-		return 0;
-	if (family->source->directory_fd < 0) {
-		refuse_files(family,
-			"is a single file: with --live and --if-grown, name its folder, so that "
-			"all files of the log are seen");
-		return 0;
-	}
-	enum scan_kind *kinds = calloc(family->n_files, sizeof *kinds);
-	if (!kinds) {
-		open_out_of_resources(-ENOMEM, ret_problem);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < family->n_files; i++)
-		kinds[i] = family->files[i].entry.kind;
-	int r = -EAGAIN;
+	int r = -EAGAIN; /* another run has changed the rows meanwhile */
 	for (unsigned i = 0; r == -EAGAIN && i < ATTEMPTS; i++) {
-		forget_attempt(family, kinds);
+		if (!begin_attempt(family))
+			return 0;
+		if (family->source->directory_fd < 0) {
+			refuse_files(family,
+				"is a single file: with --live and --if-grown, name its folder, so "
+				"that all files of the log are seen");
+			return 0;
+		}
 		family->is_unsure = !logs->is_stable;
-		r = settle_rows(family, ret_problem);
+		r = load_rows(family, ret_problem);
+		if (r == 0)
+			r = log_match(family, ret_problem);
+		if (r == 0)
+			r = keep_rows(family, ret_problem);
 	}
+	if (r != -EAGAIN)
+		return r;
 	/* The rows that another run keeps elsewhere will not change soon. */
-	if (r == -EAGAIN) {
-		forget_attempt(family, kinds);
-		refuse_files(family,
-			"or another file of its family was moved to another folder (logrotate's "
-			"olddir), or is a hard link, or another run is at work on it; with --live "
-			"and --if-grown, logs have to stay in their folder");
-		r = 0;
-	}
-	free(kinds);
-	return r;
+	begin_attempt(family);
+	refuse_files(family,
+		"or another file of its family was moved to another folder (logrotate's "
+		"olddir), or is a hard link, or another run is at work on it; with --live "
+		"and --if-grown, logs have to stay in their folder");
+	return 0;
 }
 
 static void make_piece(const struct grown_file *file, size_t i, struct scan_entry *ret)
@@ -450,6 +361,26 @@ static void make_grown(const struct grown_file *file, struct scan_entry *ret)
 		(unsigned long long)file->row->end);
 }
 
+/* What comes i-th of the file: 1, or 0 if that was all. The pieces of a log that two files share
+ * are handed out for one of them. */
+static int next_of_file(const struct grown_file *file, size_t i, struct scan_entry *ret)
+{
+	const struct log_row *row = file->row;
+	const bool is_cut = file->entry.kind == SCAN_FILE && row && !file->is_whole;
+	const size_t n = !is_cut                     ? 1
+			 : grown_file_had(file, row) ? row->n_pieces + file->has_grown
+						     : 0;
+	if (i >= n)
+		return 0;
+	if (!is_cut)
+		*ret = file->entry;
+	else if (i < row->n_pieces)
+		make_piece(file, i, ret);
+	else
+		make_grown(file, ret);
+	return 1;
+}
+
 /* What comes next of the family: 1, or 0 if that was all. */
 static int next_of_family(struct growing_logs *logs, struct scan_entry *ret)
 {
@@ -465,25 +396,9 @@ static int next_of_family(struct growing_logs *logs, struct scan_entry *ret)
 		*family->notice.text = '\0';
 		return 1;
 	}
-	while (logs->file < family->n_files) {
-		const struct grown_file *file = &family->files[logs->file];
-		const bool is_cut = file->entry.kind == SCAN_FILE && file->row && !file->is_whole;
-		const bool shares = is_cut && !grown_file_had(file, file->row);
-		const size_t n = shares ? 0 : !is_cut ? 1 : file->row->n_pieces + file->has_grown;
-		if (logs->piece == n) {
-			logs->file++;
-			logs->piece = 0;
-			continue;
-		}
-		const size_t i = logs->piece++;
-		if (!is_cut)
-			*ret = file->entry;
-		else if (i < file->row->n_pieces)
-			make_piece(file, i, ret);
-		else
-			make_grown(file, ret);
-		return 1;
-	}
+	for (; logs->file < family->n_files; logs->file++, logs->piece = 0)
+		if (next_of_file(&family->files[logs->file], logs->piece++, ret))
+			return 1;
 	return 0;
 }
 
@@ -491,10 +406,11 @@ int growing_logs_next(
 	struct growing_logs *logs, struct scan_entry *ret, struct problem *ret_problem)
 {
 	while (!next_of_family(logs, ret)) {
+		if (!logs->has_ahead)
+			return 0;
 		int r = gather_family(logs, ret_problem);
-		if (r <= 0)
-			return r;
-		r = settle_family(logs, ret_problem);
+		if (r == 0)
+			r = settle_family(logs, ret_problem);
 		if (r < 0)
 			return r;
 	}

@@ -8,21 +8,15 @@
 struct grown_file {
 	struct scan_entry entry; /* its relative and suffix are within `relative`; key is "" */
 	char *relative;          /* owned */
+	enum scan_kind found;    /* the kind that the listing gave it */
 	bool is_live;            /* it has the family's own name */
 	bool has_identity;
 	struct file_identity identity;
 	struct file_state state; /* when it was opened */
+	bool is_packed;          /* it begins as a compressed file does */
 	struct log_row *row;     /* the log that it has, or NULL; within the family's rows */
 	bool is_whole;           /* the log's only piece is what the file contains */
 	bool has_grown;          /* beyond the last piece, and that is refused */
-	bool is_changed;         /* the row is to be kept */
-};
-
-enum log_state {
-	LOG_LOOSE,     /* no file was found that has it */
-	LOG_TRUNCATED, /* the file that had it is there, and contains something else */
-	LOG_WAITS,     /* a file that has to wait has it */
-	LOG_TAKEN,     /* one of the files has it */
 };
 
 struct log_family {
@@ -32,19 +26,15 @@ struct log_family {
 	struct grown_file *files; /* in order of their mtime */
 	size_t n_files;
 	struct log_row *rows; /* what is known, and what is new; there is room for n_files more */
-	enum log_state *states;
 	size_t n_rows;
 	bool is_unsure;        /* a file may be missing from the files */
 	bool has_waiting;      /* the content of some rotated files is not known yet */
 	struct problem notice; /* something to be told once, or "" */
 };
 
-/* Opens each file for its identity, and finds the logs that files with the same identity had. 0, or
- * -errno with a sentence, as below. */
-int log_match_by_identity(struct log_family *family, struct problem *ret_problem);
-/* Finds the logs that were copied or compressed to another file: by their first bytes. */
-int log_match_by_content(struct log_family *family, struct problem *ret_problem);
-/* A new log for each file that has none yet. */
-int log_match_new(struct log_family *family, struct problem *ret_problem);
+/* Finds out which log each file has, by its identity, else by its first bytes, else a new one, and
+ * cuts what is new. Files that cannot be judged become YOUNG, or a PROBLEM. Sets state and change
+ * of the rows. 0, or -errno with a sentence. */
+int log_match(struct log_family *family, struct problem *ret_problem);
 /* Whether the row is of this file, whatever the file contains by now. */
 bool grown_file_had(const struct grown_file *file, const struct log_row *row);

@@ -11,7 +11,7 @@
 #define BUSY_TIMEOUT_MS 30000
 #define KEPT_DAYS       400 /* of logs in folders that no run looks at any more */
 
-enum log_statement { LOAD, PIECES, DROP, DROP_PIECES, ADD, CHANGE, ADD_PIECE, TELL, STATEMENTS };
+enum log_statement { LOAD, DROP, DROP_PIECES, ADD, CHANGE, ADD_PIECE, TELL, STATEMENTS };
 
 struct log_rows {
 	sqlite3 *db;
@@ -35,9 +35,10 @@ static const char create_sql[] =
 	" PRIMARY KEY(scope, directory, family, what)) WITHOUT ROWID;";
 
 static const char *const sql[STATEMENTS] = {
-	[LOAD] = "SELECT log, version, file, size, mtime, live, seen, missing, end, until FROM logs"
-		 " WHERE scope = ?1 AND directory = ?2 AND family = ?3 ORDER BY log",
-	[PIECES] = "SELECT start, end, mtime, id FROM log_pieces WHERE log = ?1 ORDER BY end",
+	/* One statement sees all at one moment. */
+	[LOAD] = "SELECT log, version, file, size, logs.mtime, live, seen, missing, logs.end, until,"
+		 " start, log_pieces.end, log_pieces.mtime, id FROM logs LEFT JOIN log_pieces USING (log)"
+		 " WHERE scope = ?1 AND directory = ?2 AND family = ?3 ORDER BY log, log_pieces.end",
 	[DROP] = "DELETE FROM logs WHERE log = ?1 AND version = ?2",
 	[DROP_PIECES] = "DELETE FROM log_pieces WHERE log = ?1",
 	/* The number of a row that was dropped is used again: a new row begins with a version of its
@@ -150,30 +151,8 @@ int64_t log_rows_today(const struct log_rows *rows)
 	return rows->today;
 }
 
-static int run_sql(struct log_rows *rows, const char *text, struct problem *ret_problem)
-{
-	const int rc = sqlite3_exec(rows->db, text, NULL, NULL, NULL);
-	return rc ? rows_failed(rows, rc, ret_problem) : 0;
-}
-
-int log_rows_begin(struct log_rows *rows, struct problem *ret_problem)
-{
-	return run_sql(rows, "BEGIN IMMEDIATE", ret_problem);
-}
-
-int log_rows_commit(struct log_rows *rows, struct problem *ret_problem)
-{
-	return run_sql(rows, "COMMIT", ret_problem);
-}
-
-void log_rows_undo(struct log_rows *rows)
-{
-	if (!sqlite3_get_autocommit(rows->db))
-		sqlite3_exec(rows->db, "ROLLBACK", NULL, NULL, NULL);
-}
-
 /* Runs a statement that changes one row: -EAGAIN if it did not. */
-static int change(struct log_rows *rows, enum log_statement which, struct problem *ret_problem)
+static int change_row(struct log_rows *rows, enum log_statement which, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = rows->statements[which];
 	sqlite3_step(s);
@@ -185,15 +164,15 @@ static int change(struct log_rows *rows, enum log_statement which, struct proble
 	return sqlite3_changes(rows->db) ? 0 : -EAGAIN;
 }
 
-int log_rows_drop(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
+static int drop(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
 {
 	sqlite3_bind_int64(rows->statements[DROP], 1, row->number);
 	sqlite3_bind_int64(rows->statements[DROP], 2, row->version);
-	const int error = change(rows, DROP, ret_problem);
+	const int error = change_row(rows, DROP, ret_problem);
 	if (error)
 		return error;
 	sqlite3_bind_int64(rows->statements[DROP_PIECES], 1, row->number);
-	return change(rows, DROP_PIECES, ret_problem);
+	return change_row(rows, DROP_PIECES, ret_problem);
 }
 
 static int put_pieces(struct log_rows *rows, struct log_row *row, struct problem *ret_problem)
@@ -207,12 +186,12 @@ static int put_pieces(struct log_rows *rows, struct log_row *row, struct problem
 		sqlite3_bind_int64(s, 3, (int64_t)piece->end);
 		sqlite3_bind_int64(s, 4, piece->mtime_ns);
 		sqlite3_bind_text(s, 5, piece->id, -1, SQLITE_STATIC);
-		error = change(rows, ADD_PIECE, ret_problem);
+		error = change_row(rows, ADD_PIECE, ret_problem);
 	}
 	return error;
 }
 
-int log_rows_put(struct log_rows *rows, const struct log_family_name *family, struct log_row *row,
+static int put_row(struct log_rows *rows, const struct log_family_name *family, struct log_row *row,
 	struct problem *ret_problem)
 {
 	const enum log_statement which = row->number ? CHANGE : ADD;
@@ -232,12 +211,39 @@ int log_rows_put(struct log_rows *rows, const struct log_family_name *family, st
 	sqlite3_bind_int64(s, 9, row->missing);
 	sqlite3_bind_int64(s, 10, (int64_t)row->end);
 	sqlite3_bind_text(s, 11, row->until, -1, SQLITE_STATIC);
-	const int error = change(rows, which, ret_problem);
+	const int error = change_row(rows, which, ret_problem);
 	if (error)
 		return error;
 	if (!row->number)
 		row->number = sqlite3_last_insert_rowid(rows->db);
 	return put_pieces(rows, row, ret_problem);
+}
+
+enum { DROPS, KNOWN, NEW, PASSES };
+
+static bool is_of_pass(const struct log_row *row, int pass)
+{
+	if (row->change == LOG_LOST)
+		return pass == DROPS;
+	return row->change == LOG_CHANGED && pass == (row->number ? KNOWN : NEW);
+}
+
+int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, struct log_row *all,
+	size_t n, struct problem *ret_problem)
+{
+	int error = 0, rc = sqlite3_exec(rows->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	for (int pass = DROPS; !rc && !error && pass < PASSES; pass++)
+		for (size_t i = 0; !error && i < n; i++)
+			if (is_of_pass(&all[i], pass))
+				error = pass == DROPS ? drop(rows, &all[i], ret_problem)
+						      : put_row(rows, family, &all[i], ret_problem);
+	if (!rc && !error)
+		rc = sqlite3_exec(rows->db, "COMMIT", NULL, NULL, NULL);
+	if (rc)
+		error = rows_failed(rows, rc, ret_problem);
+	if (!sqlite3_get_autocommit(rows->db))
+		sqlite3_exec(rows->db, "ROLLBACK", NULL, NULL, NULL);
+	return error;
 }
 
 bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family, const char *what)
@@ -248,11 +254,26 @@ bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family,
 		return true;
 	bind_family(rows, s, family);
 	sqlite3_bind_text(s, 4, what, -1, SQLITE_STATIC);
-	return change(rows, TELL, &ignored) == 0;
+	return change_row(rows, TELL, &ignored) == 0;
 }
 
 /* The columns of LOAD. */
-enum { LOG, VERSION, FILE_ID, SIZE, MTIME, LIVE, SEEN, MISSING, END, UNTIL };
+enum {
+	LOG,
+	VERSION,
+	FILE_ID,
+	SIZE,
+	MTIME,
+	LIVE,
+	SEEN,
+	MISSING,
+	END,
+	UNTIL,
+	PIECE_START,
+	PIECE_END,
+	PIECE_MTIME,
+	PIECE_ID
+};
 
 int log_row_add_piece(struct log_row *row, const struct log_piece *piece)
 {
@@ -298,59 +319,40 @@ static void read_row(sqlite3_stmt *s, struct log_row *ret)
 	copy_id(s, UNTIL, ret->until);
 }
 
-static int load_pieces(struct log_rows *rows, struct log_row *row, struct problem *ret_problem)
+static int read_piece(sqlite3_stmt *s, struct log_row *row)
 {
-	sqlite3_stmt *s = rows->statements[PIECES];
-	int error = 0;
-	sqlite3_bind_int64(s, 1, row->number);
-	while (!error && sqlite3_step(s) == SQLITE_ROW) {
-		struct log_piece piece = {.start = (uint64_t)sqlite3_column_int64(s, 0),
-			.end = (uint64_t)sqlite3_column_int64(s, 1),
-			.mtime_ns = sqlite3_column_int64(s, 2)};
-		copy_id(s, 3, piece.id);
-		error = log_row_add_piece(row, &piece);
-	}
+	if (sqlite3_column_type(s, PIECE_END) == SQLITE_NULL)
+		return 0;
+	struct log_piece piece = {.start = (uint64_t)sqlite3_column_int64(s, PIECE_START),
+		.end = (uint64_t)sqlite3_column_int64(s, PIECE_END),
+		.mtime_ns = sqlite3_column_int64(s, PIECE_MTIME)};
+	copy_id(s, PIECE_ID, piece.id);
+	const int error = log_row_add_piece(row, &piece);
 	row->n_kept = row->n_pieces;
-	const int rc = sqlite3_reset(s);
-	return error || rc ? rows_failed(rows, error ? SQLITE_NOMEM : rc, ret_problem) : 0;
-}
-
-static int load_all(struct log_rows *rows, const struct log_family_name *family,
-	struct log_row **ret, size_t *ret_n, struct problem *ret_problem)
-{
-	sqlite3_stmt *s = rows->statements[LOAD];
-	struct log_row *all = NULL;
-	size_t n = 0;
-	int error = 0;
-	bind_family(rows, s, family);
-	while (!error && sqlite3_step(s) == SQLITE_ROW) {
-		struct log_row *more = reallocarray(all, n + 1, sizeof *all);
-		if (!more) {
-			error = rows_failed(rows, SQLITE_NOMEM, ret_problem);
-			break;
-		}
-		all = more;
-		read_row(s, &all[n++]);
-	}
-	const int rc = sqlite3_reset(s);
-	if (!error && rc)
-		error = rows_failed(rows, rc, ret_problem);
-	for (size_t i = 0; !error && i < n; i++)
-		error = load_pieces(rows, &all[i], ret_problem);
-	*ret = all;
-	*ret_n = n;
 	return error;
 }
 
 int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
 	size_t *ret_n, struct problem *ret_problem)
 {
+	sqlite3_stmt *s = rows->statements[LOAD];
+	size_t n = 0;
+	int error = 0;
 	*ret = NULL;
-	*ret_n = 0;
-	const int rc = sqlite3_exec(rows->db, "BEGIN", NULL, NULL, NULL);
-	if (rc)
-		return rows_failed(rows, rc, ret_problem);
-	const int error = load_all(rows, family, ret, ret_n, ret_problem);
-	log_rows_undo(rows);
-	return error;
+	bind_family(rows, s, family);
+	while (!error && sqlite3_step(s) == SQLITE_ROW) {
+		if (!n || (*ret)[n - 1].number != sqlite3_column_int64(s, LOG)) {
+			struct log_row *more = reallocarray(*ret, n + 1, sizeof *more);
+			if (!more) {
+				error = -ENOMEM;
+				break;
+			}
+			*ret = more;
+			read_row(s, &more[n++]);
+		}
+		error = read_piece(s, &(*ret)[n - 1]);
+	}
+	*ret_n = n;
+	const int rc = sqlite3_reset(s);
+	return error || rc ? rows_failed(rows, error ? SQLITE_NOMEM : rc, ret_problem) : 0;
 }

@@ -19,6 +19,19 @@ struct log_piece {
 
 #define LOG_SIZE_UNSETTLED UINT64_MAX
 
+enum log_state {
+	LOG_LOOSE,     /* no file was found that has it */
+	LOG_TRUNCATED, /* the file that had it is there, and contains something else */
+	LOG_WAITS,     /* a file that has to wait has it */
+	LOG_TAKEN,     /* one of the files has it */
+};
+
+enum log_change {
+	LOG_UNCHANGED,
+	LOG_LOST,    /* the row is to be dropped */
+	LOG_CHANGED, /* it is to be kept */
+};
+
 struct log_row {
 	int64_t number;                /* 0: it is not kept yet */
 	int64_t version;               /* as it was read; each change adds 1 */
@@ -34,6 +47,8 @@ struct log_row {
 	char until[CONTENT_ID_CHARS + 1]; /* the id of the first `end` bytes */
 	struct log_piece *pieces;         /* owned */
 	size_t n_pieces, n_kept;          /* the first n_kept are in the file */
+	enum log_state state;             /* which are not kept */
+	enum log_change change;
 };
 /* Adds a piece behind the last one. 0 or -ENOMEM. */
 int log_row_add_piece(struct log_row *row, const struct log_piece *piece);
@@ -61,18 +76,14 @@ struct log_family_name {
 	const char *family; /* its name behind its path in that directory */
 };
 /* Reads them as they are at one moment, since other runs may change rows and pieces. The caller
- * clears each row and frees the array, also after an error. Not within a transaction. */
+ * clears each row and frees the array, also after an error. */
 int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
 	size_t *ret_n, struct problem *ret_problem);
 
-/* Changes of one family come in one transaction: begin, then drop before put, then commit. After an
- * error log_rows_undo() takes all of them back. -EAGAIN, without a sentence: another run has
- * changed the row, or keeps this file already. */
-int log_rows_begin(struct log_rows *rows, struct problem *ret_problem);
-int log_rows_drop(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem);
-int log_rows_put(struct log_rows *rows, const struct log_family_name *family, struct log_row *row,
-	struct problem *ret_problem);
-int log_rows_commit(struct log_rows *rows, struct problem *ret_problem);
-void log_rows_undo(struct log_rows *rows);
+/* Keeps what has changed of the rows of one family, all of it or nothing: first what is lost, then
+ * the rows that were known, then the new ones, which may be of files that known ones had. -EAGAIN,
+ * without a sentence: another run has changed a row, or keeps one of the files already. */
+int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, struct log_row *all,
+	size_t n, struct problem *ret_problem);
 /* Whether this is the first time that this is told of the family. */
 bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family, const char *what);

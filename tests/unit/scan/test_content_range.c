@@ -60,21 +60,31 @@ static void check_id(const char *got, uint64_t from, uint64_t to)
 		fprintf(stderr, "\tof the bytes from %" PRIu64 " to %" PRIu64 "\n", from, to);
 }
 
-/* Those behind the content's end are not there. */
-static void check_points(const struct content *content)
+/* Those of other bytes are not there, nor those behind the content's end. */
+static void check_prefixes(const struct content *content)
 {
 	static const uint64_t at[] = {0, 1, 1, 65535, 65536, 65537, 199999, 200000, 200001};
 	enum { N = sizeof at / sizeof *at };
-	struct content_point points[N];
-	struct problem problem = {.text = ""};
-	uint64_t size = 0;
-	for (size_t i = 0; i < N; i++)
-		points[i] = (struct content_point){.at = at[i]};
-	CHECK_INT(content_points(content, points, N, &size, &problem), 0);
-	CHECK_INT(size, PLAIN_BYTES);
-	for (size_t i = 0; i < N; i++) {
-		if (CHECK(points[i].is_there == (at[i] <= PLAIN_BYTES)) && points[i].is_there)
-			check_id(points[i].id, 0, at[i]);
+	struct content_prefix prefixes[N];
+	char ids[N][CONTENT_ID_CHARS + 1];
+	for (size_t n = 0; n <= N; n++) {
+		struct content_measured found;
+		struct problem problem = {.text = ""};
+		uint64_t longest = 0;
+		for (size_t i = 0; i < n; i++) {
+			id_of(plain, at[i] < PLAIN_BYTES ? at[i] : PLAIN_BYTES, ids[i]);
+			ids[i][0] ^= (i % 3 == 1); /* another id */
+			prefixes[i] = (struct content_prefix){at[i], ids[i], i % 2};
+		}
+		CHECK_INT(content_measure(content, prefixes, n, &found, &problem), 0);
+		CHECK_INT(found.bytes, PLAIN_BYTES);
+		check_id(found.id, 0, PLAIN_BYTES);
+		for (size_t i = 0; i < n; i++) {
+			const bool is_there = i % 3 != 1 && at[i] <= PLAIN_BYTES;
+			CHECK_INT(prefixes[i].is_there, is_there);
+			longest = is_there ? at[i] : longest;
+		}
+		check_id(found.rest, longest, PLAIN_BYTES);
 	}
 }
 
@@ -83,13 +93,11 @@ static void check_range(const struct content *content, uint64_t from, uint64_t t
 {
 	static unsigned char copied[PLAIN_BYTES + 1];
 	const struct content_range range = {from, to, copy_fd};
-	struct content_range_ids ids;
+	char id[CONTENT_ID_CHARS + 1];
 	struct problem problem = {.text = ""};
-	if (!CHECK_INT(content_range(content, &range, &ids, &problem), 0))
+	if (!CHECK_INT(content_copy(content, &range, id, &problem), 0))
 		return;
-	check_id(ids.before, 0, from);
-	check_id(ids.range, from, to);
-	check_id(ids.until, 0, to);
+	check_id(id, from, to);
 	CHECK_INT(pread(copy_fd, copied, sizeof copied, 0), to - from);
 	CHECK(memcmp(copied, plain + from, to - from) == 0);
 }
@@ -104,7 +112,7 @@ static void test_formats(void)
 		snprintf(command, sizeof command, "{ %s; } >tested", commands[i]);
 		run(command);
 		const struct content content = content_of("tested");
-		check_points(&content);
+		check_prefixes(&content);
 		for (size_t j = 0; j < sizeof ranges / sizeof *ranges; j++)
 			check_range(&content, ranges[j][0], ranges[j][1], copy_fd);
 		close(content.fd);
@@ -115,40 +123,48 @@ static void test_formats(void)
 /* Its bytes are the content, not what was decompressed until that showed. */
 static void test_compressed_in_part(void)
 {
-	struct content_range_ids ids;
 	struct problem problem = {.text = ""};
-	char want[CONTENT_ID_CHARS + 1], first[2];
+	char want[CONTENT_ID_CHARS + 1], id[CONTENT_ID_CHARS + 1], first[2];
 	run("{ gzip -c plain; printf x; } >tested");
 	const struct content content = content_of("tested");
 	const int copy_fd = open("copy", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	const struct content_range range = {0, 2, copy_fd};
 	id_of((const unsigned char *)"\037\213", 2, want);
-	CHECK_INT(content_range(&content, &range, &ids, &problem), 0);
-	CHECK_STRING(ids.range, want);
-	CHECK_STRING(ids.until, want);
+	CHECK_INT(content_copy(&content, &range, id, &problem), 0);
+	CHECK_STRING(id, want);
 	CHECK_INT(lseek(copy_fd, 0, SEEK_END), 2);
 	CHECK_INT(pread(copy_fd, first, sizeof first, 0), 2);
 	CHECK(memcmp(first, "\037\213", 2) == 0);
+	char id_of_plain[CONTENT_ID_CHARS + 1];
+	struct content_prefix prefixes[] = {{2, want, false}, {70000, id_of_plain, true}};
+	struct content_measured found;
+	id_of(plain, 70000, id_of_plain);
+	CHECK_INT(content_measure(&content, prefixes, 2, &found, &problem), 0);
+	CHECK(prefixes[0].is_there && !prefixes[1].is_there && found.bytes == content.size);
 	close(copy_fd);
 	close(content.fd);
 }
 
 static void test_refused(void)
 {
-	struct content_range_ids ids;
 	struct problem problem = {.text = ""};
+	char id[CONTENT_ID_CHARS + 1];
 	struct content content = content_of("plain");
-	struct content_range range = {10, PLAIN_BYTES + 1, -1};
-	CHECK_INT(content_range(&content, &range, &ids, &problem), -ESTALE);
+	const int copy_fd = open("copy", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct content_range range = {10, PLAIN_BYTES + 1, copy_fd};
+	CHECK_INT(content_copy(&content, &range, id, &problem), -ESTALE);
 	range.from = range.to;
-	CHECK_INT(content_range(&content, &range, &ids, &problem), -ESTALE);
+	CHECK_INT(content_copy(&content, &range, id, &problem), -ESTALE);
 	const int unwritable = open("plain", O_RDONLY | O_CLOEXEC);
 	range = (struct content_range){10, 20, unwritable};
-	CHECK_INT(content_range(&content, &range, &ids, &problem), -EINVAL);
+	CHECK_INT(content_copy(&content, &range, id, &problem), -EINVAL);
 	close(unwritable);
 	content.size++; /* the file is shorter by now */
-	range = (struct content_range){10, PLAIN_BYTES + 1, -1};
-	CHECK_INT(content_range(&content, &range, &ids, &problem), -ESTALE);
+	range = (struct content_range){10, PLAIN_BYTES + 1, copy_fd};
+	CHECK_INT(content_copy(&content, &range, id, &problem), -ESTALE);
+	struct content_measured found;
+	CHECK_INT(content_measure(&content, NULL, 0, &found, &problem), -ESTALE);
+	close(copy_fd);
 	close(content.fd);
 }
 

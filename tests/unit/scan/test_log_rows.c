@@ -39,30 +39,23 @@ static struct log_row row_of(const char *file, uint64_t end)
 	return row;
 }
 
-/* Ends the transaction of a change, which is undone if it was refused. Returns the error. */
-static int end_change(struct log_rows *rows, int error, struct problem *problem)
+static int keep(struct log_rows *rows, struct log_row *row, enum log_change change)
 {
-	if (error)
-		log_rows_undo(rows);
-	else
-		CHECK_INT(log_rows_commit(rows, problem), 0);
-	CHECK_STRING(problem->text, "");
+	struct problem problem = {.text = ""};
+	row->change = change;
+	const int error = log_rows_keep(rows, &family, row, 1, &problem);
+	CHECK_STRING(problem.text, "");
 	return error;
 }
 
-/* One transaction with this change, as far as it is not refused. */
 static int put(struct log_rows *rows, struct log_row *row)
 {
-	struct problem problem = {.text = ""};
-	CHECK_INT(log_rows_begin(rows, &problem), 0);
-	return end_change(rows, log_rows_put(rows, &family, row, &problem), &problem);
+	return keep(rows, row, LOG_CHANGED);
 }
 
-static int drop(struct log_rows *rows, const struct log_row *row)
+static int drop(struct log_rows *rows, struct log_row *row)
 {
-	struct problem problem = {.text = ""};
-	CHECK_INT(log_rows_begin(rows, &problem), 0);
-	return end_change(rows, log_rows_drop(rows, row, &problem), &problem);
+	return keep(rows, row, LOG_LOST);
 }
 
 /* How many rows there are of the family. The first one is the caller's. */
@@ -174,18 +167,18 @@ static void test_number_used_again(void)
 	unlink("rows.db");
 }
 
-/* Another run, which drops a row as soon as the pieces of one are asked for. */
+/* Another run, which drops a row as soon as the first piece of it is read. */
 struct other_run {
 	struct log_rows *rows;
-	const struct log_row *row;
+	struct log_row *row;
 	bool has_dropped;
 };
 
-static int drop_meanwhile(unsigned event, void *arg, void *statement, void *text)
+static int drop_meanwhile(unsigned event, void *arg, void *statement, void *none)
 {
 	struct other_run *other = arg;
-	(void)event, (void)statement;
-	if (!other->has_dropped && strstr(text, "FROM log_pieces")) {
+	(void)event, (void)none;
+	if (!other->has_dropped && strstr(sqlite3_sql(statement), "log_pieces")) {
 		other->has_dropped = true;
 		CHECK_INT(drop(other->rows, other->row), 0);
 	}
@@ -200,6 +193,8 @@ static void test_dropped_while_it_is_read(void)
 	struct log_rows *a = NULL;
 	struct log_row row = row_of("abc", 10), of_a, of_b;
 	struct problem problem = {.text = ""};
+	const struct log_piece piece = {.start = 10, .end = 30, .mtime_ns = 8, .id = ID};
+	CHECK_INT(log_row_add_piece(&row, &piece), 0);
 	CHECK_INT(put(b, &row), 0);
 	CHECK_INT(load(b, &family, &of_b), 1);
 	CHECK_INT(sqlite3_open("rows.db", &options.db), SQLITE_OK);
@@ -207,10 +202,10 @@ static void test_dropped_while_it_is_read(void)
 	sqlite3 *db = options.db;
 	CHECK_INT(log_rows_new(&options, &a, &problem), 0);
 	struct other_run other = {.rows = b, .row = &of_b};
-	sqlite3_trace_v2(db, SQLITE_TRACE_STMT, drop_meanwhile, &other);
+	sqlite3_trace_v2(db, SQLITE_TRACE_ROW, drop_meanwhile, &other);
 	CHECK_INT(load(a, &family, &of_a), 1);
 	CHECK(other.has_dropped);
-	CHECK_INT(of_a.n_pieces, 1);
+	CHECK_INT(of_a.n_pieces, 2);
 	CHECK_INT(load(a, &family, NO_ROW), 0);
 	log_row_clear(&row);
 	log_row_clear(&of_a);
@@ -220,17 +215,43 @@ static void test_dropped_while_it_is_read(void)
 	unlink("rows.db");
 }
 
+/* All changes or none: the second row has the file of a known one. */
 static void test_undone(void)
 {
 	struct log_rows *rows = open_as(SCOPE, 100, false);
-	struct log_row row = row_of("abc", 10);
+	struct log_row known = row_of("abc", 10), both[] = {row_of("def", 5), row_of("abc", 7)};
 	struct problem problem = {.text = ""};
-	CHECK_INT(log_rows_begin(rows, &problem), 0);
-	CHECK_INT(log_rows_put(rows, &family, &row, &problem), 0);
-	log_rows_undo(rows);
-	CHECK_INT(load(rows, &family, NO_ROW), 0);
-	log_rows_undo(rows); /* nothing is under way */
+	CHECK_INT(put(rows, &known), 0);
+	both[0].change = both[1].change = LOG_CHANGED;
+	CHECK_INT(log_rows_keep(rows, &family, both, 2, &problem), -EAGAIN);
+	CHECK_INT(load(rows, &family, NO_ROW), 1);
+	log_row_clear(&known);
+	log_row_clear(&both[0]);
+	log_row_clear(&both[1]);
+	log_rows_free(rows);
+	unlink("rows.db");
+}
+
+/* What is lost goes first, since a new row may be of its file; what is unchanged stays. */
+static void test_order_of_changes(void)
+{
+	struct log_rows *rows = open_as(SCOPE, 100, false);
+	struct log_row row = row_of("abc", 10), all[2];
+	struct problem problem = {.text = ""};
+	CHECK_INT(put(rows, &row), 0);
+	CHECK_INT(load(rows, &family, &all[1]), 1);
+	all[0] = row_of("abc", 5);
+	CHECK_INT(log_rows_keep(rows, &family, all, 2, &problem), 0);
+	CHECK_INT(all[0].number, 0);
+	all[0].change = LOG_CHANGED;
+	all[1].change = LOG_LOST;
+	CHECK_INT(log_rows_keep(rows, &family, all, 2, &problem), 0);
 	log_row_clear(&row);
+	CHECK_INT(load(rows, &family, &row), 1);
+	CHECK_INT(row.end, 5);
+	log_row_clear(&row);
+	log_row_clear(&all[0]);
+	log_row_clear(&all[1]);
 	log_rows_free(rows);
 	unlink("rows.db");
 }
@@ -322,6 +343,7 @@ int main(void)
 	test_number_used_again();
 	test_dropped_while_it_is_read();
 	test_undone();
+	test_order_of_changes();
 	test_families_and_scopes();
 	test_forgotten();
 	test_only_looks();
