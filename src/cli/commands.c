@@ -4,8 +4,12 @@
  * code. A push opens its marks by the library, and does not come by here. */
 #include "cli/commands.h"
 #include "base/log.h"
+#include "base/nearest.h"
+#include "base/quote.h"
 #include "cli/job/job_asked.h"
 #include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
 bool frame_begin(struct command_frame *frame, int argc, char **argv)
 {
@@ -25,25 +29,68 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	return frame->n >= 0;
 }
 
+/* Root runs what units run, too, to try it out, and then has marks of both. */
+static void tell_of_units(const char *path)
+{
+	if (geteuid() == 0 && access(path, F_OK) == 0 && marks_of_units_are_there(path))
+		log_warning("these are the marks of root's own runs; the systemd units keep theirs "
+			    "in sqlite:" MARKS_OF_UNITS ": --job NAME or --marks looks there");
+}
+
 bool frame_choose_marks(struct command_frame *frame, bool only_read)
 {
-	const int code =
-		marks_place_chosen(frame->access, only_read, &frame->place, &frame->problem);
-	if (code)
-		frame->code = code;
-	return !code;
+	const char *spec = access_marks(frame->access);
+	const int error = marks_place_parse(spec ? spec : "local", &frame->place, &frame->problem);
+	frame->place.only_read = only_read;
+	if (!error && (!spec || strcmp(spec, "local") == 0))
+		tell_of_units(frame->place.path);
+	if (error)
+		frame->code = error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
+	return !error;
+}
+
+/* Whether an SQLite file is there. A command that only asks must not make it, and opening it
+ * would. */
+static bool are_marks_there(struct command_frame *frame)
+{
+	const char *path = frame->place.path;
+	if (frame->place.is_dynamodb || access(path, F_OK) == 0 || errno != ENOENT)
+		return true;
+	problem_set(&frame->problem,
+		"there are no marks at %s yet: push makes them, or name others with --marks%s",
+		quote(path).text,
+		marks_of_units_are_there(path)
+			? "; the systemd units keep theirs in sqlite:" MARKS_OF_UNITS
+			  ", which root reads with --job NAME"
+			: "");
+	return false;
+}
+
+static bool load_settings(struct command_frame *frame, struct store_settings *ret)
+{
+	const char *name = text_string(&frame->marks_name);
+	struct problem *problem = &frame->problem;
+	const enum outcome o = settings_load(frame->marks.conn, false, 0, NULL, ret, problem);
+	if (o == OUTCOME_ABSENT)
+		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
+	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + 1))
+		problem_prefix(problem, "%s", name);
+	return o == OUTCOME_OK;
 }
 
 bool frame_open_marks(struct command_frame *frame, struct store_settings *ret)
 {
+	const struct marks_place *place = &frame->place;
 	struct problem *problem = &frame->problem;
 	frame->marks_name = TEXT(8192);
-	marks_place_name(&frame->place, &frame->marks_name);
+	text_add(&frame->marks_name, place->is_dynamodb ? "dynamodb:" : "sqlite:");
+	text_add_escaped_string(
+		&frame->marks_name, place->is_dynamodb ? place->table : place->path);
 	frame->code = S3ONCE_EXIT_SETUP;
-	return marks_are_there(&frame->place, problem) &&
+	return are_marks_there(frame) &&
 	       services_open(frame->access, &frame->services, problem) == 0 &&
-	       marks_open(&frame->place, &frame->services, &frame->marks, problem) == 0 &&
-	       marks_load_settings(&frame->marks, text_string(&frame->marks_name), ret, problem);
+	       marks_open(place, &frame->services, &frame->marks, problem) == 0 &&
+	       load_settings(frame, ret);
 }
 
 int frame_end(struct command_frame *frame)
@@ -69,4 +116,16 @@ int command_fail(const char *name, int code, const struct problem *problem)
 	problem_format(problem, sentence, sizeof sentence);
 	log_error("%s: %s", name, sentence);
 	return code;
+}
+
+int command_unknown(const char *of, const char *given, const char *const *names, size_t n)
+{
+	const char *what = *given == '-' ? "option" : "command";
+	const char *nearest = nearest_name(given, names, n);
+	if (nearest)
+		log_error("unknown %s '%s'; did you mean %s%s?", what, quote(given).text, of,
+			nearest);
+	else
+		log_error("unknown %s '%s'; see s3once %s--help", what, quote(given).text, of);
+	return S3ONCE_EXIT_USAGE;
 }

@@ -1,8 +1,6 @@
 /* The program: it prepares the process, runs the command that the first word names, and looks once
  * more at standard output before the exit code is final. The list of commands is here; what they
  * share is in commands.h. Nothing but this file is left out of the unit tests' library. */
-#include "base/nearest.h"
-#include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/signals.h"
 #include "s3once/push.h"
@@ -55,14 +53,7 @@ static int unknown_command(const char *given)
 	const char *names[COMMANDS];
 	for (int i = 0; i < COMMANDS; i++)
 		names[i] = commands[i].name;
-	const char *nearest = nearest_name(given, names, COMMANDS);
-	fprintf(stderr, "s3once: error: unknown %s '%s'; ", *given == '-' ? "option" : "command",
-		quote(given).text);
-	if (nearest)
-		fprintf(stderr, "did you mean %s?\n", nearest);
-	else
-		fprintf(stderr, "see s3once --help\n");
-	return S3ONCE_EXIT_USAGE;
+	return command_unknown("", given, names, COMMANDS);
 }
 
 /* Runs the command that argv[0] names. */

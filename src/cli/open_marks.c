@@ -1,14 +1,12 @@
-/* Marks and services for the commands that look at what runs did, or tidy up behind them: which
- * ones were chosen, whether they are there, and how they are opened. commands.c calls it for all of
- * them, and the commands that need only a part of it themselves. A push does the same by the
- * library. It makes an SQLite file only for who asks to, which is init. */
+/* Marks and services for the commands that look at what runs did, or tidy up behind them: how they
+ * are opened, and where the systemd units of this host keep theirs. commands.c comes here for most
+ * commands, init and doctor by themselves. A push does the same by the library. */
 #include "cli/open_marks.h"
 #include "aws/global.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "http/http.h"
 #include "store/state_folder.h"
-#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,23 +47,13 @@ void services_close(struct services *services)
 	*services = (struct services){0};
 }
 
-void marks_place_name(const struct marks_place *place, struct text *ret)
-{
-	const char *where = place->is_dynamodb ? place->table : place->path;
-	text_add(ret, place->is_dynamodb ? "dynamodb:" : "sqlite:");
-	text_add_escaped_string(ret, where);
-}
-
-/* The state of the units, which DynamicUser= keeps for a user of their own. */
-#define UNITS "/var/lib/s3once"
 #define MARKS "marks.db"
 
-/* Whether the units keep marks on this host that are not those of this process. */
-static bool has_marks_of_units(const char *own)
+bool marks_of_units_are_there(const char *own)
 {
 	struct stat st;
-	return lstat(UNITS, &st) == 0 && (geteuid() || access(UNITS "/" MARKS, F_OK) == 0) &&
-	       strcmp(own, UNITS "/" MARKS) != 0;
+	return lstat(UNITS_FOLDER, &st) == 0 && (geteuid() || access(MARKS_OF_UNITS, F_OK) == 0) &&
+	       strcmp(own, MARKS_OF_UNITS) != 0;
 }
 
 void marks_of_units_choose(const char **spec)
@@ -75,63 +63,19 @@ void marks_of_units_choose(const char **spec)
 		return;
 	if (state_path(MARKS, own, sizeof own))
 		*own = 0;
-	if (!has_marks_of_units(own))
+	if (!marks_of_units_are_there(own))
 		return;
-	*spec = "sqlite:" UNITS "/" MARKS;
+	*spec = "sqlite:" MARKS_OF_UNITS;
 	if (access(own, F_OK) == 0)
 		log_warning("these are the marks of the systemd units, %s; those of root's own "
 			    "runs are in %s: --marks local looks there",
 			*spec, quote(own).text);
 }
 
-/* Root runs what units run, too, to try it out, and then has marks of both. */
-static void tell_of_units(const struct marks_place *place)
-{
-	if (geteuid() == 0 && access(place->path, F_OK) == 0 && has_marks_of_units(place->path))
-		log_warning("these are the marks of root's own runs; the systemd units keep theirs "
-			    "in sqlite:" UNITS "/" MARKS ": --job NAME or --marks looks there");
-}
-
-bool marks_are_there(const struct marks_place *place, struct problem *ret_problem)
-{
-	if (place->is_dynamodb || access(place->path, F_OK) == 0 || errno != ENOENT)
-		return true;
-	problem_set(ret_problem,
-		"there are no marks at %s yet: push makes them, or name others with --marks%s",
-		quote(place->path).text,
-		has_marks_of_units(place->path) ? "; the systemd units keep theirs in sqlite:" UNITS
-						  "/" MARKS ", which root reads with --job NAME"
-						: "");
-	return false;
-}
-
 bool marks_own_are_there(void)
 {
 	char own[PATH_MAX];
 	return state_path(MARKS, own, sizeof own) == 0 && access(own, F_OK) == 0;
-}
-
-int marks_place_chosen(const struct access *access, bool only_read, struct marks_place *ret,
-	struct problem *ret_problem)
-{
-	const char *spec = access_marks(access);
-	const int error = marks_place_parse(spec ? spec : "local", ret, ret_problem);
-	ret->only_read = only_read;
-	if (!error && (!spec || strcmp(spec, "local") == 0))
-		tell_of_units(ret);
-	return !error ? 0 : error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
-}
-
-bool marks_load_settings(struct open_marks *marks, const char *name, struct store_settings *ret,
-	struct problem *ret_problem)
-{
-	enum outcome o = settings_load(marks->conn, false, 0, NULL, ret, ret_problem);
-	if (o == OUTCOME_ABSENT)
-		problem_set(
-			ret_problem, "%s was never set up: run s3once init --marks %s", name, name);
-	else if (o != OUTCOME_OK && !strstr(ret_problem->text, strchr(name, ':') + 1))
-		problem_prefix(ret_problem, "%s", name);
-	return o == OUTCOME_OK;
 }
 
 int marks_open(const struct marks_place *place, const struct services *services,

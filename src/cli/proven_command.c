@@ -218,12 +218,9 @@ int proven_main(int argc, char **argv)
 	/* That a file is not in S3 must not be taken for output that is lost. */
 	struct command_frame frame = {.command = &command, .unprinted_code = S3ONCE_EXIT_SETUP};
 	command.given = &given;
-	if (push_options_init((size_t)argc, &options, &frame.problem) < 0) {
-		frame.speaks_itself = true;
-		frame.code = S3ONCE_EXIT_SETUP;
-	} else if (frame_begin(&frame, argc, argv)) {
+	push_options_init(&options);
+	if (frame_begin(&frame, argc, argv))
 		frame.code = prove(&frame, &own, &options);
-	}
 	const int code = frame_end(&frame);
 	job_asked_close(&own.job);
 	push_options_clear(&options);

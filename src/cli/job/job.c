@@ -198,15 +198,11 @@ static int read_words(struct job *job, int argc, char *const *argv)
  * win. */
 static int read_options(struct job *job, int argc, char *const *argv)
 {
-	const size_t n = job->file->n + (size_t)argc;
 	struct checker checker = {0};
-	struct problem problem;
-	int error = push_options_init(n, &job->options, &problem);
-	if (!error)
-		error = read_words(job, argc, argv);
+	push_options_init(&job->options);
+	int error = read_words(job, argc, argv);
 	push_options_clear(&job->options);
-	if (!error)
-		error = push_options_init(n, &job->options, &problem);
+	push_options_init(&job->options);
 	if (!error)
 		error = filter_new(&checker.filter);
 	if (!error)

@@ -51,14 +51,13 @@ int jobs_main(const struct jobs_command *jobs, int argc, char **argv)
 	struct push_options options;
 	struct option_group groups[JOB_GROUPS];
 	const struct command command = jobs->command(groups, &options);
-	struct command_frame frame = {
-		.command = &command, .speaks_itself = true, .code = S3ONCE_EXIT_SETUP};
+	struct command_frame frame = {.command = &command, .speaks_itself = true};
 	char **names = calloc((size_t)argc + 1, sizeof *names);
 	if (!names)
 		return S3ONCE_EXIT_SETUP;
 	memcpy(names, argv, (size_t)argc * sizeof *names);
-	const bool goes_on = push_options_init((size_t)argc, &options, &frame.problem) == 0 &&
-			     frame_begin(&frame, argc, names) && has_names(&frame);
+	push_options_init(&options);
+	const bool goes_on = frame_begin(&frame, argc, names) && has_names(&frame);
 	push_options_clear(&options);
 	if (goes_on)
 		frame.code = jobs->run((size_t)frame.n, names, argc, argv);

@@ -4,7 +4,6 @@
  * one call or two of include/s3once/lock.h, and a row of its options and texts. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/nearest.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -530,34 +529,22 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	return frame_end(&frame);
 }
 
-static int unknown_command(const char *given)
-{
-	const char *names[COMMANDS];
-	for (int i = 0; i < COMMANDS; i++)
-		names[i] = commands[i]->name;
-	const char *nearest = nearest_name(given, names, COMMANDS);
-	if (nearest)
-		log_error("unknown %s '%s'; did you mean lock %s?",
-			*given == '-' ? "option" : "command", quote(given).text, nearest);
-	else
-		log_error("unknown %s '%s'; see s3once lock --help",
-			*given == '-' ? "option" : "command", quote(given).text);
-	return S3ONCE_EXIT_USAGE;
-}
-
 int lock_main(int argc, char **argv)
 {
 	if (argc < 2) {
 		print_usage(stderr);
 		return S3ONCE_EXIT_USAGE;
 	}
-	for (int i = 0; i < COMMANDS; i++)
-		if (strcmp(argv[1], commands[i]->name) == 0)
+	const char *names[COMMANDS];
+	for (int i = 0; i < COMMANDS; i++) {
+		names[i] = commands[i]->name;
+		if (strcmp(argv[1], names[i]) == 0)
 			return run_lock_command(commands[i], argc - 1, argv + 1);
+	}
 	if (strcmp(argv[1], "child") == 0)
 		return lock_child_main(argc - 1, argv + 1);
 	if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
-		return unknown_command(argv[1]);
+		return command_unknown("lock ", argv[1], names, COMMANDS);
 	print_usage(stdout);
 	return S3ONCE_EXIT_OK;
 }

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT_MAX    9
@@ -17,8 +18,19 @@
 #define HELP_COLUMNS 52
 #define COLUMNS      79
 
-static int add_rule(struct option_rules *rules, bool include, const char *pattern)
+static int out_of_memory(struct problem *ret_problem)
 {
+	problem_set(ret_problem, "out of memory");
+	return -EINVAL;
+}
+
+static int add_rule(
+	struct option_rules *rules, bool include, const char *pattern, struct problem *ret_problem)
+{
+	struct s3once_rule *grown = realloc(rules->rules, (rules->n + 1) * sizeof *grown);
+	if (!grown)
+		return out_of_memory(ret_problem);
+	rules->rules = grown;
 	rules->rules[rules->n++] = (struct s3once_rule){.include = include, .pattern = pattern};
 	return 0;
 }
@@ -30,6 +42,11 @@ static int add_setting(struct option_settings *settings, const char *name, const
 		problem_set(ret_problem, "the value is empty");
 		return -EINVAL;
 	}
+	struct s3once_setting *grown =
+		realloc(settings->settings, (settings->n + 1) * sizeof *grown);
+	if (!grown)
+		return out_of_memory(ret_problem);
+	settings->settings = grown;
 	settings->settings[settings->n++] = (struct s3once_setting){.name = name, .value = value};
 	return 0;
 }
@@ -167,7 +184,7 @@ int option_set(
 		return set_age(option, field, value, ret_problem);
 	case OPTION_EXCLUDE:
 	case OPTION_INCLUDE:
-		return add_rule(field, option->type == OPTION_INCLUDE, value);
+		return add_rule(field, option->type == OPTION_INCLUDE, value, ret_problem);
 	case OPTION_SETTING:
 		return add_setting(field, option->name, value, ret_problem);
 	}

@@ -27,12 +27,12 @@ enum option_type {
 };
 
 struct option_rules {
-	struct s3once_rule *rules; /* the caller's, with room for one of each word of argv */
+	struct s3once_rule *rules; /* grown by options_parse(); the caller frees it */
 	size_t n;
 };
 
 struct option_settings {
-	struct s3once_setting *settings; /* the caller's, with room for one of each word of argv */
+	struct s3once_setting *settings; /* likewise */
 	size_t n;
 };
 

@@ -283,10 +283,9 @@ int push_main(int argc, char **argv)
 	struct push_options options;
 	struct option_group groups[PUSH_GROUPS];
 	const struct command command = push_command(groups, &options);
-	struct command_frame frame = {
-		.command = &command, .speaks_itself = true, .code = S3ONCE_EXIT_SETUP};
-	if (push_options_init((size_t)argc, &options, &frame.problem) == 0 &&
-		frame_begin(&frame, argc, argv) &&
+	struct command_frame frame = {.command = &command, .speaks_itself = true};
+	push_options_init(&options);
+	if (frame_begin(&frame, argc, argv) &&
 		push_options_complete(&options, frame.n, argv, &frame.problem) == 0)
 		frame.code = push_run(&options);
 	push_options_clear(&options);

@@ -153,17 +153,13 @@ static void translate(struct push_options *o)
 	o->marks_by_default = !o->run.marks;
 }
 
-int push_options_init(size_t n, struct push_options *ret, struct problem *ret_problem)
+void push_options_init(struct push_options *ret)
 {
 	*ret = (struct push_options){.retries = UINT_MAX,
 		.grace_ms = 10000,
 		.whole_scan_ms = 600000,
 		.delete_after_ms = UINT64_MAX,
 		.give_up_after_ms = 5 * 60 * 1000};
-	ret->rules.rules = calloc(n + 1, sizeof *ret->rules.rules);
-	ret->settings.settings = calloc(n + 1, sizeof *ret->settings.settings);
-	return ret->rules.rules && ret->settings.settings ? 0
-							  : refuse(ret_problem, "out of memory");
 }
 
 int push_options_complete(

@@ -24,11 +24,11 @@ struct push_options {
 	bool marks_by_default; /* nobody chose the marks */
 };
 
-/* Reads options in steps. push_options_init() sets the defaults and makes room for n rules and n
- * settings. Then the fields are set by way of push_command(). push_options_complete() takes the
- * operands, which stay borrowed, and checks what one option demands of another. Each returns 0, or
- * -EINVAL with a sentence. Clear *ret in any case. */
-int push_options_init(size_t n, struct push_options *ret, struct problem *ret_problem);
+/* Options are read in steps. push_options_init() sets the defaults. Then the fields are set by way
+ * of push_command(). push_options_complete() takes the operands, which stay borrowed, and checks
+ * what one option demands of another. It returns 0, or -EINVAL with a sentence. Clear *ret in any
+ * case. */
+void push_options_init(struct push_options *ret);
 int push_options_complete(
 	struct push_options *options, int n, char **operands, struct problem *ret_problem);
 void push_options_clear(struct push_options *options);

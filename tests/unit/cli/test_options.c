@@ -52,8 +52,7 @@ struct parsed {
 
 static struct parsed parse(const char *const *words)
 {
-	struct s3once_rule rules[16];
-	struct parsed p = {.values.rules.rules = rules};
+	struct parsed p = {0};
 	char *argv[16] = {(char[]){"cmd"}};
 	int argc = 1;
 	for (; words[argc - 1]; argc++)
@@ -71,6 +70,7 @@ static struct parsed parse(const char *const *words)
 	for (int i = 1; i < argc; i++)
 		if (p.values.string != owned[i])
 			free(owned[i]); /* a string that was kept leaks no later than this test */
+	free(p.values.rules.rules);
 	p.values.rules.rules = NULL;
 	return p;
 }
@@ -104,8 +104,7 @@ static void check_accepted(void)
 
 static void check_rules_keep_their_order(void)
 {
-	struct s3once_rule rules[5];
-	struct values values = {.rules.rules = rules};
+	struct values values = {0};
 	char *argv[] = {(char[]){"cmd"}, (char[]){"--exclude"}, (char[]){"a"},
 		(char[]){"--include=b"}, (char[]){"--exclude=c"}};
 	const struct option_group group = {"Group", options, &values};
@@ -119,6 +118,7 @@ static void check_rules_keep_their_order(void)
 		CHECK_INT(values.rules.rules[1].include, 1);
 		CHECK_STRING(values.rules.rules[2].pattern, "c");
 	}
+	free(values.rules.rules);
 }
 
 /* As a file has them, and what was given is written down. */

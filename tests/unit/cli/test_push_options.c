@@ -14,9 +14,8 @@ static int parse(const char *line, struct push_options *ret, struct problem *ret
 		argv[argc++] = word;
 	struct option_group groups[PUSH_GROUPS];
 	const struct command command = push_command(groups, ret);
-	int r = push_options_init((size_t)argc, ret, ret_problem);
-	if (r == 0)
-		r = options_parse(&command, argc, argv, ret_problem);
+	push_options_init(ret);
+	const int r = options_parse(&command, argc, argv, ret_problem);
 	return r < 0 ? r : push_options_complete(ret, r, argv, ret_problem);
 }
 
