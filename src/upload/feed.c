@@ -159,7 +159,7 @@ static void maybe_flow(struct feed *feed)
 }
 
 /* Reports what is not a file to be uploaded: a problem, a link, a young file, or a special one. */
-static void tell_entry(struct run *run, const struct scan_entry *entry)
+static void tell_entry(struct report *report, const struct scan_entry *entry)
 {
 	static const enum s3once_event_type types[] = {
 		[SCAN_PROBLEM] = S3ONCE_EVENT_FAILED,
@@ -170,23 +170,23 @@ static void tell_entry(struct run *run, const struct scan_entry *entry)
 	const uint64_t bytes = entry->kind == SCAN_YOUNG ? entry->size : 0;
 	const struct report_file about = {entry->path, entry->key, bytes};
 	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
-	report_found(&run->report, 1, bytes);
-	report_file(&run->report, types[entry->kind], &about, has_problem ? &entry->problem : NULL);
+	report_found(report, 1, bytes);
+	report_file(report, types[entry->kind], &about, has_problem ? &entry->problem : NULL);
 	if (entry->kind == SCAN_YOUNG)
-		report_unshipped(&run->report, entry->mtime_ns);
+		report_unshipped(report, entry->mtime_ns);
 }
 
 /* Reports a file that is left out because of its size, as the event says. */
 static void tell_left_out(
-	struct run *run, const struct scan_entry *entry, enum s3once_event_type event)
+	struct report *report, const struct scan_entry *entry, enum s3once_event_type event)
 {
 	const struct report_file about = {entry->path, entry->key, entry->size};
-	report_found(&run->report, 1, 0);
-	report_file(&run->report, event, &about, NULL);
+	report_found(report, 1, 0);
+	report_file(report, event, &about, NULL);
 }
 
 /* Once a run, since a wrong clock affects many files. */
-static void tell_future(struct run *run, const struct scan_entry *entry)
+static void tell_future(struct report *report, const struct scan_entry *entry)
 {
 	struct problem problem;
 	char when[32];
@@ -195,7 +195,7 @@ static void tell_future(struct run *run, const struct scan_entry *entry)
 		"%s was last modified in the future (%s); the age of such files is counted from "
 		"the last change of their inode (ctime)",
 		quote(entry->path).text, when);
-	report_run(&run->report, S3ONCE_EVENT_WARNING, &problem);
+	report_run(report, S3ONCE_EVENT_WARNING, &problem);
 }
 
 /* An --exclude may well find nothing to leave out, but an --include stands for something. */
@@ -244,7 +244,7 @@ static int gather(struct feed *feed)
 		return got < 0 ? -1 : 0;
 	feed->has_found[entry.source] = true;
 	if (entry.is_from_future && !feed->said_future)
-		tell_future(feed->run, &entry);
+		tell_future(&feed->run->report, &entry);
 	feed->said_future |= entry.is_from_future;
 	const char *log = feed->run->options.log_file;
 	if (log && entry.kind != SCAN_PROBLEM && same_file(entry.path, log))
@@ -255,12 +255,12 @@ static int gather(struct feed *feed)
 	}
 	refuse_own_file(feed->run, &entry);
 	if (entry.kind != SCAN_FILE) {
-		tell_entry(feed->run, &entry);
+		tell_entry(&feed->run->report, &entry);
 		return 1;
 	}
 	enum s3once_event_type event;
 	if (run_leaves_out(feed->run, entry.size, &event)) {
-		tell_left_out(feed->run, &entry, event);
+		tell_left_out(&feed->run->report, &entry, event);
 		return 1;
 	}
 	struct candidate *file = feed_candidate(&entry);

@@ -1,14 +1,7 @@
 /* One push from its beginning to its end, which is what include/s3once/push.h offers: it is made
  * from options, run, asked for its counts, and freed. push_set_up.c opens the services for it, and
  * push_loop.c runs its threads. Everything here is the main thread's. */
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/quote.h"
-#include "scan/content/identity_cache.h"
-#include "scan/rotated/log_rows.h"
-#include "store/sqlite_file.h"
-#include "store/state_folder.h"
-#include "store/store.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/multipart.h"
 #include "upload/push_struct.h"
@@ -18,27 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <uv.h>
-
-/* What rotation and compression do not change. */
-#define ROTATED_KEY "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}"
-
-/* A path may have any bytes; the store takes only text. */
-static int name_sources(struct run *run)
-{
-	struct process self;
-	process_self(&self);
-	run->files.sources_of_marks =
-		calloc(run->options.n_sources, sizeof *run->files.sources_of_marks);
-	for (size_t i = 0; run->files.sources_of_marks && i < run->options.n_sources; i++)
-		if (asprintf(&run->files.sources_of_marks[i], "%s:%s", self.host,
-			    quote(scan_source_path(run->files.scan, i)).text) < 0) {
-			run->files.sources_of_marks[i] = NULL;
-			return -ENOMEM;
-		}
-	return run->files.sources_of_marks ? 0 : -ENOMEM;
-}
 
 /* Whether nothing more is to be found: the run is over, or is to end. */
 static bool scan_is_over(void *arg)
@@ -48,161 +21,37 @@ static bool scan_is_over(void *arg)
 	return run_is_stopping(run);
 }
 
-static int read_template(struct run *run, struct problem *problem)
+static int open_bandwidth(
+	struct run_bodies *bodies, const struct s3once_options *o, struct problem *problem)
 {
-	const struct s3once_options *o = &run->options;
-	if (!o->key_template && !o->rotated)
-		return 0;
-	int error = family_rules_new(o->rotated_pattern, &run->files.families, problem);
-	if (error)
-		problem_prefix(problem, "--rotated-pattern");
-	const struct key_template_options options = {
-		.text = o->key_template ? o->key_template : ROTATED_KEY,
-		.time_zone = o->key_template ? o->time_zone : NULL,
-		.zone_has_other_use = o->n_rates >= 2,
-		.families = run->files.families,
-		.names_families = o->rotated != 0};
-	if (!error)
-		error = key_template_new(&options, &run->files.key_template, problem);
-	return error;
-}
-
-/* What cannot be kept is read again by the next run: no reason to end this one. */
-static void open_identities(struct run *run)
-{
-	char path[4096];
-	struct problem problem;
-	const int error = (run->options.dry_run ? state_path : state_file)(
-		"identities.db", path, sizeof path);
-	if (error || (run->options.dry_run && access(path, F_OK)))
-		return; /* the environment names no place for it, or a dry run must not leave traces
-			 */
-	if (identity_cache_open(
-		    path, clock_wall_ns() / (int64_t)NS_PER_S, &run->files.identities, &problem))
-		log_info("the content of files is read again by each run: %s", problem.text);
-}
-
-/* NULL where a run that leaves no traces finds no file. */
-static int open_marks_file(const struct run *run, const struct marks_place *place, sqlite3 **ret,
-	struct problem *ret_problem)
-{
-	char *name = NULL;
-	*ret = NULL;
-	if (run->options.dry_run && access(place->path, F_OK))
-		return 0;
-	const int error =
-		sqlite_file_open(place->path, run->options.dry_run != 0, ret, &name, ret_problem);
-	free(name);
-	return error;
-}
-
-static int make_log_rows(
-	struct run *run, const struct marks_place *place, struct problem *ret_problem)
-{
-	const struct s3once_options *o = &run->options;
-	char *scope;
-	sqlite3 *db;
-	int error = open_marks_file(run, place, &db, ret_problem);
-	if (error)
-		return error;
-	if (asprintf(&scope, "%s/%s", o->bucket, o->prefix) < 0) {
-		problem_set(ret_problem, "out of memory");
-		sqlite3_close(db);
-		return -ENOMEM;
-	}
-	const struct log_rows_options options = {.db = db,
-		.scope = scope,
-		.only_looks = o->dry_run != 0,
-		.now_s = clock_wall_ns() / (int64_t)NS_PER_S};
-	error = log_rows_new(&options, &run->files.log_rows, ret_problem);
-	free(scope);
-	return error;
-}
-
-/* Opens run->files.log_rows, where a run keeps how it has cut logs that grow, in the file of its
- * marks. */
-static int open_log_rows(struct run *run, struct problem *ret_problem)
-{
-	struct marks_place place;
-	if (!run_options_cut_logs(&run->options))
-		return 0;
-	int error = marks_place_parse(run->options.marks, &place, ret_problem);
-	if (!error && place.is_dynamodb) {
-		problem_set(ret_problem,
-			"--live and --if-grown=tail|fail need marks in a file of this host (--marks "
-			"local or sqlite:PATH): only the host that has a log open knows its file "
-			"again when it has grown");
-		error = -EINVAL;
-	}
-	if (!error)
-		error = make_log_rows(run, &place, ret_problem);
-	marks_place_clear(&place);
-	return error;
-}
-
-static int open_scan(struct run *run, struct problem *problem)
-{
-	const struct s3once_options *o = &run->options;
-	int error = read_template(run, problem);
-	if (error)
-		return error;
-	if (o->rotated || (run->files.key_template && key_template_has_id(run->files.key_template)))
-		open_identities(run);
-	error = open_log_rows(run, problem);
-	if (error)
-		return error;
-	const struct scan_options options = {
-		.sources = o->sources,
-		.n_sources = o->n_sources,
-		.prefix = o->prefix,
-		.as = o->as,
-		.key_template = run->files.key_template,
-		.rotated = o->rotated ? run->files.families : NULL,
-		.log_rows = run->files.log_rows,
-		.takes_live = o->live != 0,
-		.refuses_grown = o->if_grown == S3ONCE_GROWN_FAIL,
-		.template_is_of_rotated = !o->key_template,
-		.identities = run->files.identities,
-		.files_from = o->files_from,
-		.nul_separated = o->nul_separated != 0,
-		.folders = o->folders,
-		.n_folders = o->n_folders,
-		.filter = run->files.filter,
-		.follow = o->follow != 0,
-		.min_age_ms = o->min_age_ms,
-		.only_looks = o->dry_run != 0,
-		.now_wall_ns = clock_wall_ns(),
-		.max_bytes = o->max_bytes,
-		.is_over = scan_is_over,
-		.is_over_arg = run,
-	};
-	error = scan_open(&options, &run->files.scan, problem);
-	if (!error && name_sources(run)) {
-		problem_set(problem, "out of memory");
-		scan_close(run->files.scan);
-		run->files.scan = NULL;
-	}
-	return error;
-}
-
-static int open_bandwidth(struct run *run, struct problem *problem)
-{
-	const struct s3once_options *o = &run->options;
 	const struct bandwidth_options options = {
 		.rates = o->rates, .n_rates = o->n_rates, .time_zone = o->time_zone};
-	return bandwidth_new(&options, &run->bodies.bandwidth, problem);
+	return bandwidth_new(&options, &bodies->bandwidth, problem);
 }
 
-static void open_encoders(struct run *run)
+static void open_encoders(struct run_bodies *bodies, const struct s3once_options *o)
 {
-	const struct s3once_options *o = &run->options;
 	struct problem problem;
-	if (!o->compress || encoding_parse(o->compress, &run->bodies.encoding, &problem))
+	if (!o->compress || encoding_parse(o->compress, &bodies->encoding, &problem))
 		return;
 	const struct encoders_limits limits = {.memory_bytes = encoders_memory(o->memory_bytes),
 		.part_bytes = o->part_bytes,
 		.cpus = uv_available_parallelism()};
-	encoders_init(&run->bodies.encoders, &run->bodies.encoding, &limits);
+	encoders_init(&bodies->encoders, &bodies->encoding, &limits);
+}
+
+static int open_bodies(
+	struct run_bodies *bodies, const struct s3once_options *o, struct problem *problem)
+{
+	const unsigned most = o->concurrency;
+	int error = object_rules_new(o, &bodies->rules, problem);
+	if (!error && o->n_rates)
+		error = open_bandwidth(bodies, o, problem);
+	if (error)
+		return error;
+	buffers_init(&bodies->buffers, o->memory_bytes, most < LARGE_MOST ? most : LARGE_MOST);
+	open_encoders(bodies, o);
+	return 0;
 }
 
 int s3once_push_new(
@@ -213,34 +62,26 @@ int s3once_push_new(
 	if (!push)
 		return -ENOMEM;
 	struct run *run = &push->run;
-	int error = run_options_complete(options, &run->options, &problem);
-	if (!error)
-		error = run_options_filter(options, &run->files.filter, &problem);
-	if (!error)
-		error = object_rules_new(options, &run->bodies.rules, &problem);
-	if (!error && options->n_rates)
-		error = open_bandwidth(run, &problem);
-	if (error) {
-		snprintf(ret_text, size, "%s", problem.text);
-		filter_free(run->files.filter);
-		object_rules_free(run->bodies.rules);
-		free(push);
-		return error;
-	}
+	const struct s3once_options *o = &run->options;
 	uv_mutex_init(&run->locked.mutex);
 	refusals_init(&run->refusals);
+	report_init(&run->report, options);
 	run->files.move_to_fd = -1;
-	report_init(&run->report, &run->options);
-	run->dry = run->options.dry_run != 0;
-	const unsigned most = run->options.concurrency;
-	buffers_init(&run->bodies.buffers, run->options.memory_bytes,
-		most < LARGE_MOST ? most : LARGE_MOST);
-	open_encoders(run);
+	int error = run_options_complete(options, &run->options, &problem);
+	if (!error)
+		error = run_options_filter(o, &run->files.filter, &problem);
+	if (!error)
+		error = open_bodies(&run->bodies, o, &problem);
+	run->dry = o->dry_run != 0;
 	/* Other errors than contradictions are errors of the run. */
-	if (open_scan(run, &push->scan_problem) == -EINVAL) {
-		snprintf(ret_text, size, "%s", push->scan_problem.text);
+	if (!error && run_files_open(&run->files, o, scan_is_over, run, &problem) == -EINVAL)
+		error = -EINVAL;
+	else if (!error)
+		push->scan_problem = problem;
+	if (error) {
+		snprintf(ret_text, size, "%s", problem.text);
 		s3once_push_free(push);
-		return -EINVAL;
+		return error;
 	}
 	*ret = push;
 	return 0;
@@ -405,30 +246,18 @@ void s3once_push_free(struct s3once_push *push)
 	struct run *run = &push->run;
 	queue_free(run->queue);
 	run_manifest_free(run);
-	for (size_t i = 0; run->files.sources_of_marks && i < run->options.n_sources; i++)
-		free(run->files.sources_of_marks[i]);
-	free(run->files.sources_of_marks);
-	if (run->files.scan)
-		scan_close(run->files.scan);
+	run_files_close(&run->files);
 	store_conn_free(push->conn);
 	store_close(run->store);
 	if (run->s3)
 		s3_close(run->s3);
 	http_shared_free(run->http);
 	aws_settings_free(run->aws);
-	key_template_free(run->files.key_template);
-	log_rows_free(run->files.log_rows);
-	identity_cache_close(run->files.identities);
 	bandwidth_free(run->bodies.bandwidth);
-	family_rules_free(run->files.families);
-	if (run->files.move_to_fd >= 0)
-		close(run->files.move_to_fd);
-	filter_free(run->files.filter);
 	object_rules_free(run->bodies.rules);
 	encoders_clear(&run->bodies.encoders);
 	refusals_clear(&run->refusals);
 	report_clear(&run->report);
 	uv_mutex_destroy(&run->locked.mutex);
-	own_files_clear(&run->files.own_files);
 	free(push);
 }

@@ -9,11 +9,9 @@
 #include "upload/push_struct.h"
 #include "upload/run_manifest.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* A dry run over marks that do not exist yet uses an empty store instead of creating them. */
@@ -159,59 +157,6 @@ static bool open_queue(struct run *run, struct problem *problem)
 	return false;
 }
 
-/* A directory within a SOURCE would be uploaded in its turn. */
-static bool is_within(const char *directory, const char *path)
-{
-	const size_t n = strlen(directory);
-	return strncmp(directory, path, n) == 0 &&
-	       (path[n] == '/' || !path[n] || (n && directory[n - 1] == '/'));
-}
-
-static bool check_move_to(const struct run *run, const char *path, struct problem *problem)
-{
-	const char *given = run->options.move_to;
-	struct stat target, source;
-	if (fstat(run->files.move_to_fd, &target) < 0) {
-		problem_set(problem, "--move-to %s: %s", quote(given).text, strerror(errno));
-		return false;
-	}
-	for (size_t i = 0; i < run->options.n_sources; i++) {
-		const char *directory = scan_source_path(run->files.scan, i);
-		if (scan_source_is_directory(run->files.scan, i) && is_within(directory, path)) {
-			problem_set(problem,
-				"--move-to %s lies in the SOURCE %s, so that what is moved there "
-				"would be uploaded again: choose a directory outside of it",
-				quote(given).text, quote(directory).text);
-			return false;
-		}
-		if (stat(directory, &source) == 0 && source.st_dev != target.st_dev) {
-			problem_set(problem,
-				"--move-to %s is on another file system than the SOURCE %s, and files "
-				"are only renamed: choose a directory on the same one",
-				quote(given).text, quote(directory).text);
-			return false;
-		}
-	}
-	return true;
-}
-
-static bool open_move_to(struct run *run, struct problem *problem)
-{
-	const char *given = run->options.move_to;
-	if (!given)
-		return true;
-	char *path = realpath(given, NULL);
-	run->files.move_to_fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	bool ok = false;
-	if (path && run->files.move_to_fd >= 0)
-		ok = check_move_to(run, path, problem);
-	else
-		problem_set(problem, "--move-to %s cannot be opened: %s; make the directory first",
-			quote(given).text, strerror(errno));
-	free(path);
-	return ok;
-}
-
 bool push_set_up(struct s3once_push *push)
 {
 	struct problem problem = push->scan_problem;
@@ -219,7 +164,8 @@ bool push_set_up(struct s3once_push *push)
 		bandwidth_share(push->run.bodies.bandwidth);
 	push->set_up = push->run.files.scan && open_queue(&push->run, &problem) &&
 		       set_up_libraries(&problem) && open_s3(push, &problem) &&
-		       open_marks(push, &problem) && open_move_to(&push->run, &problem) &&
+		       open_marks(push, &problem) &&
+		       run_files_open_move_to(&push->run.files, &push->run.options, &problem) &&
 		       open_session(push, &problem) && run_manifest_open(&push->run, &problem);
 	if (!push->set_up) {
 		const bool is_stopped = run_is_stopping(&push->run);

@@ -5,8 +5,6 @@
 #include "marks/session.h"
 #include "marks/setup.h"
 #include "s3/s3.h"
-#include "scan/scan.h"
-#include "store/state_folder.h"
 #include "upload/body/body.h"
 #include "upload/body/encoder.h"
 #include "upload/body/object_rules.h"
@@ -14,6 +12,7 @@
 #include "upload/progress/bandwidth.h"
 #include "upload/progress/report.h"
 #include "upload/queue/queue.h"
+#include "upload/run_files.h"
 #include <stdatomic.h>
 #include <uv.h>
 
@@ -47,19 +46,6 @@ void batches_learner_begin(struct batches_learner *learner, struct store_conn *c
 /* Waits until it has ended. From then on marks leave in batches, where they can. Again: nothing. */
 void batches_learner_end(struct batches_learner *learner);
 
-/* What is looked at on this host. The main thread makes it before all others, and frees it after
- * them; the thread of the scan alone uses `scan`, but to open files. */
-struct run_files {
-	struct scan *scan;
-	struct filter *filter;
-	struct family_rules *families;     /* of key_template, and of rotated files */
-	struct log_rows *log_rows;         /* of logs that grow; NULL: none do */
-	struct identity_cache *identities; /* of contents; NULL: all are read */
-	struct key_template *key_template; /* NULL: keys are relative paths */
-	char **sources_of_marks;           /* "host:directory" of each source */
-	struct own_files own_files;
-	int move_to_fd; /* of options.move_to; -1: there is none */
-};
 /* How files become bodies. Made likewise; each has a lock of its own where it needs one. */
 struct run_bodies {
 	struct object_rules *rules;

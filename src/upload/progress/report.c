@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #define LAST_LINE 80 /* room for the line that counts the others */
@@ -28,103 +29,50 @@ void report_clear(struct report *report)
 	text_clear(&report->locked.failures);
 }
 
-/* Counts an event about a file. Returns how many there were; 0 for those that are not counted. */
-static uint64_t count_event(struct s3once_counts *c, enum s3once_event_type type)
-{
-	switch (type) {
-	case S3ONCE_EVENT_UPLOADED:
-		return ++c->uploaded;
-	case S3ONCE_EVENT_ADOPTED:
-		return ++c->adopted;
-	case S3ONCE_EVENT_REFRESHED:
-		return ++c->refreshed;
-	case S3ONCE_EVENT_SKIPPED:
-		return ++c->skipped;
-	case S3ONCE_EVENT_PLANNED:
-		return ++c->planned;
-	case S3ONCE_EVENT_LINK:
-		return ++c->links;
-	case S3ONCE_EVENT_YOUNG:
-		return ++c->young;
-	case S3ONCE_EVENT_OVERSIZED:
-		return ++c->oversized;
-	case S3ONCE_EVENT_UNDERSIZED:
-		return ++c->undersized;
-	case S3ONCE_EVENT_SPECIAL:
-		return ++c->special;
-	case S3ONCE_EVENT_OUTDATED:
-		return ++c->outdated;
-	case S3ONCE_EVENT_CHANGED:
-		return ++c->changed;
-	case S3ONCE_EVENT_FAILED:
-		return ++c->failed;
-	case S3ONCE_EVENT_REMOVED:
-		return ++c->removed;
-	case S3ONCE_EVENT_MOVED:
-		return ++c->moved;
-	case S3ONCE_EVENT_KEPT:
-		return ++c->kept;
-	case S3ONCE_EVENT_NOT_REMOVED:
-		return ++c->not_removed;
-	case S3ONCE_EVENT_REMOVABLE:
-		return ++c->removable;
-	default:
-		return 0;
-	}
-}
-
-/* Whether an event that is counted says that its file needs nothing more, and this for the first
- * time. */
-static bool settles(enum s3once_event_type type)
-{
-	switch (type) {
-	case S3ONCE_EVENT_FAILED:
-	case S3ONCE_EVENT_CHANGED:
-	case S3ONCE_EVENT_OVERSIZED:
-	case S3ONCE_EVENT_UNDERSIZED:
-	case S3ONCE_EVENT_REMOVED:
-	case S3ONCE_EVENT_MOVED:
-	case S3ONCE_EVENT_KEPT:
-	case S3ONCE_EVENT_NOT_REMOVED:
-	case S3ONCE_EVENT_REMOVABLE:
-		return false;
-	default:
-		return true;
-	}
-}
-
-static bool is_quiet(const struct report *report, const struct s3once_event *event)
-{
-	return !report->skipped_too &&
-	       (event->type == S3ONCE_EVENT_SKIPPED || event->type == S3ONCE_EVENT_LINK ||
-		       event->type == S3ONCE_EVENT_YOUNG || event->type == S3ONCE_EVENT_OVERSIZED ||
-		       event->type == S3ONCE_EVENT_UNDERSIZED ||
-		       event->type == S3ONCE_EVENT_SPECIAL);
-}
+#define COUNT(field) offsetof(struct s3once_counts, field)
+/* The events about files that are counted. `settles`: its file needs nothing more, which is said
+ * for the first time. `is_quiet`: it is told only where those are wanted, too. */
+static const struct kind {
+	size_t count; /* where in the counts; 0: it is not counted */
+	bool settles, is_quiet;
+} kinds[] = {
+	[S3ONCE_EVENT_UPLOADED] = {COUNT(uploaded), .settles = true},
+	[S3ONCE_EVENT_ADOPTED] = {COUNT(adopted), .settles = true},
+	[S3ONCE_EVENT_REFRESHED] = {COUNT(refreshed), .settles = true},
+	[S3ONCE_EVENT_SKIPPED] = {COUNT(skipped), .settles = true, .is_quiet = true},
+	[S3ONCE_EVENT_PLANNED] = {COUNT(planned), .settles = true},
+	[S3ONCE_EVENT_LINK] = {COUNT(links), .settles = true, .is_quiet = true},
+	[S3ONCE_EVENT_YOUNG] = {COUNT(young), .settles = true, .is_quiet = true},
+	[S3ONCE_EVENT_OVERSIZED] = {COUNT(oversized), .is_quiet = true},
+	[S3ONCE_EVENT_UNDERSIZED] = {COUNT(undersized), .is_quiet = true},
+	[S3ONCE_EVENT_SPECIAL] = {COUNT(special), .settles = true, .is_quiet = true},
+	[S3ONCE_EVENT_OUTDATED] = {COUNT(outdated), .settles = true},
+	[S3ONCE_EVENT_CHANGED] = {COUNT(changed)},
+	[S3ONCE_EVENT_FAILED] = {COUNT(failed)},
+	[S3ONCE_EVENT_REMOVED] = {COUNT(removed)},
+	[S3ONCE_EVENT_MOVED] = {COUNT(moved)},
+	[S3ONCE_EVENT_KEPT] = {COUNT(kept)},
+	[S3ONCE_EVENT_NOT_REMOVED] = {COUNT(not_removed)},
+	[S3ONCE_EVENT_REMOVABLE] = {COUNT(removable)},
+	[S3ONCE_EVENT_SUMMARY] = {0},
+};
 
 /* The caller holds the mutex. */
-static void call_back_locked(struct report *report, struct s3once_event *event)
+static void call_back_locked(
+	struct report *report, struct s3once_event *event, const struct problem *problem)
 {
-	if (!report->callback || is_quiet(report, event))
+	const char **texts[] = {&event->path, &event->key, &event->text, &event->version_id,
+		&event->etag, &event->checksum, &event->code, &event->request_id};
+	if (!report->callback || (!report->skipped_too && kinds[event->type].is_quiet))
 		return;
-	event->path = event->path ? event->path : "";
-	event->key = event->key ? event->key : "";
-	event->text = event->text ? event->text : "";
-	event->version_id = event->version_id ? event->version_id : "";
-	event->etag = event->etag ? event->etag : "";
-	event->checksum = event->checksum ? event->checksum : "";
-	event->code = event->code ? event->code : "";
-	event->request_id = event->request_id ? event->request_id : "";
+	if (problem) {
+		event->text = problem->text;
+		event->code = problem->code;
+		event->request_id = problem->request_id;
+	}
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		*texts[i] = *texts[i] ? *texts[i] : "";
 	report->callback(report->callback_arg, event);
-}
-
-static void add_problem(struct s3once_event *event, const struct problem *problem)
-{
-	if (!problem)
-		return;
-	event->text = problem->text;
-	event->code = problem->code;
-	event->request_id = problem->request_id;
 }
 
 static void keep_failure_locked(struct report *report, const char *path, const char *sentence)
@@ -164,51 +112,53 @@ static void keep_error_locked(
 		problem_set(&report->locked.error, "%s", sentence);
 }
 
-void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
-	const struct problem *problem)
+static struct s3once_event event_of(enum s3once_event_type type, const struct report_file *file)
 {
-	struct s3once_event event = {.type = type,
+	return (struct s3once_event){.type = type,
 		.path = file->path,
 		.key = file->key,
 		.bytes = file->bytes,
 		.version_id = file->version_id,
 		.etag = file->etag,
 		.checksum = file->checksum};
-	add_problem(&event, problem);
+}
+
+void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
+	const struct problem *problem)
+{
+	struct s3once_event event = event_of(type, file);
+	const struct kind *kind = &kinds[type];
 	uv_mutex_lock(&report->locked.mutex);
 	struct s3once_counts *c = &report->locked.counts;
-	if (count_event(c, type) && settles(type))
+	if (kind->count)
+		++*(uint64_t *)((char *)c + kind->count);
+	if (kind->settles)
 		c->bytes_settled += file->bytes;
 	if (type == S3ONCE_EVENT_UPLOADED)
 		c->bytes_uploaded += file->bytes;
 	if (type == S3ONCE_EVENT_REMOVED || type == S3ONCE_EVENT_MOVED)
 		c->bytes_removed += file->bytes;
 	keep_error_locked(report, &event, problem);
-	call_back_locked(report, &event);
+	call_back_locked(report, &event, problem);
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_held(struct report *report, const struct report_file *file,
 	const struct problem *problem, bool given_up)
 {
-	struct s3once_event event = {.type = S3ONCE_EVENT_HELD,
-		.path = file->path,
-		.key = file->key,
-		.bytes = file->bytes};
-	add_problem(&event, problem);
+	struct s3once_event event = event_of(S3ONCE_EVENT_HELD, file);
 	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.held += given_up;
-	call_back_locked(report, &event);
+	call_back_locked(report, &event, problem);
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_run(struct report *report, enum s3once_event_type type, const struct problem *problem)
 {
 	struct s3once_event event = {.type = type};
-	add_problem(&event, problem);
 	uv_mutex_lock(&report->locked.mutex);
 	keep_error_locked(report, &event, problem);
-	call_back_locked(report, &event);
+	call_back_locked(report, &event, problem);
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
@@ -217,7 +167,7 @@ void report_counts(struct report *report, enum s3once_event_type type)
 	const struct s3once_counts counts = report_get(report);
 	struct s3once_event event = {.type = type, .counts = &counts};
 	uv_mutex_lock(&report->locked.mutex);
-	call_back_locked(report, &event);
+	call_back_locked(report, &event, NULL);
 	uv_mutex_unlock(&report->locked.mutex);
 }
 

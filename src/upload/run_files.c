@@ -1,0 +1,246 @@
+/* What a run looks at on this host. s3once_push_new() opens the scan, push_set_up() the folder that
+ * files are moved to. The thread of the scan and the workers use what is here; nothing of it
+ * reaches a service. */
+#include "upload/run_files.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/quote.h"
+#include "lease/process.h"
+#include "scan/content/identity_cache.h"
+#include "scan/rotated/log_rows.h"
+#include "store/sqlite_file.h"
+#include "store/store.h"
+#include "upload/run_options.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What rotation and compression do not change. */
+#define ROTATED_KEY "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}"
+
+/* A path may have any bytes; the store takes only text. */
+static int name_sources(struct run_files *files, const struct s3once_options *o)
+{
+	struct process self;
+	process_self(&self);
+	files->sources_of_marks = calloc(o->n_sources + 1, sizeof *files->sources_of_marks);
+	for (size_t i = 0; files->sources_of_marks && i < o->n_sources; i++)
+		if (asprintf(&files->sources_of_marks[i], "%s:%s", self.host,
+			    quote(scan_source_path(files->scan, i)).text) < 0) {
+			files->sources_of_marks[i] = NULL;
+			return -ENOMEM;
+		}
+	return files->sources_of_marks ? 0 : -ENOMEM;
+}
+
+static int read_template(
+	struct run_files *files, const struct s3once_options *o, struct problem *problem)
+{
+	if (!o->key_template && !o->rotated)
+		return 0;
+	int error = family_rules_new(o->rotated_pattern, &files->families, problem);
+	if (error)
+		problem_prefix(problem, "--rotated-pattern");
+	const struct key_template_options options = {
+		.text = o->key_template ? o->key_template : ROTATED_KEY,
+		.time_zone = o->key_template ? o->time_zone : NULL,
+		.zone_has_other_use = o->n_rates >= 2,
+		.families = files->families,
+		.names_families = o->rotated != 0};
+	if (!error)
+		error = key_template_new(&options, &files->key_template, problem);
+	return error;
+}
+
+/* What cannot be kept is read again by the next run: no reason to end this one. */
+static void open_identities(struct run_files *files, const struct s3once_options *o)
+{
+	char path[4096];
+	struct problem problem;
+	const int error =
+		(o->dry_run ? state_path : state_file)("identities.db", path, sizeof path);
+	if (error || (o->dry_run && access(path, F_OK)))
+		return; /* the environment names no place for it, or a dry run must not leave traces
+			 */
+	if (identity_cache_open(
+		    path, clock_wall_ns() / (int64_t)NS_PER_S, &files->identities, &problem))
+		log_info("the content of files is read again by each run: %s", problem.text);
+}
+
+/* NULL where a run that leaves no traces finds no file. */
+static int open_marks_file(const struct s3once_options *o, const struct marks_place *place,
+	sqlite3 **ret, struct problem *ret_problem)
+{
+	char *name = NULL;
+	*ret = NULL;
+	if (o->dry_run && access(place->path, F_OK))
+		return 0;
+	const int error = sqlite_file_open(place->path, o->dry_run != 0, ret, &name, ret_problem);
+	free(name);
+	return error;
+}
+
+static int make_log_rows(struct run_files *files, const struct s3once_options *o,
+	const struct marks_place *place, struct problem *ret_problem)
+{
+	char *scope;
+	sqlite3 *db;
+	int error = open_marks_file(o, place, &db, ret_problem);
+	if (error)
+		return error;
+	if (asprintf(&scope, "%s/%s", o->bucket, o->prefix) < 0) {
+		problem_set(ret_problem, "out of memory");
+		sqlite3_close(db);
+		return -ENOMEM;
+	}
+	const struct log_rows_options options = {.db = db,
+		.scope = scope,
+		.only_looks = o->dry_run != 0,
+		.now_s = clock_wall_ns() / (int64_t)NS_PER_S};
+	error = log_rows_new(&options, &files->log_rows, ret_problem);
+	free(scope);
+	return error;
+}
+
+/* Opens files->log_rows, where a run keeps how it has cut logs that grow, in the file of its
+ * marks. */
+static int open_log_rows(
+	struct run_files *files, const struct s3once_options *o, struct problem *ret_problem)
+{
+	struct marks_place place;
+	if (!run_options_cut_logs(o))
+		return 0;
+	int error = marks_place_parse(o->marks, &place, ret_problem);
+	if (!error && place.is_dynamodb) {
+		problem_set(ret_problem,
+			"--live and --if-grown=tail|fail need marks in a file of this host (--marks "
+			"local or sqlite:PATH): only the host that has a log open knows its file "
+			"again when it has grown");
+		error = -EINVAL;
+	}
+	if (!error)
+		error = make_log_rows(files, o, &place, ret_problem);
+	marks_place_clear(&place);
+	return error;
+}
+
+int run_files_open(struct run_files *files, const struct s3once_options *o,
+	bool (*is_over)(void *arg), void *arg, struct problem *problem)
+{
+	int error = read_template(files, o, problem);
+	if (error)
+		return error;
+	if (o->rotated || (files->key_template && key_template_has_id(files->key_template)))
+		open_identities(files, o);
+	error = open_log_rows(files, o, problem);
+	if (error)
+		return error;
+	const struct scan_options options = {
+		.sources = o->sources,
+		.n_sources = o->n_sources,
+		.prefix = o->prefix,
+		.as = o->as,
+		.key_template = files->key_template,
+		.rotated = o->rotated ? files->families : NULL,
+		.log_rows = files->log_rows,
+		.takes_live = o->live != 0,
+		.refuses_grown = o->if_grown == S3ONCE_GROWN_FAIL,
+		.template_is_of_rotated = !o->key_template,
+		.identities = files->identities,
+		.files_from = o->files_from,
+		.nul_separated = o->nul_separated != 0,
+		.folders = o->folders,
+		.n_folders = o->n_folders,
+		.filter = files->filter,
+		.follow = o->follow != 0,
+		.min_age_ms = o->min_age_ms,
+		.only_looks = o->dry_run != 0,
+		.now_wall_ns = clock_wall_ns(),
+		.max_bytes = o->max_bytes,
+		.is_over = is_over,
+		.is_over_arg = arg,
+	};
+	error = scan_open(&options, &files->scan, problem);
+	if (!error && name_sources(files, o)) {
+		problem_set(problem, "out of memory");
+		scan_close(files->scan);
+		files->scan = NULL;
+	}
+	return error;
+}
+
+/* A directory within a SOURCE would be uploaded in its turn. */
+static bool is_within(const char *directory, const char *path)
+{
+	const size_t n = strlen(directory);
+	return strncmp(directory, path, n) == 0 &&
+	       (path[n] == '/' || !path[n] || (n && directory[n - 1] == '/'));
+}
+
+static bool check_move_to(const struct run_files *files, const struct s3once_options *o,
+	const char *path, struct problem *problem)
+{
+	const char *given = o->move_to;
+	struct stat target, source;
+	if (fstat(files->move_to_fd, &target) < 0) {
+		problem_set(problem, "--move-to %s: %s", quote(given).text, strerror(errno));
+		return false;
+	}
+	for (size_t i = 0; i < o->n_sources; i++) {
+		const char *directory = scan_source_path(files->scan, i);
+		if (scan_source_is_directory(files->scan, i) && is_within(directory, path)) {
+			problem_set(problem,
+				"--move-to %s lies in the SOURCE %s, so that what is moved there "
+				"would be uploaded again: choose a directory outside of it",
+				quote(given).text, quote(directory).text);
+			return false;
+		}
+		if (stat(directory, &source) == 0 && source.st_dev != target.st_dev) {
+			problem_set(problem,
+				"--move-to %s is on another file system than the SOURCE %s, and files "
+				"are only renamed: choose a directory on the same one",
+				quote(given).text, quote(directory).text);
+			return false;
+		}
+	}
+	return true;
+}
+
+bool run_files_open_move_to(
+	struct run_files *files, const struct s3once_options *o, struct problem *problem)
+{
+	const char *given = o->move_to;
+	if (!given)
+		return true;
+	char *path = realpath(given, NULL);
+	files->move_to_fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	bool ok = false;
+	if (path && files->move_to_fd >= 0)
+		ok = check_move_to(files, o, path, problem);
+	else
+		problem_set(problem, "--move-to %s cannot be opened: %s; make the directory first",
+			quote(given).text, strerror(errno));
+	free(path);
+	return ok;
+}
+
+void run_files_close(struct run_files *files)
+{
+	for (char **name = files->sources_of_marks; name && *name; name++)
+		free(*name);
+	free(files->sources_of_marks);
+	if (files->scan)
+		scan_close(files->scan);
+	key_template_free(files->key_template);
+	log_rows_free(files->log_rows);
+	identity_cache_close(files->identities);
+	family_rules_free(files->families);
+	filter_free(files->filter);
+	own_files_clear(&files->own_files);
+	if (files->move_to_fd >= 0)
+		close(files->move_to_fd);
+}
