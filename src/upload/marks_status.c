@@ -1,5 +1,6 @@
 /* What the marks say, for `s3once status`: a walk over all marks below a prefix that counts them,
- * and a sentence of what the next run will do about one. It reads, and writes nothing. */
+ * and a sentence of what the next run will do about one. It reads, and writes nothing.
+ * The command of src/cli/status prints what is told here. */
 #include "upload/marks_status.h"
 #include "scan/key/key.h"
 #include "scan/scan.h"

@@ -1,5 +1,6 @@
 /* What is asked of a run: the defaults of options, their limits, and which contradict each other.
- * s3once_push_new() calls it before anything is opened. Pure. */
+ * s3once_push_new() calls it before anything is opened, and refuses the
+ * run with its sentence. Pure. */
 #include "upload/run_options.h"
 #include "base/checksum.h"
 #include "base/quote.h"

@@ -43,7 +43,7 @@ struct bandwidth {
 		struct waiter *first, **end; /* in order of their coming */
 		uint64_t since_ns;           /* when the first of those that are there came */
 		uint64_t waited_ns;
-		uint64_t free_ns; /* see token_bucket.h; of this run alone */
+		uint64_t free_ns; /* see token_bucket_take(); of this run alone */
 		unsigned n_busy;  /* how often in a row the file was held by another process */
 		bool said_unshared;
 	} locked;

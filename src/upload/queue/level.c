@@ -1,4 +1,4 @@
-/* How many go at once: the arithmetic of the level. The main thread asks it (push_level.c), and
+/* How many go at once: the arithmetic of the level. The main thread asks it (push_loop.c), and
  * tells the queue. Nothing here measures, waits or knows of threads, so that the unit test plays
  * hosts and lines that are computed. */
 #include "upload/queue/level.h"

@@ -1,5 +1,5 @@
 /* The queue of a run. The scan's thread fills it (feed.c), workers take from it and tell it what
- * became of their files, and the main thread says how many of them there are (push_level.c). It
+ * became of their files, and the main thread says how many of them there are (push_loop.c). It
  * decides who runs next and nothing else: it sends no request, and does not look into files. */
 #include "upload/queue/queue.h"
 #include "base/clock.h"

@@ -1,5 +1,7 @@
 /* Whose turn it is. The queue adds what may be begun and asks for the next task, under its mutex.
- * How many workers and large bodies there may be is decided elsewhere (level.h). */
+ * How many workers and large bodies there may be is decided elsewhere (level.h), and nothing waits
+ * here.
+ */
 #include "upload/queue/turns.h"
 #include <stdlib.h>
 
