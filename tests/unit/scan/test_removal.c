@@ -16,6 +16,7 @@ static unsigned leased_at, removed_at; /* which calls took the lease and removed
 static int fails_with;                 /* errno of that call; 0: it is passed on */
 static void (*happens)(void);          /* before it; NULL: nothing */
 static bool has_leases = true;
+static bool is_mounted_over; /* a file of the same number, of another file system */
 
 static void arm(unsigned call, int error, void (*what)(void))
 {
@@ -90,7 +91,10 @@ int fstat(int fd, struct stat *ret)
 
 int fstatat(int fd, const char *name, struct stat *ret, int flags)
 {
-	return PASS_ON(SYS_newfstatat, fd, name, ret, flags);
+	const int failed = PASS_ON(SYS_newfstatat, fd, name, ret, flags);
+	if (!failed && is_mounted_over)
+		ret->st_dev++;
+	return failed;
 }
 
 static bool has(const char *path, const char *content)
@@ -374,7 +378,8 @@ static void test_disturbed(const struct disturbance *d, bool leases)
 		if (more && d->foreign)
 			CHECK(has(d->foreign, FOREIGN));
 		if (d->happens == add_name)
-			CHECK(ended == REMOVAL_DONE || has("t/f", PROVEN));
+			CHECK(exists("t/second") ? ended == REMOVAL_KEPT && has("t/f", PROVEN)
+						 : ended == REMOVAL_DONE);
 		end(&removal);
 	}
 	CHECK(!more);
@@ -463,6 +468,15 @@ static void test_rules(void)
 	struct problem problem = {0};
 	CHECK_INT(removal_run(&removal, &problem), REMOVAL_KEPT);
 	CHECK(has("t/f", FOREIGN));
+	end(&removal);
+}
+
+static void test_mounted_over(void)
+{
+	struct removal removal = begin();
+	is_mounted_over = true;
+	expect(&removal, REMOVAL_KEPT, "its name is gone, or is another file's by now", NULL);
+	is_mounted_over = false;
 	end(&removal);
 }
 
@@ -583,6 +597,7 @@ int main(void)
 	}
 	test_lease_is_asked_back();
 	test_rules();
+	test_mounted_over();
 	test_folder_of_others();
 	test_recovery_waits_and_tells();
 	test_scan_recovers();
