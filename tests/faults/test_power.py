@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import os
 import signal
 import sqlite3
@@ -164,3 +165,47 @@ def test_a_mark_that_another_run_has_not_synced(stage):
     stage.fail_power()
     assert sqlite_marks(stage.marks_file)[stage.key("f")]["state"] == "done"
     assert first.popen.returncode == -signal.SIGKILL
+
+
+def commits_of(log):
+    """The write-ahead log up to each of its commits (https://www.sqlite.org/fileformat2.html#walformat)."""
+    page_bytes = int.from_bytes(log[8:12], "big")
+    for end in range(32 + 24 + page_bytes, len(log) + 1, 24 + page_bytes):
+        frame = log[end - 24 - page_bytes :]
+        if frame[8:16] == log[16:24] and int.from_bytes(frame[4:8], "big"):
+            yield log[:end]
+
+
+def witness_of(stage):
+    """The key of the object by which the marks know the bucket, or None."""
+    with contextlib.closing(sqlite3.connect(f"file:{stage.marks_file}?mode=ro", uri=True)) as marks:
+        rows = marks.execute("SELECT doc FROM items WHERE pk LIKE 'bucket#%'").fetchall()
+    return json.loads(rows[0][0]).get("last_key") if rows else None
+
+
+def set_disk(stage, file, log):
+    """What is there after power is back."""
+    stage.marks_file.write_bytes(file)
+    stage.marks_file.with_name("marks.db-wal").write_bytes(log)
+    stage.marks_file.with_name("marks.db-shm").unlink(missing_ok=True)
+
+
+def test_power_fails_between_the_witness_and_the_first_mark(stage):
+    """Wherever the log ends, no mark says done without a witness; and with a witness alone, the next run does all that is left."""
+    for name in "abc":
+        stage.write(name, 1000)
+    killed = stage.s3.add(faults.kill_before, "PutObject", nth=3)
+    assert stage.start("--lease", "1m", concurrency=1).popen.wait(60) == -signal.SIGKILL and killed.fired == 1
+    stage.settle()
+    file, log = stage.marks_file.read_bytes(), stage.marks_file.with_name("marks.db-wal").read_bytes()
+    between = None
+    for cut in commits_of(log):
+        set_disk(stage, file, cut)
+        done = [key for key, mark in sqlite_marks(stage.marks_file).items() if mark["state"] == "done"]
+        witness = witness_of(stage)
+        assert witness or not done, done
+        if witness and not done:
+            between = cut
+    assert between and between != cut
+    set_disk(stage, file, between)
+    stage.finish()
