@@ -35,7 +35,7 @@ static void note_newer(struct worker *worker, const struct file *file)
 static enum step changed_is_error(struct worker *worker, struct file *file)
 {
 	const struct report_file about = file_about(file);
-	const char *here = worker->sources[file->candidate->source];
+	const char *here = worker->files->sources_of_marks[file->candidate->source];
 	const char *there = file->seen.source ? file->seen.source : "";
 	struct problem problem;
 	struct text sources = TEXT(700);

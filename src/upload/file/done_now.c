@@ -221,9 +221,9 @@ static void report_end(struct worker *worker, const struct file *file, enum remo
 	char checksum[SUM_MAX + S3_SUM_MAX];
 	enum s3once_event_type event = S3ONCE_EVENT_NOT_REMOVED;
 	if (end == REMOVAL_DONE) {
-		event = worker->is_dry                       ? S3ONCE_EVENT_REMOVABLE
-			: worker->run->files.move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
-							     : S3ONCE_EVENT_REMOVED;
+		event = worker->is_dry                   ? S3ONCE_EVENT_REMOVABLE
+			: worker->files->move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
+							 : S3ONCE_EVENT_REMOVED;
 		done_describe(object, checksum, &about);
 	} else if (end == REMOVAL_KEPT) {
 		event = S3ONCE_EVENT_KEPT;
@@ -321,7 +321,7 @@ void remove_file(struct worker *worker, struct file *file)
 		return;
 	removal.state = state_to_keep(file, &is_read);
 	removal.directory_fd = scan_open_folder(
-		worker->scan, c->source, c->relative, &removal.name, &removal.owner);
+		worker->files->scan, c->source, c->relative, &removal.name, &removal.owner);
 	if (removal.directory_fd >= 0) {
 		remove_proven(worker, file, &removal, is_read);
 		close(removal.directory_fd);

@@ -50,7 +50,7 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 		.space = worker->space,
 		.key = file->candidate->key,
 		.session = session_id(worker->session),
-		.source = worker->sources[file->candidate->source],
+		.source = worker->files->sources_of_marks[file->candidate->source],
 		.suffix = candidate_suffix(file->candidate),
 		.limits = run_limits(worker->run),
 	};

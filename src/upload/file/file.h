@@ -18,15 +18,17 @@ struct worker;
 
 /* Where a file is in its turn. Only this says so, and each state has one step (worker.c):
  *
- *                 claim_file()           look_elsewhere()
- *   UNCLAIMED ------------------> CLAIMED ----------------> CLEAR --- send_file() ---> PROVEN
- *      |  ^                          |  \                   |  ^
- *      |  | an earlier version       |   \ taken over       |  | nothing is in the way
- *      |  | is marked done           |    \          doubt  v  |
- *      |  +--------------------------|-----+-------------> UNSEEN --- look_at_object() adopts --->
- * PROVEN |                             +--- an object of its content is adopted ---> IN_S3
- *      +--- the mark says done ---> IN_S3, or PROVEN if the content was read for it
+ *                claim_file()          look_elsewhere()
+ *   UNCLAIMED ---------------> CLAIMED ----------------> CLEAR --- send_file() ---> PROVEN
+ *      |  ^                       |  \                    |  ^
+ *      |  | an earlier version    |   \ taken over  doubt |  | nothing is in the way
+ *      |  | is marked done        |    \                  v  |
+ *      |  +-----------------------|-----+---------------> UNSEEN --- look_at_object()
+ *      |                          |                              adopts ---> PROVEN
+ *      |                          +--- an object of its content is adopted ---> IN_S3
+ *      +--- the mark says done ---> IN_S3, or PROVEN if only its time had changed
  *      +--- it is not to be sent as it is now ---> LEFT_OUT
+ *      +--- it is another version than its key is of ---> STRANDED (from any state)
  *
  * A file that fails stays in its state. "Doubt" is whatever leaves open whether S3 holds something:
  * an upload that is gone, a reply that is lost, bytes that are not the ones sent. */

@@ -18,7 +18,7 @@
  * and so does the id of what a rotated file contains. */
 static bool is_another_version(const struct worker *worker, const struct file *file)
 {
-	const struct key_template *template = worker->key_template;
+	const struct key_template *template = worker->files->key_template;
 	const struct candidate *found = file->candidate;
 	return (*found->content || (template && key_template_is_of_version(template))) &&
 	       (file->state.size != found->size || file->state.mtime_ns != found->mtime_ns);
@@ -113,9 +113,9 @@ static bool is_there(struct worker *worker, const struct file *file, const char 
 {
 	struct file_state state;
 	bool compressed = !wanted;
-	if (worker->filter && !filter_wants_file(worker->filter, name))
+	if (worker->files->filter && !filter_wants_file(worker->files->filter, name))
 		return false;
-	const int fd = scan_open_file(worker->scan, file->candidate->source, name, &state);
+	const int fd = scan_open_file(worker->files->scan, file->candidate->source, name, &state);
 	if (fd < 0)
 		return false;
 	const int error = is_compressed(fd, &compressed);
@@ -128,13 +128,14 @@ static bool is_there(struct worker *worker, const struct file *file, const char 
 static enum step check_neighbour(struct worker *worker, struct file *file, bool is_compressed)
 {
 	const struct candidate *c = file->candidate;
-	const char *suffix = codecs[worker->encoding->codec].suffix;
+	const char *suffix = codecs[worker->bodies->encoding.codec].suffix;
 	const size_t n = strlen(c->relative), bytes = strlen(suffix);
 	const bool ends = n > bytes && strcmp(c->relative + n - bytes, suffix) == 0;
 	struct text name = TEXT(1024UL * 1024);
-	if (worker->key_template || worker->options->files_from ||
-		object_rules_name_encoding(worker->rules) ||
-		!scan_source_is_directory(worker->scan, c->source) || (is_compressed && !ends))
+	if (worker->files->key_template || worker->options->files_from ||
+		object_rules_name_encoding(worker->bodies->rules) ||
+		!scan_source_is_directory(worker->files->scan, c->source) ||
+		(is_compressed && !ends))
 		return STEP_NEXT;
 	text_add_bytes(&name, c->relative, is_compressed ? n - bytes : n);
 	text_add(&name, is_compressed ? "" : suffix);
@@ -159,10 +160,10 @@ static enum step check_neighbour(struct worker *worker, struct file *file, bool 
 static enum step choose_encoding(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
-	const struct codec_info *codec = &codecs[worker->encoding->codec];
-	const bool by_header = object_rules_name_encoding(worker->rules);
+	const struct codec_info *codec = &codecs[worker->bodies->encoding.codec];
+	const bool by_header = object_rules_name_encoding(worker->bodies->rules);
 	bool is_left;
-	if (!*worker->encoding->name || c->was_compressed ||
+	if (!*worker->bodies->encoding.name || c->was_compressed ||
 		s3_headers_value(file->target.headers, "content-encoding")) {
 		send_as_it_is(file);
 		return STEP_NEXT;
@@ -179,11 +180,11 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 			"its key has more than %u bytes with the %s that --compress adds; use a "
 			"shorter prefix, or --content-encoding in place of the suffix",
 			KEY_BYTES_MAX, codec->suffix);
-	file->encoding = *worker->encoding;
+	file->encoding = worker->bodies->encoding;
 	candidate_set_suffix(c, by_header ? "" : codec->suffix);
 	file->target.content_encoding = by_header ? codec->name : NULL;
 	file->target.content_type =
-		object_rules_type(worker->rules, by_header ? c->relative : c->object);
+		object_rules_type(worker->bodies->rules, by_header ? c->relative : c->object);
 	return check_neighbour(worker, file, false);
 }
 
@@ -193,7 +194,7 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 	enum s3once_event_type event;
 	struct plan plan;
 	if (!file->candidate->is_piece &&
-		scan_is_young(worker->scan, &file->state)) /* written to since the scan */
+		scan_is_young(worker->files->scan, &file->state)) /* written to since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	/* Its size is another since the scan. */
 	if (run_leaves_out(worker->run, file->state.size, &event))
@@ -225,7 +226,7 @@ enum step file_open(struct worker *worker, struct file *file)
 		close(file->fd);
 	file->sums = file->stored = (struct sums){0};
 	file->opened_ns = clock_wall_ns();
-	file->fd = open_candidate(worker->scan, c, &file->state, &problem);
+	file->fd = open_candidate(worker->files->scan, c, &file->state, &problem);
 	if (file->fd < 0) {
 		const int error = file->fd;
 		file->fd = -1;

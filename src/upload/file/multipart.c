@@ -73,7 +73,8 @@ enum step multipart_is_gone(struct worker *worker, struct file *file)
 		"a lifecycle rule or another program aborts them");
 }
 
-bool multipart_may_be(const struct worker *worker, const struct encoding *encoding)
+/* Whether the server may take the parts that a file is sent in with this encoding, or NULL. */
+static bool may_be(const struct worker *worker, const struct encoding *encoding)
 {
 	return !encoding || encoding->part_bytes ||
 	       s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO;
@@ -101,15 +102,14 @@ static bool fits(struct worker *worker, const struct file *file, struct plan *re
 	       strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) == 0 &&
 	       strcmp(upload->suffix, candidate_suffix(file->candidate)) == 0 &&
 	       strcmp(upload->encoding, file->encoding.name) == 0 &&
-	       multipart_may_be(worker, file_encoding(file)) &&
-	       strcmp(upload->content, content) == 0 &&
+	       may_be(worker, file_encoding(file)) && strcmp(upload->content, content) == 0 &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
 /* The recorded upload may be one in equal parts, whatever this run knows of the server. */
 static struct encoding recorded_encoding(struct worker *worker, const struct open_upload *upload)
 {
-	const struct encoding *plain = worker->encoding;
+	const struct encoding *plain = &worker->bodies->encoding;
 	struct encoding recorded;
 	if (upload->is_open && !encoding_named(upload->encoding, &recorded) &&
 		recorded.part_bytes && recorded.codec == plain->codec &&
@@ -135,17 +135,17 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 		in += range.bytes;
 		out += sums.bytes;
 	}
-	uint64_t bytes = encoders_part_bytes(worker->encoders, in, out);
-	if (multipart_may_be(worker, &file->encoding)) {
+	uint64_t bytes = encoders_part_bytes(&worker->bodies->encoders, in, out);
+	if (may_be(worker, &file->encoding)) {
 		plan_upload(size, bytes, &file->plan);
 		return STEP_NEXT;
 	}
-	uint64_t part_bytes = worker->encoders->buffer_bytes / mib * mib;
+	uint64_t part_bytes = worker->bodies->encoders.buffer_bytes / mib * mib;
 	if (file->range_most && bytes > file->range_most)
 		bytes = file->range_most;
 	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
 	if (file->plan.n_parts)
-		file->encoding = encoding_in_parts(worker->encoding, part_bytes);
+		file->encoding = encoding_in_parts(&worker->bodies->encoding, part_bytes);
 	return STEP_NEXT;
 }
 
@@ -165,6 +165,6 @@ enum step multipart_plan(struct worker *worker, struct file *file, bool *ret_res
 	*ret_resumes = fits(worker, file, &file->plan);
 	if (*ret_resumes || !file_encoding(file))
 		return STEP_NEXT;
-	file->encoding = *worker->encoding;
+	file->encoding = worker->bodies->encoding;
 	return plan_by_sample(worker, file);
 }

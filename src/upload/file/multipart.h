@@ -12,8 +12,6 @@ enum step multipart_plan(struct worker *worker, struct file *file, bool *ret_res
 /* The metadata are sent before the content is read. Where they name it, it is read for that first,
  * if `is_needed`. NEXT, or why not. */
 enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed);
-/* Whether the server may take the parts that a file is sent in with this encoding, or NULL. */
-bool multipart_may_be(const struct worker *worker, const struct encoding *encoding);
 
 /* Aborts the upload that the mark records, if it is open, and awaits the answer. NEXT, or why not.
  */

@@ -8,7 +8,7 @@
 /* Without a sign of life: who waits for those that hold the encoders does not move. */
 static int take_encoder(struct worker *worker, struct encoder **ret)
 {
-	return encoders_take(worker->encoders, run_is_over, worker->run, ret);
+	return encoders_take(&worker->bodies->encoders, run_is_over, worker->run, ret);
 }
 
 /* All that the encoder makes of the range it was begun with: its digests, and if `keeps` itself. */
@@ -45,7 +45,7 @@ int encoded_digest(
 	int error = take_encoder(worker, &encoder);
 	if (!error)
 		error = encoder_digest(worker, encoder, kinds, range, ret);
-	encoders_give_back(worker->encoders, encoder);
+	encoders_give_back(&worker->bodies->encoders, encoder);
 	return error;
 }
 
@@ -167,7 +167,7 @@ static int read_encoded(struct worker *worker, const struct piece_asked *asked, 
 	}
 	memcpy(reader->buffer, piece->kept, piece->sums.bytes);
 	send_memory(piece, reader->buffer);
-	encoders_give_back(worker->encoders, piece->encoder);
+	encoders_give_back(&worker->bodies->encoders, piece->encoder);
 	piece->encoder = NULL;
 	return 0;
 }
@@ -234,6 +234,6 @@ int piece_digest(struct worker *worker, struct piece *piece, unsigned kinds, str
 
 void piece_end(struct worker *worker, struct piece *piece)
 {
-	encoders_give_back(worker->encoders, piece->encoder);
+	encoders_give_back(&worker->bodies->encoders, piece->encoder);
 	piece->encoder = NULL;
 }

@@ -266,15 +266,10 @@ int worker_new(struct run *run, struct worker **ret)
 		.refusals = &run->refusals,
 		.first_looks = &run->stored,
 		.server = run->s3,
-		.scan = run->files.scan,
 		.session = run->session,
 		.space = &run->space,
-		.sources = (const char *const *)run->files.sources_of_marks,
-		.rules = run->bodies.rules,
-		.filter = run->files.filter,
-		.key_template = run->files.key_template,
-		.encoding = &run->bodies.encoding,
-		.encoders = &run->bodies.encoders};
+		.files = &run->files,
+		.bodies = &run->bodies};
 	worker->reader = (struct reader){.abandon = run_ask_is_over, .arg = run};
 	int error = reader_init(&worker->reader);
 	if (!error)

@@ -23,15 +23,10 @@ struct worker {
 	struct refusals *refusals;
 	struct stored_seen *first_looks;
 	struct s3 *server;
-	struct scan *scan;
 	struct session *session;
 	const struct mark_space *space;
-	const char *const *sources; /* "host:directory" of each source */
-	const struct object_rules *rules;
-	struct filter *filter;                   /* may be NULL */
-	const struct key_template *key_template; /* NULL: keys are relative paths */
-	const struct encoding *encoding; /* of what is not compressed yet; its name "": none */
-	struct encoders *encoders;
+	const struct run_files *files; /* it opens files by these */
+	struct run_bodies *bodies;     /* and makes bodies of them by these */
 };
 
 /* Makes a worker with connections of its own. Returns 0 or -errno. */
