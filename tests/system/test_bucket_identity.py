@@ -467,6 +467,24 @@ def test_a_lifecycle_rule_leaves_the_id_object(s3once, s3, bucket, marks, s3_wir
     assert run.code == 0 and "id is 24 hours old and cannot be written again" in run.err, run
 
 
+@pytest.mark.parametrize("fault", [faults.drop_reply, faults.drop_request, faults.duplicate, faults.kill_after, faults.kill_before])
+def test_the_id_object_is_written_again_and_the_reply_is_lost(s3once, s3, bucket, marks, s3_wire, tree, fault):
+    """It is the same object whoever writes it how often."""
+    command = ("push", tree, f"s3://{bucket}/p", "--json")
+    assert s3once(*command, "--bucket-id-object", "id").code == 0
+    first = s3.client.head_object(Bucket=bucket, Key="id")["Metadata"]["s3once-claim"]
+    old = s3_wire.add(age(24), "HeadObject", key="id")
+    lost = s3_wire.add(fault, "PutObject", key="id")
+    run = s3once.start(*command)
+    killed = fault in (faults.kill_after, faults.kill_before)
+    assert run.popen.wait(60) == (-9 if killed else 0) and old.fired and lost.fired, run.output()
+    assert "cannot be written again" not in run.output()[1]
+    s3_wire.clear()
+    s3_wire.settle()
+    assert counts(s3once(*command)) == {"skipped": 2}
+    assert s3.client.head_object(Bucket=bucket, Key="id")["Metadata"]["s3once-claim"] == first == row_of(marks)["object"]
+
+
 @pytest.mark.parametrize("marks", ["sqlite", "dynamodb"], indirect=True)
 def test_a_bucket_that_is_in_alarm(s3once, s3, bucket, marks, tree):
     """A lifecycle rule has deleted all objects. Somebody says that it is the same bucket, and from then on the id object does."""
@@ -508,6 +526,24 @@ def test_uploaders_that_race_agree_on_the_object(s3once, s3, bucket, marks, tree
     for run in [each.wait(120) for each in running]:
         assert run.code == 0, run
     assert row_of(marks)["object"] == s3.client.head_object(Bucket=bucket, Key="id")["Metadata"]["s3once-claim"]
+
+
+def test_hosts_that_say_same_bucket_together(s3once, s3, bucket, marks, s3_wire, tree):
+    """Whoever makes the object first, both take it, and no mark is set aside."""
+    command = ("push", tree, f"s3://{bucket}/p", "--json")
+    assert s3once(*command).code == 0
+    s3.empty(bucket)
+    named = (*command, "--same-bucket", "--bucket-id-object", "id")
+    held = s3_wire.add(faults.hold_request, "PutObject", key="id")
+    first = s3once.start(*named)
+    assert held.reached.wait(60), first.output()
+    second = s3once(*named)
+    assert second.code == 0 and counts(second) == {"skipped": 2}, second
+    held.released.set()
+    run = first.wait(60)
+    assert run.code == 0 and counts(run) == {"skipped": 2}, run
+    assert row_of(marks)["object"] == s3.client.head_object(Bucket=bucket, Key="id")["Metadata"]["s3once-claim"]
+    assert row_of(marks).get("generation", 0) == 0 and counts(s3once(*command)) == {"skipped": 2}
 
 
 def test_the_object_is_somebody_else_s(s3once, s3, bucket, tree):
