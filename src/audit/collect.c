@@ -399,7 +399,7 @@ enum outcome collect(
 {
 	struct collection *collection = calloc(1, sizeof *collection);
 	const struct mark_range range = {.prefix = prefix};
-	const struct crew_work work = {look_at_row, collection};
+	const struct mark_work work = {look_at_row, collection};
 	if (!collection) {
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;

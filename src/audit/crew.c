@@ -1,32 +1,20 @@
-/* The crew that forget and gc hand every mark below a prefix to: one thread reads the marks, and
- * those of a pool work on them, each with connections of its own. Besides, the question that comes
- * before all conclusions from an object that is not there: whether this is the bucket that the
- * marks know. What is done about a mark is the commands' own story. */
+/* The crew of threads that verify, forget and gc work with: those of a pool, each with connections
+ * of its own, and a caller who feeds them. For forget and gc it walks all marks below a prefix.
+ * Besides, the question that comes before all conclusions from an object that is not there: whether
+ * this is the bucket that the marks know. What is done with a mark or an object is the commands'
+ * own story. */
 #include "audit/crew.h"
 #include "aws/wait.h"
-#include "base/pool.h"
 #include "base/quote.h"
 #include "marks/bucket_shown.h"
 #include <stdlib.h>
 
-#define WORKERS 15 /* and the caller, which reads the marks */
-#define ROOM    64
-
-struct walk {
-	const struct audit_place *place;
-	const struct crew_work *work;
-	struct pool pool;
-	struct {
-		uv_mutex_t mutex;
-		enum outcome outcome; /* the first that is not OK */
-		struct problem problem;
-	} locked;
-};
+#define WALKERS 15 /* and the caller, which reads the marks */
 
 int audit_hand_open(const struct audit_place *place, struct audit_hand *ret)
 {
 	*ret = (struct audit_hand){0};
-	int error = store_conn_new(place->store, &ret->marks);
+	int error = place->store ? store_conn_new(place->store, &ret->marks) : 0;
 	if (!error && place->s3)
 		error = s3_conn_new(place->s3, &ret->s3);
 	return error;
@@ -75,93 +63,124 @@ enum outcome bucket_is_known(
 	return OUTCOME_SETUP;
 }
 
-static void end_walk(struct walk *walk, enum outcome outcome, const struct problem *problem)
+void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *problem)
 {
-	uv_mutex_lock(&walk->locked.mutex);
-	if (walk->locked.outcome == OUTCOME_OK) {
-		walk->locked.outcome = outcome;
-		walk->locked.problem = *problem;
+	uv_mutex_lock(&crew->locked.mutex);
+	if (crew->locked.outcome == OUTCOME_OK) {
+		crew->locked.outcome = outcome;
+		crew->locked.problem = *problem;
 	}
-	uv_mutex_unlock(&walk->locked.mutex);
-	pool_close(&walk->pool);
+	uv_mutex_unlock(&crew->locked.mutex);
+	pool_close(&crew->pool);
 }
 
-static bool goes_on(struct walk *walk)
+static bool goes_on(struct crew *crew)
 {
-	uv_mutex_lock(&walk->locked.mutex);
-	const bool goes_on = walk->locked.outcome == OUTCOME_OK;
-	uv_mutex_unlock(&walk->locked.mutex);
+	uv_mutex_lock(&crew->locked.mutex);
+	const bool goes_on = crew->locked.outcome == OUTCOME_OK;
+	uv_mutex_unlock(&crew->locked.mutex);
 	return goes_on;
 }
 
-/* Takes the row. */
-static void work_on_row(struct walk *walk, const struct audit_hand *hand, struct mark_row *row)
+static void work_on_item(struct crew *crew, const struct audit_hand *hand, void *item)
 {
 	struct problem problem = {0};
 	enum outcome o = OUTCOME_OK;
-	if (goes_on(walk))
-		o = walk->work->each(walk->work->arg, hand, row, &problem);
+	if (limits_are_over(&crew->place.limits)) {
+		problem_set(&problem, "it was stopped");
+		crew_stop(crew, OUTCOME_ABANDONED, &problem);
+	}
+	if (goes_on(crew))
+		o = crew->work.each(crew->work.arg, hand, item, &problem);
+	else
+		crew->work.leave(crew->work.arg, item);
 	if (o != OUTCOME_OK)
-		end_walk(walk, o, &problem);
-	free(row);
+		crew_stop(crew, o, &problem);
 }
 
-static void work_on_rows(void *arg)
+static void work_on_items(void *arg)
 {
-	struct walk *walk = arg;
+	struct crew *crew = arg;
 	struct audit_hand hand;
 	struct problem problem;
-	struct mark_row *row;
-	if (audit_hand_open(walk->place, &hand)) {
-		problem_set(&problem, "out of memory");
-		end_walk(walk, OUTCOME_LOCAL, &problem);
+	void *item;
+	if (audit_hand_open(&crew->place, &hand)) {
+		problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
+		crew_stop(crew, OUTCOME_LOCAL, &problem);
 	}
-	while ((row = pool_take(&walk->pool)))
-		work_on_row(walk, &hand, row);
+	while ((item = pool_take(&crew->pool)))
+		work_on_item(crew, &hand, item);
 	audit_hand_clear(&hand);
 }
 
-/* Where no thread can be started, the caller's own does the work. */
-static enum outcome feed_rows(struct walk *walk, const struct audit_hand *own,
-	struct mark_stream *stream, struct problem *ret_problem)
+bool crew_init(struct crew *crew, const struct audit_place *place, const struct crew_work *work,
+	unsigned threads, struct problem *ret_problem)
 {
-	struct mark_row *row = NULL;
-	enum outcome o;
-	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
-		if (!pool_feed(&walk->pool, work_on_rows, walk, row))
-			work_on_row(walk, own, row);
-		if (!goes_on(walk))
-			break;
+	const struct pool_options options = {.most = threads, .room = 4 * threads};
+	*crew = (struct crew){.place = *place, .work = *work};
+	uv_mutex_init(&crew->locked.mutex);
+	if (pool_init(&crew->pool, &options))
+		problem_set(ret_problem, "out of memory");
+	else if (audit_hand_open(place, &crew->own))
+		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
+	else
+		return true;
+	return false;
+}
+
+bool crew_give(struct crew *crew, void *item)
+{
+	if (!pool_feed(&crew->pool, work_on_items, crew, item))
+		work_on_item(crew, &crew->own, item);
+	return goes_on(crew);
+}
+
+enum outcome crew_end(struct crew *crew, enum outcome o, struct problem *ret_problem)
+{
+	if (crew->pool.threads)
+		pool_end(&crew->pool);
+	if (o == OUTCOME_OK && crew->locked.outcome != OUTCOME_OK) {
+		o = crew->locked.outcome;
+		*ret_problem = crew->locked.problem;
 	}
+	uv_mutex_destroy(&crew->locked.mutex);
+	audit_hand_clear(&crew->own);
 	return o;
 }
 
-enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,
-	const struct crew_work *work, struct problem *ret_problem)
+/* What is done with each mark, which is freed here. */
+static enum outcome work_on_row(
+	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
 {
-	struct walk walk = {.place = place, .work = work};
-	struct audit_hand own;
-	struct mark_stream *stream;
-	const bool has_hand = !audit_hand_open(place, &own);
-	if (!has_hand || mark_stream_new(own.marks, place->space, range, &place->limits, &stream)) {
-		problem_set(ret_problem, "out of memory");
-		audit_hand_clear(&own);
-		return OUTCOME_LOCAL;
-	}
+	const struct mark_work *work = arg;
+	const enum outcome o = work->each(work->arg, hand, item, ret_problem);
+	free(item);
+	return o;
+}
+
+static void leave_row(void *arg, void *item)
+{
+	(void)arg;
+	free(item);
+}
+
+enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,
+	const struct mark_work *work, struct problem *ret_problem)
+{
+	const struct crew_work of_rows = {work_on_row, leave_row, (void *)(uintptr_t)work};
+	struct crew crew;
+	struct mark_stream *stream = NULL;
+	struct mark_row *row = NULL;
 	enum outcome o = OUTCOME_LOCAL;
-	uv_mutex_init(&walk.locked.mutex);
-	if (pool_init(&walk.pool, &(struct pool_options){.most = WORKERS, .room = ROOM})) {
+	if (!crew_init(&crew, place, &of_rows, WALKERS, ret_problem))
+		return crew_end(&crew, o, ret_problem);
+	if (mark_stream_new(crew.own.marks, place->space, range, &place->limits, &stream) == 0)
+		while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row &&
+			crew_give(&crew, row))
+			;
+	else
 		problem_set(ret_problem, "out of memory");
-	} else {
-		o = feed_rows(&walk, &own, stream, ret_problem);
-		pool_end(&walk.pool);
-	}
-	if (o == OUTCOME_OK && walk.locked.outcome != OUTCOME_OK) {
-		o = walk.locked.outcome;
-		*ret_problem = walk.locked.problem;
-	}
-	uv_mutex_destroy(&walk.locked.mutex);
+	o = crew_end(&crew, o, ret_problem);
 	mark_stream_free(stream);
-	audit_hand_clear(&own);
 	return o;
 }

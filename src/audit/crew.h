@@ -1,12 +1,14 @@
-/* Threads that do the same to each of many marks. A request to a service takes some milliseconds,
- * and a prefix may have millions of marks, so each thread has connections of its own. */
+/* Threads that do the same to each of many marks or objects. A request to a service takes some
+ * milliseconds, and a prefix may have millions of marks, so each thread has connections of its own.
+ */
 #pragma once
 #include "audit/mark_stream.h"
+#include "base/pool.h"
 #include "s3/s3.h"
 
 /* The marks and the objects that a command works on. All pointers are borrowed. */
 struct audit_place {
-	struct store *store;
+	struct store *store; /* NULL: no mark is looked at */
 	const struct mark_space *space;
 	struct s3 *s3;             /* NULL: no object is looked at */
 	struct call_limits limits; /* of each request */
@@ -14,8 +16,8 @@ struct audit_place {
 
 /* What one thread works with. */
 struct audit_hand {
-	struct store_conn *marks;
-	struct s3_conn *s3; /* NULL where the place has none */
+	struct store_conn *marks; /* NULL where the place has none, as s3 */
+	struct s3_conn *s3;
 };
 /* Returns 0 or -ENOMEM. The caller clears it in both cases. */
 int audit_hand_open(const struct audit_place *place, struct audit_hand *ret);
@@ -29,13 +31,45 @@ void audit_hand_clear(struct audit_hand *hand);
 enum outcome bucket_is_known(const struct audit_place *place, const struct audit_hand *hand,
 	struct problem *ret_problem);
 
+/* What is done with an item, which both functions take. */
+struct crew_work {
+	/* What it returns other than OK ends all. In any thread of the crew, or the caller's. */
+	enum outcome (*each)(
+		void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem);
+	void (*leave)(void *arg, void *item); /* nobody works on it any more */
+	void *arg;
+};
+/* It is not moved. Its place is borrowed. */
+struct crew {
+	struct audit_place place;
+	struct crew_work work;
+	struct pool pool;
+	struct audit_hand own; /* of the caller, who works where no thread can be started */
+	struct {
+		uv_mutex_t mutex;
+		enum outcome outcome; /* the first that is not OK, with its sentence */
+		struct problem problem;
+	} locked;
+};
+/* False with a sentence. Call crew_end() in any case. */
+bool crew_init(struct crew *crew, const struct audit_place *place, const struct crew_work *work,
+	unsigned threads, struct problem *ret_problem);
+/* Waits for room, and takes the item. False: all has ended, by an outcome or by the limits of the
+ * place (ABANDONED). For one thread, which may use the crew's own hand in between. */
+bool crew_give(struct crew *crew, void *item);
+/* Ends all with an outcome other than OK. Thread-safe. */
+void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *problem);
+/* Waits until all that was given is done or left. `o` is how the giving ended, with *ret_problem if
+ * it is not OK. Returns that, or what ended the crew. */
+enum outcome crew_end(struct crew *crew, enum outcome o, struct problem *ret_problem);
+
 /* Hands every mark of the range to `each`, on up to 16 threads, in no order. `each` may write the
  * marks; what it returns other than OK ends all. The rows are borrowed during the call. Memory: at
  * most MARK_STREAM_ROWS marks. */
-struct crew_work {
+struct mark_work {
 	enum outcome (*each)(void *arg, const struct audit_hand *hand, const struct mark_row *row,
 		struct problem *ret_problem);
 	void *arg;
 };
 enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,
-	const struct crew_work *work, struct problem *ret_problem);
+	const struct mark_work *work, struct problem *ret_problem);

@@ -196,6 +196,6 @@ enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem)
 {
 	const struct mark_range range = {.prefix = prefix};
-	const struct crew_work work = {forget_row, (void *)(uintptr_t)options};
+	const struct mark_work work = {forget_row, (void *)(uintptr_t)options};
 	return crew_walk(&options->place, &range, &work, ret_problem);
 }

@@ -15,34 +15,25 @@
 /* How often a mark may change under our eyes before it counts as unfinished. */
 #define TRIES_MAX 5
 
-int inspect_init(struct inspection *look, const struct verify *verify)
+struct audit_place inspect_place(const struct verify *verify)
 {
-	*look = (struct inspection){.verify = verify,
+	return (struct audit_place){.store = verify->store,
+		.space = verify->space,
+		.s3 = verify->s3,
 		.limits = {.abandon = verify->visitor.is_stopped,
 			.abandon_arg = verify->visitor.arg,
 			.patience_ms = verify->patience_ms}};
-	const int error = verify->store ? store_conn_new(verify->store, &look->store) : 0;
-	return error || !verify->s3 ? error : s3_conn_new(verify->s3, &look->s3);
-}
-
-void inspect_clear(struct inspection *look)
-{
-	http_reply_clear(&look->piece);
-	store_conn_free(look->store);
-	if (look->s3)
-		s3_conn_free(look->s3);
-	*look = (struct inspection){0};
 }
 
 enum outcome inspect_read(struct inspection *look, const char *key, struct mark_row **ret,
 	struct problem *ret_problem)
 {
-	const struct mark_ref ref = {.conn = look->store,
-		.space = look->verify->space,
+	const struct mark_ref ref = {.conn = look->hand->marks,
+		.space = look->place.space,
 		.key = key,
 		.session = "",
 		.source = "",
-		.limits = look->limits};
+		.limits = look->place.limits};
 	struct mark mark = {0};
 	enum outcome o = mark_get(&ref, &mark, ret_problem);
 	if (o != OUTCOME_OK) {
@@ -155,8 +146,8 @@ static enum outcome read_pieces(struct inspection *look, const struct s3_target 
 	for (uint64_t at = 0; at < object->size; at += VERIFY_PIECE_BYTES) {
 		const uint64_t left = object->size - at;
 		const size_t n = left < VERIFY_PIECE_BYTES ? (size_t)left : VERIFY_PIECE_BYTES;
-		o = s3_get_range(
-			look->s3, target, at, n, &look->limits, &look->piece, etag, ret_problem);
+		o = s3_get_range(look->hand->s3, target, at, n, &look->place.limits, &look->piece,
+			etag, ret_problem);
 		*ret_replaced = o == OUTCOME_OK && strcmp(etag, object->etag) != 0;
 		if (o != OUTCOME_OK || *ret_replaced)
 			return o;
@@ -224,7 +215,8 @@ static enum outcome compare_with_head(struct inspection *look, const struct mark
 		.headers = look->verify->headers,
 		.version_id = row->is_of_manifest ? row->version_id : ""};
 	struct s3_object object;
-	enum outcome o = s3_head_object(look->s3, &target, &look->limits, &object, ret_problem);
+	enum outcome o =
+		s3_head_object(look->hand->s3, &target, &look->place.limits, &object, ret_problem);
 	if (o != OUTCOME_OK)
 		return not_shown(&target, o, ret, ret_problem);
 	const enum likeness like = compare_shown(row, &object, ret_problem);
@@ -250,7 +242,7 @@ enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum fi
 		if (row->state == MARK_DONE)
 			o = compare_with_head(look, row, ret, ret_problem);
 		if (o != OUTCOME_OK || row->state != MARK_DONE || *ret == FINDING_SAME ||
-			!look->store)
+			!look->hand->marks)
 			break;
 		struct problem problem = {0};
 		o = inspect_read(look, row->key, &now, &problem);

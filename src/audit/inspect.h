@@ -1,19 +1,18 @@
-/* A closer look at one object and its mark. Each thread has its own. */
+/* A closer look at one object and its mark. */
 #pragma once
 #include "audit/verify.h"
 #include "base/checksum.h"
 
+/* What it takes, and what it cost. Borrows all; clear `piece` at the end. */
 struct inspection {
 	const struct verify *verify;
-	struct store_conn *store;
-	struct s3_conn *s3; /* NULL where the verify has no s3; then only marks are read */
-	struct call_limits limits;
-	struct http_reply piece; /* of a download */
-	uint64_t bytes_read;     /* downloaded so far */
+	struct audit_place place;      /* inspect_place() of it */
+	const struct audit_hand *hand; /* of this thread; without marks only objects are read */
+	struct http_reply piece;       /* of a download */
+	uint64_t bytes_read;           /* downloaded so far */
 };
-/* 0, -ENOMEM or what a connection needs. Clear it in any case. */
-int inspect_init(struct inspection *look, const struct verify *verify);
-void inspect_clear(struct inspection *look);
+/* The marks and the objects that are compared, with limits that the visitor ends. */
+struct audit_place inspect_place(const struct verify *verify);
 
 /* Whether the listing alone shows the object of a done mark. If not, a closer look decides. Pure.
  */

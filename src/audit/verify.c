@@ -42,13 +42,14 @@ void verify_subset_share(struct verify_subset *subset, uint64_t total)
 	subset->of = SHARES;
 }
 
-enum outcome verify_bytes_of_marks(struct store_conn *conn, const struct mark_space *space,
-	const struct mark_range *range, const struct call_limits *limits, uint64_t *ret,
-	struct problem *ret_problem)
+enum outcome verify_bytes_of_marks(const struct verify *verify, struct store_conn *conn,
+	uint64_t *ret, struct problem *ret_problem)
 {
+	const struct audit_place place = inspect_place(verify);
+	const struct mark_range range = {.prefix = verify->range.prefix};
 	struct mark_stream *stream;
 	struct mark_row *row = NULL;
-	if (mark_stream_new(conn, space, range, limits, &stream) < 0) {
+	if (mark_stream_new(conn, place.space, &range, &place.limits, &stream) < 0) {
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
@@ -66,8 +67,6 @@ enum outcome verify_bytes_of_marks(struct store_conn *conn, const struct mark_sp
 /* The merge of both streams. */
 struct merging {
 	const struct verify *verify;
-	struct store_conn *store;
-	struct s3_conn *s3;
 	struct mark_stream *marks;
 	struct object_stream *objects;
 	struct mark_row *mark;           /* the next one, owned; NULL: none any more */
@@ -128,19 +127,15 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 
 static enum outcome begin_merging(struct merging *merging, struct problem *ret_problem)
 {
-	const struct verify *verify = merging->verify;
-	const struct call_limits limits = {.abandon = verify->visitor.is_stopped,
-		.abandon_arg = verify->visitor.arg,
-		.patience_ms = verify->patience_ms};
-	struct mark_range range = verify->range;
+	const struct audit_place *place = &merging->tasks.crew.place;
+	const struct audit_hand *hand = &merging->tasks.crew.own;
+	struct mark_range range = merging->verify->range;
 	range.by_object = true;
-	if (store_conn_new(verify->store, &merging->store) < 0 ||
-		s3_conn_new(verify->s3, &merging->s3) < 0 ||
-		object_stream_new(
-			merging->s3, range.prefix, range.after, &limits, &merging->objects) < 0 ||
-		mark_stream_new(merging->store, verify->space, &range, &limits, &merging->marks) <
-			0) {
-		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
+	if (object_stream_new(
+		    hand->s3, range.prefix, range.after, &place->limits, &merging->objects) < 0 ||
+		mark_stream_new(
+			hand->marks, place->space, &range, &place->limits, &merging->marks) < 0) {
+		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
 	const enum outcome o = next_object(merging, ret_problem);
@@ -257,15 +252,13 @@ enum outcome verify_run(
 	if (verify->range.after)
 		snprintf(merging->after, sizeof merging->after, "%s", verify->range.after);
 	enum outcome o = OUTCOME_LOCAL;
-	if (verify_tasks_init(&merging->tasks, verify, ret_problem) == 0)
+	if (verify_tasks_init(&merging->tasks, verify, ret_problem))
 		o = merge(merging, &is_all, ret_problem);
 	snprintf(ret->after, sizeof ret->after, "%s", merging->after);
 	o = verify_tasks_end(&merging->tasks, o, is_all, ret, ret_problem);
 	mark_stream_free(merging->marks);
 	object_stream_free(merging->objects);
 	free(merging->mark);
-	store_conn_free(merging->store);
-	s3_conn_free(merging->s3);
 	free(merging);
 	return o;
 }
@@ -273,21 +266,22 @@ enum outcome verify_run(
 enum outcome verify_one(const struct verify *verify, const char *key, struct verify_end *ret,
 	struct problem *ret_problem)
 {
-	struct inspection look;
+	struct audit_hand hand;
+	struct inspection look = {.verify = verify, .place = inspect_place(verify), .hand = &hand};
 	enum finding finding = FINDING_ERROR;
 	enum outcome o = OUTCOME_LOCAL;
 	*ret = (struct verify_end){0};
-	if (inspect_init(&look, verify) < 0) {
+	if (audit_hand_open(&look.place, &hand))
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
-	} else {
+	else
 		o = inspect_key(&look, key, &finding, ret_problem);
-		ret->counts.looked_at = 1;
-		ret->counts.bytes_read = look.bytes_read;
-		ret->is_complete = o == OUTCOME_OK;
-	}
+	ret->counts.looked_at = 1;
+	ret->counts.bytes_read = look.bytes_read;
+	ret->is_complete = o == OUTCOME_OK;
 	if (o == OUTCOME_OK)
 		verify_tell(verify, &ret->counts, finding, key, ret_problem);
-	inspect_clear(&look);
+	http_reply_clear(&look.piece);
+	audit_hand_clear(&hand);
 	return o;
 }
 
@@ -364,7 +358,7 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket,
 	struct verify_tasks tasks;
 	*ret = (struct verify_end){0};
 	int r = -ENOMEM;
-	if (verify_tasks_init(&tasks, verify, ret_problem) == 0)
+	if (verify_tasks_init(&tasks, verify, ret_problem))
 		r = add_entries(&tasks, bucket, reader, ret_problem);
 	*ret_is_damaged = r == -EBADMSG;
 	return verify_tasks_end(

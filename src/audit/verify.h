@@ -7,8 +7,7 @@
  * Where the listing is not in byte order, it is left at that point. The marks that follow are
  * compared by HEAD, and objects that have no mark are not looked for any more. */
 #pragma once
-#include "audit/mark_stream.h"
-#include "s3/s3.h"
+#include "audit/crew.h"
 
 enum verify_by {
 	VERIFY_BY_LISTING,  /* existence, size and etag */
@@ -103,7 +102,6 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket,
 	struct manifest_reader *reader, struct verify_end *ret, bool *ret_is_damaged,
 	struct problem *ret_problem);
 
-/* The sizes of the objects of all done marks of the range, in total. */
-enum outcome verify_bytes_of_marks(struct store_conn *conn, const struct mark_space *space,
-	const struct mark_range *range, const struct call_limits *limits, uint64_t *ret,
-	struct problem *ret_problem);
+/* The sizes of the objects of all done marks below the prefix, in total. */
+enum outcome verify_bytes_of_marks(const struct verify *verify, struct store_conn *conn,
+	uint64_t *ret, struct problem *ret_problem);

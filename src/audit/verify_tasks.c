@@ -1,8 +1,7 @@
 /* The closer looks of verify. Whoever merges or reads a manifest adds a task for each object that
- * needs one; the workers of a pool take them, each with an inspection of its own. A finding waits
- * in the list until all before it are told, so that the lines come in the order of the keys,
- * whichever worker is the first. Who fails too often, or is stopped, leaves the rest undone, and
- * remembers where the next run goes on. */
+ * needs one; the crew takes them. A finding waits in the list until all before it are told, so that
+ * the lines come in the order of the keys, whichever worker is the first. Who fails too often, or
+ * is stopped, leaves the rest undone, and remembers where the next run goes on. */
 #include "audit/verify_tasks.h"
 #include "base/wait_until.h"
 #include <errno.h>
@@ -43,26 +42,6 @@ void verify_tell(const struct verify *verify, struct verify_counts *counts, enum
 	counts->of[finding]++;
 	if (finding != FINDING_AGED && finding != FINDING_UNFINISHED && finding != FINDING_NOTHING)
 		visitor->found(visitor->arg, finding, key, has_sentence ? problem : NULL);
-}
-
-static void end_tasks_locked(
-	struct verify_tasks *tasks, enum outcome o, const struct problem *problem)
-{
-	if (o != OUTCOME_OK && o != OUTCOME_ABANDONED && tasks->locked.outcome == OUTCOME_OK) {
-		tasks->locked.outcome = o;
-		tasks->locked.problem = *problem;
-	}
-	tasks->locked.is_ended = true;
-	pool_close(&tasks->pool);
-}
-
-static void fail_tasks(struct verify_tasks *tasks, const char *why)
-{
-	struct problem problem;
-	problem_set(&problem, "%s", why);
-	uv_mutex_lock(&tasks->locked.mutex);
-	end_tasks_locked(tasks, OUTCOME_LOCAL, &problem);
-	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
 /* Whether nothing more is worth a try after this outcome of one look. */
@@ -121,15 +100,19 @@ static void know_locked(struct verify_tasks *tasks, struct verify_task *task, en
 }
 
 /* Tasks come in the order of their keys, so the least `before` is that of the first one. */
-static void leave_task_locked(struct verify_tasks *tasks, struct verify_task *task)
+static void leave_task(void *arg, void *item)
 {
+	struct verify_tasks *tasks = arg;
+	struct verify_task *task = item;
 	char **left = &tasks->locked.left_after;
+	uv_mutex_lock(&tasks->locked.mutex);
 	if (!*left || strcmp(task->before, *left) < 0) {
 		free(*left);
 		*left = task->before;
 		task->before = NULL;
 	}
 	know_locked(tasks, task, FINDINGS, NULL);
+	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
 void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const char *key,
@@ -160,97 +143,62 @@ void verify_tasks_progress(struct verify_tasks *tasks)
 	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
-static void perform_task(
-	struct verify_tasks *tasks, struct inspection *look, struct verify_task *task)
-{
-	struct problem problem = {0};
-	enum finding finding = FINDING_ERROR;
-	struct mark_row *row = task->row;
-	const uint64_t read_before = look->bytes_read;
-	task->row = NULL;
-	const enum outcome o = row ? inspect_mark(look, row, &finding, &problem)
-				   : inspect_object(look, task->key, &finding, &problem);
-	uv_mutex_lock(&tasks->locked.mutex);
-	tasks->locked.counts.looked_at++;
-	tasks->locked.counts.bytes_read += look->bytes_read - read_before;
-	if (ends_all(tasks, o)) {
-		end_tasks_locked(tasks, o, &problem);
-		leave_task_locked(tasks, task);
-	} else {
-		know_locked(tasks, task, o == OUTCOME_OK ? finding : FINDING_ERROR, &problem);
-	}
-	uv_mutex_unlock(&tasks->locked.mutex);
-}
-
-/* Whether the task is left, since the run has ended or was stopped. */
-static bool is_left(struct verify_tasks *tasks, struct verify_task *task)
-{
-	const struct verify_visitor *visitor = &tasks->verify->visitor;
-	uv_mutex_lock(&tasks->locked.mutex);
-	const bool is_ended = tasks->locked.is_ended || visitor->is_stopped(visitor->arg);
-	if (is_ended)
-		leave_task_locked(tasks, task);
-	uv_mutex_unlock(&tasks->locked.mutex);
-	return is_ended;
-}
-
-static void work_on_tasks(void *arg)
+static enum outcome perform_task(
+	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
 {
 	struct verify_tasks *tasks = arg;
-	struct inspection look;
-	if (inspect_init(&look, tasks->verify))
-		fail_tasks(tasks, PROBLEM_NO_DESCRIPTORS);
-	for (struct verify_task *task; (task = pool_take(&tasks->pool));)
-		if (!is_left(tasks, task))
-			perform_task(tasks, &look, task);
-	inspect_clear(&look);
+	struct verify_task *task = item;
+	struct inspection look = {
+		.verify = tasks->verify, .place = tasks->crew.place, .hand = hand};
+	enum finding finding = FINDING_ERROR;
+	struct mark_row *row = task->row;
+	task->row = NULL;
+	const enum outcome o = row ? inspect_mark(&look, row, &finding, ret_problem)
+				   : inspect_object(&look, task->key, &finding, ret_problem);
+	http_reply_clear(&look.piece);
+	uv_mutex_lock(&tasks->locked.mutex);
+	tasks->locked.counts.looked_at++;
+	tasks->locked.counts.bytes_read += look.bytes_read;
+	const bool is_over = ends_all(tasks, o);
+	if (!is_over)
+		know_locked(tasks, task, o == OUTCOME_OK ? finding : FINDING_ERROR, ret_problem);
+	uv_mutex_unlock(&tasks->locked.mutex);
+	if (is_over)
+		leave_task(tasks, task);
+	return is_over ? o : OUTCOME_OK;
 }
 
-int verify_tasks_init(
+bool verify_tasks_init(
 	struct verify_tasks *tasks, const struct verify *verify, struct problem *ret_problem)
 {
-	const struct pool_options options = {.most = verify->workers, .room = 4 * verify->workers};
+	const struct audit_place place = inspect_place(verify);
+	const struct crew_work work = {perform_task, leave_task, tasks};
 	*tasks = (struct verify_tasks){.verify = verify};
 	uv_mutex_init(&tasks->locked.mutex);
 	uv_cond_init(&tasks->locked.shorter);
 	tasks->locked.last = &tasks->locked.first;
-	if (pool_init(&tasks->pool, &options)) {
-		problem_set(ret_problem, "out of memory");
-		return -ENOMEM;
-	}
-	while (pool_start(&tasks->pool, work_on_tasks, tasks))
-		; /* fewer do, too */
-	if (!tasks->pool.n)
-		problem_set(ret_problem, "%s", PROBLEM_NO_THREAD);
-	return tasks->pool.n ? 0 : -EAGAIN;
+	return crew_init(&tasks->crew, &place, &work, verify->workers, ret_problem);
 }
 
 bool verify_tasks_add(
 	struct verify_tasks *tasks, struct mark_row *row, const char *key, const char *before)
 {
+	struct problem problem;
 	uv_mutex_lock(&tasks->locked.mutex);
 	struct verify_task *task = append_locked(tasks, row, key, before);
 	uv_mutex_unlock(&tasks->locked.mutex);
-	if (!task)
-		fail_tasks(tasks, "out of memory");
-	if (!task || pool_add(&tasks->pool, task))
-		return task != NULL;
-	uv_mutex_lock(&tasks->locked.mutex);
-	leave_task_locked(tasks, task);
-	uv_mutex_unlock(&tasks->locked.mutex);
+	if (task)
+		return crew_give(&tasks->crew, task);
+	problem_set(&problem, "out of memory");
+	crew_stop(&tasks->crew, OUTCOME_LOCAL, &problem);
 	return false;
 }
 
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem)
 {
-	if (tasks->pool.threads)
-		pool_end(&tasks->pool);
+	o = crew_end(&tasks->crew, o, ret_problem);
 	const char *left = tasks->locked.left_after;
-	if (o == OUTCOME_OK && tasks->locked.outcome != OUTCOME_OK) {
-		o = tasks->locked.outcome;
-		*ret_problem = tasks->locked.problem;
-	}
 	ret->counts = tasks->locked.counts;
 	ret->is_complete = o == OUTCOME_OK && is_all && !left;
 	if (left && strcmp(left, ret->after) < 0)
@@ -258,5 +206,5 @@ enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool i
 	free(tasks->locked.left_after);
 	uv_cond_destroy(&tasks->locked.shorter);
 	uv_mutex_destroy(&tasks->locked.mutex);
-	return o;
+	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
 }

@@ -2,29 +2,25 @@
  * which the objects were added. */
 #pragma once
 #include "audit/inspect.h"
-#include "base/pool.h"
 
 struct verify_tasks {
 	const struct verify *verify;
-	struct pool pool; /* its items are the tasks that were not begun */
+	struct crew crew; /* its items are the tasks that were not begun */
 	struct {
 		uv_mutex_t mutex;
 		uv_cond_t shorter;         /* the list is */
 		struct verify_task *first; /* those that were not told yet; NULL: none */
 		struct verify_task **last; /* where the next one is added */
 		size_t n;
-		bool is_ended;        /* by an outcome, or since it was stopped */
-		unsigned failures;    /* in a row */
-		enum outcome outcome; /* OK, or what ended it, with its sentence */
-		struct problem problem;
-		char *left_after; /* owned: `before` of the first task that was not done;
+		unsigned failures; /* in a row */
+		char *left_after;  /* owned: `before` of the first task that was not done;
 				     NULL: all were */
 		struct verify_counts counts;
 	} locked;
 };
 
-/* 0 or -errno with a sentence. Call verify_tasks_end() in any case. */
-int verify_tasks_init(
+/* False with a sentence. Call verify_tasks_end() in any case. */
+bool verify_tasks_init(
 	struct verify_tasks *tasks, const struct verify *verify, struct problem *ret_problem);
 /* Waits for room, and takes row; NULL: it is an object without a mark. All keys up to `before` have
  * been looked at, or are looked at by an earlier task; "" if none has. False: the run has ended, or

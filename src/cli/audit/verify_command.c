@@ -1,6 +1,7 @@
 /* `s3once verify`: whether the bucket has what the marks say, or what the manifest of a run says.
  * Reads what is to be compared, opens what it takes, and makes an exit code of the end. The
  * comparison is in src/audit/verify.c, and what is printed in verify_view.c. Changes nothing. */
+#include "audit/inspect.h"
 #include "audit/verify.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -192,13 +193,6 @@ static bool is_stopped(void *arg)
 	return signals_came() || (view->until_ns && clock_boot_ns() >= view->until_ns);
 }
 
-static struct call_limits limits_of(const struct verification *v)
-{
-	return (struct call_limits){.abandon = is_stopped,
-		.abandon_arg = v->verify.visitor.arg,
-		.patience_ms = v->verify.patience_ms};
-}
-
 static bool is_empty(const struct verify_end *end)
 {
 	uint64_t all = end->counts.listed;
@@ -224,10 +218,9 @@ static int tell_end(
 	struct problem *problem = &v->frame->problem;
 	const int signal = signals_restore();
 	int code = failed ? failed : exit_code_of(end);
-	if (failed) {
-		*problem = *why;
-	} else if (end->is_complete && is_empty(end) && !v->options->after &&
-		   !v->options->manifest) {
+	*problem = failed ? *why : (struct problem){0};
+	if (!failed && end->is_complete && is_empty(end) && !v->options->after &&
+		!v->options->manifest) {
 		problem_set(problem,
 			"there is neither a mark nor an object in s3://%s/%s: check the target "
 			"and --marks",
@@ -243,14 +236,15 @@ static int tell_end(
 
 /* In another bucket of that name, every object would be missing or different. What ends the run is
  * noticed by the comparison. */
-static enum outcome know_bucket(const struct audit_place *place, struct problem *ret_problem)
+static enum outcome know_bucket(const struct verify *verify, struct problem *ret_problem)
 {
+	const struct audit_place place = inspect_place(verify);
 	struct audit_hand hand;
 	enum outcome o = OUTCOME_LOCAL;
-	if (audit_hand_open(place, &hand))
+	if (audit_hand_open(&place, &hand))
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
 	else
-		o = bucket_is_known(place, &hand, ret_problem);
+		o = bucket_is_known(&place, &hand, ret_problem);
 	audit_hand_clear(&hand);
 	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
 }
@@ -276,23 +270,20 @@ static enum outcome is_one_key(const struct verification *v, bool *ret, struct p
 /* With --subset 10G, the size of all objects decides which keys are chosen. */
 static enum outcome size_subset(struct verification *v, struct problem *ret_problem)
 {
-	const struct mark_range range = {.prefix = v->verify.range.prefix};
-	const struct call_limits limits = limits_of(v);
 	uint64_t total = 0;
 	if (!v->verify.subset.bytes)
 		return OUTCOME_OK;
-	const enum outcome o = verify_bytes_of_marks(
-		v->frame->marks.conn, v->verify.space, &range, &limits, &total, ret_problem);
+	const enum outcome o =
+		verify_bytes_of_marks(&v->verify, v->frame->marks.conn, &total, ret_problem);
 	verify_subset_share(&v->verify.subset, total);
 	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
 }
 
-static enum outcome compare_with_marks(struct verification *v, struct audit_place *place,
-	struct verify_end *ret, struct problem *ret_problem)
+static enum outcome compare_with_marks(
+	struct verification *v, struct verify_end *ret, struct problem *ret_problem)
 {
 	bool is_one = false;
-	place->limits = limits_of(v);
-	enum outcome o = know_bucket(place, ret_problem);
+	enum outcome o = know_bucket(&v->verify, ret_problem);
 	if (o == OUTCOME_OK)
 		o = is_one_key(v, &is_one, ret_problem);
 	if (is_one)
@@ -319,7 +310,7 @@ static int verify_marks(struct verification *v)
 		v->verify.space = &bucket.space;
 		v->verify.headers = v->headers;
 		signals_count("s3once: stopping\n");
-		const enum outcome o = compare_with_marks(v, &bucket.place, &end, &problem);
+		const enum outcome o = compare_with_marks(v, &end, &problem);
 		code = tell_end(v, &end, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 	}
 	audit_close(&bucket);

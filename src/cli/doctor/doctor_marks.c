@@ -51,39 +51,59 @@ static void try_operation(struct tries *tries, const char *operation, enum outco
 		table_refused(tries->doctor, DOCTOR_FAILURE, operation, outcome, problem);
 }
 
-static void try_writes(struct tries *tries)
+/* The two ways in which push claims: a row that is absent is put, and one that is there is updated
+ * if it still says what was seen. Both as `owner`. */
+static enum outcome put_owner(struct store_conn *conn, struct item_key key, const char *owner,
+	const struct call_limits *limits, struct problem *ret_problem)
 {
-	static const struct condition absent = {"state", CONDITION_ABSENT, VALUE_STRING, NULL};
-	static const struct condition wrong = {"state", CONDITION_EQUALS, VALUE_STRING, "other"};
-	static const struct change change = {"at", VALUE_NUMBER, "1", 0};
-	const struct store_ops *ops = tries->conn->store->ops;
-	const struct call_limits *limits = &tries->doctor->limits;
+	static const struct condition absent = {"owner", CONDITION_ABSENT, VALUE_STRING, NULL};
 	struct item item = {0}, present = {0};
-	struct problem problem = {0};
-	item_set_string(&item, "state", "doctor");
+	item_set_string(&item, "owner", owner);
 	item_set_number(&item, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
-	enum outcome outcome = ops->write(tries->conn, tries->key,
-		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
-		limits, &present, &problem);
-	try_operation(tries, "PutItem", outcome, OUTCOME_OK, &problem);
-	if (outcome == OUTCOME_OK) {
-		item_clear(&present);
-		outcome = ops->write(tries->conn, tries->key,
-			&(struct item_write){
-				.item = &item, .conditions = &absent, .n_conditions = 1},
-			limits, &present, &problem);
-		try_operation(tries, "PutItem", outcome, OUTCOME_REFUSED, &problem);
-		item_clear(&present);
-		outcome = ops->write(tries->conn, tries->key,
-			&(struct item_write){.changes = &change,
-				.n_changes = 1,
-				.conditions = &wrong,
-				.n_conditions = 1},
-			limits, &present, &problem);
-		try_operation(tries, "UpdateItem", outcome, OUTCOME_REFUSED, &problem);
-	}
+	const struct item_write write = {.item = &item, .conditions = &absent, .n_conditions = 1};
+	const enum outcome outcome =
+		conn->store->ops->write(conn, key, &write, limits, &present, ret_problem);
 	item_clear(&present);
 	item_clear(&item);
+	return outcome;
+}
+
+static enum outcome change_owner(struct store_conn *conn, struct item_key key, const char *seen,
+	const char *owner, const struct call_limits *limits, struct problem *ret_problem)
+{
+	const struct condition is_seen = {"owner", CONDITION_EQUALS, VALUE_STRING, seen};
+	const struct change change = {"owner", VALUE_STRING, owner, 0};
+	const struct item_write write = {
+		.changes = &change, .n_changes = 1, .conditions = &is_seen, .n_conditions = 1};
+	struct item present = {0};
+	const enum outcome outcome =
+		conn->store->ops->write(conn, key, &write, limits, &present, ret_problem);
+	item_clear(&present);
+	return outcome;
+}
+
+/* Push never deletes. Where deleting is not allowed, time to live removes the probe. */
+static void remove_item(struct doctor *doctor, struct store_conn *conn, struct item_key key)
+{
+	const struct call_limits tidy = doctor_tidy_limits(doctor);
+	struct item present = {0};
+	conn->store->ops->write(
+		conn, key, &(struct item_write){.removes = true}, &tidy, &present, NULL);
+	item_clear(&present);
+}
+
+static void try_writes(struct tries *tries)
+{
+	const struct call_limits *limits = &tries->doctor->limits;
+	struct problem problem = {0};
+	enum outcome o = put_owner(tries->conn, tries->key, "doctor", limits, &problem);
+	try_operation(tries, "PutItem", o, OUTCOME_OK, &problem);
+	if (o != OUTCOME_OK)
+		return;
+	o = put_owner(tries->conn, tries->key, "doctor", limits, &problem);
+	try_operation(tries, "PutItem", o, OUTCOME_REFUSED, &problem);
+	o = change_owner(tries->conn, tries->key, "nobody", "doctor", limits, &problem);
+	try_operation(tries, "UpdateItem", o, OUTCOME_REFUSED, &problem);
 }
 
 static void try_reads(struct tries *tries)
@@ -104,8 +124,7 @@ static void try_reads(struct tries *tries)
 	try_operation(tries, "Query", outcome, OUTCOME_OK, &problem);
 }
 
-/* An item for each round, which several writers claim as push does: absent, they put it; otherwise
- * they update it if its owner is still the one that they saw. */
+/* An item for each round, which several writers claim. */
 struct claimed {
 	const struct tries *tries;
 	bool is_there;
@@ -113,20 +132,9 @@ struct claimed {
 	unsigned round;
 };
 
-static enum outcome put_owner(struct claimed *claimed, struct store_conn *conn, const char *owner,
-	struct problem *ret_problem)
+static struct item_key key_of(const struct claimed *claimed)
 {
-	static const struct condition absent = {"owner", CONDITION_ABSENT, VALUE_STRING, NULL};
-	struct item item = {0}, present = {0};
-	item_set_string(&item, "owner", owner);
-	item_set_number(&item, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
-	const struct item_key key = {claimed->tries->key.pk, claimed->sk[claimed->round]};
-	const enum outcome outcome = conn->store->ops->write(conn, key,
-		&(struct item_write){.item = &item, .conditions = &absent, .n_conditions = 1},
-		&claimed->tries->doctor->limits, &present, ret_problem);
-	item_clear(&present);
-	item_clear(&item);
-	return outcome;
+	return (struct item_key){claimed->tries->key.pk, claimed->sk[claimed->round]};
 }
 
 static enum outcome prepare_claim(void *arg, unsigned round, struct problem *ret_problem)
@@ -135,35 +143,28 @@ static enum outcome prepare_claim(void *arg, unsigned round, struct problem *ret
 	claimed->round = round;
 	snprintf(claimed->sk[round], sizeof claimed->sk[round], "%s-%u",
 		claimed->is_there ? "update" : "put", round);
-	return claimed->is_there ? put_owner(claimed, claimed->tries->conn, "nobody", ret_problem)
-				 : OUTCOME_OK;
+	return !claimed->is_there ? OUTCOME_OK
+				  : put_owner(claimed->tries->conn, key_of(claimed), "nobody",
+					    &claimed->tries->doctor->limits, ret_problem);
 }
 
 static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_problem)
 {
-	struct claimed *claimed = arg;
-	static const struct condition seen = {"owner", CONDITION_EQUALS, VALUE_STRING, "nobody"};
+	const struct claimed *claimed = arg;
+	const struct call_limits *limits = &claimed->tries->doctor->limits;
 	char owner[32];
-	struct item present = {0};
 	snprintf(owner, sizeof owner, "writer %u", racer->number);
-	const struct change change = {"owner", VALUE_STRING, owner, 0};
-	const struct item_key key = {claimed->tries->key.pk, claimed->sk[claimed->round]};
 	racer_ready(racer);
-	if (!claimed->is_there)
-		return put_owner(claimed, racer->store, owner, ret_problem);
-	const enum outcome outcome = racer->store->store->ops->write(racer->store, key,
-		&(struct item_write){
-			.changes = &change, .n_changes = 1, .conditions = &seen, .n_conditions = 1},
-		&claimed->tries->doctor->limits, &present, ret_problem);
-	item_clear(&present);
-	return outcome;
+	return claimed->is_there
+		       ? change_owner(racer->store, key_of(claimed), "nobody", owner, limits,
+				 ret_problem)
+		       : put_owner(racer->store, key_of(claimed), owner, limits, ret_problem);
 }
 
 /* AWS promises it. Another server may look first and write then, for all that one writer sees. */
 static void try_race(struct tries *tries, bool is_there)
 {
 	const char *operation = is_there ? "UpdateItem" : "PutItem";
-	const struct call_limits tidy = doctor_tidy_limits(tries->doctor);
 	struct claimed claimed = {.tries = tries, .is_there = is_there};
 	const struct race race = {.store = tries->conn->store,
 		.prepare = prepare_claim,
@@ -183,13 +184,9 @@ static void try_race(struct tries *tries, bool is_there)
 			"what happens when several write one item at once by %s could not be tried "
 			"out: %s",
 			operation, problem.text);
-	for (unsigned round = 0; round < DOCTOR_ROUNDS && *claimed.sk[round]; round++) {
-		struct item present = {0};
-		const struct item_key key = {tries->key.pk, claimed.sk[round]};
-		tries->conn->store->ops->write(tries->conn, key,
-			&(struct item_write){.removes = true}, &tidy, &present, NULL);
-		item_clear(&present);
-	}
+	for (claimed.round = 0; claimed.round < DOCTOR_ROUNDS && *claimed.sk[claimed.round];
+		claimed.round++)
+		remove_item(tries->doctor, tries->conn, key_of(&claimed));
 }
 
 static void try_table(struct doctor *doctor, struct store_conn *conn)
@@ -198,8 +195,6 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 	random_id(id);
 	snprintf(pk, sizeof pk, "doctor#%s", id);
 	struct tries tries = {.doctor = doctor, .conn = conn, .key = {pk, "-"}};
-	const struct call_limits tidy = doctor_tidy_limits(doctor);
-	struct item present = {0};
 	doctor_begin_probes(doctor);
 	try_writes(&tries);
 	try_reads(&tries);
@@ -207,11 +202,8 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 		try_race(&tries, false);
 		try_race(&tries, true);
 	}
-	/* Push never deletes. Where deleting is not allowed, time to live removes the probe. */
-	conn->store->ops->write(
-		conn, tries.key, &(struct item_write){.removes = true}, &tidy, &present, NULL);
+	remove_item(doctor, conn, tries.key);
 	doctor_end_probes(doctor);
-	item_clear(&present);
 	if (!tries.failures)
 		doctor_find(doctor, DOCTOR_OK, "table access",
 			"conditional writes, single and batch reads and queries work");
@@ -222,9 +214,7 @@ static void try_batches(
 	struct doctor *doctor, struct store_conn *conn, struct store_settings *settings)
 {
 	static const char what[] = "marks in batches";
-	const struct call_limits tidy = doctor_tidy_limits(doctor);
 	char id[ID_CHARS + 1], pk[64];
-	struct item present = {0};
 	struct problem problem = {0};
 	random_id(id);
 	snprintf(pk, sizeof pk, "doctor#%s", id);
@@ -233,10 +223,8 @@ static void try_batches(
 	enum outcome outcome =
 		settings_learn_batches(conn, pk, &doctor->limits, settings, &problem);
 	for (size_t i = 0; i < 2; i++)
-		conn->store->ops->write(conn, probes[i], &(struct item_write){.removes = true},
-			&tidy, &present, NULL);
+		remove_item(doctor, conn, probes[i]);
 	doctor_end_probes(doctor);
-	item_clear(&present);
 	if (outcome == OUTCOME_OK && strcmp(settings->batches, STORE_BATCHES_NONE) != 0)
 		doctor_find(doctor, DOCTOR_OK, what,
 			"conditions hold in BatchExecuteStatement: up to 25 marks in one request");

@@ -1,4 +1,5 @@
-/* Marks of several shards come as one sorted stream, page by page. */
+/* Marks of several shards come as one sorted stream, page by page, in the order of their keys or of
+ * their objects'. */
 #include "../check.h"
 #include "audit/mark_stream.h"
 #include <stdlib.h>
@@ -12,7 +13,7 @@ static const struct call_limits no_limits;
 #define FULL_SHARDS 7
 #define MARKS       (FULL_SHARDS * MARK_STREAM_ROWS / 100 * 3 / 2)
 
-static void put_mark(struct store_conn *conn, const char *key, int64_t size)
+static void put_mark_of(struct store_conn *conn, const char *key, const char *suffix, int64_t size)
 {
 	char partition[PARTITION_MAX];
 	struct item item = {0}, present = {0};
@@ -22,11 +23,53 @@ static void put_mark(struct store_conn *conn, const char *key, int64_t size)
 	item_set_string(&item, "etag", "e");
 	item_set_number(&item, "size", size);
 	item_set_number(&item, "mtime", 7);
+	if (*suffix)
+		item_set_string(&item, "suffix", suffix);
 	CHECK_INT(conn->store->ops->write(conn, (struct item_key){partition, key},
 			  &(struct item_write){.item = &item}, &no_limits, &present, &problem),
 		OUTCOME_OK);
 	item_clear(&item);
 	item_clear(&present);
+}
+
+static void put_mark(struct store_conn *conn, const char *key, int64_t size)
+{
+	put_mark_of(conn, key, "", size);
+}
+
+/* The objects of the marks after this key of an object, in their order, each with a space behind.
+ */
+static void check_objects(struct store_conn *conn, const char *after, const char *expected)
+{
+	const struct mark_range range = {.prefix = "o", .after = after, .by_object = true};
+	struct mark_stream *stream = NULL;
+	struct mark_row *row = NULL;
+	struct problem problem;
+	char seen[200] = "";
+	CHECK_INT(mark_stream_new(conn, &space, &range, &no_limits, &stream), 0);
+	while (mark_stream_next(stream, &row, &problem) == OUTCOME_OK && row) {
+		const size_t n = strlen(seen);
+		snprintf(seen + n, sizeof seen - n, "%s ", row->object_key);
+		free(row);
+	}
+	CHECK_STRING(seen, expected);
+	mark_stream_free(stream);
+}
+
+/* The mark o, whose object is o.zst, waits for o-b and o.gz, and comes before op. */
+static void test_order_of_objects(struct store_conn *conn)
+{
+	put_mark_of(conn, "o", ".zst", 1);
+	put_mark_of(conn, "o-b", ".gz", 1);
+	put_mark_of(conn, "o-bc", "", 1);
+	put_mark_of(conn, "o.gz", "", 1);
+	put_mark_of(conn, "op", ".gz", 1);
+	check_objects(conn, NULL, "o-b.gz o-bc o.gz o.zst op.gz ");
+	check_objects(conn, "o-b", "o-b.gz o-bc o.gz o.zst op.gz ");
+	check_objects(conn, "o-b.gz", "o-bc o.gz o.zst op.gz ");
+	check_objects(conn, "o.gz", "o.zst op.gz ");
+	check_objects(conn, "o.zst", "op.gz ");
+	check_objects(conn, "op.gz", "");
 }
 
 /* Reads the range, and checks that it rises from the first key to the last; returns how many. */
@@ -81,6 +124,7 @@ int main(void)
 	CHECK_INT(read_range(conn, "", "k", first, "k0"), MARKS + 1);
 	CHECK_INT(read_range(conn, "k/", "l", "", ""), 0);
 	CHECK_INT(read_range(conn, "none/", NULL, "", ""), 0);
+	test_order_of_objects(conn);
 	store_conn_free(conn);
 	store_close(store);
 	return check_result();
