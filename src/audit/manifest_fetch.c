@@ -6,7 +6,7 @@
 #include "base/quote.h"
 #include "base/write_all.h"
 #include "manifest/manifest_name.h"
-#include "manifest/manifest_spool.h"
+#include "manifest/manifest_file.h"
 #include "s3/s3.h"
 #include "scan/scan.h"
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "base/fnv.h"
 #include "base/quote.h"
 #include "manifest/manifest_name.h"
-#include "manifest/manifest_reader.h"
+#include "manifest/manifest_file.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

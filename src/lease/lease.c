@@ -1,3 +1,5 @@
+/* A lease as its holder uses it: begun, renewed at once, waited for and stopped. Sessions and locks
+ * hold leases. All else happens in leases.c. */
 #include "lease/lease.h"
 #include "base/clock.h"
 #include "base/wait_until.h"

@@ -1,11 +1,265 @@
+/* How leases are kept: a heap of them by the time at which something is due, one heartbeat and what
+ * its answer means, the thread that knows whose turn it is, and the threads that send. lease.c puts
+ * leases here. What is left of a lease counts from before its last heartbeat was sent, never from
+ * its answer, and no request is sent with the mutex held. */
 #include "lease/leases.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/wait_until.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TRY_LEAST_NS (NS_PER_S / 2)
+
+int leases_reserve_locked(struct leases *leases)
+{
+	if (leases->locked.count + 2 <= leases->locked.room)
+		return 0;
+	size_t room = leases->locked.room ? leases->locked.room * 2 : 16;
+	struct lease **heap = reallocarray(leases->locked.heap, room, sizeof(struct lease *));
+	if (!heap)
+		return -ENOMEM;
+	leases->locked.heap = heap;
+	leases->locked.room = room;
+	return 0;
+}
+
+static uint64_t time_at(const struct leases *leases, size_t at)
+{
+	return leases->locked.heap[at]->locked.next_ns;
+}
+
+static void set_heap(struct leases *leases, size_t at, struct lease *lease)
+{
+	leases->locked.heap[at] = lease;
+	lease->locked.at = at;
+}
+
+static void sift(struct leases *leases, size_t at)
+{
+	struct lease *lease = leases->locked.heap[at];
+	const uint64_t time = lease->locked.next_ns;
+	const size_t n = leases->locked.n;
+	while (at > 1 && time_at(leases, at / 2) > time) {
+		set_heap(leases, at, leases->locked.heap[at / 2]);
+		at /= 2;
+	}
+	for (size_t child; (child = at * 2) <= n; at = child) {
+		if (child < n && time_at(leases, child + 1) < time_at(leases, child))
+			child++;
+		if (time_at(leases, child) >= time)
+			break;
+		set_heap(leases, at, leases->locked.heap[child]);
+	}
+	set_heap(leases, at, lease);
+}
+
+void leases_remove_locked(struct leases *leases, struct lease *lease)
+{
+	const size_t at = lease->locked.at;
+	if (!at)
+		return;
+	lease->locked.at = 0;
+	struct lease *last = leases->locked.heap[leases->locked.n--];
+	if (last != lease) {
+		set_heap(leases, at, last);
+		sift(leases, at);
+	}
+}
+
+/* When this lease is due next, for its heartbeat or for an event. */
+static uint64_t next_of(const struct lease *lease)
+{
+	uint64_t next = UINT64_MAX;
+	const uint64_t ends = atomic_load(&lease->ends_ns);
+	if (atomic_load(&lease->lost) || atomic_load(&lease->stopping))
+		return next;
+	if (lease->locked.beats && !lease->locked.busy)
+		next = lease->locked.due_ns;
+	if (!lease->locked.expired && ends) {
+		uint64_t alarm = ends;
+		if (!lease->locked.suspected)
+			alarm = ends > lease->options.suspect_ns ? ends - lease->options.suspect_ns
+								 : 0;
+		if (alarm < next)
+			next = alarm;
+	}
+	return next;
+}
+
+void leases_place_locked(struct leases *leases, struct lease *lease)
+{
+	lease->locked.next_ns = next_of(lease);
+	if (lease->locked.next_ns == UINT64_MAX) {
+		leases_remove_locked(leases, lease);
+		return;
+	}
+	if (!lease->locked.at)
+		set_heap(leases, ++leases->locked.n, lease);
+	sift(leases, lease->locked.at);
+	if (leases->locked.heap[1] == lease)
+		uv_cond_signal(&leases->due);
+}
+
+uint64_t lease_ends_ns(const struct lease *lease)
+{
+	return atomic_load(&lease->ends_ns);
+}
+
+uint64_t lease_length_ns(const struct lease *lease)
+{
+	return atomic_load(&lease->lease_ns);
+}
+
+bool lease_is_lost(const struct lease *lease)
+{
+	return atomic_load(&lease->lost);
+}
+
+void lease_version(const struct lease_options *options, char ret[static LEASE_VERSION_MAX])
+{
+	char random[ID_CHARS + 1];
+	random_id(random);
+	if (options->version_is_fixed)
+		snprintf(ret, LEASE_VERSION_MAX, "%s", options->id);
+	else if (options->id)
+		snprintf(ret, LEASE_VERSION_MAX, "%s.%.16s", options->id, random);
+	else
+		snprintf(ret, LEASE_VERSION_MAX, "%s", random);
+}
+
+void lease_tell_locked(
+	struct lease *lease, enum lease_event event, const char *text, const char *owner)
+{
+	if (lease->options.ops->tell && !atomic_load(&lease->stopping))
+		lease->options.ops->tell(lease->options.arg, event, text, owner);
+}
+
+/* The row is ours with the pending version, which was sent at sent_ns. */
+static void renewed(struct lease *lease, uint64_t sent_ns)
+{
+	struct leases *leases = lease->keeper;
+	memcpy(lease->version, lease->pending, sizeof lease->version);
+	*lease->pending = 0;
+	lease->failures = 0;
+	uv_mutex_lock(&leases->mutex);
+	atomic_store(&lease->lease_ns, lease->pending_lease_ns);
+	atomic_store(&lease->ends_ns, sent_ns + lease->pending_lease_ns);
+	if (lease->locked.suspected)
+		lease_tell_locked(lease, LEASE_RECOVERED, "the lease is renewed", "");
+	lease->locked.suspected = lease->locked.expired = false;
+	uv_cond_broadcast(&leases->changed);
+	uv_mutex_unlock(&leases->mutex);
+}
+
+static void lose(struct lease *lease, const char *why, const char *owner)
+{
+	uv_mutex_lock(&lease->keeper->mutex);
+	snprintf(lease->loss, sizeof lease->loss, "%s", why);
+	snprintf(lease->owner, sizeof lease->owner, "%s", owner);
+	atomic_store(&lease->lost, true);
+	lease_tell_locked(lease, LEASE_LOST, why, owner);
+	uv_cond_broadcast(&lease->keeper->changed);
+	uv_mutex_unlock(&lease->keeper->mutex);
+}
+
+/* The row as it is refuses our version: it is ours all the same if it holds one that we sent. */
+static enum outcome look_at_lease_row(struct lease *lease, const struct item *row)
+{
+	char why[LEASE_TEXT_MAX] = "", owner[LEASE_TEXT_MAX] = "";
+	const char *version = lease->options.ops->whose(lease->options.arg, row, why, owner);
+	if (version && strcmp(version, lease->pending) == 0) {
+		renewed(lease, lease->pending_sent_ns);
+		return OUTCOME_OK;
+	}
+	if (version && strcmp(version, lease->version) == 0)
+		return OUTCOME_TRANSIENT; /* it changed between the refusal and the look */
+	lose(lease, why, owner);
+	return OUTCOME_REFUSED;
+}
+
+static bool is_beat_over(void *arg)
+{
+	return atomic_load(&((struct lease *)arg)->stopping);
+}
+
+/* Short at first, so that one that hangs is sent anew long before the lease is in danger; longer
+ * for a store that is slow. Where nothing else helps, two slow requests have to fit in: a store may
+ * have to be asked what it has refused. */
+static uint64_t patience_ns(const struct lease *lease)
+{
+	const uint64_t lease_ns = lease_length_ns(lease);
+	const unsigned share = lease->failures < 2 ? 10 : lease->failures < 4 ? 4 : 2;
+	uint64_t ns = lease_ns / share;
+	if (ns < TRY_LEAST_NS)
+		ns = TRY_LEAST_NS;
+	return ns < lease_ns / 2 ? ns : lease_ns / 2;
+}
+
+/* An unclear answer leaves `pending`: the next try first asks what became of it, by sending the
+ * identical change again. */
+static enum outcome try_once(struct lease *lease, struct store_conn *conn,
+	const struct lease_more *more, const struct call_limits *caller,
+	struct problem *ret_problem)
+{
+	const uint64_t sent_ns = clock_boot_ns();
+	if (!*lease->pending) {
+		lease_version(&lease->options, lease->pending);
+		lease->pending_sent_ns = sent_ns;
+		lease->pending_lease_ns =
+			more && more->lease_ns ? more->lease_ns : lease_length_ns(lease);
+	}
+	struct call_limits limits = {
+		.deadline_ns = sent_ns + patience_ns(lease),
+		.abandon = is_beat_over,
+		.abandon_arg = lease,
+		.attempts = 2,
+	};
+	if (caller && caller->deadline_ns && caller->deadline_ns < limits.deadline_ns)
+		limits.deadline_ns = caller->deadline_ns;
+	const struct lease_try try = {
+		.version = lease->version,
+		.next = lease->pending,
+		.lease_ns = lease->pending_lease_ns,
+		.changes = more ? more->changes : NULL,
+		.n_changes = more ? more->n_changes : 0,
+		.limits = &limits,
+	};
+	struct item row = {0};
+	enum outcome o =
+		lease->options.ops->renew(lease->options.arg, conn, &try, &row, ret_problem);
+	if (o == OUTCOME_OK) /* the old version was still there when this very call was applied */
+		renewed(lease, sent_ns);
+	else if (o == OUTCOME_REFUSED)
+		o = look_at_lease_row(lease, &row);
+	item_clear(&row);
+	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
+		lease->failures++;
+	return o;
+}
+
+enum outcome lease_beat(struct lease *lease, struct store_conn *conn, const struct lease_more *more,
+	const struct call_limits *limits, struct problem *ret_problem)
+{
+	const bool has_pending = *lease->pending;
+	enum outcome o = try_once(lease, conn, has_pending ? NULL : more, limits, ret_problem);
+	if (has_pending && more && o == OUTCOME_OK)
+		o = try_once(lease, conn, more, limits, ret_problem);
+	return o;
+}
+
+void lease_schedule_locked(struct lease *lease)
+{
+	const uint64_t period = lease->options.heartbeat_ns;
+	if (!lease->failures)
+		lease->locked.due_ns = lease_ends_ns(lease) - lease_length_ns(lease) + period;
+	else
+		lease->locked.due_ns = clock_boot_ns() + period / 8;
+	leases_place_locked(lease->keeper, lease);
+}
 
 int leases_new(struct store *store, unsigned workers_most, struct leases **ret)
 {

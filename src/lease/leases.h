@@ -1,5 +1,5 @@
-/* What the files of leases share. lease.c is what a holder calls. leases.c knows whose turn it is,
- * and keeps the queue. lease_beat.c renews one lease, and leases_heap.c sorts them by time. */
+/* What the two files of leases share. lease.c is what a holder calls, and renews one lease.
+ * leases.c sorts them by time, knows whose turn it is, and keeps the queue. */
 #pragma once
 #include "lease/lease.h"
 #include <stdatomic.h>

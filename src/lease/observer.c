@@ -1,3 +1,6 @@
+/* How long rows of others have been seen unchanged, in memory and in a file between runs of one
+ * boot. Sessions and locks judge by it. No wall clock: it is the elapsed time of this host alone.
+ */
 #include "lease/observer.h"
 #include "base/clock.h"
 #include <fcntl.h>

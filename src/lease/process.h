@@ -1,16 +1,24 @@
 /* Who this process is, so that another on the same host can tell at once whether it is gone. */
 #pragma once
-#include "lease/machine.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#define MACHINE_CHARS 32
+
 struct process {
 	char host[256]; /* host name */
 	char boot[37]; /* boot id; "" if it is not known, and then no process is known to be near */
-	char pid_space[64];              /* the pid namespace, or "" if it is not known */
-	char time_space[64];             /* the time namespace, which shifts `start`, or "" */
-	char machine[MACHINE_CHARS + 1]; /* machine_id() and machine_board() */
+	char pid_space[64];  /* the pid namespace, or "" if it is not known */
+	char time_space[64]; /* the time namespace, which shifts `start`, or "" */
+	/* What every user may read of the machine: /etc/machine-id, the hypervisor's id and the
+	 * hardware addresses of network cards, as a hash in hexadecimal digits, since a machine id
+	 * is confidential (machine-id(5)). Boot id and process ids are copied with a running
+	 * machine's memory; what its hypervisor gives to each copy is not. "" if it cannot be
+	 * computed: then nothing is known to be this machine. */
+	char machine[MACHINE_CHARS + 1];
+	/* What only root may read: the ids of the board and of the machine's generation, likewise.
+	 * "" if there is none, or we may not. */
 	char board[MACHINE_CHARS + 1];
 	pid_t pid;
 	uint64_t start; /* since boot, in clock ticks; 0 where unknown */

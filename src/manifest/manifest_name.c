@@ -1,3 +1,5 @@
+/* The keys of manifests. The run makes them, and the audits find manifests by them and tell them
+ * from other objects. Pure. */
 #include "manifest/manifest_name.h"
 #include "base/clock.h"
 #include "base/random.h"

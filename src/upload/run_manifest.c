@@ -8,7 +8,7 @@
 #include "manifest/manifest_entry.h"
 #include "manifest/manifest_name.h"
 #include "manifest/manifest_signature.h"
-#include "manifest/manifest_spool.h"
+#include "manifest/manifest_file.h"
 #include "marks/judge.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/job/job_asked.h"
-#include "manifest/manifest_derive.h"
-#include "manifest/manifest_reader.h"
+#include "manifest/manifest_entry.h"
+#include "manifest/manifest_file.h"
 #include "scan/key/key.h"
 #include <errno.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "cli/job/job_asked.h"
 #include "cli/options/values.h"
 #include "cli/signals.h"
-#include "manifest/manifest_reader.h"
+#include "manifest/manifest_file.h"
 #include "scan/key/key.h"
 #include <stdio.h>
 #include <string.h>

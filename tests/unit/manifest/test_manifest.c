@@ -1,10 +1,9 @@
 /* What is written is read back, and anybody's bytes are a sentence at most. */
 #include "../check.h"
-#include "manifest/manifest_derive.h"
+#include "manifest/manifest_entry.h"
 #include "manifest/manifest_name.h"
-#include "manifest/manifest_reader.h"
+#include "manifest/manifest_file.h"
 #include "manifest/manifest_signature.h"
-#include "manifest/manifest_spool.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

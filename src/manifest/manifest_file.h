@@ -1,10 +1,13 @@
-/* The manifest of a run while it is written. Its lines are compressed into a file without a name.
- * Memory does not grow with the number of lines. All functions but new, finish and free are
- * thread-safe. */
+/* The manifest of a run as a file of compressed lines. */
 #pragma once
 #include "base/checksum.h"
 #include "base/problem.h"
 #include "http/http.h"
+#include "manifest/manifest_entry.h"
+
+/* The manifest of a run while it is written. Its lines are compressed into a file without a name.
+ * Memory does not grow with the number of lines. All functions but new, finish and free are
+ * thread-safe. */
 
 /* Makes a temporary file without a name (base/unnamed_file.h) in the state folder, or else in
  * /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
@@ -27,3 +30,21 @@ bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_pro
 /* The digests of a finished manifest. Borrowed. */
 const struct sums *manifest_spool_sums(const struct manifest_spool *spool);
 struct http_body manifest_spool_body(struct manifest_spool *spool);
+
+/* Reads a manifest from an open file, whose bytes need not be trusted. Memory does not grow with
+ * the size of the file. A reader belongs to one thread. */
+
+#define MANIFEST_LINE_MAX (256U << 10) /* bytes; a longer line is not an entry */
+
+/* Starts at the beginning of the file, which is borrowed. Returns 0, or -errno with a sentence. */
+struct manifest_reader;
+int manifest_reader_new(int fd, struct manifest_reader **ret, struct problem *ret_problem);
+void manifest_reader_free(struct manifest_reader *reader); /* NULL is fine */
+
+/* Returns 1 and the next entry, which borrows from the reader until the next call, or 0 at the end.
+ * If the file is damaged, it returns -EBADMSG with a sentence that names the line. Other errors are
+ * -errno with a sentence. It must not be called again after an error. */
+int manifest_reader_next(
+	struct manifest_reader *reader, struct manifest_entry *ret, struct problem *ret_problem);
+/* The line of that entry, without its newline. It is borrowed until the next call, too. */
+const char *manifest_reader_line(const struct manifest_reader *reader);
