@@ -71,10 +71,10 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 static uint64_t known_part_bytes(struct worker *worker, const struct file *file,
 	const struct s3_object *object, unsigned n_parts)
 {
-	const struct call_limits limits = run_limits(worker->run);
 	struct plan plan;
 	uint64_t bytes = object->meta.part_bytes;
-	if (!bytes && s3_head_first_part(worker->s3, &file->target, &limits, &bytes) != OUTCOME_OK)
+	if (!bytes && s3_head_first_part(worker->s3, &file->target, &worker->limits, &bytes) !=
+			      OUTCOME_OK)
 		return 0;
 	return plan_resume(object->size, bytes, &plan) || plan.n_parts != n_parts ? 0 : bytes;
 }

@@ -131,11 +131,10 @@ static enum done ask_marks(
 static enum done ask_s3(struct worker *worker, const struct file *file, const char *suffix,
 	struct done_object *ret, struct problem *ret_problem)
 {
-	const struct call_limits limits = run_limits(worker->run);
 	struct s3_target target = file->target;
 	snprintf(ret->key, sizeof ret->key, "%s%s", file->candidate->key, suffix);
 	target.key = ret->key;
-	switch (s3_head_object(worker->s3, &target, &limits, &ret->object, ret_problem)) {
+	switch (s3_head_object(worker->s3, &target, &worker->limits, &ret->object, ret_problem)) {
 	case OUTCOME_OK:
 		return DONE_YES;
 	case OUTCOME_ABSENT:
@@ -268,10 +267,9 @@ static void remove_proven(
 		return;
 	}
 	enum done done = done_now(worker, file, is_read, &object, &problem);
-	const struct call_limits limits = run_limits(run);
 	/* A failure of power must not undo the mark, whoever has set it. */
 	if (done == DONE_YES && !worker->is_dry &&
-		store_sync(worker->marks, &limits, &problem) != OUTCOME_OK)
+		store_sync(worker->marks, &worker->limits, &problem) != OUTCOME_OK)
 		done = DONE_UNKNOWN;
 	if (run_is_stopping(run))
 		return;

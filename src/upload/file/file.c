@@ -52,7 +52,7 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 		.session = session_id(worker->session),
 		.source = worker->files->sources_of_marks[file->candidate->source],
 		.suffix = candidate_suffix(file->candidate),
-		.limits = run_limits(worker->run),
+		.limits = worker->limits,
 	};
 }
 

@@ -93,7 +93,7 @@ static enum step look_first(struct worker *worker, struct file *file)
 {
 	struct stored_seen *seen = worker->first_looks;
 	const struct characters set = characters_of(file->target.key);
-	struct call_limits limits = run_limits(worker->run);
+	struct call_limits limits = worker->limits;
 	struct s3_kept_look look;
 	struct problem problem = {0};
 	if (s3_is_aws(worker->server))

@@ -143,12 +143,12 @@ static enum step refused_head(
 	struct worker *worker, struct file *file, bool must, struct problem *problem)
 {
 	struct problem why = {0};
-	const struct call_limits limits = run_limits(worker->run);
-	enum outcome o = s3_ask_object(worker->s3, &file->target, &limits, &why);
+	enum outcome o = s3_ask_object(worker->s3, &file->target, &worker->limits, &why);
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT && *why.code)
 		*problem = why;
 	else
-		o = s3_ask_why(worker->s3, &limits, problem) ? OUTCOME_SETUP : OUTCOME_INVALID;
+		o = s3_ask_why(worker->s3, &worker->limits, problem) ? OUTCOME_SETUP
+								     : OUTCOME_INVALID;
 	if (o == OUTCOME_INVALID && file->target.headers &&
 		s3_headers_have_key(file->target.headers))
 		problem_prefix(
@@ -164,9 +164,8 @@ static enum step look_at_key(struct worker *worker, struct file *file, bool must
 	struct s3_object object = {0};
 	struct problem problem = {0};
 	enum proof proof;
-	const struct call_limits limits = run_limits(worker->run);
 	const enum outcome o =
-		s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
+		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
 	if (o == OUTCOME_OK && reads) {
 		const enum step step = file_compare(worker, file, &object, &proof);
 		return step == STEP_NEXT ? judge_object(worker, file, &object, proof) : step;
@@ -231,10 +230,9 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 {
 	struct s3_object object = {0};
 	struct problem problem = {0};
-	const struct call_limits limits = run_limits(worker->run);
 	enum proof proof = PROOF_MISSING;
 	const enum outcome o =
-		s3_head_object(worker->s3, &file->target, &limits, &object, &problem);
+		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
 	if (o == OUTCOME_DENIED)
 		problem_prefix(
 			&problem, "uploaded, but it cannot be verified without s3:GetObject");
@@ -290,8 +288,8 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 	struct problem problem = {0};
 	struct s3_target target = file->target;
 	target.key = key;
-	const struct call_limits limits = run_limits(worker->run);
-	const enum outcome o = s3_head_object(worker->s3, &target, &limits, &object, &problem);
+	const enum outcome o =
+		s3_head_object(worker->s3, &target, &worker->limits, &object, &problem);
 	if (o == OUTCOME_OK)
 		return judge_elsewhere(worker, file, key, &object);
 	if (o == OUTCOME_DENIED && !atomic_exchange(&worker->run->said_blind, true)) {

@@ -28,9 +28,8 @@ static enum outcome abort_upload(struct worker *worker, struct file *file, struc
 		problem_set(problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
-	const struct call_limits limits = run_limits(worker->run);
-	enum outcome o =
-		s3_abort_upload(worker->s3, text_string(&object), upload->id, &limits, problem);
+	enum outcome o = s3_abort_upload(
+		worker->s3, text_string(&object), upload->id, &worker->limits, problem);
 	text_clear(&object);
 	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
 		return o;

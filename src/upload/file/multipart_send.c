@@ -93,7 +93,6 @@ static enum step give_up_parts(
 	struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct problem said, second = {0};
-	const struct call_limits limits = run_limits(worker->run);
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return file_fail(worker, file, problem);
 	problem_set(&said,
@@ -101,8 +100,8 @@ static enum step give_up_parts(
 		"upload starts again",
 		quote(file->candidate->path).text, problem->text);
 	report_run(worker->report, S3ONCE_EVENT_WARNING, &said);
-	const enum outcome o = s3_abort_upload(
-		worker->s3, file->candidate->object, file->claim.upload.id, &limits, &second);
+	const enum outcome o = s3_abort_upload(worker->s3, file->candidate->object,
+		file->claim.upload.id, &worker->limits, &second);
 	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && !cannot_list(o, &second))
 		return file_outcome(worker, file, o, &second);
 	file->claim.upload.is_open = false;
@@ -115,9 +114,8 @@ static enum step resume_upload(
 	struct worker *worker, struct file *file, struct multipart *multipart)
 {
 	struct problem problem = {0};
-	const struct call_limits limits = run_limits(worker->run);
 	const enum outcome o = s3_list_parts(worker->s3, &file->target, file->claim.upload.id,
-		&limits, note_part, multipart, &problem);
+		&worker->limits, note_part, multipart, &problem);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
 	if (o == OUTCOME_NO_UPLOAD)
@@ -131,9 +129,8 @@ static void discard_empty(
 	struct worker *worker, const struct file *file, struct open_upload *upload)
 {
 	struct problem problem = {0};
-	const struct call_limits limits = run_limits(worker->run);
-	if (s3_abort_upload(worker->s3, file->candidate->object, upload->id, &limits, &problem) !=
-		OUTCOME_OK)
+	if (s3_abort_upload(worker->s3, file->candidate->object, upload->id, &worker->limits,
+		    &problem) != OUTCOME_OK)
 		log_info("an empty upload that no mark records stays open: %s", problem.text);
 	open_upload_clear(upload);
 }
@@ -162,7 +159,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	const struct s3_create call = {.target = file->target,
 		.meta = file_meta(worker, file),
 		.checksum = s3_checksum(worker->server),
-		.limits = run_limits(worker->run)};
+		.limits = worker->limits};
 	const enum outcome o = s3_create_upload(worker->s3, &call, &created, &problem);
 	/* No reply that can be read: an upload nobody knows of costs storage, so that few are
 	 * risked. A server that has answered so twice does not answer otherwise later. */
@@ -297,7 +294,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		.body = &piece->http,
 		.sums = &multipart->sums[index],
 		.checksum = file->claim.upload.checksum,
-		.limits = run_limits(worker->run), /* invisible: it may outlive the lease */
+		.limits = worker->limits, /* invisible: it may outlive the lease */
 	};
 	struct s3_part part = {0};
 	ret_failure->outcome = s3_upload_part(worker->s3, &put, &part, &ret_failure->problem);
@@ -374,9 +371,8 @@ static enum step prove_multipart(
 	struct s3_object object = *reply;
 	enum proof proof = proof_parts(multipart->sums, n, &object, false);
 	if (proof != PROOF_YES || file_etag_is_due(worker)) {
-		const struct call_limits limits = run_limits(worker->run);
 		struct problem problem = {0};
-		if (s3_head_object(worker->s3, &file->target, &limits, &object, &problem) ==
+		if (s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem) ==
 			OUTCOME_OK) {
 			s3_learn(worker->server, S3_COMPLETE_TELLS_ETAG,
 				strcmp(object.etag, reply->etag) == 0);

@@ -86,12 +86,11 @@ static void check_block(struct worker *worker, struct block *block)
 	struct version *versions[BLOCK_FILES] = {0};
 	struct problem problem = {0};
 	const size_t n = block->n;
-	const struct call_limits limits = run_limits(worker->run);
 	qsort(block->files, block->n, sizeof(struct candidate *), compare_keys);
 	for (size_t i = 0; i < block->n; i++)
 		keys[i] = block->files[i]->key;
-	enum outcome o = known_again(worker->marks, &worker->run->space, keys, n, &limits, known,
-		worker->run->manifest ? versions : NULL, &problem);
+	enum outcome o = known_again(worker->marks, &worker->run->space, keys, n, &worker->limits,
+		known, worker->run->manifest ? versions : NULL, &problem);
 	if (o == OUTCOME_OK) {
 		sort_block(worker, block, known, versions);
 	} else { /* a claim will tell */
@@ -261,6 +260,7 @@ int worker_new(struct run *run, struct worker **ret)
 	*worker = (struct worker){.run = run,
 		.options = &run->options,
 		.is_dry = run->dry,
+		.limits = run_limits(run),
 		.report = &run->report,
 		.queue = run->queue,
 		.refusals = &run->refusals,

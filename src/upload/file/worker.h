@@ -18,6 +18,7 @@ struct worker {
 	/* The run's, borrowed. */
 	const struct s3once_options *options;
 	bool is_dry;
+	struct call_limits limits; /* of any request: run_limits() */
 	struct report *report;
 	struct queue *queue;
 	struct refusals *refusals;
