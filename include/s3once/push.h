@@ -69,7 +69,7 @@ enum s3once_limited_by {
 	S3ONCE_LIMITED_BY_LATENCY,
 	/* A service asked for fewer. */
 	S3ONCE_LIMITED_BY_THROTTLING,
-	/* The workers waited for this host's CPUs. */
+	/* Twice as many would need more CPU time than this host has. */
 	S3ONCE_LIMITED_BY_CPU,
 	/* The workers waited for the files to be read. */
 	S3ONCE_LIMITED_BY_DISK,

@@ -186,17 +186,6 @@ void report_scan_complete(struct report *report)
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
-void report_sent(struct report *report, uint64_t bytes)
-{
-	atomic_fetch_add(&report->sent, bytes);
-}
-
-void report_moved(struct report *report, int64_t bytes)
-{
-	atomic_fetch_add(&report->moved, (uint64_t)bytes);
-	report_under_way(report, bytes);
-}
-
 void report_under_way(struct report *report, int64_t bytes)
 {
 	atomic_fetch_add(&report->under_way, (uint64_t)bytes);
@@ -301,6 +290,14 @@ static uint64_t content_of(const struct transfer *transfer)
 			  (double)transfer->whole_bytes);
 }
 
+/* So much more of the file's content has moved, or so much less. */
+static void count_moved(struct share *share, int64_t bytes)
+{
+	atomic_fetch_add(&share->bytes, (uint64_t)bytes);
+	atomic_fetch_add(&share->report->moved, (uint64_t)bytes);
+	report_under_way(share->report, bytes);
+}
+
 void transfer_moved(struct transfer *transfer, uint64_t bytes)
 {
 	struct share *share = transfer->share;
@@ -309,9 +306,8 @@ void transfer_moved(struct transfer *transfer, uint64_t bytes)
 	transfer->bytes += bytes;
 	const uint64_t more = content_of(transfer) - transfer->share_bytes;
 	transfer->share_bytes += more;
-	atomic_fetch_add(&share->bytes, more);
-	report_sent(share->report, bytes);
-	report_moved(share->report, (int64_t)more);
+	atomic_fetch_add(&share->report->sent, bytes);
+	count_moved(share, (int64_t)more);
 	if (transfer->is_large)
 		queue_moved(share->queue, bytes);
 }
@@ -323,7 +319,6 @@ void transfer_undo(struct transfer *transfer)
 		return;
 	if (transfer->is_large && transfer->bytes < transfer->whole_bytes)
 		queue_cut(share->queue);
-	atomic_fetch_sub(&share->bytes, transfer->share_bytes);
-	report_moved(share->report, -(int64_t)transfer->share_bytes);
+	count_moved(share, -(int64_t)transfer->share_bytes);
 	transfer->bytes = transfer->share_bytes = 0;
 }

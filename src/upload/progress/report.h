@@ -51,11 +51,8 @@ void report_counts(struct report *report, enum s3once_event_type type);
 /* Adds to a counter that no event carries. */
 void report_found(struct report *report, uint64_t files, uint64_t bytes);
 void report_scan_complete(struct report *report);
-/* These four are lock-free. They add bytes that were sent, the change of the content that was sent
- * of files under way, the change of what S3 has of it otherwise, and the change of the bytes that
- * S3 keeps of unfinished files. */
-void report_sent(struct report *report, uint64_t bytes);
-void report_moved(struct report *report, int64_t bytes);
+/* These two are lock-free. They add the change of what S3 has of the content of files under way,
+ * and the change of the bytes that S3 keeps of unfinished files. */
 void report_under_way(struct report *report, int64_t bytes);
 void report_kept(struct report *report, int64_t bytes);
 void report_in_flight(struct report *report, int change);
