@@ -162,7 +162,7 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	struct candidate *c = file->candidate;
 	const struct codec_info *codec = &codecs[worker->bodies->encoding.codec];
 	const bool by_header = object_rules_name_encoding(worker->bodies->rules);
-	bool is_left;
+	bool is_left = false;
 	if (!*worker->bodies->encoding.name || c->was_compressed ||
 		s3_headers_value(file->target.headers, "content-encoding")) {
 		send_as_it_is(file);
