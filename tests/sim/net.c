@@ -41,9 +41,17 @@ enum fault {
 static const char *const fault_names[] = {"", "refused", "lost", "answer lost", "hangs",
 	"sent twice", "will come again", "500", "500 after it", "throttled", "HTML"};
 
+/* A request that has not come yet. */
+struct late {
+	struct wire_request *request;
+	uint64_t at_ns;
+	struct late *next;
+};
+
 static struct {
 	struct chance chance;
 	struct net_habits habits;
+	struct late *lates;
 	net_server *server;
 	void *arg;
 	uint64_t numbers, met;
@@ -251,6 +259,39 @@ static void say(
 	wire_reply_header(reply, "x-amz-request-id", "SIM");
 }
 
+/* What a request writes to: a mark or a row by its sort key, or an object; or NULL. */
+static const char *target_of(const struct wire_request *request, size_t *ret_n)
+{
+	static const char before[] = "\"sk\":{\"S\":\"";
+	const bool is_get = *request->method == 'G' || *request->method == 'H';
+	*ret_n = strlen(request->path);
+	if (!is_dynamodb(request))
+		return is_get ? NULL : request->path;
+	const char *body = (const char *)request->body;
+	const char *at = memmem(body, request->body_bytes, before, sizeof before - 1);
+	const char *name = operation(request);
+	if (!at || (strcmp(name, "UpdateItem") != 0 && strcmp(name, "PutItem") != 0))
+		return NULL;
+	at += sizeof before - 1;
+	const char *end = memchr(at, '"', (size_t)(body + request->body_bytes - at));
+	*ret_n = end ? (size_t)(end - at) : 0;
+	return at;
+}
+
+/* What is late comes when it may do most harm: right after another request has written to the same
+ * place. */
+static void call_lates(const struct wire_request *request)
+{
+	size_t n, late_n;
+	const char *target = net.lates ? target_of(request, &n) : NULL;
+	for (struct late *late = net.lates; target && late; late = late->next) {
+		const char *other = target_of(late->request, &late_n);
+		if (other && n == late_n && memcmp(target, other, n) == 0 &&
+			late->request->number != request->number && chance_hits(&net.chance, 300))
+			task_wake_all(late);
+	}
+}
+
 static void apply(const struct wire_request *request, struct wire_reply *ret)
 {
 	if (is_skewed(request))
@@ -259,6 +300,7 @@ static void apply(const struct wire_request *request, struct wire_reply *ret)
 					     : "RequestTimeTooSkewed");
 	else
 		net.server(net.arg, request, ret);
+	call_lates(request);
 }
 
 static void apply_unheard(const struct wire_request *request)
@@ -272,15 +314,14 @@ static void apply_unheard(const struct wire_request *request)
 	wire_reply_clear(&reply);
 }
 
-struct late {
-	struct wire_request *request;
-	uint64_t at_ns;
-};
-
 static void come_late(void *arg)
 {
-	struct late *late = arg;
-	task_sleep_until(late->at_ns);
+	struct late *late = arg, **at = &net.lates;
+	while (world_now_ns() < late->at_ns && !task_wait(late, late->at_ns))
+		;
+	while (*at != late)
+		at = &(*at)->next;
+	*at = late->next;
 	net.late--;
 	apply_unheard(late->request);
 	wire_request_free(late->request);
@@ -294,7 +335,9 @@ static void send_late(struct wire_request *request, uint64_t most_ns)
 	if (!late)
 		abort();
 	request->is_late = true;
-	*late = (struct late){request, world_now_ns() + chance_below(&net.chance, most_ns)};
+	*late = (struct late){
+		request, world_now_ns() + chance_below(&net.chance, most_ns), net.lates};
+	net.lates = late;
 	net.late++;
 	task_start(NULL, come_late, late);
 }

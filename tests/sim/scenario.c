@@ -145,7 +145,9 @@ static void choose_focus(struct chance *c, struct scenario *s)
 		return;
 	}
 	s->hot = 1;
-	s->files = ONE_OF(c, 1, 3);
+	s->files = ONE_OF(c, 1, 3, 30);
+	s->concurrency = ONE_OF(c, 2, 8);
+	s->partial = ONE_OF(c, 0, 100, 300);
 	s->edits = 20;
 	s->runs = 12;
 	s->attempts = 1;
