@@ -154,8 +154,9 @@ static void choose_focus(struct chance *c, struct scenario *s)
 	s->lost_after = ONE_OF(c, 0, 30, 100);
 	s->errors_after = ONE_OF(c, 0, 30, 100);
 	s->errors = ONE_OF(c, 0, 30, 100);
-	s->again = ONE_OF(c, 30, 100);
-	s->late_s = ONE_OF(c, 1, 10);
+	s->again = ONE_OF(c, 30, 100, 200);
+	s->late_s = ONE_OF(c, 10, 60);
+	s->if_changed = 0;
 }
 
 void scenario_choose(uint64_t seed, struct scenario *ret)
