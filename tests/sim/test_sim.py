@@ -25,6 +25,11 @@ def test_a_seed_is_one_story(seed):
     assert first.stdout == second.stdout
 
 
+@pytest.mark.parametrize("seed", [115], ids=["an upload that could not be aborted when its object was found"])
+def test_worlds_that_broke_a_promise(seed):
+    assert sim("--seeds", seed, seed).returncode == 0
+
+
 def test_shrink():
     """A world that breaks a promise becomes one with the fewest numbers that breaks the same one."""
     refused = ["rotated=1", "live=1", "removes=1", "dynamodb=0"]

@@ -46,10 +46,12 @@ static enum step adopt_object(
 		judge_is_ours(&judged) &&
 		(file->candidate->was_sent || strcmp(object->meta.claim, file->claim.id) == 0);
 	const enum step step = multipart_abort(worker, file);
+	if (step !=
+		STEP_NEXT) /* the file is tried again later, by whoever has its candidate then */
+		return step;
 	file->candidate->was_sent = is_sent;
-	return step == STEP_NEXT ? file_done(worker, file, object,
-					   is_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED)
-				 : step;
+	return file_done(
+		worker, file, object, is_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED);
 }
 
 /* The file is done with this object, which was judged to have its content. */
