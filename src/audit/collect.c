@@ -4,7 +4,7 @@
  * under a claim of our own, as a run of the uploader would take the file over, and only then is the
  * mark cleared of it. An upload that no mark names is never touched. */
 #include "audit/collect.h"
-#include "aws/wait.h"
+#include "aws/retry.h"
 #include "base/clock.h"
 #include "marks/judge.h"
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * this is the bucket that the marks know. What is done with a mark or an object is the commands'
  * own story. */
 #include "audit/crew.h"
-#include "aws/wait.h"
+#include "aws/retry.h"
 #include "base/quote.h"
 #include "marks/bucket_shown.h"
 #include <stdlib.h>

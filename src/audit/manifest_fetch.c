@@ -3,10 +3,10 @@
  * given. What a manifest says is read by src/manifest; nothing of it is believed here. */
 #include "audit/manifest_fetch.h"
 #include "audit/object_stream.h"
+#include "base/files.h"
 #include "base/quote.h"
-#include "base/write_all.h"
-#include "manifest/manifest_name.h"
 #include "manifest/manifest_file.h"
+#include "manifest/manifest_name.h"
 #include "s3/s3.h"
 #include "scan/scan.h"
 #include <string.h>

@@ -5,11 +5,11 @@
 #include "audit/verify.h"
 #include "audit/object_stream.h"
 #include "audit/verify_tasks.h"
+#include "base/checksum.h"
 #include "base/clock.h"
-#include "base/fnv.h"
 #include "base/quote.h"
-#include "manifest/manifest_name.h"
 #include "manifest/manifest_file.h"
+#include "manifest/manifest_name.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

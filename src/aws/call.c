@@ -4,8 +4,8 @@
  * in retry.c, and the request is built by call_request.c. */
 #include "aws/call.h"
 #include "aws/call_request.h"
+#include "aws/retry.h"
 #include "aws/service.h"
-#include "aws/wait.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"

@@ -1,7 +1,7 @@
 /* What the user has configured: a profile of the shared files, and the environment before it.
  * Nothing here talks to a service. */
 #include "aws/config.h"
-#include "base/named_file.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* Which answer means what, and how long to wait before the next try. Pure but for the quota. */
+/* What an answer means, how long to wait before the next try, and that wait. */
 #pragma once
+#include "aws/call.h"
 #include "aws/outcome.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,3 +60,11 @@ unsigned retry_cost(enum retry_class retry);
 /* Takes that; false, and nothing taken, if there is less. */
 bool retry_quota_take(struct retry_quota *quota, enum retry_class retry);
 void retry_quota_refill(struct retry_quota *quota, unsigned tokens);
+
+/* Waiting between attempts. */
+/* Waits ms milliseconds; ends early with OUTCOME_ABANDONED and a sentence when the limits say so (a
+ * wait that would outlive the deadline is not begun). limits may be NULL. */
+enum outcome wait_within(
+	const struct call_limits *limits, uint64_t ms, struct problem *ret_problem);
+/* Whether the deadline has passed or the caller wants to stop. */
+bool limits_are_over(const struct call_limits *limits);

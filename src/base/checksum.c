@@ -6,6 +6,14 @@
 #include <string.h>
 #include <strings.h>
 
+uint64_t fnv_add(uint64_t hash, const void *bytes, size_t n)
+{
+	const unsigned char *byte = bytes;
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ byte[i]) * 1099511628211ULL;
+	return hash;
+}
+
 #define KIND(kind, s3, small)                                                                      \
 	.name = #small, .s3_name = (s3), .bytes = sizeof((struct sums){0}.small),                  \
 	.at = offsetof(struct sums, small)

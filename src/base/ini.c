@@ -1,5 +1,5 @@
 #include "base/ini.h"
-#include "base/named_file.h"
+#include "base/files.h"
 #include "base/text.h"
 #include <errno.h>
 #include <openssl/crypto.h>

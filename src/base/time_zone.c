@@ -2,7 +2,7 @@
  * lists. */
 #include "base/time_zone.h"
 #include "base/clock.h"
-#include "base/named_file.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include <errno.h>
 #include <stdio.h>

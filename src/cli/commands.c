@@ -4,8 +4,8 @@
  * code. A push opens its marks by the library, and does not come by here. */
 #include "cli/commands.h"
 #include "base/log.h"
-#include "base/nearest.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "cli/job/job_asked.h"
 #include <errno.h>
 #include <string.h>

@@ -6,11 +6,10 @@
  * once a signal came. */
 #include "cli/line_writer.h"
 #include "base/clock.h"
-#include "base/path.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include "base/thread.h"
 #include "base/wait_until.h"
-#include "base/write_all.h"
 #include "cli/options/values.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* What TLS needs of us: the certificates that a server's is checked against, read once for the
  * process, and the order of the ciphers. */
 #include "http/http_trust.h"
-#include "base/named_file.h"
+#include "base/files.h"
 #include "base/text.h"
 #include <errno.h>
 #include <openssl/err.h>

@@ -3,10 +3,9 @@
  * not be written whole is never sent. */
 #define ZLIB_CONST /* its input is const */
 #include "manifest/manifest_file.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "base/unnamed_file.h"
-#include "base/write_all.h"
 #include "store/state_folder.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -9,7 +9,7 @@
  * Memory does not grow with the number of lines. All functions but new, finish and free are
  * thread-safe. */
 
-/* Makes a temporary file without a name (base/unnamed_file.h) in the state folder, or else in
+/* Makes a temporary file without a name (base/files.h) in the state folder, or else in
  * /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
 int manifest_open_file(struct problem *ret_problem);
 /* Sets the sentence that this -errno came from writing to such a file. */

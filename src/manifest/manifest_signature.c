@@ -1,7 +1,7 @@
 /* Signing a manifest, and checking a signature. The run signs, and the audits check. Only Ed25519,
  * by OpenSSL; a signature covers the manifest's own name, so that one cannot stand for another. */
 #include "manifest/manifest_signature.h"
-#include "base/named_file.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include <errno.h>
 #include <inttypes.h>

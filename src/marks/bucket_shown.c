@@ -2,7 +2,7 @@
  * or else a few samples. Runs, verify, forget and gc ask. Nothing is written, and an answer that is
  * not S3's own is none. */
 #include "marks/bucket_shown.h"
-#include "aws/wait.h"
+#include "aws/retry.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"

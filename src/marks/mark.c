@@ -3,7 +3,7 @@
  * recognises itself in a refusal, since the wire may send it twice. Runs, audits and gc call it.
  * None of this looks at a file or at S3. */
 #include "marks/mark.h"
-#include "base/fnv.h"
+#include "base/checksum.h"
 #include "marks/row.h"
 #include <errno.h>
 #include <stdio.h>

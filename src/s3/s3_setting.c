@@ -4,7 +4,7 @@
 #include "aws/sigv4.h"
 #include "base/checksum.h"
 #include "base/clock.h"
-#include "base/named_file.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include <ctype.h>
 #include <errno.h>

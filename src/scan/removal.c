@@ -2,7 +2,7 @@
  * file, and a scan calls removal_recover() where it meets the folder that a cut removal has left. A
  * file that is not exactly what was proven is put back; nothing is ever replaced by a rename. */
 #include "scan/removal.h"
-#include "base/path.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include "scan/names.h"
 #include "scan/open.h"

@@ -3,7 +3,7 @@
  * folders of the SOURCEs for the workers of a run. What it does is in source.c, order.c and the
  * files below them. */
 #include "scan/scan.h"
-#include "base/path.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include "scan/filter/filter.h"
 #include "scan/key/key.h"

@@ -3,7 +3,7 @@
  * given them since. Merging and sorting the sources (order.c) and rotated logs call it. What an
  * entry's key is, is source_key.c's to say. */
 #include "scan/source.h"
-#include "base/path.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "scan/files_from.h"
 #include "scan/key/key.h"

@@ -2,7 +2,7 @@
  * content; and what people call the file. The streams of all SOURCEs call it for each entry. An
  * entry whose key no service could hold becomes a PROBLEM here, and nowhere else. */
 #include "scan/source_key.h"
-#include "base/path.h"
+#include "base/files.h"
 #include "scan/content/identity_cache.h"
 #include "scan/key/key.h"
 #include "scan/key/key_template.h"

@@ -3,7 +3,6 @@
  * it: nothing here may take the answer of a request for the answer of a statement. */
 #include "store/dynamodb_batch.h"
 #include "aws/retry.h"
-#include "aws/wait.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include <string.h>

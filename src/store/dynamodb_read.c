@@ -2,7 +2,6 @@
  * that a reply leaves unprocessed are asked for again, and an empty page is not taken for the last
  * one. */
 #include "aws/retry.h"
-#include "aws/wait.h"
 #include "base/clock.h"
 #include "store/dynamodb.h"
 #include "store/dynamodb_request.h"

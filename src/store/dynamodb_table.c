@@ -1,6 +1,6 @@
 /* Tables: the calls about them, and making one for marks or for locks. init and doctor call it. A
  * table of another shape is refused, never changed. */
-#include "aws/wait.h"
+#include "aws/retry.h"
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "store/dynamodb_request.h"

@@ -3,7 +3,7 @@
  * refused and never written to. */
 #include "store/sqlite_file.h"
 #include "base/clock.h"
-#include "base/path.h"
+#include "base/files.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "store/state_folder.h"

@@ -2,7 +2,7 @@
  * transaction and at most one sync (docs/protocol.md, "Marks that are synced later"). Every
  * operation of the SQLite store comes through here. Nothing is acknowledged that was not committed.
  */
-#include "aws/wait.h"
+#include "aws/retry.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"

@@ -3,8 +3,8 @@
  * the rest on in blocks. It sends nothing to S3 but the look at the bucket. */
 #include "upload/feed.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/quote.h"
-#include "base/same_file.h"
 #include "upload/bucket/bucket_check.h"
 #include <errno.h>
 #include <stdio.h>

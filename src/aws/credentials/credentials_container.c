@@ -1,7 +1,7 @@
 /* Credentials of a container. Source: "Container credential provider" of the AWS SDKs and Tools
  * Reference Guide. */
 #include "aws/credentials/credentials_provider.h"
-#include "base/named_file.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include <arpa/inet.h>
 #include <curl/curl.h>

@@ -3,8 +3,8 @@
  * folder. */
 #include "aws/credentials/credentials_provider.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/json_text.h"
-#include "base/named_file.h"
 #include "base/quote.h"
 #include "base/random.h"
 #include "base/wait_until.h"

@@ -8,10 +8,10 @@
 #include "aws/endpoint.h"
 #include "aws/sigv4.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/random.h"
-#include "base/write_all.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>

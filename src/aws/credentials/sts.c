@@ -6,7 +6,7 @@
 #include "aws/sigv4.h"
 #include "aws/xml_document.h"
 #include "base/clock.h"
-#include "base/named_file.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -4,8 +4,8 @@
  * whole as a run would check it. Nothing here sends or changes anything. */
 #include "cli/job/job.h"
 #include "base/log.h"
-#include "base/nearest.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "s3/s3_headers.h"
 #include "scan/filter/filter.h"
 #include <errno.h>

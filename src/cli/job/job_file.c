@@ -3,7 +3,7 @@
  * not known here. Root is protected from files that others may write, since they would say what it
  * does. */
 #include "cli/job/job_file.h"
-#include "base/named_file.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include <errno.h>

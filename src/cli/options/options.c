@@ -3,7 +3,6 @@
  * command comes here, and so does a job's file, which names options as the command line does
  * (src/cli/job/job.c). Nothing here knows an option, opens a file, or prints an error. */
 #include "cli/options/options.h"
-#include "base/nearest.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "cli/options/values.h"

@@ -2,7 +2,7 @@
  * rates, addresses and files. options.c calls the first three by an option's type, and the commands
  * call the others. A value is refused with a sentence that quotes it; none is cut or guessed. */
 #include "cli/options/values.h"
-#include "base/path.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include <arpa/inet.h>
 #include <errno.h>

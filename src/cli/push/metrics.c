@@ -4,10 +4,9 @@
  * outlive a run; a file that cannot be replaced stays whole. */
 #include "cli/push/metrics.h"
 #include "base/clock.h"
-#include "base/path.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "base/write_all.h"
 #include "cli/options/values.h"
 #include "cli/push/run_events.h"
 #include "cli/version_commit.h"

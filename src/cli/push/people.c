@@ -3,7 +3,7 @@
  * library; what is printed for which event stands in the tables of run_events.c. Everything goes by
  * output.h, and names and texts are escaped before. */
 #include "cli/push/people.h"
-#include "base/fnv.h"
+#include "base/checksum.h"
 #include "base/text.h"
 #include "cli/human_figures.h"
 #include <stdlib.h>

@@ -3,9 +3,9 @@
  * which finds out what there is to tell; nothing is read here. */
 #include "cli/status/status_tell.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "base/write_all.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
 #include <inttypes.h>

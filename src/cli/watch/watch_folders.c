@@ -1,7 +1,7 @@
 #include "cli/watch/watch_folders.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "base/same_file.h"
 #include "cli/watch/watch_table.h"
 #include "cli/watch/watch_walk.h"
 #include "scan/removal.h"

@@ -1,6 +1,6 @@
 #include "cli/watch/watch_young.h"
 #include "base/clock.h"
-#include "base/path.h"
+#include "base/files.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

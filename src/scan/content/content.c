@@ -4,8 +4,8 @@
  * takes does not grow with the file. */
 #include "scan/content/content.h"
 #include "base/checksum.h"
+#include "base/files.h"
 #include "base/text.h"
-#include "base/write_all.h"
 #include "scan/content/decompress.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -4,10 +4,10 @@
  * of its content. */
 #include "scan/key/key_template.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/host_name.h"
-#include "base/nearest.h"
-#include "base/path.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "base/time_zone.h"
 #include "scan/content/content.h"
 #include <ctype.h>

@@ -4,8 +4,8 @@
  * kept here before anything of it is handed out, so that every run finds the same pieces. */
 #include "scan/rotated/growing_logs.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/quote.h"
-#include "base/unnamed_file.h"
 #include "scan/content/content.h"
 #include "scan/open.h"
 #include "scan/rotated/log_match.h"

@@ -4,7 +4,7 @@
  * growing_logs.c decides where logs grow; else every rotated file is. */
 #include "scan/rotated/rotation.h"
 #include "base/clock.h"
-#include "base/path.h"
+#include "base/files.h"
 #include "base/wait_until.h"
 #include "scan/key/family.h"
 #include "scan/open.h"

@@ -2,9 +2,8 @@
  * content types of a file of media types. Read once when a run begins; each file asks when it is
  * made. */
 #include "upload/body/object_rules.h"
+#include "base/files.h"
 #include "base/ini.h"
-#include "base/named_file.h"
-#include "base/path.h"
 #include "base/quote.h"
 #include "scan/filter/filter.h"
 #include <ctype.h>

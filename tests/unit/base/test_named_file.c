@@ -1,6 +1,6 @@
 /* Files that a user named: what is no file is refused at once. */
 #include "../check.h"
-#include "base/named_file.h"
+#include "base/files.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "cli/options/options.h"
 #include <errno.h>
 #include <stdlib.h>

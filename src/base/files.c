@@ -1,0 +1,97 @@
+/* Small things about files that the rooms share: opening one that somebody has named, one
+ * without a name, writing all of a buffer, and paths. */
+#include "base/files.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+int named_file_kind(const struct stat *st)
+{
+	if (S_ISREG(st->st_mode) || (S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3)))
+		return 0;
+	return S_ISDIR(st->st_mode) ? -EISDIR : -ENOTSUP;
+}
+
+int named_file_open(const char *path)
+{
+	struct stat st;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENXIO ? -ENOTSUP : -errno; /* of a socket */
+	const int error = fstat(fd, &st) ? -errno : named_file_kind(&st);
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+int named_file_stream(const char *path, FILE **ret)
+{
+	const int fd = named_file_open(path);
+	if (fd < 0)
+		return fd;
+	*ret = fdopen(fd, "r");
+	if (*ret)
+		return 0;
+	const int error = -errno;
+	close(fd);
+	return error;
+}
+
+const char *named_file_error(int error)
+{
+	return error == -ENOTSUP ? "it is not a regular file" : strerror(-error);
+}
+
+bool same_file(const char *a, const char *b)
+{
+	struct stat of_a, of_b;
+	return strcmp(path_name(a), path_name(b)) == 0 && !stat(a, &of_a) && !stat(b, &of_b) &&
+	       of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+int unnamed_file(const char *folder)
+{
+	char path[4096];
+	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	const int n = snprintf(path, sizeof path, "%s/s3once-XXXXXX", folder);
+	if (n < 0 || (size_t)n >= sizeof path)
+		return -ENAMETOOLONG;
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	return fd;
+}
+
+int write_all(int fd, const void *bytes, size_t n)
+{
+	const char *at = bytes;
+	while (n) {
+		const ssize_t written = write(fd, at, n);
+		if (written < 0 && errno != EINTR)
+			return -errno;
+		at += written > 0 ? written : 0;
+		n -= written > 0 ? (size_t)written : 0;
+	}
+	return 0;
+}
+
+const char *path_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+char *path_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
