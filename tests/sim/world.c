@@ -184,7 +184,8 @@ static bool is_explained(int exit)
 {
 	const struct scenario *s = &world.scenario;
 	return exit == 0 ||
-	       (exit == S3ONCE_EXIT_FILES && (s->foreign || s->deletes || s->if_changed == 1));
+	       (exit == S3ONCE_EXIT_FILES && (s->foreign || s->deletes || s->if_changed == 1)) ||
+	       (exit == S3ONCE_EXIT_SETUP && s->deletes); /* nothing shows the bucket any more */
 }
 
 static void run_last(struct machine *machine, enum run_kind kind)
@@ -227,7 +228,8 @@ static void conclude(void *arg)
 		run_last(machine_at(i), RUN_PUSH);
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
 		run_last(machine_at(i), RUN_VERIFY);
-	if (!story_broken() && !world.scenario.foreign && world.scenario.if_changed != 1)
+	if (!story_broken() && !world.scenario.foreign && !world.scenario.deletes &&
+		world.scenario.if_changed != 1)
 		judge_rest();
 	world.is_over = true;
 }
