@@ -1,3 +1,5 @@
+/* One attempt of a call as an HTTP request: the address, the headers and the signature. call.c
+ * sends it. */
 #include "aws/call_request.h"
 #include "base/clock.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* What libraries need once, before the first thread begins. */
 #include "aws/global.h"
 #include "http/http.h"
 #include <jansson.h>

@@ -1,3 +1,5 @@
+/* Signature Version 4. Pure: the time is an argument, and the keys derived for a day are kept by
+ * whoever calls. */
 #include "aws/sigv4.h"
 #include <errno.h>
 #include <openssl/core_names.h>

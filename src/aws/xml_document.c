@@ -1,3 +1,4 @@
+/* XML documents of a service, parsed by libxml2 without network, entities or limits lifted. */
 #include "aws/xml_document.h"
 #include <errno.h>
 #include <libxml/parser.h>

@@ -1,3 +1,5 @@
+/* The time: since the host booted, with its sleep, for all that is measured or waited for; of
+ * the wall for what people and services read. There is no other source of it in the program. */
 #include "base/clock.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+/* CRCs: with isa-l, with the processor's own instructions or by zlib, whichever is fastest here,
+ * and the CRC of two pieces from theirs. */
 #include "base/crc.h"
 #include "base/crc64.h"
 #include <endian.h>

@@ -1,3 +1,5 @@
+/* CRC-64/NVME by carry-less multiplication, where the processor has it. crc.c calls it for what
+ * is long enough. */
 #include "base/crc64.h"
 #ifdef HAVE_CRC64_FOLD
 #include <immintrin.h>

@@ -1,3 +1,4 @@
+/* Strings in JSON objects. JSON has only text, and names and paths may be any bytes. */
 #include "base/json_text.h"
 #include "base/text.h"
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The log: a level, a line at a time, and whoever takes the lines. */
 #include "base/log.h"
 #include "base/text.h"
 #include <stdarg.h>

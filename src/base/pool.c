@@ -1,3 +1,4 @@
+/* The worker pool: a feeder feeds the queue, the queue feeds the workers, the workers end. */
 #include "base/pool.h"
 #include "base/thread.h"
 #include "base/wait_until.h"

@@ -1,3 +1,4 @@
+/* What went wrong, as a sentence that can be copied and kept. */
 #include "base/problem.h"
 #include "base/text.h"
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Names of others inside a sentence: escaped, and cut so that they leave room for the rest. */
 #include "base/quote.h"
 #include "base/text.h"
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Chance, of the kernel. There is no other source of it in the program, so that a simulation
+ * decides it. */
 #include "base/random.h"
 #include "base/text.h"
 #include <stdlib.h>

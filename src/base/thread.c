@@ -1,3 +1,5 @@
+/* What libuv has not for threads: a start in which no signal reaches the new thread, one that waits
+ * where the host has no room for a thread, and the kernel's class of batch work. */
 #include "base/thread.h"
 #include <sched.h>
 

@@ -1,3 +1,5 @@
+/* Why there is no reply: curl's error as a sentence with what to do, and as the error number by
+ * which retry.c decides. */
 #include "http/http_problem.h"
 #include "base/text.h"
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* A client of locks: its settings, its store, its threads for heartbeats, and what all of its
+ * locks share. Closing it is in lock.c. */
 #include "lock/lock_client.h"
 #include "aws/global.h"
 #include "base/clock.h"

@@ -1,3 +1,5 @@
+/* What happened to locks, for their owners: a queue of events, which an application reads by a
+ * file descriptor or is called with by a thread of its own. */
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/wait_until.h"

@@ -1,3 +1,6 @@
+/* The requests on the row of a lock: reading it, taking it, its heartbeat and its release, each
+ * one conditional write in the dialect's attributes. lock.c and lock_acquire.c decide; nothing
+ * here waits or tries again. */
 #include "base/clock.h"
 #include "base/quote.h"
 #include "lock/lock_client.h"

@@ -1,3 +1,5 @@
+/* The settings of an object as headers, made once and sent with each request that stores or
+ * reads it. s3_setting.c has the settings one by one. */
 #include "s3/s3_headers.h"
 #include "base/quote.h"
 #include "s3/s3_setting.h"

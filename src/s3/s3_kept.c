@@ -1,3 +1,5 @@
+/* Whether an object is there, and has the settings that it was stored with: a HEAD and what it
+ * does not show. */
 #include "s3/s3_kept.h"
 #include "aws/xml_document.h"
 #include "s3/s3_reply.h"

@@ -1,3 +1,5 @@
+/* The calls of uploads in parts: create, send a part, complete, abort. Listings of uploads and
+ * parts are in s3_list.c. */
 #include "s3/s3_reply.h"
 #include "s3/s3_request.h"
 #include <inttypes.h>

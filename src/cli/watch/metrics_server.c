@@ -1,3 +1,5 @@
+/* The metrics of a watch over HTTP: a thread with a few connections, each bounded in bytes and
+ * time. */
 #include "cli/watch/metrics_server.h"
 #include "base/clock.h"
 #include "base/quote.h"

@@ -1,3 +1,5 @@
+/* What inotify tells of the folders of a job: which were touched, and when they will have come
+ * to rest. Where the kernel has told too little, a pass looks at all files. */
 #include "cli/watch/watch_folders.h"
 #include "base/files.h"
 #include "base/log.h"

@@ -1,3 +1,4 @@
+/* What a watch tells Prometheus of itself, besides the metrics of its passes. */
 #include "cli/watch/watch_metrics.h"
 #include "base/log.h"
 #include "base/quote.h"

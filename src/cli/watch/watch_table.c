@@ -1,3 +1,4 @@
+/* The folders that are watched, by their inotify descriptor and by their path. */
 #include "cli/watch/watch_table.h"
 #include <errno.h>
 #include <limits.h>

@@ -1,3 +1,5 @@
+/* Finds the folders of a tree, so that each can be watched. watch_folders.c asks for it when
+ * folders come. */
 #include "cli/watch/watch_walk.h"
 #include "scan/removal.h"
 #include <fts.h>

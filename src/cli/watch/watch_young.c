@@ -1,3 +1,4 @@
+/* The files that a pass left alone since they had not rested yet, and when each will have. */
 #include "cli/watch/watch_young.h"
 #include "base/clock.h"
 #include "base/files.h"

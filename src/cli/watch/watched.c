@@ -1,3 +1,5 @@
+/* One job that is watched: what is known of its folders, when its next pass is due, and the pass
+ * itself. watch_command.c has the loop around all of them. */
 #include "cli/watch/watched.h"
 #include "base/clock.h"
 #include "base/log.h"
