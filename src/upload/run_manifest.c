@@ -6,9 +6,9 @@
 #include "base/quote.h"
 #include "lease/process.h"
 #include "manifest/manifest_entry.h"
+#include "manifest/manifest_file.h"
 #include "manifest/manifest_name.h"
 #include "manifest/manifest_signature.h"
-#include "manifest/manifest_file.h"
 #include "marks/judge.h"
 #include <stdio.h>
 #include <stdlib.h>

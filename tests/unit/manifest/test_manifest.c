@@ -1,8 +1,8 @@
 /* What is written is read back, and anybody's bytes are a sentence at most. */
 #include "../check.h"
 #include "manifest/manifest_entry.h"
-#include "manifest/manifest_name.h"
 #include "manifest/manifest_file.h"
+#include "manifest/manifest_name.h"
 #include "manifest/manifest_signature.h"
 #include <errno.h>
 #include <stdlib.h>
