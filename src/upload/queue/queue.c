@@ -13,6 +13,9 @@
 /* Marks read less than this ago need no second look, unless other uploaders were seen. */
 #define FRESH_NS NS_PER_S
 
+/* The rest of a block waits no longer for a claim: the request for it may hang. */
+#define REST_NS (NS_PER_S / 2)
+
 /* Uploaders that begin together have seen nothing of each other before so many blocks. */
 #define BLOCKS_FIRST 8
 
@@ -161,7 +164,7 @@ static void begin_block(struct queue *queue, struct candidate *const *files, siz
 			turns_add_file(&queue->locked.turns, files[i]);
 		return;
 	}
-	*rest = (struct block){.next = queue->locked.rests};
+	*rest = (struct block){.next = queue->locked.rests, .due_ns = clock_boot_ns() + REST_NS};
 	for (size_t i = 0; i < n; i++)
 		if (i != leader)
 			rest->files[rest->n++] = files[i];
@@ -193,6 +196,16 @@ static void begin_rest(struct queue *queue, unsigned serial)
 	if (rest)
 		call_worker(queue);
 	free(rest);
+}
+
+/* The claims that they wait for take too long. */
+static void begin_late(struct queue *queue, uint64_t now_ns)
+{
+	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
+		next = rest->next;
+		if (rest->due_ns <= now_ns)
+			begin_rest(queue, rest->files[0]->block);
+	}
 }
 
 /* Whether fewer small files are ready, or will be, than the workers take until another block is
@@ -321,6 +334,7 @@ void queue_retire(struct queue *queue, unsigned n)
 void queue_look(struct queue *queue, struct queue_seen *ret)
 {
 	uv_mutex_lock(&queue->mutex);
+	begin_late(queue, clock_boot_ns());
 	if (has_more(queue))
 		call_worker(queue);
 	*ret = queue->locked.seen;

@@ -46,7 +46,7 @@ struct queue_seen {
 	bool has_large;                    /* some are under way, or wait */
 	bool has_company;                  /* other uploaders were seen in these files */
 };
-/* To be called often: wakes a worker where a block has become due meanwhile. */
+/* To be called often: wakes a worker where a block has become due meanwhile, or the rest of one. */
 void queue_look(struct queue *queue, struct queue_seen *ret);
 
 /* The worker's side. */
@@ -69,7 +69,8 @@ void queue_later(
 /* Takes files of a block that another uploader is at work in. It will be read again last. */
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);
 /* The file is claimed, so that the rest of its block may be begun. The rest waits for this no
- * longer than until the file's task has ended. The file stays the caller's. */
+ * longer than until the file's task has ended, and than half a second. The file stays the caller's.
+ */
 void queue_claimed(struct queue *queue, const struct candidate *file);
 /* Another uploader turned out to be in the block with this serial number, too. What is not begun of
  * it goes back, as by queue_shared(). What the caller has in hand stays the caller's. */

@@ -219,6 +219,47 @@ static void test_one_goes_ahead(void)
 	queue_free(queue);
 }
 
+/* Closes the queue after ten seconds, so that who waits in vain is told. */
+static void *look_for_a_while(void *arg)
+{
+	struct looker *looker = arg;
+	struct queue_seen seen;
+	const uint64_t end_ns = clock_boot_ns() + 10 * NS_PER_S;
+	while (!atomic_load(&looker->is_over) && clock_boot_ns() < end_ns) {
+		queue_look(looker->queue, &seen);
+		uv_sleep(1);
+	}
+	if (!atomic_load(&looker->is_over))
+		queue_close(looker->queue);
+	return NULL;
+}
+
+/* The request for the claim hangs. The rest of the block does not wait for its end. */
+static void test_claim_hangs(void)
+{
+	struct queue *queue;
+	struct task first, next;
+	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	queue_shared(queue, NULL, 0);
+	add(queue, 0, BLOCK_FILES, clock_boot_ns());
+	queue_complete(queue);
+	take_file(queue, &first);
+	CHECK_INT((int64_t)first.file->size, 0);
+	struct looker looker = {.queue = queue};
+	pthread_t thread;
+	pthread_create(&thread, NULL, look_for_a_while, &looker);
+	queue_take(queue, &next);
+	atomic_store(&looker.is_over, true);
+	pthread_join(thread, NULL);
+	CHECK_INT(next.kind, TASK_FILE);
+	if (next.kind == TASK_FILE)
+		end_file(queue, &next);
+	queue_claimed(queue, first.file);
+	end_file(queue, &first);
+	queue_close(queue);
+	queue_free(queue);
+}
+
 static void take_and_end_part(struct queue *queue, struct parts *want, bool give_up, bool is_last)
 {
 	struct task task;
@@ -319,6 +360,7 @@ int main(void)
 	test_due_times();
 	test_contested();
 	test_one_goes_ahead();
+	test_claim_hangs();
 	test_parts();
 	test_close_leaves_parts();
 	test_threads();
