@@ -21,7 +21,7 @@ static struct item_key row_key(const struct mark_space *space, char pk[static RO
 struct stored_row {
 	struct bucket_row row;
 	bool has_id;
-	char honours[64]; /* the names of what it honours */
+	char honours[1024]; /* the names of what it honours, and room for those of later versions */
 	uint64_t generation;
 };
 enum { ROW_VERSION = 1, ROW_REST = 2 };
