@@ -26,6 +26,14 @@ static int place_without_traces(struct marks_place *place, struct problem *probl
 	return place->path ? 0 : -ENOMEM;
 }
 
+/* No upload is under way yet that would have to finish first. The thread that tries out the table
+ * asks, too, while the session is made, so that this does not look at it. */
+static bool is_stopped(void *arg)
+{
+	const struct run *run = arg;
+	return atomic_load(&run->end.stop) > 0;
+}
+
 static unsigned files_under_way(void *arg)
 {
 	struct run *run = arg;
@@ -55,8 +63,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		marks_place_clear(&place);
 		return false;
 	}
-	const struct call_limits limits = {
-		.abandon = run_is_stopping, /* no upload is under way yet */
+	const struct call_limits limits = {.abandon = is_stopped,
 		.abandon_arg = run,
 		.patience_ms = run->options.give_up_after_ms};
 	enum outcome o = settings_load(
@@ -168,9 +175,8 @@ bool push_set_up(struct s3once_push *push)
 		       run_files_open_move_to(&push->run.files, &push->run.options, &problem) &&
 		       open_session(push, &problem) && run_manifest_open(&push->run, &problem);
 	if (!push->set_up) {
-		const bool is_stopped = run_is_stopping(&push->run);
 		atomic_store(&push->run.end.failed_setup, true);
-		if (!is_stopped)
+		if (!is_stopped(&push->run))
 			report_run(&push->run.report, S3ONCE_EVENT_FATAL, &problem);
 	}
 	return push->set_up;

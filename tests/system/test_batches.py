@@ -63,6 +63,7 @@ def test_requests_a_file(s3once, s3, dynamodb, wire, table, bucket, tmp_path):
     assert len(wire.history) <= 0.2 * count, kinds(wire)
 
 
+@pytest.mark.threaded
 def test_what_the_table_can_do_is_found_out_once(s3once, dynamodb, wire, table, bucket, tmp_path):
     tree = files(tmp_path / "tree", 1)
     assert "batches" not in settings(dynamodb, table)
