@@ -214,7 +214,7 @@ bool level_next_large(struct level *level, const struct level_window *window)
 		return true;
 	}
 	const double rate = (double)window->bytes / (double)ns * (double)NS_PER_S;
-	if (note_rate(level, window->now_ns, rate) == PROVEN)
+	if (note_rate(level, window->now_ns, rate) == PROVEN && window->bytes)
 		begin_trial(
 			level, window->now_ns, level->is_careful ? TIMES_LARGE : 2, level->most);
 	return true;

@@ -411,6 +411,16 @@ static void test_too_few(void)
 	CHECK_INT(level.proven, 64);
 }
 
+/* While nothing moves, no more large bodies are begun: that says nothing of the line. */
+static void test_nothing_moves(void)
+{
+	struct level level;
+	struct line line = {.whole = 10000 * MIB, .each = 0};
+	begin(&line, &level);
+	pass(&line, &level, 60, NULL);
+	CHECK_INT(level.now, 1);
+}
+
 int main(void)
 {
 	test_latency_is_outgrown();
@@ -436,5 +446,6 @@ int main(void)
 	test_line_between();
 	test_cuts();
 	test_too_few();
+	test_nothing_moves();
 	return check_result();
 }
