@@ -22,6 +22,7 @@ import pytest
 from tests.faults import faults
 from tests.system.harness import MIB, make_tree
 from tests.system.pushing import counts, marks_of, told
+from tests.system.test_push_changes import LEASE_HOLDER
 from tests.system.test_push_resume import Killed
 
 LOGROTATE = "/usr/sbin/logrotate"
@@ -308,6 +309,20 @@ def test_written_to(s3once, s3, bucket, marks, tmp_path):
     with open(tree / "app.log.1", "ab"):
         run = push(s3once, tree, bucket)
         assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1}, run
+    assert counts(push(s3once, tree, bucket)) == {"uploaded": 1, "skipped": 1}
+
+
+def test_file_under_a_lease(s3once, s3, bucket, tmp_path):
+    """As file servers take them: the file is named, and is not taken for one that has moved. The next run takes it."""
+    tree = make_tree(tmp_path / "tree", {"app.log.1": 10, "app.log.2": 20})
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(["/usr/bin/python3", "-c", LEASE_HOLDER, tree / "app.log.1"], **pipes) as holder:
+        assert holder.stdout.readline() == b"has it\n"
+        run = push(s3once, tree, bucket)
+        assert run.code == 1 and counts(run) == {"uploaded": 1, "failed": 1}, run
+        (error,) = told(run, "failed")
+        assert error["path"].endswith("/app.log.1") and error["text"].startswith("cannot be read: "), error
+        holder.stdin.close()
     assert counts(push(s3once, tree, bucket)) == {"uploaded": 1, "skipped": 1}
 
 

@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As source_identify(), of a file that was found. -EAGAIN if its name is gone or another version's
- * by now. */
+/* As source_identify(), of a file that was found. 1 if its name is gone or another version's by
+ * now. */
 static int identify(const struct source *source, const struct scan_entry *found,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
 {
@@ -26,10 +26,10 @@ static int identify(const struct source *source, const struct scan_entry *found,
 	struct file_state state;
 	const int fd = source_open_file(source, found->relative, &state);
 	if (fd < 0)
-		return source_has_moved(fd) ? -EAGAIN : fd;
+		return source_has_moved(fd) ? 1 : fd;
 	const int r = file_state_equal(&version, &state)
 			      ? source_identify(source->options, fd, &version, ret_id, ret_why)
-			      : -EAGAIN;
+			      : 1;
 	close(fd);
 	return r;
 }
@@ -63,7 +63,7 @@ int rotation_look(struct source *source, struct problem *ret_problem)
 		head->kind = SCAN_FILE;
 	else if (r == -ECANCELED)
 		problem_set(ret_problem, "stopped while the file was read");
-	else if (r == -ESTALE || r == -EAGAIN)
+	else if (r == -ESTALE || r == 1)
 		problem_set(&head->problem, "is being written to");
 	else if (!open_out_of_resources(r, ret_problem) && r != -EFBIG) /* which has its own */
 		open_explain_unread(r, &head->problem);
@@ -160,9 +160,9 @@ static int identify_file(
 	int r = identify(&rotation->sources[entry->source], entry, id, &why);
 	if (r == 0)
 		r = rotation_table_know(rotation->table, entry, id, NULL, ret_problem);
-	else if (r != -EAGAIN)
+	else if (r < 0)
 		r = not_read(rotation, entry, r, &why, ret_problem);
-	return r < 0 && r != -EAGAIN ? r : scan_may_be_over(rotation->options, ret_problem);
+	return r < 0 ? r : scan_may_be_over(rotation->options, ret_problem);
 }
 
 /* How many files were looked at, or -errno. */
