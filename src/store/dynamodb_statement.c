@@ -2,12 +2,12 @@
  * keeps to their conditions. That it answers is not enough: there are servers that overwrite with
  * INSERT, and ignore what WHERE says beyond the key. dynamodb_batch.c writes with it, and init,
  * doctor and the first run of a table try it. */
-#include "store/dynamodb_statement.h"
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "store/dynamodb_batch.h"
 #include "store/dynamodb_request.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The text of a job's file: lines in order, strings without blanks around them, and what was read
  * reads the same when it is written anew. */
 #include "base/text.h"
-#include "cli/job/job_file.h"
+#include "cli/job/job.h"
 #include "fuzz.h"
 
 static void ensure_sound(const struct job_file *file, size_t n_lines)

@@ -3,7 +3,6 @@
  * and "Assume role credential provider" of the AWS SDKs and Tools Reference Guide. */
 #include "aws/credentials/credentials_loader.h"
 #include "aws/credentials/credentials_provider.h"
-#include "aws/credentials/sts.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"

@@ -1,7 +1,6 @@
 /* Credentials that a program prints (credential_process): its command line in words as a shell
  * splits them, the program and what it prints, and what that means. Source: "Process credential
  * provider" of the AWS SDKs and Tools Reference Guide. */
-#include "aws/credentials/credentials_process.h"
 #include "aws/credentials/credentials_loader.h"
 #include "aws/credentials/credentials_provider.h"
 #include "base/clock.h"

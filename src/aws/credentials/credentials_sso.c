@@ -2,7 +2,6 @@
  * refreshed when it can be, and the role that it stands for. Sources: "IAM Identity Center
  * credential provider" of the AWS SDKs and Tools Reference Guide, and the IAM Identity Center
  * Portal API Reference. */
-#include "aws/credentials/credentials_sso.h"
 #include "aws/credentials/credentials_loader.h"
 #include "aws/credentials/credentials_provider.h"
 #include "aws/endpoint.h"

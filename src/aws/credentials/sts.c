@@ -1,6 +1,5 @@
 /* Credentials of a role, from AWS STS: assumed by a profile, or for a token of an identity
  * provider, as EKS puts it into a file. Source: AWS STS API Reference. */
-#include "aws/credentials/sts.h"
 #include "aws/credentials/credentials_loader.h"
 #include "aws/credentials/credentials_provider.h"
 #include "aws/sigv4.h"

@@ -8,7 +8,6 @@
 #include "cli/job/run_command.h"
 #include "cli/push/service_notify.h"
 #include "cli/signals.h"
-#include "cli/watch/metrics_server.h"
 #include "cli/watch/watch_metrics.h"
 #include "cli/watch/watched.h"
 #include <errno.h>

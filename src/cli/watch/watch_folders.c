@@ -1,21 +1,97 @@
-/* What inotify tells of the folders of a job: which were touched, and when they will have come
- * to rest. Where the kernel has told too little, a pass looks at all files. */
+/* What inotify tells of the folders of a job: which are watched, which were touched, and when
+ * they will have come to rest. Where the kernel has told too little, a pass looks at all files.
+ * watch_table.c keeps the folders. */
 #include "cli/watch/watch_folders.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "cli/watch/watch_table.h"
-#include "cli/watch/watch_walk.h"
+#include "scan/filter/filter.h"
 #include "scan/removal.h"
 #include <errno.h>
+#include <fts.h>
 #include <libgen.h>
 #include <limits.h>
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+struct watch_walk_options {
+	const char *root; /* the SOURCE, which the filter's paths are relative to */
+	const char *from; /* it, or a folder below it; its own path is not filtered if it is it */
+	struct filter *filter; /* NULL: all */
+	bool follow;           /* symbolic links are */
+	/* Called for each folder before its own folders are read, so that none is missed that is
+	 * made after it was watched. */
+	void (*folder)(void *arg, const char *path);
+	void *arg;
+};
+
+/* Finds the folders of a tree, so that each can be watched. watch_folders.c asks for it when
+ * folders come. */
+static bool is_folder_wanted(const struct watch_walk_options *options, const FTSENT *entry)
+{
+	const size_t n = strlen(options->root);
+	const char *relative = entry->fts_path + n + (entry->fts_path[n] == '/');
+	if (strcmp(entry->fts_name, REMOVAL_FOLDER) == 0)
+		return false;
+	return strlen(entry->fts_path) <= n || !filter_prunes(options->filter, relative);
+}
+
+/* All folders from there on that the filter does not exclude. What cannot be read, or is gone by
+ * now, is left out. */
+static void watch_walk(const struct watch_walk_options *options)
+{
+	char *from = strdup(options->from);
+	char *const paths[] = {from, NULL};
+	const int links = options->follow ? FTS_LOGICAL : FTS_PHYSICAL | FTS_NOSTAT;
+	FTS *tree = from ? fts_open(paths, links | FTS_NOCHDIR, NULL) : NULL;
+	for (FTSENT *entry; tree && (entry = fts_read(tree));) {
+		if (entry->fts_info != FTS_D)
+			continue;
+		if (is_folder_wanted(options, entry))
+			options->folder(options->arg, entry->fts_path);
+		else
+			fts_set(tree, entry, FTS_SKIP);
+	}
+	if (tree)
+		fts_close(tree);
+	free(from);
+}
+
+/* What the file system is called if other hosts may change it unnoticed, else NULL. Static. */
+static const char *watch_walk_remote(const char *path)
+{
+	static const struct {
+		uint32_t magic;
+		const char *name;
+	} kinds[] = {
+		{NFS_SUPER_MAGIC, "NFS"},
+		{SMB_SUPER_MAGIC, "SMB"},
+		{SMB2_SUPER_MAGIC, "SMB"},
+		{CIFS_SUPER_MAGIC, "SMB"},
+		{CEPH_SUPER_MAGIC, "CephFS"},
+		{AFS_SUPER_MAGIC, "AFS"},
+		{CODA_SUPER_MAGIC, "Coda"},
+		{V9FS_MAGIC, "9P"},
+		{FUSE_SUPER_MAGIC, "FUSE"},
+	};
+	struct statfs fs;
+	if (statfs(path, &fs))
+		return NULL;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if ((uint32_t)fs.f_type == kinds[i].magic)
+			return kinds[i].name;
+	return NULL;
+}
 
 /* A file that is written is followed by its being closed. */
 #define MASK                                                                                       \

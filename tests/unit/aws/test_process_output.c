@@ -1,4 +1,4 @@
-#include "aws/credentials/credentials_process.h"
+#include "aws/credentials/credentials_loader.h"
 #include "base/clock.h"
 #include "check.h"
 #include <errno.h>

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/job/job_file.h"
+#include "cli/job/job.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>

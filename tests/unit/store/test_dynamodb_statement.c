@@ -1,7 +1,7 @@
 /* Statements as they are written, and what each answer of a batch means. How real servers answer is
  * shown by tests/system/test_batches.py. */
 #include "../script_aws.h"
-#include "store/dynamodb_statement.h"
+#include "store/dynamodb_batch.h"
 
 static const struct table table = {"t-1.x_y", "pk", "sk"};
 static const struct item_key key = {"p\"", "s'"};
