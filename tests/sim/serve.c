@@ -1,7 +1,7 @@
 /* The simulated S3 of world_s3.h behind HTTP, for tests that need an S3 at once and nothing that
- * has to be installed: serve [PORT]. It says its port on stdout and serves until its stdin ends.
+ * has to be installed: serve PORT ACCESS-KEY. It serves on 127.0.0.1 until a signal ends it.
  * Buckets are made by CreateBucket, and everything is in memory. Any signature of the access key
- * SIM is taken, since what s3once signs is tested elsewhere. One thread, on libuv's own loop:
+ * is taken, since what s3once signs is tested elsewhere. One thread, on libuv's own loop:
  * nothing here is simulated but S3. */
 #include "base/clock.h"
 #include "world_s3.h"
