@@ -245,6 +245,7 @@ static int config_of_job(
 		view->job = &job;
 		frame->access = &job.options.access;
 		code = config_of(frame, view);
+		view->job = NULL;
 	}
 	job_close(&job);
 	return code;

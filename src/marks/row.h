@@ -24,7 +24,7 @@ struct row_field {
 };
 #define ROW_FIELD(type, member, attribute, how, ...)                                               \
 	{                                                                                          \
-		.name = attribute, .kind = how, .at = offsetof(type, member),                      \
+		.name = (attribute), .kind = (how), .at = offsetof(type, member),                  \
 		.size = sizeof((type *)0)->member, __VA_ARGS__                                     \
 	}
 struct row_table {
@@ -33,7 +33,7 @@ struct row_table {
 };
 #define ROW_TABLE(fields_)                                                                         \
 	{                                                                                          \
-		.fields = fields_, .n = sizeof fields_ / sizeof *fields_                           \
+		.fields = (fields_), .n = sizeof(fields_) / sizeof *(fields_)                      \
 	}
 #define ROW_ALL (~0U)
 

@@ -194,9 +194,13 @@ int scan_look(
 	if (!folder)
 		return scan_no_memory(ret_problem);
 	char *directory = realpath(folder, NULL);
-	int r = directory ? 0 : -errno;
-	if (r < 0)
+	int r = 0;
+	if (!directory) {
+		r = -errno;
 		problem_set(ret_problem, "%s: %s", quote(folder).text, strerror(-r));
+		free(folder);
+		return r;
+	}
 	for (size_t i = 0; r == 0 && i < scan->n; i++) {
 		r = look_in_source(&scan->sources[i], directory, path_name(path), ret_problem);
 		if (r > 0)

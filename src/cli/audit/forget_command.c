@@ -198,20 +198,24 @@ static int forget_all(
 
 static bool read_urls(struct command_frame *frame, struct s3_url *ret_urls)
 {
-	if (!ret_urls || !frame->n)
+	if (!ret_urls || frame->n < 1) {
 		problem_set(&frame->problem,
 			ret_urls ? "name what is to be forgotten: s3://BUCKET/KEY, or a prefix"
 				 : "out of memory");
-	for (int i = 0; i < frame->n && !*frame->problem.text; i++) {
+		return false;
+	}
+	for (int i = 0; i < frame->n; i++) {
 		if (url_parse(frame->operands[i], &ret_urls[i], &frame->problem) < 0)
 			return false;
-		if (strcmp(ret_urls[i].bucket, ret_urls[0].bucket) != 0)
+		if (strcmp(ret_urls[i].bucket, ret_urls[0].bucket) != 0) {
 			problem_set(&frame->problem,
 				"'%s' is in another bucket than '%s': one bucket "
 				"at a time",
 				quote(frame->operands[i]).text, quote(frame->operands[0]).text);
+			return false;
+		}
 	}
-	return !*frame->problem.text;
+	return true;
 }
 
 int forget_main(int argc, char **argv)

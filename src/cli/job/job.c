@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "s3/s3_headers.h"
 #include "scan/filter/filter.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -502,6 +503,7 @@ static int read_environment(struct job *job)
 	const int error = job_file_parse(text, strlen(text), &job->file);
 	if (error)
 		return error;
+	assert(job->file->lines); /* two, as the text has */
 	job->file->lines[0] = (struct job_line){.name = "source", .value = source};
 	job->file->lines[1] = (struct job_line){.name = "target", .value = target};
 	free(job->path);

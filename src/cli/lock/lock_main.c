@@ -10,6 +10,7 @@
 #include "cli/json.h"
 #include "cli/lock/lock_command.h"
 #include "cli/options/values.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -400,6 +401,7 @@ static int init_locks(
 	int created = 0;
 	for (int i = 0; operands[i]; i++) {
 		char *equals = strchr(operands[i], '=');
+		assert(equals); /* check_tags() */
 		*equals = 0;
 		tags[2 * i] = operands[i];
 		tags[2 * i + 1] = equals + 1;

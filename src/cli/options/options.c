@@ -164,13 +164,21 @@ static bool takes_value(const struct option *option)
 int option_set(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem)
 {
+	if (option->type == OPTION_FLAG)
+		return set_flag(field, value, ret_problem);
+	if (option->type == OPTION_COUNT)
+		return set_count(field, value, ret_problem);
+	if (option->type == OPTION_AGE)
+		return set_age(option, field, value, ret_problem);
+	if (option->type == OPTION_HELP)
+		return -ECANCELED;
+	assert(value); /* of all others it is needed */
 	switch (option->type) {
 	case OPTION_FLAG:
-		return set_flag(field, value, ret_problem);
-	case OPTION_HELP:
-		return -ECANCELED;
 	case OPTION_COUNT:
-		return set_count(field, value, ret_problem);
+	case OPTION_AGE:
+	case OPTION_HELP:
+		break;
 	case OPTION_STRING:
 		return set_string(option, field, value, ret_problem);
 	case OPTION_CHOICE:
@@ -179,8 +187,6 @@ int option_set(
 	case OPTION_SIZE:
 	case OPTION_DURATION:
 		return set_quantity(option, field, value, ret_problem);
-	case OPTION_AGE:
-		return set_age(option, field, value, ret_problem);
 	case OPTION_EXCLUDE:
 	case OPTION_INCLUDE:
 		return add_rule(field, option->type == OPTION_INCLUDE, value, ret_problem);

@@ -26,8 +26,8 @@ enum event_traits {
 
 struct event_shape {
 	const char *name;   /* in JSON */
-	unsigned traits;    /* of enum event_traits */
 	const char *words;  /* what people read before the path; NULL: it is about no file */
+	unsigned traits;    /* of enum event_traits */
 	unsigned verbosity; /* people are told from this many -v on */
 };
 /* By type. SUMMARY is none of them. */

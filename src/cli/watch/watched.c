@@ -9,6 +9,7 @@
 #include "cli/push/push_command.h"
 #include "cli/push/service_notify.h"
 #include "cli/watch/watch_folders.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -502,6 +503,7 @@ static int pass_over_all(struct watched *watched)
 static int pass_over_some(struct watched *watched, const struct touched *touched)
 {
 	int code;
+	assert(touched);
 	if (run(watched, touched, &code))
 		add_all(&watched->left, touched);
 	else if (code) {

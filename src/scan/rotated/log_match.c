@@ -171,7 +171,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	struct problem *ret_problem)
 {
 	struct content_prefix known = {.bytes = row->end, .id = row->until};
-	struct content_measured found;
+	struct content_measured found = {0};
 	struct problem why = {.text = ""};
 	if (row->state == LOG_TAKEN) {
 		file->entry.kind = SCAN_PROBLEM;
@@ -301,7 +301,7 @@ static int find_copied(const struct log_family *family, const struct grown_file 
 static int take_copied(struct log_family *family, struct grown_file *file, struct log_row **logs,
 	size_t n, struct problem *ret_why)
 {
-	struct content_measured found;
+	struct content_measured found = {0};
 	struct log_row *row;
 	int r = find_copied(family, file, logs, n, &row, &found, ret_why);
 	if (r < 0 || !row)
@@ -323,7 +323,9 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 static int match_by_content(struct log_family *family, struct problem *ret_problem)
 {
 	struct log_row **logs = calloc(family->n_rows + 1, sizeof(struct log_row *));
-	int r = logs ? 0 : scan_no_memory(ret_problem);
+	int r = 0;
+	if (!logs)
+		return scan_no_memory(ret_problem);
 	for (size_t i = 0; r == 0 && i < family->n_files; i++) {
 		struct grown_file *file = &family->files[i];
 		struct problem why = {.text = ""};
@@ -361,7 +363,7 @@ static int may_be_copy_of(const struct log_family *family, const struct grown_fi
 {
 	const struct content_prefix whole = {file->state.size, file->entry.content_id, false};
 	struct content_prefix known[2] = {whole, whole};
-	struct content_measured found;
+	struct content_measured found = {0};
 	const struct scan_options *options = family->options;
 	struct file_state now;
 	const bool is_shorter = live->row && file->state.size < live->row->end;
@@ -419,7 +421,7 @@ static int measure_new(const struct log_family *family, const struct grown_file 
 
 static int begin_log(struct log_family *family, struct grown_file *file, struct problem *ret_why)
 {
-	struct content_measured found;
+	struct content_measured found = {0};
 	bool is_copy;
 	int r = may_be_copy(family, file, &is_copy, ret_why);
 	if (r == 0 && !is_copy)
