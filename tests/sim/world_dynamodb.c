@@ -259,10 +259,13 @@ static void get_many(struct world_dynamodb *db, const json_t *body, struct wire_
 		}
 		const size_t i =
 			place_of(db, dynamodb_text(key, "pk"), dynamodb_text(key, "sk"), &found);
-		if (found) /* in no order */
-			json_array_insert_new(items,
-				chance_below(&db->chance, json_array_size(items) + 1),
-				json_deep_copy(seen(db, &db->rows[i], is_consistent)));
+		if (!found)
+			continue;
+		/* One draw after the other: arguments are computed in any order. */
+		const json_t *shown = seen(db, &db->rows[i], is_consistent);
+		json_array_insert_new(items, /* in no order */
+			chance_below(&db->chance, json_array_size(items) + 1),
+			json_deep_copy(shown));
 	}
 	json_t *told = json_pack("{s:{s:o}}", "Responses", db->table, items);
 	if (json_array_size(left)) {
