@@ -8,6 +8,7 @@ the first are chosen by @pytest.mark.parametrize("s3", ["rgw", "swift"], indirec
 import os
 import signal
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,11 @@ from tests.system.pushing import DynamoDBMarks, SqliteMarks
 
 def pytest_configure(config):
     # Of a shell in the background or nohup tests may inherit that these are ignored; the programs under test must not.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, lambda *_: None)
+    # An xdist worker inherits what is set here, and may come by in another thread, which must not set it.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, lambda *_: None)
     shared = getattr(config, "workerinput", {}).get("servers")
     if shared:
         config.servers = SharedServers(Path(shared), os.getppid())
