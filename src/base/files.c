@@ -1,8 +1,9 @@
-/* Small things about files that the rooms share: opening one that somebody has named, one
+/* Small things about files that the rooms share: reading one that somebody has named, one
  * without a name, writing all of a buffer, and paths. */
 #include "base/files.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,30 +18,25 @@ int named_file_kind(const struct stat *st)
 	return S_ISDIR(st->st_mode) ? -EISDIR : -ENOTSUP;
 }
 
-int named_file_open(const char *path)
+int named_file_read(const char *path, struct text *ret, struct stat *ret_status)
 {
-	struct stat st;
+	char buf[4096];
+	struct stat status = {0};
+	ssize_t n = -1;
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return errno == ENXIO ? -ENOTSUP : -errno; /* of a socket */
-	const int error = fstat(fd, &st) ? -errno : named_file_kind(&st);
-	if (!error)
-		return fd;
+	int error = fstat(fd, &status) ? -errno : named_file_kind(&status);
+	while (!error && n != 0) {
+		n = read(fd, buf, sizeof buf);
+		text_add_bytes(ret, buf, n > 0 ? (size_t)n : 0);
+		error = n < 0 && errno != EINTR ? -errno : ret->error;
+	}
 	close(fd);
-	return error;
-}
-
-int named_file_stream(const char *path, FILE **ret)
-{
-	const int fd = named_file_open(path);
-	if (fd < 0)
-		return fd;
-	*ret = fdopen(fd, "r");
-	if (*ret)
-		return 0;
-	const int error = -errno;
-	close(fd);
-	return error;
+	OPENSSL_cleanse(buf, sizeof buf);
+	if (ret_status)
+		*ret_status = status;
+	return error == -EMSGSIZE ? -EFBIG : error;
 }
 
 const char *named_file_error(int error)

@@ -1,8 +1,8 @@
 /* Small things about files that the rooms share. */
 #pragma once
+#include "base/text.h"
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 /* Files that a user named: of the configuration, of rules, of keys, of tokens. Nothing here waits
@@ -10,10 +10,11 @@
 /* 0 for a regular file and for /dev/null, which stands for an empty one; -EISDIR for a directory,
  * and -ENOTSUP for anything else. */
 int named_file_kind(const struct stat *st);
-/* Opens such a file for reading. Returns the descriptor, which the caller closes, or -errno. */
-int named_file_open(const char *path);
-/* The same as a stream, which the caller closes. 0 or -errno. */
-int named_file_stream(const char *path, FILE **ret);
+/* Reads such a file whole: adds its bytes to ret, which caps them. *ret_status, if not NULL, is
+ * what was read, so that its owner and mode can be judged. 0, -EFBIG for a file that is larger than
+ * the cap, or another -errno; then ret may have part of it. Leaves no copy of a secret but in ret.
+ */
+int named_file_read(const char *path, struct text *ret, struct stat *ret_status);
 /* Such an error in words. Borrowed, until the next call of strerror(3) at most. */
 const char *named_file_error(int error);
 

@@ -4,18 +4,15 @@
 #include "base/files.h"
 #include "base/text.h"
 #include <errno.h>
-#include <openssl/crypto.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #define FILE_MAX_BYTES (1U << 20)
 
 struct ini {
-	char *text; /* the file, cut into strings in place: all strings of the entries lie in it */
-	size_t size;
+	struct text text; /* the file, cut into strings in place: those of the entries lie in it */
 	struct ini_entry *entries;
 	size_t n, cap;
 	size_t indent; /* of the last line that continued none */
@@ -25,9 +22,7 @@ void ini_free(struct ini *ini)
 {
 	if (!ini)
 		return;
-	if (ini->text)
-		OPENSSL_cleanse(ini->text, ini->size); /* secret keys */
-	free(ini->text);
+	text_wipe(&ini->text); /* secret keys */
 	free(ini->entries);
 	free(ini);
 }
@@ -109,66 +104,30 @@ static int read_line(struct ini *ini, char *line)
 	return last ? read_pair(ini, last->section, NULL, line) : -EBADMSG;
 }
 
-/* Takes text, which has size bytes and a NUL after them. */
-static int parse(char *text, size_t size, struct ini **ret, int *ret_line)
+int ini_load(const char *path, struct ini **ret, int *ret_line)
 {
 	struct ini *ini = calloc(1, sizeof *ini);
-	if (!ini) {
-		OPENSSL_cleanse(text, size);
-		free(text);
+	if (!ini)
 		return -ENOMEM;
-	}
-	ini->text = text;
-	ini->size = size;
-	int line_number = 1;
-	int error = 0;
-	char *next = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? text + 3 : text;
+	ini->text = TEXT(FILE_MAX_BYTES);
+	int line_number = 1, error = named_file_read(path, &ini->text, NULL);
+	char *next = ini->text.data, *const last = next + ini->text.len;
+	if (next && strncmp(next, "\xEF\xBB\xBF", 3) == 0)
+		next += 3;
 	for (; next && !error; line_number += !error) {
-		char *line = next, *end = memchr(line, '\n', size - (size_t)(line - text));
-		char *stop = end ? end : text + size;
+		char *line = next, *end = memchr(line, '\n', (size_t)(last - line));
+		char *stop = end ? end : last;
 		next = end ? end + 1 : NULL;
 		*stop = 0;
 		error = strlen(line) == (size_t)(stop - line) ? read_line(ini, line) : -EBADMSG;
 	}
-	if (error) {
+	if (error == -EBADMSG && ret_line)
+		*ret_line = line_number;
+	if (error)
 		ini_free(ini);
-		if (error == -EBADMSG && ret_line)
-			*ret_line = line_number;
-		return error;
-	}
-	*ret = ini;
-	return 0;
-}
-
-/* The number of bytes, at most size, or -errno. */
-static ssize_t read_all(int fd, char *buf, size_t size)
-{
-	size_t n = 0;
-	while (n < size) {
-		ssize_t got = read(fd, buf + n, size - n);
-		if (got < 0 && errno != EINTR)
-			return -errno;
-		if (got == 0)
-			break;
-		n += got > 0 ? (size_t)got : 0;
-	}
-	return (ssize_t)n;
-}
-
-int ini_load(const char *path, struct ini **ret, int *ret_line)
-{
-	int fd = named_file_open(path);
-	if (fd < 0)
-		return fd;
-	char *text = malloc(FILE_MAX_BYTES + 2);
-	ssize_t n = text ? read_all(fd, text, FILE_MAX_BYTES + 1) : -ENOMEM;
-	close(fd);
-	if (n < 0 || n > FILE_MAX_BYTES) {
-		free(text);
-		return n < 0 ? (int)n : -EFBIG;
-	}
-	text[n] = 0;
-	return parse(text, (size_t)n, ret, ret_line);
+	else
+		*ret = ini;
+	return error;
 }
 
 /* Whether the entry is asked for as name: "key", or "parent.key". */

@@ -8,7 +8,7 @@
 
 struct ini;
 
-/* Reads a whole file (at most 1 MiB, else -EFBIG). Returns 0, an error of named_file_open(),
+/* Reads a whole file (at most 1 MiB, else -EFBIG). Returns 0, an error of named_file_read(),
  * or -EBADMSG for a file that is no INI; then *ret_line, if not NULL, is the line (from 1). The
  * result is immutable; free with ini_free. */
 int ini_load(const char *path, struct ini **ret, int *ret_line);

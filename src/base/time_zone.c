@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define DAY_S  86400
 #define HOUR_S 3600
@@ -298,24 +297,10 @@ static bool is_name(const char *name)
 	return *name && *name != '/' && name[strspn(name, allowed)] == '\0';
 }
 
-/* The number of bytes read, or -errno. */
-static ssize_t read_zone(const char *path, unsigned char *bytes, size_t size)
-{
-	int fd = named_file_open(path);
-	if (fd < 0)
-		return fd;
-	size_t n = 0;
-	ssize_t got;
-	while ((got = read(fd, bytes + n, size - n)) > 0 || (got < 0 && errno == EINTR))
-		n += got > 0 ? (size_t)got : 0;
-	const int error = got < 0 ? -errno : 0;
-	close(fd);
-	return error ? error : (ssize_t)n;
-}
-
 static int refuse(const char *name, const char *folder, int error, struct problem *ret_problem)
 {
-	if (error == -EINVAL || error == -ENOENT || error == -EISDIR || error == -ENOTDIR) {
+	if (error == -EINVAL || error == -ENOENT || error == -EISDIR || error == -ENOTDIR ||
+		error == -EFBIG) {
 		problem_set(ret_problem,
 			"there is no time zone \"%s\" in %s; zones have names such as "
 			"Europe/Berlin, and the package tzdata brings them",
@@ -336,10 +321,11 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 	const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
 	if (!is_name(name) || n < 0 || (size_t)n >= sizeof path)
 		return refuse(name, folder, -EINVAL, ret_problem);
-	unsigned char *bytes = malloc(FILE_BYTES_MAX);
-	const ssize_t len = bytes ? read_zone(path, bytes, FILE_BYTES_MAX) : -ENOMEM;
-	const int error = len < 0 ? (int)len : time_zone_parse(bytes, (size_t)len, ret);
-	free(bytes);
+	struct text text = TEXT(FILE_BYTES_MAX);
+	int error = named_file_read(path, &text, NULL);
+	if (!error)
+		error = time_zone_parse((const unsigned char *)text_string(&text), text.len, ret);
+	text_clear(&text);
 	return error ? refuse(name, folder, error, ret_problem) : 0;
 }
 

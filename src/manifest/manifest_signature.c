@@ -7,13 +7,14 @@
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SIGNATURE_BYTES  64
 #define SIGNATURE_BASE64 88
 #define LAST_LINE        "signature: "
+
+#define KEY_FILE_MAX_BYTES (64U << 10)
 
 struct signing_key {
 	EVP_PKEY *pkey;
@@ -26,34 +27,37 @@ static int no_passphrase(char *buffer, int size, int is_writing, void *arg)
 }
 
 /* Whoever may read a private key can sign what he likes. */
-static int open_key(const char *path, bool is_private, FILE **ret, struct problem *ret_problem)
+static int read_key_file(
+	const char *path, bool is_private, struct text *ret, struct problem *ret_problem)
 {
 	struct stat st;
-	int error = named_file_stream(path, ret);
-	if (!error && is_private && fstat(fileno(*ret), &st) == 0 && S_ISREG(st.st_mode) &&
-		st.st_mode & S_IRWXO) {
-		fclose(*ret);
-		problem_set(ret_problem,
-			"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",
-			quote(path).text, (unsigned)st.st_mode & 0777, quote(path).text);
-		return -EPERM;
-	}
-	if (error)
+	int error = named_file_read(path, ret, &st);
+	if (error) {
 		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
 			named_file_error(error));
-	return error;
+		return error;
+	}
+	if (!is_private || !S_ISREG(st.st_mode) || !(st.st_mode & S_IRWXO))
+		return 0;
+	problem_set(ret_problem,
+		"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",
+		quote(path).text, (unsigned)st.st_mode & 0777, quote(path).text);
+	return -EPERM;
 }
 
 int signing_key_read(
 	const char *path, bool is_private, struct signing_key **ret, struct problem *ret_problem)
 {
-	FILE *file;
-	const int error = open_key(path, is_private, &file, ret_problem);
+	struct text text = TEXT(KEY_FILE_MAX_BYTES);
+	const int error = read_key_file(path, is_private, &text, ret_problem);
+	BIO *bio = error ? NULL : BIO_new_mem_buf(text_string(&text), (int)text.len);
+	EVP_PKEY *pkey = !bio         ? NULL
+			 : is_private ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL)
+				      : PEM_read_bio_PUBKEY(bio, NULL, no_passphrase, NULL);
+	BIO_free(bio);
+	text_wipe(&text);
 	if (error)
 		return error;
-	EVP_PKEY *pkey = is_private ? PEM_read_PrivateKey(file, NULL, no_passphrase, NULL)
-				    : PEM_read_PUBKEY(file, NULL, no_passphrase, NULL);
-	fclose(file);
 	struct signing_key *key = NULL;
 	if (pkey && EVP_PKEY_get_id(pkey) == EVP_PKEY_ED25519)
 		key = calloc(1, sizeof *key);

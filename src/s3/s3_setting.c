@@ -14,66 +14,49 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
-#define KEY_BYTES 32
+#define KEY_BYTES    32
+#define KEY_FILE_MAX 63
 
-/* Reads the file, at most size bytes. Returns the number of bytes, or -errno. */
-static ssize_t read_file(const char *path, char *buf, size_t size)
+/* A key in base64, as which it is then brought into its one form, or the key itself. */
+static bool add_key(struct text *file, struct text *ret)
 {
-	int fd = named_file_open(path);
-	if (fd < 0)
-		return fd;
-	ssize_t n = 0, got = 1;
-	while (got > 0 && (size_t)n < size) {
-		got = read(fd, buf + n, size - (size_t)n);
-		n = got < 0 ? -errno : n + got;
+	unsigned char key[KEY_BYTES + 1];
+	char base64[S3_CUSTOMER_KEY_BASE64];
+	bool is_good = file->len == KEY_BYTES;
+	if (is_good) {
+		memcpy(key, file->data, KEY_BYTES);
+	} else {
+		while (file->len && strchr("\r\n \t", file->data[file->len - 1]))
+			file->data[--file->len] = '\0';
+		is_good = file->len == S3_CUSTOMER_KEY_BASE64 - 1 &&
+			  base64_decode(file->data, key) == KEY_BYTES;
 	}
-	close(fd);
-	return n;
-}
-
-/* A key in base64 is brought into its bytes. */
-static bool decode_key(char *buf, size_t n, unsigned char ret[static KEY_BYTES])
-{
-	unsigned char bytes[KEY_BYTES + 1];
-	if (n == KEY_BYTES) {
-		memcpy(ret, buf, KEY_BYTES);
-		return true;
+	if (is_good) {
+		base64_encode(key, KEY_BYTES, base64);
+		text_add(ret, base64);
 	}
-	while (n && strchr("\r\n \t", buf[n - 1]))
-		n--;
-	buf[n] = '\0';
-	bool good = n == S3_CUSTOMER_KEY_BASE64 - 1 && base64_decode(buf, bytes) == KEY_BYTES;
-	if (good)
-		memcpy(ret, bytes, KEY_BYTES);
-	OPENSSL_cleanse(bytes, sizeof bytes);
-	return good;
+	OPENSSL_cleanse(key, sizeof key);
+	OPENSSL_cleanse(base64, sizeof base64);
+	return is_good;
 }
 
 /* Adds the key in base64 to ret. The file holds its 32 bytes, or their base64 and perhaps a
  * newline. 0, -ENOMEM, or -EINVAL with a sentence that names the file. Wipe ret in any case. */
 static int s3_customer_key_read(const char *path, struct text *ret, struct problem *ret_problem)
 {
-	char buf[64], base64[S3_CUSTOMER_KEY_BASE64];
-	unsigned char key[KEY_BYTES];
-	ssize_t n = read_file(path, buf, sizeof buf - 1);
-	bool good = n >= 0 && decode_key(buf, (size_t)n, key);
-	if (good) {
-		base64_encode(key, sizeof key, base64);
-		text_add(ret, base64);
-	} else if (n < 0) {
+	struct text file = TEXT(KEY_FILE_MAX);
+	const int error = named_file_read(path, &file, NULL);
+	const bool is_good = !error && add_key(&file, ret);
+	if (error && error != -EFBIG)
 		problem_set(ret_problem, "%s cannot be read: %s", quote(path).text,
-			named_file_error((int)n));
-	} else {
+			named_file_error(error));
+	else if (!is_good)
 		problem_set(ret_problem,
 			"%s holds no key: 32 bytes, or their base64; make one with: openssl rand 32",
 			quote(path).text);
-	}
-	OPENSSL_cleanse(buf, sizeof buf);
-	OPENSSL_cleanse(key, sizeof key);
-	OPENSSL_cleanse(base64, sizeof base64);
-	return good ? 0 : -EINVAL;
+	text_wipe(&file);
+	return is_good ? 0 : -EINVAL;
 }
 
 int s3_customer_key_md5(const char *base64, char ret[static 25])

@@ -153,39 +153,18 @@ static int check_owner(const char *path, const struct stat *st, struct problem *
 	return -EPERM;
 }
 
-static int read_all(int fd, struct text *text)
-{
-	char buf[4096];
-	ssize_t n;
-	while (!text->error && (n = read(fd, buf, sizeof buf)) != 0)
-		if (n > 0)
-			text_add_bytes(text, buf, (size_t)n);
-		else if (errno != EINTR)
-			return -errno;
-	return text->error;
-}
-
-static int read_file(const char *path, int fd, struct text *text, struct problem *problem)
-{
-	struct stat st;
-	if (fstat(fd, &st))
-		return -errno;
-	const int error = check_owner(path, &st, problem);
-	return error ? error : read_all(fd, text);
-}
-
 int job_file_load(const char *path, struct job_file **ret, struct problem *ret_problem)
 {
 	struct text text = TEXT(FILE_MAX_BYTES);
 	ret_problem->text[0] = 0;
-	const int fd = named_file_open(path);
-	int error = fd < 0 ? fd : read_file(path, fd, &text, ret_problem);
-	if (fd >= 0)
-		close(fd);
+	struct stat st;
+	int error = named_file_read(path, &text, &st);
+	if (!error)
+		error = check_owner(path, &st, ret_problem);
 	if (!error)
 		error = job_file_parse(text_string(&text), text.len, ret);
 	text_clear(&text);
-	if (error == -EMSGSIZE)
+	if (error == -EFBIG)
 		problem_set(ret_problem, "it is larger than 1 MiB, which no job is");
 	else if (error && !ret_problem->text[0])
 		problem_set(ret_problem, "it cannot be read: %s", named_file_error(error));

@@ -108,16 +108,11 @@ static bool find_time(const char *text, const char *name, const char *labels, in
 /* What cannot be read has nothing to keep. */
 static void read_earlier(const struct metrics_run *run, struct text *ret)
 {
-	char bytes[4096];
-	size_t n;
-	FILE *file = run->path ? fopen(run->path, "re") : NULL;
 	text_add_char(ret, '\n');
-	if (run->text && !run->path)
+	if (run->path)
+		named_file_read(run->path, ret, NULL);
+	else if (run->text)
 		text_add(ret, text_string(run->text));
-	while (file && (n = fread(bytes, 1, sizeof bytes, file)) > 0)
-		text_add_bytes(ret, bytes, n);
-	if (file)
-		fclose(file);
 }
 
 static void add_files(struct writing *w, const struct s3once_counts *c)

@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULTS      "default"
-#define RULE          "rule "
-#define EXTENSION_MAX 63
+#define DEFAULTS              "default"
+#define RULE                  "rule "
+#define EXTENSION_MAX         63
+#define MEDIA_TYPES_MAX_BYTES (16U << 20)
 
 struct media_types {
 	json_t *of; /* extension in lower case → type; only read once it is loaded */
@@ -67,35 +68,24 @@ static int read_line(struct media_types *types, char *line)
 	return error;
 }
 
-static int cannot_read(const char *path, int error, struct problem *ret_problem)
-{
-	problem_set(ret_problem, "the media types %s cannot be read: %s", quote(path).text,
-		named_file_error(error));
-	return error == -ENOMEM ? error : -EINVAL;
-}
-
 int media_types_load(const char *path, struct media_types **ret, struct problem *ret_problem)
 {
-	FILE *stream;
-	int error = named_file_stream(path, &stream);
-	if (error)
-		return cannot_read(path, error, ret_problem);
+	struct text text = TEXT(MEDIA_TYPES_MAX_BYTES);
 	struct media_types *types = calloc(1, sizeof *types);
-	char *line = NULL;
-	size_t size = 0;
 	unsigned number = 0;
-	error = types && (types->of = json_object()) ? 0 : -ENOMEM;
-	while (!error && getline(&line, &size, stream) >= 0) {
-		number++;
-		error = read_line(types, line);
+	int error = types && (types->of = json_object()) ? 0 : -ENOMEM;
+	const int unread = error ? 0 : named_file_read(path, &text, NULL);
+	if (unread) {
+		problem_set(ret_problem, "the media types %s cannot be read: %s", quote(path).text,
+			named_file_error(unread));
+		error = unread == -ENOMEM ? unread : -EINVAL;
 	}
-	if (error == -EINVAL)
+	for (char *line, *rest = text.data; !error && (line = strsep(&rest, "\n")); number++)
+		error = read_line(types, line);
+	if (error == -EINVAL && !unread)
 		problem_set(ret_problem, "the media types %s: line %u is not a type and extensions",
 			quote(path).text, number);
-	else if (!error && !feof(stream))
-		error = cannot_read(path, -errno, ret_problem);
-	free(line);
-	fclose(stream);
+	text_clear(&text);
 	if (error)
 		media_types_free(types);
 	else

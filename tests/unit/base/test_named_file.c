@@ -26,12 +26,17 @@ int main(void)
 		{"file/below", -ENOTDIR},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const int error = named_file_stream(rows[i].path, &stream);
-		if (!CHECK_INT(error, rows[i].want))
+		struct text text = TEXT(4);
+		if (!CHECK_INT(named_file_read(rows[i].path, &text, NULL), rows[i].want))
 			fprintf(stderr, "\t%s\n", rows[i].path);
-		if (!error)
-			fclose(stream);
+		CHECK_STRING(text_string(&text), i == 0 ? "text" : "");
+		text_clear(&text);
 	}
+	struct text small = TEXT(3);
+	struct stat status = {0};
+	CHECK_INT(named_file_read("file", &small, &status), -EFBIG);
+	CHECK_INT(status.st_size, 4);
+	text_clear(&small);
 	CHECK_STRING(named_file_error(-ENOTSUP), "it is not a regular file");
 	CHECK(unlink("file") == 0 && unlink("fifo") == 0 && rmdir(folder) == 0);
 	return check_result();

@@ -95,7 +95,7 @@ static void check_loading(void)
 	CHECK_INT(job_file_load(path, &file, &problem), 0);
 	job_file_free(file);
 	write_file(path, (1 << 20) + 1, 0644);
-	CHECK_INT(job_file_load(path, &file, &problem), -EMSGSIZE);
+	CHECK_INT(job_file_load(path, &file, &problem), -EFBIG);
 	CHECK_STRING(problem.text, "it is larger than 1 MiB, which no job is");
 	write_file(path, 10, 0646);
 	file = NULL;
