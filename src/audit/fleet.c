@@ -67,6 +67,7 @@ static bool is_overdue(const struct fleet_terms *terms, const struct fleet_job *
 
 void fleet_judge(const struct fleet_terms *terms, struct fleet_job *job)
 {
+	job->now_s = terms->now_s;
 	job->state = state_of(terms, job);
 	job->has_failed = is_failure(job->row.exit);
 	job->is_overdue = is_overdue(terms, job);

@@ -22,7 +22,8 @@ struct fleet_job {
 	enum fleet_state state;
 	bool has_failed; /* the last run that ended has failed, by its files or its setup */
 	bool is_overdue;
-	bool is_fine; /* neither of these, nor SILENT or LOST */
+	bool is_fine;  /* neither of these, nor SILENT or LOST */
+	int64_t now_s; /* the store's time by which all that was judged */
 };
 
 /* Which jobs are overdue: those without success for so long, by the store's time now. */

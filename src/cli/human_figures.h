@@ -1,13 +1,14 @@
-/* Figures as people read them. */
+/* Figures as people read them, by value: output_tell(output, "%s done", human_count(n).text). */
 #pragma once
-#include "base/text.h"
 #include <stdint.h>
 
-void human_count(struct text *t, uint64_t n);     /* "1,204" */
-void human_bytes(struct text *t, uint64_t bytes); /* "812 B", "4.0 KiB", "3.1 GiB" */
-void human_seconds(
-	struct text *t, double seconds); /* "0.4 s", "12 s", "1:05", "2:03:04" (h:mm:ss) */
+struct figure {
+	char text[48];
+};
+struct figure human_count(uint64_t n);       /* "1,204" */
+struct figure human_bytes(uint64_t bytes);   /* "812 B", "4.0 KiB", "3.1 GiB" */
+struct figure human_seconds(double seconds); /* "0.4 s", "12 s", "1:05", "2:03:04" (h:mm:ss) */
 /* How long ago something was, roughly: "45 s", "12 min", "5 h", "3 days". */
-void human_age(struct text *t, uint64_t seconds);
+struct figure human_age(uint64_t seconds);
 /* Of a "file": "1 file", "1,204 files". */
-void human_things(struct text *t, uint64_t n, const char *thing);
+struct figure human_things(uint64_t n, const char *thing);

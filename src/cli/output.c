@@ -165,6 +165,27 @@ void output_result(struct output *output, const char *line)
 	put_line(output, &(struct said){STDOUT_FILENO, LOG_INFO, "", line, true});
 }
 
+void output_tell(struct output *output, const char *format, ...)
+{
+	struct text t = TEXT(LINE_BYTES_MAX);
+	va_list ap;
+	va_start(ap, format);
+	text_addfv(&t, format, ap);
+	va_end(ap);
+	output_result(output, text_string(&t));
+	text_clear(&t);
+}
+
+struct escaped escaped(const char *s)
+{
+	struct escaped line;
+	struct text t = TEXT(sizeof line.text - 1);
+	text_add_escaped_string(&t, s);
+	snprintf(line.text, sizeof line.text, "%s", text_string(&t));
+	text_clear(&t);
+	return line;
+}
+
 void output_say(struct output *output, const char *format, ...)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);

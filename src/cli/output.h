@@ -34,6 +34,15 @@ int output_log_to(struct output *output, const char *path, bool results_alone);
 void output_never_block(struct output *output);
 /* A line of the result. Without newline. */
 void output_result(struct output *output, const char *line);
+/* The same, printf style; escape what comes from outside. */
+void output_tell(struct output *output, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* A key, a path or a sentence in such a line: escaped as text_add_escaped() does it, and cut only
+ * where it is longer than any of these. quote() is for a name inside a sentence. */
+struct escaped {
+	char text[16 << 10];
+};
+struct escaped escaped(const char *s);
 /* A line on stderr, "s3once: " before it: printf style, without newline; escape what comes from
  * outside. */
 void output_say(struct output *output, const char *format, ...)

@@ -89,7 +89,7 @@ static bool has_folder(char *const *files, int n)
 static void add_count(struct text *t, const char *before, uint64_t n, const char *what)
 {
 	text_add(t, before);
-	human_things(t, n, "file");
+	text_add(t, human_things(n, "file").text);
 	text_addf(t, " %s", what);
 }
 

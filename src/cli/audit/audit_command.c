@@ -3,13 +3,11 @@
  * something was done about. What is done is in src/audit; nothing here decides it. */
 #include "cli/audit/audit_command.h"
 #include "base/quote.h"
-#include "cli/human_figures.h"
 #include "cli/signals.h"
 #include "marks/bucket_row.h"
 #include "scan/key/key.h"
 #include <stdio.h>
 
-#define LINE_BYTES_MAX       (32U << 10)
 #define MANIFEST_PATIENCE_MS 60000
 
 bool audit_is_stopped(void *arg)
@@ -40,6 +38,27 @@ bool audit_open(
 		.s3 = ret->s3,
 		.limits = {.abandon = audit_is_stopped}};
 	return true;
+}
+
+bool audit_read_url(
+	struct command_frame *frame, const char *what, const char *if_none, struct s3_url *ret)
+{
+	if (frame->n == 0)
+		problem_set(&frame->problem, "%s", if_none);
+	else if (frame->n > 1)
+		problem_set(&frame->problem, "'%s': one %s at a time",
+			quote(frame->operands[1]).text, what);
+	return frame->n == 1 && url_parse(frame->operands[0], ret, &frame->problem) == 0;
+}
+
+int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wrong)
+{
+	if (!ok && !stopped_by)
+		return S3ONCE_EXIT_SETUP;
+	frame->problem = (struct problem){0};
+	if (stopped_by)
+		return S3ONCE_EXIT_STOPPED + stopped_by;
+	return is_wrong ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 
 void audit_close(struct audit_bucket *bucket)
@@ -135,20 +154,17 @@ static void tell_as_json(struct fates *fates, const struct mark_told *told)
 void fates_tell(void *arg, const struct mark_told *told)
 {
 	struct fates *fates = arg;
+	const char *words = names[told->fate].words;
 	const char *why = told->fate == FATE_FAILED ? told->problem->text : told->why;
-	struct text t = TEXT(LINE_BYTES_MAX);
 	atomic_fetch_add(&fates->counts[told->fate], 1);
 	if (fates->json)
 		tell_as_json(fates, told);
-	text_addf(&t, "%s: s3://%s/", names[told->fate].words, fates->bucket);
-	text_add_escaped_string(&t, told->key);
-	if (*why)
-		text_addf(&t, ": %s", why);
 	if (told->fate == FATE_FAILED)
-		output_say(fates->output, "%s", text_string(&t));
+		output_say(fates->output, "%s: s3://%s/%s%s%s", words, fates->bucket,
+			escaped(told->key).text, *why ? ": " : "", why);
 	else if (!fates->json)
-		output_result(fates->output, text_string(&t));
-	text_clear(&t);
+		output_tell(fates->output, "%s: s3://%s/%s%s%s", words, fates->bucket,
+			escaped(told->key).text, *why ? ": " : "", why);
 }
 
 json_t *fates_json(

@@ -20,6 +20,13 @@ struct audit_bucket {
 bool audit_open(
 	struct command_frame *frame, const char *bucket, bool needs_s3, struct audit_bucket *ret);
 void audit_close(struct audit_bucket *bucket);
+/* The one operand: `what` ("s3://BUCKET[/PREFIX]") is asked for, and `if_none` said if it is
+ * missing. False with a sentence. */
+bool audit_read_url(
+	struct command_frame *frame, const char *what, const char *if_none, struct s3_url *ret);
+/* The exit code of forget and gc: what went wrong is left to the frame unless a signal was the
+ * reason. `is_wrong`: something that was told is not in order. */
+int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wrong);
 /* A prefix as push makes it: "logs" stands for "logs/". False with a sentence: out of memory. */
 bool audit_prefix(const char *key, struct text *ret, struct problem *ret_problem);
 bool audit_is_stopped(void *arg); /* whether a signal came */

@@ -13,6 +13,10 @@
 
 #define LINE_MAX_BYTES (32U << 10)
 
+/* The sums over all jobs, as JSON and people name them. */
+static const char *const sums[FLEET_SUMS] = {
+	[FLEET_SUM_FINE] = "fine", "running", "failed", "overdue", "silent", "lost"};
+
 struct fleet_command {
 	struct access access;
 	uint64_t expect_ms;
@@ -80,7 +84,7 @@ static struct command fleet_command(
 	};
 }
 
-static json_t *session_json(const struct fleet_view *view, const struct fleet_job *job)
+static json_t *session_json(const struct fleet_job *job)
 {
 	const struct session_info *session = &job->session;
 	json_t *object = json_object();
@@ -89,7 +93,7 @@ static json_t *session_json(const struct fleet_view *view, const struct fleet_jo
 	json_set_time(object, "started", session->started_s);
 	json_object_set_new(object, "open", json_boolean(session->is_open));
 	json_object_set_new(object, "gone", json_boolean(session->is_gone));
-	const int64_t silent_s = view->now_s - session->heard_s;
+	const int64_t silent_s = job->now_s - session->heard_s;
 	json_set_number(object, "silent_seconds", silent_s > 0 ? (uint64_t)silent_s : 0);
 	json_set_number(object, "lease_ms", session->lease_ns / NS_PER_MS);
 	json_set_number(object, "files", session->files);
@@ -127,30 +131,28 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 	if (view->failures)
 		json_object_set_new(object, "failures", lines_json(view->failures));
 	json_set_time(object, "began", row->began_s);
-	json_object_set_new(
-		object, "session", job->has_session ? session_json(view, job) : json_null());
+	json_object_set_new(object, "session", job->has_session ? session_json(job) : json_null());
 	json_print(view->output, object);
 }
 
-static void add_age(struct text *t, const struct fleet_view *view, int64_t since_s)
+/* How long before the job was judged this was. */
+static struct figure age(const struct fleet_job *job, int64_t since_s)
 {
-	human_age(t, view->now_s > since_s ? (uint64_t)(view->now_s - since_s) : 0);
+	return human_age(job->now_s > since_s ? (uint64_t)(job->now_s - since_s) : 0);
 }
 
-static void add_success(struct text *t, const struct fleet_view *view, const struct job_row *row)
+static void add_success(struct text *t, const struct fleet_job *job)
 {
-	if (row->succeeded_s) {
-		text_add(t, "last success ");
-		add_age(t, view, row->succeeded_s);
-		text_add(t, " ago");
-	} else {
+	if (job->row.succeeded_s)
+		text_addf(t, "last success %s ago", age(job, job->row.succeeded_s).text);
+	else
 		text_add(t, "no success yet");
-	}
 }
 
 /* How the last run that has ended did so. */
-static void add_end(struct text *t, const struct fleet_view *view, const struct job_row *row)
+static void add_end(struct text *t, const struct fleet_job *job)
 {
+	const struct job_row *row = &job->row;
 	if (row->exit < 0)
 		return;
 	if (row->exit == S3ONCE_EXIT_OK)
@@ -159,59 +161,43 @@ static void add_end(struct text *t, const struct fleet_view *view, const struct 
 		text_add(t, "stopped before its end ");
 	else
 		text_addf(t, "exit status %d ", row->exit);
-	add_age(t, view, row->ended_s);
-	text_add(t, " ago");
-	if (row->uploaded) {
-		text_add(t, ", uploaded ");
-		human_things(t, row->uploaded, "file");
-		text_add(t, " (");
-		human_bytes(t, row->bytes);
-		text_add_char(t, ')');
-	}
+	text_addf(t, "%s ago", age(job, row->ended_s).text);
+	if (row->uploaded)
+		text_addf(t, ", uploaded %s (%s)", human_things(row->uploaded, "file").text,
+			human_bytes(row->bytes).text);
 	if (row->failed)
 		text_addf(t, ", %" PRIu64 " failed", row->failed);
 	if (row->exit == S3ONCE_EXIT_OK)
 		return;
 	text_add(t, "; ");
-	add_success(t, view, row);
+	add_success(t, job);
 }
 
-/* The row has 0 until the first heartbeat. */
-static void add_files_under_way(struct text *t, const struct session_info *session)
+static void add_state(struct text *t, const struct fleet_job *job)
 {
-	if (!session->files)
-		return;
-	text_add(t, ", with ");
-	human_things(t, session->files, "file");
-	text_add(t, " under way at the last heartbeat");
-}
-
-static void add_state(struct text *t, const struct fleet_view *view, const struct fleet_job *job)
-{
-	const struct job_row *row = &job->row;
+	const struct session_info *session = &job->session;
 	switch (job->state) {
 	case FLEET_IDLE:
-		add_end(t, view, row);
+		add_end(t, job);
 		return;
 	case FLEET_RUNNING:
-		text_add(t, "running for ");
-		add_age(t, view, row->began_s);
-		add_files_under_way(t, &job->session);
+		text_addf(t, "running for %s", age(job, job->row.began_s).text);
 		break;
 	case FLEET_SILENT:
-		text_add(t, job->session.is_gone ? "its process is gone, last heard of "
-						 : "last heard of ");
-		add_age(t, view, job->session.heard_s);
-		text_add(t, " ago");
-		add_files_under_way(t, &job->session);
+		text_addf(t, "%slast heard of %s ago",
+			session->is_gone ? "its process is gone, " : "",
+			age(job, session->heard_s).text);
 		break;
 	case FLEET_LOST:
-		text_add(t, "its run of ");
-		add_age(t, view, row->began_s);
-		text_add(t, " ago is over and did not say how it ended");
+		text_addf(t, "its run of %s ago is over and did not say how it ended",
+			age(job, job->row.began_s).text);
 	}
+	/* The row has 0 until the first heartbeat. */
+	if (job->state != FLEET_LOST && session->files)
+		text_addf(t, ", with %s under way at the last heartbeat",
+			human_things(session->files, "file").text);
 	text_add(t, "; ");
-	add_success(t, view, row);
+	add_success(t, job);
 }
 
 /* The worst thing that there is to say of a job. */
@@ -239,7 +225,7 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	text_addf(&t, "%-8s ", word_of(job));
 	add_name(&t, &job->row);
 	text_add(&t, ": ");
-	add_state(&t, view, job);
+	add_state(&t, job);
 	output_result(view->output, text_string(&t));
 	/* What the row has of what failed may be anything. */
 	const char *lines = view->failures && *view->failures ? view->failures : job->row.error;
@@ -257,12 +243,10 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
 {
 	view->jobs++;
-	view->fine += job->is_fine;
-	view->running += job->state == FLEET_RUNNING;
-	view->failed += job->has_failed;
-	view->overdue += job->is_overdue;
-	view->silent += job->state == FLEET_SILENT;
-	view->lost += job->state == FLEET_LOST;
+	const bool is[FLEET_SUMS] = {job->is_fine, job->state == FLEET_RUNNING, job->has_failed,
+		job->is_overdue, job->state == FLEET_SILENT, job->state == FLEET_LOST};
+	for (int i = 0; i < FLEET_SUMS; i++)
+		view->sums[i] += is[i];
 	if (job->is_fine && view->only_wrong)
 		return;
 	if (view->json)
@@ -273,29 +257,21 @@ void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
 
 static void tell_end(struct fleet_view *view, int code)
 {
-	const struct {
-		const char *name;
-		uint64_t n;
-	} sums[] = {{"fine", view->fine}, {"running", view->running}, {"failed", view->failed},
-		{"overdue", view->overdue}, {"silent", view->silent}, {"lost", view->lost}};
 	if (view->json) {
 		json_t *object = json_event("fleet");
 		json_set_number(object, "jobs", view->jobs);
-		for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-			json_set_number(object, sums[i].name, sums[i].n);
+		for (int i = 0; i < FLEET_SUMS; i++)
+			json_set_number(object, sums[i], view->sums[i]);
 		json_set_number(object, "exit", (uint64_t)code);
 		json_print(view->output, object);
 		return;
 	}
 	struct text t = TEXT(1000);
-	human_count(&t, view->jobs);
-	text_add(&t, view->jobs == 1 ? " job" : " jobs");
-	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-		if (sums[i].n || i == 0) {
-			text_add(&t, i ? ", " : ": ");
-			human_count(&t, sums[i].n);
-			text_addf(&t, " %s", sums[i].name);
-		}
+	text_add(&t, human_things(view->jobs, "job").text);
+	for (int i = 0; i < FLEET_SUMS; i++)
+		if (view->sums[i] || i == 0)
+			text_addf(&t, "%s %s %s", i ? "," : ":", human_count(view->sums[i]).text,
+				sums[i]);
 	output_result(view->output, text_string(&t));
 	text_clear(&t);
 }
@@ -328,10 +304,8 @@ struct fleet {
 
 static enum outcome show_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
-	struct fleet *fleet = arg;
 	(void)ret_problem;
-	fleet->view.now_s = store_time_s(fleet->frame->marks.store);
-	fleet_tell_job(&fleet->view, job);
+	fleet_tell_job(&((struct fleet *)arg)->view, job);
 	return OUTCOME_OK;
 }
 
@@ -391,7 +365,8 @@ static int look_at_jobs(struct fleet *fleet)
 			"again after the first run");
 		return S3ONCE_EXIT_SETUP;
 	}
-	const int code = fleet->view.fine == fleet->view.jobs ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
+	const int code = fleet->view.sums[FLEET_SUM_FINE] == fleet->view.jobs ? S3ONCE_EXIT_OK
+									      : S3ONCE_EXIT_FILES;
 	tell_end(&fleet->view, code);
 	return code;
 }

@@ -137,25 +137,20 @@ static void tell_counts(struct forgetting *f)
 	static const enum mark_fate which[] = {
 		FATE_FORGOTTEN, FATE_FORGETTABLE, FATE_KEPT, FATE_FAILED};
 	const struct fates *fates = &f->fates;
-	struct text t = TEXT(400);
+	const struct figure forgettable = human_things(fates->counts[FATE_FORGETTABLE], "mark");
 	if (fates->json) {
 		json_print(fates->output, fates_json(fates, "forget", which, 4));
 		return;
 	}
-	text_add(&t, "forgot ");
-	human_things(&t, fates->counts[FATE_FORGOTTEN], "mark");
-	text_add(&t, ", kept ");
-	human_count(&t, fates->counts[FATE_KEPT]);
-	if (fates->counts[FATE_FAILED]) {
-		text_add(&t, ", errors ");
-		human_count(&t, fates->counts[FATE_FAILED]);
-	}
-	if (fates->counts[FATE_FORGETTABLE]) {
-		text_add(&t, "; ");
-		human_things(&t, fates->counts[FATE_FORGETTABLE], "mark");
-		text_add(&t, f->values->dry_run ? " would be forgotten"
-						: " would be forgotten with --yes");
-	}
+	struct text t = TEXT(400);
+	text_addf(&t, "forgot %s, kept %s",
+		human_things(fates->counts[FATE_FORGOTTEN], "mark").text,
+		human_count(fates->counts[FATE_KEPT]).text);
+	if (fates->counts[FATE_FAILED])
+		text_addf(&t, ", errors %s", human_count(fates->counts[FATE_FAILED]).text);
+	if (fates->counts[FATE_FORGETTABLE])
+		text_addf(&t, "; %s would be forgotten%s", forgettable.text,
+			f->values->dry_run ? "" : " with --yes");
 	output_result(fates->output, text_string(&t));
 	text_clear(&t);
 }
@@ -188,12 +183,9 @@ static int forget_all(
 		tell_counts(&f);
 	audit_hand_clear(&f.hand);
 	audit_close(&f.bucket);
-	if (!ok && !stopped_by)
-		return S3ONCE_EXIT_SETUP;
-	frame->problem = (struct problem){0};
-	if (!ok)
-		return S3ONCE_EXIT_STOPPED + stopped_by;
-	return f.has_missed || f.fates.counts[FATE_FAILED] ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
+	/* A signal that came when all was done has stopped nothing. */
+	return audit_code(
+		frame, ok, ok ? 0 : stopped_by, f.has_missed || f.fates.counts[FATE_FAILED]);
 }
 
 static bool read_urls(struct command_frame *frame, struct s3_url *ret_urls)

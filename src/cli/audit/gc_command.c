@@ -162,16 +162,12 @@ static void tell_end(struct gc *gc)
 		json_print(gc->fates.output, object);
 		return;
 	}
-	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-		text_add(&t, figures[i].words);
-		human_count(&t, gc->fates.counts[figures[i].fate]);
-	}
-	if (gc->bytes_after < gc->bytes_before) {
-		text_add(&t, "; the file of marks had ");
-		human_bytes(&t, gc->bytes_before);
-		text_add(&t, " and has ");
-		human_bytes(&t, gc->bytes_after);
-	}
+	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+		text_addf(&t, "%s%s", figures[i].words,
+			human_count(gc->fates.counts[figures[i].fate]).text);
+	if (gc->bytes_after < gc->bytes_before)
+		text_addf(&t, "; the file of marks had %s and has %s",
+			human_bytes(gc->bytes_before).text, human_bytes(gc->bytes_after).text);
 	output_result(gc->fates.output, text_string(&t));
 	text_clear(&t);
 }
@@ -195,25 +191,8 @@ static int collect_garbage(
 		tell_end(&gc);
 	const int stopped_by = signals_restore();
 	audit_close(&gc.bucket);
-	if (!ok && !stopped_by)
-		return S3ONCE_EXIT_SETUP;
-	frame->problem = (struct problem){0};
-	if (stopped_by)
-		return S3ONCE_EXIT_STOPPED + stopped_by;
-	return gc.fates.counts[FATE_FAILED] || gc.fates.counts[FATE_DAMAGED] ? S3ONCE_EXIT_FILES
-									     : S3ONCE_EXIT_OK;
-}
-
-/* False with a sentence. */
-static bool read_url(struct command_frame *frame, struct s3_url *ret)
-{
-	if (frame->n == 0)
-		problem_set(&frame->problem,
-			"name where to clear away: s3://BUCKET, or s3://BUCKET/PREFIX");
-	else if (frame->n > 1)
-		problem_set(&frame->problem, "'%s': one s3://BUCKET[/PREFIX] at a time",
-			quote(frame->operands[1]).text);
-	return frame->n == 1 && url_parse(frame->operands[0], ret, &frame->problem) == 0;
+	return audit_code(frame, ok, stopped_by,
+		gc.fates.counts[FATE_FAILED] || gc.fates.counts[FATE_DAMAGED]);
 }
 
 int gc_main(int argc, char **argv)
@@ -224,7 +203,9 @@ int gc_main(int argc, char **argv)
 	struct command_frame frame = {
 		.command = &command, .job = &values.job, .access = &values.access};
 	struct s3_url url;
-	if (frame_begin(&frame, argc, argv) && read_url(&frame, &url) &&
+	if (frame_begin(&frame, argc, argv) &&
+		audit_read_url(&frame, "s3://BUCKET[/PREFIX]",
+			"name where to clear away: s3://BUCKET, or s3://BUCKET/PREFIX", &url) &&
 		frame_choose_marks(&frame, values.dry_run))
 		frame.code = collect_garbage(&values, &frame, &url);
 	return frame_end(&frame);

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINE_BYTES_MAX (32U << 10)
-
 /* As `rclone check --combined` writes them. */
 static const struct {
 	char sign;
@@ -32,40 +30,28 @@ static void set_problem(json_t *object, const struct problem *problem)
 	json_set_bytes(object, "request_id", problem ? problem->request_id : "");
 }
 
-static void json_found(struct verify_view *view, enum finding finding, const char *key,
-	const struct problem *problem)
-{
-	json_t *object = json_event("object");
-	json_set_bytes(object, "result", results[finding].name);
-	json_set_bytes(object, "bucket", view->bucket);
-	json_set_bytes(object, "key", key);
-	set_problem(object, problem);
-	json_print(view->output, object);
-}
-
 void verify_view_found(
 	void *arg, enum finding finding, const char *key, const struct problem *problem)
 {
 	struct verify_view *view = arg;
-	struct text t = TEXT(LINE_BYTES_MAX);
+	char sentence[PROBLEM_SENTENCE_MAX];
 	if (finding == FINDING_SAME && !view->verbose)
 		return;
 	if (view->json) {
-		json_found(view, finding, key, problem);
+		json_t *object = json_event("object");
+		json_set_bytes(object, "result", results[finding].name);
+		json_set_bytes(object, "bucket", view->bucket);
+		json_set_bytes(object, "key", key);
+		set_problem(object, problem);
+		json_print(view->output, object);
 		return;
 	}
-	text_addf(&t, "%c ", results[finding].sign);
-	text_add_escaped(&t, key, strlen(key));
-	output_result(view->output, text_string(&t));
+	output_tell(view->output, "%c %s", results[finding].sign, escaped(key).text);
 	if (problem) {
-		char sentence[PROBLEM_SENTENCE_MAX];
 		problem_format(problem, sentence, sizeof sentence);
-		text_reset(&t);
-		text_add_escaped(&t, key, strlen(key));
 		output_say(view->output, "%s%s: %s", finding == FINDING_ERROR ? "error: " : "",
-			text_string(&t), sentence);
+			escaped(key).text, sentence);
 	}
-	text_clear(&t);
 }
 
 void verify_view_warned(void *arg, const struct problem *problem)
@@ -82,9 +68,7 @@ void verify_view_warned(void *arg, const struct problem *problem)
 
 static void add_count(struct text *t, uint64_t n, const char *what)
 {
-	text_add(t, ", ");
-	human_count(t, n);
-	text_addf(t, " %s", what);
+	text_addf(t, ", %s %s", human_count(n).text, what);
 }
 
 void verify_view_progress(void *arg, const struct verify_counts *counts)
@@ -93,16 +77,12 @@ void verify_view_progress(void *arg, const struct verify_counts *counts)
 	struct text t = TEXT(1000);
 	if (!view->draws)
 		return;
-	human_things(&t, counts->listed, "object");
-	text_add(&t, " listed");
+	text_addf(&t, "%s listed", human_things(counts->listed, "object").text);
 	add_count(&t, counts->of[FINDING_SAME],
 		view->of_manifest ? "as the manifest says" : "as their marks say");
 	add_count(&t, counts->looked_at, "looked at");
-	if (counts->bytes_read) {
-		text_add(&t, ", ");
-		human_bytes(&t, counts->bytes_read);
-		text_add(&t, " read");
-	}
+	if (counts->bytes_read)
+		text_addf(&t, ", %s read", human_bytes(counts->bytes_read).text);
 	const unsigned columns = terminal_size(STDERR_FILENO).columns;
 	if (t.len > columns)
 		t.data[t.len = columns] = '\0';
@@ -110,66 +90,44 @@ void verify_view_progress(void *arg, const struct verify_counts *counts)
 	text_clear(&t);
 }
 
-static uint64_t differences(const struct verify_counts *counts)
-{
-	return counts->of[FINDING_MISSING] + counts->of[FINDING_DIFFERS] +
-	       counts->of[FINDING_UNKNOWN] + counts->of[FINDING_ERROR];
-}
-
-static void add_place(struct text *t, const struct verify_view *view)
-{
-	text_addf(t, "s3://%s/", quote(view->bucket).text);
-	text_add_escaped(t, view->prefix, strlen(view->prefix));
-}
-
 static void say_result(struct verify_view *view, const struct verify_end *end)
 {
 	static const char *const ways[] = {"size and etag", "checksum or etag", "content"};
-	struct text t = TEXT(LINE_BYTES_MAX);
-	const struct verify_counts *counts = &end->counts;
-	const uint64_t right = counts->of[FINDING_SAME], other = counts->of[FINDING_DIFFERS];
-	add_place(&t, view);
-	text_add(&t, ": ");
-	human_things(&t, right, "object");
-	text_addf(&t, " %s %s, by %s", right == 1 ? "is as" : "are as",
+	const uint64_t *of = end->counts.of, right = of[FINDING_SAME];
+	struct text t = TEXT(4000);
+	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] ||
+		of[FINDING_ERROR]) {
+		add_count(&t, of[FINDING_MISSING], "missing");
+		add_count(&t, of[FINDING_DIFFERS], of[FINDING_DIFFERS] == 1 ? "differs" : "differ");
+		if (!view->of_manifest)
+			add_count(&t, of[FINDING_UNKNOWN], "unknown to the marks");
+		add_count(&t, of[FINDING_ERROR], "could not be compared");
+	}
+	if (of[FINDING_AGED])
+		add_count(&t, of[FINDING_AGED], "without a mark are older than --keep-marks");
+	output_say(view->output, "s3://%s/%s: %s %s %s, by %s%s", quote(view->bucket).text,
+		escaped(view->prefix).text, human_things(right, "object").text,
+		right == 1 ? "is as" : "are as",
 		view->of_manifest ? "the manifest says"
 		: right == 1      ? "its mark says"
 				  : "their marks say",
-		ways[view->by]);
-	if (differences(counts)) {
-		add_count(&t, counts->of[FINDING_MISSING], "missing");
-		add_count(&t, other, other == 1 ? "differs" : "differ");
-		if (!view->of_manifest)
-			add_count(&t, counts->of[FINDING_UNKNOWN], "unknown to the marks");
-		add_count(&t, counts->of[FINDING_ERROR], "could not be compared");
-	}
-	if (counts->of[FINDING_AGED])
-		add_count(
-			&t, counts->of[FINDING_AGED], "without a mark are older than --keep-marks");
-	output_say(view->output, "%s", text_string(&t));
+		ways[view->by], text_string(&t));
 	text_clear(&t);
 }
 
 static void say_rest(struct verify_view *view, const struct verify_end *end)
 {
-	struct text t = TEXT(LINE_BYTES_MAX);
 	const uint64_t unfinished = end->counts.of[FINDING_UNFINISHED];
-	if (unfinished) {
-		human_things(&t, unfinished, "file");
+	if (unfinished)
 		output_say(view->output,
 			"%s %s claimed or failed and not compared: s3once status shows more",
-			text_string(&t), unfinished == 1 ? "is" : "are");
-		text_reset(&t);
-	}
-	if (!end->is_complete && *end->after) {
-		text_add_escaped(&t, end->after, strlen(end->after));
+			human_things(unfinished, "file").text, unfinished == 1 ? "is" : "are");
+	if (!end->is_complete && *end->after)
 		output_say(view->output,
 			"not all was looked at; the same command goes on with --after '%s'",
-			text_string(&t));
-	} else if (!end->is_complete) {
+			escaped(end->after).text);
+	else if (!end->is_complete)
 		output_say(view->output, "not all was looked at");
-	}
-	text_clear(&t);
 }
 
 static void set_requests(json_t *object, const struct verify *verify)

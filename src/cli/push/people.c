@@ -84,7 +84,7 @@ static void add_file(struct text *t, const struct people *people, const struct s
 	}
 	if (traits & SHOWS_SIZE) {
 		text_add(t, " (");
-		human_bytes(t, event->bytes);
+		text_add(t, human_bytes(event->bytes).text);
 		text_add_char(t, ')');
 	}
 	if (*event->text) {
@@ -223,19 +223,19 @@ static void add_verdict(
 	add_job(t, people);
 	if (people->run->dry_run) {
 		text_add(t, "dry run: would upload ");
-		human_things(t, c->planned, "file");
+		text_add(t, human_things(c->planned, "file").text);
 		text_add(t, " (");
-		human_bytes(t, people->planned_bytes);
+		text_add(t, human_bytes(people->planned_bytes).text);
 		text_add(t, ") to ");
 	} else if (!wanted && c->scan_complete) {
 		text_add(t, "found no files for ");
 	} else {
 		if (there == wanted && c->scan_complete && exit_code == 0)
 			text_add(t, wanted == 1 ? "" : "all ");
-		human_count(t, there);
+		text_add(t, human_count(there).text);
 		if (there != wanted) {
 			text_add(t, " of ");
-			human_count(t, wanted);
+			text_add(t, human_count(wanted).text);
 		}
 		if (there == wanted && exit_code == 0)
 			text_add(t, wanted == 1 ? " file is in " : " files are in ");
@@ -246,7 +246,7 @@ static void add_verdict(
 	add_target(t, people);
 	if (c->outdated) {
 		text_add(t, "; ");
-		human_count(t, c->outdated);
+		text_add(t, human_count(c->outdated).text);
 		text_add(t, c->outdated == 1
 				    ? " has changed since and stays as it was uploaded"
 				    : " have changed since and stay as they were uploaded");
@@ -259,19 +259,19 @@ static void add_verdict(
 static void add_uploaded(struct text *t, const struct s3once_counts *c)
 {
 	text_add(t, "uploaded ");
-	human_count(t, c->uploaded);
+	text_add(t, human_count(c->uploaded).text);
 	text_add(t, " (");
-	human_bytes(t, c->bytes_uploaded);
+	text_add(t, human_bytes(c->bytes_uploaded).text);
 	text_add(t, ") in ");
-	human_seconds(t, c->seconds);
+	text_add(t, human_seconds(c->seconds).text);
 	if (c->seconds > 0.5 && c->bytes_moved) {
 		text_add(t, ", ");
-		human_bytes(t, (uint64_t)((double)c->bytes_moved / c->seconds));
+		text_add(t, human_bytes((uint64_t)((double)c->bytes_moved / c->seconds)).text);
 		text_add(t, "/s");
 	}
 	if (c->bytes_kept) {
 		text_add(t, "; S3 keeps ");
-		human_bytes(t, c->bytes_kept);
+		text_add(t, human_bytes(c->bytes_kept).text);
 		text_add(t, " of unfinished files, and the next run continues from there");
 	}
 }
@@ -285,7 +285,7 @@ static void add_counts(struct text *t, const struct people *people, const struct
 		if (!counter->words || !n)
 			continue;
 		text_addf(t, "%s%s ", t->len ? "; " : "", counter->words);
-		human_count(t, n);
+		text_add(t, human_count(n).text);
 	}
 }
 
@@ -295,7 +295,7 @@ static void tell_unprinted(struct people *people)
 		const char *sentence = people->errors.kinds[i].sentence;
 		const uint64_t n = alike_unprinted(&people->errors, i);
 		struct text count = TEXT(64);
-		human_count(&count, n);
+		text_add(&count, human_count(n).text);
 		if (n)
 			output_say(people->output,
 				"error: %s more %s the same error: %s (-v names each)",

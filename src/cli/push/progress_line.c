@@ -82,20 +82,12 @@ enum { FILES, BYTES, PERCENT, RATE, LEFT, IN_FLIGHT, FAILED, FIGURES };
 static const int dispensable[] = {IN_FLIGHT, BYTES, RATE, FAILED, FILES, LEFT};
 
 /* Writes "A of B". */
-static void add_share(
-	struct text *t, void (*add)(struct text *, uint64_t), uint64_t part, uint64_t whole)
-{
-	add(t, part);
-	text_add(t, " of ");
-	add(t, whole);
-}
-
 static void add_left(struct text *t, double left)
 {
 	if (left < 59)
 		text_addf(t, "%u s", (unsigned)left + 1);
 	else
-		human_seconds(t, left);
+		text_add(t, human_seconds(left).text);
 	text_add(t, " left");
 }
 
@@ -105,18 +97,19 @@ static void add_figure(
 	const double percent = progress_percent(p, counts), left = progress_seconds_left(p, counts);
 	switch (figure) {
 	case FILES:
-		add_share(t, human_count, p->files, p->found);
+		text_addf(t, "%s of %s", human_count(p->files).text, human_count(p->found).text);
 		text_add(t, counts->scan_complete ? " files" : "+ files");
 		break;
 	case BYTES:
-		add_share(t, human_bytes, p->bytes, counts->bytes_found);
+		text_addf(t, "%s of %s", human_bytes(p->bytes).text,
+			human_bytes(counts->bytes_found).text);
 		break;
 	case PERCENT:
 		if (percent >= 0)
 			text_addf(t, "%u%%", (unsigned)percent);
 		break;
 	case RATE:
-		human_bytes(t, (uint64_t)p->rates.line);
+		text_add(t, human_bytes((uint64_t)p->rates.line).text);
 		text_add(t, "/s");
 		break;
 	case LEFT:
@@ -131,7 +124,7 @@ static void add_figure(
 		break;
 	case FAILED:
 		if (counts->failed) {
-			human_count(t, counts->failed);
+			text_add(t, human_count(counts->failed).text);
 			text_add(t, " failed");
 		}
 		break;

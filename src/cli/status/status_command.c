@@ -22,6 +22,7 @@
 
 #define WATCH_MS     2000
 #define DEPTH_MAX    32
+#define SESSIONS_MAX 1000        /* whose claims are told */
 #define FAILURES_MAX (64U << 10) /* bytes of what failed that the row of a job has at most */
 
 struct status_options {
@@ -110,7 +111,6 @@ static enum outcome tell_job(void *arg, const struct fleet_job *job, struct prob
 		return OUTCOME_OK;
 	const enum outcome o =
 		job_row_failures(jobs->view->conn, &job->row.key, NULL, &failures, ret_problem);
-	jobs->fleet.now_s = store_time_s(jobs->view->conn->store);
 	jobs->fleet.failures = text_string(&failures);
 	if (o == OUTCOME_OK)
 		fleet_tell_job(&jobs->fleet, job);
@@ -132,6 +132,29 @@ static enum outcome tell_jobs(
 	return o;
 }
 
+static void count_mark(
+	struct status_counts *sum, enum mark_state state, bool has_newer, uint64_t bytes)
+{
+	switch (state) {
+	case MARK_DONE:
+		sum->of[STATUS_DONE]++;
+		sum->of[STATUS_CHANGED] += has_newer;
+		sum->of[STATUS_BYTES] += bytes;
+		break;
+	case MARK_CLAIMED:
+		sum->of[STATUS_CLAIMED]++;
+		break;
+	case MARK_FAILED:
+		sum->of[STATUS_FAILED]++;
+		break;
+	case MARK_FORGOTTEN:
+		break;
+	case MARK_UNREADABLE:
+	case MARK_ABSENT:
+		sum->of[STATUS_UNREADABLE]++;
+	}
+}
+
 /* The folders that are open, down to that of the last mark. */
 struct folder_sums {
 	struct status_view *view;
@@ -141,22 +164,13 @@ struct folder_sums {
 	char key[KEY_BYTES_MAX + 1]; /* of the last mark */
 };
 
-static void add_counts(struct status_counts *sum, const struct status_counts *more)
-{
-	sum->done += more->done;
-	sum->claimed += more->claimed;
-	sum->failed += more->failed;
-	sum->changed += more->changed;
-	sum->unreadable += more->unreadable;
-	sum->bytes_done += more->bytes_done;
-}
-
 static void close_folder(struct folder_sums *table)
 {
 	const unsigned level = table->open--;
 	table->key[table->ends[level]] = '\0';
-	status_tell_folder(table->view, table->key, &table->sums[level]);
-	add_counts(&table->sums[table->open], &table->sums[level]);
+	status_tell_row(table->view, table->key, &table->sums[level], false);
+	for (int i = 0; i < STATUS_COUNTS; i++)
+		table->sums[table->open].of[i] += table->sums[level].of[i];
 }
 
 static void open_folders(struct folder_sums *table)
@@ -171,28 +185,6 @@ static void open_folders(struct folder_sums *table)
 	}
 }
 
-static void count_mark_row(struct status_counts *sum, const struct mark_row *mark)
-{
-	switch (mark->state) {
-	case MARK_DONE:
-		sum->done++;
-		sum->changed += mark->has_newer;
-		sum->bytes_done += mark->file_bytes;
-		break;
-	case MARK_CLAIMED:
-		sum->claimed++;
-		break;
-	case MARK_FAILED:
-		sum->failed++;
-		break;
-	case MARK_FORGOTTEN:
-		break;
-	case MARK_UNREADABLE:
-	case MARK_ABSENT:
-		sum->unreadable++;
-	}
-}
-
 static void add_row(struct folder_sums *table, const struct mark_row *mark)
 {
 	if (mark->state == MARK_FORGOTTEN)
@@ -201,7 +193,7 @@ static void add_row(struct folder_sums *table, const struct mark_row *mark)
 		close_folder(table);
 	snprintf(table->key, sizeof table->key, "%s", mark->key);
 	open_folders(table);
-	count_mark_row(&table->sums[table->open], mark);
+	count_mark(&table->sums[table->open], mark->state, mark->has_newer, mark->file_bytes);
 }
 
 static enum outcome read_marks(
@@ -238,43 +230,116 @@ static enum outcome tell_table(
 	if (o == OUTCOME_OK) {
 		while (table->open)
 			close_folder(table);
-		status_tell_sum(view, prefix, &table->sums[0]);
+		status_tell_row(view, prefix, &table->sums[0], true);
 	}
 	mark_stream_free(stream);
 	free(table);
 	return o;
 }
 
-static int tell_unfinished(void *arg, const char *key, const struct mark *mark)
+/* One pass over all marks below a prefix, and the sessions that hold claims there. */
+struct walk {
+	struct status_view *view;
+	struct status_counts counts;
+	size_t n_sessions;
+	struct {
+		char id[ID_CHARS + 1];
+		uint64_t claims;
+	} sessions[SESSIONS_MAX];
+	char last[KEY_BYTES_MAX + 1]; /* the last key that was seen in this shard */
+	int error;
+};
+
+static void count_session(struct walk *walk, const char *id)
 {
-	status_tell_unfinished(arg, key, mark);
-	return 0;
+	size_t i = 0;
+	while (i < walk->n_sessions && strcmp(walk->sessions[i].id, id) != 0)
+		i++;
+	if (i == SESSIONS_MAX)
+		return;
+	if (i == walk->n_sessions) {
+		walk->n_sessions++;
+		snprintf(walk->sessions[i].id, sizeof walk->sessions[i].id, "%s", id);
+	}
+	walk->sessions[i].claims++;
 }
 
-static bool is_empty(const struct status_counts *counts)
+static int visit_mark(void *arg, const char *pk, const char *sk, const struct item *item)
 {
-	return !(counts->claimed | counts->done | counts->failed | counts->unreadable);
+	struct walk *walk = arg;
+	struct mark mark = {0};
+	snprintf(walk->last, sizeof walk->last, "%s", sk);
+	walk->error = mark_from_item(item, &mark);
+	if (walk->error == 0) {
+		count_mark(&walk->counts, mark.state, mark.has_newer, mark.done.size);
+		if (mark.state == MARK_CLAIMED)
+			count_session(walk, mark.session);
+		if (mark.state != MARK_FORGOTTEN && (mark.state != MARK_DONE || mark.has_newer))
+			status_tell_unfinished(walk->view, sk, &mark);
+	}
+	mark_clear(&mark);
+	return walk->error;
+}
+
+static enum outcome walk_shard(
+	struct walk *walk, unsigned shard, const char *prefix, struct problem *ret_problem)
+{
+	struct store_conn *conn = walk->view->conn;
+	const struct call_limits limits = {0};
+	char to[KEY_BYTES_MAX + 1], partition[PARTITION_MAX];
+	bool more = key_last_below(prefix, to);
+	struct store_range range = {.pk = partition, .from = *prefix ? prefix : NULL, .to = to};
+	enum outcome o = OUTCOME_OK;
+	mark_partition(walk->view->space, shard, partition);
+	for (; more && o == OUTCOME_OK; range.from = walk->last, range.after = true)
+		o = conn->store->ops->query(
+			conn, &range, &limits, visit_mark, walk, &more, ret_problem);
+	if (walk->error)
+		problem_set(ret_problem, "the marks cannot be read: %s", strerror(-walk->error));
+	return o;
+}
+
+static enum outcome tell_sessions(struct walk *walk, struct problem *ret_problem)
+{
+	struct status_view *view = walk->view;
+	struct session_info info;
+	enum outcome o = OUTCOME_OK;
+	for (size_t i = 0; i < walk->n_sessions && (o == OUTCOME_OK || o == OUTCOME_ABSENT); i++) {
+		o = session_describe(view->conn, walk->sessions[i].id, &info, ret_problem);
+		if (o == OUTCOME_OK || o == OUTCOME_ABSENT)
+			status_tell_session(view, walk->sessions[i].id, walk->sessions[i].claims,
+				o == OUTCOME_OK ? &info : NULL);
+	}
+	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 }
 
 /* `key` was asked for. It does not have a mark, and may be a prefix. */
 static enum outcome tell_prefix(
 	struct status_view *view, const char *key, const char *prefix, struct problem *ret_problem)
 {
-	struct status_summary *summary = malloc(sizeof *summary);
-	if (!summary) {
+	struct walk *walk = calloc(1, sizeof *walk);
+	enum outcome o = OUTCOME_OK;
+	if (!walk) {
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
-	const struct status_visitor visitor = {tell_unfinished, view};
-	enum outcome o =
-		status_of_prefix(view->conn, view->space, prefix, &visitor, summary, ret_problem);
-	if (o == OUTCOME_OK && is_empty(&summary->counts) && strcmp(key, prefix) != 0)
+	walk->view = view;
+	for (unsigned i = 0; i < view->space->settings.shards && o == OUTCOME_OK; i++)
+		o = walk_shard(walk, i, prefix, ret_problem);
+	const uint64_t *of = walk->counts.of;
+	const bool is_empty =
+		!(of[STATUS_DONE] | of[STATUS_CLAIMED] | of[STATUS_FAILED] | of[STATUS_UNREADABLE]);
+	if (o == OUTCOME_OK && is_empty && strcmp(key, prefix) != 0)
 		status_tell_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
-	if (o == OUTCOME_OK && is_empty(&summary->counts) && !view->json)
+	if (o == OUTCOME_OK && is_empty && !view->json) {
 		status_tell_nothing(view, prefix);
-	else if (o == OUTCOME_OK)
-		status_tell_counts(view, prefix, summary);
-	free(summary);
+	} else if (o == OUTCOME_OK) {
+		status_tell_omitted(view, &walk->counts);
+		o = tell_sessions(walk, ret_problem);
+		if (o == OUTCOME_OK)
+			status_tell_counts(view, prefix, &walk->counts);
+	}
+	free(walk);
 	return o;
 }
 
@@ -362,47 +427,34 @@ struct found {
 	uint64_t done, bytes;
 };
 
-static void add_rate(struct text *t, const struct found *before, const struct found *now)
+/* Tells when the look was, and what has changed since the one before. */
+static void tell_about(
+	struct status_view *view, const struct found *before, const struct found *now)
 {
+	char line[400];
 	const double seconds = (double)(now->at_ns - before->at_ns) / (double)NS_PER_S;
 	const uint64_t files = now->done > before->done ? now->done - before->done : 0;
 	const uint64_t bytes = now->bytes > before->bytes ? now->bytes - before->bytes : 0;
-	text_add(t, ", ");
-	human_things(t, files, "file");
-	text_add(t, " (");
-	human_bytes(t, bytes);
-	text_addf(t, ") done since the last look, %.1f files/s, ", (double)files / seconds);
-	human_bytes(t, (uint64_t)((double)bytes / seconds));
-	text_add(t, "/s");
-}
-
-/* The line that says when the look was, and what has changed since the one before. */
-static void add_about(struct text *t, const struct found *before, const struct found *now)
-{
-	char time[21];
-	clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, time);
-	text_add(t, time);
+	clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, line);
 	if (before->at_ns && now->at_ns > before->at_ns)
-		add_rate(t, before, now);
+		snprintf(line + strlen(line), sizeof line - strlen(line),
+			", %s (%s) done since the last look, %.1f files/s, %s/s",
+			human_things(files, "file").text, human_bytes(bytes).text,
+			(double)files / seconds,
+			human_bytes((uint64_t)((double)bytes / seconds)).text);
+	if (view->page)
+		status_page_last(view->page, line);
+	else if (!view->json)
+		output_result(view->output, line);
 }
 
-static void show(struct status_view *view, const struct text *about)
+static void tell_left_out(struct status_page *page)
 {
-	if (!view->page) {
-		if (!view->json)
-			output_result(view->output, text_string(about));
-		return;
-	}
-	if (view->page->left_out) {
-		struct text t = TEXT(512);
-		human_count(&t, view->page->left_out);
-		text_add(&t, " lines more have no room here");
-		status_page_last(view->page, text_string(&t));
-		text_clear(&t);
-	}
-	status_page_last(view->page, text_string(about));
-	if (status_page_draw(view->page) < 0)
-		view->output->locked.error = -EPIPE;
+	char line[100];
+	snprintf(line, sizeof line, "%s lines more have no room here",
+		human_count(page->left_out).text);
+	if (page->left_out)
+		status_page_last(page, line);
 }
 
 /* Draws each look over the one before on a terminal, with what has changed since; else prints one
@@ -416,17 +468,19 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 	enum outcome o;
 	view->page = !view->json && terminal_can_draw(STDOUT_FILENO) ? &page : NULL;
 	for (;;) {
-		struct text about = TEXT(512);
 		if (view->page)
 			status_page_begin(view->page);
 		view->failed_told = view->changed_told = 0;
 		o = tell_all(view, url, ret_problem);
 		if (o != OUTCOME_OK)
 			break;
-		const struct found now = {clock_boot_ns(), view->sum.done, view->sum.bytes_done};
-		add_about(&about, &before, &now);
-		show(view, &about);
-		text_clear(&about);
+		const struct found now = {
+			clock_boot_ns(), view->sum.of[STATUS_DONE], view->sum.of[STATUS_BYTES]};
+		if (view->page)
+			tell_left_out(view->page);
+		tell_about(view, &before, &now);
+		if (view->page && status_page_draw(view->page) < 0)
+			view->output->locked.error = -EPIPE;
 		if (view->output->locked.error)
 			break;
 		before = now;
@@ -466,18 +520,12 @@ static int show_status(
 static bool read_url(
 	const struct status_options *options, struct command_frame *frame, struct s3_url *ret)
 {
-	if (frame->n > 1)
-		problem_set(&frame->problem, "'%s': one s3://BUCKET[/KEY-OR-PREFIX] at a time",
-			quote(frame->operands[1]).text);
-	else if (frame->n == 1)
-		return url_parse(frame->operands[0], ret, &frame->problem) == 0;
-	else if (options->depth || options->watch_ms != UINT64_MAX)
-		problem_set(&frame->problem, "%s: name s3://BUCKET[/PREFIX]",
-			options->depth ? "--depth shows the folders of a bucket"
-				       : "--watch looks at a bucket");
-	else
+	if (!frame->n && !options->depth && options->watch_ms == UINT64_MAX)
 		return true;
-	return false;
+	return audit_read_url(frame, "s3://BUCKET[/KEY-OR-PREFIX]",
+		options->depth ? "--depth shows the folders of a bucket: name s3://BUCKET[/PREFIX]"
+			       : "--watch looks at a bucket: name s3://BUCKET[/PREFIX]",
+		ret);
 }
 
 int status_main(int argc, char **argv)

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/quote.h"
-#include "base/text.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
 #include <inttypes.h>
@@ -69,12 +68,12 @@ void status_page_clear(struct status_page *page)
 	text_clear(&page->lines);
 }
 
-static void put(struct status_view *view, const struct text *line)
+static void put(struct status_view *view, const char *line)
 {
 	if (view->page)
-		add_to_page(view->page, text_string(line));
+		add_to_page(view->page, line);
 	else
-		output_result(view->output, text_string(line));
+		output_result(view->output, line);
 }
 
 __attribute__((format(printf, 2, 3))) static void tell(
@@ -85,17 +84,7 @@ __attribute__((format(printf, 2, 3))) static void tell(
 	va_start(ap, format);
 	text_addfv(&t, format, ap);
 	va_end(ap);
-	put(view, &t);
-	text_clear(&t);
-}
-
-/* What may be longer than quote() shows. */
-static void tell_escaped(struct status_view *view, const char *before, const char *key)
-{
-	struct text t = TEXT(LINE_BYTES_MAX);
-	text_add(&t, before);
-	text_add_escaped_string(&t, key);
-	put(view, &t);
+	put(view, text_string(&t));
 	text_clear(&t);
 }
 
@@ -131,20 +120,19 @@ void status_tell_store(struct status_view *view, bool has_bucket)
 
 void status_tell_bucket(struct status_view *view, const struct bucket_row *row)
 {
+	const char *bucket = view->space->bucket;
 	if (view->json) {
 		json_t *object = json_event("bucket");
-		json_set_bytes(object, "bucket", view->space->bucket);
+		json_set_bytes(object, "bucket", bucket);
 		json_set_number(object, "generation", row->generation);
 		json_print(view->output, object);
-		return;
+	} else if (row->generation) {
+		tell(view, "bucket: %s, the marks of %u earlier %s of this name are set aside",
+			quote(bucket).text, row->generation,
+			row->generation == 1 ? "bucket" : "buckets");
+	} else {
+		tell(view, "bucket: %s", quote(bucket).text);
 	}
-	struct text t = TEXT(2000);
-	text_addf(&t, "bucket: %s", quote(view->space->bucket).text);
-	if (row->generation)
-		text_addf(&t, ", the marks of %u earlier %s of this name are set aside",
-			row->generation, row->generation == 1 ? "bucket" : "buckets");
-	tell(view, "%s", text_string(&t));
-	text_clear(&t);
 }
 
 static void set_optional(json_t *object, const char *name, const char *value)
@@ -155,21 +143,20 @@ static void set_optional(json_t *object, const char *name, const char *value)
 		json_object_set_new(object, name, json_null());
 }
 
-static json_t *version_json(const struct version *done)
+/* A version of the file; of one that is not done yet nothing but these two is known. */
+static json_t *version_json(uint64_t bytes, int64_t mtime_ns)
 {
 	json_t *object = json_object();
-	json_set_number(object, "bytes", done->size);
-	json_object_set_new(object, "mtime_ns", json_integer(done->mtime_ns));
-	json_set_bytes(object, "sum", done->sum);
-	json_set_bytes(object, "etag", done->etag);
+	json_set_number(object, "bytes", bytes);
+	json_object_set_new(object, "mtime_ns", json_integer(mtime_ns));
 	return object;
 }
 
-static json_t *newer_json(const struct mark *mark)
+static json_t *done_json(const struct version *done)
 {
-	json_t *object = json_object();
-	json_set_number(object, "bytes", mark->newer_size);
-	json_object_set_new(object, "mtime_ns", json_integer(mark->newer_mtime_ns));
+	json_t *object = version_json(done->size, done->mtime_ns);
+	json_set_bytes(object, "sum", done->sum);
+	json_set_bytes(object, "etag", done->etag);
 	return object;
 }
 
@@ -189,21 +176,13 @@ static void tell_mark_as_json(const struct status_view *view, const char *key,
 	json_set_time(object, "since", mark->at_s);
 	set_optional(object, "upload_id", mark->upload.id);
 	json_object_set_new(
-		object, "last_done", mark->has_done ? version_json(&mark->done) : json_null());
-	json_object_set_new(object, "newer", mark->has_newer ? newer_json(mark) : json_null());
+		object, "last_done", mark->has_done ? done_json(&mark->done) : json_null());
+	json_object_set_new(object, "newer",
+		mark->has_newer ? version_json(mark->newer_size, mark->newer_mtime_ns)
+				: json_null());
 	if (outlook)
 		json_set_bytes(object, "outlook", outlook);
 	json_print(view->output, object);
-}
-
-static void tell_version(struct status_view *view, const struct version *version)
-{
-	struct text size = TEXT(64);
-	human_bytes(&size, version->size);
-	tell(view, "  version   %s (%" PRIu64 " bytes), modified %s", text_string(&size),
-		version->size, moment(version->mtime_ns / (int64_t)NS_PER_S).text);
-	tell(view, "            %s, etag %s", quote(version->sum).text, quote(version->etag).text);
-	text_clear(&size);
 }
 
 static const char *condition(const struct session_info *session)
@@ -213,9 +192,51 @@ static const char *condition(const struct session_info *session)
 	return session->is_gone ? "its process is gone" : "still open";
 }
 
-static void tell_claim(
+static const char *outlook_of_claim(const struct session_info *session)
+{
+	if (!session || !session->is_open)
+		return "its uploader has ended, so the next run takes it over at once";
+	if (session->is_gone)
+		return "its uploader's process on this host is gone, so the next run on this host "
+		       "takes it over at once";
+	return "the next run waits until its uploader is done, or takes it over when "
+	       "that uploader has sent no heartbeat for a whole lease (at once if it "
+	       "ran on the same host and has ended)";
+}
+
+const char *status_outlook(const struct mark *mark, const struct session_info *session)
+{
+	switch (mark->state) {
+	case MARK_ABSENT:
+	case MARK_FORGOTTEN:
+		break;
+	case MARK_DONE:
+		return mark->has_newer
+			       ? "the file has changed since, and --if-changed says what the "
+				 "next run does"
+			       : "the next run skips it, unless the file has changed by then";
+	case MARK_FAILED:
+		return mark->upload.id ? "the next run retries it, and sends only the parts that "
+					 "the server does not list if the file is the same"
+				       : "the next run retries it";
+	case MARK_CLAIMED:
+		return outlook_of_claim(session);
+	case MARK_UNREADABLE:
+		return "it is damaged, or was written by a later version of s3once: the next "
+		       "run of this version does not change it, and reports the file";
+	}
+	return "the next run uploads it if it finds a file for it, unless S3 "
+	       "holds the same content already";
+}
+
+static void tell_facts(
 	struct status_view *view, const struct mark *mark, const struct session_info *session)
 {
+	const struct version *done = &mark->done;
+	tell(view, "  state     %s since %s, tries %" PRId64, mark_state_name(mark->state),
+		moment(mark->at_s).text, mark->tries);
+	if (mark->error)
+		tell(view, "  why       %s", escaped(mark->error).text);
 	if (session)
 		tell(view, "  by        %s, %s, begun %s", quote(session->owner).text,
 			condition(session), moment(session->started_s).text);
@@ -223,174 +244,137 @@ static void tell_claim(
 		tell(view, "  by        an uploader that ended long ago");
 	tell(view, "  fence     session %s, claim %s", quote(mark->session).text,
 		quote(mark->claim).text);
+	if (mark->source)
+		tell(view, "  source    %s", quote(mark->source).text);
+	if (mark->has_done) {
+		tell(view, "  version   %s (%" PRIu64 " bytes), modified %s",
+			human_bytes(done->size).text, done->size,
+			moment(done->mtime_ns / (int64_t)NS_PER_S).text);
+		tell(view, "            %s, etag %s", quote(done->sum).text,
+			quote(done->etag).text);
+	}
+	if (mark->upload.id)
+		tell(view, "  upload    %s", quote(mark->upload.id).text);
 }
 
 void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
 	const struct session_info *session)
 {
-	char outlook[400];
-	status_outlook(mark, session, outlook, sizeof outlook);
+	const char *outlook = status_outlook(mark, session);
 	if (view->json) {
 		tell_mark_as_json(view, key, mark, outlook);
 		return;
 	}
-	char before[sizeof view->space->bucket + 8];
-	snprintf(before, sizeof before, "s3://%s/", view->space->bucket);
-	tell_escaped(view, before, key);
-	if (mark->state == MARK_ABSENT) {
+	tell(view, "s3://%s/%s", view->space->bucket, escaped(key).text);
+	if (mark->state == MARK_ABSENT)
 		tell(view,
 			"  state     no mark for this key: with these marks, no upload of it has begun");
-	} else {
-		tell(view, "  state     %s since %s, tries %" PRId64, mark_state_name(mark->state),
-			moment(mark->at_s).text, mark->tries);
-		if (mark->error)
-			tell_escaped(view, "  why       ", mark->error);
-		tell_claim(view, mark, session);
-		if (mark->source)
-			tell(view, "  source    %s", quote(mark->source).text);
-		if (mark->has_done)
-			tell_version(view, &mark->done);
-		if (mark->upload.id)
-			tell(view, "  upload    %s", quote(mark->upload.id).text);
-	}
+	else
+		tell_facts(view, mark, session);
 	tell(view, "  next run  %s", outlook);
 }
 
 void status_tell_nothing(struct status_view *view, const char *prefix)
 {
-	struct text t = TEXT(LINE_BYTES_MAX);
 	view->sum = (struct status_counts){0};
-	text_addf(&t, "s3://%s/", quote(view->space->bucket).text);
-	text_add_escaped_string(&t, prefix);
-	text_addf(
-		&t, " at %s: these marks know of no file there", quote(view->space->service).text);
-	if (!view->knows_bucket)
-		text_add(&t, ", nor of the bucket: check its name, --endpoint-url, and whose marks "
-			     "they are (--marks, --job)");
-	put(view, &t);
-	text_clear(&t);
-}
-
-static void tell_changed(struct status_view *view, const char *key, const struct mark *mark)
-{
-	if (view->changed_told >= LISTED_MAX && !view->verbose)
-		return;
-	view->changed_told++;
-	tell_escaped(view, "changed: ", key);
-	tell(view, "         the file is of %s now and was of %s when it was uploaded",
-		moment(mark->newer_mtime_ns / (int64_t)NS_PER_S).text,
-		moment(mark->done.mtime_ns / (int64_t)NS_PER_S).text);
+	tell(view, "s3://%s/%s at %s: these marks know of no file there%s",
+		quote(view->space->bucket).text, escaped(prefix).text,
+		quote(view->space->service).text,
+		view->knows_bucket
+			? ""
+			: ", nor of the bucket: check its name, --endpoint-url, and whose marks "
+			  "they are (--marks, --job)");
 }
 
 void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark)
 {
+	const bool has_changed = mark->state == MARK_DONE;
+	uint64_t *told = has_changed ? &view->changed_told : &view->failed_told;
 	if (view->json) {
 		tell_mark_as_json(view, key, mark, NULL);
 		return;
 	}
-	if (mark->state == MARK_DONE) {
-		tell_changed(view, key, mark);
+	if ((!has_changed && mark->state != MARK_FAILED) || (*told >= LISTED_MAX && !view->verbose))
 		return;
-	}
-	if (mark->state != MARK_FAILED || (view->failed_told >= LISTED_MAX && !view->verbose))
-		return;
-	view->failed_told++;
-	tell_escaped(view, "failed: ", key);
-	tell_escaped(view, "        ", mark->error ? mark->error : "no reason kept");
-}
-
-static void tell_session(struct status_view *view, const struct status_session *session)
-{
-	struct text claims = TEXT(64);
-	if (view->json) {
-		json_t *object = json_event("session");
-		json_set_bytes(object, "session", session->id);
-		json_set_number(object, "claims", session->claims);
-		json_object_set_new(object, "known", json_boolean(session->known));
-		set_optional(object, "owner", session->known ? session->info.owner : NULL);
-		json_object_set_new(
-			object, "open", json_boolean(session->known && session->info.is_open));
-		json_object_set_new(
-			object, "gone", json_boolean(session->known && session->info.is_gone));
-		json_set_time(object, "started", session->known ? session->info.started_s : 0);
-		json_set_time(object, "expires", session->known ? session->info.expires_s : 0);
-		json_set_number(object, "lease_ms",
-			session->known ? session->info.lease_ns / NS_PER_MS : 0);
-		json_print(view->output, object);
-		return;
-	}
-	human_things(&claims, session->claims, "file");
-	if (session->known)
-		tell(view, "claimed: %s by %s, %s, begun %s", text_string(&claims),
-			quote(session->info.owner).text, condition(&session->info),
-			moment(session->info.started_s).text);
+	++*told;
+	tell(view, "%s: %s", has_changed ? "changed" : "failed", escaped(key).text);
+	if (has_changed)
+		tell(view, "         the file is of %s now and was of %s when it was uploaded",
+			moment(mark->newer_mtime_ns / (int64_t)NS_PER_S).text,
+			moment(mark->done.mtime_ns / (int64_t)NS_PER_S).text);
 	else
-		tell(view, "claimed: %s by an uploader that ended long ago", text_string(&claims));
-	text_clear(&claims);
+		tell(view, "        %s",
+			mark->error ? escaped(mark->error).text : "no reason kept");
 }
 
-static void set_counts(json_t *object, const struct status_counts *counts)
+void status_tell_session(struct status_view *view, const char *id, uint64_t claims,
+	const struct session_info *session)
 {
-	json_set_number(object, "done", counts->done);
-	json_set_number(object, "claimed", counts->claimed);
-	json_set_number(object, "failed", counts->failed);
-	json_set_number(object, "changed", counts->changed);
-	json_set_number(object, "unreadable", counts->unreadable);
-	json_set_number(object, "bytes", counts->bytes_done);
+	if (!view->json && session) {
+		tell(view, "claimed: %s by %s, %s, begun %s", human_things(claims, "file").text,
+			quote(session->owner).text, condition(session),
+			moment(session->started_s).text);
+	} else if (!view->json) {
+		tell(view, "claimed: %s by an uploader that ended long ago",
+			human_things(claims, "file").text);
+	} else {
+		json_t *object = json_event("session");
+		json_set_bytes(object, "session", id);
+		json_set_number(object, "claims", claims);
+		json_object_set_new(object, "known", json_boolean(session));
+		set_optional(object, "owner", session ? session->owner : NULL);
+		json_object_set_new(object, "open", json_boolean(session && session->is_open));
+		json_object_set_new(object, "gone", json_boolean(session && session->is_gone));
+		json_set_time(object, "started", session ? session->started_s : 0);
+		json_set_time(object, "expires", session ? session->expires_s : 0);
+		json_set_number(object, "lease_ms", session ? session->lease_ns / NS_PER_MS : 0);
+		json_print(view->output, object);
+	}
 }
 
-static void tell_sum_as_json(
-	const struct status_view *view, const char *prefix, const struct status_counts *counts)
+static void tell_counts_as_json(const struct status_view *view, const char *event,
+	const char *prefix, const struct status_counts *counts)
 {
-	json_t *object = json_event("status");
-	json_set_bytes(object, "service", view->space->service);
+	static const char *const names[STATUS_COUNTS] = {
+		"done", "claimed", "failed", "changed", "unreadable", "bytes"};
+	json_t *object = json_event(event);
+	if (strcmp(event, "status") == 0)
+		json_set_bytes(object, "service", view->space->service);
 	json_set_bytes(object, "bucket", view->space->bucket);
 	json_set_bytes(object, "prefix", prefix);
-	set_counts(object, counts);
+	for (int i = 0; i < STATUS_COUNTS; i++)
+		json_set_number(object, names[i], counts->of[i]);
 	json_print(view->output, object);
 }
 
-static void tell_counts(
-	struct status_view *view, const char *prefix, const struct status_counts *counts)
+void status_tell_omitted(struct status_view *view, const struct status_counts *counts)
 {
-	struct text t = TEXT(4096);
-	if (view->json) {
-		tell_sum_as_json(view, prefix, counts);
+	if (view->json)
 		return;
-	}
-	text_addf(&t, "s3://%s/%s at %s: done ", view->space->bucket, quote(prefix).text,
-		quote(view->space->service).text);
-	human_things(&t, counts->done, "file");
-	text_add(&t, " (");
-	human_bytes(&t, counts->bytes_done);
-	text_add(&t, "), claimed ");
-	human_count(&t, counts->claimed);
-	text_add(&t, ", failed ");
-	human_count(&t, counts->failed);
-	text_add(&t, ", changed since ");
-	human_count(&t, counts->changed);
-	if (counts->unreadable) {
-		text_add(&t, ", of a later version of s3once ");
-		human_count(&t, counts->unreadable);
-	}
-	tell(view, "%s", text_string(&t));
-	text_clear(&t);
+	if (counts->of[STATUS_FAILED] > view->failed_told)
+		tell(view, "and %" PRIu64 " failed files more: -v lists them all",
+			counts->of[STATUS_FAILED] - view->failed_told);
+	if (counts->of[STATUS_CHANGED] > view->changed_told)
+		tell(view, "and %" PRIu64 " changed files more: -v lists them all",
+			counts->of[STATUS_CHANGED] - view->changed_told);
 }
 
 void status_tell_counts(
-	struct status_view *view, const char *prefix, const struct status_summary *summary)
+	struct status_view *view, const char *prefix, const struct status_counts *counts)
 {
-	const struct status_counts *counts = &summary->counts;
+	const uint64_t *of = counts->of, unreadable = of[STATUS_UNREADABLE];
 	view->sum = *counts;
-	if (!view->json && counts->failed > view->failed_told)
-		tell(view, "and %" PRIu64 " failed files more: -v lists them all",
-			counts->failed - view->failed_told);
-	if (!view->json && counts->changed > view->changed_told)
-		tell(view, "and %" PRIu64 " changed files more: -v lists them all",
-			counts->changed - view->changed_told);
-	for (size_t i = 0; i < summary->n_sessions; i++)
-		tell_session(view, &summary->sessions[i]);
-	tell_counts(view, prefix, counts);
+	if (view->json)
+		tell_counts_as_json(view, "status", prefix, counts);
+	else
+		tell(view,
+			"s3://%s/%s at %s: done %s (%s), claimed %s, failed %s, changed since %s%s%s",
+			view->space->bucket, quote(prefix).text, quote(view->space->service).text,
+			human_things(of[STATUS_DONE], "file").text,
+			human_bytes(of[STATUS_BYTES]).text, human_count(of[STATUS_CLAIMED]).text,
+			human_count(of[STATUS_FAILED]).text, human_count(of[STATUS_CHANGED]).text,
+			unreadable ? ", of a later version of s3once " : "",
+			unreadable ? human_count(unreadable).text : "");
 }
 
 void status_tell_head(struct status_view *view)
@@ -400,68 +384,29 @@ void status_tell_head(struct status_view *view)
 			"changed", "folder");
 }
 
-static void add_column(
-	struct text *t, int width, uint64_t n, void (*figure)(struct text *, uint64_t))
-{
-	struct text column = TEXT(64);
-	figure(&column, n);
-	text_addf(t, "%*s ", width, text_string(&column));
-	text_clear(&column);
-}
-
-static void add_row(struct text *t, const struct status_counts *counts)
-{
-	add_column(t, 12, counts->done, human_count);
-	add_column(t, 11, counts->bytes_done, human_bytes);
-	add_column(t, 9, counts->claimed, human_count);
-	add_column(t, 9, counts->failed, human_count);
-	add_column(t, 9, counts->changed, human_count);
-	text_add_char(t, ' ');
-}
-
-static void add_unreadable(struct text *t, const struct status_counts *counts)
-{
-	if (!counts->unreadable)
-		return;
-	text_add(t, ", and of a later version of s3once ");
-	human_count(t, counts->unreadable);
-}
-
-void status_tell_folder(
-	struct status_view *view, const char *folder, const struct status_counts *counts)
+void status_tell_row(struct status_view *view, const char *prefix,
+	const struct status_counts *counts, bool is_sum)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
+	const uint64_t *of = counts->of, unreadable = of[STATUS_UNREADABLE];
+	if (is_sum)
+		view->sum = *counts;
 	if (view->json) {
-		json_t *object = json_event("folder");
-		json_set_bytes(object, "bucket", view->space->bucket);
-		json_set_bytes(object, "prefix", folder);
-		set_counts(object, counts);
-		json_print(view->output, object);
+		tell_counts_as_json(view, is_sum ? "status" : "folder", prefix, counts);
 		return;
 	}
-	add_row(&t, counts);
-	text_add_escaped_string(&t, folder);
-	add_unreadable(&t, counts);
-	put(view, &t);
-	text_clear(&t);
-}
-
-void status_tell_sum(
-	struct status_view *view, const char *prefix, const struct status_counts *counts)
-{
-	struct text t = TEXT(LINE_BYTES_MAX);
-	view->sum = *counts;
-	if (view->json) {
-		tell_sum_as_json(view, prefix, counts);
-		return;
-	}
-	add_row(&t, counts);
-	text_addf(&t, "s3://%s/", quote(view->space->bucket).text);
+	text_addf(&t, "%12s %11s %9s %9s %9s  ", human_count(of[STATUS_DONE]).text,
+		human_bytes(of[STATUS_BYTES]).text, human_count(of[STATUS_CLAIMED]).text,
+		human_count(of[STATUS_FAILED]).text, human_count(of[STATUS_CHANGED]).text);
+	if (is_sum)
+		text_addf(&t, "s3://%s/", quote(view->space->bucket).text);
 	text_add_escaped_string(&t, prefix);
-	add_unreadable(&t, counts);
-	if (view->page)
+	if (unreadable)
+		text_addf(
+			&t, ", and of a later version of s3once %s", human_count(unreadable).text);
+	if (view->page && is_sum)
 		status_page_last(view->page, text_string(&t));
 	else
-		output_result(view->output, text_string(&t));
+		put(view, text_string(&t));
 	text_clear(&t);
 }

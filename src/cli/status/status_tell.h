@@ -1,8 +1,23 @@
 /* What `s3once status` found out, told to people or as JSON. */
 #pragma once
+#include "base/text.h"
 #include "cli/output.h"
 #include "marks/bucket_row.h"
-#include "upload/marks_status.h"
+#include "marks/session.h"
+
+/* How many marks say what. */
+enum status_count {
+	STATUS_DONE,
+	STATUS_CLAIMED,
+	STATUS_FAILED,
+	STATUS_CHANGED, /* of those done: files that have changed since, and were left alone */
+	STATUS_UNREADABLE,
+	STATUS_BYTES, /* of those done */
+	STATUS_COUNTS
+};
+struct status_counts {
+	uint64_t of[STATUS_COUNTS];
+};
 
 /* A screen of lines that is drawn anew as a whole, on a terminal at standard output. Zero it to
  * start. */
@@ -31,7 +46,7 @@ struct status_view {
 	bool knows_bucket; /* the marks have a row of it */
 	unsigned depth;    /* of the table; 0: there is none */
 	unsigned verbose;
-	struct status_counts sum;           /* set by status_tell_counts() and status_tell_sum() */
+	struct status_counts sum;           /* set by who tells a sum */
 	uint64_t failed_told, changed_told; /* marks that were listed; zero them to start */
 };
 
@@ -39,20 +54,25 @@ struct status_view {
 void status_tell_store(struct status_view *view, bool has_bucket);
 /* Tells which bucket the marks are about. */
 void status_tell_bucket(struct status_view *view, const struct bucket_row *row);
-/* Tells all that is known of one mark, or that there is none, nor any below it as a prefix. The
- * session is NULL unless it claims the mark and its row is there. */
+/* What the next run will do about a mark, a sentence. Pure: session is NULL unless the mark is
+ * claimed and its row is there. Static. */
+const char *status_outlook(const struct mark *mark, const struct session_info *session);
+/* Tells all that is known of one mark, or that there is none. The session is as above. */
 void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
 	const struct session_info *session);
 /* Tells that there is no mark below the prefix, and where one might be instead. */
 void status_tell_nothing(struct status_view *view, const char *prefix);
-/* Tell of the table of folders: its head, a row for a folder, and the sum below all of them. */
-void status_tell_head(struct status_view *view);
-void status_tell_folder(
-	struct status_view *view, const char *folder, const struct status_counts *counts);
-void status_tell_sum(
-	struct status_view *view, const char *prefix, const struct status_counts *counts);
 /* Tells of a mark below a prefix that is not done, or whose file has changed since. */
 void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark);
-/* Sums up what is below a prefix, after its unfinished marks. */
+/* Tells how many of these were not listed. */
+void status_tell_omitted(struct status_view *view, const struct status_counts *counts);
+/* Tells of a session that holds claims; NULL: its row was swept. */
+void status_tell_session(struct status_view *view, const char *id, uint64_t claims,
+	const struct session_info *session);
+/* Sums up what is below a prefix. */
 void status_tell_counts(
-	struct status_view *view, const char *prefix, const struct status_summary *summary);
+	struct status_view *view, const char *prefix, const struct status_counts *counts);
+/* Tell of the table of folders: its head, and a row for a folder or the sum below all of them. */
+void status_tell_head(struct status_view *view);
+void status_tell_row(struct status_view *view, const char *prefix,
+	const struct status_counts *counts, bool is_sum);

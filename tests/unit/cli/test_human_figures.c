@@ -1,28 +1,19 @@
 #include "../check.h"
 #include "cli/human_figures.h"
 
-static void check_number(void (*show)(struct text *, uint64_t), uint64_t n, const char *want)
+static void check_number(struct figure (*show)(uint64_t), uint64_t n, const char *want)
 {
-	struct text t = TEXT(64);
-	show(&t, n);
-	CHECK_STRING(text_string(&t), want);
-	text_clear(&t);
+	CHECK_STRING(show(n).text, want);
 }
 
 static void check_seconds(double seconds, const char *want)
 {
-	struct text t = TEXT(64);
-	human_seconds(&t, seconds);
-	CHECK_STRING(text_string(&t), want);
-	text_clear(&t);
+	CHECK_STRING(human_seconds(seconds).text, want);
 }
 
 static void check_things(uint64_t n, const char *want)
 {
-	struct text t = TEXT(100);
-	human_things(&t, n, "file");
-	CHECK_STRING(text_string(&t), want);
-	text_clear(&t);
+	CHECK_STRING(human_things(n, "file").text, want);
 }
 
 int main(void)

@@ -1,11 +1,10 @@
 #include "../check.h"
-#include "upload/marks_status.h"
+#include "cli/status/status_tell.h"
 
 static void check_outlook(
 	const struct mark *mark, const struct session_info *session, const char *says)
 {
-	char outlook[400];
-	status_outlook(mark, session, outlook, sizeof outlook);
+	const char *outlook = status_outlook(mark, session);
 	if (!CHECK(strstr(outlook, says)))
 		fprintf(stderr, "\t%s\n", outlook);
 }
