@@ -275,6 +275,8 @@ static int set_credentials(struct aws_settings *settings, const struct settings_
 		.sts_region = settings->sts_region,
 		.sso_endpoint = settings->sso_endpoint,
 		.sso_oidc_endpoint = settings->sso_oidc_endpoint,
+		.fips = settings->terms.fips,
+		.dualstack = settings->terms.dualstack,
 		.ca_bundle = settings->ca_bundle,
 		.patience_ms = PATIENCE_TIMEOUTS * settings->request_timeout_ms,
 	};

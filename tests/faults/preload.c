@@ -12,6 +12,8 @@
  * S3ONCE_TEST_SLOW_OPEN=TEXT: to open a file with TEXT in its path for reading takes up to 20 ms.
  * S3ONCE_TEST_HUNG_DNS=FILE: while FILE exists, to look up a name takes a minute and fails;
  * else each name is this host's.
+ * S3ONCE_TEST_LED_TO=PORT: each name is this host's, and whatever is connected to by TCP, at any
+ * address and port, is this port of 127.0.0.1.
  * S3ONCE_TEST_NO_CURL=1: libcurl cannot be set up.
  * S3ONCE_TEST_KILLED_AT=N: before its Nth mkdirat, renameat2 or unlinkat the program is killed.
  * S3ONCE_TEST_SYNCED=FILE: each time that SQLite syncs the write-ahead log of marks.db, what was
@@ -21,11 +23,13 @@
  * write them either and succeeds. Then FILE.failed is there. S3ONCE_TEST_SYNC_HUNG=FILE: while FILE
  * exists, such a sync does not return.
  */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -201,13 +205,32 @@ PUBLIC int getaddrinfo(
 {
 	static int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 	const char *hung = getenv("S3ONCE_TEST_HUNG_DNS");
+	const bool is_here = hung || getenv("S3ONCE_TEST_LED_TO");
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
 	if (hung && !access(hung, F_OK)) {
 		sleep(60);
 		return EAI_AGAIN;
 	}
-	return real(hung ? "127.0.0.1" : name, service, hints, ret);
+	return real(is_here ? "127.0.0.1" : name, service, hints, ret);
+}
+
+PUBLIC int connect(int fd, const struct sockaddr *address, socklen_t n)
+{
+	static int (*real)(int, const struct sockaddr *, socklen_t);
+	const char *port = getenv("S3ONCE_TEST_LED_TO");
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "connect");
+	if (!port || (address->sa_family != AF_INET && address->sa_family != AF_INET6))
+		return real(fd, address, n);
+	const struct sockaddr_in v4 = {.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)atoi(port)),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = v4.sin_port};
+	if (address->sa_family == AF_INET)
+		return real(fd, (const struct sockaddr *)&v4, sizeof v4);
+	inet_pton(AF_INET6, "::ffff:127.0.0.1", &v6.sin6_addr);
+	return real(fd, (const struct sockaddr *)&v6, sizeof v6);
 }
 
 static void count_change(void)

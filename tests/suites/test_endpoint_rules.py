@@ -1,4 +1,4 @@
-"""AWS's own test cases for the endpoints of S3, DynamoDB and STS, each put to endpoint_resolve()."""
+"""AWS's own test cases for the endpoints of S3, DynamoDB, STS and SSO, each put to endpoint_resolve()."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from tests.system.test_endpoints import by_us, without_default_port
 
 ASKED = ("service", "region", "custom", "bucket", "style", "terms")
 ROWS, OTHERS = read_table("endpoints")
+NAMES = {"s3": "S3", "dynamodb": "DynamoDB", "sts": "STS", "portal.sso": "SSO", "oidc": "tokens of SSO"}
 UNSUPPORTED = ("Express", "Outposts", "outposts", "multi-region")
 
 
@@ -30,9 +31,9 @@ def reason_of(row, ours):
     return ""
 
 
-@pytest.mark.parametrize("service", ["s3", "dynamodb", "sts"])
+@pytest.mark.parametrize("service", sorted(NAMES))
 def test_endpoint_rules(service):
-    suite = Suite({"s3": "Endpoints of S3", "dynamodb": "Endpoints of DynamoDB", "sts": "Endpoints of STS"}[service], OTHERS[service])
+    suite = Suite(f"Endpoints of {NAMES[service]}", OTHERS[service])
     rows = [row for row in ROWS if row["service"] == service]
     for row, ours in zip(rows, by_us([tuple(row[field] for field in ASKED) for row in rows])):
         expected = (without_default_port(row["url"].rstrip("/")), row["signing_region"], row["signing_name"])

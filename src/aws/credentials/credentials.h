@@ -24,6 +24,7 @@ struct credentials_options {
 	const char *sts_endpoint; /* base URL of STS; NULL: roles cannot be assumed */
 	const char *sso_endpoint,
 		*sso_oidc_endpoint; /* the same of SSO; NULL: AWS's of its region */
+	bool fips, dualstack;       /* which of AWS's endpoints of SSO */
 	const char *sts_region;     /* that its requests are signed for */
 	const char *ca_bundle;      /* for https, as http_options has it */
 	uint64_t patience_ms;       /* how long credentials_get waits for a renewal; 0: 5 minutes */

@@ -196,7 +196,23 @@ static int role(
 	return error;
 }
 
-/* In botocore's order. */
+/* The session of `aws login` is bound to a key, and renewed by a protocol of its own. */
+static int refuse_login(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	(void)ret;
+	const char *name = source->profile.name;
+	if (!profile_get(&source->profile, "login_session"))
+		return -ENODATA;
+	problem_set(ret_problem,
+		"profile %s has a login_session of `aws login`, which is read by way of the AWS "
+		"CLI: add credential_process = aws configure export-credentials --profile %s "
+		"--format process",
+		quote(name).text, quote(name).text);
+	return -EINVAL;
+}
+
+/* In botocore's order, but that credential_process may stand beside login_session. */
 static const struct {
 	profile_way *load;
 	const char *name;
@@ -207,6 +223,7 @@ static const struct {
 	{keys_of_credentials_file, "credentials file"},
 	{credentials_process, "credential_process"},
 	{keys_of_config_file, "config file"},
+	{refuse_login, "login session"},
 };
 
 static const char *shown_file(const char *path)
@@ -270,6 +287,8 @@ int credentials_loader_init(
 	*loader = (struct credentials_loader){
 		.profile = copy_or_note(options->profile ? options->profile : "default", &failed),
 		.profile_is_explicit = options->profile_is_explicit,
+		.fips = options->fips,
+		.dualstack = options->dualstack,
 		.credentials_path = copy_or_note(options->credentials_path, &failed),
 		.config_path = copy_or_note(options->config_path, &failed),
 		.sts_endpoint = copy_or_note(options->sts_endpoint, &failed),

@@ -12,6 +12,7 @@ struct credentials_loader {
 	bool profile_is_explicit;
 	char *credentials_path, *config_path, *sts_endpoint, *sts_region, *ca_bundle; /* or NULL */
 	char *sso_endpoint, *sso_oidc_endpoint;                                       /* or NULL */
+	bool fips, dualstack;
 	struct http_shared *shared; /* both made by the first request */
 	struct http *http;
 	atomic_bool stopped; /* end the load that is under way: nobody wants it any more */

@@ -29,10 +29,12 @@
 
 /* The URL of a path at a service: at the endpoint that is set, or, if that is NULL, where AWS has
  * the service ("portal.sso", "oidc") of this region. 0, or -EINVAL with a sentence. */
-static int sso_url(const char *service, const char *region, const char *set, const char *path,
-	struct text *ret, struct problem *ret_problem)
+static int sso_url(const struct credentials_loader *loader, const char *service, const char *region,
+	const char *set, const char *path, struct text *ret, struct problem *ret_problem)
 {
-	const struct endpoint_question question = {.service = service, .region = region};
+	const struct endpoint_question question = {.service = service,
+		.region = region,
+		.terms = {.fips = loader->fips, .dualstack = loader->dualstack}};
 	struct endpoint endpoint;
 	if (!set && endpoint_resolve(&question, &endpoint, ret_problem) < 0) {
 		problem_prefix(ret_problem, "sso_region");
@@ -117,8 +119,8 @@ static int exchange(struct credentials_loader *loader, const struct sso_session 
 		json_word(token, "clientId"), "clientSecret", json_word(token, "clientSecret"),
 		"refreshToken", json_word(token, "refreshToken"));
 	char *bytes = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
-	int error = sso_url(
-		"oidc", session->region, loader->sso_oidc_endpoint, "/token", &url, ret_problem);
+	int error = sso_url(loader, "oidc", session->region, loader->sso_oidc_endpoint, "/token",
+		&url, ret_problem);
 	if (bytes) {
 		text_add(&body, bytes);
 		OPENSSL_cleanse(bytes, strlen(bytes));
@@ -271,8 +273,9 @@ static int get_role(const struct profile_source *source, const struct sso_sessio
 		return -EINVAL;
 	}
 	text_add(&line, "x-amz-sso_bearer_token: ");
-	int error = sso_url("portal.sso", session->region, source->loader->sso_endpoint,
-		"/federation/credentials?account_id=", &url, ret_problem);
+	int error =
+		sso_url(source->loader, "portal.sso", session->region, source->loader->sso_endpoint,
+			"/federation/credentials?account_id=", &url, ret_problem);
 	uri_encode(&url, account, strlen(account), 0);
 	text_add(&url, "&role_name=");
 	uri_encode(&url, role, strlen(role), 0);

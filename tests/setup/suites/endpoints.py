@@ -3,7 +3,7 @@
     tests/setup/suites/endpoints.py CLONE
 
 The table of partitions is AWS's own, and so are the cases: they test the rules by which AWS's SDKs find the endpoints of
-S3, DynamoDB and STS. Cases about something that this program does not have are only counted.
+S3, DynamoDB, STS and SSO. Cases about something that this program does not have are only counted.
 """
 
 import re
@@ -16,6 +16,7 @@ from repository import Repository, write_table
 ROOT = Path(__file__).resolve().parents[3]
 PARTITIONS = "botocore/data/partitions.json"
 CASES = "tests/functional/endpoint-rules/{}/endpoint-tests-1.json"
+SERVICES = {"s3": "s3", "dynamodb": "dynamodb", "sts": "sts", "portal.sso": "sso", "oidc": "sso-oidc"}
 COLUMNS = ["service", "region", "custom", "bucket", "style", "terms", "url", "signing_region", "signing_name"]
 
 HEAD = """/* The partitions that AWS published on {date}. Made by tests/setup/suites/endpoints.py, not by
@@ -101,8 +102,8 @@ def row(service, case):
 def main():
     botocore = Repository(sys.argv[1], "boto/botocore")
     cases, others = [], Counter()
-    for service in ("s3", "dynamodb", "sts"):
-        for case in botocore.json(CASES.format(service))["testCases"]:
+    for service, name in SERVICES.items():
+        for case in botocore.json(CASES.format(name))["testCases"]:
             reason = not_ours(case.get("params", {}))
             if reason:
                 others[service, reason] += 1
