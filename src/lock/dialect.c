@@ -1,6 +1,7 @@
 /* The rows of other lock clients, as tables of their attributes, and durations as Go writes
  * them. */
 #include "lock/dialect.h"
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,25 +79,20 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 	return 0;
 }
 
+#define ROWS_OF_JAVA                                                                               \
+	.pk_name = "key", .owner = "ownerName", .version = "recordVersionNumber",                  \
+	.lease = "leaseDuration", .released = "isReleased", .data = "data"
+
 static const struct dialect dialects[] = {
-	[S3ONCE_LOCK_JAVA] = {.pk_name = "key",
-		.owner = "ownerName",
-		.version = "recordVersionNumber",
-		.lease = "leaseDuration",
-		.released = "isReleased",
-		.data = "data"},
-	[S3ONCE_LOCK_GO] = {.pk_name = "key",
-		.owner = "ownerName",
-		.version = "recordVersionNumber",
-		.lease = "leaseDuration",
-		.released = "isReleased",
-		.data = "data"},
+	[S3ONCE_LOCK_JAVA] = {ROWS_OF_JAVA, .lease_form = LEASE_AS_MS},
+	[S3ONCE_LOCK_GO] = {ROWS_OF_JAVA, .lease_form = LEASE_AS_GO},
 	[S3ONCE_LOCK_PYTHON] = {.pk_name = "lock_key",
 		.sk_name = "sort_key",
 		.sk_default = "-",
 		.owner = "owner_name",
 		.version = "record_version_number",
 		.lease = "lease_duration",
+		.lease_form = LEASE_AS_SECONDS,
 		.expires = "expiry_time",
 		.expires_after_s = 3600},
 	[S3ONCE_LOCK_DLM] = {.pk_name = "resource_id",
@@ -131,8 +127,7 @@ static const char *string_or_empty(const struct item *item, const char *name)
 	return value ? value : "";
 }
 
-/* Reading. A lease counts only if its unit is certain. A bare number of java is in ms, since its
- * client writes nothing else. Go's lease carries its unit. Python's is a number of seconds. */
+/* Reading. A lease counts only if its unit is certain. */
 
 #define LEASE_MOST_MS (100ULL * 365 * 24 * 3600 * 1000)
 
@@ -150,20 +145,19 @@ static bool read_bare_ms(const char *s, uint64_t *ret_ms)
 
 static bool read_lease(const struct dialect *dialect, const struct item *item, uint64_t *ret_ms)
 {
+	const char *text = item_string(item, dialect->lease);
 	int64_t s;
-	if (dialect == &dialects[S3ONCE_LOCK_PYTHON]) {
+	if (dialect->lease_form == LEASE_AS_SECONDS) {
 		if (item_number(item, dialect->lease, &s) || s <= 0 ||
 			(uint64_t)s > LEASE_MOST_MS / 1000)
 			return false;
 		*ret_ms = (uint64_t)s * 1000;
 		return true;
 	}
-	const char *text = item_string(item, dialect->lease);
-	if (!text)
-		return false;
-	bool ok = !go_duration_parse(text, ret_ms) ||
-		  (dialect == &dialects[S3ONCE_LOCK_JAVA] && read_bare_ms(text, ret_ms));
-	return ok && *ret_ms > 0;
+	return text &&
+	       (!go_duration_parse(text, ret_ms) ||
+		       (dialect->lease_form == LEASE_AS_MS && read_bare_ms(text, ret_ms))) &&
+	       *ret_ms > 0;
 }
 
 static const char *fault_of(
@@ -212,56 +206,72 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 
 /* Writing. */
 
+void lock_change(struct lock_changes *changes, const char *name, enum value_type type,
+	const char *value, size_t n)
+{
+	size_t at = 0;
+	while (at < changes->n && strcmp(changes->list[at].name, name) != 0)
+		at++;
+	assert(at < LOCK_CHANGES_MAX);
+	changes->list[at] = (struct change){name, type, value, n};
+	changes->n += at == changes->n;
+}
+
 static int64_t seconds_up(uint64_t ms)
 {
 	return (int64_t)((ms + 999) / 1000);
 }
 
-static int set_lease(const struct dialect *dialect, uint64_t ms, struct item *ret)
+static void add_lease(const struct dialect *dialect, uint64_t ms, struct lock_changes *ret)
 {
-	char text[40];
-	if (!dialect->lease)
-		return 0;
-	if (dialect == &dialects[S3ONCE_LOCK_PYTHON])
-		return item_set_number(ret, dialect->lease, seconds_up(ms));
-	if (dialect == &dialects[S3ONCE_LOCK_GO])
-		go_duration(ms, text);
+	if (dialect->lease_form == LEASE_AS_GO)
+		go_duration(ms, ret->lease);
 	else
-		snprintf(text, sizeof text, "%llu", (unsigned long long)ms);
-	return item_set_string(ret, dialect->lease, text);
+		snprintf(ret->lease, sizeof ret->lease, "%lld",
+			(long long)(dialect->lease_form == LEASE_AS_MS ? (int64_t)ms
+								       : seconds_up(ms)));
+	lock_change(ret, dialect->lease,
+		dialect->lease_form == LEASE_AS_SECONDS ? VALUE_NUMBER : VALUE_STRING, ret->lease,
+		0);
 }
 
-int dialect_renew(const struct dialect *dialect, const struct lock_write *write, struct item *ret)
+static void add_renewal(
+	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret)
 {
 	int64_t after = seconds_up(write->lease_ms) + (int64_t)dialect->expires_more_s;
 	if (after < (int64_t)dialect->expires_after_s)
 		after = (int64_t)dialect->expires_after_s;
-	int error = set_lease(dialect, write->lease_ms, ret);
-	if (!error)
-		error = item_set_string(ret, dialect->version, write->version);
-	if (!error && dialect->expires)
-		error = item_set_number(ret, dialect->expires, write->now_s + after);
-	return error;
+	if (dialect->lease)
+		add_lease(dialect, write->lease_ms, ret);
+	lock_change(ret, dialect->version, VALUE_STRING, write->version, 0);
+	snprintf(ret->expires, sizeof ret->expires, "%lld", (long long)(write->now_s + after));
+	if (dialect->expires)
+		lock_change(ret, dialect->expires, VALUE_NUMBER, ret->expires, 0);
 }
 
-int dialect_acquire(const struct dialect *dialect, const struct lock_write *write, struct item *ret)
+void dialect_renew(
+	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret)
 {
-	if (write->data && !dialect->data)
-		return -EINVAL;
-	int error = dialect->owner ? item_set_string(ret, dialect->owner, write->owner) : 0;
-	if (!error)
-		error = dialect_renew(dialect, write, ret);
-	if (!error && write->data)
-		error = item_set(ret, dialect->data, VALUE_BYTES, write->data, write->data_bytes);
-	return error;
+	ret->n = 0;
+	add_renewal(dialect, write, ret);
+}
+
+void dialect_acquire(
+	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret)
+{
+	ret->n = 0;
+	if (dialect->owner)
+		lock_change(ret, dialect->owner, VALUE_STRING, write->owner, 0);
+	add_renewal(dialect, write, ret);
+	if (write->data)
+		lock_change(ret, dialect->data, VALUE_BYTES, write->data, write->data_bytes);
 }
 
 /* "0" is a lease that all of these clients can read. Java and go read the lease before they look at
  * isReleased, and neither can read the other's. */
-int dialect_release(const struct dialect *dialect, struct item *ret)
+void dialect_release(const struct dialect *dialect, struct lock_changes *ret)
 {
-	if (!dialect->released)
-		return -EINVAL;
-	int error = item_set_string(ret, dialect->released, "1");
-	return error ? error : item_set_string(ret, dialect->lease, "0");
+	ret->n = 0;
+	lock_change(ret, dialect->released, VALUE_STRING, "1", 0);
+	lock_change(ret, dialect->lease, VALUE_STRING, "0", 0);
 }

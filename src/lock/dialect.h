@@ -5,6 +5,10 @@
 #include "s3once/lock.h"
 #include "store/item.h"
 
+/* How a lease is written. A bare number counts only as ms, since the client of java writes nothing
+ * else; go's carries its unit. */
+enum lease_form { LEASE_AS_MS, LEASE_AS_GO, LEASE_AS_SECONDS };
+
 /* Names of attributes are NULL where the dialect has none. Static. */
 struct dialect {
 	/* The table's keys, unless its owner has named them differently. */
@@ -12,6 +16,7 @@ struct dialect {
 	/* The sort key of a lock that names none. NULL: "". */
 	const char *sk_default;
 	const char *owner, *version, *lease;
+	enum lease_form lease_form;
 	const char *released, *data, *expires;
 	/* `expires` is at least so long after the write. */
 	uint64_t expires_after_s;
@@ -65,13 +70,24 @@ struct lock_write {
 	const void *data; /* NULL: none */
 	size_t data_bytes;
 };
-/* These add to *ret the attributes of a row without its keys: when it is acquired, at each
- * heartbeat, and when it is released by mark. They return 0, -ENOMEM, or -EINVAL for data that the
- * dialect does not have. */
-int dialect_acquire(
-	const struct dialect *dialect, const struct lock_write *write, struct item *ret);
-int dialect_renew(const struct dialect *dialect, const struct lock_write *write, struct item *ret);
-int dialect_release(const struct dialect *dialect, struct item *ret);
+/* What a write changes. The values are borrowed from the struct lock_write and from here. */
+#define LOCK_CHANGES_MAX 40
+struct lock_changes {
+	struct change list[LOCK_CHANGES_MAX];
+	size_t n;
+	char lease[40], expires[24];
+};
+/* These fill *ret with the attributes of a row without its keys: when it is acquired, at each
+ * heartbeat, and when it is released by mark, for dialects that have that. Data is only for
+ * dialects that have it. */
+void dialect_acquire(
+	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret);
+void dialect_renew(
+	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret);
+void dialect_release(const struct dialect *dialect, struct lock_changes *ret);
+/* Adds a change, or replaces that of the same attribute. A value of NULL removes it. */
+void lock_change(struct lock_changes *changes, const char *name, enum value_type type,
+	const char *value, size_t n);
 
 /* Writes a duration as Go does, such as "1m30s". */
 void go_duration(uint64_t ms, char ret[static 40]);

@@ -134,6 +134,7 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
 	snprintf(lock->key, sizeof lock->key, "%s", key);
 	snprintf(lock->sort, sizeof lock->sort, "%s", sort);
 	snprintf(lock->owner, sizeof lock->owner, "%s", locks->owner);
+	lock_key_of(locks, key, sort, slot, &lock->row_key);
 	const bool usual = lease_ns == locks->lease_ns;
 	const struct lease_options options = {
 		.ops = &lock_lease_ops,
@@ -234,10 +235,9 @@ static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 static enum outcome give(struct s3once_lock *lock, struct store_conn *conn, uint64_t deadline_ns,
 	struct item *ret_present, struct problem *ret_problem)
 {
-	struct lock_key key;
 	bool maybe_applied = false;
-	lock_key_of(lock->locks, lock->key, lock->sort, lock->slot, &key);
-	struct lock_giving giving = {.locks = lock->locks, .key = key.key, .id = lock->id};
+	struct lock_giving giving = {
+		.locks = lock->locks, .key = lock->row_key.key, .id = lock->id};
 	giving.version = lease_row_version(lock->lease, &giving.or_version);
 	const struct call_limits limits = {
 		.deadline_ns = deadline_ns, .maybe_applied = &maybe_applied};

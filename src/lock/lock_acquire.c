@@ -194,11 +194,9 @@ static int fail_acquisition(struct acquisition *a, const struct problem *problem
  * run out. */
 static void undo(struct acquisition *a, const struct s3once_lock *lock, const char *version)
 {
-	struct lock_key key;
 	struct item present = {0};
 	struct problem problem;
-	lock_key_of(a->locks, lock->key, lock->sort, lock->slot, &key);
-	const struct lock_giving giving = {a->locks, key.key, version, "", lock->id};
+	const struct lock_giving giving = {a->locks, lock->row_key.key, version, "", lock->id};
 	const struct call_limits limits = {
 		.deadline_ns = clock_boot_ns() + 2 * NS_PER_S, .attempts = 2};
 	lock_row_give(a->conn, &giving, &limits, &present, &problem);

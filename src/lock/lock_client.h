@@ -69,12 +69,19 @@ struct s3once_locks {
 	} locked;
 };
 
+/* The key of a lock's row, or of the counter beside it. */
+struct lock_key {
+	char pk[LOCK_KEY_MAX + 40], sk[2 * LOCK_KEY_MAX + 40];
+	struct item_key key; /* points to both */
+};
+
 struct s3once_lock {
 	struct s3once_locks *locks;
 	struct s3once_lock *next;
 	char id[ID_CHARS + 1]; /* of this acquisition; all versions of its row begin with it */
 	char key[LOCK_KEY_MAX + 1], sort[LOCK_KEY_MAX + 1], owner[256];
 	unsigned slot;
+	struct lock_key row_key;
 	struct lease *lease;
 	atomic_bool given_up; /* released, or about to be */
 	/* A release was sent while the lock was ours, and may have been applied. */
@@ -89,11 +96,6 @@ struct s3once_lock {
 	unsigned count; /* how often it was acquired; guarded by the client's mutex */
 };
 
-/* The key of a lock's row, or of the counter beside it. */
-struct lock_key {
-	char pk[LOCK_KEY_MAX + 40], sk[2 * LOCK_KEY_MAX + 40];
-	struct item_key key; /* points to both */
-};
 void lock_key_of(const struct s3once_locks *locks, const char *key, const char *sort, unsigned slot,
 	struct lock_key *ret);
 /* 0 if these can be keys here, or -EINVAL with a sentence. */

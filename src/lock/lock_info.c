@@ -86,15 +86,14 @@ static int find_version(struct s3once_lock *lock, char ret_version[static LEASE_
 {
 	struct s3once_locks *locks = lock->locks;
 	struct store_conn *conn = lock_conn_get(locks);
-	struct lock_key key;
 	struct item item = {0};
 	struct problem problem = {0};
 	if (!conn)
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	lock_key_of(locks, lock->key, lock->sort, lock->slot, &key);
 	const struct call_limits limits =
 		lock_limits(locks, clock_boot_ns() + lease_length_ns(lock->lease));
-	enum outcome o = conn->store->ops->get(conn, key.key, true, &limits, &item, &problem);
+	enum outcome o =
+		conn->store->ops->get(conn, lock->row_key.key, true, &limits, &item, &problem);
 	lock_conn_put(locks, conn);
 	const struct lock_row row = dialect_read(locks->dialect, &item);
 	int r = 0;
@@ -156,36 +155,35 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 
 #define EXTRAS_MAX 64
 
-static size_t extras_of(const struct s3once_locks *locks, const struct item *item,
-	struct s3once_lock_attribute ret[static EXTRAS_MAX])
+/* Shows a row, with those of its attributes that are the user's. */
+static int show_row(const struct s3once_locks *locks, const struct s3once_lock_info *keys,
+	const struct item *item, s3once_lock_visitor *visitor, void *arg)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < item->count && n < EXTRAS_MAX; i++) {
+	const struct lock_row row = dialect_read(locks->dialect, item);
+	struct s3once_lock_attribute extras[EXTRAS_MAX];
+	struct s3once_lock_info info = {
+		.key = keys->key,
+		.sort_key = keys->sort_key,
+		.owner = row.owner,
+		.version = row.version,
+		.held = row.state != ROW_FREE,
+		.understood = row.state != ROW_UNREADABLE,
+		.why = row.why,
+		.lease_ms = row.state == ROW_HELD ? row.lease_ms : 0,
+		.unchanged_ms = keys->unchanged_ms,
+		.token = row.token,
+		.expires_s = row.expires_s,
+		.data = row.data ? row.data->value : NULL,
+		.data_bytes = row.data ? row.data->n : 0,
+		.attributes = extras,
+	};
+	for (size_t i = 0; i < item->count && info.n_attributes < EXTRAS_MAX; i++) {
 		const struct attribute *a = &item->attributes[i];
 		if (a->type == VALUE_STRING && !lock_owns(locks, a->name))
-			ret[n++] = (struct s3once_lock_attribute){a->name, a->value};
+			extras[info.n_attributes++] =
+				(struct s3once_lock_attribute){a->name, a->value};
 	}
-	return n;
-}
-
-static struct s3once_lock_info info_of(
-	const struct lock_row *row, const char *key, const char *sort, uint64_t unchanged_ns)
-{
-	return (struct s3once_lock_info){
-		.key = key,
-		.sort_key = sort,
-		.owner = row->owner,
-		.version = row->version,
-		.held = row->state != ROW_FREE,
-		.understood = row->state != ROW_UNREADABLE,
-		.why = row->why,
-		.lease_ms = row->state == ROW_HELD ? row->lease_ms : 0,
-		.unchanged_ms = unchanged_ns / NS_PER_MS,
-		.token = row->token,
-		.expires_s = row->expires_s,
-		.data = row->data ? row->data->value : NULL,
-		.data_bytes = row->data ? row->data->n : 0,
-	};
+	return visitor(arg, &info);
 }
 
 static const char *sort_or_default(const struct s3once_locks *locks, const char *sort)
@@ -239,15 +237,12 @@ int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sor
 	lock_conn_put(locks, conn);
 	if (o == OUTCOME_OK) {
 		const struct lock_row row = dialect_read(locks->dialect, &item);
-		uint64_t unchanged_ns = 0;
+		struct s3once_lock_info keys = {
+			.key = key, .sort_key = sort_or_default(locks, sort_key)};
 		if (row.state == ROW_HELD)
-			unchanged_ns = lock_observe(locks, row_key.key, row.version, now_ns);
-		struct s3once_lock_attribute extras[EXTRAS_MAX];
-		struct s3once_lock_info info =
-			info_of(&row, key, sort_or_default(locks, sort_key), unchanged_ns);
-		info.attributes = extras;
-		info.n_attributes = extras_of(locks, &item, extras);
-		r = visitor(arg, &info);
+			keys.unchanged_ms =
+				lock_observe(locks, row_key.key, row.version, now_ns) / NS_PER_MS;
+		r = show_row(locks, &keys, &item, visitor, arg);
 	} else if (o == OUTCOME_ABSENT) {
 		r = lock_error(ret, -ENOENT, "there is no such lock");
 	} else {
@@ -263,6 +258,7 @@ struct listing {
 	s3once_lock_visitor *visitor;
 	void *arg;
 	int r;
+	char after[2 * LOCK_KEY_MAX + 40]; /* the sort key of the last row that was shown */
 };
 
 static int list_row(void *arg, const char *pk, const char *sk, const struct item *item)
@@ -271,6 +267,7 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	char key[2 * LOCK_KEY_MAX + 40];
 	const char *sort = sk ? sk : "";
 	snprintf(key, sizeof key, "%s", pk);
+	snprintf(listing->after, sizeof listing->after, "%s", sort);
 	if (listing->locks->is_sqlite) {
 		snprintf(key, sizeof key, "%s", sort);
 		const char *separator = strchr(sort, 1);
@@ -281,41 +278,24 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	}
 	if (strncmp(key, listing->prefix, strlen(listing->prefix)) != 0)
 		return 0;
-	const struct lock_row row = dialect_read(listing->locks->dialect, item);
-	struct s3once_lock_attribute extras[EXTRAS_MAX];
-	struct s3once_lock_info info = info_of(&row, key, sort, 0);
-	info.attributes = extras;
-	info.n_attributes = extras_of(listing->locks, item, extras);
-	listing->r = listing->visitor(listing->arg, &info);
+	const struct s3once_lock_info keys = {.key = key, .sort_key = sort};
+	listing->r = show_row(listing->locks, &keys, item, listing->visitor, listing->arg);
 	return listing->r;
 }
 
-/* A page of the locks in a file. It begins after the last row of the page before. */
-struct page {
-	struct listing *listing;
-	char after[2 * LOCK_KEY_MAX + 40];
-};
-
-static int page_row(void *arg, const char *pk, const char *sk, const struct item *item)
-{
-	struct page *page = arg;
-	snprintf(page->after, sizeof page->after, "%s", sk);
-	return list_row(page->listing, pk, sk, item);
-}
-
+/* The locks in a file, page by page, each after the last row of the one before. */
 static enum outcome list_file(struct store_conn *conn, struct listing *listing,
 	const struct call_limits *limits, struct problem *problem)
 {
-	struct page page = {.listing = listing};
+	char from[sizeof listing->after];
+	struct store_range range = {.pk = "lock", .from = from, .consistent = true};
 	bool more = true;
 	enum outcome o = OUTCOME_OK;
-	snprintf(page.after, sizeof page.after, "%s", listing->prefix);
-	for (bool first = true; more && o == OUTCOME_OK; first = false) {
-		char from[sizeof page.after];
-		memcpy(from, page.after, sizeof from);
-		const struct store_range range = {
-			.pk = "lock", .from = from, .after = !first, .consistent = true};
-		o = conn->store->ops->query(conn, &range, limits, page_row, &page, &more, problem);
+	snprintf(listing->after, sizeof listing->after, "%s", listing->prefix);
+	for (; more && o == OUTCOME_OK; range.after = true) {
+		memcpy(from, listing->after, sizeof from);
+		o = conn->store->ops->query(
+			conn, &range, limits, list_row, listing, &more, problem);
 	}
 	return o;
 }
@@ -323,7 +303,7 @@ static enum outcome list_file(struct store_conn *conn, struct listing *listing,
 int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock_visitor *visitor,
 	void *arg, struct s3once_lock_error *ret)
 {
-	struct listing listing = {locks, prefix ? prefix : "", visitor, arg, 0};
+	struct listing listing = {locks, prefix ? prefix : "", visitor, arg};
 	struct problem problem = {0};
 	if (atomic_load(&locks->closed))
 		return lock_error(ret, -ECANCELED, "the client was closed");

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHANGES_MAX 40
-
 void lock_key_of(const struct s3once_locks *locks, const char *key, const char *sort, unsigned slot,
 	struct lock_key *ret)
 {
@@ -49,77 +47,48 @@ bool lock_version_is_of(const char *version, const char *id)
 	return strncmp(version, id, n) == 0 && (version[n] == '.' || !version[n]);
 }
 
-/* A dialect's attributes as changes. */
-static size_t changes_of(const struct item *item, struct change *ret)
-{
-	for (size_t i = 0; i < item->count; i++)
-		ret[i] = (struct change){item->attributes[i].name, item->attributes[i].type,
-			item->attributes[i].value, item->attributes[i].n};
-	return item->count;
-}
-
-static enum outcome out_of_memory(struct problem *ret_problem)
-{
-	problem_set(ret_problem, "out of memory");
-	return OUTCOME_LOCAL;
-}
-
-static int set_all(const struct lock_take *take, struct item *ret)
-{
-	const struct s3once_lock *lock = take->lock;
-	const struct s3once_lock_request *request = take->request;
-	const struct lock_write write = {
-		.owner = lock->owner,
-		.version = take->version,
-		.lease_ms = lease_length_ns(lock->lease) / NS_PER_MS,
-		.now_s = store_time_s(lock->locks->store),
-		.data = request->data,
-		.data_bytes = request->data_bytes,
-	};
-	int error = dialect_acquire(lock->locks->dialect, &write, ret);
-	for (size_t i = 0; i < request->n_attributes && !error; i++)
-		error = item_set_string(
-			ret, request->attributes[i].name, request->attributes[i].value);
-	return error;
-}
-
 enum outcome lock_row_take(struct store_conn *conn, const struct lock_take *take,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
 	const struct s3once_locks *locks = take->lock->locks;
 	const struct dialect *dialect = locks->dialect;
-	struct item set = {0};
-	struct change changes[CHANGES_MAX];
+	const struct s3once_lock_request *request = take->request;
+	const struct lock_write row = {
+		.owner = take->lock->owner,
+		.version = take->version,
+		.lease_ms = lease_length_ns(take->lock->lease) / NS_PER_MS,
+		.now_s = store_time_s(locks->store),
+		.data = request->data,
+		.data_bytes = request->data_bytes,
+	};
+	struct lock_changes changes;
 	char now[24];
-	snprintf(now, sizeof now, "%lld", (long long)store_time_s(locks->store));
-	if (set_all(take, &set)) {
-		item_clear(&set);
-		return out_of_memory(ret_problem);
-	}
-	size_t n = changes_of(&set, changes);
+	snprintf(now, sizeof now, "%lld", (long long)row.now_s);
+	dialect_acquire(dialect, &row, &changes);
+	for (size_t i = 0; i < request->n_attributes; i++)
+		lock_change(&changes, request->attributes[i].name, VALUE_STRING,
+			request->attributes[i].value, 0);
 	if (dialect->released)
-		changes[n++] = (struct change){dialect->released, VALUE_STRING, NULL, 0};
+		lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0);
 	/* Of a version that stays, its holder may have moved the end since we looked. */
 	const struct condition as_seen[] = {
 		{dialect->version, CONDITION_EQUALS, VALUE_STRING, take->seen},
 		{dialect->expires, CONDITION_AT_MOST, VALUE_NUMBER, now}};
 	const struct condition is_free = {dialect->released, CONDITION_EQUALS, VALUE_STRING, "1"};
 	const struct item_write write = {
-		.changes = changes,
-		.n_changes = n,
+		.changes = changes.list,
+		.n_changes = changes.n,
 		.conditions = take->seen ? as_seen : &is_free,
 		.n_conditions = take->seen ? 1 + dialect->by_wall_clock : dialect->released != NULL,
 		.or_absent = !take->seen,
 		.count = take->lock->tokens == S3ONCE_LOCK_TOKENS_ROW ? DIALECT_TOKEN : NULL,
 		.shows = true,
 	};
-	struct lock_key key;
-	lock_key_of(locks, take->lock->key, take->lock->sort, take->lock->slot, &key);
-	enum outcome o = conn->store->ops->write(conn, key.key, &write, limits, ret, ret_problem);
+	enum outcome o = conn->store->ops->write(
+		conn, take->lock->row_key.key, &write, limits, ret, ret_problem);
 	const char *version = item_string(ret, dialect->version);
 	if (o == OUTCOME_REFUSED && version && strcmp(version, take->version) == 0)
 		o = OUTCOME_OK; /* our own write, whose reply was lost */
-	item_clear(&set);
 	if (o == OUTCOME_OK && !own_files_are_there(&locks->files)) {
 		problem_set(ret_problem, "%s: was removed or replaced meanwhile: run again",
 			quote(locks->files.path).text);
@@ -158,25 +127,16 @@ static enum outcome give_version(struct store_conn *conn, const struct lock_givi
 	const struct s3once_locks *locks = giving->locks;
 	const struct condition as_seen = {
 		locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, version};
-	if (!locks->by_mark)
-		return conn->store->ops->write(conn, giving->key,
-			&(struct item_write){
-				.removes = true, .conditions = &as_seen, .n_conditions = 1},
-			limits, ret_present, ret_problem);
-	struct item set = {0};
-	struct change changes[CHANGES_MAX];
-	if (dialect_release(locks->dialect, &set)) {
-		item_clear(&set);
-		return out_of_memory(ret_problem);
-	}
-	enum outcome o = conn->store->ops->write(conn, giving->key,
-		&(struct item_write){.changes = changes,
-			.n_changes = changes_of(&set, changes),
+	struct lock_changes changes = {0};
+	if (locks->by_mark)
+		dialect_release(locks->dialect, &changes);
+	return conn->store->ops->write(conn, giving->key,
+		&(struct item_write){.removes = !locks->by_mark,
+			.changes = changes.list,
+			.n_changes = changes.n,
 			.conditions = &as_seen,
 			.n_conditions = 1},
 		limits, ret_present, ret_problem);
-	item_clear(&set);
-	return o;
 }
 
 enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *giving,
@@ -199,12 +159,6 @@ enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *gi
 
 /* The heartbeat of a handle. */
 
-static const char *item_text(const struct item *item, const char *name)
-{
-	const struct attribute *found = name ? item_find(item, name) : NULL;
-	return found ? found->value : NULL;
-}
-
 static enum outcome renew(void *arg, struct store_conn *conn, const struct lease_try *try,
 	struct item *ret_row, struct problem *ret_problem)
 {
@@ -215,33 +169,25 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 		.lease_ms = try->lease_ns / NS_PER_MS,
 		.now_s = store_time_s(locks->store),
 	};
-	struct item set = {0};
-	struct change changes[CHANGES_MAX];
-	if (dialect_renew(locks->dialect, &write, &set)) {
-		item_clear(&set);
-		return out_of_memory(ret_problem);
-	}
-	size_t n = changes_of(&set, changes);
+	struct lock_changes changes;
+	dialect_renew(locks->dialect, &write, &changes);
 	for (size_t i = 0; i < try->n_changes; i++)
-		changes[n++] = try->changes[i];
+		lock_change(&changes, try->changes[i].name, try->changes[i].type,
+			try->changes[i].value, try->changes[i].n);
 	/* Where the version stays, one that comes late must not bring the end nearer. */
-	const char *expires = item_text(&set, locks->dialect->expires);
 	const struct condition ours[] = {
 		{locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, try->version},
-		expires && locks->dialect->version_is_fixed
+		locks->dialect->version_is_fixed
 			? (struct condition){locks->dialect->expires, CONDITION_AT_MOST,
-				  VALUE_NUMBER, expires}
+				  VALUE_NUMBER, changes.expires}
 			: (struct condition){
 				  locks->dialect->released, CONDITION_ABSENT, VALUE_STRING, NULL}};
-	struct lock_key key;
-	lock_key_of(locks, lock->key, lock->sort, lock->slot, &key);
-	enum outcome o = conn->store->ops->write(conn, key.key,
-		&(struct item_write){.changes = changes,
-			.n_changes = n,
+	enum outcome o = conn->store->ops->write(conn, lock->row_key.key,
+		&(struct item_write){.changes = changes.list,
+			.n_changes = changes.n,
 			.conditions = ours,
 			.n_conditions = ours[1].name ? 2 : 1},
 		try->limits, ret_row, ret_problem);
-	item_clear(&set);
 	if (o == OUTCOME_OK && !own_files_are_there(&locks->files))
 		o = OUTCOME_REFUSED;
 	return o;

@@ -40,12 +40,15 @@ static void write_again(const struct dialect *dialect, const struct lock_row *ro
 		.version = row->version,
 		.lease_ms = row->lease_ms ? row->lease_ms : 1000,
 		.now_s = 1};
-	ENSURE(dialect_acquire(dialect, &write, &item) == 0);
+	struct lock_changes changes;
+	dialect_acquire(dialect, &write, &changes);
+	ENSURE(item_apply(&item, changes.list, changes.n) == 0);
 	const struct lock_row again = dialect_read(dialect, &item);
 	ENSURE(again.state == ROW_HELD && strcmp(again.version, row->version) == 0);
 	ENSURE(!dialect->lease || again.lease_ms == row->lease_ms);
 	if (dialect->released) {
-		ENSURE(dialect_release(dialect, &item) == 0);
+		dialect_release(dialect, &changes);
+		ENSURE(item_apply(&item, changes.list, changes.n) == 0);
 		ENSURE(dialect_read(dialect, &item).state == ROW_FREE);
 	}
 	item_clear(&item);

@@ -73,7 +73,10 @@ struct doctor_probe {
 	unsigned kinds;                /* the digests to send; 0: those that push sends */
 	unsigned spoil;                /* which of the digests is made wrong */
 };
-/* Sends it, by any thread's connection. */
+/* The digests of a content. OK, or LOCAL with a sentence: out of memory. */
+enum outcome doctor_sums(
+	const char *content, unsigned kinds, struct sums *ret, struct problem *ret_problem);
+/* Sends it, by any thread's connection. The sums that were sent and the object may be NULL. */
 enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket,
 	const struct doctor_probe *probe, struct sums *ret_sums, struct s3_object *ret,
 	struct problem *ret_problem);

@@ -97,14 +97,13 @@ struct named {
 static enum outcome put_named(struct doctor_bucket *bucket, const char *key, struct named *ret,
 	struct problem *ret_problem)
 {
-	struct s3_object object;
 	ret->key = key;
 	snprintf(ret->content, sizeof ret->content, "s3once doctor: %s\n", key);
 	const struct doctor_probe probe = {.key = key,
 		.content = ret->content,
 		.is_new = true,
 		.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)) | DIGEST_MD5};
-	return doctor_put(bucket->conn, bucket, &probe, &ret->sums, &object, ret_problem);
+	return doctor_put(bucket->conn, bucket, &probe, &ret->sums, NULL, ret_problem);
 }
 
 static enum outcome look_for(struct doctor_bucket *bucket, const struct named *named,
@@ -219,13 +218,11 @@ static void try_setting(
 {
 	struct doctor *doctor = bucket->doctor;
 	struct problem problem = {0};
-	struct sums sums;
-	struct s3_object object;
 	const struct doctor_probe probe = {.key = target->key,
 		.content = settings_content,
 		.headers = target->headers,
 		.is_new = true};
-	enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
+	enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, NULL, NULL, &problem);
 	if (outcome == OUTCOME_OK)
 		look_at_kept(bucket, trial, target);
 	else if (is_refusal(outcome))

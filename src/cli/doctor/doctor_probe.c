@@ -99,37 +99,45 @@ const char *doctor_key(struct doctor_bucket *bucket)
 	return doctor_key_of(bucket, end);
 }
 
+enum outcome doctor_sums(
+	const char *content, unsigned kinds, struct sums *ret, struct problem *ret_problem)
+{
+	struct digest digest;
+	if (digest_init(&digest, kinds) < 0) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	digest_update(&digest, content, strlen(content));
+	digest_finish(&digest, ret);
+	digest_clear(&digest);
+	return OUTCOME_OK;
+}
+
 enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket,
 	const struct doctor_probe *probe, struct sums *ret_sums, struct s3_object *ret,
 	struct problem *ret_problem)
 {
 	const struct http_body body = {.bytes = strlen(probe->content), .memory = probe->content};
 	const enum checksum checksum = s3_checksum(bucket->s3);
-	struct digest digest;
-	struct call_limits limits = bucket->doctor->limits;
-	struct s3_condition condition = probe->condition;
-	if (probe->is_new && s3_knows(bucket->s3, S3_PUT_CONDITION) != S3_NO)
-		condition.if_none_match = true;
-	if (probe->spoil)
-		limits.attempts = 1;
-	if (digest_init(&digest,
-		    probe->kinds ? probe->kinds : s3_wanted_digests(bucket->s3, checksum)) < 0) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	digest_update(&digest, probe->content, strlen(probe->content));
-	digest_finish(&digest, ret_sums);
-	digest_clear(&digest);
-	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
-		if (probe->spoil & DIGEST_OF(kind))
-			((unsigned char *)ret_sums)[checksum_kinds[kind].at] ^= 1;
+	struct sums own_sums, *sums = ret_sums ? ret_sums : &own_sums;
+	struct s3_object object;
 	const struct s3_put wanted = {.target = {.key = probe->key, .headers = probe->headers},
 		.body = &body,
-		.sums = ret_sums,
+		.sums = sums,
 		.checksum = checksum,
-		.condition = condition,
-		.limits = limits};
-	return s3_put_object(conn, &wanted, ret, ret_problem);
+		.condition = {.if_match = probe->condition.if_match,
+			.if_none_match =
+				probe->condition.if_none_match ||
+				(probe->is_new && s3_knows(bucket->s3, S3_PUT_CONDITION) != S3_NO)},
+		.limits = {.attempts = probe->spoil ? 1 : bucket->doctor->limits.attempts,
+			.abandon = bucket->doctor->limits.abandon}};
+	const enum outcome o = doctor_sums(probe->content,
+		probe->kinds ? probe->kinds : s3_wanted_digests(bucket->s3, checksum), sums,
+		ret_problem);
+	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
+		if (probe->spoil & DIGEST_OF(kind))
+			((unsigned char *)sums)[checksum_kinds[kind].at] ^= 1;
+	return o == OUTCOME_OK ? s3_put_object(conn, &wanted, ret ? ret : &object, ret_problem) : o;
 }
 
 struct writer {

@@ -41,15 +41,13 @@ static int notices(struct doctor_bucket *bucket, unsigned kind)
 {
 	const unsigned payload =
 		s3_wanted_digests(bucket->s3, CHECKSUM_MD5) & DIGEST_SHA256 & ~kind;
-	struct sums sums;
-	struct s3_object object;
 	struct problem problem = {0};
 	const struct doctor_probe probe = {.key = doctor_key(bucket),
 		.content = first,
 		.is_new = true,
 		.kinds = kind | payload,
 		.spoil = kind};
-	enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
+	const enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, NULL, NULL, &problem);
 	return outcome == OUTCOME_BAD_DIGEST || outcome == OUTCOME_INVALID ? 1
 	       : outcome == OUTCOME_OK                                     ? 0
 									   : -1;
@@ -85,132 +83,212 @@ static void check_digests(struct doctor_bucket *bucket, const struct s3_object *
 		doctor_find(doctor, DOCTOR_WARNING, what, "could not be tried out");
 }
 
-/* One that several writers put at once, and what they know of it. */
+static const char part_content[] = "a part of s3once doctor\n";
+
+/* One upload of one part. */
+struct trial_upload {
+	struct doctor_bucket *bucket;
+	struct s3_conn *conn;
+	struct s3_target target;
+	struct sums sums;
+	char *id; /* or NULL */
+	bool is_open;
+	struct s3_part part;
+};
+
+/* Creates an upload and sends one part. */
+static enum outcome begin_upload(struct trial_upload *upload, struct problem *ret_problem)
+{
+	struct doctor_bucket *bucket = upload->bucket;
+	const struct call_limits *limits = &bucket->doctor->limits;
+	const struct http_body body = {.bytes = strlen(part_content), .memory = part_content};
+	const enum checksum checksum = s3_checksum(bucket->s3);
+	enum outcome outcome = doctor_sums(part_content,
+		s3_wanted_digests(bucket->s3, checksum) | DIGEST_MD5, &upload->sums, ret_problem);
+	const struct s3_create create = {
+		.target = upload->target, .checksum = checksum, .limits = *limits};
+	struct s3_created created = {0};
+	if (outcome == OUTCOME_OK)
+		outcome = s3_create_upload(upload->conn, &create, &created, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	upload->id = created.upload_id;
+	upload->is_open = true;
+	const struct s3_part_put put = {.target = upload->target,
+		.upload_id = upload->id,
+		.part_number = 1,
+		.body = &body,
+		.sums = &upload->sums,
+		.checksum = checksum,
+		.limits = *limits};
+	return s3_upload_part(upload->conn, &put, &upload->part, ret_problem);
+}
+
+static enum outcome complete_upload(
+	struct trial_upload *upload, bool if_none_match, struct problem *ret_problem)
+{
+	struct s3_object object;
+	const struct s3_complete wanted = {.target = upload->target,
+		.upload_id = upload->id,
+		.parts = &upload->part,
+		.n_parts = 1,
+		.checksum = s3_checksum(upload->bucket->s3),
+		.whole = &upload->sums,
+		.condition = {.if_none_match = if_none_match},
+		.limits = upload->bucket->doctor->limits};
+	const enum outcome outcome =
+		s3_complete_upload(upload->conn, &wanted, &object, ret_problem);
+	upload->is_open = outcome != OUTCOME_OK;
+	return outcome;
+}
+
+static enum outcome end_upload(struct trial_upload *upload, struct problem *ret_problem)
+{
+	enum outcome outcome = OUTCOME_OK;
+	const struct call_limits limits = doctor_tidy_limits(upload->bucket->doctor);
+	if (upload->id && upload->is_open)
+		outcome = s3_abort_upload(
+			upload->conn, upload->target.key, upload->id, &limits, ret_problem);
+	free(upload->id);
+	upload->id = NULL;
+	upload->is_open = false;
+	return outcome;
+}
+
+/* The writes with a condition, and what push does where it does not hold. */
+struct conditional {
+	const char *what, *header, *permission, *else_push;
+	enum s3_ability ability;
+	bool replaces;  /* the object that is there, by its etag; otherwise there has to be none */
+	bool completes; /* a multipart upload, and is not a PutObject */
+};
+static const struct conditional if_absent = {"conditional put", "If-None-Match", "s3:PutObject",
+	"push looks right before each upload instead, and what someone else writes in between is "
+	"replaced",
+	.ability = S3_PUT_CONDITION};
+static const struct conditional if_same = {"conditional replace", "If-Match",
+	"s3:GetObject for If-Match, or are under a policy that lets objects only be made: "
+	"--if-changed=replace can replace nothing here",
+	"--if-changed=replace looks right before the upload instead", S3_IF_MATCH,
+	.replaces = true};
+static const struct conditional if_absent_at_end = {"conditional complete", "If-None-Match",
+	"s3:PutObject", "push looks right before it completes an upload instead",
+	S3_COMPLETE_CONDITION, .completes = true};
+
+/* Such a write under one key, which several writers try at once. */
 struct contested {
 	struct doctor_bucket *bucket;
+	const struct conditional *write;
 	const char *key;
-	bool replaces;
 	struct s3_object object; /* that is to be replaced */
 };
 
-static enum outcome prepare_put(void *arg, unsigned round, struct problem *ret_problem)
+static enum outcome prepare_write(void *arg, unsigned round, struct problem *ret_problem)
 {
 	struct contested *contested = arg;
 	struct doctor_bucket *bucket = contested->bucket;
-	struct sums sums;
 	contested->key = doctor_key(bucket);
 	const struct doctor_probe plain = {.key = contested->key, .content = first, .is_new = true};
-	return contested->replaces ? doctor_put(bucket->conn, bucket, &plain, &sums,
-					     &contested->object, ret_problem)
-				   : OUTCOME_OK;
+	return contested->write->replaces ? doctor_put(bucket->conn, bucket, &plain, NULL,
+						    &contested->object, ret_problem)
+					  : OUTCOME_OK;
 }
 
-/* Each writes content of its own, since the etag of equal content would still be that which the
- * others name. */
-static enum outcome write_put(void *arg, struct racer *racer, struct problem *ret_problem)
+static enum outcome put_under_condition(struct s3_conn *conn, const struct contested *contested,
+	const char *content, struct problem *ret_problem)
 {
-	const struct contested *contested = arg;
-	struct sums sums;
-	struct s3_object object;
-	char content[64];
-	snprintf(content, sizeof content, "writer %u of s3once doctor\n", racer->number);
+	const bool replaces = contested->write->replaces;
 	const struct doctor_probe probe = {.key = contested->key,
 		.content = content,
-		.condition = {.if_none_match = !contested->replaces,
-			.if_match = contested->replaces ? contested->object.etag : NULL}};
-	racer_ready(racer);
-	return doctor_put(racer->s3, contested->bucket, &probe, &sums, &object, ret_problem);
+		.condition = {.if_none_match = !replaces,
+			.if_match = replaces ? contested->object.etag : NULL}};
+	return doctor_put(conn, contested->bucket, &probe, NULL, NULL, ret_problem);
 }
 
-/* Says what a race of this header came to. If exactly one writer won each round, *s3 learns that
- * the condition is honoured. `else_push` is what push does instead. */
-static void tell_race(struct doctor_bucket *bucket, const struct race *race, const char *what,
-	const char *header, enum s3_ability ability, const char *else_push)
+/* Each puts content of its own, since the etag of equal content would still be that which the
+ * others name. */
+static enum outcome write_one(void *arg, struct racer *racer, struct problem *ret_problem)
 {
-	struct doctor *doctor = bucket->doctor;
+	const struct contested *contested = arg;
+	struct trial_upload upload = {
+		.bucket = contested->bucket, .conn = racer->s3, .target = {.key = contested->key}};
+	char content[64];
+	struct problem ignored;
+	if (!contested->write->completes) {
+		snprintf(content, sizeof content, "writer %u of s3once doctor\n", racer->number);
+		racer_ready(racer);
+		return put_under_condition(racer->s3, contested, content, ret_problem);
+	}
+	enum outcome outcome = begin_upload(&upload, ret_problem);
+	racer_ready(racer);
+	if (outcome == OUTCOME_OK)
+		outcome = complete_upload(&upload, true, ret_problem);
+	end_upload(&upload, &ignored);
+	return outcome;
+}
+
+/* Says what a race came to. If exactly one writer won each round, *s3 learns that the condition is
+ * honoured. */
+static void try_race(struct contested *contested)
+{
+	const struct conditional *write = contested->write;
+	struct s3 *s3 = contested->bucket->s3;
+	struct doctor *doctor = contested->bucket->doctor;
+	const struct race race = {
+		.s3 = s3, .prepare = prepare_write, .write = write_one, .arg = contested};
 	struct problem problem = {0};
-	const unsigned winners = s3_is_aws(bucket->s3) ? 1 : doctor_race(race, &problem);
-	s3_learn(bucket->s3, ability, winners == 1);
+	const unsigned winners = s3_is_aws(s3) ? 1 : doctor_race(&race, &problem);
+	s3_learn(s3, write->ability, winners == 1);
 	if (winners == 1)
-		doctor_find(doctor, DOCTOR_OK, what, "%s is honoured%s", header,
-			s3_is_aws(bucket->s3) ? "" : ", also when several write at once");
+		doctor_find(doctor, DOCTOR_OK, write->what, "%s is honoured%s", write->header,
+			s3_is_aws(s3) ? "" : ", also when several write at once");
 	else if (winners > 1)
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, write->what,
 			"%s is honoured only when one writes after another: of %u that wrote at "
 			"once %u were told that they had won, so %s",
-			header, DOCTOR_WRITERS, winners, else_push);
+			write->header, DOCTOR_WRITERS, winners, write->else_push);
 	else
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_find(doctor, DOCTOR_WARNING, write->what,
 			"%s is honoured when one writes after another; what happens when several "
 			"write at once could not be tried out, so %s: %s",
-			header, else_push, problem.text);
+			write->header, write->else_push, problem.text);
 }
 
-static void check_if_none_match(struct doctor_bucket *bucket, const char *key, bool is_refused)
+/* Says what came of one write whose condition does not hold. */
+static void tell_condition(
+	struct contested *contested, enum outcome outcome, const struct problem *problem)
 {
-	static const char what[] = "conditional put";
-	static const char else_push[] = "push looks right before each upload instead, and what "
-					"someone else writes in between is replaced";
-	const struct doctor_probe again = {
-		.key = key, .content = other, .condition = {.if_none_match = true}};
-	struct doctor *doctor = bucket->doctor;
-	struct contested contested = {.bucket = bucket};
-	const struct race race = {
-		.s3 = bucket->s3, .prepare = prepare_put, .write = write_put, .arg = &contested};
-	struct sums sums;
-	struct s3_object object;
-	struct problem problem = {0};
-	enum outcome outcome =
-		is_refused ? OUTCOME_UNSUPPORTED
-			   : doctor_put(bucket->conn, bucket, &again, &sums, &object, &problem);
+	const struct conditional *write = contested->write;
+	struct doctor *doctor = contested->bucket->doctor;
 	if (outcome == OUTCOME_REFUSED)
-		tell_race(bucket, &race, what, "If-None-Match", S3_PUT_CONDITION, else_push);
+		try_race(contested);
 	else if (outcome == OUTCOME_OK || outcome == OUTCOME_UNSUPPORTED)
-		doctor_find(doctor, DOCTOR_WARNING, what, "If-None-Match is %s by this server: %s",
-			outcome == OUTCOME_OK ? "ignored" : "refused", else_push);
+		doctor_find(doctor, DOCTOR_WARNING, write->what, "%s is %s by this server: %s",
+			write->header, outcome == OUTCOME_OK ? "ignored" : "refused",
+			write->else_push);
 	else
-		doctor_refused(doctor, DOCTOR_WARNING, what, "s3:PutObject", outcome, &problem);
+		doctor_refused(
+			doctor, DOCTOR_WARNING, write->what, write->permission, outcome, problem);
 }
 
-/* What a PUT under If-Match does with the right etag and with a wrong one. */
+/* What a PUT under If-Match does with the right etag, and with a wrong one. */
 static void check_if_match(struct doctor_bucket *bucket)
 {
-	static const char what[] = "conditional replace";
-	static const char else_push[] =
-		"--if-changed=replace looks right before the upload instead";
-	struct doctor *doctor = bucket->doctor;
-	struct contested contested = {.bucket = bucket, .replaces = true};
-	const struct race race = {
-		.s3 = bucket->s3, .prepare = prepare_put, .write = write_put, .arg = &contested};
-	struct sums sums;
-	struct s3_object ignored;
+	struct contested contested = {.bucket = bucket, .write = &if_same};
 	struct problem problem = {0};
-	enum outcome outcome = prepare_put(&contested, 0, &problem), wrong = outcome;
-	if (outcome == OUTCOME_OK) {
-		const struct doctor_probe right = {.key = contested.key,
-			.content = other,
-			.condition = {.if_match = contested.object.etag}};
-		outcome = doctor_put(bucket->conn, bucket, &right, &sums, &ignored, &problem);
-		wrong = outcome == OUTCOME_OK ? doctor_put(bucket->conn, bucket, &right, &sums,
-							&ignored, &problem)
-					      : outcome;
+	enum outcome outcome = prepare_write(&contested, 0, &problem);
+	if (outcome == OUTCOME_OK)
+		outcome = put_under_condition(bucket->conn, &contested, other, &problem);
+	if (outcome == OUTCOME_REFUSED) {
+		doctor_find(bucket->doctor, DOCTOR_WARNING, if_same.what,
+			"If-Match is not read as RFC 9110 writes it by this server: %s",
+			if_same.else_push);
+		return;
 	}
-	if (outcome == OUTCOME_OK && wrong == OUTCOME_REFUSED)
-		tell_race(bucket, &race, what, "If-Match", S3_IF_MATCH, else_push);
-	else if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED ||
-		 outcome == OUTCOME_UNSUPPORTED)
-		doctor_find(doctor, DOCTOR_WARNING, what, "If-Match is %s by this server: %s",
-			outcome == OUTCOME_OK        ? "ignored"
-			: outcome == OUTCOME_REFUSED ? "not read as RFC 9110 writes it"
-						     : "refused",
-			else_push);
-	else if (outcome == OUTCOME_DENIED)
-		doctor_refused(doctor, DOCTOR_WARNING, what,
-			"s3:GetObject for If-Match, or are under a policy that lets objects only be "
-			"made: --if-changed=replace can replace nothing here",
-			outcome, &problem);
-	else
-		doctor_refused(doctor, DOCTOR_WARNING, what, "s3:PutObject", outcome, &problem);
+	if (outcome == OUTCOME_OK &&
+		put_under_condition(bucket->conn, &contested, other, &problem) == OUTCOME_REFUSED)
+		outcome = OUTCOME_REFUSED;
+	tell_condition(&contested, outcome, &problem);
 }
 
 bool doctor_puts(struct doctor_bucket *bucket)
@@ -220,10 +298,11 @@ bool doctor_puts(struct doctor_bucket *bucket)
 		.content = first,
 		.is_new = true,
 		.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)) | DIGEST_MD5};
+	struct contested contested = {.bucket = bucket, .write = &if_absent, .key = probe.key};
 	struct sums sums;
 	struct s3_object object = {0};
 	struct problem problem = {0};
-	enum outcome conditional =
+	const enum outcome conditional =
 		doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
 	enum outcome outcome = conditional;
 	if (conditional == OUTCOME_UNSUPPORTED) {
@@ -237,65 +316,13 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	doctor_find(doctor, DOCTOR_OK, "put", "PutObject works");
 	check_proof(bucket, probe.key, &sums, &object);
 	check_digests(bucket, &object);
-	check_if_none_match(bucket, probe.key, conditional == OUTCOME_UNSUPPORTED);
+	tell_condition(&contested,
+		conditional == OUTCOME_UNSUPPORTED
+			? conditional
+			: put_under_condition(bucket->conn, &contested, other, &problem),
+		&problem);
 	check_if_match(bucket);
 	return true;
-}
-
-static const char part_content[] = "a part of s3once doctor\n";
-
-/* One upload of one part. */
-struct trial_upload {
-	struct doctor_bucket *bucket;
-	struct s3_conn *conn;
-	struct s3_target target;
-	struct sums sums;
-	char *id; /* or NULL */
-	bool is_open;
-	struct s3_part part;
-	struct problem problem;
-};
-
-static bool report_failed_call(
-	struct trial_upload *upload, const char *permission, enum outcome outcome)
-{
-	if (outcome != OUTCOME_OK)
-		doctor_refused(upload->bucket->doctor, DOCTOR_FAILURE, "multipart", permission,
-			outcome, &upload->problem);
-	return outcome != OUTCOME_OK;
-}
-
-/* Creates an upload and sends one part. */
-static enum outcome begin_upload(struct trial_upload *upload)
-{
-	struct doctor_bucket *bucket = upload->bucket;
-	const struct call_limits *limits = &bucket->doctor->limits;
-	const struct http_body body = {.bytes = strlen(part_content), .memory = part_content};
-	struct digest digest;
-	const enum checksum checksum = s3_checksum(bucket->s3);
-	if (digest_init(&digest, s3_wanted_digests(bucket->s3, checksum) | DIGEST_MD5) < 0) {
-		problem_set(&upload->problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	digest_update(&digest, part_content, strlen(part_content));
-	digest_finish(&digest, &upload->sums);
-	digest_clear(&digest);
-	const struct s3_create create = {
-		.target = upload->target, .checksum = checksum, .limits = *limits};
-	struct s3_created created = {0};
-	enum outcome outcome = s3_create_upload(upload->conn, &create, &created, &upload->problem);
-	if (outcome != OUTCOME_OK)
-		return outcome;
-	upload->id = created.upload_id;
-	upload->is_open = true;
-	const struct s3_part_put put = {.target = upload->target,
-		.upload_id = upload->id,
-		.part_number = 1,
-		.body = &body,
-		.sums = &upload->sums,
-		.checksum = checksum,
-		.limits = *limits};
-	return s3_upload_part(upload->conn, &put, &upload->part, &upload->problem);
 }
 
 static int differs_from_part(void *arg, const struct s3_part *part)
@@ -308,8 +335,9 @@ static void check_list(struct trial_upload *upload)
 {
 	static const char what[] = "list parts";
 	struct doctor *doctor = upload->bucket->doctor;
-	enum outcome outcome = s3_list_parts(upload->conn, &upload->target, upload->id,
-		&doctor->limits, differs_from_part, upload, &upload->problem);
+	struct problem problem = {0};
+	const enum outcome outcome = s3_list_parts(upload->conn, &upload->target, upload->id,
+		&doctor->limits, differs_from_part, upload, &problem);
 	if (outcome == OUTCOME_OK)
 		doctor_find(doctor, DOCTOR_OK, what,
 			"ListParts shows parts with their checksums: an upload that broke off goes "
@@ -320,131 +348,58 @@ static void check_list(struct trial_upload *upload)
 			"are sent again");
 	else if (outcome == OUTCOME_DENIED || outcome == OUTCOME_SETUP)
 		doctor_refused(doctor, DOCTOR_FAILURE, what, "s3:ListMultipartUploadParts", outcome,
-			&upload->problem);
+			&problem);
 	else
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"this server does not list parts (%s): an upload that broke off is started "
 			"again",
-			upload->problem.text);
+			problem.text);
 }
 
-static enum outcome complete_upload(struct trial_upload *upload, bool if_none_match)
-{
-	struct s3_object object;
-	enum outcome outcome;
-	const struct s3_complete wanted = {.target = upload->target,
-		.upload_id = upload->id,
-		.parts = &upload->part,
-		.n_parts = 1,
-		.checksum = s3_checksum(upload->bucket->s3),
-		.whole = &upload->sums,
-		.condition = {.if_none_match = if_none_match},
-		.limits = upload->bucket->doctor->limits};
-	outcome = s3_complete_upload(upload->conn, &wanted, &object, &upload->problem);
-	upload->is_open = outcome != OUTCOME_OK;
-	return outcome;
-}
-
-static enum outcome end_upload(struct trial_upload *upload)
-{
-	enum outcome outcome = OUTCOME_OK;
-	const struct call_limits limits = doctor_tidy_limits(upload->bucket->doctor);
-	if (upload->id && upload->is_open)
-		outcome = s3_abort_upload(
-			upload->conn, upload->target.key, upload->id, &limits, &upload->problem);
-	free(upload->id);
-	upload->id = NULL;
-	upload->is_open = false;
-	return outcome;
-}
-
-/* One that is begun only to be aborted. */
-static void check_abort(struct trial_upload *upload)
+/* Completes one upload, with the condition, which a policy may demand, unless the server does not
+ * know it; another one over the object that is there then, which is to be refused; and begins a
+ * third one only to abort it. */
+static enum outcome try_uploads(struct trial_upload *upload, struct problem *ret_problem)
 {
 	struct doctor *doctor = upload->bucket->doctor;
-	if (report_failed_call(upload, "s3:PutObject", begin_upload(upload)))
-		return;
-	enum outcome outcome = end_upload(upload);
+	struct contested contested = {.bucket = upload->bucket, .write = &if_absent_at_end};
+	enum outcome outcome = begin_upload(upload, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	check_list(upload);
+	outcome = complete_upload(upload, true, ret_problem);
+	if (outcome == OUTCOME_UNSUPPORTED)
+		outcome = complete_upload(upload, false, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	doctor_find(doctor, DOCTOR_OK, "multipart", "create, upload of a part and complete work");
+	end_upload(upload, ret_problem);
+	outcome = begin_upload(upload, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	outcome = complete_upload(upload, true, ret_problem);
+	tell_condition(&contested, outcome, ret_problem);
+	end_upload(upload, ret_problem);
+	outcome = begin_upload(upload, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	outcome = end_upload(upload, ret_problem);
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_NO_UPLOAD)
 		doctor_find(doctor, DOCTOR_OK, "abort", "AbortMultipartUpload works");
 	else
 		doctor_refused(doctor, DOCTOR_WARNING, "abort", "s3:AbortMultipartUpload", outcome,
-			&upload->problem);
-}
-
-/* Several writers complete uploads of their own under one key. */
-static enum outcome prepare_complete(void *arg, unsigned round, struct problem *ret_problem)
-{
-	struct trial_upload *upload = arg;
-	upload->target.key = doctor_key(upload->bucket);
+			ret_problem);
 	return OUTCOME_OK;
-}
-
-static enum outcome write_complete(void *arg, struct racer *racer, struct problem *ret_problem)
-{
-	const struct trial_upload *shared = arg;
-	struct trial_upload upload = {
-		.bucket = shared->bucket, .conn = racer->s3, .target = shared->target};
-	enum outcome outcome = begin_upload(&upload);
-	racer_ready(racer);
-	if (outcome == OUTCOME_OK)
-		outcome = complete_upload(&upload, true);
-	*ret_problem = upload.problem;
-	end_upload(&upload);
-	return outcome;
-}
-
-/* Completes an upload over an object that is there, which is to be refused. */
-static void check_condition(struct trial_upload *upload)
-{
-	static const char what[] = "conditional complete";
-	static const char else_push[] = "push looks right before it completes an upload instead";
-	struct doctor *doctor = upload->bucket->doctor;
-	struct trial_upload contested = {.bucket = upload->bucket};
-	const struct race race = {.s3 = upload->bucket->s3,
-		.prepare = prepare_complete,
-		.write = write_complete,
-		.arg = &contested};
-	if (report_failed_call(upload, "s3:PutObject", begin_upload(upload)))
-		return;
-	enum outcome outcome = complete_upload(upload, true);
-	if (outcome == OUTCOME_REFUSED)
-		tell_race(upload->bucket, &race, what, "If-None-Match", S3_COMPLETE_CONDITION,
-			else_push);
-	else if (outcome == OUTCOME_OK || outcome == OUTCOME_UNSUPPORTED)
-		doctor_find(doctor, DOCTOR_WARNING, what, "If-None-Match is %s by this server: %s",
-			outcome == OUTCOME_OK ? "ignored" : "refused", else_push);
-	else
-		doctor_refused(
-			doctor, DOCTOR_WARNING, what, "s3:PutObject", outcome, &upload->problem);
-}
-
-/* With the condition, which a policy may demand, unless the server does not know it. */
-static enum outcome complete_first(struct trial_upload *upload)
-{
-	const enum outcome outcome = complete_upload(upload, true);
-	return outcome == OUTCOME_UNSUPPORTED ? complete_upload(upload, false) : outcome;
-}
-
-static void try_uploads(struct trial_upload *upload)
-{
-	if (report_failed_call(upload, "s3:PutObject", begin_upload(upload)))
-		return;
-	check_list(upload);
-	if (report_failed_call(upload, "s3:PutObject", complete_first(upload)))
-		return;
-	doctor_find(upload->bucket->doctor, DOCTOR_OK, "multipart",
-		"create, upload of a part and complete work");
-	end_upload(upload);
-	check_condition(upload);
-	end_upload(upload);
-	check_abort(upload);
 }
 
 void doctor_multipart(struct doctor_bucket *bucket)
 {
 	struct trial_upload upload = {
 		.bucket = bucket, .conn = bucket->conn, .target = {.key = doctor_key(bucket)}};
-	try_uploads(&upload);
-	end_upload(&upload);
+	struct problem problem = {0};
+	const enum outcome outcome = try_uploads(&upload, &problem);
+	if (outcome != OUTCOME_OK)
+		doctor_refused(bucket->doctor, DOCTOR_FAILURE, "multipart", "s3:PutObject", outcome,
+			&problem);
+	end_upload(&upload, &problem);
 }
