@@ -47,21 +47,14 @@ static bool is_older(const struct collect_options *options, int64_t at_s, uint64
 /* What may be done about a mark. */
 enum chore { CHORE_NONE, CHORE_TELL_DAMAGE, CHORE_ABORT, CHORE_FORGET };
 
-struct condition_of_mark {
-	enum mark_state state;
-	bool has_upload;
-	int64_t at_s;
-};
-
-static enum chore chore_of(
-	const struct collect_options *options, const struct condition_of_mark *mark)
+static enum chore chore_of(const struct collect_options *options, const struct mark *mark)
 {
 	if (mark->state == MARK_UNREADABLE)
 		return CHORE_TELL_DAMAGE;
 	if (mark->state == MARK_FORGOTTEN)
 		return is_older(options, mark->at_s, MARK_FORGOTTEN_KEEP_S + 1) ? CHORE_FORGET
 										: CHORE_NONE;
-	if (mark->has_upload && mark->state != MARK_DONE)
+	if (mark->upload.id && mark->state != MARK_DONE)
 		return is_older(options, mark->at_s, options->keep_uploads_s) ? CHORE_ABORT
 									      : CHORE_NONE;
 	return mark->state != MARK_ABSENT && is_older(options, mark->at_s, options->keep_marks_s)
@@ -305,8 +298,7 @@ static enum outcome deal_with(struct collection *collection, const struct leftov
 {
 	const struct collect_options *options = leftover->options;
 	const struct mark *mark = leftover->mark;
-	const struct condition_of_mark now = {mark->state, mark->upload.id != NULL, mark->at_s};
-	const enum chore chore = chore_of(options, &now);
+	const enum chore chore = chore_of(options, mark);
 	bool is_over = true;
 	uint64_t again_ns;
 	*ret_waits = false;
@@ -346,11 +338,11 @@ static enum outcome look_at_key(struct collection *collection, const struct audi
 }
 
 static enum outcome look_at_row(void *arg, const struct audit_hand *hand,
-	const struct mark_row *row, struct problem *ret_problem)
+	const struct packed_mark *row, struct problem *ret_problem)
 {
 	struct collection *collection = arg;
 	bool waits;
-	const struct condition_of_mark was = {row->state, row->has_upload, row->at_s};
+	const struct mark was = mark_unpack(row);
 	if (chore_of(collection->options, &was) == CHORE_NONE)
 		return OUTCOME_OK;
 	return look_at_key(collection, hand, row->key, true, &waits, ret_problem);

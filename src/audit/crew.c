@@ -170,7 +170,7 @@ enum outcome crew_walk(const struct audit_place *place, const struct mark_range 
 	const struct crew_work of_rows = {work_on_row, leave_row, (void *)(uintptr_t)work};
 	struct crew crew;
 	struct mark_stream *stream = NULL;
-	struct mark_row *row = NULL;
+	struct packed_mark *row = NULL;
 	enum outcome o = OUTCOME_LOCAL;
 	if (!crew_init(&crew, place, &of_rows, WALKERS, ret_problem))
 		return crew_end(&crew, o, ret_problem);

@@ -2,8 +2,8 @@
  * milliseconds, and a prefix may have millions of marks, so each thread has connections of its own.
  */
 #pragma once
-#include "audit/mark_stream.h"
 #include "base/pool.h"
+#include "marks/mark_stream.h"
 #include "s3/s3.h"
 
 /* The marks and the objects that a command works on. All pointers are borrowed. */
@@ -67,8 +67,8 @@ enum outcome crew_end(struct crew *crew, enum outcome o, struct problem *ret_pro
  * marks; what it returns other than OK ends all. The rows are borrowed during the call. Memory: at
  * most MARK_STREAM_ROWS marks. */
 struct mark_work {
-	enum outcome (*each)(void *arg, const struct audit_hand *hand, const struct mark_row *row,
-		struct problem *ret_problem);
+	enum outcome (*each)(void *arg, const struct audit_hand *hand,
+		const struct packed_mark *row, struct problem *ret_problem);
 	void *arg;
 };
 enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,

@@ -177,12 +177,13 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 
 /* The row is from a page that was read a while ago. If it looks as if it should be forgotten, it is
  * read again. */
-static enum outcome forget_row(void *arg, const struct audit_hand *hand, const struct mark_row *row,
-	struct problem *ret_problem)
+static enum outcome forget_row(void *arg, const struct audit_hand *hand,
+	const struct packed_mark *row, struct problem *ret_problem)
 {
 	const struct forget_options *options = arg;
-	if (row->state == MARK_FORGOTTEN || is_too_new(options, row->at_s) ||
-		(options->only_missing && row->state != MARK_DONE))
+	const struct mark mark = mark_unpack(row);
+	if (mark.state == MARK_FORGOTTEN || is_too_new(options, mark.at_s) ||
+		(options->only_missing && mark.state != MARK_DONE))
 		return OUTCOME_OK;
 	struct subject subject;
 	enum outcome o = read_subject(options, hand, row->key, &subject, ret_problem);

@@ -25,7 +25,7 @@ struct audit_place inspect_place(const struct verify *verify)
 			.patience_ms = verify->patience_ms}};
 }
 
-enum outcome inspect_read(struct inspection *look, const char *key, struct mark_row **ret,
+enum outcome inspect_read(struct inspection *look, const char *key, struct packed_mark **ret,
 	struct problem *ret_problem)
 {
 	const struct mark_ref ref = {.conn = look->hand->marks,
@@ -40,7 +40,7 @@ enum outcome inspect_read(struct inspection *look, const char *key, struct mark_
 		problem_prefix(ret_problem, "its mark cannot be read");
 		return o;
 	}
-	*ret = mark_row_new(key, &mark);
+	*ret = mark_pack(key, &mark);
 	mark_clear(&mark);
 	if (*ret)
 		return OUTCOME_OK;
@@ -67,74 +67,70 @@ enum finding inspect_state(enum mark_state state, struct problem *ret_problem)
 	return FINDING_UNFINISHED;
 }
 
-static struct kept kept_of(const struct mark_row *row)
+/* What says this of the object, for sentences. */
+static const char *teller(const struct inspection *look)
 {
-	return (struct kept){.bytes = row->size,
-		.sum = row->sum,
-		.parts_sum = row->parts_sum,
-		.etag = row->etag,
-		.etag_is_md5 = row->etag_is_md5};
+	return look->verify->store ? "its mark" : "the manifest";
 }
 
-bool inspect_listed(const struct mark_row *row, uint64_t size, const char *etag)
+bool inspect_listed(const struct mark *mark, uint64_t size, const char *etag)
 {
-	const struct kept kept = kept_of(row);
+	const struct kept kept = kept_of_object(&mark->done);
 	struct s3_object listed = {.size = size};
 	snprintf(listed.etag, sizeof listed.etag, "%s", etag);
 	return judge_kept(&kept, &listed) == LIKE_SAME;
 }
 
-static void tell_other_sum(const struct mark_row *row, const struct s3_sum *told,
+static void tell_other_sum(const struct inspection *look, const struct s3_sum *told,
 	const struct s3_sum *kept, struct problem *ret_problem)
 {
 	problem_set(ret_problem, "its content differs: S3 has the %s %s, and %s %s",
-		checksum_kinds[told->kind].name, told->text, mark_row_teller(row), kept->text);
+		checksum_kinds[told->kind].name, told->text, teller(look), kept->text);
 }
 
 /* Compares with what HEAD shows; with a sentence unless it is the same. */
-static enum likeness compare_shown(
-	const struct mark_row *row, const struct s3_object *object, struct problem *ret_problem)
+static enum likeness compare_shown(const struct inspection *look, const struct kept *kept,
+	const struct s3_object *object, struct problem *ret_problem)
 {
-	const struct kept kept = kept_of(row);
-	const struct s3_sum sum = kept_sum_like(&kept, &object->sum);
-	const enum likeness like = judge_kept(&kept, object);
-	if (like == LIKE_OTHER && object->size != row->size)
+	const struct s3_sum sum = kept_sum_like(kept, &object->sum);
+	const enum likeness like = judge_kept(kept, object);
+	if (like == LIKE_OTHER && object->size != kept->bytes)
 		problem_set(ret_problem,
 			"its size differs: %" PRIu64 " bytes in S3, and %" PRIu64
 			" bytes when it was uploaded",
-			object->size, row->size);
+			object->size, kept->bytes);
 	else if (like == LIKE_OTHER)
-		tell_other_sum(row, &object->sum, &sum, ret_problem);
+		tell_other_sum(look, &object->sum, &sum, ret_problem);
 	else if (like == LIKE_OTHER_ETAG)
 		problem_set(ret_problem,
 			"its etag differs: %s in S3, and %s when it was uploaded; --download "
 			"shows whether its content differs, too",
-			object->etag, row->etag);
+			object->etag, kept->etag);
 	else if (like == LIKE_UNTOLD)
 		problem_set(ret_problem,
 			"its size is right, but S3 returns no checksum, and %s has no etag: "
 			"--download compares the content",
-			mark_row_teller(row));
+			teller(look));
 	return like;
 }
 
 /* The same with its bytes, which have other sums than the mark has kept. */
-static void tell_other_bytes(
-	const struct mark_row *row, const struct sums *sums, struct problem *ret_problem)
+static void tell_other_bytes(const struct inspection *look, const struct kept *kept,
+	const struct sums *sums, struct problem *ret_problem)
 {
-	const struct s3_sum kept = mark_sum_told(row->sum);
-	struct s3_sum told = {.kind = kept.kind};
+	const struct s3_sum sum = mark_sum_told(kept->sum);
+	struct s3_sum told = {.kind = sum.kind};
 	char md5[33];
-	if (*kept.text)
-		checksum_to_base64(kept.kind, sums_bytes(sums, kept.kind), told.text);
-	if (strcmp(told.text, kept.text) != 0) {
-		tell_other_sum(row, &told, &kept, ret_problem);
+	if (*sum.text)
+		checksum_to_base64(sum.kind, sums_bytes(sums, sum.kind), told.text);
+	if (strcmp(told.text, sum.text) != 0) {
+		tell_other_sum(look, &told, &sum, ret_problem);
 		return;
 	}
 	hex_encode(sums->md5, sizeof sums->md5, md5);
 	problem_set(ret_problem,
 		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
-		row->etag);
+		kept->etag);
 }
 
 static enum outcome read_pieces(struct inspection *look, const struct s3_target *target,
@@ -158,19 +154,18 @@ static enum outcome read_pieces(struct inspection *look, const struct s3_target 
 }
 
 /* Reads the object and compares it. SAME or DIFFERS, or ERROR with a sentence. */
-static enum outcome download(struct inspection *look, const struct mark_row *row,
+static enum outcome download(struct inspection *look, const struct kept *kept,
 	const struct s3_target *target, const struct s3_object *object, enum finding *ret,
 	struct problem *ret_problem)
 {
 	struct digest digest;
 	struct sums sums;
 	bool is_replaced = false;
-	const struct kept kept = kept_of(row);
-	const unsigned kinds = judge_digests(&kept);
+	const unsigned kinds = judge_digests(kept);
 	*ret = FINDING_ERROR;
 	if (!kinds) {
 		problem_set(ret_problem, "%s has no checksum that its content can be compared with",
-			mark_row_teller(row));
+			teller(look));
 		return OUTCOME_OK;
 	}
 	const int error = digest_init(&digest, kinds);
@@ -185,9 +180,9 @@ static enum outcome download(struct inspection *look, const struct mark_row *row
 		*ret = FINDING_DIFFERS;
 	} else if (o == OUTCOME_OK) {
 		digest_finish(&digest, &sums);
-		*ret = judge_bytes(&kept, &sums) == PROOF_YES ? FINDING_SAME : FINDING_DIFFERS;
+		*ret = judge_bytes(kept, &sums) == PROOF_YES ? FINDING_SAME : FINDING_DIFFERS;
 		if (*ret == FINDING_DIFFERS)
-			tell_other_bytes(row, &sums, ret_problem);
+			tell_other_bytes(look, kept, &sums, ret_problem);
 	}
 	digest_clear(&digest);
 	return o;
@@ -208,40 +203,42 @@ static enum outcome not_shown(const struct s3_target *target, enum outcome o, en
 	return o;
 }
 
-static enum outcome compare_with_head(struct inspection *look, const struct mark_row *row,
-	enum finding *ret, struct problem *ret_problem)
+static enum outcome compare_with_head(struct inspection *look, const struct packed_mark *row,
+	const struct version *done, enum finding *ret, struct problem *ret_problem)
 {
+	const struct kept kept = kept_of_object(done);
 	const struct s3_target target = {.key = row->object_key,
 		.headers = look->verify->headers,
-		.version_id = row->is_of_manifest ? row->version_id : ""};
+		.version_id = look->verify->store ? "" : done->version_id};
 	struct s3_object object;
 	enum outcome o =
 		s3_head_object(look->hand->s3, &target, &look->place.limits, &object, ret_problem);
 	if (o != OUTCOME_OK)
 		return not_shown(&target, o, ret, ret_problem);
-	const enum likeness like = compare_shown(row, &object, ret_problem);
+	const enum likeness like = compare_shown(look, &kept, &object, ret_problem);
 	if (like == LIKE_OTHER || look->verify->by != VERIFY_BY_DOWNLOAD) {
 		*ret = like == LIKE_SAME     ? FINDING_SAME
 		       : like == LIKE_UNTOLD ? FINDING_ERROR
 					     : FINDING_DIFFERS;
 		return OUTCOME_OK;
 	}
-	o = download(look, row, &target, &object, ret, ret_problem);
+	o = download(look, &kept, &target, &object, ret, ret_problem);
 	return o == OUTCOME_OK ? o : not_shown(&target, o, ret, ret_problem);
 }
 
 /* Unless all is right the mark is read again, until it was the same before and after. */
-enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum finding *ret,
+enum outcome inspect_mark(struct inspection *look, struct packed_mark *row, enum finding *ret,
 	struct problem *ret_problem)
 {
 	enum outcome o = OUTCOME_OK;
 	*ret = FINDING_UNFINISHED;
 	for (unsigned tries = 0; o == OUTCOME_OK && tries < TRIES_MAX; tries++) {
-		struct mark_row *now = NULL;
-		*ret = inspect_state(row->state, ret_problem);
-		if (row->state == MARK_DONE)
-			o = compare_with_head(look, row, ret, ret_problem);
-		if (o != OUTCOME_OK || row->state != MARK_DONE || *ret == FINDING_SAME ||
+		const struct mark mark = mark_unpack(row);
+		struct packed_mark *now = NULL;
+		*ret = inspect_state(mark.state, ret_problem);
+		if (mark.state == MARK_DONE)
+			o = compare_with_head(look, row, &mark.done, ret, ret_problem);
+		if (o != OUTCOME_OK || mark.state != MARK_DONE || *ret == FINDING_SAME ||
 			!look->hand->marks)
 			break;
 		struct problem problem = {0};
@@ -250,7 +247,8 @@ enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum fi
 			*ret_problem = problem;
 			break;
 		}
-		const bool is_same = mark_row_is_same(row, now);
+		const bool is_same =
+			now->bytes == row->bytes && memcmp(now->row, row->row, now->bytes) == 0;
 		free(row);
 		row = now;
 		if (is_same)
@@ -264,19 +262,20 @@ enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum fi
 enum outcome inspect_key(
 	struct inspection *look, const char *key, enum finding *ret, struct problem *ret_problem)
 {
-	struct mark_row *row = NULL;
+	struct packed_mark *row = NULL;
 	const enum outcome o = inspect_read(look, key, &row, ret_problem);
 	return o == OUTCOME_OK ? inspect_mark(look, row, ret, ret_problem) : o;
 }
 
 /* Whether the object is that of the mark, or may be by the time that it is done. */
-static bool is_its_object(const struct mark_row *row, const char *object_key)
+static bool is_its_object(const struct packed_mark *row, const char *object_key)
 {
-	const bool is_none = row->state == MARK_ABSENT || row->state == MARK_FORGOTTEN;
-	return !is_none && (row->state != MARK_DONE || strcmp(row->object_key, object_key) == 0);
+	const struct mark mark = mark_unpack(row);
+	const bool is_none = mark.state == MARK_ABSENT || mark.state == MARK_FORGOTTEN;
+	return !is_none && (mark.state != MARK_DONE || strcmp(row->object_key, object_key) == 0);
 }
 
-enum outcome inspect_find(struct inspection *look, const char *object_key, struct mark_row **ret,
+enum outcome inspect_find(struct inspection *look, const char *object_key, struct packed_mark **ret,
 	struct problem *ret_problem)
 {
 	const size_t n = strlen(object_key);
@@ -287,7 +286,7 @@ enum outcome inspect_find(struct inspection *look, const char *object_key, struc
 	for (size_t i = 0; i <= FAMILY_SUFFIXES && !*ret; i++) {
 		const char *suffix = i ? family_suffixes[i - 1] : "";
 		const size_t bytes = strlen(suffix);
-		struct mark_row *row;
+		struct packed_mark *row;
 		if (n <= bytes || strcmp(object_key + n - bytes, suffix) != 0)
 			continue;
 		memcpy(base, object_key, n - bytes);
@@ -306,7 +305,7 @@ enum outcome inspect_find(struct inspection *look, const char *object_key, struc
 enum outcome inspect_object(
 	struct inspection *look, const char *key, enum finding *ret, struct problem *ret_problem)
 {
-	struct mark_row *row;
+	struct packed_mark *row;
 	*ret = FINDING_UNKNOWN;
 	const enum outcome o = inspect_find(look, key, &row, ret_problem);
 	return o == OUTCOME_OK && row ? inspect_mark(look, row, ret, ret_problem) : o;

@@ -16,19 +16,19 @@ struct audit_place inspect_place(const struct verify *verify);
 
 /* Whether the listing alone shows the object of a done mark. If not, a closer look decides. Pure.
  */
-bool inspect_listed(const struct mark_row *row, uint64_t size, const char *etag);
+bool inspect_listed(const struct mark *mark, uint64_t size, const char *etag);
 /* What a mark that is not done says by itself: UNFINISHED, NOTHING, or ERROR with a sentence. */
 enum finding inspect_state(enum mark_state state, struct problem *ret_problem);
 /* The mark with this key as it is now, consistently. It is the caller's to free. */
-enum outcome inspect_read(struct inspection *look, const char *key, struct mark_row **ret,
+enum outcome inspect_read(struct inspection *look, const char *key, struct packed_mark **ret,
 	struct problem *ret_problem);
 /* The mark whose object this is, or may be by the time that the mark is done. It is the caller's to
  * free; NULL: there is none. */
-enum outcome inspect_find(struct inspection *look, const char *object_key, struct mark_row **ret,
+enum outcome inspect_find(struct inspection *look, const char *object_key, struct packed_mark **ret,
 	struct problem *ret_problem);
 /* Looks at the object of a mark that was read some time ago. Takes row. OK sets *ret, with a
  * sentence for DIFFERS and ERROR. Other outcomes say why nothing can be said. */
-enum outcome inspect_mark(struct inspection *look, struct mark_row *row, enum finding *ret,
+enum outcome inspect_mark(struct inspection *look, struct packed_mark *row, enum finding *ret,
 	struct problem *ret_problem);
 /* Looks at the object of the mark with this key. The key need not have a mark. */
 enum outcome inspect_key(

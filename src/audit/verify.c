@@ -48,7 +48,7 @@ enum outcome verify_bytes_of_marks(const struct verify *verify, struct store_con
 	const struct audit_place place = inspect_place(verify);
 	const struct mark_range range = {.prefix = verify->range.prefix};
 	struct mark_stream *stream;
-	struct mark_row *row = NULL;
+	struct packed_mark *row = NULL;
 	if (mark_stream_new(conn, place.space, &range, &place.limits, &stream) < 0) {
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
@@ -56,8 +56,9 @@ enum outcome verify_bytes_of_marks(const struct verify *verify, struct store_con
 	enum outcome o;
 	*ret = 0;
 	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
-		if (row->state == MARK_DONE)
-			*ret += row->size;
+		const struct mark mark = mark_unpack(row);
+		if (mark.state == MARK_DONE)
+			*ret += version_object_bytes(&mark.done);
 		free(row);
 	}
 	mark_stream_free(stream);
@@ -69,7 +70,8 @@ struct merging {
 	const struct verify *verify;
 	struct mark_stream *marks;
 	struct object_stream *objects;
-	struct mark_row *mark;           /* the next one, owned; NULL: none any more */
+	struct packed_mark *row;         /* the next mark, owned; NULL: none any more */
+	struct mark mark;                /* the same, borrowed from it */
 	const struct object_row *object; /* likewise, borrowed */
 	bool object_has_mark;
 	struct verify_tasks tasks;
@@ -80,15 +82,15 @@ struct merging {
 static enum outcome next_mark(struct merging *merging, struct problem *ret_problem)
 {
 	do {
-		free(merging->mark);
-		merging->mark = NULL;
-		const enum outcome o =
-			mark_stream_next(merging->marks, &merging->mark, ret_problem);
+		free(merging->row);
+		merging->row = NULL;
+		const enum outcome o = mark_stream_next(merging->marks, &merging->row, ret_problem);
 		if (o != OUTCOME_OK) {
 			problem_prefix(ret_problem, "the marks cannot be read");
 			return o;
 		}
-	} while (merging->mark && merging->mark->state == MARK_FORGOTTEN);
+		merging->mark = mark_unpack(merging->row);
+	} while (merging->mark.state == MARK_FORGOTTEN);
 	return OUTCOME_OK;
 }
 
@@ -146,13 +148,13 @@ static enum outcome begin_merging(struct merging *merging, struct problem *ret_p
 static bool is_settled(const struct merging *merging, const struct object_row *object,
 	enum finding *ret, struct problem *ret_problem)
 {
-	const struct mark_row *mark = merging->mark;
+	const struct mark *mark = &merging->mark;
 	*ret = mark->state == MARK_DONE ? FINDING_SAME : inspect_state(mark->state, ret_problem);
 	if (mark->state != MARK_DONE)
 		return true;
 	return object && inspect_listed(mark, object->size, object->etag) &&
 	       (merging->verify->by == VERIFY_BY_LISTING ||
-		       !verify_subset_has(&merging->verify->subset, mark->key));
+		       !verify_subset_has(&merging->verify->subset, merging->row->key));
 }
 
 /* The next mark, with its object or NULL. False: the run has ended. */
@@ -161,13 +163,13 @@ static bool merge_mark(
 {
 	struct problem problem = {0};
 	enum finding finding;
-	struct mark_row *mark = merging->mark;
+	struct packed_mark *row = merging->row;
 	if (is_settled(merging, object, &finding, &problem)) {
 		verify_tasks_tell(&merging->tasks, finding, object_key, &problem);
 		return true;
 	}
-	merging->mark = NULL;
-	return verify_tasks_add(&merging->tasks, mark, object_key, merging->after);
+	merging->row = NULL;
+	return verify_tasks_add(&merging->tasks, row, object_key, merging->after);
 }
 
 /* Whether s3once has written this object, and without a mark. */
@@ -201,11 +203,11 @@ static bool merge_object(struct merging *merging, const char *key)
 static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, struct problem *ret)
 {
 	const struct object_row *object = merging->object;
-	const int order = !merging->mark ? 1
-			  : !object      ? -1
-					 : strcmp(merging->mark->object_key, object->key);
+	const int order = !merging->row ? 1
+			  : !object     ? -1
+					: strcmp(merging->row->object_key, object->key);
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-	snprintf(key, sizeof key, "%s", order > 0 ? object->key : merging->mark->object_key);
+	snprintf(key, sizeof key, "%s", order > 0 ? object->key : merging->row->object_key);
 	merging->object_has_mark |= order == 0;
 	if (order > 0 ? !merge_object(merging, key)
 		      : !merge_mark(merging, order == 0 ? object : NULL, key))
@@ -225,7 +227,7 @@ static enum outcome merge(struct merging *merging, bool *ret_all, struct problem
 {
 	enum outcome o = begin_merging(merging, ret_problem);
 	bool goes_on = o == OUTCOME_OK;
-	for (unsigned n = 1; goes_on && (merging->mark || merging->object); n++) {
+	for (unsigned n = 1; goes_on && (merging->row || merging->object); n++) {
 		goes_on = !is_stopped(merging->verify) && merge_next_key(merging, &o, ret_problem);
 		const uint64_t now_ns = n % KEYS_PER_GLANCE ? 0 : clock_boot_ns();
 		if (now_ns >= merging->told_ns + NS_PER_S) {
@@ -258,7 +260,7 @@ enum outcome verify_run(
 	o = verify_tasks_end(&merging->tasks, o, is_all, ret, ret_problem);
 	mark_stream_free(merging->marks);
 	object_stream_free(merging->objects);
-	free(merging->mark);
+	free(merging->row);
 	free(merging);
 	return o;
 }
@@ -306,7 +308,7 @@ static void choose_sums(
 }
 
 /* The entry as if it were a mark. NULL: out of memory. */
-static struct mark_row *row_of_entry(
+static struct packed_mark *row_of_entry(
 	const struct verify *verify, const struct manifest_entry *entry)
 {
 	struct mark mark = {.state = MARK_DONE,
@@ -315,10 +317,7 @@ static struct mark_row *row_of_entry(
 	snprintf(mark.done.etag, sizeof mark.done.etag, "%s", entry->etag);
 	snprintf(mark.done.version_id, sizeof mark.done.version_id, "%s", entry->version_id);
 	choose_sums(entry, verify->by == VERIFY_BY_DOWNLOAD ? by_content : by_head, &mark.done);
-	struct mark_row *row = mark_row_new(entry->key, &mark);
-	if (row)
-		row->is_of_manifest = true;
-	return row;
+	return mark_pack(entry->key, &mark);
 }
 
 /* False: the run has ended. */
@@ -333,7 +332,7 @@ static bool add_entry(
 	}
 	if (!verify_subset_has(&tasks->verify->subset, entry->key))
 		return true;
-	struct mark_row *row = row_of_entry(tasks->verify, entry);
+	struct packed_mark *row = row_of_entry(tasks->verify, entry);
 	return row && verify_tasks_add(tasks, row, entry->key, "");
 }
 

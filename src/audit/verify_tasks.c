@@ -15,9 +15,9 @@
 /* One object or mark to look at, or what is known of it already, until it was told. */
 struct verify_task {
 	struct verify_task *next;
-	struct mark_row *row; /* owned; NULL: an object without a mark */
-	char *key;            /* of the object, owned */
-	char *before;         /* owned; NULL: there was nothing to look at */
+	struct packed_mark *row; /* owned; NULL: an object without a mark */
+	char *key;               /* of the object, owned */
+	char *before;            /* owned; NULL: there was nothing to look at */
 	bool is_known;
 	enum finding finding;    /* once it is known; FINDINGS: it is not told, since it was left */
 	struct problem *problem; /* its sentence, owned; NULL: none */
@@ -56,7 +56,7 @@ static bool ends_all(struct verify_tasks *tasks, enum outcome o)
 
 /* A task at the end of the list, which owns it. Takes row. NULL: out of memory. */
 static struct verify_task *append_locked(
-	struct verify_tasks *tasks, struct mark_row *row, const char *key, const char *before)
+	struct verify_tasks *tasks, struct packed_mark *row, const char *key, const char *before)
 {
 	struct verify_task *task = calloc(1, sizeof *task);
 	if (task) {
@@ -151,7 +151,7 @@ static enum outcome perform_task(
 	struct inspection look = {
 		.verify = tasks->verify, .place = tasks->crew.place, .hand = hand};
 	enum finding finding = FINDING_ERROR;
-	struct mark_row *row = task->row;
+	struct packed_mark *row = task->row;
 	task->row = NULL;
 	const enum outcome o = row ? inspect_mark(&look, row, &finding, ret_problem)
 				   : inspect_object(&look, task->key, &finding, ret_problem);
@@ -181,7 +181,7 @@ bool verify_tasks_init(
 }
 
 bool verify_tasks_add(
-	struct verify_tasks *tasks, struct mark_row *row, const char *key, const char *before)
+	struct verify_tasks *tasks, struct packed_mark *row, const char *key, const char *before)
 {
 	struct problem problem;
 	uv_mutex_lock(&tasks->locked.mutex);

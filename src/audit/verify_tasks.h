@@ -26,7 +26,7 @@ bool verify_tasks_init(
  * been looked at, or are looked at by an earlier task; "" if none has. False: the run has ended, or
  * memory ran out (an outcome says so). */
 bool verify_tasks_add(
-	struct verify_tasks *tasks, struct mark_row *row, const char *key, const char *before);
+	struct verify_tasks *tasks, struct packed_mark *row, const char *key, const char *before);
 /* Reports a finding. problem is NULL if the finding does not have a sentence. */
 void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const char *key,
 	const struct problem *problem);

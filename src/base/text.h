@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The most bytes of the key of an object, and so of a mark. */
+#define KEY_BYTES_MAX 1024
+
 struct text {
 	char *data; /* NUL-terminated once anything was added; NULL before */
 	size_t len; /* bytes without the NUL */

@@ -4,8 +4,6 @@
 #include "marks/mark.h"
 #include "s3/s3.h"
 
-#define BUCKET_KEY_MAX 1024
-
 /* Conditions that a server was seen to honour, so that a run need not look before each upload. Only
  * doctor tries them out, and only it writes them down (docs/protocol.md, "What a server can do is
  * learnt once"). */
@@ -21,11 +19,11 @@ struct bucket_row {
 	char version[ID_CHARS + 1]; /* random, changes with each write; "": no row */
 	unsigned generation;        /* of the marks: 0, and one more for each other bucket */
 	/* The witness: an object that a run proved to be there. "": none. */
-	char last_key[BUCKET_KEY_MAX + 1];
+	char last_key[KEY_BYTES_MAX + 1];
 	char last_etag[S3_ETAG_MAX + 1];
 	/* What --bucket-id-object has named: an object, and the id in its metadata. Once it is
 	 * known, it is the witness. "": none. */
-	char id_key[BUCKET_KEY_MAX + 1];
+	char id_key[KEY_BYTES_MAX + 1];
 	char id[S3_ID_MAX + 1];
 	unsigned honours;                       /* 1 << each of enum bucket_condition */
 	char honours_server[S3_SERVER_MAX + 1]; /* how the server named itself when that was seen */

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "marks/mark_stream.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,19 +22,13 @@
 
 /* A few of the objects that the marks of a bucket say are there. */
 struct done_sample {
-	char key[BUCKET_KEY_MAX + 1]; /* of the object */
+	char key[KEY_BYTES_MAX + 1]; /* of the object */
 	char etag[S3_ETAG_MAX + 1];
 	int64_t at_s;
 };
 struct done_samples {
 	struct done_sample list[DONE_SAMPLES];
 	unsigned n;
-};
-
-struct sampling {
-	struct done_samples *samples;
-	uint64_t n_done, n_in_shard; /* seen so far */
-	char last[BUCKET_KEY_MAX + 1];
 };
 
 static void keep_sample(struct done_sample *at, const char *key, const struct mark *mark)
@@ -45,10 +40,10 @@ static void keep_sample(struct done_sample *at, const char *key, const struct ma
 		at->key[0] = '\0';
 }
 
-static void consider(struct sampling *sampling, const char *key, const struct mark *mark)
+/* The nth mark that says done, from 0. */
+static void consider(
+	struct done_samples *samples, uint64_t nth, const char *key, const struct mark *mark)
 {
-	struct done_samples *samples = sampling->samples;
-	const uint64_t nth = sampling->n_done++;
 	if (nth < DONE_SAMPLES) {
 		keep_sample(&samples->list[samples->n++], key, mark);
 		return;
@@ -64,55 +59,35 @@ static void consider(struct sampling *sampling, const char *key, const struct ma
 		keep_sample(&samples->list[NEWEST + place], key, mark);
 }
 
-static int visit(void *arg, const char *pk, const char *sk, const struct item *item)
-{
-	struct sampling *sampling = arg;
-	struct mark mark;
-	(void)pk;
-	if (mark_from_item(item, &mark))
-		return -ENOMEM;
-	if (mark.state == MARK_DONE)
-		consider(sampling, sk, &mark);
-	mark_clear(&mark);
-	sampling->n_in_shard++;
-	snprintf(sampling->last, sizeof sampling->last, "%s", sk);
-	return 0;
-}
-
-static enum outcome read_shard(struct store_conn *conn, const struct mark_space *space,
-	unsigned shard, const struct call_limits *limits, struct sampling *sampling,
-	struct problem *ret_problem)
-{
-	char partition[PARTITION_MAX];
-	bool more = true;
-	enum outcome o = OUTCOME_OK;
-	mark_partition(space, shard, partition);
-	sampling->n_in_shard = 0;
-	while (o == OUTCOME_OK && more &&
-		(!sampling->n_done || sampling->n_in_shard < MARKS_MAX / space->settings.shards)) {
-		char from[BUCKET_KEY_MAX + 1];
-		snprintf(from, sizeof from, "%s", sampling->last);
-		const struct store_range range = {.pk = partition,
-			.from = sampling->n_in_shard ? from : NULL,
-			.after = true,
-			.consistent = true};
-		o = conn->store->ops->query(
-			conn, &range, limits, visit, sampling, &more, ret_problem);
-	}
-	return o;
-}
-
 /* Half of them are the marks that were changed last, since a lifecycle rule deletes the oldest
  * objects first. The other half are from anywhere among 20,000 marks that are done. None only if no
  * mark says done: all are read until the first that does. */
 static enum outcome done_samples_take(struct store_conn *conn, const struct mark_space *space,
 	const struct call_limits *limits, struct done_samples *ret, struct problem *ret_problem)
 {
-	struct sampling sampling = {.samples = ret};
+	const struct mark_pages_of of = {.space = space, .limits = *limits, .is_consistent = true};
+	const unsigned shards = space->settings.shards;
+	struct mark_pages *pages;
 	enum outcome o = OUTCOME_OK;
+	uint64_t n_done = 0;
 	ret->n = 0;
-	for (unsigned i = 0; i < space->settings.shards && o == OUTCOME_OK; i++)
-		o = read_shard(conn, space, i, limits, &sampling, ret_problem);
+	if (mark_pages_new(&of, &pages)) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	for (unsigned i = 0; i < shards && o == OUTCOME_OK; i++) {
+		const struct packed_mark *row;
+		for (unsigned n = 0; !n_done || n < MARKS_MAX / shards; n++) {
+			o = mark_pages_seek(pages, conn, i, "", NULL, &row, ret_problem);
+			if (o != OUTCOME_OK || !row)
+				break;
+			const struct mark mark = mark_unpack(row);
+			if (mark.state == MARK_DONE)
+				consider(ret, n_done++, row->key, &mark);
+			free(mark_pages_take(pages, i));
+		}
+	}
+	mark_pages_free(pages);
 	return o;
 }
 

@@ -24,7 +24,7 @@ enum bucket_answer {
 };
 /* The object that S3 has shown. */
 struct bucket_shown {
-	char key[BUCKET_KEY_MAX + 1], etag[S3_ETAG_MAX + 1];
+	char key[KEY_BYTES_MAX + 1], etag[S3_ETAG_MAX + 1];
 	int64_t id_age_s; /* if it is the id object: struct s3_object.age_s; else -1 */
 };
 /* Asks for the witness of the row, and if that is gone for a few other objects. space->generation

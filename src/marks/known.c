@@ -3,6 +3,7 @@
  * opens a block that others may be in. Nothing is decided by it but that a file is done already. */
 #include "marks/known.h"
 #include "base/pool.h"
+#include "marks/mark_stream.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,126 +12,24 @@
 #define AT_ONCE 8   /* pages asked for, with the caller's */
 #define BATCH   100 /* keys of a BatchGetItem */
 
-struct known_row {
-	char *key; /* owned */
-	struct known_mark mark;
-	struct version *version; /* owned; NULL unless it is done and versions are kept */
-};
+/* A mark in a page costs 1/20 of a single read. Below this share of wanted marks, single reads are
+ * cheaper. */
+#define WORTH_ONE_IN     20
+#define ROWS_TO_JUDGE_BY 2000
 
-/* Where the query stands: rows[at..n) are the rest of its page, all above the last key asked for.
- * Zero is one that was not read yet. */
-struct known_shard {
-	struct known_row *rows;
-	size_t n, at, cap;
-	bool keeps_versions;
-	bool started, more;
-};
-
-/* How shards are read. Borrowed. */
-struct known_reading {
+struct known {
 	struct store_conn *conn;
-	const struct mark_space *space;
-	struct call_limits limits;
-	bool keeps_versions;
+	struct mark_pages_of of;
+	struct mark_pages *pages;
+	size_t rows_wanted; /* so far, of those that were passed */
+	bool asked;
+	bool sparse; /* single reads from here on */
 };
-/* Keys from..to; `to` may be NULL. */
-struct known_range {
-	const char *from, *to;
-};
-
-/* Sets what is needed of a mark. ret_version is NULL if the version is not; else it is set for one
- * that is done, for the caller to free. 0 or -ENOMEM. */
-static int known_condense(
-	const struct item *item, struct known_mark *ret, struct version **ret_version)
-{
-	struct mark mark;
-	int error = mark_from_item(item, &mark);
-	if (error)
-		return error;
-	*ret = (struct known_mark){.state = mark.state, .at_s = mark.at_s};
-	if (mark.state == MARK_DONE) {
-		ret->size = mark.done.size;
-		ret->mtime_ns = mark.done.mtime_ns;
-		ret->mtime_is_shared = mark.done.mtime_is_shared;
-		ret->has_newer = mark.has_newer;
-		memcpy(ret->content, mark.done.content, sizeof ret->content);
-	}
-	memcpy(ret->session, mark.session, sizeof ret->session);
-	if (ret_version && mark.state == MARK_DONE) {
-		*ret_version = malloc(sizeof **ret_version);
-		if (*ret_version)
-			**ret_version = mark.done;
-		else
-			error = -ENOMEM;
-	}
-	mark_clear(&mark);
-	return error;
-}
-
-static void empty_shard(struct known_shard *shard)
-{
-	for (size_t i = 0; i < shard->n; i++) {
-		free(shard->rows[i].key);
-		free(shard->rows[i].version);
-	}
-	shard->n = shard->at = 0;
-}
-
-static void known_shard_clear(struct known_shard *shard)
-{
-	empty_shard(shard);
-	free(shard->rows);
-}
-
-static int add_known_row(void *arg, const char *pk, const char *sk, const struct item *item)
-{
-	struct known_shard *shard = arg;
-	(void)pk;
-	if (shard->n == shard->cap) {
-		size_t cap = shard->cap ? 2 * shard->cap : 64;
-		struct known_row *rows = realloc(shard->rows, cap * sizeof *rows);
-		if (!rows)
-			return -ENOMEM;
-		shard->rows = rows;
-		shard->cap = cap;
-	}
-	struct known_row *row = &shard->rows[shard->n];
-	*row = (struct known_row){.key = strdup(sk)};
-	int error = row->key ? known_condense(item, &row->mark,
-				       shard->keeps_versions ? &row->version : NULL)
-			     : -ENOMEM;
-	if (error)
-		free(row->key);
-	else
-		shard->n++;
-	return error;
-}
-
-/* The next page of the shard with this number, in place of the one before: marks below range->from
- * are of no interest any more. */
-static enum outcome known_shard_load(const struct known_reading *reading, struct known_shard *shard,
-	unsigned number, const struct known_range *range, struct problem *ret_problem)
-{
-	char partition[PARTITION_MAX];
-	mark_partition(reading->space, number, partition);
-	const struct store_range rows = {.pk = partition, .from = range->from, .to = range->to};
-	bool more = false;
-	empty_shard(shard);
-	shard->keeps_versions = reading->keeps_versions;
-	enum outcome o = reading->conn->store->ops->query(
-		reading->conn, &rows, &reading->limits, add_known_row, shard, &more, ret_problem);
-	if (o != OUTCOME_OK)
-		return o;
-	shard->started = true;
-	shard->more = more && shard->n;
-	return OUTCOME_OK;
-}
 
 /* What the threads share that read the first pages. */
 struct beginning {
-	const struct known_reading *reading;
-	struct known_shard *shards;
-	const struct known_range *range;
+	struct known *known;
+	const char *from, *to;
 	atomic_uint next; /* shard to be read */
 	atomic_bool has_failed;
 };
@@ -145,14 +44,13 @@ struct reader_of_pages {
 static void read_first_pages(struct reader_of_pages *reader, struct store_conn *conn)
 {
 	struct beginning *beginning = reader->beginning;
-	struct known_reading reading = *beginning->reading;
-	const unsigned shards = reading.space->settings.shards;
+	const struct known *known = beginning->known;
 	unsigned number;
-	reading.conn = conn;
 	while (!atomic_load(&beginning->has_failed) &&
-		(number = atomic_fetch_add(&beginning->next, 1)) < shards) {
-		reader->outcome = known_shard_load(&reading, &beginning->shards[number], number,
-			beginning->range, &reader->problem);
+		(number = atomic_fetch_add(&beginning->next, 1)) <
+			known->of.space->settings.shards) {
+		reader->outcome = mark_pages_load(known->pages, conn, number, beginning->from,
+			beginning->to, &reader->problem);
 		if (reader->outcome != OUTCOME_OK)
 			atomic_store(&beginning->has_failed, true);
 	}
@@ -163,7 +61,7 @@ static void help_to_read(void *arg)
 {
 	struct reader_of_pages *reader = arg;
 	struct store_conn *conn;
-	if (store_conn_new(reader->beginning->reading->conn->store, &conn))
+	if (store_conn_new(reader->beginning->known->conn->store, &conn))
 		return;
 	read_first_pages(reader, conn);
 	store_conn_free(conn);
@@ -171,23 +69,22 @@ static void help_to_read(void *arg)
 
 /* The first page of every shard, of several at the same time: where a request takes 20 ms, sixteen
  * shards one after the other would take a third of a second. It uses threads and connections of its
- * own beside the caller's, as far as there are any to be had. OK: all are started. Else the first
+ * own beside the caller's, as far as there are any to be had. OK: all are read. Else the first
  * error, and no more pages are asked for. */
-static enum outcome known_shards_begin(const struct known_reading *reading,
-	struct known_shard *shards, const struct known_range *range, struct problem *ret_problem)
+static enum outcome read_beginning(
+	struct known *known, const char *from, const char *to, struct problem *ret_problem)
 {
-	struct beginning beginning = {.reading = reading, .shards = shards, .range = range};
+	struct beginning beginning = {.known = known, .from = from, .to = to};
 	struct reader_of_pages readers[AT_ONCE] = {{.beginning = &beginning}};
-	const unsigned most = reading->space->settings.shards;
 	const struct pool_options options = {.most = AT_ONCE - 1};
 	struct pool pool;
 	const bool has_pool = !pool_init(&pool, &options);
-	for (unsigned i = 1; i < AT_ONCE && i < most && has_pool; i++) {
+	for (unsigned i = 1; i < AT_ONCE && i < known->of.space->settings.shards && has_pool; i++) {
 		readers[i].beginning = &beginning;
 		if (!pool_start(&pool, help_to_read, &readers[i]))
 			break;
 	}
-	read_first_pages(&readers[0], reading->conn);
+	read_first_pages(&readers[0], known->conn);
 	if (has_pool)
 		pool_end(&pool);
 	for (unsigned i = 0; i < AT_ONCE; i++)
@@ -198,37 +95,18 @@ static enum outcome known_shards_begin(const struct known_reading *reading,
 	return OUTCOME_OK;
 }
 
-/* A mark in a page costs 1/20 of a single read. Below this share of wanted marks, single reads are
- * cheaper. */
-#define WORTH_ONE_IN     20
-#define ROWS_TO_JUDGE_BY 2000
-
-struct known {
-	struct known_reading reading;
-	size_t rows_passed, rows_wanted; /* by the cursors, so far */
-	bool asked;
-	bool sparse; /* single reads from here on */
-	struct known_shard shards[];
-};
-
-bool known_is_done(const struct known_mark *mark, const struct asked *file)
-{
-	if (mark->state != MARK_DONE || mark->has_newer)
-		return false;
-	if (*file->content && *mark->content)
-		return strcmp(file->content, mark->content) == 0;
-	return mark->size == file->size && mark->mtime_ns == file->mtime_ns &&
-	       !mark->mtime_is_shared;
-}
-
 int known_new(struct store_conn *conn, const struct mark_space *space,
-	const struct call_limits *limits, bool keeps_versions, struct known **ret)
+	const struct call_limits *limits, struct known **ret)
 {
-	struct known *known =
-		calloc(1, sizeof *known + space->settings.shards * sizeof *known->shards);
+	struct known *known = calloc(1, sizeof *known);
 	if (!known)
 		return -ENOMEM;
-	known->reading = (struct known_reading){conn, space, *limits, keeps_versions};
+	known->conn = conn;
+	known->of = (struct mark_pages_of){.space = space, .limits = *limits};
+	if (mark_pages_new(&known->of, &known->pages)) {
+		free(known);
+		return -ENOMEM;
+	}
 	*ret = known;
 	return 0;
 }
@@ -237,85 +115,61 @@ void known_free(struct known *known)
 {
 	if (!known)
 		return;
-	for (unsigned i = 0; i < known->reading.space->settings.shards; i++)
-		known_shard_clear(&known->shards[i]);
+	mark_pages_free(known->pages);
 	free(known);
 }
 
 static enum outcome find_known(struct known *known, const char *key, const char *to,
-	struct known_mark *ret, struct version **ret_version, struct problem *ret_problem)
+	struct packed_mark **ret, struct problem *ret_problem)
 {
-	unsigned number = mark_shard(key, known->reading.space->settings.shards);
-	struct known_shard *shard = &known->shards[number];
-	*ret = (struct known_mark){0};
-	int order = -1;
-	for (;;) {
-		while (shard->at < shard->n &&
-			(order = strcmp(shard->rows[shard->at].key, key)) < 0)
-			shard->at++, known->rows_passed++;
-		if (shard->at < shard->n || (shard->started && !shard->more))
-			break;
-		enum outcome o = known_shard_load(&known->reading, shard, number,
-			&(struct known_range){key, to}, ret_problem);
-		if (o != OUTCOME_OK)
-			return o;
-	}
-	if (shard->at < shard->n && order == 0) {
-		*ret = shard->rows[shard->at].mark;
-		if (ret_version) {
-			*ret_version = shard->rows[shard->at].version;
-			shard->rows[shard->at].version = NULL;
-		}
+	const unsigned shard = mark_shard(key, known->of.space->settings.shards);
+	const struct packed_mark *row;
+	const enum outcome o =
+		mark_pages_seek(known->pages, known->conn, shard, key, to, &row, ret_problem);
+	if (o == OUTCOME_OK && row && strcmp(row->key, key) == 0) {
+		*ret = mark_pages_take(known->pages, shard);
 		known->rows_wanted++;
 	}
-	return OUTCOME_OK;
+	return o;
 }
 
-static void forget_versions(struct version **versions, size_t n, bool are_set)
+static void forget_marks(struct packed_mark **marks, size_t n)
 {
-	for (size_t i = 0; versions && i < n; i++) {
-		if (are_set)
-			free(versions[i]);
-		versions[i] = NULL;
+	for (size_t i = 0; i < n; i++) {
+		free(marks[i]);
+		marks[i] = NULL;
 	}
 }
 
 enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool last,
-	struct known_mark *ret, struct version **ret_versions, struct problem *ret_problem)
+	struct packed_mark **ret, struct problem *ret_problem)
 {
+	const struct mark_space *space = known->of.space;
+	enum outcome o = OUTCOME_OK;
 	if (!n)
-		return OUTCOME_OK;
-	const struct known_reading *reading = &known->reading;
+		return o;
 	const bool is_first = !known->asked;
+	const char *to = last ? keys[n - 1] : NULL;
 	known->asked = true;
 	if (known->sparse || (last && n <= BATCH && is_first))
-		return known_again(reading->conn, reading->space, keys, n, &reading->limits, ret,
-			ret_versions, ret_problem);
-	forget_versions(ret_versions, n, false);
-	const struct known_range range = {keys[0], last ? keys[n - 1] : NULL};
-	if (is_first && n > reading->space->settings.shards) {
-		enum outcome o = known_shards_begin(reading, known->shards, &range, ret_problem);
-		if (o != OUTCOME_OK)
-			return o;
-	}
-	for (size_t i = 0; i < n; i++) {
-		enum outcome o = find_known(known, keys[i], range.to, &ret[i],
-			ret_versions ? &ret_versions[i] : NULL, ret_problem);
-		if (o != OUTCOME_OK) {
-			forget_versions(ret_versions, i, true);
-			return o;
-		}
-	}
-	known->sparse = known->rows_passed >= ROWS_TO_JUDGE_BY &&
-			known->rows_wanted * WORTH_ONE_IN < known->rows_passed;
-	return OUTCOME_OK;
+		return known_again(
+			known->conn, space, keys, n, &known->of.limits, ret, ret_problem);
+	memset(ret, 0, n * sizeof(void *));
+	if (is_first && n > space->settings.shards)
+		o = read_beginning(known, keys[0], to, ret_problem);
+	for (size_t i = 0; i < n && o == OUTCOME_OK; i++)
+		o = find_known(known, keys[i], to, &ret[i], ret_problem);
+	if (o != OUTCOME_OK)
+		forget_marks(ret, n);
+	const size_t passed = mark_pages_passed(known->pages);
+	known->sparse = passed >= ROWS_TO_JUDGE_BY && known->rows_wanted * WORTH_ONE_IN < passed;
+	return o;
 }
 
 struct batch {
 	const char *const *keys; /* rising */
 	size_t n;
-	struct known_mark *ret;
-	struct version **ret_versions; /* NULL: they are not wanted */
+	struct packed_mark **ret;
 };
 
 static int compare_key(const void *key, const void *element)
@@ -331,15 +185,10 @@ static int found(void *arg, const char *pk, const char *sk, const struct item *i
 		bsearch(sk, batch->keys, batch->n, sizeof *batch->keys, compare_key);
 	if (!at)
 		return 0;
-	const size_t i = (size_t)(at - batch->keys);
-	struct version *version = NULL;
-	const int error =
-		known_condense(item, &batch->ret[i], batch->ret_versions ? &version : NULL);
-	if (batch->ret_versions) {
-		free(batch->ret_versions[i]); /* of a reply that is read once more */
-		batch->ret_versions[i] = version;
-	}
-	return error;
+	struct packed_mark **mark = &batch->ret[at - batch->keys];
+	free(*mark); /* of a reply that is read once more */
+	*mark = mark_pack_item(sk, item);
+	return *mark ? 0 : -ENOMEM;
 }
 
 static enum outcome read_batch(struct store_conn *conn, const struct mark_space *space,
@@ -355,7 +204,6 @@ static enum outcome read_batch(struct store_conn *conn, const struct mark_space 
 		unsigned shard = mark_shard(batch->keys[i], space->settings.shards);
 		mark_partition(space, shard, partitions[i]);
 		keys[i] = (struct item_key){partitions[i], batch->keys[i]};
-		batch->ret[i] = (struct known_mark){0};
 	}
 	enum outcome o =
 		conn->store->ops->get_many(conn, keys, batch->n, limits, found, batch, ret_problem);
@@ -364,17 +212,16 @@ static enum outcome read_batch(struct store_conn *conn, const struct mark_space 
 }
 
 enum outcome known_again(struct store_conn *conn, const struct mark_space *space,
-	const char *const *keys, size_t n, const struct call_limits *limits, struct known_mark *ret,
-	struct version **ret_versions, struct problem *ret_problem)
+	const char *const *keys, size_t n, const struct call_limits *limits,
+	struct packed_mark **ret, struct problem *ret_problem)
 {
 	enum outcome o = OUTCOME_OK;
-	forget_versions(ret_versions, n, false);
+	memset(ret, 0, n * sizeof(void *));
 	for (size_t at = 0; o == OUTCOME_OK && at < n; at += BATCH) {
-		struct batch batch = {keys + at, n - at < BATCH ? n - at : BATCH, ret + at,
-			ret_versions ? ret_versions + at : NULL};
+		struct batch batch = {keys + at, n - at < BATCH ? n - at : BATCH, ret + at};
 		o = read_batch(conn, space, &batch, limits, ret_problem);
 	}
 	if (o != OUTCOME_OK)
-		forget_versions(ret_versions, n, true);
+		forget_marks(ret, n);
 	return o;
 }

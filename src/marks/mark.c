@@ -76,6 +76,9 @@ static const struct row_field fields[] = {
 	FIELD_SET(upload.size, "upload_size", FIELD_SIZE, UPLOAD),
 	FIELD_SET(upload.mtime_ns, "upload_mtime", FIELD_NUMBER, UPLOAD),
 	FIELD_SET(error, "error", FIELD_COPY, ERROR),
+	/* Not in the row: what the presence of others says. */
+	FIELD(has_done, "", FIELD_FLAG, 0),
+	FIELD(has_newer, "", FIELD_FLAG, 0),
 };
 static const struct row_table mark_table = ROW_TABLE(fields);
 
@@ -195,6 +198,44 @@ int mark_from_item(const struct item *item, struct mark *ret)
 		mark.state = MARK_UNREADABLE;
 	*ret = mark;
 	return 0;
+}
+
+struct packed_mark *mark_pack(const char *key, const struct mark *mark)
+{
+	const size_t bytes = row_pack(&mark_table, mark, NULL), key_bytes = strlen(key) + 1;
+	const size_t object_bytes = *mark->suffix ? key_bytes + strlen(mark->suffix) : 0;
+	struct packed_mark *packed = malloc(sizeof *packed + bytes + key_bytes + object_bytes);
+	if (!packed)
+		return NULL;
+	char *copy = packed->row + bytes;
+	row_pack(&mark_table, mark, packed->row);
+	packed->bytes = bytes;
+	packed->key = packed->object_key = memcpy(copy, key, key_bytes);
+	if (object_bytes) {
+		packed->object_key = copy + key_bytes;
+		stpcpy(stpcpy(copy + key_bytes, key), mark->suffix);
+	}
+	return packed;
+}
+
+struct packed_mark *mark_pack_item(const char *key, const struct item *item)
+{
+	struct mark mark;
+	if (mark_from_item(item, &mark))
+		return NULL;
+	struct packed_mark *packed = mark_pack(key, &mark);
+	mark_clear(&mark);
+	return packed;
+}
+
+struct mark mark_unpack(const struct packed_mark *packed)
+{
+	struct mark mark = {0};
+	if (packed)
+		row_unpack(&mark_table, packed->row, &mark);
+	mark.upload.is_open = mark.upload.id != NULL;
+	memcpy(mark.done.suffix, mark.suffix, sizeof mark.done.suffix);
+	return mark;
 }
 
 enum mark_says mark_says(const struct mark *mark, const struct asked *file)

@@ -2,6 +2,7 @@
  * else. */
 #pragma once
 #include "base/random.h"
+#include "base/text.h"
 #include "marks/setup.h"
 #include "s3/s3.h"
 #include "store/store.h"
@@ -110,6 +111,20 @@ struct mark {
 void mark_clear(struct mark *mark);
 /* 0, -ENOMEM; an item that is not understood becomes MARK_UNREADABLE. */
 int mark_from_item(const struct item *item, struct mark *ret);
+
+/* A mark with its key in one block of memory, as large as what it has, for those who read many. It
+ * is freed by free(). */
+struct packed_mark {
+	const char *key;
+	const char *object_key; /* the same pointer, unless the object's key has a suffix */
+	size_t bytes;           /* of the row */
+	char row[];
+};
+/* NULL: out of memory. */
+struct packed_mark *mark_pack(const char *key, const struct mark *mark);
+struct packed_mark *mark_pack_item(const char *key, const struct item *item);
+/* The mark, which borrows its strings: it is not to be cleared. NULL: an absent one. */
+struct mark mark_unpack(const struct packed_mark *packed);
 
 /* The partition and the shard of a key: "<service>/<bucket>#<shard>", or
  * "<service>/<bucket>~<generation>#<shard>" of the marks of a bucket that took the place of another

@@ -87,6 +87,54 @@ int row_read(const struct row_table *table, const struct item *item, void *ret)
 	return result;
 }
 
+static bool is_text(const struct row_field *field)
+{
+	return field->kind == FIELD_TEXT || field->kind == FIELD_ID || field->kind == FIELD_COPY;
+}
+
+/* The bytes of a field's value, 0 if it has none. */
+static size_t bytes_of(const struct row_field *field, const char **at)
+{
+	static const char zero[sizeof(int64_t)];
+	if (field->kind == FIELD_COPY)
+		return (*at = *(char *const *)*at) ? strlen(*at) + 1 : 0;
+	if (is_text(field))
+		return **at ? strlen(*at) + 1 : 0;
+	return memcmp(*at, zero, field->size) == 0 ? 0 : field->size;
+}
+
+/* Each value stands behind the number of its field, counted from 1. */
+size_t row_pack(const struct row_table *table, const void *from, char *ret)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < table->n; i++) {
+		const char *at = (const char *)from + table->fields[i].at;
+		const size_t bytes = bytes_of(&table->fields[i], &at);
+		if (bytes && ret) {
+			ret[n] = (char)(i + 1);
+			memcpy(ret + n + 1, at, bytes);
+		}
+		n += bytes ? 1 + bytes : 0;
+	}
+	if (ret)
+		ret[n] = '\0';
+	return n + 1;
+}
+
+void row_unpack(const struct row_table *table, const char *packed, void *ret)
+{
+	while (*packed) {
+		const struct row_field *field = &table->fields[*packed++ - 1];
+		const size_t bytes = is_text(field) ? strlen(packed) + 1 : field->size;
+		char *at = (char *)ret + field->at;
+		if (field->kind == FIELD_COPY)
+			memcpy(at, &packed, sizeof packed);
+		else
+			memcpy(at, packed, bytes);
+		packed += bytes;
+	}
+}
+
 /* The text of a field's value, or NULL if it has none. */
 static const char *value_of(
 	struct row_write *write, const struct row_field *field, const void *from)

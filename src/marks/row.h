@@ -42,6 +42,14 @@ struct row_table {
  * in any case. */
 int row_read(const struct row_table *table, const struct item *item, void *ret);
 
+/* What *from has, in little memory: the fields that are neither 0 nor "". Returns how many bytes it
+ * takes; these are written unless ret is NULL. Fields without a name of an attribute are packed,
+ * too. */
+size_t row_pack(const struct row_table *table, const void *from, char *ret);
+/* The reverse, into a zeroed struct. A copy that it sets (FIELD_COPY) is borrowed from the bytes.
+ */
+void row_unpack(const struct row_table *table, const char *packed, void *ret);
+
 enum row_write_kind {
 	ROW_UPDATES, /* a row that is there */
 	ROW_MAKES,   /* the same, or makes it if it is not there */

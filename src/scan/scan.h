@@ -3,14 +3,13 @@
  * files are found first, and sorted in a temporary file. */
 #pragma once
 #include "base/problem.h"
+#include "base/text.h"
 #include "scan/filter/filter.h"
 #include "scan/key/key_template.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#define KEY_BYTES_MAX 1024
 
 struct scan_options {
 	const char *const *sources; /* directories (their contents go below the prefix) or files

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/quote.h"
+#include "marks/known.h"
 #include "upload/bucket/bucket_check.h"
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +23,7 @@ struct feed {
 	struct store_conn *conn;
 	struct known *known;
 	struct candidate *chunk[CHUNK];
-	struct known_mark marks[CHUNK];
-	struct version *versions[CHUNK]; /* of those that are done, if there is a manifest; owned */
+	struct packed_mark *marks[CHUNK]; /* owned; NULL where there is none */
 	size_t n;
 	uint64_t begun_ns;
 	bool flowing;
@@ -71,12 +71,6 @@ static bool is_the_bucket(struct feed *feed)
 	return feed->bucket_is_checked;
 }
 
-static bool is_skipped(const struct feed *feed, const struct candidate *file)
-{
-	const struct asked asked = candidate_asks(file);
-	return run_skips(feed->run, &file->known, &asked);
-}
-
 /* Leaves only the files in the chunk that need work. Returns false if the run is over. */
 static bool skip_done(struct feed *feed)
 {
@@ -85,12 +79,14 @@ static bool skip_done(struct feed *feed)
 	for (size_t i = 0; i < feed->n; i++) {
 		struct candidate *file = feed->chunk[i];
 		feed->chunk[i] = NULL;
-		if (good && is_skipped(feed, file))
-			good = bucket_skip_done(feed->run, feed->conn, file, feed->versions[i]);
+		const struct mark mark = mark_unpack(feed->marks[i]);
+		const struct asked asked = candidate_asks(file);
+		candidate_note_mark(file, &mark);
+		if (good && run_skips(feed->run, &mark, &asked))
+			good = bucket_skip_done(feed->run, feed->conn, file, &mark.done);
 		else
 			feed->chunk[kept++] = file;
-		free(feed->versions[i]);
-		feed->versions[i] = NULL;
+		free(feed->marks[i]);
 	}
 	feed->n = kept;
 	return good;
@@ -103,13 +99,10 @@ static bool read_marks(struct feed *feed, bool last, uint64_t *ret_read_ns)
 	struct problem problem = {0};
 	for (size_t i = 0; i < feed->n; i++)
 		keys[i] = feed->chunk[i]->key;
-	enum outcome o = known_read(feed->known, keys, feed->n, last, feed->marks,
-		feed->run->manifest ? feed->versions : NULL, &problem);
+	enum outcome o = known_read(feed->known, keys, feed->n, last, feed->marks, &problem);
 	*ret_read_ns = clock_boot_ns();
 	if (o != OUTCOME_OK && !run_is_over(feed->run))
 		run_fail(feed->run, &problem);
-	for (size_t i = 0; o == OUTCOME_OK && i < feed->n; i++)
-		feed->chunk[i]->known = feed->marks[i];
 	return o == OUTCOME_OK;
 }
 
@@ -304,7 +297,7 @@ bool feed_run(struct run *run)
 	const struct call_limits limits = run_limits(run);
 	if (feed && !store_conn_new(run->store, &feed->conn) &&
 		(feed->has_found = calloc(run->options.n_sources, sizeof(bool))) &&
-		!known_new(feed->conn, &run->space, &limits, run->manifest != NULL, &feed->known)) {
+		!known_new(feed->conn, &run->space, &limits, &feed->known)) {
 		feed->run = run;
 		feed->begun_ns = clock_boot_ns();
 		whole = feed_all(feed);

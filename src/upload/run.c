@@ -119,10 +119,11 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 	       (!o->remove_after_s || (age_s >= 0 && (uint64_t)age_s >= o->remove_after_s));
 }
 
-bool run_skips(const struct run *run, const struct known_mark *mark, const struct asked *asked)
+bool run_skips(const struct run *run, const struct mark *mark, const struct asked *asked)
 {
 	return !run->options.reupload && !run->options.compare_content &&
-	       known_is_done(mark, asked) && !run_removes_by_now(run, mark->at_s);
+	       mark_says(mark, asked) == SAYS_DONE && !mark->has_newer &&
+	       !run_removes_by_now(run, mark->at_s);
 }
 
 void run_fail(struct run *run, const struct problem *problem)

@@ -95,10 +95,10 @@ struct run {
 	} stored; /* what a server other than AWS has done in this run: see file_done.c */
 	struct {
 		uv_mutex_t mutex;
-		bool begun;                        /* bucket looked at, session row written */
-		struct bucket_row bucket;          /* as it was read or written last */
-		bool is_shown;                     /* by an object: the row may be written */
-		char last_key[BUCKET_KEY_MAX + 1]; /* see bucket_saw_object() */
+		bool begun;                       /* bucket looked at, session row written */
+		struct bucket_row bucket;         /* as it was read or written last */
+		bool is_shown;                    /* by an object: the row may be written */
+		char last_key[KEY_BYTES_MAX + 1]; /* see bucket_saw_object() */
 		char last_etag[S3_ETAG_MAX + 1];
 	} locked;
 };
@@ -130,7 +130,7 @@ bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_typ
 /* Whether a file that has been done since then (store time) is to be removed by now. */
 bool run_removes_by_now(const struct run *run, int64_t done_at_s);
 /* Whether nothing is to be done about a file with this mark. */
-bool run_skips(const struct run *run, const struct known_mark *mark, const struct asked *asked);
+bool run_skips(const struct run *run, const struct mark *mark, const struct asked *asked);
 
 /* Ends the whole run because of this problem, with exit status 3. It is reported once. */
 void run_fail(struct run *run, const struct problem *problem);

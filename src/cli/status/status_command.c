@@ -4,7 +4,6 @@
  * marks and what is beside them, and hands it to status_tell.c. Changes nothing and never asks S3.
  */
 #include "audit/fleet.h"
-#include "audit/mark_stream.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
@@ -12,6 +11,7 @@
 #include "cli/human_figures.h"
 #include "cli/job/job_asked.h"
 #include "cli/status/status_tell.h"
+#include "marks/mark_stream.h"
 #include "scan/key/key.h"
 #include <errno.h>
 #include <stdio.h>
@@ -132,14 +132,36 @@ static enum outcome tell_jobs(
 	return o;
 }
 
-static void count_mark(
-	struct status_counts *sum, enum mark_state state, bool has_newer, uint64_t bytes)
+/* Hands each mark below a prefix to `each`, in the order of their keys. */
+static enum outcome read_marks(struct status_view *view, const char *prefix,
+	void (*each)(void *arg, const char *key, const struct mark *mark), void *arg,
+	struct problem *ret_problem)
 {
-	switch (state) {
+	const struct mark_range range = {.prefix = prefix};
+	const struct call_limits limits = {0};
+	struct mark_stream *stream;
+	struct packed_mark *row;
+	enum outcome o;
+	if (mark_stream_new(view->conn, view->space, &range, &limits, &stream)) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
+		const struct mark mark = mark_unpack(row);
+		each(arg, row->key, &mark);
+		free(row);
+	}
+	mark_stream_free(stream);
+	return o;
+}
+
+static void count_mark(struct status_counts *sum, const struct mark *mark)
+{
+	switch (mark->state) {
 	case MARK_DONE:
 		sum->of[STATUS_DONE]++;
-		sum->of[STATUS_CHANGED] += has_newer;
-		sum->of[STATUS_BYTES] += bytes;
+		sum->of[STATUS_CHANGED] += mark->has_newer;
+		sum->of[STATUS_BYTES] += mark->done.size;
 		break;
 	case MARK_CLAIMED:
 		sum->of[STATUS_CLAIMED]++;
@@ -185,28 +207,16 @@ static void open_folders(struct folder_sums *table)
 	}
 }
 
-static void add_row(struct folder_sums *table, const struct mark_row *mark)
+static void add_row(void *arg, const char *key, const struct mark *mark)
 {
+	struct folder_sums *table = arg;
 	if (mark->state == MARK_FORGOTTEN)
 		return;
-	while (table->open && strncmp(table->key, mark->key, table->ends[table->open]) != 0)
+	while (table->open && strncmp(table->key, key, table->ends[table->open]) != 0)
 		close_folder(table);
-	snprintf(table->key, sizeof table->key, "%s", mark->key);
+	snprintf(table->key, sizeof table->key, "%s", key);
 	open_folders(table);
-	count_mark(&table->sums[table->open], mark->state, mark->has_newer, mark->file_bytes);
-}
-
-static enum outcome read_marks(
-	struct mark_stream *stream, struct folder_sums *table, struct problem *ret_problem)
-{
-	for (;;) {
-		struct mark_row *row;
-		const enum outcome o = mark_stream_next(stream, &row, ret_problem);
-		if (o != OUTCOME_OK || !row)
-			return o;
-		add_row(table, row);
-		free(row);
-	}
+	count_mark(&table->sums[table->open], mark);
 }
 
 /* Tells a row for each folder, with all that is below it, after the rows of the folders in it, and
@@ -214,16 +224,13 @@ static enum outcome read_marks(
 static enum outcome tell_table(
 	struct status_view *view, const char *prefix, struct problem *ret_problem)
 {
-	const struct mark_range range = {.prefix = prefix};
-	const struct call_limits limits = {0};
-	struct mark_stream *stream = NULL;
 	struct folder_sums *table = calloc(1, sizeof *table);
 	enum outcome o = OUTCOME_LOCAL;
-	if (table && mark_stream_new(view->conn, view->space, &range, &limits, &stream) == 0) {
+	if (table) {
 		table->view = view;
 		table->ends[0] = strlen(prefix);
 		status_tell_head(view);
-		o = read_marks(stream, table, ret_problem);
+		o = read_marks(view, prefix, add_row, table, ret_problem);
 	} else {
 		problem_set(ret_problem, "out of memory");
 	}
@@ -232,7 +239,6 @@ static enum outcome tell_table(
 			close_folder(table);
 		status_tell_row(view, prefix, &table->sums[0], true);
 	}
-	mark_stream_free(stream);
 	free(table);
 	return o;
 }
@@ -246,8 +252,6 @@ struct walk {
 		char id[ID_CHARS + 1];
 		uint64_t claims;
 	} sessions[SESSIONS_MAX];
-	char last[KEY_BYTES_MAX + 1]; /* the last key that was seen in this shard */
-	int error;
 };
 
 static void count_session(struct walk *walk, const char *id)
@@ -264,39 +268,14 @@ static void count_session(struct walk *walk, const char *id)
 	walk->sessions[i].claims++;
 }
 
-static int visit_mark(void *arg, const char *pk, const char *sk, const struct item *item)
+static void visit_mark(void *arg, const char *key, const struct mark *mark)
 {
 	struct walk *walk = arg;
-	struct mark mark = {0};
-	snprintf(walk->last, sizeof walk->last, "%s", sk);
-	walk->error = mark_from_item(item, &mark);
-	if (walk->error == 0) {
-		count_mark(&walk->counts, mark.state, mark.has_newer, mark.done.size);
-		if (mark.state == MARK_CLAIMED)
-			count_session(walk, mark.session);
-		if (mark.state != MARK_FORGOTTEN && (mark.state != MARK_DONE || mark.has_newer))
-			status_tell_unfinished(walk->view, sk, &mark);
-	}
-	mark_clear(&mark);
-	return walk->error;
-}
-
-static enum outcome walk_shard(
-	struct walk *walk, unsigned shard, const char *prefix, struct problem *ret_problem)
-{
-	struct store_conn *conn = walk->view->conn;
-	const struct call_limits limits = {0};
-	char to[KEY_BYTES_MAX + 1], partition[PARTITION_MAX];
-	bool more = key_last_below(prefix, to);
-	struct store_range range = {.pk = partition, .from = *prefix ? prefix : NULL, .to = to};
-	enum outcome o = OUTCOME_OK;
-	mark_partition(walk->view->space, shard, partition);
-	for (; more && o == OUTCOME_OK; range.from = walk->last, range.after = true)
-		o = conn->store->ops->query(
-			conn, &range, &limits, visit_mark, walk, &more, ret_problem);
-	if (walk->error)
-		problem_set(ret_problem, "the marks cannot be read: %s", strerror(-walk->error));
-	return o;
+	count_mark(&walk->counts, mark);
+	if (mark->state == MARK_CLAIMED)
+		count_session(walk, mark->session);
+	if (mark->state != MARK_FORGOTTEN && (mark->state != MARK_DONE || mark->has_newer))
+		status_tell_unfinished(walk->view, key, mark);
 }
 
 static enum outcome tell_sessions(struct walk *walk, struct problem *ret_problem)
@@ -318,14 +297,12 @@ static enum outcome tell_prefix(
 	struct status_view *view, const char *key, const char *prefix, struct problem *ret_problem)
 {
 	struct walk *walk = calloc(1, sizeof *walk);
-	enum outcome o = OUTCOME_OK;
 	if (!walk) {
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
 	walk->view = view;
-	for (unsigned i = 0; i < view->space->settings.shards && o == OUTCOME_OK; i++)
-		o = walk_shard(walk, i, prefix, ret_problem);
+	enum outcome o = read_marks(view, prefix, visit_mark, walk, ret_problem);
 	const uint64_t *of = walk->counts.of;
 	const bool is_empty =
 		!(of[STATUS_DONE] | of[STATUS_CLAIMED] | of[STATUS_FAILED] | of[STATUS_UNREADABLE]);

@@ -14,21 +14,6 @@ void key_add_base(struct text *key, const char *prefix)
 		text_add_char(key, '/');
 }
 
-bool key_last_below(const char *prefix, char *ret)
-{
-	static const char *const greatest[] = {
-		"", "\x7F", "\xDF\xBF", "\xEF\xBF\xBF", "\xF4\x8F\xBF\xBF"};
-	size_t n = strlen(prefix), bytes;
-	if (n > KEY_BYTES_MAX)
-		return false;
-	memcpy(ret, prefix, n + 1);
-	for (; n < KEY_BYTES_MAX; n += bytes) {
-		bytes = KEY_BYTES_MAX - n < 4 ? KEY_BYTES_MAX - n : 4;
-		strcpy(ret + n, greatest[bytes]);
-	}
-	return true;
-}
-
 /* The first byte of a character that XML 1.0 cannot carry, or NULL. The bytes are UTF-8. */
 static const unsigned char *find_unfit(const char *key, size_t len)
 {

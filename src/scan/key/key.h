@@ -9,11 +9,6 @@
  * prefix is empty or ends in one. */
 void key_add_base(struct text *key, const char *prefix);
 
-/* The largest key that begins with a prefix: no key is longer, and no character is greater than
- * U+10FFFF. ret has room for KEY_BYTES_MAX bytes and a NUL. False: the prefix is so long that there
- * is none. */
-bool key_last_below(const char *prefix, char *ret);
-
 /* Whether S3 and the mark store can hold these bytes as a key: UTF-8, 1 to KEY_BYTES_MAX bytes, and
  * only characters that XML 1.0 can carry (https://www.w3.org/TR/xml/#charsets), since keys come
  * back in XML. Else false and the sentence in ret_problem. */

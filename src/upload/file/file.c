@@ -220,7 +220,7 @@ enum step file_fail_with(struct worker *worker, struct file *file, const char *f
 
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns)
 {
-	file->candidate->known.state = MARK_CLAIMED; /* so that the mark is read first */
+	file->candidate->mark = MARK_CLAIMED; /* so that the mark is read first */
 	queue_later(worker->queue, &file->candidate, 1, not_before_ns);
 	file->candidate = NULL;
 	return STEP_LATER;

@@ -260,7 +260,7 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	c->failures++;
 	problem_prefix(&said, "will be retried later");
 	report_file(worker->report, S3ONCE_EVENT_RETRY, &about, &said);
-	c->known.state = MARK_CLAIMED; /* so that the mark is read first */
+	c->mark = MARK_CLAIMED; /* so that the mark is read first */
 	queue_later(worker->queue, &c, 1, now + pause_ns);
 	file->candidate = NULL;
 	return STEP_LATER;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "marks/known.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/multipart.h"
 #include <errno.h>
@@ -18,10 +19,10 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 	struct run *run = worker->run;
 	struct problem problem;
 	bool over = true;
-	return c->known.state == MARK_CLAIMED && !run->options.no_wait && !run->dry &&
-	       strcmp(c->known.session, session_id(run->session)) != 0 &&
+	return c->mark == MARK_CLAIMED && !run->options.no_wait && !run->dry &&
+	       strcmp(c->holder, session_id(run->session)) != 0 &&
 	       (candidate_was_just_seen_held(c) || c->said_held) &&
-	       session_is_over(run->session, worker->marks, c->known.session, &over, ret_again_ns,
+	       session_is_over(run->session, worker->marks, c->holder, &over, ret_again_ns,
 		       &problem) == OUTCOME_OK &&
 	       !over;
 }
@@ -38,8 +39,7 @@ static void rotate(struct candidate **files, size_t n)
 
 /* What others have taken meanwhile: done is skipped, what somebody alive holds waits, the rest may
  * be begun. */
-static void sort_block(struct worker *worker, struct block *block, const struct known_mark *known,
-	struct version *const *versions)
+static void sort_block(struct worker *worker, struct block *block, struct packed_mark *const *marks)
 {
 	struct run *run = worker->run;
 	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
@@ -47,11 +47,12 @@ static void sort_block(struct worker *worker, struct block *block, const struct 
 	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
 	for (size_t i = 0; i < block->n; i++) {
 		struct candidate *c = block->files[i];
-		c->known = known[i];
+		const struct mark mark = mark_unpack(marks[i]);
 		const struct asked asked = candidate_asks(c);
 		uint64_t at_ns = 0;
-		if (!c->said_done && run_skips(run, &c->known, &asked)) {
-			bucket_skip_done(run, worker->marks, c, versions[i]);
+		candidate_note_mark(c, &mark);
+		if (!c->said_done && run_skips(run, &mark, &asked)) {
+			bucket_skip_done(run, worker->marks, c, &mark.done);
 			n_done++;
 		} else if (may_wait(worker, c, &at_ns)) {
 			later[n_later++] = c;
@@ -82,23 +83,22 @@ static int compare_keys(const void *a, const void *b)
 static void check_block(struct worker *worker, struct block *block)
 {
 	const char *keys[BLOCK_FILES];
-	struct known_mark known[BLOCK_FILES];
-	struct version *versions[BLOCK_FILES] = {0};
+	struct packed_mark *marks[BLOCK_FILES];
 	struct problem problem = {0};
 	const size_t n = block->n;
 	qsort(block->files, block->n, sizeof(struct candidate *), compare_keys);
 	for (size_t i = 0; i < block->n; i++)
 		keys[i] = block->files[i]->key;
-	enum outcome o = known_again(worker->marks, &worker->run->space, keys, n, &worker->limits,
-		known, worker->run->manifest ? versions : NULL, &problem);
+	enum outcome o = known_again(
+		worker->marks, &worker->run->space, keys, n, &worker->limits, marks, &problem);
 	if (o == OUTCOME_OK) {
-		sort_block(worker, block, known, versions);
+		sort_block(worker, block, marks);
 	} else { /* a claim will tell */
 		log_info("reading marks again: %s", problem.text);
 		queue_ready(worker->run->queue, block->files, block->n);
 	}
 	for (size_t i = 0; i < n; i++)
-		free(versions[i]);
+		free(marks[i]);
 	free(block);
 }
 
@@ -109,7 +109,7 @@ static enum step begin_file(struct worker *worker, struct file *file)
 	const uint64_t began_ns = clock_boot_ns();
 	enum step step = file_open(worker, file);
 	worker->read_ns = clock_boot_ns() - began_ns;
-	if (step == STEP_NEXT && file->candidate->known.state != MARK_ABSENT) {
+	if (step == STEP_NEXT && file->candidate->mark != MARK_ABSENT) {
 		const struct mark_ref ref = file_mark_ref(worker, file);
 		struct problem problem = {0};
 		const enum outcome o = mark_get(&ref, &file->seen, &problem);

@@ -14,6 +14,12 @@ struct asked candidate_asks(const struct candidate *candidate)
 	return (struct asked){candidate->size, candidate->mtime_ns, candidate->content};
 }
 
+void candidate_note_mark(struct candidate *candidate, const struct mark *mark)
+{
+	candidate->mark = mark->state;
+	memcpy(candidate->holder, mark->session, sizeof candidate->holder);
+}
+
 const char *candidate_suffix(const struct candidate *candidate)
 {
 	return candidate->object + strlen(candidate->key);

@@ -2,7 +2,7 @@
  * order that is random for each process, so that many uploaders over one tree do not fight for the
  * same files. What came back follows when it is due. Not thread-safe: the queue's. */
 #pragma once
-#include "marks/known.h"
+#include "marks/mark.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,17 +22,18 @@ struct candidate {
 	int64_t mtime_ns;
 	dev_t dev;
 	ino_t ino;
-	uint64_t failing_ns;    /* for how long it was tried since, pauses included */
-	uint64_t kept_bytes;    /* of it in an open upload: as told to report_kept */
-	uint64_t held_since_ns; /* another uploader was first seen to hold it; 0: never */
-	struct known_mark known;
-	unsigned block;      /* serial number of the block it came in */
-	unsigned failures;   /* how often it could not be sent, for a reason that may pass */
-	unsigned parts_done; /* the most that its upload ever had; more is progress */
-	bool leads;          /* the rest of its block waits for its claim */
-	bool was_compressed; /* the suffix is that of the file as it was found */
-	bool is_rotated;     /* its name may be another by now */
-	bool is_piece;       /* a range of a log that grows, from offset on: see scan_open_piece */
+	uint64_t failing_ns;       /* for how long it was tried since, pauses included */
+	uint64_t kept_bytes;       /* of it in an open upload: as told to report_kept */
+	uint64_t held_since_ns;    /* another uploader was first seen to hold it; 0: never */
+	enum mark_state mark;      /* of its mark when that was read last */
+	char holder[ID_CHARS + 1]; /* the session of that mark, or "" */
+	unsigned block;            /* serial number of the block it came in */
+	unsigned failures;         /* how often it could not be sent, for a reason that may pass */
+	unsigned parts_done;       /* the most that its upload ever had; more is progress */
+	bool leads;                /* the rest of its block waits for its claim */
+	bool was_compressed;       /* the suffix is that of the file as it was found */
+	bool is_rotated;           /* its name may be another by now */
+	bool is_piece; /* a range of a log that grows, from offset on: see scan_open_piece */
 	uint64_t offset;
 	bool said_held; /* that it is held was told once */
 	bool was_sent;  /* a request of this run has made it its object, or may have */
@@ -40,6 +41,8 @@ struct candidate {
 };
 /* What its mark is asked about. Borrowed. */
 struct asked candidate_asks(const struct candidate *candidate);
+/* Keeps what its mark is by now. */
+void candidate_note_mark(struct candidate *candidate, const struct mark *mark);
 /* What the object's key has behind the mark's. Borrowed. */
 const char *candidate_suffix(const struct candidate *candidate);
 /* Replaces that suffix, which is not that of the file as it was found. */

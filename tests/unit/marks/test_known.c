@@ -105,20 +105,20 @@ static void put_marks(struct store_conn *conn)
 static void ask(struct known *known, unsigned from, unsigned step, size_t n, bool last)
 {
 	const char *keys[ASKED_MAX];
-	struct known_mark marks[ASKED_MAX];
-	struct version *versions[ASKED_MAX];
+	struct packed_mark *marks[ASKED_MAX];
 	struct problem problem;
 	unsigned wrong = 0;
 	for (size_t i = 0; i < n; i++)
 		keys[i] = names[from + step * i];
-	CHECK_INT(known_read(known, keys, n, last, marks, versions, &problem), OUTCOME_OK);
+	CHECK_INT(known_read(known, keys, n, last, marks, &problem), OUTCOME_OK);
 	for (size_t i = 0; i < n; i++) {
 		const unsigned at = from + step * (unsigned)i;
 		const struct asked file = {at, 7, ""};
-		wrong += known_is_done(&marks[i], &file) != (at % 2 == 0);
-		wrong += marks[i].state != (at % 2 ? MARK_ABSENT : MARK_DONE);
-		wrong += at % 2 ? versions[i] != NULL : !versions[i] || versions[i]->size != at;
-		free(versions[i]);
+		const struct mark mark = mark_unpack(marks[i]);
+		wrong += (mark_says(&mark, &file) == SAYS_DONE) != (at % 2 == 0);
+		wrong += mark.state != (at % 2 ? MARK_ABSENT : MARK_DONE);
+		wrong += (marks[i] == NULL) != (at % 2 == 1);
+		free(marks[i]);
 	}
 	CHECK_INT(wrong, 0);
 }
@@ -127,7 +127,7 @@ static struct known *begin(struct store_conn *conn)
 {
 	struct known *known = NULL;
 	counted.queries = counted.batches = counted.conns = 0;
-	CHECK_INT(known_new(conn, &space, &no_limits, true, &known), 0);
+	CHECK_INT(known_new(conn, &space, &no_limits, &known), 0);
 	return known;
 }
 
@@ -187,50 +187,19 @@ static void test_error(struct store_conn *conn)
 	struct known *known = begin(conn);
 	struct problem problem;
 	const char *keys[] = {names[0], names[2], names[4], names[6], names[8]};
-	struct known_mark marks[5];
+	struct packed_mark *marks[5];
 	counted.fails_with = OUTCOME_THROTTLED;
-	CHECK_INT(known_read(known, keys, 5, false, marks, NULL, &problem), OUTCOME_THROTTLED);
-	CHECK_INT(known_read(known, keys, 1, false, marks, NULL, &problem), OUTCOME_THROTTLED);
+	CHECK_INT(known_read(known, keys, 5, false, marks, &problem), OUTCOME_THROTTLED);
+	CHECK_INT(known_read(known, keys, 1, false, marks, &problem), OUTCOME_THROTTLED);
 	counted.fails_with = OUTCOME_OK;
 	ask(known, 0, 1, 10, false);
 	known_free(known);
-}
-
-static void test_is_done(void)
-{
-	const struct asked plain = {5, 7, ""}, log = {50, 70, "c1"};
-	const struct known_mark done = {.state = MARK_DONE, .size = 5, .mtime_ns = 7};
-	struct known_mark mark = done;
-	CHECK(known_is_done(&mark, &plain));
-	mark.state = MARK_CLAIMED;
-	CHECK(!known_is_done(&mark, &plain));
-	mark = done;
-	mark.has_newer = true;
-	CHECK(!known_is_done(&mark, &plain));
-	mark = done;
-	mark.mtime_is_shared = true;
-	CHECK(!known_is_done(&mark, &plain));
-	mark = done;
-	mark.size = 6;
-	CHECK(!known_is_done(&mark, &plain));
-	mark = done;
-	mark.mtime_ns = 8;
-	CHECK(!known_is_done(&mark, &plain));
-	/* Where both have the id of a content it alone decides. */
-	mark = done;
-	CHECK(!known_is_done(&mark, &log));
-	strcpy(mark.content, "c1");
-	CHECK(known_is_done(&mark, &log));
-	CHECK(known_is_done(&mark, &plain));
-	strcpy(mark.content, "c2");
-	CHECK(!known_is_done(&mark, &log));
 }
 
 int main(void)
 {
 	struct store_conn *conn;
 	struct problem problem = {0};
-	test_is_done();
 	if (!CHECK(!store_sqlite_open(":memory:", &counted.inner, &problem)))
 		return check_result();
 	CHECK_INT(store_conn_new(&counted.store, &conn), 0);

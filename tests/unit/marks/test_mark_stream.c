@@ -1,7 +1,7 @@
 /* Marks of several shards come as one sorted stream, page by page, in the order of their keys or of
  * their objects'. */
 #include "../check.h"
-#include "audit/mark_stream.h"
+#include "marks/mark_stream.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static void check_objects(struct store_conn *conn, const char *after, const char
 {
 	const struct mark_range range = {.prefix = "o", .after = after, .by_object = true};
 	struct mark_stream *stream = NULL;
-	struct mark_row *row = NULL;
+	struct packed_mark *row = NULL;
 	struct problem problem;
 	char seen[200] = "";
 	CHECK_INT(mark_stream_new(conn, &space, &range, &no_limits, &stream), 0);
@@ -78,7 +78,7 @@ static unsigned read_range(struct store_conn *conn, const char *prefix, const ch
 {
 	const struct mark_range range = {prefix, after};
 	struct mark_stream *stream = NULL;
-	struct mark_row *row = NULL;
+	struct packed_mark *row = NULL;
 	struct problem problem;
 	char previous[KEY_BYTES_MAX + 1] = "";
 	unsigned n = 0;
@@ -87,7 +87,8 @@ static unsigned read_range(struct store_conn *conn, const char *prefix, const ch
 		CHECK(strcmp(previous, row->key) < 0);
 		if (n == 0)
 			CHECK_STRING(row->key, first);
-		CHECK(row->state == MARK_DONE && strcmp(row->etag, "e") == 0 && !*row->suffix);
+		const struct mark mark = mark_unpack(row);
+		CHECK(mark.state == MARK_DONE && strcmp(mark.done.etag, "e") == 0 && !*mark.suffix);
 		snprintf(previous, sizeof previous, "%s", row->key);
 		free(row);
 		n++;

@@ -1,0 +1,332 @@
+/* The marks of a bucket as one sorted stream, for everything that goes through many of them: runs
+ * (known.c), verify, forget, gc, status, and the look for an object that shows the bucket. Each
+ * shard is queried by itself, page by page, and the least key of all their pages comes next. The
+ * order of the objects' keys is made of that one, with a few marks that wait. Nothing here writes,
+ * or reads a mark twice. */
+#include "marks/mark_stream.h"
+#include "base/text.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A page of a stream holds at least so many, however many shards there are. */
+#define PAGE_ROWS_MIN 20
+#define WAITING_MAX   (KEY_BYTES_MAX + 2)
+
+/* Where the query of a shard stands: rows[at..n) are the rest of its page. Zero: none was read. */
+struct shard {
+	struct packed_mark **rows; /* each owned */
+	size_t n, at, cap, passed;
+	char *last; /* the key of the last one that was read, owned */
+	bool has_ended;
+};
+
+struct mark_pages {
+	struct mark_pages_of of;
+	struct shard shards[];
+};
+
+int mark_pages_new(const struct mark_pages_of *of, struct mark_pages **ret)
+{
+	const unsigned n = of->space->settings.shards;
+	struct mark_pages *pages = calloc(1, sizeof *pages + n * sizeof *pages->shards);
+	if (!pages)
+		return -ENOMEM;
+	pages->of = *of;
+	*ret = pages;
+	return 0;
+}
+
+static void empty_shard(struct shard *shard)
+{
+	while (shard->at < shard->n)
+		free(shard->rows[shard->at++]);
+	shard->n = shard->at = 0;
+}
+
+void mark_pages_free(struct mark_pages *pages)
+{
+	if (!pages)
+		return;
+	for (unsigned i = 0; i < pages->of.space->settings.shards; i++) {
+		empty_shard(&pages->shards[i]);
+		free(pages->shards[i].rows);
+		free(pages->shards[i].last);
+	}
+	free(pages);
+}
+
+static int add_row(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct shard *shard = arg;
+	(void)pk;
+	if (shard->n == shard->cap) {
+		const size_t cap = shard->cap ? 2 * shard->cap : 64;
+		struct packed_mark **rows = realloc(shard->rows, cap * sizeof(void *));
+		if (!rows)
+			return -ENOMEM;
+		shard->rows = rows;
+		shard->cap = cap;
+	}
+	struct packed_mark *row = mark_pack_item(sk, item);
+	if (row)
+		shard->rows[shard->n++] = row;
+	return row ? 0 : -ENOMEM;
+}
+
+static enum outcome out_of_memory(struct problem *ret_problem)
+{
+	problem_set(ret_problem, "out of memory");
+	return OUTCOME_LOCAL;
+}
+
+enum outcome mark_pages_load(struct mark_pages *pages, struct store_conn *conn, unsigned number,
+	const char *from, const char *to, struct problem *ret_problem)
+{
+	struct shard *shard = &pages->shards[number];
+	char partition[PARTITION_MAX];
+	const bool goes_on = shard->last && strcmp(shard->last, from) >= 0;
+	const struct store_range range = {.pk = partition,
+		.from = goes_on ? shard->last
+			: *from ? from
+				: NULL,
+		.after = goes_on,
+		.to = to,
+		.most = pages->of.page_rows,
+		.consistent = pages->of.is_consistent};
+	bool more = false;
+	mark_partition(pages->of.space, number, partition);
+	empty_shard(shard);
+	const enum outcome o = conn->store->ops->query(
+		conn, &range, &pages->of.limits, add_row, shard, &more, ret_problem);
+	if (o != OUTCOME_OK) {
+		empty_shard(shard);
+		return o;
+	}
+	shard->has_ended = !more || !shard->n;
+	if (!shard->n)
+		return OUTCOME_OK;
+	free(shard->last);
+	shard->last = strdup(shard->rows[shard->n - 1]->key);
+	return shard->last ? OUTCOME_OK : out_of_memory(ret_problem);
+}
+
+enum outcome mark_pages_seek(struct mark_pages *pages, struct store_conn *conn, unsigned number,
+	const char *from, const char *to, const struct packed_mark **ret,
+	struct problem *ret_problem)
+{
+	struct shard *shard = &pages->shards[number];
+	enum outcome o = OUTCOME_OK;
+	for (;;) {
+		while (shard->at < shard->n && strcmp(shard->rows[shard->at]->key, from) < 0)
+			free(mark_pages_take(pages, number));
+		*ret = shard->at < shard->n ? shard->rows[shard->at] : NULL;
+		if (*ret || shard->has_ended)
+			return OUTCOME_OK;
+		o = mark_pages_load(pages, conn, number, from, to, ret_problem);
+		if (o != OUTCOME_OK)
+			return o;
+	}
+}
+
+struct packed_mark *mark_pages_take(struct mark_pages *pages, unsigned number)
+{
+	struct shard *shard = &pages->shards[number];
+	shard->passed++;
+	return shard->rows[shard->at++];
+}
+
+size_t mark_pages_passed(const struct mark_pages *pages)
+{
+	size_t passed = 0;
+	for (unsigned i = 0; i < pages->of.space->settings.shards; i++)
+		passed += pages->shards[i].passed;
+	return passed;
+}
+
+struct mark_stream {
+	struct store_conn *conn;
+	struct mark_pages *pages;
+	const struct mark_space *space;
+	struct call_limits limits;
+	struct mark_range range;
+	char to[KEY_BYTES_MAX + 1];
+	/* In the order of objects: those that wait for their turn, falling by the object's key, so
+	 * that the last one is the next; and the one that was read ahead of them, or NULL. */
+	struct packed_mark *waiting[WAITING_MAX], *ahead;
+	size_t n_waiting;
+	bool has_begun, has_ended;
+};
+
+/* The largest key that begins with a prefix: no key is longer, and no character is greater than
+ * U+10FFFF. False: the prefix is so long that there is none. */
+static bool last_key_below(const char *prefix, char ret[static KEY_BYTES_MAX + 1])
+{
+	static const char *const greatest[] = {
+		"", "\x7F", "\xDF\xBF", "\xEF\xBF\xBF", "\xF4\x8F\xBF\xBF"};
+	size_t n = strlen(prefix), bytes;
+	if (n > KEY_BYTES_MAX)
+		return false;
+	memcpy(ret, prefix, n + 1);
+	for (; n < KEY_BYTES_MAX; n += bytes) {
+		bytes = KEY_BYTES_MAX - n < 4 ? KEY_BYTES_MAX - n : 4;
+		strcpy(ret + n, greatest[bytes]);
+	}
+	return true;
+}
+
+int mark_stream_new(struct store_conn *conn, const struct mark_space *space,
+	const struct mark_range *range, const struct call_limits *limits, struct mark_stream **ret)
+{
+	const unsigned rows = MARK_STREAM_ROWS / space->settings.shards;
+	const struct mark_pages_of of = {.space = space,
+		.limits = *limits,
+		.page_rows = rows < PAGE_ROWS_MIN ? PAGE_ROWS_MIN : rows};
+	struct mark_stream *stream = calloc(1, sizeof *stream);
+	if (!stream || mark_pages_new(&of, &stream->pages)) {
+		free(stream);
+		return -ENOMEM;
+	}
+	stream->conn = conn;
+	stream->space = space;
+	stream->limits = *limits;
+	stream->range = *range;
+	if (!range->after)
+		stream->range.after = "";
+	stream->has_begun = stream->has_ended = !last_key_below(range->prefix, stream->to);
+	*ret = stream;
+	return 0;
+}
+
+void mark_stream_free(struct mark_stream *stream)
+{
+	if (!stream)
+		return;
+	while (stream->n_waiting)
+		free(stream->waiting[--stream->n_waiting]);
+	free(stream->ahead);
+	mark_pages_free(stream->pages);
+	free(stream);
+}
+
+/* The mark of the key `after` itself is left out. */
+static enum outcome next_by_key(
+	struct mark_stream *stream, struct packed_mark **ret, struct problem *ret_problem)
+{
+	const char *after = stream->range.after, *prefix = stream->range.prefix;
+	const char *from = strcmp(after, prefix) >= 0 ? after : prefix;
+	const unsigned shards = stream->has_ended ? 0 : stream->space->settings.shards;
+	for (;;) {
+		const struct packed_mark *least = NULL, *row;
+		unsigned shard = 0;
+		for (unsigned i = 0; i < shards; i++) {
+			const enum outcome o = mark_pages_seek(stream->pages, stream->conn, i, from,
+				stream->to, &row, ret_problem);
+			if (o != OUTCOME_OK)
+				return o;
+			if (row && (!least || strcmp(row->key, least->key) < 0)) {
+				least = row;
+				shard = i;
+			}
+		}
+		*ret = least ? mark_pages_take(stream->pages, shard) : NULL;
+		if (!*ret || strcmp((*ret)->key, after) != 0)
+			return OUTCOME_OK;
+		free(*ret);
+	}
+}
+
+static int wait_for_turn(struct mark_stream *stream, struct packed_mark *row)
+{
+	size_t at = stream->n_waiting;
+	if (at == WAITING_MAX) {
+		free(row);
+		return -EMSGSIZE;
+	}
+	for (; at && strcmp(stream->waiting[at - 1]->object_key, row->object_key) < 0; at--)
+		stream->waiting[at] = stream->waiting[at - 1];
+	stream->waiting[at] = row;
+	stream->n_waiting++;
+	return 0;
+}
+
+static int add_beginning(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct mark_stream *stream = arg;
+	struct packed_mark *row = mark_pack_item(sk, item);
+	(void)pk;
+	if (row && strcmp(row->object_key, stream->range.after) > 0)
+		return wait_for_turn(stream, row);
+	free(row);
+	return row ? 0 : -ENOMEM;
+}
+
+/* Marks that the range leaves out although their objects are above `after`: their keys are
+ * beginnings of it. */
+static enum outcome read_beginnings(struct mark_stream *stream, struct problem *ret_problem)
+{
+	const char *after = stream->range.after;
+	const size_t n = strlen(after), least = strlen(stream->range.prefix);
+	char key[KEY_BYTES_MAX + 1], partition[PARTITION_MAX];
+	if (n > KEY_BYTES_MAX || strncmp(after, stream->range.prefix, least) != 0)
+		return OUTCOME_OK;
+	enum outcome o = OUTCOME_OK;
+	for (size_t bytes = least ? least : 1; o == OUTCOME_OK && bytes <= n; bytes++) {
+		if (!utf8_valid(after, bytes))
+			continue;
+		memcpy(key, after, bytes);
+		key[bytes] = '\0';
+		mark_partition(
+			stream->space, mark_shard(key, stream->space->settings.shards), partition);
+		const struct item_key one = {partition, key};
+		o = stream->conn->store->ops->get_many(
+			stream->conn, &one, 1, &stream->limits, add_beginning, stream, ret_problem);
+	}
+	return o;
+}
+
+/* The first that waits has its turn once no mark to come can have a smaller object: each has a
+ * larger key than the one that was read ahead, and no object's key is below its mark's. */
+static bool has_turn(const struct mark_stream *stream)
+{
+	if (!stream->n_waiting)
+		return false;
+	const struct packed_mark *first = stream->waiting[stream->n_waiting - 1];
+	return stream->has_ended || strcmp(first->object_key, stream->ahead->key) <= 0;
+}
+
+static enum outcome next_by_object(
+	struct mark_stream *stream, struct packed_mark **ret, struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_OK;
+	if (!stream->has_begun)
+		o = read_beginnings(stream, ret_problem);
+	stream->has_begun = true;
+	for (; o == OUTCOME_OK; stream->ahead = NULL) {
+		if (!stream->ahead && !stream->has_ended) {
+			o = next_by_key(stream, &stream->ahead, ret_problem);
+			stream->has_ended = o == OUTCOME_OK && !stream->ahead;
+		}
+		if (o == OUTCOME_OK && has_turn(stream)) {
+			*ret = stream->waiting[--stream->n_waiting];
+			return OUTCOME_OK;
+		}
+		if (o == OUTCOME_OK &&
+			(!stream->ahead || stream->ahead->object_key == stream->ahead->key)) {
+			*ret = stream->ahead;
+			stream->ahead = NULL;
+			return OUTCOME_OK;
+		}
+		if (o == OUTCOME_OK && wait_for_turn(stream, stream->ahead) < 0) {
+			problem_set(ret_problem, "too many marks stand for one object");
+			o = OUTCOME_LOCAL;
+		}
+	}
+	return o;
+}
+
+enum outcome mark_stream_next(
+	struct mark_stream *stream, struct packed_mark **ret, struct problem *ret_problem)
+{
+	return (stream->range.by_object ? next_by_object : next_by_key)(stream, ret, ret_problem);
+}
