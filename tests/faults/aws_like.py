@@ -1,4 +1,5 @@
-"""Behaviour of AWS that a server here lacks, or lack of it that it has: conditional writes and echoed checksums.
+"""Behaviour of AWS that a server here lacks, or lack of it that it has: conditional writes and echoed checksums. tests/suites
+compares it with what AWS has answered.
 
 behaves: "aws": If-None-Match and If-Match are honoured on PutObject and CompleteMultipartUpload, checksums are kept, checked and
 echoed. "races": the same by a server that looks first and writes then, so that several writers at once win. "ignores": conditions are taken away before the server sees them. "refuses": a conditional request is answered 501.
@@ -25,8 +26,8 @@ class AwsLike:
         self.locks = {}
         self.looked = {}  # path → how many conditions were found true
         self.objects = {}  # path → (etag without quotes, name of the checksum, checksum)
-        self.uploads = {}  # upload → name of the checksum that it was begun with
-        self.parts = {}  # (upload, number) → checksum
+        self.uploads = {}  # upload → (name, type) of the checksum that it was begun with
+        self.parts = {}  # (upload, number) → (checksum or None, size)
         self.changes = {}  # path → how often its object was written or deleted
         self.begun = {}  # upload → such a number when it began
 
@@ -52,7 +53,9 @@ class AwsLike:
         kind = x.record.operation.kind
         if kind not in VISIBLE:
             begun_with = self.uploads.get(x.record.operation.upload)
-            if kind == "UploadPart" and begun_with and [begun_with] != list(promised_by(x.request.headers)):
+            if kind == "UploadPart" and begun_with and [begun_with[0]] != list(promised_by(x.request.headers)):
+                return self.error(x, 400, "InvalidRequest")
+            if kind == "CreateMultipartUpload" and self.type_of(x.request.headers) is None:
                 return self.error(x, 400, "InvalidRequest")
             reply = await x.forward_plain()
             if reply.status < 300 and self.behaves in ("aws", "races"):
@@ -68,6 +71,9 @@ class AwsLike:
                     return self.error(x, *refused)
                 if self.behaves == "races":
                     await self.let_others_look(x.request.path)
+            refused = self.refuses_complete(x) if kind == "CompleteMultipartUpload" else None
+            if refused:
+                return self.error(x, 400, refused)
             promised = promised_by(x.request.headers)
             self.take_away(x.request, *HEADERS.values())
             reply = await x.forward_plain()
@@ -88,6 +94,41 @@ class AwsLike:
         upload = x.record.operation.upload
         if upload in self.begun and self.begun[upload] != self.changes.get(x.request.path, 0):
             return 409, "ConditionalRequestConflict"
+        return None
+
+    @staticmethod
+    def type_of(headers):
+        """(name, type) of the checksum that an upload is to have, (None, None) if it has none, None if there is no such."""
+        name, type_ = (headers.get(f"x-amz-checksum-{word}") for word in ("algorithm", "type"))
+        if not name and not type_:
+            return None, None
+        name = (name or "").lower()
+        types = {"COMPOSITE", "FULL_OBJECT"} if name in COMBINE else {"COMPOSITE"}
+        if name not in HEADERS:
+            return None
+        types = {"FULL_OBJECT"} if name == "crc64nvme" else types
+        type_ = type_ or min(types)
+        return (name, type_) if type_ in types else None
+
+    def refuses_complete(self, x):
+        """The code of what is wrong with the parts, the type and the size that it names, or None."""
+        upload, headers = x.record.operation.upload, x.request.headers
+        name, type_ = self.uploads.get(upload, (None, None))
+        size = headers.get("x-amz-mp-object-size")
+        numbers = []
+        for row in re.findall(r"<Part>(.*?)</Part>", x.whole.decode(), re.S):
+            numbers.append(int(re.search(r"<PartNumber>(\d+)<", row)[1]))
+            kept = self.parts.get((upload, numbers[-1]), (None, 0))[0]
+            told = name and re.search(rf"<{ELEMENTS[name]}>([^<]*)<", row)
+            if type_ == "COMPOSITE" and not told:
+                return "InvalidRequest"
+            if told and kept and told[1] != kept:
+                return "InvalidPart"
+        if name and headers.get("x-amz-checksum-type", type_) != type_:
+            return "InvalidRequest"
+        known = all((upload, number) in self.parts for number in numbers)
+        if size and known and int(size) != sum(self.parts[upload, number][1] for number in numbers):
+            return "InvalidRequest"
         return None
 
     async def let_others_look(self, path):
@@ -113,25 +154,22 @@ class AwsLike:
             etag = reply.headers.get("etag", "").strip('"')
             if name:
                 reply.headers[HEADERS[name]] = sum_  # the proxy has compared it
+                reply.headers["x-amz-checksum-type"] = "FULL_OBJECT"
         else:
-            name = self.uploads.get(x.record.operation.upload, name)
+            name, type_ = self.uploads.get(x.record.operation.upload, (name, "FULL_OBJECT" if name in COMBINE else "COMPOSITE"))
             object_ = await self.ask("GET", x.request)
-            sum_, etag = self.sum_of_upload(x, name, object_.body), object_.headers.get("etag", "").strip('"')
+            sum_, etag = self.sum_of_upload(x, name, type_, object_.body), object_.headers.get("etag", "").strip('"')
             if promised and promised != {name: sum_}:
                 self.proxy.failures.append(f"{x.request.path}: completed with a checksum that is not the object's")
-            words = f"<{ELEMENTS[name]}>{sum_}</{ELEMENTS[name]}>" if name else ""
+            words = f"<{ELEMENTS[name]}>{sum_}</{ELEMENTS[name]}><ChecksumType>{type_}</ChecksumType>" if name else ""
             reply.body = re.sub(rb"<ETag>[^<]*</ETag>|<ETag/>", f"<ETag>&quot;{etag}&quot;</ETag>{words}".encode(), reply.body)
         self.objects[x.request.path] = (etag, name, sum_)
 
-    def sum_of_upload(self, x, name, body):
-        """As S3 keeps it; the list of parts must name theirs where that is how the object's comes about."""
-        if not name or name in COMBINE:
+    def sum_of_upload(self, x, name, type_, body):
+        """As S3 keeps it; the list of parts has named theirs where that is how the object's comes about."""
+        if not name or type_ == "FULL_OBJECT":
             return name and sum_of(name, body)
-        listed = re.findall(rf"<{ELEMENTS[name]}>([^<]*)</{ELEMENTS[name]}>", x.whole.decode())
-        kept = [sum_ for (upload, _), sum_ in sorted(self.parts.items()) if upload == x.record.operation.upload]
-        if listed != kept:
-            self.proxy.failures.append(f"{x.request.path}: completed with {listed} where the parts have {kept}")
-        return composite_of(name, kept)
+        return composite_of(name, re.findall(rf"<{ELEMENTS[name]}>([^<]*)</{ELEMENTS[name]}>", x.whole.decode()))
 
     def echo(self, x, reply):
         operation = x.record.operation
@@ -141,20 +179,27 @@ class AwsLike:
             self.begun[upload] = self.changes.get(x.request.path, 0)
         if operation.kind == "CreateMultipartUpload" and x.request.headers.get("x-amz-checksum-algorithm"):
             upload = re.search(rb"<UploadId>([^<]*)</UploadId>", reply.body)[1].decode()
-            name = x.request.headers["x-amz-checksum-algorithm"].lower()
-            self.uploads[upload] = name
+            name, type_ = self.uploads[upload] = self.type_of(x.request.headers)
+            reply.headers["x-amz-checksum-algorithm"], reply.headers["x-amz-checksum-type"] = name.upper(), type_
             if x.request.headers.get("x-amz-checksum-type") != ("FULL_OBJECT" if name in COMBINE else "COMPOSITE"):
                 self.proxy.failures.append(f"{x.request.path}: an upload of {name} is not of this type")
-        elif operation.kind == "UploadPart" and promised:
-            ((name, sum_),) = promised.items()
-            self.parts[operation.upload, operation.part] = reply.headers[HEADERS[name]] = sum_
+        elif operation.kind == "UploadPart":
+            ((name, sum_),) = promised.items() or [(None, None)]
+            self.parts[operation.upload, operation.part] = sum_, x.record.body_bytes
+            if name:
+                reply.headers[HEADERS[name]] = sum_
         elif operation.kind == "HeadObject" and x.request.headers.get("x-amz-checksum-mode"):
             etag, name, sum_ = self.objects.get(x.request.path, (None, None, None))
             if name and etag == reply.headers.get("etag", "").strip('"'):
                 reply.headers[HEADERS[name]] = sum_
+                reply.headers["x-amz-checksum-type"] = "COMPOSITE" if "-" in sum_ else "FULL_OBJECT"
         elif operation.kind == "ListParts":
+            name, type_ = self.uploads.get(operation.upload, (None, None))
+            words = f"<ChecksumAlgorithm>{name.upper()}</ChecksumAlgorithm><ChecksumType>{type_}</ChecksumType>" if name else ""
             reply.body = re.sub(rb"<PartNumber>(\d+)</PartNumber>", lambda found: self.row(operation, found), reply.body)
+            reply.body = reply.body.replace(b"</ListPartsResult>", words.encode() + b"</ListPartsResult>")
 
     def row(self, operation, found):
-        sum_, name = self.parts.get((operation.upload, int(found[1]))), self.uploads.get(operation.upload, "crc32c")
+        sum_, _ = self.parts.get((operation.upload, int(found[1])), (None, 0))
+        name = self.uploads.get(operation.upload, ("crc32c",))[0]
         return found[0] + (f"<{ELEMENTS[name]}>{sum_}</{ELEMENTS[name]}>".encode() if sum_ else b"")

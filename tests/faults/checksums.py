@@ -91,6 +91,8 @@ class BodyDigests:
     def wrong(self):
         """The S3 error code of what does not match, or None."""
         found = {name: sum_.digest() for name, sum_ in self.sums.items()}
+        if any(name in HEADERS and len(value) != len(base64.b64encode(found[name])) for name, value in self.promised.items()):
+            return "InvalidRequest"
         if any(base64.b64encode(found[name]).decode() != value for name, value in self.promised.items()):
             return "BadDigest"
         if self.payload and found["sha256"].hex() != self.payload:

@@ -130,6 +130,12 @@ bool s3_condition_holds(struct world_s3 *s3, const struct wire_request *request,
 	const char *match = wire_header(request, "if-match");
 	if (s3->habits.conditions == S3_IGNORES)
 		return true;
+	if ((none && match) || (match && strcmp(match, "*") == 0) ||
+		(none && strcmp(none, "*") != 0)) {
+		s3_refuse(ret, 501, "NotImplemented",
+			"A header you provided implies functionality that is not implemented");
+		return false;
+	}
 	if (none && there) {
 		s3_refuse(ret, 412, "PreconditionFailed",
 			"At least one of the pre-conditions you specified did not hold");
@@ -202,7 +208,9 @@ bool s3_check_body(struct world_s3 *s3, const struct wire_request *request, stru
 		(enum checksum)kind, sums_bytes(ret_sums, (enum checksum)kind), ret_text);
 	if (strcmp(told, ret_text) == 0)
 		return true;
-	s3_refuse(ret, 400, "BadDigest", "The checksum you specified did not match");
+	const bool has_length = strlen(told) == strlen(ret_text);
+	s3_refuse(ret, 400, has_length ? "BadDigest" : "InvalidRequest",
+		"The checksum you specified did not match");
 	return false;
 }
 
@@ -210,6 +218,7 @@ void s3_store(struct world_s3 *s3, const struct wire_request *request, struct s3
 {
 	bool found;
 	size_t i = place_of(s3, now->key, &found);
+	s3_overtake(s3, now->key);
 	if (s3->habits.has_versions)
 		snprintf(now->version_id, sizeof now->version_id, "v%016" PRIx64,
 			chance_next(&s3->chance));
@@ -454,6 +463,7 @@ void world_s3_delete(struct world_s3 *s3, const char *key)
 	const size_t i = place_of(s3, key, &found);
 	if (!found)
 		return;
+	s3_overtake(s3, key);
 	clear(&s3->objects[i]);
 	memmove(s3->objects + i, s3->objects + i + 1, (--s3->n - i) * sizeof *s3->objects);
 }

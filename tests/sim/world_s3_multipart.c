@@ -41,6 +41,13 @@ static struct upload *find_upload(struct world_s3 *s3, const char *key, const ch
 	return NULL;
 }
 
+void s3_overtake(struct world_s3 *s3, const char *key)
+{
+	for (size_t i = 0; i < s3->n_uploads; i++)
+		if (strcmp(s3->uploads[i].key, key) == 0)
+			s3->uploads[i].is_overtaken = true;
+}
+
 static void no_such_upload(struct wire_reply *ret)
 {
 	s3_refuse(ret, 404, "NoSuchUpload",
@@ -48,11 +55,35 @@ static void no_such_upload(struct wire_reply *ret)
 		"have been aborted or completed.");
 }
 
+static const char *type_of(const struct upload *upload)
+{
+	return upload->is_composite ? "COMPOSITE" : "FULL_OBJECT";
+}
+
+/* Whether the upload may have this checksum, of which AWS knows each in one or two types. */
+static bool check_type(
+	const struct world_s3 *s3, const char *algorithm, const char *type, struct wire_reply *ret)
+{
+	const enum checksum kind =
+		algorithm ? checksum_named(algorithm, strlen(algorithm)) : CHECKSUMS;
+	const bool is_known = kind < CHECKSUMS && checksum_kinds[kind].header;
+	const bool is_whole = type && strcmp(type, "FULL_OBJECT") == 0;
+	if (!s3->habits.keeps_checksums || (!algorithm && !type))
+		return true;
+	if (is_known && !(is_whole && !checksum_kinds[kind].combines) &&
+		!(type && !is_whole && kind == CHECKSUM_CRC64NVME))
+		return true;
+	s3_refuse(ret, 400, "InvalidRequest", "This type of checksum cannot be used here");
+	return false;
+}
+
 static void create(struct world_s3 *s3, const struct wire_request *request, const char *key,
 	int64_t now_s, struct wire_reply *ret)
 {
 	const char *algorithm = wire_header(request, "x-amz-checksum-algorithm");
 	const char *type = wire_header(request, "x-amz-checksum-type");
+	if (!check_type(s3, algorithm, type, ret))
+		return;
 	s3->uploads = must(realloc(s3->uploads, (s3->n_uploads + 1) * sizeof *s3->uploads));
 	struct upload *upload = &s3->uploads[s3->n_uploads++];
 	*upload = (struct upload){
@@ -62,9 +93,11 @@ static void create(struct world_s3 *s3, const struct wire_request *request, cons
 	if (algorithm && s3->habits.keeps_checksums) {
 		const enum checksum kind = checksum_named(algorithm, strlen(algorithm));
 		snprintf(upload->checksum_name, sizeof upload->checksum_name, "%s",
-			kind < CHECKSUMS ? checksum_kinds[kind].name : "");
-		upload->is_composite = !type || strcmp(type, "COMPOSITE") == 0;
+			checksum_kinds[kind].name);
+		upload->is_composite =
+			type ? strcmp(type, "COMPOSITE") == 0 : kind != CHECKSUM_CRC64NVME;
 		wire_reply_header(ret, "x-amz-checksum-algorithm", algorithm);
+		wire_reply_header(ret, "x-amz-checksum-type", type_of(upload));
 	}
 	ret->status = 200;
 	text_addf(&ret->body,
@@ -82,6 +115,11 @@ static void put_part(struct world_s3 *s3, const struct wire_request *request, st
 	char text[CHECKSUM_BASE64_MAX + 1], quoted[48];
 	if (!s3_check_body(s3, request, &sums, &kind, text, ret))
 		return;
+	if (kind < CHECKSUMS && *upload->checksum_name &&
+		strcmp(checksum_kinds[kind].name, upload->checksum_name) != 0) {
+		s3_refuse(ret, 400, "InvalidRequest", "Checksum Type mismatch occurred");
+		return;
+	}
 	part.bytes = must(malloc(part.n + 1));
 	if (part.n)
 		memcpy(part.bytes, request->body, part.n);
@@ -130,6 +168,10 @@ static void list_parts(struct world_s3 *s3, const struct wire_request *request,
 	text_addf(&ret->body,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListPartsResult><UploadId>%s</UploadId>",
 		upload->id);
+	if (element)
+		text_addf(&ret->body,
+			"<ChecksumAlgorithm>%s</ChecksumAlgorithm><ChecksumType>%s</ChecksumType>",
+			element + strlen("Checksum"), type_of(upload));
 	for (; i < upload->n_parts && told < most; i++) {
 		const struct part *part = &upload->parts[i];
 		if (part->number <= after)
@@ -152,6 +194,27 @@ static void list_parts(struct world_s3 *s3, const struct wire_request *request,
 	text_add(&ret->body, "</ListPartsResult>");
 	ret->status = 200;
 	free(marker);
+}
+
+/* What is wrong with the checksum of a part as Complete names it, from `at` to `end`; or NULL. One
+ * of a composite checksum has to be named. */
+static const char *fault_of_sum(
+	const struct upload *upload, const struct part *part, const char *at, const char *end)
+{
+	const char *element = element_of(upload);
+	struct text open = TEXT(64);
+	if (!element)
+		return NULL;
+	text_addf(&open, "<%s>", element);
+	const char *sum = strstr(at, text_string(&open));
+	const size_t n = strlen(part->checksum);
+	const bool is_there = sum && sum < end;
+	const bool is_same = is_there && strncmp(sum + open.len, part->checksum, n) == 0 &&
+			     sum[open.len + n] == '<';
+	text_clear(&open);
+	if (!is_there)
+		return upload->is_composite ? "InvalidRequest" : NULL;
+	return is_same ? NULL : "InvalidPart";
 }
 
 /* The parts that Complete names, in their order. NULL, answered: it names wrong ones. */
@@ -178,7 +241,7 @@ static const struct part **chosen_parts(const struct wire_request *request,
 			why = "InvalidPartOrder";
 		else if (n && chosen[n - 1]->n < PART_LEAST_BYTES)
 			why = "EntityTooSmall";
-		else
+		else if (!(why = fault_of_sum(upload, part, at, end)))
 			chosen[n++] = part;
 		at += 6;
 	}
@@ -249,6 +312,9 @@ static void tell_complete(const char *key, const char *etag, const struct s3_sto
 	text_addf(&ret->body, "</Key><ETag>&quot;%s&quot;</ETag>", etag);
 	if (now && element && *now->checksum)
 		text_addf(&ret->body, "<%s>%s</%s>", element, now->checksum, element);
+	if (now && element)
+		text_addf(&ret->body, "<ChecksumType>%s</ChecksumType>",
+			strchr(now->checksum, '-') ? "COMPOSITE" : "FULL_OBJECT");
 	text_add(&ret->body, "</CompleteMultipartUploadResult>");
 }
 
@@ -271,23 +337,49 @@ static bool complete_again(
 	return false;
 }
 
+/* What the request says of the whole object: its size, and its checksum. */
+static bool check_whole(const struct wire_request *request, const struct upload *upload,
+	const struct s3_stored *now, struct wire_reply *ret)
+{
+	const char *size = wire_header(request, "x-amz-mp-object-size");
+	const char *type = wire_header(request, "x-amz-checksum-type");
+	if ((size && strtoull(size, NULL, 10) != now->n) ||
+		(type && *upload->checksum_name && strcmp(type, type_of(upload)) != 0)) {
+		s3_refuse(ret, 400, "InvalidRequest", "The size or the type is another one");
+		return false;
+	}
+	for (unsigned kind = 0; kind < CHECKSUMS; kind++) {
+		const char *header = checksum_kinds[kind].header;
+		const char *told = header ? wire_header(request, header) : NULL;
+		if (told && *upload->checksum_name && strcmp(told, now->checksum) != 0) {
+			s3_refuse(ret, 400, "BadDigest", "The checksum did not match");
+			return false;
+		}
+	}
+	return true;
+}
+
 static void complete(struct world_s3 *s3, const struct wire_request *request, struct upload *upload,
 	int64_t now_s, struct wire_reply *ret)
 {
-	const char *size = wire_header(request, "x-amz-mp-object-size");
 	struct s3_stored now = {.modified_s = now_s, .writer = request->from};
 	size_t n;
 	if (!s3_condition_holds(s3, request, world_s3_object(s3, upload->key), ret))
 		return;
+	if (s3->habits.conditions == S3_HONOURS && upload->is_overtaken &&
+		(wire_header(request, "if-match") || wire_header(request, "if-none-match"))) {
+		s3_refuse(ret, 409, "ConditionalRequestConflict",
+			"The conditional request cannot succeed due to a conflicting operation");
+		return;
+	}
 	const struct part **parts = chosen_parts(request, upload, &n, ret);
 	if (!parts)
 		return;
 	join(s3, upload, parts, n, &now);
 	free(parts);
-	if (size && s3->habits.keeps_checksums && strtoull(size, NULL, 10) != now.n) {
+	if (s3->habits.keeps_checksums && !check_whole(request, upload, &now, ret)) {
 		free(now.bytes);
 		free(now.part_bytes);
-		s3_refuse(ret, 400, "InvalidRequest", "The size of the object is another one");
 		return;
 	}
 	now.key = must(strdup(upload->key));

@@ -19,6 +19,7 @@ struct upload {
 	size_t n_kept;
 	char checksum_name[24];
 	bool is_composite;
+	bool is_overtaken; /* its key was written or deleted since it began */
 	int64_t initiated_s;
 	const void *writer;
 };
@@ -44,6 +45,8 @@ void s3_refuse(struct wire_reply *ret, int status, const char *code, const char 
 /* Whether the request's condition holds for what is there; if not, answers. */
 bool s3_condition_holds(struct world_s3 *s3, const struct wire_request *request,
 	const struct s3_stored *there, struct wire_reply *ret);
+/* The uploads of this key have begun before it was written or deleted. */
+void s3_overtake(struct world_s3 *s3, const char *key);
 /* Takes what `now` owns. */
 void s3_store(struct world_s3 *s3, const struct wire_request *request, struct s3_stored *now);
 struct wire_header *s3_kept_headers(const struct wire_request *request, size_t *ret_n);

@@ -104,42 +104,46 @@ def test_errors(tmp_path, service):
     suite.compare_with_page()
 
 
+def play_conditional_writes(suite, client, bucket):
+    """Each step of AWS's recordings, whose answer is compared."""
+    assert client.request("PUT", f"/{bucket}")[0] == 200
+    etags, upload, part = {}, None, None
+    for row in CONDITIONS:
+        path = f"/{bucket}/{row['test']}"
+        steps = etags.setdefault(row["test"], {})
+        for word in (word for word in row["request"].split() if word in ("put", "create", "complete", "delete")):
+            body = re.search(r"put (\w+)(?!\S)", row["request"])
+            headers = {
+                name: steps[value[1:]] if value[0] == "@" else value
+                for name, value in re.findall(r"(if-match|if-none-match)=(\S+)", row["request"])
+            }
+            if word == "put":
+                status, told, answer = client.request("PUT", path, headers, body[1].encode() if body else b"")
+            elif word == "delete":
+                status, told, answer = client.request("DELETE", path)
+            elif word == "create":
+                status, told, answer = client.request("POST", f"{path}?uploads=")
+                upload = re.search(rb"<UploadId>([^<]*)<", answer)[1].decode()
+                part = client.request("PUT", f"{path}?partNumber=1&uploadId={upload}", {}, b"test")[1]["etag"]
+            else:
+                parts = f"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{escape(part)}</ETag></Part></CompleteMultipartUpload>"
+                status, told, answer = client.request("POST", f"{path}?uploadId={upload}", headers, parts.encode())
+        etag = re.search(rb"<ETag>&quot;([^<]*)&quot;<", answer)
+        steps[row["step"]] = f'"{etag[1].decode()}"' if etag else told.get("etag")
+        code = re.search(rb"<Code>(\w+)<", answer)
+        found = (str(status), code[1].decode() if code else "")
+        suite.count(found == (row["status"], row["code"]), "", (row, found))
+    client.remove_bucket(bucket)
+    suite.compare_with_page()
+
+
 def test_conditional_writes(rgw):
-    """The AWS-like server answers each step of AWS's recordings as AWS did."""
-    suite = Suite("Conditional writes")
     with Proxy(rgw, "s3", behaves="aws") as proxy:
         client = copy.copy(rgw)
         client.endpoint = proxy.endpoint
-        bucket = "suites-conditions"
-        assert client.request("PUT", f"/{bucket}")[0] == 200
-        etags, upload, part = {}, None, None
-        for row in CONDITIONS:
-            path = f"/{bucket}/{row['test']}"
-            if row["test"] not in etags:
-                etags[row["test"]] = {}
-            steps = etags[row["test"]]
-            for word in (word for word in row["request"].split() if word in ("put", "create", "complete", "delete")):
-                body = re.search(r"put (\w+)(?!\S)", row["request"])
-                headers = {
-                    name: steps[value[1:]] if value[0] == "@" else value
-                    for name, value in re.findall(r"(if-match|if-none-match)=(\S+)", row["request"])
-                }
-                if word == "put":
-                    status, told, answer = client.request("PUT", path, headers, body[1].encode() if body else b"")
-                elif word == "delete":
-                    status, told, answer = client.request("DELETE", path)
-                elif word == "create":
-                    status, told, answer = client.request("POST", f"{path}?uploads=")
-                    upload = re.search(rb"<UploadId>([^<]*)<", answer)[1].decode()
-                    part = client.request("PUT", f"{path}?partNumber=1&uploadId={upload}", {}, b"test")[1]["etag"]
-                else:
-                    parts = f"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{escape(part)}</ETag></Part></CompleteMultipartUpload>"
-                    status, told, answer = client.request("POST", f"{path}?uploadId={upload}", headers, parts.encode())
-            etag = re.search(rb"<ETag>&quot;([^<]*)&quot;<", answer)
-            steps[row["step"]] = f'"{etag[1].decode()}"' if etag else told.get("etag")
-            code = re.search(rb"<Code>(\w+)<", answer)
-            found = (str(status), code[1].decode() if code else "")
-            suite.count(found == (row["status"], row["code"]), "", (row, found))
+        play_conditional_writes(Suite("Conditional writes, AWS-like server"), client, "suites-conditions")
         assert not proxy.failures
-    rgw.remove_bucket(bucket)
-    suite.compare_with_page()
+
+
+def test_conditional_writes_simulated(simulated):
+    play_conditional_writes(Suite("Conditional writes, simulated S3"), simulated, "suites-conditions")

@@ -197,6 +197,28 @@ static enum outcome s3_uploads(struct probe *probe, struct s3_conn *conn, struct
 		&probe->limits, take_upload, probe, &probe->problem);
 }
 
+static int take_object(void *arg, const struct s3_listed *object)
+{
+	probe_append(arg, "objects",
+		json_pack("{ss sI ss}", "key", object->key, "size", (json_int_t)object->size,
+			"etag", object->etag));
+	return 0;
+}
+
+/* objects PREFIX AFTER: one page */
+static enum outcome s3_objects(struct probe *probe, struct s3_conn *conn, struct s3 *s3)
+{
+	bool more = false;
+	const struct s3_listing listing = {.prefix = probe_argument(probe, 0),
+		.after = probe_argument(probe, 1),
+		.each = take_object,
+		.arg = probe};
+	enum outcome outcome =
+		s3_list_objects(conn, &listing, &probe->limits, &more, &probe->problem);
+	probe_set(probe, "more", json_boolean(more));
+	return outcome;
+}
+
 static enum outcome s3_bucket(struct probe *probe, struct s3_conn *conn, struct s3 *s3)
 {
 	return s3_head_bucket(conn, &probe->limits, &probe->problem);
@@ -214,6 +236,7 @@ static const struct {
 	{"complete", s3_complete},
 	{"abort", s3_abort},
 	{"uploads", s3_uploads},
+	{"objects", s3_objects},
 	{"bucket", s3_bucket},
 };
 

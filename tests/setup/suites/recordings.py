@@ -13,12 +13,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from localstack import DYNAMODB, FOLDER, S3, code_of, recordings, status_of
 from repository import Repository, write_table
 
 HERE = Path(__file__).resolve().parents[2] / "suites"
-FOLDER = "tests/aws/services"
-S3 = ["s3/test_s3", "s3/test_s3_api", "s3/test_s3_list_operations", "s3/test_s3_preconditions"]
-DYNAMODB = ["store/test_dynamodb"]
 
 # Step → request. "@STEP" is the etag that AWS told there; a create sends one part, too.
 REQUESTS = {
@@ -95,24 +93,6 @@ OPERATIONS = [
     (r"get-obj|get-object|get-range|get--|get-deleted|get-delete", "GetObject"),
 ]
 NOT_SENT = re.compile(r"copy|acl|lock|retention|legal|tagging|attr|version|torrent|presign|acp")
-
-
-def status_of(answer):
-    return answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
-
-
-def recordings(clone, files):
-    """(test, day, step, answer), where an answer is that of one request."""
-    for file in files:
-        for name, test in clone.json(f"{FOLDER}/{file}.snapshot.json").items():
-            day = "-".join(reversed(test["recorded-date"].split(",")[0].split("-")))
-            for step, answer in test["recorded-content"].items():
-                if isinstance(answer, dict) and status_of(answer):
-                    yield name.split("::")[-1], day, step, answer
-
-
-def code_of(answer):
-    return answer.get("Error", {}).get("Code", "")
 
 
 def conditions(clone):
