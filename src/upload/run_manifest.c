@@ -110,20 +110,16 @@ static const char *event_word(enum s3once_event_type event)
 	}
 }
 
-/* The mark of a skipped file may be of an object with another suffix than this run would give it.
- */
-static void name_object(const struct in_s3 *file, char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1])
-{
-	snprintf(ret, KEY_BYTES_MAX + SUFFIX_MAX + 1, "%s%s", file->file->key,
-		file->version->suffix);
-}
-
-void run_manifest_add(struct run *run, const struct in_s3 *file)
+void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes)
 {
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	const struct candidate *c = file->file;
+	snprintf(key, sizeof key, "%s%s", c->key,
+		file->version ? file->version->suffix : candidate_suffix(c));
+	const struct report_file about = {c->path, key, bytes};
+	report_file(&run->report, file->event, &about, NULL);
 	if (!run->manifest)
 		return;
-	name_object(file, key);
 	struct manifest_entry entry = {.event = event_word(file->event),
 		.bucket = run->options.bucket,
 		.key = key,

@@ -93,6 +93,7 @@ static void on_found(
 	/* Where conditions are ignored a late request replaces what is there. A bucket that was
 	 * made anew has less until the last runs. */
 	const bool is_explained = world.scenario.ignores || world.scenario.deletes ||
+				  (finding == FINDING_DIFFERS && judge_may_differ(key)) ||
 				  ((world.is_anew || world.scenario.backups) && !world.is_calm);
 	if ((finding == FINDING_MISSING || finding == FINDING_DIFFERS) && !is_explained)
 		story_break("verify says of %s that it %s", key, names[finding]);
@@ -148,7 +149,7 @@ static void on_fate(void *arg, const struct mark_told *told)
 	if (told->fate == FATE_DAMAGED)
 		story_break("the mark of %s is damaged", told->key);
 	if (told->fate == FATE_FORGOTTEN)
-		judge_forgotten();
+		judge_forgotten(told->key);
 }
 
 static enum outcome forget(struct audit *audit, struct problem *problem)

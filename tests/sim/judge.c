@@ -23,9 +23,12 @@ struct known {
 	struct had *had;
 	size_t n_had;
 	bool is_there;   /* the file, with the last content */
+	bool is_removed; /* the file, by a run whose object is there */
 	bool is_deleted; /* its object, by people */
 	bool was_told;
 	uint64_t told_ns;
+	struct content told;       /* of its object then */
+	uint64_t stored_ns;        /* when its object was last written */
 	struct claim_made *claims; /* in the order in which they were made */
 	size_t n_claims;
 };
@@ -50,6 +53,7 @@ static struct {
 	struct deleted deleted[DELETED_MAX];
 	size_t n_deleted;
 	bool has_forgotten;
+	uint64_t restored_ns; /* when somebody last brought earlier marks back */
 } judge;
 
 void judge_begin(void)
@@ -107,6 +111,7 @@ void judge_content(const char *path, const struct node *node)
 {
 	struct known *known = known_of(path);
 	known->is_there = node != NULL;
+	known->is_removed = false;
 	known->had = realloc(known->had, (known->n_had + 1) * sizeof *known->had);
 	if (!known->had)
 		abort();
@@ -154,12 +159,18 @@ void judge_log_gone(const struct node *node)
 		log->is_gone = true;
 }
 
+/* The place of a content among those that the file had, from 1; 0: it never had it. */
+static size_t version_of(const struct known *known, const struct content *content)
+{
+	for (size_t i = known->n_had; i > 0; i--)
+		if (content_is_same(&known->had[i - 1].content, content))
+			return i;
+	return 0;
+}
+
 static bool had_it(const struct known *known, const struct content *content)
 {
-	for (size_t i = 0; i < known->n_had; i++)
-		if (content_is_same(&known->had[i].content, content))
-			return true;
-	return false;
+	return version_of(known, content) != 0;
 }
 
 /* Whether this file was as it is now since before that time. */
@@ -171,14 +182,33 @@ static bool is_settled(const struct known *known, uint64_t before_ns)
 void judge_told(const char *key)
 {
 	struct known *known = file_of(key);
-	if (!world_s3_object(world.s3, key)) {
+	const struct s3_stored *object = world_s3_object(world.s3, key);
+	if (!object) {
 		if (known->is_deleted)
 			return;
 		story_break("%s was told to be in S3, and is not there", key);
 		return;
 	}
 	known->told_ns = world_now_ns();
+	known->told = object->content;
 	known->was_told = true;
+}
+
+/* What no client can hold: marks from before the object, which somebody has restored; and a late
+ * request of an uploader that was taken over from, over an earlier version that the other one has
+ * left alone. A file that is there and may be replaced puts an end to both. */
+bool judge_may_differ(const char *key)
+{
+	const struct known *known = file_of(key);
+	const struct s3_stored *object = world_s3_object(world.s3, key);
+	const bool leaves_earlier = world.scenario.if_changed || world.scenario.varies;
+	if (!object || world.scenario.rotated ||
+		(world.is_calm && known->is_there && !known->is_removed &&
+			!world.scenario.if_changed))
+		return false;
+	return known->stored_ns < judge.restored_ns ||
+	       (leaves_earlier &&
+		       version_of(known, &object->content) > version_of(known, &known->told));
 }
 
 void judge_bucket_anew(void)
@@ -207,9 +237,16 @@ static bool was_deleted_since(const struct content *content, uint64_t since_ns)
 	return false;
 }
 
-void judge_forgotten(void)
+void judge_forgotten(const char *key)
 {
 	judge.has_forgotten = true;
+	lines_forgotten(key);
+}
+
+void judge_restored(void)
+{
+	judge.restored_ns = world_now_ns();
+	lines_restored();
 }
 
 static bool is_mark(const char *pk)
@@ -371,6 +408,7 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 		return;
 	struct known *known = file_of(now->key);
 	const struct content content = now->content;
+	known->stored_ns = world_now_ns();
 	if (world.scenario.live)
 		lines_stored(now);
 	else if (world.scenario.rotated)
@@ -434,6 +472,12 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 		story_break("%s is removed, and no object has its content", path);
 	else if (world.scenario.rotated)
 		judge_log_gone(node);
+	for (size_t i = 0; i < judge.n; i++) {
+		struct known *known = &judge.known[i];
+		if (known->n_had &&
+			content_is_same(&known->had[known->n_had - 1].content, &content))
+			known->is_removed = true;
+	}
 }
 
 static void judge_file(const struct known *known, const char *when, bool keeps_earlier)

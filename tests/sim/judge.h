@@ -33,8 +33,12 @@ void judge_bucket_anew(void);
 /* Somebody is about to delete this object. */
 void judge_deleted(const struct s3_stored *object);
 
-/* Marks were forgotten, so that a mark may be missing of what is done. */
-void judge_forgotten(void);
+/* The mark of this key was forgotten, so that a mark may be missing of what is done. */
+void judge_forgotten(const char *key);
+/* The marks of a machine are those of an earlier time from now on. */
+void judge_restored(void);
+/* Whether an object may differ from its mark although no promise is broken. */
+bool judge_may_differ(const char *key);
 
 /* A process is about to remove a file. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path);

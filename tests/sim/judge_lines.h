@@ -11,9 +11,14 @@ void lines_end(void);
 void lines_written(const char *prefix, uint64_t id);
 /* The log that contained these, compressed or not, is removed. */
 void lines_gone(const unsigned char *bytes, size_t n);
+/* The mark of this key was forgotten: a run that compresses otherwise does not find its object. */
+void lines_forgotten(const char *key);
+/* Earlier marks were restored: what was cut into pieces since is cut anew. */
+void lines_restored(void);
 /* No object is there any more. */
 void lines_bucket_anew(void);
-/* Breaks a promise if one of its lines is in another object, or was never written. */
+/* Breaks a promise if one of its lines is in another object, or was never written. docs/logs.md
+ * says when a line may be in two. */
 void lines_stored(const struct s3_stored *object);
 /* Breaks a promise if a line that was written before is in no object. */
 void lines_judge(const char *when, uint64_t before_ns, const char *prefix);

@@ -93,6 +93,7 @@ static void restore_backup(struct chance *chance)
 	wait_up_to(chance, 100);
 	if (wait_until_idle(machine)) {
 		restore_marks(machine, &backup);
+		judge_restored();
 		story("the earlier marks of %s are restored", machine->name);
 	}
 	for (size_t i = 0; i < 3; i++)

@@ -88,7 +88,7 @@ static void choose_files(struct chance *c, struct scenario *s)
 	s->deletes = s->removes ? ONE_OF(c, 0, 1, 3) : 0;
 	s->anew = s->removes ? 0 : chance_hits(c, 150);
 	s->live = s->rotated && !s->dynamodb && !s->removes ? ONE_OF(c, 0, 1) : 0;
-	s->backups = s->dynamodb || s->live || s->if_changed ? 0 : SOMETIMES(c, 1, 2);
+	s->backups = s->dynamodb ? 0 : SOMETIMES(c, 1, 2);
 }
 
 static void choose_runs(struct chance *c, struct scenario *s)

@@ -148,9 +148,7 @@ static void audit_now_and_then(void *arg)
 	for (unsigned i = 0; i < world.scenario.audits; i++) {
 		task_sleep_until(world_now_ns() + chance_below(&chance, 60 * NS_PER_S));
 		struct machine *machine = machine_at(chance_below(&chance, machines_count()));
-		/* Without its mark, a piece of a log is found again under its own suffix only. */
-		const bool may_forget = !world.scenario.live || !world.scenario.varies;
-		const enum run_kind kind = kinds[chance_below(&chance, may_forget ? 4 : 3)];
+		const enum run_kind kind = kinds[chance_below(&chance, 4)];
 		if (can_run(machine))
 			run_start(machine, kind, &exits[i]);
 	}

@@ -228,6 +228,17 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	return o == OUTCOME_OK ? take_id_object(check) : o;
 }
 
+/* What was shown may be an object that an uploader has sent which has begun anew since the row was
+ * read. Then nothing is shown of the marks of this generation. REFUSED: so it is. */
+static enum outcome compare_generation(struct checking *check)
+{
+	struct run *run = check->run;
+	struct bucket_row now;
+	const enum outcome o = bucket_row_read(
+		check->asking.marks, &run->space, &check->asking.limits, &now, check->problem);
+	return o == OUTCOME_OK && now.generation != run->space.generation ? OUTCOME_REFUSED : o;
+}
+
 /* Reads the row and asks, anew for each write of another uploader. Of several uploaders, one begins
  * anew: whoever finds another generation than at its start uses that. */
 static enum outcome check_until_settled(struct checking *check, bool is_first)
@@ -251,6 +262,8 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 		}
 		o = ask_and_settle(check,
 			is_first && run->options.new_bucket && check->row.generation == generation);
+		if (o == OUTCOME_OK && check->answer == BUCKET_SHOWN)
+			o = compare_generation(check);
 		if (o != OUTCOME_REFUSED)
 			return o;
 	}
@@ -326,14 +339,12 @@ bool bucket_is_believed(struct run *run, struct store_conn *marks)
 bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *c,
 	const struct version *version)
 {
-	const struct report_file about = {c->path, c->object, c->size};
 	const bool good = bucket_is_believed(run, marks);
-	if (good) {
-		report_file(&run->report, S3ONCE_EVENT_SKIPPED, &about, NULL);
-		run_manifest_add(
-			run, &(struct in_s3){
-				     .file = c, .version = version, .event = S3ONCE_EVENT_SKIPPED});
-	}
+	if (good)
+		run_tell_in_s3(run,
+			&(struct in_s3){
+				.file = c, .version = version, .event = S3ONCE_EVENT_SKIPPED},
+			c->size);
 	free(c);
 	return good;
 }

@@ -166,16 +166,18 @@ static enum file_life life_after(enum s3once_event_type event)
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
 {
 	const struct report_file about = file_about(file);
-	report_file(worker->report, event, &about, NULL);
 	file->life = life_after(event);
-	if (file->life == FILE_LEFT_OUT)
+	if (file->life == FILE_LEFT_OUT) {
+		report_file(worker->report, event, &about, NULL);
 		return STEP_SETTLED;
+	}
 	/* A mark that was refreshed has the modification time of the file as it is now. */
 	struct version version = file->seen.done;
 	if (event == S3ONCE_EVENT_REFRESHED)
 		version.mtime_ns = file->state.mtime_ns;
-	run_manifest_add(worker->run,
-		&(struct in_s3){.file = file->candidate, .version = &version, .event = event});
+	run_tell_in_s3(worker->run,
+		&(struct in_s3){.file = file->candidate, .version = &version, .event = event},
+		about.bytes);
 	return STEP_SETTLED;
 }
 

@@ -228,12 +228,7 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 	step = file_mark_done(worker, file, done->version);
 	if (step != STEP_NEXT)
 		return step;
-	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-	snprintf(key, sizeof key, "%s%s", file->candidate->key, done->version->suffix);
-	struct report_file about = file_about(file);
-	about.key = key;
-	report_file(worker->report, done->event, &about, NULL);
-	run_manifest_add(worker->run, done);
+	run_tell_in_s3(worker->run, done, file_about(file).bytes);
 	file->life = FILE_IN_S3;
 	return STEP_SETTLED;
 }
