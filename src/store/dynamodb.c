@@ -1,7 +1,6 @@
 /* The calls about one item. The conditions and changes of a write become expressions here. The
  * store of DynamoDB calls it, doctor's probes and the tests of the AWS layer, and nobody else: what
  * may be assumed of an answer is said in dynamodb.h. */
-#include "store/dynamodb.h"
 #include "store/dynamodb_request.h"
 #include <string.h>
 
@@ -169,28 +168,25 @@ static void add_expression(struct text *body, const struct expression *e)
 	add_values(body, e);
 }
 
-enum outcome dynamodb_present(struct dynamodb_conn *conn, const struct table *table,
-	struct item_key key, const struct call_limits *limits, struct item *ret,
-	struct problem *ret_problem)
+enum outcome dynamodb_present(struct dynamodb_conn *db, struct item_key key,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
 	struct problem problem = {0};
-	enum outcome outcome = dynamodb_get(conn, table, key, true, limits, ret, &problem);
+	enum outcome outcome = dynamodb_get(&db->conn, key, true, limits, ret, &problem);
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_ABSENT)
 		return OUTCOME_REFUSED;
-	if (ret_problem)
-		*ret_problem = problem;
+	*ret_problem = problem;
 	return outcome == OUTCOME_THROTTLED ? OUTCOME_TRANSIENT : outcome;
 }
 
 /* The item that came with a refusal. A refusal without one may be from a server without ALL_OLD, so
  * that the item is read. */
-static enum outcome find_present(struct dynamodb_conn *conn, const struct table *table,
-	struct item_key key, const json_t *reply, const struct call_limits *limits,
-	struct item *ret, struct problem *ret_problem)
+static enum outcome find_present(struct dynamodb_conn *db, struct item_key key, const json_t *reply,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
 	const json_t *item = json_object_get(reply, "Item");
 	if (!item)
-		return dynamodb_present(conn, table, key, limits, ret, ret_problem);
+		return dynamodb_present(db, key, limits, ret, ret_problem);
 	int error = item_from_json(item, ret);
 	return error < 0 ? dynamodb_not_understood(error, ret_problem) : OUTCOME_REFUSED;
 }
@@ -209,24 +205,23 @@ static void add_attributes(struct text *body, const struct table *table, const s
 	text_add_char(body, '}');
 }
 
-enum outcome dynamodb_write(struct dynamodb_conn *conn, const struct table *table,
-	struct item_key key, const struct item_write *write, const struct call_limits *limits,
-	struct item *ret, struct problem *ret_problem)
+enum outcome dynamodb_write_alone(struct dynamodb_conn *db, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
 {
 	const bool is_update = !write->item && !write->removes;
 	const struct expression expression = {.write = write,
-		.pk_name = table->pk_name,
+		.pk_name = db->table->pk_name,
 		.must_exist = is_update && !write->or_absent,
 		/* else anything may be there: no need to ask */
 		.may_be_absent = is_update && write->or_absent &&
 				 (write->n_conditions || write_only_creates(write))};
-	struct problem problem = {0};
 	json_t *reply;
-	struct text *body = dynamodb_begin(conn, table->name);
+	struct text *body = dynamodb_begin(db);
 	dynamodb_member(body, write->item ? "Item" : "Key");
-	dynamodb_add_key(body, table, key);
+	dynamodb_add_key(body, db->table, key);
 	if (write->item)
-		add_attributes(body, table, write->item);
+		add_attributes(body, db->table, write->item);
 	if (write->shows) {
 		dynamodb_member(body, "ReturnValues");
 		text_add(body, "\"ALL_NEW\"");
@@ -235,42 +230,37 @@ enum outcome dynamodb_write(struct dynamodb_conn *conn, const struct table *tabl
 	const enum dynamodb_kind kind = write->item      ? DYNAMODB_PUT
 					: write->removes ? DYNAMODB_DELETE
 							 : DYNAMODB_UPDATE;
-	enum outcome outcome = dynamodb_perform(conn, kind, limits, &reply, &problem);
+	enum outcome outcome = dynamodb_perform(db, kind, limits, &reply, ret_problem);
 	if (outcome == OUTCOME_OK && write->shows) {
 		int error = item_from_json(json_object_get(reply, "Attributes"), ret);
 		if (error < 0)
-			outcome = dynamodb_not_understood(error, &problem);
+			outcome = dynamodb_not_understood(error, ret_problem);
 	}
 	if (outcome == OUTCOME_REFUSED && ret)
-		outcome = find_present(conn, table, key, reply, limits, ret, &problem);
+		outcome = find_present(db, key, reply, limits, ret, ret_problem);
 	json_decref(reply);
-	if (outcome != OUTCOME_OK && ret_problem)
-		*ret_problem = problem;
 	return outcome;
 }
 
-enum outcome dynamodb_get(struct dynamodb_conn *conn, const struct table *table,
-	struct item_key key, bool consistent, const struct call_limits *limits, struct item *ret,
-	struct problem *ret_problem)
+enum outcome dynamodb_get(struct store_conn *conn, struct item_key key, bool consistent,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
-	struct problem problem = {0};
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	json_t *reply;
-	struct text *body = dynamodb_begin(conn, table->name);
+	struct text *body = dynamodb_begin(db);
 	dynamodb_member(body, "Key");
-	dynamodb_add_key(body, table, key);
+	dynamodb_add_key(body, db->table, key);
 	dynamodb_member(body, "ConsistentRead");
 	text_add(body, consistent ? "true" : "false");
-	enum outcome outcome = dynamodb_perform(conn, DYNAMODB_GET, limits, &reply, &problem);
+	enum outcome outcome = dynamodb_perform(db, DYNAMODB_GET, limits, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		const json_t *item = json_object_get(reply, "Item");
 		int error = item ? item_from_json(item, ret) : 0;
 		if (!item)
 			outcome = OUTCOME_ABSENT;
 		else if (error < 0)
-			outcome = dynamodb_not_understood(error, &problem);
+			outcome = dynamodb_not_understood(error, ret_problem);
 	}
 	json_decref(reply);
-	if (outcome != OUTCOME_OK && ret_problem)
-		*ret_problem = problem;
 	return outcome;
 }

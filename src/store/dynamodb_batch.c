@@ -1,10 +1,10 @@
 /* Marks in batches, as docs/protocol.md says of DynamoDB. The store sends every put, update and
- * removal through batches_write(). What a caller is told is what its write alone would have told
+ * removal through dynamodb_write(). What a caller is told is what its write alone would have told
  * it: nothing here may take the answer of a request for the answer of a statement. */
-#include "store/dynamodb_batch.h"
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/dynamodb_request.h"
 #include <string.h>
 
 #define BATCH_MAX_BYTES (1U << 20)       /* of statements; a mark takes less than 3 KB */
@@ -46,15 +46,20 @@ void batches_destroy(struct batches *batches)
 	uv_mutex_destroy(&batches->mutex);
 }
 
-void batches_begin(struct batches *batches, enum dynamodb_dialect dialect)
+void dynamodb_use_batches(struct store *store, const char *how)
 {
+	struct batches *batches = &((struct dynamodb *)store)->batches;
+	enum dynamodb_dialect dialect;
+
+	if (!dynamodb_batches_dialect(how, &dialect))
+		return;
 	atomic_store(&batches->dialect, (int)dialect);
 	atomic_store(&batches->is_on, true);
 }
 
 static enum outcome write_alone(const struct batch_write *w)
 {
-	return dynamodb_write(w->db, w->table, w->key, w->what, w->limits, w->ret, w->ret_problem);
+	return dynamodb_write_alone(w->db, w->key, w->what, w->limits, w->ret, w->ret_problem);
 }
 
 /* INSERT can express only one kind of put, which is a put if the item is absent. */
@@ -62,7 +67,7 @@ static bool is_put_if_absent(const struct batch_write *w)
 {
 	const struct condition *only = w->what->conditions;
 	return w->what->item && w->what->n_conditions == 1 && only->test == CONDITION_ABSENT &&
-	       strcmp(only->name, w->table->pk_name) == 0;
+	       strcmp(only->name, w->db->table->pk_name) == 0;
 }
 
 /* Whether a statement can say it, and it may wait for a batch. */
@@ -79,8 +84,8 @@ static bool set_statement(struct batch_ticket *ticket, enum dynamodb_dialect dia
 	const struct batch_write *w = ticket->write;
 	text_reset(&ticket->statement);
 	if (w->what->item)
-		return statement_insert(&ticket->statement, w->table, w->key, w->what->item);
-	return statement_update(&ticket->statement, dialect, w->table, w->key, w->what);
+		return statement_insert(&ticket->statement, w->db->table, w->key, w->what->item);
+	return statement_update(&ticket->statement, dialect, w->db->table, w->key, w->what);
 }
 
 static enum outcome give_up(const struct batch_write *write)
@@ -97,11 +102,11 @@ static void stop(struct batches *batches, const struct batch_write *write, enum 
 	if (why == OUTCOME_DENIED)
 		log_note("table %s: each mark is a request of its own, since BatchExecuteStatement "
 			 "is denied; allow dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate",
-			write->table->name);
+			write->db->table->name);
 	else
 		log_info("table %s: each mark is a request of its own, since BatchExecuteStatement "
 			 "is %s",
-			write->table->name, outcome_name(why));
+			write->db->table->name, outcome_name(why));
 }
 
 /* Whether one of those that wait may leave now. */
@@ -162,7 +167,7 @@ static void add_locked(struct batch *batch, struct batch_ticket *ticket, enum ti
 static void fill_locked(struct batches *batches, struct batch *batch, struct batch_ticket *leader)
 {
 	struct dynamodb_conn *db = leader->write->db;
-	dynamodb_batch_begin(db, leader->write->table->name);
+	dynamodb_batch_begin(db);
 	add_locked(batch, leader, TICKET_LEADS, db);
 	for (struct ticket *next, *t = batches->locked.waiting.first;
 		t && batch->n < STATEMENTS_MAX; t = next) {
@@ -226,9 +231,9 @@ static enum outcome outcome_of(struct batches *batches, struct batch_ticket *tic
 	if (!ticket->is_final)
 		return repeat_alone(batches, write, outcome);
 	if (outcome == OUTCOME_REFUSED && write->ret)
-		return dynamodb_present(write->db, write->table, write->key, write->limits,
-			write->ret, write->ret_problem);
-	if (outcome != OUTCOME_OK && outcome != OUTCOME_REFUSED && write->ret_problem)
+		return dynamodb_present(
+			write->db, write->key, write->limits, write->ret, write->ret_problem);
+	if (outcome != OUTCOME_OK && outcome != OUTCOME_REFUSED)
 		*write->ret_problem = ticket->problem;
 	return outcome;
 }
@@ -263,8 +268,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	uv_mutex_unlock(&batches->mutex);
 	tickets_call(&batch.tickets);
 	if (outcome == OUTCOME_ABANDONED) {
-		if (write->ret_problem)
-			*write->ret_problem = problem;
+		*write->ret_problem = problem;
 		return outcome;
 	}
 	return outcome_of(batches, leader);
@@ -340,18 +344,24 @@ static enum outcome join(struct batches *batches, struct batch_ticket *own)
 	return leads ? lead(batches, own) : await(batches, own);
 }
 
-enum outcome batches_write(
-	struct batches *batches, struct batch_ticket *ticket, const struct batch_write *write)
+enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
+	const struct item_write *what, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
 {
-	ticket->write = write;
-	if (!atomic_load(&batches->is_on) || !may_wait(write))
-		return write_alone(write);
+	static const struct call_limits none;
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	struct batches *batches = &db->db->batches;
+	const struct batch_write write = {db, key, what, limits ? limits : &none, ret, ret_problem};
+
+	db->ticket.write = &write;
+	if (!atomic_load(&batches->is_on) || !may_wait(&write))
+		return write_alone(&write);
 	if (begin_alone(batches)) {
-		enum outcome outcome = write_alone(write);
+		enum outcome outcome = write_alone(&write);
 		end_request(batches);
 		return outcome;
 	}
-	if (!set_statement(ticket, (enum dynamodb_dialect)atomic_load(&batches->dialect)))
-		return write_alone(write);
-	return join(batches, ticket);
+	if (!set_statement(&db->ticket, (enum dynamodb_dialect)atomic_load(&batches->dialect)))
+		return write_alone(&write);
+	return join(batches, &db->ticket);
 }

@@ -32,10 +32,11 @@ bool statement_insert(
 bool statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
 	struct item_key key, const struct item_write *update);
 
-/* Begin a request, and add its statements one by one. There are at most STATEMENTS_MAX, all about
- * the same table, and no two about the same item. The texts are copied. */
-void dynamodb_batch_begin(struct dynamodb_conn *conn, const char *table);
-void dynamodb_batch_add(struct dynamodb_conn *conn, const struct text *statement);
+/* Begin a request, and add its statements one by one. There are at most STATEMENTS_MAX, and no two
+ * about the same item. The texts are copied. */
+struct dynamodb_conn;
+void dynamodb_batch_begin(struct dynamodb_conn *db);
+void dynamodb_batch_add(struct dynamodb_conn *db, const struct text *statement);
 /* Sends the n statements that were added.
  *
  * If the outcome is OK, ret_answers has one for each statement, in their order. OK means that it
@@ -44,16 +45,15 @@ void dynamodb_batch_add(struct dynamodb_conn *conn, const struct text *statement
  * applied.
  *
  * If the outcome is not OK, it is that of each statement, and ret_answers is untouched. */
-enum outcome dynamodb_batch_execute(struct dynamodb_conn *conn, size_t n,
+enum outcome dynamodb_batch_execute(struct dynamodb_conn *db, size_t n,
 	const struct call_limits *limits, enum outcome ret_answers[static STATEMENTS_MAX],
 	struct problem *ret_problem);
 
-/* Tries it on two new items in this partition, as try_batches of store.h says. OK: *ret_how is a
- * word for dynamodb_batches_dialect, STORE_BATCHES_NONE if a condition was ignored or the server
- * knows no statements. DENIED: it needs dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate. Any
- * other outcome: nothing was learnt. limits may be NULL. */
-enum outcome dynamodb_batches_probe(struct dynamodb_conn *conn, const struct table *table,
-	const char *pk, const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
+/* try_batches of store.h. OK: *ret_how is STORE_BATCHES_NONE if a condition was ignored or the
+ * server knows no statements. DENIED: it needs dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate.
+ */
+enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
+	const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
 	struct problem *ret_problem);
 /* The dialect that the word stands for; false if there are to be no batches. */
 bool dynamodb_batches_dialect(const char *how, enum dynamodb_dialect *ret);
@@ -69,11 +69,10 @@ bool dynamodb_batches_dialect(const char *how, enum dynamodb_dialect *ret);
 /* One caller's write of an item. All of it is borrowed until the write has ended. */
 struct batch_write {
 	struct dynamodb_conn *db; /* the caller's own */
-	const struct table *table;
 	struct item_key key;
 	const struct item_write *what;
 	const struct call_limits *limits; /* not NULL */
-	struct item *ret;                 /* as of dynamodb_write() */
+	struct item *ret;
 	struct problem *ret_problem;
 };
 
@@ -101,12 +100,13 @@ struct batches {
 };
 int batches_init(struct batches *batches); /* off; 0 or -errno */
 void batches_destroy(struct batches *batches);
-/* From now on, for every table whose server passed the probe. Thread-safe, as what follows. */
-void batches_begin(struct batches *batches, enum dynamodb_dialect dialect);
+/* store_ops.use_batches(). */
+void dynamodb_use_batches(struct store *store, const char *how);
 
-/* Performs the write, alone or together with others. The outcome is the one that dynamodb_write()
- * would have, with these differences: a statement that was throttled, failed or lost is repeated
- * alone before its outcome counts; the item of a refusal is read after it. What statements cannot
- * say, and what has a deadline (a heartbeat), never waits. */
-enum outcome batches_write(
-	struct batches *batches, struct batch_ticket *ticket, const struct batch_write *write);
+/* store_ops.write(): performs the write, alone or together with others. The outcome is the one that
+ * dynamodb_write_alone() would have, with these differences: a statement that was throttled, failed
+ * or lost is repeated alone before its outcome counts; the item of a refusal is read after it. What
+ * statements cannot say, and what has a deadline (a heartbeat), never waits. */
+enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
+	const struct item_write *what, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem);

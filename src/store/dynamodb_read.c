@@ -3,7 +3,6 @@
  * one. */
 #include "aws/retry.h"
 #include "base/clock.h"
-#include "store/dynamodb.h"
 #include "store/dynamodb_request.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -80,7 +79,7 @@ static enum outcome wait_for_keys(
 	return wait_within(limits, ms, ret_problem);
 }
 
-static enum outcome get_batch(struct dynamodb_conn *conn, struct batch *batch,
+static enum outcome get_batch(struct dynamodb_conn *db, struct batch *batch,
 	const struct item_key *keys, size_t n, const struct call_limits *limits,
 	struct problem *ret_problem)
 {
@@ -90,13 +89,13 @@ static enum outcome get_batch(struct dynamodb_conn *conn, struct batch *batch,
 	batch->answered_ns = clock_boot_ns();
 	do {
 		json_t *reply;
-		struct text *body = dynamodb_begin_bare(conn, batch->visit.table->name);
+		struct text *body = dynamodb_begin_bare(db);
 		dynamodb_member(body, "RequestItems");
 		if (batch->unprocessed)
 			text_add(body, batch->unprocessed);
 		else
 			add_batch(body, batch->visit.table, keys, n);
-		outcome = dynamodb_perform(conn, DYNAMODB_GET_MANY, limits, &reply, ret_problem);
+		outcome = dynamodb_perform(db, DYNAMODB_GET_MANY, limits, &reply, ret_problem);
 		if (outcome == OUTCOME_OK)
 			outcome = take_batch(batch, reply, ret_problem);
 		json_decref(reply);
@@ -108,19 +107,17 @@ static enum outcome get_batch(struct dynamodb_conn *conn, struct batch *batch,
 	return outcome;
 }
 
-enum outcome dynamodb_get_many(struct dynamodb_conn *conn, const struct table *table,
-	const struct item_key *keys, size_t n, const struct call_limits *limits, item_visitor *each,
-	void *arg, struct problem *ret_problem)
+enum outcome dynamodb_get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
+	const struct call_limits *limits, item_visitor *each, void *arg,
+	struct problem *ret_problem)
 {
-	struct batch batch = {.visit = {table, each, arg}};
-	struct problem problem = {0};
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	struct batch batch = {.visit = {db->table, each, arg}};
 	enum outcome outcome = OUTCOME_OK;
 	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i += BATCH_KEYS_MAX) {
 		size_t count = n - i < BATCH_KEYS_MAX ? n - i : BATCH_KEYS_MAX;
-		outcome = get_batch(conn, &batch, keys + i, count, limits, &problem);
+		outcome = get_batch(db, &batch, keys + i, count, limits, ret_problem);
 	}
-	if (outcome != OUTCOME_OK && ret_problem)
-		*ret_problem = problem;
 	return outcome;
 }
 
@@ -188,7 +185,6 @@ static void add_query(struct text *body, const struct table *table, const struct
 }
 
 struct query {
-	const struct table *table;
 	const struct store_range *range;
 	item_visitor *each;
 	void *arg;
@@ -212,13 +208,12 @@ static int visit_wanted(void *arg, const char *pk, const char *sk, const struct 
 
 /* Sends the request for a page, which was begun. *start becomes where the next one begins, or NULL
  * after the last one. */
-static enum outcome perform_page(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+static enum outcome perform_page(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	const struct call_limits *limits, const struct item_visit *visit, char **start,
 	struct problem *ret_problem)
 {
 	json_t *reply;
-	enum outcome outcome =
-		dynamodb_perform_page(conn, kind, limits, visit, &reply, ret_problem);
+	enum outcome outcome = dynamodb_perform_page(db, kind, limits, visit, &reply, ret_problem);
 	const json_t *last = json_object_get(reply, "LastEvaluatedKey");
 	free(*start);
 	*start = NULL;
@@ -231,12 +226,12 @@ static enum outcome perform_page(struct dynamodb_conn *conn, enum dynamodb_kind 
 	return outcome;
 }
 
-static enum outcome query_page(struct dynamodb_conn *conn, struct query *query,
+static enum outcome query_page(struct dynamodb_conn *db, struct query *query,
 	const struct call_limits *limits, char **start, struct problem *ret_problem)
 {
-	const struct item_visit visit = {query->table, visit_wanted, query};
-	add_query(dynamodb_begin(conn, query->table->name), query->table, query->range, *start);
-	return perform_page(conn, DYNAMODB_QUERY, limits, &visit, start, ret_problem);
+	const struct item_visit visit = {db->table, visit_wanted, query};
+	add_query(dynamodb_begin(db), db->table, query->range, *start);
+	return perform_page(db, DYNAMODB_QUERY, limits, &visit, start, ret_problem);
 }
 
 /* DynamoDB refuses a range whose end is before its beginning. */
@@ -248,55 +243,49 @@ static bool is_empty_range(const struct store_range *range)
 	return !*range->to || order > 0 || (order == 0 && range->after);
 }
 
-enum outcome dynamodb_query(struct dynamodb_conn *conn, const struct table *table,
-	const struct store_range *range, const struct call_limits *limits, item_visitor *each,
-	void *arg, bool *ret_more, struct problem *ret_problem)
+enum outcome dynamodb_query(struct store_conn *conn, const struct store_range *range,
+	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
 {
 	if (is_empty_range(range)) {
 		*ret_more = false;
 		return OUTCOME_OK;
 	}
-	struct query query = {.table = table, .range = range, .each = each, .arg = arg};
-	struct problem problem = {0};
+	struct query query = {.range = range, .each = each, .arg = arg};
 	char *start = NULL;
 	enum outcome outcome;
 	do /* a page may be empty and not the last: the caller could not go on from it */
-		outcome = query_page(conn, &query, limits, &start, &problem);
+		outcome = query_page(dynamodb_conn_of(conn), &query, limits, &start, ret_problem);
 	while (outcome == OUTCOME_OK && start && query.visited == 0);
 	if (outcome == OUTCOME_OK)
 		*ret_more = start || query.is_cut;
-	else if (ret_problem)
-		*ret_problem = problem;
 	free(start);
 	return outcome;
 }
 
-static enum outcome scan_page(struct dynamodb_conn *conn, const struct item_visit *visit,
+static enum outcome scan_page(struct dynamodb_conn *db, const struct item_visit *visit,
 	const struct call_limits *limits, char **start, struct problem *ret_problem)
 {
-	struct text *body = dynamodb_begin(conn, visit->table->name);
+	struct text *body = dynamodb_begin(db);
 	dynamodb_member(body, "ConsistentRead");
 	text_add(body, "true");
 	if (*start) {
 		dynamodb_member(body, "ExclusiveStartKey");
 		text_add(body, *start);
 	}
-	return perform_page(conn, DYNAMODB_SCAN, limits, visit, start, ret_problem);
+	return perform_page(db, DYNAMODB_SCAN, limits, visit, start, ret_problem);
 }
 
-enum outcome dynamodb_scan(struct dynamodb_conn *conn, const struct table *table,
-	const struct call_limits *limits, item_visitor *each, void *arg,
-	struct problem *ret_problem)
+enum outcome dynamodb_scan(struct store_conn *conn, const struct call_limits *limits,
+	item_visitor *each, void *arg, struct problem *ret_problem)
 {
-	const struct item_visit visit = {table, each, arg};
-	struct problem problem = {0};
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	const struct item_visit visit = {db->table, each, arg};
 	char *start = NULL;
 	enum outcome outcome;
 	do
-		outcome = scan_page(conn, &visit, limits, &start, &problem);
+		outcome = scan_page(db, &visit, limits, &start, ret_problem);
 	while (outcome == OUTCOME_OK && start);
-	if (outcome != OUTCOME_OK && ret_problem)
-		*ret_problem = problem;
 	free(start);
 	return outcome;
 }

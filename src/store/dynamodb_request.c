@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
-static const char *const kinds[] = {
+const char *const dynamodb_kinds[] = {
 	[DYNAMODB_PUT] = "PutItem",
 	[DYNAMODB_UPDATE] = "UpdateItem",
 	[DYNAMODB_DELETE] = "DeleteItem",
@@ -24,61 +24,15 @@ static const char *const kinds[] = {
 	NULL,
 };
 
-/* 100 keys of 3 KB, or an item of 400 KB, each byte as \u00XX. */
-#define BODY_MAX_BYTES (4 << 20)
 /* The most of any reply: an item of 400 KB, a page of 1 MB or a batch of 16 MB, likewise escaped.
  */
 #define ITEM_REPLY_MAX_BYTES  (4 << 20)
 #define PAGE_REPLY_MAX_BYTES  (12 << 20)
 #define BATCH_REPLY_MAX_BYTES (96 << 20)
 
-int dynamodb_open(
-	const struct aws_settings *settings, struct http_shared *http, struct dynamodb **ret)
+struct dynamodb_conn *dynamodb_conn_of(struct store_conn *conn)
 {
-	struct dynamodb *db = calloc(1, sizeof *db);
-	if (!db)
-		return -ENOMEM;
-	const struct service_options options = {
-		.settings = settings, .http = http, .is_s3 = false, .kinds = kinds};
-	int error = service_new(&options, &db->service, NULL);
-	if (error < 0) {
-		free(db);
-		return error;
-	}
-	*ret = db;
-	return 0;
-}
-
-void dynamodb_close(struct dynamodb *db)
-{
-	if (!db)
-		return;
-	service_free(db->service);
-	free(db);
-}
-
-struct service *dynamodb_service(struct dynamodb *db)
-{
-	return db->service;
-}
-
-int dynamodb_conn_new(struct dynamodb *db, struct dynamodb_conn **ret)
-{
-	struct dynamodb_conn *conn = calloc(1, sizeof *conn);
-	if (!conn)
-		return -ENOMEM;
-	conn->body = TEXT(BODY_MAX_BYTES);
-	conn->service = db->service;
-	*ret = conn;
-	return 0;
-}
-
-void dynamodb_conn_free(struct dynamodb_conn *conn)
-{
-	if (!conn)
-		return;
-	text_clear(&conn->body);
-	free(conn);
+	return (struct dynamodb_conn *)conn;
 }
 
 void dynamodb_member(struct text *body, const char *name)
@@ -89,19 +43,18 @@ void dynamodb_member(struct text *body, const char *name)
 	text_add_char(body, ':');
 }
 
-struct text *dynamodb_begin_bare(struct dynamodb_conn *conn, const char *table)
+struct text *dynamodb_begin_bare(struct dynamodb_conn *db)
 {
-	conn->table = table;
-	text_reset(&conn->body);
-	text_add_char(&conn->body, '{');
-	return &conn->body;
+	text_reset(&db->body);
+	text_add_char(&db->body, '{');
+	return &db->body;
 }
 
-struct text *dynamodb_begin(struct dynamodb_conn *conn, const char *table)
+struct text *dynamodb_begin(struct dynamodb_conn *db)
 {
-	struct text *body = dynamodb_begin_bare(conn, table);
+	struct text *body = dynamodb_begin_bare(db);
 	dynamodb_member(body, "TableName");
-	json_add_string(body, table, strlen(table));
+	json_add_string(body, db->table->name, strlen(db->table->name));
 	return body;
 }
 
@@ -187,22 +140,22 @@ static size_t reply_max_bytes(enum dynamodb_kind kind)
 								 : ITEM_REPLY_MAX_BYTES;
 }
 
-static enum outcome send_request(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+static enum outcome send_request(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	const struct call_limits *limits, struct http_reply *ret_reply, struct problem *ret_problem)
 {
 	char target[64];
-	snprintf(target, sizeof target, "DynamoDB_20120810.%s", kinds[kind]);
+	snprintf(target, sizeof target, "DynamoDB_20120810.%s", dynamodb_kinds[kind]);
 	const struct call_header headers[] = {
 		{"content-type", "application/x-amz-json-1.0"}, {"x-amz-target", target}};
 	struct call call = {
 		.kind = kind,
-		.subject = conn->table,
+		.subject = db->table->name,
 		.method = "POST",
 		.path = "/",
 		.query = "",
 		.headers = headers,
 		.n_headers = 2,
-		.body = {.memory = conn->body.data, .bytes = conn->body.len},
+		.body = {.memory = db->body.data, .bytes = db->body.len},
 		.is_write = is_write(kind),
 		.reply_max_bytes = reply_max_bytes(kind),
 		.read_error = read_error,
@@ -210,7 +163,7 @@ static enum outcome send_request(struct dynamodb_conn *conn, enum dynamodb_kind 
 	struct service_conn *service_conn;
 	if (limits)
 		call.limits = *limits;
-	if (service_conn_borrow(conn->service, &service_conn)) {
+	if (service_conn_borrow(db->db->service, &service_conn)) {
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
@@ -219,23 +172,23 @@ static enum outcome send_request(struct dynamodb_conn *conn, enum dynamodb_kind 
 	return outcome;
 }
 
-enum outcome dynamodb_send(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	const struct call_limits *limits, struct http_reply *ret_reply, struct problem *ret_problem)
 {
-	text_add_char(&conn->body, '}');
-	if (conn->body.error) {
+	text_add_char(&db->body, '}');
+	if (db->body.error) {
 		problem_set(ret_problem, "the request would be too long, or memory ran out");
 		return OUTCOME_LOCAL;
 	}
-	enum outcome outcome = send_request(conn, kind, limits, ret_reply, ret_problem);
+	enum outcome outcome = send_request(db, kind, limits, ret_reply, ret_problem);
 	return outcome == OUTCOME_ABSENT ? OUTCOME_SETUP : outcome;
 }
 
-enum outcome dynamodb_perform(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+enum outcome dynamodb_perform(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	const struct call_limits *limits, json_t **ret_reply, struct problem *ret_problem)
 {
 	struct http_reply reply = {0};
-	enum outcome outcome = dynamodb_send(conn, kind, limits, &reply, ret_problem);
+	enum outcome outcome = dynamodb_send(db, kind, limits, &reply, ret_problem);
 	*ret_reply = NULL;
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED)
 		*ret_reply = json_read(&reply.body, limits);
@@ -332,12 +285,12 @@ static enum outcome take_items(struct text *reply, const struct call_limits *lim
 	return outcome;
 }
 
-enum outcome dynamodb_perform_page(struct dynamodb_conn *conn, enum dynamodb_kind kind,
+enum outcome dynamodb_perform_page(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	const struct call_limits *limits, const struct item_visit *visit, json_t **ret_reply,
 	struct problem *ret_problem)
 {
 	struct http_reply reply = {0};
-	enum outcome outcome = dynamodb_send(conn, kind, limits, &reply, ret_problem);
+	enum outcome outcome = dynamodb_send(db, kind, limits, &reply, ret_problem);
 	*ret_reply = NULL;
 	if (outcome == OUTCOME_OK)
 		outcome = take_items(&reply.body, limits, visit, ret_problem);

@@ -7,7 +7,6 @@
 #include "base/json_text.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "store/dynamodb_batch.h"
 #include "store/dynamodb_request.h"
 #include <stdio.h>
 #include <string.h>
@@ -169,16 +168,16 @@ bool statement_update(struct text *ret, enum dynamodb_dialect dialect, const str
 	return end_statement(ret, table, chars) && is_possible;
 }
 
-void dynamodb_batch_begin(struct dynamodb_conn *conn, const char *table)
+void dynamodb_batch_begin(struct dynamodb_conn *db)
 {
-	struct text *body = dynamodb_begin_bare(conn, table);
+	struct text *body = dynamodb_begin_bare(db);
 	dynamodb_member(body, "Statements");
 	text_add_char(body, '[');
 }
 
-void dynamodb_batch_add(struct dynamodb_conn *conn, const struct text *statement)
+void dynamodb_batch_add(struct dynamodb_conn *db, const struct text *statement)
 {
-	struct text *body = &conn->body;
+	struct text *body = &db->body;
 	if (body->len && body->data[body->len - 1] != '[')
 		text_add_char(body, ',');
 	text_add_bytes(body, text_string(statement), statement->len);
@@ -206,14 +205,14 @@ static enum outcome answer_of(const json_t *response)
 	return outcome;
 }
 
-enum outcome dynamodb_batch_execute(struct dynamodb_conn *conn, size_t n,
+enum outcome dynamodb_batch_execute(struct dynamodb_conn *db, size_t n,
 	const struct call_limits *limits, enum outcome ret_answers[static STATEMENTS_MAX],
 	struct problem *ret_problem)
 {
 	json_t *reply;
-	text_add_char(&conn->body, ']');
+	text_add_char(&db->body, ']');
 	enum outcome outcome =
-		dynamodb_perform(conn, DYNAMODB_BATCH_EXECUTE, limits, &reply, ret_problem);
+		dynamodb_perform(db, DYNAMODB_BATCH_EXECUTE, limits, &reply, ret_problem);
 	const json_t *responses = json_object_get(reply, "Responses");
 	/* Unless there is one answer for each statement, nothing shows which answer is whose. */
 	const bool is_whole = json_array_size(responses) == n;
@@ -239,8 +238,7 @@ bool dynamodb_batches_dialect(const char *how, enum dynamodb_dialect *ret)
 }
 
 struct probe {
-	struct dynamodb_conn *conn;
-	const struct table *table;
+	struct dynamodb_conn *db;
 	struct call_limits limits;
 	struct item_key keys[2];
 	struct text statement;
@@ -267,17 +265,17 @@ static enum outcome send_insert(struct probe *probe, size_t n)
 	struct item item = {0};
 	bool is_one = fill_item(&item) == 0;
 
-	dynamodb_batch_begin(probe->conn, probe->table->name);
+	dynamodb_batch_begin(probe->db);
 	for (size_t i = 0; i < n && is_one; i++) {
 		text_reset(&probe->statement);
-		is_one = statement_insert(&probe->statement, probe->table, probe->keys[i], &item);
-		dynamodb_batch_add(probe->conn, &probe->statement);
+		is_one = statement_insert(
+			&probe->statement, probe->db->table, probe->keys[i], &item);
+		dynamodb_batch_add(probe->db, &probe->statement);
 	}
 	item_clear(&item);
 	if (!is_one)
 		return OUTCOME_INVALID;
-	return dynamodb_batch_execute(
-		probe->conn, n, &probe->limits, probe->answers, probe->problem);
+	return dynamodb_batch_execute(probe->db, n, &probe->limits, probe->answers, probe->problem);
 }
 
 /* Sends one request that changes the first item if these conditions hold. */
@@ -290,12 +288,11 @@ static enum outcome send_update(struct probe *probe, const struct condition *con
 
 	text_reset(&probe->statement);
 	if (!statement_update(
-		    &probe->statement, probe->dialect, probe->table, probe->keys[0], &update))
+		    &probe->statement, probe->dialect, probe->db->table, probe->keys[0], &update))
 		return OUTCOME_INVALID;
-	dynamodb_batch_begin(probe->conn, probe->table->name);
-	dynamodb_batch_add(probe->conn, &probe->statement);
-	return dynamodb_batch_execute(
-		probe->conn, 1, &probe->limits, probe->answers, probe->problem);
+	dynamodb_batch_begin(probe->db);
+	dynamodb_batch_add(probe->db, &probe->statement);
+	return dynamodb_batch_execute(probe->db, 1, &probe->limits, probe->answers, probe->problem);
 }
 
 /* What an answer says about the server: OK if it is the wanted one, INVALID if it is another that
@@ -352,8 +349,8 @@ static enum outcome try_applied(struct probe *probe)
 	if (outcome == OUTCOME_OK && probe->answers[0] != OUTCOME_REFUSED)
 		outcome = judge_answer(probe->answers[0], OUTCOME_OK);
 	if (outcome == OUTCOME_OK)
-		outcome = dynamodb_get(probe->conn, probe->table, probe->keys[0], true,
-			&probe->limits, &item, probe->problem);
+		outcome = dynamodb_get(&probe->db->conn, probe->keys[0], true, &probe->limits,
+			&item, probe->problem);
 	if (outcome == OUTCOME_ABSENT || (outcome == OUTCOME_OK && !is_changed(&item)))
 		outcome = OUTCOME_INVALID;
 	item_clear(&item);
@@ -387,28 +384,23 @@ static enum outcome try_all(struct probe *probe)
 	return try_update(probe);
 }
 
-enum outcome dynamodb_batches_probe(struct dynamodb_conn *conn, const struct table *table,
-	const char *pk, const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
+enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
+	const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
 	struct problem *ret_problem)
 {
-	struct problem problem = {0};
-	struct probe probe = {.conn = conn,
-		.table = table,
+	struct probe probe = {.db = dynamodb_conn_of(conn),
 		.limits = limits ? *limits : (struct call_limits){0},
 		.keys = {{pk, STORE_PROBE_FIRST}, {pk, STORE_PROBE_SECOND}},
 		.statement = TEXT(1 << 16),
-		.problem = &problem};
+		.problem = ret_problem};
 
 	probe.limits.attempts = PROBE_ATTEMPTS;
 	enum outcome outcome = try_all(&probe);
 	text_clear(&probe.statement);
 	const bool is_none = outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED;
-	if (outcome == OUTCOME_OK || is_none) {
-		snprintf(ret_how, STORE_BATCHES_MAX, "%s",
-			is_none ? STORE_BATCHES_NONE : dialects[probe.dialect]);
-		return OUTCOME_OK;
-	}
-	if (ret_problem)
-		*ret_problem = problem;
-	return outcome;
+	if (outcome != OUTCOME_OK && !is_none)
+		return outcome;
+	snprintf(ret_how, STORE_BATCHES_MAX, "%s",
+		is_none ? STORE_BATCHES_NONE : dialects[probe.dialect]);
+	return OUTCOME_OK;
 }

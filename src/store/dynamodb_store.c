@@ -1,163 +1,86 @@
-/* The store for many hosts: the operations of store.h on a table of DynamoDB. store.c and the locks
- * open it. Writes go through the batches; all else is one call of dynamodb.h. */
-#include "store/dynamodb_batch.h"
+/* The store for many hosts: a table of DynamoDB, its connections, and the operations of store.h on
+ * it, of which each is a function of dynamodb_request.h or dynamodb_batch.h. store.c and the locks
+ * open it. */
+#include "store/dynamodb_request.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct dynamodb_store {
-	struct store store;
-	struct dynamodb *db;
-	char *name, *pk_name, *sk_name;
-	struct table table;
-	struct batches batches;
-};
-
-struct dynamodb_store_conn {
-	struct store_conn conn;
-	struct dynamodb_conn *db;
-	const struct table *table;
-	struct batch_ticket ticket;
-};
+/* 100 keys of 3 KB, or an item of 400 KB, each byte as \u00XX. */
+#define BODY_MAX_BYTES (4 << 20)
 
 struct table store_dynamodb_table(const char *name)
 {
 	return (struct table){.name = name, .pk_name = "pk", .sk_name = "sk"};
 }
 
-static struct dynamodb_store *store_of(const struct store *store)
+static struct dynamodb *db_of(const struct store *store)
 {
-	return (struct dynamodb_store *)(uintptr_t)store;
-}
-
-static struct dynamodb_store_conn *conn_of(struct store_conn *conn)
-{
-	return (struct dynamodb_store_conn *)conn;
+	return (struct dynamodb *)(uintptr_t)store;
 }
 
 static int conn_new(struct store *store, struct store_conn **ret)
 {
-	struct dynamodb_store_conn *conn = calloc(1, sizeof *conn);
-	int r = conn ? batch_ticket_init(&conn->ticket) : -ENOMEM;
+	struct dynamodb_conn *db = calloc(1, sizeof *db);
+	int r = db ? batch_ticket_init(&db->ticket) : -ENOMEM;
 
-	if (!r && (r = dynamodb_conn_new(store_of(store)->db, &conn->db)))
-		batch_ticket_clear(&conn->ticket);
 	if (r) {
-		free(conn);
+		free(db);
 		return r;
 	}
-	conn->conn.store = store;
-	conn->table = &store_of(store)->table;
-	*ret = &conn->conn;
+	db->conn.store = store;
+	db->db = db_of(store);
+	db->table = &db->db->table;
+	db->body = TEXT(BODY_MAX_BYTES);
+	*ret = &db->conn;
 	return 0;
 }
 
 static void conn_free(struct store_conn *conn)
 {
-	dynamodb_conn_free(conn_of(conn)->db);
-	batch_ticket_clear(&conn_of(conn)->ticket);
+	text_clear(&dynamodb_conn_of(conn)->body);
+	batch_ticket_clear(&dynamodb_conn_of(conn)->ticket);
 	free(conn);
-}
-
-static enum outcome write_item(struct store_conn *conn, struct item_key key,
-	const struct item_write *write, const struct call_limits *limits, struct item *ret,
-	struct problem *ret_problem)
-{
-	static const struct call_limits none;
-	const struct batch_write one = {.db = conn_of(conn)->db,
-		.table = conn_of(conn)->table,
-		.key = key,
-		.what = write,
-		.limits = limits ? limits : &none,
-		.ret = ret,
-		.ret_problem = ret_problem};
-
-	return batches_write(&store_of(conn->store)->batches, &conn_of(conn)->ticket, &one);
-}
-
-static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
-{
-	return dynamodb_get(
-		conn_of(conn)->db, conn_of(conn)->table, key, consistent, limits, ret, ret_problem);
-}
-
-static enum outcome get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
-	const struct call_limits *limits, item_visitor *each, void *arg,
-	struct problem *ret_problem)
-{
-	return dynamodb_get_many(
-		conn_of(conn)->db, conn_of(conn)->table, keys, n, limits, each, arg, ret_problem);
-}
-
-static enum outcome query(struct store_conn *conn, const struct store_range *range,
-	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
-	struct problem *ret_problem)
-{
-	return dynamodb_query(conn_of(conn)->db, conn_of(conn)->table, range, limits, each, arg,
-		ret_more, ret_problem);
-}
-
-static enum outcome scan(struct store_conn *conn, const struct call_limits *limits,
-	item_visitor *each, void *arg, struct problem *ret_problem)
-{
-	return dynamodb_scan(
-		conn_of(conn)->db, conn_of(conn)->table, limits, each, arg, ret_problem);
-}
-
-static enum outcome try_batches(struct store_conn *conn, const char *pk,
-	const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
-	struct problem *ret_problem)
-{
-	return dynamodb_batches_probe(
-		conn_of(conn)->db, conn_of(conn)->table, pk, limits, ret_how, ret_problem);
-}
-
-static void use_batches(struct store *store, const char *how)
-{
-	enum dynamodb_dialect dialect;
-
-	if (dynamodb_batches_dialect(how, &dialect))
-		batches_begin(&store_of(store)->batches, dialect);
 }
 
 static int64_t time_s(const struct store *store)
 {
-	return service_time_s(dynamodb_service(store_of(store)->db));
+	return service_time_s(db_of(store)->service);
 }
 
 static const char *kind(const struct store *store, size_t i, unsigned long *ret_count)
 {
-	return service_kind(dynamodb_service(store_of(store)->db), i, ret_count);
+	return service_kind(db_of(store)->service, i, ret_count);
 }
 
 static unsigned cuts(const struct store *store)
 {
-	return service_cuts(dynamodb_service(store_of(store)->db));
+	return service_cuts(db_of(store)->service);
 }
 
 static void close_store(struct store *store)
 {
-	struct dynamodb_store *own = store_of(store);
+	struct dynamodb *db = db_of(store);
 
-	dynamodb_close(own->db);
-	batches_destroy(&own->batches);
-	free(own->name);
-	free(own->pk_name);
-	free(own->sk_name);
-	free(own);
+	if (db->service)
+		service_free(db->service);
+	batches_destroy(&db->batches);
+	free(db->name);
+	free(db->pk_name);
+	free(db->sk_name);
+	free(db);
 }
 
 static const struct store_ops dynamodb_ops = {
 	.conn_new = conn_new,
 	.conn_free = conn_free,
-	.write = write_item,
-	.get = get,
-	.get_many = get_many,
-	.query = query,
-	.scan = scan,
-	.try_batches = try_batches,
-	.use_batches = use_batches,
+	.write = dynamodb_write,
+	.get = dynamodb_get,
+	.get_many = dynamodb_get_many,
+	.query = dynamodb_query,
+	.scan = dynamodb_scan,
+	.try_batches = dynamodb_try_batches,
+	.use_batches = dynamodb_use_batches,
 	.time_s = time_s,
 	.kind = kind,
 	.cuts = cuts,
@@ -167,29 +90,30 @@ static const struct store_ops dynamodb_ops = {
 int store_dynamodb_open_table(const struct aws_settings *settings, struct http_shared *http,
 	const struct table *table, struct store **ret, struct problem *ret_problem)
 {
-	struct dynamodb_store *store = calloc(1, sizeof *store);
-	int r = store ? batches_init(&store->batches) : -ENOMEM;
+	const struct service_options options = {
+		.settings = settings, .http = http, .is_s3 = false, .kinds = dynamodb_kinds};
+	struct dynamodb *db = calloc(1, sizeof *db);
+	int r = db ? batches_init(&db->batches) : -ENOMEM;
 
 	if (r) {
-		free(store);
+		free(db);
 		problem_set(ret_problem, "table %s: %s", table->name, strerror(-r));
 		return r;
 	}
 	r = -ENOMEM;
-	store->store.ops = &dynamodb_ops;
-	store->name = strdup(table->name);
-	store->pk_name = strdup(table->pk_name);
-	store->sk_name = table->sk_name ? strdup(table->sk_name) : NULL;
-	store->table =
-		(struct table){store->name, store->pk_name, store->sk_name, table->sk_is_number};
-	if (store->name && store->pk_name && !store->sk_name == !table->sk_name)
-		r = dynamodb_open(settings, http, &store->db);
+	db->store.ops = &dynamodb_ops;
+	db->name = strdup(table->name);
+	db->pk_name = strdup(table->pk_name);
+	db->sk_name = table->sk_name ? strdup(table->sk_name) : NULL;
+	db->table = (struct table){db->name, db->pk_name, db->sk_name, table->sk_is_number};
+	if (db->name && db->pk_name && !db->sk_name == !table->sk_name)
+		r = service_new(&options, &db->service, NULL);
 	if (r) {
 		problem_set(ret_problem, "table %s: %s", table->name, strerror(-r));
-		close_store(&store->store);
+		close_store(&db->store);
 		return r;
 	}
-	*ret = &store->store;
+	*ret = &db->store;
 	return 0;
 }
 

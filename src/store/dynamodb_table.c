@@ -62,21 +62,18 @@ static void add_table(struct text *body, const struct table *table, const struct
 	text_add_char(body, ']');
 }
 
-enum outcome dynamodb_create_table(struct dynamodb_conn *conn, const struct table *table,
-	const struct table_terms *terms, const struct call_limits *limits,
-	struct problem *ret_problem)
+enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_terms *terms,
+	const struct call_limits *limits, struct problem *ret_problem)
 {
 	static const struct table_terms on_demand;
-	struct problem problem = {0};
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	json_t *reply;
-	add_table(dynamodb_begin(conn, table->name), table, terms ? terms : &on_demand);
+	add_table(dynamodb_begin(db), db->table, terms ? terms : &on_demand);
 	enum outcome outcome =
-		dynamodb_perform(conn, DYNAMODB_CREATE_TABLE, limits, &reply, &problem);
+		dynamodb_perform(db, DYNAMODB_CREATE_TABLE, limits, &reply, ret_problem);
 	json_decref(reply);
-	if (outcome != OUTCOME_OK && strcmp(problem.code, "ResourceInUseException") == 0)
+	if (outcome != OUTCOME_OK && strcmp(ret_problem->code, "ResourceInUseException") == 0)
 		outcome = OUTCOME_REFUSED;
-	if (outcome != OUTCOME_OK && ret_problem)
-		*ret_problem = problem;
 	return outcome;
 }
 
@@ -110,55 +107,50 @@ static int read_shape(const json_t *reply, struct dynamodb_shape *ret)
 	return 0;
 }
 
-enum outcome dynamodb_describe_table(struct dynamodb_conn *conn, const char *table,
-	const struct call_limits *limits, struct dynamodb_shape *ret, struct problem *ret_problem)
+enum outcome dynamodb_describe_table(struct store_conn *conn, const struct call_limits *limits,
+	struct dynamodb_shape *ret, struct problem *ret_problem)
 {
-	struct problem problem = {0};
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	json_t *reply;
-	dynamodb_begin(conn, table);
+	dynamodb_begin(db);
 	enum outcome outcome =
-		dynamodb_perform(conn, DYNAMODB_DESCRIBE_TABLE, limits, &reply, &problem);
+		dynamodb_perform(db, DYNAMODB_DESCRIBE_TABLE, limits, &reply, ret_problem);
 	if (outcome == OUTCOME_OK && read_shape(reply, ret) < 0)
-		outcome = dynamodb_not_understood(-EBADMSG, &problem);
+		outcome = dynamodb_not_understood(-EBADMSG, ret_problem);
 	json_decref(reply);
-	if (outcome != OUTCOME_OK && strcmp(problem.code, "ResourceNotFoundException") == 0)
+	if (outcome != OUTCOME_OK && strcmp(ret_problem->code, "ResourceNotFoundException") == 0)
 		outcome = OUTCOME_ABSENT;
-	if (outcome != OUTCOME_OK && ret_problem)
-		*ret_problem = problem;
 	return outcome;
 }
 
-enum outcome dynamodb_enable_ttl(struct dynamodb_conn *conn, const char *table,
-	const char *attribute, const struct call_limits *limits, struct problem *ret_problem)
+enum outcome dynamodb_enable_ttl(struct store_conn *conn, const char *attribute,
+	const struct call_limits *limits, struct problem *ret_problem)
 {
-	struct problem problem = {0};
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	json_t *reply;
-	struct text *body = dynamodb_begin(conn, table);
+	struct text *body = dynamodb_begin(db);
 	dynamodb_member(body, "TimeToLiveSpecification");
 	text_add(body, "{\"Enabled\":true,\"AttributeName\":");
 	json_add_string(body, attribute, strlen(attribute));
 	text_add_char(body, '}');
 	enum outcome outcome =
-		dynamodb_perform(conn, DYNAMODB_ENABLE_TTL, limits, &reply, &problem);
+		dynamodb_perform(db, DYNAMODB_ENABLE_TTL, limits, &reply, ret_problem);
 	json_decref(reply);
 	/* DynamoDB says this only in words, not by a code. */
-	if (outcome != OUTCOME_OK && strcmp(problem.code, "ValidationException") == 0 &&
-		strstr(problem.text, "already enabled"))
+	if (outcome != OUTCOME_OK && strcmp(ret_problem->code, "ValidationException") == 0 &&
+		strstr(ret_problem->text, "already enabled"))
 		outcome = OUTCOME_OK;
-	if (outcome != OUTCOME_OK && ret_problem)
-		*ret_problem = problem;
 	return outcome;
 }
 
-enum outcome dynamodb_describe_ttl(struct dynamodb_conn *conn, const char *table,
-	const char *attribute, const struct call_limits *limits, bool *ret_on,
-	struct problem *ret_problem)
+enum outcome dynamodb_describe_ttl(struct store_conn *conn, const char *attribute,
+	const struct call_limits *limits, bool *ret_on, struct problem *ret_problem)
 {
-	struct problem problem = {0};
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	json_t *reply;
-	dynamodb_begin(conn, table);
+	dynamodb_begin(db);
 	enum outcome outcome =
-		dynamodb_perform(conn, DYNAMODB_DESCRIBE_TTL, limits, &reply, &problem);
+		dynamodb_perform(db, DYNAMODB_DESCRIBE_TTL, limits, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		const json_t *ttl = json_object_get(reply, "TimeToLiveDescription");
 		const char *status = json_text(ttl, "TimeToLiveStatus");
@@ -166,15 +158,12 @@ enum outcome dynamodb_describe_ttl(struct dynamodb_conn *conn, const char *table
 		*ret_on = is_on && strcmp(json_text(ttl, "AttributeName"), attribute) == 0;
 	}
 	json_decref(reply);
-	if (outcome != OUTCOME_OK && ret_problem)
-		*ret_problem = problem;
 	return outcome;
 }
 
 /* One `init` under way. */
 struct creation {
-	struct dynamodb_conn *db;
-	struct table table;
+	struct store_conn *conn;
 	const struct table_making *making;
 	struct call_limits limits;
 	uint64_t nap_ms;
@@ -217,7 +206,7 @@ static enum outcome wait_while(
 
 	if (outcome != OUTCOME_OK) {
 		problem_set(ret_problem, "table %s is still %s after %llu s: run init again later",
-			creation->table.name, status,
+			creation->making->table.name, status,
 			(unsigned long long)creation->making->timeout_ms / 1000);
 		return OUTCOME_SETUP;
 	}
@@ -234,7 +223,7 @@ static enum outcome judge_table(struct creation *creation, const struct dynamodb
 
 	if (strcmp(status, "DELETING") != 0)
 		outcome = table_check_shape(
-			&creation->table, creation->making->what, shape, ret_problem);
+			&creation->making->table, creation->making->what, shape, ret_problem);
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	*ret_ready = strcmp(status, "ACTIVE") == 0 || strcmp(status, "UPDATING") == 0;
@@ -242,15 +231,16 @@ static enum outcome judge_table(struct creation *creation, const struct dynamodb
 		return OUTCOME_OK;
 	if (strcmp(status, "CREATING") == 0 || strcmp(status, "DELETING") == 0)
 		return wait_while(creation, status, ret_problem);
-	problem_set(ret_problem, "table %s cannot be used: it is %s", creation->table.name, status);
+	problem_set(ret_problem, "table %s cannot be used: it is %s", creation->making->table.name,
+		status);
 	return OUTCOME_SETUP;
 }
 
 /* REFUSED: another one makes it, or a table just made is not shown yet. */
 static enum outcome create_table(struct creation *creation, struct problem *ret_problem)
 {
-	enum outcome outcome = dynamodb_create_table(creation->db, &creation->table,
-		&creation->making->terms, &creation->limits, ret_problem);
+	enum outcome outcome = dynamodb_create_table(
+		creation->conn, &creation->making->terms, &creation->limits, ret_problem);
 
 	if (outcome == OUTCOME_OK)
 		creation->created = true;
@@ -267,7 +257,7 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 	while (outcome == OUTCOME_OK && !ready) {
 		struct dynamodb_shape shape;
 		outcome = dynamodb_describe_table(
-			creation->db, creation->table.name, &creation->limits, &shape, ret_problem);
+			creation->conn, &creation->limits, &shape, ret_problem);
 		if (outcome == OUTCOME_OK)
 			outcome = judge_table(creation, &shape, &ready, ret_problem);
 		else if (outcome == OUTCOME_ABSENT)
@@ -279,8 +269,8 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 static enum outcome enable_ttl(
 	struct creation *creation, bool *ret_ttl, struct problem *ret_problem)
 {
-	enum outcome outcome = dynamodb_enable_ttl(creation->db, creation->table.name,
-		creation->making->ttl_name, &creation->limits, ret_problem);
+	enum outcome outcome = dynamodb_enable_ttl(
+		creation->conn, creation->making->ttl_name, &creation->limits, ret_problem);
 
 	*ret_ttl = outcome == OUTCOME_OK;
 	return outcome == OUTCOME_UNSUPPORTED ? OUTCOME_OK : outcome;
@@ -291,27 +281,25 @@ enum outcome table_make(const struct aws_settings *aws, struct http_shared *http
 	struct problem *ret_problem)
 {
 	struct creation creation = {
-		.table = making->table,
 		.making = making,
 		.limits = {.deadline_ns = clock_boot_ns() + making->timeout_ms * NS_PER_MS},
 		.nap_ms = NAP_FIRST_MS,
 	};
-	struct dynamodb *db = NULL;
+	struct store *store = NULL;
 	enum outcome outcome = OUTCOME_LOCAL;
-	int r = dynamodb_open(aws, http, &db);
 
-	if (!r)
-		r = dynamodb_conn_new(db, &creation.db);
-	if (r)
-		problem_set(ret_problem, "table %s: %s", making->table.name, strerror(-r));
+	*ret_ttl = false;
+	if (store_dynamodb_open_table(aws, http, &making->table, &store, ret_problem))
+		return outcome;
+	if (store_conn_new(store, &creation.conn))
+		problem_set(ret_problem, "table %s: out of memory", making->table.name);
 	else
 		outcome = make_ready(&creation, ret_problem);
-	*ret_ttl = false;
 	if (outcome == OUTCOME_OK && making->ttl_name)
 		outcome = enable_ttl(&creation, ret_ttl, ret_problem);
 	if (outcome == OUTCOME_OK)
 		*ret_created = creation.created;
-	dynamodb_conn_free(creation.db);
-	dynamodb_close(db);
+	store_conn_free(creation.conn);
+	store_close(store);
 	return outcome;
 }

@@ -1,5 +1,5 @@
 #include "aws_probe.h"
-#include "store/item_json.h"
+#include "store/dynamodb_request.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,14 +31,14 @@ static enum outcome with_item(
 	return outcome;
 }
 
-static enum outcome db_put(struct probe *probe, struct dynamodb_conn *conn)
+static enum outcome db_put(struct probe *probe, struct store_conn *conn)
 {
 	struct item item = {0}, present = {0};
 	json_t *json = json_loads(probe_argument(probe, 2), 0, NULL);
 	if (item_from_json(json, &item) < 0)
 		probe_die("that is no item");
 	json_decref(json);
-	enum outcome outcome = dynamodb_write(conn, &probe->table, key_of(probe),
+	enum outcome outcome = dynamodb_write(conn, key_of(probe),
 		&(struct item_write){.item = &item,
 			.conditions = probe->conditions,
 			.n_conditions = probe->n_conditions},
@@ -47,10 +47,10 @@ static enum outcome db_put(struct probe *probe, struct dynamodb_conn *conn)
 	return with_item(probe, outcome, OUTCOME_REFUSED, &present);
 }
 
-static enum outcome db_update(struct probe *probe, struct dynamodb_conn *conn)
+static enum outcome db_update(struct probe *probe, struct store_conn *conn)
 {
 	struct item present = {0};
-	enum outcome outcome = dynamodb_write(conn, &probe->table, key_of(probe),
+	enum outcome outcome = dynamodb_write(conn, key_of(probe),
 		&(struct item_write){.changes = probe->changes,
 			.n_changes = probe->n_changes,
 			.conditions = probe->conditions,
@@ -59,10 +59,10 @@ static enum outcome db_update(struct probe *probe, struct dynamodb_conn *conn)
 	return with_item(probe, outcome, OUTCOME_REFUSED, &present);
 }
 
-static enum outcome db_delete(struct probe *probe, struct dynamodb_conn *conn)
+static enum outcome db_delete(struct probe *probe, struct store_conn *conn)
 {
 	struct item present = {0};
-	enum outcome outcome = dynamodb_write(conn, &probe->table, key_of(probe),
+	enum outcome outcome = dynamodb_write(conn, key_of(probe),
 		&(struct item_write){.removes = true,
 			.conditions = probe->conditions,
 			.n_conditions = probe->n_conditions},
@@ -70,11 +70,11 @@ static enum outcome db_delete(struct probe *probe, struct dynamodb_conn *conn)
 	return with_item(probe, outcome, OUTCOME_REFUSED, &present);
 }
 
-static enum outcome db_get(struct probe *probe, struct dynamodb_conn *conn)
+static enum outcome db_get(struct probe *probe, struct store_conn *conn)
 {
 	struct item item = {0};
-	enum outcome outcome = dynamodb_get(conn, &probe->table, key_of(probe), !probe->weak,
-		&probe->limits, &item, &probe->problem);
+	enum outcome outcome = dynamodb_get(
+		conn, key_of(probe), !probe->weak, &probe->limits, &item, &probe->problem);
 	return with_item(probe, outcome, OUTCOME_OK, &item);
 }
 
@@ -85,19 +85,19 @@ static int take_item(void *arg, const char *pk, const char *sk, const struct ite
 }
 
 /* many PK SK... */
-static enum outcome db_many(struct probe *probe, struct dynamodb_conn *conn)
+static enum outcome db_many(struct probe *probe, struct store_conn *conn)
 {
 	size_t n = (size_t)probe->n_arguments - 1;
 	struct item_key *keys = calloc(n, sizeof *keys);
 	for (size_t i = 0; i < n; i++)
 		keys[i] = (struct item_key){probe->arguments[0], probe->arguments[i + 1]};
-	enum outcome outcome = dynamodb_get_many(
-		conn, &probe->table, keys, n, &probe->limits, take_item, probe, &probe->problem);
+	enum outcome outcome =
+		dynamodb_get_many(conn, keys, n, &probe->limits, take_item, probe, &probe->problem);
 	free(keys);
 	return outcome;
 }
 
-static enum outcome db_query(struct probe *probe, struct dynamodb_conn *conn)
+static enum outcome db_query(struct probe *probe, struct store_conn *conn)
 {
 	const struct store_range range = {.pk = probe_argument(probe, 0),
 		.from = probe->from,
@@ -106,23 +106,23 @@ static enum outcome db_query(struct probe *probe, struct dynamodb_conn *conn)
 		.most = probe->most,
 		.consistent = !probe->weak};
 	bool more = false;
-	enum outcome outcome = dynamodb_query(conn, &probe->table, &range, &probe->limits,
-		take_item, probe, &more, &probe->problem);
+	enum outcome outcome = dynamodb_query(
+		conn, &range, &probe->limits, take_item, probe, &more, &probe->problem);
 	if (outcome == OUTCOME_OK)
 		probe_set(probe, "more", json_boolean(more));
 	return outcome;
 }
 
-static enum outcome db_create(struct probe *probe, struct dynamodb_conn *conn)
+static enum outcome db_create(struct probe *probe, struct store_conn *conn)
 {
-	return dynamodb_create_table(conn, &probe->table, NULL, &probe->limits, &probe->problem);
+	return dynamodb_create_table(conn, NULL, &probe->limits, &probe->problem);
 }
 
-static enum outcome db_describe(struct probe *probe, struct dynamodb_conn *conn)
+static enum outcome db_describe(struct probe *probe, struct store_conn *conn)
 {
 	struct dynamodb_shape shape;
-	enum outcome outcome = dynamodb_describe_table(
-		conn, probe->table.name, &probe->limits, &shape, &probe->problem);
+	enum outcome outcome =
+		dynamodb_describe_table(conn, &probe->limits, &shape, &probe->problem);
 	if (outcome == OUTCOME_OK)
 		probe_set(probe, "shape",
 			json_pack("[s s s s# s#]", shape.status, shape.pk_name, shape.sk_name,
@@ -130,15 +130,14 @@ static enum outcome db_describe(struct probe *probe, struct dynamodb_conn *conn)
 	return outcome;
 }
 
-static enum outcome db_ttl(struct probe *probe, struct dynamodb_conn *conn)
+static enum outcome db_ttl(struct probe *probe, struct store_conn *conn)
 {
-	return dynamodb_enable_ttl(
-		conn, probe->table.name, probe_argument(probe, 0), &probe->limits, &probe->problem);
+	return dynamodb_enable_ttl(conn, probe_argument(probe, 0), &probe->limits, &probe->problem);
 }
 
 static const struct {
 	const char *name;
-	enum outcome (*run)(struct probe *probe, struct dynamodb_conn *conn);
+	enum outcome (*run)(struct probe *probe, struct store_conn *conn);
 } commands[] = {
 	{"put", db_put},
 	{"update", db_update},
@@ -162,17 +161,18 @@ static size_t find_command(const char *name)
 void probe_dynamodb(struct probe *probe, const struct aws_settings *settings,
 	struct http_shared *http, char **words)
 {
-	struct dynamodb *db;
-	struct dynamodb_conn *conn;
+	struct store *store;
+	struct store_conn *conn;
 	size_t command = find_command(words[2]);
 	probe->table.name = words[1];
-	if (dynamodb_open(settings, http, &db) < 0 || dynamodb_conn_new(db, &conn) < 0)
+	if (store_dynamodb_open_table(settings, http, &probe->table, &store, &probe->problem) < 0 ||
+		store_conn_new(store, &conn) < 0)
 		probe_die("cannot open dynamodb");
 	for (unsigned i = 0; i < probe->repeat; i++) {
 		probe->result = json_object();
 		enum outcome outcome = commands[command].run(probe, conn);
-		probe_print(probe, outcome, dynamodb_service(db));
+		probe_print(probe, outcome, ((struct dynamodb *)store)->service);
 	}
-	dynamodb_conn_free(conn);
-	dynamodb_close(db);
+	store_conn_free(conn);
+	store_close(store);
 }

@@ -87,8 +87,9 @@ static void remove_item(struct doctor *doctor, struct store_conn *conn, struct i
 {
 	const struct call_limits tidy = doctor_tidy_limits(doctor);
 	struct item present = {0};
+	struct problem problem;
 	conn->store->ops->write(
-		conn, key, &(struct item_write){.removes = true}, &tidy, &present, NULL);
+		conn, key, &(struct item_write){.removes = true}, &tidy, &present, &problem);
 	item_clear(&present);
 }
 
@@ -239,13 +240,13 @@ static void try_batches(
 			outcome, &problem);
 }
 
-static void check_ttl(struct doctor *doctor, struct dynamodb_conn *conn, const char *table)
+static void check_ttl(struct doctor *doctor, struct store_conn *conn)
 {
 	static const char what[] = "time to live";
 	struct problem problem = {0};
 	bool is_on = false;
 	enum outcome outcome =
-		dynamodb_describe_ttl(conn, table, "expires", &doctor->limits, &is_on, &problem);
+		dynamodb_describe_ttl(conn, "expires", &doctor->limits, &is_on, &problem);
 	if (outcome == OUTCOME_OK && is_on)
 		doctor_find(doctor, DOCTOR_OK, what, "on 'expires'");
 	else if (outcome == OUTCOME_OK)
@@ -261,13 +262,12 @@ static void check_ttl(struct doctor *doctor, struct dynamodb_conn *conn, const c
 }
 
 /* False if the table cannot be used. */
-static bool check_shape(struct doctor *doctor, struct dynamodb_conn *conn, const char *name)
+static bool check_shape(struct doctor *doctor, struct store_conn *conn, const char *name)
 {
 	const struct table table = store_dynamodb_table(name);
 	struct dynamodb_shape shape = {0};
 	struct problem problem = {0};
-	enum outcome outcome =
-		dynamodb_describe_table(conn, name, &doctor->limits, &shape, &problem);
+	enum outcome outcome = dynamodb_describe_table(conn, &doctor->limits, &shape, &problem);
 	if (outcome == OUTCOME_DENIED) {
 		doctor_refused(doctor, DOCTOR_WARNING, "table",
 			"dynamodb:DescribeTable to see its shape", outcome, &problem);
@@ -288,18 +288,20 @@ static bool check_shape(struct doctor *doctor, struct dynamodb_conn *conn, const
 
 static bool check_table(struct doctor *doctor, const char *name)
 {
-	struct dynamodb *db = NULL;
-	struct dynamodb_conn *conn = NULL;
+	struct store *store = NULL;
+	struct store_conn *conn = NULL;
+	struct problem problem;
 	bool is_usable = false;
-	if (dynamodb_open(doctor->services->aws, doctor->services->http, &db) < 0 ||
-		dynamodb_conn_new(db, &conn) < 0)
+	if (store_dynamodb_open(
+		    doctor->services->aws, doctor->services->http, name, &store, &problem) < 0 ||
+		store_conn_new(store, &conn) < 0)
 		doctor_find(doctor, DOCTOR_FAILURE, "table", "out of memory or descriptors");
 	else
 		is_usable = check_shape(doctor, conn, name);
 	if (is_usable)
-		check_ttl(doctor, conn, name);
-	dynamodb_conn_free(conn);
-	dynamodb_close(db);
+		check_ttl(doctor, conn);
+	store_conn_free(conn);
+	store_close(store);
 	return is_usable;
 }
 

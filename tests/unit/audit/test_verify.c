@@ -22,6 +22,7 @@ static void put_mark(struct fixture *f, const char *key, const char *state, cons
 {
 	char partition[PARTITION_MAX];
 	struct item item = {0}, present = {0};
+	struct problem problem;
 	mark_partition(&space, mark_shard(key, space.settings.shards), partition);
 	item_set_string(&item, "state", state);
 	item_set_string(&item, "session", "s");
@@ -33,7 +34,7 @@ static void put_mark(struct fixture *f, const char *key, const char *state, cons
 	if (*suffix)
 		item_set_string(&item, "suffix", suffix);
 	CHECK_INT(f->conn->store->ops->write(f->conn, (struct item_key){partition, key},
-			  &(struct item_write){.item = &item}, &no_limits, &present, NULL),
+			  &(struct item_write){.item = &item}, &no_limits, &present, &problem),
 		OUTCOME_OK);
 	item_clear(&item);
 	item_clear(&present);

@@ -2,30 +2,38 @@
  * answer is shown by tests/system/test_aws_layer.py. */
 #include "../script_aws.h"
 #include "base/clock.h"
-#include "store/dynamodb.h"
+#include "store/dynamodb_request.h"
 
 struct fixture {
 	struct script_aws aws;
-	struct dynamodb *db;
-	struct dynamodb_conn *conn;
+	struct store *store;
+	struct store_conn *conn;
 	struct item item;
 };
 
 static const struct table table = {"t", "pk", "sk"};
 static const struct item_key key = {"p\"", "s"};
 
-static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
+static bool begin_table(
+	struct fixture *f, const struct script_step *steps, size_t n, const struct table *of)
 {
 	*f = (struct fixture){0};
 	return script_aws_start(&f->aws, steps, n) &&
-	       CHECK_INT(dynamodb_open(&f->aws.settings, f->aws.http, &f->db), 0) &&
-	       CHECK_INT(dynamodb_conn_new(f->db, &f->conn), 0);
+	       CHECK_INT(store_dynamodb_open_table(
+				 &f->aws.settings, f->aws.http, of, &f->store, &f->aws.problem),
+		       0) &&
+	       CHECK_INT(store_conn_new(f->store, &f->conn), 0);
+}
+
+static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
+{
+	return begin_table(f, steps, n, &table);
 }
 
 static void end(struct fixture *f)
 {
-	dynamodb_conn_free(f->conn);
-	dynamodb_close(f->db);
+	store_conn_free(f->conn);
+	store_close(f->store);
 	item_clear(&f->item);
 	script_aws_end(&f->aws);
 }
@@ -70,25 +78,25 @@ static void test_writes(void)
 	const struct change changes[] = {{"upload"}, {"state", VALUE_STRING, "done"}, {"error"},
 		{"size", VALUE_NUMBER, "8"}};
 	struct item present = {0};
-	CHECK_INT(dynamodb_write(f.conn, &table, key,
+	CHECK_INT(dynamodb_write(f.conn, key,
 			  &(struct item_write){
 				  .item = &f.item, .conditions = &absent, .n_conditions = 1},
-			  NULL, &present, NULL),
+			  NULL, &present, &f.aws.problem),
 		OUTCOME_OK);
-	CHECK_INT(dynamodb_write(f.conn, &table, key, &(struct item_write){.item = &present}, NULL,
-			  NULL, NULL),
+	CHECK_INT(dynamodb_write(f.conn, key, &(struct item_write){.item = &present}, NULL, NULL,
+			  &f.aws.problem),
 		OUTCOME_OK);
-	CHECK_INT(dynamodb_write(f.conn, &table, key,
+	CHECK_INT(dynamodb_write(f.conn, key,
 			  &(struct item_write){.changes = changes,
 				  .n_changes = 4,
 				  .conditions = both,
 				  .n_conditions = 2},
-			  NULL, &present, NULL),
+			  NULL, &present, &f.aws.problem),
 		OUTCOME_OK);
-	CHECK_INT(dynamodb_write(f.conn, &table, key,
+	CHECK_INT(dynamodb_write(f.conn, key,
 			  &(struct item_write){
 				  .removes = true, .conditions = both, .n_conditions = 1},
-			  NULL, &present, NULL),
+			  NULL, &present, &f.aws.problem),
 		OUTCOME_OK);
 	script_stop(&f.aws.server);
 	check_sent(&f, 0, "PutItem",
@@ -118,7 +126,7 @@ static void test_writes(void)
 static enum outcome put_absent(struct fixture *f, struct item *ret)
 {
 	const struct condition absent = {"pk", CONDITION_ABSENT};
-	return dynamodb_write(f->conn, &table, key,
+	return dynamodb_write(f->conn, key,
 		&(struct item_write){.item = &f->item, .conditions = &absent, .n_conditions = 1},
 		NULL, ret, &f->aws.problem);
 }
@@ -214,13 +222,13 @@ static void test_unprocessed_keys(void)
 	unsigned found = 0;
 	if (!begin(&f, steps, 3))
 		return;
-	CHECK_INT(dynamodb_get_many(f.conn, &table, keys, 2, NULL, count, &found, &f.aws.problem),
+	CHECK_INT(dynamodb_get_many(f.conn, keys, 2, NULL, count, &found, &f.aws.problem),
 		OUTCOME_OK);
 	CHECK_INT(found, 2);
 	/* A server that answers no key is waited for as after throttling, within the deadline. */
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 500 * NS_PER_MS};
 	enum outcome outcome =
-		dynamodb_get_many(f.conn, &table, keys, 2, &limits, count, &found, &f.aws.problem);
+		dynamodb_get_many(f.conn, keys, 2, &limits, count, &found, &f.aws.problem);
 	CHECK_INT(outcome, OUTCOME_ABANDONED);
 	CHECK_INT(found, 2);
 	script_stop(&f.aws.server);
@@ -262,8 +270,7 @@ static void test_unprocessed_keys_without_items(void)
 	unsigned found = 0;
 	if (!begin(&f, steps, 14))
 		return;
-	CHECK_INT(
-		dynamodb_get_many(f.conn, &table, absent, 14, NULL, count, &found, &f.aws.problem),
+	CHECK_INT(dynamodb_get_many(f.conn, absent, 14, NULL, count, &found, &f.aws.problem),
 		OUTCOME_OK);
 	CHECK_INT(found, 0);
 	script_stop(&f.aws.server);
@@ -309,8 +316,8 @@ static void test_pages_however_written(void)
 	for (size_t i = 0; i < ROWS; i++) {
 		unsigned found = 0;
 		bool more = false;
-		if (!CHECK_INT(dynamodb_query(f.conn, &table, &all, NULL, count, &found, &more,
-				       &f.aws.problem),
+		if (!CHECK_INT(dynamodb_query(
+				       f.conn, &all, NULL, count, &found, &more, &f.aws.problem),
 			    rows[i].outcome) ||
 			!CHECK_INT(found, rows[i].items) || !CHECK_INT(more, rows[i].more))
 			fprintf(stderr, "\tof reply %zu\n", i);
@@ -341,12 +348,11 @@ static void test_query(void)
 	const struct store_range all = {.pk = "p"};
 	if (!begin(&f, steps, 3))
 		return;
-	CHECK_INT(
-		dynamodb_query(f.conn, &table, &range, NULL, count, &found, &more, &f.aws.problem),
+	CHECK_INT(dynamodb_query(f.conn, &range, NULL, count, &found, &more, &f.aws.problem),
 		OUTCOME_OK);
 	CHECK_INT(found, 1);
 	CHECK(more);
-	CHECK_INT(dynamodb_query(f.conn, &table, &all, NULL, count, &found, &more, &f.aws.problem),
+	CHECK_INT(dynamodb_query(f.conn, &all, NULL, count, &found, &more, &f.aws.problem),
 		OUTCOME_LOST);
 	CHECK_INT(found, 1);
 	script_stop(&f.aws.server);
@@ -385,16 +391,13 @@ static void test_tables(void)
 	struct fixture f;
 	struct dynamodb_shape shape = {0};
 	const struct table other = {"t", "k\"", NULL};
-	if (!begin(&f, steps, 5))
+	if (!begin_table(&f, steps, 5, &other))
 		return;
-	CHECK_INT(
-		dynamodb_create_table(f.conn, &other, NULL, NULL, &f.aws.problem), OUTCOME_REFUSED);
-	CHECK_INT(dynamodb_describe_table(f.conn, "t", NULL, &shape, &f.aws.problem), OUTCOME_LOST);
-	CHECK_INT(
-		dynamodb_describe_table(f.conn, "t", NULL, &shape, &f.aws.problem), OUTCOME_ABSENT);
-	CHECK_INT(dynamodb_enable_ttl(f.conn, "t", "expires", NULL, &f.aws.problem), OUTCOME_OK);
-	CHECK_INT(
-		dynamodb_enable_ttl(f.conn, "t", "expires", NULL, &f.aws.problem), OUTCOME_INVALID);
+	CHECK_INT(dynamodb_create_table(f.conn, NULL, NULL, &f.aws.problem), OUTCOME_REFUSED);
+	CHECK_INT(dynamodb_describe_table(f.conn, NULL, &shape, &f.aws.problem), OUTCOME_LOST);
+	CHECK_INT(dynamodb_describe_table(f.conn, NULL, &shape, &f.aws.problem), OUTCOME_ABSENT);
+	CHECK_INT(dynamodb_enable_ttl(f.conn, "expires", NULL, &f.aws.problem), OUTCOME_OK);
+	CHECK_INT(dynamodb_enable_ttl(f.conn, "expires", NULL, &f.aws.problem), OUTCOME_INVALID);
 	script_stop(&f.aws.server);
 	check_sent(&f, 0, "CreateTable",
 		"{'TableName':'t','BillingMode':'PAY_PER_REQUEST',"
@@ -428,7 +431,7 @@ static void test_codes(void)
 	if (!begin(&f, steps, N))
 		return;
 	for (size_t i = 0; i < N; i++)
-		if (!CHECK_INT(dynamodb_describe_table(f.conn, "t", NULL, &shape, &f.aws.problem),
+		if (!CHECK_INT(dynamodb_describe_table(f.conn, NULL, &shape, &f.aws.problem),
 			    OUTCOME_ABSENT) ||
 			!CHECK_STRING(f.aws.problem.code, "ResourceNotFoundException"))
 			fprintf(stderr, "\treply %zu\n", i);

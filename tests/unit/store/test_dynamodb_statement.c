@@ -1,7 +1,7 @@
 /* Statements as they are written, and what each answer of a batch means. How real servers answer is
  * shown by tests/system/test_batches.py. */
 #include "../script_aws.h"
-#include "store/dynamodb_batch.h"
+#include "store/dynamodb_request.h"
 
 static const struct table table = {"t-1.x_y", "pk", "sk"};
 static const struct item_key key = {"p\"", "s'"};
@@ -128,19 +128,20 @@ static enum outcome play(const char *reply, size_t n, enum outcome ret[static ST
 {
 	const struct script_step step = {reply, .close = true};
 	struct script_aws aws;
-	struct dynamodb *db = NULL;
-	struct dynamodb_conn *conn = NULL;
+	struct store *store = NULL;
+	struct store_conn *conn = NULL;
 	struct text statement = TEXT(100);
 	struct problem problem;
 	enum outcome outcome = OUTCOME_LOCAL;
 	text_add(&statement, "{\"Statement\":\"…\"}");
 	if (script_aws_start(&aws, &step, 1) &&
-		CHECK_INT(dynamodb_open(&aws.settings, aws.http, &db), 0) &&
-		CHECK_INT(dynamodb_conn_new(db, &conn), 0)) {
-		dynamodb_batch_begin(conn, "t");
+		CHECK_INT(store_dynamodb_open(&aws.settings, aws.http, "t", &store, &problem), 0) &&
+		CHECK_INT(store_conn_new(store, &conn), 0)) {
+		struct dynamodb_conn *db = dynamodb_conn_of(conn);
+		dynamodb_batch_begin(db);
 		for (size_t i = 0; i < n; i++)
-			dynamodb_batch_add(conn, &statement);
-		outcome = dynamodb_batch_execute(conn, n, NULL, ret, &problem);
+			dynamodb_batch_add(db, &statement);
+		outcome = dynamodb_batch_execute(db, n, NULL, ret, &problem);
 		script_stop(&aws.server);
 		CHECK_STRING(script_sent(&aws.server.requests[0], "x-amz-target"),
 			"DynamoDB_20120810.BatchExecuteStatement");
@@ -148,8 +149,8 @@ static enum outcome play(const char *reply, size_t n, enum outcome ret[static ST
 			CHECK_STRING(aws.server.requests[0].body,
 				"{\"Statements\":[{\"Statement\":\"…\"},{\"Statement\":\"…\"}]}");
 	}
-	dynamodb_conn_free(conn);
-	dynamodb_close(db);
+	store_conn_free(conn);
+	store_close(store);
 	script_aws_end(&aws);
 	text_clear(&statement);
 	return outcome;
