@@ -90,9 +90,8 @@ static void on_found(
 		return;
 	story("verify: %s %s%s%s", key, names[finding], problem ? ": " : "",
 		problem ? problem->text : "");
-	/* Where conditions are ignored a late request replaces what is there. A bucket that was
-	 * made anew has less until the last runs. */
-	const bool is_explained = world.scenario.ignores || world.scenario.deletes ||
+	/* A bucket that was made anew has less until the last runs. */
+	const bool is_explained = world.scenario.deletes ||
 				  (finding == FINDING_DIFFERS && judge_may_differ(key)) ||
 				  ((world.is_anew || world.scenario.backups) && !world.is_calm);
 	if ((finding == FINDING_MISSING || finding == FINDING_DIFFERS) && !is_explained)

@@ -68,6 +68,10 @@ BUGS = {
         "const bool may_be = *c->content && ",
         "const bool may_be = file->fd < 0 && *c->content && ",
     ),
+    "no-look-before-a-write": (  # where conditions may be ignored
+        "if (step == STEP_NEXT && file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\tstep = is_encoded ?",
+        "if (step == STEP_NEXT && is_encoded && file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\tstep = is_encoded ?",
+    ),
     # Parts
     "upload-is-not-recorded": (  # no run finds the parts of one that was killed
         "enum outcome o = mark_record_upload(&ref, &file->claim, upload, &problem);",
@@ -160,6 +164,10 @@ BUGS = {
     "any-answer-shows": (  # a page of HTML shows an object
         "if (o == OUTCOME_OK && is_wanted(asking, wanted, ret))",
         "if (o == OUTCOME_OK)",
+    ),
+    "shown-by-the-next-generation": (  # who has begun anew meanwhile shows the earlier marks
+        "if (o == OUTCOME_OK && check->answer == BUCKET_SHOWN)",
+        "if (o == OUTCOME_OK && check->answer == BUCKET_SHOWN && !is_first)",
     ),
     "marks-of-before-count": (  # --new-bucket does not begin with other marks
         "check->run->space.generation = next.generation;",

@@ -5,6 +5,7 @@
 #include "judge_lines.h"
 #include "judge_sessions.h"
 #include "story.h"
+#include "trace.h"
 #include "world.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,6 +195,14 @@ void judge_told(const char *key)
 	known->was_told = true;
 }
 
+/* Where a server ignores conditions, or looks at them too early, all holds as long as a file does
+ * not change and nobody else writes its key (docs/guarantees.md). */
+static bool may_not_hold(const struct known *known)
+{
+	return known->n_had != 1 || world.scenario.foreign || world.scenario.varies ||
+	       world.scenario.rotated;
+}
+
 /* What no client can hold: marks from before the object, which somebody has restored; and a late
  * request of an uploader that was taken over from, over an earlier version that the other one has
  * left alone. A file that is there and may be replaced puts an end to both. */
@@ -202,6 +211,8 @@ bool judge_may_differ(const char *key)
 	const struct known *known = file_of(key);
 	const struct s3_stored *object = world_s3_object(world.s3, key);
 	const bool leaves_earlier = world.scenario.if_changed || world.scenario.varies;
+	if (world.scenario.ignores && may_not_hold(known))
+		return true;
 	if (!object || world.scenario.rotated ||
 		(world.is_calm && known->is_there && !known->is_removed &&
 			!world.scenario.if_changed))
@@ -268,8 +279,9 @@ static void judge_done(const char *sk, const json_t *now)
 	char key[1100];
 	snprintf(key, sizeof key, "%s%s", sk, dynamodb_text(now, "suffix"));
 	const struct s3_stored *object = world_s3_object(world.s3, key);
-	if (world.scenario.ignores || world.scenario.deletes)
-		return; /* there a late request may replace the object meanwhile */
+	const bool may_be_replaced = world.scenario.ignores && may_not_hold(known_of(sk));
+	if (may_be_replaced || world.scenario.deletes)
+		return; /* by a late request, or one that came at the same time */
 	if (!object)
 		story_break("the mark of %s becomes done, and there is no object %s", sk, key);
 	else if (*etag && strcmp(etag, object->etag) != 0)
@@ -286,7 +298,7 @@ static void judge_claimed(const struct wire_request *request, const struct known
 		return;
 	while (i < known->n_claims && strcmp(known->claims[i].id, claim) != 0)
 		i++;
-	if (!session_is_of(dynamodb_text(old, "session"), request->from))
+	if (session_owner(dynamodb_text(old, "session")) != request->from)
 		story_break("the mark of %s, which another run has claimed, becomes %s", known->key,
 			state);
 	else if (i < known->n_claims && request->sent_ns < known->claims[i].at_ns)
@@ -324,6 +336,7 @@ static void note_claim(struct known *known, const char *claim)
 void judge_item(void *arg, const struct wire_request *request, const char *pk, const char *sk,
 	const json_t *old, const json_t *now)
 {
+	trace_item(request, pk, sk, old, now);
 	sessions_item(request, pk, old, now);
 	if (!is_mark(pk) || !now)
 		return;
@@ -358,8 +371,12 @@ static size_t rank(const struct known *known, const struct s3_stored *object)
 static void judge_replacement(const struct wire_request *request, const struct s3_stored *before,
 	const struct s3_stored *now, const struct known *known, const struct content *content)
 {
-	if (world.scenario.ignores)
-		return; /* conditions are what would prevent it */
+	/* Conditions are what would prevent it. */
+	if (world.scenario.ignores == 1 && may_not_hold(known))
+		return;
+	if (world.scenario.ignores == 2 && !request->is_late &&
+		before->stored_ns > request->sent_ns)
+		return;
 	if (before->is_foreign)
 		story_break("%s, which is somebody else's, is overwritten", now->key);
 	if (content_is_same(&before->content, content) && known->was_told && !request->is_late &&
@@ -404,6 +421,7 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 	struct s3_stored *now)
 {
 	now->content = content_of_object(now);
+	trace_object(request, now);
 	if (!request)
 		return;
 	struct known *known = file_of(now->key);
@@ -491,24 +509,30 @@ static void judge_file(const struct known *known, const char *when, bool keeps_e
 		return;
 	}
 	/* Where conditions are ignored, a request that comes late replaces what is there. */
-	const bool may_be_earlier = world.scenario.ignores || keeps_earlier;
+	const bool may_be_earlier =
+		(world.scenario.ignores && may_not_hold(known)) || keeps_earlier;
 	if (!content_is_same(last, &object->content) &&
 		!(may_be_earlier && had_it(known, &object->content)))
 		story_break("%s, and %s has another content in S3", when, known->key);
 }
 
 /* A mark of a key in DynamoDB says done, of whichever bucket of this name. Another run may have
- * claimed it since if it looks at what is done (--reupload). */
-static bool is_marked(const char *key, const struct machine_process *process)
+ * claimed it since if it looks at what is done (--reupload), or if it has begun before the file
+ * was as it is now, and knows an earlier version. */
+static bool is_marked(const struct known *known, const struct machine_process *process)
 {
 	const json_t *item;
-	for (size_t i = 0; (item = world_dynamodb_at(world.db, i)); i++)
-		if (strcmp(dynamodb_text(item, "sk"), key) == 0 &&
+	const uint64_t since_ns = known->had[known->n_had - 1].since_ns;
+	for (size_t i = 0; (item = world_dynamodb_at(world.db, i)); i++) {
+		const struct machine_process *owner = session_owner(dynamodb_text(item, "session"));
+		const bool may_be_claimed =
+			owner != process &&
+			(world.scenario.varies || (owner && owner->began_ns < since_ns));
+		if (strcmp(dynamodb_text(item, "sk"), known->key) == 0 &&
 			is_mark(dynamodb_text(item, "pk")) &&
-			(strcmp(dynamodb_text(item, "state"), "done") == 0 ||
-				(world.scenario.varies &&
-					!session_is_of(dynamodb_text(item, "session"), process))))
+			(strcmp(dynamodb_text(item, "state"), "done") == 0 || may_be_claimed))
 			return true;
+	}
 	return false;
 }
 
@@ -564,8 +588,7 @@ void judge_exit(
 		if (!is_below(known->key, prefix) || !is_settled(known, began_ns))
 			continue;
 		judge_file(known, when, keeps_earlier);
-		if (world.scenario.dynamodb && !judge.has_forgotten &&
-			!is_marked(known->key, process))
+		if (world.scenario.dynamodb && !judge.has_forgotten && !is_marked(known, process))
 			story_break("%s, and the mark of %s does not say done", when, known->key);
 	}
 }

@@ -68,12 +68,12 @@ void sessions_item(
 			(unsigned long long)(world_now_ns() - session->beat_ns) / 1000000);
 }
 
-bool session_is_of(const char *id, const struct machine_process *process)
+const struct machine_process *session_owner(const char *id)
 {
 	for (const struct session *s = sessions; s; s = s->next)
 		if (strcmp(s->pk + strlen("session#"), id) == 0)
-			return s->owner == process;
-	return false;
+			return s->owner;
+	return NULL;
 }
 
 bool session_had_ended(const struct machine_process *process, uint64_t before_ns)

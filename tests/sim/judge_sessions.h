@@ -9,6 +9,7 @@ void sessions_end(void);
 /* A row changes. Breaks a promise if a session that lives is ended before its lease is over. */
 void sessions_item(
 	const struct wire_request *request, const char *pk, const json_t *old, const json_t *now);
-bool session_is_of(const char *id, const struct machine_process *process);
+/* Whose session it is, or NULL. */
+const struct machine_process *session_owner(const char *id);
 /* Whether a session of this process had ended before that time. */
 bool session_had_ended(const struct machine_process *process, uint64_t before_ns);

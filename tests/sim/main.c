@@ -2,6 +2,7 @@
 #include "shrink.h"
 #include "story.h"
 #include "tasks.h"
+#include "trace.h"
 #include "world.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ const char *__asan_default_options(void)
 
 static const char usage[] =
 	"Usage: sim SEED [--requests] [NAME=VALUE ...]   one world, told as a story\n"
+	"       sim --trace SEED [NAME=VALUE ...]        each change of a mark or an object, as JSON\n"
 	"       sim --shrink SEED [NAME=VALUE ...]       the smallest world that is still broken\n"
 	"       sim --fingerprints FROM TO [NAME=VALUE ...] of their stories, in one process\n"
 	"       sim --seeds FROM TO [NAME=VALUE ...]     worlds FROM to TO; tells the broken ones\n";
@@ -125,6 +127,10 @@ int main(int argc, char **argv)
 			printf("%016" PRIx64 "\n", story_fingerprint());
 		}
 		return 0;
+	}
+	if (argc >= 3 && strcmp(argv[1], "--trace") == 0) {
+		trace_to(stdout);
+		return play(strtoull(argv[2], NULL, 10), argv + 3, argc - 3, false) ? 0 : 1;
 	}
 	if (argc >= 3 && strcmp(argv[1], "--shrink") == 0) {
 		struct scenario scenario;

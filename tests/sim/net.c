@@ -15,8 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_BYTES (256U << 10)
-#define LOOK_NS    (500 * NS_PER_MS)
+#define READ_BYTES  (256U << 10)
+#define LOOK_NS     (500 * NS_PER_MS)
+#define LAG_MOST_NS (3000 * NS_PER_MS)
 
 struct http_shared {
 	uint64_t stall_timeout_ns;
@@ -36,10 +37,12 @@ enum fault {
 	FAULT_SERVER_ERROR,
 	FAULT_ERROR_AFTER,
 	FAULT_THROTTLED,
-	FAULT_HTML
+	FAULT_HTML,
+	FAULT_LAGS
 };
 static const char *const fault_names[] = {"", "refused", "lost", "answer lost", "hangs",
-	"sent twice", "will come again", "500", "500 after it", "throttled", "HTML"};
+	"sent twice", "will come again", "500", "500 after it", "throttled", "HTML",
+	"answered late"};
 
 /* A request that has not come yet. */
 struct late {
@@ -100,7 +103,7 @@ static enum fault choose_fault(void)
 	const struct net_faults *f = &net.habits.faults;
 	const unsigned shares[] = {f->refused, f->lost_before, f->lost_after, f->hangs,
 		f->sent_twice, f->comes_again, f->server_error, f->error_after, f->throttled,
-		f->html};
+		f->html, f->lags};
 	uint64_t dice = chance_below(&net.chance, 1000);
 	for (unsigned i = 0; i < sizeof shares / sizeof *shares; i++) {
 		if (dice < shares[i]) {
@@ -427,7 +430,8 @@ static int exchange(const struct http *http, const struct http_request *request,
 	answer_by_fault(fault, wire, &reply);
 	add_common_headers(&reply);
 	const int status = reply.status;
-	int error = wait_on(request, latency_ns());
+	const uint64_t lag_ns = fault == FAULT_LAGS ? chance_below(&net.chance, LAG_MOST_NS) : 0;
+	int error = wait_on(request, latency_ns() + lag_ns);
 	if (!error)
 		error = hand_out(request, &reply, ret_reply, ret_problem);
 	else

@@ -20,6 +20,7 @@ struct net_faults {
 	unsigned error_after;  /* 500, but applied */
 	unsigned throttled;    /* SlowDown, ProvisionedThroughputExceededException */
 	unsigned html;         /* 200 and a page of HTML */
+	unsigned lags;         /* applied at once, and answered up to 3 s later */
 };
 struct net_habits {
 	struct net_faults faults;

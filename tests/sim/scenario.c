@@ -62,7 +62,7 @@ static void choose_service(struct chance *c, struct scenario *s)
 	s->hosts = s->dynamodb ? ONE_OF(c, 1, 2, 2, 3) : ONE_OF(c, 1, 1, 2);
 	s->clones = SOMETIMES(c, 1);
 	s->aws = ONE_OF(c, 0, 1);
-	s->ignores = s->aws ? 0 : ONE_OF(c, 0, 0, 1);
+	s->ignores = s->aws ? 0 : ONE_OF(c, 0, 0, 1, 2);
 	s->drops_sums = s->aws ? 0 : ONE_OF(c, 0, 1);
 	s->versions = SOMETIMES(c, 1);
 	s->stale = ONE_OF(c, 0, 1);
@@ -142,9 +142,14 @@ static void choose_focus(struct chance *c, struct scenario *s)
 		s->suspends = ONE_OF(c, 0, 2);
 		s->net_cuts = ONE_OF(c, 0, 2);
 		s->clock_jumps = ONE_OF(c, 0, 4);
+		s->lags = ONE_OF(c, 0, 100, 300);
 		return;
 	}
 	s->hot = 1;
+	s->aws = ONE_OF(c, 0, s->aws);
+	s->ignores = s->aws ? 0 : s->ignores;
+	s->batches = s->aws ? 0 : ONE_OF(c, 2, s->batches);
+	s->hangs = ONE_OF(c, 0, 10, 50);
 	s->files = ONE_OF(c, 1, 3, 30);
 	s->concurrency = ONE_OF(c, 2, 8);
 	s->partial = ONE_OF(c, 0, 100, 300);

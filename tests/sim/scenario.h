@@ -16,7 +16,7 @@
 	X(large)        /* of these, how many have several parts */                                \
 	X(dynamodb)     /* 1: hosts share marks and files; 0: an SQLite file each */               \
 	X(aws)          /* 1: AWS's endpoint, 0: another service's */                              \
-	X(ignores)      /* 1: the service ignores conditions */                                    \
+	X(ignores)      /* 1: conditions are ignored, 2: looked at before others have written */   \
 	X(drops_sums)   /* 1: the service keeps no checksums */                                    \
 	X(versions)     /* 1: the bucket keeps versions */                                         \
 	X(stale)        /* 1: reads that are not consistent may show what was before */            \
@@ -51,6 +51,7 @@
 	X(lost)         /* of 1,000 requests: lost before they are applied */                      \
 	X(lost_after)   /* applied, and the answer is lost */                                      \
 	X(hangs)        /* no answer */                                                            \
+	X(lags)         /* applied at once, and the answer comes seconds later */                  \
 	X(twice)        /* applied twice at once */                                                \
 	X(again)        /* a copy comes later */                                                   \
 	X(late_s)       /* at most so much later */                                                \

@@ -30,8 +30,10 @@ static void serve(void *arg, const struct wire_request *request, struct wire_rep
 	const int64_t now_s = WORLD_EPOCH + (int64_t)(world_now_ns() / NS_PER_S);
 	if (wire_header(request, "x-amz-target"))
 		world_dynamodb_answer(world.db, request, now_s, ret);
-	else
+	else {
+		world_s3_tell_time(world.s3, world_now_ns());
 		world_s3_answer(world.s3, request, now_s, ret);
+	}
 }
 
 /* What `s3once init` writes. */
@@ -56,7 +58,7 @@ static void make_settings(void)
 static void make_servers(void)
 {
 	const struct scenario *s = &world.scenario;
-	const struct s3_habits s3 = {.conditions = s->ignores ? S3_IGNORES : S3_HONOURS,
+	const struct s3_habits s3 = {.conditions = (enum s3_conditions)(s->ignores % 3),
 		.keeps_checksums = !s->drops_sums,
 		.has_versions = s->versions != 0,
 		.etag_is_md5 = true,
@@ -76,6 +78,7 @@ static void make_servers(void)
 					       .error_after = s->errors_after,
 					       .throttled = s->throttled,
 					       .html = s->html,
+					       .lags = s->lags,
 					       .refused = s->lost / 2},
 		.late_most_ns = (s->late_s ? s->late_s : 600) * NS_PER_S,
 		.latency_least_ns = (s->slow ? 100 : 2) * NS_PER_MS,

@@ -128,6 +128,7 @@ bool s3_condition_holds(struct world_s3 *s3, const struct wire_request *request,
 {
 	const char *none = wire_header(request, "if-none-match");
 	const char *match = wire_header(request, "if-match");
+	const char *etag = there ? there->etag : "";
 	if (s3->habits.conditions == S3_IGNORES)
 		return true;
 	if ((none && match) || (match && strcmp(match, "*") == 0) ||
@@ -136,16 +137,19 @@ bool s3_condition_holds(struct world_s3 *s3, const struct wire_request *request,
 			"A header you provided implies functionality that is not implemented");
 		return false;
 	}
-	if (none && there) {
+	if (s3->habits.conditions == S3_LOOKS_FIRST && there && !request->is_late &&
+		there->stored_ns > request->sent_ns)
+		etag = there->etag_before;
+	if (none && *etag) {
 		s3_refuse(ret, 412, "PreconditionFailed",
 			"At least one of the pre-conditions you specified did not hold");
 		return false;
 	}
-	if (match && !there) {
+	if (match && !*etag) {
 		s3_refuse(ret, 404, "NoSuchKey", "The specified key does not exist.");
 		return false;
 	}
-	if (match && !names_etag(match, there->etag)) {
+	if (match && !names_etag(match, etag)) {
 		s3_refuse(ret, 412, "PreconditionFailed",
 			"At least one of the pre-conditions you specified did not hold");
 		return false;
@@ -214,6 +218,11 @@ bool s3_check_body(struct world_s3 *s3, const struct wire_request *request, stru
 	return false;
 }
 
+void world_s3_tell_time(struct world_s3 *s3, uint64_t now_ns)
+{
+	s3->now_ns = now_ns;
+}
+
 void s3_store(struct world_s3 *s3, const struct wire_request *request, struct s3_stored *now)
 {
 	bool found;
@@ -222,6 +231,8 @@ void s3_store(struct world_s3 *s3, const struct wire_request *request, struct s3
 	if (s3->habits.has_versions)
 		snprintf(now->version_id, sizeof now->version_id, "v%016" PRIx64,
 			chance_next(&s3->chance));
+	now->stored_ns = s3->now_ns;
+	snprintf(now->etag_before, sizeof now->etag_before, "%s", found ? s3->objects[i].etag : "");
 	if (s3->witness.stores)
 		s3->witness.stores(s3->witness.arg, request, found ? &s3->objects[i] : NULL, now);
 	if (found) {

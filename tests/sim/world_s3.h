@@ -8,8 +8,10 @@
 #include "chance.h"
 #include "wire.h"
 
-/* Whether conditions (If-None-Match, If-Match) count. */
-enum s3_conditions { S3_HONOURS, S3_IGNORES };
+/* Whether conditions (If-None-Match, If-Match) count. A server that looks first and writes then
+ * lets several writers at once win: what has come since a request was sent does not count for it.
+ */
+enum s3_conditions { S3_HONOURS, S3_IGNORES, S3_LOOKS_FIRST };
 struct s3_habits {
 	enum s3_conditions conditions;
 	bool keeps_checksums; /* x-amz-checksum-* are verified, kept and told */
@@ -40,6 +42,8 @@ struct s3_stored {
 	size_t n_parts;
 	char version_id[40];
 	int64_t modified_s;
+	uint64_t stored_ns;     /* the world's time, if it is told (world_s3_tell_time) */
+	char etag_before[80];   /* of what it replaced, "" if nothing was there */
 	bool is_foreign;        /* people put it there */
 	struct content content; /* decompressed; whoever looks on sets it */
 	const void *writer;     /* wire_request.from */
@@ -57,6 +61,8 @@ struct s3_witness {
 struct world_s3 *world_s3_new(uint64_t seed, const char *bucket, const struct s3_habits *habits,
 	const struct s3_witness *witness);
 void world_s3_free(struct world_s3 *s3);
+/* For S3_LOOKS_FIRST. */
+void world_s3_tell_time(struct world_s3 *s3, uint64_t now_ns);
 void world_s3_answer(struct world_s3 *s3, const struct wire_request *request, int64_t now_s,
 	struct wire_reply *ret);
 

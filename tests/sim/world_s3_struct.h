@@ -38,6 +38,7 @@ struct world_s3 {
 	size_t n_uploads;
 	struct completed *completed;
 	size_t n_completed;
+	uint64_t now_ns;
 };
 
 /* In world_s3.c. */
