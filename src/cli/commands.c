@@ -20,12 +20,12 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 		options_help(frame->command, stdout);
 		frame->code = S3ONCE_EXIT_OK;
 	}
-	frame->speaks_itself |= frame->n < 0;
-	if (!frame->speaks_itself)
-		output_init(&frame->output);
 	if (frame->n >= 0 && frame->job)
 		frame->n =
 			job_asked_open(frame->job, frame->access, frame->n, argv, &frame->problem);
+	frame->speaks_itself |= frame->n < 0;
+	if (!frame->speaks_itself)
+		output_init(&frame->output, &(struct output_options){0});
 	return frame->n >= 0;
 }
 

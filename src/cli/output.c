@@ -1,13 +1,18 @@
 /* Where all commands speak: results, messages, the log's lines and the progress line come together
- * here as whole lines, and line_writer.h takes them to a file or prints them, with push and verify
- * by a thread. Who prints past it would mix lines with those of other threads. */
+ * here as whole lines, which a thread writes to the file of --log-file or prints. Who prints past
+ * it would mix lines with those of other threads. A reader that takes nothing keeps nobody for long
+ * once a signal has come; in a run, which has to go on, it costs lines before that. */
 #include "cli/output.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/line_writer.h"
+#include "base/thread.h"
+#include "base/wait_until.h"
+#include "cli/log_file.h"
 #include "cli/signals.h"
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,39 +21,176 @@
 
 #define LINE_BYTES_MAX (64U << 10)
 #define ERASE          "\r\033[K"
-#define QUEUE_BYTES    (1U << 20)
-#define STALL_MS       60000
-#define END_MS         300000
+#define QUEUE_BYTES    (1U << 20) /* the most that are kept at once */
+#define PIECE_BYTES    4096U      /* written at once; each is a sign of life */
 #define HURRY_MS       1000
 
-static void write_locked(struct output *output, const struct output_piece *piece)
+struct line {
+	struct line *next;
+	int fd;
+	bool is_logged; /* it goes to the file of the log instead */
+	size_t n;
+	char bytes[];
+};
+
+/* The lines on their way, and the thread that writes them. If a reader hangs at the end, they are
+ * left to that thread until the process ends. */
+struct output_writer {
+	struct output_options options;
+	struct log_file *log; /* of the thread; NULL: lines are printed */
+	uv_thread_t thread;
+	bool has_thread;            /* else lines are written by who has them */
+	_Atomic(uint64_t) taken_ns; /* when a reader last took something, or had nothing to take */
+	uv_mutex_t mutex;
+	uv_cond_t added, taken;
+	struct {
+		struct line *first, **end;
+		size_t bytes; /* of the lines in the list and the one that is being written */
+		uint64_t stalled_ns; /* what taken_ns was when a wait for room ended without */
+		uint64_t lost;       /* lines: for want of room or memory */
+		int error;           /* 0, or -errno of the first failed write to standard output */
+		bool is_drawn;       /* a progress line stands on the terminal */
+		bool finishes, is_abandoned;
+	} locked;
+};
+
+/* Waits as long as it takes. Returns 0, or -errno of standard output; nobody can be told that
+ * standard error is gone. */
+static int write_line(struct output_writer *writer, const struct line *line)
 {
-	const bool is_result = piece->fd == STDOUT_FILENO && !piece->is_logged;
-	if (is_result && output->locked.error)
+	const bool is_logged =
+		line->is_logged && log_file_write(writer->log, line->bytes, line->n) == 0;
+	for (size_t at = 0; !is_logged && at < line->n;) {
+		const size_t rest = line->n - at;
+		const ssize_t n =
+			write(line->fd, line->bytes + at, rest < PIECE_BYTES ? rest : PIECE_BYTES);
+		const int error = n < 0 ? -errno : 0;
+		if (error == -EAGAIN)
+			poll(&(struct pollfd){.fd = line->fd, .events = POLLOUT}, 1, -1);
+		if (error == -EAGAIN || error == -EINTR)
+			continue;
+		writer->taken_ns = clock_boot_ns();
+		if (error)
+			return line->fd == STDOUT_FILENO ? error : 0;
+		at += (size_t)n;
+	}
+	writer->taken_ns = clock_boot_ns();
+	return 0;
+}
+
+static void write_first_locked(struct output_writer *writer)
+{
+	struct line *line = writer->locked.first;
+	const bool is_result = line->fd == STDOUT_FILENO && !line->is_logged;
+	const bool has_failed = is_result && writer->locked.error;
+	writer->locked.first = line->next;
+	if (!line->next)
+		writer->locked.end = &writer->locked.first;
+	uv_mutex_unlock(&writer->mutex);
+	const int error = has_failed ? 0 : write_line(writer, line);
+	uv_mutex_lock(&writer->mutex);
+	if (error && !writer->locked.error)
+		writer->locked.error = error;
+	writer->locked.bytes -= line->n;
+	uv_cond_broadcast(&writer->taken);
+	free(line);
+}
+
+static void free_writer(struct output_writer *writer)
+{
+	log_file_free(writer->log);
+	uv_cond_destroy(&writer->added);
+	uv_cond_destroy(&writer->taken);
+	uv_mutex_destroy(&writer->mutex);
+	free(writer);
+}
+
+static void write_lines(void *arg)
+{
+	struct output_writer *writer = arg;
+	uv_mutex_lock(&writer->mutex);
+	for (;;) {
+		wait_until(writer->locked.first || writer->locked.finishes, .told = &writer->added,
+			.mutex = &writer->mutex);
+		if (!writer->locked.first)
+			break;
+		write_first_locked(writer);
+	}
+	const bool is_left_to_us = writer->locked.is_abandoned;
+	uv_mutex_unlock(&writer->mutex);
+	if (is_left_to_us)
+		free_writer(writer);
+}
+
+/* Whether the reader has taken nothing for ms, where 0 is no limit, or for a second after a signal.
+ */
+static bool stands_still(const struct output_writer *writer, uint64_t ms)
+{
+	const uint64_t taken_ns = writer->taken_ns; /* before the time is told, which is later */
+	const uint64_t passed_ms = (clock_boot_ns() - taken_ns) / NS_PER_MS;
+	return (ms && passed_ms >= ms) || (signals_came() && passed_ms >= HURRY_MS);
+}
+
+/* Waits until at most this many bytes are on their way. False: the reader stands still. */
+static bool await_locked(struct output_writer *writer, size_t bytes, uint64_t ms)
+{
+	wait_until(writer->locked.bytes <= bytes || stands_still(writer, ms),
+		.told = &writer->taken, .mutex = &writer->mutex, .deadline_ns = UINT64_MAX);
+	return writer->locked.bytes <= bytes;
+}
+
+static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wait)
+{
+	static const char message[] =
+		"s3once: warning: nobody has read standard output or error for a minute: lines are "
+		"lost until somebody does\n";
+	const size_t others = n < QUEUE_BYTES ? QUEUE_BYTES - n : 0;
+	if (writer->locked.bytes <= others)
+		return true;
+	if (!may_wait || writer->locked.stalled_ns == writer->taken_ns)
+		return false;
+	if (await_locked(writer, others, writer->options.stall_ms))
+		return true;
+	if (writer->locked.stalled_ns != writer->taken_ns) {
+		writer->locked.stalled_ns = writer->taken_ns;
+		signals_say_if_room(writer->options.stall_ms ? message : "");
+	}
+	return false;
+}
+
+/* Adds a copy of the bytes. A line that may not wait is lost if there is no room. */
+static void add_locked(
+	struct output_writer *writer, struct line to, const char *bytes, bool may_wait)
+{
+	struct line *line = malloc(sizeof *line + to.n);
+	if (!writer->locked.bytes)
+		writer->taken_ns = clock_boot_ns();
+	if (!line || !has_room_locked(writer, to.n, may_wait)) {
+		writer->locked.lost++;
+		free(line);
 		return;
-	const int error = piece_write(piece, output->log, NULL, NULL);
-	if (error)
-		output->locked.error = error;
+	}
+	*line = to;
+	memcpy(line->bytes, bytes, to.n);
+	*writer->locked.end = line;
+	writer->locked.end = &line->next;
+	writer->locked.bytes += to.n;
+	uv_cond_signal(&writer->added);
+	while (!writer->has_thread && writer->locked.first)
+		write_first_locked(writer);
 }
 
-/* This does not wait for the reader, since others would wait for the mutex meanwhile. */
-static void draw_locked(struct output *output, const char *bytes, size_t n)
+/* Draws the progress line, or takes it away. This does not wait for the reader, since others would
+ * wait for the mutex meanwhile. */
+static void draw_locked(struct output_writer *writer, const char *line)
 {
-	const struct output_piece piece = {.fd = STDERR_FILENO, .bytes = bytes, .n = n};
-	if (output->queue)
-		output_queue_add(output->queue, &piece, false);
-	else
-		write_locked(output, &piece);
-}
-
-/* Takes the progress line away. */
-static void erase(struct output *output)
-{
-	uv_mutex_lock(&output->locked.mutex);
-	if (output->locked.is_drawn)
-		draw_locked(output, ERASE, strlen(ERASE));
-	output->locked.is_drawn = false;
-	uv_mutex_unlock(&output->locked.mutex);
+	struct text t = TEXT(LINE_BYTES_MAX);
+	if (!*line && !writer->locked.is_drawn)
+		return;
+	text_addf(&t, "%s%s", ERASE, line);
+	writer->locked.is_drawn = *line;
+	add_locked(writer, (struct line){.fd = STDERR_FILENO, .n = t.len}, text_string(&t), false);
+	text_clear(&t);
 }
 
 static bool begins_with(const char *line, const char *words)
@@ -73,91 +215,54 @@ struct said {
 	bool may_wait;
 };
 
-/* What stands before a line of the log, or of the terminal. */
-static void add_begin(struct text *t, const struct output *output, const struct said *said)
-{
-	char time[21];
-	if (output->log && !output->logs_results_alone) {
-		clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, time);
-		text_addf(t, "%s ", time);
-	} else if (said->fd == STDERR_FILENO) {
-		text_addf(t, "%ss3once: ", log_priority(said->level));
-	}
-}
-
 static void put_line(struct output *output, const struct said *said)
 {
+	struct output_writer *writer = output->writer;
 	struct text t = TEXT(LINE_BYTES_MAX);
 	const bool is_result = said->fd == STDOUT_FILENO;
-	add_begin(&t, output, said);
-	text_addf(&t, "%s%s\n", said->kind, said->line);
-	const struct output_piece piece = {
-		.fd = said->fd,
-		.is_logged = output->log && (is_result || !output->logs_results_alone),
-		.bytes = text_string(&t),
-		.n = t.len,
-	};
-	if (!piece.is_logged)
-		erase(output);
-	if (output->queue) {
-		output_queue_add(output->queue, &piece, said->may_wait);
-	} else if (output->is_abandoned && piece.fd == STDERR_FILENO) {
-		/* The reader that hangs may be the reader of this line. */
-		signals_say_if_room(piece.bytes);
-	} else {
-		uv_mutex_lock(&output->locked.mutex);
-		write_locked(output, &piece);
-		uv_mutex_unlock(&output->locked.mutex);
+	const bool is_logged = writer->log && (is_result || !writer->options.logs_results_alone);
+	char time[21];
+	if (writer->log && !writer->options.logs_results_alone) {
+		clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, time);
+		text_addf(&t, "%s ", time);
+	} else if (!is_result) {
+		text_addf(&t, "%ss3once: ", log_priority(said->level));
 	}
+	text_addf(&t, "%s%s\n", said->kind, said->line);
+	uv_mutex_lock(&writer->mutex);
+	if (!is_logged)
+		draw_locked(writer, "");
+	add_locked(writer, (struct line){.fd = said->fd, .is_logged = is_logged, .n = t.len},
+		text_string(&t), said->may_wait);
+	uv_mutex_unlock(&writer->mutex);
 	text_clear(&t);
 }
 
 static void on_log(void *arg, enum log_level level, const char *line)
 {
 	static const char *const kinds[] = {"error: ", "warning: ", "note: ", "", "debug: "};
-	/* The thread that logs may have to renew a lease, so it does not wait. */
-	put_line(arg, &(struct said){STDERR_FILENO, level, kinds[level], line, false});
+	const struct output *output = arg;
+	/* In a run, the thread that logs may have to renew a lease, so it does not wait. */
+	const bool may_wait = !output->writer->options.stall_ms;
+	put_line(arg, &(struct said){STDERR_FILENO, level, kinds[level], line, may_wait});
 }
 
-void output_init(struct output *output)
+void output_init(struct output *output, const struct output_options *options)
 {
-	*output = (struct output){0};
-	uv_mutex_init(&output->locked.mutex);
+	struct output_writer *writer = calloc(1, sizeof *writer);
+	if (!writer || (options->log_file && log_file_new(options->log_file, &writer->log))) {
+		log_error("out of memory");
+		_exit(S3ONCE_EXIT_SETUP);
+	}
+	writer->options = *options;
+	writer->locked.end = &writer->locked.first;
+	uv_mutex_init(&writer->mutex);
+	uv_cond_init(&writer->added);
+	uv_cond_init(&writer->taken);
+	writer->has_thread = thread_start(&writer->thread, write_lines, writer) == 0;
+	output->writer = writer;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	log_set_sink(on_log, output);
-}
-
-int output_log_to(struct output *output, const char *path, bool results_alone)
-{
-	output->logs_results_alone = results_alone;
-	return log_file_new(path, &output->log);
-}
-
-static void on_stalled(int fd)
-{
-	(void)fd;
-	static const char message[] =
-		"s3once: warning: nobody has read standard output or error for a minute: lines are "
-		"lost until somebody does\n";
-	signals_say_if_room(message);
-}
-
-static bool is_hurried(void)
-{
-	return signals_came() > 0;
-}
-
-void output_never_block(struct output *output)
-{
-	const struct output_queue_options options = {.bytes_max = QUEUE_BYTES,
-		.stall_ms = STALL_MS,
-		.end_ms = END_MS,
-		.hurry_ms = HURRY_MS,
-		.is_hurried = is_hurried,
-		.stalled = on_stalled,
-		.log = output->log};
-	if (output_queue_start(&options, &output->queue))
-		output->queue = NULL;
 }
 
 void output_result(struct output *output, const char *line)
@@ -200,58 +305,75 @@ void output_say(struct output *output, const char *format, ...)
 
 void output_draw(struct output *output, const char *line)
 {
-	if (output->queue && !output_queue_is_empty(output->queue))
-		return;
-	struct text t = TEXT(LINE_BYTES_MAX);
-	text_add(&t, ERASE);
-	text_add(&t, line);
-	uv_mutex_lock(&output->locked.mutex);
-	if (*line || output->locked.is_drawn)
-		draw_locked(output, text_string(&t), t.len);
-	output->locked.is_drawn = *line;
-	uv_mutex_unlock(&output->locked.mutex);
-	text_clear(&t);
+	uv_mutex_lock(&output->writer->mutex);
+	if (!output->writer->locked.bytes)
+		draw_locked(output->writer, line);
+	uv_mutex_unlock(&output->writer->mutex);
 }
 
-/* 0, or -errno with lines that nobody will read. */
-static int finish_queue(struct output *output, uint64_t *ret_lost)
+void output_fail(struct output *output, int error)
 {
-	const struct output_fate fate = output_queue_finish(output->queue);
-	output->queue = NULL;
-	output->is_abandoned = fate.lines_lost > 0;
-	*ret_lost = fate.lines_lost;
-	return fate.error ? fate.error : fate.lines_lost ? -ETIMEDOUT : 0;
+	uv_mutex_lock(&output->writer->mutex);
+	output->writer->locked.error = error;
+	uv_mutex_unlock(&output->writer->mutex);
 }
 
-/* 0, or -errno of a line that could not be written. One that was abandoned to its thread stays. */
-static int close_log(struct output *output)
+bool output_has_failed(struct output *output)
 {
-	const int error = output->log ? log_file_error(output->log) : 0;
-	log_file_free(output->log);
-	output->log = NULL;
+	uv_mutex_lock(&output->writer->mutex);
+	const bool has_failed = output->writer->locked.error != 0;
+	uv_mutex_unlock(&output->writer->mutex);
+	return has_failed;
+}
+
+/* Says why not all was printed. 0, or -errno. */
+static int tell_loss(int error, uint64_t lost)
+{
+	struct text t = TEXT(200);
+	if (lost) {
+		/* The reader that hangs may be the reader of this line. */
+		text_addf(&t,
+			"%ss3once: error: nobody read standard output or error for too long: %llu "
+			"lines were lost\n",
+			log_priority(LOG_ERROR), (unsigned long long)lost);
+		signals_say_if_room(text_string(&t));
+		text_clear(&t);
+		return error ? error : -ETIMEDOUT;
+	}
+	if (error)
+		log_error("cannot write to standard output: %s", strerror(-error));
 	return error;
 }
 
 int output_finish(struct output *output)
 {
-	uint64_t lost = 0;
-	erase(output);
-	int error = output->queue ? finish_queue(output, &lost) : 0;
+	struct output_writer *writer = output->writer;
+	int log_error = 0;
 	log_set_sink(NULL, NULL);
-	if (output->is_abandoned)
-		output->log = NULL;
-	if (!error && !output->is_abandoned && (fflush(stdout) || ferror(stdout)))
+	uv_mutex_lock(&writer->mutex);
+	draw_locked(writer, "");
+	const bool written = await_locked(writer, 0, writer->options.end_ms);
+	uint64_t lost = writer->locked.lost + !written; /* the one that is being written */
+	for (struct line *line = writer->locked.first; line; line = line->next)
+		lost++;
+	int error = writer->locked.error;
+	uv_thread_t thread = writer->thread;
+	writer->locked.finishes = true;
+	writer->locked.is_abandoned = !written;
+	if (!written)
+		thread_abandon(thread);
+	uv_cond_signal(&writer->added);
+	uv_mutex_unlock(&writer->mutex);
+	if (written) {
+		if (writer->has_thread)
+			uv_thread_join(&thread);
+		log_error = writer->log ? log_file_error(writer->log) : 0;
+		free_writer(writer);
+	}
+	output->writer = NULL;
+	if (!error && written && (fflush(stdout) || ferror(stdout)))
 		error = errno ? -errno : -EIO;
-	if (output->locked.error)
-		error = output->locked.error;
-	if (lost)
-		output_say(output,
-			"error: nobody read standard output or error for too long: %llu lines were "
-			"lost",
-			(unsigned long long)lost);
-	else if (error)
-		output_say(output, "error: cannot write to standard output: %s", strerror(-error));
-	const int log_error = close_log(output);
+	error = tell_loss(error, lost);
 	return error ? error : log_error;
 }
 

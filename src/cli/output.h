@@ -3,35 +3,31 @@
 #pragma once
 #include "base/log.h"
 #include <stdbool.h>
-#include <uv.h>
+#include <stdint.h>
 
-struct log_file;
-struct output_queue;
-
-struct output {
-	struct output_queue *queue; /* NULL: lines are written by who has them */
-	bool is_abandoned;          /* a reader stood still at the end */
-	struct log_file *log;       /* of output_log_to(); NULL: lines are printed */
+struct output_options {
+	/* The file of --log-file (log_file.h), to whose end all lines go instead, each with its
+	 * time before it; or, with logs_results_alone, the lines of the result alone, as they are.
+	 * A line that cannot be written there is printed. NULL: lines are printed. Copied. */
+	const char *log_file;
 	bool logs_results_alone;
-	struct {
-		uv_mutex_t mutex;
-		bool is_drawn; /* a progress line stands on the terminal */
-		int error;     /* 0, or the -errno of the first failed write to stdout */
-	} locked;
+	/* With 1 MiB of lines unread, a further one waits for room, unless the reader (of a full
+	 * pipe, of a stopped terminal) has taken nothing for so long. Lines are lost then, which is
+	 * said, until it takes something again. 0: it waits. After a signal that is counted
+	 * (signals.h), a second is enough. */
+	uint64_t stall_ms;
+	/* The same for each pause of the reader in output_finish(). */
+	uint64_t end_ms;
 };
 
-/* Log messages go through it from now on. */
-void output_init(struct output *output);
-/* From now on lines go to the end of this file instead (line_writer.h), each with its time before
- * it; or, with results_alone, the lines of the result alone go there, as they are. A line that
- * cannot be written there is printed. Before the first line and output_never_block(). 0 or -ENOMEM.
- */
-int output_log_to(struct output *output, const char *path, bool results_alone);
-/* From now on until output_finish() a thread writes the lines, and a reader that stands still (a
- * full pipe, a stopped terminal) keeps nobody waiting for long: with 1 MiB of lines unread and
- * nothing taken for a minute, or for a second after a signal, lines are lost, which is said.
- * Without a thread for it all is as before. Before the first line. */
-void output_never_block(struct output *output);
+struct output_writer;
+struct output {
+	struct output_writer *writer;
+};
+
+/* Log messages go through it from now on. A thread writes the lines. Where none can be started, who
+ * has a line writes it, and waits for the reader. Ends the process if memory has run out. */
+void output_init(struct output *output, const struct output_options *options);
 /* A line of the result. Without newline. */
 void output_result(struct output *output, const char *line);
 /* The same, printf style; escape what comes from outside. */
@@ -49,10 +45,13 @@ void output_say(struct output *output, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Draws the progress line anew; "" takes it away. */
 void output_draw(struct output *output, const char *line);
-/* Takes the progress line away, lets go of the log and flushes. Returns 0, or -errno if anything
- * could not be written to stdout or to the file of the log: that was said on stderr then. What
- * output_never_block() leaves is waited for as long as it is read, with five minutes for each
- * pause, a second after a signal. */
+/* Somebody has written to stdout by itself, and could not. */
+void output_fail(struct output *output, int error);
+/* Whether anything could not be written to stdout. */
+bool output_has_failed(struct output *output);
+/* Takes the progress line away, waits for the reader, lets go of the log and flushes. Returns 0, or
+ * -errno if anything could not be written to stdout or to the file of the log: that was said on
+ * stderr then. If the reader hangs, the lines are left to their thread. */
 int output_finish(struct output *output);
 
 /* Whether the descriptor is of a terminal that can draw a line anew. */

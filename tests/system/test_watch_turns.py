@@ -1,7 +1,10 @@
 """`s3once watch` while a pass takes long: what comes to rest meanwhile does not wait for its end."""
 
 import asyncio
+import contextlib
 import os
+import threading
+import time
 from collections import Counter
 
 import pytest
@@ -92,6 +95,46 @@ def test_a_job_does_not_wait_for_another_one(watched, s3once, s3, s3_wire, bucke
     watched.manager.pass_with(files=BULK + 1, full=2, failed=0)
     assert_in_between(s3_wire, names, "late")
     assert watched.stop().code == 0
+
+
+@contextlib.contextmanager
+def written_to(path):
+    """A log that a program opens, appends to and closes all the time. Yields the gaps between these times, in seconds."""
+    gaps, over = [], threading.Event()
+
+    def write():
+        last = time.monotonic()
+        while not over.wait(0.05):
+            with open(path, "a") as file:
+                file.write("line\n")
+            now = time.monotonic()
+            gaps.append(now - last)
+            last = now
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield gaps
+    finally:
+        over.set()
+        writer.join()
+
+
+def test_a_log_that_never_rests_ends_no_pass(watched, s3, s3_wire, bucket):
+    """There is nothing to upload of it, so a pass that takes long goes on; and it goes up when it rests."""
+    watched.write("concurrency = 2", json="no", min_age="1500ms")
+    names = [f"bulk/{i:03}" for i in range(2 * BULK)]
+    make_old(watched.tree, {name: 10 for name in names})
+    slow_until(s3_wire, "p/never", seconds=0.1)
+    with written_to(watched.tree / "app.log") as gaps:
+        watched.begin("-v")
+        watched.manager.pass_with(files=2 * BULK, full=1)
+        if max(gaps) < 1.4:  # else the host let it rest
+            assert watched.said("have their turn") == 0
+            assert "p/app.log" not in stored(s3_wire)
+    watched.manager.pass_with(files=2 * BULK + 1)
+    assert watched.stop().code == 0
+    s3.assert_same(watched.tree, bucket, "p")
 
 
 def test_parts_are_not_sent_again(watched, s3, s3_wire, bucket):

@@ -443,7 +443,6 @@ int verify_main(int argc, char **argv)
 		options.key_file = job_asked_setting(&options.job, "sse-c-key-file");
 	if (options.job.name && !options.id_object)
 		options.id_object = options.job.job.options.run.bucket_id_object;
-	output_never_block(&frame.output);
 	if (read_operand(&v) && (options.manifest || frame_choose_marks(&frame, true))) {
 		set_up(&v);
 		frame.code = options.manifest ? verify_of_manifest(&v) : verify_marks(&v);

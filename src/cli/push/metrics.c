@@ -1,5 +1,5 @@
-/* The metrics of the last run of a job, for Prometheus: a file that node_exporter collects, or a
- * text that `s3once watch` answers with, merged from those of its jobs. push_command.c hands over
+/* Metrics for Prometheus, as a text: those of the last run of a job, in a file that node_exporter
+ * collects, and those that `s3once watch` answers with, of all its jobs. push_command.c hands over
  * each run that has ended. What an earlier run left is read back only for the two times that
  * outlive a run; a file that cannot be replaced stays whole. */
 #include "cli/push/metrics.h"
@@ -10,9 +10,11 @@
 #include "cli/options/values.h"
 #include "cli/push/run_events.h"
 #include "cli/version_commit.h"
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,48 +23,82 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define FILE_BYTES_MAX (256U << 10)
-#define LOCK_TURNS     100
-#define LOCK_TURN_MS   20
+#define LOCK_TURNS   100
+#define LOCK_TURN_MS 20
 
-#define LAST_SUCCESS "s3once_last_success_timestamp_seconds"
-#define OLDEST       "s3once_oldest_unshipped_timestamp_seconds"
+static const struct metric_kind last_success = {"s3once_last_success_timestamp_seconds", "gauge",
+	"Time at which a run ended last with every file in S3, verified."};
+static const struct metric_kind last_run = {"s3once_last_run_timestamp_seconds", "gauge",
+	"Time at which the last run ended, whatever its exit status."};
+static const struct metric_kind exit_status = {
+	"s3once_last_run_exit_status", "gauge", "Exit status of the last run."};
+static const struct metric_kind duration = {
+	"s3once_last_run_duration_seconds", "gauge", "How long the last run took."};
+static const struct metric_kind oldest_unshipped = {"s3once_oldest_unshipped_timestamp_seconds",
+	"gauge",
+	"Time at which the oldest file was modified that is to be in S3 and is not. Missing if "
+	"there is none."};
+static const struct metric_kind of_files = {
+	"s3once_last_run_files", "gauge", "Files that the last run found, by what became of them."};
+static const struct metric_kind of_bytes = {"s3once_last_run_bytes", "gauge",
+	"Bytes of the files that the last run found, of those that need nothing more, and of what "
+	"it sent."};
+static const struct metric_kind of_requests = {
+	"s3once_last_run_requests", "gauge", "Requests that the last run sent, by operation."};
+static const struct metric_kind build_info = {
+	"s3once_build_info", "gauge", "Version of the program that wrote this file, always 1."};
 
-static const char HELP[] = "# HELP ";
-
-struct writing {
-	struct text text;
-	struct text labels; /* those of each sample */
-};
-
-/* The text of a metric is the same in all files, as the collector wants it. */
-static void begin_metric(struct writing *w, const char *name, const char *help)
+static struct text *samples_of(struct metrics *metrics, const struct metric_kind *kind)
 {
-	text_addf(&w->text, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+	size_t i = 0;
+	while (i < metrics->n && metrics->all[i].kind != kind)
+		i++;
+	assert(i < METRICS_MAX);
+	if (i == metrics->n)
+		metrics->all[metrics->n++] = (struct metric){kind, TEXT(METRICS_BYTES_MAX)};
+	return &metrics->all[i].samples;
 }
 
-/* `more` has further labels, or is "". */
-static void add_labels(struct writing *w, const char *name, const char *more)
+void metrics_add(struct metrics *metrics, const struct metric_kind *kind, const char *labels,
+	const char *more, const char *format, ...)
 {
-	text_addf(&w->text, "%s{%s%s%s} ", name, text_string(&w->labels), *more ? "," : "", more);
+	struct text *samples = samples_of(metrics, kind);
+	va_list ap;
+	text_addf(samples, "%s{%s%s%s} ", kind->name, labels, *more ? "," : "", more);
+	va_start(ap, format);
+	text_addfv(samples, format, ap);
+	va_end(ap);
+	text_add_char(samples, '\n');
 }
 
-static void add_number(struct writing *w, const char *name, const char *more, uint64_t value)
+void metrics_add_all(struct metrics *metrics, const struct metrics *more)
 {
-	add_labels(w, name, more);
-	text_addf(&w->text, "%" PRIu64 "\n", value);
+	for (size_t i = 0; i < more->n; i++)
+		text_add(
+			samples_of(metrics, more->all[i].kind), text_string(&more->all[i].samples));
 }
 
-static void add_time(struct writing *w, const char *name, const char *help, int64_t seconds)
+void metrics_text(const struct metrics *metrics, struct text *ret)
 {
-	begin_metric(w, name, help);
-	add_labels(w, name, "");
-	text_addf(&w->text, "%" PRId64 "\n", seconds);
+	for (size_t i = 0; i < metrics->n; i++) {
+		const struct metric *metric = &metrics->all[i];
+		const char *name = metric->kind->name;
+		text_addf(ret, "# HELP %s %s\n# TYPE %s %s\n%s", name, metric->kind->help, name,
+			metric->kind->type, text_string(&metric->samples));
+		if (metric->samples.error)
+			ret->error = metric->samples.error;
+	}
+}
+
+void metrics_clear(struct metrics *metrics)
+{
+	while (metrics->n)
+		text_clear(&metrics->all[--metrics->n].samples);
 }
 
 static void add_label_value(struct text *t, const char *bytes)
 {
-	struct text readable = TEXT(FILE_BYTES_MAX);
+	struct text readable = TEXT(METRICS_BYTES_MAX);
 	/* A label is text, so that other bytes are escaped. */
 	if (utf8_valid(bytes, strlen(bytes)))
 		text_add(&readable, bytes);
@@ -97,7 +133,7 @@ void metrics_add_labels(struct text *t, const char *job, const char *bucket, con
 /* The value of a metric with exactly these labels in the text of an earlier file. */
 static bool find_time(const char *text, const char *name, const char *labels, int64_t *ret)
 {
-	struct text begin = TEXT(FILE_BYTES_MAX);
+	struct text begin = TEXT(METRICS_BYTES_MAX);
 	text_addf(&begin, "\n%s{%s} ", name, labels);
 	const char *at = begin.error ? NULL : strstr(text, text_string(&begin));
 	const bool is_there = at && sscanf(at + begin.len, "%" SCNd64, ret) == 1;
@@ -111,101 +147,72 @@ static void read_earlier(const struct metrics_run *run, struct text *ret)
 	text_add_char(ret, '\n');
 	if (run->path)
 		named_file_read(run->path, ret, NULL);
-	else if (run->text)
-		text_add(ret, text_string(run->text));
+	else if (run->metrics)
+		metrics_text(run->metrics, ret);
 }
 
-static void add_files(struct writing *w, const struct s3once_counts *c)
+/* What the run counted. */
+static void add_counts(struct metrics *m, const char *labels, const struct s3once_push *push,
+	const struct s3once_counts *c)
 {
 	const uint64_t settled = s3once_counts_settled(c);
-	static const char name[] = "s3once_last_run_files";
-	begin_metric(w, name, "Files that the last run found, by what became of them.");
+	const char *kind;
+	uint64_t count;
+	char label[96];
 	for (const struct counter *counter = run_counters; counter->name; counter++) {
 		/* What the metrics have always called otherwise than JSON does. */
 		const bool is_links = counter->offset == offsetof(struct s3once_counts, links);
-		char label[64];
 		snprintf(label, sizeof label, "result=\"%s\"", is_links ? "link" : counter->name);
 		if (counter->kind != COUNTS_SOMETHING)
-			add_number(w, name, label, counter_value(counter, c));
+			metrics_add(
+				m, &of_files, labels, label, "%" PRIu64, counter_value(counter, c));
 	}
-	add_number(w, name, "result=\"unfinished\"", c->found > settled ? c->found - settled : 0);
-}
-
-static void add_bytes(struct writing *w, const struct s3once_counts *c)
-{
-	static const char name[] = "s3once_last_run_bytes";
-	begin_metric(w, name,
-		"Bytes of the files that the last run found, of those that need nothing more, and "
-		"of what it sent.");
-	add_number(w, name, "kind=\"found\"", c->bytes_found);
-	add_number(w, name, "kind=\"settled\"", c->bytes_settled);
-	add_number(w, name, "kind=\"sent\"", c->bytes_sent);
-}
-
-static void add_requests(struct writing *w, const struct s3once_push *push)
-{
-	static const char name[] = "s3once_last_run_requests";
-	const char *kind;
-	uint64_t count;
-	begin_metric(w, name, "Requests that the last run sent, by operation.");
+	metrics_add(m, &of_files, labels, "result=\"unfinished\"", "%" PRIu64,
+		c->found > settled ? c->found - settled : 0);
+	metrics_add(m, &of_bytes, labels, "kind=\"found\"", "%" PRIu64, c->bytes_found);
+	metrics_add(m, &of_bytes, labels, "kind=\"settled\"", "%" PRIu64, c->bytes_settled);
+	metrics_add(m, &of_bytes, labels, "kind=\"sent\"", "%" PRIu64, c->bytes_sent);
 	for (size_t i = 0; (kind = s3once_push_requests(push, i, &count)); i++) {
-		char label[96];
 		snprintf(label, sizeof label, "operation=\"%s\"", kind);
 		if (count)
-			add_number(w, name, label, count);
+			metrics_add(m, &of_requests, labels, label, "%" PRIu64, count);
 	}
 }
 
-/* A run that did not see all files does not know the oldest one, so what the run before knew stays.
- */
-static void add_oldest(struct writing *w, const struct metrics_run *run, const char *earlier)
+/* INT64_MAX: there is none. A run that did not see all files does not know the oldest one, so what
+ * the run before knew stays. */
+static int64_t oldest_of(const struct metrics_run *run, const struct s3once_counts *c,
+	const char *labels, const char *earlier)
 {
-	static const char help[] =
-		"Time at which the oldest file was modified that is to be in S3 and is not. "
-		"Missing if there is none.";
-	const struct s3once_counts *c = run->push ? s3once_push_counts(run->push) : NULL;
-	int64_t oldest = INT64_MAX, before = 0;
+	int64_t oldest = INT64_MAX, before = INT64_MAX;
 	if (c && c->oldest_unshipped_ns != INT64_MAX)
 		oldest = c->oldest_unshipped_ns / (int64_t)NS_PER_S;
-	if (!(c && c->scan_complete && !run->is_partial) &&
-		find_time(earlier, OLDEST, text_string(&w->labels), &before) && before < oldest)
-		oldest = before;
-	if (oldest != INT64_MAX)
-		add_time(w, OLDEST, help, oldest);
+	if (!(c && c->scan_complete && !run->is_partial))
+		find_time(earlier, oldest_unshipped.name, labels, &before);
+	return before < oldest ? before : oldest;
 }
 
-static void add_last_run(struct writing *w, const struct metrics_run *run, const char *earlier)
+static void add_run(
+	struct metrics *m, const struct metrics_run *run, const char *labels, const char *earlier)
 {
 	const struct s3once_counts *c = run->push ? s3once_push_counts(run->push) : NULL;
 	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	const int64_t oldest = oldest_of(run, c, labels, earlier);
 	int64_t success = now_s;
+	char build[128];
 	if (run->exit_code == S3ONCE_EXIT_OK ||
-		find_time(earlier, LAST_SUCCESS, text_string(&w->labels), &success))
-		add_time(w, LAST_SUCCESS,
-			"Time at which a run ended last with every file in S3, verified.", success);
-	add_time(w, "s3once_last_run_timestamp_seconds",
-		"Time at which the last run ended, whatever its exit status.", now_s);
-	begin_metric(w, "s3once_last_run_exit_status", "Exit status of the last run.");
-	add_number(w, "s3once_last_run_exit_status", "", (uint64_t)run->exit_code);
-	begin_metric(w, "s3once_last_run_duration_seconds", "How long the last run took.");
-	add_labels(w, "s3once_last_run_duration_seconds", "");
-	text_addf(&w->text, "%.3f\n", c ? c->seconds : 0);
-	add_oldest(w, run, earlier);
-	if (!c)
-		return;
-	add_files(w, c);
-	add_bytes(w, c);
-	add_requests(w, run->push);
-}
-
-static void add_build(struct writing *w)
-{
-	char label[128];
-	snprintf(label, sizeof label, "version=\"%s\",commit=\"%s\"", s3once_version(),
+		find_time(earlier, last_success.name, labels, &success))
+		metrics_add(m, &last_success, labels, "", "%" PRId64, success);
+	metrics_add(m, &last_run, labels, "", "%" PRId64, now_s);
+	metrics_add(m, &exit_status, labels, "", "%d", run->exit_code);
+	metrics_add(m, &duration, labels, "", "%.3f", c ? c->seconds : 0);
+	if (oldest != INT64_MAX)
+		metrics_add(m, &oldest_unshipped, labels, "", "%" PRId64, oldest);
+	if (c)
+		add_counts(m, labels, run->push, c);
+	snprintf(build, sizeof build, "version=\"%s\",commit=\"%s\"", s3once_version(),
 		VERSION_COMMIT);
-	begin_metric(
-		w, "s3once_build_info", "Version of the program that wrote this file, always 1.");
-	add_number(w, "s3once_build_info", label, 1);
+	metrics_add(m, &build_info, labels, build, "1");
 }
 
 static int fill_file(int fd, const struct text *text)
@@ -271,80 +278,29 @@ int metrics_check(const char *path, struct problem *ret_problem)
 
 int metrics_write(const struct metrics_run *run, struct problem *ret_problem)
 {
-	struct writing w = {.text = TEXT(FILE_BYTES_MAX), .labels = TEXT(FILE_BYTES_MAX)};
-	struct text earlier = TEXT(FILE_BYTES_MAX);
+	struct text text = TEXT(METRICS_BYTES_MAX), earlier = text, labels = text;
+	struct metrics metrics = {0};
 	const int lock = run->path ? lock_folder(run->path) : -1;
-	metrics_add_labels(&w.labels, run->job, run->bucket, run->prefix);
+	metrics_add_labels(&labels, run->job, run->bucket, run->prefix);
 	read_earlier(run, &earlier);
-	add_last_run(&w, run, text_string(&earlier));
-	add_build(&w);
-	int error = w.text.error;
-	if (run->text && !error) {
-		text_reset(run->text);
-		text_add(run->text, text_string(&w.text));
-	}
+	add_run(&metrics, run, text_string(&labels), text_string(&earlier));
+	metrics_text(&metrics, &text);
+	int error = text.error;
 	if (run->path && !error)
-		error = replace(run->path, &w.text);
+		error = replace(run->path, &text);
 	if (lock >= 0)
 		close(lock);
 	if (error && run->path)
 		problem_set(ret_problem,
 			"--metrics-file: cannot write %s: %s; the file is as it was",
 			quote(run->path).text, strerror(-error));
+	if (run->metrics && !text.error) {
+		metrics_clear(run->metrics);
+		metrics_add_all(run->metrics, &metrics);
+	}
+	metrics_clear(&metrics);
 	text_clear(&earlier);
-	text_clear(&w.labels);
-	text_clear(&w.text);
+	text_clear(&labels);
+	text_clear(&text);
 	return error;
-}
-
-static size_t line_length(const char *line)
-{
-	const char *end = strchr(line, '\n');
-	return end ? (size_t)(end - line) + 1 : strlen(line);
-}
-
-static bool is_help(const char *line)
-{
-	return strncmp(line, HELP, strlen(HELP)) == 0;
-}
-
-/* "# HELP NAME ", with the blank at its end. */
-static size_t name_length(const char *help)
-{
-	return strlen(HELP) + strcspn(help + strlen(HELP), " ") + 1;
-}
-
-/* The line that describes the same metric in another text, or NULL. */
-static const char *find_metric(const char *text, const char *help)
-{
-	for (const char *line = text; *line; line += line_length(line))
-		if (is_help(line) && strncmp(line, help, name_length(help)) == 0)
-			return line;
-	return NULL;
-}
-
-/* The samples behind the two lines that describe a metric. */
-static void add_samples(const char *help, struct text *ret)
-{
-	const char *begin = help + line_length(help), *end;
-	begin += line_length(begin);
-	for (end = begin; *end && !is_help(end);)
-		end += line_length(end);
-	text_add_bytes(ret, begin, (size_t)(end - begin));
-}
-
-void metrics_merge(const char *const *texts, size_t n, struct text *ret)
-{
-	for (size_t i = 0; i < n; i++)
-		for (const char *line = texts[i]; *line; line += line_length(line)) {
-			if (!is_help(line) || find_metric(text_string(ret), line))
-				continue;
-			const char *type = line + line_length(line);
-			text_add_bytes(ret, line, line_length(line) + line_length(type));
-			for (size_t j = i; j < n && !ret->error; j++) {
-				const char *same = find_metric(texts[j], line);
-				if (same)
-					add_samples(same, ret);
-			}
-		}
 }

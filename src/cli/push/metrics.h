@@ -1,15 +1,41 @@
-/* What --metrics-file keeps for node_exporter's textfile collector: how the last run of a job
- * ended, and when one succeeded last. docs/operations.md lists the metrics. */
+/* Metrics for Prometheus. --metrics-file keeps those of the last run of a job for node_exporter's
+ * textfile collector, and `s3once watch` answers with them and its own. docs/operations.md lists
+ * them. */
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
 #include "s3once/push.h"
 #include <stdbool.h>
 
+#define METRICS_MAX       16
+#define METRICS_BYTES_MAX (256U << 10) /* of one metric, and of a job's file */
+
+struct metric_kind {
+	const char *name, *type, *help;
+};
+
+/* Metrics with their samples, in the order in which they came. Zero it to start, and clear it. */
+struct metrics {
+	struct metric {
+		const struct metric_kind *kind; /* static, and one for each name */
+		struct text samples;
+	} all[METRICS_MAX];
+	size_t n;
+};
+
+/* Adds a sample; printf style. `more` has labels besides, or is "". */
+void metrics_add(struct metrics *metrics, const struct metric_kind *kind, const char *labels,
+	const char *more, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Adds all samples. */
+void metrics_add_all(struct metrics *metrics, const struct metrics *more);
+/* Adds the text that Prometheus reads: each metric is described once, and all its samples follow.
+ * If a sample found no room, the text has the error. */
+void metrics_text(const struct metrics *metrics, struct text *ret);
+void metrics_clear(struct metrics *metrics);
+
 struct metrics_run {
-	const char *path;            /* of the file; NULL: only the text is kept */
-	struct text *text;           /* where this process keeps what the job's metrics are; NULL:
-					only in the file */
+	const char *path;            /* of the file; NULL: none is written */
+	struct metrics *metrics;     /* where this process keeps them; NULL: only in the file */
 	const char *job;             /* whose run it was; NULL: that of a command line */
 	const char *bucket, *prefix; /* its target */
 	int exit_code;
@@ -23,13 +49,9 @@ struct metrics_run {
 int metrics_check(const char *path, struct problem *ret_problem);
 /* Adds the labels that all metrics of a job have; job may be NULL. */
 void metrics_add_labels(struct text *t, const char *job, const char *bucket, const char *prefix);
-/* Replaces the text, and the file in one step by one about this run, mode 0644. Processes that do
- * so at the same time take turns. What the file says of the last success is kept, and after a run
- * that did not see all files also what it says of the oldest one that is not in S3, as far as it is
- * of this job and target. Without a file, the text says it. 0, or -errno with a sentence: then the
- * file is as it was. */
+/* Replaces the metrics, and the file in one step by one about this run, mode 0644. Processes that
+ * do so at the same time take turns. What the file says of the last success is kept, and after a
+ * run that did not see all files also what it says of the oldest one that is not in S3, as far as
+ * it is of this job and target. Without a file, the metrics say it. 0, or -errno with a sentence:
+ * then the file is as it was. */
 int metrics_write(const struct metrics_run *run, struct problem *ret_problem);
-
-/* Adds all samples of the texts, those of a metric together behind its one description. A text
- * consists of lines "# HELP NAME …", each followed by "# TYPE …" and the samples; "" is one. */
-void metrics_merge(const char *const *texts, size_t n, struct text *ret);

@@ -4,7 +4,6 @@
  * hold up the thread that tells of an event. */
 #include "cli/push/push_command.h"
 #include "cli/commands.h"
-#include "cli/push/metrics.h"
 #include "cli/push/people.h"
 #include "cli/push/progress_line.h"
 #include "cli/push/run_events.h"
@@ -19,6 +18,8 @@
 
 #define LOOK_INTERVAL_MS 200 /* where progress is drawn, or a pass may give way */
 #define STATUS_COLUMNS   200
+#define STALL_MS         60000
+#define END_MS           300000
 #define JSON_INTERVAL_MS 1000
 #define JSON_INTERVAL_S  0.9 /* a little less: ticks are not exact */
 
@@ -127,11 +128,10 @@ static void view_init(
 			.makes_marks = options->marks_by_default && !marks_own_are_there()},
 	};
 	service_notify_init(&view->service);
-	output_init(&view->output);
-	if (options->run.log_file &&
-		output_log_to(&view->output, options->run.log_file, options->json))
-		output_say(&view->output, "error: out of memory: lines are printed");
-	output_never_block(&view->output);
+	output_init(&view->output, &(struct output_options){.log_file = options->run.log_file,
+					   .logs_results_alone = options->json,
+					   .stall_ms = STALL_MS,
+					   .end_ms = END_MS});
 	static const enum log_level levels[] = {LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG};
 	log_set_level(
 		options->quiet ? LOG_ERROR : levels[options->verbose < 3 ? options->verbose : 3]);
@@ -169,7 +169,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 {
 	const bool is_partial = view->pass && options->run.folders;
 	const struct metrics_run run = {.path = options->metrics_file,
-		.text = view->pass ? &view->pass->metrics : NULL,
+		.metrics = view->pass ? &view->pass->metrics : NULL,
 		.job = options->job,
 		.bucket = options->run.bucket,
 		.prefix = options->run.prefix,
@@ -177,7 +177,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 		.is_partial = is_partial,
 		.push = push};
 	struct problem problem;
-	const bool is_wanted = (run.path || run.text) && !options->run.dry_run;
+	const bool is_wanted = (run.path || run.metrics) && !options->run.dry_run;
 	if (!is_wanted || !metrics_write(&run, &problem) || !run.path)
 		return code;
 	output_say(&view->output, "error: %s", problem.text);

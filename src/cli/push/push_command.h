@@ -1,6 +1,6 @@
 /* One run of `s3once push`, told as its options say. */
 #pragma once
-#include "base/text.h"
+#include "cli/push/metrics.h"
 #include "cli/push/push_options.h"
 #include <stdbool.h>
 
@@ -13,8 +13,8 @@ struct push_pass {
 	/* The exit code of the last run over all files. A run over options.run.folders succeeds
 	 * only if that one did. */
 	int whole_code;
-	/* What metrics.h makes of the last pass. It is kept from pass to pass. */
-	struct text metrics;
+	/* Those of the last pass. They are kept from pass to pass. */
+	struct metrics metrics;
 	/* Warnings that are not repeated. They are kept from pass to pass. */
 	struct text said;
 	/* Called several times a second with the counts so far. True: the run ends as at a limit,

@@ -2,7 +2,7 @@
  * library is told. push, proven and a job's file come here once their words were read by the table
  * of push_option_tables.c. What the library refuses by itself is not checked here once more. */
 #include "cli/push/push_options.h"
-#include "cli/line_writer.h"
+#include "cli/log_file.h"
 #include "cli/push/metrics.h"
 #include "scan/key/key.h"
 #include <errno.h>

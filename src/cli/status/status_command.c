@@ -457,8 +457,8 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 			tell_left_out(view->page);
 		tell_about(view, &before, &now);
 		if (view->page && status_page_draw(view->page) < 0)
-			view->output->locked.error = -EPIPE;
-		if (view->output->locked.error)
+			output_fail(view->output, -EPIPE);
+		if (output_has_failed(view->output))
 			break;
 		before = now;
 		uv_sleep((unsigned)interval_ms);

@@ -8,17 +8,18 @@
 #include "cli/job/run_command.h"
 #include "cli/push/service_notify.h"
 #include "cli/signals.h"
-#include "cli/watch/watch_metrics.h"
+#include "cli/watch/metrics_server.h"
 #include "cli/watch/watched.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define STATUS_BYTES_MAX  1024
-#define METRICS_BYTES_MAX (16U << 20)
+#define STATUS_BYTES_MAX 1024
+#define ANSWER_BYTES_MAX (16U << 20)
 
 struct watch {
 	struct watched **jobs;
@@ -97,14 +98,46 @@ static void tell_status(const struct watch *watch)
 	text_clear(&t);
 }
 
+static const struct metric_kind passes = {"s3once_watch_passes_total", "counter",
+	"Passes since the service began, over all files or over some folders."};
+static const struct metric_kind folders = {
+	"s3once_watch_folders", "gauge", "Folders whose changes the kernel tells of."};
+static const struct metric_kind failed_passes = {"s3once_watch_failed_passes_total", "counter",
+	"Passes since the service began that ended with another exit status than 0."};
+static const struct metric_kind uploaded_files = {"s3once_watch_uploaded_files_total", "counter",
+	"Files that were uploaded since the service began."};
+static const struct metric_kind uploaded_bytes = {
+	"s3once_watch_uploaded_bytes_total", "counter", "Bytes of these files."};
+
+static void add_metrics(const struct watched *watched, struct metrics *ret)
+{
+	const struct job *job = watched_job(watched);
+	const struct s3once_options *o = &job->options.run;
+	struct watched_sums sums = {0};
+	struct text labels = TEXT(METRICS_BYTES_MAX);
+	watched_add(watched, &sums);
+	metrics_add_labels(&labels, job->name, o->bucket, o->prefix);
+	const char *own = text_string(&labels);
+	metrics_add_all(ret, watched_metrics(watched));
+	metrics_add(ret, &passes, own, "over=\"all\"", "%" PRIu64, sums.whole);
+	metrics_add(ret, &passes, own, "over=\"some\"", "%" PRIu64, sums.passes - sums.whole);
+	metrics_add(ret, &folders, own, "", "%" PRIu64, sums.folders);
+	metrics_add(ret, &failed_passes, own, "", "%" PRIu64, sums.failed);
+	metrics_add(ret, &uploaded_files, own, "", "%" PRIu64, sums.files);
+	metrics_add(ret, &uploaded_bytes, own, "", "%" PRIu64, sums.bytes);
+	text_clear(&labels);
+}
+
 static void update_server(const struct watch *watch)
 {
-	struct text t = TEXT(METRICS_BYTES_MAX);
-	if (!watch->server)
-		return;
-	watch_metrics(watch->jobs, watch->n, &t);
-	if (!t.error)
+	struct text t = TEXT(ANSWER_BYTES_MAX);
+	struct metrics metrics = {0};
+	for (size_t i = 0; watch->server && i < watch->n; i++)
+		add_metrics(watch->jobs[i], &metrics);
+	metrics_text(&metrics, &t);
+	if (watch->server && !t.error)
 		metrics_server_set(watch->server, text_string(&t));
+	metrics_clear(&metrics);
 	text_clear(&t);
 }
 
@@ -128,6 +161,14 @@ static bool listen_as_told(struct watch *watch)
 	return true;
 }
 
+/* Whether the metrics of two jobs would have the same labels. */
+static bool share_labels(const struct job *a, const struct job *b)
+{
+	const struct s3once_options *of_a = &a->options.run, *of_b = &b->options.run;
+	return strcmp(a->name, b->name) == 0 && strcmp(of_a->bucket, of_b->bucket) == 0 &&
+	       strcmp(of_a->prefix, of_b->prefix) == 0;
+}
+
 /* Whether two jobs cannot be watched by one service. That is said. */
 static bool do_clash(const struct job *a, const struct job *b)
 {
@@ -141,7 +182,14 @@ static bool do_clash(const struct job *a, const struct job *b)
 			quote(a->name).text, quote(b->name).text);
 		return true;
 	}
-	return (address || other) && watch_metrics_clash(a, b);
+	if ((address || other) && share_labels(a, b)) {
+		log_error(
+			"watch: --metrics-listen: two jobs are called %s and have the same target, so "
+			"that their metrics could not be told from each other: rename one of the files",
+			quote(a->name).text);
+		return true;
+	}
+	return false;
 }
 
 /* Whether the job at i of this service, or what is to take its place, clashes with another one. */

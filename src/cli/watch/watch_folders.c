@@ -1,6 +1,6 @@
-/* What inotify tells of the folders of a job: which are watched, which were touched, and when
- * they will have come to rest. Where the kernel has told too little, a pass looks at all files.
- * watch_table.c keeps the folders. */
+/* What inotify tells of the folders of a job: which are watched, and what is touched in them. Where
+ * the kernel has told too little, a pass looks at all files. watch_table.c keeps the folders, and
+ * watched.c what was touched. */
 #include "cli/watch/watch_folders.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -121,7 +121,6 @@ int watch_folders_new(const struct watch_folders_options *options, struct watch_
 	if (!folders)
 		return -ENOMEM;
 	folders->options = *options;
-	folders->table = WATCH_TABLE;
 	folders->roots = calloc(options->n_sources, sizeof *folders->roots);
 	if (!folders->roots) {
 		free(folders);
@@ -156,17 +155,16 @@ static void on_dropped(void *arg, int wd)
 }
 
 /* What cannot be opened is an error of the run that looks at all files. */
-static struct watch_folder *watch_one(
-	struct watch_folders *folders, const char *path, const char *only_name)
+static bool watch_one(struct watch_folders *folders, const char *path, const char *only_name)
 {
 	folders->options.moves(folders->options.arg);
 	const int wd = inotify_add_watch(folders->fd, path, MASK);
 	if (wd >= 0 && watch_table_put(&folders->table, wd, path, only_name) == 0)
-		return watch_table_find(&folders->table, wd);
+		return true;
 	if (wd >= 0)
 		inotify_rm_watch(folders->fd, wd);
 	folders->n_unwatched += wd >= 0 || errno == ENOSPC || errno == ENOMEM;
-	return NULL;
+	return false;
 }
 
 static void on_folder(void *arg, const char *path)
@@ -233,7 +231,6 @@ void watch_folders_renew(struct watch_folders *folders)
 	for (size_t i = 0; i < folders->options.n_sources; i++)
 		watch_root(folders, i);
 	watch_table_sweep(&folders->table, on_dropped, folders);
-	watch_table_settle(&folders->table);
 	say_unwatched(folders);
 }
 
@@ -271,19 +268,11 @@ static void on_gone(struct watch_folders *folders, struct watch_folder *folder)
 	watch_table_drop(&folders->table, folder);
 }
 
-struct new_folder {
-	struct watch_folders *folders;
-	uint64_t now_ns;
-};
-
 static void on_new_folder(void *arg, const char *path)
 {
-	const struct new_folder *new = arg;
-	struct watch_folders *folders = new->folders;
-	struct watch_folder *folder = watch_one(folders, path, NULL);
-	if (folder)
-		watch_table_touch(
-			&folders->table, folder, NULL, new->now_ns, folders->options.rest_ns);
+	struct watch_folders *folders = arg;
+	if (watch_one(folders, path, NULL))
+		folders->options.touched(folders->options.arg, path);
 }
 
 /* The SOURCE directory that the path lies below. */
@@ -298,10 +287,8 @@ static const char *root_above(const struct watch_folders *folders, const char *p
 	return NULL;
 }
 
-static void on_subfolder(
-	struct watch_folders *folders, uint32_t mask, const char *path, uint64_t now_ns)
+static void on_subfolder(struct watch_folders *folders, uint32_t mask, const char *path)
 {
-	struct new_folder new = {folders, now_ns};
 	if (mask & IN_MOVED_FROM)
 		watch_table_drop_below(&folders->table, path, on_dropped, folders);
 	if (!(mask & (IN_CREATE | IN_MOVED_TO)))
@@ -311,7 +298,7 @@ static void on_subfolder(
 		.filter = folders->options.filter,
 		.follow = folders->options.follow,
 		.folder = on_new_folder,
-		.arg = &new};
+		.arg = folders};
 	if (walk.root)
 		watch_walk(&walk);
 	say_unwatched(folders);
@@ -327,7 +314,7 @@ static bool is_wanted(const struct watch_folders *folders, const char *path)
 }
 
 static void on_name(struct watch_folders *folders, struct watch_folder *folder,
-	const struct inotify_event *event, uint64_t now_ns)
+	const struct inotify_event *event)
 {
 	char path[PATH_MAX + NAME_MAX + 2];
 	if (strcmp(event->name, REMOVAL_FOLDER) == 0)
@@ -336,14 +323,12 @@ static void on_name(struct watch_folders *folders, struct watch_folder *folder,
 		return;
 	snprintf(path, sizeof path, "%s/%s", folder->path[1] ? folder->path : "", event->name);
 	if (event->mask & IN_ISDIR)
-		on_subfolder(folders, event->mask, path, now_ns);
+		on_subfolder(folders, event->mask, path);
 	else if (!(event->mask & IN_MOVED_FROM) && is_wanted(folders, path))
-		watch_table_touch(
-			&folders->table, folder, event->name, now_ns, folders->options.rest_ns);
+		folders->options.touched(folders->options.arg, path);
 }
 
-static void on_event(
-	struct watch_folders *folders, const struct inotify_event *event, uint64_t now_ns)
+static void on_event(struct watch_folders *folders, const struct inotify_event *event)
 {
 	if (event->mask & IN_Q_OVERFLOW) {
 		on_overflow(folders);
@@ -353,13 +338,13 @@ static void on_event(
 	if (!folder)
 		return; /* of a watch that was dropped meanwhile */
 	if (event->len)
-		on_name(folders, folder, event, now_ns);
+		on_name(folders, folder, event);
 	else if (event->mask & IN_IGNORED ||
 		 (event->mask & IN_MOVE_SELF && root_of(folders, folder)))
 		on_gone(folders, folder);
 }
 
-bool watch_folders_read(struct watch_folders *folders, uint64_t now_ns)
+bool watch_folders_read(struct watch_folders *folders)
 {
 	_Alignas(struct inotify_event) char buffer[64 * 1024];
 	ssize_t n;
@@ -367,7 +352,7 @@ bool watch_folders_read(struct watch_folders *folders, uint64_t now_ns)
 	while (folders->fd >= 0 && (n = read(folders->fd, buffer, sizeof buffer)) > 0)
 		for (const char *at = buffer; at < buffer + n;) {
 			const struct inotify_event *event = (const void *)at;
-			on_event(folders, event, now_ns);
+			on_event(folders, event);
 			at += sizeof *event + event->len;
 		}
 	return folders->knows_all;
@@ -376,17 +361,6 @@ bool watch_folders_read(struct watch_folders *folders, uint64_t now_ns)
 int watch_folders_fd(const struct watch_folders *folders)
 {
 	return folders->fd;
-}
-
-uint64_t watch_folders_due_ns(const struct watch_folders *folders)
-{
-	return folders->table.due_ns;
-}
-
-void watch_folders_take(struct watch_folders *folders, uint64_t now_ns,
-	void (*rests)(void *arg, const char *path), void *arg)
-{
-	watch_table_take(&folders->table, now_ns, rests, arg);
 }
 
 size_t watch_folders_count(const struct watch_folders *folders)

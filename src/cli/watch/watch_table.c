@@ -1,41 +1,22 @@
 /* The folders that are watched, by their inotify descriptor and by their path. */
 #include "cli/watch/watch_table.h"
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TOUCHED_MAX 1000 /* names in all folders; all of a folder is looked at beyond that */
-#define TAG_TOUCHED 't'
-
-static void forget_names(struct watch_table *table, struct watch_folder *folder)
-{
-	table->n_touched -= folder->touched.n;
-	names_clear(&folder->touched);
-}
-
-static void settle(struct watch_table *table, struct watch_folder *folder)
-{
-	forget_names(table, folder);
-	folder->touched_all = false;
-	folder->first_touch_ns = 0;
-}
-
-static void forget(struct watch_table *table, struct watch_folder *folder)
+static void forget(struct watch_folder *folder)
 {
 	free(folder->path);
 	free(folder->only_name);
 	folder->path = folder->only_name = NULL;
-	settle(table, folder);
 }
 
 void watch_table_clear(struct watch_table *table)
 {
 	for (size_t i = 0; i < table->n; i++)
-		forget(table, &table->folders[i]);
+		forget(&table->folders[i]);
 	free(table->folders);
-	*table = WATCH_TABLE;
+	*table = (struct watch_table){0};
 }
 
 /* The first with this wd or a higher one. */
@@ -134,7 +115,7 @@ int watch_table_put(struct watch_table *table, int wd, const char *path, const c
 void watch_table_drop(struct watch_table *table, struct watch_folder *folder)
 {
 	table->n_gone += folder->path != NULL;
-	forget(table, folder);
+	forget(folder);
 }
 
 static bool is_below(const char *path, const char *folder)
@@ -163,69 +144,5 @@ void watch_table_sweep(struct watch_table *table, void (*dropped)(void *arg, int
 			continue;
 		watch_table_drop(table, folder);
 		dropped(arg, folder->wd);
-	}
-}
-
-static void note_name(struct watch_table *table, struct watch_folder *folder, const char *name)
-{
-	struct names *touched = &folder->touched;
-	for (size_t i = 0; name && i < touched->n; i++)
-		if (strcmp(names_get(touched, i), name) == 0)
-			return;
-	if (name && !folder->touched_all && table->n_touched < TOUCHED_MAX &&
-		!names_add(touched, TAG_TOUCHED, name, strlen(name))) {
-		table->n_touched++;
-		return;
-	}
-	folder->touched_all = true;
-	forget_names(table, folder);
-}
-
-void watch_table_touch(struct watch_table *table, struct watch_folder *folder, const char *name,
-	uint64_t now_ns, uint64_t rest_ns)
-{
-	note_name(table, folder, name);
-	if (!folder->first_touch_ns)
-		folder->first_touch_ns = now_ns;
-	const uint64_t latest_ns = folder->first_touch_ns + 2 * rest_ns;
-	folder->due_ns = now_ns + rest_ns < latest_ns ? now_ns + rest_ns : latest_ns;
-	if (folder->due_ns < table->due_ns)
-		table->due_ns = folder->due_ns;
-}
-
-void watch_table_settle(struct watch_table *table)
-{
-	for (size_t i = 0; i < table->n; i++)
-		settle(table, &table->folders[i]);
-	table->due_ns = UINT64_MAX;
-}
-
-static void tell_touched(
-	const struct watch_folder *folder, void (*rests)(void *arg, const char *path), void *arg)
-{
-	char path[PATH_MAX + NAME_MAX + 2];
-	if (folder->touched_all)
-		rests(arg, folder->path);
-	for (size_t i = 0; i < folder->touched.n; i++) {
-		snprintf(path, sizeof path, "%s/%s", folder->path[1] ? folder->path : "",
-			names_get(&folder->touched, i));
-		rests(arg, path);
-	}
-}
-
-void watch_table_take(struct watch_table *table, uint64_t now_ns,
-	void (*rests)(void *arg, const char *path), void *arg)
-{
-	table->due_ns = UINT64_MAX;
-	for (size_t i = 0; i < table->n; i++) {
-		struct watch_folder *folder = &table->folders[i];
-		if (!folder->first_touch_ns)
-			continue;
-		if (folder->due_ns <= now_ns) {
-			tell_touched(folder, rests, arg);
-			settle(table, folder);
-		} else if (folder->due_ns < table->due_ns) {
-			table->due_ns = folder->due_ns;
-		}
 	}
 }

@@ -19,29 +19,76 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct watch_young_file {
+/* What waits until it is at rest: a file or folder that was touched, or a file that was too young
+ * in a pass. */
+#define RESTLESS_MAX 1000 /* beyond it, the folder stands for what is in it */
+
+struct restless_path {
 	char *path;
-	uint64_t due_ns; /* clock_boot_ns() */
+	uint64_t due_ns; /* when it is looked at, by clock_boot_ns() */
+	bool is_new;     /* nobody has looked at it so far */
 };
 
-/* Zero-initialised is empty, but for min_age_ms. */
-struct watch_young {
-	uint64_t min_age_ms;
-	struct watch_young_file *files;
+/* In order of the paths. */
+struct restless {
+	struct restless_path *paths;
 	size_t n, cap;
-	bool is_whole; /* there were too many: all files are to be looked at when the last is at
-			  rest */
+	uint64_t due_ns;    /* not later than the first; UINT64_MAX: nothing waits */
+	bool is_incomplete; /* memory ran out: all files are to be looked at then */
 };
 
-/* The files that a pass left alone since they had not rested yet, and when each will have. */
-#define FILES_MAX 1000
-
-static void watch_young_clear(struct watch_young *young)
+static void restless_clear(struct restless *restless)
 {
-	for (size_t i = 0; i < young->n; i++)
-		free(young->files[i].path);
-	free(young->files);
-	*young = (struct watch_young){.min_age_ms = young->min_age_ms};
+	for (size_t i = 0; i < restless->n; i++)
+		free(restless->paths[i].path);
+	free(restless->paths);
+	*restless = (struct restless){.due_ns = UINT64_MAX};
+}
+
+/* The place of the first path that is not before this one. */
+static size_t lower_bound(const struct restless *restless, const char *path)
+{
+	size_t from = 0, to = restless->n;
+	while (from < to) {
+		const size_t middle = from + (to - from) / 2;
+		if (strcmp(restless->paths[middle].path, path) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+/* Takes the path. 0 or -ENOMEM. */
+static int insert(struct restless *restless, size_t at, struct restless_path new)
+{
+	if (restless->n == restless->cap) {
+		const size_t cap = 2 * restless->cap + 16;
+		struct restless_path *grown = realloc(restless->paths, cap * sizeof *grown);
+		if (!grown) {
+			free(new.path);
+			return -ENOMEM;
+		}
+		restless->paths = grown;
+		restless->cap = cap;
+	}
+	struct restless_path *place = restless->paths + at;
+	memmove(place + 1, place, (restless->n++ - at) * sizeof *place);
+	*place = new;
+	return 0;
+}
+
+/* What waits already is looked at when it was to be. */
+static void restless_add(struct restless *restless, const char *path, uint64_t due_ns, bool is_new)
+{
+	char *copy = restless->n < RESTLESS_MAX ? strdup(path) : path_folder(path);
+	const size_t at = copy ? lower_bound(restless, copy) : 0;
+	if (copy && at < restless->n && strcmp(restless->paths[at].path, copy) == 0)
+		free(copy);
+	else if (!copy || insert(restless, at, (struct restless_path){copy, due_ns, is_new}))
+		restless->is_incomplete = true;
+	if (due_ns < restless->due_ns)
+		restless->due_ns = due_ns;
 }
 
 static int64_t ns_of(struct timespec t)
@@ -49,111 +96,11 @@ static int64_t ns_of(struct timespec t)
 	return t.tv_sec * (int64_t)NS_PER_S + t.tv_nsec;
 }
 
-/* The wall time from which on the file is old enough; 0 if it is gone. A modification time in the
- * future does not count, as in the scan. */
-static int64_t rests_at(const struct watch_young *young, const char *path)
-{
-	struct stat st;
-	if (lstat(path, &st))
-		return 0;
-	const int64_t written =
-		ns_of(st.st_mtim) > clock_wall_ns() ? ns_of(st.st_ctim) : ns_of(st.st_mtim);
-	return written + (int64_t)(young->min_age_ms * NS_PER_MS);
-}
-
-/* The same on the other clock; not at once, and not later than if it was written just now. */
-static uint64_t due_at(const struct watch_young *young, int64_t rests_at_ns, int64_t now_wall_ns)
-{
-	const int64_t least = 100 * (int64_t)NS_PER_MS,
-		      most = (int64_t)(young->min_age_ms * NS_PER_MS) + least;
-	const int64_t left = rests_at_ns - now_wall_ns;
-	return clock_boot_ns() + (uint64_t)(left < least ? least : left > most ? most : left);
-}
-
-static bool is_known(const struct watch_young *young, const char *path)
-{
-	for (size_t i = 0; i < young->n; i++)
-		if (strcmp(young->files[i].path, path) == 0)
-			return true;
-	return false;
-}
-
-/* A pass that began at this wall time has left the file for later. One that is old enough is left
- * for another reason, such as that rotation still writes to it, and is not waited for. */
-static void watch_young_add(struct watch_young *young, const char *path, int64_t began_wall_ns)
-{
-	const int64_t rests_at_ns = rests_at(young, path);
-	if (young->is_whole || rests_at_ns <= began_wall_ns || is_known(young, path))
-		return;
-	if (young->n == young->cap) {
-		const size_t cap = 2 * young->cap + 16;
-		struct watch_young_file *grown =
-			cap > FILES_MAX ? NULL : realloc(young->files, cap * sizeof *grown);
-		if (!grown) {
-			young->is_whole = true;
-			return;
-		}
-		young->files = grown;
-		young->cap = cap;
-	}
-	char *copy = strdup(path);
-	young->is_whole = !copy;
-	if (copy)
-		young->files[young->n++] = (struct watch_young_file){
-			copy, due_at(young, rests_at_ns, clock_wall_ns())};
-}
-
-/* When the first of them may be at rest; UINT64_MAX: there is none. */
-static uint64_t watch_young_due_ns(const struct watch_young *young)
-{
-	uint64_t due_ns = UINT64_MAX;
-	for (size_t i = 0; i < young->n; i++)
-		if (young->files[i].due_ns < due_ns)
-			due_ns = young->files[i].due_ns;
-	return due_ns;
-}
-
-static void tell_file(const char *path, void (*rests)(void *arg, const char *path), void *arg)
-{
-	char *given = path_folder(path), *folder = given ? realpath(given, NULL) : NULL, *file;
-	if (folder && asprintf(&file, "%s/%s", folder[1] ? folder : "", path_name(path)) >= 0) {
-		rests(arg, file);
-		free(file);
-	}
-	free(folder);
-	free(given);
-}
-
-/* Calls `rests` with the path of each file that is at rest by now, whose folder has no links in it
- * then, and drops the file; those that were written to meanwhile stay. */
-static void watch_young_take(struct watch_young *young, uint64_t now_ns,
-	void (*rests)(void *arg, const char *path), void *arg)
-{
-	const int64_t now_wall_ns = clock_wall_ns();
-	size_t kept = 0;
-	for (size_t i = 0; i < young->n; i++) {
-		struct watch_young_file file = young->files[i];
-		if (file.due_ns <= now_ns) {
-			const int64_t rests_at_ns = rests_at(young, file.path);
-			if (rests_at_ns <= now_wall_ns) {
-				if (rests_at_ns)
-					tell_file(file.path, rests, arg);
-				free(file.path);
-				continue;
-			}
-			file.due_ns = due_at(young, rests_at_ns, now_wall_ns);
-		}
-		young->files[kept++] = file;
-	}
-	young->n = kept;
-}
-
-#define MIN_AGE_MS        10000
-#define FIRST_RETRY_NS    (5 * NS_PER_S)
-#define SAID_BYTES_MAX    (16U << 10)
-#define METRICS_BYTES_MAX (256U << 10)
-#define LONGEST_TIMES     5                 /* see has_stored_enough() */
-#define TOUCH_DELAY_NS    (100 * NS_PER_MS) /* a time stamp of a file may be a little late */
+#define MIN_AGE_MS     10000
+#define FIRST_RETRY_NS (5 * NS_PER_S)
+#define SAID_BYTES_MAX (16U << 10)
+#define LONGEST_TIMES  5                 /* see has_stored_enough() */
+#define TOUCH_DELAY_NS (100 * NS_PER_MS) /* a time stamp of a file may be a little late */
 
 /* The paths of a pass over some, which are ours. */
 struct touched {
@@ -172,7 +119,8 @@ struct watched {
 	struct job job;
 	struct filter *filter; /* of the job's rules; NULL: none */
 	struct watch_folders *folders;
-	struct watch_young young;
+	struct restless restless;
+	uint64_t min_age_ns;
 	struct push_pass pass;
 	struct watched_sums sums;
 	uint64_t next_whole_ns; /* the next pass over all files */
@@ -245,17 +193,108 @@ static int open_filter(struct watched *watched)
 	return error;
 }
 
+/* The wall time from which on the file is old enough; 0 if it is gone, or nobody knows. A
+ * modification time in the future does not count, as in the scan. */
+static int64_t rests_at(const struct watched *watched, const char *path)
+{
+	struct stat st;
+	if (lstat(path, &st))
+		return 0;
+	const int64_t written =
+		ns_of(st.st_mtim) > clock_wall_ns() ? ns_of(st.st_ctim) : ns_of(st.st_mtim);
+	return written + (int64_t)watched->min_age_ns;
+}
+
+/* The same on the other clock; not at once, and not later than if it was written just now. */
+static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
+{
+	const int64_t left = rests_at_ns - clock_wall_ns(), most = (int64_t)watched->min_age_ns;
+	return clock_boot_ns() + TOUCH_DELAY_NS +
+	       (uint64_t)(left < 0      ? 0
+			  : left > most ? most
+					: left);
+}
+
+/* One that is old enough is left for another reason, such as that rotation still writes to it, and
+ * is not waited for. */
 static void on_young(void *arg, const char *path)
 {
 	struct watched *watched = arg;
-	watch_young_add(&watched->young, path, watched->began_wall_ns);
+	const int64_t rests_at_ns = rests_at(watched, path);
+	char *given = path_folder(path), *folder = given ? realpath(given, NULL) : NULL, *file;
+	if (rests_at_ns > watched->began_wall_ns && folder &&
+		asprintf(&file, "%s/%s", folder[1] ? folder : "", path_name(path)) >= 0) {
+		restless_add(&watched->restless, file, due_at(watched, rests_at_ns), false);
+		free(file);
+	}
+	free(folder);
+	free(given);
+}
+
+static void on_touched(void *arg, const char *path)
+{
+	struct watched *watched = arg;
+	restless_add(&watched->restless, path,
+		clock_boot_ns() + watched->min_age_ns + TOUCH_DELAY_NS, true);
+}
+
+/* When something that is due is to be looked at: now; later, since it is a file that was written to
+ * meanwhile; or never, since it is gone. What live logs grow by is uploaded while they are written
+ * to. */
+static uint64_t look_at(const struct watched *watched, const char *path, uint64_t now_ns)
+{
+	struct stat st;
+	if (lstat(path, &st))
+		return errno == ENOENT ? UINT64_MAX : now_ns;
+	const int64_t rests_at_ns = rests_at(watched, path);
+	const bool rests = rests_at_ns <= clock_wall_ns();
+	return rests || S_ISDIR(st.st_mode) || watched->job.options.run.live
+		       ? now_ns
+		       : due_at(watched, rests_at_ns);
+}
+
+/* Whether anything that has waited is at rest now. It waits no longer then, and is added to *ret;
+ * NULL: that is only asked. */
+static bool take_rested(struct watched *watched, struct touched *ret)
+{
+	struct restless *restless = &watched->restless;
+	const uint64_t now_ns = clock_boot_ns();
+	size_t kept = 0, rested = 0;
+	if (restless->due_ns > now_ns)
+		return false;
+	restless->due_ns = UINT64_MAX;
+	for (size_t i = 0; i < restless->n; i++) {
+		struct restless_path at = restless->paths[i];
+		if (at.due_ns <= now_ns) {
+			at.due_ns = look_at(watched, at.path, now_ns);
+			at.is_new = at.due_ns == now_ns && at.is_new;
+		}
+		const bool rests = at.due_ns <= now_ns;
+		rested += rests;
+		if (rests && ret)
+			add_touched(ret, at.path);
+		if ((rests && ret) || at.due_ns == UINT64_MAX) {
+			free(at.path);
+			continue;
+		}
+		if (at.due_ns < restless->due_ns)
+			restless->due_ns = at.due_ns;
+		restless->paths[kept++] = at;
+	}
+	restless->n = kept;
+	if (restless->is_incomplete && !ret)
+		restless->due_ns = now_ns;
+	if (ret) {
+		ret->is_incomplete |= restless->is_incomplete;
+		restless->is_incomplete = false;
+	}
+	return rested > 0;
 }
 
 void watched_take_over(struct watched *watched, const struct watched *before)
 {
 	watched->sums = before->sums;
-	text_reset(&watched->pass.metrics);
-	text_add(&watched->pass.metrics, text_string(&before->pass.metrics));
+	metrics_add_all(&watched->pass.metrics, &before->pass.metrics);
 }
 
 const struct job *watched_job(const struct watched *watched)
@@ -274,16 +313,10 @@ static void look_at_all_by(struct watched *watched, uint64_t due_ns)
 		watched->next_whole_ns = due_ns;
 }
 
-static uint64_t min_age_ns(const struct watched *watched)
-{
-	return watched->young.min_age_ms * NS_PER_MS;
-}
-
 void watched_read(struct watched *watched)
 {
-	const uint64_t now_ns = clock_boot_ns();
-	if (!watch_folders_read(watched->folders, now_ns))
-		look_at_all_by(watched, now_ns + min_age_ns(watched));
+	if (!watch_folders_read(watched->folders))
+		look_at_all_by(watched, clock_boot_ns() + watched->min_age_ns);
 }
 
 /* After such an end the next pass would end the same way. */
@@ -292,16 +325,9 @@ static bool is_held_up(const struct watched *watched)
 	return watched->code == S3ONCE_EXIT_SETUP || watched->code == S3ONCE_EXIT_FENCED;
 }
 
-static uint64_t touched_due_ns(const struct watched *watched)
-{
-	const uint64_t touched_ns = watch_folders_due_ns(watched->folders);
-	const uint64_t young_ns = watch_young_due_ns(&watched->young);
-	return touched_ns < young_ns ? touched_ns : young_ns;
-}
-
 uint64_t watched_due_ns(const struct watched *watched)
 {
-	const uint64_t due_ns = is_held_up(watched) ? UINT64_MAX : touched_due_ns(watched);
+	const uint64_t due_ns = is_held_up(watched) ? UINT64_MAX : watched->restless.due_ns;
 	if (watched->is_stopped)
 		return 0;
 	return due_ns < watched->next_whole_ns ? due_ns : watched->next_whole_ns;
@@ -310,10 +336,9 @@ uint64_t watched_due_ns(const struct watched *watched)
 bool watched_wants_turn(struct watched *watched)
 {
 	watched_read(watched);
-	const uint64_t now_ns = clock_boot_ns();
-	const bool wants_all = !watched->retry_ns && watched->next_whole_ns <= now_ns;
-	const bool wants_some = !is_held_up(watched) && touched_due_ns(watched) <= now_ns;
-	return watched->is_stopped || wants_all || wants_some;
+	const bool wants_all = !watched->retry_ns && watched->next_whole_ns <= clock_boot_ns();
+	return watched->is_stopped || wants_all ||
+	       (!is_held_up(watched) && take_rested(watched, NULL));
 }
 
 /* Folders are enough only where keys are paths: what a template makes of several folders, or a link
@@ -338,7 +363,7 @@ static bool has_stored_enough(struct watched *watched, const struct s3once_count
 		.kept_bytes = c->bytes_kept,
 		.last_s = c->seconds,
 		.longest_s = took_s > stored->longest_s ? took_s : stored->longest_s};
-	return c->seconds * 1000 >= (double)watched->young.min_age_ms &&
+	return c->seconds * NS_PER_S >= (double)watched->min_age_ns &&
 	       c->seconds >= LONGEST_TIMES * stored->longest_s;
 }
 
@@ -350,8 +375,7 @@ static bool gives_way(void *arg, const struct s3once_counts *counts)
 	if (!has_stored_enough(watched, counts))
 		return false;
 	watched_read(watched);
-	return watched->is_stopped ||
-	       (!needs_all(watched) && touched_due_ns(watched) <= clock_boot_ns()) ||
+	return watched->is_stopped || (!needs_all(watched) && take_rested(watched, NULL)) ||
 	       watched->others->want_turn(watched->others->arg);
 }
 
@@ -362,11 +386,11 @@ static void prepare(struct watched *watched)
 	if (!options->run.min_age_ms)
 		options->run.min_age_ms = MIN_AGE_MS;
 	options->run.no_wait = 1;
-	watched->young.min_age_ms = options->run.min_age_ms;
+	watched->min_age_ns = options->run.min_age_ms * NS_PER_MS;
+	restless_clear(&watched->restless);
 	watched->pass = (struct push_pass){.young = on_young,
 		.gives_way = gives_way,
 		.arg = watched,
-		.metrics = TEXT(METRICS_BYTES_MAX),
 		.said = TEXT(SAID_BYTES_MAX),
 		.told = TEXT(SAID_BYTES_MAX)};
 }
@@ -391,7 +415,7 @@ static int open_folders(struct watched *watched)
 		.filter = watched->filter,
 		.ignored = o->log_file,
 		.follow = o->follow != 0,
-		.rest_ns = o->min_age_ms * NS_PER_MS + TOUCH_DELAY_NS,
+		.touched = on_touched,
 		.moves = on_moved,
 		.arg = watched};
 	service_notify_init(&watched->service);
@@ -429,21 +453,14 @@ void watched_free(struct watched *watched)
 	if (!watched)
 		return;
 	watch_folders_free(watched->folders);
-	watch_young_clear(&watched->young);
+	restless_clear(&watched->restless);
 	filter_free(watched->filter);
 	text_clear(&watched->pass.said);
 	text_clear(&watched->pass.told);
 	touched_clear(&watched->left);
-	text_clear(&watched->pass.metrics);
+	metrics_clear(&watched->pass.metrics);
 	job_close(&watched->job);
 	free(watched);
-}
-
-static void take_touched(struct watched *watched, struct touched *ret)
-{
-	const uint64_t now_ns = clock_boot_ns();
-	watch_folders_take(watched->folders, now_ns, add_touched, ret);
-	watch_young_take(&watched->young, now_ns, add_touched, ret);
 }
 
 /* True: the pass gave way. */
@@ -481,7 +498,7 @@ static void plan_retry(struct watched *watched)
 static int pass_over_all(struct watched *watched)
 {
 	int code;
-	watch_young_clear(&watched->young);
+	restless_clear(&watched->restless);
 	watch_folders_renew(watched->folders);
 	watched->next_whole_ns = UINT64_MAX; /* what happens meanwhile may ask for another one */
 	if (run(watched, NULL, &code)) {
@@ -491,8 +508,6 @@ static int pass_over_all(struct watched *watched)
 	watched->sums.whole++;
 	watched->code = watched->whole_code = code;
 	look_at_all_by(watched, clock_boot_ns() + watched->job.options.whole_scan_ms * NS_PER_MS);
-	if (watched->young.is_whole)
-		look_at_all_by(watched, clock_boot_ns() + min_age_ns(watched));
 	if (code)
 		plan_retry(watched);
 	else
@@ -510,8 +525,6 @@ static int pass_over_some(struct watched *watched, const struct touched *touched
 		watched->code = code;
 		plan_retry(watched);
 	}
-	if (watched->young.is_whole)
-		look_at_all_by(watched, clock_boot_ns() + min_age_ns(watched));
 	return code;
 }
 
@@ -521,7 +534,7 @@ static int pass_over_due(struct watched *watched, struct touched *touched)
 	watched->is_stopped = false;
 	add_all(touched, &watched->left);
 	touched_clear(&watched->left);
-	take_touched(watched, touched);
+	take_rested(watched, touched);
 	if (watched->next_whole_ns <= clock_boot_ns() || touched->is_incomplete ||
 		(touched->n && needs_all(watched)))
 		return pass_over_all(watched);
@@ -534,7 +547,7 @@ int watched_pass(struct watched *watched, const struct watched_others *others)
 	watched->others = others;
 	watched->pass.ret_gave_way = false;
 	if (watched->lets_others && !needs_all(watched))
-		take_touched(watched, &touched);
+		take_rested(watched, &touched);
 	const bool is_between = touched.n && !touched.is_incomplete;
 	const int code =
 		is_between ? pass_over_some(watched, &touched) : pass_over_due(watched, &touched);
@@ -553,8 +566,10 @@ int watched_code(const struct watched *watched)
 
 bool watched_waits(const struct watched *watched)
 {
-	return watched->is_stopped || !watched->next_whole_ns ||
-	       watch_folders_due_ns(watched->folders) != UINT64_MAX;
+	bool waits = watched->is_stopped || !watched->next_whole_ns;
+	for (size_t i = 0; i < watched->restless.n; i++)
+		waits |= watched->restless.paths[i].is_new;
+	return waits;
 }
 
 void watched_add(const struct watched *watched, struct watched_sums *sums)
@@ -567,7 +582,7 @@ void watched_add(const struct watched *watched, struct watched_sums *sums)
 	sums->folders += watch_folders_count(watched->folders);
 }
 
-const char *watched_metrics(const struct watched *watched)
+const struct metrics *watched_metrics(const struct watched *watched)
 {
-	return text_string(&watched->pass.metrics);
+	return &watched->pass.metrics;
 }

@@ -2,6 +2,7 @@
  * over all files or over the folders that were touched. For one thread. */
 #pragma once
 #include "cli/job/job.h"
+#include "cli/push/metrics.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,6 +61,5 @@ int watched_code(const struct watched *watched);
 bool watched_waits(const struct watched *watched);
 /* Adds what this job's passes have come to. */
 void watched_add(const struct watched *watched, struct watched_sums *sums);
-/* The metrics of its last pass, as cli/push/metrics.h writes them. "" before the first pass. Valid
- * until the next one. */
-const char *watched_metrics(const struct watched *watched);
+/* The metrics of its last pass; none before the first one. Valid until the next one. */
+const struct metrics *watched_metrics(const struct watched *watched);

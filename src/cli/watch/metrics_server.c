@@ -1,15 +1,12 @@
-/* What a watch tells Prometheus of itself and of its passes, over HTTP: a thread with a few
- * connections, each bounded in bytes and time. */
-#include "cli/watch/watch_metrics.h"
+/* The server that a watch answers Prometheus with, over HTTP: a thread with a few connections, each
+ * bounded in bytes and time. What it answers is made by watch_command.c. */
+#include "cli/watch/metrics_server.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/quote.h"
 #include "base/thread.h"
 #include "cli/options/values.h"
-#include "cli/push/metrics.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -18,8 +15,6 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* The metrics of a watch over HTTP: a thread with a few connections, each bounded in bytes and
- * time. */
 #define CONNECTIONS_MAX 16U
 #define OF_AN_ADDRESS   8U /* of these, so that one client does not keep the others out */
 /* From its connection, or from the answer before it, until a request is answered. libmicrohttpd
@@ -263,91 +258,4 @@ void metrics_server_set(struct metrics_server *server, const char *text)
 	server->locked.text = copy;
 	uv_mutex_unlock(&server->locked.mutex);
 	free(before);
-}
-
-#define LABELS_BYTES_MAX 8192
-#define JOB_BYTES_MAX    (512U << 10)
-
-static void add_metric(struct text *t, const char *name, const char *type, const char *help)
-{
-	text_addf(t, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void add_labels(const struct job *job, struct text *ret)
-{
-	const struct s3once_options *o = &job->options.run;
-	metrics_add_labels(ret, job->name, o->bucket, o->prefix);
-}
-
-static void add_passes(const struct watched_sums *sums, const char *labels, struct text *ret)
-{
-	static const char name[] = "s3once_watch_passes_total";
-	add_metric(ret, name, "counter",
-		"Passes since the service began, over all files or over some folders.");
-	text_addf(ret, "%s{%s,over=\"all\"} %" PRIu64 "\n", name, labels, sums->whole);
-	text_addf(ret, "%s{%s,over=\"some\"} %" PRIu64 "\n", name, labels,
-		sums->passes - sums->whole);
-}
-
-static void add_sums(const struct watched *job, struct text *ret)
-{
-	struct watched_sums sums = {0};
-	struct text labels = TEXT(LABELS_BYTES_MAX);
-	watched_add(job, &sums);
-	add_labels(watched_job(job), &labels);
-	const struct {
-		const char *name, *type, *help;
-		uint64_t value;
-	} metrics[] = {
-		{"s3once_watch_folders", "gauge", "Folders whose changes the kernel tells of.",
-			sums.folders},
-		{"s3once_watch_failed_passes_total", "counter",
-			"Passes since the service began that ended with another exit status than 0.",
-			sums.failed},
-		{"s3once_watch_uploaded_files_total", "counter",
-			"Files that were uploaded since the service began.", sums.files},
-		{"s3once_watch_uploaded_bytes_total", "counter", "Bytes of these files.",
-			sums.bytes},
-	};
-	add_passes(&sums, text_string(&labels), ret);
-	for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-		add_metric(ret, metrics[i].name, metrics[i].type, metrics[i].help);
-		text_addf(ret, "%s{%s} %" PRIu64 "\n", metrics[i].name, text_string(&labels),
-			metrics[i].value);
-	}
-	text_clear(&labels);
-}
-
-void watch_metrics(struct watched *const *jobs, size_t n, struct text *ret)
-{
-	struct text *texts = calloc(n, sizeof *texts);
-	const char **strings = calloc(n, sizeof *strings);
-	for (size_t i = 0; texts && strings && i < n; i++) {
-		texts[i] = TEXT(JOB_BYTES_MAX);
-		text_add(&texts[i], watched_metrics(jobs[i]));
-		add_sums(jobs[i], &texts[i]);
-		strings[i] = text_string(&texts[i]);
-	}
-	if (texts && strings)
-		metrics_merge(strings, n, ret);
-	for (size_t i = 0; texts && i < n; i++)
-		text_clear(&texts[i]);
-	free(strings);
-	free(texts);
-}
-
-bool watch_metrics_clash(const struct job *a, const struct job *b)
-{
-	struct text labels = TEXT(LABELS_BYTES_MAX), others = TEXT(LABELS_BYTES_MAX);
-	add_labels(a, &labels);
-	add_labels(b, &others);
-	const bool clash = strcmp(text_string(&labels), text_string(&others)) == 0;
-	if (clash)
-		log_error(
-			"watch: --metrics-listen: two jobs are called %s and have the same target, so "
-			"that their metrics could not be told from each other: rename one of the files",
-			quote(a->name).text);
-	text_clear(&labels);
-	text_clear(&others);
-	return clash;
 }

@@ -1,0 +1,156 @@
+/* The file of --log-file, which output.c appends its lines to. push_options.c asks before a run
+ * whether it can be made. The file is never cut or renamed, which is logrotate's to do. */
+#include "cli/log_file.h"
+#include "base/files.h"
+#include "base/quote.h"
+#include "cli/options/values.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MODE 0640 /* less what the umask takes away */
+
+struct log_file {
+	char *path;
+	int fd; /* -1: it is not open */
+	dev_t dev;
+	ino_t ino;
+	bool is_cut;   /* the last line may be there in part */
+	bool is_wrong; /* the last line could not be written, and that was said */
+	int error;     /* of the first line that could not be written */
+};
+
+static int check_folder(const char *path, struct problem *ret_problem)
+{
+	char *folder = path_folder(path);
+	int error = 0;
+	if (!folder) {
+		problem_set(ret_problem, "out of memory");
+		error = -EINVAL;
+	} else if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS)) {
+		problem_set(ret_problem,
+			"--log-file: %s cannot be made: %s: allow it to this user, or name a file "
+			"in another directory",
+			quote(path).text, strerror(errno));
+		error = -EINVAL;
+	}
+	free(folder);
+	return error;
+}
+
+int log_file_check(const char *path, struct problem *ret_problem)
+{
+	const struct file_option option = {.name = "--log-file",
+		.path = path,
+		.example = "s3once.log",
+		.other = "name a file in another one"};
+	struct stat st;
+	if (file_option_check(&option, ret_problem))
+		return -EINVAL;
+	if (stat(path, &st))
+		return check_folder(path, ret_problem);
+	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
+		problem_set(ret_problem,
+			"--log-file: %s is neither a file nor a device: name a file, or leave the "
+			"option out and redirect the output",
+			quote(path).text);
+	else if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
+		problem_set(ret_problem,
+			"--log-file: %s cannot be written: %s: allow it to this user, or name "
+			"another file",
+			quote(path).text, strerror(errno));
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int log_file_new(const char *path, struct log_file **ret)
+{
+	struct log_file *file = calloc(1, sizeof *file);
+	char *copy = strdup(path);
+	if (!file || !copy) {
+		free(file);
+		free(copy);
+		return -ENOMEM;
+	}
+	*file = (struct log_file){.path = copy, .fd = -1};
+	*ret = file;
+	return 0;
+}
+
+void log_file_free(struct log_file *file)
+{
+	if (!file)
+		return;
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->path);
+	free(file);
+}
+
+/* The path no longer leads to the file that is open. */
+static bool has_moved(const struct log_file *file)
+{
+	struct stat st;
+	return stat(file->path, &st) ? errno == ENOENT
+				     : st.st_dev != file->dev || st.st_ino != file->ino;
+}
+
+/* If the path cannot be opened again, the file that is open stays in use. Without O_NONBLOCK,
+ * opening a FIFO that somebody has put there would wait. */
+static int open_current(struct log_file *file)
+{
+	struct stat st;
+	if (file->fd >= 0 && !has_moved(file))
+		return 0;
+	const int fd = open(file->path,
+		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, MODE);
+	if (fd < 0 || fstat(fd, &st)) {
+		const int error = -errno;
+		if (fd >= 0)
+			close(fd);
+		return file->fd >= 0 ? 0 : error;
+	}
+	if (file->fd >= 0)
+		close(file->fd);
+	file->fd = fd;
+	file->dev = st.st_dev;
+	file->ino = st.st_ino;
+	file->is_cut = false;
+	return 0;
+}
+
+static int append(struct log_file *file, const char *line, size_t n)
+{
+	int error = open_current(file);
+	if (!error && file->is_cut)
+		error = write_all(file->fd, "\n", 1);
+	if (error)
+		return error;
+	error = write_all(file->fd, line, n);
+	file->is_cut = error != 0;
+	return error;
+}
+
+int log_file_write(struct log_file *file, const char *line, size_t n)
+{
+	const int error = append(file, line, n);
+	if (error && !file->is_wrong)
+		dprintf(STDERR_FILENO,
+			"s3once: error: --log-file: cannot write to %s: %s; lines are printed "
+			"instead until it can be written again\n",
+			quote(file->path).text, strerror(-error));
+	file->is_wrong = error != 0;
+	if (error && !file->error)
+		file->error = error;
+	return error;
+}
+
+int log_file_error(const struct log_file *file)
+{
+	return file->error;
+}
