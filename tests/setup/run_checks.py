@@ -210,7 +210,7 @@ BUILDS = [  # that the last steps need: the release is the program alone
     ("build: TSan", False, lambda: build("tsan", "gcc", "-Dbuildtype=debugoptimized", "-Db_sanitize=thread")),
 ]
 BESIDE = [
-    ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=plain")),
+    ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=plain", "-Db_ndebug=false")),
     ("source: shape", True, lambda: executables("shape")),
     ("model of the protocol", False, models),
     ("simulation", False, lambda: (one_story(), simulation("clang", 1, worlds=WORLDS))),
