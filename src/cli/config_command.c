@@ -43,7 +43,6 @@ static struct command config_command(
 
 static void print_row(const struct config_view *view, const struct config_row *row)
 {
-	struct text line = TEXT(1 << 16);
 	if (view->is_json) {
 		json_t *object = json_event("setting");
 		if (view->job)
@@ -52,16 +51,10 @@ static void print_row(const struct config_view *view, const struct config_row *r
 		json_set_bytes(object, "value", row->value);
 		json_set_bytes(object, "from", row->from);
 		json_print(view->output, object);
-		return;
+	} else {
+		output_tell(view->output, "%-32s %-39s  %s", row->name, escaped(row->value).text,
+			escaped(row->from).text);
 	}
-	text_addf(&line, "%-32s ", row->name);
-	size_t before = line.len;
-	text_add_escaped_string(&line, row->value);
-	size_t width = line.len - before;
-	text_addf(&line, "%*s  ", width < 39 ? (int)(39 - width) : 0, "");
-	text_add_escaped_string(&line, row->from);
-	output_result(view->output, text_string(&line));
-	text_clear(&line);
 }
 
 static void tell_line(const struct config_view *view, const char *name, const char *value,

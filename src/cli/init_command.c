@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define ACTIVE_TIMEOUT_MS (5 * 60 * 1000)
-#define LINE_BYTES_MAX    (32U << 10)
 
 struct init_options {
 	struct access access;
@@ -28,37 +27,6 @@ static const struct option init_help_options[] = {
 	HELP_FLAG("print this help and exit"),
 	{NULL},
 };
-
-enum { GROUPS = 5 };
-
-static struct command init_command(
-	struct option_group groups[static GROUPS], struct init_options *options)
-{
-	struct access *access = options ? &options->access : NULL;
-	const struct option_group filled[GROUPS] = {
-		{"What to set up", access_marks_options, access},
-		{NULL, init_own_options, options},
-		{"Services", access_dynamodb_options, access},
-		{NULL, access_options, access},
-		{"Output", init_help_options, options},
-	};
-	memcpy(groups, filled, sizeof filled);
-	return (struct command){
-		.name = "init",
-		.operands = "",
-		.about =
-			"Creates the DynamoDB table that keeps the marks of many hosts, waits until it is\n"
-			"active, and turns time to live on. It is safe to run it again. Marks of one host\n"
-			"(sqlite:PATH, local) need no init; if asked to, it creates their file.\n",
-		.groups = groups,
-		.n_groups = GROUPS,
-		.examples =
-			"  s3once init --marks dynamodb:s3once\n"
-			"  s3once init --marks dynamodb:s3once --shards 64 --region eu-west-1\n"
-			"\n"
-			"Exit codes: 0 ready; 2 usage; 3 the table could not be set up. More: man s3once-init\n",
-	};
-}
 
 /* The number of shards never changes. If one was asked for that the store does not have, it is
  * refused. */
@@ -82,7 +50,6 @@ static int init_table(struct command_frame *frame, unsigned shards)
 		.timeout_ms = ACTIVE_TIMEOUT_MS,
 	};
 	struct store_settings settings = {0};
-	struct text line = TEXT(LINE_BYTES_MAX);
 	bool created, ttl;
 	if (services_open(frame->access, &frame->services, &frame->problem) < 0 ||
 		table_create(frame->services.aws, frame->services.http, &setup, &settings, &created,
@@ -91,11 +58,9 @@ static int init_table(struct command_frame *frame, unsigned shards)
 	const int code = check_shards(frame, shards, settings.shards, table);
 	if (code)
 		return code;
-	text_addf(&line, "table %s %s: %u shard%s%s", table,
+	output_tell(&frame->output, "table %s %s: %u shard%s%s", table,
 		created ? "was created and is ready" : "is ready", settings.shards,
 		settings.shards == 1 ? "" : "s", ttl ? ", time to live on 'expires'" : "");
-	output_result(&frame->output, text_string(&line));
-	text_clear(&line);
 	if (!ttl)
 		log_warning(
 			"this server does not support time to live: rows of ended sessions stay in the table");
@@ -105,7 +70,6 @@ static int init_table(struct command_frame *frame, unsigned shards)
 static int init_file(struct command_frame *frame, unsigned shards)
 {
 	struct store_settings settings = {0};
-	struct text line = TEXT(LINE_BYTES_MAX);
 	if (marks_open(&frame->place, &frame->services, &frame->marks, &frame->problem) < 0 ||
 		settings_load(frame->marks.conn, true, shards ? shards : SHARDS_OF_FILE, NULL,
 			&settings, &frame->problem) != OUTCOME_OK)
@@ -113,10 +77,8 @@ static int init_file(struct command_frame *frame, unsigned shards)
 	const int code = check_shards(frame, shards, settings.shards, "this file");
 	if (code)
 		return code;
-	text_addf(&line, "%s is ready; marks of one host need no other setup",
+	output_tell(&frame->output, "%s is ready; marks of one host need no other setup",
 		quote(frame->place.path).text);
-	output_result(&frame->output, text_string(&line));
-	text_clear(&line);
 	return S3ONCE_EXIT_OK;
 }
 
@@ -137,8 +99,28 @@ static int init_marks(struct command_frame *frame, unsigned shards)
 int init_main(int argc, char **argv)
 {
 	struct init_options options = {0};
-	struct option_group groups[GROUPS];
-	const struct command command = init_command(groups, &options);
+	const struct option_group groups[] = {
+		{"What to set up", access_marks_options, &options.access},
+		{NULL, init_own_options, &options},
+		{"Services", access_dynamodb_options, &options.access},
+		{NULL, access_options, &options.access},
+		{"Output", init_help_options, &options},
+	};
+	const struct command command = {
+		.name = "init",
+		.operands = "",
+		.about =
+			"Creates the DynamoDB table that keeps the marks of many hosts, waits until it is\n"
+			"active, and turns time to live on. It is safe to run it again. Marks of one host\n"
+			"(sqlite:PATH, local) need no init; if asked to, it creates their file.\n",
+		.groups = groups,
+		.n_groups = sizeof groups / sizeof *groups,
+		.examples =
+			"  s3once init --marks dynamodb:s3once\n"
+			"  s3once init --marks dynamodb:s3once --shards 64 --region eu-west-1\n"
+			"\n"
+			"Exit codes: 0 ready; 2 usage; 3 the table could not be set up. More: man s3once-init\n",
+	};
 	struct command_frame frame = {.command = &command, .access = &options.access};
 	if (frame_begin(&frame, argc, argv))
 		frame.code = init_marks(&frame, options.shards);

@@ -86,26 +86,21 @@ static bool has_folder(char *const *files, int n)
 	return false;
 }
 
-static void add_count(struct text *t, const char *before, uint64_t n, const char *what)
-{
-	text_add(t, before);
-	text_add(t, human_things(n, "file").text);
-	text_addf(t, " %s", what);
-}
-
 /* Of folders, whose files are too many to list. */
 static void print_counts(struct view *view)
 {
-	struct text t = TEXT(400);
-	const uint64_t others = view->unproven + view->failed;
-	add_count(&t, others || view->proven == 1 ? "" : "all ", view->proven,
-		view->proven == 1 ? "is in S3" : "are in S3");
+	struct text others = TEXT(200);
 	if (view->unproven)
-		add_count(&t, ", ", view->unproven, view->unproven == 1 ? "is not" : "are not");
+		text_addf(&others, ", %s %s not", human_things(view->unproven, "file").text,
+			view->unproven == 1 ? "is" : "are");
 	if (view->failed)
-		add_count(&t, ", of ", view->failed, "it cannot be known");
-	output_result(view->people.output, text_string(&t));
-	text_clear(&t);
+		text_addf(&others, ", of %s it cannot be known",
+			human_things(view->failed, "file").text);
+	output_tell(view->people.output, "%s%s %s in S3%s",
+		others.len || view->proven == 1 ? "" : "all ",
+		human_things(view->proven, "file").text, view->proven == 1 ? "is" : "are",
+		text_string(&others));
+	text_clear(&others);
 }
 
 /* The files of a run with these options. */
@@ -182,14 +177,11 @@ static int prove_of_line(struct command_frame *frame, char *source, struct push_
 static bool says_more_than_job(const struct command *command)
 {
 	static const char *const allowed[] = {"job", "quiet", "verbose", "json"};
-	unsigned index = 0, others = 0;
-	for (size_t g = 0; g < command->n_groups; g++)
-		for (const struct option *o = command->groups[g].options; o->name; o++, index++) {
-			bool is_allowed = false;
-			for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
-				is_allowed |= strcmp(o->name, allowed[i]) == 0;
-			others += command->given->is[index] && !is_allowed;
-		}
+	int others = 0;
+	for (size_t i = 0; i < OPTIONS_MAX; i++)
+		others += command->given->is[i];
+	for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+		others -= options_has(command, command->given, allowed[i]);
 	return others > 0;
 }
 

@@ -1,7 +1,6 @@
 /* `s3once version`: what this program was built from and with, and which libraries it runs with. A
  * report of an error has it, so it asks the libraries themselves and needs neither marks nor
  * services. */
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/version_commit.h"
@@ -50,40 +49,28 @@ struct library {
 #define VERSION_CHARS 32
 enum { LIBRARIES = 12 };
 
-/* Some libraries have a version of another form. */
-struct version_texts {
-	char microhttpd[VERSION_CHARS]; /* a number in hexadecimal digits: 0x00097500 is 0.9.75 */
-	char libxml[VERSION_CHARS];     /* a number: 20914 is 2.9.14 */
-	char bzip2[VERSION_CHARS];      /* with its date: "1.0.8, 13-Jul-2019" */
-};
-
-static void format_versions(struct version_texts *ret)
+/* Some libraries have a version of another form, which is changed in `texts`. */
+static void list_libraries(struct library list[static LIBRARIES], char texts[3][VERSION_CHARS])
 {
-	const unsigned long version = strtoul(xmlParserVersion, NULL, 10);
-	snprintf(ret->libxml, VERSION_CHARS, "%lu.%lu.%lu", version / 10000, version / 100 % 100,
-		version % 100);
-	snprintf(ret->microhttpd, VERSION_CHARS, "%x.%x.%x", MHD_VERSION >> 24,
-		MHD_VERSION >> 16 & 0xff, MHD_VERSION >> 8 & 0xff);
-	const char *bzip2 = BZ2_bzlibVersion();
-	snprintf(ret->bzip2, VERSION_CHARS, "%.*s", (int)strcspn(bzip2, ","), bzip2);
-}
-
-static void list_libraries(
-	struct library list[static LIBRARIES], const struct version_texts *formatted)
-{
+	const unsigned long xml = strtoul(xmlParserVersion, NULL, 10); /* 20914 is 2.9.14 */
+	const char *bzip2 = BZ2_bzlibVersion(); /* with its date: "1.0.8, 13-Jul-2019" */
+	snprintf(texts[0], VERSION_CHARS, "%lu.%lu.%lu", xml / 10000, xml / 100 % 100, xml % 100);
+	snprintf(texts[1], VERSION_CHARS, "%.*s", (int)strcspn(bzip2, ","), bzip2);
+	snprintf(texts[2], VERSION_CHARS, "%x.%x.%x", MHD_VERSION >> 24, MHD_VERSION >> 16 & 0xff,
+		MHD_VERSION >> 8 & 0xff); /* 0x00097500 is 0.9.75 */
 	const struct library filled[LIBRARIES] = {
 		{"libcurl", LIBCURL_VERSION, curl_version_info(CURLVERSION_NOW)->version},
 		{"openssl", OPENSSL_FULL_VERSION_STR, OpenSSL_version(OPENSSL_FULL_VERSION_STRING)},
-		{"libxml2", LIBXML_DOTTED_VERSION, formatted->libxml},
+		{"libxml2", LIBXML_DOTTED_VERSION, texts[0]},
 		{"libuv", BUILT_WITH_UV, uv_version_string()},
 		{"jansson", JANSSON_VERSION, jansson_version_str()},
 		{"sqlite", SQLITE_VERSION, sqlite3_libversion()},
 		{"zlib", ZLIB_VERSION, zlibVersion()},
-		{"bzip2", NULL, formatted->bzip2},
+		{"bzip2", NULL, texts[1]},
 		{"liblzma", LZMA_VERSION_STRING, lzma_version_string()},
 		{"libzstd", ZSTD_VERSION_STRING, ZSTD_versionString()},
 		{"lz4", LZ4_VERSION_STRING, LZ4_versionString()},
-		{"libmicrohttpd", formatted->microhttpd, MHD_get_version()},
+		{"libmicrohttpd", texts[2], MHD_get_version()},
 	};
 	memcpy(list, filled, sizeof filled);
 }
@@ -96,17 +83,11 @@ static void list_libraries(
 
 static void print_text(struct output *output, const struct library list[static LIBRARIES])
 {
-	struct text line = TEXT(1000);
-	text_addf(&line, "s3once %s, commit %s, built by %s, %s isa-l", s3once_version(),
+	output_tell(output, "s3once %s, commit %s, built by %s, %s isa-l", s3once_version(),
 		VERSION_COMMIT, COMPILER, WITH_ISAL ? "with" : "without");
-	output_result(output, text_string(&line));
-	for (size_t i = 0; i < LIBRARIES; i++) {
-		text_reset(&line);
-		text_addf(&line, "%-13s built with %-12s running with %s", list[i].name,
+	for (size_t i = 0; i < LIBRARIES; i++)
+		output_tell(output, "%-13s built with %-12s running with %s", list[i].name,
 			list[i].built ? list[i].built : "unknown", list[i].running);
-		output_result(output, text_string(&line));
-	}
-	text_clear(&line);
 }
 
 static void print_json(struct output *output, const struct library list[static LIBRARIES])
@@ -146,9 +127,8 @@ int version_main(int argc, char **argv)
 			&frame.problem, "the command takes no operands; see s3once version --help");
 	} else if (goes_on) {
 		struct library libraries[LIBRARIES];
-		struct version_texts formatted;
-		format_versions(&formatted);
-		list_libraries(libraries, &formatted);
+		char texts[3][VERSION_CHARS];
+		list_libraries(libraries, texts);
 		(options.json ? print_json : print_text)(&frame.output, libraries);
 		frame.code = S3ONCE_EXIT_OK;
 	}

@@ -9,6 +9,7 @@
 #include "scan/filter/filter.h"
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,9 +182,14 @@ struct checker {
 };
 
 /* Tells an error of the file; line 0: of the file as a whole. */
-static void tell_error(struct job *job, unsigned line, const char *sentence)
+__attribute__((format(printf, 3, 4))) static void tell_error(
+	struct job *job, unsigned line, const char *format, ...)
 {
-	char number[16] = "";
+	char number[16] = "", sentence[PROBLEM_SENTENCE_MAX];
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(sentence, sizeof sentence, format, ap);
+	va_end(ap);
 	if (line)
 		snprintf(number, sizeof number, ":%u", line);
 	log_error("%s%s: %s", quote(job->path).text, number, sentence);
@@ -216,45 +222,38 @@ static bool is_overridden(const struct job *job, const struct option_match *matc
 
 static void add_source(struct job *job, const struct job_line *line)
 {
-	struct problem problem;
 	job->operands[job->n_sources++] = (char *)(uintptr_t)line->value;
-	if (*line->value == '/')
-		return;
-	problem_set(&problem,
-		"source: '%s' is not an absolute path; a job may be started from any folder",
-		quote(line->value).text);
-	tell_error(job, line->number, problem.text);
+	if (*line->value != '/')
+		tell_error(job, line->number,
+			"source: '%s' is not an absolute path; a job may be started from any folder",
+			quote(line->value).text);
 }
 
 static void set_target(struct job *job, const struct job_line *line)
 {
-	struct problem problem = {0};
+	struct problem problem;
 	struct s3_url url;
 	if (job->target)
-		problem_set(&problem, "target: there is one before; a job has one target");
+		tell_error(job, line->number, "target: there is one before; a job has one target");
 	else if (url_parse(line->value, &url, &problem) < 0)
-		problem_prefix(&problem, "target");
-	if (problem.text[0])
-		tell_error(job, line->number, problem.text);
+		tell_error(job, line->number, "target: %s", problem.text);
 	job->target = line->value;
 }
 
 static void tell_unknown(struct job *job, const struct job_line *line)
 {
 	static const char *const own[] = {"source", "target"};
-	struct problem problem;
 	const char *nearest = nearest_name(line->name, own, 2);
 	if (!nearest)
 		nearest = options_nearest(&job->command, line->name);
 	if (nearest && strcmp(nearest, "help") != 0)
-		problem_set(&problem, "unknown name '%s'; did you mean %s?", quote(line->name).text,
-			nearest);
+		tell_error(job, line->number, "unknown name '%s'; did you mean %s?",
+			quote(line->name).text, nearest);
 	else
-		problem_set(&problem,
+		tell_error(job, line->number,
 			"unknown name '%s'; there are source, target and the options of "
 			"s3once push --help without their dashes",
 			quote(line->name).text);
-	tell_error(job, line->number, problem.text);
 }
 
 /* "wait = no" is "no-wait = yes", and the other way round. */
@@ -315,12 +314,11 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		problem_prefix(&problem, "%s", line->name);
 	else
 		error = check_value(checker, match.option, value, &problem);
-	if (!error && before && !is_list(match.option)) {
-		problem_set(&problem, "%s: line %u says it already", line->name, before->number);
-		error = -EINVAL;
-	}
 	if (error)
-		tell_error(job, line->number, problem.text);
+		tell_error(job, line->number, "%s", problem.text);
+	else if (before && !is_list(match.option))
+		tell_error(job, line->number, "%s: line %u says it already", line->name,
+			before->number);
 }
 
 static void set_lines(struct job *job, struct checker *checker)
@@ -328,7 +326,7 @@ static void set_lines(struct job *job, struct checker *checker)
 	for (size_t i = 0; i < job->file->n; i++) {
 		const struct job_line *line = &job->file->lines[i];
 		if (line->wrong)
-			tell_error(job, line->number, line->wrong);
+			tell_error(job, line->number, "%s", line->wrong);
 		else if (strcmp(line->name, "source") == 0)
 			add_source(job, line);
 		else if (strcmp(line->name, "target") == 0)
@@ -398,10 +396,9 @@ static void check_conflicts(struct job *job)
 	for (; (c = options_conflict(&job->command, &all, c)); c++) {
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
 		const unsigned line_a = a ? a->number : 0, line_b = b ? b->number : 0;
-		struct problem problem;
-		problem_set(&problem, "%s%s and %s%s contradict each other: %s", a ? "" : "--",
-			c->a, b ? "" : "--", c->b, c->why ? c->why : "choose one");
-		tell_error(job, line_a > line_b ? line_a : line_b, problem.text);
+		tell_error(job, line_a > line_b ? line_a : line_b,
+			"%s%s and %s%s contradict each other: %s", a ? "" : "--", c->a,
+			b ? "" : "--", c->b, c->why ? c->why : "choose one");
 	}
 }
 
@@ -447,7 +444,7 @@ static void check_whole(struct job *job)
 	if (push_options_complete(&job->options, (int)job->n_sources + 1, job->operands, &problem) <
 			0 ||
 		check_run(&job->options.run, &problem) < 0)
-		tell_error(job, line_of_sentence(job, problem.text), problem.text);
+		tell_error(job, line_of_sentence(job, problem.text), "%s", problem.text);
 }
 
 const char *job_folder(void)
@@ -514,7 +511,7 @@ int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 	if (!error)
 		error = load_job(wanted, ret, &problem);
 	if (error && problem.text[0]) {
-		tell_error(ret, 0, problem.text);
+		tell_error(ret, 0, "%s", problem.text);
 		return -EINVAL;
 	}
 	if (!error)

@@ -17,36 +17,43 @@
 #define HELP_COLUMNS 52
 #define COLUMNS      79
 
-static int out_of_memory(struct problem *ret_problem)
+/* The array with room for one more element, or NULL with a sentence. */
+static void *grow(void *array, size_t n, size_t element_bytes, struct problem *ret_problem)
 {
-	problem_set(ret_problem, "out of memory");
-	return -EINVAL;
+	void *grown = realloc(array, (n + 1) * element_bytes);
+	if (!grown)
+		problem_set(ret_problem, "out of memory");
+	return grown;
 }
 
 static int add_rule(
 	struct option_rules *rules, bool include, const char *pattern, struct problem *ret_problem)
 {
-	struct s3once_rule *grown = realloc(rules->rules, (rules->n + 1) * sizeof *grown);
+	struct s3once_rule *grown = grow(rules->rules, rules->n, sizeof *grown, ret_problem);
 	if (!grown)
-		return out_of_memory(ret_problem);
+		return -EINVAL;
 	rules->rules = grown;
 	rules->rules[rules->n++] = (struct s3once_rule){.include = include, .pattern = pattern};
 	return 0;
 }
 
-static int add_setting(struct option_settings *settings, const char *name, const char *value,
+static int check_empty(const char *value, struct problem *ret_problem)
+{
+	if (!*value)
+		problem_set(ret_problem, "the value is empty");
+	return *value ? 0 : -EINVAL;
+}
+
+static int add_setting(struct option_settings *list, const char *name, const char *value,
 	struct problem *ret_problem)
 {
-	if (!*value) {
-		problem_set(ret_problem, "the value is empty");
+	if (check_empty(value, ret_problem) < 0)
 		return -EINVAL;
-	}
-	struct s3once_setting *grown =
-		realloc(settings->settings, (settings->n + 1) * sizeof *grown);
+	struct s3once_setting *grown = grow(list->settings, list->n, sizeof *grown, ret_problem);
 	if (!grown)
-		return out_of_memory(ret_problem);
-	settings->settings = grown;
-	settings->settings[settings->n++] = (struct s3once_setting){.name = name, .value = value};
+		return -EINVAL;
+	list->settings = grown;
+	list->settings[list->n++] = (struct s3once_setting){.name = name, .value = value};
 	return 0;
 }
 
@@ -134,11 +141,8 @@ static int set_count(unsigned *field, const char *value, struct problem *ret_pro
 static int set_string(const struct option *option, const char **field, const char *value,
 	struct problem *ret_problem)
 {
-	if (!*value) {
-		problem_set(ret_problem, "the value is empty");
-		return -EINVAL;
-	}
-	if (option->choices && set_choice(option, &(int){0}, value, ret_problem) < 0)
+	if (check_empty(value, ret_problem) < 0 ||
+		(option->choices && set_choice(option, &(int){0}, value, ret_problem) < 0))
 		return -EINVAL;
 	*field = value;
 	return 0;
@@ -164,21 +168,12 @@ static bool takes_value(const struct option *option)
 int option_set(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem)
 {
-	if (option->type == OPTION_FLAG)
-		return set_flag(field, value, ret_problem);
-	if (option->type == OPTION_COUNT)
-		return set_count(field, value, ret_problem);
-	if (option->type == OPTION_AGE)
-		return set_age(option, field, value, ret_problem);
-	if (option->type == OPTION_HELP)
-		return -ECANCELED;
-	assert(value); /* of all others it is needed */
+	assert(value || option->type == OPTION_AGE || !takes_value(option));
 	switch (option->type) {
 	case OPTION_FLAG:
+		return set_flag(field, value, ret_problem);
 	case OPTION_COUNT:
-	case OPTION_AGE:
-	case OPTION_HELP:
-		break;
+		return set_count(field, value, ret_problem);
 	case OPTION_STRING:
 		return set_string(option, field, value, ret_problem);
 	case OPTION_CHOICE:
@@ -187,13 +182,17 @@ int option_set(
 	case OPTION_SIZE:
 	case OPTION_DURATION:
 		return set_quantity(option, field, value, ret_problem);
+	case OPTION_AGE:
+		return set_age(option, field, value, ret_problem);
 	case OPTION_EXCLUDE:
 	case OPTION_INCLUDE:
 		return add_rule(field, option->type == OPTION_INCLUDE, value, ret_problem);
 	case OPTION_SETTING:
 		return add_setting(field, option->name, value, ret_problem);
+	case OPTION_HELP:
+		break;
 	}
-	return -EINVAL;
+	return -ECANCELED;
 }
 
 struct parse {

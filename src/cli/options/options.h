@@ -68,7 +68,7 @@ struct option {
 struct option_group {
 	const char *title; /* NULL: it continues the group before it */
 	const struct option *options;
-	void *values; /* what the offsets count from; NULL is enough for --help */
+	void *values; /* what the offsets count from */
 };
 
 /* Two options that exclude each other, and why. */

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/quote.h"
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
@@ -36,21 +37,9 @@ static const struct unit duration_units[] = {
 static const struct unit size_units[] = {
 	{"", 1},
 	{"B", 1},
-	{"K", 1ULL << 10},
-	{"KB", 1ULL << 10},
-	{"Ki", 1ULL << 10},
 	{"KiB", 1ULL << 10},
-	{"M", 1ULL << 20},
-	{"MB", 1ULL << 20},
-	{"Mi", 1ULL << 20},
 	{"MiB", 1ULL << 20},
-	{"G", 1ULL << 30},
-	{"GB", 1ULL << 30},
-	{"Gi", 1ULL << 30},
 	{"GiB", 1ULL << 30},
-	{"T", 1ULL << 40},
-	{"TB", 1ULL << 40},
-	{"Ti", 1ULL << 40},
 	{"TiB", 1ULL << 40},
 	{NULL, 0},
 };
@@ -79,13 +68,12 @@ static int leading_number(const char *s, uint64_t *ret, const char **ret_rest)
 	return 0;
 }
 
-static const struct unit *find_unit(const struct unit *units, const char *name, size_t n,
-	int compare(const char *, const char *, size_t))
+static const struct unit *find_duration(const char *name, size_t n)
 {
-	for (; units->name; units++)
-		if (strlen(units->name) == n && compare(units->name, name, n) == 0)
-			return units;
-	return NULL;
+	const struct unit *unit = duration_units;
+	while (unit->name && (strlen(unit->name) != n || memcmp(unit->name, name, n) != 0))
+		unit++;
+	return unit->name ? unit : NULL;
 }
 
 int value_number(const char *s, uint64_t *ret, struct problem *ret_problem)
@@ -111,7 +99,7 @@ static int add_duration(const char **s, uint64_t *below, uint64_t *ms)
 	if (r < 0)
 		return r;
 	size_t len = strcspn(name, "0123456789");
-	const struct unit *unit = find_unit(duration_units, name, len, strncmp);
+	const struct unit *unit = find_duration(name, len);
 	if (!unit || unit->factor >= *below)
 		return -EINVAL;
 	if (__builtin_mul_overflow(n, unit->factor, &product) ||
@@ -141,16 +129,29 @@ int value_duration(const char *s, uint64_t *ret_ms, struct problem *ret_problem)
 	return 0;
 }
 
+/* What the unit stands for, which is written as "MiB" in any case, also without B or iB; 0: it is
+ * none. */
+static uint64_t size_factor(const char *name)
+{
+	static const char letters[] = "KMGT";
+	const char *letter = *name ? strchr(letters, toupper((unsigned char)*name)) : NULL;
+	const char *rest = letter ? name + 1 : name;
+	if (letter && (*rest == 'i' || *rest == 'I'))
+		rest++;
+	if (*rest && strcasecmp(rest, "B") != 0)
+		return 0;
+	return letter ? 1ULL << 10 * (letter - letters + 1) : 1;
+}
+
 int value_size(const char *s, uint64_t *ret_bytes, struct problem *ret_problem)
 {
-	uint64_t n, bytes;
+	uint64_t n = 0, bytes;
 	const char *name;
 	int r = leading_number(s, &n, &name);
-	const struct unit *unit =
-		r == 0 ? find_unit(size_units, name, strlen(name), strncasecmp) : NULL;
-	if (r == -ERANGE || (unit && __builtin_mul_overflow(n, unit->factor, &bytes)))
+	const uint64_t factor = r == 0 ? size_factor(name) : 0;
+	if (r == -ERANGE || __builtin_mul_overflow(n, factor, &bytes))
 		return refuse(ret_problem, s, "is too large");
-	if (!unit)
+	if (!factor)
 		return refuse(ret_problem, s,
 			"is not a size: write a whole number of bytes, or one with the unit K, M, G "
 			"or T, as in 64M or 64MiB");

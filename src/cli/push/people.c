@@ -39,13 +39,6 @@ static bool alike_add(struct alike *alike, const char *sentence)
 	return true;
 }
 
-/* How many errors of the i-th kind were not printed. */
-static uint64_t alike_unprinted(const struct alike *alike, size_t i)
-{
-	const uint64_t count = alike->kinds[i].count;
-	return count > ALIKE_PRINTED ? count - ALIKE_PRINTED : 0;
-}
-
 void people_clear(struct people *people)
 {
 	for (size_t i = 0; i < people->errors.n; i++)
@@ -67,10 +60,8 @@ static void add_sentence(struct text *t, const struct s3once_event *event)
 
 static void add_job(struct text *t, const struct people *people)
 {
-	if (people->run->job) {
-		text_add_escaped_string(t, people->run->job);
-		text_add(t, ": ");
-	}
+	if (people->run->job)
+		text_addf(t, "%s: ", escaped(people->run->job).text);
 }
 
 /* Adds "PATH -> s3://BUCKET/KEY (SIZE): sentence", as far as the event has these. */
@@ -78,15 +69,10 @@ static void add_file(struct text *t, const struct people *people, const struct s
 {
 	const unsigned traits = event_shapes[event->type].traits;
 	text_add_escaped_string(t, event->path);
-	if (*event->key && !(traits & SHOWS_NO_KEY)) {
-		text_addf(t, " -> s3://%s/", people->run->bucket);
-		text_add_escaped_string(t, event->key);
-	}
-	if (traits & SHOWS_SIZE) {
-		text_add(t, " (");
-		text_add(t, human_bytes(event->bytes).text);
-		text_add_char(t, ')');
-	}
+	if (*event->key && !(traits & SHOWS_NO_KEY))
+		text_addf(t, " -> s3://%s/%s", people->run->bucket, escaped(event->key).text);
+	if (traits & SHOWS_SIZE)
+		text_addf(t, " (%s)", human_bytes(event->bytes).text);
 	if (*event->text) {
 		text_add(t, ": ");
 		add_sentence(t, event);
@@ -121,12 +107,10 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 		return;
 	struct text t = TEXT(LINE_BYTES_MAX);
 	text_add(&t, "error: ");
-	if (*event->path) {
-		text_add_escaped_string(&t, event->path);
-		text_add(&t, ": ");
-	} else {
+	if (*event->path)
+		text_addf(&t, "%s: ", escaped(event->path).text);
+	else
 		add_job(&t, people);
-	}
 	add_sentence(&t, event);
 	text_add_char(&t, '\n');
 	if (!was_said(people->told, text_string(&t)))
@@ -206,74 +190,47 @@ void people_event(struct people *people, const struct s3once_event *event)
 	}
 }
 
-static void add_target(struct text *t, const struct people *people)
-{
-	text_addf(t, "s3://%s", people->run->bucket);
-	if (*people->run->prefix)
-		text_add_char(t, '/');
-	text_add_escaped_string(t, people->run->prefix);
-}
-
 /* The last line of the summary, which says how the run ended. */
 static void add_verdict(
 	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
 {
 	const uint64_t there = counters_sum(c, COUNTS_IN_S3);
 	const uint64_t wanted = c->found - counters_sum(c, COUNTS_LEFT_OUT);
+	const bool is_all = there == wanted && exit_code == 0;
+	const char *prefix = people->run->prefix;
 	add_job(t, people);
-	if (people->run->dry_run) {
-		text_add(t, "dry run: would upload ");
-		text_add(t, human_things(c->planned, "file").text);
-		text_add(t, " (");
-		text_add(t, human_bytes(people->planned_bytes).text);
-		text_add(t, ") to ");
-	} else if (!wanted && c->scan_complete) {
-		text_add(t, "found no files for ");
-	} else {
-		if (there == wanted && c->scan_complete && exit_code == 0)
-			text_add(t, wanted == 1 ? "" : "all ");
-		text_add(t, human_count(there).text);
-		if (there != wanted) {
-			text_add(t, " of ");
-			text_add(t, human_count(wanted).text);
-		}
-		if (there == wanted && exit_code == 0)
-			text_add(t, wanted == 1 ? " file is in " : " files are in ");
-		else
-			text_add(t, wanted == 1 ? " file is verified to be in "
-						: " files are verified to be in ");
-	}
-	add_target(t, people);
-	if (c->outdated) {
-		text_add(t, "; ");
-		text_add(t, human_count(c->outdated).text);
-		text_add(t, c->outdated == 1
-				    ? " has changed since and stays as it was uploaded"
-				    : " have changed since and stay as they were uploaded");
-		text_add(t, " (--if-changed=skip)");
-	}
+	if (people->run->dry_run)
+		text_addf(t, "dry run: would upload %s (%s) to",
+			human_things(c->planned, "file").text,
+			human_bytes(people->planned_bytes).text);
+	else if (!wanted && c->scan_complete)
+		text_add(t, "found no files for");
+	else
+		text_addf(t, "%s%s%s%s%s%s in",
+			is_all && c->scan_complete && wanted != 1 ? "all " : "",
+			human_count(there).text, there != wanted ? " of " : "",
+			there != wanted ? human_count(wanted).text : "",
+			wanted == 1 ? " file is" : " files are", is_all ? "" : " verified to be");
+	text_addf(t, " s3://%s%s%s", people->run->bucket, *prefix ? "/" : "", escaped(prefix).text);
+	if (c->outdated)
+		text_addf(t, "; %s %s (--if-changed=skip)", human_count(c->outdated).text,
+			c->outdated == 1 ? "has changed since and stays as it was uploaded"
+					 : "have changed since and stay as they were uploaded");
 	if (!c->scan_complete)
 		text_add(t, "; the run ended before all files were listed");
 }
 
 static void add_uploaded(struct text *t, const struct s3once_counts *c)
 {
-	text_add(t, "uploaded ");
-	text_add(t, human_count(c->uploaded).text);
-	text_add(t, " (");
-	text_add(t, human_bytes(c->bytes_uploaded).text);
-	text_add(t, ") in ");
-	text_add(t, human_seconds(c->seconds).text);
-	if (c->seconds > 0.5 && c->bytes_moved) {
-		text_add(t, ", ");
-		text_add(t, human_bytes((uint64_t)((double)c->bytes_moved / c->seconds)).text);
-		text_add(t, "/s");
-	}
-	if (c->bytes_kept) {
-		text_add(t, "; S3 keeps ");
-		text_add(t, human_bytes(c->bytes_kept).text);
-		text_add(t, " of unfinished files, and the next run continues from there");
-	}
+	text_addf(t, "uploaded %s (%s) in %s", human_count(c->uploaded).text,
+		human_bytes(c->bytes_uploaded).text, human_seconds(c->seconds).text);
+	if (c->seconds > 0.5 && c->bytes_moved)
+		text_addf(t, ", %s/s",
+			human_bytes((uint64_t)((double)c->bytes_moved / c->seconds)).text);
+	if (c->bytes_kept)
+		text_addf(t,
+			"; S3 keeps %s of unfinished files, and the next run continues from there",
+			human_bytes(c->bytes_kept).text);
 }
 
 static void add_counts(struct text *t, const struct people *people, const struct s3once_counts *c)
@@ -282,75 +239,49 @@ static void add_counts(struct text *t, const struct people *people, const struct
 		add_uploaded(t, c);
 	for (const struct counter *counter = run_counters; counter->name; counter++) {
 		const uint64_t n = counter_value(counter, c);
-		if (!counter->words || !n)
-			continue;
-		text_addf(t, "%s%s ", t->len ? "; " : "", counter->words);
-		text_add(t, human_count(n).text);
+		if (counter->words && n)
+			text_addf(t, "%s%s %s", t->len ? "; " : "", counter->words,
+				human_count(n).text);
 	}
 }
 
 static void tell_unprinted(struct people *people)
 {
 	for (size_t i = 0; i < people->errors.n && !people->verbose; i++) {
-		const char *sentence = people->errors.kinds[i].sentence;
-		const uint64_t n = alike_unprinted(&people->errors, i);
-		struct text count = TEXT(64);
-		text_add(&count, human_count(n).text);
+		const struct alike_kind *kind = &people->errors.kinds[i];
+		const uint64_t n = kind->count > ALIKE_PRINTED ? kind->count - ALIKE_PRINTED : 0;
 		if (n)
 			output_say(people->output,
 				"error: %s more %s the same error: %s (-v names each)",
-				text_string(&count), n == 1 ? "file has" : "files have",
-				sentence ? sentence : "");
-		text_clear(&count);
+				human_count(n).text, n == 1 ? "file has" : "files have",
+				kind->sentence ? kind->sentence : "");
 	}
 }
 
-/* Cron mails whatever is printed. So with --quiet there is one line, and only if something is
- * wrong. */
-static void tell_in_one_line(
-	struct people *people, const struct s3once_counts *counts, int exit_code)
+/* With --quiet there is one line, and only if something is wrong: cron mails whatever is printed.
+ */
+static void tell_end(struct people *people, const struct people_end *end)
 {
+	const struct s3once_counts *c = end->counts;
 	struct text verdict = TEXT(LINE_BYTES_MAX), t = TEXT(LINE_BYTES_MAX);
-	add_verdict(&verdict, people, counts, exit_code);
-	add_counts(&t, people, counts);
-	output_say(people->output, "%s%s%s", text_string(&verdict), t.len ? "; " : "",
-		text_string(&t));
+	add_verdict(&verdict, people, c, end->exit_code);
+	add_counts(&t, people, c);
+	if (people->quiet) {
+		output_say(people->output, "%s%s%s", text_string(&verdict), t.len ? "; " : "",
+			text_string(&t));
+	} else {
+		output_result(people->output, text_string(&verdict));
+		if (t.len)
+			output_result(people->output, text_string(&t));
+		if (people->verbose && c->concurrency)
+			output_tell(people->output, "up to %u requests at once; %s", c->concurrency,
+				limit_sentence(c->limited_by));
+		if (*end->manifest)
+			output_tell(people->output, "manifest: s3://%s/%s", people->run->bucket,
+				escaped(end->manifest).text);
+	}
 	text_clear(&verdict);
 	text_clear(&t);
-}
-
-static void tell_concurrency(struct people *people, const struct s3once_counts *c)
-{
-	struct text t = TEXT(1024);
-	text_addf(
-		&t, "up to %u requests at once; %s", c->concurrency, limit_sentence(c->limited_by));
-	output_result(people->output, text_string(&t));
-	text_clear(&t);
-}
-
-static void tell_manifest(struct people *people, const char *key)
-{
-	struct text t = TEXT(LINE_BYTES_MAX);
-	if (!*key)
-		return;
-	text_addf(&t, "manifest: s3://%s/", people->run->bucket);
-	text_add_escaped_string(&t, key);
-	output_result(people->output, text_string(&t));
-	text_clear(&t);
-}
-
-static void tell_in_full(struct people *people, const struct s3once_counts *counts, int exit_code)
-{
-	struct text t = TEXT(LINE_BYTES_MAX);
-	add_verdict(&t, people, counts, exit_code);
-	output_result(people->output, text_string(&t));
-	text_reset(&t);
-	add_counts(&t, people, counts);
-	if (t.len)
-		output_result(people->output, text_string(&t));
-	text_clear(&t);
-	if (people->verbose && counts->concurrency)
-		tell_concurrency(people, counts);
 }
 
 static bool has_something_happened(const struct s3once_counts *c, int exit_code)
@@ -371,10 +302,6 @@ void people_summary(struct people *people, const struct people_end *end)
 	const bool is_idle = people->said && !has_something_happened(counts, exit_code);
 	if (people->only_stderr || never_began || is_idle)
 		return;
-	if (!people->quiet) {
-		tell_in_full(people, counts, exit_code);
-		tell_manifest(people, end->manifest);
-	} else if (exit_code != S3ONCE_EXIT_OK || people->has_warned) {
-		tell_in_one_line(people, counts, exit_code);
-	}
+	if (!people->quiet || exit_code != S3ONCE_EXIT_OK || people->has_warned)
+		tell_end(people, end);
 }

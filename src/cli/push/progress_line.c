@@ -3,7 +3,7 @@
  * figures for JSON. Pure: the time comes with the counts. */
 #include "cli/push/progress_line.h"
 #include "cli/human_figures.h"
-#include <string.h>
+#include <stdio.h>
 
 #define LINE_MEMORY_S    4.0
 #define CONTENT_MEMORY_S 20.0
@@ -81,86 +81,56 @@ enum { FILES, BYTES, PERCENT, RATE, LEFT, IN_FLIGHT, FAILED, FIGURES };
 /* What a narrow terminal does without, in this order. */
 static const int dispensable[] = {IN_FLIGHT, BYTES, RATE, FAILED, FILES, LEFT};
 
-/* Writes "A of B". */
-static void add_left(struct text *t, double left)
-{
-	if (left < 59)
-		text_addf(t, "%u s", (unsigned)left + 1);
-	else
-		text_add(t, human_seconds(left).text);
-	text_add(t, " left");
-}
+enum { CHARS = 128 };
 
-static void add_figure(
-	struct text *t, int figure, const struct progress *p, const struct s3once_counts *counts)
+/* Those that are not to be shown stay empty. */
+static void fill_figures(const struct progress *p, const struct s3once_counts *counts,
+	char ret[static FIGURES][CHARS])
 {
 	const double percent = progress_percent(p, counts), left = progress_seconds_left(p, counts);
-	switch (figure) {
-	case FILES:
-		text_addf(t, "%s of %s", human_count(p->files).text, human_count(p->found).text);
-		text_add(t, counts->scan_complete ? " files" : "+ files");
-		break;
-	case BYTES:
-		text_addf(t, "%s of %s", human_bytes(p->bytes).text,
-			human_bytes(counts->bytes_found).text);
-		break;
-	case PERCENT:
-		if (percent >= 0)
-			text_addf(t, "%u%%", (unsigned)percent);
-		break;
-	case RATE:
-		text_add(t, human_bytes((uint64_t)p->rates.line).text);
-		text_add(t, "/s");
-		break;
-	case LEFT:
-		if (left >= 0)
-			add_left(t, left);
-		break;
-	case IN_FLIGHT:
-		if (p->waits && !counts->in_flight)
-			text_add(t, "waiting for another uploader");
-		else
-			text_addf(t, "%u in flight", counts->in_flight);
-		break;
-	case FAILED:
-		if (counts->failed) {
-			text_add(t, human_count(counts->failed).text);
-			text_add(t, " failed");
-		}
-		break;
-	}
+	snprintf(ret[FILES], CHARS, "%s of %s%s", human_count(p->files).text,
+		human_count(p->found).text, counts->scan_complete ? " files" : "+ files");
+	snprintf(ret[BYTES], CHARS, "%s of %s", human_bytes(p->bytes).text,
+		human_bytes(counts->bytes_found).text);
+	if (percent >= 0)
+		snprintf(ret[PERCENT], CHARS, "%u%%", (unsigned)percent);
+	snprintf(ret[RATE], CHARS, "%s/s", human_bytes((uint64_t)p->rates.line).text);
+	if (left >= 59)
+		snprintf(ret[LEFT], CHARS, "%s left", human_seconds(left).text);
+	else if (left >= 0)
+		snprintf(ret[LEFT], CHARS, "%u s left", (unsigned)left + 1);
+	if (p->waits && !counts->in_flight)
+		snprintf(ret[IN_FLIGHT], CHARS, "waiting for another uploader");
+	else
+		snprintf(ret[IN_FLIGHT], CHARS, "%u in flight", counts->in_flight);
+	if (counts->failed)
+		snprintf(ret[FAILED], CHARS, "%s failed", human_count(counts->failed).text);
 }
 
-static void write_figures(const struct progress *p, const struct s3once_counts *counts,
-	unsigned left_out, struct text *ret_line)
+static void join_figures(char figures[static FIGURES][CHARS], struct text *ret_line)
 {
-	struct text figure = TEXT(128);
 	text_reset(ret_line);
 	for (int i = 0; i < FIGURES; i++) {
-		text_reset(&figure);
-		if (!(left_out & 1U << i))
-			add_figure(&figure, i, p, counts);
-		if (!figure.len)
-			continue;
 		const bool in_brackets = i == PERCENT && ret_line->len;
-		text_addf(ret_line, "%s%s%s",
-			!ret_line->len ? ""
-			: in_brackets  ? " ("
-				       : ", ",
-			text_string(&figure), in_brackets ? ")" : "");
+		if (*figures[i])
+			text_addf(ret_line, "%s%s%s",
+				!ret_line->len ? ""
+				: in_brackets  ? " ("
+					       : ", ",
+				figures[i], in_brackets ? ")" : "");
 	}
-	text_clear(&figure);
 }
 
 void progress_line(const struct progress *p, const struct s3once_counts *counts, unsigned columns,
 	struct text *ret_line)
 {
-	unsigned left_out = 0;
-	write_figures(p, counts, left_out, ret_line);
+	char figures[FIGURES][CHARS] = {""};
+	fill_figures(p, counts, figures);
+	join_figures(figures, ret_line);
 	for (size_t i = 0; ret_line->len > columns && i < sizeof dispensable / sizeof *dispensable;
 		i++) {
-		left_out |= 1U << dispensable[i];
-		write_figures(p, counts, left_out, ret_line);
+		*figures[dispensable[i]] = 0;
+		join_figures(figures, ret_line);
 	}
 	if (ret_line->len > columns)
 		ret_line->data[ret_line->len = columns] = 0;

@@ -285,7 +285,7 @@ static const struct option_conflict conflicts[] = {
 struct command push_command(
 	struct option_group groups[static PUSH_GROUPS], struct push_options *options)
 {
-	struct access *access = options ? &options->access : NULL;
+	struct access *access = &options->access;
 	const struct option_group filled[PUSH_GROUPS] = {
 		{"What to upload", what_options, options},
 		{"How", how_options, options},

@@ -34,7 +34,7 @@ int push_options_complete(
 void push_options_clear(struct push_options *options);
 
 /* The tables of push_option_tables.c, with what --help prints. The groups get the fields of
- * *options, which may be NULL for --help. */
+ * *options. */
 enum { PUSH_GROUPS = 13, JOB_GROUPS = PUSH_GROUPS + 1 };
 struct command push_command(
 	struct option_group groups[static PUSH_GROUPS], struct push_options *options);

@@ -3,6 +3,7 @@
  * that is not there is not told. */
 #include "cli/push/service_notify.h"
 #include "base/text.h"
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +41,13 @@ static void send_message(const char *path, const struct text *message)
 	close(fd);
 }
 
-void service_notify_say(const struct service_notify *notify, const char *lines)
+void service_notify_say(const struct service_notify *notify, const char *format, ...)
 {
 	struct text message = TEXT(MESSAGE_BYTES_MAX);
-	text_add(&message, lines);
+	va_list ap;
+	va_start(ap, format);
+	text_addfv(&message, format, ap);
+	va_end(ap);
 	if (notify->socket)
 		send_message(notify->socket, &message);
 	text_clear(&message);
@@ -61,18 +65,14 @@ uint64_t service_notify_watchdog_ms(void)
 void service_notify_progress(
 	struct service_notify *notify, const struct progress *progress, const char *line)
 {
-	struct text message = TEXT(MESSAGE_BYTES_MAX);
 	const bool is_first = notify->told_s < 0;
 	if (!notify->socket || (!is_first && progress->seconds - notify->told_s < INTERVAL_S))
 		return;
-	text_addf(&message, "STATUS=%s\n", line);
-	if (is_first || progress->files != notify->files || progress->bytes != notify->bytes ||
-		progress->rates.sent != notify->sent)
-		text_add(&message, "EXTEND_TIMEOUT_USEC=60000000\n");
-	if (notify->feeds_watchdog)
-		text_add(&message, "WATCHDOG=1\n");
-	send_message(notify->socket, &message);
-	text_clear(&message);
+	const bool moves = is_first || progress->files != notify->files ||
+			   progress->bytes != notify->bytes || progress->rates.sent != notify->sent;
+	service_notify_say(notify, "STATUS=%s\n%s%s", line,
+		moves ? "EXTEND_TIMEOUT_USEC=60000000\n" : "",
+		notify->feeds_watchdog ? "WATCHDOG=1\n" : "");
 	notify->told_s = progress->seconds;
 	notify->files = progress->files;
 	notify->bytes = progress->bytes;

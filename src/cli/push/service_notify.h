@@ -12,8 +12,9 @@ struct service_notify {
 
 /* Reads the environment. */
 void service_notify_init(struct service_notify *notify);
-/* Sends lines such as "READY=1", with '\n' between them. */
-void service_notify_say(const struct service_notify *notify, const char *lines);
+/* Sends lines such as "READY=1", with '\n' between them; printf style. */
+void service_notify_say(const struct service_notify *notify, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* The longest time in milliseconds between two feeds of the watchdog, which is half of
  * WATCHDOG_USEC. 0: there is no watchdog. */
 uint64_t service_notify_watchdog_ms(void);

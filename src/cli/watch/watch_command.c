@@ -61,41 +61,28 @@ static struct command watch_command(
 	return command;
 }
 
-static void add_worst(const struct watch *watch, struct text *t)
-{
-	for (size_t i = 0; i < watch->n; i++) {
-		const int code = watched_code(watch->jobs[i]);
-		if (code)
-			text_addf(t, "; %s: exit status %d, is tried again",
-				quote(watched_job(watch->jobs[i])->name).text, code);
-	}
-}
-
 /* What systemctl status shows while nothing is under way. */
 static void tell_status(const struct watch *watch)
 {
 	struct watched_sums sums = {0};
-	struct text t = TEXT(STATUS_BYTES_MAX);
-	for (size_t i = 0; i < watch->n; i++)
+	struct text worst = TEXT(STATUS_BYTES_MAX);
+	for (size_t i = 0; i < watch->n; i++) {
+		const int code = watched_code(watch->jobs[i]);
 		watched_add(watch->jobs[i], &sums);
+		if (code)
+			text_addf(&worst, "; %s: exit status %d, is tried again",
+				quote(watched_job(watch->jobs[i])->name).text, code);
+	}
 	const uint64_t some = sums.passes - sums.whole;
-	text_add(&t, "STATUS=Watching ");
-	text_add(&t, human_things(sums.folders, "folder").text);
-	text_add(&t, ": ");
-	text_add(&t, human_things(sums.whole, "full scan").text);
-	text_add(&t, ", ");
-	text_add(&t, human_count(some).text);
-	text_addf(&t, " pass%s over some folders, ", some == 1 ? "" : "es");
-	text_add(&t, human_count(sums.failed).text);
-	text_add(&t, " of both failed; uploaded ");
-	text_add(&t, human_things(sums.files, "file").text);
-	text_add(&t, " (");
-	text_add(&t, human_bytes(sums.bytes).text);
-	text_add_char(&t, ')');
-	add_worst(watch, &t);
-	text_add(&t, "\nWATCHDOG=1\n");
-	service_notify_say(&watch->service, text_string(&t));
-	text_clear(&t);
+	service_notify_say(&watch->service,
+		"STATUS=Watching %s: %s, %s pass%s over some folders, %s of both failed; uploaded %s "
+		"(%s)%s\nWATCHDOG=1\n",
+		human_things(sums.folders, "folder").text,
+		human_things(sums.whole, "full scan").text, human_count(some).text,
+		some == 1 ? "" : "es", human_count(sums.failed).text,
+		human_things(sums.files, "file").text, human_bytes(sums.bytes).text,
+		text_string(&worst));
+	text_clear(&worst);
 }
 
 static const struct metric_kind passes = {"s3once_watch_passes_total", "counter",
@@ -219,11 +206,8 @@ static void reload_job(struct watch *watch, size_t i)
 
 static void reload(struct watch *watch)
 {
-	struct text t = TEXT(STATUS_BYTES_MAX);
-	text_addf(&t, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
+	service_notify_say(&watch->service, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
 		(unsigned long long)(clock_monotonic_ns() / 1000));
-	service_notify_say(&watch->service, text_string(&t));
-	text_clear(&t);
 	for (size_t i = 0; i < watch->n; i++)
 		reload_job(watch, i);
 	if (!listen_as_told(watch) && watch->server)

@@ -24,51 +24,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-struct watch_walk_options {
-	const char *root; /* the SOURCE, which the filter's paths are relative to */
-	const char *from; /* it, or a folder below it; its own path is not filtered if it is it */
-	struct filter *filter; /* NULL: all */
-	bool follow;           /* symbolic links are */
-	/* Called for each folder before its own folders are read, so that none is missed that is
-	 * made after it was watched. */
-	void (*folder)(void *arg, const char *path);
-	void *arg;
-};
-
-/* Finds the folders of a tree, so that each can be watched. watch_folders.c asks for it when
- * folders come. */
-static bool is_folder_wanted(const struct watch_walk_options *options, const FTSENT *entry)
-{
-	const size_t n = strlen(options->root);
-	const char *relative = entry->fts_path + n + (entry->fts_path[n] == '/');
-	if (strcmp(entry->fts_name, REMOVAL_FOLDER) == 0)
-		return false;
-	return strlen(entry->fts_path) <= n || !filter_prunes(options->filter, relative);
-}
-
-/* All folders from there on that the filter does not exclude. What cannot be read, or is gone by
- * now, is left out. */
-static void watch_walk(const struct watch_walk_options *options)
-{
-	char *from = strdup(options->from);
-	char *const paths[] = {from, NULL};
-	const int links = options->follow ? FTS_LOGICAL : FTS_PHYSICAL | FTS_NOSTAT;
-	FTS *tree = from ? fts_open(paths, links | FTS_NOCHDIR, NULL) : NULL;
-	for (FTSENT *entry; tree && (entry = fts_read(tree));) {
-		if (entry->fts_info != FTS_D)
-			continue;
-		if (is_folder_wanted(options, entry))
-			options->folder(options->arg, entry->fts_path);
-		else
-			fts_set(tree, entry, FTS_SKIP);
-	}
-	if (tree)
-		fts_close(tree);
-	free(from);
-}
-
 /* What the file system is called if other hosts may change it unnoticed, else NULL. Static. */
-static const char *watch_walk_remote(const char *path)
+static const char *remote_kind(const char *path)
 {
 	static const struct {
 		uint32_t magic;
@@ -167,14 +124,42 @@ static bool watch_one(struct watch_folders *folders, const char *path, const cha
 	return false;
 }
 
-static void on_folder(void *arg, const char *path)
+static bool is_folder_wanted(
+	const struct watch_folders *folders, const char *root, const FTSENT *entry)
 {
-	watch_one(arg, path, NULL);
+	const size_t n = strlen(root);
+	const char *relative = entry->fts_path + n + (entry->fts_path[n] == '/');
+	if (strcmp(entry->fts_name, REMOVAL_FOLDER) == 0)
+		return false;
+	return strlen(entry->fts_path) <= n || !filter_prunes(folders->options.filter, relative);
+}
+
+/* Watches all folders of a SOURCE, or those from a new one on, but what the filter excludes. What
+ * cannot be read, or is gone by now, is left out. Each is watched before its own folders are read,
+ * so that none is missed that is made after that. */
+static void watch_tree(
+	struct watch_folders *folders, const char *root, const char *from, bool is_new)
+{
+	char *copy = strdup(from);
+	char *const paths[] = {copy, NULL};
+	const int links = folders->options.follow ? FTS_LOGICAL : FTS_PHYSICAL | FTS_NOSTAT;
+	FTS *tree = copy ? fts_open(paths, links | FTS_NOCHDIR, NULL) : NULL;
+	for (FTSENT *entry; tree && (entry = fts_read(tree));) {
+		if (entry->fts_info != FTS_D)
+			continue;
+		if (!is_folder_wanted(folders, root, entry))
+			fts_set(tree, entry, FTS_SKIP);
+		else if (watch_one(folders, entry->fts_path, NULL) && is_new)
+			folders->options.touched(folders->options.arg, entry->fts_path);
+	}
+	if (tree)
+		fts_close(tree);
+	free(copy);
 }
 
 static void say_remote(struct watch_folders *folders, const char *path)
 {
-	const char *kind = watch_walk_remote(path);
+	const char *kind = remote_kind(path);
 	if (!kind || folders->said_remote)
 		return;
 	folders->said_remote = true;
@@ -192,13 +177,7 @@ static void watch_root(struct watch_folders *folders, size_t i)
 	if (!root->path || stat(root->path, &st))
 		return;
 	if (S_ISDIR(st.st_mode)) {
-		const struct watch_walk_options walk = {.root = root->path,
-			.from = root->path,
-			.filter = folders->options.filter,
-			.follow = folders->options.follow,
-			.folder = on_folder,
-			.arg = folders};
-		watch_walk(&walk);
+		watch_tree(folders, root->path, root->path, false);
 	} else {
 		char *name = strdup(basename(root->path));
 		dirname(root->path);
@@ -230,7 +209,7 @@ void watch_folders_renew(struct watch_folders *folders)
 	folders->has_overflowed = false;
 	for (size_t i = 0; i < folders->options.n_sources; i++)
 		watch_root(folders, i);
-	watch_table_sweep(&folders->table, on_dropped, folders);
+	watch_table_drop_all(&folders->table, NULL, on_dropped, folders);
 	say_unwatched(folders);
 }
 
@@ -268,13 +247,6 @@ static void on_gone(struct watch_folders *folders, struct watch_folder *folder)
 	watch_table_drop(&folders->table, folder);
 }
 
-static void on_new_folder(void *arg, const char *path)
-{
-	struct watch_folders *folders = arg;
-	if (watch_one(folders, path, NULL))
-		folders->options.touched(folders->options.arg, path);
-}
-
 /* The SOURCE directory that the path lies below. */
 static const char *root_above(const struct watch_folders *folders, const char *path)
 {
@@ -290,17 +262,12 @@ static const char *root_above(const struct watch_folders *folders, const char *p
 static void on_subfolder(struct watch_folders *folders, uint32_t mask, const char *path)
 {
 	if (mask & IN_MOVED_FROM)
-		watch_table_drop_below(&folders->table, path, on_dropped, folders);
+		watch_table_drop_all(&folders->table, path, on_dropped, folders);
 	if (!(mask & (IN_CREATE | IN_MOVED_TO)))
 		return;
-	const struct watch_walk_options walk = {.root = root_above(folders, path),
-		.from = path,
-		.filter = folders->options.filter,
-		.follow = folders->options.follow,
-		.folder = on_new_folder,
-		.arg = folders};
-	if (walk.root)
-		watch_walk(&walk);
+	const char *root = root_above(folders, path);
+	if (root)
+		watch_tree(folders, root, path, true);
 	say_unwatched(folders);
 }
 

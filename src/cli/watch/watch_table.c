@@ -124,23 +124,13 @@ static bool is_below(const char *path, const char *folder)
 	return strncmp(path, folder, n) == 0 && (!path[n] || path[n] == '/');
 }
 
-void watch_table_drop_below(
+void watch_table_drop_all(
 	struct watch_table *table, const char *path, void (*dropped)(void *arg, int wd), void *arg)
 {
 	for (size_t i = 0; i < table->n; i++) {
 		struct watch_folder *folder = &table->folders[i];
-		if (!folder->path || !is_below(folder->path, path))
-			continue;
-		watch_table_drop(table, folder);
-		dropped(arg, folder->wd);
-	}
-}
-
-void watch_table_sweep(struct watch_table *table, void (*dropped)(void *arg, int wd), void *arg)
-{
-	for (size_t i = 0; i < table->n; i++) {
-		struct watch_folder *folder = &table->folders[i];
-		if (!folder->path || folder->generation == table->generation)
+		if (!folder->path || (path ? !is_below(folder->path, path)
+					   : folder->generation == table->generation))
 			continue;
 		watch_table_drop(table, folder);
 		dropped(arg, folder->wd);

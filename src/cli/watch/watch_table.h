@@ -5,7 +5,7 @@
 
 struct watch_folder {
 	int wd;
-	unsigned generation; /* see watch_table_sweep() */
+	unsigned generation; /* see watch_table_drop_all() */
 	char *path;          /* NULL: it is watched no more */
 	char *only_name;     /* only this file in it counts; NULL: all */
 };
@@ -25,8 +25,7 @@ struct watch_folder *watch_table_find(struct watch_table *table, int wd);
 /* A folder is watched as wd, perhaps one that was known under another path. 0 or -ENOMEM. */
 int watch_table_put(struct watch_table *table, int wd, const char *path, const char *only_name);
 void watch_table_drop(struct watch_table *table, struct watch_folder *folder);
-/* Calls `dropped` for each folder that is at `path` or below it, and drops it. */
-void watch_table_drop_below(
+/* Calls `dropped` for each folder that is at `path` or below it, or with NULL for each that was not
+ * put since the generation was raised last, and drops it. */
+void watch_table_drop_all(
 	struct watch_table *table, const char *path, void (*dropped)(void *arg, int wd), void *arg);
-/* The same for each that was not put since the generation was raised last. */
-void watch_table_sweep(struct watch_table *table, void (*dropped)(void *arg, int wd), void *arg);

@@ -193,16 +193,13 @@ static int open_filter(struct watched *watched)
 	return error;
 }
 
-/* The wall time from which on the file is old enough; 0 if it is gone, or nobody knows. A
- * modification time in the future does not count, as in the scan. */
-static int64_t rests_at(const struct watched *watched, const char *path)
+/* The wall time from which on a file is old enough. A modification time in the future does not
+ * count, as in the scan. */
+static int64_t rests_at(const struct watched *watched, const struct stat *st)
 {
-	struct stat st;
-	if (lstat(path, &st))
-		return 0;
-	const int64_t written =
-		ns_of(st.st_mtim) > clock_wall_ns() ? ns_of(st.st_ctim) : ns_of(st.st_mtim);
-	return written + (int64_t)watched->min_age_ns;
+	const int64_t modified = ns_of(st->st_mtim);
+	return (modified > clock_wall_ns() ? ns_of(st->st_ctim) : modified) +
+	       (int64_t)watched->min_age_ns;
 }
 
 /* The same on the other clock; not at once, and not later than if it was written just now. */
@@ -220,7 +217,8 @@ static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
 static void on_young(void *arg, const char *path)
 {
 	struct watched *watched = arg;
-	const int64_t rests_at_ns = rests_at(watched, path);
+	struct stat st;
+	const int64_t rests_at_ns = lstat(path, &st) ? 0 : rests_at(watched, &st);
 	char *given = path_folder(path), *folder = given ? realpath(given, NULL) : NULL, *file;
 	if (rests_at_ns > watched->began_wall_ns && folder &&
 		asprintf(&file, "%s/%s", folder[1] ? folder : "", path_name(path)) >= 0) {
@@ -246,11 +244,10 @@ static uint64_t look_at(const struct watched *watched, const char *path, uint64_
 	struct stat st;
 	if (lstat(path, &st))
 		return errno == ENOENT ? UINT64_MAX : now_ns;
-	const int64_t rests_at_ns = rests_at(watched, path);
-	const bool rests = rests_at_ns <= clock_wall_ns();
-	return rests || S_ISDIR(st.st_mode) || watched->job.options.run.live
-		       ? now_ns
-		       : due_at(watched, rests_at_ns);
+	const int64_t rests_at_ns = rests_at(watched, &st);
+	const bool is_due = S_ISDIR(st.st_mode) || watched->job.options.run.live ||
+			    rests_at_ns <= clock_wall_ns();
+	return is_due ? now_ns : due_at(watched, rests_at_ns);
 }
 
 /* Whether anything that has waited is at rest now. It waits no longer then, and is added to *ret;

@@ -18,12 +18,12 @@ static void test_paths(void)
 	watch_table_put(&table, 3, "/t/new", NULL);
 	CHECK_STRING(watch_table_find(&table, 3)->path, "/t/new");
 	CHECK(!watch_table_find(&table, 2) && !watch_table_find(&table, 8));
-	watch_table_drop_below(&table, "/t/old", count, &dropped);
+	watch_table_drop_all(&table, "/t/old", count, &dropped);
 	CHECK_INT(dropped, 1);
 	CHECK(!watch_table_find(&table, 4) && watch_table_find(&table, 7));
 	table.generation++;
 	watch_table_put(&table, 1, "/t", NULL);
-	watch_table_sweep(&table, count, &dropped);
+	watch_table_drop_all(&table, NULL, count, &dropped);
 	CHECK_INT(dropped, 3);
 	CHECK_INT((long long)(table.n - table.n_gone), 1);
 	watch_table_clear(&table);
