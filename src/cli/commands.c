@@ -96,25 +96,19 @@ bool frame_open_marks(struct command_frame *frame, struct store_settings *ret)
 int frame_end(struct command_frame *frame)
 {
 	const bool is_told = frame->speaks_itself || output_finish(&frame->output) == 0;
+	char sentence[PROBLEM_SENTENCE_MAX];
 	int code = frame->code;
 	if (!is_told && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_FILES))
 		code = frame->unprinted_code ? frame->unprinted_code : S3ONCE_EXIT_FILES;
+	problem_format(&frame->problem, sentence, sizeof sentence);
 	if (*frame->problem.text && frame->code != S3ONCE_EXIT_OK)
-		command_fail(frame->command->name, code, &frame->problem);
+		log_error("%s: %s", frame->command->name, sentence);
 	marks_close(&frame->marks);
 	services_close(&frame->services);
 	text_clear(&frame->marks_name);
 	marks_place_clear(&frame->place);
 	if (frame->job)
 		job_asked_close(frame->job);
-	return code;
-}
-
-int command_fail(const char *name, int code, const struct problem *problem)
-{
-	char sentence[PROBLEM_SENTENCE_MAX];
-	problem_format(problem, sentence, sizeof sentence);
-	log_error("%s: %s", name, sentence);
 	return code;
 }
 

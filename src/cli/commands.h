@@ -65,8 +65,6 @@ bool frame_open_marks(struct command_frame *frame, struct store_settings *ret);
  * results could not be printed, it is another one than success. */
 int frame_end(struct command_frame *frame);
 
-/* Says why a command ends, "NAME: sentence", and returns the exit code. */
-int command_fail(const char *name, int code, const struct problem *problem);
 /* Says that none of n commands has this name, and which one is like it. They are those of s3once,
  * or with "lock " those of that. Returns the exit code. */
 int command_unknown(const char *of, const char *given, const char *const *names, size_t n);

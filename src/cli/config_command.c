@@ -28,16 +28,16 @@ static struct command config_command(
 	command.name = "config";
 	command.operands = "[JOB]";
 	command.about =
-		"Prints the value of each setting, and which option, environment variable or file\n"
-		"it comes from. Loads the credentials, but does not print them. With a JOB, as of\n"
-		"s3once run, it prints what is in force for that, and which line says it.\n";
+		"Prints the value of each setting, and which option, environment variable or\n"
+		"file it comes from. Loads the credentials, but does not print them. With a JOB,\n"
+		"as of s3once run, it prints what is in force for that, and which line says it.\n";
 	command.examples =
 		"  s3once config\n"
 		"  s3once config --profile work --json\n"
 		"  s3once config nginx       (what /etc/s3once/nginx.conf says, too)\n"
 		"\n"
-		"Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or there are no credentials.\n"
-		"More: man s3once-config\n";
+		"Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or there are no\n"
+		"credentials. More: man s3once-config\n";
 	return command;
 }
 
@@ -78,7 +78,7 @@ static const struct job_line *line_of(const struct job *job, const struct config
 /* Tells what the file sets and no row has. */
 static void tell_job(const struct config_view *view, const struct config_rows *rows)
 {
-	const struct job_file *file = view->job->file;
+	const struct job_file *file = &view->job->file;
 	for (size_t i = 0; i < file->n; i++) {
 		const struct job_line *line = &file->lines[i];
 		bool has_row = job_is_overridden(view->job, line->name);

@@ -110,16 +110,17 @@ int init_main(int argc, char **argv)
 		.name = "init",
 		.operands = "",
 		.about =
-			"Creates the DynamoDB table that keeps the marks of many hosts, waits until it is\n"
-			"active, and turns time to live on. It is safe to run it again. Marks of one host\n"
-			"(sqlite:PATH, local) need no init; if asked to, it creates their file.\n",
+			"Creates the DynamoDB table that keeps the marks of many hosts, waits until it\n"
+			"is active, and turns time to live on. It is safe to run it again. Marks of one\n"
+			"host (sqlite:PATH, local) need no init; if asked to, it creates their file.\n",
 		.groups = groups,
 		.n_groups = sizeof groups / sizeof *groups,
 		.examples =
 			"  s3once init --marks dynamodb:s3once\n"
 			"  s3once init --marks dynamodb:s3once --shards 64 --region eu-west-1\n"
 			"\n"
-			"Exit codes: 0 ready; 2 usage; 3 the table could not be set up. More: man s3once-init\n",
+			"Exit codes: 0 ready; 2 usage; 3 the table could not be set up. More: man\n"
+			"s3once-init\n",
 	};
 	struct command_frame frame = {.command = &command, .access = &options.access};
 	if (frame_begin(&frame, argc, argv))

@@ -21,16 +21,12 @@ void json_set_time(json_t *object, const char *name, int64_t s)
 
 json_t *json_event(const char *name)
 {
-	json_t *object = json_object();
 	int64_t ns = clock_wall_ns();
 	char second[21], time[32];
 	clock_format_iso(ns / (int64_t)NS_PER_S, second);
 	second[19] = 0;
 	snprintf(time, sizeof time, "%s.%03dZ", second, (int)(ns / (int64_t)NS_PER_MS % 1000));
-	json_set_number(object, "v", 1);
-	json_object_set_new(object, "event", json_string(name));
-	json_object_set_new(object, "time", json_string(time));
-	return object;
+	return json_pack("{s:i, s:s, s:s}", "v", 1, "event", name, "time", time);
 }
 
 char *json_line(json_t *object)

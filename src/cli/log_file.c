@@ -6,6 +6,7 @@
 #include "cli/options/values.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,24 +25,6 @@ struct log_file {
 	int error;     /* of the first line that could not be written */
 };
 
-static int check_folder(const char *path, struct problem *ret_problem)
-{
-	char *folder = path_folder(path);
-	int error = 0;
-	if (!folder) {
-		problem_set(ret_problem, "out of memory");
-		error = -EINVAL;
-	} else if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS)) {
-		problem_set(ret_problem,
-			"--log-file: %s cannot be made: %s: allow it to this user, or name a file "
-			"in another directory",
-			quote(path).text, strerror(errno));
-		error = -EINVAL;
-	}
-	free(folder);
-	return error;
-}
-
 int log_file_check(const char *path, struct problem *ret_problem)
 {
 	const struct file_option option = {.name = "--log-file",
@@ -51,21 +34,30 @@ int log_file_check(const char *path, struct problem *ret_problem)
 	struct stat st;
 	if (file_option_check(&option, ret_problem))
 		return -EINVAL;
-	if (stat(path, &st))
-		return check_folder(path, ret_problem);
-	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
+	const bool is_there = stat(path, &st) == 0;
+	char *folder = is_there ? NULL : path_folder(path);
+	int error = -EINVAL;
+	if (!is_there && !folder)
+		problem_set(ret_problem, "out of memory");
+	else if (folder && faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+		problem_set(ret_problem,
+			"--log-file: %s cannot be made: %s: allow it to this user, or name a file "
+			"in another directory",
+			quote(path).text, strerror(errno));
+	else if (is_there && !S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
 		problem_set(ret_problem,
 			"--log-file: %s is neither a file nor a device: name a file, or leave the "
 			"option out and redirect the output",
 			quote(path).text);
-	else if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
+	else if (is_there && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
 		problem_set(ret_problem,
 			"--log-file: %s cannot be written: %s: allow it to this user, or name "
 			"another file",
 			quote(path).text, strerror(errno));
 	else
-		return 0;
-	return -EINVAL;
+		error = 0;
+	free(folder);
+	return error;
 }
 
 int log_file_new(const char *path, struct log_file **ret)

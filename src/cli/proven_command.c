@@ -37,11 +37,11 @@ static struct command proven_command(struct option_group groups[static GROUPS],
 	command.name = "proven";
 	command.operands = "FILE... s3://BUCKET[/PREFIX] | --job JOB";
 	command.about =
-		"Says whether the content of each FILE, which may be a folder, is in S3: a file's\n"
-		"mark says that it is done, its checksum is that of the mark, and S3 shows the object\n"
-		"now. Uploads nothing. Takes the options of push, so that those of an upload can be\n"
-		"given as they are; the ones that say how to upload change nothing here. A job is\n"
-		"asked for its sources if there is no FILE.\n";
+		"Says whether the content of each FILE, which may be a folder, is in S3: a\n"
+		"file's mark says that it is done, its checksum is that of the mark, and S3\n"
+		"shows the object now. Uploads nothing. Takes the options of push, so that those\n"
+		"of an upload can be given as they are; the ones that say how to upload change\n"
+		"nothing here. A job is asked for its sources if there is no FILE.\n";
 	command.groups = groups;
 	command.n_groups = GROUPS;
 	command.examples =
@@ -49,8 +49,8 @@ static struct command proven_command(struct option_group groups[static GROUPS],
 		"  s3once proven --quiet --source /var/log /var/log/app.log.1 s3://my-logs/web1\n"
 		"  s3once proven --job nginx /var/log/nginx/access.log.1 && rm …\n"
 		"\n"
-		"Exit codes: 0 all are in S3; 1 one is not; 2 usage; 3 it cannot be known.\n"
-		"More: man s3once-proven\n";
+		"Exit codes: 0 all are in S3; 1 one is not; 2 usage; 3 it cannot be known. More:\n"
+		"man s3once-proven\n";
 	return command;
 }
 

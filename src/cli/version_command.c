@@ -93,15 +93,14 @@ static void print_text(struct output *output, const struct library list[static L
 static void print_json(struct output *output, const struct library list[static LIBRARIES])
 {
 	json_t *object = json_event("version"), *libraries = json_object();
-	json_object_set_new(object, "version", json_string(s3once_version()));
-	json_object_set_new(object, "commit", json_string(VERSION_COMMIT));
-	json_object_set_new(object, "compiler", json_string(COMPILER));
-	json_object_set_new(object, "isal", json_boolean(WITH_ISAL));
 	for (size_t i = 0; i < LIBRARIES; i++)
 		json_object_set_new(libraries, list[i].name,
 			json_pack(
 				"{s:s?, s:s}", "built", list[i].built, "running", list[i].running));
-	json_object_set_new(object, "libraries", libraries);
+	json_object_update_new(
+		object, json_pack("{s:s, s:s, s:s, s:b, s:o}", "version", s3once_version(),
+				"commit", VERSION_COMMIT, "compiler", COMPILER, "isal", WITH_ISAL,
+				"libraries", libraries));
 	json_print(output, object);
 }
 

@@ -33,31 +33,31 @@ static void ensure_same_again(const struct job_file *file)
 	for (size_t i = 0; i < file->n; i++) {
 		const struct job_line *line = &file->lines[i];
 		struct text text = TEXT(1 << 20);
-		struct job_file *again = NULL;
+		struct job_file again = {0};
 		if (!line->wrong) {
 			text_addf(&text, "\n%s = ", line->name);
 			if (add_value(&text, line->value)) {
 				ENSURE(!job_file_parse(text_string(&text), text.len, &again));
-				ENSURE(again->n == 1 && again->lines->number == 2);
-				ENSURE(!again->lines->wrong);
-				ENSURE(strcmp(again->lines->name, line->name) == 0);
-				ENSURE(strcmp(again->lines->value, line->value) == 0);
+				ENSURE(again.n == 1 && again.lines->number == 2);
+				ENSURE(!again.lines->wrong);
+				ENSURE(strcmp(again.lines->name, line->name) == 0);
+				ENSURE(strcmp(again.lines->value, line->value) == 0);
 			}
 		}
-		job_file_free(again);
+		job_file_clear(&again);
 		text_clear(&text);
 	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct job_file *file = NULL;
+	struct job_file file = {0};
 	size_t lines = 1;
 	for (size_t i = 0; i < size; i++)
 		lines += data[i] == '\n';
 	ENSURE(job_file_parse((const char *)data, size, &file) == 0);
-	ensure_sound(file, lines);
-	ensure_same_again(file);
-	job_file_free(file);
+	ensure_sound(&file, lines);
+	ensure_same_again(&file);
+	job_file_clear(&file);
 	return 0;
 }

@@ -67,8 +67,8 @@ static struct command fleet_command(
 		.name = "fleet",
 		.operands = "",
 		.about =
-			"Shows each job of each host that uses the marks: when it succeeded last, how its\n"
-			"last run ended, whether one is under way or has stopped sending heartbeats.\n"
+			"Shows each job of each host that uses the marks: when it succeeded last, how\n"
+			"its last run ended, whether one is under way or has stopped sending heartbeats.\n"
 			"Needs one request for 500 jobs, and reads no mark of a file.\n",
 		.groups = groups,
 		.n_groups = GROUPS,
@@ -79,8 +79,8 @@ static struct command fleet_command(
 			"  s3once fleet --marks dynamodb:s3once --forget web7\n"
 			"\n"
 			"Exit codes: 0 all jobs are fine; 1 one is overdue, has failed, or has fallen\n"
-			"silent, or nothing was forgotten; 2 usage; 3 it cannot be known.\n"
-			"More: man s3once-fleet\n",
+			"silent, or nothing was forgotten; 2 usage; 3 it cannot be known. More: man\n"
+			"s3once-fleet\n",
 	};
 }
 

@@ -58,8 +58,9 @@ static struct command forget_command(
 		.about =
 			"Removes marks of files that are done or have failed: of a key, or of all keys\n"
 			"below a prefix. No object is changed. A file whose mark is forgotten is looked\n"
-			"at again by the next run that finds it; what S3 holds already is not sent again.\n"
-			"Runs may go on meanwhile: a mark that one of them holds or changes stays.\n",
+			"at again by the next run that finds it; what S3 holds already is not sent\n"
+			"again. Runs may go on meanwhile: a mark that one of them holds or changes\n"
+			"stays.\n",
 		.groups = groups,
 		.n_groups = GROUPS,
 		.conflicts = conflicts,

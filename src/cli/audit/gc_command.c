@@ -66,8 +66,8 @@ static struct command gc_command(
 			"  s3once gc s3://my-bucket\n"
 			"  s3once gc --keep-marks 400d --keep-uploads 2d s3://my-bucket/logs\n"
 			"\n"
-			"Exit codes: 0 done; 1 something could not be done, or marks are damaged;\n"
-			"2 usage; 3 the marks or the bucket cannot be used. More: man s3once-gc\n",
+			"Exit codes: 0 done; 1 something could not be done, or marks are damaged; 2\n"
+			"usage; 3 the marks or the bucket cannot be used. More: man s3once-gc\n",
 	};
 }
 

@@ -63,8 +63,8 @@ static struct command manifest_command(
 		.operands = "[RUN] s3://BUCKET[/PREFIX] | [RUN] --job JOB",
 		.about =
 			"Prints what the manifests of runs list (push --manifest), for other programs.\n"
-			"RUN is a run's name or the key of its manifest. Without RUN and --since, prints the\n"
-			"keys of all manifests below PREFIX, which is that of the runs.\n",
+			"RUN is a run's name or the key of its manifest. Without RUN and --since, prints\n"
+			"the keys of all manifests below PREFIX, which is that of the runs.\n",
 		.groups = groups,
 		.n_groups = GROUPS,
 		.examples =

@@ -105,10 +105,10 @@ static struct command verify_command(
 		.name = "verify",
 		.operands = "s3://BUCKET[/KEY-OR-PREFIX] | --job JOB",
 		.about =
-			"Compares what is in the bucket with the marks: lists the bucket, and looks whether\n"
-			"each file that is done is there with its size and etag. Prints a line for each\n"
-			"difference, with - for a missing object, * for one that differs, + for one without\n"
-			"a mark, and ! for what could not be checked. Changes nothing.\n",
+			"Compares what is in the bucket with the marks: lists the bucket, and looks\n"
+			"whether each file that is done is there with its size and etag. Prints a line\n"
+			"for each difference, with - for a missing object, * for one that differs, + for\n"
+			"one without a mark, and ! for what could not be checked. Changes nothing.\n",
 		.groups = groups,
 		.n_groups = GROUPS,
 		.conflicts = conflicts,
@@ -118,8 +118,9 @@ static struct command verify_command(
 			"  s3once verify --download --subset 1/7 --max-duration 4h s3://my-bucket\n"
 			"  s3once verify --manifest RUN --public-key run.pem s3://my-bucket/photos\n"
 			"\n"
-			"Exit codes: 0 all is right; 1 there are differences; 2 usage; 3 it cannot be known;\n"
-			"6 --max-duration ended it, and what was looked at is right. More: man s3once-verify\n",
+			"Exit codes: 0 all is right; 1 there are differences; 2 usage; 3 it cannot be\n"
+			"known; 6 --max-duration ended it, and what was looked at is right. More: man\n"
+			"s3once-verify\n",
 	};
 }
 

@@ -30,8 +30,8 @@ static struct command doctor_command(
 		"  s3once doctor\n"
 		"  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n"
 		"\n"
-		"Exit codes: 0 push can work; 1 it cannot, or standard output is broken;\n"
-		"2 usage. More: man s3once-doctor\n";
+		"Exit codes: 0 push can work; 1 it cannot, or standard output is broken; 2\n"
+		"usage. More: man s3once-doctor\n";
 	return command;
 }
 

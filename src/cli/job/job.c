@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "s3/s3_headers.h"
 #include "scan/filter/filter.h"
-#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -23,13 +22,11 @@
 #define FILE_MAX_BYTES (1U << 20)
 #define BOM            "\xEF\xBB\xBF"
 
-void job_file_free(struct job_file *file)
+void job_file_clear(struct job_file *file)
 {
-	if (!file)
-		return;
 	free(file->text);
 	free(file->lines);
-	free(file);
+	*file = (struct job_file){0};
 }
 
 /* What a value in quotes comes to, cut in place. */
@@ -79,27 +76,12 @@ static struct job_line read_line(unsigned number, char *text)
 	return line;
 }
 
-static int add(struct job_file *file, size_t *cap, struct job_line line)
-{
-	if (file->n == *cap) {
-		*cap = *cap ? 2 * *cap : 32;
-		struct job_line *grown = realloc(file->lines, *cap * sizeof *grown);
-		if (!grown)
-			return -ENOMEM;
-		file->lines = grown;
-	}
-	file->lines[file->n++] = line;
-	return 0;
-}
-
-static int cut_into_lines(struct job_file *file, size_t n)
+static void cut_into_lines(struct job_file *file, size_t n)
 {
 	char *next = file->text, *end = file->text + n;
-	size_t cap = 0;
-	int error = 0;
 	if (n >= strlen(BOM) && memcmp(next, BOM, strlen(BOM)) == 0)
 		next += strlen(BOM);
-	for (unsigned number = 1; !error && next < end; number++) {
+	for (unsigned number = 1; next < end; number++) {
 		char *start = next, *stop = memchr(start, '\n', (size_t)(end - start));
 		stop = stop ? stop : end;
 		next = stop + 1;
@@ -107,31 +89,27 @@ static int cut_into_lines(struct job_file *file, size_t n)
 		const bool has_nul = strlen(start) != (size_t)(stop - start);
 		char *text = text_trim(start);
 		if (has_nul)
-			error = add(file, &cap,
-				(struct job_line){number, "", "", "there is a NUL byte in it"});
+			file->lines[file->n++] =
+				(struct job_line){number, "", "", "there is a NUL byte in it"};
 		else if (*text && *text != '#' && *text != ';')
-			error = add(file, &cap, read_line(number, text));
+			file->lines[file->n++] = read_line(number, text);
 	}
-	return error;
 }
 
-int job_file_parse(const char *bytes, size_t n, struct job_file **ret)
+int job_file_parse(const char *bytes, size_t n, struct job_file *ret)
 {
-	struct job_file *file = calloc(1, sizeof *file);
-	if (!file)
+	size_t most = 1;
+	for (size_t i = 0; i < n; i++)
+		most += bytes[i] == '\n';
+	*ret = (struct job_file){.text = malloc(n + 1), .lines = calloc(most, sizeof *ret->lines)};
+	if (!ret->text || !ret->lines) {
+		job_file_clear(ret);
 		return -ENOMEM;
-	file->text = malloc(n + 1);
-	int error = file->text ? 0 : -ENOMEM;
-	if (!error) {
-		memcpy(file->text, bytes, n);
-		file->text[n] = 0;
-		error = cut_into_lines(file, n);
 	}
-	if (error)
-		job_file_free(file);
-	else
-		*ret = file;
-	return error;
+	memcpy(ret->text, bytes, n);
+	ret->text[n] = 0;
+	cut_into_lines(ret, n);
+	return 0;
 }
 
 /* Whoever can write the file can make root read any file, and upload it to any place. */
@@ -154,7 +132,7 @@ static int check_owner(const char *path, const struct stat *st, struct problem *
 	return -EPERM;
 }
 
-int job_file_load(const char *path, struct job_file **ret, struct problem *ret_problem)
+int job_file_load(const char *path, struct job_file *ret, struct problem *ret_problem)
 {
 	struct text text = TEXT(FILE_MAX_BYTES);
 	ret_problem->text[0] = 0;
@@ -323,8 +301,8 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 
 static void set_lines(struct job *job, struct checker *checker)
 {
-	for (size_t i = 0; i < job->file->n; i++) {
-		const struct job_line *line = &job->file->lines[i];
+	for (size_t i = 0; i < job->file.n; i++) {
+		const struct job_line *line = &job->file.lines[i];
 		if (line->wrong)
 			tell_error(job, line->number, "%s", line->wrong);
 		else if (strcmp(line->name, "source") == 0)
@@ -479,9 +457,8 @@ static int read_environment(struct job *job)
 	const int error = job_file_parse(text, strlen(text), &job->file);
 	if (error)
 		return error;
-	assert(job->file->lines); /* two, as the text has */
-	job->file->lines[0] = (struct job_line){.name = "source", .value = source};
-	job->file->lines[1] = (struct job_line){.name = "target", .value = target};
+	job->file.lines[0] = (struct job_line){.name = "source", .value = source};
+	job->file.lines[1] = (struct job_line){.name = "target", .value = target};
 	free(job->path);
 	job->path = strdup("S3ONCE_SOURCE and S3ONCE_TARGET");
 	return job->path ? 0 : -ENOMEM;
@@ -515,7 +492,7 @@ int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 		return -EINVAL;
 	}
 	if (!error)
-		ret->operands = calloc(ret->file->n + 2, sizeof *ret->operands);
+		ret->operands = calloc(ret->file.n + 2, sizeof *ret->operands);
 	if (!error)
 		error = ret->operands ? read_options(ret, argc, argv) : -ENOMEM;
 	if (error)
@@ -529,7 +506,7 @@ int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 void job_close(struct job *job)
 {
 	push_options_clear(&job->options);
-	job_file_free(job->file);
+	job_file_clear(&job->file);
 	free(job->operands);
 	free(job->name);
 	free(job->path);

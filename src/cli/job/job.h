@@ -22,14 +22,13 @@ struct job_file {
 };
 
 /* Cuts n bytes into lines, in order. Every line that cannot be read is among them and says why.
- * Copies the bytes. Pure. Returns 0 or -ENOMEM; free with job_file_free. */
-int job_file_parse(const char *bytes, size_t n, struct job_file **ret);
+ * Copies the bytes. Pure. Returns 0 or -ENOMEM; free with job_file_clear. */
+int job_file_parse(const char *bytes, size_t n, struct job_file *ret);
 /* The same of a file of at most 1 MiB. Root is refused a file that others may write, since root
  * would do what they say. Returns 0; -ENOENT if there is no such file; another -errno; always with
  * a sentence about the file. */
-int job_file_load(const char *path, struct job_file **ret, struct problem *ret_problem);
-/* NULL is fine. */
-void job_file_free(struct job_file *file);
+int job_file_load(const char *path, struct job_file *ret, struct problem *ret_problem);
+void job_file_clear(struct job_file *file); /* zeros are fine, too */
 
 /* A job is what a file says is to be pushed, and the options of a command line, which win over it.
  */
@@ -37,7 +36,7 @@ void job_file_free(struct job_file *file);
 struct job {
 	char *name; /* "nginx" of /etc/s3once/nginx.conf */
 	char *path; /* of the file */
-	struct job_file *file;
+	struct job_file file;
 	struct push_options options; /* borrows from the file and from argv */
 	char **operands;             /* each source, then the target; borrowed strings */
 	size_t n_sources;

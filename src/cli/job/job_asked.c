@@ -29,21 +29,21 @@ static char *path_beside(const char *name, const char *ending)
 /* Sets what the unit's EnvironmentFile= sets. */
 static int read_variables(const char *path, struct problem *ret_problem)
 {
-	struct job_file *file = NULL;
+	struct job_file file = {0};
 	if (access(path, R_OK))
 		return 0;
 	if (job_file_load(path, &file, ret_problem)) {
 		problem_prefix(ret_problem, "%s", quote(path).text);
 		return -EINVAL;
 	}
-	for (size_t i = 0; i < file->n; i++) {
-		const struct job_line *line = &file->lines[i];
+	for (size_t i = 0; i < file.n; i++) {
+		const struct job_line *line = &file.lines[i];
 		if (line->wrong)
 			log_warning("%s:%u: %s", quote(path).text, line->number, line->wrong);
 		else
 			setenv(line->name, line->value, 0);
 	}
-	job_file_free(file);
+	job_file_clear(&file);
 	if (getenv("S3ONCE_OPTIONS"))
 		log_warning("%s: S3ONCE_OPTIONS is for runs alone; what it says is not looked at",
 			quote(path).text);

@@ -91,8 +91,8 @@ static struct command command_of_run(
 		"  s3once config nginx       (prints what is in force, and which line says it)\n"
 		"\n"
 		"Exit codes: those of push; 2 also if a file is invalid, and then nothing was\n"
-		"done. Of several jobs it is the first that occurs of 129, 130, 143, 5, 3, 2, 1, 6, 4.\n"
-		"More: man s3once-run, man s3once.conf\n";
+		"done. Of several jobs it is the first that occurs of 129, 130, 143, 5, 3, 2, 1,\n"
+		"6, 4. More: man s3once-run, man s3once.conf\n";
 	return command;
 }
 

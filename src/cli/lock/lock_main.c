@@ -121,14 +121,14 @@ static const struct lock_command acquire_command = {
 	.name = "acquire",
 	.description = "acquire a lock and keep it after this command",
 	.operands = "KEY",
-	.about =
-		"Waits for the lock and prints a handle, by which lock renew and lock release go on\n"
-		"from any process or host. Nothing renews it meanwhile: --lease is how long it is held.\n",
-	.examples =
-		"  handle=$(s3once lock acquire --lease 10m deploy) && ./deploy.sh\n"
-		"  s3once lock release \"$handle\"\n"
-		"\n"
-		"Exit codes: 0 held; 2 usage; 3 service; 4 held by another. More: man s3once-lock\n",
+	.about = "Waits for the lock and prints a handle, by which lock renew and lock release go\n"
+		 "on from any process or host. Nothing renews it meanwhile: --lease is how long\n"
+		 "it is held.\n",
+	.examples = "  handle=$(s3once lock acquire --lease 10m deploy) && ./deploy.sh\n"
+		    "  s3once lock release \"$handle\"\n"
+		    "\n"
+		    "Exit codes: 0 held; 2 usage; 3 service; 4 held by another. More: man\n"
+		    "s3once-lock\n",
 	.groups = {lock_wait_options, lock_key_options},
 	.least = 1,
 	.most = 1,
@@ -147,12 +147,12 @@ static const struct lock_command renew_command = {
 	.name = "renew",
 	.description = "hold a lock for longer, by its handle",
 	.operands = "HANDLE",
-	.about = "Renews the lease of a lock that lock acquire got. Prints the handle to use\n"
-		 "from now on; the one before stays good, and renews with its own lease.\n",
-	.examples =
-		"  s3once lock renew \"$handle\"\n"
-		"\n"
-		"Exit codes: 0 renewed; 2 usage; 3 service; 5 lost, or released. More: man s3once-lock\n",
+	.about = "Renews the lease of a lock that lock acquire got. Prints the handle to use from\n"
+		 "now on; the one before stays good, and renews with its own lease.\n",
+	.examples = "  s3once lock renew \"$handle\"\n"
+		    "\n"
+		    "Exit codes: 0 renewed; 2 usage; 3 service; 5 lost, or released. More: man\n"
+		    "s3once-lock\n",
 	.groups = {renew_options},
 	.least = 1,
 	.most = 1,
@@ -326,13 +326,13 @@ static const struct lock_command status_command = {
 	.name = "status",
 	.description = "who holds a lock",
 	.operands = "KEY",
-	.about =
-		"Says who holds a lock, and the version of its row. Changes nothing. A lock that is\n"
-		"used with --slots is looked at with the same --slots: without, only slot 0 is.\n",
-	.examples =
-		"  s3once lock status nightly\n"
-		"\n"
-		"Exit codes: 0 free, or a slot is; 2 usage; 3 service; 4 held. More: man s3once-lock\n",
+	.about = "Says who holds a lock, and the version of its row. Changes nothing. A lock that\n"
+		 "is used with --slots is looked at with the same --slots: without, only slot 0\n"
+		 "is.\n",
+	.examples = "  s3once lock status nightly\n"
+		    "\n"
+		    "Exit codes: 0 free, or a slot is; 2 usage; 3 service; 4 held. More: man\n"
+		    "s3once-lock\n",
 	.groups = {status_options, lock_key_options},
 	.least = 1,
 	.most = 1,
@@ -366,14 +366,13 @@ static const struct lock_command break_command = {
 	.name = "break",
 	.description = "take a lock away from its holder",
 	.operands = "KEY",
-	.about =
-		"Frees a lock whose holder is known to be gone, if its row still has the version\n"
-		"given. A holder that lives notices with its next heartbeat. The key of slot N from 1\n"
-		"on is KEY#N; for dlm --sort-key N says which slot.\n",
-	.examples =
-		"  s3once lock break --if-version 5f0c.81 nightly\n"
-		"\n"
-		"Exit codes: 0 free; 2 usage; 3 service; 4 the version differs. More: man s3once-lock\n",
+	.about = "Frees a lock whose holder is known to be gone, if its row still has the version\n"
+		 "given. A holder that lives notices with its next heartbeat. The key of slot N\n"
+		 "from 1 on is KEY#N; for dlm --sort-key N says which slot.\n",
+	.examples = "  s3once lock break --if-version 5f0c.81 nightly\n"
+		    "\n"
+		    "Exit codes: 0 free; 2 usage; 3 service; 4 the version differs. More: man\n"
+		    "s3once-lock\n",
 	.groups = {break_options, lock_key_options},
 	.least = 1,
 	.most = 1,
@@ -445,9 +444,8 @@ static const struct lock_command init_command = {
 	.name = "init",
 	.description = "make a table for locks",
 	.operands = "[TAG=VALUE...]",
-	.about =
-		"Makes a DynamoDB table with the keys of the dialect, unless it is there, and waits\n"
-		"until it can be used. Safe to run again. A file needs no init.\n",
+	.about = "Makes a DynamoDB table with the keys of the dialect, unless it is there, and\n"
+		 "waits until it can be used. Safe to run again. A file needs no init.\n",
 	.examples = "  s3once lock init --locks dynamodb:locks team=storage\n"
 		    "\n"
 		    "Exit codes: 0 ready; 2 usage; 3 service. More: man s3once-lock\n",

@@ -495,18 +495,18 @@ const struct lock_command lock_run_command = {
 	.name = "run",
 	.description = "run a command while holding a lock",
 	.operands = "KEY -- COMMAND...",
-	.about =
-		"Waits for the lock, runs the command, releases the lock; exits as the command did.\n"
-		"If the lock is lost, the command is terminated. It finds in its environment\n"
-		"S3ONCE_LOCK_KEY, S3ONCE_LOCK_TOKEN (the fencing token) and S3ONCE_LOCK_FD, a\n"
-		"descriptor that reads end of file once the lock is lost.\n",
+	.about = "Waits for the lock, runs the command, releases the lock; exits as the command\n"
+		 "did. If the lock is lost, the command is terminated. It finds in its\n"
+		 "environment S3ONCE_LOCK_KEY, S3ONCE_LOCK_TOKEN (the fencing token) and\n"
+		 "S3ONCE_LOCK_FD, a descriptor that reads end of file once the lock is lost.\n",
 	.examples =
 		"  s3once lock run nightly -- backup --all\n"
 		"  s3once lock init --locks dynamodb:locks\n"
 		"  s3once lock run --locks dynamodb:locks --wait 10m deploy -- ./deploy.sh\n"
 		"\n"
-		"Exit codes: the command's own (128 + N: ended by signal N; 126, 127: it cannot be\n"
-		"started); 2 usage; 3 service; 4 held by another; 5 lost. More: man s3once-lock\n",
+		"Exit codes: the command's own (128 + N: ended by signal N; 126, 127: it cannot\n"
+		"be started); 2 usage; 3 service; 4 held by another; 5 lost. More: man\n"
+		"s3once-lock\n",
 	.groups = {lock_wait_options, lock_key_options, own},
 	.least = 2,
 	.most = -1,

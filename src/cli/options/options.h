@@ -93,12 +93,12 @@ struct options_given {
 struct command {
 	const char *name;
 	const char *operands; /* "SOURCE... s3://BUCKET[/PREFIX]" */
-	const char *about;    /* a paragraph of whole lines */
+	const char *about;    /* whole lines, of at most 79 columns, as --help prints them */
 	const struct option_group *groups;
 	size_t n_groups;
 	const struct option_conflict *conflicts;  /* NULL: none */
 	const struct option_elsewhere *elsewhere; /* NULL: none */
-	const char *examples;                     /* whole lines */
+	const char *examples;                     /* likewise */
 	struct options_given *given; /* is filled with the options that were given; may be NULL */
 };
 

@@ -4,7 +4,6 @@
 #include "cli/options/values.h"
 #include "base/files.h"
 #include "base/quote.h"
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -14,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <uv.h>
 
 #define WORD_CHARS  64 /* of a time of day with its rate */
 #define ADDRESS_MAX 64
@@ -285,14 +285,11 @@ static int split_address(
 
 static bool fill_address(const char *address, uint16_t port, struct listen_address *ret)
 {
-	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-	const bool is_v4 = inet_pton(AF_INET, *address ? address : "127.0.0.1", &v4.sin_addr) == 1;
-	if (!is_v4 && inet_pton(AF_INET6, address, &v6.sin6_addr) != 1)
-		return false;
-	*ret = (struct listen_address){.length = is_v4 ? sizeof v4 : sizeof v6};
-	memcpy(&ret->address, is_v4 ? (const void *)&v4 : &v6, ret->length);
-	return true;
+	*ret = (struct listen_address){.length = sizeof(struct sockaddr_in)};
+	if (uv_ip4_addr(*address ? address : "127.0.0.1", port, (void *)&ret->address) == 0)
+		return true;
+	ret->length = sizeof(struct sockaddr_in6);
+	return uv_ip6_addr(address, port, (void *)&ret->address) == 0;
 }
 
 int listen_address_parse(const char *value, struct listen_address *ret, struct problem *ret_problem)

@@ -306,9 +306,9 @@ struct command push_command(
 		.name = "push",
 		.operands = "SOURCE... s3://BUCKET[/PREFIX]",
 		.about =
-			"Uploads each file exactly once. The files of a SOURCE directory go below PREFIX, and\n"
-			"a SOURCE file becomes PREFIX/NAME. A file that was uploaded before is skipped.\n"
-			"DUR is written as in 30s, 5min or 1h30m; SIZE as in 64M or 64MiB.\n",
+			"Uploads each file exactly once. The files of a SOURCE directory go below\n"
+			"PREFIX, and a SOURCE file becomes PREFIX/NAME. A file that was uploaded before\n"
+			"is skipped. DUR is written as in 30s, 5min or 1h30m; SIZE as in 64M or 64MiB.\n",
 		.groups = groups,
 		.n_groups = PUSH_GROUPS,
 		.conflicts = conflicts,

@@ -67,10 +67,10 @@ static struct command status_command(
 		.name = "status",
 		.operands = "[s3://BUCKET[/KEY-OR-PREFIX]]",
 		.about =
-			"Says what the marks hold: of a bucket or a prefix how many files are done, claimed\n"
-			"and failed, whose claims they are, how the last run of each job there ended, and\n"
-			"what failed in it; of one key its whole story; without a bucket, what kind of\n"
-			"store it is. Changes nothing and never asks S3.\n",
+			"Says what the marks hold: of a bucket or a prefix how many files are done,\n"
+			"claimed and failed, whose claims they are, how the last run of each job there\n"
+			"ended, and what failed in it; of one key its whole story; without a bucket,\n"
+			"what kind of store it is. Changes nothing and never asks S3.\n",
 		.groups = groups,
 		.n_groups = GROUPS,
 		.examples =
@@ -79,8 +79,8 @@ static struct command status_command(
 			"  s3once status --depth 1 --watch s3://my-bucket/photos\n"
 			"  s3once status --marks dynamodb:s3once s3://my-bucket/photos/2024/a.jpg\n"
 			"\n"
-			"Exit codes: 0 the marks were read; 2 usage; 3 they cannot be read.\n"
-			"More: man s3once-status\n",
+			"Exit codes: 0 the marks were read; 2 usage; 3 they cannot be read. More: man\n"
+			"s3once-status\n",
 	};
 }
 

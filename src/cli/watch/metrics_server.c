@@ -205,19 +205,17 @@ int metrics_server_new(
 	const char *address, struct metrics_server **ret, struct problem *ret_problem)
 {
 	struct metrics_server *server = calloc(1, sizeof *server);
-	char *copy = strdup(address), *empty = strdup("");
-	if (!server || !copy || !empty) {
-		free(server);
-		free(copy);
-		free(empty);
-		problem_set(ret_problem, "out of memory");
-		return -ENOMEM;
+	int error = -ENOMEM;
+	if (server) {
+		server->address = strdup(address);
+		server->stop[0] = server->stop[1] = -1;
+		server->locked.text = strdup("");
+		uv_mutex_init(&server->locked.mutex);
 	}
-	server->address = copy;
-	server->stop[0] = server->stop[1] = -1;
-	server->locked.text = empty;
-	uv_mutex_init(&server->locked.mutex);
-	const int error = open_server(server, ret_problem);
+	if (server && server->address && server->locked.text)
+		error = open_server(server, ret_problem);
+	else
+		problem_set(ret_problem, "out of memory");
 	if (error)
 		metrics_server_free(server);
 	else

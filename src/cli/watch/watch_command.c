@@ -44,20 +44,20 @@ static struct command watch_command(
 	command.name = "watch";
 	command.operands = "JOB...";
 	command.about =
-		"Runs until it is stopped, and uploads the files of each JOB some seconds after they\n"
-		"were written last: --min-age says how many, and is 10s where nothing says it. A JOB\n"
-		"is what s3once run takes: a NAME, of the file /etc/s3once/NAME.conf, or the path of\n"
-		"a file. Options that are given here win over it. SIGHUP reads the files again.\n";
+		"Runs until it is stopped, and uploads the files of each JOB some seconds after\n"
+		"they were written last: --min-age says how many, and is 10s where nothing says\n"
+		"it. A JOB is what s3once run takes: a NAME, of the file /etc/s3once/NAME.conf,\n"
+		"or the path of a file. Options that are given here win over it. SIGHUP reads\n"
+		"the files again.\n";
 	command.examples =
 		"  s3once watch nginx\n"
 		"  s3once watch --full-scan 1h nginx photos\n"
 		"  systemctl enable --now s3once-watch@nginx\n"
 		"\n"
-		"Exit codes: 2 usage, or a file is invalid: it never began; 3 --metrics-listen: it\n"
-		"never began, since it cannot listen there; 129, 130, 143 a signal\n"
-		"stopped it while files were waiting; else that of s3once run for what was uploaded\n"
-		"last. A pass that fails is tried again and ends nothing.\n"
-		"More: man s3once-watch\n";
+		"Exit codes: 2 usage, or a file is invalid: it never began; 3 --metrics-listen:\n"
+		"it never began, since it cannot listen there; 129, 130, 143 a signal stopped it\n"
+		"while files were waiting; else that of s3once run for what was uploaded last. A\n"
+		"pass that fails is tried again and ends nothing. More: man s3once-watch\n";
 	return command;
 }
 

@@ -239,7 +239,7 @@ static void on_touched(void *arg, const char *path)
 /* When something that is due is to be looked at: now; later, since it is a file that was written to
  * meanwhile; or never, since it is gone. What live logs grow by is uploaded while they are written
  * to. */
-static uint64_t look_at(const struct watched *watched, const char *path, uint64_t now_ns)
+static uint64_t looked_at_ns(const struct watched *watched, const char *path, uint64_t now_ns)
 {
 	struct stat st;
 	if (lstat(path, &st))
@@ -263,7 +263,7 @@ static bool take_rested(struct watched *watched, struct touched *ret)
 	for (size_t i = 0; i < restless->n; i++) {
 		struct restless_path at = restless->paths[i];
 		if (at.due_ns <= now_ns) {
-			at.due_ns = look_at(watched, at.path, now_ns);
+			at.due_ns = looked_at_ns(watched, at.path, now_ns);
 			at.is_new = at.due_ns == now_ns && at.is_new;
 		}
 		const bool rests = at.due_ns <= now_ns;

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct job_file *parse(const char *bytes, size_t n)
+static struct job_file parse(const char *bytes, size_t n)
 {
-	struct job_file *file = NULL;
+	struct job_file file = {0};
 	CHECK_INT(job_file_parse(bytes, n, &file), 0);
 	return file;
 }
@@ -41,9 +41,9 @@ static void check_lines(void)
 			"a", "b", NULL},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct job_file *file = parse(rows[i].line, strlen(rows[i].line));
-		const struct job_line *line = file->lines;
-		bool ok = CHECK_INT(file->n, 1) && CHECK_INT(line->number, 1);
+		struct job_file file = parse(rows[i].line, strlen(rows[i].line));
+		const struct job_line *line = file.lines;
+		bool ok = CHECK_INT(file.n, 1) && CHECK_INT(line->number, 1);
 		if (rows[i].wrong)
 			ok = ok && CHECK(line->wrong && strncmp(line->wrong, rows[i].wrong,
 								strlen(rows[i].wrong)) == 0);
@@ -52,28 +52,27 @@ static void check_lines(void)
 			     CHECK_STRING(line->value, rows[i].value);
 		if (!ok)
 			fprintf(stderr, "\tin row %zu: %s\n", i, rows[i].line);
-		job_file_free(file);
+		job_file_clear(&file);
 	}
 }
 
 static void check_numbers(void)
 {
 	static const char text[] = "\n# one\n;two\n \t\r\na=1\n\nb\n\0c=2\nd=3";
-	struct job_file *file = parse(text, sizeof text - 1);
-	if (CHECK_INT(file->n, 4)) {
-		CHECK_INT(file->lines[0].number, 5);
-		CHECK_INT(file->lines[1].number, 7);
-		CHECK(file->lines[1].wrong);
-		CHECK_INT(file->lines[2].number, 8);
-		CHECK_STRING(file->lines[2].wrong, "there is a NUL byte in it");
-		CHECK_INT(file->lines[3].number, 9);
-		CHECK_STRING(file->lines[3].value, "3");
+	struct job_file file = parse(text, sizeof text - 1);
+	if (CHECK_INT(file.n, 4)) {
+		CHECK_INT(file.lines[0].number, 5);
+		CHECK_INT(file.lines[1].number, 7);
+		CHECK(file.lines[1].wrong);
+		CHECK_INT(file.lines[2].number, 8);
+		CHECK_STRING(file.lines[2].wrong, "there is a NUL byte in it");
+		CHECK_INT(file.lines[3].number, 9);
+		CHECK_STRING(file.lines[3].value, "3");
 	}
-	job_file_free(file);
+	job_file_clear(&file);
 	file = parse("", 0);
-	CHECK_INT(file->n, 0);
-	job_file_free(file);
-	job_file_free(NULL);
+	CHECK_INT(file.n, 0);
+	job_file_clear(&file);
 }
 
 /* A file of n bytes with this mode; the caller removes it. */
@@ -88,20 +87,19 @@ static void write_file(const char *path, size_t n, mode_t mode)
 static void check_loading(void)
 {
 	char path[] = "/tmp/job-file-XXXXXX";
-	struct job_file *file = NULL;
+	struct job_file file = {0};
 	struct problem problem;
 	close(mkstemp(path));
 	write_file(path, 1 << 20, 0644);
 	CHECK_INT(job_file_load(path, &file, &problem), 0);
-	job_file_free(file);
+	job_file_clear(&file);
 	write_file(path, (1 << 20) + 1, 0644);
 	CHECK_INT(job_file_load(path, &file, &problem), -EFBIG);
 	CHECK_STRING(problem.text, "it is larger than 1 MiB, which no job is");
 	write_file(path, 10, 0646);
-	file = NULL;
 	CHECK_INT(job_file_load(path, &file, &problem), geteuid() == 0 ? -EPERM : 0);
 	CHECK(!problem.text[0] == (geteuid() != 0));
-	job_file_free(file);
+	job_file_clear(&file);
 	unlink(path);
 	CHECK_INT(job_file_load(path, &file, &problem), -ENOENT);
 	CHECK_STRING(problem.text, "it cannot be read: No such file or directory");
