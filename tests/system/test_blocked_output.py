@@ -1,11 +1,13 @@
 """Nobody reads what the program says: files go on, nothing is held for long, and a stop is a stop."""
 
+import contextlib
 import fcntl
 import os
 import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +74,25 @@ def test_a_reader_that_comes_late_has_all(s3once, bucket, marks, start, tmp_path
         lines = file.read().splitlines()
     assert sum('"event":"uploaded"' in line for line in lines) == 30 and '"event":"summary"' in lines[-1]
     assert run.wait(60) == 0
+
+
+def writes(pid):
+    """Whether a thread of the process is in a write to standard output."""
+    calls = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it has ended
+            calls.append((task / "syscall").read_text())
+    return any(call.startswith("1 0x1 ") for call in calls)
+
+
+def test_gc_ends_at_a_signal(s3once, bucket, marks, start, full_pipe, tmp_path):
+    """It waits for its reader as long as it takes, but not against the user's will."""
+    tree = make_tree(tmp_path / "tree", {"a": 1})
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    run = start("gc", f"s3://{bucket}", stdout=full_pipe, stderr=full_pipe)
+    wait_until(lambda: writes(run.pid), 60, "its first line")
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(30) != 0
 
 
 def is_pending(pid, number):
