@@ -171,7 +171,7 @@ static int add_access(struct config_rows *rows, const struct access *access, uin
 	struct text timeout = TEXT(64);
 	value_show_duration(&timeout, timeout_ms);
 	int error = config_rows_add(rows, "request_timeout", text_string(&timeout),
-		access->request_timeout_ms ? "--request-timeout" : "default");
+		access->aws.request_timeout_ms ? "--request-timeout" : "default");
 	text_clear(&timeout);
 	if (error == 0)
 		error = config_rows_add(rows, "marks", marks ? marks : "local",

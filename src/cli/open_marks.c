@@ -14,22 +14,13 @@
 
 int services_open(const struct access *access, struct services *ret, struct problem *ret_problem)
 {
-	const struct aws_options options = {
-		.profile = access->profile,
-		.region = access->region,
-		.endpoint_url = access->endpoint_url,
-		.checksum = access->checksum,
-		.dynamodb_endpoint_url = access->dynamodb_endpoint_url,
-		.ca_bundle = access->ca_bundle,
-		.request_timeout_ms = access->request_timeout_ms,
-	};
 	*ret = (struct services){0};
 	int r = aws_global_init();
 	if (r < 0) {
 		problem_set(ret_problem, "the libraries cannot be set up: %s", strerror(-r));
 		return r;
 	}
-	r = aws_settings_resolve(&options, &ret->aws, ret_problem);
+	r = aws_settings_resolve(&access->aws, &ret->aws, ret_problem);
 	if (r < 0)
 		return r;
 	const struct http_options http = {

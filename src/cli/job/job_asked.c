@@ -76,14 +76,14 @@ static void choose_access(struct access *access, const struct access *job)
 {
 	const char *chosen = access->marks;
 	choose(&access->marks, access_marks(job));
-	choose(&access->endpoint_url, job->endpoint_url);
-	choose(&access->dynamodb_endpoint_url, job->dynamodb_endpoint_url);
-	choose(&access->region, job->region);
-	choose(&access->profile, job->profile);
-	choose(&access->ca_bundle, job->ca_bundle);
-	choose(&access->checksum, job->checksum);
-	if (!access->request_timeout_ms)
-		access->request_timeout_ms = job->request_timeout_ms;
+	choose(&access->aws.endpoint_url, job->aws.endpoint_url);
+	choose(&access->aws.dynamodb_endpoint_url, job->aws.dynamodb_endpoint_url);
+	choose(&access->aws.region, job->aws.region);
+	choose(&access->aws.profile, job->aws.profile);
+	choose(&access->aws.ca_bundle, job->aws.ca_bundle);
+	choose(&access->aws.checksum, job->aws.checksum);
+	if (!access->aws.request_timeout_ms)
+		access->aws.request_timeout_ms = job->aws.request_timeout_ms;
 	if (!chosen)
 		marks_of_units_choose(&access->marks);
 }

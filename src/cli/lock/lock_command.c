@@ -85,11 +85,11 @@ int lock_open(const struct lock_options *options, int manual, struct s3once_lock
 		.release_by = (enum s3once_lock_release_by)options->release_by,
 		.tokens = (enum s3once_lock_tokens)options->tokens,
 		.observations = "",
-		.dynamodb_endpoint_url = options->access.dynamodb_endpoint_url,
-		.region = options->access.region,
-		.profile = options->access.profile,
-		.ca_bundle = options->access.ca_bundle,
-		.request_timeout_ms = options->access.request_timeout_ms,
+		.dynamodb_endpoint_url = options->access.aws.dynamodb_endpoint_url,
+		.region = options->access.aws.region,
+		.profile = options->access.aws.profile,
+		.ca_bundle = options->access.aws.ca_bundle,
+		.request_timeout_ms = options->access.aws.request_timeout_ms,
 	};
 	int r = s3once_locks_open(&client, ret, &error);
 	if (!r && client.dialect == S3ONCE_LOCK_DLM)

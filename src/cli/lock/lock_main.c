@@ -10,7 +10,6 @@
 #include "cli/json.h"
 #include "cli/lock/lock_command.h"
 #include "cli/options/values.h"
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,14 +379,16 @@ static const struct lock_command break_command = {
 	.use = break_lock,
 };
 
+/* Cuts each NAME=VALUE at its '='. */
 static int check_tags(const struct lock_options *options, char **operands)
 {
 	for (; *operands; operands++) {
-		const char *equals = strchr(*operands, '=');
-		if (equals && equals != *operands)
-			continue;
-		log_error("lock init: '%s': a tag is NAME=VALUE", quote(*operands).text);
-		return S3ONCE_EXIT_USAGE;
+		char *equals = strchr(*operands, '=');
+		if (!equals || equals == *operands) {
+			log_error("lock init: '%s': a tag is NAME=VALUE", quote(*operands).text);
+			return S3ONCE_EXIT_USAGE;
+		}
+		*equals = 0;
 	}
 	return 0;
 }
@@ -399,11 +400,8 @@ static int init_locks(
 	const char *tags[2 * TAGS_MAX + 1] = {NULL};
 	int created = 0;
 	for (int i = 0; operands[i]; i++) {
-		char *equals = strchr(operands[i], '=');
-		assert(equals); /* check_tags() */
-		*equals = 0;
 		tags[2 * i] = operands[i];
-		tags[2 * i + 1] = equals + 1;
+		tags[2 * i + 1] = operands[i] + strlen(operands[i]) + 1; /* check_tags() */
 	}
 	const struct s3once_locks_table table = {.read_units = options->read_units,
 		.write_units = options->write_units,

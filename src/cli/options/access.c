@@ -13,7 +13,7 @@ const struct option access_marks_options[] = {
 };
 
 const struct option access_s3_options[] = {
-	VALUE("endpoint-url", STRING, offsetof(struct access, endpoint_url), "URL",
+	VALUE("endpoint-url", STRING, offsetof(struct access, aws.endpoint_url), "URL",
 		"use this S3 server [AWS_ENDPOINT_URL_S3, or AWS]"),
 	{NULL},
 };
@@ -22,7 +22,7 @@ static const char *const checksums[] = {
 	"crc32c", "crc32", "crc64nvme", "sha1", "sha256", "md5", "auto", NULL};
 
 const struct option access_checksum_options[] = {
-	VALUE("checksum", STRING, offsetof(struct access, checksum), "NAME",
+	VALUE("checksum", STRING, offsetof(struct access, aws.checksum), "NAME",
 		"the checksum that S3 verifies and stores: crc32c,\n"
 		"crc32, crc64nvme, sha1, sha256, md5 (as Content-MD5)\n"
 		"or auto, the fastest [S3ONCE_CHECKSUM, or auto]",
@@ -31,7 +31,7 @@ const struct option access_checksum_options[] = {
 };
 
 const struct option access_dynamodb_options[] = {
-	VALUE("dynamodb-endpoint-url", STRING, offsetof(struct access, dynamodb_endpoint_url),
+	VALUE("dynamodb-endpoint-url", STRING, offsetof(struct access, aws.dynamodb_endpoint_url),
 		"URL",
 		"use this DynamoDB server\n"
 		"[AWS_ENDPOINT_URL_DYNAMODB, or AWS]"),
@@ -39,15 +39,15 @@ const struct option access_dynamodb_options[] = {
 };
 
 const struct option access_options[] = {
-	VALUE("region", STRING, offsetof(struct access, region), "REGION",
+	VALUE("region", STRING, offsetof(struct access, aws.region), "REGION",
 		"use this region [AWS_REGION, or of the profile]"),
-	VALUE("profile", STRING, offsetof(struct access, profile), "NAME",
+	VALUE("profile", STRING, offsetof(struct access, aws.profile), "NAME",
 		"use this profile of ~/.aws/config, ~/.aws/credentials\n"
 		"[AWS_DEFAULT_PROFILE, AWS_PROFILE, or default]"),
-	VALUE("ca-bundle", STRING, offsetof(struct access, ca_bundle), "FILE",
+	VALUE("ca-bundle", STRING, offsetof(struct access, aws.ca_bundle), "FILE",
 		"trust the certificates in FILE (PEM)\n"
 		"[AWS_CA_BUNDLE, or the system's]"),
-	VALUE("request-timeout", DURATION, offsetof(struct access, request_timeout_ms), "DUR",
+	VALUE("request-timeout", DURATION, offsetof(struct access, aws.request_timeout_ms), "DUR",
 		"end a request that is not answered DUR after its body\n"
 		"was sent [60s; locks: a quarter of the lease]",
 		.least = 1, .most = 24 * 3600 * 1000),

@@ -1,11 +1,11 @@
 /* The options that every command shares: where the marks are and how to reach the services. */
 #pragma once
+#include "aws/settings.h"
 #include "cli/options/options.h"
 
 struct access {
 	const char *marks; /* NULL: not chosen; see access_marks() */
-	const char *endpoint_url, *dynamodb_endpoint_url, *region, *profile, *ca_bundle, *checksum;
-	uint64_t request_timeout_ms;
+	struct aws_options aws;
 };
 
 /* Groups of options for struct access. */

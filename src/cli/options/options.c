@@ -236,28 +236,19 @@ const char *options_nearest(const struct command *command, const char *name)
 	return nearest_name(name, names, n);
 }
 
-/* Says where an option is that the command does not have. */
-static bool is_elsewhere(const struct parse *p, const char *given, size_t len)
-{
-	const struct option_elsewhere *e = p->command->elsewhere;
-	for (; e && e->name; e++)
-		if (len == 2 + strlen(e->name) && memcmp(given + 2, e->name, len - 2) == 0) {
-			problem_set(p->problem, "%s has no --%s: %s", p->command->name, e->name,
-				e->where);
-			return true;
-		}
-	return false;
-}
-
 static int unknown_option(struct parse *p, const char *given)
 {
-	size_t len = strcspn(given, "=");
-	if (is_elsewhere(p, given, len))
-		return -EINVAL;
+	const size_t len = strcspn(given, "=");
 	const char *nearest =
 		given[1] == '-' ? options_nearest(p->command, quote_bytes(given + 2, len - 2).text)
 				: NULL;
-	if (nearest)
+	const struct option_elsewhere *e = p->command->elsewhere;
+	while (e && e->name &&
+		(len != 2 + strlen(e->name) || memcmp(given + 2, e->name, len - 2) != 0))
+		e++;
+	if (e && e->name)
+		problem_set(p->problem, "%s has no --%s: %s", p->command->name, e->name, e->where);
+	else if (nearest)
 		problem_set(p->problem, "unknown option '%s'; did you mean --%s?",
 			quote_bytes(given, len).text, nearest);
 	else

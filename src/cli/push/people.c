@@ -12,9 +12,6 @@
 #define LINE_BYTES_MAX (32U << 10)
 #define ALIKE_PRINTED  3
 
-static const char marks_note[] =
-	"marks are this host's only; --marks dynamodb:TABLE shares them between hosts";
-
 /* Of all but the digits. */
 static uint64_t hash_of(const char *sentence)
 {
@@ -144,7 +141,8 @@ static void tell_start(struct people *people, const struct s3once_event *event)
 	if (people->quiet)
 		return;
 	if (people->makes_marks)
-		output_say(people->output, "%s", marks_note);
+		output_say(people->output,
+			"marks are this host's only; --marks dynamodb:TABLE shares them between hosts");
 	else if (people->verbose)
 		output_say(people->output, "marks: %s", event->text);
 }

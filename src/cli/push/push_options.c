@@ -142,13 +142,13 @@ static void translate(struct push_options *o)
 	o->run.give_up_after_ms = o->give_up_after_ms ? o->give_up_after_ms : 1;
 	o->run.attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
 	o->run.marks = access_marks(access);
-	o->run.request_timeout_ms = access->request_timeout_ms;
-	o->run.endpoint_url = access->endpoint_url;
-	o->run.checksum = access->checksum;
-	o->run.dynamodb_endpoint_url = access->dynamodb_endpoint_url;
-	o->run.region = access->region;
-	o->run.profile = access->profile;
-	o->run.ca_bundle = access->ca_bundle;
+	o->run.request_timeout_ms = access->aws.request_timeout_ms;
+	o->run.endpoint_url = access->aws.endpoint_url;
+	o->run.checksum = access->aws.checksum;
+	o->run.dynamodb_endpoint_url = access->aws.dynamodb_endpoint_url;
+	o->run.region = access->aws.region;
+	o->run.profile = access->aws.profile;
+	o->run.ca_bundle = access->aws.ca_bundle;
 	o->run.report_skipped = o->verbose > 0;
 	o->marks_by_default = !o->run.marks;
 }
