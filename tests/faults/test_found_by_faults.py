@@ -104,3 +104,22 @@ def test_an_upload_that_vanishes_before_complete_is_begun_again(stage):
     rule = stage.s3.add(faults.upload_gone, "CompleteMultipartUpload")
     assert stage.push("--retries", "2").code == 0
     assert rule.fired == 1
+
+
+@pytest.mark.parametrize("wire, kind", [("dynamodb", "GetItem:mark"), ("s3", "HeadBucket")])
+def test_a_version_that_another_run_has_sent_is_not_sent_again(arenas, tmp_path, wire, kind):
+    """A run has found a file and waits for an answer. Meanwhile the file changes, and another run sends what it is now."""
+    with Stage(tmp_path / "stage", arenas(), behaves="aws") as stage:
+        stage.write("a", 10)
+        assert stage.push().code == 0
+        stage.write("a", 20)
+        rule = getattr(stage, wire).add(faults.hold_request, kind)
+        run = stage.start("--if-changed=replace", "--request-timeout", "60s", "--give-up-after", "60s")
+        assert rule.reached.wait(60)
+        stage.write("a", 30)
+        assert stage.push("--if-changed=replace").code == 0
+        rule.released.set()
+        assert stage.ended(run).code == 0
+        writes = [record.kind for record in stage.s3.history + stage.dynamodb.history if record.answered == 200]
+        assert writes.count("PutObject") == writes.count("UpdateItem:done") == 2, writes
+        stage.finish()

@@ -261,7 +261,10 @@ enum step claim_file(struct worker *worker, struct file *file)
 		struct mark seen = {0};
 		struct problem problem = {0};
 		file->replaces[0] = '\0';
-		enum step step = judge_seen_mark(worker, file);
+		/* Whoever wrote the mark meanwhile may have sent a later version than is open. */
+		enum step step = turn ? file_open(worker, file) : STEP_NEXT;
+		if (step == STEP_NEXT)
+			step = judge_seen_mark(worker, file);
 		if (step == STEP_AGAIN)
 			continue;
 		if (step != STEP_NEXT)

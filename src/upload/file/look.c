@@ -34,7 +34,8 @@ static enum step mark_earlier(
 	memcpy(file->seen.claim, file->claim.id, sizeof file->seen.claim);
 	claim_clear(&file->claim);
 	file->life = FILE_UNCLAIMED;
-	return STEP_AGAIN;
+	step = file_open(worker, file); /* it may be that version by now */
+	return step == STEP_NEXT ? STEP_AGAIN : step;
 }
 
 /* It may have been sent by this very run, and the reply was lost. */

@@ -103,18 +103,22 @@ static void check_block(struct worker *worker, struct block *block)
 }
 
 /* The steps before the claim. If the query before showed a mark, it is read consistently, since it
- * decides now. */
+ * decides now. The file is opened after that: a mark that is older than what is open never says
+ * that a later version of the file is done. */
 static enum step begin_file(struct worker *worker, struct file *file)
 {
-	const uint64_t began_ns = clock_boot_ns();
-	enum step step = file_open(worker, file);
-	worker->read_ns = clock_boot_ns() - began_ns;
-	if (step == STEP_NEXT && file->candidate->mark != MARK_ABSENT) {
+	enum step step = STEP_NEXT;
+	if (file->candidate->mark != MARK_ABSENT) {
 		const struct mark_ref ref = file_mark_ref(worker, file);
 		struct problem problem = {0};
 		const enum outcome o = mark_get(&ref, &file->seen, &problem);
 		if (o != OUTCOME_OK)
 			step = file_marks_outcome(worker, file, o, &problem);
+	}
+	if (step == STEP_NEXT) {
+		const uint64_t began_ns = clock_boot_ns();
+		step = file_open(worker, file);
+		worker->read_ns = clock_boot_ns() - began_ns;
 	}
 	if (step == STEP_NEXT && !run_begin(worker->run, worker->marks))
 		step = STEP_OVER;
