@@ -62,10 +62,10 @@ static void sort_block(struct worker *worker, struct block *block, struct packed
 		}
 	}
 	queue_later(run->queue, later, n_later, again_ns);
-	if (n_later + n_done && !block->last) { /* away from who is in it */
+	if (n_later + n_done && !block->came_back) { /* away from who is in it */
 		queue_shared(run->queue, ready, n_ready);
 		n_ready = 0;
-	} else if (block->last) {
+	} else if (block->came_back) {
 		rotate(ready, n_ready);
 	}
 	queue_ready(run->queue, ready, n_ready);

@@ -3,7 +3,6 @@
  * when a block is taken is the queue's matter. */
 #include "upload/queue/blocks.h"
 #include "base/clock.h"
-#include "base/random.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +39,7 @@ bool candidate_was_just_seen_held(struct candidate *candidate)
 
 static bool is_before(const struct block *a, const struct block *b)
 {
-	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->rank < b->rank;
+	return a->due_ns < b->due_ns;
 }
 
 int blocks_add(struct blocks *blocks, struct block *block)
@@ -53,7 +52,6 @@ int blocks_add(struct blocks *blocks, struct block *block)
 		blocks->heap = more;
 		blocks->cap = cap;
 	}
-	block->rank = random_below(UINT64_MAX);
 	size_t at = blocks->n++;
 	for (; at && is_before(block, blocks->heap[(at - 1) / 2]); at = (at - 1) / 2)
 		blocks->heap[at] = blocks->heap[(at - 1) / 2];

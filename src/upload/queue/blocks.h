@@ -1,6 +1,6 @@
-/* Candidates in blocks, and the blocks that wait to be begun. Those of the scan come first, in an
- * order that is random for each process, so that many uploaders over one tree do not fight for the
- * same files. What came back follows when it is due. Not thread-safe: the queue's. */
+/* Candidates in blocks, and the blocks that wait to be begun, by the time at which each is due. The
+ * scan's are due at once, in an order that is random for each process, so that many uploaders over
+ * one tree do not fight for the same files. Not thread-safe: the queue's. */
 #pragma once
 #include "marks/mark.h"
 #include <stdbool.h>
@@ -57,9 +57,8 @@ struct block {
 	struct candidate *files[BLOCK_FILES];
 	size_t n;
 	uint64_t read_ns; /* when its marks were read */
-	uint64_t due_ns;  /* the clock_boot_ns() from which it may be taken; 0: it is the scan's */
-	uint64_t rank;    /* by chance, among those of the scan */
-	bool last;        /* it came back: another uploader was seen in it, or it failed */
+	uint64_t due_ns;  /* the clock_boot_ns() from which it may be taken */
+	bool came_back;   /* another uploader was seen in it, or it failed */
 };
 
 /* A heap of those that wait. Zeroed: none. */
@@ -72,8 +71,7 @@ struct blocks {
 int blocks_add(struct blocks *blocks, struct block *block);
 /* Whether one is due. */
 bool blocks_have_due(const struct blocks *blocks, uint64_t now_ns);
-/* Any of the scan's, and without these the one that is due for the longest time. The caller's, to
- * free. NULL if none is due. */
+/* The one that is due for the longest time. The caller's, to free. NULL if none is due. */
 struct block *blocks_take(struct blocks *blocks, uint64_t now_ns);
 /* When the oldest file in them was modified, INT64_MAX if there is none. */
 int64_t blocks_oldest_ns(const struct blocks *blocks);

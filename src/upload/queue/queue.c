@@ -3,6 +3,7 @@
  * decides who runs next and nothing else: it sends no request, and does not look into files. */
 #include "upload/queue/queue.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/wait_until.h"
 #include <errno.h>
 #include <stdatomic.h>
@@ -15,6 +16,11 @@
 
 /* The rest of a block waits no longer for a claim: the request for it may hang. */
 #define REST_NS (NS_PER_S / 2)
+
+/* Blocks of the scan are due at any time of this long before they came, and are taken by that. So
+ * their order is random, and what came back waits no longer for the scan than until this is over.
+ */
+#define SPREAD_NS (60 * NS_PER_S)
 
 /* Uploaders that begin together have seen nothing of each other before so many blocks. */
 #define BLOCKS_FIRST 8
@@ -137,7 +143,7 @@ static void add_block(
 static void put_back(struct queue *queue, struct candidate *const *files, size_t n, uint64_t due_ns)
 {
 	if (n)
-		add_block(queue, files, n, &(struct block){.due_ns = due_ns, .last = true});
+		add_block(queue, files, n, &(struct block){.due_ns = due_ns, .came_back = true});
 }
 
 /* The first small file goes ahead: a large one might have to wait for its turn. Returns its
@@ -287,7 +293,10 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 		.mutex = &queue->mutex);
 	const bool open = !queue->locked.closed;
 	if (open) {
-		add_block(queue, files, n, &(struct block){.read_ns = read_ns});
+		const uint64_t now_ns = clock_boot_ns();
+		const uint64_t ago_ns = random_below(now_ns < SPREAD_NS ? now_ns : SPREAD_NS);
+		add_block(queue, files, n,
+			&(struct block){.read_ns = read_ns, .due_ns = now_ns - ago_ns});
 		if (queue->locked.flowing)
 			call_worker(queue);
 	}

@@ -62,11 +62,12 @@ void queue_cut(struct queue *queue);
 /* Ends a TASK_CHECK, once for each. Takes the files of its block that may be begun now, in this
  * order, of which there may be none. One of them may be begun before the rest. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
-/* Takes files to look at or begin again, after those of the scan and not before a given time
- * (clock_boot_ns()). */
+/* Takes files to look at or begin again, not before a given time (clock_boot_ns()): after what the
+ * scan has found until then, but before what it finds a minute later. */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
-/* Takes files of a block that another uploader is at work in. It will be read again last. */
+/* Takes files of a block that another uploader is at work in. It will be read again as
+ * one that is due now. */
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);
 /* The file is claimed, so that the rest of its block may be begun. The rest waits for this no
  * longer than until the file's task has ended, and than half a second. The file stays the caller's.

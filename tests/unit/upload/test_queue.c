@@ -126,6 +126,26 @@ static void test_again(void)
 	queue_free(queue);
 }
 
+/* What was due long ago goes before what the scan finds now. */
+static void test_due_before_the_scan(void)
+{
+	struct queue *queue;
+	struct task task;
+	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	for (unsigned i = 0; i < 3; i++)
+		add(queue, i, 1, 0);
+	struct candidate *held = candidate(7);
+	queue_later(queue, &held, 1, 1);
+	queue_complete(queue);
+	queue_take(queue, &task);
+	CHECK_INT((int64_t)task.block->files[0]->size, 7);
+	free(task.block->files[0]);
+	free(task.block);
+	queue_ready(queue, NULL, 0);
+	queue_done(queue, &task);
+	queue_free(queue);
+}
+
 /* What is due first comes back first, whatever came first. */
 static void test_due_times(void)
 {
@@ -357,6 +377,7 @@ int main(void)
 	test_files();
 	test_check_and_later();
 	test_again();
+	test_due_before_the_scan();
 	test_due_times();
 	test_contested();
 	test_one_goes_ahead();
