@@ -54,8 +54,9 @@ struct candidate *feed_candidate(const struct scan_entry *entry)
 	file->path = memcpy(file->key + key + 1, entry->path, path);
 	file->relative = memcpy(file->path + path, entry->relative, relative);
 	file->object = memcpy(file->relative + relative, entry->key, key);
-	snprintf(file->object + key, suffix, "%s", entry->suffix);
-	file->content = memcpy(file->object + key + suffix, entry->content_id, content);
+	file->suffix = file->object + key;
+	snprintf(file->suffix, suffix, "%s", entry->suffix);
+	file->content = memcpy(file->suffix + suffix, entry->content_id, content);
 	return file;
 }
 
@@ -80,9 +81,7 @@ static bool skip_done(struct feed *feed)
 		struct candidate *file = feed->chunk[i];
 		feed->chunk[i] = NULL;
 		const struct mark mark = mark_unpack(feed->marks[i]);
-		const struct asked asked = candidate_asks(file);
-		candidate_note_mark(file, &mark);
-		if (good && run_skips(feed->run, &mark, &asked))
+		if (run_skips(feed->run, file, &mark) && good)
 			good = bucket_skip_done(feed->run, feed->conn, file, &mark.done);
 		else
 			feed->chunk[kept++] = file;
@@ -106,11 +105,9 @@ static bool read_marks(struct feed *feed, bool last, uint64_t *ret_read_ns)
 	return o == OUTCOME_OK;
 }
 
-/* For a run that is over before it was begun. NULL is fine. */
-static void leave_candidate(struct run *run, struct candidate *file)
+void feed_leave(struct run *run, struct candidate *file)
 {
-	if (file)
-		report_unshipped(&run->report, file->mtime_ns);
+	report_unshipped(&run->report, file->mtime_ns);
 	free(file);
 }
 
@@ -126,20 +123,10 @@ static bool hand_on(struct feed *feed, bool last)
 			memset(&feed->chunk[at], 0, n * sizeof(struct candidate *));
 	}
 	for (size_t i = 0; i < feed->n; i++)
-		leave_candidate(feed->run, feed->chunk[i]); /* NULL where it was taken */
+		if (feed->chunk[i]) /* it was not taken */
+			feed_leave(feed->run, feed->chunk[i]);
 	feed->n = 0;
 	return open;
-}
-
-static void refuse_own_file(const struct run *run, struct scan_entry *entry)
-{
-	if (entry->kind != SCAN_FILE ||
-		!own_files_hold(&run->files.own_files, entry->dev, entry->ino))
-		return;
-	entry->kind = SCAN_PROBLEM;
-	problem_set(&entry->problem,
-		"contains the marks of this run; exclude it, or keep the marks elsewhere "
-		"with --marks");
 }
 
 /* Lets the workers begin once there is a choice, or what there is has waited long enough. */
@@ -228,9 +215,9 @@ static int gather(struct feed *feed)
 {
 	struct scan_entry entry;
 	struct problem problem = {0};
-	liveness_begin(&feed->run->scanning);
+	liveness_sign(&feed->run->scanning, 1);
 	int got = scan_next(feed->run->files.scan, &entry, &problem);
-	liveness_end(&feed->run->scanning);
+	liveness_sign(&feed->run->scanning, -1);
 	if (got < 0 && got != -ECANCELED)
 		run_fail(feed->run, &problem);
 	if (got <= 0)
@@ -246,7 +233,13 @@ static int gather(struct feed *feed)
 		report_run(&feed->run->report, S3ONCE_EVENT_WARNING, &entry.problem);
 		return 1;
 	}
-	refuse_own_file(feed->run, &entry);
+	if (entry.kind == SCAN_FILE &&
+		own_files_hold(&feed->run->files.own_files, entry.dev, entry.ino)) {
+		entry.kind = SCAN_PROBLEM;
+		problem_set(&entry.problem,
+			"contains the marks of this run; exclude it, or keep the marks elsewhere "
+			"with --marks");
+	}
 	if (entry.kind != SCAN_FILE) {
 		tell_entry(&feed->run->report, &entry);
 		return 1;
@@ -312,7 +305,7 @@ bool feed_run(struct run *run)
 	if (feed) {
 		free(feed->has_found);
 		for (size_t i = 0; i < feed->n; i++)
-			leave_candidate(run, feed->chunk[i]);
+			feed_leave(run, feed->chunk[i]);
 		known_free(feed->known);
 		store_conn_free(feed->conn);
 	}

@@ -9,3 +9,5 @@ bool feed_run(struct run *run);
 /* What the queue has of a file that the scan found. NULL: out of memory; free() it. */
 struct scan_entry;
 struct candidate *feed_candidate(const struct scan_entry *entry);
+/* Frees one that the run has not begun, and notes that it is not in S3. */
+void feed_leave(struct run *run, struct candidate *file);

@@ -3,6 +3,7 @@
  * push_loop.c runs its threads. Everything here is the main thread's. */
 #include "base/quote.h"
 #include "upload/bucket/bucket_check.h"
+#include "upload/feed.h"
 #include "upload/file/multipart.h"
 #include "upload/push_struct.h"
 #include "upload/run_manifest.h"
@@ -17,7 +18,7 @@
 static bool scan_is_over(void *arg)
 {
 	struct run *run = arg;
-	liveness_sign(&run->scanning);
+	liveness_sign(&run->scanning, 0);
 	return run_is_stopping(run);
 }
 
@@ -184,7 +185,8 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		}
 		for (struct parts *parts; (parts = queue_leftover(run->queue));)
 			file_free(multipart_give_up(parts));
-		report_unshipped(&run->report, queue_oldest_ns(run->queue));
+		for (struct candidate *left; (left = queue_left(run->queue));)
+			feed_leave(run, left);
 	}
 	batches_learner_end(&run->batches_learner);
 	if (push->set_up)

@@ -248,7 +248,8 @@ static void on_ended(uv_async_t *async)
 static void on_progress(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
-	report_stuck(&push->run.report, run_is_stuck(&push->run) || run_scan_is_stuck(&push->run));
+	atomic_store(&push->run.report.is_stuck,
+		run_is_stuck(&push->run) || run_scan_is_stuck(&push->run));
 	report_counts(&push->run.report, S3ONCE_EVENT_PROGRESS);
 }
 

@@ -37,7 +37,7 @@ static bool is_stopped(void *arg)
 static unsigned files_under_way(void *arg)
 {
 	struct run *run = arg;
-	return report_get(&run->report).in_flight;
+	return atomic_load(&run->report.in_flight);
 }
 
 static bool open_marks(struct s3once_push *push, struct problem *problem)

@@ -13,21 +13,11 @@
 
 #define JOB_PATIENCE_NS (3 * NS_PER_S)
 
-void liveness_sign(struct liveness *liveness)
+void liveness_sign(struct liveness *liveness, int tasks)
 {
 	atomic_store(&liveness->seen_ns, clock_boot_ns());
-}
-
-void liveness_begin(struct liveness *liveness)
-{
-	liveness_sign(liveness);
-	atomic_fetch_add(&liveness->tasks, 1);
-}
-
-void liveness_end(struct liveness *liveness)
-{
-	liveness_sign(liveness);
-	atomic_fetch_sub(&liveness->tasks, 1);
+	if (tasks)
+		atomic_fetch_add(&liveness->tasks, (unsigned)tasks);
 }
 
 /* Tasks are under way, and none of them has moved for ns. */
@@ -54,14 +44,14 @@ bool run_is_stopping(void *arg)
 bool run_ask_is_over(void *arg)
 {
 	struct run *run = arg;
-	liveness_sign(&run->liveness);
+	liveness_sign(&run->liveness, 0);
 	return run_is_over(run);
 }
 
 bool run_ask_is_stopping(void *arg)
 {
 	struct run *run = arg;
-	liveness_sign(&run->liveness);
+	liveness_sign(&run->liveness, 0);
 	return run_is_stopping(run);
 }
 
@@ -114,17 +104,19 @@ bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_typ
 bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 {
 	const struct s3once_options *o = &run->options;
-	if (!o->removes || !o->remove_after_s) /* the rerun over a million files asks no clock */
-		return o->removes != 0;
-	const int64_t age_s = store_time_s(run->store) - done_at_s;
-	return age_s >= 0 && (uint64_t)age_s >= o->remove_after_s;
+	const int64_t age_s = o->remove_after_s ? store_time_s(run->store) - done_at_s : 0;
+	return o->removes && age_s >= 0 && (uint64_t)age_s >= o->remove_after_s;
 }
 
-bool run_skips(const struct run *run, const struct mark *mark, const struct asked *asked)
+bool run_skips(const struct run *run, struct candidate *c, const struct mark *mark)
 {
-	return !run->options.reupload && !run->options.compare_content &&
-	       mark_says(mark, asked) == SAYS_DONE && !mark->has_newer &&
-	       !run_removes_by_now(run, mark->at_s);
+	const struct s3once_options *o = &run->options;
+	const struct asked asked = {c->size, c->mtime_ns, c->content};
+	c->mark = mark->state;
+	memcpy(c->holder, mark->session, sizeof c->holder);
+	/* Nothing of a million files asks for the time where none are to be removed. */
+	return !o->reupload && !o->compare_content && mark_says(mark, &asked) == SAYS_DONE &&
+	       !mark->has_newer && !(o->removes && run_removes_by_now(run, mark->at_s));
 }
 
 void run_fail(struct run *run, const struct problem *problem)
@@ -152,8 +144,6 @@ bool run_may_send(struct run *run, uint64_t bytes)
 {
 	const uint64_t most = run->options.max_transfer_bytes;
 	struct problem said;
-	if (!most)
-		return true;
 	if (atomic_fetch_add(&run->end.begun_bytes, bytes) < most &&
 		atomic_load(&run->report.sent) < most)
 		return true;
@@ -223,7 +213,6 @@ bool run_may_begin(struct run *run)
 		return true;
 	if (!run_is_over(run)) {
 		problem_set(&problem,
-
 			"the lease expired and could not be renewed for %llu s: the marks cannot "
 			"be reached; run again when they answer",
 			(unsigned long long)run->options.give_up_after_ms / 1000);
@@ -388,8 +377,7 @@ void run_job_end(
 	make_job_key(run, &key);
 	add_job_target(&target, run);
 	text_add_escaped_string(&readable, text_string(&target));
-	report_last_error(&run->report, &error);
-	report_failures(&run->report, &failures);
+	report_why(&run->report, &error, &failures);
 	const struct job_end end = {.target = text_string(&readable),
 		.session = session,
 		.error = exit == S3ONCE_EXIT_OK ? "" : error.text,

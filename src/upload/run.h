@@ -23,11 +23,9 @@ struct liveness {
 	atomic_uint tasks;        /* begun and not ended */
 	_Atomic uint64_t seen_ns; /* clock_boot_ns() of the last sign of life */
 };
-/* A worker begins a task, or has ended it: both are signs of life. */
-void liveness_begin(struct liveness *liveness);
-void liveness_end(struct liveness *liveness);
-/* A worker is at work: between two reads, at each progress of a request. */
-void liveness_sign(struct liveness *liveness);
+/* A worker is at work: between two reads, at each progress of a request, and where it begins a task
+ * (`tasks` is 1) or has ended it (-1). */
+void liveness_sign(struct liveness *liveness, int tasks);
 
 /* The first run over a table finds out whether marks can be written in batches. That takes ten
  * requests to the marks, and a thread of its own sends them while the run asks S3 about the bucket.
@@ -129,15 +127,17 @@ bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_typ
 
 /* Whether a file that has been done since then (store time) is to be removed by now. */
 bool run_removes_by_now(const struct run *run, int64_t done_at_s);
-/* Whether nothing is to be done about a file with this mark. */
-bool run_skips(const struct run *run, const struct mark *mark, const struct asked *asked);
+/* Keeps in the candidate what its mark is by now, and says whether nothing is to be done about it.
+ */
+bool run_skips(const struct run *run, struct candidate *candidate, const struct mark *mark);
 
 /* Ends the whole run because of this problem, with exit status 3. It is reported once. */
 void run_fail(struct run *run, const struct problem *problem);
 /* A limit of the whole run is reached, which is reported once. Nothing new is begun, and uploads
  * that are under way may finish within the grace. The exit status is 6. */
 void run_reach_limit(struct run *run, const struct problem *said);
-/* Whether one more body may be sent by max_transfer_bytes. False: the limit is reached. */
+/* Where there are max_transfer_bytes: whether one more body may be sent by these. False: the limit
+ * is reached. */
 bool run_may_send(struct run *run, uint64_t bytes);
 /* Ends the run because it lost the lease, with exit status 5. It is reported once. */
 void run_fence(struct run *run, const char *why);

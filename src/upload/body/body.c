@@ -10,8 +10,7 @@
  * for each job. */
 #define MOST_BYTES (64U << 10)
 
-/* As pread(2), but goes on after signals; 0 bytes where some were expected is a file cut short. */
-static ssize_t read_at(int fd, void *buffer, size_t n, uint64_t offset)
+long body_read(int fd, void *buffer, size_t n, uint64_t offset)
 {
 	ssize_t got;
 	do
@@ -20,18 +19,13 @@ static ssize_t read_at(int fd, void *buffer, size_t n, uint64_t offset)
 	return got < 0 ? -errno : got == 0 && n ? -ESTALE : got;
 }
 
-long body_read(const struct range *range, void *buffer, size_t n)
-{
-	return read_at(range->fd, buffer, n, range->offset);
-}
-
 int body_digest(
 	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret_sums)
 {
 	int error = digest_restart(&reader->digest, kinds);
 	for (uint64_t at = 0; !error && at < range->bytes;) {
 		uint64_t left = range->bytes - at;
-		ssize_t got = read_at(range->fd, reader->buffer,
+		ssize_t got = body_read(range->fd, reader->buffer,
 			left < reader->buffer_bytes ? (size_t)left : reader->buffer_bytes,
 			range->offset + at);
 		if (got < 0)
@@ -59,9 +53,10 @@ static long stream_read(void *arg, void *buffer, size_t n)
 	const uint64_t left = body->range.bytes - body->at;
 	n = left < n ? (size_t)left : n;
 	const struct share *share = body->transfer.share;
-	if (share && n && !(n = bandwidth_take(share->bandwidth, n, &share->user)))
+	if (share && share->bandwidth && n &&
+		!(n = bandwidth_take(share->bandwidth, n, &share->user)))
 		return body->error = -ECANCELED;
-	ssize_t got = read_at(body->range.fd, buffer, n, body->range.offset + body->at);
+	ssize_t got = body_read(body->range.fd, buffer, n, body->range.offset + body->at);
 	if (got >= 0 && (uint64_t)got == left) {
 		int error = body_unchanged(body->range.fd, &body->state);
 		if (error)
@@ -88,33 +83,16 @@ static void stream_moved(void *arg, uint64_t n)
 	transfer_moved(&body->transfer, n);
 }
 
-struct http_body body_stream(struct body *body)
+struct http_body body_stream(struct body *body, const void *memory)
 {
 	return (struct http_body){
 		.bytes = body->range.bytes,
-		.read = stream_read,
+		.memory = memory,
+		.read = memory ? NULL : stream_read,
 		.rewind = stream_rewind,
 		.moved = stream_moved,
 		.arg = body,
 	};
-}
-
-struct http_body body_memory(struct body *body, const void *memory)
-{
-	struct http_body stream = body_stream(body);
-	stream.memory = memory;
-	stream.read = NULL;
-	return stream;
-}
-
-struct body body_of(const struct range *range, const struct file_state *state, struct share *share)
-{
-	return (struct body){.range = *range,
-		.state = *state,
-		.transfer = {.share = share,
-			.whole_bytes = range->bytes,
-			.content_bytes = range->bytes,
-			.is_large = range->bytes > SMALL_BYTES_MAX}};
 }
 
 void buffers_init(struct buffers *buffers, uint64_t memory_bytes, unsigned at_once)
@@ -142,8 +120,6 @@ void reader_clear(struct reader *reader)
 void buffers_lend(struct buffers *buffers, struct reader *reader, uint64_t wanted)
 {
 	const size_t bytes = wanted < buffers->most_bytes ? (size_t)wanted : buffers->most_bytes;
-	if (bytes <= READER_OWN_BYTES)
-		return;
 	void *buffer = NULL;
 	if (atomic_fetch_sub(&buffers->left_bytes, (int64_t)bytes) >= (int64_t)bytes)
 		buffer = malloc(bytes);

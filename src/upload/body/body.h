@@ -32,9 +32,8 @@ struct reader {
 int body_digest(
 	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret_sums);
 
-/* Reads up to n bytes at the beginning of the range: how many, or -errno; -ESTALE where the file
- * has ended before. */
-long body_read(const struct range *range, void *buffer, size_t n);
+/* As pread(2), but goes on after signals. -errno; -ESTALE where the file has ended before. */
+long body_read(int fd, void *buffer, size_t n, uint64_t offset);
 
 /* A range being sent. Its last bytes are handed over only if the file is still in `state`: else the
  * request ends unfinished and `error` is -ESTALE. Borrowed by the http_body until the request has
@@ -46,11 +45,8 @@ struct body {
 	int error;   /* why reading ended the request, or 0 */
 	struct transfer transfer;
 };
-struct http_body body_stream(struct body *body);
-/* The same from memory that holds the whole range: borrowed likewise. */
-struct http_body body_memory(struct body *body, const void *memory);
-/* A body of this range, whose bytes count as this file's. */
-struct body body_of(const struct range *range, const struct file_state *state, struct share *share);
+/* Of memory that holds the whole range, borrowed likewise; or of the file, if that is NULL. */
+struct http_body body_stream(struct body *body, const void *memory);
 
 /* Whether an open file is still as it was: 0, -ESTALE, or the error of fstat. */
 int body_unchanged(int fd, const struct file_state *state);

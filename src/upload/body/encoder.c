@@ -105,9 +105,8 @@ static int fill_output(struct encoder *e)
 	e->in_bytes = e->in_used = 0;
 	while (e->in_bytes < wanted) {
 		const uint64_t at = e->taken + e->in_bytes;
-		const struct range rest = {
-			.fd = e->range.fd, .offset = e->range.offset + at, .bytes = 0};
-		const long got = body_read(&rest, e->in + e->in_bytes, wanted - e->in_bytes);
+		const long got = body_read(e->range.fd, e->in + e->in_bytes, wanted - e->in_bytes,
+			e->range.offset + at);
 		if (got < 0)
 			return (int)got;
 		e->in_bytes += (size_t)got;

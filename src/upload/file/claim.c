@@ -65,7 +65,7 @@ static enum step changed_file(struct worker *worker, struct file *file)
 	struct problem problem;
 	switch (worker->options->if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
-		if (strcmp(file->seen.done.suffix, candidate_suffix(c)) == 0) {
+		if (strcmp(file->seen.done.suffix, c->suffix) == 0) {
 			memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
 			return STEP_NEXT;
 		}
@@ -167,7 +167,7 @@ static enum step touched_file(struct worker *worker, struct file *file)
 /* A running uploader has claimed the file. */
 static enum step held(struct worker *worker, struct file *file, uint64_t again_ns)
 {
-	const struct report_file about = file_about(file);
+	struct report_file about = file_about(file);
 	const bool gives_up = worker->options->no_wait || worker->is_dry;
 	struct session_info holder;
 	struct problem problem;
@@ -187,11 +187,12 @@ static enum step held(struct worker *worker, struct file *file, uint64_t again_n
 		(uint64_t)(holder.lease_ns / NS_PER_S));
 	text_clear(&source);
 	if (gives_up) {
-		report_held(worker->report, &about, &problem, true);
+		report_file(worker->report, S3ONCE_EVENT_HELD, &about, &problem);
 		return STEP_SETTLED;
 	}
 	if (!candidate_was_just_seen_held(file->candidate) && !file->candidate->said_held) {
-		report_held(worker->report, &about, &problem, false);
+		about.is_waited_for = true;
+		report_file(worker->report, S3ONCE_EVENT_HELD, &about, &problem);
 		file->candidate->said_held = true;
 	}
 	return file_later(worker, file, again_ns);
@@ -241,20 +242,6 @@ static enum step judge_seen_mark(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-static enum outcome write_claim(
-	struct worker *worker, struct file *file, struct mark *seen, struct problem *problem)
-{
-	struct mark_ref ref = file_mark_ref(worker, file);
-	ref.limits = run_visible_limits(worker->run);
-	/* A failure of power may also undo what was written to the file system a moment ago. Then a
-	 * mark that says done again would be believed of a file that is what it was, although its
-	 * object was replaced. */
-	ref.may_sync_later = file->seen.state != MARK_DONE;
-	if (file->seen.state == MARK_ABSENT)
-		return mark_claim(&ref, &file->claim, seen, problem);
-	return mark_take(&ref, &file->seen, &file->claim, seen, problem);
-}
-
 enum step claim_file(struct worker *worker, struct file *file)
 {
 	for (unsigned turn = 0; turn < TURNS_MAX; turn++) {
@@ -273,9 +260,19 @@ enum step claim_file(struct worker *worker, struct file *file)
 			return file_settle(worker, file, S3ONCE_EVENT_PLANNED);
 		if (!run_may_begin(worker->run))
 			return STEP_OVER;
-		enum outcome o = write_claim(worker, file, &seen, &problem);
+		struct mark_ref ref = file_mark_ref(worker, file);
+		ref.limits = worker->visible_limits;
+		/* A failure of power may also undo what was written to the file system a moment
+		 * ago. Then a mark that says done again would be believed of a file that is what it
+		 * was, although its object was replaced. */
+		ref.may_sync_later = file->seen.state != MARK_DONE;
+		const enum outcome o =
+			file->seen.state == MARK_ABSENT
+				? mark_claim(&ref, &file->claim, &seen, &problem)
+				: mark_take(&ref, &file->seen, &file->claim, &seen, &problem);
 		if (o == OUTCOME_OK) {
-			queue_claimed(worker->queue, file->candidate);
+			if (file->candidate->leads)
+				queue_claimed(worker->queue, file->candidate);
 			file->life = FILE_CLAIMED;
 			return STEP_NEXT;
 		}

@@ -32,7 +32,8 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 		if (step != STEP_NEXT)
 			return step;
 	}
-	file_note_whole(file);
+	file->sent_part_bytes = 0;
+	file->parts_sum[0] = '\0';
 	*ret = proof_whole(encoding ? &file->stored : &file->sums, object, true);
 	return STEP_NEXT;
 }
@@ -159,7 +160,8 @@ static enum step compare_encoded(
 			file->state.ctime_ns);
 		if (*ret != PROOF_YES)
 			return STEP_NEXT;
-		file_note_whole(file);
+		file->sent_part_bytes = 0;
+		file->parts_sum[0] = '\0';
 		file->sent_part_bytes = meta->part_bytes;
 		file->stored = (struct sums){.bytes = object->size};
 	}

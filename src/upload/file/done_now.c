@@ -284,19 +284,6 @@ static void remove_proven(
 	report_end(worker, file, end, &object, &problem);
 }
 
-/* What this turn has marked is done since now. */
-static bool is_due(struct run *run, const struct file *file)
-{
-	const int64_t done_at_s =
-		file->life == FILE_PROVEN ? store_time_s(run->store) : file->seen.at_s;
-	/* A dry run does not refresh a mark, which then says another time. */
-	const struct asked asked = file_asks(file);
-	const bool says_done =
-		file->life == FILE_PROVEN || mark_says(&file->seen, &asked) == SAYS_DONE;
-	return says_done && file->fd >= 0 && run_removes_by_now(run, done_at_s) &&
-	       !run_is_stopping(run);
-}
-
 void remove_file(struct worker *worker, struct file *file)
 {
 	struct run *run = worker->run;
@@ -315,7 +302,14 @@ void remove_file(struct worker *worker, struct file *file)
 		.target = !c->is_rotated  ? c->relative
 			  : *below == '/' ? below + 1
 					  : below};
-	if (!is_due(run, file))
+	/* What this turn has marked is done since now. A dry run does not refresh a mark, which
+	 * then says another time. */
+	const struct asked asked = file_asks(file);
+	const bool is_proven = file->life == FILE_PROVEN;
+	const bool says_done = is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;
+	const int64_t done_at_s = is_proven ? store_time_s(run->store) : file->seen.at_s;
+	if (!says_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) ||
+		run_is_stopping(run))
 		return;
 	removal.state = state_to_keep(file, &is_read);
 	removal.directory_fd = scan_open_folder(

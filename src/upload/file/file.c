@@ -32,7 +32,7 @@ void file_free(struct file *file)
 {
 	if (!file)
 		return;
-	share_end(&file->share);
+	atomic_fetch_sub(&file->share.report->under_way, atomic_load(&file->share.bytes));
 	if (file->candidate && (file->life < FILE_LEFT_OUT || file->life == FILE_STRANDED))
 		report_unshipped(file->share.report, file->candidate->mtime_ns);
 	if (file->fd >= 0)
@@ -51,7 +51,7 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 		.key = file->candidate->key,
 		.session = session_id(worker->session),
 		.source = worker->files->sources_of_marks[file->candidate->source],
-		.suffix = candidate_suffix(file->candidate),
+		.suffix = file->candidate->suffix,
 		.limits = worker->limits,
 	};
 }
@@ -86,7 +86,7 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 	if (!file_encoding(file))
 		return meta;
 	snprintf(meta.encoding, sizeof meta.encoding, "%s", file->encoding.name);
-	snprintf(meta.suffix, sizeof meta.suffix, "%s", candidate_suffix(file->candidate));
+	snprintf(meta.suffix, sizeof meta.suffix, "%s", file->candidate->suffix);
 	meta.content_bytes = file->state.size;
 	if (!*meta.content && file->sums.kinds & DIGEST_SHA256)
 		hex_encode(file->sums.sha256, sizeof file->sums.sha256, meta.content);
@@ -104,10 +104,9 @@ struct s3_condition file_condition(
 		.if_none_match = !replaces, .if_match = replaces ? file->replaces : NULL};
 }
 
-void file_explain_denial(
-	enum outcome outcome, const struct s3_condition *condition, struct problem *problem)
+void file_explain_denial(const struct s3_condition *condition, struct problem *problem)
 {
-	if (outcome == OUTCOME_DENIED && condition->if_match)
+	if (condition->if_match)
 		problem_prefix(problem,
 			"the object is not replaced: S3 wants s3:GetObject beside s3:PutObject to "
 			"compare its etag (If-Match), and a policy may let objects only be made");
@@ -130,16 +129,10 @@ struct judged file_judged(const struct worker *worker, const struct file *file,
 	return (struct judged){.object = object,
 		.proof = proof,
 		.file = file_asks(file),
-		.suffix = file_encoding(file) ? candidate_suffix(file->candidate) : "",
+		.suffix = file_encoding(file) ? file->candidate->suffix : "",
 		.table = worker->space->settings.table_id,
 		.claim = &file->claim,
 		.replaces = file->replaces};
-}
-
-void file_note_whole(struct file *file)
-{
-	file->sent_part_bytes = 0;
-	file->parts_sum[0] = '\0';
 }
 
 void file_note_parts(

@@ -56,8 +56,9 @@ struct file {
 	 * where that does not count in `state`. */
 	int64_t opened_ns;
 	int64_t opened_ctime_ns;
-	/* How it is sent. multipart_plan() makes both before anything is sent, and nothing changes
-	 * them until that has ended. */
+	/* How it is sent. file_open() makes both, by the size alone; multipart_plan() makes those
+	 * of a large file before anything is sent, and nothing changes them until that has ended.
+	 */
 	struct encoding encoding; /* its name is "": as it is */
 	struct plan plan;         /* of the file, not of what is made of it */
 	/* Ranges that were larger did not fit parts of one length. 0: none was tried. */
@@ -107,18 +108,15 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file);
  */
 struct s3_condition file_condition(
 	const struct worker *worker, const struct file *file, enum s3_ability ability);
-/* Says in the problem of a request with this condition which permission it may lack. */
-void file_explain_denial(
-	enum outcome outcome, const struct s3_condition *condition, struct problem *problem);
+/* Says in the problem of a denied request with this condition which permission it may lack. */
+void file_explain_denial(const struct s3_condition *condition, struct problem *problem);
 /* Whether the server may ignore that condition, so that a HEAD has to go right before. */
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
 /* What there is to judge of an object, for judge(). Borrows both. */
 struct judged file_judged(const struct worker *worker, const struct file *file,
 	const struct s3_object *object, enum proof proof);
 
-/* Remember for the mark how what S3 holds was sent, which is whole, or in these parts with these
- * sums. */
-void file_note_whole(struct file *file);
+/* Remembers for the mark that what S3 holds was sent in these parts with these sums. */
 void file_note_parts(
 	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind);
 

@@ -27,22 +27,6 @@ bool file_etag_is_due(const struct worker *worker)
 	return s3_knows(worker->server, S3_COMPLETE_TELLS_ETAG) != S3_YES;
 }
 
-/* The characters of a key that a URL has to encode. Those that are not ASCII count as one. */
-struct characters {
-	uint64_t of[2];
-};
-
-static struct characters characters_of(const char *key)
-{
-	struct characters set = {0};
-	for (const char *at = key; *at; at++) {
-		const unsigned c = (unsigned char)*at & 0x80 ? 0 : (unsigned char)*at;
-		if (!isalnum((int)c) && (!c || !strchr("-._~/", (int)c)))
-			set.of[c / 64] |= UINT64_C(1) << c % 64;
-	}
-	return set;
-}
-
 static const char *lack_of(enum s3_kept kind)
 {
 	switch (kind) {
@@ -86,22 +70,26 @@ enum step file_is_nowhere(struct worker *worker, struct file *file)
 		quote(file->target.key).text);
 }
 
-/* The key and the settings of an object that was uploaded, where they are new to this run. What may
+/* The key and the settings of an object that was uploaded to a server other than AWS, where they
+ * are new to this run. Characters of the key that are not ASCII count as one. What may
  * not be looked at is only told: without s3:GetObject nobody can see it, and the reply to the
  * upload has to do then. NEXT, or why not. */
 static enum step look_first(struct worker *worker, struct file *file)
 {
 	struct stored_seen *seen = worker->first_looks;
-	const struct characters set = characters_of(file->target.key);
+	uint64_t set[2] = {0}; /* the characters of the key that a URL has to encode */
 	struct call_limits limits = worker->limits;
 	struct s3_kept_look look;
 	struct problem problem = {0};
-	if (s3_is_aws(worker->server))
-		return STEP_NEXT;
+	for (const char *at = file->target.key; *at; at++) {
+		const unsigned c = (unsigned char)*at & 0x80 ? 0 : (unsigned char)*at;
+		if (!isalnum((int)c) && (!c || !strchr("-._~/", (int)c)))
+			set[c / 64] |= UINT64_C(1) << c % 64;
+	}
 	unsigned asked = s3_kept_asked(file->target.headers);
 	asked &= ~atomic_fetch_or(&seen->settings[file->sent_part_bytes != 0], asked);
-	const bool is_new_key = (set.of[0] & ~atomic_load(&seen->characters[0])) ||
-				(set.of[1] & ~atomic_load(&seen->characters[1]));
+	const bool is_new_key = (set[0] & ~atomic_load(&seen->characters[0])) ||
+				(set[1] & ~atomic_load(&seen->characters[1]));
 	if (!asked && !is_new_key)
 		return STEP_NEXT;
 	if (!is_new_key) {
@@ -120,8 +108,8 @@ static enum step look_first(struct worker *worker, struct file *file)
 				s3_kept_setting((enum s3_kept)kind), problem.text);
 	}
 	if (look.head == OUTCOME_OK || look.head == OUTCOME_DENIED) {
-		atomic_fetch_or(&seen->characters[0], set.of[0]);
-		atomic_fetch_or(&seen->characters[1], set.of[1]);
+		atomic_fetch_or(&seen->characters[0], set[0]);
+		atomic_fetch_or(&seen->characters[1], set[1]);
 	}
 	if (!is_new_key || look.head == OUTCOME_OK)
 		return STEP_NEXT;
@@ -142,9 +130,10 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	struct mark_ref ref = file_mark_ref(worker, file);
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	snprintf(object, sizeof object, "%s%s", file->candidate->key, version->suffix);
-	if (!bucket_keeps_witness(worker->run, worker->marks, object, version->etag))
+	if (!atomic_load(&worker->run->has_witness) &&
+		!bucket_keeps_witness(worker->run, worker->marks, object, version->etag))
 		return STEP_OVER;
-	ref.limits = run_visible_limits(worker->run);
+	ref.limits = worker->visible_limits;
 	ref.may_sync_later = file->candidate->was_sent;
 	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
 	const bool is_gone = seen.state == MARK_ABSENT || seen.state == MARK_FORGOTTEN;
@@ -158,12 +147,6 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	run_fence(worker->run, is_gone ? "the mark of a file of this run was deleted"
 				       : "another uploader took over a file of this run");
 	return STEP_OVER;
-}
-
-static void keep_version_id(const struct s3_object *object, struct version *version)
-{
-	if (strlen(object->version_id) <= VERSION_MAX)
-		memcpy(version->version_id, object->version_id, strlen(object->version_id) + 1);
 }
 
 static void sum_as_told(const struct s3_object *object, char ret[static SUM_MAX + 1])
@@ -198,7 +181,8 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 		.part_bytes = meta->part_bytes,
 		.etag_is_md5 = etag_is_md5(worker, object)};
 	memcpy(version.etag, object->etag, sizeof version.etag);
-	keep_version_id(object, &version);
+	if (strlen(object->version_id) <= VERSION_MAX)
+		memcpy(version.version_id, object->version_id, strlen(object->version_id) + 1);
 	if (*meta->encoding) {
 		version.size = meta->content_bytes;
 		version.object_bytes = object->size;
@@ -220,8 +204,9 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 			"asked for (sse, sse-c-key-file), so it may lie there in clear: remove it, and "
 			"leave the option out or use a server that encrypts");
 	refusals_stored(worker->refusals);
-	enum step step =
-		done->event == S3ONCE_EVENT_UPLOADED ? look_first(worker, file) : STEP_NEXT;
+	enum step step = STEP_NEXT;
+	if (done->event == S3ONCE_EVENT_UPLOADED && !s3_is_aws(worker->server))
+		step = look_first(worker, file);
 	if (step != STEP_NEXT)
 		return step;
 	file->candidate->said_done = true;
@@ -248,10 +233,11 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	}
 	mark_sum_of(&file->sums, s3_checksum(worker->server), version.sum);
 	memcpy(version.etag, object->etag, sizeof version.etag);
-	keep_version_id(object, &version);
+	if (strlen(object->version_id) <= VERSION_MAX)
+		memcpy(version.version_id, object->version_id, strlen(object->version_id) + 1);
 	memcpy(version.parts_sum, file->parts_sum, sizeof version.parts_sum);
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
-	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
+	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
 	const struct in_s3 done = {.file = file->candidate,
 		.version = &version,
 		.sums = file->stored.bytes ? &file->stored : &file->sums,

@@ -10,19 +10,10 @@
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/piece.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* A key that was made from the modification time or the content belongs to one version of the file,
- * and so does the id of what a rotated file contains. */
-static bool is_another_version(const struct worker *worker, const struct file *file)
-{
-	const struct key_template *template = worker->files->key_template;
-	const struct candidate *found = file->candidate;
-	return (*found->content || (template && key_template_is_of_version(template))) &&
-	       (file->state.size != found->size || file->state.mtime_ns != found->mtime_ns);
-}
 
 /* A rotated file may have another name since it was found, and the name may be another file's. */
 static int open_rotated(const struct scan *scan, const struct candidate *c, struct file_state *ret)
@@ -55,21 +46,12 @@ static int open_piece(const struct scan *scan, const struct candidate *c, struct
 	return scan_open_piece(scan, &found, ret, ret_problem);
 }
 
-/* Opens what the candidate stands for: a descriptor or -errno, perhaps with a sentence. */
-static int open_candidate(const struct scan *scan, const struct candidate *c,
-	struct file_state *ret, struct problem *ret_problem)
-{
-	if (c->is_piece)
-		return open_piece(scan, c, ret, ret_problem);
-	return c->is_rotated ? open_rotated(scan, c, ret)
-			     : scan_open_file(scan, c->source, c->relative, ret);
-}
-
 /* Another uploader may have uploaded and removed the file since it was found. That is not an error.
  */
 static enum step gone(struct worker *worker, struct file *file)
 {
-	const struct asked asked = candidate_asks(file->candidate);
+	const struct candidate *c = file->candidate;
+	const struct asked asked = {c->size, c->mtime_ns, c->content};
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
 	mark_clear(&file->seen);
@@ -98,14 +80,6 @@ static int is_compressed(int fd, bool *ret)
 	decompress_free(decompress);
 	*ret = error == 0;
 	return error == -ENOENT ? 0 : error;
-}
-
-static void send_as_it_is(struct file *file)
-{
-	file->encoding = (struct encoding){.name = ""};
-	file->target.content_encoding = NULL;
-	if (!file->candidate->was_compressed)
-		candidate_set_suffix(file->candidate, "");
 }
 
 /* Whether this file of the same folder is there, is wanted, and is compressed or not. */
@@ -155,24 +129,21 @@ static enum step check_neighbour(struct worker *worker, struct file *file, bool 
 	return file_fail(worker, file, &problem);
 }
 
-/* Sets file->encoding and the object's key: what is compressed already, or has a Content-Encoding
- * by a rule, is sent as it is. NEXT, or why not. */
+/* Sets file->encoding and the object's key for --compress: what is compressed already is sent as it
+ * is. NEXT, or why not. */
 static enum step choose_encoding(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
 	const struct codec_info *codec = &codecs[worker->bodies->encoding.codec];
 	const bool by_header = object_rules_name_encoding(worker->bodies->rules);
 	bool is_left = false;
-	if (!*worker->bodies->encoding.name || c->was_compressed ||
-		s3_headers_value(file->target.headers, "content-encoding")) {
-		send_as_it_is(file);
-		return STEP_NEXT;
-	}
 	const int error = is_compressed(file->fd, &is_left);
 	if (error)
 		return file_read_error(worker, file, error);
 	if (is_left) {
-		send_as_it_is(file);
+		file->encoding = (struct encoding){.name = ""};
+		file->target.content_encoding = NULL;
+		c->suffix[0] = '\0';
 		return check_neighbour(worker, file, true);
 	}
 	if (!by_header && strlen(c->key) + strlen(codec->suffix) > KEY_BYTES_MAX)
@@ -181,25 +152,31 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 			"shorter prefix, or --content-encoding in place of the suffix",
 			KEY_BYTES_MAX, codec->suffix);
 	file->encoding = worker->bodies->encoding;
-	candidate_set_suffix(c, by_header ? "" : codec->suffix);
+	snprintf(c->suffix, SUFFIX_MAX + 1, "%s", by_header ? "" : codec->suffix);
 	file->target.content_encoding = by_header ? codec->name : NULL;
 	file->target.content_type =
 		object_rules_type(worker->bodies->rules, by_header ? c->relative : c->object);
 	return check_neighbour(worker, file, false);
 }
 
-/* Why what was opened is not to be sent, or NEXT. */
+/* Why what was opened is not to be sent; or NEXT, with the plan of how it is. */
 static enum step refuse_opened(struct worker *worker, struct file *file)
 {
+	const struct candidate *found = file->candidate;
+	const struct key_template *template = worker->files->key_template;
+	/* A key that was made from the modification time or the content belongs to one version of
+	 * the file, and so does the id of what a rotated file contains. */
+	const bool is_of_version =
+		*found->content || (template && key_template_is_of_version(template));
 	enum s3once_event_type event;
-	struct plan plan;
-	if (!file->candidate->is_piece &&
+	if (!found->is_piece &&
 		scan_is_young(worker->files->scan, &file->state)) /* written to since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	/* Its size is another since the scan. */
 	if (run_leaves_out(worker->run, file->state.size, &event))
 		return file_settle(worker, file, event);
-	if (is_another_version(worker, file)) {
+	if (is_of_version &&
+		(file->state.size != found->size || file->state.mtime_ns != found->mtime_ns)) {
 		const enum step step = file_fail_with(worker, file,
 			"changed while the run was under way, so that it is no longer the file "
 			"that its key and its mark are about; the next run takes it, and --min-age "
@@ -212,7 +189,7 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 		return file_fail_with(worker, file,
 			"has size 0 but is not empty, as files of the kernel do (/proc, /sys): "
 			"copy it to a file, or exclude it");
-	if (plan_upload(file->state.size, worker->options->part_bytes, &plan))
+	if (plan_upload(file->state.size, worker->options->part_bytes, &file->plan))
 		return file_fail_with(worker, file,
 			"larger than the largest object S3 can hold; split it or exclude it");
 	return STEP_NEXT;
@@ -220,13 +197,16 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 
 enum step file_open(struct worker *worker, struct file *file)
 {
-	struct candidate *c = file->candidate;
+	const struct candidate *c = file->candidate;
+	const struct scan *scan = worker->files->scan;
 	struct problem problem = {.text = ""};
 	if (file->fd >= 0)
 		close(file->fd);
 	file->sums = file->stored = (struct sums){0};
 	file->opened_ns = clock_wall_ns();
-	file->fd = open_candidate(worker->files->scan, c, &file->state, &problem);
+	file->fd = c->is_piece     ? open_piece(scan, c, &file->state, &problem)
+		   : c->is_rotated ? open_rotated(scan, c, &file->state)
+				   : scan_open_file(scan, c->source, c->relative, &file->state);
 	if (file->fd < 0) {
 		const int error = file->fd;
 		file->fd = -1;
@@ -238,7 +218,9 @@ enum step file_open(struct worker *worker, struct file *file)
 	if (c->is_rotated) /* a rename while it is sent changes it */
 		file->state.ctime_ns = 0;
 	const enum step step = refuse_opened(worker, file);
-	return step == STEP_NEXT ? choose_encoding(worker, file) : step;
+	const bool is_plain = !*worker->bodies->encoding.name || c->was_compressed ||
+			      s3_headers_value(file->target.headers, "content-encoding");
+	return step == STEP_NEXT && !is_plain ? choose_encoding(worker, file) : step;
 }
 
 struct range file_range(const struct file *file, const struct encoding *encoding,

@@ -17,7 +17,7 @@ static enum step mark_earlier(
 	struct version version = file_version_of(worker, object);
 	if (*file->candidate->content)
 		memcpy(version.content, object->meta.content, sizeof version.content);
-	snprintf(version.suffix, sizeof version.suffix, "%s", candidate_suffix(file->candidate));
+	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
 	if (judge_is_done_version(&file->claim, object))
 		version = file->claim.before.done;
 	/* Rewritten with its size and time put back: the content decides, now and in later runs. */
@@ -124,7 +124,7 @@ static enum step judge_object(
 	case JUDGED_THE_FILE:
 		return adopt_object(worker, file, object);
 	case JUDGED_THE_CONTENT:
-		return adopt_by_content(worker, file, candidate_suffix(file->candidate), object);
+		return adopt_by_content(worker, file, file->candidate->suffix, object);
 	case JUDGED_REPLACED:
 		file->life = FILE_CLEAR;
 		return STEP_NEXT;
@@ -321,7 +321,7 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	enum step step = STEP_NEXT;
 	for (size_t i = 0; step == STEP_NEXT && may_be && i < 1 + FAMILY_SUFFIXES; i++) {
 		const char *suffix = i ? family_suffixes[i - 1] : "";
-		if (strcmp(suffix, candidate_suffix(c)) == 0)
+		if (strcmp(suffix, c->suffix) == 0)
 			continue;
 		struct text key = TEXT(KEY_BYTES_MAX + SUFFIX_MAX);
 		text_add(&key, c->key);

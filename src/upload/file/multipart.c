@@ -12,7 +12,7 @@
 void multipart_keeps(struct file *file, uint64_t bytes)
 {
 	struct candidate *c = file->candidate;
-	report_kept(file->share.report, (int64_t)(bytes - c->kept_bytes));
+	atomic_fetch_add(&file->share.report->kept, bytes - c->kept_bytes);
 	c->kept_bytes = bytes;
 }
 
@@ -99,7 +99,7 @@ static bool fits(struct worker *worker, const struct file *file, struct plan *re
 	return upload->is_open && upload->checksum != CHECKSUMS &&
 	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
 	       strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) == 0 &&
-	       strcmp(upload->suffix, candidate_suffix(file->candidate)) == 0 &&
+	       strcmp(upload->suffix, file->candidate->suffix) == 0 &&
 	       strcmp(upload->encoding, file->encoding.name) == 0 &&
 	       may_be(worker, file_encoding(file)) && strcmp(upload->content, content) == 0 &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
@@ -153,8 +153,6 @@ enum step multipart_plan(struct worker *worker, struct file *file, bool *ret_res
 	const struct open_upload *upload = &file->claim.upload;
 	*ret_resumes = false;
 	plan_upload(file->state.size, worker->options->part_bytes, &file->plan);
-	if (!file->plan.n_parts)
-		return STEP_NEXT;
 	const enum step step =
 		multipart_learn_content(worker, file, upload->is_open && *upload->content);
 	if (step != STEP_NEXT)

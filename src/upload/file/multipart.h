@@ -5,9 +5,9 @@
 #pragma once
 #include "upload/file/worker.h"
 
-/* Makes file->encoding and file->plan: of the upload that the mark records if that can go on, and
- * then *ret_resumes is set, or else by the size and by a sample of how well the file can be
- * compressed. NEXT, or why not. */
+/* Makes file->encoding and file->plan of a large file: of the upload that the mark records if that
+ * can go on, and then *ret_resumes is set, or else by the size and by a sample of how well the file
+ * can be compressed. NEXT, or why not. */
 enum step multipart_plan(struct worker *worker, struct file *file, bool *ret_resumes);
 /* The metadata are sent before the content is read. Where they name it, it is read for that first,
  * if `is_needed`. NEXT, or why not. */
@@ -27,9 +27,9 @@ enum step multipart_is_gone(struct worker *worker, struct file *file);
 /* Reports that so many bytes of the file are in parts that S3 keeps for a later run or turn. */
 void multipart_keeps(struct file *file, uint64_t bytes);
 
-/* Step 5: plans how the file is sent and sends it, whole or in parts. PARTS once these are in the
- * queue, SETTLED, or why not. */
-enum step send_file(struct worker *worker, struct file *file);
+/* Begins the upload that was planned, or resumes the one that is recorded. PARTS once its parts are
+ * in the queue, or why not. */
+enum step multipart_begin(struct worker *worker, struct file *file, bool resumes);
 /* Sends one part. *ret_file is NULL while other parts are under way or to come. Whoever ends the
  * last one gets the file, completed or not, and the step is where it goes on. */
 enum step multipart_send(

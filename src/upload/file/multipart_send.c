@@ -1,6 +1,6 @@
-/* Step 5 of docs/protocol.md: a file is sent by its plan. A large one becomes an upload whose parts
- * go into the queue, where any worker takes them, and whoever ends the last part completes it.
- * worker.c calls send_file() once nothing is known to be in the way, and multipart_send() for each
+/* Step 5 of docs/protocol.md for a large file: it becomes an upload whose parts go into the queue,
+ * where any worker takes them, and whoever ends the last part completes it. send.c calls
+ * multipart_begin() once nothing is known to be in the way, and worker.c multipart_send() for each
  * part. An upload that ends without an object stays recorded in the mark. */
 #include "base/log.h"
 #include "base/quote.h"
@@ -178,7 +178,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 		.mtime_ns = file->state.mtime_ns};
 	snprintf(upload.key_md5, sizeof upload.key_md5, "%s",
 		s3_headers_key_md5(file->target.headers));
-	snprintf(upload.suffix, sizeof upload.suffix, "%s", candidate_suffix(file->candidate));
+	snprintf(upload.suffix, sizeof upload.suffix, "%s", file->candidate->suffix);
 	snprintf(upload.encoding, sizeof upload.encoding, "%s", file->encoding.name);
 	snprintf(upload.content, sizeof upload.content, "%s", call.meta.content);
 	if (!created.lacks_encryption)
@@ -203,16 +203,9 @@ static enum step begin_upload(struct worker *worker, struct file *file)
 	return step == STEP_NEXT ? create_upload(worker, file) : step;
 }
 
-enum step send_file(struct worker *worker, struct file *file)
+enum step multipart_begin(struct worker *worker, struct file *file, bool resumes)
 {
-	bool resumes;
-	enum step step = multipart_plan(worker, file, &resumes);
-	if (step == STEP_NEXT && !file->plan.n_parts) { /* it may have been large once */
-		step = multipart_abort(worker, file);
-		return step == STEP_NEXT ? send_whole(worker, file) : step;
-	}
-	if (step == STEP_NEXT && !resumes)
-		step = begin_upload(worker, file);
+	enum step step = resumes ? STEP_NEXT : begin_upload(worker, file);
 	if (step != STEP_NEXT)
 		return step;
 	struct multipart *multipart = multipart_new(file);
@@ -494,13 +487,14 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 		.checksum = file->claim.upload.checksum,
 		.whole = &whole,
 		.condition = file_condition(worker, file, S3_COMPLETE_CONDITION),
-		.limits = run_visible_limits(worker->run),
+		.limits = worker->visible_limits,
 	};
 	struct s3_object reply = {0};
 	struct problem problem = {0};
 	file->candidate->was_sent = true;
 	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
-	file_explain_denial(o, &call.condition, &problem);
+	if (o == OUTCOME_DENIED)
+		file_explain_denial(&call.condition, &problem);
 	return after_complete(worker, multipart, &call.condition, o, &reply, &problem);
 }
 

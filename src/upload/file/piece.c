@@ -82,7 +82,8 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 	const long there = next_encoded(piece, n, &bytes);
 	if (there <= 0)
 		return body->error = (int)there;
-	n = bandwidth_take(share->bandwidth, (size_t)there, &share->user);
+	n = share->bandwidth ? bandwidth_take(share->bandwidth, (size_t)there, &share->user)
+			     : (size_t)there;
 	if (!n)
 		return body->error = -ECANCELED;
 	memcpy(buffer, bytes, n);
@@ -135,14 +136,14 @@ static int stream_encoded(struct piece *piece)
 
 static void send_memory(struct piece *piece, const void *memory)
 {
-	piece->http = body_memory(&piece->body, memory);
+	piece->http = body_stream(&piece->body, memory);
 	piece->http.bytes = piece->sums.bytes;
 }
 
 /* Under a limit of bandwidth a larger body takes its bytes as they leave. */
 static bool takes_its_turns(const struct piece *piece, uint64_t bytes)
 {
-	return piece->body.transfer.share->bandwidth && bytes > BANDWIDTH_WHOLE_BYTES;
+	return bytes > BANDWIDTH_WHOLE_BYTES && piece->body.transfer.share->bandwidth;
 }
 
 /* Small output is copied, so that others have the encoder while it is sent. */
@@ -172,15 +173,20 @@ static int read_encoded(struct worker *worker, const struct piece_asked *asked, 
 	return 0;
 }
 
-/* The range is in the buffer afterwards. */
-static int read_into_buffer(
-	struct reader *reader, const struct piece_asked *asked, struct piece *piece)
+/* It is read once if it fits the buffer, else once more while it is sent. */
+static int read_plain(struct worker *worker, const struct piece_asked *asked, struct piece *piece)
 {
-	for (uint64_t got = 0; got < asked->range.bytes;) {
-		const struct range rest = {.fd = asked->range.fd,
-			.offset = asked->range.offset + got,
-			.bytes = asked->range.bytes - got};
-		const long n = body_read(&rest, (char *)reader->buffer + got, rest.bytes);
+	struct reader *reader = &worker->reader;
+	const struct range *range = &asked->range;
+	char *to = reader->buffer;
+	if (range->bytes > reader->buffer_bytes || takes_its_turns(piece, range->bytes)) {
+		piece->http = body_stream(&piece->body, NULL);
+		return body_digest(reader, asked->kinds, range, &piece->sums);
+	}
+	piece->http = body_stream(&piece->body, reader->buffer);
+	for (uint64_t got = 0; got < range->bytes;) {
+		const long n =
+			body_read(range->fd, to + got, range->bytes - got, range->offset + got);
 		if (n < 0)
 			return (int)n;
 		got += (uint64_t)n;
@@ -188,28 +194,21 @@ static int read_into_buffer(
 	const int error = digest_restart(&reader->digest, asked->kinds);
 	if (error)
 		return error;
-	digest_update(&reader->digest, reader->buffer, asked->range.bytes);
+	digest_update(&reader->digest, reader->buffer, range->bytes);
 	digest_finish(&reader->digest, &piece->sums);
 	return 0;
-}
-
-/* It is read once if it fits the buffer, else once more while it is sent. */
-static int read_plain(struct worker *worker, const struct piece_asked *asked, struct piece *piece)
-{
-	struct reader *reader = &worker->reader;
-	if (asked->range.bytes > reader->buffer_bytes ||
-		takes_its_turns(piece, asked->range.bytes)) {
-		piece->http = body_stream(&piece->body);
-		return body_digest(reader, asked->kinds, &asked->range, &piece->sums);
-	}
-	piece->http = body_memory(&piece->body, reader->buffer);
-	return read_into_buffer(reader, asked, piece);
 }
 
 int piece_read(struct worker *worker, struct file *file, const struct piece_asked *asked,
 	struct piece *ret)
 {
-	*ret = (struct piece){.body = body_of(&asked->range, &file->state, &file->share)};
+	const uint64_t bytes = asked->range.bytes;
+	*ret = (struct piece){.body = {.range = asked->range,
+				      .state = file->state,
+				      .transfer = {.share = &file->share,
+					      .whole_bytes = bytes,
+					      .content_bytes = bytes,
+					      .is_large = bytes > SMALL_BYTES_MAX}}};
 	const int error = asked->range.encoding ? read_encoded(worker, asked, ret)
 						: read_plain(worker, asked, ret);
 	return error ? error : body_unchanged(file->fd, &file->state);
@@ -218,9 +217,11 @@ int piece_read(struct worker *worker, struct file *file, const struct piece_aske
 bool piece_may_leave(struct worker *worker, struct piece *piece)
 {
 	const struct share *share = piece->body.transfer.share;
-	return run_may_send(worker->run, piece->sums.bytes) &&
-	       (!piece->http.memory || !piece->sums.bytes ||
-		       bandwidth_take_all(share->bandwidth, piece->sums.bytes, &share->user));
+	const uint64_t bytes = piece->sums.bytes;
+	if (worker->options->max_transfer_bytes && !run_may_send(worker->run, bytes))
+		return false;
+	return !share->bandwidth || !piece->http.memory || !bytes ||
+	       bandwidth_take_all(share->bandwidth, bytes, &share->user);
 }
 
 int piece_digest(struct worker *worker, struct piece *piece, unsigned kinds, struct sums *ret)
@@ -234,6 +235,7 @@ int piece_digest(struct worker *worker, struct piece *piece, unsigned kinds, str
 
 void piece_end(struct worker *worker, struct piece *piece)
 {
-	encoders_give_back(&worker->bodies->encoders, piece->encoder);
+	if (piece->encoder)
+		encoders_give_back(&worker->bodies->encoders, piece->encoder);
 	piece->encoder = NULL;
 }

@@ -113,22 +113,12 @@ void refusals_clear(struct refusals *refusals)
 	uv_mutex_destroy(&refusals->locked.mutex);
 }
 
-static void change_working(struct refusals *refusals, int by)
+void refusals_working(struct refusals *refusals, int tasks)
 {
 	uv_mutex_lock(&refusals->locked.mutex);
-	refusals->locked.n_working += (unsigned)by;
+	refusals->locked.n_working += (unsigned)tasks;
 	uv_cond_broadcast(&refusals->locked.changed);
 	uv_mutex_unlock(&refusals->locked.mutex);
-}
-
-void refusals_task_begins(struct refusals *refusals)
-{
-	change_working(refusals, 1);
-}
-
-void refusals_task_ended(struct refusals *refusals)
-{
-	change_working(refusals, -1);
 }
 
 void refusals_stored(struct refusals *refusals)

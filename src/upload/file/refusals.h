@@ -26,9 +26,8 @@ void refusals_init(struct refusals *refusals);
 /* Frees the files that are left. After the last worker. */
 void refusals_clear(struct refusals *refusals);
 
-/* Around each task of a worker. */
-void refusals_task_begins(struct refusals *refusals);
-void refusals_task_ended(struct refusals *refusals);
+/* Around each task of a worker: 1 before it, and -1 after it. */
+void refusals_working(struct refusals *refusals, int tasks);
 /* S3 took an object or a part, or let an upload begin: what it refuses is not all. */
 void refusals_stored(struct refusals *refusals);
 /* Fails the files that are kept, once something was stored. `at_end`: the worker has no more tasks;

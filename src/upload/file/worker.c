@@ -48,10 +48,8 @@ static void sort_block(struct worker *worker, struct block *block, struct packed
 	for (size_t i = 0; i < block->n; i++) {
 		struct candidate *c = block->files[i];
 		const struct mark mark = mark_unpack(marks[i]);
-		const struct asked asked = candidate_asks(c);
 		uint64_t at_ns = 0;
-		candidate_note_mark(c, &mark);
-		if (!c->said_done && run_skips(run, &mark, &asked)) {
+		if (run_skips(run, c, &mark) && !c->said_done) {
 			bucket_skip_done(run, worker->marks, c, &mark.done);
 			n_done++;
 		} else if (may_wait(worker, c, &at_ns)) {
@@ -102,29 +100,6 @@ static void check_block(struct worker *worker, struct block *block)
 	free(block);
 }
 
-/* The steps before the claim. If the query before showed a mark, it is read consistently, since it
- * decides now. The file is opened after that: a mark that is older than what is open never says
- * that a later version of the file is done. */
-static enum step begin_file(struct worker *worker, struct file *file)
-{
-	enum step step = STEP_NEXT;
-	if (file->candidate->mark != MARK_ABSENT) {
-		const struct mark_ref ref = file_mark_ref(worker, file);
-		struct problem problem = {0};
-		const enum outcome o = mark_get(&ref, &file->seen, &problem);
-		if (o != OUTCOME_OK)
-			step = file_marks_outcome(worker, file, o, &problem);
-	}
-	if (step == STEP_NEXT) {
-		const uint64_t began_ns = clock_boot_ns();
-		step = file_open(worker, file);
-		worker->read_ns = clock_boot_ns() - began_ns;
-	}
-	if (step == STEP_NEXT && !run_begin(worker->run, worker->marks))
-		step = STEP_OVER;
-	return step;
-}
-
 /* From whichever state the file is in, until its turn ends. Sending ends with proving and marking.
  */
 static enum step go_on(struct worker *worker, struct file *file)
@@ -150,105 +125,102 @@ static enum step go_on(struct worker *worker, struct file *file)
 	return step == STEP_NEXT || step == STEP_AGAIN ? STEP_OVER : step;
 }
 
-/* A large file that needed no sending took its time all the same: with more at once such files,
- * too, get done sooner. */
-static void note_unsent(struct worker *worker, const struct file *file)
+/* The worker is through with the file, which belongs to others if its parts are still to be sent or
+ * if it was put aside. A large file that needed no sending took its time all the same: with more at
+ * once such files, too, get done sooner. */
+static void finish_file(struct worker *worker, struct file *file, enum step step)
 {
 	const uint64_t most = worker->options->part_bytes;
 	const uint64_t bytes = file->state.size < most ? file->state.size : most;
-	if (bytes > SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
-		queue_moved(worker->queue, bytes);
-}
-
-/* The worker is through with the file, which belongs to others if its parts are still to be sent or
- * if it was put aside. */
-static void finish_file(struct worker *worker, struct file *file, enum step step)
-{
 	if (step == STEP_PARTS)
 		return;
-	if (step == STEP_SETTLED && file->life >= FILE_IN_S3)
+	if (step == STEP_SETTLED && file->life >= FILE_IN_S3 && worker->options->removes)
 		remove_file(worker, file);
 	if (step == STEP_SETTLED && file->life == FILE_STRANDED)
 		multipart_discard(worker, file);
-	report_in_flight(worker->report, -1);
+	atomic_fetch_sub(&worker->report->in_flight, 1);
 	if (step == STEP_ASIDE)
 		return;
-	note_unsent(worker, file);
+	if (bytes > SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
+		queue_moved(worker->queue, bytes);
 	file_free(file);
 }
 
+/* If the query before showed a mark, it is read consistently, since it decides now. The file is
+ * opened after that: a mark that is older than what is open never says that a later version of the
+ * file is done. */
 static void do_file(struct worker *worker, struct candidate *candidate)
 {
 	struct run *run = worker->run;
+	struct problem problem = {0};
 	struct file *file = file_new(run, candidate);
+	enum step step = STEP_NEXT;
 	if (!file) {
-		struct problem problem;
 		free(candidate);
 		problem_set(&problem, "out of memory");
 		run_fail(run, &problem);
 		return;
 	}
-	report_in_flight(&run->report, 1);
-	enum step step = begin_file(worker, file);
+	atomic_fetch_add(&run->report.in_flight, 1);
+	if (candidate->mark != MARK_ABSENT) {
+		const struct mark_ref ref = file_mark_ref(worker, file);
+		const enum outcome o = mark_get(&ref, &file->seen, &problem);
+		if (o != OUTCOME_OK)
+			step = file_marks_outcome(worker, file, o, &problem);
+	}
+	if (step == STEP_NEXT) {
+		const uint64_t began_ns = clock_boot_ns();
+		step = file_open(worker, file);
+		worker->read_ns = clock_boot_ns() - began_ns;
+	}
+	if (step == STEP_NEXT && !run_begin(run, worker->marks))
+		step = STEP_OVER;
 	if (step == STEP_NEXT)
 		step = go_on(worker, file);
 	finish_file(worker, file, step);
 }
 
-static void do_task(struct worker *worker, const struct task *task)
+static void do_part(struct worker *worker, const struct task *task)
 {
 	struct file *file = NULL;
-	enum step step;
-	switch (task->kind) {
-	case TASK_END:
-	case TASK_RETIRE:
-		break;
-	case TASK_FILE:
-		do_file(worker, task->file);
-		break;
-	case TASK_CHECK:
-		check_block(worker, task->block);
-		break;
-	case TASK_PART:
-		step = multipart_send(worker, task->parts, task->index, &file);
-		if (file && step == STEP_AGAIN)
-			step = go_on(worker, file);
-		if (file)
-			finish_file(worker, file, step);
-		break;
-	}
-}
-
-static uint64_t bytes_to_read(const struct run *run, const struct task *task)
-{
-	return task->kind == TASK_FILE   ? task->file->size
-	       : task->kind == TASK_PART ? run->options.part_bytes
-					 : 0;
-}
-
-/* The next task; false if there is none for this worker any more. */
-static bool take_task(struct worker *worker, struct task *ret)
-{
-	queue_take(worker->run->queue, ret);
-	ret->is_first = !worker->is_warm;
-	worker->is_warm = true;
-	worker->read_ns = 0;
-	return ret->kind != TASK_END && ret->kind != TASK_RETIRE;
+	enum step step = multipart_send(worker, task->parts, task->index, &file);
+	if (file && step == STEP_AGAIN)
+		step = go_on(worker, file);
+	if (file)
+		finish_file(worker, file, step);
 }
 
 void worker_run(struct worker *worker)
 {
 	struct run *run = worker->run;
+	struct refusals *refusals = &run->refusals;
 	struct task task;
-	while (take_task(worker, &task)) {
-		buffers_lend(&run->bodies.buffers, &worker->reader, bytes_to_read(run, &task));
-		refusals_task_begins(&run->refusals);
-		liveness_begin(&run->liveness);
-		do_task(worker, &task);
-		liveness_end(&run->liveness);
-		refusals_task_ended(&run->refusals);
-		refusals_settle(worker, false);
-		buffers_take_back(&run->bodies.buffers, &worker->reader);
+	for (;;) {
+		queue_take(run->queue, &task);
+		if (task.kind == TASK_END || task.kind == TASK_RETIRE)
+			break;
+		task.is_first = !worker->is_warm;
+		worker->is_warm = true;
+		worker->read_ns = 0;
+		const uint64_t bytes = task.kind == TASK_FILE   ? task.file->size
+				       : task.kind == TASK_PART ? run->options.part_bytes
+								: 0;
+		if (bytes > READER_OWN_BYTES)
+			buffers_lend(&run->bodies.buffers, &worker->reader, bytes);
+		refusals_working(refusals, 1);
+		liveness_sign(&run->liveness, 1);
+		if (task.kind == TASK_FILE)
+			do_file(worker, task.file);
+		else if (task.kind == TASK_PART)
+			do_part(worker, &task);
+		else
+			check_block(worker, task.block);
+		liveness_sign(&run->liveness, -1);
+		refusals_working(refusals, -1);
+		if (atomic_load(&refusals->has_some))
+			refusals_settle(worker, false);
+		if (worker->reader.buffer != worker->reader.own_buffer)
+			buffers_take_back(&run->bodies.buffers, &worker->reader);
 		task.read_ns = worker->read_ns;
 		queue_done(run->queue, &task);
 	}
@@ -265,6 +237,7 @@ int worker_new(struct run *run, struct worker **ret)
 		.options = &run->options,
 		.is_dry = run->dry,
 		.limits = run_limits(run),
+		.visible_limits = run_visible_limits(run),
 		.report = &run->report,
 		.queue = run->queue,
 		.refusals = &run->refusals,

@@ -18,7 +18,8 @@ struct worker {
 	/* The run's, borrowed. */
 	const struct s3once_options *options;
 	bool is_dry;
-	struct call_limits limits; /* of any request: run_limits() */
+	struct call_limits limits;         /* of any request: run_limits() */
+	struct call_limits visible_limits; /* run_visible_limits() */
 	struct report *report;
 	struct queue *queue;
 	struct refusals *refusals;
@@ -62,10 +63,11 @@ enum step look_after_refusal(
  * judged as in step 4. Returns SETTLED, or why not. */
 enum step prove_by_head(struct worker *worker, struct file *file);
 
-/* Step 5 for a small file: one PutObject, from the check of the file to the done mark. A large file
- * goes the way of multipart.h. */
-enum step send_whole(struct worker *worker, struct file *file);
+/* Step 5, of CLEAR: sends the file by its plan. A small one is one PutObject, from the check of the
+ * file to the done mark. A large one goes the way of multipart.h: PARTS once its parts are in the
+ * queue. */
+enum step send_file(struct worker *worker, struct file *file);
 
-/* Removes or moves a file that is in S3, as the options say, if it is due, proven once more and
- * kept by no rule. Reports what became of it. */
+/* With options.removes: removes or moves a file that is in S3, as they say, if it is due, proven
+ * once more and kept by no rule. Reports what became of it. */
 void remove_file(struct worker *worker, struct file *file);

@@ -49,6 +49,7 @@ static const struct kind {
 	[S3ONCE_EVENT_OUTDATED] = {COUNT(outdated), .settles = true},
 	[S3ONCE_EVENT_CHANGED] = {COUNT(changed)},
 	[S3ONCE_EVENT_FAILED] = {COUNT(failed)},
+	[S3ONCE_EVENT_HELD] = {COUNT(held)},
 	[S3ONCE_EVENT_REMOVED] = {COUNT(removed)},
 	[S3ONCE_EVENT_MOVED] = {COUNT(moved)},
 	[S3ONCE_EVENT_KEPT] = {COUNT(kept)},
@@ -97,9 +98,8 @@ static void keep_error_locked(
 {
 	const bool is_fatal = event->type == S3ONCE_EVENT_FATAL;
 	char sentence[PROBLEM_SENTENCE_MAX];
-	if (!problem || (!is_fatal && event->type != S3ONCE_EVENT_FAILED &&
-				event->type != S3ONCE_EVENT_CHANGED &&
-				event->type != S3ONCE_EVENT_NOT_REMOVED))
+	if (!is_fatal && event->type != S3ONCE_EVENT_FAILED &&
+		event->type != S3ONCE_EVENT_CHANGED && event->type != S3ONCE_EVENT_NOT_REMOVED)
 		return;
 	problem_format(problem, sentence, sizeof sentence);
 	keep_failure_locked(report, event->path, sentence);
@@ -112,25 +112,20 @@ static void keep_error_locked(
 		problem_set(&report->locked.error, "%s", sentence);
 }
 
-static struct s3once_event event_of(enum s3once_event_type type, const struct report_file *file)
+void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
+	const struct problem *problem)
 {
-	return (struct s3once_event){.type = type,
+	const struct kind *kind = &kinds[type];
+	struct s3once_event event = {.type = type,
 		.path = file->path,
 		.key = file->key,
 		.bytes = file->bytes,
 		.version_id = file->version_id,
 		.etag = file->etag,
 		.checksum = file->checksum};
-}
-
-void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
-	const struct problem *problem)
-{
-	struct s3once_event event = event_of(type, file);
-	const struct kind *kind = &kinds[type];
 	uv_mutex_lock(&report->locked.mutex);
 	struct s3once_counts *c = &report->locked.counts;
-	if (kind->count)
+	if (kind->count && !file->is_waited_for)
 		++*(uint64_t *)((char *)c + kind->count);
 	if (kind->settles)
 		c->bytes_settled += file->bytes;
@@ -138,17 +133,8 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		c->bytes_uploaded += file->bytes;
 	if (type == S3ONCE_EVENT_REMOVED || type == S3ONCE_EVENT_MOVED)
 		c->bytes_removed += file->bytes;
-	keep_error_locked(report, &event, problem);
-	call_back_locked(report, &event, problem);
-	uv_mutex_unlock(&report->locked.mutex);
-}
-
-void report_held(struct report *report, const struct report_file *file,
-	const struct problem *problem, bool given_up)
-{
-	struct s3once_event event = event_of(S3ONCE_EVENT_HELD, file);
-	uv_mutex_lock(&report->locked.mutex);
-	report->locked.counts.held += given_up;
+	if (problem)
+		keep_error_locked(report, &event, problem);
 	call_back_locked(report, &event, problem);
 	uv_mutex_unlock(&report->locked.mutex);
 }
@@ -186,34 +172,12 @@ void report_scan_complete(struct report *report)
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
-void report_under_way(struct report *report, int64_t bytes)
-{
-	atomic_fetch_add(&report->under_way, (uint64_t)bytes);
-}
-
-void report_kept(struct report *report, int64_t bytes)
-{
-	atomic_fetch_add(&report->kept, (uint64_t)bytes);
-}
-
 void report_unshipped(struct report *report, int64_t mtime_ns)
 {
 	int64_t oldest = atomic_load(&report->oldest_unshipped_ns);
 	while (mtime_ns < oldest &&
 		!atomic_compare_exchange_weak(&report->oldest_unshipped_ns, &oldest, mtime_ns))
 		;
-}
-
-void report_stuck(struct report *report, bool is_stuck)
-{
-	atomic_store(&report->is_stuck, is_stuck);
-}
-
-void report_in_flight(struct report *report, int change)
-{
-	uv_mutex_lock(&report->locked.mutex);
-	report->locked.counts.in_flight += (unsigned)change;
-	uv_mutex_unlock(&report->locked.mutex);
 }
 
 void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why)
@@ -231,19 +195,13 @@ void report_claim_refused(struct report *report)
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
-void report_last_error(struct report *report, struct problem *ret)
+void report_why(struct report *report, struct problem *ret_error, struct text *ret_failures)
 {
 	uv_mutex_lock(&report->locked.mutex);
-	*ret = report->locked.error;
-	uv_mutex_unlock(&report->locked.mutex);
-}
-
-void report_failures(struct report *report, struct text *ret)
-{
-	uv_mutex_lock(&report->locked.mutex);
-	text_add(ret, text_string(&report->locked.failures));
+	*ret_error = report->locked.error;
+	text_add(ret_failures, text_string(&report->locked.failures));
 	if (report->locked.n_left_out)
-		text_addf(ret, "%sand %" PRIu64 " more: the log of the run has them",
+		text_addf(ret_failures, "%sand %" PRIu64 " more: the log of the run has them",
 			report->locked.failures.len ? "\n" : "", report->locked.n_left_out);
 	uv_mutex_unlock(&report->locked.mutex);
 }
@@ -253,6 +211,7 @@ struct s3once_counts report_get(struct report *report)
 	uv_mutex_lock(&report->locked.mutex);
 	struct s3once_counts counts = report->locked.counts;
 	uv_mutex_unlock(&report->locked.mutex);
+	counts.in_flight = atomic_load(&report->in_flight);
 	counts.bytes_sent = atomic_load(&report->sent);
 	counts.bytes_moved = atomic_load(&report->moved);
 	counts.bytes_kept = atomic_load(&report->kept);
@@ -269,33 +228,8 @@ struct s3once_counts report_get(struct report *report)
 void share_has(struct share *share, uint64_t bytes)
 {
 	atomic_fetch_add(&share->bytes, bytes);
-	report_under_way(share->report, (int64_t)bytes);
+	atomic_fetch_add(&share->report->under_way, bytes);
 	queue_moved(share->queue, bytes);
-}
-
-void share_end(struct share *share)
-{
-	if (share->report)
-		report_under_way(share->report, -(int64_t)atomic_exchange(&share->bytes, 0));
-}
-
-/* How much of the content has moved with so many bytes of the body. */
-static uint64_t content_of(const struct transfer *transfer)
-{
-	if (transfer->content_bytes == transfer->whole_bytes)
-		return transfer->bytes;
-	if (transfer->bytes >= transfer->whole_bytes)
-		return transfer->content_bytes;
-	return (uint64_t)((double)transfer->content_bytes * (double)transfer->bytes /
-			  (double)transfer->whole_bytes);
-}
-
-/* So much more of the file's content has moved, or so much less. */
-static void count_moved(struct share *share, int64_t bytes)
-{
-	atomic_fetch_add(&share->bytes, (uint64_t)bytes);
-	atomic_fetch_add(&share->report->moved, (uint64_t)bytes);
-	report_under_way(share->report, bytes);
 }
 
 void transfer_moved(struct transfer *transfer, uint64_t bytes)
@@ -304,10 +238,20 @@ void transfer_moved(struct transfer *transfer, uint64_t bytes)
 	if (!share)
 		return;
 	transfer->bytes += bytes;
-	const uint64_t more = content_of(transfer) - transfer->share_bytes;
-	transfer->share_bytes += more;
+	/* How much of the content has moved with so many bytes of the body. */
+	uint64_t content = transfer->bytes;
+	if (transfer->content_bytes != transfer->whole_bytes)
+		content = transfer->bytes >= transfer->whole_bytes
+				  ? transfer->content_bytes
+				  : (uint64_t)((double)transfer->content_bytes *
+					       (double)transfer->bytes /
+					       (double)transfer->whole_bytes);
+	const uint64_t more = content - transfer->share_bytes;
+	transfer->share_bytes = content;
+	atomic_fetch_add(&share->bytes, more);
 	atomic_fetch_add(&share->report->sent, bytes);
-	count_moved(share, (int64_t)more);
+	atomic_fetch_add(&share->report->moved, more);
+	atomic_fetch_add(&share->report->under_way, more);
 	if (transfer->is_large)
 		queue_moved(share->queue, bytes);
 }
@@ -319,6 +263,8 @@ void transfer_undo(struct transfer *transfer)
 		return;
 	if (transfer->is_large && transfer->bytes < transfer->whole_bytes)
 		queue_cut(share->queue);
-	count_moved(share, -(int64_t)transfer->share_bytes);
+	atomic_fetch_sub(&share->bytes, transfer->share_bytes);
+	atomic_fetch_sub(&share->report->moved, transfer->share_bytes);
+	atomic_fetch_sub(&share->report->under_way, transfer->share_bytes);
 	transfer->bytes = transfer->share_bytes = 0;
 }

@@ -15,15 +15,19 @@ struct report {
 	void *callback_arg;
 	bool skipped_too; /* SKIPPED, LINK, YOUNG and SPECIAL events are wanted */
 	uint64_t start_ns;
-	_Atomic uint64_t sent, moved, under_way, kept; /* bytes, of the counts of these names */
-	_Atomic int64_t oldest_unshipped_ns;           /* as the count of this name */
-	atomic_bool is_stuck;                          /* the same */
+	/* As the counts of these names, which others change by more or less. */
+	_Atomic uint64_t sent, moved;     /* bytes */
+	_Atomic uint64_t under_way, kept; /* bytes of files under way that S3 has, and that it keeps
+					     of unfinished ones */
+	_Atomic int64_t oldest_unshipped_ns;
+	atomic_uint in_flight;
+	atomic_bool is_stuck; /* the workers stand still */
 	struct {
 		uv_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
-		struct problem error; /* see report_last_error() */
+		struct problem error; /* see report_why() */
 		bool error_is_fatal;
-		struct text failures; /* see report_failures() */
+		struct text failures; /* the same */
 		uint64_t n_left_out;  /* of them */
 	} locked;
 };
@@ -36,13 +40,11 @@ struct report_file {
 	const char *path, *key;
 	uint64_t bytes;
 	const char *version_id, *etag, *checksum; /* of its object */
+	bool is_waited_for; /* another uploader holds it: the event is not counted yet */
 };
 /* Counts and reports what became of a file, or what is known of it so far. problem may be NULL. */
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
 	const struct problem *problem);
-/* A file that another uploader holds: waited for, or given up and counted. */
-void report_held(struct report *report, const struct report_file *file,
-	const struct problem *problem, bool given_up);
 /* Something about the run: START, NOTE, WARNING, FATAL. */
 void report_run(struct report *report, enum s3once_event_type type, const struct problem *problem);
 /* PROGRESS or SUMMARY. */
@@ -51,29 +53,19 @@ void report_counts(struct report *report, enum s3once_event_type type);
 /* Adds to a counter that no event carries. */
 void report_found(struct report *report, uint64_t files, uint64_t bytes);
 void report_scan_complete(struct report *report);
-/* These two are lock-free. They add the change of what S3 has of the content of files under way,
- * and the change of the bytes that S3 keeps of unfinished files. */
-void report_under_way(struct report *report, int64_t bytes);
-void report_kept(struct report *report, int64_t bytes);
-void report_in_flight(struct report *report, int change);
 /* Notes the modification time (ns since 1970) of a file that is not in S3 when the run has finished
  * with it. Lock-free. */
 void report_unshipped(struct report *report, int64_t mtime_ns);
-/* Whether the workers stand still. Lock-free. */
-void report_stuck(struct report *report, bool is_stuck);
 /* The most requests that were allowed at once, and why it was not more. */
 void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why);
 void report_claim_refused(struct report *report);
 
-/* The error that ended the run, or else the last error of a file. Only the text is set, which
- * includes the path; "" if there was none. */
-void report_last_error(struct report *report, struct problem *ret);
-
-/* A line for each failure of the run so far, escaped, with the path, as many as there is room for.
- * The count of those that had none is in the last line. "" if there was no failure. Adds them to
- * *ret, which has room. */
+/* *ret_error is the error that ended the run, or else the last error of a file. Only its text is
+ * set, which includes the path; "" if there was none. *ret_failures, which has room for so many
+ * bytes, gets a line for each failure, escaped, with the path, as many as there is room for, and a
+ * last one that counts the others. */
 #define REPORT_FAILURES_MAX 16000
-void report_failures(struct report *report, struct text *ret);
+void report_why(struct report *report, struct problem *ret_error, struct text *ret_failures);
 
 struct s3once_counts report_get(struct report *report);
 
@@ -87,8 +79,6 @@ struct share {
 };
 /* Bytes that S3 has already. */
 void share_has(struct share *share, uint64_t bytes);
-/* The file's turn is over: it is under way no more. */
-void share_end(struct share *share);
 
 /* One body being sent. `bytes`: moved in this attempt. share NULL: nobody counts. One thread. */
 struct transfer {

@@ -4,30 +4,7 @@
 #include "upload/queue/blocks.h"
 #include "base/clock.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-struct asked candidate_asks(const struct candidate *candidate)
-{
-	return (struct asked){candidate->size, candidate->mtime_ns, candidate->content};
-}
-
-void candidate_note_mark(struct candidate *candidate, const struct mark *mark)
-{
-	candidate->mark = mark->state;
-	memcpy(candidate->holder, mark->session, sizeof candidate->holder);
-}
-
-const char *candidate_suffix(const struct candidate *candidate)
-{
-	return candidate->object + strlen(candidate->key);
-}
-
-void candidate_set_suffix(struct candidate *candidate, const char *suffix)
-{
-	snprintf(candidate->object + strlen(candidate->key), SUFFIX_MAX + 1, "%s", suffix);
-}
 
 bool candidate_was_just_seen_held(struct candidate *candidate)
 {
@@ -56,7 +33,6 @@ int blocks_add(struct blocks *blocks, struct block *block)
 	for (; at && is_before(block, blocks->heap[(at - 1) / 2]); at = (at - 1) / 2)
 		blocks->heap[at] = blocks->heap[(at - 1) / 2];
 	blocks->heap[at] = block;
-	blocks->n_files += block->n;
 	return 0;
 }
 
@@ -80,39 +56,5 @@ struct block *blocks_take(struct blocks *blocks, uint64_t now_ns)
 		at = below;
 	}
 	blocks->heap[at] = moved;
-	blocks->n_files -= first->n;
 	return first;
-}
-
-int64_t block_oldest_ns(const struct block *block)
-{
-	int64_t oldest = INT64_MAX;
-	for (size_t i = 0; i < block->n; i++)
-		if (block->files[i]->mtime_ns < oldest)
-			oldest = block->files[i]->mtime_ns;
-	return oldest;
-}
-
-int64_t blocks_oldest_ns(const struct blocks *blocks)
-{
-	int64_t oldest = INT64_MAX;
-	for (size_t i = 0; i < blocks->n; i++) {
-		const int64_t each = block_oldest_ns(blocks->heap[i]);
-		oldest = each < oldest ? each : oldest;
-	}
-	return oldest;
-}
-
-void block_free(struct block *block)
-{
-	for (size_t i = 0; i < block->n; i++)
-		free(block->files[i]);
-	free(block);
-}
-
-void blocks_clear(struct blocks *blocks)
-{
-	for (size_t i = 0; i < blocks->n; i++)
-		block_free(blocks->heap[i]);
-	free(blocks->heap);
 }

@@ -14,8 +14,8 @@
 struct candidate {
 	struct candidate *next;
 	char *key, *path, *relative; /* all in one allocation with the struct */
-	char *object;  /* the object's key: key, perhaps with the suffix of compression behind it,
-			  for which there is always room */
+	char *object;  /* the object's key: key, perhaps with the suffix of compression */
+	char *suffix;  /* what that has behind the key, with room for SUFFIX_MAX characters */
 	char *content; /* the content's id, or "" */
 	size_t source;
 	uint64_t size;
@@ -23,7 +23,7 @@ struct candidate {
 	dev_t dev;
 	ino_t ino;
 	uint64_t failing_ns;       /* for how long it was tried since, pauses included */
-	uint64_t kept_bytes;       /* of it in an open upload: as told to report_kept */
+	uint64_t kept_bytes;       /* of it in an open upload: as counted in report.kept */
 	uint64_t held_since_ns;    /* another uploader was first seen to hold it; 0: never */
 	enum mark_state mark;      /* of its mark when that was read last */
 	char holder[ID_CHARS + 1]; /* the session of that mark, or "" */
@@ -39,14 +39,6 @@ struct candidate {
 	bool was_sent;  /* a request of this run has made it its object, or may have */
 	bool said_done; /* a mark of this run has said that it is done, or may have */
 };
-/* What its mark is asked about. Borrowed. */
-struct asked candidate_asks(const struct candidate *candidate);
-/* Keeps what its mark is by now. */
-void candidate_note_mark(struct candidate *candidate, const struct mark *mark);
-/* What the object's key has behind the mark's. Borrowed. */
-const char *candidate_suffix(const struct candidate *candidate);
-/* Replaces that suffix, which is not that of the file as it was found. */
-void candidate_set_suffix(struct candidate *candidate, const char *suffix);
 /* Many are held for a moment where several uploaders share a tree: nobody is told before five
  * seconds. Notes the first time. */
 bool candidate_was_just_seen_held(struct candidate *candidate);
@@ -61,11 +53,10 @@ struct block {
 	bool came_back;   /* another uploader was seen in it, or it failed */
 };
 
-/* A heap of those that wait. Zeroed: none. */
+/* A heap of those that wait. Zeroed: none. The owner frees `heap` in the end. */
 struct blocks {
 	struct block **heap;
 	size_t n, cap;
-	size_t n_files;
 };
 /* Takes the block. 0, or -ENOMEM: nothing was taken. */
 int blocks_add(struct blocks *blocks, struct block *block);
@@ -73,11 +64,3 @@ int blocks_add(struct blocks *blocks, struct block *block);
 bool blocks_have_due(const struct blocks *blocks, uint64_t now_ns);
 /* The one that is due for the longest time. The caller's, to free. NULL if none is due. */
 struct block *blocks_take(struct blocks *blocks, uint64_t now_ns);
-/* When the oldest file in them was modified, INT64_MAX if there is none. */
-int64_t blocks_oldest_ns(const struct blocks *blocks);
-/* When the oldest file in the block was. */
-int64_t block_oldest_ns(const struct block *block);
-/* Frees the block and the files in it. */
-void block_free(struct block *block);
-/* Frees all and the files in them. */
-void blocks_clear(struct blocks *blocks);

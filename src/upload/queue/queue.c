@@ -38,6 +38,7 @@ struct queue {
 	_Atomic uint64_t large_bytes;
 	atomic_uint cuts;
 	struct {
+		size_t n_files;        /* that are in it, and in nobody's hands */
 		struct blocks waiting; /* not begun, or come back */
 		struct block *rests;   /* each waits for the claim of the file that leads it */
 		size_t n_rests;        /* files in these */
@@ -67,16 +68,31 @@ int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret)
 	return 0;
 }
 
+struct candidate *queue_left(struct queue *queue)
+{
+	struct candidate *file = turns_left(&queue->locked.turns);
+	struct block *block;
+	while (!file &&
+		(block = queue->locked.rests ? queue->locked.rests
+					     : blocks_take(&queue->locked.waiting, UINT64_MAX))) {
+		if (block != queue->locked.rests)
+			block->next = NULL;
+		queue->locked.rests = block->n ? block : block->next;
+		if (block->n)
+			file = block->files[--block->n];
+		else
+			free(block);
+	}
+	return file;
+}
+
 void queue_free(struct queue *queue)
 {
 	if (!queue)
 		return;
-	blocks_clear(&queue->locked.waiting);
-	for (struct block *rest; (rest = queue->locked.rests);) {
-		queue->locked.rests = rest->next;
-		block_free(rest);
-	}
-	turns_clear(&queue->locked.turns);
+	for (struct candidate *file; (file = queue_left(queue));)
+		free(file);
+	free(queue->locked.waiting.heap);
 	uv_cond_destroy(&queue->room);
 	uv_mutex_destroy(&queue->mutex);
 	free(queue);
@@ -84,15 +100,9 @@ void queue_free(struct queue *queue)
 
 /* All functions from here to queue_add() are called with the mutex held. */
 
-static size_t files_held(const struct queue *queue)
-{
-	return queue->locked.waiting.n_files + queue->locked.n_rests +
-	       turns_files(&queue->locked.turns);
-}
-
 static bool is_ended(const struct queue *queue)
 {
-	return queue->locked.closed || (queue->locked.complete && !files_held(queue) &&
+	return queue->locked.closed || (queue->locked.complete && !queue->locked.n_files &&
 					       !queue->locked.turns.parts && !queue->locked.busy);
 }
 
@@ -124,6 +134,7 @@ static void add_block(
 {
 	struct block *block = malloc(sizeof *block);
 	queue->locked.serial++;
+	queue->locked.n_files += n;
 	for (size_t i = 0; i < n; i++) {
 		files[i]->block = queue->locked.serial;
 		files[i]->leads = false;
@@ -137,7 +148,7 @@ static void add_block(
 		free(block);
 	}
 	for (size_t i = 0; i < n; i++)
-		turns_add_file(&queue->locked.turns, files[i]);
+		turns_add(&queue->locked.turns, files[i], false);
 }
 
 static void put_back(struct queue *queue, struct candidate *const *files, size_t n, uint64_t due_ns)
@@ -167,7 +178,7 @@ static void begin_block(struct queue *queue, struct candidate *const *files, siz
 	struct block *rest = leader < n ? malloc(sizeof *rest) : NULL;
 	if (!rest) {
 		for (size_t i = 0; i < n; i++)
-			turns_add_file(&queue->locked.turns, files[i]);
+			turns_add(&queue->locked.turns, files[i], false);
 		return;
 	}
 	*rest = (struct block){.next = queue->locked.rests, .due_ns = clock_boot_ns() + REST_NS};
@@ -177,7 +188,7 @@ static void begin_block(struct queue *queue, struct candidate *const *files, siz
 	queue->locked.rests = rest;
 	queue->locked.n_rests += rest->n;
 	files[leader]->leads = true;
-	turns_add_first(&queue->locked.turns, files[leader]);
+	turns_add(&queue->locked.turns, files[leader], true);
 }
 
 /* What waits for the claim of one file of the block with this serial number, or NULL. */
@@ -198,7 +209,7 @@ static void begin_rest(struct queue *queue, unsigned serial)
 {
 	struct block *rest = take_rest(queue, serial);
 	for (size_t i = 0; rest && i < rest->n; i++)
-		turns_add_file(&queue->locked.turns, rest->files[i]);
+		turns_add(&queue->locked.turns, rest->files[i], false);
 	if (rest)
 		call_worker(queue);
 	free(rest);
@@ -225,61 +236,48 @@ static bool wants_block(const struct queue *queue, uint64_t now_ns)
 	       blocks_have_due(&queue->locked.waiting, now_ns);
 }
 
-/* Begins blocks. True if *ret is now a task to read the next one again. */
-static bool take_block(struct queue *queue, uint64_t now_ns, struct task *ret)
-{
-	while (wants_block(queue, now_ns)) {
-		struct block *block = blocks_take(&queue->locked.waiting, now_ns);
-		if (queue->locked.has_company || now_ns - block->read_ns >= FRESH_NS) {
-			queue->locked.checking++;
-			*ret = (struct task){.kind = TASK_CHECK, .block = block};
-			return true;
-		}
-		begin_block(queue, block->files, block->n);
-		free(block);
-	}
-	return false;
-}
-
-/* Whether a worker may have a task now. */
-static bool has_place(const struct queue *queue)
-{
-	return queue->locked.flowing && queue->locked.busy < queue->locked.turns.workers;
-}
-
+/* Whether a worker may have a task now, and there is one. */
 static bool has_more(const struct queue *queue)
 {
-	return has_place(queue) &&
+	return queue->locked.flowing && queue->locked.busy < queue->locked.turns.workers &&
 	       (turns_has(&queue->locked.turns) || wants_block(queue, clock_boot_ns()));
 }
 
+/* Begins blocks, and hands out what is next. The task may be to read a block again. */
 static bool take_task(struct queue *queue, struct task *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
-	if (!has_place(queue) ||
-		!(take_block(queue, now_ns, ret) || turns_take(&queue->locked.turns, ret)))
+	struct block *block = NULL;
+	if (!queue->locked.flowing || queue->locked.busy >= queue->locked.turns.workers)
 		return false;
+	while (!block && wants_block(queue, now_ns)) {
+		block = blocks_take(&queue->locked.waiting, now_ns);
+		if (queue->locked.has_company || now_ns - block->read_ns >= FRESH_NS)
+			break;
+		begin_block(queue, block->files, block->n);
+		free(block);
+		block = NULL;
+	}
+	if (block) {
+		*ret = (struct task){.kind = TASK_CHECK, .block = block};
+		queue->locked.checking++;
+		queue->locked.n_files -= block->n;
+	} else if (!turns_take(&queue->locked.turns, ret)) {
+		return false;
+	} else if (ret->kind == TASK_FILE) {
+		ret->leads = ret->file->leads ? ret->file->block : 0;
+		queue->locked.n_files--;
+	}
 	queue->locked.busy++;
 	ret->begun_ns = now_ns;
-	if (ret->kind == TASK_FILE && ret->file->leads)
-		ret->leads = ret->file->block;
 	uv_cond_signal(&queue->room);
-	return true;
-}
-
-static bool retires(struct queue *queue, struct task *ret)
-{
-	if (!queue->locked.retiring)
-		return false;
-	queue->locked.retiring--;
-	ret->kind = TASK_RETIRE;
 	return true;
 }
 
 /* Where there is none, workers begin to make some. */
 static bool has_room(struct queue *queue, size_t n)
 {
-	if (files_held(queue) + n <= QUEUE_FILES)
+	if (queue->locked.n_files + n <= QUEUE_FILES)
 		return true;
 	queue->locked.flowing = true;
 	call_worker(queue);
@@ -362,32 +360,30 @@ void queue_take(struct queue *queue, struct task *ret)
 {
 	*ret = (struct task){.kind = TASK_END};
 	uv_mutex_lock(&queue->mutex);
-	while (!is_ended(queue) && !retires(queue, ret) && !take_task(queue, ret))
+	while (!is_ended(queue) && !queue->locked.retiring && !take_task(queue, ret))
 		wait_for_call(queue);
+	if (ret->kind == TASK_END && !is_ended(queue)) {
+		queue->locked.retiring--;
+		ret->kind = TASK_RETIRE;
+	}
 	if (is_ended(queue) || queue->locked.retiring || has_more(queue))
 		call_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-/* The task has ended: what is seen of it. */
-static void count_task(struct queue *queue, const struct task *task)
+void queue_done(struct queue *queue, const struct task *task)
 {
 	struct queue_seen *seen = &queue->locked.seen;
 	const bool is_small = task->kind == TASK_FILE && !task->is_large && !task->opens;
-	seen->warm += task->is_first;
-	if (!is_small || task->is_first || task->begun_ns < queue->locked.level_since_ns)
-		return;
-	seen->files++;
-	seen->files_ns += clock_boot_ns() - task->begun_ns;
-	seen->read_ns += task->read_ns;
-}
-
-void queue_done(struct queue *queue, const struct task *task)
-{
 	uv_mutex_lock(&queue->mutex);
 	queue->locked.busy--;
 	turns_done(&queue->locked.turns, task);
-	count_task(queue, task);
+	seen->warm += task->is_first;
+	if (is_small && !task->is_first && task->begun_ns >= queue->locked.level_since_ns) {
+		seen->files++;
+		seen->files_ns += clock_boot_ns() - task->begun_ns;
+		seen->read_ns += task->read_ns;
+	}
 	if (task->leads) /* in case it was not claimed */
 		begin_rest(queue, task->leads);
 	if (is_ended(queue))
@@ -408,6 +404,7 @@ void queue_cut(struct queue *queue)
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	uv_mutex_lock(&queue->mutex);
+	queue->locked.n_files += n;
 	begin_block(queue, files, n);
 	queue->locked.checking--;
 	call_worker(queue);
@@ -432,8 +429,6 @@ void queue_shared(struct queue *queue, struct candidate *const *files, size_t n)
 
 void queue_claimed(struct queue *queue, const struct candidate *file)
 {
-	if (!file->leads)
-		return;
 	uv_mutex_lock(&queue->mutex);
 	begin_rest(queue, file->block);
 	uv_mutex_unlock(&queue->mutex);
@@ -449,6 +444,7 @@ void queue_contested(struct queue *queue, unsigned serial)
 	for (size_t i = 0; rest && i < rest->n && n < BLOCK_FILES; i++)
 		back[n++] = rest->files[i];
 	free(rest);
+	queue->locked.n_files -= n;
 	put_back(queue, back, n, clock_boot_ns());
 	uv_mutex_unlock(&queue->mutex);
 }
@@ -469,7 +465,7 @@ bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up)
 		turns_give_up(&queue->locked.turns, parts);
 	const bool last = parts->next_index == parts->end_index && !parts->under_way;
 	if (last)
-		turns_close(&queue->locked.turns);
+		queue->locked.turns.open--;
 	uv_mutex_unlock(&queue->mutex);
 	return last;
 }
@@ -489,13 +485,4 @@ struct parts *queue_leftover(struct queue *queue)
 	if (parts)
 		queue->locked.turns.parts = parts->next;
 	return parts;
-}
-
-int64_t queue_oldest_ns(const struct queue *queue)
-{
-	int64_t oldest = blocks_oldest_ns(&queue->locked.waiting);
-	const int64_t ready = turns_oldest_ns(&queue->locked.turns);
-	for (const struct block *rest = queue->locked.rests; rest; rest = rest->next)
-		oldest = block_oldest_ns(rest) < oldest ? block_oldest_ns(rest) : oldest;
-	return ready < oldest ? ready : oldest;
 }

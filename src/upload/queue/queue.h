@@ -69,8 +69,9 @@ void queue_later(
 /* Takes files of a block that another uploader is at work in. It will be read again as
  * one that is due now. */
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);
-/* The file is claimed, so that the rest of its block may be begun. The rest waits for this no
- * longer than until the file's task has ended, and than half a second. The file stays the caller's.
+/* The file, which leads its block, is claimed, so that the rest of its block may be begun. The rest
+ * waits for this no longer than until the file's task has ended, and than half a second. The file
+ * stays the caller's.
  */
 void queue_claimed(struct queue *queue, const struct candidate *file);
 /* Another uploader turned out to be in the block with this serial number, too. What is not begun of
@@ -87,6 +88,5 @@ void queue_close(struct queue *queue);
 /* After the last worker has ended, returns the uploads that were never handed out to the end, one a
  * call, and NULL at the end. */
 struct parts *queue_leftover(struct queue *queue);
-/* After the last worker has ended, returns when the oldest of the files that are left in the queue
- * was modified (ns since 1970), or INT64_MAX if there is none. */
-int64_t queue_oldest_ns(const struct queue *queue);
+/* Likewise of the files that are left in the queue. The caller frees each. */
+struct candidate *queue_left(struct queue *queue);

@@ -3,7 +3,6 @@
  * here.
  */
 #include "upload/queue/turns.h"
-#include <stdlib.h>
 
 /* Several are open at once, so that one huge file does not keep the other large files waiting. */
 #define OPEN_LEAST 4
@@ -29,51 +28,22 @@ static struct candidate *line_take(struct file_line *line)
 	return file;
 }
 
-void turns_clear(struct turns *turns)
+struct candidate *turns_left(struct turns *turns)
 {
 	for (size_t i = 0; i < LINES; i++)
-		while (turns->lines[i].n)
-			free(line_take(&turns->lines[i]));
+		if (turns->lines[i].n)
+			return line_take(&turns->lines[i]);
+	return NULL;
 }
 
-int64_t turns_oldest_ns(const struct turns *turns)
+void turns_add(struct turns *turns, struct candidate *file, bool is_first)
 {
-	int64_t oldest = INT64_MAX;
-	for (size_t i = 0; i < LINES; i++)
-		for (const struct candidate *file = turns->lines[i].first; file; file = file->next)
-			oldest = file->mtime_ns < oldest ? file->mtime_ns : oldest;
-	return oldest;
-}
-
-size_t turns_files(const struct turns *turns)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < LINES; i++)
-		n += turns->lines[i].n;
-	return n;
-}
-
-static struct file_line *line_of(struct turns *turns, const struct candidate *file)
-{
-	return &turns->lines[file->size <= SMALL_BYTES_MAX     ? LINE_SMALL
-			     : file->size <= turns->part_bytes ? LINE_WHOLE
-							       : LINE_SPLIT];
-}
-
-void turns_add_file(struct turns *turns, struct candidate *file)
-{
-	struct file_line *line = line_of(turns, file);
-	file->next = NULL;
-	*line->end = file;
-	line->end = &file->next;
-	line->n++;
-}
-
-void turns_add_first(struct turns *turns, struct candidate *file)
-{
-	struct file_line *line = line_of(turns, file);
-	file->next = line->first;
-	line->first = file;
+	struct file_line *line = &turns->lines[file->size <= SMALL_BYTES_MAX     ? LINE_SMALL
+					       : file->size <= turns->part_bytes ? LINE_WHOLE
+										 : LINE_SPLIT];
+	struct candidate **at = is_first ? &line->first : line->end;
+	file->next = *at;
+	*at = file;
 	if (!file->next)
 		line->end = &file->next;
 	line->n++;
@@ -127,22 +97,6 @@ void turns_give_up(struct turns *turns, struct parts *parts)
 	parts->next_index = parts->end_index;
 }
 
-void turns_close(struct turns *turns)
-{
-	turns->open--;
-}
-
-/* While small files wait, half of the workers are theirs. A worker that is alone divides its time
- * between them and large bodies. */
-static bool is_turn_of_large(const struct turns *turns)
-{
-	if (!turns->lines[LINE_SMALL].n)
-		return true;
-	if (turns->workers == 1)
-		return turns->small_since_large >= SMALL_TURNS;
-	return turns->large + turns->being_opened < turns->workers / 2;
-}
-
 /* Nothing large is sent for that, so it need not wait for room. */
 static bool may_open(const struct turns *turns)
 {
@@ -150,10 +104,16 @@ static bool may_open(const struct turns *turns)
 	return turns->lines[LINE_SPLIT].n && (open < OPEN_LEAST || open < turns->large_most);
 }
 
+/* While small files wait, half of the workers are theirs. A worker that is alone divides its time
+ * between them and large bodies. */
 static bool may_take_large(const struct turns *turns)
 {
 	const bool has_room = turns->large < turns->large_most;
-	return is_turn_of_large(turns) &&
+	const bool is_turn =
+		!turns->lines[LINE_SMALL].n ||
+		(turns->workers == 1 ? turns->small_since_large >= SMALL_TURNS
+				     : turns->large + turns->being_opened < turns->workers / 2);
+	return is_turn &&
 	       (may_open(turns) || (has_room && (turns->parts || turns->lines[LINE_WHOLE].n)));
 }
 
@@ -166,14 +126,6 @@ bool turns_has_large(const struct turns *turns)
 {
 	return turns->large || turns->open || turns->parts || turns->lines[LINE_WHOLE].n ||
 	       turns->lines[LINE_SPLIT].n;
-}
-
-static void take_file(struct turns *turns, size_t line, struct task *ret)
-{
-	*ret = (struct task){.kind = TASK_FILE,
-		.file = line_take(&turns->lines[line]),
-		.is_large = line == LINE_WHOLE,
-		.opens = line == LINE_SPLIT};
 }
 
 /* The uploads take turns, too. */
@@ -190,23 +142,28 @@ static void take_part(struct turns *turns, struct task *ret)
 
 bool turns_take(struct turns *turns, struct task *ret)
 {
-	if (!turns_has(turns))
+	const bool takes_large = may_take_large(turns);
+	size_t line = LINE_SMALL;
+	if (!takes_large && !turns->lines[LINE_SMALL].n)
 		return false;
-	if (!may_take_large(turns)) {
-		take_file(turns, LINE_SMALL, ret);
-		turns->small_since_large++;
-		return true;
-	}
-	if (may_open(turns))
-		take_file(turns, LINE_SPLIT, ret);
-	else if (turns->parts && !(turns->part_was_last && turns->lines[LINE_WHOLE].n))
+	if (takes_large && may_open(turns))
+		line = LINE_SPLIT;
+	else if (takes_large)
+		line = turns->parts && !(turns->part_was_last && turns->lines[LINE_WHOLE].n)
+			       ? LINES
+			       : LINE_WHOLE;
+	if (line == LINES)
 		take_part(turns, ret);
 	else
-		take_file(turns, LINE_WHOLE, ret);
-	turns->part_was_last = ret->kind == TASK_PART;
+		*ret = (struct task){.kind = TASK_FILE,
+			.file = line_take(&turns->lines[line]),
+			.is_large = line == LINE_WHOLE,
+			.opens = line == LINE_SPLIT};
+	if (takes_large)
+		turns->part_was_last = line == LINES;
 	turns->being_opened += ret->opens;
 	turns->large += ret->is_large;
-	turns->small_since_large = 0;
+	turns->small_since_large = takes_large ? 0 : turns->small_since_large + 1;
 	return true;
 }
 

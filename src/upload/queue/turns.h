@@ -57,32 +57,26 @@ struct turns {
 	unsigned large_most; /* large bodies of these, at most; may change */
 	uint64_t part_bytes; /* a larger file is sent in parts */
 	struct file_line lines[LINES];
-	struct parts *parts;         /* each upload in turn */
-	unsigned large;              /* bodies under way */
-	unsigned being_opened, open; /* uploads: until their parts are there, and from then on */
+	struct parts *parts;   /* each upload in turn */
+	unsigned large;        /* bodies under way */
+	unsigned being_opened; /* uploads until their parts are there */
+	unsigned open;         /* and from then on, until the last part has ended */
 	unsigned small_since_large;
 	bool part_was_last; /* of parts and whole files */
 };
 
 /* In place; it is not moved while it is used. */
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes);
-/* Frees the files. */
-void turns_clear(struct turns *turns);
-size_t turns_files(const struct turns *turns);
-/* When the oldest of them was modified, INT64_MAX if there is none. */
-int64_t turns_oldest_ns(const struct turns *turns);
-/* Takes the file. */
-void turns_add_file(struct turns *turns, struct candidate *file);
-/* Takes the file. It will be begun before all other files of its kind. */
-void turns_add_first(struct turns *turns, struct candidate *file);
+/* Any file that is left, which is the caller's then. NULL: none is. */
+struct candidate *turns_left(struct turns *turns);
+/* Takes the file. With `is_first`, it will be begun before all other files of its kind. */
+void turns_add(struct turns *turns, struct candidate *file, bool is_first);
 /* Takes out the files of this block, which are the caller's then. Returns how many they are. */
 size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate *ret[BLOCK_FILES]);
 /* Hands out the parts [0, n) of an upload from now on. */
 void turns_open(struct turns *turns, struct parts *parts, unsigned n);
 /* Hands out no more of this upload. */
 void turns_give_up(struct turns *turns, struct parts *parts);
-/* The last part of an upload has ended. */
-void turns_close(struct turns *turns);
 /* The next file or part; false if there is none whose turn has come. */
 bool turns_take(struct turns *turns, struct task *ret);
 /* Whether there is one more. */

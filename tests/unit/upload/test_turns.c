@@ -11,8 +11,22 @@ static void add(struct turns *turns, uint64_t size, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		struct candidate *file = calloc(1, sizeof *file);
 		file->size = size;
-		turns_add_file(turns, file);
+		turns_add(turns, file, false);
 	}
+}
+
+static size_t files_of(const struct turns *turns)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < LINES; i++)
+		n += turns->lines[i].n;
+	return n;
+}
+
+static void clear(struct turns *turns)
+{
+	for (struct candidate *file; (file = turns_left(turns));)
+		free(file);
 }
 
 /* What is handed out next: "s"mall, "w"hole, "f"ile to be split, "p"art, "-" nothing. */
@@ -60,7 +74,7 @@ static void test_small_beside_parts(void)
 	CHECK_INT(take(&turns, &tasks[3]), 's');
 	turns_done(&turns, &tasks[0]);
 	CHECK_INT(take(&turns, &tasks[0]), 'p');
-	turns_clear(&turns);
+	clear(&turns);
 }
 
 /* However many large bodies the line takes: half of the workers are the small files'. */
@@ -77,7 +91,7 @@ static void test_half(void)
 	for (int i = 0; i < 8; i++)
 		n += take(&turns, &task) == 'p';
 	CHECK_INT(n, 4);
-	turns_clear(&turns);
+	clear(&turns);
 }
 
 static void test_one_worker(void)
@@ -92,7 +106,7 @@ static void test_one_worker(void)
 	CHECK(strspn(order + 51, "s") == 50 && order[101] == 'p');
 	CHECK_STRING(order + 102, "ssssssssssssssssssss"
 				  "pppppppp");
-	turns_clear(&turns);
+	clear(&turns);
 }
 
 /* Parts and files that are large themselves, and several uploads. */
@@ -113,7 +127,7 @@ static void test_large(void)
 		turns_done(&turns, &task);
 	}
 	CHECK(order[0] == &one && order[1] == &two && order[2] == &one && order[3] == &two);
-	turns_clear(&turns);
+	clear(&turns);
 }
 
 /* A few files are begun beside one that has parts for ever, and no more than a few. */
@@ -134,9 +148,9 @@ static void test_opening(void)
 	}
 	CHECK_STRING(one_by_one(&turns, 3), "ppp");
 	turns_give_up(&turns, &parts[0]);
-	turns_close(&turns);
+	turns.open--;
 	CHECK_STRING(one_by_one(&turns, 1), "f");
-	turns_clear(&turns);
+	clear(&turns);
 }
 
 static void test_remove_block(void)
@@ -147,14 +161,14 @@ static void test_remove_block(void)
 	add(&turns, 1, 5);
 	add(&turns, 2 << 20, 5);
 	add(&turns, PART + 1, 5);
-	CHECK_INT((int64_t)turns_files(&turns), 15);
+	CHECK_INT((int64_t)files_of(&turns), 15);
 	const size_t n = turns_remove_block(&turns, 0, removed);
 	CHECK_INT((int64_t)n, 15);
-	CHECK_INT((int64_t)turns_files(&turns), 0);
+	CHECK_INT((int64_t)files_of(&turns), 0);
 	for (size_t i = 0; i < n; i++)
-		turns_add_file(&turns, removed[i]);
-	CHECK_INT((int64_t)turns_files(&turns), 15);
-	turns_clear(&turns);
+		turns_add(&turns, removed[i], false);
+	CHECK_INT((int64_t)files_of(&turns), 15);
+	clear(&turns);
 }
 
 int main(void)

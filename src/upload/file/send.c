@@ -1,6 +1,8 @@
-/* Step 5 of docs/protocol.md for a small file: one PutObject, from reading the file to the proof.
- * multipart_send.c calls it for a file whose plan has no parts. */
+/* Step 5 of docs/protocol.md: a file is sent by its plan, a small one here by one PutObject, from
+ * reading it to the proof. worker.c calls send_file() once nothing is known to be in the way. A
+ * large file is multipart_send.c's. */
 #include "base/clock.h"
+#include "upload/file/multipart.h"
 #include "upload/file/piece.h"
 
 /* Reads the file once if its body fits the memory for it. */
@@ -30,7 +32,8 @@ static enum step prove_whole(
 	const struct sums *sent = file_encoding(file) ? &file->stored : &file->sums;
 	switch (proof_whole(sent, reply, false)) {
 	case PROOF_YES:
-		file_note_whole(file);
+		file->sent_part_bytes = 0;
+		file->parts_sum[0] = '\0';
 		return file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);
 	case PROOF_NO: /* what is there now is looked at, and replaced if it is damaged */
 		file->life = FILE_UNSEEN;
@@ -46,40 +49,6 @@ static enum step prove_whole(
 	return prove_by_head(worker, file);
 }
 
-static enum step after_put(struct worker *worker, struct file *file, const struct s3_put *put,
-	enum outcome o, const struct s3_object *reply, const struct problem *problem)
-{
-	const bool conditional = put->condition.if_none_match || put->condition.if_match;
-	if (o == OUTCOME_OK || o == OUTCOME_REFUSED) /* S3 looks at conditions last */
-		refusals_stored(worker->refusals);
-	switch (o) {
-	case OUTCOME_OK:
-		return prove_whole(worker, file, reply);
-	case OUTCOME_REFUSED: /* it exists, perhaps by a request of ours whose reply was lost */
-		return look_after_refusal(worker, file, &put->condition);
-	case OUTCOME_ABSENT: /* what If-Match names was deleted meanwhile */
-		if (put->condition.if_match)
-			return look_after_refusal(worker, file, &put->condition);
-		break;
-	case OUTCOME_UNSUPPORTED:
-		if (conditional && !file->is_unconditional) {
-			file->is_unconditional = true; /* looked at right before instead */
-			return STEP_AGAIN;
-		}
-		break;
-	default:
-		break;
-	}
-	return file_outcome(worker, file, o, problem);
-}
-
-/* Of a refused request the object's claim shows it. */
-static bool may_have_arrived(enum outcome o)
-{
-	return o == OUTCOME_OK || o == OUTCOME_LOST || o == OUTCOME_TRANSIENT ||
-	       o == OUTCOME_THROTTLED || o == OUTCOME_CONFLICT || o == OUTCOME_ABANDONED;
-}
-
 static enum step put_whole(struct worker *worker, struct file *file, struct piece *piece)
 {
 	const struct s3_put put = {
@@ -89,31 +58,56 @@ static enum step put_whole(struct worker *worker, struct file *file, struct piec
 		.checksum = s3_checksum(worker->server),
 		.condition = file_condition(worker, file, S3_PUT_CONDITION),
 		.meta = file_meta(worker, file),
-		.limits = run_visible_limits(worker->run),
+		.limits = worker->visible_limits,
 	};
+	const bool conditional = put.condition.if_none_match || put.condition.if_match;
 	struct s3_object reply = {0};
 	struct problem problem = {0};
 	const enum outcome o = s3_put_object(worker->s3, &put, &reply, &problem);
-	file_explain_denial(o, &put.condition, &problem);
+	if (o == OUTCOME_DENIED)
+		file_explain_denial(&put.condition, &problem);
 	if (o != OUTCOME_OK)
 		transfer_undo(&piece->body.transfer);
-	file->candidate->was_sent |= may_have_arrived(o);
+	/* It may have arrived. Of a refused request the object's claim shows it. */
+	file->candidate->was_sent |= o == OUTCOME_OK || o == OUTCOME_LOST ||
+				     o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED ||
+				     o == OUTCOME_CONFLICT || o == OUTCOME_ABANDONED;
 	/* Other workers may use the encoder while this one proves the upload. */
 	piece_end(worker, piece);
 	if (piece->body.error)
 		return file_read_error(worker, file, piece->body.error);
-	return after_put(worker, file, &put, o, &reply, &problem);
+	if (o == OUTCOME_OK || o == OUTCOME_REFUSED) /* S3 looks at conditions last */
+		refusals_stored(worker->refusals);
+	if (o == OUTCOME_OK)
+		return prove_whole(worker, file, &reply);
+	/* It exists, perhaps by a request of ours whose reply was lost; or what If-Match names was
+	 * deleted meanwhile. */
+	if (o == OUTCOME_REFUSED || (o == OUTCOME_ABSENT && put.condition.if_match))
+		return look_after_refusal(worker, file, &put.condition);
+	if (o == OUTCOME_UNSUPPORTED && conditional && !file->is_unconditional) {
+		file->is_unconditional = true; /* looked at right before instead */
+		return STEP_AGAIN;
+	}
+	return file_outcome(worker, file, o, &problem);
 }
 
 /* Comparing an object with encoded content needs an encoder, and a worker that is about to send may
  * hold one already. So the object is compared first. After that the worker may wait for an encoder
  * and for bandwidth, so it looks for the object once more. */
-enum step send_whole(struct worker *worker, struct file *file)
+enum step send_file(struct worker *worker, struct file *file)
 {
 	const bool is_encoded = file_encoding(file) != NULL;
 	struct piece piece = {0};
 	enum step step = STEP_NEXT;
-	if (is_encoded && file_needs_look(worker, file, S3_PUT_CONDITION))
+	if (file->plan.n_parts) {
+		bool resumes;
+		step = multipart_plan(worker, file, &resumes);
+		if (step != STEP_NEXT || file->plan.n_parts)
+			return step == STEP_NEXT ? multipart_begin(worker, file, resumes) : step;
+	}
+	if (file->claim.upload.is_open) /* it was large once */
+		step = multipart_abort(worker, file);
+	if (step == STEP_NEXT && is_encoded && file_needs_look(worker, file, S3_PUT_CONDITION))
 		step = look_at_object(worker, file);
 	if (step == STEP_NEXT)
 		step = read_whole(worker, file, &piece);
