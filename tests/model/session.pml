@@ -12,6 +12,13 @@ byte faults = 2;
 byte okA, okB;
 inline create(q) { if :: row == 0 -> row = 1; ver = q; r = 1; printf("row created, version %d\n", q) :: else -> r = (row == 1 && ver == q -> 1 : 2) fi }
 inline beat(o,q) { if :: row == 1 && ver == o -> ver = q; r = 1; printf("heartbeat %d to %d applied\n", o, q) :: else -> r = (row == 1 && ver == q -> 1 : 2) fi }
+inline fence() {
+#ifdef DEL
+	row = 0;
+#else
+	row = 2;
+#endif
+	ver = 0; fenced = 1; printf("FENCED by another, row %d\n", row) }
 proctype Owner(byte id) {
 	byte v, w, r, k;
 	if
@@ -63,13 +70,7 @@ proctype Clone(byte v) {
 }
 #endif
 active proctype Other() {
-	atomic { row == 1 -> 
-#ifdef DEL
-		row = 0;
-#else
-		row = 2;
-#endif
-		ver = 0; fenced = 1; printf("FENCED by another, row %d\n", row) };
+	atomic { row == 1 -> fence() };
 #ifdef SWEEP
 	atomic { row == 2; row = 0; printf("row swept\n") }
 #endif

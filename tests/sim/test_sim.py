@@ -1,7 +1,9 @@
 """The simulation: that a seed is one story, and that nothing of src escapes the simulated machine."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -41,6 +43,52 @@ ANEW = "anew=3 removes=0 live=0 overlap=500 runs=5 large=0"
 def test_worlds_that_broke_a_promise(seed, settings):
     told = sim("--seeds", seed, seed, *settings.split())
     assert told.returncode == 0, told.stdout
+
+
+FOLLOW = REPOSITORY / "tests/model/follow"
+needs_spin = pytest.mark.skipif(not shutil.which("spin"), reason="spin is not installed")
+
+
+def follow(*argv):
+    return subprocess.run([FOLLOW, *map(str, argv)], capture_output=True, text=True, timeout=900)
+
+
+@needs_spin
+def test_steps_of_the_program_are_steps_of_the_models():
+    told = follow(SIM, 1, 30)
+    assert told.returncode == 0, told.stdout
+
+
+def asks_less(line, name):
+    """The line of a request that does not ask for this attribute."""
+    asked = line["asked"]
+    placeholder = next((place for place, attribute in (asked["ExpressionAttributeNames"] or {}).items() if attribute == name), "-")
+    before = asked["ConditionExpression"]
+    asked["ConditionExpression"] = re.sub(rf"( AND )?{re.escape(placeholder)} = :\w+", "", before)
+    return asked["ConditionExpression"] != before
+
+
+@needs_spin
+@pytest.mark.parametrize(
+    "what, attribute",
+    [("done", "claim"), ("done", "session"), ("done", "state"), ("failed", "claim"), ("open", "version"), ("ended", "state")],
+)
+def test_a_step_that_asks_for_less_is_no_step_of_the_models(tmp_path, what, attribute):
+    lines = []
+    changed = False
+    for seed in range(1, 9):  # until one of these worlds has such a step
+        argv = ["--trace", seed, *"dynamodb=1 batches=2 ignores=0 large=0 rotated=0 live=0 varies=0 audits=0 anew=0 deletes=0".split()]
+        lines = [json.loads(line) for line in sim(*argv, "hot=1", "edits=4", "bad_reads=20").stdout.splitlines() if line.startswith("{")]
+        for line in lines:
+            state = (line.get("now") or {}).get("state", {}).get("S")
+            if not changed and line.get("old") and state == what and asks_less(line, attribute):
+                changed = True
+        if changed:
+            break
+    assert changed
+    (tmp_path / "trace").write_text("\n".join(map(json.dumps, lines)))
+    told = follow("--read", tmp_path / "trace")
+    assert told.returncode == 1 and "has no such step" in told.stdout, told.stdout
 
 
 def test_shrink():
