@@ -101,7 +101,7 @@ static int run_all(struct job *jobs, size_t n)
 {
 	int code = S3ONCE_EXIT_OK;
 	for (size_t i = 0; i < n && code < S3ONCE_EXIT_STOPPED; i++)
-		code = jobs_worse_code(code, push_run(&jobs[i].options));
+		code = jobs_worse_code(code, push_run(&jobs[i].options, NULL));
 	return code;
 }
 

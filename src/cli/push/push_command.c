@@ -235,11 +235,16 @@ static int run_push(
 	return code;
 }
 
-static int run_once(struct push_options *options, struct push_pass *pass)
+int push_run(struct push_options *options, struct push_pass *pass)
 {
 	struct push_view view;
 	struct s3once_push *push;
 	char sentence[1200];
+	if (pass) {
+		pass->ret_counts = (struct s3once_counts){0};
+		pass->ret_gave_way = false;
+		options->run.report_skipped = 1;
+	}
 	view_init(&view, options, pass);
 	options->run.job = options->job;
 	options->run.callback = on_event;
@@ -265,19 +270,6 @@ static int run_once(struct push_options *options, struct push_pass *pass)
 	return code;
 }
 
-int push_run(struct push_options *options)
-{
-	return run_once(options, NULL);
-}
-
-int push_run_pass(struct push_options *options, struct push_pass *pass)
-{
-	pass->ret_counts = (struct s3once_counts){0};
-	pass->ret_gave_way = false;
-	options->run.report_skipped = 1;
-	return run_once(options, pass);
-}
-
 int push_main(int argc, char **argv)
 {
 	struct push_options options;
@@ -287,7 +279,7 @@ int push_main(int argc, char **argv)
 	push_options_init(&options);
 	if (frame_begin(&frame, argc, argv) &&
 		push_options_complete(&options, frame.n, argv, &frame.problem) == 0)
-		frame.code = push_run(&options);
+		frame.code = push_run(&options, NULL);
 	push_options_clear(&options);
 	return frame_end(&frame);
 }

@@ -23,14 +23,13 @@ struct push_pass {
 	/* The errors that were told, and are not repeated. The caller empties it when what gave way
 	 * is over. */
 	struct text told;
-	/* Set by push_run_pass(). The counts are zeros if the run never began. */
+	/* Set by push_run(). The counts are zeros if the run never began. */
 	struct s3once_counts ret_counts;
 	bool ret_gave_way; /* and did not find all of its files done all the same */
 };
 
-/* Runs it and returns the exit code. One at a time in a process, since signals stop it. */
-int push_run(struct push_options *options);
-/* The same as a pass: the service manager's watchdog is fed as long as the run is not stuck. A pass
- * in which nothing happened is not summed up for people, nor is one that gave way, which ends with
- * S3ONCE_EXIT_LIMIT and writes no metrics. */
-int push_run_pass(struct push_options *options, struct push_pass *pass);
+/* Runs it and returns the exit code. One at a time in a process, since signals stop it. With a
+ * pass, the service manager's watchdog is fed as long as the run is not stuck. A pass in which
+ * nothing happened is not summed up for people, nor is one that gave way, which ends with
+ * S3ONCE_EXIT_LIMIT and writes no metrics. NULL: this is the only run. */
+int push_run(struct push_options *options, struct push_pass *pass);

@@ -469,7 +469,7 @@ static bool run(struct watched *watched, const struct touched *touched, int *ret
 	watched->pass.whole_code = watched->is_stopped ? S3ONCE_EXIT_LIMIT : watched->whole_code;
 	options->run.folders = touched ? touched->paths : NULL;
 	options->run.n_folders = touched ? touched->n : 0;
-	*ret_code = push_run_pass(options, &watched->pass);
+	*ret_code = push_run(options, &watched->pass);
 	options->run.folders = NULL;
 	watched->sums.files += watched->pass.ret_counts.uploaded;
 	watched->sums.bytes += watched->pass.ret_counts.bytes_uploaded;
