@@ -1,4 +1,5 @@
 #include "chance.h"
+#include <string.h>
 
 uint64_t chance_next(struct chance *chance)
 {
@@ -36,9 +37,10 @@ bool chance_hits(struct chance *chance, unsigned per_mille)
 void chance_fill(struct chance *chance, void *ret, uint64_t n)
 {
 	unsigned char *at = ret;
-	for (uint64_t i = 0, bits = 0; i < n; i++, bits >>= 8) {
-		if (i % 8 == 0)
-			bits = chance_next(chance);
-		at[i] = (unsigned char)bits;
+	for (uint64_t left = n, chunk; left; left -= chunk, at += chunk) {
+		const uint64_t bits = chance_next(
+			chance); /* the simulation runs on little-endian machines only */
+		chunk = left < sizeof bits ? left : sizeof bits;
+		memcpy(at, &bits, chunk);
 	}
 }

@@ -5,10 +5,12 @@
 #include "trace.h"
 #include "world.h"
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +27,8 @@ static const char usage[] =
 	"       sim --trace SEED [NAME=VALUE ...]        each change of a mark or an object, as JSON\n"
 	"       sim --shrink SEED [NAME=VALUE ...]       the smallest world that is still broken\n"
 	"       sim --fingerprints FROM TO [NAME=VALUE ...] of their stories, in one process\n"
-	"       sim --seeds FROM TO [NAME=VALUE ...]     worlds FROM to TO; tells the broken ones\n";
+	"       sim --seeds FROM TO [NAME=VALUE ...]     worlds FROM to TO; tells the broken ones\n"
+	"       sim --sums FROM TO [NAME=VALUE ...]      the same, and what they held, as JSON\n";
 
 #define SEEDS_OF_A_CHILD 100 /* so that what killed processes leave behind does not pile up */
 #define LIMIT_S          60  /* of a processor's time, for a world that hangs in itself */
@@ -54,11 +57,12 @@ static void limit_time(long s)
 	setitimer(ITIMER_PROF, &(struct itimerval){.it_value = {.tv_sec = s}}, NULL);
 }
 
-static bool play(uint64_t seed, char **settings, int n, bool shows)
+static bool play(uint64_t seed, char **settings, int n, enum story_use use)
 {
+	const bool shows = use == STORY_SHOWN;
 	struct scenario scenario;
 	read_scenario(seed, settings, n, &scenario);
-	story_begin(shows);
+	story_begin(use);
 	if (shows)
 		scenario_print(&scenario, stdout);
 	limit_time(LIMIT_S);
@@ -73,16 +77,62 @@ static bool play(uint64_t seed, char **settings, int n, bool shows)
 	return !broken;
 }
 
-/* In a child of its own: whether all went well. */
-static bool play_some(uint64_t from, uint64_t to, char **settings, int n)
+/* What the worlds of --sums held. Shared with the children. */
+struct held {
+	uint64_t seed; /* that is played, for when it crashes */
+	uint64_t worlds, s, runs, faults;
+	uint64_t with_hosts, with_runs, with_faults, with_nights, with_all;
+};
+#define NIGHT_S (8 * 3600)
+
+static void add_sums(const struct scenario *scenario, struct held *to)
 {
-	int status;
-	volatile uint64_t *at = mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0); /* the child's seed, for when it crashes */
-	if (at == MAP_FAILED) {
+	const struct world_sums played = world_sums();
+	const bool hosts = scenario->hosts >= 2 && scenario->hosts <= 4;
+	const bool runs = scenario->runs >= 3 && scenario->runs <= 12;
+	const bool faults = played.faults >= 10, night = played.s >= NIGHT_S;
+	to->worlds++;
+	to->s += played.s;
+	to->runs += played.runs;
+	to->faults += played.faults;
+	to->with_hosts += hosts;
+	to->with_runs += runs;
+	to->with_faults += faults;
+	to->with_nights += night;
+	to->with_all += hosts && runs && faults && night;
+}
+
+static void print_sums(const struct held *sums)
+{
+	struct rusage used;
+	getrusage(RUSAGE_CHILDREN, &used);
+	printf("{\"worlds\": %" PRIu64 ", \"runs\": %" PRIu64 ", \"faults\": %" PRIu64
+	       ", \"virtual_s\": %" PRIu64
+	       ", \"processor_s\": %.2f, \"with_2_to_4_hosts\": %" PRIu64
+	       ", \"with_3_to_12_runs\": %" PRIu64 ", \"with_10_faults\": %" PRIu64
+	       ", \"with_a_night\": %" PRIu64 ", \"with_all\": %" PRIu64 "}\n",
+		sums->worlds, sums->runs, sums->faults, sums->s,
+		(double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+			(double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6,
+		sums->with_hosts, sums->with_runs, sums->with_faults, sums->with_nights,
+		sums->with_all);
+}
+
+static struct held *new_sums(void)
+{
+	struct held *sums =
+		mmap(NULL, sizeof *sums, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (sums == MAP_FAILED) {
 		perror("sim: mmap");
 		exit(2);
 	}
+	return sums;
+}
+
+/* In a child of its own: whether all went well. */
+static bool play_some(uint64_t from, uint64_t to, char **settings, int n, struct held *sums)
+{
+	int status;
 	const pid_t child = fork();
 	if (child < 0) {
 		perror("sim: fork");
@@ -91,39 +141,48 @@ static bool play_some(uint64_t from, uint64_t to, char **settings, int n)
 	if (!child) {
 		bool good = true;
 		for (uint64_t seed = from; seed <= to; seed++) {
-			*at = seed;
-			good = play(seed, settings, n, false) && good;
+			struct scenario scenario;
+			sums->seed = seed;
+			good = play(seed, settings, n, STORY_UNHEARD) && good;
+			read_scenario(seed, settings, n, &scenario);
+			add_sums(&scenario, sums);
 		}
 		_exit(good ? 0 : 1);
 	}
 	waitpid(child, &status, 0);
-	const uint64_t last = *at;
-	munmap((void *)(uintptr_t)at, sizeof *at);
+	const uint64_t last = sums->seed;
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status) == 0;
 	printf("seed %" PRIu64 ": the program crashed or hung (signal %d)\n", last,
 		WTERMSIG(status));
 	if (last < to)
-		play_some(last + 1, to, settings, n);
+		play_some(last + 1, to, settings, n, sums);
 	return false;
 }
 
 int main(int argc, char **argv)
 {
+	/* Large bodies come and go: the memory stays here. */
+	mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	vfs_set_up();
-	if (argc >= 4 && strcmp(argv[1], "--seeds") == 0) {
+	const bool adds = argc >= 4 && strcmp(argv[1], "--sums") == 0;
+	if (adds || (argc >= 4 && strcmp(argv[1], "--seeds") == 0)) {
+		struct held *sums = new_sums();
 		const uint64_t from = strtoull(argv[2], NULL, 10), to = strtoull(argv[3], NULL, 10);
 		bool good = true;
 		for (uint64_t at = from; at <= to; at += SEEDS_OF_A_CHILD) {
 			const uint64_t end = at + SEEDS_OF_A_CHILD - 1;
-			good = play_some(at, end < to ? end : to, argv + 4, argc - 4) && good;
+			good = play_some(at, end < to ? end : to, argv + 4, argc - 4, sums) && good;
 		}
+		if (adds)
+			print_sums(sums);
 		return good ? 0 : 1;
 	}
 	if (argc >= 4 && strcmp(argv[1], "--fingerprints") == 0) {
 		const uint64_t to = strtoull(argv[3], NULL, 10);
 		for (uint64_t seed = strtoull(argv[2], NULL, 10); seed <= to; seed++) {
-			play(seed, argv + 4, argc - 4, false);
+			play(seed, argv + 4, argc - 4, STORY_FINGERPRINT);
 			printf("%016" PRIx64 "\n", story_fingerprint());
 		}
 		return 0;
@@ -153,5 +212,5 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc; i++)
 		if (strcmp(argv[i], "--requests") == 0)
 			story_show_details(true);
-	return play(strtoull(argv[1], NULL, 10), argv + 2, argc - 2, true) ? 0 : 1;
+	return play(strtoull(argv[1], NULL, 10), argv + 2, argc - 2, STORY_SHOWN) ? 0 : 1;
 }

@@ -28,7 +28,7 @@ static void make_bucket_anew(struct chance *chance)
 			world_s3_make_anew(world.s3);
 			world.is_anew = true;
 			judge_bucket_anew();
-			story("the bucket is deleted and made again");
+			story_fault("the bucket is deleted and made again");
 			return;
 		}
 }
@@ -94,7 +94,7 @@ static void restore_backup(struct chance *chance)
 	if (wait_until_idle(machine)) {
 		restore_marks(machine, &backup);
 		judge_restored();
-		story("the earlier marks of %s are restored", machine->name);
+		story_fault("the earlier marks of %s are restored", machine->name);
 	}
 	for (size_t i = 0; i < 3; i++)
 		free(backup.bytes[i]);
@@ -113,7 +113,7 @@ static void delete_object(struct chance *chance)
 			chosen = object;
 	if (n < 4)
 		return;
-	story("somebody deletes the object %s", chosen->key);
+	story_fault("somebody deletes the object %s", chosen->key);
 	judge_deleted(chosen);
 	world_s3_delete(world.s3, chosen->key);
 }

@@ -44,7 +44,9 @@ static void new_file(struct machine *machine, const char *name, bool is_large)
 	char path[300], text[8192];
 	path_on_disk(name, path, sizeof path);
 	if (is_large) {
-		const size_t n = (size_t)chance_between(&world.chance, 6U << 20, 13U << 20);
+		/* One or two parts, and some more. */
+		const size_t n = (size_t)(chance_hits(&world.chance, 250) ? 10 : 5) << 20 |
+				 (size_t)chance_between(&world.chance, 1, 1U << 19);
 		unsigned char *bytes = malloc(n);
 		if (!bytes)
 			abort();

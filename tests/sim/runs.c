@@ -164,5 +164,6 @@ struct machine_process *run_start(struct machine *machine, enum run_kind kind, i
 		abort();
 	*run = (struct run){.machine = machine, .kind = kind, .ret_exit = ret_exit};
 	*ret_exit = -1;
+	world.runs++;
 	return process_start(machine, environment, run_main, run, run);
 }

@@ -44,7 +44,7 @@ static bool breaks(uint64_t seed, const struct scenario *scenario, const char *p
 		exit(2);
 	}
 	if (!child) {
-		story_begin(false);
+		story_begin(STORY_UNHEARD);
 		setitimer(ITIMER_PROF, &(struct itimerval){.it_value = {.tv_sec = 60}}, NULL);
 		const char *broken = world_play(seed, scenario);
 		if (broken)

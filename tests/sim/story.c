@@ -7,16 +7,19 @@
 #include <string.h>
 
 static struct {
-	bool shows, shows_details;
+	enum story_use use;
+	bool shows_details;
+	unsigned faults;
 	uint64_t fingerprint;
 	char broken[1024];
 } state;
 
-void story_begin(bool shows)
+void story_begin(enum story_use use)
 {
-	state.shows = shows;
+	state.use = use;
 	state.fingerprint = 0xcbf29ce484222325U;
 	*state.broken = 0;
+	state.faults = 0;
 }
 
 void story_show_details(bool shows)
@@ -26,6 +29,8 @@ void story_show_details(bool shows)
 
 __attribute__((format(printf, 2, 0))) static void tell(bool shows, const char *format, va_list ap)
 {
+	if (state.use == STORY_UNHEARD)
+		return;
 	char line[1200], *at = line;
 	const struct machine_process *process = task_process();
 	const uint64_t ms = world_now_ns() / 1000000;
@@ -35,7 +40,7 @@ __attribute__((format(printf, 2, 0))) static void tell(bool shows, const char *f
 	vsnprintf(at, sizeof line - (size_t)(at - line), format, ap);
 	for (const char *c = line; *c; c++)
 		state.fingerprint = (state.fingerprint ^ (unsigned char)*c) * 0x100000001b3U;
-	if (shows)
+	if (shows && state.use == STORY_SHOWN)
 		puts(line);
 }
 
@@ -43,15 +48,29 @@ void story(const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);
-	tell(state.shows, format, ap);
+	tell(true, format, ap);
 	va_end(ap);
+}
+
+void story_fault(const char *format, ...)
+{
+	va_list ap;
+	state.faults++;
+	va_start(ap, format);
+	tell(true, format, ap);
+	va_end(ap);
+}
+
+unsigned story_faults(void)
+{
+	return state.faults;
 }
 
 void story_detail(const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);
-	tell(state.shows && state.shows_details, format, ap);
+	tell(state.shows_details, format, ap);
 	va_end(ap);
 }
 

@@ -4,10 +4,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-void story_begin(bool shows);
+enum story_use {
+	STORY_UNHEARD,     /* only whether a promise is broken */
+	STORY_FINGERPRINT, /* for story_fingerprint() */
+	STORY_SHOWN
+};
+void story_begin(enum story_use use);
 /* One line of what the running process, or the world, does. Bytes that a terminal would obey are
  * not in it, since all names in these worlds are plain. */
 void story(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same, of something that goes wrong there: it is counted. */
+void story_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+unsigned story_faults(void);
 /* A line that is only of interest with --requests; it goes into the fingerprint all the same. */
 void story_detail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void story_show_details(bool shows);

@@ -336,49 +336,40 @@ void task_released(uint32_t *lock)
 		}
 }
 
-static void bury(void)
+static void bury(struct task *task)
 {
-	size_t kept = 0;
-	for (size_t i = 0; i < world.n; i++) {
-		struct task *task = world.tasks[i];
-		if (task->state != TASK_OVER) {
-			world.tasks[kept++] = task;
-			continue;
-		}
 #ifdef HAS_ASAN
-		__asan_unpoison_memory_region(task->stack, STACK_BYTES);
+	__asan_unpoison_memory_region(task->stack, STACK_BYTES);
 #endif
-		world.free_stacks[world.n_free_stacks++] = task->stack;
-		free(task);
-	}
-	world.n = kept;
+	world.free_stacks[world.n_free_stacks++] = task->stack;
+	free(task);
 }
 
-/* One that can go on now, by chance, or NULL. */
-static struct task *choose(void)
+/* One that can go on now, by chance. NULL: nobody can before that time. Buries those that are over.
+ */
+static struct task *choose(uint64_t *ret_next_ns)
 {
 	struct task *ready[TASKS_MAX];
-	size_t n = 0;
+	size_t n = 0, kept = 0;
+	*ret_next_ns = TASK_FOREVER;
 	for (size_t i = 0; i < world.n; i++) {
 		struct task *task = world.tasks[i];
-		if (task->state == TASK_WAITS && !task->is_stopped &&
-			task->until_ns <= world.now_ns)
+		if (task->state == TASK_OVER) {
+			bury(task);
+			continue;
+		}
+		world.tasks[kept++] = task;
+		if (task->is_stopped)
+			continue;
+		if (task->state == TASK_WAITS && task->until_ns <= world.now_ns)
 			task->state = TASK_READY;
-		if (task->state == TASK_READY && !task->is_stopped)
+		if (task->state == TASK_READY)
 			ready[n++] = task;
+		else if (task->until_ns < *ret_next_ns)
+			*ret_next_ns = task->until_ns;
 	}
+	world.n = kept;
 	return n ? ready[chance_below(&world.chance, n)] : NULL;
-}
-
-static uint64_t next_deadline_ns(void)
-{
-	uint64_t next_ns = TASK_FOREVER;
-	for (size_t i = 0; i < world.n; i++) {
-		const struct task *task = world.tasks[i];
-		if (task->state == TASK_WAITS && !task->is_stopped && task->until_ns < next_ns)
-			next_ns = task->until_ns;
-	}
-	return next_ns;
 }
 
 static void go_on(struct task *task)
@@ -400,13 +391,12 @@ static void go_on(struct task *task)
 enum tasks_end tasks_run(bool (*done)(void), uint64_t end_ns)
 {
 	while (!done()) {
-		bury();
-		struct task *task = choose();
+		uint64_t next_ns;
+		struct task *task = choose(&next_ns);
 		if (task) {
 			go_on(task);
 			continue;
 		}
-		const uint64_t next_ns = next_deadline_ns();
 		if (next_ns == TASK_FOREVER)
 			return TASKS_DEADLOCK;
 		if (next_ns > end_ns)

@@ -46,7 +46,7 @@ static void kill_one(struct chance *chance)
 {
 	struct machine_process *process = wait_for_process(chance);
 	if (process) {
-		story("%s is killed", process->name);
+		story_fault("%s is killed", process->name);
 		process_kill(process);
 	}
 }
@@ -56,7 +56,7 @@ static void stop_one(struct chance *chance)
 	struct machine_process *process = wait_for_process(chance);
 	if (!process || process->is_stopped)
 		return;
-	story("%s is stopped", process->name);
+	story_fault("%s is stopped", process->name);
 	process_stop(process);
 	task_sleep_until(world_now_ns() + chance_below(chance, 120 * NS_PER_S));
 	if (!process->is_over) {
@@ -70,7 +70,7 @@ static void suspend_one(struct chance *chance)
 	struct machine *machine = any_machine(chance);
 	if (machine->is_off || machine->suspended_at_ns)
 		return;
-	story("%s is suspended", machine->name);
+	story_fault("%s is suspended", machine->name);
 	machine_suspend(machine);
 	task_sleep_until(world_now_ns() + chance_below(chance, 600 * NS_PER_S));
 	story("%s wakes up", machine->name);
@@ -83,7 +83,7 @@ static void cut_power(struct chance *chance)
 	struct machine *machine = process ? process->machine : any_machine(chance);
 	if (machine->is_off || machine->suspended_at_ns)
 		return;
-	story("the power of %s fails", machine->name);
+	story_fault("the power of %s fails", machine->name);
 	machine_lose_power(machine);
 	task_sleep_until(world_now_ns() + chance_between(chance, 1, 60) * NS_PER_S);
 	machine_boot(machine);
@@ -93,7 +93,7 @@ static void cut_power(struct chance *chance)
 static void cut_network(struct chance *chance)
 {
 	struct machine *machine = any_machine(chance);
-	story("the network of %s is cut", machine->name);
+	story_fault("the network of %s is cut", machine->name);
 	net_cut(machine, true);
 	task_sleep_until(world_now_ns() + chance_below(chance, 100 * NS_PER_S));
 	net_cut(machine, false);
@@ -105,7 +105,7 @@ static void jump_clock(struct chance *chance)
 	struct machine *machine = any_machine(chance);
 	const int64_t s = (int64_t)chance_below(chance, 200000) - 100000;
 	machine->wall_shift_ns += s * (int64_t)NS_PER_S;
-	story("the clock of %s jumps by %lld s", machine->name, (long long)s);
+	story_fault("the clock of %s jumps by %lld s", machine->name, (long long)s);
 }
 
 struct trouble {

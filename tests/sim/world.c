@@ -15,7 +15,6 @@
 #define REST_S    (6ULL * 3600)       /* within which all has to end once it is calm */
 
 struct world world;
-static uint64_t last_ns;
 
 static const char *const names[MACHINES_MAX] = {
 	"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"};
@@ -281,7 +280,6 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	}
 	task_start(NULL, conclude, NULL);
 	const enum tasks_end end = tasks_run(is_over, END_S * 2 * NS_PER_S);
-	last_ns = world_now_ns();
 	if (end == TASKS_DEADLOCK)
 		story_break("nobody can go on: a deadlock");
 	else if (end == TASKS_OUT_OF_TIME)
@@ -289,7 +287,9 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	return story_broken();
 }
 
-uint64_t world_hours(void)
+struct world_sums world_sums(void)
 {
-	return last_ns / NS_PER_S / 3600;
+	return (struct world_sums){.s = world_now_ns() / NS_PER_S,
+		.runs = world.runs,
+		.faults = story_faults() + (unsigned)net_faults_met()};
 }

@@ -19,6 +19,7 @@ struct world {
 	struct disk *shared; /* the file server that hosts with shared marks have below /data */
 	unsigned busy;       /* tasks of the world that have something left to do */
 	unsigned pushes;     /* that have begun */
+	unsigned runs;       /* likewise, and audits */
 	bool is_anew;        /* the bucket was made anew, which runs are told now and then */
 	bool is_calm;        /* nothing happens any more but the last runs */
 	bool is_over;
@@ -27,7 +28,12 @@ extern struct world world;
 
 /* Plays it to its end. The sentence of the first promise that was broken, or NULL. */
 const char *world_play(uint64_t seed, const struct scenario *scenario);
-uint64_t world_hours(void); /* of virtual time that the last one took */
+/* Of the last one: virtual time, runs that have begun, and faults of wire, machines and people. */
+struct world_sums {
+	uint64_t s;
+	unsigned runs, faults;
+};
+struct world_sums world_sums(void);
 
 /* In people.c: makes the files, and starts whoever changes them. */
 void people_begin(void);

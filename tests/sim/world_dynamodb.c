@@ -9,7 +9,8 @@
 struct row {
 	char *pk, *sk;
 	json_t *item;
-	json_t *before; /* what a read that is not consistent may still show, or NULL */
+	json_t *before;    /* what a read that is not consistent may still show, or NULL */
+	int64_t expires_s; /* 0: never */
 };
 
 struct world_dynamodb {
@@ -112,6 +113,11 @@ const char *dynamodb_text(const json_t *item, const char *name)
 	return text ? text : "";
 }
 
+static int64_t expiry_of(const json_t *item)
+{
+	return strtoll(dynamodb_text(item, "expires"), NULL, 10);
+}
+
 /* `now` is taken; NULL removes. */
 static void write_row(struct world_dynamodb *db, const struct wire_request *request, const char *pk,
 	const char *sk, json_t *now)
@@ -129,6 +135,7 @@ static void write_row(struct world_dynamodb *db, const struct wire_request *requ
 		json_decref(db->rows[i].before);
 		db->rows[i].before = db->rows[i].item;
 		db->rows[i].item = now;
+		db->rows[i].expires_s = expiry_of(now);
 		return;
 	}
 	if (db->n == db->cap) {
@@ -139,7 +146,8 @@ static void write_row(struct world_dynamodb *db, const struct wire_request *requ
 	}
 	memmove(db->rows + i + 1, db->rows + i, (db->n - i) * sizeof *db->rows);
 	db->n++;
-	db->rows[i] = (struct row){strdup(pk), strdup(sk), now, NULL};
+	db->rows[i] = (struct row){
+		.pk = strdup(pk), .sk = strdup(sk), .item = now, .expires_s = expiry_of(now)};
 }
 
 static void answer(struct wire_reply *ret, int status, json_t *body)
@@ -434,8 +442,8 @@ static void describe(struct world_dynamodb *db, struct wire_reply *ret)
 static void expire(struct world_dynamodb *db, int64_t now_s)
 {
 	for (size_t i = 0; i < db->n; i++) {
-		const char *expires = dynamodb_text(db->rows[i].item, "expires");
-		if (*expires && strtoll(expires, NULL, 10) < now_s && chance_hits(&db->chance, 20))
+		const int64_t expires_s = db->rows[i].expires_s;
+		if (expires_s && expires_s < now_s && chance_hits(&db->chance, 20))
 			remove_row(db, i--);
 	}
 }
