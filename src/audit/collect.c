@@ -337,10 +337,11 @@ static enum outcome look_at_key(struct collection *collection, const struct audi
 	return o;
 }
 
-static enum outcome look_at_row(void *arg, const struct audit_hand *hand,
-	const struct packed_mark *row, struct problem *ret_problem)
+static enum outcome look_at_row(
+	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
 {
 	struct collection *collection = arg;
+	const struct packed_mark *row = item;
 	bool waits;
 	const struct mark was = mark_unpack(row);
 	if (chore_of(collection->options, &was) == CHORE_NONE)
@@ -391,7 +392,7 @@ enum outcome collect(
 {
 	struct collection *collection = calloc(1, sizeof *collection);
 	const struct mark_range range = {.prefix = prefix};
-	const struct mark_work work = {look_at_row, collection};
+	const struct crew_work work = {look_at_row, NULL, collection};
 	if (!collection) {
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;

@@ -7,7 +7,9 @@
 #include "aws/retry.h"
 #include "base/quote.h"
 #include "marks/bucket_shown.h"
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WALKERS 15 /* and the caller, which reads the marks */
 
@@ -25,6 +27,31 @@ void audit_hand_clear(struct audit_hand *hand)
 	store_conn_free(hand->marks);
 	s3_conn_free(hand->s3);
 	*hand = (struct audit_hand){0};
+}
+
+enum outcome audit_read_mark(const struct audit_place *place, const struct audit_hand *hand,
+	const char *key, struct mark *ret, struct problem *ret_problem)
+{
+	const struct mark_ref ref = {.conn = hand->marks,
+		.space = place->space,
+		.key = key,
+		.session = "",
+		.source = "",
+		.limits = place->limits};
+	return mark_get(&ref, ret, ret_problem);
+}
+
+bool audit_mark_key(const char *object_key, size_t n,
+	char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1], const char **ret_suffix)
+{
+	const char *suffix = n ? family_suffixes[n - 1] : "";
+	const size_t whole = strlen(object_key), more = strlen(suffix);
+	*ret_suffix = suffix;
+	if (whole <= more || whole > KEY_BYTES_MAX + SUFFIX_MAX ||
+		strcmp(object_key + whole - more, suffix) != 0)
+		return false;
+	snprintf(ret, whole - more + 1, "%s", object_key);
+	return true;
 }
 
 enum outcome bucket_is_known(
@@ -92,8 +119,10 @@ static void work_on_item(struct crew *crew, const struct audit_hand *hand, void 
 	}
 	if (goes_on(crew))
 		o = crew->work.each(crew->work.arg, hand, item, &problem);
-	else
+	else if (crew->work.leave)
 		crew->work.leave(crew->work.arg, item);
+	if (!crew->work.leave)
+		free(item);
 	if (o != OUTCOME_OK)
 		crew_stop(crew, o, &problem);
 }
@@ -148,31 +177,14 @@ enum outcome crew_end(struct crew *crew, enum outcome o, struct problem *ret_pro
 	return o;
 }
 
-/* What is done with each mark, which is freed here. */
-static enum outcome work_on_row(
-	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
-{
-	const struct mark_work *work = arg;
-	const enum outcome o = work->each(work->arg, hand, item, ret_problem);
-	free(item);
-	return o;
-}
-
-static void leave_row(void *arg, void *item)
-{
-	(void)arg;
-	free(item);
-}
-
 enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,
-	const struct mark_work *work, struct problem *ret_problem)
+	const struct crew_work *work, struct problem *ret_problem)
 {
-	const struct crew_work of_rows = {work_on_row, leave_row, (void *)(uintptr_t)work};
 	struct crew crew;
 	struct mark_stream *stream = NULL;
 	struct packed_mark *row = NULL;
 	enum outcome o = OUTCOME_LOCAL;
-	if (!crew_init(&crew, place, &of_rows, WALKERS, ret_problem))
+	if (!crew_init(&crew, place, work, WALKERS, ret_problem))
 		return crew_end(&crew, o, ret_problem);
 	if (mark_stream_new(crew.own.marks, place->space, range, &place->limits, &stream) == 0)
 		while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row &&

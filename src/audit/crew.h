@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "marks/mark_stream.h"
 #include "s3/s3.h"
+#include "scan/key/family.h"
 
 /* The marks and the objects that a command works on. All pointers are borrowed. */
 struct audit_place {
@@ -23,6 +24,15 @@ struct audit_hand {
 int audit_hand_open(const struct audit_place *place, struct audit_hand *ret);
 void audit_hand_clear(struct audit_hand *hand);
 
+/* Reads the mark of a key right now. OK also if there is none. Clear it in any case. */
+enum outcome audit_read_mark(const struct audit_place *place, const struct audit_hand *hand,
+	const char *key, struct mark *ret, struct problem *ret_problem);
+/* The nth key that the mark of this object may have, from 0 on: its own, and those without a suffix
+ * of compression, which is *ret_suffix then. False: it cannot be this one. */
+#define AUDIT_MARK_KEYS (FAMILY_SUFFIXES + 1)
+bool audit_mark_key(const char *object_key, size_t n,
+	char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1], const char **ret_suffix);
+
 /* Whether the bucket is the one that the marks are about, for commands that draw conclusions from
  * an object that is not there (docs/protocol.md, "The bucket is the one that the marks know").
  * Nothing is written. OK: it is. ABSENT: no mark says done, so that there is nothing to ask for.
@@ -36,7 +46,8 @@ struct crew_work {
 	/* What it returns other than OK ends all. In any thread of the crew, or the caller's. */
 	enum outcome (*each)(
 		void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem);
-	void (*leave)(void *arg, void *item); /* nobody works on it any more */
+	/* Nobody works on it any more. NULL: items are freed with free(), worked on or not. */
+	void (*leave)(void *arg, void *item);
 	void *arg;
 };
 /* It is not moved. Its place is borrowed. */
@@ -63,13 +74,8 @@ void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *pr
  * it is not OK. Returns that, or what ended the crew. */
 enum outcome crew_end(struct crew *crew, enum outcome o, struct problem *ret_problem);
 
-/* Hands every mark of the range to `each`, on up to 16 threads, in no order. `each` may write the
- * marks; what it returns other than OK ends all. The rows are borrowed during the call. Memory: at
- * most MARK_STREAM_ROWS marks. */
-struct mark_work {
-	enum outcome (*each)(void *arg, const struct audit_hand *hand,
-		const struct packed_mark *row, struct problem *ret_problem);
-	void *arg;
-};
+/* Hands every mark of the range to `each`, a struct packed_mark, on up to 16 threads, in no order.
+ * `each` may write the marks; what it returns other than OK ends all. There is nothing to leave.
+ * Memory: at most MARK_STREAM_ROWS marks. */
 enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,
-	const struct mark_work *work, struct problem *ret_problem);
+	const struct crew_work *work, struct problem *ret_problem);

@@ -2,7 +2,6 @@
  * the crew. A mark is read right before, judged, and forgotten only as it was read, so that nothing
  * of a running uploader is lost. No object is changed, and nothing is taken over: that is gc's. */
 #include "audit/forget.h"
-#include "scan/key/family.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -160,27 +159,22 @@ static enum outcome forget_exactly(const struct forget_options *options,
 enum outcome forget_key(const struct forget_options *options, const struct audit_hand *hand,
 	const char *key, struct problem *ret_problem)
 {
-	enum outcome o = forget_exactly(options, hand, key, "", ret_problem);
-	const size_t n = strlen(key);
-	for (size_t i = 0; o == OUTCOME_ABSENT && i < FAMILY_SUFFIXES; i++) {
-		const size_t more = strlen(family_suffixes[i]);
-		char plain[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-		if (n <= more || n >= sizeof plain ||
-			strcmp(key + n - more, family_suffixes[i]) != 0)
-			continue;
-		memcpy(plain, key, n - more);
-		plain[n - more] = '\0';
-		o = forget_exactly(options, hand, plain, family_suffixes[i], ret_problem);
-	}
+	char plain[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	const char *suffix;
+	enum outcome o = OUTCOME_ABSENT;
+	for (size_t i = 0; o == OUTCOME_ABSENT && i < AUDIT_MARK_KEYS; i++)
+		if (audit_mark_key(key, i, plain, &suffix))
+			o = forget_exactly(options, hand, plain, suffix, ret_problem);
 	return o;
 }
 
 /* The row is from a page that was read a while ago. If it looks as if it should be forgotten, it is
  * read again. */
-static enum outcome forget_row(void *arg, const struct audit_hand *hand,
-	const struct packed_mark *row, struct problem *ret_problem)
+static enum outcome forget_row(
+	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
 {
 	const struct forget_options *options = arg;
+	const struct packed_mark *row = item;
 	const struct mark mark = mark_unpack(row);
 	if (mark.state == MARK_FORGOTTEN || is_too_new(options, mark.at_s) ||
 		(options->only_missing && mark.state != MARK_DONE))
@@ -197,6 +191,6 @@ enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem)
 {
 	const struct mark_range range = {.prefix = prefix};
-	const struct mark_work work = {forget_row, (void *)(uintptr_t)options};
+	const struct crew_work work = {forget_row, NULL, (void *)(uintptr_t)options};
 	return crew_walk(&options->place, &range, &work, ret_problem);
 }

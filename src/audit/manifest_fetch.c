@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PIECE_BYTES (1U << 20)
-
 typedef enum outcome manifest_visitor(void *arg, const char *key, struct problem *ret_problem);
 
 /* Those whose keys begin with `prefix`, and are greater than `after`. */
@@ -104,48 +102,42 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 	return o;
 }
 
-static enum outcome copy_pieces(const struct manifest_place *place, const struct s3_target *target,
-	const struct s3_object *object, int fd, struct digest *digest, struct problem *ret_problem)
+/* The temporary file that a manifest is copied to. */
+struct copying {
+	int fd;
+	struct digest digest;
+	struct problem *problem;
+};
+
+static int copy_piece(void *arg, const char *bytes, size_t n)
 {
-	struct http_reply piece = {0};
-	char etag[S3_ETAG_MAX + 1];
-	enum outcome o = OUTCOME_OK;
-	for (uint64_t at = 0; o == OUTCOME_OK && at < object->size; at += PIECE_BYTES) {
-		const uint64_t left = object->size - at;
-		const size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-		o = s3_get_range(
-			place->s3, target, at, n, &place->limits, &piece, etag, ret_problem);
-		if (o != OUTCOME_OK)
-			break;
-		const int error = write_all(fd, piece.body.data, n);
-		if (strcmp(etag, object->etag) != 0)
-			problem_set(ret_problem, "it was replaced while it was read");
-		else if (error)
-			manifest_tell_unwritten(fd, error, ret_problem);
-		if (error || strcmp(etag, object->etag) != 0)
-			o = OUTCOME_LOCAL;
-		digest_update(digest, piece.body.data, n);
-	}
-	http_reply_clear(&piece);
-	return o;
+	struct copying *copying = arg;
+	const int error = write_all(copying->fd, bytes, n);
+	if (error)
+		manifest_tell_unwritten(copying->fd, error, copying->problem);
+	digest_update(&copying->digest, bytes, n);
+	return error;
 }
 
 static enum outcome copy_object(const struct manifest_place *place, const char *key, int fd,
 	struct sums *ret_sums, struct problem *ret_problem)
 {
 	const struct s3_target target = {.key = key, .headers = place->headers};
+	struct copying copying = {.fd = fd, .problem = ret_problem};
 	struct s3_object object;
-	struct digest digest;
+	bool is_replaced;
+	const struct object_reading reading = {
+		place->s3, &target, &object, &place->limits, copy_piece, &copying};
 	enum outcome o = s3_head_object(place->s3, &target, &place->limits, &object, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	if (digest_init(&digest, DIGEST_SHA256)) {
+	if (digest_init(&copying.digest, DIGEST_SHA256)) {
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
-	o = copy_pieces(place, &target, &object, fd, &digest, ret_problem);
-	digest_finish(&digest, ret_sums);
-	digest_clear(&digest);
+	o = object_read(&reading, &is_replaced, ret_problem);
+	digest_finish(&copying.digest, ret_sums);
+	digest_clear(&copying.digest);
 	return o;
 }
 

@@ -1,6 +1,6 @@
-/* The bucket's listing as a stream, for verify and for whoever looks for manifests. A page is kept
- * as one block of bytes. A server that lists in another order than that of bytes is found out here,
- * and what came before that point is right all the same. */
+/* The bucket's listing as a stream, and objects read piece by piece, for verify and for whoever
+ * looks for manifests. A page is kept as one block of bytes. A server that lists in another order
+ * than that of bytes is found out here, and what came before that point is right all the same. */
 #include "audit/object_stream.h"
 #include "base/quote.h"
 #include <errno.h>
@@ -27,6 +27,8 @@ struct object_stream {
 
 /* Of one page: more than 1,000 objects with the longest keys. */
 #define PAGE_BYTES_MAX (8U << 20)
+/* Of an object, in memory at once. */
+#define PIECE_BYTES (4U << 20)
 
 int object_stream_new(struct s3_conn *conn, const char *prefix, const char *after,
 	const struct call_limits *limits, struct object_stream **ret)
@@ -131,4 +133,28 @@ enum outcome object_stream_next(
 		stream->bytes.data + row->etag_at, row->modified_s};
 	*ret = &stream->current;
 	return OUTCOME_OK;
+}
+
+enum outcome object_read(
+	const struct object_reading *reading, bool *ret_is_replaced, struct problem *ret_problem)
+{
+	const struct s3_object *object = reading->object;
+	struct http_reply piece = {0};
+	char etag[S3_ETAG_MAX + 1];
+	enum outcome o = OUTCOME_OK;
+	*ret_is_replaced = false;
+	for (uint64_t at = 0; o == OUTCOME_OK && at < object->size; at += PIECE_BYTES) {
+		const uint64_t left = object->size - at;
+		const size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+		o = s3_get_range(reading->conn, reading->target, at, n, reading->limits, &piece,
+			etag, ret_problem);
+		*ret_is_replaced = o == OUTCOME_OK && strcmp(etag, object->etag) != 0;
+		if (*ret_is_replaced)
+			problem_set(ret_problem, "it was replaced while it was read");
+		if (o == OUTCOME_OK &&
+			(*ret_is_replaced || reading->each(reading->arg, piece.body.data, n)))
+			o = OUTCOME_LOCAL;
+	}
+	http_reply_clear(&piece);
+	return o;
 }

@@ -1,5 +1,5 @@
-/* The objects below a prefix as one stream in byte order of their keys: the bucket's listing, page
- * by page. */
+/* What a bucket has: the objects below a prefix as one stream in byte order of their keys, which is
+ * the listing page by page, and the content of one object piece by piece. */
 #pragma once
 #include "s3/s3.h"
 
@@ -21,3 +21,17 @@ void object_stream_free(struct object_stream *stream); /* NULL is fine */
  * is not in byte order. */
 enum outcome object_stream_next(
 	struct object_stream *stream, const struct object_row **ret, struct problem *ret_problem);
+
+/* Reads the content of an object as HEAD has shown it. `each` gets its pieces in order; what it
+ * returns other than 0 ends it with LOCAL. LOCAL with *ret_is_replaced and a sentence: the object
+ * is another one by now. */
+struct object_reading {
+	struct s3_conn *conn;
+	const struct s3_target *target;
+	const struct s3_object *object;
+	const struct call_limits *limits;
+	int (*each)(void *arg, const char *bytes, size_t n);
+	void *arg;
+};
+enum outcome object_read(
+	const struct object_reading *reading, bool *ret_is_replaced, struct problem *ret_problem);

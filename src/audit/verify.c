@@ -5,6 +5,7 @@
 #include "audit/verify.h"
 #include "audit/object_stream.h"
 #include "audit/verify_tasks.h"
+#include "aws/retry.h"
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -45,11 +46,11 @@ void verify_subset_share(struct verify_subset *subset, uint64_t total)
 enum outcome verify_bytes_of_marks(const struct verify *verify, struct store_conn *conn,
 	uint64_t *ret, struct problem *ret_problem)
 {
-	const struct audit_place place = inspect_place(verify);
 	const struct mark_range range = {.prefix = verify->range.prefix};
 	struct mark_stream *stream;
 	struct packed_mark *row = NULL;
-	if (mark_stream_new(conn, place.space, &range, &place.limits, &stream) < 0) {
+	if (mark_stream_new(conn, verify->place.space, &range, &verify->place.limits, &stream) <
+		0) {
 		problem_set(ret_problem, "out of memory");
 		return OUTCOME_LOCAL;
 	}
@@ -99,7 +100,7 @@ static enum outcome next_mark(struct merging *merging, struct problem *ret_probl
 static void leave_listing(struct merging *merging, const struct problem *why)
 {
 	const struct verify_visitor *visitor = &merging->verify->visitor;
-	const char *server = s3_server(merging->verify->s3);
+	const char *server = s3_server(merging->verify->place.s3);
 	struct problem problem;
 	merging->object = NULL;
 	problem_set(&problem,
@@ -129,7 +130,7 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 
 static enum outcome begin_merging(struct merging *merging, struct problem *ret_problem)
 {
-	const struct audit_place *place = &merging->tasks.crew.place;
+	const struct audit_place *place = &merging->verify->place;
 	const struct audit_hand *hand = &merging->tasks.crew.own;
 	struct mark_range range = merging->verify->range;
 	range.by_object = true;
@@ -149,10 +150,10 @@ static bool is_settled(const struct merging *merging, const struct object_row *o
 	enum finding *ret, struct problem *ret_problem)
 {
 	const struct mark *mark = &merging->mark;
-	*ret = mark->state == MARK_DONE ? FINDING_SAME : inspect_state(mark->state, ret_problem);
+	*ret = mark->state == MARK_DONE ? FINDING_SAME : verify_state(mark->state, ret_problem);
 	if (mark->state != MARK_DONE)
 		return true;
-	return object && inspect_listed(mark, object->size, object->etag) &&
+	return object && verify_listed(mark, object->size, object->etag) &&
 	       (merging->verify->by == VERIFY_BY_LISTING ||
 		       !verify_subset_has(&merging->verify->subset, merging->row->key));
 }
@@ -183,7 +184,7 @@ static bool is_own(const struct verify *verify, const char *key)
 static bool is_aged(const struct merging *merging, const struct object_row *object)
 {
 	const struct verify *verify = merging->verify;
-	const int64_t age_s = store_time_s(verify->store) - object->modified_s;
+	const int64_t age_s = store_time_s(verify->place.store) - object->modified_s;
 	return verify->keep_marks_s && object->modified_s >= 0 && age_s > 0 &&
 	       (uint64_t)age_s >= verify->keep_marks_s;
 }
@@ -217,18 +218,14 @@ static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, s
 	return *ret_outcome == OUTCOME_OK;
 }
 
-static bool is_stopped(const struct verify *verify)
-{
-	return verify->visitor.is_stopped(verify->visitor.arg);
-}
-
 /* OK: all keys were merged, or it was stopped. *ret_all: all were. */
 static enum outcome merge(struct merging *merging, bool *ret_all, struct problem *ret_problem)
 {
 	enum outcome o = begin_merging(merging, ret_problem);
 	bool goes_on = o == OUTCOME_OK;
 	for (unsigned n = 1; goes_on && (merging->row || merging->object); n++) {
-		goes_on = !is_stopped(merging->verify) && merge_next_key(merging, &o, ret_problem);
+		goes_on = !limits_are_over(&merging->verify->place.limits) &&
+			  merge_next_key(merging, &o, ret_problem);
 		const uint64_t now_ns = n % KEYS_PER_GLANCE ? 0 : clock_boot_ns();
 		if (now_ns >= merging->told_ns + NS_PER_S) {
 			merging->told_ns = now_ns;
@@ -262,28 +259,6 @@ enum outcome verify_run(
 	object_stream_free(merging->objects);
 	free(merging->row);
 	free(merging);
-	return o;
-}
-
-enum outcome verify_one(const struct verify *verify, const char *key, struct verify_end *ret,
-	struct problem *ret_problem)
-{
-	struct audit_hand hand;
-	struct inspection look = {.verify = verify, .place = inspect_place(verify), .hand = &hand};
-	enum finding finding = FINDING_ERROR;
-	enum outcome o = OUTCOME_LOCAL;
-	*ret = (struct verify_end){0};
-	if (audit_hand_open(&look.place, &hand))
-		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
-	else
-		o = inspect_key(&look, key, &finding, ret_problem);
-	ret->counts.looked_at = 1;
-	ret->counts.bytes_read = look.bytes_read;
-	ret->is_complete = o == OUTCOME_OK;
-	if (o == OUTCOME_OK)
-		verify_tell(verify, &ret->counts, finding, key, ret_problem);
-	http_reply_clear(&look.piece);
-	audit_hand_clear(&hand);
 	return o;
 }
 
@@ -344,7 +319,8 @@ static int add_entries(struct verify_tasks *tasks, const char *bucket,
 	int r;
 	while ((r = manifest_reader_next(reader, &entry, ret_problem)) > 0) {
 		verify_tasks_count_listed(tasks);
-		if (is_stopped(tasks->verify) || !add_entry(tasks, bucket, &entry))
+		if (limits_are_over(&tasks->verify->place.limits) ||
+			!add_entry(tasks, bucket, &entry))
 			return 1;
 	}
 	return r;

@@ -43,7 +43,6 @@ struct verify_visitor {
 	/* Something about the server that bounds what could be compared. The run goes on. */
 	void (*warned)(void *arg, const struct problem *problem);
 	void (*progress)(void *arg, const struct verify_counts *counts); /* about once a second */
-	bool (*is_stopped)(void *arg); /* asked all the time, from any thread at once */
 	void *arg;
 };
 
@@ -61,9 +60,9 @@ void verify_subset_share(struct verify_subset *subset, uint64_t total);
 
 /* What is compared, and how. All pointers are borrowed. */
 struct verify {
-	struct store *store; /* NULL: the objects are compared with a manifest, not with marks */
-	struct s3 *s3;
-	const struct mark_space *space;
+	/* Its limits say when it is stopped. Without a store the objects are compared with a
+	 * manifest, not with marks. */
+	struct audit_place place;
 	const struct s3_headers *headers; /* prepared, with a key of the caller's own; or NULL */
 	struct mark_range range;          /* `after` is the key of an object */
 	uint64_t keep_marks_s;            /* objects older than this may lack a mark; 0: none may */
@@ -71,12 +70,10 @@ struct verify {
 	enum verify_by by;
 	struct verify_subset subset; /* what is looked at by more than the listing */
 	unsigned workers;            /* 1 to VERIFY_WORKERS_MAX */
-	uint64_t patience_ms;        /* as in struct call_limits */
 	struct verify_visitor visitor;
 };
 #define VERIFY_WORKERS_MAX  64
-#define VERIFY_PIECE_BYTES  (4U << 20) /* of a download, for each worker */
-#define VERIFY_FAILURES_MAX 8          /* requests in a row that got no answer end a run */
+#define VERIFY_FAILURES_MAX 8 /* requests in a row that got no answer end a run */
 
 struct verify_end {
 	struct verify_counts counts;

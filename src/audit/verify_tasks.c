@@ -1,16 +1,285 @@
-/* The closer looks of verify. Whoever merges or reads a manifest adds a task for each object that
+/* The closer looks of verify: by HEAD, by the bytes, and by the mark read again. What is the same
+ * is decided in src/marks/judge.c; here are the requests, and the sentences about what differs, and
+ * nothing is written. Whoever merges or reads a manifest adds a task for each object that
  * needs one; the crew takes them. A finding waits in the list until all before it are told, so that
  * the lines come in the order of the keys, whichever worker is the first. Who fails too often, or
  * is stopped, leaves the rest undone, and remembers where the next run goes on. */
 #include "audit/verify_tasks.h"
+#include "audit/object_stream.h"
+#include "base/checksum.h"
+#include "base/text.h"
 #include "base/wait_until.h"
+#include "marks/judge.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* How often a mark may change under our eyes before it counts as unfinished. */
+#define TRIES_MAX 5
 /* Of tasks and findings that wait for an earlier one. Then the merge waits, too. */
 #define TASKS_MAX 20000
+
+/* One look, and what it cost. Borrows all. */
+struct inspection {
+	const struct verify *verify;
+	const struct audit_hand *hand; /* of this thread; without marks only objects are read */
+	uint64_t bytes_read;           /* downloaded so far */
+};
+
+static enum outcome read_packed(struct inspection *look, const char *key, struct packed_mark **ret,
+	struct problem *ret_problem)
+{
+	struct mark mark = {0};
+	const enum outcome o =
+		audit_read_mark(&look->verify->place, look->hand, key, &mark, ret_problem);
+	if (o != OUTCOME_OK) {
+		problem_prefix(ret_problem, "its mark cannot be read");
+		return o;
+	}
+	*ret = mark_pack(key, &mark);
+	mark_clear(&mark);
+	if (*ret)
+		return OUTCOME_OK;
+	problem_set(ret_problem, "out of memory");
+	return OUTCOME_LOCAL;
+}
+
+enum finding verify_state(enum mark_state state, struct problem *ret_problem)
+{
+	switch (state) {
+	case MARK_ABSENT:
+	case MARK_FORGOTTEN:
+		return FINDING_NOTHING;
+	case MARK_UNREADABLE:
+		problem_set(ret_problem,
+			"its mark is damaged, or was written by a later version of s3once, so that "
+			"its object cannot be compared: s3once status shows the mark");
+		return FINDING_ERROR;
+	case MARK_CLAIMED:
+	case MARK_FAILED:
+	case MARK_DONE:
+		break;
+	}
+	return FINDING_UNFINISHED;
+}
+
+/* What says this of the object, for sentences. */
+static const char *teller(const struct inspection *look)
+{
+	return look->verify->place.store ? "its mark" : "the manifest";
+}
+
+bool verify_listed(const struct mark *mark, uint64_t size, const char *etag)
+{
+	const struct kept kept = kept_of_object(&mark->done);
+	struct s3_object listed = {.size = size};
+	snprintf(listed.etag, sizeof listed.etag, "%s", etag);
+	return judge_kept(&kept, &listed) == LIKE_SAME;
+}
+
+static void tell_other_sum(const struct inspection *look, const struct s3_sum *told,
+	const struct s3_sum *kept, struct problem *ret_problem)
+{
+	problem_set(ret_problem, "its content differs: S3 has the %s %s, and %s %s",
+		checksum_kinds[told->kind].name, told->text, teller(look), kept->text);
+}
+
+/* Compares with what HEAD shows; with a sentence unless it is the same. */
+static enum likeness compare_shown(const struct inspection *look, const struct kept *kept,
+	const struct s3_object *object, struct problem *ret_problem)
+{
+	const struct s3_sum sum = kept_sum_like(kept, &object->sum);
+	const enum likeness like = judge_kept(kept, object);
+	if (like == LIKE_OTHER && object->size != kept->bytes)
+		problem_set(ret_problem,
+			"its size differs: %" PRIu64 " bytes in S3, and %" PRIu64
+			" bytes when it was uploaded",
+			object->size, kept->bytes);
+	else if (like == LIKE_OTHER)
+		tell_other_sum(look, &object->sum, &sum, ret_problem);
+	else if (like == LIKE_OTHER_ETAG)
+		problem_set(ret_problem,
+			"its etag differs: %s in S3, and %s when it was uploaded; --download "
+			"shows whether its content differs, too",
+			object->etag, kept->etag);
+	else if (like == LIKE_UNTOLD)
+		problem_set(ret_problem,
+			"its size is right, but S3 returns no checksum, and %s has no etag: "
+			"--download compares the content",
+			teller(look));
+	return like;
+}
+
+/* The same with its bytes, which have other sums than the mark has kept. */
+static void tell_other_bytes(const struct inspection *look, const struct kept *kept,
+	const struct sums *sums, struct problem *ret_problem)
+{
+	const struct s3_sum sum = mark_sum_told(kept->sum);
+	struct s3_sum told = {.kind = sum.kind};
+	char md5[33];
+	if (*sum.text)
+		checksum_to_base64(sum.kind, sums_bytes(sums, sum.kind), told.text);
+	if (strcmp(told.text, sum.text) != 0) {
+		tell_other_sum(look, &told, &sum, ret_problem);
+		return;
+	}
+	hex_encode(sums->md5, sizeof sums->md5, md5);
+	problem_set(ret_problem,
+		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
+		kept->etag);
+}
+
+/* An object that is read. */
+struct reading {
+	struct inspection *look;
+	struct digest digest;
+};
+
+static int add_piece(void *arg, const char *bytes, size_t n)
+{
+	struct reading *reading = arg;
+	digest_update(&reading->digest, bytes, n);
+	reading->look->bytes_read += n;
+	return 0;
+}
+
+/* Reads the object and compares it. SAME or DIFFERS, or ERROR with a sentence. */
+static enum outcome download(struct inspection *look, const struct kept *kept,
+	const struct s3_target *target, const struct s3_object *object, enum finding *ret,
+	struct problem *ret_problem)
+{
+	struct reading into = {.look = look};
+	const struct object_reading reading = {
+		look->hand->s3, target, object, &look->verify->place.limits, add_piece, &into};
+	struct sums sums;
+	bool is_replaced = false;
+	const unsigned kinds = judge_digests(kept);
+	*ret = FINDING_ERROR;
+	if (!kinds) {
+		problem_set(ret_problem, "%s has no checksum that its content can be compared with",
+			teller(look));
+		return OUTCOME_OK;
+	}
+	const int error = digest_init(&into.digest, kinds);
+	if (error) {
+		problem_set(ret_problem, "its checksum cannot be computed: %s", strerror(-error));
+		return OUTCOME_OK;
+	}
+	enum outcome o = object_read(&reading, &is_replaced, ret_problem);
+	digest_finish(&into.digest, &sums);
+	digest_clear(&into.digest);
+	if (is_replaced) {
+		*ret = FINDING_DIFFERS;
+		o = OUTCOME_OK;
+	} else if (o == OUTCOME_OK) {
+		*ret = judge_bytes(kept, &sums) == PROOF_YES ? FINDING_SAME : FINDING_DIFFERS;
+		if (*ret == FINDING_DIFFERS)
+			tell_other_bytes(look, kept, &sums, ret_problem);
+	}
+	return o;
+}
+
+static enum outcome not_shown(const struct s3_target *target, enum outcome o, enum finding *ret,
+	struct problem *ret_problem)
+{
+	if (o == OUTCOME_ABSENT) {
+		*ret = FINDING_MISSING;
+		return OUTCOME_OK;
+	}
+	const bool is_denied = o == OUTCOME_DENIED;
+	problem_prefix(ret_problem, "S3 does not show it%s",
+		is_denied && *target->version_id ? "; allow s3:GetObjectVersion and s3:ListBucket"
+		: is_denied                      ? "; allow s3:GetObject and s3:ListBucket"
+						 : "");
+	return o;
+}
+
+static enum outcome compare_with_head(struct inspection *look, const struct packed_mark *row,
+	const struct version *done, enum finding *ret, struct problem *ret_problem)
+{
+	const struct kept kept = kept_of_object(done);
+	const struct s3_target target = {.key = row->object_key,
+		.headers = look->verify->headers,
+		.version_id = look->verify->place.store ? "" : done->version_id};
+	struct s3_object object;
+	enum outcome o = s3_head_object(
+		look->hand->s3, &target, &look->verify->place.limits, &object, ret_problem);
+	if (o != OUTCOME_OK)
+		return not_shown(&target, o, ret, ret_problem);
+	const enum likeness like = compare_shown(look, &kept, &object, ret_problem);
+	if (like == LIKE_OTHER || look->verify->by != VERIFY_BY_DOWNLOAD) {
+		*ret = like == LIKE_SAME     ? FINDING_SAME
+		       : like == LIKE_UNTOLD ? FINDING_ERROR
+					     : FINDING_DIFFERS;
+		return OUTCOME_OK;
+	}
+	o = download(look, &kept, &target, &object, ret, ret_problem);
+	return o == OUTCOME_OK ? o : not_shown(&target, o, ret, ret_problem);
+}
+
+/* Unless all is right the mark is read again, until it was the same before and after. */
+static enum outcome inspect_mark(struct inspection *look, struct packed_mark *row,
+	enum finding *ret, struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_OK;
+	*ret = FINDING_UNFINISHED;
+	for (unsigned tries = 0; o == OUTCOME_OK && tries < TRIES_MAX; tries++) {
+		const struct mark mark = mark_unpack(row);
+		struct packed_mark *now = NULL;
+		*ret = verify_state(mark.state, ret_problem);
+		if (mark.state == MARK_DONE)
+			o = compare_with_head(look, row, &mark.done, ret, ret_problem);
+		if (o != OUTCOME_OK || mark.state != MARK_DONE || *ret == FINDING_SAME ||
+			!look->hand->marks)
+			break;
+		struct problem problem = {0};
+		o = read_packed(look, row->key, &now, &problem);
+		if (o != OUTCOME_OK) {
+			*ret_problem = problem;
+			break;
+		}
+		const bool is_same =
+			now->bytes == row->bytes && memcmp(now->row, row->row, now->bytes) == 0;
+		free(row);
+		row = now;
+		if (is_same)
+			break;
+		*ret = FINDING_UNFINISHED;
+	}
+	free(row);
+	return o;
+}
+
+/* Whether the object is that of the mark, or may be by the time that it is done. */
+static bool is_its_object(const struct packed_mark *row, const char *object_key)
+{
+	const struct mark mark = mark_unpack(row);
+	const bool is_none = mark.state == MARK_ABSENT || mark.state == MARK_FORGOTTEN;
+	return !is_none && (mark.state != MARK_DONE || strcmp(row->object_key, object_key) == 0);
+}
+
+/* The mark of an object that the listing has and the marks do not have at its place. */
+static enum outcome inspect_object(struct inspection *look, const char *object_key,
+	enum finding *ret, struct problem *ret_problem)
+{
+	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	const char *suffix;
+	*ret = FINDING_UNKNOWN;
+	for (size_t i = 0; i < AUDIT_MARK_KEYS; i++) {
+		struct packed_mark *row;
+		if (!audit_mark_key(object_key, i, key, &suffix))
+			continue;
+		const enum outcome o = read_packed(look, key, &row, ret_problem);
+		if (o != OUTCOME_OK)
+			return o;
+		if (is_its_object(row, object_key))
+			return inspect_mark(look, row, ret, ret_problem);
+		free(row);
+	}
+	return OUTCOME_OK;
+}
 
 /* One object or mark to look at, or what is known of it already, until it was told. */
 struct verify_task {
@@ -34,8 +303,8 @@ static void task_free(struct verify_task *task)
 	free(task);
 }
 
-void verify_tell(const struct verify *verify, struct verify_counts *counts, enum finding finding,
-	const char *key, const struct problem *problem)
+static void verify_tell(const struct verify *verify, struct verify_counts *counts,
+	enum finding finding, const char *key, const struct problem *problem)
 {
 	const struct verify_visitor *visitor = &verify->visitor;
 	const bool has_sentence = finding == FINDING_DIFFERS || finding == FINDING_ERROR;
@@ -148,14 +417,12 @@ static enum outcome perform_task(
 {
 	struct verify_tasks *tasks = arg;
 	struct verify_task *task = item;
-	struct inspection look = {
-		.verify = tasks->verify, .place = tasks->crew.place, .hand = hand};
+	struct inspection look = {.verify = tasks->verify, .hand = hand};
 	enum finding finding = FINDING_ERROR;
 	struct packed_mark *row = task->row;
 	task->row = NULL;
 	const enum outcome o = row ? inspect_mark(&look, row, &finding, ret_problem)
 				   : inspect_object(&look, task->key, &finding, ret_problem);
-	http_reply_clear(&look.piece);
 	uv_mutex_lock(&tasks->locked.mutex);
 	tasks->locked.counts.looked_at++;
 	tasks->locked.counts.bytes_read += look.bytes_read;
@@ -171,13 +438,12 @@ static enum outcome perform_task(
 bool verify_tasks_init(
 	struct verify_tasks *tasks, const struct verify *verify, struct problem *ret_problem)
 {
-	const struct audit_place place = inspect_place(verify);
 	const struct crew_work work = {perform_task, leave_task, tasks};
 	*tasks = (struct verify_tasks){.verify = verify};
 	uv_mutex_init(&tasks->locked.mutex);
 	uv_cond_init(&tasks->locked.shorter);
 	tasks->locked.last = &tasks->locked.first;
-	return crew_init(&tasks->crew, &place, &work, verify->workers, ret_problem);
+	return crew_init(&tasks->crew, &verify->place, &work, verify->workers, ret_problem);
 }
 
 bool verify_tasks_add(
@@ -207,4 +473,28 @@ enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool i
 	uv_cond_destroy(&tasks->locked.shorter);
 	uv_mutex_destroy(&tasks->locked.mutex);
 	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
+}
+
+enum outcome verify_one(const struct verify *verify, const char *key, struct verify_end *ret,
+	struct problem *ret_problem)
+{
+	struct audit_hand hand;
+	struct inspection look = {.verify = verify, .hand = &hand};
+	struct packed_mark *row;
+	enum finding finding = FINDING_ERROR;
+	enum outcome o = OUTCOME_LOCAL;
+	*ret = (struct verify_end){0};
+	if (audit_hand_open(&verify->place, &hand))
+		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
+	else
+		o = read_packed(&look, key, &row, ret_problem);
+	if (o == OUTCOME_OK)
+		o = inspect_mark(&look, row, &finding, ret_problem);
+	ret->counts.looked_at = 1;
+	ret->counts.bytes_read = look.bytes_read;
+	ret->is_complete = o == OUTCOME_OK;
+	if (o == OUTCOME_OK)
+		verify_tell(verify, &ret->counts, finding, key, ret_problem);
+	audit_hand_clear(&hand);
+	return o;
 }

@@ -1,7 +1,7 @@
-/* Looks at objects on several threads. The findings are reported one at a time, in the order in
- * which the objects were added. */
+/* Looks at objects more closely, on several threads. The findings are reported one at a time, in
+ * the order in which the objects were added. */
 #pragma once
-#include "audit/inspect.h"
+#include "audit/verify.h"
 
 struct verify_tasks {
 	const struct verify *verify;
@@ -39,6 +39,9 @@ void verify_tasks_progress(struct verify_tasks *tasks);
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem);
 
-/* Counts a finding, and tells it to the visitor if it is one of those that he wants to know. */
-void verify_tell(const struct verify *verify, struct verify_counts *counts, enum finding finding,
-	const char *key, const struct problem *problem);
+/* Whether the listing alone shows the object of a done mark. If not, a closer look decides. Pure.
+ */
+bool verify_listed(const struct mark *mark, uint64_t size, const char *etag);
+/* What a mark that is not done says by itself: UNFINISHED, NOTHING, or ERROR with a sentence. Pure.
+ */
+enum finding verify_state(enum mark_state state, struct problem *ret_problem);

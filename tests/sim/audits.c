@@ -117,16 +117,13 @@ static bool is_never_stopped(void *arg)
 
 static enum outcome verify(struct audit *audit, struct problem *problem)
 {
-	const struct verify options = {.store = audit->store,
-		.s3 = audit->s3,
-		.space = &audit->space,
+	const struct verify options = {.place = audit->place,
 		.range = {.prefix = audit->prefix},
 		.by = world.is_calm ? VERIFY_BY_DOWNLOAD : VERIFY_BY_HEAD,
 		.workers = 2,
 		.visitor = {.found = on_found,
 			.warned = on_verify_warning,
-			.progress = on_verify_progress,
-			.is_stopped = is_never_stopped}};
+			.progress = on_verify_progress}};
 	struct verify_end end;
 	const enum outcome o = verify_run(&options, &end, problem);
 	story("verify ends: %s%s, same %llu, unfinished %llu, without a mark %llu", outcome_name(o),

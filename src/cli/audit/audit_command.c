@@ -8,8 +8,6 @@
 #include "scan/key/key.h"
 #include <stdio.h>
 
-#define MANIFEST_PATIENCE_MS 60000
-
 bool audit_is_stopped(void *arg)
 {
 	(void)arg;

@@ -35,6 +35,7 @@ bool audit_is_stopped(void *arg); /* whether a signal came */
  * False with a sentence. Free it in any case. */
 bool audit_headers(const char *key_file, struct s3_headers **ret, struct problem *ret_problem);
 
+#define MANIFEST_PATIENCE_MS 60000 /* with each request for one */
 /* A bucket without marks, for the commands that read manifests. */
 struct manifest_bucket {
 	struct s3 *s3;

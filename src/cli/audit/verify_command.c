@@ -1,7 +1,6 @@
 /* `s3once verify`: whether the bucket has what the marks say, or what the manifest of a run says.
  * Reads what is to be compared, opens what it takes, and makes an exit code of the end. The
  * comparison is in src/audit/verify.c, and what is printed in verify_view.c. Changes nothing. */
-#include "audit/inspect.h"
 #include "audit/verify.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -235,63 +234,43 @@ static int tell_end(
 	return code;
 }
 
-/* In another bucket of that name, every object would be missing or different. What ends the run is
- * noticed by the comparison. */
-static enum outcome know_bucket(const struct verify *verify, struct problem *ret_problem)
-{
-	const struct audit_place place = inspect_place(verify);
-	struct audit_hand hand;
-	enum outcome o = OUTCOME_LOCAL;
-	if (audit_hand_open(&place, &hand))
-		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
-	else
-		o = bucket_is_known(&place, &hand, ret_problem);
-	audit_hand_clear(&hand);
-	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
-}
-
-/* If the key of the URL has a mark of its own, only that one is meant, as in `status`. */
-static enum outcome is_one_key(const struct verification *v, bool *ret, struct problem *ret_problem)
-{
-	const struct mark_ref ref = {.conn = v->frame->marks.conn,
-		.space = v->verify.space,
-		.key = v->url.key,
-		.session = "",
-		.source = ""};
-	struct mark mark = {0};
-	*ret = false;
-	if (strcmp(v->verify.range.prefix, v->url.key) == 0)
-		return OUTCOME_OK;
-	const enum outcome o = mark_get(&ref, &mark, ret_problem);
-	*ret = o == OUTCOME_OK && mark.state != MARK_ABSENT && mark.state != MARK_FORGOTTEN;
-	mark_clear(&mark);
-	return o;
-}
-
 /* With --subset 10G, the size of all objects decides which keys are chosen. */
-static enum outcome size_subset(struct verification *v, struct problem *ret_problem)
+static enum outcome size_subset(
+	struct verification *v, struct store_conn *marks, struct problem *ret_problem)
 {
 	uint64_t total = 0;
 	if (!v->verify.subset.bytes)
 		return OUTCOME_OK;
-	const enum outcome o =
-		verify_bytes_of_marks(&v->verify, v->frame->marks.conn, &total, ret_problem);
+	const enum outcome o = verify_bytes_of_marks(&v->verify, marks, &total, ret_problem);
 	verify_subset_share(&v->verify.subset, total);
-	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
+	return o;
 }
 
+/* In another bucket of that name, every object would be missing or different. If the key of the URL
+ * has a mark of its own, only that one is meant, as in `status`. What ends the run is noticed by
+ * the comparison. */
 static enum outcome compare_with_marks(
 	struct verification *v, struct verify_end *ret, struct problem *ret_problem)
 {
-	bool is_one = false;
-	enum outcome o = know_bucket(&v->verify, ret_problem);
-	if (o == OUTCOME_OK)
-		o = is_one_key(v, &is_one, ret_problem);
+	const struct audit_place *place = &v->verify.place;
+	struct audit_hand hand;
+	struct mark mark = {0};
+	enum outcome o = OUTCOME_LOCAL;
+	if (audit_hand_open(place, &hand))
+		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
+	else
+		o = bucket_is_known(place, &hand, ret_problem);
+	if (o == OUTCOME_OK && strcmp(v->verify.range.prefix, v->url.key) != 0)
+		o = audit_read_mark(place, &hand, v->url.key, &mark, ret_problem);
+	const bool is_one =
+		o == OUTCOME_OK && mark.state != MARK_ABSENT && mark.state != MARK_FORGOTTEN;
 	if (is_one)
 		v->view.prefix = v->url.key;
 	else if (o == OUTCOME_OK)
-		o = size_subset(v, ret_problem);
-	if (o != OUTCOME_OK)
+		o = size_subset(v, hand.marks, ret_problem);
+	mark_clear(&mark);
+	audit_hand_clear(&hand);
+	if (o != OUTCOME_OK && o != OUTCOME_ABANDONED)
 		return o;
 	return is_one ? verify_one(&v->verify, v->url.key, ret, ret_problem)
 		      : verify_run(&v->verify, ret, ret_problem);
@@ -306,9 +285,8 @@ static int verify_marks(struct verification *v)
 	int code = S3ONCE_EXIT_SETUP;
 	if (audit_headers(v->options->key_file, &v->headers, &frame->problem) &&
 		audit_open(frame, v->url.bucket, true, &bucket)) {
-		v->verify.store = frame->marks.store;
-		v->verify.s3 = bucket.s3;
-		v->verify.space = &bucket.space;
+		bucket.place.limits = v->verify.place.limits;
+		v->verify.place = bucket.place;
 		v->verify.headers = v->headers;
 		signals_count("s3once: stopping\n");
 		const enum outcome o = compare_with_marks(v, &end, &problem);
@@ -391,9 +369,9 @@ static int verify_of_manifest(struct verification *v)
 	signals_count("s3once: stopping\n");
 	if (manifest_bucket_open(
 		    v->frame, &v->url, options->key_file, options->public_key, &bucket)) {
-		bucket.place.limits.abandon = is_stopped;
-		bucket.place.limits.abandon_arg = &v->view;
-		v->verify.s3 = bucket.s3;
+		bucket.place.limits = v->verify.place.limits;
+		bucket.place.limits.patience_ms = MANIFEST_PATIENCE_MS;
+		v->verify.place.s3 = bucket.s3;
 		v->verify.headers = bucket.headers;
 		code = verify_run_of(v, &bucket);
 	} else {
@@ -425,9 +403,11 @@ static void set_up(struct verification *v)
 	verify->id_object = options->id_object;
 	verify->by = v->view.by;
 	verify->workers = options->workers ? options->workers : WORKERS;
-	verify->patience_ms = options->give_up_after_ms;
+	verify->place.limits = (struct call_limits){.abandon = is_stopped,
+		.abandon_arg = &v->view,
+		.patience_ms = options->give_up_after_ms};
 	verify->visitor = (struct verify_visitor){
-		verify_view_found, verify_view_warned, verify_view_progress, is_stopped, &v->view};
+		verify_view_found, verify_view_warned, verify_view_progress, &v->view};
 }
 
 int verify_main(int argc, char **argv)

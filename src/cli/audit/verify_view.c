@@ -133,8 +133,8 @@ static void say_rest(struct verify_view *view, const struct verify_end *end)
 static void set_requests(json_t *object, const struct verify *verify)
 {
 	json_t *requests = json_object();
-	const struct service *service = verify->s3 ? s3_service(verify->s3) : NULL;
-	const struct store *store = verify->store;
+	const struct service *service = verify->place.s3 ? s3_service(verify->place.s3) : NULL;
+	const struct store *store = verify->place.store;
 	unsigned long count;
 	const char *kind;
 	for (size_t i = 0; service && (kind = service_kind(service, i, &count)); i++)

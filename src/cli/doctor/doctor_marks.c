@@ -16,14 +16,6 @@
 
 #define PROBE_LIVES_S (24 * 3600)
 
-static void table_refused(struct doctor *doctor, enum doctor_finding finding, const char *operation,
-	enum outcome outcome, const struct problem *problem)
-{
-	char permission[64];
-	snprintf(permission, sizeof permission, "dynamodb:%s", operation);
-	doctor_refused(doctor, finding, "table access", permission, outcome, problem);
-}
-
 static int ignore(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	return 0;
@@ -40,15 +32,18 @@ struct tries {
 static void try_operation(struct tries *tries, const char *operation, enum outcome outcome,
 	enum outcome wanted, const struct problem *problem)
 {
+	char permission[64];
 	if (outcome == wanted)
 		return;
+	snprintf(permission, sizeof permission, "dynamodb:%s", operation);
 	tries->failures++;
 	if (outcome == OUTCOME_OK)
 		doctor_find(tries->doctor, DOCTOR_FAILURE, "table access",
 			"%s ignores its condition: two uploaders could claim the same file",
 			operation);
 	else
-		table_refused(tries->doctor, DOCTOR_FAILURE, operation, outcome, problem);
+		doctor_refused(tries->doctor, DOCTOR_FAILURE, "table access", permission, outcome,
+			problem);
 }
 
 /* The two ways in which push claims: a row that is absent is put, and one that is there is updated
@@ -125,41 +120,44 @@ static void try_reads(struct tries *tries)
 	try_operation(tries, "Query", outcome, OUTCOME_OK, &problem);
 }
 
-/* An item for each round, which several writers claim. */
+/* An item that several writers claim, each round another one. */
 struct claimed {
 	const struct tries *tries;
 	bool is_there;
-	char sk[DOCTOR_ROUNDS][16];
-	unsigned round;
+	char sk[16]; /* "": no round has begun */
 };
 
-static struct item_key key_of(const struct claimed *claimed)
+static void remove_claimed(const struct claimed *claimed)
 {
-	return (struct item_key){claimed->tries->key.pk, claimed->sk[claimed->round]};
+	if (*claimed->sk)
+		remove_item(claimed->tries->doctor, claimed->tries->conn,
+			(struct item_key){claimed->tries->key.pk, claimed->sk});
 }
 
 static enum outcome prepare_claim(void *arg, unsigned round, struct problem *ret_problem)
 {
 	struct claimed *claimed = arg;
-	claimed->round = round;
-	snprintf(claimed->sk[round], sizeof claimed->sk[round], "%s-%u",
-		claimed->is_there ? "update" : "put", round);
-	return !claimed->is_there ? OUTCOME_OK
-				  : put_owner(claimed->tries->conn, key_of(claimed), "nobody",
-					    &claimed->tries->doctor->limits, ret_problem);
+	const struct tries *tries = claimed->tries;
+	remove_claimed(claimed);
+	snprintf(claimed->sk, sizeof claimed->sk, "%s-%u", claimed->is_there ? "update" : "put",
+		round);
+	return !claimed->is_there
+		       ? OUTCOME_OK
+		       : put_owner(tries->conn, (struct item_key){tries->key.pk, claimed->sk},
+				 "nobody", &tries->doctor->limits, ret_problem);
 }
 
 static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_problem)
 {
 	const struct claimed *claimed = arg;
+	const struct item_key key = {claimed->tries->key.pk, claimed->sk};
 	const struct call_limits *limits = &claimed->tries->doctor->limits;
 	char owner[32];
 	snprintf(owner, sizeof owner, "writer %u", racer->number);
 	racer_ready(racer);
 	return claimed->is_there
-		       ? change_owner(racer->store, key_of(claimed), "nobody", owner, limits,
-				 ret_problem)
-		       : put_owner(racer->store, key_of(claimed), owner, limits, ret_problem);
+		       ? change_owner(racer->store, key, "nobody", owner, limits, ret_problem)
+		       : put_owner(racer->store, key, owner, limits, ret_problem);
 }
 
 /* AWS promises it. Another server may look first and write then, for all that one writer sees. */
@@ -185,9 +183,7 @@ static void try_race(struct tries *tries, bool is_there)
 			"what happens when several write one item at once by %s could not be tried "
 			"out: %s",
 			operation, problem.text);
-	for (claimed.round = 0; claimed.round < DOCTOR_ROUNDS && *claimed.sk[claimed.round];
-		claimed.round++)
-		remove_item(tries->doctor, tries->conn, key_of(&claimed));
+	remove_claimed(&claimed);
 }
 
 static void try_table(struct doctor *doctor, struct store_conn *conn)

@@ -210,32 +210,28 @@ static void print_json(const struct s3once_lock_info *info)
 
 static void print_line(const struct s3once_lock_info *info)
 {
-	struct text line = TEXT(8192);
-	text_add_escaped_string(&line, info->key);
-	if (*info->sort_key) {
-		text_add_char(&line, ' ');
-		text_add_escaped_string(&line, info->sort_key);
-	}
-	text_add(&line, info->held ? ": held by " : ": free");
-	if (info->held)
-		text_add(&line, *info->owner ? quote(info->owner).text : "someone without a name");
+	struct text line = TEXT(1000);
+	char time[21];
 	if (info->held && info->lease_ms) {
 		text_add(&line, ", lease ");
 		value_show_duration(&line, info->lease_ms);
 	}
-	if (info->held && info->expires_s) {
-		char time[21];
+	if (info->held && info->expires_s && info->expires_s <= CLOCK_LAST_S) {
 		clock_format_iso(info->expires_s, time);
-		if (info->expires_s <= CLOCK_LAST_S)
-			text_addf(&line, ", expires %s", time);
-		else
-			text_addf(&line, ", expires %lld", (long long)info->expires_s);
+		text_addf(&line, ", expires %s", time);
+	} else if (info->held && info->expires_s) {
+		text_addf(&line, ", expires %lld", (long long)info->expires_s);
 	}
 	if (!info->understood)
 		text_addf(&line, ", not understood (%s)", info->why);
 	if (info->held && *info->version)
 		text_addf(&line, ", version %s", quote(info->version).text);
-	printf("%s\n", text_string(&line));
+	printf("%s%s%s: %s%s%s\n", escaped(info->key).text, *info->sort_key ? " " : "",
+		escaped(info->sort_key).text, info->held ? "held by " : "free",
+		!info->held    ? ""
+		: *info->owner ? quote(info->owner).text
+			       : "someone without a name",
+		text_string(&line));
 	text_clear(&line);
 }
 

@@ -132,29 +132,6 @@ static enum outcome tell_jobs(
 	return o;
 }
 
-/* Hands each mark below a prefix to `each`, in the order of their keys. */
-static enum outcome read_marks(struct status_view *view, const char *prefix,
-	void (*each)(void *arg, const char *key, const struct mark *mark), void *arg,
-	struct problem *ret_problem)
-{
-	const struct mark_range range = {.prefix = prefix};
-	const struct call_limits limits = {0};
-	struct mark_stream *stream;
-	struct packed_mark *row;
-	enum outcome o;
-	if (mark_stream_new(view->conn, view->space, &range, &limits, &stream)) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
-		const struct mark mark = mark_unpack(row);
-		each(arg, row->key, &mark);
-		free(row);
-	}
-	mark_stream_free(stream);
-	return o;
-}
-
 static void count_mark(struct status_counts *sum, const struct mark *mark)
 {
 	switch (mark->state) {
@@ -177,82 +154,42 @@ static void count_mark(struct status_counts *sum, const struct mark *mark)
 	}
 }
 
-/* The folders that are open, down to that of the last mark. */
-struct folder_sums {
+/* All marks below a prefix, one after the other: the folders that are open, down to that of the
+ * last mark, and without a table of folders the sessions that hold claims. Memory does not grow
+ * with the marks. */
+struct walk {
 	struct status_view *view;
 	unsigned open;              /* the deepest folder that `key` is in; 0: the prefix */
 	size_t ends[DEPTH_MAX + 1]; /* of the prefix and of each folder in `key` */
 	struct status_counts sums[DEPTH_MAX + 1];
 	char key[KEY_BYTES_MAX + 1]; /* of the last mark */
-};
-
-static void close_folder(struct folder_sums *table)
-{
-	const unsigned level = table->open--;
-	table->key[table->ends[level]] = '\0';
-	status_tell_row(table->view, table->key, &table->sums[level], false);
-	for (int i = 0; i < STATUS_COUNTS; i++)
-		table->sums[table->open].of[i] += table->sums[level].of[i];
-}
-
-static void open_folders(struct folder_sums *table)
-{
-	while (table->open < table->view->depth) {
-		const char *slash = strchr(table->key + table->ends[table->open], '/');
-		if (!slash)
-			return;
-		table->open++;
-		table->ends[table->open] = (size_t)(slash - table->key) + 1;
-		table->sums[table->open] = (struct status_counts){0};
-	}
-}
-
-static void add_row(void *arg, const char *key, const struct mark *mark)
-{
-	struct folder_sums *table = arg;
-	if (mark->state == MARK_FORGOTTEN)
-		return;
-	while (table->open && strncmp(table->key, key, table->ends[table->open]) != 0)
-		close_folder(table);
-	snprintf(table->key, sizeof table->key, "%s", key);
-	open_folders(table);
-	count_mark(&table->sums[table->open], mark);
-}
-
-/* Tells a row for each folder, with all that is below it, after the rows of the folders in it, and
- * then the sum of all. Memory does not grow with the marks. */
-static enum outcome tell_table(
-	struct status_view *view, const char *prefix, struct problem *ret_problem)
-{
-	struct folder_sums *table = calloc(1, sizeof *table);
-	enum outcome o = OUTCOME_LOCAL;
-	if (table) {
-		table->view = view;
-		table->ends[0] = strlen(prefix);
-		status_tell_head(view);
-		o = read_marks(view, prefix, add_row, table, ret_problem);
-	} else {
-		problem_set(ret_problem, "out of memory");
-	}
-	if (o == OUTCOME_OK) {
-		while (table->open)
-			close_folder(table);
-		status_tell_row(view, prefix, &table->sums[0], true);
-	}
-	free(table);
-	return o;
-}
-
-/* One pass over all marks below a prefix, and the sessions that hold claims there. */
-struct walk {
-	struct status_view *view;
-	struct status_counts counts;
 	size_t n_sessions;
 	struct {
 		char id[ID_CHARS + 1];
 		uint64_t claims;
 	} sessions[SESSIONS_MAX];
 };
+
+static void close_folder(struct walk *walk)
+{
+	const unsigned level = walk->open--;
+	walk->key[walk->ends[level]] = '\0';
+	status_tell_row(walk->view, walk->key, &walk->sums[level], false);
+	for (int i = 0; i < STATUS_COUNTS; i++)
+		walk->sums[walk->open].of[i] += walk->sums[level].of[i];
+}
+
+static void open_folders(struct walk *walk)
+{
+	while (walk->open < walk->view->depth) {
+		const char *slash = strchr(walk->key + walk->ends[walk->open], '/');
+		if (!slash)
+			return;
+		walk->open++;
+		walk->ends[walk->open] = (size_t)(slash - walk->key) + 1;
+		walk->sums[walk->open] = (struct status_counts){0};
+	}
+}
 
 static void count_session(struct walk *walk, const char *id)
 {
@@ -268,14 +205,41 @@ static void count_session(struct walk *walk, const char *id)
 	walk->sessions[i].claims++;
 }
 
-static void visit_mark(void *arg, const char *key, const struct mark *mark)
+static void visit_mark(struct walk *walk, const char *key, const struct mark *mark)
 {
-	struct walk *walk = arg;
-	count_mark(&walk->counts, mark);
+	if (mark->state == MARK_FORGOTTEN)
+		return;
+	while (walk->open && strncmp(walk->key, key, walk->ends[walk->open]) != 0)
+		close_folder(walk);
+	snprintf(walk->key, sizeof walk->key, "%s", key);
+	open_folders(walk);
+	count_mark(&walk->sums[walk->open], mark);
+	if (walk->view->depth)
+		return;
 	if (mark->state == MARK_CLAIMED)
 		count_session(walk, mark->session);
-	if (mark->state != MARK_FORGOTTEN && (mark->state != MARK_DONE || mark->has_newer))
+	if (mark->state != MARK_DONE || mark->has_newer)
 		status_tell_unfinished(walk->view, key, mark);
+}
+
+static enum outcome visit_marks(struct walk *walk, const char *prefix, struct problem *ret_problem)
+{
+	const struct mark_range range = {.prefix = prefix};
+	const struct call_limits limits = {0};
+	struct mark_stream *stream;
+	struct packed_mark *row;
+	enum outcome o;
+	if (mark_stream_new(walk->view->conn, walk->view->space, &range, &limits, &stream)) {
+		problem_set(ret_problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
+		const struct mark mark = mark_unpack(row);
+		visit_mark(walk, row->key, &mark);
+		free(row);
+	}
+	mark_stream_free(stream);
+	return o;
 }
 
 static enum outcome tell_sessions(struct walk *walk, struct problem *ret_problem)
@@ -292,31 +256,24 @@ static enum outcome tell_sessions(struct walk *walk, struct problem *ret_problem
 	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 }
 
-/* `key` was asked for. It does not have a mark, and may be a prefix. */
+/* Sums up what is below a prefix. `key` was asked for, and does not have a mark. */
 static enum outcome tell_prefix(
-	struct status_view *view, const char *key, const char *prefix, struct problem *ret_problem)
+	struct walk *walk, const char *key, const char *prefix, struct problem *ret_problem)
 {
-	struct walk *walk = calloc(1, sizeof *walk);
-	if (!walk) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	walk->view = view;
-	enum outcome o = read_marks(view, prefix, visit_mark, walk, ret_problem);
-	const uint64_t *of = walk->counts.of;
-	const bool is_empty =
-		!(of[STATUS_DONE] | of[STATUS_CLAIMED] | of[STATUS_FAILED] | of[STATUS_UNREADABLE]);
-	if (o == OUTCOME_OK && is_empty && strcmp(key, prefix) != 0)
+	struct status_view *view = walk->view;
+	const struct status_counts *sum = &walk->sums[0];
+	const bool is_empty = !(sum->of[STATUS_DONE] | sum->of[STATUS_CLAIMED] |
+				sum->of[STATUS_FAILED] | sum->of[STATUS_UNREADABLE]);
+	if (is_empty && strcmp(key, prefix) != 0)
 		status_tell_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
-	if (o == OUTCOME_OK && is_empty && !view->json) {
+	if (is_empty && !view->json) {
 		status_tell_nothing(view, prefix);
-	} else if (o == OUTCOME_OK) {
-		status_tell_omitted(view, &walk->counts);
-		o = tell_sessions(walk, ret_problem);
-		if (o == OUTCOME_OK)
-			status_tell_counts(view, prefix, &walk->counts);
+		return OUTCOME_OK;
 	}
-	free(walk);
+	status_tell_omitted(view, sum);
+	const enum outcome o = tell_sessions(walk, ret_problem);
+	if (o == OUTCOME_OK)
+		status_tell_counts(view, prefix, sum);
 	return o;
 }
 
@@ -362,14 +319,32 @@ static enum outcome tell_key(
 	return o;
 }
 
-/* A prefix as push makes it: "logs" stands for "logs/". */
+/* A prefix as push makes it: "logs" stands for "logs/". With a table, a folder's row has all that
+ * is below it, and comes after those of the folders in it; the sum of all is the last one. */
 static enum outcome tell_below(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {
 	struct text prefix = TEXT(2048);
+	struct walk *walk = calloc(1, sizeof *walk);
+	enum outcome o = OUTCOME_LOCAL;
 	key_add_base(&prefix, key);
-	enum outcome o = view->depth ? tell_table(view, text_string(&prefix), ret_problem)
-				     : tell_prefix(view, key, text_string(&prefix), ret_problem);
+	if (walk) {
+		walk->view = view;
+		walk->ends[0] = prefix.len;
+		if (view->depth)
+			status_tell_head(view);
+		o = visit_marks(walk, text_string(&prefix), ret_problem);
+	} else {
+		problem_set(ret_problem, "out of memory");
+	}
+	if (o == OUTCOME_OK && !view->depth) {
+		o = tell_prefix(walk, key, text_string(&prefix), ret_problem);
+	} else if (o == OUTCOME_OK) {
+		while (walk->open)
+			close_folder(walk);
+		status_tell_row(view, text_string(&prefix), &walk->sums[0], true);
+	}
+	free(walk);
 	text_clear(&prefix);
 	return o;
 }

@@ -63,11 +63,6 @@ static void on_progress(void *arg, const struct verify_counts *counts)
 {
 }
 
-static bool is_stopped(void *arg)
-{
-	return false;
-}
-
 static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
 {
 	*f = (struct fixture){0};
@@ -79,12 +74,10 @@ static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
 
 static struct verify verify_of(struct fixture *f)
 {
-	return (struct verify){.store = f->store,
-		.s3 = f->s3,
-		.space = &space,
+	return (struct verify){.place = {.store = f->store, .space = &space, .s3 = f->s3},
 		.range = {.prefix = "", .after = NULL},
 		.workers = 1,
-		.visitor = {on_found, on_warned, on_progress, is_stopped, f}};
+		.visitor = {on_found, on_warned, on_progress, f}};
 }
 
 static void end(struct fixture *f)
