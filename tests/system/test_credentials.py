@@ -199,23 +199,24 @@ def test_process_is_run_again_before_its_credentials_expire(s3once, s3, bucket, 
     be late with what was signed in time, and S3 takes it."""
     made = tmp_path / "answers"
     made.mkdir()
-    path = helper(tmp_path, f'n=$(ls {made}/*.used 2>/dev/null | wc -l); mv {made}/$n {made}/$n.used && cat {made}/$n.used')
+    answer = f"n=$(ls {made}/*.asked 2>/dev/null | wc -l); touch {made}/$n.asked; while [ ! -e {made}/$n ]; do sleep 0.02; done; cat {made}/$n"
+    path = helper(tmp_path, answer)
     put(aws / "config", f"[default]\ncredential_process = {path}\n")
 
     def issue(n):
         key = keys.issue(f"process {n}", 4)
         key.patience = 60
-        put(made / str(n), json.dumps({"Version": 1, **key.as_json("SessionToken")}))
+        put(made / "new", json.dumps({"Version": 1, **key.as_json("SessionToken")}))
+        (made / "new").rename(made / str(n))
 
-    issue(0)
     s3_wire.latency = 0.7
     make_tree(tree, {"folder/large": 60 * MIB})
     run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=NOTHING)
     n = 0
     while run.popen.poll() is None:
-        if (made / f"{n}.used").exists():
-            n += 1
+        if (made / f"{n}.asked").exists():
             issue(n)
+            n += 1
         time.sleep(0.02)
     result = run.wait()
     assert result.code == 0 and "paused" not in result.err, result

@@ -259,6 +259,9 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	if (!over || run->lost)
 		return;
 	run->lost = true;
+	/* What the command leaves behind is waited for here: an init of a container may wait for
+	 * nobody, and then what has ended stays in the group. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL);
 	close(run->hold);
 	run->hold = -1;
 	if (run->child > 0)
@@ -317,7 +320,11 @@ static void on_signal(struct lock_run *run)
 /* Something of a command that had to end is left, and may still be ending. */
 static bool is_ending(const struct lock_run *run)
 {
-	return run->lost && (!kill(-run->group, 0) || errno == EPERM);
+	if (!run->lost)
+		return false;
+	while (waitpid(-run->group, NULL, WNOHANG) > 0)
+		;
+	return !kill(-run->group, 0) || errno == EPERM;
 }
 
 static int left_ms(const struct lock_run *run)
