@@ -10,7 +10,7 @@ from urllib.parse import unquote
 class Operation:
     """kind: "PutObject", "UpdateItem:done", … The rest where it applies.
 
-    bucket, key, upload, part: of S3. table, pk, sk: of DynamoDB; key is sk for a mark, the key of a lock. session, claim: whose request it is.
+    bucket, key, upload, part, version: of S3. table, pk, sk: of DynamoDB; key is sk for a mark, the key of a lock. session, claim: whose request it is.
     sets: attributes it writes. conditions: header or attribute → value (None: must be absent, "*": must be present).
     statements: of a batch, what each would be as a request of its own.
     """
@@ -20,6 +20,7 @@ class Operation:
     key: str = None
     upload: str = None
     part: int = None
+    version: str = None
     table: str = None
     pk: str = None
     session: str = None
@@ -63,6 +64,7 @@ def of_s3(request):
     operation.bucket, operation.key = unquote(bucket), unquote(key)
     operation.upload = unquote(query["uploadId"]) if "uploadId" in query else None
     operation.part = int(query["partNumber"]) if "partNumber" in query else None
+    operation.version = query.get("versionId")
     operation.claim = request.headers.get("x-amz-meta-s3once-claim")
     operation.conditions = {
         name: request.headers[name] for name in ("if-none-match", "if-match") if name in request.headers

@@ -217,6 +217,14 @@ static const char *fault_of_sum(
 	return is_same ? NULL : "InvalidPart";
 }
 
+/* S3 takes it with quotes, with quotes as XML may write them, and without any. */
+static bool is_etag(const char *text, const char *etag)
+{
+	text += strncmp(text, "&quot;", 6) == 0 ? 6 : *text == '"';
+	const size_t n = strlen(etag);
+	return strncmp(text, etag, n) == 0 && text[n] && strchr("\"&<", text[n]);
+}
+
 /* The parts that Complete names, in their order. NULL, answered: it names wrong ones. */
 static const struct part **chosen_parts(const struct wire_request *request,
 	const struct upload *upload, size_t *ret_n, struct wire_reply *ret)
@@ -227,15 +235,13 @@ static const struct part **chosen_parts(const struct wire_request *request,
 	size_t n = 0;
 	while (!why && (at = strstr(at, "<Part>"))) {
 		const char *end = strstr(at, "</Part>"), *number = strstr(at, "<PartNumber>");
-		const char *etag = strstr(at, "<ETag>\"");
+		const char *etag = strstr(at, "<ETag>");
 		const unsigned long wanted = number ? strtoul(number + 12, NULL, 10) : 0;
 		size_t i = 0;
 		while (i < upload->n_parts && upload->parts[i].number != wanted)
 			i++;
 		const struct part *part = i < upload->n_parts ? &upload->parts[i] : NULL;
-		if (!end || !etag || !part ||
-			strncmp(etag + 7, part->etag, strlen(part->etag)) != 0 ||
-			etag[7 + strlen(part->etag)] != '"')
+		if (!end || !etag || !part || !is_etag(etag + strlen("<ETag>"), part->etag))
 			why = "InvalidPart";
 		else if (n && chosen[n - 1]->number >= part->number)
 			why = "InvalidPartOrder";

@@ -1,8 +1,9 @@
-"""Makes tests/suites/replies.tsv anew, of a clone of boto/botocore.
+"""Makes tests/suites/replies.tsv and tests/suites/lists.tsv anew, of a clone of boto/botocore.
 
     tests/setup/suites/replies.py CLONE
 
-The errors among its tests of the protocols: the services' replies, and the code and message that AWS's SDKs read out of them.
+The errors among its tests of the protocols: the services' replies, and the code and message that AWS's SDKs read out of them. And
+the lists of S3 among its tests of response parsing. All other operations of these tests are made up, or of other services.
 """
 
 import json
@@ -50,11 +51,21 @@ def parsed(clone, others):
         yield [service, name, 400, "{}", body, error["Code"], one_line(error["Message"])]
 
 
+def lists(clone):
+    """Lists that this program reads, too: what boto has found in them."""
+    for name, command, rows in (("list-objects", "objects", "Contents"), ("list-multipart-uploads", "uploads", "Uploads"), ("list-multipart-uploads#2", "uploads", "Uploads")):
+        path = f"{PARSING}/xml/responses/s3-{name}"
+        yield [name, command, one_line(clone.read(f"{path}.xml")), json.dumps(clone.json(f"{path}.json").get(rows, []))]
+
+
 def main():
     clone, others = Repository(sys.argv[1], "boto/botocore"), Counter()
     rows = [*protocols(clone, others), *parsed(clone, others)]
     source = f"{PROTOCOLS} and {PARSING} of {clone.name}, {clone.date}, by tests/setup/suites/replies.py"
     write_table(Path(__file__).resolve().parents[2] / "suites" / "replies.tsv", source, others, COLUMNS, rows)
+    read = len([file for file in clone.files(f"{PARSING}/xml/responses") if file.endswith(".xml")])
+    not_ours = Counter({("lists", "what another service, or an operation that is never sent, is answered"): read - 3})
+    write_table(Path(__file__).resolve().parents[2] / "suites" / "lists.tsv", source, not_ours, ["case", "command", "body", "rows"], list(lists(clone)))
 
 
 main()
