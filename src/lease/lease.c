@@ -52,9 +52,7 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 {
 	struct leases *leases = lease->keeper;
 	uv_mutex_lock(&leases->mutex);
-	int error = leases_reserve_locked(leases);
-	if (!error)
-		error = leases_run_locked(leases);
+	const int error = leases_run_locked(leases);
 	if (!error) {
 		leases->locked.count++;
 		snprintf(lease->version, sizeof lease->version, "%s", version);
@@ -123,7 +121,7 @@ void lease_stop(struct lease *lease)
 	struct leases *leases = lease->keeper;
 	uv_mutex_lock(&leases->mutex);
 	const bool first = !atomic_exchange(&lease->stopping, true);
-	leases_unqueue_locked(leases, lease);
+	leases_unqueue_locked(lease);
 	uv_cond_broadcast(&leases->changed);
 	wait_until(!lease->locked.busy, .told = &leases->changed, .mutex = &leases->mutex);
 	leases_remove_locked(leases, lease);

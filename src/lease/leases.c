@@ -1,4 +1,4 @@
-/* How leases are kept: a heap of them by the time at which something is due, one heartbeat and what
+/* How leases are kept: a list of them by the time at which something is due, one heartbeat and what
  * its answer means, the thread that knows whose turn it is, and the threads that send. lease.c puts
  * leases here. What is left of a lease counts from before its last heartbeat was sent, never from
  * its answer, and no request is sent with the mutex held. */
@@ -14,60 +14,11 @@
 
 #define TRY_LEAST_NS (NS_PER_S / 2)
 
-int leases_reserve_locked(struct leases *leases)
-{
-	if (leases->locked.count + 2 <= leases->locked.room)
-		return 0;
-	size_t room = leases->locked.room ? leases->locked.room * 2 : 16;
-	struct lease **heap = reallocarray(leases->locked.heap, room, sizeof(struct lease *));
-	if (!heap)
-		return -ENOMEM;
-	leases->locked.heap = heap;
-	leases->locked.room = room;
-	return 0;
-}
-
-static uint64_t time_at(const struct leases *leases, size_t at)
-{
-	return leases->locked.heap[at]->locked.next_ns;
-}
-
-static void set_heap(struct leases *leases, size_t at, struct lease *lease)
-{
-	leases->locked.heap[at] = lease;
-	lease->locked.at = at;
-}
-
-static void sift(struct leases *leases, size_t at)
-{
-	struct lease *lease = leases->locked.heap[at];
-	const uint64_t time = lease->locked.next_ns;
-	const size_t n = leases->locked.n;
-	while (at > 1 && time_at(leases, at / 2) > time) {
-		set_heap(leases, at, leases->locked.heap[at / 2]);
-		at /= 2;
-	}
-	for (size_t child; (child = at * 2) <= n; at = child) {
-		if (child < n && time_at(leases, child + 1) < time_at(leases, child))
-			child++;
-		if (time_at(leases, child) >= time)
-			break;
-		set_heap(leases, at, leases->locked.heap[child]);
-	}
-	set_heap(leases, at, lease);
-}
-
 void leases_remove_locked(struct leases *leases, struct lease *lease)
 {
-	const size_t at = lease->locked.at;
-	if (!at)
-		return;
-	lease->locked.at = 0;
-	struct lease *last = leases->locked.heap[leases->locked.n--];
-	if (last != lease) {
-		set_heap(leases, at, last);
-		sift(leases, at);
-	}
+	if (lease->locked.is_listed)
+		TAILQ_REMOVE(&leases->locked.list, lease, locked.next);
+	lease->locked.is_listed = false;
 }
 
 /* When this lease is due next, for its heartbeat or for an event. */
@@ -90,18 +41,23 @@ static uint64_t next_of(const struct lease *lease)
 	return next;
 }
 
+/* Leases are mostly of one length, so that the place is mostly at the end. */
 void leases_place_locked(struct leases *leases, struct lease *lease)
 {
+	leases_remove_locked(leases, lease);
 	lease->locked.next_ns = next_of(lease);
-	if (lease->locked.next_ns == UINT64_MAX) {
-		leases_remove_locked(leases, lease);
+	if (lease->locked.next_ns == UINT64_MAX)
+		return;
+	struct lease *before = TAILQ_LAST(&leases->locked.list, lease_list);
+	while (before && before->locked.next_ns > lease->locked.next_ns)
+		before = TAILQ_PREV(before, lease_list, locked.next);
+	lease->locked.is_listed = true;
+	if (before) {
+		TAILQ_INSERT_AFTER(&leases->locked.list, before, lease, locked.next);
 		return;
 	}
-	if (!lease->locked.at)
-		set_heap(leases, ++leases->locked.n, lease);
-	sift(leases, lease->locked.at);
-	if (leases->locked.heap[1] == lease)
-		uv_cond_signal(&leases->due);
+	TAILQ_INSERT_HEAD(&leases->locked.list, lease, locked.next);
+	uv_cond_signal(&leases->due);
 }
 
 uint64_t lease_ends_ns(const struct lease *lease)
@@ -272,6 +228,8 @@ int leases_new(struct store *store, unsigned workers_most, struct leases **ret)
 	uv_cond_init(&leases->due);
 	uv_cond_init(&leases->work);
 	uv_cond_init(&leases->changed);
+	TAILQ_INIT(&leases->locked.list);
+	TAILQ_INIT(&leases->locked.queue);
 	*ret = leases;
 	return 0;
 }
@@ -294,7 +252,6 @@ void leases_free(struct leases *leases)
 	uv_cond_destroy(&leases->work);
 	uv_cond_destroy(&leases->changed);
 	uv_mutex_destroy(&leases->mutex);
-	free(leases->locked.heap);
 	free(leases);
 }
 
@@ -313,15 +270,22 @@ static void tell_outcome_locked(struct lease *lease, enum outcome o, const struc
 	}
 }
 
+static void leave_queue_locked(struct lease *lease)
+{
+	TAILQ_REMOVE(&lease->keeper->locked.queue, lease, locked.then);
+	lease->keeper->locked.waiting--;
+	lease->locked.waits = false;
+}
+
 static struct lease *take_work_locked(struct leases *leases)
 {
 	leases->locked.idle++;
-	wait_until(leases->locked.first || leases->locked.stopping, .told = &leases->work,
-		.mutex = &leases->mutex);
+	wait_until(!TAILQ_EMPTY(&leases->locked.queue) || leases->locked.stopping,
+		.told = &leases->work, .mutex = &leases->mutex);
 	leases->locked.idle--;
-	struct lease *lease = leases->locked.stopping ? NULL : leases->locked.first;
+	struct lease *lease = leases->locked.stopping ? NULL : TAILQ_FIRST(&leases->locked.queue);
 	if (lease)
-		leases->locked.first = lease->locked.then;
+		leave_queue_locked(lease);
 	return lease;
 }
 
@@ -354,33 +318,20 @@ static void attend_due(void *arg)
 /* Queues a heartbeat, and starts another thread if all are busy. */
 static void queue_locked(struct leases *leases, struct lease *lease)
 {
-	size_t waiting = 1;
-	lease->locked.busy = true;
-	lease->locked.then = NULL;
-	if (leases->locked.first)
-		leases->locked.last->locked.then = lease;
-	else
-		leases->locked.first = lease;
-	leases->locked.last = lease;
-	for (struct lease *l = leases->locked.first; l != lease; l = l->locked.then)
-		waiting++;
 	const unsigned n = leases->locked.workers;
-	if (waiting > leases->locked.idle && n < leases->workers_most &&
+	lease->locked.busy = lease->locked.waits = true;
+	TAILQ_INSERT_TAIL(&leases->locked.queue, lease, locked.then);
+	if (++leases->locked.waiting > leases->locked.idle && n < leases->workers_most &&
 		!thread_start(&leases->locked.worker[n], attend_due, leases))
 		leases->locked.workers++;
 	uv_cond_signal(&leases->work);
 }
 
-void leases_unqueue_locked(struct leases *leases, struct lease *lease)
+void leases_unqueue_locked(struct lease *lease)
 {
-	struct lease *before = NULL, *l = leases->locked.first;
-	for (; l && l != lease; l = l->locked.then)
-		before = l;
-	if (!l)
+	if (!lease->locked.waits)
 		return;
-	*(before ? &before->locked.then : &leases->locked.first) = lease->locked.then;
-	if (leases->locked.last == lease)
-		leases->locked.last = before;
+	leave_queue_locked(lease);
 	lease->locked.busy = false;
 }
 
@@ -403,7 +354,8 @@ static void attend_locked(struct leases *leases, struct lease *lease, uint64_t n
 /* When something is to be done next; 0: nothing is. */
 static uint64_t next_due_locked(const struct leases *leases)
 {
-	return leases->locked.n ? leases->locked.heap[1]->locked.next_ns : 0;
+	const struct lease *first = TAILQ_FIRST(&leases->locked.list);
+	return first ? first->locked.next_ns : 0;
 }
 
 static void keep_leases(void *arg)
@@ -413,7 +365,7 @@ static void keep_leases(void *arg)
 	while (!leases->locked.stopping) {
 		const uint64_t now_ns = clock_boot_ns(), due_ns = next_due_locked(leases);
 		if (due_ns && due_ns <= now_ns)
-			attend_locked(leases, leases->locked.heap[1], now_ns);
+			attend_locked(leases, TAILQ_FIRST(&leases->locked.list), now_ns);
 		else
 			wait_until(leases->locked.stopping || next_due_locked(leases) != due_ns,
 				.told = &leases->due, .mutex = &leases->mutex,

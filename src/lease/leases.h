@@ -3,9 +3,12 @@
 #pragma once
 #include "lease/lease.h"
 #include <stdatomic.h>
+#include <sys/queue.h>
 #include <uv.h>
 
 #define LEASE_WORKERS_MAX 64
+
+TAILQ_HEAD(lease_list, lease);
 
 struct lease {
 	struct leases *keeper;
@@ -26,10 +29,10 @@ struct lease {
 		bool busy; /* a request of this lease is under way, or about to be */
 		bool beats, suspected, expired;
 		uint64_t due_ns;  /* when the next heartbeat is due */
-		uint64_t next_ns; /* when something is next to be done, by which the heap is sorted
+		uint64_t next_ns; /* when something is next to be done, by which the list is sorted
 				   */
-		size_t at;        /* its place in the heap, from 1; 0: it is not in the heap */
-		struct lease *then; /* the next one in the queue */
+		bool is_listed, waits; /* in the list, in the queue */
+		TAILQ_ENTRY(lease) next, then;
 	} locked;
 };
 
@@ -37,30 +40,28 @@ struct leases {
 	struct store *store;
 	unsigned workers_most;
 	uv_mutex_t mutex;
-	uv_cond_t due;     /* a lease came into the heap, or all is to end */
+	uv_cond_t due;     /* a lease came to the front of the list, or all is to end */
 	uv_cond_t work;    /* a lease came into the queue, or all is to end */
 	uv_cond_t changed; /* a lease was renewed, was lost, or is no longer busy */
 	struct {
 		bool stopping, keeping, outage;
-		unsigned failures;   /* heartbeats in a row that failed, of any lease */
-		struct lease **heap; /* [1…n], the earliest first */
-		size_t n, room;
-		struct lease *first, *last; /* the queue of those that are to be renewed now */
-		unsigned count;             /* leases that were started */
+		unsigned failures;       /* heartbeats in a row that failed, of any lease */
+		struct lease_list list;  /* the earliest first */
+		struct lease_list queue; /* of those that are to be renewed now */
+		unsigned waiting;        /* in the queue */
+		unsigned count;          /* leases that were started */
 		unsigned workers, idle;
 		uv_thread_t keeper, worker[LEASE_WORKERS_MAX];
 	} locked;
 };
 
-/* Puts a lease to its place in the heap, or takes it out if nothing is to be done. The mutex is
- * held, and there is room for all leases. */
+/* Puts a lease to its place in the list, or takes it out if nothing is to be done. The mutex is
+ * held. */
 void leases_place_locked(struct leases *leases, struct lease *lease);
 void leases_remove_locked(struct leases *leases, struct lease *lease);
-/* Makes room for one more lease. 0 or -ENOMEM. */
-int leases_reserve_locked(struct leases *leases);
 
 /* Takes a lease out of the queue of those to be renewed, unless a thread has it already. */
-void leases_unqueue_locked(struct leases *leases, struct lease *lease);
+void leases_unqueue_locked(struct lease *lease);
 /* Starts the threads of the keeper and of the first worker, unless they run. 0 or -errno. */
 int leases_run_locked(struct leases *leases);
 

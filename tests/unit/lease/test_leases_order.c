@@ -8,20 +8,20 @@
 static struct leases leases;
 static struct lease all[N];
 
-/* Every lease in the heap knows its place, and none is earlier than the one above it. */
 static void check_order(size_t expected)
 {
-	bool is_ordered = true, knows_place = true;
-	CHECK_INT(leases.locked.n, expected);
-	for (size_t at = 1; at <= leases.locked.n; at++) {
-		const struct lease *lease = leases.locked.heap[at];
-		knows_place = knows_place && lease->locked.at == at;
-		if (at > 1)
-			is_ordered = is_ordered && leases.locked.heap[at / 2]->locked.next_ns <=
-							   lease->locked.next_ns;
+	const struct lease *lease, *before = NULL;
+	bool is_ordered = true;
+	size_t n = 0;
+	TAILQ_FOREACH(lease, &leases.locked.list, locked.next)
+	{
+		is_ordered =
+			is_ordered && (!before || before->locked.next_ns <= lease->locked.next_ns);
+		before = lease;
+		n++;
 	}
+	CHECK_INT(n, expected);
 	CHECK(is_ordered);
-	CHECK(knows_place);
 }
 
 static void place_at(struct lease *lease, uint64_t due_ns)
@@ -34,11 +34,8 @@ static void place_at(struct lease *lease, uint64_t due_ns)
 static void test_random_times(void)
 {
 	srandom(1);
-	for (size_t i = 0; i < N; i++) {
-		leases.locked.count++;
-		CHECK_INT(leases_reserve_locked(&leases), 0);
+	for (size_t i = 0; i < N; i++)
 		place_at(&all[i], (uint64_t)random() % 1000);
-	}
 	check_order(N);
 	for (size_t i = 0; i < N; i += 2)
 		place_at(&all[i], (uint64_t)random() % 1000);
@@ -48,13 +45,9 @@ static void test_random_times(void)
 	check_order(N - (N + 2) / 3);
 	leases_remove_locked(&leases, &all[0]); /* it is not there any more */
 	check_order(N - (N + 2) / 3);
-	uint64_t before = 0;
-	while (leases.locked.n) {
-		struct lease *first = leases.locked.heap[1];
-		CHECK(first->locked.next_ns >= before);
-		before = first->locked.next_ns;
+	struct lease *first;
+	while ((first = TAILQ_FIRST(&leases.locked.list)))
 		leases_remove_locked(&leases, first);
-	}
 }
 
 static void test_what_is_next(void)
@@ -74,19 +67,19 @@ static void test_what_is_next(void)
 	CHECK_INT(lease->locked.next_ns, 200);
 	lease->locked.busy = true; /* nothing more is wanted until the request has ended */
 	leases_place_locked(&leases, lease);
-	CHECK_INT(leases.locked.n, 0);
+	check_order(0);
 	lease->locked.busy = false;
 	leases_place_locked(&leases, lease);
-	CHECK_INT(leases.locked.n, 1);
+	check_order(1);
 	atomic_store(&lease->lost, true);
 	leases_place_locked(&leases, lease);
-	CHECK_INT(leases.locked.n, 0);
+	check_order(0);
 }
 
 int main(void)
 {
+	TAILQ_INIT(&leases.locked.list);
 	test_random_times();
 	test_what_is_next();
-	free(leases.locked.heap);
 	return check_result();
 }
