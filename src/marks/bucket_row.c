@@ -25,21 +25,20 @@ struct stored_row {
 	uint64_t generation;
 };
 enum { ROW_VERSION = 1, ROW_REST = 2 };
+#define FIELD(member, attribute, how, ...)                                                         \
+	ROW_FIELD(struct stored_row, member, attribute, how, .groups = ROW_REST, __VA_ARGS__)
 static const struct row_field fields[] = {
 	ROW_FIELD(struct stored_row, row.version, "version", FIELD_ID, .groups = ROW_VERSION),
-	ROW_FIELD(struct stored_row, has_id, "object_made", FIELD_FLAG, .groups = ROW_REST),
-	ROW_FIELD(struct stored_row, row.id, "object", FIELD_TEXT, .groups = ROW_REST),
-	ROW_FIELD(struct stored_row, row.id_key, "object_key", FIELD_TEXT, .groups = ROW_REST),
-	ROW_FIELD(struct stored_row, row.last_key, "last_key", FIELD_TEXT, .groups = ROW_REST),
-	ROW_FIELD(struct stored_row, row.last_etag, "last_etag", FIELD_TEXT, .groups = ROW_REST),
-	ROW_FIELD(struct stored_row, honours, "honours", FIELD_TEXT, .groups = ROW_REST),
-	ROW_FIELD(struct stored_row, row.honours_server, "server", FIELD_TEXT, .groups = ROW_REST),
-	ROW_FIELD(struct stored_row, row.honours_at_s, "honours_at", FIELD_NUMBER,
-		.groups = ROW_REST),
-	ROW_FIELD(struct stored_row, generation, "generation", FIELD_SIZE, .groups = ROW_REST,
-		.is_always = true),
-	ROW_FIELD(struct stored_row, row.at_s, "at", FIELD_NUMBER, .groups = ROW_REST,
-		.is_always = true),
+	FIELD(has_id, "object_made", FIELD_FLAG),
+	FIELD(row.id, "object", FIELD_TEXT),
+	FIELD(row.id_key, "object_key", FIELD_TEXT),
+	FIELD(row.last_key, "last_key", FIELD_TEXT),
+	FIELD(row.last_etag, "last_etag", FIELD_TEXT),
+	FIELD(honours, "honours", FIELD_TEXT),
+	FIELD(row.honours_server, "server", FIELD_TEXT),
+	FIELD(row.honours_at_s, "honours_at", FIELD_NUMBER),
+	FIELD(generation, "generation", FIELD_SIZE, .is_always = true),
+	FIELD(row.at_s, "at", FIELD_NUMBER, .is_always = true),
 };
 static const struct row_table bucket_table = ROW_TABLE(fields);
 

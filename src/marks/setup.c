@@ -5,7 +5,6 @@
 #include "base/random.h"
 #include "marks/row.h"
 #include "store/dynamodb.h"
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,51 +12,42 @@ _Static_assert(sizeof((struct store_settings *)0)->table_id == ID_CHARS + 1, "an
 
 static const struct item_key settings_key = {"settings", "-"};
 
-struct stored_settings {
-	char id[ID_CHARS + 1], batches[STORE_BATCHES_MAX];
-	uint64_t layout, shards;
-};
 enum { MADE = 1, LEARNT = 2 };
+#define FIELD(member, attribute, how, group)                                                       \
+	ROW_FIELD(struct store_settings, member, attribute, how, .groups = (group),                \
+		.is_always = true)
 static const struct row_field fields[] = {
-	ROW_FIELD(struct stored_settings, id, "id", FIELD_TEXT, .groups = MADE),
-	ROW_FIELD(struct stored_settings, layout, "layout", FIELD_SIZE, .groups = MADE),
-	ROW_FIELD(struct stored_settings, shards, "shards", FIELD_SIZE, .groups = MADE),
-	ROW_FIELD(struct stored_settings, batches, "batches", FIELD_TEXT, .groups = LEARNT,
-		.is_always = true),
+	FIELD(table_id, "id", FIELD_TEXT, MADE),
+	FIELD(layout, "layout", FIELD_INT, MADE),
+	FIELD(shards, "shards", FIELD_INT, MADE),
+	FIELD(batches, "batches", FIELD_TEXT, LEARNT),
 };
 static const struct row_table settings_table = ROW_TABLE(fields);
-
-static enum outcome settings_damaged(struct problem *ret_problem)
-{
-	problem_set(ret_problem,
-		"the settings item of the mark store (pk \"settings\", sk \"-\") is "
-		"damaged: it needs "
-		"a string id of %d characters, and the numbers layout and shards (1 to %d)",
-		ID_CHARS, SHARDS_MAX);
-	return OUTCOME_SETUP;
-}
 
 /* A longer word for batches is of a later version, and not known. */
 static enum outcome read_settings(
 	const struct item *item, struct store_settings *ret, struct problem *ret_problem)
 {
-	struct stored_settings stored = {0};
+	struct store_settings stored = {0};
 
 	row_read(&settings_table, item, &stored);
 	if (stored.layout && stored.layout != LAYOUT_VERSION) {
 		problem_set(ret_problem,
-			"the mark store has layout %" PRIu64
-			" and this s3once supports layout %d: use the version that created it, "
-			"or another store",
+			"the mark store has layout %d and this s3once supports layout %d: use the "
+			"version that created it, or another store",
 			stored.layout, LAYOUT_VERSION);
 		return OUTCOME_SETUP;
 	}
-	if (!stored.layout || strlen(stored.id) != ID_CHARS || stored.shards < 1 ||
-		stored.shards > SHARDS_MAX)
-		return settings_damaged(ret_problem);
-	memcpy(ret->table_id, stored.id, sizeof ret->table_id);
-	memcpy(ret->batches, stored.batches, sizeof ret->batches);
-	ret->shards = (unsigned)stored.shards;
+	if (!stored.layout || strlen(stored.table_id) != ID_CHARS || stored.shards < 1 ||
+		stored.shards > SHARDS_MAX) {
+		problem_set(ret_problem,
+			"the settings item of the mark store (pk \"settings\", sk \"-\") is "
+			"damaged: it needs a string id of %d characters, and the numbers layout and "
+			"shards (1 to %d)",
+			ID_CHARS, SHARDS_MAX);
+		return OUTCOME_SETUP;
+	}
+	*ret = stored;
 	return OUTCOME_OK;
 }
 
@@ -65,21 +55,19 @@ static enum outcome read_settings(
 static enum outcome write_unless_there(struct store_conn *conn, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
-	struct stored_settings fresh = {.layout = LAYOUT_VERSION, .shards = shards};
+	struct store_settings fresh = {.layout = LAYOUT_VERSION, .shards = shards};
 	struct row_write write = {.kind = ROW_PUTS};
 	struct item present = {0};
 
-	random_id(fresh.id);
+	random_id(fresh.table_id);
 	row_set(&write, &settings_table, MADE, &fresh, true);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
 	enum outcome outcome =
 		row_perform(conn, settings_key, &write, limits, &present, ret_problem);
-	if (outcome == OUTCOME_OK) {
-		*ret = (struct store_settings){.shards = shards};
-		memcpy(ret->table_id, fresh.id, sizeof ret->table_id);
-	} else if (outcome == OUTCOME_REFUSED) {
+	if (outcome == OUTCOME_OK)
+		*ret = fresh;
+	else if (outcome == OUTCOME_REFUSED)
 		outcome = read_settings(&present, ret, ret_problem);
-	}
 	item_clear(&present);
 	return outcome;
 }
@@ -142,7 +130,6 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 {
 	const struct store_ops *ops = conn->store->ops;
 	struct item present = {0};
-	struct stored_settings learnt;
 	struct row_write write = {0};
 
 	if (!ops->try_batches)
@@ -150,8 +137,7 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	enum outcome outcome = ops->try_batches(conn, pk, limits, settings->batches, ret_problem);
 	if (outcome != OUTCOME_OK)
 		return outcome;
-	memcpy(learnt.batches, settings->batches, sizeof learnt.batches);
-	row_set(&write, &settings_table, LEARNT, &learnt, false);
+	row_set(&write, &settings_table, LEARNT, settings, false);
 	outcome = row_perform(conn, settings_key, &write, limits, &present, ret_problem);
 	item_clear(&present);
 	return outcome;

@@ -244,7 +244,28 @@ struct probe {
 	struct text statement;
 	struct problem *problem;
 	enum dynamodb_dialect dialect;
-	enum outcome answers[STATEMENTS_MAX]; /* of the last request */
+};
+
+/* One request of the probe: so many inserts, of the first items, or else an update of the first one
+ * under these conditions. `applies`: its last statement may be applied, and then none else. */
+struct trial {
+	size_t inserts;
+	struct condition conditions[2];
+	size_t n_conditions;
+	bool applies;
+};
+/* An item that is there is refused, and the other of the same request is not. */
+static const struct trial inserts[] = {
+	{.inserts = 1, .applies = true}, {.inserts = 2, .applies = true}};
+static const struct trial updates[] = {
+	{.conditions = {{"state", CONDITION_EQUALS, VALUE_STRING, "other"}}, .n_conditions = 1},
+	{.conditions = {{"state", CONDITION_EQUALS, VALUE_STRING, "first"},
+		 {"gone", CONDITION_ABSENT}},
+		.n_conditions = 2},
+	{.conditions = {{"state", CONDITION_EQUALS, VALUE_STRING, "first"},
+		 {"never", CONDITION_ABSENT}},
+		.n_conditions = 2,
+		.applies = true},
 };
 
 static int fill_item(struct item *ret)
@@ -259,74 +280,41 @@ static int fill_item(struct item *ret)
 	return error;
 }
 
-/* Sends one request that inserts the first n of the items. */
-static enum outcome send_insert(struct probe *probe, size_t n)
+/* OK if the answers are those of a server that keeps to the conditions, INVALID if not; any other
+ * says that nothing was learnt. What may be applied may be refused as well: it was sent twice. */
+static enum outcome try_one(struct probe *probe, const struct trial *trial)
 {
+	static const struct change changes[] = {{"gone"}, {"state", VALUE_STRING, "second"},
+		{"also-gone"}, {"at", VALUE_NUMBER, "1"}};
+	const struct item_write update = {.changes = changes,
+		.n_changes = 4,
+		.conditions = trial->conditions,
+		.n_conditions = trial->n_conditions};
+	const struct table *table = probe->db->table;
+	const size_t n = trial->inserts ? trial->inserts : 1;
+	enum outcome answers[STATEMENTS_MAX], outcome = OUTCOME_INVALID;
 	struct item item = {0};
 	bool is_one = fill_item(&item) == 0;
 
 	dynamodb_batch_begin(probe->db);
 	for (size_t i = 0; i < n && is_one; i++) {
 		text_reset(&probe->statement);
-		is_one = statement_insert(
-			&probe->statement, probe->db->table, probe->keys[i], &item);
+		is_one = trial->inserts
+				 ? statement_insert(&probe->statement, table, probe->keys[i], &item)
+				 : statement_update(&probe->statement, probe->dialect, table,
+					   probe->keys[i], &update);
 		dynamodb_batch_add(probe->db, &probe->statement);
 	}
 	item_clear(&item);
-	if (!is_one)
-		return OUTCOME_INVALID;
-	return dynamodb_batch_execute(probe->db, n, &probe->limits, probe->answers, probe->problem);
-}
-
-/* Sends one request that changes the first item if these conditions hold. */
-static enum outcome send_update(struct probe *probe, const struct condition *conditions, size_t n)
-{
-	static const struct change changes[] = {{"gone"}, {"state", VALUE_STRING, "second"},
-		{"also-gone"}, {"at", VALUE_NUMBER, "1"}};
-	const struct item_write update = {
-		.changes = changes, .n_changes = 4, .conditions = conditions, .n_conditions = n};
-
-	text_reset(&probe->statement);
-	if (!statement_update(
-		    &probe->statement, probe->dialect, probe->db->table, probe->keys[0], &update))
-		return OUTCOME_INVALID;
-	dynamodb_batch_begin(probe->db);
-	dynamodb_batch_add(probe->db, &probe->statement);
-	return dynamodb_batch_execute(probe->db, 1, &probe->limits, probe->answers, probe->problem);
-}
-
-/* What an answer says about the server: OK if it is the wanted one, INVALID if it is another that
- * counts, else that nothing was learnt. */
-static enum outcome judge_answer(enum outcome answer, enum outcome wanted)
-{
-	if (answer == wanted)
-		return OUTCOME_OK;
-	return answer == OUTCOME_OK || answer == OUTCOME_REFUSED ? OUTCOME_INVALID : answer;
-}
-
-/* An item that is there is refused, and the other of the same request is not. Our own insert may be
- * refused as well: it was sent twice. */
-static enum outcome try_insert(struct probe *probe)
-{
-	enum outcome outcome = send_insert(probe, 1);
-
-	if (outcome == OUTCOME_OK && probe->answers[0] != OUTCOME_REFUSED)
-		outcome = judge_answer(probe->answers[0], OUTCOME_OK);
-	if (outcome == OUTCOME_OK)
-		outcome = send_insert(probe, 2);
-	if (outcome == OUTCOME_OK)
-		outcome = judge_answer(probe->answers[0], OUTCOME_REFUSED);
-	if (outcome == OUTCOME_OK && probe->answers[1] != OUTCOME_REFUSED)
-		outcome = judge_answer(probe->answers[1], OUTCOME_OK);
+	if (is_one)
+		outcome = dynamodb_batch_execute(
+			probe->db, n, &probe->limits, answers, probe->problem);
+	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++)
+		if (answers[i] == OUTCOME_OK && !(trial->applies && i + 1 == n))
+			outcome = OUTCOME_INVALID;
+		else if (answers[i] != OUTCOME_REFUSED)
+			outcome = answers[i];
 	return outcome;
-}
-
-/* OK if the update was refused. */
-static enum outcome try_refused(struct probe *probe, const struct condition *conditions, size_t n)
-{
-	enum outcome outcome = send_update(probe, conditions, n);
-
-	return outcome == OUTCOME_OK ? judge_answer(probe->answers[0], OUTCOME_REFUSED) : outcome;
 }
 
 /* Whether the item is what a true condition makes of it. */
@@ -339,15 +327,14 @@ static bool is_changed(const struct item *item)
 	       !item_find(item, "also-gone") && !item_number(item, "at", &at) && at == 1;
 }
 
-static enum outcome try_applied(struct probe *probe)
+static enum outcome try_updates(struct probe *probe, enum dynamodb_dialect dialect)
 {
-	static const struct condition true_ones[] = {
-		{"state", CONDITION_EQUALS, VALUE_STRING, "first"}, {"never", CONDITION_ABSENT}};
 	struct item item = {0};
-	enum outcome outcome = send_update(probe, true_ones, 2);
+	enum outcome outcome = OUTCOME_OK;
 
-	if (outcome == OUTCOME_OK && probe->answers[0] != OUTCOME_REFUSED)
-		outcome = judge_answer(probe->answers[0], OUTCOME_OK);
+	probe->dialect = dialect;
+	for (size_t i = 0; i < sizeof updates / sizeof *updates && outcome == OUTCOME_OK; i++)
+		outcome = try_one(probe, &updates[i]);
 	if (outcome == OUTCOME_OK)
 		outcome = dynamodb_get(&probe->db->conn, probe->keys[0], true, &probe->limits,
 			&item, probe->problem);
@@ -357,31 +344,18 @@ static enum outcome try_applied(struct probe *probe)
 	return outcome;
 }
 
-static enum outcome try_update(struct probe *probe)
-{
-	static const struct condition other[] = {
-		{"state", CONDITION_EQUALS, VALUE_STRING, "other"}};
-	static const struct condition present[] = {
-		{"state", CONDITION_EQUALS, VALUE_STRING, "first"}, {"gone", CONDITION_ABSENT}};
-	enum outcome outcome = try_refused(probe, other, 1);
-
-	if (outcome == OUTCOME_OK)
-		outcome = try_refused(probe, present, 2);
-	return outcome == OUTCOME_OK ? try_applied(probe) : outcome;
-}
-
 static enum outcome try_all(struct probe *probe)
 {
-	enum outcome outcome = try_insert(probe);
+	enum outcome outcome = try_one(probe, &inserts[0]);
 
-	if (outcome != OUTCOME_OK)
-		return outcome;
-	probe->dialect = DIALECT_CLAUSES;
-	outcome = try_update(probe);
-	if (outcome != OUTCOME_INVALID)
-		return outcome;
-	probe->dialect = DIALECT_LISTS;
-	return try_update(probe);
+	if (outcome == OUTCOME_OK)
+		outcome = try_one(probe, &inserts[1]);
+	if (outcome == OUTCOME_OK) {
+		outcome = try_updates(probe, DIALECT_CLAUSES);
+		if (outcome == OUTCOME_INVALID)
+			outcome = try_updates(probe, DIALECT_LISTS);
+	}
+	return outcome;
 }
 
 enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
