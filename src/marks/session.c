@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "lease/lease.h"
 #include "lease/observer.h"
-#include "lease/process.h"
 #include "marks/row.h"
 #include <errno.h>
 #include <stdio.h>
@@ -32,14 +31,6 @@ struct session {
 	} locked;
 };
 
-/* The row of a session. */
-struct session_row {
-	char owner[320]; /* "host pid 123" */
-	char version[ID_CHARS + 1], state[8], ended_by[ID_CHARS + 1];
-	struct process process;
-	int64_t lease_ms, started_s, expires_s;
-	uint64_t files;
-};
 enum {
 	STATE = 1 << 0,
 	VERSION = 1 << 1,
@@ -49,7 +40,7 @@ enum {
 	REST = 1 << 5,
 };
 #define FIELD(member, attribute, how, group)                                                       \
-	ROW_FIELD(struct session_row, member, attribute, how, .groups = (group), .is_always = true)
+	ROW_FIELD(struct session_info, member, attribute, how, .groups = (group), .is_always = true)
 static const struct row_field fields[] = {
 	FIELD(owner, "owner", FIELD_TEXT, REST),
 	FIELD(version, "version", FIELD_TEXT, VERSION),
@@ -76,11 +67,14 @@ static struct item_key row_key(const char *id, char pk[static SESSION_PK_MAX])
 	return (struct item_key){pk, "-"};
 }
 
-/* The row as it is understood. What is not is 0 or "". */
-static struct session_row read_session_row(const struct item *item)
+static struct session_info read_session_row(const struct item *item)
 {
-	struct session_row row = {0};
+	struct session_info row = {0};
 	row_read(&session_table, item, &row);
+	row.is_open = strcmp(row.state, "ended") != 0;
+	row.lease_ns = (uint64_t)row.lease_ms * NS_PER_MS;
+	if (row.expires_s > SESSION_KEEP_S)
+		row.heard_s = row.expires_s - SESSION_KEEP_S;
 	return row;
 }
 
@@ -90,7 +84,7 @@ static enum outcome write_open_row(struct store_conn *conn, const char *id, cons
 	struct problem *ret_problem)
 {
 	char pk[SESSION_PK_MAX];
-	struct session_row seen = {.state = "open"};
+	struct session_info seen = {.state = "open"};
 	snprintf(seen.version, sizeof seen.version, "%s", version ? version : "");
 	row_expect(write, &session_table, version ? VERSION | STATE : STATE, &seen);
 	return row_perform(conn, row_key(id, pk), write, limits, ret_present, ret_problem);
@@ -107,7 +101,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 			"uploaders may take the files; check whether a disk does not answer");
 		return OUTCOME_TRANSIENT;
 	}
-	struct session_row next = {.expires_s = store_time_s(o->store) + SESSION_KEEP_S,
+	struct session_info next = {.expires_s = store_time_s(o->store) + SESSION_KEEP_S,
 		.files = o->files ? o->files(o->abandon_arg) : 0};
 	struct row_write write = {0};
 	snprintf(next.version, sizeof next.version, "%s", try->next);
@@ -190,7 +184,7 @@ static enum outcome write_own_row(
 	struct session *session, struct store_conn *conn, struct problem *ret_problem)
 {
 	const int64_t now_s = store_time_s(session->options.store);
-	struct session_row row = {.state = "open",
+	struct session_info row = {.state = "open",
 		.process = session->self,
 		.lease_ms = (int64_t)(session->options.lease_ns / NS_PER_MS),
 		.started_s = now_s,
@@ -250,26 +244,11 @@ const char *session_fence_reason(const struct session *session)
 	return lease_loss(session->lease);
 }
 
-static struct session_info info_of(const struct session_row *row)
-{
-	struct session_info info = {
-		.is_open = strcmp(row->state, "ended") != 0,
-		.started_s = row->started_s,
-		.expires_s = row->expires_s,
-		.lease_ns = (uint64_t)row->lease_ms * NS_PER_MS,
-		.files = row->files,
-	};
-	if (info.expires_s > SESSION_KEEP_S)
-		info.heard_s = info.expires_s - SESSION_KEEP_S;
-	memcpy(info.owner, row->owner, sizeof info.owner);
-	return info;
-}
-
 /* Ends another's row if it still holds the version we judged by. Not over: it moved on. */
 static enum outcome end_row(struct session *session, struct store_conn *conn, const char *id,
 	const char *version, bool *ret_over, struct problem *ret_problem)
 {
-	struct session_row ended = {.state = "ended"};
+	struct session_info ended = {.state = "ended"};
 	const struct call_limits limits = session_limits(session);
 	struct row_write write = {0};
 	struct item present = {0};
@@ -279,7 +258,7 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	memcpy(ended.ended_by, session->id, sizeof ended.ended_by);
 	row_set(&write, &session_table, STATE | ENDED_BY, &ended, false);
 	enum outcome o = write_open_row(conn, id, version, &write, &limits, &present, ret_problem);
-	const struct session_row now = read_session_row(&present);
+	const struct session_info now = read_session_row(&present);
 	*ret_over = o == OUTCOME_OK || (o == OUTCOME_REFUSED && strcmp(now.state, "open") != 0);
 	item_clear(&present);
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
@@ -287,7 +266,7 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 
 /* Judges a session by its row as it is now. */
 static enum outcome judge_session(struct session *session, struct store_conn *conn,
-	struct observation *seen, const struct session_row *row, uint64_t now_ns,
+	struct observation *seen, const struct session_info *row, uint64_t now_ns,
 	struct problem *ret_problem)
 {
 	seen->over = strcmp(row->state, "ended") == 0;
@@ -313,9 +292,9 @@ static enum outcome ask_for_session(struct session *session, struct store_conn *
 	enum outcome o = conn->store->ops->get(
 		conn, row_key(seen->session, pk), true, &limits, &item, ret_problem);
 	const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */
-	const struct session_row row = read_session_row(&item);
+	const struct session_info row = read_session_row(&item);
 	seen->over = o == OUTCOME_ABSENT; /* swept long ago: a row comes before the first claim */
-	session->locked.infos[seen - session->locked.observer.list] = info_of(&row);
+	session->locked.infos[seen - session->locked.observer.list] = row;
 	if (o == OUTCOME_OK)
 		o = judge_session(session, conn, seen, &row, now_ns, ret_problem);
 	item_clear(&item);
@@ -356,9 +335,8 @@ void session_recall(struct session *session, const char *id, struct session_info
 
 static struct session_info describe(const struct item *item, const struct process *self)
 {
-	const struct session_row row = read_session_row(item);
-	struct session_info info = info_of(&row);
-	info.is_gone = info.is_open && process_is_gone(self, &row.process);
+	struct session_info info = read_session_row(item);
+	info.is_gone = info.is_open && process_is_gone(self, &info.process);
 	return info;
 }
 
@@ -429,7 +407,7 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
  * when the lease runs out. */
 static void end_own(struct session *session, struct store_conn *conn)
 {
-	const struct session_row ended = {.state = "ended"};
+	const struct session_info ended = {.state = "ended"};
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 3 * NS_PER_S};
 	struct row_write write = {0};
 	struct item present = {0};

@@ -2,6 +2,7 @@
  * here whether the session of another run is over. */
 #pragma once
 #include "base/random.h"
+#include "lease/process.h"
 #include "store/store.h"
 
 /* How long the row of a session is kept after its last heartbeat: its attribute `expires`, by which
@@ -56,20 +57,24 @@ const char *session_fence_reason(const struct session *session);
 enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
 	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem);
 
-/* What is known of a session, for `status` and `fleet`. ABSENT: swept. */
+/* A session by its row, of which 0 or "" is what is not there or not understood. */
 struct session_info {
 	char owner[320]; /* "host pid 123" */
+	char version[ID_CHARS + 1], state[8], ended_by[ID_CHARS + 1];
+	struct process process;
+	int64_t lease_ms, started_s, expires_s;
+	uint64_t files; /* under way, as the last heartbeat said */
+	/* What follows from these. */
 	bool is_open;
-	bool is_gone; /* open by its row, but its process ran on this host and has ended */
-	int64_t started_s, expires_s;
+	bool is_gone;    /* open by its row, but its process ran on this host and has ended */
 	int64_t heard_s; /* store time of its last heartbeat; 0 if unknown */
 	uint64_t lease_ns;
-	uint64_t files; /* under way, as that heartbeat said */
 };
+/* What is known of a session, for `status`. ABSENT: swept. */
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem);
-/* The same of many by their ids, which differ. ret[i] is about ids[i]; ret_known[i] is false if it
- * was swept. Eventually consistent. */
+/* The same of many by their ids, which differ, for `fleet`. ret[i] is about ids[i]; ret_known[i] is
+ * false if it was swept. Eventually consistent. */
 enum outcome session_describe_many(struct store_conn *conn, const char *const *ids, size_t n,
 	const struct call_limits *limits, struct session_info *ret, bool *ret_known,
 	struct problem *ret_problem);
