@@ -188,6 +188,22 @@ def test_a_run_from_before_keeps_its_generation(s3once, s3, bucket, marks, s3_wi
     s3.assert_same(tree, bucket, "p")
 
 
+def test_what_another_run_that_begins_anew_has_sent_shows_nothing(s3once, s3, bucket, marks, s3_wire, tree):
+    """The row is read, and then the witness is asked for. If another run has begun anew in between, the object is its own."""
+    url = f"s3://{bucket}/p"
+    assert s3once("push", tree, url).code == 0
+    make_anew(s3, bucket)
+    held = s3_wire.add(faults.hold_request, "HeadObject")
+    earlier = s3once.start("push", tree, url, "--json")
+    assert held.reached.wait(60), earlier.output()
+    witness = {"p/a": (tree / "a", url), "p/b/c": (tree / "b", f"{url}/b")}[row_of(marks)["last_key"]]
+    assert s3once("push", *witness, "--new-bucket").code == 0
+    held.released.set()
+    run = earlier.wait()
+    assert run.code == 0 and counts(run) == {"skipped": 1, "uploaded": 1}, run
+    s3.assert_same(tree, bucket, "p")
+
+
 # --- the witness
 
 
