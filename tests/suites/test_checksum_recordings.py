@@ -142,6 +142,19 @@ def test_simulated_s3(simulated):
     simulated.remove_bucket(bucket)
 
 
+def test_etags_of_parts_in_any_quotes(simulated):
+    """S3 takes them as clients of all kinds write them."""
+    bucket = "suites-etags"
+    assert simulated.request("PUT", f"/{bucket}")[0] == 200
+    client = Client(simulated, bucket)
+    for form, code in ((""" "{}" """, 200), (" &quot;{}&quot; ", 200), (" {} ", 200), (" {}0 ", 400)):
+        client.ask("etags", "create ; part 1 abc CRC32C")
+        etag, *rest = client.parts["1"]
+        client.parts["1"] = form.strip().format(etag.strip('"')), *rest
+        assert client.do_complete("none")[0] == code, form
+    simulated.remove_bucket(bucket)
+
+
 class Recorded(Fake):
     """Answers everything with one recording, as S3 writes it."""
 
