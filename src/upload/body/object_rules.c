@@ -288,7 +288,7 @@ struct s3_target object_rules_target(
 	while (i && !filter_wants_file(rules->rules[i].filter, relative))
 		i--;
 	target.headers = rules->rules[i].headers;
-	target.content_type = object_rules_type(rules, relative);
+	target.content_type = rules->types ? media_types_of(rules->types, relative) : NULL;
 	return target;
 }
 

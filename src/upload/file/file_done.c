@@ -156,13 +156,6 @@ static void sum_as_told(const struct s3_object *object, char ret[static SUM_MAX 
 			object->sum.text);
 }
 
-/* Whether the object's etag is surely an MD5 of what it holds. */
-static bool etag_is_md5(const struct worker *worker, const struct s3_object *object)
-{
-	return !object->etag_is_opaque && proof_etag_is_md5(object->etag) &&
-	       s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES;
-}
-
 /* The id of a content is the SHA-256 of the content before compression. */
 static void sum_of_content(const struct s3_meta *meta, char ret[static SUM_MAX + 1])
 {
@@ -179,7 +172,8 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	struct version version = {.size = object->size,
 		.mtime_ns = meta->mtime_ns,
 		.part_bytes = meta->part_bytes,
-		.etag_is_md5 = etag_is_md5(worker, object)};
+		.etag_is_md5 = s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES &&
+			       !object->etag_is_opaque && proof_etag_is_md5(object->etag)};
 	memcpy(version.etag, object->etag, sizeof version.etag);
 	if (strlen(object->version_id) <= VERSION_MAX)
 		memcpy(version.version_id, object->version_id, strlen(object->version_id) + 1);
@@ -203,7 +197,8 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 			"the object is there, but the server does not confirm the encryption that was "
 			"asked for (sse, sse-c-key-file), so it may lie there in clear: remove it, and "
 			"leave the option out or use a server that encrypts");
-	refusals_stored(worker->refusals);
+	if (!atomic_load(&worker->refusals->has_stored))
+		refusals_stored(worker->refusals);
 	enum step step = STEP_NEXT;
 	if (done->event == S3ONCE_EVENT_UPLOADED && !s3_is_aws(worker->server))
 		step = look_first(worker, file);
@@ -224,7 +219,8 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	struct version version = {.size = file->state.size,
 		.mtime_ns = file->state.mtime_ns,
 		.part_bytes = file->sent_part_bytes,
-		.etag_is_md5 = etag_is_md5(worker, object)};
+		.etag_is_md5 = s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES &&
+			       !object->etag_is_opaque && proof_etag_is_md5(object->etag)};
 	if (file->stored.bytes) {
 		version.object_bytes = file->stored.bytes;
 		mark_sum_of(&file->stored, s3_checksum(worker->server), version.object_sum);

@@ -140,12 +140,6 @@ static void send_memory(struct piece *piece, const void *memory)
 	piece->http.bytes = piece->sums.bytes;
 }
 
-/* Under a limit of bandwidth a larger body takes its bytes as they leave. */
-static bool takes_its_turns(const struct piece *piece, uint64_t bytes)
-{
-	return bytes > BANDWIDTH_WHOLE_BYTES && piece->body.transfer.share->bandwidth;
-}
-
 /* Small output is copied, so that others have the encoder while it is sent. */
 static int read_encoded(struct worker *worker, const struct piece_asked *asked, struct piece *piece)
 {
@@ -160,7 +154,7 @@ static int read_encoded(struct worker *worker, const struct piece_asked *asked, 
 	piece->read = *encoder_read_sums(piece->encoder);
 	piece->body.transfer.whole_bytes = piece->sums.bytes;
 	piece->kept = encoder_kept(piece->encoder);
-	if (!piece->kept || takes_its_turns(piece, piece->sums.bytes))
+	if (!piece->kept || piece->sums.bytes > piece->whole_most)
 		return stream_encoded(piece);
 	if (piece->sums.bytes > reader->buffer_bytes) {
 		send_memory(piece, piece->kept);
@@ -179,7 +173,7 @@ static int read_plain(struct worker *worker, const struct piece_asked *asked, st
 	struct reader *reader = &worker->reader;
 	const struct range *range = &asked->range;
 	char *to = reader->buffer;
-	if (range->bytes > reader->buffer_bytes || takes_its_turns(piece, range->bytes)) {
+	if (range->bytes > reader->buffer_bytes || range->bytes > piece->whole_most) {
 		piece->http = body_stream(&piece->body, NULL);
 		return body_digest(reader, asked->kinds, range, &piece->sums);
 	}
@@ -203,12 +197,14 @@ int piece_read(struct worker *worker, struct file *file, const struct piece_aske
 	struct piece *ret)
 {
 	const uint64_t bytes = asked->range.bytes;
-	*ret = (struct piece){.body = {.range = asked->range,
-				      .state = file->state,
-				      .transfer = {.share = &file->share,
-					      .whole_bytes = bytes,
-					      .content_bytes = bytes,
-					      .is_large = bytes > SMALL_BYTES_MAX}}};
+	*ret = (struct piece){
+		.whole_most = file->share.bandwidth ? BANDWIDTH_WHOLE_BYTES : UINT64_MAX,
+		.body = {.range = asked->range,
+			.state = file->state,
+			.transfer = {.share = &file->share,
+				.whole_bytes = bytes,
+				.content_bytes = bytes,
+				.is_large = bytes > SMALL_BYTES_MAX}}};
 	const int error = asked->range.encoding ? read_encoded(worker, asked, ret)
 						: read_plain(worker, asked, ret);
 	return error ? error : body_unchanged(file->fd, &file->state);

@@ -15,6 +15,8 @@ struct piece {
 	struct body body;      /* its transfer and its error */
 	struct http_body http; /* to be sent; points into this struct */
 	/* The rest is piece.c's. */
+	uint64_t whole_most; /* under a limit of bandwidth a larger body takes its bytes as they
+				leave */
 	struct encoder *encoder;
 	const unsigned char
 		*kept; /* all of what is made of the range; NULL: it is made once more */

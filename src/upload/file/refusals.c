@@ -39,7 +39,8 @@ static const struct {
 static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id", "acl", "grant",
 	"tag", "metadata", "website-redirect", "object-lock-mode", "object-lock-legal-hold"};
 
-static void name_suspects(const struct file *file, struct problem *problem)
+/* How many of them the file's object has; and names them in *problem, unless that is NULL. */
+static unsigned count_suspects(const struct file *file, struct problem *problem)
 {
 	struct text names = TEXT(SUSPECTS_MAX_BYTES);
 	unsigned n = 0;
@@ -49,10 +50,11 @@ static void name_suspects(const struct file *file, struct problem *problem)
 			text_addf(&names, "%s--%s%s%s", n++ ? ", " : "", suspects[i],
 				*value ? " " : "", value);
 	}
-	if (n && !names.error)
+	if (problem && n && !names.error)
 		problem_prefix(problem, "the reason may be %s%s", n > 1 ? "one of " : "",
 			text_string(&names));
 	text_clear(&names);
+	return n;
 }
 
 static bool is_vague(const struct problem *problem)
@@ -62,21 +64,11 @@ static bool is_vague(const struct problem *problem)
 	       strcmp(problem->code, "NotImplemented") == 0;
 }
 
-/* Whether S3 says no more than that the request is invalid or not implemented, and the file's
- * object has settings that may be the reason: some servers refuse a storage class or tags so. */
-static bool may_be_of_setting(const struct file *file, const struct problem *problem)
-{
-	bool has_one = false;
-	for (size_t i = 0; i < sizeof suspects / sizeof *suspects; i++)
-		has_one |= s3_headers_value(file->target.headers, suspects[i]) != NULL;
-	return has_one && is_vague(problem);
-}
-
 /* Names the options behind a refusal in its sentence, as far as the refusal's code tells. */
 static void name_setting(const struct file *file, struct problem *problem)
 {
 	if (is_vague(problem)) {
-		name_suspects(file, problem);
+		count_suspects(file, problem);
 		return;
 	}
 	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
@@ -295,7 +287,9 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 		return put_aside(worker, file, problem);
 	case OUTCOME_INVALID:
 	case OUTCOME_UNSUPPORTED:
-		if (may_be_of_setting(file, problem))
+		/* S3 says no more than that, and settings of the object may be the reason: some
+		 * servers refuse a storage class or tags so. */
+		if (is_vague(problem) && count_suspects(file, NULL))
 			return put_aside(worker, file, problem);
 		break;
 	case OUTCOME_ABSENT:

@@ -5,26 +5,6 @@
 #include "upload/file/multipart.h"
 #include "upload/file/piece.h"
 
-/* Reads the file once if its body fits the memory for it. */
-static enum step read_whole(struct worker *worker, struct file *file, struct piece *ret)
-{
-	const struct piece_asked asked = {
-		.range = file_range(file, file_encoding(file), NULL, 0),
-		.kinds = s3_wanted_digests(worker->server, s3_checksum(worker->server)),
-		.read_kinds = DIGEST_SHA256,
-	};
-	const uint64_t began_ns = clock_boot_ns();
-	const int error = piece_read(worker, file, &asked, ret);
-	worker->read_ns += clock_boot_ns() - began_ns;
-	file->sums = file->stored = (struct sums){0};
-	if (error)
-		return file_read_error(worker, file, error);
-	file->sums = file_encoding(file) ? ret->read : ret->sums;
-	if (file_encoding(file))
-		file->stored = ret->sums;
-	return STEP_NEXT;
-}
-
 /* The reply proves it, or a HEAD does. */
 static enum step prove_whole(
 	struct worker *worker, struct file *file, const struct s3_object *reply)
@@ -72,11 +52,13 @@ static enum step put_whole(struct worker *worker, struct file *file, struct piec
 	file->candidate->was_sent |= o == OUTCOME_OK || o == OUTCOME_LOST ||
 				     o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED ||
 				     o == OUTCOME_CONFLICT || o == OUTCOME_ABANDONED;
-	/* Other workers may use the encoder while this one proves the upload. */
-	piece_end(worker, piece);
+	if (piece->encoder) /* other workers may use it while this one proves the upload */
+		piece_end(worker, piece);
 	if (piece->body.error)
 		return file_read_error(worker, file, piece->body.error);
-	if (o == OUTCOME_OK || o == OUTCOME_REFUSED) /* S3 looks at conditions last */
+	/* S3 looks at conditions last. */
+	if ((o == OUTCOME_OK || o == OUTCOME_REFUSED) &&
+		!atomic_load(&worker->refusals->has_stored))
 		refusals_stored(worker->refusals);
 	if (o == OUTCOME_OK)
 		return prove_whole(worker, file, &reply);
@@ -109,14 +91,28 @@ enum step send_file(struct worker *worker, struct file *file)
 		step = multipart_abort(worker, file);
 	if (step == STEP_NEXT && is_encoded && file_needs_look(worker, file, S3_PUT_CONDITION))
 		step = look_at_object(worker, file);
-	if (step == STEP_NEXT)
-		step = read_whole(worker, file, &piece);
+	if (step == STEP_NEXT) { /* reads it once if its body fits the memory for it */
+		const struct piece_asked asked = {
+			.range = file_range(file, file_encoding(file), NULL, 0),
+			.kinds = s3_wanted_digests(worker->server, s3_checksum(worker->server)),
+			.read_kinds = DIGEST_SHA256};
+		const uint64_t began_ns = clock_boot_ns();
+		const int error = piece_read(worker, file, &asked, &piece);
+		worker->read_ns += clock_boot_ns() - began_ns;
+		file->sums = is_encoded ? piece.read : piece.sums;
+		file->stored = is_encoded ? piece.sums : (struct sums){0};
+		if (error) {
+			file->sums = file->stored = (struct sums){0};
+			step = file_read_error(worker, file, error);
+		}
+	}
 	if (step == STEP_NEXT && !piece_may_leave(worker, &piece))
 		step = STEP_OVER;
 	if (step == STEP_NEXT && file_needs_look(worker, file, S3_PUT_CONDITION))
 		step = is_encoded ? look_once_more(worker, file) : look_at_object(worker, file);
 	if (step == STEP_NEXT)
 		step = put_whole(worker, file, &piece);
-	piece_end(worker, &piece);
+	if (piece.encoder)
+		piece_end(worker, &piece);
 	return step;
 }
